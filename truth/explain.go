@@ -137,7 +137,7 @@ func explainCell(s measure.Spec, id string, share float64) measure.Cell {
 	bps := 4e9 * share
 	bytes := int64(bps / 8 * float64(s.Duration) / 1e9)
 	start := measure.TCPInfo{Retrans: new(uint32), DataSegsOut: new(uint32), BusyUs: new(uint64), RwndLimitedUs: new(uint64)}
-	end := measure.TCPInfo{Retrans: new(uint32(10_000)), DataSegsOut: new(uint32(1_000_000)), MinRTTUs: new(uint32(100)), SendMSS: new(uint32(1448)),
+	end := measure.TCPInfo{Retrans: new(uint32(10_000)), DataSegsOut: new(uint32(1_000_000)), MinRTT: new(int64(100_000)), SendMSS: new(uint32(1448)),
 		BusyUs: new(uint64(s.Duration / 1000)), RwndLimitedUs: new(uint64(s.Duration / 2000))}
 	stream := measure.Stream{Congestion: s.Congestion, TCPStart: &start, TCP: &end, RunNs: new(s.Duration * 97 / 100), WaitNs: new(int64), BlockedNs: new(s.Duration * 3 / 100)}
 	sender := &measure.Evidence{EndPoint: "a", Sends: true, MeasuredNs: s.Duration, PeerAddr: "10.0.0.2:5202", Streams: []measure.Stream{stream}}

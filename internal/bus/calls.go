@@ -38,9 +38,6 @@ func (c *Client) Hello(ctx context.Context) (HelloReply, error) {
 	if err == nil && r.WireMajor != WireMajor {
 		err = c.wireError(r)
 	}
-	if err == nil {
-		c.minor.Store(int64(r.WireMinor) + 1)
-	}
 	return r, err
 }
 
@@ -52,29 +49,6 @@ func (c *Client) wireError(r HelloReply) error {
 	}
 	return fault.Failf(hint, "bus: this %s speaks wire %d.%d, that at %s (%s) wire %d.%d: %w",
 		program(c.version), WireMajor, WireMinor, c.peer(), program(r.Thru), r.WireMajor, r.WireMinor, ErrWire)
-}
-
-// sinceMinor is the wire minor that has brought a verb; 0: all have it.
-func sinceMinor(verb string) int {
-	switch verb {
-	case verbKnobs, verbTune, verbAlter, verbRevert, verbRollback, verbTuned:
-		return 5
-	case verbDisk, verbDisked, verbObserve, verbObserved, verbFile, verbFiled, verbSize, verbRemove:
-		return 6
-	case verbGuests, verbWatch, verbWatched:
-		return 7
-	}
-	return 0
-}
-
-// knows is an error where the agent has said that it is too old for a verb: it
-// would not answer.
-func (c *Client) knows(verb string) error {
-	if said, since := c.minor.Load(), sinceMinor(verb); said > 0 && int(said-1) < since {
-		return fault.Failf("upgrade thru at the end point", "bus: %s: %s speaks wire %d.%d, and does not know this request: it came with %d.%d",
-			verb, c.peer(), WireMajor, said-1, WireMajor, since)
-	}
-	return nil
 }
 
 func program(version string) string {
@@ -280,9 +254,6 @@ func (c *Client) request(ctx context.Context, verb string, m any) (*nats.Msg, er
 		return nil, fmt.Errorf("a request of %d bytes is too long", len(body))
 	}
 	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	if err := c.knows(verb); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)

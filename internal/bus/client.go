@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,9 +23,8 @@ type Client struct {
 	route   route
 	life    *life // of the agent
 	events  *eventQueue
-	publish Publish      // in-process only
-	stop    func()       // in-process: ends service and server
-	minor   atomic.Int64 // of the agent's wire, one more than it has said; 0: it has not
+	publish Publish // in-process only
+	stop    func()  // in-process: ends service and server
 
 	ctx    context.Context // ends with the connection; its cause says why
 	cancel context.CancelCauseFunc

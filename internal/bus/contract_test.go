@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 	tests := map[string]func(*testing.T, link){
 		"verbs": testVerbs, "error": testError, "panic": testPanic, "long reply": testLongReply,
 		"long replies at once": testLongReplies, "events": testEvents, "gone": testGone,
-		"wire": testWire, "old agent": testOldAgent, "deadline": testDeadline, "gone after requests": testGoneLast, "busy": testBusy,
+		"wire": testWire, "deadline": testDeadline, "gone after requests": testGoneLast, "busy": testBusy,
 	}
 	for form, link := range links {
 		for name, test := range tests {
@@ -406,35 +406,6 @@ func testWire(t *testing.T, connect link) {
 	}
 	if m := h.Calls()[0].Message.(bus.Hello); m.WireMajor != bus.WireMajor {
 		t.Errorf("hello told wire %d", m.WireMajor)
-	}
-}
-
-// testOldAgent: what an older minor does not know is not asked for, and says so.
-func testOldAgent(t *testing.T, connect link) {
-	h := bustest.New()
-	h.HelloReply.WireMinor = 4
-	c, _ := connect(t, h)
-	if _, err := c.Hello(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for name, ask := range map[string]func() error{
-		"knobs":    func() error { _, err := c.Knobs(t.Context(), bus.Knobs{}); return err },
-		"tune":     func() error { _, err := c.Tune(t.Context(), bus.Tune{}); return err },
-		"rollback": func() error { _, err := c.Rollback(t.Context(), bus.Rollback{}); return err },
-		"observe":  func() error { _, err := c.Observe(t.Context(), bus.Observe{}); return err },
-		"disk":     func() error { _, err := c.Disk(t.Context(), bus.Disk{}); return err },
-		"file":     func() error { _, err := c.File(t.Context(), bus.File{}); return err },
-		"remove":   func() error { _, err := c.FileRemove(t.Context(), bus.FileRemove{}); return err },
-	} {
-		if err := ask(); err == nil || fault.Hint(err) != "upgrade thru at the end point" || !strings.Contains(err.Error(), "wire 1.4") {
-			t.Errorf("%s: %v (%s)", name, err, fault.Hint(err))
-		}
-	}
-	if n := len(h.Calls()); n != 1 {
-		t.Errorf("the agent heard %d requests", n)
-	}
-	if _, err := c.Clock(t.Context()); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // here is a presence that is right.
 func here() bus.Presence {
-	return bus.Presence{Instance: "AAAAAAAAAAAAAAAAAAAAAAAAAA", Name: "bee", WireMajor: 1, Labels: map[string]string{"site": "east"}, Addrs: []string{"10.0.0.1"}}
+	return bus.Presence{Instance: "AAAAAAAAAAAAAAAAAAAAAAAAAA", Name: "bee", WireMajor: bus.WireMajor, Labels: map[string]string{"site": "east"}, Addrs: []string{"10.0.0.1"}}
 }
 
 func publicKey(t *testing.T) string {

@@ -13,8 +13,8 @@ import (
 
 // Wire is the version of the messages. Equal majors work together.
 const (
-	WireMajor = 1
-	WireMinor = 7
+	WireMajor = 2
+	WireMinor = 0
 )
 
 // DefaultPort is the control port of `thru serve`.

@@ -301,7 +301,7 @@ func TestFlood(t *testing.T) {
 	}
 	replies := make(chan string, 1)
 	if _, err := bad.Subscribe("thru.to."+bad.key+".>", func(m *nats.Msg) {
-		bad.Publish(m.Reply, []byte(`{"wire_major":1,"hostname":"bad"}`))
+		bad.Publish(m.Reply, []byte(`{"wire_major":2,"hostname":"bad"}`))
 		select {
 		case replies <- m.Reply:
 		default:
@@ -352,7 +352,7 @@ func TestFloodOfPresence(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := func(name string) []byte {
-		b, _ := json.Marshal(bus.Presence{Instance: "AAAAAAAAAAAAAAAAAAAAAAAAAA", Name: name, WireMajor: 1})
+		b, _ := json.Marshal(bus.Presence{Instance: "AAAAAAAAAAAAAAAAAAAAAAAAAA", Name: name, WireMajor: bus.WireMajor})
 		return b
 	}
 	for range 20000 {
@@ -476,7 +476,7 @@ func TestGapIsAskedForOnce(t *testing.T) {
 			asked.Add(1)
 			return
 		}
-		bad.Publish(m.Reply, []byte(`{"wire_major":1,"hostname":"bad"}`))
+		bad.Publish(m.Reply, []byte(`{"wire_major":2,"hostname":"bad"}`))
 		select {
 		case replies <- m.Reply:
 		default:

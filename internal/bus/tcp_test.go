@@ -93,14 +93,14 @@ func TestPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, subject := range []string{">", "_INBOX.>", "_INBOX." + otherID + ".>", "thru.1.>", "thru.hello.*", "$SRV.>", "$SYS.>"} {
+	for _, subject := range []string{">", "_INBOX.>", "_INBOX." + otherID + ".>", "thru.2.>", "thru.hello.*", "$SRV.>", "$SYS.>"} {
 		if _, err := nc.Subscribe(subject, func(*nats.Msg) {}); err != nil {
 			t.Fatal(err)
 		}
 		wantViolation(t, violations, "subscribing to "+subject)
 	}
 	for _, subject := range []string{
-		"thru.1." + otherID + ".release", "thru.hello." + otherID, "_INBOX." + otherID + ".event",
+		"thru.2." + otherID + ".release", "thru.hello." + otherID, "_INBOX." + otherID + ".event",
 		"_INBOX." + strangerID + ".event", "$SRV.PING", "$SYS.REQ.SERVER.PING", "anything",
 	} {
 		if err := nc.Publish(subject, []byte("{}")); err != nil {
@@ -138,7 +138,7 @@ func TestReplyGoesToTheAsker(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(h.Calls())
-	for _, reply := range []string{"_INBOX." + victimID + ".event", "thru.1." + victimID + ".release", "_INBOX." + strangerID} {
+	for _, reply := range []string{"_INBOX." + victimID + ".event", "thru.2." + victimID + ".release", "_INBOX." + strangerID} {
 		if err := nc.PublishRequest("thru.hello."+strangerID, reply, []byte(`{"session":"x","kind":"done"}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,18 +175,18 @@ func TestGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, body := range []string{"", "{", "[]", `"x"`, `{} {}`, `{"spec":7}`, "\x00\xff", strings.Repeat("[", 100000)} {
-		r, err := nc.Request("thru.1."+strangerID+".prepare", []byte(body), patience)
+		r, err := nc.Request("thru.2."+strangerID+".prepare", []byte(body), patience)
 		if err != nil || r.Header.Get("Nats-Service-Error-Code") != "1" {
 			t.Errorf("%.20q: %v", body, err)
 		}
 	}
 	for _, body := range []string{`{"transfer":"x","offset_bytes":1}`, `{"offset_bytes":-1}`, `{}`} {
-		r, err := nc.Request("thru.1."+strangerID+".part", []byte(body), patience)
+		r, err := nc.Request("thru.2."+strangerID+".part", []byte(body), patience)
 		if err != nil || r.Header.Get("Nats-Service-Error-Code") != "1" {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	if r, err := nc.Request("thru.1."+strangerID+".prepare", []byte(`{"of_a_newer_minor":1}`), patience); err != nil || r.Header.Get("Nats-Service-Error-Code") != "" {
+	if r, err := nc.Request("thru.2."+strangerID+".prepare", []byte(`{"of_a_newer_minor":1}`), patience); err != nil || r.Header.Get("Nats-Service-Error-Code") != "" {
 		t.Errorf("a field of a newer minor: %v", err)
 	}
 }

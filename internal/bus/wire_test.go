@@ -13,15 +13,15 @@ import (
 func TestSubjects(t *testing.T) {
 	for want, got := range map[string]string{
 		"thru.hello.ABC":     subject("ABC", verbHello),
-		"thru.1.ABC.prepare": subject("ABC", verbPrepare),
-		"thru.1.*.part":      subject("*", verbPart),
+		"thru.2.ABC.prepare": subject("ABC", verbPrepare),
+		"thru.2.*.part":      subject("*", verbPart),
 		"_INBOX.ABC.event":   eventSubject("ABC"),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	for _, s := range []string{"thru.hello.ABC", "thru.1.ABC.part"} {
+	for _, s := range []string{"thru.hello.ABC", "thru.2.ABC.part"} {
 		if c := clientOf(s); c != "ABC" {
 			t.Errorf("the client of %s is %q", s, c)
 		}

@@ -216,12 +216,12 @@ func TestBackAtBothEnds(t *testing.T) {
 		}
 		for i := range doc.Cells {
 			flow := doc.Cells[i].Runs[0].Flows[0]
-			got := flow.Sender.Streams[0].TCP.RTTUs
+			got := flow.Sender.Streams[0].TCP.RTT
 			switch {
-			case c.rtt[i] && (got == nil || *got != 2*delayMs*1000 || flow.Sender.Bins[0].TCP == nil):
+			case c.rtt[i] && (got == nil || *got != 2*delayMs*1_000_000 || flow.Sender.Bins[0].TCP == nil):
 				t.Errorf("%s, direction %d: the sender's round trip is %v", name, i, got)
 			case !c.rtt[i] && (got != nil || flow.Sender.Bins[0].TCP != nil):
-				t.Errorf("%s, direction %d: a round trip of %d µs, which is none of the sender's", name, i, *got)
+				t.Errorf("%s, direction %d: a round trip of %d ns, which is none of the sender's", name, i, *got)
 			}
 			if x := flow.Crossing; x != nil && flow.Captures[x.Left].Place != measure.AtSender {
 				t.Errorf("%s, direction %d: the left capture is at the %s", name, i, flow.Captures[x.Left].Place)

@@ -180,7 +180,7 @@ func (s *stream) count(t *measure.TCPInfo) (start *measure.TCPInfo) {
 	}
 	t.Retrans, t.BytesSent, t.BytesRetrans = narrow(data.Again.Segments()), new(uint64(max(data.Payload, 0))), new(uint64(max(data.Again.Bytes, 0)))
 	if rtt := s.conn.RTT; rtt != nil && !s.turned {
-		t.RTTUs, t.MinRTTUs = narrow(rtt.P50/1000), narrow(rtt.Min/1000)
+		t.RTT, t.MinRTT = new(rtt.P50), new(rtt.Min)
 	}
 	return &measure.TCPInfo{Retrans: new(uint32), BytesSent: new(uint64), BytesRetrans: new(uint64)}
 }
@@ -210,7 +210,7 @@ func (w *way) roundTrips(b *measure.StreamBin) {
 			continue
 		}
 		if mean, ok := meanRTT(w.sender.Capture, all[i].conn, start+b.At, start+b.At+b.Span); ok {
-			b.TCP[i].RTTUs, known = new(uint32(min(mean/1000, math.MaxUint32))), true
+			b.TCP[i].RTT, known = new(mean), true
 		}
 	}
 	if !known {

@@ -110,7 +110,7 @@ func newIntake(t *testing.T) (*intake, *bytes.Buffer) {
 	return &intake{dir: t.TempDir(), say: &sayer{e: &env{out: &said, err: &said}}}, &said
 }
 
-const aResult = `{"schema":"thru.result/1","thru_version":"x","command":"serve","started_at":"2026-11-22T14:00:00Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]}`
+const aResult = `{"schema":"thru.result/2","thru_version":"x","command":"serve","started_at":"2026-11-22T14:00:00Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]}`
 
 // What a host says about itself and its results leads to no file but its own.
 func TestIntake(t *testing.T) {

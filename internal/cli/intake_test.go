@@ -14,7 +14,7 @@ import (
 // what it is long.
 func TestIntakeOfMuchInLittle(t *testing.T) {
 	in, _ := newIntake(t)
-	bomb := `{"schema":"thru.result/1","cells":[` + strings.Repeat("{},", 1<<20) + `{}]}`
+	bomb := `{"schema":"thru.result/2","cells":[` + strings.Repeat("{},", 1<<20) + `{}]}`
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if err := in.take(bus.Spooled{Agent: "UKEY", ID: "a", Body: []byte(bomb)}); err != nil {
@@ -30,7 +30,7 @@ func TestIntakeOfMuchInLittle(t *testing.T) {
 // one is short.
 func TestIntakeOfANewerSchema(t *testing.T) {
 	in, said := newIntake(t)
-	newer := strings.Replace(aResult, "thru.result/1", "thru.result/2", 1)
+	newer := strings.Replace(aResult, "thru.result/2", "thru.result/3", 1)
 	newer = strings.Replace(newer, `"cells":[]`, `"cells":[{"from":"local","to":"\u001b[2J`+strings.Repeat("x", 1000)+`"},{"from":"b","to":"c"}]`, 1)
 	if err := in.take(bus.Spooled{Agent: "UKEY", ID: "a", Body: []byte(newer)}); err != nil {
 		t.Fatal(err)

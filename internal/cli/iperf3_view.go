@@ -251,7 +251,7 @@ func way(l control.Live, first int) iperfdoc.Way {
 	for i, t := range l.Event.Each {
 		p := iperfdoc.Part{
 			Socket: iperfdoc.Socket(first + i), Bytes: t.Bytes, Packets: t.Packets,
-			Retransmits: t.Retransmits, Cwnd: t.Cwnd, SendWindow: t.SendWindow, Reordering: t.ReordSeen, RTTUs: t.RTTUs, RTTVarUs: t.RTTVarUs, PathMTU: t.PathMTU,
+			Retransmits: t.Retransmits, Cwnd: t.Cwnd, SendWindow: t.SendWindow, Reordering: t.ReordSeen, RTTUs: iperfdoc.Micros(t.RTT), RTTVarUs: iperfdoc.Micros(t.RTTVar), PathMTU: t.PathMTU,
 		}
 		if !l.Sends {
 			p.Retransmits, p.Cwnd, p.Lost, p.JitterNs = nil, nil, new(t.Lost), t.JitterNs

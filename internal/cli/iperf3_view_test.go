@@ -66,7 +66,7 @@ func tick(sends bool, protocol string) measure.Tick {
 	case protocol == measure.UDP:
 		x.Packets, x.Lost, x.JitterNs = 990, 10, new(int64(5000))
 	case sends:
-		x.Retransmits, x.Cwnd, x.RTTUs = new(int64(3)), new(int64(1<<20)), new(int64(100))
+		x.Retransmits, x.Cwnd, x.RTT = new(int64(3)), new(int64(1<<20)), new(int64(100_000))
 		x.SendWindow, x.ReordSeen = new(int64(1<<16)), new(int64(2))
 	}
 	return x

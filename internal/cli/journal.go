@@ -270,14 +270,11 @@ func readDocument(path string) (*measure.Document, error) {
 	case err != nil:
 		return nil, err
 	}
-	var doc measure.Document
-	if err := json.Unmarshal(text, &doc); err != nil {
+	doc, err := measure.Decode(text)
+	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	if doc.Schema != measure.Schema {
-		return nil, fmt.Errorf("%s is of the schema %q, this thru goes on with %q", path, doc.Schema, measure.Schema)
-	}
-	return &doc, nil
+	return doc, nil
 }
 
 // step saves the document after a step, unless that was done a moment ago.

@@ -12,9 +12,6 @@ import (
 	"thru/internal/measure"
 )
 
-// guestsMinor is the wire minor since which an agent lists virtual machines.
-const guestsMinor = 7
-
 // AgentSource is the Linux host of an end point as a source of inventories:
 // its agent reads what runs there. Close leaves the connection, which is the
 // end point's.
@@ -36,8 +33,6 @@ func (s agentSource) may() error {
 		return e.Down
 	case !e.asked():
 		return fault.Usagef("name a host on which thru runs, or can be started: ssh://HOST", "control: %s is no thru: its virtual machines cannot be listed", e.Name)
-	case e.Hello.WireMinor < guestsMinor:
-		return fault.Failf("upgrade thru there", "control: %s runs thru %s, which lists no virtual machines", e.Name, e.Hello.Thru)
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeInventory):
 		return fault.Failf("ask for the string that `thru serve --allow inventory` prints there, and keep it: thru join NAME --replace",
 			"control: at %s this client may not list virtual machines", e.Name)

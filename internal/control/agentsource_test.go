@@ -137,14 +137,13 @@ func TestAgentSourceClock(t *testing.T) {
 // TestAgentSourceMay: who cannot is told what to do.
 func TestAgentSourceMay(t *testing.T) {
 	able := bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeInventory}}
-	old, weak := able, able
-	old.WireMinor, weak.Privileges = guestsMinor-1, []string{bus.PrivilegeMeasure}
+	weak := able
+	weak.Privileges = []string{bus.PrivilegeMeasure}
 	for _, tt := range []struct {
 		name, hint string
 		end        *EndPoint
 	}{
 		{"foreign", "ssh://HOST", &EndPoint{Name: "iperf", Foreign: true}},
-		{"old", "upgrade thru there", &EndPoint{Name: "old", Client: newAgent("old"), Hello: old}},
 		{"weak", "--allow inventory", &EndPoint{Name: "weak", Client: newAgent("weak"), Hello: weak}},
 	} {
 		s := AgentSource(tt.end)

@@ -235,24 +235,6 @@ func TestEitherEndDials(t *testing.T) {
 	}
 }
 
-// An agent that is too old to be told a moment is started at once, and its runs
-// say why they are not placed.
-func TestOldAgentIsStartedAtOnce(t *testing.T) {
-	y, names, specs := ring(t, 3, nil)
-	ends := y.connect(names...)
-	ends["h001"].Hello = bus.HelloReply{WireMajor: 1, WireMinor: 3, Thru: "0.8.0"}
-	doc, err := (&Runner{Ends: ends, Watch: &quiet{}}).Run(t.Context(), atOnce(specs...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if x := doc.Cells[0].Runs[0]; x.Timing != nil || len(x.Flows[0].Missing) != 1 || !strings.Contains(x.Flows[0].Missing[0].Why, "0.8.0") {
-		t.Errorf("%+v", x)
-	}
-	if doc.Cells[1].Runs[0].Timing == nil || doc.Cells[0].Goodput == nil {
-		t.Error("the others have no timing, or it has no figure")
-	}
-}
-
 // What was interrupted goes on where it was: complete steps are not made again,
 // one that was cut is, as a whole.
 func TestResume(t *testing.T) {

@@ -276,11 +276,10 @@ func TestBeneathUnfit(t *testing.T) {
 	f := &fakeSource{name: "vsphere://vc", hangs: quit}
 	local.lost = make(chan struct{})
 	ends := pairOf(local, peer)
-	ends["peer"].Hello.WireMinor = 0
 	request := p
 	request.Steps = slices.Clone(p.Steps)
 	request.Steps[0].Specs = slices.Clone(p.Steps[0].Specs)
-	request.Steps[0].Specs[0].Rate = 1e6 // which an agent that old does not know
+	request.Steps[0].Specs[0].Capture = 5 // which the peer does not let this client do
 	_, err = (&Runner{Ends: ends, Watch: &hear{}, Below: []hypervisor.Source{f}}).Run(t.Context(), request)
 	close(quit)
 	if err == nil || len(f.asked()) != 0 {

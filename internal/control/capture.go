@@ -29,17 +29,12 @@ type Packets struct {
 	Pcapng     []byte
 }
 
-// captureMinor is the wire minor since which an agent can capture.
-const captureMinor = 3
-
 // noCapture says why packets cannot be captured at an end point, and what to
 // do about it; empty where they can be.
 func (e *EndPoint) noCapture() (why, hint string) {
 	switch {
 	case e.Foreign:
 		return "no thru runs at " + e.Name, "run `thru serve --allow capture` there"
-	case e.Hello.WireMinor < captureMinor:
-		return e.Name + " runs thru " + e.Hello.Thru + ", which does not capture", "upgrade thru there"
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeCapture):
 		return e.Name + " does not let this client capture", "ask for the string that `thru serve --allow capture` (as root) prints there, and keep it: thru join NAME --replace"
 	case e.Hello.NoCapture != "":

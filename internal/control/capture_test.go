@@ -221,7 +221,6 @@ func TestCaptureNotAllowed(t *testing.T) {
 		says   string
 	}{
 		"privilege": {func(h *bus.HelloReply) { h.Privileges = h.Privileges[:1] }, "--allow capture"},
-		"old":       {func(h *bus.HelloReply) { h.WireMinor, h.Privileges = 2, []string{bus.PrivilegeMeasure} }, "upgrade thru there"},
 		"root":      {func(h *bus.HelloReply) { h.NoCapture = "needs root" }, "needs root"},
 	} {
 		t.Run(name, func(t *testing.T) {

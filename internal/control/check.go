@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -84,7 +83,7 @@ func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, 
 	if err != nil {
 		return err
 	}
-	if unprobed != nil && !errors.Is(unprobed, errTooOld) {
+	if unprobed != nil {
 		return r.noPath(unprobed)
 	}
 	return disqualified(doc.Gates, "")
@@ -158,9 +157,6 @@ func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path,
 	ask := bus.Probe{Quick: how.Quick, Source: how.Source, Device: how.Device, Family: how.Family}
 	port := to.Port
 	if !to.Foreign {
-		if to.Hello.WireMinor < probeMinor {
-			return nil, fmt.Errorf("thru %s at %s is %w", to.Hello.Thru, to.Name, errTooOld)
-		}
 		a, err := to.Client.Answer(ctx, bus.Answer{})
 		if err != nil {
 			return nil, err
@@ -181,12 +177,6 @@ func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path,
 	reply.Path.From, reply.Path.To = from.Name, to.Name
 	return &reply.Path, nil
 }
-
-// errTooOld is the reason of an end point that knows no probe.
-var errTooOld = errors.New("too old to answer a probe")
-
-// probeMinor is the wire minor since which an agent answers a probe.
-const probeMinor = 2
 
 // judge lets the gates look at all that is known.
 func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, planned measure.Spec) error {

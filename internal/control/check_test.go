@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -73,33 +72,22 @@ func TestCheckFails(t *testing.T) {
 }
 
 // Where the path cannot be probed, the hosts are judged all the same, and each
-// gate of the path says why it is not: an error, but for a peer that is too old.
+// gate of the path says why it is not.
 func TestCheckWithoutPath(t *testing.T) {
-	for name, ends := range map[string]func() map[string]*EndPoint{
-		"blocked": func() map[string]*EndPoint {
-			local := newAgent("local")
-			local.probe = errors.New("no answer from 10.0.0.2:5210")
-			return pairOf(local, newAgent("peer"))
-		},
-		"old": func() map[string]*EndPoint {
-			ends := pairOf(newAgent("local"), newAgent("peer"))
-			ends["peer"].Hello = bus.HelloReply{WireMajor: 1, WireMinor: 1, Thru: "0.3"}
-			return ends
-		},
-	} {
-		r := Runner{Ends: ends(), Watch: &quiet{}}
-		doc, err := r.Check(t.Context(), Probing{}, 0)
-		if want := map[string]int{"blocked": fault.Failed, "old": fault.OK}[name]; fault.Code(err) != want || len(doc.Paths) != 0 {
-			t.Errorf("%s: %v, %d paths", name, err, len(doc.Paths))
-		}
-		if !slices.ContainsFunc(doc.Gates, func(g measure.Gate) bool {
-			return g.ID == "mtu-path" && g.Status == measure.GateNotChecked && strings.Contains(g.Fact, doc.Missing[0].Why) && g.To == "peer"
-		}) {
-			t.Errorf("%s: gates %+v", name, doc.Gates)
-		}
-		if !slices.ContainsFunc(doc.Missing, func(n measure.NotChecked) bool { return n.Fact == "paths" && n.Why != "" }) {
-			t.Errorf("%s: nothing says why there is no path: %+v", name, doc.Missing)
-		}
+	local := newAgent("local")
+	local.probe = errors.New("no answer from 10.0.0.2:5210")
+	r := Runner{Ends: pairOf(local, newAgent("peer")), Watch: &quiet{}}
+	doc, err := r.Check(t.Context(), Probing{}, 0)
+	if fault.Code(err) != fault.Failed || len(doc.Paths) != 0 {
+		t.Errorf("%v, %d paths", err, len(doc.Paths))
+	}
+	if !slices.ContainsFunc(doc.Gates, func(g measure.Gate) bool {
+		return g.ID == "mtu-path" && g.Status == measure.GateNotChecked && strings.Contains(g.Fact, doc.Missing[0].Why) && g.To == "peer"
+	}) {
+		t.Errorf("gates %+v", doc.Gates)
+	}
+	if !slices.ContainsFunc(doc.Missing, func(n measure.NotChecked) bool { return n.Fact == "paths" && n.Why != "" }) {
+		t.Errorf("nothing says why there is no path: %+v", doc.Missing)
 	}
 }
 

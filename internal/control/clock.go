@@ -12,9 +12,6 @@ import (
 	"thru/internal/unit"
 )
 
-// clockMinor is the wire minor since which an agent tells its clock.
-const clockMinor = 4
-
 // Exchanges that compare two clocks: the quickest of them counts. More tell
 // little, since what stands in its way is mostly there or not.
 const (
@@ -78,7 +75,7 @@ func compare(ctx context.Context, ends []*EndPoint, zero time.Time) (map[*EndPoi
 	var mu sync.Mutex
 	atMost(len(ends), perAgent, func(i int) {
 		e := ends[i]
-		if e.Hello.WireMinor < clockMinor {
+		if !e.asked() {
 			return
 		}
 		x, err := readClock(ctx, e.Client, zero)
@@ -154,8 +151,6 @@ func (c *clocks) timing(f *flow) {
 		return // it has failed, and says why
 	case f.receiver.end.Foreign:
 		why = "no thru runs at " + f.receiver.end.Name + ", whose clock nobody tells"
-	case f.receiver.end.Hello.WireMinor < clockMinor:
-		why = fmt.Sprintf("%s runs thru %s, which tells no clock: it was started at once", f.receiver.end.Name, f.receiver.end.Hello.Thru)
 	case !known || e.BeganNs == nil:
 		why = f.receiver.end.Name + " did not tell when the measured time began"
 	}

@@ -206,7 +206,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Document) error {
 	facts, routes, err := r.facts(ctx, doc, 0, r.facing(p))
 	if err == nil {
-		err = r.understood(p)
+		err = r.allowed(p)
 	}
 	if err == nil {
 		r.lookBelow(ctx, doc, routes)
@@ -227,35 +227,6 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 
 // wholly tells whether the plan is run to its end.
 func (r *Runner) wholly(p plan.Plan) bool { return r.Until == 0 || r.Until >= p.Runs() }
-
-// kindsMinor is the wire minor since which an agent knows more than bulk TCP
-// as fast as it goes; an older one would leave out what it does not know.
-const kindsMinor = 1
-
-// confinesMinor is the wire minor since which an agent confines a test to CPUs.
-const confinesMinor = 4
-
-// understood refuses a plan that an end point is too old for.
-func (r *Runner) understood(p plan.Plan) error {
-	for _, step := range p.Steps {
-		for _, s := range step.Specs {
-			plain := s.Protocol == measure.TCP && s.Traffic == measure.Bulk && s.Rate == 0 && s.Amount == 0 && !s.Verify && !s.Duplex
-			for _, n := range []string{s.From, s.To} {
-				e := r.end(n)
-				confined := n == s.From && s.SenderCPUs != "" || n == s.To && s.ReceiverCPUs != ""
-				switch {
-				case !e.asked():
-				case !plain && e.Hello.WireMinor < kindsMinor:
-					return fault.Failf("upgrade thru there: it measures TCP as fast as it goes, and nothing else",
-						"control: %s runs thru %s, which is too old for this test", n, e.Hello.Thru)
-				case confined && e.Hello.WireMinor < confinesMinor:
-					return fault.Failf("upgrade thru there, or leave the choice of CPUs out", "control: %s runs thru %s, which cannot confine a test to CPUs", n, e.Hello.Thru)
-				}
-			}
-		}
-	}
-	return r.allowed(p)
-}
 
 // damaged is an error where --verify has found data that is not what was sent.
 func damaged(doc *measure.Document) error {

@@ -375,28 +375,6 @@ func TestDamagedDataFails(t *testing.T) {
 	}
 }
 
-// An older agent would leave out what it does not know: it is not asked.
-func TestOldAgentIsNotAsked(t *testing.T) {
-	local, peer := newAgent("L"), newAgent("P")
-	r := request()
-	r.Protocol = measure.UDP
-	p, err := plan.Test(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ends := pairOf(local, peer)
-	ends["peer"].Hello = bus.HelloReply{WireMajor: 1, Thru: "0.1.0"}
-	runner := Runner{Ends: ends, Watch: &quiet{}}
-	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "too old") || len(peer.asked()) != 0 {
-		t.Errorf("error %v, the peer was asked %q", err, peer.asked())
-	}
-	ends["peer"].Hello.WireMinor = 3
-	p.Steps[0].Specs[0].ReceiverCPUs = "0-1"
-	if _, err := runner.Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), "cannot confine") || len(peer.asked()) != 0 {
-		t.Errorf("confined to CPUs: error %v, the peer was asked %q", err, peer.asked())
-	}
-}
-
 func TestRepeatsLieApart(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	r := request()

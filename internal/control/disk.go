@@ -12,9 +12,6 @@ import (
 	"thru/internal/measure"
 )
 
-// diskMinor is the wire minor since which an agent measures disks.
-const diskMinor = 6
-
 // diskSilence is how long a disk test may say nothing: an access of a broken disk
 // may take minutes, and the agent says when it gives up.
 const diskSilence = 5 * time.Minute
@@ -86,8 +83,6 @@ func mayMeasureDisk(e *EndPoint) error {
 	switch {
 	case !e.asked():
 		return fault.Usagef("run thru there", "control: %s is no thru: its disk cannot be measured", e.Name)
-	case e.Hello.WireMinor < diskMinor:
-		return fault.Failf("upgrade thru there", "control: %s runs thru %s, which measures no disks", e.Name, e.Hello.Thru)
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeFiles):
 		return fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
 			"control: at %s this client may not measure disks", e.Name)

@@ -42,7 +42,7 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 	}
 	x := &explanation{Runner: r, doc: doc, budget: budget, until: begin.Add(budget)}
-	err := r.understood(p)
+	err := r.allowed(p)
 	if err == nil {
 		err = x.look(ctx, how, p.Steps[0].Specs[0])
 	}

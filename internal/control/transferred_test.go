@@ -33,19 +33,19 @@ func TestTooShort(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		seconds float64
-		rttUs   uint32
+		rtt     int64
 		want    string
 	}{
-		{"many round trips of loopback", 4.95, 47, ""},
-		{"few of a long way", 4.95, 100_000, "49 round trips"},
-		{"enough of a long way", 11, 100_000, ""},
-		{"half a second", 0.5, 47, "too short for a sure figure"},
+		{"many round trips of loopback", 4.95, 47_000, ""},
+		{"few of a long way", 4.95, 100_000_000, "49 round trips"},
+		{"enough of a long way", 11, 100_000_000, ""},
+		{"half a second", 0.5, 47_000, "too short for a sure figure"},
 		{"the round trip is not known", 3, 0, "too short for a sure figure"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			run := measure.TransferRun{ElapsedNs: int64(tt.seconds * 1e9), Bps: &measure.Figure{Value: 1e9}}
-			if tt.rttUs > 0 {
-				run.Sockets = []measure.Stream{{TCP: &measure.TCPInfo{MinRTTUs: &tt.rttUs}}}
+			if tt.rtt > 0 {
+				run.Sockets = []measure.Stream{{TCP: &measure.TCPInfo{MinRTT: &tt.rtt}}}
 			}
 			got := tooShort(&measure.Transfer{Runs: []measure.TransferRun{run}})
 			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {

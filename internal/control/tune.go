@@ -43,7 +43,7 @@ type Tuning struct {
 func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (*measure.Document, error) {
 	begin := time.Now()
 	x := newTuning(r, p, how, t, begin)
-	err := r.understood(p)
+	err := r.allowed(p)
 	if err == nil {
 		err = x.carryOut(ctx)
 	}

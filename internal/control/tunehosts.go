@@ -16,9 +16,6 @@ import (
 	"thru/internal/plan"
 )
 
-// tuneMinor is the wire minor since which an agent changes settings.
-const tuneMinor = 5
-
 // begin makes this client the one who tunes, at each end that lets it. A dry run
 // and a comparison of the state with itself change nothing; of these the latter
 // keeps others from it, too.
@@ -26,10 +23,6 @@ func (x *tuning) begin(ctx context.Context) error {
 	x.Watch.Checking("asking what may be changed")
 	x.hosts = map[string]string{}
 	for _, e := range x.agents() {
-		if e.Hello.WireMinor < tuneMinor {
-			x.not[e.Name] = fmt.Sprintf("thru %s there is too old to change settings", e.Hello.Thru)
-			continue
-		}
 		reply, err := e.Client.Knobs(ctx, bus.Knobs{})
 		switch {
 		case err != nil:
@@ -75,7 +68,7 @@ func (x *tuning) readKnobs(ctx context.Context) error {
 	for i := range x.doc.EndPoints {
 		d := &x.doc.EndPoints[i]
 		e := x.Ends[d.Name]
-		if d.NoTune = x.not[d.Name]; e.Hello.WireMinor < tuneMinor {
+		if d.NoTune = x.not[d.Name]; !e.asked() {
 			continue
 		}
 		reply, err := e.Client.Knobs(ctx, bus.Knobs{Peer: x.facedBy(d.Name)})

@@ -56,7 +56,7 @@ func evidenceOfHost(name string, sends bool) *measure.Evidence {
 	}
 	tcp := func(again uint32) *measure.TCPInfo {
 		return &measure.TCPInfo{Retrans: &again, DataSegsOut: new(uint32(1_000_000) * min(1, again+1)), BusyUs: new(uint64(2_000_000)), RwndLimitedUs: new(uint64(0)),
-			RTTUs: new(uint32(100)), MinRTTUs: new(uint32(90)), SendMSS: new(uint32(1448)), SendWnd: new(uint32(3 << 20))}
+			RTT: new(int64(100_000)), MinRTT: new(int64(90_000)), SendMSS: new(uint32(1448)), SendWnd: new(uint32(3 << 20))}
 	}
 	start := tcp(0)
 	start.BusyUs, start.DataSegsOut = new(uint64(0)), new(uint32(0))

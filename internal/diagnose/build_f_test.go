@@ -77,7 +77,7 @@ func flowEnd(name, peer string, sends bool, bps float64) *measure.Evidence {
 
 func tcpAt(sent, again uint32) *measure.TCPInfo {
 	return &measure.TCPInfo{SACK: new(true), Timestamps: new(true), WScaleOK: new(true), SendMSS: new(uint32(testMSS)), AdvMSS: new(uint32(testMSS)), PMTU: new(uint32(1500)),
-		DataSegsOut: new(sent), Retrans: new(again), RTTUs: new(uint32(10_500)), MinRTTUs: new(uint32(9_000)), Cwnd: new(uint32(9000)), Unacked: new(uint32(100)),
+		DataSegsOut: new(sent), Retrans: new(again), RTT: new(int64(10_500_000)), MinRTT: new(int64(9_000_000)), Cwnd: new(uint32(9000)), Unacked: new(uint32(100)),
 		BusyUs: new(uint64(sent) * 8), RwndLimitedUs: new(uint64(0)), TotalRTO: new(uint16(0)), Backoff: new(uint8(0)), NotSent: new(uint32(100_000)), SendWnd: new(uint32(30_000_000))}
 }
 
@@ -124,7 +124,7 @@ func lost(pct float64) func(*measure.Document) {
 func loaded(ms float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		for i := range near(d).Bins {
-			near(d).Bins[i].TCP[0].RTTUs = new(uint32(ms * 1000))
+			near(d).Bins[i].TCP[0].RTT = new(int64(ms * 1_000_000))
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (m made) stream() measure.Stream {
 	end := measure.TCPInfo{
 		Retrans: new(uint32(segments * m.againPct / 100)), DataSegsOut: new(uint32(segments)), BusyUs: new(uint64(busy)),
 		RwndLimitedUs: new(uint64(busy * m.rwndPct / 100)), ReordSeen: new(m.reordered), DSACKDups: new(m.doubled),
-		MinRTTUs: new(uint32(m.base.Microseconds())), SendMSS: new(uint32(madeMSS)), WScaleOK: new(true), SACK: new(true), Timestamps: new(true),
+		MinRTT: new(m.base.Nanoseconds()), SendMSS: new(uint32(madeMSS)), WScaleOK: new(true), SACK: new(true), Timestamps: new(true),
 	}
 	if m.noTimes {
 		start.BusyUs, end.BusyUs = nil, nil
@@ -93,7 +93,7 @@ func (m made) stream() measure.Stream {
 		one := func(x float64) *measure.Spread { return &measure.Spread{Mean: x, Min: x, Max: x} }
 		s.Course = &measure.Course{
 			Samples: 250, InFlight: one(m.flight / madeMSS), Cwnd: one(m.cwnd / madeMSS), NotSent: one(m.notSent), SendWnd: one(m.window),
-			RTT: one(float64(m.rtt.Microseconds())), Pacing: one(m.pacing / 8), WndFull: new(m.wndFull), Idle: new(m.idle),
+			RTT: one(float64(m.rtt.Nanoseconds())), Pacing: one(m.pacing / 8), WndFull: new(m.wndFull), Idle: new(m.idle),
 		}
 		s.Course.InFlight.Max = max(m.flight, m.flightMost) / madeMSS
 	}

@@ -77,7 +77,7 @@ func turns(h *hosts) {
 func pacing(h *hosts) {
 	for i := range h.sender.Streams {
 		h.sender.Streams[i].Congestion = "bbr"
-		h.sender.Streams[i].TCP.MinRTTUs = new(uint32(100))
+		h.sender.Streams[i].TCP.MinRTT = new(int64(100_000))
 	}
 }
 

@@ -59,6 +59,14 @@ func wide(x *uint32) *uint64 {
 	return new(uint64(*x))
 }
 
+// span makes a length of time in ns, which is never less than 0, a counter.
+func span(ns *int64) *uint64 {
+	if ns == nil {
+		return nil
+	}
+	return new(uint64(*ns))
+}
+
 // share of one counter in another, in percent.
 func (e *end) share(part, of func(*measure.TCPInfo) *uint64) (float64, bool) {
 	a, ok := e.grew(part)
@@ -168,8 +176,8 @@ func (f *flow) pacing() (float64, bool) {
 
 // loadedRTT is the mean round trip under load in ns.
 func (f *flow) loadedRTT() (float64, bool) {
-	us, ok := f.sender.mean(func(c *measure.Course) *measure.Spread { return c.RTT }, func(t *measure.TCPInfo) *uint64 { return wide(t.RTTUs) })
-	return us * 1e3, ok && us > 0
+	ns, ok := f.sender.mean(func(c *measure.Course) *measure.Spread { return c.RTT }, func(t *measure.TCPInfo) *uint64 { return span(t.RTT) })
+	return ns, ok && ns > 0
 }
 
 // rtt is the mean round trip under load, and its least, in ns; false where one
@@ -185,8 +193,8 @@ func (f *flow) rtt() (loaded, least float64, ok bool) {
 func (f *flow) baseRTT() (float64, bool) {
 	var all []float64
 	for _, s := range f.sender.streams() {
-		if s.TCP != nil && s.TCP.MinRTTUs != nil && *s.TCP.MinRTTUs > 0 && *s.TCP.MinRTTUs < math.MaxUint32 {
-			all = append(all, float64(*s.TCP.MinRTTUs)*1e3)
+		if s.TCP != nil && s.TCP.MinRTT != nil && *s.TCP.MinRTT > 0 {
+			all = append(all, float64(*s.TCP.MinRTT))
 		}
 	}
 	for _, e := range f.ends() {

@@ -351,7 +351,7 @@ func (f *flow) perRecovery() float64 {
 // queueProof is the round trip under load against the least.
 func (f *flow) queueProof() measure.Proof {
 	loaded, base, _ := f.rtt()
-	p := f.sender.proof("tcp_info.rtt_us under load, mean", loaded, "ns")
+	p := f.sender.proof("tcp_info.rtt_ns under load, mean", loaded, "ns")
 	p.Note = "the least is " + unit.Duration(int64(base))
 	return p
 }

@@ -120,7 +120,7 @@ func TestQueueOnWhichWay(t *testing.T) {
 func TestNoContradiction(t *testing.T) {
 	d := filmed(nearSender, roundTrip(20*ms, 60*ms))
 	e := d.Cells[0].Runs[0].Flows[0].Sender
-	e.Streams = []measure.Stream{{TCP: &measure.TCPInfo{MinRTTUs: new(uint32(20_000)), RTTUs: new(uint32(16))}}}
+	e.Streams = []measure.Stream{{TCP: &measure.TCPInfo{MinRTT: new(int64(20_000_000)), RTT: new(int64(16_000))}}}
 	Diagnose(d)
 	if x := d.Findings[0]; x.Cause != "shaper" || x.Confidence != measure.Likely || strings.Contains(x.Summary, "; but ") {
 		t.Errorf("%s %s: %s", x.Cause, x.Confidence, x.Summary)

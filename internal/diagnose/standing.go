@@ -51,7 +51,7 @@ func (f *flow) mostQueued() float64 {
 	most := 0.0
 	for _, s := range f.sender.streams() {
 		if s.Course != nil && s.Course.RTT != nil {
-			most = max(most, s.Course.RTT.Max*1e3-base)
+			most = max(most, s.Course.RTT.Max-base)
 		}
 	}
 	return most
@@ -63,7 +63,7 @@ func (f *flow) empties() bool {
 	least := math.Inf(1)
 	for _, s := range f.sender.streams() {
 		if s.Course != nil && s.Course.RTT != nil {
-			least = min(least, s.Course.RTT.Min*1e3)
+			least = min(least, s.Course.RTT.Min)
 		}
 	}
 	return ok && least-base < stillShare*f.mostQueued()

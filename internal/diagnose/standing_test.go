@@ -77,7 +77,7 @@ func TestHasQueue(t *testing.T) {
 		if got := f.hasQueue(); got != x.want {
 			t.Errorf("%s: %v", x.name, got)
 		}
-		f.sender.seen.Streams[0].Course.RTT.Max = float64((x.base + 5*(x.rtt-x.base)).Microseconds())
+		f.sender.seen.Streams[0].Course.RTT.Max = float64((x.base + 5*(x.rtt-x.base)).Nanoseconds())
 		if f.hasQueue() {
 			t.Errorf("%s: a host stood still for once", x.name)
 		}

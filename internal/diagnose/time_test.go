@@ -15,7 +15,7 @@ func biting(from int) func(*measure.Document) {
 	return func(d *measure.Document) {
 		for i := range near(d).Bins {
 			if i >= from {
-				near(d).Bins[i].TCP[0].RTTUs = new(uint32(40_000))
+				near(d).Bins[i].TCP[0].RTT = new(int64(40_000_000))
 			}
 		}
 	}

@@ -305,7 +305,7 @@ func (c *course) buffer() *bound {
 	if rtt >= farNs {
 		o.confidence = measure.Certain
 	}
-	o.at(c.here()).by(c.proof(counter, float64(window), "bytes"), c.proof("in a round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
+	o.at(c.here()).by(c.proof(counter, float64(window), "bytes"), c.proof("in a round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
 	o.costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
 	o.mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
 	return o
@@ -410,7 +410,7 @@ func (c *course) roundTrips() *bound {
 		o.confidence = measure.Certain
 		o.text += fmt.Sprintf("; the network carries %s", unit.Rate(net))
 	}
-	o.at(measure.Where{Place: measure.AtPath}).by(c.proof("requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_us", float64(rtt), "ns"))
+	o.at(measure.Where{Place: measure.AtPath}).by(c.proof("requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
 	o.costs(most, "what is under way carries "+unit.Rate(most), fmt.Sprintf("%s * 8 / %s", unit.Size(c.t.InFlight), unit.Duration(rtt)))
 	o.then("--many 4: where round trips bind, it carries more in proportion")
 	o.mend(&measure.Remedy{EndPoint: "local", Advice: "larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})

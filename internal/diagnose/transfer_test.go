@@ -41,7 +41,7 @@ func moved(t measure.Transfer, layers map[string]float64, change func(memory, wh
 
 // connection is one with a round trip in ms.
 func connection(rttMs float64, change func(*measure.Stream)) []measure.Stream {
-	s := measure.Stream{TCP: &measure.TCPInfo{MinRTTUs: new(uint32(rttMs * 1000))}}
+	s := measure.Stream{TCP: &measure.TCPInfo{MinRTT: new(int64(rttMs * 1_000_000))}}
 	if change != nil {
 		change(&s)
 	}

@@ -49,11 +49,11 @@ func carried(rttMs, flight float64, change func(*measure.Stream)) []measure.Stre
 	s := measure.Stream{
 		Local: "10.0.0.2:80", Peer: "10.0.0.1:40000", Congestion: "cubic", Window: measure.Buffer{Granted: 6 << 20},
 		TCP: &measure.TCPInfo{
-			MinRTTUs: new(uint32(rttMs * 1000)), SendMSS: new(uint32(1448)), Retrans: new(uint32(0)), DataSegsOut: new(uint32(100_000)), ReordSeen: new(uint32(0)), DSACKDups: new(uint32(0)),
+			MinRTT: new(int64(rttMs * 1_000_000)), SendMSS: new(uint32(1448)), Retrans: new(uint32(0)), DataSegsOut: new(uint32(100_000)), ReordSeen: new(uint32(0)), DSACKDups: new(uint32(0)),
 			SACK: new(true), Timestamps: new(true), WScaleOK: new(true), BusyUs: new(uint64(10e6)), RwndLimitedUs: new(uint64(0)),
 		},
 		Course: &measure.Course{
-			Samples: 200, Every: 50e6, InFlight: one(flight), Cwnd: one(2 * flight), NotSent: one(500_000), SendWnd: one(8 << 20), RTT: one(rttMs * 1000), Pacing: one(1e9),
+			Samples: 200, Every: 50e6, InFlight: one(flight), Cwnd: one(2 * flight), NotSent: one(500_000), SendWnd: one(8 << 20), RTT: one(rttMs * 1e6), Pacing: one(1e9),
 			CwndFull: new(0.0), WndFull: new(0.0), Idle: new(0.0), BufferFull: new(100.0),
 		},
 	}
@@ -134,7 +134,7 @@ func TestTransferServer(t *testing.T) {
 func TestTransferDisproved(t *testing.T) {
 	queued := func(m, _ *measure.TransferRun) {
 		m.There = carried(20, 300, func(s *measure.Stream) {
-			s.Course.RTT, s.Course.Cwnd, s.Course.CwndFull = &measure.Spread{Mean: 60_000}, &measure.Spread{Mean: 300}, new(100.0)
+			s.Course.RTT, s.Course.Cwnd, s.Course.CwndFull = &measure.Spread{Mean: 60e6}, &measure.Spread{Mean: 300}, new(100.0)
 		})
 		m.Seconds = []float64{57.9e6, 58e6, 57.8e6, 57.9e6, 58e6}
 	}

@@ -288,7 +288,7 @@ func tcpProxy(f *flow) *outcome {
 		o.by(measure.Proof{EndPoint: p.To, Counter: "options of the SYN that differ at the ends", Value: 1})
 	case ok && kernel < data/2 && data-kernel > proxyBar:
 		o.confidence = measure.Likely
-		o.by(below(f.sender.proof("tcp_info.min_rtt_us", kernel, "ns"), data/2))
+		o.by(below(f.sender.proof("tcp_info.min_rtt_ns", kernel, "ns"), data/2))
 	default:
 		o.beside()
 	}
@@ -310,8 +310,8 @@ func (f *flow) quickest(probed float64) float64 {
 // kernelRTT is the least round trip that the sender's kernel saw, in ns.
 func (f *flow) kernelRTT() (float64, bool) {
 	for _, s := range f.sender.streams() {
-		if s.TCP != nil && s.TCP.MinRTTUs != nil && *s.TCP.MinRTTUs > 0 && *s.TCP.MinRTTUs < math.MaxUint32 {
-			return float64(*s.TCP.MinRTTUs) * 1e3, true
+		if s.TCP != nil && s.TCP.MinRTT != nil && *s.TCP.MinRTT > 0 {
+			return float64(*s.TCP.MinRTT), true
 		}
 	}
 	return 0, false

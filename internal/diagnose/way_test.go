@@ -80,7 +80,7 @@ func TestTCPProxy(t *testing.T) {
 		{"just under half", "possible beside", "answers in far's name", edits{nearer(4.4e6)}},
 		{"just over half", "no", "", edits{nearer(4.6e6)}},
 		{"short, by less than programs take", "no", "", edits{nearer(86e3), func(d *measure.Document) { d.Paths[0].RTT.Min = 1.08e6 }}},
-		{"the kernel's round trips are short too", "likely", "", edits{nearer(1e6), func(d *measure.Document) { near(d).Streams[0].TCP.MinRTTUs = new(uint32(900)) }}},
+		{"the kernel's round trips are short too", "likely", "", edits{nearer(1e6), func(d *measure.Document) { near(d).Streams[0].TCP.MinRTT = new(int64(900_000)) }}},
 		{"the test's own connection was quicker", "no", "data 552 µs at least", edits{nearer(552e3), func(d *measure.Document) { near(d).RTTIdle = &measure.RTT{Min: 552e3, Samples: 10} }}},
 		{"another SYN arrives", "certain", "", edits{nearer(1e6), func(d *measure.Document) { d.Paths[0].Handshake.SYNSeen.WindowScale = new(7) }}},
 		{"another SYN, the same round trip", "no", "", edits{func(d *measure.Document) { d.Paths[0].Handshake.SYNSeen.WindowScale = new(7) }}},

@@ -180,7 +180,7 @@ func receiveWindow(f *flow) *outcome {
 func (f *flow) windowProofs(o *outcome, held measure.Proof, twice stat.Turns) *outcome {
 	w, _ := f.sendWindow()
 	loaded, _ := f.loadedRTT()
-	o.at(f.receiver.where()).by(held, f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_us, mean", loaded, "ns"))
+	o.at(f.receiver.where()).by(held, f.sender.proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.sender.proof("tcp_info.rtt_ns, mean", loaded, "ns"))
 	if behind, seen := f.unreadShare(); seen {
 		o.by(below(f.receiver.proof("unread in the socket, of its room", behind, "pct"), unreadBar))
 	}

@@ -113,13 +113,13 @@ func IdleRTT(c net.Conn) *measure.RTT {
 		b := make([]byte, sock.TCPInfoSize)
 		info = sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)])
 	})
-	if info.RTTUs == nil {
+	if info.RTT == nil {
 		return nil
 	}
-	smooth := int64(*info.RTTUs) * 1000
+	smooth := *info.RTT
 	r := &measure.RTT{Min: smooth, Median: smooth, Max: smooth, Samples: 1}
-	if info.MinRTTUs != nil {
-		r.Min = min(int64(*info.MinRTTUs)*1000, smooth)
+	if info.MinRTT != nil {
+		r.Min = min(*info.MinRTT, smooth)
 	}
 	return r
 }

@@ -91,13 +91,22 @@ func addDatagrams(b *measure.StreamBin, row node, sends bool) {
 // tcpInfo is what the kernel said of a stream when the interval was over.
 func tcpInfo(row node, mss uint32) measure.TCPInfo {
 	t := measure.TCPInfo{
-		RTTUs: narrow(row.get("rtt")), RTTVarUs: narrow(row.get("rttvar")), PMTU: narrow(row.get("pmtu")),
+		RTT: nanos(row.get("rtt")), RTTVar: nanos(row.get("rttvar")), PMTU: narrow(row.get("pmtu")),
 		SendWnd: narrow(row.get("snd_wnd")), ReordSeen: narrow(row.get("reorder")),
 	}
 	if c := narrow(row.get("snd_cwnd")); c != nil && mss > 0 { // the kernel counts it in segments
 		t.Cwnd, t.SendMSS = new(*c/mss), new(mss)
 	}
 	return t
+}
+
+// nanos is a time that iperf3 tells in microseconds; nil where it is none.
+func nanos(n node) *int64 {
+	us := narrow(n)
+	if us == nil {
+		return nil
+	}
+	return new(int64(*us) * 1000)
 }
 
 // narrow is a counter of 32 bits; nil where it is none, and 0 means not known.

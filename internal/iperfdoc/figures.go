@@ -63,7 +63,7 @@ func (x *chosenCell) before(n, stream int) *measure.TCPInfo {
 }
 
 func (p *Part) tcp(now, before *measure.TCPInfo) {
-	p.Cwnd, p.RTTUs, p.RTTVarUs = cwnd(now), wide(now.RTTUs), wide(now.RTTVarUs)
+	p.Cwnd, p.RTTUs, p.RTTVarUs = cwnd(now), Micros(now.RTT), Micros(now.RTTVar)
 	p.SendWindow, p.PathMTU, p.Reordering = wide(now.SendWnd), wide(now.PMTU), wide(now.ReordSeen)
 	if before != nil && before.Retrans != nil && now.Retrans != nil {
 		p.Retransmits = new(max(0, int64(*now.Retrans)-int64(*before.Retrans)))
@@ -96,6 +96,14 @@ func wide(x *uint32) *int64 {
 		return nil
 	}
 	return new(int64(*x))
+}
+
+// Micros is a length of time in ns as iperf3 tells it, in microseconds.
+func Micros(ns *int64) *int64 {
+	if ns == nil {
+		return nil
+	}
+	return new(*ns / 1000)
 }
 
 // end are the figures of the measured time.
@@ -201,7 +209,7 @@ func course(e *measure.Evidence, stream int) Course {
 		c.MaxCwnd = max(c.MaxCwnd, value(cwnd(t)))
 		c.MaxWindow = max(c.MaxWindow, value(wide(t.SendWnd)))
 		c.Reordering = max(c.Reordering, value(wide(t.ReordSeen)))
-		if rtt := value(wide(t.RTTUs)); rtt > 0 {
+		if rtt := value(Micros(t.RTT)); rtt > 0 {
 			c.MaxRTT = max(c.MaxRTT, rtt)
 			if c.MinRTT == 0 || rtt < c.MinRTT {
 				c.MinRTT = rtt

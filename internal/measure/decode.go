@@ -18,7 +18,7 @@ const (
 	mostDeep  = 100      // levels
 )
 
-// Decode reads a document of this schema from JSON that may come from anybody.
+// Decode reads a document of this schema, or of the one before, from JSON that may come from anybody.
 // What is no document, or would take far more memory than its length says, is an
 // error before that memory is taken: encoding/json makes an element of any size of
 // two letters, also of one that has the wrong type. Unknown fields are passed
@@ -33,8 +33,8 @@ func Decode(text []byte) (*Document, error) {
 	switch {
 	case head.Schema == nil:
 		return nil, errors.New("it names no schema")
-	case *head.Schema != Schema:
-		return nil, fmt.Errorf("its schema is %.40q, this thru reads %q", *head.Schema, Schema)
+	case *head.Schema != Schema && *head.Schema != schema1:
+		return nil, fmt.Errorf("its schema is %.40q, this thru reads %q and %q", *head.Schema, Schema, schema1)
 	}
 	s := scale{from: json.NewDecoder(bytes.NewReader(text)), left: alwaysMay + mostTimes*len(text), fields: map[reflect.Type]map[string]reflect.Type{}}
 	if err := s.value(reflect.TypeFor[Document](), 0); err != nil {
@@ -43,6 +43,11 @@ func Decode(text []byte) (*Document, error) {
 	var d Document
 	if err := json.Unmarshal(text, &d); err != nil {
 		return nil, err
+	}
+	if d.Schema == schema1 {
+		if err := upgrade(&d, text); err != nil {
+			return nil, err
+		}
 	}
 	return &d, nil
 }

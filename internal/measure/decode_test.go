@@ -68,5 +68,6 @@ func TestDecodeIsBounded(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"schema":"thru.result/1","cells":[{"runs":[{"flows":[{}]}]}]}`))
+	f.Add([]byte(`{"schema":"thru.result/2","cells":[{"runs":[{"flows":[{}]}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) { Decode(text) })
 }

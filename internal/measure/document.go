@@ -3,7 +3,7 @@ package measure
 import "time"
 
 // Schema names the document's version. A change that breaks readers raises the number.
-const Schema = "thru.result/1"
+const Schema = "thru.result/2"
 
 // Document is everything one command measured: the stable JSON of `--json`,
 // described in docs/result.md and docs/result.schema.json.
@@ -141,12 +141,12 @@ type Reconciled struct {
 type Cell struct {
 	From     string  `json:"from"`
 	To       string  `json:"to"`
-	Label    string  `json:"label,omitempty"` // "4 streams, 800K"
-	Group    int     `json:"group"`           // cells of one group ran at the same time
+	Label    string  `json:"name,omitempty"` // "4 streams, 800K"
+	Group    int     `json:"group"`          // cells of one group ran at the same time
 	Protocol string  `json:"protocol"`
 	Streams  int     `json:"streams"`
-	Window   Pair    `json:"window_bytes"` // asked; 0 is the default
-	Length   Pair    `json:"length_bytes"`
+	Window   Pair    `json:"window_bytes,omitzero"` // asked
+	Length   Pair    `json:"length_bytes,omitzero"`
 	IO       string  `json:"io,omitempty"` // data path used
 	Spec     Spec    `json:"spec"`
 	Beside   bool    `json:"beside,omitempty"`             // a short figure beside the main one

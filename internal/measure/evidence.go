@@ -98,8 +98,8 @@ type Tick struct {
 	Cwnd        *int64 `json:"cwnd_bytes,omitempty"`
 	SendWindow  *int64 `json:"send_window_bytes,omitempty"` // what the receiver had room for
 	ReordSeen   *int64 `json:"reord_seen,omitempty"`
-	RTTUs       *int64 `json:"rtt_us,omitempty"`
-	RTTVarUs    *int64 `json:"rtt_variation_us,omitempty"`
+	RTT         *int64 `json:"rtt_ns,omitempty"`
+	RTTVar      *int64 `json:"rtt_variation_ns,omitempty"`
 	PathMTU     *int64 `json:"path_mtu_bytes,omitempty"`
 	Packets     int64  `json:"packets,omitzero"` // datagrams
 	Lost        int64  `json:"lost,omitzero"`
@@ -174,7 +174,7 @@ type Course struct {
 	SendWnd    *Spread  `json:"snd_wnd_bytes,omitempty"`           // window that the peer has advertised
 	RecvWnd    *Spread  `json:"rcv_wnd_bytes,omitempty"`           // window that this end has advertised
 	Unread     *Spread  `json:"unread_bytes,omitempty"`            // received and not taken by the program yet (SIOCINQ)
-	RTT        *Spread  `json:"rtt_us,omitempty"`                  // smoothed round trip
+	RTT        *Spread  `json:"rtt_ns,omitempty"`                  // smoothed round trip
 	Pacing     *Spread  `json:"pacing_rate_bytes_per_s,omitempty"` // rate at which the kernel lets segments go
 	CwndFull   *float64 `json:"cwnd_full_pct,omitempty"`           // readings in which the congestion window was used up
 	WndFull    *float64 `json:"snd_wnd_full_pct,omitempty"`        // readings in which the peer's window was used up, but for a segment
@@ -224,10 +224,10 @@ type TCPInfo struct {
 	Unacked       *uint32 `json:"unacked_segments,omitempty"`
 	Lost          *uint32 `json:"lost_segments,omitempty"`
 	Retrans       *uint32 `json:"total_retrans_segments,omitempty"`
-	RTTUs         *uint32 `json:"rtt_us,omitempty"`
-	RTTVarUs      *uint32 `json:"rttvar_us,omitempty"`
-	RecvRTTUs     *uint32 `json:"rcv_rtt_us,omitempty"`
-	RTOUs         *uint32 `json:"rto_us,omitempty"`
+	RTT           *int64  `json:"rtt_ns,omitempty"`
+	RTTVar        *int64  `json:"rttvar_ns,omitempty"`
+	RecvRTT       *int64  `json:"rcv_rtt_ns,omitempty"`
+	RTO           *int64  `json:"rto_ns,omitempty"`
 	SSThresh      *uint32 `json:"snd_ssthresh_segments,omitempty"`
 	Cwnd          *uint32 `json:"snd_cwnd_segments,omitempty"`
 	Reordering    *uint32 `json:"reordering_segments,omitempty"`
@@ -239,7 +239,7 @@ type TCPInfo struct {
 	SegsOut       *uint32 `json:"segs_out,omitempty"`
 	SegsIn        *uint32 `json:"segs_in,omitempty"`
 	NotSent       *uint32 `json:"notsent_bytes,omitempty"`
-	MinRTTUs      *uint32 `json:"min_rtt_us,omitempty"`
+	MinRTT        *int64  `json:"min_rtt_ns,omitempty"`
 	DataSegsIn    *uint32 `json:"data_segs_in,omitempty"`
 	DataSegsOut   *uint32 `json:"data_segs_out,omitempty"`
 	DeliveryRate  *uint64 `json:"delivery_rate_bytes_per_s,omitempty"`

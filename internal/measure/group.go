@@ -20,7 +20,7 @@ type Timing struct {
 // Group is what the cells of one group, which ran at the same time, carried together.
 type Group struct {
 	Group     int          `json:"group"` // Cell.Group
-	Label     string       `json:"label"`
+	Label     string       `json:"name"`
 	Rung      string       `json:"rung,omitempty"`
 	Axes      []Axis       `json:"axes,omitempty"`
 	Cells     int          `json:"cells"`

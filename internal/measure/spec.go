@@ -59,10 +59,10 @@ func Paths(protocol, traffic string) []string {
 }
 
 // Pair is a size set for each direction of the data: at the end that sends
-// and at the end that receives. Zero means the system's default.
+// and at the end that receives. Zero means the system's default, and is absent in JSON.
 type Pair struct {
-	Send int64 `json:"send_bytes"`
-	Recv int64 `json:"recv_bytes"`
+	Send int64 `json:"send_bytes,omitzero"`
+	Recv int64 `json:"recv_bytes,omitzero"`
 }
 
 // Spec is one flow to measure: data goes from From to To for Duration, after
@@ -78,8 +78,8 @@ type Spec struct {
 	IO       string `json:"io,omitempty"`          // data path asked for; empty means the best that works
 	IOForced bool   `json:"io_forced,omitempty"`   // that path or none
 	Streams  int    `json:"streams"`               // parallel connections
-	Window   Pair   `json:"window_bytes"`          // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
-	Length   Pair   `json:"length_bytes"`          // bytes per send and per receive call, of a datagram, or of request and response
+	Window   Pair   `json:"window_bytes,omitzero"` // SO_SNDBUF at the sender, SO_RCVBUF at the receiver
+	Length   Pair   `json:"length_bytes,omitzero"` // bytes per send and per receive call, of a datagram, or of request and response
 	Duration int64  `json:"duration_ns"`           // measured time
 	Ramp     int64  `json:"ramp_ns,omitempty"`     // time before it; 0 means chosen from the RTT
 	NoRamp   bool   `json:"no_ramp,omitempty"`     // count from the first byte
@@ -93,6 +93,7 @@ type Spec struct {
 	DontFragment bool    `json:"dont_fragment,omitempty"`     // UDP: never split a datagram above the path's MTU
 	Search       bool    `json:"search,omitempty"`            // UDP: the rate follows the receiver's feedback (RFC 9097, type B)
 	Duplex       bool    `json:"one_connection,omitempty"`    // both directions are one session: on the same connections, or as iperf3 pairs them
+	LatencyProbe bool    `json:"latency_probe,omitempty"`     // these requests show the latency beside bulk data (--latency), and are no result of their own
 	Unplaced     bool    `json:"unplaced,omitempty"`          // leave the choice of CPUs to the scheduler
 	EachStream   bool    `json:"each_stream,omitempty"`       // live figures of each stream too
 	FarOutput    bool    `json:"far_output,omitempty"`        // iperf3: ask the far end for what it printed

@@ -167,8 +167,8 @@ func (p *probe) handshake() {
 	if h.SYNSent != nil && h.SYNSent.WindowScale == nil && h.SYNSent.HasScale != nil && *h.SYNSent.HasScale {
 		p.note("handshake.syn_sent.window_scale", "the kernel forgets it where the two ends have not agreed")
 	}
-	if tcp.info.RTTUs != nil && (tcp.info.Retrans == nil || *tcp.info.Retrans == 0) {
-		h.RTTNs = new(int64(*tcp.info.RTTUs) * 1000)
+	if tcp.info.RTT != nil && (tcp.info.Retrans == nil || *tcp.info.Retrans == 0) {
+		h.RTTNs = new(*tcp.info.RTT)
 	}
 	p.path.Handshake = h
 }

@@ -316,6 +316,7 @@ func withLatency(steps []Step, r Request) []Step {
 	probe.Length, probe.Window, probe.IO, probe.IOForced = measure.Pair{Send: 1, Recv: 1}, measure.Pair{}, "", false
 	probe.PerSecond, probe.Rate, probe.Amount, probe.Verify, probe.Search, probe.DontFragment, probe.BindPort = probesPerSecond, 0, 0, false, false, false, 0
 	probe.SenderCPU, probe.ReceiverCPU, probe.SenderCPUs, probe.ReceiverCPUs, probe.Capture = nil, nil, "", "", 0
+	probe.LatencyProbe = true
 	probe.Unplaced = true // it shall wait for the traffic as any other program does
 	idle := probe
 	idle.Duration = min(idle.Duration, int64(idleTime))

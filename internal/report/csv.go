@@ -19,7 +19,7 @@ import (
 func csvColumns() []string {
 	return []string{"cell", "from", "to", "protocol", "traffic", "experiment", "run", "run_started_at", "run_partial", "end", "end_point",
 		"scope", "number", "at_s", "length_s",
-		"goodput_bps", "retransmits_segments", "rtt_us", "rtt_variation_us", "cwnd_segments", "mss_bytes", "requests_per_s",
+		"goodput_bps", "retransmits_segments", "rtt_ns", "rtt_variation_ns", "cwnd_segments", "mss_bytes", "requests_per_s",
 		"datagrams", "datagrams_lost", "datagrams_reordered", "jitter_ns",
 		"cpu_busy_pct", "cpu_user_pct", "cpu_system_pct", "cpu_irq_pct", "cpu_softirq_pct", "cpu_steal_pct", "busiest_core", "busiest_core_pct",
 		"memory_used_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped",
@@ -117,7 +117,7 @@ func (t *csvTable) flow(e *measure.Evidence) {
 	}
 	rtt := map[float64]float64{}
 	for _, p := range rttOf(e) {
-		rtt[p.X] = p.Y / 1000
+		rtt[p.X] = p.Y
 	}
 	asked := slices.ContainsFunc(e.Bins, func(b measure.StreamBin) bool { return b.Requests > 0 })
 	for i := range e.Bins {
@@ -128,7 +128,7 @@ func (t *csvTable) flow(e *measure.Evidence) {
 			t.set("retransmits_segments", v)
 		}
 		if v, ok := rtt[middle(b.At, b.Span)]; ok {
-			t.set("rtt_us", v)
+			t.set("rtt_ns", v)
 		}
 		if asked && b.Span > 0 { // a second without an answer is a stall, and no gap
 			t.set("requests_per_s", float64(b.Requests)*second/float64(b.Span))
@@ -156,10 +156,10 @@ func (t *csvTable) streams(e *measure.Evidence, n int) {
 		}
 		if s < len(b.TCP) {
 			now := &b.TCP[s]
-			t.kernel("rtt_us", now.RTTUs)
-			t.kernel("rtt_variation_us", now.RTTVarUs)
-			t.kernel("cwnd_segments", now.Cwnd)
-			t.kernel("mss_bytes", now.SendMSS)
+			kernel(t, "rtt_ns", now.RTT)
+			kernel(t, "rtt_variation_ns", now.RTTVar)
+			kernel(t, "cwnd_segments", now.Cwnd)
+			kernel(t, "mss_bytes", now.SendMSS)
 			if before := tcpBefore(e, n, s); e.Sends && before != nil && now.Retrans != nil && before.Retrans != nil && *now.Retrans >= *before.Retrans {
 				t.set("retransmits_segments", float64(*now.Retrans-*before.Retrans))
 			}
@@ -168,7 +168,7 @@ func (t *csvTable) streams(e *measure.Evidence, n int) {
 	}
 }
 
-func (t *csvTable) kernel(name string, v *uint32) {
+func kernel[N uint32 | int64](t *csvTable, name string, v *N) {
 	if v != nil {
 		t.set(name, float64(*v))
 	}

@@ -167,13 +167,14 @@ func underLoadTest() *measure.Document {
 	d := newDocument("test", "peer", "--one-way", "--latency", "-P", "4")
 	idle, bulk, loaded := requestsCell("local", "peer", measure.RR, 200_000, 9_800), newCellFor("local", "peer", 4, 9.41e9), requestsCell("local", "peer", measure.RR, 4_100_000, 2_420)
 	idle.Label, loaded.Label = "latency, idle", "latency, loaded"
+	idle.Spec.LatencyProbe, loaded.Spec.LatencyProbe = true, true
 	bulk.Group, bulk.AtOnce, bulk.Label = 1, 2, "data"
 	loaded.Group, loaded.AtOnce = 1, 2
 	for _, e := range evidences(&bulk) {
 		hosted(e, 93)
 		for i := range e.Bins {
 			for k := range e.Bins[i].TCP { // the queue is 4 ms long
-				e.Bins[i].TCP[k].RTTUs = new(21 * *e.Bins[i].TCP[k].RTTUs)
+				e.Bins[i].TCP[k].RTT = new(21 * *e.Bins[i].TCP[k].RTT)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func end(name string, sends bool, bps float64, streams, seconds int) *measure.Ev
 			if i == 6 {
 				retrans[s] += uint32(3 + s)
 			}
-			b.TCP = append(b.TCP, measure.TCPInfo{RTTUs: new(uint32(180 * wave(i+s, 0.2))), Retrans: new(retrans[s])})
+			b.TCP = append(b.TCP, measure.TCPInfo{RTT: new(1000 * int64(180*wave(i+s, 0.2))), Retrans: new(retrans[s])})
 		}
 		e.Bytes += b.Bytes
 		e.Bins = append(e.Bins, b)
@@ -60,7 +60,7 @@ func end(name string, sends bool, bps float64, streams, seconds int) *measure.Ev
 		e.Streams = append(e.Streams, measure.Stream{Index: s, Local: "192.0.2.1:40112", Peer: "192.0.2.2:5202", Bytes: e.Bytes / int64(streams),
 			TotalBytes: e.TotalBytes / int64(streams), Calls: e.Bytes / int64(streams) / measure.DefaultLength, Length: measure.DefaultLength, Congestion: "cubic", MSS: 1448,
 			Window: measure.Buffer{Granted: 2626560, Usable: 1313280}, BlockedNs: new(int64(12e8)), CPU: new(s % 2),
-			TCPStart: &measure.TCPInfo{Retrans: new(uint32(0))}, TCP: &measure.TCPInfo{RTTUs: new(uint32(190)), Retrans: new(retrans[s]), Cwnd: new(uint32(412))}})
+			TCPStart: &measure.TCPInfo{Retrans: new(uint32(0))}, TCP: &measure.TCPInfo{RTT: new(int64(190_000)), Retrans: new(retrans[s]), Cwnd: new(uint32(412))}})
 	}
 	return e
 }

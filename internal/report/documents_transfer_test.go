@@ -16,7 +16,7 @@ func transferDocument() *measure.Document {
 			Seconds: []float64{bps * 0.97, bps, bps * 1.02}, HereCPU: cpuFigure(31, 1.24, 88),
 			Sockets: []measure.Stream{{
 				Local: "10.0.0.1:40022", Peer: "10.0.0.2:22", Bytes: 4 << 30, TotalBytes: 4 << 30, Congestion: "cubic",
-				TCP: &measure.TCPInfo{MinRTTUs: new(uint32(180)), RTTUs: new(uint32(410)), Retrans: new(uint32(3)), RecvSpace: new(uint32(3 << 20)), BytesReceived: new(uint64(4 << 30)), BytesAcked: new(uint64(90_000))},
+				TCP: &measure.TCPInfo{MinRTT: new(int64(180_000)), RTT: new(int64(410_000)), Retrans: new(uint32(3)), RecvSpace: new(uint32(3 << 20)), BytesReceived: new(uint64(4 << 30)), BytesAcked: new(uint64(90_000))},
 			}},
 		}
 	}
@@ -24,7 +24,7 @@ func transferDocument() *measure.Document {
 	memory.ThereCPU, memory.Programs = cpuFigure(22, 0.92, 71), []string{"sshd", "sshd"}
 	memory.There = []measure.Stream{{
 		Local: "10.0.0.2:22", Peer: "10.0.0.1:40022", Bytes: 4 << 30, TotalBytes: 4 << 30, Congestion: "cubic",
-		TCP:    &measure.TCPInfo{MinRTTUs: new(uint32(190)), RTTUs: new(uint32(420)), Retrans: new(uint32(7)), Cwnd: new(uint32(310)), SendMSS: new(uint32(1448)), BytesAcked: new(uint64(4 << 30))},
+		TCP:    &measure.TCPInfo{MinRTT: new(int64(190_000)), RTT: new(int64(420_000)), Retrans: new(uint32(7)), Cwnd: new(uint32(310)), SendMSS: new(uint32(1448)), BytesAcked: new(uint64(4 << 30))},
 		Course: &measure.Course{Samples: 400, Every: 50e6, BufferFull: new(12.0)},
 	}}
 	whole.SHA256, whole.LocalNs = "0b9c3f...", 26e9

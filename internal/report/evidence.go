@@ -159,8 +159,8 @@ func rttOf(e *measure.Evidence) []point {
 	for _, b := range e.Bins {
 		sum, n := 0.0, 0
 		for _, t := range b.TCP {
-			if t.RTTUs != nil {
-				sum, n = sum+float64(*t.RTTUs)*1000, n+1
+			if t.RTT != nil {
+				sum, n = sum+float64(*t.RTT), n+1
 			}
 		}
 		if n > 0 {

@@ -89,7 +89,7 @@ const yesOrNo = "yes or no"
 func counterWords() map[string]string {
 	return map[string]string{
 		"tcp_info.total_retrans of data_segs_out": "segments sent again, of all",
-		"tcp_info.rtt_us under load, mean":        "round trip under load, mean",
+		"tcp_info.rtt_ns under load, mean":        "round trip under load, mean",
 		"tcp_info.opt_sack":                       "SACK at both ends:",
 		"tcp_info.opt_timestamps":                 "time stamps at both ends:",
 		"tcp_info.opt_window_scaling":             "window scaling at both ends:",

@@ -59,7 +59,7 @@ func TestSamples(t *testing.T) {
 			t.Errorf("%s is %q in the second second, want %q", name, second[name], want)
 		}
 	}
-	if rows[1]["goodput_bps"] != rows[0]["goodput_bps"] || rows[1]["number"] != "0" || rows[1]["rtt_us"] == "" {
+	if rows[1]["goodput_bps"] != rows[0]["goodput_bps"] || rows[1]["number"] != "0" || rows[1]["rtt_ns"] == "" {
 		t.Errorf("the only stream %v differs from its flow %v", rows[1], rows[0])
 	}
 }

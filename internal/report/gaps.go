@@ -86,7 +86,7 @@ func inWords(key string) string {
 		"search.capacity_bps": "capacity", "streams.datagrams": "counts of the datagrams", "host.qdisc": "counters of the queue (qdisc)",
 		"sender_cpu.pct_per_gbps": "CPU per Gb/s of the sender", "receiver_cpu.pct_per_gbps": "CPU per Gb/s of the receiver",
 		"end_points.facts": "facts of the host there", "bins": "its seconds", "io": "its data path", "route": "its route", "worker": "CPU time of the program there", "total_bytes": "its bytes with the ramp",
-		"host_idle_baseline": "the host when idle", "streams.window": "its socket buffers", "streams.tcp.rtt_us": "round trips of the sender there", "streams.datagrams.lost": "losses of the omitted time apart", "worker.resident_bytes": "memory of the program there",
+		"host_idle_baseline": "the host when idle", "streams.window": "its socket buffers", "streams.tcp.rtt_ns": "round trips of the sender there", "streams.datagrams.lost": "losses of the omitted time apart", "worker.resident_bytes": "memory of the program there",
 		"aggregate_bps": "what all carried together", "hosts.cpu": "CPU of the hosts",
 		"transfer.runs.there_cpu": "CPU of the server", "transfer.runs.there_cpu.worker_cores_used": "CPU of the server's program", "transfer.runs.there_sockets": "TCP of the server",
 		"transfer.runs.seconds_bps": "the single seconds", "transfer.published": "published figures",

@@ -264,8 +264,8 @@ func streamRow(s measure.Stream, measuredNs int64) []string {
 		if s.TCP.Retrans != nil && s.TCPStart != nil && s.TCPStart.Retrans != nil {
 			retrans = unit.Count(int64(*s.TCP.Retrans) - int64(*s.TCPStart.Retrans)) // of the measured time
 		}
-		if s.TCP.RTTUs != nil {
-			rtt = unit.Duration(int64(*s.TCP.RTTUs) * 1000)
+		if s.TCP.RTT != nil {
+			rtt = unit.Duration(*s.TCP.RTT)
 		}
 	}
 	if s.MSS > 0 {

@@ -372,7 +372,7 @@ func TestReadJSONRefuses(t *testing.T) {
 	}{
 		{"unknown key", `{"schema":"thru.result/1","later":[1]}`, ""},
 		{"empty", ``, "unexpected end"},
-		{"other schema", `{"schema":"thru.result/2"}`, `"thru.result/2"`},
+		{"other schema", `{"schema":"thru.result/3"}`, `"thru.result/3"`},
 		{"no schema", `{"start":{"version":"iperf 3.12"}}`, "no schema"},
 		{"no object", `[1]`, "cannot unmarshal"},
 		{"wrong type", `{"schema":"thru.result/1","cells":{}}`, "an object stands where a slice belongs"},

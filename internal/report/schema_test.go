@@ -48,7 +48,7 @@ func TestDocumentsFollowSchema(t *testing.T) {
 
 func TestSchemaRefuses(t *testing.T) {
 	s := compileSchema(t)
-	const good = `{"schema":"thru.result/1","thru_version":"1","command":"test","started_at":"2026-03-14T09:26:53Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]`
+	const good = `{"schema":"thru.result/2","thru_version":"1","command":"test","started_at":"2026-03-14T09:26:53Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]`
 	tests := []struct {
 		text string
 		ok   bool
@@ -59,7 +59,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{good + `,"verdict":{"pass":true}}`, false},
 		{strings.Replace(good, `"cells":[]`, `"cells":null`, 1) + `}`, false},
 		{strings.Replace(good, `"elapsed_ns":1,`, ``, 1) + `}`, false},
-		{strings.Replace(good, `result/1`, `result/2`, 1) + `}`, false},
+		{strings.Replace(good, `result/2`, `result/3`, 1) + `}`, false},
 		{strings.Replace(good, `"elapsed_ns":1`, `"elapsed_ns":1.5`, 1) + `}`, false},
 	}
 	for _, tt := range tests {

@@ -336,11 +336,11 @@ func socketText(sockets []measure.Stream) string {
 	if n := len(sockets); n > 1 {
 		parts = append(parts, unit.Plural(n, "connection"))
 	}
-	if us := s.TCP.MinRTTUs; us != nil && *us > 0 && *us < 1<<31 {
-		parts = append(parts, "least RTT "+unit.Duration(int64(*us)*1000))
+	if ns := s.TCP.MinRTT; ns != nil && *ns > 0 {
+		parts = append(parts, "least RTT "+unit.Duration(*ns))
 	}
-	if us := s.TCP.RTTUs; us != nil {
-		parts = append(parts, "RTT "+unit.Duration(int64(*us)*1000))
+	if ns := s.TCP.RTT; ns != nil {
+		parts = append(parts, "RTT "+unit.Duration(*ns))
 	}
 	if n := s.TCP.Retrans; n != nil {
 		parts = append(parts, unit.Count(int64(*n))+" retransmits")

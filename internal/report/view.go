@@ -243,7 +243,7 @@ func isUDP(c *measure.Cell) bool { return c.Protocol == measure.UDP && !asks(c) 
 // isGauge tells whether a cell's requests were to show the latency beside bulk
 // data (--latency), and are no result of their own.
 func isGauge(d *measure.Document, c *measure.Cell) bool {
-	return asks(c) && strings.HasPrefix(c.Label, "latency, ") &&
+	return c.Spec.LatencyProbe &&
 		slices.ContainsFunc(d.Cells, func(x measure.Cell) bool { return !asks(&x) })
 }
 
@@ -265,7 +265,7 @@ func pathName(c *measure.Cell) string {
 // what is the traffic of a cell: "TCP, 4 streams, 800 KiB window".
 func what(c *measure.Cell) string {
 	label, rate, window := "", "", ""
-	if asks(c) && strings.HasPrefix(c.Label, "latency, ") {
+	if c.Spec.LatencyProbe {
 		label = clean(c.Label)
 	}
 	if c.Spec.Rate > 0 {

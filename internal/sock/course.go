@@ -27,7 +27,7 @@ func (r *Readings) Sender(m Moment) {
 	r.cwnd.add(m.Cwnd, m.Cwnd >= 0)
 	r.notSent.add(m.NotSent, m.NotSent >= 0)
 	r.sendWnd.add(m.SendWnd, m.SendWnd >= 0)
-	r.rtt.add(m.RTTUs, m.RTTUs > 0)
+	r.rtt.add(m.RTT, m.RTT > 0)
 	r.pacing.add(m.PacingRate, m.PacingRate >= 0 && m.PacingRate != NoPacing)
 	r.recovery.add(m.CAState == caRecovery || m.CAState == caLoss, m.CAState >= 0)
 	cwnd, wnd := usedUp(m)

@@ -75,10 +75,10 @@ func TestParseDiag(t *testing.T) {
 		check func(Connection) bool
 	}{
 		{"a connection", answer(diagByFamily, seq, whole), true, nil, func(c Connection) bool {
-			return c.IsKnown && *c.TCP.RTTUs == 20500 && c.Moment.Cwnd == 40 && c.Unread == 4096 && c.Queued == 60000 && c.Inode == 99 && c.State == 1 &&
+			return c.IsKnown && *c.TCP.RTT == 20_500_000 && c.Moment.Cwnd == 40 && c.Unread == 4096 && c.Queued == 60000 && c.Inode == 99 && c.State == 1 &&
 				c.Granted == Granted{SendBuffer: 87040, RecvBuffer: 131072, Congestion: "cubic"}
 		}},
-		{"one in TIME_WAIT has no figures", answer(diagByFamily, seq, told(stateTimeWait, 0, 0)), true, nil, func(c Connection) bool { return !c.IsKnown && c.TCP.RTTUs == nil }},
+		{"one in TIME_WAIT has no figures", answer(diagByFamily, seq, told(stateTimeWait, 0, 0)), true, nil, func(c Connection) bool { return !c.IsKnown && c.TCP.RTT == nil }},
 		{"an old kernel's is shorter", answer(diagByFamily, seq, told(1, 0, 9, attribute(attrInfo, info(5, 6)[:104]))), true, nil, func(c Connection) bool { return c.IsKnown && c.Queued < 0 && c.TCP.SendWnd == nil && *c.TCP.Cwnd == 6 }},
 		{"an attribute that ends too early", answer(diagByFamily, seq, append(told(1, 0, 9), 200, 0, attrInfo, 0, 1)), true, nil, func(c Connection) bool { return !c.IsKnown && c.Inode == 9 }},
 		{"only a server that listens", answer(diagByFamily, seq, told(stateListen, 0, 9, attribute(attrInfo, info(0, 10)))), true, ErrNoConnection, func(c Connection) bool { return !c.IsKnown }},

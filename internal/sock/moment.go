@@ -15,7 +15,7 @@ type Moment struct {
 	SendWnd    int64 // bytes, as the peer has advertised
 	RecvWnd    int64 // bytes, as this end has advertised
 	SegsIn     int64 // segments that have come, also empty ones and those that came twice; the low 32 bits
-	RTTUs      int64 // smoothed; 0: never measured
+	RTT        int64 // smoothed, ns; 0: never measured
 	PacingRate int64 // bytes/s; NoPacing: none was ever set
 }
 
@@ -31,7 +31,7 @@ const NoPacing = int64(^uint64(0) >> 1)
 func ParseMoment(b []byte) Moment {
 	r := momentReader{b}
 	m := Moment{
-		CAState: -1, InFlight: -1, MSS: r.u32(16), Unacked: r.u32(24), Cwnd: r.u32(80), RTTUs: r.u32(68),
+		CAState: -1, InFlight: -1, MSS: r.u32(16), Unacked: r.u32(24), Cwnd: r.u32(80), RTT: microsecond * r.u32(68),
 		PacingRate: r.u64(104), SegsIn: r.u32(140), NotSent: r.u32(144), SendWnd: r.u32(228), RecvWnd: r.u32(232),
 	}
 	if len(b) > 1 {

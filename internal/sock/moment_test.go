@@ -14,7 +14,7 @@ func TestParseMomentOffsets(t *testing.T) {
 		got, want int64
 	}{
 		{"ca_state", m.CAState, int64(*i.CAState)}, {"snd_mss", m.MSS, int64(*i.SendMSS)}, {"unacked", m.Unacked, int64(*i.Unacked)},
-		{"snd_cwnd", m.Cwnd, int64(*i.Cwnd)}, {"rtt", m.RTTUs, int64(*i.RTTUs)}, {"pacing_rate", m.PacingRate, int64(*i.PacingRate)},
+		{"snd_cwnd", m.Cwnd, int64(*i.Cwnd)}, {"rtt", m.RTT, int64(*i.RTT)}, {"pacing_rate", m.PacingRate, int64(*i.PacingRate)},
 		{"notsent", m.NotSent, int64(*i.NotSent)}, {"snd_wnd", m.SendWnd, int64(*i.SendWnd)}, {"rcv_wnd", m.RecvWnd, int64(*i.RecvWnd)},
 	} {
 		if c.got != c.want {

@@ -30,13 +30,13 @@ func ParseTCPInfo(b []byte) measure.TCPInfo {
 	r := infoReader{b}
 	t := measure.TCPInfo{
 		State: r.u8(0), CAState: r.u8(1), Backoff: r.u8(4),
-		RTOUs: r.u32(8), SendMSS: r.u32(16), RecvMSS: r.u32(20),
+		RTO: r.span(8), SendMSS: r.u32(16), RecvMSS: r.u32(20),
 		Unacked: r.u32(24), Lost: r.u32(32), PMTU: r.u32(60),
-		RTTUs: r.u32(68), RTTVarUs: r.u32(72), SSThresh: r.u32(76), Cwnd: r.u32(80),
-		AdvMSS: r.u32(84), Reordering: r.u32(88), RecvRTTUs: r.u32(92), RecvSpace: r.u32(96),
+		RTT: r.span(68), RTTVar: r.span(72), SSThresh: r.u32(76), Cwnd: r.u32(80),
+		AdvMSS: r.u32(84), Reordering: r.u32(88), RecvRTT: r.span(92), RecvSpace: r.u32(96),
 		Retrans: r.u32(100), PacingRate: r.u64(104), MaxPacingRate: r.u64(112),
 		BytesAcked: r.u64(120), BytesReceived: r.u64(128),
-		SegsOut: r.u32(136), SegsIn: r.u32(140), NotSent: r.u32(144), MinRTTUs: r.u32(148),
+		SegsOut: r.u32(136), SegsIn: r.u32(140), NotSent: r.u32(144), MinRTT: r.span(148),
 		DataSegsIn: r.u32(152), DataSegsOut: r.u32(156), DeliveryRate: r.u64(160),
 		BusyUs: r.u64(168), RwndLimitedUs: r.u64(176), SndbufLimUs: r.u64(184),
 		Delivered: r.u32(192), DeliveredCE: r.u32(196),
@@ -61,15 +61,16 @@ func ParseTCPInfo(b []byte) measure.TCPInfo {
 	return t
 }
 
-// dropUnknown takes out the values that say "never measured".
+// dropUnknown takes out the values that say "never measured" or "none".
 func dropUnknown(t *measure.TCPInfo) {
-	const never = ^uint32(0)
-	if t.MinRTTUs != nil && (*t.MinRTTUs == never || *t.MinRTTUs == 0) {
-		t.MinRTTUs = nil
+	const never = int64(^uint32(0)) * microsecond
+	if t.MinRTT != nil && (*t.MinRTT == never || *t.MinRTT == 0) {
+		t.MinRTT = nil
 	}
-	if t.RTTUs != nil && *t.RTTUs == 0 {
-		t.RTTUs = nil
+	if t.RTT != nil && *t.RTT == 0 {
+		t.RTT = nil
 	}
+	t.WithoutSentinels()
 }
 
 type infoReader struct{ b []byte }
@@ -93,6 +94,18 @@ func (r infoReader) u32(off int) *uint32 {
 		return nil
 	}
 	return new(binary.NativeEndian.Uint32(r.b[off:]))
+}
+
+// microsecond is one of the kernel's times, in ns.
+const microsecond = 1000
+
+// span is a time of 32 bits in microseconds, in ns.
+func (r infoReader) span(off int) *int64 {
+	us := r.u32(off)
+	if us == nil {
+		return nil
+	}
+	return new(int64(*us) * microsecond)
 }
 
 func (r infoReader) u64(off int) *uint64 {

@@ -25,16 +25,24 @@ func TestParseTCPInfoOffsets(t *testing.T) {
 	i := ParseTCPInfo(record(248))
 	for _, c := range []struct {
 		name string
-		got  *uint32
+		got  any
 		off  uint32
 	}{
-		{"rto", i.RTOUs, 8}, {"snd_mss", i.SendMSS, 16}, {"rtt", i.RTTUs, 68}, {"snd_cwnd", i.Cwnd, 80},
-		{"total_retrans", i.Retrans, 100}, {"min_rtt", i.MinRTTUs, 148}, {"delivered", i.Delivered, 192},
+		{"rto", i.RTO, 8}, {"snd_mss", i.SendMSS, 16}, {"rtt", i.RTT, 68}, {"snd_cwnd", i.Cwnd, 80},
+		{"total_retrans", i.Retrans, 100}, {"min_rtt", i.MinRTT, 148}, {"delivered", i.Delivered, 192},
 		{"snd_wnd", i.SendWnd, 228}, {"rcv_wnd", i.RecvWnd, 232}, {"pmtu", i.PMTU, 60}, {"notsent", i.NotSent, 144},
 	} {
-		if c.got == nil || *c.got != c.off {
-			t.Errorf("%s: %v, want the word at %d", c.name, c.got, c.off)
+		switch got := c.got.(type) {
+		case *uint32:
+			if got != nil && *got == c.off {
+				continue
+			}
+		case *int64:
+			if got != nil && *got == 1000*int64(c.off) {
+				continue
+			}
 		}
+		t.Errorf("%s: %v, want the word at %d", c.name, c.got, c.off)
 	}
 	if *i.State != 1 || !*i.Timestamps || !*i.SACK || !*i.WScaleOK || *i.ECN || !*i.AppLimited {
 		t.Errorf("state and options: %+v", i)
@@ -74,8 +82,11 @@ func TestParseTCPInfoNever(t *testing.T) {
 	b := record(248)
 	binary.NativeEndian.PutUint32(b[148:], ^uint32(0))
 	binary.NativeEndian.PutUint32(b[68:], 0)
-	if i := ParseTCPInfo(b); i.MinRTTUs != nil || i.RTTUs != nil {
-		t.Errorf("min_rtt %v, rtt %v, want none", i.MinRTTUs, i.RTTUs)
+	binary.NativeEndian.PutUint32(b[76:], 1<<31-1)
+	binary.NativeEndian.PutUint64(b[104:], ^uint64(0))
+	binary.NativeEndian.PutUint64(b[112:], ^uint64(0))
+	if i := ParseTCPInfo(b); i.MinRTT != nil || i.RTT != nil || i.SSThresh != nil || i.PacingRate != nil || i.MaxPacingRate != nil {
+		t.Errorf("%+v, want no min_rtt, rtt, ssthresh and pacing rates", i)
 	}
 }
 

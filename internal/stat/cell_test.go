@@ -39,7 +39,7 @@ func recordedRun(index int, bps float64) measure.Run {
 			wave := perSecond / 1000 * int64(i%3-1) // a tenth of a percent
 			b := measure.StreamBin{At: int64(i) * 1e9, Span: 1e9, Bytes: perSecond + wave}
 			if sends {
-				b.TCP = []measure.TCPInfo{{RTTUs: new(uint32(700))}, {RTTUs: new(uint32(900))}}
+				b.TCP = []measure.TCPInfo{{RTT: new(int64(700_000))}, {RTT: new(int64(900_000))}}
 			}
 			e.Bins = append(e.Bins, b)
 		}
@@ -64,7 +64,7 @@ func recordedStream(index int, bytes int64, sends bool) measure.Stream {
 	x := measure.Stream{Index: index, Bytes: bytes, TotalBytes: bytes * 11 / 10, MSS: 1448}
 	info := func(sent, again uint64, retrans uint32) *measure.TCPInfo {
 		return &measure.TCPInfo{
-			PMTU: new(uint32(1500)), Timestamps: new(true), SendMSS: new(uint32(1448)), MinRTTUs: new(uint32(400)),
+			PMTU: new(uint32(1500)), Timestamps: new(true), SendMSS: new(uint32(1448)), MinRTT: new(int64(400_000)),
 			BytesSent: &sent, BytesRetrans: &again, Retrans: &retrans, DataSegsIn: new(uint32(sent / 1448)),
 		}
 	}
@@ -477,7 +477,7 @@ func TestOneHost(t *testing.T) {
 func TestBufferDelayOfIdle(t *testing.T) {
 	c := recorded(9.3)
 	for _, x := range c.Runs[0].Flows[0].Sender.Streams {
-		x.TCP.MinRTTUs = new(uint32(math.MaxUint32))
+		x.TCP.MinRTT = nil
 	}
 	Summarise(c, nil, Link{})
 	near(t, "buffer delay", *c.RFC6349.BufferDelayPct, 100*(800.0-450)/450, 1e-9)

@@ -41,8 +41,8 @@ func loadedRTTs(e *measure.Evidence) []float64 {
 	var rtts []float64
 	for _, b := range e.Bins {
 		for _, t := range b.TCP {
-			if t.RTTUs != nil && *t.RTTUs > 0 {
-				rtts = append(rtts, float64(*t.RTTUs)*1e3)
+			if t.RTT != nil && *t.RTT > 0 {
+				rtts = append(rtts, float64(*t.RTT))
 			}
 		}
 	}

@@ -97,16 +97,16 @@ func (s *summary) rfc6349() {
 
 // baseRTT is the round trip of the empty path in ns; 0 is unknown.
 func (s *summary) baseRTT() float64 {
-	least := uint32(math.MaxUint32) // the kernel's own value before the first sample
+	least := int64(math.MaxInt64)
 	for _, p := range s.runs {
 		for _, x := range streams(p.sender) {
-			if x.TCP != nil && x.TCP.MinRTTUs != nil && *x.TCP.MinRTTUs > 0 {
-				least = min(least, *x.TCP.MinRTTUs)
+			if x.TCP != nil && x.TCP.MinRTT != nil && *x.TCP.MinRTT > 0 {
+				least = min(least, *x.TCP.MinRTT)
 			}
 		}
 	}
-	if least < math.MaxUint32 {
-		return float64(least) * 1e3
+	if least < math.MaxInt64 {
+		return float64(least)
 	}
 	if s.cell.RTTIdle != nil {
 		return float64(*s.cell.RTTIdle)

@@ -39,9 +39,9 @@ func TransferRTT(x *measure.TransferRun) int64 {
 	if len(x.Sockets) == 0 || x.Sockets[0].TCP == nil {
 		return 0
 	}
-	for _, us := range []*uint32{x.Sockets[0].TCP.MinRTTUs, x.Sockets[0].TCP.RTTUs} {
-		if us != nil && *us > 0 && *us < 1<<31 { // MinRTTUs is all ones before the first
-			return int64(*us) * 1000
+	for _, ns := range []*int64{x.Sockets[0].TCP.MinRTT, x.Sockets[0].TCP.RTT} {
+		if ns != nil && *ns > 0 {
+			return *ns
 		}
 	}
 	return 0

@@ -94,14 +94,18 @@ func (r Record) Write(w io.Writer) error {
 	return nil
 }
 
-// ReadRecord reads what Write wrote.
+// ReadRecord reads what Write wrote, also by an earlier schema of documents.
 func ReadRecord(from io.Reader) (r Record, err error) {
 	z, err := gzip.NewReader(from)
 	if err == nil {
-		err = json.NewDecoder(z).Decode(&r)
-	}
-	if err == nil && r.Document == nil {
-		err = io.ErrUnexpectedEOF
+		var text struct {
+			*Record
+			Document json.RawMessage `json:"document"`
+		}
+		text.Record = &r
+		if err = json.NewDecoder(z).Decode(&text); err == nil {
+			r.Document, err = measure.Decode(text.Document)
+		}
 	}
 	if err != nil {
 		return r, fmt.Errorf("faults: reading a record: %w", err)

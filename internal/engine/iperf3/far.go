@@ -154,7 +154,7 @@ func (w way) missing(e *measure.Evidence, r results) {
 	case !w.isUDP() && (!e.Sends || e.Streams[0].TCP == nil):
 		not("streams.tcp", never)
 	case !w.isUDP():
-		not("streams.tcp.rtt_us", "iperf3 reports retransmits alone")
+		not("streams.tcp.rtt_ns", "iperf3 reports retransmits alone")
 	case !e.Sends:
 		not("streams.datagrams.reordered", never)
 		not("streams.datagrams.duplicates", never)

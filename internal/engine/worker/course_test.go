@@ -16,10 +16,10 @@ func TestCourseSumsUp(t *testing.T) {
 	w.courses.last = mark.Add(60 * time.Millisecond)
 	c := &w.courses.of[0]
 	for _, m := range []sock.Moment{
-		{CAState: 3, MSS: 1000, Unacked: 10, InFlight: 10, Cwnd: 10, NotSent: 500, SendWnd: 90000, RTTUs: 100, PacingRate: 7},
-		{CAState: 4, MSS: 1000, Unacked: 1, InFlight: 1, Cwnd: 20, NotSent: 0, SendWnd: 90000, RTTUs: 0, PacingRate: sock.NoPacing},
-		{CAState: 0, MSS: 1000, Unacked: 4, InFlight: 1, Cwnd: 30, NotSent: 100, SendWnd: 4000, RTTUs: 400, PacingRate: 9},
-		{CAState: 1, MSS: 1000, Unacked: 4, InFlight: 4, Cwnd: 60, NotSent: 0, SendWnd: 90000, RTTUs: 400, PacingRate: 9},
+		{CAState: 3, MSS: 1000, Unacked: 10, InFlight: 10, Cwnd: 10, NotSent: 500, SendWnd: 90000, RTT: 100, PacingRate: 7},
+		{CAState: 4, MSS: 1000, Unacked: 1, InFlight: 1, Cwnd: 20, NotSent: 0, SendWnd: 90000, RTT: 0, PacingRate: sock.NoPacing},
+		{CAState: 0, MSS: 1000, Unacked: 4, InFlight: 1, Cwnd: 30, NotSent: 100, SendWnd: 4000, RTT: 400, PacingRate: 9},
+		{CAState: 1, MSS: 1000, Unacked: 4, InFlight: 4, Cwnd: 60, NotSent: 0, SendWnd: 90000, RTT: 400, PacingRate: 9},
 	} {
 		c.Count++
 		c.Sender(m)

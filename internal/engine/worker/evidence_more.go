@@ -121,7 +121,7 @@ func (v *evidence) tick(a, b streamSample) measure.Tick {
 		return t
 	}
 	now, before := sock.ParseTCPInfo(b.Info), sock.ParseTCPInfo(a.Info)
-	t.RTTUs, t.RTTVarUs, t.PathMTU = wide(now.RTTUs), wide(now.RTTVarUs), wide(now.PMTU)
+	t.RTT, t.RTTVar, t.PathMTU = now.RTT, now.RTTVar, wide(now.PMTU)
 	t.SendWindow, t.ReordSeen = wide(now.SendWnd), wide(now.ReordSeen)
 	if now.Retrans != nil && v.e.Sends {
 		t.Retransmits = new(int64(*now.Retrans))

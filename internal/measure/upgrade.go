@@ -1,0 +1,149 @@
+package measure
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+)
+
+// schema1 is the schema before Schema. Its round trips are in microseconds where
+// the kernel has told them, names of cells and groups are labels, and what the
+// kernel says where it has no value stands there as one.
+const schema1 = "thru.result/1"
+
+// older are the keys of schema1 that Schema has not, at their places.
+type older struct {
+	Cells []struct {
+		Label string `json:"label"`
+		Runs  []struct {
+			Flows []struct {
+				Sender   *olderEnd `json:"sender"`
+				Receiver *olderEnd `json:"receiver"`
+			} `json:"flows"`
+		} `json:"runs"`
+	} `json:"cells"`
+	Groups []struct {
+		Label string `json:"label"`
+	} `json:"groups"`
+	Transfer *struct {
+		Runs []struct {
+			Sockets []olderStream `json:"sockets"`
+			There   []olderStream `json:"there_sockets"`
+		} `json:"runs"`
+	} `json:"transfer"`
+}
+
+type olderEnd struct {
+	Streams []olderStream `json:"streams"`
+	Bins    []struct {
+		TCP []olderTCP `json:"tcp"`
+	} `json:"bins"`
+}
+
+type olderStream struct {
+	TCP    *olderTCP `json:"tcp"`
+	Start  *olderTCP `json:"tcp_at_start"`
+	End    *olderTCP `json:"tcp_at_close"`
+	Course *struct {
+		RTT *Spread `json:"rtt_us"`
+	} `json:"course"`
+}
+
+type olderTCP struct {
+	RTT     *uint32 `json:"rtt_us"`
+	RTTVar  *uint32 `json:"rttvar_us"`
+	RecvRTT *uint32 `json:"rcv_rtt_us"`
+	RTO     *uint32 `json:"rto_us"`
+	MinRTT  *uint32 `json:"min_rtt_us"`
+}
+
+// upgrade makes a document that was read from the JSON of schema1 one of Schema.
+func upgrade(d *Document, text []byte) error {
+	var was older
+	if err := json.Unmarshal(text, &was); err != nil {
+		return err
+	}
+	d.Schema = Schema
+	for i := range min(len(d.Cells), len(was.Cells)) {
+		c, o := &d.Cells[i], &was.Cells[i]
+		c.Label, c.Spec.LatencyProbe = o.Label, strings.HasPrefix(o.Label, "latency, ")
+		for j := range min(len(c.Runs), len(o.Runs)) {
+			for k := range min(len(c.Runs[j].Flows), len(o.Runs[j].Flows)) {
+				f, was := &c.Runs[j].Flows[k], &o.Runs[j].Flows[k]
+				was.Sender.upgrade(f.Sender)
+				was.Receiver.upgrade(f.Receiver)
+			}
+		}
+	}
+	for i := range min(len(d.Groups), len(was.Groups)) {
+		d.Groups[i].Label = was.Groups[i].Label
+	}
+	if d.Transfer != nil && was.Transfer != nil {
+		for i := range min(len(d.Transfer.Runs), len(was.Transfer.Runs)) {
+			upgradeStreams(d.Transfer.Runs[i].Sockets, was.Transfer.Runs[i].Sockets)
+			upgradeStreams(d.Transfer.Runs[i].There, was.Transfer.Runs[i].There)
+		}
+	}
+	return nil
+}
+
+func (o *olderEnd) upgrade(e *Evidence) {
+	if o == nil || e == nil {
+		return
+	}
+	upgradeStreams(e.Streams, o.Streams)
+	for i := range min(len(e.Bins), len(o.Bins)) {
+		for k := range min(len(e.Bins[i].TCP), len(o.Bins[i].TCP)) {
+			o.Bins[i].TCP[k].upgrade(&e.Bins[i].TCP[k])
+		}
+	}
+}
+
+func upgradeStreams(streams []Stream, was []olderStream) {
+	for i := range min(len(streams), len(was)) {
+		s, o := &streams[i], &was[i]
+		o.TCP.upgrade(s.TCP)
+		o.Start.upgrade(s.TCPStart)
+		o.End.upgrade(s.TCPEnd)
+		if s.Course != nil && o.Course != nil && o.Course.RTT != nil {
+			s.Course.RTT = &Spread{Mean: 1000 * o.Course.RTT.Mean, Min: 1000 * o.Course.RTT.Min, Max: 1000 * o.Course.RTT.Max}
+		}
+	}
+}
+
+// What the kernel says where it has no value (include/net/tcp.h, tcp_info.c).
+const (
+	noRate      = math.MaxUint64
+	noThreshold = math.MaxInt32 // TCP_INFINITE_SSTHRESH
+)
+
+func (o *olderTCP) upgrade(t *TCPInfo) {
+	if o == nil || t == nil {
+		return
+	}
+	t.RTT, t.RTTVar, t.RecvRTT, t.RTO = nanoseconds(o.RTT), nanoseconds(o.RTTVar), nanoseconds(o.RecvRTT), nanoseconds(o.RTO)
+	if o.MinRTT == nil || *o.MinRTT < math.MaxUint32 {
+		t.MinRTT = nanoseconds(o.MinRTT)
+	}
+	t.WithoutSentinels()
+}
+
+// WithoutSentinels takes out what the kernel says where it has no value: the rate
+// of a connection that none holds back, and the threshold of one that has met no loss.
+func (t *TCPInfo) WithoutSentinels() {
+	for _, rate := range []**uint64{&t.PacingRate, &t.MaxPacingRate} {
+		if *rate != nil && **rate == noRate {
+			*rate = nil
+		}
+	}
+	if t.SSThresh != nil && *t.SSThresh == noThreshold {
+		t.SSThresh = nil
+	}
+}
+
+func nanoseconds(us *uint32) *int64 {
+	if us == nil {
+		return nil
+	}
+	return new(int64(*us) * 1000)
+}
