@@ -21,7 +21,7 @@ RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 SEQUENTIAL  := stat advise compare diagnose gate planfile report
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind
-CI_PACKAGES := iproute2 nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
+CI_PACKAGES := iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind
 # The virtual machines want an emulator too, which is large: only where CI runs them.
 ifeq ($(THRU_VMLAB),1)
 CI_PROGRAMS += qemu-system-x86_64 busybox
@@ -131,6 +131,7 @@ cross: ## build for every system, and hold the linux binary to its size; CROSS=l
 
 ci-deps: ## install what the lab needs (Debian, root); for machines that may be changed
 	@missing=; for p in $(CI_PROGRAMS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	/usr/bin/python3 -c 'import pandas' 2>/dev/null || missing="$$missing pandas"; \
 	if [ -z "$$missing" ]; then echo "nothing to install"; exit 0; fi; \
 	echo "missing:$$missing"; \
 	apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(CI_PACKAGES)

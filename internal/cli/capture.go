@@ -146,8 +146,7 @@ func (k *keeper) into(r *control.Runner) {
 }
 
 // forms are those of a result, with what became of its packets.
-func (k *keeper) forms(json bool, html string) forms {
-	f := forms{json: json, html: html}
+func (k *keeper) forms(f forms) forms {
 	if k != nil {
 		f.packets, f.unkept = k.written, k.err
 	}

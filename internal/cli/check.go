@@ -27,8 +27,7 @@ type checkCmd struct {
 	Bind     string `group:"Ends" short:"B" placeholder:"ADDRESS" help:"Source address of the probe."`
 	BindDev  string `group:"Ends" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the probe."`
 	DataAddr string `group:"Ends" name:"data-addr" placeholder:"ADDRESS" help:"Where the probe goes, if not where control goes."`
-	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	formFlags
 	storeFlags
 }
 
@@ -78,7 +77,8 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	out, err := c.wanted()
+	if err != nil {
 		return err
 	}
 	var doc *measure.Document
@@ -91,7 +91,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	doc.Arguments, doc.Labels = e.arguments(), e.archive.labels
-	perr := e.print(doc, forms{json: c.JSON, html: c.HTML})
+	perr := e.print(doc, out)
 	e.store(doc, c.JSON)
 	if perr != nil && err == nil {
 		return perr

@@ -56,7 +56,8 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	out, err := c.wanted()
+	if err != nil {
 		return err
 	}
 	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), endPoint)
@@ -81,7 +82,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	view.close()
 	doc.Arguments = e.arguments()
 	keepCosts(doc)
-	return e.outcome(doc, k.forms(c.JSON, c.HTML), err)
+	return e.outcome(doc, k.forms(out), err)
 }
 
 // read turns the flags into plan's terms. The request is checked before

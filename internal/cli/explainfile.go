@@ -28,7 +28,7 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 	case files > 0 && files < len(c.What):
 		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
 	}
-	if others := e.typedBut("--link-rate", "--json", "--html", "--no-store", "--store"); files > 0 && len(others) > 0 {
+	if others := e.typedBut(append(formNames(), "--link-rate", "--no-store", "--store")...); files > 0 && len(others) > 0 {
 		return false, fault.Usagef("with files go --link-rate, --json and --html", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return files > 0, nil
@@ -94,7 +94,8 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	out, err := c.wanted()
+	if err != nil {
 		return err
 	}
 	all, err := c.kept(ctx, e, link)
@@ -115,7 +116,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 		if len(all) > 1 {
 			fmt.Fprintf(e.out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
 		}
-		if err := e.printKept(r.doc, forms{json: c.JSON, html: c.HTML}); err != nil {
+		if err := e.printKept(r.doc, out); err != nil {
 			return err
 		}
 		if len(r.doc.Findings) == 0 {

@@ -36,8 +36,7 @@ type flowFlags struct {
 	IO         string `group:"CPU" name:"io" placeholder:"NAME" help:"Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable."`
 	LinkRate   string `group:"Output" name:"link-rate" type:"joined" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). Of several rungs: of the topmost, or RUNG=RATE,RUNG=RATE."`
 	Together   bool   `group:"Ends and directions" name:"together" help:"Do not queue behind other clients of the end point that say so too."`
-	JSON       bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML       string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	formFlags
 	storeFlags
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
 )
@@ -16,41 +17,65 @@ import (
 // formFlags say in which forms a result is printed and written.
 type formFlags struct {
 	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	Samples  bool   `group:"Output" name:"samples" help:"With --json: also each second of every stream, core and counter."`
 	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 	Markdown string `group:"Output" name:"markdown" type:"newfile" placeholder:"FILE" help:"Also write it as Markdown."`
+	Summary  bool   `group:"Output" name:"summary" help:"With --markdown: the answer alone, at most 40 lines, for a ticket."`
 	CSV      string `group:"Output" name:"csv" type:"newfile" placeholder:"FILE" help:"Also write all samples as CSV."`
+	JUnit    string `group:"Output" name:"junit" type:"newfile" placeholder:"FILE" help:"Also write what passed and what failed as JUnit XML, for a pipeline."`
+}
+
+// formFile is a file in which a result is asked for.
+type formFile struct {
+	flag, file string
+	write      func(w io.Writer, s *report.Signature) error
+	signed     bool
+}
+
+// formNames are the flags of forms.
+func formNames() []string {
+	return []string{"--json", "--samples", "--html", "--markdown", "--summary", "--csv", "--junit"}
+}
+
+// files are those that a document, which may still be measured, is written to.
+func (f forms) files(doc *measure.Document) []formFile {
+	return []formFile{
+		{"--html", f.HTML, func(w io.Writer, s *report.Signature) error {
+			return report.HTML(w, doc, report.HTMLOptions{Raw: f.raw, Signed: s})
+		}, true},
+		{"--markdown", f.Markdown, func(w io.Writer, s *report.Signature) error {
+			return report.Markdown(w, doc, report.MarkdownOptions{Signed: s, Summary: f.Summary})
+		}, true},
+		{"--csv", f.CSV, func(w io.Writer, _ *report.Signature) error { return report.CSV(w, doc) }, false},
+		{"--junit", f.JUnit, func(w io.Writer, _ *report.Signature) error { return report.JUnit(w, doc) }, false},
+	}
 }
 
 // wanted are the forms, whose files can be written.
 func (f formFlags) wanted() (forms, error) {
-	for _, x := range []struct{ flag, file string }{{"--html", f.HTML}, {"--markdown", f.Markdown}, {"--csv", f.CSV}} {
-		if err := writable(x.flag, x.file); err != nil {
-			return forms{}, err
+	out := forms{formFlags: f}
+	switch {
+	case f.Samples && !f.JSON:
+		return out, fault.Usagef("--csv FILE has all samples, too", "--samples goes with --json")
+	case f.Summary && f.Markdown == "":
+		return out, fault.Usagef("name the file: --markdown FILE", "--summary goes with --markdown")
+	}
+	for _, x := range out.files(nil) {
+		if err := writable(x.flag, strings.TrimPrefix(x.file, "-")); err != nil {
+			return out, err
 		}
 	}
-	return forms{json: f.JSON, html: f.HTML, markdown: f.Markdown, csv: f.CSV}, nil
+	return out, nil
 }
 
 // writeForms writes the files in which a document is asked for beside what is
 // printed. A page and Markdown are signed.
 func (e *env) writeForms(doc *measure.Document, f forms) error {
-	for _, x := range []struct {
-		flag, file string
-		write      func(w io.Writer, s *report.Signature) error
-		signs      bool
-	}{
-		{"--html", f.html, func(w io.Writer, s *report.Signature) error {
-			return report.HTML(w, doc, report.HTMLOptions{Raw: f.raw, Signed: s})
-		}, true},
-		{"--markdown", f.markdown, func(w io.Writer, s *report.Signature) error {
-			return report.Markdown(w, doc, report.MarkdownOptions{Signed: s})
-		}, true},
-		{"--csv", f.csv, func(w io.Writer, _ *report.Signature) error { return report.CSV(w, doc) }, false},
-	} {
+	for _, x := range f.files(doc) {
 		if x.file == "" {
 			continue
 		}
-		if err := e.writeForm(x.flag, x.file, x.write, x.signs); err != nil {
+		if err := e.writeForm(x.flag, x.file, x.write, x.signed); err != nil {
 			return err
 		}
 	}

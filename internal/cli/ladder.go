@@ -148,7 +148,7 @@ func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 // with a plan, which says the rest itself.
 var (
 	ofRuns  = []string{"--only", "--go-on", "--resume", "--keep", "--dry-run"}
-	ofPlans = append([]string{"-t", "--link-rate", "--json", "--html", "--force", "--hypervisor", "-i", "--store", "--no-store", "--label"}, ofRuns...)
+	ofPlans = slices.Concat([]string{"-t", "--link-rate", "--force", "--hypervisor", "-i", "--store", "--no-store", "--label"}, formNames(), ofRuns)
 )
 
 const withPlan = "with a plan go -t, --link-rate, --force, --json, --html and the flags of a run"
@@ -156,7 +156,7 @@ const withPlan = "with a plan go -t, --link-rate, --force, --json, --html and th
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
-		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
 		options: runOptions{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.LinkRate != "" {
@@ -193,7 +193,7 @@ func (c *ladderCmd) compare(ctx context.Context, e *env) error {
 	if r.text = append(r.text, '\n'); r.flags.Resume.Asked {
 		return c.goOn(ctx, r)
 	}
-	if err := writable("--html", c.HTML); err != nil {
+	if _, err := c.wanted(); err != nil {
 		return err
 	}
 	if err := r.read(ctx); err != nil {

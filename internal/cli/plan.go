@@ -78,7 +78,7 @@ type planCheckCmd struct {
 
 // Run checks a plan file. A controller that it selects hosts of is asked for them.
 func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
-	r := &planRun{env: e, command: "run", forms: forms{json: c.JSON}}
+	r := &planRun{env: e, command: "run", forms: forms{formFlags: formFlags{JSON: c.JSON}}}
 	if err := r.begin(ctx, c.File); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ type listedStep struct {
 
 // list prints what would run.
 func (r *planRun) list(p plan.Plan) error {
-	if !r.forms.json {
+	if !r.forms.JSON {
 		r.sayWarnings(p)
 		width, colour := terminal(r.env.out)
 		return report.PlanList(r.env.out, p, report.TextOptions{Width: width, Colour: colour})

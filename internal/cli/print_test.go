@@ -19,8 +19,8 @@ import (
 func TestPrintUnwritten(t *testing.T) {
 	full := fault.Failf("make room", "cli: writing x.pcapng: no space left on device")
 	for name, f := range map[string]forms{
-		"packets": {json: true, unkept: full},
-		"page":    {json: true, html: filepath.Join(t.TempDir(), "gone", "p.html")},
+		"packets": {formFlags: formFlags{JSON: true}, unkept: full},
+		"page":    {formFlags: formFlags{JSON: true, HTML: filepath.Join(t.TempDir(), "gone", "p.html")}},
 		"text":    {unkept: full},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestPrintUnwritten(t *testing.T) {
 			if fault.Code(err) != fault.Failed || strings.Count(errw.String(), "thru: ") != 1 || !strings.Contains(errw.String(), "hint: ") {
 				t.Errorf("%v, exit code %d, stderr %q", err, fault.Code(err), errw.String())
 			}
-			if !f.json {
+			if !f.JSON {
 				return
 			}
 			var doc measure.Document
@@ -49,7 +49,7 @@ func TestPrintUnwritten(t *testing.T) {
 // The keeper remembers what it could not write.
 func TestKeeperFails(t *testing.T) {
 	k := &keeper{path: filepath.Join(t.TempDir(), "gone", "x.pcapng")}
-	if _, err := k.keep(packetsHere); err == nil || k.forms(false, "").unkept == nil || len(k.written) > 0 {
+	if _, err := k.keep(packetsHere); err == nil || k.forms(forms{}).unkept == nil || len(k.written) > 0 {
 		t.Errorf("%v, %+v", err, k)
 	}
 }

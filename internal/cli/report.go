@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"thru/internal/diagnose"
@@ -26,7 +27,10 @@ type reportCmd struct {
 	HTML     string   `group:"Form" name:"html" type:"newfile" placeholder:"FILE" help:"Write one page to hand over, signed by this host."`
 	WithRaw  bool     `group:"Form" name:"with-raw" help:"With --html: the whole result is inside, and thru report FILE reads it back."`
 	Markdown string   `group:"Form" name:"markdown" type:"outfile" placeholder:"FILE" help:"Write it as Markdown, signed; - is stdout."`
+	Summary  bool     `group:"Form" name:"summary" help:"With --markdown: the answer alone, at most 40 lines, for a ticket."`
 	CSV      string   `group:"Form" name:"csv" type:"outfile" placeholder:"FILE" help:"Write all samples as CSV; - is stdout."`
+	JUnit    string   `group:"Form" name:"junit" type:"outfile" placeholder:"FILE" help:"Write what passed and what failed as JUnit XML; - is stdout."`
+	Samples  bool     `group:"Form" name:"samples" help:"With --json: also each second of every stream, core and counter."`
 	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
 	Verify   bool     `group:"Signature" name:"verify" help:"The files are pages or Markdown: who signed them, and were they changed since (exit code 3)?"`
 	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: it must be this key that signed."`
@@ -49,17 +53,15 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range []struct{ flag, file string }{{"--html", c.HTML}, {"--markdown", c.Markdown}, {"--csv", c.CSV}} {
-		if err := writable(f.flag, strings.TrimPrefix(f.file, "-")); err != nil {
-			return err
-		}
+	if _, err := c.forms().wanted(); err != nil {
+		return err
 	}
 	all, err := c.find(ctx, e, link)
 	if err != nil {
 		return err
 	}
-	if len(all) > 1 && (c.JSON || c.HTML+c.Markdown+c.CSV != "") {
-		return fault.Usagef("name them one at a time: `thru report` without --json, --html, --markdown and --csv prints them all", "these forms take one result, and here are %d", len(all))
+	if len(all) > 1 && (c.JSON || c.filesAsked()) {
+		return fault.Usagef("name them one at a time: `thru report` without --json, --html, --markdown, --csv and --junit prints them all", "these forms take one result, and here are %d", len(all))
 	}
 	return c.printAll(e, all)
 }
@@ -67,7 +69,7 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 // sensible refuses what does not go together.
 func (c *reportCmd) sensible() error {
 	stdouts := 0
-	for _, x := range []bool{c.JSON, c.IPerf3, c.Markdown == "-", c.CSV == "-"} {
+	for _, x := range []bool{c.JSON, c.IPerf3, c.Markdown == "-", c.CSV == "-", c.JUnit == "-"} {
 		if x {
 			stdouts++
 		}
@@ -80,7 +82,7 @@ func (c *reportCmd) sensible() error {
 		return fault.Usagef("thru report last; thru history lists all", "no result is named")
 	case c.Signer != "" && !c.Verify:
 		return fault.Usagef("thru report --verify FILE --signer KEY", "--signer goes with --verify")
-	case c.Verify && c.HTML+c.Markdown+c.CSV != "":
+	case c.Verify && c.filesAsked():
 		return fault.Usagef("first one, then the other", "--verify writes no file")
 	case c.WithRaw && c.HTML == "":
 		return fault.Usagef("name the page: --html FILE", "--with-raw goes with --html")
@@ -89,6 +91,14 @@ func (c *reportCmd) sensible() error {
 	}
 	return nil
 }
+
+// forms are those that are asked for.
+func (c *reportCmd) forms() forms {
+	return forms{formFlags: formFlags{JSON: c.JSON, Samples: c.Samples, HTML: c.HTML, Markdown: c.Markdown, Summary: c.Summary, CSV: c.CSV, JUnit: c.JUnit}, raw: c.WithRaw}
+}
+
+// filesAsked tells whether it is to be written somewhere.
+func (c *reportCmd) filesAsked() bool { return c.HTML+c.Markdown+c.CSV+c.JUnit != "" }
 
 // printKey prints the key of this host, for those who get its reports.
 func (c *reportCmd) printKey(e *env) error {
@@ -156,16 +166,20 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.IPerf3 {
 		return iperfdoc.Write(e.out, doc)
 	}
-	f := forms{json: c.JSON, html: c.HTML, raw: c.WithRaw, markdown: c.Markdown, csv: c.CSV}
-	if c.JSON || c.HTML+c.Markdown+c.CSV == "" {
+	f := c.forms()
+	if c.JSON || !c.filesAsked() {
 		return e.printKept(doc, f)
 	}
 	if err := e.writeForms(doc, f); err != nil { // the files are what was asked for
 		return err
 	}
-	for _, file := range []string{c.HTML, c.Markdown, c.CSV} {
-		if file != "" && file != "-" && c.Markdown != "-" && c.CSV != "-" {
-			fmt.Fprintf(e.out, "report: %s\n", file)
+	files := f.files(doc)
+	if slices.ContainsFunc(files, func(x formFile) bool { return x.file == "-" }) {
+		return nil // which has the stdout for itself
+	}
+	for _, x := range files {
+		if x.file != "" {
+			fmt.Fprintf(e.out, "report: %s\n", x.file)
 		}
 	}
 	return nil
@@ -176,7 +190,7 @@ func (e *env) printKept(doc *measure.Document, f forms) error {
 	if err := e.print(doc, f); err != nil {
 		return err
 	}
-	if doc.Error != nil && !f.json {
+	if doc.Error != nil && !f.JSON {
 		e.errorLines(fault.Failf(doc.Error.Hint, "%s", doc.Error.Message))
 	}
 	return nil

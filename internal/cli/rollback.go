@@ -36,7 +36,7 @@ func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
 	if err = notRestored(changed); err != nil {
 		doc.Error = control.Describe(err)
 	}
-	return e.outcome(doc, forms{json: c.JSON, html: c.HTML}, err)
+	return e.outcome(doc, forms{formFlags: c.formFlags}, err)
 }
 
 // restore does it, here or at an end point.

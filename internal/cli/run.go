@@ -31,8 +31,7 @@ type runCmd struct {
 	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Every run at most so long, without a ramp, and as few as there can be: to try a plan out before it runs for its figures."`
 	LinkRate []string `group:"Output" name:"link-rate" sep:"," placeholder:"RATE" help:"Nominal rate of the path, such as 10G, instead of the plan's; RUNG=RATE of one rung of a ladder."`
 	Force    bool     `group:"Run" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
-	JSON     bool     `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
-	HTML     string   `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
+	formFlags
 	storeFlags
 	runFlags
 	belowFlags
@@ -71,7 +70,7 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 // Run runs a plan file, or the rest of it.
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
-		env: e, command: "run", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{json: c.JSON, html: c.HTML},
+		env: e, command: "run", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
 		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
@@ -109,7 +108,7 @@ type expander func(found func(endPoint string) planfile.Found) (plan.Plan, error
 
 // begin reads the plan: that of a file, or of the run that is to be continued.
 func (r *planRun) begin(ctx context.Context, file string) error {
-	if err := writable("--html", r.forms.html); err != nil {
+	if _, err := r.forms.wanted(); err != nil {
 		return err
 	}
 	if r.flags.Resume.Asked {

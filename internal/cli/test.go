@@ -153,7 +153,8 @@ func parseStreams(s string) (int, error) {
 // measure runs a plan and prints what came of it; what was measured before an
 // error is printed too.
 func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags, k *keeper) error {
-	if err := writable("--html", f.HTML); err != nil {
+	out, err := f.wanted()
+	if err != nil {
 		return err
 	}
 	watch := newWatch(e, p, ends, secondsOr(f.Interval), f.silent)
@@ -163,7 +164,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	watch.close()
 	doc.Arguments = e.arguments()
 	keepCosts(doc)
-	return e.outcome(doc, k.forms(f.JSON, f.HTML), err)
+	return e.outcome(doc, k.forms(out), err)
 }
 
 // outcome prints and keeps what was measured, also before an error, and makes of
@@ -173,12 +174,12 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 		doc.Labels = e.archive.labels
 	}
 	perr := e.print(doc, f)
-	e.store(doc, f.json)
+	e.store(doc, f.JSON)
 	if perr != nil && err == nil {
 		return perr
 	}
 	switch v := doc.Verdict; {
-	case err != nil && !f.json:
+	case err != nil && !f.JSON:
 		e.errorLines(err)
 		return printed{err}
 	case err != nil:
@@ -200,13 +201,11 @@ func verdictError(v *measure.Verdict) error {
 
 // forms are those in which a document is asked for.
 type forms struct {
-	json          bool
-	html          string   // file; empty: none
-	raw           bool     // the page has the whole document inside
-	packets       []string // files that were written already
-	kept          string   // the file that the document is kept in; empty: none
-	markdown, csv string   // files; empty: none, - is stdout
-	unkept        error    // of packets that could not be written
+	formFlags          // a file may be -, which is stdout, where the command takes that
+	raw       bool     // the page has the whole document inside
+	packets   []string // files that were written already
+	kept      string   // the file that the document is kept in; empty: none
+	unkept    error    // of packets that could not be written
 }
 
 // print writes the document in the forms asked for. A file that cannot be
@@ -222,9 +221,12 @@ func (e *env) print(doc *measure.Document, f forms) error {
 			err = printed{x}
 		}
 	}
-	if f.json {
+	if f.JSON {
 		if err != nil && doc.Error == nil {
 			doc.Error = control.Describe(err)
+		}
+		if !f.Samples {
+			doc = measure.WithoutSamples(doc)
 		}
 		return errors.Join(err, report.JSON(e.out, doc))
 	}
@@ -237,9 +239,9 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	if terr := show(e.out, doc, options); terr != nil {
 		return errors.Join(err, terr)
 	}
-	for _, file := range []string{f.html, f.markdown, f.csv} {
-		if file != "" && unwritten == nil {
-			fmt.Fprintf(e.out, "report: %s\n", file)
+	for _, x := range f.files(doc) {
+		if x.file != "" && unwritten == nil {
+			fmt.Fprintf(e.out, "report: %s\n", x.file)
 		}
 	}
 	if len(f.packets) > 0 {

@@ -69,7 +69,7 @@ func (c *tuneCmd) sensible(e *env) error {
 			apart++
 		}
 	}
-	others := e.typedBut("--dry-run", "--script", "--only", "--yes", "--link-rate", "--json", "--html", "--store", "--no-store", "--label")
+	others := e.typedBut(append(formNames(), "--dry-run", "--script", "--only", "--yes", "--link-rate", "--store", "--no-store", "--label")...)
 	file, empty := e.isFile(c.What), withoutValue(e.args, "--only", "--try", "--target", "--budget", "--state", "--script")
 	switch {
 	case empty != "":
@@ -168,7 +168,7 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 
 // writable finds out whether the files that are asked for can be written.
 func (c *tuneCmd) writable() error {
-	if err := writable("--html", c.HTML); err != nil {
+	if _, err := c.wanted(); err != nil {
 		return err
 	}
 	return writable("--script", c.Script)
@@ -176,7 +176,7 @@ func (c *tuneCmd) writable() error {
 
 // outcome prints what came of it, writes the scripts, and holds it against the target.
 func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
-	err = e.outcome(doc, forms{json: c.JSON, html: c.HTML}, err)
+	err = e.outcome(doc, forms{formFlags: c.formFlags}, err)
 	if err != nil && (fault.Code(err) != fault.Verdict && fault.Code(err) != fault.Inconclusive || c.LinkRate != "") { // the link's own rate is no target
 		return err
 	}

@@ -92,3 +92,40 @@ func completeCrossing(x *Crossing) *Crossing {
 
 // list is a copy that is never nil.
 func list[T any](s []T) []T { return append(make([]T, 0, len(s)), s...) }
+
+// WithoutSamples is a copy that keeps of every second what a flow carried, and
+// leaves out what each of its streams, cores and counters did in it: most of a
+// document's length. It says so.
+func WithoutSamples(d *Document) *Document {
+	c := *d
+	c.Cells = list(d.Cells)
+	left := 0
+	bare := func(e *Evidence) *Evidence {
+		if e == nil {
+			return nil
+		}
+		x := *e
+		left += len(x.PerSec)
+		x.PerSec, x.Bins = nil, list(x.Bins)
+		for i := range x.Bins {
+			left += len(x.Bins[i].Streams) + len(x.Bins[i].TCP)
+			x.Bins[i].Streams, x.Bins[i].TCP = nil, nil
+		}
+		return &x
+	}
+	for i := range c.Cells {
+		runs := list(c.Cells[i].Runs)
+		for j := range runs {
+			runs[j].Flows = list(runs[j].Flows)
+			for k := range runs[j].Flows {
+				f := &runs[j].Flows[k]
+				f.Sender, f.Receiver = bare(f.Sender), bare(f.Receiver)
+			}
+		}
+		c.Cells[i].Runs = runs
+	}
+	if left > 0 {
+		c.Missing = append(list(d.Missing), NotChecked{Fact: "samples", Why: "left out of this document: --samples keeps them"})
+	}
+	return &c
+}

@@ -17,17 +17,17 @@ import (
 // csvColumns are the columns of CSV; each names its unit. The first ones say
 // what a row is of, and stand in every row.
 func csvColumns() []string {
-	return []string{"cell", "from", "to", "protocol", "traffic", "experiment", "run", "run_started_at", "run_partial", "end", "end_point",
-		"scope", "number", "at_s", "length_s",
-		"goodput_bps", "retransmits_segments", "rtt_ns", "rtt_variation_ns", "cwnd_segments", "mss_bytes", "requests_per_s",
+	return []string{"cell", "rung", "from", "to", "direction", "protocol", "traffic", "streams", "window", "length", "experiment",
+		"run", "run_started_at", "run_partial", "end", "end_point", "scope", "number", "at_s", "length_s",
+		"goodput_bps", "goodput_low_bps", "goodput_high_bps", "retransmits_segments", "rtt_ns", "rtt_variation_ns", "cwnd_segments", "mss_bytes", "requests_per_s",
 		"datagrams", "datagrams_lost", "datagrams_reordered", "jitter_ns",
 		"cpu_busy_pct", "cpu_user_pct", "cpu_system_pct", "cpu_irq_pct", "cpu_softirq_pct", "cpu_steal_pct", "busiest_core", "busiest_core_pct",
 		"memory_used_bytes", "rx_packets", "tx_packets", "rx_dropped", "tx_dropped",
 		"layer", "access", "target", "block_bytes", "workers", "bytes_per_s", "accesses_per_s"}
 }
 
-// CSV prints every sample of a document, one row for each second of a flow
-// ("flow"), of each of its streams ("stream"), and of each core of the host
+// CSV prints a document as rows that each stand alone: one for each flow, with its
+// figure over all runs ("cell"), for each second of it ("flow"), of each of its streams ("stream"), and of each core of the host
 // ("core"), of both ends and of every run; for each second of a transfer
 // ("transfer"), and for each number of workers that a disk was tried with ("disk").
 // The time is in seconds since that end's measured time began. What was not measured is empty. No cell can be
@@ -43,11 +43,13 @@ func CSV(w io.Writer, d *measure.Document) error {
 	fmt.Fprintf(t.out, "%s\r\n", strings.Join(csvColumns(), ","))
 	for i := range d.Cells {
 		c := &d.Cells[i]
+		t.about(i, c, forward(d, c), &measure.Run{}, nil)
+		t.cell(c)
 		for _, r := range c.Runs {
 			for _, f := range r.Flows {
 				for _, e := range []*measure.Evidence{f.Sender, f.Receiver} {
 					if e != nil {
-						t.about(i, c, &r, &f, e)
+						t.about(i, c, forward(d, c), &r, e)
 						t.flow(e)
 						t.cores(e)
 					}
@@ -73,8 +75,12 @@ type csvTable struct {
 	row   []string
 }
 
-func (t *csvTable) about(n int, c *measure.Cell, r *measure.Run, f *measure.Flow, e *measure.Evidence) {
-	began := ""
+// about says what the rows that follow are of: a run at one end, or without an end all runs of a cell.
+func (t *csvTable) about(n int, c *measure.Cell, way string, r *measure.Run, e *measure.Evidence) {
+	run, began, partial, end, endPoint := "", "", "", "", ""
+	if e != nil {
+		run, partial, end, endPoint = strconv.Itoa(r.Index), strconv.FormatBool(r.Partial), endName(e), csvText(e.EndPoint)
+	}
 	if !r.StartedAt.IsZero() {
 		began = r.StartedAt.UTC().Format(time.RFC3339Nano)
 	}
@@ -82,8 +88,55 @@ func (t *csvTable) about(n int, c *measure.Cell, r *measure.Run, f *measure.Flow
 	if traffic == measure.Bulk {
 		traffic = "bulk"
 	}
-	t.head = []string{strconv.Itoa(n), csvText(f.From), csvText(f.To), csvText(c.Protocol), csvText(traffic), csvText(c.Experiment),
-		strconv.Itoa(r.Index), began, strconv.FormatBool(r.Partial), endName(e), csvText(e.EndPoint)}
+	t.head = []string{strconv.Itoa(n), csvText(c.Rung), csvText(c.From), csvText(c.To), way, csvText(c.Protocol), csvText(traffic),
+		strconv.Itoa(c.Streams), csvPair(c.Window), csvPair(c.Length), csvText(c.Experiment), run, began, partial, end, endPoint}
+}
+
+// csvPair is a size in bytes, of both ends where they differ; a word where it is
+// the system's, since an empty cell would fall out of a pivot table.
+func csvPair(p measure.Pair) string {
+	one := func(n int64) string {
+		if n == 0 {
+			return "default"
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	if p.Send == p.Recv {
+		return one(p.Send)
+	}
+	return one(p.Send) + "/" + one(p.Recv)
+}
+
+// forward names the direction of a cell: from the end that the document names first, or back.
+func forward(d *measure.Document, c *measure.Cell) string {
+	at := func(name string) int {
+		return slices.IndexFunc(d.EndPoints, func(e measure.EndPoint) bool { return e.Name == name })
+	}
+	if from, to := at(c.From), at(c.To); from > to && to >= 0 {
+		return "reverse"
+	}
+	return "forward"
+}
+
+// cell prints the figure of a cell, over all runs that count.
+func (t *csvTable) cell(c *measure.Cell) {
+	f, name := c.Goodput, "goodput_bps"
+	if asks(c) {
+		f, name = c.Transactions, "requests_per_s"
+	}
+	t.begin("cell", -1, 0, 0)
+	t.row[t.index["at_s"]], t.row[t.index["length_s"]] = "", ""
+	if f != nil { // else it failed
+		t.set(name, f.Value)
+	}
+	if f != nil && !asks(c) {
+		t.set("goodput_low_bps", f.Low)
+		t.set("goodput_high_bps", f.High)
+	}
+	if c.Retransmits != nil {
+		t.set("retransmits_segments", float64(*c.Retransmits))
+	}
+	t.end()
 }
 
 // begin begins a row of a scope; number is the stream's or core's, -1 for none.
@@ -256,7 +309,7 @@ func (t *csvTable) transfer(x *measure.Transfer) {
 	from, to := x.Ends()
 	for i := range x.Runs {
 		r := &x.Runs[i]
-		t.head = []string{"", csvText(from), csvText(to), csvText(x.Protocol), csvText(x.Direction), "", strconv.Itoa(i), "", strconv.FormatBool(r.Error != nil), "", ""}
+		t.head = []string{"", "", csvText(from), csvText(to), "", csvText(x.Protocol), csvText(x.Direction), "", "", "", "", strconv.Itoa(i), "", strconv.FormatBool(r.Error != nil), "", ""}
 		for s, bps := range r.Seconds {
 			t.begin("transfer", -1, int64(s)*int64(time.Second), int64(time.Second))
 			t.set("goodput_bps", bps)
@@ -268,7 +321,7 @@ func (t *csvTable) transfer(x *measure.Transfer) {
 
 // disk prints each number of workers that each pattern was tried with.
 func (t *csvTable) disk(d *measure.DiskTest) {
-	t.head = []string{"", "", "", "", "disk", "", "0", "", strconv.FormatBool(d.Error != nil), "", csvText(d.Where)}
+	t.head = []string{"", "", "", "", "", "", "disk", "", "", "", "", "0", "", strconv.FormatBool(d.Error != nil), "", csvText(d.Where)}
 	for _, r := range slices.Concat(d.Runs, d.Memory) {
 		for i, s := range r.Tried {
 			t.begin("disk", i, 0, 0)

@@ -40,7 +40,15 @@ func TestSamples(t *testing.T) {
 	d.Cells[0].Runs[0].Flows[0].Sender.Streams[0].TCPStart = &measure.TCPInfo{Retrans: new(uint32(0))}
 	d.Cells[0].Runs[0].Flows[0].Sender.Bins[1].TCP[0].Retrans = new(uint32(5))
 	rows := samplesOf(t, d)
+	whole := rows[0]
+	for name, want := range map[string]string{"scope": "cell", "direction": "forward", "streams": "1", "window": "default", "length": "131072", "run": "", "end": "", "at_s": "",
+		"goodput_bps": "9000000000", "goodput_low_bps": "8865000000", "goodput_high_bps": "9135000000"} {
+		if whole[name] != want {
+			t.Errorf("%s of the cell is %q, want %q", name, whole[name], want)
+		}
+	}
 	counts := map[string]int{}
+	rows = rows[1:]
 	for _, r := range rows {
 		counts[r["end"]+" "+r["scope"]]++
 		if r["from"] != "local" || r["to"] != "peer" || r["run"] != "0" || r["run_started_at"] != "2026-03-14T09:26:53Z" || r["length_s"] != "1" {

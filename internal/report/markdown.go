@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // MarkdownOptions say what the text has beside the result itself.
 type MarkdownOptions struct {
-	Signed *Signature // who signs it; nil: nobody
+	Signed  *Signature // who signs it; nil: nobody
+	Summary bool       // the answer alone, at most summaryLines
 }
 
 // Markdown prints a document as text with headings and tables (GitHub Flavored
@@ -21,6 +23,11 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	p := newPage(d)
 	m := &markdown{}
 	m.top(&p)
+	if o.Summary {
+		m.shorten()
+		m.foot(&p, o.Signed)
+		return m.write(w)
+	}
 	m.transferred(p.Moving)
 	m.disks(p.Disks)
 	m.estates(p.Estates, false)
@@ -37,10 +44,37 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	m.cells(&p)
 	m.about(&p)
 	m.foot(&p, o.Signed)
+	return m.write(w)
+}
+
+func (m *markdown) write(w io.Writer) error {
 	if _, err := io.WriteString(w, m.out.String()); err != nil {
 		return fmt.Errorf("report: writing Markdown: %w", err)
 	}
 	return nil
+}
+
+// Bounds of a summary, which is for a ticket, in lines.
+const (
+	summaryLines = 40
+	footLines    = 11 // with a signature
+)
+
+// shorten keeps of what was printed as many whole blocks as leave room for the foot
+// of a summary, and says what is left out.
+func (m *markdown) shorten() {
+	left := summaryLines - footLines - 2
+	var kept strings.Builder
+	blocks := strings.SplitAfter(m.out.String(), "\n\n")
+	for i, b := range blocks {
+		if left -= strings.Count(b, "\n"); left < 0 {
+			fmt.Fprintf(&kept, "%s of the answer left out: the whole report has them.\n\n", unit.Plural(len(blocks)-1-i, "paragraph"))
+			break
+		}
+		kept.WriteString(b)
+	}
+	m.out.Reset()
+	m.out.WriteString(kept.String())
 }
 
 // markdown collects blocks. All text that goes in is escaped here.

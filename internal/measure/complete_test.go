@@ -1,0 +1,37 @@
+package measure
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Without samples a document keeps what each flow carried in each second and all
+// totals, says what it lacks, and the original keeps all.
+func TestWithoutSamples(t *testing.T) {
+	end := func() *Evidence {
+		return &Evidence{
+			Streams: []Stream{{TCP: &TCPInfo{RTT: new(int64(7))}}}, PerSec: []HostSpan{{At: 1}},
+			Bins: []StreamBin{{Bytes: 5, Streams: []int64{5}, TCP: []TCPInfo{{}}, Datagrams: &Datagrams{Packets: 3}}},
+		}
+	}
+	d := &Document{Cells: []Cell{{Runs: []Run{{Flows: []Flow{{Sender: end(), Receiver: end()}, {}}}}}}, Missing: []NotChecked{{Fact: "x"}}}
+	was, _ := json.Marshal(d)
+	bare := WithoutSamples(d)
+	if now, _ := json.Marshal(d); string(now) != string(was) {
+		t.Error("the original has changed")
+	}
+	text, _ := json.Marshal(bare)
+	for _, gone := range []string{"host_per_second", "stream_bytes", `"bins":[{"at_ns":0,"length_ns":0,"bytes":5,"tcp"`} {
+		if strings.Contains(string(text), gone) {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+	e := bare.Cells[0].Runs[0].Flows[0].Receiver
+	if e.Bins[0].Bytes != 5 || e.Bins[0].Datagrams.Packets != 3 || *e.Streams[0].TCP.RTT != 7 || len(bare.Missing) != 2 || bare.Missing[1].Fact != "samples" {
+		t.Errorf("%s", text)
+	}
+	if again := WithoutSamples(bare); len(again.Missing) != 2 {
+		t.Errorf("nothing was left out, and it says %+v", again.Missing)
+	}
+}

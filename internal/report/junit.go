@@ -1,0 +1,198 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// The elements of JUnit XML that pipelines read, as the schemas of Jenkins and
+// GitLab have them.
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Skipped  int          `xml:"skipped,attr"`
+	Seconds  string       `xml:"time,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Began    string      `xml:"timestamp,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string   `xml:"classname,attr"`
+	Name    string   `xml:"name,attr"`
+	Seconds string   `xml:"time,attr"`
+	Failure *junitNo `xml:"failure"`
+	Error   *junitNo `xml:"error"`
+	Skipped *junitNo `xml:"skipped"`
+	Out     string   `xml:"system-out,omitempty"`
+}
+
+// junitNo is why a case has not passed.
+type junitNo struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit prints what of a document passed and what did not, for the test reports of
+// a pipeline: a case for each flow (an error where it failed), for the verdict and
+// each rung that has one (a failure; an error where it is inconclusive), for each
+// target of a plan, and for each gate (skipped where it was not checked). A command
+// that broke off is an error too.
+func JUnit(w io.Writer, d *measure.Document) error {
+	x := junitSuites{Name: clean("thru " + d.Command), Seconds: seconds(d.ElapsedNs)}
+	began := d.StartedAt.UTC().Format("2006-01-02T15:04:05")
+	for _, s := range []junitSuite{
+		{Name: "command", Cases: junitCommand(d)}, {Name: "verdict", Cases: junitVerdicts(d)}, {Name: "targets", Cases: junitTargets(d)},
+		{Name: "flows", Cases: junitFlows(d)}, {Name: "gates", Cases: junitGates(d)},
+	} {
+		if len(s.Cases) == 0 {
+			continue
+		}
+		s.Began = began
+		for i := range s.Cases {
+			c := &s.Cases[i]
+			c.Class = "thru." + s.Name
+			if c.Seconds == "" {
+				c.Seconds = "0"
+			}
+			s.Tests++
+			s.Failures += one(c.Failure)
+			s.Errors += one(c.Error)
+			s.Skipped += one(c.Skipped)
+		}
+		x.Tests, x.Failures, x.Errors, x.Skipped = x.Tests+s.Tests, x.Failures+s.Failures, x.Errors+s.Errors, x.Skipped+s.Skipped
+		x.Suites = append(x.Suites, s)
+	}
+	text, err := xml.MarshalIndent(x, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	}
+	if err != nil {
+		return fmt.Errorf("report: writing JUnit XML: %w", err)
+	}
+	return nil
+}
+
+func one(n *junitNo) int {
+	if n == nil {
+		return 0
+	}
+	return 1
+}
+
+func seconds(ns int64) string { return fmt.Sprintf("%.3f", time.Duration(ns).Seconds()) }
+
+// no says why, with what to do below it.
+func no(why string, more ...string) *junitNo {
+	var lines []string
+	for _, s := range more {
+		if s != "" {
+			lines = append(lines, clean(s))
+		}
+	}
+	return &junitNo{clean(why), strings.Join(lines, "\n")}
+}
+
+// junitCommand is the command itself: whether it came to its end.
+func junitCommand(d *measure.Document) []junitCase {
+	c := junitCase{Name: clean(strings.Join(append([]string{"thru"}, d.Arguments...), " ")), Seconds: seconds(d.ElapsedNs), Out: Answer(d)}
+	if d.BrokeOff() && d.Error.ExitCode != fault.Inconclusive {
+		c.Error = no(d.Error.Message, d.Error.Hint)
+	}
+	return []junitCase{c}
+}
+
+func junitVerdicts(d *measure.Document) (all []junitCase) {
+	judge := func(name string, v *measure.Verdict) {
+		c := junitCase{Name: clean(name), Out: clean(v.Reason)}
+		switch {
+		case v.Inconclusive:
+			c.Error = no("inconclusive: "+v.Reason, v.Do)
+		case !v.Pass:
+			c.Failure = no(v.Reason)
+		}
+		all = append(all, c)
+	}
+	if d.Verdict != nil {
+		judge("all", d.Verdict)
+	}
+	if d.Ladder != nil {
+		for _, r := range d.Ladder.Rungs {
+			if r.Verdict != nil {
+				judge(r.Name, r.Verdict)
+			}
+		}
+	}
+	return all
+}
+
+func junitTargets(d *measure.Document) (all []junitCase) {
+	for _, r := range targetTable(d).Rows {
+		c := junitCase{Name: r[0], Out: join("wanted "+r[1], "got "+r[2])}
+		if r[3] == "fail" {
+			c.Failure = no(join("wanted "+r[1], "got "+r[2]), r[4])
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// junitFlows are those that are the result: no experiments, and nothing beside it.
+func junitFlows(d *measure.Document) (all []junitCase) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Beside || isExperiment(c) || isGauge(d, c) {
+			continue
+		}
+		x := junitCase{Name: join(clean(c.Rung), pathName(c), what(c), setName(conditions(c.Axes), "")), Out: figureText(c)}
+		span := int64(0)
+		for _, r := range c.Runs {
+			for _, f := range r.Flows {
+				if f.Receiver != nil {
+					span += f.Receiver.MeasuredNs
+				}
+			}
+		}
+		x.Seconds = seconds(span)
+		if c.Error != nil {
+			x.Error = no(c.Error.Message, c.Error.Hint)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+func junitGates(d *measure.Document) (all []junitCase) {
+	for _, g := range d.Gates {
+		where := clean(g.EndPoint)
+		if g.From != "" {
+			where = clean(g.From + " -> " + g.To)
+		}
+		c := junitCase{Name: join(clean(g.ID), where, clean(g.Interface)), Out: clean(g.Fact)}
+		switch g.Status {
+		case measure.GateFail:
+			c.Failure = no(g.Fact, append([]string{g.Why, g.Advice}, g.Remedy...)...)
+		case measure.GateNotChecked:
+			c.Skipped = no(g.Fact)
+		}
+		all = append(all, c)
+	}
+	return all
+}

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// pivot is what docs/page.md shows, and checks of what comes of it.
+const pivot = `
+import pandas, sys
+rows = pandas.read_csv(sys.argv[1])
+table = rows[rows.scope == "cell"].pivot_table(index=["rung", "direction", "streams"], columns="window", values="goodput_bps")
+assert not rows[["cell", "rung", "from", "to", "direction", "streams", "window", "length", "scope"]].isna().any().any(), rows.isna().any()
+print(*table.columns, sep=",")
+for key, row in table.iterrows():
+    print(*key, *(int(v) for v in row.dropna()), sep=",")
+`
+
+// TestPandasPivotsALadder: the CSV of a ladder is a tidy table, which needs nothing but its own rows.
+func TestPandasPivotsALadder(t *testing.T) {
+	const python = "/usr/bin/python3" // of the system, whose package pandas is
+	if err := exec.Command(python, "-c", "import pandas").Run(); err != nil {
+		if os.Getenv("THRU_REQUIRE_LAB") != "" {
+			t.Fatalf("pandas: %v (make ci-deps)", err)
+		}
+		t.Skip("python3 has no pandas")
+	}
+	d := goldenDocuments()["rungs"]
+	file := filepath.Join(t.TempDir(), "ladder.csv")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CSV(f, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(python, "-c", pivot, file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	settings := map[string]bool{}
+	for _, c := range d.Cells {
+		if c.Goodput != nil {
+			settings[c.Rung+c.From+csvPair(c.Window)+string(rune('0'+c.Streams))] = true
+		}
+	}
+	figures := 0
+	for _, l := range lines[1:] {
+		figures += strings.Count(l, ",") - 2
+	}
+	if len(lines) < 3 || !strings.Contains(lines[0], "default") || figures != len(settings) {
+		t.Errorf("%d figures of %d settings\n%s", figures, len(settings), out)
+	}
+}
