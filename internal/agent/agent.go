@@ -44,6 +44,15 @@ type Config struct {
 	Labels map[string]string // that its operator gave it
 	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
 	Spool  *Spool            // where evidence stays that no client has fetched; nil: nowhere
+
+	Ended func(Ended) // hears of each flow of a client of another process that has been measured; nil: nobody does
+}
+
+// Ended is a flow that was measured, as this end has seen it.
+type Ended struct {
+	Spec     measure.Spec
+	Evidence measure.Evidence
+	Back     *measure.Evidence // of the other direction of two-way traffic
 }
 
 // Agent implements bus.Handler.
@@ -214,6 +223,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.
 		return bus.PrepareReply{}, err
 	}
 	s := newSession(a, client, m, inner)
+	s.own = bus.IsOwn(ctx)
 	s.packets = caught
 	if !a.add(s) {
 		inner.Close()

@@ -22,6 +22,7 @@ type session struct {
 	inner  engine.Session
 	spec   measure.Spec
 	sends  bool
+	own    bool          // its client is of this process
 	over   chan struct{} // closed when follow has ended
 	expire *time.Timer   // ends a session whose engine never does
 
@@ -73,6 +74,7 @@ func (s *session) near(route *measure.Route) host.PlacementFacts {
 func (s *session) follow() {
 	defer func() {
 		close(s.over)
+		s.tellEnd()
 		s.keep()
 		close(s.kept)
 	}()
@@ -101,6 +103,20 @@ func (s *session) follow() {
 			e.Kind, e.Error, e.Hint = bus.EventFailed, u.Err.Error(), fault.Hint(u.Err)
 		}
 		s.agent.tell(s.client, e)
+	}
+}
+
+// tellEnd says of a flow that something was measured of what that was.
+func (s *session) tellEnd() {
+	if s.own || s.agent.conf.Ended == nil {
+		return
+	}
+	e := Ended{Spec: s.spec, Evidence: s.inner.Evidence()}
+	if b, ok := s.inner.Back(); ok {
+		e.Back = &b
+	}
+	if e.Evidence.TotalBytes > 0 || e.Back != nil && e.Back.TotalBytes > 0 {
+		s.agent.conf.Ended(e)
 	}
 }
 

@@ -48,13 +48,10 @@ func (d doorman) admit(id uint64, client, secret string) error {
 // grants are the privileges of a client that gives this secret; none: it does
 // not get in. The secret of a privilege that is no longer allowed lets measure.
 func (c ServerConfig) grants(secret string) []string {
-	for _, p := range Privileges() {
-		switch {
-		case !c.State.secretOf(p).matches(secret):
-		case slices.Contains(c.Allow, p):
-			return []string{PrivilegeMeasure, p}
-		default:
-			return []string{PrivilegeMeasure}
+	for _, name := range sets() {
+		if c.State.secretOf(name).matches(secret) {
+			allowed := slices.DeleteFunc(apart(name), func(p string) bool { return !slices.Contains(c.Allow, p) })
+			return append([]string{PrivilegeMeasure}, allowed...)
 		}
 	}
 	if c.NoAuth || c.State.Secret.matches(secret) {

@@ -20,7 +20,8 @@ import (
 // joinVersion stands in the prefix of a join string: "thru1.".
 const joinVersion = 1
 
-// Privileges of a client. Each has a join string and a secret of its own.
+// Privileges of a client. Each, and each set of those that an agent can allow
+// (Together), has a join string and a secret of its own.
 const (
 	PrivilegeMeasure = "measure" // and nothing else
 	PrivilegeCapture = "capture" // also to capture the packets of what is measured
@@ -38,6 +39,35 @@ func Privileges() []string {
 	return []string{PrivilegeCapture, PrivilegeTune, PrivilegeFiles, PrivilegeInventory}
 }
 
+// Together is the name of a set of Privileges that one join string is for:
+// "capture,tune", each once and in the order of Privileges.
+func Together(privileges []string) string {
+	return strings.Join(slices.DeleteFunc(Privileges(), func(p string) bool { return !slices.Contains(privileges, p) }), ",")
+}
+
+// apart are the privileges of such a name; none where it is no set of Privileges.
+func apart(name string) []string {
+	if all := strings.Split(name, ","); Together(all) == name {
+		return all
+	}
+	return nil
+}
+
+// sets are the names of all sets of Privileges.
+func sets() (names []string) {
+	all := Privileges()
+	for bits := 1; bits < 1<<len(all); bits++ {
+		var of []string
+		for i, p := range all {
+			if bits&(1<<i) != 0 {
+				of = append(of, p)
+			}
+		}
+		names = append(names, Together(of))
+	}
+	return names
+}
+
 // Bounds of a join string.
 const (
 	maxJoinBytes = 16 << 10 // of the whole string
@@ -53,7 +83,7 @@ type Join struct {
 	Data       []string // addresses for data; empty: where control went
 	CertSHA256 [32]byte // of the agent's certificate (DER)
 	Secret     Secret   // empty for an agent without authentication
-	Privilege  string   // PrivilegeMeasure or one of Privileges
+	Privilege  string   // PrivilegeMeasure, one of Privileges, or a set of them (Together)
 }
 
 // joinDoc is the JSON inside a join string; short keys make a short paste.
@@ -156,8 +186,8 @@ func (d joinDoc) join() (Join, error) {
 	if copy(j.CertSHA256[:], d.Cert) != len(d.Cert) || len(d.Cert) != len(j.CertSHA256) {
 		return Join{}, fault.Usagef(joinAgain, "bus: the join string has no certificate")
 	}
-	known := append(Privileges(), PrivilegeMeasure, PrivilegeAgent, PrivilegeOperate)
-	if !slices.Contains(known, d.Privilege) {
+	known := []string{PrivilegeMeasure, PrivilegeAgent, PrivilegeOperate}
+	if !slices.Contains(known, d.Privilege) && len(apart(d.Privilege)) == 0 {
 		return Join{}, fault.Usagef("upgrade thru here, or ask for a join string for measuring", "bus: the join string is for a privilege that this thru does not know")
 	}
 	if err := d.check(); err != nil {

@@ -39,7 +39,7 @@ type HelloReply struct {
 	WireMajor  int       `json:"wire_major"`
 	WireMinor  int       `json:"wire_minor"`
 	Thru       string    `json:"thru_version"`
-	ID         string    `json:"id,omitempty"` // of the running agent, whatever way it was reached (wire 1.4)
+	ID         string    `json:"id,omitempty"` // of the running agent, whatever way it was reached ()
 	Hostname   string    `json:"hostname"`
 	CPUs       int       `json:"cpus"`
 	DataAddrs  []string  `json:"data_addrs,omitempty"` // where data connections should go; empty: where control went
@@ -52,7 +52,7 @@ type HelloReply struct {
 	Labels map[string]string `json:"labels,omitempty"` // that its operator gave it
 }
 
-// Clock asks what time it is at the agent (wire 1.4).
+// Clock asks what time it is at the agent ().
 type Clock struct{}
 
 // ClockReply tells it by two clocks: a monotonic one that begins with the agent,
@@ -156,7 +156,7 @@ type PrepareReply struct {
 type Start struct {
 	Session string `json:"session"`
 	RampNs  int64  `json:"ramp_ns"`
-	AtNs    int64  `json:"at_ns,omitempty"` // when, on the agent's clock; 0, or what has passed: at once (wire 1.4)
+	AtNs    int64  `json:"at_ns,omitempty"` // when, on the agent's clock; 0, or what has passed: at once ()
 }
 
 // Collect asks for the evidence of a session whose Done event has come, or
@@ -204,7 +204,7 @@ type Release struct {
 	Session string `json:"session,omitempty"`
 }
 
-// Knobs asks what can be set at the host, and how it is set (wire 1.5). It
+// Knobs asks what can be set at the host, and how it is set (). It
 // needs no privilege: what it says is as public as the facts.
 type Knobs struct {
 	Interfaces []string `json:"interfaces,omitempty"` // whose knobs are wanted, at most 1024; empty: that of the route to Peer
@@ -220,7 +220,7 @@ type KnobsReply struct {
 	Host   string              `json:"host,omitempty"`    // names what is tuned, a network namespace of one boot, the same at each agent there; empty: not told
 }
 
-// Tune makes the client the one who tunes this host (wire 1.5; PrivilegeTune).
+// Tune makes the client the one who tunes this host (PrivilegeTune).
 // It is so until Tuned, or until it is gone: then all that it has changed is
 // undone.
 type Tune struct {
@@ -251,7 +251,7 @@ type ChangedReply struct {
 // Tuned ends the tuning: what has not been reverted stays.
 type Tuned struct{}
 
-// Disk has the disk below a folder of the host measured (wire 1.6;
+// Disk has the disk below a folder of the host measured (it needs
 // PrivilegeFiles). The client must have the turn; nothing else is measured
 // meanwhile. Events tell of its progress and its end.
 type Disk struct {
@@ -276,7 +276,7 @@ type DiskedReply struct {
 }
 
 // Observe has the host watched while a server there, which is no part of thru,
-// moves a file for the client (wire 1.6). Without Session it begins; with it
+// moves a file for the client (). Without Session it begins; with it
 // connections are added. The client must have the turn. Only connections that
 // lead to an address of the client are looked at.
 type Observe struct {
@@ -306,7 +306,7 @@ type ObservedReply struct {
 	Missing  []measure.NotChecked `json:"not_checked,omitempty"` // "worker", "streams"
 }
 
-// File has a file of the host moved along a connection of its own (wire 1.6;
+// File has a file of the host moved along a connection of its own (it needs
 // PrivilegeFiles). The client must have the turn; it may have several under way.
 // Errors have a Reason.
 type File struct {
@@ -339,7 +339,7 @@ type FiledReply struct {
 	Bytes int64 `json:"moved_bytes"` // until now
 }
 
-// FileSize asks for the size of a file of the host (wire 1.6; PrivilegeFiles).
+// FileSize asks for the size of a file of the host (PrivilegeFiles).
 type FileSize struct {
 	Path string `json:"path"` // absolute
 }
@@ -349,13 +349,13 @@ type FileSizeReply struct {
 	Bytes int64 `json:"file_bytes"`
 }
 
-// FileRemove removes a file of the host (wire 1.6; PrivilegeFiles).
+// FileRemove removes a file of the host (PrivilegeFiles).
 type FileRemove struct {
 	Path string `json:"path"` // absolute
 }
 
 // Guests asks for the virtual machines of the host, with what their traffic
-// passes there (wire 1.7; PrivilegeInventory).
+// passes there (PrivilegeInventory).
 type Guests struct{}
 
 // GuestsReply carries them.
@@ -364,7 +364,7 @@ type GuestsReply struct {
 }
 
 // Watch has counters of guests and of the host read, by the ids of an inventory,
-// until Watched or the end of the client (wire 1.7; PrivilegeInventory). It needs
+// until Watched or the end of the client (PrivilegeInventory). It needs
 // no turn, and Release does not end it. A client may have a few at a time.
 type Watch struct {
 	IDs []string `json:"ids"` // at most MostWatched

@@ -31,6 +31,8 @@ func TestPrivileges(t *testing.T) {
 		{"disks", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeFiles, []string{bus.PrivilegeMeasure, bus.PrivilegeFiles}},
 		{"virtual machines", bus.ServerConfig{Allow: bus.Privileges()}, bus.PrivilegeInventory, []string{bus.PrivilegeMeasure, bus.PrivilegeInventory}},
 		{"virtual machines, where only tuning is allowed", bus.ServerConfig{Allow: []string{bus.PrivilegeTune}}, bus.PrivilegeInventory, both[:1]},
+		{"several at once", bus.ServerConfig{Allow: bus.Privileges()}, "capture,tune,inventory", []string{bus.PrivilegeMeasure, bus.PrivilegeCapture, bus.PrivilegeTune, bus.PrivilegeInventory}},
+		{"several, of which one is no longer allowed", bus.ServerConfig{Allow: []string{bus.PrivilegeTune}}, "capture,tune", []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},
 		{"disks, no longer allowed", bus.ServerConfig{}, bus.PrivilegeFiles, both[:1]},
 		{"tuning, where only capturing is allowed", bus.ServerConfig{Allow: []string{bus.PrivilegeCapture}}, bus.PrivilegeTune, both[:1]},
 		{"tuning where anybody measures", bus.ServerConfig{NoAuth: true, Allow: bus.Privileges()}, bus.PrivilegeTune, []string{bus.PrivilegeMeasure, bus.PrivilegeTune}},
@@ -139,7 +141,7 @@ func TestSecretsDiffer(t *testing.T) {
 func joinStrings(t *testing.T, state *bus.State) (secrets []string) {
 	t.Helper()
 	s, _ := serve(t, bustest.New(), bus.ServerConfig{State: state})
-	for _, p := range append([]string{bus.PrivilegeMeasure}, bus.Privileges()...) {
+	for _, p := range append([]string{bus.PrivilegeMeasure, "capture,tune", "capture,tune,files,inventory"}, bus.Privileges()...) {
 		j, err := bus.ParseJoin(s.JoinFor(p, nil).String())
 		if err != nil || j.Privilege != p {
 			t.Fatal(j.Privilege, err)
@@ -164,6 +166,22 @@ func TestWrongSecretForCapture(t *testing.T) {
 			if err == nil {
 				c.Close()
 			}
+		}
+	}
+}
+
+// A join string is for a set of privileges, each once and in their order, and for no other words.
+func TestJoinForSeveral(t *testing.T) {
+	if got := bus.Together([]string{bus.PrivilegeTune, "tune", bus.PrivilegeCapture, "root"}); got != "capture,tune" {
+		t.Errorf("together they are %q", got)
+	}
+	s, _ := serve(t, bustest.New(), bus.ServerConfig{})
+	for privileges, ok := range map[string]bool{
+		"capture,tune": true, "tune,inventory": true, "tune,capture": false, "tune,tune": false, "capture,": false, ",": false, "capture,agent": false, "measure,capture": false, "root": false,
+	} {
+		j := s.JoinFor(privileges, nil)
+		if _, err := bus.ParseJoin(j.String()); (err == nil) != ok {
+			t.Errorf("%q: %v", privileges, err)
 		}
 	}
 }

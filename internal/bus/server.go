@@ -150,7 +150,7 @@ func (s *Server) options() *nats.Options {
 // are those given; none means where control goes.
 func (s *Server) Join(data []string) Join { return s.JoinFor(PrivilegeMeasure, data) }
 
-// JoinFor returns the same for a privilege.
+// JoinFor returns the same for a privilege, or for several (Together).
 func (s *Server) JoinFor(privilege string, data []string) Join {
 	j := Join{
 		Name: s.conf.Name, Control: reachable(s.listeners, s.conf.Device), Data: data,

@@ -113,7 +113,17 @@ func lets(j bus.Join) string {
 	if j.Privilege == bus.PrivilegeMeasure {
 		return j.Privilege
 	}
-	return bus.PrivilegeMeasure + " and " + doing(j.Privilege)
+	return bus.PrivilegeMeasure + also(j.Privilege)
+}
+
+// also says what privileges let do beside measuring: ", capture and tune".
+func also(privileges string) string {
+	all := strings.Split(privileges, ",")
+	for i := range all {
+		all[i] = doing(all[i])
+	}
+	last := len(all) - 1
+	return strings.Join(append([]string{""}, all[:last]...), ", ") + " and " + all[last]
 }
 
 // doing is a privilege as a verb.
@@ -129,7 +139,8 @@ func doing(privilege string) string {
 
 // try is the command that the join string is for.
 func try(j bus.Join, name string) string {
-	switch j.Privilege {
+	first, _, _ := strings.Cut(j.Privilege, ",")
+	switch first {
 	case bus.PrivilegeTune:
 		return "tune " + name
 	case bus.PrivilegeFiles:

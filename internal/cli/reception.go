@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"thru/internal/agent"
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/engine"
@@ -22,6 +23,7 @@ import (
 	"thru/internal/report"
 	"thru/internal/stat"
 	"thru/internal/store"
+	"thru/internal/unit"
 )
 
 // reception makes an ordinary test of each call of an iperf3 or iperf2 client:
@@ -257,18 +259,57 @@ func newCallRecord(call engine.Call, doc *measure.Document, path string, err err
 	return r
 }
 
-// tellCalls prints a line about each call's test; several tests may end at once.
-func tellCalls(e *env, asJSON bool) func(engine.Call, *measure.Document, string, error) {
-	var mu sync.Mutex
-	return func(call engine.Call, doc *measure.Document, path string, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if asJSON {
-			json.NewEncoder(e.out).Encode(newCallRecord(call, doc, path, err))
-			return
-		}
-		fmt.Fprintln(e.out, callLine(call, doc, path, err))
+// toldTests prints a line about each test; several may end at once.
+type toldTests struct {
+	e      *env
+	asJSON bool
+	mu     sync.Mutex
+}
+
+func tellTests(e *env, asJSON bool) *toldTests { return &toldTests{e: e, asJSON: asJSON} }
+
+func (t *toldTests) print(line string, record callRecord) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asJSON {
+		json.NewEncoder(t.e.out).Encode(record)
+		return
 	}
+	fmt.Fprintln(t.e.out, line)
+}
+
+// call is of the test of an iperf client.
+func (t *toldTests) call(call engine.Call, doc *measure.Document, path string, err error) {
+	t.print(callLine(call, doc, path, err), newCallRecord(call, doc, path, err))
+}
+
+// flow is of a flow that a thru has measured from elsewhere.
+func (t *toldTests) flow(x agent.Ended) {
+	host, _, err := net.SplitHostPort(x.Evidence.PeerAddr)
+	if err != nil {
+		host = "a client"
+	}
+	r := callRecord{Caller: host, Program: "thru", Goodput: []flowGoodput{}}
+	did := []string{}
+	for _, e := range []*measure.Evidence{&x.Evidence, x.Back} {
+		if e == nil || e.MeasuredNs <= 0 {
+			continue
+		}
+		f, verb := flowGoodput{host, control.Local, float64(e.Bytes) * 8 * 1e9 / float64(e.MeasuredNs)}, "received "
+		if e.Sends {
+			f.From, f.To, verb = f.To, f.From, "sent "
+		}
+		r.Goodput, did = append(r.Goodput, f), append(did, verb+unit.Rate(f.Bps)+" for "+unit.Duration(e.MeasuredNs))
+	}
+	if len(did) == 0 {
+		did = []string{"it ended before the measured time"}
+	}
+	line := time.Now().Format("15:04:05 ") + host + ": " + strings.Join(did, ", ") + "; " + strings.ToUpper(x.Spec.Protocol) + ", " + unit.Plural(x.Spec.Streams, "stream")
+	if why := x.Evidence.Error; why != "" {
+		r.Error = &measure.Error{Message: why, ExitCode: fault.Failed}
+		line += "; " + why
+	}
+	t.print(line, r)
 }
 
 // tellRefused says who was turned away before it came to a test.

@@ -43,7 +43,7 @@ type serveCmd struct {
 	MaxStreams  int      `name:"max-streams" default:"128" help:"Upper bound of a test's streams."`
 	MaxTime     string   `name:"max-time" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
 	MaxSessions int      `name:"max-sessions" default:"32" help:"Upper bound of flow ends at a time, of all clients."`
-	JSON        bool     `name:"json" help:"Print one JSON line when ready, and one for each test of an iperf client."`
+	JSON        bool     `name:"json" help:"Print one JSON line when ready, and one for each test."`
 	memberFlags
 	iperfFlags
 	keepFlags
@@ -108,7 +108,8 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	warnings = slices.Concat(warnings, more, undidTuning(desk))
-	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files)
+	told := tellTests(e, c.JSON)
+	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files, func(c *agent.Config) { c.Ended = told.flow })
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags).atMost(mostResults), warn: e.warn, told: tellCalls(e, c.JSON), most: limits.Sessions - limits.Sessions/4}
+	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags).atMost(mostResults), warn: e.warn, told: told.call, most: limits.Sessions - limits.Sessions/4}
 	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))
@@ -328,6 +329,9 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 			s.More[p] = server.JoinFor(p, c.DataAddr).String()
 		}
 	}
+	if all := bus.Together(c.Allow); listens && all != "" {
+		s.More[all] = server.JoinFor(all, c.DataAddr).String()
+	}
 	if place != nil {
 		s.Controller, s.Name, s.Labels = place.under, place.conf.Name, place.conf.Labels
 	}
@@ -361,10 +365,8 @@ func (c *serveCmd) invite(e *env, s serving) {
 	} else {
 		fmt.Fprintf(e.out, "on the other host run `thru join %s` and paste this line (it lets measure, nothing else):\n%s\n", joinName(), s.JoinString)
 	}
-	for _, p := range bus.Privileges() {
-		if s.More[p] != "" {
-			fmt.Fprintf(e.out, "or this one, which lets measure and %s:\n%s\n", doing(p), s.More[p])
-		}
+	if all := bus.Together(c.Allow); all != "" {
+		fmt.Fprintf(e.out, "or this one, which lets measure%s:\n%s\n", also(all), s.More[all])
 	}
 }
 
