@@ -362,6 +362,7 @@ func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 		stat.Compare(doc)
 		stat.Goals(doc, goals(p))
 	}
+	doc.Recommended = stat.Recommend(doc)
 	diagnose.Diagnose(doc)
 	diagnose.Rungs([]*measure.Document{doc})
 	if p.Command == "ladder" {

@@ -28,12 +28,13 @@ type Document struct {
 	Ladder    *Ladder           `json:"ladder,omitempty"`   // of several rungs
 	Targets   []Target          `json:"targets,omitempty"`  // of a plan
 
-	Comparisons []Comparison `json:"comparisons,omitempty"` // of a plan with variants
-	Tuning      *Tuning      `json:"tuning,omitempty"`      // of `thru tune`
-	Transfer    *Transfer    `json:"transfer,omitempty"`    // of `thru transfer`
-	Disks       []DiskTest   `json:"disks,omitempty"`       // of `thru disk`
-	Inventories []Inventory  `json:"inventories,omitempty"` // of `thru inventory`; of a test with --hypervisor what lies below its end points
-	Relations   []Relation   `json:"relations,omitempty"`   // of a test with --hypervisor: how its pairs lie
+	Recommended []Recommended `json:"recommended,omitempty"` // where streams, windows or lengths were varied
+	Comparisons []Comparison  `json:"comparisons,omitempty"` // of a plan with variants
+	Tuning      *Tuning       `json:"tuning,omitempty"`      // of `thru tune`
+	Transfer    *Transfer     `json:"transfer,omitempty"`    // of `thru transfer`
+	Disks       []DiskTest    `json:"disks,omitempty"`       // of `thru disk`
+	Inventories []Inventory   `json:"inventories,omitempty"` // of `thru inventory`; of a test with --hypervisor what lies below its end points
+	Relations   []Relation    `json:"relations,omitempty"`   // of a test with --hypervisor: how its pairs lie
 
 	Ended    string       `json:"ended,omitempty"` // of an explanation: why it stopped there
 	Verdict  *Verdict     `json:"verdict,omitempty"`

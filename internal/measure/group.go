@@ -8,6 +8,21 @@ type Axis struct {
 	Value string `json:"value"` // as people write it: "4", "800K", "cubic"
 }
 
+// Recommended is the least setting of a path that carries within 5% of the most that
+// was carried there: of streams, window and length those that were varied.
+type Recommended struct {
+	From     string  `json:"from"`
+	To       string  `json:"to"`
+	Rung     string  `json:"rung,omitempty"`
+	Use      []Axis  `json:"use"`
+	Bps      float64 `json:"goodput_bps"` // that it has carried
+	Best     []Axis  `json:"best"`        // the setting that carried most
+	BestBps  float64 `json:"best_bps"`
+	Alike    int     `json:"alike"` // settings that the best does not clearly exceed, itself included
+	Settings int     `json:"settings"`
+	Runs     int     `json:"runs"` // of the setting to use
+}
+
 // Timing places a run on the controller's clock, which all runs of a group
 // share. The clocks of end points are compared before and after the traffic;
 // BoundNs is how far off the comparison can be at most.

@@ -374,3 +374,22 @@ func TestFailures(t *testing.T) {
 		t.Errorf("values of what failed alone: %v", got)
 	}
 }
+
+// TestRecommendedTexts: a sweep ends with what to use, and says how sure that is.
+func TestRecommendedTexts(t *testing.T) {
+	one := func(name, value string) []measure.Axis { return []measure.Axis{{Name: name, Value: value}} }
+	best := measure.Recommended{From: "a", To: "b", Use: one("length", "128K"), Best: one("length", "128K"), Bps: 9e9, BestBps: 9e9, Alike: 1, Settings: 4, Runs: 5}
+	alike := best
+	alike.Use, alike.Bps, alike.Alike, alike.Runs = one("length", "16K"), 8.9e9, 3, 1
+	for want, d := range map[string]*measure.Document{
+		"use length 128K: 9.00 Gb/s, the most of 4 settings": {Recommended: []measure.Recommended{best}},
+		"use length 16K: 8.90 Gb/s; the most of 4 settings, 9.00 Gb/s with length 128K, is hardly more (one run each: --repeat 5 tells more)": {Recommended: []measure.Recommended{alike}},
+	} {
+		if got := recommendedTexts(d); len(got) != 1 || got[0] != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := recommendedTexts(&measure.Document{Recommended: []measure.Recommended{best, alike}}); len(got) != 2 || !strings.HasPrefix(got[1], "a -> b: use ") {
+		t.Errorf("%q", got)
+	}
+}

@@ -140,7 +140,7 @@ func newView(d *measure.Document) *view {
 		Brief:      briefHosts(d),
 		Hosts:      newHosts(d),
 		Interfaces: newInterfaces(d),
-		Advice:     cleanAll(d.Advice),
+		Advice:     append(cleanAll(d.Advice), recommendedTexts(d)...),
 		Warnings:   warnings(d),
 		Missing:    gaps(d),
 		FactGaps:   factGaps(d),

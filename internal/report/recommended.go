@@ -1,0 +1,36 @@
+package report
+
+import (
+	"fmt"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// recommendedTexts say what a sweep ends with: "use 1 stream, default window:
+// 9.41 Gb/s, more than any smaller of 8 settings". The advice of a ladder says more.
+func recommendedTexts(d *measure.Document) (all []string) {
+	if d.Command == "ladder" {
+		return nil
+	}
+	for _, r := range d.Recommended {
+		use, most := setName(r.Use, ""), setName(r.Best, "")
+		s := "use " + use + ": " + unit.Rate(r.Bps)
+		if use == most {
+			s += fmt.Sprintf(", the most of %d settings", r.Settings)
+		} else {
+			s += fmt.Sprintf("; the most of %d settings, %s with %s, is hardly more", r.Settings, unit.Rate(r.BestBps), most)
+		}
+		if others := r.Alike - 1; use == most && others > 0 {
+			s += fmt.Sprintf(", of which %d may carry as much", others)
+		}
+		if r.Runs == 1 {
+			s += " (one run each: --repeat 5 tells more)"
+		}
+		if len(d.Recommended) > 1 {
+			s = join(clean(r.Rung), clean(r.From+" -> "+r.To)) + ": " + s
+		}
+		all = append(all, s)
+	}
+	return all
+}
