@@ -465,4 +465,13 @@ func TestProbeWays(t *testing.T) {
 		j, _ := json.Marshal(p)
 		t.Errorf("source ports %+v: %s", s, j)
 	}
+	want := []measure.NextHop{{Interface: "an", Gateway: an.B4.String(), Weight: 1}, {Interface: "af", Gateway: af.B4.String(), Weight: 1}}
+	if r := p.Forward.Route; r == nil || !slices.Equal(r.NextHops, want) || r.Hash != measure.HashLayer4 || p.Back.Route == nil || len(p.Back.Route.NextHops) > 0 {
+		t.Errorf("routes %+v and %+v, want the next hops %+v", p.Forward.Route, p.Back.Route, want)
+	}
+	a.Sysctl("net.ipv4.fib_multipath_hash_policy", "0")
+	p = probe(t, a, b, netip.MustParseAddr("10.1.1.2"), "full")
+	if r := p.Forward.Route; r == nil || len(r.NextHops) != 2 || r.Hash != measure.HashLayer3 || p.Ports == nil || p.Ports.Ways != 1 {
+		t.Errorf("by addresses alone: route %+v, source ports %+v", r, p.Ports)
+	}
 }

@@ -1,5 +1,14 @@
 package gate
 
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+)
+
 // pathRules judge what lies between the ends, other than its MTU and TCP's options.
 func pathRules() []Rule {
 	return []Rule{
@@ -21,9 +30,9 @@ func pathRules() []Rule {
 			Why:    "the way back may have another MTU, delay and loss than the way there: judge each direction apart",
 			Source: "RFC 7679, section 1.1", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, path: hops},
 		{ID: "several-ways", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
-			Warns:  "they do",
+			Warns:  "they do; or an end has several next hops and chooses among them by addresses alone",
 			Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
-			Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, path: severalWays},
+			Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, path: severalWays},
 		{ID: "tcp-proxy", Title: "End of TCP", About: "the round trip of the handshake against that of data",
 			Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
 			Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
@@ -78,15 +87,64 @@ func hops(sc *scene) *finding {
 }
 
 func severalWays(sc *scene) *finding {
-	s := sc.subject.Path.Ports
-	switch {
+	p := sc.subject.Path
+	hops := ""
+	for _, w := range []struct {
+		from, to string
+		route    *measure.Route
+	}{{p.From, p.To, p.Forward.Route}, {p.To, p.From, p.Back.Route}} {
+		if w.route == nil || len(w.route.NextHops) < 2 {
+			continue
+		}
+		said := fmt.Sprintf("%s has %d next hops towards %s (%s)", w.from, len(w.route.NextHops), w.to, nextHopsText(w.route.NextHops))
+		if h := sc.host(w.from); h != nil && w.route.Hash == measure.HashLayer3 {
+			return warn("%s, chosen by addresses alone", said).because("all flows between these ends take one of them").
+				do(at(h, commands("flows of all programs may take another next hop than before", command("sysctl -w %s=1", hashPolicy(p))).saying("let it choose by port too")))
+		}
+		hops += "; " + said
+	}
+	switch s := p.Ports; {
 	case s == nil || s.Ports <= 0:
 		return sc.missing("whether source ports take different ways", "source_ports")
 	case s.Ways > 1:
-		return warn("flows may take %d ways, by their source port (seen in %s)", s.Ways, s.By).
+		return warn("flows may take %d ways, by their source port (seen in %s%s)%s", s.Ways, s.By, groupsText(s.Groups), hops).
 			do(advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
+	default:
+		return pass("%d source ports show no different ways%s", s.Ports, hops)
 	}
-	return pass("%d source ports show no different ways", s.Ports)
+}
+
+// hashPolicy is the sysctl that says by what a next hop is chosen, of the path's family.
+func hashPolicy(p *measure.Path) string {
+	if a, err := netip.ParseAddr(p.ToAddr); err == nil && a.Unmap().Is6() {
+		return "net.ipv6.fib_multipath_hash_policy"
+	}
+	return "net.ipv4.fib_multipath_hash_policy"
+}
+
+// nextHopsText names them: "10.0.0.1 by eth0, 10.0.1.1 by eth1".
+func nextHopsText(all []measure.NextHop) string {
+	var names []string
+	for _, n := range all {
+		name := n.Interface
+		if n.Gateway != "" {
+			name = n.Gateway + " by " + n.Interface
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// groupsText names the source ports that go each way.
+func groupsText(groups []measure.PortGroup) (s string) {
+	for _, g := range groups {
+		var ports []string
+		for _, p := range g.Ports {
+			ports = append(ports, strconv.Itoa(p))
+		}
+		s += "; " + strings.Join(ports, " ") + " in " + span(g.RTTNs)
+	}
+	return s
 }
 
 func tcpProxy(sc *scene) *finding {

@@ -232,6 +232,11 @@ func pathCases() []ruleCase {
 		{"hops", none_, gap("back.hops", func(f ff, i ii, p pp) { p.Back.Hops = nil }), "because of a test", ""},
 		{"several-ways", pass_, nil, "16 source ports", ""},
 		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Ports.Ways, p.Ports.By = 2, "delay" }), "2 ways", ""},
+		{"several-ways", warn_, on(func(f ff, i ii, p pp) {
+			p.Ports.Ways, p.Ports.By, p.Ports.Groups = 2, "delay", []measure.PortGroup{{Ports: []int{40001, 40002}, RTTNs: 1e6}, {Ports: []int{40003}, RTTNs: 3e6}}
+		}), "40001 40002 in 1.00 ms; 40003 in 3.00 ms", ""},
+		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer3) }), "2 next hops towards peer (10.0.0.1 by e0, 10.0.1.1 by e1), chosen by addresses alone", "sysctl -w net.ipv4.fib_multipath_hash_policy=1"},
+		{"several-ways", pass_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer4) }), "no different ways; local has 2 next hops", ""},
 		{"several-ways", none_, gap("source_ports", func(f ff, i ii, p pp) { p.Ports = nil }), "because of a test", ""},
 		{"tcp-proxy", pass_, nil, "handshake took 200", ""},
 		{"tcp-proxy", warn_, func(s *Subject) { wan(s); s.Path.Handshake.RTTNs = new(int64(3e5)) }, "data takes 19", ""},
@@ -557,4 +562,9 @@ func TestNoProcesses(t *testing.T) {
 	if g, _ := of(Judge(s), "cpu-load"); g.Status != warn_ || strings.Contains(g.Fact, "process") {
 		t.Error(told(g))
 	}
+}
+
+// twoHops is a route that has two next hops.
+func twoHops(hash string) *measure.Route {
+	return &measure.Route{Interface: "e0", Gateway: "10.0.0.1", Hash: hash, NextHops: []measure.NextHop{{Interface: "e0", Gateway: "10.0.0.1", Weight: 1}, {Interface: "e1", Gateway: "10.0.1.1", Weight: 1}}}
 }

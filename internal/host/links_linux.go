@@ -317,10 +317,7 @@ func (f FS) duplex(name string) (string, error) {
 // lookup asks the kernel for its way to dst: from src where that is valid, and
 // by a device where one is named.
 func lookup(dst, src netip.Addr, device string) (netlink.Route, error) {
-	o := netlink.RouteGetOptions{Oif: device}
-	if src.IsValid() {
-		o.SrcAddr = net.IP(src.Unmap().AsSlice())
-	}
+	o := routeOptions(src, device)
 	routes, err := netlink.RouteGetWithOptions(net.IP(dst.AsSlice()), &o)
 	if err == nil && len(routes) == 0 {
 		err = syscall.ENETUNREACH
@@ -329,4 +326,13 @@ func lookup(dst, src netip.Addr, device string) (netlink.Route, error) {
 		return netlink.Route{}, err
 	}
 	return routes[0], nil
+}
+
+// routeOptions are those of a lookup for a socket that is bound so.
+func routeOptions(src netip.Addr, device string) netlink.RouteGetOptions {
+	o := netlink.RouteGetOptions{Oif: device}
+	if src.IsValid() {
+		o.SrcAddr = net.IP(src.Unmap().AsSlice())
+	}
+	return o
 }

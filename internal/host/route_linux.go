@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
@@ -57,5 +58,38 @@ func (h *Host) RouteFrom(dst, src netip.Addr, device string) (measure.Route, err
 	} else if src.IsValid() {
 		out.Source = src.Unmap().String() // the kernel does not repeat what it was told
 	}
+	out.NextHops, out.Hash = h.nextHops(dst, src, device)
 	return out, nil
+}
+
+// nextHops are those of the entry of the routing table that dst matches, where it
+// has several, and the policy that chooses one. Kernels before 4.13 tell none.
+func (h *Host) nextHops(dst, src netip.Addr, device string) (all []measure.NextHop, hash string) {
+	o := routeOptions(src, device)
+	o.FIBMatch = true
+	routes, err := netlink.RouteGetWithOptions(net.IP(dst.WithZone("").AsSlice()), &o)
+	if err != nil || len(routes) == 0 || len(routes[0].MultiPath) < 2 {
+		return nil, ""
+	}
+	for _, n := range routes[0].MultiPath {
+		x := measure.NextHop{Weight: n.Hops + 1}
+		if l, err := netlink.LinkByIndex(n.LinkIndex); err == nil {
+			x.Interface = l.Attrs().Name
+		}
+		if n.Gw != nil {
+			x.Gateway = n.Gw.String()
+		} else if via, ok := n.Via.(*netlink.Via); ok {
+			x.Gateway = via.Addr.String()
+		}
+		all = append(all, x)
+	}
+	family := "ipv4"
+	if dst.Is6() {
+		family = "ipv6"
+	}
+	policy, err := h.fs.number("proc/sys/net/" + family + "/fib_multipath_hash_policy")
+	if policies := []string{measure.HashLayer3, measure.HashLayer4, measure.HashInner, measure.HashCustom}; err == nil && policy >= 0 && int(policy) < len(policies) {
+		hash = policies[policy]
+	}
+	return all, hash
 }

@@ -43,7 +43,26 @@ type Route struct {
 	Gateway   string `json:"gateway,omitempty"`
 	Source    string `json:"source,omitempty"`
 	MTU       int    `json:"mtu_bytes,omitzero"`
+	// NextHops are all of a route that has several, of which Interface and Gateway
+	// are the one that a flow without ports takes; Hash is what chooses among them.
+	NextHops []NextHop `json:"next_hops,omitempty"`
+	Hash     string    `json:"hash_policy,omitempty"` // HashLayer3, HashLayer4 and others; empty: not known
 }
+
+// NextHop is one of several ways to send a packet on (ECMP).
+type NextHop struct {
+	Interface string `json:"interface"`
+	Gateway   string `json:"gateway,omitempty"`
+	Weight    int    `json:"weight"` // its share among all weights
+}
+
+// What chooses a next hop (Linux Documentation/networking/ip-sysctl.rst, fib_multipath_hash_policy).
+const (
+	HashLayer3 = "layer3"       // addresses alone: all flows between two hosts take one
+	HashLayer4 = "layer3+4"     // ports too
+	HashInner  = "inner layer3" // addresses of what a tunnel carries
+	HashCustom = "custom"       // fields that the operator has named
+)
 
 // RTT is a distribution of round trips of a small message over an idle connection.
 type RTT struct {

@@ -84,6 +84,9 @@ type hello struct {
 	Control  string         `json:"control,omitempty"`  // congestion control of this connection
 }
 
+// mostNextHops bounds what is believed of another end's route.
+const mostNextHops = 64
+
 // check refuses a hello that cannot be true, and makes its words fit for a line.
 func (h *hello) check() error {
 	_, err := netip.ParseAddr(h.Seen)
@@ -99,6 +102,11 @@ func (h *hello) check() error {
 	if r := h.Route; r != nil {
 		words = append(words, &r.Interface, &r.Gateway, &r.Source)
 		r.MTU = max(r.MTU, 0)
+		r.NextHops = r.NextHops[:min(len(r.NextHops), mostNextHops)]
+		for i := range r.NextHops {
+			words = append(words, &r.NextHops[i].Interface, &r.NextHops[i].Gateway)
+		}
+		words = append(words, &r.Hash)
 	}
 	for _, w := range words {
 		*w = line(*w)

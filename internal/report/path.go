@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,6 +85,9 @@ func routeText(w measure.OneWay) string {
 	s := w.Route.Interface
 	if w.Route.Gateway != "" {
 		s += " via " + w.Route.Gateway
+	}
+	if n := len(w.Route.NextHops); n > 1 {
+		s += fmt.Sprintf(" and %s, chosen by %s", unit.Plural(n-1, "more next hop"), cmp.Or(w.Route.Hash, "what is not known"))
 	}
 	if w.Route.MTU > 0 {
 		s += fmt.Sprintf(" (MTU %d)", w.Route.MTU)
