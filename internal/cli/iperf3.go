@@ -60,20 +60,26 @@ func originalError(w io.Writer, kind string, err error) error {
 	return printed{fault.New(fault.Failed, "", "%w", err)}
 }
 
+// noConnection is how iperf3 begins to say why there is no connection.
+const noConnection = "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.: "
+
 // originalWords says what went wrong in iperf3's words where scripts look for
 // them, and else in ours.
 func originalWords(err error) string {
 	said := err.Error()
 	for ours, theirs := range map[string]string{
-		"connection refused":                   "unable to connect to server: Connection refused",
-		"no route to host":                     "unable to connect to server: No route to host",
-		"network is unreachable":               "unable to connect to server: Network is unreachable",
-		"no such host":                         "unable to connect to server: Name or service not known",
-		"the server is busy with another":      "the server is busy running a test. try again later",
-		"does not let this user in":            "test authorization failed",
-		"the server has been ended there":      "the server has terminated",
-		"server closed the control connection": "control socket has closed unexpectedly",
-		"the directions contradict":            "cannot be both reverse and bidirectional",
+		"connection refused":                    noConnection + "Connection refused",
+		"no route to host":                      noConnection + "No route to host",
+		"network is unreachable":                noConnection + "Network is unreachable",
+		"no such host":                          noConnection + "Name or service not known",
+		"bind: cannot assign requested address": noConnection + "Cannot assign requested address",
+		"unable to parse IP":                    noConnection + "Name or service not known",
+		"no such device":                        noConnection + "No such device",
+		"the server is busy with another":       "the server is busy running a test. try again later",
+		"does not let this user in":             "test authorization failed",
+		"the server has been ended there":       "the server has terminated",
+		"server closed the control connection":  "control socket has closed unexpectedly",
+		"the directions contradict":             "cannot be both reverse and bidirectional",
 	} {
 		if strings.Contains(said, ours) {
 			return theirs
@@ -117,6 +123,7 @@ func (e either) Write(b []byte) (int, error) {
 // measure is the client.
 func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 	r := o.request
+	r.Title, r.Extra = o.title, o.extraData
 	r.Local, r.Peer = control.Local, "iperf3://"+bracketed(o.host)+":"+strconv.Itoa(o.port)
 	p, err := plan.Test(withCPUs(r, 2, 2))
 	if err != nil {

@@ -67,21 +67,19 @@ func parseOriginal(args []string) (*original, error) {
 		Engine: measure.IPerf3, Protocol: measure.TCP, Streams: 1, Duration: originalTime, Interval: time.Second,
 		RampSet: true, EachStream: true,
 	}
-	operands, err := getopt(args, o.options(), func(x *option, value string) error {
-		switch x.side {
-		case ofClient:
-			o.clientOnly = x.String()
-		case ofServer:
-			o.served = x.String()
-		}
-		if err := x.set(value); err != nil {
-			return fmt.Errorf("%s %s: %w", x, value, err)
-		}
-		return nil
-	})
-	if err == nil && len(operands) > 0 {
-		err = fmt.Errorf("%q is no option; the server's address is the value of -c", operands[0])
-	}
+	_, err := getopt( // iperf3 does not look at what is no option either
+		args, o.options(), func(x *option, value string) error {
+			switch x.side {
+			case ofClient:
+				o.clientOnly = x.String()
+			case ofServer:
+				o.served = x.String()
+			}
+			if err := x.set(value); err != nil {
+				return fmt.Errorf("%s %s: %w", x, value, err)
+			}
+			return nil
+		})
 	if err == nil && !o.help && !o.version {
 		err = o.consistent()
 	}
@@ -310,6 +308,9 @@ func (o *original) setInterval(s string) error {
 }
 
 func (o *original) setAffinity(s string) (err error) {
+	if n := strings.IndexFunc(s, func(r rune) bool { return r != ',' && (r < '0' || r > '9') }); n > 0 {
+		s = s[:n] // iperf3 reads a number as far as it goes: -A 1/1 is -A 1
+	}
 	o.request.LocalCPU, o.request.PeerCPU, err = parseAffinity(s)
 	return err
 }

@@ -91,9 +91,7 @@ func (v *originalView) Step(_ string, specs []measure.Spec, _, _ int) {
 	if s.Protocol == measure.TCP {
 		t.BlockSize = cmp.Or(t.BlockSize, measure.DefaultLength)
 	}
-	if v.layout != nil && !t.Server {
-		v.keep(v.layout.Connecting(*t))
-	}
+	t.AskedMSS, t.Title, t.Extra = int64(s.MSS), cmp.Or(s.Title, t.Title), cmp.Or(s.Extra, t.Extra)
 }
 
 // Checking implements control.Observer.
@@ -204,6 +202,9 @@ func (v *originalView) connected(l control.Live) {
 			}
 		}
 	}
+	if v.layout != nil && !v.test.Server { // of a connection that does not come to stand there is nothing to say
+		v.keep(v.layout.Connecting(v.test))
+	}
 	if sized := v.test.BlockSize > 0 || !v.o.verbose && v.stream == nil; sized {
 		v.begin()
 	}
@@ -216,6 +217,7 @@ func (v *originalView) sends(s measure.Spec) bool {
 
 func (v *originalView) addConns(as []measure.Addresses) {
 	for _, a := range as {
+		v.test.MSS = max(v.test.MSS, int64(a.MSS))
 		c := iperfdoc.Conn{Socket: iperfdoc.Socket(len(v.test.Conns))}
 		c.LocalHost, c.LocalPort = hostAndPort(a.Local)
 		c.RemoteHost, c.RemotePort = hostAndPort(a.Peer)

@@ -51,7 +51,8 @@ type Test struct {
 	FQRate    int64
 	Interval  time.Duration
 
-	MSS        int64 // of the control connection
+	MSS        int64 // of a connection
+	AskedMSS   int64 // -M
 	Window     int64 // asked for
 	SendBuffer int64 // granted
 	RecvBuffer int64

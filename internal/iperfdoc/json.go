@@ -3,6 +3,7 @@ package iperfdoc
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -34,6 +35,7 @@ type jsonStart struct {
 	Connecting *jsonHost     `json:"connecting_to,omitempty"`
 	Accepted   *jsonHost     `json:"accepted_connection,omitempty"`
 	Cookie     string        `json:"cookie"`
+	AskedMSS   int64         `json:"tcp_mss,omitempty"`
 	MSS        *int64        `json:"tcp_mss_default,omitempty"`
 	Rate       int64         `json:"target_bitrate"`
 	FQRate     int64         `json:"fq_rate"`
@@ -210,7 +212,7 @@ func (t Test) json() jsonStart {
 			FQRate: t.FQRate, Interval: seconds(t.Interval),
 		},
 	}
-	if t.Protocol == protocolTCP {
+	if s.AskedMSS = t.AskedMSS; t.Protocol == protocolTCP && t.AskedMSS == 0 {
 		s.MSS = &t.MSS
 	}
 	if h := (&jsonHost{t.Host, t.Port}); t.Server {
@@ -271,12 +273,17 @@ func (i Interval) row(p Part, sends bool, protocol string) jsonPart {
 	return row
 }
 
-func (e End) json(protocol string) jsonEnd {
+// json is the end of a test of that protocol. A server says of what it has received
+// only what it knows by itself.
+func (e End) json(protocol string, server bool) jsonEnd {
 	out := jsonEnd{Streams: []jsonEndStream{}, CPU: &jsonCPU{
 		HostTotal: finite(e.Local.total()), HostUser: finite(e.Local.User), HostSystem: finite(e.Local.System),
 		RemoteTotal: finite(e.Remote.total()), RemoteUser: finite(e.Remote.User), RemoteSystem: finite(e.Remote.System),
 	}}
 	for n, w := range e.Ways {
+		if server && !w.Sends {
+			w = w.unknown()
+		}
 		row := w.tcpRow
 		if protocol == protocolUDP {
 			row = w.udpRow
@@ -292,7 +299,30 @@ func (e End) json(protocol string) jsonEnd {
 			out.BackSum, out.BackSent, out.BackReceived = sum, sent, received
 		}
 	}
+	if server {
+		out.SenderCC, out.ReceiverCC = e.serverCongestion()
+	}
 	return out
+}
+
+// serverCongestion is that of the server's own end: as the sender's where it sends at all.
+func (e End) serverCongestion() (sender, receiver string) {
+	for _, w := range e.Ways {
+		if w.Sends {
+			return w.SenderCongestion, ""
+		}
+		receiver = w.ReceiverCongestion
+	}
+	return "", receiver
+}
+
+// unknown leaves out what the sender's kernel alone knows.
+func (w EndWay) unknown() EndWay {
+	w.Streams = slices.Clone(w.Streams)
+	for i := range w.Streams {
+		w.Streams[i].Sent.Retransmits, w.Streams[i].Sent.Course = nil, Course{}
+	}
+	return w
 }
 
 func (w EndWay) tcpRow(s EndStream) jsonEndStream {

@@ -98,7 +98,10 @@ func (l *Layout) Start(t Test) error {
 	}
 	if l.o.Verbose {
 		l.line("      Cookie: %s", t.Cookie)
-		if t.Protocol == protocolTCP {
+		switch {
+		case t.Protocol == protocolTCP && t.AskedMSS > 0:
+			l.line("      TCP MSS: %d", t.AskedMSS)
+		case t.Protocol == protocolTCP:
 			l.line("      TCP MSS: %d (default)", t.MSS)
 		}
 		if t.Rate > 0 {

@@ -13,6 +13,7 @@ import (
 type Stream struct {
 	w        io.Writer
 	protocol string
+	server   bool
 	begun    bool
 	over     bool
 }
@@ -39,7 +40,7 @@ func (s *Stream) print(name string, data any) error {
 
 // Start says what will run; all connections are there.
 func (s *Stream) Start(t Test) error {
-	s.protocol, s.begun = t.Protocol, true
+	s.protocol, s.server, s.begun = t.Protocol, t.Server, true
 	return s.print("start", t.json())
 }
 
@@ -60,7 +61,7 @@ func (s *Stream) End(e End) error {
 			return err
 		}
 	}
-	return s.print("end", e.json(s.protocol))
+	return s.print("end", e.json(s.protocol, s.server))
 }
 
 // Fail says why a test ended early. An empty end follows where there was none

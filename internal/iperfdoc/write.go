@@ -32,7 +32,7 @@ func (r Report) Write(w io.Writer) error {
 		out.Intervals = append(out.Intervals, i.json(r.Test.Protocol))
 	}
 	if len(r.End.Ways) > 0 {
-		out.End = r.End.json(r.Test.Protocol)
+		out.End = r.End.json(r.Test.Protocol, r.Test.Server)
 	}
 	out.ServerText = r.End.ServerText
 	if json.Valid([]byte(r.End.ServerJSON)) {

@@ -106,6 +106,7 @@ type Stream struct {
 type Addresses struct {
 	Local string `json:"local"`
 	Peer  string `json:"peer"`
+	MSS   int    `json:"mss_bytes,omitzero"` // of TCP, where the kernel tells it
 }
 
 // Tick is one stream in one interval of the live figures (Spec.EachStream).

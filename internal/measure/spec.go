@@ -97,6 +97,8 @@ type Spec struct {
 	Unplaced     bool    `json:"unplaced,omitempty"`          // leave the choice of CPUs to the scheduler
 	EachStream   bool    `json:"each_stream,omitempty"`       // live figures of each stream too
 	FarOutput    bool    `json:"far_output,omitempty"`        // iperf3: ask the far end for what it printed
+	Title        string  `json:"title,omitempty"`             // iperf3 -T: what the one who measures calls it
+	Extra        string  `json:"extra_data,omitempty"`        // iperf3 --extra-data: kept with the result
 	FirstStream  int     `json:"first_stream,omitzero"`       // number of the flow's first stream among those that run at once, for placement
 
 	Congestion   string `json:"congestion,omitempty"` // congestion control, set before connect and listen

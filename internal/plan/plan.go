@@ -202,8 +202,9 @@ type Request struct {
 	Latency             bool  // requests beside the traffic
 	Capture             int64 // packets to capture at each end, at most; 0: none
 	Together            bool
-	EachStream          bool // live figures of each stream
-	FarOutput           bool // iperf3: what the far end printed
+	EachStream          bool   // live figures of each stream
+	FarOutput           bool   // iperf3: what the far end printed
+	Title, Extra        string // iperf3: what the test is called, and is kept with it
 	Repeat              int
 	PrecisionPct        float64
 	Acceptance          bool
@@ -367,7 +368,7 @@ func (r Request) spec(forward bool) measure.Spec {
 		Rate: r.rate(), PerSecond: r.PerSecond, Amount: r.amount(), Verify: r.Verify, DontFragment: r.DontFragment, Search: r.Search, Unplaced: r.Unplaced,
 		Streams: r.Streams, Window: r.Window, Length: r.Length,
 		Duration: int64(r.Duration), Ramp: int64(r.Ramp), NoRamp: r.RampSet && r.Ramp == 0, Interval: int64(r.Interval), Family: r.Family,
-		EachStream: r.EachStream, FarOutput: r.FarOutput, Capture: r.Capture,
+		EachStream: r.EachStream, FarOutput: r.FarOutput, Title: r.Title, Extra: r.Extra, Capture: r.Capture,
 		Congestion: r.Congestion, MSS: r.MSS, NoDelay: r.NoDelay, DSCP: r.DSCP,
 		SenderCPU: r.LocalCPU, ReceiverCPU: r.PeerCPU, SenderCPUs: firstCPUs(r.CPUs), ReceiverCPUs: firstCPUs(r.CPUs), Either: r.either,
 		BindAddr: r.BindAddr, BindDev: r.BindDev, BindPort: r.BindPort, DataAddr: r.DataAddr, Together: r.Together,

@@ -51,6 +51,8 @@ type parameters struct {
 	DontFragment  int    `json:"dont_fragment,omitzero"`
 	SkipCopy      int    `json:"skip_rx_copy,omitzero"`
 	Token         string `json:"authtoken,omitempty"`
+	Title         string `json:"title,omitempty"`
+	Extra         string `json:"extra_data,omitempty"`
 	Version       string `json:"client_version,omitempty"`
 }
 
@@ -66,7 +68,7 @@ func ask(e engine.End, ramp time.Duration, length int64, token string) parameter
 		Length: length, Rate: s.Rate / int64(s.Streams), TOS: s.DSCP << 2, Congestion: s.Congestion,
 		Output: one(s.FarOutput), Counters64: one(s.Protocol == measure.UDP), DontFragment: one(s.DontFragment),
 		ZeroCopy: one(s.IO == measure.IOSendfile || s.IO == measure.IOLean), SkipCopy: one(s.IO == measure.IOLean),
-		Token: token, Version: clientSays,
+		Token: token, Version: clientSays, Title: s.Title, Extra: s.Extra,
 	}
 	if s.Amount > 0 {
 		p.Time = 0 // as iperf3 does: its server then has no limit of its own
@@ -106,7 +108,7 @@ func readParameters(b []byte) (parameters, error) {
 		MSS: f.number("MSS", 0, mostMSS, codeMSS), Window: f.number("window", 0, measure.MaxWindow, codeWindow),
 		Parallel: int(f.number("parallel", 1, measure.MaxStreams, codeStreams)), Length: f.number("len", 0, mostLength, codeLength),
 		Rate: f.number("bandwidth", 0, measure.MaxRate, codeParameters), PacedRate: f.number("fqrate", 0, measure.MaxRate, codeParameters),
-		TOS: int(f.number("TOS", 0, 255, codeTOS)), Congestion: f.text("congestion"), Token: f.text("authtoken"), Version: f.text("client_version"),
+		TOS: int(f.number("TOS", 0, 255, codeTOS)), Congestion: f.text("congestion"), Token: f.text("authtoken"), Version: f.text("client_version"), Title: f.text("title"), Extra: f.text("extra_data"),
 		Output: one(f.flag("get_server_output")), Counters64: one(f.flag("udp_counters_64bit")), ZeroCopy: one(f.flag("zerocopy")),
 		DontFragment: one(f.flag("dont_fragment")), SkipCopy: one(f.flag("skip_rx_copy")),
 	}
@@ -256,7 +258,7 @@ func (p parameters) specs(name string, l Limits) []measure.Spec {
 		Duration: p.Time * int64(time.Second), Ramp: p.Omit * int64(time.Second), NoRamp: p.Omit == 0, Interval: int64(time.Second),
 		Amount: p.amount(), Rate: p.rate(), DontFragment: p.DontFragment != 0,
 		Congestion: p.Congestion, MSS: int(p.MSS), NoDelay: p.NoDelay, DSCP: p.TOS >> 2, ReceiverCPU: p.Affinity,
-		Duplex: p.Bidirectional, FarOutput: p.Output != 0, Together: true,
+		Duplex: p.Bidirectional, FarOutput: p.Output != 0, Together: true, Title: p.Title, Extra: p.Extra,
 	}
 	if p.UDP {
 		s.Protocol = measure.UDP

@@ -247,9 +247,28 @@ func (w *worker) ready(l *link, rtt *measure.RTT) readyReply {
 func addresses(conns []net.Conn) []measure.Addresses {
 	var as []measure.Addresses
 	for _, c := range conns {
-		as = append(as, measure.Addresses{Local: addrString(c.LocalAddr()), Peer: addrString(c.RemoteAddr())})
+		as = append(as, measure.Addresses{Local: addrString(c.LocalAddr()), Peer: addrString(c.RemoteAddr()), MSS: segment(c)})
 	}
 	return as
+}
+
+// segment is the largest segment that a TCP connection sends; 0 where that is not known.
+func segment(c net.Conn) (bytes int) {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return 0
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	raw.Control(func(fd uintptr) {
+		b := make([]byte, sock.TCPInfoSize)
+		if info := sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)]); info.SendMSS != nil {
+			bytes = int(*info.SendMSS)
+		}
+	})
+	return bytes
 }
 
 // newFlow makes streams of what is connected. Connections that come and go
