@@ -42,7 +42,7 @@ func placed(c measure.Cell, place string) float64 {
 
 // TestDatagramsThroughALink: below the rate of a link nothing is lost and the
 // interface has counted what was measured; above it the queue before the link
-// loses the rest, and is named for it.
+// loses the rest, and is named for it; without a rate it holds the sender back.
 func TestDatagramsThroughALink(t *testing.T) {
 	p := lab.NewPair(t, lab.Options{Rate: slow})
 	serve(t, p.B, "--no-auth")
@@ -59,6 +59,12 @@ func TestDatagramsThroughALink(t *testing.T) {
 	}
 	if c.Datagrams.LossPct < 30 || placed(c, measure.LossQdisc) < 90 {
 		t.Errorf("at twice the rate: %.1f%% lost, at %+v", c.Datagrams.LossPct, c.LossPlaces)
+	}
+
+	// Without a rate the queue of the sender's own host holds it back, and loses little.
+	c = udpCell(t, p, "-t", "2", "-b", "0")
+	if want := slow * datagram / frame; c.Goodput == nil || !near(c.Goodput.Value, want, 3) || c.Datagrams.LossPct > 10 {
+		t.Errorf("as fast as it goes: goodput %+v, want %.1f Mb/s; %.1f%% lost", c.Goodput, want/1e6, c.Datagrams.LossPct)
 	}
 }
 

@@ -15,8 +15,10 @@ import (
 // What every engine asks of its sockets, whatever protocol it speaks on them.
 
 // DatagramBuffer is asked for where the user asks for none, in bytes, since a
-// datagram that finds its receiver's buffer full is lost; the kernel gives what
-// it allows.
+// datagram that finds its receiver's buffer full is lost; the kernel gives what it
+// allows. A sender without a rate keeps the system's: what waits in the queue of its
+// own host fills that before the queue overflows, and so it goes as fast as the link
+// and not as fast as the host can drop.
 const DatagramBuffer = 4 << 20
 
 // SocketOptions are what a Spec asks of a data socket of a protocol that sends,
@@ -33,7 +35,10 @@ func SocketOptions(s measure.Spec, protocol string, sends bool) sock.Options {
 	}
 	o.DontFragment = s.DontFragment
 	if window == 0 {
-		o.SendBuffer, o.RecvBuffer = DatagramBuffer, DatagramBuffer
+		o.RecvBuffer = DatagramBuffer
+		if s.Rate > 0 || s.Search {
+			o.SendBuffer = DatagramBuffer
+		}
 	}
 	return o
 }

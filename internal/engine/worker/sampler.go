@@ -289,7 +289,7 @@ func (w *worker) describe(s *stream) measure.Stream {
 	}
 	d.Congestion, d.MSS = g.Congestion, g.MSS
 	set := want
-	if w.cmd.Spec.Protocol == measure.UDP && set == 0 {
+	if w.cmd.Spec.Protocol == measure.UDP && set == 0 && (!s.sends || w.cmd.Spec.Rate > 0 || w.cmd.Spec.Search) {
 		set = engine.DatagramBuffer
 	}
 	d.Window = measure.Buffer{Asked: want, Set: set, Granted: int64(granted), Usable: int64(granted) / sock.BufferOverhead}
