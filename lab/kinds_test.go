@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -180,6 +181,9 @@ func TestLatencyUnderLoad(t *testing.T) {
 		if u.Loaded.P50 < 2*u.Idle.P50 {
 			t.Errorf("a full queue adds nothing: idle %d ns, loaded %d ns", u.Idle.P50, u.Loaded.P50)
 		}
+		if u.Grade != "A" && u.Grade != "B" { // the queue of the link holds 40 ms
+			t.Errorf("%d ns more are grade %q", *u.AddedNs, u.Grade)
+		}
 		return
 	}
 	t.Error("no cell has a goodput")
@@ -235,5 +239,39 @@ exec "$@"
 	}
 	if said := string(out); !strings.Contains(said, "io.source_file") || !strings.Contains(said, "no space left on device") || !strings.Contains(said, `"io": "sendfile"`) {
 		t.Errorf("the full disk is not named")
+	}
+}
+
+// TestClasses: RRUL sends a stream of each class each way at once, which share the
+// link, and its requests say how the delay went from second to second.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	p := lab.NewPair(t, lab.Options{Rate: slow})
+	serve(t, p.B, "--no-auth")
+	doc := test(t, p.A, p.Data.B4.String(), "-t", "3", "--rrul", "--samples")
+	classes, asked := map[string]float64{}, false
+	for _, c := range doc.Cells {
+		if c.Spec.LatencyProbe {
+			for _, f := range c.Runs[0].Flows {
+				for _, b := range f.Sender.Bins {
+					asked = asked || c.AtOnce > 1
+					if b.Requests > 0 && (b.LatencyMean <= 0 || b.LatencyMax < b.LatencyMean) {
+						t.Errorf("%d requests took %d ns, at most %d", b.Requests, b.LatencyMean, b.LatencyMax)
+					}
+				}
+			}
+			continue
+		}
+		if c.Goodput == nil || c.UnderLoad == nil || c.AtOnce != 9 {
+			t.Fatalf("goodput %+v, latency %+v, %d at once", c.Goodput, c.UnderLoad, c.AtOnce)
+		}
+		classes[fmt.Sprint(c.From, " ", c.Spec.DSCP)] += c.Goodput.Value
+	}
+	sum := 0.0
+	for _, bps := range classes {
+		sum += bps
+	}
+	if want := 2 * slow * 1448 / 1514.0; len(classes) != 8 || sum < 0.7*want || sum > 1.05*want || !asked {
+		t.Errorf("%.1f of 2 x %.1f Mb/s in %v", sum/1e6, want/2e6, classes)
 	}
 }

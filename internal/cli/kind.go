@@ -21,6 +21,7 @@ type kindFlags struct {
 	CRR           bool   `group:"Traffic" name:"crr" help:"Connect, request, response, close, again and again."`
 	Rate          string `group:"How much" name:"rate" placeholder:"N" help:"Requests a second of each stream (default: back to back). A late one counts from when it was due."`
 	Latency       bool   `group:"Traffic" name:"latency" help:"Also measure latency, on the idle path and beside the traffic."`
+	RRUL          bool   `group:"Traffic" name:"rrul" help:"As flent's RRUL: four streams up and four down at once, each in a class of its own (DSCP 0, CS1, CS5, EF), and the latency beside them, graded."`
 	Search        bool   `group:"Traffic" name:"search" help:"With -u: find the capacity (RFC 9097), then the highest rate without loss."`
 	Verify        bool   `group:"Traffic" name:"verify" help:"Compare every byte at the receiver with what was sent."`
 	OneConnection bool   `group:"Ends and directions" name:"one-connection" help:"With --bidir: both directions on the same connections."`
@@ -29,7 +30,8 @@ type kindFlags struct {
 
 // kind turns the flags into plan's terms.
 func (f *kindFlags) kind(r *plan.Request, timed bool) error {
-	r.Latency, r.Search, r.Verify, r.OneConnection, r.DontFragment = f.Latency, f.Search, f.Verify, f.OneConnection, f.DontFragment
+	r.RRUL = f.RRUL
+	r.Latency, r.Search, r.Verify, r.OneConnection, r.DontFragment = f.Latency || f.RRUL, f.Search, f.Verify, f.OneConnection, f.DontFragment
 	switch {
 	case f.RR && f.CRR:
 		return fault.Usagef("take one of --rr and --crr", "two kinds of requests are asked for")

@@ -244,6 +244,7 @@ type UnderLoad struct {
 	Idle           *Latency `json:"idle,omitempty"`
 	Loaded         *Latency `json:"loaded,omitempty"`
 	AddedNs        *int64   `json:"added_p50_ns,omitempty"`           // loaded median less idle median: the queue's delay
+	Grade          string   `json:"grade,omitempty"`                  // of AddedNs, "A+" to "F"; absent where that is not known
 	Responsiveness *float64 `json:"round_trips_per_minute,omitempty"` // 60 s over the mean of the loaded ones
 }
 

@@ -220,7 +220,10 @@ type StreamBin struct {
 
 	Datagrams *Datagrams `json:"datagrams,omitempty"` // of all streams
 	Requests  int64      `json:"requests,omitzero"`   // transactions of all streams
-	RateBps   int64      `json:"rate_bps,omitzero"`   // what a search sent at, at the end of the bin
+	// Of the responses in the second, at the end that asks.
+	LatencyMean int64 `json:"latency_mean_ns,omitzero"`
+	LatencyMax  int64 `json:"latency_max_ns,omitzero"`
+	RateBps     int64 `json:"rate_bps,omitzero"` // what a search sent at, at the end of the bin
 }
 
 // TCPInfo is the part of the kernel's struct tcp_info (include/uapi/linux/tcp.h)

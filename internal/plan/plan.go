@@ -200,6 +200,7 @@ type Request struct {
 	OneConnection       bool  // both directions at once on the same connections
 	Search              bool  // for the capacity of the path, by UDP
 	Latency             bool  // requests beside the traffic
+	RRUL                bool  // flent's test: four streams each way at once, each in a class of its own, and Latency
 	Capture             int64 // packets to capture at each end, at most; 0: none
 	Together            bool
 	EachStream          bool   // live figures of each stream
@@ -237,7 +238,7 @@ func Test(r Request) (Plan, error) {
 	if r.Latency {
 		p.Steps = withLatency(main, r)
 	}
-	if r.Streams > 1 && r.Traffic == measure.Bulk && r.Protocol != measure.UDP && !r.limited() {
+	if r.Streams > 1 && r.Traffic == measure.Bulk && r.Protocol != measure.UDP && !r.limited() && !r.RRUL {
 		p.Steps = append(p.Steps, beside(main[0]))
 	}
 	return p, nil
@@ -250,7 +251,7 @@ func (r Request) settled() (Request, error) {
 		if r.CPUs > 0 {
 			r.Streams = DefaultStreams(r.CPUs, r.CPUs)
 		}
-		if r.Traffic != measure.Bulk || r.Protocol == measure.UDP {
+		if r.Traffic != measure.Bulk || r.Protocol == measure.UDP || r.RRUL {
 			r.Streams = 1 // one asker's latency, one sender's rate
 		}
 	}
@@ -275,6 +276,8 @@ func (r Request) limited() bool { return r.Amount > 0 || r.Blocks > 0 || r.Rate 
 func (r Request) directions() []Step {
 	forward, back := r.spec(true), r.spec(false)
 	switch {
+	case r.RRUL:
+		return []Step{{Label: "four streams up and four down, each in a class of its own", Specs: classes(forward, back)}}
 	case r.Bidir:
 		back.FirstStream = forward.Streams
 		if r.engine() == measure.IPerf3 {
@@ -295,6 +298,21 @@ func (r Request) directions() []Step {
 	default:
 		return []Step{{Label: "forward", Specs: []measure.Spec{forward}}, {Label: "reverse", Specs: []measure.Spec{back}}}
 	}
+}
+
+// Classes are the code points of RRUL, as flent's test of that name has them: best
+// effort, background (CS1), video (CS5) and voice (EF).
+func Classes() []int { return []int{0, 8, 40, 46} }
+
+// classes are one stream of each class in each direction.
+func classes(forward, back measure.Spec) (all []measure.Spec) {
+	for _, s := range []measure.Spec{forward, back} {
+		for _, dscp := range Classes() {
+			s.DSCP, s.Streams, s.FirstStream = dscp, 1, len(all)
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // Labels of the cells that --latency adds.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,35 @@ func TestRefused(t *testing.T) {
 		_, err := Test(r)
 		if err == nil || fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), name) {
 			t.Errorf("%s: error %v, hint %q", name, err, fault.Hint(err))
+		}
+	}
+}
+
+// TestRRUL: one stream of each class each way, all at once with the requests, after those on the idle path.
+func TestRRUL(t *testing.T) {
+	r := Request{Local: "local", Peer: "b", Duration: time.Second, Interval: time.Second, RRUL: true, Latency: true, LocalCPUs: 16, PeerCPUs: 16}
+	p, err := Test(r)
+	if err != nil || len(p.Steps) != 2 || len(p.Steps[1].Specs) != 9 {
+		t.Fatalf("%v, %+v", err, p.Steps)
+	}
+	var got []string
+	for _, s := range p.Steps[1].Specs {
+		got = append(got, fmt.Sprintf("%s %d x%d from %d", s.From, s.DSCP, s.Streams, s.FirstStream))
+	}
+	if want := "local 0 x1 from 0,local 8 x1 from 1,local 40 x1 from 2,local 46 x1 from 3,b 0 x1 from 4,b 8 x1 from 5,b 40 x1 from 6,b 46 x1 from 7,local 0 x1 from 0"; strings.Join(got, ",") != want {
+		t.Errorf("got %q", got)
+	}
+	if !p.Steps[1].Specs[8].LatencyProbe || !p.Steps[0].Specs[0].LatencyProbe || p.Steps[1].Specs[0].LatencyProbe {
+		t.Error("the requests are not told from the data")
+	}
+	for _, change := range []func(*Request){
+		func(r *Request) { r.Peer = "local" }, func(r *Request) { r.Streams = 2 }, func(r *Request) { r.Bidir = true }, func(r *Request) { r.Protocol = measure.UDP },
+		func(r *Request) { r.DSCP = 8 }, func(r *Request) { r.Engine = measure.IPerf3 },
+	} {
+		x := r
+		change(&x)
+		if _, err := Test(x); err == nil || !strings.Contains(err.Error(), "--rrul") {
+			t.Errorf("%v", err)
 		}
 	}
 }

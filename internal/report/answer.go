@@ -35,6 +35,9 @@ func answers(d *measure.Document) []string {
 	if isCheck(d) {
 		return []string{gatesAnswer(d)}
 	}
+	if s := classesAnswer(d); s != "" {
+		return []string{s}
+	}
 	first, back, others := mainCells(d)
 	switch {
 	case first == nil:
@@ -198,7 +201,7 @@ func addedAnswer(u *measure.UnderLoad) string {
 	if u.AddedNs == nil {
 		return ""
 	}
-	return " (" + addedText(*u.AddedNs) + ")"
+	return " (" + join(addedText(*u.AddedNs), prefixed("grade ", u.Grade)) + ")"
 }
 
 // verdictAnswer says "956 of 1000 Mb/s local -> peer (100% of what MTU 1500 allows): pass".

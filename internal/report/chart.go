@@ -117,11 +117,23 @@ type course struct {
 	rtt, farRTT                  []point // ns, of the sender's kernel and of the receiver's
 	retransmits, farAgain        []point // segments, likewise
 	lost                         []point // datagrams
+	took, tookMost               []point // ns, of the requests beside it: the mean and the greatest of each second
 	seconds, rateMax, rttMax, re float64 // greatest values; re of retransmits or losses
+	latency                      float64 // the same of took and tookMost
 }
 
 // maxPoints bounds one line of a chart.
 const maxPoints = 240
+
+// askedBeside is the requests that showed the latency while a cell ran; nil: none did.
+func askedBeside(cells []cell, c *measure.Cell) *measure.Cell {
+	for _, x := range cells {
+		if x.Gauge && x.Source.Group == c.Group && x.Source.AtOnce > 1 {
+			return x.Source
+		}
+	}
+	return nil
+}
 
 func newCourse(c *measure.Cell) course {
 	sender, receiver := shownFlow(c)
@@ -187,10 +199,15 @@ func courseCharts(cells []cell) []chart {
 	var all []course
 	var most course
 	for _, c := range cells {
-		if !c.main() || len(all) == maxCourses {
+		if !c.main() || len(all) == maxCourses && c.Source.AtOnce < 2*maxCourses || len(all) == 2*maxCourses {
 			continue
 		}
 		k := newCourse(c.Source)
+		if x := askedBeside(cells, c.Source); x != nil {
+			asker, _ := shownFlow(x)
+			k.took, k.tookMost = latencyCourse(asker)
+			most.latency = max(most.latency, greatest(k.took, k.tookMost))
+		}
 		if len(k.sent)+len(k.received) == 0 {
 			continue
 		}
@@ -205,7 +222,7 @@ func courseCharts(cells []cell) []chart {
 	return charts
 }
 
-// maxCourses bounds the cells that are drawn over time.
+// maxCourses bounds the cells that are drawn over time; twice as many that ran at once.
 const maxCourses = 4
 
 const (
@@ -233,6 +250,12 @@ func (k course) chart(n int, most course) chart {
 	if len(k.rtt)+len(k.farRTT) > 0 {
 		panels = append(panels, panel{Title: "RTT as each end's kernel has it, " + times.name, Height: coursePanel, Max: most.rttMax / times.div,
 			Lines: []line{with(sender, k.rtt, times.div), with(receiver, k.farRTT, times.div)}})
+	}
+	if len(k.took) > 1 {
+		times := timeScale(most.latency)
+		greatest := with(line{Thin: true, Dashed: true}, k.tookMost, times.div)
+		panels = append(panels, panel{Title: "round trip of the requests beside it, " + times.name + "; fine: greatest", Height: coursePanel, Max: most.latency / times.div,
+			Lines: []line{greatest, with(sender, k.took, times.div)}})
 	}
 	counted := func(title string, ps, far []point) {
 		if len(ps)+len(far) > 0 {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 
 	"thru/internal/measure"
@@ -241,12 +242,34 @@ func TestAnswersOfKinds(t *testing.T) {
 		"912 Mb/s of UDP local -> peer, 0.00% lost, jitter 11.8 µs, 912 Mb/s back, 0.00% lost":                        udpTest(),
 		"204 000 requests/s localhost, p50 4.82 µs, p99 6.47 µs":                                                      rrTest(),
 		"4 230 connections/s local -> peer, p50 213 µs, p99 286 µs":                                                   crrTest(),
-		"9.42 Gb/s local -> peer, TCP, 4 streams; latency 201 µs idle, 4.12 ms under load (+3.92 ms)":                 underLoadTest(),
+		"9.42 Gb/s local -> peer, TCP, 4 streams; latency 201 µs idle, 4.12 ms under load (+3.92 ms, grade A+)":       underLoadTest(),
 		"capacity 956 of 1000 Mb/s of UDP local -> peer (99.9% of what MTU 1500 allows): pass; 941 Mb/s without loss": searchTest(),
 		"131 Gb/s localhost, TCP, 2 streams":                                                                          leanTest(),
 	} {
 		if got := Answer(d); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestClassesAnswer: a test of all classes at once is summed up by direction, and names each.
+func TestClassesAnswer(t *testing.T) {
+	d := newDocument("test", "peer", "--rrul")
+	for _, pair := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
+		for i, dscp := range []int{0, 8, 40, 46} {
+			c := newCellFor(pair[0], pair[1], 1, 20e6+1e6*float64(i))
+			c.Group, c.AtOnce, c.Spec.DSCP = 1, 9, dscp
+			d.Cells = append(d.Cells, c)
+		}
+	}
+	want := "86.1 Mb/s local -> peer, 86.1 Mb/s back at the same time (BE 20.0/20.0, CS1 21.0/21.0, CS5 22.0/22.0, EF 23.0/23.0 Mb/s)"
+	if got := Answer(summarised(d, stat.Link{})); !strings.HasPrefix(got, want) {
+		t.Errorf("%q", got)
+	}
+	for i := range d.Cells {
+		d.Cells[i].Spec.DSCP = 0
+	}
+	if got := classesAnswer(d); got != "" {
+		t.Errorf("of one class it says %q", got)
 	}
 }

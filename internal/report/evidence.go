@@ -150,6 +150,21 @@ func cpuOf(e *measure.Evidence) (machine, busiest []point) {
 	return machine, busiest
 }
 
+// latencyCourse is the time from request to response over time in ns: the mean and
+// the greatest of each second.
+func latencyCourse(e *measure.Evidence) (mean, most []point) {
+	if e == nil {
+		return nil, nil
+	}
+	for _, b := range e.Bins {
+		if b.LatencyMean > 0 {
+			at := middle(b.At, b.Span)
+			mean, most = append(mean, point{at, float64(b.LatencyMean)}), append(most, point{at, float64(b.LatencyMax)})
+		}
+	}
+	return mean, most
+}
+
 // rttOf is the sender's smoothed RTT over time in ns, the mean over its streams.
 func rttOf(e *measure.Evidence) []point {
 	var ps []point

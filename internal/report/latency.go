@@ -94,7 +94,7 @@ func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
 	}
 	added, often := "", ""
 	if u.AddedNs != nil {
-		added = addedText(*u.AddedNs) + " at the median"
+		added = join(addedText(*u.AddedNs)+" at the median", prefixed("grade ", u.Grade))
 	}
 	if u.Responsiveness != nil {
 		often = stat.ThreeDigits(*u.Responsiveness) + " round trips a minute under load"

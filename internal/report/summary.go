@@ -247,6 +247,9 @@ func carriedLines(d *measure.Document) (all []string) {
 	if s := ladderAnswer(d); s != "" {
 		return []string{s}
 	}
+	if s := classesAnswer(d); s != "" {
+		return []string{s}
+	}
 	first, back, _ := mainCells(d)
 	for _, c := range []*measure.Cell{first, back} {
 		if c != nil && stat.MainFigure(c) != nil {

@@ -277,7 +277,11 @@ func what(c *measure.Cell) string {
 	if c.Window != (measure.Pair{}) {
 		window = windowName(c.Window) + " window"
 	}
-	return join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window)
+	class := ""
+	if c.Spec.DSCP > 0 {
+		class = className(c.Spec.DSCP)
+	}
+	return join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window, class)
 }
 
 func trafficName(c *measure.Cell) string {

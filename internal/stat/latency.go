@@ -246,10 +246,24 @@ func askers(cells []measure.Cell, c *measure.Cell, fits func(*measure.Cell) bool
 // askedRate is the requests a second that all streams of a cell were to send; 0 is back to back.
 func askedRate(c *measure.Cell) float64 { return c.Spec.PerSecond * float64(max(c.Spec.Streams, 1)) }
 
+// gradeOf grades the delay that traffic adds, as public tests of bufferbloat do
+// (A+ below 5 ms, A 30, B 60, C 200, D 400): what games and calls notice, and not
+// what a data center wants.
+func gradeOf(addedNs int64) string {
+	grades := []string{"A+", "A", "B", "C", "D"}
+	for i, most := range []int64{5e6, 30e6, 60e6, 200e6, 400e6} {
+		if addedNs < most {
+			return grades[i]
+		}
+	}
+	return "F"
+}
+
 func underLoad(idle, loaded *measure.Latency) *measure.UnderLoad {
 	u := measure.UnderLoad{Idle: idle, Loaded: loaded}
 	if idle != nil {
 		u.AddedNs = whole(float64(loaded.P50) - float64(idle.P50))
+		u.Grade = gradeOf(*u.AddedNs)
 	}
 	if loaded.Mean > 0 {
 		u.Responsiveness = known(60e9 / float64(loaded.Mean))

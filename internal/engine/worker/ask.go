@@ -161,7 +161,7 @@ func countAnswer(f *flow, s *stream, took int64) {
 	s.moved(f.length)
 	s.more[cRequests].Add(1)
 	if f.measuring.Load() {
-		s.latency.record(took)
+		s.answered(took)
 	}
 	s.hold(f.length)
 }

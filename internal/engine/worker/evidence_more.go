@@ -49,14 +49,20 @@ func (v *evidence) datagrams(a, b streamSample) *measure.Datagrams {
 
 // addMore fills the counts of one second over all streams.
 func (v *evidence) addMore(bin *measure.StreamBin, from, to *sample) {
+	took, count := int64(0), int64(0)
 	for i := range to.Streams {
 		a, b := from.Streams[i], to.Streams[i]
+		took, count = took+b.More[cTookNs]-a.More[cTookNs], count+b.More[cTook]-a.More[cTook]
+		bin.LatencyMax = max(bin.LatencyMax, b.More[cTookMaxNs])
 		bin.Requests += b.More[cRequests] - a.More[cRequests]
 		bin.RateBps += b.More[cRateBps]
 		if v.spec.Protocol != measure.UDP || v.spec.Traffic != measure.Bulk {
 			continue
 		}
 		bin.Datagrams = addDatagrams(bin.Datagrams, v.datagrams(a, b), int64(i))
+	}
+	if count > 0 {
+		bin.LatencyMean = took / count
 	}
 }
 

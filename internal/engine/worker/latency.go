@@ -33,6 +33,16 @@ func (l *latencies) record(ns int64) {
 	l.h.RecordValue(min(max(ns, 1), stat.HistogramHighest)) // in range: never an error
 }
 
+// answered records one response of a stream.
+func (s *stream) answered(ns int64) {
+	s.latency.record(ns)
+	s.more[cTookNs].Add(ns)
+	s.more[cTook].Add(1)
+	if ns > s.more[cTookMaxNs].Load() {
+		s.more[cTookMaxNs].Store(ns)
+	}
+}
+
 // failed counts a request without a response in the measured time, and gives
 // up after many.
 func (l *latencies) failed(err error, measuring bool) error {

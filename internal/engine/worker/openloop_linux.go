@@ -112,7 +112,7 @@ func (w *underWay) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 		s.more[cRequests].Add(1)
 		if slot&1 != 0 {
 			measured++
-			s.latency.record(now - slot>>1)
+			s.answered(now - slot>>1)
 		}
 	}
 }

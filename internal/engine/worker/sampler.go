@@ -229,6 +229,7 @@ func (w *worker) take(why byte) {
 		}
 		if why&(atMark|atBin) != 0 {
 			s.more[cDelayMaxNs].Store(0)
+			s.more[cTookMaxNs].Store(0)
 		}
 		w.readSocket(s, x)
 	}

@@ -33,6 +33,9 @@ const (
 	cSocketDrops        // UDP: dropped at the receiver's socket
 	cForeign            // UDP: datagrams that are none of this test's
 	cRequests           // request/response: transactions
+	cTookNs             // request/response: sum of the times that were recorded
+	cTook               // request/response: how many
+	cTookMaxNs          // request/response: greatest since the last statistical second
 	cRateBps            // UDP search: the rate as it stands
 	cCounters
 )

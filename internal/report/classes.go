@@ -1,0 +1,80 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// classCells are the flows of a test that sends each class of traffic at once
+// (--rrul), those of the first direction first; none of any other test.
+func classCells(d *measure.Document) (up, down []*measure.Cell) {
+	if d.Command != "test" {
+		return nil, nil
+	}
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.Beside || isExperiment(c) || asks(c) || !stat.Measured(c) || c.AtOnce < 4 {
+			continue
+		}
+		if len(up) == 0 || c.From == up[0].From {
+			up = append(up, c)
+		} else {
+			down = append(down, c)
+		}
+	}
+	of := func(cells []*measure.Cell) bool {
+		return slices.ContainsFunc(cells, func(c *measure.Cell) bool { return c.Spec.DSCP != cells[0].Spec.DSCP })
+	}
+	if !of(up) || !of(down) {
+		return nil, nil
+	}
+	return up, down
+}
+
+// classesAnswer says "87.4 Mb/s local -> peer, 88.9 Mb/s back, in classes BE 21.9/22.4, EF
+// 20.1/20.2 Mb/s; latency 35 µs idle, 17.4 ms under load (+17.3 ms, grade A)"; empty of any other test.
+func classesAnswer(d *measure.Document) string {
+	up, down := classCells(d)
+	if len(up) == 0 {
+		return ""
+	}
+	sum := func(cells []*measure.Cell) (bps float64) {
+		for _, c := range cells {
+			bps += c.Goodput.Value
+		}
+		return bps
+	}
+	in := scaleFor(up[0].Goodput.Value)
+	var each []string
+	for i, c := range up {
+		rates := in.number(c.Goodput.Value)
+		if i < len(down) {
+			rates += "/" + in.number(down[i].Goodput.Value)
+		}
+		each = append(each, className(c.Spec.DSCP)+" "+rates)
+	}
+	s := fmt.Sprintf("%s %s, %s back at the same time (%s %s)", unit.Rate(sum(up)), pathName(up[0]), unit.Rate(sum(down)), strings.Join(each, ", "), in.name)
+	s += underLoadAnswer(up[0].UnderLoad)
+	if why := reason(up[0], down[0]); why != "" {
+		s += ": " + why
+	}
+	return s
+}
+
+// className is a code point as RFC 2474 and RFC 3246 name it; the number of others.
+func className(dscp int) string {
+	switch {
+	case dscp == 0:
+		return "BE"
+	case dscp == 46:
+		return "EF"
+	case dscp%8 == 0:
+		return fmt.Sprintf("CS%d", dscp/8)
+	}
+	return fmt.Sprintf("DSCP %d", dscp)
+}
