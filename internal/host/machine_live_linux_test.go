@@ -88,7 +88,7 @@ func limited(t *testing.T) {
 	}
 	var n notes
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
-		if c := New().fs.cgroup(&n); c != nil && c.Throttled != nil && *c.Throttled > 0 {
+		if c := New().fs.cgroup(&n); c != nil && c.Throttled != nil && *c.Throttled > 0 && c.ThrottledNs != nil && *c.ThrottledNs > 0 { // the time follows the count
 			break
 		}
 	}

@@ -41,7 +41,6 @@ func (r Request) checkKind() error {
 		{r.OneConnection && !r.Bidir, "it is of --bidir: both directions on the same connections", "--one-connection does not go without --bidir"},
 		{r.Search && (!udp || !bulk || r.Bidir || r.Rate > 0 || r.TotalRate > 0), "take -u --search, with -R for the other direction, and without -b: it finds the rate", "--search does not go with TCP, requests, --bidir or a rate"},
 		{r.DontFragment && !udp, "TCP never splits its segments; with -u it says whether datagrams may be", "--dont-fragment does not go with TCP"},
-		{r.RRUL && (!bulk || udp || r.Bidir || r.Reverse || r.OneWay || r.Streams > 1 || r.DSCP > 0 || r.BindPort != 0 || r.Local == r.Peer && r.Local != ""), "it is four streams of TCP each way at once, each with a DSCP of its own, between two hosts", "--rrul does not go with this machine alone, -u, --rr, --bidir, -R, --one-way, -P, --dscp and --cport"},
 		{r.Latency && !bulk, "--rr measures latency itself", "--latency does not go with requests"},
 		{udp && r.Congestion != "" || udp && r.MSS != 0 || udp && r.NoDelay, "they are TCP's", "-C, -M and -N do not go with -u"},
 		{r.Capture < 0 || r.Capture > measure.MaxCapture, fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "the bound of the capture is out of range"},
@@ -51,6 +50,9 @@ func (r Request) checkKind() error {
 		if c.bad {
 			return fault.Usagef(c.hint, "%s", c.message)
 		}
+	}
+	if err := r.checkRRUL(); err != nil {
+		return err
 	}
 	return r.checkFar()
 }
@@ -69,7 +71,6 @@ func (r Request) checkFar() error {
 		message string
 	}{
 		{far && r.Traffic != measure.Bulk, agent, "requests do not go to an " + name + " end point"},
-		{far && r.RRUL, agent, "--rrul does not go to an " + name + " end point"},
 		{far && r.Latency, agent, "--latency does not go to an " + name + " end point"},
 		{far && r.Search, agent, "--search does not go to an " + name + " end point"},
 		{far && r.Verify, agent, "--verify does not go to an " + name + " end point"},

@@ -113,24 +113,21 @@ func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
 	if s := o.Signed; s != nil {
 		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
 	}
-	if err := t.Execute(w, p); err != nil {
-		return fmt.Errorf("report: writing the page: %w", err)
-	}
-	return nil
+	return writePage(w, t, p)
 }
 
 // Title is the answer as the page's heading.
-func (v *compared) Title() template.HTML { return unbrokenArrows(v.Answer) }
+func (v *compared) Title() template.HTML { return wholeFigures(v.Answer) }
 
 // Made says by which thru and when.
 func (v *compared) Made() string { return join("thru "+v.Thru, prefixed("compared ", v.When)) }
 
 // Beside are the facts that changed, below it.
-func (v *compared) Beside() template.HTML { return unbrokenArrows(v.Changed) }
+func (v *compared) Beside() template.HTML { return wholeFigures(v.Changed) }
 
-// unbrokenArrows is a text for a page, in which no line breaks within a figure or an arrow.
-func unbrokenArrows(text string) template.HTML {
-	return template.HTML(strings.ReplaceAll(html.EscapeString(fixed(text)), "-&gt;", `<span class="arrow">-&gt;</span>`))
+// wholeFigures is a text for a page, in which no line breaks within a figure.
+func wholeFigures(text string) template.HTML {
+	return template.HTML(html.EscapeString(fixed(text)))
 }
 
 // Badge is the class of the outcome's badge: what is the same is fine too.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -124,7 +125,17 @@ func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 			return err
 		}
 	}
-	if err := t.Execute(w, p); err != nil {
+	return writePage(w, t, p)
+}
+
+// writePage writes a page of a template.
+func writePage(w io.Writer, t *template.Template, p any) error {
+	var b bytes.Buffer
+	err := t.Execute(&b, p)
+	if err == nil {
+		_, err = w.Write(dress(b.Bytes()))
+	}
+	if err != nil {
 		return fmt.Errorf("report: writing the page: %w", err)
 	}
 	return nil

@@ -8,7 +8,6 @@ package report
 
 import (
 	"fmt"
-	"html"
 	"html/template"
 	"slices"
 	"strings"
@@ -98,9 +97,9 @@ func (c cell) Experiment() string {
 // main tells whether a cell is a result of its own.
 func (c cell) main() bool { return !c.Beside && !c.Gauge && !c.Tried }
 
-// Title is the answer as the page's heading, in which no line breaks within an arrow.
+// Title is the answer as the page's heading, in which no line breaks within a figure.
 func (v *view) Title() template.HTML {
-	return template.HTML(strings.ReplaceAll(html.EscapeString(fixed(v.Answer)), "-&gt;", `<span class="arrow">-&gt;</span>`))
+	return wholeFigures(v.Answer)
 }
 
 type row struct{ Name, Value string }

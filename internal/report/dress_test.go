@@ -1,0 +1,50 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDress: plain text gets arrows and commands of their own type, what is pasted or hidden does not.
+func TestDress(t *testing.T) {
+	for in, want := range map[string]string{
+		"<p>a -&gt; b</p>":                            "<p>a → b</p>",
+		"<p>see `thru check` and `x`</p>":             "<p>see <code>thru check</code> and <code>x</code></p>",
+		"<pre><code>echo `a` -&gt; b</code></pre> a":  "<pre><code>echo `a` -&gt; b</code></pre> a",
+		"<svg><text x=\"1\">a -&gt; `b`</text></svg>": "<svg><text x=\"1\">a → b</text></svg>",
+		"<title>`a` -&gt; b</title><p>`c`</p>":        "<title>a → b</title><p><code>c</code></p>",
+		"<br/>one ` alone<b>`</b>":                    "<br/>one ` alone<b>`</b>",
+		"<style>a > b {}</style>`c`":                  "<style>a > b {}</style><code>c</code>",
+		"no element `at all`":                         "no element <code>at all</code>",
+		"<p title=\"a -&gt; `b`\">c</p>":              "<p title=\"a → `b`\">c</p>",
+		"<p>cut <":                                    "<p>cut <",
+		"<template>`x` -&gt;</template> -&gt;":        "<template>`x` -&gt;</template> →",
+	} {
+		if got := string(dress([]byte(in))); got != want {
+			t.Errorf("%s becomes %s, want %s", in, got, want)
+		}
+	}
+}
+
+// TestPagesAreDressed: no page shows a backtick or an arrow of two letters as text.
+func TestPagesAreDressed(t *testing.T) {
+	for name, d := range goldenDocuments() {
+		page := pageOf(t, d)
+		for _, s := range []string{"style", "pre", "code", "script"} {
+			for {
+				from := strings.Index(page, "<"+s)
+				to := strings.Index(page, "</"+s+">")
+				if from < 0 || to < from {
+					break
+				}
+				page = page[:from] + page[to+len(s)+3:]
+			}
+		}
+		if i := strings.IndexAny(page, "`"); i >= 0 {
+			t.Errorf("%s: a backtick in %q", name, page[max(0, i-80):min(len(page), i+80)])
+		}
+		if i := strings.Index(page, "-&gt;"); i >= 0 {
+			t.Errorf("%s: an arrow in %q", name, page[max(0, i-80):min(len(page), i+80)])
+		}
+	}
+}
