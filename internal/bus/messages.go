@@ -39,7 +39,7 @@ type HelloReply struct {
 	WireMajor  int       `json:"wire_major"`
 	WireMinor  int       `json:"wire_minor"`
 	Thru       string    `json:"thru_version"`
-	ID         string    `json:"id,omitempty"` // of the running agent, whatever way it was reached ()
+	ID         string    `json:"id,omitempty"` // of the running agent, whatever way it was reached
 	Hostname   string    `json:"hostname"`
 	CPUs       int       `json:"cpus"`
 	DataAddrs  []string  `json:"data_addrs,omitempty"` // where data connections should go; empty: where control went
@@ -52,7 +52,7 @@ type HelloReply struct {
 	Labels map[string]string `json:"labels,omitempty"` // that its operator gave it
 }
 
-// Clock asks what time it is at the agent ().
+// Clock asks what time it is at the agent.
 type Clock struct{}
 
 // ClockReply tells it by two clocks: a monotonic one that begins with the agent,
@@ -156,7 +156,7 @@ type PrepareReply struct {
 type Start struct {
 	Session string `json:"session"`
 	RampNs  int64  `json:"ramp_ns"`
-	AtNs    int64  `json:"at_ns,omitempty"` // when, on the agent's clock; 0, or what has passed: at once ()
+	AtNs    int64  `json:"at_ns,omitempty"` // when, on the agent's clock; 0, or what has passed: at once
 }
 
 // Collect asks for the evidence of a session whose Done event has come, or
@@ -204,7 +204,7 @@ type Release struct {
 	Session string `json:"session,omitempty"`
 }
 
-// Knobs asks what can be set at the host, and how it is set (). It
+// Knobs asks what can be set at the host, and how it is set. It
 // needs no privilege: what it says is as public as the facts.
 type Knobs struct {
 	Interfaces []string `json:"interfaces,omitempty"` // whose knobs are wanted, at most 1024; empty: that of the route to Peer
@@ -276,7 +276,7 @@ type DiskedReply struct {
 }
 
 // Observe has the host watched while a server there, which is no part of thru,
-// moves a file for the client (). Without Session it begins; with it
+// moves a file for the client. Without Session it begins; with it
 // connections are added. The client must have the turn. Only connections that
 // lead to an address of the client are looked at.
 type Observe struct {
