@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -223,6 +224,9 @@ func (f *flow) mss() float64 {
 	}
 	return 0
 }
+
+// segment is the payload of a full segment in bytes: where it is not known, that of MTU 1500.
+func (f *flow) segment() float64 { return cmp.Or(f.mss(), usualMSS) }
 
 // Threads. A hot thread is on a CPU, waits for one, or is blocked in its
 // socket calls: shares of the measured time in percent, of the stream with the

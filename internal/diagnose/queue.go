@@ -190,7 +190,8 @@ func (f *flow) ownQueue() (*outcome, bool) {
 		return nil, false
 	}
 	q := e.seen.Host.Qdisc
-	if q.Kind != "tbf" && q.Kind != "htb" && q.Kind != "cake" || q.Overlimits == 0 || !f.hasQueue() && q.Drops == 0 {
+	full := f.hasQueue() || q.Drops > 0 || float64(q.Backlog) >= shortRow*f.segment() // a host that stood still for once spoils the round trips
+	if q.Kind != "tbf" && q.Kind != "htb" && q.Kind != "cake" || q.Overlimits == 0 || !full {
 		return nil, false
 	}
 	flat, known := f.flatness()

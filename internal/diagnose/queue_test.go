@@ -31,6 +31,9 @@ func TestOwnQueue(t *testing.T) {
 		{"nothing waits in it", "likely", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) {
 			near(d).Host.Qdisc.Drops, near(d).Host.Qdisc.Backlog = 0, 0
 		}}},
+		{"packets wait in it, and the round trips do not show it", "likely", "qdisc tbf on eth0", edits{rate(95e6), noCeiling, ownShaper, loaded(9), func(d *measure.Document) {
+			near(d).Host.Qdisc.Drops = 0
+		}}},
 		{"another class of it drops", "no", "congestion window", edits{rate(95e6), noCeiling, ownShaper, loaded(80), several, func(d *measure.Document) {
 			*near(d).Host.Qdisc = measure.Qdisc{Kind: "htb", Overlimits: 5000, Drops: 900, Backlog: 3000}
 		}}},
@@ -61,8 +64,9 @@ func TestShapedNotPaced(t *testing.T) {
 			h.Qdisc, h.NIC = &measure.Qdisc{Kind: "tbf", Overlimits: 5000, Drops: 20}, &measure.NICSpan{Name: "eth0"}
 		}, "shaper likely"},
 		"a shaper on the way":       {paced, func(*measure.Document) {}, "shaper likely"},
-		"the rate goes up and down": {with(paced, func(m *made) { m.bins = []float64{0.2, 1.8, 0.3, 1.7, 1} }), func(*measure.Document) {}, "paced likely"},
-		"no queue":                  {with(paced, func(m *made) { m.rtt = ms / 5 }), func(*measure.Document) {}, "paced likely"},
+		"the rate goes up and down": {with(paced, func(m *made) { m.bins = []float64{0.2, 1.8, 0.3, 1.7, 1} }), func(*measure.Document) {}, "none likely"},
+		"no queue":                  {with(paced, func(m *made) { m.rtt = ms / 5 }), func(*measure.Document) {}, "shaper possible"},
+		"a CPU is full":             {with(paced, func(m *made) { m.bins, m.sender = []float64{0.2, 1.8, 0.3, 1.7, 1}, threads{99, 0, 1} }), func(*measure.Document) {}, "paced likely"},
 	} {
 		d := tt.of.document()
 		tt.edit(d)

@@ -68,12 +68,8 @@ func (f *flow) raiseWindow(e *end, rttNs float64) *measure.Remedy {
 	if !ok || !(rate > 0) || !(rttNs > 0) || rttNs > 1e12 {
 		return advise(e, "raise the buffers to twice the bandwidth-delay product")
 	}
-	mss := int64(f.mss())
-	if mss < 1 {
-		mss = usualMSS
-	}
 	streams := float64(max(1, f.cell.Streams))
-	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, mss), measure.MaxWindow))
+	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, int64(f.segment())), measure.MaxWindow))
 	for _, s := range e.streams() {
 		if s.Window.Usable > window { // what is set must not become less
 			return advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))

@@ -18,7 +18,7 @@ func senderRules() []Rule {
 		},
 		{
 			Cause: "paced", TCP: true, Title: "the sender paces itself", judge: paced, packets: packetsPaced,
-			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full or the pacing would let more go; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
+			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
 			Apart: "the same under cubic or reno", Mends: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
 			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{otherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
@@ -182,7 +182,7 @@ func paced(f *flow) *outcome {
 		return f.sender.lacks("tcp_info.pacing_rate_bytes_per_s")
 	case f.linkIsFull():
 		return no("%s paces, and the link is full all the same", used)
-	case !more && base < nearNs && bps <= easyRate && !f.sender.isFull() && !f.receiver.isFull():
+	case base < nearNs && bps <= easyRate && !f.sender.isFull() && !f.receiver.isFull():
 		return no("%s paces: at %s no CPU is full that its small bursts would cost", used, unit.Rate(bps))
 	case again > bbrBar:
 		return no("%s of the segments had to be sent again: they are lost, not paced", unit.Percent(again))

@@ -30,11 +30,7 @@ func (f *flow) hasQueue() bool {
 	if !ok || by <= 0 || by < fullShare*f.mostQueued() {
 		return false
 	}
-	mss := f.mss()
-	if mss <= 0 {
-		mss = usualMSS
-	}
-	row := by / 1e9 * f.rate() / 8 / mss
+	row := by / 1e9 * f.rate() / 8 / f.segment()
 	switch {
 	case times > 2 && by > 3e6:
 		return row >= fewRow

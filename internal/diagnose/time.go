@@ -272,6 +272,9 @@ func (e *end) otherWork() *outcome {
 
 func (f *flow) noiseSeen() *outcome {
 	if e := f.crowdedEnd(); e != nil {
+		if share, ok := f.ceilingShare(); ok && share >= stat.PassPct {
+			return no("the link is full all the same")
+		}
 		return e.otherWork()
 	}
 	flat, known := f.flatness()

@@ -188,8 +188,9 @@ func TestNoisyNeighbour(t *testing.T) {
 	}
 	judgeRows(t, "noisy-neighbour", []row{
 		{"even", "no", "", nil},
-		{"a busy host", "possible", "other work keeps 95% of the CPUs of far busy", edits{crowded(1)}},
-		{"a busy host, and its thread waits for a CPU", "likely", "other work keeps 95% of the CPUs of far busy", edits{crowded(60)}},
+		{"a busy host", "possible", "other work keeps 95% of the CPUs of far busy", edits{rate(5e9), crowded(1)}},
+		{"a busy host, and its thread waits for a CPU", "likely", "other work keeps 95% of the CPUs of far busy", edits{rate(5e9), crowded(60)}},
+		{"a busy host, and a full link", "no", "the link is full", edits{crowded(60)}},
 		{"the rate follows the steal", "likely", "others on the machine of far", edits{uneven, steal(40, 5, 45, 5, 50, 10, 40, 5)}},
 		{"it does not", "no", "does not follow", edits{uneven, steal(5, 40, 5, 45, 5, 40, 5, 40)}},
 		{"too little", "no", "1% of the CPUs", edits{uneven, steal(2, 0, 2, 0, 2, 0, 2, 0)}},
