@@ -170,13 +170,9 @@ func run(ctx context.Context, e *env) (err error) {
 		}
 	}()
 	var g grammar
-	parser, err := kong.New(&g,
-		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
-		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+	parser, err := parserOf(ctx, e, &g)
 	if err != nil {
-		return fmt.Errorf("cli: building the command line: %w", err)
+		return err
 	}
 	args := e.args
 	switch {
@@ -194,6 +190,19 @@ func run(ctx context.Context, e *env) (err error) {
 	}
 	e.typed = typedFlags(k)
 	return k.Run()
+}
+
+// parserOf reads the command line into a grammar.
+func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
+	parser, err := kong.New(g,
+		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
+		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+	if err != nil {
+		return nil, fmt.Errorf("cli: building the command line: %w", err)
+	}
+	return parser, nil
 }
 
 // newFile reads the name of a file that is to be written; an unset variable of

@@ -56,26 +56,8 @@ type esxFlags struct {
 
 // Run measures one pair.
 func (c *testCmd) Run(ctx context.Context, e *env) error {
-	r, err := c.request(testTime)
+	r, err := c.read(e)
 	if err != nil {
-		return err
-	}
-	if r.Streams, err = parseStreams(c.Streams); err != nil {
-		return err
-	}
-	if err := c.kind(&r, c.Time != ""); err != nil {
-		return err
-	}
-	if err := c.sensible(e); err != nil {
-		return err
-	}
-	if r.Capture, err = c.packets(); err != nil {
-		return err
-	}
-	r.Bidir, r.Acceptance = c.Bidir, c.Acceptance
-	c.ends(&r)
-	r.FarOutput = c.FarOutput
-	if r.Engine, err = engineOf(c.EndPoint); err != nil {
 		return err
 	}
 	link, err := linkRate(c.LinkRate)
@@ -107,6 +89,31 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags, k)
+}
+
+// read turns the flags into plan's terms.
+func (c *testCmd) read(e *env) (plan.Request, error) {
+	r, err := c.request(testTime)
+	if err != nil {
+		return r, err
+	}
+	if r.Streams, err = parseStreams(c.Streams); err != nil {
+		return r, err
+	}
+	if err := c.kind(&r, c.Time != ""); err != nil {
+		return r, err
+	}
+	if err := c.sensible(e); err != nil {
+		return r, err
+	}
+	if r.Capture, err = c.packets(); err != nil {
+		return r, err
+	}
+	r.Bidir, r.Acceptance = c.Bidir, c.Acceptance
+	c.ends(&r)
+	r.FarOutput = c.FarOutput
+	r.Engine, err = engineOf(c.EndPoint)
+	return r, err
 }
 
 // ends turns the flags into plan's terms.
