@@ -143,6 +143,9 @@ func linkRate(text string) (stat.Link, error) {
 	if text == "" {
 		return stat.Link{}, nil
 	}
+	if strings.ContainsAny(text, ",=") {
+		return stat.Link{}, fault.Usagef("state one rate, such as 10G; RUNG=RATE,RUNG=RATE is for a ladder of several rungs", "--link-rate %s: this is of one path", text)
+	}
 	rate, layer, err := unit.ParseLinkRate(text)
 	if err == nil && rate == 0 {
 		err = fmt.Errorf("a link of rate zero carries nothing")
@@ -207,6 +210,24 @@ func flagsDo(names []string) string {
 
 // joinedFlag reads a flag whose values add up, by commas or by naming it again.
 func joinedFlag(ctx *kong.DecodeContext, to reflect.Value) error {
+	before := to.String()
+	if err := readOnce(ctx, to); err != nil || before == "" {
+		return err
+	}
+	to.SetString(before + "," + to.String())
+	return nil
+}
+
+// onceFlag reads a flag of which a second value would mean another path.
+func onceFlag(ctx *kong.DecodeContext, to reflect.Value) error {
+	before := to.String()
+	if err := readOnce(ctx, to); err != nil || before == "" || before == to.String() {
+		return err
+	}
+	return fmt.Errorf("it is given as %s and as %s", before, to)
+}
+
+func readOnce(ctx *kong.DecodeContext, to reflect.Value) error {
 	var value string
 	if err := ctx.Scan.PopValueInto("string", &value); err != nil {
 		return err
@@ -214,9 +235,19 @@ func joinedFlag(ctx *kong.DecodeContext, to reflect.Value) error {
 	if value == "" {
 		return errors.New("it is empty")
 	}
-	if before := to.String(); before != "" {
-		value = before + "," + value
-	}
 	to.SetString(value)
 	return nil
+}
+
+// dropRepeats leaves out of lists of flags what was given before: twice says no more than once.
+func dropRepeats(k *kong.Context) {
+	for _, f := range k.Flags() {
+		all, _ := f.Target.Interface().([]string)
+		for i := len(all) - 1; i > 0; i-- {
+			if slices.Contains(all[:i], all[i]) {
+				all = slices.Delete(all, i, i+1)
+				f.Target.Set(reflect.ValueOf(all))
+			}
+		}
+	}
 }

@@ -24,9 +24,9 @@ const ladderTime = 60 * time.Second
 type ladderCmd struct {
 	What     string   `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test, whose path is one rung; or a plan file with rungs. A name that was joined is an end point; else a file that exists, and what ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
 	More     []string `arg:"" optional:"" name:"end-points" help:"More end points: --hypervisor says how each lies to the first, and so which rung it makes."`
-	SameHost string   `group:"Rungs" name:"same-host" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
-	SameLAN  string   `group:"Rungs" name:"same-lan" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
-	Across   string   `group:"Rungs" name:"across" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
+	SameHost string   `group:"Rungs" name:"same-host" type:"once" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
+	SameLAN  string   `group:"Rungs" name:"same-lan" type:"once" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
+	Across   string   `group:"Rungs" name:"across" type:"once" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
 	VCPUs    bool     `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
 	trafficFlags
 	loginFlags

@@ -31,7 +31,7 @@ type reportCmd struct {
 	CSV      string   `group:"Form" name:"csv" type:"outfile" placeholder:"FILE" help:"Write all samples as CSV; - is stdout."`
 	JUnit    string   `group:"Form" name:"junit" type:"outfile" placeholder:"FILE" help:"Write what passed and what failed as JUnit XML; - is stdout."`
 	Samples  bool     `group:"Form" name:"samples" help:"With --json: also each second of every stream, core and counter."`
-	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
+	LinkRate string   `name:"link-rate" type:"once" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
 	Verify   bool     `group:"Signature" name:"verify" help:"The files are pages or Markdown: who signed them, and were they changed since (exit code 3)?"`
 	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: it must be this key that signed."`
 	MyKey    bool     `group:"Signature" name:"my-key" help:"Print the key with which this host signs."`
