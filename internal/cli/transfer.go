@@ -40,7 +40,7 @@ const (
 )
 
 type transferCmd struct {
-	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, rsync, http or https; of smb the first part of PATH is the share. Or thru://END-POINT/PATH: along thru's own data plane, with PATH as that host has it (thru serve --allow files --files DIR there)."`
+	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, nfs4, rsync, http or https; of smb the first part of PATH is the share; nfs is version 3, or 4.1 where the server does not offer that, nfs4 is 4.1. Or thru://END-POINT/PATH: along thru's own data plane, with PATH as that host has it (thru serve --allow files --files DIR there)."`
 	Upload     bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
 	From       string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
 	To         string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`

@@ -381,7 +381,7 @@ func uneven(t *measure.Transfer) string {
 
 // isAbout tells whether a published figure is of this protocol.
 func isAbout(row published.Row, t *measure.Transfer) bool {
-	of := map[string][]string{"ftp": {"C9", "C10"}, "ftps": {"C9", "C10"}, "smb": {"C11"}, "nfs": {"C12", "C13", "C14"}}[t.Protocol]
+	of := map[string][]string{"ftp": {"C9", "C10"}, "ftps": {"C9", "C10"}, "smb": {"C11"}, "nfs": {"C12", "C13", "C14"}, "nfs4": {"C12", "C13", "C14"}}[t.Protocol]
 	return slices.Contains(append(of, "C15"), row.ID)
 }
 
