@@ -33,7 +33,7 @@ func TestGolden(t *testing.T) {
 				if err := print(&got, d); err != nil {
 					t.Fatal(err)
 				}
-				golden(t, name+"."+kind, got.String())
+				golden(t, name+"."+kind, withoutStyle(got.String()))
 			})
 		}
 	}
