@@ -37,8 +37,12 @@ type Seen struct {
 // and has its commands. The document has to be diagnosed (package diagnose). Of
 // several measurements of one direction the last counts; what a host says of
 // its knobs counts before its facts. The same document gives the same list.
-func Propose(doc *measure.Document, seen Seen) []measure.Proposal {
+func Propose(doc *measure.Document, seen Seen) []measure.Proposal { return propose(doc, rules(), seen) }
+
+// propose is Propose by these rules.
+func propose(doc *measure.Document, rules []rule, seen Seen) []measure.Proposal {
 	sc := newScene(doc)
+	sc.rules = rules
 	sc.kept = seen.Kept
 	var now, late []measure.Proposal
 	for _, r := range sc.requests() {

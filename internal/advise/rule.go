@@ -161,7 +161,7 @@ func (sc *scene) asGate(g *measure.Gate) request {
 func (r request) drafts() []draft {
 	var list []draft
 	if r.way != nil {
-		for _, x := range rules() {
+		for _, x := range r.rules {
 			if x.cause == r.cause {
 				list = append(list, x.propose(r)...)
 			}

@@ -15,6 +15,7 @@ import (
 type scene struct {
 	doc   *measure.Document
 	hosts []*host
+	rules []rule
 	kept  []string // ids of the proposals that were kept
 	ways  []*way   // directions, what needs help most first
 }

@@ -24,8 +24,8 @@ func TestEmulatedBelow(t *testing.T) {
 		{"the guest alone sees it", []hostsEdit{full, warns("nic-model", "emulated-nic", "b", "eth0 is emulated by vmware (e1000)")}, "likely", "eth0"},
 	})
 	h := twoHosts(belowEnds(model("e1000")), full, warns("nic-model", "emulated-nic", "b", "eth0 is emulated by vmware (e1000)"))
-	r, _ := ruleOf("emulated-nic")
-	o := r.apply(newFlow(h.doc, h.cell))
+	r, _ := ruleOf(theCatalogue(), "emulated-nic")
+	o := r.apply(newFlow(theCatalogue(), h.doc, h.cell))
 	if len(o.evidence) != 2 || o.remedy.EndPoint != "esx2" || !strings.Contains(o.remedy.Advice, "VMXNET 3 adapter to vm-b in place of Network adapter 1") {
 		t.Errorf("an adapter that both name: %+v", o)
 	}
@@ -108,8 +108,8 @@ func TestJumboBelow(t *testing.T) {
 		{"an absurd MTU", []hostsEdit{belowEnds(func(v *measure.Inventory) { v.Switches[0].MTU = new(math.MinInt32) }), jumbo}, "missing", ""},
 	})
 	h := twoHosts(belowEnds(small), jumbo, found(1500))
-	r, _ := ruleOf("jumbo-mismatch")
-	if o := r.apply(newFlow(h.doc, h.cell)); o.where.Below != "the switch dvs-prod" || o.remedy == nil || !strings.Contains(o.remedy.Advice, "MTU 9000 at the switch dvs-prod") {
+	r, _ := ruleOf(theCatalogue(), "jumbo-mismatch")
+	if o := r.apply(newFlow(theCatalogue(), h.doc, h.cell)); o.where.Below != "the switch dvs-prod" || o.remedy == nil || !strings.Contains(o.remedy.Advice, "MTU 9000 at the switch dvs-prod") {
 		t.Errorf("a switch that takes less: %+v %+v", o.where, o.remedy)
 	}
 }
@@ -123,7 +123,7 @@ func TestVMkernelMTU(t *testing.T) {
 		e := &h.doc.EndPoints[1]
 		e.Placement, e.Addr, e.Facts.Interfaces = &measure.Placement{Source: "vsphere://vc", Host: "esx2"}, "192.0.2.2", nil
 	})
-	f := newFlow(h.doc, h.cell)
+	f := newFlow(theCatalogue(), h.doc, h.cell)
 	if n := f.narrowest(); n == nil || n.end != f.receiver || n.wants != 9000 || n.mtu != 1500 || n.name != "the switch dvs-prod" {
 		t.Errorf("the narrowest is %+v", n)
 	}

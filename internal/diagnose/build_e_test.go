@@ -184,13 +184,13 @@ type hostsRow struct {
 
 func judgeHosts(t *testing.T, cause string, rows []hostsRow) {
 	t.Helper()
-	r, ok := ruleOf(cause)
+	r, ok := ruleOf(theCatalogue(), cause)
 	if !ok {
 		t.Fatalf("no rule %s", cause)
 	}
 	for _, row := range rows {
 		h := twoHosts(row.edits...)
-		o := r.apply(newFlow(h.doc, h.cell))
+		o := r.apply(newFlow(theCatalogue(), h.doc, h.cell))
 		got, text := "none", ""
 		switch {
 		case o == nil:

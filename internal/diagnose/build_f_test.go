@@ -165,14 +165,14 @@ type row struct {
 // judged holds a rule to its rows.
 func judgeRows(t *testing.T, cause string, rows []row) {
 	t.Helper()
-	r, ok := ruleOf(cause)
+	r, ok := ruleOf(theCatalogue(), cause)
 	if !ok {
 		t.Fatalf("no rule for %s", cause)
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			d := flowDoc(row.edits...)
-			f := newFlow(d, &d.Cells[0])
+			f := newFlow(theCatalogue(), d, &d.Cells[0])
 			o := r.apply(f)
 			if got := stateOf(o); got != row.want {
 				t.Errorf("%q (%+v), want %q", got, o, row.want)

@@ -39,7 +39,7 @@ func varyCapture(f *flow, s *measure.Spec) bool {
 
 // wanted says once of an explanation that a capture would have told more, and
 // why there is none.
-func wanted(d *measure.Document) []measure.NotChecked {
+func wanted(d *measure.Document, cat *catalogue) []measure.NotChecked {
 	const fact = "capture"
 	rest := slices.DeleteFunc(slices.Clone(d.Missing), func(m measure.NotChecked) bool { return m.Fact == fact })
 	var causes, why []string
@@ -59,7 +59,7 @@ func wanted(d *measure.Document) []measure.NotChecked {
 		if Settled(c) {
 			continue
 		}
-		for _, cause := range tellsOf(captured, open(c)) {
+		for _, cause := range tellsOf(cat, captured, open(c)) {
 			if !slices.Contains(causes, cause) {
 				causes = append(causes, cause)
 			}

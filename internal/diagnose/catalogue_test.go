@@ -69,7 +69,7 @@ func TestCatalogue(t *testing.T) {
 			}
 		}
 		for _, c := range r.Brings {
-			if _, ok := ruleOf(c); !ok || c == r.Cause {
+			if _, ok := ruleOf(theCatalogue(), c); !ok || c == r.Cause {
 				t.Errorf("%s brings %q, which is no other rule", r.Cause, c)
 			}
 		}
@@ -81,7 +81,7 @@ func TestCatalogue(t *testing.T) {
 func TestBringsNoCircle(t *testing.T) {
 	var follow func(path []string)
 	follow = func(path []string) {
-		r, _ := ruleOf(path[len(path)-1])
+		r, _ := ruleOf(theCatalogue(), path[len(path)-1])
 		for _, next := range r.Brings {
 			if slices.Contains(path, next) {
 				t.Fatalf("in a circle: %v, %s", path, next)

@@ -19,26 +19,31 @@ import (
 // Diagnose fills the findings of every cell that a person asked for, and those
 // of the whole. It may be called again as cells are added.
 func Diagnose(d *measure.Document) {
+	cells(d, theCatalogue())
+	d.Findings = settle(slices.Concat(ofGroups(theCatalogue(), d), whole(d)))
+	d.Missing = wanted(d, theCatalogue())
+	Transfer(d)
+}
+
+// cells fills the findings of every cell that a person asked for.
+func cells(d *measure.Document, cat *catalogue) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		c.Diagnosis = measure.Diagnosis{}
-		if f := newFlow(d, c); f != nil {
+		if f := newFlow(cat, d, c); f != nil {
 			c.Diagnosis = f.diagnose()
 		}
 	}
-	d.Findings = settle(slices.Concat(ofGroups(d), whole(d)))
-	d.Missing = wanted(d)
-	Transfer(d)
 }
 
 // newFlow is the work on one cell; nil where there is nothing to diagnose:
 // requests, cells that no run was made of, and the experiments of an
 // explanation, which are evidence for their base.
-func newFlow(d *measure.Document, c *measure.Cell) *flow {
+func newFlow(cat *catalogue, d *measure.Document, c *measure.Cell) *flow {
 	if c.Spec.Traffic != measure.Bulk || c.Experiment != "" && c.Experiment != Base || len(c.Runs) == 0 {
 		return nil
 	}
-	f := &flow{doc: d, cell: c}
+	f := &flow{cat: cat, doc: d, cell: c}
 	f.run = runShown(c)
 	seen := f.flowOf(f.run)
 	f.sender = newEnd(f, measure.AtSender, c.From, seen.Sender)
@@ -84,7 +89,7 @@ func runShown(c *measure.Cell) *measure.Run {
 func (f *flow) diagnose() measure.Diagnosis {
 	var d measure.Diagnosis
 	var held []judged
-	for n, r := range rules() {
+	for n, r := range f.cat.causes {
 		switch o := r.apply(f); {
 		case o == nil:
 		case o.state == holds:

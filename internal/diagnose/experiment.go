@@ -49,8 +49,13 @@ func (t Trial) Name() string {
 // it is settled, or nothing that is left would tell more. made are the names
 // of those that were tried already, whatever came of them.
 func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
+	return next(d, theCatalogue(), cell, made)
+}
+
+// next is Next by these rules.
+func next(d *measure.Document, cat *catalogue, cell int, made []string) (Trial, bool) {
 	c := &d.Cells[cell]
-	f := newFlow(d, c)
+	f := newFlow(cat, d, c)
 	if f == nil || Settled(c) || f.isToldInside() {
 		return Trial{}, false
 	}
@@ -58,7 +63,7 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 		return t, true
 	}
 	for _, cause := range open(c) {
-		r, _ := ruleOf(cause)
+		r, _ := ruleOf(cat, cause)
 		for _, id := range r.Tests {
 			if t, worth := f.again(r, id, made); worth {
 				return t, true
@@ -74,7 +79,7 @@ func Next(d *measure.Document, cell int, made []string) (Trial, bool) {
 			if !x.vary(f, &s) {
 				continue
 			}
-			t := Trial{Experiment: x, Spec: s, Causes: tellsOf(id, open(c)), Cell: -1}
+			t := Trial{Experiment: x, Spec: s, Causes: tellsOf(cat, id, open(c)), Cell: -1}
 			if id == rested {
 				t.Rest, _ = f.restTime()
 			}
@@ -159,23 +164,29 @@ func open(c *measure.Cell) []string {
 }
 
 // tellsOf are those of the causes that an experiment tells something of.
-func tellsOf(id string, causes []string) []string {
+func tellsOf(cat *catalogue, id string, causes []string) []string {
 	var told []string
 	for _, cause := range causes {
-		if r, ok := ruleOf(cause); ok && slices.Contains(r.Tests, id) {
+		if r, ok := ruleOf(cat, cause); ok && slices.Contains(r.Tests, id) {
 			told = append(told, cause)
 		}
 	}
 	return told
 }
 
-func ruleOf(cause string) (Rule, bool) {
-	for _, r := range rules() {
+func ruleOf(cat *catalogue, cause string) (Rule, bool) {
+	for _, r := range cat.causes {
 		if r.Cause == cause {
 			return r, true
 		}
 	}
 	return Rule{}, false
+}
+
+// judged is what the rule of another cause says of the flow by its counters.
+func (f *flow) judged(cause string) *outcome {
+	r, _ := ruleOf(f.cat, cause)
+	return r.judge(f)
 }
 
 func experimentOf(id string) (Experiment, bool) {

@@ -109,7 +109,7 @@ func TestFailedIsNoEvidence(t *testing.T) {
 	cell.Runs = append(cell.Runs, stopped(experiment(moreBuffer, 1*mb)).Runs...)
 	cell.Error = cell.Runs[1].Error
 	d := m.document(cell, inTurn(m, moreBuffer))
-	if f := newFlow(d, &d.Cells[0]); f.against(f.experiment(moreBuffer)).Trial != 1 {
+	if f := newFlow(theCatalogue(), d, &d.Cells[0]); f.against(f.experiment(moreBuffer)).Trial != 1 {
 		t.Errorf("a run that failed counts: %+v", f.against(f.experiment(moreBuffer)))
 	}
 	for _, r := range twoHosts(onCore(1, 2), sending(99, 0), alsoTried(8, 1e9), func(h *hosts) {
@@ -134,7 +134,7 @@ func TestWindowOfOtherPrograms(t *testing.T) {
 		d := made{bps: 40e6, window: 100_000}.document()
 		s := d.Cells[0].Spec
 		s.Engine = engine
-		if !varyWindow(newFlow(d, &d.Cells[0]), &s) || s.Window != want {
+		if !varyWindow(newFlow(theCatalogue(), d, &d.Cells[0]), &s) || s.Window != want {
 			t.Errorf("%s: %+v", engine, s.Window)
 		}
 	}
@@ -168,7 +168,7 @@ func TestNextOf(t *testing.T) {
 		"no window was set":          {made{bps: 20e6}.document(), tests(noWindow), ""},
 		"a window that was set goes": {made{bps: 20e6, asked: measure.Pair{Send: 1 << 16}}.document(), tests(noWindow), "windows tuned by the kernel"},
 	} {
-		if got := newFlow(x.doc, &x.doc.Cells[0]).nextOf(x.rule); got != x.want {
+		if got := newFlow(theCatalogue(), x.doc, &x.doc.Cells[0]).nextOf(x.rule); got != x.want {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
 	}

@@ -184,7 +184,7 @@ func varyUDP(times float64) func(*flow, *measure.Spec) bool {
 		}
 		rate = min(rate, most)
 		s.Protocol, s.Streams, s.IO, s.Congestion, s.MSS = measure.UDP, 1, measure.IOBatch, "", 0
-		if rate > batchRate && brokenTSO(f).state != holds { // a call for each 44 datagrams costs less than one for each
+		if rate > batchRate && f.judged("broken-tso").state != holds { // a call for each 44 datagrams costs less than one for each
 			s.IO = measure.IOGSO
 		}
 		s.Rate, s.Window = int64(max(rate, leastUDPTrial)), measure.Pair{}

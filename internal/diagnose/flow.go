@@ -8,6 +8,7 @@ import (
 
 // flow is one cell with what the rules ask of it.
 type flow struct {
+	cat              *catalogue // where another cause is looked up
 	doc              *measure.Document
 	cell             *measure.Cell
 	run              *measure.Run

@@ -15,17 +15,17 @@ import (
 
 // ofGroups are the findings of what ran at the same time, taken together: what
 // no flow shows by itself.
-func ofGroups(d *measure.Document) []measure.Finding {
+func ofGroups(cat *catalogue, d *measure.Document) []measure.Finding {
 	var all []measure.Finding
 	for _, s := range sweeps(d) {
-		for _, judge := range []func(*measure.Document, sweep) *measure.Finding{falls, staysAtOne} {
-			if x := judge(d, s); x != nil && !told(all, *x) {
+		for _, judge := range []func(*catalogue, *measure.Document, sweep) *measure.Finding{falls, staysAtOne} {
+			if x := judge(cat, d, s); x != nil && !told(all, *x) {
 				all = append(all, *x)
 			}
 		}
 	}
 	for i := range d.Groups {
-		if x := oneMemberOf(d, &d.Groups[i]); x != nil && !told(all, *x) {
+		if x := oneMemberOf(cat, d, &d.Groups[i]); x != nil && !told(all, *x) {
 			all = append(all, *x)
 		}
 	}
@@ -148,7 +148,7 @@ const (
 
 // falls judges an aggregate that more flows make less. That it falls is
 // certain; what by is said as far as queues and CPUs show it.
-func falls(d *measure.Document, s sweep) *measure.Finding {
+func falls(cat *catalogue, d *measure.Document, s sweep) *measure.Finding {
 	best := 0
 	for i, g := range s.groups {
 		if g.Aggregate.Value > s.groups[best].Aggregate.Value {
@@ -160,7 +160,7 @@ func falls(d *measure.Document, s sweep) *measure.Finding {
 	if best == last || least.Value >= most.Value*(1-fallBar/100.0) || least.High >= most.Low {
 		return nil
 	}
-	x := fallCause(d, s, last)
+	x := fallCause(cat, d, s, last)
 	x.Summary = line(fmt.Sprintf("%s %s %s together, %s %s: %s", s.many(best), s.carry(best), unit.Rate(most.Value), s.many(last), unit.Rate(least.Value), x.Summary))
 	x.Evidence = append([]measure.Proof{below(measure.Proof{Counter: "aggregate of " + s.groups[last].Label, Value: least.Value, Unit: "bps",
 		Note: "with " + s.many(best) + " it is the bar"}, most.Value)}, x.Evidence...)
@@ -173,11 +173,11 @@ func falls(d *measure.Document, s sweep) *measure.Finding {
 // fallCause is what makes more flows carry less: a rule that holds at one of
 // the hosts, CPUs that are all full, or else a queue bottleneck as the usual
 // one, which the evidence leaves open.
-func fallCause(d *measure.Document, s sweep, at int) measure.Finding {
+func fallCause(cat *catalogue, d *measure.Document, s sweep, at int) measure.Finding {
 	group := s.groups[at]
 	shared := false
 	for _, c := range cellsOf(d, group.Group) {
-		f := newFlow(d, c)
+		f := newFlow(cat, d, c)
 		if f == nil {
 			continue
 		}
@@ -283,7 +283,7 @@ func (e *end) oneQueueOf(flows int) *outcome {
 // staysAtOne judges a sweep whose aggregate stays the same whole part of the
 // link's known rate, however many flows there are: they may all share one
 // member of a bundle. Another link of that rate looks the same.
-func staysAtOne(d *measure.Document, s sweep) *measure.Finding {
+func staysAtOne(cat *catalogue, d *measure.Document, s sweep) *measure.Finding {
 	cells := cellsOf(d, s.groups[len(s.groups)-1].Group)
 	if len(cells) == 0 || cells[0].Ceiling == nil || !(cells[0].Ceiling.Bps > 0) {
 		return nil
@@ -297,7 +297,7 @@ func staysAtOne(d *measure.Document, s sweep) *measure.Finding {
 	if most > least*(1+flatOver/100.0) || members < 2 || members > 16 || math.Abs(c.Bps/most/members-1) > flatOver/100.0 || s.counts[len(s.counts)-1] < 2*s.counts[0] {
 		return nil
 	}
-	if f := newFlow(d, cells[0]); f == nil || f.onOneMachine() || f.sender.isFull() || f.receiver.isFull() {
+	if f := newFlow(cat, d, cells[0]); f == nil || f.onOneMachine() || f.sender.isFull() || f.receiver.isFull() {
 		return nil
 	}
 	return &measure.Finding{
@@ -313,13 +313,13 @@ func staysAtOne(d *measure.Document, s sweep) *measure.Finding {
 
 // oneMemberOf judges several flows by a bond of known members that together
 // carry what one member does.
-func oneMemberOf(d *measure.Document, g *measure.Group) *measure.Finding {
+func oneMemberOf(cat *catalogue, d *measure.Document, g *measure.Group) *measure.Finding {
 	cells := cellsOf(d, g.Group)
 	if len(cells) < 2 || isHeldGroup(d, g.Group) {
 		return nil
 	}
 	for _, c := range cells {
-		f := newFlow(d, c)
+		f := newFlow(cat, d, c)
 		if f == nil || f.onOneMachine() {
 			continue
 		}

@@ -114,7 +114,7 @@ func TestSweepOfLostPair(t *testing.T) {
 	if len(d.Groups[1].Failed) != 1 || d.Groups[1].Aggregate == nil {
 		t.Fatalf("%+v", d.Groups[1])
 	}
-	if found := ofGroups(d); len(found) > 0 {
+	if found := ofGroups(theCatalogue(), d); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -165,7 +165,7 @@ func TestGroupOnOneMember(t *testing.T) {
 			bond(tt.doc, tt.bond)
 		}
 		got := ""
-		for _, x := range ofGroups(tt.doc) {
+		for _, x := range ofGroups(theCatalogue(), tt.doc) {
 			got += x.Cause + " " + x.Confidence
 		}
 		if got != tt.want {

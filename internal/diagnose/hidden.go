@@ -124,7 +124,7 @@ func (f *flow) isToldInside() bool {
 	if len(f.cell.Findings) == 0 {
 		return false
 	}
-	r, ok := ruleOf(f.cell.Findings[0].Cause)
+	r, ok := ruleOf(f.cat, f.cell.Findings[0].Cause)
 	if !ok {
 		return false
 	}

@@ -58,7 +58,7 @@ func (f *flow) conditions(cause, endPoint string) []measure.Gate {
 // out: the rules look at the inventory itself.
 func (f *flow) judgedGates() []measure.Gate {
 	if len(f.doc.Gates) > 0 {
-		return slices.DeleteFunc(slices.Clone(f.doc.Gates), func(g measure.Gate) bool { return gate.IsBelow(g.ID) })
+		return slices.DeleteFunc(slices.Clone(f.doc.Gates), func(g measure.Gate) bool { return gate.IsBelowBy(f.cat.gates, g.ID) })
 	}
 	if f.anew == nil {
 		s := gate.Subject{Path: f.path(), Streams: f.cell.Streams, UDP: f.isUDP()}
@@ -67,7 +67,7 @@ func (f *flow) judgedGates() []measure.Gate {
 				s.Ends = append(s.Ends, gate.End{Name: e.name, Facts: e.facts, Route: e.route(), Shared: f.cell.From == f.cell.To})
 			}
 		}
-		f.anew = gate.Judge(s)
+		f.anew = gate.JudgeBy(s, f.cat.gates)
 	}
 	return slices.Clone(f.anew)
 }

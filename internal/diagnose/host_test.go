@@ -197,8 +197,8 @@ func TestOldDocuments(t *testing.T) {
 		h.doc.Gates = nil
 		h.doc.EndPoints[0].Facts.Interfaces[0].Offloads = map[string]bool{"tcp-segmentation-offload": false, "generic-segmentation-offload": false}
 	})
-	r, _ := ruleOf("offloads-off")
-	o := r.apply(newFlow(h.doc, h.cell))
+	r, _ := ruleOf(theCatalogue(), "offloads-off")
+	o := r.apply(newFlow(theCatalogue(), h.doc, h.cell))
 	if o == nil || o.state != holds || o.remedy == nil || len(o.remedy.Commands) != 1 || !strings.Contains(o.remedy.Commands[0], "ethtool -K eth0 tso on gso on") {
 		t.Errorf("offloads that are off in the facts alone: %+v", o)
 	}

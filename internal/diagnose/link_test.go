@@ -56,7 +56,7 @@ func TestLinkNegotiatedLow(t *testing.T) {
 
 func TestPortsOfACircle(t *testing.T) {
 	d := flowDoc(func(d *measure.Document) { face(d).Lower = []string{"eth0", "none", "eth0"} })
-	if n := len(newFlow(d, &d.Cells[0]).sender.ports()); n != 1 {
+	if n := len(newFlow(theCatalogue(), d, &d.Cells[0]).sender.ports()); n != 1 {
 		t.Errorf("%d ports, want 1", n)
 	}
 }

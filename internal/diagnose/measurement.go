@@ -146,14 +146,19 @@ func fastClock(f *flow) *outcome {
 // its disposal a rate below that ceiling says as much of the host as of the
 // link (methods.md, formula 13). Both may be the same document.
 func Generator(lower, upper *measure.Document) []measure.Finding {
-	made, cell := strongest(lower, lower != upper)
+	return generators(theCatalogue(), lower, upper)
+}
+
+// generators is Generator by this catalogue.
+func generators(cat *catalogue, lower, upper *measure.Document) []measure.Finding {
+	made, cell := strongest(cat, lower, lower != upper)
 	if cell == nil {
 		return nil
 	}
 	var all []measure.Finding
 	for i := range upper.Cells {
 		c := &upper.Cells[i]
-		if f := newFlow(upper, c); f != nil && (c != cell || f.onOneMachine()) && !c.Beside && !f.isUDP() {
+		if f := newFlow(cat, upper, c); f != nil && (c != cell || f.onOneMachine()) && !c.Beside && !f.isUDP() {
 			if x, ok := f.generator(made, cell); ok && !told(all, x) {
 				all = append(all, x)
 			}
@@ -164,10 +169,10 @@ func Generator(lower, upper *measure.Document) []measure.Finding {
 
 // strongest is the fastest TCP cell of a lower rung: one without a link
 // between its ends, or where any will do the fastest of all.
-func strongest(d *measure.Document, any bool) (*flow, *measure.Cell) {
+func strongest(cat *catalogue, d *measure.Document, any bool) (*flow, *measure.Cell) {
 	var best *flow
 	for i := range d.Cells {
-		f := newFlow(d, &d.Cells[i])
+		f := newFlow(cat, d, &d.Cells[i])
 		if f == nil || f.isUDP() || f.isHeld() || !any && !f.onOneMachine() {
 			continue
 		}

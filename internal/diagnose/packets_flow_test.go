@@ -283,7 +283,7 @@ func TestOtherDirection(t *testing.T) {
 	if got := of(c.Diagnosis, "slow-reader"); got == "certain" {
 		t.Error("the window that was closed is of the other direction")
 	}
-	f := newFlow(d, c)
+	f := newFlow(theCatalogue(), d, c)
 	if f.crossing == nil || f.crossing.left.place != measure.AtSender || f.spots[0].data.Segments != 80_000 || *f.spots[0].conns[0].FromOpened {
 		t.Errorf("not turned: %+v", f.crossing)
 	}

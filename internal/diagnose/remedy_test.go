@@ -24,7 +24,7 @@ func TestRaiseWindow(t *testing.T) {
 		{"at a rate beyond all", []hostsEdit{func(h *hosts) { h.cell.Runs[0].Goodput = new(1e308) }}, 20e6, "sysctl -w net.ipv4.tcp_rmem='4096 131072 1610612736'", "512 MiB"},
 	} {
 		h := twoHosts(c.edits...)
-		f := newFlow(h.doc, h.cell)
+		f := newFlow(theCatalogue(), h.doc, h.cell)
 		r := f.raiseWindow(f.receiver, c.rtt)
 		if lines := strings.Join(r.Commands, "\n"); !strings.HasPrefix(lines, c.commands) || c.commands == "" && lines != "" || !strings.Contains(r.Advice, c.advice) || r.EndPoint != "b" {
 			t.Errorf("%s: %+v", c.name, r)
@@ -34,7 +34,7 @@ func TestRaiseWindow(t *testing.T) {
 
 func TestRemediesOfTCP(t *testing.T) {
 	h := twoHosts(func(h *hosts) { h.doc.EndPoints[1].Facts.OS = new("freebsd"); h.doc.EndPoints[0].Facts = nil })
-	f := newFlow(h.doc, h.cell)
+	f := newFlow(theCatalogue(), h.doc, h.cell)
 	for name, c := range map[string]struct {
 		remedy               *measure.Remedy
 		at, platform, starts string

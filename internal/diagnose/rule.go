@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"thru/internal/gate"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -27,6 +28,15 @@ type Rule struct {
 	judge   func(*flow) *outcome // by the counters of the ends, the path's probe and experiments
 	packets func(*flow) *outcome // by captures of the flow; nil: packets say nothing of it
 }
+
+// catalogue is all that a judgement may look up.
+type catalogue struct {
+	causes []Rule
+	gates  []gate.Rule
+}
+
+// theCatalogue is that of thru.
+func theCatalogue() *catalogue { return &catalogue{causes: rules(), gates: gate.Catalogue()} }
 
 // Catalogue is every rule, in the order in which findings of the same weight
 // are shown.

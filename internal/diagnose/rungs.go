@@ -14,36 +14,39 @@ import (
 // Only a rung on one machine is taken for the lower one: of two paths nobody
 // says that one is a part of the other. The rungs of one document are a ladder
 // of which the plan says so (stat.Ladder has judged them).
-func Rungs(docs []*measure.Document) {
+func Rungs(docs []*measure.Document) { rungs(theCatalogue(), docs) }
+
+// rungs is Rungs by this catalogue.
+func rungs(cat *catalogue, docs []*measure.Document) {
 	var lower *measure.Document
 	for _, d := range docs {
 		if d.Ladder != nil {
-			climb(d)
+			climb(cat, d)
 			continue
 		}
-		alone := isAlone(d)
+		alone := isAlone(cat, d)
 		switch {
 		case alone: // held against the link rate that was stated for it
 			itself := *d
 			itself.Cells = slices.Clone(d.Cells)
-			addFirst(d, Generator(&itself, d))
+			addFirst(d, generators(cat, &itself, d))
 			lower = d
 		case lower != nil:
-			addFirst(d, Generator(lower, d))
+			addFirst(d, generators(cat, lower, d))
 		}
 	}
 }
 
 // climb looks at the rungs of one ladder, each with the measured one below it.
-func climb(d *measure.Document) {
+func climb(cat *catalogue, d *measure.Document) {
 	below := ""
 	for _, r := range d.Ladder.Rungs {
 		if r.Limited && below != "" {
 			upper := ofRung(d, r.Name)
-			if _, best := strongest(upper, true); best != nil { // what the rung carried is what its best cell did
+			if _, best := strongest(cat, upper, true); best != nil { // what the rung carried is what its best cell did
 				upper.Cells = []measure.Cell{*best}
 			}
-			addFirst(d, Generator(ofRung(d, below), upper))
+			addFirst(d, generators(cat, ofRung(d, below), upper))
 		}
 		if r.Best != nil {
 			below = r.Name
@@ -59,9 +62,9 @@ func ofRung(d *measure.Document, name string) *measure.Document {
 }
 
 // isAlone tells whether all traffic of a document stayed on one machine.
-func isAlone(d *measure.Document) bool {
+func isAlone(cat *catalogue, d *measure.Document) bool {
 	on := func(c measure.Cell) bool {
-		f := newFlow(d, &c)
+		f := newFlow(cat, d, &c)
 		return f == nil || f.onOneMachine()
 	}
 	return len(d.Cells) > 0 && !slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return !on(c) })

@@ -73,7 +73,7 @@ func TestHasQueue(t *testing.T) {
 		{"a path that is not longer under load", 1000 * mb, 20 * ms, 20 * ms, false},
 	} {
 		d := made{bps: x.bps, rtt: x.rtt, base: x.base}.document()
-		f := newFlow(d, &d.Cells[0])
+		f := newFlow(theCatalogue(), d, &d.Cells[0])
 		if got := f.hasQueue(); got != x.want {
 			t.Errorf("%s: %v", x.name, got)
 		}

@@ -29,6 +29,7 @@ const (
 // course is one transfer with what its rules ask of it.
 type course struct {
 	doc *measure.Document
+	cat *catalogue
 	t   *measure.Transfer
 	run *measure.TransferRun // over memory, else the whole
 	bps float64              // that it reached
@@ -36,7 +37,10 @@ type course struct {
 
 // Transfer names which layer of a transfer binds, and why. It does nothing where
 // nothing was moved.
-func Transfer(d *measure.Document) {
+func Transfer(d *measure.Document) { transfer(d, theCatalogue()) }
+
+// transfer is Transfer by these rules.
+func transfer(d *measure.Document, cat *catalogue) {
 	t := d.Transfer
 	if t == nil {
 		return
@@ -46,6 +50,7 @@ func Transfer(d *measure.Document) {
 	if c == nil {
 		return
 	}
+	c.cat = cat
 	layer, o := c.judge()
 	if o == nil {
 		return

@@ -68,7 +68,7 @@ func (c *course) heldByTCP() *bound {
 		return nil
 	}
 	held := c.sendRoom(f)
-	for n, r := range rules() {
+	for n, r := range c.cat.causes {
 		if !slices.Contains(ofConnections(), r.Cause) || c.isDisproved(r.Cause) || c.isOff(r.Cause, f) {
 			continue
 		}
@@ -149,7 +149,7 @@ func (c *course) dataFlow() *flow {
 		}
 	}
 	doc := &measure.Document{EndPoints: c.doc.EndPoints, Paths: c.doc.Paths, Gates: c.doc.Gates, Cells: []measure.Cell{cell}}
-	return newFlow(doc, &doc.Cells[0])
+	return newFlow(c.cat, doc, &doc.Cells[0])
 }
 
 // evidence is what one end saw of the run. Its seconds are those that this end

@@ -15,29 +15,24 @@ func belowRules() []Rule {
 		{ID: "guest-adapter", Title: "Model of the adapter, by the hypervisor", About: "the model that the hypervisor gives the guest for the adapter of the test",
 			Warns:  "it is one that is emulated (e1000, e1000e, pcnet, rtl8139; vmxnet3 by QEMU)",
 			Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
-			Source: "S-02, C-26", Remedy: "vmxnet3 or virtio", Cause: "emulated-nic", Checklist: []string{"C-26", "S-02"}, host: guestAdapter},
+			Source: "S-02, C-26", Remedy: "vmxnet3 or virtio", Cause: "emulated-nic", Checklist: []string{"C-26", "S-02"}, Below: true, host: guestAdapter},
 		{ID: "guest-mtu", Title: "MTU below a guest", About: "the MTUs of the guest's interface, of what is behind it in its host, of the switch and of its uplinks",
 			Warns:  "one below is smaller than the guest's",
 			Why:    "what is larger is dropped without a word: a switch sends no ICMP",
-			Source: "C-20, C-21", Remedy: "the same MTU at each of them", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, host: guestMTU},
+			Source: "C-20, C-21", Remedy: "the same MTU at each of them", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Below: true, host: guestMTU},
 		{ID: "guest-shaping", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
 			Warns:  "one is on, at less than the rate that is wanted, or no rate is stated",
 			Why:    "nothing passes faster than its average for longer than a burst",
-			Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Cause: "shaper", Checklist: []string{"C-33"}, host: guestShaping},
+			Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Cause: "shaper", Checklist: []string{"C-33"}, Below: true, host: guestShaping},
 		{ID: "guest-cpu-limit", Title: "CPU limit of a guest", About: "the limit, or quota, that the hypervisor holds the guest's CPUs to",
 			Warns:  "one is set",
 			Why:    "the guest cannot see it: its CPUs stand still when the limit is used up",
-			Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Cause: "cpu-limit", Checklist: []string{"C-08", "C-33"}, host: guestLimit},
+			Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Cause: "cpu-limit", Checklist: []string{"C-08", "C-33"}, Below: true, host: guestLimit},
 		{ID: "guest-tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest whose adapter's driver comes with them (Windows)",
 			Warns:  "they are old, missing, or do not run",
 			Why:    "vmxnet3's driver comes with them: an old one lacks offloads and repairs",
-			Source: "C-26", Remedy: "install the current ones", Cause: "wrong-driver", Checklist: []string{"C-26"}, host: guestTools},
+			Source: "C-26", Remedy: "install the current ones", Cause: "wrong-driver", Checklist: []string{"C-26"}, Below: true, host: guestTools},
 	}
-}
-
-// IsBelow tells whether a gate judges what a hypervisor says of a guest.
-func IsBelow(id string) bool {
-	return slices.ContainsFunc(belowRules(), func(r Rule) bool { return r.ID == id })
 }
 
 // below is what the first inventory that knows the end says of it as a guest;

@@ -12,8 +12,13 @@ import (
 // not in skip. An id that no rule has is a mistake of the caller's, and the
 // error's hint is the nearest one, if any is near.
 func Filter(gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
+	return filter(rules(), gates, only, skip)
+}
+
+// filter is Filter by these rules.
+func filter(rules []Rule, gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
 	for _, id := range slices.Concat(only, skip) {
-		if err := known(id); err != nil {
+		if err := known(rules, id); err != nil {
 			return nil, err
 		}
 	}
@@ -28,14 +33,14 @@ func Filter(gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
 }
 
 // known refuses an id that no rule has.
-func known(id string) error {
-	for _, r := range rules() {
+func known(rules []Rule, id string) error {
+	for _, r := range rules {
 		if r.ID == id {
 			return nil
 		}
 	}
 	hint := "`thru check --list` names all gates"
-	if near := nearest(strings.ToLower(id)); near != "" {
+	if near := nearest(rules, strings.ToLower(id)); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return fault.Usagef(hint, "gate: choosing gates: there is no gate %q", short(id))
@@ -44,12 +49,12 @@ func known(id string) error {
 // nearest is the id that a text could have meant: that of the rule which is
 // known by this word too, or of a part of whose id it is, or from which it
 // differs by a slip or two; "" where none is near.
-func nearest(text string) string {
+func nearest(rules []Rule, text string) string {
 	if id, ok := otherWords()[text]; ok {
 		return id
 	}
 	var ids []string
-	for _, r := range rules() {
+	for _, r := range rules {
 		if len(text) >= 3 && strings.Contains(r.ID, text) {
 			return r.ID
 		}

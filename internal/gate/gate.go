@@ -54,7 +54,20 @@ type Cost struct {
 func Judge(s Subject) []measure.Gate { return judge(s, rules()) }
 
 // JudgeBelow returns the gates of what a hypervisor says of guests alone.
-func JudgeBelow(s Subject) []measure.Gate { return judge(s, belowRules()) }
+func JudgeBelow(s Subject) []measure.Gate {
+	return judge(s, slices.DeleteFunc(rules(), func(r Rule) bool { return !r.Below }))
+}
+
+// IsBelow tells whether a gate judges what a hypervisor says of a guest.
+func IsBelow(id string) bool { return IsBelowBy(rules(), id) }
+
+// JudgeBy is Judge by these rules.
+func JudgeBy(s Subject, by []Rule) []measure.Gate { return judge(s, by) }
+
+// IsBelowBy is IsBelow by these rules.
+func IsBelowBy(by []Rule, id string) bool {
+	return slices.ContainsFunc(by, func(r Rule) bool { return r.ID == id && r.Below })
+}
 
 func judge(s Subject, by []Rule) []measure.Gate {
 	sc := newScene(s)

@@ -21,6 +21,7 @@ type Rule struct {
 	Remedy    string   // what to do, in words; the gate has the commands
 	Cause     string   // id of the cause that it would be of a slow result
 	Checklist []string // lines of the checklist that it answers
+	Below     bool     // of what a hypervisor says of a guest
 
 	// One of these judges. Each is called once for all that it is about, and
 	// returns nil where the rule does not apply.
