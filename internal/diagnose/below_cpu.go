@@ -109,11 +109,11 @@ func (e *end) crowd() string {
 
 // steal joins the steal that the guest sees with what its host counted.
 func steal(e *end) *outcome {
-	own, below := e.stealSeen(), e.waitsBelow()
-	if below != nil && below.state == unknown && own != nil && own.state == excluded && e.hidesSteal() {
-		return below
+	own, under := e.stealSeen(), e.waitsBelow()
+	if under != nil && under.state == unknown && own != nil && own.state == excluded && e.hidesSteal() {
+		return under
 	}
-	return seconded(own, below)
+	return seconded(own, under)
 }
 
 // cpuLimit judges a limit that the hypervisor holds the guest's CPUs to.

@@ -261,11 +261,11 @@ func (e *end) boundCores() (bound []int) {
 
 // pressure joins what the kernel counted with what its hypervisor did.
 func pressure(e *end) *outcome {
-	own, below := e.pressureSeen(), e.memoryBelow()
-	if below != nil && below.state == unknown && own != nil && own.state == excluded { // a guest does not see what is taken below it
-		return below
+	own, under := e.pressureSeen(), e.memoryBelow()
+	if under != nil && under.state == unknown && own != nil && own.state == excluded { // a guest does not see what is taken below it
+		return under
 	}
-	return seconded(own, below)
+	return seconded(own, under)
 }
 
 func (e *end) pressureSeen() *outcome {
