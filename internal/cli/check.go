@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/cause"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/gate"
 	"thru/internal/measure"
 )
 
@@ -50,14 +50,14 @@ func (f gateFlags) gating() (control.Gating, error) {
 	}
 	left := g.Only
 	if len(left) == 0 {
-		for _, r := range gate.Catalogue() {
+		for _, r := range cause.Gates() {
 			left = append(left, r.ID)
 		}
 	}
 	if !slices.ContainsFunc(left, func(id string) bool { return !slices.Contains(g.Skip, id) }) {
 		return g, fault.Usagef("leave --skip out", "--only and --skip leave no gate")
 	}
-	_, err := gate.Filter(nil, g.Only, g.Skip)
+	_, err := cause.Filter(nil, g.Only, g.Skip)
 	return g, err
 }
 
@@ -153,7 +153,7 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 
 // list prints the catalogue of gates.
 func (c *checkCmd) list(e *env) error {
-	rules := gate.Catalogue()
+	rules := cause.Gates()
 	if c.JSON {
 		type entry struct {
 			ID        string   `json:"id"`

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"thru/internal/bus"
-	"thru/internal/diagnose"
+	"thru/internal/cause"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -109,7 +109,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	for i, r := range all {
 		docs[i] = r.doc
 	}
-	diagnose.Rungs(docs)
+	cause.Rungs(docs)
 	unexplained := 0
 	var below *measure.Verdict
 	for i, r := range all {

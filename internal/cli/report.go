@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/measure"
@@ -283,8 +283,8 @@ func rediagnose(doc *measure.Document, link stat.Link) {
 		return
 	}
 	together(doc)
-	diagnose.Diagnose(doc)
-	diagnose.Rungs([]*measure.Document{doc})
+	cause.Diagnose(doc)
+	cause.Rungs([]*measure.Document{doc})
 }
 
 // together judges what ran at the same time in a document that was kept while
@@ -315,6 +315,6 @@ func summarise(doc *measure.Document, link stat.Link) {
 	if len(doc.Targets) > 0 { // what was demanded then still decides
 		doc.Verdict = before
 	}
-	diagnose.Diagnose(doc)
-	diagnose.Rungs([]*measure.Document{doc})
+	cause.Diagnose(doc)
+	cause.Rungs([]*measure.Document{doc})
 }

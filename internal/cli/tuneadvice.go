@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"thru/internal/advise"
+	"thru/internal/cause"
+	"thru/internal/cause/advise"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -55,7 +56,7 @@ func adviceOf(doc *measure.Document, seen advise.Seen) *measure.Tuning {
 		t.Journey = old.Journey[len(old.Journey)-1:]
 		t.Journey[0].Attempt = nil
 	}
-	t.Advice = advise.Propose(doc, seen)
+	t.Advice = cause.Propose(doc, seen)
 	return t
 }
 

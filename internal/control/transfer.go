@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/diagnose"
+	"thru/internal/cause"
+	"thru/internal/cause/transfer"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -69,7 +70,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 	if ctx.Err() != nil {
 		err = interruption(doc)
 	}
-	diagnose.Transfer(doc)
+	cause.Transfer(doc)
 	doc.ElapsedNs = int64(time.Since(begin))
 	if err != nil {
 		doc.Error = Describe(err)
@@ -132,7 +133,7 @@ func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transfe
 	t := doc.Transfer
 	for n := 0; ; n++ {
 		memory := slices.IndexFunc(t.Runs, func(run measure.TransferRun) bool { return run.Layer == measure.LayerMemory })
-		low, high, refuted := diagnose.MemoryRefuted(t)
+		low, high, refuted := transfer.MemoryRefuted(t)
 		if !refuted || memory < 0 {
 			return nil
 		}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"thru/internal/advise"
-	"thru/internal/diagnose"
-	"thru/internal/gate"
+	"thru/internal/cause"
+	"thru/internal/cause/advise"
+	"thru/internal/cause/gate"
 	"thru/internal/measure"
 	"thru/lab/faults"
 )
@@ -36,9 +36,9 @@ var inputs = []string{
 // made anew of its facts, and as advice.
 func judge(d *measure.Document) (gates []measure.Gate, advice []measure.Proposal) {
 	gates = judgedGates(d)
-	diagnose.Diagnose(d)
-	diagnose.Rungs([]*measure.Document{d})
-	return gates, advise.Propose(d, advise.Seen{})
+	cause.Diagnose(d)
+	cause.Rungs([]*measure.Document{d})
+	return gates, cause.Propose(d, advise.Seen{})
 }
 
 // judgedGates are made of the facts that the document holds, as before its traffic.
@@ -58,7 +58,7 @@ func judgedGates(d *measure.Document) []measure.Gate {
 		}
 		s.Ends = append(s.Ends, x)
 	}
-	return gate.Sort(append(gate.Judge(s), gate.JudgeBelow(s)...))
+	return gate.Sort(append(cause.Judge(s), cause.JudgeBelow(s)...))
 }
 
 // TestJudged compares what is concluded of every stored result with its golden file.
