@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"thru/internal/cause"
-	"thru/internal/cause/advise"
+	"thru/internal/advise"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -40,7 +39,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	}
 	doc := found[0].doc
 	if !measured(doc) && len(doc.Findings) == 0 && len(doc.Gates) == 0 {
-		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", c.What)
+		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", fault.Named(c.What))
 	}
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
@@ -56,7 +55,7 @@ func adviceOf(doc *measure.Document, seen advise.Seen) *measure.Tuning {
 		t.Journey = old.Journey[len(old.Journey)-1:]
 		t.Journey[0].Attempt = nil
 	}
-	t.Advice = cause.Propose(doc, seen)
+	t.Advice = advise.Propose(doc, seen)
 	return t
 }
 

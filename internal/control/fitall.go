@@ -8,8 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/cause"
-	"thru/internal/cause/gate"
+	"thru/internal/gate"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/unit"
@@ -222,7 +221,7 @@ func (r *Runner) gatesOf(x *pairing, ends map[string]measure.EndPoint, routes ma
 		}
 		s.Ends = append(s.Ends, e)
 	}
-	gates := cause.Judge(s)
+	gates := gate.Judge(s)
 	if x.path == nil {
 		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.EndPoint == "" && g.Status == measure.GateNotChecked })
 	}

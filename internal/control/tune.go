@@ -6,9 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"thru/internal/cause"
-	"thru/internal/cause/advise"
-	"thru/internal/cause/diagnose"
+	"thru/internal/advise"
+	"thru/internal/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -28,7 +27,7 @@ type Tuning struct {
 	// why it is not made; "" makes it. nil declines those that may cut the connection.
 	Accept func(measure.Proposal) (declined string)
 
-	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: cause.Propose
+	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: advise.Propose
 }
 
 // Tune changes one setting at a time at the end points of a plan's traffic, and
@@ -122,7 +121,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 	}
 	x.out = x.doc.Tuning
 	if x.propose == nil {
-		x.propose = cause.Propose
+		x.propose = advise.Propose
 	}
 	for _, s := range p.Steps {
 		x.ways = append(x.ways, &way{step: s})
@@ -187,7 +186,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 			}
 		}
 	}
-	cause.Diagnose(x.doc)
+	diagnose.Diagnose(x.doc)
 	var cells []measure.Cell
 	for _, w := range x.ways {
 		c := x.doc.Cells[w.cell]
