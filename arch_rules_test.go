@@ -94,7 +94,7 @@ func TestRulesFire(t *testing.T) {
 // fault knows all of them.
 func TestNamesOfPackages(t *testing.T) {
 	err := fs.WalkDir(os.DirFS("internal"), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() || path == "." || strings.Contains(path, "testdata") {
+		if err != nil || !d.IsDir() || path == "." || path == "nets" || strings.HasPrefix(path, "cause/") && path != "cause/gate" || strings.Contains(path, "testdata") { // nets has tests alone, and the families of causes make no errors
 			return err
 		}
 		name := filepath.Base(path)

@@ -22,7 +22,7 @@ import (
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "knob": 0,
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1,
-	"plan": 2, "planfile": 2, "published": 2, "gate": 2, "diagnose": 2, "advise": 2, "compare": 2, "report": 2, "iperfdoc": 2, "place": 2,
+	"plan": 2, "planfile": 2, "published": 2, "cause": 2, "compare": 2, "report": 2, "iperfdoc": 2, "place": 2,
 	"agent": 3, "control": 3,
 	"cli": 4,
 }
@@ -40,8 +40,6 @@ var beside = map[string][]string{
 	"tune":       {"host"},                         // which asks drivers, and knows the interrupts of an interface
 	"report":     {"published", "plan", "compare"}, // plan: what a dry run lists
 	"planfile":   {"plan", "place"},                // which it builds, and what fills the rungs of a ladder
-	"diagnose":   {"gate"},                         // whose remedies it takes
-	"advise":     {"diagnose", "gate"},             // whose findings ask for changes
 }
 
 // impure are the parts of the standard library that reach out of the

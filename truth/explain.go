@@ -3,7 +3,8 @@ package main
 import (
 	"math/rand/v2"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause"
+	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
 )
 
@@ -98,8 +99,8 @@ func explainOnce(carries func(id string) float64) string {
 		Cells:     []measure.Cell{explainCell(explainSpec(), diagnose.Base, carries(diagnose.Base))},
 	}
 	made := []string{"longer", "small-segments", "udp-below", "udp-above", "udp-3x", "udp-10x", "udp-30x"} // what they tell is not by how much more they carry
-	for diagnose.Diagnose(d); !diagnose.Settled(&d.Cells[0]); diagnose.Diagnose(d) {
-		t, more := diagnose.Next(d, 0, made)
+	for cause.Diagnose(d); !diagnose.Settled(&d.Cells[0]); cause.Diagnose(d) {
+		t, more := cause.Next(d, 0, made)
 		if !more {
 			return ""
 		}

@@ -48,11 +48,16 @@ func (f *captureFlags) packets() (int64, error) {
 	n, err := strconv.ParseInt(f.Packets, 10, 64)
 	switch {
 	case err != nil || n < 1:
-		return 0, fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", f.Packets)
+		return 0, noPackets(f.Packets)
 	case !f.Capture && f.Keep == "":
 		return 0, fault.Usagef("add --capture, or --keep FILE", "--capture-packets bounds a capture, and none is asked for")
 	}
 	return n, nil
+}
+
+// noPackets refuses what is no number of packets.
+func noPackets(text string) error {
+	return fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", text)
 }
 
 // keeper writes captures to files.
@@ -71,7 +76,7 @@ func (f *captureFlags) keeper(p plan.Plan, ends pair) (*keeper, error) {
 		return nil, nil
 	}
 	if p.Repeat.Max > 1 {
-		return nil, fault.Clashing("keep the packets of one run", "--keep", "--repeat --precision --acceptance")
+		return nil, fault.Usagef("keep the packets of one run", "--keep does not go with --repeat, --precision and --acceptance")
 	}
 	k := &keeper{path: f.Keep, alone: ends.local == ends.peer}
 	senders := map[string]bool{}

@@ -3,8 +3,8 @@ package cli
 import (
 	"testing"
 
+	"thru/internal/cause/diagnose"
 	"thru/internal/control"
-	"thru/internal/diagnose"
 )
 
 var packetsHere = control.Packets{From: control.Local, EndPoint: control.Local}

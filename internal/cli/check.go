@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/cause"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/gate"
 	"thru/internal/measure"
 )
 
@@ -18,7 +18,7 @@ type checkCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://[USER@]HOST[:PORT] (Linux; ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
 	gateFlags
 	belowFlags
-	LinkRate string `group:"Gates" name:"link-rate" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
+	LinkRate string `group:"Gates" name:"link-rate" type:"once" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
 	Streams  string `group:"Gates" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections that are planned."`
 	List     bool   `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
 	IPv4     bool   `group:"Ends" short:"4" name:"version4" xor:"family" help:"Only IPv4."`
@@ -33,8 +33,8 @@ type checkCmd struct {
 
 // gateFlags choose gates.
 type gateFlags struct {
-	Only []string `group:"Gates" name:"only" placeholder:"GATE,..." help:"Only these gates (thru check --list)."`
-	Skip []string `group:"Gates" name:"skip" placeholder:"GATE,..." help:"All but these gates."`
+	Only []string `group:"Gates" name:"only" placeholder:"GATE" help:"Only these gates (thru check --list)."`
+	Skip []string `group:"Gates" name:"skip" placeholder:"GATE" help:"All but these gates."`
 }
 
 // gating turns the flags into control's terms; the ids are known to exist.
@@ -50,14 +50,14 @@ func (f gateFlags) gating() (control.Gating, error) {
 	}
 	left := g.Only
 	if len(left) == 0 {
-		for _, r := range gate.Catalogue() {
+		for _, r := range cause.Gates() {
 			left = append(left, r.ID)
 		}
 	}
 	if !slices.ContainsFunc(left, func(id string) bool { return !slices.Contains(g.Skip, id) }) {
 		return g, fault.Usagef("leave --skip out", "--only and --skip leave no gate")
 	}
-	_, err := gate.Filter(nil, g.Only, g.Skip)
+	_, err := cause.Filter(nil, g.Only, g.Skip)
 	return g, err
 }
 
@@ -153,7 +153,7 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 
 // list prints the catalogue of gates.
 func (c *checkCmd) list(e *env) error {
-	rules := gate.Catalogue()
+	rules := cause.Gates()
 	if c.JSON {
 		type entry struct {
 			ID        string   `json:"id"`

@@ -170,13 +170,9 @@ func run(ctx context.Context, e *env) (err error) {
 		}
 	}()
 	var g grammar
-	parser, err := kong.New(&g,
-		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
-		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+	parser, err := parserOf(ctx, e, &g)
 	if err != nil {
-		return fmt.Errorf("cli: building the command line: %w", err)
+		return err
 	}
 	args := e.args
 	switch {
@@ -193,11 +189,21 @@ func run(ctx context.Context, e *env) (err error) {
 		return usage(e.args, err)
 	}
 	e.typed = typedFlags(k)
-	err = k.Run()
-	if clash := (*fault.Clash)(nil); errors.As(err, &clash) {
-		*clash = clash.Typed(e.typed)
+	dropRepeats(k)
+	return k.Run()
+}
+
+// parserOf reads the command line into a grammar.
+func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
+	parser, err := kong.New(g,
+		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
+		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+	if err != nil {
+		return nil, fmt.Errorf("cli: building the command line: %w", err)
 	}
-	return err
+	return parser, nil
 }
 
 // newFile reads the name of a file that is to be written; an unset variable of
@@ -263,29 +269,20 @@ const mostErrors = 20
 
 // errorLines are the error and its hint, on stderr; of several that are joined each.
 func (e *env) errorLines(err error) {
-	all := eachOf(err)
-	for i, one := range all {
-		if i == mostErrors {
-			e.line(fmt.Sprintf("thru: and %d more", len(all)-i))
-			return
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for i, one := range all.Unwrap() {
+			if i == mostErrors {
+				e.line(fmt.Sprintf("thru: and %d more", len(all.Unwrap())-i))
+				return
+			}
+			e.errorLines(one)
 		}
-		e.line("thru: " + fault.Plain(one.Error()))
-		if h := fault.Hint(one); h != "" && (i+1 == len(all) || h != fault.Hint(all[i+1])) { // the next has the same
-			e.line("hint: " + h)
-		}
+		return
 	}
-}
-
-// eachOf are the errors that are joined in one.
-func eachOf(err error) (all []error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
+	e.line("thru: " + fault.Plain(err.Error()))
+	if h := fault.Hint(err); h != "" {
+		e.line("hint: " + h)
 	}
-	for _, one := range joined.Unwrap() {
-		all = append(all, eachOf(one)...)
-	}
-	return all
 }
 
 // warn says that something beside the figures went wrong, and what would mend it.

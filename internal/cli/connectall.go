@@ -175,5 +175,8 @@ func list(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(slices.Clone(names[:mostNamed]), fmt.Sprintf("%d more", more))
 	}
-	return fault.And(names)
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }

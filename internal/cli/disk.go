@@ -20,7 +20,7 @@ import (
 type diskCmd struct {
 	Path     string   `arg:"" name:"path" help:"Folder whose file system is measured. A file without a name is made in it, of at most half of what is free; nothing of it stays."`
 	EndPoint string   `arg:"" optional:"" name:"end-point" help:"Where that folder is: a name that was joined (thru serve --allow files --files DIR), or ssh://[USER@]HOST[:PORT]; without it on this machine."`
-	Pattern  []string `group:"What" name:"pattern" placeholder:"PATTERN,..." help:"Only these: seq-read, rand-read, seq-write, rand-write (default: all)."`
+	Pattern  []string `group:"What" name:"pattern" placeholder:"PATTERN" help:"Only these: seq-read, rand-read, seq-write, rand-write (default: all)."`
 	Block    string   `group:"What" name:"block" placeholder:"SIZE" help:"Bytes of each access (default: 128K in order, 4K at random)."`
 	Size     string   `group:"What" name:"size" placeholder:"SIZE" help:"Size of the file (default: 1G past the page cache, else twice the memory; less where there is no room or the disk is slow)."`
 	Time     string   `group:"What" short:"t" name:"time" default:"3s" placeholder:"TIME" help:"Measured time of each step."`
@@ -111,7 +111,7 @@ func (c *diskCmd) folder() (string, error) {
 	}
 	if _, err := os.Lstat(c.Path); err != nil {
 		if end, path, ok := strings.Cut(c.Path, ":/"); ok && end != "" && !strings.HasPrefix(path, "/") {
-			return "", fault.Usagef(fmt.Sprintf("thru disk /%s %s", path, end), "%s: no such folder here", fault.Named(c.Path))
+			return "", fault.Usagef(fmt.Sprintf("thru disk /%s %s", path, end), "%s: no such folder here", c.Path)
 		}
 	}
 	path, err := filepath.Abs(c.Path)

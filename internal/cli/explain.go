@@ -103,7 +103,7 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.
 	}
 	c.ends(&r)
 	r.FarOutput = c.FarOutput
-	if r.Engine, err = c.engineOf(e, endPoint); err != nil {
+	if r.Engine, err = engineOf(endPoint); err != nil {
 		return r, 0, err
 	}
 	if endPoint == "" && slices.Contains(e.args, "") {

@@ -44,7 +44,7 @@ type flowFlags struct {
 type trafficFlags struct {
 	flowFlags
 	Interval  string `group:"Output" short:"i" default:"1" placeholder:"SECONDS" help:"Spacing of the live figures; 0 for none."`
-	Repeat    string `group:"How much" name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
+	Repeat    int    `group:"How much" name:"repeat" placeholder:"N" help:"Runs of each cell (default 1)."`
 	Precision string `group:"How much" name:"precision" placeholder:"PCT" help:"Repeat until the 95% interval is this narrow, such as 2.5%: 5 to 15 runs."`
 	Force     bool   `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 	silent    bool
@@ -56,16 +56,10 @@ func (f *trafficFlags) request(defaultTime time.Duration) (plan.Request, error) 
 	if err != nil {
 		return r, err
 	}
-	r.Interval = 0
+	r.Repeat, r.Interval = f.Repeat, 0
 	err = readAll([]reading{
 		{"-i", f.Interval, "1 or 0.5", func(s string) (err error) { r.Interval, err = unit.ParseDuration(s); return }},
-		{"--repeat", f.Repeat, "5", func(s string) (err error) { r.Repeat, err = wholeUpTo(1000)(s); return }},
-		{"--precision", f.Precision, "2.5%", func(s string) (err error) {
-			if r.PrecisionPct, err = unit.ParsePercent(s); r.PrecisionPct == 0 && err == nil {
-				err = errors.New("no figure is that precise")
-			}
-			return
-		}},
+		{"--precision", f.Precision, "2.5%", func(s string) (err error) { r.PrecisionPct, err = unit.ParsePercent(s); return }},
 	})
 	if r.Interval == 0 { // iperf3's "no reports on the way"
 		r.Interval, f.silent = time.Second, true
@@ -113,18 +107,10 @@ func readAll(flags []reading) error {
 			continue
 		}
 		if err := f.parse(f.text); err != nil {
-			return fault.Usagef(fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), "%s %s: %w", f.flag, f.text, because(err))
+			return fault.Usagef(fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), "%s %s: %w", f.flag, f.text, err)
 		}
 	}
 	return nil
-}
-
-// because is what is wrong with a value, without the text that is said anyway.
-func because(err error) error {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
 }
 
 // path is the data path that the flags ask for: -Z and --lean wish for one,
@@ -157,12 +143,15 @@ func linkRate(text string) (stat.Link, error) {
 	if text == "" {
 		return stat.Link{}, nil
 	}
-	if strings.ContainsAny(text, "=,") {
-		return stat.Link{}, fault.Usagef("state one rate: --link-rate 10G; RUNG=RATE is of ladders with rungs", "--link-rate %s: one path has one rate", text)
+	if strings.ContainsAny(text, ",=") {
+		return stat.Link{}, fault.Usagef("state one rate, such as 10G; RUNG=RATE,RUNG=RATE is for a ladder of several rungs", "--link-rate %s: this is of one path", text)
 	}
 	rate, layer, err := unit.ParseLinkRate(text)
+	if err == nil && rate == 0 {
+		err = fmt.Errorf("a link of rate zero carries nothing")
+	}
 	if err != nil {
-		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", text, because(err))
+		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", text, err)
 	}
 	return stat.Link{RateBps: rate, Layer: layer}, nil
 }
@@ -191,19 +180,15 @@ func typedFlags(k *kong.Context) (names []string) {
 		if p.Flag == nil {
 			continue
 		}
-		if name := flagName(p.Flag); !slices.Contains(names, name) {
+		name := "--" + p.Flag.Name
+		if p.Flag.Short != 0 {
+			name = "-" + string(p.Flag.Short)
+		}
+		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// flagName is the short name of a flag where it has one.
-func flagName(f *kong.Flag) string {
-	if f.Short != 0 {
-		return "-" + string(f.Short)
-	}
-	return "--" + f.Name
 }
 
 // typedOf are the typed flags that are some of these, typedBut the others.
@@ -225,6 +210,24 @@ func flagsDo(names []string) string {
 
 // joinedFlag reads a flag whose values add up, by commas or by naming it again.
 func joinedFlag(ctx *kong.DecodeContext, to reflect.Value) error {
+	before := to.String()
+	if err := readOnce(ctx, to); err != nil || before == "" {
+		return err
+	}
+	to.SetString(before + "," + to.String())
+	return nil
+}
+
+// onceFlag reads a flag of which a second value would mean another path.
+func onceFlag(ctx *kong.DecodeContext, to reflect.Value) error {
+	before := to.String()
+	if err := readOnce(ctx, to); err != nil || before == "" || before == to.String() {
+		return err
+	}
+	return fmt.Errorf("it is given as %s and as %s", before, to)
+}
+
+func readOnce(ctx *kong.DecodeContext, to reflect.Value) error {
 	var value string
 	if err := ctx.Scan.PopValueInto("string", &value); err != nil {
 		return err
@@ -232,9 +235,19 @@ func joinedFlag(ctx *kong.DecodeContext, to reflect.Value) error {
 	if value == "" {
 		return errors.New("it is empty")
 	}
-	if before := to.String(); before != "" {
-		value = before + "," + value
-	}
 	to.SetString(value)
 	return nil
+}
+
+// dropRepeats leaves out of lists of flags what was given before: twice says no more than once.
+func dropRepeats(k *kong.Context) {
+	for _, f := range k.Flags() {
+		all, _ := f.Target.Interface().([]string)
+		for i := len(all) - 1; i > 0; i-- {
+			if slices.Contains(all[:i], all[i]) {
+				all = slices.Delete(all, i, i+1)
+				f.Target.Set(reflect.ValueOf(all))
+			}
+		}
+	}
 }

@@ -223,7 +223,7 @@ func readFacts(ctx context.Context, fleet *bus.Fleet, hosts []listedHost) {
 			}
 			r, err := fleet.Client(h.ID).Facts(ctx, bus.FactsRequest{})
 			if err != nil {
-				h.Error = fault.Plain(err.Error())
+				h.Error = err.Error()
 				return
 			}
 			h.Facts = &r.Facts

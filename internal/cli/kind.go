@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -50,7 +49,7 @@ func (f *kindFlags) kind(r *plan.Request, timed bool) error {
 		{"-b", f.Bitrate, "500M, 2.5G or 0", func(s string) (err error) { r.Rate, err = unit.ParseRate(s); return }},
 		{"--total-bitrate", f.TotalBitrate, "500M or 2.5G", func(s string) (err error) { r.TotalRate, err = unit.ParseRate(s); return }},
 		{"-n", f.Bytes, "1G or 64M", func(s string) (err error) { r.Amount, err = positive(unit.ParseSize(s)); return }},
-		{"-k", f.Blocks, "1000", func(s string) error { n, err := wholeUpTo(1e12)(s); r.Blocks = int64(n); return err }},
+		{"-k", f.Blocks, "1000", func(s string) (err error) { r.Blocks, err = positive(strconv.ParseInt(s, 10, 48)); return }},
 		{"--rate", f.Rate, "1000", func(s string) (err error) { r.PerSecond, err = perSecond(s); return }},
 	})
 	if err != nil {
@@ -68,20 +67,6 @@ func positive(n int64, err error) (int64, error) {
 		err = fmt.Errorf("nothing would pass")
 	}
 	return n, err
-}
-
-// wholeUpTo reads a number of things from 1 to most.
-func wholeUpTo(most int) func(string) (int, error) {
-	return func(s string) (int, error) {
-		n, err := strconv.Atoi(s)
-		switch {
-		case errors.Is(err, strconv.ErrSyntax):
-			return 0, fmt.Errorf("it is not a whole number (1-%d)", most)
-		case err != nil || n < 1 || n > most:
-			return 0, fmt.Errorf("it is out of range (1-%d)", most)
-		}
-		return n, nil
-	}
 }
 
 func perSecond(s string) (float64, error) {

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
 	"thru/internal/control"
-	"thru/internal/diagnose"
-	"thru/internal/gate"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )

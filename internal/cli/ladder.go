@@ -24,9 +24,9 @@ const ladderTime = 60 * time.Second
 type ladderCmd struct {
 	What     string   `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test, whose path is one rung; or a plan file with rungs. A name that was joined is an end point; else a file that exists, and what ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
 	More     []string `arg:"" optional:"" name:"end-points" help:"More end points: --hypervisor says how each lies to the first, and so which rung it makes."`
-	SameHost string   `group:"Rungs" name:"same-host" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
-	SameLAN  string   `group:"Rungs" name:"same-lan" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
-	Across   string   `group:"Rungs" name:"across" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
+	SameHost string   `group:"Rungs" name:"same-host" type:"once" placeholder:"A,B" help:"Two end points on one hypervisor: what its virtual switch carries."`
+	SameLAN  string   `group:"Rungs" name:"same-lan" type:"once" placeholder:"A,C" help:"Two end points on different hypervisors of one LAN."`
+	Across   string   `group:"Rungs" name:"across" type:"once" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
 	VCPUs    bool     `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
 	trafficFlags
 	loginFlags
@@ -44,11 +44,11 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	case c.rungs() == 0 && !c.VCPUs && len(c.More) > 0:
 		return c.filled(ctx, e)
 	case c.rungs() > 0 && c.What != "":
-		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, list(e.typedOf("--same-host", "--same-lan", "--across")))
+		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with --same-host, --same-lan and --across", c.What)
 	case c.VCPUs && len(c.More) > 0:
 		return fault.Usagef("name one", "--vcpus is of one end point")
 	case c.rungs() > 0 && c.VCPUs:
-		return fault.Clashing("first one, then the other", "--vcpus", "--same-host --same-lan --across")
+		return fault.Usagef("first one, then the other", "--vcpus does not go with --same-host, --same-lan and --across")
 	case c.rungs() > 0, c.VCPUs:
 		return c.compare(ctx, e)
 	case c.Resume.Asked && c.What == "", e.isPlan(c.What):
@@ -99,7 +99,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if r.Engine, err = c.engineOf(e, c.What); err != nil {
+	if r.Engine, err = engineOf(c.What); err != nil {
 		return err
 	}
 	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
@@ -151,7 +151,7 @@ var (
 	ofPlans = slices.Concat([]string{"-t", "--link-rate", "--force", "--hypervisor", "-i", "--store", "--no-store", "--label"}, formNames(), ofRuns)
 )
 
-const withPlan = "with a plan go -t, --link-rate, --force, --hypervisor, the forms of output and the flags of a run"
+const withPlan = "with a plan go -t, --link-rate, --force, --json, --html and the flags of a run"
 
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {

@@ -221,7 +221,7 @@ func callLine(call engine.Call, doc *measure.Document, path string, err error) s
 		line += ": " + report.Answer(doc)
 	}
 	if err != nil {
-		line += ": " + fault.Plain(err.Error())
+		line += ": " + err.Error()
 	}
 	if path != "" {
 		line += "; kept in " + path

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/measure"
@@ -31,7 +31,7 @@ type reportCmd struct {
 	CSV      string   `group:"Form" name:"csv" type:"outfile" placeholder:"FILE" help:"Write all samples as CSV; - is stdout."`
 	JUnit    string   `group:"Form" name:"junit" type:"outfile" placeholder:"FILE" help:"Write what passed and what failed as JUnit XML; - is stdout."`
 	Samples  bool     `group:"Form" name:"samples" help:"With --json: also each second of every stream, core and counter."`
-	LinkRate string   `name:"link-rate" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
+	LinkRate string   `name:"link-rate" type:"once" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
 	Verify   bool     `group:"Signature" name:"verify" help:"The files are pages or Markdown: who signed them, and were they changed since (exit code 3)?"`
 	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: it must be this key that signed."`
 	MyKey    bool     `group:"Signature" name:"my-key" help:"Print the key with which this host signs."`
@@ -203,9 +203,6 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 	if err != nil {
 		return nil, err
 	}
-	if len(text) == 0 {
-		return nil, e.notOpened(from.name, errors.New("the file is empty"))
-	}
 	if isCapture(text) {
 		return nil, fault.Usagef("thru explain "+from.name+" reads it", "%s is a packet capture, no result", from.name)
 	}
@@ -219,14 +216,14 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 		}
 		doc, err := read(bytes.NewReader(text))
 		if err != nil {
-			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", fault.Named(from.name), err)
+			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", from.name, err)
 		}
 		rediagnose(doc, link)
 		return []named{{from.name, doc}}, nil
 	}
 	docs, warnings, err := iperfdoc.Read(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fault.Named(from.name), err)
+		return nil, fmt.Errorf("%s: %w", from.name, err)
 	}
 	for _, w := range warnings {
 		e.line("warning: " + from.name + ": " + w)
@@ -286,8 +283,8 @@ func rediagnose(doc *measure.Document, link stat.Link) {
 		return
 	}
 	together(doc)
-	diagnose.Diagnose(doc)
-	diagnose.Rungs([]*measure.Document{doc})
+	cause.Diagnose(doc)
+	cause.Rungs([]*measure.Document{doc})
 }
 
 // together judges what ran at the same time in a document that was kept while
@@ -318,6 +315,6 @@ func summarise(doc *measure.Document, link stat.Link) {
 	if len(doc.Targets) > 0 { // what was demanded then still decides
 		doc.Verdict = before
 	}
-	diagnose.Diagnose(doc)
-	diagnose.Rungs([]*measure.Document{doc})
+	cause.Diagnose(doc)
+	cause.Rungs([]*measure.Document{doc})
 }

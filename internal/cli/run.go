@@ -292,7 +292,7 @@ func (e *env) noPlan(file string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return fault.Usagef("thru plan new mesh "+filepath.Base(file)+" writes one to start from", "%s: %w", fault.Named(file), err)
+	return fault.Usagef("thru plan new mesh "+filepath.Base(file)+" writes one to start from", "%s: %w", file, err)
 }
 
 // expanded is the plan as it will run: with what the command line adds.
@@ -462,7 +462,7 @@ func (r *planRun) keep(p plan.Plan) error {
 	case r.flags.Keep != "":
 		return fault.New(fault.Code(err), fault.Hint(err), "--keep: %w", err)
 	default:
-		r.env.line("warning: this run cannot be continued if it is interrupted: " + fault.Plain(err.Error()))
+		r.env.line("warning: this run cannot be continued if it is interrupted: " + err.Error())
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // recordedFaults are documents of real faults (make faults).
-const recordedFaults = "../diagnose/testdata/faults/"
+const recordedFaults = "../cause/testdata/faults/"
 
 // recorded NAME FILE: writes the document of a recorded fault to a file.
 func recorded(ts *testscript.TestScript, neg bool, args []string) {

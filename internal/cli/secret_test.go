@@ -20,7 +20,7 @@ func TestSecretsStayInside(t *testing.T) {
 	half := len(join) / 2
 	for _, secret := range []string{
 		join, " " + join + "\n", join[:half] + "\n" + join[half:], join[8:],
-		"nats://me:hunter2@nats:4222", "tls://hunter2@nats", "nats://me:hunter/2@nats", "me:hunter2@nats:4222", "ftp://u:a/hunter2@h/f", "smb://u:1/hunter2@h/f", "vsphere://u:hunter2@vc", "vsphere://u%3Ahunter2@vc", "vsphere://u%3ahunter2@x@vc", "vsphere://u@vc?password=hunter2", "vsphere://u@vc/#hunter2", "vsphere://u@corp.example:hunter/2@vc", "--nats=me:hunter2@h",
+		"nats://me:hunter2@nats:4222", "tls://hunter2@nats", "nats://me:hunter/2@nats", "me:hunter2@nats:4222", "ftp://u:a/hunter2@h/f", "smb://u:1/hunter2@h/f", "nfs4://u:1/hunter2@h/f", "vsphere://u:hunter2@vc", "vsphere://u%3Ahunter2@vc", "vsphere://u%3ahunter2@x@vc", "vsphere://u@vc?password=hunter2", "vsphere://u@vc/#hunter2", "vsphere://u@corp.example:hunter/2@vc", "--nats=me:hunter2@h",
 		"SUAM" + strings.Repeat("HUNTER2", 8),
 	} {
 		var out, errw bytes.Buffer

@@ -28,7 +28,7 @@ import (
 
 type serveCmd struct {
 	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files); inventory (list the virtual machines of this host, and read their counters)."`
-	TuneOnly    []string `name:"tune-only" placeholder:"KNOB,..." help:"With --allow tune: only these (docs/knobs.md has all)."`
+	TuneOnly    []string `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these (docs/knobs.md has all)."`
 	Files       []string `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured (a file is written there, without a name, of at most half of what is free), and files moved by thru://."`
 	MaxFile     string   `name:"max-file" default:"16G" placeholder:"SIZE" help:"Upper bound of a file that is written there."`
 	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
@@ -159,12 +159,6 @@ func (c *serveCmd) known(e *env) error {
 			return fault.Usagef("--allow takes "+strings.Join(bus.Privileges(), ", ")+"; measuring is always allowed", "--allow %s: no such privilege", p)
 		}
 	}
-	if these := e.typedOf("--iperf3-port", "--iperf2-port", "--results", "--authorized-users-path", "--rsa-private-key-path", "--use-pkcs1-padding", "--time-skew-threshold"); len(these) > 0 && !c.IPerf && !c.NoAuth {
-		return fault.Usagef("add --iperf", "%s not go without --iperf", flagsDo(these))
-	}
-	if c.Port < 0 || c.Port > 65535 {
-		return fault.Usagef("-p takes 1 to 65535", "port %d is none", c.Port)
-	}
 	return c.checkTuneOnly(slices.Contains(c.Allow, bus.PrivilegeTune))
 }
 
@@ -178,7 +172,7 @@ func (c *serveCmd) inVain() (said []string) {
 			continue
 		}
 		if err := possible(); err != nil {
-			said = append(said, "--allow "+privilege+" is in vain here: "+fault.Plain(err.Error()))
+			said = append(said, "--allow "+privilege+" is in vain here: "+err.Error())
 		}
 	}
 	slices.Sort(said)

@@ -142,7 +142,7 @@ func (e *env) notOpened(path string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return fault.Usagef("thru "+e.verb()+" FILE, or - for stdin", "%s: %w", fault.Named(path), err)
+	return fault.Usagef("thru "+e.verb()+" FILE, or - for stdin", "%s: %w", path, err)
 }
 
 func closeSources(all []*source) {
@@ -169,6 +169,6 @@ func until[T any](ctx context.Context, path string, do func() (T, error)) (T, er
 		return x.value, x.err
 	case <-ctx.Done():
 		var none T
-		return none, fault.Failf("", "%s: interrupted", fault.Named(path))
+		return none, fault.Failf("", "%s: interrupted", path)
 	}
 }

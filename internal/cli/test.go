@@ -56,26 +56,8 @@ type esxFlags struct {
 
 // Run measures one pair.
 func (c *testCmd) Run(ctx context.Context, e *env) error {
-	r, err := c.request(testTime)
+	r, err := c.read(e)
 	if err != nil {
-		return err
-	}
-	if r.Streams, err = parseStreams(c.Streams); err != nil {
-		return err
-	}
-	if err := c.kind(&r, c.Time != ""); err != nil {
-		return err
-	}
-	if err := c.sensible(e); err != nil {
-		return err
-	}
-	if r.Capture, err = c.packets(); err != nil {
-		return err
-	}
-	r.Bidir, r.Acceptance = c.Bidir, c.Acceptance
-	c.ends(&r)
-	r.FarOutput = c.FarOutput
-	if r.Engine, err = c.engineOf(e, c.EndPoint); err != nil {
 		return err
 	}
 	link, err := linkRate(c.LinkRate)
@@ -107,6 +89,31 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	return e.measure(ctx, p, ends, link, &c.trafficFlags, k)
+}
+
+// read turns the flags into plan's terms.
+func (c *testCmd) read(e *env) (plan.Request, error) {
+	r, err := c.request(testTime)
+	if err != nil {
+		return r, err
+	}
+	if r.Streams, err = parseStreams(c.Streams); err != nil {
+		return r, err
+	}
+	if err := c.kind(&r, c.Time != ""); err != nil {
+		return r, err
+	}
+	if err := c.sensible(e); err != nil {
+		return r, err
+	}
+	if r.Capture, err = c.packets(); err != nil {
+		return r, err
+	}
+	r.Bidir, r.Acceptance = c.Bidir, c.Acceptance
+	c.ends(&r)
+	r.FarOutput = c.FarOutput
+	r.Engine, err = engineOf(c.EndPoint)
+	return r, err
 }
 
 // ends turns the flags into plan's terms.
@@ -143,9 +150,9 @@ func parseStreams(s string) (int, error) {
 	if s == "" {
 		return 0, nil
 	}
-	n, err := wholeUpTo(measure.MaxStreams)(s)
-	if err != nil {
-		return 0, fault.Usagef(fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), "-P %s: %w", s, err)
+	var n int
+	if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > measure.MaxStreams {
+		return 0, fault.Usagef(fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), "-P %s is not a number (1-%d)", s, measure.MaxStreams)
 	}
 	return n, nil
 }
@@ -285,9 +292,6 @@ func writable(flag, path string) error {
 		return nil
 	}
 	f, err := besideFile(path, 0o644)
-	if at := (*os.PathError)(nil); errors.As(err, &at) {
-		err = fmt.Errorf("%s: %w", path, at.Err)
-	}
 	if err != nil {
 		return unwritten(flag, err)
 	}

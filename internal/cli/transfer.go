@@ -40,7 +40,7 @@ const (
 )
 
 type transferCmd struct {
-	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, rsync, http or https; of smb the first part of PATH is the share. Or thru://END-POINT/PATH: along thru's own data plane, with PATH as that host has it (thru serve --allow files --files DIR there)."`
+	URL        string `arg:"" name:"url" help:"PROTO://[USER@]HOST[:PORT]/PATH with ftp, ftps, sftp, smb, nfs, nfs4, rsync, http or https; of smb the first part of PATH is the share; nfs is version 3, or 4.1 where the server does not offer that, nfs4 is 4.1. Or thru://END-POINT/PATH: along thru's own data plane, with PATH as that host has it (thru serve --allow files --files DIR there)."`
 	Upload     bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
 	From       string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
 	To         string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`
@@ -192,8 +192,6 @@ func (c *transferCmd) sensible(e *env) error {
 		return fault.Usagef("an upload goes to the file that the URL names", "--to does not go with --upload")
 	case !c.Upload && c.From != "" && !generated:
 		return fault.Usagef("--upload --from FILE, or the file's URL alone", "a download comes from the server")
-	case c.Keep && !generated:
-		return fault.Usagef("nothing is made at the server, and nothing removed", "--keep does not go with a file that is there")
 	case c.Size != "" && !generated:
 		return fault.Usagef("--size is of generated data: --from generated", "--size does not go with a file that is there")
 	case c.Many < 1 || c.Many > mostClients:
@@ -212,12 +210,9 @@ func (c *transferCmd) sensible(e *env) error {
 	return nil
 }
 
-// ours refuses flags that say nothing to a protocol.
+// ours refuses flags that say nothing to thru's own data plane.
 func (c *transferCmd) ours(target transferURL) error {
-	switch {
-	case c.Key != "" && target.protocol != "sftp" && target.protocol != clients.Thru:
-		return fault.Usagef("a private key is of sftp://", "-i does not go with %s://", target.protocol)
-	case target.protocol != clients.Thru:
+	if target.protocol != clients.Thru {
 		return nil
 	}
 	for _, x := range []struct {

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"thru/internal/advise"
+	"thru/internal/cause"
+	"thru/internal/cause/advise"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -39,7 +40,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	}
 	doc := found[0].doc
 	if !measured(doc) && len(doc.Findings) == 0 && len(doc.Gates) == 0 {
-		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", fault.Named(c.What))
+		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", c.What)
 	}
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
@@ -55,7 +56,7 @@ func adviceOf(doc *measure.Document, seen advise.Seen) *measure.Tuning {
 		t.Journey = old.Journey[len(old.Journey)-1:]
 		t.Journey[0].Attempt = nil
 	}
-	t.Advice = advise.Propose(doc, seen)
+	t.Advice = cause.Propose(doc, seen)
 	return t
 }
 

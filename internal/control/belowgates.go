@@ -3,7 +3,8 @@ package control
 import (
 	"slices"
 
-	"thru/internal/gate"
+	"thru/internal/cause"
+	"thru/internal/cause/gate"
 	"thru/internal/measure"
 )
 
@@ -15,9 +16,9 @@ func (r *Runner) judgeBelow(doc *measure.Document) {
 	for _, e := range doc.EndPoints {
 		s.Ends = append(s.Ends, gate.End{Name: e.Name, Facts: e.Facts, Below: e.Placement.Beneath(doc.Inventories)})
 	}
-	gates := gate.JudgeBelow(s)
+	gates := cause.JudgeBelow(s)
 	if c := r.Gating; c != nil {
-		chosen, err := gate.Filter(gates, c.Only, c.Skip)
+		chosen, err := cause.Filter(gates, c.Only, c.Skip)
 		if err != nil { // an id that no rule has was refused before
 			return
 		}
@@ -29,6 +30,6 @@ func (r *Runner) judgeBelow(doc *measure.Document) {
 	if len(gates) == 0 {
 		return
 	}
-	rest := slices.DeleteFunc(slices.Clone(doc.Gates), func(g measure.Gate) bool { return gate.IsBelow(g.ID) })
+	rest := slices.DeleteFunc(slices.Clone(doc.Gates), func(g measure.Gate) bool { return cause.IsBelow(g.ID) })
 	doc.Gates = gate.Sort(append(rest, gates...))
 }

@@ -3,7 +3,7 @@ package control
 import (
 	"testing"
 
-	"thru/internal/gate"
+	"thru/internal/cause"
 	"thru/internal/measure"
 )
 
@@ -40,7 +40,7 @@ func TestJudgeBelow(t *testing.T) {
 		var got []string
 		for _, g := range x.doc.Gates {
 			got = append(got, g.ID)
-			if gate.IsBelow(g.ID) && g.ID != "guest-mtu" && g.EndPoint != "a" {
+			if cause.IsBelow(g.ID) && g.ID != "guest-mtu" && g.EndPoint != "a" {
 				t.Errorf("%s: %+v", name, g)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/capture"
 	"thru/internal/capture/trace"
-	"thru/internal/diagnose"
+	"thru/internal/cause/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"

@@ -16,7 +16,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/capture/frame"
 	"thru/internal/capture/pcapfile"
-	"thru/internal/diagnose"
+	"thru/internal/cause/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cause"
+	"thru/internal/cause/gate"
 	"thru/internal/fault"
-	"thru/internal/gate"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -197,7 +198,7 @@ func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, 
 		}
 		s.Ends = append(s.Ends, x)
 	}
-	doc.Gates = gate.Judge(s)
+	doc.Gates = cause.Judge(s)
 	return r.choose(doc)
 }
 
@@ -206,7 +207,7 @@ func (r *Runner) choose(doc *measure.Document) error {
 	if r.Gating == nil {
 		return nil
 	}
-	gates, err := gate.Filter(doc.Gates, r.Gating.Only, r.Gating.Skip)
+	gates, err := cause.Filter(doc.Gates, r.Gating.Only, r.Gating.Skip)
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (r *Runner) judged(e measure.EndPoint, route *measure.Route) gate.End {
 
 // absent are the gates that were asked for by name and are about nothing here.
 func absent(gates []measure.Gate, only []string) (all []measure.Gate) {
-	for _, rule := range gate.Catalogue() {
+	for _, rule := range cause.Gates() {
 		is := func(g measure.Gate) bool { return g.ID == rule.ID }
 		if slices.Contains(only, rule.ID) && !slices.ContainsFunc(gates, is) {
 			all = append(all, measure.Gate{ID: rule.ID, Status: measure.GateNotChecked, Fact: "nothing here is what it judges", Why: rule.Why, Checklist: rule.Checklist})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/diagnose"
+	"thru/internal/cause"
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
@@ -254,7 +254,7 @@ func kept(doc *measure.Document) string {
 
 // Describe turns an error into its form in the document.
 func Describe(err error) *measure.Error {
-	return &measure.Error{Message: fault.Plain(err.Error()), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
+	return &measure.Error{Message: err.Error(), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
 }
 
 // cells lists the plan's flows, in the order of its steps.
@@ -363,8 +363,8 @@ func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 		stat.Goals(doc, goals(p))
 	}
 	doc.Recommended = stat.Recommend(doc)
-	diagnose.Diagnose(doc)
-	diagnose.Rungs([]*measure.Document{doc})
+	cause.Diagnose(doc)
+	cause.Rungs([]*measure.Document{doc})
 	if p.Command == "ladder" {
 		doc.Advice = stat.StreamAdvice(topmost(doc.Cells), cpusOf(doc))
 	}

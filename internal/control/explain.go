@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause"
+	"thru/internal/cause/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -122,7 +123,7 @@ func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
 		}
 		b := &base{cell: n}
 		x.bases = append(x.bases, b)
-		diagnose.Diagnose(x.doc)
+		cause.Diagnose(x.doc)
 		s := x.stepOf(b, n, measure.Diagnosis{}, err)
 		s.RuledOut = nil // most of the catalogue, which the cell has
 		s.Title, s.ElapsedNs = baseTitle(x.doc.Cells[n]), int64(time.Since(begin))
@@ -193,7 +194,7 @@ func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (
 		if ctx.Err() != nil {
 			return endedInterrupted, context.Cause(ctx)
 		}
-		t, more := diagnose.Next(x.doc, b.cell, slices.Concat(b.made, tooLong))
+		t, more := cause.Next(x.doc, b.cell, slices.Concat(b.made, tooLong))
 		switch {
 		case diagnose.Settled(&x.doc.Cells[b.cell]):
 			return endedCertain, nil
@@ -232,7 +233,7 @@ func (x *explanation) try(ctx context.Context, b *base, t diagnose.Trial, step p
 	if err == nil {
 		err = x.run(within, n, step)
 	}
-	diagnose.Diagnose(x.doc)
+	cause.Diagnose(x.doc)
 	s := x.stepOf(b, n, before, err)
 	s.Title, s.Asked, s.ElapsedNs = t.Title, t.Causes, int64(time.Since(begin))
 	if base := x.doc.Cells[b.cell].Goodput; base != nil {

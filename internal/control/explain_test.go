@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/diagnose"
+	"thru/internal/cause/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"

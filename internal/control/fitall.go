@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/gate"
+	"thru/internal/cause"
+	"thru/internal/cause/gate"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/unit"
@@ -221,7 +222,7 @@ func (r *Runner) gatesOf(x *pairing, ends map[string]measure.EndPoint, routes ma
 		}
 		s.Ends = append(s.Ends, e)
 	}
-	gates := gate.Judge(s)
+	gates := cause.Judge(s)
 	if x.path == nil {
 		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.EndPoint == "" && g.Status == measure.GateNotChecked })
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/diagnose"
+	"thru/internal/cause"
+	"thru/internal/cause/transfer"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -69,7 +70,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 	if ctx.Err() != nil {
 		err = interruption(doc)
 	}
-	diagnose.Transfer(doc)
+	cause.Transfer(doc)
 	doc.ElapsedNs = int64(time.Since(begin))
 	if err != nil {
 		doc.Error = Describe(err)
@@ -132,7 +133,7 @@ func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transfe
 	t := doc.Transfer
 	for n := 0; ; n++ {
 		memory := slices.IndexFunc(t.Runs, func(run measure.TransferRun) bool { return run.Layer == measure.LayerMemory })
-		low, high, refuted := diagnose.MemoryRefuted(t)
+		low, high, refuted := transfer.MemoryRefuted(t)
 		if !refuted || memory < 0 {
 			return nil
 		}
@@ -381,7 +382,7 @@ func uneven(t *measure.Transfer) string {
 
 // isAbout tells whether a published figure is of this protocol.
 func isAbout(row published.Row, t *measure.Transfer) bool {
-	of := map[string][]string{"ftp": {"C9", "C10"}, "ftps": {"C9", "C10"}, "smb": {"C11"}, "nfs": {"C12", "C13", "C14"}}[t.Protocol]
+	of := map[string][]string{"ftp": {"C9", "C10"}, "ftps": {"C9", "C10"}, "smb": {"C11"}, "nfs": {"C12", "C13", "C14"}, "nfs4": {"C12", "C13", "C14"}}[t.Protocol]
 	return slices.Contains(append(of, "C15"), row.ID)
 }
 

@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"thru/internal/advise"
-	"thru/internal/diagnose"
+	"thru/internal/cause"
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -27,7 +28,7 @@ type Tuning struct {
 	// why it is not made; "" makes it. nil declines those that may cut the connection.
 	Accept func(measure.Proposal) (declined string)
 
-	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: advise.Propose
+	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: cause.Propose
 }
 
 // Tune changes one setting at a time at the end points of a plan's traffic, and
@@ -121,7 +122,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 	}
 	x.out = x.doc.Tuning
 	if x.propose == nil {
-		x.propose = advise.Propose
+		x.propose = cause.Propose
 	}
 	for _, s := range p.Steps {
 		x.ways = append(x.ways, &way{step: s})
@@ -186,7 +187,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 			}
 		}
 	}
-	diagnose.Diagnose(x.doc)
+	cause.Diagnose(x.doc)
 	var cells []measure.Cell
 	for _, w := range x.ways {
 		c := x.doc.Cells[w.cell]

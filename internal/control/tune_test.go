@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/advise"
 	"thru/internal/bus"
+	"thru/internal/cause/advise"
 	"thru/internal/fault"
 	"thru/internal/knob"
 	"thru/internal/measure"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/advise"
+	"thru/internal/cause/advise"
 	"thru/internal/knob"
 	"thru/internal/measure"
 )

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/advise"
+	"thru/internal/cause/advise"
 	"thru/internal/knob"
 	"thru/internal/measure"
 )

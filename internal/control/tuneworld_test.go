@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"thru/internal/advise"
 	"thru/internal/bus"
+	"thru/internal/cause/advise"
 	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"

@@ -9,7 +9,7 @@ import (
 // so that it shows which of them binds.
 type Transfer struct {
 	URL       string   `json:"url"`       // secrets and query left out
-	Protocol  string   `json:"protocol"`  // "ftp", "ftps", "sftp", "smb", "nfs", "rsync", "http", "https", "thru"
+	Protocol  string   `json:"protocol"`  // "ftp", "ftps", "sftp", "smb", "nfs", "nfs4", "rsync", "http", "https", "thru"
 	Direction string   `json:"direction"` // Download or Upload
 	Client    string   `json:"client"`    // what moved the bytes: "jlaffaye/ftp v0.2.0", "rsync 3.2.7"
 	Server    string   `json:"server,omitempty"`

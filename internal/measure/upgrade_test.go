@@ -11,7 +11,7 @@ import (
 // What programs before this one have written is read, in the units and with the
 // keys of today, and without what the kernel has no value for.
 func TestDecodeUpgrades(t *testing.T) {
-	files, _ := filepath.Glob("../diagnose/testdata/versions/*.json")
+	files, _ := filepath.Glob("../cause/testdata/versions/*.json")
 	trips := 0
 	for _, name := range files {
 		text, err := os.ReadFile(name)

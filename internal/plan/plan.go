@@ -469,7 +469,6 @@ func (r Request) check() error {
 		{r.Family != 0 && r.Family != 4 && r.Family != 6, "ip takes 4 or 6", fmt.Sprintf("there is no version %d of IP", r.Family)},
 		{r.Repeat < 0 || r.Repeat > 1000, "--repeat takes 1 to 1000", fmt.Sprintf("%d repeats are out of range", r.Repeat)},
 		{r.PrecisionPct < 0 || r.PrecisionPct > 50, "--precision takes a share such as 2.5%", "the precision is out of range"},
-		{r.RRUL && r.Local == r.Peer && r.Local != "", "name the other end point", "--rrul is of two hosts"},
 		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of -R, --bidir and --one-way; without any, both directions are measured one after the other", "the directions contradict each other"},
 	} {
 		if c.bad {

@@ -1,6 +1,9 @@
 package plan
 
-import "thru/internal/measure"
+import (
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
 
 // Classes are the code points of RRUL, as flent's test of that name has them: best
 // effort, background (CS1), video (CS5) and voice (EF).
@@ -15,4 +18,19 @@ func classes(forward, back measure.Spec) (all []measure.Spec) {
 		}
 	}
 	return all
+}
+
+// checkRRUL refuses what does not go with a test of all classes at once.
+func (r Request) checkRRUL() error {
+	switch {
+	case !r.RRUL:
+		return nil
+	case r.engine() != measure.Native:
+		return fault.Usagef("it takes thru at both ends (thru serve)", "--rrul does not go to an %s end point", r.engine())
+	case r.Traffic != measure.Bulk || r.Protocol == measure.UDP || r.Bidir || r.Reverse || r.OneWay || r.Streams > 1 || r.DSCP > 0 || r.BindPort != 0:
+		return fault.Usagef("it is four streams of TCP each way at once, each with a DSCP of its own", "--rrul does not go with -u, --rr, --bidir, -R, --one-way, -P, --dscp and --cport")
+	case r.Local == r.Peer && r.Local != "":
+		return fault.Usagef("name the other end point", "--rrul is of two hosts")
+	}
+	return nil
 }

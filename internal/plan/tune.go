@@ -27,9 +27,6 @@ func Tune(r Request) (Plan, error) {
 	if r.Repeat == 0 {
 		r.Repeat = TuneRepeat
 	}
-	if r.engine() != measure.Native {
-		return Plan{}, fault.Usagef("both ends have to be read and set: run thru serve there, or name it ssh://HOST", "thru tune does not go to an %s end point", r.engine())
-	}
 	if bad := r.untunable(); bad != "" {
 		return Plan{}, fault.Usagef("it tunes TCP as fast as it goes, each direction by itself: leave that out", "thru tune does not go with %s", bad)
 	}
@@ -54,6 +51,7 @@ func (r Request) untunable() string {
 		{r.Capture > 0, "--capture"},
 		{r.Acceptance, "--acceptance"},
 		{r.PrecisionPct > 0, "--precision"},
+		{r.engine() != measure.Native, "an end point without thru"},
 	} {
 		if c.bad {
 			return c.name

@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/chromedp/chromedp"
-	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"thru/internal/compare"
@@ -97,28 +96,16 @@ func compareTwo(before, after *measure.Document) *measure.Compared {
 
 func TestComparedGolden(t *testing.T) {
 	for name, x := range comparisons() {
-		for _, kind := range []string{"txt", "wide.txt", "html", "md"} {
+		for _, kind := range []string{"txt", "wide.txt", "html", "md", "compared-json"} {
 			var got bytes.Buffer
 			if err := printCompared(&got, kind, x); err != nil {
 				t.Fatal(err)
 			}
-			file, text := filepath.Join("testdata", name+"."+kind+".golden"), withoutStyle(got.String())
-			if *update {
-				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), text); diff != "" {
-				t.Errorf("%s -want +got (accept with -update):\n%s", file, diff)
-			}
+			golden(t, name+"."+kind, withoutStyle(got.String()))
 			wrapped := map[string]int{"txt": 80, "wide.txt": 120}[kind]
 			for line := range strings.Lines(got.String()) {
 				if wrapped > 0 && utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > wrapped {
-					t.Errorf("%s: a line of more than %d columns: %q", file, wrapped, line)
+					t.Errorf("%s.%s: a line of more than %d columns: %q", name, kind, wrapped, line)
 				}
 			}
 		}
@@ -143,6 +130,8 @@ func printCompared(w *bytes.Buffer, kind string, x *measure.Compared) error {
 		return ComparedText(w, x, TextOptions{Width: 120})
 	case "md":
 		return ComparedMarkdown(w, x, MarkdownOptions{})
+	case "compared-json": // *.json.golden are results
+		return ComparedJSON(w, x)
 	}
 	return ComparedHTML(w, x, HTMLOptions{Signed: &Signature{Host: "a", Key: "k", Verify: "thru report --verify FILE"}})
 }

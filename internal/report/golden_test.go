@@ -22,6 +22,9 @@ func TestGolden(t *testing.T) {
 		"txt":  func(w io.Writer, d *measure.Document) error { return Text(w, d, TextOptions{Width: 80}) },
 		"json": JSON,
 		"html": func(w io.Writer, d *measure.Document) error { return HTML(w, d, HTMLOptions{}) },
+		"md":   func(w io.Writer, d *measure.Document) error { return Markdown(w, d, MarkdownOptions{}) },
+		"csv":  CSV,
+		"xml":  JUnit,
 	}
 	for name, d := range goldenDocuments() {
 		for kind, print := range printers {
@@ -30,20 +33,44 @@ func TestGolden(t *testing.T) {
 				if err := print(&got, d); err != nil {
 					t.Fatal(err)
 				}
-				file := filepath.Join("testdata", name+"."+kind+".golden")
-				if *update {
-					if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got.String()); diff != "" {
-					t.Errorf("-want +got (accept with -update):\n%s", diff)
-				}
+				golden(t, name+"."+kind, withoutStyle(got.String()))
 			})
 		}
+	}
+}
+
+// TestGoldenTexts does so of what is printed of less than a result.
+func TestGoldenTexts(t *testing.T) {
+	o := TextOptions{Width: 80}
+	for name, print := range map[string]func(io.Writer) error{
+		"facts": func(w io.Writer) error { return Facts(w, checked(), o) },
+		"knobs": func(w io.Writer) error { return Knobs(w, checked().EndPoints, o) },
+		"fails": func(w io.Writer) error { return GateFailures(w, gated(), o) },
+		"hosts": func(w io.Writer) error { return HostsTable(w, fleetHosts(), o) },
+		"plan":  func(w io.Writer) error { return PlanList(w, meshPlan(), o) },
+	} {
+		var got bytes.Buffer
+		if err := print(&got); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+"-alone.txt", got.String())
+	}
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s -want +got (accept with -update):\n%s", file, diff)
 	}
 }

@@ -139,7 +139,7 @@ func (s *set) pair() {
 		}
 		p.Whole = p.Whole || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return !r.Partial && r.Error == nil })
 		if c.Error != nil && p.Failed == "" {
-			p.Failed = cmp.Or(reasonText(c.Error.Message), "failed")
+			p.Failed = cmp.Or(clean(c.Error.Message), "failed")
 		}
 	}
 	for _, g := range s.Groups {

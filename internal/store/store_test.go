@@ -30,7 +30,7 @@ func TestMemory(t *testing.T) {
 func TestRecorded(t *testing.T) {
 	s := store.Memory()
 	for _, name := range []string{"first", "first-loopback", "datagrams", "iperf", "gates"} {
-		text, err := os.ReadFile("../diagnose/testdata/versions/" + name + ".json")
+		text, err := os.ReadFile("../cause/testdata/versions/" + name + ".json")
 		if err != nil {
 			t.Fatal(err)
 		}

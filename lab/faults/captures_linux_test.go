@@ -4,14 +4,14 @@ import (
 	"slices"
 	"testing"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause"
 	"thru/internal/measure"
 )
 
 // TestCapturesTable: every row can be taken, and wants causes that exist.
 func TestCapturesTable(t *testing.T) {
 	causes := map[string]bool{measure.CauseNone: true, "": true}
-	for _, r := range diagnose.Catalogue() {
+	for _, r := range cause.Causes() {
 		causes[r.Cause] = true
 	}
 	names := map[string]bool{}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
 )
 

@@ -4,14 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause"
+	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
 )
 
 // TestTable: every fault can be named, and wants causes that exist.
 func TestTable(t *testing.T) {
 	known, made := map[string]bool{measure.CauseNone: true}, map[string]bool{}
-	for _, r := range diagnose.Catalogue() {
+	for _, r := range cause.Causes() {
 		known[r.Cause] = true
 	}
 	names := map[string]bool{}

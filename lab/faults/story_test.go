@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause"
 	"thru/internal/measure"
 	"thru/lab"
 	"thru/lab/wire"
@@ -109,7 +109,7 @@ func TestStoryB(t *testing.T) {
 	s.ServerBy = s.ClientBy
 	lower := Measure(t, &Scene{Client: s.Client, ClientBy: s.ClientBy}, []string{"test"}, flags("-t 2 --one-way --force -C cubic")...)
 	upper := Measure(t, s, []string{"test"}, flags("-t 2 --one-way --force --link-rate 40G")...)
-	found := diagnose.Generator(lower, upper)
+	found := cause.Generator(lower, upper)
 	if len(found) != 1 || found[0].Where.Place != measure.AtTool || !strings.HasSuffix(found[0].Cause, "-cpu") {
 		t.Errorf("of a generator that is too weak: %+v", found)
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/diagnose"
+	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
 	"thru/lab"
 )

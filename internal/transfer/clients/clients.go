@@ -34,6 +34,7 @@ func All() []Protocol {
 		{"sftp", "22", true, sftp.New},
 		{"smb", "445", false, smb.New},
 		{"nfs", "2049", false, nfs.New},
+		{"nfs4", "2049", false, nfs.NewFour},
 		{"rsync", "873", false, rsync.New},
 		{Thru, "5200", false, nil},
 	}

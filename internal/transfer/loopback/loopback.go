@@ -54,8 +54,8 @@ func Serve(ctx context.Context, protocol string, o Options) (*Server, error) {
 		s, err = serveFTP(o, protocol == "ftps")
 	case "sftp":
 		s, err = serveSFTP(o)
-	case "nfs":
-		s, err = serveNFS(o)
+	case "nfs", "nfs4":
+		s, err = serveNFS(o, protocol == "nfs4")
 	case "rsync":
 		s, err = serveRsync(ctx)
 	case "smb":

@@ -242,6 +242,9 @@ func TestAgreed(t *testing.T) {
 		{"smb", "signed (the server requires it), not encrypted", "signed"},
 		{"smb", "encrypted (AES-128)", "encrypted"},
 		{"smb", "SMB 3.1.1", "neither signed nor encrypted"},
+		{"nfs", "NFS 3 over TCP", "NFS 3 over TCP"},
+		{"nfs", "NFS 4.1 over TCP", "NFS 4.1 over TCP"},
+		{"nfs4", "NFS 4.1 over TCP", "NFS 4.1 over TCP"},
 	} {
 		t.Run(c.protocol+"/"+c.agreed, func(t *testing.T) {
 			p, err := clients.Of(c.protocol)

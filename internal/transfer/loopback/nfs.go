@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"net"
+	"slices"
 
 	"thru/internal/transfer/nfs"
 )
@@ -9,10 +10,12 @@ import (
 // portMapper is where the client asks for other servers of this machine.
 const portMapper = "111"
 
-// serveNFS is the small server beside thru's own client.
-func serveNFS(o Options) (*Server, error) {
+// serveNFS is the small server beside thru's own client, by the version that the real
+// one speaks.
+func serveNFS(o Options, four bool) (*Server, error) {
 	files := newShelf(o)
-	d, err := openDoor(func(_ *door, conn net.Conn) { _ = nfs.Answer(conn, files) }) // it ends with its client
+	four = four || slices.Contains(o.Agreed, nfs.FourAgreed)
+	d, err := openDoor(func(_ *door, conn net.Conn) { _ = nfs.Answer(conn, files, four) }) // it ends with its client
 	if err != nil {
 		return nil, err
 	}

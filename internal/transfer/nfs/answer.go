@@ -22,11 +22,11 @@ type Files interface {
 	Fill(b []byte, offset int64)
 }
 
-// Answer serves one connection until that ends: the other end of this package's
-// client, which is measured against it. It knows what that client calls, and no
-// more; what is written is counted and forgotten.
-func Answer(conn io.ReadWriter, files Files) error {
-	a := answers{files: files}
+// Answer serves one connection until that ends, by version 3 or by 4.1 alone: the other
+// end of this package's client, which is measured against it. It knows what that client
+// calls, and no more; what is written is counted and forgotten.
+func Answer(conn io.ReadWriter, files Files, four bool) error {
+	a := answers{files, four}
 	in := bufio.NewReaderSize(conn, 64<<10)
 	var record, reply []byte
 	for {
@@ -56,21 +56,33 @@ const (
 	fileMark   = "f"
 )
 
-type answers struct{ files Files }
+type answers struct {
+	files Files
+	four  bool
+}
 
 // answer adds the reply to one call (RFC 5531, section 9).
 func (a answers) answer(reply []byte, r *reader) []byte {
-	const unknown, garbage = 3, 4
+	const unavailable, unknown, garbage = 1, 3, 4
 	xid := r.uint32()
 	r.bytes(8) // that it is a call, of version 2
-	program, _, number := r.uint32(), r.uint32(), r.uint32()
+	program, version, number := r.uint32(), r.uint32(), r.uint32()
 	for range 2 { // credential and verifier
 		r.uint32()
 		r.opaque(maxVerf)
 	}
 	reply = appendUint32(reply, xid, msgReply, 0, authNone, 0)
 	head := len(reply)
-	reply, known := a.call(appendUint32(reply, 0), r, program, number)
+	reply = appendUint32(reply, 0)
+	known := true
+	switch {
+	case a.four && program == nfsProgram && version == fourVersion:
+		reply = a.compound(reply, r)
+	case a.four || program != nfsProgram && program != mountProgram || version != nfsVersion:
+		return appendUint32(reply[:head], unavailable)
+	default:
+		reply, known = a.call(reply, r, program, number)
+	}
 	switch {
 	case r.bad:
 		return appendUint32(reply[:head], garbage)
@@ -88,7 +100,7 @@ func (a answers) call(reply []byte, r *reader, program, number uint32) (_ []byte
 		return mountRoot(reply, r), true
 	case program == mountProgram && number == umnt:
 		return reply, true
-	case program != nfsProgram:
+	case program == mountProgram:
 		return reply, false
 	}
 	switch number {
@@ -169,16 +181,25 @@ func fsInfo(reply []byte) []byte {
 
 func (a answers) read(reply []byte, r *reader) []byte {
 	_, size, ok := a.file(r)
-	offset, count := r.uint64(), min(r.uint32(), largest)
+	offset, count := r.uint64(), r.uint32()
 	if !ok || r.bad || offset > uint64(size) {
 		return appendUint32(reply, statusStale, 0)
 	}
-	n := int(min(uint64(count), uint64(size)-offset))
-	end := uint32(0)
-	if offset+uint64(n) == uint64(size) {
-		end = 1
+	n, end := part(size, offset, count)
+	return a.fill(appendUint32(reply, 0, 0, uint32(n), end), offset, n)
+}
+
+// part is how much of a file comes from an offset on, and whether (1) that is its end.
+func part(size int64, offset uint64, count uint32) (n int, end uint32) {
+	if left := uint64(size) - offset; left <= uint64(min(count, largest)) {
+		return int(left), 1
 	}
-	reply = appendUint32(reply, 0, 0, uint32(n), end, uint32(n))
+	return int(min(count, largest)), 0
+}
+
+// fill adds bytes of a file with their length.
+func (a answers) fill(reply []byte, offset uint64, n int) []byte {
+	reply = appendUint32(reply, uint32(n))
 	begin := len(reply)
 	reply = slices.Grow(reply, n+padding(n))[:begin+n+padding(n)] // whatever lies there, unless Fill
 	a.files.Fill(reply[begin:begin+n], int64(offset))

@@ -44,7 +44,7 @@ func TestAnswer(t *testing.T) {
 	}{
 		"attributes":         {nfsProgram, 1, file, []uint32{0, 0}},
 		"of another":         {nfsProgram, 1, root, []uint32{0, statusStale}},
-		"another program":    {1, 1, nil, []uint32{3}},
+		"another program":    {1, 1, nil, []uint32{1}},
 		"another call":       {nfsProgram, 16, file, []uint32{3}},
 		"half of a read":     {nfsProgram, 6, file, []uint32{4}},
 		"beyond the end":     {nfsProgram, 6, appendUint32(appendUint64(file, 1_000_001), 10), []uint32{0, statusStale}},
@@ -58,7 +58,7 @@ func TestAnswer(t *testing.T) {
 		"half of a renaming": {nfsProgram, 14, appendOpaque(root, "file"), []uint32{4}},
 	} {
 		w := &wire{Reader: bytes.NewReader(asked(c.program, c.number, c.args))}
-		if err := Answer(w, oneFile{}); err != io.EOF {
+		if err := Answer(w, oneFile{}, false); err != io.EOF {
 			t.Errorf("%s: %v", name, err)
 		}
 		r := &reader{b: w.Bytes()}
@@ -73,18 +73,24 @@ func TestAnswer(t *testing.T) {
 
 func FuzzAnswer(f *testing.F) {
 	for number := range uint32(22) {
-		f.Add(asked(nfsProgram, number, appendOpaque(appendOpaque(appendOpaque(nil, "ffile"), "name"), "other")))
+		f.Add(asked(nfsProgram, number, appendOpaque(appendOpaque(appendOpaque(nil, "ffile"), "name"), "other")), false)
 	}
-	f.Add(asked(nfsProgram, 6, appendUint32(appendUint64(appendOpaque(nil, "ffile"), 5), 1<<20)))
-	f.Add(asked(mountProgram, 1, appendOpaque(nil, "/")))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Add(asked(nfsProgram, 6, appendUint32(appendUint64(appendOpaque(nil, "ffile"), 5), 1<<20)), false)
+	f.Add(asked(mountProgram, 1, appendOpaque(nil, "/")), false)
+	read := appendUint32(appendUint64(make([]byte, 16), 0), largest)
+	reads := at([]byte("ffile"), "").then(opRead, read).then(opRead, read).then(opRead, read)
+	f.Add(asked(nfsProgram, 1, append(appendUint32(nil, 0, 1, 4), reads.args...)), true)
+	f.Fuzz(func(t *testing.T, b []byte, four bool) {
+		if four && len(b) > 24 {
+			binary.BigEndian.PutUint32(b[20:], fourVersion)
+		}
 		w := &wire{Reader: bytes.NewReader(b)}
-		if err := Answer(w, oneFile{}); err == nil {
+		if err := Answer(w, oneFile{}, four); err == nil {
 			t.Error("a connection that does not end")
 		}
 		for said := w.Bytes(); len(said) > 0; { // whole records, whatever came
 			n := 4 + int(binary.BigEndian.Uint32(said)&^lastPiece)
-			if n < 28 || n > len(said) || n > largest+1024 {
+			if n < 28 || n > len(said) || n > largest+8*overhead {
 				t.Fatalf("a record of %d bytes, %d are left", n, len(said))
 			}
 			said = said[n:]

@@ -22,6 +22,7 @@ type fake struct {
 	root  string // of the file system; it exports all below
 	short bool   // moves at most 1000 bytes a call
 	boots bool   // has another verifier each time
+	busy  int    // calls that it has no time for first
 
 	mu    sync.Mutex
 	paths []string // by handle
@@ -149,6 +150,9 @@ func appendAttributes(b []byte, info fs.FileInfo) []byte {
 }
 
 func (f *fake) nfs(reply []byte, r *reader, number uint32) []byte {
+	if f.late() {
+		return appendUint32(reply, codeDelay, 0, 0)
+	}
 	switch number {
 	case procGetAttr.number:
 		info, err := os.Stat(f.path(r))
@@ -181,6 +185,13 @@ func (f *fake) nfs(reply []byte, r *reader, number uint32) []byte {
 		return appendUint64(weak(appendUint32(reply, 0)), f.verifier())
 	}
 	return reply
+}
+
+func (f *fake) late() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.busy--
+	return f.busy >= 0
 }
 
 func (f *fake) verifier() uint64 {

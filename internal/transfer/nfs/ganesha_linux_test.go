@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -17,11 +18,11 @@ import (
 
 // ganesha is nfs-ganesha with a port mapper in a network namespace, since both
 // have well-known ports, exporting a folder of files and two of its own.
-func ganesha(t *testing.T) transfertest.Server {
+func ganesha(t *testing.T, versions ...string) transfertest.Server {
 	t.Helper()
 	lab.Require(t, lab.Root(), lab.Namespaces(), lab.Program("ganesha.nfsd"), lab.Program("rpcbind"), lab.Program("rpcinfo"))
 	dir := t.TempDir()
-	ready, err := servers.Ganesha(dir, "full", "ro")
+	ready, err := servers.Ganesha(dir, versions, "full", "ro")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func ganesha(t *testing.T) transfertest.Server {
 	return server
 }
 
-// await returns when the server lets its folder be mounted.
+// await returns when the server lets its folder be mounted, or says that it speaks 4.0 alone.
 func await(t *testing.T, cfg transfer.Config) {
 	t.Helper()
 	var err error
@@ -51,32 +52,111 @@ func await(t *testing.T, cfg transfer.Config) {
 		var s transfer.Session
 		if s, err = New(cfg).Open(t.Context()); err == nil {
 			s.Close()
+		}
+		if err == nil || hasCode(err, codeMinor) {
 			return
 		}
 	}
 	t.Fatal(err)
 }
 
+// TestContractGanesha: both versions pass the whole contract, and where a server offers
+// 4.1 alone it is spoken without being asked for.
 func TestContractGanesha(t *testing.T) {
-	transfertest.Run(t, transfertest.Suite{Start: ganesha, New: New, Open: true, Large: 16 << 20})
+	for name, c := range map[string]struct {
+		versions []string
+		client   func(transfer.Config) transfer.Client
+	}{
+		"3 of both":   {[]string{"3", "4.0", "4.1"}, New},
+		"4.1 of both": {[]string{"3", "4.0", "4.1"}, NewFour},
+		"4.1 alone":   {[]string{"4.1"}, New},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := func(t *testing.T) transfertest.Server { return ganesha(t, c.versions...) }
+			transfertest.Run(t, transfertest.Suite{Start: start, New: c.client, Open: true, Large: 16 << 20})
+		})
+	}
 }
 
 // TestGanesha holds what is said of a session to what the server was told.
 func TestGanesha(t *testing.T) {
-	server := ganesha(t)
-	text := strings.Join(opened(t, server.Config).Info().Details, "\n")
-	for _, want := range []string{"as user 0, group 0 (AUTH_SYS), from a port below 1024", "16 calls of 1048576 bytes in flight"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in:\n%s", want, text)
+	server := ganesha(t, "3", "4.1")
+	for _, c := range []struct {
+		client func(transfer.Config) transfer.Client
+		want   []string
+	}{
+		{New, []string{"thru's own NFSv3 client", "NFS 3 over TCP"}},
+		{NewFour, []string{"thru's own NFSv4.1 client", "NFS 4.1 over TCP", "Ganesha"}},
+	} {
+		info := opened(t, c.client, server.Config).Info()
+		text := fmt.Sprintf("%+v", info)
+		for _, want := range append(c.want, "as user 0, group 0 (AUTH_SYS), from a port below 1024", "16 calls of 1048576 bytes in flight", "/"+server.Dir+" mounted") {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in:\n%s", want, text)
+			}
 		}
 	}
 	server.Config.Path = "nowhere/x"
-	s, err := New(server.Config).Open(t.Context())
+	unopened(t, New, server.Config, transfer.ErrLogin) // for what it does not export it says that access is denied
+	unopened(t, NewFour, server.Config, transfer.ErrMissing)
+}
+
+// unopened fails where a session opens, or nothing is said of what can be done.
+func unopened(t *testing.T, client func(transfer.Config) transfer.Client, cfg transfer.Config, want error) {
+	t.Helper()
+	s, err := client(cfg).Open(t.Context())
 	if err == nil {
 		s.Close()
 	}
-	// For what it does not export it says that access is denied, not that nothing is there.
-	if !errors.Is(err, transfer.ErrLogin) || fault.Hint(err) == "" {
+	if !errors.Is(err, want) || !strings.Contains(fault.Hint(err), "insecure") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }
+
+// TestGaneshaVersions: a server without what is asked for is told apart from one that is
+// no server of NFS, with what to do.
+func TestGaneshaVersions(t *testing.T) {
+	for name, c := range map[string]struct {
+		versions []string
+		client   func(transfer.Config) transfer.Client
+		err      string // empty: the session says "NFS 3"
+		hint     string
+	}{
+		"3, by nfs":    {[]string{"3"}, New, "", ""},
+		"3, by nfs4":   {[]string{"3"}, NewFour, "no such program or version", "nfs:// speaks version 3"},
+		"4.0, by nfs":  {[]string{"4.0"}, New, "the server speaks NFS 4.0 alone", "only NFS 3 and 4.1 are spoken here"},
+		"4.0, by nfs4": {[]string{"4.0"}, NewFour, "the server speaks NFS 4.0, and not 4.1", "vers4.1=y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := ganesha(t, c.versions...)
+			s, err := c.client(server.Config).Open(t.Context())
+			if err == nil {
+				defer s.Close()
+				if said := s.Info().Details[0]; c.err != "" || said != "NFS 3 over TCP" {
+					t.Errorf("a session: %s", said)
+				}
+				return
+			}
+			if c.err == "" || !strings.Contains(err.Error(), c.err) || !strings.Contains(fault.Hint(err), c.hint) {
+				t.Errorf("%v; %s", err, fault.Hint(err))
+			}
+		})
+	}
+}
+
+// TestGaneshaHighPort: a server that asks for a port below 1024 says so by any version.
+func TestGaneshaHighPort(t *testing.T) {
+	server := ganesha(t, "3", "4.1")
+	low := server.Config.Dial
+	server.Config.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return low(high{ctx}, network, addr)
+	}
+	unopened(t, New, server.Config, transfer.ErrLogin)
+	unopened(t, NewFour, server.Config, transfer.ErrMissing) // it shows nothing of such an export
+}
+
+// high is a context that asks for no port.
+type high struct{ context.Context }
+
+// Value is none.
+func (high) Value(any) any { return nil }

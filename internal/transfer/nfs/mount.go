@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path"
 	"strconv"
 	"time"
 
-	"thru/internal/fault"
 	"thru/internal/transfer"
 )
 
@@ -30,21 +28,18 @@ const (
 	portmapWait = 3 * time.Second
 )
 
-// errNoProgram says that the port mapper knows no such program.
-var errNoProgram = errors.New("the server's port mapper knows none over TCP")
-
 // ports are where the two programs listen.
 type ports struct{ nfs, mount string }
 
 // findPorts asks the port mapper. Servers without one take both at the same port.
-func (s *session) findPorts(ctx context.Context) (ports, error) {
-	p := ports{s.cfg.Port, s.cfg.Port}
-	if s.cfg.Port == "" {
+func (v *v3) findPorts(ctx context.Context) (ports, error) {
+	p := ports{v.cfg.Port, v.cfg.Port}
+	if v.cfg.Port == "" {
 		p = ports{nfsPort, nfsPort}
 	}
 	brief, cancel := context.WithTimeout(ctx, portmapWait)
 	defer cancel()
-	conn, err := s.wires.Control(brief, net.JoinHostPort(s.cfg.Host, portmapPort))
+	conn, err := v.wires.Control(brief, net.JoinHostPort(v.cfg.Host, portmapPort))
 	if err != nil {
 		return p, ctx.Err() // nobody there
 	}
@@ -53,50 +48,50 @@ func (s *session) findPorts(ctx context.Context) (ports, error) {
 	switch mount, err := getPort(ctx, c, mountProgram, mountVersion); {
 	case err == nil:
 		p.mount = mount
-	case s.cfg.Port == "" || !errors.Is(err, errNoProgram):
+	case v.cfg.Port == "" || !errors.Is(err, errNoProgram):
 		return p, fmt.Errorf("the mount protocol's port: %w", err)
 	}
-	if s.cfg.Port != "" {
+	if v.cfg.Port != "" {
 		return p, nil
 	}
 	p.nfs, err = getPort(ctx, c, nfsProgram, nfsVersion)
-	if errors.Is(err, errNoProgram) {
-		return p, fault.Failf("let it offer version 3: in /etc/nfs.conf `vers3=y` below [nfsd]", "NFS version 3: %w", err)
-	}
 	return p, err
 }
 
 func getPort(ctx context.Context, c *caller, program, version uint32) (string, error) {
-	r, err := c.call(ctx, procedure{portmapProgram, portmapVersion, 3, "GETPORT"}, appendUint32(nil, program, version, overTCP, 0), nil)
+	r, err := c.call(ctx, procedure{portmapProgram, portmapVersion, 3, "GETPORT"}, appendUint32(nil, program, version, overTCP, 0), nil, nil)
 	if err != nil {
 		return "", err
 	}
 	port := r.uint32()
 	if r.bad || port == 0 || port > 65535 {
-		return "", errNoProgram
+		return "", fmt.Errorf("its port mapper: %w", errNoProgram)
 	}
 	return strconv.Itoa(int(port)), nil
 }
 
-// mounted is a folder of the server with its handle.
-type mounted struct {
-	dir    string // as a URL has it, "" for the root
-	handle []byte
-}
-
-// mount asks for the deepest folder on the way to dir that the server exports,
+// root asks for the deepest folder on the way to dir that the server exports,
 // as one would mount it.
-func (s *session) mount(ctx context.Context, dir string) (mounted, error) {
-	conn, err := s.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(s.cfg.Host, s.ports.mount))
+func (v *v3) root(ctx context.Context, dir string) (m mounted, err error) {
+	if v.ports.nfs == "" {
+		if v.ports, err = v.findPorts(ctx); err != nil {
+			return mounted{}, err
+		}
+	}
+	if err := v.connect(ctx, v.ports.nfs); err != nil {
+		return mounted{}, err
+	}
+	conn, err := v.dial(ctx, v.ports.mount)
 	if err != nil {
 		return mounted{}, err
 	}
-	c := newCaller(conn, s.cred)
+	c := newCaller(conn, v.cred)
 	defer c.close()
 	var refusal error
 	for {
 		handle, err := mnt(ctx, c, "/"+dir)
 		if err == nil {
+			v.mounts = append(v.mounts, dir)
 			return mounted{dir, handle}, nil
 		}
 		if refused := mountStatus(0); !errors.As(err, &refused) {
@@ -105,23 +100,15 @@ func (s *session) mount(ctx context.Context, dir string) (mounted, error) {
 			refusal = err
 		}
 		if dir == "" {
-			return mounted{}, fault.Failf("have the server export it to this address; where this user has no port below 1024, as `insecure`", "%w", refusal)
+			return mounted{}, refusal
 		}
 		dir = parent(dir)
 	}
 }
 
-// parent is the folder that a path lies in, "" at the end.
-func parent(p string) string {
-	if dir := path.Dir(p); dir != "." {
-		return dir
-	}
-	return ""
-}
-
 // mnt asks for the handle of one folder.
 func mnt(ctx context.Context, c *caller, dir string) ([]byte, error) {
-	r, err := c.call(ctx, procedure{mountProgram, mountVersion, 1, "MNT"}, appendOpaque(nil, dir), nil)
+	r, err := c.call(ctx, procedure{mountProgram, mountVersion, 1, "MNT"}, appendOpaque(nil, dir), nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -142,21 +129,21 @@ func parseMount(r *reader) ([]byte, error) {
 	case r.bad:
 		return nil, errors.New("a reply that is too short")
 	case !sys:
-		return nil, fmt.Errorf("%w: it takes Kerberos only, which is not supported", transfer.ErrLogin)
+		return nil, errKerberos
 	}
 	return handle, nil
 }
 
-// unmount tells the server that its list may forget the mounts. Nothing hangs on it.
-func (s *session) unmount(ctx context.Context) {
-	conn, err := s.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(s.cfg.Host, s.ports.mount))
+// leave tells the server that its list may forget the mounts. Nothing hangs on it.
+func (v *v3) leave(ctx context.Context) {
+	conn, err := v.dial(ctx, v.ports.mount)
 	if err != nil {
 		return
 	}
-	c := newCaller(conn, s.cred)
+	c := newCaller(conn, v.cred)
 	defer c.close()
-	for _, m := range s.mounts {
-		_, _ = c.call(ctx, procedure{mountProgram, mountVersion, 3, "UMNT"}, appendOpaque(nil, "/"+m.dir), nil)
+	for _, dir := range v.mounts {
+		_, _ = c.call(ctx, procedure{mountProgram, mountVersion, 3, "UMNT"}, appendOpaque(nil, "/"+dir), nil, nil)
 	}
 }
 

@@ -1,5 +1,6 @@
-// Package nfs moves files of an NFS server by version 3 over TCP (RFC 1813), in
-// user space: it needs no mount, and keeps several READ or WRITE calls in flight.
+// Package nfs moves files of an NFS server over TCP, by version 3 (RFC 1813) or 4.1
+// (RFC 8881), in user space: it needs no mount, and keeps several READ or WRITE calls
+// in flight.
 //
 // The calls are made here, not by a library: those there are for Go dial by
 // themselves, wait for each call, and do not end with a context.
@@ -15,6 +16,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"thru/internal/fault"
@@ -29,21 +31,107 @@ const (
 	largest = 1 << 20
 )
 
+// dialect is a version of the protocol, over a connection to a server that speaks it.
+type dialect interface {
+	// root is dir, or the deepest folder on the way there that can be mounted.
+	root(ctx context.Context, dir string) (mounted, error)
+	// limits are the largest reads and writes below a folder.
+	limits(ctx context.Context, dir []byte) (limits, error)
+	lookup(ctx context.Context, dir []byte, name string) (node, error)
+	// open readies a file for reading.
+	open(ctx context.Context, n node) (node, error)
+	// create makes a file that is not there yet, ready for writing.
+	create(ctx context.Context, dir []byte, name string) (node, error)
+	// shut ends what open and create have begun.
+	shut(ctx context.Context, n node) error
+	// read reads into b, and returns how many bytes there were.
+	read(ctx context.Context, n node, b []byte, off int64) (int, error)
+	// write writes b, which the server may keep in memory until commit.
+	write(ctx context.Context, n node, b []byte, off int64) (int, verifier, error)
+	// commit has the server write all to its disk.
+	commit(ctx context.Context, n node) (verifier, error)
+	remove(ctx context.Context, dir []byte, name string) error
+	// rename gives a file another name in the same folder, whatever had it before.
+	rename(ctx context.Context, dir []byte, from, to string) error
+	// leave has the server forget this client.
+	leave(ctx context.Context)
+	// describe fills the names of the version and the server, and how many calls it takes
+	// at once (0: as many as one likes).
+	describe(info *transfer.Info) (calls int)
+}
+
+// limits are the largest reads and writes of a server.
+type limits struct{ reads, writes uint32 }
+
+// mounted is a folder of the server with its handle.
+type mounted struct {
+	dir    string // as a URL has it, "" for the root
+	handle []byte
+}
+
+// node is a file or a folder.
+type node struct {
+	handle []byte
+	state  stateid // of an open file, by version 4
+	attributes
+}
+
+// Kinds of nodes (ftype3, nfs_ftype4).
+const (
+	kindRegular = 1
+	kindFolder  = 2
+)
+
+// attributes are what a file's attributes tell that matters here.
+type attributes struct {
+	kind uint32
+	size uint64
+}
+
 // client opens sessions of one server.
-type client struct{ cfg transfer.Config }
+type client struct {
+	cfg  transfer.Config
+	four bool // by version 4.1, and not by 3 first
+}
 
-// New returns a client of cfg.Host. cfg.User is UID or UID.GID, which the server
-// believes (AUTH_SYS, RFC 5531 appendix A); empty is who runs this process. It asks
-// Dial for ports below 1024 (transfer.LowPort), since most servers do.
-func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
+// New returns a client of cfg.Host by version 3, or by 4.1 where the server does not
+// offer that. cfg.User is UID or UID.GID, which the server believes (AUTH_SYS, RFC 5531
+// appendix A); empty is who runs this process. It asks Dial for ports below 1024
+// (transfer.LowPort), since most servers do.
+func New(cfg transfer.Config) transfer.Client { return &client{cfg, false} }
 
-// session is a connection with the folders that were mounted.
-type session struct {
+// NewFour is New by version 4.1 alone.
+func NewFour(cfg transfer.Config) transfer.Client { return &client{cfg, true} }
+
+// link is what a version speaks over.
+type link struct {
 	cfg   transfer.Config
 	cred  []byte
 	wires *transfer.Wires
-	ports ports
-	rpc   *caller
+	rpc   *caller // to the server's NFS; nil: not connected yet
+}
+
+// dial connects from a port below 1024, where that can be.
+func (l *link) dial(ctx context.Context, port string) (net.Conn, error) {
+	return l.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(l.cfg.Host, port))
+}
+
+// connect connects to the server's NFS, unless that has been done.
+func (l *link) connect(ctx context.Context, port string) error {
+	if l.rpc != nil {
+		return nil
+	}
+	conn, err := l.dial(ctx, port)
+	if err == nil {
+		l.rpc = newCaller(conn, l.cred)
+	}
+	return err
+}
+
+// session is a connection with the folders that were mounted.
+type session struct {
+	*link
+	nfs   dialect
 	shape pump.Shape
 	info  transfer.Info
 
@@ -60,12 +148,14 @@ func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cfg: c.cfg, cred: credential(uid, gid), wires: transfer.NewWires(c.cfg), folders: map[string][]byte{}}
+	l := &link{cfg: c.cfg, cred: credential(uid, gid), wires: transfer.NewWires(c.cfg)}
+	s := &session{link: l}
 	watched, explain := s.wires.Greet(ctx)
-	if err = explain(s.open(watched, uid, gid)); err != nil {
+	if err = explain(s.open(watched, c.four)); err != nil {
 		s.end()
 		return nil, fmt.Errorf("nfs: opening %s: %w", c.cfg.Host, err)
 	}
+	s.info.Details = append(s.info.Details, fmt.Sprintf("as user %d, group %d (AUTH_SYS), from %s", uid, gid, s.from()))
 	return s, nil
 }
 
@@ -92,57 +182,94 @@ func credential(uid, gid uint32) []byte {
 	return appendOpaque(appendUint32(nil, authSys), body)
 }
 
-func (s *session) open(ctx context.Context, uid, gid uint32) (err error) {
-	if s.ports, err = s.findPorts(ctx); err != nil {
-		return err
+// open finds the version and mounts the folder.
+func (s *session) open(ctx context.Context, four bool) error {
+	three := errNoProgram
+	if !four {
+		three = s.openBy(ctx, &v3{link: s.link})
 	}
-	conn, err := s.wires.Control(transfer.LowPort(ctx), net.JoinHostPort(s.cfg.Host, s.ports.nfs))
-	if err != nil {
-		return err
+	if !errors.Is(three, errNoProgram) {
+		return three
 	}
-	s.rpc = newCaller(conn, s.cred)
+	err := s.openBy(ctx, &v4{link: s.link})
+	minor := hasCode(err, codeMinor)
+	switch {
+	case minor && four:
+		return fault.Failf("let it offer 4.1: in /etc/nfs.conf `vers4.1=y` below [nfsd]", "the server speaks NFS 4.0, and not 4.1: %w", err)
+	case minor:
+		return fault.Failf("only NFS 3 and 4.1 are spoken here; let it offer one of them: in /etc/nfs.conf `vers3=y` or `vers4.1=y` below [nfsd]", "the server speaks NFS 4.0 alone: %w", err)
+	case errors.Is(err, errNoProgram) && four:
+		return fault.Failf("nfs:// speaks version 3", "NFS 4.1: %w", err)
+	case errors.Is(err, errNoProgram):
+		return fault.Failf("let it offer NFS 3 or 4.1: in /etc/nfs.conf `vers3=y` or `vers4.1=y` below [nfsd]", "NFS 3: %w; NFS 4.1: %w", three, err)
+	}
+	return err
+}
+
+// openBy mounts the folder by one version.
+func (s *session) openBy(ctx context.Context, by dialect) error {
+	s.nfs, s.mounts, s.folders = by, nil, map[string][]byte{}
 	root, err := s.root(ctx, parent(s.cfg.Path))
 	if err != nil {
-		return err
+		return refused(err)
 	}
-	most, err := s.fsinfo(ctx, root.handle)
+	most, err := by.limits(ctx, root.handle)
 	if err != nil {
-		return err
+		return refused(err)
 	}
-	s.describe(conn, root, most, uid, gid)
+	s.describe(root, most)
 	return nil
 }
 
-func (s *session) describe(conn net.Conn, root mounted, most limits, uid, gid uint32) {
+// refused adds what can be done to an error that the server lets nobody, or nobody from
+// here, in.
+func refused(err error) error {
+	err = refined(err, transfer.ErrLogin)
+	switch {
+	case errors.Is(err, errKerberos):
+		return fault.Failf("let it be exported by numbers of users too (sec=sys)", "%w", err)
+	case !errors.Is(err, transfer.ErrLogin) && !errors.Is(err, transfer.ErrMissing) || fault.Hint(err) != "":
+		return err
+	}
+	return fault.Failf("have the server export it to this address; where this user has no port below 1024, as `insecure`; by NFS 4 a path begins at the pseudo root", "%w", err)
+}
+
+func (s *session) describe(root mounted, most limits) {
 	block := int(min(most.reads, most.writes, largest))
 	if s.cfg.Block > 0 {
 		block = min(block, s.cfg.Block)
 	}
 	s.shape = pump.Fit(block)
-	from := "a port above 1023"
-	if a, ok := conn.LocalAddr().(*net.TCPAddr); ok && a.Port < 1024 {
-		from = "a port below 1024"
+	s.info = transfer.Info{Library: true, Block: s.shape.Block}
+	if calls := s.nfs.describe(&s.info); calls > 0 {
+		s.shape.Depth = min(s.shape.Depth, calls)
 	}
-	s.info = transfer.Info{Client: "thru's own NFSv3 client", Library: true, Block: s.shape.Block, InFlight: s.shape.Most(), Details: []string{
-		"NFS 3 over TCP, /" + root.dir + " mounted in user space",
-		fmt.Sprintf("as user %d, group %d (AUTH_SYS), from %s", uid, gid, from),
+	s.info.InFlight = s.shape.Most()
+	s.info.Details = append(s.info.Details, "/"+root.dir+" mounted in user space",
 		fmt.Sprintf("the server takes reads of %d bytes and writes of %d", most.reads, most.writes),
-		fmt.Sprintf("%d calls of %d bytes in flight; writes unstable, committed at the end", s.shape.Depth, s.shape.Block),
-	}}
+		fmt.Sprintf("%d calls of %d bytes in flight; writes unstable, committed at the end", s.shape.Depth, s.shape.Block))
 }
 
-// Info is what was agreed on. NFS has no words for what a server is.
+// from is the kind of port that the server sees.
+func (s *session) from() string {
+	if a, ok := s.rpc.conn.LocalAddr().(*net.TCPAddr); ok && a.Port < 1024 {
+		return "a port below 1024"
+	}
+	return "a port above 1023"
+}
+
+// Info is what was agreed on, and by version 4.1 what the server says that it is.
 func (s *session) Info() transfer.Info { return s.info }
 
 // Sockets is the one connection.
 func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
 
-// Close has the server forget the mounts, and closes the connection.
+// Close has the server forget the client, and closes the connection.
 func (s *session) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), linger)
 	defer cancel()
 	watched, explain := s.wires.Guard(ctx)
-	s.unmount(watched)
+	s.nfs.leave(watched)
 	_ = explain(nil)
 	return s.end()
 }
@@ -162,7 +289,7 @@ func (s *session) root(ctx context.Context, dir string) (mounted, error) {
 			return m, nil
 		}
 	}
-	m, err := s.mount(ctx, dir)
+	m, err := s.nfs.root(ctx, dir)
 	if err == nil {
 		s.mounts = append(s.mounts, m)
 		s.folders[m.dir] = m.handle
@@ -183,7 +310,7 @@ func (s *session) folder(ctx context.Context, dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.lookup(ctx, above, path.Base(dir))
+	n, err := s.nfs.lookup(ctx, above, path.Base(dir))
 	if err != nil {
 		return nil, err
 	}
@@ -191,18 +318,25 @@ func (s *session) folder(ctx context.Context, dir string) ([]byte, error) {
 	return n.handle, nil
 }
 
+// parent is the folder that a path lies in, "" at the end.
+func parent(p string) string {
+	if dir := path.Dir(p); dir != "." {
+		return dir
+	}
+	return ""
+}
+
 // file finds a regular file.
 func (s *session) file(ctx context.Context, p string) (node, error) {
-	const regular = 1
 	dir, err := s.folder(ctx, parent(p))
 	if err != nil {
 		return node{}, refined(err, transfer.ErrDenied)
 	}
-	n, err := s.lookup(ctx, dir, path.Base(p))
+	n, err := s.nfs.lookup(ctx, dir, path.Base(p))
 	switch {
 	case err != nil:
 		return node{}, refined(err, transfer.ErrDenied)
-	case n.kind != regular:
+	case n.kind != kindRegular:
 		return node{}, fmt.Errorf("%w: it is a folder, a link or a device", transfer.ErrMissing)
 	case n.size > 1<<62:
 		return node{}, fmt.Errorf("the server says that it has %d bytes", n.size)
@@ -235,14 +369,18 @@ func (s *session) Size(ctx context.Context, p string) (size int64, err error) {
 
 // Get reads a file with several calls in flight.
 func (s *session) Get(ctx context.Context, p string, w io.Writer) (done int64, err error) {
-	err = s.guarded(ctx, "getting", p, func(ctx, _ context.Context) error {
+	err = s.guarded(ctx, "getting", p, func(ctx, lasting context.Context) error {
 		n, err := s.file(ctx, p)
+		if err == nil {
+			n, err = s.nfs.open(ctx, n)
+		}
 		if err != nil {
-			return err
+			return refined(err, transfer.ErrDenied)
 		}
 		done, err = pump.Read(ctx, w, int64(n.size), s.shape, func(ctx context.Context, b []byte, off int64) (int, error) {
-			return s.read(ctx, n.handle, b, off)
+			return s.nfs.read(ctx, n, b, off)
 		})
+		_ = s.nfs.shut(lasting, n) // what was read is read
 		return refined(err, transfer.ErrDenied)
 	})
 	return done, err
@@ -259,21 +397,23 @@ func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, ov
 			return refined(err, transfer.ErrReadOnly)
 		}
 		temp := path.Base(transfer.TempName(p))
-		handle, err := s.create(watched, dir, temp)
+		n, err := s.nfs.create(watched, dir, temp)
 		if err == nil {
-			err = s.fill(watched, handle, r, size)
+			err = s.fill(watched, n, r, size)
+			if failed := s.nfs.shut(lasting, n); err == nil {
+				err = failed
+			}
 		}
 		if err == nil {
 			err = s.free(watched, p, overwrite)
 		}
 		if err == nil {
-			err = s.rename(watched, dir, temp, path.Base(p))
+			err = s.nfs.rename(watched, dir, temp, path.Base(p))
 		}
 		if err == nil {
 			return nil
 		}
-		gone := status(2)
-		if left := s.remove(lasting, dir, temp); left != nil && !errors.Is(left, gone) && handle != nil {
+		if left := s.nfs.remove(lasting, dir, temp); left != nil && !hasCode(left, codeMissing) && n.handle != nil {
 			err = &transfer.Left{Path: path.Join(path.Dir(p), temp), Cause: err, Err: left}
 		}
 		return refined(err, transfer.ErrReadOnly)
@@ -281,10 +421,10 @@ func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, ov
 }
 
 // fill writes all and has it committed.
-func (s *session) fill(ctx context.Context, handle []byte, r io.Reader, size int64) error {
+func (s *session) fill(ctx context.Context, file node, r io.Reader, size int64) error {
 	var boot boots
 	err := pump.Write(ctx, r, size, s.shape, func(ctx context.Context, b []byte, off int64) (int, error) {
-		n, v, err := s.write(ctx, handle, b, off)
+		n, v, err := s.nfs.write(ctx, file, b, off)
 		if err == nil {
 			err = boot.same(v)
 		}
@@ -293,7 +433,7 @@ func (s *session) fill(ctx context.Context, handle []byte, r io.Reader, size int
 	if err != nil || size == 0 {
 		return err
 	}
-	v, err := s.commit(ctx, handle)
+	v, err := s.nfs.commit(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -302,14 +442,13 @@ func (s *session) fill(ctx context.Context, handle []byte, r io.Reader, size int
 
 // free tells whether the name may be written to.
 func (s *session) free(ctx context.Context, p string, overwrite bool) error {
-	const folder = 2
-	n, err := s.lookup(ctx, s.folders[parent(p)], path.Base(p))
+	n, err := s.nfs.lookup(ctx, s.folders[parent(p)], path.Base(p))
 	switch {
-	case errors.Is(err, status(2)):
+	case hasCode(err, codeMissing):
 		return nil
 	case err != nil:
 		return err
-	case !overwrite || n.kind == folder:
+	case !overwrite || n.kind == kindFolder:
 		return transfer.ErrExists
 	}
 	return nil
@@ -320,8 +459,34 @@ func (s *session) Remove(ctx context.Context, p string) error {
 	return s.guarded(ctx, "removing", p, func(ctx, _ context.Context) error {
 		dir, err := s.folder(ctx, parent(p))
 		if err == nil {
-			err = s.remove(ctx, dir, path.Base(p))
+			err = s.nfs.remove(ctx, dir, path.Base(p))
 		}
 		return refined(err, transfer.ErrReadOnly)
 	})
+}
+
+// verifier is a server's boot: another one means that it may have forgotten what
+// was written and not committed.
+type verifier uint64
+
+// errRebooted says that what was written is not sure to be there.
+var errRebooted = errors.New("the server was started anew meanwhile, and may have lost what was written")
+
+// boots holds the server to its first verifier.
+type boots struct {
+	mu    sync.Mutex
+	known bool
+	first verifier
+}
+
+func (b *boots) same(v verifier) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.known {
+		b.first, b.known = v, true
+	}
+	if v != b.first {
+		return errRebooted
+	}
+	return nil
 }

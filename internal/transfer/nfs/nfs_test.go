@@ -22,9 +22,9 @@ func TestContractFake(t *testing.T) {
 	})
 }
 
-func opened(t *testing.T, cfg transfer.Config) transfer.Session {
+func opened(t *testing.T, client func(transfer.Config) transfer.Client, cfg transfer.Config) transfer.Session {
 	t.Helper()
-	s, err := New(cfg).Open(t.Context())
+	s, err := client(cfg).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func opened(t *testing.T, cfg transfer.Config) transfer.Session {
 func TestPieces(t *testing.T) {
 	server := (&fake{short: true}).serve(t)
 	server.Config.Block = 65535
-	s, b, got := opened(t, server.Config), transfertest.Bytes(1, 300001), &bytes.Buffer{}
+	s, b, got := opened(t, New, server.Config), transfertest.Bytes(1, 300001), &bytes.Buffer{}
 	if err := s.Put(t.Context(), server.Dir+"/f", bytes.NewReader(b), int64(len(b)), false); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestPieces(t *testing.T) {
 // TestRebooted: what was written before a restart of the server is not believed in.
 func TestRebooted(t *testing.T) {
 	server := (&fake{boots: true}).serve(t)
-	s := opened(t, server.Config)
+	s := opened(t, New, server.Config)
 	err := s.Put(t.Context(), server.Dir+"/f", bytes.NewReader(make([]byte, 200000)), 200000, false)
 	if !errors.Is(err, errRebooted) {
 		t.Error(err)
@@ -61,10 +61,19 @@ func TestRebooted(t *testing.T) {
 	}
 }
 
+// TestBusy: a server that has no time (JUKEBOX) is asked again.
+func TestBusy(t *testing.T) {
+	server := (&fake{busy: 2}).serve(t)
+	s := opened(t, New, server.Config)
+	if err := s.Put(t.Context(), server.Dir+"/f", strings.NewReader("x"), 1, false); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMounts: the deepest folder that is exported is mounted, others when they are asked for.
 func TestMounts(t *testing.T) {
 	server := (&fake{}).serve(t)
-	s := opened(t, server.Config).(*session)
+	s := opened(t, New, server.Config).(*session)
 	if len(s.mounts) != 1 || s.mounts[0].dir != "export/files" {
 		t.Errorf("%+v", s.mounts)
 	}
@@ -78,7 +87,7 @@ func TestMounts(t *testing.T) {
 		t.Errorf("a folder: %v", err)
 	}
 	server.Config.Path = "nowhere/at/all"
-	deep := opened(t, server.Config).(*session)
+	deep := opened(t, New, server.Config).(*session)
 	if deep.mounts[0].dir != "" {
 		t.Errorf("%+v", deep.mounts)
 	}
@@ -98,12 +107,24 @@ func TestIdentity(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	for s, want := range map[status]error{2: transfer.ErrMissing, 13: transfer.ErrDenied, 28: transfer.ErrFull, 30: transfer.ErrReadOnly, 17: transfer.ErrExists, 63: transfer.ErrName} {
+	for code, want := range map[uint32]error{
+		2: transfer.ErrMissing, 13: transfer.ErrDenied, 28: transfer.ErrFull, 30: transfer.ErrReadOnly, 17: transfer.ErrExists, 63: transfer.ErrName,
+		70: transfer.ErrMissing, 10016: transfer.ErrLogin, 10029: transfer.ErrMissing, 10052: errForgotten, 10011: errForgotten,
+	} {
+		s := status{code, code > 10008}
 		if err := refined(s, transfer.ErrDenied); !errors.Is(err, want) || !errors.Is(err, s) {
-			t.Errorf("%d: %v", s, err)
+			t.Errorf("%d: %v", code, err)
 		}
 	}
-	if err := refined(status(10008), transfer.ErrDenied); err != error(status(10008)) || !strings.Contains(err.Error(), "JUKEBOX") {
+	for s, want := range map[status]string{
+		{10008, false}: "NFS3ERR_JUKEBOX", {10008, true}: "NFS4ERR_DELAY", {13, false}: "NFS3ERR_ACCES", {13, true}: "NFS4ERR_ACCESS",
+		{10052, true}: "NFS4ERR_BADSESSION", {99, false}: "nfsstat3 99", {10099, true}: "nfsstat4 10099",
+	} {
+		if s.Error() != want {
+			t.Errorf("%+v: %v", s, s)
+		}
+	}
+	if err := refined(status{code: codeDelay}, transfer.ErrDenied); err != error(status{code: codeDelay}) {
 		t.Error(err)
 	}
 	if !errors.Is(mountStatus(13), transfer.ErrLogin) || !errors.Is(mountStatus(2), transfer.ErrMissing) || errors.Is(mountStatus(2), transfer.ErrLogin) {

@@ -29,6 +29,9 @@ const (
 // errBroken says that the connection is over.
 var errBroken = errors.New("the connection ended")
 
+// errNoProgram says that the server does not speak a protocol, or this version of it.
+var errNoProgram = errors.New("the server has no such program or version")
+
 // caller makes remote procedure calls over one connection, many at once.
 type caller struct {
 	conn net.Conn
@@ -39,13 +42,19 @@ type caller struct {
 
 	mu      sync.Mutex
 	xid     uint32
-	waiting map[uint32]chan []byte
+	waiting map[uint32]waiting
 	why     error // why it is over
+}
+
+// waiting is a call without a reply so far. Its caller may have given up.
+type waiting struct {
+	answer  chan []byte
+	arrived func(reply []byte) // called when the reply is there, whoever waits for it; nil: nobody asks
 }
 
 // newCaller takes the connection over: close closes it.
 func newCaller(conn net.Conn, cred []byte) *caller {
-	c := &caller{conn: conn, cred: cred, over: make(chan struct{}), waiting: map[uint32]chan []byte{}}
+	c := &caller{conn: conn, cred: cred, over: make(chan struct{}), waiting: map[uint32]waiting{}}
 	go c.receive()
 	return c
 }
@@ -64,9 +73,10 @@ type procedure struct {
 }
 
 // call sends the arguments and, where data is not nil, data as their last one. It
-// returns what the reply says beyond that the call was accepted.
-func (c *caller) call(ctx context.Context, p procedure, args, data []byte) (*reader, error) {
-	reply, err := c.exchange(ctx, p, args, data)
+// returns what the reply says beyond that the call was accepted. Where arrived is not
+// nil, it is called with the reply, also with one that comes when ctx is over.
+func (c *caller) call(ctx context.Context, p procedure, args, data []byte, arrived func([]byte)) (*reader, error) {
+	reply, err := c.exchange(ctx, p, args, data, arrived)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
@@ -77,18 +87,13 @@ func (c *caller) call(ctx context.Context, p procedure, args, data []byte) (*rea
 	return r, nil
 }
 
-func (c *caller) exchange(ctx context.Context, p procedure, args, data []byte) ([]byte, error) {
+func (c *caller) exchange(ctx context.Context, p procedure, args, data []byte, arrived func([]byte)) ([]byte, error) {
 	answer := make(chan []byte, 1)
 	c.mu.Lock()
 	c.xid++
 	xid := c.xid
-	c.waiting[xid] = answer
+	c.waiting[xid] = waiting{answer, arrived}
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		delete(c.waiting, xid)
-		c.mu.Unlock()
-	}()
 	if err := c.send(c.message(xid, p, args, data), data); err != nil {
 		return nil, errors.Join(errBroken, err)
 	}
@@ -144,16 +149,18 @@ func (c *caller) receive() {
 		if len(record) < 4 {
 			continue
 		}
+		xid := binary.BigEndian.Uint32(record)
 		c.mu.Lock()
-		answer := c.waiting[binary.BigEndian.Uint32(record)]
+		w, known := c.waiting[xid]
+		delete(c.waiting, xid)
 		c.mu.Unlock()
-		if answer == nil { // nobody waits any more
+		if !known { // a second answer to the same call, or to none
 			continue
 		}
-		select {
-		case answer <- record:
-		default: // a second answer to the same call
+		if w.arrived != nil {
+			w.arrived(record)
 		}
+		w.answer <- record // has room for the one
 	}
 }
 
@@ -207,7 +214,7 @@ func accepted(r *reader) error {
 	case r.bad:
 		return errors.New("a reply that is too short")
 	case outcome == 1 || outcome == 2:
-		return fmt.Errorf("the server has no such program or version")
+		return errNoProgram
 	case outcome != 0:
 		return fmt.Errorf("the server could not do it (RPC accept status %d)", outcome)
 	}

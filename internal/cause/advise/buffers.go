@@ -1,0 +1,46 @@
+package advise
+
+import (
+	"thru/internal/knob"
+)
+
+// Greatest buffers that Linux begins with on a host with memory enough
+// (ip-sysctl.rst). A host that has less was set so by somebody.
+const (
+	usualRmem = 6 << 20
+	usualWmem = 4 << 20
+)
+
+// Side is one of the two buffers of a direction.
+type Side struct {
+	Knob  string
+	H     *Host
+	Usual int64
+	Part  int64 // of it so much can be under way: a half of the receiver's (bookkeeping), all of the sender's
+	What  string
+	Lower string // least and first size where they are not known (tcp(7))
+}
+
+func (w *Way) Receiver() Side {
+	return Side{knob.TCPRmem, w.To, usualRmem, 2, "receive windows", "4096 131072"}
+}
+
+func (w *Way) Sender() Side {
+	return Side{knob.TCPWmem, w.From, usualWmem, 1, "send buffers", "4096 16384"}
+}
+
+// Holds is what one connection can have under way now, in bytes; 0 not known.
+func (s Side) Holds() int64 { return s.H.State(s.Knob, "").Number() / s.Part }
+
+// isTight tells that a request is about a buffer that is known to hold less than the path needs.
+func (r Request) isTight() bool {
+	if r.Way == nil || r.Cause != "receive-window" && r.Cause != "send-buffer" {
+		return false
+	}
+	own := r.Way.Receiver()
+	if r.Cause == "send-buffer" {
+		own = r.Way.Sender()
+	}
+	holds := own.Holds()
+	return r.Way.MayBeHeld() && own.H == r.At && holds > 0 && holds < r.Way.Window()
+}

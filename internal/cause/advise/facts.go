@@ -1,0 +1,89 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// offload is a work that the adapter does for the kernel.
+type offload struct {
+	Knob  string
+	parts []string // of its features, of which one that the driver cannot change fixes it
+}
+
+// Offloads in the order in which they are switched on: segmentation needs
+// scatter-gather, which needs checksums.
+func Offloads() []offload {
+	return []offload{
+		{knob.RXChecksum, []string{"rx-checksum"}},
+		{knob.TXChecksum, []string{"tx-checksum-ip-generic", "tx-checksum-ipv4"}},
+		{knob.ScatterGather, []string{"tx-scatter-gather"}},
+		{knob.TSO, []string{"tx-tcp-segmentation"}},
+		{knob.GSO, []string{"tx-generic-segmentation"}},
+		{knob.GRO, []string{"rx-gro"}},
+		{knob.LRO, nil},
+	}
+}
+
+// isOffload tells whether a knob is one of them.
+func isOffload(id string) bool {
+	return slices.ContainsFunc(Offloads(), func(o offload) bool { return o.Knob == id })
+}
+
+// fromFacts is what the facts tell of a knob, in the form that the agent gives it.
+func (h *Host) fromFacts(id, iface string) state {
+	f, s := h.Facts, state{Value: knob.FromFacts(h.Facts, id, iface)}
+	s.Known = s.Value != ""
+	switch {
+	case id == knob.Congestion:
+		s.Possible = strings.Join(f.CongAvail, " ")
+	case id == knob.Governor && f.CPU != nil:
+		s.Possible = strings.Join(f.CPU.Available, " ")
+	case knob.Sysctl(id) != "":
+		s.Known = s.Known && h.IsLinux()
+	default:
+		if i := f.Interface(iface); i != nil {
+			s.Possible, s.Refused = possibleAt(id, i), fixedAt(id, i)
+		}
+	}
+	return s
+}
+
+// possibleAt is the greatest value of a knob of an interface; "" where it is not told.
+func possibleAt(id string, i *measure.Interface) string {
+	most := 0
+	switch {
+	case id == knob.MTU:
+		most = value(i.MaxMTU)
+	case id == knob.RXRing && i.Rings != nil:
+		most = i.Rings.RXMax
+	case id == knob.TXRing && i.Rings != nil:
+		most = i.Rings.TXMax
+	case id == knob.Channels && i.Channels != nil:
+		return knob.Queues(i.Channels.CombinedMax, i.Channels.RXMax, i.Channels.TXMax)
+	}
+	if most <= 0 {
+		return ""
+	}
+	return fmt.Sprint(most)
+}
+
+// fixedAt is why an offload of an interface cannot be changed; "" where it can.
+func fixedAt(id string, i *measure.Interface) string {
+	n := slices.IndexFunc(Offloads(), func(o offload) bool { return o.Knob == id })
+	if n < 0 || !slices.ContainsFunc(append([]string{knob.Offload(id)}, Offloads()[n].parts...), func(part string) bool { return slices.Contains(i.Fixed, part) }) {
+		return ""
+	}
+	return "the driver of " + i.Name + " cannot change it"
+}
+
+func value(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

@@ -1,0 +1,144 @@
+package advise
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// proposal makes a draft complete: what the knobs are now, why, what it risks,
+// whether thru does it, and how it is done by hand.
+func (sc *scene) proposal(r Request, d Draft) measure.Proposal {
+	p := measure.Proposal{ID: line(d.Name()), Title: line(d.Title), Settings: knob.Ordered(d.Settings), Test: d.Test, Why: line(r.why()), Expect: line(d.expect), Source: d.Source, OnlySaid: line(d.only)}
+	if d.from != nil && d.to != nil {
+		p.From, p.To = d.from.Name, d.to.Name
+	}
+	if r.Finding != nil {
+		p.Cause = r.Cause
+	} else {
+		p.Gate = r.Gate.ID
+	}
+	if d.Bps > 0 {
+		p.ExpectBps = new(d.Bps)
+	}
+	risks := []string{d.Risk}
+	for _, s := range p.Settings {
+		now := sc.named(s.EndPoint).State(s.Knob, s.Interface)
+		if now.Known {
+			b := s
+			b.Value = now.Value
+			p.Before = append(p.Before, b)
+		}
+		k, _ := knob.Find(s.Knob)
+		p.Cuts = p.Cuts || k.Cuts
+		risks = append(risks, k.Risk)
+		if p.OnlySaid == "" {
+			p.OnlySaid = line(sc.refused(s))
+		}
+		expectOf(&p, k)
+	}
+	p.Risk = line(joined(risks))
+	p.Commands = sc.commands(d)
+	if p.OnlySaid == "" && sc.full() {
+		p.OnlySaid = "the link is full in every direction that was measured: no change can be shown to help"
+	}
+	return p
+}
+
+// expectOf takes over what a knob is known to bring where nothing was computed.
+func expectOf(p *measure.Proposal, k knob.Knob) {
+	if p.Expect == "" {
+		p.Expect, p.Source = k.Effect, k.Source
+	}
+}
+
+// joined texts, each once.
+func joined(texts []string) string {
+	var list []string
+	for _, t := range texts {
+		if t != "" && !slices.Contains(list, t) {
+			list = append(list, t)
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// why is the reason with its figures: what was measured, and what was found.
+func (r Request) why() string {
+	if r.Finding == nil {
+		return fmt.Sprintf("%s: %s", r.Gate.Fact, r.Gate.Why)
+	}
+	text := r.Finding.Summary
+	if r.Way == nil || r.Way.Cell == nil {
+		return text
+	}
+	route := r.Way.From.Name + " -> " + r.Way.To.Name
+	if r.Way.Local() {
+		route = "this host to itself"
+	}
+	if bps := r.Way.Goodput(); bps > 0 {
+		route = unit.Rate(bps) + " " + route
+	}
+	if e := r.Finding.Effect; e != nil && e.Text != "" {
+		text += " (" + e.Text + ")"
+	}
+	return route + ": " + text
+}
+
+// refused says why thru does not make a setting itself; "" it does, or was not asked.
+func (sc *scene) refused(s measure.Setting) string {
+	h := sc.named(s.EndPoint)
+	if why := h.refuses(); why != "" {
+		return why
+	}
+	now := h.State(s.Knob, s.Interface)
+	switch {
+	case now.Refused != "":
+		return now.Refused
+	case slices.Contains([]string{knob.Congestion, knob.RouteCongestion, knob.Governor}, s.Knob) && !now.Offers(s.Value):
+		return fmt.Sprintf("%s can be %s at %s", s.Knob, strings.Join(strings.Fields(now.Possible), " or "), h.Name)
+	case !now.Known && s.Knob == knob.RouteCongestion:
+		return "the route that names the congestion control is not known"
+	}
+	return ""
+}
+
+// commands are the same by hand, at each host in the order of the knobs.
+func (sc *scene) commands(d Draft) []measure.Commands {
+	if d.words != nil {
+		return []measure.Commands{*d.words}
+	}
+	var list []measure.Commands
+	for _, name := range ends(knob.Ordered(d.Settings)) {
+		h := sc.named(name)
+		c := measure.Commands{EndPoint: name, Platform: h.os}
+		if c.Platform == "" {
+			c.Platform = "linux"
+		}
+		own := slices.DeleteFunc(slices.Clone(d.Settings), func(s measure.Setting) bool { return s.EndPoint != name })
+		var words []string
+		for _, s := range knob.Ordered(own) {
+			w := knob.By(c.Platform, h.Facts, s, h.Value(s.Knob, s.Interface))
+			c.Set, c.Verify = append(c.Set, w.Set...), append(c.Verify, w.Verify...)
+			c.Undo = append(slices.Clone(w.Undo), c.Undo...)
+			words = append(words, w.Words)
+		}
+		c.Words = line(joined(words))
+		list = append(list, c)
+	}
+	return list
+}
+
+// ends that settings are of, each once, in their order.
+func ends(settings []measure.Setting) (names []string) {
+	for _, s := range settings {
+		if !slices.Contains(names, s.EndPoint) {
+			names = append(names, s.EndPoint)
+		}
+	}
+	return names
+}

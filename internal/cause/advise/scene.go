@@ -1,0 +1,299 @@
+package advise
+
+import (
+	"cmp"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// scene is a document with what several rules ask of it.
+type scene struct {
+	doc   *measure.Document
+	hosts []*Host
+	rules []Rule
+	kept  []string // ids of the proposals that were kept
+	ways  []*Way   // directions, what needs help most first
+}
+
+// Way is one direction of the data.
+type Way struct {
+	*scene
+	From, To *Host
+	Cell     *measure.Cell // its last measurement; nil: none
+	path     *measure.Path // that was probed; nil: none
+	There    *measure.OneWay
+	Back     *measure.OneWay
+}
+
+func newScene(doc *measure.Document) *scene {
+	sc := &scene{doc: doc}
+	for i := range doc.EndPoints {
+		if e := &doc.EndPoints[i]; sc.host(e.Name) == nil {
+			sc.hosts = append(sc.hosts, newHost(e))
+		}
+	}
+	for i := range doc.Cells {
+		if c := &doc.Cells[i]; isMain(c) {
+			sc.way(c.From, c.To).Cell = c
+		}
+	}
+	for i := range doc.Paths {
+		p := &doc.Paths[i]
+		sc.way(p.From, p.To).probed(p, &p.Forward, &p.Back)
+		sc.way(p.To, p.From).probed(p, &p.Back, &p.Forward)
+	}
+	slices.SortStableFunc(sc.ways, func(a, b *Way) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.Goodput(), b.Goodput()))
+	})
+	return sc
+}
+
+// isMain tells of a cell that says what a direction carries: no experiment, no
+// run of a comparison, and no short figure beside the main one.
+func isMain(c *measure.Cell) bool {
+	return !c.Beside && (c.Experiment == "" || c.Experiment == "base") && c.Spec.Traffic == measure.Bulk
+}
+
+// rank puts what is held back before what is well, and both before what was not measured.
+func (w *Way) rank() int {
+	switch {
+	case w.Cell == nil || len(w.Cell.Findings) == 0:
+		return 2
+	case w.Cell.Findings[0].Healthy:
+		return 1
+	}
+	return 0
+}
+
+// way between two end points; a new one where there is none.
+func (sc *scene) way(from, to string) *Way {
+	for _, w := range sc.ways {
+		if w.From.Name == from && w.To.Name == to {
+			return w
+		}
+	}
+	w := &Way{scene: sc, From: sc.named(from), To: sc.named(to)}
+	sc.ways = append(sc.ways, w)
+	return w
+}
+
+// probed adds what a probe of the path saw.
+func (w *Way) probed(p *measure.Path, there, back *measure.OneWay) {
+	w.path, w.There, w.Back = p, there, back
+}
+
+// host of that name; nil where the document has none.
+func (sc *scene) host(name string) *Host {
+	i := slices.IndexFunc(sc.hosts, func(h *Host) bool { return h.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return sc.hosts[i]
+}
+
+// named is never nil: of an end point that the document does not describe only
+// the name is known.
+func (sc *scene) named(name string) *Host {
+	h := sc.host(name)
+	if h == nil {
+		h = newHost(&measure.EndPoint{Name: name})
+		sc.hosts = append(sc.hosts, h)
+	}
+	return h
+}
+
+// IsOurs tells whether a host is the one that the command runs at: a document
+// names that first.
+func (sc *scene) IsOurs(h *Host) bool {
+	return len(sc.hosts) > 0 && sc.hosts[0] == h
+}
+
+// full tells that the link is full for certain in every direction that was measured.
+func (sc *scene) full() bool {
+	return sc.isMeasured() && !slices.ContainsFunc(sc.ways, func(w *Way) bool { return w.isMeasured() && !w.full() })
+}
+
+// isMeasured tells whether any direction was.
+func (sc *scene) isMeasured() bool { return slices.ContainsFunc(sc.ways, (*Way).isMeasured) }
+
+// isMeasured tells whether the direction was measured, and diagnosed.
+func (w *Way) isMeasured() bool { return w.Cell != nil && len(w.Cell.Findings) > 0 }
+
+// full tells that the link is full for certain in this direction.
+func (w *Way) full() bool {
+	return w.isMeasured() && w.Cell.Findings[0].Cause == "link-rate" && w.Cell.Findings[0].Confidence == measure.Certain
+}
+
+// MayBeHeld tells of a direction that a setting may hold back: not of one that is full,
+// nor of one that carries no data where others do.
+func (w *Way) MayBeHeld() bool { return !w.full() && (w.Cell != nil || !w.scene.isMeasured()) }
+
+// Goodput of the direction in bit/s; 0 where it is not known.
+func (w *Way) Goodput() float64 {
+	if w.Cell == nil || w.Cell.Goodput == nil {
+		return 0
+	}
+	return sane(w.Cell.Goodput.Value)
+}
+
+// MostRate bounds what a figure may say, in bit/s: more is a damaged document.
+const MostRate = 1e14
+
+// sane is a rate that arithmetic can be done with; else 0.
+func sane(bps float64) float64 {
+	if math.IsNaN(bps) || bps < 0 || bps > MostRate {
+		return 0
+	}
+	return bps
+}
+
+// RTT of the idle path in ns; 0 where it is not known.
+func (w *Way) RTT() int64 {
+	const most = 100e9
+	switch {
+	case w.path != nil && w.path.RTT != nil && w.path.RTT.P50 > 0 && w.path.RTT.P50 < most:
+		return w.path.RTT.P50
+	case w.Cell != nil && w.Cell.RTTIdle != nil && *w.Cell.RTTIdle > 0 && *w.Cell.RTTIdle < most:
+		return *w.Cell.RTTIdle
+	}
+	return 0
+}
+
+// Ceiling is the most that TCP can carry over the link, in bit/s; 0 where its rate is not known.
+func (w *Way) Ceiling() float64 {
+	if w.Cell == nil || w.Cell.Ceiling == nil {
+		return 0
+	}
+	return sane(w.Cell.Ceiling.Bps)
+}
+
+// atMost is a rate that is expected, but no more than the link carries.
+func (w *Way) atMost(bps float64) float64 {
+	if c := w.Ceiling(); c > 0 {
+		return min(bps, c)
+	}
+	return bps
+}
+
+// Rate that a window is to hold, with the words for it: that of the link, else
+// twice the best that was measured between the two.
+func (w *Way) Rate() (bps float64, of string) {
+	if w.Cell != nil && w.Cell.Ceiling != nil && w.Cell.Ceiling.LinkBps > 0 && w.Cell.Ceiling.LinkBps < MostRate {
+		return float64(w.Cell.Ceiling.LinkBps), "the link's rate"
+	}
+	if a, b := w.From.Speed(w.Face(w.From)), w.To.Speed(w.Face(w.To)); a > 0 && b > 0 {
+		return float64(min(a, b)), "the interfaces' rate"
+	}
+	best := 0.0
+	for i := range w.doc.Cells {
+		c := &w.doc.Cells[i]
+		if c.Goodput != nil && (c.From == w.From.Name && c.To == w.To.Name || c.From == w.To.Name && c.To == w.From.Name) {
+			best = max(best, sane(c.Goodput.Value))
+		}
+	}
+	if t := w.doc.Tuning; t != nil && sane(t.TargetBps) > best {
+		return t.TargetBps, "the target"
+	}
+	return 2 * best, "twice the best that was measured"
+}
+
+// Window is what one connection needs under way, in bytes: the product of rate
+// and round trip in an even number of segments; 0 where one of them is not known.
+func (w *Way) Window() int64 {
+	bps, _ := w.Rate()
+	if bps <= 0 || w.RTT() <= 0 {
+		return 0
+	}
+	streams := 1
+	if w.Cell != nil {
+		streams = min(max(1, w.Cell.Streams), measure.MaxStreams)
+	}
+	return int64(min(stat.WindowEven(stat.BDPBytes(bps, w.RTT())/float64(streams), usualMSS), measure.MaxWindow))
+}
+
+// usualMSS is that of MTU 1500 with timestamps.
+const usualMSS = 1448
+
+// Carries is the most that a window carries in the direction, in bit/s; 0 where
+// the round trip is not known.
+func (w *Way) Carries(window int64) float64 {
+	if w.RTT() <= 0 {
+		return 0
+	}
+	return w.atMost(stat.WindowRate(float64(window), w.RTT()))
+}
+
+// Hope is what a direction that carries next to nothing may carry: what the link
+// does, else as much as the other direction; 0 where neither is known.
+func (w *Way) Hope() float64 {
+	if c := w.Ceiling(); c > 0 {
+		return c
+	}
+	if back := w.way(w.To.Name, w.From.Name).Goodput(); back > w.Goodput() {
+		return back
+	}
+	return 0
+}
+
+// Face is the interface by which a host of the direction reaches the other; "" not known.
+func (w *Way) Face(h *Host) string {
+	leaves := w.There
+	if h == w.To && h != w.From {
+		leaves = w.Back
+	}
+	if leaves == nil || leaves.Route == nil {
+		return ""
+	}
+	return leaves.Route.Interface
+}
+
+// Peer is the address by which a host of the direction reaches the other; invalid where it is not known.
+func (w *Way) Peer(h *Host) netip.Addr {
+	if w.path == nil {
+		return netip.Addr{}
+	}
+	text := w.path.FromAddr
+	if h.Name == w.path.From {
+		text = w.path.ToAddr
+	}
+	if a, err := netip.ParseAddrPort(text); err == nil {
+		return a.Addr().Unmap()
+	}
+	a, _ := netip.ParseAddr(text)
+	return a.Unmap()
+}
+
+// Routed tells that a router lies between.
+func (w *Way) Routed() bool {
+	for _, o := range []*measure.OneWay{w.There, w.Back} {
+		if o != nil && o.Route != nil && o.Route.Gateway != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Local tells that both ends are one machine.
+func (w *Way) Local() bool { return w.From == w.To }
+
+// Best is the fastest measurement of the same traffic in this direction that
+// fits; nil where there is none. What a tuning measured before is of another
+// state of the hosts.
+func (w *Way) Best(fits func(*measure.Cell) bool) *measure.Cell {
+	var best *measure.Cell
+	for i := range w.doc.Cells {
+		c := &w.doc.Cells[i]
+		if w.Cell == nil || c == w.Cell || c.From != w.From.Name || c.To != w.To.Name || c.Protocol != w.Cell.Protocol || c.Goodput == nil || strings.HasPrefix(c.Experiment, "tune-") || !fits(c) {
+			continue
+		}
+		if sane(c.Goodput.Value) > 0 && (best == nil || c.Goodput.Value > best.Goodput.Value) {
+			best = c
+		}
+	}
+	return best
+}

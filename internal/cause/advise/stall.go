@@ -1,0 +1,67 @@
+package advise
+
+import (
+	"thru/internal/measure"
+)
+
+// Bars of a direction that carries next to nothing.
+const (
+	stallAgain = 0.5  // of the segments sent again
+	stallShare = 0.01 // of the rate that is plausible there,
+	someAgain  = 0.03 // where at least so many segments are sent again: what never arrives is
+)
+
+// stalls asks for the last resort of each direction that carries next to nothing: segmentation
+// offload off, whether or not a rule could tell that it is broken, since another fault may
+// hide it. What a finding has asked for already stays where it is.
+func (sc *scene) stalls() (all []Request) {
+	for _, w := range sc.ways {
+		if w.stalled() {
+			all = append(all, sc.asFinding(&measure.Finding{
+				Cause: "broken-tso", Confidence: measure.Possible,
+				Where:   measure.Where{Place: measure.AtSender, EndPoint: w.From.Name, From: w.From.Name, To: w.To.Name},
+				Summary: "next to nothing passes: what segmentation offload sends may not arrive",
+			}))
+		}
+	}
+	return all
+}
+
+// stalled tells of TCP between two hosts, not held down on purpose, that sends half of all
+// again, or carries a hundredth of what the link or the other direction does.
+func (w *Way) stalled() bool {
+	c := w.Cell
+	if c == nil || c.Goodput == nil || c.Protocol != measure.TCP || w.Local() || c.Spec.Rate > 0 || c.Spec.MaxRate > 0 {
+		return false
+	}
+	again, told := w.again()
+	return again >= stallAgain || (again >= someAgain || !told) && w.Goodput() < stallShare*max(w.Hope(), w.linkRate())
+}
+
+// linkRate is that of the slower interface, in bit/s; 0 where it is not known.
+func (w *Way) linkRate() float64 {
+	return float64(min(w.From.Speed(w.Face(w.From)), w.To.Speed(w.Face(w.To))))
+}
+
+// again is the share of its segments that the sender has sent again in the last run; told is
+// false where its kernel does not say.
+func (w *Way) again() (share float64, told bool) {
+	var sent, again float64
+	for i := range w.Cell.Runs {
+		sent, again = 0, 0
+		for _, f := range w.Cell.Runs[i].Flows {
+			if f.Sender == nil || f.From != w.From.Name || f.To != w.To.Name {
+				continue
+			}
+			for _, s := range f.Sender.Streams {
+				if t := s.TCP; t != nil && t.Retrans != nil && t.DataSegsOut != nil {
+					sent, again = sent+float64(*t.DataSegsOut), again+float64(*t.Retrans)
+				}
+			}
+		}
+	}
+	if sent == 0 {
+		return 0, false
+	}
+	return again / sent, true
+}

@@ -1,0 +1,148 @@
+// Package below holds the causes of what lies below a virtual machine: its hypervisor's
+// switch, queues and limits.
+package below
+
+import (
+	"cmp"
+	"strings"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/measure"
+)
+
+// GuestNIC is the adapter that carries the test.
+func GuestNIC(e *diagnose.End) *measure.GuestNIC {
+	for _, b := range e.Below {
+		if b.NIC != nil {
+			return b.NIC
+		}
+	}
+	return nil
+}
+
+// bed is the host that the end's guest is on, or that the end is.
+func bed(e *diagnose.End) *measure.GuestHost {
+	for _, b := range e.Below {
+		if b.Host != nil {
+			return b.Host
+		}
+	}
+	return nil
+}
+
+// BedName is that host in the words of a sentence.
+func BedName(e *diagnose.End) string {
+	if h := bed(e); h != nil && h.Name != "" {
+		return diagnose.Line(h.Name)
+	}
+	return "its host"
+}
+
+// GuestName is the virtual machine in the words of a sentence.
+func GuestName(e *diagnose.End) string {
+	if g := e.Guest(); g != nil && g.Name != "" {
+		return diagnose.Line(g.Name)
+	}
+	return "the " + e.Place + "'s guest"
+}
+
+// OnBed is the place of a cause at what lies below the end.
+func OnBed(e *diagnose.End, name string) measure.Where {
+	w := e.Where()
+	w.Below = name
+	return w
+}
+
+// Unplaced is the outcome of a rule that asks for what lies below an end of
+// which nobody knows where it is; nil where nobody was asked.
+func Unplaced(e *diagnose.End, fact string) *diagnose.Outcome {
+	switch {
+	case e.Guest() != nil:
+		return nil
+	case len(e.Below) > 0:
+		return nil // a host itself
+	case e.NoPlace != "":
+		return diagnose.Missing(fact+" of the "+e.Place, e.NoPlace)
+	case e.HidesSteal():
+		return diagnose.Missing(fact+" of the "+e.Place, "it is a guest: --hypervisor URL asks its host")
+	}
+	return nil
+}
+
+func ofBed(e *diagnose.End, counter string) diagnose.Gauges {
+	return e.Read(counter, func(b *measure.Beneath) string {
+		if b.Host == nil {
+			return ""
+		}
+		return b.Host.ID
+	})
+}
+
+// Tells words a gauge as evidence: who it is about, what it is, and what its
+// source calls it.
+func Tells(x diagnose.Gauge, of string, value float64, unit string) measure.Proof {
+	name := cmp.Or(x.Native, x.Counter)
+	if plain := plainName(x.Counter); plain != "" {
+		name = plain + " (" + name + ")"
+	}
+	switch isNumbered := isNumber10(x.Instance); {
+	case isNumbered && strings.HasPrefix(x.Counter, "cpu."):
+		name += " of virtual CPU " + x.Instance
+	case isNumbered:
+		name += " of port " + x.Instance
+	case x.Instance != "":
+		name += " of " + x.Instance
+	}
+	return measure.Proof{EndPoint: of, Counter: diagnose.Line(name), Value: value, Unit: unit, SpanNs: x.SpanNs}
+}
+
+// plainName is a counter in two words or more, which a source's own name for it
+// is not always: "cpu.ready.summation", "% Used".
+func plainName(counter string) string {
+	return map[string]string{
+		measure.CounterReady: "ready, not run", measure.CounterCoStop: "co-stop time", measure.CounterLimited: "held back by a limit", measure.CounterSwapWait: "waiting for swap",
+		measure.CounterUsage: "CPU load", measure.CounterBalloon: "ballooned memory", measure.CounterSwapped: "swapped memory", measure.CounterSwapIn: "swapped in a second",
+		measure.CounterMemWait: "waiting for memory", measure.CounterRxBps: "received rate", measure.CounterTxBps: "sent rate",
+		measure.CounterRxDropped: "dropped on receiving", measure.CounterTxDropped: "dropped on sending", measure.CounterRxDropPct: "dropped on receiving", measure.CounterTxDropPct: "dropped on sending",
+		measure.CounterRingFull: "ring found full", measure.CounterNoBuffer: "no buffer in the ring", measure.CounterQueueRx: "received packets", measure.CounterThread: "CPU time",
+	}[counter]
+}
+
+// Seconded joins what an end saw itself with what its hypervisor says, which
+// knows more of it.
+func Seconded(own, below *diagnose.Outcome) *diagnose.Outcome {
+	switch {
+	case below == nil:
+		return own
+	case own == nil:
+		return below
+	case own.State == diagnose.Holds && below.State == diagnose.Holds:
+		return diagnose.Both(own, below)
+	case own.State == diagnose.Holds && below.State == diagnose.Excluded:
+		return diagnose.Doubted(own, below)
+	case own.State == diagnose.Holds:
+		return own
+	case below.State == diagnose.Unknown && own.State == diagnose.Excluded:
+		return own
+	case below.State == diagnose.Excluded && own.State == diagnose.Excluded && own.Text != below.Text:
+		return diagnose.No("%s; %s", own.Text, below.Text)
+	}
+	return below
+}
+
+// Best is the surest of several outcomes: the first where they are alike.
+func Best(all ...*diagnose.Outcome) *diagnose.Outcome {
+	var o *diagnose.Outcome
+	for _, x := range all {
+		if x != nil && (o == nil || diagnose.Sureness(x) > diagnose.Sureness(o)) {
+			o = x
+		}
+	}
+	return o
+}
+
+// staysInside tells that the flow does not leave the host: no uplink carries it.
+func staysInside(f *diagnose.Flow) bool {
+	r := f.Relation()
+	return r == measure.SameHost || r == measure.SameMachine || f.OnOneMachine()
+}

@@ -1,0 +1,188 @@
+package cause
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/transfer"
+)
+
+// causesOfDiagnose are the ids of the catalogue of causes.
+func causesOfDiagnose() []string {
+	return strings.Fields(`sender-cpu receiver-cpu single-flow too-many-streams irq-one-cpu numa-remote cpu-governor cpu-steal cpu-quota memory-pressure
+		disk broken-tso cpu-limit lro-forwarding offloads-off emulated-nic wrong-driver too-few-queues rss-not-spreading ring-overflow backlog-overflow pcie vswitch
+		netqueue-off interrupt-moderation firewall-cost receive-window slow-reader send-buffer loss paced policer shaper link-rate link-negotiated-low mss-clamp
+		tcp-proxy vpn-cpu asymmetric-route token-bucket window-scaling-off fixed-window sack-off timestamps-off reordering app-limited slow-convergence
+		mtu-black-hole jumbo-mismatch lag-one-member duplex bad-link pause-frames noisy-neighbour measurement
+		network client cipher-cpu round-trips`)
+}
+
+// TestEveryCause: each is one rule of flows or of transfers.
+func TestEveryCause(t *testing.T) {
+	var told []string
+	for _, r := range Causes() {
+		told = append(told, r.Cause)
+	}
+	for _, r := range transfer.TransferCauses() {
+		told = append(told, r.Cause)
+	}
+	want := causesOfDiagnose()
+	slices.Sort(told)
+	slices.Sort(want)
+	for _, id := range want {
+		if n := len(slices.DeleteFunc(slices.Clone(told), func(s string) bool { return s != id })); n != 1 {
+			t.Errorf("%s is told %d times", id, n)
+		}
+	}
+	for _, id := range told {
+		if !slices.Contains(want, id) {
+			t.Errorf("%s is no cause of the catalogue", id)
+		}
+	}
+}
+
+// TestCatalogueOfDiagnose holds that every rule can be listed, and names what exists.
+func TestCatalogueOfDiagnose(t *testing.T) {
+	id := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	for _, r := range Causes() {
+		if r.Judge == nil || !r.TCP && !r.UDP {
+			t.Errorf("half a rule: %+v", r)
+		}
+	}
+	for _, r := range slices.Concat(Causes(), transfer.TransferCauses()) {
+		if !id.MatchString(r.Cause) {
+			t.Errorf("%q is no id", r.Cause)
+		}
+		for what, text := range map[string]string{"title": r.Title, "seen": r.Seen, "apart": r.Apart, "mends": r.Mends, "effect": r.Effect, "source": r.Source} {
+			if text == "" || strings.Contains(text, "\n") {
+				t.Errorf("%s: %s is %q", r.Cause, what, text)
+			}
+		}
+		for _, x := range r.Tests {
+			if _, ok := diagnose.ExperimentOf(x); !ok {
+				t.Errorf("%s: no experiment %q", r.Cause, x)
+			}
+		}
+		for _, c := range r.Brings {
+			if _, ok := diagnose.RuleOf(theCatalogue(), c); !ok || c == r.Cause {
+				t.Errorf("%s brings %q, which is no other rule", r.Cause, c)
+			}
+		}
+	}
+}
+
+// TestBringsNoCircle: of two causes only one can bring the other along, also
+// by way of others: else each would say that it comes of the other.
+func TestBringsNoCircle(t *testing.T) {
+	var follow func(path []string)
+	follow = func(path []string) {
+		r, _ := diagnose.RuleOf(theCatalogue(), path[len(path)-1])
+		for _, next := range r.Brings {
+			if slices.Contains(path, next) {
+				t.Fatalf("in a circle: %v, %s", path, next)
+			}
+			follow(append(slices.Clone(path), next))
+		}
+	}
+	for _, r := range Causes() {
+		follow([]string{r.Cause})
+	}
+}
+
+// TestExperiments: each is told apart by its id.
+func TestExperiments(t *testing.T) {
+	var ids []string
+	for _, x := range diagnose.Experiments() {
+		if slices.Contains(ids, x.ID) || x.Title == "" || x.Time <= 0 || x.Vary == nil {
+			t.Errorf("bad or double experiment: %+v", x)
+		}
+		ids = append(ids, x.ID)
+	}
+}
+
+// TestDocumentOfDiagnose holds docs/causes.md to the catalogue: what stands above the
+// first cause is written by hand, the rest comes from the rules.
+func TestDocumentOfDiagnose(t *testing.T) {
+	const file = "../../docs/causes.md"
+	old, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	intro, _, ok := strings.Cut(string(old), "\n## The causes")
+	if !ok {
+		t.Fatalf("%s has no section of the causes", file)
+	}
+	text := intro + "\n" + documentOfDiagnose()
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(old) != text {
+		t.Errorf("%s is out of date: go test ./internal/cause -update", file)
+	}
+}
+
+// documentOfDiagnose writes the catalogue as Markdown.
+func documentOfDiagnose() string {
+	var b strings.Builder
+	b.WriteString("## The causes\n")
+	for _, r := range Causes() {
+		write(&b, r, protocols(r))
+	}
+	b.WriteString("\n## The experiments\n\n")
+	for _, x := range diagnose.Experiments() {
+		fmt.Fprintf(&b, "- `%s`: %s (%s)\n", x.ID, x.Title, x.Time)
+	}
+	b.WriteString("\n## Causes that only a file transfer has\n\nA test moves memory to memory, and knows none of them; `thru transfer` does ([transfer.md](transfer.md)).\n")
+	for _, r := range transfer.TransferCauses() {
+		write(&b, r, "")
+	}
+	return b.String()
+}
+
+// write writes one cause.
+func write(b *strings.Builder, r diagnose.Rule, judged string) {
+	fmt.Fprintf(b, "\n### `%s`: %s\n\n", r.Cause, r.Title)
+	for _, row := range [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Apart}, {"Remedy", r.Mends}, {"Effect", r.Effect}, {"Source", r.Source},
+		{"From inside a guest", likelyInside(r)},
+		{"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}} {
+		if row[1] != "" {
+			fmt.Fprintf(b, "- %s: %s\n", row[0], row[1])
+		}
+	}
+}
+
+// likelyInside says what keeps a cause from being certain where the host was not asked.
+func likelyInside(r diagnose.Rule) string {
+	if r.Unseen == "" {
+		return ""
+	}
+	return "likely at most, as long as nobody asked whether its host " + r.Unseen
+}
+
+// protocols that a rule is judged for.
+func protocols(r diagnose.Rule) string {
+	switch {
+	case r.TCP && r.UDP:
+		return "TCP, UDP"
+	case r.UDP:
+		return "UDP"
+	}
+	return "TCP"
+}
+
+// quoted lists ids.
+func quoted(ids []string) string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, "`"+id+"`")
+	}
+	return strings.Join(list, ", ")
+}

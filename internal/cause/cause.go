@@ -1,0 +1,89 @@
+// Package cause is the catalogue of what can hold a path back. It judges hosts
+// and path before traffic (Judge), names why a flow carries no more than it
+// does (Diagnose), chooses the experiment that tells open causes apart (Next),
+// and lists the changes to try (Propose).
+//
+// It is pure: the same document gives the same answer. The mechanism is in
+// diagnose, gate and advise; the causes are in the families beside them, and
+// catalogue.go is their table.
+package cause
+
+import (
+	"slices"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/groups"
+	"thru/internal/cause/measurement"
+	"thru/internal/cause/transfer"
+	"thru/internal/measure"
+)
+
+// Judge returns all gates, the worst first, then in the order of the catalogue.
+func Judge(s gate.Subject) []measure.Gate { return gate.Judge(s, gateRules()) }
+
+// JudgeBelow returns the gates of what a hypervisor says of guests alone.
+func JudgeBelow(s gate.Subject) []measure.Gate {
+	return gate.Judge(s, slices.DeleteFunc(gateRules(), func(r gate.Rule) bool { return !r.Below }))
+}
+
+// IsBelow tells whether a gate judges what a hypervisor says of a guest.
+func IsBelow(id string) bool { return gate.IsBelowBy(gateRules(), id) }
+
+// Filter keeps the gates whose ids are in only (all, where it is empty) and
+// not in skip. An id that no rule has is a mistake of the caller's, and the
+// error's hint is the nearest one, if any is near.
+func Filter(gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
+	return gate.Filter(gateRules(), gates, only, skip)
+}
+
+// Diagnose fills the findings of every cell that a person asked for, and those
+// of the whole. It may be called again as cells are added.
+func Diagnose(d *measure.Document) {
+	diagnose.Cells(d, theCatalogue())
+	d.Findings = diagnose.Settle(slices.Concat(groups.OfGroups(theCatalogue(), d), diagnose.Whole(d)))
+	d.Missing = diagnose.Wanted(d, theCatalogue())
+	Transfer(d)
+}
+
+// Next is the experiment to make next for the cell at that index; false where
+// it is settled, or nothing that is left would tell more. made are the names
+// of those that were tried already, whatever came of them.
+func Next(d *measure.Document, cell int, made []string) (diagnose.Trial, bool) {
+	return diagnose.Next(d, theCatalogue(), cell, made)
+}
+
+// Rungs looks at several results as the rungs of a ladder, the lowest first:
+// where a machine measured against itself is no faster than 1.3 times what a
+// link above it should carry, that comes first in the findings of the upper
+// rung, which then proves nothing of the link. Diagnose comes before it.
+//
+// Only a rung on one machine is taken for the lower one: of two paths nobody
+// says that one is a part of the other. The rungs of one document are a ladder
+// of which the plan says so (stat.Ladder has judged them).
+func Rungs(docs []*measure.Document) { groups.Rungs(theCatalogue(), docs) }
+
+// Generator judges whether the host that made a lower rung of a ladder could
+// have filled the link of an upper one: without 1.3 times the upper ceiling at
+// its disposal a rate below that ceiling says as much of the host as of the
+// link (methods.md, formula 13). Both may be the same document.
+func Generator(lower, upper *measure.Document) []measure.Finding {
+	return measurement.Generators(theCatalogue(), lower, upper)
+}
+
+// Transfer names which layer of a transfer binds, and why. It does nothing where
+// nothing was moved.
+func Transfer(d *measure.Document) { transfer.Transfer(d, theCatalogue()) }
+
+// Propose lists the changes to try, in order: what the findings ask for, the
+// binding one first; then what gates ask for that fail; then what gates ask for
+// that warn, the costlier first; then the last resort where next to nothing passes;
+// then options of the test, and what asks much of both hosts. A
+// change that thru cannot or may not make itself says why (Proposal.OnlySaid),
+// and has its commands. The document has to be diagnosed (package diagnose). Of
+// several measurements of one direction the last counts; what a host says of
+// its knobs counts before its facts. The same document gives the same list.
+func Propose(doc *measure.Document, seen advise.Seen) []measure.Proposal {
+	return advise.Propose(doc, proposalRules(), seen)
+}

@@ -1,0 +1,48 @@
+package diagnose
+
+import (
+	"thru/internal/measure"
+)
+
+// Port is what the hypervisor's switch dropped at the port of the end's guest,
+// in the direction of the data.
+type Port struct {
+	Dropped     float64 // packets
+	At          Gauge
+	Share       Gauge // of the packets, where that is what is told (esxtop %DRPTX, %DRPRX)
+	Known       bool
+	Shares      bool
+	Ring        float64 // times that the guest's ring was full, or packets that it had no buffer for
+	RingAt      Gauge
+	RingCounted bool
+	Why         string
+}
+
+// Port reads the counters of the end's port.
+func (e *End) Port() Port {
+	counter, pct := measure.CounterRxDropped, measure.CounterRxDropPct
+	if e.Sends() {
+		counter, pct = measure.CounterTxDropped, measure.CounterTxDropPct
+	}
+	var p Port
+	if p.At, p.Why = e.OfPort(counter); p.Why == "" {
+		p.Known, p.Dropped = true, p.At.sum
+	}
+	share, why := e.OfPort(pct)
+	p.Share, p.Shares = share, why == ""
+	if e.Sends() {
+		return p
+	}
+	for _, c := range []string{measure.CounterRingFull, measure.CounterNoBuffer} {
+		if x, why := e.OfPort(c); why == "" { // both may count the same packet
+			if !p.RingCounted || x.sum > p.Ring {
+				p.Ring, p.RingAt = x.sum, x
+			}
+			p.RingCounted = true
+		}
+	}
+	if p.Known { // vmxnet3 has a second ring: the first one is full without a loss
+		p.Ring = min(p.Ring, p.Dropped)
+	}
+	return p
+}

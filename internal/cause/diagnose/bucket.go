@@ -1,0 +1,163 @@
+package diagnose
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// StepBar is by how much the first level of a token bucket exceeds the second.
+const StepBar = 1.2
+
+// TwoLevels are those of a rate that falls once: how long the first one lasted
+// from the first byte on, and both rates in bit/s.
+type TwoLevels struct {
+	Lasted        time.Duration
+	Before, After float64
+}
+
+// TwoLevels finds them in the course of this run, else in that of a longer one.
+func (f *Flow) TwoLevels() (x TwoLevels, found bool) {
+	bins, e := f.Bins(), f.Receiver.Seen
+	long := f.Experiment(Longer)
+	if len(bins) >= 2*stat.LeastBins-4 {
+		if at, before, after, found := levels(bins); found {
+			return TwoLevels{time.Duration(at)*time.Second + rampOf(e), before, after}, true
+		}
+		if x, found = f.burst(bins); found {
+			return x, true
+		}
+	}
+	if long == nil {
+		return x, false
+	}
+	lasting := stat.Bins(f.FlowOf(RunShown(long)).Receiver)
+	if at, before, after, found := levels(lasting); found {
+		return TwoLevels{time.Duration(at)*time.Second + rampOf(f.FlowOf(RunShown(long)).Receiver), before, after}, true
+	}
+	return f.fallen(bins, lasting)
+}
+
+// fallen are the levels of a rate that fell within this run, and stayed there
+// in a longer one right after it.
+func (f *Flow) fallen(bins, lasting []float64) (x TwoLevels, found bool) {
+	if len(lasting) < stat.LeastBins || !f.falls() {
+		return x, false
+	}
+	x = TwoLevels{Before: max(rampRate(f.Receiver.Seen), bins[0]), After: stat.Median(lasting[1:])}
+	_, x.Lasted = x.BurstOf(f.Receiver.Seen)
+	return x, x.Before >= StepBar*x.After && bins[len(bins)-1] < StepBar*x.After && SpreadOf(lasting[1:]) < FlatBar
+}
+
+// falls tells of a rate that fell within the run: its last seconds are clearly
+// below its first half, which the ramp is a part of.
+func (f *Flow) falls() bool {
+	bins := f.Bins()
+	if len(bins) < 3 || f.IsHeld() {
+		return false
+	}
+	first := max(rampRate(f.Receiver.Seen), bins[0])
+	return first >= StepBar*slices.Max(bins[len(bins)-2:])
+}
+
+// rampOf is the time of the ramp of an end.
+func rampOf(e *measure.Evidence) time.Duration {
+	if e == nil {
+		return 0
+	}
+	return time.Duration(e.RampNs)
+}
+
+// rampRate is the mean rate of the ramp in bit/s; 0 where it was not counted.
+func rampRate(e *measure.Evidence) float64 {
+	if e == nil || e.RampBytes == nil || e.RampNs <= 0 {
+		return 0
+	}
+	return float64(*e.RampBytes) * 8e9 / float64(e.RampNs)
+}
+
+// burst are the levels of a bucket that was empty before the measured time or
+// soon after: the ramp brought twice as much as the flat rate that a queue
+// holds from then on.
+func (f *Flow) burst(bins []float64) (x TwoLevels, found bool) {
+	e := f.Receiver.Seen
+	if e == nil || e.Reported != "" || !f.HasQueue() {
+		return x, false
+	}
+	x = TwoLevels{rampOf(e), rampRate(e), stat.Median(bins[1:])}
+	return x, x.Before > 2*x.After && SpreadOf(bins[1:]) < FlatBar
+}
+
+// LastHigh is the number of seconds until the last one above the middle of both levels.
+func (x TwoLevels) LastHigh(bins []float64) int {
+	high := len(bins)
+	for high > 0 && bins[high-1] < (x.Before+x.After)/2 {
+		high--
+	}
+	return high
+}
+
+// BurstOf is how many bytes a run brought above the second level until it fell to
+// it, and how long that took; 0 where it did not fall, or was at that level all along.
+func (x TwoLevels) BurstOf(e *measure.Evidence) (bytes float64, lasted time.Duration) {
+	bins := stat.Bins(e)
+	high := x.LastHigh(bins)
+	if high == len(bins) || high == 0 && rampRate(e) < (x.Before+x.After)/2 {
+		return 0, 0
+	}
+	if high < len(bins)-1 { // the bucket ran empty within the next one
+		bytes += max(bins[high]-x.After, 0) / 8
+	}
+	if e.RampBytes != nil {
+		bytes += max(float64(*e.RampBytes)-x.After/8*rampOf(e).Seconds(), 0)
+	}
+	for _, b := range bins[:high] {
+		bytes += (b - x.After) / 8
+	}
+	return bytes, rampOf(e) + time.Duration(high)*time.Second
+}
+
+// mostRest bounds how long an explanation rests for a bucket to fill.
+const mostRest = 25 * time.Second
+
+// restTime is how long a bucket takes to fill again, at the rate that it lets
+// through; false where that is not known, or too long.
+func (f *Flow) restTime() (time.Duration, bool) {
+	const spare = 1.1
+	x, found := f.TwoLevels()
+	long := f.Experiment(Longer)
+	if !found || x.After <= 0 || long == nil {
+		return 0, false
+	}
+	here, _ := x.BurstOf(f.Receiver.Seen)
+	there, _ := x.BurstOf(f.FlowOf(RunShown(long)).Receiver)
+	rest := time.Duration(spare * 8e9 * max(here, there) / x.After)
+	return rest, rest > 0 && rest <= mostRest
+}
+
+// levels are the two levels of a course, of which the second begins at that second.
+func levels(bins []float64) (at int, before, after float64, found bool) {
+	if at, before, after, found = stat.ChangePoint(bins); !found {
+		at, before, after, found = StepDown(bins)
+	}
+	return at, before, after, found
+}
+
+// StepDown finds two levels in a course too short for a change-point test: a
+// first one of which every second exceeds by far every second of the rest.
+func StepDown(bins []float64) (at int, before, after float64, found bool) {
+	highest := slices.Clone(bins) // of that second and all after it: a soak has 100,000 seconds
+	for i := len(bins) - 2; i >= 0; i-- {
+		highest[i] = max(bins[i], highest[i+1])
+	}
+	least := math.Inf(1)
+	for n := 1; n <= len(bins)-2; n++ {
+		if least = min(least, bins[n-1]); least > 2*highest[n] {
+			return n, stat.Median(bins[:n]), stat.Median(bins[n:]), true
+		}
+	}
+	return 0, 0, 0, false
+}

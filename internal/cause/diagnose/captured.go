@@ -1,0 +1,77 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Shown is the run of a cell that its diagnosis rests on; an empty one where
+// there is none.
+func Shown(c *measure.Cell) *measure.Run { return RunShown(c) }
+
+// packets is the traffic of this direction whose packets were captured: the
+// flow's own, else that of the experiment that was made for them. Without
+// captures it is empty.
+func (f *Flow) packets() measure.Flow {
+	if own := f.FlowOf(f.Run); len(own.Captures) > 0 {
+		return own
+	}
+	for i := range f.Doc.Cells { // also where nothing could be measured: packets tell of what stalls, too
+		c := &f.Doc.Cells[i]
+		if c.Experiment != Captured || c.From != f.Cell.From || c.To != f.Cell.To {
+			continue
+		}
+		if x := f.FlowOf(RunShown(c)); len(x.Captures) > 0 {
+			return x
+		}
+	}
+	return measure.Flow{}
+}
+
+// varyCapture captures the packets of the same traffic, where an end can.
+func varyCapture(f *Flow, s *measure.Spec) bool {
+	s.Capture = measure.DefaultCapture
+	return !f.IsUDP() && len(f.packets().Captures) == 0 && slices.ContainsFunc(f.Doc.EndPoints, func(e measure.EndPoint) bool { return e.Captures })
+}
+
+// Wanted says once of an explanation that a capture would have told more, and
+// why there is none.
+func Wanted(d *measure.Document, cat *Catalogue) []measure.NotChecked {
+	const fact = "capture"
+	rest := slices.DeleteFunc(slices.Clone(d.Missing), func(m measure.NotChecked) bool { return m.Fact == fact })
+	var causes, why []string
+	for _, e := range d.EndPoints {
+		if e.Captures {
+			return rest
+		}
+		if e.NoCapture != "" {
+			why = append(why, e.NoCapture)
+		}
+	}
+	if d.Command != "explain" || len(why) == 0 {
+		return rest
+	}
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if Settled(c) {
+			continue
+		}
+		for _, cause := range tellsOf(cat, Captured, open(c)) {
+			if !slices.Contains(causes, cause) {
+				causes = append(causes, cause)
+			}
+		}
+	}
+	if len(causes) == 0 {
+		return rest
+	}
+	const most = 4
+	named := strings.Join(causes[:min(len(causes), most)], ", ")
+	if n := len(causes) - most; n > 0 {
+		named += fmt.Sprintf(" and %d more", n)
+	}
+	return append(rest, measure.NotChecked{Fact: fact, Why: fmt.Sprintf("it would tell of %s; %s", named, strings.Join(why, "; "))})
+}

@@ -1,0 +1,183 @@
+// Package diagnose names why a flow carries no more than it does: from the
+// evidence of both ends, the facts of the hosts and the path, and the gates
+// it makes findings, the binding one first (docs/causes.md).
+//
+// It is pure: the same document gives the same findings. It never guesses:
+// of every cause of the catalogue it says that it holds, that the evidence
+// speaks against it, or which fact is missing to tell. A wrong "certain" is
+// worse than "not checked".
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// Cells fills the findings of every cell that a person asked for.
+func Cells(d *measure.Document, cat *Catalogue) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		c.Diagnosis = measure.Diagnosis{}
+		if f := NewFlow(cat, d, c); f != nil {
+			c.Diagnosis = f.diagnose()
+		}
+	}
+}
+
+// NewFlow is the work on one cell; nil where there is nothing to diagnose:
+// requests, cells that no run was made of, and the experiments of an
+// explanation, which are evidence for their base.
+func NewFlow(cat *Catalogue, d *measure.Document, c *measure.Cell) *Flow {
+	if c.Spec.Traffic != measure.Bulk || c.Experiment != "" && c.Experiment != Base || len(c.Runs) == 0 {
+		return nil
+	}
+	f := &Flow{Cat: cat, Doc: d, Cell: c}
+	f.Run = RunShown(c)
+	seen := f.FlowOf(f.Run)
+	f.Sender = newEnd(f, measure.AtSender, c.From, seen.Sender)
+	f.Receiver = newEnd(f, measure.AtReceiver, c.To, seen.Receiver)
+	f.findPackets()
+	return f
+}
+
+// FlowOf is the traffic of the cell's direction in a run, of this cell or of
+// an experiment; empty where it was not made.
+func (f *Flow) FlowOf(r *measure.Run) (seen measure.Flow) {
+	for _, x := range r.Flows {
+		if x.From == f.Cell.From && x.To == f.Cell.To || len(r.Flows) == 1 {
+			seen = x
+		}
+	}
+	return seen
+}
+
+// RunShown is the complete run nearest the median of the runs: one that was
+// like most. Without a complete one it is the last; of a cell without any an
+// empty one.
+func RunShown(c *measure.Cell) *measure.Run {
+	if len(c.Runs) == 0 {
+		return &measure.Run{}
+	}
+	best, off := &c.Runs[len(c.Runs)-1], -1.0
+	median := stat.Median(stat.RunFigures(c))
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		bps, ok := stat.RunFigure(c, r)
+		if !ok || r.Partial || r.Error != nil {
+			continue
+		}
+		if far := max(bps-median, median-bps); off < 0 || far < off {
+			best, off = r, far
+		}
+	}
+	return best
+}
+
+// diagnose applies every rule.
+func (f *Flow) diagnose() measure.Diagnosis {
+	var d measure.Diagnosis
+	var held []Judged
+	for n, r := range f.Cat.Causes {
+		switch o := r.Apply(f); {
+		case o == nil:
+		case o.State == Holds:
+			held = append(held, Judged{Rule: r, Place: n, Outcome: o})
+		case o.State == Excluded:
+			d.RuledOut = append(d.RuledOut, measure.Excluded{Cause: r.Cause, Why: Line(o.Text)})
+		default:
+			if f.PacketsOnly() && strings.HasPrefix(o.Fact, anExperiment) {
+				o.Text = "`thru explain END POINT` between the two makes it"
+			}
+			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: Line(o.Fact), Why: Line(o.Text), Tests: r.Tests})
+		}
+	}
+	if slices.ContainsFunc(held, fillsLink) { // then the rate hangs on nothing else
+		for _, j := range held {
+			j.Outcome.Aside = !fillsLink(j)
+		}
+	}
+	for _, j := range InOrder(held) {
+		d.Findings = append(d.Findings, f.Finding(j))
+	}
+	if !slices.ContainsFunc(held, f.binds) {
+		d.Findings = append([]measure.Finding{f.nothing(d.NotChecked)}, d.Findings...)
+	}
+	return d
+}
+
+// fillsLink tells of the finding that the link is full for certain.
+func fillsLink(j Judged) bool {
+	return j.Rule.Cause == LinkFull && j.Outcome.Confidence == measure.Certain
+}
+
+// binds tells whether a cause that holds says more than "nothing was found": the
+// rate hangs on it, or it is certain. Of packets alone being certain is not
+// enough: they show what is off for certain where it costs nothing, too.
+func (f *Flow) binds(j Judged) bool {
+	return !j.Outcome.Aside || j.Outcome.Confidence == measure.Certain && !f.PacketsOnly()
+}
+
+// nothing is the finding where no rule holds.
+func (f *Flow) nothing(open []measure.Unsettled) measure.Finding {
+	n := measure.Finding{
+		Cause: measure.CauseNone, Where: measure.Where{Place: measure.AtPath, From: f.Cell.From, To: f.Cell.To},
+		Confidence: measure.Likely, Healthy: true, Summary: "nothing was found that holds it back",
+	}
+	if why, proofs := f.deadPackets(); why != "" {
+		n.Healthy, n.Confidence, n.Summary, n.Evidence = false, measure.Likely, Line(why), proofs
+		return n
+	}
+	if _, known := f.Goodput(); !known {
+		n.Healthy, n.Confidence, n.Summary = false, measure.Possible, "why nothing was measured cannot be told from the evidence"
+		return n
+	}
+	if lacking := decisive(open); len(lacking) > 0 {
+		n.Confidence, n.Summary = measure.Possible, "nothing was found that holds it back, but "+strings.Join(lacking, ", ")+" could not be checked"
+	}
+	if f.Cell.Ceiling == nil && !f.OnOneMachine() {
+		n.Next = "--link-rate states what the link should carry"
+	}
+	return n
+}
+
+// decisive are those causes that were not checked without which "nothing was
+// found" says little: what usually binds.
+func decisive(open []measure.Unsettled) []string {
+	var lacking []string
+	for _, u := range open {
+		if slices.Contains([]string{"receive-window", "sender-cpu", "receiver-cpu", "loss", "shaper"}, u.Cause) && !strings.HasPrefix(u.Fact, anExperiment) {
+			lacking = append(lacking, u.Cause)
+		}
+	}
+	return lacking
+}
+
+// Whole is what is said of all main cells together: the findings of the cell
+// that falls shortest, then those of the others that name something new.
+func Whole(d *measure.Document) []measure.Finding {
+	var all []measure.Finding
+	for _, c := range byNeed(d) {
+		for _, x := range c.Findings {
+			if !Told(all, x) {
+				all = append(all, x)
+			}
+		}
+	}
+	return Settle(all)
+}
+
+// byNeed are the diagnosed cells, those that are not well first, then the
+// slower ones; what ran beside the main ones comes last.
+func byNeed(d *measure.Document) []*measure.Cell {
+	var cells []*measure.Cell
+	for i := range d.Cells {
+		if len(d.Cells[i].Findings) > 0 {
+			cells = append(cells, &d.Cells[i])
+		}
+	}
+	sortCells(cells)
+	return cells
+}

@@ -1,0 +1,250 @@
+package diagnose
+
+import (
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+)
+
+// Ids of the experiments.
+const (
+	OneStream     = "streams-1"
+	EightStreams  = "streams-8"
+	ManyPorts     = "ports-16"
+	NoWindow      = "default-window"
+	MoreWindow    = "double-window"
+	MoreBuffer    = "double-buffer"
+	LargeMessages = "messages-1m"
+	LeanPath      = "lean"
+	OtherControl  = "other-congestion"
+	BbrControl    = "bbr"
+	Longer        = "longer"
+	Rested        = "rested"
+	FreeCPU       = "other-cpu"
+	UdpBelow      = "udp-below"
+	UdpAbove      = "udp-above"
+	UdpThrice     = "udp-3x"
+	UdpTenfold    = "udp-10x"
+	UdpThirtyfold = "udp-30x"
+	SmallSegments = "small-segments"
+	Captured      = "capture"
+)
+
+// The measured time of an experiment: enough for two statistical seconds.
+const (
+	ShortTrial = 2 * time.Second
+	longTrial  = 12 * time.Second
+	// captureTrial shows more than slow start, and fits the bound of a capture up to a few Gb/s.
+	captureTrial = 3 * time.Second
+)
+
+func experiments() []Experiment {
+	return []Experiment{
+		{SmallSegments, "the same in segments of 536 bytes at a low rate", ShortTrial, varySegments},
+		{Captured, "the same with a capture of its packets", captureTrial, varyCapture},
+		{EightStreams, "8 streams instead of fewer", ShortTrial, varyStreams(8)},
+		{OneStream, "one stream instead of several", ShortTrial, varyStreams(1)},
+		{ManyPorts, "16 source ports", ShortTrial, varyStreams(16)},
+		{NoWindow, "windows tuned by the kernel", ShortTrial, varyNoWindow},
+		{MoreWindow, "a receive window of twice the size", ShortTrial, VaryWindow},
+		{MoreBuffer, "a send buffer of twice the size", ShortTrial, varyBuffer},
+		{LargeMessages, "messages of 1 MiB", ShortTrial, varyMessage},
+		{LeanPath, "without copying at both ends", ShortTrial, varyLean},
+		{OtherControl, "cubic or reno instead of a control that paces", ShortTrial, varyUnpaced},
+		{BbrControl, "bbr instead of a control that loss slows down", ShortTrial, varyControl("bbr")},
+		{FreeCPU, "threads placed by the scheduler", ShortTrial, varyPlace},
+		{UdpBelow, "UDP at 0.9 of the TCP rate", ShortTrial, varyUDP(0.9)},
+		{UdpAbove, "UDP at 1.1 of the TCP rate", ShortTrial, varyUDP(1.1)},
+		{UdpThrice, "UDP at 3 times the TCP rate", ShortTrial, varyUDP(3)},
+		{UdpTenfold, "UDP at 10 times the TCP rate", ShortTrial, varyUDP(10)},
+		{UdpThirtyfold, "UDP at 30 times the TCP rate", ShortTrial, varyUDP(30)},
+		{Longer, "a longer run", longTrial, varyLonger},
+		{Rested, "a longer run after a rest, in which a bucket fills", longTrial, varyRested},
+	}
+}
+
+func varyStreams(n int) func(*Flow, *measure.Spec) bool {
+	return func(_ *Flow, s *measure.Spec) bool {
+		if n == 1 && s.Streams == 1 || n > 1 && s.Streams >= n || s.Rate > 0 { // a rate is each stream's: it would be another question
+			return false
+		}
+		s.Streams = n
+		return true
+	}
+}
+
+func varyNoWindow(_ *Flow, s *measure.Spec) bool {
+	had := s.Window != measure.Pair{}
+	s.Window = measure.Pair{}
+	return had
+}
+
+// VaryWindow asks for twice the window that was advertised on average.
+func VaryWindow(f *Flow, s *measure.Spec) bool {
+	w, ok := f.SendWindow()
+	if !ok || w <= 0 || s.Window.Recv > 0 || 2*w > measure.MaxWindow {
+		return false
+	}
+	s.Window.Recv = int64(2 * w)
+	if s.Engine != measure.Native { // other programs know one size for both ends
+		s.Window.Send = s.Window.Recv
+	}
+	return true
+}
+
+// varyBuffer asks for twice the buffer that the sender's kernel gave, of which
+// the kernel tells the double (socket(7), SO_SNDBUF).
+func varyBuffer(f *Flow, s *measure.Spec) bool {
+	has := int64(f.SendBuffer())
+	if has <= 0 || s.Window.Send > 0 || has > measure.MaxWindow {
+		return false
+	}
+	s.Window.Send = has
+	return s.Engine == measure.Native
+}
+
+// largeMessage is well above what a call needs to cost nothing (C-19).
+const largeMessage = 1 << 20
+
+func varyMessage(_ *Flow, s *measure.Spec) bool {
+	if !IsSmall(s.Length.Send) && !IsSmall(s.Length.Recv) {
+		return false
+	}
+	s.Length = measure.Pair{Send: largeMessage, Recv: largeMessage}
+	return true
+}
+
+func varyLean(_ *Flow, s *measure.Spec) bool {
+	if s.Engine != measure.Native || dataPath(*s) != measure.IOCopy || s.Verify {
+		return false
+	}
+	s.IO = measure.IOLean
+	return true
+}
+
+// varyControl takes the first of the congestion controls that the sender's
+// host has and does not use already.
+func varyControl(names ...string) func(*Flow, *measure.Spec) bool {
+	return func(f *Flow, s *measure.Spec) bool {
+		if f.Sender.Facts == nil {
+			return false
+		}
+		used := f.Congestion()
+		if f.IsUDP() {
+			return false
+		}
+		for _, n := range names {
+			if slices.Contains(f.Sender.Facts.CongAvail, n) {
+				s.Congestion = n
+				return n != used
+			}
+		}
+		return false
+	}
+}
+
+// varyUnpaced takes a control that does not pace, where the one in use does.
+func varyUnpaced(f *Flow, s *measure.Spec) bool {
+	return Paces(f.Congestion()) && varyControl("cubic", "reno")(f, s)
+}
+
+func varyPlace(_ *Flow, s *measure.Spec) bool {
+	placed := !s.Unplaced || s.SenderCPU != nil || s.ReceiverCPU != nil
+	s.Unplaced, s.SenderCPU, s.ReceiverCPU = true, nil, nil
+	return placed
+}
+
+// Bounds of the datagrams of an experiment: below the least nothing can be
+// told apart, above the most the hosts are what is measured. A known link is
+// overfilled only a little.
+const (
+	leastUDPTrial = 1_000_000
+	MostUDPTrial  = 2_000_000_000
+	overLink      = 1.1
+	batchRate     = 400_000_000 // bit/s up to which datagrams leave one by one, evenly spaced
+)
+
+// varyUDP sends datagrams that fill the path's packets at a multiple of the
+// goodput, but not more than a little above what the link is known to carry.
+// A higher multiple is not tried where a lower one did not pass.
+func varyUDP(times float64) func(*Flow, *measure.Spec) bool {
+	return func(f *Flow, s *measure.Spec) bool {
+		bps, ok := f.Goodput()
+		_, over := f.Surplus()
+		if !ok || over || f.IsUDP() || s.Engine != measure.Native || f.OnOneMachine() {
+			return false
+		}
+		rate, most := times*bps, float64(MostUDPTrial)
+		if c := f.Cell.Ceiling; c != nil {
+			most = min(most, overLink*float64(c.LinkBps))
+		}
+		if times > 1 && (f.UdpPassed() >= most || f.offersNoMore()) { // all that may be tried, or that the sender can, has passed
+			return false
+		}
+		rate = min(rate, most)
+		s.Protocol, s.Streams, s.IO, s.Congestion, s.MSS = measure.UDP, 1, measure.IOBatch, "", 0
+		if rate > batchRate && f.judged("broken-tso").State != Holds { // a call for each 44 datagrams costs less than one for each
+			s.IO = measure.IOGSO
+		}
+		s.Rate, s.Window = int64(max(rate, leastUDPTrial)), measure.Pair{}
+		s.Length = measure.Pair{Send: f.datagram(), Recv: f.datagram()}
+		s.DontFragment = true
+		if times < 1 {
+			s.Duration = f.tellingTime(s.Rate, s.Duration)
+		}
+		return true
+	}
+}
+
+// tellingTime is how long datagrams at a rate have to be sent for enough of them
+// to be lost, as often as TCP's segments are, in ns: no less than the usual time,
+// and a few times as much at most.
+func (f *Flow) tellingTime(bps, usual int64) int64 {
+	const enough, most = 1.5 * FewEvents, 4
+	again, _ := f.AgainPct()
+	perSecond := float64(bps) / 8 / float64(f.datagram()) * again / 100
+	if again < AgainBar || perSecond <= 0 {
+		return usual
+	}
+	return int64(min(max(float64(usual), enough/perSecond*1e9), most*float64(usual)))
+}
+
+// datagram is the payload of one that fills a packet of the path.
+func (f *Flow) datagram() int64 {
+	const headersIPv6, usual = 48, 1400
+	if way, _ := f.Way(); way != nil && way.MTU != nil && way.MTU.Bytes > headersIPv6+measure.MinDatagram {
+		return int64(way.MTU.Bytes - headersIPv6)
+	}
+	return usual
+}
+
+// varySegments sends so slowly and in such small segments that no packet of
+// the sender's kernel is larger than the path's MTU, segmentation or not.
+func varySegments(f *Flow, s *measure.Spec) bool {
+	const smallMSS, lowRate = 536, 2_000_000
+	s.MSS, s.Rate, s.Streams = smallMSS, lowRate, 1
+	return s.Engine == measure.Native && f.MSS() > smallMSS
+}
+
+func varyLonger(f *Flow, s *measure.Spec) bool {
+	s.Duration = max(int64(longTrial), 2*f.Cell.Spec.Duration)
+	return s.Rate == 0
+}
+
+// varyRested is for what may be a bucket that a rest within the budget fills.
+func varyRested(f *Flow, s *measure.Spec) bool {
+	_, ok := f.restTime()
+	return ok && varyLonger(f, s)
+}
+
+// Congestion is the congestion control that the sender's kernel used; "" where
+// it is not known.
+func (f *Flow) Congestion() string {
+	for _, s := range f.Sender.Streams() {
+		if s.Congestion != "" {
+			return s.Congestion
+		}
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// Sweep are the groups of a plan that differ only in how many flows they have,
+// the fewest first.
+type Sweep struct {
+	Axis   string // "end_points" or "streams"
+	Groups []*measure.Group
+	Counts []int // of each
+}
+
+// Sweeps of a document, with at least two groups that have an aggregate. A group
+// of which a pair was lost carries less for another reason, and is left out.
+func Sweeps(d *measure.Document) []Sweep {
+	var all []Sweep
+	for _, axis := range []string{"end_points", "streams"} {
+		var keys []string
+		found := map[string]*Sweep{}
+		for i := range d.Groups {
+			g := &d.Groups[i]
+			n, rest, ok := countOn(g.Axes, axis)
+			if !ok || g.Aggregate == nil || len(g.Failed) > 0 || IsHeldGroup(d, g.Group) {
+				continue
+			}
+			key := g.Rung + "\n" + stat.AxesText(rest) + "\n" + directions(d, g.Group)
+			if found[key] == nil {
+				keys, found[key] = append(keys, key), &Sweep{Axis: axis}
+			}
+			found[key].Groups, found[key].Counts = append(found[key].Groups, g), append(found[key].Counts, n)
+		}
+		for _, k := range keys {
+			if s := found[k]; len(s.Groups) > 1 {
+				s.sort()
+				all = append(all, *s)
+			}
+		}
+	}
+	return all
+}
+
+// countOn parts the number on an axis from the other axes.
+func countOn(axes []measure.Axis, axis string) (n int, rest []measure.Axis, ok bool) {
+	for _, a := range axes {
+		if a.Name != axis {
+			rest = append(rest, a)
+		} else if x, err := strconv.Atoi(a.Value); err == nil && x > 0 {
+			n, ok = x, true
+		}
+	}
+	return n, rest, ok
+}
+
+// directions of the flows of a group, each once.
+func directions(d *measure.Document, group int) string {
+	var all []string
+	for _, c := range CellsOf(d, group) {
+		all = append(all, c.From+" -> "+c.To)
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), "\n")
+}
+
+// CellsOf are the flows of data of a group that were measured.
+func CellsOf(d *measure.Document, group int) []*measure.Cell {
+	var all []*measure.Cell
+	for i := range d.Cells {
+		if c := &d.Cells[i]; c.Group == group && !c.Beside && c.Spec.Traffic == measure.Bulk && RateOf(c) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// IsHeldGroup tells whether a rate was asked for of any of its flows.
+func IsHeldGroup(d *measure.Document, group int) bool {
+	return slices.ContainsFunc(CellsOf(d, group), func(c *measure.Cell) bool { return c.Spec.Rate > 0 || c.Spec.MaxRate > 0 })
+}
+
+func (s *Sweep) sort() {
+	order := make([]int, len(s.Groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(s.Counts[a], s.Counts[b]) })
+	groups, counts := slices.Clone(s.Groups), slices.Clone(s.Counts)
+	for i, at := range order {
+		s.Groups[i], s.Counts[i] = groups[at], counts[at]
+	}
+}
+
+// Bars of groups.
+const (
+	FallBar = 5 // percent by which more flows must carry less
+)
+
+// BestOf is which of a sweep carries most.
+func BestOf(s Sweep) int {
+	best := 0
+	for i, g := range s.Groups {
+		if g.Aggregate.Value > s.Groups[best].Aggregate.Value {
+			best = i
+		}
+	}
+	return best
+}
+
+// MemberSpeed is the speed of the members of a bond in bit/s, where all have
+// the same, and how many carry traffic at a time.
+func MemberSpeed(i *measure.Interface) (bps float64, n int) {
+	if i == nil || i.Bond == nil || i.Bond.Active != "" || i.Bond.Mode == "active-backup" {
+		return 0, 0
+	}
+	for _, m := range i.Bond.Members {
+		if !m.Up {
+			continue
+		}
+		if n++; m.SpeedBps == nil || *m.SpeedBps <= 0 || bps > 0 && float64(*m.SpeedBps) != bps {
+			return 0, 0
+		}
+		bps = float64(*m.SpeedBps)
+	}
+	return bps, n
+}

@@ -1,0 +1,46 @@
+package diagnose
+
+import ()
+
+// Bars of packets and interrupts.
+const (
+	OneShare     = 0.95   // of all interrupts or packets on one CPU or queue
+	FewPackets   = 1000   // a second: below it they fill no CPU
+	ManyCounted  = 10_000 // packets from which a share of them tells something
+	OfRetransmit = 0.5    // of the segments sent again: drops above it may be theirs
+)
+
+// Flows are the connections of the end that ran at the same time.
+func (e *End) Flows() (n int) {
+	c := e.Flow.Cell
+	if c.AtOnce > 1 {
+		for _, x := range CellsOf(e.Flow.Doc, c.Group) {
+			if x.From == e.Name || x.To == e.Name {
+				n += max(1, x.Streams)
+			}
+		}
+	}
+	return max(n, c.Streams, 1)
+}
+
+// MeanPacket is the mean length of the packets that the kernel handed to the
+// interface, or took from it, in bytes: above the MTU where they were merged.
+func (e *End) MeanPacket() (float64, bool) {
+	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.NIC == nil {
+		return 0, false
+	}
+	n := e.Seen.Host.NIC
+	bytes, packets := n.RxBytes, n.RxPackets
+	if e.Sends() {
+		bytes, packets = n.TxBytes, n.TxPackets
+	}
+	if packets < ManyCounted {
+		return 0, false
+	}
+	return float64(bytes) / float64(packets), true
+}
+
+// Dropped judges packets that a receiver's host dropped.
+func (f *Flow) Dropped(e *End, n float64, counter, format string) *Outcome {
+	return f.Blame(Possible(format, n).By(Above(e.Proof(counter, n, "packets"), 0)), n)
+}

@@ -1,0 +1,139 @@
+package diagnose
+
+import (
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Passing is a SYN or SYN-ACK as it was seen on its way, in that order.
+type Passing struct {
+	Name string
+	End  *End // that sent it
+	At   []*Spot
+	As   []*measure.Opening
+}
+
+// Handshake is the SYN and the SYN-ACK of the flow at every capture; false where
+// no capture has both.
+func (f *Flow) Handshake() (syn, synack Passing, ok bool) {
+	spots := slices.Clone(f.Spots)
+	if x := f.Crossing; x != nil {
+		spots = []*Spot{x.Left, x.Right}
+	}
+	var opener *bool
+	for _, s := range spots { // from the sender to the receiver
+		for _, c := range s.Connections {
+			if c.SYN == nil || c.SYNACK == nil || c.FromOpened == nil || opener != nil && *opener != *c.FromOpened {
+				continue
+			}
+			opener = c.FromOpened
+			syn.At, syn.As = append(syn.At, s), append(syn.As, c.SYN)
+			synack.At, synack.As = append(synack.At, s), append(synack.As, c.SYNACK)
+			break
+		}
+	}
+	if opener == nil {
+		return syn, synack, false
+	}
+	syn.Name, synack.Name = "SYN", "SYN-ACK"
+	syn.End, synack.End = f.Sender, f.Receiver
+	back := &synack
+	if !*opener {
+		syn.End, synack.End = f.Receiver, f.Sender
+		back = &syn
+	}
+	slices.Reverse(back.At)
+	slices.Reverse(back.As)
+	return syn, synack, true
+}
+
+func PacketsProxy(f *Flow) *Outcome {
+	if f.Crossing != nil {
+		return f.proxyCrossed(f.Crossing)
+	}
+	s := f.Spot(measure.AtSender, measure.AtPath, "")
+	if s == nil {
+		return Missing("sequence numbers at both ends", "one capture is not enough; a second one at the other end would tell")
+	}
+	if o := f.proxyByTTL(s); o != nil {
+		return o
+	}
+	return f.proxyByTime(s)
+}
+
+// proxyCrossed compares a connection at two places: one that a box ends and opens
+// anew has other sequence numbers and options behind it.
+func (f *Flow) proxyCrossed(x *Crossed) *Outcome {
+	changed := func(what string) (measure.Change, bool) {
+		for _, c := range x.conns {
+			if i := slices.IndexFunc(c.Changed, func(c measure.Change) bool { return c.What == what }); i >= 0 {
+				return c.Changed[i], true
+			}
+		}
+		return measure.Change{}, false
+	}
+	numbers, other := changed(changedNumbers)
+	if len(x.conns) == 0 {
+		return Missing("a connection that is in both captures", "none is")
+	}
+	if !other {
+		return No("sequence numbers pass unchanged")
+	}
+	o := Likely("the sequence numbers differ at the two places: a box ends TCP and opens it anew, or a firewall replaces them").
+		By(measure.Proof{EndPoint: x.Left.EndPoint, Counter: "sequence numbers that differ at the places", Value: 1, Packets: numbers.Packets[:min(1, len(numbers.Packets))], Capture: x.Left.name()}).
+		Mend(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+	syn, synack, ok := f.Handshake()
+	if ok && (differs(syn) || differs(synack)) {
+		o.Confidence = x.Sure()
+		o.Text = "a box on the way ends TCP and opens it anew: its sequence numbers and options differ at the two places"
+	}
+	return o
+}
+
+// changedNumbers is what a Change calls sequence numbers that differ.
+const changedNumbers = "sequence numbers"
+
+// differs tells whether a packet of the handshake is another one at the second
+// place: a clamp changes the MSS alone.
+func differs(p Passing) bool {
+	return len(p.As) > 1 && (Rewritten(&p.As[0].SYN, &p.As[1].SYN) || Rewritten(&p.As[1].SYN, &p.As[0].SYN))
+}
+
+// proxyByTTL judges an answer to the SYN that came over another number of
+// routers than all that followed.
+func (f *Flow) proxyByTTL(s *Spot) *Outcome {
+	c := s.Main()
+	if c.SYNACK == nil || c.FromOpened == nil || !*c.FromOpened || len(c.Acks.TTLs) == 0 || c.SYNACK.TTL == 0 {
+		return nil
+	}
+	if c.Acks.TTLs[0] == c.SYNACK.TTL || len(c.Acks.TTLs) > 2 { // several ways
+		return nil
+	}
+	return Possible("the SYN was answered with a TTL of %d, what follows has %d: something else answered it", c.SYNACK.TTL, c.Acks.TTLs[0]).
+		By(s.Proof("TTL of the SYN-ACK", float64(c.SYNACK.TTL), "", c.SYNACK.Packet)).Beside().
+		Then("a capture at the other end: whether its handshake is the same").
+		Mend(Advise(nil, "find the firewall or load balancer that answers for the other end (a SYN proxy)"))
+}
+
+// proxyByTime judges an answer to the SYN that came much sooner than any to data.
+func (f *Flow) proxyByTime(s *Spot) *Outcome {
+	c := s.Main()
+	const open = "sequence numbers at both ends"
+	if c.SYNACK == nil || c.OpenFarNs == nil || c.RTT == nil || c.RTT.Samples < leastSamples || c.FromOpened == nil || !*c.FromOpened || *c.OpenFarNs <= 0 {
+		return CaptureAt(measure.AtReceiver, open)
+	}
+	hs, data := float64(*c.OpenFarNs), float64(c.RTT.Min)
+	slow := 0.0 // what a full segment takes to leave on a slow link
+	if bps := s.Rate(); bps > 0 {
+		slow = 2 * s.MSS() * 8e9 / bps
+	}
+	if hs > data/2 || data-hs < ProxyBar+slow {
+		return CaptureAt(measure.AtReceiver, open)
+	}
+	return Possible("something nearer may answer for the other end: the SYN was answered after %s, data after %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data))).
+		By(Below(s.Proof("from the SYN to its answer", hs, "ns", c.SYNACK.Packet), data/2)).Beside().
+		Then("a capture at the other end: whether its sequence numbers and options are the same").
+		Mend(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+}

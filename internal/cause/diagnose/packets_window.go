@@ -1,0 +1,113 @@
+package diagnose
+
+import (
+	"math"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// Bars of windows in packets, in percent of the time.
+const (
+	ClosedFew = 2 // below it a closed window costs nothing to speak of
+)
+
+// windowUse is how the receiver's window holds the sender up, by packets.
+type windowUse struct {
+	Pct    float64 // of the time in which it was used up
+	Binds  bool
+	Clear  bool // it does not
+	Window float64
+	Bound  float64 // rate that the windows of all connections allow, in bit/s
+	Off    float64 // by how many percent that misses the goodput
+	RTT    float64 // ns
+	Proof  measure.Proof
+}
+
+// WindowHeld judges the receiver's window at a spot; false where its packets do
+// not tell. Only at the sender all that is under way is seen: elsewhere the
+// window is held against the goodput.
+func (s *Spot) WindowHeld() (windowUse, bool) {
+	c := s.Main()
+	loaded, _, ok := s.RTT()
+	bps := s.Rate()
+	if c.Window == nil || c.Unscaled || !ok || bps <= 0 || c.Window.Mean <= 0 {
+		return windowUse{}, false
+	}
+	h := windowUse{Window: c.Window.Mean, RTT: loaded}
+	for _, c := range s.Connections {
+		if c.Window != nil {
+			h.Bound += stat.WindowRate(c.Window.Mean, int64(loaded))
+		}
+	}
+	h.Off = 100 * math.Abs(h.Bound-bps) / bps
+	switch {
+	case !IsNumber(h.Bound):
+		return windowUse{}, false
+	case s.At == measure.AtSender && c.WindowFull != nil:
+		h.Pct = *c.WindowFull
+		h.Binds, h.Clear = h.Pct >= RwndBar, h.Pct < RwndClear
+		h.Proof = Above(s.Proof("time in which the receiver's window was used up", h.Pct, "pct", c.Data.Filled.Packets...), RwndBar)
+	default:
+		h.Binds, h.Clear = h.Off <= FitBar, h.Bound > 3*bps
+		h.Proof = s.Proof("goodput of what the window allows over the round trip", 100*bps/h.Bound, "pct")
+	}
+	return h, true
+}
+
+// weighs is the share of the data, in percent, that a connection carries at least
+// for its closed window to be the flow's.
+const weighs = 5
+
+// ClosedPct is the share of the time in which the receiver's window was closed,
+// in percent, of all connections that carry data to speak of. What is too little
+// to fill a window says nothing: some programs close theirs as they end.
+func (s *Spot) ClosedPct() float64 {
+	var zero, span float64
+	for _, c := range s.Connections {
+		if Share(float64(c.Data.New), float64(s.Data.New)) >= weighs || len(s.Connections) == 1 {
+			zero, span = zero+float64(c.Acks.ZeroNs), span+float64(c.SpanNs)
+		}
+	}
+	if s.Data.New < LeastFill {
+		return 0
+	}
+	return Share(zero, span)
+}
+
+// LeastFill is less than any window holds of a program that moves data, in bytes.
+const LeastFill = 10_000
+
+// IdleBar is the share of the time, in percent, above which a sender that has
+// nothing to send is what the rate hangs on.
+const IdleBar = 50
+
+// IdlePct is the share of the time, in percent, in which the main connection had
+// nothing under way and nothing was sent. A capture at the sender sees it;
+// elsewhere only what is longer than a round trip tells, less that.
+func (s *Spot) IdlePct() (float64, bool) {
+	c := s.Main()
+	x := c.Course
+	if x == nil || x.StepNs <= 0 || len(x.Sent) < 10 || len(x.Acked) != len(x.Sent) || c.Unscaled && c.Acks.Zero.N > 0 {
+		return 0, false
+	}
+	margin := 0.0
+	if s.At != measure.AtSender {
+		_, least, ok := s.RTT()
+		if !ok {
+			return 0, false
+		}
+		margin = least
+	}
+	idle, run, sent, acked := 0.0, 0.0, x.Sent[0], x.Acked[0]
+	for i, next := range x.Sent[1:] {
+		if max(sent, next) == sent && acked >= sent { // all that was sent before the step is acknowledged, and no more is sent in it
+			run += float64(x.StepNs)
+		} else {
+			idle, run = idle+max(0, run-margin), 0
+		}
+		sent, acked = max(sent, next), max(acked, x.Acked[i+1])
+	}
+	idle += max(0, run-margin)
+	return Share(idle, float64(x.StepNs)*float64(len(x.Sent))), true
+}

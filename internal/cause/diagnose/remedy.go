@@ -1,0 +1,142 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/cause/gate"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Advise is a remedy in words; at nil it belongs to no host.
+func Advise(at *End, text string) *measure.Remedy {
+	r := &measure.Remedy{Advice: text}
+	if at != nil {
+		r.EndPoint = at.Name
+	}
+	return r
+}
+
+// Mender words what to do on this end's host, by the commands of its system.
+func (e *End) Mender() gate.Mender { return gate.Mend(e.Facts) }
+
+// Remedy takes over what package gate says is to be done on this end's host.
+func (e *End) Remedy(m gate.Mending) *measure.Remedy {
+	return &measure.Remedy{EndPoint: e.Name, Platform: m.Platform, Commands: m.Commands, Advice: m.Advice, Risk: m.Risk}
+}
+
+// FaceName is the interface by which the end reaches the other; "" where it is not known.
+func (e *End) FaceName() string {
+	if r := e.Route(); r != nil {
+		return r.Interface
+	}
+	return ""
+}
+
+// SpreadInterrupts has more CPUs take the packets that the end receives.
+func (e *End) SpreadInterrupts() *measure.Remedy {
+	return e.Remedy(e.Mender().Interrupts(e.FaceName()))
+}
+
+// Word is a name as a shell takes it: one that is no plain word is replaced by
+// a word in capitals, which the reader has to fill in.
+func Word(name string) string {
+	plain := name != "" && len(name) <= 64 && name[0] != '-' && !strings.ContainsFunc(name, func(c rune) bool {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return !letter && !strings.ContainsRune("._:@-", c)
+	})
+	if plain {
+		return name
+	}
+	return "INTERFACE"
+}
+
+// usualMSS is that of MTU 1500 with timestamps.
+const usualMSS = 1448
+
+// RaiseWindow lets a connection of this end have the window that the path
+// needs: for the rate of its link, or where that is not known for twice the
+// goodput.
+func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Remedy {
+	bps, ok := f.Goodput()
+	rate, of := 2*bps, "twice the goodput"
+	if f.Cell.Ceiling != nil && f.Cell.Ceiling.LinkBps > 0 {
+		rate, of, ok = float64(f.Cell.Ceiling.LinkBps), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), true
+	}
+	if !ok || !(rate > 0) || !(rttNs > 0) || rttNs > 1e12 {
+		return Advise(e, "raise the buffers to twice the bandwidth-delay product")
+	}
+	streams := float64(max(1, f.Cell.Streams))
+	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, int64(f.Segment())), measure.MaxWindow))
+	for _, s := range e.Streams() {
+		if s.Window.Usable > window { // what is set must not become less
+			return Advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
+		}
+	}
+	m := e.Mender().Window(window, e.Sends())
+	r := e.Remedy(m)
+	if len(m.Commands) > 0 {
+		each := ""
+		if f.Cell.Streams > 1 {
+			each = fmt.Sprintf(" for each of %d streams", f.Cell.Streams)
+		}
+		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(window), each)
+	}
+	return r
+}
+
+// SwitchOn turns an option of TCP on where it is off, by its name on Linux.
+func (f *Flow) SwitchOn(setting string, where measure.Where) *measure.Remedy {
+	for _, e := range f.Ends() {
+		if where.Place == e.Place {
+			return e.Remedy(e.Mender().SwitchOn(setting))
+		}
+	}
+	return Advise(nil, "see at both ends whether the option is on, and switch it on where it is not; where both offer it, find the device between that takes it out of the SYN")
+}
+
+// UseControl chooses another congestion control at the sender.
+func (f *Flow) UseControl(name string) *measure.Remedy {
+	return f.Sender.Remedy(f.Sender.Mender().Control(name))
+}
+
+// LostOption tells which end did not offer an option of TCP, or that it was
+// taken out on the way, by the handshake of the path's probe, else by the
+// setting of the hosts. The place is the path where nobody knows.
+func (f *Flow) LostOption(of func(*measure.SYN) *bool, setting string) (measure.Where, string) {
+	p := f.Path()
+	if p != nil && p.Handshake != nil {
+		hs := p.Handshake
+		for _, x := range []struct {
+			sent, seen *measure.SYN
+			from       string
+		}{{hs.SYNSent, hs.SYNSeen, p.From}, {hs.SYNACKSent, hs.SYNACKSeen, p.To}} {
+			has := func(s *measure.SYN) bool { return s != nil && of(s) != nil && *of(s) }
+			lacks := func(s *measure.SYN) bool { return s != nil && of(s) != nil && !*of(s) }
+			switch {
+			case has(x.sent) && lacks(x.seen):
+				return measure.Where{Place: measure.AtPath}, "a device on the way takes it out"
+			case lacks(x.sent) && (x.from == p.From || has(hs.SYNSeen)): // who is not offered it does not offer it either
+				return f.placeOf(x.from), x.from + " does not offer it"
+			}
+		}
+	}
+	for _, e := range f.Ends() {
+		if e.Facts != nil && e.Facts.Sysctls[setting] == "0" {
+			return e.Where(), setting + " is 0 at " + e.Name
+		}
+	}
+	return measure.Where{Place: measure.AtPath}, ""
+}
+
+// placeOf is the end of that name.
+func (f *Flow) placeOf(name string) measure.Where {
+	for _, e := range f.Ends() {
+		if e.Name == name {
+			return e.Where()
+		}
+	}
+	return measure.Where{Place: measure.AtPath}
+}

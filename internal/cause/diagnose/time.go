@@ -1,0 +1,40 @@
+package diagnose
+
+import (
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// SpreadOf is the median deviation from the median in percent; 100 of nothing.
+func SpreadOf(bins []float64) float64 {
+	median := stat.Median(bins)
+	if len(bins) == 0 || median <= 0 {
+		return 100
+	}
+	var off []float64
+	for _, b := range bins {
+		off = append(off, max(b-median, median-b))
+	}
+	return 100 * stat.Median(off) / median
+}
+
+// CrowdedEnd is an end whose host other work kept busy without the test; nil where none was.
+func (f *Flow) CrowdedEnd() *End {
+	for _, e := range f.Ends() {
+		if stat.IdleBusy(e.Seen) >= stat.MostOtherWork {
+			return e
+		}
+	}
+	return nil
+}
+
+func StealOf(cpus []measure.CPU) (float64, bool) {
+	if len(cpus) == 0 {
+		return 0, false
+	}
+	sum := 0.0
+	for _, c := range cpus {
+		sum += max(0, min(100, c.Steal))
+	}
+	return sum / float64(len(cpus)), true
+}

@@ -1,0 +1,244 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bars of the window rules, in percent.
+const (
+	RwndBar   = 50 // of the busy time: above it the peer's window is what the sender mostly waits for
+	RwndClear = 15 // below it the window is not what binds
+	FitBar    = 30 // by how much window over round trip may miss the goodput
+	UnreadBar = 40 // of the advertised and filled window: above it the reader is behind
+)
+
+// WindowFit is the rate that the advertised windows of all streams allow over
+// the round trip, and by how many percent that misses the goodput.
+func (f *Flow) WindowFit() (bound, offPct float64, ok bool) {
+	w, ok1 := f.SendWindow()
+	loaded, ok2 := f.LoadedRTT()
+	bps, ok3 := f.Goodput()
+	if !ok1 || !ok2 || !ok3 || bps <= 0 || loaded <= 0 {
+		return 0, 0, false
+	}
+	bound = stat.WindowRate(w, int64(loaded)) * float64(max(1, len(f.Sender.Streams())))
+	return bound, 100 * math.Abs(bound-bps) / bps, true
+}
+
+// UnreadShare is how much of the receiver's room is taken by data that the
+// program has not read yet, in percent.
+func (f *Flow) UnreadShare() (float64, bool) {
+	waits, ok := f.unread()
+	w, okToo := f.SendWindow()
+	if !ok || !okToo || waits+w <= 0 {
+		return 0, false
+	}
+	return 100 * waits / (waits + w), true
+}
+
+// WindowHeld is how much of the time the receiver's window held the sender up,
+// in percent, with the proof: by the kernel's own clock, or where the control
+// paces and so hardly ever meets the window, by how often that was used up.
+func (f *Flow) WindowHeld() (float64, measure.Proof, bool) {
+	pct, ok := f.RwndPct()
+	p := f.Sender.Proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct")
+	if full, known := f.Sender.windowFull(); known && full > pct {
+		if _, off, fits := f.WindowFit(); fits && off <= FitBar && full > 90 {
+			return full, f.Sender.Proof("readings in which the peer's window was used up", full, "pct"), true
+		}
+	}
+	if !ok {
+		return f.windowOver()
+	}
+	return pct, p, ok
+}
+
+// windowOver judges the same where no kernel counted the time: the congestion
+// window is larger than the receiver's, and that fits the goodput.
+func (f *Flow) windowOver() (float64, measure.Proof, bool) {
+	w, ok1 := f.SendWindow()
+	cwnd, ok2 := f.Cwnd()
+	_, off, ok3 := f.WindowFit()
+	if !ok1 || !ok2 || !ok3 || w <= 0 {
+		return 0, measure.Proof{}, false
+	}
+	if cwnd < w || off > FitBar {
+		return 0, measure.Proof{}, true
+	}
+	return 100, f.Sender.Proof("congestion window over the receiver's", 100*cwnd/w, "pct"), true
+}
+
+// windowFull is the share of readings in which the peer's window was used up, of
+// those in which there was anything to send.
+func (e *End) windowFull() (float64, bool) {
+	var all []float64
+	for _, s := range e.Streams() {
+		if s.Course != nil && s.Course.WndFull != nil {
+			sends := 100.0
+			if s.Course.Idle != nil {
+				sends -= *s.Course.Idle
+			}
+			all = append(all, min(100*(*s.Course.WndFull)/max(sends, 1), 100))
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return Mean(all), true
+}
+
+// LateNs is how long data may wait for a reader that is not late, in ns.
+const LateNs = 5e6
+
+// WaitsNs is how long data waits on average to be read, by what is unread over
+// the rate (Little's law); 0 where it is not known.
+func (e *End) WaitsNs() float64 {
+	waits, ok := e.Flow.unread()
+	if bps := e.Flow.Rate(); ok && bps > 0 {
+		return waits * float64(max(1, len(e.Streams()))) * 8e9 / bps
+	}
+	return 0
+}
+
+// IsBehind tells of a reader whose delay is a good part of the round trip, for more
+// than the packets that a kernel hands over at once: as
+// long as the program does not read, its kernel holds acknowledgements back.
+func (e *End) IsBehind() bool {
+	base, ok := e.Flow.BaseRTT()
+	unread, _ := e.Flow.unread()
+	return ok && e.WaitsNs() > max(LateNs, base/4) && unread > ShortRow*e.Flow.MSS()
+}
+
+// BlockedBar is the share of time blocked in send() above which a sender waits for room.
+const BlockedBar = 50
+
+// sendSide is what was seen of the sender's socket, in bytes of a stream.
+type sendSide struct {
+	blocked                     float64 // percent of the time in send()
+	buffer, flight, waits, cwnd float64
+	few                         bool // the buffer holds next to nothing
+}
+
+// sendSide of the flow; false where a part of it is not known.
+func (f *Flow) sendSide(t Threads) (s sendSide, ok bool) {
+	s = sendSide{blocked: t.Blocked, buffer: f.SendBuffer()}
+	var ok1, ok2, ok3 bool
+	s.flight, ok1 = f.InFlight()
+	s.waits, ok2 = f.NotSent()
+	s.cwnd, ok3 = f.Cwnd()
+	s.few = s.buffer < fewSegments*f.MSS()
+	return s, s.buffer > 0 && ok1 && ok2 && ok3
+}
+
+func SendBuffer(f *Flow) *Outcome {
+	t, ok := f.Sender.Threads()
+	if !ok {
+		return f.Sender.Lacks("time blocked in send()")
+	}
+	s, ok := f.sendSide(t)
+	if !ok {
+		return f.Sender.Lacks("tcp_info.notsent_bytes, unacked_segments or SO_SNDBUF")
+	}
+	if o := f.otherThanBuffer(s); o != nil {
+		return o
+	}
+	loaded, base, _ := f.RTT()
+	o := Likely("the sender's socket buffer (SO_SNDBUF %s) is too small for a round trip of %s", unit.Size(int64(s.buffer)), unit.Duration(int64(loaded)))
+	again, known := f.AgainPct()
+	bar, carried := float64(BlockedBar), s.flight
+	switch more := f.Against(f.Experiment(MoreBuffer)); {
+	case more.Times > GainBar:
+		o.Gains(f.Sender.Proof("goodput with twice the buffer over this", 0, ""), more)
+	case s.blocked < BlockedBar || f.FitOf(s.flight) > SendFitBar: // readings say little of what is so short
+		o.Confidence, bar, carried = measure.Possible, fewBlocked, s.buffer
+	case known && again < 0.01 && base > 0 && loaded < FitsBar*base && s.blocked > 80:
+		o.Confidence = measure.Certain
+	}
+	bound := f.BoundOf(carried)
+	return o.At(f.Sender.Where()).By(Above(f.Sender.Proof("thread blocked in send()", s.blocked, "pct"), bar),
+		f.Sender.Proof("tcp_info.notsent_bytes, mean", s.waits, "bytes"), f.Sender.Proof("in flight, mean", s.flight, "bytes"),
+		f.Sender.Proof("SO_SNDBUF as granted", s.buffer, "bytes"), f.Sender.Proof("congestion window, mean", s.cwnd, "bytes")).
+		Costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(carried)), unit.Duration(int64(loaded)))).
+		Mend(f.RaiseWindow(f.Sender, base))
+}
+
+// otherThanBuffer is what speaks against the sender's buffer; nil where nothing does.
+func (f *Flow) otherThanBuffer(s sendSide) *Outcome {
+	rwnd, _, _ := f.WindowHeld()
+	switch {
+	case s.blocked < BlockedBar && !s.few || s.blocked < fewBlocked:
+		return No("the sender waited in send() %s of the time", unit.Percent(s.blocked))
+	case s.waits > s.flight/4 && s.waits > 2*f.MSS():
+		return No("%s waited in the sender's socket to be sent", unit.Size(int64(s.waits)))
+	case s.flight > 0.85*s.cwnd:
+		return No("the congestion window was full")
+	case rwnd > RwndBar:
+		return No("the receiver's window held the sender up %s of the time", unit.Percent(rwnd))
+	case f.Receiver.IsFull() || f.Receiver.IsBehind():
+		return No("the receiver does not keep up")
+	case f.Lengthens(s.flight) && !f.empties() && f.Against(f.Experiment(MoreBuffer)).Times <= GainBar:
+		return No("a queue stands: a larger buffer would only make it longer")
+	case f.FitOf(s.flight) > SendFitBar && !(s.few && f.BoundOf(s.flight) < f.Rate() && f.BoundOf(s.buffer) > f.Rate()):
+		return No("%s under way would make %s, not what passes", unit.Size(int64(s.flight)), unit.Rate(f.BoundOf(s.flight)))
+	case s.flight < s.buffer/4 && (!s.few || f.mostInFlight() < s.buffer/4):
+		return No("%s were under way, the sender's buffer has %s", unit.Size(int64(s.flight)), unit.Size(int64(s.buffer)))
+	}
+	return nil
+}
+
+// A buffer of so few segments (their bookkeeping counts) makes a wake-up of the thread of each
+// of them: it is busy with that for a good part of the time that it would be blocked, and a
+// reading finds what has just been acknowledged as often as what is under way.
+const (
+	fewSegments = 16
+	fewBlocked  = 20 // percent of the time in send()
+)
+
+// mostInFlight is the most that a reading found under way in a stream, in bytes.
+func (f *Flow) mostInFlight() float64 {
+	most := 0.0
+	for _, s := range f.Sender.Streams() {
+		if s.Course != nil && s.Course.InFlight != nil {
+			most = max(most, s.Course.InFlight.Max)
+		}
+	}
+	return most * f.MSS()
+}
+
+// SendFitBar is by how many percent what is under way over the round trip may
+// miss the goodput, where the buffer is to be what binds.
+const SendFitBar = 40
+
+// BoundOf is the rate of all streams that have so many bytes each under way.
+func (f *Flow) BoundOf(flight float64) float64 {
+	loaded, ok := f.LoadedRTT()
+	if !ok {
+		return 0
+	}
+	return stat.WindowRate(flight, int64(loaded)) * float64(max(1, len(f.Sender.Streams())))
+}
+
+// FitOf is by how many percent that misses the goodput.
+func (f *Flow) FitOf(flight float64) float64 {
+	bps := f.Rate()
+	if bps <= 0 {
+		return 100
+	}
+	return 100 * math.Abs(f.BoundOf(flight)-bps) / bps
+}
+
+// SendBuffer is SO_SNDBUF of the sender's streams as the kernel has it, which
+// is with its bookkeeping, in bytes; 0 where it is not known.
+func (f *Flow) SendBuffer() float64 {
+	for _, s := range f.Sender.Streams() {
+		if s.Window.Granted > 0 {
+			return float64(s.Window.Granted)
+		}
+	}
+	return 0
+}

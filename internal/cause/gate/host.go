@@ -1,0 +1,198 @@
+package gate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// Host is an end with what several rules ask of it. Its facts are never nil;
+// known tells whether there are any.
+type Host struct {
+	*Scene
+	End    *End
+	Name   string
+	System string
+	Known  bool
+	*measure.Facts
+	byName map[string]*measure.Interface // of all interfaces: a host may have thousands
+	Faces  []*Face                       // interfaces that the traffic passes, the one on top first
+}
+
+func NewHost(sc *Scene, e *End) *Host {
+	h := &Host{Scene: sc, End: e, Name: e.Name, Known: e.Facts != nil, Facts: e.Facts}
+	if !h.Known {
+		h.Facts = &measure.Facts{}
+	}
+	if h.OS != nil {
+		h.System = strings.ToLower(*h.OS)
+	}
+	h.byName = make(map[string]*measure.Interface, len(h.Interfaces))
+	for i := range h.Interfaces {
+		if d := &h.Interfaces[i]; h.byName[d.Name] == nil {
+			h.byName[d.Name] = d
+		}
+	}
+	h.Faces = h.pick()
+	return h
+}
+
+// Interface returns the interface of that name, or nil.
+func (h *Host) Interface(name string) *measure.Interface { return h.byName[name] }
+
+// Missing is a gate for a fact of the host that could not be had, by the
+// reason that the host gave for it, for another that comes with it, or for
+// what it belongs to.
+func (h *Host) Missing(what string, facts ...string) *Finding {
+	if !h.Known {
+		return nil // one gate says that there are no facts at all
+	}
+	parent, _, _ := strings.Cut(facts[0], ".")
+	return NotChecked(what, Reason(h.NotChecked, append(facts, parent)...))
+}
+
+// Guest tells whether the host is a virtual machine; known is false where it cannot say.
+func (h *Host) Guest() (is, known bool) {
+	return h.Hypervisor != nil && *h.Hypervisor != "none", h.Hypervisor != nil
+}
+
+// HypervisorName is its name, or "".
+func (h *Host) HypervisorName() string {
+	if h.Hypervisor == nil {
+		return ""
+	}
+	return *h.Hypervisor
+}
+
+// CPUs is how many logical CPUs thru may use; 0 where it is not known.
+func (h *Host) CPUs() int {
+	if h.CPU != nil && h.CPU.Usable != nil && *h.CPU.Usable > 0 {
+		return *h.CPU.Usable
+	}
+	if h.Cores != nil && *h.Cores > 0 {
+		return *h.Cores
+	}
+	return 0
+}
+
+// Sysctl is the first of the settings that the host has. Systems differ in
+// names, and tools of the same system in their capitals.
+func (h *Host) Sysctl(names ...string) (value string, ok bool) {
+	for _, name := range names {
+		if v, ok := h.Sysctls[name]; ok {
+			return strings.TrimSpace(v), true
+		}
+	}
+	for _, name := range names {
+		for _, key := range SortedKeys(h.Sysctls) {
+			if strings.EqualFold(key, name) {
+				return strings.TrimSpace(h.Sysctls[key]), true
+			}
+		}
+	}
+	return "", false
+}
+
+// Number is a setting that is one number, or the last of several ("4096
+// 131072 6291456": the most). It must be above 0.
+func (h *Host) Number(names ...string) (int64, bool) {
+	text, _ := h.Sysctl(names...)
+	fields := strings.Fields(text)
+	if len(fields) == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(fields[len(fields)-1], 10, 64)
+	return n, err == nil && n > 0
+}
+
+// SortedKeys of a map, so that its order never shows.
+func SortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Setting is a switch of TCP that every system has under another name.
+type Setting struct {
+	knob  string // of package knob, which sets it
+	What  string // "window scaling"
+	Names map[string][]string
+	off   []string // values that mean off, in small letters
+}
+
+// State tells whether a switch is on; known is false where it was not read.
+func (h *Host) State(s Setting) (on, known bool) {
+	v, ok := h.Sysctl(s.Names[h.System]...)
+	if !ok || v == "" {
+		return false, false
+	}
+	return !slices.Contains(s.off, strings.ToLower(v)), true
+}
+
+// Key of the switch on this system, for the gate that it is missing.
+func (h *Host) Key(s Setting) string {
+	if names := s.Names[h.System]; len(names) > 0 {
+		return "sysctls." + names[0]
+	}
+	return "sysctls"
+}
+
+// windowScaling, sack and timestampsSetting are the switches of TCP.
+// That of Solaris is whether it offers scaling with a small
+// buffer too; Windows ties it to the autotuning of the window.
+func WindowScaling() Setting {
+	return Setting{knob.WindowScaling, "window scaling", map[string][]string{
+		"linux":   {"net.ipv4.tcp_window_scaling"},
+		"freebsd": {"net.inet.tcp.rfc1323"},
+		"darwin":  {"net.inet.tcp.rfc1323"},
+		"solaris": {"tcp._wscale_always"}, "illumos": {"tcp._wscale_always"},
+		"windows": {"Internet.AutoTuningLevelLocal"},
+	}, []string{"0", "disabled"}}
+}
+
+func SackSetting() Setting {
+	return Setting{knob.SACK, "selective acknowledgement (SACK)", map[string][]string{
+		"linux":   {"net.ipv4.tcp_sack"},
+		"freebsd": {"net.inet.tcp.sack.enable"},
+		"darwin":  {"net.inet.tcp.sack"},
+		"solaris": {"tcp.sack"}, "illumos": {"tcp.sack"},
+	}, []string{"0", "never"}}
+}
+
+func TimestampsSetting() Setting {
+	return Setting{knob.Timestamps, "TCP timestamps", map[string][]string{
+		"linux":   {"net.ipv4.tcp_timestamps"},
+		"freebsd": {"net.inet.tcp.rfc1323"},
+		"darwin":  {"net.inet.tcp.rfc1323"},
+	}, []string{"0"}}
+}
+
+// EndGates judge whether there is anything to judge.
+func EndGates() []Rule {
+	return []Rule{{
+		ID: "host-facts", Title: "Facts of the host",
+		About:  "whether an agent is there that tells what its host is, and the interface of the route is among its facts",
+		Why:    "what cannot be seen cannot be judged: a limit of that host would be taken for one of the path",
+		Source: "C-07, C-08",
+		Remedy: "run `thru serve` there", Checklist: []string{"C-07", "C-08"},
+		Host: hostFacts,
+	}}
+}
+
+func hostFacts(h *Host) *Finding {
+	switch r := h.End.Route; {
+	case !h.Known:
+		return NotChecked("facts of this host", "no agent of thru is there")
+	case r != nil && h.Interface(r.Interface) == nil:
+		return NotChecked("interface "+r.Interface+" of the route", Reason(h.NotChecked, "interfaces."+r.Interface, "interfaces"))
+	case len(h.Faces) == 0:
+		return NotChecked("interfaces", "none is up that could carry a test")
+	}
+	return nil
+}

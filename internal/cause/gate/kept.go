@@ -1,0 +1,49 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/knob"
+)
+
+// sparing leaves out of a remedy what would take back a change that a tuning has
+// kept: it was shown to help here, which no rule knows better.
+func (h *Host) sparing(r Remedy) Remedy {
+	var lines, kept []string
+	for _, command := range r.Lines {
+		against := knob.Against(h.System, h.Facts, command)
+		if len(against) == 0 {
+			lines = append(lines, command)
+		}
+		for _, c := range against {
+			name := strings.TrimSpace(c.Knob + " " + c.Value + " " + c.Interface)
+			if !slices.Contains(kept, name) {
+				kept = append(kept, name)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return r
+	}
+	advice := "keep " + line(strings.Join(kept, ", ")) + ", which a tuning has shown to help here, and make it permanent; what needs it is to be mended elsewhere: " +
+		"the driver or firmware of the adapter, the hypervisor's switch, a device on the way"
+	if len(lines) == 0 {
+		return Advise(advice)
+	}
+	r.Lines = lines
+	return r.Saying(advice)
+}
+
+// KeptOff are those of the offloads, by their short names, that a tuning has
+// switched off at this interface and kept so.
+func (f *Face) KeptOff(names []string) (kept []string) {
+	for _, c := range knob.Kept(f.Host.Facts) {
+		for _, o := range Offloads() {
+			if c.Interface == f.Name && knob.Offload(c.Knob) == o.Name && slices.Contains(names, o.Short) {
+				kept = append(kept, o.Short)
+			}
+		}
+	}
+	return kept
+}

@@ -1,0 +1,135 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Rule is one condition of the catalogue.
+type Rule struct {
+	ID        string   // stable, kebab-case
+	Title     string   // what it is about
+	About     string   // what is judged, with the facts that it takes
+	Warns     string   // when it warns; "" never
+	Fails     string   // when it fails; "" never
+	Why       string   // why it matters, with a figure; one line
+	Source    string   // where thresholds and figures come from
+	Remedy    string   // what to do, in words; the gate has the commands
+	Cause     string   // id of the cause that it would be of a slow result
+	Checklist []string // lines of the checklist that it answers
+	Below     bool     // of what a hypervisor says of a guest
+
+	// One of these judges. Each is called once for all that it is about, and
+	// returns nil where the rule does not apply.
+	Host func(*Host) *Finding // a host
+	Face func(*Face) *Finding // an interface that the traffic passes
+	Path func(*Scene) *Finding
+	Way  func(*Way) *Finding // a direction of the path
+}
+
+// Finding is the outcome of a rule for one subject.
+type Finding struct {
+	Status, fact, why, cause string
+	fix                      Remedy
+}
+
+func found(status, format string, args ...any) *Finding {
+	return &Finding{Status: status, fact: fmt.Sprintf(format, args...)}
+}
+
+// pass, warn and fail word what was found.
+func Pass(format string, args ...any) *Finding { return found(measure.GatePass, format, args...) }
+
+func Warn(format string, args ...any) *Finding { return found(measure.GateWarn, format, args...) }
+
+func Fail(format string, args ...any) *Finding { return found(measure.GateFail, format, args...) }
+
+// NotChecked names what is missing, and why.
+func NotChecked(what, why string) *Finding {
+	return found(measure.GateNotChecked, "%s: %s", what, why)
+}
+
+// FailIf is a failure where the condition holds, else a warning.
+func FailIf(void bool, format string, args ...any) *Finding {
+	if void {
+		return Fail(format, args...)
+	}
+	return Warn(format, args...)
+}
+
+// Because replaces the rule's reason by one with the figures of this case.
+func (f *Finding) Because(format string, args ...any) *Finding {
+	f.why = fmt.Sprintf(format, args...)
+	return f
+}
+
+// Do adds what to do.
+func (f *Finding) Do(r Remedy) *Finding { f.fix = r; return f }
+
+// As names another cause than the rule's.
+func (f *Finding) As(cause string) *Finding { f.cause = cause; return f }
+
+// judge applies the rule to all that it is about.
+func (r Rule) judge(sc *Scene) []measure.Gate {
+	var gates []measure.Gate
+	add := func(f *Finding, at measure.Gate) {
+		if f != nil {
+			gates = append(gates, r.gate(sc, f, at))
+		}
+	}
+	for _, h := range sc.judged() {
+		if r.Host != nil {
+			add(r.Host(h), measure.Gate{EndPoint: h.Name})
+		}
+		for _, i := range h.Faces {
+			if r.Face != nil {
+				add(r.Face(i), measure.Gate{EndPoint: h.Name, Interface: i.Name})
+			}
+		}
+	}
+	if sc.Subject.Path == nil {
+		if s := sc.Subject; s.NoPath != "" && len(s.Ends) > 1 && (r.Path != nil || r.Way != nil) {
+			add(NotChecked("the path", s.NoPath), measure.Gate{From: s.Ends[0].Name, To: s.Ends[1].Name})
+		}
+		return gates
+	}
+	if r.Path != nil {
+		add(r.Path(sc), measure.Gate{From: sc.Subject.Path.From, To: sc.Subject.Path.To})
+	}
+	for _, w := range sc.Ways() {
+		if r.Way != nil {
+			add(r.Way(w), measure.Gate{From: w.From, To: w.To})
+		}
+	}
+	return gates
+}
+
+// gate fills in what the rule says of all its findings.
+func (r Rule) gate(sc *Scene, f *Finding, g measure.Gate) measure.Gate {
+	g.ID, g.Status, g.Checklist = r.ID, f.Status, slices.Clone(r.Checklist)
+	g.Fact, g.Why, g.Cause = line(f.fact), r.Why, r.Cause
+	if f.why != "" {
+		g.Why = line(f.why)
+	}
+	if f.cause != "" {
+		g.Cause = f.cause
+	}
+	if h := sc.Host(cmp.Or(f.fix.at, g.EndPoint)); h != nil {
+		f.fix = h.sparing(f.fix)
+	}
+	g.Advice, g.Remedy, g.Risk = f.fix.Advice, f.fix.Lines, f.fix.Risk
+	if len(g.Remedy) > 0 {
+		g.RemedyAt = cmp.Or(f.fix.at, g.EndPoint)
+	}
+	return g
+}
+
+// LongestLine bounds a fact, which can hold names from a foreign host, in characters.
+const LongestLine = 240
+
+// line makes one line of printable text.
+func line(text string) string { return unit.Line(text, LongestLine) }

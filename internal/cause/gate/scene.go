@@ -1,0 +1,232 @@
+package gate
+
+import (
+	"net/netip"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Scene is a subject with what several rules ask of it.
+type Scene struct {
+	Subject Subject
+	hosts   []*Host
+}
+
+func NewScene(s Subject) *Scene {
+	sc := &Scene{Subject: s}
+	for i := range s.Ends {
+		sc.hosts = append(sc.hosts, NewHost(sc, &s.Ends[i]))
+	}
+	return sc
+}
+
+// judged are the hosts whose own facts are judged: a machine that is at both
+// ends counts once.
+func (sc *Scene) judged() []*Host {
+	var list []*Host
+	shared := false
+	for _, h := range sc.hosts {
+		if h.End.Shared && shared {
+			continue
+		}
+		shared = shared || h.End.Shared
+		list = append(list, h)
+	}
+	return list
+}
+
+// OnOneMachine tells that no wire lies between the ends.
+func (sc *Scene) OnOneMachine() bool {
+	return slices.ContainsFunc(sc.Subject.Ends, func(e End) bool { return e.Shared })
+}
+
+// Host named by a path.
+func (sc *Scene) Host(name string) *Host {
+	for _, h := range sc.hosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// RTT is the median round trip of the idle path in ns; 0 where it is not known.
+func (sc *Scene) RTT() int64 {
+	if p := sc.Subject.Path; p != nil && p.RTT != nil && p.RTT.P50 > 0 {
+		return p.RTT.P50
+	}
+	return 0
+}
+
+// Rate is what the path should carry: the rate that is wanted, else the lowest
+// real speed of the interfaces that the ends reach each other by. 0: not known.
+func (sc *Scene) Rate() int64 {
+	if sc.Subject.LinkBps > 0 {
+		return sc.Subject.LinkBps
+	}
+	var least int64
+	for _, h := range sc.hosts {
+		if i := h.Top(); i != nil && i.Speed() > 0 && (least == 0 || i.Speed() < least) {
+			least = i.Speed()
+		}
+	}
+	return least
+}
+
+// BDP is the bandwidth-delay product in bytes; 0 where it is not known, and
+// then why says what is missing.
+func (sc *Scene) BDP() (bytes float64, why string) {
+	switch {
+	case sc.RTT() == 0:
+		return 0, "the round trip of the path is not known"
+	case sc.Rate() == 0 && sc.OnOneMachine():
+		return 0, "no link lies between the ends"
+	case sc.Rate() == 0:
+		return 0, "--link-rate states the rate"
+	}
+	return stat.BDPBytes(float64(sc.Rate()), sc.RTT()), ""
+}
+
+// Bounds of a TCP window.
+const (
+	PlainWindow = 65535       // the most without window scaling (RFC 9293)
+	mostWindow  = 65535 << 14 // the most with it (RFC 7323)
+	usualMSS    = 1448        // of MTU 1500 with timestamps
+	leastMSS    = 88          // the least that Linux takes (TCP_MIN_MSS)
+	timestamps  = 12          // bytes of the option with its padding
+)
+
+// Window is the least even number of segments that holds the product (C-14).
+func (sc *Scene) Window(bdp float64) int64 {
+	return int64(min(stat.WindowEven(bdp, sc.mss()), mostWindow))
+}
+
+// mss is the payload of a full segment: the lesser that the ends told each
+// other, less the timestamps; else that of the usual MTU.
+func (sc *Scene) mss() int64 {
+	least := 0
+	hs := sc.handshake()
+	for _, s := range []*measure.SYN{hs.SYNSeen, hs.SYNACKSeen} {
+		if s != nil && s.MSS != nil && *s.MSS >= leastMSS && (least == 0 || *s.MSS < least) {
+			least = *s.MSS
+		}
+	}
+	if least == 0 {
+		return usualMSS
+	}
+	if s := hs.SYNACKSeen; s != nil && s.Timestamps != nil && *s.Timestamps {
+		least -= timestamps
+	}
+	return int64(least)
+}
+
+// handshake is never nil.
+func (sc *Scene) handshake() measure.Handshake {
+	if p := sc.Subject.Path; p != nil && p.Handshake != nil {
+		return *p.Handshake
+	}
+	return measure.Handshake{}
+}
+
+// Headers of IP and TCP without options, in bytes, by the family of the path.
+func (sc *Scene) Headers() int {
+	if p := sc.Subject.Path; p != nil {
+		for _, text := range []string{p.FromAddr, p.ToAddr} {
+			if a, ok := address(text); ok {
+				if a.Is6() {
+					return 60
+				}
+				return 40
+			}
+		}
+	}
+	return 40
+}
+
+// address reads an address with or without a port.
+func address(text string) (netip.Addr, bool) {
+	if p, err := netip.ParseAddrPort(text); err == nil {
+		return p.Addr().Unmap(), true
+	}
+	a, err := netip.ParseAddr(text)
+	return a.Unmap(), err == nil
+}
+
+// Streams is how many connections share the work; at least 1.
+func (sc *Scene) Streams() int64 { return max(1, int64(sc.Subject.Streams)) }
+
+// Way is one direction of the path.
+type Way struct {
+	*Scene
+	Back     bool // what To sends
+	From, To string
+	measure.OneWay
+	Sent, Seen *measure.SYN // the segment of the handshake that went this way
+}
+
+// Ways are both directions.
+func (sc *Scene) Ways() []*Way {
+	p, hs := sc.Subject.Path, sc.handshake()
+	if p == nil {
+		return nil
+	}
+	return []*Way{
+		{sc, false, p.From, p.To, p.Forward, hs.SYNSent, hs.SYNSeen},
+		{sc, true, p.To, p.From, p.Back, hs.SYNACKSent, hs.SYNACKSeen},
+	}
+}
+
+// Other is the direction against this one.
+func (w *Way) Other() *Way {
+	all := w.Ways()
+	if w.Back {
+		return all[0]
+	}
+	return all[1]
+}
+
+// Sender is the host that this direction starts from; nil where it is no end
+// that is judged.
+func (w *Way) Sender() *Host { return w.Scene.Host(w.From) }
+
+// Missing is a gate for a fact of the path that could not be had. Keys stand
+// alone or below their direction ("forward.mtu").
+func (w *Way) Missing(what, fact string) *Finding {
+	dir := "forward"
+	if w.Back {
+		dir = "back"
+	}
+	return NotChecked(what, Reason(w.Subject.Path.Missing, dir+"."+fact, dir, fact))
+}
+
+// Missing is the same of what belongs to no direction.
+func (sc *Scene) Missing(what string, facts ...string) *Finding {
+	return NotChecked(what, Reason(sc.Subject.Path.Missing, facts...))
+}
+
+// Reason of the first of the facts that says why it is missing.
+func Reason(missing []measure.NotChecked, facts ...string) string {
+	for _, fact := range facts {
+		for _, m := range missing {
+			if m.Fact == fact && m.Why != "" {
+				return m.Why
+			}
+		}
+	}
+	return NotRead
+}
+
+// NotRead is the reason of a fact that has none.
+const NotRead = "not read"
+
+// Rate and size in words.
+func Rate[N int64 | float64](bps N) string { return unit.Rate(float64(bps)) }
+
+func Size[N int64 | float64](bytes N) string { return unit.Size(int64(bytes)) }
+
+func Span(ns int64) string { return unit.Duration(ns) }
+
+func Percent(pct float64) string { return unit.Percent(pct) }

@@ -1,0 +1,40 @@
+package cause
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/cause/gate"
+	"thru/internal/fault"
+)
+
+// TestNearest holds what the hint names for what is no id: the gate of a word
+// that people use for it, a slip of the fingers, and nothing for nonsense.
+func TestNearest(t *testing.T) {
+	for text, want := range map[string]string{
+		"tso": "offloads", "GRO": "offloads", "lro": "offloads", "checksum": "offloads", "mtu": "mtu-path", "mtu_path": "mtu-path", "irq": "irq-spread",
+		"tcp_rmem": "receive-window", "bbr": "congestion-control", "cgroup": "cpu-quota", "offlods": "offloads", "timestamp": "timestamps", "scaling-path": "window-scaling-path",
+		"sakc": "sack", "duplx": "duplex", "xx": "", "x": "", "": "", "-": "", "gates": "", "qwertz": "", "everything": "",
+	} {
+		_, err := Filter(nil, []string{text}, nil)
+		hint := fault.Hint(err)
+		if got := strings.HasPrefix(hint, "did you mean "+want+"?"); got != (want != "") || want == "" && strings.Contains(hint, "mean") || !strings.Contains(hint, "--list") {
+			t.Errorf("%q: hint %q, want %q", text, hint, want)
+		}
+	}
+}
+
+// TestOtherWords holds that every other word leads to a gate that exists, and
+// is no gate's own id.
+func TestOtherWords(t *testing.T) {
+	var ids []string
+	for _, r := range Gates() {
+		ids = append(ids, r.ID)
+	}
+	for word, id := range gate.OtherWords() {
+		if !slices.Contains(ids, id) || slices.Contains(ids, word) {
+			t.Errorf("%q for %q", word, id)
+		}
+	}
+}

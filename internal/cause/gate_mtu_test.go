@@ -1,0 +1,39 @@
+package cause
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"thru/internal/cause/gate"
+	"thru/internal/measure"
+)
+
+// unlike are two ends on one wire, of which one has jumbo frames.
+func unlike(passes int) gate.Subject {
+	s := serverPair()
+	smallLink(&s)
+	s.Path.Back.MTU = &measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true, Probes: 4}
+	s.Path.Handshake.SYNACKSent, s.Path.Handshake.SYNACKSeen = syn(1460), syn(1460)
+	smaller(&s.Path.Forward, passes, nil)
+	return s
+}
+
+// TestUnlikeEnds holds that TCP, which the MSS keeps below the smaller MTU, is
+// not said to stall, and that both gates of the MTU advise the same.
+func TestUnlikeEnds(t *testing.T) {
+	for _, passes := range []int{1500, 1504} {
+		gates := Judge(unlike(passes))
+		path, _ := of(gates, "mtu-path")
+		agreement, _ := of(gates, "mtu-agreement")
+		if path.Status != warn_ || agreement.Status != warn_ || strings.Contains(path.Why+agreement.Why, "TCP stalls") {
+			t.Errorf("%d pass:\n%s\n%s", passes, told(path), told(agreement))
+		}
+		if path.Cause != agreement.Cause || path.RemedyAt != "local" || agreement.RemedyAt != "local" || !slices.Equal(path.Remedy, agreement.Remedy) {
+			t.Errorf("%d pass: remedies differ:\n%s\n%s", passes, told(path), told(agreement))
+		}
+		if strings.Contains(path.Advice, "ICMP") {
+			t.Errorf("no router lies between that could say so: %s", told(path))
+		}
+	}
+}

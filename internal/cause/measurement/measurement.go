@@ -1,0 +1,228 @@
+// Package measurement holds what says that a measurement contradicts itself, or that
+// its generator is too slow.
+package measurement
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/mtu"
+	"thru/internal/cause/nic"
+	"thru/internal/cause/route"
+	"thru/internal/cause/window"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// MeasurementCauses are the causes of contradictions between the ends, and
+// figures that cannot be.
+func MeasurementCauses() []diagnose.Rule {
+	return []diagnose.Rule{{
+		Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", Judge: contradiction,
+		Seen: "goodput is above what the link carries; the receiver counted more than was sent, or than its interface took in; " +
+			"a counter of time runs faster than time; a capture misses packets: the kernel dropped them, or they were acknowledged without having been captured",
+		Apart: "byte counters of the interfaces", Mends: "state the right link rate and MTU; take the receiver's goodput",
+		Effect: "9.74 of 10 Gb/s at MTU 1500, which carries 9.415 (B-10): no proof of anything", Source: "methods.md, formula 4 and Common mistakes",
+	}}
+}
+
+// Bars of contradictions, in percent.
+const (
+	countBar = 0.1 // by which the receiver may have counted more than was sent
+	clockBar = 110 // of the measured time that a connection can have been busy
+)
+
+// contradiction asks the figures whether they can be, the gravest first.
+func contradiction(f *diagnose.Flow) *diagnose.Outcome {
+	for _, judge := range []func(*diagnose.Flow) *diagnose.Outcome{aboveCeiling, moreThanSent, pastTheFace, fastClock, route.PacketsMissed} {
+		if o := judge(f); o != nil {
+			if o.Where.Place == "" {
+				o.At(measure.Where{Place: measure.AtTool})
+			}
+			return o
+		}
+	}
+	if _, ok := f.Goodput(); !ok {
+		return diagnose.Missing("the goodput", "no run was measured")
+	}
+	if f.PacketsOnly() && f.Crossing == nil {
+		return diagnose.Missing("figures of both ends", "one capture alone has nothing to hold its own against")
+	}
+	return diagnose.No("the figures of both ends agree with each other, and with the link as far as it is known")
+}
+
+func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
+	share, ok := f.CeilingShare()
+	bps, known := f.Goodput()
+	if !ok || !known || f.OnOneMachine() || !stat.AboveCeiling(f.Cell) || f.Cell.Ceiling.Bps <= 0 {
+		return nil
+	}
+	c := f.Cell.Ceiling
+	if bins := f.Bins(); len(bins) >= 3 && stat.Median(bins) <= c.Bps*nic.BeyondBar/100 {
+		return diagnose.Possible("%s is more than %s can carry, in single seconds: data that had been held back before is counted in them", unit.Rate(bps), unit.Rate(float64(c.LinkBps))).
+			By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), nic.BeyondBar), diagnose.Below(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*nic.BeyondBar/100)).
+			Then("a longer run").Mend(diagnose.Advise(nil, "measure for longer: what was held back weighs less then")).Beside()
+	}
+	guess := "the link is faster, or the rate was accounted otherwise"
+	if c.MTU > 0 && c.MTU < mtu.JumboFrom {
+		if most := ceilingAt(f, mtu.JumboFrom); bps <= most {
+			guess = fmt.Sprintf("frames must have been larger (%s fit at MTU %d), ", unit.Rate(most), mtu.JumboFrom) + guess
+		}
+	}
+	return diagnose.Certain("%s is more than %s can carry at MTU %d (%s): %s", unit.Rate(bps), unit.Rate(float64(c.LinkBps)), c.MTU, unit.Rate(c.Bps), guess).
+		By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), nic.BeyondBar)).
+		Costs(c.Bps, "no rate above "+unit.Rate(c.Bps)+" is a proof here", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer)).
+		Mend(diagnose.Advise(nil, "state what the link carries (--link-rate), and look at the MTU of both ends and of the path (thru check)"))
+}
+
+// ceilingAt is what the link would carry of this flow at another MTU, in
+// bit/s: the ceiling scaled by the share of the payload (methods.md, formula 4).
+func ceilingAt(f *diagnose.Flow, mtu int) float64 {
+	c := f.Cell.Ceiling
+	l := stat.Link{RateBps: c.LinkBps, Layer: c.LinkLayer, MTU: mtu, VLANs: c.VLANs, EncapBytes: c.Encap}
+	if on, known := window.Option(f, func(t *measure.TCPInfo) *bool { return t.Timestamps }); !known || on {
+		l.Timestamps = true
+	}
+	if f.IsUDP() {
+		return stat.MaxDatagramGoodput(l, mtu-48)
+	}
+	return stat.MaxGoodput(l)
+}
+
+// moreThanSent judges counts of both ends; that less came than was sent is
+// loss, or was still under way.
+func moreThanSent(f *diagnose.Flow) *diagnose.Outcome {
+	r := f.Cell.Reconciled
+	if r == nil || r.SentBytes <= 0 || r.ReceivedBytes <= 0 {
+		return nil
+	}
+	more := -r.DifferencePct
+	if r.Note == stat.NoteOfRates { // of spans that began and ended apart
+		if more < 10 || r.SenderBps <= 0 {
+			return nil
+		}
+		return diagnose.Possible("the receiver reports %s, the sender %s: their spans differ", unit.Rate(r.ReceiverBps), unit.Rate(r.SenderBps)).
+			By(diagnose.Above(f.Receiver.Proof("receiver's rate over the sender's", more, "pct"), 10)).
+			Then("a longer run").Mend(diagnose.Advise(nil, "measure for longer: what the spans differ by weighs less then")).Beside()
+	}
+	if more < countBar {
+		return nil
+	}
+	return diagnose.Certain("the receiver counted %s more than was sent: one of the counts is wrong", unit.Percent(more)).
+		By(diagnose.Above(f.Receiver.Proof("received over sent", more, "pct"), countBar), f.Sender.Proof("sent", float64(r.SentBytes), "bytes"), f.Receiver.Proof("received", float64(r.ReceivedBytes), "bytes")).
+		Mend(diagnose.Advise(nil, "repeat it, and take the lower figure until both ends agree"))
+}
+
+// pastTheFace judges the payload by the bytes that the interface of the route took in.
+func pastTheFace(f *diagnose.Flow) *diagnose.Outcome {
+	e := f.Receiver
+	n := e.NIC()
+	if n == nil || n.RxBytes == 0 || e.Seen.Reported != "" || e.Seen.Bytes <= 0 || f.OnOneMachine() {
+		return nil
+	}
+	part := 100 * float64(n.RxBytes) / float64(e.Seen.Bytes)
+	if part >= diagnose.FaceBar {
+		return nil
+	}
+	return diagnose.Possible("data came by another interface than %s, by which the answers leave: its counter holds %s of the payload", diagnose.Word(n.Name), unit.Percent(part)).
+		At(e.OnFace()).By(diagnose.Below(e.Proof("rx_bytes of the payload", part, "pct"), diagnose.FaceBar)).
+		Then("the counters of all interfaces (ip -s link)").Mend(diagnose.Advise(e, "see which interfaces the data came by: their limits count too")).Beside()
+}
+
+// fastClock judges the sender's clock by its kernel's: a connection cannot
+// have been busy for longer than the measured time.
+func fastClock(f *diagnose.Flow) *diagnose.Outcome {
+	busy, ok := f.Sender.Grew(diagnose.BusyTime)
+	n, span := float64(len(f.Sender.Streams())), float64(f.Sender.Span())
+	if !ok || span < 1e9 || n == 0 {
+		return nil
+	}
+	part := 100 * busy * 1e3 / n / span
+	if part <= clockBar {
+		return nil
+	}
+	return diagnose.Likely("the sender's kernel counted %s of the measured time: its clocks run apart", unit.Percent(part)).
+		At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("tcp_info.busy_time_us of the measured time", part, "pct"), clockBar)).
+		Mend(diagnose.Advise(f.Sender, "look at its clock source, and measure with the other end as judge of the time"))
+}
+
+// Generators is Generator by this catalogue.
+func Generators(cat *diagnose.Catalogue, lower, upper *measure.Document) []measure.Finding {
+	made, cell := Strongest(cat, lower, lower != upper)
+	if cell == nil {
+		return nil
+	}
+	var all []measure.Finding
+	for i := range upper.Cells {
+		c := &upper.Cells[i]
+		if f := diagnose.NewFlow(cat, upper, c); f != nil && (c != cell || f.OnOneMachine()) && !c.Beside && !f.IsUDP() {
+			if x, ok := generator(f, made, cell); ok && !diagnose.Told(all, x) {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// Strongest is the fastest TCP cell of a lower rung: one without a link
+// between its ends, or where any will do the fastest of all.
+func Strongest(cat *diagnose.Catalogue, d *measure.Document, any bool) (*diagnose.Flow, *measure.Cell) {
+	var best *diagnose.Flow
+	for i := range d.Cells {
+		f := diagnose.NewFlow(cat, d, &d.Cells[i])
+		if f == nil || f.IsUDP() || f.IsHeld() || !any && !f.OnOneMachine() {
+			continue
+		}
+		if best == nil || diagnose.RateOf(f.Cell) > diagnose.RateOf(best.Cell) {
+			best = f
+		}
+	}
+	if best == nil || diagnose.RateOf(best.Cell) <= 0 {
+		return nil, nil
+	}
+	return best, best.Cell
+}
+
+// generator judges one cell of the upper rung by the fastest of the lower one.
+func generator(f *diagnose.Flow, made *diagnose.Flow, lower *measure.Cell) (measure.Finding, bool) {
+	limited, against := outdoes(f, diagnose.RateOf(lower))
+	if !limited {
+		return measure.Finding{}, false
+	}
+	cause, at := "sender-cpu", made.Sender
+	if s, ok := made.Sender.Threads(); ok {
+		if r, ok := made.Receiver.Threads(); ok && r.Run+r.Wait > s.Run+s.Wait {
+			cause, at = "receiver-cpu", made.Receiver
+		}
+	}
+	of := "what is not 1.3 times the " + unit.Rate(against) + " that passed here"
+	if c := f.Cell.Ceiling; c != nil {
+		of = "a link of " + unit.Rate(float64(c.LinkBps))
+	}
+	o := diagnose.Possible("this machine can generate %s: it cannot prove %s", unit.Rate(diagnose.RateOf(lower)), of).
+		At(measure.Where{Place: measure.AtTool, EndPoint: at.Name}).
+		By(diagnose.Below(at.Proof("goodput without a link between", diagnose.RateOf(lower), "bps"), stat.GeneratorFactor*against)).
+		Costs(diagnose.RateOf(lower), "no more than "+unit.Rate(diagnose.RateOf(lower))+" can be shown", "the rung below").
+		Then("a faster rung below: more streams, zero-copy, a larger message, another host").
+		Mend(diagnose.Advise(at, "more streams, zero-copy (-Z), offloads on, or a faster host: prove 1.3 times the link's ceiling without the link first"))
+	if diagnose.RateOf(lower) < against {
+		o.Confidence = measure.Likely
+	}
+	return f.Finding(diagnose.Judged{Rule: diagnose.Rule{Cause: cause, Source: "methods.md, formula 13"}, Outcome: o}), true
+}
+
+// outdoes tells whether the link of this flow may carry too much for a
+// generator of that rate to prove it, and what it was held against. Without a
+// link rate that is judged between the rungs of a ladder alone, of which the
+// plan says that one contains the other.
+func outdoes(f *diagnose.Flow, made float64) (limited bool, against float64) {
+	c := f.Cell.Ceiling
+	switch {
+	case f.OnOneMachine() && c != nil && c.Bps > 0: // its own link is stated for what is to be tested by it
+		return stat.GeneratorLimited(made, c.Bps), c.Bps
+	case f.OnOneMachine() || c == nil && f.Cell.Rung == "":
+		return false, 0
+	}
+	return stat.GeneratorFor(made, diagnose.RateOf(f.Cell), c)
+}

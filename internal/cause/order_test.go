@@ -1,0 +1,110 @@
+package cause
+
+import (
+	"slices"
+	"testing"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/measure"
+)
+
+func TestOrder(t *testing.T) {
+	root := diagnose.Rule{Cause: "root", Brings: []string{"consequence"}}
+	make := func(r diagnose.Rule, place int, o *diagnose.Outcome) diagnose.Judged {
+		return diagnose.Judged{Rule: r, Place: place, Outcome: o}
+	}
+	consequence, other := diagnose.Rule{Cause: "consequence"}, diagnose.Rule{Cause: "other"}
+	for _, x := range []struct {
+		name string
+		in   []diagnose.Judged
+		want []string
+	}{
+		{"the surer first", []diagnose.Judged{make(other, 0, diagnose.Likely("")), make(consequence, 1, diagnose.Certain(""))}, []string{"consequence", "other"}},
+		{"a root before what it brings", []diagnose.Judged{make(consequence, 0, diagnose.Certain("")), make(root, 1, diagnose.Likely(""))}, []string{"root", "consequence<root"}},
+		{"what is merely possible is no root", []diagnose.Judged{make(consequence, 0, diagnose.Certain("")), make(root, 1, diagnose.Possible(""))}, []string{"consequence", "root"}},
+		{"of what is its own root", []diagnose.Judged{make(consequence, 0, &diagnose.Outcome{Confidence: measure.Certain, Apart: []string{"root"}}), make(root, 1, diagnose.Likely(""))}, []string{"consequence", "root"}},
+		{"what costs nothing last", []diagnose.Judged{make(other, 0, diagnose.Certain("").Beside()), make(consequence, 1, diagnose.Possible(""))}, []string{"consequence", "other"}},
+		{"what costs nothing is no root", []diagnose.Judged{make(root, 0, diagnose.Certain("").Beside()), make(consequence, 1, diagnose.Likely(""))}, []string{"consequence", "root"}},
+		{"of equals the catalogue decides", []diagnose.Judged{make(other, 5, diagnose.Likely("")), make(consequence, 2, diagnose.Likely(""))}, []string{"consequence", "other"}},
+		{"a root comes up with its consequence", []diagnose.Judged{make(other, 0, diagnose.Likely("")), make(consequence, 1, diagnose.Certain("")), make(root, 2, diagnose.Likely(""))}, []string{"root", "consequence<root", "other"}},
+	} {
+		var got []string
+		for _, j := range diagnose.InOrder(x.in) {
+			text := j.Rule.Cause
+			if j.Because != "" {
+				text += "<" + j.Because
+			}
+			got = append(got, text)
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%s: %v, want %v", x.name, got, x.want)
+		}
+	}
+}
+
+// TestWhole: the direction that falls shorter comes first, and what both say
+// is said once.
+func TestWhole(t *testing.T) {
+	slow, full := smallReceive().cell(), made{bps: 940 * mb, link: 1000 * mb, rtt: 21 * ms, base: 20 * ms}.cell()
+	full.From, full.To = "b", "a"
+	full.Runs[0].Flows[0].From, full.Runs[0].Flows[0].To = "b", "a"
+	d := &measure.Document{Cells: []measure.Cell{full, slow}}
+	Diagnose(d)
+	if len(d.Findings) == 0 || d.Findings[0].Cause != "receive-window" {
+		t.Fatalf("%+v", d.Findings)
+	}
+	for _, x := range d.Findings {
+		if x.Cause == measure.CauseNone {
+			t.Error("none stands beside a cause")
+		}
+	}
+}
+
+// TestExperimentsAreEvidence: a cell of an experiment has no findings of its own.
+func TestExperimentsAreEvidence(t *testing.T) {
+	d := lossy().document(experiment(diagnose.EightStreams, 100*mb))
+	Diagnose(d)
+	if len(d.Cells[1].Findings) > 0 {
+		t.Errorf("%+v", d.Cells[1].Findings)
+	}
+}
+
+func TestNext(t *testing.T) {
+	d := lossy().document()
+	Diagnose(d)
+	x, ok := Next(d, 0, nil)
+	if !ok || x.ID != diagnose.UdpBelow || !slices.Contains(x.Causes, "loss") || x.Spec.Protocol != measure.UDP || x.Spec.Rate < 17*1e6 || x.Spec.Rate > 19*1e6 {
+		t.Fatalf("for a loss that is likely: %v %+v", ok, x)
+	}
+	if seconds := float64(x.Spec.Duration) / 1e9; seconds < 6 || seconds > 7 { // 2.3 of 1640 a second are lost
+		t.Errorf("datagrams for %.1f s", seconds)
+	}
+	if x.Spec.From != "a" || x.Spec.To != "b" || x.Spec.Length.Send <= 0 || !x.Spec.DontFragment {
+		t.Errorf("%+v", x.Spec)
+	}
+	d = lossy().document(datagramTrial(diagnose.UdpBelow, 60*mb, 0.12, 0))
+	Diagnose(d)
+	if x, ok := Next(d, 0, []string{diagnose.UdpBelow}); ok {
+		t.Errorf("after it is certain: %s", x.ID)
+	}
+	d = policed().document(datagramTrial(diagnose.UdpBelow, 28*mb, 0, 0))
+	Diagnose(d)
+	made := []string{diagnose.UdpBelow}
+	for _, want := range []string{diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold} {
+		x, ok := Next(d, 0, made)
+		if !ok || x.ID != want {
+			t.Fatalf("after %v: %v %s, want %s", made, ok, x.ID, want)
+		}
+		made = append(made, x.ID)
+	}
+}
+
+// TestDatagramBounds: an experiment does not flood a link that is known.
+func TestDatagramBounds(t *testing.T) {
+	d := with(policed(), func(m *made) { m.link = 200 * mb }).document(datagramTrial(diagnose.UdpBelow, 28*mb, 0, 0))
+	Diagnose(d)
+	x, ok := Next(d, 0, []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice})
+	if !ok || x.ID != diagnose.UdpTenfold || x.Spec.Rate > 1.11*200*1e6 {
+		t.Errorf("%v %+v", ok, x)
+	}
+}

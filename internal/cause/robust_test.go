@@ -1,0 +1,194 @@
+package cause
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	rand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/measure"
+)
+
+// damager breaks JSON values: it takes fields away, and puts others in whose
+// numbers no measurement brings forth.
+type damager struct{ *rand.Rand }
+
+// value returns x with about one field in n changed.
+func (r damager) value(x any, n int) any {
+	if r.IntN(n) == 0 {
+		return r.instead(x)
+	}
+	switch x := x.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(x)) {
+			if r.IntN(n) == 0 {
+				delete(x, key)
+				continue
+			}
+			x[key] = r.value(x[key], n)
+		}
+	case []any:
+		for i := range x {
+			x[i] = r.value(x[i], n)
+		}
+		if len(x) > 0 && r.IntN(n) == 0 {
+			return append(x, x[r.IntN(len(x))])
+		}
+	}
+	return x
+}
+
+// instead is another value of the same kind.
+func (r damager) instead(x any) any {
+	switch x := x.(type) {
+	case json.Number:
+		if strings.ContainsAny(x.String(), ".eE") || r.IntN(2) == 0 {
+			return json.Number([]string{"0", "-1.5", "1e308", "-1e308", "5e-324", "1e18", "100", "0.001"}[r.IntN(8)])
+		}
+		return json.Number(fmt.Sprint([]int64{0, 1, -1, 2, 1000, 65535, math.MaxUint32, math.MaxInt32, math.MaxInt64, math.MinInt64}[r.IntN(10)]))
+	case string:
+		if _, err := time.Parse(time.RFC3339, x); err == nil {
+			return x // a broken one would end the decoding
+		}
+		return []string{"", "x", "lo", "udp", "tcp", "path", "physical", "half", "bbr", "-x; rm", "\x1b[2J\n", strings.Repeat("a", 1000)}[r.IntN(12)]
+	case bool:
+		return !x
+	}
+	return nil
+}
+
+// samples are documents of every kind that the report's tests keep, and one
+// that is full of facts and experiments.
+func samples(t *testing.T) [][]byte {
+	t.Helper()
+	files, err := filepath.Glob("../report/testdata/*.json.golden")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documents to damage: %v", err)
+	}
+	var all [][]byte
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text)
+	}
+	full := flowDoc(rate(953e6), loaded(40), lost(1), searched(1500, 9000, 9000, true))
+	for _, x := range diagnose.Experiments() {
+		try(x.ID, 1e9, streams(8))(full)
+	}
+	full.Cells = append(full.Cells, flowCell("far", "near", 1e9))
+	datagrams := flowDoc(astray(47, measure.LossPath, 40e6), slower(1e6, 3))
+	for _, d := range []*measure.Document{full, datagrams, crammed(), filmed(nearBoth, brokenOffload), filmed(nearSender, swallowing, jumboSize), filmed(midway, closedFor(5), sendsAgain(300, 20))} {
+		text, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// TestDamagedDocuments: whatever a document holds, its diagnosis ends, can be
+// written as JSON (which no NaN can be), and is never certain for nothing.
+func TestDamagedDocuments(t *testing.T) {
+	t.Parallel()
+	rounds := 40
+	if testing.Short() {
+		rounds = 8
+	}
+	for n, text := range samples(t) {
+		for i := range rounds {
+			d := damaged(t, text, uint64(n*100_000+i))
+			func() {
+				defer func() {
+					if r := recover(); r != nil {
+						t.Fatalf("sample %d, round %d: %v\n%s", n, i, r, debug.Stack())
+					}
+				}()
+				Diagnose(d)
+				for c := range d.Cells {
+					Next(d, c, nil)
+				}
+				d.Findings = append(d.Findings, Generator(d, d)...)
+			}()
+			holdSound(t, fmt.Sprintf("sample %d, round %d", n, i), d)
+		}
+	}
+}
+
+// damaged decodes the text with some of its fields broken; the first rounds
+// break few, the later ones many.
+func damaged(t *testing.T, text []byte, seed uint64) *measure.Document {
+	t.Helper()
+	in := json.NewDecoder(strings.NewReader(string(text)))
+	in.UseNumber()
+	var x any
+	if err := in.Decode(&x); err != nil {
+		t.Fatal(err)
+	}
+	r := damager{rand.New(rand.NewPCG(seed, 1))}
+	n := []int{2000, 300, 60, 15}[seed%4]
+	for _, key := range slices.Sorted(maps.Keys(x.(map[string]any))) {
+		x.(map[string]any)[key] = r.value(x.(map[string]any)[key], n)
+	}
+	broken, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &measure.Document{}
+	// A number that its field cannot hold is left out, the rest is read.
+	if err := json.Unmarshal(broken, d); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	return d
+}
+
+// holdSound checks what must be true of every diagnosis.
+func holdSound(t *testing.T, name string, d *measure.Document) {
+	t.Helper()
+	all := slices.Clone(d.Findings)
+	for _, c := range d.Cells {
+		all = append(all, c.Findings...)
+		if _, err := json.Marshal(c.Diagnosis); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, x := range all {
+		text, err := json.Marshal(x)
+		if err != nil {
+			t.Errorf("%s: %s: %v", name, x.Cause, err)
+			continue
+		}
+		for _, word := range []string{"NaN", "Inf", "%!", "\x1b"} {
+			if strings.Contains(string(text), word) {
+				t.Errorf("%s: %q in %s", name, word, text)
+			}
+		}
+		if diagnose.Weight(x.Confidence) < 0 || x.Summary == "" || x.Where.Place == "" {
+			t.Errorf("%s: half a finding: %s", name, text)
+		}
+		if x.Confidence == measure.Certain && len(x.Evidence) == 0 {
+			t.Errorf("%s: certain without evidence: %s", name, text)
+		}
+	}
+}
+
+// TestNoNumber: what a document of absurd figures makes of a proof is left
+// out, and what remains is shown.
+func TestNoNumber(t *testing.T) {
+	kept := diagnose.Numbers([]measure.Proof{{Value: math.Inf(1)}, {Counter: "kept", Value: 1}, {Value: math.NaN()}, {Value: 1, Threshold: new(math.Inf(-1))}})
+	if len(kept) != 1 || kept[0].Counter != "kept" {
+		t.Errorf("kept %+v", kept)
+	}
+}
