@@ -55,7 +55,7 @@ type Ended struct {
 	Back     *measure.Evidence // of the other direction of two-way traffic
 }
 
-// Agent implements bus.Handler.
+// Agent answers bus.Agent.
 type Agent struct {
 	conf     Config
 	turns    turns
@@ -93,6 +93,23 @@ func New(c Config) *Agent {
 	}
 }
 
+// Answers implements bus.Handler.
+func (a *Agent) Answers() []bus.Answerer {
+	return []bus.Answerer{
+		bus.On(bus.Hello, a.Hello), bus.On(bus.Clock, a.Clock), bus.On(bus.Facts, a.Facts),
+		bus.On(bus.Answer, a.Answer), bus.On(bus.Probe, a.Probe),
+		bus.On(bus.Reserve, a.Reserve), bus.On(bus.Prepare, a.Prepare), bus.On(bus.Start, a.Start),
+		bus.On(bus.Collect, a.Collect), bus.On(bus.CapturePart, a.CapturePart), bus.On(bus.Release, a.Release),
+		bus.On(bus.Knobs, a.Knobs), bus.On(bus.Tune, a.Tune), bus.On(bus.Alter, a.Alter),
+		bus.On(bus.Revert, a.Revert), bus.On(bus.Rollback, a.Rollback), bus.On(bus.TuneEnd, a.TuneEnd),
+		bus.On(bus.Disk.Begin, a.BeginDisk), bus.On(bus.Disk.End, a.EndDisk),
+		bus.On(bus.Observe.Begin, a.BeginObserve), bus.On(bus.Observe.End, a.EndObserve),
+		bus.On(bus.File.Begin, a.BeginFile), bus.On(bus.File.End, a.EndFile),
+		bus.On(bus.FileSize, a.FileSize), bus.On(bus.FileRemove, a.FileRemove),
+		bus.On(bus.Guests, a.Guests), bus.On(bus.Watch.Begin, a.BeginWatch), bus.On(bus.Watch.End, a.EndWatch),
+	}
+}
+
 // Publisher sets how events reach the clients.
 func (a *Agent) Publisher(p bus.Publish) {
 	a.mu.Lock()
@@ -100,8 +117,8 @@ func (a *Agent) Publisher(p bus.Publish) {
 	a.publish = p
 }
 
-// Hello implements bus.Handler.
-func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloReply, error) {
+// Hello answers bus.Hello.
+func (a *Agent) Hello(ctx context.Context, _ string, _ bus.HelloRequest) (bus.HelloReply, error) {
 	facts := a.facts.read(a.conf.Host, longestAge)
 	r := bus.HelloReply{
 		WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Thru: a.conf.Version, ID: a.id,
@@ -121,8 +138,8 @@ func (a *Agent) Hello(ctx context.Context, _ string, _ bus.Hello) (bus.HelloRepl
 	return r, nil
 }
 
-// Clock implements bus.Handler.
-func (a *Agent) Clock(context.Context, string, bus.Clock) (bus.ClockReply, error) {
+// Clock answers bus.Clock.
+func (a *Agent) Clock(context.Context, string, bus.Empty) (bus.ClockReply, error) {
 	now := time.Now()
 	return bus.ClockReply{NowNs: int64(a.clock(now)), WallNs: now.UnixNano()}, nil
 }
@@ -130,7 +147,7 @@ func (a *Agent) Clock(context.Context, string, bus.Clock) (bus.ClockReply, error
 // clock is a moment on the clock that the agent tells.
 func (a *Agent) clock(t time.Time) time.Duration { return t.Sub(a.began) }
 
-// Facts implements bus.Handler.
+// Facts answers bus.Facts.
 func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
 	age := longestAge
 	if m.LoadNs > 0 { // a check, perhaps after a remedy
@@ -178,14 +195,14 @@ func addrOf(hostPort string) (netip.Addr, error) {
 	return addr.Unmap(), err
 }
 
-// Reserve implements bus.Handler.
-func (a *Agent) Reserve(_ context.Context, client string, m bus.Reserve) (bus.ReserveReply, error) {
+// Reserve answers bus.Reserve.
+func (a *Agent) Reserve(_ context.Context, client string, m bus.ReserveRequest) (bus.ReserveReply, error) {
 	ahead := a.turns.ask(client, m.Together)
 	return bus.ReserveReply{Granted: ahead == 0, Ahead: ahead}, nil
 }
 
-// Prepare implements bus.Handler.
-func (a *Agent) Prepare(ctx context.Context, client string, m bus.Prepare) (bus.PrepareReply, error) {
+// Prepare answers bus.Prepare.
+func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest) (bus.PrepareReply, error) {
 	if !a.turns.has(client) {
 		return bus.PrepareReply{}, errNotYourTurn("preparing")
 	}
@@ -317,8 +334,8 @@ func (a *Agent) find(client, id string) (*session, error) {
 	return nil, fault.Failf("", "agent: session %q is not known", id)
 }
 
-// Start implements bus.Handler.
-func (a *Agent) Start(ctx context.Context, client string, m bus.Start) (bus.Empty, error) {
+// Start answers bus.Start.
+func (a *Agent) Start(ctx context.Context, client string, m bus.StartRequest) (bus.Empty, error) {
 	s, err := a.find(client, m.Session)
 	if err != nil {
 		return bus.Empty{}, err
@@ -330,8 +347,8 @@ func (a *Agent) Start(ctx context.Context, client string, m bus.Start) (bus.Empt
 	return bus.Empty{}, s.start(ctx, time.Duration(m.RampNs), at)
 }
 
-// Collect implements bus.Handler.
-func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.CollectReply, error) {
+// Collect answers bus.Collect.
+func (a *Agent) Collect(ctx context.Context, client string, m bus.CollectRequest) (bus.CollectReply, error) {
 	s, err := a.find(client, m.Session)
 	if err != nil {
 		return bus.CollectReply{}, err
@@ -342,8 +359,8 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.Collect) (bus.
 	return r, nil
 }
 
-// Release implements bus.Handler.
-func (a *Agent) Release(_ context.Context, client string, m bus.Release) (bus.Empty, error) {
+// Release answers bus.Release.
+func (a *Agent) Release(_ context.Context, client string, m bus.ReleaseRequest) (bus.Empty, error) {
 	a.mu.Lock()
 	for _, s := range a.sessions {
 		if s.client == client && (m.Session == "" || s.id == m.Session) && s.collected.Load() {

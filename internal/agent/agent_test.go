@@ -105,8 +105,8 @@ func newFake(t *testing.T, l bus.Limits) (*Agent, *fakeEngine, chan bus.Event) {
 	return a, f, events
 }
 
-func prepare(a *Agent, client string, change func(*bus.Prepare)) (bus.PrepareReply, error) {
-	m := bus.Prepare{Spec: measure.Spec{Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second)}}
+func prepare(a *Agent, client string, change func(*bus.PrepareRequest)) (bus.PrepareReply, error) {
+	m := bus.PrepareRequest{Spec: measure.Spec{Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second)}}
 	if change != nil {
 		change(&m)
 	}
@@ -115,7 +115,7 @@ func prepare(a *Agent, client string, change func(*bus.Prepare)) (bus.PrepareRep
 
 func takeTurn(t *testing.T, a *Agent, client string) {
 	t.Helper()
-	if r, err := a.Reserve(context.Background(), client, bus.Reserve{}); err != nil || !r.Granted {
+	if r, err := a.Reserve(context.Background(), client, bus.ReserveRequest{}); err != nil || !r.Granted {
 		t.Fatalf("%s has no turn: %+v %v", client, r, err)
 	}
 }
@@ -131,7 +131,7 @@ func TestOnlyTheTurnMeasures(t *testing.T) {
 	if _, err := prepare(a, "one", nil); err != nil {
 		t.Error(err)
 	}
-	if r, _ := a.Reserve(context.Background(), "two", bus.Reserve{}); r.Granted || r.Ahead != 1 {
+	if r, _ := a.Reserve(context.Background(), "two", bus.ReserveRequest{}); r.Granted || r.Ahead != 1 {
 		t.Errorf("two: %+v", r)
 	}
 }
@@ -140,9 +140,9 @@ func TestLimits(t *testing.T) {
 	l := bus.Limits{Streams: 2, DurationNs: int64(time.Minute), Sessions: 2, RateBps: 7}
 	a, f, _ := newFake(t, l)
 	takeTurn(t, a, "c")
-	for name, change := range map[string]func(*bus.Prepare){
-		"streams": func(m *bus.Prepare) { m.Spec.Streams = 3 },
-		"time":    func(m *bus.Prepare) { m.Spec.Duration = int64(time.Hour) },
+	for name, change := range map[string]func(*bus.PrepareRequest){
+		"streams": func(m *bus.PrepareRequest) { m.Spec.Streams = 3 },
+		"time":    func(m *bus.PrepareRequest) { m.Spec.Duration = int64(time.Hour) },
 	} {
 		if _, err := prepare(a, "c", change); err == nil || fault.Hint(err) == "" {
 			t.Errorf("%s: %v without a hint", name, err)
@@ -160,7 +160,7 @@ func TestLimits(t *testing.T) {
 		t.Error("the engine was not told the rate limit")
 	}
 	// A failed opening gives its place back.
-	a.Release(context.Background(), "c", bus.Release{})
+	a.Release(context.Background(), "c", bus.ReleaseRequest{})
 	takeTurn(t, a, "c")
 	f.err = errors.New("no")
 	for range 5 {
@@ -179,10 +179,10 @@ func TestGoneLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Collect(context.Background(), "thief", bus.Collect{Session: r.Session}); err == nil {
+	if _, err := a.Collect(context.Background(), "thief", bus.CollectRequest{Session: r.Session}); err == nil {
 		t.Error("another client's session was given away")
 	}
-	if _, err := a.Release(context.Background(), "thief", bus.Release{Session: r.Session}); err != nil || f.opened[0].isClosed() {
+	if _, err := a.Release(context.Background(), "thief", bus.ReleaseRequest{Session: r.Session}); err != nil || f.opened[0].isClosed() {
 		t.Error("another client has ended the session")
 	}
 	a.Gone("dead")
@@ -199,7 +199,7 @@ func TestEventsOfACourse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Start(context.Background(), "c", bus.Start{Session: r.Session}); err != nil {
+	if _, err := a.Start(context.Background(), "c", bus.StartRequest{Session: r.Session}); err != nil {
 		t.Fatal(err)
 	}
 	s := f.opened[0]
@@ -221,7 +221,7 @@ func TestEventsOfACourse(t *testing.T) {
 		}
 	}
 	s.Close() // what an engine does after its last update
-	reply, err := a.Collect(context.Background(), "c", bus.Collect{Session: r.Session})
+	reply, err := a.Collect(context.Background(), "c", bus.CollectRequest{Session: r.Session})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestBaselineWantsQuiet(t *testing.T) {
 		t.Fatal(err)
 	}
 	collect := func() *measure.HostSpan {
-		reply, err := a.Collect(context.Background(), "c", bus.Collect{Session: r.Session})
+		reply, err := a.Collect(context.Background(), "c", bus.CollectRequest{Session: r.Session})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,11 +260,11 @@ func TestBaselineWantsQuiet(t *testing.T) {
 func TestStrangersReachNoOtherProgram(t *testing.T) {
 	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{measure.IPerf2: &fakeEngine{}}, Host: host.New(), Limits: DefaultLimits()})
 	defer a.Close()
-	m := bus.Prepare{Dials: true, Sends: true, Targets: []string{"192.0.2.1:9"},
+	m := bus.PrepareRequest{Dials: true, Sends: true, Targets: []string{"192.0.2.1:9"},
 		Spec: measure.Spec{Engine: measure.IPerf2, Protocol: measure.UDP, Streams: 1, Duration: int64(time.Second)}}
 	for _, dials := range []bool{true, false} {
 		m.Dials = dials
-		if _, err := a.Reserve(t.Context(), "c", bus.Reserve{}); err != nil {
+		if _, err := a.Reserve(t.Context(), "c", bus.ReserveRequest{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := a.Prepare(t.Context(), "c", m); err == nil {
@@ -281,13 +281,13 @@ func TestStrangersNeedProof(t *testing.T) {
 	takeTurn(t, a, "c")
 	old := strings.ToLower(token.New())
 	dial := func(shown string) error {
-		_, err := prepare(a, "c", func(m *bus.Prepare) { m.Dials, m.Sends, m.Token = true, true, shown })
+		_, err := prepare(a, "c", func(m *bus.PrepareRequest) { m.Dials, m.Sends, m.Token = true, true, shown })
 		return err
 	}
 	if err := dial(old); err == nil || len(f.opened) > 0 {
 		t.Errorf("a client from the network has traffic sent to who cannot prove to want it: %v", err)
 	}
-	if _, err := a.Probe(t.Context(), "c", bus.Probe{Targets: []string{"127.0.0.1:1"}, Token: old}); err == nil || !strings.Contains(err.Error(), "prove") {
+	if _, err := a.Probe(t.Context(), "c", bus.ProbeRequest{Targets: []string{"127.0.0.1:1"}, Token: old}); err == nil || !strings.Contains(err.Error(), "prove") {
 		t.Errorf("probing: %v", err)
 	}
 	if err := dial(token.New()); err != nil {

@@ -96,10 +96,10 @@ type packets struct {
 	peer netip.AddrPort // that was dialled; the zero one at the end that listens
 
 	mu   sync.Mutex
-	ring Ring               // nil: not begun, or over
-	err  error              // why there is nothing
-	what *bus.CapturedReply // once it is over, without a part
-	file []byte             // pcapng, packed
+	ring Ring              // nil: not begun, or over
+	err  error             // why there is nothing
+	what *bus.CaptureReply // once it is over, without a part
+	file []byte            // pcapng, packed
 }
 
 // start begins the capture; why it could not is told when it is asked for.
@@ -116,7 +116,7 @@ func (p *packets) start(c Capturer, conf live.Config) {
 
 // part ends the capture, with the first question, and returns what follows an
 // offset of its file.
-func (p *packets) part(iface string, offset int64) (bus.CapturedReply, error) {
+func (p *packets) part(iface string, offset int64) (bus.CaptureReply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ring != nil {
@@ -124,14 +124,14 @@ func (p *packets) part(iface string, offset int64) (bus.CapturedReply, error) {
 	}
 	switch {
 	case p.err != nil:
-		return bus.CapturedReply{}, p.err
+		return bus.CaptureReply{}, p.err
 	case p.what == nil:
-		return bus.CapturedReply{}, fault.Failf("", "agent: the session has ended, and its capture with it")
+		return bus.CaptureReply{}, fault.Failf("", "agent: the session has ended, and its capture with it")
 	case offset < 0 || offset > p.what.Size:
-		return bus.CapturedReply{}, fault.Failf("", "agent: the capture has no byte %d", offset)
+		return bus.CaptureReply{}, fault.Failf("", "agent: the capture has no byte %d", offset)
 	}
 	r := *p.what
-	r.Pcapng = p.file[offset:min(offset+bus.CapturedPart, r.Size)]
+	r.Pcapng = p.file[offset:min(offset+bus.CapturePartBytes, r.Size)]
 	return r, nil
 }
 
@@ -146,7 +146,7 @@ func (p *packets) stop(iface string) {
 		p.err = fmt.Errorf("agent: ending the capture: %w", err)
 		return
 	}
-	p.what = &bus.CapturedReply{
+	p.what = &bus.CaptureReply{
 		Size: int64(len(p.file)), Interface: rec.Interface, MTU: rec.MTU,
 		Packets: rec.Packets, Dropped: rec.Dropped, Full: rec.Full, CPUNs: rec.CPUNs,
 	}
@@ -182,14 +182,14 @@ func (p *packets) close() {
 	p.ring, p.what, p.file = nil, nil, nil
 }
 
-// Captured implements bus.Handler.
-func (a *Agent) Captured(_ context.Context, client string, m bus.Captured) (bus.CapturedReply, error) {
+// CapturePart answers bus.CapturePart.
+func (a *Agent) CapturePart(_ context.Context, client string, m bus.CaptureRequest) (bus.CaptureReply, error) {
 	s, err := a.find(client, m.Session)
 	if err != nil {
-		return bus.CapturedReply{}, err
+		return bus.CaptureReply{}, err
 	}
 	if s.packets == nil {
-		return bus.CapturedReply{}, fault.Failf("", "agent: no capture was asked for")
+		return bus.CaptureReply{}, fault.Failf("", "agent: no capture was asked for")
 	}
 	a.prolong(s)
 	return s.packets.part(s.device(), m.Offset)

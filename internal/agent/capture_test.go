@@ -78,15 +78,15 @@ func capturing(t *testing.T, c *fakeCapturer) (*bus.Client, *fakeEngine) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close(); a.Close() })
-	if r, err := client.Reserve(t.Context(), bus.Reserve{}); err != nil || !r.Granted {
+	if r, err := bus.Call(t.Context(), client, bus.Reserve, bus.ReserveRequest{}); err != nil || !r.Granted {
 		t.Fatal(r, err)
 	}
 	return client, f
 }
 
 // capture is a Prepare that asks for packets.
-func capture(dials bool) bus.Prepare {
-	m := bus.Prepare{Dials: dials, Spec: measure.Spec{Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), Capture: 5000}}
+func capture(dials bool) bus.PrepareRequest {
+	m := bus.PrepareRequest{Dials: dials, Spec: measure.Spec{Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), Capture: 5000}}
 	if dials {
 		m.Targets = []string{"127.0.0.1:5202", "[fe80::1%lo]:5203", "no.such.name.invalid:5204", "nonsense"}
 	}
@@ -94,11 +94,11 @@ func capture(dials bool) bus.Prepare {
 }
 
 // fetch puts a capture together, as a controller does.
-func fetch(t *testing.T, c *bus.Client, session string) (bus.CapturedReply, []byte, error) {
+func fetch(t *testing.T, c *bus.Client, session string) (bus.CaptureReply, []byte, error) {
 	t.Helper()
 	var file []byte
 	for {
-		r, err := c.Captured(t.Context(), bus.Captured{Session: session, Offset: int64(len(file))})
+		r, err := bus.Call(t.Context(), c, bus.CapturePart, bus.CaptureRequest{Session: session, Offset: int64(len(file))})
 		if err != nil {
 			return r, nil, err
 		}
@@ -119,15 +119,15 @@ func noise(n int) []byte {
 
 func TestCaptureOfASession(t *testing.T) {
 	for _, dials := range []bool{true, false} {
-		for _, size := range []int{0, 100, bus.CapturedPart - 100, 3*bus.CapturedPart + 17} {
+		for _, size := range []int{0, 100, bus.CapturePartBytes - 100, 3*bus.CapturePartBytes + 17} {
 			t.Run(fmt.Sprint(dials, size), func(t *testing.T) {
 				c := &fakeCapturer{file: noise(size)}
 				client, _ := capturing(t, c)
-				r, err := client.Prepare(t.Context(), capture(dials))
+				r, err := bus.Call(t.Context(), client, bus.Prepare, capture(dials))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := client.Start(t.Context(), bus.Start{Session: r.Session}); err != nil {
+				if _, err := bus.Call(t.Context(), client, bus.Start, bus.StartRequest{Session: r.Session}); err != nil {
 					t.Fatal(err)
 				}
 				last, file, err := fetch(t, client, r.Session)
@@ -138,7 +138,7 @@ func TestCaptureOfASession(t *testing.T) {
 					t.Errorf("%d bytes arrived of %d", len(got), size)
 				}
 				last.Pcapng, last.Size = nil, 0
-				if want := (bus.CapturedReply{Interface: "lo", MTU: 1500, Packets: 7, Dropped: 2, Full: true, CPUNs: 9}); fmt.Sprint(last) != fmt.Sprint(want) {
+				if want := (bus.CaptureReply{Interface: "lo", MTU: 1500, Packets: 7, Dropped: 2, Full: true, CPUNs: 9}); fmt.Sprint(last) != fmt.Sprint(want) {
 					t.Errorf("told %+v, want %+v", last, want)
 				}
 				if n := c.rings[0].stopped; n != 1 {
@@ -190,11 +190,11 @@ func TestCaptureBeginsFirst(t *testing.T) {
 	}
 	defer a.Close()
 	defer client.Close()
-	if _, err := client.Reserve(t.Context(), bus.Reserve{}); err != nil {
+	if _, err := bus.Call(t.Context(), client, bus.Reserve, bus.ReserveRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, dials := range []bool{true, false} {
-		if _, err := client.Prepare(t.Context(), capture(dials)); err != nil {
+		if _, err := bus.Call(t.Context(), client, bus.Prepare, capture(dials)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,16 +207,16 @@ func TestCaptureBeginsFirst(t *testing.T) {
 func TestCaptureLeavesNothing(t *testing.T) {
 	tests := map[string]func(c *bus.Client, f *fakeEngine){
 		"released": func(c *bus.Client, f *fakeEngine) {
-			r, _ := c.Prepare(t.Context(), capture(true))
-			c.Release(t.Context(), bus.Release{Session: r.Session})
+			r, _ := bus.Call(t.Context(), c, bus.Prepare, capture(true))
+			bus.Call(t.Context(), c, bus.Release, bus.ReleaseRequest{Session: r.Session})
 		},
 		"gone": func(c *bus.Client, f *fakeEngine) {
-			c.Prepare(t.Context(), capture(false))
+			bus.Call(t.Context(), c, bus.Prepare, capture(false))
 			c.Close()
 		},
 		"not opened": func(c *bus.Client, f *fakeEngine) {
 			f.err = errors.New("no")
-			c.Prepare(t.Context(), capture(true))
+			bus.Call(t.Context(), c, bus.Prepare, capture(true))
 		},
 	}
 	for name, end := range tests {
@@ -239,11 +239,11 @@ func TestCaptureThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, _ := capturing(t, c)
 			for _, dials := range []bool{true, false} {
-				r, err := client.Prepare(t.Context(), capture(dials))
+				r, err := bus.Call(t.Context(), client, bus.Prepare, capture(dials))
 				if err != nil {
 					t.Fatal("the measurement failed:", err)
 				}
-				if _, err := client.Start(t.Context(), bus.Start{Session: r.Session}); err != nil {
+				if _, err := bus.Call(t.Context(), client, bus.Start, bus.StartRequest{Session: r.Session}); err != nil {
 					t.Fatal(err)
 				}
 				for range 2 {
@@ -283,14 +283,17 @@ func TestCaptureWantsItsPrivilege(t *testing.T) {
 		if err != nil || slices.Contains(hello.Privileges, bus.PrivilegeCapture) != may {
 			t.Errorf("%s: hello %v %v", privilege, hello.Privileges, err)
 		}
-		if _, err := client.Reserve(t.Context(), bus.Reserve{}); err != nil {
-			t.Fatal(err)
+		for granted := false; !granted; time.Sleep(time.Millisecond) { // the agent may not know yet that the client before has gone
+			r, err := bus.Call(t.Context(), client, bus.Reserve, bus.ReserveRequest{})
+			if granted = r.Granted; err != nil {
+				t.Fatal(err)
+			}
 		}
-		r, err := client.Prepare(t.Context(), capture(true))
+		r, err := bus.Call(t.Context(), client, bus.Prepare, capture(true))
 		if may != (err == nil) || !may && !strings.Contains(fault.Hint(err), "--allow capture") {
 			t.Errorf("%s: preparing a capture: %v, hint %q", privilege, err, fault.Hint(err))
 		}
-		if _, err := a.Captured(t.Context(), "thief", bus.Captured{Session: r.Session}); err == nil {
+		if _, err := a.CapturePart(t.Context(), "thief", bus.CaptureRequest{Session: r.Session}); err == nil {
 			t.Error("another client's packets were given away")
 		}
 		client.Close()
@@ -303,21 +306,21 @@ func TestCaptureWantsItsPrivilege(t *testing.T) {
 // TestOffsets outside of the file are errors, and no capture is one too.
 func TestOffsets(t *testing.T) {
 	client, _ := capturing(t, &fakeCapturer{file: noise(100)})
-	r, err := client.Prepare(t.Context(), capture(true))
+	r, err := bus.Call(t.Context(), client, bus.Prepare, capture(true))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, offset := range []int64{-1, 1 << 40} {
-		if _, err := client.Captured(t.Context(), bus.Captured{Session: r.Session, Offset: offset}); err == nil {
+		if _, err := bus.Call(t.Context(), client, bus.CapturePart, bus.CaptureRequest{Session: r.Session, Offset: offset}); err == nil {
 			t.Errorf("offset %d was answered", offset)
 		}
 	}
 	plain := capture(true)
 	plain.Spec.Capture = 0
-	if r, err = client.Prepare(t.Context(), plain); err != nil {
+	if r, err = bus.Call(t.Context(), client, bus.Prepare, plain); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Captured(t.Context(), bus.Captured{Session: r.Session}); err == nil {
+	if _, err := bus.Call(t.Context(), client, bus.CapturePart, bus.CaptureRequest{Session: r.Session}); err == nil {
 		t.Error("packets of a session that captures none")
 	}
 }

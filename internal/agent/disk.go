@@ -19,43 +19,43 @@ type diskTest struct {
 	test            measure.DiskTest
 }
 
-// Disk implements bus.Handler. Nothing else is measured here meanwhile.
-func (a *Agent) Disk(ctx context.Context, client string, m bus.Disk) (bus.DiskReply, error) {
+// BeginDisk answers bus.Disk.Begin. Nothing else is measured here meanwhile.
+func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (bus.JobReply, error) {
 	own := bus.IsOwn(ctx)
 	if err := mayFiles(ctx); err != nil {
-		return bus.DiskReply{}, err
+		return bus.JobReply{}, err
 	}
 	if !a.turns.has(client) {
-		return bus.DiskReply{}, errNotYourTurn("measuring a disk")
+		return bus.JobReply{}, errNotYourTurn("measuring a disk")
 	}
 	if err := disk.Check(m.Spec); err != nil {
-		return bus.DiskReply{}, err
+		return bus.JobReply{}, err
 	}
 	c := disk.Config{Path: m.Path, Host: a.conf.Host, Spec: m.Spec}
 	if !own {
 		if longest := a.conf.Limits.DurationNs; m.Spec.RunNs > longest {
-			return bus.DiskReply{}, fault.Failf(fmt.Sprintf("-t %.0f is the most there", time.Duration(longest).Seconds()), "agent: a step of %v is above this end point's limit", time.Duration(m.Spec.RunNs))
+			return bus.JobReply{}, fault.Failf(fmt.Sprintf("-t %.0f is the most there", time.Duration(longest).Seconds()), "agent: a step of %v is above this end point's limit", time.Duration(m.Spec.RunNs))
 		}
 		c.MaxBytes = a.conf.Files.most()
 	}
 	var err error
 	if c.Root, err = a.folder("measuring a disk", m.Path, own); err != nil {
-		return bus.DiskReply{}, err
+		return bus.JobReply{}, err
 	}
 	d, err := a.beginDisk(client)
 	if err != nil {
 		c.Root.Close()
-		return bus.DiskReply{}, err
+		return bus.JobReply{}, err
 	}
 	dctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.cancel = cancel
 	if !a.keepDisk(d) {
 		cancel()
 		c.Root.Close()
-		return bus.DiskReply{}, fault.Failf("", "agent: measuring a disk: the client has gone or the agent ends")
+		return bus.JobReply{}, fault.Failf("", "agent: measuring a disk: the client has gone or the agent ends")
 	}
 	go a.measureDisk(dctx, d, c)
-	return bus.DiskReply{Session: d.session}, nil
+	return bus.JobReply{Session: d.session}, nil
 }
 
 // beginDisk takes the place of the one disk test that there can be.
@@ -94,21 +94,21 @@ func (a *Agent) measureDisk(ctx context.Context, d *diskTest, c disk.Config) {
 	a.tell(d.client, e)
 }
 
-// Disked implements bus.Handler. The turn stays the client's.
-func (a *Agent) Disked(ctx context.Context, client string, m bus.Disked) (bus.DiskedReply, error) {
+// EndDisk answers bus.Disk.End. The turn stays the client's.
+func (a *Agent) EndDisk(ctx context.Context, client string, m bus.JobEnd) (bus.DiskResult, error) {
 	a.mu.Lock()
 	d := a.disk
 	a.mu.Unlock()
 	if d == nil || d.client != client || d.session != m.Session {
-		return bus.DiskedReply{}, fault.Failf("", "agent: disk test %q is not known", m.Session)
+		return bus.DiskResult{}, fault.Failf("", "agent: disk test %q is not known", m.Session)
 	}
 	d.cancel()
 	select {
 	case <-d.over:
 		a.forgetDisk(d)
-		return bus.DiskedReply{Test: d.test}, nil
+		return bus.DiskResult{Test: d.test}, nil
 	case <-ctx.Done():
-		return bus.DiskedReply{}, fault.Failf("the disk holds an access back; the test ends when it comes back", "agent: ending a disk test: %w", ctx.Err())
+		return bus.DiskResult{}, fault.Failf("the disk holds an access back; the test ends when it comes back", "agent: ending a disk test: %w", ctx.Err())
 	}
 }
 

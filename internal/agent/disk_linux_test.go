@@ -14,12 +14,12 @@ import (
 )
 
 // quickDisk is a disk test of less than a second.
-func quickDisk(path string) bus.Disk {
-	return bus.Disk{Path: path, Spec: measure.DiskSpec{Patterns: []string{measure.SequentialRead}, FileBytes: 4 << 20, RunNs: int64(measure.LeastDiskRun), By: measure.DiskByThru, Workers: 1, NoMemory: true}}
+func quickDisk(path string) bus.DiskStart {
+	return bus.DiskStart{Path: path, Spec: measure.DiskSpec{Patterns: []string{measure.SequentialRead}, FileBytes: 4 << 20, RunNs: int64(measure.LeastDiskRun), By: measure.DiskByThru, Workers: 1, NoMemory: true}}
 }
 
 // endless is one that has to be ended.
-func endless(path string) bus.Disk {
+func endless(path string) bus.DiskStart {
 	m := quickDisk(path)
 	m.Spec.RunNs = int64(time.Hour)
 	return m
@@ -85,10 +85,10 @@ func TestDiskOfStrangers(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	a.conf.Files = Files{Folders: []string{dir}, MaxBytes: 8 << 20}
 	c := stranger(t, a, bus.PrivilegeFiles)
-	if _, err := c.Disk(t.Context(), quickDisk(dir)); err == nil || !strings.Contains(err.Error(), "turn") {
+	if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(dir)); err == nil || !strings.Contains(err.Error(), "turn") {
 		t.Error("without the turn:", err)
 	}
-	if r, err := c.Reserve(t.Context(), bus.Reserve{}); err != nil || !r.Granted {
+	if r, err := bus.Call(t.Context(), c, bus.Reserve, bus.ReserveRequest{}); err != nil || !r.Granted {
 		t.Fatal(r, err)
 	}
 	refused := map[string]string{
@@ -96,12 +96,12 @@ func TestDiskOfStrangers(t *testing.T) {
 		dir + "-beside": "not below", dir + "/none": "no such file", dir + "/file": "no folder", dir + "/out": "escapes", "/": "not below", dir + "\x00": "no absolute path",
 	}
 	for path, want := range refused {
-		if _, err := c.Disk(t.Context(), quickDisk(path)); err == nil || !strings.Contains(err.Error(), want) || fault.Hint(err) == "" {
+		if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(path)); err == nil || !strings.Contains(err.Error(), want) || fault.Hint(err) == "" {
 			t.Errorf("%q: %v (%s), want %q", path, err, fault.Hint(err), want)
 		}
 	}
 	for _, path := range []string{dir, dir + "/", dir + "/in", dir + "/link", dir + "/./in"} {
-		r, err := c.Disk(t.Context(), quickDisk(path))
+		r, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(path))
 		if err != nil {
 			t.Errorf("%q: %v", path, err)
 			continue
@@ -110,30 +110,30 @@ func TestDiskOfStrangers(t *testing.T) {
 		if last.Kind != bus.EventDone || ticks == 0 {
 			t.Errorf("%q: %+v after %d ticks", path, last, ticks)
 		}
-		got, err := c.Disked(t.Context(), bus.Disked(r))
+		got, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd{Session: r.Session})
 		if err != nil || len(got.Test.Runs) != 1 || got.Test.Path != path || got.Test.Error != nil {
 			t.Errorf("%q: %+v %v", path, got, err)
 		}
-		if _, err := c.Disked(t.Context(), bus.Disked(r)); err == nil {
+		if _, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd{Session: r.Session}); err == nil {
 			t.Error("it is told twice")
 		}
 	}
 	tooLarge := quickDisk(dir)
 	tooLarge.Spec.FileBytes = 9 << 20
-	r, err := c.Disk(t.Context(), tooLarge)
+	r, err := bus.Call(t.Context(), c, bus.Disk.Begin, tooLarge)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last, _ := ended(t, c, r.Session); last.Kind != bus.EventFailed || !strings.Contains(last.Error, "8 MiB is the most") || last.Hint == "" {
 		t.Errorf("%+v", last)
 	}
-	if got, err := c.Disked(t.Context(), bus.Disked(r)); err != nil || got.Test.Error == nil || got.Test.Error.ExitCode != fault.Failed {
+	if got, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd{Session: r.Session}); err != nil || got.Test.Error == nil || got.Test.Error.ExitCode != fault.Failed {
 		t.Errorf("%+v %v", got, err)
 	}
 	tooLong := quickDisk(dir)
 	tooLong.Spec.RunNs = a.conf.Limits.DurationNs + 1
 	if a.conf.Limits.DurationNs < int64(measure.MostDiskRun) {
-		if _, err := c.Disk(t.Context(), tooLong); err == nil {
+		if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, tooLong); err == nil {
 			t.Error("a step above the limit")
 		}
 	}
@@ -147,16 +147,16 @@ func TestDiskPrivilege(t *testing.T) {
 	a.conf.Files = Files{Folders: []string{dir}}
 	for _, p := range []string{bus.PrivilegeMeasure, bus.PrivilegeTune} {
 		c := stranger(t, a, p)
-		c.Reserve(t.Context(), bus.Reserve{})
-		if _, err := c.Disk(t.Context(), quickDisk(dir)); err == nil || !strings.Contains(fault.Hint(err), "--allow files") {
+		bus.Call(t.Context(), c, bus.Reserve, bus.ReserveRequest{})
+		if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(dir)); err == nil || !strings.Contains(fault.Hint(err), "--allow files") {
 			t.Errorf("%s: %v (%s)", p, err, fault.Hint(err))
 		}
-		c.Release(t.Context(), bus.Release{})
+		bus.Call(t.Context(), c, bus.Release, bus.ReleaseRequest{})
 	}
 	none, _, _ := newFake(t, DefaultLimits())
 	c := stranger(t, none, bus.PrivilegeFiles)
-	c.Reserve(t.Context(), bus.Reserve{})
-	if _, err := c.Disk(t.Context(), quickDisk(dir)); err == nil || !strings.Contains(fault.Hint(err), "--files DIR") {
+	bus.Call(t.Context(), c, bus.Reserve, bus.ReserveRequest{})
+	if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(dir)); err == nil || !strings.Contains(fault.Hint(err), "--files DIR") {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
 	}
 }
@@ -169,44 +169,44 @@ func TestDiskKeepsOthersOut(t *testing.T) {
 	c := own(t, a)
 	a.Publisher(c.Publish)
 	ctx := t.Context()
-	if r, err := c.Reserve(ctx, bus.Reserve{Together: true}); err != nil || !r.Granted {
+	if r, err := bus.Call(ctx, c, bus.Reserve, bus.ReserveRequest{Together: true}); err != nil || !r.Granted {
 		t.Fatal(r, err)
 	}
-	if r, _ := a.Reserve(ctx, "other", bus.Reserve{Together: true}); !r.Granted {
+	if r, _ := a.Reserve(ctx, "other", bus.ReserveRequest{Together: true}); !r.Granted {
 		t.Fatal(r)
 	}
 	flow, err := prepare(a, "other", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Disk(ctx, endless(dir)); err == nil || !strings.Contains(err.Error(), "something else is measured") {
+	if _, err := bus.Call(ctx, c, bus.Disk.Begin, endless(dir)); err == nil || !strings.Contains(err.Error(), "something else is measured") {
 		t.Error("a disk beside a flow:", err)
 	}
-	if _, err := a.Release(ctx, "other", bus.Release{Session: flow.Session}); err != nil {
+	if _, err := a.Release(ctx, "other", bus.ReleaseRequest{Session: flow.Session}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.Disk(ctx, endless(dir))
+	r, err := bus.Call(ctx, c, bus.Disk.Begin, endless(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Disk(ctx, endless(dir)); err == nil {
+	if _, err := bus.Call(ctx, c, bus.Disk.Begin, endless(dir)); err == nil {
 		t.Error("two disk tests at a time")
 	}
-	a.Reserve(ctx, "other", bus.Reserve{Together: true})
+	a.Reserve(ctx, "other", bus.ReserveRequest{Together: true})
 	if _, err := prepare(a, "other", nil); err == nil || !strings.Contains(err.Error(), "a disk is measured") {
 		t.Error("a flow beside a disk:", err)
 	}
 	if got := a.Busy(); !strings.Contains(got, "a disk") {
 		t.Error(got)
 	}
-	if _, err := a.Disked(ctx, "other", bus.Disked(r)); err == nil {
+	if _, err := a.EndDisk(ctx, "other", bus.JobEnd{Session: r.Session}); err == nil {
 		t.Error("another's test is ended")
 	}
-	got, err := c.Disked(ctx, bus.Disked(r)) // in mid-test
+	got, err := bus.Call(ctx, c, bus.Disk.End, bus.JobEnd{Session: r.Session}) // in mid-test
 	if err != nil || got.Test.Error == nil || got.Test.Path != dir {
 		t.Errorf("%+v %v", got, err)
 	}
-	if _, err := c.Disk(ctx, endless(dir)); err != nil {
+	if _, err := bus.Call(ctx, c, bus.Disk.Begin, endless(dir)); err != nil {
 		t.Error("after one that was ended:", err)
 	}
 	c.Close()

@@ -42,8 +42,8 @@ var (
 	errFileUnknown = fault.Failf("", "agent: this transfer is not known")
 )
 
-// File implements bus.Handler.
-func (a *Agent) File(ctx context.Context, client string, m bus.File) (bus.FileReply, error) {
+// BeginFile answers bus.File.Begin.
+func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (bus.FileReply, error) {
 	doing := "reading a file"
 	if m.Put {
 		doing = "writing a file"
@@ -110,7 +110,7 @@ func (a *Agent) fileAt(ctx context.Context, client, doing, path string) (*os.Roo
 }
 
 // openEnd opens what is sent, or what is written.
-func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.File) (fileEnd, error) {
+func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.FileStart) (fileEnd, error) {
 	if !m.Put {
 		return openSource(dir, name)
 	}
@@ -177,13 +177,13 @@ func (a *Agent) moving() (n int) {
 	return n
 }
 
-// Filed implements bus.Handler.
-func (a *Agent) Filed(ctx context.Context, client string, m bus.Filed) (bus.FiledReply, error) {
+// EndFile answers bus.File.End.
+func (a *Agent) EndFile(ctx context.Context, client string, m bus.FileEnd) (bus.FileResult, error) {
 	a.mu.Lock()
 	x := a.files[m.Session]
 	a.mu.Unlock()
 	if x == nil || x.client != client {
-		return bus.FiledReply{}, errFileUnknown
+		return bus.FileResult{}, errFileUnknown
 	}
 	wait := time.After(fileWait)
 	if m.End {
@@ -193,11 +193,11 @@ func (a *Agent) Filed(ctx context.Context, client string, m bus.Filed) (bus.File
 	select {
 	case <-x.over:
 		a.forgetFile(x)
-		return bus.FiledReply{Over: true, Bytes: x.moved.Load()}, x.err
+		return bus.FileResult{Over: true, Bytes: x.moved.Load()}, x.err
 	case <-wait:
 	case <-ctx.Done():
 	}
-	return bus.FiledReply{Bytes: x.moved.Load()}, nil
+	return bus.FileResult{Bytes: x.moved.Load()}, nil
 }
 
 // forgetFile forgets one that is over.
@@ -232,8 +232,8 @@ func (a *Agent) endFiles(client, session string) (left int) {
 	return left
 }
 
-// FileSize implements bus.Handler.
-func (a *Agent) FileSize(ctx context.Context, client string, m bus.FileSize) (bus.FileSizeReply, error) {
+// FileSize answers bus.FileSize.
+func (a *Agent) FileSize(ctx context.Context, client string, m bus.FilePath) (bus.FileSizeReply, error) {
 	const doing = "looking at a file"
 	dir, name, err := a.fileAt(ctx, client, doing, m.Path)
 	if err != nil {
@@ -250,8 +250,8 @@ func (a *Agent) FileSize(ctx context.Context, client string, m bus.FileSize) (bu
 	return bus.FileSizeReply{Bytes: info.Size()}, nil
 }
 
-// FileRemove implements bus.Handler: it removes files, and no folders.
-func (a *Agent) FileRemove(ctx context.Context, client string, m bus.FileRemove) (bus.Empty, error) {
+// FileRemove answers bus.FileRemove: it removes files, and no folders.
+func (a *Agent) FileRemove(ctx context.Context, client string, m bus.FilePath) (bus.Empty, error) {
 	const doing = "removing a file"
 	dir, name, err := a.fileAt(ctx, client, doing, m.Path)
 	if err != nil {

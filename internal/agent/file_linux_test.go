@@ -32,7 +32,7 @@ func lets(t *testing.T, dir string) (*Agent, *bus.Client) {
 	a.conf.Files = Files{Folders: []string{dir}, MaxBytes: 8 << 20}
 	a.conf.Listen.Addrs = []string{"127.0.0.1"}
 	c := stranger(t, a, bus.PrivilegeFiles)
-	if r, err := c.Reserve(t.Context(), bus.Reserve{}); err != nil || !r.Granted {
+	if r, err := bus.Call(t.Context(), c, bus.Reserve, bus.ReserveRequest{}); err != nil || !r.Granted {
 		t.Fatal(r, err)
 	}
 	return a, c
@@ -100,8 +100,8 @@ func TestFilesOfStrangers(t *testing.T) {
 		dir + "/none": {"no such file", bus.ReasonMissing}, dir + "/none/f": {"no such file", bus.ReasonMissing}, dir + "/f/x": {"no folder", bus.ReasonMissing},
 		dir + "/link": {"escapes", bus.ReasonDenied}, dir + "/out/secret": {"escapes", bus.ReasonDenied}, dir + "/in": {"it is no file", ""}, dir + "/pipe": {"it is no file", ""},
 	} {
-		_, err := c.FileSize(t.Context(), bus.FileSize{Path: path})
-		_, gerr := c.File(t.Context(), bus.File{Path: path})
+		_, err := bus.Call(t.Context(), c, bus.FileSize, bus.FilePath{Path: path})
+		_, gerr := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: path})
 		for _, err := range []error{err, gerr} {
 			if err == nil || !strings.Contains(err.Error(), want.text) || bus.ReasonOf(err) != want.reason || fault.Hint(err) == "" {
 				t.Errorf("%q: %v (%s, %q), want %+v", path, err, fault.Hint(err), bus.ReasonOf(err), want)
@@ -109,22 +109,22 @@ func TestFilesOfStrangers(t *testing.T) {
 		}
 	}
 	for _, path := range []string{outside + "/new", dir + "/out/new", dir + "/none/new", dir + "/in"} {
-		if _, err := c.File(t.Context(), bus.File{Path: path, Put: true, Bytes: 1, Overwrite: true}); err == nil {
+		if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: path, Put: true, Bytes: 1, Overwrite: true}); err == nil {
 			t.Errorf("%q is written", path)
 		}
 	}
 	for _, path := range []string{outside + "/secret", dir + "/out/secret", dir + "/in", dir + "/link"} {
-		if _, err := c.FileRemove(t.Context(), bus.FileRemove{Path: path}); err == nil {
+		if _, err := bus.Call(t.Context(), c, bus.FileRemove, bus.FilePath{Path: path}); err == nil {
 			t.Errorf("%q is removed", path)
 		}
 	}
 	for _, path := range []string{dir + "/f", dir + "/in/../f", dir + "/./f"} {
-		if r, err := c.FileSize(t.Context(), bus.FileSize{Path: path}); strings.Contains(path, "..") != (err != nil) || err == nil && r.Bytes != 4 {
+		if r, err := bus.Call(t.Context(), c, bus.FileSize, bus.FilePath{Path: path}); strings.Contains(path, "..") != (err != nil) || err == nil && r.Bytes != 4 {
 			t.Errorf("%q: %+v %v", path, r, err)
 		}
 	}
 	for _, path := range []string{dir + "/pipe", dir + "/link", dir + "/in/f"} {
-		_, err := c.File(t.Context(), bus.File{Path: path, Put: true, Bytes: 1, Overwrite: true})
+		_, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: path, Put: true, Bytes: 1, Overwrite: true})
 		if err == nil || !strings.Contains(err.Error(), "it is no file") {
 			t.Errorf("%q is replaced: %v", path, err)
 		}
@@ -164,31 +164,31 @@ func TestFilesRefused(t *testing.T) {
 	if err := os.WriteFile(dir+"/f", []byte("four"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, m := range map[string]bus.File{
+	for want, m := range map[string]bus.FileStart{
 		"8 MiB is the most":   {Path: dir + "/new", Put: true, Bytes: 9 << 20},
 		"file already exists": {Path: dir + "/f", Put: true, Bytes: 1},
 		"of -1 bytes":         {Path: dir + "/new", Put: true, Bytes: -1},
 	} {
-		if _, err := c.File(t.Context(), m); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := bus.Call(t.Context(), c, bus.File.Begin, m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", m, err)
 		}
 	}
 	measures := stranger(t, a, bus.PrivilegeMeasure)
-	if _, err := measures.FileSize(t.Context(), bus.FileSize{Path: dir + "/f"}); bus.ReasonOf(err) != bus.ReasonDenied || fault.Hint(err) == "" {
+	if _, err := bus.Call(t.Context(), measures, bus.FileSize, bus.FilePath{Path: dir + "/f"}); bus.ReasonOf(err) != bus.ReasonDenied || fault.Hint(err) == "" {
 		t.Error("without the privilege:", err)
 	}
 	other := stranger(t, a, bus.PrivilegeFiles)
-	if _, err := other.File(t.Context(), bus.File{Path: dir + "/f"}); err == nil || !strings.Contains(err.Error(), "turn") {
+	if _, err := bus.Call(t.Context(), other, bus.File.Begin, bus.FileStart{Path: dir + "/f"}); err == nil || !strings.Contains(err.Error(), "turn") {
 		t.Error("without the turn:", err)
 	}
-	r, err := c.File(t.Context(), bus.File{Path: dir + "/f"})
+	r, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/f"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Filed(t.Context(), bus.Filed{Session: r.Session, End: true}); err == nil {
+	if _, err := bus.Call(t.Context(), other, bus.File.End, bus.FileEnd{Session: r.Session, End: true}); err == nil {
 		t.Error("another client ends it")
 	}
-	if _, err := c.Disk(t.Context(), quickDisk(dir)); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Disk.Begin, quickDisk(dir)); err == nil {
 		t.Error("a disk is measured beside")
 	}
 	if text := a.Busy(); !strings.Contains(text, "files") {
@@ -205,17 +205,17 @@ func TestFileLeavesNothing(t *testing.T) {
 		"the connection ends": func(_ *Agent, _ *bus.Client, _ bus.FileReply, conn net.Conn) { conn.Close() },
 		"the client is gone":  func(_ *Agent, c *bus.Client, _ bus.FileReply, _ net.Conn) { c.Close() },
 		"the turn goes": func(_ *Agent, c *bus.Client, _ bus.FileReply, _ net.Conn) {
-			c.Release(context.Background(), bus.Release{})
+			bus.Call(context.Background(), c, bus.Release, bus.ReleaseRequest{})
 		},
 		"it is ended": func(_ *Agent, c *bus.Client, r bus.FileReply, _ net.Conn) {
-			c.Filed(context.Background(), bus.Filed{Session: r.Session, End: true})
+			bus.Call(context.Background(), c, bus.File.End, bus.FileEnd{Session: r.Session, End: true})
 		},
 		"the agent ends": func(a *Agent, _ *bus.Client, _ bus.FileReply, _ net.Conn) { a.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			a, c := lets(t, dir)
-			r, err := c.File(t.Context(), bus.File{Path: dir + "/new", Put: true, Bytes: 2 << 20})
+			r, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/new", Put: true, Bytes: 2 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +237,7 @@ func TestFileLeavesNothing(t *testing.T) {
 func TestFileNeverCame(t *testing.T) {
 	dir := t.TempDir()
 	_, c := lets(t, dir)
-	r, err := c.File(t.Context(), bus.File{Path: dir + "/new", Put: true, Bytes: 1})
+	r, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/new", Put: true, Bytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestFileNeverCame(t *testing.T) {
 	if wrong.Introduce(conn, token.File, nil) == nil {
 		t.Error("another token opens it")
 	}
-	if f, err := c.Filed(t.Context(), bus.Filed{Session: r.Session}); err != nil || f.Over {
+	if f, err := bus.Call(t.Context(), c, bus.File.End, bus.FileEnd{Session: r.Session}); err != nil || f.Over {
 		t.Errorf("after a stranger: %+v %v", f, err)
 	}
 	right := through(t, r)
@@ -262,14 +262,14 @@ func TestFileNeverCame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for over := false; !over; {
-		f, err := c.Filed(t.Context(), bus.Filed{Session: r.Session})
+		f, err := bus.Call(t.Context(), c, bus.File.End, bus.FileEnd{Session: r.Session})
 		if err != nil {
 			t.Fatal(err)
 		}
 		over = f.Over
 	}
 	lists(t, dir, "new")
-	if _, err := c.Filed(t.Context(), bus.Filed{Session: r.Session}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.File.End, bus.FileEnd{Session: r.Session}); err == nil {
 		t.Error("it is told twice")
 	}
 }
@@ -439,20 +439,20 @@ func TestFilesPromised(t *testing.T) {
 		t.Skip(err)
 	}
 	a.conf.Files.MaxBytes = free
-	first, err := c.File(t.Context(), bus.File{Path: dir + "/a", Put: true, Bytes: free / 3 * 2})
+	first, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/a", Put: true, Bytes: free / 3 * 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.File(t.Context(), bus.File{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); bus.ReasonOf(err) != bus.ReasonFull || !strings.Contains(err.Error(), "on their way") {
+	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); bus.ReasonOf(err) != bus.ReasonFull || !strings.Contains(err.Error(), "on their way") {
 		t.Error("more than there is room for:", err)
 	}
-	if _, err := c.File(t.Context(), bus.File{Path: dir + "/c", Put: true, Bytes: 1}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/c", Put: true, Bytes: 1}); err != nil {
 		t.Error("there is room:", err)
 	}
-	if _, err := c.Filed(t.Context(), bus.Filed{Session: first.Session, End: true}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.File.End, bus.FileEnd{Session: first.Session, End: true}); err == nil {
 		t.Error("it is whole")
 	}
-	if _, err := c.File(t.Context(), bus.File{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); err != nil {
 		t.Error("the first has ended:", err)
 	}
 }

@@ -32,8 +32,8 @@ func (a *Agent) mayList(ctx context.Context) error {
 	return nil
 }
 
-// Guests implements bus.Handler.
-func (a *Agent) Guests(ctx context.Context, _ string, _ bus.Guests) (bus.GuestsReply, error) {
+// Guests answers bus.Guests.
+func (a *Agent) Guests(ctx context.Context, _ string, _ bus.Empty) (bus.GuestsReply, error) {
 	if err := a.mayList(ctx); err != nil {
 		return bus.GuestsReply{}, err
 	}
@@ -41,17 +41,17 @@ func (a *Agent) Guests(ctx context.Context, _ string, _ bus.Guests) (bus.GuestsR
 	return bus.GuestsReply{Inventory: v}, err
 }
 
-// Watch implements bus.Handler.
-func (a *Agent) Watch(ctx context.Context, client string, m bus.Watch) (bus.WatchReply, error) {
+// BeginWatch answers bus.Watch.Begin.
+func (a *Agent) BeginWatch(ctx context.Context, client string, m bus.WatchStart) (bus.JobReply, error) {
 	if err := a.mayList(ctx); err != nil {
-		return bus.WatchReply{}, err
+		return bus.JobReply{}, err
 	}
 	if len(m.IDs) > bus.MostWatched {
-		return bus.WatchReply{}, fault.Failf("watch fewer at once", "agent: %d guests and hosts are more than the %d that are watched", len(m.IDs), bus.MostWatched)
+		return bus.JobReply{}, fault.Failf("watch fewer at once", "agent: %d guests and hosts are more than the %d that are watched", len(m.IDs), bus.MostWatched)
 	}
 	session, w := newID(), &watch{client: client}
 	if err := a.admitWatch(session, w); err != nil {
-		return bus.WatchReply{}, err
+		return bus.JobReply{}, err
 	}
 	inner, err := a.conf.Below.Watch(context.WithoutCancel(ctx), m.IDs) // it outlives the request, and ends with its client
 	a.mu.Lock()
@@ -64,7 +64,7 @@ func (a *Agent) Watch(ctx context.Context, client string, m bus.Watch) (bus.Watc
 		discard(inner)
 		err = fault.Failf("", "agent: watching: the client has gone or the agent ends")
 	}
-	return bus.WatchReply{Session: session}, err
+	return bus.JobReply{Session: session}, err
 }
 
 // admitWatch takes a place for one that is about to begin.
@@ -87,18 +87,18 @@ func (a *Agent) admitWatch(session string, w *watch) error {
 	return nil
 }
 
-// Watched implements bus.Handler.
-func (a *Agent) Watched(ctx context.Context, client string, m bus.Watched) (bus.WatchedReply, error) {
+// EndWatch answers bus.Watch.End.
+func (a *Agent) EndWatch(ctx context.Context, client string, m bus.JobEnd) (bus.WatchResult, error) {
 	a.mu.Lock()
 	w := a.watches[m.Session]
 	if w == nil || w.client != client || w.inner == nil {
 		a.mu.Unlock()
-		return bus.WatchedReply{}, fault.Failf("", "agent: watch %.60q is not known", m.Session)
+		return bus.WatchResult{}, fault.Failf("", "agent: watch %.60q is not known", m.Session)
 	}
 	delete(a.watches, m.Session)
 	a.mu.Unlock()
 	series, missing := w.inner.End(ctx)
-	return bus.WatchedReply{Series: series, NotChecked: missing}, nil
+	return bus.WatchResult{Series: series, NotChecked: missing}, nil
 }
 
 // endWatches ends those of a client, for nobody.

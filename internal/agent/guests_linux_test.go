@@ -72,18 +72,18 @@ func TestGuestsPrivilege(t *testing.T) {
 	for privilege, may := range map[string]bool{bus.PrivilegeMeasure: false, bus.PrivilegeTune: false, bus.PrivilegeInventory: true} {
 		a, f := newBelow(t)
 		c := stranger(t, a, privilege)
-		v, err := c.Guests(t.Context(), bus.Guests{})
+		v, err := bus.Call(t.Context(), c, bus.Guests, bus.Empty{})
 		if (err == nil) != may || may && len(v.Inventory.Guests) != 1 || !may && (bus.ReasonOf(err) != bus.ReasonDenied || len(v.Inventory.Guests) > 0) {
 			t.Errorf("%s lists: %+v, %v", privilege, v, err)
 		}
-		w, err := c.Watch(t.Context(), bus.Watch{IDs: []string{"vm:web1"}})
+		w, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{IDs: []string{"vm:web1"}})
 		if (err == nil) != may {
 			t.Errorf("%s watches: %v", privilege, err)
 		}
 		if under, _ := f.counts(); (under == 1) != may {
 			t.Errorf("%s: %d watches", privilege, under)
 		}
-		if r, err := c.Watched(t.Context(), bus.Watched(w)); (err == nil) != may || may && len(r.Series) != 1 {
+		if r, err := bus.Call(t.Context(), c, bus.Watch.End, bus.JobEnd{Session: w.Session}); (err == nil) != may || may && len(r.Series) != 1 {
 			t.Errorf("%s: %+v, %v", privilege, r, err)
 		}
 	}
@@ -100,28 +100,28 @@ func TestWatches(t *testing.T) {
 	defer c.Close()
 	var sessions []string
 	for range watchesOfEach {
-		w, err := c.Watch(t.Context(), bus.Watch{IDs: []string{"vm:web1"}})
+		w, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{IDs: []string{"vm:web1"}})
 		if err != nil || slices.Contains(sessions, w.Session) {
 			t.Fatal(w, err)
 		}
 		sessions = append(sessions, w.Session)
 	}
-	if _, err := c.Watch(t.Context(), bus.Watch{}); err == nil || !strings.Contains(err.Error(), "limit") {
+	if _, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{}); err == nil || !strings.Contains(err.Error(), "limit") {
 		t.Errorf("one more: %v", err)
 	}
-	if _, err := c.Release(t.Context(), bus.Release{}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Release, bus.ReleaseRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Watched(t.Context(), "another", bus.Watched{Session: sessions[0]}); err == nil {
+	if _, err := a.EndWatch(t.Context(), "another", bus.JobEnd{Session: sessions[0]}); err == nil {
 		t.Error("another client fetches it")
 	}
-	if r, err := c.Watched(t.Context(), bus.Watched{Session: sessions[0]}); err != nil || len(r.Series) != 1 {
+	if r, err := bus.Call(t.Context(), c, bus.Watch.End, bus.JobEnd{Session: sessions[0]}); err != nil || len(r.Series) != 1 {
 		t.Error(r, err)
 	}
-	if _, err := c.Watched(t.Context(), bus.Watched{Session: sessions[0]}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Watch.End, bus.JobEnd{Session: sessions[0]}); err == nil {
 		t.Error("it is told twice")
 	}
-	if _, err := c.Watch(t.Context(), bus.Watch{IDs: make([]string, bus.MostWatched+1)}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{IDs: make([]string, bus.MostWatched+1)}); err == nil {
 		t.Error("more than can be are watched")
 	}
 	c.Close() // the client is gone
@@ -163,10 +163,10 @@ func TestGuestsFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Guests(t.Context(), bus.Guests{}); err == nil || err.Error() != "kvm: no Linux" {
+	if _, err := bus.Call(t.Context(), c, bus.Guests, bus.Empty{}); err == nil || err.Error() != "kvm: no Linux" {
 		t.Errorf("listing: %v", err)
 	}
-	if _, err := c.Watch(t.Context(), bus.Watch{}); err == nil || len(a.watches) != 0 {
+	if _, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{}); err == nil || len(a.watches) != 0 {
 		t.Errorf("watching: %v, %d", err, len(a.watches))
 	}
 	none, _, _ := newFake(t, DefaultLimits())
@@ -175,7 +175,7 @@ func TestGuestsFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := d.Guests(t.Context(), bus.Guests{}); err == nil || !strings.Contains(err.Error(), "lists no virtual machines") {
+	if _, err := bus.Call(t.Context(), d, bus.Guests, bus.Empty{}); err == nil || !strings.Contains(err.Error(), "lists no virtual machines") {
 		t.Errorf("an agent without: %v", err)
 	}
 }

@@ -66,20 +66,20 @@ type program struct {
 	quota         *measure.QuotaSpan // of its control group, when it was found; nil: it has none
 }
 
-// Observe implements bus.Handler.
-func (a *Agent) Observe(ctx context.Context, client string, m bus.Observe) (bus.ObserveReply, error) {
+// BeginObserve answers bus.Observe.Begin.
+func (a *Agent) BeginObserve(ctx context.Context, client string, m bus.ObserveStart) (bus.JobReply, error) {
 	if !a.turns.has(client) {
-		return bus.ObserveReply{}, errNotYourTurn("observing a transfer")
+		return bus.JobReply{}, errNotYourTurn("observing a transfer")
 	}
 	if m.Session != "" {
 		o, err := a.observing(client, m.Session)
 		if err != nil {
-			return bus.ObserveReply{}, err
+			return bus.JobReply{}, err
 		}
-		return bus.ObserveReply{Session: o.session}, o.add(m.Conns, true)
+		return bus.JobReply{Session: o.session}, o.add(m.Conns, true)
 	}
 	if a.observes(client) { // before anything is looked at
-		return bus.ObserveReply{}, errObserves
+		return bus.JobReply{}, errObserves
 	}
 	o := &observation{
 		client: client, session: newID(), host: a.conf.Host, from: a.isOf(ctx, client),
@@ -91,7 +91,7 @@ func (a *Agent) Observe(ctx context.Context, client string, m bus.Observe) (bus.
 	}
 	if err := o.add(m.Conns, false); err != nil {
 		o.forget()
-		return bus.ObserveReply{}, err
+		return bus.JobReply{}, err
 	}
 	if len(o.conns) > 0 {
 		if r, err := a.route(o.conns[0].peer.String(), o.conns[0].local.String()); err == nil {
@@ -104,17 +104,17 @@ func (a *Agent) Observe(ctx context.Context, client string, m bus.Observe) (bus.
 	o.before = o.host.Read(o.iface, 0)
 	if !a.keepObservation(o) {
 		o.forget()
-		return bus.ObserveReply{}, errObserves
+		return bus.JobReply{}, errObserves
 	}
 	go o.follow()
-	return bus.ObserveReply{Session: o.session}, nil
+	return bus.JobReply{Session: o.session}, nil
 }
 
-// Observed implements bus.Handler. The turn stays the client's.
-func (a *Agent) Observed(_ context.Context, client string, m bus.Observed) (bus.ObservedReply, error) {
+// EndObserve answers bus.Observe.End. The turn stays the client's.
+func (a *Agent) EndObserve(_ context.Context, client string, m bus.JobEnd) (bus.ObserveResult, error) {
 	o, err := a.observing(client, m.Session)
 	if err != nil {
-		return bus.ObservedReply{}, err
+		return bus.ObserveResult{}, err
 	}
 	after := o.host.Read(o.iface, 0)
 	a.endObservation(client, m.Session)
@@ -356,13 +356,13 @@ func (p *program) used() int64 {
 }
 
 // seen is what an observation that has ended has seen.
-func (o *observation) seen(after host.Snapshot) bus.ObservedReply {
+func (o *observation) seen(after host.Snapshot) bus.ObserveResult {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all := slices.SortedFunc(slices.Values(o.programs), func(a, b *program) int { return cmp.Compare(b.used(), a.used()) })
 	before := o.before
 	before.Quota, after.Quota = o.quotas(all)
-	r := bus.ObservedReply{Host: host.Span(before, after, before.Taken), Streams: []measure.Stream{}}
+	r := bus.ObserveResult{Host: host.Span(before, after, before.Taken), Streams: []measure.Stream{}}
 	r.Host.Missing = append(r.Host.Missing, before.Missing...)
 	found := 0
 	for _, x := range o.conns {

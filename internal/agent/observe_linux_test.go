@@ -51,19 +51,19 @@ func pass(t *testing.T, from, to net.Conn, n int) {
 func TestObserve(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	c := stranger(t, a, bus.PrivilegeMeasure)
-	if _, err := c.Observe(t.Context(), bus.Observe{}); err == nil || !strings.Contains(err.Error(), "turn") {
+	if _, err := bus.Call(t.Context(), c, bus.Observe.Begin, bus.ObserveStart{}); err == nil || !strings.Contains(err.Error(), "turn") {
 		t.Error("without the turn:", err)
 	}
-	if r, err := c.Reserve(t.Context(), bus.Reserve{}); err != nil || !r.Granted {
+	if r, err := bus.Call(t.Context(), c, bus.Reserve, bus.ReserveRequest{}); err != nil || !r.Granted {
 		t.Fatal(r, err)
 	}
 	near, far, as := joined(t)
 	pass(t, far, near, 5000)
-	o, err := c.Observe(t.Context(), bus.Observe{Conns: []measure.Addresses{as}})
+	o, err := bus.Call(t.Context(), c, bus.Observe.Begin, bus.ObserveStart{Conns: []measure.Addresses{as}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Observe(t.Context(), bus.Observe{}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Observe.Begin, bus.ObserveStart{}); err == nil {
 		t.Error("a client has two observations")
 	}
 	if busy := a.Busy(); !strings.Contains(busy, "a file transfer") {
@@ -73,10 +73,10 @@ func TestObserve(t *testing.T) {
 	near2, far2, as2 := joined(t)
 	pass(t, far2, near2, 100_000)
 	none := measure.Addresses{Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}
-	if _, err := c.Observe(t.Context(), bus.Observe{Session: o.Session, Conns: []measure.Addresses{as2, none, none, none}}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Observe.Begin, bus.ObserveStart{Session: o.Session, Conns: []measure.Addresses{as2, none, none, none}}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Observed(t.Context(), bus.Observed(o))
+	got, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd{Session: o.Session})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestObserve(t *testing.T) {
 	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "3 of 5 connections") {
 		t.Errorf("missing %+v", got.Missing)
 	}
-	if _, err := c.Observed(t.Context(), bus.Observed(o)); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd{Session: o.Session}); err == nil {
 		t.Error("it is told twice")
 	}
 }
@@ -105,15 +105,15 @@ func TestObserve(t *testing.T) {
 func TestObserveOthers(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	c := stranger(t, a, bus.PrivilegeMeasure)
-	if _, err := c.Reserve(t.Context(), bus.Reserve{}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Reserve, bus.ReserveRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(conns ...measure.Addresses) (bus.ObservedReply, error) {
-		r, err := c.Observe(t.Context(), bus.Observe{Conns: conns})
+	ask := func(conns ...measure.Addresses) (bus.ObserveResult, error) {
+		r, err := bus.Call(t.Context(), c, bus.Observe.Begin, bus.ObserveStart{Conns: conns})
 		if err != nil {
-			return bus.ObservedReply{}, err
+			return bus.ObserveResult{}, err
 		}
-		return c.Observed(t.Context(), bus.Observed(r))
+		return bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd{Session: r.Session})
 	}
 	for name, tt := range map[string]struct {
 		conn measure.Addresses
@@ -137,7 +137,7 @@ func TestObserveOthers(t *testing.T) {
 	if _, err := ask(make([]measure.Addresses, bus.MostObserved+1)...); err == nil || !strings.Contains(err.Error(), "4096") {
 		t.Error(err)
 	}
-	if _, err := c.Observed(t.Context(), bus.Observed{Session: "x"}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd{Session: "x"}); err == nil {
 		t.Error("an observation that nobody began is known")
 	}
 }
@@ -172,21 +172,21 @@ func TestObserveGone(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	for _, end := range []func(){
 		func() { a.Gone("c") },
-		func() { a.Release(t.Context(), "c", bus.Release{}) },
+		func() { a.Release(t.Context(), "c", bus.ReleaseRequest{}) },
 		a.Close,
 	} {
 		takeTurn(t, a, "c")
-		r, err := a.Observe(t.Context(), "c", bus.Observe{})
+		r, err := a.BeginObserve(t.Context(), "c", bus.ObserveStart{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		end()
-		if _, err := a.Observed(t.Context(), "c", bus.Observed(r)); err == nil || a.Busy() != "" {
+		if _, err := a.EndObserve(t.Context(), "c", bus.JobEnd{Session: r.Session}); err == nil || a.Busy() != "" {
 			t.Errorf("it goes on: %v, %q", err, a.Busy())
 		}
 	}
 	takeTurn(t, a, "c")
-	if _, err := a.Observe(t.Context(), "c", bus.Observe{}); err == nil {
+	if _, err := a.BeginObserve(t.Context(), "c", bus.ObserveStart{}); err == nil {
 		t.Error("an agent that has ended observes")
 	}
 }
@@ -265,15 +265,15 @@ func TestComeWithin(t *testing.T) {
 func TestObserveKeepsTurn(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	takeTurn(t, a, "c")
-	r, err := a.Observe(t.Context(), "c", bus.Observe{})
+	r, err := a.BeginObserve(t.Context(), "c", bus.ObserveStart{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Release(t.Context(), "c", bus.Release{Session: "nobody's"})
+	a.Release(t.Context(), "c", bus.ReleaseRequest{Session: "nobody's"})
 	if !a.turns.has("c") {
 		t.Error("it is another's turn while the observation goes on")
 	}
-	a.Release(t.Context(), "c", bus.Release(r))
+	a.Release(t.Context(), "c", bus.ReleaseRequest(r))
 	if a.turns.has("c") {
 		t.Error("the turn is not given back")
 	}

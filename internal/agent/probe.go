@@ -11,9 +11,9 @@ import (
 	"thru/internal/token"
 )
 
-// Answer implements bus.Handler: it opens the answering end of a probe. A
+// Answer answers bus.Answer: it opens the answering end of a probe. A
 // client has one at a time; a new one ends the old.
-func (a *Agent) Answer(ctx context.Context, client string, _ bus.Answer) (bus.AnswerReply, error) {
+func (a *Agent) Answer(ctx context.Context, client string, _ bus.Empty) (bus.AnswerReply, error) {
 	if !a.turns.has(client) {
 		return bus.AnswerReply{}, errNotYourTurn("answering a probe")
 	}
@@ -35,9 +35,9 @@ func (a *Agent) Answer(ctx context.Context, client string, _ bus.Answer) (bus.An
 	return bus.AnswerReply{Token: r.Token(), Port: r.Port()}, nil
 }
 
-// Probe implements bus.Handler: it is the dialling end. Without a token no
+// Probe answers bus.Probe: it is the dialling end. Without a token no
 // thru answers there, and one side's view is all there is.
-func (a *Agent) Probe(ctx context.Context, client string, m bus.Probe) (bus.ProbeReply, error) {
+func (a *Agent) Probe(ctx context.Context, client string, m bus.ProbeRequest) (bus.ProbeReply, error) {
 	if !a.turns.has(client) {
 		return bus.ProbeReply{}, errNotYourTurn("probing")
 	}

@@ -46,7 +46,7 @@ type session struct {
 	cancel   context.CancelFunc
 }
 
-func newSession(a *Agent, client string, m bus.Prepare, inner engine.Session) *session {
+func newSession(a *Agent, client string, m bus.PrepareRequest, inner engine.Session) *session {
 	s := &session{
 		id: newID(), client: client, agent: a, inner: inner, spec: m.Spec, sends: m.Sends,
 		over: make(chan struct{}), kept: make(chan struct{}), opened: time.Now(),

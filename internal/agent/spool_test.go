@@ -51,7 +51,7 @@ func newSpooling(t *testing.T, dir string) (*Agent, *fakeEngine, *Spool, *warnin
 func measureOnce(t *testing.T, a *Agent, f *fakeEngine, client string) string {
 	t.Helper()
 	takeTurn(t, a, client)
-	r, err := prepare(a, client, func(m *bus.Prepare) { m.Spec.From, m.Spec.To, m.Sends = "fleet/web1", "fleet/web2", true })
+	r, err := prepare(a, client, func(m *bus.PrepareRequest) { m.Spec.From, m.Spec.To, m.Sends = "fleet/web1", "fleet/web2", true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,22 +84,22 @@ func TestSpoolFollowsTheClient(t *testing.T) {
 		stays int
 	}{
 		"collected and released": {func(a *Agent, id string) {
-			a.Collect(ctx, "c", bus.Collect{Session: id})
-			a.Release(ctx, "c", bus.Release{})
+			a.Collect(ctx, "c", bus.CollectRequest{Session: id})
+			a.Release(ctx, "c", bus.ReleaseRequest{})
 		}, 0},
 		"collected, released by its id": {func(a *Agent, id string) {
-			a.Collect(ctx, "c", bus.Collect{Session: id})
-			a.Release(ctx, "c", bus.Release{Session: id})
+			a.Collect(ctx, "c", bus.CollectRequest{Session: id})
+			a.Release(ctx, "c", bus.ReleaseRequest{Session: id})
 		}, 0},
 		"collected, then lost": {func(a *Agent, id string) {
-			a.Collect(ctx, "c", bus.Collect{Session: id})
+			a.Collect(ctx, "c", bus.CollectRequest{Session: id})
 			a.Gone("c")
 		}, 1},
 		"lost":                        {func(a *Agent, _ string) { a.Gone("c") }, 1},
-		"released without collecting": {func(a *Agent, _ string) { a.Release(ctx, "c", bus.Release{}) }, 1},
+		"released without collecting": {func(a *Agent, _ string) { a.Release(ctx, "c", bus.ReleaseRequest{}) }, 1},
 		"another client collects": {func(a *Agent, id string) {
-			a.Collect(ctx, "other", bus.Collect{Session: id})
-			a.Release(ctx, "other", bus.Release{Session: id})
+			a.Collect(ctx, "other", bus.CollectRequest{Session: id})
+			a.Release(ctx, "other", bus.ReleaseRequest{Session: id})
 			a.Gone("c")
 		}, 1},
 		"the agent ends": {func(a *Agent, _ string) { a.Close() }, 1},
@@ -222,10 +222,10 @@ func TestSpoolCannotWrite(t *testing.T) {
 	a, f, spool, w := newSpooling(t, dir)
 	for range 2 {
 		id := measureOnce(t, a, f, "c")
-		if _, err := a.Collect(context.Background(), "c", bus.Collect{Session: id}); err != nil {
+		if _, err := a.Collect(context.Background(), "c", bus.CollectRequest{Session: id}); err != nil {
 			t.Error(err)
 		}
-		a.Release(context.Background(), "c", bus.Release{})
+		a.Release(context.Background(), "c", bus.ReleaseRequest{})
 		a.Gone("c")
 	}
 	if spool.Trouble() == "" || strings.Count(w.all(), "cannot be kept") != 1 {
@@ -245,12 +245,12 @@ func TestBusy(t *testing.T) {
 	if got := a.Busy(); got != "" {
 		t.Errorf("idle: %q", got)
 	}
-	a.Reserve(context.Background(), "c", bus.Reserve{})
+	a.Reserve(context.Background(), "c", bus.ReserveRequest{})
 	if got := a.Busy(); got != "a client has the turn" {
 		t.Errorf("reserved: %q", got)
 	}
 	measureOnce(t, a, f, "c")
-	a.Reserve(context.Background(), "next", bus.Reserve{})
+	a.Reserve(context.Background(), "next", bus.ReserveRequest{})
 	if got := a.Busy(); got != "fleet/web1 to fleet/web2; 1 waiting" {
 		t.Errorf("measuring: %q", got)
 	}

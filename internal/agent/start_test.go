@@ -14,7 +14,7 @@ import (
 // now is the agent's clock as a client hears it.
 func now(t *testing.T, a *Agent) int64 {
 	t.Helper()
-	r, err := a.Clock(t.Context(), "one", bus.Clock{})
+	r, err := a.Clock(t.Context(), "one", bus.Empty{})
 	if err != nil || r.WallNs == 0 {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -30,7 +30,7 @@ func TestStartAtAMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := now(t, a) + int64(300*time.Millisecond)
-	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: at}); err != nil {
+	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: at}); err != nil {
 		t.Fatal(err)
 	}
 	<-f.opened[0].started
@@ -47,11 +47,11 @@ func TestStartMoments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: now(t, a) + int64(time.Hour)})
+	_, err = a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(time.Hour)})
 	if fault.Code(err) != fault.Usage || !strings.Contains(err.Error(), "too far") {
 		t.Errorf("a start in an hour: %v", err)
 	}
-	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: 1}); err != nil || !f.opened[0].isStarted() {
+	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: 1}); err != nil || !f.opened[0].isStarted() {
 		t.Errorf("a start at a moment that has passed: %v", err)
 	}
 }
@@ -64,10 +64,10 @@ func TestReleasedBeforeItsMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: now(t, a) + int64(20*time.Second)}); err != nil {
+	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(20*time.Second)}); err != nil {
 		t.Fatal(err)
 	}
-	a.Release(t.Context(), "one", bus.Release{})
+	a.Release(t.Context(), "one", bus.ReleaseRequest{})
 	if f.opened[0].isStarted() || !f.opened[0].isClosed() {
 		t.Error("the session was started, or not closed")
 	}
@@ -82,7 +82,7 @@ func TestStartThatFailsLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.opened[0].startError = fault.Failf("mend it", "engine: broken")
-	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session, AtNs: now(t, a) + int64(10*time.Millisecond)}); err != nil {
+	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(10*time.Millisecond)}); err != nil {
 		t.Fatal(err)
 	}
 	if e := <-events; e.Kind != bus.EventFailed || e.Session != p.Session || e.Error != "engine: broken" || e.Hint != "mend it" {
@@ -99,14 +99,14 @@ func TestBeganIsOnTheAgentsClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Start(t.Context(), "one", bus.Start{Session: p.Session}); err != nil {
+	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session}); err != nil {
 		t.Fatal(err)
 	}
 	before := now(t, a)
 	f.opened[0].updates <- engine.Update{Kind: engine.Mark, Began: time.Now().Add(-500 * time.Millisecond).UnixNano()}
 	f.opened[0].updates <- engine.Update{Kind: engine.Done}
 	<-events
-	r, err := a.Collect(t.Context(), "one", bus.Collect{Session: p.Session})
+	r, err := a.Collect(t.Context(), "one", bus.CollectRequest{Session: p.Session})
 	if err != nil || r.Evidence.BeganNs == nil {
 		t.Fatalf("%+v %v", r.Evidence, err)
 	}
@@ -134,9 +134,9 @@ func TestBegan(t *testing.T) {
 func TestAgentNamesItself(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	b, _, _ := newFake(t, DefaultLimits())
-	one, _ := a.Hello(context.Background(), "one", bus.Hello{})
-	two, _ := b.Hello(context.Background(), "one", bus.Hello{})
-	again, _ := a.Hello(context.Background(), "other", bus.Hello{})
+	one, _ := a.Hello(context.Background(), "one", bus.HelloRequest{})
+	two, _ := b.Hello(context.Background(), "one", bus.HelloRequest{})
+	again, _ := a.Hello(context.Background(), "other", bus.HelloRequest{})
 	if one.ID == "" || one.ID == two.ID || one.ID != again.ID {
 		t.Errorf("ids %q, %q and %q", one.ID, again.ID, two.ID)
 	}

@@ -62,8 +62,8 @@ func (a *Agent) noTune(ctx context.Context) string {
 	return a.conf.Tuner.NoTune()
 }
 
-// Knobs implements bus.Handler.
-func (a *Agent) Knobs(ctx context.Context, _ string, m bus.Knobs) (bus.KnobsReply, error) {
+// Knobs answers bus.Knobs.
+func (a *Agent) Knobs(ctx context.Context, _ string, m bus.KnobsRequest) (bus.KnobsReply, error) {
 	r := bus.KnobsReply{NoTune: a.noTune(ctx)}
 	if a.conf.Tuner == nil {
 		return r, nil
@@ -89,9 +89,9 @@ func (a *Agent) Knobs(ctx context.Context, _ string, m bus.Knobs) (bus.KnobsRepl
 	return r, nil
 }
 
-// Tune implements bus.Handler. A client that tunes keeps the turn: nobody else
+// Tune answers bus.Tune. A client that tunes keeps the turn: nobody else
 // measures a host whose settings come and go.
-func (a *Agent) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empty, error) {
+func (a *Agent) Tune(ctx context.Context, client string, m bus.TuneRequest) (bus.Empty, error) {
 	if err := a.mayTune(ctx); err != nil {
 		return bus.Empty{}, err
 	}
@@ -127,19 +127,19 @@ func (a *Agent) tuning(client, who string) {
 	tell()
 }
 
-// Alter implements bus.Handler.
-func (a *Agent) Alter(ctx context.Context, client string, m bus.Alter) (bus.ChangedReply, error) {
+// Alter answers bus.Alter.
+func (a *Agent) Alter(ctx context.Context, client string, m bus.AlterRequest) (bus.ChangedReply, error) {
 	return a.change(ctx, func(t Tuner) ([]measure.Changed, error) { return t.Alter(client, m.Settings) })
 }
 
-// Revert implements bus.Handler.
-func (a *Agent) Revert(ctx context.Context, client string, m bus.Revert) (bus.ChangedReply, error) {
+// Revert answers bus.Revert.
+func (a *Agent) Revert(ctx context.Context, client string, m bus.RevertRequest) (bus.ChangedReply, error) {
 	return a.change(ctx, func(t Tuner) ([]measure.Changed, error) { return t.Revert(client, m.Numbers) })
 }
 
-// Rollback implements bus.Handler. It has the turn meanwhile: nobody measures a
+// Rollback answers bus.Rollback. It has the turn meanwhile: nobody measures a
 // host whose settings change.
-func (a *Agent) Rollback(ctx context.Context, client string, _ bus.Rollback) (bus.ChangedReply, error) {
+func (a *Agent) Rollback(ctx context.Context, client string, _ bus.Empty) (bus.ChangedReply, error) {
 	if err := a.mayTune(ctx); err != nil {
 		return bus.ChangedReply{}, err
 	}
@@ -166,8 +166,8 @@ func (a *Agent) change(ctx context.Context, do func(Tuner) ([]measure.Changed, e
 	return bus.ChangedReply{Changed: changed}, nil
 }
 
-// Tuned implements bus.Handler.
-func (a *Agent) Tuned(ctx context.Context, client string, _ bus.Tuned) (bus.Empty, error) {
+// TuneEnd answers bus.TuneEnd.
+func (a *Agent) TuneEnd(ctx context.Context, client string, _ bus.Empty) (bus.Empty, error) {
 	if err := a.mayTune(ctx); err != nil {
 		return bus.Empty{}, err
 	}

@@ -61,11 +61,11 @@ func (f *fakeTuner) Gone(client string)      { f.note("gone", client) }
 
 // tuneTable asks an agent for all that changes something.
 func tuneTable(c *bus.Client, ctx context.Context) map[string]error {
-	_, tune := c.Tune(ctx, bus.Tune{Who: "alice"})
-	_, alter := c.Alter(ctx, bus.Alter{Settings: []measure.Setting{{Knob: "mtu", Value: "9000"}}})
-	_, revert := c.Revert(ctx, bus.Revert{})
-	_, tuned := c.Tuned(ctx, bus.Tuned{})
-	_, rollback := c.Rollback(ctx, bus.Rollback{})
+	_, tune := bus.Call(ctx, c, bus.Tune, bus.TuneRequest{Who: "alice"})
+	_, alter := bus.Call(ctx, c, bus.Alter, bus.AlterRequest{Settings: []measure.Setting{{Knob: "mtu", Value: "9000"}}})
+	_, revert := bus.Call(ctx, c, bus.Revert, bus.RevertRequest{})
+	_, tuned := bus.Call(ctx, c, bus.TuneEnd, bus.Empty{})
+	_, rollback := bus.Call(ctx, c, bus.Rollback, bus.Empty{})
 	return map[string]error{"tune": tune, "alter": alter, "revert": revert, "tuned": tuned, "rollback": rollback}
 }
 
@@ -112,11 +112,11 @@ func TestTunePrivilege(t *testing.T) {
 			if heard := f.heard(); tt.may != (len(heard) == 5) {
 				t.Errorf("the tuner heard %q", heard)
 			}
-			r, err := c.Knobs(t.Context(), bus.Knobs{Interfaces: []string{"eth0"}})
+			r, err := bus.Call(t.Context(), c, bus.Knobs, bus.KnobsRequest{Interfaces: []string{"eth0"}})
 			if err != nil || (r.NoTune == "") != tt.may || len(r.Knobs) != 1 || r.Knobs[0].Interface != "eth0" || len(r.Open) != 1 || r.By != "bob" || r.Host != "h" {
 				t.Errorf("%+v %v", r, err)
 			}
-			if r, err := c.Facts(t.Context(), bus.FactsRequest{}); err != nil || len(r.Facts.Tuned) != 1 { // whoever measures has to know
+			if r, err := bus.Call(t.Context(), c, bus.Facts, bus.FactsRequest{}); err != nil || len(r.Facts.Tuned) != 1 { // whoever measures has to know
 				t.Errorf("%+v %v", r.Facts.Tuned, err)
 			}
 		})
@@ -143,15 +143,15 @@ func TestOwnProcessTunes(t *testing.T) {
 			t.Errorf("%s without a tuner: %v", verb, err)
 		}
 	}
-	if r, err := c.Knobs(t.Context(), bus.Knobs{}); err != nil || r.NoTune == "" {
+	if r, err := bus.Call(t.Context(), c, bus.Knobs, bus.KnobsRequest{}); err != nil || r.NoTune == "" {
 		t.Error(r, err)
 	}
 	f := &fakeTuner{no: "no root"}
 	a.conf.Tuner = f
-	if r, err := c.Knobs(t.Context(), bus.Knobs{Peer: "127.0.0.1:9"}); err != nil || r.NoTune != "no root" || r.Knobs[0].Interface != "lo" {
+	if r, err := bus.Call(t.Context(), c, bus.Knobs, bus.KnobsRequest{Peer: "127.0.0.1:9"}); err != nil || r.NoTune != "no root" || r.Knobs[0].Interface != "lo" {
 		t.Error(r, err)
 	}
-	if _, err := c.Knobs(t.Context(), bus.Knobs{Peer: "nowhere"}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Knobs, bus.KnobsRequest{Peer: "nowhere"}); err == nil {
 		t.Error("a peer without an address")
 	}
 	for verb, err := range tuneTable(c, t.Context()) {
@@ -173,16 +173,16 @@ func TestKnobsAreBounded(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	a.conf.Tuner = &fakeTuner{}
 	c := own(t, a)
-	r, err := c.Knobs(t.Context(), bus.Knobs{Interfaces: append(slices.Repeat([]string{"lo"}, mostInterfaces-1), "eth0")})
+	r, err := bus.Call(t.Context(), c, bus.Knobs, bus.KnobsRequest{Interfaces: append(slices.Repeat([]string{"lo"}, mostInterfaces-1), "eth0")})
 	if err != nil || r.Knobs[0].Interface != "eth0 lo" {
 		t.Error(r, err)
 	}
-	if _, err := c.Knobs(t.Context(), bus.Knobs{Interfaces: slices.Repeat([]string{"lo"}, mostInterfaces+1)}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Knobs, bus.KnobsRequest{Interfaces: slices.Repeat([]string{"lo"}, mostInterfaces+1)}); err == nil {
 		t.Error("too many are read")
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.Knobs(over, "a", bus.Knobs{Interfaces: []string{"lo"}}); !errors.Is(err, context.Canceled) {
+	if _, err := a.Knobs(over, "a", bus.KnobsRequest{Interfaces: []string{"lo"}}); !errors.Is(err, context.Canceled) {
 		t.Error("it is read though nobody waits:", err)
 	}
 }
@@ -198,35 +198,35 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 	ctx := t.Context()
 	tuner := own(t, a)
 	takeTurn(t, a, "other")
-	if _, err := tuner.Tune(ctx, bus.Tune{Who: "alice"}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
+	if _, err := bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Who: "alice"}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
 		t.Error("a tuning begins while another measures:", err)
 	}
 	a.Gone("other")
-	if _, err := tuner.Tune(ctx, bus.Tune{Who: "alice"}); err != nil {
+	if _, err := bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Who: "alice"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.Busy(); got != "is being tuned by alice" || told == 0 {
 		t.Error(got, told)
 	}
-	if r, _ := a.Reserve(ctx, "other", bus.Reserve{Together: true}); r.Granted || r.Ahead != 1 {
+	if r, _ := a.Reserve(ctx, "other", bus.ReserveRequest{Together: true}); r.Granted || r.Ahead != 1 {
 		t.Error(r)
 	}
-	if r, err := tuner.Reserve(ctx, bus.Reserve{}); err != nil || !r.Granted {
+	if r, err := bus.Call(ctx, tuner, bus.Reserve, bus.ReserveRequest{}); err != nil || !r.Granted {
 		t.Error("the tuner waits for others:", r, err)
 	}
 	if got := a.Busy(); got != "is being tuned by alice; 1 waiting" {
 		t.Error(got)
 	}
-	if _, err := tuner.Release(ctx, bus.Release{}); err != nil {
+	if _, err := bus.Call(ctx, tuner, bus.Release, bus.ReleaseRequest{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := prepare(a, "other", nil); err == nil {
 		t.Error("another measures between two runs of a tuning")
 	}
-	if _, err := a.Tune(ctx, "third", bus.Tune{}); err == nil {
+	if _, err := a.Tune(ctx, "third", bus.TuneRequest{}); err == nil {
 		t.Error("without a login there is no privilege")
 	}
-	if _, err := tuner.Tuned(ctx, bus.Tuned{}); err != nil {
+	if _, err := bus.Call(ctx, tuner, bus.TuneEnd, bus.Empty{}); err != nil {
 		t.Error(err)
 	}
 	takeTurn(t, a, "other")
@@ -234,7 +234,7 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 	if a.Busy() != "" {
 		t.Error(a.Busy())
 	}
-	tuner.Tune(ctx, bus.Tune{Who: "alice"})
+	bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Who: "alice"})
 	if err := tuner.Close(); err != nil {
 		t.Error(err)
 	}
@@ -252,7 +252,9 @@ type losing struct {
 	tuner *fakeTuner
 }
 
-func (l losing) Tune(ctx context.Context, client string, m bus.Tune) (bus.Empty, error) {
+func (l losing) Answers() []bus.Answerer { return append(l.Agent.Answers(), bus.On(bus.Tune, l.Tune)) }
+
+func (l losing) Tune(ctx context.Context, client string, m bus.TuneRequest) (bus.Empty, error) {
 	ctx, lose := context.WithCancel(ctx)
 	l.tuner.meets = func(what string) {
 		if what == "begin" {
@@ -274,7 +276,7 @@ func TestLostWhileItBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Tune(t.Context(), bus.Tune{Who: "alice"}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{Who: "alice"}); err == nil {
 		t.Error("a client that is gone tunes")
 	}
 	var heard []string
@@ -299,28 +301,28 @@ func TestRollbackTakesTheTurn(t *testing.T) {
 	a.conf.Tuner = f
 	c := own(t, a)
 	takeTurn(t, a, "other")
-	if _, err := c.Rollback(t.Context(), bus.Rollback{}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
+	if _, err := bus.Call(t.Context(), c, bus.Rollback, bus.Empty{}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
 		t.Error("settings change while another measures:", err)
 	}
 	a.Gone("other")
 	f.meets = func(string) {
-		if r, _ := a.Reserve(t.Context(), "other", bus.Reserve{}); r.Granted {
+		if r, _ := a.Reserve(t.Context(), "other", bus.ReserveRequest{}); r.Granted {
 			t.Error("another measures meanwhile")
 		}
 	}
-	if _, err := c.Rollback(t.Context(), bus.Rollback{}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Rollback, bus.Empty{}); err != nil {
 		t.Error(err)
 	}
 	f.meets = nil
 	takeTurn(t, a, "other")
 	a.Gone("other")
-	if _, err := c.Tune(t.Context(), bus.Tune{Who: "alice"}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{Who: "alice"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Rollback(t.Context(), bus.Rollback{}); err != nil { // which the desk refuses
+	if _, err := bus.Call(t.Context(), c, bus.Rollback, bus.Empty{}); err != nil { // which the desk refuses
 		t.Error(err)
 	}
-	if r, _ := a.Reserve(t.Context(), "other", bus.Reserve{}); r.Granted {
+	if r, _ := a.Reserve(t.Context(), "other", bus.ReserveRequest{}); r.Granted {
 		t.Error("who tunes has lost the turn")
 	}
 }
@@ -330,7 +332,7 @@ func TestTuneFails(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	a.conf.Tuner = &fakeTuner{fails: errors.New("tune: taken")}
 	c := own(t, a)
-	if _, err := c.Tune(t.Context(), bus.Tune{}); err == nil || !strings.Contains(err.Error(), "tune: taken") {
+	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{}); err == nil || !strings.Contains(err.Error(), "tune: taken") {
 		t.Error(err)
 	}
 	takeTurn(t, a, "other")
@@ -345,7 +347,7 @@ func TestCloseUndoes(t *testing.T) {
 	f := &fakeTuner{}
 	a.conf.Tuner = f
 	c := own(t, a)
-	if _, err := c.Tune(t.Context(), bus.Tune{}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	a.Close()

@@ -60,7 +60,7 @@ type Post struct {
 	h        Handler
 	trunk    *trunk
 	nc       *nats.Conn
-	answers  *answerer
+	answers  *dispatcher
 	instance string
 	started  time.Time
 
@@ -133,7 +133,7 @@ func newPost(c AttachConfig, h Handler) (*Post, error) {
 	}
 	p.conf.Labels = maps.Clone(c.Labels)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.answers = newAnswerer(verbsOf(h), p.send)
+	p.answers = newDispatcher(h.Answers(), p.send)
 	return p, nil
 }
 
@@ -259,7 +259,7 @@ func (p *Post) request(m *nats.Msg) {
 	if x.kept.seen(m.Reply, func(old *nats.Msg) { p.nc.PublishMsg(old) }) {
 		return
 	}
-	p.answers.begin(x.login, question{verb, m.Reply, m.Header.Get(headerPatience), m.Data})
+	p.answers.begin(x.login, request{verb, m.Reply, m.Header.Get(headerPatience), m.Data})
 }
 
 // send publishes an answer, and keeps it for a client that has not heard it.

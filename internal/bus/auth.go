@@ -70,7 +70,7 @@ func (s *Server) isAgent(user, password string) bool {
 // permissions lets a client send its own requests and hear its own replies.
 func permissions(client string) *nats.Permissions {
 	return &nats.Permissions{
-		Publish:   &nats.SubjectPermission{Allow: []string{subject(client, verbHello), versioned(client) + ".>"}},
+		Publish:   &nats.SubjectPermission{Allow: []string{subject(client, Hello.name), versioned(client) + ".>"}},
 		Subscribe: &nats.SubjectPermission{Allow: []string{inbox(client) + ".>"}},
 	}
 }

@@ -117,7 +117,7 @@ func TestBlip(t *testing.T) {
 			p.Publish(id, bus.Event{Session: "s", Kind: bus.EventDone, AtNs: 1})
 			result := make(chan error, 1)
 			go func() {
-				_, err := c.Prepare(t.Context(), bus.Prepare{})
+				_, err := bus.Call(t.Context(), c, bus.Prepare, bus.PrepareRequest{})
 				result <- err
 			}()
 			<-running

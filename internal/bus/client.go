@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,15 +17,16 @@ import (
 
 // Client is a connection to one agent. Its methods may be called concurrently.
 type Client struct {
-	id      string
-	addr    string // that answered; "" within the process and in a fleet
-	name    string // of a host of a fleet
-	version string // of this thru, told in Hello
-	route   route
-	life    *life // of the agent
-	events  *eventQueue
-	publish Publish // in-process only
-	stop    func()  // in-process: ends service and server
+	id        string
+	addr      string // that answered; "" within the process and in a fleet
+	name      string // of a host of a fleet
+	version   string // of this thru, told in Hello
+	route     route
+	life      *life // of the agent
+	events    *eventQueue
+	publish   Publish      // in-process only
+	stop      func()       // in-process: ends service and server
+	nextMinor atomic.Int64 // the wire minor that the agent is too old for, as it said hello; 0: not known
 
 	ctx    context.Context // ends with the connection; its cause says why
 	cancel context.CancelCauseFunc

@@ -3,7 +3,6 @@ package bus_test
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,12 +35,12 @@ func carried(t *testing.T, h bus.Handler) (client *bus.Client, far net.Conn, end
 
 // Who was brought in by Carry may do all that the own process may.
 func TestCarriedClientIsOwn(t *testing.T) {
-	h := asksWhose{bustest.New(), &atomic.Bool{}}
+	h, isOwn := asksWhose()
 	c, _, ended := carried(t, h)
-	if _, err := c.Facts(t.Context(), bus.FactsRequest{}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Facts, bus.FactsRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if !h.own.Load() {
+	if !isOwn.Load() {
 		t.Error("it is taken for a client from the network")
 	}
 	if c.RemoteAddr() != "host" {

@@ -3,12 +3,12 @@ package bus_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"thru/internal/bus"
@@ -104,155 +104,76 @@ func clientID(t *testing.T, c *bus.Client, h *bustest.Handler) string {
 	return calls[len(calls)-1].Client
 }
 
+// exchange is one request and its reply.
+type exchange struct {
+	verb string
+	set  func(*bustest.Handler)
+	ask  func(*testing.T, *bus.Client, *bustest.Handler)
+}
+
+// of is a request that arrives as it was sent, and whose reply comes as it was given.
+func of[Req, Rep any](v bus.Verb[Req, Rep], m Req, r Rep) exchange {
+	return exchange{v.String(), func(h *bustest.Handler) { bustest.Reply(h, v, r) }, func(t *testing.T, c *bus.Client, h *bustest.Handler) {
+		got, err := bus.Call(t.Context(), c, v, m)
+		if d := cmp.Diff(r, got); err != nil || d != "" {
+			t.Errorf("%s: %v, the reply: %s", v, err, d)
+		}
+		calls := h.Calls()
+		if last := calls[len(calls)-1]; last.Verb != v.String() || !cmp.Equal(last.Message, any(m)) {
+			t.Errorf("%s came as %s %+v, want %+v", v, last.Verb, last.Message, m)
+		}
+	}}
+}
+
+// exchanges has each verb of an agent once.
+func exchanges() []exchange {
+	changed := bus.ChangedReply{Changed: []measure.Changed{{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}}}
+	end, begun := bus.JobEnd{Session: "j1"}, bus.JobReply{Session: "j1"}
+	return []exchange{
+		of(bus.Hello, bus.HelloRequest{WireMajor: bus.WireMajor, Thru: "v1"}, bus.HelloReply{WireMajor: bus.WireMajor, Hostname: "bee", Privileges: []string{"measure"}}),
+		of(bus.Clock, bus.Empty{}, bus.ClockReply{NowNs: 5, WallNs: 7}),
+		of(bus.Facts, bus.FactsRequest{Peer: "10.0.0.1"}, bus.FactsReply{Facts: measure.Facts{Hostname: new("bee")}}),
+		of(bus.Answer, bus.Empty{}, bus.AnswerReply{Token: "t", Port: 5210}),
+		of(bus.Probe, bus.ProbeRequest{Targets: []string{"10.0.0.1:5210"}, Quick: true}, bus.ProbeReply{Path: measure.Path{To: "bee"}}),
+		of(bus.Reserve, bus.ReserveRequest{Together: true}, bus.ReserveReply{Ahead: 3}),
+		of(bus.Prepare, bus.PrepareRequest{Sends: true, Spec: measure.Spec{Streams: 4}}, bus.PrepareReply{Session: "s7", Port: 5203}),
+		of(bus.Start, bus.StartRequest{Session: "s7", RampNs: 5}, bus.Empty{}),
+		of(bus.Collect, bus.CollectRequest{Session: "s7"}, bus.CollectReply{Evidence: measure.Evidence{Bytes: 9, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}}),
+		of(bus.CapturePart, bus.CaptureRequest{Session: "s7", Offset: 5}, bus.CaptureReply{Pcapng: []byte("p")}),
+		of(bus.Release, bus.ReleaseRequest{Session: "s7"}, bus.Empty{}),
+		of(bus.Knobs, bus.KnobsRequest{Peer: "10.0.0.1"}, bus.KnobsReply{Knobs: []measure.KnobState{{Knob: "tcp-rmem", Value: "1 2 3"}}, Open: changed.Changed, By: "bob"}),
+		of(bus.Tune, bus.TuneRequest{Who: "alice"}, bus.Empty{}),
+		of(bus.Alter, bus.AlterRequest{Settings: []measure.Setting{changed.Changed[0].Setting}}, changed),
+		of(bus.Revert, bus.RevertRequest{Numbers: []int64{300001}}, changed),
+		of(bus.Rollback, bus.Empty{}, changed),
+		of(bus.TuneEnd, bus.Empty{}, bus.Empty{}),
+		of(bus.Disk.Begin, bus.DiskStart{Path: "/srv", Spec: measure.DiskSpec{RunNs: 5}}, begun),
+		of(bus.Disk.End, end, bus.DiskResult{Test: measure.DiskTest{Path: "/srv"}}),
+		of(bus.Observe.Begin, bus.ObserveStart{Conns: []measure.Addresses{{Local: "10.0.0.1:5", Peer: "10.0.0.2:80"}}}, begun),
+		of(bus.Observe.End, end, bus.ObserveResult{Programs: []string{"nginx"}, Host: measure.HostSpan{Span: 7}, Streams: []measure.Stream{}}),
+		of(bus.File.Begin, bus.FileStart{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}, bus.FileReply{Session: "f1", Token: "T", Port: 5204, Bytes: 9}),
+		of(bus.File.End, bus.FileEnd{Session: "f1", End: true}, bus.FileResult{Over: true, Bytes: 8}),
+		of(bus.FileSize, bus.FilePath{Path: "/srv/f"}, bus.FileSizeReply{Bytes: 9}),
+		of(bus.FileRemove, bus.FilePath{Path: "/srv/f"}, bus.Empty{}),
+		of(bus.Guests, bus.Empty{}, bus.GuestsReply{Inventory: measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "vm:web1"}}}}),
+		of(bus.Watch.Begin, bus.WatchStart{IDs: []string{"vm:web1", "host"}}, begun),
+		of(bus.Watch.End, end, bus.WatchResult{Series: []measure.Series{{Of: "vm:web1", Counter: measure.CounterReady}}}),
+	}
+}
+
 func testVerbs(t *testing.T, connect link) {
-	h := bustest.New()
-	h.FactsReply.Facts.Hostname = new(string)
-	*h.FactsReply.Facts.Hostname = "bee"
-	h.PrepareReply = bus.PrepareReply{Session: "s7", Port: 5203}
-	h.ReserveReply, h.CapturedReply = bus.ReserveReply{Ahead: 3}, bus.CapturedReply{Pcapng: []byte("p")}
-	h.AnswerReply, h.ProbeReply = bus.AnswerReply{Token: "t", Port: 5210}, bus.ProbeReply{Path: measure.Path{To: "bee"}}
-	changed := measure.Changed{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}
-	h.ChangedReply = bus.ChangedReply{Changed: []measure.Changed{changed}}
-	h.KnobsReply = bus.KnobsReply{Knobs: []measure.KnobState{{Knob: "tcp-rmem", Value: "1 2 3"}}, Open: h.ChangedReply.Changed, By: "bob"}
-	h.FileReply, h.FiledReply, h.FileSizeReply = bus.FileReply{Session: "f1", Token: "T", Port: 5204, Bytes: 9}, bus.FiledReply{Over: true, Bytes: 8}, bus.FileSizeReply{Bytes: 9}
-	h.DiskReply, h.DiskedReply = bus.DiskReply{Session: "d1"}, bus.DiskedReply{Test: measure.DiskTest{Path: "/srv"}}
-	h.ObserveReply = bus.ObserveReply{Session: "o1"}
-	h.GuestsReply = bus.GuestsReply{Inventory: measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "vm:web1"}}}}
-	h.WatchReply, h.WatchedReply = bus.WatchReply{Session: "w1"}, bus.WatchedReply{Series: []measure.Series{{Of: "vm:web1", Counter: measure.CounterReady}}}
-	h.ObservedReply = bus.ObservedReply{Programs: []string{"nginx"}, Host: measure.HostSpan{Span: 7}, Streams: []measure.Stream{}}
+	h, all := bustest.New(), exchanges()
+	for _, x := range all {
+		x.set(h)
+	}
 	c, _ := connect(t, h)
-	ctx := t.Context()
-	if r, err := c.Hello(ctx); err != nil || r.Hostname != "fake" {
-		t.Error(r, err)
+	for _, x := range all {
+		x.ask(t, c, h)
 	}
-	if r, err := c.Facts(ctx, bus.FactsRequest{Peer: "10.0.0.1"}); err != nil || *r.Facts.Hostname != "bee" {
-		t.Error(r, err)
-	}
-	if r, err := c.Answer(ctx, bus.Answer{}); err != nil || r.Port != 5210 {
-		t.Error(r, err)
-	}
-	if r, err := c.Probe(ctx, bus.Probe{Targets: []string{"10.0.0.1:5210"}, Quick: true}); err != nil || r.Path.To != "bee" {
-		t.Error(r, err)
-	}
-	if r, err := c.Reserve(ctx, bus.Reserve{}); err != nil || r.Ahead != 3 || r.Granted {
-		t.Error(r, err)
-	}
-	if r, err := c.Prepare(ctx, bus.Prepare{Sends: true, Spec: measure.Spec{Streams: 4}}); err != nil || r.Session != "s7" || r.Port != 5203 {
-		t.Error(r, err)
-	}
-	if _, err := c.Start(ctx, bus.Start{Session: "s7"}); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Collect(ctx, bus.Collect{Session: "s7"}); err != nil {
-		t.Error(err)
-	}
-	if r, err := c.Captured(ctx, bus.Captured{Session: "s7", Offset: 5}); err != nil || string(r.Pcapng) != "p" {
-		t.Error(r, err)
-	}
-	if _, err := c.Release(ctx, bus.Release{}); err != nil {
-		t.Error(err)
-	}
-	askTuning(t, c)
-	if r, err := c.Disk(ctx, bus.Disk{Path: "/srv", Spec: measure.DiskSpec{RunNs: 5}}); err != nil || r.Session != "d1" {
-		t.Error(r, err)
-	}
-	if r, err := c.Disked(ctx, bus.Disked{Session: "d1"}); err != nil || r.Test.Path != "/srv" {
-		t.Error(r, err)
-	}
-	if r, err := c.Observe(ctx, bus.Observe{Conns: []measure.Addresses{{Local: "10.0.0.1:5", Peer: "10.0.0.2:80"}}}); err != nil || r.Session != "o1" {
-		t.Error(r, err)
-	}
-	if r, err := c.Observed(ctx, bus.Observed{Session: "o1"}); err != nil || len(r.Programs) != 1 || r.Host.Span != 7 {
-		t.Error(r, err)
-	}
-	askFiles(t, c)
-	askGuests(t, c)
-	calls := h.Calls()
-	var verbs []string
-	for _, call := range calls {
-		verbs = append(verbs, call.Verb)
-	}
-	if got, want := strings.Join(verbs, " "), "hello facts answer probe reserve prepare start collect captured release knobs tune alter revert rollback tuned disk disked observe observed file filed size remove guests watch watched"; got != want {
-		t.Errorf("the agent heard %q, want %q", got, want)
-	}
-	if m := calls[5].Message.(bus.Prepare); !m.Sends || m.Spec.Streams != 4 {
-		t.Errorf("prepare came as %+v", m)
-	}
-	if m := calls[12].Message.(bus.Alter); len(m.Settings) != 1 || m.Settings[0].Value != "4096 131072 8388608" {
-		t.Errorf("alter came as %+v", m)
-	}
-	if m := calls[16].Message.(bus.Disk); m.Path != "/srv" || m.Spec.RunNs != 5 {
-		t.Errorf("disk came as %+v", m)
-	}
-	if m := calls[18].Message.(bus.Observe); m.Session != "" || len(m.Conns) != 1 || m.Conns[0].Peer != "10.0.0.2:80" {
-		t.Errorf("observe came as %+v", m)
-	}
-	if m := calls[20].Message.(bus.File); m != (bus.File{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}) {
-		t.Errorf("file came as %+v", m)
-	}
-	if m := calls[25].Message.(bus.Watch); !slices.Equal(m.IDs, []string{"vm:web1", "host"}) {
-		t.Errorf("watch came as %+v", m)
-	}
-	if m := calls[13].Message.(bus.Revert); !slices.Equal(m.Numbers, []int64{300001}) {
-		t.Errorf("revert came as %+v", m)
-	}
-}
-
-// askGuests makes the requests about virtual machines.
-func askGuests(t *testing.T, c *bus.Client) {
-	t.Helper()
-	ctx := t.Context()
-	if r, err := c.Guests(ctx, bus.Guests{}); err != nil || len(r.Inventory.Guests) != 1 || r.Inventory.Guests[0].ID != "vm:web1" {
-		t.Error(r, err)
-	}
-	if r, err := c.Watch(ctx, bus.Watch{IDs: []string{"vm:web1", "host"}}); err != nil || r.Session != "w1" {
-		t.Error(r, err)
-	}
-	if r, err := c.Watched(ctx, bus.Watched{Session: "w1"}); err != nil || len(r.Series) != 1 || r.Series[0].Counter != measure.CounterReady {
-		t.Error(r, err)
-	}
-}
-
-// askFiles makes the requests about files.
-func askFiles(t *testing.T, c *bus.Client) {
-	t.Helper()
-	ctx := t.Context()
-	if r, err := c.File(ctx, bus.File{Path: "/srv/f", Put: true, Bytes: 5, Overwrite: true, Buffer: 7}); err != nil || r != (bus.FileReply{Session: "f1", Token: "T", Port: 5204, Bytes: 9}) {
-		t.Error(r, err)
-	}
-	if r, err := c.Filed(ctx, bus.Filed{Session: "f1", End: true}); err != nil || !r.Over || r.Bytes != 8 {
-		t.Error(r, err)
-	}
-	if r, err := c.FileSize(ctx, bus.FileSize{Path: "/srv/f"}); err != nil || r.Bytes != 9 {
-		t.Error(r, err)
-	}
-	if _, err := c.FileRemove(ctx, bus.FileRemove{Path: "/srv/f"}); err != nil {
-		t.Error(err)
-	}
-}
-
-// askTuning makes the requests of a tuning.
-func askTuning(t *testing.T, c *bus.Client) {
-	t.Helper()
-	ctx := t.Context()
-	changed := []measure.Changed{{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}}
-	if r, err := c.Knobs(ctx, bus.Knobs{Peer: "10.0.0.1"}); err != nil || len(r.Knobs) != 1 || r.Knobs[0].Value != "1 2 3" || r.By != "bob" || len(r.Open) != 1 {
-		t.Error(r, err)
-	}
-	if _, err := c.Tune(ctx, bus.Tune{Who: "alice"}); err != nil {
-		t.Error(err)
-	}
-	if r, err := c.Alter(ctx, bus.Alter{Settings: []measure.Setting{changed[0].Setting}}); err != nil || !slices.Equal(r.Changed, changed) {
-		t.Error(r, err)
-	}
-	if r, err := c.Revert(ctx, bus.Revert{Numbers: []int64{300001}}); err != nil || !slices.Equal(r.Changed, changed) {
-		t.Error(r, err)
-	}
-	if r, err := c.Rollback(ctx, bus.Rollback{}); err != nil || !slices.Equal(r.Changed, changed) {
-		t.Error(r, err)
-	}
-	if _, err := c.Tuned(ctx, bus.Tuned{}); err != nil {
-		t.Error(err)
+	for i, v := range bus.Verbs() {
+		if len(all) != len(bus.Verbs()) || all[i].verb != v.String() {
+			t.Fatalf("the exchanges have not each verb in order: %s", v)
+		}
 	}
 }
 
@@ -265,7 +186,7 @@ func testError(t *testing.T, connect link) {
 		return bus.Because(bus.ReasonFull, fault.Usagef("-P 8 is the most there", "agent: %d streams are too many", 9))
 	}
 	c, _ := connect(t, h)
-	_, err := c.Prepare(t.Context(), bus.Prepare{})
+	_, err := bus.Call(t.Context(), c, bus.Prepare, bus.PrepareRequest{})
 	if err == nil || err.Error() != "agent: 9 streams are too many" || fault.Hint(err) != "-P 8 is the most there" || fault.Code(err) != fault.Usage {
 		t.Errorf("got %v, hint %q, code %d", err, fault.Hint(err), fault.Code(err))
 	}
@@ -273,7 +194,7 @@ func testError(t *testing.T, connect link) {
 	if !errors.As(err, &e) || bus.ReasonOf(err) != bus.ReasonFull {
 		t.Errorf("%T is no *fault.Error, or its reason is %q", err, bus.ReasonOf(err))
 	}
-	_, err = c.Start(t.Context(), bus.Start{})
+	_, err = bus.Call(t.Context(), c, bus.Start, bus.StartRequest{})
 	if err == nil || err.Error() != "agent: a plain error\nof two lines: Zürich" || fault.Code(err) != fault.Failed {
 		t.Errorf("got %v, code %d", err, fault.Code(err))
 	}
@@ -288,7 +209,7 @@ func testPanic(t *testing.T, connect link) {
 		return nil
 	}
 	c, _ := connect(t, h)
-	_, err := c.Start(t.Context(), bus.Start{})
+	_, err := bus.Call(t.Context(), c, bus.Start, bus.StartRequest{})
 	if err == nil || !strings.Contains(err.Error(), "oh no") || fault.Hint(err) == "" {
 		t.Errorf("got %v, hint %q", err, fault.Hint(err))
 	}
@@ -309,11 +230,12 @@ func longReply(bytes int) bus.CollectReply {
 
 func testLongReply(t *testing.T, connect link) {
 	h := bustest.New()
-	h.CollectReply = longReply(5 << 20)
+	long := longReply(5 << 20)
+	bustest.Reply(h, bus.Collect, long)
 	c, _ := connect(t, h)
 	for range 2 {
-		r, err := c.Collect(t.Context(), bus.Collect{})
-		got, want := r.Evidence.Missing, h.CollectReply.Evidence.Missing
+		r, err := bus.Call(t.Context(), c, bus.Collect, bus.CollectRequest{})
+		got, want := r.Evidence.Missing, long.Evidence.Missing
 		if err != nil || len(got) != len(want) || got[len(got)-1] != want[len(want)-1] || got[77] != want[77] {
 			t.Fatalf("%d of %d entries, %v", len(got), len(want), err)
 		}
@@ -322,12 +244,13 @@ func testLongReply(t *testing.T, connect link) {
 
 func testLongReplies(t *testing.T, connect link) {
 	h := bustest.New()
-	h.CollectReply = longReply(1 << 20)
+	long := longReply(1 << 20)
+	bustest.Reply(h, bus.Collect, long)
 	c, _ := connect(t, h)
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			if r, err := c.Collect(t.Context(), bus.Collect{}); err != nil || len(r.Evidence.Missing) != len(h.CollectReply.Evidence.Missing) {
+			if r, err := bus.Call(t.Context(), c, bus.Collect, bus.CollectRequest{}); err != nil || len(r.Evidence.Missing) != len(long.Evidence.Missing) {
 				t.Error(len(r.Evidence.Missing), err)
 			}
 		})
@@ -398,13 +321,13 @@ func testGone(t *testing.T, connect link) {
 
 func testWire(t *testing.T, connect link) {
 	h := bustest.New()
-	h.HelloReply.WireMajor, h.HelloReply.Thru = bus.WireMajor+1, "v9.9"
+	bustest.Reply(h, bus.Hello, bus.HelloReply{WireMajor: bus.WireMajor + 1, Thru: "v9.9"})
 	c, _ := connect(t, h)
 	r, err := c.Hello(t.Context())
 	if !errors.Is(err, bus.ErrWire) || r.Thru != "v9.9" || fault.Hint(err) != "upgrade thru here" || !strings.Contains(err.Error(), "v9.9") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
-	if m := h.Calls()[0].Message.(bus.Hello); m.WireMajor != bus.WireMajor {
+	if m := h.Calls()[0].Message.(bus.HelloRequest); m.WireMajor != bus.WireMajor {
 		t.Errorf("hello told wire %d", m.WireMajor)
 	}
 }
@@ -422,7 +345,7 @@ func testDeadline(t *testing.T, connect link) {
 	c, _ := connect(t, h)
 	for wait := 200 * time.Millisecond; len(h.Calls()) == 0 && wait < patience; wait *= 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		if _, err := c.Prepare(ctx, bus.Prepare{}); err == nil {
+		if _, err := bus.Call(ctx, c, bus.Prepare, bus.PrepareRequest{}); err == nil {
 			t.Error("no error after the deadline")
 		}
 		cancel()
@@ -449,7 +372,7 @@ func testGoneLast(t *testing.T, connect link) {
 	c, _ := connect(t, h)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := c.Prepare(t.Context(), bus.Prepare{})
+		_, err := bus.Call(t.Context(), c, bus.Prepare, bus.PrepareRequest{})
 		failed <- err
 	}()
 	<-running
@@ -481,7 +404,7 @@ func testBusy(t *testing.T, connect link) {
 	results := make(chan error, 50)
 	for range cap(results) {
 		go func() {
-			_, err := c.Prepare(t.Context(), bus.Prepare{})
+			_, err := bus.Call(t.Context(), c, bus.Prepare, bus.PrepareRequest{})
 			results <- err
 		}()
 	}

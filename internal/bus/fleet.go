@@ -13,9 +13,6 @@ import (
 	"thru/internal/fault"
 )
 
-// hostsTime bounds the question who is there.
-const hostsTime = 10 * time.Second
-
 // longAtOnce is how many long replies are fetched at a time, so that what waits
 // for an operator on its bus stays far below what a bus keeps for one.
 const longAtOnce = 32
@@ -110,7 +107,7 @@ type ForgetRequest struct {
 func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {
 	var all []Host
 	for after := ""; ; {
-		page, err := call[HostsReply](ctx, f.registry, verbHosts, hostsTime, HostsRequest{After: after})
+		page, err := Call(ctx, f.registry, listHosts, HostsRequest{After: after})
 		if err != nil {
 			return nil, f.registryError(err)
 		}
@@ -130,7 +127,7 @@ func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {
 
 // Forget lets go of a name, so that another agent may have it.
 func (f *Fleet) Forget(ctx context.Context, name string) error {
-	_, err := call[Empty](ctx, f.registry, verbForget, hostsTime, ForgetRequest{name})
+	_, err := Call(ctx, f.registry, forgetHost, ForgetRequest{name})
 	return f.registryError(err)
 }
 

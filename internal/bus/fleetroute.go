@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,8 +44,8 @@ type fleetRoute struct {
 
 // ask sends a request, and sends it again until its reply comes: the agent runs
 // it once.
-func (r *fleetRoute) ask(ctx context.Context, verb string, header nats.Header, body []byte) (*nats.Msg, error) {
-	if slices.Contains([]string{verbCollect, verbCaptured, verbGuests, verbWatched, verbPart}, verb) {
+func (r *fleetRoute) ask(ctx context.Context, q Question, header nats.Header, body []byte) (*nats.Msg, error) {
+	if q.long {
 		select {
 		case r.fleet.long <- struct{}{}:
 			defer func() { <-r.fleet.long }()
@@ -55,7 +54,7 @@ func (r *fleetRoute) ask(ctx context.Context, verb string, header nats.Header, b
 		}
 	}
 	number, replies := r.expect()
-	m := &nats.Msg{Subject: toSubject(r.agent, r.fleet.who, verb), Reply: reSubject(r.fleet.who, r.agent, wordReply+"."+number), Header: header, Data: body}
+	m := &nats.Msg{Subject: toSubject(r.agent, r.fleet.who, q.Verb), Reply: reSubject(r.fleet.who, r.agent, wordReply+"."+number), Header: header, Data: body}
 	began, wait := time.Now(), time.Duration(0)
 	var nobody error
 	for {

@@ -7,12 +7,10 @@ import (
 	"time"
 )
 
-// Verbs of a fleet.
+// Words of a fleet that stand last in a subject.
 const (
-	verbBye    = "bye"    // from an operator: the client is no more; has no reply
-	verbAgain  = "again"  // from an operator: send the events after a number again; has no reply
-	verbHosts  = "hosts"  // to the registry
-	verbForget = "forget" // to the registry: forget the host of a name
+	verbBye   = "bye"   // from an operator: the client is no more; has no reply
+	verbAgain = "again" // from an operator: send the events after a number again; has no reply
 
 	wordEvent = "event" // last in the subject of an event
 	wordAlive = "alive" // of the agent's sign of life to a client

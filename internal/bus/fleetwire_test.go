@@ -26,7 +26,7 @@ func FuzzFleetMessages(f *testing.F) {
 				}
 			}
 		}
-		for _, v := range []any{&lifeSign{}, &againRequest{}, &ackMessage{}, &HostsRequest{}, &HostsReply{}, &ForgetRequest{}, &Clock{}, &ClockReply{}} {
+		for _, v := range []any{&lifeSign{}, &againRequest{}, &ackMessage{}, &HostsRequest{}, &HostsReply{}, &ForgetRequest{}, &Empty{}, &ClockReply{}} {
 			if decode(b, v) == nil && len(b) == 0 {
 				t.Error("an empty message was taken")
 			}

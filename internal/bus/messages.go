@@ -5,11 +5,7 @@
 // docs/wire.md describes subjects, messages and how versions meet.
 package bus
 
-import (
-	"context"
-
-	"thru/internal/measure"
-)
+import "thru/internal/measure"
 
 // Wire is the version of the messages. Equal majors work together.
 const (
@@ -26,9 +22,9 @@ type PortRange struct {
 	Last  int `json:"last"`
 }
 
-// Hello is the first message on a connection. Its form never changes, so that
+// HelloRequest is the first message on a connection. Its form never changes, so that
 // two majors can tell each other apart.
-type Hello struct {
+type HelloRequest struct {
 	WireMajor int    `json:"wire_major"`
 	WireMinor int    `json:"wire_minor"`
 	Thru      string `json:"thru_version"`
@@ -52,11 +48,8 @@ type HelloReply struct {
 	Labels map[string]string `json:"labels,omitempty"` // that its operator gave it
 }
 
-// Clock asks what time it is at the agent.
-type Clock struct{}
-
-// ClockReply tells it by two clocks: a monotonic one that begins with the agent,
-// by which Start.AtNs and Evidence.BeganNs count, and the wall clock.
+// ClockReply tells the time of the agent by two clocks: a monotonic one that begins with the agent,
+// by which StartRequest.AtNs and Evidence.BeganNs count, and the wall clock.
 type ClockReply struct {
 	NowNs  int64 `json:"now_ns"`
 	WallNs int64 `json:"wall_ns"` // since 1970
@@ -83,17 +76,15 @@ type FactsReply struct {
 	Route *measure.Route `json:"route,omitempty"`
 }
 
-// Answer asks for the answering end of one probe of the path.
-type Answer struct{}
-
-// AnswerReply says where it listens, and the token that it wants to see.
+// AnswerReply says where the answering end of one probe of the path listens, and
+// the token that it wants to see.
 type AnswerReply struct {
 	Token string `json:"token"`
 	Port  int    `json:"port"`
 }
 
-// Probe asks for the dialling end of a probe.
-type Probe struct {
+// ProbeRequest asks for the dialling end of a probe.
+type ProbeRequest struct {
 	Targets []string `json:"targets"`          // HOST:PORT to try, in order
 	Token   string   `json:"token,omitempty"`  // of the answering end; empty: no thru is there, and a look from this side is all
 	Quick   bool     `json:"quick,omitempty"`  // only what a few round trips tell
@@ -107,9 +98,9 @@ type ProbeReply struct {
 	Path measure.Path `json:"path"`
 }
 
-// Reserve asks for the agent's turn: one client measures at a time unless
+// ReserveRequest asks for the agent's turn: one client measures at a time unless
 // Together is set by all. It is repeated until granted.
-type Reserve struct {
+type ReserveRequest struct {
 	Together bool `json:"together,omitempty"`
 }
 
@@ -119,9 +110,9 @@ type ReserveReply struct {
 	Ahead   int  `json:"ahead"` // clients before it in the queue
 }
 
-// Prepare asks for one end of one flow. The listening end is prepared first;
+// PrepareRequest asks for one end of one flow. The listening end is prepared first;
 // its reply tells the dialling end where to go and with which token.
-type Prepare struct {
+type PrepareRequest struct {
 	Spec    measure.Spec `json:"spec"`
 	Sends   bool         `json:"sends"`
 	Dials   bool         `json:"dials"`
@@ -151,17 +142,17 @@ type PrepareReply struct {
 	Skipped []string     `json:"skipped,omitempty"`  // targets that did not answer, and why
 }
 
-// Start lets the traffic flow. The receiving end is started first; its clock
+// StartRequest lets the traffic flow. The receiving end is started first; its clock
 // begins with the first byte.
-type Start struct {
+type StartRequest struct {
 	Session string `json:"session"`
 	RampNs  int64  `json:"ramp_ns"`
 	AtNs    int64  `json:"at_ns,omitempty"` // when, on the agent's clock; 0, or what has passed: at once
 }
 
-// Collect asks for the evidence of a session whose Done event has come, or
+// CollectRequest asks for the evidence of a session whose Done event has come, or
 // for what there is so far.
-type Collect struct {
+type CollectRequest struct {
 	Session string `json:"session"`
 }
 
@@ -175,15 +166,15 @@ type CollectReply struct {
 	FarBack *measure.Evidence `json:"far_back,omitempty"`
 }
 
-// Captured asks for what a session has captured (Spec.Capture), beginning at
+// CaptureRequest asks for what a session has captured (Spec.Capture), beginning at
 // an offset. The first question ends the capture.
-type Captured struct {
+type CaptureRequest struct {
 	Session string `json:"session"`
 	Offset  int64  `json:"offset_bytes"`
 }
 
-// CapturedReply carries at most CapturedPart bytes of it.
-type CapturedReply struct {
+// CaptureReply carries at most CapturePartBytes bytes of it.
+type CaptureReply struct {
 	Pcapng    []byte `json:"pcapng"`              // a part of the file: pcapng, packed by gzip
 	Size      int64  `json:"file_bytes"`          // of the whole file, packed
 	Interface string `json:"interface,omitempty"` // that it was taken at
@@ -194,19 +185,19 @@ type CapturedReply struct {
 	CPUNs     int64  `json:"cpu_ns"`              // of the thread that took the packets
 }
 
-// CapturedPart is how much of a capture is asked for at a time, in bytes: with
+// CapturePartBytes is how much of a capture is asked for at a time, in bytes: with
 // the overhead of base64 it fits one message.
-const CapturedPart = 256 << 10
+const CapturePartBytes = 256 << 10
 
-// Release ends a session (or, with an empty Session, all of the client's) and
+// ReleaseRequest ends a session (or, with an empty Session, all of the client's) and
 // gives its turn back when none is left.
-type Release struct {
+type ReleaseRequest struct {
 	Session string `json:"session,omitempty"`
 }
 
-// Knobs asks what can be set at the host, and how it is set. It
+// KnobsRequest asks what can be set at the host, and how it is set. It
 // needs no privilege: what it says is as public as the facts.
-type Knobs struct {
+type KnobsRequest struct {
 	Interfaces []string `json:"interfaces,omitempty"` // whose knobs are wanted, at most 1024; empty: that of the route to Peer
 	Peer       string   `json:"peer,omitempty"`
 }
@@ -220,66 +211,59 @@ type KnobsReply struct {
 	Host   string              `json:"host,omitempty"`    // names what is tuned, a network namespace of one boot, the same at each agent there; empty: not told
 }
 
-// Tune makes the client the one who tunes this host (PrivilegeTune).
-// It is so until Tuned, or until it is gone: then all that it has changed is
+// TuneRequest makes the client the one who tunes this host (PrivilegeTune).
+// It is so until TuneEnd, or until it is gone: then all that it has changed is
 // undone.
-type Tune struct {
+type TuneRequest struct {
 	Who string `json:"who"` // for the one who is kept out meanwhile
 }
 
-// Alter sets knobs, in order: each is written to the journal first, and read
+// AlterRequest sets knobs, in order: each is written to the journal first, and read
 // back afterwards. Where one fails, those before it are undone.
-type Alter struct {
+type AlterRequest struct {
 	Settings []measure.Setting `json:"settings"`
 }
 
-// Revert undoes changes by their numbers, the last first; all of this tuning
+// RevertRequest undoes changes by their numbers, the last first; all of this tuning
 // where there are none. One that somebody else has changed meanwhile is left.
-type Revert struct {
+type RevertRequest struct {
 	Numbers []int64 `json:"numbers,omitempty"`
 }
-
-// Rollback undoes all that the journal says was changed and not undone, also
-// by tunings that have ended, and by earlier runs of the agent.
-type Rollback struct{}
 
 // ChangedReply says what became of each change.
 type ChangedReply struct {
 	Changed []measure.Changed `json:"changed"`
 }
 
-// Tuned ends the tuning: what has not been reverted stays.
-type Tuned struct{}
+// JobReply names a job: in its events, and for its end.
+type JobReply struct {
+	Session string `json:"session"`
+}
 
-// Disk has the disk below a folder of the host measured (it needs
+// JobEnd ends a job and asks for its result, which is given once. Release, and the
+// end of the client, end it too.
+type JobEnd struct {
+	Session string `json:"session"`
+}
+
+// DiskStart has the disk below a folder of the host measured (it needs
 // PrivilegeFiles). The client must have the turn; nothing else is measured
 // meanwhile. Events tell of its progress and its end.
-type Disk struct {
+type DiskStart struct {
 	Path string           `json:"path"` // absolute, of a folder
 	Spec measure.DiskSpec `json:"spec"`
 }
 
-// DiskReply names the measurement, in its events and for Disked.
-type DiskReply struct {
-	Session string `json:"session"`
-}
-
-// Disked asks for the result of such a measurement, once; one under way is
-// ended. Release, and the end of the client, end it too.
-type Disked struct {
-	Session string `json:"session"`
-}
-
-// DiskedReply carries it. Where the measurement failed, Test.Error says why.
-type DiskedReply struct {
+// DiskResult is what was measured. Where that failed, Test.Error says why.
+type DiskResult struct {
 	Test measure.DiskTest `json:"test"`
 }
 
-// Observe has the host watched while a server there, which is no part of thru,
+// ObserveStart has the host watched while a server there, which is no part of thru,
 // moves a file for the client. Without Session it begins; with it
 // connections are added. The client must have the turn. Only connections that
 // lead to an address of the client are looked at.
-type Observe struct {
+type ObserveStart struct {
 	Session string              `json:"session,omitempty"`
 	Conns   []measure.Addresses `json:"conns,omitempty"` // as the client has them; at most MostObserved in all
 }
@@ -287,29 +271,18 @@ type Observe struct {
 // MostObserved bounds the connections that are observed at a time.
 const MostObserved = 4096
 
-// ObserveReply names the observation, for Observe and Observed.
-type ObserveReply struct {
-	Session string `json:"session"`
-}
-
-// Observed ends an observation, and asks what was seen, once. Release, and the
-// end of the client, end it too.
-type Observed struct {
-	Session string `json:"session"`
-}
-
-// ObservedReply carries it.
-type ObservedReply struct {
+// ObserveResult is what was seen.
+type ObserveResult struct {
 	Host     measure.HostSpan     `json:"host"`                  // Worker is of all Programs together
 	Programs []string             `json:"programs,omitempty"`    // names of the processes that had these connections, the busiest first
 	Streams  []measure.Stream     `json:"streams"`               // those that carried data, as this host has them
 	Missing  []measure.NotChecked `json:"not_checked,omitempty"` // "worker", "streams"
 }
 
-// File has a file of the host moved along a connection of its own (it needs
+// FileStart has a file of the host moved along a connection of its own (it needs
 // PrivilegeFiles). The client must have the turn; it may have several under way.
 // Errors have a Reason.
-type File struct {
+type FileStart struct {
 	Path      string `json:"path"`                   // absolute
 	Put       bool   `json:"put,omitempty"`          // from the client to the host; else from there to the client
 	Bytes     int64  `json:"file_bytes,omitempty"`   // of one that is put
@@ -325,72 +298,53 @@ type FileReply struct {
 	Bytes   int64  `json:"file_bytes"` // that will pass
 }
 
-// Filed asks how such a transfer has ended. It waits a moment for that; an
-// error says why the file was not moved. Once it is over, it is forgotten.
-// Release, and the end of the client, end it too.
-type Filed struct {
+// FileEnd asks how the transfer of a file has ended. It waits a moment for that,
+// unless it ends one that is under way.
+type FileEnd struct {
 	Session string `json:"session"`
-	End     bool   `json:"end,omitempty"` // end one that is under way
+	End     bool   `json:"end,omitempty"`
 }
 
-// FiledReply says whether it has.
-type FiledReply struct {
+// FileResult says whether a file has been moved. Where it was not, an error says why;
+// once it is over, it is forgotten.
+type FileResult struct {
 	Over  bool  `json:"over"`        // the file is whole, and if it was put, on the disk; false: ask again
 	Bytes int64 `json:"moved_bytes"` // until now
 }
 
-// FileSize asks for the size of a file of the host (PrivilegeFiles).
-type FileSize struct {
+// FilePath names a file of the host whose size is asked for, or that is to be removed (PrivilegeFiles).
+type FilePath struct {
 	Path string `json:"path"` // absolute
 }
 
-// FileSizeReply tells it.
+// FileSizeReply tells the size of a file.
 type FileSizeReply struct {
 	Bytes int64 `json:"file_bytes"`
 }
 
-// FileRemove removes a file of the host (PrivilegeFiles).
-type FileRemove struct {
-	Path string `json:"path"` // absolute
-}
-
-// Guests asks for the virtual machines of the host, with what their traffic
-// passes there (PrivilegeInventory).
-type Guests struct{}
-
-// GuestsReply carries them.
+// GuestsReply lists the virtual machines of the host, with what their traffic passes
+// there (PrivilegeInventory).
 type GuestsReply struct {
 	Inventory measure.Inventory `json:"inventory"`
 }
 
-// Watch has counters of guests and of the host read, by the ids of an inventory,
-// until Watched or the end of the client (PrivilegeInventory). It needs
+// WatchStart has counters of guests and of the host read, by the ids of an inventory,
+// until its end or that of the client (PrivilegeInventory). It needs
 // no turn, and Release does not end it. A client may have a few at a time.
-type Watch struct {
+type WatchStart struct {
 	IDs []string `json:"ids"` // at most MostWatched
 }
 
 // MostWatched bounds the guests that are watched at a time.
 const MostWatched = 4096
 
-// WatchReply names the watch, for Watched.
-type WatchReply struct {
-	Session string `json:"session"`
-}
-
-// Watched ends a watch and asks what was counted, once. It waits for the sample
-// under way, a second or two.
-type Watched struct {
-	Session string `json:"session"`
-}
-
-// WatchedReply carries it. Samples ended by the wall clock of the agent.
-type WatchedReply struct {
+// WatchResult is what was counted. Samples ended by the wall clock of the agent.
+type WatchResult struct {
 	Series     []measure.Series     `json:"series"`
 	NotChecked []measure.NotChecked `json:"not_checked,omitempty"`
 }
 
-// Empty is a reply without content.
+// Empty is a request or a reply without content.
 type Empty struct{}
 
 // Kinds of Event.
@@ -428,41 +382,6 @@ type Event struct {
 	Disk        *measure.DiskTick   `json:"disk,omitempty"`        // of a disk that is measured
 	Error       string              `json:"error,omitempty"`
 	Hint        string              `json:"hint,omitempty"`
-}
-
-// Handler is what an agent answers. The client id has been checked by the
-// control plane; a handler trusts it. Errors travel with hint and exit code.
-type Handler interface {
-	Hello(ctx context.Context, client string, m Hello) (HelloReply, error)
-	Clock(ctx context.Context, client string, m Clock) (ClockReply, error)
-	Facts(ctx context.Context, client string, m FactsRequest) (FactsReply, error)
-	Answer(ctx context.Context, client string, m Answer) (AnswerReply, error)
-	Probe(ctx context.Context, client string, m Probe) (ProbeReply, error)
-	Reserve(ctx context.Context, client string, m Reserve) (ReserveReply, error)
-	Prepare(ctx context.Context, client string, m Prepare) (PrepareReply, error)
-	Start(ctx context.Context, client string, m Start) (Empty, error)
-	Collect(ctx context.Context, client string, m Collect) (CollectReply, error)
-	Captured(ctx context.Context, client string, m Captured) (CapturedReply, error)
-	Release(ctx context.Context, client string, m Release) (Empty, error)
-	Knobs(ctx context.Context, client string, m Knobs) (KnobsReply, error)
-	Tune(ctx context.Context, client string, m Tune) (Empty, error)
-	Alter(ctx context.Context, client string, m Alter) (ChangedReply, error)
-	Revert(ctx context.Context, client string, m Revert) (ChangedReply, error)
-	Rollback(ctx context.Context, client string, m Rollback) (ChangedReply, error)
-	Tuned(ctx context.Context, client string, m Tuned) (Empty, error)
-	Disk(ctx context.Context, client string, m Disk) (DiskReply, error)
-	Disked(ctx context.Context, client string, m Disked) (DiskedReply, error)
-	Observe(ctx context.Context, client string, m Observe) (ObserveReply, error)
-	Observed(ctx context.Context, client string, m Observed) (ObservedReply, error)
-	File(ctx context.Context, client string, m File) (FileReply, error)
-	Filed(ctx context.Context, client string, m Filed) (FiledReply, error)
-	FileSize(ctx context.Context, client string, m FileSize) (FileSizeReply, error)
-	FileRemove(ctx context.Context, client string, m FileRemove) (Empty, error)
-	Guests(ctx context.Context, client string, m Guests) (GuestsReply, error)
-	Watch(ctx context.Context, client string, m Watch) (WatchReply, error)
-	Watched(ctx context.Context, client string, m Watched) (WatchedReply, error)
-	// Gone tells that the client is no more: everything of it must end.
-	Gone(client string)
 }
 
 // Publish pushes an event to a client. It never blocks for long and may drop

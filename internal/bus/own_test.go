@@ -9,19 +9,18 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// asksWhose notes whether the last request was of the own process.
-type asksWhose struct {
-	bus.Handler
-	own *atomic.Bool
-}
-
-func (a asksWhose) Facts(ctx context.Context, client string, m bus.FactsRequest) (bus.FactsReply, error) {
-	a.own.Store(bus.IsOwn(ctx))
-	return a.Handler.Facts(ctx, client, m)
+// asksWhose is a fake that notes whether its last caller was of its own process.
+func asksWhose() (*bustest.Handler, *atomic.Bool) {
+	h, own := bustest.New(), &atomic.Bool{}
+	h.On = func(ctx context.Context, _ bustest.Call) error {
+		own.Store(bus.IsOwn(ctx))
+		return nil
+	}
+	return h, own
 }
 
 func TestOwnRequests(t *testing.T) {
-	h := asksWhose{bustest.New(), &atomic.Bool{}}
+	h, isOwn := asksWhose()
 	s, _ := serve(t, h, bus.ServerConfig{})
 	own, err := s.Client()
 	if err != nil {
@@ -32,11 +31,11 @@ func TestOwnRequests(t *testing.T) {
 		client *bus.Client
 		own    bool
 	}{{own, true}, {dial(t, s), false}, {own, true}} {
-		if _, err := c.client.Facts(t.Context(), bus.FactsRequest{}); err != nil {
+		if _, err := bus.Call(t.Context(), c.client, bus.Facts, bus.FactsRequest{}); err != nil {
 			t.Fatal(err)
 		}
-		if h.own.Load() != c.own {
-			t.Errorf("a request of own %v is taken for own %v", c.own, h.own.Load())
+		if isOwn.Load() != c.own {
+			t.Errorf("a request of own %v is taken for own %v", c.own, isOwn.Load())
 		}
 	}
 }

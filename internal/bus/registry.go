@@ -42,7 +42,7 @@ type Registry struct {
 	conf    RegistryConfig
 	nc      *nats.Conn
 	key     string
-	answers *answerer
+	answers *dispatcher
 	intake  *intake
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -81,7 +81,7 @@ func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 		r.cancel()
 		return nil, err
 	}
-	r.answers = newAnswerer(map[string]answer{verbHosts: handle(r.answerHosts), verbForget: handle(r.answerForget)}, r.nc.PublishMsg)
+	r.answers = newDispatcher([]Answerer{On(listHosts, r.answerHosts), On(forgetHost, r.answerForget)}, r.nc.PublishMsg)
 	r.intake = newIntake(r)
 	if err := r.listen(); err != nil {
 		r.Close()
@@ -327,7 +327,7 @@ func (r *Registry) request(m *nats.Msg) {
 		r.answers.refuse(m.Reply, errFull)
 		return
 	}
-	r.answers.begin(l, question{t[4], m.Reply, m.Header.Get(headerPatience), m.Data})
+	r.answers.begin(l, request{t[4], m.Reply, m.Header.Get(headerPatience), m.Data})
 }
 
 // login returns an operator, from its first request on.

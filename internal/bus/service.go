@@ -26,7 +26,7 @@ type Service struct {
 	h       Handler
 	nc      *nats.Conn
 	micro   micro.Service
-	answers *answerer
+	answers *dispatcher
 	done    chan struct{}
 	close   sync.Once
 	wg      sync.WaitGroup
@@ -44,7 +44,7 @@ func Serve(s *Server, h Handler) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bus: connecting the agent to its control plane: %w", err)
 	}
-	v := &Service{server: s, h: h, nc: nc, answers: newAnswerer(verbsOf(h), nc.PublishMsg), done: make(chan struct{})}
+	v := &Service{server: s, h: h, nc: nc, answers: newDispatcher(h.Answers(), nc.PublishMsg), done: make(chan struct{})}
 	if err := v.register(); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("bus: starting the service: %w", err)
@@ -93,7 +93,7 @@ func (v *Service) request(verb string) micro.HandlerFunc {
 		if l == nil || !strings.HasPrefix(r.Reply(), inbox(client)+".") {
 			return
 		}
-		v.answers.begin(l, question{verb, r.Reply(), r.Headers().Get(headerPatience), r.Data()})
+		v.answers.begin(l, request{verb, r.Reply(), r.Headers().Get(headerPatience), r.Data()})
 	}
 }
 

@@ -12,38 +12,10 @@ import (
 	"thru/internal/measure"
 )
 
-// Verbs stand last in the subject of a request.
+// Words that stand last in the subject of a request, besides the verbs.
 const (
-	verbHello    = "hello"
-	verbClock    = "clock"
-	verbFacts    = "facts"
-	verbAnswer   = "answer"
-	verbProbe    = "probe"
-	verbReserve  = "reserve"
-	verbPrepare  = "prepare"
-	verbStart    = "start"
-	verbCollect  = "collect"
-	verbCaptured = "captured"
-	verbRelease  = "release"
-	verbKnobs    = "knobs"
-	verbTune     = "tune"
-	verbAlter    = "alter"
-	verbRevert   = "revert"
-	verbRollback = "rollback"
-	verbTuned    = "tuned"
-	verbDisk     = "disk"
-	verbDisked   = "disked"
-	verbObserve  = "observe"
-	verbObserved = "observed"
-	verbFile     = "file"
-	verbFiled    = "filed"
-	verbSize     = "size"
-	verbRemove   = "remove"
-	verbGuests   = "guests"
-	verbWatch    = "watch"
-	verbWatched  = "watched"
-	verbAlive    = "alive" // keeps the lease; has no reply
-	verbPart     = "part"  // fetches the next part of a long reply
+	verbAlive = "alive" // keeps the lease; has no reply
+	verbPart  = "part"  // fetches the next part of a long reply
 )
 
 // Headers of requests and replies. An error is marked as the micro services
@@ -80,7 +52,7 @@ const (
 // subject of a client's request. Hello stands outside the version, so that
 // two majors can tell each other apart.
 func subject(client, verb string) string {
-	if verb == verbHello {
+	if verb == Hello.name {
 		return "thru.hello." + client
 	}
 	return versioned(client) + "." + verb

@@ -416,13 +416,13 @@ func TestTwentyClients(t *testing.T) {
 			}
 			defer c.Close()
 			for range 10 {
-				if _, err := c.Prepare(t.Context(), bus.Prepare{Token: fmt.Sprint(i)}); err != nil {
+				if _, err := bus.Call(t.Context(), c, bus.Prepare, bus.PrepareRequest{Token: fmt.Sprint(i)}); err != nil {
 					t.Error(err)
 				}
 			}
 			id := ""
 			for _, call := range h.Calls() {
-				if m, ok := call.Message.(bus.Prepare); ok && m.Token == fmt.Sprint(i) {
+				if m, ok := call.Message.(bus.PrepareRequest); ok && m.Token == fmt.Sprint(i) {
 					id = call.Client
 				}
 			}

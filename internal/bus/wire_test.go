@@ -12,8 +12,8 @@ import (
 
 func TestSubjects(t *testing.T) {
 	for want, got := range map[string]string{
-		"thru.hello.ABC":     subject("ABC", verbHello),
-		"thru.2.ABC.prepare": subject("ABC", verbPrepare),
+		"thru.hello.ABC":     subject("ABC", Hello.name),
+		"thru.2.ABC.prepare": subject("ABC", Prepare.name),
 		"thru.2.*.part":      subject("*", verbPart),
 		"_INBOX.ABC.event":   eventSubject("ABC"),
 	} {
@@ -77,8 +77,8 @@ func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"evidence":{}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, v := range []any{
-			&Hello{}, &HelloReply{}, &FactsRequest{}, &FactsReply{}, &Reserve{}, &ReserveReply{}, &Prepare{}, &PrepareReply{},
-			&Start{}, &Collect{}, &CollectReply{}, &Release{}, &Event{}, &partRequest{},
+			&HelloRequest{}, &HelloReply{}, &FactsRequest{}, &FactsReply{}, &ReserveRequest{}, &ReserveReply{}, &PrepareRequest{}, &PrepareReply{},
+			&StartRequest{}, &CollectRequest{}, &CollectReply{}, &ReleaseRequest{}, &Event{}, &partRequest{},
 		} {
 			if decode(b, v) == nil && len(b) == 0 {
 				t.Error("an empty message was taken")
@@ -107,8 +107,8 @@ func TestConnectionID(t *testing.T) {
 	}
 }
 
-func TestTransfers(t *testing.T) {
-	x := transfers{all: map[string]*transfer{}}
+func TestLongReplies(t *testing.T) {
+	x := longReplies{all: map[string]*longReply{}}
 	data := make([]byte, 2*partBytes+5)
 	id, err := x.put("A", data)
 	if err != nil {
@@ -131,7 +131,7 @@ func TestTransfers(t *testing.T) {
 	if _, err := x.put("A", make([]byte, replyBytes+1)); err == nil {
 		t.Error("there is no bound")
 	}
-	for range maxTransfers {
+	for range maxLongReplies {
 		if _, err := x.put("A", data); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestTransfers(t *testing.T) {
 		t.Errorf("%d bytes are held of one reply of %d", x.held, len(data))
 	}
 	for _, kept := range x.all {
-		kept.asked = time.Now().Add(-transferTime - time.Second)
+		kept.asked = time.Now().Add(-longReplyTime - time.Second)
 	}
 	if x.expire(); x.held != 0 {
 		t.Error("nobody's reply is kept")
@@ -160,6 +160,20 @@ func TestPatience(t *testing.T) {
 	} {
 		if got := patience(in); got != want {
 			t.Errorf("%q: %v, want %v", in, got, want)
+		}
+	}
+}
+
+// TestSince: an agent that is too old for a verb is not asked, and says so as it
+// would; of one that has not said hello nothing is known.
+func TestSince(t *testing.T) {
+	v := Verb[Empty, Empty]{name: "new", since: 3, wait: time.Second}
+	for next, want := range map[int64]string{0: "asked", 3: "does not know this request", 4: "asked"} {
+		c := newClient("c")
+		c.nextMinor.Store(next)
+		c.cancel(errors.New("asked"))
+		if _, err := Call(t.Context(), c, v, Empty{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("next minor %d: %v", next, err)
 		}
 	}
 }

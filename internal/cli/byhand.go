@@ -325,7 +325,7 @@ func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error
 	if e.Foreign {
 		return nil, fault.Usagef("name the host by ssh://, or by an agent", "no facts can be read of %s", at)
 	}
-	reply, err := e.Client.Facts(ctx, bus.FactsRequest{})
+	reply, err := bus.Call(ctx, e.Client, bus.Facts, bus.FactsRequest{})
 	return &reply.Facts, err
 }
 

@@ -44,14 +44,13 @@ func (m *carrier) meet(e *control.EndPoint) error {
 	if m.protocol.Name != clients.Thru {
 		return nil
 	}
-	agent, ok := e.Client.(own.Agent)
-	if !ok {
+	if e.Client == nil {
 		return fault.Usagef("name an end point where thru serve runs", "%s is no thru: it moves no files", e.Name)
 	}
 	if most := e.Hello.Limits.Sessions; m.cmd.Many > most {
 		return fault.Usagef(fmt.Sprintf("--many %d is the most there; thru serve --max-sessions N allows more", most), "--many %d is above the limit of %s", m.cmd.Many, e.Name)
 	}
-	m.protocol.New = own.NewEnd(agent, e.Hello, e.DataHosts).Client
+	m.protocol.New = own.NewEnd(e.Client, e.Hello, e.DataHosts).Client
 	return nil
 }
 

@@ -60,7 +60,7 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	defer closeEnd()
 	w := newDiskWatch(e)
 	runner := &control.Runner{Version: e.version, Watch: w}
-	doc, err := runner.Disk(ctx, end, bus.Disk{Path: path, Spec: spec}, w.tick)
+	doc, err := runner.Disk(ctx, end, bus.DiskStart{Path: path, Spec: spec}, w.tick)
 	w.close()
 	doc.Arguments = e.arguments()
 	return e.outcome(doc, out, err)

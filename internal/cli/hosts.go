@@ -221,7 +221,7 @@ func readFacts(ctx context.Context, fleet *bus.Fleet, hosts []listedHost) {
 				h.Error = "it is not there, or refused: no facts"
 				return
 			}
-			r, err := fleet.Client(h.ID).Facts(ctx, bus.FactsRequest{})
+			r, err := bus.Call(ctx, fleet.Client(h.ID), bus.Facts, bus.FactsRequest{})
 			if err != nil {
 				h.Error = err.Error()
 				return

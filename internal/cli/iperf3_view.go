@@ -57,7 +57,7 @@ func (o *original) layout() iperfdoc.LayoutOptions {
 
 // introduce asks the agent of this process for what `uname -a` says.
 func (v *originalView) introduce(ctx context.Context, local *control.EndPoint) {
-	reply, err := local.Client.Facts(ctx, bus.FactsRequest{})
+	reply, err := bus.Call(ctx, local.Client, bus.Facts, bus.FactsRequest{})
 	if err != nil {
 		return // the run will say so
 	}

@@ -111,7 +111,7 @@ func (m *member) config(c *agent.Config) {
 func (m *member) attach(ctx context.Context, a *agent.Agent, own bus.Publish) error {
 	m.agent, m.conf.Busy = a, a.Busy
 	m.conf.Spool = func() (int, string) { return m.spool.Waiting(), m.spool.Trouble() }
-	hello, err := a.Hello(ctx, "", bus.Hello{})
+	hello, err := a.Hello(ctx, "", bus.HelloRequest{})
 	if err != nil {
 		return err
 	}

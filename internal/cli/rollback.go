@@ -57,7 +57,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 		return measure.EndPoint{}, nil, fault.Usagef("run thru there", "cli: no thru runs at %s: it has changed nothing there", c.What)
 	}
 	point := measure.EndPoint{Name: end.Name, Addr: end.Addr, Thru: end.Hello.Thru}
-	reply, err := end.Client.Rollback(ctx, bus.Rollback{})
+	reply, err := bus.Call(ctx, end.Client, bus.Rollback, bus.Empty{})
 	if err != nil {
 		return point, nil, fmt.Errorf("cli: rolling back %s: %w", end.Name, err)
 	}

@@ -377,7 +377,7 @@ func knobsOf(ctx context.Context, end *control.EndPoint, alone bool) (measure.En
 		point.NoTune = "no thru runs there"
 		return point, nil
 	}
-	facts, err := end.Client.Facts(ctx, bus.FactsRequest{})
+	facts, err := bus.Call(ctx, end.Client, bus.Facts, bus.FactsRequest{})
 	if err != nil {
 		return point, fmt.Errorf("cli: reading the facts of %s: %w", end.Name, err)
 	}
@@ -388,7 +388,7 @@ func knobsOf(ctx context.Context, end *control.EndPoint, alone bool) (measure.En
 			names = append(names, x.Name)
 		}
 	}
-	reply, err := end.Client.Knobs(ctx, bus.Knobs{Interfaces: names})
+	reply, err := bus.Call(ctx, end.Client, bus.Knobs, bus.KnobsRequest{Interfaces: names})
 	if err != nil {
 		return point, fmt.Errorf("cli: reading the knobs of %s: %w", end.Name, err)
 	}

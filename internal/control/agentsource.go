@@ -45,7 +45,7 @@ func (s agentSource) Inventory(ctx context.Context, want func(*measure.Guest) bo
 	if err := s.may(); err != nil {
 		return measure.Inventory{}, err
 	}
-	reply, err := s.end.Client.Guests(ctx, bus.Guests{})
+	reply, err := bus.Call(ctx, s.end.Client, bus.Guests, bus.Empty{})
 	if err != nil {
 		return measure.Inventory{}, whose(s.end, err)
 	}
@@ -77,7 +77,7 @@ func (s agentSource) Watch(ctx context.Context, ids []string) (hypervisor.Watch,
 	if err := s.may(); err != nil {
 		return nil, err
 	}
-	reply, err := s.end.Client.Watch(ctx, bus.Watch{IDs: ids})
+	reply, err := bus.Call(ctx, s.end.Client, bus.Watch.Begin, bus.WatchStart{IDs: ids})
 	if err != nil {
 		return nil, whose(s.end, err)
 	}
@@ -92,7 +92,7 @@ type agentWatch struct {
 
 // End implements hypervisor.Watch.
 func (w agentWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
-	reply, err := w.source.end.Client.Watched(ctx, bus.Watched{Session: w.session})
+	reply, err := bus.Call(ctx, w.source.end.Client, bus.Watch.End, bus.JobEnd{Session: w.session})
 	if err != nil {
 		return nil, []measure.NotChecked{{Fact: "series", Why: whose(w.source.end, err).Error()}}
 	}

@@ -83,28 +83,29 @@ type farKVM struct {
 	lost  error
 }
 
-func (f *farKVM) Clock(context.Context) (bus.ClockReply, error) {
+func (f *farKVM) Clock(context.Context, string, bus.Empty) (bus.ClockReply, error) {
 	if f.mute {
 		return bus.ClockReply{}, errors.New("bus: clock: no reply")
 	}
 	return bus.ClockReply{WallNs: time.Now().Add(f.ahead).UnixNano()}, nil
 }
 
-func (f *farKVM) Guests(context.Context, bus.Guests) (bus.GuestsReply, error) {
+func (f *farKVM) Guests(context.Context, string, bus.Empty) (bus.GuestsReply, error) {
 	return bus.GuestsReply{Inventory: measure.Inventory{Source: "its own", Kind: measure.KindKVM, ReadAt: time.Unix(1, 0)}}, nil
 }
 
-func (f *farKVM) Watch(context.Context, bus.Watch) (bus.WatchReply, error) {
-	return bus.WatchReply{Session: "w1"}, nil
+func (f *farKVM) Watch(context.Context, string, bus.WatchStart) (bus.JobReply, error) {
+	return bus.JobReply{Session: "w1"}, nil
 }
 
-func (f *farKVM) Watched(_ context.Context, m bus.Watched) (bus.WatchedReply, error) {
-	return bus.WatchedReply{Series: []measure.Series{{Of: m.Session, Samples: []measure.Reading{{EndedAt: time.Unix(1_000_000, 0), Value: 3}}}}}, f.lost
+func (f *farKVM) Watched(_ context.Context, _ string, m bus.JobEnd) (bus.WatchResult, error) {
+	return bus.WatchResult{Series: []measure.Series{{Of: m.Session, Samples: []measure.Reading{{EndedAt: time.Unix(1_000_000, 0), Value: 3}}}}}, f.lost
 }
 
 // TestAgentSourceClock: samples come in the time of this machine.
 func TestAgentSourceClock(t *testing.T) {
 	end := func(f *farKVM) hypervisor.Source {
+		f.Handle(bus.On(bus.Clock, f.Clock), bus.On(bus.Guests, f.Guests), bus.On(bus.Watch.Begin, f.Watch), bus.On(bus.Watch.End, f.Watched))
 		return AgentSource(&EndPoint{Name: "ssh://root@kvm1", Client: f, Hello: bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeInventory}}})
 	}
 	near := func(got, want time.Duration) bool { return (got - want).Abs() < time.Minute } // the offset is an hour: no matter how slow this machine is

@@ -326,9 +326,9 @@ func TestLastWords(t *testing.T) {
 		e := y.connect("a")["a"]
 		c := e.Client.(*yardClient)
 		for range 3 {
-			c.events <- bus.Event{Kind: bus.EventDone}
+			c.Pushed <- bus.Event{Kind: bus.EventDone}
 		}
-		close(c.lost)
+		c.Lose()
 		events, gone, quit := make(chan heard), make(chan *EndPoint, 1), make(chan struct{})
 		go forward(e, events, gone, quit)
 		n := 0

@@ -274,7 +274,6 @@ func TestBeneathUnfit(t *testing.T) {
 	peer.path = bus.ProbeReply{}
 	quit := make(chan struct{})
 	f := &fakeSource{name: "vsphere://vc", hangs: quit}
-	local.lost = make(chan struct{})
 	ends := pairOf(local, peer)
 	request := p
 	request.Steps = slices.Clone(p.Steps)

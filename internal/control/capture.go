@@ -82,7 +82,7 @@ func (r *Runner) allowed(p plan.Plan) error {
 // caught is a capture as an agent has told of it.
 type caught struct {
 	end  *EndPoint
-	what bus.CapturedReply
+	what bus.CaptureReply
 	file []byte // pcapng
 	err  error
 }
@@ -121,12 +121,12 @@ func (r *Runner) fetch(ctx context.Context, flows []*flow) {
 
 // download fetches a capture part by part. Each has a bound of its own: the
 // whole takes as long as the path needs.
-func (r *Runner) download(ctx context.Context, s *side) (last bus.CapturedReply, packed []byte, err error) {
+func (r *Runner) download(ctx context.Context, s *side) (last bus.CaptureReply, packed []byte, err error) {
 	for {
 		if last.Size > 0 {
 			r.Watch.Checking(fmt.Sprintf("fetching the packets of %s: %s of %s", s.end.Name, unit.Size(int64(len(packed))), unit.Size(last.Size)))
 		}
-		last, err = s.end.Client.Captured(ctx, bus.Captured{Session: s.session, Offset: int64(len(packed))})
+		last, err = bus.Call(ctx, s.end.Client, bus.CapturePart, bus.CaptureRequest{Session: s.session, Offset: int64(len(packed))})
 		if err != nil {
 			return last, nil, err
 		}

@@ -84,10 +84,10 @@ func recorded(t *testing.T, at time.Duration, arrives bool) []byte {
 }
 
 // hands out a capture in parts of some bytes.
-func hands(packed []byte, part int) func(bus.Captured) (bus.CapturedReply, error) {
-	return func(m bus.Captured) (bus.CapturedReply, error) {
+func hands(packed []byte, part int) func(bus.CaptureRequest) (bus.CaptureReply, error) {
+	return func(m bus.CaptureRequest) (bus.CaptureReply, error) {
 		end := min(m.Offset+int64(part), int64(len(packed)))
-		return bus.CapturedReply{
+		return bus.CaptureReply{
 			Pcapng: packed[m.Offset:end], Size: int64(len(packed)), Interface: "eth0", MTU: 1500, Packets: 7, Dropped: 3, Full: true, CPUNs: 1e6,
 		}, nil
 	}
@@ -169,31 +169,31 @@ func TestCaptures(t *testing.T) {
 // TestCaptureFails: what goes wrong with packets is said, and harms no figure.
 func TestCaptureFails(t *testing.T) {
 	good := func(t *testing.T) []byte { return recorded(t, 0, true) }
-	for name, reply := range map[string]func(t *testing.T) func(bus.Captured) (bus.CapturedReply, error){
-		"refused": func(*testing.T) func(bus.Captured) (bus.CapturedReply, error) {
-			return func(bus.Captured) (bus.CapturedReply, error) {
-				return bus.CapturedReply{}, fault.Failf("do this", "no ring")
+	for name, reply := range map[string]func(t *testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error){
+		"refused": func(*testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error) {
+			return func(bus.CaptureRequest) (bus.CaptureReply, error) {
+				return bus.CaptureReply{}, fault.Failf("do this", "no ring")
 			}
 		},
-		"no gzip": func(*testing.T) func(bus.Captured) (bus.CapturedReply, error) { return hands([]byte("plain"), 9) },
-		"cut off": func(t *testing.T) func(bus.Captured) (bus.CapturedReply, error) {
+		"no gzip": func(*testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error) { return hands([]byte("plain"), 9) },
+		"cut off": func(t *testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error) {
 			b := good(t)
 			return hands(b[:len(b)/2], 1000)
 		},
-		"no packets": func(*testing.T) func(bus.Captured) (bus.CapturedReply, error) {
+		"no packets": func(*testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error) {
 			var b bytes.Buffer
 			z := gzip.NewWriter(&b)
 			z.Write([]byte("Lorem ipsum"))
 			z.Close()
 			return hands(b.Bytes(), 1000)
 		},
-		"never ends": func(*testing.T) func(bus.Captured) (bus.CapturedReply, error) {
-			return func(bus.Captured) (bus.CapturedReply, error) {
-				return bus.CapturedReply{Pcapng: []byte("more"), Size: 6}, nil
+		"never ends": func(*testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error) {
+			return func(bus.CaptureRequest) (bus.CaptureReply, error) {
+				return bus.CaptureReply{Pcapng: []byte("more"), Size: 6}, nil
 			}
 		},
-		"nothing comes": func(*testing.T) func(bus.Captured) (bus.CapturedReply, error) {
-			return func(bus.Captured) (bus.CapturedReply, error) { return bus.CapturedReply{Size: 6}, nil }
+		"nothing comes": func(*testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error) {
+			return func(bus.CaptureRequest) (bus.CaptureReply, error) { return bus.CaptureReply{Size: 6}, nil }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -306,9 +306,9 @@ func TestCaptureKept(t *testing.T) {
 func TestCaptureInterrupted(t *testing.T) {
 	r, local, _ := capturing(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	local.packets = func(bus.Captured) (bus.CapturedReply, error) {
+	local.packets = func(bus.CaptureRequest) (bus.CaptureReply, error) {
 		cancel()
-		return bus.CapturedReply{}, context.Cause(ctx)
+		return bus.CaptureReply{}, context.Cause(ctx)
 	}
 	doc, err := r.Run(ctx, captured(t, nil))
 	if err == nil || doc.Cells[0].Goodput == nil {

@@ -155,10 +155,10 @@ func (r *Runner) probe(ctx context.Context, how Probing) (*measure.Path, error) 
 
 // probe probes the path from one end point, which dials, to another.
 func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path, error) {
-	ask := bus.Probe{Quick: how.Quick, Source: how.Source, Device: how.Device, Family: how.Family}
+	ask := bus.ProbeRequest{Quick: how.Quick, Source: how.Source, Device: how.Device, Family: how.Family}
 	port := to.Port
 	if !to.Foreign {
-		a, err := to.Client.Answer(ctx, bus.Answer{})
+		a, err := bus.Call(ctx, to.Client, bus.Answer, bus.Empty{})
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path,
 	for _, h := range hosts {
 		ask.Targets = append(ask.Targets, net.JoinHostPort(h, strconv.Itoa(port)))
 	}
-	reply, err := from.Client.Probe(ctx, ask)
+	reply, err := bus.Call(ctx, from.Client, bus.Probe, ask)
 	if err != nil {
 		return nil, err
 	}

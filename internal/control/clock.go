@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -36,7 +37,7 @@ func readClock(ctx context.Context, c Client, zero time.Time) (reading, error) {
 	for range exchanges {
 		asked, cancel := context.WithTimeout(ctx, exchangeTime)
 		t1 := time.Now()
-		reply, err := c.Clock(asked)
+		reply, err := bus.Call(asked, c, bus.Clock, bus.Empty{})
 		t4 := time.Now()
 		cancel()
 		if err != nil {

@@ -24,7 +24,11 @@ type slowClock struct {
 	fails  []int // these questions fail, from 1
 }
 
-func (s *slowClock) Clock(context.Context) (bus.ClockReply, error) {
+func (s *slowClock) Ask(ctx context.Context, q bus.Question, reply any) error {
+	return bus.On(bus.Clock, s.Clock).Answer(ctx, "", q.Message, reply)
+}
+
+func (s *slowClock) Clock(context.Context, string, bus.Empty) (bus.ClockReply, error) {
 	d := s.delays[s.asked%len(s.delays)]
 	s.asked++
 	time.Sleep(d[0])

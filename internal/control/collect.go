@@ -68,7 +68,7 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	reply, err := s.end.Client.Collect(ctx, bus.Collect{Session: s.session})
+	reply, err := bus.Call(ctx, s.end.Client, bus.Collect, bus.CollectRequest{Session: s.session})
 	if err != nil {
 		s.unread = fmt.Errorf("control: fetching the evidence of %s: %w", s.end.Name, err)
 		return s.seen.evidence(s)

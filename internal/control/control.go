@@ -22,30 +22,7 @@ import (
 
 // Client is what control needs of a connection to an agent; bus.Client is one.
 type Client interface {
-	Hello(ctx context.Context) (bus.HelloReply, error)
-	Clock(ctx context.Context) (bus.ClockReply, error)
-	Facts(ctx context.Context, m bus.FactsRequest) (bus.FactsReply, error)
-	Answer(ctx context.Context, m bus.Answer) (bus.AnswerReply, error)
-	Probe(ctx context.Context, m bus.Probe) (bus.ProbeReply, error)
-	Reserve(ctx context.Context, m bus.Reserve) (bus.ReserveReply, error)
-	Prepare(ctx context.Context, m bus.Prepare) (bus.PrepareReply, error)
-	Start(ctx context.Context, m bus.Start) (bus.Empty, error)
-	Collect(ctx context.Context, m bus.Collect) (bus.CollectReply, error)
-	Captured(ctx context.Context, m bus.Captured) (bus.CapturedReply, error)
-	Release(ctx context.Context, m bus.Release) (bus.Empty, error)
-	Knobs(ctx context.Context, m bus.Knobs) (bus.KnobsReply, error)
-	Tune(ctx context.Context, m bus.Tune) (bus.Empty, error)
-	Alter(ctx context.Context, m bus.Alter) (bus.ChangedReply, error)
-	Revert(ctx context.Context, m bus.Revert) (bus.ChangedReply, error)
-	Rollback(ctx context.Context, m bus.Rollback) (bus.ChangedReply, error)
-	Tuned(ctx context.Context, m bus.Tuned) (bus.Empty, error)
-	Disk(ctx context.Context, m bus.Disk) (bus.DiskReply, error)
-	Disked(ctx context.Context, m bus.Disked) (bus.DiskedReply, error)
-	Observe(ctx context.Context, m bus.Observe) (bus.ObserveReply, error)
-	Observed(ctx context.Context, m bus.Observed) (bus.ObservedReply, error)
-	Guests(ctx context.Context, m bus.Guests) (bus.GuestsReply, error)
-	Watch(ctx context.Context, m bus.Watch) (bus.WatchReply, error)
-	Watched(ctx context.Context, m bus.Watched) (bus.WatchedReply, error)
+	bus.Caller
 	Events() <-chan bus.Event
 	Heard() time.Time
 	Lost() <-chan struct{}

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/bus/bustest"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -17,7 +17,7 @@ import (
 
 // fakeAgent answers as an agent does, and keeps what it was asked, in order.
 type fakeAgent struct {
-	untuned
+	*bustest.Client
 	name     string
 	mu       sync.Mutex
 	calls    []string
@@ -32,19 +32,23 @@ type fakeAgent struct {
 	facts    measure.Facts
 	rates    []int64 // asked for by Prepare, in order
 	captures []int64 // the same
-	packets  func(bus.Captured) (bus.CapturedReply, error)
-	events   chan bus.Event
-	lost     chan struct{}
+	packets  func(bus.CaptureRequest) (bus.CaptureReply, error)
 }
 
 func newAgent(name string) *fakeAgent {
-	return &fakeAgent{
-		name: name, events: make(chan bus.Event, 64), lost: make(chan struct{}),
+	f := &fakeAgent{
+		Client: bustest.NewClient(), name: name,
 		script: []bus.Event{
 			{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1e9, Bytes: 1000},
 			{Kind: bus.EventDone},
 		},
 	}
+	f.Handle(
+		bus.On(bus.Facts, f.Facts), bus.On(bus.Answer, f.Answer), bus.On(bus.Probe, f.Probe), bus.On(bus.Reserve, f.Reserve),
+		bus.On(bus.Prepare, f.Prepare), bus.On(bus.Start, f.Start), bus.On(bus.Collect, f.Collect),
+		bus.On(bus.CapturePart, f.Captured), bus.On(bus.Clock, f.Clock), bus.On(bus.Release, f.Release),
+	)
+	return f
 }
 
 func (f *fakeAgent) called(what string) {
@@ -59,25 +63,23 @@ func (f *fakeAgent) asked() []string {
 	return slices.Clone(f.calls)
 }
 
-func (f *fakeAgent) Hello(context.Context) (bus.HelloReply, error) { return bus.HelloReply{}, nil }
-
-func (f *fakeAgent) Facts(_ context.Context, m bus.FactsRequest) (bus.FactsReply, error) {
+func (f *fakeAgent) Facts(_ context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
 	facts := f.facts
 	facts.Cores = new(4)
 	return bus.FactsReply{Facts: facts, Route: f.route}, nil
 }
 
-func (f *fakeAgent) Answer(context.Context, bus.Answer) (bus.AnswerReply, error) {
+func (f *fakeAgent) Answer(context.Context, string, bus.Empty) (bus.AnswerReply, error) {
 	f.called("answer")
 	return bus.AnswerReply{Token: "probe token", Port: 5210}, nil
 }
 
-func (f *fakeAgent) Probe(_ context.Context, m bus.Probe) (bus.ProbeReply, error) {
+func (f *fakeAgent) Probe(_ context.Context, _ string, m bus.ProbeRequest) (bus.ProbeReply, error) {
 	f.called("probe " + strings.Join(m.Targets, " ") + " " + m.Token)
 	return f.path, f.probe
 }
 
-func (f *fakeAgent) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
+func (f *fakeAgent) Reserve(context.Context, string, bus.ReserveRequest) (bus.ReserveReply, error) {
 	f.called("reserve")
 	if f.ahead > 0 {
 		f.ahead--
@@ -86,7 +88,7 @@ func (f *fakeAgent) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, err
 	return bus.ReserveReply{Granted: true}, nil
 }
 
-func (f *fakeAgent) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply, error) {
+func (f *fakeAgent) Prepare(_ context.Context, _ string, m bus.PrepareRequest) (bus.PrepareReply, error) {
 	role := role(m.Sends)
 	f.mu.Lock()
 	f.rates = append(f.rates, m.Spec.Rate)
@@ -110,19 +112,19 @@ func role(sends bool) string {
 	return "receiver"
 }
 
-func (f *fakeAgent) Start(_ context.Context, m bus.Start) (bus.Empty, error) {
+func (f *fakeAgent) Start(_ context.Context, _ string, m bus.StartRequest) (bus.Empty, error) {
 	f.called("start " + m.Session + " " + time.Duration(m.RampNs).String())
 	if f.silent {
 		return bus.Empty{}, nil
 	}
 	for _, e := range f.script {
 		e.Session = m.Session
-		f.events <- e
+		f.Pushed <- e
 	}
 	return bus.Empty{}, nil
 }
 
-func (f *fakeAgent) Collect(_ context.Context, m bus.Collect) (bus.CollectReply, error) {
+func (f *fakeAgent) Collect(_ context.Context, _ string, m bus.CollectRequest) (bus.CollectReply, error) {
 	f.called("collect " + m.Session)
 	if !slices.ContainsFunc(f.asked(), func(s string) bool { return strings.HasPrefix(s, "start "+m.Session) }) {
 		return bus.CollectReply{}, nil
@@ -137,33 +139,21 @@ func (f *fakeAgent) Collect(_ context.Context, m bus.Collect) (bus.CollectReply,
 	return reply, nil
 }
 
-func (f *fakeAgent) Captured(ctx context.Context, m bus.Captured) (bus.CapturedReply, error) {
+func (f *fakeAgent) Captured(ctx context.Context, _ string, m bus.CaptureRequest) (bus.CaptureReply, error) {
 	f.called("captured " + m.Session)
 	if ctx.Err() != nil {
-		return bus.CapturedReply{}, ctx.Err()
+		return bus.CaptureReply{}, ctx.Err()
 	}
 	return f.packets(m)
 }
 
-func (f *fakeAgent) Clock(context.Context) (bus.ClockReply, error) {
+func (f *fakeAgent) Clock(context.Context, string, bus.Empty) (bus.ClockReply, error) {
 	return bus.ClockReply{NowNs: time.Now().UnixNano(), WallNs: time.Now().UnixNano()}, nil
 }
 
-func (f *fakeAgent) Release(context.Context, bus.Release) (bus.Empty, error) {
+func (f *fakeAgent) Release(context.Context, string, bus.ReleaseRequest) (bus.Empty, error) {
 	f.called("release")
 	return bus.Empty{}, nil
-}
-
-func (f *fakeAgent) Events() <-chan bus.Event { return f.events }
-func (f *fakeAgent) Lost() <-chan struct{}    { return f.lost }
-func (f *fakeAgent) Heard() time.Time         { return time.Now() }
-func (f *fakeAgent) Err() error {
-	select {
-	case <-f.lost:
-		return errors.New("it fell silent")
-	default:
-		return nil
-	}
 }
 
 // quiet hears everything and does nothing, but for what a test hooks in.
@@ -420,7 +410,7 @@ func TestPeerIsLost(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	local.silent = true
 	peer.script = peer.script[:1]
-	q := &quiet{live: func(Live) { close(peer.lost) }}
+	q := &quiet{live: func(Live) { peer.Lose() }}
 	doc, err := run(t, request(), local, peer, q)
 	if err == nil || !strings.Contains(err.Error(), "peer is gone: it fell silent") || fault.Hint(err) == "" {
 		t.Errorf("error %v", err)

@@ -18,7 +18,7 @@ const diskSilence = 5 * time.Minute
 
 // Disk measures the disk below a folder of one end point. watch hears what it is
 // doing. The document is always usable: on error it holds what was measured.
-func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure.DiskTick)) (*measure.Document, error) {
+func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(measure.DiskTick)) (*measure.Document, error) {
 	begin := time.Now()
 	r.Ends = map[string]*EndPoint{e.Name: e}
 	doc := &measure.Document{
@@ -53,12 +53,12 @@ func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.Disk, watch func
 
 // diskTest has an end point that has given its turn measure one disk. The result
 // is usable on an error too.
-func diskTest(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure.DiskTick)) (measure.DiskTest, error) {
+func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(measure.DiskTick)) (measure.DiskTest, error) {
 	none := measure.DiskTest{Where: e.Name, Path: ask.Path, Runs: []measure.DiskRun{}}
 	if err := mayMeasureDisk(e); err != nil {
 		return none, err
 	}
-	reply, err := e.Client.Disk(ctx, ask)
+	reply, err := bus.Call(ctx, e.Client, bus.Disk.Begin, ask)
 	if err != nil {
 		return none, whose(e, err)
 	}
@@ -66,7 +66,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.Disk, watch func(measure
 	if e.Client.Err() != nil {
 		return none, lost(e)
 	}
-	result, ferr := e.Client.Disked(context.WithoutCancel(ctx), bus.Disked(reply))
+	result, ferr := bus.Call(context.WithoutCancel(ctx), e.Client, bus.Disk.End, bus.JobEnd{Session: reply.Session})
 	if ferr != nil {
 		return none, errors.Join(err, fmt.Errorf("control: %s: fetching the figures of the disk: %w", e.Name, ferr))
 	}

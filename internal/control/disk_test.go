@@ -20,17 +20,24 @@ type diskAgent struct {
 	untold  error // of asking for the result
 }
 
-func (d *diskAgent) Disk(_ context.Context, m bus.Disk) (bus.DiskReply, error) {
-	d.called("disk " + m.Path)
-	for _, e := range d.course {
-		d.events <- e
-	}
-	return bus.DiskReply{Session: "d1"}, d.refuses
+// at is the agent at an end point.
+func (d *diskAgent) at(name string) *diskAgent {
+	d.fakeAgent = newAgent(name)
+	d.Handle(bus.On(bus.Disk.Begin, d.Disk), bus.On(bus.Disk.End, d.Disked))
+	return d
 }
 
-func (d *diskAgent) Disked(_ context.Context, m bus.Disked) (bus.DiskedReply, error) {
+func (d *diskAgent) Disk(_ context.Context, _ string, m bus.DiskStart) (bus.JobReply, error) {
+	d.called("disk " + m.Path)
+	for _, e := range d.course {
+		d.Pushed <- e
+	}
+	return bus.JobReply{Session: "d1"}, d.refuses
+}
+
+func (d *diskAgent) Disked(_ context.Context, _ string, m bus.JobEnd) (bus.DiskResult, error) {
 	d.called("disked " + m.Session)
-	return bus.DiskedReply{Test: d.test}, d.untold
+	return bus.DiskResult{Test: d.test}, d.untold
 }
 
 // TestDisk: the turn is taken, what the agent says is heard, and what it measured
@@ -62,14 +69,13 @@ func TestDisk(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.agent.fakeAgent = newAgent("peer")
-			e := &EndPoint{Name: "peer", Client: &tt.agent, Hello: bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeMeasure, bus.PrivilegeFiles}}}
+			e := &EndPoint{Name: "peer", Client: tt.agent.at("peer"), Hello: bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeMeasure, bus.PrivilegeFiles}}}
 			if tt.hello != nil {
 				tt.hello(&e.Hello)
 			}
 			ticks := 0
 			r := &Runner{Version: "v", Watch: &quiet{}}
-			doc, err := r.Disk(t.Context(), e, bus.Disk{Path: "/srv"}, func(measure.DiskTick) { ticks++ })
+			doc, err := r.Disk(t.Context(), e, bus.DiskStart{Path: "/srv"}, func(measure.DiskTick) { ticks++ })
 			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(fault.Hint(err), tt.hint)) {
 				t.Errorf("%v (%s)", err, fault.Hint(err))
 			}
@@ -90,12 +96,12 @@ func TestDisk(t *testing.T) {
 
 // TestDiskInterrupted: what was measured until then is fetched.
 func TestDiskInterrupted(t *testing.T) {
-	a := &diskAgent{fakeAgent: newAgent("peer"), course: []bus.Event{{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{}}},
+	a := &diskAgent{course: []bus.Event{{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{}}},
 		test: measure.DiskTest{Runs: []measure.DiskRun{{}}, Error: &measure.Error{Message: "disk: context canceled", ExitCode: 1}}}
-	e := &EndPoint{Name: "peer", Client: a, Hello: bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeFiles}}}
+	e := &EndPoint{Name: "peer", Client: a.at("peer"), Hello: bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeFiles}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	doc, err := (&Runner{Watch: &quiet{}}).Disk(ctx, e, bus.Disk{}, func(measure.DiskTick) { cancel() })
+	doc, err := (&Runner{Watch: &quiet{}}).Disk(ctx, e, bus.DiskStart{}, func(measure.DiskTick) { cancel() })
 	if err == nil || err.Error() != measure.Interrupted || len(doc.Disks) != 1 {
 		t.Errorf("%v, %+v", err, doc.Disks)
 	}
@@ -103,7 +109,7 @@ func TestDiskInterrupted(t *testing.T) {
 
 // TestDiskOfNoAgent: a program that is no thru has no disk to measure.
 func TestDiskOfNoAgent(t *testing.T) {
-	doc, err := (&Runner{Watch: &quiet{}}).Disk(t.Context(), &EndPoint{Name: "iperf3://b", Foreign: true}, bus.Disk{}, nil)
+	doc, err := (&Runner{Watch: &quiet{}}).Disk(t.Context(), &EndPoint{Name: "iperf3://b", Foreign: true}, bus.DiskStart{}, nil)
 	if err == nil || fault.Code(err) != fault.Usage || doc.Error == nil {
 		t.Error(err)
 	}

@@ -185,7 +185,7 @@ func TestExplainEndsEarly(t *testing.T) {
 			case name == "interrupt":
 				cancel()
 			default:
-				close(peer.lost)
+				peer.Lose()
 			}
 		}
 		doc, err := r.Explain(ctx, p, Probing{}, time.Hour)

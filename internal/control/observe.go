@@ -35,7 +35,7 @@ type observer struct {
 	done    chan struct{}
 	teller  sync.WaitGroup
 
-	seen *bus.ObservedReply
+	seen *bus.ObserveResult
 	why  string // it has not
 }
 
@@ -62,7 +62,7 @@ func (o *observer) Begin(ctx context.Context, conns func() []measure.Addresses) 
 		return
 	}
 	all := conns()
-	reply, err := o.ask(ctx, bus.Observe{Conns: all})
+	reply, err := o.ask(ctx, bus.ObserveStart{Conns: all})
 	if err != nil {
 		o.end, o.why = nil, err.Error()
 		return
@@ -71,10 +71,10 @@ func (o *observer) Begin(ctx context.Context, conns func() []measure.Addresses) 
 	o.teller.Go(func() { o.tell(ctx, conns) })
 }
 
-func (o *observer) ask(ctx context.Context, m bus.Observe) (bus.ObserveReply, error) {
+func (o *observer) ask(ctx context.Context, m bus.ObserveStart) (bus.JobReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, observeTime)
 	defer cancel()
-	return o.end.Client.Observe(ctx, m)
+	return bus.Call(ctx, o.end.Client, bus.Observe.Begin, m)
 }
 
 // tell tells the agent of connections as they are made.
@@ -91,7 +91,7 @@ func (o *observer) tell(ctx context.Context, conns func() []measure.Addresses) {
 		if len(all) <= o.told {
 			continue
 		}
-		if _, err := o.ask(ctx, bus.Observe{Session: o.session, Conns: all[o.told:]}); err != nil {
+		if _, err := o.ask(ctx, bus.ObserveStart{Session: o.session, Conns: all[o.told:]}); err != nil {
 			return // what is known until now stays known
 		}
 		o.told = len(all)
@@ -107,7 +107,7 @@ func (o *observer) End() {
 	o.teller.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), observeTime) // also of a run that was interrupted
 	defer cancel()
-	seen, err := o.end.Client.Observed(ctx, bus.Observed{Session: o.session})
+	seen, err := bus.Call(ctx, o.end.Client, bus.Observe.End, bus.JobEnd{Session: o.session})
 	if err != nil {
 		o.why = err.Error()
 		return

@@ -14,17 +14,17 @@ import (
 type witness struct {
 	*fakeAgent
 	refuses, untold error
-	seen            bus.ObservedReply
+	seen            bus.ObserveResult
 	heard           chan int // how many connections each question names
 }
 
-func (w *witness) Observe(_ context.Context, m bus.Observe) (bus.ObserveReply, error) {
+func (w *witness) Observe(_ context.Context, _ string, m bus.ObserveStart) (bus.JobReply, error) {
 	w.called("observe")
 	w.heard <- len(m.Conns)
-	return bus.ObserveReply{Session: "o1"}, w.refuses
+	return bus.JobReply{Session: "o1"}, w.refuses
 }
 
-func (w *witness) Observed(_ context.Context, m bus.Observed) (bus.ObservedReply, error) {
+func (w *witness) Observed(_ context.Context, _ string, m bus.JobEnd) (bus.ObserveResult, error) {
 	w.called("observed " + m.Session)
 	return w.seen, w.untold
 }
@@ -84,8 +84,8 @@ func TestObserved(t *testing.T) {
 		missing string
 		calls   string
 	}{
-		{"all", &witness{seen: bus.ObservedReply{Host: cpus, Programs: []string{"nginx"}, Streams: []measure.Stream{{Bytes: 5}}}}, runner{}, 0.4, "", "reserve observe observe observed o1 release"},
-		{"a part", &witness{seen: bus.ObservedReply{Host: measure.HostSpan{CPUs: cpus.CPUs}, Missing: partly}}, runner{}, 0,
+		{"all", &witness{seen: bus.ObserveResult{Host: cpus, Programs: []string{"nginx"}, Streams: []measure.Stream{{Bytes: 5}}}}, runner{}, 0.4, "", "reserve observe observe observed o1 release"},
+		{"a part", &witness{seen: bus.ObserveResult{Host: measure.HostSpan{CPUs: cpus.CPUs}, Missing: partly}}, runner{}, 0,
 			"there_sockets: 1 of 2 connections; there_cpu.worker_cores_used: root", "reserve observe observe observed o1 release"},
 		{"no CPUs", &witness{}, runner{}, 0, "there_cpu: the agent at the server could not read its CPUs", "reserve observe observe observed o1 release"},
 		{"refused", &witness{refuses: errors.New("agent: too old")}, runner{}, 0, "there_cpu: agent: too old; there_sockets: agent: too old", "reserve observe release"},
@@ -98,6 +98,7 @@ func TestObserved(t *testing.T) {
 			x := Transferring{Mover: &tt.runner, Transfer: measure.Transfer{Direction: measure.Download}}
 			if a := tt.agent; a != nil {
 				a.fakeAgent, a.heard = newAgent("peer"), make(chan int, 8)
+				a.Handle(bus.On(bus.Observe.Begin, a.Observe), bus.On(bus.Observe.End, a.Observed))
 				if a.refuses == nil {
 					tt.runner.heard = a.heard
 				}

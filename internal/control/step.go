@@ -83,7 +83,7 @@ func (f *flow) open(ctx context.Context) error {
 	var err error
 	if !l.end.Foreign {
 		l.end.ask(func() {
-			ready, err = l.end.Client.Prepare(ctx, bus.Prepare{Spec: f.specFor(l), Sends: l.sends, Token: d.end.Token})
+			ready, err = bus.Call(ctx, l.end.Client, bus.Prepare, bus.PrepareRequest{Spec: f.specFor(l), Sends: l.sends, Token: d.end.Token})
 		})
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *flow) open(ctx context.Context) error {
 	}
 	var conn bus.PrepareReply
 	d.end.ask(func() {
-		conn, err = d.end.Client.Prepare(ctx, bus.Prepare{
+		conn, err = bus.Call(ctx, d.end.Client, bus.Prepare, bus.PrepareRequest{
 			Spec: f.specFor(d), Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port), Login: l.end.Login,
 		})
 	})
@@ -167,7 +167,7 @@ func (s *side) begin(ctx context.Context, at int64) error {
 	}
 	var err error
 	s.end.ask(func() {
-		_, err = s.end.Client.Start(ctx, bus.Start{Session: s.session, RampNs: int64(s.flow.ramp), AtNs: at})
+		_, err = bus.Call(ctx, s.end.Client, bus.Start, bus.StartRequest{Session: s.session, RampNs: int64(s.flow.ramp), AtNs: at})
 	})
 	if err != nil {
 		return fmt.Errorf("control: starting %s: %w", s.end.Name, err)

@@ -262,7 +262,7 @@ func (r *Runner) disk(ctx context.Context, doc *measure.Document, l *measure.Lay
 	var test measure.DiskTest
 	if err == nil {
 		spec := measure.DiskSpec{Patterns: []string{pattern}, RunNs: int64(diskTime), Workers: diskWorkers, NoMemory: true}
-		test, err = diskTest(ctx, e, bus.Disk{Path: folder, Spec: spec}, nil)
+		test, err = diskTest(ctx, e, bus.DiskStart{Path: folder, Spec: spec}, nil)
 	}
 	diskLayer(doc, l, &test, pattern, err)
 }

@@ -98,7 +98,7 @@ func TestMemoryIsRepeated(t *testing.T) {
 		"about as much":     {[]float64{900}, 1, 900, false},
 	} {
 		m := &pacedMover{memory: tt.memory, whole: 916}
-		r := &Runner{Ends: pairOf(&fakeAgent{}, &fakeAgent{}), Watch: &quiet{}}
+		r := &Runner{Ends: pairOf(newAgent("L"), newAgent("P")), Watch: &quiet{}}
 		doc, err := r.Transfer(t.Context(), Transferring{Mover: m, Transfer: measure.Transfer{Direction: measure.Download, Asked: measure.Amount{Clients: 1, To: "disk"}}})
 		if err != nil {
 			t.Fatal(err)

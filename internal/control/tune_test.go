@@ -411,7 +411,7 @@ func TestTuneLosesAnEnd(t *testing.T) {
 			peer := w.agents["peer"]
 			peer.fails = count(n, func() {
 				if gone {
-					close(peer.lost)
+					peer.Lose()
 				}
 				peer.fails = nil
 			})

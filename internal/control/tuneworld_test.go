@@ -49,8 +49,11 @@ func newWorld(set map[spot]string, allows func(map[spot]string, string, int) flo
 	for _, n := range []string{Local, "peer"} {
 		f := probed(1500, 1500)
 		f.name = n
-		f.events = make(chan bus.Event, 64)
 		a := &tunedAgent{fakeAgent: f, world: w, name: n, closed: map[int64]bool{}, refuses: map[string]error{}}
+		a.Handle(
+			bus.On(bus.Prepare, a.Prepare), bus.On(bus.Start, a.Start), bus.On(bus.Knobs, a.Knobs), bus.On(bus.Tune, a.Tune),
+			bus.On(bus.Alter, a.Alter), bus.On(bus.Revert, a.Revert), bus.On(bus.TuneEnd, a.Tuned),
+		)
 		w.agents[n] = a
 		f.evidence = func(r *bus.CollectReply) {
 			w.mu.Lock()
@@ -101,18 +104,18 @@ func (a *tunedAgent) failing(call string) error {
 	return nil
 }
 
-func (a *tunedAgent) Prepare(ctx context.Context, m bus.Prepare) (bus.PrepareReply, error) {
+func (a *tunedAgent) Prepare(ctx context.Context, _ string, m bus.PrepareRequest) (bus.PrepareReply, error) {
 	a.world.mu.Lock()
 	a.world.streams = m.Spec.Streams
 	a.world.mu.Unlock()
 	if err := a.failing("prepare"); err != nil {
 		return bus.PrepareReply{}, err
 	}
-	return a.fakeAgent.Prepare(ctx, m)
+	return a.fakeAgent.Prepare(ctx, "", m)
 }
 
 // Start ends a run that carries nothing as a worker does.
-func (a *tunedAgent) Start(ctx context.Context, m bus.Start) (bus.Empty, error) {
+func (a *tunedAgent) Start(ctx context.Context, _ string, m bus.StartRequest) (bus.Empty, error) {
 	sends := strings.HasSuffix(m.Session, "sender")
 	from := a.name
 	if !sends {
@@ -126,13 +129,13 @@ func (a *tunedAgent) Start(ctx context.Context, m bus.Start) (bus.Empty, error) 
 	a.world.mu.Unlock()
 	if dead {
 		a.called("start " + m.Session)
-		a.events <- bus.Event{Session: m.Session, Kind: bus.EventFailed, Error: "worker: connected, but no data came within 8s"}
+		a.Pushed <- bus.Event{Session: m.Session, Kind: bus.EventFailed, Error: "worker: connected, but no data came within 8s"}
 		return bus.Empty{}, nil
 	}
-	return a.fakeAgent.Start(ctx, m)
+	return a.fakeAgent.Start(ctx, "", m)
 }
 
-func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
+func (a *tunedAgent) Knobs(context.Context, string, bus.KnobsRequest) (bus.KnobsReply, error) {
 	reply := bus.KnobsReply{NoTune: a.noTune, Host: a.host}
 	for s, v := range a.world.now() {
 		if s.end == a.name {
@@ -142,13 +145,13 @@ func (a *tunedAgent) Knobs(context.Context, bus.Knobs) (bus.KnobsReply, error) {
 	return reply, a.failing("knobs")
 }
 
-func (a *tunedAgent) Tune(_ context.Context, m bus.Tune) (bus.Empty, error) {
+func (a *tunedAgent) Tune(_ context.Context, _ string, m bus.TuneRequest) (bus.Empty, error) {
 	a.called("tune")
 	a.begun, a.by = true, m.Who
 	return bus.Empty{}, a.failing("tune")
 }
 
-func (a *tunedAgent) Alter(_ context.Context, m bus.Alter) (bus.ChangedReply, error) {
+func (a *tunedAgent) Alter(_ context.Context, _ string, m bus.AlterRequest) (bus.ChangedReply, error) {
 	a.called("alter")
 	if err := a.failing("alter"); err != nil {
 		return bus.ChangedReply{}, err
@@ -176,7 +179,7 @@ func (a *tunedAgent) Alter(_ context.Context, m bus.Alter) (bus.ChangedReply, er
 	return reply, nil
 }
 
-func (a *tunedAgent) Revert(_ context.Context, m bus.Revert) (bus.ChangedReply, error) {
+func (a *tunedAgent) Revert(_ context.Context, _ string, m bus.RevertRequest) (bus.ChangedReply, error) {
 	a.called("revert")
 	if err := a.failing("revert"); err != nil {
 		return bus.ChangedReply{}, err
@@ -199,7 +202,7 @@ func (a *tunedAgent) Revert(_ context.Context, m bus.Revert) (bus.ChangedReply, 
 	return reply, nil
 }
 
-func (a *tunedAgent) Tuned(context.Context, bus.Tuned) (bus.Empty, error) {
+func (a *tunedAgent) Tuned(context.Context, string, bus.Empty) (bus.Empty, error) {
 	a.called("tuned")
 	a.begun = false
 	return bus.Empty{}, a.failing("tuned")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/bus/bustest"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -51,11 +52,8 @@ type yardAgent struct {
 
 // yardClient is one controller's connection to an agent.
 type yardClient struct {
-	untuned
+	*bustest.Client
 	*yardAgent
-	events chan bus.Event
-	lost   chan struct{}
-	once   sync.Once
 }
 
 func newYard(t *testing.T) *yard {
@@ -78,7 +76,12 @@ func (y *yard) add(name string, change func(*yardAgent)) {
 func (y *yard) connect(names ...string) map[string]*EndPoint {
 	ends := map[string]*EndPoint{}
 	for i, n := range names {
-		c := &yardClient{yardAgent: y.all[n], events: make(chan bus.Event, 64), lost: make(chan struct{})}
+		c := &yardClient{Client: bustest.NewClient(), yardAgent: y.all[n]}
+		c.Handle(
+			bus.On(bus.Clock, c.Clock), bus.On(bus.Facts, c.Facts), bus.On(bus.Answer, c.Answer), bus.On(bus.Probe, c.Probe),
+			bus.On(bus.Reserve, c.Reserve), bus.On(bus.Prepare, c.Prepare), bus.On(bus.Start, c.Start),
+			bus.On(bus.Collect, c.Collect), bus.On(bus.CapturePart, c.Captured), bus.On(bus.Release, c.Release),
+		)
 		ends[n] = &EndPoint{
 			Name: n, Addr: fmt.Sprintf("10.0.%d.%d:5200", i/250, i%250), Client: c, DataHosts: []string{"at-" + n},
 			Hello: bus.HelloReply{WireMajor: bus.WireMajor, WireMinor: bus.WireMinor, ID: "id " + n},
@@ -106,13 +109,11 @@ func (a *yardAgent) asked(what string) (n int) {
 
 func (a *yardAgent) now() time.Duration { return time.Since(a.zero) + a.skew }
 
-func (c *yardClient) Hello(context.Context) (bus.HelloReply, error) { return bus.HelloReply{}, nil }
-
-func (c *yardClient) Clock(context.Context) (bus.ClockReply, error) {
+func (c *yardClient) Clock(context.Context, string, bus.Empty) (bus.ClockReply, error) {
 	return bus.ClockReply{NowNs: int64(c.now()), WallNs: time.Now().Add(c.wall).UnixNano()}, c.Err()
 }
 
-func (c *yardClient) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, error) {
+func (c *yardClient) Facts(context.Context, string, bus.FactsRequest) (bus.FactsReply, error) {
 	if c.deaf {
 		return bus.FactsReply{}, errors.New("bus: facts: no reply")
 	}
@@ -123,11 +124,11 @@ func (c *yardClient) Facts(context.Context, bus.FactsRequest) (bus.FactsReply, e
 	return r, c.Err()
 }
 
-func (c *yardClient) Answer(context.Context, bus.Answer) (bus.AnswerReply, error) {
+func (c *yardClient) Answer(context.Context, string, bus.Empty) (bus.AnswerReply, error) {
 	return bus.AnswerReply{Token: "probe", Port: 1}, c.Err()
 }
 
-func (c *yardClient) Probe(_ context.Context, m bus.Probe) (bus.ProbeReply, error) {
+func (c *yardClient) Probe(_ context.Context, _ string, m bus.ProbeRequest) (bus.ProbeReply, error) {
 	c.called("probe " + strings.Join(m.Targets, " "))
 	one := measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: 9000}, MTU: &measure.PathMTU{Bytes: 9000, Claimed: 9000}}
 	path := measure.Path{Forward: one, Back: one}
@@ -137,7 +138,7 @@ func (c *yardClient) Probe(_ context.Context, m bus.Probe) (bus.ProbeReply, erro
 	return bus.ProbeReply{Path: path}, c.Err()
 }
 
-func (c *yardClient) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
+func (c *yardClient) Reserve(context.Context, string, bus.ReserveRequest) (bus.ReserveReply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !slices.Contains(c.queue, c) {
@@ -147,7 +148,7 @@ func (c *yardClient) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, er
 	return bus.ReserveReply{Granted: ahead == 0, Ahead: ahead}, c.Err()
 }
 
-func (c *yardClient) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply, error) {
+func (c *yardClient) Prepare(_ context.Context, _ string, m bus.PrepareRequest) (bus.PrepareReply, error) {
 	if c.mute {
 		time.Sleep(20 * time.Millisecond)
 		return bus.PrepareReply{}, fault.Failf("it is stuck", "bus: prepare: no reply within 20ms")
@@ -166,13 +167,13 @@ func (c *yardClient) Prepare(_ context.Context, m bus.Prepare) (bus.PrepareReply
 	return bus.PrepareReply{Session: id, Token: "token", Port: 5202, RTTIdle: &measure.RTT{Median: int64(time.Millisecond)}}, nil
 }
 
-func (c *yardClient) Start(_ context.Context, m bus.Start) (bus.Empty, error) {
+func (c *yardClient) Start(_ context.Context, _ string, m bus.StartRequest) (bus.Empty, error) {
 	go c.run(m)
 	return bus.Empty{}, c.Err()
 }
 
 // run is the life of a session: it begins at its moment, and ends soon.
-func (c *yardClient) run(m bus.Start) {
+func (c *yardClient) run(m bus.StartRequest) {
 	if m.AtNs > 0 {
 		select {
 		case <-time.After(time.Duration(m.AtNs) - c.now()):
@@ -189,7 +190,7 @@ func (c *yardClient) run(m bus.Start) {
 	script := []bus.Event{{Kind: bus.EventProgress, Phase: bus.PhaseMeasure, SpanNs: 1e9, Bytes: 1000}, {Kind: bus.EventDone}}
 	switch {
 	case c.dies:
-		c.once.Do(func() { close(c.lost) })
+		c.Lose()
 		return
 	case c.broken != "":
 		script[1] = bus.Event{Kind: bus.EventFailed, Error: c.broken, Hint: "mend it"}
@@ -204,18 +205,18 @@ func (c *yardClient) run(m bus.Start) {
 
 func (c *yardClient) send(e bus.Event) bool {
 	select {
-	case c.events <- e:
+	case c.Pushed <- e:
 		return true
 	case <-c.quit:
 		return false
 	}
 }
 
-func (c *yardClient) Collect(_ context.Context, m bus.Collect) (bus.CollectReply, error) {
+func (c *yardClient) Collect(_ context.Context, _ string, m bus.CollectRequest) (bus.CollectReply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leaves {
-		c.once.Do(func() { close(c.lost) })
+		c.Lose()
 	}
 	began, started := c.began[m.Session]
 	if !started {
@@ -227,11 +228,11 @@ func (c *yardClient) Collect(_ context.Context, m bus.Collect) (bus.CollectReply
 	}}, c.Err()
 }
 
-func (c *yardClient) Captured(context.Context, bus.Captured) (bus.CapturedReply, error) {
-	return bus.CapturedReply{}, errors.New("nothing is captured here")
+func (c *yardClient) Captured(context.Context, string, bus.CaptureRequest) (bus.CaptureReply, error) {
+	return bus.CaptureReply{}, errors.New("nothing is captured here")
 }
 
-func (c *yardClient) Release(_ context.Context, m bus.Release) (bus.Empty, error) {
+func (c *yardClient) Release(_ context.Context, _ string, m bus.ReleaseRequest) (bus.Empty, error) {
 	c.called(strings.TrimSpace("release " + m.Session))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,16 +243,4 @@ func (c *yardClient) Release(_ context.Context, m bus.Release) (bus.Empty, error
 		c.queue = slices.DeleteFunc(c.queue, func(x *yardClient) bool { return x == c })
 	}
 	return bus.Empty{}, nil
-}
-
-func (c *yardClient) Events() <-chan bus.Event { return c.events }
-func (c *yardClient) Lost() <-chan struct{}    { return c.lost }
-func (c *yardClient) Heard() time.Time         { return time.Now() }
-func (c *yardClient) Err() error {
-	select {
-	case <-c.lost:
-		return errors.New("it fell silent")
-	default:
-		return nil
-	}
 }

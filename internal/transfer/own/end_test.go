@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/bus/bustest"
 	"thru/internal/fault"
 	"thru/internal/token"
 	"thru/internal/transfer"
@@ -40,32 +41,35 @@ func (f *fake) words() string {
 	return strings.Join(f.heard, " ")
 }
 
-func (f *fake) Reserve(context.Context, bus.Reserve) (bus.ReserveReply, error) {
+func (f *fake) Reserve(context.Context, string, bus.ReserveRequest) (bus.ReserveReply, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard = append(f.heard, "reserve")
 	f.refusals--
 	return bus.ReserveReply{Granted: f.refusals < 0}, nil
 }
-func (f *fake) Release(context.Context, bus.Release) (bus.Empty, error) {
+func (f *fake) Release(context.Context, string, bus.ReleaseRequest) (bus.Empty, error) {
 	return bus.Empty{}, f.note("release")
 }
-func (f *fake) File(_ context.Context, m bus.File) (bus.FileReply, error) {
+func (f *fake) File(_ context.Context, _ string, m bus.FileStart) (bus.FileReply, error) {
 	return bus.FileReply{Session: "s", Port: f.port, Token: f.token, Bytes: 4}, f.note("file " + m.Path)
 }
-func (f *fake) Filed(_ context.Context, m bus.Filed) (bus.FiledReply, error) {
-	return bus.FiledReply{Over: true}, f.note("filed")
+func (f *fake) Filed(_ context.Context, _ string, m bus.FileEnd) (bus.FileResult, error) {
+	return bus.FileResult{Over: true}, f.note("filed")
 }
-func (f *fake) FileSize(_ context.Context, m bus.FileSize) (bus.FileSizeReply, error) {
+func (f *fake) FileSize(_ context.Context, _ string, m bus.FilePath) (bus.FileSizeReply, error) {
 	return bus.FileSizeReply{Bytes: 4}, f.note("size " + m.Path)
 }
-func (f *fake) FileRemove(_ context.Context, m bus.FileRemove) (bus.Empty, error) {
+func (f *fake) FileRemove(_ context.Context, _ string, m bus.FilePath) (bus.Empty, error) {
 	return bus.Empty{}, f.note("remove " + m.Path)
 }
-func (f *fake) Err() error { return nil }
 
 func endOf(f *fake, privileges ...string) *own.End {
-	return own.NewEnd(f, bus.HelloReply{Hostname: "h", Thru: "v1", Privileges: privileges}, []string{"127.0.0.1"})
+	c := bustest.NewClient(
+		bus.On(bus.Reserve, f.Reserve), bus.On(bus.Release, f.Release), bus.On(bus.File.Begin, f.File), bus.On(bus.File.End, f.Filed),
+		bus.On(bus.FileSize, f.FileSize), bus.On(bus.FileRemove, f.FileRemove),
+	)
+	return own.NewEnd(c, bus.HelloReply{Hostname: "h", Thru: "v1", Privileges: privileges}, []string{"127.0.0.1"})
 }
 
 // TestTurn: all sessions share one turn, which goes with the last of them.

@@ -42,18 +42,18 @@ func (s *session) guard(ctx context.Context, path string, do func(context.Contex
 }
 
 // ask makes a request, when there is a place for it.
-func ask[Q, A any](ctx context.Context, p places, request func(context.Context, Q) (A, error), m Q) (reply A, err error) {
+func ask[Req, Rep any](ctx context.Context, agent bus.Caller, p places, v bus.Verb[Req, Rep], m Req) (reply Rep, err error) {
 	if err := p.take(ctx); err != nil {
 		return reply, err
 	}
 	defer p.leave()
-	return request(ctx, m)
+	return bus.Call(ctx, agent, v, m)
 }
 
 // Size of a file.
 func (s *session) Size(ctx context.Context, path string) (size int64, err error) {
 	err = s.guard(ctx, path, func(ctx context.Context) error {
-		r, err := ask(ctx, s.end.words, s.end.agent.FileSize, bus.FileSize{Path: at(path)})
+		r, err := ask(ctx, s.end.agent, s.end.words, bus.FileSize, bus.FilePath{Path: at(path)})
 		if err == nil && r.Bytes < 0 {
 			err = fmt.Errorf("the agent says that it has %d bytes", r.Bytes)
 		}
@@ -66,7 +66,7 @@ func (s *session) Size(ctx context.Context, path string) (size int64, err error)
 // Remove removes a file.
 func (s *session) Remove(ctx context.Context, path string) error {
 	return s.guard(ctx, path, func(ctx context.Context) error {
-		_, err := ask(ctx, s.end.words, s.end.agent.FileRemove, bus.FileRemove{Path: at(path)})
+		_, err := ask(ctx, s.end.agent, s.end.words, bus.FileRemove, bus.FilePath{Path: at(path)})
 		return judge(err)
 	})
 }
@@ -81,7 +81,7 @@ func (s *session) Get(ctx context.Context, path string, w io.Writer) (n int64, e
 }
 
 func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, error) {
-	conn, begun, err := s.begin(ctx, bus.File{Path: at(path), Buffer: s.cfg.Buffer})
+	conn, begun, err := s.begin(ctx, bus.FileStart{Path: at(path), Buffer: s.cfg.Buffer})
 	if err != nil {
 		return 0, judge(err)
 	}
@@ -102,7 +102,7 @@ func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, e
 // Put has the agent write a file, which gets its name when it is on the disk.
 func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	return s.guard(ctx, path, func(ctx context.Context) error {
-		conn, begun, err := s.begin(ctx, bus.File{Path: at(path), Put: true, Bytes: size, Overwrite: overwrite, Buffer: s.cfg.Buffer})
+		conn, begun, err := s.begin(ctx, bus.FileStart{Path: at(path), Put: true, Bytes: size, Overwrite: overwrite, Buffer: s.cfg.Buffer})
 		if err != nil {
 			return judge(err)
 		}
@@ -120,12 +120,12 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 }
 
 // begin has the agent open a port, and connects there.
-func (s *session) begin(ctx context.Context, m bus.File) (net.Conn, bus.FileReply, error) {
+func (s *session) begin(ctx context.Context, m bus.FileStart) (net.Conn, bus.FileReply, error) {
 	if err := s.end.doors.take(ctx); err != nil {
 		return nil, bus.FileReply{}, err
 	}
 	defer s.end.doors.leave()
-	begun, err := s.end.agent.File(ctx, m)
+	begun, err := bus.Call(ctx, s.end.agent, bus.File.Begin, m)
 	if err != nil {
 		return nil, begun, err
 	}
@@ -169,7 +169,7 @@ func (s *session) finish(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, keepTime, fault.Failf("see the kernel's messages there: dmesg", "its disk has not taken all within %v", keepTime))
 	defer cancel()
 	for {
-		r, err := ask(ctx, s.end.waits, s.end.agent.Filed, bus.Filed{Session: id})
+		r, err := ask(ctx, s.end.agent, s.end.waits, bus.File.End, bus.FileEnd{Session: id})
 		switch {
 		case err != nil && ctx.Err() != nil:
 			s.give(ctx, id)
@@ -185,7 +185,7 @@ func (s *session) finish(ctx context.Context, id string) error {
 func (s *session) give(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	_, err := ask(ctx, s.end.words, s.end.agent.Filed, bus.Filed{Session: id, End: true})
+	_, err := ask(ctx, s.end.agent, s.end.words, bus.File.End, bus.FileEnd{Session: id, End: true})
 	return err
 }
 

@@ -34,12 +34,7 @@ const byeTime = 5 * time.Second
 
 // Agent is what a client asks of the agent at the server: a *bus.Client.
 type Agent interface {
-	Reserve(ctx context.Context, m bus.Reserve) (bus.ReserveReply, error)
-	Release(ctx context.Context, m bus.Release) (bus.Empty, error)
-	File(ctx context.Context, m bus.File) (bus.FileReply, error)
-	Filed(ctx context.Context, m bus.Filed) (bus.FiledReply, error)
-	FileSize(ctx context.Context, m bus.FileSize) (bus.FileSizeReply, error)
-	FileRemove(ctx context.Context, m bus.FileRemove) (bus.Empty, error)
+	bus.Caller
 	// Err is why the connection is over; nil while it is not.
 	Err() error
 }
@@ -114,7 +109,7 @@ func (e *End) enter(ctx context.Context) error {
 	}
 	defer func() { e.key <- struct{}{} }()
 	for e.open == 0 {
-		r, err := e.agent.Reserve(ctx, bus.Reserve{})
+		r, err := bus.Call(ctx, e.agent, bus.Reserve, bus.ReserveRequest{})
 		if err != nil {
 			return err
 		}
@@ -140,7 +135,7 @@ func (e *End) leave() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), byeTime)
 	defer cancel()
-	if _, err := e.agent.Release(ctx, bus.Release{}); err != nil {
+	if _, err := bus.Call(ctx, e.agent, bus.Release, bus.ReleaseRequest{}); err != nil {
 		return fmt.Errorf("own: giving the turn back: %w", err)
 	}
 	return nil

@@ -1,0 +1,206 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"thru/internal/fault"
+)
+
+// dispatcher has requests answered, whatever brought them: a pair's own server, or
+// the bus of a fleet.
+type dispatcher struct {
+	verbs map[string]Answerer
+	long  longReplies
+	send  func(*nats.Msg) error
+}
+
+// newDispatcher has these verbs answered, and that which fetches long replies.
+func newDispatcher(answerers []Answerer, send func(*nats.Msg) error) *dispatcher {
+	d := &dispatcher{verbs: map[string]Answerer{}, long: longReplies{all: map[string]*longReply{}}, send: send}
+	for _, a := range append(answerers, Answerer{verbPart, d.part}) {
+		d.verbs[a.verb] = a
+	}
+	return d
+}
+
+// request is one that has come in.
+type request struct {
+	verb, reply string // reply is the subject that the answer goes to
+	patience    string // header, in milliseconds
+	body        []byte
+}
+
+// begin answers a request in a goroutine of its own, within the bounds of its login.
+func (d *dispatcher) begin(l *login, q request) {
+	a, known := d.verbs[q.verb]
+	if !known {
+		d.refuse(q.reply, unknownVerb(q.verb))
+		return
+	}
+	if err := l.begin(); err != nil {
+		d.refuse(q.reply, fault.Failf("", "bus: %s: %w", q.verb, err))
+		return
+	}
+	go func() {
+		defer l.done()
+		ctx, cancel := context.WithTimeout(context.WithValue(l.ctx, loginKey{}, l), patience(q.patience))
+		defer cancel()
+		body, err := guard(ctx, q.verb, l.client, q.body, a)
+		d.reply(l.client, q, body, err)
+	}()
+}
+
+// unknownVerb is the error of an agent that is too old for a request.
+func unknownVerb(verb string) error {
+	return fault.Failf("upgrade thru at the end point", "bus: %s: the end point does not know this request", verb)
+}
+
+// part answers a request for the next part of a long reply.
+func (d *dispatcher) part(_ context.Context, client string, body []byte) ([]byte, error) {
+	var p partRequest
+	if err := decode(body, &p); err != nil {
+		return nil, fmt.Errorf("bus: reading the request: %w", err)
+	}
+	return d.long.part(client, p)
+}
+
+// patience reads how long the client waits for a reply.
+func patience(header string) time.Duration {
+	ms, err := strconv.ParseInt(header, 10, 32)
+	if err != nil || ms <= 0 {
+		return maxPatience
+	}
+	return min(time.Duration(ms)*time.Millisecond, maxPatience)
+}
+
+// guard turns a panic of the handler into an error of this one request.
+func guard(ctx context.Context, verb, client string, body []byte, a Answerer) (reply []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.Failf("this is a bug of thru at the end point: please report it", "agent: %s: internal error: %v", verb, p)
+		}
+	}()
+	return a.run(ctx, client, body)
+}
+
+// reply sends an answer: whole, or its first part and where the rest is.
+func (d *dispatcher) reply(client string, q request, body []byte, err error) {
+	if err != nil {
+		d.refuse(q.reply, err)
+		return
+	}
+	m := nats.NewMsg(q.reply)
+	m.Data = body
+	if len(body) > partBytes && q.verb != verbPart {
+		id, err := d.long.put(client, body)
+		if err != nil {
+			d.refuse(q.reply, err)
+			return
+		}
+		m.Header.Set(headerTransfer, id)
+		m.Header.Set(headerSize, strconv.Itoa(len(body)))
+		m.Data = body[:partBytes]
+	}
+	d.send(m) // fails only when the agent ends, and then the client sees that
+}
+
+// refuse sends an error with its hint and exit code.
+func (d *dispatcher) refuse(to string, err error) {
+	m := nats.NewMsg(to)
+	code, body := encodeError(err)
+	m.Header.Set(headerError, "failed")
+	m.Header.Set(headerCode, code)
+	m.Data = body
+	d.send(m)
+}
+
+// Bounds of long replies that wait to be fetched.
+const (
+	longReplyTime  = 30 * time.Second // without a request for a part
+	maxLongReplies = 8                // of one client
+)
+
+// longReply is a reply longer than a message, kept until its last part is fetched.
+type longReply struct {
+	client string
+	data   []byte
+	asked  time.Time
+}
+
+// longReplies are the long replies of all clients, replyBytes in sum.
+type longReplies struct {
+	mu   sync.Mutex
+	all  map[string]*longReply
+	held int
+}
+
+// put keeps a reply for its client and returns its id.
+func (l *longReplies) put(client string, data []byte) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own := 0
+	for _, x := range l.all {
+		if x.client == client {
+			own++
+		}
+	}
+	if own >= maxLongReplies || l.held+len(data) > replyBytes {
+		return "", fault.Failf("ask for a shorter test, or try again", "bus: a reply of %d bytes is more than can wait here", len(data))
+	}
+	id := newID()
+	l.all[id] = &longReply{client: client, data: data, asked: time.Now()}
+	l.held += len(data)
+	return id, nil
+}
+
+// part returns what follows an offset; with the last part the reply is forgotten.
+func (l *longReplies) part(client string, p partRequest) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x := l.all[p.Transfer]
+	if x == nil || x.client != client { // another's is as unknown as none
+		return nil, errors.New("bus: fetching a reply: it is not kept any more")
+	}
+	if p.Offset <= 0 || p.Offset >= len(x.data) {
+		return nil, errors.New("bus: fetching a reply: the offset is outside of it")
+	}
+	x.asked = time.Now()
+	end := min(p.Offset+partBytes, len(x.data))
+	if end == len(x.data) {
+		l.forget(p.Transfer)
+	}
+	return x.data[p.Offset:end], nil
+}
+
+// drop forgets the replies of a client.
+func (l *longReplies) drop(client string) {
+	l.dropIf(func(x *longReply) bool { return x.client == client })
+}
+
+// expire forgets replies that nobody fetches.
+func (l *longReplies) expire() {
+	l.dropIf(func(x *longReply) bool { return time.Since(x.asked) > longReplyTime })
+}
+
+func (l *longReplies) dropIf(unwanted func(*longReply) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, x := range l.all {
+		if unwanted(x) {
+			l.forget(id)
+		}
+	}
+}
+
+// forget needs the lock.
+func (l *longReplies) forget(id string) {
+	l.held -= len(l.all[id].data)
+	delete(l.all, id)
+}
