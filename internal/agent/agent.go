@@ -74,12 +74,8 @@ type Agent struct {
 	began     time.Time // of the clock that it tells
 	busy      func()    // Busy may say something else now
 
-	disk  *diskTest            // that is measured, or whose result was not fetched; nil: none
-	files map[string]*fileMove // that move, or whose end was not asked for
-
-	observed map[string]*observation // of transfers, by client
-	watches  map[string]*watch       // of virtual machines
-	met      map[string][]netip.Addr // from where clients have measured
+	jobs map[string]work         // those under way, and those whose result was not fetched, by session
+	met  map[string][]netip.Addr // from where clients have measured
 
 	tuner, tunedBy string // client that tunes this host, and what it calls itself
 }
@@ -88,7 +84,7 @@ type Agent struct {
 func New(c Config) *Agent {
 	return &Agent{
 		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
-		observed: map[string]*observation{}, watches: map[string]*watch{}, met: map[string][]netip.Addr{}, files: map[string]*fileMove{},
+		jobs: map[string]work{}, met: map[string][]netip.Addr{},
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
 }
@@ -274,7 +270,7 @@ func (a *Agent) enter() (engine.Listen, error) {
 	if a.closed {
 		return listen, fault.Failf("", "agent: preparing: the agent ends")
 	}
-	if a.disk != nil {
+	if a.measuresDisk() {
 		return listen, fault.Failf("try again when that has ended", "agent: preparing: a disk is measured here")
 	}
 	if len(a.sessions)+a.opening+a.moving() >= a.conf.Limits.Sessions {
@@ -321,7 +317,7 @@ func (a *Agent) isQuiet() bool {
 			return false
 		}
 	}
-	return a.opening == 0 && a.disk == nil && a.moving() == 0
+	return a.opening == 0 && !a.measuresDisk() && a.moving() == 0
 }
 
 // find returns a session of that client; another's is as unknown as none.
@@ -331,7 +327,7 @@ func (a *Agent) find(client, id string) (*session, error) {
 	if s := a.sessions[id]; s != nil && s.client == client {
 		return s, nil
 	}
-	return nil, fault.Failf("", "agent: session %q is not known", id)
+	return nil, errUnknown(id)
 }
 
 // Start answers bus.Start.
@@ -374,7 +370,7 @@ func (a *Agent) Release(_ context.Context, client string, m bus.ReleaseRequest) 
 
 // Gone implements bus.Handler.
 func (a *Agent) Gone(client string) {
-	a.endWatches(client)
+	a.endJobs(client, "", true)
 	a.end(client, "") // first: what still sends would be measured in a host in change
 	a.untune(client)
 	a.mu.Lock()
@@ -404,10 +400,7 @@ func (a *Agent) end(client, id string) {
 		wg.Go(s.close)
 	}
 	wg.Wait()
-	a.endDisk(client, id)
-	a.endObservation(client, id)
-	left += a.endFiles(client, id) + a.besides(client)
-	if left == 0 {
+	if left += a.endJobs(client, id, false); left == 0 {
 		a.turns.giveBack(client)
 	}
 	if len(ours) > 0 {
@@ -432,17 +425,8 @@ func (a *Agent) Close() {
 	if a.tuner != "" {
 		clients[a.tuner] = true
 	}
-	if a.disk != nil {
-		clients[a.disk.client] = true
-	}
-	for c := range a.observed {
-		clients[c] = true
-	}
-	for _, w := range a.watches {
-		clients[w.client] = true
-	}
-	for _, x := range a.files {
-		clients[x.client] = true
+	for _, w := range a.jobs {
+		clients[w.base().client] = true
 	}
 	a.mu.Unlock()
 	for c := range clients {

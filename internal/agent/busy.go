@@ -20,24 +20,10 @@ func (a *Agent) OnBusy(f func()) {
 // Busy says what is being measured, for who wants to measure too: "web1 to web2,
 // and 4 more; 2 clients wait". It is empty when nothing is.
 func (a *Agent) Busy() string {
-	var flows []string
 	clients := map[string]bool{}
 	a.mu.Lock()
 	tunedBy, tuner := a.tunedBy, a.tuner
-	if a.disk != nil {
-		clients[a.disk.client] = true
-		flows = append(flows, "a disk")
-	}
-	for c := range a.observed {
-		clients[c] = true
-		flows = append(flows, "a file transfer")
-	}
-	if a.moving() > 0 {
-		flows = append(flows, "files")
-	}
-	for _, x := range a.files {
-		clients[x.client] = true
-	}
+	flows := a.flowsOf(clients)
 	for _, s := range a.sessions {
 		clients[s.client] = true
 		if f := s.spec.From + " to " + s.spec.To; !slices.Contains(flows, f) {

@@ -25,22 +25,20 @@ const fileWait = 200 * time.Millisecond
 
 // fileMove is one file on its way from or to a client.
 type fileMove struct {
-	client, session string
-	door            *dataplane.Door
-	end             fileEnd
-	bytes, moved    atomic.Int64
-	rate            int64         // bit/s at most; 0: no bound
-	longest         time.Duration // 0: no bound
-	silence         time.Duration // without a byte
-	cancel          context.CancelCauseFunc
-	over            chan struct{} // closed when err is known
-	err             error
+	job
+	door         *dataplane.Door
+	end          fileEnd
+	bytes, moved atomic.Int64
+	rate         int64         // bit/s at most; 0: no bound
+	longest      time.Duration // 0: no bound
+	silence      time.Duration // without a byte
+	err          error         // once it is over
 }
 
-var (
-	errFileEnded   = errors.New("the client has ended it")
-	errFileUnknown = fault.Failf("", "agent: this transfer is not known")
-)
+// movingFiles is what Busy says of files that move.
+const movingFiles = "files"
+
+var errFileEnded = errors.New("the client has ended it")
 
 // BeginFile answers bus.File.Begin.
 func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (bus.FileReply, error) {
@@ -71,12 +69,12 @@ func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (
 		end.drop()
 		return bus.FileReply{}, fmt.Errorf("agent: %s: %w", doing, err)
 	}
-	x := &fileMove{client: client, session: newID(), door: door, end: end, rate: a.conf.Limits.RateBps, silence: fileSilence, over: make(chan struct{})}
+	x := &fileMove{job: newJob(client, movingFiles), door: door, end: end, rate: a.conf.Limits.RateBps, silence: fileSilence}
 	if x.bytes.Store(end.size()); !bus.IsOwn(ctx) {
 		x.longest = time.Duration(a.conf.Limits.DurationNs)
 	}
 	mctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	x.cancel = cancel
+	x.stop = func() { cancel(errFileEnded) }
 	if err := a.keepFile(x); err != nil {
 		cancel(nil)
 		door.Close()
@@ -130,19 +128,17 @@ const mostEnded = 256
 // or there is no room for it beside the others. It is one of them before that is
 // looked at: of two at once neither passes over the other.
 func (a *Agent) keepFile(x *fileMove) error {
-	a.mu.Lock()
-	if a.closed || a.disk != nil || !a.turns.has(x.client) || len(a.files) >= mostEnded {
-		a.mu.Unlock()
+	var promised int64
+	if !a.keep(x, func() bool {
+		promised = a.promised(x.end)
+		return !a.measuresDisk() && count(a, func(*fileMove) bool { return true }) < mostEnded
+	}) {
 		return fault.Failf("try again", "the client has gone, has too many under way, or the agent ends")
 	}
-	promised := a.promised(x.end)
-	a.files[x.session] = x
-	a.busy()
-	a.mu.Unlock()
 	err := x.end.fits(promised)
 	if err != nil {
 		close(x.over)
-		a.forgetFile(x)
+		a.forget(x)
 	}
 	return err
 }
@@ -151,85 +147,38 @@ func (a *Agent) keepFile(x *fileMove) error {
 // same file system. The caller holds mu.
 func (a *Agent) promised(end fileEnd) (bytes int64) {
 	at, written := end.place()
-	for _, x := range a.files {
+	count(a, func(x *fileMove) bool {
 		device, taken := x.end.place()
-		select {
-		case <-x.over:
-			continue
-		default:
-		}
-		if written && taken && at == device {
+		if written && taken && at == device && !x.isOver() {
 			bytes += x.bytes.Load() - x.moved.Load()
 		}
-	}
+		return true
+	})
 	return bytes
 }
 
 // moving is how many files are under way. The caller holds mu.
-func (a *Agent) moving() (n int) {
-	for _, x := range a.files {
-		select {
-		case <-x.over:
-		default:
-			n++
-		}
-	}
-	return n
-}
+func (a *Agent) moving() int { return count(a, func(x *fileMove) bool { return !x.isOver() }) }
 
 // EndFile answers bus.File.End.
 func (a *Agent) EndFile(ctx context.Context, client string, m bus.FileEnd) (bus.FileResult, error) {
-	a.mu.Lock()
-	x := a.files[m.Session]
-	a.mu.Unlock()
-	if x == nil || x.client != client {
-		return bus.FileResult{}, errFileUnknown
+	x, err := find[*fileMove](a, client, m.Session)
+	if err != nil {
+		return bus.FileResult{}, err
 	}
 	wait := time.After(fileWait)
 	if m.End {
-		x.cancel(errFileEnded)
+		x.stop()
 		wait = nil
 	}
 	select {
 	case <-x.over:
-		a.forgetFile(x)
+		a.forget(x)
 		return bus.FileResult{Over: true, Bytes: x.moved.Load()}, x.err
 	case <-wait:
 	case <-ctx.Done():
 	}
 	return bus.FileResult{Bytes: x.moved.Load()}, nil
-}
-
-// forgetFile forgets one that is over.
-func (a *Agent) forgetFile(x *fileMove) {
-	a.mu.Lock()
-	delete(a.files, x.session)
-	tell := a.busy
-	a.mu.Unlock()
-	tell()
-}
-
-// endFiles ends one transfer of a client, or all. It waits: the turn is given on
-// when no file moves.
-func (a *Agent) endFiles(client, session string) (left int) {
-	var ours []*fileMove
-	a.mu.Lock()
-	for _, x := range a.files {
-		switch {
-		case x.client != client:
-		case session == "" || session == x.session:
-			ours = append(ours, x)
-			x.cancel(errFileEnded)
-		default:
-			left++
-		}
-	}
-	a.mu.Unlock()
-	for _, x := range ours {
-		<-x.over
-		a.forgetFile(x)
-	}
-	return left
 }
 
 // FileSize answers bus.FileSize.

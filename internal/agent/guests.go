@@ -16,8 +16,8 @@ const (
 
 // watch is a reading of guests' counters for a client.
 type watch struct {
-	client string
-	inner  hypervisor.Watch // nil: it is about to begin
+	job
+	inner hypervisor.Watch
 }
 
 // mayList refuses a client from outside that has not the privilege for it.
@@ -49,75 +49,56 @@ func (a *Agent) BeginWatch(ctx context.Context, client string, m bus.WatchStart)
 	if len(m.IDs) > bus.MostWatched {
 		return bus.JobReply{}, fault.Failf("watch fewer at once", "agent: %d guests and hosts are more than the %d that are watched", len(m.IDs), bus.MostWatched)
 	}
-	session, w := newID(), &watch{client: client}
-	if err := a.admitWatch(session, w); err != nil {
+	if err := a.hasWatchRoom(client); err != nil {
 		return bus.JobReply{}, err
 	}
 	inner, err := a.conf.Below.Watch(context.WithoutCancel(ctx), m.IDs) // it outlives the request, and ends with its client
-	a.mu.Lock()
-	ours := a.watches[session] == w
-	if w.inner = inner; err != nil {
-		delete(a.watches, session)
+	if err != nil {
+		return bus.JobReply{}, err
 	}
-	a.mu.Unlock()
-	if err == nil && !ours {
-		discard(inner)
-		err = fault.Failf("", "agent: watching: the client has gone or the agent ends")
-	}
-	return bus.JobReply{Session: session}, err
+	return a.keepWatch(ctx, client, inner)
 }
 
-// admitWatch takes a place for one that is about to begin.
-func (a *Agent) admitWatch(session string, w *watch) error {
+// keepWatch makes it the client's, unless there is no room for it any more.
+func (a *Agent) keepWatch(ctx context.Context, client string, inner hypervisor.Watch) (bus.JobReply, error) {
+	w := &watch{job: newJob(client, ""), inner: inner}
+	w.isFree, w.stop = true, func() { discard(inner) }
+	close(w.over)
+	if !a.keep(w, func() bool { return a.watchRoom(client) == nil }) || ctx.Err() != nil && a.forget(w) { // Gone may have come before it was kept
+		w.stop()
+		return bus.JobReply{}, fault.Failf("", "agent: watching: the client has gone, the agent ends, or others were quicker")
+	}
+	return bus.JobReply{Session: w.session}, nil
+}
+
+// hasWatchRoom says why nothing more can be watched for a client; nil: it can.
+func (a *Agent) hasWatchRoom(client string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	same := 0
-	for _, other := range a.watches {
-		if other.client == w.client {
-			same++
-		}
+	return a.watchRoom(client)
+}
+
+// watchRoom is the same for who holds mu.
+func (a *Agent) watchRoom(client string) error {
+	same := count(a, func(w *watch) bool { return w.client == client })
+	all := count(a, func(*watch) bool { return true })
+	if same < watchesOfEach && all < mostWatches {
+		return nil
 	}
-	switch {
-	case a.closed:
-		return fault.Failf("", "agent: watching: the agent ends")
-	case same >= watchesOfEach || len(a.watches) >= mostWatches:
-		return fault.Failf("wait for other tests to end", "agent: virtual machines are watched for %d tests already, %d of them this client's: the limit of this end point", len(a.watches), same)
-	}
-	a.watches[session] = w
-	return nil
+	return fault.Failf("wait for other tests to end", "agent: virtual machines are watched for %d tests already, %d of them this client's: the limit of this end point", all, same)
 }
 
 // EndWatch answers bus.Watch.End.
 func (a *Agent) EndWatch(ctx context.Context, client string, m bus.JobEnd) (bus.WatchResult, error) {
-	a.mu.Lock()
-	w := a.watches[m.Session]
-	if w == nil || w.client != client || w.inner == nil {
-		a.mu.Unlock()
-		return bus.WatchResult{}, fault.Failf("", "agent: watch %.60q is not known", m.Session)
+	w, err := find[*watch](a, client, m.Session)
+	if err == nil && !a.forget(w) {
+		err = errUnknown(m.Session)
 	}
-	delete(a.watches, m.Session)
-	a.mu.Unlock()
+	if err != nil {
+		return bus.WatchResult{}, err
+	}
 	series, missing := w.inner.End(ctx)
 	return bus.WatchResult{Series: series, NotChecked: missing}, nil
-}
-
-// endWatches ends those of a client, for nobody.
-func (a *Agent) endWatches(client string) {
-	var ended []hypervisor.Watch
-	a.mu.Lock()
-	for session, w := range a.watches {
-		if w.client != client {
-			continue
-		}
-		delete(a.watches, session)
-		if w.inner != nil {
-			ended = append(ended, w.inner)
-		}
-	}
-	a.mu.Unlock()
-	for _, w := range ended {
-		discard(w)
-	}
 }
 
 // discard ends a watch whose figures nobody wants: it waits for nothing.

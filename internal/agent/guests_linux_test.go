@@ -134,13 +134,14 @@ func TestWatches(t *testing.T) {
 func TestWatchesOfAll(t *testing.T) {
 	a, f := newBelow(t)
 	own := func(client string) error {
-		return a.admitWatch(client, &watch{client: client, inner: fakeWatch{f}})
+		f.under++
+		_, err := a.keepWatch(t.Context(), client, fakeWatch{f})
+		return err
 	}
 	for i := range mostWatches {
 		if err := own(string(rune('a' + i))); err != nil {
 			t.Fatal(err)
 		}
-		f.under++
 	}
 	if own("one more") == nil {
 		t.Error("there is no bound")
@@ -166,8 +167,8 @@ func TestGuestsFail(t *testing.T) {
 	if _, err := bus.Call(t.Context(), c, bus.Guests, bus.Empty{}); err == nil || err.Error() != "kvm: no Linux" {
 		t.Errorf("listing: %v", err)
 	}
-	if _, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{}); err == nil || len(a.watches) != 0 {
-		t.Errorf("watching: %v, %d", err, len(a.watches))
+	if _, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{}); err == nil || len(a.jobs) != 0 {
+		t.Errorf("watching: %v, %d", err, len(a.jobs))
 	}
 	none, _, _ := newFake(t, DefaultLimits())
 	d, err := bus.InProcess(none)

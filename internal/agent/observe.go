@@ -29,16 +29,14 @@ const (
 // observation is what is seen of this host while a server here, which is no part
 // of thru, moves a file for a client.
 type observation struct {
-	client, session string
-	host            *host.Host
-	diag            *sock.Diag // nil: why says why
-	why             string
-	from            func(netip.Addr) bool // whether an address is the client's
-	done, over      chan struct{}
-	end             sync.Once
-	iface           string
-	before          host.Snapshot
-	begun           time.Duration // after the machine did; 0: not known
+	job
+	host   *host.Host
+	diag   *sock.Diag // nil: why says why
+	why    string
+	from   func(netip.Addr) bool // whether an address is the client's
+	iface  string
+	before host.Snapshot
+	begun  time.Duration // after the machine did; 0: not known
 
 	mu       sync.Mutex
 	conns    []*observed
@@ -72,25 +70,28 @@ func (a *Agent) BeginObserve(ctx context.Context, client string, m bus.ObserveSt
 		return bus.JobReply{}, errNotYourTurn("observing a transfer")
 	}
 	if m.Session != "" {
-		o, err := a.observing(client, m.Session)
+		o, err := find[*observation](a, client, m.Session)
 		if err != nil {
 			return bus.JobReply{}, err
 		}
 		return bus.JobReply{Session: o.session}, o.add(m.Conns, true)
 	}
-	if a.observes(client) { // before anything is looked at
+	isFirst := func() bool { return count(a, func(o *observation) bool { return o.client == client }) == 0 }
+	a.mu.Lock()
+	first := isFirst()
+	a.mu.Unlock()
+	if !first { // before anything is looked at
 		return bus.JobReply{}, errObserves
 	}
-	o := &observation{
-		client: client, session: newID(), host: a.conf.Host, from: a.isOf(ctx, client),
-		done: make(chan struct{}), over: make(chan struct{}),
-	}
+	o := &observation{job: newJob(client, "a file transfer"), host: a.conf.Host, from: a.isOf(ctx, client)}
+	done, stop := context.WithCancel(context.WithoutCancel(ctx))
+	o.stop = stop
 	var err error
 	if o.diag, err = sock.OpenDiag(); err != nil {
 		o.diag, o.why = nil, err.Error()
 	}
 	if err := o.add(m.Conns, false); err != nil {
-		o.forget()
+		o.close()
 		return bus.JobReply{}, err
 	}
 	if len(o.conns) > 0 {
@@ -102,22 +103,24 @@ func (a *Agent) BeginObserve(ctx context.Context, client string, m bus.ObserveSt
 	o.look(time.Now())
 	o.search(time.Now())
 	o.before = o.host.Read(o.iface, 0)
-	if !a.keepObservation(o) {
-		o.forget()
+	if !a.keep(o, isFirst) {
+		o.close()
 		return bus.JobReply{}, errObserves
 	}
-	go o.follow()
+	go o.follow(done)
 	return bus.JobReply{Session: o.session}, nil
 }
 
 // EndObserve answers bus.Observe.End. The turn stays the client's.
 func (a *Agent) EndObserve(_ context.Context, client string, m bus.JobEnd) (bus.ObserveResult, error) {
-	o, err := a.observing(client, m.Session)
+	o, err := find[*observation](a, client, m.Session)
 	if err != nil {
 		return bus.ObserveResult{}, err
 	}
 	after := o.host.Read(o.iface, 0)
-	a.endObservation(client, m.Session)
+	o.stop()
+	<-o.over
+	a.forget(o)
 	return o.seen(after), nil
 }
 
@@ -156,55 +159,10 @@ func (a *Agent) meet(client, addr string) {
 // mostMet bounds the addresses that a client is known by.
 const mostMet = 64
 
-// observing returns an observation of that client.
-func (a *Agent) observing(client, session string) (*observation, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if o := a.observed[client]; o != nil && o.session == session {
-		return o, nil
-	}
-	return nil, fault.Failf("", "agent: observation %q is not known", session)
-}
-
 var errObserves = fault.Failf("", "agent: observing a transfer: another one is observed for this client, or it has gone, or the agent ends")
 
-// observes tells whether a client has an observation.
-func (a *Agent) observes(client string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.observed[client] != nil
-}
-
-// keepObservation makes it the client's; false where it has one, or has gone.
-func (a *Agent) keepObservation(o *observation) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed || a.observed[o.client] != nil || !a.turns.has(o.client) {
-		return false
-	}
-	a.observed[o.client] = o
-	a.busy()
-	return true
-}
-
-// endObservation ends that of a client, and forgets it.
-func (a *Agent) endObservation(client, session string) {
-	a.mu.Lock()
-	o := a.observed[client]
-	if o == nil || session != "" && o.session != session {
-		a.mu.Unlock()
-		return
-	}
-	delete(a.observed, client)
-	tell := a.busy
-	a.mu.Unlock()
-	o.end.Do(func() { close(o.done) })
-	<-o.over
-	tell()
-}
-
-// forget closes what an observation that has not begun has opened.
-func (o *observation) forget() {
+// close closes what an observation has opened.
+func (o *observation) close() {
 	if o.diag != nil {
 		o.diag.Close()
 	}
@@ -235,15 +193,15 @@ func (o *observation) add(conns []measure.Addresses, later bool) error {
 }
 
 // follow looks again and again until it is ended.
-func (o *observation) follow() {
+func (o *observation) follow(ctx context.Context) {
 	defer close(o.over)
-	defer o.forget()
+	defer o.close()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	programs := time.Now()
 	for {
 		select {
-		case <-o.done:
+		case <-ctx.Done():
 			o.look(time.Now())
 			o.readPrograms()
 			return

@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"slices"
+
+	"thru/internal/fault"
+)
+
+// job is work for a client that goes on between two requests (bus.Job).
+type job struct {
+	client, session string
+	what            string        // Busy's words for it
+	isFree          bool          // it needs no turn, and Release leaves it
+	stop            func()        // has it end; may be called more than once
+	over            chan struct{} // closed when it has ended
+}
+
+// work is a job with what its kind has besides.
+type work interface{ base() *job }
+
+func (j *job) base() *job { return j }
+
+func newJob(client, what string) job {
+	return job{client: client, session: newID(), what: what, over: make(chan struct{})}
+}
+
+func (j *job) isOver() bool {
+	select {
+	case <-j.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep makes it one that is under way, if its client has the turn and there is room
+// for it, which is asked with mu held.
+func (a *Agent) keep(w work, hasRoom func() bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j := w.base()
+	if a.closed || !j.isFree && !a.turns.has(j.client) || !hasRoom() {
+		return false
+	}
+	a.jobs[j.session] = w
+	a.busy()
+	return true
+}
+
+// forget makes room for the next one; false where it is forgotten already.
+func (a *Agent) forget(w work) bool {
+	a.mu.Lock()
+	_, known := a.jobs[w.base().session]
+	delete(a.jobs, w.base().session)
+	tell := a.busy
+	a.mu.Unlock()
+	tell()
+	return known
+}
+
+// find returns the work of that kind and client; another's is as unknown as none.
+func find[W work](a *Agent, client, session string) (W, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w, ok := a.jobs[session].(W); ok && w.base().client == client {
+		return w, nil
+	}
+	var none W
+	return none, errUnknown(session)
+}
+
+func errUnknown(session string) error {
+	return fault.Failf("", "agent: session %.60q is not known", session)
+}
+
+// count is how many there are of a kind for which something is so. The caller holds mu.
+func count[W work](a *Agent, is func(W) bool) (n int) {
+	for _, w := range a.jobs {
+		if x, ok := w.(W); ok && is(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// endJobs ends one job of a client, or all, and waits for that: the turn is given on
+// when the host is quiet. Those that need no turn end only with their client. It
+// returns how many are left that hold the turn.
+func (a *Agent) endJobs(client, session string, isGone bool) (left int) {
+	var ours []work
+	a.mu.Lock()
+	for _, w := range a.jobs {
+		j := w.base()
+		switch {
+		case j.client != client || j.isFree && !isGone:
+		case session == "" || session == j.session:
+			if ours = append(ours, w); j.isFree {
+				delete(a.jobs, j.session) // nobody else may end it now
+			}
+		default:
+			left++
+		}
+	}
+	a.mu.Unlock()
+	for _, w := range ours {
+		w.base().stop()
+	}
+	for _, w := range ours {
+		<-w.base().over
+		a.forget(w)
+	}
+	return left
+}
+
+// flowsOf lists what the jobs are about, for Busy, and marks their clients. The
+// caller holds mu.
+func (a *Agent) flowsOf(clients map[string]bool) (flows []string) {
+	for _, w := range a.jobs {
+		j := w.base()
+		if j.isFree {
+			continue
+		}
+		clients[j.client] = true
+		if !slices.Contains(flows, j.what) && !(j.what == movingFiles && j.isOver()) {
+			flows = append(flows, j.what)
+		}
+	}
+	return flows
+}
