@@ -1,0 +1,172 @@
+package nets
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"thru/internal/cause"
+	"thru/internal/cause/advise"
+	"thru/internal/cause/gate"
+	"thru/internal/measure"
+)
+
+// scene is a case that the packages' own tests make, as far as it reaches code
+// that no stored result does; a line of testdata/scenes.jsonl.gz. It has a
+// document to be judged; or, with Seen, one whose findings ask for advice; or
+// documents of a ladder; or what gates are made of.
+type scene struct {
+	Name     string            `json:"name"`
+	Document json.RawMessage   `json:"document,omitempty"`
+	Seen     *seen             `json:"seen,omitempty"`
+	Ladder   []json.RawMessage `json:"ladder,omitempty"`
+	Subject  *subject          `json:"subject,omitempty"`
+}
+
+// seen is advise.Seen.
+type seen struct {
+	Kept   []string
+	Undone map[string]int
+	Never  map[string]bool
+	Only   []string
+}
+
+// subject is gate.Subject, with fields of its own so that those can be renamed.
+type subject struct {
+	Ends    []end
+	Path    *measure.Path
+	NoPath  string
+	LinkBps int64
+	LinkL2  bool
+	Streams int
+	UDP     bool
+}
+
+// end is gate.End.
+type end struct {
+	Name   string
+	Facts  *measure.Facts
+	Route  *measure.Route
+	Shared bool
+	Below  []measure.Beneath
+	Costs  []struct {
+		Sends        bool
+		Protocol, IO string
+		Bps, Cores   float64
+		BusiestPct   float64
+		Streams      int
+		CPUModel     string
+		At           time.Time
+	}
+}
+
+// gates of a subject.
+func (s *subject) gates() []measure.Gate {
+	x := gate.Subject{Path: s.Path, NoPath: s.NoPath, LinkBps: s.LinkBps, LinkL2: s.LinkL2, Streams: s.Streams, UDP: s.UDP}
+	for _, e := range s.Ends {
+		y := gate.End{Name: e.Name, Facts: e.Facts, Route: e.Route, Shared: e.Shared, Below: e.Below}
+		for _, c := range e.Costs {
+			y.Costs = append(y.Costs, gate.Cost{Sends: c.Sends, Protocol: c.Protocol, IO: c.IO, Bps: c.Bps, Cores: c.Cores, BusiestPct: c.BusiestPct, Streams: c.Streams, CPUModel: c.CPUModel, At: c.At})
+		}
+		x.Ends = append(x.Ends, y)
+	}
+	return gate.Sort(append(cause.Judge(x), cause.JudgeBelow(x)...))
+}
+
+// concluded of a scene.
+func (s *scene) concluded(t *testing.T) string {
+	t.Helper()
+	var all []string
+	switch {
+	case s.Subject != nil:
+		all = append(all, section(t, "gates", s.Subject.gates()))
+	case len(s.Ladder) > 0:
+		var docs []*measure.Document
+		for _, text := range s.Ladder {
+			docs = append(docs, decoded(t, s.Name, text))
+		}
+		cause.Rungs(docs)
+		for _, d := range docs {
+			all = append(all, section(t, "findings", d.Findings))
+		}
+	case s.Seen != nil:
+		d := decoded(t, s.Name, s.Document)
+		advice := cause.Propose(d, advise.Seen(*s.Seen))
+		all = append(all, section(t, "advice", advice))
+		for _, e := range d.EndPoints {
+			do, undo := advise.Script(advice, e.Name)
+			all = append(all, "script "+e.Name, do, "undo", undo)
+		}
+	default:
+		all = append(all, string(concluded(t, decoded(t, s.Name, s.Document))))
+	}
+	return strings.Join(all, "\n")
+}
+
+// decoded is a document of a scene.
+func decoded(t *testing.T, name string, text []byte) *measure.Document {
+	t.Helper()
+	d, err := measure.Decode(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return d
+}
+
+// TestScenes compares what is concluded of every scene with one golden file.
+func TestScenes(t *testing.T) {
+	f, err := os.Open("testdata/scenes.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	known := map[string]bool{}
+	for all := json.NewDecoder(z); ; {
+		var s scene
+		if err := all.Decode(&s); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&got, "\n%s\n", s.Name)
+		short(&got, s.concluded(t), known)
+	}
+	golden(t, "scenes.golden", got.Bytes())
+}
+
+// short writes those lines in full that no scene before has had. Of the others
+// that follow each other it writes the ids, and a digest.
+func short(w io.Writer, text string, known map[string]bool) {
+	var ids []string
+	sum := sha256.New()
+	for line := range strings.Lines(text + "\n\n") {
+		line = strings.TrimRight(line, ",]\n")
+		if known[line] && line != "" {
+			id, _, _ := strings.Cut(line[strings.Index(line, ":")+1:], ",")
+			ids = append(ids, strings.Trim(id, `" [`))
+			io.WriteString(sum, line)
+			continue
+		}
+		if known[line] = true; ids != nil {
+			fmt.Fprintf(w, "= %.3x %s\n", sum.Sum(nil), strings.Join(ids, " "))
+			sum.Reset()
+			ids = nil
+		}
+		if line != "" {
+			fmt.Fprintln(w, line)
+		}
+	}
+}
