@@ -1,10 +1,9 @@
 package cli
 
 import (
-	"fmt"
+	"cmp"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"thru/internal/agent"
@@ -33,31 +32,18 @@ func (kernelRing) Start(c live.Config) (agent.Ring, error) {
 // captureFlags ask for the packets of the traffic.
 type captureFlags struct {
 	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (docs/capture.md)."`
-	Packets string `group:"Packets" name:"capture-packets" placeholder:"N" help:"Packets to capture at each end, at most (default 300000)."`
 	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng, of explain x.base.local.pcapng and so on."`
 }
 
-// packets is how many to capture at each end; 0: none.
-func (f *captureFlags) packets() (int64, error) {
-	if f.Packets == "" {
-		if f.Capture || f.Keep != "" {
-			return measure.DefaultCapture, nil
-		}
-		return 0, nil
+// packets completes how many to capture at each end; 0: none.
+func (f *captureFlags) packets(r *plan.Request) error {
+	switch asked := f.Capture || f.Keep != ""; {
+	case asked:
+		r.Capture = cmp.Or(r.Capture, measure.DefaultCapture)
+	case r.Capture > 0:
+		return fault.Usagef("add --capture, or --keep FILE", "--capture-packets bounds a capture, and none is asked for")
 	}
-	n, err := strconv.ParseInt(f.Packets, 10, 64)
-	switch {
-	case err != nil || n < 1:
-		return 0, noPackets(f.Packets)
-	case !f.Capture && f.Keep == "":
-		return 0, fault.Usagef("add --capture, or --keep FILE", "--capture-packets bounds a capture, and none is asked for")
-	}
-	return n, nil
-}
-
-// noPackets refuses what is no number of packets.
-func noPackets(text string) error {
-	return fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %s: no number of packets", text)
+	return nil
 }
 
 // keeper writes captures to files.

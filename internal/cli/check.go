@@ -12,6 +12,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/plan"
 )
 
 type checkCmd struct {
@@ -19,16 +20,16 @@ type checkCmd struct {
 	gateFlags
 	belowFlags
 	LinkRate string `group:"Gates" name:"link-rate" type:"once" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
-	Streams  string `group:"Gates" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections that are planned."`
 	List     bool   `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
-	IPv4     bool   `group:"Ends" short:"4" name:"version4" xor:"family" help:"Only IPv4."`
-	IPv6     bool   `group:"Ends" short:"6" name:"version6" xor:"family" help:"Only IPv6."`
 	Port     int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
-	Bind     string `group:"Ends" short:"B" placeholder:"ADDRESS" help:"Source address of the probe."`
-	BindDev  string `group:"Ends" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the probe."`
-	DataAddr string `group:"Ends" name:"data-addr" placeholder:"ADDRESS" help:"Where the probe goes, if not where control goes."`
 	formFlags
 	storeFlags
+	asked
+}
+
+// takes implements asks.
+func (*checkCmd) takes() (names string, help map[string]string) {
+	return "streams version4 version6 bind bind-dev data-addr", map[string]string{"streams": "Parallel connections that are planned."}
 }
 
 // gateFlags choose gates.
@@ -73,7 +74,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if c.List {
 		return c.list(e)
 	}
-	runner, streams, err := c.runner(e)
+	runner, r, err := c.runner(e)
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	var doc *measure.Document
-	doc, err = c.byAgents(ctx, e, runner, streams)
+	doc, err = c.byAgents(ctx, e, runner, r)
 	var other *otherSystem
 	if errors.As(err, &other) {
 		doc, err = c.bySSH(ctx, e, runner)
@@ -106,39 +107,32 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 }
 
 // runner is what judges, before anything is connected.
-func (c *checkCmd) runner(e *env) (*control.Runner, int, error) {
+func (c *checkCmd) runner(e *env) (_ *control.Runner, r plan.Request, err error) {
 	g, err := c.gating()
 	if err != nil {
-		return nil, 0, err
+		return nil, r, err
 	}
 	link, err := linkRate(c.LinkRate)
 	if err != nil {
-		return nil, 0, err
+		return nil, r, err
 	}
-	streams, err := parseStreams(c.Streams)
-	if err != nil {
-		return nil, 0, err
+	if r, err = c.request(0); err != nil {
+		return nil, r, err
 	}
 	if c.EndPoint == "" && slices.Contains(e.args, "") {
-		return nil, 0, fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
+		return nil, r, fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
 	}
 	g.Costs, g.Paths = knownCosts(), openPaths()
-	return &control.Runner{Version: e.version, Link: link, Gating: &g}, streams, nil
+	return &control.Runner{Version: e.version, Link: link, Gating: &g}, r, nil
 }
 
 // byAgents checks this machine, and a peer and the path to it.
-func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner, streams int) (*measure.Document, error) {
+func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner, r plan.Request) (*measure.Document, error) {
 	if _, err := engineOf(c.EndPoint); err != nil {
 		return nil, err
 	}
-	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr}
-	switch {
-	case c.IPv4:
-		how.Family = 4
-	case c.IPv6:
-		how.Family = 6
-	}
-	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: c.BindDev, Source: c.Bind, DataAddr: c.DataAddr, Checks: true}
+	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
+	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr, Checks: true}
 	ends, closeAll, err := c.above(ctx, d, c.EndPoint)
 	if err != nil {
 		return nil, err
@@ -148,7 +142,7 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 	p := newProgress(e)
 	defer p.close()
 	runner.Watch = p
-	return runner.Check(ctx, how, streams)
+	return runner.Check(ctx, how, r.Streams)
 }
 
 // list prints the catalogue of gates.

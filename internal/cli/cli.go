@@ -25,6 +25,7 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/plan/option"
 	"thru/internal/report"
 )
 
@@ -190,7 +191,7 @@ func run(ctx context.Context, e *env) (err error) {
 	}
 	e.typed = typedFlags(k)
 	dropRepeats(k)
-	return k.Run()
+	return option.Spelled(k.Run(), option.AsFlag)
 }
 
 // parserOf reads the command line into a grammar.
@@ -199,7 +200,7 @@ func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.PostBuild(withOptions), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
 	if err != nil {
 		return nil, fmt.Errorf("cli: building the command line: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"thru/internal/disk"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/plan/option"
 	"thru/internal/report"
 	"thru/internal/unit"
 )
@@ -84,8 +85,8 @@ func (c *diskCmd) spec() (measure.DiskSpec, error) {
 		return s, fault.Usagef("take 1 or more", "--max-workers %d: nobody would measure", c.Workers)
 	}
 	err := readAll([]reading{
-		{"--block", c.Block, "128K or 4K", func(text string) (err error) { s.BlockBytes, err = positive(unit.ParseSize(text)); return }},
-		{"--size", c.Size, "1G", func(text string) (err error) { s.FileBytes, err = positive(unit.ParseSize(text)); return }},
+		{"--block", c.Block, "128K or 4K", func(text string) (err error) { s.BlockBytes, err = option.Positive(unit.ParseSize)(text); return }},
+		{"--size", c.Size, "1G", func(text string) (err error) { s.FileBytes, err = option.Positive(unit.ParseSize)(text); return }},
 		{"-t", c.Time, "3s", func(text string) (err error) {
 			d, err := unit.ParseDuration(text)
 			s.RunNs = int64(d)

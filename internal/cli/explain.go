@@ -22,16 +22,20 @@ const (
 )
 
 type explainCmd struct {
-	What    []string `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: captures (pcap or pcapng: one, or one of each end), results of thru (--json) and of iperf3 (-J), - for stdin, of a ladder the lowest rung first. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
-	UDP     bool     `group:"Traffic" short:"u" name:"udp" help:"Explain datagrams; 1 Mb/s a stream unless -b says otherwise."`
-	Bitrate string   `group:"How much" short:"b" name:"bitrate" aliases:"bandwidth" placeholder:"RATE" help:"Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0)."`
-	Streams string   `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default 1: one shows best what holds it back)."`
-	Budget  string   `group:"How much" name:"budget" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
+	What   []string `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: captures (pcap or pcapng: one, or one of each end), results of thru (--json) and of iperf3 (-J), - for stdin, of a ladder the lowest rung first. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
+	Budget string   `group:"How much" name:"budget" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
 	flowFlags
 	captureFlags
 	belowFlags
 	endFlags
 	loginFlags
+}
+
+// takes implements asks.
+func (*explainCmd) takes() (names string, help map[string]string) {
+	return flowOptions + endOptions + "udp bitrate streams capture-packets get-server-output", map[string]string{
+		"udp": "Explain datagrams; 1 Mb/s a stream unless -b says otherwise.", "streams": "Parallel connections (default 1: one shows best what holds it back).",
+	}
 }
 
 // Run explains an end point by experiments, or results that were kept.
@@ -60,7 +64,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
-	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), endPoint)
+	ends, closeAll, err := c.above(ctx, c.dial(e, r, c.loginFlags), endPoint)
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	view := newTrials(e, p, ends, budget)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false), Below: ends.below}
 	k.into(&runner)
-	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
+	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Explain(ctx, p, how, budget)
 	view.close()
 	doc.Arguments = e.arguments()
@@ -91,18 +95,9 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.
 	if r, err = c.request(explainTime); err != nil {
 		return r, 0, err
 	}
-	if r.Streams, err = parseStreams(c.Streams); err != nil {
+	if err := c.packets(&r); err != nil {
 		return r, 0, err
 	}
-	if r.Capture, err = c.packets(); err != nil {
-		return r, 0, err
-	}
-	kind := kindFlags{UDP: c.UDP, Bitrate: c.Bitrate}
-	if err := kind.kind(&r, c.Time != ""); err != nil {
-		return r, 0, err
-	}
-	c.ends(&r)
-	r.FarOutput = c.FarOutput
 	if r.Engine, err = engineOf(endPoint); err != nil {
 		return r, 0, err
 	}

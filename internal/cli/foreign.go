@@ -78,7 +78,6 @@ type loginFlags struct {
 	User      string `group:"iperf end points" name:"username" placeholder:"NAME" help:"User of an iperf3 server that asks for one; the password comes from IPERF3_PASSWORD or is asked for."`
 	PublicKey string `group:"iperf end points" name:"rsa-public-key-path" type:"path" placeholder:"FILE" help:"That server's public RSA key."`
 	PKCS1     bool   `group:"iperf end points" name:"use-pkcs1-padding" help:"The older padding, for servers before 3.17."`
-	FarOutput bool   `group:"iperf end points" name:"get-server-output" help:"Ask an iperf3 server for what it printed, and keep it in the result."`
 }
 
 // passwordVariable is the one that iperf3 reads.

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// option is a row of a command line as getopt_long(3) reads it, which is what
+// flagRow is a row of a command line as getopt_long(3) reads it, which is what
 // iperf3 does: letters together (-uR), values with and without a space (-P4),
 // long names cut short where one name alone begins so.
-type option struct {
+type flagRow struct {
 	short   byte // 0: none
 	long    string
 	aliases []string // further long names
@@ -37,10 +37,10 @@ const (
 	ofServer
 )
 
-func (o *option) names() []string { return append([]string{o.long}, o.aliases...) }
+func (o *flagRow) names() []string { return append([]string{o.long}, o.aliases...) }
 
 // String is the option as a person types it.
-func (o *option) String() string {
+func (o *flagRow) String() string {
 	if o.short != 0 {
 		return "-" + string(o.short)
 	}
@@ -48,7 +48,7 @@ func (o *option) String() string {
 }
 
 // getopt calls use for every option of args in order, and returns what is no option.
-func getopt(args []string, options []option, use func(o *option, value string) error) (operands []string, err error) {
+func getopt(args []string, options []flagRow, use func(o *flagRow, value string) error) (operands []string, err error) {
 	for len(args) > 0 && err == nil {
 		word := args[0]
 		args = args[1:]
@@ -67,7 +67,7 @@ func getopt(args []string, options []option, use func(o *option, value string) e
 }
 
 // longOption reads NAME or NAME=VALUE, and the next word where a value is missing.
-func longOption(word string, rest []string, options []option, use func(*option, string) error) ([]string, error) {
+func longOption(word string, rest []string, options []flagRow, use func(*flagRow, string) error) ([]string, error) {
 	name, value, has := strings.Cut(word, "=")
 	o, err := findLong(name, options)
 	switch {
@@ -85,8 +85,8 @@ func longOption(word string, rest []string, options []option, use func(*option, 
 }
 
 // findLong finds a long name, or the only one that begins so.
-func findLong(name string, options []option) (*option, error) {
-	var found *option
+func findLong(name string, options []flagRow) (*flagRow, error) {
+	var found *flagRow
 	var all []string
 	for i := range options {
 		o := &options[i]
@@ -112,7 +112,7 @@ func findLong(name string, options []option) (*option, error) {
 }
 
 // shortOptions reads letters that stand together; the first one with a value takes the rest.
-func shortOptions(letters string, rest []string, options []option, use func(*option, string) error) ([]string, error) {
+func shortOptions(letters string, rest []string, options []flagRow, use func(*flagRow, string) error) ([]string, error) {
 	for i := range len(letters) {
 		o := findShort(letters[i], options)
 		if o == nil {
@@ -136,7 +136,7 @@ func shortOptions(letters string, rest []string, options []option, use func(*opt
 	return rest, nil
 }
 
-func findShort(letter byte, options []option) *option {
+func findShort(letter byte, options []flagRow) *flagRow {
 	for i := range options {
 		if options[i].short == letter {
 			return &options[i]

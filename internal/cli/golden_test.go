@@ -171,7 +171,7 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 			p.Link, err = plan.Link{RateBps: link.RateBps, Layer: link.Layer}, wrong
 		}
 	case "ladder":
-		if r, err = g.Ladder.asked(); err == nil {
+		if r, err = g.Ladder.read(); err == nil {
 			p, err = plan.Ladder(withCPUs(r, 2, 2))
 		}
 	case "explain":

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/internal/fault"
+	"thru/internal/measure"
 )
 
 // habit is a flag of iperf3 or iperf2 that thru spells otherwise, or does not
@@ -186,7 +187,7 @@ var algorithms = []string{"cubic", "reno", "bbr", "bbr2", "bbr3", "dctcp", "htcp
 func misread(args []string) error {
 	for i, a := range args[:max(len(args)-1, 0)] {
 		if n, err := strconv.Atoi(args[i+1]); a == "--capture-packets" && err == nil && n < 0 {
-			return noPackets(args[i+1])
+			return fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %d: no number of packets", n)
 		}
 		if name := args[i+1]; a == "-Z" && slices.Contains(algorithms, name) {
 			return fault.Usagef("the congestion control is -C "+name, "-Z %s is iperf2's spelling", name)

@@ -36,7 +36,7 @@ var otherwise = map[string]string{
 // Every flag of the recorded lists means the same here, or has an answer of its own.
 func TestEveryFlagHasAnAnswer(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&grammar{})
+	parser, err := kong.New(&grammar{}, kong.PostBuild(withOptions))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/stat"
 )
 
@@ -53,6 +54,7 @@ func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
 
 // originalError says on standard error what went wrong, as iperf3 does, and ends the command with 1.
 func originalError(w io.Writer, kind string, err error) error {
+	err = option.Spelled(err, option.AsIPerf)
 	fmt.Fprintf(w, "iperf3: %s - %s\n", kind, originalWords(err))
 	if h := fault.Hint(err); h != "" && kind != "parameter error" { // those are of thru's own options
 		fmt.Fprintf(w, "hint: %s\n", h)
@@ -203,7 +205,7 @@ What thru cannot do is refused. Sizes take K, M, G (1024), rates too (1000).
 }
 
 // line is an option's line of the help.
-func (x *option) line() string {
+func (x *flagRow) line() string {
 	short, takes := "    ", ""
 	if x.short != 0 {
 		short = "-" + string(x.short) + ", "

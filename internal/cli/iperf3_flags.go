@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/unit"
 )
 
@@ -46,17 +48,16 @@ type original struct {
 	skew               int // seconds
 	maxRate            int64
 	maxTime            time.Duration
-	amounts            int    // how many of -t, -n and -k there are
+	given              []option.Given
 	clientOnly, served string // an option of one role that was given
 	fqRate             int64
 }
 
 // Limits of iperf3 that thru has otherwise, or not at all.
 const (
-	originalPort     = 5201
-	originalTime     = 10 * time.Second
-	originalInterval = time.Minute // the longest
-	originalSkew     = 10          // seconds
+	originalPort = 5201
+	originalTime = 10 * time.Second
+	originalSkew = 10 // seconds
 )
 
 // parseOriginal reads the arguments of `thru iperf3`. Its errors end the
@@ -68,7 +69,7 @@ func parseOriginal(args []string) (*original, error) {
 		RampSet: true, EachStream: true,
 	}
 	_, err := getopt( // iperf3 does not look at what is no option either
-		args, o.options(), func(x *option, value string) error {
+		args, o.options(), func(x *flagRow, value string) error {
 			switch x.side {
 			case ofClient:
 				o.clientOnly = x.String()
@@ -83,7 +84,7 @@ func parseOriginal(args []string) (*original, error) {
 	if err == nil && !o.help && !o.version {
 		err = o.consistent()
 	}
-	if err != nil {
+	if err = option.Spelled(err, option.AsIPerf); err != nil {
 		return o, fault.Failf("see `thru iperf3 --help`; thru's own command line is `thru test --help`", "%w", err)
 	}
 	return o, nil
@@ -92,6 +93,13 @@ func parseOriginal(args []string) (*original, error) {
 // consistent checks what only the whole command line tells.
 func (o *original) consistent() error {
 	r := &o.request
+	if slices.Contains(o.given, option.Given{ID: "direction", Value: plan.Reverse}) && slices.Contains(o.given, option.Given{ID: "direction", Value: plan.Bidir}) {
+		return errors.New("cannot be both reverse and bidirectional")
+	}
+	given := slices.DeleteFunc(slices.Clone(o.given), func(g option.Given) bool { return g.ID == "ip" }) // the last one counts
+	if err := option.Clash(given); err != nil {
+		return err
+	}
 	switch {
 	case o.server && o.host != "":
 		return errors.New("it cannot be server and client at once")
@@ -101,8 +109,6 @@ func (o *original) consistent() error {
 		return fmt.Errorf("%s is for the client only", o.clientOnly)
 	case !o.server && o.served != "":
 		return fmt.Errorf("%s is for the server only", o.served)
-	case o.amounts > 1:
-		return errors.New("only one of -t, -n and -k can end the test")
 	case (o.user == "") != (o.publicKey == ""):
 		return errors.New("--username and --rsa-public-key-path go together")
 	case (o.users == "") != (o.privateKey == ""):
@@ -116,7 +122,7 @@ func (o *original) consistent() error {
 	} else {
 		r.DontFragment = false
 	}
-	if o.silent { // one interval, the whole
+	if o.silent = r.Interval == 0; o.silent { // one interval, the whole
 		r.Interval = min(r.Duration, time.Hour)
 	}
 	if o.fqRate > 0 && (r.Rate == 0 || o.fqRate < r.Rate) && (r.Protocol == measure.TCP || r.RateSet) {
@@ -126,20 +132,38 @@ func (o *original) consistent() error {
 }
 
 // options is the grammar: iperf3's names, what each sets, and what is refused.
-func (o *original) options() []option {
-	return append(append(o.commonOptions(), o.serverOptions()...), append(o.clientOptions(), o.trafficOptions()...)...)
+func (o *original) options() []flagRow {
+	return append(append(o.commonOptions(), o.serverOptions()...), append(o.clientOptions(), o.testOptions()...)...)
 }
 
-func (o *original) commonOptions() []option {
-	return []option{
+// testOptions are those of the table of options that iperf3 has.
+func (o *original) testOptions() (rows []flagRow) {
+	for _, x := range option.Table() {
+		for _, f := range x.IPerf {
+			short, long := f.Spellings()
+			row := flagRow{short: byte(short), long: long[0], aliases: long[1:], takes: f.Place, help: f.Help, side: ofClient}
+			if f.Place != "" {
+				row.value = needsValue
+			}
+			if f.Serve {
+				row.side = ofBoth
+			}
+			row.set = func(value string) error {
+				o.given = append(o.given, option.Given{ID: x.ID, Value: f.Value})
+				return f.Apply(&x, &o.request, value)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func (o *original) commonOptions() []flagRow {
+	return []flagRow{
 		{short: 'p', long: "port", value: needsValue, takes: "PORT", help: "of the server (default 5201)", set: number(&o.port, 1, 65535)},
 		{short: 'f', long: "format", value: needsValue, takes: "[kmgtKMGT]", help: "unit of rates; capitals are bytes", set: o.setFormat},
-		{short: 'i', long: "interval", value: needsValue, takes: "SECONDS", help: "between reports; 0 for none", set: o.setInterval},
 		{short: 'I', long: "pidfile", value: needsValue, takes: "FILE", help: "write the process id there", set: text(&o.pidFile)},
 		{short: 'F', long: "file", value: needsValue, takes: "FILE", set: refuse("thru measures the network: it sends from memory, and reads and writes no file")},
-		{short: 'A', long: "affinity", value: needsValue, takes: "N[,M]", help: "CPU of this end, and of the server's", set: o.setAffinity},
-		{short: 'B', long: "bind", value: needsValue, takes: "ADDR[%DEV]", help: "source address, and device", set: o.setBind},
-		{long: "bind-dev", value: needsValue, takes: "DEV", help: "device or VRF", set: text(&o.request.BindDev)},
 		{short: 'V', long: "verbose", help: "more detail", set: on(&o.verbose)},
 		{short: 'J', long: "json", help: "print iperf3's JSON document", set: on(&o.json)},
 		{long: "json-stream", help: "print JSON, a line for each event", set: on(&o.jsonStream)},
@@ -158,13 +182,13 @@ func (o *original) commonOptions() []option {
 	}
 }
 
-func (o *original) serverOptions() []option {
-	return []option{
+func (o *original) serverOptions() []flagRow {
+	return []flagRow{
 		{short: 's', long: "server", help: "be the server", set: on(&o.server)},
 		{short: 'D', long: "daemon", side: ofServer, help: "go on in the background", set: on(&o.daemon)},
 		{short: '1', long: "one-off", side: ofServer, help: "end after one test", set: on(&o.oneOff)},
 		{long: "server-bitrate-limit", value: needsValue, side: ofServer, takes: "RATE[/SECONDS]", help: "bound of a test", set: o.setLimit},
-		{long: "server-max-duration", value: needsValue, side: ofServer, takes: "SECONDS", help: "bound of a test", set: o.setMaxTime},
+		{long: "server-max-duration", value: needsValue, side: ofServer, takes: "SECONDS", help: "bound of a test", set: into(&o.maxTime, unit.ParseDuration)},
 		{long: "idle-timeout", value: needsValue, side: ofServer, takes: "SECONDS", help: "accepted: thru needs no restart", set: number(new(int), 1, 86400)},
 		{long: "rsa-private-key-path", value: needsValue, side: ofServer, takes: "FILE", help: "key of the logins", set: text(&o.privateKey)},
 		{long: "authorized-users-path", value: needsValue, side: ofServer, takes: "FILE", help: "who may log in", set: text(&o.users)},
@@ -173,55 +197,25 @@ func (o *original) serverOptions() []option {
 }
 
 // clientOptions are of who is asked, how much, and by which sockets.
-func (o *original) clientOptions() []option {
-	r := &o.request
-	return []option{
+func (o *original) clientOptions() []flagRow {
+	return []flagRow{
 		{short: 'c', long: "client", value: needsValue, takes: "HOST[%DEV]", help: "be the client of that server", set: o.setHost},
-		{short: 'u', long: "udp", side: ofClient, help: "UDP", set: func(string) error { r.Protocol = measure.UDP; return nil }},
 		{long: "sctp", side: ofClient, set: refuse("thru has no SCTP")},
 		{short: 'X', long: "xbind", value: needsValue, side: ofClient, takes: "NAME", set: refuse("thru has no SCTP")},
 		{long: "nstreams", value: needsValue, side: ofClient, takes: "N", set: refuse("thru has no SCTP")},
 		{long: "connect-timeout", value: needsValue, side: ofClient, takes: "MS", help: "accepted: every wait of thru has a bound", set: number(new(int), 1, math.MaxInt32)},
-		{short: 'b', long: "bitrate", aliases: []string{"bandwidth"}, value: needsValue, side: ofClient, takes: "RATE", help: "of each stream; 0 is as fast as it goes (default 1M with -u, else 0)", set: o.setRate},
-		{short: 't', long: "time", value: needsValue, side: ofClient, takes: "SECONDS", help: "to send (default 10; 0 until it is ended)", set: o.setTime},
-		{short: 'n', long: "bytes", value: needsValue, side: ofClient, takes: "SIZE", help: "to send, instead of a time", set: o.setBytes},
-		{short: 'k', long: "blockcount", value: needsValue, side: ofClient, takes: "N", help: "of blocks to send, instead of a time", set: o.setBlocks},
-		{short: 'l', long: "length", value: needsValue, side: ofClient, takes: "SIZE", help: "of a block or a datagram", set: pairOf(&r.Length)},
-		{short: 'w', long: "window", value: needsValue, side: ofClient, takes: "SIZE", help: "of the socket buffers", set: pairOf(&r.Window)},
-		{short: 'O', long: "omit", value: needsValue, side: ofClient, takes: "SECONDS", help: "at the beginning that are not counted", set: seconds(&r.Ramp)},
-		{short: 'P', long: "parallel", value: needsValue, side: ofClient, takes: "N", help: "streams", set: number(&r.Streams, 1, measure.MaxStreams)},
-		{short: 'R', long: "reverse", side: ofClient, help: "the server sends", set: on(&r.Reverse)},
-		{long: "bidir", side: ofClient, help: "both send", set: on(&r.Bidir)},
-		{long: "cport", value: needsValue, side: ofClient, takes: "PORT", help: "source port of the first stream", set: number(&r.BindPort, 1, 65535)},
-		{short: '4', long: "version4", help: "only IPv4", set: func(string) error { r.Family = 4; return nil }},
-		{short: '6', long: "version6", help: "only IPv6", set: func(string) error { r.Family = 6; return nil }},
 		{long: "username", value: needsValue, side: ofClient, takes: "USER", help: "to log in; the password is IPERF3_PASSWORD, or asked for", set: text(&o.user)},
 		{long: "rsa-public-key-path", value: needsValue, side: ofClient, takes: "FILE", help: "key of the server", set: text(&o.publicKey)},
-	}
-}
-
-// trafficOptions are what the sockets and the traffic are like, and what the client is told.
-func (o *original) trafficOptions() []option {
-	r := &o.request
-	return []option{
-		{short: 'C', long: "congestion", aliases: []string{"linux-congestion"}, value: needsValue, side: ofClient, takes: "NAME", help: "congestion control", set: text(&r.Congestion)},
-		{short: 'M', long: "set-mss", value: needsValue, side: ofClient, takes: "BYTES", help: "maximum segment size", set: number(&r.MSS, 0, 32767)},
-		{short: 'N', long: "no-delay", side: ofClient, help: "no Nagle's algorithm", set: on(&r.NoDelay)},
-		{short: 'S', long: "tos", value: needsValue, side: ofClient, takes: "BYTE", help: "type of service: four times the code point", set: o.setTOS},
-		{long: "dscp", value: needsValue, side: ofClient, takes: "VALUE", help: "code point, or its name", set: func(s string) (err error) { r.DSCP, err = plan.ParseDSCP(s); return }},
 		{short: 'L', long: "flowlabel", value: needsValue, side: ofClient, takes: "N", set: refuse("thru sets no IPv6 flow label")},
-		{short: 'Z', long: "zerocopy", side: ofClient, help: "send without copying", set: func(string) error { r.IO = measure.IOSendfile; return nil }},
 		{long: "skip-rx-copy", side: ofClient, set: refuse("of an iperf3 server thru asks no such thing; between two thru: thru test --lean")},
 		{long: "gsro", side: ofClient, help: "always so where it works", set: nothing},
-		{long: "dont-fragment", side: ofClient, help: "with -u: no datagram above the path's MTU", set: on(&r.DontFragment)},
 		{short: 'T', long: "title", value: needsValue, side: ofClient, takes: "TEXT", help: "before every line", set: text(&o.title)},
 		{long: "extra-data", value: needsValue, side: ofClient, takes: "TEXT", help: "to keep in the JSON document", set: text(&o.extraData)},
-		{long: "get-server-output", side: ofClient, help: "print the server's report too", set: on(&r.FarOutput)},
 		{long: "udp-counters-64bit", side: ofClient, help: "always so", set: nothing},
 		{long: "repeating-payload", side: ofClient, set: refuse("what thru sends does not repeat")},
-		{long: "fq-rate", value: needsValue, side: ofClient, takes: "RATE", help: "of each stream, by the kernel's pacing", set: rate(&o.fqRate)},
+		{long: "fq-rate", value: needsValue, side: ofClient, takes: "RATE", help: "of each stream, by the kernel's pacing", set: into(&o.fqRate, unit.ParseRate)},
 		{long: "no-fq-socket-pacing", side: ofClient, help: "accepted: no --fq-rate", set: func(string) error { o.fqRate = 0; return nil }},
-		{long: "pacing-timer", value: needsValue, side: ofClient, takes: "N", help: "accepted: thru paces by itself", set: size(new(int64))},
+		{long: "pacing-timer", value: needsValue, side: ofClient, takes: "N", help: "accepted: thru paces by itself", set: into(new(int64), unit.ParseSize)},
 	}
 }
 
@@ -254,32 +248,10 @@ func number(n *int, least, most int) func(string) error {
 	}
 }
 
-func size(n *int64) func(string) error {
+// into reads a value by the parser of its text.
+func into[T any](place *T, parse func(string) (T, error)) func(string) error {
 	return func(s string) (err error) {
-		*n, err = unit.ParseSize(s)
-		return err
-	}
-}
-
-func rate(n *int64) func(string) error {
-	return func(s string) (err error) {
-		*n, err = unit.ParseRate(s)
-		return err
-	}
-}
-
-func seconds(d *time.Duration) func(string) error {
-	return func(s string) (err error) {
-		*d, err = unit.ParseDuration(s)
-		return err
-	}
-}
-
-// pairOf sets both ends alike, as iperf3 does; 0 is the default.
-func pairOf(p *measure.Pair) func(string) error {
-	return func(s string) error {
-		n, err := unit.ParseSize(s)
-		*p = measure.Pair{Send: n, Recv: n}
+		*place, err = parse(s)
 		return err
 	}
 }
@@ -291,34 +263,6 @@ func (o *original) setFormat(s string) error {
 		return errors.New("it takes one of k m g t K M G T")
 	}
 	o.format = s[0]
-	return nil
-}
-
-func (o *original) setInterval(s string) error {
-	d, err := unit.ParseDuration(s)
-	switch {
-	case err != nil:
-		return err
-	case d != 0 && (d < measure.MinInterval || d > originalInterval):
-		return errors.New("it takes 0.1 to 60 seconds, or 0 for no reports")
-	}
-	o.silent = d == 0
-	o.request.Interval = cmp.Or(d, time.Second)
-	return nil
-}
-
-func (o *original) setAffinity(s string) (err error) {
-	if n := strings.IndexFunc(s, func(r rune) bool { return r != ',' && (r < '0' || r > '9') }); n > 0 {
-		s = s[:n] // iperf3 reads a number as far as it goes: -A 1/1 is -A 1
-	}
-	o.request.LocalCPU, o.request.PeerCPU, err = parseAffinity(s)
-	return err
-}
-
-func (o *original) setBind(s string) error {
-	addr, dev, _ := strings.Cut(s, "%")
-	o.request.BindAddr = addr
-	o.request.BindDev = cmp.Or(dev, o.request.BindDev)
 	return nil
 }
 
@@ -334,52 +278,7 @@ func (o *original) setTimestamps(s string) error {
 	return nil
 }
 
-func (o *original) setRate(s string) error {
-	if _, _, burst := strings.Cut(s, "/"); burst {
-		return errors.New("thru sends evenly, not in bursts: leave /N out")
-	}
-	o.request.RateSet = true
-	return rate(&o.request.Rate)(s)
-}
-
-func (o *original) setTime(s string) error {
-	o.amounts++
-	if err := seconds(&o.request.Duration)(s); err != nil {
-		return err
-	}
-	if o.request.Duration == 0 { // for ever, or nearly
-		o.request.Duration = measure.MaxDuration
-	}
-	return nil
-}
-
-func (o *original) setBytes(s string) (err error) {
-	o.amounts++
-	o.request.Amount, err = positive(unit.ParseSize(s))
-	return err
-}
-
-func (o *original) setBlocks(s string) (err error) {
-	o.amounts++
-	o.request.Blocks, err = positive(unit.ParseSize(s))
-	return err
-}
-
-func (o *original) setTOS(s string) error {
-	n, err := strconv.ParseUint(s, 0, 8)
-	switch {
-	case err != nil:
-		return errors.New("it takes 0 to 255")
-	case n&3 != 0:
-		return errors.New("its lowest two bits are ECN's, which the kernel sets")
-	}
-	o.request.DSCP = int(n >> 2)
-	return nil
-}
-
 func (o *original) setLimit(s string) error {
 	r, _, _ := strings.Cut(s, "/") // averaged over the test, not over seconds
-	return rate(&o.maxRate)(r)
+	return into(&o.maxRate, unit.ParseRate)(r)
 }
-
-func (o *original) setMaxTime(s string) error { return seconds(&o.maxTime)(s) }

@@ -138,8 +138,8 @@ func TestOriginalRefuses(t *testing.T) {
 		{"-c host -s", "server and client at once"},
 		{"-s -t 5", "-t is for the client only"},
 		{"-c host -1", "-1 is for the server only"},
-		{"-c host -t 5 -n 1G", "only one of -t, -n and -k"},
-		{"-c host -P 200", "-P 200: it takes 1 to 128"},
+		{"-c host -t 5 -n 1G", "-t and -n contradict each other"},
+		{"-c host -P 200", "-P 200: it is no whole number from 1 to 128"},
 		{"-c host -p 0", "-p 0: it takes 1 to 65535"},
 		{"-c host -f x", "-f x: it takes one of"},
 		{"-c host -i 0.01", "0.1 to 60"},
@@ -191,7 +191,7 @@ func TestOriginalKnowsEveryFlag(t *testing.T) {
 				continue
 			}
 			for _, flag := range fields[1:] {
-				if !slices.ContainsFunc(options, func(o option) bool {
+				if !slices.ContainsFunc(options, func(o flagRow) bool {
 					return flag == "-"+string(o.short) || slices.Contains(o.names(), strings.TrimPrefix(flag, "--"))
 				}) {
 					t.Errorf("%s: %s is not in the grammar", file, flag)

@@ -31,9 +31,8 @@ type ladderCmd struct {
 	trafficFlags
 	loginFlags
 	belowFlags
-	Reverse bool `group:"Ends and directions" short:"R" help:"From the end point to here; of a rung, from the second to the first."`
-	Port    int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
-	DryRun  bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
+	Port   int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
+	DryRun bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
 	runFlags
 }
 
@@ -91,7 +90,7 @@ func isYAML(name string) bool {
 
 // single measures one rung, in this process and at an end point.
 func (c *ladderCmd) single(ctx context.Context, e *env) error {
-	r, err := c.asked()
+	r, err := c.read()
 	if err != nil {
 		return err
 	}
@@ -121,14 +120,17 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)
 }
 
-// asked turns the flags into plan's terms.
-func (c *ladderCmd) asked() (plan.Request, error) {
-	r, err := c.request(ladderTime)
-	if err == nil && c.Window != "" {
-		err = fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w "+c.Window, "-w does not go with ladder")
+// takes implements asks.
+func (*ladderCmd) takes() (names string, help map[string]string) {
+	return flowOptions + "repeat precision reverse interval get-server-output", map[string]string{"reverse": "From the end point to here; of a rung, from the second to the first."}
+}
+
+// read turns the flags into plan's terms.
+func (c *ladderCmd) read() (plan.Request, error) {
+	if c.has("window") {
+		return plan.Request{}, fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w SIZE", "-w does not go with ladder")
 	}
-	r.Reverse, r.FarOutput = c.Reverse, c.FarOutput
-	return r, err
+	return c.request(ladderTime)
 }
 
 // planned runs a plan file with rungs, or goes on with a run.
@@ -137,7 +139,7 @@ func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 		return fault.Usagef("write it into the plan (docs/plan.md); "+withPlan, "%s not go with a plan", flagsDo(others))
 	}
 	r := c.run(e)
-	r.options.Time = c.Time
+	r.options.Time = c.text("time")
 	if err := r.begin(ctx, c.What); err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ type askedRungs struct {
 
 // compare measures several rungs, or one with more and more CPUs.
 func (c *ladderCmd) compare(ctx context.Context, e *env) error {
-	request, err := c.asked()
+	request, err := c.read()
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 	if others := e.typedBut(ofPlans...); len(others) > 0 {
 		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which it goes (docs/plan.md)", "%s not go with several end points", flagsDo(others))
 	}
-	request, err := c.asked()
+	request, err := c.read()
 	if err != nil {
 		return err
 	}

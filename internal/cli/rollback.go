@@ -48,7 +48,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 	if c.State != "" {
 		return measure.EndPoint{}, nil, fault.Usagef("run it there: thru tune --rollback --state DIR", "--state is a folder of this host, and %s is another", c.What)
 	}
-	end, closeEnd, err := c.dial(e, 0, loginFlags{}).endPoint(ctx, c.What)
+	end, closeEnd, err := c.dial(e, plan.Request{}, loginFlags{}).endPoint(ctx, c.What)
 	if err != nil {
 		return measure.EndPoint{}, nil, err
 	}

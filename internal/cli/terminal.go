@@ -3,11 +3,8 @@ package cli
 import (
 	"io"
 	"os"
-	"time"
 
 	"golang.org/x/term"
-
-	"thru/internal/unit"
 )
 
 // terminalSize returns the width of w, and whether it is a terminal.
@@ -36,13 +33,4 @@ func terminal(w io.Writer) (width int, colour bool) {
 func isTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// secondsOr reads an interval that has been checked before; a second otherwise.
-func secondsOr(s string) time.Duration {
-	d, err := unit.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return time.Second
-	}
-	return d
 }

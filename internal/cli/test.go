@@ -25,27 +25,17 @@ const testTime = 10 * time.Second
 
 type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
-	kindFlags
 	loginFlags
 	documentFlags
 	captureFlags
 	belowFlags
-	Streams string `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	trafficFlags
 	endFlags
-	Bidir      bool `group:"Ends and directions" name:"bidir" help:"Both directions at the same time."`
-	Acceptance bool `group:"How much" name:"acceptance" help:"60 s x 5 in both directions, for a record to hand over."`
 }
 
-// endFlags say in which direction data goes, and by which addresses.
+// endFlags say how an end point is reached.
 type endFlags struct {
-	Reverse    bool   `group:"Ends and directions" short:"R" help:"Only from the end point to here."`
-	OneWay     bool   `group:"Ends and directions" name:"one-way" help:"Only from here to the end point."`
-	Port       int    `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
-	Bind       string `group:"Ends and directions" short:"B" placeholder:"ADDRESS" help:"Source address of the connections."`
-	BindDev    string `group:"Ends and directions" name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF of the connections."`
-	ClientPort int    `group:"Ends and directions" name:"cport" placeholder:"PORT" help:"First source port; stream n uses PORT+n."`
-	DataAddr   string `group:"Ends and directions" name:"data-addr" placeholder:"ADDRESS" help:"Where data connections go, if not where control goes."`
+	Port int `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
 	esxFlags
 }
 
@@ -71,7 +61,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.above(ctx, c.dial(e, r.Family, c.loginFlags), c.EndPoint)
+	ends, closeAll, err := c.above(ctx, c.dial(e, r, c.loginFlags), c.EndPoint)
 	if err != nil {
 		return err
 	}
@@ -97,44 +87,32 @@ func (c *testCmd) read(e *env) (plan.Request, error) {
 	if err != nil {
 		return r, err
 	}
-	if r.Streams, err = parseStreams(c.Streams); err != nil {
+	if err := c.sensible(e, r); err != nil {
 		return r, err
 	}
-	if err := c.kind(&r, c.Time != ""); err != nil {
+	if err := c.packets(&r); err != nil {
 		return r, err
 	}
-	if err := c.sensible(e); err != nil {
-		return r, err
-	}
-	if r.Capture, err = c.packets(); err != nil {
-		return r, err
-	}
-	r.Bidir, r.Acceptance = c.Bidir, c.Acceptance
-	c.ends(&r)
-	r.FarOutput = c.FarOutput
 	r.Engine, err = engineOf(c.EndPoint)
 	return r, err
 }
 
-// ends turns the flags into plan's terms.
-func (f *endFlags) ends(r *plan.Request) {
-	r.Reverse, r.OneWay = f.Reverse, f.OneWay
-	r.BindAddr, r.BindDev, r.BindPort, r.DataAddr = f.Bind, f.BindDev, f.ClientPort, f.DataAddr
-}
+// takes implements asks: all options.
+func (*testCmd) takes() (names string, help map[string]string) { return "", nil }
 
 // dial is what connects the ends.
-func (f *endFlags) dial(e *env, family int, l loginFlags) dialer {
-	d := dialer{env: e, Family: family, Port: f.Port, Device: f.BindDev, Source: f.Bind, DataAddr: f.DataAddr, VMkernel: true, Firewall: f.Firewall}
+func (f *endFlags) dial(e *env, r plan.Request, l loginFlags) dialer {
+	d := dialer{env: e, Family: r.Family, Port: f.Port, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr, VMkernel: true, Firewall: f.Firewall}
 	d.Login = func() (*bus.Login, error) { return l.login(e) }
 	return d
 }
 
 // sensible refuses values that say nothing, which an unset variable of a script gives.
-func (c *testCmd) sensible(e *env) error {
+func (c *testCmd) sensible(e *env, r plan.Request) error {
 	switch {
 	case c.EndPoint == "" && slices.Contains(e.args, ""):
 		return fault.Usagef("leave it out to measure this machine, or say `local`", "the end point is empty")
-	case c.Acceptance && c.Time != "":
+	case r.Acceptance && c.has("time"):
 		return fault.Usagef("--acceptance measures 60 s x 5 in both directions; for other times: --repeat 5 -t SECONDS", "-t does not go with --acceptance")
 	}
 	return nil
@@ -145,18 +123,6 @@ func withCPUs(r plan.Request, local, peer int) plan.Request {
 	return r
 }
 
-// parseStreams tells no -P from -P 0.
-func parseStreams(s string) (int, error) {
-	if s == "" {
-		return 0, nil
-	}
-	var n int
-	if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > measure.MaxStreams {
-		return 0, fault.Usagef(fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), "-P %s is not a number (1-%d)", s, measure.MaxStreams)
-	}
-	return n, nil
-}
-
 // measure runs a plan and prints what came of it; what was measured before an
 // error is printed too.
 func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags, k *keeper) error {
@@ -164,7 +130,7 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 	if err != nil {
 		return err
 	}
-	watch := newWatch(e, p, ends, secondsOr(f.Interval), f.silent)
+	watch := newWatch(e, p, ends, time.Duration(p.Steps[0].Specs[0].Interval), f.silent)
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.below}
 	k.into(&runner)
 	doc, err := runner.Run(ctx, p)

@@ -16,6 +16,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
@@ -150,9 +151,9 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	}
 	var buffer, block int64
 	err = readAll([]reading{
-		{"--size", c.Size, "1G or 64M", func(s string) (err error) { m.size, err = positive(unit.ParseSize(s)); return }},
-		{"--buffer", c.Buffer, "64K or 2000000", func(s string) (err error) { buffer, err = upTo(1 << 30)(positive(unit.ParseSize(s))); return }},
-		{"--block", c.Block, "128K or 1M", func(s string) (err error) { block, err = upTo(1 << 30)(positive(unit.ParseSize(s))); return }},
+		{"--size", c.Size, "1G or 64M", func(s string) (err error) { m.size, err = option.Positive(unit.ParseSize)(s); return }},
+		{"--buffer", c.Buffer, "64K or 2000000", func(s string) (err error) { buffer, err = upTo(1 << 30)(option.Positive(unit.ParseSize)(s)); return }},
+		{"--block", c.Block, "128K or 1M", func(s string) (err error) { block, err = upTo(1 << 30)(option.Positive(unit.ParseSize)(s)); return }},
 	})
 	if err != nil {
 		return nil, err

@@ -40,9 +40,13 @@ type tuneCmd struct {
 	Rollback bool     `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`
 	State    string   `group:"Tuning" name:"state" type:"path" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve that has one of its own."`
 	List     bool     `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
-	Streams  string   `group:"How much" short:"P" aliases:"parallel" placeholder:"N" help:"Parallel connections (default: half the CPUs of the smaller end, 1 to 8)."`
 	flowFlags
 	endFlags
+}
+
+// takes implements asks.
+func (*tuneCmd) takes() (names string, help map[string]string) {
+	return flowOptions + endOptions + "streams", nil
 }
 
 // Run tunes a path, or does what its flags ask for instead.
@@ -139,7 +143,7 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	d := c.dial(e, r.Family, loginFlags{})
+	d := c.dial(e, r, loginFlags{})
 	d.Tunes = !c.DryRun
 	ends, closeAll, err := d.pair(ctx, c.What)
 	if err != nil {
@@ -158,7 +162,7 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	view.begin(p.Time())
 	t.Accept = view.accept
 	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
-	how := control.Probing{Source: c.Bind, Device: c.BindDev, DataAddr: c.DataAddr, Family: r.Family}
+	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Tune(ctx, p, how, t)
 	view.close()
 	doc.Arguments = e.arguments()
@@ -197,10 +201,6 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r, err = c.request(plan.TuneTime); err != nil {
 		return r, t, err
 	}
-	if r.Streams, err = parseStreams(c.Streams); err != nil {
-		return r, t, err
-	}
-	c.ends(&r)
 	if r.Engine, err = engineOf(c.What); err != nil {
 		return r, t, err
 	}
@@ -335,14 +335,11 @@ func compactSame(ends []string) []string { return slices.Compact(slices.Clone(en
 
 // list prints the knobs of both ends.
 func (c *tuneCmd) list(ctx context.Context, e *env) error {
-	family := 0
-	switch {
-	case c.IPv4:
-		family = 4
-	case c.IPv6:
-		family = 6
+	r, err := c.request(plan.TuneTime)
+	if err != nil {
+		return err
 	}
-	d := c.dial(e, family, loginFlags{})
+	d := c.dial(e, r, loginFlags{})
 	d.VMkernel = false // iperf3 has no settings
 	ends, closeAll, err := d.pair(ctx, c.What)
 	if err != nil {

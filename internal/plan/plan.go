@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -182,6 +181,7 @@ type Request struct {
 	DSCP                int
 	LocalCPU, PeerCPU   *int
 	CPUs                int // of each end that the test may use, from 0 up; 0: all
+	EndPoints           int `json:",omitempty"` // flows of a pair at once, each with its own workers; 0: one
 	BindAddr, BindDev   string
 	BindPort            int
 	DataAddr            string
@@ -211,6 +211,28 @@ type Request struct {
 	Acceptance          bool
 
 	either bool // where the local end cannot connect, the peer tries
+}
+
+// Directions of a request, in the words of plan files: from the local end to the
+// peer, back, one after the other, or at the same time.
+const (
+	Forward  = "forward"
+	Reverse  = "reverse"
+	BothWays = "both"
+	Bidir    = "bidir"
+)
+
+// Direction is the one of the request.
+func (r Request) Direction() string {
+	switch {
+	case r.Bidir:
+		return Bidir
+	case r.Reverse:
+		return Reverse
+	case r.OneWay:
+		return Forward
+	}
+	return BothWays
 }
 
 // DefaultStreams is half the CPUs of the end that has fewer, since one
@@ -446,33 +468,20 @@ func (r Request) block() int64 {
 // -k where -l does not say otherwise.
 const usualDatagram = 1500 - 40 - 8
 
-// maxCPUs bounds the CPUs that a test is confined to.
-const maxCPUs = 1024
-
-// check refuses what cannot be measured, with the flag's name.
+// check refuses what cannot be measured together; the bounds of each option are
+// in its row of the table (option).
 func (r Request) check() error {
 	for _, c := range []struct {
-		bad     bool
-		hint    string
-		message string
+		bad        bool
+		hint, text string
 	}{
-		{r.Streams < 1 || r.Streams > measure.MaxStreams, fmt.Sprintf("-P takes 1 to %d", measure.MaxStreams), fmt.Sprintf("%d streams cannot be measured", r.Streams)},
-		{badSize(r.Length, 1, measure.MaxLength), "-l takes 1 to 64M, such as -l 128K; leave it out for the default of 128K", "the length is out of range"},
-		{badSize(r.Window, 0, measure.MaxWindow), "-w takes up to 512M, such as -w 4M; leave it out to let the kernel tune the window", "the window is out of range"},
-		{r.Duration < measure.MinDuration || r.Duration > measure.MaxDuration, "-t takes 0.1 to 86400 seconds, such as -t 10", fmt.Sprintf("a test of %v cannot be measured", r.Duration)},
-		{r.Ramp < 0 || r.Ramp > measure.MaxRamp, "-O takes 0 to 600 seconds", fmt.Sprintf("a ramp of %v is out of range", r.Ramp)},
-		{r.Interval < measure.MinInterval || r.Interval > time.Hour, "-i takes 0.1 to 3600 seconds", fmt.Sprintf("an interval of %v is out of range", r.Interval)},
-		{r.MSS != 0 && (r.MSS < 88 || r.MSS > 32767), "-M takes 88 to 32767 bytes", fmt.Sprintf("an MSS of %d is out of range", r.MSS)},
-		{r.DSCP < 0 || r.DSCP > 63, "--dscp takes 0 to 63 or a name such as ef, af41, cs1", fmt.Sprintf("DSCP %d is out of range", r.DSCP)},
-		{r.BindPort < 0 || r.BindPort+r.Streams > 65536, "--cport takes the first of as many ports as there are streams", fmt.Sprintf("source ports from %d do not fit %d streams", r.BindPort, r.Streams)},
-		{r.CPUs < 0 || r.CPUs > maxCPUs, fmt.Sprintf("cpus takes 1 to %d", maxCPUs), fmt.Sprintf("%d CPUs are out of range", r.CPUs)},
-		{r.Family != 0 && r.Family != 4 && r.Family != 6, "ip takes 4 or 6", fmt.Sprintf("there is no version %d of IP", r.Family)},
-		{r.Repeat < 0 || r.Repeat > 1000, "--repeat takes 1 to 1000", fmt.Sprintf("%d repeats are out of range", r.Repeat)},
-		{r.PrecisionPct < 0 || r.PrecisionPct > 50, "--precision takes a share such as 2.5%", "the precision is out of range"},
-		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of -R, --bidir and --one-way; without any, both directions are measured one after the other", "the directions contradict each other"},
+		{r.Streams < 1 || r.Streams > measure.MaxStreams, fmt.Sprintf("{streams} takes 1 to %d", measure.MaxStreams), fmt.Sprintf("%d streams cannot be measured", r.Streams)},
+		{r.Duration < measure.MinDuration || r.Duration > measure.MaxDuration, "{time} takes 0.1 to 86400 seconds", fmt.Sprintf("a test of %v cannot be measured", r.Duration)},
+		{r.BindPort+r.Streams > 65536, "{client_port} takes the first of as many ports as there are streams", fmt.Sprintf("source ports from %d do not fit %d streams", r.BindPort, r.Streams)},
+		{count(r.Reverse, r.Bidir, r.OneWay) > 1, "take one of {direction=reverse}, {direction=bidir} and {direction=forward}; without any, both directions are measured one after the other", "the directions contradict each other"},
 	} {
 		if c.bad {
-			return fault.Usagef(c.hint, "%s", c.message)
+			return Refuse(c.hint, c.text)
 		}
 	}
 	return r.checkKind()

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -139,26 +140,16 @@ func TestDeterministic(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for name, change := range map[string]func(*Request){
-		"-P":          func(r *Request) { r.Streams = 129 },
-		"-P takes":    func(r *Request) { r.Streams = -1 },
-		"-l":          func(r *Request) { r.Length.Send = measure.MaxLength + 1 },
-		"-w":          func(r *Request) { r.Window.Recv = 1 << 40 },
-		"-t":          func(r *Request) { r.Duration = 0 },
-		"-t takes":    func(r *Request) { r.Duration = 48 * time.Hour },
-		"-O":          func(r *Request) { r.Ramp = time.Hour },
-		"-i":          func(r *Request) { r.Interval = time.Millisecond },
-		"-M":          func(r *Request) { r.MSS = 10 },
-		"--dscp":      func(r *Request) { r.DSCP = 64 },
-		"--cport":     func(r *Request) { r.Streams, r.BindPort = 10, 65530 },
-		"--repeat":    func(r *Request) { r.Repeat = 2000 },
-		"--precision": func(r *Request) { r.PrecisionPct = 80 },
-		"one of -R":   func(r *Request) { r.Reverse, r.Bidir = true, true },
-		"--io":        func(r *Request) { r.IO = "magic" },
+		"{streams} takes":     func(r *Request) { r.Streams = 129 },
+		"{time} takes":        func(r *Request) { r.Duration = 48 * time.Hour },
+		"{client_port} takes": func(r *Request) { r.Streams, r.BindPort = 10, 65530 },
+		"{io} takes":          func(r *Request) { r.IO = "magic" },
 	} {
 		r := base()
 		change(&r)
 		_, err := Test(r)
-		if err == nil || fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), name) {
+		var refused *Refused
+		if !errors.As(err, &refused) || fault.Code(err) != fault.Usage || !strings.Contains(refused.hint, name) {
 			t.Errorf("%s: error %v, hint %q", name, err, fault.Hint(err))
 		}
 	}
@@ -187,7 +178,7 @@ func TestRRUL(t *testing.T) {
 	} {
 		x := r
 		change(&x)
-		if _, err := Test(x); err == nil || !strings.Contains(err.Error(), "--rrul") {
+		if _, err := Test(x); err == nil || !strings.Contains(err.Error(), "rrul") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"thru/internal/fault"
-	"thru/internal/measure"
-)
+import "thru/internal/measure"
 
 // Classes are the code points of RRUL, as flent's test of that name has them: best
 // effort, background (CS1), video (CS5) and voice (EF).
@@ -26,11 +23,11 @@ func (r Request) checkRRUL() error {
 	case !r.RRUL:
 		return nil
 	case r.engine() != measure.Native:
-		return fault.Usagef("it takes thru at both ends (thru serve)", "--rrul does not go to an %s end point", r.engine())
+		return Refuse("it takes thru at both ends (thru serve)", "{rrul} does not go to an "+r.engine()+" end point")
 	case r.Traffic != measure.Bulk || r.Protocol == measure.UDP || r.Bidir || r.Reverse || r.OneWay || r.Streams > 1 || r.DSCP > 0 || r.BindPort != 0:
-		return fault.Usagef("it is four streams of TCP each way at once, each with a DSCP of its own", "--rrul does not go with -u, --rr, --bidir, -R, --one-way, -P, --dscp and --cport")
+		return Refuse("it is four streams of TCP each way at once, each with a DSCP of its own", "{rrul} does not go with {protocol=udp}, {kind=rr}, {direction=bidir}, {direction=reverse}, {direction=forward}, {streams}, {dscp} and {client_port}")
 	case r.Local == r.Peer && r.Local != "":
-		return fault.Usagef("name the other end point", "--rrul is of two hosts")
+		return Refuse("name the other end point", "{rrul} is of two hosts")
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -28,7 +27,7 @@ func Tune(r Request) (Plan, error) {
 		r.Repeat = TuneRepeat
 	}
 	if bad := r.untunable(); bad != "" {
-		return Plan{}, fault.Usagef("it tunes TCP as fast as it goes, each direction by itself: leave that out", "thru tune does not go with %s", bad)
+		return Plan{}, Refuse("it tunes TCP as fast as it goes, each direction by itself: leave that out", "thru tune does not go with "+bad)
 	}
 	p, err := Test(r)
 	p.Command = "tune"
@@ -43,14 +42,14 @@ func (r Request) untunable() string {
 		bad  bool
 		name string
 	}{
-		{r.Protocol == measure.UDP, "-u"},
-		{r.Traffic != measure.Bulk, "--rr and --crr"},
-		{r.Bidir, "--bidir"},
-		{r.limited(), "-b, --total-bitrate, -n and -k"},
-		{r.Latency, "--latency"},
-		{r.Capture > 0, "--capture"},
-		{r.Acceptance, "--acceptance"},
-		{r.PrecisionPct > 0, "--precision"},
+		{r.Protocol == measure.UDP, "{protocol=udp}"},
+		{r.Traffic != measure.Bulk, "{kind=rr} and {kind=crr}"},
+		{r.Bidir, "{direction=bidir}"},
+		{r.limited(), "{bitrate}, {total_bitrate}, {bytes} and {blocks}"},
+		{r.Latency, "{latency}"},
+		{r.Capture > 0, "{capture}"},
+		{r.Acceptance, "{acceptance}"},
+		{r.PrecisionPct > 0, "{precision}"},
 		{r.engine() != measure.Native, "an end point without thru"},
 	} {
 		if c.bad {

@@ -19,39 +19,37 @@ func (f *File) readHypervisors() error {
 	if !ok {
 		return nil
 	}
-	items, err := f.list(n, "hypervisors", "[vsphere://reader@vcenter.example]")
+	var err error
+	f.below, err = each(f.source, n, "hypervisors", "[vsphere://reader@vcenter.example]", mostHypervisors, f.readHypervisor)
+	for i, at := range f.below {
+		if err == nil && slices.Contains(f.below[:i], at) {
+			return f.errorf(n.items[i], "name it once", "the hypervisor %q is there twice", clip(at))
+		}
+	}
+	return err
+}
+
+func (f *File) readHypervisor(x *node) (string, error) {
+	at, err := f.nameOf(x, "hypervisor")
 	if err != nil {
-		return err
+		return "", err
 	}
-	if len(items) > mostHypervisors {
-		return f.errorf(n, "take fewer", "there are more than %d hypervisors", mostHypervisors)
+	if u, err := url.Parse(at); err == nil && u.User != nil {
+		if _, secret := u.User.Password(); secret || strings.Contains(u.User.Username(), ":") {
+			return "", f.errorf(x, "leave it out: it comes from THRU_PASSWORD, or is asked for", "a password does not belong in a plan")
+		}
 	}
-	for _, x := range items {
-		at, err := f.nameOf(x, "hypervisor")
-		if err != nil {
-			return err
-		}
-		if u, err := url.Parse(at); err == nil && u.User != nil {
-			if _, secret := u.User.Password(); secret || strings.Contains(u.User.Username(), ":") {
-				return f.errorf(x, "leave it out: it comes from THRU_PASSWORD, or is asked for", "a password does not belong in a plan")
-			}
-		}
-		scheme, rest, isURL := strings.Cut(at, "://")
-		if isURL && !slices.Contains([]string{"vsphere", "ssh"}, strings.ToLower(scheme)) {
-			return f.errorf(x, hypervisorForms, "%s:// is no hypervisor", clip(scheme))
-		}
-		host := at
-		if isURL { // a path is judged by who connects it
-			rest, _, _ = strings.Cut(rest, "/")
-			host = scheme + "://" + rest
-		}
-		if why := badAddress(scheme, host, isURL); why != "" {
-			return f.errorf(x, hypervisorForms, "%q is no hypervisor: %s", clip(at), why)
-		}
-		if slices.Contains(f.below, at) {
-			return f.errorf(x, "name it once", "the hypervisor %q is there twice", clip(at))
-		}
-		f.below = append(f.below, at)
+	scheme, rest, isURL := strings.Cut(at, "://")
+	if isURL && !slices.Contains([]string{"vsphere", "ssh"}, strings.ToLower(scheme)) {
+		return "", f.errorf(x, hypervisorForms, "%s:// is no hypervisor", clip(scheme))
 	}
-	return nil
+	host := at
+	if isURL { // a path is judged by who connects it
+		rest, _, _ = strings.Cut(rest, "/")
+		host = scheme + "://" + rest
+	}
+	if why := badAddress(scheme, host, isURL); why != "" {
+		return "", f.errorf(x, hypervisorForms, "%q is no hypervisor: %s", clip(at), why)
+	}
+	return at, nil
 }

@@ -4,12 +4,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"thru/internal/fault"
+	"thru/internal/plan"
+	"thru/internal/plan/option"
 )
 
 // bad are plans that are refused: where, what the message says, and what the
@@ -33,25 +35,25 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"not in YAML":       {"pairs: [{from: local, to: local]", "2:32", "", "brackets"},
 	"a tab":             {"pairs:\n\t- {from: local, to: local}", "3:1", "cannot start any token", "spaces"},
 	"indentation":       {"name: x\n  order: sequential", "2:7", "mapping value is not allowed", "indentation"},
-	"no number":         {"traffic: {streams: four}\npairs: [{from: local, to: local}]", "2:20", `streams is "four"`, "such as 4"},
-	"a number in text":  {"traffic: {streams: '4'}\npairs: [{from: local, to: local}]", "2:20", `streams is "4"`, "whole number"},
-	"parts":             {"traffic: {streams: 1.5}\npairs: [{from: local, to: local}]", "2:20", `streams is "1.5"`, "whole number"},
-	"negative":          {"traffic: {mss: -1}\npairs: [{from: local, to: local}]", "2:16", `mss is "-1"`, "whole number"},
-	"too many streams":  {"traffic: {streams: 129}\npairs: [{from: local, to: local}]", "2:11", "129 streams", "streams takes 1 to 128"},
-	"a size":            {"traffic: {window: 5Q}\npairs: [{from: local, to: local}]", "2:19", `window "5Q"`, "800K"},
+	"no number":         {"traffic: {streams: four}\npairs: [{from: local, to: local}]", "2:20", `streams is "four", and not a whole number`, "1 to 128"},
+	"a number in text":  {"traffic: {streams: '4'}\npairs: [{from: local, to: local}]", "2:20", `streams is "4", and not a whole number`, "1 to 128"},
+	"parts":             {"traffic: {streams: 1.5}\npairs: [{from: local, to: local}]", "2:20", `streams is "1.5": it is no whole number`, "1 to 128"},
+	"negative":          {"traffic: {mss: -1}\npairs: [{from: local, to: local}]", "2:16", `mss is "-1": it is no whole number`, "88 to 32767"},
+	"too many streams":  {"traffic: {streams: 129}\npairs: [{from: local, to: local}]", "2:20", "streams is \"129\"", "streams takes 1 to 128"},
+	"a size":            {"traffic: {window: 5Q}\npairs: [{from: local, to: local}]", "2:19", `window is "5Q"`, "800K"},
 	"zero":              {"traffic: {window: 0}\npairs: [{from: local, to: local}]", "2:19", "zero is no size", "800K"},
-	"too large":         {"traffic: {window: 1T}\npairs: [{from: local, to: local}]", "2:11", "window is out of range", "512M"},
-	"a time":            {"traffic: {time: soon}\npairs: [{from: local, to: local}]", "2:17", `time "soon"`, "10s"},
-	"too long":          {"traffic: {time: 48h}\npairs: [{from: local, to: local}]", "2:11", "48h0m0s", "time takes 0.1"},
+	"too large":         {"traffic: {window: 1T}\npairs: [{from: local, to: local}]", "2:19", "window is \"1T\": it is more than 512 MiB", "window takes"},
+	"a time":            {"traffic: {time: soon}\npairs: [{from: local, to: local}]", "2:17", `time is "soon"`, "10s"},
+	"too long":          {"traffic: {time: 48h}\npairs: [{from: local, to: local}]", "2:17", "48h0m0s", "time takes 0.1 to 86400 seconds"},
 	"true":              {"traffic: {latency: on}\npairs: [{from: local, to: local}]", "2:20", `latency is "on"`, "true or false"},
 	"a word":            {"traffic: {protocol: sctp}\npairs: [{from: local, to: local}]", "2:21", `protocol is "sctp"`, "tcp or udp"},
 	"nothing behind":    {"traffic: {time: }\npairs: [{from: local, to: local}]", "2:16", "time is nothing", "10s"},
 	"contradiction":     {"traffic: {protocol: udp, io: lean}\npairs: [{from: local, to: local}]", "2:11", "io: lean do not go with protocol: udp", "io gso"},
 	"in a variant":      {"pairs: [{from: local, to: local}]\nvariants: [{name: x, protocol: udp, congestion: bbr}, {name: y, mss: 1400}]", "3:22", "do not go with protocol: udp (with variant x)", ""},
 	"at an axis":        {"traffic: {kind: rr}\npairs: [{from: local, to: local}]\naxes: {verify: [false, true]}", "4:8", "verify does not go with", "(copied)"},
-	"two amounts":       {"traffic: {time: 10, bytes: 1G}\npairs: [{from: local, to: local}]", "2:11", "a time and an amount", "take one"},
-	"two rates":         {"traffic: {bitrate: 1G, total_bitrate: 1G}\npairs: [{from: local, to: local}]", "2:39", "two rates", "take one"},
-	"two sends":         {"traffic: {bytes: 1G, blocks: 7}\npairs: [{from: local, to: local}]", "2:30", "two amounts", "take one"},
+	"two amounts":       {"traffic: {time: 10, bytes: 1G}\npairs: [{from: local, to: local}]", "2:21", "time and bytes contradict", "take one of bytes, blocks and time"},
+	"two rates":         {"traffic: {bitrate: 1G, total_bitrate: 1G}\npairs: [{from: local, to: local}]", "2:24", "bitrate and total_bitrate contradict", "take one"},
+	"two sends":         {"traffic: {bytes: 1G, blocks: 7}\npairs: [{from: local, to: local}]", "2:22", "bytes and blocks contradict", "take one"},
 	"one connection":    {"traffic: {one_connection: true}\npairs: [{from: local, to: local}]", "2:11", "one_connection does not go without direction: bidir", "direction: bidir"},
 	"connections back":  {"traffic: {kind: crr, direction: reverse}\npairs: [{from: local, to: local}]", "2:11", "kind: crr goes from here only", "other end"},
 	"axis twice":        {"pairs: [{from: local, to: local}]\naxes: {streams: [1, 2, 1]}", "3:24", "twice", "take it out"},
@@ -130,7 +132,7 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"where without":     {"pairs: [{from: local, to: local}]\ntargets: [{pair: '>= 1G', where: {streams: 8}}]", "3:35", "varies nothing", "axes"},
 	"rung of a target":  {"pairs: [{from: local, to: local}]\ntargets: [{pair: '>= 1G', rung: LAN}]", "3:33", "no rung", "rungs"},
 	"precision":         {"pairs: [{from: local, to: local}]\nprecision: 80%", "3:12", "precision", "2.5%"},
-	"repeats":           {"pairs: [{from: local, to: local}]\nrepeat: 5000", "3:9", "5000 repeats", "1 to 1000"},
+	"repeats":           {"pairs: [{from: local, to: local}]\nrepeat: 5000", "3:9", `repeat is "5000"`, "1 to 1000"},
 	"gates":             {"pairs: [{from: local, to: local}]\ngates: false", "3:8", `gates is "false"`, "on, off or force"},
 	"link rate":         {"pairs: [{from: local, to: local}]\nlink_rate: fast", "3:12", `link_rate "fast"`, "10G"},
 	"merge key":         {"traffic: &t {streams: 1}\npairs: [{from: local, to: local}]\naxes: {<<: *t}", "4:8", "merge keys", "alias"},
@@ -240,31 +242,32 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Every flag that a message of plan names has a word in a plan file.
-func TestFlagsHaveKeys(t *testing.T) {
-	flag := regexp.MustCompile(`(^|[ (,])--?[a-zA-Z]`)
+// Every option that a message of plan names is in the table, and every face has a word for it.
+func TestOptionsAreSpelled(t *testing.T) {
 	found := 0
-	for _, file := range []string{"../plan/kind.go", "../plan/plan.go"} {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	for _, file := range []string{"kind.go", "plan.go", "rrul.go", "tune.go", "ladder.go"} {
+		parsed, err := parser.ParseFile(token.NewFileSet(), "../plan/"+file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			l, ok := n.(*ast.BasicLit)
-			if !ok || l.Kind != token.STRING {
+			if !ok || l.Kind != token.STRING || !strings.Contains(l.Value, "{") || strings.Contains(l.Value, "json:") {
 				return true
 			}
 			text, _ := strconv.Unquote(l.Value)
-			if flag.MatchString(text) {
+			option.Spelled(plan.Refuse("", text), func(id, value string) string {
 				found++
-			}
-			if said := inKeys(text); flag.MatchString(said) {
-				t.Errorf("%s: %q reads %q", file, text, said)
-			}
+				o := option.Find(id)
+				if o == nil || value != "" && len(o.Words) > 0 && !slices.Contains(o.Words, value) {
+					t.Errorf("%s: %q names %q %q, which no option is", file, text, id, value)
+				}
+				return ""
+			})
 			return true
 		})
 	}
 	if found < 40 {
-		t.Errorf("%d messages with flags were found", found)
+		t.Errorf("messages name %d options", found)
 	}
 }

@@ -178,9 +178,9 @@ func (b *builder) count(pairs int) error {
 		if err != nil {
 			return err
 		}
-		n := pairs * t.endPoints
-		if t.twoWays() {
-			n = 2 * (pairs - len(b.turned)) * t.endPoints
+		n := pairs * t.EndPoints
+		if twoWays(t) {
+			n = 2 * (pairs - len(b.turned)) * t.EndPoints
 		}
 		if cells += n; cells > mostCells {
 			return b.File.errorf(b.root, "measure fewer hosts, or vary fewer things at a time", "the plan has more than %d cells: %d pairs, %d combinations of axes", mostCells, pairs, len(b.points))
@@ -196,7 +196,7 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 	if err != nil {
 		return err
 	}
-	if t.twoWays() {
+	if twoWays(t) {
 		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p plan.Pair) bool { return b.turned[[2]string{p.From, p.To}] })
 	}
 	var labels []string // in the order in which they come
@@ -213,7 +213,7 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 				set.step.Specs = nil
 				merged[s.Label], labels = set, append(labels, s.Label)
 			}
-			copies := t.endPoints
+			copies := t.EndPoints
 			if s.Beside {
 				copies = 1
 			}
@@ -234,7 +234,7 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 }
 
 // flows are the steps of one pair alone.
-func (b *builder) flows(pair plan.Pair, p point, t traffic) ([]plan.Step, error) {
+func (b *builder) flows(pair plan.Pair, p point, t plan.Request) ([]plan.Step, error) {
 	from, to := b.byName[pair.From], b.byName[pair.To]
 	t.LocalCPUs, t.PeerCPUs = from.cpus, to.cpus
 	if from.engine != measure.Native { // as many as here, as for `thru test`
@@ -248,7 +248,7 @@ func (b *builder) flows(pair plan.Pair, p point, t traffic) ([]plan.Step, error)
 			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take as many as each end has at most", "%s has %s: it cannot be confined to %d", clip(h.Name), plan.Counted(h.cpus, "CPU"), t.CPUs)
 		}
 	}
-	steps, err := pair.Steps(t.request())
+	steps, err := pair.Steps(t)
 	if err != nil {
 		return nil, b.contradiction(err, p)
 	}
@@ -274,9 +274,9 @@ func (x *flowSet) add(specs []measure.Spec, copies int) {
 }
 
 // finish names the step and its flows.
-func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
+func (b *builder) finish(x *flowSet, p point, t plan.Request, pairs int) plan.Step {
 	s := x.step
-	s.Apart = pairs > 1 || t.endPoints > 1 && !s.Beside || isTwo(s)
+	s.Apart = pairs > 1 || t.EndPoints > 1 && !s.Beside || isTwo(s)
 	streams := s.Specs[0].Streams
 	if slices.ContainsFunc(s.Specs, func(o measure.Spec) bool { return o.Streams != streams && o.Traffic == s.Specs[0].Traffic }) {
 		streams = 0
@@ -290,7 +290,7 @@ func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
 	}
 	what = append(what, way(t, plan.Step{Label: x.kind}))
 	s.Axes = p.axes
-	if t.direction == both && t.Traffic == measure.Bulk && !s.Beside {
+	if t.Direction() == plan.BothWays && t.Traffic == measure.Bulk && !s.Beside {
 		s.Axes = append(slices.Clip(p.axes), measure.Axis{Name: directionAxis, Value: x.kind})
 	}
 	if s.Beside {
@@ -300,8 +300,8 @@ func (b *builder) finish(x *flowSet, p point, t traffic, pairs int) plan.Step {
 	if pairs > 1 {
 		many = append(many, plan.Counted(pairs, "pair"), b.round)
 	}
-	if t.endPoints > 1 && len(b.axes) == 0 && !s.Beside {
-		many = append(many, plan.Counted(t.endPoints, "end point")+" a host")
+	if t.EndPoints > 1 && len(b.axes) == 0 && !s.Beside {
+		many = append(many, plan.Counted(t.EndPoints, "end point")+" a host")
 	}
 	s.Label = joined(append(many, what...)...)
 	if s.Label == "" {
@@ -383,7 +383,7 @@ func (f *File) repeats() plan.Repeat {
 	if f.hasten > 0 {
 		t.Repeat, t.PrecisionPct = 1, 0
 	}
-	return t.Request.Repeats()
+	return t.Repeats()
 }
 
 // measured are the end points that have part in a pair.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +18,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/unit"
 )
 
@@ -44,7 +46,7 @@ type File struct {
 	controller string
 	endPoints  []endPoint
 	pairs      []pairs
-	base       traffic
+	base       plan.Request
 	axes       []axis
 	variants   []variant
 	order      string
@@ -97,7 +99,7 @@ func fileKeys() []string {
 // Parse reads a plan file. Its errors are usage errors that begin with
 // NAME:LINE:COLUMN and carry a hint: all mistakes that can be told apart, joined.
 func Parse(name string, text []byte) (*File, error) {
-	f := &File{source: &source{name: name}, base: traffic{direction: forward, endPoints: 1}}
+	f := &File{source: &source{name: name}, base: plan.Request{OneWay: true, EndPoints: 1}}
 	root, err := f.parseTree(trimMark(string(text)))
 	if err != nil {
 		return nil, err
@@ -219,38 +221,21 @@ func (f *File) readTraffic() error {
 	if !ok {
 		return nil
 	}
-	unknown := f.keysOf(n, "traffic", settingKeys()...)
-	if n.get("time") != nil && (n.get("bytes") != nil || n.get("blocks") != nil) {
-		return f.errorf(n, "take one of time, bytes and blocks", "a time and an amount are asked for")
-	}
-	if a, b := n.get("bytes"), n.get("blocks"); a != nil && b != nil {
-		return f.errorf(b, "take one of time, bytes and blocks", "two amounts are asked for")
-	}
-	if a, b := n.get("bitrate"), n.get("total_bitrate"); a != nil && b != nil {
-		return f.errorf(b, "bitrate is of each stream, total_bitrate of all: take one", "two rates are asked for")
+	unknown := f.keysOf(n, "traffic", option.Keys(option.OfTraffic)...)
+	if err := f.clash(n); err != nil {
+		return err
 	}
 	if f.rungs != nil {
 		for i, k := range n.keys {
 			if slices.Contains([]string{"streams", "window", "end_points"}, k.text) {
 				return f.errorf(k, "leave it out; for other cells take pairs and axes", "a rung has 1, 2, 4 and 8 streams with the default window and with 800K: %s does not go with rungs", k.text)
 			}
-			if k.text == "direction" && n.items[i].text != forward && n.items[i].text != reverse {
+			if k.text == "direction" && n.items[i].text != plan.Forward && n.items[i].text != plan.Reverse {
 				return f.errorf(n.items[i], "take forward or reverse", "a rung is measured in one direction")
 			}
 		}
 	}
 	return errors.Join(unknown, f.settle(&f.base, n))
-}
-
-// settle applies all settings of a mapping.
-func (f *File) settle(t *traffic, n *node) error {
-	var all []error
-	for i, k := range n.keys {
-		if contains(settingKeys(), k.text) {
-			all = append(all, f.apply(t, k.text, n.items[i]))
-		}
-	}
-	return errors.Join(all...)
 }
 
 // mostValues bounds the values of an axis, and the variants.
@@ -264,7 +249,7 @@ func (f *File) readAxes() error {
 	if f.rungs != nil {
 		return f.errorf(n, "a rung has cells of its own; for a sweep take pairs instead of rungs", "axes do not go with rungs")
 	}
-	if err := f.keysOf(n, "axes", settingKeys()...); err != nil {
+	if err := f.keysOf(n, "axes", option.Keys(option.OfTraffic)...); err != nil {
 		return err
 	}
 	if len(n.keys) == 0 {
@@ -275,14 +260,14 @@ func (f *File) readAxes() error {
 		if err != nil {
 			return err
 		}
-		if k.text == "direction" && slices.ContainsFunc(values, func(v *node) bool { return v.text == both }) {
+		if k.text == "direction" && slices.ContainsFunc(values, func(v *node) bool { return v.text == plan.BothWays }) {
 			return f.errorf(n.items[i], "as values: forward, reverse and bidir", "both is forward and reverse already")
 		}
 		if len(values) > mostValues {
 			return f.errorf(n.items[i], "take fewer", "an axis has at most %d values", mostValues)
 		}
 		for j, v := range values {
-			if err := f.apply(&traffic{}, k.text, v); err != nil {
+			if err := f.apply(&plan.Request{}, k.text, v); err != nil {
 				return err
 			}
 			if slices.ContainsFunc(values[:j], func(o *node) bool { return o.text == v.text }) {
@@ -302,61 +287,57 @@ func (f *File) readVariants() error {
 	if f.rungs != nil {
 		return f.errorf(n, "for variants take pairs instead of rungs", "variants do not go with rungs")
 	}
-	items, err := f.list(n, "variants", "[{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]")
-	if err != nil {
-		return err
+	var err error
+	f.variants, err = each(f.source, n, "variants", "[{name: cubic, congestion: cubic}, {name: bbr, congestion: bbr}]", mostValues, f.readVariant)
+	names := map[string]bool{}
+	for i, v := range f.variants {
+		if err == nil && names[v.name] {
+			return f.errorf(n.items[i].get("name"), "names tell variants apart", "the variant %q is there twice", clip(v.name))
+		}
+		names[v.name] = true
 	}
-	if len(items) < 2 || len(items) > mostValues {
-		return f.errorf(n, "name what is held against each other", "there must be 2 to %d variants, and not %d", mostValues, len(items))
+	if err == nil && len(f.variants) < 2 {
+		return f.errorf(n, "name what is held against each other", "there must be 2 to %d variants, and not %d", mostValues, len(f.variants))
 	}
-	var all []error
-	for _, x := range items {
-		all = append(all, f.readVariant(x))
-	}
-	return errors.Join(all...)
+	return err
 }
 
-func (f *File) readVariant(x *node) error {
-	if err := f.keysOf(x, "a variant", append([]string{"name", byHand}, settingKeys()...)...); err != nil {
-		return err
-	}
+func (f *File) readVariant(x *node) (variant, error) {
 	v := variant{settings: &node{kind: mapNode, line: x.line, col: x.col}}
+	if err := f.keysOf(x, "a variant", append([]string{"name", byHand}, option.Keys(option.OfTraffic)...)...); err != nil {
+		return v, err
+	}
 	for i, k := range x.keys {
 		value := x.items[i]
 		if k.text == "name" {
-			name, err := f.titleOf(value, "variant", "such as {name: bbr, congestion: bbr}")
-			if err != nil {
-				return err
+			var err error
+			if v.name, err = f.titleOf(value, "variant", "such as {name: bbr, congestion: bbr}"); err != nil {
+				return v, err
 			}
-			if slices.ContainsFunc(f.variants, func(o variant) bool { return o.name == name }) {
-				return f.errorf(value, "names tell variants apart", "the variant %q is there twice", clip(name))
-			}
-			v.name = name
 			continue
 		}
 		if k.text == byHand {
 			var err error
 			if v.hand, err = f.readHand(value); err != nil {
-				return err
+				return v, err
 			}
 			continue
 		}
 		if slices.ContainsFunc(f.axes, func(a axis) bool { return a.key == k.text }) {
-			return f.errorf(k, "vary it in one place", "%s is an axis too", k.text)
+			return v, f.errorf(k, "vary it in one place", "%s is an axis too", k.text)
 		}
-		if k.text == "direction" && value.text == both {
-			return f.errorf(value, "take forward, reverse or bidir", "a variant has one direction")
+		if k.text == "direction" && value.text == plan.BothWays {
+			return v, f.errorf(value, "take forward, reverse or bidir", "a variant has one direction")
 		}
-		if err := f.apply(&traffic{}, k.text, value); err != nil {
-			return err
+		if err := f.apply(&plan.Request{}, k.text, value); err != nil {
+			return v, err
 		}
 		v.settings.keys, v.settings.items = append(v.settings.keys, k), append(v.settings.items, value)
 	}
 	if v.name == "" {
-		return f.errorf(x, "such as {name: bbr, congestion: bbr}", "a variant has no name")
+		return v, f.errorf(x, "such as {name: bbr, congestion: bbr}", "a variant has no name")
 	}
-	f.variants = append(f.variants, v)
-	return nil
+	return v, nil
 }
 
 func (f *File) readOrder() error {
@@ -382,8 +363,8 @@ func (f *File) readOrder() error {
 	}
 	if n, ok := f.at("at_once"); ok {
 		var err error
-		if f.atOnce, err = f.whole(n, "at_once", "16"); err != nil {
-			return err
+		if f.atOnce, err = strconv.Atoi(n.text); err != nil || n.kind != numberNode || f.atOnce < 1 {
+			return f.errorf(n, "at_once takes a whole number such as 16", "at_once is %s", n.value())
 		}
 		if f.order == plan.OrderSimultaneous || f.rungs != nil {
 			return f.errorf(n, "leave it out, or take `order: sequential`", "at_once does not go with %s", map[bool]string{true: "rungs", false: "simultaneous: all pairs run at once"}[f.rungs != nil])
@@ -396,35 +377,18 @@ func (f *File) readRepeat() error {
 	if f.order == plan.OrderInterleaved || f.inBlocks() {
 		f.base.Repeat = usualBlocks
 	}
-	if n, ok := f.at("repeat"); ok {
-		var err error
-		if f.base.Repeat, err = f.whole(n, "repeat", "3"); err != nil {
-			return err
-		}
-		if f.base.Repeat > mostRepeats {
-			return f.errorf(n, "repeat takes 1 to 1000", "%d repeats are out of range", f.base.Repeat)
+	precision, ok := f.at("precision")
+	if ok && f.inBlocks() {
+		return f.errorf(precision, "say how often: repeat: 10", "precision does not go with blocks: each is measured once, and not come back to")
+	}
+	var all []error
+	for _, key := range option.Keys(option.OfPlan) {
+		if n, ok := f.at(key); ok {
+			all = append(all, f.apply(&f.base, key, n))
 		}
 	}
-	if n, ok := f.at("precision"); ok {
-		if f.inBlocks() {
-			return f.errorf(n, "say how often: repeat: 10", "precision does not go with blocks: each is measured once, and not come back to")
-		}
-		var err error
-		if f.base.PrecisionPct, err = parsed(f.source, n, "precision", "2.5%", unit.ParsePercent); err != nil {
-			return err
-		}
-		if p := f.base.PrecisionPct; !(p > 0 && p <= mostPrecision) {
-			return f.errorf(n, "precision takes a share such as 2.5%", "the precision %s is out of range", n.value())
-		}
-	}
-	return nil
+	return errors.Join(all...)
 }
-
-// Bounds of repeats, as plan has them.
-const (
-	mostRepeats   = 1000
-	mostPrecision = 50
-)
 
 // Hasten makes every run of the plan at most so long, without a ramp, and as
 // few as there can be: to try a plan out before it is run for its figures.
@@ -453,7 +417,7 @@ func (f *File) try() error {
 		if f.rungs != nil {
 			t.Streams = 1
 		}
-		if _, err := (plan.Pair{From: Local, To: "there"}).Steps(t.request()); err != nil {
+		if _, err := (plan.Pair{From: Local, To: "there"}).Steps(t); err != nil {
 			return f.contradiction(err, p)
 		}
 	}
@@ -476,10 +440,11 @@ func (f *File) contradiction(err error, p point) error {
 	if traffic != nil {
 		where = traffic
 	}
+	err = f.spelled(err, where, traffic, variant, axes)
 	if len(p.axes) > 0 {
 		err = fault.Usagef(fault.Hint(err), "%w (with %s)", err, describeAxes(p.axes))
 	}
-	return f.blame(err, where, traffic, variant, axes)
+	return err
 }
 
 // describeAxes is "streams 8, window 800K".

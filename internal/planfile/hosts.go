@@ -2,7 +2,6 @@ package planfile
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -117,30 +116,19 @@ func (f *File) readEndPoints() error {
 	if !ok {
 		return nil
 	}
-	items, err := f.list(n, "end_points", "[a, {name: b, at: 10.0.0.2}]")
-	if err != nil {
-		return err
-	}
-	if len(items) > mostHosts {
-		return f.errorf(n, "a `match` names many hosts in one line", "there are %d end points, more than %d", len(items), mostHosts)
-	}
-	var all []error
 	seen := map[string]bool{}
-	for _, x := range items {
+	var err error
+	f.endPoints, err = each(f.source, n, "end_points", "[a, {name: b, at: 10.0.0.2}]", mostHosts, func(x *node) (endPoint, error) {
 		e, err := f.readEndPoint(x)
-		if err != nil {
-			all = append(all, err)
-			continue
-		}
-		if e.match == nil {
+		if err == nil && e.match == nil {
 			if seen[e.Name] {
-				all = append(all, f.errorf(x, "names tell end points apart", "the end point %q is there twice", clip(e.Name)))
+				err = f.errorf(x, "names tell end points apart", "the end point %q is there twice", clip(e.Name))
 			}
 			seen[e.Name] = true
 		}
-		f.endPoints = append(f.endPoints, e)
-	}
-	return errors.Join(all...)
+		return e, err
+	})
+	return err
 }
 
 func (f *File) readEndPoint(x *node) (endPoint, error) {

@@ -1,7 +1,6 @@
 package planfile
 
 import (
-	"errors"
 	"slices"
 
 	"thru/internal/measure"
@@ -56,16 +55,9 @@ func (f *File) readPairs() error {
 	case !ok:
 		return f.errorf(f.root, "such as `pairs: [{type: one-to-one, from: [local], to: [b]}]`, or rungs for a ladder", "there are no pairs: nothing would be measured")
 	}
-	items, err := f.list(n, "pairs", "[{type: mesh, among: all}]")
-	if err != nil {
-		return err
-	}
-	var all []error
-	for _, x := range items {
-		p, err := f.readPair(x)
-		all, f.pairs = append(all, err), append(f.pairs, p)
-	}
-	return errors.Join(all...)
+	var err error
+	f.pairs, err = each(f.source, n, "pairs", "[{type: mesh, among: all}]", mostPairs, f.readPair)
+	return err
 }
 
 func (f *File) readPair(x *node) (pairs, error) {
@@ -207,7 +199,7 @@ func (f *File) expandPairs(h *hosts) (list []plan.Pair, turned map[[2]string]boo
 // traffic goes both ways they are one.
 func (f *File) ordered() bool {
 	for _, p := range f.points() {
-		if t, err := f.traffic(p); err == nil && !t.twoWays() {
+		if t, err := f.traffic(p); err == nil && !twoWays(t) {
 			return true
 		}
 	}

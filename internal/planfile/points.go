@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/unit"
 )
 
@@ -67,7 +68,7 @@ func (f *File) points() []point {
 }
 
 // traffic is what is moved at a point.
-func (f *File) traffic(p point) (traffic, error) {
+func (f *File) traffic(p point) (plan.Request, error) {
 	t := f.base
 	if p.variant != nil {
 		if err := f.settle(&t, p.variant.settings); err != nil {
@@ -87,7 +88,7 @@ func (f *File) traffic(p point) (traffic, error) {
 
 // label says what is moved at a point: "4 streams, 800 KiB window". Streams are
 // said also where no axis varies them.
-func (p point) label(t traffic, streams int) string {
+func (p point) label(t plan.Request, streams int) string {
 	var parts []string
 	varied := func(key string) bool {
 		return slices.ContainsFunc(p.axes, func(a measure.Axis) bool { return a.Name == key })
@@ -104,7 +105,7 @@ func (p point) label(t traffic, streams int) string {
 }
 
 // flows names the streams after what they carry.
-func flows(t traffic, n int) string {
+func flows(t plan.Request, n int) string {
 	thing := "stream"
 	switch {
 	case t.Traffic == measure.RR:
@@ -118,7 +119,7 @@ func flows(t traffic, n int) string {
 }
 
 // phrase is a value of an axis as a label says it; "" where the label says it otherwise.
-func phrase(a measure.Axis, t traffic) string {
+func phrase(a measure.Axis, t plan.Request) string {
 	v := clip(a.Value)
 	switch a.Name {
 	case "streams":
@@ -128,7 +129,7 @@ func phrase(a measure.Axis, t traffic) string {
 	case "cpus":
 		return plan.Counted(t.CPUs, "CPU")
 	case "end_points":
-		return plan.Counted(t.endPoints, "end point") + " a host"
+		return plan.Counted(t.EndPoints, "end point") + " a host"
 	case "dscp":
 		return "DSCP " + v
 	case "mss":
@@ -138,7 +139,7 @@ func phrase(a measure.Axis, t traffic) string {
 	case "protocol":
 		return strings.ToUpper(v)
 	case variantAxis, "io", "congestion":
-		if v == byDefault {
+		if v == option.Default {
 			return v + " " + a.Name
 		}
 		return v
@@ -157,7 +158,7 @@ func phrase(a measure.Axis, t traffic) string {
 func sizes(text string, p measure.Pair) string {
 	switch {
 	case p == (measure.Pair{}):
-		return byDefault
+		return option.Default
 	case p.Send == p.Recv:
 		return unit.Size(p.Send)
 	default:
@@ -182,13 +183,13 @@ func (f *File) axisValue(p point, key string) *node {
 }
 
 // way is the direction of a step as a label says it.
-func way(t traffic, s plan.Step) string {
+func way(t plan.Request, s plan.Step) string {
 	switch {
 	case s.Label == plan.IdleLatency:
 		return plan.IdleLatency
-	case t.direction == bidir && t.Traffic == measure.Bulk:
+	case t.Bidir && t.Traffic == measure.Bulk:
 		return s.Label
-	case t.direction == both || t.direction == reverse:
+	case !t.OneWay:
 		return s.Label
 	default:
 		return ""

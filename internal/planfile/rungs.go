@@ -1,8 +1,6 @@
 package planfile
 
 import (
-	"errors"
-
 	"thru/internal/plan"
 )
 
@@ -14,24 +12,17 @@ func (f *File) readRungs() error {
 	if !ok {
 		return nil
 	}
-	items, err := f.list(n, "rungs", "[{name: LAN, pair: [a, b]}]")
-	if err != nil {
-		return err
-	}
-	if len(items) > mostRungs {
-		return f.errorf(n, "take fewer", "there are more than %d rungs", mostRungs)
-	}
-	var all []error
 	seen := map[string]bool{}
-	for _, x := range items {
+	var err error
+	f.rungs, err = each(f.source, n, "rungs", "[{name: LAN, pair: [a, b]}]", mostRungs, func(x *node) (rung, error) {
 		r, err := f.readRung(x)
 		if err == nil && seen[r.name] {
 			err = f.errorf(x, "names tell rungs apart", "the rung %q is there twice", clip(r.name))
 		}
 		seen[r.name] = true
-		all, f.rungs = append(all, err), append(f.rungs, r)
-	}
-	return errors.Join(all...)
+		return r, err
+	})
+	return err
 }
 
 func (f *File) readRung(x *node) (r rung, err error) {
@@ -92,7 +83,7 @@ func (f *File) ladder(h *hosts) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	p, err := plan.Rungs(rungs, t.request())
+	p, err := plan.Rungs(rungs, t)
 	if err != nil {
 		return p, f.contradiction(err, point{})
 	}

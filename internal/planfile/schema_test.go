@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"thru/examples"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 )
 
 const (
@@ -128,22 +130,25 @@ func TestSchemaRefuses(t *testing.T) {
 // What the parser takes the schema takes: each key once, in each form.
 func TestSchemaTakes(t *testing.T) {
 	s := schema(t)
-	for _, x := range settings() {
-		value := x.example
-		if strings.Contains(value, ",") {
-			value = `"` + value + `"`
+	for _, key := range option.Keys(option.OfTraffic) {
+		o := option.Find(key)
+		value, _, _ := strings.Cut(strings.TrimSuffix(o.Like, " or off"), " or ")
+		value, _, _ = strings.Cut(value, ", ")
+		if o.Kind == option.Whole {
+			value = map[string]string{"mss": "1460"}[key]
+			value = cmp.Or(value, "4")
 		}
-		extra := map[string]string{"mss": "", "one_connection": ", direction: bidir", "dont_fragment": ", protocol: udp", "search": ", protocol: udp", "rate": ", kind: rr"}[x.key]
+		extra := map[string]string{"mss": "", "one_connection": ", direction: bidir", "dont_fragment": ", protocol: udp", "search": ", protocol: udp", "rate": ", kind: rr"}[key]
 		for _, text := range []string{
-			"pairs: [{from: local, to: local}]\ntraffic: {" + x.key + ": " + value + extra + "}",
-			"rungs: [{name: a rung, pair: [local, local]}]\ntraffic: {" + x.key + ": " + value + extra + "}",
-			"pairs: [{from: local, to: local}]\naxes: {" + x.key + ": [" + value + "]}\ntraffic: {streams: 1" + extra + "}",
-			"pairs: [{from: local, to: local}]\nvariants: [{name: x, " + x.key + ": " + value + extra + "}, {name: y}]",
+			"pairs: [{from: local, to: local}]\ntraffic: {" + key + ": " + value + extra + "}",
+			"rungs: [{name: a rung, pair: [local, local]}]\ntraffic: {" + key + ": " + value + extra + "}",
+			"pairs: [{from: local, to: local}]\naxes: {" + key + ": [" + value + "]}\ntraffic: {streams: 1" + extra + "}",
+			"pairs: [{from: local, to: local}]\nvariants: [{name: x, " + key + ": " + value + extra + "}, {name: y}]",
 		} {
 			_, err := Parse("plan.yaml", []byte("thru: 1\n"+text))
 			rung := strings.HasPrefix(text, "rungs") && err != nil && strings.Contains(err.Error(), "rung")
 			twice := strings.Contains(text, "axes") && extra != ""
-			if ways := x.key == "direction"; err != nil && !rung && !twice && !ways {
+			if ways := key == "direction"; err != nil && !rung && !twice && !ways {
 				t.Errorf("%s: %v", text, err)
 			}
 			if serr := valid(s, "thru: 1\n"+text); err == nil && serr != nil {
@@ -196,7 +201,7 @@ func TestKeysAreDescribed(t *testing.T) {
 			}
 		}
 	}
-	if a, b := settingKeys(), root.Defs["settings"].Properties; len(a) != len(b) {
+	if a, b := option.Keys(option.OfTraffic), root.Defs["settings"].Properties; len(a) != len(b) {
 		t.Errorf("%d settings, %d in the schema", len(a), len(b))
 	}
 	for _, k := range fileKeys() {

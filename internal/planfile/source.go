@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"thru/internal/fault"
+	"thru/internal/plan/option"
 )
 
 // starterHint says where a plan comes from.
@@ -35,26 +36,18 @@ func clip(text string) string {
 	return clean
 }
 
-// anyOf lists words for a hint: "a, b or c".
-func anyOf(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
 // meant is the hint about a word that is none of those known.
 func meant(text string, words []string) string {
 	if near := fault.Nearest(strings.ToLower(strings.ReplaceAll(text, "-", "_")), words); near != "" {
-		return fmt.Sprintf("did you mean %s? There is %s", near, anyOf(words))
+		return fmt.Sprintf("did you mean %s? There is %s", near, option.AnyOf(words))
 	}
-	return "there is " + anyOf(words)
+	return "there is " + option.AnyOf(words)
 }
 
 // keysOf refuses a node that is no mapping, and keys that are not known.
 func (s *source) keysOf(n *node, what string, known ...string) error {
 	if n.kind != mapNode {
-		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, anyOf(known)), "%s is %s, and not a mapping", what, n.describe())
+		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, option.AnyOf(known)), "%s is %s, and not a mapping", what, n.describe())
 	}
 	var all []error
 	for _, k := range n.keys {
@@ -105,7 +98,7 @@ func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) 
 	if n.kind == textNode && contains(allowed, n.text) {
 		return n.text, nil
 	}
-	hint := fmt.Sprintf("%s takes %s", what, anyOf(allowed))
+	hint := fmt.Sprintf("%s takes %s", what, option.AnyOf(allowed))
 	if near := fault.Nearest(strings.ToLower(n.text), allowed); near != "" {
 		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 	}
@@ -121,6 +114,24 @@ func (s *source) list(n *node, what, example string) ([]*node, error) {
 		return nil, s.errorf(n, fmt.Sprintf("%s takes a list such as %s; leave the key out for none", what, example), "%s is an empty list", what)
 	}
 	return n.items, nil
+}
+
+// each reads the entries of a list, of which there may be so many.
+func each[T any](s *source, n *node, what, example string, most int, read func(*node) (T, error)) ([]T, error) {
+	items, err := s.list(n, what, example)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) > most {
+		return nil, s.errorf(n, "take fewer", "%s has %d entries, more than %d", what, len(items), most)
+	}
+	var values []T
+	var all []error
+	for _, x := range items {
+		v, err := read(x)
+		values, all = append(values, v), append(all, err)
+	}
+	return values, errors.Join(all...)
 }
 
 // parsed reads a scalar by a parser of its text.

@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/unit"
 )
 
@@ -74,21 +75,9 @@ func (f *File) readTargets() error {
 	if !ok {
 		return nil
 	}
-	items, err := f.list(n, "targets", `[{pair: ">= 95%"}]`)
-	if err != nil {
-		return err
-	}
-	if len(items) > mostTargets {
-		return f.errorf(n, "take fewer", "there are more than %d targets", mostTargets)
-	}
-	for _, x := range items {
-		t, err := f.readTarget(x)
-		if err != nil {
-			return err
-		}
-		f.targets = append(f.targets, t)
-	}
-	return nil
+	var err error
+	f.targets, err = each(f.source, n, "targets", `[{pair: ">= 95%"}]`, mostTargets, f.readTarget)
+	return err
 }
 
 func (f *File) readTarget(x *node) (target, error) {
@@ -114,7 +103,7 @@ func (f *File) readTarget(x *node) (target, error) {
 		}
 	}
 	if t.Figure == "" {
-		return t, f.errorf(x, `such as {pair: ">= 95%"}; there is `+anyOf(known), "a target says no figure")
+		return t, f.errorf(x, `such as {pair: ">= 95%"}; there is `+option.AnyOf(known), "a target says no figure")
 	}
 	if n := x.get("rung"); n != nil {
 		if !slices.ContainsFunc(f.rungs, func(r rung) bool { return r.name == n.text }) {
@@ -151,7 +140,7 @@ func (f *File) readDemand(t *target, d demand, n *node) error {
 func (f *File) readWhere(t *target, n *node) error {
 	known, values := f.varied()
 	if n.kind != mapNode || len(n.keys) == 0 || len(known) == 0 {
-		return f.errorf(n, "such as where: {streams: 8}, with a value of axes", "where is %s, and the plan varies %s", n.value(), map[bool]string{true: "nothing", false: anyOf(known)}[len(known) == 0])
+		return f.errorf(n, "such as where: {streams: 8}, with a value of axes", "where is %s, and the plan varies %s", n.value(), map[bool]string{true: "nothing", false: option.AnyOf(known)}[len(known) == 0])
 	}
 	for i, k := range n.keys {
 		v := n.items[i]
@@ -159,7 +148,7 @@ func (f *File) readWhere(t *target, n *node) error {
 		case values[k.text] == nil:
 			return f.errorf(k, meant(k.text, known), "where: the plan does not vary %q", clip(k.text))
 		case !slices.Contains(values[k.text], v.text):
-			return f.errorf(v, k.text+" is "+clip(anyOf(values[k.text])), "where: %s is never %s", k.text, v.value())
+			return f.errorf(v, k.text+" is "+clip(option.AnyOf(values[k.text])), "where: %s is never %s", k.text, v.value())
 		}
 		t.Where = append(t.Where, measure.Axis{Name: k.text, Value: v.text})
 	}
@@ -184,10 +173,10 @@ func (f *File) varied() (names []string, values map[string][]string) {
 	}
 	if f.rungs != nil { // plan.Rungs
 		add("streams", "1", "2", "4", "8")
-		add("window", byDefault, "800K")
+		add("window", option.Default, "800K")
 	}
-	if f.base.direction == both && values[directionAxis] == nil {
-		add(directionAxis, forward, reverse)
+	if f.base.Direction() == plan.BothWays && values[directionAxis] == nil {
+		add(directionAxis, plan.Forward, plan.Reverse)
 	}
 	return names, values
 }

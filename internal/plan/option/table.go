@@ -1,0 +1,172 @@
+package option
+
+import (
+	"slices"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/unit"
+)
+
+// Table lists the options in the order of the help.
+func Table() []Option { return table }
+
+var table = slices.Concat(traffic, amounts, ends, sockets, cpus, runs)
+
+// Groups of the help.
+const (
+	ofTraffic = "Traffic"
+	ofAmounts = "How much"
+	ofEnds    = "Ends and directions"
+	ofSockets = "Sockets"
+	ofCPU     = "CPU"
+	ofOutput  = "Output"
+)
+
+// traffic says what kind of traffic there is.
+var traffic = []Option{
+	{ID: "protocol", Key: OfTraffic, Value: words(func(r *plan.Request) *string { return &r.Protocol }, measure.TCP, measure.UDP),
+		Flags: []Flag{fixed(ofTraffic, "-u --udp", measure.UDP, "Datagrams: loss and where, reordering, jitter; 1 Mb/s a stream unless -b says otherwise.")},
+		IPerf: []Flag{fixed("", "-u --udp", measure.UDP, "UDP")}},
+	{ID: "kind", Key: OfTraffic, Value: kind(),
+		Flags: []Flag{
+			fixed(ofTraffic, "--rr", measure.RR, "Requests and responses: latency. -l REQUEST/RESPONSE in bytes (default 1/1); with -u by datagrams."),
+			fixed(ofTraffic, "--crr", measure.CRR, "Connect, request, response, close, again and again."),
+		}},
+	{ID: "latency", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Latency }), Flags: []Flag{yes(ofTraffic, "--latency", "Also measure latency, on the idle path and beside the traffic.")}},
+	{ID: "rrul", Value: oneOf(func(r *plan.Request, _ string) { r.RRUL, r.Latency = true, true }, "true"), Flags: []Flag{yes(ofTraffic, "--rrul", "As flent's RRUL: four streams up and four down at once, each in a class of its own (DSCP 0, CS1, CS5, EF), and the latency beside them, graded.")}},
+	{ID: "search", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Search }), Flags: []Flag{yes(ofTraffic, "--search", "With -u: find the capacity (RFC 9097), then the highest rate without loss.")}},
+	{ID: "verify", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Verify }), Flags: []Flag{yes(ofTraffic, "--verify", "Compare every byte at the receiver with what was sent.")}},
+}
+
+// amounts say how much of it.
+var amounts = []Option{
+	{ID: "bitrate", Key: OfTraffic, Either: "rate", Value: parsed("500M, 2.5G or 0", unit.ParseRate, func(r *plan.Request, n int64) { r.Rate, r.RateSet, r.TotalRate = n, true, 0 }),
+		Flags: []Flag{flag(ofAmounts, "-b --bitrate --bandwidth", "RATE", "Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0).")},
+		IPerf: []Flag{reads(evenRate, "-b --bitrate --bandwidth", "RATE", "of each stream; 0 is as fast as it goes (default 1M with -u, else 0)")}},
+	{ID: "total_bitrate", Key: OfTraffic, Either: "rate", Value: parsed("500M or 2.5G", Positive(unit.ParseRate), func(r *plan.Request, n int64) { r.TotalRate, r.Rate, r.RateSet = n, 0, false }), Flags: []Flag{flag(ofAmounts, "--total-bitrate", "RATE", "Payload rate of all streams together.")}},
+	{ID: "bytes", Key: OfTraffic, Either: "amount", Value: parsed("10G or 64M", Positive(unit.ParseSize), func(r *plan.Request, n int64) { r.Amount, r.Blocks = n, 0 }),
+		Flags: []Flag{flag(ofAmounts, "-n --bytes --num", "SIZE", "End after so many bytes instead of a time.")},
+		IPerf: []Flag{flag("", "-n --bytes", "SIZE", "to send, instead of a time")}},
+	{ID: "blocks", Key: OfTraffic, Either: "amount", Value: parsed("1000", Positive(count), func(r *plan.Request, n int64) { r.Blocks, r.Amount = n, 0 }),
+		Flags: []Flag{flag(ofAmounts, "-k --blockcount", "N", "End after so many calls or datagrams of -l bytes.")},
+		IPerf: []Flag{reads(manyBlocks, "-k --blockcount", "N", "of blocks to send, instead of a time")}},
+	{ID: "rate", Key: OfTraffic, Value: parsed("1000", perSecond, func(r *plan.Request, n float64) { r.PerSecond = n }), Flags: []Flag{flag(ofAmounts, "--rate", "N", "Requests a second of each stream (default: back to back). A late one counts from when it was due.")}},
+	{ID: "streams", Key: OfTraffic, Value: whole(1, measure.MaxStreams, func(r *plan.Request) *int { return &r.Streams }),
+		Flags: []Flag{flag(ofAmounts, "-P --streams --parallel", "N", "Parallel connections (default: half the CPUs of the smaller end, 1 to 8).")},
+		IPerf: []Flag{flag("", "-P --parallel", "N", "streams")}},
+	{ID: "time", Key: OfTraffic, Either: "amount", Value: lasting("10s, 0.5 or 1m", measure.MinDuration, measure.MaxDuration, func(r *plan.Request, d time.Duration) { r.Duration, r.Amount, r.Blocks = d, 0, 0 }),
+		Flags: []Flag{flag(ofAmounts, "-t --time", "SECONDS", "Measured time of a run; the ramp comes on top.")},
+		IPerf: []Flag{reads(endless, "-t --time", "SECONDS", "to send (default 10; 0 until it is ended)")}},
+	{ID: "length", Key: OfTraffic, Value: sizes("64K, 1M or 64K/128K", measure.MaxLength, func(r *plan.Request) *measure.Pair { return &r.Length }),
+		Flags: []Flag{flag(ofAmounts, "-l --length --len", "SIZE", "Bytes per send and receive call, or SEND/RECEIVE (default 128K).")},
+		IPerf: []Flag{reads(oneSize(func(r *plan.Request) *measure.Pair { return &r.Length }), "-l --length", "SIZE", "of a block or a datagram")}},
+	{ID: "ramp", Key: OfTraffic, Value: lasting("2s or 0.5", 0, measure.MaxRamp, func(r *plan.Request, d time.Duration) { r.Ramp, r.RampSet = d, true }),
+		Flags: []Flag{flag(ofAmounts, "-O --omit", "SECONDS", "Ramp that is not counted (default: 20 round trips, at least 1 s).")},
+		IPerf: []Flag{flag("", "-O --omit", "SECONDS", "at the beginning that are not counted")}},
+	{ID: "repeat", Key: OfPlan, Value: optional(1, 1000, func(r *plan.Request) *int { return &r.Repeat }), Flags: []Flag{flag(ofAmounts, "--repeat", "N", "Runs of each cell (default 1).")}},
+	{ID: "precision", Key: OfPlan, Value: orNone(parsed("2.5%", share, func(r *plan.Request, pct float64) { r.PrecisionPct = pct }), func(r *plan.Request) *float64 { return &r.PrecisionPct }), Flags: []Flag{flag(ofAmounts, "--precision", "PCT", "Repeat until the 95% interval is this narrow, such as 2.5%: 5 to 15 runs.")}},
+	{ID: "acceptance", Value: truth(func(r *plan.Request) *bool { return &r.Acceptance }), Flags: []Flag{yes(ofAmounts, "--acceptance", "60 s x 5 in both directions, for a record to hand over.")}},
+}
+
+// ends say which way data goes, and along which addresses.
+var ends = []Option{
+	{ID: "one_connection", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.OneConnection }), Flags: []Flag{yes(ofEnds, "--one-connection", "With --bidir: both directions on the same connections.")}},
+	{ID: "together", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Together }), Flags: []Flag{yes(ofEnds, "--together", "Do not queue behind other clients of the end point that say so too.")}},
+	{ID: "direction", Key: OfTraffic, Value: direction(),
+		Flags: []Flag{
+			fixed(ofEnds, "-R --reverse", plan.Reverse, "Only from the end point to here."),
+			fixed(ofEnds, "--one-way", plan.Forward, "Only from here to the end point."),
+			fixed(ofEnds, "--bidir", plan.Bidir, "Both directions at the same time."),
+		},
+		IPerf: []Flag{fixed("", "-R --reverse", plan.Reverse, "the server sends"), fixed("", "--bidir", plan.Bidir, "both send")}},
+	{ID: "source_address", Value: text("10.0.0.1", func(r *plan.Request) *string { return &r.BindAddr }),
+		Flags: []Flag{flag(ofEnds, "-B --bind", "ADDRESS", "Source address of the connections.")},
+		IPerf: []Flag{served(reads(addressAndDevice, "-B --bind", "ADDR[%DEV]", "source address, and device"))}},
+	{ID: "device", Value: text("eth0", func(r *plan.Request) *string { return &r.BindDev }),
+		Flags: []Flag{flag(ofEnds, "--bind-dev", "DEVICE", "Device or VRF of the connections.")},
+		IPerf: []Flag{served(flag("", "--bind-dev", "DEV", "device or VRF"))}},
+	{ID: "client_port", Key: OfTraffic, Value: optional(1, 65535, func(r *plan.Request) *int { return &r.BindPort }),
+		Flags: []Flag{flag(ofEnds, "--cport", "PORT", "First source port; stream n uses PORT+n.")},
+		IPerf: []Flag{flag("", "--cport", "PORT", "source port of the first stream")}},
+	{ID: "data_address", Value: text("10.0.0.1", func(r *plan.Request) *string { return &r.DataAddr }), Flags: []Flag{flag(ofEnds, "--data-addr", "ADDRESS", "Where data connections go, if not where control goes.")}},
+	{ID: "end_points", Key: OfTraffic, Value: whole(1, 1<<20, func(r *plan.Request) *int { return &r.EndPoints })},
+}
+
+// sockets say what the sockets are like.
+var sockets = []Option{
+	{ID: "dont_fragment", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.DontFragment }),
+		Flags: []Flag{yes(ofSockets, "--dont-fragment", "With -u: refuse datagrams above the path's MTU.")},
+		IPerf: []Flag{yes("", "--dont-fragment", "with -u: no datagram above the path's MTU")}},
+	{ID: "window", Key: OfTraffic, Value: sizes("800K, 4M or 1M/256K", measure.MaxWindow, func(r *plan.Request) *measure.Pair { return &r.Window }),
+		Flags: []Flag{flag(ofSockets, "-w --window", "SIZE", "Socket buffer of both ends, or SENDER/RECEIVER (default: the kernel tunes it).")},
+		IPerf: []Flag{reads(oneSize(func(r *plan.Request) *measure.Pair { return &r.Window }), "-w --window", "SIZE", "of the socket buffers")}},
+	{ID: "congestion", Key: OfTraffic, Value: parsed("bbr", congestion, func(r *plan.Request, name string) { r.Congestion = name }),
+		Flags: []Flag{flag(ofSockets, "-C --congestion --linux-congestion --tcp-congestion", "NAME", "Congestion control of both ends, such as cubic, reno or bbr.")},
+		IPerf: []Flag{flag("", "-C --congestion --linux-congestion", "NAME", "congestion control")}},
+	{ID: "mss", Key: OfTraffic, Value: optional(88, 32767, func(r *plan.Request) *int { return &r.MSS }),
+		Flags: []Flag{flag(ofSockets, "-M --set-mss --mss", "BYTES", "Maximum segment size.")},
+		IPerf: []Flag{reads(whole(0, 32767, func(r *plan.Request) *int { return &r.MSS }).Set, "-M --set-mss", "BYTES", "maximum segment size")}},
+	{ID: "no_delay", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.NoDelay }),
+		Flags: []Flag{yes(ofSockets, "-N --no-delay --nodelay", "Switch Nagle's algorithm off.")},
+		IPerf: []Flag{yes("", "-N --no-delay", "no Nagle's algorithm")}},
+	{ID: "dscp", Key: OfTraffic, Value: parsed("46, ef or af41", plan.ParseDSCP, func(r *plan.Request, n int) { r.DSCP = n }),
+		Flags: []Flag{flag(ofSockets, "--dscp", "VALUE", "0 to 63, or a name such as ef, af41, cs1.")},
+		IPerf: []Flag{flag("", "--dscp", "VALUE", "code point, or its name"), reads(typeOfService, "-S --tos", "BYTE", "type of service: four times the code point")}},
+	{ID: "ip", Key: OfTraffic, Value: family(),
+		Flags: []Flag{fixed(ofSockets, "-4 --version4", "4", "Only IPv4."), fixed(ofSockets, "-6 --version6", "6", "Only IPv6.")},
+		IPerf: []Flag{served(fixed("", "-4 --version4", "4", "only IPv4")), served(fixed("", "-6 --version6", "6", "only IPv6"))}},
+}
+
+// cpus say what moves the data.
+var cpus = []Option{
+	{ID: "io", Key: OfTraffic, Value: dataPath(),
+		Flags: []Flag{
+			fixed(ofCPU, "-Z --zerocopy", measure.IOSendfile, "Send without copying (sendfile), as iperf3 does."),
+			fixed(ofCPU, "--lean", measure.IOLean, "Copy at neither end: sendfile, and a receiver that drops the data. Shows what the path carries without the hosts' copying."),
+			{Names: "--io", Place: "NAME", Group: ofCPU, Help: "Force a data path: copy, sendfile, lean or portable; with -u gso, mmsg or portable.", Set: forcedPath},
+		},
+		IPerf: []Flag{fixed("", "-Z --zerocopy", measure.IOSendfile, "send without copying")}},
+	{ID: "affinity", Key: OfTraffic, Value: Value{Like: `0, "0,1" or off`, Set: bothCPUs}, Flags: []Flag{{Names: "-A --affinity", Place: "N[,M]", Group: ofCPU, Help: "CPU for the local end, and for the peer's; off leaves both to the scheduler.", Set: localCPU}},
+		IPerf: []Flag{served(reads(leadingCPUs, "-A --affinity", "N[,M]", "CPU of this end, and of the server's"))}},
+	{ID: "cpus", Key: OfTraffic, Value: whole(1, 1024, func(r *plan.Request) *int { return &r.CPUs })},
+}
+
+// runs say how a run is watched.
+var runs = []Option{
+	{ID: "interval", Value: interval(time.Hour),
+		Flags: []Flag{last(flag(ofOutput, "-i --interval", "SECONDS", "Spacing of the live figures; 0 for none."))},
+		IPerf: []Flag{served(reads(interval(time.Minute).Set, "-i --interval", "SECONDS", "between reports; 0 for none"))}},
+	{ID: "server_output", Value: truth(func(r *plan.Request) *bool { return &r.FarOutput }),
+		Flags: []Flag{last(yes("iperf end points", "--get-server-output", "Ask an iperf3 server for what it printed, and keep it in the result."))},
+		IPerf: []Flag{yes("", "--get-server-output", "print the server's report too")}},
+	{ID: "capture", Flags: []Flag{{Names: "--capture"}}},
+	{ID: "capture_packets", Value: whole(1, measure.MaxCapture, func(r *plan.Request) *int64 { return &r.Capture }), Flags: []Flag{last(flag("Packets", "--capture-packets", "N", "Packets to capture at each end, at most (default 300000)."))}},
+}
+
+func flag(group, names, place, help string) Flag {
+	return Flag{Names: names, Place: place, Group: group, Help: help}
+}
+
+func fixed(group, names, value, help string) Flag {
+	return Flag{Names: names, Value: value, Group: group, Help: help}
+}
+
+func yes(group, names, help string) Flag { return fixed(group, names, "true", help) }
+
+// reads is a flag of iperf3 whose value means something of its own there.
+func reads(set func(*plan.Request, string) error, names, place, help string) Flag {
+	return Flag{Names: names, Place: place, Help: help, Set: set}
+}
+
+// served is a flag that iperf3's server takes too.
+func served(f Flag) Flag {
+	f.Serve = true
+	return f
+}
+
+func last(f Flag) Flag {
+	f.Last = true
+	return f
+}

@@ -1,0 +1,239 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/unit"
+)
+
+// Default is the word for what the system chooses.
+const Default = "default"
+
+// parsed reads a value by a parser of its text.
+func parsed[T any](like string, parse func(string) (T, error), set func(*plan.Request, T)) Value {
+	return Value{Like: like, Set: func(r *plan.Request, s string) error {
+		v, err := parse(s)
+		if err == nil {
+			set(r, v)
+		}
+		return err
+	}}
+}
+
+func text(like string, place func(*plan.Request) *string) Value {
+	return parsed(like, func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("it is empty")
+		}
+		return s, nil
+	}, func(r *plan.Request, s string) { *place(r) = s })
+}
+
+func truth(place func(*plan.Request) *bool) Value {
+	v := parsed("true", strconv.ParseBool, func(r *plan.Request, b bool) { *place(r) = b })
+	v.Kind = Truth
+	return v
+}
+
+func whole[T int | int64](least, most T, place func(*plan.Request) *T) Value {
+	return Value{Kind: Whole, Range: fmt.Sprintf("%d to %d", least, most), Set: func(r *plan.Request, s string) error {
+		n, err := strconv.ParseInt(s, 10, 48)
+		if err != nil || T(n) < least || T(n) > most {
+			return fmt.Errorf("it is no whole number from %d to %d", least, most)
+		}
+		*place(r) = T(n)
+		return nil
+	}}
+}
+
+func optional(least, most int, place func(*plan.Request) *int) Value {
+	return orNone(whole(least, most, place), place)
+}
+
+// orNone reads 0 as what nobody has asked for.
+func orNone[T int | float64](v Value, place func(*plan.Request) *T) Value {
+	set := v.Set
+	v.Set = func(r *plan.Request, s string) error {
+		if *place(r) = 0; s == "0" {
+			return nil
+		}
+		return set(r, s)
+	}
+	return v
+}
+
+// oneOf reads one of a few words.
+func oneOf(set func(*plan.Request, string), allowed ...string) Value {
+	return Value{Kind: Word, Words: allowed, Like: allowed[0], Set: func(r *plan.Request, s string) error {
+		if !slices.Contains(allowed, s) {
+			return errors.New("there is no such value")
+		}
+		set(r, s)
+		return nil
+	}}
+}
+
+func words(place func(*plan.Request) *string, allowed ...string) Value {
+	return oneOf(func(r *plan.Request, s string) { *place(r) = s }, allowed...)
+}
+
+func kind() Value {
+	return oneOf(func(r *plan.Request, s string) { r.Traffic = strings.TrimPrefix(s, "bulk") }, "bulk", measure.RR, measure.CRR)
+}
+
+func direction() Value {
+	return oneOf(func(r *plan.Request, s string) {
+		r.OneWay, r.Reverse, r.Bidir = s == plan.Forward, s == plan.Reverse, s == plan.Bidir
+	}, plan.Forward, plan.Reverse, plan.BothWays, plan.Bidir)
+}
+
+func family() Value {
+	return oneOf(func(r *plan.Request, s string) { r.Family, _ = strconv.Atoi(s) }, "4", "6")
+}
+
+// dataPath reads a data path. sendfile and lean are wishes, which fall back where
+// a host has them not.
+func dataPath() Value {
+	return oneOf(func(r *plan.Request, s string) { r.IO, r.IOForced = s, s != measure.IOSendfile && s != measure.IOLean },
+		measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOGSO, measure.IOBatch, measure.IOPortable)
+}
+
+// forcedPath is that data path or none.
+func forcedPath(r *plan.Request, s string) error {
+	err := dataPath().Set(r, s)
+	r.IOForced = true
+	return err
+}
+
+// lasting reads a time within bounds.
+func lasting(like string, least, most time.Duration, set func(*plan.Request, time.Duration)) Value {
+	v := parsed(like, func(s string) (time.Duration, error) {
+		d, err := unit.ParseDuration(s)
+		if err == nil && (d < least || d > most) {
+			err = fmt.Errorf("%v is not %v to %v", d, least, most)
+		}
+		return d, err
+	}, set)
+	v.Range = fmt.Sprintf("%v to %v seconds", least.Seconds(), most.Seconds())
+	return v
+}
+
+// interval reads the spacing of figures; 0 is for none.
+func interval(most time.Duration) Value {
+	return parsed("1 or 0.5", func(s string) (time.Duration, error) {
+		d, err := unit.ParseDuration(s)
+		if err == nil && d != 0 && (d < measure.MinInterval || d > most) {
+			err = fmt.Errorf("it takes 0.1 to %v seconds, or 0 for no reports", most.Seconds())
+		}
+		return d, err
+	}, func(r *plan.Request, d time.Duration) { r.Interval = d })
+}
+
+// sizes reads SIZE, SENDER/RECEIVER, or default.
+func sizes(like string, most int64, place func(*plan.Request) *measure.Pair) Value {
+	v := parsed(like, func(s string) (p measure.Pair, err error) {
+		if s == Default {
+			return p, nil
+		}
+		p.Send, p.Recv, err = unit.ParseSizePair(s)
+		switch {
+		case err != nil:
+		case p.Send == 0 || p.Recv == 0:
+			err = errors.New("zero is no size; " + Default + " is what the system chooses")
+		case max(p.Send, p.Recv) > most:
+			err = fmt.Errorf("it is more than %s", unit.Size(most))
+		}
+		return p, err
+	}, func(r *plan.Request, p measure.Pair) { *place(r) = p })
+	v.Range = fmt.Sprintf("up to %dM", most>>20)
+	return v
+}
+
+// Positive refuses zero, which an unset variable of a script gives.
+func Positive(parse func(string) (int64, error)) func(string) (int64, error) {
+	return func(s string) (int64, error) {
+		n, err := parse(s)
+		if err == nil && n <= 0 {
+			err = errors.New("nothing would pass")
+		}
+		return n, err
+	}
+}
+
+func count(s string) (int64, error) {
+	n, err := strconv.ParseInt(s, 10, 48)
+	if err != nil {
+		err = errors.New("it is no whole number")
+	}
+	return n, err
+}
+
+func perSecond(s string) (float64, error) {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n > 0 && n <= measure.MaxPerSecond) {
+		err = fmt.Errorf("it is not above 0 and up to %d a second", measure.MaxPerSecond)
+	}
+	return n, err
+}
+
+// mostPrecision is a share of the mean, in percent, above which nothing is told.
+const mostPrecision = 50
+
+func share(s string) (float64, error) {
+	pct, err := unit.ParsePercent(s)
+	if err == nil && !(pct > 0 && pct <= mostPrecision) {
+		err = fmt.Errorf("it is not above 0 and up to %d%%", mostPrecision)
+	}
+	return pct, err
+}
+
+// mostCongestion is the longest name that Linux has of an algorithm (TCP_CA_NAME_MAX, tcp.h).
+const mostCongestion = 15
+
+func congestion(s string) (string, error) {
+	if s == Default {
+		return "", nil
+	}
+	if s == "" || len(s) > mostCongestion || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", errors.New("it is no name of an algorithm")
+	}
+	return s, nil
+}
+
+// localCPU reads N or N,M: the CPU of the local end, and of the peer's; or off.
+func localCPU(r *plan.Request, s string) error {
+	r.Unplaced, r.LocalCPU, r.PeerCPU = s == "off", nil, nil
+	if r.Unplaced {
+		return nil
+	}
+	first, second, both := strings.Cut(s, ",")
+	var err error
+	if r.LocalCPU, err = cpu(first); err == nil && both {
+		r.PeerCPU, err = cpu(second)
+	}
+	return err
+}
+
+func cpu(s string) (*int, error) {
+	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 10)
+	if err != nil {
+		return nil, errors.New("it is no CPU number from 0 to 1023")
+	}
+	return new(int(n)), nil
+}
+
+// bothCPUs reads off, one CPU for both ends, or FROM,TO.
+func bothCPUs(r *plan.Request, s string) error {
+	err := localCPU(r, s)
+	if r.PeerCPU == nil {
+		r.PeerCPU = r.LocalCPU
+	}
+	return err
+}
