@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -71,7 +70,7 @@ func (c NATSConfig) tls() (*tls.Config, error) {
 	if c.CA == "" {
 		return conf, nil
 	}
-	b, err := os.ReadFile(c.CA)
+	b, err := ReadKey(c.CA)
 	if err != nil {
 		return nil, fault.Usagef("name the PEM file of the authority that signed the server's certificate", "bus: reading the certificates of %s: %w", c.CA, err)
 	}

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,6 +29,16 @@ func makePrivateDir(dir string) error {
 		return fault.Failf("run: chmod 700 "+dir, "bus: the folder %s can be changed by others (mode %04o)", dir, info.Mode().Perm())
 	}
 	return nil
+}
+
+// ReadKey reads a file of keys or certificates that somebody names; an endless one is cut.
+func ReadKey(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxPrivate))
 }
 
 // readPrivate reads a file that holds a secret and refuses one that others

@@ -91,7 +91,7 @@ func (f loginFlags) login(e *env) (*bus.Login, error) {
 	case f.User == "" || f.PublicKey == "":
 		return nil, fault.Usagef("give both --username NAME and --rsa-public-key-path FILE", "half of a login is missing")
 	}
-	key, err := os.ReadFile(f.PublicKey)
+	key, err := bus.ReadKey(f.PublicKey)
 	if err != nil {
 		return nil, fault.Usagef("--rsa-public-key-path wants the server's public key, a PEM file", "reading the key: %w", err)
 	}

@@ -271,12 +271,15 @@ func (e *env) readPlan(ctx context.Context, file string) ([]byte, error) {
 	return until(ctx, file, func() ([]byte, error) {
 		var in io.Reader = e.in
 		if file != "-" {
-			f, err := os.Open(file)
+			f, err := openFile(file)
 			if err != nil {
 				return nil, e.noPlan(file, err)
 			}
 			defer f.Close()
 			in = f
+		}
+		if _, err := fileSize(in, file); err != nil {
+			return nil, err
 		}
 		text, err := io.ReadAll(io.LimitReader(in, maxPlan+1))
 		if err != nil {
@@ -291,6 +294,9 @@ func (e *env) noPlan(file string, err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
 		err = at.Err
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return fault.Usagef("name a plan file, or - for stdin", "%s: %w", file, err)
 	}
 	return fault.Usagef("thru plan new mesh "+filepath.Base(file)+" writes one to start from", "%s: %w", file, err)
 }

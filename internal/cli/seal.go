@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"time"
 
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/iperfdoc"
 	"thru/internal/measure"
 )
 
@@ -203,13 +201,6 @@ func (e *env) printVerified(v verified, verr error, asJSON bool) error {
 
 // wholeFile reads a file, or stdin, up to the most that a report may have.
 func (e *env) wholeFile(path string) ([]byte, error) {
-	if path != "-" {
-		if info, err := os.Stat(path); err != nil {
-			return nil, e.notOpened(path, err)
-		} else if info.Size() > iperfdoc.MaxFile {
-			return nil, fault.Failf("", "%s is larger than any report", path)
-		}
-	}
 	s, err := e.openOne(context.Background(), path)
 	if err != nil {
 		return nil, err

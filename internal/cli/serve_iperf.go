@@ -97,7 +97,7 @@ func (f iperfLogin) into(c *iperf3.DeskConfig) error {
 		return fault.Usagef("give both --authorized-users-path FILE and --rsa-private-key-path FILE", "half of a login is missing")
 	}
 	var err error
-	if c.PrivateKey, err = os.ReadFile(f.PrivateKey); err != nil {
+	if c.PrivateKey, err = bus.ReadKey(f.PrivateKey); err != nil {
 		return fault.Usagef("--rsa-private-key-path wants a PEM file", "reading the key: %w", err)
 	}
 	users, err := os.Open(f.Users)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"thru/internal/fault"
 	"thru/internal/stat"
@@ -50,7 +51,25 @@ func (e *env) open(ctx context.Context, paths []string) (all []*source, err erro
 	return all, nil
 }
 
-// openOne may wait until somebody writes to a pipe.
+// pipeWait is how long a named pipe may have nobody who writes to it.
+const pipeWait = 700 * time.Millisecond
+
+// openFile opens a file to read, and a named pipe that somebody writes to.
+func openFile(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		return os.Open(path)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pipeWait)
+	defer cancel()
+	f, err := until(ctx, path, func() (*os.File, error) { return os.Open(path) })
+	if f == nil && ctx.Err() != nil {
+		return nil, errors.New("nobody writes to this pipe")
+	}
+	return f, err
+}
+
+// openOne may wait for what a pipe brings.
 func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 	s := &source{name: path}
 	in := e.in
@@ -62,16 +81,18 @@ func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 		}
 		in, s.size = bytes.NewReader(text), int64(len(text))
 	case path != "-":
-		f, err := os.Open(path)
+		f, err := openFile(path)
 		if err != nil {
 			return nil, e.notOpened(path, err)
 		}
 		s.file, in = f, f
 	}
-	if err := s.sized(in); err != nil {
+	size, err := fileSize(in, path)
+	if err != nil {
 		closeSources([]*source{s})
 		return nil, err
 	}
+	s.size = max(s.size, size)
 	buffered := bufio.NewReaderSize(in, enough)
 	begin, err := buffered.Peek(enough)
 	s.Reader, s.begin = buffered, slices.Clone(begin)
@@ -95,26 +116,25 @@ var unreadPacked = []struct{ begin, name string }{
 	{"\xfd7zXZ", "xz"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"},
 }
 
-// sized notes the size of a regular file, and refuses a device that never ends.
-// A terminal and a pipe are read.
-func (s *source) sized(in io.Reader) error {
+// fileSize is the size of a regular file, 0 of anything else. It refuses a device that
+// never ends; a terminal and a pipe are read.
+func fileSize(in io.Reader, name string) (int64, error) {
 	f, isFile := in.(*os.File)
 	if !isFile {
-		return nil
+		return 0, nil
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil // reading says what is wrong
-	}
-	mode := info.Mode()
-	if mode.IsRegular() {
-		s.size = info.Size()
+		return 0, nil // reading says what is wrong
 	}
 	null, _ := os.Stat(os.DevNull) // which is empty, not endless
-	if mode&os.ModeDevice != 0 && !isTerminal(f) && !os.SameFile(info, null) {
-		return fault.Usagef("name a file, or - for stdin", "%s is a device, not a file", s.name)
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return info.Size(), nil
+	case mode&os.ModeDevice != 0 && !isTerminal(f) && !os.SameFile(info, null):
+		return 0, fault.Usagef("name a file, or - for stdin", "%s is a device, not a file", name)
 	}
-	return nil
+	return 0, nil
 }
 
 // readable refuses by its beginning what cannot be a result or a capture.

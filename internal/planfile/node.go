@@ -8,6 +8,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"thru/internal/unit"
 )
 
 // Bounds of a file, far above what a plan of thousands of hosts needs. They
@@ -97,7 +99,7 @@ func (s *source) parseTree(text string) (root *node, err error) {
 func (s *source) bounds(text string) error {
 	here := &node{line: 1, col: 1}
 	if len(text) > MaxBytes {
-		return s.errorf(here, "a `match` names many hosts in one line", "the file has %d bytes: a plan has at most %d", len(text), MaxBytes)
+		return s.errorf(here, "a `match` names many hosts in one line", "the file has more than %s, which is the most of a plan", unit.Size(MaxBytes))
 	}
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		return s.errorf(here, "save it as UTF-8; "+starterHint, "this is no text file")

@@ -116,15 +116,18 @@ type importer struct {
 }
 
 func importLines(ctx context.Context, r io.Reader, i *importer) (Imported, error) {
-	in := bufio.NewReaderSize(r, 64<<10)
+	in := bufio.NewReaderSize(&jsonText{in: r}, 64<<10)
 	if mark, _ := in.Peek(3); string(mark) == "\ufeff" { // as editors of Windows begin a text
 		_, _ = in.Discard(3)
 	}
-	for number := 1; ; number++ {
+	for number := 1; ctx.Err() == nil; number++ {
 		text, long, err := readLine(in, i.most)
 		if errors.Is(err, io.EOF) && len(text) == 0 && !long {
-			err = i.givenUp()
-			return i.done, err
+			if i.lines > 0 && i.noJSON == i.lines {
+				err = i.givenUp()
+				return i.done, err
+			}
+			return i.done, nil
 		}
 		if err == nil && i.lines == 0 && string(bytes.TrimSpace(text)) == "{" {
 			text, long, err = readRest(in, text, i.most)
@@ -139,6 +142,7 @@ func importLines(ctx context.Context, r io.Reader, i *importer) (Imported, error
 			return i.done, err
 		}
 	}
+	return i.done, ctx.Err()
 }
 
 // take keeps the result of a line, or names what is wrong with it. The error ends
@@ -162,17 +166,14 @@ func (i *importer) take(ctx context.Context, number int, text []byte, long bool)
 	if !long && !json.Valid(text) {
 		i.noJSON++
 	}
-	if i.lines == mostNoJSON {
+	if i.lines == mostNoJSON && i.noJSON == i.lines || i.lines == mostNamed && i.done.Kept == 0 {
 		return i.givenUp()
 	}
 	return nil
 }
 
-// givenUp is the error of a text of which no line was JSON; they are not named each.
+// givenUp is the error of a text of which no line was a result; they are not named each.
 func (i *importer) givenUp() error {
-	if i.lines == 0 || i.noJSON < i.lines {
-		return nil
-	}
 	first := i.done.Left[0]
 	i.done = Imported{}
 	return fault.Failf("import what thru history export or --json has written; of a page with its data, thru report PAGE --json > FILE makes such a file",
@@ -225,8 +226,40 @@ func readRest(in *bufio.Reader, begin []byte, most int) (text []byte, long bool,
 	return nil, true, err
 }
 
-// mostPassed bounds what is passed over of a line that is too long, in bytes.
-const mostPassed = 64 << 20
+// Bounds in bytes of what is no result.
+const (
+	mostPassed = 64 << 20 // passed over of a line that is too long
+	mostElse   = 64 << 10 // kept of a line that does not begin as an object
+	mostBlanks = 1 << 20  // in a row
+)
+
+// jsonText reads text, up to what no JSON holds.
+type jsonText struct {
+	in     io.Reader
+	blanks int // in a row
+}
+
+// Read implements io.Reader.
+func (j *jsonText) Read(p []byte) (int, error) {
+	n, err := j.in.Read(p)
+	for i, b := range p[:n] {
+		switch {
+		case b > ' ':
+			j.blanks = 0
+		case b == ' ' || b == '\t' || b == '\n' || b == '\r':
+			j.blanks++
+		default:
+			return i, fmt.Errorf("%w: a byte %#02x", errNoText, b)
+		}
+		if j.blanks > mostBlanks {
+			return i, fmt.Errorf("%w: more than %d blanks in a row", errNoText, mostBlanks)
+		}
+	}
+	return n, err
+}
+
+// errNoText is of what no program writes as JSON.
+var errNoText = errors.New("it holds what no result holds")
 
 // errEndless is of a line or a document without an end in sight.
 var errEndless = errors.New("it is longer than a result can be, and was not read to its end")
@@ -236,6 +269,9 @@ var errEndless = errors.New("it is longer than a result can be, and was not read
 func readLine(in *bufio.Reader, most int) (text []byte, long bool, err error) {
 	for size := 0; ; {
 		part, err := in.ReadSlice('\n')
+		if size == 0 && !bytes.HasPrefix(bytes.TrimLeft(part, " \t\r\n"), []byte("{")) {
+			most = min(most, mostElse)
+		}
 		if size += len(part); size > most+mostPassed {
 			return nil, true, errEndless
 		}

@@ -46,6 +46,10 @@ func TestManyBadLines(t *testing.T) {
 	if err != nil || done.Kept != 1 || done.Bad != 1000 || len(done.Left) != mostNamed {
 		t.Errorf("%d kept, %d bad, %d named, %v", done.Kept, done.Bad, len(done.Left), err)
 	}
+	other := endlessLines{"{}\n"} // JSON, and no result
+	if done, err := Import(context.Background(), other, Memory(), nil); !errors.Is(err, errNoLines) || done.Kept != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
 }
 
 // What could be read before reading failed is kept.
@@ -67,18 +71,32 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// endlessLines is the same line again and again.
+type endlessLines struct{ line string }
+
+func (e endlessLines) Read(p []byte) (int, error) { return copy(p, e.line), nil }
+
 // A text without an end ends the import, and what came before is kept.
 func TestEndlessText(t *testing.T) {
 	for name, begin := range map[string]string{"a line": small + "\n{", "a document": small + "\n"} {
 		i := &importer{store: Memory(), most: 1000}
 		done, err := importLines(context.Background(), io.MultiReader(strings.NewReader(begin), endless(' ')), i)
-		if !errors.Is(err, errEndless) || done.Kept != 1 {
+		if !errors.Is(err, errNoText) || done.Kept != 1 {
 			t.Errorf("%s: %+v, %v", name, done, err)
 		}
 	}
 	i := &importer{store: Memory(), most: 1000}
-	if _, err := importLines(context.Background(), io.MultiReader(strings.NewReader("{\n"), endless(' ')), i); !errors.Is(err, errEndless) {
+	if _, err := importLines(context.Background(), io.MultiReader(strings.NewReader("{\n"), endless(' ')), i); !errors.Is(err, errNoText) {
 		t.Errorf("a document of several lines: %v", err)
+	}
+	for begin, want := range map[string]error{"{\n": errEndless, `{"a":"`: errEndless, "<": errEndless} {
+		i := &importer{store: Memory(), most: 1000}
+		if _, err := importLines(context.Background(), io.MultiReader(strings.NewReader(begin), endless('a')), i); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", begin, err, want)
+		}
+	}
+	if _, err := Import(context.Background(), io.MultiReader(strings.NewReader("{\n"), endless(0)), Memory(), nil); !errors.Is(err, errNoText) {
+		t.Errorf("zeros: %v", err)
 	}
 }
 

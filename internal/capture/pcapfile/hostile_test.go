@@ -33,6 +33,7 @@ func TestHostile(t *testing.T) {
 		{"version of pcap", little.pcapOf(microMagic, 99, 1), 0, ErrDamaged, "version 99.1"},
 		{"packet of 4 GiB", little.pcapOf(microMagic, 2, 4, little.old(0, 0, 12, 12, oneData), little.old(0, 0, 1<<32-1, 1<<32-1, oneData)), 1, ErrDamaged, "after packet 1, at byte 52"},
 		{"packet of 16 MiB, cut", little.pcapOf(microMagic, 2, 4, little.old(0, 0, 16<<20, 16<<20, oneData)), 0, ErrTruncated, "at byte 24"},
+		{"zeros behind a packet", little.pcapOf(microMagic, 2, 4, little.old(0, 0, 12, 12, oneData), make([]byte, 1000)), 1, ErrDamaged, "zeros where a packet begins after packet 1"},
 		{"more captured than there was", little.pcapOf(microMagic, 2, 4, little.old(0, 0, 1<<20, 60, oneData)), 0, ErrDamaged, "1048576 bytes captured of a packet of 60"},
 		{"block of length 0", after(uint32(6), uint32(0), uint32(0)), 1, ErrDamaged, "after packet 1, at byte 92"},
 		{"block of length 13", after(uint32(6), uint32(13), "abcde", uint32(13)), 1, ErrDamaged, "length 13"},

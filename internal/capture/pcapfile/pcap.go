@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 
 	"thru/internal/capture/frame"
 )
@@ -83,6 +84,9 @@ func (p *pcap) next(r *Reader, record *Record) error {
 	b, err := r.in.peek(p.header)
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(b, func(x byte) bool { return x != 0 }) { // as what a crash leaves at the end of a file
+		return fmt.Errorf("%w: zeros where a packet begins", ErrDamaged)
 	}
 	record.TimeNs = int64(p.order.u32(b))*1e9 + int64(p.order.u32(b[4:]))*p.unitNs
 	captured, wire := p.order.u32(b[8:]), p.order.u32(b[12:])
