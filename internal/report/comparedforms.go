@@ -96,8 +96,9 @@ func (p *printer) titledRows(title string, rows []row) {
 // comparedPage is a comparison with what only a page has.
 type comparedPage struct {
 	*compared
-	Style  template.CSS
-	Signed *Signature
+	Style   template.CSS
+	Picture *picture
+	Signed  *Signature
 }
 
 // ComparedHTML prints a comparison as one page that needs nothing else.
@@ -109,7 +110,7 @@ func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
 	if err != nil {
 		return fmt.Errorf("report: parsing the page: %w", err)
 	}
-	p := comparedPage{compared: newCompared(x), Style: template.CSS(pageStyle)}
+	p := comparedPage{compared: newCompared(x), Style: template.CSS(pageStyle), Picture: comparedPicture(x)}
 	if s := o.Signed; s != nil {
 		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
 	}

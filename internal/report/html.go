@@ -42,7 +42,7 @@ type page struct {
 	*view
 	Style   template.CSS
 	Ladders []ladderPage
-	Falls   *chart   // of a ladder of several rungs
+	Picture *picture // of the answer
 	Charts  []chart  // over time
 	Heat    []chart  // of cores and queues
 	Climbs  []chart  // of disks
@@ -147,9 +147,7 @@ func newPage(d *measure.Document) page {
 	if len(v.Estates) > 0 {
 		p.Style += template.CSS(inventoryStyle)
 	}
-	if v.Fleet != nil && v.Fleet.Waterfall != nil {
-		p.Falls = new(v.Fleet.Waterfall.chart())
-	}
+	p.Picture = newPicture(lastState(d), v)
 	for i := range v.Ladders {
 		p.Ladders = append(p.Ladders, newLadderPage(&v.Ladders[i], i))
 	}

@@ -234,8 +234,8 @@ func TestUnlikeRungs(t *testing.T) {
 	if last := w.Rungs[2]; !logarithmic || last.Carried < 0.09 || last.Carried >= w.Rungs[1].Carried || w.Rungs[0].Carried != 1 || last.Mark > last.Carried || w.Rungs[3].Carried != 0 || far.Rungs[2].Carried != 0.0023 {
 		t.Errorf("%+v", w.Rungs)
 	}
-	if c := far.chart(); !strings.Contains(c.Caption, "logarithmic") {
-		t.Error(c.Caption)
+	if b := far.picture("Rungs."); !strings.Contains(b.Caption, "logarithmic") {
+		t.Error(b.Caption)
 	}
 	if _, logarithmic := (&waterfall{Rungs: []rungBar{{Carried: 1}, {Carried: 0.5}}}).drawn(); logarithmic {
 		t.Error("bars that can be seen are drawn as they are")

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -112,36 +111,8 @@ func bindsTone(cell string) tone {
 	return toneNone
 }
 
-// Page is the table for a page, which draws the bars beside it.
+// Page is the table for a page, which draws the bars at its top.
 func (m *moving) Page() grid { return m.Layers().withoutEmpty() }
-
-// Chart draws the layers as bars.
-func (m *moving) Chart() chart {
-	var c canvas
-	var words []string
-	w, logarithmic := m.Fall.drawn()
-	c.add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="layers-t layers-d">`, svgWidth, barPitch*float64(len(w.Rungs))+8)
-	for _, r := range w.Rungs {
-		words = append(words, r.Name+": "+r.Value)
-	}
-	c.add(`<title id="layers-t">What each layer carries</title><desc id="layers-d">%s</desc>`, template.HTMLEscapeString(strings.Join(words, "; ")))
-	for i, r := range w.Rungs {
-		w.drawRung(&c, r, barPitch*float64(i))
-	}
-	c.add("</svg>")
-	caption := "What each layer carries: the whole carries what the least of them does."
-	if logarithmic {
-		caption += " The scale is logarithmic: half the length is far less than half the rate."
-	}
-	legends := []legend{{barKey("fall"), "carried"}}
-	if slices.ContainsFunc(w.Rungs, func(r rungBar) bool { return r.Binds && r.Carried > 0 }) {
-		legends = append(legends, legend{barKey("fall binds"), "binds"})
-	}
-	if slices.ContainsFunc(w.Rungs, func(r rungBar) bool { return r.Absent }) {
-		legends = append(legends, legend{barKey("absent"), "not checked"})
-	}
-	return chart{SVG: template.HTML(c.String()), Caption: caption, Legend: legends}
-}
 
 // Course draws the seconds of each run, where there are several.
 func (m *moving) Course() []chart {

@@ -1,10 +1,7 @@
 package report
 
 import (
-	"fmt"
-	"html/template"
 	"math"
-	"slices"
 	"strings"
 
 	"thru/internal/measure"
@@ -34,6 +31,8 @@ type rungBar struct {
 	Carried   float64  // share of the bar
 	Mark      float64  // share of the ceiling's mark; 0: none
 	Below     float64  // share that the rung below carried; 0: none
+	Low, High float64  // shares between which it lies; equal: not known
+	Was       bool     // of a comparison: the figure before
 }
 
 // newWaterfall makes the rungs of a document ready; nil where it has none.
@@ -215,112 +214,5 @@ func (w *waterfall) Lines() (all []string) {
 	return append(all, append(w.Notes, "published figures are there to compare how they change with streams and window: "+caution)...)
 }
 
-// Page is the table for a page, which draws the bars beside it.
+// Page is the table for a page, which draws the bars at its top.
 func (w *waterfall) Page() grid { return w.table(true).withoutEmpty() }
-
-// Geometry of the drawing, in SVG units.
-const (
-	barTop    = 26.0 // of the text above a bar
-	barHeight = 20.0
-	barPitch  = 62.0
-)
-
-// chart draws the rungs as bars: what the rung below carried stands behind
-// each, so that the loss can be seen, and a line is at the ceiling.
-func (w *waterfall) chart() chart {
-	var c canvas
-	var words []string
-	w, logarithmic := w.drawn()
-	height := barPitch*float64(len(w.Rungs)) + 8
-	c.add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="waterfall-t waterfall-d">`, svgWidth, height)
-	for _, r := range w.Rungs {
-		words = append(words, join(r.Name+": "+r.Value, r.Change))
-	}
-	c.add(`<title id="waterfall-t">What each layer costs</title><desc id="waterfall-d">%s</desc>`, template.HTMLEscapeString(strings.Join(words, "; ")))
-	for i, r := range w.Rungs {
-		w.drawRung(&c, r, barPitch*float64(i))
-	}
-	c.add("</svg>")
-	legends := []legend{{barKey("fall"), "carried"}, {barKey("lost"), "the rung below"}}
-	marked, limited := false, false
-	for _, r := range w.Rungs {
-		marked, limited = marked || r.Mark > 0 && r.Mark < 1, limited || r.Limited
-	}
-	if marked {
-		legends = append(legends, legend{template.HTML(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><line class="roof" x1="17" y1="0" x2="17" y2="16"/></svg>`), "ceiling"})
-	}
-	if limited {
-		legends = append(legends, legend{barKey("fall limited"), "generator-limited"})
-	}
-	caption := "What each layer costs, by the best cell of each rung."
-	if logarithmic {
-		caption += " The scale is logarithmic: half the length is far less than half the rate."
-	}
-	return chart{SVG: template.HTML(c.String()), Caption: caption, Legend: legends}
-}
-
-// leastShare of the longest bar is the least that still can be seen beside it.
-const leastShare = 0.02
-
-// drawn is the waterfall as it is drawn: where a bar would be too short to be
-// seen, all have the length of the logarithm of their rate.
-func (w *waterfall) drawn() (shown *waterfall, logarithmic bool) {
-	least := 1.0
-	for _, r := range w.Rungs {
-		if r.Carried > 0 {
-			least = min(least, r.Carried)
-		}
-	}
-	if least >= leastShare {
-		return w, false
-	}
-	length := func(share float64) float64 {
-		if !(share > 0) {
-			return 0
-		}
-		return max(0.1+0.9*(1-math.Log(share)/math.Log(least)), 0.01)
-	}
-	shown = new(*w)
-	shown.Rungs = slices.Clone(w.Rungs)
-	for i := range shown.Rungs {
-		r := &shown.Rungs[i]
-		r.Carried, r.Below, r.Mark = length(r.Carried), length(r.Below), length(r.Mark)
-	}
-	return shown, true
-}
-
-func barKey(class string) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><rect class="%s" x="1" y="3" width="32" height="10"/></svg>`, class))
-}
-
-func (w *waterfall) drawRung(c *canvas, r rungBar, top float64) {
-	value := r.Value
-	if r.Change != "" {
-		value += ", " + r.Change
-	}
-	c.text("axis", "start", 0, top+barTop-7, shortened(r.Name, 28))
-	c.text("axis", "end", svgWidth, top+barTop-7, value)
-	y := top + barTop
-	rect := func(class string, share float64) {
-		c.add(`<rect class="%s" x="0" y="%.1f" width="%.1f" height="%.1f"/>`, class, y, share*svgWidth, barHeight)
-	}
-	if r.Below > r.Carried {
-		rect("lost", r.Below)
-	}
-	class := "fall"
-	switch {
-	case r.Limited:
-		class += " limited"
-	case r.Binds:
-		class += " binds"
-	}
-	switch {
-	case r.Absent:
-		c.add(`<rect class="absent" x="1" y="%.1f" width="%.1f" height="%.1f"/>`, y, svgWidth-2, barHeight)
-	case r.Carried > 0:
-		rect(class, max(r.Carried, 0.003))
-	}
-	if r.Mark > 0 && r.Mark < 1 {
-		c.stroke("roof", r.Mark*svgWidth, y-3, r.Mark*svgWidth, y+barHeight+3)
-	}
-}
