@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/mtu"
 	"thru/internal/measure"
 )
 
@@ -126,7 +126,7 @@ func TestVMkernelMTU(t *testing.T) {
 		e.Placement, e.Addr, e.Facts.Interfaces = &measure.Placement{Source: "vsphere://vc", Host: "esx2"}, "192.0.2.2", nil
 	})
 	f := diagnose.NewFlow(theCatalogue(), h.doc, h.cell)
-	if n := below.Narrowest(f); n == nil || n.End != f.Receiver || n.Wants != 9000 || n.MTU != 1500 || n.Name != "the switch dvs-prod" {
+	if n := mtu.Narrowest(f); n == nil || n.End != f.Receiver || n.Wants != 9000 || n.MTU != 1500 || n.Name != "the switch dvs-prod" {
 		t.Errorf("the narrowest is %+v", n)
 	}
 }

@@ -1,7 +1,9 @@
 package cause
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"thru/internal/cause/advise"
 	"thru/internal/cause/below"
@@ -9,45 +11,137 @@ import (
 	"thru/internal/cause/cpu"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
-	"thru/internal/cause/groups"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/measurement"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/nic"
 	"thru/internal/cause/queue"
 	"thru/internal/cause/route"
+	"thru/internal/cause/rule"
 	"thru/internal/cause/window"
 )
 
 // theCatalogue is that of thru.
 func theCatalogue() *diagnose.Catalogue {
-	return &diagnose.Catalogue{Causes: causeRules(), Gates: Gates()}
+	return &diagnose.Catalogue{Causes: Causes(), Gates: Gates()}
 }
 
-// Causes is every rule, in the order in which findings of the same weight
-// are shown.
-func Causes() []diagnose.Rule { return causeRules() }
-
-// causeRules are the families: first what says that the measurement itself is
-// wrong, then what keeps data from passing at all, then each end and the path.
-func causeRules() []diagnose.Rule {
-	return slices.Concat(measurement.MeasurementCauses(), mtu.MtuCauses(), cpu.QuotaCauses(), window.WindowCauses(), control.SenderCauses(), cpu.CpuCauses(),
-		nic.NicCauses(), loss.LossCauses(), queue.QueueCauses(), nic.LinkCauses(), route.WayCauses(), queue.TimeCauses(), window.OptionCauses(), below.HostCauses())
+// All is every cause, in the order in which findings of the same weight are shown:
+// first what says that the measurement itself is wrong, then what keeps data from
+// passing at all, then each end and the path.
+func All() []rule.Cause {
+	return []rule.Cause{
+		measurement.Measurement(),
+		mtu.JumboMismatch(),
+		mtu.MTUBlackHole(),
+		mtu.BrokenTSO(),
+		mtu.MSSClamp(),
+		cpu.CPUQuota(),
+		cpu.CPULimit(),
+		cpu.CPUSteal(),
+		cpu.MemoryPressure(),
+		window.WindowScalingOff(),
+		window.FixedWindow(),
+		window.ReceiveWindow(),
+		window.SlowReader(),
+		window.SendBuffer(),
+		control.AppLimited(),
+		control.Paced(),
+		cpu.SingleFlow(),
+		cpu.TooManyStreams(),
+		cpu.SenderCPU(),
+		cpu.ReceiverCPU(),
+		nic.IRQOneCPU(),
+		nic.OffloadsOff(),
+		nic.EmulatedNIC(),
+		nic.TooFewQueues(),
+		nic.RSSNotSpreading(),
+		nic.RingOverflow(),
+		nic.BacklogOverflow(),
+		nic.InterruptModeration(),
+		nic.WrongDriver(),
+		nic.LROForwarding(),
+		loss.Policer(),
+		loss.Reordering(),
+		loss.Loss(),
+		queue.Shaper(),
+		nic.LinkRate(),
+		nic.LinkNegotiatedLow(),
+		nic.Duplex(),
+		nic.BadLink(),
+		nic.PauseFrames(),
+		nic.PCIe(),
+		route.LAGOneMember(),
+		route.AsymmetricRoute(),
+		route.TCPProxy(),
+		route.VPNCPU(),
+		queue.TokenBucket(),
+		queue.SlowConvergence(),
+		queue.NoisyNeighbour(),
+		window.SACKOff(),
+		window.TimestampsOff(),
+		cpu.CPUGovernor(),
+		nic.NUMARemote(),
+		cpu.FirewallCost(),
+		below.Vswitch(),
+		below.NetqueueOff(),
+	}
 }
 
-// Gates is every rule, in the order in which gates of the same state are shown.
-func Gates() []gate.Rule { return gateRules() }
-
-// gateRules are the families, in the order of a packet's way: what it leaves by,
-// the path, what the hosts make of it.
-func gateRules() []gate.Rule {
-	return slices.Concat(gate.EndGates(), nic.LinkGates(), nic.BondGates(), nic.PcieGates(), nic.DriverGates(), mtu.MtuGates(), route.PathGates(), window.TcpGates(),
-		window.BufferGates(), control.CongestionGates(), nic.OffloadGates(), nic.QueueGates(), nic.InterruptGates(), nic.RingGates(),
-		cpu.CpuGates(), cpu.PowerGates(), cpu.CgroupGates(), cpu.MemoryGates(), cpu.LoadGates(), cpu.FirewallGates(), measurement.ClockGates(), below.BelowGates())
+// conditions are gates of no cause: what voids a measurement, or is good to know.
+func conditions() []gate.Rule {
+	return slices.Concat(gate.EndGates(), []gate.Rule{
+		nic.LinkUpGate(),
+		route.DSCPGate(),
+		cpu.IdleStatesGate(),
+		cpu.SecurityGate(),
+		measurement.ClockSourceGate(),
+		measurement.ClockSyncGate(),
+		measurement.ClockOffsetGate(),
+	})
 }
 
-// proposalRules are the families. Causes that no setting cures have none: for them the
-// remedy of the finding or of the gate is passed on in words.
+// gateOrder are the ids of all gates in the order of a packet's way: what it leaves
+// by, the path, what the hosts make of it.
+func gateOrder() []string {
+	return strings.Fields(`host-facts
+		link-up link-speed duplex link-errors link-load bond virtual-switch tunnel pcie-bandwidth pcie-trained nic-model driver-of-kernel mtu-path
+		mtu-agreement rtt-spread udp-reach dscp hops several-ways tcp-proxy window-scaling window-scaling-path sack sack-path timestamps timestamps-path mss
+		receive-window send-buffer explicit-window congestion-control qdisc tcp-carry-over offloads lro-forwarding queues queue-spread rss irq-spread
+		irq-sharing numa interrupt-moderation rings cpu-capacity governor idle-states steal cpu-quota memory tcp-memory cpu-load backlog security conntrack
+		firewall-rules bridge-netfilter clock-source clock-sync clock-offset guest-adapter guest-mtu guest-shaping guest-cpu-limit guest-tools`)
+}
+
+// Causes are the rules of all causes, in the order of All.
+func Causes() []diagnose.Rule {
+	var list []diagnose.Rule
+	for _, c := range All() {
+		list = append(list, c.Rule)
+	}
+	return list
+}
+
+// Gates is every gate, in the order in which those of the same state are shown.
+func Gates() []gate.Rule {
+	list := conditions()
+	for _, c := range All() {
+		list = append(list, c.Gates...)
+	}
+	order := gateOrder()
+	slices.SortStableFunc(list, func(a, b gate.Rule) int {
+		return cmp.Compare(slices.Index(order, a.ID), slices.Index(order, b.ID))
+	})
+	return list
+}
+
+// proposalRules are what changes help against a cause. Causes that no setting cures
+// have none: for them the remedy of the finding or of the gate is passed on in words.
 func proposalRules() []advise.Rule {
-	return slices.Concat(window.BufferProposals(), window.OptionProposals(), mtu.MtuProposals(), nic.OffloadProposals(), nic.QueueProposals(), cpu.CpuProposals(), control.ControlProposals(), groups.TestProposals())
+	var list []advise.Rule
+	for _, c := range All() {
+		for _, propose := range c.Propose {
+			list = append(list, advise.Rule{Cause: c.Cause, Propose: propose})
+		}
+	}
+	return list
 }

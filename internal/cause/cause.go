@@ -21,21 +21,21 @@ import (
 )
 
 // Judge returns all gates, the worst first, then in the order of the catalogue.
-func Judge(s gate.Subject) []measure.Gate { return gate.Judge(s, gateRules()) }
+func Judge(s gate.Subject) []measure.Gate { return gate.Judge(s, Gates()) }
 
 // JudgeBelow returns the gates of what a hypervisor says of guests alone.
 func JudgeBelow(s gate.Subject) []measure.Gate {
-	return gate.Judge(s, slices.DeleteFunc(gateRules(), func(r gate.Rule) bool { return !r.Below }))
+	return gate.Judge(s, slices.DeleteFunc(Gates(), func(r gate.Rule) bool { return !r.Below }))
 }
 
 // IsBelow tells whether a gate judges what a hypervisor says of a guest.
-func IsBelow(id string) bool { return gate.IsBelowBy(gateRules(), id) }
+func IsBelow(id string) bool { return gate.IsBelowBy(Gates(), id) }
 
 // Filter keeps the gates whose ids are in only (all, where it is empty) and
 // not in skip. An id that no rule has is a mistake of the caller's, and the
 // error's hint is the nearest one, if any is near.
 func Filter(gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
-	return gate.Filter(gateRules(), gates, only, skip)
+	return gate.Filter(Gates(), gates, only, skip)
 }
 
 // Diagnose fills the findings of every cell that a person asked for, and those

@@ -12,6 +12,7 @@ import (
 	"thru/internal/cause/cpu"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/nic"
+	"thru/internal/cause/queue"
 	"thru/internal/knob"
 	"thru/internal/measure"
 )
@@ -50,7 +51,7 @@ func acts(h *gate.Host, f *gate.Face) []struct {
 		{"scaling", gate.SwitchOn(h, gate.WindowScaling())}, {"sack", gate.SwitchOn(h, gate.SackSetting())}, {"timestamps", gate.SwitchOn(h, gate.TimestampsSetting())},
 		{"receive", gate.SetBuffers(h, 25_000_960, false)}, {"send", gate.SetBuffers(h, 25_000_960, true)}, {"-w", gate.RaiseLimit(h, 25_000_960)}, {"probing", gate.MtuProbing(h)},
 		{"cubic", gate.CongestionControl(h, "cubic")}, {"performance", cpu.Performance(h)}, {"interrupts", gate.SpreadInterrupts(f)},
-		{"look", nic.LookAtTraffic(h)},
+		{"look", queue.LookAtTraffic(h)},
 	}
 }
 

@@ -1,6 +1,12 @@
 package advise
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -8,4 +14,87 @@ import (
 // Shown expects what another measurement of the document has shown.
 func (w *Way) Shown(d Draft, x *measure.Cell) Draft {
 	return d.Bring(x.Goodput.Value, "measured in this result", "%s, as the same traffic carried with it in this result", unit.Rate(x.Goodput.Value))
+}
+
+// ControlOfWay is what connections of the direction get, "" not known: what the host
+// says now, else of the probe, of the run, of the facts.
+func ControlOfWay(w *Way) string {
+	if route := w.From.Route(w.Peer(w.From)); route != nil && route.Value != "" {
+		return strings.ToLower(route.Value)
+	}
+	if s := w.From.State(knob.Congestion, ""); s.Known && len(w.From.Point.Knobs) > 0 {
+		return strings.ToLower(s.Value)
+	}
+	if w.There != nil && w.There.Congestion != nil {
+		return strings.ToLower(*w.There.Congestion)
+	}
+	if w.Cell != nil && w.Cell.Spec.Congestion != "" {
+		return w.Cell.Spec.Congestion
+	}
+	return strings.ToLower(w.From.Value(knob.Congestion, ""))
+}
+
+// Use has the sender of the direction use a congestion control: where a route
+// names one, by the route, and where the system refuses another, too. A test
+// can ask for one by itself as long as no route names one.
+func Use(w *Way, want, hope string) []Draft {
+	h := w.From
+	route := h.Route(w.Peer(h))
+	named := route != nil && route.Value != ""
+	host := h.State(knob.Congestion, "")
+	overridden := host.Known && w.There != nil && w.There.Congestion != nil && !strings.EqualFold(*w.There.Congestion, host.Value)
+	var d Draft
+	switch {
+	case named, route != nil && (host.Refused != "" || !host.Offers(want)):
+		d = Change(h, knob.RouteCongestion, route.Interface, want, "%s for connections from %s to %s", want, h.Name, w.To.Name)
+	case overridden && route == nil && len(h.Point.Knobs) == 0:
+		d = Change(h, knob.RouteCongestion, "", want, "%s for connections from %s to %s: a route names %s", want, h.Name, w.To.Name, ControlOfWay(w))
+	default:
+		d = Change(h, knob.Congestion, "", want, "%s for new connections of %s", want, h.Name)
+	}
+	d = d.ForWay(w).Bring(0, "measured with thru in a lab", "%s", hope)
+	if diagnose.PacesItself(want) && needsFairQueue(h) {
+		for _, q := range FairQueueOfWay(w, h, w.Face(h)) {
+			d = d.And(q, "%s, with the qdisc fq that paces it", d.Title)
+		}
+	}
+	x := w.Best(func(x *measure.Cell) bool {
+		return x.Spec.Congestion == want && w.Cell != nil && x.Streams == w.Cell.Streams
+	})
+	if x != nil {
+		d = w.Shown(d, x)
+	}
+	list := []Draft{d}
+	if !named && !overridden {
+		t := Draft{Id: knob.TestCongestion + "=" + want, Title: "the test asks for " + want + " itself", Test: &measure.TestOptions{Congestion: want, Flags: "-C " + want}}.ForWay(w).Bring(0, d.Source, "%s", hope).AtLast()
+		if x != nil {
+			t = w.Shown(t, x)
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// FairQueueOfWay is the qdisc that paces each connection, where the interface has a
+// plain one; nothing where it has it, or one that somebody has set up.
+func FairQueueOfWay(w *Way, h *Host, face string) []Draft {
+	s := h.State(knob.Qdisc, face)
+	if !s.Known || s.Refused != "" || !slices.Contains([]string{"pfifo_fast", "fq_codel", "noqueue"}, s.Value) || s.Possible != "" && !s.Offers("fq") || h.Kind(face) == "veth" {
+		return nil
+	}
+	return []Draft{Change(h, knob.Qdisc, face, "fq", "%s of %s has the qdisc fq, which paces connections", face, h.Name).ForWay(w)}
+}
+
+// needsFairQueue tells of kernels whose TCP does not pace by itself: before 4.13.
+func needsFairQueue(h *Host) bool {
+	if h.Facts.Kernel == nil || !h.IsLinux() {
+		return false
+	}
+	parts := strings.SplitN(*h.Facts.Kernel, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, errA := strconv.Atoi(parts[0])
+	minor, errB := strconv.Atoi(parts[1])
+	return errA == nil && errB == nil && (major < 4 || major == 4 && minor < 13)
 }

@@ -15,8 +15,11 @@ import (
 // names it.
 type Rule struct {
 	Cause   string // of a finding, or of a gate (docs/causes.md)
-	Propose func(Request) []Draft
+	Propose Proposer
 }
+
+// Proposer lists the changes that help against what asks for one.
+type Proposer func(Request) []Draft
 
 // Draft is a change that a rule asks for.
 type Draft struct {

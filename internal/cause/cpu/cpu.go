@@ -3,67 +3,60 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 
+	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/mtu"
+	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
-// CpuCauses are the causes of CPUs that are full.
-func CpuCauses() []diagnose.Rule {
-	return []diagnose.Rule{
-		{
-			Cause: "single-flow", TCP: true, Unseen: diagnose.HostTime, Title: "one stream is one CPU", Judge: singleFlow,
-			Seen:  "one stream, a CPU full at one end, and more streams carry 1.3 times of it or more",
-			Apart: "windows and loss grow with streams too, but leave the CPUs free",
-			Mends: "more streams; jumbo frames, GRO or LRO for the one", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
-			Source: "methods.md, formula 10", Tests: []string{diagnose.EightStreams}, Brings: []string{"sender-cpu", "receiver-cpu"},
-		},
-		{
-			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs manage", Judge: tooManyStreams,
-			Seen:  "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
-			Apart: "the same with one stream, with half of them",
-			Mends: "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
-			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{diagnose.OneStream},
-		},
-		{
-			Cause: "sender-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: senderCPU,
-			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
-			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
-			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
-			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"too-many-streams"},
-		},
-		{
-			Cause: "receiver-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receiver's CPU is full", Judge: receiverCPU,
-			Seen:  "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
-			Apart: "the sender is held up, and its own CPUs are not full; several streams carry more",
-			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
-			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
-		},
+// Sizes of packets in bytes.
+const (
+	jumboMTU = 9000
+)
+
+// jumboFromProposal is a rate from which on fewer, larger packets may help a full CPU, in bit/s.
+const jumboFromProposal = 5e9
+
+// jumbo is for CPUs that are full of packets on a fast link: larger ones at
+// both ends, which alone at one would do nothing.
+func Jumbo(r advise.Request) []advise.Draft {
+	w := r.Way
+	a, b := w.Face(w.From), w.Face(w.To)
+	fast := min(w.From.Speed(a), w.To.Speed(b)) >= 2*jumboFromProposal || w.Goodput() >= jumboFromProposal
+	if w.Local() || w.Routed() || !fast || !w.From.IsDevice(a) || !w.To.IsDevice(b) || mtu.MtuOfWay(w, w.From) > mtu.UsualMTU || mtu.MtuOfWay(w, w.To) > mtu.UsualMTU {
+		return nil
 	}
+	own, ok := mtu.SetMTU(w, w.From, jumboMTU)
+	other, too := mtu.SetMTU(w, w.To, jumboMTU)
+	if !ok || !too {
+		return nil
+	}
+	d := own.And(other, "MTU %d at both ends (jumbo frames)", jumboMTU).
+		Bring(0, "docs/causes.md, single-flow: 1.3 to 2 times", "a sixth of the packets for the same data: 1.3 to 2 times the rate of one stream")
+	d.Risk, d.Once = mtu.Crossing, true
+	return []advise.Draft{d.AtLast()}
 }
 
-func senderCPU(f *diagnose.Flow) *diagnose.Outcome {
-	if o := f.IsAll(); o != nil {
-		return o
+// lean is a test that copies at neither end: it shows what the path carries,
+// and changes nothing for other programs.
+func Lean(r advise.Request) []advise.Draft {
+	c := r.Way.Cell
+	if c == nil || c.Protocol != measure.TCP || c.IO == measure.IOLean || c.IO == measure.IOPortable || c.Spec.IOForced || c.Spec.Verify || !r.Way.From.IsLinux() || !r.Way.To.IsLinux() {
+		return nil
 	}
-	mine, theirs := f.Sender.Load(), f.Receiver.Load()
-	switch {
-	case !mine.Known:
-		return f.Sender.Lacks("the time of its threads on a CPU")
-	case !mine.Thread && !mine.All:
-		return diagnose.No("the sender's thread was held up %s of the time, not for want of a CPU", unit.Percent(mine.Hot.Blocked))
-	case f.OnSameCPUs() && theirs.IsFull() && theirs.Ran > mine.Ran:
-		return diagnose.No("the receiver takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.Ran), unit.Percent(mine.Ran))
-	case drowns(f):
-		return diagnose.No("the sender sends more than arrives: %s is lost", unit.Percent(f.Cell.Datagrams.LossPct))
+	d := advise.Draft{Id: knob.Lean, Title: "the test copies at neither end", Test: &measure.TestOptions{IO: measure.IOLean, Flags: "--lean"}}.ForWay(r.Way)
+	if x := r.Way.Best(func(x *measure.Cell) bool { return x.IO == measure.IOLean && x.Streams == c.Streams }); x != nil {
+		d = r.Way.Shown(d, x)
 	}
-	o := fullCPU(f, f.Sender, mine)
-	if !mine.Packet || mine.Thread {
-		o.Confidence = sureOfCPU(f, mine)
-	}
-	return unlessPaced(f, onOtherCPUs(f, scaled(f, o)))
+	return []advise.Draft{d.AtLast()}
 }
 
 // onOtherCPUs settles a full CPU by the same traffic on others.
@@ -116,57 +109,6 @@ func sureOfCPU(f *diagnose.Flow, l diagnose.Load) string {
 	return measure.Likely
 }
 
-func receiverCPU(f *diagnose.Flow) *diagnose.Outcome {
-	if o := f.IsAll(); o != nil {
-		return o
-	}
-	mine, theirs := f.Receiver.Load(), f.Sender.Load()
-	shared := f.OnSameCPUs()
-	switch {
-	case !mine.Known && (!mine.Packet || shared):
-		return f.Receiver.Lacks("the time of its threads on a CPU")
-	case shared && theirs.IsFull() && !drowns(f) && (theirs.Ran >= mine.Ran || !mine.Thread && !mine.All):
-		return diagnose.No("the sender takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.Ran), unit.Percent(mine.Ran))
-	case !shared && !f.IsUDP() && theirs.Thread:
-		return diagnose.No("the sender is not held up: its own thread had no time to spare")
-	case !mine.Thread && !mine.All && (!mine.Packet || shared):
-		return diagnose.No("the reader's thread waited for data %s of the time, and no CPU was full of packets", unit.Percent(mine.Hot.Blocked))
-	}
-	o := fullCPU(f, f.Receiver, mine)
-	unread, seen := f.UnreadShare()
-	rwnd, _ := f.RwndPct()
-	switch {
-	case f.Against(f.Experiment(diagnose.LeanPath)).Sure:
-		o.Confidence = measure.Certain
-	case f.IsUDP():
-		if mine.Thread && f.LostAt(measure.LossSocket) > 0 {
-			o.Confidence = measure.Certain
-		}
-	case mine.Thread && (seen && unread > diagnose.UnreadBar || rwnd > diagnose.RwndBar):
-		o.Confidence = measure.Certain
-	case mine.Packet && !mine.Thread && diagnose.Packets(mine.Soft) > 90 && squeezed(f.Receiver, mine.Soft.Core):
-		o.Confidence = measure.Certain
-	case mine.All && shared:
-		o.Confidence = sureOfCPU(f, mine)
-	}
-	if seen && unread > diagnose.UnreadBar {
-		o.By(diagnose.Above(f.Receiver.Proof("unread in the socket, of its room", unread, "pct"), diagnose.UnreadBar))
-	}
-	return unlessPaced(f, onOtherCPUs(f, scaled(f, o)))
-}
-
-// squeezed tells whether that CPU of the end ran out of budget for received packets,
-// and these were not far more than its interface received: then they are others'.
-func squeezed(e *diagnose.End, core int) bool {
-	for _, s := range e.Seen.Host.Softnet {
-		if s.Core == core && s.TimeSqueeze > 0 {
-			n := e.Seen.Host.NIC
-			return n == nil || n.RxPackets == 0 || s.Processed < 4*n.RxPackets
-		}
-	}
-	return false
-}
-
 // fullCPU words the CPU of an end that is full, and who fills it.
 func fullCPU(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) *diagnose.Outcome {
 	o := diagnose.Likely("")
@@ -213,41 +155,6 @@ func sharers(f *diagnose.Flow, e *diagnose.End, l diagnose.Load, others bool) st
 	return fmt.Sprintf("the %s's thread had to wait for a CPU %s of the time", e.Place, waited)
 }
 
-// onOwnCPU is the place of a cause at this end, with the CPU that its busiest
-// thread is bound to, if it is.
-func onOwnCPU(e *diagnose.End) measure.Where {
-	if cpu := diagnose.BoundTo(e); cpu != nil {
-		return e.OnCPU(*cpu)
-	}
-	return e.Where()
-}
-
-// others tells whether programs that have nothing to do with the test take the
-// CPUs that the end wants: while no test ran, and more than the test's own
-// threads account for while it did.
-func others(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) bool {
-	if e.Seen == nil || e.Seen.Base == nil || e.Seen.Host == nil || l.Hot.Wait <= diagnose.SharedBar {
-		return false
-	}
-	bound := diagnose.BoundTo(e)
-	idle, taken := 0.0, 0.0
-	for _, c := range e.Seen.Base.CPUs {
-		if bound == nil || *bound == c.Core {
-			idle += diagnose.Busy(c)
-		}
-	}
-	for _, c := range e.Seen.Host.CPUs {
-		if bound == nil || *bound == c.Core {
-			taken += diagnose.Busy(c) - diagnose.Packets(c)
-		}
-	}
-	taken -= l.Ran
-	if f.OnSameCPUs() && (bound == nil || diagnose.Equal(bound, diagnose.BoundTo(e.Other()))) {
-		taken -= e.Other().Load().Ran
-	}
-	return idle > diagnose.SharedBar && taken > diagnose.SharedBar
-}
-
 // relieve says what takes work off a CPU.
 func relieve(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, l diagnose.Load, others bool) *diagnose.Outcome {
 	switch {
@@ -275,4 +182,54 @@ func scaled(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 		o.Costs(0, fmt.Sprintf("%d streams carry %s", most.Streams, unit.Rate(diagnose.RateOf(most))), fmt.Sprintf("the same traffic with %d streams", most.Streams))
 	}
 	return o
+}
+
+// costs of earlier TCP tests of this host as it is, the highest rate first.
+func costs(h *gate.Host, sends bool) []gate.Cost {
+	var list []gate.Cost
+	for _, c := range h.End.Costs {
+		usable := c.Bps > 0 && c.Cores > 0 && !math.IsInf(c.Bps, 0) && !math.IsInf(c.Cores, 0)
+		same := h.CPUModel == nil || c.CPUModel == "" || c.CPUModel == *h.CPUModel
+		if c.Sends == sends && usable && same && (c.Protocol == measure.TCP || c.Protocol == "") {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b gate.Cost) int {
+		return cmp.Or(cmp.Compare(b.Bps, a.Bps), cmp.Compare(a.Cores, b.Cores))
+	})
+	return list
+}
+
+// needs is how many CPUs the rate takes in the direction that takes more, and
+// the test that tells so. ok is false where no earlier test does.
+func needs(h *gate.Host) (cores float64, by gate.Cost, ok bool) {
+	want := float64(h.Rate())
+	for _, sends := range []bool{true, false} {
+		if list := costs(h, sends); len(list) > 0 && want > 0 {
+			if n := list[0].Cores / list[0].Bps * want; n > cores {
+				cores, by, ok = n, list[0], true
+			}
+		}
+	}
+	return cores, by, ok
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// severalStreams are for one stream whose CPU is full: last, since a program
+// that has only one connection has nothing of it.
+func SeveralStreams(r advise.Request) []advise.Draft {
+	if r.Way.Cell == nil || r.Way.Cell.Streams > 1 {
+		return nil
+	}
+	list := advise.MoreStreams(r)
+	for i := range list {
+		list[i] = list[i].AtLast()
+	}
+	return list
 }

@@ -44,3 +44,6 @@ func (e *End) MeanPacket() (float64, bool) {
 func (f *Flow) Dropped(e *End, n float64, counter, format string) *Outcome {
 	return f.Blame(Possible(format, n).By(Above(e.Proof(counter, n, "packets"), 0)), n)
 }
+
+// MostBacklog is the most packets that are proposed: more is more delay than use.
+const MostBacklog = 1 << 20

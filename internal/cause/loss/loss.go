@@ -4,35 +4,34 @@ package loss
 
 import (
 	"fmt"
+	"math"
 
+	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/mtu"
+	"thru/internal/cause/rule"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
-// LossCauses are the causes of segments that do not arrive, or not in order.
-func LossCauses() []diagnose.Rule {
-	return []diagnose.Rule{
-		{
-			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops what is above its rate", Judge: policer, Packets: packetsPolicer,
-			Seen:  "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
-			Apart: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
-			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
-			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
-		},
-		{
-			Cause: "reordering", TCP: true, Title: "segments come out of order", Judge: reordering, Packets: packetsReordering,
-			Seen:  "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost; in captures: segments come after later ones without having been sent again, and the receiver tells of duplicates (D-SACK)",
-			Apart: "the sequence numbers of UDP", Mends: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
-			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{diagnose.UdpBelow, diagnose.Captured}, Brings: []string{"loss"},
-		},
-		{
+// Loss is the cause `loss`.
+func Loss() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
 			Cause: "loss", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "packets are lost on the way", Judge: loss, Packets: packetsLoss,
 			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead; or it came to the receiver's interface and was never acknowledged: its host drops it",
 			Apart: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
 			Source: "methods.md, formula 6; RFC 9438, section 5", Tests: []string{diagnose.UdpBelow, diagnose.BbrControl, diagnose.Captured},
 		},
+		Gates: []gate.Rule{
+			{ID: "udp-reach", Title: "UDP", About: "whether small datagrams arrive",
+				Warns:  "none arrive, or fewer than nine of ten (of ten or more)",
+				Why:    "tests of UDP and the search for the MTU need it; what loses small idle packets loses more under load",
+				Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Cause: "loss", Checklist: []string{"C-33"}, Way: udpReach},
+		},
+		Propose: []advise.Proposer{Sturdy},
 	}
 }
 
@@ -76,6 +75,44 @@ func loss(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
+// lostDatagrams judges the loss of a test by UDP.
+func lostDatagrams(f *diagnose.Flow) *diagnose.Outcome {
+	x, ok := FateOfFlow(f)
+	if !ok {
+		return f.Receiver.Lacks("the count of datagrams")
+	}
+	if o := elsewhere(f, x); o != nil {
+		return o
+	}
+	if x.LossPct >= diagnose.SurplusBar && x.wait.Stands() {
+		return diagnose.No("more was sent than passes: what came through had stood in a queue")
+	}
+	o := diagnose.Likely("%s of the datagrams are lost on the way", unit.Percent(x.LossPct)).By(x.proofs(f)...).
+		Costs(0, unit.Percent(x.LossPct)+" do not arrive", "datagrams sent and received").
+		Mend(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; `thru test -u --search` finds the rate that passes"))
+	if x.Gone[measure.LossPath] <= PlaceBar {
+		o.Text = unit.Percent(x.LossPct) + " of the datagrams are lost; whether on the way or in a host is not known"
+		o.Confidence = measure.Possible
+		return o
+	}
+	slow := slowerDatagrams(f)
+	switch {
+	case slow == nil && x.LossPct >= farTooMuch:
+		o.Confidence = measure.Possible
+	case slow == nil:
+	case slow.Datagrams.LossPct > x.LossPct/2 && diagnose.WaitOf(slow).Stands():
+		return diagnose.No("at %s they stood in a full queue: it is that which drops", unit.Rate(float64(slow.Spec.Rate)))
+	case slow.Datagrams.LossPct > x.LossPct/2:
+		if min(x.Lost, slow.Datagrams.Lost) >= diagnose.FewEvents {
+			o.Confidence = measure.Certain
+		}
+		o.By(measure.Proof{EndPoint: f.Receiver.Name, Counter: "lost at " + unit.Rate(float64(slow.Spec.Rate)), Value: slow.Datagrams.LossPct, Unit: "pct"})
+	case slow.Datagrams.LossPct < x.LossPct/10:
+		return diagnose.No("at %s %s are lost: only what is too much", unit.Rate(float64(slow.Spec.Rate)), unit.Percent(slow.Datagrams.LossPct))
+	}
+	return o
+}
+
 // byMathis holds a loss against the rate that it allows cubic and reno: one
 // that is too rare, or that came in a few bursts, is not what binds.
 func byMathis(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64) *diagnose.Outcome {
@@ -101,51 +138,6 @@ func byMathis(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64)
 	return o
 }
 
-// likeLoss is by how many times datagrams may be lost as often as segments are
-// sent again, to have met the same loss: beyond it they met another, such as a
-// host short of time.
-const likeLoss = 5
-
-// leastLost is how many datagrams have to be lost to speak for more than chance.
-const leastLost = 1.5
-
-// leastExpected is how many have to be expected for none to speak against it.
-const leastExpected = 5
-
-// underRate is what datagrams at less than the rate of TCP showed.
-type underRate struct {
-	tried  bool
-	Lost   bool    // they are lost too: it does not hang on the rate
-	passes bool    // TCP's share of loss would have shown, and none did
-	stood  bool    // they stood in a full queue, which drops what others bring
-	pct    float64 // lost on the path
-	gone   float64 // datagrams lost on the path
-}
-
-// Below of this flow, whose TCP lost so many percent.
-func Below(f *diagnose.Flow, again float64) underRate {
-	c := f.Experiment(diagnose.UdpBelow)
-	if c == nil || c.Datagrams == nil || c.Datagrams.Sent == 0 {
-		return underRate{}
-	}
-	sent, gone := float64(c.Datagrams.Sent), diagnose.PathLossPct(c)*float64(c.Datagrams.Sent)/100
-	if gone == 0 && sent*again/100 >= leastExpected {
-		return underRate{tried: true, passes: true}
-	}
-	top, over := f.Surplus()
-	for _, x := range f.DatagramTrials() { // what passes at higher rates tells the same, with more packets
-		if over && float64(x.Spec.Rate) > 0.7*top.Capacity {
-			continue // near what passes some are lost anyway
-		}
-		if pct := diagnose.PathLossPct(x); pct < diagnose.SurplusBar && diagnose.RateOf(x) > diagnose.LeastCapacity*f.Rate() {
-			sent, gone = sent+float64(x.Datagrams.Sent), gone+pct*float64(x.Datagrams.Sent)/100
-		}
-	}
-	b := underRate{tried: true, pct: 100 * gone / sent, gone: gone, stood: gone > 0 && diagnose.WaitOf(c).Stands()}
-	b.Lost = !b.stood && b.pct > max(diagnose.LostBar, again/10) && b.pct < likeLoss*again && gone >= leastLost
-	return b
-}
-
 // heldAgainst settles a loss of TCP by datagrams below its rate.
 func heldAgainst(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64) {
 	bar := max(diagnose.LostBar, again/10)
@@ -168,166 +160,169 @@ func heldAgainst(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float
 	}
 }
 
-// PassesFar tells whether datagrams pass at so high a rate that no policer or
-// queue near the goodput can be what holds it.
-func PassesFar(f *diagnose.Flow) (bps float64, ok bool) {
-	_, over := f.Surplus()
-	goodput, _ := f.Goodput()
-	passed := f.UdpPassed()
-	full := f.Cell.Ceiling != nil && passed > 0.9*f.Cell.Ceiling.Bps || passed > 0.9*diagnose.MostUDPTrial
-	return passed, !over && (full || passed > 20*goodput)
-}
-
-func policer(f *diagnose.Flow) *diagnose.Outcome {
-	if f.IsUDP() {
-		return policedDatagrams(f)
-	}
-	if o := noPolicer(f); o != nil {
+func packetsLoss(f *diagnose.Flow) *diagnose.Outcome {
+	o := lostAlong(f)
+	if o.State == diagnose.Holds && o.Confidence != measure.Possible {
 		return o
 	}
-	again, _ := f.AgainPct()
-	s, over := f.Surplus()
-	b := Below(f, again)
-	flat, seen := f.Flatness()
-	passed, far := PassesFar(f)
-	o := diagnose.Possible("a policer drops what is above its rate").
-		By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar), QueueProof(f)).
-		Mend(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
-	switch {
-	case b.Lost:
-		return diagnose.No("UDP below the rate is lost too")
-	case over && s.Wait.Stands():
-		return diagnose.No("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.Wait.Mean)))
-	case over && b.tried:
-		if o.Confidence = measure.Likely; s.Wait.IsClear() && b.pct < s.LostPct/10 {
-			o.Confidence = measure.Certain
-		}
-		o.Text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.Capacity))
-		o.By(Proofs(s, f)...)
-		o.Costs(s.Capacity, "it would carry "+unit.Rate(s.Capacity)+" of payload, shaped", "UDP above the rate: what came through")
-	case far:
-		return diagnose.No("UDP at %s passes", unit.Rate(passed))
-	case seen && flat > 6*diagnose.FlatBar && !over:
-		return diagnose.No("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
-	case perRecovery(f) > 10:
-		o.By(diagnose.Above(f.Sender.Proof("segments lost in one recovery", perRecovery(f), "segments"), 10))
+	if cut := CutOff(f); cut != nil {
+		return cut
 	}
 	return o
 }
 
-// noPolicer is what keeps the loss of a flow from being a policer's; nil where
-// nothing does.
-func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
-	again, counted := f.AgainPct()
-	loaded, known := f.LoadedRTT()
-	bound, _ := f.LossBound(loaded, again)
-	_, _, idle := f.RTT()
-	held, _, told := f.WindowHeld()
+// lostAlong judges losses all along the connection.
+func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
+	l, why := LossAt(f)
+	if why != nil {
+		return why
+	}
+	if why := l.binds(); why != nil {
+		return why
+	}
+	if o := ignored(f, l); o != nil {
+		return o
+	}
+	o := diagnose.Possible("%s of the data was lost %s and sent again", Rare(l.Pct), l.lossWhere()).By(l.proofs()...).
+		Mend(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+	x := f.Crossing
+	if x != nil && x.Data.Sent > 0 && x.Data.Lost.N == 0 && !x.Misses() {
+		return diagnose.No("all that passed one place came to the other, so nothing is lost between the captures")
+	}
+	if isNeedless(l.Spot) {
+		return o.Beside() // it is the order that costs
+	}
+	if l.isBorne() {
+		o.Beside().Text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
+	}
+	once := math.Sqrt(max(1, l.inARow)) // what is lost in one go slows the sender down once: Mathis counts events
+	fits := l.timed && !l.queue && !l.isBorne() && l.Rate() < 3*l.bound*once
+	if l.timed && l.Rate() <= l.bound {
+		o.Costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.MSS()), unit.Duration(int64(l.loaded)), Rare(l.Pct)))
+	}
+	if fits && !l.Misses() && !afterTimeouts(l.Spot) {
+		o.Confidence = measure.Likely
+	}
+	if x == nil {
+		return o
+	}
+	gone := diagnose.Share(float64(x.Data.Lost.N), float64(x.Data.SuperSent.N+x.Data.SingleSent.N))
+	if x.Data.Sent > 0 && x.Data.Lost.N > 0 {
+		o.By(x.Left.Proof("packets that left one place and did not come whole to the other", gone, "pct", x.Data.Lost.Packets...))
+		if o.Confidence == measure.Likely && l.often > 0 && l.inARow < fewInARow && !x.Misses() {
+			o.Confidence = measure.Certain // they are lost one by one, whatever the rate: no queue and no policer does that
+			o.Text = fmt.Sprintf("%s of the data is lost between the two captures, packet by packet", Rare(l.Pct))
+		}
+	}
+	return o
+}
+
+// ignored judges data that came to the receiver's interface and was not acknowledged
+// until it came again: its own host drops it, behind the capture. Nil where that is
+// not most of what was sent again.
+func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
+	s := f.Spot(measure.AtReceiver)
+	if s == nil {
+		return nil
+	}
+	bytes, all := 0.0, float64(s.Data.Payload)
+	for i := range s.Connections {
+		bytes += float64(s.Connections[i].Ignored())
+	}
+	if bytes == 0 || diagnose.Share(bytes, all) < l.Pct/2 {
+		return nil
+	}
+	o := diagnose.Likely("%s of the data came to the receiver's interface and was never acknowledged: its host drops it", Rare(diagnose.Share(bytes, all))).At(f.Receiver.OnFace()).
+		By(l.proofs()...).By(s.Proof("arrived, and came again without having been acknowledged", bytes, "bytes", s.Data.Again.Packets...)).
+		Mend(diagnose.Advise(f.Receiver, "see what drops at the receiver: filters of its ingress (tc -s filter, nft list ruleset), checksums (nstat TcpInCsumErrors), a full socket (nstat TcpExtTCPRcvQDrop)"))
+	if bytes >= diagnose.FewEvents*s.MSS() && !s.Misses() {
+		o.Confidence = measure.Certain
+	}
+	if l.isBorne() {
+		o.Beside()
+	}
+	return o
+}
+
+// CutOff judges a connection that carried data and then stood still: the path was
+// dead, or the receiver; nil where it did not.
+func CutOff(f *diagnose.Flow) *diagnose.Outcome {
+	s := f.AnySpot()
+	if s == nil || mtu.PacketsTSO(f).State == diagnose.Holds {
+		return nil
+	}
+	x, ok := s.LongestOutage()
+	if !ok || x.Acked < 10*s.MSS() { // full segments have to have passed
+		return nil
+	}
+	o := diagnose.Likely("the path was dead for %s, from second %.1f on: what was under way had to be sent again after timeouts", unit.Duration(int64(x.Ns)), x.AtNs/1e9)
+	if !x.Ended {
+		o.Text = fmt.Sprintf("nothing was acknowledged any more from second %.1f on, for %s: the path was cut, or the receiver is gone", x.AtNs/1e9, unit.Duration(int64(x.Ns)))
+	}
+	pct := diagnose.Share(x.Ns, float64(s.Main().SpanNs))
+	if pct < outageBar {
+		o.Beside()
+	}
+	if s.Misses() {
+		o.Confidence = measure.Possible
+	}
+	o.By(diagnose.Above(s.Proof("longest time in which nothing under way was acknowledged", x.Ns, "ns"), diagnose.LeastOutageNs), s.Count("sent again after a timeout", s.Data.Timeout))
+	return o.Costs(0, unit.Percent(pct)+" of the time nothing passed", "the capture").
+		Mend(diagnose.Advise(nil, "see what was down at that time: links, routes and tunnels on the way, or the receiver itself (logs, ip monitor, counters of link changes)"))
+}
+
+// Bars of an outage.
+const (
+	outageBar = 5 // percent of the connection's time, from where on the rate hangs on it
+)
+
+func udpReach(w *gate.Way) *gate.Finding {
+	u := w.UDP
 	switch {
-	case !counted:
-		return f.Sender.Lacks("tcp_info.total_retrans_segments")
-	case again < diagnose.AgainBar:
-		return diagnose.No("%s of the segments were sent again", unit.Percent(again))
-	case f.OnOneMachine():
-		return diagnose.No("no link lies between the ends")
-	case known && bound > diagnose.RareBar*f.Rate():
-		return diagnose.No("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
-	case !idle:
-		return f.Sender.Lacks("the round trip of the idle path")
-	case f.HasQueue():
-		return diagnose.No("a queue fills: the round trip grows under load")
-	case told && held > diagnose.RwndBar:
-		return diagnose.No("the receiver's window held the sender up %s of the time", unit.Percent(held))
+	case u == nil || u.Sent <= 0:
+		return w.Missing("whether UDP arrives", "udp")
+	case u.Got <= 0:
+		return gate.Warn("none of %d datagrams arrived", u.Sent).
+			Because("tests of UDP cannot run this way; TCP can").Do(gate.Advise(gate.Command("let UDP to the data ports of %s pass the firewalls", gate.EndName(w.To))))
+	case u.Sent >= 10 && float64(u.Got) < 0.9*float64(u.Sent):
+		return gate.Warn("%d of %d small datagrams arrived", u.Got, u.Sent).
+			Do(gate.Advise("look for a firewall that limits the rate of UDP, and for loss: `thru test -u --search` finds the rate that passes"))
+	}
+	return gate.Pass("%d of %d datagrams arrived", min(u.Got, u.Sent), u.Sent)
+}
+
+// binds tells whether the loss may be what holds the rate; why not otherwise.
+func (l lossSeen) binds() *diagnose.Outcome {
+	bps := l.Rate()
+	switch {
+	case l.Pct < 0.05 && l.queue:
+		return diagnose.No("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
+	case l.timed && l.bound > diagnose.RareBar*bps:
+		return diagnose.No("the %s that was sent again would allow %s", Rare(l.Pct), unit.Rate(l.bound))
+	case l.isBorne() && l.queue:
+		return diagnose.No("%s was sent again, that a full queue dropped: the round trip grew with it", Rare(l.Pct))
+	case l.isBorne() && l.often > 0 && l.often < fewRows:
+		return diagnose.No("%s was sent again, in %d goes only: lost all along, it would allow %s", Rare(l.Pct), l.often, unit.Rate(l.bound))
 	}
 	return nil
 }
 
-// Rare prints a share of loss, which counts far below what a percent is
-// usually told to.
-func Rare(pct float64) string {
-	if pct > 0 && pct < 0.01 {
-		return fmt.Sprintf("%.2g%%", pct)
-	}
-	return unit.Percent(pct)
-}
+// isBorne tells whether far more passes than such a loss allows where it comes one
+// by one: it comes in rows, or the congestion control bears with it.
+func (l lossSeen) isBorne() bool { return l.timed && l.Rate() > diagnose.BurstBar*l.bound }
 
-// Proofs of a rate that does not pass.
-func Proofs(s diagnose.Surplus, f *diagnose.Flow) []measure.Proof {
-	to := f.Receiver.Name
-	return []measure.Proof{
-		{EndPoint: to, Counter: "UDP above the rate, received", Value: s.Capacity, Unit: "bps"},
-		{EndPoint: to, Counter: "UDP above the rate, lost on the path", Value: s.LostPct, Unit: "pct"},
-		{EndPoint: to, Counter: "UDP above the rate, delay over the least", Value: s.Wait.Mean, Unit: "ns"},
+// lossWhere says on which side of the capture it is lost: what is sent again after
+// it had passed was lost beyond.
+func (l lossSeen) lossWhere() string {
+	switch gaps, again := l.Data.Gaps.N, l.Data.Again.N; {
+	case l.At == measure.AtSender:
+		return "behind the sender"
+	case l.At == measure.AtReceiver:
+		return "before they came to the receiver"
+	case gaps > 8*again/10:
+		return "before the place of the capture"
+	case gaps < again/10:
+		return "behind the place of the capture"
 	}
-}
-
-// perRecovery is how many segments were sent again in one recovery, on
-// average; 0 where it is not known.
-func perRecovery(f *diagnose.Flow) float64 {
-	again, ok := f.Sender.Grew(diagnose.SegsAgain)
-	n, okToo := f.Sender.Counter("TcpExt.TCPSackRecovery")
-	if !ok || !okToo || n == 0 {
-		return 0
-	}
-	return again / n
-}
-
-// QueueProof is the round trip under load against the least.
-func QueueProof(f *diagnose.Flow) measure.Proof {
-	loaded, base, _ := f.RTT()
-	p := f.Sender.Proof("tcp_info.rtt_ns under load, mean", loaded, "ns")
-	p.Note = "the least is " + unit.Duration(int64(base))
-	return p
-}
-
-func reordering(f *diagnose.Flow) *diagnose.Outcome {
-	seen, known := f.Sender.Grew(diagnose.TimesReordered)
-	if !known {
-		return f.Sender.Lacks("tcp_info.reord_seen")
-	}
-	below := f.Experiment(diagnose.UdpBelow)
-	if below != nil && below.Datagrams != nil && below.Datagrams.Received > 0 {
-		d := below.Datagrams
-		pct := 100 * float64(d.Reordered) / float64(d.Received)
-		if pct < 0.01 {
-			return diagnose.No("%s of the datagrams came out of order", unit.Percent(pct))
-		}
-		o := diagnose.Certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost)
-		if d.Reordered < diagnose.FewEvents {
-			o.Confidence = measure.Likely
-		}
-		if flat, known := f.Flatness(); pct < littleOrder && f.HasQueue() && known && flat < diagnose.FlatBar {
-			o.Beside() // a queue is full all the same
-		}
-		return outOfOrder(f, o, seen).
-			By(diagnose.Above(measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
-	}
-	if sent, ok := f.Sender.Grew(diagnose.SegsSent); seen == 0 || ok && 100*seen/sent < rareOrder {
-		return diagnose.No("the sender's kernel saw segments out of order %.0f times", seen)
-	}
-	return outOfOrder(f, diagnose.Possible("segments come out of order"), seen)
-}
-
-// rareOrder is the share of segments, in percent, that a path may bring out of
-// order now and then.
-const rareOrder = 0.01
-
-// littleOrder is the share of packets, in percent, that come out of order without
-// costing a sender that knows of it (RACK, RFC 8985) much.
-const littleOrder = 1
-
-// outOfOrder adds what TCP saw of it.
-func outOfOrder(f *diagnose.Flow, o *diagnose.Outcome, seen float64) *diagnose.Outcome {
-	o.By(f.Sender.Proof("tcp_info.reord_seen", seen, ""))
-	again, _ := f.Sender.Grew(diagnose.SegsAgain)
-	if doubled, ok := f.Sender.Grew(diagnose.SegsDoubled); ok && doubled > 0 {
-		o.By(f.Sender.Proof("tcp_info.dsack_dups", doubled, "segments"))
-		if o.Confidence == measure.Possible && again > 0 && doubled > again/2 {
-			o.Confidence = measure.Likely // what was sent again had not been lost
-		}
-	}
-	if f.LinkIsFull() {
-		o.Beside()
-	}
-	return o.Mend(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+	return "on the way"
 }

@@ -6,36 +6,29 @@ import (
 	"fmt"
 
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/mtu"
-	"thru/internal/cause/nic"
-	"thru/internal/cause/route"
+	"thru/internal/cause/rule"
 	"thru/internal/cause/window"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
-// MeasurementCauses are the causes of contradictions between the ends, and
-// figures that cannot be.
-func MeasurementCauses() []diagnose.Rule {
-	return []diagnose.Rule{{
-		Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", Judge: contradiction,
-		Seen: "goodput is above what the link carries; the receiver counted more than was sent, or than its interface took in; " +
-			"a counter of time runs faster than time; a capture misses packets: the kernel dropped them, or they were acknowledged without having been captured",
-		Apart: "byte counters of the interfaces", Mends: "state the right link rate and MTU; take the receiver's goodput",
-		Effect: "9.74 of 10 Gb/s at MTU 1500, which carries 9.415 (B-10): no proof of anything", Source: "methods.md, formula 4 and Common mistakes",
-	}}
+// Measurement is the cause `measurement`.
+func Measurement() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", Judge: contradiction,
+			Seen: "goodput is above what the link carries; the receiver counted more than was sent, or than its interface took in; " +
+				"a counter of time runs faster than time; a capture misses packets: the kernel dropped them, or they were acknowledged without having been captured",
+			Apart: "byte counters of the interfaces", Mends: "state the right link rate and MTU; take the receiver's goodput",
+			Effect: "9.74 of 10 Gb/s at MTU 1500, which carries 9.415 (B-10): no proof of anything", Source: "methods.md, formula 4 and Common mistakes",
+		},
+	}
 }
-
-// Bars of contradictions, in percent.
-const (
-	countBar = 0.1 // by which the receiver may have counted more than was sent
-	clockBar = 110 // of the measured time that a connection can have been busy
-)
 
 // contradiction asks the figures whether they can be, the gravest first.
 func contradiction(f *diagnose.Flow) *diagnose.Outcome {
-	for _, judge := range []func(*diagnose.Flow) *diagnose.Outcome{aboveCeiling, moreThanSent, pastTheFace, fastClock, route.PacketsMissed} {
+	for _, judge := range []func(*diagnose.Flow) *diagnose.Outcome{aboveCeiling, moreThanSent, pastTheFace, fastClock, PacketsMissed} {
 		if o := judge(f); o != nil {
 			if o.Where.Place == "" {
 				o.At(measure.Where{Place: measure.AtTool})
@@ -59,22 +52,32 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 		return nil
 	}
 	c := f.Cell.Ceiling
-	if bins := f.Bins(); len(bins) >= 3 && stat.Median(bins) <= c.Bps*nic.BeyondBar/100 {
+	if bins := f.Bins(); len(bins) >= 3 && stat.Median(bins) <= c.Bps*BeyondBar/100 {
 		return diagnose.Possible("%s is more than %s can carry, in single seconds: data that had been held back before is counted in them", unit.Rate(bps), unit.Rate(float64(c.LinkBps))).
-			By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), nic.BeyondBar), diagnose.Below(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*nic.BeyondBar/100)).
+			By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), BeyondBar), diagnose.Below(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*BeyondBar/100)).
 			Then("a longer run").Mend(diagnose.Advise(nil, "measure for longer: what was held back weighs less then")).Beside()
 	}
 	guess := "the link is faster, or the rate was accounted otherwise"
-	if c.MTU > 0 && c.MTU < mtu.JumboFrom {
-		if most := ceilingAt(f, mtu.JumboFrom); bps <= most {
-			guess = fmt.Sprintf("frames must have been larger (%s fit at MTU %d), ", unit.Rate(most), mtu.JumboFrom) + guess
+	if c.MTU > 0 && c.MTU < JumboFrom {
+		if most := ceilingAt(f, JumboFrom); bps <= most {
+			guess = fmt.Sprintf("frames must have been larger (%s fit at MTU %d), ", unit.Rate(most), JumboFrom) + guess
 		}
 	}
 	return diagnose.Certain("%s is more than %s can carry at MTU %d (%s): %s", unit.Rate(bps), unit.Rate(float64(c.LinkBps)), c.MTU, unit.Rate(c.Bps), guess).
-		By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), nic.BeyondBar)).
+		By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), BeyondBar)).
 		Costs(c.Bps, "no rate above "+unit.Rate(c.Bps)+" is a proof here", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer)).
 		Mend(diagnose.Advise(nil, "state what the link carries (--link-rate), and look at the MTU of both ends and of the path (thru check)"))
 }
+
+// Bars of the link rules, in percent of the ceiling.
+const (
+	BeyondBar = stat.AboveCeilingPct // beyond it an assumption is wrong
+)
+
+// Sizes of packets in bytes.
+const (
+	JumboFrom = 9000 // the usual MTU of jumbo frames
+)
 
 // ceilingAt is what the link would carry of this flow at another MTU, in
 // bit/s: the ceiling scaled by the share of the payload (methods.md, formula 4).
@@ -114,6 +117,12 @@ func moreThanSent(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(diagnose.Advise(nil, "repeat it, and take the lower figure until both ends agree"))
 }
 
+// Bars of contradictions, in percent.
+const (
+	countBar = 0.1 // by which the receiver may have counted more than was sent
+	clockBar = 110 // of the measured time that a connection can have been busy
+)
+
 // pastTheFace judges the payload by the bytes that the interface of the route took in.
 func pastTheFace(f *diagnose.Flow) *diagnose.Outcome {
 	e := f.Receiver
@@ -146,6 +155,39 @@ func fastClock(f *diagnose.Flow) *diagnose.Outcome {
 		At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("tcp_info.busy_time_us of the measured time", part, "pct"), clockBar)).
 		Mend(diagnose.Advise(f.Sender, "look at its clock source, and measure with the other end as judge of the time"))
 }
+
+// PacketsMissed judges the captures themselves: what one did not get proves
+// nothing of the network. It is nil where all are whole.
+func PacketsMissed(f *diagnose.Flow) *diagnose.Outcome {
+	for _, s := range f.Spots {
+		dropped := 0.0
+		if s.Dropped != nil {
+			dropped = diagnose.Share(float64(*s.Dropped), float64(*s.Dropped+s.Packets))
+		}
+		unseen := diagnose.Share(float64(s.Data.Unseen.N+s.Acks.Unseen.N), float64(s.Data.Segments+s.Acks.Segments))
+		if dropped == 0 && unseen == 0 {
+			continue
+		}
+		o := diagnose.Possible("the capture %s misses packets: what it lacks looks like loss, and is not", s.From()).Beside().At(measure.Where{Place: measure.AtTool, EndPoint: s.EndPoint}).
+			Mend(diagnose.Advise(nil, "capture less of each packet (tcpdump -s 128), only this flow, and with a larger buffer (-B 65536)"))
+		if dropped > 0 {
+			o.By(diagnose.Above(s.Proof("packets that the kernel could not keep", dropped, "pct"), missedBar))
+		}
+		if unseen > 0 {
+			o.By(diagnose.Above(s.Proof("acknowledged without having been captured", unseen, "pct", s.Data.Unseen.Packets...), missedBar))
+		}
+		if max(dropped, unseen) > missedBar {
+			o.Confidence = measure.Likely
+			o.Text = fmt.Sprintf("the capture %s misses %s of the packets: what it lacks looks like loss, and is not", s.From(), unit.Percent(max(dropped, unseen)))
+		}
+		return o
+	}
+	return nil
+}
+
+// missedBar is the share of packets, in percent, that a capture may miss before
+// its counts are not to be trusted.
+const missedBar = 1
 
 // Generators is Generator by this catalogue.
 func Generators(cat *diagnose.Catalogue, lower, upper *measure.Document) []measure.Finding {

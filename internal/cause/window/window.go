@@ -4,247 +4,384 @@ package window
 
 import (
 	"fmt"
+	"strings"
 
+	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/loss"
+	"thru/internal/cause/gate"
+	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
-// WindowCauses are the causes of windows and buffers that are too small.
-func WindowCauses() []diagnose.Rule {
-	return []diagnose.Rule{
-		{
-			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", Judge: windowScalingOff, Packets: packetsScaling,
-			Seen:  "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
-			Apart: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
-			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
-			Source: "RFC 7323; tcp_info.tcpi_options", Tests: []string{diagnose.Captured}, Brings: []string{"receive-window"},
-		},
-		{
-			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", Judge: fixedWindow, Packets: packetsFixedWindow,
-			Seen:  "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up; in a capture alone: the receiver's window holds the sender up and never changes (possible)",
-			Apart: "the same without -w",
-			Mends: "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
-			Tests: []string{diagnose.NoWindow}, Brings: []string{"receive-window", "send-buffer"},
-		},
-		{
-			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", Judge: receiveWindowCause, Packets: packetsReceiveWindow,
-			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty; in a capture at the sender: what is under way fills the window most of the time, the round trip does not grow, and goodput is the window over it",
-			Apart: "a slow reader leaves its queue full; a larger window helps only here; before a full queue a larger one only makes that longer",
-			Mends: "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
-			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{diagnose.MoreWindow, diagnose.EightStreams, diagnose.Captured},
-		},
-		{
-			Cause: "slow-reader", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the program at the receiver reads too slowly", Judge: slowReader, Packets: packetsSlowReader,
-			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more, or it holds the sender up and is below half of what it was (possible)",
-			Apart: "a larger buffer only fills later",
-			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{diagnose.LargeMessages, diagnose.LeanPath, diagnose.Captured},
-		},
-		{
-			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", Judge: diagnose.SendBuffer, Packets: packetsSendBuffer,
-			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer; in a capture at the sender: what is under way is always about the same, though nothing holds it (possible)",
-			Apart: "neither window is full, nothing is lost; before a full queue a larger one only makes that longer",
-			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
-			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{diagnose.MoreBuffer, diagnose.EightStreams},
-		},
+// mostBuffer is the greatest that is proposed, in bytes.
+const mostBuffer = 1 << 30
+
+// raise is the change that lets a connection of this side have what the path
+// needs under way: three times the window, as package gate says it: twice for
+// what the kernel keeps of it, and half as much again for the queue of the
+// path. It is never less than Linux's own default, nor than twice of what it is
+// where a finding says that it binds. ok is false where it is large enough.
+func raise(s advise.Side, w *advise.Way, binds bool) (d advise.Draft, ok bool) {
+	has := s.H.State(s.Knob, "")
+	if w.Cell != nil && (s.Part == 1 && w.Cell.Spec.Window.Send > 0 || s.Part > 1 && w.Cell.Spec.Window.Recv > 0) {
+		return advise.Draft{}, false // it was set by hand: what the kernel would tune does not count
 	}
+	want := max(3*w.Window(), s.Usual)
+	if n := has.Number(); binds && n >= want {
+		want = 2 * min(n, mostBuffer)
+	}
+	step := int64(64 << 10)
+	if want > 16<<20 {
+		step = 1 << 20
+	}
+	want = min(advise.RoundUp(want, step), mostBuffer)
+	if has.Number() >= want {
+		return advise.Draft{}, false
+	}
+	lower := s.Lower
+	if f := strings.Fields(has.Value); len(f) == 3 {
+		lower = f[0] + " " + f[1]
+	}
+	holds := want / s.Part
+	d = advise.Change(s.H, s.Knob, "", fmt.Sprintf("%s %d", lower, want), "%s of up to %s at %s", s.What, unit.Size(holds), s.H.Name).ForWay(w)
+	return expect(s, d, w, holds), true
 }
 
-// isJiffy tells that the measured time is too short for the kernel's counters
-// of time, whose resolution is a jiffy (methods.md, Traps).
-func isJiffy(f *diagnose.Flow) bool { return f.Sender.Span() < 500e6 }
+// anyRateProposal is one that no single connection exceeds, in bit/s: a window for that is no figure to expect.
+const anyRateProposal = 100e9
 
-func receiveWindowCause(f *diagnose.Flow) *diagnose.Outcome {
-	pct, proof, ok := f.WindowHeld()
-	if !ok {
-		return f.Sender.Lacks("tcp_info.rwnd_limited_us")
+// expect words what the window carries.
+func expect(s advise.Side, d advise.Draft, w *advise.Way, holds int64) advise.Draft {
+	carries := w.Carries(holds)
+	if carries <= 0 {
+		return d
 	}
-	if f.Rate() <= 0 {
-		return diagnose.No("nothing passes at all")
+	if w.Ceiling() <= 0 && carries >= anyRateProposal {
+		return d.Bring(0, "RFC 6349, section 3.3.1", "no longer a bound: %s of window are enough for any rate at %s of RTT", unit.Size(holds), unit.Duration(w.RTT()))
 	}
-	if isJiffy(f) {
-		return diagnose.Missing("a measured time of half a second", "the kernel counts what a window costs in jiffies")
+	text := fmt.Sprintf("up to %s: %s of window x 8 / %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
+	if w.Ceiling() > 0 && carries >= w.Ceiling() {
+		text = fmt.Sprintf("up to the %s that the link carries: %s of window are enough at %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
 	}
-	if pct < diagnose.RwndClear {
-		return diagnose.No("the receiver's window held the sender up %s of the time", unit.Percent(pct))
+	if bps, of := w.Rate(); w.Ceiling() <= 0 && bps > 0 && carries > bps { // what a window would hold is no rate of a path
+		carries, text = bps, fmt.Sprintf("enough for %s, %s: %s of window at %s of RTT", unit.Rate(bps), of, unit.Size(holds), unit.Duration(w.RTT()))
 	}
-	behind, seen := f.UnreadShare()
-	if seen && behind > diagnose.UnreadBar {
-		return diagnose.No("data waits unread at the receiver: %s of its buffer", unit.Percent(behind))
+	return d.Bring(carries, "RFC 6349, section 3.3.1", "%s", text)
+}
+
+// buffers raises the one that binds. Where the other end's is too small for the
+// path as well, each alone may show no gain: then that one, and both together.
+func buffers(r advise.Request, own, other advise.Side) []advise.Draft {
+	w := r.Way
+	if r.Gate != nil && !w.MayBeHeld() {
+		return nil
 	}
-	w, _ := f.SendWindow()
-	bound, off, fits := f.WindowFit()
-	if fits && bound > 3*f.Rate() {
-		return diagnose.No("windows of %s would let %s pass", unit.Size(int64(w)), unit.Rate(bound))
+	var list []advise.Draft
+	first, ok := raise(own, w, r.Finding != nil && r.Finding.BecauseOf == "")
+	if ok {
+		list = append(list, first)
 	}
-	loaded, _ := f.LoadedRTT()
-	base, _ := f.BaseRTT()
-	twice := f.Against(f.Experiment(diagnose.MoreWindow))
-	if twice.Times <= diagnose.GainBar && f.Lengthens(w) {
-		return diagnose.No("a queue stands, %s of the round trip of %s: a larger window would only make it longer", unit.Duration(int64(loaded-base)), unit.Duration(int64(loaded)))
+	need := w.Window()
+	if held := other.Holds(); need == 0 || held == 0 || held >= need {
+		return list
 	}
-	o := diagnose.Possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
+	second, too := raise(other, w, false)
+	if too {
+		list = append(list, second)
+	}
+	if ok && too {
+		bps := min(first.Bps, second.Bps)
+		both := first.And(second, "%s, and %s", first.Title, second.Title)
+		text := "neither end's buffer holds the " + unit.Size(need) + " that the path needs"
+		if bps > 0 {
+			text = "up to " + unit.Rate(bps) + ": " + text
+		}
+		list = append(list, both.Bring(bps, first.Source, "%s", text))
+	}
+	return list
+}
+
+// switchOn turns an option on at the ends where it is off. Both have to offer
+// it, so where both do not it is one change. A box between that takes it out
+// is cured by no setting.
+func switchOn(r advise.Request, id, what string) []advise.Draft {
+	var list []advise.Draft
+	for _, h := range advise.Both(r.Way) {
+		s := h.State(id, "")
+		if s.Value == "0" || !s.Known && h == r.At {
+			list = append(list, advise.Change(h, id, "", "1", "%s on at %s", what, h.Name))
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	d := list[0]
+	for _, o := range list[1:] {
+		d = d.And(o, "%s on at both ends", what)
+	}
+	if id == knob.WindowScaling {
+		d = scaled(r, d)
+	}
+	if r.Finding != nil {
+		d = d.ForWay(r.Way)
+	}
+	return []advise.Draft{d}
+}
+
+// plainWindowProposal is the most without window scaling (RFC 9293), in bytes.
+const plainWindowProposal = 65535
+
+// scaled expects what the buffers let the windows grow to.
+func scaled(r advise.Request, d advise.Draft) advise.Draft {
+	w := r.Way
+	holds := w.Receiver().Holds()
+	if s := w.Sender().Holds(); s > 0 {
+		holds = min(holds, s)
+	}
+	plain, carries := w.Carries(plainWindowProposal), w.Carries(holds)
+	if plain <= 0 || carries <= plain {
+		return d
+	}
+	return d.Bring(carries, "RFC 7323, section 2.2", "up to %s: windows of up to %s instead of 64 KiB, which carry %s at %s of RTT",
+		unit.Rate(carries), unit.Size(holds), unit.Rate(plain), unit.Duration(w.RTT()))
+}
+
+// buffer is one of the two of a host.
+type buffer struct {
+	most          int64 // what one connection can have under way by it, in bytes; 0: not known
+	what, of, key string
+	sends         bool
+}
+
+// holds compares what one connection can have under way with the path.
+func holds(h *gate.Host, b buffer) *gate.Finding {
+	if !h.Known {
+		return nil
+	}
+	if b.most <= 0 {
+		return h.Missing("largest "+b.what, b.key)
+	}
+	product, why := h.BDP()
+	all := float64(b.most) * float64(h.Streams())
+	if product == 0 {
+		return suffices(h, b, why)
+	}
+	if product <= all {
+		return gate.Pass("%s up to %s (%s); bandwidth-delay product %s", b.what, gate.Size(b.most), b.of, gate.Size(product))
+	}
+	window := h.Window(product / float64(h.Streams()))
+	together := ""
+	if h.Streams() > 1 {
+		together = " together"
+	}
+	return gate.Warn("%s at most %s (%s); bandwidth-delay product %s: %s at %s RTT", b.what, gate.Size(b.most), b.of, gate.Size(product), gate.Rate(h.Rate()), gate.Span(h.RTT())).
+		Because("it carries at most %s%s; window needed: %s", gate.Rate(stat.WindowRate(all, h.RTT())), together, gate.Size(window)).
+		Do(gate.SetBuffers(h, window, b.sends))
+}
+
+// suffices judges a buffer where no rate is known: by the rate that it carries,
+// and by what the system would have set itself.
+func suffices(h *gate.Host, b buffer, why string) *gate.Finding {
+	carries, says := 0.0, ""
+	if h.RTT() > 0 {
+		carries = stat.WindowRate(float64(b.most)*float64(h.Streams()), h.RTT())
+		says = fmt.Sprintf("it carries %s at %s RTT", gate.Rate(carries), gate.Span(h.RTT()))
+	}
+	booted := booted(h, b.sends)
 	switch {
-	case pct >= diagnose.RwndBar && seen && (fits && off <= diagnose.FitBar && f.Room(w) < diagnose.FitsBar && f.Cell.Spec.MaxRate == 0 || twice.Sure):
-		o.Confidence = measure.Certain
-	case pct >= diagnose.RwndBar:
-		o.Confidence = measure.Likely
+	case h.RTT() == 0 && h.OnOneMachine():
+		return nil // nothing is under way for long
+	case carries >= anyRate:
+		return gate.Pass("%s up to %s carries %s at %s RTT", b.what, gate.Size(b.most), gate.Rate(carries), gate.Span(h.RTT()))
+	case booted > 0 && b.most < booted/2:
+		f := gate.Warn("%s at most %s (%s), where Linux sets %s by itself", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(gate.BootedBuffer(h, b.sends))
+		if says != "" {
+			f = f.Because("%s; somebody has made it smaller", says)
+		}
+		return f
+	case says == "":
+		return gate.NotChecked("whether a "+b.what+" of "+gate.Size(b.most)+" suffices", why)
 	}
-	return windowProofs(f, o, diagnose.Above(proof, diagnose.RwndBar), twice).Mend(f.RaiseWindow(f.Receiver, base))
+	return gate.NotChecked(fmt.Sprintf("whether a %s of %s suffices: %s", b.what, gate.Size(b.most), says), why)
 }
 
-// windowProofs adds to a window that is too small by what it was seen, and what
-// it costs.
-func windowProofs(f *diagnose.Flow, o *diagnose.Outcome, held measure.Proof, twice stat.Turns) *diagnose.Outcome {
-	w, _ := f.SendWindow()
-	loaded, _ := f.LoadedRTT()
-	o.At(f.Receiver.Where()).By(held, f.Sender.Proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.Sender.Proof("tcp_info.rtt_ns, mean", loaded, "ns"))
-	if behind, seen := f.UnreadShare(); seen {
-		o.By(diagnose.Below(f.Receiver.Proof("unread in the socket, of its room", behind, "pct"), diagnose.UnreadBar))
+// booted is what one connection can have under way by that buffer.
+func booted(h *gate.Host, sends bool) int64 {
+	if sends {
+		return h.BootBuffer(sends)
 	}
-	if twice.Times > diagnose.GainBar {
-		o.By(diagnose.InTurns(f.Receiver.Proof("goodput with twice the window over this", 0, ""), twice, diagnose.GainBar))
-	}
-	if bound, _, fits := f.WindowFit(); fits {
-		o.Costs(bound, "windows of "+unit.Size(int64(w))+" carry "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(w)), unit.Duration(int64(loaded))))
-	}
-	return o
+	return h.BootBuffer(sends) / 2
 }
 
-func slowReader(f *diagnose.Flow) *diagnose.Outcome {
-	if f.IsUDP() {
-		return loss.UnreadDatagrams(f)
+// anyRate is one that no single connection exceeds, in bit/s.
+const anyRate = 100e9
+
+// switched judges a switch of the host. A system without such a switch has
+// nothing that could be wrong.
+func switched(h *gate.Host, s gate.Setting, off func() *gate.Finding) *gate.Finding {
+	if h.Known && h.System != "" && len(s.Names[h.System]) == 0 {
+		return nil
 	}
-	pct, proof, ok := f.WindowHeld()
-	if !ok {
-		return f.Sender.Lacks("tcp_info.rwnd_limited_us")
-	}
-	behind, seen := f.UnreadShare()
-	late := f.Receiver.IsBehind()
-	if pct < diagnose.RwndClear && !late {
-		return diagnose.No("the receiver's window held the sender up %s of the time", unit.Percent(pct))
-	}
-	if !seen {
-		return f.Receiver.Lacks("unread bytes of the socket")
-	}
-	if behind <= diagnose.UnreadBar && !late {
-		return diagnose.No("the receiver's queue is all but empty: %s of its room", unit.Percent(behind))
-	}
-	o := diagnose.Likely("the program at the receiver reads too slowly: %s of its buffer waits unread", unit.Percent(behind))
-	if late {
-		o.Text = fmt.Sprintf("the program at the receiver reads too slowly: data waits %s for it", unit.Duration(int64(f.Receiver.WaitsNs())))
-		o.By(diagnose.Above(f.Receiver.Proof("time that data waits unread", f.Receiver.WaitsNs(), "ns"), diagnose.LateNs))
-	}
-	t, known := f.Receiver.Threads()
+	on, known := h.State(s)
 	switch {
-	case known && t.Run+t.Wait > diagnose.ThreadBar:
-		o.Then("what keeps the reader's CPU busy")
-	case f.Receiver.Load().IsFull() || f.Receiver.Load().Least > diagnose.MostBar:
-		o.Then("whether the reader waits for a CPU: the host's are busy")
-	case known && (pct >= diagnose.RwndBar || late):
-		o.Confidence = measure.Certain // its thread has a CPU to run on, and does not read
-		o.By(diagnose.Below(f.Receiver.Proof("reader's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar))
+	case !known:
+		return h.Missing(s.What, h.Key(s))
+	case !on:
+		return off()
 	}
-	o.At(f.Receiver.Where()).By(diagnose.Above(f.Receiver.Proof("unread in the socket, of its room", behind, "pct"), diagnose.UnreadBar), diagnose.Above(proof, diagnose.RwndBar))
-	if n, ok := f.Receiver.Counter("TcpExt.TCPToZeroWindowAdv"); ok && n > 0 {
-		o.By(f.Receiver.Proof("TcpExt.TCPToZeroWindowAdv", n, ""))
-	}
-	return o.Mend(diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+	return gate.Pass("on: %s", s.What)
 }
 
-func windowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
-	on, known := Option(f, func(t *measure.TCPInfo) *bool { return t.WScaleOK })
-	if !known {
-		return f.Sender.Lacks("tcp_info.opt_window_scaling")
+// option judges one option of a segment as it was sent and as it arrived. An
+// option that was not sent cannot be lost: the sending host's gate tells of it.
+func option(w *gate.Way, what string, has func(*measure.SYN) *bool, gone func() *gate.Finding) *gate.Finding {
+	if w.Sent == nil || w.Seen == nil || has(w.Sent) == nil || has(w.Seen) == nil {
+		return gate.MissingOption(w, what)
 	}
-	if on {
-		return diagnose.No("both ends scale their windows")
+	switch {
+	case !*has(w.Sent):
+		return gate.Pass("the option %s was not offered by %s", what, w.From)
+	case !*has(w.Seen):
+		return gone()
 	}
-	pct, proof, counted := f.WindowHeld()
-	o := diagnose.Likely("TCP window scaling is off: no window is larger than 64 KiB")
-	where, how := f.LostOption(func(s *measure.SYN) *bool { return s.HasScale }, "net.ipv4.tcp_window_scaling")
-	o.At(where)
+	return gate.Pass("the option %s of %s arrives at %s", what, w.From, w.To)
+}
+
+// leaveAlone is for the box between.
+func leaveAlone() gate.Remedy {
+	return gate.Advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
+}
+
+// optionOff judges an option of TCP as the kernel negotiated it: certain where
+// it is off, at the end or on the way where it went missing.
+func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*measure.SYN) *bool, setting, what, key string) (*diagnose.Outcome, measure.Where) {
+	on, known := Option(f, of)
+	switch {
+	case !known:
+		return f.Sender.Lacks("tcp_info." + key), measure.Where{}
+	case on:
+		return diagnose.No("both ends use %s", what), measure.Where{}
+	}
+	where, how := f.LostOption(syn, setting)
+	o := diagnose.Certain("%s: off", what)
 	if how != "" {
-		o.Text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
+		o.Text = fmt.Sprintf("%s: off (%s)", what, how)
 	}
-	o.Confidence = measure.Certain // that it is off; what it costs hangs on the round trip
-	behind, seen := f.UnreadShare()
-	switch {
-	case seen && behind > diagnose.UnreadBar:
-		o.Beside() // a larger window would be full of unread data too
-	case counted && pct >= diagnose.RwndBar && !f.Lengthens(plainWindow):
-		o.By(diagnose.Above(proof, diagnose.RwndBar))
-	case counted:
-		o.Beside()
-	default:
-		o.Confidence = measure.Likely
-	}
-	if loaded, ok := f.LoadedRTT(); ok {
-		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(max(1, f.Cell.Streams))
-		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
-	}
-	o.By(f.Sender.Proof("tcp_info.opt_window_scaling", 0, ""))
-	return o.Mend(f.SwitchOn("net.ipv4.tcp_window_scaling", where))
+	return o.At(where).By(f.Sender.Proof("tcp_info."+key, 0, "")), where
 }
 
-// plainWindow is the most without scaling (RFC 9293).
-const plainWindow = 65535
-
-func fixedWindow(f *diagnose.Flow) *diagnose.Outcome {
-	send, recv := f.Cell.Spec.Window.Send, f.Cell.Spec.Window.Recv
-	if f.PacketsOnly() {
-		return diagnose.Missing("the windows that were asked for", "packets do not tell")
-	}
-	if send == 0 && recv == 0 {
-		return diagnose.No("no window was set: the kernels tune them")
-	}
-	r, s := receiveWindowCause(f), diagnose.SendBuffer(f)
-	cause, size, by := r, recv, f.Receiver
-	if recv == 0 || send > 0 && diagnose.Sureness(s) > diagnose.Sureness(r) {
-		cause, size, by = s, send, f.Sender
-	}
-	free := f.Experiment(diagnose.NoWindow)
-	if g := f.Against(free); g.Times > diagnose.GainBar {
-		return diagnose.Likely("the window of %s that was set by hand is too small: without it %s pass", unit.Size(size), unit.Rate(diagnose.RateOf(free))).
-			At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).By(by.Proof("window asked for", float64(size), "bytes")).
-			Gains(f.Receiver.Proof("goodput without it over this", 0, ""), g).
-			Costs(0, "without it "+unit.Rate(diagnose.RateOf(free))+" pass", "the same traffic with windows that the kernels tune").
-			Mend(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
-	}
-	if tuned := tuned(f); tuned != nil && f.Against(tuned).Times <= 1 {
-		return diagnose.No("windows that the kernels tune carry %s, no more", unit.Rate(diagnose.RateOf(tuned)))
-	}
-	if cause.State != diagnose.Holds || cause.Confidence == measure.Possible {
-		return diagnose.No("a window of %s was set, and is not what holds the sender up", unit.Size(size))
-	}
-	o := diagnose.Held(cause.Confidence, "the window of %s that was set by hand is too small for the round trip", unit.Size(size))
-	o.Effect, o.Evidence = cause.Effect, append([]measure.Proof{by.Proof("window asked for", float64(size), "bytes")}, cause.Evidence...)
-	return o.At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).Mend(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
+// absence is where an option of TCP went missing.
+type absence struct {
+	where   measure.Where
+	how     string
+	sure    bool // of the place
+	next    string
+	at      *diagnose.Spot
+	packets []int64
 }
 
-// tuned is the fastest other cell of the same traffic without a window of its own; nil where there is none.
-func tuned(f *diagnose.Flow) *measure.Cell {
-	var best *measure.Cell
-	for _, c := range f.Tried(func(s *measure.Spec) { s.Window = measure.Pair{} }) {
-		if c.Spec.Window == (measure.Pair{}) && (best == nil || diagnose.RateOf(c) > diagnose.RateOf(best)) {
-			best = c
-		}
+// lacking finds where an option is not offered, or is taken out: at the first
+// place where it is missing. gone is nil where both ends have it; false where
+// the handshake does not tell.
+func lacking(f *diagnose.Flow, of func(*measure.SYN) *bool) (gone *absence, ok bool) {
+	syn, synack, ok := f.Handshake()
+	if !ok {
+		return nil, false
 	}
-	return best
-}
-
-// Option of TCP as the kernels negotiated it, the sender's before the receiver's.
-func Option(f *diagnose.Flow, of func(*measure.TCPInfo) *bool) (on, known bool) {
-	for _, e := range f.Ends() {
-		for _, s := range e.Streams() {
-			for _, t := range []*measure.TCPInfo{s.TCP, s.TCPStart, s.TCPEnd} {
-				if t != nil && of(t) != nil {
-					return *of(t), true
-				}
+	for _, p := range []diagnose.Passing{syn, synack} {
+		for i, o := range p.As {
+			has := of(&o.SYN)
+			switch {
+			case has == nil:
+				return nil, false
+			case *has:
+				continue
+			case i > 0:
+				return &absence{where: measure.Where{Place: measure.AtPath}, how: "a device on the way takes it out of the " + p.Name, sure: true,
+					at: p.At[i], packets: []int64{o.Packet}}, true
+			case p.At[0].At == p.End.Place:
+				return &absence{where: p.End.Where(), how: p.End.Name + " does not offer it", sure: true, at: p.At[0], packets: []int64{o.Packet}}, true
 			}
+			return &absence{where: measure.Where{Place: measure.AtPath}, how: fmt.Sprintf("%s does not offer it, or a device on the way takes it out of the %s", p.End.Name, p.Name),
+				next: "a capture at " + p.End.Name + ": whether its " + p.Name + " has it", at: p.At[0], packets: []int64{o.Packet}}, true
 		}
 	}
-	return false, false
+	return nil, true
+}
+
+// optionGone judges an option of TCP by the handshake: it holds where the option
+// is off.
+func optionGone(f *diagnose.Flow, of func(*measure.SYN) *bool, what string) (*diagnose.Outcome, measure.Where) {
+	gone, ok := lacking(f, of)
+	switch {
+	case !ok:
+		return diagnose.Missing("the options of both ends", "the handshake is not in the capture"), measure.Where{}
+	case gone == nil:
+		return diagnose.No("both ends use %s", what), measure.Where{}
+	}
+	o := diagnose.Certain("%s: off (%s)", what, gone.how).At(gone.where).By(gone.at.Proof("the option in the handshake", 0, "", gone.packets...))
+	if !gone.sure {
+		o.Confidence = measure.Likely
+		o.Then(gone.next)
+	}
+	return o, gone.where
+}
+
+// Bars of windows in packets, in percent of the time.
+const (
+	closedBar = 10 // above it the receiver's closed window is what binds
+)
+
+// fallen is the share of the time, in percent, in which the main connection's
+// window was below half of what it had been before. A kernel takes back no room
+// that it has offered: its window falls only as data waits to be read.
+func fallen(s *diagnose.Spot) float64 {
+	c := s.Main()
+	if c.Course == nil || c.Unscaled {
+		return 0
+	}
+	most, below, all := int64(0), 0, 0
+	for _, w := range c.Course.Window {
+		switch {
+		case w < 0:
+			continue
+		case 2*w < most:
+			below++
+		}
+		all++
+		most = max(most, w)
+	}
+	return diagnose.Share(float64(below), float64(all))
+}
+
+// fallenBar is that share from where on the reader is what fills the window.
+const fallenBar = 10
+
+// Evenly tells of a sender that always has about the same under way, though no
+// window is used up, nothing is lost and no queue fills; why not otherwise.
+func Evenly(f *diagnose.Flow) (s *diagnose.Spot, why *diagnose.Outcome) {
+	s = f.Spot(measure.AtSender)
+	if s == nil {
+		return nil, diagnose.CaptureAt(measure.AtSender, "what is under way")
+	}
+	c := s.Main()
+	h, ok := s.WindowHeld()
+	again, counted := s.AgainPct()
+	queue, _ := s.Stands()
+	idle, known := s.IdlePct()
+	switch {
+	case !ok || !counted || c.Flight == nil || c.Flight.Mean <= 0 || !known:
+		return nil, diagnose.Missing("what is under way, of the window", "the packets that were captured do not tell")
+	case !h.Clear:
+		return nil, diagnose.No("the receiver's window was used up %s of the time", unit.Percent(h.Pct))
+	case again >= diagnose.AgainBar:
+		return nil, diagnose.No("%s of the data had to be sent again", unit.Percent(again))
+	case queue:
+		return nil, diagnose.No("a queue fills: the round trip grows under load")
+	case idle > diagnose.IdleBar/2:
+		return nil, diagnose.No("the sender had nothing to send %s of the time", unit.Percent(idle))
+	}
+	return s, nil
 }

@@ -1,0 +1,221 @@
+// Package control holds the causes of the sender itself: what the program offers, and
+// what its congestion control paces.
+package control
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/loss"
+	"thru/internal/cause/rule"
+	"thru/internal/cause/window"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// AppLimited is the cause `app-limited`.
+func AppLimited() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", Judge: appLimited, Packets: PacketsAppLimited,
+			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full; in captures: nothing is under way and the window is open, half of the time or more",
+			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
+			Source: "methods.md, Traps; checklist C-19", Tests: []string{diagnose.LargeMessages, diagnose.Captured}, Brings: []string{"sender-cpu", "slow-reader"},
+		},
+		Propose: []advise.Proposer{LongerMessages},
+	}
+}
+
+func appLimited(f *diagnose.Flow) *diagnose.Outcome {
+	if f.IsUDP() {
+		return AskedDatagrams(f)
+	}
+	if f.Cell.Spec.Rate > 0 {
+		return f.AsIsAsked()
+	}
+	if large := f.Experiment(diagnose.LargeMessages); large != nil && smallBlocks(f) {
+		return tooSmall(f, large)
+	}
+	t, known := f.Sender.Threads()
+	if message(f) > 0 && message(f) < smallMessage && known && t.Run+t.Wait > diagnose.ThreadBar {
+		return diagnose.Likely("messages of %s keep the sender in system calls", unit.Size(message(f))).
+			At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
+			By(diagnose.Below(f.Sender.Proof("bytes a call", float64(message(f)), "bytes"), smallMessage), diagnose.Above(f.Sender.Proof("sender's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar)).
+			Mend(diagnose.Advise(f.Sender, "send in blocks of 64 KiB or more (-l)"))
+	}
+	return starved(f)
+}
+
+// AskedDatagrams judges a test by UDP for the rate that was asked for.
+func AskedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
+	x, ok := loss.FateOfFlow(f)
+	switch {
+	case !ok:
+		return f.Receiver.Lacks("the count of datagrams")
+	case f.Cell.Spec.Rate <= 0 || f.Cell.Spec.Search:
+		return diagnose.No("no rate was asked for")
+	case x.LossPct >= diagnose.LostBar:
+		return diagnose.No("%s of the datagrams were lost", unit.Percent(x.LossPct))
+	}
+	return f.AsIsAsked()
+}
+
+// smallBlocks tells whether either end moves less a call than is known to be enough.
+func smallBlocks(f *diagnose.Flow) bool {
+	return message(f) < diagnose.UsualMessage || diagnose.IsSmall(f.Cell.Length.Recv)
+}
+
+// message is how many bytes the sender hands to one call.
+func message(f *diagnose.Flow) int64 {
+	for _, s := range f.Sender.Streams() {
+		if s.Length > 0 {
+			return s.Length
+		}
+	}
+	return f.Cell.Length.Send
+}
+
+// tooSmall judges messages by what larger ones carry, at the end whose are the smaller.
+func tooSmall(f *diagnose.Flow, large *measure.Cell) *diagnose.Outcome {
+	g := f.Against(large)
+	if g.Times < diagnose.GainBar {
+		return diagnose.No("messages of 1 MiB carry %s, no more", unit.Rate(diagnose.RateOf(large)))
+	}
+	end, bytes, do := f.Sender, message(f), "send"
+	if recv := f.Cell.Length.Recv; recv > 0 && recv < bytes {
+		end, bytes, do = f.Receiver, recv, "read"
+	}
+	return diagnose.Likely("the messages of %s are too small: with 1 MiB %s pass", unit.Size(bytes), unit.Rate(diagnose.RateOf(large))).
+		At(measure.Where{Place: measure.AtTool, EndPoint: end.Name}).By(end.Proof("bytes a call", float64(bytes), "bytes")).
+		Gains(f.Receiver.Proof("goodput of messages of 1 MiB over this", 0, ""), g).
+		Costs(0, "with messages of 1 MiB "+unit.Rate(diagnose.RateOf(large))+" pass", "the same traffic with -l 1M").Mend(diagnose.Advise(end, do+" in blocks of 64 KiB or more (-l)"))
+}
+
+// smallMessage is what a call should move at least (C-19: at least 8 KB blocks, best 64 KB).
+const smallMessage = 16 << 10
+
+// starved judges a sender that has nothing to send by the whole of its
+// counters: the app_limited bit alone misleads (methods.md, Traps).
+func starved(f *diagnose.Flow) *diagnose.Outcome {
+	idle, ok := IdlePct(f.Sender)
+	if !ok {
+		return f.Sender.Lacks("how often it had nothing to send")
+	}
+	t, known := f.Sender.Threads()
+	again, _ := f.AgainPct()
+	rwnd, _, _ := f.WindowHeld()
+	switch {
+	case idle < 50:
+		return diagnose.No("data waited in the sender's socket, or a window was full, %s of the time", unit.Percent(100-idle))
+	case known && t.Blocked > diagnose.BlockedBar:
+		return diagnose.No("the sender was blocked in send(): it had more")
+	case rwnd > diagnose.RwndBar || again > 0.1:
+		return diagnose.No("the sender was held up by the receiver's window or by loss")
+	case f.Sender.IsFull():
+		return diagnose.No("the sender's CPU is full: its thread ran or waited to run %s of the time", unit.Percent(t.Run+t.Wait))
+	case f.Receiver.IsFull():
+		return diagnose.No("the receiver's CPU is full: it takes no more")
+	}
+	return diagnose.Likely("the sender had nothing to send %s of the time", unit.Percent(idle)).At(f.Sender.Where()).
+		By(diagnose.Above(f.Sender.Proof("nothing waits and no window is full", idle, "pct"), 50)).
+		Mend(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
+}
+
+// IdlePct is the share of the readings in which the sender had nothing to send
+// while both windows had room.
+func IdlePct(e *diagnose.End) (float64, bool) {
+	var all []float64
+	for _, s := range e.Streams() {
+		if s.Course != nil && s.Course.Idle != nil {
+			all = append(all, *s.Course.Idle)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return diagnose.Mean(all), true
+}
+
+func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
+	if f.Cell.Spec.Rate > 0 {
+		return nil // the counters say it
+	}
+	s := f.AnySpot()
+	if s == nil {
+		return diagnose.Missing("a connection of the flow", "none is in the capture")
+	}
+	idle, ok := s.IdlePct()
+	switch {
+	case !ok:
+		return diagnose.Missing("when the sender had nothing under way", "the capture has no course of the connection, or its steps are longer than they tell of")
+	case s.Data.Segments < diagnose.LeastSegments:
+		return diagnose.Missing("a transfer of data", "too little passed to tell")
+	case s.ClosedPct() >= diagnose.ClosedFew:
+		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(s.ClosedPct()))
+	case idle < diagnose.IdleBar && hesitates(f, s) != nil:
+		return hesitates(f, s)
+	case idle < diagnose.IdleBar && s.At == measure.AtSender:
+		return keepsBusy(f, idle)
+	case idle < diagnose.IdleBar:
+		return diagnose.CaptureAt(measure.AtSender, "when the sender had nothing under way")
+	}
+	o := diagnose.Likely("the sender had nothing to send %s of the time: all was acknowledged, and the window was open", unit.Percent(idle)).At(f.Sender.Where()).
+		By(diagnose.Above(s.Proof("time in which nothing was under way", idle, "pct"), diagnose.IdleBar)).Mend(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
+	if again, counted := s.AgainPct(); s.At == measure.AtSender && counted && again < 1 && !s.Misses() {
+		o.Confidence = measure.Certain
+	}
+	return o
+}
+
+// hesitates judges a sender that nothing holds, and that lets data go long after
+// the acknowledgements that make room for it; nil where it does not.
+func hesitates(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+	even, why := window.Evenly(f)
+	wait, long := waits(s)
+	b := s.Main().BurstBytes
+	if why != nil || even != s || !long || b == nil || b.Mean <= pacedBar*s.MSS() {
+		return nil
+	}
+	o := diagnose.Possible("the sender holds data back: it waits %s after an acknowledgement, though the window has room, nothing is lost and no queue fills", unit.Duration(int64(wait))).
+		At(f.Sender.Where()).By(diagnose.Above(s.Proof("from an acknowledgement to the data after it, median", wait, "ns"), measure.BurstGapNs)).
+		Mend(diagnose.Advise(f.Sender, "see what the program at the sender waits for, or at what rate it is set to send"))
+	if wait > longWait {
+		o.Confidence = measure.Likely
+	}
+	return o
+}
+
+// longWait is a wait in ns that no pacing of a kernel makes: it lets a
+// millisecond's worth go at once (sk_pacing_shift, net/core/sock.c).
+const longWait = 2e6
+
+// keepsBusy judges a sender that mostly has something under way. A program that
+// writes a little every few milliseconds does, too: only what else holds the rate
+// speaks against it.
+func keepsBusy(f *diagnose.Flow, idle float64) *diagnose.Outcome {
+	_, why := window.Evenly(f)
+	switch l, _ := loss.LossAt(f); {
+	case f.LinkIsFull():
+		return diagnose.No("the link itself is full")
+	case idle < diagnose.IdleBar/2 && why != nil && why.State == diagnose.Excluded && (l.Pct < diagnose.AgainBar || l.Pct >= 0.05):
+		return diagnose.No("data was under way %s of the time, and %s", unit.Percent(100-idle), why.Text)
+	}
+	return diagnose.Missing("whether the program always had data to send", fmt.Sprintf("data was under way %s of the time, and nothing else in the packets holds the rate", unit.Percent(100-idle)))
+}
+
+// longerMessages are for a program that hands over little at a time.
+func LongerMessages(r advise.Request) []advise.Draft {
+	c := r.Way.Cell
+	const want = 1 << 20
+	if c == nil || c.Protocol != measure.TCP || c.Spec.Rate > 0 || c.Spec.Length == (measure.Pair{}) || min(c.Spec.Length.Send, c.Spec.Length.Recv) >= 64<<10 {
+		return nil
+	}
+	d := advise.Draft{Id: knob.Length + "=1M", Title: "messages of 1 MiB", Test: &measure.TestOptions{Length: &measure.Pair{Send: want, Recv: want}, Flags: "-l 1M"}}.ForWay(r.Way).
+		Bring(0, "docs/causes.md, app-limited", "fewer calls for the same data: 0.74 to 13.8 Gb/s where this was the fault")
+	if x := r.Way.Best(func(x *measure.Cell) bool { return x.Spec.Length.Send == want && x.Streams == c.Streams }); x != nil {
+		d = r.Way.Shown(d, x)
+	}
+	return []advise.Draft{d}
+}

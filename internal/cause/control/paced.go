@@ -1,0 +1,292 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/nic"
+	"thru/internal/cause/queue"
+	"thru/internal/cause/rule"
+	"thru/internal/cause/window"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Paced is the cause `paced`.
+func Paced() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "paced", TCP: true, Title: "the sender paces itself", Judge: paced, Packets: PacketsPaced,
+			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
+			Apart: "the same under cubic or reno", Mends: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
+			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{diagnose.OtherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
+		},
+		Gates: []gate.Rule{
+			{ID: "congestion-control", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
+				Warns:  "bbr where the RTT is below 1 ms (it paces), of a path over 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
+				Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
+				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, Host: congestion},
+		},
+		Propose: []advise.Proposer{Unpaced},
+	}
+}
+
+func paced(f *diagnose.Flow) *diagnose.Outcome {
+	if bound := f.Cell.Spec.MaxRate; bound > 0 {
+		return boundBy(f, bound)
+	}
+	if f.Cell.Spec.Rate > 0 { // app-limited says it
+		return nil
+	}
+	used := f.Congestion()
+	if used == "" {
+		return f.Sender.Lacks("the congestion control")
+	}
+	if !diagnose.Paces(used) {
+		return diagnose.No("%s does not pace", used)
+	}
+	if other := f.Experiment(diagnose.OtherControl); other != nil && !diagnose.Paces(diagnose.ControlOf(other)) { // a route may name a control that overrides the socket's
+		g := f.Against(other)
+		if g.Times < diagnose.GainBar {
+			return diagnose.No("%s carries %s, no more", other.Spec.Congestion, unit.Rate(diagnose.RateOf(other)))
+		}
+		return diagnose.Likely("%s paces itself: %s carries %s", used, other.Spec.Congestion, unit.Rate(diagnose.RateOf(other))).At(f.Sender.Where()).
+			Gains(f.Receiver.Proof("goodput under "+other.Spec.Congestion+" over this", 0, ""), g).
+			Costs(0, other.Spec.Congestion+" carries "+unit.Rate(diagnose.RateOf(other)), "the same traffic with -C "+other.Spec.Congestion).
+			By(pacingProofs(f)...).Mend(f.UseControl(other.Spec.Congestion))
+	}
+	again, _ := f.AgainPct()
+	loaded, base, known := f.RTT()
+	rate, ok := f.Pacing()
+	all := float64(len(f.Sender.Streams())) * rate
+	bps, _ := f.Goodput()
+	more := all > 1.6*bps
+	switch {
+	case !ok || !known:
+		return f.Sender.Lacks("tcp_info.pacing_rate_bytes_per_s")
+	case f.LinkIsFull():
+		return diagnose.No("%s paces, and the link is full all the same", used)
+	case base < diagnose.NearNs && bps <= easyRate && !f.Sender.IsFull() && !f.Receiver.IsFull():
+		return diagnose.No("%s paces: at %s no CPU is full that its small bursts would cost", used, unit.Rate(bps))
+	case again > diagnose.BbrBar:
+		return diagnose.No("%s of the segments had to be sent again: they are lost, not paced", unit.Percent(again))
+	case more && base > diagnose.NearNs:
+		return diagnose.No("%s would let %s go", used, unit.Rate(all))
+	case IsShaped(f, more):
+		return diagnose.No("%s would let %s go, and a shaper or a queue lets no more pass", used, unit.Rate(all))
+	case base > diagnose.NearNs && (again > 1 || loaded > 3*base && loaded > base+2e6): // near hosts lose by bbr's own bursts
+		return diagnose.No("the path is full: its queue is, or it loses")
+	}
+	o := diagnose.Possible("%s paces the sender at %s a stream", used, unit.Rate(rate))
+	if base < diagnose.NearNs {
+		o.Confidence = measure.Likely
+		if more {
+			o.Text = fmt.Sprintf("%s paces the sender: to a near host its small bursts cost more than they save", used)
+		}
+	}
+	return o.At(f.Sender.Where()).By(pacingProofs(f)...).Mend(f.UseControl("cubic"))
+}
+
+// boundBy is the finding of a flow that an end point's operator bounds.
+func boundBy(f *diagnose.Flow, bound int64) *diagnose.Outcome {
+	bps, _ := f.Goodput()
+	if bps < 0.9*float64(bound) {
+		return diagnose.No("an end point allows %s, which was not reached", unit.Rate(float64(bound)))
+	}
+	return diagnose.Certain("an end point allows no more than %s (thru serve --max-rate)", unit.Rate(float64(bound))).
+		At(measure.Where{Place: measure.AtTool}).By(f.Sender.Proof("rate allowed", float64(bound), "bps")).
+		Mend(diagnose.Advise(f.Receiver, "serve with a higher --max-rate"))
+}
+
+func pacingProofs(f *diagnose.Flow) []measure.Proof {
+	var all []measure.Proof
+	if rate, ok := f.Pacing(); ok {
+		all = append(all, f.Sender.Proof("tcp_info.pacing_rate, mean of a stream", rate, "bps"))
+	}
+	if flight, ok := f.InFlight(); ok {
+		if cwnd, ok := f.Cwnd(); ok {
+			all = append(all, diagnose.Below(f.Sender.Proof("in flight, mean", flight, "bytes"), cwnd))
+		}
+	}
+	return all
+}
+
+// easyRate is up to where a CPU makes small bursts besides, in bit/s.
+const easyRate = 2.5e9
+
+// IsShaped tells whether a shaper at the sender's own interface holds the rate,
+// which it counts, or any queue where more would be let go by what paces: that
+// finds its rate by the queue.
+func IsShaped(f *diagnose.Flow, more bool) bool {
+	if o, ok := queue.OwnQueue(f); ok {
+		return o.State == diagnose.Holds
+	}
+	o := queue.JudgeShaper(f)
+	return more && o != nil && o.State == diagnose.Holds && o.Confidence != measure.Possible
+}
+
+func PacketsPaced(f *diagnose.Flow) *diagnose.Outcome {
+	s, why := window.Evenly(f)
+	if why != nil {
+		return why
+	}
+	b := s.Main().BurstBytes
+	bps := s.Rate()
+	alone := s.MSS()*8e9/bps > measure.BurstGapNs/4 // at such a rate segments lie apart anyway
+	_, waits := waits(s)
+	switch {
+	case b == nil || alone && !waits:
+		return diagnose.Missing("the congestion control", "packets do not tell it at this rate")
+	case b.Mean > pacedBar*s.MSS():
+		return diagnose.No("segments leave %.3g at a time", b.Mean/s.MSS())
+	}
+	return diagnose.Possible("the sender spaces its segments, though the window has room and nothing is lost").At(f.Sender.Where()).
+		By(diagnose.Below(s.Proof("sent back to back, mean", b.Mean, "bytes"), pacedBar*s.MSS())).Then("the same under cubic").Mend(f.UseControl("cubic"))
+}
+
+// waits is how long the sender waits after an acknowledgement until it sends, in
+// ns (median), and whether that is longer than a kernel takes which has data.
+func waits(s *diagnose.Spot) (float64, bool) {
+	d := s.Main().RTTBack
+	if s.At != measure.AtSender || d == nil || d.Samples < diagnose.LeastSegments {
+		return 0, false
+	}
+	return float64(d.P50), d.P50 > measure.BurstGapNs
+}
+
+// pacedBar is how many segments leave back to back, on average, of a sender that
+// spaces them.
+const pacedBar = 2.5
+
+func congestion(h *gate.Host) *gate.Finding {
+	name, rtt := control(h), h.RTT()
+	near := rtt > 0 && rtt < gate.LanRTT || h.End.Shared && h.End.Route != nil // a test of loopback
+	switch {
+	case h.Subject.UDP:
+		return nil
+	case name == "":
+		return h.Missing("congestion control", "congestion_control")
+	case strings.HasPrefix(name, "bbr") && near && h.Scene.Rate() > 0 && h.Scene.Rate() <= nic.SlowLink:
+		return gate.Pass("%s%s: at %s its small bursts cost the CPUs little", name, gate.AtRTT(rtt), gate.Rate(h.Scene.Rate()))
+	case strings.HasPrefix(name, "bbr") && near:
+		where := "within a site"
+		if rtt == 0 {
+			where = "on loopback"
+		}
+		return gate.Warn("%s %s%s", name, where, gate.AtRTT(rtt)).Do(otherControl(h))
+	case strings.HasPrefix(name, "bbr") && before(h, 4, 13) && !fairQueue(h):
+		return gate.Warn("%s on kernel %s without the qdisc fq", name, *h.Kernel).
+			Because("before Linux 4.13 bbr has no pacing but fq's, and floods the path").Do(fairQueueing(h))
+	case name == "dctcp" && rtt > 5e6:
+		return gate.Warn("dctcp%s", gate.AtRTT(rtt)).Because("dctcp is for data centers whose switches mark: elsewhere it crowds out others").
+			Do(otherControl(h))
+	case (name == "reno" || name == "newreno") && rtt >= farRTT:
+		return gate.Pass("%s%s: it takes minutes to recover from a loss; cubic is faster", name, gate.AtRTT(rtt))
+	case rtt == 0:
+		return gate.Pass("%s; the round trip is not known", name)
+	}
+	return gate.Pass("%s%s", name, gate.AtRTT(rtt))
+}
+
+// control is the congestion control that the host's connections get on the
+// path, else its default, in small letters; "" unknown.
+func control(h *gate.Host) string {
+	for _, w := range h.Ways() {
+		if w.From == h.Name && w.Congestion != nil {
+			return strings.ToLower(*w.Congestion)
+		}
+	}
+	name, _ := standardControl(h)
+	return name
+}
+
+// standardControl is the congestion control of connections for which no route names another.
+func standardControl(h *gate.Host) (name string, known bool) {
+	if h.Congestion != nil {
+		return strings.ToLower(*h.Congestion), true
+	}
+	v, ok := h.Sysctl("net.ipv4.tcp_congestion_control", "net.inet.tcp.cc.algorithm", "cong_default", "CongestionProvider")
+	return strings.ToLower(v), ok
+}
+
+// otherControl gives the host's connections of the path one that does not
+// pace. What a route names counts before the host's default, and in a network
+// namespace the kernel takes only what the host's own allows
+// (tcp_set_default_congestion_control, ip-route(8)).
+func otherControl(h *gate.Host) gate.Remedy {
+	name := lossBased(h)
+	if h.System != "linux" {
+		return gate.CongestionControl(h, name)
+	}
+	route := gate.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+	if standard, known := standardControl(h); known && standard != control(h) {
+		return gate.Advise("a route of this host names " + gate.Command("%s", control(h)) + ": " + route)
+	}
+	r := gate.CongestionControl(h, name)
+	return r.Risking(r.Risk + "; where it is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
+		"of the host's own network namespace first, or name it by the route: " + route)
+}
+
+// lossBased is a congestion control that does not pace, of those that the host has.
+func lossBased(h *gate.Host) string {
+	for _, name := range []string{"cubic", "reno", "newreno"} {
+		if slices.Contains(h.CongAvail, name) {
+			return name
+		}
+	}
+	return "cubic"
+}
+
+// before tells whether the host's Linux is older than a release.
+func before(h *gate.Host, major, minor int) bool {
+	if h.Kernel == nil || h.System != "linux" {
+		return false
+	}
+	parts := strings.SplitN(*h.Kernel, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, errA := strconv.Atoi(parts[0])
+	b, errB := strconv.Atoi(strings.TrimRight(parts[1], "-abcdefghijklmnopqrstuvwxyz+~"))
+	return errA == nil && errB == nil && (a < major || a == major && b < minor)
+}
+
+// fairQueue tells whether the interface of the route has the qdisc fq.
+func fairQueue(h *gate.Host) bool {
+	i := h.Top()
+	return i != nil && i.Qdisc != nil && slices.Contains(strings.Fields(*i.Qdisc), "fq")
+}
+
+// fairQueueing sets it.
+func fairQueueing(h *gate.Host) gate.Remedy {
+	if i := h.Top(); i != nil {
+		return gate.Commands(gate.LinkLasts, i.Typed(knob.Qdisc, "fq")...)
+	}
+	return gate.Sysctls(h, "net.core.default_qdisc=fq")
+}
+
+// Bounds of round trips in ns.
+const (
+	farRTT = 100e6 // from here on Reno needs minutes to recover
+)
+
+// unpaced is one that does not space its segments, which costs a near path much.
+func Unpaced(r advise.Request) []advise.Draft {
+	w := r.Way
+	if now := advise.ControlOfWay(w); now != "" && !diagnose.PacesItself(now) {
+		return nil
+	}
+	const hope = "cubic for bbr: 15 to 43 Gb/s over loopback, where pacing costs most"
+	for _, want := range []string{"cubic", "reno"} {
+		if w.From.Has(want) {
+			return advise.Use(w, want, hope)
+		}
+	}
+	return advise.Use(w, "cubic", hope)
+}

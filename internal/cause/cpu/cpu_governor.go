@@ -1,0 +1,127 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// CPUGovernor is the cause `cpu-governor`.
+func CPUGovernor() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "cpu-governor", TCP: true, UDP: true, Title: "the CPUs clock down", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(governor) },
+			Seen:  "a governor that saves power; likely where a CPU is full and its clock was below 70% of its highest",
+			Apart: "the same at the governor performance", Mends: "the governor performance", Effect: "5 to 30%",
+			Source: "Linux cpufreq.rst; gate governor", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
+		},
+		Gates: []gate.Rule{
+			{ID: "governor", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
+				Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
+				Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
+				Source: "Linux intel_pstate.rst, cpufreq.rst", Remedy: "the governor performance", Cause: "cpu-governor", Checklist: []string{"C-07", "C-29"}, Host: governorOfCpu},
+		},
+		Propose: []advise.Proposer{GovernorProposal},
+	}
+}
+
+func governor(e *diagnose.End) *diagnose.Outcome {
+	gates := below.Conditions(e.Flow, "cpu-governor", e.Name)
+	if len(gates) == 0 {
+		return below.Told(e, "cpu-governor")
+	}
+	o := below.Condition(e, gates[0])
+	if !below.WorksFully(e) {
+		return o.Beside()
+	}
+	if c := e.Facts; c != nil && c.CPU != nil && c.CPU.CurrentHz != nil && c.CPU.MaxHz != nil && float64(*c.CPU.CurrentHz) < 0.7*float64(*c.CPU.MaxHz) {
+		o.Confidence = measure.Likely
+		o.By(diagnose.Below(e.Proof("clock of the fastest CPU when it was read", float64(*c.CPU.CurrentHz), "Hz"), 0.7*float64(*c.CPU.MaxHz)))
+	}
+	return o
+}
+
+func governorOfCpu(h *gate.Host) *gate.Finding {
+	if guest, known := h.Guest(); guest || h.System == "" {
+		return nil
+	} else if !known && (h.CPU == nil || len(h.CPU.Governors) == 0) {
+		return nil // perhaps a guest, and nothing that says otherwise
+	}
+	if h.CPU == nil || len(h.CPU.Governors) == 0 {
+		return h.Missing("frequency governor", "cpu.governors")
+	}
+	names := strings.Join(h.CPU.Governors, ", ")
+	driver := text(h.CPU.Driver)
+	active := strings.HasPrefix(driver, "intel_pstate") || strings.HasPrefix(driver, "amd-pstate") || strings.HasPrefix(driver, "amd_pstate")
+	if active && slices.Contains(h.CPU.Governors, "powersave") {
+		switch pref := text(h.CPU.Preference); pref {
+		case "power", "balance_power":
+			return gate.Warn("%s with the preference %s", driver, pref).Do(Performance(h))
+		default:
+			return gate.Pass("%s: powersave, which follows the load%s", driver, preferring(pref))
+		}
+	}
+	if slices.ContainsFunc(h.CPU.Governors, slow) {
+		return gate.Warn("governor %s%s", names, clocks(h)).Do(Performance(h))
+	}
+	return gate.Pass("governor %s%s", names, clocks(h))
+}
+
+// Performance holds the clock up.
+func Performance(h *gate.Host) gate.Remedy {
+	risk := "more power and heat"
+	switch h.System {
+	case "linux":
+		risk += "; lasts until the next boot"
+	case "freebsd":
+		risk += "; to keep it: powerd_enable=NO in /etc/rc.conf"
+	case "esxi":
+		risk += "; " + gate.EsxcliLasts
+	}
+	return gate.Worded(risk, h.Typed(knob.Governor, "", "performance"))
+}
+
+func preferring(pref string) string {
+	if pref == "" {
+		return ""
+	}
+	return ", preference " + pref
+}
+
+// slow tells of governors that clock down: those of Linux, and the power plans
+// of Windows and ESXi, whose readers differ in capitals.
+func slow(governor string) bool {
+	return slices.Contains([]string{"powersave", "conservative", "ondemand", "power saver", "low power"}, strings.ToLower(governor))
+}
+
+// clocks words the clock now and at most.
+func clocks(h *gate.Host) string {
+	if h.CPU.CurrentHz == nil || h.CPU.MaxHz == nil {
+		return ""
+	}
+	return ", at " + gigahertz(*h.CPU.CurrentHz) + " of " + gigahertz(*h.CPU.MaxHz)
+}
+
+// gigahertz words a clock rate.
+func gigahertz(hz int64) string { return fmt.Sprintf("%.3g GHz", float64(hz)/1e9) }
+
+func GovernorProposal(r advise.Request) []advise.Draft {
+	const want = "performance"
+	h := r.At
+	if h == nil {
+		return nil
+	}
+	s := h.State(knob.Governor, "")
+	if !s.Known || knob.Same(s.Value, want) || !s.Offers(want) {
+		return nil
+	}
+	return []advise.Draft{advise.Change(h, knob.Governor, "", want, "the CPUs of %s keep their clock up", h.Name)}
+}

@@ -1,0 +1,136 @@
+package cpu
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// CPULimit is the cause `cpu-limit`.
+func CPULimit() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "cpu-limit", TCP: true, UDP: true, Title: "the hypervisor limits the guest's CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(cpuLimit) },
+			Seen:  "its virtual CPUs were ready and not run because of a limit, or its quota was used up to 95%, in the measured time; a limit that is set alone is possible",
+			Apart: "time that it was ready for want of a CPU (cpu-steal) is little",
+			Mends: "raise or remove the limit of the guest, or of its resource pool", Effect: "no more CPU than the limit, in bursts",
+			Source: "ESXi's cpu.maxlimited (esxtop %MLMTD above 0); cpu.stat and CPU time of a KVM guest", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams", "cpu-steal", "noisy-neighbour"},
+		},
+		Gates: []gate.Rule{
+			{ID: "guest-cpu-limit", Title: "CPU limit of a guest", About: "the limit, or quota, that the hypervisor holds the guest's CPUs to",
+				Warns:  "one is set",
+				Why:    "the guest cannot see it: its CPUs stand still when the limit is used up",
+				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Cause: "cpu-limit", Checklist: []string{"C-08", "C-33"}, Below: true, Host: guestLimit},
+		},
+	}
+}
+
+// cpuLimit judges a limit that the hypervisor holds the guest's CPUs to.
+func cpuLimit(e *diagnose.End) *diagnose.Outcome {
+	if e.Guest() == nil {
+		return below.Unplaced(e, "CPU limit")
+	}
+	if o := e.Flow.IsAll(); o != nil {
+		return o
+	}
+	b := e.CPUs()
+	limit, set := e.LimitOf()
+	quota, spent := QuotaSpent(e)
+	counted := b.LimitKnown
+	switch {
+	case counted && b.Limit.Mean >= diagnose.LimitedBar || spent && quota >= QuotaBar:
+		return AsLimited(e, b, limit, quota)
+	case limit != "" && !counted && !spent:
+		o := diagnose.Possible("a CPU limit of %s is set for %s: whether it was used up was not counted", limit, below.GuestName(e)).
+			By(measure.Proof{EndPoint: e.Name, Counter: "CPU limits of the guest", Value: 1, Note: limit})
+		return o.At(e.Where()).Beside().Then("a run of three samples or more: " + b.Limited.Why).Mend(LiftLimit(e))
+	case limit != "" || counted:
+		return diagnose.No("no limit held back the virtual CPUs of the %s: %s of the time", e.Place, unit.Percent(b.Limit.Mean))
+	case set:
+		return diagnose.No("no CPU limit is set for %s", below.GuestName(e))
+	}
+	return diagnose.Missing("CPU limit of the "+e.Place, b.Limited.Why)
+}
+
+// QuotaSpent is how much of its quota a guest used up, in percent.
+func QuotaSpent(e *diagnose.End) (float64, bool) {
+	g := e.Guest()
+	used, ok := e.OfGuest(measure.CounterUsed).Whole()
+	if !ok || g.CPUQuota == nil || !(*g.CPUQuota > 0) {
+		return 0, false
+	}
+	return min(100, used.Mean / *g.CPUQuota), true
+}
+
+// Bars of what a host does with a guest's virtual CPUs, in percent of the time
+// of one.
+const (
+	limitedMuch = 5
+	QuotaBar    = 95 // of a quota: from here on it is used up
+)
+
+// AsLimited words a limit that was used up.
+func AsLimited(e *diagnose.End, b diagnose.CpuBelow, limit string, quota float64) *diagnose.Outcome {
+	of := "a CPU limit of " + limit
+	if limit == "" {
+		of = "a CPU limit of what contains it, as a resource pool"
+	}
+	o := diagnose.Possible("%s holds %s back", of, below.GuestName(e))
+	if b.LimitKnown {
+		o.Text += fmt.Sprintf(": %s of the time its virtual CPUs were not run because of it", unit.Percent(b.Limit.Mean))
+		o.By(diagnose.Above(below.Tells(b.Limit, e.Name, b.Limit.Mean, "pct"), diagnose.LimitedBar))
+	}
+	used := quota >= QuotaBar
+	if used {
+		o.By(diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPU time of its quota", Value: quota, Unit: "pct"}, QuotaBar))
+	}
+	switch {
+	case b.Limit.Mean > below.ReadyCertain && (b.Full || used) && b.ReadyKnown && b.Net < below.ReadyBar:
+		o.Confidence = measure.Certain
+	case b.Limit.Mean > limitedMuch && (b.Full || used), b.Limit.Mean > below.ReadyCertain, used && !b.LimitKnown:
+		o.Confidence = measure.Likely
+	case b.Limit.Mean <= limitedMuch && !b.Full && !used:
+		o.Beside()
+	}
+	return o.At(below.OnBed(e, below.BedName(e))).Mend(LiftLimit(e))
+}
+
+// LiftLimit takes a guest's CPU limit away.
+func LiftLimit(e *diagnose.End) *measure.Remedy {
+	r := &measure.Remedy{EndPoint: below.BedName(e), Risk: "it may then take CPU that others of the host count on"}
+	if e.Kind() == measure.KindKVM {
+		r.Platform = "linux"
+		if id := e.Guest().ID; strings.Contains(strings.ToLower(e.Below[0].Inventory.Product), "proxmox") && below.IsNumber10(id) {
+			r.Commands = []string{"qm set " + id + " --cpulimit 0"}
+			return r
+		}
+		r.Commands = []string{"virsh schedinfo " + below.Domain(e.Guest()) + " --live --set vcpu_quota=-1 global_quota=-1"}
+		r.Advice = "--live lasts until it is stopped, --config for good; Proxmox: qm set ID --cpulimit 0"
+		return r
+	}
+	r.Advice = "raise or remove the CPU limit of " + below.GuestName(e) + " (Edit Settings, CPU, Limit: Unlimited), and that of its resource pool"
+	return r
+}
+
+func guestLimit(h *gate.Host) *gate.Finding {
+	b, ok := below.Below(h)
+	if !ok {
+		return nil
+	}
+	fix := gate.Advise("on the hypervisor: remove the CPU limit of this guest, or raise it").Risking("it may then take CPU that others of the host count on")
+	switch cpus, hz, known := b.CPULimit(); {
+	case cpus > 0:
+		return gate.Warn("%s may use %.3g CPUs", b.Guest.Name, cpus).Do(fix)
+	case hz > 0:
+		return gate.Warn("%s may use %.3g GHz", b.Guest.Name, hz/1e9).Do(fix)
+	case !known:
+		return gate.NotChecked("CPU limit of "+b.Guest.Name, gate.Reason(b.Guest.NotChecked, "cpu_allocation", "cpu_quota_cpus"))
+	}
+	return gate.Pass("no CPU limit is set for %s", b.Guest.Name)
+}

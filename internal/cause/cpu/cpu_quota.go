@@ -1,0 +1,155 @@
+package cpu
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// CPUQuota is the cause `cpu-quota`.
+func CPUQuota() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "cpu-quota", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "a CPU quota is used up", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(quota) },
+			Seen:  "the control groups around thru were throttled, and its own busiest thread waited for it, a tenth of the measured time or more; certain from a quarter on, where that thread had no time to spare and a CPU that it may use did",
+			Apart: "time, not periods: others of the group may be throttled while thru's thread runs; a thread that waits for full CPUs waits for others",
+			Mends: "lift the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",
+			Source: "Linux cgroup-v2.rst, cpu.stat: throttled_usec; /proc/PID/task/TID/schedstat", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams"},
+		},
+		Gates: []gate.Rule{
+			{
+				ID: "cpu-quota", Title: "CPU quota", About: "the time that the control groups around thru allow, and whether it was used up",
+				Fails:  "less than the stated rate takes by earlier tests; without such, less than one CPU",
+				Warns:  "less than one CPU, and the stated rate takes less by earlier tests; the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
+				Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
+				Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Cause: "cpu-quota", Checklist: []string{"C-08", "C-29"}, Host: cpuQuota,
+			},
+		},
+	}
+}
+
+func quota(e *diagnose.End) *diagnose.Outcome {
+	if o := e.Flow.IsAll(); o != nil {
+		return o
+	}
+	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Reported != "" {
+		return e.Lacks("the CPU quota")
+	}
+	q := e.Seen.Host.Quota
+	if q == nil {
+		return quotaByFacts(e)
+	}
+	if q.Periods <= 0 || q.Throttled < 0 {
+		return diagnose.No("no period of the %s's quota of %.3g CPUs passed", e.Place, q.CPUs)
+	}
+	lost, ownThread := throttled(e, q)
+	if lost < throttledBar {
+		return diagnose.No("the quota of %.3g CPUs held the %s's thread up %s of the time", q.CPUs, e.Place, unit.Percent(lost))
+	}
+	counter := "waited while cpu.stat counted throttled time, most of a thread"
+	if !ownThread {
+		counter = "cpu.stat throttled time, of all CPUs"
+	}
+	o := diagnose.Possible("a CPU quota of %.3g CPUs holds the %s up %s of the time", q.CPUs, e.Place, unit.Percent(lost)).At(e.Where()).
+		By(diagnose.Above(e.Proof(counter, lost, "pct"), throttledBar), e.Proof("cpu.stat nr_throttled", float64(q.Throttled), "periods"))
+	switch l := e.Load(); {
+	case !ownThread: // which threads of the group had to wait is not known
+		o.Confidence = measure.Likely
+	case l.Thread && lost > diagnose.StealLikely && l.CPUs > 0 && l.Least < diagnose.FullBar: // it wanted to run, and a CPU was there for it
+		o.Confidence = measure.Certain
+	case l.IsFull() && 2*lost > l.Hot.Wait, lost > mostlyBar: // most of what it waited
+		o.Confidence = measure.Likely
+	}
+	return o.Mend(e.Remedy(e.Mender().Quota()))
+}
+
+// quotaByFacts judges by what the control groups are set to, where nobody
+// counted how often it was used up.
+func quotaByFacts(e *diagnose.End) *diagnose.Outcome {
+	switch {
+	case e.Facts == nil:
+		return e.Lacks("the CPU quota")
+	case e.Facts.Cgroup == nil && e.Facts.OS != nil && *e.Facts.OS == "linux":
+		return diagnose.Missing("the CPU quota of the "+e.Place, whyNot(e, "cgroup"))
+	case e.Facts.Cgroup == nil:
+		return nil // this system has no such thing
+	case e.Facts.Cgroup.QuotaCPUs == nil:
+		return diagnose.No("the %s has no CPU quota", e.Place)
+	}
+	return diagnose.Missing(fmt.Sprintf("how often the %s's quota of %.3g CPUs was used up", e.Place, *e.Facts.Cgroup.QuotaCPUs), e.Why("host.cpu_quota"))
+}
+
+// whyNot is the reason that the host gives for a fact that it could not read.
+func whyNot(e *diagnose.End, fact string) string {
+	for _, m := range e.Facts.NotChecked {
+		if m.Fact == fact && m.Why != "" {
+			return m.Why
+		}
+	}
+	return "it was not read"
+}
+
+// throttled is the share of the measured time in percent that the quota took
+// from the end's own thread: no more than the group's threads had to wait in all,
+// and than the one that waited longest did. Others of the group may be throttled
+// while it runs; where its time is not known, ownThread is false.
+func throttled(e *diagnose.End, q *measure.QuotaSpan) (pct float64, ownThread bool) {
+	waited, ownThread := int64(0), len(e.Streams()) > 0
+	for _, s := range e.Streams() {
+		if s.WaitNs == nil {
+			ownThread = false
+			break
+		}
+		waited = max(waited, *s.WaitNs)
+	}
+	if !ownThread {
+		waited = q.ThrottledNs
+	}
+	return diagnose.Bounded(diagnose.Share(float64(min(waited, q.ThrottledNs)), float64(e.Span()))), ownThread
+}
+
+// Bars of the quota, in percent.
+const (
+	throttledBar = 10 // of the time: above it the quota costs something
+	mostlyBar    = 50 // of the time: above it the quota is likely to bind a thread that had time to spare, too
+)
+
+func cpuQuota(h *gate.Host) *gate.Finding {
+	c := h.Cgroup
+	if h.System != "linux" && c == nil {
+		return nil
+	}
+	if c == nil {
+		return h.Missing("CPU quota", "cgroup")
+	}
+	if c.QuotaCPUs == nil && gate.Reason(h.NotChecked, "cgroup.quota_cpus") != gate.NotRead {
+		return h.Missing("CPU quota", "cgroup.quota_cpus")
+	}
+	if c.QuotaCPUs == nil {
+		return gate.Pass("no CPU quota")
+	}
+	quota := *c.QuotaCPUs
+	if !(quota > 0) {
+		return gate.NotChecked("CPU quota", "the control group tells none that makes sense")
+	}
+	needed, _, known := needs(h)
+	known = known && h.Subject.LinkBps > 0
+	if known && needed > quota && quota < float64(h.CPUs()) {
+		return gate.Fail("a quota of %.3g CPUs; %s takes %.1f by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(h.LiftQuota())
+	}
+	switch {
+	case quota < 1 && known:
+		return gate.Warn("a quota of %.3g CPUs; %s takes %.2g by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(h.LiftQuota())
+	case quota < 1:
+		return gate.Fail("a quota of %.3g CPUs", quota).Do(h.LiftQuota())
+	case h.Load != nil && h.Load.Throttled != nil && *h.Load.Throttled > 0:
+		return gate.Warn("the quota of %.3g CPUs was used up %d times while no test ran", quota, *h.Load.Throttled).Do(h.LiftQuota())
+	case c.Periods != nil && c.Throttled != nil && *c.Throttled >= 100 && float64(*c.Throttled) > 0.1*float64(*c.Periods):
+		return gate.Warn("the quota of %.3g CPUs was used up in %d of %d periods", quota, *c.Throttled, *c.Periods).Do(h.LiftQuota())
+	}
+	return gate.Pass("a quota of %.3g CPUs, of %d", quota, h.CPUs())
+}

@@ -1,0 +1,139 @@
+package cpu
+
+import (
+	"fmt"
+
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+)
+
+// FirewallCost is the cause `firewall-cost`.
+func FirewallCost() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "firewall-cost", TCP: true, UDP: true, Title: "the firewall costs too much", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(firewall) },
+			Seen:  "connection tracking dropped packets in the measured time, or its table is nearly full; long chains or bridged frames in it while a CPU is full",
+			Apart: "the same with the test's ports accepted first, and not tracked", Mends: "notrack for the test's ports, sets for long chains", Effect: "CPU for each packet",
+			Source: "/proc/net/stat/nf_conntrack; gates conntrack, firewall-rules, bridge-netfilter", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow", "loss"},
+		},
+		Gates: []gate.Rule{
+			{ID: "conntrack", Title: "Tracked connections", About: "how full the table of connections is, and packets dropped for it",
+				Warns:  "above 80% of its room; or 100 packets or more dropped since the boot",
+				Why:    "when the table is full new connections are dropped without a word",
+				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Remedy: "a larger table; do not track the test's ports", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: conntrack},
+			{ID: "firewall-rules", Title: "Length of the firewall", About: "rules of the longest chain of nftables",
+				Warns:  "more than 500",
+				Why:    "each packet of a new flow walks the chain, and without tracking every packet does",
+				Source: "thru's own bound", Remedy: "sets and maps in place of long chains; accept the test's ports first", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: firewallLength},
+			{ID: "bridge-netfilter", Title: "Firewall of a bridge", About: "whether frames of a bridge on the way pass the firewall of IP (br_netfilter)",
+				Warns:  "they do, and there are rules",
+				Why:    "bridged frames walk all chains of IP as well: CPU for each packet, and surprising drops",
+				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Remedy: "switch it off where no container needs it", Cause: "firewall-cost", Checklist: []string{"C-33"}, Face: bridgeNetfilter},
+		},
+	}
+}
+
+func firewall(e *diagnose.End) *diagnose.Outcome {
+	drops := 0.0
+	var counted []measure.Proof
+	for _, name := range []string{"Conntrack.Drop", "Conntrack.EarlyDrop", "Conntrack.InsertFailed"} {
+		if n, ok := e.Counter(name); ok && n > 0 {
+			drops += n
+			counted = append(counted, diagnose.Above(e.Proof(name, n, "packets"), 0))
+		}
+	}
+	gates := below.Conditions(e.Flow, "firewall-cost", e.Name)
+	if drops > 0 {
+		o := diagnose.Possible("connection tracking of the %s dropped %.0f packets", e.Place, drops).At(e.Where()).By(counted...)
+		o.Mend(e.Remedy(e.Mender().Tracking()))
+		if e.Flow.Blame(o, drops); o.Confidence == measure.Certain { // connections of others are dropped first
+			o.Confidence = measure.Likely
+		}
+		return o
+	}
+	if len(gates) == 0 {
+		return below.Told(e, "firewall-cost")
+	}
+	// Two ends of one kernel: a packet is judged on the CPU where it was sent.
+	works := below.WorksFully(e) || e.Flow.OnSameCPUs() && below.WorksFully(e.Other())
+	return below.Symptom(below.Condition(e, gates[0]), gates[0].ID != "conntrack" && works)
+}
+
+func conntrack(h *gate.Host) *gate.Finding {
+	w := h.Firewall
+	if w == nil || w.Conntrack == nil {
+		if h.System != "linux" {
+			return nil
+		}
+		return h.Missing("whether connections are tracked", "firewall.conntrack")
+	}
+	if !*w.Conntrack {
+		return gate.Pass("connections are not tracked")
+	}
+	if w.Tracked == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
+		return h.Missing("room for tracked connections", "firewall.conntrack_entries")
+	}
+	full := 100 * float64(*w.Tracked) / float64(*w.TrackedMax)
+	if full > 80 {
+		return gate.Warn("%d of %d connections are tracked: %s", *w.Tracked, *w.TrackedMax, gate.Percent(full)).Do(gate.MoreTracked(h))
+	}
+	if w.TrackDrops != nil && *w.TrackDrops >= 100 {
+		return gate.Warn("%d packets dropped by connection tracking since the boot", *w.TrackDrops).Do(gate.MoreTracked(h))
+	}
+	return gate.Pass("%d of %d connections are tracked", *w.Tracked, *w.TrackedMax)
+}
+
+func firewallLength(h *gate.Host) *gate.Finding {
+	w := h.Firewall
+	if h.System != "linux" && w == nil {
+		return nil
+	}
+	if w == nil || w.Rules == nil {
+		return h.Missing("rules of the firewall", "firewall.nft_rules", "firewall.nft_tables")
+	}
+	longest := *w.Rules
+	if w.LongestChain != nil {
+		longest = *w.LongestChain
+	}
+	if longest > longChain {
+		return gate.Warn("a chain of %d rules", longest).Do(gate.Advise("put a rule that accepts the test's ports first; `nft list ruleset` shows them"))
+	}
+	legacy := ""
+	if w.LegacyRules != nil && *w.LegacyRules > 0 {
+		legacy = fmt.Sprintf("; %d entries of iptables", *w.LegacyRules)
+	}
+	return gate.Pass("%d rules, the longest chain has %d%s", *w.Rules, longest, legacy)
+}
+
+// longChain is how many rules of one chain cost a packet more than the stack does.
+const longChain = 500
+
+func bridgeNetfilter(f *gate.Face) *gate.Finding {
+	if f.Bridge == nil || f.Bridge.Netfilter == nil {
+		return nil
+	}
+	if !*f.Bridge.Netfilter {
+		return gate.Pass("frames of the bridge %s do not pass the firewall of IP", f.Name)
+	}
+	w := f.Host.Firewall
+	legacy := gate.Reason(f.Host.NotChecked, "firewall.iptables_tables")
+	switch {
+	case w != nil && (w.Rules != nil && *w.Rules > 0 || len(w.Legacy) > 0):
+		return gate.Warn("frames of the bridge %s pass the firewall of IP", f.Name).Do(bridgePlain(f.Host))
+	case w == nil || w.Rules == nil:
+		return f.Host.Missing("rules that frames of the bridge "+f.Name+" pass", "firewall.nft_rules", "firewall.nft_tables")
+	case legacy != gate.NotRead:
+		return gate.NotChecked("rules that frames of the bridge "+f.Name+" pass", legacy)
+	}
+	return gate.Pass("frames of the bridge %s pass the firewall of IP, which has no rules", f.Name)
+}
+
+// bridgePlain keeps bridged frames from the firewall.
+func bridgePlain(h *gate.Host) gate.Remedy {
+	r := gate.Sysctls(h, "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
+	r.Risk = "Docker and Kubernetes rely on it: their rules between containers stop working; " + r.Risk
+	return r
+}

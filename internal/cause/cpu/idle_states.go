@@ -1,0 +1,45 @@
+package cpu
+
+import (
+	"fmt"
+
+	"thru/internal/cause/gate"
+)
+
+// deepSleep is the time to leave an idle state from which on it counts, in ns.
+const deepSleep = 100_000
+
+// IdleStatesGate is the gate `idle-states`.
+func IdleStatesGate() gate.Rule {
+	return gate.Rule{ID: "idle-states", Title: "Idle states", About: "the time to leave the deepest idle state, and whether the idle round trips show it",
+		Warns:  "it is above 100 us, and a tenth of the round trips between two hosts takes half of it longer than the least",
+		Why:    "a CPU that sleeps between requests adds the time to wake up to each of them",
+		Source: "Linux cpuidle.rst", Remedy: "no deep states while latency is measured", Checklist: []string{"C-15"}, Host: idleStates}
+}
+
+func idleStates(h *gate.Host) *gate.Finding {
+	c := h.CPU
+	if c == nil || c.IdleExit == nil || *c.IdleExit < 0 {
+		return nil
+	}
+	state := text(c.IdleState)
+	if state == "" {
+		state = "the deepest state"
+	}
+	if *c.IdleExit > deepSleep && wakesUp(h, *c.IdleExit) {
+		fix := gate.Remedy{}
+		if h.System == "linux" {
+			fix = gate.Commands("more power and heat; lasts until the next boot", fmt.Sprintf("cpupower idle-set -D %d", deepSleep/1000))
+		}
+		r := h.Subject.Path.RTT
+		return gate.Warn("%s takes %s to leave; round trips take %s to %s", state, gate.Span(*c.IdleExit), gate.Span(r.Min), gate.Span(r.P90)).Do(fix)
+	}
+	return gate.Pass("%s takes %s to leave", state, gate.Span(*c.IdleExit))
+}
+
+// wakesUp tells whether the round trips of the idle path look as if a CPU had
+// to leave such a state first. On a long path other things hide it.
+func wakesUp(h *gate.Host, exit int64) bool {
+	p := h.Subject.Path
+	return p != nil && p.RTT != nil && !h.OnOneMachine() && p.RTT.Min > 0 && p.RTT.Min < 10*gate.LanRTT && p.RTT.P90-p.RTT.Min > exit/2
+}

@@ -1,0 +1,224 @@
+package cpu
+
+import (
+	"cmp"
+	"fmt"
+
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// MemoryPressure is the cause `memory-pressure`.
+func MemoryPressure() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "memory-pressure", TCP: true, UDP: true, Title: "memory is short", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(pressure) },
+			Seen:  "the kernel entered TCP's memory pressure, or swapped, in the measured time; by the hypervisor: the guest waited for memory, or some of it was taken back (balloon) or swapped out",
+			Apart: "a small buffer of one socket prunes its queue without pressure",
+			Mends: "free or add memory, raise tcp_mem", Effect: "the rate falls in steps",
+			Source: "TcpExt.TCPMemoryPressures, PruneCalled; /proc/vmstat pswpin, pswpout; ESXi's mem.vmmemctl, mem.swapped, mem.latency", Brings: []string{"receive-window", "slow-reader"},
+		},
+		Gates: []gate.Rule{
+			{ID: "memory", Title: "Memory", About: "memory that programs can have, the control groups' limit, swap in use, and what the hypervisor has taken back",
+				Warns:  "less than 256 MiB can be had; or less than a tenth, with swap in use or memory taken back; or a limit below 128 MiB",
+				Why:    "a kernel short of memory cuts TCP's buffers and swaps: the rate falls in steps",
+				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Remedy: "free or add memory", Cause: "memory-pressure", Checklist: []string{"C-30", "C-12"}, Host: memory},
+			{ID: "tcp-memory", Title: "Memory of TCP", About: "what all TCP sockets have, and may have (tcp_mem), against the windows that the path needs",
+				Warns:  "three quarters are in use; or the planned windows take more than half of it",
+				Why:    "above its limit the kernel shrinks every socket's buffer and drops what has arrived",
+				Source: "ip-sysctl.rst, tcp_mem", Remedy: "raise tcp_mem", Cause: "memory-pressure", Checklist: []string{"C-30"}, Host: tcpMemory},
+		},
+	}
+}
+
+// pressure joins what the kernel counted with what its hypervisor did.
+func pressure(e *diagnose.End) *diagnose.Outcome {
+	own, under := pressureSeen(e), MemoryBelow(e)
+	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded { // a guest does not see what is taken below it
+		return under
+	}
+	return below.Seconded(own, under)
+}
+
+func pressureSeen(e *diagnose.End) *diagnose.Outcome {
+	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.Proto == nil {
+		return e.Lacks("counters of memory pressure")
+	}
+	entered, _ := e.Counter("TcpExt.TCPMemoryPressures")
+	pruned, _ := e.Counter("TcpExt.PruneCalled")
+	swapped := 0.0
+	if s := e.Seen.Host.Swap; s != nil {
+		swapped = float64(s.InPages) + float64(s.OutPages)
+	}
+	if entered == 0 && swapped < swapBar {
+		if gates := below.Conditions(e.Flow, "memory-pressure", e.Name); len(gates) > 0 {
+			return below.Condition(e, gates[0]).Beside()
+		}
+		return diagnose.No("the %s's kernel was short of no memory", e.Place)
+	}
+	o := diagnose.Likely("the %s's kernel was short of memory for TCP", e.Place).At(e.Where())
+	if entered > 0 {
+		o.By(diagnose.Above(e.Proof("TcpExt.TCPMemoryPressures", entered, ""), 0))
+	} else {
+		o = diagnose.Possible("the %s swapped while it was measured", e.Place).At(e.Where())
+	}
+	if pruned > 0 {
+		o.By(e.Proof("TcpExt.PruneCalled", pruned, ""))
+	}
+	if swapped >= swapBar {
+		o.By(diagnose.Above(e.Proof("/proc/vmstat pswpin and pswpout", swapped, "pages"), swapBar))
+	}
+	if e.Flow.IsAll() != nil {
+		o.Beside()
+	}
+	return o.Mend(diagnose.Advise(e, "free or add memory; raise net.ipv4.tcp_mem where TCP alone is short of it"))
+}
+
+// swapBar is how many pages moved to and from disk mean that memory is short:
+// 4 MiB; a few always do.
+const swapBar = 1024
+
+// MemoryBelow judges the memory that the host took back from the guest.
+func MemoryBelow(e *diagnose.End) *diagnose.Outcome {
+	if e.Guest() == nil {
+		return below.Unplaced(e, "memory that the host took back")
+	}
+	var o *diagnose.Outcome
+	waited, read := 0.0, 0.0
+	why, known := "", false
+	for _, t := range signsOfMemory() {
+		r := e.OfGuest(t.counter)
+		x, ok := r.Whole()
+		if t.unit == "pct" && ok { // of its virtual CPUs the one that waited longest
+			x, ok = r.Worst()
+		}
+		if !ok {
+			why = cmp.Or(why, r.Why)
+			continue
+		}
+		switch known = true; {
+		case t.unit == "pct":
+			waited = max(waited, x.Mean)
+		case t.counter == measure.CounterSwapIn:
+			read = x.Mean
+		}
+		if x.Mean > t.bar {
+			if o == nil {
+				o = diagnose.Possible("%s is short of memory: %s", below.BedName(e), fmt.Sprintf(t.words, below.GuestName(e), amount(x.Mean, t.unit)))
+			}
+			o.By(diagnose.Above(below.Tells(x, e.Name, x.Mean, t.unit), t.bar))
+		}
+	}
+	switch {
+	case !known:
+		return diagnose.Missing("memory that the host took back from the "+e.Place, why)
+	case o == nil:
+		return diagnose.No("the host took no memory back from the %s", e.Place)
+	}
+	sureOfMemory(e, o, waited, read)
+	return o.At(below.OnBed(e, below.BedName(e))).Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "reserve the memory of " + below.GuestName(e) +
+		", free memory of the host, or move guests away from it", Risk: "what is reserved is lost to the other guests of the host"})
+}
+
+func signsOfMemory() []taken {
+	return []taken{
+		{measure.CounterMemWait, "pct", memWaitBar, "%s waited for it %s of the time"},
+		{measure.CounterSwapWait, "pct", memWaitBar, "%s waited %s of the time for it to be read back from disk"},
+		{measure.CounterSwapIn, "bytes", 0, "of %s %s a second are read back from disk"},
+		{measure.CounterSwapped, "bytes", ballooned, "of %s %s are swapped out"},
+		{measure.CounterBalloon, "bytes", ballooned, "it has taken back from %s %s"},
+	}
+}
+
+// taken is one sign that memory of a guest is not there.
+type taken struct {
+	counter, unit string
+	bar           float64
+	words         string // of the guest's name and the value
+}
+
+// Bars of a guest's memory.
+const (
+	ballooned  = 1 << 20 // bytes: below it is rounding
+	memWaitBar = 1       // percent of the time that waited for memory
+	memCertain = 10
+)
+
+// amount words a share or a size.
+func amount(value float64, of string) string {
+	if of == "pct" {
+		return unit.Percent(value)
+	}
+	return unit.Size(int64(value))
+}
+
+// sureOfMemory: what was taken back earlier costs nothing until it is wanted; a
+// guest that waits for memory does.
+func sureOfMemory(e *diagnose.End, o *diagnose.Outcome, waited, swappedIn float64) {
+	cpu := e.CPUs()
+	switch {
+	case e.Flow.IsAll() != nil || waited <= memWaitBar && swappedIn <= 0:
+		o.Beside()
+	case waited > memCertain && cpu.ReadyKnown && cpu.Net < below.ReadyBar && cpu.Unlimited:
+		o.Confidence = measure.Certain
+	case waited > memWaitBar:
+		o.Confidence = measure.Likely
+	}
+}
+
+func memory(h *gate.Host) *gate.Finding {
+	m := h.RAM
+	if m == nil || m.Available == nil || *m.Available < 0 {
+		return h.Missing("memory that can be had", "ram.available_bytes")
+	}
+	total := *m.Available
+	if m.Total != nil && *m.Total > 0 {
+		total = *m.Total
+	}
+	tenth := *m.Available < total/10
+	fix := gate.Advise("stop what takes it, or give this host more memory")
+	switch {
+	case h.Cgroup != nil && h.Cgroup.MemoryMax != nil && *h.Cgroup.MemoryMax < littleLimit:
+		return gate.Warn("the control group allows %s of memory", gate.Size(max(0, *h.Cgroup.MemoryMax))).Do(fix)
+	case *m.Available < littleMemory:
+		return gate.Warn("%s of %s memory can be had", gate.Size(*m.Available), gate.Size(total)).Do(fix)
+	case tenth && m.Balloon != nil && *m.Balloon > 0:
+		return gate.Warn("%s of %s memory can be had; the hypervisor has taken back %s", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.Balloon)).
+			Do(gate.Advise("reserve memory for this guest").Risking(gate.OnTheHost))
+	case tenth && m.SwapUsed != nil && *m.SwapUsed > 0:
+		return gate.Warn("%s of %s memory can be had, %s are swapped out", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.SwapUsed)).Do(fix)
+	}
+	return gate.Pass("%s of %s memory can be had", gate.Size(*m.Available), gate.Size(total))
+}
+
+// Bounds of memory in bytes.
+const (
+	littleMemory = 256 << 20
+	littleLimit  = 128 << 20
+)
+
+func tcpMemory(h *gate.Host) *gate.Finding {
+	m := h.RAM
+	if m == nil || m.TCPMax == nil || *m.TCPMax <= 0 {
+		return nil // only Linux has it, and says so with the memory
+	}
+	product, _ := h.BDP()
+	planned := 2 * product // all windows together, at the buffers' size
+	raise := gate.Remedy{}
+	if h.System == "linux" {
+		raise = gate.Sysctls(h, gate.TcpPages(int64(min(4*(planned+float64(*m.TCPMax))/4096, 1<<40))))
+	}
+	switch {
+	case m.TCPPages != nil && float64(*m.TCPPages) > 0.75*float64(*m.TCPMax):
+		return gate.Warn("TCP has %s of the %s that it may have", gate.Size(*m.TCPPages), gate.Size(*m.TCPMax)).Do(raise)
+	case planned > 0.5*float64(*m.TCPMax):
+		return gate.Warn("the path needs %s of buffers, all TCP may have %s", gate.Size(planned), gate.Size(*m.TCPMax)).Do(raise)
+	case m.TCPPages == nil:
+		return h.Missing("how much of its "+gate.Size(*m.TCPMax)+" TCP has", "ram.tcp_memory_bytes", "ram")
+	}
+	return gate.Pass("TCP has %s of the %s that it may have", gate.Size(max(0, *m.TCPPages)), gate.Size(*m.TCPMax))
+}

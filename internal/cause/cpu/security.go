@@ -1,0 +1,31 @@
+package cpu
+
+import (
+	"strings"
+
+	"thru/internal/cause/gate"
+)
+
+// SecurityGate is the gate `security`.
+func SecurityGate() gate.Rule {
+	return gate.Rule{ID: "security", Title: "Security modules", About: "SELinux, AppArmor and seccomp around thru; information only",
+		Why:    "they may refuse or slow system calls: a result should name them (C-32)",
+		Source: "C-32", Remedy: "none", Checklist: []string{"C-32"}, Host: security}
+}
+
+func security(h *gate.Host) *gate.Finding {
+	s := h.Security
+	if s == nil {
+		return nil
+	}
+	var parts []string
+	for _, p := range [][2]string{{"SELinux", text(s.SELinux)}, {"AppArmor", text(s.AppArmor)}, {"seccomp", text(s.Seccomp)}, {"CPU mitigations", text(s.Mitigations)}} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+" "+p[1])
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return gate.Pass("%s", strings.Join(parts, ", "))
+}

@@ -1,0 +1,113 @@
+package cpu
+
+import (
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/unit"
+)
+
+// SenderCPU is the cause `sender-cpu`.
+func SenderCPU() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "sender-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: senderCPU,
+			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
+			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
+			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
+			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"too-many-streams"},
+		},
+		Gates: []gate.Rule{
+			{
+				ID: "cpu-capacity", Title: "CPUs for the rate",
+				About:  "the CPUs that the rate takes, by what earlier TCP tests cost this host, against those that thru may use",
+				Warns:  "the rate takes more CPUs than there are; or one planned stream filled a CPU below the rate",
+				Why:    "a host that cannot make the rate measures itself: plan CPUs before the link is blamed",
+				Source: "CPUs used x rate / measured rate; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Remedy: "more CPUs, offloads, more streams",
+				Cause: "sender-cpu", Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: cpuCapacity,
+			},
+		},
+		Propose: []advise.Proposer{Jumbo, advise.OffloadsOffProposal, Lean, SeveralStreams},
+	}
+}
+
+func senderCPU(f *diagnose.Flow) *diagnose.Outcome {
+	if o := f.IsAll(); o != nil {
+		return o
+	}
+	mine, theirs := f.Sender.Load(), f.Receiver.Load()
+	switch {
+	case !mine.Known:
+		return f.Sender.Lacks("the time of its threads on a CPU")
+	case !mine.Thread && !mine.All:
+		return diagnose.No("the sender's thread was held up %s of the time, not for want of a CPU", unit.Percent(mine.Hot.Blocked))
+	case f.OnSameCPUs() && theirs.IsFull() && theirs.Ran > mine.Ran:
+		return diagnose.No("the receiver takes more of the CPUs that both share: %s of one against %s", unit.Percent(theirs.Ran), unit.Percent(mine.Ran))
+	case drowns(f):
+		return diagnose.No("the sender sends more than arrives: %s is lost", unit.Percent(f.Cell.Datagrams.LossPct))
+	}
+	o := fullCPU(f, f.Sender, mine)
+	if !mine.Packet || mine.Thread {
+		o.Confidence = sureOfCPU(f, mine)
+	}
+	return unlessPaced(f, onOtherCPUs(f, scaled(f, o)))
+}
+
+func cpuCapacity(h *gate.Host) *gate.Finding {
+	if !h.Known {
+		return nil
+	}
+	cores, by, ok := needs(h)
+	switch {
+	case h.Rate() == 0 && h.OnOneMachine():
+		return nil // the rate is what the CPUs make
+	case h.Rate() == 0:
+		return gate.NotChecked("CPUs for the rate", "no rate is known: --link-rate states it")
+	case !ok:
+		return gate.NotChecked("CPUs for "+gate.Rate(h.Rate()), "no earlier result of this host tells what it costs")
+	case h.CPUs() == 0:
+		return h.Missing("CPUs for "+gate.Rate(h.Rate()), "cores")
+	}
+	what, cause := "receiving", "receiver-cpu"
+	if by.Sends {
+		what, cause = "sending", "sender-cpu"
+	}
+	if has := allowed(h); cores > has {
+		return gate.Warn("%s takes %.1f CPUs for %s, of %.3g: an earlier test used %.1f for %s", gate.Rate(h.Rate()), cores, what, has, by.Cores, gate.Rate(by.Bps)).
+			As(cause).Do(gate.Advise("more CPUs for this host, offloads on, MTU 9000"))
+	}
+	if f := oneStream(h); f != nil {
+		return f
+	}
+	return gate.Pass("%s takes %.1f of %d CPUs for %s, by an earlier test at %s", gate.Rate(h.Rate()), cores, h.CPUs(), what, gate.Rate(by.Bps))
+}
+
+// allowed is how many CPUs' worth of time thru may use.
+func allowed(h *gate.Host) float64 {
+	has := float64(h.CPUs())
+	if h.Cgroup != nil && h.Cgroup.QuotaCPUs != nil && *h.Cgroup.QuotaCPUs > 0 {
+		has = min(has, *h.Cgroup.QuotaCPUs)
+	}
+	return has
+}
+
+// oneStream tells where a single planned stream filled a CPU below the rate before.
+func oneStream(h *gate.Host) *gate.Finding {
+	if h.Subject.Streams != 1 {
+		return nil
+	}
+	for _, sends := range []bool{true, false} {
+		for _, c := range costs(h, sends) {
+			if c.Streams == 1 && c.BusiestPct >= fullCore && c.Bps < float64(h.Rate()) {
+				return gate.Warn("one stream filled a CPU at %s, of %s", gate.Rate(c.Bps), gate.Rate(h.Rate())).
+					Because("one stream uses one CPU of the receiver: several use several").As("single-flow").
+					Do(gate.Advise("test with several connections too: thru test -P 4"))
+			}
+		}
+	}
+	return nil
+}
+
+// fullCore is how busy a CPU is that limits a stream, in percent.
+const fullCore = 95

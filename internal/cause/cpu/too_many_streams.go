@@ -1,0 +1,97 @@
+package cpu
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// TooManyStreams is the cause `too-many-streams`.
+func TooManyStreams() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs manage", Judge: tooManyStreams,
+			Seen:  "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
+			Apart: "the same with one stream, with half of them",
+			Mends: "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
+			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{diagnose.OneStream},
+		},
+		Propose: []advise.Proposer{FewerStreams},
+	}
+}
+
+func tooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
+	if o := f.IsAll(); o != nil {
+		return o
+	}
+	if f.Cell.Streams <= 1 {
+		return diagnose.No("it is one stream")
+	}
+	var best *measure.Cell
+	for _, c := range f.WithStreams() {
+		if c.Streams < f.Cell.Streams && diagnose.RateOf(c) > diagnose.RateOf(best) {
+			best = c
+		}
+	}
+	if best == nil {
+		return f.Untried(diagnose.OneStream)
+	}
+	g := f.Against(best)
+	if g.Times < fewerBar {
+		return diagnose.No("fewer streams carry no more: %s with %d", unit.Rate(diagnose.RateOf(best)), best.Streams)
+	}
+	o := diagnose.Possible("%d streams are too many: %d carry %s", f.Cell.Streams, best.Streams, unit.Rate(diagnose.RateOf(best)))
+	if g.Times > diagnose.GainBar {
+		o.Confidence = measure.Likely
+	}
+	mine, okMine := switches(f.Run)
+	theirs, okTheirs := switches(diagnose.RunShown(best))
+	if okMine && okTheirs {
+		o.By(diagnose.Above(f.Sender.Proof("involuntary context switches of the workers", mine, "per_s"), theirs))
+		if g.Sure && mine > theirs {
+			o.Confidence = measure.Certain
+		}
+	}
+	return o.At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
+		By(diagnose.InTurns(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of %d", best.Streams, f.Cell.Streams)}, g, fewerBar)).
+		Costs(diagnose.RateOf(best), fmt.Sprintf("%d streams carry %s", best.Streams, unit.Rate(diagnose.RateOf(best))), fmt.Sprintf("the same traffic with %d streams", best.Streams)).
+		Mend(diagnose.Advise(nil, fmt.Sprintf("use %d streams; `thru ladder` finds the best number", best.Streams)))
+}
+
+// Bars of what other numbers of streams carry, as multiples of this one.
+const (
+	fewerBar = 1.1 // fewer streams: above it these are too many
+)
+
+// switches is how often threads of the workers of both ends had to give their
+// CPU to another one, in a second.
+func switches(r *measure.Run) (perSecond float64, known bool) {
+	if len(r.Flows) == 0 {
+		return 0, false
+	}
+	for _, e := range []*measure.Evidence{r.Flows[0].Sender, r.Flows[0].Receiver} {
+		if e != nil && e.Worker != nil && e.Worker.Involuntary != nil && *e.Worker.Involuntary >= 0 && e.MeasuredNs > 0 {
+			perSecond += float64(*e.Worker.Involuntary) / (float64(e.MeasuredNs) / 1e9)
+			known = true
+		}
+	}
+	return perSecond, known
+}
+
+func FewerStreams(r advise.Request) []advise.Draft {
+	c := r.Way.Cell
+	if c == nil || c.Streams <= 1 {
+		return nil
+	}
+	if x := r.Way.Best(func(x *measure.Cell) bool { return x.Streams < c.Streams && x.Streams > 0 }); x != nil {
+		if x.Goodput.Value < diagnose.GainBarOfGroups*r.Way.Goodput() {
+			return nil
+		}
+		return []advise.Draft{advise.Streams(r.Way, x.Streams, x)}
+	}
+	return []advise.Draft{advise.Streams(r.Way, max(1, c.Streams/2), nil)}
+}

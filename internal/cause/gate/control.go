@@ -1,0 +1,10 @@
+package gate
+
+import ()
+
+func AtRTT(rtt int64) string {
+	if rtt == 0 {
+		return ""
+	}
+	return " at " + Span(rtt) + " RTT"
+}

@@ -1,0 +1,311 @@
+package loss
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/mtu"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Policer is the cause `policer`.
+func Policer() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops what is above its rate", Judge: policer, Packets: packetsPolicer,
+			Seen:  "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
+			Apart: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
+			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
+			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
+		},
+		Propose: []advise.Proposer{Sturdy},
+	}
+}
+
+func policer(f *diagnose.Flow) *diagnose.Outcome {
+	if f.IsUDP() {
+		return policedDatagrams(f)
+	}
+	if o := noPolicer(f); o != nil {
+		return o
+	}
+	again, _ := f.AgainPct()
+	s, over := f.Surplus()
+	b := Below(f, again)
+	flat, seen := f.Flatness()
+	passed, far := PassesFar(f)
+	o := diagnose.Possible("a policer drops what is above its rate").
+		By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar), QueueProof(f)).
+		Mend(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
+	switch {
+	case b.Lost:
+		return diagnose.No("UDP below the rate is lost too")
+	case over && s.Wait.Stands():
+		return diagnose.No("datagrams above the rate stand in a queue for %s", unit.Duration(int64(s.Wait.Mean)))
+	case over && b.tried:
+		if o.Confidence = measure.Likely; s.Wait.IsClear() && b.pct < s.LostPct/10 {
+			o.Confidence = measure.Certain
+		}
+		o.Text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(s.Capacity))
+		o.By(Proofs(s, f)...)
+		o.Costs(s.Capacity, "it would carry "+unit.Rate(s.Capacity)+" of payload, shaped", "UDP above the rate: what came through")
+	case far:
+		return diagnose.No("UDP at %s passes", unit.Rate(passed))
+	case seen && flat > 6*diagnose.FlatBar && !over:
+		return diagnose.No("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
+	case perRecovery(f) > 10:
+		o.By(diagnose.Above(f.Sender.Proof("segments lost in one recovery", perRecovery(f), "segments"), 10))
+	}
+	return o
+}
+
+// policedDatagrams judges a test by UDP for a policer: what is above a rate is
+// gone, and the rest is not delayed.
+func policedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
+	x, ok := FateOfFlow(f)
+	if !ok {
+		return f.Receiver.Lacks("the count of datagrams")
+	}
+	if o := elsewhere(f, x); o != nil {
+		return o
+	}
+	switch {
+	case x.LossPct < diagnose.SurplusBar:
+		return diagnose.No("%s of the datagrams were lost: no rate is cut", unit.Percent(x.LossPct))
+	case x.wait.Stands():
+		return diagnose.No("what came through had stood in a queue")
+	case x.DelayMeanNs == nil:
+		return f.Receiver.Lacks("delay of the datagrams")
+	case x.Gone[measure.LossPath] <= PlaceBar:
+		return diagnose.Missing("the place of the loss", "the counters of one end or both are not known")
+	}
+	bps, _ := f.Goodput()
+	o := diagnose.Possible("a policer may let %s pass and drop the rest", unit.Rate(bps)).By(x.proofs(f)...).
+		Then("the same at a lower rate (-b): a policer lets it pass whole").
+		Mend(diagnose.Advise(f.Sender, "send or shape below the rate, or have the policer allow a longer burst"))
+	slow := slowerDatagrams(f)
+	if slow == nil && x.LossPct >= farTooMuch {
+		o.Confidence = measure.Likely
+	}
+	if slow != nil {
+		if slow.Datagrams.LossPct > x.LossPct/10 {
+			return diagnose.No("at %s %s are lost too", unit.Rate(float64(slow.Spec.Rate)), unit.Percent(slow.Datagrams.LossPct))
+		}
+		if o.Confidence = measure.Likely; x.wait.IsClear() {
+			o.Confidence = measure.Certain
+		}
+		o.Text = fmt.Sprintf("a policer lets %s pass and drops the rest", unit.Rate(bps))
+		o.By(measure.Proof{EndPoint: f.Receiver.Name, Counter: "lost at " + unit.Rate(float64(slow.Spec.Rate)), Value: slow.Datagrams.LossPct, Unit: "pct"}).
+			Costs(bps, unit.Rate(bps)+" pass", "datagrams received")
+	}
+	return o
+}
+
+// noPolicer is what keeps the loss of a flow from being a policer's; nil where
+// nothing does.
+func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
+	again, counted := f.AgainPct()
+	loaded, known := f.LoadedRTT()
+	bound, _ := f.LossBound(loaded, again)
+	_, _, idle := f.RTT()
+	held, _, told := f.WindowHeld()
+	switch {
+	case !counted:
+		return f.Sender.Lacks("tcp_info.total_retrans_segments")
+	case again < diagnose.AgainBar:
+		return diagnose.No("%s of the segments were sent again", unit.Percent(again))
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	case known && bound > diagnose.RareBar*f.Rate():
+		return diagnose.No("the %s of segments that were sent again would allow %s", unit.Percent(again), unit.Rate(bound))
+	case !idle:
+		return f.Sender.Lacks("the round trip of the idle path")
+	case f.HasQueue():
+		return diagnose.No("a queue fills: the round trip grows under load")
+	case told && held > diagnose.RwndBar:
+		return diagnose.No("the receiver's window held the sender up %s of the time", unit.Percent(held))
+	}
+	return nil
+}
+
+// QueueProof is the round trip under load against the least.
+func QueueProof(f *diagnose.Flow) measure.Proof {
+	loaded, base, _ := f.RTT()
+	p := f.Sender.Proof("tcp_info.rtt_ns under load, mean", loaded, "ns")
+	p.Note = "the least is " + unit.Duration(int64(base))
+	return p
+}
+
+// Proofs of a rate that does not pass.
+func Proofs(s diagnose.Surplus, f *diagnose.Flow) []measure.Proof {
+	to := f.Receiver.Name
+	return []measure.Proof{
+		{EndPoint: to, Counter: "UDP above the rate, received", Value: s.Capacity, Unit: "bps"},
+		{EndPoint: to, Counter: "UDP above the rate, lost on the path", Value: s.LostPct, Unit: "pct"},
+		{EndPoint: to, Counter: "UDP above the rate, delay over the least", Value: s.Wait.Mean, Unit: "ns"},
+	}
+}
+
+// perRecovery is how many segments were sent again in one recovery, on
+// average; 0 where it is not known.
+func perRecovery(f *diagnose.Flow) float64 {
+	again, ok := f.Sender.Grew(diagnose.SegsAgain)
+	n, okToo := f.Sender.Counter("TcpExt.TCPSackRecovery")
+	if !ok || !okToo || n == 0 {
+		return 0
+	}
+	return again / n
+}
+
+func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
+	l, why := LossAt(f)
+	if why != nil {
+		return why
+	}
+	h, known := l.WindowHeld()
+	flat, seen := SettledFlatness(f)
+	idle, told := l.IdlePct()
+	switch {
+	case !l.timed:
+		return diagnose.Missing("the round trip under load", "the packets that were captured do not tell")
+	case told && idle > diagnose.IdleBar/2:
+		return diagnose.Missing("the rate of a sender that always has data", fmt.Sprintf("it had nothing to send %s of the time: a flat rate is the program's", unit.Percent(idle)))
+	case l.bound > diagnose.RareBar*l.Rate():
+		return diagnose.No("the %s that was sent again would allow %s", Rare(l.Pct), unit.Rate(l.bound))
+	case isNeedless(l.Spot):
+		return diagnose.No("most of what was sent again had not been lost")
+	case afterTimeouts(l.Spot):
+		return diagnose.No("most of what was sent again waited for a timeout: nothing came after it that a policer lets pass")
+	case l.queue:
+		return diagnose.No("a queue fills: the round trip grows under load")
+	case known && h.Binds:
+		return diagnose.No("the receiver's window holds the sender up")
+	case seen && flat > 6*diagnose.FlatBar:
+		return diagnose.No("the rate of the seconds differs by %s: a policer's does not", unit.Percent(flat))
+	case l.filled():
+		return diagnose.No("the round trip was far above its least at times: a queue was full, and dropped")
+	case l.often > 0 && l.often < fewRows:
+		return diagnose.No("segments were lost in %d goes only, as a connection finds its rate", l.often)
+	case l.ceases():
+		return diagnose.No("nothing was lost in the second half of the time, at a rate that stays")
+	case l.often > 0 && l.inARow < fewInARow:
+		return diagnose.No("segments are lost one by one, a policer drops them in a row")
+	}
+	o := diagnose.Possible("a policer may drop what is above its rate: data is lost while the round trip stays at its least").By(l.proofs()...).
+		Mend(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
+	if l.inARow > manyInARow && seen && flat < 2*diagnose.FlatBar && !l.Misses() {
+		o.Confidence = measure.Likely
+		o.Text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its least and the rate is flat"
+		o.By(diagnose.Above(l.Proof("segments sent again in one go", l.inARow, "segments"), manyInARow))
+	}
+	return o
+}
+
+// LossAt is the loss that the best placed capture shows; why not otherwise.
+func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
+	if o := mtu.NothingAgain(f); o != nil {
+		return lossSeen{}, o
+	}
+	s := f.AnySpot()
+	again, ok := s.AgainPct()
+	if !ok {
+		return lossSeen{}, diagnose.Missing("segments that were sent again", "too few were captured")
+	}
+	l := lossSeen{Spot: s, Pct: again * (1 - diagnose.Share(float64(needless(s)), float64(s.Data.Again.N))/100)}
+	l.loaded, l.base, l.timed = s.RTT()
+	l.queue, _ = s.Stands()
+	l.bound = s.Mathis(l.loaded, l.Pct)
+	l.often, l.inARow = rows(s, l.loaded)
+	if l.Pct < diagnose.AgainBar {
+		return l, diagnose.No("%s of the data had to be sent again", Rare(l.Pct))
+	}
+	return l, nil
+}
+
+// lossSeen is what a capture tells of a loss.
+type lossSeen struct {
+	*diagnose.Spot
+	Pct          float64 // of the payload that was sent again without having been spurious
+	loaded, base float64 // round trip in ns
+	timed        bool    // these are known
+	queue        bool    // the round trip grows under load
+	bound        float64 // what such a loss allows (Mathis), in bit/s
+	often        int     // how often some were sent again; 0: not known
+	inARow       float64 // segments each time, on average
+}
+
+// proofs of a loss.
+func (l lossSeen) proofs() []measure.Proof {
+	p := []measure.Proof{diagnose.Above(l.Proof("sent again, of the payload", l.Pct, "pct", l.Data.Again.Packets...), diagnose.AgainBar)}
+	if l.Data.Timeout.N > 0 {
+		p = append(p, l.Count("sent again after a timeout", l.Data.Timeout))
+	}
+	if l.timed {
+		rtt := l.Proof("round trip under load, median", l.loaded, "ns")
+		rtt.Note = "the least is " + unit.Duration(int64(l.base))
+		p = append(p, rtt)
+	}
+	return p
+}
+
+// filled tells whether the round trip was far above its least at times: then a
+// queue was full, and dropped.
+func (l lossSeen) filled() bool {
+	d := l.Main().RTT
+	if l.At == measure.AtReceiver {
+		d = l.Main().RTTBack
+	}
+	return d != nil && float64(d.P99-d.Min) > max(5e6, l.base/2)
+}
+
+// ceases tells whether all that was sent again was so in the first half of the main
+// connection's time: a policer that holds the rate drops again and again.
+func (l lossSeen) ceases() bool {
+	c := l.Main()
+	return l.often > 0 && !slices.ContainsFunc(c.Course.Again, func(m measure.PacketMark) bool { return 2*m.AtNs > c.SpanNs })
+}
+
+// rows tells in what rows the main connection sent again: how often, and how many
+// segments in one go on average. The next one more than a round trip later begins
+// anew. Both are 0 where that is not known.
+func rows(s *diagnose.Spot, rttNs float64) (often int, each float64) {
+	c := s.Main().Course
+	if c == nil || len(c.Again) < 3 {
+		return 0, 0
+	}
+	marks := slices.Clone(c.Again)
+	slices.SortFunc(marks, func(a, b measure.PacketMark) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	often = 1
+	for i := range marks[1:] {
+		if float64(marks[i+1].AtNs-marks[i].AtNs) > max(rttNs, 2e6) {
+			often++
+		}
+	}
+	segments := 1.0 // that a packet holds
+	if again := s.Main().Data.Again; again.N > 0 {
+		segments = max(1, float64(again.Bytes)/float64(again.N)/s.MSS())
+	}
+	return often, segments * float64(len(marks)) / float64(often)
+}
+
+// isNeedless tells whether most of what was sent again had not been lost.
+func isNeedless(s *diagnose.Spot) bool { return 2*needless(s) > s.Data.Again.N }
+
+// afterTimeouts tells whether most of what was sent again waited for a timeout:
+// losses here and there are found sooner, by what arrives after them.
+func afterTimeouts(s *diagnose.Spot) bool {
+	return 2*(s.Data.Timeout.N+s.Data.Wake.N) > s.Data.Again.N
+}
+
+// Bars of how many segments are lost in one go: a queue that overflows or a
+// policer drops many, damage one here and there.
+const (
+	fewInARow  = 3
+	manyInARow = 10
+	fewRows    = 3 // once or twice is how a connection finds its rate
+)

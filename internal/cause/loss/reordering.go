@@ -1,0 +1,182 @@
+package loss
+
+import (
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Reordering is the cause `reordering`.
+func Reordering() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "reordering", TCP: true, Title: "segments come out of order", Judge: reordering, Packets: packetsReordering,
+			Seen:  "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost; in captures: segments come after later ones without having been sent again, and the receiver tells of duplicates (D-SACK)",
+			Apart: "the sequence numbers of UDP", Mends: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
+			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{diagnose.UdpBelow, diagnose.Captured}, Brings: []string{"loss"},
+		},
+		Propose: []advise.Proposer{Sturdy},
+	}
+}
+
+func reordering(f *diagnose.Flow) *diagnose.Outcome {
+	seen, known := f.Sender.Grew(diagnose.TimesReordered)
+	if !known {
+		return f.Sender.Lacks("tcp_info.reord_seen")
+	}
+	below := f.Experiment(diagnose.UdpBelow)
+	if below != nil && below.Datagrams != nil && below.Datagrams.Received > 0 {
+		d := below.Datagrams
+		pct := 100 * float64(d.Reordered) / float64(d.Received)
+		if pct < 0.01 {
+			return diagnose.No("%s of the datagrams came out of order", unit.Percent(pct))
+		}
+		o := diagnose.Certain("%s of the packets come out of order, by up to %d places", unit.Percent(pct), d.ReorderMost)
+		if d.Reordered < diagnose.FewEvents {
+			o.Confidence = measure.Likely
+		}
+		if flat, known := f.Flatness(); pct < littleOrder && f.HasQueue() && known && flat < diagnose.FlatBar {
+			o.Beside() // a queue is full all the same
+		}
+		return outOfOrder(f, o, seen).
+			By(diagnose.Above(measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
+	}
+	if sent, ok := f.Sender.Grew(diagnose.SegsSent); seen == 0 || ok && 100*seen/sent < rareOrder {
+		return diagnose.No("the sender's kernel saw segments out of order %.0f times", seen)
+	}
+	return outOfOrder(f, diagnose.Possible("segments come out of order"), seen)
+}
+
+// littleOrder is the share of packets, in percent, that come out of order without
+// costing a sender that knows of it (RACK, RFC 8985) much.
+const littleOrder = 1
+
+// outOfOrder adds what TCP saw of it.
+func outOfOrder(f *diagnose.Flow, o *diagnose.Outcome, seen float64) *diagnose.Outcome {
+	o.By(f.Sender.Proof("tcp_info.reord_seen", seen, ""))
+	again, _ := f.Sender.Grew(diagnose.SegsAgain)
+	if doubled, ok := f.Sender.Grew(diagnose.SegsDoubled); ok && doubled > 0 {
+		o.By(f.Sender.Proof("tcp_info.dsack_dups", doubled, "segments"))
+		if o.Confidence == measure.Possible && again > 0 && doubled > again/2 {
+			o.Confidence = measure.Likely // what was sent again had not been lost
+		}
+	}
+	if f.LinkIsFull() {
+		o.Beside()
+	}
+	return o.Mend(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+}
+
+// rareOrder is the share of segments, in percent, that a path may bring out of
+// order now and then.
+const rareOrder = 0.01
+
+func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
+	const order = "the order in which segments arrive"
+	if x := f.Crossing; x != nil && x.Data.Sent > 0 && diagnose.Arrived(x.Data.SingleSent, x.Data.SingleLost)+diagnose.Arrived(x.Data.SuperSent, x.Data.SuperLost) >= diagnose.LeastSegments {
+		all := max(x.Right.Data.Segments, x.Data.SingleSent.N+x.Data.SuperSent.N) // as they arrive, for these are counted
+		pct := diagnose.Share(float64(x.Data.Late.N), float64(all))
+		switch {
+		case pct >= rareOrder && x.Data.Late.N >= fewLate:
+			return lateSegments(f, x.Right, pct, x.Data.Late, true)
+		case x.Right.At == measure.AtPath:
+			return diagnose.CaptureAt(measure.AtReceiver, order)
+		}
+		return diagnose.No("%d segments came out of order", x.Data.Late.N)
+	}
+	s := f.Spot(measure.AtReceiver, measure.AtPath, "", measure.AtSender)
+	if s == nil || s.Data.Segments < diagnose.LeastSegments {
+		return diagnose.Missing("segments in a row", "too few were captured")
+	}
+	late := s.Data.Late
+	pct := diagnose.Share(float64(late.Segments()), float64(s.Data.Segments))
+	switch {
+	case s.At != measure.AtSender && pct >= rareOrder && late.N >= fewLate:
+		return lateSegments(f, s, pct, late, s.At == measure.AtReceiver)
+	case proveOrder(s) || s.Data.SACKLate.N >= fewLate && !s.Misses():
+		return lateBeyond(f, s)
+	case s.At == measure.AtReceiver && needless(s) < fewLate:
+		return diagnose.No("%d segments came out of order", late.N)
+	case s.At == measure.AtSender && s.Acks.DupAcks.N == 0 && s.Acks.SACKed.N == 0 && !s.Misses():
+		return diagnose.No("no duplicate acknowledgement came back")
+	}
+	return diagnose.CaptureAt(measure.AtReceiver, order)
+}
+
+// Bars of packets that come out of order.
+const (
+	oftenOrder  = 0.1 // percent of the segments: from here on it costs something
+	fewLate     = 5   // packets
+	fewNeedless = 10  // retransmissions: fewer prove nothing of the rate
+)
+
+// lateSegments judges a share of segments, in percent, that came after later ones.
+func lateSegments(f *diagnose.Flow, s *diagnose.Spot, pct float64, late measure.Count, direct bool) *diagnose.Outcome {
+	o := diagnose.Likely("%s of the segments come out of order, by up to %d places", Rare(pct), max(1, s.Data.LateMost)).By(diagnose.Above(s.Proof("segments that came after later ones", pct, "pct", late.Packets...), rareOrder))
+	if s.Acks.DSACK.N > 0 {
+		o.By(s.Count("duplicates that the receiver told of (D-SACK)", s.Acks.DSACK))
+	}
+	if direct && pct >= oftenOrder && isNeedless(s) && needless(s) >= fewNeedless && !s.Misses() && !bearsOrder(s) {
+		o.Confidence = measure.Certain
+	}
+	return asOrder(f, o, s)
+}
+
+// needless is how many of those that were sent again had not been lost. D-SACKs
+// alone do not tell: they come of packets that the path doubles, too.
+func needless(s *diagnose.Spot) int64 { return s.Data.Spurious.N }
+
+// bearsOrder tells whether far more passes than that would leave: the sender finds
+// out by D-SACK, and takes back that it slowed down (RFC 3708).
+func bearsOrder(s *diagnose.Spot) bool {
+	loaded, _, timed := s.RTT()
+	return !timed || s.Rate() > diagnose.BurstBar*afterNeedless(s, loaded)
+}
+
+// afterNeedless is the rate in bit/s that losses as frequent as what was sent again
+// for nothing would leave.
+func afterNeedless(s *diagnose.Spot, rttNs float64) float64 {
+	return s.Mathis(rttNs, diagnose.Share(float64(needless(s)), float64(s.Data.Segments)))
+}
+
+// asOrder adds what to do, and tells whether the rate hangs on the order: it makes
+// the sender send again, which it takes for a loss.
+func asOrder(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {
+	if needless(s) < fewLate || needless(s) < s.Data.Again.N/4 || f.LinkIsFull() || !costsOrder(s) {
+		o.Beside() // it makes hardly anybody send again
+	}
+	return o.Mend(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+}
+
+// costsOrder tells whether what was sent again without having been lost may hold the
+// rate: the sender takes it for lost, and slows down as it does for a loss.
+func costsOrder(s *diagnose.Spot) bool {
+	loaded, _, timed := s.RTT()
+	queue, _ := s.Stands()
+	return !queue && (!timed || afterNeedless(s, loaded) < diagnose.RareBar*s.Rate())
+}
+
+// proveOrder tells whether data must have come out of order beyond the capture: most
+// was sent again since later data had arrived, and arrived twice. So the first copy
+// came after the later data, unless the path doubles packets.
+func proveOrder(s *diagnose.Spot) bool {
+	return needless(s) >= fewLate && 2*s.Data.Fast.N >= s.Data.Again.N && isNeedless(s) && !afterTimeouts(s) &&
+		diagnose.Share(float64(needless(s)), float64(s.Data.Segments)) >= rareOrder && s.Acks.DSACK.N <= 2*s.Data.Again.N
+}
+
+// lateBeyond judges order beyond the capture, by what comes back.
+func lateBeyond(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+	o := diagnose.Possible("segments come out of order").By(s.Count("sent again without having been lost", s.Data.Spurious), s.Count("sent again", s.Data.Again))
+	if needless(s) > 0 && isNeedless(s) {
+		o.Text = "much of what was sent again had not been lost: segments come out of order"
+	}
+	if n := s.Data.SACKLate; n.N > 0 {
+		o.By(s.Count("acknowledged after later data, without having been sent again", n), s.Proof("later data that had come before it, most", float64(s.Data.SACKMost), "bytes"))
+	}
+	if s.Data.SACKLate.N >= fewNeedless || needless(s) >= fewNeedless && 4*needless(s) >= 3*s.Data.Again.N {
+		o.Confidence = measure.Likely
+	}
+	return asOrder(f, o.Then("a capture at the receiver: the order in which they arrive"), s)
+}

@@ -1,0 +1,248 @@
+package loss
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bars of datagrams, in percent.
+const (
+	farTooMuch = 10 // of loss: a path that loses so much by chance carries no traffic that anybody would keep
+	PlaceBar   = 50 // of the lost ones at one place: it is the place
+)
+
+// fate of the datagrams of a test by UDP: how many were lost, and where.
+type fate struct {
+	*measure.DatagramFigures
+	Gone   map[string]float64 // share of the lost ones by place, in percent
+	Places []measure.LossPlace
+	wait   diagnose.Wait
+}
+
+// FateOfFlow of this cell's datagrams; false where they were not counted.
+func FateOfFlow(f *diagnose.Flow) (fate, bool) {
+	d := f.Cell.Datagrams
+	if d == nil || d.Sent <= 0 && d.Received <= 0 {
+		return fate{}, false
+	}
+	x := fate{DatagramFigures: d, Gone: map[string]float64{}, Places: f.Cell.LossPlaces, wait: diagnose.WaitOf(f.Cell)}
+	all := 0.0
+	for _, p := range x.Places {
+		all += max(0, float64(p.Packets))
+	}
+	for _, p := range x.Places {
+		x.Gone[p.Place] += diagnose.Share(float64(p.Packets), all)
+	}
+	return x, true
+}
+
+// At is the place itself.
+func (x fate) At(place string) measure.LossPlace {
+	for _, p := range x.Places {
+		if p.Place == place {
+			return p
+		}
+	}
+	return measure.LossPlace{}
+}
+
+// proofs of a loss on the way.
+func (x fate) proofs(f *diagnose.Flow) []measure.Proof {
+	all := []measure.Proof{diagnose.Above(f.Receiver.Proof("datagrams lost", x.LossPct, "pct"), diagnose.LostBar)}
+	if x.OfferedBps != nil {
+		all = append(all, f.Sender.Proof("sent", *x.OfferedBps, "bps"))
+	}
+	if bps, ok := f.Goodput(); ok {
+		all = append(all, f.Receiver.Proof("received", bps, "bps"))
+	}
+	if x.DelayMeanNs != nil {
+		all = append(all, f.Receiver.Proof("delay over the least, mean", float64(*x.DelayMeanNs), "ns"))
+	}
+	return all
+}
+
+// elsewhere says why the loss of a test is not the path's; nil where it is, or
+// where nobody knows the place.
+func elsewhere(f *diagnose.Flow, x fate) *diagnose.Outcome {
+	switch {
+	case f.Cell.Spec.Search:
+		return diagnose.No("a search for the capacity loses on purpose")
+	case x.LossPct < diagnose.LostBar:
+		return diagnose.No("%s of the datagrams were lost", unit.Percent(x.LossPct))
+	case f.LinkIsFull():
+		return diagnose.No("the link itself is full: what was sent beyond has no room")
+	}
+	for _, p := range x.Places {
+		if x.Gone[p.Place] > PlaceBar && p.Place != measure.LossPath && p.Place != measure.LossSenderOrPath && p.Place != measure.LossPathOrReceiver {
+			return diagnose.No("most of the %s that were lost found no room at the %s", unit.Percent(x.LossPct), p.Place)
+		}
+	}
+	return nil
+}
+
+// slowerDatagrams is the measured cell of the same datagrams at the lowest rate
+// that is at most 0.8 of this one's; nil without one.
+func slowerDatagrams(f *diagnose.Flow) *measure.Cell {
+	var slow *measure.Cell
+	for _, c := range f.Tried(func(s *measure.Spec) { s.Rate = 0 }) {
+		if c.Datagrams == nil || c.Datagrams.Sent < 1000 || c.Spec.Rate <= 0 || f.Cell.Spec.Rate > 0 && 5*(c.Spec.Rate/4) > f.Cell.Spec.Rate {
+			continue
+		}
+		if slow == nil || c.Spec.Rate < slow.Spec.Rate {
+			slow = c
+		}
+	}
+	return slow
+}
+
+// ShapedDatagrams judges a test by UDP for a queue that lets a rate pass: at
+// the sender, or on the way, where what came through had to wait.
+func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
+	x, ok := FateOfFlow(f)
+	if !ok {
+		return f.Receiver.Lacks("the count of datagrams")
+	}
+	bps, _ := f.Goodput()
+	for _, place := range []string{measure.LossQdisc, measure.LossSendNIC, measure.LossSender} {
+		if p := x.At(place); x.Gone[place] > PlaceBar && x.LossPct >= diagnose.LostBar && !f.Cell.Spec.Search && !f.LinkIsFull() {
+			return f.AsShaper(diagnose.Likely("the %s has no room for %s of the datagrams", place, unit.Percent(x.LossPct)).At(f.Sender.OnFace()).
+				By(diagnose.Above(f.Sender.Proof(p.Counter, float64(p.Packets), "packets"), 0))).Mend(diagnose.Advise(f.Sender, p.Remedy))
+		}
+	}
+	if o := elsewhere(f, x); o != nil {
+		return o
+	}
+	flat, known := f.Flatness()
+	switch {
+	case x.LossPct < diagnose.SurplusBar:
+		return diagnose.No("%s of the datagrams were lost: no more is sent than passes", unit.Percent(x.LossPct))
+	case x.DelayMeanNs == nil:
+		return f.Receiver.Lacks("delay of the datagrams")
+	case x.wait.IsClear():
+		return diagnose.No("the datagrams waited %s over the least: no queue is full", unit.Duration(*x.DelayMeanNs))
+	case !x.wait.Stands():
+		return diagnose.Missing("whether a queue stood", fmt.Sprintf("the datagrams waited %s over the least, which clocks that drift apart or a host may have made too", unit.Duration(*x.DelayMeanNs)))
+	}
+	o := diagnose.Likely("a queue on the way lets %s pass, and no more", unit.Rate(bps)).By(x.proofs(f)...).Costs(bps, unit.Rate(bps)+" pass", "datagrams received")
+	if known && flat < 3*diagnose.FlatBar && x.Gone[measure.LossPath] > PlaceBar {
+		o.Confidence = measure.Certain
+		o.By(diagnose.Below(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), 3*diagnose.FlatBar))
+	}
+	return f.AsShaper(o)
+}
+
+// likeLoss is by how many times datagrams may be lost as often as segments are
+// sent again, to have met the same loss: beyond it they met another, such as a
+// host short of time.
+const likeLoss = 5
+
+// leastLost is how many datagrams have to be lost to speak for more than chance.
+const leastLost = 1.5
+
+// leastExpected is how many have to be expected for none to speak against it.
+const leastExpected = 5
+
+// underRate is what datagrams at less than the rate of TCP showed.
+type underRate struct {
+	tried  bool
+	Lost   bool    // they are lost too: it does not hang on the rate
+	passes bool    // TCP's share of loss would have shown, and none did
+	stood  bool    // they stood in a full queue, which drops what others bring
+	pct    float64 // lost on the path
+	gone   float64 // datagrams lost on the path
+}
+
+// Below of this flow, whose TCP lost so many percent.
+func Below(f *diagnose.Flow, again float64) underRate {
+	c := f.Experiment(diagnose.UdpBelow)
+	if c == nil || c.Datagrams == nil || c.Datagrams.Sent == 0 {
+		return underRate{}
+	}
+	sent, gone := float64(c.Datagrams.Sent), diagnose.PathLossPct(c)*float64(c.Datagrams.Sent)/100
+	if gone == 0 && sent*again/100 >= leastExpected {
+		return underRate{tried: true, passes: true}
+	}
+	top, over := f.Surplus()
+	for _, x := range f.DatagramTrials() { // what passes at higher rates tells the same, with more packets
+		if over && float64(x.Spec.Rate) > 0.7*top.Capacity {
+			continue // near what passes some are lost anyway
+		}
+		if pct := diagnose.PathLossPct(x); pct < diagnose.SurplusBar && diagnose.RateOf(x) > diagnose.LeastCapacity*f.Rate() {
+			sent, gone = sent+float64(x.Datagrams.Sent), gone+pct*float64(x.Datagrams.Sent)/100
+		}
+	}
+	b := underRate{tried: true, pct: 100 * gone / sent, gone: gone, stood: gone > 0 && diagnose.WaitOf(c).Stands()}
+	b.Lost = !b.stood && b.pct > max(diagnose.LostBar, again/10) && b.pct < likeLoss*again && gone >= leastLost
+	return b
+}
+
+// PassesFar tells whether datagrams pass at so high a rate that no policer or
+// queue near the goodput can be what holds it.
+func PassesFar(f *diagnose.Flow) (bps float64, ok bool) {
+	_, over := f.Surplus()
+	goodput, _ := f.Goodput()
+	passed := f.UdpPassed()
+	full := f.Cell.Ceiling != nil && passed > 0.9*f.Cell.Ceiling.Bps || passed > 0.9*diagnose.MostUDPTrial
+	return passed, !over && (full || passed > 20*goodput)
+}
+
+// Rare prints a share of loss, which counts far below what a percent is
+// usually told to.
+func Rare(pct float64) string {
+	if pct > 0 && pct < 0.01 {
+		return fmt.Sprintf("%.2g%%", pct)
+	}
+	return unit.Percent(pct)
+}
+
+// SettledFlatness is how much the rates of the seconds differ, without the first
+// of a capture: there the connection only begins.
+func SettledFlatness(f *diagnose.Flow) (float64, bool) {
+	if bins := f.Bins(); f.PacketsOnly() && len(bins) > 3 {
+		return diagnose.SpreadOf(bins[1:]), true
+	}
+	return f.Flatness()
+}
+
+// SettledShare is the median rate of those seconds in percent of what the link can
+// carry; 0 where it is not known.
+func SettledShare(f *diagnose.Flow) float64 {
+	bins := f.Bins()
+	if !f.PacketsOnly() || len(bins) <= 3 || f.Cell.Ceiling == nil || f.Cell.Ceiling.Bps <= 0 {
+		return 0
+	}
+	return 100 * stat.Median(bins[1:]) / f.Cell.Ceiling.Bps
+}
+
+// sturdy is a congestion control that does not take each loss for a full path.
+func Sturdy(r advise.Request) []advise.Draft {
+	w := r.Way
+	if w.Cell != nil && w.Cell.Protocol != measure.TCP {
+		return nil
+	}
+	now, want := advise.ControlOfWay(w), "bbr"
+	if diagnose.PacesItself(now) {
+		return advise.FairQueueOfWay(w, w.From, r.Here(w.From))
+	}
+	if !w.From.Has(want) {
+		if want = "cubic"; now == want || now == "" || !w.From.Has(want) {
+			return nil
+		}
+	}
+	return advise.Use(w, want, hopes()[r.Cause])
+}
+
+// hopes are what a control that does not take each loss for a full path was
+// measured to bring.
+func hopes() map[string]string {
+	return map[string]string{
+		"loss":       "bbr for cubic: 20 to 185 Mb/s at 0.1% loss and 20 ms",
+		"policer":    "bbr for cubic: 55 to 95 of the 100 Mb/s that a policer lets pass",
+		"reordering": "bbr does not slow down for each segment that comes late; how much that is, is measured",
+	}
+}

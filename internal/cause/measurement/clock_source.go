@@ -1,0 +1,55 @@
+package measurement
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/cause/gate"
+)
+
+// slowRead is what one reading of the clock may cost in ns.
+const slowRead = 300
+
+// ClockSourceGate is the gate `clock-source`.
+func ClockSourceGate() gate.Rule {
+	return gate.Rule{ID: "clock-source", Title: "Clock source", About: "what time is read from, and what one reading costs",
+		Warns:  "hpet, acpi_pm or jiffies; or a reading costs more than 300 ns",
+		Why:    "a clock that is read by a system call or from a chip costs 0.3 to 1 us with every packet's time stamp",
+		Source: "Linux clocksource drivers; vdso(7)", Remedy: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: clockSource}
+}
+
+func clockSource(h *gate.Host) *gate.Finding {
+	c := h.Clock
+	if c == nil || c.Source == nil {
+		if h.System != "linux" {
+			return nil
+		}
+		return h.Missing("clock source", "clock.source")
+	}
+	cost := ""
+	if c.ReadNs != nil && *c.ReadNs >= 0 {
+		cost = fmt.Sprintf(", a reading costs %s", gate.Span(*c.ReadNs))
+	}
+	slow := slices.Contains([]string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "i8254", "ACPI-fast", "ACPI-safe", "HPET"}, *c.Source)
+	if slow || c.ReadNs != nil && *c.ReadNs > slowRead {
+		return gate.Warn("time is read from %.20s%s", *c.Source, cost).Do(betterClock(h))
+	}
+	return gate.Pass("time is read from %.20s%s", *c.Source, cost)
+}
+
+// betterClock chooses a faster one that the host has.
+func betterClock(h *gate.Host) gate.Remedy {
+	for _, name := range []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "TSC", "TSC-low"} {
+		if *h.Clock.Source == name || !slices.Contains(h.Clock.Available, name) {
+			continue
+		}
+		switch h.System {
+		case "linux":
+			return gate.Commands("lasts until the next boot; the kernel had its reason: see dmesg for clocksource",
+				"echo "+name+" > /sys/devices/system/clocksource/clocksource0/current_clocksource")
+		case "freebsd":
+			return gate.Sysctls(h, "kern.timecounter.hardware="+name)
+		}
+	}
+	return gate.Remedy{}
+}

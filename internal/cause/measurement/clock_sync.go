@@ -1,0 +1,26 @@
+package measurement
+
+import (
+	"thru/internal/cause/gate"
+)
+
+// ClockSyncGate is the gate `clock-sync`.
+func ClockSyncGate() gate.Rule {
+	return gate.Rule{ID: "clock-sync", Title: "Clock of the host", About: "whether a time service keeps the clock; information only, since rates are measured by each end's own steady clock",
+		Why:    "one-way delays and times of day are only as right as the clocks",
+		Source: "adjtimex(2)", Remedy: "chrony or another time service", Checklist: []string{"C-33"}, Host: clockSync}
+}
+
+func clockSync(h *gate.Host) *gate.Finding {
+	c := h.Clock
+	if c == nil || c.Synchronised == nil {
+		return nil
+	}
+	if !*c.Synchronised {
+		return gate.Pass("no time service keeps the clock: take no one-way delays from it")
+	}
+	if c.MaxErrorNs != nil && *c.MaxErrorNs >= 0 {
+		return gate.Pass("a time service keeps the clock to %s", gate.Span(*c.MaxErrorNs))
+	}
+	return gate.Pass("a time service keeps the clock")
+}

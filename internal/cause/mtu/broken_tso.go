@@ -1,0 +1,281 @@
+package mtu
+
+import (
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// BrokenTSO is the cause `broken-tso`.
+func BrokenTSO() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", Judge: JudgeBrokenTSO, Packets: PacketsTSO,
+			Seen:  "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
+			Apart: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
+			Mends: "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
+			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.Captured, diagnose.SmallSegments, diagnose.UdpThrice}, Brings: []string{"loss", "policer", "reordering"},
+		},
+		Propose: []advise.Proposer{BrokenTSOProposal},
+	}
+}
+
+func JudgeBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
+	bps, ok := f.Goodput()
+	again, counted := f.AgainPct()
+	x, told := Stalled(f)
+	switch {
+	case !ok || !counted || !told:
+		return f.Sender.Lacks("tcp_info.total_retrans_segments")
+	case bps > brokenRate || again < BrokenAgain || x.Timeouts == 0:
+		return diagnose.No("%s pass, %s of the segments were sent again", unit.Rate(bps), unit.Percent(again))
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	}
+	s, searched := sizes(f)
+	switch {
+	case searched && !s.passes() && !segmentsFit(f, s):
+		return diagnose.No("the path itself takes no more than %d bytes", s.Bytes)
+	case offload(f, "tcp-segmentation-offload") == "off":
+		return diagnose.No("segmentation offload is off at the sender")
+	}
+	o := diagnose.Possible("large packets of the sender's segmentation offload are lost, single segments pass").At(f.Sender.OnFace()).
+		By(diagnose.Below(f.Sender.Proof("goodput", bps, "bps"), brokenRate), diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), BrokenAgain),
+			diagnose.Above(f.Sender.Proof("timeouts of retransmission", x.Timeouts, ""), 0)).Mend(OffloadOff(f))
+	if searched {
+		o.By(s.proof(f))
+	}
+	if n := f.Sender.NIC(); n != nil && n.TxPackets > 0 {
+		o.By(f.Sender.Proof("bytes of a packet sent", float64(n.TxBytes)/float64(n.TxPackets), "bytes"))
+	}
+	return triedSmall(f, o, again, bps, searched)
+}
+
+// Bars of a broken offload. What gets through are single segments, sent again
+// after a timeout: 0.9 to 100 Mb/s were measured.
+const (
+	brokenRate  = 500e6 // bit/s: between hosts side by side at MTU 9000 it was 100
+	BrokenAgain = 3     // percent of the segments
+)
+
+// segmentsFit tells that single segments are known to be no larger than what passes,
+// whatever the sender's MTU claims: the other end's MSS keeps them small.
+func segmentsFit(f *diagnose.Flow, s sized) bool {
+	n := packet(f, s)
+	return n > 0 && n <= float64(s.Bytes)
+}
+
+// offload is "on" or "off" at the sender's interface; "" unknown.
+func offload(f *diagnose.Flow, name string) string {
+	if f.Sender.Face == nil {
+		return ""
+	}
+	switch on, known := f.Sender.Face.Offloads[name]; {
+	case !known:
+		return ""
+	case on:
+		return "on"
+	}
+	return "off"
+}
+
+// OffloadOff switches segmentation offload off at the sender's interface.
+func OffloadOff(f *diagnose.Flow) *measure.Remedy {
+	r := f.Sender.Remedy(f.Sender.Mender().SegmentationOff(f.Sender.FaceName()))
+	r.Advice = "switch segmentation offload off at the sender for a test; if that mends it, update the driver and firmware of the card or the hypervisor's switch"
+	return r
+}
+
+// triedSmall settles a broken offload by what small segments and datagrams do.
+func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searched bool) *diagnose.Outcome {
+	small := f.Experiment(diagnose.SmallSegments)
+	if small == nil {
+		// Lost at random in that share, the small packets of the probe would have been hit too.
+		if searched && unharmed(f)*again/100 >= 3 {
+			o.Confidence = measure.Likely
+		}
+		return o
+	}
+	lost, counted := againOf(small)
+	asked := float64(small.Spec.Rate)
+	if counted && lost > again/10 && lost <= again/3 { // less than before, as it is where the ends themselves stand still
+		return o.By(measure.Proof{EndPoint: f.Sender.Name, Counter: "sent again in segments of 536 bytes", Value: lost, Unit: "pct"}).
+			Then("the same while the hosts have nothing else to do")
+	}
+	if !counted || lost > again/10 || diagnose.RateOf(small) < 0.9*asked {
+		return diagnose.No("small segments at a low rate fare no better: %s", unit.Rate(diagnose.RateOf(small)))
+	}
+	o.By(diagnose.Below(measure.Proof{EndPoint: f.Sender.Name, Counter: "sent again in segments of 536 bytes", Value: lost, Unit: "pct"}, again/10))
+	o.Confidence = measure.Likely
+	far := f.Experiment(diagnose.UdpThrice)
+	switch {
+	case far != nil && diagnose.PathLossPct(far) > max(diagnose.LostBar, again/10):
+		return diagnose.No("UDP at %s in full packets is lost too: %s", unit.Rate(diagnose.RateOf(far)), unit.Percent(diagnose.PathLossPct(far)))
+	case searched && (far != nil && diagnose.RateOf(far) > 2*bps || bps < 0.4*asked): // a policer or a slow link that lets these pass would have let TCP
+		o.Confidence = measure.Certain
+		o.Text = "packets of the sender's segmentation offload (TSO) never arrive, single segments do"
+		o.Costs(0, "what passes are segments that were sent again alone", "small segments at "+unit.Rate(asked)+" pass without loss")
+	}
+	return o
+}
+
+// unharmed is how many small packets of the path's probe got through, where
+// none of them was lost: a lost one of TCP's costs a timeout of 200 ms.
+func unharmed(f *diagnose.Flow) float64 {
+	n := 0.0
+	if p := f.Path(); p != nil && p.RTT != nil && p.RTT.P50 > 0 && p.RTT.Max < p.RTT.P50+150e6 {
+		n += 2 * float64(p.RTT.Samples)
+	}
+	if way, _ := f.Way(); way != nil && way.UDP != nil {
+		if way.UDP.Got < way.UDP.Sent {
+			return 0
+		}
+		n += float64(way.UDP.Sent)
+	}
+	return n
+}
+
+// againOf is the share of a cell's segments that were sent again, in percent.
+func againOf(c *measure.Cell) (float64, bool) {
+	f := &diagnose.Flow{Cell: c, Run: diagnose.RunShown(c)}
+	for _, x := range f.Run.Flows {
+		if x.From == c.From && x.To == c.To || len(f.Run.Flows) == 1 {
+			f.Sender = &diagnose.End{Flow: f, Seen: x.Sender}
+			return f.AgainPct()
+		}
+	}
+	return 0, false
+}
+
+func PacketsTSO(f *diagnose.Flow) *diagnose.Outcome {
+	if o := NothingAgain(f); o != nil {
+		return o
+	}
+	if x := f.Crossing; x != nil {
+		return superCrossed(f, x)
+	}
+	if s := f.Spot(measure.AtSender); s != nil {
+		return superSent(f, s)
+	}
+	return diagnose.CaptureAt(measure.AtSender, "packets as they leave the sender's kernel")
+}
+
+// NothingAgain excludes what makes a sender send again, where none was; nil where
+// some was, or it is not known.
+func NothingAgain(f *diagnose.Flow) *diagnose.Outcome {
+	s := f.AnySpot()
+	if s == nil {
+		return diagnose.Missing("a connection of the flow", "none is in the capture")
+	}
+	if again, ok := s.AgainPct(); ok && again == 0 && s.Data.Again.N == 0 && !s.Misses() {
+		return diagnose.No("none of %d segments was sent again", s.Data.Segments)
+	}
+	return nil
+}
+
+// superCrossed judges segmentation offload by what left the sender and what of it
+// came to the other place.
+func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
+	d := x.Data
+	single, full := diagnose.LostPct(d.SingleSent, d.SingleLost), diagnose.Arrived(d.FullSent, d.FullLost)
+	// What arrived besides single segments was of larger packets.
+	came := diagnose.Share(float64(d.Arrived-(d.SingleSent.Bytes-d.SingleLost.Bytes)), float64(d.SuperSent.Bytes))
+	switch {
+	case d.SuperSent.N < fewSuper && x.Left.At != measure.AtSender:
+		return diagnose.CaptureAt(measure.AtSender, "packets as they leave the sender's kernel")
+	case d.SuperSent.N < fewSuper:
+		return diagnose.No("no packets larger than a segment left the sender")
+	case came > 50:
+		return diagnose.No("%s of what left in packets larger than a segment arrived the first time", unit.Percent(came))
+	case full == 0 && d.FullSent.N >= fewSuper:
+		return diagnose.No("single full segments do not arrive either")
+	case single > diagnose.LostPct(d.SuperSent, d.SuperLost)/2:
+		return diagnose.No("%s of the single segments are lost as well", unit.Percent(single))
+	}
+	o := diagnose.Likely("most packets that are larger than a segment are lost behind the sender, single segments pass")
+	if came < passBar && single < passBar && full >= fewSuper && diagnose.LostPct(d.SuperSent, d.SuperLost) > swallowBar {
+		o.Confidence = x.Sure()
+		o.Text = "packets of the sender's segmentation offload (TSO) leave it and never arrive, single segments do"
+	}
+	return asOffload(f, o, x.Left).By(
+		diagnose.Above(x.Left.Proof("packets larger than a segment, lost", diagnose.LostPct(d.SuperSent, d.SuperLost), "pct", d.SuperLost.Packets...), swallowBar),
+		diagnose.Below(x.Left.Proof("single segments, lost", single, "pct", d.SingleLost.Packets...), passBar),
+		x.Left.Count(superProof, d.SuperSent))
+}
+
+// Bars of packets that do not arrive. A share is in percent.
+const (
+	fewSuper = 3 // packets larger than a segment that say something of offload
+)
+
+// asOffload adds where a broken offload is, and what to do.
+func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {
+	w := f.Sender.OnFace()
+	if w.Interface == "" {
+		w.Interface = s.Interface
+	}
+	return o.At(w).Mend(OffloadOff(f)).Costs(0, "what passes are segments that were sent again alone", "the capture")
+}
+
+// superProof names packets larger than a segment.
+const superProof = "packets larger than a segment sent"
+
+// superSent judges it by what the sender had to send again.
+func superSent(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+	d := s.Data
+	acked, known := s.Acked()
+	again := diagnose.Share(float64(d.Again.Bytes), float64(d.Super.Bytes))
+	switch {
+	case known && acked < s.MSS() && d.Timeout.N > 1:
+		return diagnose.No("single segments are not acknowledged either")
+	case (d.Super.N < fewSuper || d.Super.Bytes <= 0) && d.Segments < diagnose.LeastSegments:
+		return diagnose.Missing("packets larger than a segment", "too few were captured")
+	case d.Super.N < fewSuper || d.Super.Bytes <= 0:
+		return diagnose.No("no packets larger than a segment left the sender")
+	case again < passBar:
+		return diagnose.No("packets larger than a segment left the sender, and %s of their bytes had to be sent again", unit.Percent(again))
+	case again < 80 || d.Timeout.N < fewSuper || s.Rate() > brokenRate || s.Misses():
+		return diagnose.CaptureAt(measure.AtReceiver, "what arrives of packets larger than a segment")
+	}
+	o := diagnose.Possible("all that left the sender in packets larger than a segment had to be sent again after timeouts")
+	if known {
+		o.Confidence = measure.Likely
+		o.Text += ", single segments were acknowledged"
+	}
+	return asOffload(f, o, s).Then("a capture at the receiver too: what arrives").
+		By(diagnose.Above(s.Proof("sent again, of the bytes of packets larger than a segment", again, "pct", d.Again.Packets...), 80),
+			diagnose.Above(s.Count("sent again after a timeout", d.Timeout), fewSuper), s.Count(superProof, d.Super))
+}
+
+// brokenTSO has the kernel split what the adapter splits wrongly: first TSO
+// alone, then GSO too, for an adapter that gets more than one packet by that.
+func BrokenTSOProposal(r advise.Request) []advise.Draft {
+	h := r.Way.From
+	face := r.Way.Face(h)
+	if r.At == h {
+		face = r.Here(h)
+	}
+	tso, gso := h.State(knob.TSO, face), h.State(knob.GSO, face)
+	if face == "" || tso.Is("off") && gso.Is("off") {
+		return nil
+	}
+	alone := advise.Change(h, knob.TSO, face, "off", "TSO off at %s of %s: the kernel cuts segments, not the adapter", face, h.Name).ForWay(r.Way).
+		Bring(r.Way.Hope(), "measured in network namespaces, without delay and with 5 ms each way", "segments arrive again: 6.5 Mb/s to 10 Gb/s, or 0.9 Mb/s to 3.5 Gb/s on a long path, where this was the fault")
+	both := alone.And(advise.Change(h, knob.GSO, face, "off", ""), "TSO and GSO off at %s of %s", face, h.Name)
+	if tso.Is("off") {
+		return []advise.Draft{advise.Change(h, knob.GSO, face, "off", "GSO off at %s of %s", face, h.Name).ForWay(r.Way)}
+	}
+	return []advise.Draft{alone, both}
+}
+
+// proof of what passes.
+func (s sized) proof(f *diagnose.Flow) measure.Proof {
+	p := measure.Proof{EndPoint: f.Sender.Name, Counter: "largest packet that passes with DF", Value: float64(s.Bytes), Unit: "bytes"}
+	if s.Claimed > 0 {
+		return diagnose.Below(p, float64(s.Claimed))
+	}
+	return p
+}

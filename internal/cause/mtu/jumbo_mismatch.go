@@ -1,0 +1,355 @@
+package mtu
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+)
+
+// JumboMismatch is the cause `jumbo-mismatch`.
+func JumboMismatch() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", Judge: jumboMismatch, Packets: packetsJumbo,
+			Seen:  "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; an MTU below an end (the switch, bridge or tap of its hypervisor) is less than its own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
+			Apart: "without a router between it is the root of a black hole; behind one the router is",
+			Mends: "the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
+			Source: "C-20, C-21; RFC 8899", Tests: []string{diagnose.Captured}, Brings: []string{"mtu-black-hole", "loss", "policer"},
+		},
+		Gates: []gate.Rule{
+			{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces by which the ends reach each other",
+				Warns:  "they differ, and no router lies between",
+				Why:    "the end with the larger MTU sends what the other drops: UDP and any protocol without an MSS stalls",
+				Source: "C-20, C-21", Remedy: "the same MTU at both ends", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Path: mtuAgreement},
+			{ID: "guest-mtu", Title: "MTU below a guest", About: "the MTUs of the guest's interface, of what is behind it in its host, of the switch and of its uplinks",
+				Warns:  "one below is smaller than the guest's",
+				Why:    "what is larger is dropped without a word: a switch sends no ICMP",
+				Source: "C-20, C-21", Remedy: "the same MTU at each of them", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Below: true, Host: guestMTU},
+		},
+		Propose: []advise.Proposer{JumboMismatchProposal},
+	}
+}
+
+// jumboMismatch joins what the path's search says with the MTUs below the ends.
+func jumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
+	own := jumboSeen(f)
+	n := Narrowest(f)
+	if n == nil || own == nil || f.OnOneMachine() {
+		return own
+	}
+	proof := diagnose.Below(measure.Proof{EndPoint: n.End.Name, Counter: "MTU of " + diagnose.Line(n.Name), Value: float64(n.MTU), Unit: "bytes"}, float64(n.Wants))
+	s, searched := sizes(f)
+	switch {
+	case own.State == diagnose.Holds && s.Bytes <= n.MTU:
+		own.Text += fmt.Sprintf(": %s takes %d", n.Name, n.MTU)
+		own.Where.Below = diagnose.Line(n.Name)
+		return own.By(proof).Mend(n.Widen())
+	case own.State == diagnose.Holds || searched && s.passes() && f.Sender == n.End:
+		return own
+	}
+	o := diagnose.Possible("%s takes packets of %d bytes, and the %s has an MTU of %d", n.Name, n.MTU, n.End.Place, n.Wants).By(proof)
+	x, _ := Stalled(f)
+	if dead := x.dead && packet(f, sized{PathMTU: &measure.PathMTU{Claimed: n.Wants}}) > float64(n.MTU); dead {
+		o.Confidence = measure.Likely
+	} else {
+		o.Beside()
+	}
+	return o.At(below.OnBed(n.End, n.Name)).Then("`thru check` searches the size that passes").Mend(n.Widen())
+}
+
+func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
+	if f.OnOneMachine() {
+		return diagnose.No("no link lies between the ends")
+	}
+	s, ok := sizes(f)
+	switch {
+	case !ok:
+		return diagnose.Missing("largest packet that passes", "the path was not searched; `thru check` does it")
+	case s.Claimed < jumboClaim:
+		return diagnose.No("the sender claims no jumbo frames: MTU %d", s.Claimed)
+	case s.passes():
+		return diagnose.No("%d bytes pass with DF", s.Bytes)
+	}
+	var o *diagnose.Outcome
+	switch {
+	case s.peer > 0 && s.peer < s.Claimed && s.Bytes <= s.peer+vlanTagCause:
+		o = diagnose.Certain("jumbo frames are set at %s and not at %s: %d bytes pass of %d", f.Sender.Name, f.Receiver.Name, s.Bytes, s.Claimed)
+	case s.peer >= jumboClaim:
+		o = diagnose.Certain("jumbo frames are set at both ends and do not pass between: %d bytes do of %d", s.Bytes, s.Claimed)
+	default:
+		o = diagnose.Certain("jumbo frames are set at %s and do not pass: %d bytes do of %d", f.Sender.Name, s.Bytes, s.Claimed)
+	}
+	o.By(s.proof(f)).At(measure.Where{Place: measure.AtPath}).Mend(mendSize(f, "jumbo-mismatch", diagnose.Advise(f.Sender, "the same MTU at both ends and on every switch between"))).
+		Costs(0, "packets of "+fmt.Sprint(s.Bytes)+" bytes: more CPU, and some 5% of the link for headers", "methods.md, formula 4")
+	if s.routed || !sizeBinds(f, s) {
+		return o.Beside()
+	}
+	return o.Costs(0, "nothing that is larger passes", "the search with DF")
+}
+
+// Sizes of packets in bytes.
+const (
+	jumboClaim   = 8000 // an MTU from here on means jumbo frames
+	tcpHeaders   = 40   // of IPv4 and TCP without options
+	udpHeaders   = 28
+	vlanTagCause = 4 // what an interface may take beyond its MTU
+)
+
+// Narrowest is the smallest MTU below the two ends that is less than what the
+// end there has; nil where there is none.
+func Narrowest(f *diagnose.Flow) *narrow {
+	var least *narrow
+	for _, e := range f.Ends() {
+		wants := mtuOf(e)
+		if wants <= 0 {
+			continue
+		}
+		for _, b := range e.Below {
+			for name, mtu := range mtusBelow(e, b) {
+				if mtu >= 68 && mtu < wants && (least == nil || mtu < least.MTU || mtu == least.MTU && e == least.End && name < least.Name) {
+					least = &narrow{End: e, Name: name, MTU: mtu, Wants: wants}
+				}
+			}
+		}
+	}
+	return least
+}
+
+// narrow is a smaller MTU below an end than the end's own.
+type narrow struct {
+	End        *diagnose.End
+	Name       string
+	MTU, Wants int
+}
+
+// Widen has what is below take what the end sends.
+func (n *narrow) Widen() *measure.Remedy {
+	r := &measure.Remedy{EndPoint: below.BedName(n.End), Advice: fmt.Sprintf("MTU %d at %s, or %d at %s; the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
+		Risk: "all ports of a switch share its MTU"}
+	return r
+}
+
+// mtuOf is the MTU of the end's own interface: of a guest the one that the test
+// uses, of an ESXi host its VMkernel port's. 0: not known.
+func mtuOf(e *diagnose.End) int {
+	if e.Face != nil && e.Face.MTU != nil {
+		return *e.Face.MTU
+	}
+	if e.Guest() != nil {
+		return 0
+	}
+	for _, b := range e.Below {
+		if b.Host == nil {
+			continue
+		}
+		for _, p := range b.Host.Ports {
+			if p.MTU != nil && slices.ContainsFunc(p.Addrs, func(a string) bool { return e.Has(a) }) {
+				return *p.MTU
+			}
+		}
+	}
+	return 0
+}
+
+// mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
+func mtu(h *gate.Host) int {
+	if r := h.End.Route; r != nil && r.MTU > 0 {
+		return r.MTU
+	}
+	if i := h.Top(); i != nil && i.MTU != nil && *i.MTU > 0 {
+		return *i.MTU
+	}
+	return 0
+}
+
+// mtusBelow are the MTUs that a packet of the end meets below it, by name.
+func mtusBelow(e *diagnose.End, b measure.Beneath) map[string]int {
+	if b.Guest == nil && b.Host != nil && b.Switch == nil {
+		b.Switch = underPort(b, e.Has)
+	}
+	if below.StaysInside(e.Flow) {
+		return b.MTUs(nil)
+	}
+	return b.MTUs(below.Uplinks(e))
+}
+
+// underPort is the switch of the host's VMkernel port that has such an address;
+// nil where there is none.
+func underPort(b measure.Beneath, has func(addr string) bool) *measure.VirtualSwitch {
+	for _, p := range b.Host.Ports {
+		if g := b.Inventory.PortGroup(p.PortGroup); g != nil && slices.ContainsFunc(p.Addrs, has) {
+			return b.Inventory.Switch(g.Switch)
+		}
+	}
+	return nil
+}
+
+// packet is the largest that this flow sends, in bytes; 0 unknown.
+func packet(f *diagnose.Flow, s sized) float64 {
+	if d := f.Cell.Datagrams; f.IsUDP() && d != nil && d.Bytes > 0 {
+		n := float64(d.Bytes) + udpHeaders
+		if s.Claimed > 0 {
+			n = min(n, float64(s.Claimed)) // the kernel cuts larger ones into fragments
+		}
+		return n
+	}
+	if mss := f.MSS(); mss > 0 {
+		return mss + tcpHeaders
+	}
+	return 0
+}
+
+// sized is what is known of the sizes that pass in the direction of the data.
+type sized struct {
+	*measure.PathMTU
+	peer   int  // MTU that the other end claims; 0 unknown
+	routed bool // a router lies between
+}
+
+func packetsJumbo(f *diagnose.Flow) *diagnose.Outcome {
+	s := f.AnySpot()
+	if s == nil || s.Main().SYN == nil || s.Main().SYNACK == nil || s.Main().SYN.MSS == nil || s.Main().SYNACK.MSS == nil {
+		return diagnose.Missing("the MSS of both ends", "the handshake is not in the capture")
+	}
+	a, b := *s.Main().SYN.MSS, *s.Main().SYNACK.MSS
+	switch {
+	case max(a, b) < jumboClaim-tcpHeaders:
+		return diagnose.No("neither end offers jumbo frames: MSS %d and %d", a, b)
+	case min(a, b) < jumboClaim-tcpHeaders:
+		return diagnose.Missing("the size that passes", fmt.Sprintf("one end offers jumbo frames and the other does not (MSS %d and %d): TCP uses the smaller ones; `thru check` searches it", a, b))
+	case tooBig(f, s) != nil:
+		return diagnose.No("a router says that the next link takes less")
+	}
+	o := packetsBlackHole(f)
+	if o.State == diagnose.Holds {
+		o.Text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) and do not pass between: %s", a, b, o.Text)
+		o.Mend(diagnose.Advise(nil, "the same MTU at both ends and on every switch between"))
+		if isRouted(f, s) {
+			o.Beside() // the router is to say so
+		}
+	}
+	return o
+}
+
+// tooBig is a router's word to the sender of the flow that its packets are too
+// large; nil where none came.
+func tooBig(f *diagnose.Flow, s *diagnose.Spot) *measure.TooBig {
+	for i := range s.TooBig {
+		if b := &s.TooBig[i]; b.Of == s.Main().From && b.MTU > 0 && b.MTU < s.Main().MaxPacket {
+			return b
+		}
+	}
+	return nil
+}
+
+// isRouted tells whether packets pass a router, by their time to live.
+func isRouted(f *diagnose.Flow, s *diagnose.Spot) bool {
+	if x := f.Crossing; x != nil {
+		hops, ok := diagnose.HopsBetween(x.Right, x.Left, func(c *measure.Connection) measure.Way { return c.Acks })
+		return ok && hops > 0
+	}
+	ttls := s.Main().Acks.TTLs
+	return len(ttls) > 0 && !slices.Contains([]int{32, 64, 128, 255}, ttls[0]) // hosts begin with one of these
+}
+
+func mtuAgreement(sc *gate.Scene) *gate.Finding {
+	p := sc.Subject.Path
+	a, b := sc.Host(p.From), sc.Host(p.To)
+	if a == nil || b == nil || sc.OnOneMachine() || linkMTU(a) == 0 || linkMTU(b) == 0 {
+		return nil // the search by itself says what passes
+	}
+	routed := a.End.Route != nil && a.End.Route.Gateway != "" || b.End.Route != nil && b.End.Route.Gateway != ""
+	switch {
+	case linkMTU(a) == linkMTU(b):
+		return gate.Pass("MTU %d at both ends", linkMTU(a))
+	case routed:
+		return gate.Pass("MTU %d at %s, %d at %s, with a router between", linkMTU(a), a.Name, linkMTU(b), b.Name)
+	}
+	small, large := a, b
+	if linkMTU(a) > linkMTU(b) {
+		small, large = b, a
+	}
+	f := gate.Warn("MTU %d at %s, %d at %s", linkMTU(a), a.Name, linkMTU(b), b.Name)
+	if i := large.Top(); i != nil {
+		f.Do(gate.At(large, gate.SetMTU(i, linkMTU(small))))
+	}
+	return f
+}
+
+// linkMTU is that of the interface, whatever a route holds its packets to; 0 unknown.
+func linkMTU(h *gate.Host) int {
+	if i := h.Top(); i != nil && i.MTU != nil && *i.MTU > 0 {
+		return *i.MTU
+	}
+	return mtu(h)
+}
+
+func guestMTU(h *gate.Host) *gate.Finding {
+	b, ok := below.Below(h)
+	top := carries(h, b)
+	if !ok || top == nil || top.MTU == nil {
+		return nil
+	}
+	var uplinks []string
+	if b.NIC != nil && b.NIC.Uplink != nil {
+		uplinks = []string{*b.NIC.Uplink}
+	}
+	all := b.MTUs(uplinks)
+	if len(all) == 0 {
+		return gate.NotChecked("MTUs below "+b.Guest.Name, "the inventory does not tell them")
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if n := all[name]; n > 0 && n < *top.MTU {
+			return gate.Warn("%s takes packets of %d bytes, and %s has an MTU of %d", name, n, top.Name, *top.MTU).
+				Do(gate.Advise(gate.Command("on the hypervisor: MTU %d there; or %d at %s of the guest", *top.MTU, n, top.NIC())).Risking("all ports of a switch share its MTU"))
+		}
+	}
+	return gate.Pass("all below %s take the %d bytes of %s", b.Guest.Name, *top.MTU, top.Name)
+}
+
+// carries is the interface of the guest that the test uses: that of its route,
+// else the one with the MAC of its adapter.
+func carries(h *gate.Host, b measure.Beneath) *gate.Face {
+	if top := h.Top(); top != nil {
+		return top
+	}
+	for i := range h.Interfaces {
+		d := &h.Interfaces[i]
+		if b.NIC != nil && b.NIC.MAC != nil && d.MAC != nil && strings.EqualFold(*b.NIC.MAC, *d.MAC) {
+			return &gate.Face{Interface: d, Host: h}
+		}
+	}
+	return nil
+}
+
+// jumboMismatchProposal raises the smaller end where that is all that is in the way,
+// else lowers the larger one, or both where a port between takes less.
+func JumboMismatchProposal(r advise.Request) []advise.Draft {
+	w := r.Way
+	a, b := MtuOfWay(w, w.From), MtuOfWay(w, w.To)
+	if a == 0 || b == 0 || a == b {
+		return smaller(w)
+	}
+	small, large := w.From, w.To
+	if a > b {
+		small, large = w.To, w.From
+	}
+	least, most := min(a, b), max(a, b)
+	var list []advise.Draft
+	if d, ok := SetMTU(w, small, most); ok {
+		d.Risk = Crossing
+		list = append(list, d.Bring(0, "C-20, C-21; measured", "packets of %d bytes pass both ways: %.0f%% of the packets of MTU %d for the same data", most, 100*UsualMTU/float64(most), UsualMTU))
+	}
+	if d, ok := SetMTU(w, large, least); ok {
+		list = append(list, d.Bring(0, "C-20, C-21", "what is larger than %d bytes is no longer sent: both ends agree", least))
+	}
+	return list
+}

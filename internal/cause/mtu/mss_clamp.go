@@ -1,0 +1,224 @@
+package mtu
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// MSSClamp is the cause `mss-clamp`.
+func MSSClamp() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "mss-clamp", TCP: true, Title: "segments are smaller than they could be", Judge: mssClamp, Packets: packetsClamp,
+			Seen:  "the MSS arrives smaller than it was sent, and below what passes; in captures of both ends the same of SYN and SYN-ACK",
+			Apart: "both ends' view of the handshake; path MTU discovery and -M make small segments too",
+			Mends: "raise the clamp of the router or VPN between", Effect: "MSS 536: 9% of the link for headers", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss", Tests: []string{diagnose.Captured},
+		},
+		Gates: []gate.Rule{
+			{ID: "mss", Title: "MSS on the way", About: "the MSS as it was sent and as it arrived, against the largest packet that passes",
+				Warns:  "it arrives smaller than sent, and below what the path takes by more than 20 bytes",
+				Why:    "smaller segments mean more packets and more headers for the same data",
+				Source: "RFC 9293, section 3.7.1; RFC 6691", Remedy: "raise the clamp of the router or VPN between", Cause: "mss-clamp", Checklist: []string{"C-16", "C-21"}, Way: mssOnPath},
+		},
+	}
+}
+
+func mssClamp(f *diagnose.Flow) *diagnose.Outcome {
+	if f.Cell.Spec.MSS > 0 {
+		return diagnose.No("segments of %d bytes were asked for (-M)", f.Cell.Spec.MSS)
+	}
+	if f.OnOneMachine() {
+		return diagnose.No("no link lies between the ends")
+	}
+	sent, seen, ok := handshakeMSS(f)
+	from := "the handshake at both ends"
+	if !ok {
+		sent, seen, ok = connectionMSS(f)
+		from = "tcp_info of both ends"
+	}
+	if !ok {
+		return diagnose.Missing("the MSS as it was sent and as it arrived", "neither the path's probe nor the kernels of both ends tell it")
+	}
+	if o := noClamp(f, sent, seen); o != nil {
+		return o
+	}
+	o := diagnose.Certain("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
+		By(diagnose.Below(f.Sender.Proof("MSS as it arrived", seen, "bytes"), sent)).Mend(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out"))
+	o.Costs(0, fmt.Sprintf("%.2g times the packets, %s of the link more for headers", sent/seen, unit.Percent(100*(payloadShare(sent)-payloadShare(seen)))), from)
+	if !isHeaders(f, seen, sent) {
+		o.Beside()
+	}
+	return o
+}
+
+// handshakeMSS is the MSS that bounds the sender's segments: the receiver's, as
+// it was sent and as it came to the sender.
+func handshakeMSS(f *diagnose.Flow) (sent, seen float64, ok bool) {
+	p := f.Path()
+	if p == nil || p.Handshake == nil {
+		return 0, 0, false
+	}
+	from, to := p.Handshake.SYNACKSent, p.Handshake.SYNACKSeen
+	if p.From == f.Cell.To {
+		from, to = p.Handshake.SYNSent, p.Handshake.SYNSeen
+	}
+	if from == nil || to == nil || from.MSS == nil || to.MSS == nil || *from.MSS <= 0 || *to.MSS <= 0 {
+		return 0, 0, false
+	}
+	return float64(*from.MSS), float64(*to.MSS), true
+}
+
+// connectionMSS is the same by what the receiver's kernel offers and the
+// sender's uses, where neither path MTU discovery nor probing made it smaller.
+func connectionMSS(f *diagnose.Flow) (sent, seen float64, ok bool) {
+	uses := f.MSS()
+	for _, x := range f.Receiver.Streams() {
+		if x.TCP == nil || x.TCP.AdvMSS == nil || f.Receiver.Seen.Reported != "" {
+			return 0, 0, false
+		}
+		sent = float64(*x.TCP.AdvMSS)
+	}
+	for _, x := range f.Sender.Streams() {
+		if x.TCP == nil || x.TCP.PMTU == nil {
+			return 0, 0, false
+		}
+		sent = min(sent, float64(*x.TCP.PMTU)-tcpHeaders-12)
+	}
+	if n, counted := f.Sender.Counter("TcpExt.TCPMTUPSuccess"); counted && n > 0 || sent <= 0 || uses <= 0 {
+		return 0, 0, false
+	}
+	if w, known := f.SendWindow(); known && w < 2*sent { // no segment is larger than half of the window (tcp_bound_to_half_wnd)
+		return 0, 0, false
+	}
+	return sent, uses, true
+}
+
+// noClamp excludes a clamp that is none, or that the path needs; nil where the MSS
+// arrives smaller without need.
+func noClamp(f *diagnose.Flow, sent, seen float64) *diagnose.Outcome {
+	s, searched := sizes(f)
+	switch {
+	case seen >= sent-ClampBar:
+		return diagnose.No("the MSS arrives as it was sent: %d bytes", int64(sent))
+	case searched && s.Bytes > 0 && seen+tcpHeaders > float64(s.Bytes-2*ClampBar):
+		return diagnose.No("the MSS is made smaller to what the path takes: %d bytes", s.Bytes)
+	}
+	return nil
+}
+
+// payloadShare is that of a segment in its frame on Ethernet.
+func payloadShare(mss float64) float64 { return mss / (mss + tcpHeaders + 12 + 38) }
+
+// isHeaders tells whether what is missing of a full link are the headers of
+// segments that are too small.
+func isHeaders(f *diagnose.Flow, seen, sent float64) bool {
+	bps, ok := f.Goodput()
+	c := f.Cell.Ceiling
+	if !ok || c == nil || f.LinkIsFull() || c.Bps <= 0 {
+		return false
+	}
+	return bps >= diagnose.LinkFullBar/100*c.Bps*payloadShare(seen)/payloadShare(sent)
+}
+
+func packetsClamp(f *diagnose.Flow) *diagnose.Outcome {
+	if f.Cell.Spec.MSS > 0 {
+		return nil // it was asked for, as the counters say
+	}
+	s := f.AnySpot()
+	if f.Crossing != nil {
+		s = f.Crossing.Left
+	}
+	if s == nil {
+		return diagnose.Missing("a connection of the flow", "none is in the capture")
+	}
+	theirs, own := openings(s)
+	seen, mine := mssOf(theirs), mssOf(own)
+	if seen <= 0 || mine <= 0 {
+		return diagnose.Missing("the MSS of both ends", "the handshake is not in the capture")
+	}
+	if x := f.Crossing; x != nil {
+		if there, _ := openings(x.Right); mssOf(there) > 0 {
+			return clamped(f, x, mssOf(there), seen, theirs.Packet)
+		}
+	}
+	if min(seen, mine) >= max(seen, mine)-ClampBar {
+		return diagnose.No("both ends offer the same MSS: %d and %d bytes", int64(mine), int64(seen))
+	}
+	return diagnose.Possible("one end's MSS is %d bytes %s, the other's %d: it offers no more, or a device on the way makes it smaller", int64(seen), s.From(), int64(mine)).
+		By(diagnose.Below(s.Proof("smaller MSS", min(seen, mine), "bytes", theirs.Packet, own.Packet), max(seen, mine))).Beside().
+		Then("a capture at the other end too: what it offers").Mend(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
+}
+
+// openings are the SYN or SYN-ACK of the receiver of the data, and of its sender;
+// nil where they were not captured.
+func openings(s *diagnose.Spot) (receivers, senders *measure.Opening) {
+	for _, c := range s.Connections {
+		if c.FromOpened == nil || c.SYN == nil || c.SYNACK == nil {
+			continue
+		}
+		if *c.FromOpened {
+			return c.SYNACK, c.SYN
+		}
+		return c.SYN, c.SYNACK
+	}
+	return nil, nil
+}
+
+// mssOf an opening in bytes; 0 where it is not known.
+func mssOf(o *measure.Opening) float64 {
+	if o == nil || o.MSS == nil {
+		return 0
+	}
+	return float64(*o.MSS)
+}
+
+// clamped judges the MSS of the receiver, which bounds the segments of the data, as
+// it left one place and came to the other.
+func clamped(f *diagnose.Flow, x *diagnose.Crossed, sent, seen float64, packet int64) *diagnose.Outcome {
+	if o := noClamp(f, sent, seen); o != nil {
+		return o
+	}
+	o := diagnose.Likely("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
+		By(diagnose.Below(x.Left.Proof("MSS as it arrived", seen, "bytes", packet), sent)).
+		Costs(0, fmt.Sprintf("%.2g times the packets", sent/seen), "the handshake at both places").
+		Mend(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out; where it is for a tunnel that takes no more, it is right"))
+	if _, searched := sizes(f); searched || seen+tcpHeaders+ClampBar < leastPath {
+		o.Confidence = measure.Certain
+	} else {
+		o.Then("whether the path takes more: `thru check` searches it")
+	}
+	if !isHeaders(f, seen, sent) {
+		o.Beside()
+	}
+	return o
+}
+
+// leastPath is the MTU in bytes that every path of IPv6 has (RFC 8200, section 5).
+const leastPath = 1280
+
+// mssOnPath compares with the packets of the other direction: an MSS is what
+// its sender wants to receive.
+func mssOnPath(w *gate.Way) *gate.Finding {
+	if w.Sent == nil || w.Seen == nil || w.Sent.MSS == nil || w.Seen.MSS == nil {
+		return gate.MissingOption(w, "MSS")
+	}
+	sent, seen := *w.Sent.MSS, *w.Seen.MSS
+	fits := sent
+	if m := w.Other().MTU; m != nil && m.Bytes > w.Headers() {
+		fits = min(sent, m.Bytes-w.Headers())
+	}
+	if seen < sent && seen < fits-20 {
+		return gate.Warn("MSS %d of %s arrives at %s as %d; the path takes %d", sent, w.From, w.To, seen, fits).
+			Because("%.3g%% more packets for the same data", 100*(float64(fits)/float64(max(seen, 1))-1)).
+			Do(gate.Advise(gate.Command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
+	}
+	if seen < sent {
+		return gate.Pass("MSS %d of %s arrives as %d, which fits the path", sent, w.From, seen)
+	}
+	return gate.Pass("MSS %d of %s arrives at %s", seen, w.From, w.To)
+}

@@ -1,0 +1,365 @@
+package mtu
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// MTUBlackHole is the cause `mtu-black-hole`.
+func MTUBlackHole() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full packets vanish without a word", Judge: blackHoleCause, Packets: packetsBlackHole,
+			Seen:  "the handshake passes, then timeouts at a congestion window of one segment; larger packets than the search with DF found vanish, and no router says so; in captures: small segments arrive, none of the full ones does, and a router's word is missing or not heeded",
+			Apart: "a search with DF; random loss takes small packets too, a broken offload lets single segments pass",
+			Mends: "let ICMP pass, or lower the MTU; for TCP tcp_mtu_probing or an MSS clamp", Effect: "0 Mb/s; 34 to 72 at the start with tcp_mtu_probing",
+			Source: "RFC 2923, RFC 8899; TcpExt.TCPMTUPSuccess; tcp_info.tcpi_backoff", Tests: []string{diagnose.SmallSegments, diagnose.Captured}, Brings: []string{"loss", "policer", "slow-convergence"},
+		},
+		Gates: []gate.Rule{
+			{ID: "tunnel", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of what they lie on",
+				Warns:  "the tunnel's MTU and its headers exceed the MTU below",
+				Why:    "a wrapped packet above the MTU below is split in two or dropped; the ceiling falls with each header",
+				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Remedy: "the MTU below less the headers", Cause: "mtu-black-hole", Checklist: []string{"C-21"}, Face: tunnel},
+			{ID: "mtu-path", Title: "MTU of the path",
+				About:  "the largest packet that passes with DF, searched in band, against what the sender claims; where it claims jumbo frames, whether 8972 bytes of payload pass",
+				Warns:  "less passes than the sender claims, but a router says so, the MSS keeps TCP below it, or the sender probes for it",
+				Fails:  "less passes, nobody says so, and TCP would send more: a black hole, or jumbo frames that one end or a switch between does not take",
+				Why:    "full segments vanish without a word: the handshake passes, then TCP stalls near 0 Mb/s",
+				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Remedy: "one MTU everywhere; until then the MTU that passes",
+				Cause: "mtu-black-hole", Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, Way: mtuPath},
+		},
+		Propose: []advise.Proposer{BlackHoleProposal},
+	}
+}
+
+func blackHoleCause(f *diagnose.Flow) *diagnose.Outcome {
+	s, searched := sizes(f)
+	switch {
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	case searched && s.passes():
+		return diagnose.No("%d bytes pass with DF, all that the sender claims", s.Bytes)
+	case searched && s.Router != nil && !s.Silent:
+		return diagnose.No("a router says what passes: %d bytes", *s.Router)
+	case searched && !s.Silent:
+		return diagnose.No("larger packets are refused, not swallowed")
+	case searched:
+		return swallowedOfFlow(f, s)
+	case f.IsUDP():
+		return diagnose.Missing("largest packet that passes", "the path was not searched; `thru check` does it")
+	}
+	return silentStall(f)
+}
+
+// swallowedOfFlow judges a path of which the search with DF says that it swallows
+// what is larger.
+func swallowedOfFlow(f *diagnose.Flow, s sized) *diagnose.Outcome {
+	o := diagnose.Certain("packets above %d bytes vanish without a word, of the %d that the sender claims", s.Bytes, s.Claimed).By(s.proof(f)).
+		Mend(mendSize(f, "mtu-black-hole", ProbeSizes(f)))
+	found, _ := f.Sender.Counter("TcpExt.TCPMTUPSuccess")
+	x, _ := Stalled(f)
+	switch {
+	case sizeBinds(f, s) && f.IsUDP():
+		return o.By(diagnose.Above(f.Receiver.Proof("datagrams lost", f.Cell.Datagrams.LossPct, "pct"), 50)).Costs(0, "larger datagrams do not arrive", "the search with DF")
+	case sizeBinds(f, s):
+		return o.By(x.proofs(f)...).Costs(0, "TCP stalls: its full segments never arrive", "the search with DF")
+	case packet(f, s) > float64(s.Bytes):
+		return diagnose.No("packets of %d bytes pass all the same", int64(packet(f, s)))
+	case found > 0 && x.Timeouts > 0:
+		return o.By(f.Sender.Proof("TcpExt.TCPMTUPSuccess", found, ""), f.Sender.Proof("timeouts of retransmission", x.Timeouts, "")).
+			Costs(0, "TCP stood still until its probing found what passes", "TcpExt.TCPMTUPSuccess")
+	}
+	return o.Beside().Costs(0, fmt.Sprintf("nothing here: the segments are smaller; datagrams above %d bytes are lost", s.Bytes), "tcp_info.snd_mss")
+}
+
+// ProbeSizes has the sender's TCP find by itself what passes, where the sizes
+// cannot be mended on the way.
+func ProbeSizes(f *diagnose.Flow) *measure.Remedy {
+	const advice = "let ICMP (fragmentation needed, packet too big) pass every firewall between, or lower the MTU"
+	r := f.Sender.Remedy(f.Sender.Mender().MTUProbing())
+	if f.IsUDP() || len(r.Commands) == 0 {
+		return diagnose.Advise(f.Sender, advice)
+	}
+	r.Advice = advice + "; until then TCP can probe what passes"
+	return r
+}
+
+// silentStall judges a connection that came to nothing where the path was not searched.
+func silentStall(f *diagnose.Flow) *diagnose.Outcome {
+	x, ok := Stalled(f)
+	switch {
+	case !ok:
+		return f.Sender.Lacks("tcp_info.snd_cwnd_segments, backoff")
+	case !x.dead:
+		return diagnose.No("full segments pass: %s", unit.Rate(x.bps))
+	}
+	o := diagnose.Possible("nothing passes after the handshake: full packets may vanish").By(x.proofs(f)...).
+		Then("`thru check` searches the size that passes").Mend(diagnose.Advise(f.Sender, "search the size that passes (thru check, or ping with DF); then one MTU everywhere, or let ICMP pass"))
+	if small := f.Experiment(diagnose.SmallSegments); small != nil && diagnose.RateOf(small) > 10*max(x.bps, 1) {
+		o.Confidence = measure.Likely
+		o.Text = "full segments vanish, small ones pass"
+		o.By(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput in segments of 536 bytes", Value: diagnose.RateOf(small), Unit: "bps"})
+	}
+	return o
+}
+
+func packetsBlackHole(f *diagnose.Flow) *diagnose.Outcome {
+	if x := f.Crossing; x != nil {
+		return fullCrossed(f, x)
+	}
+	s := f.AnySpot()
+	if s == nil {
+		return diagnose.Missing("a connection of the flow", "none is in the capture")
+	}
+	full := float64(s.Main().MaxPacket)
+	passed := float64(s.Data.MaxPacket)
+	acked, known := s.Acked()
+	switch {
+	case full <= 0:
+		return diagnose.Missing("the size of a full segment", "the handshake is not in the capture")
+	case s.At == measure.AtReceiver && passed >= full-ClampBar:
+		return diagnose.No("full segments arrive: packets of %d bytes", int64(min(passed, full)))
+	case s.At == measure.AtReceiver, s.At != measure.AtSender && passed < full-ClampBar: // that they are not here is how a black hole looks, too
+		return diagnose.CaptureAt(measure.AtSender, "full segments that were sent")
+	case passed < full-ClampBar:
+		return diagnose.No("no packet was larger than %d bytes", int64(passed))
+	case !known:
+		return diagnose.Missing("how much was acknowledged", "the capture has no course of the connection")
+	case acked >= 10*s.MSS():
+		return diagnose.No("full segments pass: %s of their payload were acknowledged", unit.Size(int64(acked)))
+	case s.Data.Timeout.N < 2 || acked >= s.MSS():
+		return diagnose.Missing("full segments that are sent again and again", "too little passed to tell")
+	}
+	return asBlackHole(f, silentPackets(f, s, acked), s)
+}
+
+// fullCrossed judges by the sizes that left one place and came to the other.
+func fullCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
+	d := x.Data
+	full := float64(x.Left.Main().MaxPacket)
+	heeded := tooBig(f, x.Left)
+	switch {
+	case diagnose.Arrived(d.FullSent, d.FullLost) > 0 || full > 0 && float64(d.MaxArrived) >= full-ClampBar:
+		return diagnose.No("full segments arrive: packets of %d bytes", d.MaxArrived)
+	case heeded != nil && d.MaxArrived > heeded.MTU*swallowBar/100:
+		return diagnose.No("a router says what passes, and the sender heeds it: %d bytes", heeded.MTU)
+	case d.FullSent.N < 2:
+		return diagnose.Missing("full segments", "the sender sent none alone")
+	case diagnose.Arrived(d.SmallSent, d.SmallLost) == 0 || diagnose.LostPct(d.SmallSent, d.SmallLost) > 50:
+		return diagnose.No("small segments are lost as well")
+	}
+	o := diagnose.Likely("small segments arrive, none of %d full ones does", d.FullSent.N)
+	if d.FullSent.N >= fewFull && diagnose.LostPct(d.SmallSent, d.SmallLost) < passBar {
+		o.Confidence = x.Sure()
+	}
+	if heeded != nil {
+		o.Text += fmt.Sprintf("; %s says that %d bytes pass, and the sender does not heed it", diagnose.Line(heeded.From), heeded.MTU)
+		o.By(x.Left.Proof("ICMP that a packet was too large", float64(heeded.Count), "", heeded.Packet))
+	}
+	o.By(diagnose.Above(x.Left.Proof("full segments, lost", diagnose.LostPct(d.FullSent, d.FullLost), "pct", d.FullLost.Packets...), swallowBar),
+		diagnose.Below(x.Left.Proof("small segments, lost", diagnose.LostPct(d.SmallSent, d.SmallLost), "pct", d.SmallLost.Packets...), passBar),
+		x.Right.Proof("largest packet that arrived", float64(d.MaxArrived), "bytes"))
+	return asBlackHole(f, o, x.Left)
+}
+
+// Bars of packets that do not arrive. A share is in percent.
+const (
+	fewFull = 4 // full segments that have to be lost, none arriving, to be sure
+)
+
+// asBlackHole adds what a black hole costs and what to do.
+func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {
+	o.At(measure.Where{Place: measure.AtPath}).Mend(mendSize(f, "mtu-black-hole", ProbeSizes(f)))
+	return o.Costs(0, fmt.Sprintf("TCP stalls: its segments of %d bytes never arrive", s.Main().MaxPacket), "the capture")
+}
+
+// silentPackets words a connection of which no full segment was acknowledged.
+func silentPackets(f *diagnose.Flow, s *diagnose.Spot, acked float64) *diagnose.Outcome {
+	o := diagnose.Possible("nothing passes after the handshake: full segments are sent again and again").Then("a capture at the receiver too, or `thru check`, which searches the size that passes")
+	answered := s.Acks.New > 0 && s.Acks.Again.N == 0 // its small acknowledgements came to the other end
+	if acked > 0 || answered {
+		o.Confidence = measure.Likely
+		o.Text = fmt.Sprintf("small segments pass, full ones of %d bytes are never acknowledged", s.Main().MaxPacket)
+	}
+	o.By(diagnose.Above(s.Count("sent again after a timeout", s.Data.Timeout), 1), s.Proof("acknowledged of the data", acked, "bytes"))
+	if big := tooBig(f, s); big != nil {
+		o.Confidence = measure.Certain
+		o.Text = fmt.Sprintf("%s says that no more than %d bytes pass, and the sender goes on with packets of %d", diagnose.Line(big.From), big.MTU, s.Main().MaxPacket)
+		o.By(s.Proof("ICMP that a packet was too large", float64(big.Count), "", big.Packet))
+	}
+	return o
+}
+
+func tunnel(f *gate.Face) *gate.Finding {
+	t := f.Tunnel
+	if t == nil {
+		return nil
+	}
+	what := fmt.Sprintf("%s is a %s tunnel", f.Name, t.Kind)
+	below := f.Host.Interface(t.Lower)
+	if t.Overhead <= 0 || f.MTU == nil || below == nil || below.MTU == nil || *below.MTU <= t.Overhead {
+		return gate.Pass("%s; its headers against the MTU below are not known", what)
+	}
+	fits := *below.MTU - t.Overhead
+	if *f.MTU > fits {
+		return gate.Warn("%s: MTU %d and %d bytes of headers exceed %d of %s", what, *f.MTU, t.Overhead, *below.MTU, below.Name).
+			Do(gate.SetMTU(f, fits))
+	}
+	return gate.Pass("%s: %d bytes of headers a packet, MTU %d of %d", what, t.Overhead, *f.MTU, *below.MTU)
+}
+
+// fits is what passes in both directions: one MTU for both ends. 1504 is 1500
+// with room for a tag, which the next interface may not have.
+func fits(w *gate.Way) int {
+	least := w.MTU.Bytes
+	if m := w.Other().MTU; m != nil && m.Bytes > 0 {
+		least = min(least, m.Bytes)
+	}
+	if (least-vlanTag)%100 == 0 {
+		return least - vlanTag
+	}
+	return least
+}
+
+// vlanTag is what an interface may take beyond its MTU.
+const vlanTag = 4
+
+func mtuPath(w *gate.Way) *gate.Finding {
+	m := w.MTU
+	if m == nil {
+		return w.Missing("largest packet that passes", "mtu")
+	}
+	if m.Bytes <= 0 {
+		return gate.NotChecked("largest packet that passes", "no datagram of the search arrived")
+	}
+	switch {
+	case m.Claimed <= 0 || m.Bytes >= min(m.Claimed, largestPacket) || m.Local:
+		return mtuHolds(w)
+	case m.Router != nil && !m.Silent:
+		return gate.Warn("MTU %d at %s; %d bytes pass with DF, and a router says %d", m.Claimed, w.From, m.Bytes, *m.Router).
+			Because("path MTU discovery works; UDP above %d bytes is split or refused", m.Bytes)
+	case !m.Silent:
+		return gate.Warn("MTU %d at %s; %d bytes pass with DF", m.Claimed, w.From, m.Bytes).
+			Because("segments of up to %d bytes pass, larger ones are lost", m.Bytes)
+	}
+	return swallowed(w)
+}
+
+// Sizes of packets.
+const (
+	jumboFrom     = 8000  // a claimed MTU from here on means jumbo frames
+	largestPacket = 65535 // of IP (RFC 791): an interface may claim 65536
+	jumboFilled   = 8972  // payload that fills MTU 9000: less 20 of IP and 8 of UDP or ICMP
+)
+
+// mtuHolds words that what is claimed passes.
+func mtuHolds(w *gate.Way) *gate.Finding {
+	m := w.MTU
+	switch {
+	case m.Jumbo != nil && *m.Jumbo:
+		return gate.Pass("%d bytes of payload pass with DF; MTU %d at %s", jumboFilled, max(m.Claimed, m.Bytes), w.From)
+	case m.Claimed <= 0:
+		return gate.Pass("%d bytes pass with DF; what %s claims is not known", m.Bytes, w.From)
+	}
+	return gate.Pass("%d bytes pass with DF, MTU %d at %s", m.Bytes, m.Claimed, w.From)
+}
+
+// swallowed judges a path on which larger packets vanish without a word.
+func swallowed(w *gate.Way) *gate.Finding {
+	m, peer := w.MTU, far(w)
+	claims, do, cause := fmt.Sprintf("MTU %d at %s", m.Claimed, w.From), blackHole(w), ""
+	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
+	if peer > 0 && peer < m.Claimed && m.Bytes <= peer+4 {
+		claims += fmt.Sprintf(", %d at %s", peer, w.To)
+		do, cause = smallerMTU(w, min(fits(w), peer)), "jumbo-mismatch"
+	}
+	switch {
+	case segment(w) > 0 && segment(w) <= m.Bytes:
+		return gate.Warn("%s: %d bytes pass with DF, larger ones vanish; the MSS keeps TCP to %d", claims, m.Bytes, segment(w)).
+			Because("TCP passes; UDP and other protocols above %d bytes are lost without a word", m.Bytes).As(cause).Do(do)
+	case probes(w):
+		return gate.Warn("%s: %d bytes pass with DF, larger ones vanish; %s probes for it", claims, m.Bytes, w.From).
+			Because("TCP stalls at first, then finds what passes: 34 to 72 Mb/s at the start").As(cause).Do(do)
+	case cause != "":
+		return gate.Fail("%s: %d bytes pass with DF, larger ones vanish", claims, m.Bytes).As(cause).Do(do)
+	case peer >= m.Claimed && m.Claimed >= jumboFrom:
+		return gate.Fail("MTU %d at %s and %s, but only %d bytes pass with DF: nothing between says why", m.Claimed, w.From, w.To, m.Bytes).
+			As("jumbo-mismatch").Do(smallerMTU(w, fits(w)))
+	}
+	return gate.Fail("%s: %d bytes pass with DF, larger ones vanish and no router says so", claims, m.Bytes).Do(do)
+}
+
+// far is the MTU of the receiving end's interface; 0 where it is not known.
+func far(w *gate.Way) int {
+	if m := w.Other().MTU; m != nil && m.Claimed > 0 {
+		return m.Claimed
+	}
+	if h := w.Scene.Host(w.To); h != nil {
+		return mtu(h)
+	}
+	return 0
+}
+
+// blackHole is for a path that swallows what is too large.
+func blackHole(w *gate.Way) gate.Remedy {
+	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
+	if h := w.Sender(); h != nil && h.Top() != nil {
+		words += fmt.Sprintf("; until then MTU %d", fits(w))
+		if probing := gate.MtuProbing(h).Lines; len(probing) > 0 {
+			words += ", or for TCP alone `" + probing[0] + "`"
+		}
+	}
+	return smallerMTU(w, fits(w)).Saying(words)
+}
+
+// smallerMTU is for a size that the sender claims and the path does not take.
+func smallerMTU(w *gate.Way, fits int) gate.Remedy {
+	h := w.Sender()
+	if h == nil || h.Top() == nil {
+		return gate.Advise("the same MTU at both ends and on every switch between")
+	}
+	return gate.At(h, gate.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits))
+}
+
+// segment is the largest packet that TCP sends this way: what the other end's
+// MSS lets it; 0 where that is not known.
+func segment(w *gate.Way) int {
+	if s := w.Other().Seen; s != nil && s.MSS != nil && *s.MSS > 0 {
+		return *s.MSS + w.Headers()
+	}
+	return 0
+}
+
+// probes tells whether the sender finds out what passes by itself (RFC 4821).
+func probes(w *gate.Way) bool {
+	h := w.Sender()
+	if h == nil {
+		return false
+	}
+	v, ok := h.Sysctl("net.ipv4.tcp_mtu_probing")
+	return ok && v != "0"
+}
+
+// blackHoleProposal lets TCP find the size by itself, or keeps to what passes.
+func BlackHoleProposal(r advise.Request) []advise.Draft {
+	var list []advise.Draft
+	if h := r.Way.From; h.Value(knob.MTUProbing, "") == "0" {
+		list = append(list, advise.Change(h, knob.MTUProbing, "", "1", "%s finds the packet size that passes by itself", h.Name).ForWay(r.Way))
+	}
+	return append(list, smaller(r.Way)...)
+}
+
+// proofs of a stall.
+func (s stall) proofs(f *diagnose.Flow) []measure.Proof {
+	return []measure.Proof{
+		diagnose.Above(f.Sender.Proof("timeouts of retransmission", s.Timeouts, ""), 0),
+		diagnose.Below(f.Sender.Proof("tcp_info.snd_cwnd, at the end", s.cwnd, "segments"), 2),
+	}
+}

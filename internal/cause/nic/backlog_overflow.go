@@ -1,0 +1,70 @@
+package nic
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+)
+
+// BacklogOverflow is the cause `backlog-overflow`.
+func BacklogOverflow() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "backlog-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the kernel's backlog of received packets overflows", Judge: backlogOverflow,
+			Seen:  "column 2 of softnet_stat rose at the receiver in the measured time",
+			Apart: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Mends: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
+			Source: "/proc/net/softnet_stat, column 2", Brings: []string{"loss"},
+		},
+		Gates: []gate.Rule{
+			{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped before a full backlog while no test ran",
+				Warns:  "any",
+				Why:    "a host that drops packets while idle drops more of them under load",
+				Source: "Linux softnet_stat, column 2", Remedy: "a longer backlog; more CPUs for received packets", Cause: "backlog-overflow", Checklist: []string{"C-32"}, Host: backlog},
+		},
+		Propose: []advise.Proposer{LargerBacklog},
+	}
+}
+
+func backlogOverflow(f *diagnose.Flow) *diagnose.Outcome {
+	e := f.Receiver
+	if e.Seen == nil || e.Seen.Host == nil || len(e.Seen.Host.Softnet) == 0 {
+		return e.Lacks("softnet_stat")
+	}
+	n := 0.0
+	for _, s := range e.Seen.Host.Softnet {
+		n += float64(s.Dropped)
+	}
+	if n == 0 {
+		return diagnose.No("the receiver's backlog dropped no packet")
+	}
+	o := f.Dropped(e, n, "softnet_stat dropped", "the receiver's backlog overflows: it dropped %.0f packets")
+	return o.At(e.Where()).Mend(e.Remedy(e.Mender().Backlog()))
+}
+
+func backlog(h *gate.Host) *gate.Finding {
+	l := h.Load
+	if l == nil || l.Dropped == nil {
+		return nil // only Linux counts it, and the gate of the load says where it was not read
+	}
+	if *l.Dropped > 0 {
+		fix := gate.Remedy{}
+		if h.System == "linux" {
+			fix = gate.Sysctls(h, "net.core.netdev_max_backlog="+gate.Doubled(h))
+		}
+		return gate.Warn("%d packets dropped before a full backlog in %s", *l.Dropped, gate.Span(l.SpanNs)).Do(fix)
+	}
+	return gate.Pass("no packets dropped before the backlog")
+}
+
+func LargerBacklog(r advise.Request) []advise.Draft {
+	h := r.Receiving()
+	has := h.State(knob.Backlog, "").Number()
+	if has == 0 || has >= diagnose.MostBacklog {
+		return nil
+	}
+	return []advise.Draft{advise.Change(h, knob.Backlog, "", fmt.Sprint(2*has), "up to %d received packets wait for a CPU of %s, instead of %d", 2*has, h.Name, has)}
+}

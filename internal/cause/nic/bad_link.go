@@ -1,0 +1,87 @@
+package nic
+
+import (
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/loss"
+	"thru/internal/cause/rule"
+)
+
+// BadLink is the cause `bad-link`.
+func BadLink() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "bad-link", TCP: true, UDP: true, Title: "packets arrive damaged", Judge: badLink,
+			Seen:  "counters of checksum, symbol or uncorrectable errors rose in this run",
+			Apart: "ten or more, about as many as were sent again, and the rate is what such a loss leaves: a counter of the host is of all its traffic", Mends: "clean or replace cable and optics",
+			Effect: "as loss does: 20 of 189 Mb/s at 0.1% and 20 ms", Source: "if_link.h, rx_crc_errors; ethtool -S", Brings: []string{"loss"},
+		},
+		Gates: []gate.Rule{
+			{ID: "link-errors", Title: "Errors on the wire",
+				About:  "counters of checksum, symbol and uncorrectable errors, the largest of them, against the packets received; outside Linux and ESXi all errors of received packets",
+				Warns:  "more than one in a million packets, or more than 100 where packets are not known",
+				Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",
+				Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Cause: "bad-link", Checklist: []string{"C-24"}, Face: linkErrors},
+		},
+	}
+}
+
+func badLink(f *diagnose.Flow) *diagnose.Outcome {
+	var bad float64
+	var name string
+	var at *diagnose.End
+	for _, e := range f.Ends() {
+		n := e.NIC()
+		if n == nil || e.HasFace() && len(e.Ports()) == 0 {
+			continue
+		}
+		// Not all drivers keep what had no room out of rx_errors.
+		hits, counter := diagnose.Counted(n, wireErrors(), nil)
+		if hits > bad {
+			bad, name, at = hits, counter, e
+		}
+	}
+	switch {
+	case at == nil && f.Sender.NIC() == nil && f.Receiver.NIC() == nil:
+		return f.Receiver.Lacks("counters of the interface")
+	case at == nil && f.Sender.HasFace() && f.Receiver.HasFace() && len(f.Sender.Ports())+len(f.Receiver.Ports()) == 0:
+		return nil // software has no wire
+	case at == nil:
+		return diagnose.No("no counter of damaged packets moved at the ends")
+	}
+	packets := float64(at.NIC().RxPackets) + bad
+	o := diagnose.Possible("packets arrive damaged at %s: %s of them", at.Name, loss.Rare(diagnose.Share(bad, packets))).
+		By(diagnose.Above(at.Proof(name, bad, "packets"), 0), at.Proof("damaged, of the packets received", diagnose.Share(bad, packets), "pct"))
+	switch {
+	case f.LinkIsFull() || diagnose.Share(bad, packets) < diagnose.AgainBar:
+		o.Beside()
+	case !at.Sends():
+		f.Blame(o, bad)
+	}
+	return o.At(at.OnFace()).
+		Mend(gateRemedy(f, "bad-link", at, "clean or replace cable and optics at this port and at its partner"))
+}
+
+// wireErrors are parts of the names by which drivers count damaged packets.
+func wireErrors() []string {
+	return []string{"crc", "symbol_err", "uncorrectable", "fec_uncorr", "fcs", "rx_jabber", "rx_errors_phy"}
+}
+
+func linkErrors(f *gate.Face) *gate.Finding {
+	if !f.Wired() {
+		return nil
+	}
+	bad, name := f.Counted(gate.WireErrors)
+	packets := f.Received()
+	switch {
+	case f.Uncounted(gate.WireErrors) != "":
+		return gate.NotChecked("error counters of "+f.Name, f.Uncounted(gate.WireErrors))
+	case packets == 0 && bad > 100:
+		return gate.Warn("%d packets arrived with errors at %s (%s) since its driver was loaded", bad, f.Name, name)
+	case bad > 10 && packets > 0 && float64(bad) > 1e-6*float64(packets):
+		return gate.Warn("%d of %d packets arrived with errors at %s (%s)", bad, packets, f.Name, name)
+	case bad > 0:
+		return gate.Pass("%d packets arrived with errors at %s since its driver was loaded (%s)", bad, f.Name, name)
+	}
+	return gate.Pass("no errors on the wire of %s", f.Name)
+}

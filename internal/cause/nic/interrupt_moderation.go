@@ -1,0 +1,102 @@
+package nic
+
+import (
+	"fmt"
+	"strconv"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// InterruptModeration is the cause `interrupt-moderation`.
+func InterruptModeration() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "interrupt-moderation", TCP: true, UDP: true, Title: "the adapter interrupts too often, or too late", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(moderationCause) },
+			Seen:  "50 000 interrupts a second and more on a CPU that is full; or a fixed wait of 500 us and more",
+			Apart: "a sweep of rx-usecs", Mends: "adaptive-rx", Effect: "CPU, or latency",
+			Source: "/proc/interrupts; ethtool -c; gate interrupt-moderation", Brings: []string{"receiver-cpu"},
+		},
+		Gates: []gate.Rule{
+			{ID: "interrupt-moderation", Title: "Interrupt moderation", About: "how long the adapter waits before it interrupts",
+				Warns:  "500 us or more after a received packet, fixed",
+				Why:    "the wait is added to every round trip, and bursts of that length fill the ring",
+				Source: "ethtool(8), -c", Remedy: "let the driver choose", Cause: "interrupt-moderation", Checklist: []string{"B-19", "C-24"}, Face: moderation},
+		},
+		Propose: []advise.Proposer{ModerationProposal},
+	}
+}
+
+func moderationCause(e *diagnose.End) *diagnose.Outcome {
+	if e.Flow.OnSameCPUs() {
+		return diagnose.No("no interrupt lies between the ends")
+	}
+	if e.Seen != nil && e.Seen.Host != nil && len(e.Seen.Host.IRQs) > 0 {
+		counts, _, _ := taken(e)
+		n, most, _ := BusiestOf(counts)
+		cpu, ok := core(e, n)
+		if rate := perSecond(e, most); ok && rate > manyIRQs && diagnose.Busy(cpu) > diagnose.FullBar && e.Flow.IsAll() == nil {
+			o := diagnose.Possible("CPU %d of the %s is interrupted %.0f times a second", n, e.Place, rate).At(e.OnCPU(n)).
+				By(diagnose.Above(e.Proof(fmt.Sprintf("/proc/interrupts of CPU %d", n), rate, "per_s"), manyIRQs)).
+				Mend(e.Remedy(e.Mender().Moderation(e.FaceName())))
+			if cpu.IRQ > 20 {
+				o.Confidence = measure.Likely
+			}
+			return o
+		}
+	}
+	gates := below.Conditions(e.Flow, "interrupt-moderation", e.Name)
+	if len(gates) == 0 {
+		return below.Told(e, "interrupt-moderation")
+	}
+	return below.Symptom(below.Condition(e, gates[0]), e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // it is the round trip that the window is too small for
+}
+
+// Bars of packets and interrupts.
+const (
+	manyIRQs = 50_000 // a second on one CPU: above it they cost more than the packets
+)
+
+func moderation(f *gate.Face) *gate.Finding {
+	c := f.Coalesce
+	if c == nil || !f.Wired() {
+		return nil
+	}
+	if !c.AdaptiveRX && c.RXNs >= 500_000 {
+		return gate.Warn("%s waits %s after a received packet", f.Name, gate.Span(c.RXNs)).Do(gate.Adaptive(f))
+	}
+	if c.AdaptiveRX {
+		return gate.Pass("%s chooses how long it waits before it interrupts", f.Name)
+	}
+	return gate.Pass("%s waits %s after a received packet", f.Name, gate.Span(max(0, c.RXNs)))
+}
+
+// moderationProposal has the driver choose how long it gathers packets, and where it can
+// or does not help, has a fixed time that is shorter. They are proposals of their
+// own: a driver that cannot choose says so only when it is told to.
+func ModerationProposal(r advise.Request) []advise.Draft {
+	h := r.Receiving()
+	face := r.Here(h)
+	s := h.State(knob.Coalescing, face)
+	_, now := advise.Pairs(s.Value)
+	const wait = 50 // us: of 10 Gb/s some 40 full packets
+	var list []advise.Draft
+	if now["adaptive-rx"] == "off" {
+		list = append(list, advise.Change(h, knob.Coalescing, face, advise.With(s.Value, "adaptive-rx", "on"), "%s of %s chooses how long it gathers packets", face, h.Name))
+	}
+	if has, err := strconv.Atoi(now["rx-usecs"]); err == nil && has > wait {
+		fixed := []string{"rx-usecs", strconv.Itoa(wait)}
+		if now["adaptive-rx"] == "on" { // which would choose another
+			fixed = append(fixed, "adaptive-rx", "off")
+		}
+		d := advise.Change(h, knob.Coalescing, face, advise.With(s.Value, fixed...), "%s of %s interrupts %d us after a packet at the latest", face, h.Name, wait)
+		d.Id = fmt.Sprintf("%s=%d", d.Name(), wait)
+		list = append(list, d)
+	}
+	return list
+}

@@ -1,0 +1,129 @@
+package nic
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// LinkNegotiatedLow is the cause `link-negotiated-low`.
+func LinkNegotiatedLow() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "link-negotiated-low", TCP: true, UDP: true, Title: "the link runs slower than it could", Judge: negotiatedLow,
+			Seen:  "the interface has negotiated less than it and its partner can, or than --link-rate says",
+			Apart: "it costs something where the link is full at its speed", Mends: "cable, optics, autonegotiation at both ends",
+			Effect: "1 of 10 Gb/s", Source: "ethtool(8); IEEE 802.3, clause 28", Brings: []string{"link-rate", "shaper"},
+		},
+		Gates: []gate.Rule{
+			{ID: "link-speed", Title: "Speed of the link",
+				About:  "the speed against --link-rate, and against what the adapter and its partner can; a speed that is a name only (virtio, vmxnet3, veth) bounds nothing",
+				Warns:  "the link has negotiated less than both ends of it can",
+				Fails:  "--link-rate is above the speed of the route's interface",
+				Why:    "a link carries no more than it has negotiated: 1 Gb/s gives at most 941 Mb/s of TCP at MTU 1500",
+				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Remedy: "cable, optics, autonegotiation at both ends",
+				Cause: "link-negotiated-low", Checklist: []string{"C-24", "A-07", "B-20"}, Face: linkSpeed},
+		},
+	}
+}
+
+func negotiatedLow(f *diagnose.Flow) *diagnose.Outcome {
+	return eachPort(f, "speed of the interfaces", "no interface of the route runs slower than it and its partner can", func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
+		speed, could := diagnose.SpeedOf(i), 0.0
+		if i.MaxBps != nil && i.PeerBps != nil {
+			could = float64(min(*i.MaxBps, *i.PeerBps))
+		}
+		if c := f.Cell.Ceiling; c != nil && c.LinkFrom == "stated" && len(e.Ports()) == 1 {
+			could = max(could, float64(c.LinkBps))
+		}
+		switch {
+		case speed == 0:
+			return e.Lacks("speed of " + diagnose.Word(i.Name))
+		case could <= speed && i.PeerBps == nil && i.MaxBps != nil && float64(*i.MaxBps) > speed && fills(f, speed):
+			return asSlow(f, diagnose.Possible("%s runs at %s of the %s that it can; what its partner can is not known", diagnose.Word(i.Name), unit.Rate(speed), unit.Rate(float64(*i.MaxBps))), e, i)
+		case could <= speed:
+			return nil
+		}
+		o := asSlow(f, diagnose.Certain("%s has negotiated %s where %s are possible", diagnose.Word(i.Name), unit.Rate(speed), unit.Rate(could)), e, i)
+		if !fills(f, speed) {
+			o.Beside()
+		}
+		return o
+	})
+}
+
+// fills tells whether the flow uses all of a link of that speed: 90% of it,
+// headers left out.
+func fills(f *diagnose.Flow, speed float64) bool {
+	bps, ok := f.Goodput()
+	return ok && speed > 0 && bps >= 0.9*speed
+}
+
+// asSlow adds to a link that is slower than it could be what it costs.
+func asSlow(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
+	o.At(e.OnPort(i)).By(e.Proof("negotiated speed", diagnose.SpeedOf(i), "bps")).
+		Costs(diagnose.SpeedOf(i), "no more than "+unit.Rate(diagnose.SpeedOf(i))+" with all headers", "negotiated speed")
+	if i.MaxBps != nil {
+		o.By(e.Proof("fastest that it supports", float64(*i.MaxBps), "bps"))
+	}
+	return o.Mend(gateRemedy(f, "link-negotiated-low", e, "autonegotiation on at both ends; check cable, optics and the switch port"))
+}
+
+func linkSpeed(f *gate.Face) *gate.Finding {
+	if !f.Device() && f.Speed() == 0 {
+		return nil // no wire: nothing to judge, and nothing missing
+	}
+	want := f.Wanted()
+	switch {
+	case gate.IsTrue(f.Nominal) && want > 0:
+		return gate.NotChecked(fmt.Sprintf("whether %s carries %s", f.Name, gate.Rate(want)), "its speed is a name only, no bound ("+f.DriverName()+")")
+	case gate.IsTrue(f.Nominal):
+		return gate.Pass("%s has a speed in name only (%s): it bounds nothing", f.Name, f.DriverName())
+	case f.Speed() == 0:
+		return f.Missing("speed of "+f.Name, "speed_bps")
+	}
+	if bad := tooSlow(f, want); bad != nil {
+		return bad
+	}
+	if f.MaxBps != nil && f.PeerBps != nil && f.Speed() < min(*f.MaxBps, *f.PeerBps) {
+		could := min(*f.MaxBps, *f.PeerBps)
+		return gate.Warn("%s has negotiated %s; it and its partner can do %s", f.Name, gate.Rate(f.Speed()), gate.Rate(could)).
+			Because("the link carries %.3g%% of what it could", 100*float64(f.Speed())/float64(could)).Do(Renegotiate(f))
+	}
+	if f.MaxBps != nil && f.Speed() < *f.MaxBps {
+		return gate.Pass("%s runs at %s; it could do %s, what its partner can is not known", f.Name, gate.Rate(f.Speed()), gate.Rate(*f.MaxBps))
+	}
+	return gate.Pass("%s runs at %s", f.Name, gate.Rate(f.Speed()))
+}
+
+// tooSlow judges the speed against the wanted rate.
+func tooSlow(f *gate.Face, want int64) *gate.Finding {
+	if want <= 0 {
+		return nil
+	}
+	if want > f.Speed() {
+		return gate.FailIf(f.Firm, "%s wanted, %s runs at %s", gate.Rate(want), f.Name, gate.Rate(f.Speed())).
+			Because("no setting makes a link carry more than its speed").Do(Renegotiate(f))
+	}
+	mtu := 1500
+	if f.MTU != nil && *f.MTU > 0 {
+		mtu = *f.MTU
+	}
+	wire := float64(want) * float64(mtu+layer1Bytes) / float64(mtu+layer2Bytes)
+	if f.Host.Subject.LinkL2 && wire > float64(f.Speed()) {
+		return gate.Warn("%s of frames take %s of the wire, %s runs at %s", gate.Rate(want), gate.Rate(wire), f.Name, gate.Rate(f.Speed())).
+			Because("preamble, checksum and gap take %d bytes a frame", layer1Bytes-layer2Bytes)
+	}
+	return nil
+}
+
+// Bytes around an IP packet on Ethernet, for a rate that is counted at layer 2
+// (stat.Link): its header; and with check sum, preamble and gap.
+const (
+	layer2Bytes = 14
+	layer1Bytes = 38
+)

@@ -1,0 +1,56 @@
+package nic
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/loss"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// LinkRate is the cause `link-rate`.
+func LinkRate() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: diagnose.LinkFull, TCP: true, UDP: true, Title: "the link is full", Judge: linkRate,
+			Seen:  "goodput is 95% or more of what the link's known rate carries at this MTU",
+			Apart: "a rate that is not known proves nothing: then a plateau is a shaper", Mends: "nothing: it counts as healthy",
+			Effect: "9.41 Gb/s is all that 10 Gb/s carry at MTU 1500", Source: "methods.md, formula 4",
+		},
+	}
+}
+
+func linkRate(f *diagnose.Flow) *diagnose.Outcome {
+	share, ok := f.CeilingShare()
+	bps, known := f.Goodput()
+	switch {
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	case !ok || !known:
+		return diagnose.Missing("the rate of the link", "no interface tells it; --link-rate states it")
+	case stat.AboveCeiling(f.Cell):
+		return diagnose.No("%s of what it could carry: an assumption is wrong", unit.Percent(share))
+	case f.Cell.Spec.Rate > 0 && float64(f.Cell.Spec.Rate) < f.Cell.Ceiling.Bps:
+		return diagnose.No("%s was asked for, less than it carries", unit.Rate(float64(f.Cell.Spec.Rate)))
+	case share >= diagnose.LinkFullBar && share > f.Cell.Ceiling.SharePct:
+		return asFull(f, diagnose.Certain("the link is full: the flows that share it carry %s of what %s carry at MTU %d together", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share)
+	case share >= diagnose.LinkFullBar:
+		return asFull(f, diagnose.Certain("the link is full: %s of what %s carry at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share)
+	}
+	s, over := f.Surplus()
+	if share = max(share, loss.SettledShare(f)); share >= diagnose.NearBar && (f.HasQueue() || over && s.Capacity > diagnose.NearBar/100*f.Cell.Ceiling.Bps) {
+		return asFull(f, diagnose.Likely("the link is all but full: %s of what %s carry at MTU %d", unit.Percent(min(share, 100)), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), f.Cell.Ceiling.MTU), share).
+			Then("whether headers of a VLAN or a tunnel take the rest")
+	}
+	return diagnose.No("%s is %s of what it can carry", unit.Rate(bps), unit.Percent(share))
+}
+
+func asFull(f *diagnose.Flow, o *diagnose.Outcome, share float64) *diagnose.Outcome {
+	c := f.Cell.Ceiling
+	return o.Well().At(measure.Where{Place: measure.AtPath}).
+		By(diagnose.Above(measure.Proof{Counter: "goodput of the ceiling", Value: share, Unit: "pct", SpanNs: f.Receiver.Span(), Note: "link rate: " + c.LinkFrom}, diagnose.NearBar)).
+		Costs(c.Bps, unit.Rate(c.Bps)+" is all that the link carries", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer))
+}

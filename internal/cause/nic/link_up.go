@@ -1,0 +1,43 @@
+package nic
+
+import (
+	"thru/internal/cause/gate"
+)
+
+// LinkUpGate is the gate `link-up`.
+func LinkUpGate() gate.Rule {
+	return gate.Rule{ID: "link-up", Title: "Link", About: "whether the interface is up and has a carrier",
+		Fails: "the interface of the route is down or has no carrier",
+		Why:   "without a link nothing is measured", Source: "netdevice(7): IFF_UP, IFF_LOWER_UP",
+		Remedy: "set it up, check cable and switch port", Checklist: []string{"C-24"}, Face: linkUp}
+}
+
+func linkUp(f *gate.Face) *gate.Finding {
+	if gate.IsLoopback(f.Interface) || f.Member { // of its members the bond tells
+		return nil
+	}
+	up := command(f, map[string]string{
+		"linux": "ip link set dev %s up", "freebsd": "ifconfig %s up", "darwin": "ifconfig %s up",
+		"solaris": "ipadm enable-if -t %s", "illumos": "ipadm enable-if -t %s",
+		"windows": "Enable-NetAdapter -Name %s", "esxi": "esxcli network nic up -n %s",
+	})
+	switch {
+	case gate.IsFalse(f.Up):
+		return gate.FailIf(f.Firm, "%s is down", f.Name).Do(up)
+	case gate.IsFalse(f.Carrier):
+		return gate.FailIf(f.Firm, "%s is up, but has no carrier", f.Name).Do(gate.Advise("check cable, optics and the switch port"))
+	case f.Up == nil:
+		return f.Missing("whether "+f.Name+" is up", "up")
+	case f.Carrier == nil:
+		return gate.Pass("%s is up", f.Name)
+	}
+	return gate.Pass("%s is up, with carrier", f.Name)
+}
+
+// command of this host's system with the interface's name.
+func command(f *gate.Face, bySystem map[string]string) gate.Remedy {
+	if format, ok := bySystem[f.Host.System]; ok {
+		return gate.Commands("", gate.Command(format, f.NIC()))
+	}
+	return gate.Advise(gate.Command("see the settings of %s", f.NIC()))
+}

@@ -1,0 +1,68 @@
+package nic
+
+import (
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+)
+
+// LROForwarding is the cause `lro-forwarding`.
+func LROForwarding() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "lro-forwarding", TCP: true, UDP: true, Title: "LRO on a host that passes packets on", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(lroForwardingCause) },
+			Seen:  "LRO is on at an interface that is in a bridge, or of a host that routes",
+			Apart: "the same with LRO off", Mends: "LRO off", Effect: "uploads of guests crawl",
+			Source: "Linux netdev-features.rst; gate lro-forwarding",
+		},
+		Gates: []gate.Rule{
+			{ID: "lro-forwarding", Title: "LRO of a host that passes packets on", About: "large receive offload where the host routes or the interface is in a bridge",
+				Warns:  "LRO is on there",
+				Why:    "merged packets exceed the MTU of the next link: they are dropped, and uploads crawl",
+				Source: "Linux netdev-features.rst", Remedy: "LRO off (GRO may stay)", Cause: "lro-forwarding", Checklist: []string{"C-22"}, Face: lroForwarding},
+		},
+		Propose: []advise.Proposer{LroForwardingProposal},
+	}
+}
+
+func lroForwardingCause(e *diagnose.End) *diagnose.Outcome {
+	gates := below.Conditions(e.Flow, "lro-forwarding", e.Name)
+	if len(gates) == 0 {
+		return below.Told(e, "lro-forwarding")
+	}
+	return below.Condition(e, gates[0]).Beside() // the end's own packets are not passed on
+}
+
+func lroForwarding(f *gate.Face) *gate.Finding {
+	if !f.Offloads["large-receive-offload"] {
+		return nil
+	}
+	forwards, known := f.Host.Sysctl("net.ipv4.ip_forward", "net.ipv4.conf.all.forwarding", "net.inet.ip.forwarding")
+	bridged := f.Master != nil && isBridge(f.Host, *f.Master)
+	switch {
+	case bridged:
+		return gate.Warn("LRO is on at %s, which is in the bridge %s", f.Name, *f.Master).Do(gate.LroOff(f))
+	case forwards != "" && forwards != "0":
+		return gate.Warn("LRO is on at %s, and the host routes", f.Name).Do(gate.LroOff(f))
+	case !known || forwards == "":
+		return f.Host.Missing("whether the host routes, with LRO on at "+f.Name, "sysctls.net.ipv4.ip_forward", "sysctls.net.inet.ip.forwarding")
+	}
+	return gate.Pass("LRO is on at %s, and the host passes nothing on", f.Name)
+}
+
+// isBridge tells whether an interface of that name is a bridge.
+func isBridge(h *gate.Host, name string) bool {
+	i := h.Interface(name)
+	return i != nil && (i.Bridge != nil || i.Kind != nil && *i.Kind == "bridge")
+}
+
+// lroForwardingProposal switches LRO off, for a host that passes packets on.
+func LroForwardingProposal(r advise.Request) []advise.Draft {
+	if r.At == nil || r.Here(r.At) == "" || r.At.State(knob.LRO, r.Here(r.At)).Is("off") {
+		return nil
+	}
+	return []advise.Draft{advise.Change(r.At, knob.LRO, r.Here(r.At), "off", "LRO off at %s of %s, which passes packets on", r.Here(r.At), r.At.Name)}
+}

@@ -1,0 +1,117 @@
+package nic
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// NUMARemote is the cause `numa-remote`.
+func NUMARemote() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "numa-remote", TCP: true, UDP: true, Title: "the adapter is at another NUMA node", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(numa) },
+			Seen:  "threads or interrupts on CPUs of another node than the adapter's; likely where a CPU is full above 10 Gb/s",
+			Apart: "the same on CPUs of the adapter's node (-A)", Mends: "CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
+			Source: "numa_node of the device (sysfs); gate numa", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
+		},
+		Gates: []gate.Rule{
+			{ID: "numa", Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
+				Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
+				Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
+				Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, Face: numaOfNic},
+		},
+		Propose: []advise.Proposer{Interrupts, NearCPU},
+	}
+}
+
+func numa(e *diagnose.End) *diagnose.Outcome {
+	if gates := below.Conditions(e.Flow, "numa-remote", e.Name); len(gates) > 0 {
+		bps, _ := e.Flow.Goodput()
+		return below.Symptom(below.Condition(e, gates[0]), below.WorksFully(e) && bps > fastRate)
+	}
+	if o := remoteThreads(e); o != nil {
+		return o
+	}
+	return below.Told(e, "numa-remote")
+}
+
+// fastRate is where memory of another node begins to cost, in bit/s.
+const fastRate = 10e9
+
+// remoteThreads judges the CPUs that the end's threads are bound to against
+// the node of the adapter; nil where nothing is to be said of them.
+func remoteThreads(e *diagnose.End) *diagnose.Outcome {
+	if e.Face == nil || e.Face.NUMANode == nil || e.Facts == nil || len(e.Facts.NUMA) < 2 {
+		return nil
+	}
+	var local []int
+	for _, n := range e.Facts.NUMA {
+		if n.Node == *e.Face.NUMANode {
+			local = n.CPUs
+		}
+	}
+	for _, s := range e.Streams() {
+		if s.CPU == nil || len(local) == 0 || slices.Contains(local, *s.CPU) {
+			continue
+		}
+		bps, _ := e.Flow.Goodput()
+		return below.Symptom(diagnose.Possible("%s thread runs on CPU %d, and its adapter is at NUMA node %d", e.Owner(), *s.CPU, *e.Face.NUMANode).At(e.OnCPU(*s.CPU)).
+			By(e.Proof("CPU of the thread", float64(*s.CPU), ""), e.Proof("numa_node of the adapter", float64(*e.Face.NUMANode), "")).
+			Mend(diagnose.Advise(e, "bind it to a CPU of that node: -A with one of "+unit.List(local))), below.WorksFully(e) && bps > fastRate)
+	}
+	return nil
+}
+
+func numaOfNic(f *gate.Face) *gate.Finding {
+	local := f.Host.NodeCPUs(f)
+	if !f.Device() || len(f.Host.NUMA) < 2 || len(local) == 0 {
+		return nil
+	}
+	if c := f.Host.Cgroup; c != nil && len(c.CPUs) > 0 && !shares(c.CPUs, local) {
+		return gate.Warn("%s is at NUMA node %d, and thru may use CPUs of other nodes only", f.Name, *f.NUMANode).
+			Do(gate.Advise("start thru with CPUs of that node: taskset -c " + unit.List(local) + " thru ..."))
+	}
+	cpus, irqs := takers(f)
+	if irqs > 0 && !shares(cpus, local) && max(f.Speed(), f.Wanted()) >= 25_000_000_000 {
+		return gate.Warn("%s is at NUMA node %d, its interrupts go to other nodes", f.Name, *f.NUMANode).Do(gate.SpreadInterrupts(f))
+	}
+	return gate.Pass("%s is at NUMA node %d, with %d CPUs", f.Name, *f.NUMANode, len(local))
+}
+
+// shares tells whether two lists have a member in common.
+func shares(a, b []int) bool {
+	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
+}
+
+// nearCPU binds the one thread of an end to a CPU of the adapter's node.
+func NearCPU(r advise.Request) []advise.Draft {
+	h, c := r.At, r.Way.Cell
+	if h == nil || c == nil || c.Streams != 1 || c.Spec.SenderCPU != nil || c.Spec.ReceiverCPU != nil {
+		return nil
+	}
+	cpus := h.Near(r.Here(h))
+	if i := h.Facts.Interface(r.Here(h)); i == nil || i.NUMANode == nil || len(cpus) == 0 {
+		return nil
+	}
+	cpu := cpus[len(cpus)-1]                                     // interrupts are at the first ones
+	t := &measure.TestOptions{Flags: fmt.Sprintf("-A ,%d", cpu)} // the other end's, as the command line has it
+	if r.IsOurs(h) {
+		t.Flags = fmt.Sprintf("-A %d", cpu)
+	}
+	if h == r.Way.From {
+		t.SenderCPU = &cpu
+	} else {
+		t.ReceiverCPU = &cpu
+	}
+	return []advise.Draft{advise.Draft{Id: fmt.Sprintf("%s=%d@%s", knob.CPUAffinity, cpu, h.Name), Title: fmt.Sprintf("the test's thread at %s is bound to CPU %d, which is near the adapter", h.Name, cpu), Test: t}.ForWay(r.Way).
+		Bring(0, "docs/causes.md, numa-remote", "10 to 40%% from 40 Gb/s on: memory of the adapter's own node").AtLast()}
+}

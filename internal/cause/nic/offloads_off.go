@@ -1,0 +1,168 @@
+package nic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// OffloadsOff is the cause `offloads-off`.
+func OffloadsOff() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "offloads-off", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the CPU makes every packet itself", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(offloadsOff) },
+			Seen:  "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU; an ESXi host's own are off (possible)",
+			Apart: "switch them on: the rate rises, the packets that the kernel hands over are longer", Mends: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
+			Source: "ethtool -k; methods.md, formula 14; gate offloads", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
+		},
+		Gates: []gate.Rule{
+			{ID: "offloads", Title: "Offloads", About: "segmentation (TSO, GSO), receive offload (GRO), scatter-gather and checksums of the interface and those it lies on",
+				Warns:  "one is off; of a link up to 2.5 Gb/s only GSO and GRO count, of a veth all but GRO",
+				Why:    "without TSO the CPU makes every packet: 9 of 49 Gb/s between namespaces, 3.4 with all off",
+				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Remedy: "switch them on", Cause: "offloads-off", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: offloadsOf},
+		},
+		Propose: []advise.Proposer{advise.OffloadsOffProposal},
+	}
+}
+
+func offloadsOff(e *diagnose.End) *diagnose.Outcome {
+	gates := below.Conditions(e.Flow, "offloads-off", e.Name)
+	if len(gates) == 0 {
+		return below.Best(HostOffloads(e), below.Told(e, "offloads-off"))
+	}
+	o := below.Condition(e, gates[0])
+	o.Text = fmt.Sprintf("the %s's CPU does the work of offloads that are off (%s)", e.Place, gates[0].Fact)
+	length, known := e.MeanPacket()
+	mtu := 0.0
+	if e.Face != nil && e.Face.MTU != nil && *e.Face.MTU > 0 {
+		mtu = float64(*e.Face.MTU)
+	}
+	if known && mtu > 0 && length > 2*mtu {
+		return diagnose.No("packets of the %s are %s long on average: they are split or merged below", e.Place, unit.Size(int64(length)))
+	}
+	if !below.WorksFully(e) && !(e.Flow.IsAll() == nil && e.Flow.OnSameCPUs() && e.Other().IsFull()) {
+		return o.Beside()
+	}
+	if !bears(gates[0].Fact, e.Sends()) && !e.Flow.OnSameCPUs() {
+		return o.Beside() // the work of acknowledgements alone
+	}
+	o.Confidence = measure.Likely
+	if known && mtu > 0 && length < packetRoom*mtu {
+		o.By(diagnose.Below(e.Proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
+		thread := e.Load().Thread || e.Flow.OnSameCPUs() && e.Other().Load().Thread
+		if e.Sends() && thread && !strings.Contains(gates[0].Fact, "driver has none") && segments(gates[0].Fact) {
+			o.Confidence = measure.Certain
+		}
+	}
+	return o
+}
+
+// HostOffloads judges switches of ESXi that have its CPU do what a NIC or the
+// switch could; nil where none is off.
+func HostOffloads(e *diagnose.End) *diagnose.Outcome {
+	h := below.Bed(e)
+	if h == nil || e.Guest() == nil || !e.OnESXi() {
+		return nil
+	}
+	options := []string{"UseHwTSO", "UseHwTSO6"}
+	if !e.Sends() {
+		options = []string{"Vmxnet3HwLRO", "Vmxnet3SwLRO"}
+	}
+	for _, name := range options {
+		if v, ok := below.Setting(h.Facts, name); ok && below.IsOff(v) {
+			return diagnose.Possible("an offload of %s is off: %s", below.BedName(e), name).By(measure.Proof{EndPoint: e.Name, Counter: "advanced setting " + name + " of " + below.BedName(e), Note: "its default is 1"}).
+				At(below.OnBed(e, below.BedName(e))).Beside().Mend(&measure.Remedy{EndPoint: below.BedName(e), Platform: "esxi", Commands: []string{fmt.Sprintf("esxcli system settings advanced set -o /Net/%s -i 1", name)},
+				Risk: "it counts for every guest of the host"})
+		}
+	}
+	return nil
+}
+
+// bears tells whether what is off is work on the data at an end that sends, or at
+// one that receives. Words that are not known here may be either.
+func bears(fact string, sends bool) bool {
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(fact, w) })
+	}
+	sending, receiving := has("TSO", "GSO", "scatter-gather", "TX checksum"), has("GRO", "LRO", "RX checksum")
+	return sending && sends || receiving && !sends || !sending && !receiving
+}
+
+// Bars of packets and interrupts.
+const (
+	packetRoom = 1.1 // of the MTU: a mean packet below it was not merged
+)
+
+// segments tells whether what is off is the splitting of long packets, which
+// costs a sender most.
+func segments(fact string) bool {
+	return strings.Contains(fact, "TSO") || strings.Contains(fact, "GSO")
+}
+
+func offloadsOf(f *gate.Face) *gate.Finding {
+	if !f.Device() && f.KindName() != "veth" && !gate.IsLoopback(f.Interface) {
+		return nil // VLANs, bonds and tunnels have what lies below them
+	}
+	if f.Offloads == nil {
+		return f.Missing("offloads of "+f.Name, "offloads")
+	}
+	var off, offWords, fixed []string
+	seen, set := 0, 0
+	for _, o := range gate.Offloads() {
+		on, known := f.Offloads[o.Name]
+		if known {
+			seen++
+		}
+		if on {
+			set++
+		}
+		switch {
+		case !known || on:
+		case o.Short == "gro" && f.KindName() == "veth": // off by default: what arrives was never split
+		case !o.Soft && f.Speed() > 0 && f.Speed() <= SlowLink:
+		case fixedOfFace(f, o.Name):
+			fixed = append(fixed, o.Words)
+		default:
+			off, offWords = append(off, o.Short), append(offWords, o.Words)
+		}
+	}
+	mend, asKept := off, ""
+	if kept := f.KeptOff(off); len(kept) > 0 {
+		asKept = ", as a tuning has kept " + strings.Join(kept, ", ")
+		if len(kept) < len(off) {
+			mend = slices.DeleteFunc(slices.Clone(off), func(short string) bool { return slices.Contains(kept, short) })
+		}
+	}
+	switch {
+	case seen == 0:
+		return f.Missing("offloads of "+f.Name, "offloads")
+	case len(off) == 1 && off[0] == "gro":
+		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Do(gate.OffloadsOn(f, off))
+	case len(off) > 0:
+		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Do(gate.OffloadsOn(f, mend))
+	case len(fixed) > 0 && f.Speed() == 0 && !f.Device():
+		return gate.Pass("%s of %s: off, its kind has none", strings.Join(fixed, ", "), f.Name)
+	case len(fixed) > 0:
+		return gate.Warn("%s of %s: off, and its driver has none", strings.Join(fixed, ", "), f.Name)
+	}
+	return gate.Pass("%d of %d offloads of %s are on", set, seen, f.Name)
+}
+
+// fixedOfFace tells whether the driver cannot change an offload. Groups of ethtool
+// are fixed where their parts are.
+func fixedOfFace(f *gate.Face, name string) bool {
+	parts := map[string][]string{
+		"tcp-segmentation-offload": {"tx-tcp-segmentation"}, "generic-segmentation-offload": {"tx-generic-segmentation"},
+		"generic-receive-offload": {"rx-gro"}, "scatter-gather": {"tx-scatter-gather"}, "rx-checksumming": {"rx-checksum"},
+		"tx-checksumming": {"tx-checksum-ip-generic", "tx-checksum-ipv4"},
+	}
+	return slices.ContainsFunc(append(parts[name], name), func(part string) bool { return slices.Contains(f.Fixed, part) })
+}

@@ -1,0 +1,134 @@
+package nic
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// PCIe is the cause `pcie`.
+func PCIe() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "pcie", TCP: true, UDP: true, Title: "the slot carries less than the port", Judge: slotTooSlow,
+			Seen:  "what the slot's lanes carry is less than the port's speed",
+			Apart: "goodput is all that the slot carries", Mends: "a slot with more lanes or of a newer generation",
+			Effect: "6.9 of 10 Gb/s by PCIe 1.0 x4", Source: "PCI Express Base Specification; methods.md, formula 7",
+		},
+		Gates: []gate.Rule{
+			{ID: "pcie-bandwidth", Title: "PCIe bandwidth",
+				About:  "what the slot's link carries in each direction against the speed of the port, of all ports of the card, and --link-rate (PCIe 1 to 6)",
+				Warns:  "the link carries less than the port, or less than all ports of the card where another one of them is up",
+				Fails:  "--link-rate is above what the link carries",
+				Why:    "a card gives no more than its slot: PCIe 1.0 x4 carries 6.9 Gb/s of a 10 Gb/s port",
+				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Remedy: "a slot with more lanes or of a newer generation", Cause: "pcie", Checklist: []string{"C-09"}, Face: pcieBandwidth},
+			{ID: "pcie-trained", Title: "PCIe link of the slot", About: "lanes and generation in use against what both card and slot can",
+				Warns:  "the link runs with fewer lanes or a lower generation than card and slot can",
+				Why:    "a card that is not seated well, or a lane that fails, takes half the bandwidth or more",
+				Source: "PCI Express Base Specification, link training", Remedy: "seat the card again; BIOS settings of the slot", Cause: "pcie", Checklist: []string{"C-09"}, Face: pcieTrained},
+		},
+	}
+}
+
+func slotTooSlow(f *diagnose.Flow) *diagnose.Outcome {
+	return eachPort(f, "bandwidth of the slots", "the slots carry more than the ports", func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
+		speed := diagnose.SpeedOf(i)
+		switch {
+		case i.PCI == nil:
+			return nil // on no bus that could be too slow
+		case i.PCI.UsableBps == nil || *i.PCI.UsableBps <= 0:
+			return e.Lacks("PCIe bandwidth of " + diagnose.Word(i.Name))
+		case speed == 0 || float64(*i.PCI.UsableBps) >= speed:
+			return nil
+		}
+		usable := float64(*i.PCI.UsableBps)
+		bps, _ := f.Goodput()
+		o := diagnose.Certain("the slot of %s carries %s of the port's %s", diagnose.Word(i.Name), unit.Rate(usable), unit.Rate(speed)).
+			At(e.OnPort(i)).By(e.Proof("usable PCIe bandwidth", usable, "bps"), e.Proof("speed of the port", speed, "bps")).
+			Costs(usable, "the slot carries "+unit.Rate(usable), "lanes and generation of the link, less packet headers and 5%").
+			Mend(gateRemedy(f, "pcie", e, "put the card into a slot with more lanes or of a newer generation"))
+		switch { // the allowance for headers is an estimate
+		case bps < 0.8*usable:
+			o.Beside()
+		case bps > 1.1*usable || bps < 0.9*usable:
+			o.Confidence = measure.Likely
+		}
+		return o
+	})
+}
+
+func pcieBandwidth(f *gate.Face) *gate.Finding {
+	if !f.Wired() || f.PCI == nil {
+		return nil // a hypervisor's device is on no real bus
+	}
+	if f.PCI.UsableBps == nil || *f.PCI.UsableBps <= 0 {
+		return f.Missing("PCIe bandwidth of "+f.Name, "pci.usable_bps")
+	}
+	usable, want := *f.PCI.UsableBps, f.Wanted()
+	switch {
+	case want > usable:
+		return gate.FailIf(f.Firm, "%s wanted, %s (%s) carries %s", gate.Rate(want), slot(f), f.Name, gate.Rate(usable)).Do(otherSlot())
+	case f.Speed() > usable:
+		return gate.Warn("%s (%s) carries %s of the port's %s", slot(f), f.Name, gate.Rate(usable), gate.Rate(f.Speed())).Do(otherSlot())
+	case f.PCI.PortsBps != nil && *f.PCI.PortsBps > usable && siblingUp(f):
+		return gate.Warn("%s (%s) carries %s, its card's ports together %s", slot(f), f.Name, gate.Rate(usable), gate.Rate(*f.PCI.PortsBps)).
+			Because("when all ports are busy they share %s", gate.Rate(usable)).Do(otherSlot())
+	}
+	return gate.Pass("%s of %s carries %s each way", slot(f), f.Name, gate.Rate(usable))
+}
+
+// slot names lanes and generation: "PCIe 3 x8".
+func slot(f *gate.Face) string {
+	if f.PCI.Gen == nil || f.PCI.Lanes == nil {
+		return "the slot"
+	}
+	return fmt.Sprintf("PCIe %d x%d", *f.PCI.Gen, *f.PCI.Lanes)
+}
+
+// otherSlot is the remedy of every slot that carries too little.
+func otherSlot() gate.Remedy {
+	return gate.Advise("put the card into a slot with more lanes or of a newer generation").Risking("the host must be shut down")
+}
+
+// siblingUp tells whether another port of the same card is in use.
+func siblingUp(f *gate.Face) bool {
+	for _, name := range f.PCI.Siblings {
+		if i := f.Host.Interface(name); i != nil && gate.IsTrue(i.Up) && !gate.IsFalse(i.Carrier) {
+			return true
+		}
+	}
+	return false
+}
+
+func pcieTrained(f *gate.Face) *gate.Finding {
+	if !f.Wired() || f.PCI == nil || f.PCI.Gen == nil || f.PCI.Lanes == nil {
+		return nil // the gate of the bandwidth says what is missing
+	}
+	if is, _ := f.Host.Guest(); is {
+		return nil // what a guest sees of a slot is what its hypervisor made up
+	}
+	lanes, gen := both(f.PCI.MaxLanes, f.PCI.SlotLanes), both(f.PCI.MaxGen, f.PCI.SlotGen)
+	if lanes > *f.PCI.Lanes || gen > *f.PCI.Gen {
+		return gate.Warn("%s runs at %s; card and slot can do PCIe %d x%d", f.Name, slot(f), max(gen, *f.PCI.Gen), max(lanes, *f.PCI.Lanes)).
+			Do(gate.Advise("seat the card again, and look at the speed of the slot in the BIOS").Risking("the host must be shut down"))
+	}
+	switch {
+	case f.PCI.MaxLanes == nil || f.PCI.MaxGen == nil:
+		return gate.Pass("%s runs at %s; what the card can is not known", f.Name, slot(f))
+	case f.PCI.SlotLanes == nil || f.PCI.SlotGen == nil:
+		return gate.Pass("%s runs at %s, its card can do PCIe %d x%d; what the slot can is not known", f.Name, slot(f), *f.PCI.MaxGen, *f.PCI.MaxLanes)
+	}
+	return gate.Pass("%s runs at %s, the most that card and slot can", f.Name, slot(f))
+}
+
+// both is what two parts can do together; 0 where one of them is not known.
+func both(a, b *int) int {
+	if a == nil || b == nil {
+		return 0
+	}
+	return min(*a, *b)
+}

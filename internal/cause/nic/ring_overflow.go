@@ -1,0 +1,172 @@
+package nic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// RingOverflow is the cause `ring-overflow`.
+func RingOverflow() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "ring-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receive ring overflows", Judge: ringOverflow,
+			Seen:  "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
+			Apart: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
+			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
+		},
+		Gates: []gate.Rule{
+			{
+				ID: "rings", Title: "Receive rings", About: "packets dropped for want of a free descriptor (the largest of the counters that each system has for them), and the size of the ring against its maximum",
+				Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
+				Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
+				Source: "Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",
+				Cause: "ring-overflow", Checklist: []string{"C-24", "C-37"}, Face: rings,
+			},
+		},
+		Propose: []advise.Proposer{LargerRing},
+	}
+}
+
+// ringOverflow joins what the receiver counted with what its port did.
+func ringOverflow(f *diagnose.Flow) *diagnose.Outcome {
+	return below.Seconded(ringSeen(f), RingBelow(f))
+}
+
+// ringSeen judges what the receiver itself counted.
+func ringSeen(f *diagnose.Flow) *diagnose.Outcome {
+	e := f.Receiver
+	n, counter, known := noRoom(e)
+	n = max(n, float64(f.LostAt(measure.LossRing)))
+	switch {
+	case !known && n == 0:
+		return e.Lacks("packets that found the ring full")
+	case n == 0:
+		return diagnose.No("no packet found the receiver's ring full")
+	}
+	o := f.Dropped(e, n, counter, "the receiver's ring overflows: it dropped %.0f packets")
+	return o.At(e.OnFace()).Mend(e.Remedy(e.Mender().Ring(e.FaceName())))
+}
+
+// noRoom is how many packets found the end's receive ring full, by the counter
+// that tells most; several may count the same ones.
+func noRoom(e *diagnose.End) (most float64, counter string, known bool) {
+	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.NIC == nil {
+		return 0, "", false
+	}
+	n := e.Seen.Host.NIC
+	if n.RxRing != nil {
+		most, counter, known = float64(*n.RxRing), "rx_missed_errors and rx_fifo_errors", true
+	}
+	for name, count := range n.Driver {
+		low := strings.ToLower(name)
+		if slices.ContainsFunc(noRoomNames(), func(part string) bool { return strings.Contains(low, part) }) {
+			known = true
+			if float64(count) > most || float64(count) == most && name < counter {
+				most, counter = float64(count), "ethtool -S "+name
+			}
+		}
+	}
+	return most, counter, known
+}
+
+// noRoomNames are parts of the names by which drivers count packets that
+// found no descriptor or buffer.
+func noRoomNames() []string {
+	return []string{"rx_missed", "no_dma_resource", "out_of_buffer", "rx_nobuf", "rx_no_buffer", "rx oob", "imissed"}
+}
+
+// RingBelow judges packets that the hypervisor could not hand to the receiver,
+// whose ring had no room. The guest itself may not see them.
+func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
+	e := f.Receiver
+	if e.Guest() == nil {
+		return below.Unplaced(e, "packets that found its ring full at the hypervisor")
+	}
+	p := e.Port()
+	switch {
+	case p.RingCounted && p.Ring == 0:
+		return diagnose.No("the port of the receiver never found its ring full")
+	case !p.RingCounted && !p.Known && !p.Shares:
+		return diagnose.Missing("packets that the hypervisor found no room for in the receiver's ring", p.Why)
+	case !p.RingCounted && !below.Drops(p):
+		return diagnose.No("nothing was dropped at the port of the receiver")
+	case !p.RingCounted && below.WorkerFullOfEnd(e) != nil:
+		return diagnose.Missing("whether the receiver's ring was full, or the thread that fills it", "its port tells only that packets were dropped")
+	}
+	n, at := p.Ring, p.RingAt
+	if !p.RingCounted {
+		n, at = p.Dropped, p.At
+	}
+	full := " found it full %.0f times"
+	if at.Counter == measure.CounterNoBuffer {
+		full = " had no buffer for %.0f packets"
+	}
+	o := f.Dropped(e, n, at.Native, "the receiver's ring overflows: its port at "+below.Verbatim(below.SwitchName(e))+full)
+	if d := f.Cell.Datagrams; f.IsUDP() && p.RingCounted && d != nil && d.Lost >= diagnose.FewEvents && n > diagnose.OfRetransmit*float64(d.Lost) {
+		o.Confidence = measure.Certain
+	}
+	if p.RingCounted {
+		unit := "" // times
+		if at.Counter == measure.CounterNoBuffer {
+			unit = "packets"
+		}
+		o.Evidence[0] = diagnose.Above(below.Tells(at, e.Name, n, unit), 0)
+	} else {
+		o.Text = fmt.Sprintf("packets for the receiver were dropped at %s: its ring is where they usually are", below.SwitchName(e))
+		o.Evidence = below.Proofs(p, e)
+		if o.Confidence == measure.Certain { // the switch itself is not ruled out
+			o.Confidence = measure.Likely
+		}
+	}
+	where := e.OnFace()
+	where.Below = below.SwitchName(e)
+	return o.At(where).Mend(e.Remedy(e.Mender().Ring(e.FaceName())))
+}
+
+func rings(f *gate.Face) *gate.Finding {
+	if !f.Device() {
+		return nil
+	}
+	drops, name := f.Counted(gate.NoRoom)
+	packets := f.Received()
+	many := drops >= 100 && (packets == 0 || float64(drops) > 1e-5*float64(packets))
+	size, most := 0, 0
+	if f.Rings != nil {
+		size, most = f.Rings.RX, f.Rings.RXMax
+	}
+	switch {
+	case many && most > size && size > 0:
+		return gate.Warn("%d packets dropped by the ring of %s (%s), which has %d of %d descriptors", drops, f.Name, name, size, most).Do(gate.SetRing(f, most))
+	case many && size > 0:
+		return gate.Warn("%d packets dropped by the ring of %s (%s), which has all %d descriptors", drops, f.Name, name, size).
+			Because("the ring can be no longer: CPUs must take packets off it faster, by more queues or less work")
+	case many:
+		return gate.Warn("%d packets dropped by the ring of %s (%s)", drops, f.Name, name)
+	case f.Rings == nil && gate.IsTrue(f.Nominal):
+		return nil // some of the hypervisors' devices have no such setting
+	case f.Rings == nil:
+		return f.Missing("rings of "+f.Name, "rings")
+	case f.Uncounted(gate.NoRoom) != "":
+		return gate.NotChecked("packets dropped by the ring of "+f.Name, f.Uncounted(gate.NoRoom))
+	}
+	return gate.Pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
+}
+
+func LargerRing(r advise.Request) []advise.Draft {
+	h := r.Receiving()
+	face := r.Here(h)
+	s := h.State(knob.RXRing, face)
+	if !s.Known || s.Most() <= s.Number() {
+		return nil
+	}
+	return []advise.Draft{advise.Change(h, knob.RXRing, face, fmt.Sprint(s.Most()), "receive ring of %d descriptors at %s of %s, instead of %d", s.Most(), face, h.Name, s.Number())}
+}

@@ -1,0 +1,233 @@
+package nic
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// RSSNotSpreading is the cause `rss-not-spreading`.
+func RSSNotSpreading() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "rss-not-spreading", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "all flows go to one queue", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(notSpreading) },
+			Seen:  "of several streams, 95% of the packets or more came by one receive queue of several; likely where a CPU is full of them",
+			Apart: "the same with other ports", Mends: "equal shares of the table, hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
+			Source: "per-queue counters of ethtool -S; gates queue-spread, rss", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
+		},
+		Gates: []gate.Rule{
+			{ID: "queue-spread", Title: "Traffic over the queues", About: "the packets of each receive queue since the driver was loaded",
+				Warns:  "of 100 000 packets or more, all but one in 10 000 came by queue 0 of several",
+				Why:    "with all traffic in queue 0 one CPU takes it all: 5 to 6 of 9.5 Gb/s",
+				Source: "C-27, A-02", Remedy: "RSS over all queues", Cause: "rss-not-spreading", Checklist: []string{"C-27", "C-35"}, Face: queueSpread},
+			{ID: "rss", Title: "Receive side scaling", About: "the table that spreads flows over queues, and whether UDP flows are told apart by ports",
+				Warns:  "all entries lead to one queue of several, or one queue has four times the entries of another",
+				Why:    "flows follow the table: a queue with four times the entries gets four times the flows",
+				Source: "Linux scaling.rst", Remedy: "equal shares (`ethtool -X equal`)", Cause: "rss-not-spreading", Checklist: []string{"C-22", "C-27"}, Face: rss},
+		},
+		Propose: []advise.Proposer{Spread},
+	}
+}
+
+func notSpreading(e *diagnose.End) *diagnose.Outcome {
+	gates := below.Conditions(e.Flow, "rss-not-spreading", e.Name)
+	queues := QueuesUsed(e)
+	if len(queues) < 2 {
+		if len(gates) > 0 {
+			return below.Condition(e, gates[0]).Beside()
+		}
+		return below.Told(e, "rss-not-spreading")
+	}
+	q, most, share := BusiestOf(queues)
+	switch {
+	case sharesQueue(e) != nil:
+		return sharesQueue(e)
+	case most < diagnose.ManyCounted || share < diagnose.OneShare:
+		return diagnose.No("queue %d of the %s received %s of the packets", max(q, 0), e.Place, unit.Percent(100*share))
+	}
+	l := e.Load()
+	o := below.Symptom(diagnose.Possible("%s of the %s's packets came by one queue of %d", unit.Percent(100*share), e.Place, len(queues)).At(e.OnFace()).
+		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
+		Mend(e.Remedy(e.Mender().Spread(e.FaceName()))), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
+	if !o.Aside && !l.All && diagnose.Packets(l.Soft) > 90 {
+		o.Confidence = measure.Certain
+	}
+	return o
+}
+
+// QueuesUsed are the packets that each receive queue took in the measured
+// time, by its number: rx_queue_3_packets, rx-3.packets, rx3_packets. A queue
+// of the facts whose counter did not move took none.
+func QueuesUsed(e *diagnose.End) map[int]float64 {
+	used := map[int]float64{}
+	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.NIC == nil {
+		return used
+	}
+	for name, n := range e.Seen.Host.NIC.Driver {
+		if q, ok := QueueOf(name); ok {
+			used[q] += float64(n)
+		}
+	}
+	if e.Face != nil && e.Face.Queues != nil && len(used) > 0 {
+		for q := range min(max(*e.Face.Queues, 0), 256) {
+			used[q] += 0
+		}
+	}
+	return used
+}
+
+// QueueOf reads the number of a receive queue out of the name of its counter
+// of packets.
+func QueueOf(counter string) (int, bool) {
+	var q int
+	for _, form := range []string{"rx_queue_%d_packets", "rx-%d.packets", "rx%d_packets"} {
+		if _, err := fmt.Sscanf(counter, form, &q); err == nil && fmt.Sprintf(form, q) == counter && q >= 0 {
+			return q, true
+		}
+	}
+	return 0, false
+}
+
+// spread has all queues get their share: the table, then the fields that flows
+// are told apart by.
+func Spread(r advise.Request) []advise.Draft {
+	h := r.Receiving()
+	face := r.Here(h)
+	var list []advise.Draft
+	queues := 0
+	for _, n := range counts(h.Value(knob.Channels, face)) {
+		queues = max(queues, n)
+	}
+	table := h.State(knob.RSSTable, face)
+	entries := len(strings.Fields(table.Value))
+	if i := h.Facts.Interface(face); i != nil && i.RSS != nil && entries == 0 {
+		entries = i.RSS.Table
+	}
+	if queues > 1 && entries >= queues && entries <= 4096 {
+		each := make([]string, entries)
+		for i := range each {
+			each[i] = strconv.Itoa(i % queues)
+		}
+		if value := strings.Join(each, " "); !knob.Same(value, table.Value) {
+			list = append(list, advise.Change(h, knob.RSSTable, face, value, "flows to %s of %s go to all %d queues in turns", face, h.Name, queues))
+		}
+	}
+	hash := h.State(knob.RSSHash, face)
+	kinds, fields := advise.Pairs(hash.Value)
+	var more []string
+	for _, kind := range kinds {
+		if fields[kind] != "sdfn" && (strings.HasPrefix(kind, "tcp") || strings.HasPrefix(kind, "udp")) {
+			more = append(more, kind, "sdfn")
+		}
+	}
+	if len(more) > 0 {
+		list = append(list, advise.Change(h, knob.RSSHash, face, advise.With(hash.Value, more...), "%s of %s tells flows apart by their ports too", face, h.Name))
+	}
+	return list
+}
+
+// counts of queues by kind.
+func counts(value string) map[string]int {
+	_, values := advise.Pairs(value)
+	n := map[string]int{}
+	for kind, text := range values {
+		if c, err := strconv.Atoi(text); err == nil && c > 0 {
+			n[kind] = c
+		}
+	}
+	if len(n) == 0 { // one number stands for queues of both kinds
+		n["combined"] = int(knob.Greatest(value))
+	}
+	return n
+}
+
+func queueSpread(f *gate.Face) *gate.Finding {
+	if !f.Device() || f.RxQueues() <= 1 {
+		return nil
+	}
+	queues := perQueue(f)
+	if len(queues) < 2 {
+		return f.Missing("packets of each queue of "+f.Name, "queue_counters")
+	}
+	total := f.Received()
+	if total < enoughTold {
+		return gate.NotChecked("whether traffic spreads over the queues of "+f.Name, "too few packets so far to tell")
+	}
+	first := slices.IndexFunc(queues, func(c measure.QueueCounter) bool { return c.Queue == "rx-0" })
+	if first >= 0 && float64(total)-float64(queues[first].Packets) < otherShare*float64(total) {
+		return gate.Warn("%d of %d packets came by queue 0 of the %d of %s", queues[first].Packets, total, len(queues), f.Name).
+			Do(gate.Spread(f, len(queues)))
+	}
+	used := 0
+	for _, c := range queues {
+		if c.Packets > 0 {
+			used++
+		}
+	}
+	return gate.Pass("%d of the %d queues of %s have received packets", used, len(queues), f.Name)
+}
+
+// perQueue are the packets of the receive queues by name, in the order of the facts.
+func perQueue(f *gate.Face) (list []measure.QueueCounter) {
+	for _, c := range f.Counters {
+		if strings.HasPrefix(c.Queue, "rx") {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// Bounds of queues and their counters.
+const (
+	enoughTold  = 100_000 // packets from which the counters of queues tell something
+	otherShare  = 1e-4    // of the packets: what the queues beside the first have at least
+	unevenTimes = 4       // a queue with so many times the entries of another
+)
+
+func rss(f *gate.Face) *gate.Finding {
+	if !f.Device() || f.RxQueues() <= 1 {
+		return nil
+	}
+	if f.RSS == nil || len(f.RSS.Queues) == 0 {
+		if gate.IsTrue(f.Nominal) {
+			return nil // the hypervisor spreads, and does not say how
+		}
+		return f.Missing("how "+f.Name+" spreads flows", "rss")
+	}
+	least, most, used := 0, 0, 0
+	for _, n := range f.RSS.Queues {
+		if n <= 0 {
+			continue
+		}
+		used++
+		if most = max(most, n); least == 0 || n < least {
+			least = n
+		}
+	}
+	switch {
+	case used <= 1:
+		return gate.Warn("all flows to %s go to one queue of %d", f.Name, f.RxQueues()).Do(gate.Spread(f, f.RxQueues()))
+	case most >= unevenTimes*least:
+		return gate.Warn("a queue of %s has %d entries of the table, another %d", f.Name, most, least).Do(gate.Spread(f, f.RxQueues()))
+	}
+	return gate.Pass("%s spreads flows evenly over %d queues%s", f.Name, used, udpByAddress(f))
+}
+
+// udpByAddress tells where UDP flows between two hosts all go to one queue.
+func udpByAddress(f *gate.Face) string {
+	fields, ok := f.RSS.Fields["udp4"]
+	if !ok || slices.ContainsFunc(fields, func(s string) bool { return strings.Contains(s, "port") }) {
+		return ""
+	}
+	return "; UDP over IPv4 by address only"
+}

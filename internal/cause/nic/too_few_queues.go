@@ -1,0 +1,148 @@
+package nic
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// TooFewQueues is the cause `too-few-queues`.
+func TooFewQueues() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(FewQueues) },
+			Seen:  "one receive queue where more are possible; likely where a CPU is full of received packets of several flows; possible where the aggregate falls as end points are added (A-05)",
+			Apart: "more queues and several streams", Mends: "as many queues as CPUs", Effect: "linear until the CPUs are full",
+			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
+		},
+		Gates: []gate.Rule{
+			{ID: "queues", Title: "Queues", About: "the receive queues that are set against those that are possible, and against the CPUs",
+				Warns:  "one queue is set and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
+				Why:    "one queue is one CPU: the rate grows with the queues until it is the CPUs that are full",
+				Source: "C-22: queues = cores; Linux scaling.rst", Remedy: "as many queues as CPUs", Cause: "too-few-queues", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: queuesOf},
+		},
+		Propose: []advise.Proposer{MoreQueues},
+	}
+}
+
+func FewQueues(e *diagnose.End) *diagnose.Outcome {
+	gates := below.Conditions(e.Flow, "too-few-queues", e.Name)
+	if len(gates) == 0 {
+		return below.Told(e, "too-few-queues")
+	}
+	return below.Symptom(below.Condition(e, gates[0]), e.Flow.IsAll() == nil && !e.Sends() && !e.Flow.OnSameCPUs() && e.Load().Packet && e.Flows() > 1)
+}
+
+func queuesOf(f *gate.Face) *gate.Finding {
+	if !f.Device() {
+		return queuesOfSoftware(f)
+	}
+	set, cpus := f.RxQueues(), f.Host.CPUs()
+	if set == 0 {
+		return f.Missing("queues of "+f.Name, "channels")
+	}
+	return queuesSet(f, set, cpus)
+}
+
+// queuesOfSoftware: a veth moves packets on the CPU that sends them, whatever
+// its queues, which is told and not judged; but with GRO each queue takes its
+// packets itself, on one CPU, as a NIC's does (drivers/net/veth.c, veth_xmit).
+func queuesOfSoftware(f *gate.Face) *gate.Finding {
+	if f.KindName() != "veth" || f.RxQueues() == 0 {
+		return nil
+	}
+	if f.Offloads["generic-receive-offload"] && f.Channels != nil {
+		return queuesSet(f, f.RxQueues(), f.Host.CPUs())
+	}
+	return gate.Pass("%s: receive queues %d; packets stay on the CPU that sends them", f.Name, f.RxQueues())
+}
+
+// queuesSet compares what is set with what is possible.
+func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
+	want := max(f.Wanted(), f.Speed())
+	switch c := f.Channels; {
+	case set == 1 && cpus > 1 && c != nil && max(c.CombinedMax, c.RXMax) > 1:
+		kind, most := "combined", c.CombinedMax
+		if most <= 1 {
+			kind, most = "rx", c.RXMax
+		}
+		return gate.Warn("%s has 1 queue of %d possible, for %d CPUs", f.Name, most, cpus).Do(gate.SetQueues(f, kind, min(most, cpus)))
+	case set == 1 && cpus > 1 && want >= fastRateOfNic && len(f.RPS) == 0:
+		return gate.Warn("%s has only 1 queue, for %d CPUs and %s", f.Name, cpus, gate.Rate(want)).
+			Because("one CPU takes every packet; RPS or a device with several queues spreads them").Do(gate.PacketSteering(f))
+	case c == nil:
+		return gate.Pass("%s: receive queues %d, CPUs %d", f.Name, set, cpus)
+	}
+	return gate.Pass("%s: queues %d of %d possible, CPUs %d", f.Name, set, max(f.Channels.CombinedMax, f.Channels.RXMax, set), cpus)
+}
+
+// Bounds of queues and their counters.
+const (
+	fastRateOfNic = 10_000_000_000 // from here on one queue, that is one CPU, does not do
+)
+
+// moreQueues gives an interface as many queues as it can have, but no more than
+// CPUs.
+func MoreQueues(r advise.Request) []advise.Draft {
+	h := r.Receiving()
+	if h.Kind(r.Here(h)) == "veth" {
+		return queuesOfPair(r, h)
+	}
+	if own, ok := channels(r, h, "combined", "rx", "tx"); ok {
+		return []advise.Draft{own}
+	}
+	return advise.Steering(r)
+}
+
+// queuesOfPair is the same of a veth. What one end receives by comes from the
+// other one's transmit queues, which may not be more (veth_set_channels). So
+// first the receiving end alone, then with the sending one.
+func queuesOfPair(r advise.Request, h *advise.Host) []advise.Draft {
+	peer := r.Way.From
+	if h == peer {
+		peer = r.Way.To
+	}
+	own, ok := channels(r, h, "rx")
+	other, too := channels(r, peer, "tx")
+	switch {
+	case ok && too && peer != h:
+		return []advise.Draft{own, own.And(other, "%s; %s", own.Title, other.Title)}
+	case ok:
+		return []advise.Draft{own}
+	case too && peer != h:
+		return []advise.Draft{other}
+	}
+	return advise.Steering(r)
+}
+
+// channels raises queues of some kinds of one host; ok is false where it has all.
+func channels(r advise.Request, h *advise.Host, kinds ...string) (d advise.Draft, ok bool) {
+	face := r.Here(h)
+	s := h.State(knob.Channels, face)
+	has, most := counts(s.Value), counts(s.Possible)
+	if !s.Known || h.CPUs() < 2 {
+		return advise.Draft{}, false
+	}
+	var change, titles []string
+	for _, kind := range kinds {
+		want := min(most[kind], h.CPUs())
+		if want <= has[kind] || kind != "combined" && has["combined"] > 0 {
+			continue
+		}
+		change = append(change, kind, strconv.Itoa(want))
+		titles = append(titles, fmt.Sprintf("%d %s instead of %d", want, kind, has[kind]))
+	}
+	if len(change) == 0 {
+		return advise.Draft{}, false
+	}
+	return advise.Draft{Settings: []measure.Setting{h.Set(knob.Channels, face, advise.With(s.Value, change...))},
+		Title: "queues of " + face + " at " + h.Name + ": " + strings.Join(titles, ", ")}, true
+}

@@ -1,0 +1,125 @@
+package nic
+
+import (
+	"strings"
+
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+)
+
+// WrongDriver is the cause `wrong-driver`.
+func WrongDriver() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not this kernel's own", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(foreignDriver) },
+			Seen:  "the driver did not come with the running kernel; in Windows on a hypervisor: its tools, which bring the driver, are old or do not run",
+			Apart: "a setting that it takes has no effect", Mends: "the driver of this kernel", Effect: "settings without effect (S-05)",
+			Source: "gate driver-of-kernel",
+		},
+		Gates: []gate.Rule{
+			{ID: "driver-of-kernel", Title: "Driver of this kernel", About: "whether the driver came with the running kernel and was built for it",
+				Warns:  "the driver is not the kernel's own",
+				Why:    "a driver for another release takes settings without effect (S-05): what it says must be verified",
+				Source: "S-03, S-05, C-26", Remedy: "the driver of this kernel, or its maker's for exactly this release", Cause: "wrong-driver", Checklist: []string{"S-05", "C-26"}, Face: driverOfKernel},
+			{ID: "guest-tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest whose adapter's driver comes with them (Windows)",
+				Warns:  "they are old, missing, or do not run",
+				Why:    "vmxnet3's driver comes with them: an old one lacks offloads and repairs",
+				Source: "C-26", Remedy: "install the current ones", Cause: "wrong-driver", Checklist: []string{"C-26"}, Below: true, Host: guestTools},
+		},
+	}
+}
+
+func foreignDriver(e *diagnose.End) *diagnose.Outcome {
+	gates := below.Conditions(e.Flow, "wrong-driver", e.Name)
+	if len(gates) == 0 {
+		return below.Best(OldToolsOfEnd(e), below.Told(e, "wrong-driver"))
+	}
+	return below.Condition(e, gates[0]).Beside()
+}
+
+// OldToolsOfEnd is an aside of a guest whose drivers come with the hypervisor's
+// tools: only Windows takes them from there. nil where nothing is to be said.
+func OldToolsOfEnd(e *diagnose.End) *diagnose.Outcome {
+	if e.Guest() == nil {
+		return nil
+	}
+	word, _ := OldTools(e.Facts, e.Guest())
+	if word == "" {
+		return nil
+	}
+	return diagnose.Possible("the hypervisor's tools in %s, which bring the adapter's driver, are %s", below.GuestName(e), word).At(e.OnFace()).
+		By(measure.Proof{EndPoint: e.Name, Counter: "current tools, by the hypervisor", Note: word}).Beside().
+		Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "install the current tools in " + below.GuestName(e), Risk: "the guest may restart"})
+}
+
+// OldTools says what is wrong with the hypervisor's tools of a guest whose
+// drivers come with them, which are those of Windows: "old", "not running"; ""
+// where nothing is known to be. known tells whether it is known that they are well.
+func OldTools(facts *measure.Facts, g *measure.Guest) (word string, known bool) {
+	t := g.Tools
+	if t == nil || !isWindows(facts, g) {
+		return "", false
+	}
+	switch {
+	case t.Status != nil && (*t.Status == "old" || *t.Status == "not installed"):
+		return *t.Status, true
+	case t.Running != nil && !*t.Running:
+		return "not running", true
+	}
+	return "", t.Status != nil
+}
+
+// isWindows by the end's own word, else by what its tools or its settings say.
+func isWindows(f *measure.Facts, g *measure.Guest) bool {
+	systems := []*string{g.OSRuns, g.OS}
+	if f != nil {
+		systems = append([]*string{f.OS}, systems...)
+	}
+	for _, os := range systems {
+		if os != nil && *os != "" {
+			return strings.HasPrefix(strings.ToLower(*os), "win") || strings.Contains(strings.ToLower(*os), "windows")
+		}
+	}
+	return false
+}
+
+func driverOfKernel(f *gate.Face) *gate.Finding {
+	if !f.Device() {
+		return nil
+	}
+	name := f.DriverName()
+	if f.Version != nil && *f.Version != "" {
+		name += " " + *f.Version
+	}
+	switch {
+	case gate.IsFalse(f.InTree):
+		fix := gate.Commands("", gate.Command("modinfo %s", f.DriverName())).Saying("compare what it tells with the kernel, and take the driver of this kernel")
+		if f.Host.System != "linux" {
+			fix = gate.Remedy{}
+		}
+		return gate.Warn("the driver of %s (%s) did not come with this kernel", f.Name, name).Do(fix)
+	case gate.IsTrue(f.InTree):
+		return gate.Pass("the driver of %s (%s) is the kernel's own", f.Name, name)
+	case f.Driver == nil:
+		return f.Missing("driver of "+f.Name, "driver")
+	}
+	return f.Missing("whether the driver of "+f.Name+" ("+name+") is the kernel's own", "driver_of_kernel")
+}
+
+func guestTools(h *gate.Host) *gate.Finding {
+	b, ok := below.Below(h)
+	if !ok {
+		return nil
+	}
+	word, known := OldTools(h.Facts, b.Guest)
+	switch {
+	case word != "":
+		return gate.Warn("the hypervisor's tools in %s are %s", b.Guest.Name, word).Do(gate.Advise("install the current tools in it").Risking("the guest may restart"))
+	case known:
+		return gate.Pass("the hypervisor's tools in %s are current", b.Guest.Name)
+	}
+	return nil // its drivers do not come with them
+}

@@ -1,0 +1,395 @@
+package queue
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// NoisyNeighbour is the cause `noisy-neighbour`.
+func NoisyNeighbour() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", Judge: noisyNeighbour,
+			Seen:  "the rate varies from second to second with the CPU time that the hypervisor gives to others; by the hypervisor: others than the test's guests take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
+			Apart: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Mends: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
+			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
+		},
+		Gates: []gate.Rule{
+			{ID: "link-load", Title: "Other traffic on the link", About: "what else the interface carried while no test ran",
+				Warns:  "more than 5% of its speed, or 50 Mb/s where the speed is a name only",
+				Why:    "what others send is missing from the result, and changes from run to run",
+				Source: "thru's own bound", Remedy: "stop it, or measure when it is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-33"}, Face: linkLoad},
+			{ID: "rtt-spread", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
+				Warns:  "of 20 samples or more the 90th percentile is three times the median and 3 ms above it, or the 99th so and 10 ms",
+				Why:    "a path that queues or sleeps while idle gives results that change from run to run",
+				Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Remedy: "look for other traffic, Wi-Fi, a busy host or power saving",
+				Cause: "noisy-neighbour", Checklist: []string{"C-15"}, Path: rttSpread},
+			{ID: "cpu-load", Title: "Other load of the CPUs", About: "what the host does while no test runs",
+				Warns:  "above 20% of the machine, or 80% of one CPU",
+				Why:    "what others use is missing to the test, and changes from run to run",
+				Source: "thru's own bound", Remedy: "see what it is, and measure when the host is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-29", "C-33"}, Host: cpuLoad},
+		},
+	}
+}
+
+// noisyNeighbour joins what the ends see of others with what their hosts do.
+func noisyNeighbour(f *diagnose.Flow) *diagnose.Outcome {
+	return below.Seconded(noiseSeen(f), Crowded(f))
+}
+
+func noiseSeen(f *diagnose.Flow) *diagnose.Outcome {
+	if e := f.CrowdedEnd(); e != nil {
+		if share, ok := f.CeilingShare(); ok && share >= stat.PassPct {
+			return diagnose.No("the link is full all the same")
+		}
+		return otherWork(e)
+	}
+	flat, known := f.Flatness()
+	if !known {
+		return diagnose.Missing("three seconds of the course", "the run was too short")
+	}
+	switch {
+	case flat < unevenBar && f.PacketsOnly(): // a steady neighbour does not vary
+		return f.Receiver.Lacks("CPU time given to others (steal)")
+	case flat < unevenBar:
+		return diagnose.No("the seconds differ by %s", unit.Percent(flat))
+	}
+	var at *diagnose.End
+	worst, seen := 0.0, false
+	for _, e := range f.Ends() {
+		pct, ok := stealPct(e)
+		seen = seen || ok
+		if ok && pct > worst {
+			at, worst = e, pct
+		}
+	}
+	switch {
+	case !seen:
+		return f.Receiver.Lacks("CPU time given to others (steal)")
+	case worst < stolenBar:
+		return diagnose.No("the hypervisor gave %s of the CPUs to others", unit.Percent(worst))
+	}
+	c, ok := stealTells(at, f.Bins())
+	switch {
+	case !ok:
+		return diagnose.Missing("five seconds with the steal of each", "the run was too short to see whether the rate follows it")
+	case c > withSteal:
+		return diagnose.No("the rate does not follow the CPU time that others take")
+	}
+	return diagnose.Likely("others on the machine of %s take %s of its CPUs, and the rate varies with it", at.Name, unit.Percent(worst)).At(at.Where()).
+		By(diagnose.Above(at.Proof("steal of all CPUs", worst, "pct"), stolenBar), diagnose.Above(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), unevenBar),
+			diagnose.Below(at.Proof("correlation of rate and steal, by the second", c, ""), withSteal)).
+		Then("the same at another hour").Mend(diagnose.Advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
+}
+
+// otherWork judges a host that is busy without the test: it holds the flow where
+// the thread of the traffic waits for a CPU.
+func otherWork(e *diagnose.End) *diagnose.Outcome {
+	busy := stat.IdleBusy(e.Seen)
+	o := diagnose.Possible("other work keeps %s of the CPUs of %s busy without the test", unit.Percent(busy), e.Name).At(e.Where()).
+		By(diagnose.Above(e.Proof("CPUs without the test", busy, "pct"), stat.MostOtherWork)).
+		Then("the same while " + e.Name + " has no other work").Mend(diagnose.Advise(e, "end the other work, or measure when it is done"))
+	if t, ok := e.Threads(); ok && t.Wait > diagnose.SharedBar {
+		o.Confidence = measure.Likely
+		o.By(diagnose.Above(e.Proof("thread waiting for a CPU", t.Wait, "pct"), diagnose.SharedBar))
+	}
+	return o
+}
+
+// Bars of a noisy neighbour.
+const (
+	stolenBar = 5    // percent of the CPUs
+	unevenBar = 10   // percent: median deviation of the seconds
+	withSteal = -0.6 // correlation of the rate with the steal of the same second
+)
+
+// stealTells is the correlation of the rates of the seconds with the steal in them.
+func stealTells(e *diagnose.End, bins []float64) (float64, bool) {
+	var steal []float64
+	for _, s := range e.Seen.PerSec {
+		pct, ok := diagnose.StealOf(e.Own(s.CPUs))
+		if !ok {
+			return 0, false
+		}
+		steal = append(steal, pct)
+	}
+	n := min(len(bins), len(steal))
+	if n < stat.LeastBins {
+		return 0, false
+	}
+	return correlation(bins[:n], steal[:n])
+}
+
+// correlation is Pearson's coefficient; false where one of the series does not vary.
+func correlation(xs, ys []float64) (float64, bool) {
+	mx, my := diagnose.Mean(xs), diagnose.Mean(ys)
+	var xy, xx, yy float64
+	for i := range xs {
+		xy += (xs[i] - mx) * (ys[i] - my)
+		xx += (xs[i] - mx) * (xs[i] - mx)
+		yy += (ys[i] - my) * (ys[i] - my)
+	}
+	c := xy / math.Sqrt(xx*yy)
+	return c, diagnose.IsNumber(c)
+}
+
+// Crowded judges what others than the test's guests take of the host's CPUs, or
+// of the uplink.
+func Crowded(f *diagnose.Flow) *diagnose.Outcome {
+	var all []*diagnose.Outcome
+	known, asked := false, false
+	var unknownWhy *diagnose.Outcome
+	for _, e := range f.Ends() {
+		if e.Guest() == nil {
+			unknownWhy = cmp.Or(unknownWhy, below.Unplaced(e, "load of the host that it is on"))
+			continue
+		}
+		asked = true
+		o, ok := hostCrowded(e)
+		up, okToo := uplinkCrowded(e)
+		known = known || ok || okToo
+		all = append(all, o, up)
+	}
+	switch o := below.Best(all...); {
+	case o != nil:
+		return o
+	case known:
+		return diagnose.No("others than the test's guests fill neither the CPUs of the hosts nor the uplinks")
+	case asked:
+		return diagnose.Missing("load of the hosts below", below.OfBed(f.Receiver, measure.CounterUsage).Why)
+	}
+	return unknownWhy
+}
+
+// hostCrowded judges the CPUs of the host; known tells whether they were seen.
+func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
+	load := below.OfBed(e, measure.CounterUsage)
+	usage, ok := load.Of("")
+	ours, told := oursOf(e, measure.CounterUsed)
+	if !ok || !told || cpusOf(load.Below) <= 0 {
+		return nil, false
+	}
+	others := max(0, usage.Mean-ours/cpusOf(load.Below))
+	if usage.Mean < hostFullBar || others < othersBar {
+		return nil, true
+	}
+	o = diagnose.Possible("others fill the CPUs of %s: %s of them, of %s in all", below.BedName(e), unit.Percent(others), unit.Percent(usage.Mean)).
+		By(diagnose.Above(below.Tells(usage, e.Name, usage.Mean, "pct"), hostFullBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.SpanNs}, othersBar)).
+		At(below.OnBed(e, below.BedName(e))).Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "move busy guests away from it, reserve CPU for " + below.GuestName(e) + ", or measure at a quiet hour", Risk: "what is moved stands still for a moment; what is reserved is lost to others"})
+	o.Apart = []string{"cpu-limit", "cpu-steal"} // it is rather their root
+	wait := below.WaitsBelow(e)
+	switch {
+	case e.Flow.IsAll() != nil:
+		o.Beside()
+	case wait != nil && wait.State == diagnose.Holds:
+		o.Confidence = measure.Likely
+	case wait != nil && wait.State == diagnose.Excluded: // the guest gets its CPUs all the same
+		o.Beside()
+	}
+	return o, true
+}
+
+// ours are the guests of the document's end points that are on the end's host, each once.
+func ours(e *diagnose.End) []*measure.Guest {
+	var all []*measure.Guest
+	h := below.Bed(e)
+	for _, x := range e.Flow.Doc.EndPoints {
+		for _, b := range x.Placement.Beneath(e.Flow.Doc.Inventories) {
+			if b.Guest != nil && h != nil && b.Guest.Host == h.ID && !slices.Contains(all, b.Guest) {
+				all = append(all, b.Guest)
+			}
+		}
+	}
+	return all
+}
+
+// oursOf is the sum of a counter over our guests on the host; false where one of
+// them does not tell.
+func oursOf(e *diagnose.End, counter string) (sum float64, ok bool) {
+	guests := ours(e)
+	for _, g := range guests {
+		x, known := e.Read(counter, func(b *measure.Beneath) string {
+			if b.Inventory.Guest(g.ID) != g {
+				return ""
+			}
+			return g.ID
+		}).Whole()
+		if !known {
+			return 0, false
+		}
+		sum += x.Mean
+	}
+	return sum, len(guests) > 0
+}
+
+// cpusOf are how many CPUs the load of a host is a share of: of KVM what Linux
+// schedules; of ESXi its cores, since it charges two threads of one core for the
+// time of about one. 0: not known.
+func cpusOf(b *measure.Beneath) float64 {
+	h := b.Host
+	switch {
+	case h == nil || h.Facts == nil:
+		return 0
+	case b.Kind() != measure.KindKVM && h.Facts.CPU != nil && h.Facts.CPU.Cores != nil:
+		return float64(*h.Facts.CPU.Cores)
+	case h.Facts.Cores != nil:
+		return float64(*h.Facts.Cores)
+	}
+	return 0
+}
+
+// Bars of a hypervisor's switch, in percent.
+const (
+	hostFullBar = 90 // of the CPUs of a host
+	othersBar   = 50 // of the CPUs of a host: from here on others than our guests fill it
+	uplinkBar   = 90 // of an uplink's speed
+	uplinkOther = 20 // of it: from here on others fill it
+)
+
+// uplinkCrowded judges the uplink in the direction of the data; known tells
+// whether it was seen.
+func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
+	counter := measure.CounterRxBps
+	if e.Sends() {
+		counter = measure.CounterTxBps
+	}
+	up := below.Uplinks(e)
+	if below.StaysInside(e.Flow) || len(up) != 1 || below.Bed(e) == nil {
+		return nil, false
+	}
+	face := below.Bed(e).Facts.Interface(up[0])
+	all, ok := below.OfBed(e, counter).Of(up[0])
+	ours, told := oursOf(e, counter)
+	if !ok || !told || face == nil || diagnose.SpeedOf(face) == 0 {
+		return nil, false
+	}
+	speed := diagnose.SpeedOf(face)
+	others := max(0, all.Mean-max(ours, e.Flow.Rate())) // the flow is ours, whatever a counter has of it
+	if diagnose.Share(all.Mean, speed) < uplinkBar || diagnose.Share(others, speed) < uplinkOther {
+		return nil, true
+	}
+	o = diagnose.Likely("others fill the uplink %s of %s: %s of its %s", diagnose.Word(up[0]), below.BedName(e), unit.Rate(others), unit.Rate(speed)).
+		By(diagnose.Above(below.Tells(all, e.Name, diagnose.Share(all.Mean, speed), "pct"), uplinkBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "share of the uplink that others take", Value: diagnose.Share(others, speed), Unit: "pct", SpanNs: all.SpanNs}, uplinkOther)).
+		At(below.OnBed(e, below.BedName(e))).Costs(max(0, speed-others), "they leave "+unit.Rate(max(0, speed-others)), "counters of the uplink").
+		Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "what is moved to another uplink stands still for a moment"})
+	o.Apart = []string{"cpu-limit", "cpu-steal"} // CPUs do not fill an uplink
+	switch s, r := e.Flow.Sender.Load(), e.Flow.Receiver.Load(); {
+	case e.Flow.IsAll() != nil:
+		o.Beside()
+	case diagnose.Share(all.Mean, speed) > below.WorkerFull && s.Known && r.Known && !s.IsFull() && !r.IsFull() && below.ShapedAt(e.Flow, e) == nil:
+		o.Confidence = measure.Certain
+	}
+	return o, true
+}
+
+func linkLoad(f *gate.Face) *gate.Finding {
+	l := f.Host.Load
+	if l == nil || gate.IsLoopback(f.Interface) || f.Below {
+		return nil // the gate of the CPU load says that it was not read
+	}
+	at := slices.IndexFunc(l.Interfaces, func(i measure.InterfaceLoad) bool { return i.Name == f.Name })
+	if why := gate.Reason(f.Host.NotChecked, "load.interfaces"); at < 0 && why != gate.NotRead {
+		return gate.NotChecked("other traffic of "+f.Name, why)
+	}
+	if at < 0 {
+		return gate.Pass("%s was quiet for %s", f.Name, gate.Span(l.SpanNs))
+	}
+	busy, way := l.Interfaces[at].RxBps, "in"
+	if out := l.Interfaces[at].TxBps; out > busy {
+		busy, way = out, "out"
+	}
+	bound, of := 50e6, "; the speed of the link is not known"
+	if f.Speed() > 0 {
+		bound, of = 0.05*float64(f.Speed()), ", of "+gate.Rate(f.Speed())
+	}
+	if busy > bound {
+		return gate.Warn("%s carries %s of other traffic %s%s", f.Name, gate.Rate(busy), way, of).Do(LookAtTraffic(f.Host))
+	}
+	return gate.Pass("%s carries %s of other traffic %s", f.Name, gate.Rate(busy), way)
+}
+
+// LookAtTraffic names what shows who uses the network.
+func LookAtTraffic(h *gate.Host) gate.Remedy {
+	return gate.Advise("stop it, or measure when it is quiet; who it is: `" + cmp.Or(map[string]string{
+		"linux": "ss -tunp", "freebsd": "sockstat -c", "darwin": "nettop -m tcp", "windows": "Get-NetTCPConnection -State Established",
+		"solaris": "netstat -nu", "illumos": "netstat -nu", "esxi": "esxcli network ip connection list",
+	}[h.System], "netstat -n") + "`")
+}
+
+func rttSpread(sc *gate.Scene) *gate.Finding {
+	r := sc.Subject.Path.RTT
+	if r == nil || r.P50 <= 0 {
+		return sc.Missing("round trip of the idle path", "rtt_idle")
+	}
+	switch {
+	case r.Samples < 20:
+	case r.P90 > 3*r.P50 && r.P90-r.P50 > 3e6:
+		return gate.Warn("median %s, but 1 of 10 takes more than %s (%d round trips)", gate.Span(r.P50), gate.Span(r.P90), r.Samples)
+	case r.P99 > 3*r.P50 && r.P99-r.P50 > 10e6:
+		return gate.Warn("median %s, but 1 of 100 takes more than %s (%d round trips)", gate.Span(r.P50), gate.Span(r.P99), r.Samples)
+	}
+	return gate.Pass("median %s, 99 of 100 within %s", gate.Span(r.P50), gate.Span(r.P99))
+}
+
+func cpuLoad(h *gate.Host) *gate.Finding {
+	l := h.Load
+	if l == nil || l.CPUPct == nil {
+		return h.Missing("load of the CPUs", "load.cpu_pct")
+	}
+	busiest := math.NaN()
+	if l.BusiestPct != nil {
+		busiest = *l.BusiestPct
+	}
+	fix := lookAtBusiest(h)
+	switch {
+	case *l.CPUPct > 20:
+		return gate.Warn("%s of the CPUs are busy%s", gate.Percent(*l.CPUPct), busiestProcess(h)).Do(fix)
+	case busiest > 80:
+		return gate.Warn("one CPU is %s busy%s", gate.Percent(busiest), busiestProcess(h)).Do(fix)
+	}
+	return gate.Pass("%s of the CPUs are busy", gate.Percent(*l.CPUPct))
+}
+
+// lookAtBusiest is for a process that takes much: it may be what the host is for.
+func lookAtBusiest(h *gate.Host) gate.Remedy {
+	top := h.Load.Top
+	if len(top) == 0 || top[0].PID <= 0 || !(top[0].CPUPct >= muchOfCPU) {
+		return gate.Remedy{}
+	}
+	name := ""
+	if gate.Plain(top[0].Name, "") {
+		name = " (" + top[0].Name + ")"
+	}
+	return gate.Advise(fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
+}
+
+// muchOfCPU is what of one CPU a process takes, in percent, that is held for
+// the reason of a load.
+const muchOfCPU = 20
+
+// busiestProcess names it, and says where none explains the load: package host
+// lists those above 5% of a CPU.
+func busiestProcess(h *gate.Host) string {
+	l := h.Load
+	switch {
+	case len(l.Top) == 0 && gate.Reason(h.NotChecked, "load.processes") != gate.NotRead:
+		return ""
+	case len(l.Top) == 0:
+		return "; no process takes more than 5% of one"
+	}
+	p, most := l.Top[0], ", most by"
+	if !(p.CPUPct >= muchOfCPU) {
+		most = "; the busiest process is"
+	}
+	return fmt.Sprintf("%s %.40s (process %d, %s of one)", most, p.Name, p.PID, gate.Percent(p.CPUPct))
+}

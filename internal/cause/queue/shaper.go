@@ -1,0 +1,415 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/loss"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Shaper is the cause `shaper`.
+func Shaper() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "shaper", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a queue on the way lets no more pass", Judge: JudgeShaper, Packets: PacketsShaper,
+			Seen:  "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
+			Apart: "UDP above the rate stands in the queue all along (16 packets or more, a quarter of the greatest delay on average), then is lost; below it neither",
+			Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
+			Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold, diagnose.EightStreams}, Brings: []string{"loss"},
+		},
+		Gates: []gate.Rule{
+			{ID: "qdisc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
+				Warns:  "netem, which delays and drops on purpose; where --link-rate states a rate, a shaper (tbf, htb, cake, hfsc) on the route's interface",
+				Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
+				Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Cause: "shaper", Checklist: []string{"C-33"}, Face: qdisc},
+			{ID: "guest-shaping", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
+				Warns:  "one is on, at less than the rate that is wanted, or no rate is stated",
+				Why:    "nothing passes faster than its average for longer than a burst",
+				Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Cause: "shaper", Checklist: []string{"C-33"}, Below: true, Host: guestShaping},
+		},
+		Propose: []advise.Proposer{LongerQueue},
+	}
+}
+
+func JudgeShaper(f *diagnose.Flow) *diagnose.Outcome {
+	if o := portShaper(f); o != nil {
+		return o
+	}
+	if f.IsUDP() {
+		return loss.ShapedDatagrams(f)
+	}
+	if q, ok := OwnQueue(f); ok {
+		return q
+	}
+	if f.OnOneMachine() {
+		return diagnose.No("no link lies between the ends")
+	}
+	if _, _, ok := f.Queued(); !ok {
+		return f.Sender.Lacks("the round trip under load")
+	}
+	s, over := f.Surplus()
+	share, stated := f.CeilingShare()
+	passed, far := loss.PassesFar(f)
+	switch {
+	case stated && share >= stat.PassPct:
+		return diagnose.No("the link itself is full: %s of what it can carry", unit.Percent(share))
+	case stated && share >= diagnose.NearBar && (f.HasQueue() || over && s.Capacity > diagnose.NearBar/100*f.Cell.Ceiling.Bps):
+		return diagnose.No("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
+	case over && f.Receiver.IsBehind() && s.Capacity > diagnose.GainBar*f.Rate():
+		return diagnose.No("it would let %s pass", unit.Rate(s.Capacity))
+	case over && s.Wait.Stands():
+		return overfilled(f, s)
+	case far:
+		return diagnose.No("UDP at %s passes", unit.Rate(passed))
+	case over && s.Wait.IsClear():
+		return diagnose.No("datagrams above the rate are dropped, not delayed")
+	}
+	return plateau(f)
+}
+
+// portShaper judges a rate that a port below is held to; nil where none is
+// set, or the flow is not at it.
+func portShaper(f *diagnose.Flow) *diagnose.Outcome {
+	bps, ok := f.Goodput()
+	if !ok || f.OnOneMachine() || f.IsAll() != nil {
+		return nil
+	}
+	for _, e := range f.Ends() {
+		s := below.ShapedAt(f, e)
+		if s == nil {
+			continue
+		}
+		passed, by := bps, f.Receiver.Proof("goodput", bps, "bps")
+		if x, why := e.OfPort(below.PortRate(e)); why == "" && diagnose.Share(bps, s.Average) < below.ShapedLow {
+			passed, by = x.Mean, below.Tells(x, e.Name, x.Mean, "bps") // with what others of the guest send
+		}
+		if passed < s.Average*below.ShapedLow/100 || passed > s.Average*below.ShapedHigh/100 {
+			continue
+		}
+		return asPortShaper(f, s, by)
+	}
+	return nil
+}
+
+// asPortShaper words a flow that is at the rate of a shaped port.
+func asPortShaper(f *diagnose.Flow, s *below.ShapedPort, by measure.Proof) *diagnose.Outcome {
+	way := "receives"
+	if s.End.Sends() {
+		way = "sends"
+	}
+	o := diagnose.Likely("%s holds what the %s %s to %s, and this is it", s.Name, s.End.Place, way, unit.Rate(s.Average)).
+		By(by, measure.Proof{EndPoint: s.End.Name, Counter: "average rate of its traffic shaping", Value: s.Average, Unit: "bps"}).
+		Costs(s.Average, "no more than "+unit.Rate(s.Average)+" with all headers", "traffic shaping of "+s.Name)
+	flat, known := f.Flatness()
+	a, b := f.Sender.Load(), f.Receiver.Load()
+	switch {
+	case a.IsFull() || b.IsFull() || known && flat > 3*diagnose.FlatBar:
+		o.Confidence = measure.Possible
+	case known && flat < diagnose.FlatBar && a.Known && b.Known:
+		o.Confidence = measure.Certain
+	}
+	return o.At(below.OnBed(s.End, s.Name)).Mend(&measure.Remedy{EndPoint: below.BedName(s.End), Advice: "raise the average of the traffic shaping of " + s.Name + ", or switch it off", Risk: "it may be meant: ask who runs the network"})
+}
+
+// OwnQueue judges the queueing discipline of the sender's own interface.
+func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
+	e := f.Sender
+	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.Qdisc == nil || e.Seen.Host.NIC == nil {
+		return nil, false
+	}
+	q := e.Seen.Host.Qdisc
+	full := f.HasQueue() || q.Drops > 0 || float64(q.Backlog) >= diagnose.ShortRow*f.Segment() // a host that stood still for once spoils the round trips
+	if q.Kind != "tbf" && q.Kind != "htb" && q.Kind != "cake" || q.Overlimits == 0 || !full {
+		return nil, false
+	}
+	flat, known := f.Flatness()
+	if known && flat > 3*diagnose.FlatBar {
+		return nil, false
+	}
+	mine := q.Kind == "tbf" || waitsIn(f, q) // the others have classes, and count all of them
+	if f.LinkIsFull() || !mine {
+		return nil, false
+	}
+	o := diagnose.Likely("the sender's own qdisc %s on %s holds it at this rate", q.Kind, diagnose.Word(e.FaceName()))
+	stolen, _ := stealPct(e)
+	if known && flat < diagnose.FlatBar && stolen < diagnose.StealBar && f.HasQueue() && waitsIn(f, q) { // overlimits alone may be of bursts, and the queue another one
+		o.Confidence = measure.Certain
+	}
+	o.At(e.OnFace()).By(diagnose.Above(e.Proof("qdisc "+q.Kind+" overlimits", float64(q.Overlimits), "packets"), 0), loss.QueueProof(f))
+	if q.Drops > 0 {
+		o.By(e.Proof("qdisc "+q.Kind+" drops", float64(q.Drops), "packets"))
+	}
+	return f.AsShaper(o).Mend(&measure.Remedy{EndPoint: e.Name, Platform: "linux", Advice: "look at the rate that it is set to, and raise it if the link carries more",
+		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}, Risk: "it only shows"}), true
+}
+
+// waitsIn tells whether what a queueing discipline holds or drops is of this flow:
+// the round trip grew by what its backlog takes, or it dropped what was sent again.
+func waitsIn(f *diagnose.Flow, q *measure.Qdisc) bool {
+	_, by, ok := f.Queued()
+	again, counted := f.Sender.Grew(diagnose.SegsAgain)
+	takes, drops := 0.0, float64(q.Drops)
+	if bps := f.Rate(); bps > 0 {
+		takes = float64(q.Backlog) * 8e9 / bps
+	}
+	return ok && takes > by/diagnose.MostlyOf && takes < by*diagnose.MostlyOf || counted && min(drops, again) >= diagnose.FewEvents && drops < diagnose.MostlyOf*again && again < diagnose.MostlyOf*drops
+}
+
+// overfilled words a queue that datagrams above the rate have filled. One that
+// would let TCP have more drops its bursts.
+func overfilled(f *diagnose.Flow, s diagnose.Surplus) *diagnose.Outcome {
+	o := diagnose.Certain("a queue on the way lets %s pass, and no more", unit.Rate(s.Capacity))
+	if s.Capacity > diagnose.GainBar*f.Rate() {
+		again, _ := f.AgainPct()
+		if again < diagnose.AgainBar || loss.Below(f, again).Lost {
+			return diagnose.No("it would let %s pass", unit.Rate(s.Capacity))
+		}
+		if runsDry(f) {
+			return diagnose.No("the congestion window was not used up")
+		}
+		o = diagnose.Certain("a queue that is too short for the round trip drops what %s leaves over", unit.Rate(s.Capacity)).
+			Costs(s.Capacity, "it would carry "+unit.Rate(s.Capacity)+" of payload", "UDP above the rate: what came through")
+		if a, _ := stealPct(f.Sender); a > diagnose.StealBar || again < shortBar { // a host that stands still now and then bursts by itself
+			o.Confidence = measure.Likely
+		}
+	}
+	return f.AsShaper(o.By(append(loss.Proofs(s, f), loss.QueueProof(f))...))
+}
+
+// runsDry tells of a sender that waits for room in its buffer while nothing in it
+// waits to be sent and the congestion window has room: what is dropped does not hold it.
+func runsDry(f *diagnose.Flow) bool {
+	flight, ok1 := f.InFlight()
+	cwnd, ok2 := f.Cwnd()
+	waits, ok3 := f.NotSent()
+	t, ok4 := f.Sender.Threads()
+	return ok1 && ok2 && ok3 && ok4 && flight <= 0.85*cwnd && waits <= flight/4 && t.Blocked > diagnose.BlockedBar
+}
+
+// shortBar is the share of segments sent again, in percent, that a queue too
+// short for the bursts of TCP drops at least: 0.2 were measured.
+const shortBar = 0.02
+
+// plateau judges by TCP alone: a flat rate before a queue that is full.
+func plateau(f *diagnose.Flow) *diagnose.Outcome {
+	times, by, _ := f.Queued()
+	flat, known := f.Flatness()
+	switch {
+	case !f.HasQueue() && !(diagnose.Paces(f.Congestion()) && known && flat < diagnose.FlatBar):
+		return diagnose.No("the round trip under load is %.1f times the least: no queue is full", times)
+	case !known:
+		return diagnose.Missing("three seconds of the course", "the run was too short to see a plateau")
+	case f.Receiver.IsBehind():
+		return diagnose.No("data waits unread at the receiver, which holds its acknowledgements back")
+	case flat > 3*diagnose.FlatBar:
+		return diagnose.No("the rate of the seconds differs by %s", unit.Percent(flat))
+	case !fillsCwnd(f):
+		return diagnose.No("the congestion window was not used up")
+	case f.Sender.IsFull() || f.Receiver.IsFull():
+		return diagnose.No("a CPU is full")
+	case f.WindowBinds():
+		return diagnose.No("the receiver's window holds the sender up")
+	}
+	o := diagnose.Possible("a queue on the way holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(by)))
+	if f.HasQueue() && flat < diagnose.FlatBar && !drifts(f) {
+		o.Confidence = measure.Likely
+	}
+	return f.AsShaper(o.By(loss.QueueProof(f), diagnose.Below(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar)))
+}
+
+// fillsCwnd tells whether the congestion window was what held the sender, as
+// it is where a queue or a loss is found by filling the path; a window or buffer
+// that fills the path does as well. A control that
+// paces keeps below it, and where nothing is known nothing speaks against it.
+func fillsCwnd(f *diagnose.Flow) bool {
+	flight, ok := f.InFlight()
+	cwnd, okToo := f.Cwnd()
+	return !ok || !okToo || diagnose.Paces(f.Congestion()) || flight > 0.85*cwnd || f.Lengthens(flight) && fillsRoom(f, flight)
+}
+
+// fillsRoom tells whether the receiver's window or the sender's buffer is used up
+// by what is under way.
+func fillsRoom(f *diagnose.Flow, flight float64) bool {
+	held, _, _ := f.WindowHeld()
+	t, _ := f.Sender.Threads()
+	waits, ok := f.NotSent()
+	return held > diagnose.RwndBar || t.Blocked > diagnose.BlockedBar && ok && waits <= flight/4
+}
+
+// drifts tells whether the halves of the run differ by more than a plateau's.
+func drifts(f *diagnose.Flow) bool {
+	s := f.Cell.Steady
+	return s != nil && s.Checked && (s.HalvesPct > 2*diagnose.FlatBar || s.HalvesPct < -2*diagnose.FlatBar)
+}
+
+func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
+	s := f.AnySpot()
+	if s == nil {
+		return diagnose.Missing("a connection of the flow", "none is in the capture")
+	}
+	queue, ok := s.Stands()
+	h, known := s.WindowHeld()
+	flat, seen := loss.SettledFlatness(f)
+	idle, told := s.IdlePct()
+	loaded, least, _ := s.RTT()
+	share, stated := f.CeilingShare()
+	share = max(share, loss.SettledShare(f))
+	switch {
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	case !ok && queue:
+		return diagnose.Missing("the round trip under load", "it grows, but the capture does not tell whether the sender itself waits; one at the sender would")
+	case !ok:
+		return diagnose.Missing("the round trip under load", "the packets that were captured do not tell")
+	case stated && share >= diagnose.NearBar:
+		return diagnose.No("the queue is the link's own: %s of what it can carry pass", unit.Percent(share))
+	case s.ClosedPct() >= diagnose.ClosedFew:
+		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(s.ClosedPct()))
+	case known && h.Binds && !queue:
+		return diagnose.No("the receiver's window holds the sender up")
+	case told && idle > diagnose.IdleBar/2:
+		return diagnose.No("the sender had nothing to send %s of the time", unit.Percent(idle))
+	case !queue && s.At == measure.AtSender && f.HasQueue(): // of the kernel's round trip only what lies behind the interface is in the capture
+		return diagnose.Missing("the queue of the sender's host", "its kernel waits longer than its packets take from the interface on: the queue is before the capture")
+	case !queue && seen && flat < diagnose.FlatBar && s.Data.Again.N == 0:
+		return diagnose.Missing("the congestion control", "the rate is flat without a queue, as one that paces (bbr) leaves it; packets do not tell the control")
+	case !queue:
+		return diagnose.No("the round trip under load is %.1f times the least: no queue is full", loaded/least)
+	case !seen:
+		return diagnose.Missing("three seconds of the course", "the capture is too short to see a plateau")
+	case flat > 3*diagnose.FlatBar:
+		return diagnose.No("the rate of the seconds differs by %s", unit.Percent(flat))
+	}
+	o := diagnose.Possible("a queue on the way there or back holds it at this rate: the round trip grows by %s under load", unit.Duration(int64(loaded-least)))
+	if flat < diagnose.FlatBar {
+		o.Confidence = measure.Likely
+	}
+	rtt := s.Proof("round trip under load, median", loaded, "ns")
+	rtt.Note = "the least is " + unit.Duration(int64(least))
+	o.By(rtt, diagnose.Below(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar))
+	if x := f.Crossing; x != nil && x.Data.Delay != nil {
+		if o = queueWhere(f, o, x, loaded-least); o.State != diagnose.Holds {
+			return o
+		}
+	}
+	return f.AsShaper(o)
+}
+
+// queueWhere finds by two captures on which way the round trip grows by so many ns.
+func queueWhere(f *diagnose.Flow, o *diagnose.Outcome, x *diagnose.Crossed, by float64) *diagnose.Outcome {
+	there, back, own := waited(x.Data.Delay), waited(x.Acks.Delay), waited(x.Left.Main().RTTBack)
+	o.By(x.Left.Proof("delay there over its least, median", there, "ns"))
+	if x.Acks.Delay != nil {
+		o.By(x.Right.Proof("delay back over its least, median", back, "ns"))
+	}
+	held := "holds it at this rate"
+	switch {
+	case back >= by/4 && back > 2*there:
+		o.Text = fmt.Sprintf("a queue on the way back %s: acknowledgements wait %s there", held, unit.Duration(int64(back)))
+		return o.At(measure.Where{Place: measure.AtPath, From: f.Cell.To, To: f.Cell.From})
+	case there >= by/4:
+		o.Text = fmt.Sprintf("a queue on the way %s: the round trip grows by %s under load, data waits %s", held, unit.Duration(int64(by)), unit.Duration(int64(there)))
+		return o
+	case own >= by/2:
+		o.Text = fmt.Sprintf("a queue before the first capture, on the sender's side, %s: data waits %s there", held, unit.Duration(int64(own)))
+		return o.At(f.Sender.Where())
+	}
+	return diagnose.No("the delay between the captures stays at its least: the queue is elsewhere")
+}
+
+// waited is how far a delay is above its least, the median, in ns; 0 where it is
+// not known.
+func waited(d *measure.Delay) float64 {
+	if d == nil {
+		return 0
+	}
+	return float64(d.P50 - d.Min)
+}
+
+func qdisc(f *gate.Face) *gate.Finding {
+	if f.Qdisc == nil || *f.Qdisc == "noqueue" {
+		return nil
+	}
+	kinds := strings.Fields(*f.Qdisc)
+	if slices.Contains(kinds, "netem") {
+		return gate.Warn("%s has the qdisc netem, which delays or drops on purpose", f.Name).
+			Do(gate.Commands("whoever set it wants it back", gate.Command("tc qdisc del dev %s root", f.NIC())))
+	}
+	shaper := slices.IndexFunc(kinds, func(k string) bool { return slices.Contains(shapers(), k) })
+	switch {
+	case shaper >= 0 && f.Firm && f.Host.Subject.LinkBps > 0:
+		return gate.Warn("%s has the qdisc %s, which may hold the rate below the %s that are wanted", f.Name, kinds[shaper], gate.Rate(f.Host.Subject.LinkBps)).
+			Do(gate.Advise(gate.Command("`tc -s qdisc show dev %s` tells its rate (of htb and hfsc: `tc class show dev %s`)", f.NIC(), f.NIC())))
+	case shaper >= 0:
+		return gate.Pass("%s has the qdisc %s, which may hold the rate: it is the link then", f.Name, kinds[shaper])
+	}
+	return gate.Pass("%s has the qdisc %s", f.Name, strings.Join(kinds, " "))
+}
+
+// shapers are qdiscs that can hold what they pass to a rate. At which one is
+// no fact of the host.
+func shapers() []string { return []string{"tbf", "htb", "cake", "hfsc"} }
+
+func guestShaping(h *gate.Host) *gate.Finding {
+	b, ok := below.Below(h)
+	if !ok {
+		return nil
+	}
+	told := false
+	for _, sends := range []bool{true, false} {
+		s, at, known := b.Shaped(sends)
+		told = told || known
+		if s == nil {
+			continue
+		}
+		what := "receives"
+		if sends {
+			what = "sends"
+		}
+		if want := h.Subject.LinkBps; want > 0 && *s.AverageBps >= want {
+			continue
+		}
+		return gate.Warn("%s holds what %s %s to %s", at, b.Guest.Name, what, gate.Rate(*s.AverageBps)).
+			Do(gate.Advise("on the hypervisor: raise the average of that traffic shaping, or switch it off").Risking("it may be meant"))
+	}
+	if !told {
+		return gate.NotChecked("traffic shaping of "+b.Guest.Name, "the inventory does not tell it")
+	}
+	return gate.Pass("no traffic shaping below what is wanted is on for %s", b.Guest.Name)
+}
+
+// longerQueue is for datagrams for which the sender's own host has no room: in
+// the queue of the interface, or in the ring of its adapter.
+func LongerQueue(r advise.Request) []advise.Draft {
+	c, h := r.Way.Cell, r.Way.From
+	if c == nil || r.At != h {
+		return nil
+	}
+	face := r.Here(h)
+	var list []advise.Draft
+	for _, x := range []struct{ place, knob, title string }{
+		{measure.LossQdisc, knob.TxQueueLen, "up to %s packets wait for %s at %s, instead of %d"},
+		{measure.LossSendNIC, knob.TXRing, "transmit ring of %s descriptors at %s of %s, instead of %d"},
+	} {
+		s := h.State(x.knob, face)
+		want := min(2*s.Number(), diagnose.MostBacklog)
+		if s.Most() > 0 {
+			want = s.Most()
+		}
+		lost := slices.ContainsFunc(c.LossPlaces, func(p measure.LossPlace) bool { return p.Place == x.place && p.Packets > 0 })
+		if lost && s.Number() > 0 && want > s.Number() {
+			list = append(list, advise.Change(h, x.knob, face, fmt.Sprint(want), x.title, fmt.Sprint(want), face, h.Name, s.Number()).ForWay(r.Way))
+		}
+	}
+	return list
+}

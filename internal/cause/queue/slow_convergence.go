@@ -1,0 +1,206 @@
+package queue
+
+import (
+	"slices"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// SlowConvergence is the cause `slow-convergence`.
+func SlowConvergence() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", Judge: slowConvergence,
+			Seen:  "the last third carries 10% more than the first, the congestion window grows to the end, there is no plateau",
+			Apart: "a longer run reaches more", Mends: "a longer run, a longer ramp left out (-O)", Effect: "the figure is too low, not the path",
+			Source: "methods.md, steady state; RFC 9438, section 4", Tests: []string{diagnose.Longer},
+		},
+		Gates: []gate.Rule{
+			{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
+				Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
+				Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, Host: carryOver},
+		},
+		Propose: []advise.Proposer{SlowStart},
+	}
+}
+
+func slowConvergence(f *diagnose.Flow) *diagnose.Outcome {
+	bins := f.Bins()
+	left, _ := f.Allowed()
+	switch {
+	case f.IsHeld():
+		return diagnose.No("a rate was asked for")
+	case f.Follows() && f.Rate() < diagnose.BindsBar*left:
+		return diagnose.No("the rate goes up and down with what is lost")
+	case stillClimbs(f):
+		return asClimbing(f, diagnose.Likely("the congestion window still grows when the run ends: nothing is lost, no queue and no window is full"))
+	case len(bins) < stat.LeastBins:
+		return diagnose.Missing("five seconds of the course", "the run was too short to see a trend")
+	}
+	third := len(bins) / 3
+	first, last := diagnose.Mean(bins[:third]), diagnose.Mean(bins[len(bins)-third:])
+	switch {
+	case last < riseBar*first:
+		return diagnose.No("the last third carries %s, the first %s", unit.Rate(last), unit.Rate(first))
+	case rising(bins) < 0.8:
+		return diagnose.No("the rate goes up and down")
+	}
+	if _, _, _, steps := stat.ChangePoint(bins); steps {
+		return diagnose.No("the rate has two levels, no slope")
+	}
+	o := diagnose.Possible("the rate still rises when the run ends: from %s to %s", unit.Rate(first), unit.Rate(last)).At(measure.Where{Place: measure.AtTool}).
+		By(f.Receiver.Proof("goodput of the first third", first, "bps"), diagnose.Above(f.Receiver.Proof("goodput of the last third", last, "bps"), riseBar*first))
+	if o := asClimbing(f, o); f.Experiment(diagnose.Longer) != nil {
+		return o
+	}
+	if grows, ok := cwndGrows(f); ok || last > farBar*first {
+		if !grows && last <= farBar*first { // an overshoot shrinks it once, and the rate rises all the same
+			return diagnose.No("the congestion window does not grow")
+		}
+		o.Confidence = measure.Likely
+	}
+	return o
+}
+
+// stillClimbs tells of a sender that its congestion window holds, though
+// nothing was lost and no queue, window or buffer is full: it is on its way up.
+func stillClimbs(f *diagnose.Flow) bool {
+	flight, ok1 := f.InFlight()
+	cwnd, ok2 := f.Cwnd()
+	again, ok3 := f.AgainPct()
+	held, _, ok4 := f.WindowHeld()
+	_, _, ok5 := f.RTT()
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || diagnose.Paces(f.Congestion()) || f.Sender.Seen.Reported != "" {
+		return false
+	}
+	course := cwnds(f)
+	grows := len(course) > 1 && course[len(course)-1] >= slices.Max(course) && course[len(course)-1] > course[0]
+	free := !f.HasQueue() && !f.Sender.IsFull() && !f.Receiver.IsFull() && !f.Receiver.IsBehind() && !f.LinkIsFull()
+	return grows && flight > 0.85*cwnd && again < diagnose.AgainBar && held < diagnose.RwndClear && free && diagnose.SendBuffer(f).State != diagnose.Holds && f.Rate() > 0
+}
+
+// cwnds are the congestion windows of all streams together at the end of each
+// second, in segments; none where one of them is not known.
+func cwnds(f *diagnose.Flow) (course []float64) {
+	if f.Sender.Seen == nil {
+		return nil
+	}
+	for _, b := range f.Sender.Seen.Bins {
+		sum := 0.0
+		for _, t := range b.TCP {
+			if t.Cwnd == nil {
+				return nil
+			}
+			sum += float64(*t.Cwnd)
+		}
+		if len(b.TCP) > 0 {
+			course = append(course, sum)
+		}
+	}
+	return course
+}
+
+// asClimbing settles a rate that still rises by a longer run.
+func asClimbing(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
+	o.At(measure.Where{Place: measure.AtTool}).Mend(diagnose.Advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
+	x := f.Experiment(diagnose.Longer)
+	switch {
+	case x == nil:
+	case f.Against(x).Times < diagnose.GainBar:
+		return diagnose.No("a longer run reaches %s, no more", unit.Rate(diagnose.RateOf(x)))
+	default:
+		o.Confidence = measure.Likely
+		if rises(f, x) {
+			o.Confidence = measure.Certain
+		}
+		o.By(f.Receiver.Proof("goodput of a longer run", diagnose.RateOf(x), "bps")).Costs(0, "a longer run reaches "+unit.Rate(diagnose.RateOf(x)), "the same traffic for longer")
+	}
+	return o
+}
+
+// rises tells whether a longer run carries clearly more after the time of this one than
+// within it: what runs differ by is not in that.
+func rises(f *diagnose.Flow, longer *measure.Cell) bool {
+	bins, first := stat.Bins(f.FlowOf(diagnose.RunShown(longer)).Receiver), len(f.Bins())
+	return first > 0 && len(bins) > first && diagnose.Mean(bins[first:]) >= riseBar*diagnose.Mean(bins[:first])
+}
+
+// riseBar is how much more the last third of a run that still rises carries than the first.
+const riseBar = 1.1
+
+// rising is the share of the pairs of seconds of which the later one carries more.
+func rising(bins []float64) float64 {
+	bins = bins[:min(len(bins), 120)]
+	up, all := 0, 0
+	for i := range bins {
+		for _, later := range bins[i+1:] {
+			all++
+			if later > bins[i] {
+				up++
+			}
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(up) / float64(all)
+}
+
+// cwndGrows tells whether the congestion window is greatest in the last
+// seconds, and well above that of the first.
+func cwndGrows(f *diagnose.Flow) (grows, known bool) {
+	course := cwnds(f)
+	if len(course) < stat.LeastBins {
+		return false, false
+	}
+	end := course[len(course)-1]
+	return end >= 0.9*slices.Max(course) && end > 1.2*course[0], true
+}
+
+// farBar is by how many times the last third exceeds the first, where the run
+// began in slow start.
+const farBar = 3
+
+func carryOver(h *gate.Host) *gate.Finding {
+	product, _ := h.BDP()
+	if h.System != "linux" || product < 1e6 || h.RTT() < longRTT {
+		return nil
+	}
+	var set []string
+	if v, ok := h.Sysctl("net.ipv4.tcp_no_metrics_save"); ok && v == "0" {
+		set = append(set, "net.ipv4.tcp_no_metrics_save=1")
+	}
+	if v, ok := h.Sysctl("net.ipv4.tcp_slow_start_after_idle"); ok && v == "1" {
+		set = append(set, "net.ipv4.tcp_slow_start_after_idle=0")
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	return gate.Pass("TCP keeps what earlier connections found, or starts anew after a pause%s", gate.AtRTT(h.RTT())).Do(gate.Sysctls(h, set...))
+}
+
+// Bounds of round trips in ns.
+const (
+	longRTT = 10e6 // from here on a connection needs long to find its rate again
+)
+
+// slowStart is for a rate that still rises: what an earlier connection found
+// may hold it down, and a pause makes it begin anew.
+func SlowStart(r advise.Request) []advise.Draft {
+	h := r.Way.From
+	var list []advise.Draft
+	if h.Value(knob.NoMetricsSave, "") == "0" {
+		list = append(list, advise.Change(h, knob.NoMetricsSave, "", "1", "connections of %s do not begin with what earlier ones found", h.Name).ForWay(r.Way))
+	}
+	if h.Value(knob.SlowStartIdle, "") == "1" {
+		list = append(list, advise.Change(h, knob.SlowStartIdle, "", "0", "connections of %s keep their rate over a pause", h.Name).ForWay(r.Way))
+	}
+	return list
+}

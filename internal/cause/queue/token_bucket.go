@@ -1,0 +1,163 @@
+package queue
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// TokenBucket is the cause `token-bucket`.
+func TokenBucket() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "token-bucket", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a burst is allowed, then less", Judge: tokenBucket,
+			Seen:  "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
+			Apart: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
+			Mends: "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
+			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{diagnose.Longer, diagnose.Rested}, Brings: []string{"shaper", "policer", "loss"},
+		},
+	}
+}
+
+func tokenBucket(f *diagnose.Flow) *diagnose.Outcome {
+	if o := overAllowance(f); o != nil {
+		return o
+	}
+	x, found := f.TwoLevels()
+	long := f.Experiment(diagnose.Longer)
+	switch {
+	case !found && len(f.Bins()) < 2*stat.LeastBins-4 && long == nil: // two levels of three seconds
+		return diagnose.Missing("six seconds of the course", "the run was too short to see two levels")
+	case !found:
+		return diagnose.No("the rate has one level")
+	case x.Before < diagnose.StepBar*x.After || x.After <= 0:
+		return diagnose.No("the second level is not clearly below the first: %s, then %s", unit.Rate(x.Before), unit.Rate(x.After))
+	case f.Sender.IsFull() || f.Receiver.IsFull():
+		return diagnose.No("a CPU is full")
+	}
+	o := diagnose.Likely("the rate falls from %s to %s after %.0f s: a burst was allowed, then less, or others take the rest since", unit.Rate(x.Before), unit.Rate(x.After), x.Lasted.Seconds()).
+		By(f.Receiver.Proof("first level", x.Before, "bps"), f.Receiver.Proof("second level", x.After, "bps")).
+		Costs(x.After, "what lasts is "+unit.Rate(x.After), "change point of the seconds").
+		Mend(diagnose.Advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
+	if long != nil && diagnose.RateOf(long) < diagnose.StepBar*x.After {
+		o.By(diagnose.Below(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput of a longer run after this one", Value: diagnose.RateOf(long), Unit: "bps"}, diagnose.StepBar*x.After))
+	}
+	after := secondsAfter(f, x)
+	spread := diagnose.SpreadOf(after)
+	if len(after) < 3 || spread >= diagnose.FlatBar {
+		o.Confidence = measure.Possible // a control that losses or timeouts have thrown back falls as well, and wanders
+		return o.Then("a longer run: whether its second level stays")
+	}
+	o.By(diagnose.Below(f.Receiver.Proof("deviation of the seconds after the step from their median", spread, "pct"), diagnose.FlatBar))
+	if again := sameBurst(f, x); again > 0 {
+		o.Confidence = measure.Certain
+		return o.By(f.Receiver.Proof("bytes before the step, of each of several runs", again, "bytes"))
+	}
+	return o.Then("the same after a rest of minutes: a bucket has filled again, and gives as many bytes before it falls")
+}
+
+// overAllowance judges by these counters. Bursts of any flow of the instance are
+// counted, so it is certain only of bits a second, where much of this flow was, and
+// this flow was most of what passed.
+func overAllowance(f *diagnose.Flow) *diagnose.Outcome {
+	const certainShare = 0.001
+	for _, e := range f.Ends() {
+		over, name := allowance(e)
+		if over <= 0 {
+			continue
+		}
+		n := e.NIC()
+		o := diagnose.Likely("the instance of %s used more than its allowance", e.Name).At(e.OnFace()).By(diagnose.Above(e.Proof(name, over, "packets"), 0)).
+			Mend(diagnose.Advise(e, "a larger instance, or one without bursts; report both levels"))
+		bytes := n.RxBytes
+		if e.Sends() {
+			bytes = n.TxBytes
+		}
+		mine := 2*float64(e.Seen.Bytes) > float64(bytes)
+		perSecond := strings.HasPrefix(name, "pps_")
+		if length, known := e.MeanPacket(); perSecond && known && 2*length < f.MSS() { // small packets of others
+			mine = false
+		}
+		again, _ := f.AgainPct()
+		switch {
+		case f.LinkIsFull() || !f.HasQueue() && (again < diagnose.AgainBar || !f.MayFollow()): // nothing of this flow was held up
+			o.Beside()
+		case perSecond && !mine:
+			o.Confidence = measure.Possible
+		case over >= certainShare*float64(n.TxPackets+n.RxPackets) && over >= diagnose.FewEvents && !perSecond && mine:
+			o.Confidence = measure.Certain
+		}
+		return o
+	}
+	return nil
+}
+
+// allowance is what a cloud's hypervisor counts at an end's interface as queued or
+// dropped since the instance used more than it may: of the data's own way, and of
+// packets a second. Those of tracked connections and of services nearby hold no flow.
+func allowance(e *diagnose.End) (packets float64, name string) {
+	n := e.NIC()
+	if n == nil {
+		return 0, ""
+	}
+	way := "bw_in"
+	if e.Sends() {
+		way = "bw_out"
+	}
+	return diagnose.Counted(n, []string{way + "_allowance_exceeded", "pps_allowance_exceeded"}, nil)
+}
+
+// secondsAfter are the rates of the seconds at the second level, of all runs; the
+// first of each is left out, within which the rate may have fallen.
+func secondsAfter(f *diagnose.Flow, x diagnose.TwoLevels) (all []float64) {
+	for _, e := range alike(f) {
+		bins := stat.Bins(e)
+		high := x.LastHigh(bins)
+		all = append(all, bins[min(high+1, len(bins)):]...)
+	}
+	return all
+}
+
+// alike are the receivers of this run, and of those that differ from it only in
+// when they began and how long they lasted.
+func alike(f *diagnose.Flow) []*measure.Evidence {
+	runs := slices.Clone(f.Cell.Runs)
+	for _, id := range []string{diagnose.Longer, diagnose.Rested} {
+		if c := f.Experiment(id); c != nil {
+			runs = append(runs, c.Runs...)
+		}
+	}
+	var es []*measure.Evidence
+	for i := range runs {
+		es = append(es, f.FlowOf(&runs[i]).Receiver)
+	}
+	return es
+}
+
+// sameBurst is how many bytes each of two runs or more brought above the second
+// level; 0 where there are none, or they are not the same.
+func sameBurst(f *diagnose.Flow, x diagnose.TwoLevels) float64 {
+	var bursts []float64
+	for _, e := range alike(f) {
+		if bytes, lasted := x.BurstOf(e); lasted >= time.Second {
+			bursts = append(bursts, bytes)
+		}
+	}
+	slices.Sort(bursts)
+	for n := len(bursts) - 1; n > 0; n-- { // a run right after another finds the bucket empty
+		if bursts[n] <= bursts[n-1]*(1+sameBurstPct/100.0) {
+			return (bursts[n] + bursts[n-1]) / 2
+		}
+	}
+	return 0
+}
+
+// sameBurstPct is by how many percent the bytes of the burst may differ from run
+// to run: a bucket fills again while nothing is sent, and rates scatter.
+const sameBurstPct = 25

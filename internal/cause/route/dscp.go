@@ -1,0 +1,113 @@
+package route
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/cause/gate"
+	"thru/internal/measure"
+)
+
+// congested is the mark that a queue sets (RFC 3168, CE).
+const congested = 3
+
+func dscp(w *gate.Way) *gate.Finding {
+	if len(w.Marks) == 0 {
+		return nil
+	}
+	parts := slices.Concat(changes(w.Marks, "DSCP", classOf), changes(w.Marks, "ECN", ecnOf))
+	if len(parts) == 0 {
+		return gate.Pass("marks arrive as they were sent (%d tried)", len(w.Marks))
+	}
+	return gate.Warn("%s", strings.Join(parts, "; ")).
+		Do(gate.Advise("have every switch and router between trust the marks, or do not count on classes of traffic on this path"))
+}
+
+// mark is one value of a field of the IP header, as sent and as it arrived.
+type mark struct{ sent, seen int }
+
+// classOf and ecnOf take their field out of a mark.
+func classOf(m measure.Mark) mark { return mark{m.Sent, m.Seen} }
+
+func ecnOf(m measure.Mark) mark {
+	if m.ECNSeen == congested {
+		m.ECNSeen = m.ECNSent // a queue on the way may say that it is full
+	}
+	return mark{m.ECNSent, m.ECNSeen}
+}
+
+// mostMarks is how many marks are named of a field that was changed.
+const mostMarks = 3
+
+// changes words what became of the marks of a field: first those that were
+// cleared, then those that arrived as others, both by value.
+func changes(marks []measure.Mark, field string, of func(measure.Mark) mark) (parts []string) {
+	all := make([]mark, 0, len(marks))
+	for _, m := range marks {
+		all = append(all, of(m))
+	}
+	slices.SortFunc(all, func(a, b mark) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.seen, b.seen)) })
+	var cleared, changed []string
+	tried := 0
+	for _, m := range slices.Compact(all) {
+		if m.sent != 0 {
+			tried++
+		}
+		switch {
+		case m.sent == m.seen:
+		case m.seen == 0:
+			cleared = append(cleared, markName(field, m.sent))
+		default:
+			changed = append(changed, markName(field, m.sent)+" arrives as "+markName(field, m.seen))
+		}
+	}
+	switch n := len(cleared); {
+	case n > 1 && n == tried:
+		parts = append(parts, "all "+field+" are cleared ("+some(cleared)+")")
+	case n > 1:
+		parts = append(parts, some(cleared)+" are cleared")
+	case n == 1:
+		parts = append(parts, cleared[0]+" is cleared")
+	}
+	if len(changed) > 0 {
+		parts = append(parts, some(changed))
+	}
+	return parts
+}
+
+// some of a list: the first ones and the last.
+func some(list []string) string {
+	if n := len(list); n > mostMarks {
+		list = append(slices.Clone(list[:mostMarks-1]), "...", list[n-1])
+	}
+	return strings.Join(list, ", ")
+}
+
+// markName is the name of a mark: of ECN by RFC 3168; of DSCP class selectors
+// by RFC 2474, assured forwarding by RFC 2597, expedited by RFC 3246.
+func markName(field string, n int) string {
+	drop := (n & 7) / 2 // of assured forwarding
+	switch {
+	case n < 0 || n > 63 || field == "ECN" && n > congested:
+		return fmt.Sprintf("%s %d", field, n)
+	case field == "ECN":
+		return []string{"Not-ECT", "ECT(1)", "ECT(0)", "CE"}[n]
+	case n == 46:
+		return "EF"
+	case n%8 == 0:
+		return fmt.Sprintf("CS%d", n/8)
+	case n%2 == 0 && n/8 >= 1 && n/8 <= 4 && drop >= 1:
+		return fmt.Sprintf("AF%d%d", n/8, drop)
+	}
+	return fmt.Sprintf("DSCP %d", n)
+}
+
+// DSCPGate is the gate `dscp`.
+func DSCPGate() gate.Rule {
+	return gate.Rule{ID: "dscp", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
+		Warns:  "a mark is cleared or changed (a mark of ECN that a queue turned into CE is not)",
+		Why:    "a mark that is cleared on the way puts the traffic into another class than the one that is tested",
+		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, Way: dscp}
+}

@@ -1,0 +1,322 @@
+package route
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/below"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/loss"
+	"thru/internal/cause/mtu"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// LAGOneMember is the cause `lag-one-member`.
+func LAGOneMember() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "lag-one-member", TCP: true, Unseen: diagnose.HostPackets, Title: "one flow uses one member of a bundle", Judge: oneMember,
+			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
+				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
+			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",
+			Mends: "layer3+4 hashing; several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
+			Tests: []string{diagnose.EightStreams, diagnose.ManyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},
+		},
+		Gates: []gate.Rule{
+			{ID: "bond", Title: "Link aggregation", About: "members of a bond, its LACP groups and its hash policy",
+				Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
+				Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
+				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Remedy: "layer3+4 hashing, LACP at the switch",
+				Cause: "lag-one-member", Checklist: []string{"A-03", "A-09"}, Face: bond},
+			{ID: "several-ways", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
+				Warns:  "they do; or an end has several next hops and chooses among them by addresses alone",
+				Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
+				Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, Path: severalWays},
+		},
+		Propose: []advise.Proposer{advise.MoreStreams},
+	}
+}
+
+func oneMember(f *diagnose.Flow) *diagnose.Outcome {
+	switch {
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	case f.Cell.Streams > 1 && f.PacketsOnly():
+		return diagnose.Missing("the ways that source ports take", fmt.Sprintf("%d streams may take one way or several; packets do not tell", f.Cell.Streams))
+	case f.Cell.Streams > 1:
+		return diagnose.No("%d streams were used: they may take every member", f.Cell.Streams)
+	case f.LinkIsFull():
+		return diagnose.No("the link itself is full")
+	}
+	many := f.WithMost()
+	for _, id := range []string{diagnose.EightStreams, diagnose.ManyPorts} {
+		if x := f.Experiment(id); x != nil && diagnose.RateOf(x) > diagnose.RateOf(many) {
+			many = x
+		}
+	}
+	if many == nil {
+		return bundle(f)
+	}
+	if f.Against(many).Times < diagnose.MemberBar {
+		return diagnose.No("%d streams carry %s, no multiple", many.Streams, unit.Rate(diagnose.RateOf(many)))
+	}
+	if s, over := f.Surplus(); over && diagnose.RateOf(many) < diagnose.MemberBar*s.Capacity {
+		return diagnose.No("UDP from one source port carries %s, %d streams carry %s", unit.Rate(s.Capacity), many.Streams, unit.Rate(diagnose.RateOf(many)))
+	}
+	if why := scalesOtherwise(f); why != "" {
+		return diagnose.No("%s", why)
+	}
+	return member(f, many)
+}
+
+// bundle judges what the hosts say of their bonds, where nothing else was tried.
+func bundle(f *diagnose.Flow) *diagnose.Outcome {
+	for _, e := range f.Ends() {
+		if gates := below.Conditions(f, "lag-one-member", e.Name); len(gates) > 0 {
+			return diagnose.Possible("%s", gates[0].Fact).At(e.OnFace()).Beside().Mend(diagnose.RemedyOf(gates[0], e.Facts))
+		}
+	}
+	return f.Untried(diagnose.EightStreams)
+}
+
+// scalesOtherwise names what else makes several streams faster than one; ""
+// where one stream is held by the way itself.
+func scalesOtherwise(f *diagnose.Flow) string {
+	rwnd, _ := f.RwndPct()
+	w, _ := f.SendWindow()
+	again, _ := f.AgainPct()
+	flat, known := f.Flatness()
+	base, near := f.BaseRTT()
+	stood, _ := mtu.Stalled(f)
+	switch {
+	case stood.Timeouts > 0 && again >= mtu.BrokenAgain && (!known || flat > diagnose.FlatBar):
+		return "the one stream stood still for timeouts and has no plateau: so does each of several, by itself"
+	case diagnose.Paces(f.Congestion()) && near && base < diagnose.NearNs:
+		return "the congestion control paces each stream by itself"
+	case rwnd > diagnose.RwndClear && !f.Lengthens(w):
+		return "the receiver's window held the sender up " + unit.Percent(rwnd) + " of the time"
+	case f.Sender.IsFull() || f.Receiver.IsFull():
+		return "a CPU is full"
+	case !f.HasQueue() && again < diagnose.AgainBar:
+		return "no queue fills and nothing is lost: the one stream is not held on the way"
+	case !f.HasQueue() && (!known || flat > diagnose.FlatBar):
+		return "loss without a plateau scales with the streams too"
+	case loss.Below(f, again).Lost:
+		return "packets are lost however few there are, of each stream by itself"
+	case diagnose.SendBuffer(f).State == diagnose.Holds:
+		return "the sender's buffer holds the one stream"
+	}
+	return ""
+}
+
+// member judges a plateau of one stream by how several fare: whole multiples
+// are members, and more streams than these add nothing.
+func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
+	g := f.Against(many)
+	o := diagnose.Likely("%d streams carry %.2g times what one does: it uses one member of a bundle, or is held by itself", many.Streams, g.Times).
+		By(diagnose.InTurns(measure.Proof{EndPoint: f.Receiver.Name, Counter: fmt.Sprintf("goodput of %d streams over one", many.Streams)}, g, diagnose.MemberBar), loss.QueueProof(f)).
+		Costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(diagnose.RateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
+		Mend(BundleRemedy(f))
+	members := math.Round(g.Times)
+	flat, known := f.Flatness()
+	path := f.Path()
+	whole := members >= 2 && math.Abs(g.Times-members) < 0.06*members && float64(many.Streams) >= 2*members
+	ways := 0.0
+	if path != nil && path.Ports != nil && path.Ports.Ways > 1 {
+		ways = float64(path.Ports.Ways)
+		o.By(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: ways})
+	}
+	switch {
+	case !f.HasQueue() && !g.Sure && f.Follows(): // what is lost holds each of several streams by itself, too
+		o.Confidence = measure.Possible
+	case !known || flat > diagnose.FlatBar || !f.HasQueue() || !g.Sure:
+	case whole && (ways == members || hasMembers(f, members)), comesApart(f, many), fillsOneByOne(f):
+		o.Confidence = measure.Certain
+		o.Text = fmt.Sprintf("one stream uses one member of a bundle: %d streams carry %.2g times as much", many.Streams, g.Times)
+	}
+	return o
+}
+
+func BundleRemedy(f *diagnose.Flow) *measure.Remedy {
+	for _, e := range f.Ends() {
+		for _, g := range below.Conditions(f, "lag-one-member", e.Name) {
+			return diagnose.RemedyOf(g, e.Facts)
+		}
+	}
+	return diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by address and port (layer3+4), and use several streams: one flow never exceeds one member")
+}
+
+// hasMembers tells whether an end reaches the other by a bond of so many members
+// at least, of which one carries what the flow does, where their speed is known.
+func hasMembers(f *diagnose.Flow, n float64) bool {
+	return slices.ContainsFunc(f.Ends(), func(e *diagnose.End) bool {
+		if e.Face == nil || e.Face.Bond == nil || float64(len(e.Face.Bond.Members)) < n {
+			return false
+		}
+		speed, _ := diagnose.MemberSpeed(e.Face)
+		return speed == 0 || f.Rate() > 0.8*speed && f.Rate() < speed
+	})
+}
+
+// comesApart tells whether the receiver took in the several streams by more
+// than the interface of its route.
+func comesApart(f *diagnose.Flow, many *measure.Cell) bool {
+	g := &diagnose.Flow{Doc: f.Doc, Cell: many, Run: diagnose.RunShown(many)}
+	for _, x := range g.Run.Flows {
+		e := &diagnose.End{Flow: g, Seen: x.Receiver}
+		n := e.NIC()
+		if x.From == many.From && n != nil && n.RxBytes > 0 && x.Receiver.Bytes > 0 && x.Receiver.Reported == "" {
+			return 100*float64(n.RxBytes)/float64(x.Receiver.Bytes) < diagnose.FaceBar
+		}
+	}
+	return false
+}
+
+// fillsOneByOne tells whether several numbers of streams carried different whole
+// multiples of one stream, each less than its number of streams, and not as many
+// times as much as they are more: so many members they met. A rate that each flow
+// is given, and a bound for all, make no such.
+func fillsOneByOne(f *diagnose.Flow) bool {
+	met := map[float64]float64{} // streams by the multiple
+	for _, c := range append(f.WithStreams(), f.Experiment(diagnose.EightStreams), f.Experiment(diagnose.ManyPorts)) {
+		g := f.Against(c).Times
+		if n := math.Round(g); c != nil && n >= 2 && n < float64(c.Streams) && math.Abs(g-n) < 0.03*n {
+			met[n] = float64(c.Streams)
+		}
+	}
+	for few, a := range met {
+		for many, b := range met {
+			if few < many && many/few < 0.75*b/a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func bond(f *gate.Face) *gate.Finding {
+	if f.Bond == nil {
+		return nil
+	}
+	var down, apart []string
+	main := f.Bond.Aggregate
+	for _, m := range f.Bond.Members {
+		if !m.Up {
+			down = append(down, m.Name)
+		} else if main != nil && m.Aggregate != nil && *m.Aggregate != *main {
+			apart = append(apart, m.Name)
+		}
+	}
+	switch {
+	case len(f.Bond.Members) == 0:
+		return gate.Warn("%s has no members", f.Name)
+	case len(down) > 0:
+		return gate.Warn("%s of %s carry nothing: down", strings.Join(down, ", "), f.Name).
+			Because("%d of %d members carry the traffic", len(f.Bond.Members)-len(down), len(f.Bond.Members)).
+			Do(gate.Advise("check cable and switch port of " + words(down)))
+	case len(apart) > 0:
+		return gate.Warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, *main).
+			Do(gate.Advise("put the switch ports of " + words(apart) + " into the same LACP group"))
+	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
+		return gate.Warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
+			Do(gate.Commands(gate.LinkMayFlap, gate.Command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.NIC())).
+				Saying("let the switch hash by address and port too"))
+	}
+	return gate.Pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))
+}
+
+// words joins names for a sentence in a remedy, each only if it is plain.
+func words(names []string) string {
+	var list []string
+	for _, name := range names {
+		list = append(list, gate.Command("%s", gate.NIC{Name: name}))
+	}
+	return strings.Join(list, ", ")
+}
+
+func hashed(policy string) string {
+	if policy == "" {
+		return ""
+	}
+	return ", hash " + policy
+}
+
+// groupsUnknown says where a bond with LACP does not tell which groups its
+// members are in: those of another one would carry nothing.
+func groupsUnknown(b *measure.Bond) string {
+	lacp := slices.Contains([]string{"802.3ad", "lacp"}, strings.ToLower(b.Mode))
+	told := b.Aggregate != nil && !slices.ContainsFunc(b.Members, func(m measure.BondMember) bool { return m.Aggregate == nil })
+	if !lacp || told {
+		return ""
+	}
+	return "; its LACP groups are not known"
+}
+
+func severalWays(sc *gate.Scene) *gate.Finding {
+	p := sc.Subject.Path
+	hops := ""
+	for _, w := range []struct {
+		from, to string
+		route    *measure.Route
+	}{{p.From, p.To, p.Forward.Route}, {p.To, p.From, p.Back.Route}} {
+		if w.route == nil || len(w.route.NextHops) < 2 {
+			continue
+		}
+		said := fmt.Sprintf("%s has %d next hops towards %s (%s)", w.from, len(w.route.NextHops), w.to, nextHopsText(w.route.NextHops))
+		if h := sc.Host(w.from); h != nil && w.route.Hash == measure.HashLayer3 {
+			return gate.Warn("%s, chosen by addresses alone", said).Because("all flows between these ends take one of them").
+				Do(gate.At(h, gate.Commands("flows of all programs may take another next hop than before", gate.Command("sysctl -w %s=1", hashPolicy(p))).Saying("let it choose by port too")))
+		}
+		hops += "; " + said
+	}
+	switch s := p.Ports; {
+	case s == nil || s.Ports <= 0:
+		return sc.Missing("whether source ports take different ways", "source_ports")
+	case s.Ways > 1:
+		return gate.Warn("flows may take %d ways, by their source port (seen in %s%s)%s", s.Ways, s.By, groupsText(s.Groups), hops).
+			Do(gate.Advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
+	default:
+		return gate.Pass("%d source ports show no different ways%s", s.Ports, hops)
+	}
+}
+
+// nextHopsText names them: "10.0.0.1 by eth0, 10.0.1.1 by eth1".
+func nextHopsText(all []measure.NextHop) string {
+	var names []string
+	for _, n := range all {
+		name := n.Interface
+		if n.Gateway != "" {
+			name = n.Gateway + " by " + n.Interface
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// hashPolicy is the sysctl that says by what a next hop is chosen, of the path's family.
+func hashPolicy(p *measure.Path) string {
+	if a, err := netip.ParseAddr(p.ToAddr); err == nil && a.Unmap().Is6() {
+		return "net.ipv6.fib_multipath_hash_policy"
+	}
+	return "net.ipv4.fib_multipath_hash_policy"
+}
+
+// groupsText names the source ports that go each way.
+func groupsText(groups []measure.PortGroup) (s string) {
+	for _, g := range groups {
+		var ports []string
+		for _, p := range g.Ports {
+			ports = append(ports, strconv.Itoa(p))
+		}
+		s += "; " + strings.Join(ports, " ") + " in " + gate.Span(g.RTTNs)
+	}
+	return s
+}

@@ -1,0 +1,91 @@
+package route
+
+import (
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// TCPProxy is the cause `tcp-proxy`.
+func TCPProxy() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", Judge: tcpProxyCause, Packets: diagnose.PacketsProxy,
+			Seen:  "the handshake takes less than half the round trip of data, and 3 ms less; in captures of both ends: sequence numbers and options are others at each; in one: the SYN is answered far sooner than data, or with another time to live (possible)",
+			Apart: "the options of the SYN differ at the two ends", Mends: "bypass it", Effect: "its buffers and its CPU are what is measured",
+			Source: "RFC 3135 (split connections)", Tests: []string{diagnose.Captured}, Brings: []string{"window-scaling-off", "sack-off", "timestamps-off", "mss-clamp"},
+		},
+		Gates: []gate.Rule{
+			{ID: "tcp-proxy", Title: "End of TCP", About: "the round trip of the handshake against that of data",
+				Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
+				Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
+				Source: "RFC 3135 (split connections)", Remedy: "bypass it", Cause: "tcp-proxy", Checklist: []string{"C-16"}, Path: tcpProxy},
+		},
+	}
+}
+
+func tcpProxyCause(f *diagnose.Flow) *diagnose.Outcome {
+	p := f.Path()
+	switch {
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	case p == nil || p.Handshake == nil || p.Handshake.RTTNs == nil || *p.Handshake.RTTNs <= 0 || p.RTT == nil || p.RTT.Min <= 0:
+		return diagnose.Missing("round trips of the handshake and of data", "the path was not probed, or a kernel does not tell")
+	}
+	hs, data := float64(*p.Handshake.RTTNs), quickest(f, float64(p.RTT.Min))
+	if hs > data/2 || data-hs < diagnose.ProxyBar {
+		return diagnose.No("the handshake took %s, data %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data)))
+	}
+	o := diagnose.Possible("something nearer answers in %s's name: the handshake took %s, data takes %s at least", p.To, unit.Duration(int64(hs)), unit.Duration(int64(data))).
+		By(diagnose.Below(measure.Proof{EndPoint: p.From, Counter: "round trip of the handshake", Value: hs, Unit: "ns"}, data/2)).
+		Mend(diagnose.Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+	changed := diagnose.Rewritten(p.Handshake.SYNSent, p.Handshake.SYNSeen) || diagnose.Rewritten(p.Handshake.SYNACKSent, p.Handshake.SYNACKSeen)
+	kernel, ok := kernelRTT(f)
+	switch {
+	case changed:
+		o.Confidence = measure.Certain
+		o.By(measure.Proof{EndPoint: p.To, Counter: "options of the SYN that differ at the ends", Value: 1})
+	case ok && kernel < data/2 && data-kernel > diagnose.ProxyBar:
+		o.Confidence = measure.Likely
+		o.By(diagnose.Below(f.Sender.Proof("tcp_info.min_rtt_ns", kernel, "ns"), data/2))
+	default:
+		o.Beside()
+	}
+	return o
+}
+
+// quickest is the least round trip from program to program: that of the probe, or of
+// the test's own connection where that was shorter. A guest that has little CPU
+// answers some probes late, and no box has to lie between for that.
+func quickest(f *diagnose.Flow, probed float64) float64 {
+	for _, e := range f.Ends() {
+		if e.Seen != nil && e.Seen.RTTIdle != nil && e.Seen.RTTIdle.Min > 0 {
+			probed = min(probed, float64(e.Seen.RTTIdle.Min))
+		}
+	}
+	return probed
+}
+
+// kernelRTT is the least round trip that the sender's kernel saw, in ns.
+func kernelRTT(f *diagnose.Flow) (float64, bool) {
+	for _, s := range f.Sender.Streams() {
+		if s.TCP != nil && s.TCP.MinRTT != nil && *s.TCP.MinRTT > 0 {
+			return float64(*s.TCP.MinRTT), true
+		}
+	}
+	return 0, false
+}
+
+func tcpProxy(sc *gate.Scene) *gate.Finding {
+	p := sc.Subject.Path
+	if p.Handshake == nil || p.Handshake.RTTNs == nil || p.RTT == nil || p.RTT.Min <= 0 || *p.Handshake.RTTNs <= 0 {
+		return nil
+	}
+	hs := *p.Handshake.RTTNs
+	if hs < p.RTT.Min/2 && p.RTT.Min-hs > 1e6 {
+		return gate.Warn("the handshake took %s, data takes %s at least", gate.Span(hs), gate.Span(p.RTT.Min))
+	}
+	return gate.Pass("the handshake took %s, data takes %s at least", gate.Span(hs), gate.Span(p.RTT.Min))
+}

@@ -1,0 +1,68 @@
+package route
+
+import (
+	"cmp"
+	"slices"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// VPNCPU is the cause `vpn-cpu`.
+func VPNCPU() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "a tunnel's work fills a CPU", Judge: tunnelCPU,
+			Seen:  "a tunnel is on the route, and one CPU of that end is full of the kernel's work while thru's own threads have time to spare",
+			Apart: "the same outside the tunnel", Mends: "encryption offload, several tunnels", Effect: "one core's worth of encryption",
+			Source: "proc(5), /proc/stat; ip-link(8)", Brings: []string{"sender-cpu", "receiver-cpu"},
+		},
+	}
+}
+
+func tunnelCPU(f *diagnose.Flow) *diagnose.Outcome {
+	var o *diagnose.Outcome
+	known := false
+	for _, e := range f.Ends() {
+		known = known || e.HasFace()
+		if x := tunnelWork(e); x != nil && (o == nil || diagnose.Sureness(x) > diagnose.Sureness(o)) {
+			o = x
+		}
+	}
+	switch {
+	case o != nil:
+		return o
+	case f.OnOneMachine():
+		return diagnose.No("no link lies between the ends")
+	case !known:
+		return diagnose.Missing("interfaces of the route", "neither end tells them")
+	}
+	return diagnose.No("no tunnel is on the route of the ends")
+}
+
+// tunnelWork judges the CPUs of an end that reaches the other through a tunnel;
+// nil where it does not.
+func tunnelWork(e *diagnose.End) *diagnose.Outcome {
+	if e.Face == nil || e.Face.Tunnel == nil {
+		return nil
+	}
+	if e.Seen == nil || e.Seen.Host == nil || len(e.Seen.Host.CPUs) == 0 {
+		return e.Lacks("how busy its CPUs were")
+	}
+	inKernel := func(c measure.CPU) float64 { return diagnose.Bounded(c.System + c.SoftIRQ) }
+	c := slices.MaxFunc(e.Seen.Host.CPUs, func(a, b measure.CPU) int { return cmp.Compare(inKernel(a), inKernel(b)) })
+	work := inKernel(c)
+	if work < diagnose.ThreadBar {
+		return diagnose.No("%s is a tunnel (%s), and no CPU is full of the kernel's work: %s at most", diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work))
+	}
+	o := diagnose.Likely("CPU %d is full of the kernel's work, and %s is a tunnel (%s): %s", c.Core, diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work)).
+		At(e.OnCPU(c.Core)).By(diagnose.Above(e.Proof("system and softirq of that CPU", work, "pct"), diagnose.ThreadBar)).
+		Mend(diagnose.Advise(e, "a card or CPU that encrypts, several tunnels, or the traffic outside the tunnel"))
+	if t, told := e.Threads(); told && t.Run+t.Wait > diagnose.ThreadBar {
+		o.Confidence = measure.Possible // it may be that thread's own work
+		o.Beside()
+	}
+	return o
+}

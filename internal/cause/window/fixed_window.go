@@ -1,0 +1,158 @@
+package window
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// FixedWindow is the cause `fixed-window`.
+func FixedWindow() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", Judge: fixedWindow, Packets: packetsFixedWindow,
+			Seen:  "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up; in a capture alone: the receiver's window holds the sender up and never changes (possible)",
+			Apart: "the same without -w",
+			Mends: "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
+			Tests: []string{diagnose.NoWindow}, Brings: []string{"receive-window", "send-buffer"},
+		},
+		Gates: []gate.Rule{
+			{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
+				Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
+				Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Cause: "fixed-window", Checklist: []string{"C-18", "C-39", "B-19"}, Host: explicitWindow},
+		},
+		Propose: []advise.Proposer{FixedWindowProposal},
+	}
+}
+
+func fixedWindow(f *diagnose.Flow) *diagnose.Outcome {
+	send, recv := f.Cell.Spec.Window.Send, f.Cell.Spec.Window.Recv
+	if f.PacketsOnly() {
+		return diagnose.Missing("the windows that were asked for", "packets do not tell")
+	}
+	if send == 0 && recv == 0 {
+		return diagnose.No("no window was set: the kernels tune them")
+	}
+	r, s := receiveWindowCause(f), diagnose.SendBuffer(f)
+	cause, size, by := r, recv, f.Receiver
+	if recv == 0 || send > 0 && diagnose.Sureness(s) > diagnose.Sureness(r) {
+		cause, size, by = s, send, f.Sender
+	}
+	free := f.Experiment(diagnose.NoWindow)
+	if g := f.Against(free); g.Times > diagnose.GainBar {
+		return diagnose.Likely("the window of %s that was set by hand is too small: without it %s pass", unit.Size(size), unit.Rate(diagnose.RateOf(free))).
+			At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).By(by.Proof("window asked for", float64(size), "bytes")).
+			Gains(f.Receiver.Proof("goodput without it over this", 0, ""), g).
+			Costs(0, "without it "+unit.Rate(diagnose.RateOf(free))+" pass", "the same traffic with windows that the kernels tune").
+			Mend(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
+	}
+	if tuned := tuned(f); tuned != nil && f.Against(tuned).Times <= 1 {
+		return diagnose.No("windows that the kernels tune carry %s, no more", unit.Rate(diagnose.RateOf(tuned)))
+	}
+	if cause.State != diagnose.Holds || cause.Confidence == measure.Possible {
+		return diagnose.No("a window of %s was set, and is not what holds the sender up", unit.Size(size))
+	}
+	o := diagnose.Held(cause.Confidence, "the window of %s that was set by hand is too small for the round trip", unit.Size(size))
+	o.Effect, o.Evidence = cause.Effect, append([]measure.Proof{by.Proof("window asked for", float64(size), "bytes")}, cause.Evidence...)
+	return o.At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).Mend(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
+}
+
+// tuned is the fastest other cell of the same traffic without a window of its own; nil where there is none.
+func tuned(f *diagnose.Flow) *measure.Cell {
+	var best *measure.Cell
+	for _, c := range f.Tried(func(s *measure.Spec) { s.Window = measure.Pair{} }) {
+		if c.Spec.Window == (measure.Pair{}) && (best == nil || diagnose.RateOf(c) > diagnose.RateOf(best)) {
+			best = c
+		}
+	}
+	return best
+}
+
+func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
+	if !f.PacketsOnly() {
+		return nil // the windows that were asked for are known
+	}
+	o := packetsReceiveWindow(f)
+	s := f.AnySpot()
+	if o.State == diagnose.Excluded {
+		return diagnose.No("%s", o.Text)
+	}
+	if o.State == diagnose.Unknown || s.Main().Window.Max-s.Main().Window.Min > 2*s.MSS() {
+		return diagnose.Missing("the windows that were asked for", "packets do not tell")
+	}
+	return diagnose.Possible("the receiver's window stays at %s: it was set by hand, or its bound is that low", unit.Size(int64(s.Main().Window.Mean))).At(f.Receiver.Where()).
+		By(s.Proof("window that the receiver advertised, most", s.Main().Window.Max, "bytes"), s.Proof("window that the receiver advertised, least", s.Main().Window.Min, "bytes")).
+		Then("the same without a window that is set").Mend(diagnose.Advise(f.Receiver, "have the kernel tune the window: leave -w or SO_RCVBUF out, and raise its bounds"))
+}
+
+// explicitWindow tells only: without -w the limit does not matter.
+func explicitWindow(h *gate.Host) *gate.Finding {
+	limit, of := int64(0), ""
+	switch h.System {
+	case "linux":
+		// SO_RCVBUF of n gets 2n, of which about n is the window (socket(7)).
+		r, okR := h.Number("net.core.rmem_max")
+		w, okW := h.Number("net.core.wmem_max")
+		if !okR || !okW {
+			return nil // a network namespace does not show them
+		}
+		limit, of = min(r, w), "rmem_max, wmem_max"
+	case "freebsd":
+		n, _ := h.Number("kern.ipc.maxsockbuf")
+		limit, of = knob.UsableSockBuf(n), "kern.ipc.maxsockbuf"
+	case "solaris", "illumos":
+		limit, _ = h.Number("tcp.max_buf")
+		of = "max_buf"
+	}
+	product, _ := h.BDP()
+	if limit <= 0 || product == 0 {
+		return nil
+	}
+	window := h.Window(product / float64(h.Streams()))
+	if window <= limit {
+		return gate.Pass("-w up to %s (%s) is granted; bandwidth-delay product %s", gate.Size(limit), of, gate.Size(product))
+	}
+	without := ""
+	if l := h.Limits(); l.Window > 0 {
+		without = "; without -w up to " + gate.Size(l.Window) + " (" + l.WindowOf + ")"
+	}
+	return gate.Pass("-w gets at most %s (%s): %s a connection%s", gate.Size(limit), of, gate.Rate(stat.WindowRate(float64(limit), h.RTT())), without).
+		Because("a connection needs %s; the kernel cuts what -w asks for to its limit without a word", gate.Size(window)).
+		Do(gate.RaiseLimit(h, window).Saying("leave -w out; only a test with -w needs a higher limit"))
+}
+
+// fixedWindowProposal leaves -w out; where the kernel has cut what -w asks for, its
+// limit is the other way.
+func FixedWindowProposal(r advise.Request) []advise.Draft {
+	w := r.Way
+	c := w.Cell
+	if c == nil || c.Spec.Window == (measure.Pair{}) {
+		return nil
+	}
+	free := advise.Draft{Id: knob.Window + "=default", Title: "windows that the kernels tune (leave -w out)", Test: &measure.TestOptions{Window: &measure.Pair{}, Flags: "leave -w out"}}.ForWay(w)
+	if x := w.Best(func(x *measure.Cell) bool { return x.Spec.Window == (measure.Pair{}) && x.Streams == c.Streams }); x != nil {
+		free = free.Bring(x.Goodput.Value, "measured in this result", "%s passed without it", unit.Rate(x.Goodput.Value))
+	} else if holds := min(w.Receiver().Holds(), w.Sender().Holds()); w.Carries(holds) > w.Goodput() {
+		free = free.Bring(w.Carries(holds), "RFC 6349, section 3.3.1", "up to %s: windows grow up to %s, which is enough for that at %s of RTT", unit.Rate(w.Carries(holds)), unit.Size(holds), unit.Duration(w.RTT()))
+	} else {
+		free = free.Bring(0, "socket(7)", "a window that grows to what the path needs, as far as the hosts let it")
+	}
+	list := []advise.Draft{free}
+	for _, x := range []struct {
+		id   string
+		h    *advise.Host
+		want int64
+	}{{knob.RmemMax, w.To, c.Spec.Window.Recv}, {knob.WmemMax, w.From, c.Spec.Window.Send}} {
+		if now := x.h.State(x.id, ""); now.Known && now.Number() > 0 && now.Number() < x.want {
+			list = append(list, advise.Change(x.h, x.id, "", fmt.Sprint(x.want), "let -w have the %s that it asks for at %s", unit.Size(x.want), x.h.Name).ForWay(w))
+		}
+	}
+	return list
+}

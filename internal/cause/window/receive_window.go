@@ -1,0 +1,151 @@
+package window
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// ReceiveWindow is the cause `receive-window`.
+//
+// A receiver's window is what of its buffer it advertises. Linux keeps a share
+// for bookkeeping: half of it by default (ip-sysctl.rst, tcp_adv_win_scale;
+// since 6.6 the share follows the packets, TCP_DEFAULT_SCALING_RATIO). FreeBSD
+// advertises all of recvbuf_max, but a buffer holds only 2048 of 2304 bytes of
+// maxsockbuf (sb_max_adj). A sender keeps what is not acknowledged in its
+// buffer, of which nearly all is payload: measured on Linux, a buffer of
+// 128 KiB keeps 126 KB under way.
+func ReceiveWindow() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", Judge: receiveWindowCause, Packets: packetsReceiveWindow,
+			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty; in a capture at the sender: what is under way fills the window most of the time, the round trip does not grow, and goodput is the window over it",
+			Apart: "a slow reader leaves its queue full; a larger window helps only here; before a full queue a larger one only makes that longer",
+			Mends: "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
+			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{diagnose.MoreWindow, diagnose.EightStreams, diagnose.Captured},
+		},
+		Gates: []gate.Rule{
+			{ID: "receive-window", Title: "Largest receive window", About: "the window that the host's receive buffer can grow to, against the bandwidth-delay product of the path",
+				Warns:  "the product exceeds the window (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
+				Why:    "a connection carries one window a round trip: 3 MiB at 20 ms is 1.26 Gb/s, whatever the link",
+				Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst; 6 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
+				Cause: "receive-window", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: receiveWindow},
+		},
+		Propose: []advise.Proposer{ReceiveWindowProposal},
+	}
+}
+
+func receiveWindowCause(f *diagnose.Flow) *diagnose.Outcome {
+	pct, proof, ok := f.WindowHeld()
+	if !ok {
+		return f.Sender.Lacks("tcp_info.rwnd_limited_us")
+	}
+	if f.Rate() <= 0 {
+		return diagnose.No("nothing passes at all")
+	}
+	if isJiffy(f) {
+		return diagnose.Missing("a measured time of half a second", "the kernel counts what a window costs in jiffies")
+	}
+	if pct < diagnose.RwndClear {
+		return diagnose.No("the receiver's window held the sender up %s of the time", unit.Percent(pct))
+	}
+	behind, seen := f.UnreadShare()
+	if seen && behind > diagnose.UnreadBar {
+		return diagnose.No("data waits unread at the receiver: %s of its buffer", unit.Percent(behind))
+	}
+	w, _ := f.SendWindow()
+	bound, off, fits := f.WindowFit()
+	if fits && bound > 3*f.Rate() {
+		return diagnose.No("windows of %s would let %s pass", unit.Size(int64(w)), unit.Rate(bound))
+	}
+	loaded, _ := f.LoadedRTT()
+	base, _ := f.BaseRTT()
+	twice := f.Against(f.Experiment(diagnose.MoreWindow))
+	if twice.Times <= diagnose.GainBar && f.Lengthens(w) {
+		return diagnose.No("a queue stands, %s of the round trip of %s: a larger window would only make it longer", unit.Duration(int64(loaded-base)), unit.Duration(int64(loaded)))
+	}
+	o := diagnose.Possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(w)), unit.Duration(int64(loaded)))
+	switch {
+	case pct >= diagnose.RwndBar && seen && (fits && off <= diagnose.FitBar && f.Room(w) < diagnose.FitsBar && f.Cell.Spec.MaxRate == 0 || twice.Sure):
+		o.Confidence = measure.Certain
+	case pct >= diagnose.RwndBar:
+		o.Confidence = measure.Likely
+	}
+	return windowProofs(f, o, diagnose.Above(proof, diagnose.RwndBar), twice).Mend(f.RaiseWindow(f.Receiver, base))
+}
+
+// isJiffy tells that the measured time is too short for the kernel's counters
+// of time, whose resolution is a jiffy (methods.md, Traps).
+func isJiffy(f *diagnose.Flow) bool { return f.Sender.Span() < 500e6 }
+
+// windowProofs adds to a window that is too small by what it was seen, and what
+// it costs.
+func windowProofs(f *diagnose.Flow, o *diagnose.Outcome, held measure.Proof, twice stat.Turns) *diagnose.Outcome {
+	w, _ := f.SendWindow()
+	loaded, _ := f.LoadedRTT()
+	o.At(f.Receiver.Where()).By(held, f.Sender.Proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.Sender.Proof("tcp_info.rtt_ns, mean", loaded, "ns"))
+	if behind, seen := f.UnreadShare(); seen {
+		o.By(diagnose.Below(f.Receiver.Proof("unread in the socket, of its room", behind, "pct"), diagnose.UnreadBar))
+	}
+	if twice.Times > diagnose.GainBar {
+		o.By(diagnose.InTurns(f.Receiver.Proof("goodput with twice the window over this", 0, ""), twice, diagnose.GainBar))
+	}
+	if bound, _, fits := f.WindowFit(); fits {
+		o.Costs(bound, "windows of "+unit.Size(int64(w))+" carry "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(w)), unit.Duration(int64(loaded))))
+	}
+	return o
+}
+
+func packetsReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
+	s := f.AnySpot()
+	switch {
+	case s == nil:
+		return diagnose.Missing("a connection of the flow", "none is in the capture")
+	case s.Main().Unscaled:
+		return diagnose.Missing("the scale of the receiver's window", "the handshake is not in the capture")
+	case s.ClosedPct() >= diagnose.ClosedFew:
+		return diagnose.No("the receiver's window is closed %s of the time: what came waits to be read", unit.Percent(s.ClosedPct()))
+	}
+	h, ok := s.WindowHeld()
+	if !ok {
+		return diagnose.Missing("the receiver's window over the round trip", "the packets that were captured do not tell")
+	}
+	queue, _ := s.Stands()
+	switch {
+	case h.Clear && s.At == measure.AtSender:
+		return diagnose.No("the receiver's window was used up %s of the time", unit.Percent(h.Pct))
+	case h.Bound > 3*s.Rate():
+		return diagnose.No("windows of %s would let %s pass", unit.Size(int64(h.Window)), unit.Rate(h.Bound))
+	case !h.Binds && s.At != measure.AtSender:
+		return diagnose.CaptureAt(measure.AtSender, "what is under way of the window")
+	case h.Binds && queue:
+		return diagnose.No("a queue fills: a larger window would only make it longer")
+	case fallen(s) >= fallenBar:
+		return diagnose.Missing("how much waits unread at the receiver", fmt.Sprintf("its window is below half of what it was for %s of the time, as one of a program that reads too slowly: a larger one would fill as well", unit.Percent(fallen(s))))
+	}
+	o := diagnose.Possible("the receiver's window of %s is too small for a round trip of %s", unit.Size(int64(h.Window)), unit.Duration(int64(h.RTT)))
+	switch {
+	case h.Binds && s.At == measure.AtSender && h.Off <= diagnose.FitBar && !s.Misses():
+		o.Confidence = measure.Certain
+	case h.Binds:
+		o.Confidence = measure.Likely
+	}
+	return o.At(f.Receiver.Where()).By(h.Proof, s.Proof("window that the receiver advertised, mean", h.Window, "bytes"), s.Proof("round trip, median", h.RTT, "ns")).
+		Costs(h.Bound, "windows of "+unit.Size(int64(h.Window))+" carry "+unit.Rate(h.Bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(h.Window)), unit.Duration(int64(h.RTT)))).
+		Mend(f.RaiseWindow(f.Receiver, h.RTT))
+}
+
+func receiveWindow(h *gate.Host) *gate.Finding {
+	l := h.Limits()
+	return holds(h, buffer{l.Window, "receive window", l.WindowOf, l.Keys[0], false})
+}
+
+func ReceiveWindowProposal(r advise.Request) []advise.Draft {
+	return buffers(r, r.Way.Receiver(), r.Way.Sender())
+}

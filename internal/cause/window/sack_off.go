@@ -1,0 +1,114 @@
+package window
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/mtu"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// SACKOff is the cause `sack-off`.
+func SACKOff() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", Judge: sackOff, Packets: packetsSACK,
+			Seen:  "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
+			Apart: "without loss it costs nothing; the SYN as it left and as it arrived tells whether an end or a box between took it out",
+			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
+			Source: "RFC 2018; tcp_info.tcpi_options; TcpExt.TCPRenoRecovery, TCPTimeouts", Tests: []string{diagnose.Captured},
+		},
+		Gates: []gate.Rule{
+			{ID: "sack", Title: "SACK of the host", About: "whether the host offers selective acknowledgement",
+				Warns:  "it is off",
+				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
+				Source: "RFC 2018", Remedy: "switch it on", Cause: "sack-off", Checklist: []string{"C-16"}, Host: sackOfHost},
+			{ID: "sack-path", Title: "SACK on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
+				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
+				Source: "RFC 2018", Remedy: "the box between must leave TCP options alone", Cause: "sack-off", Checklist: []string{"C-16"}, Way: sackOnPath},
+		},
+		Propose: []advise.Proposer{SACKOffProposal},
+	}
+}
+
+func sackOff(f *diagnose.Flow) *diagnose.Outcome {
+	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.SACK }, func(s *measure.SYN) *bool { return s.SACK },
+		"net.ipv4.tcp_sack", "selective acknowledgements (SACK)", "opt_sack")
+	if o.State != diagnose.Holds {
+		return o
+	}
+	again, counted := f.AgainPct()
+	timeouts, told := f.Sender.Counter("TcpExt.TCPTimeouts")
+	reno, _ := f.Sender.Counter("TcpExt.TCPRenoRecovery")
+	flat, steady := f.Flatness()
+	bound, known := f.Allowed()
+	switch {
+	case !counted || !told:
+		o.Confidence = measure.Likely
+	case again < diagnose.AgainBar || timeouts+reno == 0 || offloadLoses(f, again) || f.LinkIsFull() || steady && flat < diagnose.FlatBar && f.HasQueue() || f.IsRare(diagnose.RareBar):
+		o.Beside()
+	default:
+		o.By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar),
+			f.Sender.Proof("TcpExt.TCPRenoRecovery", reno, ""), f.Sender.Proof("TcpExt.TCPTimeouts", timeouts, ""))
+		o.Text += fmt.Sprintf(", and %s of the segments had to be sent again", unit.Percent(again))
+		if timeouts == 0 && known && f.Rate() >= bound/2 { // it is off; that the rate hangs on it is not shown
+			o.Confidence = measure.Likely
+		}
+	}
+	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
+		Mend(f.SwitchOn("net.ipv4.tcp_sack", where))
+}
+
+// offloadLoses tells that the packets that are lost are those of a broken offload.
+func offloadLoses(f *diagnose.Flow, again float64) bool {
+	o := mtu.JudgeBrokenTSO(f)
+	return again >= offloadBar && o.State == diagnose.Holds && o.Confidence != measure.Possible
+}
+
+// offloadBar is how many percent of the segments have to be sent again for SACK to be
+// beside it where a broken offload loses them: what is sent again is lost again.
+const offloadBar = 30
+
+func packetsSACK(f *diagnose.Flow) *diagnose.Outcome {
+	o, where := optionGone(f, func(s *measure.SYN) *bool { return s.SACK }, "selective acknowledgements (SACK)")
+	if o.State != diagnose.Holds {
+		return o
+	}
+	s := f.AnySpot()
+	again, counted := s.AgainPct()
+	queue, told := s.Stands()
+	switch {
+	case !counted && s.Data.Again.N > 0:
+		o.Confidence = measure.Likely
+	case !counted || again < diagnose.AgainBar || f.LinkIsFull() || told && queue && again < 0.05:
+		o.Beside()
+	default:
+		o.By(diagnose.Above(s.Proof("sent again, of the payload", again, "pct", s.Data.Again.Packets...), diagnose.AgainBar), s.Count("sent again after a timeout", s.Data.Timeout))
+		o.Text += fmt.Sprintf(", and %s of the data had to be sent again", unit.Percent(again))
+		if loaded, _, ok := s.RTT(); s.Data.Timeout.N == 0 && (!ok || s.Rate() > s.Mathis(loaded, again)/2) {
+			o.Confidence = measure.Likely // it is off; that the rate hangs on it is not shown
+		}
+	}
+	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
+		Mend(f.SwitchOn("net.ipv4.tcp_sack", where))
+}
+
+func sackOfHost(h *gate.Host) *gate.Finding {
+	return switched(h, gate.SackSetting(), func() *gate.Finding { return gate.Warn("SACK is off").Do(gate.SwitchOn(h, gate.SackSetting())) })
+}
+
+func sackOnPath(w *gate.Way) *gate.Finding {
+	return option(w, "SACK", func(s *measure.SYN) *bool { return s.SACK }, func() *gate.Finding {
+		return gate.Warn("SACK of %s is taken out before %s", w.From, w.To).Do(leaveAlone())
+	})
+}
+
+// SACKOffProposal lists the changes against `sack-off`.
+func SACKOffProposal(r advise.Request) []advise.Draft {
+	return switchOn(r, knob.SACK, "selective acknowledgements (SACK)")
+}

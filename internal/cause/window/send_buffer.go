@@ -1,0 +1,71 @@
+package window
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// SendBuffer is the cause `send-buffer`.
+func SendBuffer() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", Judge: diagnose.SendBuffer, Packets: packetsSendBuffer,
+			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer; in a capture at the sender: what is under way is always about the same, though nothing holds it (possible)",
+			Apart: "neither window is full, nothing is lost; before a full queue a larger one only makes that longer",
+			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
+			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{diagnose.MoreBuffer, diagnose.EightStreams},
+		},
+		Gates: []gate.Rule{
+			{ID: "send-buffer", Title: "Largest send buffer", About: "what the host's send buffer can grow to, against the bandwidth-delay product of the path",
+				Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
+				Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
+				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
+				Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: sendBuffer},
+		},
+		Propose: []advise.Proposer{SendBufferProposal},
+	}
+}
+
+func packetsSendBuffer(f *diagnose.Flow) *diagnose.Outcome {
+	s, why := Evenly(f)
+	if why != nil {
+		return why
+	}
+	flight := s.Main().Flight
+	loaded, least, _ := s.RTT()
+	bound := stat.WindowRate(flight.Max, int64(loaded)) * float64(len(s.Connections))
+	switch {
+	case least < diagnose.NearNs:
+		return diagnose.Missing("time blocked in send()", "packets do not tell, and the other end is near")
+	case flight.Max > evenBar*flight.Mean:
+		return diagnose.No("what is under way varies: %s on average, %s at most", unit.Size(int64(flight.Mean)), unit.Size(int64(flight.Max)))
+	case bound > (1+diagnose.SendFitBar/100.0)*s.Rate():
+		return diagnose.No("%s under way would make %s, not what passes", unit.Size(int64(flight.Max)), unit.Rate(bound))
+	}
+	return diagnose.Possible("no more than %s are ever under way, though the window has room and nothing is lost: the sender's buffer may be too small", unit.Size(int64(flight.Max))).
+		At(f.Sender.Where()).By(s.Proof("in flight, most", flight.Max, "bytes"), s.Proof("in flight, mean", flight.Mean, "bytes"), s.Proof("window that the receiver advertised, mean", s.Main().Window.Mean, "bytes")).
+		Costs(bound, "what is under way carries "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(flight.Max)), unit.Duration(int64(loaded)))).
+		Then("`thru test` from there: whether the sender is blocked in send()").Mend(f.RaiseWindow(f.Sender, loaded))
+}
+
+// evenBar is by how much the most that was under way may exceed the mean, where a
+// buffer is to be what bounds it.
+const evenBar = 1.25
+
+func sendBuffer(h *gate.Host) *gate.Finding {
+	if h.System == "windows" {
+		return nil // it has no such limit: the send buffer follows the window (SO_SNDBUF, ISB)
+	}
+	l := h.Limits()
+	return holds(h, buffer{l.Send, "send buffer", l.SendOf, l.Keys[1], true})
+}
+
+func SendBufferProposal(r advise.Request) []advise.Draft {
+	return buffers(r, r.Way.Sender(), r.Way.Receiver())
+}

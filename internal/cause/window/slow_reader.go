@@ -1,0 +1,144 @@
+package window
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/loss"
+	"thru/internal/cause/rule"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// SlowReader is the cause `slow-reader`.
+func SlowReader() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "slow-reader", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the program at the receiver reads too slowly", Judge: slowReader, Packets: packetsSlowReader,
+			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more, or it holds the sender up and is below half of what it was (possible)",
+			Apart: "a larger buffer only fills later",
+			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{diagnose.LargeMessages, diagnose.LeanPath, diagnose.Captured},
+		},
+	}
+}
+
+func slowReader(f *diagnose.Flow) *diagnose.Outcome {
+	if f.IsUDP() {
+		return UnreadDatagrams(f)
+	}
+	pct, proof, ok := f.WindowHeld()
+	if !ok {
+		return f.Sender.Lacks("tcp_info.rwnd_limited_us")
+	}
+	behind, seen := f.UnreadShare()
+	late := f.Receiver.IsBehind()
+	if pct < diagnose.RwndClear && !late {
+		return diagnose.No("the receiver's window held the sender up %s of the time", unit.Percent(pct))
+	}
+	if !seen {
+		return f.Receiver.Lacks("unread bytes of the socket")
+	}
+	if behind <= diagnose.UnreadBar && !late {
+		return diagnose.No("the receiver's queue is all but empty: %s of its room", unit.Percent(behind))
+	}
+	o := diagnose.Likely("the program at the receiver reads too slowly: %s of its buffer waits unread", unit.Percent(behind))
+	if late {
+		o.Text = fmt.Sprintf("the program at the receiver reads too slowly: data waits %s for it", unit.Duration(int64(f.Receiver.WaitsNs())))
+		o.By(diagnose.Above(f.Receiver.Proof("time that data waits unread", f.Receiver.WaitsNs(), "ns"), diagnose.LateNs))
+	}
+	t, known := f.Receiver.Threads()
+	switch {
+	case known && t.Run+t.Wait > diagnose.ThreadBar:
+		o.Then("what keeps the reader's CPU busy")
+	case f.Receiver.Load().IsFull() || f.Receiver.Load().Least > diagnose.MostBar:
+		o.Then("whether the reader waits for a CPU: the host's are busy")
+	case known && (pct >= diagnose.RwndBar || late):
+		o.Confidence = measure.Certain // its thread has a CPU to run on, and does not read
+		o.By(diagnose.Below(f.Receiver.Proof("reader's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar))
+	}
+	o.At(f.Receiver.Where()).By(diagnose.Above(f.Receiver.Proof("unread in the socket, of its room", behind, "pct"), diagnose.UnreadBar), diagnose.Above(proof, diagnose.RwndBar))
+	if n, ok := f.Receiver.Counter("TcpExt.TCPToZeroWindowAdv"); ok && n > 0 {
+		o.By(f.Receiver.Proof("TcpExt.TCPToZeroWindowAdv", n, ""))
+	}
+	return o.Mend(diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+}
+
+// UnreadDatagrams judges a test by UDP for a receiver that does not keep up:
+// its socket had no room.
+func UnreadDatagrams(f *diagnose.Flow) *diagnose.Outcome {
+	x, ok := loss.FateOfFlow(f)
+	switch {
+	case !ok:
+		return f.Receiver.Lacks("the count of datagrams")
+	case x.LossPct < diagnose.LostBar:
+		return diagnose.No("%s of the datagrams were lost", unit.Percent(x.LossPct))
+	case len(x.Places) == 0:
+		return f.Receiver.Lacks("the place of the loss")
+	}
+	p := x.At(measure.LossSocket)
+	if x.Gone[measure.LossSocket] < 100-loss.PlaceBar {
+		return diagnose.No("%s of the lost datagrams found no room in the receiver's socket", unit.Percent(x.Gone[measure.LossSocket]))
+	}
+	o := diagnose.Certain("the receiver's socket has no room for %s of the datagrams: its program reads too slowly, or its buffer is too small", unit.Percent(x.LossPct)).
+		At(f.Receiver.Where()).By(diagnose.Above(f.Receiver.Proof(p.Counter, float64(p.Packets), "packets"), 0)).
+		Costs(0, unit.Percent(x.LossPct)+" do not arrive", "drops of the socket")
+	if p.Packets < diagnose.FewEvents {
+		o.Confidence = measure.Likely
+	}
+	if f.Cell.Spec.Rate == 0 {
+		o.Then("a rate that is asked for (-b): as fast as it goes overruns any receiver")
+	}
+	return o.Mend(diagnose.Advise(f.Receiver, p.Remedy))
+}
+
+func packetsSlowReader(f *diagnose.Flow) *diagnose.Outcome {
+	s := f.Spot(measure.AtReceiver, measure.AtPath, "", measure.AtSender)
+	if s == nil {
+		return diagnose.Missing("a connection of the flow", "none is in the capture")
+	}
+	pct, zero := s.ClosedPct(), s.Acks.Zero
+	c := s.Main()
+	switch {
+	case s.Data.New < diagnose.LeastFill:
+		return diagnose.Missing("a transfer of data", "too little passed to fill a window")
+	case zero.N > 0 && pct >= diagnose.ClosedFew:
+		o := diagnose.Likely("the program at the receiver reads too slowly: its window was closed %s of the time", unit.Percent(pct))
+		if pct >= closedBar && s.Data.Segments >= diagnose.LeastSegments {
+			o.Confidence = measure.Certain
+		}
+		o.At(f.Receiver.Where()).By(diagnose.Above(s.Proof("time in which the receiver's window was closed", pct, "pct", zero.Packets...), diagnose.ClosedFew), s.Count("zero windows of the receiver", zero))
+		if s.Data.Probes.N > 0 {
+			o.By(s.Count("probes of the closed window", s.Data.Probes))
+		}
+		return o.Mend(diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+	case zero.N > 0:
+		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(pct))
+	case f.Receiver.IsBehind():
+		return nil // data may wait for long without a full buffer
+	case fallen(s) >= fallenBar && waitsForWindow(f):
+		return readsInBits(f, s)
+	case c.Window != nil && !c.Unscaled && c.Window.Min > c.Window.Max/2:
+		return diagnose.No("the receiver's window never closed, nor fell to half")
+	}
+	return diagnose.Missing("how much waits unread at the receiver", "its window never closed; packets show no more")
+}
+
+// waitsForWindow tells whether the receiver's window holds the sender up some of
+// the time at least.
+func waitsForWindow(f *diagnose.Flow) bool {
+	s := f.AnySpot()
+	h, known := s.WindowHeld()
+	return known && !h.Clear
+}
+
+// readsInBits words a receiver's window that falls and never closes: its program
+// takes some out now and then, and the rate is what it takes.
+func readsInBits(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+	o := diagnose.Possible("the program at the receiver may read too slowly: its window is below half of what it was for %s of the time", unit.Percent(fallen(s)))
+	if h, _ := f.AnySpot().WindowHeld(); h.Binds {
+		o.Confidence = measure.Likely
+	}
+	return o.At(f.Receiver.Where()).By(diagnose.Above(s.Proof("time in which the receiver's window was below half of its greatest", fallen(s), "pct"), fallenBar),
+		s.Proof("window that the receiver advertised, least", s.Main().Window.Min, "bytes"), s.Proof("window that the receiver advertised, most", s.Main().Window.Max, "bytes")).
+		Mend(diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+}

@@ -1,0 +1,68 @@
+package window
+
+import (
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+)
+
+// TimestampsOff is the cause `timestamps-off`.
+func TimestampsOff() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "timestamps-off", TCP: true, Title: "no TCP timestamps", Judge: timestampsOff, Packets: packetsTimestamps,
+			Seen: "the kernel negotiated no timestamps (tcp_info); in captures: the SYN or the SYN-ACK lacks the option", Apart: "the SYN as it left and as it arrived",
+			Mends: "switch them on; Windows has them off by itself", Effect: "one sample of the round trip a window; 12 bytes a segment are saved",
+			Source: "RFC 7323, sections 4 and 5; tcp_info.tcpi_options", Tests: []string{diagnose.Captured},
+		},
+		Gates: []gate.Rule{
+			{ID: "timestamps", Title: "Timestamps of the host", About: "whether the host offers TCP timestamps (Windows does not by itself)",
+				Warns:  "they are off on Linux or FreeBSD",
+				Why:    "without them the RTT is sampled once a window, and above 4 GiB a window no old segment is told from a new one",
+				Source: "RFC 7323, sections 4 and 5", Remedy: "switch them on", Cause: "timestamps-off", Checklist: []string{"C-16"}, Host: timestampsOfHost},
+			{ID: "timestamps-path", Title: "Timestamps on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
+				Why:    "without them the RTT is sampled once a window: slower to notice queues and losses",
+				Source: "RFC 7323", Remedy: "the box between must leave TCP options alone", Cause: "timestamps-off", Checklist: []string{"C-16"}, Way: timestampsOnPath},
+		},
+		Propose: []advise.Proposer{TimestampsOffProposal},
+	}
+}
+
+func timestampsOff(f *diagnose.Flow) *diagnose.Outcome {
+	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.Timestamps }, func(s *measure.SYN) *bool { return s.Timestamps },
+		"net.ipv4.tcp_timestamps", "TCP timestamps", "opt_timestamps")
+	if o.State != diagnose.Holds {
+		return o
+	}
+	return o.Beside().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
+		Mend(f.SwitchOn("net.ipv4.tcp_timestamps", where))
+}
+
+func packetsTimestamps(f *diagnose.Flow) *diagnose.Outcome {
+	o, where := optionGone(f, func(s *measure.SYN) *bool { return s.Timestamps }, "TCP timestamps")
+	if o.State != diagnose.Holds {
+		return o
+	}
+	return o.Beside().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
+		Mend(f.SwitchOn("net.ipv4.tcp_timestamps", where))
+}
+
+func timestampsOfHost(h *gate.Host) *gate.Finding {
+	return switched(h, gate.TimestampsSetting(), func() *gate.Finding {
+		return gate.Warn("TCP timestamps are off").Do(gate.SwitchOn(h, gate.TimestampsSetting()))
+	})
+}
+
+func timestampsOnPath(w *gate.Way) *gate.Finding {
+	return option(w, "timestamps", func(s *measure.SYN) *bool { return s.Timestamps }, func() *gate.Finding {
+		return gate.Warn("TCP timestamps of %s are taken out before %s", w.From, w.To).Do(leaveAlone())
+	})
+}
+
+// TimestampsOffProposal lists the changes against `timestamps-off`.
+func TimestampsOffProposal(r advise.Request) []advise.Draft {
+	return switchOn(r, knob.Timestamps, "TCP timestamps")
+}

@@ -1,0 +1,152 @@
+package window
+
+import (
+	"fmt"
+
+	"thru/internal/cause/advise"
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/cause/rule"
+	"thru/internal/knob"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// WindowScalingOff is the cause `window-scaling-off`.
+func WindowScalingOff() rule.Cause {
+	return rule.Cause{
+		Rule: diagnose.Rule{
+			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", Judge: windowScalingOff, Packets: packetsScaling,
+			Seen:  "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
+			Apart: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
+			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
+			Source: "RFC 7323; tcp_info.tcpi_options", Tests: []string{diagnose.Captured}, Brings: []string{"receive-window"},
+		},
+		Gates: []gate.Rule{
+			{ID: "window-scaling", Title: "Window scaling of the host", About: "whether the host offers TCP windows above 64 KiB",
+				Fails:  "it is off and the path needs a window above 64 KiB",
+				Warns:  "it is off",
+				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
+				Source: "RFC 7323", Remedy: "switch it on", Cause: "window-scaling-off", Checklist: []string{"C-16", "C-32"}, Host: scalingOfHost},
+			{ID: "window-scaling-path", Title: "Window scaling on the way", About: "the option as it was sent and as it arrived",
+				Fails:  "the option is taken out or changed on the way, and the path needs a window above 64 KiB",
+				Warns:  "the same where it needs less, or what it needs is not known",
+				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
+				Source: "RFC 7323, section 2.2", Remedy: "the box between must leave TCP options alone", Cause: "window-scaling-off", Checklist: []string{"C-16"}, Way: scalingOnPath},
+		},
+		Propose: []advise.Proposer{WindowScalingOffProposal},
+	}
+}
+
+func windowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
+	on, known := Option(f, func(t *measure.TCPInfo) *bool { return t.WScaleOK })
+	if !known {
+		return f.Sender.Lacks("tcp_info.opt_window_scaling")
+	}
+	if on {
+		return diagnose.No("both ends scale their windows")
+	}
+	pct, proof, counted := f.WindowHeld()
+	o := diagnose.Likely("TCP window scaling is off: no window is larger than 64 KiB")
+	where, how := f.LostOption(func(s *measure.SYN) *bool { return s.HasScale }, "net.ipv4.tcp_window_scaling")
+	o.At(where)
+	if how != "" {
+		o.Text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
+	}
+	o.Confidence = measure.Certain // that it is off; what it costs hangs on the round trip
+	behind, seen := f.UnreadShare()
+	switch {
+	case seen && behind > diagnose.UnreadBar:
+		o.Beside() // a larger window would be full of unread data too
+	case counted && pct >= diagnose.RwndBar && !f.Lengthens(plainWindow):
+		o.By(diagnose.Above(proof, diagnose.RwndBar))
+	case counted:
+		o.Beside()
+	default:
+		o.Confidence = measure.Likely
+	}
+	if loaded, ok := f.LoadedRTT(); ok {
+		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(max(1, f.Cell.Streams))
+		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
+	}
+	o.By(f.Sender.Proof("tcp_info.opt_window_scaling", 0, ""))
+	return o.Mend(f.SwitchOn("net.ipv4.tcp_window_scaling", where))
+}
+
+// Option of TCP as the kernels negotiated it, the sender's before the receiver's.
+func Option(f *diagnose.Flow, of func(*measure.TCPInfo) *bool) (on, known bool) {
+	for _, e := range f.Ends() {
+		for _, s := range e.Streams() {
+			for _, t := range []*measure.TCPInfo{s.TCP, s.TCPStart, s.TCPEnd} {
+				if t != nil && of(t) != nil {
+					return *of(t), true
+				}
+			}
+		}
+	}
+	return false, false
+}
+
+// plainWindow is the most without scaling (RFC 9293).
+const plainWindow = 65535
+
+func packetsScaling(f *diagnose.Flow) *diagnose.Outcome {
+	o, where := optionGone(f, func(s *measure.SYN) *bool { return s.HasScale }, "TCP window scaling")
+	if o.State != diagnose.Holds {
+		return o
+	}
+	o.Text += ": no window is larger than 64 KiB"
+	s := f.AnySpot()
+	held, known := s.WindowHeld()
+	switch {
+	case s.ClosedPct() >= closedBar:
+		o.Beside() // a larger window would be full of unread data too
+	case known && held.Binds:
+		o.By(held.Proof)
+	case known || s.Data.New <= plainWindow: // too little passed to fill such a window
+		o.Beside()
+	default:
+		o.Confidence = measure.Likely
+	}
+	if loaded, _, ok := s.RTT(); ok {
+		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(len(s.Connections))
+		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
+	}
+	return o.Mend(f.SwitchOn("net.ipv4.tcp_window_scaling", where))
+}
+
+func scalingOfHost(h *gate.Host) *gate.Finding {
+	if l := h.Limits(); (h.System == "solaris" || h.System == "illumos") && l.Window > gate.PlainWindow {
+		return gate.Pass("on: window scaling, by a buffer of %s", gate.Size(l.Window))
+	}
+	return switched(h, gate.WindowScaling(), func() *gate.Finding {
+		need, _ := h.BDP()
+		return gate.FailIf(need > gate.PlainWindow, "window scaling is off").Because("%s", capped(h.Scene)).Do(gate.SwitchOn(h, gate.WindowScaling()))
+	})
+}
+
+// capped words what 64 KiB a round trip come to.
+func capped(sc *gate.Scene) string {
+	if sc.RTT() == 0 {
+		return "a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms"
+	}
+	return "a connection carries at most " + gate.Rate(stat.WindowRate(gate.PlainWindow, sc.RTT())) + " at the RTT of " + gate.Span(sc.RTT())
+}
+
+func scalingOnPath(w *gate.Way) *gate.Finding {
+	need, _ := w.BDP()
+	f := option(w, "window scaling", func(s *measure.SYN) *bool { return s.HasScale }, func() *gate.Finding {
+		return gate.FailIf(need > gate.PlainWindow, "window scaling of %s is taken out before %s", w.From, w.To).Because("%s", capped(w.Scene)).Do(leaveAlone())
+	})
+	if f.Status == measure.GatePass && w.Sent.WindowScale != nil && w.Seen.WindowScale != nil && *w.Sent.WindowScale != *w.Seen.WindowScale {
+		return gate.FailIf(need > gate.PlainWindow, "window scale %d of %s arrives as %d", *w.Sent.WindowScale, w.From, *w.Seen.WindowScale).
+			Because("the ends disagree on every window that they tell each other").Do(leaveAlone())
+	}
+	return f
+}
+
+// WindowScalingOffProposal lists the changes against `window-scaling-off`.
+func WindowScalingOffProposal(r advise.Request) []advise.Draft {
+	return switchOn(r, knob.WindowScaling, "window scaling")
+}
