@@ -35,7 +35,7 @@ type files struct {
 // servers are the real ones, by the protocol of their URLs.
 func servers() map[string]func(*testing.T, place) files {
 	return map[string]func(*testing.T, place) files{
-		"http": nginxAt, "ftp": vsftpdAt, "sftp": sshdAt, "smb": smbdAt, "nfs": ganeshaAt, "rsync": rsyncAt,
+		"http": nginxAt, "ftp": vsftpdAt, "sftp": sshdAt, "smb": smbdAt, "nfs": ganeshaAt, "nfs4": ganeshaFourAt, "rsync": rsyncAt,
 	}
 }
 
@@ -193,15 +193,21 @@ func smbdAt(t *testing.T, p place) files {
 }
 
 // ganeshaAt exports the folder by NFS 3, with a port mapper beside it.
-func ganeshaAt(t *testing.T, p place) files {
+func ganeshaAt(t *testing.T, p place) files { return p.ganesha(t, "3", "20048") }
+
+// ganeshaFourAt exports it by NFS 4 alone, to a client that is not told so.
+func ganeshaFourAt(t *testing.T, p place) files { return p.ganesha(t, "4", "2049") }
+
+func (p place) ganesha(t *testing.T, protocols, port string) files {
+	t.Helper()
 	lab.Require(t, lab.Program("ganesha.nfsd"), lab.Program("rpcbind"), lab.Program("rpcinfo"))
 	dir := t.TempDir()
-	conf := config(t, dir, "conf", fmt.Sprintf("NFS_CORE_PARAM { Protocols = 3; NFS_Port = 2049; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = false; }\n"+
-		"NFSV4 { RecoveryRoot = %q; Graceless = true; }\nLOG { Default_Log_Level = WARN; }\n"+
-		"EXPORT { Export_Id = 1; Path = %q; Pseudo = \"/files\"; Access_Type = RW; Squash = none; SecType = sys; Protocols = 3; Transports = TCP; FSAL { Name = VFS; } %s }\n",
-		filepath.Join(dir, "recovery"), p.folder, p.more))
+	conf := config(t, dir, "conf", fmt.Sprintf("NFS_CORE_PARAM { Protocols = %[1]s; NFS_Port = 2049; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = false; }\n"+
+		"NFSV4 { RecoveryRoot = %[2]q; Graceless = true; }\nLOG { Default_Log_Level = WARN; }\n"+
+		"EXPORT { Export_Id = 1; Path = %[3]q; Pseudo = %[3]q; Access_Type = RW; Squash = none; SecType = sys; Protocols = %[1]s; Transports = TCP; FSAL { Name = VFS; } %[4]s }\n",
+		protocols, filepath.Join(dir, "recovery"), p.folder, p.more))
 	const script = `mount -t tmpfs none /run; rpcbind -f & until rpcinfo -p 127.0.0.1 >/dev/null 2>&1; do sleep 0.05; done; exec ganesha.nfsd -F -L STDERR -f "$1" -p /run/ganesha.pid`
-	p.run(t, "20048", "unshare", "-m", "sh", "-c", script, "sh", conf)
+	p.run(t, port, "unshare", "-m", "sh", "-c", script, "sh", conf)
 	return files{url: "nfs://" + p.addr + p.folder + "/"}
 }
 

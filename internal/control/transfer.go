@@ -93,6 +93,9 @@ func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transfer
 	r.below(ctx, doc, x)
 	for _, layer := range x.Mover.Layers() {
 		run, err := r.move(ctx, doc, x, layer)
+		if err == nil && layer == measure.LayerMemory {
+			err = r.warm(ctx, doc, x, &run)
+		}
 		t.Runs = append(t.Runs, run)
 		if err != nil {
 			return err
@@ -124,11 +127,58 @@ func (r *Runner) move(ctx context.Context, doc *measure.Document, x Transferring
 	return run, spoiled(doc.Transfer, &run)
 }
 
-// mostAgain is how often a layer is measured anew.
-const mostAgain = 2
+// mostAgain is how often a layer is measured anew, and longestAgain how long a pass may
+// last for that.
+const (
+	mostAgain    = 2
+	longestAgain = 30 * time.Second
+)
+
+// warm repeats the download of a file of the server that no layer below explains: the
+// first pass may have come from its disk, and warmed its cache. The best counts.
+func (r *Runner) warm(ctx context.Context, doc *measure.Document, x Transferring, run *measure.TransferRun) error {
+	t := doc.Transfer
+	if t.Direction != measure.Download || t.Asked.From != "server" || run.Bps == nil {
+		return nil
+	}
+	first := run.Bps.Value
+	for range mostAgain {
+		before := run.Bps.Value
+		if run.ElapsedNs > int64(longestAgain) || transfer.FillsBelow(t, before) {
+			break
+		}
+		if err := r.pass(ctx, doc, x, run); err != nil {
+			return err
+		}
+		if !transfer.Exceeds(run.Bps.Value, before) {
+			break
+		}
+	}
+	if transfer.Exceeds(run.Bps.Value, first) {
+		doc.Warnings = append(doc.Warnings, fmt.Sprintf("the first pass carried %s, a later one %s: the first filled the server's cache, and is not the figure; what the disk there gives is measured by --end-point NAME --server-folder DIR", unit.Rate(first), unit.Rate(run.Bps.Value)))
+	}
+	return nil
+}
+
+// pass makes the transfer of a run once more. The better one stays, with the rates of all.
+func (r *Runner) pass(ctx context.Context, doc *measure.Document, x Transferring, run *measure.TransferRun) error {
+	again, err := r.move(ctx, doc, x, run.Layer)
+	if err != nil || again.Bps == nil {
+		return err
+	}
+	passes := run.Passes
+	if passes == nil {
+		passes = []float64{run.Bps.Value}
+	}
+	if again.Bps.Value > run.Bps.Value {
+		*run = again
+	}
+	run.Passes = append(passes, again.Bps.Value)
+	return nil
+}
 
 // moveAgain repeats the transfer over memory where it carried less than the one over
-// the disk, which lies on it: the first pass read from a cold cache. The best counts.
+// the disk, which lies on it. The best counts.
 func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transferring) error {
 	t := doc.Transfer
 	for n := 0; ; n++ {
@@ -141,18 +191,12 @@ func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transfe
 			doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s carried %s, less than %s, which lies on it (%s): the figure is too low, and no bar", measure.LayerMemory, unit.Rate(low), measure.LayerWhole, unit.Rate(high)))
 			return nil
 		}
-		run, err := r.move(ctx, doc, x, measure.LayerMemory)
-		if err != nil {
+		if err := r.pass(ctx, doc, x, &t.Runs[memory]); err != nil {
 			return err
 		}
-		if run.Bps == nil || run.Bps.Value <= low {
-			continue
-		}
-		t.Runs[memory] = run
 		for i := range t.Layers {
 			if t.Layers[i].Name == measure.LayerMemory {
-				t.Layers[i] = layerOf(&run, t)
-				t.Layers[i].How += fmt.Sprintf(", the best of %d", n+2)
+				t.Layers[i] = layerOf(&t.Runs[memory], t)
 			}
 		}
 	}
@@ -178,6 +222,13 @@ func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
 		l.How = "a file here to the server's file"
 	default:
 		l.How = "the server's file to a file here, until it is on the disk"
+	}
+	if len(run.Passes) > 0 {
+		rates := make([]string, len(run.Passes))
+		for i, bps := range run.Passes {
+			rates[i] = unit.Rate(bps)
+		}
+		l.How += fmt.Sprintf(", the best of %d passes (%s)", len(rates), strings.Join(rates, ", "))
 	}
 	if f := run.Bps; f != nil {
 		l.Bps, l.Low, l.High = &f.Value, &f.Low, &f.High

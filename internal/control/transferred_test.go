@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,13 +62,22 @@ type pacedMover struct {
 	memory []float64
 	whole  float64
 	moved  int
+
+	elapsed int64
+	ceiling *float64
+	single  bool // no disk takes part
 }
 
-func (m *pacedMover) Layers() []string                                { return []string{measure.LayerMemory, measure.LayerWhole} }
+func (m *pacedMover) Layers() []string {
+	if m.single {
+		return []string{measure.LayerMemory}
+	}
+	return []string{measure.LayerMemory, measure.LayerWhole}
+}
 func (m *pacedMover) Greet(context.Context, *measure.Transfer) error  { return nil }
 func (m *pacedMover) Settle(context.Context, *measure.Transfer) error { return nil }
 func (m *pacedMover) Ceiling(context.Context) measure.Layer {
-	return measure.Layer{Name: measure.LayerLibrary}
+	return measure.Layer{Name: measure.LayerLibrary, Bps: m.ceiling}
 }
 func (m *pacedMover) Small(context.Context) (*measure.TransferRun, error) { return nil, nil }
 func (m *pacedMover) Clean() error                                        { return nil }
@@ -78,7 +88,7 @@ func (m *pacedMover) Move(_ context.Context, layer string, _ Beside) (measure.Tr
 		mbps = m.memory[min(m.moved, len(m.memory)-1)]
 		m.moved++
 	}
-	return measure.TransferRun{Bytes: 1e9, ElapsedNs: 10e9, LocalNs: 1e6, Bps: &measure.Figure{Value: mbps * 1e6}}, nil
+	return measure.TransferRun{Bytes: 1e9, ElapsedNs: max(m.elapsed, 10e9), LocalNs: 1e6, Bps: &measure.Figure{Value: mbps * 1e6}}, nil
 }
 
 // TestMemoryIsRepeated: a layer that carried less than what lies on it is measured
@@ -116,6 +126,55 @@ func TestMemoryIsRepeated(t *testing.T) {
 		}
 		if disk := layers[measure.LayerDiskHere]; disk.Bps != nil || !strings.Contains(disk.Missing, "no rate of a disk") {
 			t.Errorf("%s: %+v", name, disk)
+		}
+	}
+}
+
+// TestWarmUp: of every protocol, a first pass that filled the server's cache is not the
+// figure of a download; where a layer below explains it, or where nothing was in a cold
+// cache, it is.
+func TestWarmUp(t *testing.T) {
+	down := measure.Transfer{Direction: measure.Download, Asked: measure.Amount{Clients: 1, From: "server", To: "nowhere"}}
+	generated, up := down, down
+	generated.Asked.From = "generated"
+	up.Direction, up.Asked.From, up.Asked.To = measure.Upload, "generated", "server"
+	for name, tt := range map[string]struct {
+		transfer measure.Transfer
+		mover    pacedMover
+		passes   []float64 // Mb/s
+		best     float64
+		warns    bool
+	}{
+		"a cold cache":            {down, pacedMover{memory: []float64{697, 950, 940}}, []float64{697, 950, 940}, 950, true},
+		"a warm one":              {down, pacedMover{memory: []float64{950, 940}}, []float64{950, 940}, 950, false},
+		"never the same":          {down, pacedMover{memory: []float64{100, 300, 900, 999}}, []float64{100, 300, 900}, 900, true},
+		"what the client carries": {down, pacedMover{memory: []float64{697, 950}, ceiling: new(700e6)}, nil, 697, false},
+		"more than that":          {down, pacedMover{memory: []float64{697, 700}, ceiling: new(500e6)}, []float64{697, 700}, 700, false},
+		"a long one":              {down, pacedMover{memory: []float64{697, 950}, elapsed: 31e9}, nil, 697, false},
+		"generated a moment ago":  {generated, pacedMover{memory: []float64{697, 950}}, nil, 697, false},
+		"an upload":               {up, pacedMover{memory: []float64{697, 950}}, nil, 697, false},
+	} {
+		for _, protocol := range []string{"ftp", "sftp", "smb", "nfs", "nfs4", "rsync", "https", "thru"} {
+			m, transfer := tt.mover, tt.transfer
+			m.single, transfer.Protocol = true, protocol
+			r := &Runner{Ends: pairOf(newAgent("L"), newAgent("P")), Watch: &quiet{}}
+			doc, err := r.Transfer(t.Context(), Transferring{Mover: &m, Transfer: transfer})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := doc.Transfer.Runs[0]
+			layer := doc.Transfer.Layers[len(doc.Transfer.Layers)-1]
+			var passes []float64
+			for _, bps := range run.Passes {
+				passes = append(passes, bps/1e6)
+			}
+			warned := strings.Contains(strings.Join(doc.Warnings, "; "), "filled the server's cache")
+			if !slices.Equal(passes, tt.passes) || run.Bps.Value != tt.best*1e6 || *layer.Bps != run.Bps.Value || warned != tt.warns {
+				t.Errorf("%s by %s: passes %v, %g of them, layer %q, warnings %q", name, protocol, passes, run.Bps.Value, layer.How, doc.Warnings)
+			}
+			if strings.Contains(layer.How, "the best of") != (tt.passes != nil) {
+				t.Errorf("%s by %s: %q", name, protocol, layer.How)
+			}
 		}
 	}
 }

@@ -87,6 +87,7 @@ type TransferRun struct {
 	ElapsedNs   int64      `json:"elapsed_ns"`
 	SetupNs     int64      `json:"setup_ns"` // name, connection, login, until the first byte
 	Bps         *Figure    `json:"goodput_bps,omitempty"`
+	Passes      []float64  `json:"passes_bps,omitempty"`       // of all passes, where there were several, in their order: the best is the run
 	Seconds     []float64  `json:"seconds_bps,omitempty"`      // each second, of all clients
 	Each        []float64  `json:"each_client_bps,omitempty"`  // goodput of each of several clients, until it had all
 	CRC32C      string     `json:"crc32c,omitempty"`           // of what passed, of one file: 8 hexadecimal digits (RFC 3720, appendix B.4)

@@ -135,8 +135,23 @@ func MemoryRefuted(t *measure.Transfer) (memory, whole float64, refuted bool) {
 			whole = r.Bps.Value
 		}
 	}
-	return memory, whole, memory > 0 && whole > nearlyMore*memory
+	return memory, whole, memory > 0 && Exceeds(whole, memory)
 }
+
+// Exceeds tells whether a rate is clearly more than another.
+func Exceeds(bps, than float64) bool { return bps > nearlyMore*than }
+
+// FillsBelow tells whether a rate is what a layer below the protocol carries.
+func FillsBelow(t *measure.Transfer, bps float64) bool {
+	c := course{t: t}
+	return slices.ContainsFunc([]string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerLibrary}, func(layer string) bool {
+		most, known := c.rate(layer)
+		return known && fills(bps, most)
+	})
+}
+
+// fills tells whether a rate is about that of a layer. One that exceeds it does not hang on it.
+func fills(bps, most float64) bool { return bps >= reachedShare*most && bps <= beyondShare*most }
 
 // rate of a layer; false where it was not measured.
 func (c *course) rate(name string) (float64, bool) {
@@ -208,7 +223,7 @@ func (c *course) floor() (string, *bound) {
 		if l == measure.LayerLibrary && isBusy(c.run.HereCPU) {
 			continue // busy CPUs held it alone as well: they are the cause
 		}
-		if ok && c.bps >= reachedShare*bps && c.bps <= beyondShare*bps && (name == "" || bps < least) {
+		if ok && fills(c.bps, bps) && (name == "" || bps < least) {
 			least, name = bps, l
 		}
 	}
@@ -243,7 +258,7 @@ func (c *course) networkCell() *measure.Cell {
 // network says what holds the network itself, where its own test knows.
 func (c *course) network(bps float64, p measure.Proof) *bound {
 	o := binds(CauseNetwork, measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
-	if c.bps > nearlyMore*bps {
+	if Exceeds(c.bps, bps) {
 		o.Text = fmt.Sprintf("the network carries about as much, %s from memory to memory when it was tested", unit.Rate(bps))
 	}
 	o.At(measure.Where{Place: measure.AtPath}).By(p)
