@@ -247,7 +247,9 @@ func (m *moving) thruMoves(ctx context.Context) (nowhere, whole float64, err err
 	for _, run := range d.Transfer.Runs {
 		switch {
 		case run.Layer == measure.LayerMemory && run.Bps != nil:
-			nowhere = run.Bps.Value
+			if nowhere = run.Bps.Value; len(run.Passes) > 0 {
+				nowhere = run.Passes[0] // the others move it once
+			}
 		case run.Layer == measure.LayerWhole:
 			whole = float64(run.Bytes) * 8e9 / float64(run.SetupNs+run.ElapsedNs)
 			m.setups = append(m.setups, float64(run.SetupNs))
