@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/gate"
 	"thru/internal/measure"
+	"thru/internal/report"
 )
 
 // scene is a case that the packages' own tests make, as far as it reaches code
@@ -29,6 +31,7 @@ type scene struct {
 	Seen     *seen             `json:"seen,omitempty"`
 	Ladder   []json.RawMessage `json:"ladder,omitempty"`
 	Subject  *subject          `json:"subject,omitempty"`
+	Print    string            `json:"print,omitempty"` // that reports are made of it: "as it is", or "judged"
 }
 
 // seen is advise.Seen.
@@ -123,6 +126,62 @@ func decoded(t *testing.T, name string, text []byte) *measure.Document {
 
 // TestScenes compares what is concluded of every scene with one golden file.
 func TestScenes(t *testing.T) {
+	var got bytes.Buffer
+	known := map[string]bool{}
+	for _, s := range scenes(t) {
+		if s.Print != "as it is" {
+			fmt.Fprintf(&got, "\n%s\n", s.Name)
+			short(&got, s.concluded(t), known)
+		}
+	}
+	golden(t, "scenes.golden", got.Bytes())
+}
+
+// TestPrinted compares the reports of those scenes that reach code of printing
+// that no golden document of package report does.
+func TestPrinted(t *testing.T) {
+	type form struct {
+		print func(io.Writer, *measure.Document) error
+		got   bytes.Buffer
+		known map[string]bool
+	}
+	forms := map[string]*form{
+		"txt":  {print: func(w io.Writer, d *measure.Document) error { return report.Text(w, d, report.TextOptions{Width: 80}) }},
+		"html": {print: func(w io.Writer, d *measure.Document) error { return report.HTML(w, d, report.HTMLOptions{}) }},
+		"md":   {print: func(w io.Writer, d *measure.Document) error { return report.Markdown(w, d, report.MarkdownOptions{}) }},
+		"short.md": {print: func(w io.Writer, d *measure.Document) error {
+			return report.Markdown(w, d, report.MarkdownOptions{Summary: true})
+		}},
+		"xml": {print: report.JUnit},
+	}
+	for _, s := range scenes(t) {
+		if s.Print == "" {
+			continue
+		}
+		d := decoded(t, s.Name, s.Document)
+		if s.Print == "judged" {
+			judge(d)
+		}
+		for kind, f := range forms {
+			var b strings.Builder
+			if err := f.print(&b, d); err != nil {
+				t.Fatalf("%s as %s: %v", s.Name, kind, err)
+			}
+			if f.known == nil {
+				f.known = map[string]bool{}
+			}
+			fmt.Fprintf(&f.got, "\n%s\n", s.Name)
+			short(&f.got, b.String(), f.known)
+		}
+	}
+	for kind, f := range forms {
+		golden(t, "printed."+kind+".golden", f.got.Bytes())
+	}
+}
+
+// scenes of testdata, in their order.
+func scenes(t *testing.T) (all []scene) {
+	t.Helper()
 	f, err := os.Open("testdata/scenes.jsonl.gz")
 	if err != nil {
 		t.Fatal(err)
@@ -132,41 +191,42 @@ func TestScenes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got bytes.Buffer
-	known := map[string]bool{}
-	for all := json.NewDecoder(z); ; {
+	for d := json.NewDecoder(z); ; {
 		var s scene
-		if err := all.Decode(&s); errors.Is(err, io.EOF) {
-			break
+		if err := d.Decode(&s); errors.Is(err, io.EOF) {
+			return all
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&got, "\n%s\n", s.Name)
-		short(&got, s.concluded(t), known)
+		all = append(all, s)
 	}
-	golden(t, "scenes.golden", got.Bytes())
 }
 
 // short writes those lines in full that no scene before has had. Of the others
-// that follow each other it writes the ids, and a digest.
+// that follow each other it writes the ids, where they have any, and a digest.
 func short(w io.Writer, text string, known map[string]bool) {
 	var ids []string
-	sum := sha256.New()
+	n, sum := 0, sha256.New()
 	for line := range strings.Lines(text + "\n\n") {
 		line = strings.TrimRight(line, ",]\n")
 		if known[line] && line != "" {
-			id, _, _ := strings.Cut(line[strings.Index(line, ":")+1:], ",")
-			ids = append(ids, strings.Trim(id, `" [`))
+			if m := idOf.FindStringSubmatch(line); m != nil {
+				ids = append(ids, m[1])
+			}
+			n++
 			io.WriteString(sum, line)
 			continue
 		}
-		if known[line] = true; ids != nil {
-			fmt.Fprintf(w, "= %.3x %s\n", sum.Sum(nil), strings.Join(ids, " "))
+		if known[line] = true; n > 0 {
+			fmt.Fprintf(w, "= %d lines %.3x %s\n", n, sum.Sum(nil), strings.Join(ids, " "))
 			sum.Reset()
-			ids = nil
+			n, ids = 0, nil
 		}
 		if line != "" {
 			fmt.Fprintln(w, line)
 		}
 	}
 }
+
+// idOf a finding, a gate or a proposal in JSON.
+var idOf = regexp.MustCompile(`^\{"(?:cause|id)":"([^"]*)"`)
