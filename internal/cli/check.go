@@ -180,7 +180,6 @@ func (c *checkCmd) list(e *env) error {
 
 // progress tells on a terminal what a check is doing.
 type progress struct {
-	unwatched
 	w *watch
 }
 
@@ -192,6 +191,13 @@ func newProgress(e *env) progress {
 	return progress{w: w}
 }
 
-func (p progress) Checking(what string)               { p.w.Checking(what) }
-func (p progress) Waiting(endPoint string, ahead int) { p.w.Waiting(endPoint, ahead) }
-func (p progress) close()                             { p.w.clear() }
+// Hear implements control.Observer.
+func (p progress) Hear(e control.Event) {
+	switch e.(type) {
+	case control.Checking, control.Waiting:
+		p.w.Hear(e)
+	}
+}
+
+func (p progress) Checking(what string) { p.w.Checking(what) }
+func (p progress) close()               { p.w.clear() }

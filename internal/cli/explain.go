@@ -121,7 +121,6 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.
 // trials tells on a terminal what an explanation tries. It implements
 // control.Observer.
 type trials struct {
-	unwatched
 	w     *watch
 	width int
 	until time.Time
@@ -140,22 +139,23 @@ func newTrials(e *env, p plan.Plan, ends pair, budget time.Duration) *trials {
 	return v
 }
 
-// Checking implements control.Observer.
-func (v *trials) Checking(what string) { v.w.Checking(what) }
-
-// Waiting implements control.Observer.
-func (v *trials) Waiting(endPoint string, ahead int) { v.w.Waiting(endPoint, ahead) }
-
-// Step implements control.Observer.
-func (v *trials) Step(label string, specs []measure.Spec, _, _ int) {
-	left := max(time.Until(v.until), 0).Round(time.Second)
-	v.w.Checking(fmt.Sprintf("%s, %s -> %s; %s left", label, specs[0].From, specs[0].To, unit.Duration(int64(left))))
+// Hear implements control.Observer.
+func (v *trials) Hear(e control.Event) {
+	switch e := e.(type) {
+	case control.Checking, control.Waiting:
+		v.w.Hear(e)
+	case control.StepBegun:
+		v.step(e.Label, e.Specs[0])
+	case control.Explained:
+		v.w.clear()
+		v.w.printf("%s\n", report.StepLine(e.Step, v.width))
+	}
 }
 
-// Told implements control.Observer.
-func (v *trials) Told(s measure.Step) {
-	v.w.clear()
-	v.w.printf("%s\n", report.StepLine(s, v.width))
+// step says what is tried, and the time left.
+func (v *trials) step(label string, s measure.Spec) {
+	left := max(time.Until(v.until), 0).Round(time.Second)
+	v.w.Checking(fmt.Sprintf("%s, %s -> %s; %s left", label, s.From, s.To, unit.Duration(int64(left))))
 }
 
 func (v *trials) close() { v.w.clear() }

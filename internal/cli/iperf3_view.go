@@ -70,8 +70,18 @@ func (v *originalView) tellsErrors() bool { return v.layout == nil }
 
 func (v *originalView) keep(err error) { v.err = cmp.Or(v.err, err) }
 
-// Step implements control.Observer.
-func (v *originalView) Step(_ string, specs []measure.Spec, _, _ int) {
+// Hear implements control.Observer.
+func (v *originalView) Hear(e control.Event) {
+	switch e := e.(type) {
+	case control.StepBegun:
+		v.Step(e.Specs)
+	case control.Live:
+		v.Live(e)
+	}
+}
+
+// Step takes what the test is.
+func (v *originalView) Step(specs []measure.Spec) {
 	v.specs, v.waiting, v.conns = specs, make([][]control.Live, len(specs)), make([][]measure.Addresses, len(specs))
 	s, r := specs[0], &v.o.request
 	t := &v.test
@@ -94,34 +104,7 @@ func (v *originalView) Step(_ string, specs []measure.Spec, _, _ int) {
 	t.AskedMSS, t.Title, t.Extra = int64(s.MSS), cmp.Or(s.Title, t.Title), cmp.Or(s.Extra, t.Extra)
 }
 
-// Checking implements control.Observer.
-func (v *originalView) Checking(string) {}
-
-// Waiting implements control.Observer.
-func (v *originalView) Waiting(string, int) {}
-
-// Ran implements control.Observer.
-func (v *originalView) Ran(*measure.Cell) {}
-
-// Told implements control.Observer.
-func (v *originalView) Told(measure.Step) {}
-
-// Planned implements control.Observer: this is no tuning.
-func (v *originalView) Planned(measure.Tuning, []measure.Proposal) {}
-
-// Trying implements control.Observer.
-func (v *originalView) Trying(measure.Proposal, int, int, time.Duration) {}
-
-// Tried implements control.Observer.
-func (v *originalView) Tried(measure.Attempt) {}
-
-// Stands implements control.Observer.
-func (v *originalView) Stands(measure.Milestone, []measure.Cell) {}
-
-// Failed implements control.Observer: there is one flow.
-func (v *originalView) Failed(measure.Spec, error) {}
-
-// Live implements control.Observer: an interval is shown when all flows have told of it.
+// Live shows an interval when all flows have told of it.
 func (v *originalView) Live(l control.Live) {
 	if s := v.specs[l.Flow]; l.EndPoint != control.Local || s.From == s.To && l.Sends != s.DialFrom {
 		return // iperf3 shows its own end

@@ -28,7 +28,7 @@ func play(t *testing.T, line string, result error) (out string, v *originalView)
 	var b bytes.Buffer
 	v = newOriginalView(o, &b, "test")
 	specs := p.Steps[0].Specs
-	v.Step("", specs, 0, 1)
+	v.Step(specs)
 	n := specs[0].Streams
 	var conns []measure.Addresses
 	for i := range n * len(specs) {

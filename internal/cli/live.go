@@ -100,14 +100,32 @@ func (v *watch) clear() {
 
 func (v *watch) close() { v.clear() }
 
-// Checking implements control.Observer.
+// Hear implements control.Observer.
+func (v *watch) Hear(e control.Event) {
+	switch e := e.(type) {
+	case control.Checking:
+		v.Checking(e.What)
+	case control.StepBegun:
+		v.Step(e.Label, e.Specs, e.Done, e.Total)
+	case control.Waiting:
+		v.Waiting(e.EndPoint, e.Ahead)
+	case control.Live:
+		v.Live(e)
+	case control.Ran:
+		v.Ran(e.Cell)
+	case control.Failed:
+		v.Failed(e.Spec, e.Err)
+	}
+}
+
+// Checking keeps a line that says what is done before any traffic.
 func (v *watch) Checking(what string) {
 	v.clear()
 	v.printf("%s ...", what)
 	v.pending = true
 }
 
-// Step implements control.Observer.
+// Step begins the lines of a run.
 func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
 	v.step, v.done, v.total = label, done, total
 	v.specs, v.rows = specs, map[int64][]control.Live{}
@@ -135,7 +153,7 @@ func streams(n int) string {
 	return fmt.Sprintf("%d streams", n)
 }
 
-// Waiting implements control.Observer: it may take long, so that it is said also
+// Waiting may take long, so that it is said also
 // where nobody watches.
 func (v *watch) Waiting(endPoint string, ahead int) {
 	v.clear()
@@ -152,7 +170,7 @@ func otherTests(n int) string {
 	return fmt.Sprintf("%d other tests", n)
 }
 
-// Live implements control.Observer: a line is printed when both ends of all
+// Live prints a line when both ends of all
 // flows have told of the interval.
 func (v *watch) Live(l control.Live) {
 	if v.w == nil || v.trial || l.Event.Kind != bus.EventProgress {
@@ -238,22 +256,7 @@ func localFirst(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Told implements control.Observer: a plan has no such steps.
-func (v *watch) Told(measure.Step) {}
-
-// Planned implements control.Observer: this is no tuning.
-func (v *watch) Planned(measure.Tuning, []measure.Proposal) {}
-
-// Trying implements control.Observer.
-func (v *watch) Trying(measure.Proposal, int, int, time.Duration) {}
-
-// Tried implements control.Observer.
-func (v *watch) Tried(measure.Attempt) {}
-
-// Stands implements control.Observer.
-func (v *watch) Stands(measure.Milestone, []measure.Cell) {}
-
-// Failed implements control.Observer.
+// Failed says what has failed, and why.
 func (v *watch) Failed(s measure.Spec, err error) {
 	v.clear()
 	v.printf("%s -> %s failed: %v\n", s.From, s.To, err)
@@ -268,7 +271,7 @@ func (v *watch) progress(l report.Live) {
 	v.pending = true
 }
 
-// Ran implements control.Observer.
+// Ran prints what a trial, or a rung of a ladder, has carried.
 func (v *watch) Ran(c *measure.Cell) {
 	if c.Search != nil && len(c.Search.Trials) > 0 {
 		t := c.Search.Trials[len(c.Search.Trials)-1]

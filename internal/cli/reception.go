@@ -128,7 +128,7 @@ func (r *reception) test(ctx context.Context, call engine.Call) (*measure.Docume
 
 func (r *reception) observer(call engine.Call) control.Observer {
 	if r.watch == nil {
-		return unwatched{}
+		return nil
 	}
 	return r.watch(call)
 }
@@ -150,12 +150,19 @@ func callPlan(call engine.Call) plan.Plan {
 // impatient is an observer that ends a test which would have to wait: the
 // programs that call know no queue, only a server that is busy.
 type impatient struct {
-	control.Observer
+	inner  control.Observer // nil: nobody else hears
 	cancel context.CancelCauseFunc
 }
 
-// Waiting implements control.Observer.
-func (i impatient) Waiting(string, int) { i.cancel(engine.ErrBusy) }
+// Hear implements control.Observer.
+func (i impatient) Hear(e control.Event) {
+	switch _, waits := e.(control.Waiting); {
+	case waits:
+		i.cancel(engine.ErrBusy)
+	case i.inner != nil:
+		i.inner.Hear(e)
+	}
+}
 
 // mostResults bounds how many results are kept in a folder: the oldest go.
 const mostResults = 1000
@@ -316,18 +323,3 @@ func (t *toldTests) flow(x agent.Ended) {
 func tellRefused(e *env, addr string, reason error) {
 	fmt.Fprintf(e.err, "%s%s: %v\n", time.Now().Format("15:04:05 "), addr, reason)
 }
-
-// unwatched observes nothing.
-type unwatched struct{}
-
-func (unwatched) Step(string, []measure.Spec, int, int)            {}
-func (unwatched) Checking(string)                                  {}
-func (unwatched) Waiting(string, int)                              {}
-func (unwatched) Live(control.Live)                                {}
-func (unwatched) Ran(*measure.Cell)                                {}
-func (unwatched) Told(measure.Step)                                {}
-func (unwatched) Failed(measure.Spec, error)                       {}
-func (unwatched) Planned(measure.Tuning, []measure.Proposal)       {}
-func (unwatched) Trying(measure.Proposal, int, int, time.Duration) {}
-func (unwatched) Tried(measure.Attempt)                            {}
-func (unwatched) Stands(measure.Milestone, []measure.Cell)         {}

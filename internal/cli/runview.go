@@ -90,19 +90,37 @@ func (v *runView) close() {
 	v.clear()
 }
 
-// Checking implements control.Observer.
+// Hear implements control.Observer.
+func (v *runView) Hear(e control.Event) {
+	switch e := e.(type) {
+	case control.Checking:
+		v.Checking(e.What)
+	case control.StepBegun:
+		v.Step(e.Label, e.Specs, e.Done, e.Total)
+	case control.Waiting:
+		v.Waiting(e.EndPoint, e.Ahead)
+	case control.Live:
+		v.Live(e)
+	case control.Ran:
+		v.Ran(e.Cell)
+	case control.Failed:
+		v.Failed(e.Spec, e.Err)
+	}
+}
+
+// Checking keeps a line that says what is done before any traffic.
 func (v *runView) Checking(what string) {
 	v.clear()
 	v.printf("%s ...", what)
 	v.pending = 1
 }
 
-// Waiting implements control.Observer.
+// Waiting says who is waited for.
 func (v *runView) Waiting(endPoint string, ahead int) {
 	v.line("%s is busy: waiting for %s", endPoint, otherTests(ahead))
 }
 
-// Step implements control.Observer.
+// Step begins the lines of a step.
 func (v *runView) Step(label string, specs []measure.Spec, done, total int) {
 	v.stepOver()
 	v.label, v.specs, v.turn, v.total = label, specs, done, total
@@ -145,7 +163,7 @@ func lastGoodput(c *measure.Cell) *float64 {
 	return c.Runs[len(c.Runs)-1].Goodput
 }
 
-// Live implements control.Observer.
+// Live takes the rate of a flow.
 func (v *runView) Live(l control.Live) {
 	if v.w == nil || l.Event.Kind != bus.EventProgress || l.Flow >= len(v.flows) {
 		return
@@ -210,7 +228,7 @@ func (v *runView) left() time.Duration {
 	return max(now, 0) + v.plan.TimeOf(v.turns[v.turn+1:])
 }
 
-// Failed implements control.Observer.
+// Failed says what has failed, and why.
 func (v *runView) Failed(s measure.Spec, err error) {
 	for i, x := range v.specs {
 		if x.From == s.From && x.To == s.To && i < len(v.flows) {
@@ -220,24 +238,9 @@ func (v *runView) Failed(s measure.Spec, err error) {
 	v.line("%s -> %s failed: %v", s.From, s.To, err)
 }
 
-// Ran implements control.Observer.
+// Ran keeps a cell for the line of its step.
 func (v *runView) Ran(c *measure.Cell) {
 	if !slices.Contains(v.over, c) { // a search tells of each trial
 		v.over = append(v.over, c)
 	}
 }
-
-// Told implements control.Observer: a plan has no such steps.
-func (v *runView) Told(measure.Step) {}
-
-// Planned implements control.Observer: this is no tuning.
-func (v *runView) Planned(measure.Tuning, []measure.Proposal) {}
-
-// Trying implements control.Observer.
-func (v *runView) Trying(measure.Proposal, int, int, time.Duration) {}
-
-// Tried implements control.Observer.
-func (v *runView) Tried(measure.Attempt) {}
-
-// Stands implements control.Observer.
-func (v *runView) Stands(measure.Milestone, []measure.Cell) {}

@@ -18,7 +18,6 @@ import (
 // tuneView tells on a terminal what a tuning does, and asks there before what is
 // risky. It implements control.Observer.
 type tuneView struct {
-	unwatched
 	e      *env
 	ctx    context.Context
 	w      *watch
@@ -57,13 +56,25 @@ func (v *tuneView) begin(base time.Duration) {
 // lookTime is about what it takes to read the hosts and to probe the path.
 const lookTime = 2 * time.Second
 
-// Checking implements control.Observer.
-func (v *tuneView) Checking(what string) { v.w.Checking(what) }
+// Hear implements control.Observer.
+func (v *tuneView) Hear(e control.Event) {
+	switch e := e.(type) {
+	case control.Checking, control.Waiting:
+		v.w.Hear(e)
+	case control.StepBegun:
+		v.Step(e.Label, e.Specs, e.Done, e.Total)
+	case control.Planned:
+		v.Planned(e.Tuning, e.Proposals)
+	case control.Trying:
+		v.Trying(e.Proposal, e.Done, e.Of, e.Left)
+	case control.Tried:
+		v.Tried(e.Attempt)
+	case control.Stands:
+		v.Stands(e.Milestone, e.Cells)
+	}
+}
 
-// Waiting implements control.Observer.
-func (v *tuneView) Waiting(endPoint string, ahead int) { v.w.Waiting(endPoint, ahead) }
-
-// Planned implements control.Observer: how long it will take is said first, also
+// Planned says first how long it will take, also
 // where nobody watches.
 func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 	v.w.clear()
@@ -106,7 +117,7 @@ func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, h
 
 func roundTime(d time.Duration) string { return unit.Duration(int64(d.Round(time.Second))) }
 
-// Trying implements control.Observer.
+// Trying begins the line of a change.
 func (v *tuneView) Trying(p measure.Proposal, done, of int, left time.Duration) {
 	if left > 0 {
 		v.until = time.Now().Add(left)
@@ -116,7 +127,7 @@ func (v *tuneView) Trying(p measure.Proposal, done, of int, left time.Duration) 
 	v.progress(p.Title)
 }
 
-// Step implements control.Observer.
+// Step says which run of it is made.
 func (v *tuneView) Step(label string, specs []measure.Spec, done, total int) {
 	now := ""
 	if total > 1 {
@@ -150,7 +161,7 @@ func cut(text string, room int) string {
 	return text
 }
 
-// Tried implements control.Observer.
+// Tried prints what became of it.
 func (v *tuneView) Tried(a measure.Attempt) {
 	v.nth, v.title = "", ""
 	v.w.clear()
@@ -160,7 +171,7 @@ func (v *tuneView) Tried(a measure.Attempt) {
 	v.w.printf("%s\n", report.AttemptLine(a, v.width))
 }
 
-// Stands implements control.Observer.
+// Stands prints what the state carries.
 func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 	var all []string
 	for _, c := range cells {
@@ -233,5 +244,3 @@ func linesOf(ctx context.Context, in io.Reader, to chan<- string) {
 		}
 	}
 }
-
-var _ control.Observer = (*tuneView)(nil)

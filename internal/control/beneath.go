@@ -195,7 +195,7 @@ func (r *Runner) awaitInventory(s *belowSource) {
 		return
 	default:
 	}
-	r.Watch.Checking("finding the end points in " + s.Name())
+	r.notify(Checking{"finding the end points in " + s.Name()})
 	<-s.read
 }
 
@@ -311,7 +311,7 @@ func (r *Runner) endBelow(ctx context.Context, doc *measure.Document) {
 	}
 	watched := slices.DeleteFunc(slices.Clone(b.sources), func(s *belowSource) bool { return s.watch == nil })
 	if len(watched) > 0 && patience > b.grace {
-		r.Watch.Checking(fmt.Sprintf("waiting for the last samples of %s, at most %s", sourceNames(watched), unit.Duration(int64(patience.Round(time.Second)))))
+		r.notify(Checking{fmt.Sprintf("waiting for the last samples of %s, at most %s", sourceNames(watched), unit.Duration(int64(patience.Round(time.Second))))})
 	}
 	ends := make([]ending, len(watched))
 	each(len(watched), func(i int) {

@@ -113,18 +113,10 @@ func sourced() (local, peer *fakeAgent) {
 	return local, peer
 }
 
-// hear keeps what is said on the way.
-type hear struct {
-	quiet
-	checks []string
-}
-
-func (h *hear) Checking(what string) { h.checks = append(h.checks, what) }
-
 // short are limits for sources that do not answer.
 var short = belowLimits{inventory: 50 * time.Millisecond, watch: 50 * time.Millisecond, last: 50 * time.Millisecond, grace: 50 * time.Millisecond}
 
-func runAbove(t *testing.T, limits belowLimits, h *hear, sources ...hypervisor.Source) *measure.Document {
+func runAbove(t *testing.T, limits belowLimits, h *quiet, sources ...hypervisor.Source) *measure.Document {
 	t.Helper()
 	p, err := plan.Test(request())
 	if err != nil {
@@ -140,7 +132,7 @@ func runAbove(t *testing.T, limits belowLimits, h *hear, sources ...hypervisor.S
 
 func TestBeneath(t *testing.T) {
 	f := &fakeSource{name: "vsphere://vc", every: 100 * time.Millisecond}
-	doc := runAbove(t, belowLimits{}, &hear{}, f)
+	doc := runAbove(t, belowLimits{}, &quiet{}, f)
 	if want := []string{"inventory", "watch", "end", "in time"}; !slices.Equal(f.asked(), want) {
 		t.Errorf("asked %v, want %v", f.asked(), want)
 	}
@@ -185,7 +177,7 @@ func TestBeneathFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.source.name = "vsphere://vc"
-			h := &hear{}
+			h := &quiet{}
 			doc := runAbove(t, c.limits, h, c.source)
 			if warned := strings.Join(doc.Warnings, "\n"); (warned != "") != (c.warns != "") || !strings.Contains(warned, c.warns) {
 				t.Errorf("warned %q, want %q", warned, c.warns)
@@ -211,7 +203,7 @@ func TestBeneathFails(t *testing.T) {
 
 // Waiting is told, and another source is not held up by one that fails.
 func TestBeneathTwo(t *testing.T) {
-	h := &hear{}
+	h := &quiet{}
 	good, bad := &fakeSource{name: "vsphere://good", every: time.Millisecond}, &fakeSource{name: "vsphere://bad", fails: errors.New("lost")}
 	doc := runAbove(t, belowLimits{}, h, bad, good)
 	if len(doc.Inventories) != 1 || doc.Inventories[0].Source != "vsphere://good" || len(doc.Warnings) != 1 {
@@ -251,7 +243,7 @@ func TestBeneathInterrupted(t *testing.T) {
 	local, peer := sourced()
 	local.silent, peer.silent = true, true
 	f := &fakeSource{name: "vsphere://vc", every: time.Second}
-	h := &hear{quiet: quiet{step: func(int) { cancel() }}}
+	h := &quiet{step: func(int) { cancel() }}
 	doc, err := (&Runner{Ends: pairOf(local, peer), Watch: h, Below: []hypervisor.Source{f}}).Run(ctx, p)
 	if err == nil || !strings.Contains(err.Error(), measure.Interrupted) {
 		t.Fatal(err)
@@ -279,7 +271,7 @@ func TestBeneathUnfit(t *testing.T) {
 	request.Steps = slices.Clone(p.Steps)
 	request.Steps[0].Specs = slices.Clone(p.Steps[0].Specs)
 	request.Steps[0].Specs[0].Capture = 5 // which the peer does not let this client do
-	_, err = (&Runner{Ends: ends, Watch: &hear{}, Below: []hypervisor.Source{f}}).Run(t.Context(), request)
+	_, err = (&Runner{Ends: ends, Watch: &quiet{}, Below: []hypervisor.Source{f}}).Run(t.Context(), request)
 	close(quit)
 	if err == nil || len(f.asked()) != 0 {
 		t.Errorf("%v, asked %v", err, f.asked())
@@ -290,7 +282,7 @@ func TestBeneathUnfit(t *testing.T) {
 func TestBeneathCheckAndExplain(t *testing.T) {
 	f := &fakeSource{name: "vsphere://vc", every: time.Second}
 	local, peer := sourced()
-	doc, err := (&Runner{Ends: pairOf(local, peer), Watch: &hear{}, Gating: &Gating{}, Below: []hypervisor.Source{f}}).Check(t.Context(), Probing{}, 1)
+	doc, err := (&Runner{Ends: pairOf(local, peer), Watch: &quiet{}, Gating: &Gating{}, Below: []hypervisor.Source{f}}).Check(t.Context(), Probing{}, 1)
 	if err != nil || doc.EndPoints[1].Placement == nil || len(doc.Relations) != 1 || !slices.Equal(f.asked(), []string{"inventory"}) {
 		t.Errorf("%v, %+v, asked %v", err, doc.Relations, f.asked())
 	}

@@ -124,7 +124,7 @@ func (r *Runner) fetch(ctx context.Context, flows []*flow) {
 func (r *Runner) download(ctx context.Context, s *side) (last bus.CaptureReply, packed []byte, err error) {
 	for {
 		if last.Size > 0 {
-			r.Watch.Checking(fmt.Sprintf("fetching the packets of %s: %s of %s", s.end.Name, unit.Size(int64(len(packed))), unit.Size(last.Size)))
+			r.notify(Checking{fmt.Sprintf("fetching the packets of %s: %s of %s", s.end.Name, unit.Size(int64(len(packed))), unit.Size(last.Size))})
 		}
 		last, err = bus.Call(ctx, s.end.Client, bus.CapturePart, bus.CaptureRequest{Session: s.session, Offset: int64(len(packed))})
 		if err != nil {

@@ -98,7 +98,7 @@ func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, 
 	if _, err := r.reserve(ctx, r.agents(), false); err != nil {
 		return nil, nil, err
 	}
-	r.Watch.Checking("reading both hosts and probing the path")
+	r.notify(Checking{"reading both hosts and probing the path"})
 	var path *measure.Path
 	var routes map[string]*measure.Route
 	each(2, func(i int) {

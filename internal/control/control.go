@@ -72,49 +72,12 @@ func (e *EndPoint) ask(request func()) {
 	request()
 }
 
-// Observer hears what happens, in the order in which it happens.
-type Observer interface {
-	// Checking: facts are read, or the path is probed.
-	Checking(what string)
-	// Step: a run of a step begins; done and total count the runs of the plan.
-	Step(label string, specs []measure.Spec, done, total int)
-	// Waiting: other clients' tests are ahead at an end point.
-	Waiting(endPoint string, ahead int)
-	// Live: one interval of one flow at one end.
-	Live(l Live)
-	// Ran: a run has ended, with its cell's figures so far.
-	Ran(c *measure.Cell)
-	// Told: a step of an explanation has ended.
-	Told(s measure.Step)
-	// Failed: a flow of a step has failed, and the others go on.
-	Failed(s measure.Spec, err error)
-	// Planned: a tuning knows what it will try, and how long that takes.
-	Planned(t measure.Tuning, proposals []measure.Proposal)
-	// Trying: a change is to be tried, after so many of those that there are now.
-	// left is what remains of the budget.
-	Trying(p measure.Proposal, done, of int, left time.Duration)
-	// Tried: what became of it.
-	Tried(a measure.Attempt)
-	// Stands: the state that a tuning has come to, with a cell of each direction.
-	Stands(m measure.Milestone, cells []measure.Cell)
-}
-
-// Live is one interval of a flow at one of its ends.
-type Live struct {
-	Flow     int // index within the step
-	EndPoint string
-	Sends    bool
-	Total    time.Duration // of the measured time
-	Ramp     time.Duration
-	Event    bus.Event
-}
-
 // Runner runs plans.
 type Runner struct {
 	Version string
 	Ends    map[string]*EndPoint
 	Link    stat.Link
-	Watch   Observer
+	Watch   Observer                               // nil: nobody does
 	Gating  *Gating                                // nil: no gate is judged
 	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
 

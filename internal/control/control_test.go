@@ -168,32 +168,41 @@ type quiet struct {
 	tried   []measure.Attempt
 	stood   []measure.Milestone
 	trying  func(measure.Proposal)
+	after   func(measure.Attempt)
+	checks  []string
 }
 
-func (q *quiet) Step(string, []measure.Spec, int, int) {
-	if q.steps++; q.step != nil {
-		q.step(q.steps)
-	}
-}
-
-func (q *quiet) Checking(string)                  {}
-func (q *quiet) Waiting(string, int)              { q.waiting++ }
-func (q *quiet) Ran(*measure.Cell)                {}
-func (q *quiet) Failed(s measure.Spec, err error) { q.failed = append(q.failed, s.From+" "+s.To) }
-func (q *quiet) Told(s measure.Step)              { q.told = append(q.told, s) }
-func (q *quiet) Tried(a measure.Attempt)          { q.tried = append(q.tried, a) }
-func (q *quiet) Planned(_ measure.Tuning, all []measure.Proposal) {
-	q.planned = all
-}
-func (q *quiet) Stands(m measure.Milestone, _ []measure.Cell) { q.stood = append(q.stood, m) }
-func (q *quiet) Trying(p measure.Proposal, _, _ int, _ time.Duration) {
-	if q.trying != nil {
-		q.trying(p)
-	}
-}
-func (q *quiet) Live(l Live) {
-	if q.live != nil {
-		q.live(l)
+// Hear implements Observer.
+func (q *quiet) Hear(e Event) {
+	switch e := e.(type) {
+	case StepBegun:
+		if q.steps++; q.step != nil {
+			q.step(q.steps)
+		}
+	case Checking:
+		q.checks = append(q.checks, e.What)
+	case Waiting:
+		q.waiting++
+	case Failed:
+		q.failed = append(q.failed, e.Spec.From+" "+e.Spec.To)
+	case Explained:
+		q.told = append(q.told, e.Step)
+	case Planned:
+		q.planned = e.Proposals
+	case Stands:
+		q.stood = append(q.stood, e.Milestone)
+	case Trying:
+		if q.trying != nil {
+			q.trying(e.Proposal)
+		}
+	case Tried:
+		if q.tried = append(q.tried, e.Attempt); q.after != nil {
+			q.after(e.Attempt)
+		}
+	case Live:
+		if q.live != nil {
+			q.live(e)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 			stepDone(doc)
 			continue
 		}
-		r.Watch.Step(step.Label, step.Specs, done, total)
+		r.notify(StepBegun{step.Label, step.Specs, done, total})
 		runs, err := r.runStep(ctx, step, t.Run)
 		r.keep(doc, t.Step, runs, facts, r.link(p, step))
 		done++
@@ -61,7 +61,7 @@ func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 func (r *Runner) failedStep(step plan.Step, err error) {
 	for _, s := range step.Specs {
 		if r.unfitPair(s.From, s.To) == nil { // that was told before the first step
-			r.Watch.Failed(s, err)
+			r.notify(Failed{s, err})
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 		}
 		introduce(doc, runs[k])
 		stat.Summarise(c, facts, link)
-		r.Watch.Ran(c)
+		r.notify(Ran{c})
 	}
 }
 

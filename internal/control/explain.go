@@ -266,7 +266,7 @@ func (x *explanation) add(step plan.Step, experiment string) int {
 
 // run measures the cell at that index once more.
 func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
-	x.Watch.Step(step.Label, step.Specs, len(x.doc.Steps), 0)
+	x.notify(StepBegun{step.Label, step.Specs, len(x.doc.Steps), 0})
 	x.experiment = x.doc.Cells[cell].Experiment
 	runs, err := x.runStep(ctx, step, len(x.doc.Cells[cell].Runs))
 	x.keep(x.doc, cell, runs, x.facts, x.Link)
@@ -276,7 +276,7 @@ func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
 // told adds a step that has ended.
 func (x *explanation) told(s measure.Step) {
 	x.doc.Steps = append(x.doc.Steps, s)
-	x.Watch.Told(s)
+	x.notify(Explained{s})
 }
 
 // gone tells whether an end point is lost.

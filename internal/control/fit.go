@@ -106,7 +106,7 @@ func (r *Runner) quickProbe(ctx context.Context, how Probing, together bool) (*m
 		release(ends)
 		return nil, err
 	}
-	r.Watch.Checking("probing the path")
+	r.notify(Checking{"probing the path"})
 	ctx, cancel := context.WithTimeoutCause(ctx, quickTime, fmt.Errorf("it took longer than %v", quickTime))
 	defer cancel()
 	p, err := r.probe(ctx, how)

@@ -118,7 +118,7 @@ func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
 	if n := len(open); n != 1 {
 		what = fmt.Sprintf("probing the paths of %d pairs", n)
 	}
-	r.Watch.Checking(what)
+	r.notify(Checking{what})
 	within, cancel := context.WithTimeoutCause(ctx, probesTime, errNoTime)
 	defer cancel()
 	for len(open) > 0 {
@@ -292,7 +292,7 @@ func (r *Runner) disqualify(p plan.Plan, doc *measure.Document, all error) error
 		for _, s := range step.Specs {
 			if w := between(s.From, s.To); r.unfit[w] != nil && !told[w] {
 				told[w] = true
-				r.Watch.Failed(s, r.unfit[w])
+				r.notify(Failed{s, r.unfit[w]})
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func (r *Runner) searchLossless(ctx context.Context, step plan.Step, doc *measur
 			return nil
 		}
 		trial := trialAt(step, rate, s.Confirming())
-		r.Watch.Step(fmt.Sprintf("trial at %s", unit.Rate(rate)), trial.Specs, n-1, stat.MaxTrials)
+		r.notify(StepBegun{fmt.Sprintf("trial at %s", unit.Rate(rate)), trial.Specs, n - 1, stat.MaxTrials})
 		runs, err := r.runStep(ctx, trial, n)
 		if err != nil {
 			return err
@@ -41,7 +41,7 @@ func (r *Runner) searchLossless(ctx context.Context, step plan.Step, doc *measur
 		t := stat.TrialOf(rate, &runs[0].Flows[0])
 		s.Report(t)
 		s.Outcome(c.Search)
-		r.Watch.Ran(c)
+		r.notify(Ran{c})
 	}
 }
 

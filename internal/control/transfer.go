@@ -62,7 +62,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Transfer: &t,
 	}
 	err := r.transfer(ctx, doc, x)
-	r.Watch.Checking("removing what was made for the measurement")
+	r.notify(Checking{"removing what was made for the measurement"})
 	if cerr := x.Mover.Clean(); cerr != nil {
 		doc.Warnings = append(doc.Warnings, "what was made for the measurement could not be removed: "+cerr.Error())
 	}
@@ -80,7 +80,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 
 func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transferring) error {
 	t := doc.Transfer
-	r.Watch.Checking("logging in at " + t.URL)
+	r.notify(Checking{"logging in at " + t.URL})
 	if err := x.Mover.Greet(ctx, t); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transfer
 
 // move makes the transfer over a layer.
 func (r *Runner) move(ctx context.Context, doc *measure.Document, x Transferring, layer string) (measure.TransferRun, error) {
-	r.Watch.Checking(layer + ": " + unit.Size(doc.Transfer.Asked.Bytes))
+	r.notify(Checking{layer + ": " + unit.Size(doc.Transfer.Asked.Bytes)})
 	o, done := r.observer(ctx, x.Server)
 	run, err := x.Mover.Move(ctx, layer, o)
 	done()
@@ -290,7 +290,7 @@ func (r *Runner) below(ctx context.Context, doc *measure.Document, x Transferrin
 	if x.Here != "" {
 		r.disk(ctx, doc, &here, r.end(Local), x.Here, !write)
 	}
-	r.Watch.Checking("the client on this machine alone")
+	r.notify(Checking{"the client on this machine alone"})
 	t.Layers = append(t.Layers, here, x.Mover.Ceiling(ctx))
 }
 
@@ -306,7 +306,7 @@ func (r *Runner) disk(ctx context.Context, doc *measure.Document, l *measure.Lay
 	if write {
 		pattern = measure.SequentialWrite
 	}
-	r.Watch.Checking("the disk below " + folder + " at " + e.Name)
+	r.notify(Checking{"the disk below " + folder + " at " + e.Name})
 	ends := []*EndPoint{e}
 	defer release(ends)
 	_, err := r.reserve(ctx, ends, false)

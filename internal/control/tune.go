@@ -195,7 +195,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 		cells = append(cells, c)
 	}
 	x.out.Journey = append(x.out.Journey, m)
-	x.Watch.Stands(m, cells)
+	x.notify(Stands{m, cells})
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (x *tuning) measure(ctx context.Context, step plan.Step, cell, n, done, of 
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		x.Watch.Step(step.Label, step.Specs, done, of)
+		x.notify(StepBegun{step.Label, step.Specs, done, of})
 		runs, err := x.runStep(ctx, step, n)
 		if err == nil || mayStall && x.stalled(ctx, runs) {
 			x.keep(x.doc, cell, runs, x.facts, x.Link)

@@ -32,7 +32,7 @@ func (x *tuning) plan(todo []measure.Proposal) {
 		}
 	}
 	x.out.ExpectNs = int64(total)
-	x.Watch.Planned(*x.out, todo)
+	x.notify(Planned{*x.out, todo})
 }
 
 // pace is how long the runs of one direction have taken since the state that

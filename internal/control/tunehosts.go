@@ -20,7 +20,7 @@ import (
 // and a comparison of the state with itself change nothing; of these the latter
 // keeps others from it, too.
 func (x *tuning) begin(ctx context.Context) error {
-	x.Watch.Checking("asking what may be changed")
+	x.notify(Checking{"asking what may be changed"})
 	x.hosts = map[string]string{}
 	for _, e := range x.agents() {
 		reply, err := bus.Call(ctx, e.Client, bus.Knobs, bus.KnobsRequest{})

@@ -13,14 +13,6 @@ import (
 	"thru/internal/measure"
 )
 
-// told hears of each attempt as it ends.
-type told struct {
-	*quiet
-	hear func(measure.Attempt)
-}
-
-func (h *told) Tried(a measure.Attempt) { h.hear(a); h.quiet.Tried(a) }
-
 // A change that is given up is undone before the next one is tried, whichever
 // state the last run was in: else the next one is measured on top of it.
 func TestTuneUndoesWhatItGivesUp(t *testing.T) {
@@ -33,12 +25,11 @@ func TestTuneUndoesWhatItGivesUp(t *testing.T) {
 			}
 			return allows(set, from, n)
 		}
-		r := w.runner(&quiet{})
-		r.Watch = &told{&quiet{}, func(a measure.Attempt) {
+		r := w.runner(&quiet{after: func(a measure.Attempt) {
 			if v := w.now()[at("peer", knob.Backlog)]; v != "1000" {
 				t.Errorf("seed %d: after %s (%s) it is %s", seed, a.ID, a.Outcome, v)
 			}
-		}}
+		}})
 		doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Seed: seed, propose: proposing(cures()...)})
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func (x *tuning) improve(ctx context.Context) error {
 // next tries the first of the proposals. Where it is kept, the state is measured anew.
 func (x *tuning) next(ctx context.Context, todo []measure.Proposal) error {
 	n := len(x.out.Attempts)
-	x.Watch.Trying(todo[0], n, n+len(todo), max(time.Until(x.until), 0))
+	x.notify(Trying{todo[0], n, n + len(todo), max(time.Until(x.until), 0)})
 	x.hand = x.hand[min(1, len(x.hand)):] // they come first
 	a, err := x.try(ctx, todo[0])
 	x.record(a)
@@ -63,7 +63,7 @@ func (x *tuning) record(a measure.Attempt) {
 	default:
 		x.seen.Never[a.ID] = true
 	}
-	x.Watch.Tried(a)
+	x.notify(Tried{a})
 }
 
 // todo lists what is still to be tried, in order: what was asked for by hand, then

@@ -455,7 +455,7 @@ func (x *tuning) alike(ctx context.Context) error {
 		}
 		s := x.ways[k%len(x.ways)].step.Specs[0]
 		p.From, p.To = s.From, s.To
-		x.Watch.Trying(p, k, x.AA, 0)
+		x.notify(Trying{p, k, x.AA, 0})
 		begin := time.Now()
 		a := measure.Attempt{Proposal: p, Outcome: measure.Settled}
 		c := x.contest(&a, x.waysOf(&p)[0])

@@ -127,7 +127,7 @@ func (r *Runner) turn(ctx context.Context, e *EndPoint, together bool) (waited b
 			return waited, nil
 		}
 		if waited = true; reply.Ahead != last {
-			r.Watch.Waiting(e.Name, reply.Ahead)
+			r.notify(Waiting{e.Name, reply.Ahead})
 			last = reply.Ahead
 		}
 		if err := r.pause(ctx, e, askAgain); err != nil {

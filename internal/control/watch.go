@@ -249,7 +249,7 @@ func (r *Runner) report(flows []*flow) {
 		}
 		if f.err != nil && over && !f.told {
 			f.told = true
-			r.Watch.Failed(f.spec, f.err)
+			r.notify(Failed{f.spec, f.err})
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (w *watching) progress(s *side, e bus.Event) {
 			}
 		}
 	}
-	w.Watch.Live(l)
+	w.notify(l)
 }
 
 // mostBins is how many live figures of an end are kept: what an honest agent sends.
