@@ -53,8 +53,7 @@ func (a *Agent) open(ctx context.Context, eng engine.Engine, end engine.End) (en
 		return inner, nil, err
 	}
 	if !bus.Allows(ctx, bus.PrivilegeCapture) {
-		return nil, nil, fault.Failf("ask for the string that `thru serve --allow capture` prints there, and keep it: thru join NAME --replace",
-			"agent: this client may measure here, but not capture")
+		return nil, nil, fault.Failf(bus.AskFor(bus.PrivilegeCapture), "agent: this client may measure here, but not capture")
 	}
 	p := &packets{}
 	if end.Dials {

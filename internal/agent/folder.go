@@ -35,11 +35,10 @@ func (f Files) most() int64 {
 
 // mayFiles refuses a client from outside that has not the privilege for files.
 func mayFiles(ctx context.Context) error {
-	if bus.IsOwn(ctx) || bus.Allows(ctx, bus.PrivilegeFiles) {
+	if bus.Allows(ctx, bus.PrivilegeFiles) {
 		return nil
 	}
-	return bus.Because(bus.ReasonDenied, fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
-		"agent: this client may measure the network here, but no disk, and move no files"))
+	return bus.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "agent: this client may measure the network here, but no disk, and move no files"))
 }
 
 // folder opens the one that a client wants something done in. One from outside

@@ -22,9 +22,8 @@ type watch struct {
 
 // mayList refuses a client from outside that has not the privilege for it.
 func (a *Agent) mayList(ctx context.Context) error {
-	if !bus.IsOwn(ctx) && !bus.Allows(ctx, bus.PrivilegeInventory) {
-		return bus.Because(bus.ReasonDenied, fault.Failf("ask for the string that `thru serve --allow inventory` prints there, and keep it: thru join NAME --replace",
-			"agent: this client may measure here, but not list virtual machines"))
+	if !bus.Allows(ctx, bus.PrivilegeInventory) {
+		return bus.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeInventory), "agent: this client may measure here, but not list virtual machines"))
 	}
 	if a.conf.Below == nil {
 		return fault.Failf("upgrade thru there", "agent: this thru lists no virtual machines")

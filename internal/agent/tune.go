@@ -48,8 +48,7 @@ func (a *Agent) mayTune(ctx context.Context) error {
 	case a.conf.Tuner == nil:
 		return errNoTuning()
 	case !bus.Allows(ctx, bus.PrivilegeTune):
-		return fault.Failf("ask for the string that `thru serve --allow tune` prints there, and keep it: thru join NAME --replace",
-			"agent: this client may measure here, but not tune")
+		return fault.Failf(bus.AskFor(bus.PrivilegeTune), "agent: this client may measure here, but not tune")
 	}
 	return nil
 }

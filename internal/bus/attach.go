@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,8 +58,7 @@ type Status struct {
 // Post is an agent's place in a fleet. It dials out, and again for ever.
 type Post struct {
 	conf     AttachConfig
-	h        Handler
-	trunk    *trunk
+	uplink   *uplink
 	nc       *nats.Conn
 	answers  *dispatcher
 	instance string
@@ -96,7 +96,7 @@ func Attach(ctx context.Context, c AttachConfig, h Handler) (*Post, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, p.trunk.cancel)()
+	defer context.AfterFunc(ctx, p.uplink.cancel)()
 	if err := p.connect(); err != nil {
 		p.cancel()
 		return nil, err
@@ -123,23 +123,23 @@ func newPost(c AttachConfig, h Handler) (*Post, error) {
 	if c.State == nil && c.Join != nil {
 		return nil, errors.New("bus: joining a fleet: an agent needs its state")
 	}
-	t, err := way{c.Join, c.NATS, c.Device, c.LocalAddr}.trunk(PrivilegeAgent, func() (identity, error) { return c.State.identity() })
+	t, err := access{c.Join, c.NATS, c.Device, c.LocalAddr}.uplink(PrivilegeAgent, func() (identity, error) { return c.State.identity() })
 	if err != nil {
 		return nil, err
 	}
 	p := &Post{
-		conf: c, h: h, trunk: t, instance: newID(), started: time.Now(), closed: make(chan struct{}), wake: make(chan struct{}, 1), delivers: make(chan struct{}, 1),
+		conf: c, uplink: t, instance: newID(), started: time.Now(), closed: make(chan struct{}), wake: make(chan struct{}, 1), delivers: make(chan struct{}, 1),
 		posted: map[string]*posting{}, acks: map[string]chan ackMessage{}, news: make(chan Status, 1),
 	}
 	p.conf.Labels = maps.Clone(c.Labels)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.answers = newDispatcher(h.Answers(), p.send)
+	p.answers = newDispatcher(h.Answers(), h.Gone, p.send)
 	return p, nil
 }
 
 // connect dials for ever from now on.
 func (p *Post) connect() (err error) {
-	p.nc, err = p.trunk.connect(
+	p.nc, err = p.uplink.connect(
 		nats.RetryOnFailedConnect(true),
 		nats.ConnectHandler(func(*nats.Conn) { p.linked() }), nats.ReconnectHandler(func(nc *nats.Conn) {
 			p.present(nc) // a new controller learns the name before results come
@@ -153,7 +153,7 @@ func (p *Post) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	key := p.trunk.id.pub
+	key := p.uplink.id.pub
 	hears := map[string]nats.MsgHandler{
 		"thru.to." + key + ".>": p.request,
 		"thru.alive.*.*":        p.alive,
@@ -165,7 +165,7 @@ func (p *Post) connect() (err error) {
 	}
 	for subject, f := range hears {
 		if _, err := p.nc.Subscribe(subject, f); err != nil {
-			p.trunk.cancel()
+			p.uplink.cancel()
 			p.nc.Close()
 			return fmt.Errorf("bus: joining the fleet: listening to %s: %w", subject, err)
 		}
@@ -174,7 +174,7 @@ func (p *Post) connect() (err error) {
 }
 
 // ID is the public nkey by which the fleet knows the agent.
-func (p *Post) ID() string { return p.trunk.id.pub }
+func (p *Post) ID() string { return p.uplink.id.pub }
 
 // Status returns each change of the link, the newest alone where nobody reads.
 // The channel is never closed.
@@ -202,13 +202,13 @@ func (p *Post) unlinked(err error) {
 	if err == nil {
 		err = nats.ErrConnectionClosed
 	}
-	p.tell(func(s *Status) { s.Connected, s.Err = false, p.trunk.why(err) })
+	p.tell(func(s *Status) { s.Connected, s.Err = false, p.uplink.why(err) })
 }
 
 // trouble is told of what the server objects to while the connection stands.
 func (p *Post) trouble(err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		p.tell(func(s *Status) { s.Err = p.trunk.why(err) })
+		p.tell(func(s *Status) { s.Err = p.uplink.why(err) })
 	}
 }
 
@@ -217,7 +217,7 @@ func (p *Post) tell(change func(*Status)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.status)
-	p.status.Fleet = p.trunk.where
+	p.status.Fleet = p.uplink.where
 	select {
 	case <-p.news:
 	default:
@@ -295,13 +295,7 @@ func (p *Post) login(who operatorID) (*posting, error) {
 	if p.ctx.Err() != nil {
 		return nil, nil
 	}
-	same := 0
-	for _, x := range p.posted {
-		if x.who.key == who.key {
-			same++
-		}
-	}
-	if len(p.posted) >= maxClients || same >= clientsOfKey {
+	if !hasRoom(p.posted, who.key, maxClients, clientsOfKey) {
 		return nil, errFull
 	}
 	granted := append([]string{PrivilegeMeasure}, p.conf.Allow...)
@@ -333,12 +327,7 @@ func (p *Post) Publish(client string, e Event) {
 	if x == nil {
 		return
 	}
-	e.Error, e.Hint = cut(e.Error), cut(e.Hint)
-	body, err := json.Marshal(e)
-	if err != nil {
-		return
-	}
-	m := &nats.Msg{Subject: reSubject(who, p.ID(), wordEvent), Header: nats.Header{}, Data: body}
+	m := &nats.Msg{Subject: reSubject(who, p.ID(), wordEvent), Header: nats.Header{}, Data: e.body()}
 	x.kept.publish(m, e.Kind, p.nc.PublishMsg)
 }
 
@@ -351,7 +340,7 @@ func (p *Post) end(x *posting) {
 	}
 	x.ends = true
 	p.wg.Go(func() {
-		x.login.end(p.gone)
+		x.login.end(p.answers.gone)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.posted[x.client] == x {
@@ -360,22 +349,11 @@ func (p *Post) end(x *posting) {
 	})
 }
 
-// gone forgets a client and tells the handler.
-func (p *Post) gone(client string) {
-	p.answers.long.drop(client)
-	defer func() { _ = recover() }() // a handler's bug must not end the agent
-	p.h.Gone(client)
-}
-
 // everyone returns the clients that are served.
 func (p *Post) everyone() []*posting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]*posting, 0, len(p.posted))
-	for _, x := range p.posted {
-		all = append(all, x)
-	}
-	return all
+	return slices.Collect(maps.Values(p.posted))
 }
 
 // watch gives signs of life, and ends the clients whose lease is over.
@@ -414,7 +392,7 @@ func (p *Post) Close() error {
 		p.mu.Unlock()
 		p.leave()
 		p.wg.Wait()
-		p.trunk.cancel()
+		p.uplink.cancel()
 		p.nc.Close()
 		<-p.closed
 	})
@@ -426,7 +404,7 @@ func (p *Post) leave() {
 	var ends sync.WaitGroup
 	for _, x := range p.everyone() {
 		ends.Go(func() {
-			x.login.end(p.gone)
+			x.login.end(p.answers.gone)
 			p.nc.Publish(reSubject(x.who, p.ID(), wordLeave), nil)
 		})
 	}

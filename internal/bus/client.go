@@ -83,29 +83,29 @@ func (d pipeDialer) Dial(string, string) (net.Conn, error) { return d.conn, nil 
 func connect(conn net.Conn, secret Secret, timeout time.Duration) (*Client, error) {
 	c := newClient(newID())
 	c.life = lifeOf(conn)
-	way := &ownRoute{client: c.id, closed: make(chan struct{})}
-	c.route = way
+	own := &ownRoute{client: c.id, closed: make(chan struct{})}
+	c.route = own
 	var err error
-	way.nc, err = nats.Connect("nats://thru",
+	own.nc, err = nats.Connect("nats://thru",
 		nats.SetCustomDialer(pipeDialer{pulse{conn, c.life}}), nats.SkipHostLookup(),
 		nats.UserInfo(c.id, string(secret)), nats.CustomInboxPrefix(inbox(c.id)),
 		nats.NoReconnect(), nats.Timeout(timeout), nats.FlusherTimeout(writeTime),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsForever),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
-		nats.ClosedHandler(func(nc *nats.Conn) { c.cancel(c.lostError(nc.LastError())); close(way.closed) }),
+		nats.ClosedHandler(func(nc *nats.Conn) { c.cancel(c.lostError(nc.LastError())); close(own.closed) }),
 	)
 	if err != nil {
 		conn.Close()
 		c.cancel(err)
 		return nil, err
 	}
-	if _, err := way.nc.Subscribe(eventSubject(c.id), func(m *nats.Msg) { c.hear(m.Data) }); err != nil {
+	if _, err := own.nc.Subscribe(eventSubject(c.id), func(m *nats.Msg) { c.hear(m.Data) }); err != nil {
 		c.cancel(err)
-		way.nc.Close()
+		own.nc.Close()
 		return nil, fmt.Errorf("bus: listening to events: %w", err)
 	}
 	c.wg.Go(func() { c.events.run(c.done) })
-	c.wg.Go(func() { c.keepAlive(way.nc) })
+	c.wg.Go(func() { c.keepAlive(own.nc) })
 	return c, nil
 }
 
@@ -208,4 +208,87 @@ func (c *Client) Close() error {
 		}
 	})
 	return nil
+}
+
+// overTime bounds the login over a connection that stands already.
+const overTime = 10 * time.Second
+
+// Carry serves the client at the other end of a connection until it ends. Who
+// has made the connection has shown who he is, as ssh does: he may do all that
+// the own process may. It closes the connection.
+func (s *Server) Carry(conn net.Conn) { s.serve(conn, nil) }
+
+// Over connects to an agent whose server carries the other end of a
+// connection; peer names it in messages. Close closes the connection.
+func Over(conn net.Conn, peer, version string) (*Client, error) {
+	c, err := connect(conn, "", overTime)
+	if err != nil {
+		return nil, err
+	}
+	c.addr, c.version = peer, version
+	return c, nil
+}
+
+// Bounds of the events that the client's user has not taken yet.
+const (
+	maxProgress = 1024  // more progress is dropped
+	maxWaiting  = 65536 // of all kinds: more is a flood
+)
+
+// eventQueue hands events on without ever making the connection wait.
+type eventQueue struct {
+	out  chan Event
+	wake chan struct{} // holds one token when there may be something to hand on
+
+	mu   sync.Mutex
+	list []Event
+}
+
+func newEventQueue() *eventQueue {
+	return &eventQueue{out: make(chan Event, 64), wake: make(chan struct{}, 1)}
+}
+
+// add keeps an event; progress is dropped where too much waits. False means
+// that even the events which must not be lost are too many.
+func (q *eventQueue) add(e Event) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.list) >= maxWaiting {
+		return false
+	}
+	if e.Kind == EventProgress && len(q.list) >= maxProgress {
+		return true
+	}
+	q.list = append(q.list, e)
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// run hands events on until done.
+func (q *eventQueue) run(done <-chan struct{}) {
+	for {
+		select {
+		case <-q.wake:
+		case <-done:
+			return
+		}
+		for _, e := range q.take() {
+			select {
+			case q.out <- e:
+			case <-done:
+				return
+			}
+		}
+	}
+}
+
+func (q *eventQueue) take() []Event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := q.list
+	q.list = nil
+	return list
 }

@@ -61,7 +61,7 @@ func (p *Post) Deliver(ctx context.Context, r Spooled) error {
 		delete(p.acks, m.Transfer)
 	}()
 	if err := p.deliver(ctx, m, r.Body, acks); err != nil {
-		return fault.Failf("it stays here and is delivered later", "bus: delivering the result %s to %s: %w", r.ID, p.trunk.where, err)
+		return fault.Failf("it stays here and is delivered later", "bus: delivering the result %s to %s: %w", r.ID, p.uplink.where, err)
 	}
 	return nil
 }

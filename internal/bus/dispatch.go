@@ -19,15 +19,25 @@ type dispatcher struct {
 	verbs map[string]Answerer
 	long  longReplies
 	send  func(*nats.Msg) error
+	told  func(client string) // of one that is gone; nil: nobody is
 }
 
 // newDispatcher has these verbs answered, and that which fetches long replies.
-func newDispatcher(answerers []Answerer, send func(*nats.Msg) error) *dispatcher {
-	d := &dispatcher{verbs: map[string]Answerer{}, long: longReplies{all: map[string]*longReply{}}, send: send}
+func newDispatcher(answerers []Answerer, gone func(client string), send func(*nats.Msg) error) *dispatcher {
+	d := &dispatcher{verbs: map[string]Answerer{}, long: longReplies{all: map[string]*longReply{}}, send: send, told: gone}
 	for _, a := range append(answerers, Answerer{verbPart, d.part}) {
 		d.verbs[a.verb] = a
 	}
 	return d
+}
+
+// gone forgets a client, and tells of it.
+func (d *dispatcher) gone(client string) {
+	d.long.drop(client)
+	defer func() { _ = recover() }() // a handler's bug must not end the agent
+	if d.told != nil {
+		d.told(client)
+	}
 }
 
 // request is one that has come in.

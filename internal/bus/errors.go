@@ -1,6 +1,8 @@
 package bus
 
-import "errors"
+import (
+	"errors"
+)
 
 // Why a client did not get in, or an answer could not be used. The errors of
 // Dial and Client wrap one of these and carry a hint (package fault).
@@ -17,3 +19,44 @@ var (
 	ErrLost        = errors.New("connection lost")
 	ErrClosed      = errors.New("connection closed")
 )
+
+// Reason is why an agent refused, for a client's program, which cannot go by
+// words. It travels with the error.
+type Reason string
+
+// Reasons of what is about a file.
+const (
+	ReasonMissing  Reason = "missing"   // there is no such file or folder
+	ReasonExists   Reason = "exists"    // there is something of that name
+	ReasonDenied   Reason = "denied"    // it may not be read
+	ReasonReadOnly Reason = "read-only" // it may not be written there
+	ReasonFull     Reason = "full"      // there is no room, or none that the operator grants
+	ReasonShort    Reason = "short"     // fewer bytes came, or were there, than was said
+	ReasonSilent   Reason = "silent"    // no byte passed for too long
+)
+
+// Because gives an error a reason; where that is empty it is left as it is.
+func Because(r Reason, err error) error {
+	if r == "" || err == nil {
+		return err
+	}
+	return &reasoned{err, r}
+}
+
+// ReasonOf is the reason of an error, or "".
+func ReasonOf(err error) Reason {
+	var r *reasoned
+	if errors.As(err, &r) {
+		return r.reason
+	}
+	return ""
+}
+
+// reasoned is an error with a reason.
+type reasoned struct {
+	error
+	reason Reason
+}
+
+// Unwrap returns what has it.
+func (r *reasoned) Unwrap() error { return r.error }

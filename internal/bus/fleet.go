@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +31,7 @@ type FleetConfig struct {
 // Fleet is an operator's connection to all hosts of a controller, or of an
 // external NATS. Its methods may be called concurrently.
 type Fleet struct {
-	trunk    *trunk
+	uplink   *uplink
 	nc       *nats.Conn
 	who      operatorID
 	version  string
@@ -52,12 +54,12 @@ type Fleet struct {
 // DialFleet connects. Errors wrap one of the Err values of this package and
 // carry a hint.
 func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
-	t, err := way{c.Join, c.NATS, c.Device, c.LocalAddr}.trunk(PrivilegeOperate, newIdentity)
+	t, err := access{c.Join, c.NATS, c.Device, c.LocalAddr}.uplink(PrivilegeOperate, newIdentity)
 	if err != nil {
 		return nil, err
 	}
 	f := &Fleet{
-		trunk: t, who: operatorID{t.id.pub, newID()}, version: c.Version, closed: make(chan struct{}),
+		uplink: t, who: operatorID{t.id.pub, newID()}, version: c.Version, closed: make(chan struct{}),
 		clients: map[string]*Client{}, names: map[string]string{}, long: make(chan struct{}, longAtOnce),
 	}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
@@ -218,7 +220,7 @@ func (f *Fleet) back() {
 // than is taken, that agent alone is lost.
 func (f *Fleet) trouble(sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		f.cancel(f.trunk.why(err)) // nothing works without
+		f.cancel(f.uplink.why(err)) // nothing works without
 	}
 	if sub == nil {
 		return
@@ -237,13 +239,13 @@ func (f *Fleet) lostError(err error) error {
 	if err == nil {
 		err = nats.ErrConnectionClosed
 	}
-	return f.trunk.why(err)
+	return f.uplink.why(err)
 }
 
 // registryError says what it means that no controller answers.
 func (f *Fleet) registryError(err error) error {
 	if errors.Is(err, ErrTimeout) {
-		return fault.Failf("run `thru control` there: it knows the hosts", "bus: no controller answers at %s: %w", f.trunk.where, ErrTimeout)
+		return fault.Failf("run `thru control` there: it knows the hosts", "bus: no controller answers at %s: %w", f.uplink.where, ErrTimeout)
 	}
 	return err
 }
@@ -265,7 +267,7 @@ func (f *Fleet) Close() error {
 		f.registry.Close()
 		f.nc.FlushTimeout(time.Second)
 		f.cancel(fmt.Errorf("bus: %w", ErrClosed))
-		f.trunk.cancel()
+		f.uplink.cancel()
 		f.nc.Close()
 		<-f.closed
 		f.wg.Wait()
@@ -281,11 +283,7 @@ func (f *Fleet) Close() error {
 func (f *Fleet) everyone() []*Client {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := make([]*Client, 0, len(f.clients))
-	for _, c := range f.clients {
-		all = append(all, c)
-	}
-	return all
+	return slices.Collect(maps.Values(f.clients))
 }
 
 // jsonOf marshals what always can be.

@@ -83,6 +83,18 @@ func operatorOfClient(client string) (operatorID, bool) {
 	return operatorOf(key, run)
 }
 
+// hasRoom tells whether one more client of a key has a place among those served, so
+// many in all and of the key.
+func hasRoom[L any](clients map[string]L, key string, most, ofKey int) bool {
+	same := 0
+	for client := range clients {
+		if strings.HasPrefix(client, key+"-") {
+			same++
+		}
+	}
+	return len(clients) < most && same < ofKey
+}
+
 // tokens cuts a subject into so many, or returns nil.
 func tokens(subject string, n int) []string {
 	t := strings.Split(subject, ".")

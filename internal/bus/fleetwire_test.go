@@ -153,10 +153,10 @@ func TestIntakeRoom(t *testing.T) {
 	}
 }
 
-// TestPorch: who has shown no secret takes a bounded number of places, and one
+// TestPreAuthLimiter: who has shown no secret takes a bounded number of places, and one
 // address half of them.
-func TestPorch(t *testing.T) {
-	p := newPorch(4)
+func TestPreAuthLimiter(t *testing.T) {
+	p := newPreAuthLimiter(4)
 	at := func(ip string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 1} }
 	enter := func(ip string, want bool) func() {
 		leave, ok := p.enter(at(ip))

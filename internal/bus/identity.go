@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/nats-io/nkeys"
 
@@ -49,19 +50,24 @@ func (s *State) HostID() (string, error) {
 // identity of the agent in a fleet. It is derived from the certificate's key
 // (RFC 5869), as the secrets of privileges are: so it changes with a rotation.
 func (s *State) identity() (identity, error) {
-	seed, err := hkdf.Key(sha256.New, s.key, nil, "thru fleet identity", 32)
-	if err != nil {
-		return identity{}, fmt.Errorf("bus: deriving the agent's key: %w", err)
-	}
-	encoded, err := nkeys.EncodeSeed(nkeys.PrefixByteUser, seed)
-	if err != nil {
-		return identity{}, fmt.Errorf("bus: deriving the agent's key: %w", err)
-	}
-	pair, err := nkeys.FromSeed(encoded)
+	pair, err := s.derive("thru fleet identity", nkeys.PrefixByteUser)
 	if err != nil {
 		return identity{}, fmt.Errorf("bus: deriving the agent's key: %w", err)
 	}
 	return identityOf(pair)
+}
+
+// derive makes a key pair of the certificate's key (RFC 5869).
+func (s *State) derive(info string, prefix nkeys.PrefixByte) (nkeys.KeyPair, error) {
+	seed, err := hkdf.Key(sha256.New, s.key, nil, info, 32)
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := nkeys.EncodeSeed(prefix, seed)
+	if err != nil {
+		return nil, err
+	}
+	return nkeys.FromSeed(encoded)
 }
 
 // readSeed reads a file with the seed of an nkey.
@@ -123,3 +129,78 @@ func verify(key string, certSHA256 [32]byte, nonce []byte, signature string) err
 
 // validKey tells whether a text is the public nkey of a user: safe in a subject.
 func validKey(key string) bool { return validID(key) && nkeys.IsValidPublicUserKey(key) }
+
+// KeyFile returns the public nkey of a seed file for NATSConfig.Nkey, and makes
+// the file (mode 0600) where there is none.
+func KeyFile(path string) (public string, err error) {
+	id, err := readSeed(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return id.pub, err
+	}
+	if id, err = newIdentity(); err != nil {
+		return "", err
+	}
+	seed, err := id.pair.Seed()
+	if err != nil {
+		return "", fmt.Errorf("bus: making a key: %w", err)
+	}
+	return id.pub, writePrivate(path, append(seed, '\n'), false)
+}
+
+// Signer signs what this host hands over, with the agent's key: Ed25519 (RFC 8032),
+// its public half written as an nkey of an account ("A...").
+type Signer struct {
+	Key  string // public
+	pair nkeys.KeyPair
+}
+
+// Signer returns the one of this state. It is derived from the certificate's key
+// (RFC 5869), as the agent's identity in a fleet is: so it changes with a rotation,
+// and no other key can be had from it.
+func (s *State) Signer() (*Signer, error) {
+	pair, err := s.derive("thru report signature", nkeys.PrefixByteAccount)
+	if err != nil {
+		return nil, fmt.Errorf("bus: deriving the signing key: %w", err)
+	}
+	pub, err := pair.PublicKey()
+	if err != nil {
+		return nil, fmt.Errorf("bus: deriving the signing key: %w", err)
+	}
+	return &Signer{Key: pub, pair: pair}, nil
+}
+
+// Sign returns the signature of a text, in base64url.
+func (s *Signer) Sign(text []byte) (string, error) {
+	sig, err := s.pair.Sign(signed(text))
+	if err != nil {
+		return "", fmt.Errorf("bus: signing: %w", err)
+	}
+	return base64.RawURLEncoding.EncodeToString(sig), nil
+}
+
+// signed is what the signature is over: the text's SHA-256 behind words that no
+// other use of such a key begins with.
+func signed(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return append([]byte("thru report signature 1\n"), sum[:]...)
+}
+
+// ValidSigner tells whether a word is the public key of a Signer.
+func ValidSigner(key string) bool { return nkeys.IsValidPublicAccountKey(key) }
+
+// Verify tells whether a signature is that of a text by a key. The error is of a
+// key or a signature that cannot be one.
+func Verify(text []byte, key, signature string) (bool, error) {
+	if !ValidSigner(key) {
+		return false, fault.Usagef("a key is one word that begins with A, as thru report --my-key prints it", "bus: %.80q is no signing key", key)
+	}
+	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature) // one signature has one form
+	if err != nil {
+		return false, fault.Failf("the file was changed", "bus: reading the signature: %w", err)
+	}
+	pair, err := nkeys.FromPublicKey(key)
+	if err != nil {
+		return false, fmt.Errorf("bus: reading the key %s: %w", key, err)
+	}
+	return pair.Verify(signed(text), sig) == nil, nil
+}

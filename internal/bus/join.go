@@ -2,6 +2,7 @@ package bus
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -37,6 +38,12 @@ const (
 // Privileges are those that an agent can be told to allow besides measuring.
 func Privileges() []string {
 	return []string{PrivilegeCapture, PrivilegeTune, PrivilegeFiles, PrivilegeInventory}
+}
+
+// AskFor is what to do for a privilege that a client lacks.
+func AskFor(privilege string) string {
+	how := map[string]string{PrivilegeCapture: "` (as root)", PrivilegeFiles: " --files DIR`"}[privilege]
+	return "ask for the string that `thru serve --allow " + privilege + cmp.Or(how, "`") + " prints there, and keep it: thru join NAME --replace"
 }
 
 // Together is the name of a set of Privileges that one join string is for:

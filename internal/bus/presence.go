@@ -79,7 +79,7 @@ func (p *Post) here(m *nats.Msg) {
 			hint = "end one of the two, or make a key for each: thru control --nats-key FILE, and let it in at the NATS server"
 		}
 		s.Err = fault.Failf(hint,
-			"bus: another process with the identity of this agent has joined %s, as host %s: %w", p.trunk.where, other.Name, ErrClosed)
+			"bus: another process with the identity of this agent has joined %s, as host %s: %w", p.uplink.where, other.Name, ErrClosed)
 	})
 	go p.Close()
 }
@@ -129,7 +129,7 @@ func (p *Post) ack(m *nats.Msg) {
 			if s.Err = nil; why == "" { // the name is free now
 				return
 			}
-			s.Err = fault.Failf("choose another with --name; if the host that has it is no more: thru hosts CONTROLLER --forget "+p.conf.Name, "bus: %s refuses the name %s: %s", p.trunk.where, p.conf.Name, why)
+			s.Err = fault.Failf("choose another with --name; if the host that has it is no more: thru hosts CONTROLLER --forget "+p.conf.Name, "bus: %s refuses the name %s: %s", p.uplink.where, p.conf.Name, why)
 		})
 		return
 	}

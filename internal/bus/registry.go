@@ -49,7 +49,7 @@ type Registry struct {
 	closed  chan struct{}
 	close   sync.Once
 	wg      sync.WaitGroup
-	stop    func() // of the trunk
+	stop    func() // of the uplink
 	subs    []*nats.Subscription
 
 	naming sync.Mutex // whose a name is does not change while a presence is taken
@@ -81,7 +81,7 @@ func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 		r.cancel()
 		return nil, err
 	}
-	r.answers = newDispatcher([]Answerer{On(listHosts, r.answerHosts), On(forgetHost, r.answerForget)}, r.nc.PublishMsg)
+	r.answers = newDispatcher([]Answerer{On(listHosts, r.answerHosts), On(forgetHost, r.answerForget)}, nil, r.nc.PublishMsg)
 	r.intake = newIntake(r)
 	if err := r.listen(); err != nil {
 		r.Close()
@@ -105,14 +105,12 @@ func (r *Registry) connect(ctx context.Context) (err error) {
 		}
 		s := r.conf.Hub.server
 		r.key = id.pub
-		r.nc, err = nats.Connect("nats://thru", append(common, nats.InProcessServer(s.nats), nats.UserInfo(s.agentUser, string(s.agentSecret)),
-			nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))...)
-		if err != nil {
+		if r.nc, err = s.connect(common...); err != nil {
 			return fmt.Errorf("bus: connecting the registry to its hub: %w", err)
 		}
 		return nil
 	}
-	t, err := way{nats: r.conf.NATS}.trunk("", nil)
+	t, err := access{nats: r.conf.NATS}.uplink("", nil)
 	if err != nil {
 		return err
 	}
@@ -335,16 +333,7 @@ func (r *Registry) login(who operatorID) *login {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.logins[who.client()]
-	if l != nil || r.ctx.Err() != nil || len(r.logins) >= maxOperators {
-		return l
-	}
-	same := 0
-	for client := range r.logins {
-		if strings.HasPrefix(client, who.key+"-") {
-			same++
-		}
-	}
-	if same < operatorsKey {
+	if l == nil && r.ctx.Err() == nil && hasRoom(r.logins, who.key, maxOperators, operatorsKey) {
 		l = newLogin(who.client(), nil, false, newLife(), func() {})
 		r.logins[who.client()] = l
 	}
@@ -390,7 +379,7 @@ func (r *Registry) endSilent(after time.Duration) {
 	for client, l := range r.logins {
 		if l.silent() > after {
 			delete(r.logins, client)
-			r.wg.Go(func() { l.end(r.answers.long.drop) })
+			r.wg.Go(func() { l.end(r.answers.gone) })
 		}
 	}
 }

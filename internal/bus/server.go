@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,8 +47,8 @@ type Server struct {
 	agentUser   string
 	agentSecret Secret
 	listeners   []net.Listener
-	places      chan struct{} // one for each connection
-	porch       *porch        // who is not let in yet
+	places      chan struct{}   // one for each connection
+	preAuth     *preAuthLimiter // who is not let in yet
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -113,7 +115,7 @@ func newServer(c ServerConfig, f front) (*Server, error) {
 	}
 	s := &Server{
 		conf: c, front: f, agentUser: "agent-" + newID(), agentSecret: newSecret(),
-		places: make(chan struct{}, f.connections), porch: newPorch(f.handshakes),
+		places: make(chan struct{}, f.connections), preAuth: newPreAuthLimiter(f.handshakes),
 		links: map[uint64]*link{}, logins: map[string]*login{},
 	}
 	s.tls = &tls.Config{
@@ -195,13 +197,13 @@ func (s *Server) accept(l net.Listener) {
 		s.wg.Go(func() {
 			defer leave(s.places)
 			defer conn.Close()
-			leavePorch, ok := s.porch.enter(conn.RemoteAddr())
+			letIn, ok := s.preAuth.enter(conn.RemoteAddr())
 			if !ok {
 				return
 			}
-			defer leavePorch()
+			defer letIn()
 			if secure := s.handshake(conn); secure != nil {
-				s.serve(secure, leavePorch)
+				s.serve(secure, letIn)
 			}
 		})
 	}
@@ -295,11 +297,7 @@ func (s *Server) login(client string) *login {
 func (s *Server) everyone() []*login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*login, 0, len(s.logins))
-	for _, l := range s.logins {
-		all = append(all, l)
-	}
-	return all
+	return slices.Collect(maps.Values(s.logins))
 }
 
 // onGone sets who hears of clients that are gone; nil ends it.

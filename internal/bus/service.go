@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -23,7 +22,6 @@ const maxPatience = 60 * time.Second
 // NATS micro service "thru".
 type Service struct {
 	server  *Server
-	h       Handler
 	nc      *nats.Conn
 	micro   micro.Service
 	answers *dispatcher
@@ -36,22 +34,27 @@ type Service struct {
 // request; its context ends when the client is gone or has stopped waiting.
 // Gone is called once a client, after its last request.
 func Serve(s *Server, h Handler) (*Service, error) {
-	nc, err := nats.Connect("nats://thru",
-		nats.InProcessServer(s.nats), nats.UserInfo(s.agentUser, string(s.agentSecret)),
-		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
-	)
+	nc, err := s.connect()
 	if err != nil {
 		return nil, fmt.Errorf("bus: connecting the agent to its control plane: %w", err)
 	}
-	v := &Service{server: s, h: h, nc: nc, answers: newDispatcher(h.Answers(), nc.PublishMsg), done: make(chan struct{})}
+	v := &Service{server: s, nc: nc, answers: newDispatcher(h.Answers(), h.Gone, nc.PublishMsg), done: make(chan struct{})}
 	if err := v.register(); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("bus: starting the service: %w", err)
 	}
-	s.onGone(v.gone)
+	s.onGone(v.answers.gone)
 	v.wg.Go(v.watch)
 	return v, nil
+}
+
+// connect logs this process in at its own server.
+func (s *Server) connect(more ...nats.Option) (*nats.Conn, error) {
+	return nats.Connect("nats://thru", append(more,
+		nats.InProcessServer(s.nats), nats.UserInfo(s.agentUser, string(s.agentSecret)),
+		nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // the default prints
+	)...)
 }
 
 // register adds an endpoint a verb.
@@ -150,10 +153,7 @@ func (v *Service) Publish(client string, e Event) {
 	if v.server.login(client) == nil {
 		return
 	}
-	e.Error, e.Hint = cut(e.Error), cut(e.Hint)
-	if b, err := json.Marshal(e); err == nil {
-		v.nc.Publish(eventSubject(client), b)
-	}
+	v.nc.Publish(eventSubject(client), e.body())
 }
 
 // watch ends the connections of clients whose lease is over.
@@ -179,13 +179,6 @@ func (v *Service) endSilent(after time.Duration) {
 	}
 }
 
-// gone forgets a client and tells the handler.
-func (v *Service) gone(client string) {
-	v.answers.long.drop(client)
-	defer func() { _ = recover() }() // a handler's bug must not end the agent
-	v.h.Gone(client)
-}
-
 // Close stops answering. Every client is gone when it returns: requests have
 // ended, or were given time to, and the handler is not called any more.
 func (v *Service) Close() error {
@@ -199,7 +192,7 @@ func (v *Service) Close() error {
 		}
 		var ends sync.WaitGroup
 		for _, l := range v.server.everyone() {
-			ends.Go(func() { l.end(v.gone); l.cut() })
+			ends.Go(func() { l.end(v.answers.gone); l.cut() })
 		}
 		ends.Wait()
 		v.server.onGone(nil) // not before: a link that ends by itself just now must tell too

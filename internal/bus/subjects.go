@@ -120,6 +120,12 @@ func decodeError(body []byte) error {
 	return &fault.Error{Code: e.ExitCode, Hint: e.Hint, Err: Because(e.Reason, errors.New(e.Message))}
 }
 
+// body is an event on the wire.
+func (e Event) body() []byte {
+	e.Error, e.Hint = cut(e.Error), cut(e.Hint)
+	return jsonOf(e)
+}
+
 func cut(s string) string {
 	if len(s) <= maxErrorText {
 		return s

@@ -34,8 +34,7 @@ func (s agentSource) may() error {
 	case !e.asked():
 		return fault.Usagef("name a host on which thru runs, or can be started: ssh://HOST", "control: %s is no thru: its virtual machines cannot be listed", e.Name)
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeInventory):
-		return fault.Failf("ask for the string that `thru serve --allow inventory` prints there, and keep it: thru join NAME --replace",
-			"control: at %s this client may not list virtual machines", e.Name)
+		return fault.Failf(bus.AskFor(bus.PrivilegeInventory), "control: at %s this client may not list virtual machines", e.Name)
 	}
 	return nil
 }
@@ -45,7 +44,7 @@ func (s agentSource) Inventory(ctx context.Context, want func(*measure.Guest) bo
 	if err := s.may(); err != nil {
 		return measure.Inventory{}, err
 	}
-	reply, err := bus.Call(ctx, s.end.Client, bus.Guests, bus.Empty{})
+	reply, err := bus.Call(ctx, s.end, bus.Guests, bus.Empty{})
 	if err != nil {
 		return measure.Inventory{}, whose(s.end, err)
 	}
@@ -65,7 +64,7 @@ func (s agentSource) ahead(ctx context.Context) (time.Duration, error) {
 	if s.end.Name == Local {
 		return 0, nil
 	}
-	x, err := readClock(ctx, s.end.Client, time.Now().Add(-time.Nanosecond))
+	x, err := readClock(ctx, s.end, time.Now().Add(-time.Nanosecond))
 	if err != nil {
 		return 0, fmt.Errorf("control: asking %s for its clock: %w", s.end.Name, err)
 	}
@@ -77,7 +76,7 @@ func (s agentSource) Watch(ctx context.Context, ids []string) (hypervisor.Watch,
 	if err := s.may(); err != nil {
 		return nil, err
 	}
-	reply, err := bus.Call(ctx, s.end.Client, bus.Watch.Begin, bus.WatchStart{IDs: ids})
+	reply, err := bus.Call(ctx, s.end, bus.Watch.Begin, bus.WatchStart{IDs: ids})
 	if err != nil {
 		return nil, whose(s.end, err)
 	}
@@ -92,7 +91,7 @@ type agentWatch struct {
 
 // End implements hypervisor.Watch.
 func (w agentWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
-	reply, err := bus.Call(ctx, w.source.end.Client, bus.Watch.End, bus.JobEnd{Session: w.session})
+	reply, err := bus.Call(ctx, w.source.end, bus.Watch.End, bus.JobEnd{Session: w.session})
 	if err != nil {
 		return nil, []measure.NotChecked{{Fact: "series", Why: whose(w.source.end, err).Error()}}
 	}

@@ -36,7 +36,7 @@ func (e *EndPoint) noCapture() (why, hint string) {
 	case e.Foreign:
 		return "no thru runs at " + e.Name, "run `thru serve --allow capture` there"
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeCapture):
-		return e.Name + " does not let this client capture", "ask for the string that `thru serve --allow capture` (as root) prints there, and keep it: thru join NAME --replace"
+		return e.Name + " does not let this client capture", bus.AskFor(bus.PrivilegeCapture)
 	case e.Hello.NoCapture != "":
 		return e.Name + " cannot capture: " + e.Hello.NoCapture, ""
 	}
@@ -102,19 +102,17 @@ func lastly(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // fetch ends the captures of the flows and fetches their files.
 func (r *Runner) fetch(ctx context.Context, flows []*flow) {
-	for _, f := range flows {
-		for _, s := range f.sides() {
-			if !f.captures(s) || s.session == "" {
-				continue
-			}
-			s.packets = &caught{end: s.end}
-			var packed []byte
-			within, cancel := lastly(ctx)
-			s.packets.what, packed, s.packets.err = r.download(within, s)
-			cancel()
-			if s.packets.err == nil {
-				s.packets.file, s.packets.err = unpack(packed)
-			}
+	for _, s := range sidesOf(flows) {
+		if !s.flow.captures(s) || s.session == "" {
+			continue
+		}
+		s.packets = &caught{end: s.end}
+		var packed []byte
+		within, cancel := lastly(ctx)
+		s.packets.what, packed, s.packets.err = r.download(within, s)
+		cancel()
+		if s.packets.err == nil {
+			s.packets.file, s.packets.err = unpack(packed)
 		}
 	}
 }
@@ -126,7 +124,7 @@ func (r *Runner) download(ctx context.Context, s *side) (last bus.CaptureReply, 
 		if last.Size > 0 {
 			r.notify(Checking{fmt.Sprintf("fetching the packets of %s: %s of %s", s.end.Name, unit.Size(int64(len(packed))), unit.Size(last.Size))})
 		}
-		last, err = bus.Call(ctx, s.end.Client, bus.CapturePart, bus.CaptureRequest{Session: s.session, Offset: int64(len(packed))})
+		last, err = bus.Call(ctx, s.end, bus.CapturePart, bus.CaptureRequest{Session: s.session, Offset: int64(len(packed))})
 		if err != nil {
 			return last, nil, err
 		}

@@ -44,38 +44,25 @@ const loadTime = time.Second
 // always usable.
 func (r *Runner) Check(ctx context.Context, how Probing, streams int) (*measure.Document, error) {
 	begin := time.Now()
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: r.Version, Command: "check", StartedAt: begin,
-		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
-	}
+	doc := r.document("check", begin)
 	err := r.check(ctx, doc, how, streams)
 	r.placeEnds(ctx, doc)
 	r.endBelow(ctx, doc)
 	if ctx.Err() != nil {
 		err = fault.Failf("", "interrupted")
 	}
-	doc.ElapsedNs = int64(time.Since(begin))
-	if err != nil {
-		doc.Error = Describe(err)
-	}
-	return doc, err
+	return finished(doc, begin, err)
 }
 
 // CheckFacts judges a host whose facts were read from outside.
 func (r *Runner) CheckFacts(name, addr string, facts measure.Facts, begin time.Time) (*measure.Document, error) {
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: r.Version, Command: "check", StartedAt: begin,
-		EndPoints: []measure.EndPoint{{Name: name, Addr: addr, Facts: &facts}}, Cells: []measure.Cell{},
-	}
+	doc := r.document("check", begin)
+	doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: name, Addr: addr, Facts: &facts})
 	err := r.judge(doc, nil, measure.Spec{})
 	if err == nil {
 		err = disqualified(doc.Gates, "")
 	}
-	doc.ElapsedNs = int64(time.Since(begin))
-	if err != nil {
-		doc.Error = Describe(err)
-	}
-	return doc, err
+	return finished(doc, begin, err)
 }
 
 func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, streams int) error {
@@ -158,7 +145,7 @@ func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path,
 	ask := bus.ProbeRequest{Quick: how.Quick, Source: how.Source, Device: how.Device, Family: how.Family}
 	port := to.Port
 	if !to.Foreign {
-		a, err := bus.Call(ctx, to.Client, bus.Answer, bus.Empty{})
+		a, err := bus.Call(ctx, to, bus.Answer, bus.Empty{})
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +158,7 @@ func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path,
 	for _, h := range hosts {
 		ask.Targets = append(ask.Targets, net.JoinHostPort(h, strconv.Itoa(port)))
 	}
-	reply, err := bus.Call(ctx, from.Client, bus.Probe, ask)
+	reply, err := bus.Call(ctx, from, bus.Probe, ask)
 	if err != nil {
 		return nil, err
 	}

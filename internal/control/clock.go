@@ -30,7 +30,7 @@ type reading struct {
 
 // readClock compares an agent's clock with one that began at zero, as NTP does
 // (RFC 5905, section 8): the reply was made between question and answer.
-func readClock(ctx context.Context, c Client, zero time.Time) (reading, error) {
+func readClock(ctx context.Context, c bus.Caller, zero time.Time) (reading, error) {
 	var best reading
 	var last error
 	failed := 0
@@ -79,7 +79,7 @@ func compare(ctx context.Context, ends []*EndPoint, zero time.Time) (map[*EndPoi
 		if !e.asked() {
 			return
 		}
-		x, err := readClock(ctx, e.Client, zero)
+		x, err := readClock(ctx, e, zero)
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {

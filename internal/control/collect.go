@@ -22,15 +22,11 @@ const (
 // collect fetches the evidence of every end that can still be reached; of the
 // others it keeps what their live figures told.
 func (r *Runner) collect(flows []*flow, within time.Duration) {
-	var sides []*side
-	for _, f := range flows {
-		sides = append(sides, f.sides()...)
-	}
+	sides := sidesOf(flows)
 	got := map[*side]*measure.Evidence{}
 	var mu sync.Mutex
 	atMost(len(sides), width, func(i int) {
-		var e *measure.Evidence
-		sides[i].end.ask(func() { e = sides[i].evidence(within) })
+		e := sides[i].evidence(within)
 		mu.Lock()
 		defer mu.Unlock()
 		got[sides[i]] = e
@@ -66,6 +62,8 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 		return s.seen.evidence(s)
 	default:
 	}
+	leave, _ := s.end.enter(context.Background()) // the time of one does not begin while others are asked
+	defer leave()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	reply, err := bus.Call(ctx, s.end.Client, bus.Collect, bus.CollectRequest{Session: s.session})

@@ -63,13 +63,25 @@ type EndPoint struct {
 // asked tells whether there is an agent to ask.
 func (e *EndPoint) asked() bool { return !e.Foreign && e.Client != nil }
 
-// ask makes a request at an agent of which many may be made at the same time:
-// it takes a few of them at once.
-func (e *EndPoint) ask(request func()) {
+// Ask implements bus.Caller. An agent takes a few requests at once.
+func (e *EndPoint) Ask(ctx context.Context, q bus.Question, reply any) error {
+	leave, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return e.Client.Ask(ctx, q, reply)
+}
+
+// enter waits for the place of a request.
+func (e *EndPoint) enter(ctx context.Context) (leave func(), err error) {
 	e.once.Do(func() { e.places = make(chan struct{}, perAgent) })
-	e.places <- struct{}{}
-	defer func() { <-e.places }()
-	request()
+	select {
+	case e.places <- struct{}{}:
+		return func() { <-e.places }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Runner runs plans.
@@ -110,10 +122,8 @@ type Runner struct {
 // what was measured until then, and the error.
 func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error) {
 	begin := time.Now()
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
-		EndPoints: []measure.EndPoint{}, Cells: cells(p),
-	}
+	doc := r.document(p.Command, begin)
+	doc.Cells = cells(p)
 	r.goesOn = manyPairs(p)
 	err := r.resume(p, doc, begin)
 	if err == nil {
@@ -135,6 +145,19 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	if err == nil && r.wholly(p) {
 		err = r.missed(doc)
 	}
+	return finished(doc, begin, err)
+}
+
+// document is that of a command which begins.
+func (r *Runner) document(command string, begin time.Time) *measure.Document {
+	return &measure.Document{
+		Schema: measure.Schema, Thru: r.Version, Command: command, StartedAt: begin,
+		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
+	}
+}
+
+// finished is a document whose command, or the part of it since a moment, has ended.
+func finished(doc *measure.Document, begin time.Time, err error) (*measure.Document, error) {
 	doc.ElapsedNs += int64(time.Since(begin))
 	if err != nil {
 		doc.Error = Describe(err)

@@ -21,10 +21,7 @@ const diskSilence = 5 * time.Minute
 func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(measure.DiskTick)) (*measure.Document, error) {
 	begin := time.Now()
 	r.Ends = map[string]*EndPoint{e.Name: e}
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: r.Version, Command: "disk", StartedAt: begin,
-		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
-	}
+	doc := r.document("disk", begin)
 	ends := []*EndPoint{e}
 	err := mayMeasureDisk(e)
 	if err == nil {
@@ -44,11 +41,7 @@ func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch
 	if ctx.Err() != nil {
 		err = fault.Failf("", measure.Interrupted)
 	}
-	doc.ElapsedNs = int64(time.Since(begin))
-	if err != nil {
-		doc.Error = Describe(err)
-	}
-	return doc, err
+	return finished(doc, begin, err)
 }
 
 // diskTest has an end point that has given its turn measure one disk. The result
@@ -58,7 +51,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 	if err := mayMeasureDisk(e); err != nil {
 		return none, err
 	}
-	reply, err := bus.Call(ctx, e.Client, bus.Disk.Begin, ask)
+	reply, err := bus.Call(ctx, e, bus.Disk.Begin, ask)
 	if err != nil {
 		return none, whose(e, err)
 	}
@@ -66,7 +59,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 	if e.Client.Err() != nil {
 		return none, lost(e)
 	}
-	result, ferr := bus.Call(context.WithoutCancel(ctx), e.Client, bus.Disk.End, bus.JobEnd{Session: reply.Session})
+	result, ferr := bus.Call(context.WithoutCancel(ctx), e, bus.Disk.End, bus.JobEnd{Session: reply.Session})
 	if ferr != nil {
 		return none, errors.Join(err, fmt.Errorf("control: %s: fetching the figures of the disk: %w", e.Name, ferr))
 	}
@@ -84,8 +77,7 @@ func mayMeasureDisk(e *EndPoint) error {
 	case !e.asked():
 		return fault.Usagef("run thru there", "control: %s is no thru: its disk cannot be measured", e.Name)
 	case !slices.Contains(e.Hello.Privileges, bus.PrivilegeFiles):
-		return fault.Failf("ask for the string that `thru serve --allow files --files DIR` prints there, and keep it: thru join NAME --replace",
-			"control: at %s this client may not measure disks", e.Name)
+		return fault.Failf(bus.AskFor(bus.PrivilegeFiles), "control: at %s this client may not measure disks", e.Name)
 	}
 	return nil
 }

@@ -86,6 +86,6 @@ func releaseStale(flows []*flow) {
 	defer cancel()
 	atMost(len(stale), width, func(i int) {
 		s := stale[i]
-		s.end.ask(func() { bus.Call(ctx, s.end.Client, bus.Release, bus.ReleaseRequest{Session: s.session}) })
+		bus.Call(ctx, s.end, bus.Release, bus.ReleaseRequest{Session: s.session})
 	})
 }

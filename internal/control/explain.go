@@ -38,10 +38,7 @@ const pathStep = "path"
 // is always usable: on error it holds what was found until then.
 func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget time.Duration) (*measure.Document, error) {
 	begin := time.Now()
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
-		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
-	}
+	doc := r.document(p.Command, begin)
 	x := &explanation{Runner: r, doc: doc, budget: budget, until: begin.Add(budget)}
 	err := r.allowed(p)
 	if err == nil {
@@ -61,11 +58,7 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 	r.endBelow(ctx, doc)
 	r.conclude(p, doc)
 	x.judge()
-	doc.ElapsedNs = int64(time.Since(begin))
-	if err != nil {
-		doc.Error = Describe(err)
-	}
-	return doc, err
+	return finished(doc, begin, err)
 }
 
 // explanation is one under way.

@@ -117,6 +117,14 @@ func (f *flow) sides() []*side {
 	return ss
 }
 
+// sidesOf are the sessions of all these flows.
+func sidesOf(flows []*flow) (ss []*side) {
+	for _, f := range flows {
+		ss = append(ss, f.sides()...)
+	}
+	return ss
+}
+
 // able are the flows that have not failed.
 func able(flows []*flow) (fs []*flow) {
 	for _, f := range flows {

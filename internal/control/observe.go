@@ -74,7 +74,7 @@ func (o *observer) Begin(ctx context.Context, conns func() []measure.Addresses) 
 func (o *observer) ask(ctx context.Context, m bus.ObserveStart) (bus.JobReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, observeTime)
 	defer cancel()
-	return bus.Call(ctx, o.end.Client, bus.Observe.Begin, m)
+	return bus.Call(ctx, o.end, bus.Observe.Begin, m)
 }
 
 // tell tells the agent of connections as they are made.
@@ -107,7 +107,7 @@ func (o *observer) End() {
 	o.teller.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), observeTime) // also of a run that was interrupted
 	defer cancel()
-	seen, err := bus.Call(ctx, o.end.Client, bus.Observe.End, bus.JobEnd{Session: o.session})
+	seen, err := bus.Call(ctx, o.end, bus.Observe.End, bus.JobEnd{Session: o.session})
 	if err != nil {
 		o.why = err.Error()
 		return

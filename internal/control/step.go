@@ -82,9 +82,7 @@ func (f *flow) open(ctx context.Context) error {
 	ready := bus.PrepareReply{Port: l.end.Port}
 	var err error
 	if !l.end.Foreign {
-		l.end.ask(func() {
-			ready, err = bus.Call(ctx, l.end.Client, bus.Prepare, bus.PrepareRequest{Spec: f.specFor(l), Sends: l.sends, Token: d.end.Token})
-		})
+		ready, err = bus.Call(ctx, l.end, bus.Prepare, bus.PrepareRequest{Spec: f.specFor(l), Sends: l.sends, Token: d.end.Token})
 	}
 	if err != nil {
 		return fmt.Errorf("control: preparing %s: %w", l.end.Name, err)
@@ -93,11 +91,8 @@ func (f *flow) open(ctx context.Context) error {
 	if d.end.Foreign { // it has come by itself
 		return nil
 	}
-	var conn bus.PrepareReply
-	d.end.ask(func() {
-		conn, err = bus.Call(ctx, d.end.Client, bus.Prepare, bus.PrepareRequest{
-			Spec: f.specFor(d), Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port), Login: l.end.Login,
-		})
+	conn, err := bus.Call(ctx, d.end, bus.Prepare, bus.PrepareRequest{
+		Spec: f.specFor(d), Sends: d.sends, Dials: true, Token: ready.Token, Ports: l.end.Hello.DataPorts, Targets: targets(f.spec, l.end, ready.Port), Login: l.end.Login,
 	})
 	if err != nil {
 		return fmt.Errorf("control: connecting %s to %s: %w", d.end.Name, l.end.Name, err)
@@ -165,11 +160,7 @@ func (s *side) begin(ctx context.Context, at int64) error {
 		ctx, cancel = context.WithTimeout(ctx, releaseTime)
 		defer cancel()
 	}
-	var err error
-	s.end.ask(func() {
-		_, err = bus.Call(ctx, s.end.Client, bus.Start, bus.StartRequest{Session: s.session, RampNs: int64(s.flow.ramp), AtNs: at})
-	})
-	if err != nil {
+	if _, err := bus.Call(ctx, s.end, bus.Start, bus.StartRequest{Session: s.session, RampNs: int64(s.flow.ramp), AtNs: at}); err != nil {
 		return fmt.Errorf("control: starting %s: %w", s.end.Name, err)
 	}
 	return nil

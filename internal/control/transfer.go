@@ -57,10 +57,8 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 	begin := time.Now()
 	t := x.Transfer
 	t.Layers, t.Runs = []measure.Layer{}, []measure.TransferRun{}
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: r.Version, Command: "transfer", StartedAt: begin,
-		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Transfer: &t,
-	}
+	doc := r.document("transfer", begin)
+	doc.Transfer = &t
 	err := r.transfer(ctx, doc, x)
 	r.notify(Checking{"removing what was made for the measurement"})
 	if cerr := x.Mover.Clean(); cerr != nil {
@@ -71,11 +69,7 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 		err = interruption(doc)
 	}
 	cause.Transfer(doc)
-	doc.ElapsedNs = int64(time.Since(begin))
-	if err != nil {
-		doc.Error = Describe(err)
-	}
-	return doc, err
+	return finished(doc, begin, err)
 }
 
 func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transferring) error {

@@ -59,11 +59,7 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	err = both(err, undoing)
 	r.conclude(p, x.doc)
 	x.sum()
-	x.doc.ElapsedNs = int64(time.Since(begin))
-	if err != nil {
-		x.doc.Error = Describe(err)
-	}
-	return x.doc, err
+	return finished(x.doc, begin, err)
 }
 
 // both is an error with one that came of it, whose hint counts more.
@@ -113,14 +109,11 @@ func spotOf(s measure.Setting) spot { return spot{s.EndPoint, s.Knob, s.Interfac
 func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *tuning {
 	x := &tuning{
 		Runner: r, Tuning: t, how: how, repeat: max(p.Repeat.Max, 1), until: begin.Add(t.Budget), random: rand.New(rand.NewPCG(t.Seed, t.Seed)),
-		doc: &measure.Document{
-			Schema: measure.Schema, Thru: r.Version, Command: p.Command, StartedAt: begin,
-			EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Tuning: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps, Only: t.Only},
-		},
+		doc: r.document(p.Command, begin), out: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps, Only: t.Only},
 		not: map[string]string{}, taken: map[spot]bool{},
 		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},
 	}
-	x.out = x.doc.Tuning
+	x.doc.Tuning = x.out
 	if x.propose == nil {
 		x.propose = cause.Propose
 	}

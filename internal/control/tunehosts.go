@@ -23,7 +23,7 @@ func (x *tuning) begin(ctx context.Context) error {
 	x.notify(Checking{"asking what may be changed"})
 	x.hosts = map[string]string{}
 	for _, e := range x.agents() {
-		reply, err := bus.Call(ctx, e.Client, bus.Knobs, bus.KnobsRequest{})
+		reply, err := bus.Call(ctx, e, bus.Knobs, bus.KnobsRequest{})
 		switch {
 		case err != nil:
 			return fmt.Errorf("control: asking %s what can be set there: %w", e.Name, err)
@@ -35,7 +35,7 @@ func (x *tuning) begin(ctx context.Context) error {
 		if x.DryRun {
 			continue
 		}
-		_, err = bus.Call(ctx, e.Client, bus.Tune, bus.TuneRequest{Who: x.Who})
+		_, err = bus.Call(ctx, e, bus.Tune, bus.TuneRequest{Who: x.Who})
 		other := x.hosts[reply.Host]
 		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && other != "" { // another agent of a host that this client tunes already
 			x.not[e.Name] = "it is the same host as " + other + ", where it is tuned"
@@ -71,7 +71,7 @@ func (x *tuning) readKnobs(ctx context.Context) error {
 		if d.NoTune = x.not[d.Name]; !e.asked() {
 			continue
 		}
-		reply, err := bus.Call(ctx, e.Client, bus.Knobs, bus.KnobsRequest{Peer: x.facedBy(d.Name)})
+		reply, err := bus.Call(ctx, e, bus.Knobs, bus.KnobsRequest{Peer: x.facedBy(d.Name)})
 		if err != nil {
 			return fmt.Errorf("control: asking %s what is set there: %w", d.Name, err)
 		}
@@ -110,7 +110,7 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 	for _, at := range byEnd(p.Settings) {
 		e := x.Ends[at[0].EndPoint]
 		reply, err := answered(ctx, func(ctx context.Context) (bus.ChangedReply, error) {
-			return bus.Call(ctx, e.Client, bus.Alter, bus.AlterRequest{Settings: at})
+			return bus.Call(ctx, e, bus.Alter, bus.AlterRequest{Settings: at})
 		})
 		if err != nil {
 			return both(x.alterError(e, at, err), x.revert(ctx))
@@ -208,7 +208,7 @@ func (x *tuning) revert(ctx context.Context) error {
 			continue
 		}
 		reply, err := answered(ctx, func(ctx context.Context) (bus.ChangedReply, error) {
-			return bus.Call(ctx, x.Ends[name].Client, bus.Revert, bus.RevertRequest{Numbers: numbers})
+			return bus.Call(ctx, x.Ends[name], bus.Revert, bus.RevertRequest{Numbers: numbers})
 		})
 		if err != nil {
 			x.unsure = true
@@ -305,7 +305,7 @@ func (x *tuning) undoTrial(ctx context.Context, e *EndPoint) error {
 // undoAt undoes changes at one end point; no numbers are all of this tuning. What
 // is left to somebody else is said.
 func (x *tuning) undoAt(ctx context.Context, e *EndPoint, numbers []int64) error {
-	reply, err := bus.Call(ctx, e.Client, bus.Revert, bus.RevertRequest{Numbers: numbers})
+	reply, err := bus.Call(ctx, e, bus.Revert, bus.RevertRequest{Numbers: numbers})
 	if err != nil {
 		return undoError(e.Name, err)
 	}
@@ -320,7 +320,7 @@ func (x *tuning) undoAt(ctx context.Context, e *EndPoint, numbers []int64) error
 // end tells one end point the orderly end: what was not undone there stays. Where
 // that fails all is undone there.
 func (x *tuning) end(ctx context.Context, e *EndPoint) error {
-	_, err := bus.Call(ctx, e.Client, bus.TuneEnd, bus.Empty{})
+	_, err := bus.Call(ctx, e, bus.TuneEnd, bus.Empty{})
 	if err == nil {
 		return nil
 	}

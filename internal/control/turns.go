@@ -81,7 +81,7 @@ func (r *Runner) takeAll(ctx context.Context, ends []*EndPoint, together bool, f
 	var mu sync.Mutex
 	all := true
 	atMost(len(ends), width, func(i int) {
-		reply, err := bus.Call(ctx, ends[i].Client, bus.Reserve, bus.ReserveRequest{Together: together})
+		reply, err := bus.Call(ctx, ends[i], bus.Reserve, bus.ReserveRequest{Together: together})
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -119,7 +119,7 @@ func (r *Runner) await(ctx context.Context, ends []*EndPoint, together bool, fai
 // turn waits for that of one end point.
 func (r *Runner) turn(ctx context.Context, e *EndPoint, together bool) (waited bool, err error) {
 	for last := -1; ; {
-		reply, err := bus.Call(ctx, e.Client, bus.Reserve, bus.ReserveRequest{Together: together})
+		reply, err := bus.Call(ctx, e, bus.Reserve, bus.ReserveRequest{Together: together})
 		if err != nil {
 			return waited, turnError(e, err)
 		}
@@ -153,7 +153,7 @@ const releaseAllTime = 5 * time.Second
 func release(es []*EndPoint) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseAllTime)
 	defer cancel()
-	atMost(len(es), width, func(i int) { bus.Call(ctx, es[i].Client, bus.Release, bus.ReleaseRequest{}) })
+	atMost(len(es), width, func(i int) { bus.Call(ctx, es[i], bus.Release, bus.ReleaseRequest{}) })
 }
 
 // each does something for 0 to n-1, all at the same time.

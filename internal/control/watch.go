@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,12 +52,10 @@ func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin tim
 	defer late.Stop()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	for _, f := range flows {
-		for _, s := range f.sides() {
-			s.heard = later(begin, time.Now()) // others may have taken long to start
-			w.at[s.session] = s
-			w.left++
-		}
+	for _, s := range sidesOf(flows) {
+		s.heard = slices.MaxFunc([]time.Time{begin, time.Now()}, time.Time.Compare) // others may have taken long to start
+		w.at[s.session] = s
+		w.left++
 	}
 	for w.left > 0 {
 		var err error
@@ -78,13 +77,6 @@ func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin tim
 	}
 	r.report(flows)
 	return nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // hear takes an event; what is of none of the flows, or of another's, is left out.
@@ -137,11 +129,9 @@ func (w *watching) lose(e *EndPoint) error {
 	if !w.apart {
 		return err
 	}
-	for _, f := range w.flows {
-		for _, s := range f.sides() {
-			if s.end == e && !s.over {
-				w.fail(s, err)
-			}
+	for _, s := range sidesOf(w.flows) {
+		if s.end == e && !s.over {
+			w.fail(s, err)
 		}
 	}
 	return nil
@@ -163,11 +153,9 @@ func (w *watching) look() error {
 		}
 		w.fail(s, err)
 	}
-	for _, f := range w.flows {
-		for _, s := range f.sides() {
-			if !s.until.IsZero() && time.Now().After(s.until) {
-				w.end(s)
-			}
+	for _, s := range sidesOf(w.flows) {
+		if !s.until.IsZero() && time.Now().After(s.until) {
+			w.end(s)
 		}
 	}
 	w.report(w.flows)
@@ -190,15 +178,13 @@ func silence(s *side, flows []*flow) error {
 // fellSilent counts the hosts of a controller, where nothing is heard of any.
 func fellSilent(via string, flows []*flow) int {
 	silent := map[*EndPoint]bool{}
-	for _, f := range flows {
-		for _, x := range f.sides() {
-			switch {
-			case via == "" || x.end.Via != via || x.heard.IsZero() || x.over && f.err == nil:
-			case time.Since(x.heard) < muteTime/2+time.Duration(f.spec.Interval):
-				return 0
-			default:
-				silent[x.end] = true
-			}
+	for _, x := range sidesOf(flows) {
+		switch {
+		case via == "" || x.end.Via != via || x.heard.IsZero() || x.over && x.flow.err == nil:
+		case time.Since(x.heard) < muteTime/2+time.Duration(x.flow.spec.Interval):
+			return 0
+		default:
+			silent[x.end] = true
 		}
 	}
 	return len(silent)
@@ -217,11 +203,9 @@ func (w *watching) tooLate() error {
 	if !w.apart {
 		return err
 	}
-	for _, f := range w.flows {
-		for _, s := range f.sides() {
-			if !s.over {
-				w.fail(s, err)
-			}
+	for _, s := range sidesOf(w.flows) {
+		if !s.over {
+			w.fail(s, err)
 		}
 	}
 	return nil
@@ -229,11 +213,9 @@ func (w *watching) tooLate() error {
 
 // interrupted leaves the flows that had not ended with that as their error.
 func (w *watching) interrupted(err error) error {
-	for _, f := range w.flows {
-		for _, s := range f.sides() {
-			if w.apart && !s.over {
-				f.err = cmp.Or(f.err, err)
-			}
+	for _, s := range sidesOf(w.flows) {
+		if w.apart && !s.over {
+			s.flow.err = cmp.Or(s.flow.err, err)
 		}
 	}
 	return err
@@ -368,12 +350,7 @@ func (w *watching) failed(s *side, e bus.Event) error {
 
 // isEcho tells of a failure that only says that the other end has failed.
 func isEcho(message string) bool {
-	for _, word := range []string{"the peer closed", "the peer reset", "the peer ended"} {
-		if strings.Contains(message, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"the peer closed", "the peer reset", "the peer ended"}, func(word string) bool { return strings.Contains(message, word) })
 }
 
 const lostGrace = 200 * time.Millisecond

@@ -2,9 +2,47 @@ package bus
 
 import (
 	"io"
+	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
+
+// preAuthLimiter bounds the connections that have not shown a secret yet. They are
+// bounded apart from those that have, and by the address that they come from.
+type preAuthLimiter struct {
+	mu   sync.Mutex
+	most int
+	all  int
+	from map[netip.Addr]int
+}
+
+func newPreAuthLimiter(most int) *preAuthLimiter {
+	return &preAuthLimiter{most: most, from: map[netip.Addr]int{}}
+}
+
+// enter takes a place if one is free; leave gives it back, once.
+func (p *preAuthLimiter) enter(at net.Addr) (leave func(), ok bool) {
+	var addr netip.Addr // of what is no TCP connection: none
+	if tcp, isTCP := at.(*net.TCPAddr); isTCP {
+		addr = tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all >= p.most || p.from[addr] >= (p.most+1)/2 {
+		return nil, false
+	}
+	p.all++
+	p.from[addr]++
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if p.from[addr]--; p.from[addr] == 0 {
+			delete(p.from, addr)
+		}
+	}), true
+}
 
 // pace bounds how much comes in: a bucket of tokens, one for each byte of a
 // connection, or for each message. Its zero value bounds no bytes.

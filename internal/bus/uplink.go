@@ -15,9 +15,9 @@ import (
 	"thru/internal/fault"
 )
 
-// trunk is how a process reaches the bus of a fleet: the hub of `thru control`
+// uplink is how a process reaches the bus of a fleet: the hub of `thru control`
 // by a join string, or an external NATS.
-type trunk struct {
+type uplink struct {
 	id      identity
 	where   string // names the other side in messages
 	options []nats.Option
@@ -26,22 +26,22 @@ type trunk struct {
 	cancel  context.CancelFunc // ends an attempt to connect
 }
 
-// way says which: one of the two is set.
-type way struct {
+// access says which: one of the two is set.
+type access struct {
 	join   *Join
 	nats   *NATSConfig
 	device string // to send from (Linux)
 	source string // address to send from
 }
 
-// trunk makes ready to connect. A join string has to be for the privilege; who
+// uplink makes ready to connect. A join string has to be for the privilege; who
 // has one is known by the key given, or by a fresh one.
-func (w way) trunk(privilege string, key func() (identity, error)) (*trunk, error) {
+func (w access) uplink(privilege string, key func() (identity, error)) (*uplink, error) {
 	if (w.join == nil) == (w.nats == nil) {
 		return nil, errors.New("bus: reaching a fleet: either a join string or a NATS server is needed")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &trunk{seen: &lastError{}, cancel: cancel}
+	t := &uplink{seen: &lastError{}, cancel: cancel}
 	var err error
 	if w.join != nil {
 		err = t.viaHub(ctx, w, privilege, key)
@@ -55,7 +55,7 @@ func (w way) trunk(privilege string, key func() (identity, error)) (*trunk, erro
 	return t, nil
 }
 
-func (t *trunk) viaHub(ctx context.Context, w way, privilege string, key func() (identity, error)) (err error) {
+func (t *uplink) viaHub(ctx context.Context, w access, privilege string, key func() (identity, error)) (err error) {
 	if w.join.Privilege != privilege {
 		return fault.Usagef("`thru control` prints one for each: agent for `thru serve`, operate for who runs tests",
 			"bus: the join string is for %q, and %q is needed here", w.join.Privilege, privilege)
@@ -76,7 +76,7 @@ func (t *trunk) viaHub(ctx context.Context, w way, privilege string, key func() 
 	return nil
 }
 
-func (t *trunk) viaNATS(ctx context.Context, w way) error {
+func (t *uplink) viaNATS(ctx context.Context, w access) error {
 	id, login, err := w.nats.login()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (t *trunk) viaNATS(ctx context.Context, w way) error {
 }
 
 // connect logs in. Without the option to go on for ever, the first failure is returned.
-func (t *trunk) connect(more ...nats.Option) (*nats.Conn, error) {
+func (t *uplink) connect(more ...nats.Option) (*nats.Conn, error) {
 	options := slices.Concat([]nats.Option{
 		nats.Timeout(dialTime), nats.FlusherTimeout(aliveEvery), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
@@ -116,7 +116,7 @@ func (t *trunk) connect(more ...nats.Option) (*nats.Conn, error) {
 
 // why is what an error of the library means; where it says only that no server
 // answered, it is what the last attempt met.
-func (t *trunk) why(err error) error {
+func (t *uplink) why(err error) error {
 	if errors.Is(err, nats.ErrNoServers) {
 		if last := t.seen.get(); last != nil {
 			err = last
