@@ -30,7 +30,7 @@ func chartOf(d drawing, caption string, legends []legend) chart {
 
 // ladderCharts draws throughput, and beside it CPU, over the number of streams.
 func ladderCharts(l *ladder, n int) []chart {
-	if l.Best == nil {
+	if l.Best == nil || len(l.Streams) < 2 { // the table says as much
 		return nil
 	}
 	x := xAxis{Low: -0.5, High: float64(len(l.Streams)) - 0.5, Title: "streams"}
@@ -82,7 +82,7 @@ func ladderCPU(l *ladder, x xAxis, n int) chart {
 	var legends []legend
 	var words []string
 	for i, w := range l.Windows {
-		sender, receiver := line{Style: i}, line{Style: i, Dashed: true}
+		sender, receiver := line{Style: i}, line{Style: i, Wide: true}
 		for j, streams := range l.Streams {
 			r := l.at(streams, w)
 			if r == nil {
@@ -96,7 +96,7 @@ func ladderCPU(l *ladder, x xAxis, n int) chart {
 			}
 			words = append(words, fmt.Sprintf("%s, %s window: %s", unit.Plural(streams, "stream"), windowName(w), r.CPU))
 		}
-		p.Lines = append(p.Lines, sender, receiver)
+		p.Lines = append(p.Lines, receiver, sender)
 		legends = append(legends, legend{key(sender), "sender, " + windowName(w) + " window"}, legend{key(receiver), "receiver, " + windowName(w) + " window"})
 	}
 	d := drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
@@ -208,8 +208,8 @@ func courseCharts(cells []cell) []chart {
 			k.took, k.tookMost = latencyCourse(asker)
 			most.latency = max(most.latency, greatest(k.took, k.tookMost))
 		}
-		if len(k.sent)+len(k.received) == 0 {
-			continue
+		if max(len(k.sent), len(k.received)) < 2 {
+			continue // one second is a figure, and no course
 		}
 		all = append(all, k)
 		most.seconds, most.rateMax = max(most.seconds, k.seconds), max(most.rateMax, k.rateMax)
@@ -232,7 +232,7 @@ const (
 )
 
 func (k course) chart(n int, most course) chart {
-	sender, receiver := line{Markers: markers}, line{Style: 1, Dashed: true, Markers: markers}
+	sender, receiver := line{Markers: markers}, line{Style: 1, Wide: true, Markers: markers}
 	with := func(l line, ps []point, div float64) line {
 		for _, p := range ps {
 			l.Points = append(l.Points, point{p.X, p.Y / div})
@@ -242,14 +242,14 @@ func (k course) chart(n int, most course) chart {
 	peak := func(style int, ps []point) line { return with(line{Style: style, Thin: true, Dashed: true}, ps, 1) }
 	rates, times := k.rates(most), timeScale(most.rttMax)
 	panels := []panel{{Title: rates.name, Height: coursePanel, Max: most.rateMax / rates.div,
-		Lines: []line{with(sender, k.sent, rates.div), with(receiver, k.received, rates.div)}}}
+		Lines: []line{with(receiver, k.received, rates.div), with(sender, k.sent, rates.div)}}}
 	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
 		panels = append(panels, panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
-			Lines: []line{peak(0, k.senderMax), peak(1, k.receiverMax), with(sender, k.senderCPU, 1), with(receiver, k.receiverCPU, 1)}})
+			Lines: []line{peak(0, k.senderMax), peak(1, k.receiverMax), with(receiver, k.receiverCPU, 1), with(sender, k.senderCPU, 1)}})
 	}
 	if len(k.rtt)+len(k.farRTT) > 0 {
 		panels = append(panels, panel{Title: "RTT as each end's kernel has it, " + times.name, Height: coursePanel, Max: most.rttMax / times.div,
-			Lines: []line{with(sender, k.rtt, times.div), with(receiver, k.farRTT, times.div)}})
+			Lines: []line{with(receiver, k.farRTT, times.div), with(sender, k.rtt, times.div)}})
 	}
 	if len(k.took) > 1 {
 		times := timeScale(most.latency)
@@ -258,15 +258,13 @@ func (k course) chart(n int, most course) chart {
 			Lines: []line{greatest, with(sender, k.took, times.div)}})
 	}
 	counted := func(title string, ps, far []point) {
-		if len(ps)+len(far) > 0 {
+		if len(ps)+len(far) > 0 && most.re > 0 {
 			panels = append(panels, panel{Title: title, Height: coursePanel * 0.7, Max: max(most.re, leastCount),
 				Lines: []line{with(line{Stems: true}, ps, 1), with(line{Style: 1, Stems: true}, far, 1)}})
 		}
 	}
 	counted("retransmitted segments a second", k.retransmits, k.farAgain)
-	if most.re > 0 {
-		counted("lost datagrams a second", k.lost, nil)
-	}
+	counted("lost datagrams a second", k.lost, nil)
 	x := xAxis{High: most.seconds, Ticks: niceTicks(most.seconds, 6), Title: "time, s"}
 	if x.High <= 0 {
 		x.High = x.Ticks[len(x.Ticks)-1].At
@@ -281,7 +279,11 @@ func (k course) chart(n int, most course) chart {
 	if len(k.received)+len(k.receiverCPU) > 0 {
 		legends = append(legends, legend{key(receiver), "receiver"})
 	}
-	return chartOf(d, name+" over time, "+join(what(k.cell), otherAxes(k.cell))+".", legends)
+	caption := name + " over time, " + join(what(k.cell), otherAxes(k.cell)) + "."
+	if len(k.retransmits)+len(k.farAgain) > 0 && most.re == 0 {
+		caption += " No retransmissions."
+	}
+	return chartOf(d, caption, legends)
 }
 
 // rates is the scale of the first panel, named as its title.

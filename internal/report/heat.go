@@ -61,7 +61,7 @@ func heatmaps(cells []cell) (all []chart) {
 				if c.Source.From == c.Source.To {
 					place = clean(e.EndPoint)
 				}
-				if h := kind(e, place); len(h.Rows) > 0 {
+				if h := kind(e, place); len(h.Rows) > 0 && len(h.Rows[0].Values) > 1 {
 					h.ID = fmt.Sprintf("heat%d", len(all))
 					all = append(all, h.chart(c.Name))
 				}

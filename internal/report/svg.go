@@ -57,6 +57,7 @@ type line struct {
 	Errors  []span // error bars, one a point, or none
 	Style   int
 	Dashed  bool
+	Wide    bool // pale and broad, so that it shows below a line of the same course
 	Thin    bool // no markers, dotted
 	Bare    bool // no markers; a point that is no number breaks it
 	Spots   spot // nothing but a small shape at each point
@@ -179,7 +180,7 @@ func (l line) draw(c *canvas, x, y func(float64) float64) {
 		every = max(1, len(l.Points)/l.Markers)
 	}
 	for i := every / 2; i < len(l.Points); i += every {
-		c.add("%s", marker(l.Style, l.Dashed, x(l.Points[i].X), y(l.Points[i].Y)))
+		c.add("%s", marker(l.Style, l.Dashed || l.Wide, x(l.Points[i].X), y(l.Points[i].Y)))
 	}
 	l.errorBars(c, x, y)
 }
@@ -229,6 +230,9 @@ func (l line) class() string {
 	if l.Dashed {
 		class += " dashed"
 	}
+	if l.Wide {
+		class += " wide"
+	}
 	if l.Thin {
 		class += " thin"
 	}
@@ -241,7 +245,7 @@ func (l line) class() string {
 	return class
 }
 
-// marker is a shape of its own for each style. Those of dashed lines are
+// marker is a shape of its own for each style. Those of dashed and wide lines are
 // hollow and larger, so that both show where two lines have one course.
 func marker(style int, hollow bool, x, y float64) string {
 	class, r := fmt.Sprintf("mark c%d", style%styles), 4.0
@@ -268,7 +272,7 @@ func key(l line) template.HTML {
 	if l.Spots != noSpots {
 		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="%s" d="%s"/></svg>`, l.class(), l.Spots.path(17, 8)))
 	}
-	mark := marker(l.Style, l.Dashed, 17, 8)
+	mark := marker(l.Style, l.Dashed || l.Wide, 17, 8)
 	if l.Thin || l.Bare {
 		mark = ""
 	}
