@@ -9,15 +9,15 @@ import (
 	"thru/internal/measure"
 )
 
-// pairOfAdvise is the document of one TCP stream from a to b over 10 Gb/s and 20 ms, two
+// advisedPair is the document of one TCP stream from a to b over 10 Gb/s and 20 ms, two
 // Linux hosts with all as it should be, with changes to it.
-func pairOfAdvise(changes ...func(*measure.Document)) *measure.Document {
+func advisedPair(changes ...func(*measure.Document)) *measure.Document {
 	route := &measure.Route{Interface: "eth0", MTU: 1500}
 	sees := func() measure.OneWay {
 		return measure.OneWay{Route: route, MTU: &measure.PathMTU{Bytes: 1500, Claimed: 1500}, Congestion: new("cubic")}
 	}
 	d := &measure.Document{
-		EndPoints: []measure.EndPoint{{Name: "a", Facts: hostFactsOfAdvise()}, {Name: "b", Facts: hostFactsOfAdvise()}},
+		EndPoints: []measure.EndPoint{{Name: "a", Facts: advisedFacts()}, {Name: "b", Facts: advisedFacts()}},
 		Paths: []measure.Path{{From: "a", To: "b", FromAddr: "10.0.0.1", ToAddr: "10.0.0.2", RTT: &measure.PathRTT{P50: 20e6},
 			Forward: sees(), Back: sees()}},
 		Cells: []measure.Cell{cell("a", "b", 4e8)},
@@ -33,7 +33,7 @@ func cell(from, to string, bps float64) measure.Cell {
 		Spec: measure.Spec{From: from, To: to, Protocol: measure.TCP, Streams: 1}}
 }
 
-func hostFactsOfAdvise() *measure.Facts {
+func advisedFacts() *measure.Facts {
 	eth := measure.Interface{Name: "eth0", Kind: new("physical"), MTU: new(1500), MaxMTU: new(9710), SpeedBps: new(int64(10e9)), Queues: new(4), NUMANode: new(1),
 		Offloads: map[string]bool{}, Channels: &measure.Channels{Combined: 4, CombinedMax: 8}, Rings: &measure.Rings{RX: 512, RXMax: 4096},
 		Coalesce: &measure.Coalesce{RXNs: 600_000}, Pause: &measure.Pause{Autoneg: true, RX: true, TX: true}, Qdisc: new("fq_codel"),
@@ -68,8 +68,8 @@ func finds(cause, place string, change ...func(*measure.Finding)) func(*measure.
 	}
 }
 
-// warnsOfAdvise adds a gate of a host.
-func warnsOfAdvise(id, cause, at string) func(*measure.Document) {
+// withGate adds a gate of a host.
+func withGate(id, cause, at string) func(*measure.Document) {
 	return func(d *measure.Document) {
 		d.Gates = append(d.Gates, measure.Gate{ID: id, Cause: cause, EndPoint: at, Interface: map[bool]string{true: "eth0"}[cause != "receive-window"],
 			Status: measure.GateWarn, Fact: "the fact of " + id, Why: "why it matters", Advice: "mend " + id})
@@ -81,13 +81,13 @@ func sysctl(at int, name, value string) func(*measure.Document) {
 	return func(d *measure.Document) { d.EndPoints[at].Facts.Sysctls[name] = value }
 }
 
-// faceOfAdvise changes the interface of a host.
-func faceOfAdvise(at int, change func(*measure.Interface)) func(*measure.Document) {
+// withInterface changes the interface of a host.
+func withInterface(at int, change func(*measure.Interface)) func(*measure.Document) {
 	return func(d *measure.Document) { change(&d.EndPoints[at].Facts.Interfaces[0]) }
 }
 
-// alsoOfAdvise adds a measurement of the same traffic with something else.
-func alsoOfAdvise(experiment string, bps float64, change func(*measure.Cell)) func(*measure.Document) {
+// withExperiment adds a measurement of the same traffic with something else.
+func withExperiment(experiment string, bps float64, change func(*measure.Cell)) func(*measure.Document) {
 	return func(d *measure.Document) {
 		c := cell("a", "b", bps)
 		c.Experiment, c.Beside = experiment, true

@@ -61,7 +61,7 @@ func TestRecords(t *testing.T) {
 		if again := Propose(d, advise.Seen{}); !reflect.DeepEqual(list, again) {
 			t.Errorf("%s: proposed otherwise the second time", name)
 		}
-		holdSoundOfAdvise(t, name, list)
+		holdSoundProposals(t, name, list)
 		if strings.HasPrefix(name, "healthy-") && slices.ContainsFunc(list, func(p measure.Proposal) bool { return p.OnlySaid == "" }) {
 			t.Errorf("%s: a healthy path is to be changed: %s", name, ids(list))
 		}
@@ -152,8 +152,8 @@ func records() map[string]string {
 	}
 }
 
-// holdSoundOfAdvise checks what must be true of every proposal.
-func holdSoundOfAdvise(t testing.TB, name string, list []measure.Proposal) {
+// holdSoundProposals checks what must be true of every proposal.
+func holdSoundProposals(t testing.TB, name string, list []measure.Proposal) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, p := range list {

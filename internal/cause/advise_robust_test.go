@@ -17,12 +17,12 @@ import (
 	"thru/internal/measure"
 )
 
-// damagerOfAdvise breaks JSON values: it takes fields away, and puts others in whose
+// adviceDamager breaks JSON values: it takes fields away, and puts others in whose
 // numbers and names no measurement brings forth.
-type damagerOfAdvise struct{ *rand.Rand }
+type adviceDamager struct{ *rand.Rand }
 
 // value returns x with about one field in n changed.
-func (r damagerOfAdvise) value(x any, n int) any {
+func (r adviceDamager) value(x any, n int) any {
 	if r.IntN(n) == 0 {
 		return r.instead(x)
 	}
@@ -42,7 +42,7 @@ func (r damagerOfAdvise) value(x any, n int) any {
 }
 
 // instead is another value of the same kind.
-func (r damagerOfAdvise) instead(x any) any {
+func (r adviceDamager) instead(x any) any {
 	switch x := x.(type) {
 	case json.Number:
 		return json.Number([]string{"0", "-1", "1e308", "-1e308", "1e18", "65535", fmt.Sprint(math.MaxInt64), fmt.Sprint(math.MinInt64)}[r.IntN(8)])
@@ -59,14 +59,14 @@ func (r damagerOfAdvise) instead(x any) any {
 
 // TestDamagedDocuments: whatever a document holds, its proposals are made, are
 // whole, can be written as JSON, and are the same each time.
-func TestDamagedDocumentsOfAdvise(t *testing.T) {
+func TestAdviceOfDamagedDocuments(t *testing.T) {
 	t.Parallel()
 	texts := [][]byte{}
 	files, err := filepath.Glob("testdata/faults/*.json.gz")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no records: %v", err)
 	}
-	docs := []*measure.Document{pairOfAdvise(everything()...)}
+	docs := []*measure.Document{advisedPair(everything()...)}
 	for _, name := range files {
 		docs = append(docs, record(t, strings.TrimSuffix(filepath.Base(name), ".json.gz")))
 	}
@@ -84,12 +84,12 @@ func TestDamagedDocumentsOfAdvise(t *testing.T) {
 	for n, text := range texts {
 		for i := range rounds {
 			name := fmt.Sprintf("document %d, round %d", n, i)
-			d := damagedOfAdvise(t, text, uint64(n*1000+i))
+			d := damagedAdvised(t, text, uint64(n*1000+i))
 			if i%2 == 0 {
 				Diagnose(d)
 			}
 			list := Propose(d, advise.Seen{})
-			holdSoundOfAdvise(t, name, list)
+			holdSoundProposals(t, name, list)
 			once, err := json.Marshal(list)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -104,9 +104,9 @@ func TestDamagedDocumentsOfAdvise(t *testing.T) {
 	}
 }
 
-// damagedOfAdvise decodes the text with some of its fields broken; the first rounds
+// damagedAdvised decodes the text with some of its fields broken; the first rounds
 // break few, the later ones many.
-func damagedOfAdvise(t *testing.T, text []byte, seed uint64) *measure.Document {
+func damagedAdvised(t *testing.T, text []byte, seed uint64) *measure.Document {
 	t.Helper()
 	in := json.NewDecoder(strings.NewReader(string(text)))
 	in.UseNumber()
@@ -114,7 +114,7 @@ func damagedOfAdvise(t *testing.T, text []byte, seed uint64) *measure.Document {
 	if err := in.Decode(&x); err != nil {
 		t.Fatal(err)
 	}
-	r := damagerOfAdvise{rand.New(rand.NewPCG(seed, 1))}
+	r := adviceDamager{rand.New(rand.NewPCG(seed, 1))}
 	n := []int{2000, 300, 60, 15}[seed%4]
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		x[key] = r.value(x[key], n)

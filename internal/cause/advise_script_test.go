@@ -15,7 +15,7 @@ import (
 // TestScript: the script of an end point makes its changes in order, each once,
 // and the other one undoes them in reverse.
 func TestScript(t *testing.T) {
-	list := Propose(pairOfAdvise(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"), sysctl(0, "net.ipv4.tcp_wmem", "4096 16384 131072"),
+	list := Propose(advisedPair(finds("receive-window", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"), sysctl(0, "net.ipv4.tcp_wmem", "4096 16384 131072"),
 		finds("sack-off", measure.AtReceiver), sysctl(1, "net.ipv4.tcp_sack", "0"), finds("vswitch", measure.AtReceiver)), advise.Seen{})
 	do, undo := advise.Script(list, "b")
 	if got, want := orders(do), "sysctl net.ipv4.tcp_rmem || true\nsysctl -w net.ipv4.tcp_rmem='4096 131072 75497472'\nsysctl net.ipv4.tcp_sack || true\nsysctl -w net.ipv4.tcp_sack=1"; got != want {
@@ -29,11 +29,11 @@ func TestScript(t *testing.T) {
 			t.Errorf("%q is not in\n%s", words, do)
 		}
 	}
-	queues := Propose(pairOfAdvise(warnsOfAdvise("queues", "too-few-queues", "b"), faceOfAdvise(0, vethOfAdvise), faceOfAdvise(1, vethOfAdvise)), advise.Seen{})
+	queues := Propose(advisedPair(withGate("queues", "too-few-queues", "b"), withInterface(0, asVeth), withInterface(1, asVeth)), advise.Seen{})
 	if do, undo := advise.Script(queues, "a"); strings.Contains(orders(do)+orders(undo), "ethtool") || !strings.Contains(do, "another way") {
 		t.Errorf("half of another way is made:\n%s", do)
 	}
-	mismatch := Propose(pairOfAdvise(finds("jumbo-mismatch", measure.AtPath), faceOfAdvise(0, func(i *measure.Interface) { i.MTU = new(9000) })), advise.Seen{})
+	mismatch := Propose(advisedPair(finds("jumbo-mismatch", measure.AtPath), withInterface(0, func(i *measure.Interface) { i.MTU = new(9000) })), advise.Seen{})
 	raised, _ := advise.Script(mismatch, "b")
 	lowered, _ := advise.Script(mismatch, "a")
 	if !strings.Contains(orders(raised), "mtu 9000") || strings.Contains(orders(lowered), "mtu 1500") {
@@ -104,7 +104,7 @@ func runs(t *testing.T, do, undo string) {
 
 // TestScriptOfWindows: it is one of PowerShell there.
 func TestScriptOfWindows(t *testing.T) {
-	list := Propose(pairOfAdvise(finds("receive-window", measure.AtReceiver), func(d *measure.Document) {
+	list := Propose(advisedPair(finds("receive-window", measure.AtReceiver), func(d *measure.Document) {
 		d.EndPoints[1].Facts.OS, d.EndPoints[1].Facts.Sysctls = new("windows"), map[string]string{"Internet.AutoTuningLevelLocal": "Disabled"}
 	}), advise.Seen{})
 	do, _ := advise.Script(list, "b")
@@ -121,7 +121,7 @@ func FuzzHostileNames(f *testing.F) {
 		f.Add(name, "windows")
 	}
 	f.Fuzz(func(t *testing.T, name, system string) {
-		d := pairOfAdvise(everything()...)
+		d := advisedPair(everything()...)
 		for i := range d.EndPoints {
 			e := &d.EndPoints[i]
 			e.Facts.OS = &system
@@ -147,7 +147,7 @@ func FuzzHostileNames(f *testing.F) {
 		for _, end := range []string{"a", "b"} {
 			do, undo := advise.Script(list, end)
 			for line := range strings.Lines(do + undo) {
-				if line[0] != '#' && len(name) > 1 && strings.Contains(line, strings.TrimSpace(name)) && !quotedOfAdvise(line, name, system) {
+				if line[0] != '#' && len(name) > 1 && strings.Contains(line, strings.TrimSpace(name)) && !isQuoted(line, name, system) {
 					t.Errorf("%q is in %q", name, line)
 				}
 			}
@@ -155,8 +155,8 @@ func FuzzHostileNames(f *testing.F) {
 	})
 }
 
-// quotedOfAdvise tells of a name that PowerShell takes as it is, between single quotes.
-func quotedOfAdvise(line, name, system string) bool {
+// isQuoted tells of a name that PowerShell takes as it is, between single quotes.
+func isQuoted(line, name, system string) bool {
 	return system == "windows" && !strings.ContainsAny(name, "'\n\r") && strings.Contains(line, "'"+name+"'")
 }
 

@@ -187,7 +187,7 @@ func TestCrammed(t *testing.T) {
 	d := crammed()
 	Diagnose(d)
 	for _, cause := range []string{"cpu-limit", "cpu-steal", "memory-pressure", "vswitch", "ring-overflow", "shaper", "emulated-nic", "jumbo-mismatch"} {
-		if got := ofOfDiagnose(d.Cells[0].Diagnosis, cause); got == "" || got == "no" || got == "?" {
+		if got := outcomeOf(d.Cells[0].Diagnosis, cause); got == "" || got == "no" || got == "?" {
 			t.Errorf("%s: %q", cause, got)
 		}
 	}

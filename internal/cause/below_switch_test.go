@@ -136,7 +136,7 @@ func TestRingBelow(t *testing.T) {
 	if len(f) == 0 || f[0].Cause != "ring-overflow" || f[0].Remedy == nil || !strings.Contains(f[0].Remedy.Commands[0], "ethtool -G eth0 rx 4096") || f[0].Where.Below != "dvs-prod" {
 		t.Errorf("a ring that the host found full: %+v", f)
 	}
-	if ofOfDiagnose(h.cell.Diagnosis, "vswitch") == measure.Certain {
+	if outcomeOf(h.cell.Diagnosis, "vswitch") == measure.Certain {
 		t.Errorf("the switch is named, too: %+v", f)
 	}
 }

@@ -85,7 +85,7 @@ func near(d *measure.Document) *measure.Evidence { return d.Cells[0].Runs[0].Flo
 
 func far(d *measure.Document) *measure.Evidence { return d.Cells[0].Runs[0].Flows[0].Receiver }
 
-func faceOfDiagnose(d *measure.Document) *measure.Interface {
+func cardOf(d *measure.Document) *measure.Interface {
 	return &d.EndPoints[0].Facts.Interfaces[0]
 }
 

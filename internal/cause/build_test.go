@@ -180,9 +180,9 @@ func datagramTrial(id string, rate, lostPct float64, waits time.Duration) measur
 	return c
 }
 
-// ofOfDiagnose is what a diagnosis says of a cause: its confidence, "no" where it is
+// outcomeOf is what a diagnosis says of a cause: its confidence, "no" where it is
 // ruled out, "?" where a fact is missing, "" where it does not apply.
-func ofOfDiagnose(d measure.Diagnosis, cause string) string {
+func outcomeOf(d measure.Diagnosis, cause string) string {
 	for _, x := range d.Findings {
 		if x.Cause == cause {
 			return x.Confidence

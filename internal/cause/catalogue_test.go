@@ -12,8 +12,8 @@ import (
 	"thru/internal/cause/transfer"
 )
 
-// causesOfDiagnose are the ids of the catalogue of causes.
-func causesOfDiagnose() []string {
+// causeIDs are the ids of the catalogue of causes.
+func causeIDs() []string {
 	return strings.Fields(`sender-cpu receiver-cpu single-flow too-many-streams irq-one-cpu numa-remote cpu-governor cpu-steal cpu-quota memory-pressure
 		disk broken-tso cpu-limit lro-forwarding offloads-off emulated-nic wrong-driver too-few-queues rss-not-spreading ring-overflow backlog-overflow pcie vswitch
 		netqueue-off interrupt-moderation firewall-cost receive-window slow-reader send-buffer loss paced policer shaper link-rate link-negotiated-low mss-clamp
@@ -31,7 +31,7 @@ func TestEveryCause(t *testing.T) {
 	for _, r := range transfer.TransferCauses() {
 		told = append(told, r.Cause)
 	}
-	want := causesOfDiagnose()
+	want := causeIDs()
 	slices.Sort(told)
 	slices.Sort(want)
 	for _, id := range want {
@@ -46,8 +46,8 @@ func TestEveryCause(t *testing.T) {
 	}
 }
 
-// TestCatalogueOfDiagnose holds that every rule can be listed, and names what exists.
-func TestCatalogueOfDiagnose(t *testing.T) {
+// TestCatalogueOfCauses holds that every rule can be listed, and names what exists.
+func TestCatalogueOfCauses(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 	for _, r := range Causes() {
 		if r.Judge == nil || !r.TCP && !r.UDP {
@@ -105,9 +105,9 @@ func TestExperiments(t *testing.T) {
 	}
 }
 
-// TestDocumentOfDiagnose holds docs/causes.md to the catalogue: what stands above the
+// TestDocumentOfCauses holds docs/causes.md to the catalogue: what stands above the
 // first cause is written by hand, the rest comes from the rules.
-func TestDocumentOfDiagnose(t *testing.T) {
+func TestDocumentOfCauses(t *testing.T) {
 	const file = "../../docs/causes.md"
 	old, err := os.ReadFile(file)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestDocumentOfDiagnose(t *testing.T) {
 	if !ok {
 		t.Fatalf("%s has no section of the causes", file)
 	}
-	text := intro + "\n" + documentOfDiagnose()
+	text := intro + "\n" + causesDocument()
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -129,8 +129,8 @@ func TestDocumentOfDiagnose(t *testing.T) {
 	}
 }
 
-// documentOfDiagnose writes the catalogue as Markdown.
-func documentOfDiagnose() string {
+// causesDocument writes the catalogue as Markdown.
+func causesDocument() string {
 	var b strings.Builder
 	b.WriteString("## The causes\n")
 	for _, r := range Causes() {

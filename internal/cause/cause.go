@@ -42,7 +42,7 @@ func Filter(gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
 // of the whole. It may be called again as cells are added.
 func Diagnose(d *measure.Document) {
 	diagnose.Cells(d, theCatalogue())
-	d.Findings = diagnose.Settle(slices.Concat(groups.OfGroups(theCatalogue(), d), diagnose.Whole(d)))
+	d.Findings = diagnose.Settle(slices.Concat(groups.Findings(theCatalogue(), d), diagnose.Whole(d)))
 	d.Missing = diagnose.Wanted(d, theCatalogue())
 	Transfer(d)
 }

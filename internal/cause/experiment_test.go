@@ -85,7 +85,7 @@ func TestNextTakesTurns(t *testing.T) {
 			c := &d.Cells[next.Cell]
 			c.Runs = append(c.Runs, c.Runs[0])
 		}
-		if got := ofOfDiagnose(d.Cells[0].Diagnosis, "send-buffer"); turns != x.turns || got != x.want {
+		if got := outcomeOf(d.Cells[0].Diagnosis, "send-buffer"); turns != x.turns || got != x.want {
 			t.Errorf("%s: %d turns, %s; want %d, %s", name, turns, got, x.turns, x.want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestFailedIsNoEvidence(t *testing.T) {
 	m.rtt, m.bps = 33*ms, 25*mb
 	asked := func(d *measure.Document) string {
 		Diagnose(d)
-		return ofOfDiagnose(d.Cells[0].Diagnosis, "send-buffer")
+		return outcomeOf(d.Cells[0].Diagnosis, "send-buffer")
 	}
 	failed := m.document(stopped(experiment(diagnose.MoreBuffer, 1*mb)))
 	if got, want := asked(failed), asked(m.document()); got != want {

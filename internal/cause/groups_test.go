@@ -115,7 +115,7 @@ func TestSweepOfLostPair(t *testing.T) {
 	if len(d.Groups[1].Failed) != 1 || d.Groups[1].Aggregate == nil {
 		t.Fatalf("%+v", d.Groups[1])
 	}
-	if found := groups.OfGroups(theCatalogue(), d); len(found) > 0 {
+	if found := groups.Findings(theCatalogue(), d); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -166,7 +166,7 @@ func TestGroupOnOneMember(t *testing.T) {
 			bond(tt.doc, tt.bond)
 		}
 		got := ""
-		for _, x := range groups.OfGroups(theCatalogue(), tt.doc) {
+		for _, x := range groups.Findings(theCatalogue(), tt.doc) {
 			got += x.Cause + " " + x.Confidence
 		}
 		if got != tt.want {

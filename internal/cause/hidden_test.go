@@ -115,7 +115,7 @@ func TestHeldBelow(t *testing.T) {
 	for i := range d.EndPoints {
 		d.EndPoints[i].Placement = &measure.Placement{Source: v.Source, Guest: v.Guests[i].ID, Host: v.Guests[i].Host, NIC: "Network adapter 1"}
 	}
-	if got := first(t, d); got != "cpu-limit likely" || ofOfDiagnose(d.Cells[0].Diagnosis, "shaper") != measure.Likely {
+	if got := first(t, d); got != "cpu-limit likely" || outcomeOf(d.Cells[0].Diagnosis, "shaper") != measure.Likely {
 		t.Errorf("a receiver that its limit holds back: %s; %+v", got, d.Cells[0].Findings)
 	}
 	for i := range d.Inventories[0].Series {

@@ -23,7 +23,7 @@ func throttled(pct float64) hostsEdit {
 
 func quotaOfFacts(h *hosts) { h.doc.EndPoints[1].Facts.Cgroup.QuotaCPUs = new(0.5) }
 
-func TestQuotaOfDiagnose(t *testing.T) {
+func TestQuotaBinds(t *testing.T) {
 	judgeHosts(t, "cpu-quota", []hostsRow{
 		{"none", nil, "no", "has no CPU quota"},
 		{"used up a little", []hostsEdit{throttled(9), reading(80, 15)}, "no", "held the receiver's thread up 9% of the time"},

@@ -32,38 +32,38 @@ func TestLinkRate(t *testing.T) {
 }
 
 func TestLinkNegotiatedLow(t *testing.T) {
-	oneG := func(d *measure.Document) { faceOfDiagnose(d).SpeedBps = new(int64(1e9)); d.Cells[0].Ceiling = nil }
+	oneG := func(d *measure.Document) { cardOf(d).SpeedBps = new(int64(1e9)); d.Cells[0].Ceiling = nil }
 	judgeRows(t, "link-negotiated-low", []row{
 		{"as fast as both can", "no", "", nil},
 		{"full at a tenth", "certain", "eth0 has negotiated 1.00 Gb/s where 10.0 Gb/s", edits{rate(941e6), oneG}},
 		{"slow and not full", "certain beside", "", edits{rate(500e6), oneG}},
 		{"slower than stated", "certain", "", edits{rate(941e6), func(d *measure.Document) {
-			faceOfDiagnose(d).SpeedBps, faceOfDiagnose(d).PeerBps, faceOfDiagnose(d).MaxBps = new(int64(1e9)), nil, nil
+			cardOf(d).SpeedBps, cardOf(d).PeerBps, cardOf(d).MaxBps = new(int64(1e9)), nil, nil
 		}}},
-		{"partner not known", "possible", "what its partner can is not known", edits{rate(941e6), oneG, func(d *measure.Document) { faceOfDiagnose(d).PeerBps = nil }}},
-		{"partner can no more", "no", "", edits{rate(941e6), oneG, func(d *measure.Document) { faceOfDiagnose(d).PeerBps = new(int64(1e9)) }}},
-		{"no speed", "missing", "speed of eth0", edits{func(d *measure.Document) { faceOfDiagnose(d).SpeedBps = nil }}},
-		{"virtual", "none", "", edits{func(d *measure.Document) { faceOfDiagnose(d).Kind, farFace(d).Kind = new("veth"), new("veth") }}},
-		{"in name only", "none", "", edits{func(d *measure.Document) { faceOfDiagnose(d).Nominal, farFace(d).Nominal = new(true), new(true) }}},
+		{"partner not known", "possible", "what its partner can is not known", edits{rate(941e6), oneG, func(d *measure.Document) { cardOf(d).PeerBps = nil }}},
+		{"partner can no more", "no", "", edits{rate(941e6), oneG, func(d *measure.Document) { cardOf(d).PeerBps = new(int64(1e9)) }}},
+		{"no speed", "missing", "speed of eth0", edits{func(d *measure.Document) { cardOf(d).SpeedBps = nil }}},
+		{"virtual", "none", "", edits{func(d *measure.Document) { cardOf(d).Kind, farFace(d).Kind = new("veth"), new("veth") }}},
+		{"in name only", "none", "", edits{func(d *measure.Document) { cardOf(d).Nominal, farFace(d).Nominal = new(true), new(true) }}},
 		{"no facts", "missing", "", edits{noFacts}},
 		{"the member of a bond", "certain beside", "eth1", edits{rate(500e6), func(d *measure.Document) {
-			slow := *faceOfDiagnose(d)
+			slow := *cardOf(d)
 			slow.Name, slow.SpeedBps = "eth1", new(int64(1e9))
-			*faceOfDiagnose(d) = measure.Interface{Name: "eth0", Kind: new("bond"), Bond: &measure.Bond{Members: []measure.BondMember{{Name: "eth1"}}}}
+			*cardOf(d) = measure.Interface{Name: "eth0", Kind: new("bond"), Bond: &measure.Bond{Members: []measure.BondMember{{Name: "eth1"}}}}
 			d.EndPoints[0].Facts.Interfaces = append(d.EndPoints[0].Facts.Interfaces, slow)
 		}}},
 	})
 }
 
 func TestPortsOfACircle(t *testing.T) {
-	d := flowDoc(func(d *measure.Document) { faceOfDiagnose(d).Lower = []string{"eth0", "none", "eth0"} })
+	d := flowDoc(func(d *measure.Document) { cardOf(d).Lower = []string{"eth0", "none", "eth0"} })
 	if n := len(diagnose.NewFlow(theCatalogue(), d, &d.Cells[0]).Sender.Ports()); n != 1 {
 		t.Errorf("%d ports, want 1", n)
 	}
 }
 
 func TestDuplex(t *testing.T) {
-	half := func(d *measure.Document) { faceOfDiagnose(d).Duplex = new("half") }
+	half := func(d *measure.Document) { cardOf(d).Duplex = new("half") }
 	judgeRows(t, "duplex", []row{
 		{"full", "no", "", nil},
 		{"half", "likely", "eth0 is half duplex", edits{half, rate(50e6)}},
@@ -74,7 +74,7 @@ func TestDuplex(t *testing.T) {
 			d.Cells[0].Runs[0].Flows[0].Sender.Host.NIC.Driver = map[string]uint64{"collisions": 9}
 		}}},
 		{"half, link full", "likely beside", "", edits{half}},
-		{"not known", "missing", "duplex", edits{func(d *measure.Document) { faceOfDiagnose(d).Duplex = nil }}},
+		{"not known", "missing", "duplex", edits{func(d *measure.Document) { cardOf(d).Duplex = nil }}},
 	})
 }
 
@@ -94,7 +94,7 @@ func TestBadLink(t *testing.T) {
 		{"link full all the same", "possible beside", "", edits{lost(0.1), crc(1000)}},
 		{"one in a million", "possible beside", "", edits{rate(1e9), crc(1)}},
 		{"no counters", "missing", "counters of the interface", edits{func(d *measure.Document) { near(d).Host, far(d).Host = nil, nil }}},
-		{"software", "none", "", edits{crc(50), func(d *measure.Document) { faceOfDiagnose(d).Kind, farFace(d).Kind = new("veth"), new("veth") }}},
+		{"software", "none", "", edits{crc(50), func(d *measure.Document) { cardOf(d).Kind, farFace(d).Kind = new("veth"), new("veth") }}},
 	})
 }
 
@@ -127,6 +127,6 @@ func TestPCIe(t *testing.T) {
 		{"nearly full", "likely", "", edits{rate(5.7e9), slot(6_900_000_000)}},
 		{"less than it carries", "certain beside", "", edits{rate(3e9), slot(6_900_000_000)}},
 		{"more than it should", "likely", "", edits{rate(8e9), slot(6_900_000_000)}},
-		{"not known", "missing", "", edits{func(d *measure.Document) { faceOfDiagnose(d).PCI.UsableBps = nil }}},
+		{"not known", "missing", "", edits{func(d *measure.Document) { cardOf(d).PCI.UsableBps = nil }}},
 	})
 }

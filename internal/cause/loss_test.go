@@ -79,7 +79,7 @@ func TestLossAndQueues(t *testing.T) {
 			}
 			Diagnose(d)
 			for cause, want := range x.want {
-				if got := ofOfDiagnose(d.Cells[0].Diagnosis, cause); got != want {
+				if got := outcomeOf(d.Cells[0].Diagnosis, cause); got != want {
 					t.Errorf("%s: %q, want %q", cause, got, want)
 				}
 			}
@@ -105,20 +105,20 @@ func TestReordering(t *testing.T) {
 	m := made{bps: 190 * mb, rtt: 21 * ms, base: 20 * ms, reordered: 500, doubled: 100, againPct: 0.015, flight: 500 * kb, cwnd: 500 * kb}
 	d := m.document()
 	Diagnose(d)
-	if got := ofOfDiagnose(d.Cells[0].Diagnosis, "reordering"); got != "likely" {
+	if got := outcomeOf(d.Cells[0].Diagnosis, "reordering"); got != "likely" {
 		t.Errorf("what was sent again had come: %q", got)
 	}
 	mixed := datagramTrial(diagnose.UdpBelow, 170*mb, 0, 0)
 	mixed.Datagrams.Reordered = mixed.Datagrams.Received / 100
 	d = m.document(mixed)
 	Diagnose(d)
-	if got := ofOfDiagnose(d.Cells[0].Diagnosis, "reordering"); got != "certain" {
+	if got := outcomeOf(d.Cells[0].Diagnosis, "reordering"); got != "certain" {
 		t.Errorf("with datagrams out of order: %q", got)
 	}
 	mixed.Datagrams.Reordered = 9
 	d = m.document(mixed)
 	Diagnose(d)
-	if got := ofOfDiagnose(d.Cells[0].Diagnosis, "reordering"); got != "likely" {
+	if got := outcomeOf(d.Cells[0].Diagnosis, "reordering"); got != "likely" {
 		t.Errorf("with nine datagrams out of order: %q", got)
 	}
 	mixed.Datagrams.Reordered = mixed.Datagrams.Received / 200
@@ -128,7 +128,7 @@ func TestReordering(t *testing.T) {
 	}
 	d = m.document(datagramTrial(diagnose.UdpBelow, 170*mb, 0, 0))
 	Diagnose(d)
-	if got := ofOfDiagnose(d.Cells[0].Diagnosis, "reordering"); got != "no" {
+	if got := outcomeOf(d.Cells[0].Diagnosis, "reordering"); got != "no" {
 		t.Errorf("with datagrams in order: %q", got)
 	}
 }
@@ -142,7 +142,7 @@ func TestLossBelowAndShaperAbove(t *testing.T) {
 		t.Error(got)
 	}
 	for _, cause := range []string{"policer", "shaper"} {
-		if got := ofOfDiagnose(d.Cells[0].Diagnosis, cause); got != "no" {
+		if got := outcomeOf(d.Cells[0].Diagnosis, cause); got != "no" {
 			t.Errorf("%s: %q", cause, got)
 		}
 	}
@@ -155,7 +155,7 @@ func TestLossUnderBBR(t *testing.T) {
 	if got := first(t, d); got != "shaper certain" {
 		t.Error(got)
 	}
-	if got := ofOfDiagnose(d.Cells[0].Diagnosis, "loss"); got != "certain" {
+	if got := outcomeOf(d.Cells[0].Diagnosis, "loss"); got != "certain" {
 		t.Errorf("and the loss is %q", got)
 	}
 }

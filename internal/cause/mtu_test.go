@@ -148,7 +148,7 @@ func TestBrokenTSO(t *testing.T) {
 		{"not searched, small segments pass", "likely", "", edits{broken(0.7e6, 17), noPath, clean}},
 		{"the path takes less", "no", "no more than 1400", edits{broken(1.6e6, 17), searched(1400, 1500, 1500, true)}},
 		{"the path takes less than the sender's MTU, and its segments fit", "likely", "segmentation offload", edits{broken(1.6e6, 17), searched(1504, 9000, 1500, true)}},
-		{"offload is off", "no", "off at the sender", edits{broken(1.6e6, 17), func(d *measure.Document) { faceOfDiagnose(d).Offloads["tcp-segmentation-offload"] = false }}},
+		{"offload is off", "no", "off at the sender", edits{broken(1.6e6, 17), func(d *measure.Document) { cardOf(d).Offloads["tcp-segmentation-offload"] = false }}},
 		{"just fast enough", "no", "", edits{broken(501e6, 17)}},
 		{"few sent again", "no", "", edits{broken(1.6e6, 2.9)}},
 		{"no timeout", "no", "", edits{rate(1.6e6), lost(17)}},

@@ -134,7 +134,7 @@ func TestBesideIsNotFirst(t *testing.T) {
 		if got := first(t, d); !strings.HasPrefix(got, "none ") {
 			t.Errorf("%s: first comes %s", cause, got)
 		}
-		if got := ofOfDiagnose(d.Cells[0].Diagnosis, cause); got != "certain" {
+		if got := outcomeOf(d.Cells[0].Diagnosis, cause); got != "certain" {
 			t.Errorf("%s: %q", cause, got)
 		}
 	}
@@ -150,7 +150,7 @@ func TestLittleAnswer(t *testing.T) {
 	little.Acks.Zero, little.Acks.ZeroNs = someSegments(3, 50), int64(5*time.Second)
 	c.Conns = append(c.Conns, little)
 	Diagnose(d)
-	if got := ofOfDiagnose(d.Cells[0].Diagnosis, "slow-reader"); got != "no" {
+	if got := outcomeOf(d.Cells[0].Diagnosis, "slow-reader"); got != "no" {
 		t.Errorf("slow-reader: %q\n%s", got, saidOf(d, "slow-reader"))
 	}
 }

@@ -174,7 +174,7 @@ func TestSlowStartInPackets(t *testing.T) {
 		c.Ceiling = &measure.Ceiling{Bps: full, LinkBps: int64(full), LinkFrom: "stated", MTU: 1500, SharePct: 100 * filmRate * 0.8 / full}
 		Diagnose(d)
 		for cause, want := range x.want {
-			if got := ofOfDiagnose(c.Diagnosis, cause); got != want {
+			if got := outcomeOf(c.Diagnosis, cause); got != want {
 				t.Errorf("%s: %s is %q, want %q", name, cause, got, want)
 			}
 		}
@@ -281,7 +281,7 @@ func TestOtherDirection(t *testing.T) {
 	x.From, x.To, x.Sender, x.Receiver = x.To, x.From, x.Receiver, x.Sender
 	x.Captures[0].Place, x.Captures[1].Place = measure.AtReceiver, measure.AtSender
 	Diagnose(d)
-	if got := ofOfDiagnose(c.Diagnosis, "slow-reader"); got == "certain" {
+	if got := outcomeOf(c.Diagnosis, "slow-reader"); got == "certain" {
 		t.Error("the window that was closed is of the other direction")
 	}
 	f := diagnose.NewFlow(theCatalogue(), d, c)
@@ -299,7 +299,7 @@ func TestCapturedExperiment(t *testing.T) {
 	trial.Runs[0].Flows[0].From, trial.Runs[0].Flows[0].To = "a", "b"
 	d.Cells = append(d.Cells, trial)
 	Diagnose(d)
-	if got := ofOfDiagnose(d.Cells[0].Diagnosis, "broken-tso"); got != "certain" {
+	if got := outcomeOf(d.Cells[0].Diagnosis, "broken-tso"); got != "certain" {
 		t.Errorf("broken-tso: %q\n%s", got, saidOf(d, "broken-tso"))
 	}
 	if len(d.Cells[1].Findings) > 0 {

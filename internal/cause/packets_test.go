@@ -27,7 +27,7 @@ func judgeFilms(t *testing.T, films []film) {
 			d := filmed(x.places, x.edits...)
 			Diagnose(d)
 			for cause, want := range x.want {
-				if got := ofOfDiagnose(d.Cells[0].Diagnosis, cause); got != want {
+				if got := outcomeOf(d.Cells[0].Diagnosis, cause); got != want {
 					t.Errorf("%s: %q, want %q\n%s", cause, got, want, saidOf(d, cause))
 				}
 			}
@@ -73,7 +73,7 @@ func TestHealthyPackets(t *testing.T) {
 			t.Errorf("%s: %s", name, saidOf(d, ""))
 		}
 		for _, cause := range []string{"window-scaling-off", "sack-off", "timestamps-off", "loss", "slow-reader"} {
-			if got := ofOfDiagnose(c.Diagnosis, cause); got != "no" {
+			if got := outcomeOf(c.Diagnosis, cause); got != "no" {
 				t.Errorf("%s: %s: %q\n%s", name, cause, got, saidOf(d, cause))
 			}
 		}
@@ -307,7 +307,7 @@ func TestOptionsInPackets(t *testing.T) {
 			}
 			d := filmed(x.places, edits...)
 			Diagnose(d)
-			if got := ofOfDiagnose(d.Cells[0].Diagnosis, cause); got != x.want {
+			if got := outcomeOf(d.Cells[0].Diagnosis, cause); got != x.want {
 				t.Errorf("%s: %s: %q, want %q\n%s", cause, x.name, got, x.want, saidOf(d, cause))
 			}
 			for _, f := range d.Cells[0].Findings {

@@ -66,7 +66,7 @@ func TestSender(t *testing.T) {
 				d.Cells[0].Runs[0].Flows[0].Sender.Streams[0].Congestion = ""
 			}
 			Diagnose(d)
-			if got := ofOfDiagnose(d.Cells[0].Diagnosis, x.cause); got != x.want {
+			if got := outcomeOf(d.Cells[0].Diagnosis, x.cause); got != x.want {
 				t.Errorf("%s: %q, want %q", x.cause, got, x.want)
 			}
 		})

@@ -232,7 +232,7 @@ func TestStillClimbs(t *testing.T) {
 		}
 		d := grown(c, x.course...)
 		Diagnose(d)
-		if got := ofOfDiagnose(d.Cells[0].Diagnosis, "slow-convergence"); got != x.want {
+		if got := outcomeOf(d.Cells[0].Diagnosis, "slow-convergence"); got != x.want {
 			t.Errorf("%s: %q, want %q", x.name, got, x.want)
 		}
 	}

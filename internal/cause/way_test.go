@@ -26,7 +26,7 @@ func TestLAGOneMember(t *testing.T) {
 		{"they come by two interfaces", "certain", "", with(try(diagnose.EightStreams, 1913e6, streams(8), apart), takeTurns)},
 		{"the probe saw two ways", "certain", "", with(eight, takeTurns, func(d *measure.Document) { d.Paths[0].Ports = &measure.SourcePorts{Ports: 16, Ways: 2} })},
 		{"over a bond", "certain", "", with(eight, takeTurns, func(d *measure.Document) {
-			faceOfDiagnose(d).Bond = &measure.Bond{Members: []measure.BondMember{{Name: "a"}, {Name: "b"}}}
+			cardOf(d).Bond = &measure.Bond{Members: []measure.BondMember{{Name: "a"}, {Name: "b"}}}
 		})},
 		{"no multiple", "no", "no multiple", with(try(diagnose.EightStreams, 1400e6, streams(8)))},
 		{"just a multiple", "likely", "", with(try(diagnose.EightStreams, 1440e6, streams(8)))},
@@ -90,7 +90,7 @@ func TestTCPProxy(t *testing.T) {
 }
 
 func TestVPNCPU(t *testing.T) {
-	tunnel := func(d *measure.Document) { faceOfDiagnose(d).Tunnel = &measure.Tunnel{Kind: "wireguard"} }
+	tunnel := func(d *measure.Document) { cardOf(d).Tunnel = &measure.Tunnel{Kind: "wireguard"} }
 	full := func(d *measure.Document) {
 		near(d).Host.CPUs = []measure.CPU{{Core: 3, System: 60, SoftIRQ: 38, Idle: 2}}
 	}

@@ -78,7 +78,7 @@ func TestWindows(t *testing.T) {
 			d := m.document()
 			Diagnose(d)
 			for cause, want := range x.want {
-				if got := ofOfDiagnose(d.Cells[0].Diagnosis, cause); got != want {
+				if got := outcomeOf(d.Cells[0].Diagnosis, cause); got != want {
 					t.Errorf("%s: %q, want %q", cause, got, want)
 				}
 			}
@@ -194,7 +194,7 @@ func TestTwiceTheWindow(t *testing.T) {
 		x.with(&m)
 		d := m.document(experiment(diagnose.MoreWindow, x.carries), inTurn(m, diagnose.MoreWindow))
 		Diagnose(d)
-		if got := ofOfDiagnose(d.Cells[0].Diagnosis, "receive-window"); got != x.want {
+		if got := outcomeOf(d.Cells[0].Diagnosis, "receive-window"); got != x.want {
 			t.Errorf("%s: %s, want %s", name, got, x.want)
 		}
 	}
@@ -205,8 +205,8 @@ func TestTwiceTheWindow(t *testing.T) {
 func TestFixedWindowCarriesMost(t *testing.T) {
 	for rate, want := range map[float64]string{20 * mb: "no", 80 * mb: "certain"} {
 		d := with(smallReceive(), func(m *made) { m.asked.Recv = 64 << 10 }).document(made{bps: rate}.cell())
-		if Diagnose(d); ofOfDiagnose(d.Cells[0].Diagnosis, "fixed-window") != want {
-			t.Errorf("tuned %v: %q", rate, ofOfDiagnose(d.Cells[0].Diagnosis, "fixed-window"))
+		if Diagnose(d); outcomeOf(d.Cells[0].Diagnosis, "fixed-window") != want {
+			t.Errorf("tuned %v: %q", rate, outcomeOf(d.Cells[0].Diagnosis, "fixed-window"))
 		}
 	}
 }

@@ -16,9 +16,9 @@ func (w *Way) Shown(d Draft, x *measure.Cell) Draft {
 	return d.Bring(x.Goodput.Value, "measured in this result", "%s, as the same traffic carried with it in this result", unit.Rate(x.Goodput.Value))
 }
 
-// ControlOfWay is what connections of the direction get, "" not known: what the host
+// CongestionOf is what connections of the direction get, "" not known: what the host
 // says now, else of the probe, of the run, of the facts.
-func ControlOfWay(w *Way) string {
+func CongestionOf(w *Way) string {
 	if route := w.From.Route(w.Peer(w.From)); route != nil && route.Value != "" {
 		return strings.ToLower(route.Value)
 	}
@@ -48,13 +48,13 @@ func Use(w *Way, want, hope string) []Draft {
 	case named, route != nil && (host.Refused != "" || !host.Offers(want)):
 		d = Change(h, knob.RouteCongestion, route.Interface, want, "%s for connections from %s to %s", want, h.Name, w.To.Name)
 	case overridden && route == nil && len(h.Point.Knobs) == 0:
-		d = Change(h, knob.RouteCongestion, "", want, "%s for connections from %s to %s: a route names %s", want, h.Name, w.To.Name, ControlOfWay(w))
+		d = Change(h, knob.RouteCongestion, "", want, "%s for connections from %s to %s: a route names %s", want, h.Name, w.To.Name, CongestionOf(w))
 	default:
 		d = Change(h, knob.Congestion, "", want, "%s for new connections of %s", want, h.Name)
 	}
 	d = d.ForWay(w).Bring(0, "measured with thru in a lab", "%s", hope)
 	if diagnose.PacesItself(want) && needsFairQueue(h) {
-		for _, q := range FairQueueOfWay(w, h, w.Face(h)) {
+		for _, q := range FairQueue(w, h, w.Face(h)) {
 			d = d.And(q, "%s, with the qdisc fq that paces it", d.Title)
 		}
 	}
@@ -75,9 +75,9 @@ func Use(w *Way, want, hope string) []Draft {
 	return list
 }
 
-// FairQueueOfWay is the qdisc that paces each connection, where the interface has a
+// FairQueue is the qdisc that paces each connection, where the interface has a
 // plain one; nothing where it has it, or one that somebody has set up.
-func FairQueueOfWay(w *Way, h *Host, face string) []Draft {
+func FairQueue(w *Way, h *Host, face string) []Draft {
 	s := h.State(knob.Qdisc, face)
 	if !s.Known || s.Refused != "" || !slices.Contains([]string{"pfifo_fast", "fq_codel", "noqueue"}, s.Value) || s.Possible != "" && !s.Offers("fq") || h.Kind(face) == "veth" {
 		return nil

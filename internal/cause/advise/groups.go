@@ -29,7 +29,7 @@ func MoreStreams(r Request) []Draft {
 		return nil
 	}
 	if x := r.Way.Best(func(x *measure.Cell) bool { return x.Streams > c.Streams && x.Streams <= measure.MaxStreams }); x != nil {
-		if x.Goodput.Value < diagnose.GainBarOfGroups*r.Way.Goodput() {
+		if x.Goodput.Value < diagnose.GroupGainBar*r.Way.Goodput() {
 			return nil // they were measured, and brought nothing
 		}
 		return []Draft{Streams(r.Way, x.Streams, x)}

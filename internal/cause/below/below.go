@@ -339,8 +339,8 @@ func SwitchName(e *diagnose.End) string {
 	return "the virtual switch"
 }
 
-// WorkerFullOfEnd judges that thread; nil where it has time to spare.
-func WorkerFullOfEnd(e *diagnose.End) *diagnose.Outcome {
+// WorkerOutcome judges that thread; nil where it has time to spare.
+func WorkerOutcome(e *diagnose.End) *diagnose.Outcome {
 	x, ok := worker(e)
 	if !ok || x.Mean < workerBar {
 		return nil

@@ -15,7 +15,7 @@ import (
 func NetqueueOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "netqueue-off", TCP: true, UDP: true, Title: "NetQueue of the hypervisor is off", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(NetQueue) },
+			Cause: "netqueue-off", TCP: true, UDP: true, Title: "NetQueue of the hypervisor is off", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeNetqueueOff) },
 			Seen:  "ESXi's kernel option netNetqueueEnabled is FALSE; likely where all packets of the uplink come by queue 0, or the rate falls with more guests; all of them by queue 0 of several alone is possible",
 			Apart: "queues of their own for more guests carry more", Mends: "netNetqueueEnabled TRUE, and a reboot", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "checklist A-02, C-27",
@@ -23,8 +23,8 @@ func NetqueueOff() rule.Cause {
 	}
 }
 
-// NetQueue joins what an ESXi end says of itself with what a guest's host does.
-func NetQueue(e *diagnose.End) *diagnose.Outcome {
+// JudgeNetqueueOff joins what an ESXi end says of itself with what a guest's host does.
+func JudgeNetqueueOff(e *diagnose.End) *diagnose.Outcome {
 	own := netQueueSeen(e)
 	if e.Guest() == nil || !e.OnESXi() {
 		return own

@@ -17,7 +17,7 @@ import (
 func Vswitch() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "vswitch", TCP: true, UDP: true, Title: "the virtual switch is full", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(vswitch) },
+			Cause: "vswitch", TCP: true, UDP: true, Title: "the virtual switch is full", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeVswitch) },
 			Seen:  "a thread that moves guests' packets (vhost) fills a CPU of the hypervisor, in the measured time 90% of it or more; packets were dropped at the guest's port and did not find its ring full; between two guests of one host a third passes, or less, of what one carries against itself (possible)",
 			Apart: "the guests' CPUs have time left; a ring that was full is ring-overflow, a port that is held to a rate is a shaper", Mends: "multi-queue vhost, a context for each device, SR-IOV", Effect: "one thread a guest, or one for all",
 			Source: "causes.md; gate virtual-switch; net.droppedTx, net.droppedRx of ESXi; drops of a tap", Brings: []string{"loss"},
@@ -26,13 +26,13 @@ func Vswitch() rule.Cause {
 			{ID: "virtual-switch", Title: "Virtual switch", About: "bridges on the way, and the threads that move guests' packets",
 				Warns:  "a thread that moves guests' packets (vhost) fills 80% of a CPU while no test runs",
 				Why:    "each guest's packets pass one thread of the host: when it is full, so is the guest's network",
-				Source: "the catalogue of causes (vswitch); C-25", Remedy: "multi-queue vhost, or SR-IOV", Cause: "vswitch", Checklist: []string{"C-25", "C-28"}, Host: virtualSwitch},
+				Source: "the catalogue of causes (vswitch); C-25", Remedy: "multi-queue vhost, or SR-IOV", Cause: "vswitch", Checklist: []string{"C-25", "C-28"}, Host: gateVirtualSwitch},
 		},
 	}
 }
 
-// vswitch joins what a hypervisor's facts say with what it counted.
-func vswitch(e *diagnose.End) *diagnose.Outcome {
+// judgeVswitch joins what a hypervisor's facts say with what it counted.
+func judgeVswitch(e *diagnose.End) *diagnose.Outcome {
 	own := switchSeen(e)
 	if e.Guest() == nil {
 		if own == nil || own.State == diagnose.Unknown {
@@ -68,7 +68,7 @@ func switchSeen(e *diagnose.End) *diagnose.Outcome {
 func switchBelow(e *diagnose.End) *diagnose.Outcome {
 	p := e.Port()
 	worker, busy := worker(e)
-	if o := Best(WorkerFullOfEnd(e), droppedBelow(e, p), slowSwitch(e.Flow, e)); o != nil {
+	if o := Best(WorkerOutcome(e), droppedBelow(e, p), slowSwitch(e.Flow, e)); o != nil {
 		return o.At(OnBed(e, SwitchName(e))).Mend(easeSwitch(e))
 	}
 	switch {
@@ -238,7 +238,7 @@ func easeSwitch(e *diagnose.End) *measure.Remedy {
 	return r
 }
 
-func virtualSwitch(h *gate.Host) *gate.Finding {
+func gateVirtualSwitch(h *gate.Host) *gate.Finding {
 	v := h.Hypervises
 	if v == nil || v.Guests <= 0 && v.Vhost <= 0 && len(v.Switch) == 0 {
 		return nil

@@ -19,16 +19,16 @@ import (
 func AppLimited() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", Judge: appLimited, Packets: PacketsAppLimited,
+			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", Judge: judgeAppLimited, Packets: PacketsAppLimited,
 			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full; in captures: nothing is under way and the window is open, half of the time or more",
 			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
 			Source: "methods.md, Traps; checklist C-19", Tests: []string{diagnose.LargeMessages, diagnose.Captured}, Brings: []string{"sender-cpu", "slow-reader"},
 		},
-		Propose: []advise.Proposer{LongerMessages},
+		Propose: []advise.Proposer{ProposeAppLimited},
 	}
 }
 
-func appLimited(f *diagnose.Flow) *diagnose.Outcome {
+func judgeAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	if f.IsUDP() {
 		return AskedDatagrams(f)
 	}
@@ -50,7 +50,7 @@ func appLimited(f *diagnose.Flow) *diagnose.Outcome {
 
 // AskedDatagrams judges a test by UDP for the rate that was asked for.
 func AskedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
-	x, ok := loss.FateOfFlow(f)
+	x, ok := loss.FateOfDatagrams(f)
 	switch {
 	case !ok:
 		return f.Receiver.Lacks("the count of datagrams")
@@ -206,7 +206,7 @@ func keepsBusy(f *diagnose.Flow, idle float64) *diagnose.Outcome {
 }
 
 // longerMessages are for a program that hands over little at a time.
-func LongerMessages(r advise.Request) []advise.Draft {
+func ProposeAppLimited(r advise.Request) []advise.Draft {
 	c := r.Way.Cell
 	const want = 1 << 20
 	if c == nil || c.Protocol != measure.TCP || c.Spec.Rate > 0 || c.Spec.Length == (measure.Pair{}) || min(c.Spec.Length.Send, c.Spec.Length.Recv) >= 64<<10 {

@@ -22,7 +22,7 @@ import (
 func Paced() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "paced", TCP: true, Title: "the sender paces itself", Judge: paced, Packets: PacketsPaced,
+			Cause: "paced", TCP: true, Title: "the sender paces itself", Judge: judgePaced, Packets: PacketsPaced,
 			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
 			Apart: "the same under cubic or reno", Mends: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
 			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{diagnose.OtherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
@@ -31,13 +31,13 @@ func Paced() rule.Cause {
 			{ID: "congestion-control", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
 				Warns:  "bbr where the RTT is below 1 ms (it paces), of a path over 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
 				Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
-				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, Host: congestion},
+				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
 		},
-		Propose: []advise.Proposer{Unpaced},
+		Propose: []advise.Proposer{ProposePaced},
 	}
 }
 
-func paced(f *diagnose.Flow) *diagnose.Outcome {
+func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 	if bound := f.Cell.Spec.MaxRate; bound > 0 {
 		return boundBy(f, bound)
 	}
@@ -164,7 +164,7 @@ func waits(s *diagnose.Spot) (float64, bool) {
 // spaces them.
 const pacedBar = 2.5
 
-func congestion(h *gate.Host) *gate.Finding {
+func gateCongestionControl(h *gate.Host) *gate.Finding {
 	name, rtt := control(h), h.RTT()
 	near := rtt > 0 && rtt < gate.LanRTT || h.End.Shared && h.End.Route != nil // a test of loopback
 	switch {
@@ -277,9 +277,9 @@ const (
 )
 
 // unpaced is one that does not space its segments, which costs a near path much.
-func Unpaced(r advise.Request) []advise.Draft {
+func ProposePaced(r advise.Request) []advise.Draft {
 	w := r.Way
-	if now := advise.ControlOfWay(w); now != "" && !diagnose.PacesItself(now) {
+	if now := advise.CongestionOf(w); now != "" && !diagnose.PacesItself(now) {
 		return nil
 	}
 	const hope = "cubic for bbr: 15 to 43 Gb/s over loopback, where pacing costs most"

@@ -18,7 +18,7 @@ import (
 func CPUGovernor() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "cpu-governor", TCP: true, UDP: true, Title: "the CPUs clock down", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(governor) },
+			Cause: "cpu-governor", TCP: true, UDP: true, Title: "the CPUs clock down", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUGovernor) },
 			Seen:  "a governor that saves power; likely where a CPU is full and its clock was below 70% of its highest",
 			Apart: "the same at the governor performance", Mends: "the governor performance", Effect: "5 to 30%",
 			Source: "Linux cpufreq.rst; gate governor", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
@@ -27,13 +27,13 @@ func CPUGovernor() rule.Cause {
 			{ID: "governor", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
 				Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
 				Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
-				Source: "Linux intel_pstate.rst, cpufreq.rst", Remedy: "the governor performance", Cause: "cpu-governor", Checklist: []string{"C-07", "C-29"}, Host: governorOfCpu},
+				Source: "Linux intel_pstate.rst, cpufreq.rst", Remedy: "the governor performance", Cause: "cpu-governor", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
 		},
-		Propose: []advise.Proposer{GovernorProposal},
+		Propose: []advise.Proposer{proposeCPUGovernor},
 	}
 }
 
-func governor(e *diagnose.End) *diagnose.Outcome {
+func judgeCPUGovernor(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "cpu-governor", e.Name)
 	if len(gates) == 0 {
 		return below.Told(e, "cpu-governor")
@@ -49,7 +49,7 @@ func governor(e *diagnose.End) *diagnose.Outcome {
 	return o
 }
 
-func governorOfCpu(h *gate.Host) *gate.Finding {
+func gateGovernor(h *gate.Host) *gate.Finding {
 	if guest, known := h.Guest(); guest || h.System == "" {
 		return nil
 	} else if !known && (h.CPU == nil || len(h.CPU.Governors) == 0) {
@@ -113,7 +113,7 @@ func clocks(h *gate.Host) string {
 // gigahertz words a clock rate.
 func gigahertz(hz int64) string { return fmt.Sprintf("%.3g GHz", float64(hz)/1e9) }
 
-func GovernorProposal(r advise.Request) []advise.Draft {
+func proposeCPUGovernor(r advise.Request) []advise.Draft {
 	const want = "performance"
 	h := r.At
 	if h == nil {

@@ -16,7 +16,7 @@ import (
 func CPULimit() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "cpu-limit", TCP: true, UDP: true, Title: "the hypervisor limits the guest's CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(cpuLimit) },
+			Cause: "cpu-limit", TCP: true, UDP: true, Title: "the hypervisor limits the guest's CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPULimit) },
 			Seen:  "its virtual CPUs were ready and not run because of a limit, or its quota was used up to 95%, in the measured time; a limit that is set alone is possible",
 			Apart: "time that it was ready for want of a CPU (cpu-steal) is little",
 			Mends: "raise or remove the limit of the guest, or of its resource pool", Effect: "no more CPU than the limit, in bursts",
@@ -26,13 +26,13 @@ func CPULimit() rule.Cause {
 			{ID: "guest-cpu-limit", Title: "CPU limit of a guest", About: "the limit, or quota, that the hypervisor holds the guest's CPUs to",
 				Warns:  "one is set",
 				Why:    "the guest cannot see it: its CPUs stand still when the limit is used up",
-				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Cause: "cpu-limit", Checklist: []string{"C-08", "C-33"}, Below: true, Host: guestLimit},
+				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Cause: "cpu-limit", Checklist: []string{"C-08", "C-33"}, Below: true, Host: gateGuestCPULimit},
 		},
 	}
 }
 
-// cpuLimit judges a limit that the hypervisor holds the guest's CPUs to.
-func cpuLimit(e *diagnose.End) *diagnose.Outcome {
+// judgeCPULimit judges a limit that the hypervisor holds the guest's CPUs to.
+func judgeCPULimit(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
 		return below.Unplaced(e, "CPU limit")
 	}
@@ -118,7 +118,7 @@ func LiftLimit(e *diagnose.End) *measure.Remedy {
 	return r
 }
 
-func guestLimit(h *gate.Host) *gate.Finding {
+func gateGuestCPULimit(h *gate.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	if !ok {
 		return nil

@@ -14,7 +14,7 @@ import (
 func CPUQuota() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "cpu-quota", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "a CPU quota is used up", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(quota) },
+			Cause: "cpu-quota", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "a CPU quota is used up", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUQuota) },
 			Seen:  "the control groups around thru were throttled, and its own busiest thread waited for it, a tenth of the measured time or more; certain from a quarter on, where that thread had no time to spare and a CPU that it may use did",
 			Apart: "time, not periods: others of the group may be throttled while thru's thread runs; a thread that waits for full CPUs waits for others",
 			Mends: "lift the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",
@@ -26,13 +26,13 @@ func CPUQuota() rule.Cause {
 				Fails:  "less than the stated rate takes by earlier tests; without such, less than one CPU",
 				Warns:  "less than one CPU, and the stated rate takes less by earlier tests; the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
 				Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
-				Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Cause: "cpu-quota", Checklist: []string{"C-08", "C-29"}, Host: cpuQuota,
+				Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Cause: "cpu-quota", Checklist: []string{"C-08", "C-29"}, Host: gateCPUQuota,
 			},
 		},
 	}
 }
 
-func quota(e *diagnose.End) *diagnose.Outcome {
+func judgeCPUQuota(e *diagnose.End) *diagnose.Outcome {
 	if o := e.Flow.IsAll(); o != nil {
 		return o
 	}
@@ -118,7 +118,7 @@ const (
 	mostlyBar    = 50 // of the time: above it the quota is likely to bind a thread that had time to spare, too
 )
 
-func cpuQuota(h *gate.Host) *gate.Finding {
+func gateCPUQuota(h *gate.Host) *gate.Finding {
 	c := h.Cgroup
 	if h.System != "linux" && c == nil {
 		return nil

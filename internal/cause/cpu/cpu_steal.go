@@ -15,7 +15,7 @@ import (
 func CPUSteal() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives the CPUs to others", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(stealCause) },
+			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives the CPUs to others", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUSteal) },
 			Seen:  "steal time of the CPU that the thread is bound to or that is full of packets, else the mean of all; by the hypervisor: these virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
 			Apart: "what is taken from other CPUs costs the flow nothing; time that a limit took is not counted; guests of ESXi and Hyper-V see no steal",
 			Mends: "reserve CPU for the guest, fewer virtual CPUs, or an emptier host", Effect: "what is taken is missing, and comes in bursts",
@@ -25,13 +25,13 @@ func CPUSteal() rule.Cause {
 			{ID: "steal", Title: "CPU time taken by the hypervisor", About: "steal time of the whole virtual machine",
 				Warns:  "above 2% while no test runs",
 				Why:    "what the hypervisor gives to others is missing here, and comes back in bursts",
-				Source: "proc(5), /proc/stat", Remedy: "reserve CPU for this guest, or move it", Cause: "cpu-steal", Checklist: []string{"C-29", "C-37"}, Host: steal},
+				Source: "proc(5), /proc/stat", Remedy: "reserve CPU for this guest, or move it", Cause: "cpu-steal", Checklist: []string{"C-29", "C-37"}, Host: gateSteal},
 		},
 	}
 }
 
-// stealCause joins the steal that the guest sees with what its host counted.
-func stealCause(e *diagnose.End) *diagnose.Outcome {
+// judgeCPUSteal joins the steal that the guest sees with what its host counted.
+func judgeCPUSteal(e *diagnose.End) *diagnose.Outcome {
 	own, under := stealSeen(e), below.WaitsBelow(e)
 	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded && e.HidesSteal() {
 		return under
@@ -85,7 +85,7 @@ func where(x diagnose.Stolen, e *diagnose.End) measure.Where {
 	return e.Where()
 }
 
-func steal(h *gate.Host) *gate.Finding {
+func gateSteal(h *gate.Host) *gate.Finding {
 	guest, known := h.Guest()
 	if known && !guest || h.System == "esxi" {
 		return nil

@@ -14,7 +14,7 @@ import (
 func FirewallCost() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "firewall-cost", TCP: true, UDP: true, Title: "the firewall costs too much", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(firewall) },
+			Cause: "firewall-cost", TCP: true, UDP: true, Title: "the firewall costs too much", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeFirewallCost) },
 			Seen:  "connection tracking dropped packets in the measured time, or its table is nearly full; long chains or bridged frames in it while a CPU is full",
 			Apart: "the same with the test's ports accepted first, and not tracked", Mends: "notrack for the test's ports, sets for long chains", Effect: "CPU for each packet",
 			Source: "/proc/net/stat/nf_conntrack; gates conntrack, firewall-rules, bridge-netfilter", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow", "loss"},
@@ -23,20 +23,20 @@ func FirewallCost() rule.Cause {
 			{ID: "conntrack", Title: "Tracked connections", About: "how full the table of connections is, and packets dropped for it",
 				Warns:  "above 80% of its room; or 100 packets or more dropped since the boot",
 				Why:    "when the table is full new connections are dropped without a word",
-				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Remedy: "a larger table; do not track the test's ports", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: conntrack},
+				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Remedy: "a larger table; do not track the test's ports", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: gateConntrack},
 			{ID: "firewall-rules", Title: "Length of the firewall", About: "rules of the longest chain of nftables",
 				Warns:  "more than 500",
 				Why:    "each packet of a new flow walks the chain, and without tracking every packet does",
-				Source: "thru's own bound", Remedy: "sets and maps in place of long chains; accept the test's ports first", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: firewallLength},
+				Source: "thru's own bound", Remedy: "sets and maps in place of long chains; accept the test's ports first", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: gateFirewallRules},
 			{ID: "bridge-netfilter", Title: "Firewall of a bridge", About: "whether frames of a bridge on the way pass the firewall of IP (br_netfilter)",
 				Warns:  "they do, and there are rules",
 				Why:    "bridged frames walk all chains of IP as well: CPU for each packet, and surprising drops",
-				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Remedy: "switch it off where no container needs it", Cause: "firewall-cost", Checklist: []string{"C-33"}, Face: bridgeNetfilter},
+				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Remedy: "switch it off where no container needs it", Cause: "firewall-cost", Checklist: []string{"C-33"}, Face: gateBridgeNetfilter},
 		},
 	}
 }
 
-func firewall(e *diagnose.End) *diagnose.Outcome {
+func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 	drops := 0.0
 	var counted []measure.Proof
 	for _, name := range []string{"Conntrack.Drop", "Conntrack.EarlyDrop", "Conntrack.InsertFailed"} {
@@ -62,7 +62,7 @@ func firewall(e *diagnose.End) *diagnose.Outcome {
 	return below.Symptom(below.Condition(e, gates[0]), gates[0].ID != "conntrack" && works)
 }
 
-func conntrack(h *gate.Host) *gate.Finding {
+func gateConntrack(h *gate.Host) *gate.Finding {
 	w := h.Firewall
 	if w == nil || w.Conntrack == nil {
 		if h.System != "linux" {
@@ -86,7 +86,7 @@ func conntrack(h *gate.Host) *gate.Finding {
 	return gate.Pass("%d of %d connections are tracked", *w.Tracked, *w.TrackedMax)
 }
 
-func firewallLength(h *gate.Host) *gate.Finding {
+func gateFirewallRules(h *gate.Host) *gate.Finding {
 	w := h.Firewall
 	if h.System != "linux" && w == nil {
 		return nil
@@ -111,7 +111,7 @@ func firewallLength(h *gate.Host) *gate.Finding {
 // longChain is how many rules of one chain cost a packet more than the stack does.
 const longChain = 500
 
-func bridgeNetfilter(f *gate.Face) *gate.Finding {
+func gateBridgeNetfilter(f *gate.Face) *gate.Finding {
 	if f.Bridge == nil || f.Bridge.Netfilter == nil {
 		return nil
 	}

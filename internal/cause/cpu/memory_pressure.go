@@ -16,7 +16,7 @@ import (
 func MemoryPressure() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "memory-pressure", TCP: true, UDP: true, Title: "memory is short", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(pressure) },
+			Cause: "memory-pressure", TCP: true, UDP: true, Title: "memory is short", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeMemoryPressure) },
 			Seen:  "the kernel entered TCP's memory pressure, or swapped, in the measured time; by the hypervisor: the guest waited for memory, or some of it was taken back (balloon) or swapped out",
 			Apart: "a small buffer of one socket prunes its queue without pressure",
 			Mends: "free or add memory, raise tcp_mem", Effect: "the rate falls in steps",
@@ -26,17 +26,17 @@ func MemoryPressure() rule.Cause {
 			{ID: "memory", Title: "Memory", About: "memory that programs can have, the control groups' limit, swap in use, and what the hypervisor has taken back",
 				Warns:  "less than 256 MiB can be had; or less than a tenth, with swap in use or memory taken back; or a limit below 128 MiB",
 				Why:    "a kernel short of memory cuts TCP's buffers and swaps: the rate falls in steps",
-				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Remedy: "free or add memory", Cause: "memory-pressure", Checklist: []string{"C-30", "C-12"}, Host: memory},
+				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Remedy: "free or add memory", Cause: "memory-pressure", Checklist: []string{"C-30", "C-12"}, Host: gateMemory},
 			{ID: "tcp-memory", Title: "Memory of TCP", About: "what all TCP sockets have, and may have (tcp_mem), against the windows that the path needs",
 				Warns:  "three quarters are in use; or the planned windows take more than half of it",
 				Why:    "above its limit the kernel shrinks every socket's buffer and drops what has arrived",
-				Source: "ip-sysctl.rst, tcp_mem", Remedy: "raise tcp_mem", Cause: "memory-pressure", Checklist: []string{"C-30"}, Host: tcpMemory},
+				Source: "ip-sysctl.rst, tcp_mem", Remedy: "raise tcp_mem", Cause: "memory-pressure", Checklist: []string{"C-30"}, Host: gateTCPMemory},
 		},
 	}
 }
 
-// pressure joins what the kernel counted with what its hypervisor did.
-func pressure(e *diagnose.End) *diagnose.Outcome {
+// judgeMemoryPressure joins what the kernel counted with what its hypervisor did.
+func judgeMemoryPressure(e *diagnose.End) *diagnose.Outcome {
 	own, under := pressureSeen(e), MemoryBelow(e)
 	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded { // a guest does not see what is taken below it
 		return under
@@ -170,7 +170,7 @@ func sureOfMemory(e *diagnose.End, o *diagnose.Outcome, waited, swappedIn float6
 	}
 }
 
-func memory(h *gate.Host) *gate.Finding {
+func gateMemory(h *gate.Host) *gate.Finding {
 	m := h.RAM
 	if m == nil || m.Available == nil || *m.Available < 0 {
 		return h.Missing("memory that can be had", "ram.available_bytes")
@@ -201,7 +201,7 @@ const (
 	littleLimit  = 128 << 20
 )
 
-func tcpMemory(h *gate.Host) *gate.Finding {
+func gateTCPMemory(h *gate.Host) *gate.Finding {
 	m := h.RAM
 	if m == nil || m.TCPMax == nil || *m.TCPMax <= 0 {
 		return nil // only Linux has it, and says so with the memory

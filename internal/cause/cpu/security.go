@@ -10,10 +10,10 @@ import (
 func SecurityGate() gate.Rule {
 	return gate.Rule{ID: "security", Title: "Security modules", About: "SELinux, AppArmor and seccomp around thru; information only",
 		Why:    "they may refuse or slow system calls: a result should name them (C-32)",
-		Source: "C-32", Remedy: "none", Checklist: []string{"C-32"}, Host: security}
+		Source: "C-32", Remedy: "none", Checklist: []string{"C-32"}, Host: gateSecurity}
 }
 
-func security(h *gate.Host) *gate.Finding {
+func gateSecurity(h *gate.Host) *gate.Finding {
 	s := h.Security
 	if s == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 func SenderCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "sender-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: senderCPU,
+			Cause: "sender-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: judgeSenderCPU,
 			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
 			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
 			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
@@ -25,14 +25,14 @@ func SenderCPU() rule.Cause {
 				Warns:  "the rate takes more CPUs than there are; or one planned stream filled a CPU below the rate",
 				Why:    "a host that cannot make the rate measures itself: plan CPUs before the link is blamed",
 				Source: "CPUs used x rate / measured rate; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Remedy: "more CPUs, offloads, more streams",
-				Cause: "sender-cpu", Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: cpuCapacity,
+				Cause: "sender-cpu", Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: gateCPUCapacity,
 			},
 		},
 		Propose: []advise.Proposer{Jumbo, advise.OffloadsOffProposal, Lean, SeveralStreams},
 	}
 }
 
-func senderCPU(f *diagnose.Flow) *diagnose.Outcome {
+func judgeSenderCPU(f *diagnose.Flow) *diagnose.Outcome {
 	if o := f.IsAll(); o != nil {
 		return o
 	}
@@ -54,7 +54,7 @@ func senderCPU(f *diagnose.Flow) *diagnose.Outcome {
 	return unlessPaced(f, onOtherCPUs(f, scaled(f, o)))
 }
 
-func cpuCapacity(h *gate.Host) *gate.Finding {
+func gateCPUCapacity(h *gate.Host) *gate.Finding {
 	if !h.Known {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 func SingleFlow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "single-flow", TCP: true, Unseen: diagnose.HostTime, Title: "one stream is one CPU", Judge: singleFlow,
+			Cause: "single-flow", TCP: true, Unseen: diagnose.HostTime, Title: "one stream is one CPU", Judge: judgeSingleFlow,
 			Seen:  "one stream, a CPU full at one end, and more streams carry 1.3 times of it or more",
 			Apart: "windows and loss grow with streams too, but leave the CPUs free",
 			Mends: "more streams; jumbo frames, GRO or LRO for the one", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
@@ -24,7 +24,7 @@ func SingleFlow() rule.Cause {
 	}
 }
 
-func singleFlow(f *diagnose.Flow) *diagnose.Outcome {
+func judgeSingleFlow(f *diagnose.Flow) *diagnose.Outcome {
 	if o := f.IsAll(); o != nil {
 		return o
 	}

@@ -14,17 +14,17 @@ import (
 func TooManyStreams() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs manage", Judge: tooManyStreams,
+			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs manage", Judge: judgeTooManyStreams,
 			Seen:  "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
 			Apart: "the same with one stream, with half of them",
 			Mends: "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
 			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{diagnose.OneStream},
 		},
-		Propose: []advise.Proposer{FewerStreams},
+		Propose: []advise.Proposer{ProposeTooManyStreams},
 	}
 }
 
-func tooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
+func judgeTooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
 	if o := f.IsAll(); o != nil {
 		return o
 	}
@@ -82,13 +82,13 @@ func switches(r *measure.Run) (perSecond float64, known bool) {
 	return perSecond, known
 }
 
-func FewerStreams(r advise.Request) []advise.Draft {
+func ProposeTooManyStreams(r advise.Request) []advise.Draft {
 	c := r.Way.Cell
 	if c == nil || c.Streams <= 1 {
 		return nil
 	}
 	if x := r.Way.Best(func(x *measure.Cell) bool { return x.Streams < c.Streams && x.Streams > 0 }); x != nil {
-		if x.Goodput.Value < diagnose.GainBarOfGroups*r.Way.Goodput() {
+		if x.Goodput.Value < diagnose.GroupGainBar*r.Way.Goodput() {
 			return nil
 		}
 		return []advise.Draft{advise.Streams(r.Way, x.Streams, x)}

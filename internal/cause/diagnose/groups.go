@@ -131,6 +131,6 @@ func MemberSpeed(i *measure.Interface) (bps float64, n int) {
 	return bps, n
 }
 
-// GainBarOfGroups is from where on another measurement speaks for what it did: a change
+// GroupGainBar is from where on another measurement speaks for what it did: a change
 // has to bring 2% (package stat).
-const GainBarOfGroups = 1.02
+const GroupGainBar = 1.02

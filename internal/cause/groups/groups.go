@@ -17,9 +17,9 @@ import (
 	"thru/internal/unit"
 )
 
-// OfGroups are the findings of what ran at the same time, taken together: what
+// Findings are the findings of what ran at the same time, taken together: what
 // no flow shows by itself.
-func OfGroups(cat *diagnose.Catalogue, d *measure.Document) []measure.Finding {
+func Findings(cat *diagnose.Catalogue, d *measure.Document) []measure.Finding {
 	var all []measure.Finding
 	for _, s := range diagnose.Sweeps(d) {
 		for _, judge := range []func(*diagnose.Catalogue, *measure.Document, diagnose.Sweep) *measure.Finding{falls, staysAtOne} {
@@ -156,7 +156,7 @@ func queueCause(f *diagnose.Flow, e *diagnose.End, flows int) (measure.Finding, 
 	for _, j := range []struct {
 		cause string
 		judge func(*diagnose.End) *diagnose.Outcome
-	}{{"rss-not-spreading", func(e *diagnose.End) *diagnose.Outcome { return oneQueueOf(e, flows) }}, {"netqueue-off", below.NetQueue}, {"too-few-queues", nic.FewQueues}, {"irq-one-cpu", nic.OneCPU}} {
+	}{{"rss-not-spreading", func(e *diagnose.End) *diagnose.Outcome { return oneQueueOf(e, flows) }}, {"netqueue-off", below.JudgeNetqueueOff}, {"too-few-queues", nic.JudgeTooFewQueues}, {"irq-one-cpu", nic.JudgeIRQOneCPU}} {
 		o := j.judge(e)
 		if o == nil || o.State != diagnose.Holds || o.Aside {
 			continue

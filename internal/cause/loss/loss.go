@@ -19,7 +19,7 @@ import (
 func Loss() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "loss", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "packets are lost on the way", Judge: loss, Packets: packetsLoss,
+			Cause: "loss", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "packets are lost on the way", Judge: judgeLoss, Packets: packetsLoss,
 			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead; or it came to the receiver's interface and was never acknowledged: its host drops it",
 			Apart: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
 			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
@@ -29,13 +29,13 @@ func Loss() rule.Cause {
 			{ID: "udp-reach", Title: "UDP", About: "whether small datagrams arrive",
 				Warns:  "none arrive, or fewer than nine of ten (of ten or more)",
 				Why:    "tests of UDP and the search for the MTU need it; what loses small idle packets loses more under load",
-				Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Cause: "loss", Checklist: []string{"C-33"}, Way: udpReach},
+				Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Cause: "loss", Checklist: []string{"C-33"}, Way: gateUDPReach},
 		},
 		Propose: []advise.Proposer{Sturdy},
 	}
 }
 
-func loss(f *diagnose.Flow) *diagnose.Outcome {
+func judgeLoss(f *diagnose.Flow) *diagnose.Outcome {
 	if f.IsUDP() {
 		return lostDatagrams(f)
 	}
@@ -77,7 +77,7 @@ func loss(f *diagnose.Flow) *diagnose.Outcome {
 
 // lostDatagrams judges the loss of a test by UDP.
 func lostDatagrams(f *diagnose.Flow) *diagnose.Outcome {
-	x, ok := FateOfFlow(f)
+	x, ok := FateOfDatagrams(f)
 	if !ok {
 		return f.Receiver.Lacks("the count of datagrams")
 	}
@@ -248,7 +248,7 @@ func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
 // dead, or the receiver; nil where it did not.
 func CutOff(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnySpot()
-	if s == nil || mtu.PacketsTSO(f).State == diagnose.Holds {
+	if s == nil || mtu.PacketsBrokenTSO(f).State == diagnose.Holds {
 		return nil
 	}
 	x, ok := s.LongestOutage()
@@ -276,7 +276,7 @@ const (
 	outageBar = 5 // percent of the connection's time, from where on the rate hangs on it
 )
 
-func udpReach(w *gate.Way) *gate.Finding {
+func gateUDPReach(w *gate.Way) *gate.Finding {
 	u := w.UDP
 	switch {
 	case u == nil || u.Sent <= 0:

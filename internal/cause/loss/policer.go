@@ -17,7 +17,7 @@ import (
 func Policer() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops what is above its rate", Judge: policer, Packets: packetsPolicer,
+			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops what is above its rate", Judge: judgePolicer, Packets: packetsPolicer,
 			Seen:  "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
 			Apart: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
@@ -27,7 +27,7 @@ func Policer() rule.Cause {
 	}
 }
 
-func policer(f *diagnose.Flow) *diagnose.Outcome {
+func judgePolicer(f *diagnose.Flow) *diagnose.Outcome {
 	if f.IsUDP() {
 		return policedDatagrams(f)
 	}
@@ -67,7 +67,7 @@ func policer(f *diagnose.Flow) *diagnose.Outcome {
 // policedDatagrams judges a test by UDP for a policer: what is above a rate is
 // gone, and the rest is not delayed.
 func policedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
-	x, ok := FateOfFlow(f)
+	x, ok := FateOfDatagrams(f)
 	if !ok {
 		return f.Receiver.Lacks("the count of datagrams")
 	}

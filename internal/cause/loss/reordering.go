@@ -12,7 +12,7 @@ import (
 func Reordering() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "reordering", TCP: true, Title: "segments come out of order", Judge: reordering, Packets: packetsReordering,
+			Cause: "reordering", TCP: true, Title: "segments come out of order", Judge: judgeReordering, Packets: packetsReordering,
 			Seen:  "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost; in captures: segments come after later ones without having been sent again, and the receiver tells of duplicates (D-SACK)",
 			Apart: "the sequence numbers of UDP", Mends: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
 			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{diagnose.UdpBelow, diagnose.Captured}, Brings: []string{"loss"},
@@ -21,7 +21,7 @@ func Reordering() rule.Cause {
 	}
 }
 
-func reordering(f *diagnose.Flow) *diagnose.Outcome {
+func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
 	seen, known := f.Sender.Grew(diagnose.TimesReordered)
 	if !known {
 		return f.Sender.Lacks("tcp_info.reord_seen")

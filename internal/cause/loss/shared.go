@@ -24,8 +24,8 @@ type fate struct {
 	wait   diagnose.Wait
 }
 
-// FateOfFlow of this cell's datagrams; false where they were not counted.
-func FateOfFlow(f *diagnose.Flow) (fate, bool) {
+// FateOfDatagrams of this cell's datagrams; false where they were not counted.
+func FateOfDatagrams(f *diagnose.Flow) (fate, bool) {
 	d := f.Cell.Datagrams
 	if d == nil || d.Sent <= 0 && d.Received <= 0 {
 		return fate{}, false
@@ -103,7 +103,7 @@ func slowerDatagrams(f *diagnose.Flow) *measure.Cell {
 // ShapedDatagrams judges a test by UDP for a queue that lets a rate pass: at
 // the sender, or on the way, where what came through had to wait.
 func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
-	x, ok := FateOfFlow(f)
+	x, ok := FateOfDatagrams(f)
 	if !ok {
 		return f.Receiver.Lacks("the count of datagrams")
 	}
@@ -225,9 +225,9 @@ func Sturdy(r advise.Request) []advise.Draft {
 	if w.Cell != nil && w.Cell.Protocol != measure.TCP {
 		return nil
 	}
-	now, want := advise.ControlOfWay(w), "bbr"
+	now, want := advise.CongestionOf(w), "bbr"
 	if diagnose.PacesItself(now) {
-		return advise.FairQueueOfWay(w, w.From, r.Here(w.From))
+		return advise.FairQueue(w, w.From, r.Here(w.From))
 	}
 	if !w.From.Has(want) {
 		if want = "cubic"; now == want || now == "" || !w.From.Has(want) {

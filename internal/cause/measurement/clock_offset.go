@@ -8,10 +8,10 @@ import (
 func ClockOffsetGate() gate.Rule {
 	return gate.Rule{ID: "clock-offset", Title: "Clocks of both ends", About: "how far the clocks are apart, with its bound; information only",
 		Why:    "times of both ends can be compared to within the bound after the offset is taken out",
-		Source: "RFC 5905", Remedy: "none: thru takes the offset out", Checklist: []string{"C-33"}, Path: clockOffset}
+		Source: "RFC 5905", Remedy: "none: thru takes the offset out", Checklist: []string{"C-33"}, Path: gateClockOffset}
 }
 
-func clockOffset(sc *gate.Scene) *gate.Finding {
+func gateClockOffset(sc *gate.Scene) *gate.Finding {
 	c := sc.Subject.Path.Clock
 	if c == nil || sc.OnOneMachine() {
 		return nil

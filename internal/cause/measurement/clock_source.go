@@ -15,10 +15,10 @@ func ClockSourceGate() gate.Rule {
 	return gate.Rule{ID: "clock-source", Title: "Clock source", About: "what time is read from, and what one reading costs",
 		Warns:  "hpet, acpi_pm or jiffies; or a reading costs more than 300 ns",
 		Why:    "a clock that is read by a system call or from a chip costs 0.3 to 1 us with every packet's time stamp",
-		Source: "Linux clocksource drivers; vdso(7)", Remedy: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: clockSource}
+		Source: "Linux clocksource drivers; vdso(7)", Remedy: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}
 }
 
-func clockSource(h *gate.Host) *gate.Finding {
+func gateClockSource(h *gate.Host) *gate.Finding {
 	c := h.Clock
 	if c == nil || c.Source == nil {
 		if h.System != "linux" {

@@ -8,10 +8,10 @@ import (
 func ClockSyncGate() gate.Rule {
 	return gate.Rule{ID: "clock-sync", Title: "Clock of the host", About: "whether a time service keeps the clock; information only, since rates are measured by each end's own steady clock",
 		Why:    "one-way delays and times of day are only as right as the clocks",
-		Source: "adjtimex(2)", Remedy: "chrony or another time service", Checklist: []string{"C-33"}, Host: clockSync}
+		Source: "adjtimex(2)", Remedy: "chrony or another time service", Checklist: []string{"C-33"}, Host: gateClockSync}
 }
 
-func clockSync(h *gate.Host) *gate.Finding {
+func gateClockSync(h *gate.Host) *gate.Finding {
 	c := h.Clock
 	if c == nil || c.Synchronised == nil {
 		return nil

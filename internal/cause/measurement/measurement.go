@@ -17,7 +17,7 @@ import (
 func Measurement() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", Judge: contradiction,
+			Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", Judge: judgeMeasurement,
 			Seen: "goodput is above what the link carries; the receiver counted more than was sent, or than its interface took in; " +
 				"a counter of time runs faster than time; a capture misses packets: the kernel dropped them, or they were acknowledged without having been captured",
 			Apart: "byte counters of the interfaces", Mends: "state the right link rate and MTU; take the receiver's goodput",
@@ -26,8 +26,8 @@ func Measurement() rule.Cause {
 	}
 }
 
-// contradiction asks the figures whether they can be, the gravest first.
-func contradiction(f *diagnose.Flow) *diagnose.Outcome {
+// judgeMeasurement asks the figures whether they can be, the gravest first.
+func judgeMeasurement(f *diagnose.Flow) *diagnose.Outcome {
 	for _, judge := range []func(*diagnose.Flow) *diagnose.Outcome{aboveCeiling, moreThanSent, pastTheFace, fastClock, PacketsMissed} {
 		if o := judge(f); o != nil {
 			if o.Where.Place == "" {

@@ -13,13 +13,13 @@ import (
 func BrokenTSO() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", Judge: JudgeBrokenTSO, Packets: PacketsTSO,
+			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", Judge: JudgeBrokenTSO, Packets: PacketsBrokenTSO,
 			Seen:  "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
 			Apart: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
 			Mends: "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
 			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.Captured, diagnose.SmallSegments, diagnose.UdpThrice}, Brings: []string{"loss", "policer", "reordering"},
 		},
-		Propose: []advise.Proposer{BrokenTSOProposal},
+		Propose: []advise.Proposer{proposeBrokenTSO},
 	}
 }
 
@@ -150,7 +150,7 @@ func againOf(c *measure.Cell) (float64, bool) {
 	return 0, false
 }
 
-func PacketsTSO(f *diagnose.Flow) *diagnose.Outcome {
+func PacketsBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	if o := NothingAgain(f); o != nil {
 		return o
 	}
@@ -252,7 +252,7 @@ func superSent(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
 
 // brokenTSO has the kernel split what the adapter splits wrongly: first TSO
 // alone, then GSO too, for an adapter that gets more than one packet by that.
-func BrokenTSOProposal(r advise.Request) []advise.Draft {
+func proposeBrokenTSO(r advise.Request) []advise.Draft {
 	h := r.Way.From
 	face := r.Way.Face(h)
 	if r.At == h {

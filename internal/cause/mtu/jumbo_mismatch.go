@@ -18,7 +18,7 @@ import (
 func JumboMismatch() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", Judge: jumboMismatch, Packets: packetsJumbo,
+			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", Judge: judgeJumboMismatch, Packets: packetsJumboMismatch,
 			Seen:  "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; an MTU below an end (the switch, bridge or tap of its hypervisor) is less than its own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
 			Apart: "without a router between it is the root of a black hole; behind one the router is",
 			Mends: "the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
@@ -28,18 +28,18 @@ func JumboMismatch() rule.Cause {
 			{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces by which the ends reach each other",
 				Warns:  "they differ, and no router lies between",
 				Why:    "the end with the larger MTU sends what the other drops: UDP and any protocol without an MSS stalls",
-				Source: "C-20, C-21", Remedy: "the same MTU at both ends", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Path: mtuAgreement},
+				Source: "C-20, C-21", Remedy: "the same MTU at both ends", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
 			{ID: "guest-mtu", Title: "MTU below a guest", About: "the MTUs of the guest's interface, of what is behind it in its host, of the switch and of its uplinks",
 				Warns:  "one below is smaller than the guest's",
 				Why:    "what is larger is dropped without a word: a switch sends no ICMP",
-				Source: "C-20, C-21", Remedy: "the same MTU at each of them", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Below: true, Host: guestMTU},
+				Source: "C-20, C-21", Remedy: "the same MTU at each of them", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Below: true, Host: gateGuestMTU},
 		},
-		Propose: []advise.Proposer{JumboMismatchProposal},
+		Propose: []advise.Proposer{proposeJumboMismatch},
 	}
 }
 
-// jumboMismatch joins what the path's search says with the MTUs below the ends.
-func jumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
+// judgeJumboMismatch joins what the path's search says with the MTUs below the ends.
+func judgeJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	own := jumboSeen(f)
 	n := Narrowest(f)
 	if n == nil || own == nil || f.OnOneMachine() {
@@ -214,7 +214,7 @@ type sized struct {
 	routed bool // a router lies between
 }
 
-func packetsJumbo(f *diagnose.Flow) *diagnose.Outcome {
+func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnySpot()
 	if s == nil || s.Main().SYN == nil || s.Main().SYNACK == nil || s.Main().SYN.MSS == nil || s.Main().SYNACK.MSS == nil {
 		return diagnose.Missing("the MSS of both ends", "the handshake is not in the capture")
@@ -228,7 +228,7 @@ func packetsJumbo(f *diagnose.Flow) *diagnose.Outcome {
 	case tooBig(f, s) != nil:
 		return diagnose.No("a router says that the next link takes less")
 	}
-	o := packetsBlackHole(f)
+	o := packetsMTUBlackHole(f)
 	if o.State == diagnose.Holds {
 		o.Text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) and do not pass between: %s", a, b, o.Text)
 		o.Mend(diagnose.Advise(nil, "the same MTU at both ends and on every switch between"))
@@ -260,7 +260,7 @@ func isRouted(f *diagnose.Flow, s *diagnose.Spot) bool {
 	return len(ttls) > 0 && !slices.Contains([]int{32, 64, 128, 255}, ttls[0]) // hosts begin with one of these
 }
 
-func mtuAgreement(sc *gate.Scene) *gate.Finding {
+func gateMTUAgreement(sc *gate.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	a, b := sc.Host(p.From), sc.Host(p.To)
 	if a == nil || b == nil || sc.OnOneMachine() || linkMTU(a) == 0 || linkMTU(b) == 0 {
@@ -292,7 +292,7 @@ func linkMTU(h *gate.Host) int {
 	return mtu(h)
 }
 
-func guestMTU(h *gate.Host) *gate.Finding {
+func gateGuestMTU(h *gate.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	top := carries(h, b)
 	if !ok || top == nil || top.MTU == nil {
@@ -332,9 +332,9 @@ func carries(h *gate.Host, b measure.Beneath) *gate.Face {
 
 // jumboMismatchProposal raises the smaller end where that is all that is in the way,
 // else lowers the larger one, or both where a port between takes less.
-func JumboMismatchProposal(r advise.Request) []advise.Draft {
+func proposeJumboMismatch(r advise.Request) []advise.Draft {
 	w := r.Way
-	a, b := MtuOfWay(w, w.From), MtuOfWay(w, w.To)
+	a, b := MTUAt(w, w.From), MTUAt(w, w.To)
 	if a == 0 || b == 0 || a == b {
 		return smaller(w)
 	}

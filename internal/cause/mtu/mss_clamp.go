@@ -14,7 +14,7 @@ import (
 func MSSClamp() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "mss-clamp", TCP: true, Title: "segments are smaller than they could be", Judge: mssClamp, Packets: packetsClamp,
+			Cause: "mss-clamp", TCP: true, Title: "segments are smaller than they could be", Judge: judgeMSSClamp, Packets: packetsMSSClamp,
 			Seen:  "the MSS arrives smaller than it was sent, and below what passes; in captures of both ends the same of SYN and SYN-ACK",
 			Apart: "both ends' view of the handshake; path MTU discovery and -M make small segments too",
 			Mends: "raise the clamp of the router or VPN between", Effect: "MSS 536: 9% of the link for headers", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss", Tests: []string{diagnose.Captured},
@@ -23,12 +23,12 @@ func MSSClamp() rule.Cause {
 			{ID: "mss", Title: "MSS on the way", About: "the MSS as it was sent and as it arrived, against the largest packet that passes",
 				Warns:  "it arrives smaller than sent, and below what the path takes by more than 20 bytes",
 				Why:    "smaller segments mean more packets and more headers for the same data",
-				Source: "RFC 9293, section 3.7.1; RFC 6691", Remedy: "raise the clamp of the router or VPN between", Cause: "mss-clamp", Checklist: []string{"C-16", "C-21"}, Way: mssOnPath},
+				Source: "RFC 9293, section 3.7.1; RFC 6691", Remedy: "raise the clamp of the router or VPN between", Cause: "mss-clamp", Checklist: []string{"C-16", "C-21"}, Way: gateMSS},
 		},
 	}
 }
 
-func mssClamp(f *diagnose.Flow) *diagnose.Outcome {
+func judgeMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.MSS > 0 {
 		return diagnose.No("segments of %d bytes were asked for (-M)", f.Cell.Spec.MSS)
 	}
@@ -125,7 +125,7 @@ func isHeaders(f *diagnose.Flow, seen, sent float64) bool {
 	return bps >= diagnose.LinkFullBar/100*c.Bps*payloadShare(seen)/payloadShare(sent)
 }
 
-func packetsClamp(f *diagnose.Flow) *diagnose.Outcome {
+func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.MSS > 0 {
 		return nil // it was asked for, as the counters say
 	}
@@ -201,9 +201,9 @@ func clamped(f *diagnose.Flow, x *diagnose.Crossed, sent, seen float64, packet i
 // leastPath is the MTU in bytes that every path of IPv6 has (RFC 8200, section 5).
 const leastPath = 1280
 
-// mssOnPath compares with the packets of the other direction: an MSS is what
+// gateMSS compares with the packets of the other direction: an MSS is what
 // its sender wants to receive.
-func mssOnPath(w *gate.Way) *gate.Finding {
+func gateMSS(w *gate.Way) *gate.Finding {
 	if w.Sent == nil || w.Seen == nil || w.Sent.MSS == nil || w.Seen.MSS == nil {
 		return gate.MissingOption(w, "MSS")
 	}

@@ -23,9 +23,9 @@ const (
 // Crossing says what an MTU change costs beside what the knob does.
 const Crossing = "every switch between must carry it; the path is searched before it is kept"
 
-// fitsOfWay is the largest packet that passes in both directions; 0 where it was not
+// largestThatFits is the largest packet that passes in both directions; 0 where it was not
 // searched. 1504 is 1500 with room for a tag, which the next interface may not have.
-func fitsOfWay(w *advise.Way) int {
+func largestThatFits(w *advise.Way) int {
 	least := 0
 	for _, o := range []*measure.OneWay{w.There, w.Back} {
 		if o != nil && o.MTU != nil && o.MTU.Bytes > 0 && (least == 0 || o.MTU.Bytes < least) {
@@ -38,8 +38,8 @@ func fitsOfWay(w *advise.Way) int {
 	return least
 }
 
-// MtuOfWay of the interface by which a host reaches the other; 0 not known.
-func MtuOfWay(w *advise.Way, h *advise.Host) int { return int(h.State(knob.MTU, w.Face(h)).Number()) }
+// MTUAt of the interface by which a host reaches the other; 0 not known.
+func MTUAt(w *advise.Way, h *advise.Host) int { return int(h.State(knob.MTU, w.Face(h)).Number()) }
 
 // SetMTU changes it; ok is false where that changes nothing or cannot be.
 func SetMTU(w *advise.Way, h *advise.Host, bytes int) (d advise.Draft, ok bool) {
@@ -55,19 +55,19 @@ func SetMTU(w *advise.Way, h *advise.Host, bytes int) (d advise.Draft, ok bool) 
 // since the other sends no larger segments than it takes; without a router
 // between both ends have to agree.
 func smaller(w *advise.Way) []advise.Draft {
-	fits := fitsOfWay(w)
+	fits := largestThatFits(w)
 	if fits == 0 {
 		return nil
 	}
 	own, ok := SetMTU(w, w.From, fits)
-	if !ok || MtuOfWay(w, w.From) < fits {
+	if !ok || MTUAt(w, w.From) < fits {
 		return nil
 	}
 	other, too := SetMTU(w, w.To, fits)
-	if too && !w.Routed() && !w.Local() && MtuOfWay(w, w.To) > fits {
+	if too && !w.Routed() && !w.Local() && MTUAt(w, w.To) > fits {
 		own = own.And(other, "MTU %d at both ends", fits)
 	}
-	return []advise.Draft{own.Bring(w.Hope(), "RFC 2923; measured: 0 Mb/s with a black hole", "full segments pass: %d bytes do with DF, %d are sent now", fits, MtuOfWay(w, w.From))}
+	return []advise.Draft{own.Bring(w.Hope(), "RFC 2923; measured: 0 Mb/s with a black hole", "full segments pass: %d bytes do with DF, %d are sent now", fits, MTUAt(w, w.From))}
 }
 
 // Sizes of packets in bytes.

@@ -16,7 +16,7 @@ import (
 func MTUBlackHole() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full packets vanish without a word", Judge: blackHoleCause, Packets: packetsBlackHole,
+			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full packets vanish without a word", Judge: judgeMTUBlackHole, Packets: packetsMTUBlackHole,
 			Seen:  "the handshake passes, then timeouts at a congestion window of one segment; larger packets than the search with DF found vanish, and no router says so; in captures: small segments arrive, none of the full ones does, and a router's word is missing or not heeded",
 			Apart: "a search with DF; random loss takes small packets too, a broken offload lets single segments pass",
 			Mends: "let ICMP pass, or lower the MTU; for TCP tcp_mtu_probing or an MSS clamp", Effect: "0 Mb/s; 34 to 72 at the start with tcp_mtu_probing",
@@ -26,20 +26,20 @@ func MTUBlackHole() rule.Cause {
 			{ID: "tunnel", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of what they lie on",
 				Warns:  "the tunnel's MTU and its headers exceed the MTU below",
 				Why:    "a wrapped packet above the MTU below is split in two or dropped; the ceiling falls with each header",
-				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Remedy: "the MTU below less the headers", Cause: "mtu-black-hole", Checklist: []string{"C-21"}, Face: tunnel},
+				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Remedy: "the MTU below less the headers", Cause: "mtu-black-hole", Checklist: []string{"C-21"}, Face: gateTunnel},
 			{ID: "mtu-path", Title: "MTU of the path",
 				About:  "the largest packet that passes with DF, searched in band, against what the sender claims; where it claims jumbo frames, whether 8972 bytes of payload pass",
 				Warns:  "less passes than the sender claims, but a router says so, the MSS keeps TCP below it, or the sender probes for it",
 				Fails:  "less passes, nobody says so, and TCP would send more: a black hole, or jumbo frames that one end or a switch between does not take",
 				Why:    "full segments vanish without a word: the handshake passes, then TCP stalls near 0 Mb/s",
 				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Remedy: "one MTU everywhere; until then the MTU that passes",
-				Cause: "mtu-black-hole", Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, Way: mtuPath},
+				Cause: "mtu-black-hole", Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, Way: gateMTUPath},
 		},
-		Propose: []advise.Proposer{BlackHoleProposal},
+		Propose: []advise.Proposer{proposeMTUBlackHole},
 	}
 }
 
-func blackHoleCause(f *diagnose.Flow) *diagnose.Outcome {
+func judgeMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	s, searched := sizes(f)
 	switch {
 	case f.OnOneMachine():
@@ -51,16 +51,16 @@ func blackHoleCause(f *diagnose.Flow) *diagnose.Outcome {
 	case searched && !s.Silent:
 		return diagnose.No("larger packets are refused, not swallowed")
 	case searched:
-		return swallowedOfFlow(f, s)
+		return isSwallowed(f, s)
 	case f.IsUDP():
 		return diagnose.Missing("largest packet that passes", "the path was not searched; `thru check` does it")
 	}
 	return silentStall(f)
 }
 
-// swallowedOfFlow judges a path of which the search with DF says that it swallows
+// isSwallowed judges a path of which the search with DF says that it swallows
 // what is larger.
-func swallowedOfFlow(f *diagnose.Flow, s sized) *diagnose.Outcome {
+func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
 	o := diagnose.Certain("packets above %d bytes vanish without a word, of the %d that the sender claims", s.Bytes, s.Claimed).By(s.proof(f)).
 		Mend(mendSize(f, "mtu-black-hole", ProbeSizes(f)))
 	found, _ := f.Sender.Counter("TcpExt.TCPMTUPSuccess")
@@ -110,7 +110,7 @@ func silentStall(f *diagnose.Flow) *diagnose.Outcome {
 	return o
 }
 
-func packetsBlackHole(f *diagnose.Flow) *diagnose.Outcome {
+func packetsMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	if x := f.Crossing; x != nil {
 		return fullCrossed(f, x)
 	}
@@ -197,7 +197,7 @@ func silentPackets(f *diagnose.Flow, s *diagnose.Spot, acked float64) *diagnose.
 	return o
 }
 
-func tunnel(f *gate.Face) *gate.Finding {
+func gateTunnel(f *gate.Face) *gate.Finding {
 	t := f.Tunnel
 	if t == nil {
 		return nil
@@ -231,7 +231,7 @@ func fits(w *gate.Way) int {
 // vlanTag is what an interface may take beyond its MTU.
 const vlanTag = 4
 
-func mtuPath(w *gate.Way) *gate.Finding {
+func gateMTUPath(w *gate.Way) *gate.Finding {
 	m := w.MTU
 	if m == nil {
 		return w.Missing("largest packet that passes", "mtu")
@@ -348,7 +348,7 @@ func probes(w *gate.Way) bool {
 }
 
 // blackHoleProposal lets TCP find the size by itself, or keeps to what passes.
-func BlackHoleProposal(r advise.Request) []advise.Draft {
+func proposeMTUBlackHole(r advise.Request) []advise.Draft {
 	var list []advise.Draft
 	if h := r.Way.From; h.Value(knob.MTUProbing, "") == "0" {
 		list = append(list, advise.Change(h, knob.MTUProbing, "", "1", "%s finds the packet size that passes by itself", h.Name).ForWay(r.Way))

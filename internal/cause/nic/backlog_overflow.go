@@ -14,7 +14,7 @@ import (
 func BacklogOverflow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "backlog-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the kernel's backlog of received packets overflows", Judge: backlogOverflow,
+			Cause: "backlog-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the kernel's backlog of received packets overflows", Judge: judgeBacklogOverflow,
 			Seen:  "column 2 of softnet_stat rose at the receiver in the measured time",
 			Apart: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Mends: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
 			Source: "/proc/net/softnet_stat, column 2", Brings: []string{"loss"},
@@ -23,13 +23,13 @@ func BacklogOverflow() rule.Cause {
 			{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped before a full backlog while no test ran",
 				Warns:  "any",
 				Why:    "a host that drops packets while idle drops more of them under load",
-				Source: "Linux softnet_stat, column 2", Remedy: "a longer backlog; more CPUs for received packets", Cause: "backlog-overflow", Checklist: []string{"C-32"}, Host: backlog},
+				Source: "Linux softnet_stat, column 2", Remedy: "a longer backlog; more CPUs for received packets", Cause: "backlog-overflow", Checklist: []string{"C-32"}, Host: gateBacklog},
 		},
-		Propose: []advise.Proposer{LargerBacklog},
+		Propose: []advise.Proposer{ProposeBacklogOverflow},
 	}
 }
 
-func backlogOverflow(f *diagnose.Flow) *diagnose.Outcome {
+func judgeBacklogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 	e := f.Receiver
 	if e.Seen == nil || e.Seen.Host == nil || len(e.Seen.Host.Softnet) == 0 {
 		return e.Lacks("softnet_stat")
@@ -45,7 +45,7 @@ func backlogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(e.Where()).Mend(e.Remedy(e.Mender().Backlog()))
 }
 
-func backlog(h *gate.Host) *gate.Finding {
+func gateBacklog(h *gate.Host) *gate.Finding {
 	l := h.Load
 	if l == nil || l.Dropped == nil {
 		return nil // only Linux counts it, and the gate of the load says where it was not read
@@ -60,7 +60,7 @@ func backlog(h *gate.Host) *gate.Finding {
 	return gate.Pass("no packets dropped before the backlog")
 }
 
-func LargerBacklog(r advise.Request) []advise.Draft {
+func ProposeBacklogOverflow(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	has := h.State(knob.Backlog, "").Number()
 	if has == 0 || has >= diagnose.MostBacklog {

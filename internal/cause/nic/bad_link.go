@@ -11,7 +11,7 @@ import (
 func BadLink() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "bad-link", TCP: true, UDP: true, Title: "packets arrive damaged", Judge: badLink,
+			Cause: "bad-link", TCP: true, UDP: true, Title: "packets arrive damaged", Judge: judgeBadLink,
 			Seen:  "counters of checksum, symbol or uncorrectable errors rose in this run",
 			Apart: "ten or more, about as many as were sent again, and the rate is what such a loss leaves: a counter of the host is of all its traffic", Mends: "clean or replace cable and optics",
 			Effect: "as loss does: 20 of 189 Mb/s at 0.1% and 20 ms", Source: "if_link.h, rx_crc_errors; ethtool -S", Brings: []string{"loss"},
@@ -21,12 +21,12 @@ func BadLink() rule.Cause {
 				About:  "counters of checksum, symbol and uncorrectable errors, the largest of them, against the packets received; outside Linux and ESXi all errors of received packets",
 				Warns:  "more than one in a million packets, or more than 100 where packets are not known",
 				Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",
-				Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Cause: "bad-link", Checklist: []string{"C-24"}, Face: linkErrors},
+				Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Cause: "bad-link", Checklist: []string{"C-24"}, Face: gateLinkErrors},
 		},
 	}
 }
 
-func badLink(f *diagnose.Flow) *diagnose.Outcome {
+func judgeBadLink(f *diagnose.Flow) *diagnose.Outcome {
 	var bad float64
 	var name string
 	var at *diagnose.End
@@ -67,7 +67,7 @@ func wireErrors() []string {
 	return []string{"crc", "symbol_err", "uncorrectable", "fec_uncorr", "fcs", "rx_jabber", "rx_errors_phy"}
 }
 
-func linkErrors(f *gate.Face) *gate.Finding {
+func gateLinkErrors(f *gate.Face) *gate.Finding {
 	if !f.Wired() {
 		return nil
 	}

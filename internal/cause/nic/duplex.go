@@ -11,7 +11,7 @@ import (
 func Duplex() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "duplex", TCP: true, UDP: true, Title: "the link sends or receives, never both", Judge: halfDuplex,
+			Cause: "duplex", TCP: true, UDP: true, Title: "the link sends or receives, never both", Judge: judgeDuplex,
 			Seen: "the interface is half duplex", Apart: "collisions that were counted in this run", Mends: "autonegotiation at both ends, never at one",
 			Effect: "often less than a tenth of the rate", Source: "IEEE 802.3, clause 4; ethtool(8)", Brings: []string{"loss", "bad-link"},
 		},
@@ -19,12 +19,12 @@ func Duplex() rule.Cause {
 			{ID: "duplex", Title: "Duplex", About: "whether the link sends and receives at the same time",
 				Fails: "half duplex on an interface of the route", Warns: "half duplex on one that may carry the traffic",
 				Why:    "half duplex collides with its own acknowledgements: often less than a tenth of the rate",
-				Source: "IEEE 802.3, clause 4", Remedy: "autonegotiation at both ends", Cause: "duplex", Checklist: []string{"C-24"}, Face: duplex},
+				Source: "IEEE 802.3, clause 4", Remedy: "autonegotiation at both ends", Cause: "duplex", Checklist: []string{"C-24"}, Face: gateDuplex},
 		},
 	}
 }
 
-func halfDuplex(f *diagnose.Flow) *diagnose.Outcome {
+func judgeDuplex(f *diagnose.Flow) *diagnose.Outcome {
 	return eachPort(f, "duplex of the interfaces", "no interface of the route is half duplex", func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
 		switch {
 		case i.Duplex == nil:
@@ -46,7 +46,7 @@ func halfDuplex(f *diagnose.Flow) *diagnose.Outcome {
 	})
 }
 
-func duplex(f *gate.Face) *gate.Finding {
+func gateDuplex(f *gate.Face) *gate.Finding {
 	if !f.Wired() {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 func EmulatedNIC() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "emulated-nic", TCP: true, UDP: true, Title: "the adapter is emulated", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(emulatedCause) },
+			Cause: "emulated-nic", TCP: true, UDP: true, Title: "the adapter is emulated", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeEmulatedNIC) },
 			Seen:  "a driver or device of an adapter that hypervisors imitate, in a guest, or the model that the hypervisor names; likely where a CPU is full",
 			Apart: "a paravirtual adapter beside it", Mends: "vmxnet3 or virtio", Effect: "1.36 against 2.31 Gb/s (S-02)",
 			Source: "gate nic-model; C-26", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
@@ -27,18 +27,18 @@ func EmulatedNIC() rule.Cause {
 				Fails:  "it is, and --link-rate is above 1 Gb/s",
 				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
 				Source: "S-02, C-26; measured: e1000 593, virtio 1280 Mb/s under one emulator", Remedy: "vmxnet3 or virtio",
-				Cause: "emulated-nic", Checklist: []string{"C-26", "S-02"}, Face: nicModel},
+				Cause: "emulated-nic", Checklist: []string{"C-26", "S-02"}, Face: gateNICModel},
 			{ID: "guest-adapter", Title: "Model of the adapter, by the hypervisor", About: "the model that the hypervisor gives the guest for the adapter of the test",
 				Warns:  "it is one that is emulated (e1000, e1000e, pcnet, rtl8139; vmxnet3 by QEMU)",
 				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
-				Source: "S-02, C-26", Remedy: "vmxnet3 or virtio", Cause: "emulated-nic", Checklist: []string{"C-26", "S-02"}, Below: true, Host: guestAdapter},
+				Source: "S-02, C-26", Remedy: "vmxnet3 or virtio", Cause: "emulated-nic", Checklist: []string{"C-26", "S-02"}, Below: true, Host: gateGuestAdapter},
 		},
 	}
 }
 
-// emulatedCause joins what the guest shows of its adapter with what the hypervisor
+// judgeEmulatedNIC joins what the guest shows of its adapter with what the hypervisor
 // says that it is, which tells also where the driver could not be read.
-func emulatedCause(e *diagnose.End) *diagnose.Outcome {
+func judgeEmulatedNIC(e *diagnose.End) *diagnose.Outcome {
 	own := emulatedSeen(e)
 	n := GuestNIC(e)
 	if e.Guest() == nil || n == nil || n.Model == nil || *n.Model == "" {
@@ -86,7 +86,7 @@ func ChangeModel(e *diagnose.End, n *measure.GuestNIC) *measure.Remedy {
 	return r
 }
 
-func nicModel(f *gate.Face) *gate.Finding {
+func gateNICModel(f *gate.Face) *gate.Finding {
 	if !f.Device() {
 		return nil
 	}
@@ -134,7 +134,7 @@ func paravirtual() []string {
 		"netvsc", "vmxnet3ndis6", "gve"}
 }
 
-func guestAdapter(h *gate.Host) *gate.Finding {
+func gateGuestAdapter(h *gate.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	switch {
 	case !ok || b.NIC == nil:

@@ -17,7 +17,7 @@ import (
 func InterruptModeration() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "interrupt-moderation", TCP: true, UDP: true, Title: "the adapter interrupts too often, or too late", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(moderationCause) },
+			Cause: "interrupt-moderation", TCP: true, UDP: true, Title: "the adapter interrupts too often, or too late", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeInterruptModeration) },
 			Seen:  "50 000 interrupts a second and more on a CPU that is full; or a fixed wait of 500 us and more",
 			Apart: "a sweep of rx-usecs", Mends: "adaptive-rx", Effect: "CPU, or latency",
 			Source: "/proc/interrupts; ethtool -c; gate interrupt-moderation", Brings: []string{"receiver-cpu"},
@@ -26,13 +26,13 @@ func InterruptModeration() rule.Cause {
 			{ID: "interrupt-moderation", Title: "Interrupt moderation", About: "how long the adapter waits before it interrupts",
 				Warns:  "500 us or more after a received packet, fixed",
 				Why:    "the wait is added to every round trip, and bursts of that length fill the ring",
-				Source: "ethtool(8), -c", Remedy: "let the driver choose", Cause: "interrupt-moderation", Checklist: []string{"B-19", "C-24"}, Face: moderation},
+				Source: "ethtool(8), -c", Remedy: "let the driver choose", Cause: "interrupt-moderation", Checklist: []string{"B-19", "C-24"}, Face: gateInterruptModeration},
 		},
-		Propose: []advise.Proposer{ModerationProposal},
+		Propose: []advise.Proposer{proposeInterruptModeration},
 	}
 }
 
-func moderationCause(e *diagnose.End) *diagnose.Outcome {
+func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 	if e.Flow.OnSameCPUs() {
 		return diagnose.No("no interrupt lies between the ends")
 	}
@@ -62,7 +62,7 @@ const (
 	manyIRQs = 50_000 // a second on one CPU: above it they cost more than the packets
 )
 
-func moderation(f *gate.Face) *gate.Finding {
+func gateInterruptModeration(f *gate.Face) *gate.Finding {
 	c := f.Coalesce
 	if c == nil || !f.Wired() {
 		return nil
@@ -79,7 +79,7 @@ func moderation(f *gate.Face) *gate.Finding {
 // moderationProposal has the driver choose how long it gathers packets, and where it can
 // or does not help, has a fixed time that is shorter. They are proposals of their
 // own: a driver that cannot choose says so only when it is told to.
-func ModerationProposal(r advise.Request) []advise.Draft {
+func proposeInterruptModeration(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)
 	s := h.State(knob.Coalescing, face)

@@ -16,7 +16,7 @@ import (
 func IRQOneCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "irq-one-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "one CPU takes all packets of the interface", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(OneCPU) },
+			Cause: "irq-one-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "one CPU takes all packets of the interface", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeIRQOneCPU) },
 			Seen:  "of several flows nearly all interrupts of the interface, or all received packets, are on one CPU, which is full of them, while others have time",
 			Apart: "interrupts of each queue on a CPU of its own; one flow has one queue by design, and is single-flow", Mends: "smp_affinity_list, or RPS", Effect: "up to as many times as there are CPUs",
 			Source: "/proc/interrupts; /proc/net/softnet_stat; Linux scaling.rst", Brings: []string{"receiver-cpu", "ring-overflow", "backlog-overflow", "slow-reader"},
@@ -25,17 +25,17 @@ func IRQOneCPU() rule.Cause {
 			{ID: "irq-spread", Title: "Interrupts over the CPUs", About: "the CPUs that take the interrupts of an interface with several queues",
 				Warns:  "all of its interrupts go to one CPU of several, without RPS",
 				Why:    "one CPU then takes the packets of all queues: the queues gain nothing",
-				Source: "Linux scaling.rst", Remedy: "one CPU for each queue", Cause: "irq-one-cpu", Checklist: []string{"C-11", "C-29"}, Face: irqSpread},
+				Source: "Linux scaling.rst", Remedy: "one CPU for each queue", Cause: "irq-one-cpu", Checklist: []string{"C-11", "C-29"}, Face: gateIRQSpread},
 			{ID: "irq-sharing", Title: "Shared interrupts", About: "whether other devices have the same interrupt",
 				Warns:  "another device has it",
 				Why:    "each interrupt then asks the drivers of all its devices; one slow driver holds up the others",
-				Source: "C-11", Remedy: "MSI-X, or another slot", Cause: "irq-one-cpu", Checklist: []string{"C-11"}, Face: irqSharing},
+				Source: "C-11", Remedy: "MSI-X, or another slot", Cause: "irq-one-cpu", Checklist: []string{"C-11"}, Face: gateIRQSharing},
 		},
-		Propose: []advise.Proposer{Interrupts},
+		Propose: []advise.Proposer{ProposeIRQOneCPU},
 	}
 }
 
-func OneCPU(e *diagnose.End) *diagnose.Outcome {
+func JudgeIRQOneCPU(e *diagnose.End) *diagnose.Outcome {
 	if e.Flow.OnSameCPUs() {
 		return diagnose.No("packets stay on the CPU that sends them: no interrupt lies between")
 	}
@@ -72,7 +72,7 @@ func OneCPU(e *diagnose.End) *diagnose.Outcome {
 	return o.Mend(e.SpreadInterrupts())
 }
 
-func irqSpread(f *gate.Face) *gate.Finding {
+func gateIRQSpread(f *gate.Face) *gate.Finding {
 	if !f.Device() || f.RxQueues() <= 1 || f.Host.CPUs() <= 1 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func irqSpread(f *gate.Face) *gate.Finding {
 	return gate.Pass("%d interrupts of %s go to %d CPUs", irqs, f.Name, len(cpus))
 }
 
-func irqSharing(f *gate.Face) *gate.Finding {
+func gateIRQSharing(f *gate.Face) *gate.Finding {
 	if len(f.IRQs) == 0 {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 func LinkNegotiatedLow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "link-negotiated-low", TCP: true, UDP: true, Title: "the link runs slower than it could", Judge: negotiatedLow,
+			Cause: "link-negotiated-low", TCP: true, UDP: true, Title: "the link runs slower than it could", Judge: judgeLinkNegotiatedLow,
 			Seen:  "the interface has negotiated less than it and its partner can, or than --link-rate says",
 			Apart: "it costs something where the link is full at its speed", Mends: "cable, optics, autonegotiation at both ends",
 			Effect: "1 of 10 Gb/s", Source: "ethtool(8); IEEE 802.3, clause 28", Brings: []string{"link-rate", "shaper"},
@@ -26,12 +26,12 @@ func LinkNegotiatedLow() rule.Cause {
 				Fails:  "--link-rate is above the speed of the route's interface",
 				Why:    "a link carries no more than it has negotiated: 1 Gb/s gives at most 941 Mb/s of TCP at MTU 1500",
 				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Remedy: "cable, optics, autonegotiation at both ends",
-				Cause: "link-negotiated-low", Checklist: []string{"C-24", "A-07", "B-20"}, Face: linkSpeed},
+				Cause: "link-negotiated-low", Checklist: []string{"C-24", "A-07", "B-20"}, Face: gateLinkSpeed},
 		},
 	}
 }
 
-func negotiatedLow(f *diagnose.Flow) *diagnose.Outcome {
+func judgeLinkNegotiatedLow(f *diagnose.Flow) *diagnose.Outcome {
 	return eachPort(f, "speed of the interfaces", "no interface of the route runs slower than it and its partner can", func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
 		speed, could := diagnose.SpeedOf(i), 0.0
 		if i.MaxBps != nil && i.PeerBps != nil {
@@ -73,7 +73,7 @@ func asSlow(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, i *measure.I
 	return o.Mend(gateRemedy(f, "link-negotiated-low", e, "autonegotiation on at both ends; check cable, optics and the switch port"))
 }
 
-func linkSpeed(f *gate.Face) *gate.Finding {
+func gateLinkSpeed(f *gate.Face) *gate.Finding {
 	if !f.Device() && f.Speed() == 0 {
 		return nil // no wire: nothing to judge, and nothing missing
 	}

@@ -13,7 +13,7 @@ import (
 func LROForwarding() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "lro-forwarding", TCP: true, UDP: true, Title: "LRO on a host that passes packets on", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(lroForwardingCause) },
+			Cause: "lro-forwarding", TCP: true, UDP: true, Title: "LRO on a host that passes packets on", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeLROForwarding) },
 			Seen:  "LRO is on at an interface that is in a bridge, or of a host that routes",
 			Apart: "the same with LRO off", Mends: "LRO off", Effect: "uploads of guests crawl",
 			Source: "Linux netdev-features.rst; gate lro-forwarding",
@@ -22,13 +22,13 @@ func LROForwarding() rule.Cause {
 			{ID: "lro-forwarding", Title: "LRO of a host that passes packets on", About: "large receive offload where the host routes or the interface is in a bridge",
 				Warns:  "LRO is on there",
 				Why:    "merged packets exceed the MTU of the next link: they are dropped, and uploads crawl",
-				Source: "Linux netdev-features.rst", Remedy: "LRO off (GRO may stay)", Cause: "lro-forwarding", Checklist: []string{"C-22"}, Face: lroForwarding},
+				Source: "Linux netdev-features.rst", Remedy: "LRO off (GRO may stay)", Cause: "lro-forwarding", Checklist: []string{"C-22"}, Face: gateLROForwarding},
 		},
-		Propose: []advise.Proposer{LroForwardingProposal},
+		Propose: []advise.Proposer{proposeLROForwarding},
 	}
 }
 
-func lroForwardingCause(e *diagnose.End) *diagnose.Outcome {
+func judgeLROForwarding(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "lro-forwarding", e.Name)
 	if len(gates) == 0 {
 		return below.Told(e, "lro-forwarding")
@@ -36,7 +36,7 @@ func lroForwardingCause(e *diagnose.End) *diagnose.Outcome {
 	return below.Condition(e, gates[0]).Beside() // the end's own packets are not passed on
 }
 
-func lroForwarding(f *gate.Face) *gate.Finding {
+func gateLROForwarding(f *gate.Face) *gate.Finding {
 	if !f.Offloads["large-receive-offload"] {
 		return nil
 	}
@@ -60,7 +60,7 @@ func isBridge(h *gate.Host, name string) bool {
 }
 
 // lroForwardingProposal switches LRO off, for a host that passes packets on.
-func LroForwardingProposal(r advise.Request) []advise.Draft {
+func proposeLROForwarding(r advise.Request) []advise.Draft {
 	if r.At == nil || r.Here(r.At) == "" || r.At.State(knob.LRO, r.Here(r.At)).Is("off") {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 
 // interrupts gives each interrupt of an interface a CPU of its own, of the
 // adapter's node; where it has only one, software spreads its packets.
-func Interrupts(r advise.Request) []advise.Draft {
+func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)
 	s := h.State(knob.IRQAffinity, face)

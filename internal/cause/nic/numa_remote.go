@@ -18,7 +18,7 @@ import (
 func NUMARemote() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "numa-remote", TCP: true, UDP: true, Title: "the adapter is at another NUMA node", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(numa) },
+			Cause: "numa-remote", TCP: true, UDP: true, Title: "the adapter is at another NUMA node", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeNUMARemote) },
 			Seen:  "threads or interrupts on CPUs of another node than the adapter's; likely where a CPU is full above 10 Gb/s",
 			Apart: "the same on CPUs of the adapter's node (-A)", Mends: "CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
 			Source: "numa_node of the device (sysfs); gate numa", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
@@ -27,13 +27,13 @@ func NUMARemote() rule.Cause {
 			{ID: "numa", Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
 				Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
 				Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
-				Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, Face: numaOfNic},
+				Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
 		},
-		Propose: []advise.Proposer{Interrupts, NearCPU},
+		Propose: []advise.Proposer{ProposeIRQOneCPU, NearCPU},
 	}
 }
 
-func numa(e *diagnose.End) *diagnose.Outcome {
+func judgeNUMARemote(e *diagnose.End) *diagnose.Outcome {
 	if gates := below.Conditions(e.Flow, "numa-remote", e.Name); len(gates) > 0 {
 		bps, _ := e.Flow.Goodput()
 		return below.Symptom(below.Condition(e, gates[0]), below.WorksFully(e) && bps > fastRate)
@@ -71,7 +71,7 @@ func remoteThreads(e *diagnose.End) *diagnose.Outcome {
 	return nil
 }
 
-func numaOfNic(f *gate.Face) *gate.Finding {
+func gateNUMA(f *gate.Face) *gate.Finding {
 	local := f.Host.NodeCPUs(f)
 	if !f.Device() || len(f.Host.NUMA) < 2 || len(local) == 0 {
 		return nil

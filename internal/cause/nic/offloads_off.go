@@ -18,7 +18,7 @@ import (
 func OffloadsOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "offloads-off", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the CPU makes every packet itself", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(offloadsOff) },
+			Cause: "offloads-off", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the CPU makes every packet itself", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeOffloadsOff) },
 			Seen:  "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU; an ESXi host's own are off (possible)",
 			Apart: "switch them on: the rate rises, the packets that the kernel hands over are longer", Mends: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
 			Source: "ethtool -k; methods.md, formula 14; gate offloads", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
@@ -27,13 +27,13 @@ func OffloadsOff() rule.Cause {
 			{ID: "offloads", Title: "Offloads", About: "segmentation (TSO, GSO), receive offload (GRO), scatter-gather and checksums of the interface and those it lies on",
 				Warns:  "one is off; of a link up to 2.5 Gb/s only GSO and GRO count, of a veth all but GRO",
 				Why:    "without TSO the CPU makes every packet: 9 of 49 Gb/s between namespaces, 3.4 with all off",
-				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Remedy: "switch them on", Cause: "offloads-off", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: offloadsOf},
+				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Remedy: "switch them on", Cause: "offloads-off", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: gateOffloads},
 		},
 		Propose: []advise.Proposer{advise.OffloadsOffProposal},
 	}
 }
 
-func offloadsOff(e *diagnose.End) *diagnose.Outcome {
+func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "offloads-off", e.Name)
 	if len(gates) == 0 {
 		return below.Best(HostOffloads(e), below.Told(e, "offloads-off"))
@@ -107,7 +107,7 @@ func segments(fact string) bool {
 	return strings.Contains(fact, "TSO") || strings.Contains(fact, "GSO")
 }
 
-func offloadsOf(f *gate.Face) *gate.Finding {
+func gateOffloads(f *gate.Face) *gate.Finding {
 	if !f.Device() && f.KindName() != "veth" && !gate.IsLoopback(f.Interface) {
 		return nil // VLANs, bonds and tunnels have what lies below them
 	}
@@ -128,7 +128,7 @@ func offloadsOf(f *gate.Face) *gate.Finding {
 		case !known || on:
 		case o.Short == "gro" && f.KindName() == "veth": // off by default: what arrives was never split
 		case !o.Soft && f.Speed() > 0 && f.Speed() <= SlowLink:
-		case fixedOfFace(f, o.Name):
+		case isFixedOff(f, o.Name):
 			fixed = append(fixed, o.Words)
 		default:
 			off, offWords = append(off, o.Short), append(offWords, o.Words)
@@ -156,9 +156,9 @@ func offloadsOf(f *gate.Face) *gate.Finding {
 	return gate.Pass("%d of %d offloads of %s are on", set, seen, f.Name)
 }
 
-// fixedOfFace tells whether the driver cannot change an offload. Groups of ethtool
+// isFixedOff tells whether the driver cannot change an offload. Groups of ethtool
 // are fixed where their parts are.
-func fixedOfFace(f *gate.Face, name string) bool {
+func isFixedOff(f *gate.Face, name string) bool {
 	parts := map[string][]string{
 		"tcp-segmentation-offload": {"tx-tcp-segmentation"}, "generic-segmentation-offload": {"tx-generic-segmentation"},
 		"generic-receive-offload": {"rx-gro"}, "scatter-gather": {"tx-scatter-gather"}, "rx-checksumming": {"rx-checksum"},

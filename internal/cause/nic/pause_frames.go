@@ -16,16 +16,16 @@ import (
 func PauseFrames() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "pause-frames", TCP: true, UDP: true, Title: "the link is stopped by pause frames", Judge: pauseFrames,
+			Cause: "pause-frames", TCP: true, UDP: true, Title: "the link is stopped by pause frames", Judge: judgePauseFrames,
 			Seen:  "pause frames came to the sender, or left the receiver, in this run",
 			Apart: "nothing is lost; how long the link stood still, where the driver counts it", Mends: "mend what is slow behind the port: a receiver, or a full switch",
 			Effect: "all flows of that port wait for the slowest", Source: "IEEE 802.3, annex 31B; ethtool -S",
 		},
-		Propose: []advise.Proposer{NoPause},
+		Propose: []advise.Proposer{ProposePauseFrames},
 	}
 }
 
-func pauseFrames(f *diagnose.Flow) *diagnose.Outcome {
+func judgePauseFrames(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Sender.NIC() == nil && f.Receiver.NIC() == nil {
 		return f.Sender.Lacks("counters of the interface")
 	}
@@ -104,7 +104,7 @@ func leavesRoom(f *diagnose.Flow, e *diagnose.End, stood float64) bool {
 }
 
 // noPause has the port no longer stop for its partner.
-func NoPause(r advise.Request) []advise.Draft {
+func ProposePauseFrames(r advise.Request) []advise.Draft {
 	h := r.At
 	if h == nil {
 		return nil

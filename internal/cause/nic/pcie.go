@@ -14,7 +14,7 @@ import (
 func PCIe() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "pcie", TCP: true, UDP: true, Title: "the slot carries less than the port", Judge: slotTooSlow,
+			Cause: "pcie", TCP: true, UDP: true, Title: "the slot carries less than the port", Judge: judgePCIe,
 			Seen:  "what the slot's lanes carry is less than the port's speed",
 			Apart: "goodput is all that the slot carries", Mends: "a slot with more lanes or of a newer generation",
 			Effect: "6.9 of 10 Gb/s by PCIe 1.0 x4", Source: "PCI Express Base Specification; methods.md, formula 7",
@@ -25,16 +25,16 @@ func PCIe() rule.Cause {
 				Warns:  "the link carries less than the port, or less than all ports of the card where another one of them is up",
 				Fails:  "--link-rate is above what the link carries",
 				Why:    "a card gives no more than its slot: PCIe 1.0 x4 carries 6.9 Gb/s of a 10 Gb/s port",
-				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Remedy: "a slot with more lanes or of a newer generation", Cause: "pcie", Checklist: []string{"C-09"}, Face: pcieBandwidth},
+				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Remedy: "a slot with more lanes or of a newer generation", Cause: "pcie", Checklist: []string{"C-09"}, Face: gatePCIeBandwidth},
 			{ID: "pcie-trained", Title: "PCIe link of the slot", About: "lanes and generation in use against what both card and slot can",
 				Warns:  "the link runs with fewer lanes or a lower generation than card and slot can",
 				Why:    "a card that is not seated well, or a lane that fails, takes half the bandwidth or more",
-				Source: "PCI Express Base Specification, link training", Remedy: "seat the card again; BIOS settings of the slot", Cause: "pcie", Checklist: []string{"C-09"}, Face: pcieTrained},
+				Source: "PCI Express Base Specification, link training", Remedy: "seat the card again; BIOS settings of the slot", Cause: "pcie", Checklist: []string{"C-09"}, Face: gatePCIeTrained},
 		},
 	}
 }
 
-func slotTooSlow(f *diagnose.Flow) *diagnose.Outcome {
+func judgePCIe(f *diagnose.Flow) *diagnose.Outcome {
 	return eachPort(f, "bandwidth of the slots", "the slots carry more than the ports", func(e *diagnose.End, i *measure.Interface) *diagnose.Outcome {
 		speed := diagnose.SpeedOf(i)
 		switch {
@@ -61,7 +61,7 @@ func slotTooSlow(f *diagnose.Flow) *diagnose.Outcome {
 	})
 }
 
-func pcieBandwidth(f *gate.Face) *gate.Finding {
+func gatePCIeBandwidth(f *gate.Face) *gate.Finding {
 	if !f.Wired() || f.PCI == nil {
 		return nil // a hypervisor's device is on no real bus
 	}
@@ -104,7 +104,7 @@ func siblingUp(f *gate.Face) bool {
 	return false
 }
 
-func pcieTrained(f *gate.Face) *gate.Finding {
+func gatePCIeTrained(f *gate.Face) *gate.Finding {
 	if !f.Wired() || f.PCI == nil || f.PCI.Gen == nil || f.PCI.Lanes == nil {
 		return nil // the gate of the bandwidth says what is missing
 	}

@@ -18,7 +18,7 @@ import (
 func RingOverflow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "ring-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receive ring overflows", Judge: ringOverflow,
+			Cause: "ring-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receive ring overflows", Judge: judgeRingOverflow,
 			Seen:  "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
 			Apart: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
 			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
@@ -29,15 +29,15 @@ func RingOverflow() rule.Cause {
 				Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
 				Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
 				Source: "Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",
-				Cause: "ring-overflow", Checklist: []string{"C-24", "C-37"}, Face: rings,
+				Cause: "ring-overflow", Checklist: []string{"C-24", "C-37"}, Face: gateRings,
 			},
 		},
-		Propose: []advise.Proposer{LargerRing},
+		Propose: []advise.Proposer{ProposeRingOverflow},
 	}
 }
 
-// ringOverflow joins what the receiver counted with what its port did.
-func ringOverflow(f *diagnose.Flow) *diagnose.Outcome {
+// judgeRingOverflow joins what the receiver counted with what its port did.
+func judgeRingOverflow(f *diagnose.Flow) *diagnose.Outcome {
 	return below.Seconded(ringSeen(f), RingBelow(f))
 }
 
@@ -99,7 +99,7 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.Missing("packets that the hypervisor found no room for in the receiver's ring", p.Why)
 	case !p.RingCounted && !below.Drops(p):
 		return diagnose.No("nothing was dropped at the port of the receiver")
-	case !p.RingCounted && below.WorkerFullOfEnd(e) != nil:
+	case !p.RingCounted && below.WorkerOutcome(e) != nil:
 		return diagnose.Missing("whether the receiver's ring was full, or the thread that fills it", "its port tells only that packets were dropped")
 	}
 	n, at := p.Ring, p.RingAt
@@ -132,7 +132,7 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(where).Mend(e.Remedy(e.Mender().Ring(e.FaceName())))
 }
 
-func rings(f *gate.Face) *gate.Finding {
+func gateRings(f *gate.Face) *gate.Finding {
 	if !f.Device() {
 		return nil
 	}
@@ -161,7 +161,7 @@ func rings(f *gate.Face) *gate.Finding {
 	return gate.Pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
 }
 
-func LargerRing(r advise.Request) []advise.Draft {
+func ProposeRingOverflow(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)
 	s := h.State(knob.RXRing, face)

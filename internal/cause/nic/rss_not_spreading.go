@@ -20,7 +20,7 @@ import (
 func RSSNotSpreading() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "rss-not-spreading", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "all flows go to one queue", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(notSpreading) },
+			Cause: "rss-not-spreading", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "all flows go to one queue", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeRSSNotSpreading) },
 			Seen:  "of several streams, 95% of the packets or more came by one receive queue of several; likely where a CPU is full of them",
 			Apart: "the same with other ports", Mends: "equal shares of the table, hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "per-queue counters of ethtool -S; gates queue-spread, rss", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
@@ -29,17 +29,17 @@ func RSSNotSpreading() rule.Cause {
 			{ID: "queue-spread", Title: "Traffic over the queues", About: "the packets of each receive queue since the driver was loaded",
 				Warns:  "of 100 000 packets or more, all but one in 10 000 came by queue 0 of several",
 				Why:    "with all traffic in queue 0 one CPU takes it all: 5 to 6 of 9.5 Gb/s",
-				Source: "C-27, A-02", Remedy: "RSS over all queues", Cause: "rss-not-spreading", Checklist: []string{"C-27", "C-35"}, Face: queueSpread},
+				Source: "C-27, A-02", Remedy: "RSS over all queues", Cause: "rss-not-spreading", Checklist: []string{"C-27", "C-35"}, Face: gateQueueSpread},
 			{ID: "rss", Title: "Receive side scaling", About: "the table that spreads flows over queues, and whether UDP flows are told apart by ports",
 				Warns:  "all entries lead to one queue of several, or one queue has four times the entries of another",
 				Why:    "flows follow the table: a queue with four times the entries gets four times the flows",
-				Source: "Linux scaling.rst", Remedy: "equal shares (`ethtool -X equal`)", Cause: "rss-not-spreading", Checklist: []string{"C-22", "C-27"}, Face: rss},
+				Source: "Linux scaling.rst", Remedy: "equal shares (`ethtool -X equal`)", Cause: "rss-not-spreading", Checklist: []string{"C-22", "C-27"}, Face: gateRSS},
 		},
-		Propose: []advise.Proposer{Spread},
+		Propose: []advise.Proposer{ProposeRSSNotSpreading},
 	}
 }
 
-func notSpreading(e *diagnose.End) *diagnose.Outcome {
+func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "rss-not-spreading", e.Name)
 	queues := QueuesUsed(e)
 	if len(queues) < 2 {
@@ -100,7 +100,7 @@ func QueueOf(counter string) (int, bool) {
 
 // spread has all queues get their share: the table, then the fields that flows
 // are told apart by.
-func Spread(r advise.Request) []advise.Draft {
+func ProposeRSSNotSpreading(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)
 	var list []advise.Draft
@@ -151,7 +151,7 @@ func counts(value string) map[string]int {
 	return n
 }
 
-func queueSpread(f *gate.Face) *gate.Finding {
+func gateQueueSpread(f *gate.Face) *gate.Finding {
 	if !f.Device() || f.RxQueues() <= 1 {
 		return nil
 	}
@@ -194,7 +194,7 @@ const (
 	unevenTimes = 4       // a queue with so many times the entries of another
 )
 
-func rss(f *gate.Face) *gate.Finding {
+func gateRSS(f *gate.Face) *gate.Finding {
 	if !f.Device() || f.RxQueues() <= 1 {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 func TooFewQueues() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(FewQueues) },
+			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeTooFewQueues) },
 			Seen:  "one receive queue where more are possible; likely where a CPU is full of received packets of several flows; possible where the aggregate falls as end points are added (A-05)",
 			Apart: "more queues and several streams", Mends: "as many queues as CPUs", Effect: "linear until the CPUs are full",
 			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
@@ -27,13 +27,13 @@ func TooFewQueues() rule.Cause {
 			{ID: "queues", Title: "Queues", About: "the receive queues that are set against those that are possible, and against the CPUs",
 				Warns:  "one queue is set and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
 				Why:    "one queue is one CPU: the rate grows with the queues until it is the CPUs that are full",
-				Source: "C-22: queues = cores; Linux scaling.rst", Remedy: "as many queues as CPUs", Cause: "too-few-queues", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: queuesOf},
+				Source: "C-22: queues = cores; Linux scaling.rst", Remedy: "as many queues as CPUs", Cause: "too-few-queues", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
 		},
-		Propose: []advise.Proposer{MoreQueues},
+		Propose: []advise.Proposer{ProposeTooFewQueues},
 	}
 }
 
-func FewQueues(e *diagnose.End) *diagnose.Outcome {
+func JudgeTooFewQueues(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "too-few-queues", e.Name)
 	if len(gates) == 0 {
 		return below.Told(e, "too-few-queues")
@@ -41,7 +41,7 @@ func FewQueues(e *diagnose.End) *diagnose.Outcome {
 	return below.Symptom(below.Condition(e, gates[0]), e.Flow.IsAll() == nil && !e.Sends() && !e.Flow.OnSameCPUs() && e.Load().Packet && e.Flows() > 1)
 }
 
-func queuesOf(f *gate.Face) *gate.Finding {
+func gateQueues(f *gate.Face) *gate.Finding {
 	if !f.Device() {
 		return queuesOfSoftware(f)
 	}
@@ -75,7 +75,7 @@ func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
 			kind, most = "rx", c.RXMax
 		}
 		return gate.Warn("%s has 1 queue of %d possible, for %d CPUs", f.Name, most, cpus).Do(gate.SetQueues(f, kind, min(most, cpus)))
-	case set == 1 && cpus > 1 && want >= fastRateOfNic && len(f.RPS) == 0:
+	case set == 1 && cpus > 1 && want >= fastNUMARate && len(f.RPS) == 0:
 		return gate.Warn("%s has only 1 queue, for %d CPUs and %s", f.Name, cpus, gate.Rate(want)).
 			Because("one CPU takes every packet; RPS or a device with several queues spreads them").Do(gate.PacketSteering(f))
 	case c == nil:
@@ -86,12 +86,12 @@ func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
 
 // Bounds of queues and their counters.
 const (
-	fastRateOfNic = 10_000_000_000 // from here on one queue, that is one CPU, does not do
+	fastNUMARate = 10_000_000_000 // from here on one queue, that is one CPU, does not do
 )
 
 // moreQueues gives an interface as many queues as it can have, but no more than
 // CPUs.
-func MoreQueues(r advise.Request) []advise.Draft {
+func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	if h.Kind(r.Here(h)) == "veth" {
 		return queuesOfPair(r, h)

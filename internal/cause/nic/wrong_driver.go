@@ -14,7 +14,7 @@ import (
 func WrongDriver() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not this kernel's own", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(foreignDriver) },
+			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not this kernel's own", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeWrongDriver) },
 			Seen:  "the driver did not come with the running kernel; in Windows on a hypervisor: its tools, which bring the driver, are old or do not run",
 			Apart: "a setting that it takes has no effect", Mends: "the driver of this kernel", Effect: "settings without effect (S-05)",
 			Source: "gate driver-of-kernel",
@@ -23,26 +23,26 @@ func WrongDriver() rule.Cause {
 			{ID: "driver-of-kernel", Title: "Driver of this kernel", About: "whether the driver came with the running kernel and was built for it",
 				Warns:  "the driver is not the kernel's own",
 				Why:    "a driver for another release takes settings without effect (S-05): what it says must be verified",
-				Source: "S-03, S-05, C-26", Remedy: "the driver of this kernel, or its maker's for exactly this release", Cause: "wrong-driver", Checklist: []string{"S-05", "C-26"}, Face: driverOfKernel},
+				Source: "S-03, S-05, C-26", Remedy: "the driver of this kernel, or its maker's for exactly this release", Cause: "wrong-driver", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
 			{ID: "guest-tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest whose adapter's driver comes with them (Windows)",
 				Warns:  "they are old, missing, or do not run",
 				Why:    "vmxnet3's driver comes with them: an old one lacks offloads and repairs",
-				Source: "C-26", Remedy: "install the current ones", Cause: "wrong-driver", Checklist: []string{"C-26"}, Below: true, Host: guestTools},
+				Source: "C-26", Remedy: "install the current ones", Cause: "wrong-driver", Checklist: []string{"C-26"}, Below: true, Host: gateGuestTools},
 		},
 	}
 }
 
-func foreignDriver(e *diagnose.End) *diagnose.Outcome {
+func judgeWrongDriver(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "wrong-driver", e.Name)
 	if len(gates) == 0 {
-		return below.Best(OldToolsOfEnd(e), below.Told(e, "wrong-driver"))
+		return below.Best(ToolsTooOld(e), below.Told(e, "wrong-driver"))
 	}
 	return below.Condition(e, gates[0]).Beside()
 }
 
-// OldToolsOfEnd is an aside of a guest whose drivers come with the hypervisor's
+// ToolsTooOld is an aside of a guest whose drivers come with the hypervisor's
 // tools: only Windows takes them from there. nil where nothing is to be said.
-func OldToolsOfEnd(e *diagnose.End) *diagnose.Outcome {
+func ToolsTooOld(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
 		return nil
 	}
@@ -86,7 +86,7 @@ func isWindows(f *measure.Facts, g *measure.Guest) bool {
 	return false
 }
 
-func driverOfKernel(f *gate.Face) *gate.Finding {
+func gateDriverOfKernel(f *gate.Face) *gate.Finding {
 	if !f.Device() {
 		return nil
 	}
@@ -109,7 +109,7 @@ func driverOfKernel(f *gate.Face) *gate.Finding {
 	return f.Missing("whether the driver of "+f.Name+" ("+name+") is the kernel's own", "driver_of_kernel")
 }
 
-func guestTools(h *gate.Host) *gate.Finding {
+func gateGuestTools(h *gate.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	if !ok {
 		return nil

@@ -19,7 +19,7 @@ import (
 func NoisyNeighbour() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", Judge: noisyNeighbour,
+			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", Judge: judgeNoisyNeighbour,
 			Seen:  "the rate varies from second to second with the CPU time that the hypervisor gives to others; by the hypervisor: others than the test's guests take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
 			Apart: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Mends: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
 			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
@@ -28,22 +28,22 @@ func NoisyNeighbour() rule.Cause {
 			{ID: "link-load", Title: "Other traffic on the link", About: "what else the interface carried while no test ran",
 				Warns:  "more than 5% of its speed, or 50 Mb/s where the speed is a name only",
 				Why:    "what others send is missing from the result, and changes from run to run",
-				Source: "thru's own bound", Remedy: "stop it, or measure when it is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-33"}, Face: linkLoad},
+				Source: "thru's own bound", Remedy: "stop it, or measure when it is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-33"}, Face: gateLinkLoad},
 			{ID: "rtt-spread", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
 				Warns:  "of 20 samples or more the 90th percentile is three times the median and 3 ms above it, or the 99th so and 10 ms",
 				Why:    "a path that queues or sleeps while idle gives results that change from run to run",
 				Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Remedy: "look for other traffic, Wi-Fi, a busy host or power saving",
-				Cause: "noisy-neighbour", Checklist: []string{"C-15"}, Path: rttSpread},
+				Cause: "noisy-neighbour", Checklist: []string{"C-15"}, Path: gateRTTSpread},
 			{ID: "cpu-load", Title: "Other load of the CPUs", About: "what the host does while no test runs",
 				Warns:  "above 20% of the machine, or 80% of one CPU",
 				Why:    "what others use is missing to the test, and changes from run to run",
-				Source: "thru's own bound", Remedy: "see what it is, and measure when the host is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-29", "C-33"}, Host: cpuLoad},
+				Source: "thru's own bound", Remedy: "see what it is, and measure when the host is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-29", "C-33"}, Host: gateCPULoad},
 		},
 	}
 }
 
-// noisyNeighbour joins what the ends see of others with what their hosts do.
-func noisyNeighbour(f *diagnose.Flow) *diagnose.Outcome {
+// judgeNoisyNeighbour joins what the ends see of others with what their hosts do.
+func judgeNoisyNeighbour(f *diagnose.Flow) *diagnose.Outcome {
 	return below.Seconded(noiseSeen(f), Crowded(f))
 }
 
@@ -292,7 +292,7 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	return o, true
 }
 
-func linkLoad(f *gate.Face) *gate.Finding {
+func gateLinkLoad(f *gate.Face) *gate.Finding {
 	l := f.Host.Load
 	if l == nil || gate.IsLoopback(f.Interface) || f.Below {
 		return nil // the gate of the CPU load says that it was not read
@@ -326,7 +326,7 @@ func LookAtTraffic(h *gate.Host) gate.Remedy {
 	}[h.System], "netstat -n") + "`")
 }
 
-func rttSpread(sc *gate.Scene) *gate.Finding {
+func gateRTTSpread(sc *gate.Scene) *gate.Finding {
 	r := sc.Subject.Path.RTT
 	if r == nil || r.P50 <= 0 {
 		return sc.Missing("round trip of the idle path", "rtt_idle")
@@ -341,7 +341,7 @@ func rttSpread(sc *gate.Scene) *gate.Finding {
 	return gate.Pass("median %s, 99 of 100 within %s", gate.Span(r.P50), gate.Span(r.P99))
 }
 
-func cpuLoad(h *gate.Host) *gate.Finding {
+func gateCPULoad(h *gate.Host) *gate.Finding {
 	l := h.Load
 	if l == nil || l.CPUPct == nil {
 		return h.Missing("load of the CPUs", "load.cpu_pct")

@@ -31,13 +31,13 @@ func Shaper() rule.Cause {
 			{ID: "qdisc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
 				Warns:  "netem, which delays and drops on purpose; where --link-rate states a rate, a shaper (tbf, htb, cake, hfsc) on the route's interface",
 				Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
-				Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Cause: "shaper", Checklist: []string{"C-33"}, Face: qdisc},
+				Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Cause: "shaper", Checklist: []string{"C-33"}, Face: gateQdisc},
 			{ID: "guest-shaping", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
 				Warns:  "one is on, at less than the rate that is wanted, or no rate is stated",
 				Why:    "nothing passes faster than its average for longer than a burst",
-				Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Cause: "shaper", Checklist: []string{"C-33"}, Below: true, Host: guestShaping},
+				Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Cause: "shaper", Checklist: []string{"C-33"}, Below: true, Host: gateGuestShaping},
 		},
-		Propose: []advise.Proposer{LongerQueue},
+		Propose: []advise.Proposer{ProposeShaper},
 	}
 }
 
@@ -336,7 +336,7 @@ func waited(d *measure.Delay) float64 {
 	return float64(d.P50 - d.Min)
 }
 
-func qdisc(f *gate.Face) *gate.Finding {
+func gateQdisc(f *gate.Face) *gate.Finding {
 	if f.Qdisc == nil || *f.Qdisc == "noqueue" {
 		return nil
 	}
@@ -360,7 +360,7 @@ func qdisc(f *gate.Face) *gate.Finding {
 // no fact of the host.
 func shapers() []string { return []string{"tbf", "htb", "cake", "hfsc"} }
 
-func guestShaping(h *gate.Host) *gate.Finding {
+func gateGuestShaping(h *gate.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	if !ok {
 		return nil
@@ -390,7 +390,7 @@ func guestShaping(h *gate.Host) *gate.Finding {
 
 // longerQueue is for datagrams for which the sender's own host has no room: in
 // the queue of the interface, or in the ring of its adapter.
-func LongerQueue(r advise.Request) []advise.Draft {
+func ProposeShaper(r advise.Request) []advise.Draft {
 	c, h := r.Way.Cell, r.Way.From
 	if c == nil || r.At != h {
 		return nil

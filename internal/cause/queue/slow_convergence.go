@@ -17,7 +17,7 @@ import (
 func SlowConvergence() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", Judge: slowConvergence,
+			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", Judge: judgeSlowConvergence,
 			Seen:  "the last third carries 10% more than the first, the congestion window grows to the end, there is no plateau",
 			Apart: "a longer run reaches more", Mends: "a longer run, a longer ramp left out (-O)", Effect: "the figure is too low, not the path",
 			Source: "methods.md, steady state; RFC 9438, section 4", Tests: []string{diagnose.Longer},
@@ -25,13 +25,13 @@ func SlowConvergence() rule.Cause {
 		Gates: []gate.Rule{
 			{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
 				Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
-				Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, Host: carryOver},
+				Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
 		},
-		Propose: []advise.Proposer{SlowStart},
+		Propose: []advise.Proposer{ProposeSlowConvergence},
 	}
 }
 
-func slowConvergence(f *diagnose.Flow) *diagnose.Outcome {
+func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 	bins := f.Bins()
 	left, _ := f.Allowed()
 	switch {
@@ -168,7 +168,7 @@ func cwndGrows(f *diagnose.Flow) (grows, known bool) {
 // began in slow start.
 const farBar = 3
 
-func carryOver(h *gate.Host) *gate.Finding {
+func gateTCPCarryOver(h *gate.Host) *gate.Finding {
 	product, _ := h.BDP()
 	if h.System != "linux" || product < 1e6 || h.RTT() < longRTT {
 		return nil
@@ -193,7 +193,7 @@ const (
 
 // slowStart is for a rate that still rises: what an earlier connection found
 // may hold it down, and a pause makes it begin anew.
-func SlowStart(r advise.Request) []advise.Draft {
+func ProposeSlowConvergence(r advise.Request) []advise.Draft {
 	h := r.Way.From
 	var list []advise.Draft
 	if h.Value(knob.NoMetricsSave, "") == "0" {

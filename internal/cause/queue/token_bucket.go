@@ -16,7 +16,7 @@ import (
 func TokenBucket() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "token-bucket", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a burst is allowed, then less", Judge: tokenBucket,
+			Cause: "token-bucket", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a burst is allowed, then less", Judge: judgeTokenBucket,
 			Seen:  "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
 			Apart: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
 			Mends: "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
@@ -25,7 +25,7 @@ func TokenBucket() rule.Cause {
 	}
 }
 
-func tokenBucket(f *diagnose.Flow) *diagnose.Outcome {
+func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	if o := overAllowance(f); o != nil {
 		return o
 	}

@@ -15,7 +15,7 @@ import (
 func AsymmetricRoute() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "asymmetric-route", TCP: true, UDP: true, Title: "the ways there and back differ", Judge: asymmetric, Packets: packetsAsymmetric,
+			Cause: "asymmetric-route", TCP: true, UDP: true, Title: "the ways there and back differ", Judge: judgeAsymmetricRoute, Packets: packetsAsymmetricRoute,
 			Seen:  "routers on the way or the size that passes differ between the directions; in captures of both ends: the time to live falls by more in one direction",
 			Apart: "each direction apart: it costs something where their rates differ", Mends: "look at the routes of both ends",
 			Effect: "one direction has another delay, MTU and loss", Source: "RFC 7679, section 1.1; TTL of received packets", Tests: []string{diagnose.Captured},
@@ -24,12 +24,12 @@ func AsymmetricRoute() rule.Cause {
 			{ID: "hops", Title: "Routers on the way", About: "how many routers each direction passes",
 				Warns:  "the directions differ",
 				Why:    "the way back may have another MTU, delay and loss than the way there: judge each direction apart",
-				Source: "RFC 7679, section 1.1", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, Path: hops},
+				Source: "RFC 7679, section 1.1", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, Path: gateHops},
 		},
 	}
 }
 
-func asymmetric(f *diagnose.Flow) *diagnose.Outcome {
+func judgeAsymmetricRoute(f *diagnose.Flow) *diagnose.Outcome {
 	way, back := f.Way()
 	if f.OnOneMachine() {
 		return diagnose.No("no link lies between the ends")
@@ -70,7 +70,7 @@ func reverse(f *diagnose.Flow) *measure.Cell {
 	return nil
 }
 
-func packetsAsymmetric(f *diagnose.Flow) *diagnose.Outcome {
+func packetsAsymmetricRoute(f *diagnose.Flow) *diagnose.Outcome {
 	if f.OnOneMachine() {
 		return diagnose.No("no link lies between the ends")
 	}
@@ -106,7 +106,7 @@ func oneWayOnly(f *diagnose.Flow) *diagnose.Outcome {
 		Then("a capture at an end").Mend(diagnose.Advise(nil, "look at the routes of both ends, and at what the port that copies packets is set to"))
 }
 
-func hops(sc *gate.Scene) *gate.Finding {
+func gateHops(sc *gate.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	switch {
 	case p.Forward.Hops == nil:

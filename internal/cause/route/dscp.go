@@ -13,7 +13,7 @@ import (
 // congested is the mark that a queue sets (RFC 3168, CE).
 const congested = 3
 
-func dscp(w *gate.Way) *gate.Finding {
+func gateDSCP(w *gate.Way) *gate.Finding {
 	if len(w.Marks) == 0 {
 		return nil
 	}
@@ -109,5 +109,5 @@ func DSCPGate() gate.Rule {
 	return gate.Rule{ID: "dscp", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
 		Warns:  "a mark is cleared or changed (a mark of ECN that a queue turned into CE is not)",
 		Why:    "a mark that is cleared on the way puts the traffic into another class than the one that is tested",
-		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, Way: dscp}
+		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, Way: gateDSCP}
 }

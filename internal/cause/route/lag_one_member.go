@@ -23,7 +23,7 @@ import (
 func LAGOneMember() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "lag-one-member", TCP: true, Unseen: diagnose.HostPackets, Title: "one flow uses one member of a bundle", Judge: oneMember,
+			Cause: "lag-one-member", TCP: true, Unseen: diagnose.HostPackets, Title: "one flow uses one member of a bundle", Judge: judgeLAGOneMember,
 			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
 				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
 			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",
@@ -35,17 +35,17 @@ func LAGOneMember() rule.Cause {
 				Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
 				Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
 				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Remedy: "layer3+4 hashing, LACP at the switch",
-				Cause: "lag-one-member", Checklist: []string{"A-03", "A-09"}, Face: bond},
+				Cause: "lag-one-member", Checklist: []string{"A-03", "A-09"}, Face: gateBond},
 			{ID: "several-ways", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
 				Warns:  "they do; or an end has several next hops and chooses among them by addresses alone",
 				Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
-				Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, Path: severalWays},
+				Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralWays},
 		},
 		Propose: []advise.Proposer{advise.MoreStreams},
 	}
 }
 
-func oneMember(f *diagnose.Flow) *diagnose.Outcome {
+func judgeLAGOneMember(f *diagnose.Flow) *diagnose.Outcome {
 	switch {
 	case f.OnOneMachine():
 		return diagnose.No("no link lies between the ends")
@@ -202,7 +202,7 @@ func fillsOneByOne(f *diagnose.Flow) bool {
 	return false
 }
 
-func bond(f *gate.Face) *gate.Finding {
+func gateBond(f *gate.Face) *gate.Finding {
 	if f.Bond == nil {
 		return nil
 	}
@@ -260,7 +260,7 @@ func groupsUnknown(b *measure.Bond) string {
 	return "; its LACP groups are not known"
 }
 
-func severalWays(sc *gate.Scene) *gate.Finding {
+func gateSeveralWays(sc *gate.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	hops := ""
 	for _, w := range []struct {

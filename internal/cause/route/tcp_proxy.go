@@ -12,7 +12,7 @@ import (
 func TCPProxy() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", Judge: tcpProxyCause, Packets: diagnose.PacketsProxy,
+			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", Judge: judgeTCPProxy, Packets: diagnose.PacketsProxy,
 			Seen:  "the handshake takes less than half the round trip of data, and 3 ms less; in captures of both ends: sequence numbers and options are others at each; in one: the SYN is answered far sooner than data, or with another time to live (possible)",
 			Apart: "the options of the SYN differ at the two ends", Mends: "bypass it", Effect: "its buffers and its CPU are what is measured",
 			Source: "RFC 3135 (split connections)", Tests: []string{diagnose.Captured}, Brings: []string{"window-scaling-off", "sack-off", "timestamps-off", "mss-clamp"},
@@ -21,12 +21,12 @@ func TCPProxy() rule.Cause {
 			{ID: "tcp-proxy", Title: "End of TCP", About: "the round trip of the handshake against that of data",
 				Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
 				Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
-				Source: "RFC 3135 (split connections)", Remedy: "bypass it", Cause: "tcp-proxy", Checklist: []string{"C-16"}, Path: tcpProxy},
+				Source: "RFC 3135 (split connections)", Remedy: "bypass it", Cause: "tcp-proxy", Checklist: []string{"C-16"}, Path: gateTCPProxy},
 		},
 	}
 }
 
-func tcpProxyCause(f *diagnose.Flow) *diagnose.Outcome {
+func judgeTCPProxy(f *diagnose.Flow) *diagnose.Outcome {
 	p := f.Path()
 	switch {
 	case f.OnOneMachine():
@@ -78,7 +78,7 @@ func kernelRTT(f *diagnose.Flow) (float64, bool) {
 	return 0, false
 }
 
-func tcpProxy(sc *gate.Scene) *gate.Finding {
+func gateTCPProxy(sc *gate.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	if p.Handshake == nil || p.Handshake.RTTNs == nil || p.RTT == nil || p.RTT.Min <= 0 || *p.Handshake.RTTNs <= 0 {
 		return nil

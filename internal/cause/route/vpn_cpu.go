@@ -14,7 +14,7 @@ import (
 func VPNCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "a tunnel's work fills a CPU", Judge: tunnelCPU,
+			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "a tunnel's work fills a CPU", Judge: judgeVPNCPU,
 			Seen:  "a tunnel is on the route, and one CPU of that end is full of the kernel's work while thru's own threads have time to spare",
 			Apart: "the same outside the tunnel", Mends: "encryption offload, several tunnels", Effect: "one core's worth of encryption",
 			Source: "proc(5), /proc/stat; ip-link(8)", Brings: []string{"sender-cpu", "receiver-cpu"},
@@ -22,7 +22,7 @@ func VPNCPU() rule.Cause {
 	}
 }
 
-func tunnelCPU(f *diagnose.Flow) *diagnose.Outcome {
+func judgeVPNCPU(f *diagnose.Flow) *diagnose.Outcome {
 	var o *diagnose.Outcome
 	known := false
 	for _, e := range f.Ends() {

@@ -17,7 +17,7 @@ import (
 func FixedWindow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", Judge: fixedWindow, Packets: packetsFixedWindow,
+			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", Judge: judgeFixedWindow, Packets: packetsFixedWindow,
 			Seen:  "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up; in a capture alone: the receiver's window holds the sender up and never changes (possible)",
 			Apart: "the same without -w",
 			Mends: "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
@@ -26,13 +26,13 @@ func FixedWindow() rule.Cause {
 		Gates: []gate.Rule{
 			{ID: "explicit-window", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
 				Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
-				Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Cause: "fixed-window", Checklist: []string{"C-18", "C-39", "B-19"}, Host: explicitWindow},
+				Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Cause: "fixed-window", Checklist: []string{"C-18", "C-39", "B-19"}, Host: gateExplicitWindow},
 		},
-		Propose: []advise.Proposer{FixedWindowProposal},
+		Propose: []advise.Proposer{proposeFixedWindow},
 	}
 }
 
-func fixedWindow(f *diagnose.Flow) *diagnose.Outcome {
+func judgeFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	send, recv := f.Cell.Spec.Window.Send, f.Cell.Spec.Window.Recv
 	if f.PacketsOnly() {
 		return diagnose.Missing("the windows that were asked for", "packets do not tell")
@@ -40,7 +40,7 @@ func fixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	if send == 0 && recv == 0 {
 		return diagnose.No("no window was set: the kernels tune them")
 	}
-	r, s := receiveWindowCause(f), diagnose.SendBuffer(f)
+	r, s := judgeReceiveWindow(f), diagnose.SendBuffer(f)
 	cause, size, by := r, recv, f.Receiver
 	if recv == 0 || send > 0 && diagnose.Sureness(s) > diagnose.Sureness(r) {
 		cause, size, by = s, send, f.Sender
@@ -92,8 +92,8 @@ func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 		Then("the same without a window that is set").Mend(diagnose.Advise(f.Receiver, "have the kernel tune the window: leave -w or SO_RCVBUF out, and raise its bounds"))
 }
 
-// explicitWindow tells only: without -w the limit does not matter.
-func explicitWindow(h *gate.Host) *gate.Finding {
+// gateExplicitWindow tells only: without -w the limit does not matter.
+func gateExplicitWindow(h *gate.Host) *gate.Finding {
 	limit, of := int64(0), ""
 	switch h.System {
 	case "linux":
@@ -130,7 +130,7 @@ func explicitWindow(h *gate.Host) *gate.Finding {
 
 // fixedWindowProposal leaves -w out; where the kernel has cut what -w asks for, its
 // limit is the other way.
-func FixedWindowProposal(r advise.Request) []advise.Draft {
+func proposeFixedWindow(r advise.Request) []advise.Draft {
 	w := r.Way
 	c := w.Cell
 	if c == nil || c.Spec.Window == (measure.Pair{}) {

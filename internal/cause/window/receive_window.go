@@ -24,7 +24,7 @@ import (
 func ReceiveWindow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", Judge: receiveWindowCause, Packets: packetsReceiveWindow,
+			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", Judge: judgeReceiveWindow, Packets: packetsReceiveWindow,
 			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty; in a capture at the sender: what is under way fills the window most of the time, the round trip does not grow, and goodput is the window over it",
 			Apart: "a slow reader leaves its queue full; a larger window helps only here; before a full queue a larger one only makes that longer",
 			Mends: "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
@@ -35,13 +35,13 @@ func ReceiveWindow() rule.Cause {
 				Warns:  "the product exceeds the window (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "a connection carries one window a round trip: 3 MiB at 20 ms is 1.26 Gb/s, whatever the link",
 				Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst; 6 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
-				Cause: "receive-window", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: receiveWindow},
+				Cause: "receive-window", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateReceiveWindow},
 		},
-		Propose: []advise.Proposer{ReceiveWindowProposal},
+		Propose: []advise.Proposer{proposeReceiveWindow},
 	}
 }
 
-func receiveWindowCause(f *diagnose.Flow) *diagnose.Outcome {
+func judgeReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 	pct, proof, ok := f.WindowHeld()
 	if !ok {
 		return f.Sender.Lacks("tcp_info.rwnd_limited_us")
@@ -141,11 +141,11 @@ func packetsReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(f.RaiseWindow(f.Receiver, h.RTT))
 }
 
-func receiveWindow(h *gate.Host) *gate.Finding {
+func gateReceiveWindow(h *gate.Host) *gate.Finding {
 	l := h.Limits()
 	return holds(h, buffer{l.Window, "receive window", l.WindowOf, l.Keys[0], false})
 }
 
-func ReceiveWindowProposal(r advise.Request) []advise.Draft {
+func proposeReceiveWindow(r advise.Request) []advise.Draft {
 	return buffers(r, r.Way.Receiver(), r.Way.Sender())
 }

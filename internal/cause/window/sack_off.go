@@ -17,7 +17,7 @@ import (
 func SACKOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", Judge: sackOff, Packets: packetsSACK,
+			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", Judge: judgeSACKOff, Packets: packetsSACKOff,
 			Seen:  "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
 			Apart: "without loss it costs nothing; the SYN as it left and as it arrived tells whether an end or a box between took it out",
 			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
@@ -27,16 +27,16 @@ func SACKOff() rule.Cause {
 			{ID: "sack", Title: "SACK of the host", About: "whether the host offers selective acknowledgement",
 				Warns:  "it is off",
 				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Remedy: "switch it on", Cause: "sack-off", Checklist: []string{"C-16"}, Host: sackOfHost},
+				Source: "RFC 2018", Remedy: "switch it on", Cause: "sack-off", Checklist: []string{"C-16"}, Host: gateSACK},
 			{ID: "sack-path", Title: "SACK on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
 				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Remedy: "the box between must leave TCP options alone", Cause: "sack-off", Checklist: []string{"C-16"}, Way: sackOnPath},
+				Source: "RFC 2018", Remedy: "the box between must leave TCP options alone", Cause: "sack-off", Checklist: []string{"C-16"}, Way: gateSACKPath},
 		},
-		Propose: []advise.Proposer{SACKOffProposal},
+		Propose: []advise.Proposer{proposeSACKOff},
 	}
 }
 
-func sackOff(f *diagnose.Flow) *diagnose.Outcome {
+func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.SACK }, func(s *measure.SYN) *bool { return s.SACK },
 		"net.ipv4.tcp_sack", "selective acknowledgements (SACK)", "opt_sack")
 	if o.State != diagnose.Holds {
@@ -74,7 +74,7 @@ func offloadLoses(f *diagnose.Flow, again float64) bool {
 // beside it where a broken offload loses them: what is sent again is lost again.
 const offloadBar = 30
 
-func packetsSACK(f *diagnose.Flow) *diagnose.Outcome {
+func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionGone(f, func(s *measure.SYN) *bool { return s.SACK }, "selective acknowledgements (SACK)")
 	if o.State != diagnose.Holds {
 		return o
@@ -98,17 +98,17 @@ func packetsSACK(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(f.SwitchOn("net.ipv4.tcp_sack", where))
 }
 
-func sackOfHost(h *gate.Host) *gate.Finding {
+func gateSACK(h *gate.Host) *gate.Finding {
 	return switched(h, gate.SackSetting(), func() *gate.Finding { return gate.Warn("SACK is off").Do(gate.SwitchOn(h, gate.SackSetting())) })
 }
 
-func sackOnPath(w *gate.Way) *gate.Finding {
+func gateSACKPath(w *gate.Way) *gate.Finding {
 	return option(w, "SACK", func(s *measure.SYN) *bool { return s.SACK }, func() *gate.Finding {
 		return gate.Warn("SACK of %s is taken out before %s", w.From, w.To).Do(leaveAlone())
 	})
 }
 
-// SACKOffProposal lists the changes against `sack-off`.
-func SACKOffProposal(r advise.Request) []advise.Draft {
+// proposeSACKOff lists the changes against `sack-off`.
+func proposeSACKOff(r advise.Request) []advise.Draft {
 	return switchOn(r, knob.SACK, "selective acknowledgements (SACK)")
 }

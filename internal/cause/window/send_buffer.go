@@ -26,9 +26,9 @@ func SendBuffer() rule.Cause {
 				Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
 				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
-				Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: sendBuffer},
+				Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateSendBuffer},
 		},
-		Propose: []advise.Proposer{SendBufferProposal},
+		Propose: []advise.Proposer{proposeSendBuffer},
 	}
 }
 
@@ -58,7 +58,7 @@ func packetsSendBuffer(f *diagnose.Flow) *diagnose.Outcome {
 // buffer is to be what bounds it.
 const evenBar = 1.25
 
-func sendBuffer(h *gate.Host) *gate.Finding {
+func gateSendBuffer(h *gate.Host) *gate.Finding {
 	if h.System == "windows" {
 		return nil // it has no such limit: the send buffer follows the window (SO_SNDBUF, ISB)
 	}
@@ -66,6 +66,6 @@ func sendBuffer(h *gate.Host) *gate.Finding {
 	return holds(h, buffer{l.Send, "send buffer", l.SendOf, l.Keys[1], true})
 }
 
-func SendBufferProposal(r advise.Request) []advise.Draft {
+func proposeSendBuffer(r advise.Request) []advise.Draft {
 	return buffers(r, r.Way.Sender(), r.Way.Receiver())
 }

@@ -14,7 +14,7 @@ import (
 func SlowReader() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "slow-reader", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the program at the receiver reads too slowly", Judge: slowReader, Packets: packetsSlowReader,
+			Cause: "slow-reader", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the program at the receiver reads too slowly", Judge: judgeSlowReader, Packets: packetsSlowReader,
 			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more, or it holds the sender up and is below half of what it was (possible)",
 			Apart: "a larger buffer only fills later",
 			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{diagnose.LargeMessages, diagnose.LeanPath, diagnose.Captured},
@@ -22,7 +22,7 @@ func SlowReader() rule.Cause {
 	}
 }
 
-func slowReader(f *diagnose.Flow) *diagnose.Outcome {
+func judgeSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 	if f.IsUDP() {
 		return UnreadDatagrams(f)
 	}
@@ -66,7 +66,7 @@ func slowReader(f *diagnose.Flow) *diagnose.Outcome {
 // UnreadDatagrams judges a test by UDP for a receiver that does not keep up:
 // its socket had no room.
 func UnreadDatagrams(f *diagnose.Flow) *diagnose.Outcome {
-	x, ok := loss.FateOfFlow(f)
+	x, ok := loss.FateOfDatagrams(f)
 	switch {
 	case !ok:
 		return f.Receiver.Lacks("the count of datagrams")

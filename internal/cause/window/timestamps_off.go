@@ -13,7 +13,7 @@ import (
 func TimestampsOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "timestamps-off", TCP: true, Title: "no TCP timestamps", Judge: timestampsOff, Packets: packetsTimestamps,
+			Cause: "timestamps-off", TCP: true, Title: "no TCP timestamps", Judge: judgeTimestampsOff, Packets: packetsTimestampsOff,
 			Seen: "the kernel negotiated no timestamps (tcp_info); in captures: the SYN or the SYN-ACK lacks the option", Apart: "the SYN as it left and as it arrived",
 			Mends: "switch them on; Windows has them off by itself", Effect: "one sample of the round trip a window; 12 bytes a segment are saved",
 			Source: "RFC 7323, sections 4 and 5; tcp_info.tcpi_options", Tests: []string{diagnose.Captured},
@@ -22,16 +22,16 @@ func TimestampsOff() rule.Cause {
 			{ID: "timestamps", Title: "Timestamps of the host", About: "whether the host offers TCP timestamps (Windows does not by itself)",
 				Warns:  "they are off on Linux or FreeBSD",
 				Why:    "without them the RTT is sampled once a window, and above 4 GiB a window no old segment is told from a new one",
-				Source: "RFC 7323, sections 4 and 5", Remedy: "switch them on", Cause: "timestamps-off", Checklist: []string{"C-16"}, Host: timestampsOfHost},
+				Source: "RFC 7323, sections 4 and 5", Remedy: "switch them on", Cause: "timestamps-off", Checklist: []string{"C-16"}, Host: gateTimestamps},
 			{ID: "timestamps-path", Title: "Timestamps on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
 				Why:    "without them the RTT is sampled once a window: slower to notice queues and losses",
-				Source: "RFC 7323", Remedy: "the box between must leave TCP options alone", Cause: "timestamps-off", Checklist: []string{"C-16"}, Way: timestampsOnPath},
+				Source: "RFC 7323", Remedy: "the box between must leave TCP options alone", Cause: "timestamps-off", Checklist: []string{"C-16"}, Way: gateTimestampsPath},
 		},
-		Propose: []advise.Proposer{TimestampsOffProposal},
+		Propose: []advise.Proposer{proposeTimestampsOff},
 	}
 }
 
-func timestampsOff(f *diagnose.Flow) *diagnose.Outcome {
+func judgeTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.Timestamps }, func(s *measure.SYN) *bool { return s.Timestamps },
 		"net.ipv4.tcp_timestamps", "TCP timestamps", "opt_timestamps")
 	if o.State != diagnose.Holds {
@@ -41,7 +41,7 @@ func timestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(f.SwitchOn("net.ipv4.tcp_timestamps", where))
 }
 
-func packetsTimestamps(f *diagnose.Flow) *diagnose.Outcome {
+func packetsTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionGone(f, func(s *measure.SYN) *bool { return s.Timestamps }, "TCP timestamps")
 	if o.State != diagnose.Holds {
 		return o
@@ -50,19 +50,19 @@ func packetsTimestamps(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(f.SwitchOn("net.ipv4.tcp_timestamps", where))
 }
 
-func timestampsOfHost(h *gate.Host) *gate.Finding {
+func gateTimestamps(h *gate.Host) *gate.Finding {
 	return switched(h, gate.TimestampsSetting(), func() *gate.Finding {
 		return gate.Warn("TCP timestamps are off").Do(gate.SwitchOn(h, gate.TimestampsSetting()))
 	})
 }
 
-func timestampsOnPath(w *gate.Way) *gate.Finding {
+func gateTimestampsPath(w *gate.Way) *gate.Finding {
 	return option(w, "timestamps", func(s *measure.SYN) *bool { return s.Timestamps }, func() *gate.Finding {
 		return gate.Warn("TCP timestamps of %s are taken out before %s", w.From, w.To).Do(leaveAlone())
 	})
 }
 
-// TimestampsOffProposal lists the changes against `timestamps-off`.
-func TimestampsOffProposal(r advise.Request) []advise.Draft {
+// proposeTimestampsOff lists the changes against `timestamps-off`.
+func proposeTimestampsOff(r advise.Request) []advise.Draft {
 	return switchOn(r, knob.Timestamps, "TCP timestamps")
 }

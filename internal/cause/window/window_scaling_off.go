@@ -17,7 +17,7 @@ import (
 func WindowScalingOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", Judge: windowScalingOff, Packets: packetsScaling,
+			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", Judge: judgeWindowScalingOff, Packets: packetsWindowScalingOff,
 			Seen:  "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
 			Apart: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
 			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
@@ -28,18 +28,18 @@ func WindowScalingOff() rule.Cause {
 				Fails:  "it is off and the path needs a window above 64 KiB",
 				Warns:  "it is off",
 				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
-				Source: "RFC 7323", Remedy: "switch it on", Cause: "window-scaling-off", Checklist: []string{"C-16", "C-32"}, Host: scalingOfHost},
+				Source: "RFC 7323", Remedy: "switch it on", Cause: "window-scaling-off", Checklist: []string{"C-16", "C-32"}, Host: gateWindowScaling},
 			{ID: "window-scaling-path", Title: "Window scaling on the way", About: "the option as it was sent and as it arrived",
 				Fails:  "the option is taken out or changed on the way, and the path needs a window above 64 KiB",
 				Warns:  "the same where it needs less, or what it needs is not known",
 				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
-				Source: "RFC 7323, section 2.2", Remedy: "the box between must leave TCP options alone", Cause: "window-scaling-off", Checklist: []string{"C-16"}, Way: scalingOnPath},
+				Source: "RFC 7323, section 2.2", Remedy: "the box between must leave TCP options alone", Cause: "window-scaling-off", Checklist: []string{"C-16"}, Way: gateWindowScalingPath},
 		},
-		Propose: []advise.Proposer{WindowScalingOffProposal},
+		Propose: []advise.Proposer{proposeWindowScalingOff},
 	}
 }
 
-func windowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
+func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	on, known := Option(f, func(t *measure.TCPInfo) *bool { return t.WScaleOK })
 	if !known {
 		return f.Sender.Lacks("tcp_info.opt_window_scaling")
@@ -91,7 +91,7 @@ func Option(f *diagnose.Flow, of func(*measure.TCPInfo) *bool) (on, known bool) 
 // plainWindow is the most without scaling (RFC 9293).
 const plainWindow = 65535
 
-func packetsScaling(f *diagnose.Flow) *diagnose.Outcome {
+func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionGone(f, func(s *measure.SYN) *bool { return s.HasScale }, "TCP window scaling")
 	if o.State != diagnose.Holds {
 		return o
@@ -116,7 +116,7 @@ func packetsScaling(f *diagnose.Flow) *diagnose.Outcome {
 	return o.Mend(f.SwitchOn("net.ipv4.tcp_window_scaling", where))
 }
 
-func scalingOfHost(h *gate.Host) *gate.Finding {
+func gateWindowScaling(h *gate.Host) *gate.Finding {
 	if l := h.Limits(); (h.System == "solaris" || h.System == "illumos") && l.Window > gate.PlainWindow {
 		return gate.Pass("on: window scaling, by a buffer of %s", gate.Size(l.Window))
 	}
@@ -134,7 +134,7 @@ func capped(sc *gate.Scene) string {
 	return "a connection carries at most " + gate.Rate(stat.WindowRate(gate.PlainWindow, sc.RTT())) + " at the RTT of " + gate.Span(sc.RTT())
 }
 
-func scalingOnPath(w *gate.Way) *gate.Finding {
+func gateWindowScalingPath(w *gate.Way) *gate.Finding {
 	need, _ := w.BDP()
 	f := option(w, "window scaling", func(s *measure.SYN) *bool { return s.HasScale }, func() *gate.Finding {
 		return gate.FailIf(need > gate.PlainWindow, "window scaling of %s is taken out before %s", w.From, w.To).Because("%s", capped(w.Scene)).Do(leaveAlone())
@@ -146,7 +146,7 @@ func scalingOnPath(w *gate.Way) *gate.Finding {
 	return f
 }
 
-// WindowScalingOffProposal lists the changes against `window-scaling-off`.
-func WindowScalingOffProposal(r advise.Request) []advise.Draft {
+// proposeWindowScalingOff lists the changes against `window-scaling-off`.
+func proposeWindowScalingOff(r advise.Request) []advise.Draft {
 	return switchOn(r, knob.WindowScaling, "window scaling")
 }
