@@ -18,9 +18,9 @@ import (
 func (d dialer) lookupError(host string, err error) error {
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {
-		return fault.Failf("check the spelling, or name its address", "bus: %s: %w", host, ErrUnknownHost)
+		return fault.Failf("check the spelling, or name its address", "bus: %s: %w", fault.Named(host), ErrUnknownHost)
 	}
-	return fault.Failf("name its address, or see whether the name server answers", "bus: %s: %w: looking it up: %w", host, ErrUnknownHost, err)
+	return fault.Failf("name its address, or see whether the name server answers", "bus: %s: %w: looking it up: %w", fault.Named(host), ErrUnknownHost, err)
 }
 
 // connectError says why a TCP connection did not come about.

@@ -105,7 +105,7 @@ func natsDialError(address string, err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
-		return fault.Failf("check the spelling, or name its address", "bus: %s: %w: %w", address, ErrUnknownHost, err)
+		return fault.Failf("check the spelling, or name its address", "bus: %s: %w: %w", fault.Named(address), ErrUnknownHost, err)
 	case isErrno(err, syscall.ECONNREFUSED, winRefused):
 		return fault.Failf("is the NATS server running there? Its port is 4222 unless configured otherwise", "bus: connecting to NATS at %s: %w", address, ErrRefused)
 	case timedOut(err):

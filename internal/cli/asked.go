@@ -126,7 +126,7 @@ func (a *asked) request(usual time.Duration) (plan.Request, error) {
 			continue
 		}
 		if err := f.Apply(f.of, &r, f.text); err != nil {
-			return r, fault.Usagef(f.of.Hint(f.Name(), f.text), "%s %s: %w", f.Name(), f.text, err)
+			return r, fault.Usagef(f.of.Hint(f.Name(), f.text), "%s %s: %w", f.Name(), f.text, because(err))
 		}
 	}
 	a.silent, r.Interval = r.Interval == 0, cmp.Or(r.Interval, time.Second)

@@ -63,7 +63,7 @@ func (d dialer) reach(ctx context.Context, at string) (hypervisor.Source, error)
 	}
 	cancel(nil)
 	if late {
-		err = fault.Failf("is it a hypervisor that listens there, and is it not overloaded?", "%s: no answer within %s", unsecret(at), unit.Duration(int64(limit)))
+		err = fault.Failf("is it a hypervisor that listens there, and is it not overloaded?", "%s: no answer within %s", fault.Named(unsecret(at)), unit.Duration(int64(limit)))
 	}
 	return nil, err
 }

@@ -187,7 +187,7 @@ func (r *planRun) keepHands() {
 	}
 	r.journal.head.Hands = r.hands
 	if err := r.journal.writeHead(); err != nil {
-		r.env.line("warning: what was asked for cannot be noted: " + err.Error())
+		r.env.line("warning: what was asked for cannot be noted: " + fault.Plain(err.Error()))
 	}
 }
 

@@ -62,7 +62,7 @@ func (f *captureFlags) keeper(p plan.Plan, ends pair) (*keeper, error) {
 		return nil, nil
 	}
 	if p.Repeat.Max > 1 {
-		return nil, fault.Usagef("keep the packets of one run", "--keep does not go with --repeat, --precision and --acceptance")
+		return nil, fault.Clashing("keep the packets of one run", "--keep", "--repeat --precision --acceptance")
 	}
 	k := &keeper{path: f.Keep, alone: ends.local == ends.peer}
 	senders := map[string]bool{}

@@ -191,7 +191,11 @@ func run(ctx context.Context, e *env) (err error) {
 	}
 	e.typed = typedFlags(k)
 	dropRepeats(k)
-	return option.Spelled(k.Run(), option.AsFlag)
+	err = option.Spelled(k.Run(), option.AsFlag)
+	if clash := (*fault.Clash)(nil); errors.As(err, &clash) {
+		*clash = clash.Typed(e.typed)
+	}
+	return err
 }
 
 // parserOf reads the command line into a grammar.
@@ -270,20 +274,29 @@ const mostErrors = 20
 
 // errorLines are the error and its hint, on stderr; of several that are joined each.
 func (e *env) errorLines(err error) {
-	if all, ok := err.(interface{ Unwrap() []error }); ok {
-		for i, one := range all.Unwrap() {
-			if i == mostErrors {
-				e.line(fmt.Sprintf("thru: and %d more", len(all.Unwrap())-i))
-				return
-			}
-			e.errorLines(one)
+	all := eachOf(err)
+	for i, one := range all {
+		if i == mostErrors {
+			e.line(fmt.Sprintf("thru: and %d more", len(all)-i))
+			return
 		}
-		return
+		e.line("thru: " + fault.Plain(one.Error()))
+		if h := fault.Hint(one); h != "" && (i+1 == len(all) || h != fault.Hint(all[i+1])) { // the next has the same
+			e.line("hint: " + h)
+		}
 	}
-	e.line("thru: " + fault.Plain(err.Error()))
-	if h := fault.Hint(err); h != "" {
-		e.line("hint: " + h)
+}
+
+// eachOf are the errors that are joined in one.
+func eachOf(err error) (all []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
 	}
+	for _, one := range joined.Unwrap() {
+		all = append(all, eachOf(one)...)
+	}
+	return all
 }
 
 // warn says that something beside the figures went wrong, and what would mend it.

@@ -91,7 +91,7 @@ func (c *compareCmd) find(ctx context.Context, e *env) (before, after []named, e
 func (c *compareCmd) one(ctx context.Context, shelf *library, word string, f store.Filter) ([]named, error) {
 	found, err := shelf.find(ctx, word, f)
 	if err == nil && len(found) == 0 {
-		err = fault.Usagef("thru history lists what is kept", "%s: no result", short(word))
+		err = fault.Usagef("thru history lists what is kept", "%s: no result", fault.Named(short(word)))
 	}
 	return found, err
 }

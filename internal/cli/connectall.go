@@ -175,8 +175,5 @@ func list(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(slices.Clone(names[:mostNamed]), fmt.Sprintf("%d more", more))
 	}
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return fault.And(names)
 }

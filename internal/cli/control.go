@@ -106,7 +106,7 @@ func (c *controlCmd) fits(nats *bus.NATSConfig) error {
 	case len(c.Agents)+len(c.Operators)+len(c.Registries) > 0:
 		return fault.Usagef("thru control --nats-config --agent KEY ...", "--agent, --operator and --registry are for --nats-config")
 	case nats != nil && (c.Port != 0 || len(c.Bind) > 0 || c.BindDev != "" || c.Rotate):
-		return fault.Usagef("leave them out: the cluster listens, and the keys are its own", "-p, --bind, --bind-dev and --rotate do not go with --nats")
+		return fault.Clashing("the cluster listens, and the keys are its own", "-p -B --bind-dev --rotate", "--nats")
 	case !bus.ValidHostName(c.Name):
 		return fault.Usagef("--name takes letters, digits and . _ -", "%q cannot name a fleet", c.Name)
 	}

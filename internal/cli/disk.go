@@ -112,7 +112,7 @@ func (c *diskCmd) folder() (string, error) {
 	}
 	if _, err := os.Lstat(c.Path); err != nil {
 		if end, path, ok := strings.Cut(c.Path, ":/"); ok && end != "" && !strings.HasPrefix(path, "/") {
-			return "", fault.Usagef(fmt.Sprintf("thru disk /%s %s", path, end), "%s: no such folder here", c.Path)
+			return "", fault.Usagef(fmt.Sprintf("thru disk /%s %s", path, end), "%s: no such folder here", fault.Named(c.Path))
 		}
 	}
 	path, err := filepath.Abs(c.Path)

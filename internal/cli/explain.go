@@ -98,7 +98,7 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.
 	if err := c.packets(&r); err != nil {
 		return r, 0, err
 	}
-	if r.Engine, err = engineOf(endPoint); err != nil {
+	if r.Engine, err = c.engineOf(e, endPoint); err != nil {
 		return r, 0, err
 	}
 	if endPoint == "" && slices.Contains(e.args, "") {

@@ -29,7 +29,7 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
 	}
 	if others := e.typedBut(append(formNames(), "--link-rate", "--no-store", "--store")...); files > 0 && len(others) > 0 {
-		return false, fault.Usagef("with files go --link-rate, --json and --html", "%s not go with a file, which is only read", flagsDo(others))
+		return false, fault.Usagef("with files go --link-rate and the forms of output", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return files > 0, nil
 }

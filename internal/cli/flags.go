@@ -41,10 +41,18 @@ func readAll(flags []reading) error {
 			continue
 		}
 		if err := f.parse(f.text); err != nil {
-			return fault.Usagef(fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), "%s %s: %w", f.flag, f.text, err)
+			return fault.Usagef(fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), "%s %s: %w", f.flag, f.text, because(err))
 		}
 	}
 	return nil
+}
+
+// because is what is wrong with a value, without the text that is said anyway.
+func because(err error) error {
+	if cause := errors.Unwrap(err); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // linkRate reads the nominal rate that the user states of a link.
@@ -56,11 +64,8 @@ func linkRate(text string) (stat.Link, error) {
 		return stat.Link{}, fault.Usagef("state one rate, such as 10G; RUNG=RATE,RUNG=RATE is for a ladder of several rungs", "--link-rate %s: this is of one path", text)
 	}
 	rate, layer, err := unit.ParseLinkRate(text)
-	if err == nil && rate == 0 {
-		err = fmt.Errorf("a link of rate zero carries nothing")
-	}
 	if err != nil {
-		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", text, err)
+		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", text, because(err))
 	}
 	return stat.Link{RateBps: rate, Layer: layer}, nil
 }
@@ -72,15 +77,19 @@ func typedFlags(k *kong.Context) (names []string) {
 		if p.Flag == nil {
 			continue
 		}
-		name := "--" + p.Flag.Name
-		if p.Flag.Short != 0 {
-			name = "-" + string(p.Flag.Short)
-		}
-		if !slices.Contains(names, name) {
+		if name := flagName(p.Flag); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// flagName is the short name of a flag where it has one.
+func flagName(f *kong.Flag) string {
+	if f.Short != 0 {
+		return "-" + string(f.Short)
+	}
+	return "--" + f.Name
 }
 
 // typedOf are the typed flags that are some of these, typedBut the others.

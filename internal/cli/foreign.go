@@ -80,6 +80,15 @@ type loginFlags struct {
 	PKCS1     bool   `group:"iperf end points" name:"use-pkcs1-padding" help:"The older padding, for servers before 3.17."`
 }
 
+// engineOf is the engine of an end point, which has to be iperf3's for a login there.
+func (f loginFlags) engineOf(e *env, name string) (string, error) {
+	engine, err := engineOf(name)
+	if these := e.typedOf("--username", "--rsa-public-key-path", "--use-pkcs1-padding"); err == nil && engine != measure.IPerf3 && len(these) > 0 {
+		err = fault.Usagef("name a server of iperf3: iperf3://HOST", "%s not go with this end point", flagsDo(these))
+	}
+	return engine, err
+}
+
 // passwordVariable is the one that iperf3 reads.
 const passwordVariable = "IPERF3_PASSWORD"
 

@@ -60,7 +60,12 @@ func (f formFlags) wanted() (forms, error) {
 	case f.Summary && f.Markdown == "":
 		return out, fault.Usagef("name the file: --markdown FILE", "--summary goes with --markdown")
 	}
+	named := map[string]string{}
 	for _, x := range out.files(nil) {
+		if before := named[x.file]; before != "" && x.file != "" && !isDevice(x.file) {
+			return out, fault.Usagef("a file for each of them", "%s and %s name the same file", before, x.flag)
+		}
+		named[x.file] = x.flag
 		if err := writable(x.flag, strings.TrimPrefix(x.file, "-")); err != nil {
 			return out, err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/internal/fault"
-	"thru/internal/measure"
 )
 
 // habit is a flag of iperf3 or iperf2 that thru spells otherwise, or does not
@@ -182,13 +182,9 @@ var algorithms = []string{"cubic", "reno", "bbr", "bbr2", "bbr3", "dctcp", "htcp
 	"hybla", "illinois", "lp", "nv", "scalable", "veno", "yeah", "newreno", "prague"}
 
 // misread finds what kong would take for something else: iperf2's
-// -Z ALGORITHM, where -Z takes no value here and the name would be the end
-// point's, and a negative number, which looks like a flag.
+// -Z ALGORITHM, where -Z takes no value here and the name would be the end point's.
 func misread(args []string) error {
 	for i, a := range args[:max(len(args)-1, 0)] {
-		if n, err := strconv.Atoi(args[i+1]); a == "--capture-packets" && err == nil && n < 0 {
-			return fault.Usagef(fmt.Sprintf("--capture-packets takes 1 to %d", measure.MaxCapture), "--capture-packets %d: no number of packets", n)
-		}
 		if name := args[i+1]; a == "-Z" && slices.Contains(algorithms, name) {
 			return fault.Usagef("the congestion control is -C "+name, "-Z %s is iperf2's spelling", name)
 		}
@@ -206,6 +202,9 @@ func usage(args []string, err error) error {
 		verb, _, _ = strings.Cut(p.Context.Command(), " ")
 	}
 	flag, unknown := unknownFlag(err)
+	if value := badValue(p, err); value != nil {
+		return value
+	}
 	switch name := dashed(args); {
 	case unknown && name != "":
 		return fault.Usagef("./"+name+" is the file of that name", "%s begins like a flag", name)
@@ -215,6 +214,35 @@ func usage(args []string, err error) error {
 		return fault.Usagef("see `thru --help`", "%w", err)
 	}
 	return fault.Usagef("see `thru "+verb+" --help`", "%w", err)
+}
+
+// misvalued is what kong says of the value of a flag: that none follows, that a flag
+// does, or that it is no number.
+var misvalued = regexp.MustCompile(`^--([a-z0-9-]+): (?:missing value|expected .* but got "(.*?)"( \(<EOL>\))?)`)
+
+// badValue says what is wrong with the value of a flag; nil of another error.
+func badValue(p *kong.ParseError, err error) error {
+	m := misvalued.FindStringSubmatch(err.Error())
+	if m == nil || p == nil {
+		return nil
+	}
+	all := p.Context.Flags()
+	i := slices.IndexFunc(all, func(f *kong.Flag) bool { return f.Name == m[1] })
+	if i < 0 {
+		return nil
+	}
+	name, value := flagName(all[i]), m[2]
+	hint := name + " " + all[i].FormatPlaceHolder() + ": " + all[i].Help
+	_, number := strconv.ParseFloat(value, 64)
+	switch {
+	case value == "", m[3] != "":
+		return fault.Usagef(hint, "%s takes a value, and none follows", name)
+	case number == nil && value[0] == '-':
+		return fault.Usagef(hint, "%s takes no negative number such as %s", name, value)
+	case value[0] == '-':
+		return fault.Usagef(hint, "%s takes a value, and %s is a flag", name, value)
+	}
+	return fault.Usagef(hint, "%s %s is not a number", name, value)
 }
 
 // dashed finds an argument that is no flag but a file here, such as -x.pcap.

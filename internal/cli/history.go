@@ -100,7 +100,7 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	for _, w := range c.Words {
 		if when, err := readSpan(w, now); err == nil {
 			if !f.Since.IsZero() || !f.Until.IsZero() {
-				return fault.Usagef("give one: a span, or --since and --until", "%s: another time is given too", w)
+				return fault.Usagef("give one: a span, or --since and --until", "%s: another time is given too", fault.Named(w))
 			}
 			f.Since, f.Until = when.since, when.until
 			continue
@@ -242,7 +242,7 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 				e.line(fmt.Sprintf("%s, line %d: %s", from.name, b.Line, b.Why))
 			}
 			if bad += got.Bad; err != nil {
-				return fmt.Errorf("%s: %w", from.name, err)
+				return fmt.Errorf("%s: %w", fault.Named(from.name), err)
 			}
 			fmt.Fprintf(e.out, "%s: %s taken over\n", from.name, results(got.Kept))
 		}

@@ -223,7 +223,7 @@ func readFacts(ctx context.Context, fleet *bus.Fleet, hosts []listedHost) {
 			}
 			r, err := bus.Call(ctx, fleet.Client(h.ID), bus.Facts, bus.FactsRequest{})
 			if err != nil {
-				h.Error = err.Error()
+				h.Error = fault.Plain(err.Error())
 				return
 			}
 			h.Facts = &r.Facts

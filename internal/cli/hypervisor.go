@@ -48,7 +48,7 @@ func (d dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, e
 	e, end, err := d.endPoint(ctx, at)
 	if err != nil && ctx.Err() == nil && fault.Code(err) == fault.Failed {
 		hint := strings.TrimPrefix(fault.Hint(err)+"; a vCenter or an ESXi host is named vsphere://USER@"+at, "; ")
-		err = fault.Failf(hint, "%s", strings.TrimPrefix(err.Error(), "bus: "))
+		err = fault.Failf(hint, "%w", err)
 	}
 	return agentOf(e, end, err)
 }

@@ -29,7 +29,7 @@ func (f documentFlags) settle(r *plan.Request, ours bool) error {
 		return nil
 	}
 	if ours || r.Traffic != measure.Bulk || r.Latency || r.Search || r.Acceptance || r.Repeat > 1 || r.PrecisionPct > 0 || r.Capture > 0 {
-		return fault.Usagef("--json prints thru's own document, which holds everything", "-J and --json-stream do not go with --json, --repeat, --precision, --acceptance, --latency, --search, --capture and requests")
+		return fault.Clashing("--json prints thru's own document, which holds everything", "-J --json-stream", "--json --html --repeat --precision --acceptance --latency --rrul --search --capture --keep --rr --crr")
 	}
 	r.OneWay = !r.Reverse && !r.Bidir
 	r.EachStream = true

@@ -70,8 +70,11 @@ func forgetJoined(keys *bus.Keyring, name string) error {
 }
 
 func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
-	if nats, err := c.natsFlags.config(); nats != nil || err != nil {
-		return cmp.Or(err, c.keepNATS(e, nats))
+	switch nats, err := c.natsFlags.config(); {
+	case err != nil:
+		return err
+	case nats != nil:
+		return c.keepNATS(e, nats)
 	}
 	if isTerminal(e.in) {
 		fmt.Fprintln(e.err, "paste the join string and press Enter, then Ctrl-D:")

@@ -338,7 +338,7 @@ func (j *journal) setStored(id string) {
 	}
 	j.head.Stored = id
 	if err := j.writeHead(); err != nil && j.lost == nil && j.warn != nil {
-		j.warn("warning: the run's id cannot be noted: " + err.Error())
+		j.warn("warning: the run's id cannot be noted: " + fault.Plain(err.Error()))
 	}
 }
 

@@ -43,11 +43,11 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	case c.rungs() == 0 && !c.VCPUs && len(c.More) > 0:
 		return c.filled(ctx, e)
 	case c.rungs() > 0 && c.What != "":
-		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with --same-host, --same-lan and --across", c.What)
+		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, list(e.typedOf("--same-host", "--same-lan", "--across")))
 	case c.VCPUs && len(c.More) > 0:
 		return fault.Usagef("name one", "--vcpus is of one end point")
 	case c.rungs() > 0 && c.VCPUs:
-		return fault.Usagef("first one, then the other", "--vcpus does not go with --same-host, --same-lan and --across")
+		return fault.Clashing("first one, then the other", "--vcpus", "--same-host --same-lan --across")
 	case c.rungs() > 0, c.VCPUs:
 		return c.compare(ctx, e)
 	case c.Resume.Asked && c.What == "", e.isPlan(c.What):
@@ -98,7 +98,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if r.Engine, err = engineOf(c.What); err != nil {
+	if r.Engine, err = c.engineOf(e, c.What); err != nil {
 		return err
 	}
 	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
@@ -153,7 +153,7 @@ var (
 	ofPlans = slices.Concat([]string{"-t", "--link-rate", "--force", "--hypervisor", "-i", "--store", "--no-store", "--label"}, formNames(), ofRuns)
 )
 
-const withPlan = "with a plan go -t, --link-rate, --force, --json, --html and the flags of a run"
+const withPlan = "with a plan go -t, --link-rate, --force, --hypervisor, the forms of output and the flags of a run"
 
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {

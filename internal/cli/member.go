@@ -200,9 +200,9 @@ func withHint(err error) string {
 		return "no reason is known"
 	}
 	if h := fault.Hint(err); h != "" {
-		return err.Error() + " (" + h + ")"
+		return fault.Plain(err.Error()) + " (" + h + ")"
 	}
-	return err.Error()
+	return fault.Plain(err.Error())
 }
 
 // deliver hands one document to the controller.

@@ -139,7 +139,7 @@ func entryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 		f.Limit = back + 1
 		found, _, err := s.Find(ctx, f)
 		if err == nil && len(found) <= back {
-			err = fault.Usagef("thru history lists them", "%s: there are %s to choose from", word, results(len(found)))
+			err = fault.Usagef("thru history lists them", "%s: there are %s to choose from", fault.Named(word), results(len(found)))
 		}
 		if err != nil {
 			return store.Entry{}, err
@@ -188,9 +188,9 @@ func (l *library) span(ctx context.Context, word string, f store.Filter) ([]name
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fault.Usagef("thru history lists all that are kept", "%s: no result of that time", word)
+		return nil, fault.Usagef("thru history lists all that are kept", "%s: no result of that time", fault.Named(word))
 	case more:
-		return nil, fault.Usagef("ask for a shorter time, or for one pair", "%s: more than %d results", word, mostOfSpan)
+		return nil, fault.Usagef("ask for a shorter time, or for one pair", "%s: more than %d results", fault.Named(word), mostOfSpan)
 	}
 	slices.Reverse(found)
 	return l.get(ctx, found)

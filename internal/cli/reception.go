@@ -228,7 +228,7 @@ func callLine(call engine.Call, doc *measure.Document, path string, err error) s
 		line += ": " + report.Answer(doc)
 	}
 	if err != nil {
-		line += ": " + err.Error()
+		line += ": " + fault.Plain(err.Error())
 	}
 	if path != "" {
 		line += "; kept in " + path

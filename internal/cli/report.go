@@ -203,6 +203,9 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 	if err != nil {
 		return nil, err
 	}
+	if len(text) == 0 {
+		return nil, e.notOpened(from.name, errors.New("the file is empty"))
+	}
 	if isCapture(text) {
 		return nil, fault.Usagef("thru explain "+from.name+" reads it", "%s is a packet capture, no result", from.name)
 	}
@@ -216,14 +219,14 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 		}
 		doc, err := read(bytes.NewReader(text))
 		if err != nil {
-			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", from.name, err)
+			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", fault.Named(from.name), err)
 		}
 		rediagnose(doc, link)
 		return []named{{from.name, doc}}, nil
 	}
 	docs, warnings, err := iperfdoc.Read(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from.name, err)
+		return nil, fmt.Errorf("%s: %w", fault.Named(from.name), err)
 	}
 	for _, w := range warnings {
 		e.line("warning: " + from.name + ": " + w)

@@ -296,9 +296,9 @@ func (e *env) noPlan(file string, err error) error {
 		err = at.Err
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return fault.Usagef("name a plan file, or - for stdin", "%s: %w", file, err)
+		return fault.Usagef("name a plan file, or - for stdin", "%s: %w", fault.Named(file), err)
 	}
-	return fault.Usagef("thru plan new mesh "+filepath.Base(file)+" writes one to start from", "%s: %w", file, err)
+	return fault.Usagef("thru plan new mesh "+filepath.Base(file)+" writes one to start from", "%s: %w", fault.Named(file), err)
 }
 
 // expanded is the plan as it will run: with what the command line adds.
@@ -468,7 +468,7 @@ func (r *planRun) keep(p plan.Plan) error {
 	case r.flags.Keep != "":
 		return fault.New(fault.Code(err), fault.Hint(err), "--keep: %w", err)
 	default:
-		r.env.line("warning: this run cannot be continued if it is interrupted: " + err.Error())
+		r.env.line("warning: this run cannot be continued if it is interrupted: " + fault.Plain(err.Error()))
 	}
 	return nil
 }

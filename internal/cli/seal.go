@@ -159,9 +159,9 @@ func (c *reportCmd) verify(ctx context.Context, e *env) error {
 		var verr error
 		switch {
 		case !v.Signed:
-			verr = fault.Failf("thru report RESULT --html FILE signs what it writes", "%s: %s", path, v.Reason)
+			verr = fault.Failf("thru report RESULT --html FILE signs what it writes", "%s: %s", fault.Named(path), v.Reason)
 		case !v.Valid:
-			verr = fault.New(fault.Verdict, "ask who gave it to you for it once more", "%s: %s", path, v.Reason)
+			verr = fault.New(fault.Verdict, "ask who gave it to you for it once more", "%s: %s", fault.Named(path), v.Reason)
 		}
 		if fault.Code(verr) > fault.Code(worst) {
 			worst = verr

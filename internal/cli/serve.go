@@ -159,6 +159,12 @@ func (c *serveCmd) known(e *env) error {
 			return fault.Usagef("--allow takes "+strings.Join(bus.Privileges(), ", ")+"; measuring is always allowed", "--allow %s: no such privilege", p)
 		}
 	}
+	if these := e.typedOf("--iperf3-port", "--iperf2-port", "--results", "--authorized-users-path", "--rsa-private-key-path", "--use-pkcs1-padding", "--time-skew-threshold"); len(these) > 0 && !c.IPerf && !c.NoAuth {
+		return fault.Usagef("add --iperf", "%s not go without --iperf", flagsDo(these))
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		return fault.Usagef("-p takes 1 to 65535", "port %d is none", c.Port)
+	}
 	return c.checkTuneOnly(slices.Contains(c.Allow, bus.PrivilegeTune))
 }
 
@@ -172,7 +178,7 @@ func (c *serveCmd) inVain() (said []string) {
 			continue
 		}
 		if err := possible(); err != nil {
-			said = append(said, "--allow "+privilege+" is in vain here: "+err.Error())
+			said = append(said, "--allow "+privilege+" is in vain here: "+fault.Plain(err.Error()))
 		}
 	}
 	slices.Sort(said)

@@ -162,7 +162,7 @@ func (e *env) notOpened(path string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return fault.Usagef("thru "+e.verb()+" FILE, or - for stdin", "%s: %w", path, err)
+	return fault.Usagef("thru "+e.verb()+" FILE, or - for stdin", "%s: %w", fault.Named(path), err)
 }
 
 func closeSources(all []*source) {
@@ -189,6 +189,6 @@ func until[T any](ctx context.Context, path string, do func() (T, error)) (T, er
 		return x.value, x.err
 	case <-ctx.Done():
 		var none T
-		return none, fault.Failf("", "%s: interrupted", path)
+		return none, fault.Failf("", "%s: interrupted", fault.Named(path))
 	}
 }

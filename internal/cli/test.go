@@ -93,7 +93,7 @@ func (c *testCmd) read(e *env) (plan.Request, error) {
 	if err := c.packets(&r); err != nil {
 		return r, err
 	}
-	r.Engine, err = engineOf(c.EndPoint)
+	r.Engine, err = c.engineOf(e, c.EndPoint)
 	return r, err
 }
 
@@ -258,6 +258,9 @@ func writable(flag, path string) error {
 		return nil
 	}
 	f, err := besideFile(path, 0o644)
+	if at := (*os.PathError)(nil); errors.As(err, &at) {
+		err = fmt.Errorf("%s: %w", path, at.Err)
+	}
 	if err != nil {
 		return unwritten(flag, err)
 	}

@@ -193,6 +193,8 @@ func (c *transferCmd) sensible(e *env) error {
 		return fault.Usagef("an upload goes to the file that the URL names", "--to does not go with --upload")
 	case !c.Upload && c.From != "" && !generated:
 		return fault.Usagef("--upload --from FILE, or the file's URL alone", "a download comes from the server")
+	case c.Keep && !generated:
+		return fault.Usagef("nothing is made at the server, and nothing removed", "--keep does not go with a file that is there")
 	case c.Size != "" && !generated:
 		return fault.Usagef("--size is of generated data: --from generated", "--size does not go with a file that is there")
 	case c.Many < 1 || c.Many > mostClients:
@@ -211,9 +213,12 @@ func (c *transferCmd) sensible(e *env) error {
 	return nil
 }
 
-// ours refuses flags that say nothing to thru's own data plane.
+// ours refuses flags that say nothing to a protocol.
 func (c *transferCmd) ours(target transferURL) error {
-	if target.protocol != clients.Thru {
+	switch {
+	case c.Key != "" && target.protocol != "sftp" && target.protocol != clients.Thru:
+		return fault.Usagef("a private key is of sftp://", "-i does not go with %s://", target.protocol)
+	case target.protocol != clients.Thru:
 		return nil
 	}
 	for _, x := range []struct {

@@ -62,6 +62,8 @@ func parseTransferURL(text string) (transferURL, error) {
 		return t, fault.Usagef(like, "port %s is none", t.port)
 	case t.host == "" || strings.HasPrefix(t.host, "-") || strings.HasPrefix(t.user, "-"):
 		return t, fault.Usagef(like, "%.200q names no host", text)
+	case t.path == "":
+		return t, fault.Usagef(like, "%.200q names no file", text)
 	case t.port != "" && u.User == nil && strings.Contains(text, "@"): // USER:1/2@HOST reads as port 1
 		return transferURL{}, fault.Usagef("encode @ as %40 where it belongs to the name; a password comes by THRU_PASSWORD or --password-stdin", "an @ stands behind a port")
 	case u.RawQuery != "" || u.Fragment != "":

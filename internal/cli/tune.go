@@ -81,11 +81,11 @@ func (c *tuneCmd) sensible(e *env) error {
 	case c.What == "" && slices.Contains(e.args, ""):
 		return fault.Usagef("leave it out to tune this machine, or say `local`", "the end point is empty")
 	case apart > 1:
-		return fault.Usagef("one after the other", "--dry-run, --aa, --list and --rollback do not go together")
+		return fault.Clashing("one after the other", "--dry-run --aa --list --rollback", "")
 	case c.AA != nil && (*c.AA < 1 || *c.AA > mostAA):
 		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 tell enough", mostAA), "--aa %d: no number of comparisons that can be made", *c.AA)
 	case c.AA != nil && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target != ""):
-		return fault.Usagef("--aa changes nothing: leave --try, --only and --target out", "--aa does not go with flags that say what to change")
+		return fault.Clashing("--aa changes nothing", "--try --only --target", "--aa")
 	case c.State != "" && !c.Rollback:
 		return fault.Usagef("thru tune --rollback --state DIR", "--state says where a journal is, and there is no --rollback")
 	case len(filepath.Base(c.Script)) > longestScript:
@@ -93,9 +93,9 @@ func (c *tuneCmd) sensible(e *env) error {
 	case c.Script != "" && !c.DryRun && !file:
 		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
 	case file && (c.Rollback || c.List || c.AA != nil):
-		return fault.Usagef("thru tune END POINT", "a file is read: --rollback, --list and --aa take an end point")
+		return fault.Usagef("thru tune END POINT", "%s not go with a file, which is only read", flagsDo(e.typedOf("--rollback", "--list", "--aa")))
 	case file && len(others) > 0:
-		return fault.Usagef("with a file go --only, --script, --link-rate, --json and --html", "%s not go with a file, which is only read", flagsDo(others))
+		return fault.Usagef("with a file go --only, --script, --link-rate and the forms of output", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return c.stateThere()
 }

@@ -40,7 +40,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	}
 	doc := found[0].doc
 	if !measured(doc) && len(doc.Findings) == 0 && len(doc.Gates) == 0 {
-		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", c.What)
+		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", fault.Named(c.What))
 	}
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})

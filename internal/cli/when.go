@@ -42,7 +42,7 @@ func readSpan(word string, now time.Time) (span, error) {
 		}
 	}
 	if err == nil && !s.until.IsZero() && !s.since.Before(s.until) {
-		err = fault.Usagef("the earlier one comes first", "%s: it ends before it begins", word)
+		err = fault.Usagef("the earlier one comes first", "%s: it ends before it begins", fault.Named(word))
 	}
 	return s, err
 }

@@ -217,7 +217,7 @@ func kept(doc *measure.Document) string {
 
 // Describe turns an error into its form in the document.
 func Describe(err error) *measure.Error {
-	return &measure.Error{Message: err.Error(), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
+	return &measure.Error{Message: fault.Plain(err.Error()), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
 }
 
 // cells lists the plan's flows, in the order of its steps.

@@ -61,7 +61,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 	}
 	result, ferr := bus.Call(context.WithoutCancel(ctx), e, bus.Disk.End, bus.JobEnd{Session: reply.Session})
 	if ferr != nil {
-		return none, errors.Join(err, fmt.Errorf("control: %s: fetching the figures of the disk: %w", e.Name, ferr))
+		return none, errors.Join(err, fmt.Errorf("control: %s: fetching the figures of the disk: %w", fault.Named(e.Name), ferr))
 	}
 	t := result.Test
 	t.Where = e.Name
@@ -87,7 +87,7 @@ func whose(e *EndPoint, err error) error {
 	if e.Name == Local {
 		return err
 	}
-	return fmt.Errorf("control: %s: %w", e.Name, err)
+	return fmt.Errorf("control: %s: %w", fault.Named(e.Name), err)
 }
 
 // followDisk hears the events of a disk test until it is over.
@@ -112,7 +112,7 @@ func followDisk(ctx context.Context, e *EndPoint, session string, watch func(mea
 		case <-e.Client.Lost():
 			return lost(e)
 		case <-silent.C:
-			return fault.Failf("see the kernel's messages there: dmesg", "control: %s: its disk has not answered for %v", e.Name, diskSilence)
+			return fault.Failf("see the kernel's messages there: dmesg", "control: %s: its disk has not answered for %v", fault.Named(e.Name), diskSilence)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -96,7 +96,7 @@ func (w *watching) hear(e heard) error {
 			return w.failed(s, e.Event)
 		}
 		s.err = fault.Failf(e.Hint, "%s", e.Error)
-		w.fail(s, fmt.Errorf("control: %s: %w", s.end.Name, s.err))
+		w.fail(s, fmt.Errorf("control: %s: %w", fault.Named(s.end.Name), s.err))
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func silence(s *side, flows []*flow) error {
 	if via != "" {
 		hint += "; or the controller does not answer: thru hosts " + via
 	}
-	return fault.Failf(hint, "control: %s: nothing was heard of the test for %v", s.end.Name, s.mayBeMute())
+	return fault.Failf(hint, "control: %s: nothing was heard of the test for %v", fault.Named(s.end.Name), s.mayBeMute())
 }
 
 // fellSilent counts the hosts of a controller, where nothing is heard of any.
@@ -345,7 +345,7 @@ func (w *watching) failed(s *side, e bus.Event) error {
 		default:
 		}
 	}
-	return fmt.Errorf("control: %s: %w", s.end.Name, s.err)
+	return fmt.Errorf("control: %s: %w", fault.Named(s.end.Name), s.err)
 }
 
 // isEcho tells of a failure that only says that the other end has failed.

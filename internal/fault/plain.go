@@ -2,6 +2,8 @@ package fault
 
 import (
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,19 +14,23 @@ var packages = strings.Fields(`advise agent bus bustest capture cause clients cl
 	planfile platform published pump report rsync servers sftp smb sock stage stat store storetest token trace transfer transfertest tune unit
 	vsphere web worker`)
 
-// inside is the name of a package within an error, and working one before what it
-// was doing: an end point may have the name of a package, but does nothing.
-var (
-	inside  = regexp.MustCompile(`: (?:` + strings.Join(packages, "|") + `): `)
-	working = regexp.MustCompile(`^(?:` + strings.Join(packages, "|") + `): ([a-z]+ing |[A-Za-z]+ing: )`)
-	ours    = regexp.MustCompile(`^(?:bus|cli|gate|iperfdoc|pcapfile|planfile|sock|unit): `)
-)
+// ours is the name of a package where it begins an error or a part of one.
+var ours = regexp.MustCompile(`(^|: )(?:` + strings.Join(packages, "|") + `): `)
 
 // Plain is the text of an error without the names of the packages that it passed:
 // "bus: dialing b: sock: connecting: refused" is "dialing b: connecting: refused".
 func Plain(text string) string {
-	for inside.MatchString(text) { // two names in a row share a colon
-		text = inside.ReplaceAllString(text, ": ")
+	for ours.MatchString(text) { // two names in a row share a colon
+		text = ours.ReplaceAllString(text, "$1")
 	}
-	return ours.ReplaceAllString(working.ReplaceAllString(text, "$1"), "")
+	return text
+}
+
+// Named is a word of a person's, such as the name of an end point or of a file, that
+// begins an error: quoted where Plain would take it for a package.
+func Named(word string) string {
+	if slices.Contains(packages, word) {
+		return strconv.Quote(word)
+	}
+	return word
 }

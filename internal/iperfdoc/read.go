@@ -48,7 +48,7 @@ func Read(r io.Reader) (docs []*measure.Document, warnings []string, err error) 
 	}
 	all, twice := unique(all)
 	if len(all) == 0 {
-		return nil, nil, fault.Usagef(notIperf3, "iperfdoc: reading: no document of iperf3 in it")
+		return nil, nil, fault.Usagef(notIperf3, "iperfdoc: reading: no result of thru or iperf3 in it")
 	}
 	if twice > 0 {
 		warnings = append(warnings, fmt.Sprintf("what the file holds twice is taken once (documents: %d)", twice))

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -245,7 +246,7 @@ func names(all []found) string {
 	if more := len(out) - 3; more > 0 {
 		out = append(out[:3], fmt.Sprintf("%d more", more))
 	}
-	return strings.Join(out[:len(out)-1], ", ") + " and " + out[len(out)-1]
+	return fault.And(out)
 }
 
 // notFound says where it is not, and by what it was looked for.

@@ -12,40 +12,26 @@ import (
 func (r Request) checkKind() error {
 	udp, bulk := r.Protocol == measure.UDP, r.Traffic == measure.Bulk
 	paths := measure.Paths(r.Protocol, r.Traffic)
-	lean := r.IO == measure.IOSendfile || r.IO == measure.IOLean
+	if err := r.clash(); err != nil {
+		return err
+	}
 	for _, c := range []struct {
 		bad        bool
 		hint, text string
 	}{
-		{lean && udp, "{io=sendfile} and {io=lean} are TCP's: UDP takes {io} gso, mmsg or portable", "{io=sendfile} and {io=lean} do not go with {protocol=udp}"},
-		{lean && !bulk, "leave {io=sendfile} or {io=lean} out: a request is too small to gain by them", "{io=sendfile} and {io=lean} do not go with requests"},
 		{r.IO != "" && !slices.Contains(paths, r.IO), "{io} takes " + strings.Join(paths, ", ") + " for this traffic", fmt.Sprintf("data path %q does not exist for this traffic", r.IO)},
-		{r.Verify && (lean || !bulk), "data can only be compared where it is copied: leave {io=sendfile}, {io=lean}, {kind=rr} or {kind=crr} out", "{verify} does not go with {io=sendfile}, {io=lean} and requests"},
 		{udp && bulk && badSize(r.Length, measure.MinDatagram, measure.MaxDatagram), "with {protocol=udp}, {length} takes 16 to 65507 bytes", "the length of a datagram is out of range"},
 		{udp && !bulk && badSize(r.Length, 1, measure.MaxDatagram), "with {protocol=udp}, {length} takes 1 to 65507 bytes", "the length of a message is out of range"},
 		{!bulk && badSize(r.Length, 1, measure.MaxMessage), "with {kind=rr} and {kind=crr}, {length} takes REQUEST/RESPONSE up to 1M", "the length of a message is out of range"},
 		{r.rate() > measure.MaxRate, "{bitrate} takes a rate such as 500M or 5G, at most 10T; 0 is as fast as it goes", "the rate is out of range"},
-		{(r.Rate > 0 || r.TotalRate > 0) && !bulk, "requests take {rate} N, in requests a second", "{bitrate} does not go with requests"},
 		{r.PerSecond > 0 && bulk, "{rate} is of requests: add {kind=rr} or {kind=crr}; for bulk traffic {bitrate}", "{rate} does not go with bulk traffic"},
-		{(r.Amount > 0 || r.Blocks > 0) && (!bulk || r.Latency || r.Search), "{bytes} and {blocks} are of bulk traffic alone", "an amount does not go with {kind=rr}, {kind=crr}, {latency} or {search}"},
-		{r.Traffic == measure.CRR && udp, "{kind=crr} opens TCP connections; by UDP: {kind=rr} {protocol=udp}", "{kind=crr} does not go with {protocol=udp}"},
-		{r.Traffic == measure.CRR && r.Reverse, "run it at the other end instead", "{kind=crr} goes from here only: {direction=reverse} does not go with it"},
-		{r.Traffic == measure.CRR && (r.Congestion != "" || r.MSS != 0 || r.Window != (measure.Pair{}) || r.BindDev != "" || r.BindPort != 0), "of the socket options {kind=crr} takes {dscp} and {source_address}", "{congestion}, {mss}, {window}, {device} and {client_port} do not go with {kind=crr}"},
-		{!bulk && r.Bidir, "a request's answer takes the other direction anyway", "{direction=bidir} does not go with requests"},
-		{r.OneConnection && udp, "datagrams have no connection: leave it out", "{one_connection} does not go with {protocol=udp}"},
 		{r.OneConnection && !r.Bidir, "it is of {direction=bidir}: both directions on the same connections", "{one_connection} does not go without {direction=bidir}"},
-		{r.Search && (!udp || !bulk || r.Bidir || r.Rate > 0 || r.TotalRate > 0), "take {protocol=udp} {search}, with {direction=reverse} for the other direction, and without {bitrate}: it finds the rate", "{search} does not go with TCP, requests, {direction=bidir} or a rate"},
+		{r.Search && !udp, "add {protocol=udp}", "{search} finds a rate without loss, of {protocol=udp}"},
 		{r.DontFragment && !udp, "TCP never splits its segments; with {protocol=udp} it says whether datagrams may be", "{dont_fragment} does not go with TCP"},
-		{r.Latency && !bulk, "{kind=rr} measures latency itself", "{latency} does not go with requests"},
-		{udp && r.Congestion != "" || udp && r.MSS != 0 || udp && r.NoDelay, "they are TCP's", "{congestion}, {mss} and {no_delay} do not go with {protocol=udp}"},
-		{r.Capture > 0 && (udp || !bulk), "a capture follows connections of TCP that carry data: leave {protocol=udp}, {kind=rr} and {kind=crr} out", "{capture} does not go with datagrams and requests"},
 	} {
 		if c.bad {
 			return Refuse(c.hint, c.text)
 		}
-	}
-	if err := r.checkRRUL(); err != nil {
-		return err
 	}
 	return r.checkFar()
 }
@@ -63,6 +49,7 @@ func (r Request) checkFar() error {
 		hint, text string
 	}{
 		{far && r.Traffic != measure.Bulk, agent, "requests do not go to an " + name + " end point"},
+		{far && r.RRUL, agent, "{rrul} does not go to an " + name + " end point"},
 		{far && r.Latency, agent, "{latency} does not go to an " + name + " end point"},
 		{far && r.Search, agent, "{search} does not go to an " + name + " end point"},
 		{far && r.Verify, agent, "{verify} does not go to an " + name + " end point"},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"strings"
 
 	"thru/internal/fault"
@@ -8,13 +9,41 @@ import (
 
 // Refused is the error of a request that cannot be measured. Text and hint name
 // options as {id} or {id=value}; each face spells them as its user writes them.
-type Refused struct{ text, hint string }
+type Refused struct {
+	text, hint string
+	clash      *fault.Clash // of options that do not go together
+}
 
 // Refuse is an error of usage whose text and hint name options as Refused has them.
 func Refuse(hint, text string) error {
-	r := &Refused{text, hint}
+	r := &Refused{text: text, hint: hint}
 	_, plain := r.Spell(named)
 	return fault.Usagef(plain, "%w", r)
+}
+
+// refuseClash is Refuse of options that do not go with others, in lists parted by spaces.
+func refuseClash(hint, these, with string) error {
+	c := &fault.Clash{These: strings.Fields(these), With: strings.Fields(with)}
+	err := Refuse(hint, c.Error())
+	if r := (*Refused)(nil); errors.As(err, &r) {
+		r.clash = c
+	}
+	return err
+}
+
+// Clash is that of a request whose options do not go together; nil of another one.
+func (r *Refused) Clash(as func(id, value string) string) *fault.Clash {
+	if r.clash == nil {
+		return nil
+	}
+	var c fault.Clash
+	for _, name := range r.clash.These {
+		c.These = append(c.These, spell(name, as))
+	}
+	for _, name := range r.clash.With {
+		c.With = append(c.With, spell(name, as))
+	}
+	return &c
 }
 
 // Error is the text with the ids of the options.

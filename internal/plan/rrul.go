@@ -16,18 +16,3 @@ func classes(forward, back measure.Spec) (all []measure.Spec) {
 	}
 	return all
 }
-
-// checkRRUL refuses what does not go with a test of all classes at once.
-func (r Request) checkRRUL() error {
-	switch {
-	case !r.RRUL:
-		return nil
-	case r.engine() != measure.Native:
-		return Refuse("it takes thru at both ends (thru serve)", "{rrul} does not go to an "+r.engine()+" end point")
-	case r.Traffic != measure.Bulk || r.Protocol == measure.UDP || r.Bidir || r.Reverse || r.OneWay || r.Streams > 1 || r.DSCP > 0 || r.BindPort != 0:
-		return Refuse("it is four streams of TCP each way at once, each with a DSCP of its own", "{rrul} does not go with {protocol=udp}, {kind=rr}, {direction=bidir}, {direction=reverse}, {direction=forward}, {streams}, {dscp} and {client_port}")
-	case r.Local == r.Peer && r.Local != "":
-		return Refuse("name the other end point", "{rrul} is of two hosts")
-	}
-	return nil
-}

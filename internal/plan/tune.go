@@ -26,6 +26,9 @@ func Tune(r Request) (Plan, error) {
 	if r.Repeat == 0 {
 		r.Repeat = TuneRepeat
 	}
+	if r.engine() != measure.Native {
+		return Plan{}, Refuse("both ends have to be read and set: run thru serve there, or name it ssh://HOST", "thru tune does not go to an "+r.engine()+" end point")
+	}
 	if bad := r.untunable(); bad != "" {
 		return Plan{}, Refuse("it tunes TCP as fast as it goes, each direction by itself: leave that out", "thru tune does not go with "+bad)
 	}
@@ -50,7 +53,6 @@ func (r Request) untunable() string {
 		{r.Capture > 0, "{capture}"},
 		{r.Acceptance, "{acceptance}"},
 		{r.PrecisionPct > 0, "{precision}"},
-		{r.engine() != measure.Native, "an end point without thru"},
 	} {
 		if c.bad {
 			return c.name

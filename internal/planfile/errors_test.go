@@ -55,7 +55,7 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"two rates":         {"traffic: {bitrate: 1G, total_bitrate: 1G}\npairs: [{from: local, to: local}]", "2:24", "bitrate and total_bitrate contradict", "take one"},
 	"two sends":         {"traffic: {bytes: 1G, blocks: 7}\npairs: [{from: local, to: local}]", "2:22", "bytes and blocks contradict", "take one"},
 	"one connection":    {"traffic: {one_connection: true}\npairs: [{from: local, to: local}]", "2:11", "one_connection does not go without direction: bidir", "direction: bidir"},
-	"connections back":  {"traffic: {kind: crr, direction: reverse}\npairs: [{from: local, to: local}]", "2:11", "kind: crr goes from here only", "other end"},
+	"connections back":  {"traffic: {kind: crr, direction: reverse}\npairs: [{from: local, to: local}]", "2:11", "direction: reverse does not go with kind: crr", "other end"},
 	"axis twice":        {"pairs: [{from: local, to: local}]\naxes: {streams: [1, 2, 1]}", "3:24", "twice", "take it out"},
 	"axis of both":      {"pairs: [{from: local, to: local}]\naxes: {direction: [both]}", "3:19", "both is forward and reverse", "forward, reverse and bidir"},
 	"variant and axis":  {"pairs: [{from: local, to: local}]\naxes: {streams: [1]}\nvariants: [{name: x, streams: 2}, {name: y}]", "4:22", "streams is an axis too", "one place"},

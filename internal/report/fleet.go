@@ -213,12 +213,12 @@ func failures(d *measure.Document) []string {
 	var pairs []gap
 	for _, p := range d.EndPoints {
 		if p.Lost != "" && len(all) < maxFailures {
-			all = append(all, clean(p.Name)+" was lost: "+clean(p.Lost))
+			all = append(all, clean(p.Name)+" was lost: "+reasonText(p.Lost))
 		}
 	}
 	for _, g := range d.Groups {
 		for _, f := range g.Failed {
-			pairs = addGap(pairs, pairName(f.From, f.To), clean(f.Error))
+			pairs = addGap(pairs, pairName(f.From, f.To), reasonText(f.Error))
 		}
 	}
 	if len(d.Groups) > 0 {
@@ -233,7 +233,7 @@ func failures(d *measure.Document) []string {
 			all = append(all, fmt.Sprintf("and %d more reasons, see the JSON document", len(pairs)-i))
 			break
 		}
-		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && clean(p.Lost) == g.Why }); at >= 0 {
+		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && reasonText(p.Lost) == g.Why }); at >= 0 {
 			g.Why = clean(d.EndPoints[at].Name) + " was lost" // why is said above
 		}
 		all = append(all, "failed: "+strings.TrimSuffix((gap{Facts: g.Facts}).text(maxNamed)+": "+g.Why, ": "))
@@ -250,7 +250,7 @@ func addFailure(pairs []gap, c *measure.Cell) []gap {
 	if slices.ContainsFunc(pairs, func(g gap) bool { return slices.Contains(g.Facts, name) }) {
 		return pairs
 	}
-	return addGap(pairs, name, clean(c.Error.Message))
+	return addGap(pairs, name, reasonText(c.Error.Message))
 }
 
 // pointTable lists the end points, where there are more than stand side by side.
@@ -260,7 +260,7 @@ func pointTable(d *measure.Document) grid {
 	}
 	g := grid{Caption: "End points", Columns: []column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
 	for _, p := range d.EndPoints[:min(len(d.EndPoints), maxHostRows)] {
-		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", orDash(clean(p.Lost))}
+		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", orDash(reasonText(p.Lost))}
 		if p.Facts != nil {
 			for i, f := range factColumns()[1:5] {
 				r[3+i] = orDash(f.value(p.Facts))

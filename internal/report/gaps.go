@@ -31,7 +31,7 @@ func gaps(d *measure.Document) []gap {
 			if isWarned(d, m) {
 				continue
 			}
-			out = addGap(out, inWords(clean(m.Fact)), clean(m.Why))
+			out = addGap(out, inWords(clean(m.Fact)), reasonText(m.Why))
 		}
 	}
 	add(d.Missing)
@@ -113,7 +113,7 @@ func factGaps(d *measure.Document) []gap {
 			continue
 		}
 		for _, m := range p.Facts.NotChecked {
-			out = addGap(out, factWords(clean(m.Fact)), clean(m.Why))
+			out = addGap(out, factWords(clean(m.Fact)), reasonText(m.Why))
 		}
 	}
 	return out

@@ -111,7 +111,7 @@ func uncounted(cells []cell) (all []string) {
 func queueReason(e *measure.Evidence) string {
 	for _, m := range e.Missing {
 		if strings.HasPrefix(m.Fact, "interface") {
-			return clean(m.Why)
+			return reasonText(m.Why)
 		}
 	}
 	return "its driver does not count them"

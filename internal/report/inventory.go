@@ -77,7 +77,7 @@ func (i inventoryItem) from(f *measure.Facts, missing []measure.NotChecked, othe
 	}
 	for _, m := range missing {
 		if slices.ContainsFunc(i.missing, func(key string) bool { return m.Fact == key || strings.HasPrefix(m.Fact, key+".") }) {
-			return notChecked + ": " + clean(m.Why)
+			return notChecked + ": " + reasonText(m.Why)
 		}
 	}
 	if i.why != nil {

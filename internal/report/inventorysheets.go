@@ -95,7 +95,7 @@ func (s *sheet) rest() {
 	var gaps []gap
 	for _, m := range s.missing {
 		if !slices.ContainsFunc(s.said, func(key string) bool { return isPart(m.Fact, key) }) {
-			gaps = addGap(gaps, factWords(clean(m.Fact)), clean(m.Why))
+			gaps = addGap(gaps, factWords(clean(m.Fact)), reasonText(m.Why))
 		}
 	}
 	for _, g := range gaps[:min(len(gaps), maxLines)] {
@@ -112,7 +112,7 @@ func (s *sheet) whyNot(keys ...string) string {
 	s.said = append(s.said, keys...)
 	for _, m := range slices.Concat(s.missing, s.ofAll) {
 		if slices.ContainsFunc(keys, func(key string) bool { return isPart(m.Fact, key) }) {
-			return notChecked + ": " + clean(m.Why)
+			return notChecked + ": " + reasonText(m.Why)
 		}
 	}
 	return notChecked + ": " + untold

@@ -272,4 +272,4 @@ func settingsAnswer(n, left int) string {
 }
 
 // reasonText is what a part of the program says as a reason, without its name, ready to print.
-func reasonText(text string) string { return strings.TrimPrefix(fault.Plain(": "+clean(text)), ": ") }
+func reasonText(text string) string { return fault.Plain(clean(text)) }

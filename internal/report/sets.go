@@ -139,13 +139,13 @@ func (s *set) pair() {
 		}
 		p.Whole = p.Whole || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return !r.Partial && r.Error == nil })
 		if c.Error != nil && p.Failed == "" {
-			p.Failed = cmp.Or(clean(c.Error.Message), "failed")
+			p.Failed = cmp.Or(reasonText(c.Error.Message), "failed")
 		}
 	}
 	for _, g := range s.Groups {
 		for _, f := range g.Failed {
 			if p := find(f.From, f.To, g.Group); p.Failed == "" && !f.Counted { // one that counts is in the figures
-				p.Failed = cmp.Or(clean(f.Error), "failed")
+				p.Failed = cmp.Or(reasonText(f.Error), "failed")
 			}
 		}
 	}

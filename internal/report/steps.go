@@ -73,7 +73,7 @@ func newStep(s *measure.Step, number int) step {
 		}
 	}
 	if s.Error != "" {
-		v.Failed, v.Figure = true, "failed: "+clean(s.Error)
+		v.Failed, v.Figure = true, "failed: "+reasonText(s.Error)
 	}
 	return v
 }

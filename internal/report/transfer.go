@@ -80,7 +80,7 @@ func fallOf(t *measure.Transfer) waterfall {
 		if l.Bps != nil {
 			b.Value, b.Carried = unit.Rate(*l.Bps), w.share(*l.Bps)
 		} else {
-			b.With, b.Absent = clean(l.Missing), true
+			b.With, b.Absent = reasonText(l.Missing), true
 		}
 		w.Rungs = append(w.Rungs, b)
 	}
@@ -252,7 +252,7 @@ func runRows(r *measure.TransferRun) (rows []row) {
 		rows = append(rows, row{"checksum", sumText(r)})
 	}
 	if r.Error != nil {
-		rows = append(rows, row{"error", clean(r.Error.Message)})
+		rows = append(rows, row{"error", reasonText(r.Error.Message)})
 	}
 	return rows
 }

@@ -157,7 +157,7 @@ func newView(d *measure.Document) *view {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
 	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
-		v.Error = &measure.Error{Message: fault.Plain(clean(d.Error.Message)), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
+		v.Error = &measure.Error{Message: reasonText(d.Error.Message), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
 		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: clean(d.Verdict.Do), Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
@@ -331,7 +331,7 @@ func cleanAll(lines []string) []string {
 		if i == maxLines {
 			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(lines)-maxLines))
 		}
-		out = append(out, clean(s))
+		out = append(out, reasonText(s))
 	}
 	return out
 }

@@ -79,7 +79,7 @@ func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
 		}
 	}
 	if r.Error != "" {
-		b.Said = append(b.Said, "failed: "+clean(r.Error))
+		b.Said = append(b.Said, "failed: "+reasonText(r.Error))
 	}
 	switch {
 	case r.Limited:

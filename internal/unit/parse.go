@@ -147,7 +147,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(clean)
 	if err != nil {
-		return 0, refuse("duration", text, err, takesDuration)
+		return 0, refuse("duration", text, errors.New("that is no time, or one too long"), takesDuration)
 	}
 	return d, nil
 }

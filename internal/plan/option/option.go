@@ -233,5 +233,8 @@ func Spelled(err error, as func(id, value string) string) error {
 		return err
 	}
 	text, hint := r.Spell(as)
+	if c := r.Clash(as); c != nil {
+		return &fault.Error{Code: fault.Usage, Hint: hint, Err: c} // of which a face may leave some
+	}
 	return fault.Usagef(hint, "%s", text)
 }

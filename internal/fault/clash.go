@@ -1,0 +1,49 @@
+package fault
+
+import (
+	"slices"
+	"strings"
+)
+
+// Clash says that flags do not go with others. Of the flags that it names a person
+// has typed some: Typed is the clash of those.
+type Clash struct{ These, With []string }
+
+// Clashing returns an error of wrong usage about flags; both lists are parted by
+// spaces, and the second is empty where the first do not go together.
+func Clashing(hint, these, with string) error {
+	return &Error{Code: Usage, Hint: hint, Err: &Clash{strings.Fields(these), strings.Fields(with)}}
+}
+
+// Error names all flags.
+func (c Clash) Error() string {
+	switch {
+	case len(c.With) == 0:
+		return And(c.These) + " do not go together"
+	case len(c.These) == 1:
+		return c.These[0] + " does not go with " + And(c.With)
+	}
+	return And(c.These) + " do not go with " + And(c.With)
+}
+
+// Typed leaves the flags that were typed, as they are called in --help; each list
+// is as it was where none of it was typed, as a plan file says it.
+func (c *Clash) Typed(typed []string) Clash {
+	return Clash{among(c.These, typed), among(c.With, typed)}
+}
+
+func among(flags, typed []string) []string {
+	left := slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return !slices.Contains(typed, f) })
+	if len(left) == 0 {
+		return flags
+	}
+	return left
+}
+
+// And is a list as a sentence has it: "a, b and c".
+func And(names []string) string {
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return strings.Join(names, "")
+}
