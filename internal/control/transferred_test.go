@@ -65,7 +65,8 @@ type pacedMover struct {
 
 	elapsed int64
 	ceiling *float64
-	single  bool // no disk takes part
+	again   *float64 // the second time
+	single  bool     // no disk takes part
 }
 
 func (m *pacedMover) Layers() []string {
@@ -77,7 +78,11 @@ func (m *pacedMover) Layers() []string {
 func (m *pacedMover) Greet(context.Context, *measure.Transfer) error  { return nil }
 func (m *pacedMover) Settle(context.Context, *measure.Transfer) error { return nil }
 func (m *pacedMover) Ceiling(context.Context) measure.Layer {
-	return measure.Layer{Name: measure.LayerLibrary, Bps: m.ceiling}
+	l := measure.Layer{Name: measure.LayerLibrary, Bps: m.ceiling}
+	if m.again != nil {
+		m.ceiling = m.again
+	}
+	return l
 }
 func (m *pacedMover) Small(context.Context) (*measure.TransferRun, error) { return nil, nil }
 func (m *pacedMover) Clean() error                                        { return nil }
@@ -174,6 +179,35 @@ func TestWarmUp(t *testing.T) {
 			}
 			if strings.Contains(layer.How, "the best of") != (tt.passes != nil) {
 				t.Errorf("%s by %s: %q", name, protocol, layer.How)
+			}
+		}
+	}
+}
+
+// TestAloneIsRepeated: a client that carried less alone than in the transfer is measured
+// again; what stays below is said to be no bar.
+func TestAloneIsRepeated(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ceiling, again, best float64 // Mb/s
+		how                  string
+	}{
+		"as it should be":   {2000, 3000, 2000, ""},
+		"about as much":     {900, 3000, 900, ""},
+		"too low once":      {500, 2000, 2000, ", the best of 2"},
+		"too low each time": {500, 400, 500, ", the best of 2; the transfer carried more, so this is no bar"},
+	} {
+		m := &pacedMover{memory: []float64{950}, whole: 300, ceiling: new(tt.ceiling * 1e6), again: new(tt.again * 1e6)}
+		r := &Runner{Ends: pairOf(newAgent("L"), newAgent("P")), Watch: &quiet{}}
+		doc, err := r.Transfer(t.Context(), Transferring{Mover: m, Transfer: measure.Transfer{Direction: measure.Upload, Asked: measure.Amount{Clients: 1, From: "generated"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range doc.Transfer.Layers {
+			if l.Name == measure.LayerWhole && strings.Contains(l.How, "no bar") {
+				t.Errorf("%s: what lies above is no layer below: %s", name, l.How)
+			}
+			if l.Name == measure.LayerLibrary && (*l.Bps != tt.best*1e6 || l.How != tt.how) {
+				t.Errorf("%s: %g, %q", name, *l.Bps, l.How)
 			}
 		}
 	}

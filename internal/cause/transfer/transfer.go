@@ -141,10 +141,26 @@ func MemoryRefuted(t *measure.Transfer) (memory, whole float64, refuted bool) {
 // Exceeds tells whether a rate is clearly more than another.
 func Exceeds(bps, than float64) bool { return bps > nearlyMore*than }
 
+// below are the layers that a transfer over memory lies on.
+func below() []string {
+	return []string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerLibrary}
+}
+
+// Outdone tells whether a layer is one below a transfer that carried clearly more: so it
+// holds nothing.
+func Outdone(t *measure.Transfer, layer string) bool {
+	c := newCourse(&measure.Document{Transfer: t})
+	if c == nil || !slices.Contains(below(), layer) {
+		return false
+	}
+	most, known := c.rate(layer)
+	return known && c.bps > beyondShare*most
+}
+
 // FillsBelow tells whether a rate is what a layer below the protocol carries.
 func FillsBelow(t *measure.Transfer, bps float64) bool {
 	c := course{t: t}
-	return slices.ContainsFunc([]string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerLibrary}, func(layer string) bool {
+	return slices.ContainsFunc(below(), func(layer string) bool {
 		most, known := c.rate(layer)
 		return known && fills(bps, most)
 	})
@@ -218,7 +234,7 @@ func (c *course) clients() int { return max(c.t.Asked.Clients, 1) }
 // slow disk comes out of memory.
 func (c *course) floor() (string, *bound) {
 	least, name := 0.0, ""
-	for _, l := range []string{measure.LayerDiskFar, measure.LayerNetwork, measure.LayerLibrary} {
+	for _, l := range below() {
 		bps, ok := c.rate(l)
 		if l == measure.LayerLibrary && isBusy(c.run.HereCPU) {
 			continue // busy CPUs held it alone as well: they are the cause
