@@ -114,7 +114,7 @@ func concluded(t *testing.T, d *measure.Document) []byte {
 	all := []string{section(t, "gates", gates)}
 	for i, c := range d.Cells {
 		of := fmt.Sprintf("cell %d %s -> %s: ", i, c.From, c.To)
-		all = append(all, section(t, of+"findings", c.Findings), section(t, of+"ruled out", c.RuledOut), section(t, of+"not checked", c.NotChecked))
+		all = append(all, section(t, of+"findings", c.Findings), section(t, of+"ruled out", c.RuledOut), section(t, of+"not checked", c.NotChecked), section(t, of+"experiments", experiments(d, i)))
 	}
 	all = append(all, section(t, "findings", d.Findings), section(t, "missing", d.Missing), section(t, "advice", advice))
 	if x := d.Transfer; x != nil {
@@ -122,6 +122,26 @@ func concluded(t *testing.T, d *measure.Document) []byte {
 	}
 	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
 	return []byte("{\n" + strings.Join(all, ",\n") + "\n}\n")
+}
+
+// experiments are those that an explanation would make of a cell, none of which
+// tells more: the first as it is, and the names of all.
+func experiments(d *measure.Document, cell int) (list []any) {
+	var made []string
+	for len(made) < 20 {
+		x, more := cause.Next(d, cell, made)
+		if !more {
+			break
+		}
+		if len(made) == 0 {
+			list = append(list, []any{x.Spec, x.Causes, x.Rest, x.Again, x.OfBase, x.Cell})
+		}
+		made = append(made, x.Name())
+	}
+	if made != nil {
+		list = append(list, made)
+	}
+	return list
 }
 
 // section is a list, an element a line; "" where it is empty.
