@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"thru/internal/cause/advise"
+	"thru/internal/cause/control"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/groups"
@@ -42,6 +43,7 @@ func Filter(gates []measure.Gate, only, skip []string) ([]measure.Gate, error) {
 // of the whole. It may be called again as cells are added.
 func Diagnose(d *measure.Document) {
 	diagnose.Cells(d, theCatalogue())
+	control.Settle(d)
 	d.Findings = diagnose.Settle(slices.Concat(groups.Findings(theCatalogue(), d), diagnose.Whole(d)))
 	d.Missing = diagnose.Wanted(d, theCatalogue())
 	Transfer(d)

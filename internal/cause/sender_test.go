@@ -73,6 +73,32 @@ func TestSender(t *testing.T) {
 	}
 }
 
+// TestPacingGate: the gate advises no other control where the traffic shows that
+// pacing costs its path nothing.
+func TestPacingGate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		of   made
+		want string
+	}{
+		"it costs":        {bbrAlone(), measure.GateWarn},
+		"at 1 Gb/s":       {with(bbrAlone(), func(m *made) { m.bps, m.pacing = 956*mb, 970*mb }), measure.GatePass},
+		"another control": {with(bbrAlone(), func(m *made) { m.control = "cubic" }), measure.GateWarn},
+	} {
+		d := tt.of.document()
+		d.Gates = []measure.Gate{
+			{ID: "congestion-control", Cause: "paced", EndPoint: "a", Status: measure.GateWarn, Fact: "bbr", Remedy: []string{"sysctl"}},
+			{ID: "congestion-control", Cause: "paced", EndPoint: "b", Status: measure.GateWarn, Fact: "bbr", Remedy: []string{"sysctl"}},
+		}
+		Diagnose(d)
+		if g := d.Gates[0]; g.Status != tt.want || (len(g.Remedy) > 0) != (tt.want == measure.GateWarn) {
+			t.Errorf("%s: %+v", name, g)
+		}
+		if g := d.Gates[1]; g.Status != measure.GateWarn {
+			t.Errorf("%s, which sends nothing: %+v", name, g)
+		}
+	}
+}
+
 // TestAskedRate: a flow that carries what it was asked for is well.
 func TestAskedRate(t *testing.T) {
 	m := made{bps: 49.9 * mb, rtt: 21 * ms, base: 20 * ms, idle: 98, window: 1000 * kb, flight: 125 * kb, cwnd: 900 * kb}

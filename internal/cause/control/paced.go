@@ -290,3 +290,35 @@ func ProposePaced(r advise.Request) []advise.Draft {
 	}
 	return advise.Use(w, "cubic", hope)
 }
+
+// Settle takes back what the gate advises at a host where the traffic shows that
+// pacing costs nothing on its paths.
+func Settle(d *measure.Document) {
+	for i := range d.Gates {
+		g := &d.Gates[i]
+		if g.ID != "congestion-control" || g.Status != measure.GateWarn {
+			continue
+		}
+		if why := costsNothing(d, g); why != "" {
+			g.Status, g.Fact = measure.GatePass, g.Fact+"; "+why
+			g.Advice, g.RemedyAt, g.Remedy, g.Risk = "", "", nil, ""
+		}
+	}
+}
+
+// costsNothing is why pacing costs nothing in all traffic that a gate is of; "" where
+// that is not shown.
+func costsNothing(d *measure.Document, g *measure.Gate) (why string) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if c.From != g.EndPoint || g.To != "" && c.To != g.To || c.Experiment != "" && c.Experiment != diagnose.Base || c.Spec.Traffic != measure.Bulk {
+			continue
+		}
+		out := slices.IndexFunc(c.RuledOut, func(x measure.Excluded) bool { return x.Cause == g.Cause })
+		if out < 0 || !diagnose.Paces(diagnose.ControlOf(c)) {
+			return ""
+		}
+		why = c.RuledOut[out].Why
+	}
+	return why
+}
