@@ -80,6 +80,7 @@ func RunShown(c *measure.Cell) *measure.Run {
 func (f *Flow) diagnose() measure.Diagnosis {
 	var d measure.Diagnosis
 	var held []Judged
+	var lacking []string // of what usually binds, facts are missing
 	for n, r := range f.Cat.Causes {
 		switch o := r.Apply(f); {
 		case o == nil:
@@ -88,8 +89,11 @@ func (f *Flow) diagnose() measure.Diagnosis {
 		case o.State == Excluded:
 			d.RuledOut = append(d.RuledOut, measure.Excluded{Cause: r.Cause, Why: Line(o.Text)})
 		default:
-			if f.PacketsOnly() && strings.HasPrefix(o.Fact, anExperiment) {
+			if f.PacketsOnly() && o.experiment {
 				o.Text = "`thru explain END POINT` between the two makes it"
+			}
+			if !o.experiment && slices.Contains(decisive(), r.Cause) {
+				lacking = append(lacking, r.Cause)
 			}
 			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: Line(o.Fact), Why: Line(o.Text), Tests: r.Tests})
 		}
@@ -103,7 +107,7 @@ func (f *Flow) diagnose() measure.Diagnosis {
 		d.Findings = append(d.Findings, f.Finding(j))
 	}
 	if !slices.ContainsFunc(held, f.binds) {
-		d.Findings = append([]measure.Finding{f.nothing(d.NotChecked)}, d.Findings...)
+		d.Findings = append([]measure.Finding{f.nothing(lacking)}, d.Findings...)
 	}
 	return d
 }
@@ -121,7 +125,7 @@ func (f *Flow) binds(j Judged) bool {
 }
 
 // nothing is the finding where no rule holds.
-func (f *Flow) nothing(open []measure.Unsettled) measure.Finding {
+func (f *Flow) nothing(lacking []string) measure.Finding {
 	n := measure.Finding{
 		Cause: measure.CauseNone, Where: measure.Where{Place: measure.AtPath, From: f.Cell.From, To: f.Cell.To},
 		Confidence: measure.Likely, Healthy: true, Summary: "nothing was found that holds it back",
@@ -134,7 +138,7 @@ func (f *Flow) nothing(open []measure.Unsettled) measure.Finding {
 		n.Healthy, n.Confidence, n.Summary = false, measure.Possible, "why nothing was measured cannot be told from the evidence"
 		return n
 	}
-	if lacking := decisive(open); len(lacking) > 0 {
+	if len(lacking) > 0 {
 		n.Confidence, n.Summary = measure.Possible, "nothing was found that holds it back, but "+strings.Join(lacking, ", ")+" could not be checked"
 	}
 	if f.Cell.Ceiling == nil && !f.OnOneMachine() {
@@ -143,16 +147,10 @@ func (f *Flow) nothing(open []measure.Unsettled) measure.Finding {
 	return n
 }
 
-// decisive are those causes that were not checked without which "nothing was
-// found" says little: what usually binds.
-func decisive(open []measure.Unsettled) []string {
-	var lacking []string
-	for _, u := range open {
-		if slices.Contains([]string{"receive-window", "sender-cpu", "receiver-cpu", "loss", "shaper"}, u.Cause) && !strings.HasPrefix(u.Fact, anExperiment) {
-			lacking = append(lacking, u.Cause)
-		}
-	}
-	return lacking
+// decisive are the causes that usually bind: where one of them was not checked,
+// "nothing was found" says little.
+func decisive() []string {
+	return []string{"receive-window", "sender-cpu", "receiver-cpu", "loss", "shaper"}
 }
 
 // Whole is what is said of all main cells together: the findings of the cell

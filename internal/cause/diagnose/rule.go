@@ -58,6 +58,7 @@ type Outcome struct {
 	Effect     *measure.Effect
 	Next       string
 	Remedy     *measure.Remedy
+	experiment bool // of a fact that is missing: an experiment would tell
 }
 
 func Held(confidence, format string, args ...any) *Outcome {
@@ -82,14 +83,13 @@ func Missing(fact, why string) *Outcome { return &Outcome{State: Unknown, Fact: 
 
 // Untried says that an experiment has to tell, or that it failed.
 func (f *Flow) Untried(experiment string) *Outcome {
+	o := Missing("the experiment "+experiment, "`thru explain` makes it")
 	if why := f.failure(experiment); why != "" {
-		return Missing(anExperiment+" "+experiment, "it failed: "+why)
+		o.Text = "it failed: " + why
 	}
-	return Missing(anExperiment+" "+experiment, "`thru explain` makes it")
+	o.experiment = true
+	return o
 }
-
-// anExperiment begins the name of a fact that an experiment has to tell.
-const anExperiment = "the experiment"
 
 // At says where the cause is.
 func (o *Outcome) At(w measure.Where) *Outcome { o.Where = w; return o }
