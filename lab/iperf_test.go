@@ -57,6 +57,27 @@ func TestIPerfServers(t *testing.T) {
 	}
 }
 
+// TestIPerfWithoutRamp: without a ramp too, a receiver's figure is no more than the
+// link carries, though data comes before the worker reads.
+func TestIPerfWithoutRamp(t *testing.T) {
+	needsIPerf(t)
+	p := lab.NewPair(t, lab.Options{})
+	p.B.Must("tc", strings.Fields("qdisc add dev "+lab.DataDev+" root tbf rate 20mbit burst 3kb latency 50ms")...)
+	foreign(t, p.B, "iperf3", "-s")
+	foreign(t, p.B, "iperf", "-s")
+	foreign(t, p.B, "iperf", "-s", "-u")
+	const most = 20e6 * 1472 / 1514 * 1.005 // of datagrams, which carry more than segments do; and the bucket
+	for _, args := range []string{"iperf3", "iperf3 -P 4", "iperf3 -u -b 40M", "iperf2", "iperf2 -u -b 40M"} {
+		program, flags, _ := strings.Cut(args, " ")
+		doc := test(t, p.A, append([]string{program + "://" + p.Data.B4.String(), "-R", "-O", "0", "-t", "1"}, strings.Fields(flags)...)...)
+		for _, c := range mainCells(doc) {
+			if c.Goodput == nil || c.Goodput.Value <= 0 || c.Goodput.Value > most {
+				t.Errorf("%s: %+v, the link carries %.0f", args, c.Goodput, most)
+			}
+		}
+	}
+}
+
 // checkForeign: the rate that the link or -b allows, and both ends agree.
 func checkForeign(t *testing.T, name string, c measure.Cell) {
 	t.Helper()

@@ -34,6 +34,8 @@ type Options struct {
 	// these double it up to minutes.
 	LongestRetry time.Duration
 	UserTimeout  time.Duration // as SetUserTimeout
+	// Arrivals: the kernel notes when packets arrive, for Arrival.
+	Arrivals bool
 }
 
 // Control is a function for net.Dialer and net.ListenConfig that applies o.
@@ -61,6 +63,7 @@ func (o Options) apply(fd uintptr, ipv6 bool) error {
 		{"don't fragment", o.DontFragment, func() error { return setDontFragment(fd, ipv6) }},
 		{"TCP_USER_TIMEOUT", o.UserTimeout > 0, func() error { return setUserTimeout(fd, o.UserTimeout) }},
 		{"TCP_RTO_MAX_MS", o.LongestRetry > 0, func() error { return setLongestRetry(fd, o.LongestRetry) }},
+		{"SO_TIMESTAMPNS", o.Arrivals, func() error { return setArrivals(fd, 1) }},
 		{"DSCP", o.DSCP > 0, func() error { return setDSCP(fd, o.DSCP, ipv6) }},
 	}
 	for _, s := range steps {

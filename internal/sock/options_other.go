@@ -4,6 +4,7 @@ package sock
 
 import (
 	"fmt"
+	"net"
 	"runtime"
 	"time"
 )
@@ -31,6 +32,11 @@ func setUserTimeout(uintptr, time.Duration) error { return nil }
 func AskPeer(uintptr) error { return unsupported("asking the peer") }
 
 func setLongestRetry(uintptr, time.Duration) error { return nil }
+
+func setArrivals(uintptr, int) error { return nil }
+
+// Arrival returns the zero time at once: when data arrived is not known here.
+func Arrival(net.Conn) time.Time { return time.Time{} }
 
 // Drops returns false: the socket's own drops are not known here.
 func Drops(uintptr) (int64, bool) { return 0, false }

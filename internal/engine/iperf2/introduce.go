@@ -83,7 +83,7 @@ func bothWays(given []worker.Conn) ([]worker.Conn, error) {
 			}
 			return nil, err
 		}
-		given = append(given, worker.Conn{Conn: twin})
+		given = append(given, worker.Conn{Conn: twin, Early: worker.Early{Since: g.Early.Since}})
 	}
 	return given, nil
 }
@@ -127,6 +127,9 @@ func (s *session) greet(c net.Conn, h header) (worker.Early, error) {
 	s.mu.Lock()
 	s.peer = a.version
 	s.mu.Unlock()
+	if backward { // the server sends from now on
+		early.Since = time.Now().UnixNano()
+	}
 	return early, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
+	"thru/internal/sock"
 )
 
 // course is what a server says in the course of a test.
@@ -39,6 +40,7 @@ type client struct {
 	skip   []string
 	length int64 // of what the server hands to one call, or of a datagram
 
+	running time.Time                  // when the server said that the test is running; kept before reached
 	reached [len(course)]chan struct{} // closed when the server has said it
 	lost    chan struct{}              // closed when the control connection is no more, or says nonsense
 	closed  chan struct{}              // closed by Close
@@ -118,6 +120,9 @@ const (
 // listen hears the server to the results, which conclude takes.
 func (c *client) listen() {
 	for i, want := range course {
+		if i == atRunning {
+			c.running = sock.Arrival(c.talk.conn)
+		}
 		s, err := c.talk.hear(0)
 		switch {
 		case isGone(err):
@@ -135,6 +140,9 @@ func (c *client) listen() {
 		if err != nil {
 			c.fail(err)
 			return
+		}
+		if i == atRunning && c.running.IsZero() {
+			c.running = time.Now()
 		}
 		close(c.reached[i])
 	}
@@ -216,6 +224,7 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 	if err := c.await(ctx, atRunning); err != nil {
 		return err
 	}
+	c.DataSince(c.running)
 	return c.mover.Start(ctx, ramp, near)
 }
 

@@ -27,7 +27,7 @@ const (
 // dialControl opens the control connection to the first target that answers
 // as a server does, and says what it tried in vain.
 func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []string, c cookie) (t talk, skipped []string, err error) {
-	d, err := engine.Dialer(s, measure.TCP, sock.Options{}, 0, dialTime)
+	d, err := engine.Dialer(s, measure.TCP, sock.Options{Arrivals: true}, 0, dialTime)
 	if err != nil {
 		return t, nil, err
 	}

@@ -2,6 +2,7 @@ package iperf3
 
 import (
 	"context"
+	"time"
 
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
@@ -23,6 +24,7 @@ type Engine struct {
 type mover interface {
 	engine.Session
 	Take(ctx context.Context, conns []worker.Conn) error
+	DataSince(at time.Time)
 	Stopped() <-chan struct{}
 	Enough() error
 	Abort(err error)

@@ -39,6 +39,7 @@ func newStill(t worker.Task) (mover, error) {
 func (s *still) Ready() engine.Ready             { return engine.Ready{} }
 func (s *still) Joined(context.Context) error    { return nil }
 func (s *still) Updates() <-chan engine.Update   { return s.updates }
+func (s *still) DataSince(time.Time)             {}
 func (s *still) Process() int                    { return 0 }
 func (s *still) Stopped() <-chan struct{}        { return s.stopped }
 func (s *still) Far() (far, b *measure.Evidence) { return nil, nil }

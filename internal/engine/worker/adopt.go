@@ -129,6 +129,10 @@ func (s *Session) Take(ctx context.Context, conns []Conn) error {
 	return s.answered(ctx)
 }
 
+// DataSince tells, before Start, when the far end was let send: a receiver's clock begins
+// then, since what the far end has sent meanwhile waits for the worker in its sockets.
+func (s *Session) DataSince(at time.Time) { s.since = at.UnixNano() }
+
 // Stopped is closed when a worker that leads has stopped sending, and the far
 // end's kernel has what was sent. The engine then tells the far end, and calls Enough.
 func (s *Session) Stopped() <-chan struct{} { return s.stopped }

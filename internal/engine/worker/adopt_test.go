@@ -87,6 +87,60 @@ func TestTakesResetConnection(t *testing.T) {
 	}
 }
 
+// TestClockBeginsWithData: what has come before a receiver began, since its engine
+// had let the far end send, is no gift of its first moment.
+func TestClockBeginsWithData(t *testing.T) {
+	t.Parallel()
+	p, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, c := range []struct{ protocol, io string }{{measure.TCP, ""}, {measure.UDP, ""}, {measure.UDP, measure.IOPortable}} {
+		t.Run(c.protocol+" "+c.io, func(t *testing.T) {
+			near, far := adoptable(t, c.protocol, 1)
+			defer far[0].Conn.Close()
+			spec := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: c.protocol, Streams: 1, Duration: int64(time.Second),
+				Interval: int64(100 * time.Millisecond), NoRamp: true, IO: c.io, IOForced: c.io != ""}
+			s, err := Adopt(p, Task{End: engine.End{Name: "b", Spec: spec}, Datagrams: StampNumber64, FirstNumber: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if err := s.Take(t.Context(), near); err != nil {
+				t.Fatal(err)
+			}
+			since := time.Now()
+			for number := range byte(3) {
+				b := make([]byte, 100)
+				b[15] = number + 1 // as iperf3 numbers its datagrams
+				if _, err := far[0].Conn.Write(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(10 * time.Millisecond)
+			s.DataSince(since)
+			if err := s.Start(t.Context(), 0, host.PlacementFacts{}); err != nil {
+				t.Fatal(err)
+			}
+			var began time.Time
+			for u := range s.Updates() {
+				if u.Kind == engine.Mark {
+					began = time.Unix(0, u.Began)
+					break
+				}
+			}
+			if d := began.Sub(since.Round(0)); d.Abs() > time.Millisecond {
+				t.Errorf("the clock begins %v after the far end was let send", d)
+			}
+			s.Enough()
+			if enginetest.Finish(t, s); s.Evidence().TotalBytes != 300 {
+				t.Errorf("%d bytes in all", s.Evidence().TotalBytes)
+			}
+		})
+	}
+}
+
 // adopts opens both ends over connections that the test has made, and plays
 // the engines: when the leading end has stopped, both are told that it is enough.
 func adopts(t *testing.T, p *Program, spec measure.Spec, lead, follow Task, ramp time.Duration) (sender, receiver *Session) {

@@ -75,13 +75,24 @@ func (w *worker) beginEarly(early []Early) {
 	}
 }
 
+// receivesSince sets the clock of what is received to a time before the flow began.
+func (f *flow) receivesSince(ns int64) {
+	for _, s := range f.streams {
+		if ns > 0 && !s.sends {
+			s.firstAt.Store(min(int64(time.Unix(0, ns).Sub(f.begin)), -1))
+		}
+	}
+}
+
 // sawEarly starts the clock with what the engine has seen, before the flow began.
 func (f *flow) sawEarly() {
 	for _, s := range f.streams {
 		if e := s.early; e.Since > 0 {
 			s.firstAt.Store(min(int64(time.Unix(0, e.Since).Sub(f.begin)), -1))
 			s.lastAt.Store(int64(time.Unix(0, max(e.Since, e.Until)).Sub(f.begin)))
-			f.sawFirst(s)
+			if e.Bytes > 0 {
+				f.sawFirst(s)
+			}
 		}
 	}
 }

@@ -55,6 +55,7 @@ type openCommand struct {
 
 type startCommand struct {
 	RampNs int64                `json:"ramp_ns"`
+	Since  int64                `json:"since_ns,omitzero"` // Session.DataSince
 	Near   *host.PlacementFacts `json:"near,omitempty"`
 }
 

@@ -32,6 +32,7 @@ type Session struct {
 	stopped  chan struct{} // closed at frameStopped
 	handOver *os.File      // along which adopted connections go; nil without
 	conclude func() error  // Task.Conclude
+	since    int64         // of DataSince
 
 	mu       sync.Mutex
 	ready    engine.Ready
@@ -170,7 +171,7 @@ func (s *Session) Start(ctx context.Context, ramp time.Duration, near host.Place
 		s.back.e.RampNs = int64(ramp)
 	}
 	s.mu.Unlock()
-	if err := s.out.json(frameStart, startCommand{RampNs: int64(ramp), Near: &near}); err != nil {
+	if err := s.out.json(frameStart, startCommand{RampNs: int64(ramp), Since: s.since, Near: &near}); err != nil {
 		return s.reason(err)
 	}
 	return nil

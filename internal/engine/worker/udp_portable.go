@@ -72,7 +72,7 @@ func recvDatagrams(f *flow, s *stream) error {
 		q.publish(s)
 		return io.EOF
 	}
-	for {
+	for first := q.packets == 0; ; {
 		n, err := s.sock.Read(buf)
 		if f.ending.Load() {
 			q.publish(s)
@@ -107,8 +107,9 @@ func recvDatagrams(f *flow, s *stream) error {
 		s.moved(counted)
 		s.lastAt.Store(int64(time.Since(f.begin)))
 		q.publish(s)
-		if s.firstAt.Load() == 0 && q.packets > 0 {
+		if first && q.packets > 0 {
 			f.sawFirst(s)
+			first = false
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (w *worker) run(ctx context.Context) error {
 	if begin.Near != nil {
 		w.place(*begin.Near)
 	}
-	err = w.measure(ctx, time.Duration(begin.RampNs))
+	err = w.measure(ctx, begin)
 	if errors.Is(err, errParentGone) {
 		return err
 	}
@@ -349,9 +349,10 @@ func (w *worker) prepare() error {
 }
 
 // measure runs the streams through ramp, measured time and drain.
-func (w *worker) measure(ctx context.Context, ramp time.Duration) error {
-	f := w.flow
+func (w *worker) measure(ctx context.Context, start startCommand) error {
+	f, ramp := w.flow, time.Duration(start.RampNs)
 	f.begin, w.ramp, w.left = time.Now(), ramp, w.endings()
+	f.receivesSince(start.Since)
 	f.sawEarly()
 	duration := time.Duration(w.cmd.Spec.Duration)
 	watchdog, cancel := context.WithTimeoutCause(ctx, firstWait+ramp+duration+outlastWait+drainWait+overtime,

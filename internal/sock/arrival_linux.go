@@ -1,0 +1,48 @@
+package sock
+
+import (
+	"net"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// setArrivals has the kernel note when packets arrive (SO_TIMESTAMPNS, socket(7)).
+func setArrivals(fd uintptr, on int) error {
+	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, on)
+}
+
+// Arrival waits for the next byte of a connection with Options.Arrivals, leaves it
+// there, and returns when its packet arrived, however late this process reads it. The
+// kernel notes no more arrivals then. It returns the zero time where that is not known.
+func Arrival(c net.Conn) (at time.Time) {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return at
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return at
+	}
+	var b [1]byte // since TCP tells of the last packet that is read
+	oob := make([]byte, 2*unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))
+	raw.Read(func(fd uintptr) bool {
+		_, n, _, _, err := unix.Recvmsg(int(fd), b[:], oob, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		if err == unix.EAGAIN {
+			return false
+		}
+		now := time.Now()
+		setArrivals(fd, 0)
+		messages, _ := unix.ParseSocketControlMessage(oob[:max(n, 0)])
+		for _, m := range messages {
+			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+				stamp := unix.TimespecToNsec(*(*unix.Timespec)(unsafe.Pointer(&m.Data[0])))
+				at = now.Add(-max(0, time.Duration(now.UnixNano()-stamp)))
+			}
+		}
+		return true
+	})
+	return at
+}
