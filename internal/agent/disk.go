@@ -70,7 +70,7 @@ func (a *Agent) measureDisk(ctx context.Context, d *diskTest, c disk.Config) {
 	e := bus.Event{Session: d.session, Kind: bus.EventDone}
 	if err != nil {
 		test.Error = &measure.Error{Message: err.Error(), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
-		e = bus.Event{Session: d.session, Kind: bus.EventFailed, Error: err.Error(), Hint: fault.Hint(err)}
+		e = bus.Failed(d.session, err)
 	}
 	d.test = test
 	a.tell(d.client, e)

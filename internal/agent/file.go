@@ -113,7 +113,7 @@ func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.Fi
 		return openSource(dir, name)
 	}
 	if most := a.conf.Files.most(); !bus.IsOwn(ctx) && m.Bytes > most {
-		return nil, bus.Because(bus.ReasonFull, fault.Failf("a smaller one; its operator allows more with --max-file", "%s is the most that this end point takes", unit.Size(most)))
+		return nil, fault.Because(bus.ReasonFull, fault.Failf("a smaller one; its operator allows more with --max-file", "%s is the most that this end point takes", unit.Size(most)))
 	}
 	if m.Bytes < 0 {
 		return nil, fault.Usagef("", "a file of %d bytes", m.Bytes)

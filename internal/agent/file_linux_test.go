@@ -103,8 +103,8 @@ func TestFilesOfStrangers(t *testing.T) {
 		_, err := bus.Call(t.Context(), c, bus.FileSize, bus.FilePath{Path: path})
 		_, gerr := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: path})
 		for _, err := range []error{err, gerr} {
-			if err == nil || !strings.Contains(err.Error(), want.text) || bus.ReasonOf(err) != want.reason || fault.Hint(err) == "" {
-				t.Errorf("%q: %v (%s, %q), want %+v", path, err, fault.Hint(err), bus.ReasonOf(err), want)
+			if err == nil || !strings.Contains(err.Error(), want.text) || fault.ReasonOf(err) != want.reason || fault.Hint(err) == "" {
+				t.Errorf("%q: %v (%s, %q), want %+v", path, err, fault.Hint(err), fault.ReasonOf(err), want)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func TestFilesRefused(t *testing.T) {
 		}
 	}
 	measures := stranger(t, a, bus.PrivilegeMeasure)
-	if _, err := bus.Call(t.Context(), measures, bus.FileSize, bus.FilePath{Path: dir + "/f"}); bus.ReasonOf(err) != bus.ReasonDenied || fault.Hint(err) == "" {
+	if _, err := bus.Call(t.Context(), measures, bus.FileSize, bus.FilePath{Path: dir + "/f"}); fault.ReasonOf(err) != bus.ReasonDenied || fault.Hint(err) == "" {
 		t.Error("without the privilege:", err)
 	}
 	other := stranger(t, a, bus.PrivilegeFiles)
@@ -345,7 +345,7 @@ func TestTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = late.keep(t.Context())
-			if b, _ := os.ReadFile(path + "/g"); overwrite != (err == nil) || overwrite != (string(b) == "four") || !overwrite && bus.ReasonOf(fileError("x", "g", err)) != bus.ReasonExists {
+			if b, _ := os.ReadFile(path + "/g"); overwrite != (err == nil) || overwrite != (string(b) == "four") || !overwrite && fault.ReasonOf(fileError("x", "g", err)) != bus.ReasonExists {
 				t.Errorf("named %v, overwrite %v: %v, %q", named, overwrite, err, b)
 			}
 			ended, cancel := context.WithCancel(t.Context())
@@ -388,7 +388,7 @@ func TestFileSilent(t *testing.T) {
 	near.Write([]byte("some"))
 	x := &fileMove{silence: 20 * time.Millisecond}
 	x.bytes.Store(end.size())
-	if err := x.stream(t.Context(), far.(*net.TCPConn), end); bus.ReasonOf(err) != bus.ReasonSilent || x.moved.Load() != 4 {
+	if err := x.stream(t.Context(), far.(*net.TCPConn), end); fault.ReasonOf(err) != bus.ReasonSilent || x.moved.Load() != 4 {
 		t.Errorf("%v after %d bytes", err, x.moved.Load())
 	}
 	x.silence, x.longest = time.Minute, 10*time.Millisecond
@@ -405,7 +405,7 @@ func TestFileSilent(t *testing.T) {
 		t.Errorf("of one that takes too long: %v", err)
 	}
 	near.Close()
-	if err := x.chunks(t.Context(), far.(*net.TCPConn), end); bus.ReasonOf(err) != bus.ReasonShort {
+	if err := x.chunks(t.Context(), far.(*net.TCPConn), end); fault.ReasonOf(err) != bus.ReasonShort {
 		t.Errorf("of one that ended: %v", err)
 	}
 }
@@ -443,7 +443,7 @@ func TestFilesPromised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); bus.ReasonOf(err) != bus.ReasonFull || !strings.Contains(err.Error(), "on their way") {
+	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/b", Put: true, Bytes: free / 3 * 2}); fault.ReasonOf(err) != bus.ReasonFull || !strings.Contains(err.Error(), "on their way") {
 		t.Error("more than there is room for:", err)
 	}
 	if _, err := bus.Call(t.Context(), c, bus.File.Begin, bus.FileStart{Path: dir + "/c", Put: true, Bytes: 1}); err != nil {

@@ -79,9 +79,9 @@ func (x *fileMove) chunks(ctx context.Context, conn *net.TCPConn, end fileEnd) e
 		switch {
 		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, and not silent
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return bus.Because(bus.ReasonSilent, fmt.Errorf("no byte passed for %v", x.silence))
+			return fault.Because(bus.ReasonSilent, fmt.Errorf("no byte passed for %v", x.silence))
 		case errors.Is(err, io.EOF):
-			return bus.Because(bus.ReasonShort, fmt.Errorf("it ended after %d of %d bytes", at, size))
+			return fault.Because(bus.ReasonShort, fmt.Errorf("it ended after %d of %d bytes", at, size))
 		case err != nil:
 			return err
 		}
@@ -163,15 +163,15 @@ func isFile(info fs.FileInfo) error {
 
 // asWriting says of a permission that is missing that it is one to write.
 func asWriting(err error) error {
-	if errors.Is(err, fs.ErrPermission) && bus.ReasonOf(err) == "" {
-		return bus.Because(bus.ReasonReadOnly, err)
+	if errors.Is(err, fs.ErrPermission) && fault.ReasonOf(err) == "" {
+		return fault.Because(bus.ReasonReadOnly, err)
 	}
 	return err
 }
 
 // fileError names the file of an error, and gives it a reason and a hint.
 func fileError(doing, path string, err error) error {
-	hint, reason := "", bus.ReasonOf(err)
+	hint, reason := "", fault.ReasonOf(err)
 	switch {
 	case reason != "" || fault.Hint(err) != "":
 	case errors.Is(err, fs.ErrNotExist):
@@ -187,5 +187,5 @@ func fileError(doing, path string, err error) error {
 	case isEscape(err):
 		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
 	}
-	return bus.Because(reason, fault.Failf(cmp.Or(hint, fault.Hint(err)), "agent: %s: %.200s: %w", doing, path, bare(err)))
+	return fault.Because(reason, fault.Failf(cmp.Or(hint, fault.Hint(err)), "agent: %s: %.200s: %w", doing, path, bare(err)))
 }

@@ -38,7 +38,7 @@ func mayFiles(ctx context.Context) error {
 	if bus.Allows(ctx, bus.PrivilegeFiles) {
 		return nil
 	}
-	return bus.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "agent: this client may measure the network here, but no disk, and move no files"))
+	return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "agent: this client may measure the network here, but no disk, and move no files"))
 }
 
 // folder opens the one that a client wants something done in. One from outside
@@ -67,9 +67,9 @@ func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 	}
 	where := strings.Join(a.conf.Files.Folders, ", ")
 	if where == "" {
-		return nil, bus.Because(bus.ReasonDenied, fault.Failf("its operator names the folders: thru serve --allow files --files DIR", "agent: %s: it is allowed in no folder here", doing))
+		return nil, fault.Because(bus.ReasonDenied, fault.Failf("its operator names the folders: thru serve --allow files --files DIR", "agent: %s: it is allowed in no folder here", doing))
 	}
-	return nil, bus.Because(bus.ReasonDenied, fault.Failf("it is allowed there below "+where+"; its operator names more with --files DIR", "agent: %s: %.200q is not below a folder that this end point allows", doing, path))
+	return nil, fault.Because(bus.ReasonDenied, fault.Failf("it is allowed there below "+where+"; its operator names more with --files DIR", "agent: %s: %.200q is not below a folder that this end point allows", doing, path))
 }
 
 // rootOf opens what is a folder: to open a pipe would wait for whoever writes to it.
@@ -98,11 +98,11 @@ func openFolder(doing, path string, open func(string) (*os.Root, error)) (*os.Ro
 	case errors.Is(err, fs.ErrPermission):
 		hint, reason = "name a folder that the user may write to under whom thru runs there", bus.ReasonDenied
 	case strings.Contains(err.Error(), "not a directory"): // os.Root has no value for it
-		return nil, bus.Because(bus.ReasonMissing, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: %s: %.200s is no folder", doing, path))
+		return nil, fault.Because(bus.ReasonMissing, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: %s: %.200s is no folder", doing, path))
 	case isEscape(err):
 		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
 	}
-	return nil, bus.Because(reason, fault.Usagef(hint, "agent: %s: %.200s: %w", doing, path, bare(err)))
+	return nil, fault.Because(reason, fault.Usagef(hint, "agent: %s: %.200s: %w", doing, path, bare(err)))
 }
 
 // isEscape tells of a link that leads out of a folder: os.Root has no value for it.

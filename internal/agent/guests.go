@@ -23,7 +23,7 @@ type watch struct {
 // mayList refuses a client from outside that has not the privilege for it.
 func (a *Agent) mayList(ctx context.Context) error {
 	if !bus.Allows(ctx, bus.PrivilegeInventory) {
-		return bus.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeInventory), "agent: this client may measure here, but not list virtual machines"))
+		return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeInventory), "agent: this client may measure here, but not list virtual machines"))
 	}
 	if a.conf.Below == nil {
 		return fault.Failf("upgrade thru there", "agent: this thru lists no virtual machines")

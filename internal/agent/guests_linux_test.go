@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/engine"
+	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
@@ -73,7 +74,7 @@ func TestGuestsPrivilege(t *testing.T) {
 		a, f := newBelow(t)
 		c := stranger(t, a, privilege)
 		v, err := bus.Call(t.Context(), c, bus.Guests, bus.Empty{})
-		if (err == nil) != may || may && len(v.Inventory.Guests) != 1 || !may && (bus.ReasonOf(err) != bus.ReasonDenied || len(v.Inventory.Guests) > 0) {
+		if (err == nil) != may || may && len(v.Inventory.Guests) != 1 || !may && (fault.ReasonOf(err) != bus.ReasonDenied || len(v.Inventory.Guests) > 0) {
 			t.Errorf("%s lists: %+v, %v", privilege, v, err)
 		}
 		w, err := bus.Call(t.Context(), c, bus.Watch.Begin, bus.WatchStart{IDs: []string{"vm:web1"}})

@@ -100,7 +100,7 @@ func (s *session) follow() {
 		case engine.Done:
 			e.Kind, e.Phase = bus.EventDone, bus.PhaseDrain
 		case engine.Failed:
-			e.Kind, e.Error, e.Hint = bus.EventFailed, u.Err.Error(), fault.Hint(u.Err)
+			e.Kind, e.Error, e.Hint, e.Reason = bus.EventFailed, u.Err.Error(), fault.Hint(u.Err), fault.ReasonOf(u.Err)
 		}
 		s.agent.tell(s.client, e)
 	}

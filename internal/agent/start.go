@@ -68,7 +68,7 @@ func (s *session) wait(ramp time.Duration, at time.Time, route *measure.Route, n
 		return
 	}
 	if err := s.letGo(ctx, ramp, route, near); err != nil && s.ctx.Err() == nil {
-		s.agent.tell(s.client, bus.Event{Session: s.id, Kind: bus.EventFailed, Error: err.Error(), Hint: fault.Hint(err)})
+		s.agent.tell(s.client, bus.Failed(s.id, err))
 	}
 }
 

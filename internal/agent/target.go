@@ -72,7 +72,7 @@ func (t *target) fits(promised int64) error {
 	if promised > 0 {
 		text += fmt.Sprintf(", %s of them for files on their way", unit.Size(promised))
 	}
-	return bus.Because(bus.ReasonFull, fault.Failf("a smaller file, or more room there", "%s", text))
+	return fault.Because(bus.ReasonFull, fault.Failf("a smaller file, or more room there", "%s", text))
 }
 
 func (t *target) place() (uint64, bool) { return t.device, true }

@@ -183,7 +183,7 @@ func testError(t *testing.T, connect link) {
 		if c.Verb == "start" {
 			return errors.New("agent: a plain error\nof two lines: Zürich")
 		}
-		return bus.Because(bus.ReasonFull, fault.Usagef("-P 8 is the most there", "agent: %d streams are too many", 9))
+		return fault.Because(bus.ReasonFull, fault.Usagef("-P 8 is the most there", "agent: %d streams are too many", 9))
 	}
 	c, _ := connect(t, h)
 	_, err := bus.Call(t.Context(), c, bus.Prepare, bus.PrepareRequest{})
@@ -191,8 +191,8 @@ func testError(t *testing.T, connect link) {
 		t.Errorf("got %v, hint %q, code %d", err, fault.Hint(err), fault.Code(err))
 	}
 	var e *fault.Error
-	if !errors.As(err, &e) || bus.ReasonOf(err) != bus.ReasonFull {
-		t.Errorf("%T is no *fault.Error, or its reason is %q", err, bus.ReasonOf(err))
+	if !errors.As(err, &e) || fault.ReasonOf(err) != bus.ReasonFull {
+		t.Errorf("%T is no *fault.Error, or its reason is %q", err, fault.ReasonOf(err))
 	}
 	_, err = bus.Call(t.Context(), c, bus.Start, bus.StartRequest{})
 	if err == nil || err.Error() != "agent: a plain error\nof two lines: Zürich" || fault.Code(err) != fault.Failed {

@@ -2,6 +2,8 @@ package bus
 
 import (
 	"errors"
+
+	"thru/internal/fault"
 )
 
 // Why a client did not get in, or an answer could not be used. The errors of
@@ -20,9 +22,8 @@ var (
 	ErrClosed      = errors.New("connection closed")
 )
 
-// Reason is why an agent refused, for a client's program, which cannot go by
-// words. It travels with the error.
-type Reason string
+// Reason is why an agent refused.
+type Reason = fault.Reason
 
 // Reasons of what is about a file.
 const (
@@ -34,29 +35,3 @@ const (
 	ReasonShort    Reason = "short"     // fewer bytes came, or were there, than was said
 	ReasonSilent   Reason = "silent"    // no byte passed for too long
 )
-
-// Because gives an error a reason; where that is empty it is left as it is.
-func Because(r Reason, err error) error {
-	if r == "" || err == nil {
-		return err
-	}
-	return &reasoned{err, r}
-}
-
-// ReasonOf is the reason of an error, or "".
-func ReasonOf(err error) Reason {
-	var r *reasoned
-	if errors.As(err, &r) {
-		return r.reason
-	}
-	return ""
-}
-
-// reasoned is an error with a reason.
-type reasoned struct {
-	error
-	reason Reason
-}
-
-// Unwrap returns what has it.
-func (r *reasoned) Unwrap() error { return r.error }

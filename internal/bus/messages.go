@@ -5,7 +5,10 @@
 // docs/wire.md describes subjects, messages and how versions meet.
 package bus
 
-import "thru/internal/measure"
+import (
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
 
 // Wire is the version of the messages. Equal majors work together.
 const (
@@ -382,7 +385,16 @@ type Event struct {
 	Disk        *measure.DiskTick   `json:"disk,omitempty"`        // of a disk that is measured
 	Error       string              `json:"error,omitempty"`
 	Hint        string              `json:"hint,omitempty"`
+	Reason      Reason              `json:"reason,omitempty"`
 }
+
+// Failed is the event of a session that ended early.
+func Failed(session string, err error) Event {
+	return Event{Session: session, Kind: EventFailed, Error: err.Error(), Hint: fault.Hint(err), Reason: fault.ReasonOf(err)}
+}
+
+// Err is what an event of a failure says.
+func (e Event) Err() error { return fault.Because(e.Reason, fault.Failf(e.Hint, "%s", e.Error)) }
 
 // Publish pushes an event to a client. It never blocks for long and may drop
 // progress when the client does not read.

@@ -103,7 +103,7 @@ type errorBody struct {
 
 // encodeError returns the code and the body of an error reply.
 func encodeError(err error) (code string, body []byte) {
-	e := errorBody{measure.Error{Message: cut(err.Error()), Hint: cut(fault.Hint(err)), ExitCode: fault.Code(err)}, ReasonOf(err)}
+	e := errorBody{measure.Error{Message: cut(err.Error()), Hint: cut(fault.Hint(err)), ExitCode: fault.Code(err)}, fault.ReasonOf(err)}
 	body, _ = json.Marshal(e) // strings and a number always marshal
 	return strconv.Itoa(e.ExitCode), body
 }
@@ -117,7 +117,7 @@ func decodeError(body []byte) error {
 	if e.ExitCode < fault.Failed || e.ExitCode > 255 {
 		e.ExitCode = fault.Failed
 	}
-	return &fault.Error{Code: e.ExitCode, Hint: e.Hint, Err: Because(e.Reason, errors.New(e.Message))}
+	return &fault.Error{Code: e.ExitCode, Hint: e.Hint, Err: fault.Because(e.Reason, errors.New(e.Message))}
 }
 
 // body is an event on the wire.

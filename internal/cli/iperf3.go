@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/control"
+	"thru/internal/engine/iperf3"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/plan"
@@ -68,26 +70,18 @@ const noConnection = "unable to connect to server - server may have stopped runn
 // originalWords says what went wrong in iperf3's words where scripts look for
 // them, and else in ours.
 func originalWords(err error) string {
-	said := err.Error()
-	for ours, theirs := range map[string]string{
-		"connection refused":                    noConnection + "Connection refused",
-		"no route to host":                      noConnection + "No route to host",
-		"network is unreachable":                noConnection + "Network is unreachable",
-		"no such host":                          noConnection + "Name or service not known",
-		"bind: cannot assign requested address": noConnection + "Cannot assign requested address",
-		"unable to parse IP":                    noConnection + "Name or service not known",
-		"no such device":                        noConnection + "No such device",
-		"the server is busy with another":       "the server is busy running a test. try again later",
-		"does not let this user in":             "test authorization failed",
-		"the server has been ended there":       "the server has terminated",
-		"server closed the control connection":  "control socket has closed unexpectedly",
-		"the directions contradict":             "cannot be both reverse and bidirectional",
-	} {
-		if strings.Contains(said, ours) {
-			return theirs
-		}
-	}
-	return said
+	return cmp.Or(map[fault.Reason]string{
+		iperf3.ReasonRefused:    noConnection + "Connection refused",
+		iperf3.ReasonNoRoute:    noConnection + "No route to host",
+		iperf3.ReasonNoNetwork:  noConnection + "Network is unreachable",
+		iperf3.ReasonNoName:     noConnection + "Name or service not known",
+		iperf3.ReasonNoAddress:  noConnection + "Cannot assign requested address",
+		iperf3.ReasonNoDevice:   noConnection + "No such device",
+		iperf3.ReasonBusy:       "the server is busy running a test. try again later",
+		iperf3.ReasonLogin:      "test authorization failed",
+		iperf3.ReasonTerminated: "the server has terminated",
+		iperf3.ReasonClosed:     "control socket has closed unexpectedly",
+	}[fault.ReasonOf(err)], err.Error())
 }
 
 // open gives what the output goes to, and writes the pid file.

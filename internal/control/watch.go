@@ -95,7 +95,7 @@ func (w *watching) hear(e heard) error {
 		if !w.apart {
 			return w.failed(s, e.Event)
 		}
-		s.err = fault.Failf(e.Hint, "%s", e.Error)
+		s.err = e.Err()
 		w.fail(s, fmt.Errorf("control: %s: %w", fault.Named(s.end.Name), s.err))
 	}
 	return nil
@@ -337,7 +337,7 @@ func (w *watching) failed(s *side, e bus.Event) error {
 			waiting = false
 		}
 	}
-	s.over, s.err = true, fault.Failf(e.Hint, "%s", e.Error)
+	s.over, s.err = true, e.Err()
 	for _, x := range w.agents() {
 		select {
 		case <-x.Client.Lost():

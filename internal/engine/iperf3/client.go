@@ -126,12 +126,12 @@ func (c *client) listen() {
 		s, err := c.talk.hear(0)
 		switch {
 		case isGone(err):
-			err = fault.Failf("the iperf3 or the host there ended, or something between closed the connection", "iperf3: the server closed the control connection")
+			err = fault.Because(ReasonClosed, fault.Failf("the iperf3 or the host there ended, or something between closed the connection", "iperf3: the server closed the control connection"))
 		case err != nil:
 		case s == serverTerminate:
-			err = fault.Failf("", "iperf3: the server has been ended there")
+			err = fault.Because(ReasonTerminated, fault.Failf("", "iperf3: the server has been ended there"))
 		case s == accessDenied:
-			err = fault.Failf(busyHint, "iperf3: the server is busy with another test")
+			err = errBusy()
 		case s == serverError:
 			err = c.talk.hearError(c.token == "")
 		case s != want, s == exchangeResults && !c.ended.Load():

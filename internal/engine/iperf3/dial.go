@@ -29,12 +29,13 @@ const (
 func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []string, c cookie) (t talk, skipped []string, err error) {
 	d, err := engine.Dialer(s, measure.TCP, sock.Options{Arrivals: true}, 0, dialTime)
 	if err != nil {
-		return t, nil, err
+		return t, nil, fault.Because(ReasonNoName, err)
 	}
+	var last fault.Reason
 	for _, target := range targets {
 		try, cancel := context.WithTimeout(ctx, min(dialTime, dialBudget/time.Duration(len(targets))))
 		conn, err := d.DialContext(try, engine.Network("tcp", s.Family), target)
-		err = engine.DialHint(s, err)
+		err = connecting(engine.DialHint(s, err))
 		cancel()
 		switch {
 		case err == nil:
@@ -47,10 +48,10 @@ func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []strin
 		case fault.Hint(err) != "": // our own options: another target would fail alike
 			return t, skipped, err
 		}
-		skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
+		skipped, last = append(skipped, fmt.Sprintf("%s: %v", target, err)), fault.ReasonOf(err)
 	}
-	return t, skipped, fault.Failf("start one there (iperf3 -s, or thru serve --iperf), and let its port through the firewall: TCP and, for -u, UDP",
-		"iperf3: no server answers: %s", strings.Join(skipped, "; "))
+	return t, skipped, fault.Because(last, fault.Failf("start one there (iperf3 -s, or thru serve --iperf), and let its port through the firewall: TCP and, for -u, UDP",
+		"iperf3: no server answers: %s", strings.Join(skipped, "; ")))
 }
 
 // greet sends the cookie and waits until the server asks for the parameters.
@@ -66,7 +67,7 @@ func (t talk) greet(ctx context.Context, c cookie) error {
 	case err != nil:
 		return fault.Failf(notHint, "iperf3: the server closes the connection at once: %w", err)
 	case s == accessDenied:
-		return fault.Failf(busyHint, "iperf3: the server is busy with another test")
+		return errBusy()
 	case s == serverError:
 		return t.hearError(false) // it knows no login yet
 	case s != paramExchange:

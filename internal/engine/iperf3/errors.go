@@ -96,7 +96,12 @@ func explain(code, errno int32, anonymous bool) error {
 	if errno > 0 && errno < 4096 {
 		s.text += ", " + syscall.Errno(errno).Error()
 	}
-	return fault.Failf(s.hint, "iperf3: the server has refused or ended the test: %s", s.text)
+	reason := map[int32]fault.Reason{codeAuth: ReasonLogin, codeBusy: ReasonBusy}[code]
+	return fault.Because(reason, fault.Failf(s.hint, "iperf3: the server has refused or ended the test: %s", s.text))
+}
+
+func errBusy() error {
+	return fault.Because(ReasonBusy, fault.Failf(busyHint, "iperf3: the server is busy with another test"))
 }
 
 // Hints that more than one error gives.

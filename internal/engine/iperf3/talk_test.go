@@ -17,6 +17,7 @@ import (
 
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
+	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
 )
@@ -444,8 +445,13 @@ func TestClientTalk(t *testing.T) {
 		whole + "\x0e": "DISPLAY_RESULTS where EXCHANGE_RESULTS is due",
 		whole + "\x0b": "ended there",
 	} {
-		if err := clientTalk(t, []byte(says), short(measure.TCP, 1), brief(silence)); err == nil || !strings.Contains(err.Error(), want) {
+		err := clientTalk(t, []byte(says), short(measure.TCP, 1), brief(silence))
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", says, err, want)
+		}
+		reason := map[string]fault.Reason{"busy": ReasonBusy, "let this user in": ReasonLogin, "only users that it knows": ReasonLogin, "ended there": ReasonTerminated}[want]
+		if got := fault.ReasonOf(err); reason != "" && got != reason {
+			t.Errorf("%q: the reason is %q, want %q", says, got, reason)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestReasons(t *testing.T) {
 		bus.ReasonMissing: transfer.ErrMissing, bus.ReasonExists: transfer.ErrExists, bus.ReasonDenied: transfer.ErrDenied, bus.ReasonReadOnly: transfer.ErrReadOnly,
 		bus.ReasonFull: transfer.ErrFull, bus.ReasonShort: transfer.ErrShort, bus.ReasonSilent: transfer.ErrSilent, "of a later version": nil,
 	} {
-		f := &fake{err: bus.Because(reason, fault.Failf("do this", "agent: so it is"))}
+		f := &fake{err: fault.Because(reason, fault.Failf("do this", "agent: so it is"))}
 		s, err := endOf(f, bus.PrivilegeFiles).Client(transfer.Config{}).Open(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -112,7 +112,7 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 			return judge(s.finish(ctx, begun.Session))
 		}
 		// What the agent says of its disk explains why it hung up.
-		if there := s.give(ctx, begun.Session); ctx.Err() == nil && (bus.ReasonOf(there) == bus.ReasonFull || bus.ReasonOf(there) == bus.ReasonSilent) {
+		if there := s.give(ctx, begun.Session); ctx.Err() == nil && (fault.ReasonOf(there) == bus.ReasonFull || fault.ReasonOf(there) == bus.ReasonSilent) {
 			err = there
 		}
 		return judge(err)
@@ -206,7 +206,7 @@ func judge(err error) error {
 	kind := map[bus.Reason]error{
 		bus.ReasonMissing: transfer.ErrMissing, bus.ReasonExists: transfer.ErrExists, bus.ReasonDenied: transfer.ErrDenied,
 		bus.ReasonReadOnly: transfer.ErrReadOnly, bus.ReasonFull: transfer.ErrFull, bus.ReasonShort: transfer.ErrShort, bus.ReasonSilent: transfer.ErrSilent,
-	}[bus.ReasonOf(err)]
+	}[fault.ReasonOf(err)]
 	if kind != nil {
 		err = known{err, kind}
 	}

@@ -1,0 +1,40 @@
+package iperf3
+
+import (
+	"errors"
+	"net"
+	"syscall"
+
+	"thru/internal/fault"
+)
+
+// Reasons for which there is no test with a server, by which who speaks for
+// iperf3 finds its words.
+const (
+	ReasonRefused    fault.Reason = "connection refused"
+	ReasonNoRoute    fault.Reason = "no route to host"
+	ReasonNoNetwork  fault.Reason = "network unreachable"
+	ReasonNoName     fault.Reason = "no such host"
+	ReasonNoAddress  fault.Reason = "no such source address"
+	ReasonNoDevice   fault.Reason = "no such device"
+	ReasonBusy       fault.Reason = "server busy"
+	ReasonLogin      fault.Reason = "login refused"
+	ReasonTerminated fault.Reason = "server ended"
+	ReasonClosed     fault.Reason = "connection closed"
+)
+
+// connecting gives an error of dialling its reason.
+func connecting(err error) error {
+	for number, reason := range map[syscall.Errno]fault.Reason{
+		syscall.ECONNREFUSED: ReasonRefused, syscall.EHOSTUNREACH: ReasonNoRoute, syscall.ENETUNREACH: ReasonNoNetwork,
+		syscall.EADDRNOTAVAIL: ReasonNoAddress, syscall.ENODEV: ReasonNoDevice,
+	} {
+		if errors.Is(err, number) {
+			return fault.Because(reason, err)
+		}
+	}
+	if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
+		return fault.Because(ReasonNoName, err)
+	}
+	return err
+}
