@@ -17,6 +17,7 @@ import (
 	"thru/internal/cause"
 	"thru/internal/cause/advise"
 	"thru/internal/cause/gate"
+	"thru/internal/compare"
 	"thru/internal/measure"
 	"thru/internal/report"
 )
@@ -24,13 +25,14 @@ import (
 // scene is a case that the packages' own tests make, as far as it reaches code
 // that no stored result does; a line of testdata/scenes.jsonl.gz. It has a
 // document to be judged; or, with Seen, one whose findings ask for advice; or
-// documents of a ladder; or what gates are made of.
+// documents of a ladder; or what gates are made of; or results to be compared.
 type scene struct {
 	Name     string            `json:"name"`
 	Document json.RawMessage   `json:"document,omitempty"`
 	Seen     *seen             `json:"seen,omitempty"`
 	Ladder   []json.RawMessage `json:"ladder,omitempty"`
 	Subject  *subject          `json:"subject,omitempty"`
+	Compare  *compared         `json:"compare,omitempty"`
 	Print    string            `json:"print,omitempty"` // that reports are made of it: "as it is", or "judged"
 }
 
@@ -71,6 +73,29 @@ type end struct {
 	}
 }
 
+// compared are results and compare.Options.
+type compared struct {
+	Before, After []json.RawMessage
+	Options       struct {
+		BarPct                  float64
+		Anyway, Guards          bool
+		Before, After           string
+		BeforeNames, AfterNames []string
+	}
+}
+
+// concluded of a comparison: its document, and the text of it.
+func (c *compared) concluded(t *testing.T) string {
+	t.Helper()
+	o := c.Options
+	x := compare.Of(documents(t, c.Before), documents(t, c.After), compare.Options{BarPct: o.BarPct, Anyway: o.Anyway, Guards: o.Guards, Before: o.Before, After: o.After, BeforeNames: o.BeforeNames, AfterNames: o.AfterNames})
+	var b strings.Builder
+	if err := errors.Join(report.ComparedJSON(&b, x), report.ComparedText(&b, x, report.TextOptions{Width: 80}), report.ComparedMarkdown(&b, x, report.MarkdownOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // gates of a subject.
 func (s *subject) gates() []measure.Gate {
 	x := gate.Subject{Path: s.Path, NoPath: s.NoPath, LinkBps: s.LinkBps, LinkL2: s.LinkL2, Streams: s.Streams, UDP: s.UDP}
@@ -89,19 +114,18 @@ func (s *scene) concluded(t *testing.T) string {
 	t.Helper()
 	var all []string
 	switch {
+	case s.Compare != nil:
+		all = append(all, s.Compare.concluded(t))
 	case s.Subject != nil:
 		all = append(all, section(t, "gates", s.Subject.gates()))
 	case len(s.Ladder) > 0:
-		var docs []*measure.Document
-		for _, text := range s.Ladder {
-			docs = append(docs, decoded(t, s.Name, text))
-		}
+		docs := documents(t, s.Ladder)
 		cause.Rungs(docs)
 		for _, d := range docs {
 			all = append(all, section(t, "findings", d.Findings))
 		}
 	case s.Seen != nil:
-		d := decoded(t, s.Name, s.Document)
+		d := documents(t, []json.RawMessage{s.Document})[0]
 		advice := cause.Propose(d, advise.Seen(*s.Seen))
 		all = append(all, section(t, "advice", advice))
 		for _, e := range d.EndPoints {
@@ -109,19 +133,22 @@ func (s *scene) concluded(t *testing.T) string {
 			all = append(all, "script "+e.Name, do, "undo", undo)
 		}
 	default:
-		all = append(all, string(concluded(t, decoded(t, s.Name, s.Document))))
+		all = append(all, string(concluded(t, documents(t, []json.RawMessage{s.Document})[0])))
 	}
 	return strings.Join(all, "\n")
 }
 
-// decoded is a document of a scene.
-func decoded(t *testing.T, name string, text []byte) *measure.Document {
+// documents of a scene.
+func documents(t *testing.T, texts []json.RawMessage) (all []*measure.Document) {
 	t.Helper()
-	d, err := measure.Decode(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+	for _, text := range texts {
+		d, err := measure.Decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
 	}
-	return d
+	return all
 }
 
 // TestScenes compares what is concluded of every scene with one golden file.
@@ -158,7 +185,7 @@ func TestPrinted(t *testing.T) {
 		if s.Print == "" {
 			continue
 		}
-		d := decoded(t, s.Name, s.Document)
+		d := documents(t, []json.RawMessage{s.Document})[0]
 		if s.Print == "judged" {
 			judge(d)
 		}
