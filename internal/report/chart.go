@@ -42,10 +42,12 @@ func ladderCharts(l *ladder, n int) []chart {
 
 const ladderHeight = 230
 
+// inTable describes a chart beside a table of the same figures.
+const inTable = "The table of this section has its figures."
+
 func ladderThroughput(l *ladder, x xAxis, n int) chart {
 	p := panel{Title: "throughput, " + l.Unit.name, Height: ladderHeight}
 	var legends []legend
-	var words []string
 	basis := "range"
 	for i, w := range l.Windows {
 		s := line{Style: i}
@@ -62,13 +64,12 @@ func ladderThroughput(l *ladder, x xAxis, n int) chart {
 			s.Points = append(s.Points, point{beside(l, j, i), g.Value / l.Unit.div})
 			s.Errors = append(s.Errors, span{low / l.Unit.div, high / l.Unit.div})
 			p.Max = max(p.Max, g.Value/l.Unit.div, high/l.Unit.div)
-			words = append(words, fmt.Sprintf("%s, %s window: %s", unit.Plural(streams, "stream"), windowName(w), l.Unit.number(g.Value)))
 		}
 		p.Lines = append(p.Lines, s)
 		legends = append(legends, legend{key(s), windowName(w) + " window"})
 	}
 	d := drawing{ID: fmt.Sprintf("ladder%d", n), Title: "Throughput by streams and window, " + l.Path,
-		Desc: "In " + l.Unit.name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}
+		Desc: inTable, X: x, Panels: []panel{p}}
 	return chartOf(d, "Throughput by streams and window. Bars: "+basis+".", legends)
 }
 
@@ -80,7 +81,6 @@ func beside(l *ladder, streams, window int) float64 {
 func ladderCPU(l *ladder, x xAxis, n int) chart {
 	p := panel{Title: "CPU, % of the whole machine", Height: ladderHeight, Max: 100}
 	var legends []legend
-	var words []string
 	for i, w := range l.Windows {
 		sender, receiver := line{Style: i}, line{Style: i, Wide: true}
 		for j, streams := range l.Streams {
@@ -94,13 +94,12 @@ func ladderCPU(l *ladder, x xAxis, n int) chart {
 			if f := r.Source.ReceiverCPU; f != nil {
 				receiver.Points = append(receiver.Points, point{beside(l, j, i), f.Pct})
 			}
-			words = append(words, fmt.Sprintf("%s, %s window: %s", unit.Plural(streams, "stream"), windowName(w), r.CPU))
 		}
 		p.Lines = append(p.Lines, receiver, sender)
 		legends = append(legends, legend{key(sender), "sender, " + windowName(w) + " window"}, legend{key(receiver), "receiver, " + windowName(w) + " window"})
 	}
 	d := drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
-		Desc: "Sender/receiver. " + strings.Join(words, "; "), X: x, Panels: []panel{p}}
+		Desc: inTable, X: x, Panels: []panel{p}}
 	caption := "CPU of sender and receiver in the same cells."
 	if l.Local {
 		caption = "CPU in the same cells. Sender and receiver are the same machine."

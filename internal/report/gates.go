@@ -61,6 +61,41 @@ func joinGates(all []gateView) []gateView {
 	return joined
 }
 
+// shortGates makes one row of what a gate found at several places, where the same is to be
+// done. The reason of a gate is said once, and one that holds needs none.
+func shortGates(all []gateView) (rows []gateView) {
+	found, said := map[string][]gateView{}, map[string]bool{}
+	var marks []string
+	for _, g := range joinGates(all) {
+		if g.Status == measure.GatePass {
+			g.Why = ""
+		}
+		same := g
+		same.Fact, same.Where = "", ""
+		mark := fmt.Sprint(same)
+		if found[mark] == nil {
+			marks = append(marks, mark)
+		}
+		found[mark] = append(found[mark], g)
+	}
+	for _, m := range marks {
+		g := found[m][0]
+		var places, facts []string
+		for _, x := range found[m] {
+			places, facts = append(places, x.Where), append(facts, x.Where+": "+x.Fact)
+		}
+		if len(facts) > 1 {
+			g.Where, g.Fact = gap{Facts: places}.text(gapFacts), strings.Join(facts[:min(len(facts), maxLines)], "; ")
+		}
+		if said[g.ID+g.Why] {
+			g.Why = ""
+		}
+		said[g.ID+g.Why] = true
+		rows = append(rows, g)
+	}
+	return rows
+}
+
 // commandMost bounds a command, in characters; all of it shall be there to be copied.
 const commandMost = 8192
 

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"thru/internal/measure"
@@ -61,6 +62,7 @@ type ladderPage struct {
 	Charts []chart
 	Names  []string // of the windows
 	Table  []ladderRow
+	Cells  table // what stands beside the rate of each
 }
 
 type ladderRow struct {
@@ -107,7 +109,7 @@ type Signature struct {
 // network, and without the raw result under 1 MB; that of an inventory has a row
 // for each of its guests, and grows with them.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown, "firstGates": firstGates, "moreGates": moreGates}).Parse(pageTemplate)
+	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown, "shortGates": shortGates, "firstGates": firstGates, "moreGates": moreGates}).Parse(pageTemplate)
 	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate, inventoryTemplate, placedTemplate} {
 		if err == nil {
 			_, err = t.Parse(more)
@@ -165,8 +167,12 @@ func newPage(d *measure.Document) page {
 		if v.Silent {
 			break // what the packets show is all there is
 		}
+		drawn := slices.ContainsFunc(drawn, func(x cell) bool { return x.Source == c.Source })
+		if inLadder(d, c.Source) && !drawn && !c.Tried {
+			continue // its ladder has a row of it
+		}
 		q := cellPage{cell: c, Streams: streamTable(c.Source)}
-		if i < maxCourses {
+		if i < maxCourses || drawn && len(v.Ladders) > 0 {
 			q.Seconds = secondTable(newCourse(c.Source))
 		}
 		if len(v.Ladders) == 0 && c.main() && len(p.Main) < maxCourses {
@@ -219,7 +225,31 @@ func newLadderPage(l *ladder, n int) ladderPage {
 		}
 		p.Table = append(p.Table, r)
 	}
+	p.Cells = ladderCells(l)
 	return p
+}
+
+// ladderCells is what stands beside the rate of each cell of a ladder, in a row.
+func ladderCells(l *ladder) table {
+	t := table{Caption: "Each cell; all of its figures are in the CSV and JSON documents", Head: []string{"streams", "window", "retransmits", "RTT idle", "loaded", "held back by"}}
+	duration := func(ns *int64) string {
+		if ns == nil {
+			return "-"
+		}
+		return unit.Duration(*ns)
+	}
+	for _, r := range l.Rungs {
+		c := r.Source
+		again, held := "-", "-"
+		if c.Retransmits != nil {
+			again = unit.Count(*c.Retransmits)
+		}
+		if f := binding(c); f != nil {
+			held = clean(f.Cause) + " (" + clean(f.Confidence) + ")"
+		}
+		t.Rows = append(t.Rows, []string{strconv.Itoa(c.Streams), windowName(c.Window), again, duration(c.RTTIdle), duration(c.RTTLoaded), held})
+	}
+	return t
 }
 
 // HasPublished tells whether a column of published figures has anything in it.
@@ -320,7 +350,7 @@ func uint32Text(n *uint32) string {
 
 // secondTable is the course in figures: the same as the chart, to read.
 func secondTable(k course) table {
-	if len(k.received) == 0 {
+	if len(k.received) < 2 {
 		return table{}
 	}
 	t := table{Caption: "Course of " + shownName(k.cell), Head: []string{"at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits"}}

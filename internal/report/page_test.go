@@ -482,3 +482,43 @@ func TestHostsAreMerged(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestLadderPageIsShort: a ladder says what it measured in 4000 words: a row for each
+// cell, and all figures of the one that is judged.
+func TestLadderPageIsShort(t *testing.T) {
+	for _, name := range []string{"ladder", "rungs"} {
+		d := goldenDocuments()[name]
+		page := withoutStyle(pageOf(t, d))
+		_, page, _ = strings.Cut(page, "<body>")
+		if n := len(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " "))); n > 4000 {
+			t.Errorf("%s: %d words", name, n)
+		}
+		for _, l := range ladders(d) {
+			rows := ladderCells(&l).Rows
+			if len(rows) != len(l.Rungs) || !strings.Contains(page, "<td>"+rows[0][3]+"</td><td>"+rows[0][4]+"</td>") {
+				t.Errorf("%s: %d rows of %d cells: %q", name, len(rows), len(l.Rungs), rows[0])
+			}
+		}
+		if n := strings.Count(page, "<caption>Streams of "); n > 1 {
+			t.Errorf("%s: the streams of %d cells", name, n)
+		}
+	}
+}
+
+// TestShortGates: what a gate found at several places is one row, their reason is
+// said once, and one that holds needs none; where something else is to be done is another.
+func TestShortGates(t *testing.T) {
+	warn := func(where, fact, command string) gateView {
+		return gateView{Status: measure.GateWarn, Word: "WARN", ID: "congestion-control", Where: where, Fact: fact, Why: "bbr paces", Remedy: []string{command}}
+	}
+	rows := shortGates([]gateView{warn("a", "bbr at 118 µs RTT", "one"), warn("b", "bbr at 421 µs RTT", "one"), warn("c", "bbr at 5 µs RTT", "two"),
+		{Status: measure.GatePass, ID: "mtu", Where: "a, eth0", Fact: "MTU 1500 at a", Why: "frames"}, {Status: measure.GatePass, ID: "mtu", Where: "b, eth0", Fact: "MTU 9000 at b", Why: "frames"}})
+	var got []string
+	for _, g := range rows {
+		got = append(got, strings.Join([]string{g.Where, g.Fact, g.Why}, "|"))
+	}
+	want := []string{"a, b|a: bbr at 118 µs RTT; b: bbr at 421 µs RTT|bbr paces", "c|bbr at 5 µs RTT|", "a, eth0, b, eth0|a, eth0: MTU 1500 at a; b, eth0: MTU 9000 at b|"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
