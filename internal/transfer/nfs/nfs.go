@@ -195,9 +195,9 @@ func (s *session) open(ctx context.Context, four bool) error {
 	minor := hasCode(err, codeMinor)
 	switch {
 	case minor && four:
-		return fault.Failf("let it offer 4.1: in /etc/nfs.conf `vers4.1=y` below [nfsd]", "the server speaks NFS 4.0, and not 4.1: %w", err)
+		return fault.Failf("let it offer 4.1: in /etc/nfs.conf `vers4.1=y` below [nfsd]", "the server speaks NFS 4, and not its minor version 1: %w", err)
 	case minor:
-		return fault.Failf("only NFS 3 and 4.1 are spoken here; let it offer one of them: in /etc/nfs.conf `vers3=y` or `vers4.1=y` below [nfsd]", "the server speaks NFS 4.0 alone: %w", err)
+		return fault.Failf("only NFS 3 and 4.1 are spoken here; let it offer one of them: in /etc/nfs.conf `vers3=y` or `vers4.1=y` below [nfsd]", "the server speaks NFS 4, and not its minor version 1, nor NFS 3: %w", err)
 	case errors.Is(err, errNoProgram) && four:
 		return fault.Failf("nfs:// speaks version 3", "NFS 4.1: %w", err)
 	case errors.Is(err, errNoProgram):
