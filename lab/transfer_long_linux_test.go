@@ -56,6 +56,7 @@ func TestTransferBinds(t *testing.T) {
 	add("round trips", binding{path: far, protocol: "sftp", size: 20, flags: "--block 2K", layer: protocol, causes: []string{"round-trips"}}, down, up)
 	add("round trips", binding{path: far, protocol: "smb", size: 20, flags: "--block 4K", layer: protocol, causes: []string{"round-trips"}}, down, up)
 	add("round trips", binding{path: far, protocol: "nfs", size: 20, flags: "--block 4K", layer: protocol, causes: []string{"round-trips"}}, down, up)
+	add("round trips", binding{path: far, protocol: "nfs4", size: 20, flags: "--block 4K", layer: protocol, causes: []string{"round-trips"}}, down, up)
 
 	add("nothing", binding{path: far, protocol: "http", size: 100, layer: network, causes: full}, down, up)
 	add("nothing", binding{path: far, protocol: "smb", size: 100, layer: network, causes: full}, down)

@@ -93,10 +93,10 @@ func (v *v4) begin(ctx context.Context) error {
 	if err := v.connect(ctx, port); err != nil {
 		return err
 	}
-	const ours, notParallel = 0x10000, 0 // EXCHGID4_FLAG_USE_NON_PNFS, SP4_NONE
+	const nonPNFS, noProtection = 0x10000, 0 // EXCHGID4_FLAG_USE_NON_PNFS, SP4_NONE
 	owner := rand.Text()
 	args := appendOpaque([]byte(owner[:8]), "thru "+owner)
-	r, err := v.alone(ctx, compound{name: "EXCHANGE_ID"}.then(opExchangeID, appendUint32(args, ours, notParallel, 0)))
+	r, err := v.alone(ctx, compound{name: "EXCHANGE_ID"}.then(opExchangeID, appendUint32(args, nonPNFS, noProtection, 0)))
 	if err != nil {
 		return err
 	}
