@@ -115,6 +115,7 @@ func TestLossInPackets(t *testing.T) {
 		{"lost, but not between the captures", []string{"", ""}, some, map[string]string{"loss": "no"}},
 		{"dropped behind the receiver's interface", nearBoth, with(some, ignoredAt(1, 17)), map[string]string{"loss": "certain", "broken-tso": "no"}},
 		{"dropped behind the receiver's interface, receiver", nearReceiver, with(some, ignoredAt(0, 17)), map[string]string{"loss": "certain"}},
+		{"many dropped there, on a short path", nearBoth, []capturesEdit{carries(20e6), sendsAgain(2500, 1), ignoredAt(1, 2500), roundTrip(4*time.Microsecond, 6*time.Microsecond)}, map[string]string{"loss": "certain"}},
 		{"a few dropped there", nearReceiver, with(some, sendsAgain(9, 1), ignoredAt(0, 9)), map[string]string{"loss": "likely"}},
 		{"sent again since the sender did not hear of it", nearBoth, with(some, ignoredAt(1, 17), eachConn(func(c *measure.Connection) { c.Data.Spurious = c.Data.Again })), map[string]string{"loss": "no"}},
 		{"repeated without SACK", nearBoth, with(some, ignoredAt(1, 17), eachConn(func(c *measure.Connection) { c.Acks.SACKed.N, c.Data.Gaps.N = 0, 1 })), map[string]string{"loss": "no"}},

@@ -10,7 +10,7 @@ import (
 // Bars of the rate that a loss allows, and of how often it was seen.
 const (
 	FewEvents = 10  // fewer say nothing for certain: the next run may have three times as many, or none
-	heavyPct  = 5   // of loss: beyond it timeouts leave less than the formulas say
+	HeavyPct  = 5   // of loss: beyond it timeouts leave less than the formulas say
 	BindsBar  = 2   // times what a loss allows may exceed the goodput that it holds
 	ExceedBar = 1.1 // times the goodput may exceed it within a site: a bound below what was carried is none
 	RareBar   = 4   // times, from where on it is too rare
@@ -51,7 +51,7 @@ func (f *Flow) AnyRTT() float64 {
 func (f *Flow) IsRare(times float64) bool {
 	bound, known := f.Allowed()
 	pct, _ := f.AgainPct()
-	return known && pct <= heavyPct && bound > times*f.Rate()
+	return known && pct <= HeavyPct && bound > times*f.Rate()
 }
 
 // MayFollow tells whether the rate may be what the sender's loss leaves: not

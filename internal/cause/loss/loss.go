@@ -297,7 +297,7 @@ func (l lossSeen) binds() *diagnose.Outcome {
 	switch {
 	case l.Pct < 0.05 && l.queue:
 		return diagnose.No("the few segments that were sent again were dropped by a full queue: the round trip grew with it")
-	case l.timed && l.bound > diagnose.RareBar*bps:
+	case l.timed && l.Pct <= diagnose.HeavyPct && l.bound > diagnose.RareBar*bps:
 		return diagnose.No("the %s that was sent again would allow %s", Rare(l.Pct), unit.Rate(l.bound))
 	case l.isBorne() && l.queue:
 		return diagnose.No("%s was sent again, that a full queue dropped: the round trip grew with it", Rare(l.Pct))
