@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -304,4 +305,21 @@ func TestUnidentified(t *testing.T) {
 		t.Errorf("%+v of %+v", got, f)
 	}
 	unidentified(measure.Facts{})
+}
+
+// TestAnswersEachVerb: what a client can ask, an agent answers.
+func TestAnswersEachVerb(t *testing.T) {
+	a, _, _ := newFake(t, DefaultLimits())
+	var got, want []string
+	for _, x := range a.Answers() {
+		got = append(got, x.Verb())
+	}
+	for _, v := range bus.Verbs() {
+		want = append(want, v.String())
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("answered %q, want %q", got, want)
+	}
 }

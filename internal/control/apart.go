@@ -71,18 +71,24 @@ func spread(flows []*flow, failed map[*EndPoint]error) {
 	}
 }
 
-// prepareAll opens both ends of every flow, many at a time. What one that fails
-// had opened is given back, so that its agents are not busy with it.
+// prepareAll opens both ends of every flow, many at a time.
 func (r *Runner) prepareAll(ctx context.Context, flows []*flow) {
 	fs := able(flows)
 	atMost(len(fs), width, func(i int) {
 		f := fs[i]
 		f.err = f.connect(ctx, r.dialBack)
 	})
-	for _, f := range fs {
-		if f.err == nil {
-			r.noteDial(f)
-		} else {
+	for _, f := range able(fs) {
+		r.noteDial(f)
+	}
+	r.giveBack(ctx, flows)
+}
+
+// giveBack releases what flows that have failed had opened, so that their agents are
+// not busy with it, and says so.
+func (r *Runner) giveBack(ctx context.Context, flows []*flow) {
+	for _, f := range flows {
+		if f.err != nil {
 			f.drop()
 		}
 	}
@@ -101,19 +107,12 @@ func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 	for _, f := range fs {
 		ramp = max(ramp, plan.Ramp(f.spec, f.dialling().rtt))
 	}
-	var receivers, senders []*side
 	for _, f := range fs {
 		if f.ramp = ramp; f.spec.Ramp > 0 || f.spec.NoRamp {
 			f.ramp = plan.Ramp(f.spec, 0)
 		}
-		for _, s := range f.sides() {
-			if s.sends {
-				senders = append(senders, s)
-			} else {
-				receivers = append(receivers, s)
-			}
-		}
 	}
+	receivers, senders := byRole(fs)
 	c.setStart(len(receivers) + len(senders))
 	measuredFrom(fs, c.start)
 	for _, sides := range [][]*side{receivers, senders} {
@@ -124,15 +123,7 @@ func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 			}
 		})
 	}
-	for _, f := range fs {
-		if f.err != nil {
-			f.drop()
-		}
-	}
-	releaseStale(flows)
-	if ctx.Err() == nil {
-		r.report(flows)
-	}
+	r.giveBack(ctx, flows)
 }
 
 // noteWalls keeps how far the wall clocks are from this machine's.

@@ -37,7 +37,6 @@ type side struct {
 	over    bool // Done or Failed has come
 	heard   time.Time
 	until   time.Time // when it is waited for no more, since the flow has failed; zero: as long as it takes
-	err     error     // of Failed
 	seen    partial
 	unread  error             // why its evidence could not be fetched; what is there are its live figures
 	back    *measure.Evidence // of the other direction of two-way traffic
@@ -123,6 +122,18 @@ func sidesOf(flows []*flow) (ss []*side) {
 		ss = append(ss, f.sides()...)
 	}
 	return ss
+}
+
+// byRole are these sessions apart.
+func byRole(flows []*flow) (receivers, senders []*side) {
+	for _, s := range sidesOf(flows) {
+		if s.sends {
+			senders = append(senders, s)
+		} else {
+			receivers = append(receivers, s)
+		}
+	}
+	return receivers, senders
 }
 
 // able are the flows that have not failed.

@@ -123,18 +123,10 @@ func (r *Runner) start(ctx context.Context, flows []*flow) error {
 	for _, f := range flows {
 		f.ramp = plan.Ramp(f.spec, f.dialling().rtt)
 	}
-	for _, sends := range []bool{false, true} {
-		for _, f := range flows {
-			s := &f.receiver
-			if sends {
-				s = &f.sender
-			}
-			if f.rides != nil || s.end.Foreign {
-				continue
-			}
-			if err := s.begin(ctx, 0); err != nil {
-				return err
-			}
+	receivers, senders := byRole(flows)
+	for _, s := range append(receivers, senders...) {
+		if err := s.begin(ctx, 0); err != nil {
+			return err
 		}
 	}
 	measuredFrom(flows, time.Now())

@@ -19,12 +19,13 @@ import (
 type watching struct {
 	*Runner
 	flows  []*flow
-	apart  bool             // a flow fails by itself; else the first failure ends it all
+	apart  bool             // a flow fails by itself; else the first failure ends it all, after a moment
 	at     map[string]*side // by session
 	left   int              // sessions that are not over
 	looked time.Time        // when it was last looked for silence
 	events <-chan heard
 	gone   <-chan *EndPoint
+	ends   <-chan time.Time // when a failure ends it all
 }
 
 // heard is an event with the end point that has sent it.
@@ -39,6 +40,7 @@ const (
 	patience  = 30 * time.Second // how much longer than planned a step may take
 	lookEvery = time.Second
 	failTime  = 2 * time.Second
+	lostGrace = 200 * time.Millisecond // for an end point to be seen to be gone
 )
 
 // watch hears events until every session is over, or one has failed. The flows
@@ -58,32 +60,45 @@ func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin tim
 		w.left++
 	}
 	for w.left > 0 {
-		var err error
 		select {
 		case e := <-w.events:
-			err = w.hear(e)
+			w.hear(e)
 		case e := <-w.gone:
-			err = w.lose(e)
+			if err := w.lose(e); err != nil {
+				return err
+			}
 		case <-look.C:
-			err = w.look()
+			w.look()
 		case <-late.C:
-			err = w.tooLate()
+			w.failAll(errLate, func(*side) bool { return true })
+		case <-w.ends:
+			return reasonOf(flows)
 		case <-ctx.Done():
 			return w.interrupted(context.Cause(ctx))
 		}
-		if err != nil {
-			return err
-		}
+	}
+	if !apart {
+		return reasonOf(flows)
 	}
 	r.report(flows)
 	return nil
 }
 
+// reasonOf flows that stand and fall together: the error that says most.
+func reasonOf(flows []*flow) error {
+	for _, f := range flows {
+		if f.err != nil && !isEcho(f.err.Error()) {
+			return f.err
+		}
+	}
+	return firstError(flows)
+}
+
 // hear takes an event; what is of none of the flows, or of another's, is left out.
-func (w *watching) hear(e heard) error {
+func (w *watching) hear(e heard) {
 	s := w.at[e.Session]
 	if s == nil || s.over || s.end != e.from {
-		return nil
+		return
 	}
 	s.heard = time.Now()
 	switch e.Kind {
@@ -92,13 +107,8 @@ func (w *watching) hear(e heard) error {
 	case bus.EventDone:
 		w.end(s)
 	case bus.EventFailed:
-		if !w.apart {
-			return w.failed(s, e.Event)
-		}
-		s.err = e.Err()
-		w.fail(s, fmt.Errorf("control: %s: %w", fault.Named(s.end.Name), s.err))
+		w.fail(s, fmt.Errorf("control: %s: %w", fault.Named(s.end.Name), e.Err()))
 	}
-	return nil
 }
 
 // end of a session.
@@ -110,14 +120,33 @@ func (w *watching) end(s *side) {
 }
 
 // fail ends a session with an error, which is that of its flow unless a better
-// one is known.
+// one is known. Where it ends all, other events of the same moment have a chance:
+// that the peer's host is gone, or what the peer says of its own failure, tells
+// more than that it closed the connection. That is waited for longer: the path that
+// has let the end of the connection pass may hold back or lose those words.
 func (w *watching) fail(s *side, err error) {
-	f := s.flow
-	if f.err == nil || isEcho(f.err.Error()) && !isEcho(err.Error()) {
+	f, echo := s.flow, isEcho(err.Error())
+	if f.err == nil || isEcho(f.err.Error()) && !echo {
 		f.err = err
 	}
 	w.end(s)
 	s.other().until = time.Now().Add(failTime)
+	switch {
+	case w.apart || echo && w.ends != nil:
+	case echo:
+		w.ends = time.After(failTime)
+	default:
+		w.ends = time.After(lostGrace)
+	}
+}
+
+// failAll fails the sessions under way of which something is so.
+func (w *watching) failAll(err error, is func(*side) bool) {
+	for _, s := range sidesOf(w.flows) {
+		if !s.over && is(s) {
+			w.fail(s, err)
+		}
+	}
 }
 
 // lose an end point: that ends it all, or the flows there.
@@ -129,16 +158,12 @@ func (w *watching) lose(e *EndPoint) error {
 	if !w.apart {
 		return err
 	}
-	for _, s := range sidesOf(w.flows) {
-		if s.end == e && !s.over {
-			w.fail(s, err)
-		}
-	}
+	w.failAll(err, func(s *side) bool { return s.end == e })
 	return nil
 }
 
 // look ends what has said nothing for too long.
-func (w *watching) look() error {
+func (w *watching) look() {
 	passed := time.Since(w.looked)
 	for _, s := range w.at {
 		if passed > muteTime/2 || s.agentQuiet() {
@@ -147,19 +172,16 @@ func (w *watching) look() error {
 	}
 	w.looked = time.Now()
 	for s := mute(w.flows); s != nil; s = mute(w.flows) {
-		err := silence(s, w.flows)
-		if !w.apart {
-			return err
-		}
-		w.fail(s, err)
+		w.fail(s, silence(s, w.flows))
 	}
 	for _, s := range sidesOf(w.flows) {
 		if !s.until.IsZero() && time.Now().After(s.until) {
 			w.end(s)
 		}
 	}
-	w.report(w.flows)
-	return nil
+	if w.apart {
+		w.report(w.flows)
+	}
 }
 
 // silence is the error of an end that has said nothing for too long.
@@ -197,24 +219,13 @@ func controllerSilent(via string, hosts int) error {
 		"control: the controller %s does not answer: nothing is heard of any of %d hosts", via, hosts)
 }
 
-// tooLate ends what did not end by itself.
-func (w *watching) tooLate() error {
-	err := fault.Failf("run it again; if it happens again, the end points' logs say more", "control: the test did not end in time")
-	if !w.apart {
-		return err
-	}
-	for _, s := range sidesOf(w.flows) {
-		if !s.over {
-			w.fail(s, err)
-		}
-	}
-	return nil
-}
+// errLate is the error of what did not end by itself.
+var errLate = fault.Failf("run it again; if it happens again, the end points' logs say more", "control: the test did not end in time")
 
 // interrupted leaves the flows that had not ended with that as their error.
 func (w *watching) interrupted(err error) error {
 	for _, s := range sidesOf(w.flows) {
-		if w.apart && !s.over {
+		if !s.over {
 			s.flow.err = cmp.Or(s.flow.err, err)
 		}
 	}
@@ -315,45 +326,10 @@ func longest(flows []*flow) time.Duration {
 	return d
 }
 
-// failed gives the other events of the same moment a chance: that the peer's
-// host is gone, or what the peer says of its own failure, tells more than that
-// it closed the connection. That is waited for longer: the path that has let the
-// end of the connection pass may hold back or lose those words.
-func (w *watching) failed(s *side, e bus.Event) error {
-	grace := time.After(lostGrace)
-	if isEcho(e.Error) {
-		grace = time.After(failTime)
-	}
-	for waiting := true; waiting; {
-		select {
-		case x := <-w.events:
-			o := w.at[x.Session]
-			if o != nil && o.end == x.from && x.Kind == bus.EventFailed && isEcho(e.Error) && !isEcho(x.Error) {
-				s, e, waiting = o, x.Event, false
-			}
-		case gone := <-w.gone:
-			return lost(gone)
-		case <-grace:
-			waiting = false
-		}
-	}
-	s.over, s.err = true, e.Err()
-	for _, x := range w.agents() {
-		select {
-		case <-x.Client.Lost():
-			return lost(x)
-		default:
-		}
-	}
-	return fmt.Errorf("control: %s: %w", fault.Named(s.end.Name), s.err)
-}
-
 // isEcho tells of a failure that only says that the other end has failed.
 func isEcho(message string) bool {
 	return slices.ContainsFunc([]string{"the peer closed", "the peer reset", "the peer ended"}, func(word string) bool { return strings.Contains(message, word) })
 }
-
-const lostGrace = 200 * time.Millisecond
 
 // listen merges the events of all clients of the flows into one channel.
 func listen(flows []*flow) (<-chan heard, <-chan *EndPoint, func()) {
