@@ -45,7 +45,7 @@ type Config struct {
 	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
 	Spool  *Spool            // where evidence stays that no client has fetched; nil: nowhere
 
-	Ended func(Ended) // hears of each flow of a client of another process that has been measured; nil: nobody does
+	Ended func([]Ended) // hears, as a client of another process gives its turn back, of the flows that it has measured; nil: nobody does
 }
 
 // Ended is a flow that was measured, as this end has seen it.
@@ -76,6 +76,7 @@ type Agent struct {
 
 	jobs map[string]work         // those under way, and those whose result was not fetched, by session
 	met  map[string][]netip.Addr // from where clients have measured
+	over map[string][]Ended      // flows of clients that have the turn
 
 	tuner, tunedBy string // client that tunes this host, and what it calls itself
 }
@@ -84,7 +85,7 @@ type Agent struct {
 func New(c Config) *Agent {
 	return &Agent{
 		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
-		jobs: map[string]work{}, met: map[string][]netip.Addr{},
+		jobs: map[string]work{}, met: map[string][]netip.Addr{}, over: map[string][]Ended{},
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
 }
@@ -402,12 +403,24 @@ func (a *Agent) end(client, id string) {
 	wg.Wait()
 	if left += a.endJobs(client, id, false); left == 0 {
 		a.turns.giveBack(client)
+		a.tellEnded(client)
 	}
 	if len(ours) > 0 {
 		tell()
 	}
 	if id == "" { // after the turn is gone, without which no new one is opened
 		a.endResponder(client)
+	}
+}
+
+// tellEnded says what a client's flows have measured.
+func (a *Agent) tellEnded(client string) {
+	a.mu.Lock()
+	flows := a.over[client]
+	delete(a.over, client)
+	a.mu.Unlock()
+	if len(flows) > 0 {
+		a.conf.Ended(flows)
 	}
 }
 

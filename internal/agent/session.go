@@ -74,7 +74,7 @@ func (s *session) near(route *measure.Route) host.PlacementFacts {
 func (s *session) follow() {
 	defer func() {
 		close(s.over)
-		s.tellEnd()
+		s.noteEnd()
 		s.keep()
 		close(s.kept)
 	}()
@@ -106,8 +106,8 @@ func (s *session) follow() {
 	}
 }
 
-// tellEnd says of a flow that something was measured of what that was.
-func (s *session) tellEnd() {
+// noteEnd notes of a flow that something was measured of what that was.
+func (s *session) noteEnd() {
 	if s.own || s.agent.conf.Ended == nil {
 		return
 	}
@@ -116,7 +116,9 @@ func (s *session) tellEnd() {
 		e.Back = &b
 	}
 	if e.Evidence.TotalBytes > 0 || e.Back != nil && e.Back.TotalBytes > 0 {
-		s.agent.conf.Ended(e)
+		s.agent.mu.Lock()
+		s.agent.over[s.client] = append(s.agent.over[s.client], e)
+		s.agent.mu.Unlock()
 	}
 }
 

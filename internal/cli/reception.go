@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -290,33 +291,54 @@ func (t *toldTests) call(call engine.Call, doc *measure.Document, path string, e
 	t.print(callLine(call, doc, path, err), newCallRecord(call, doc, path, err))
 }
 
-// flow is of a flow that a thru has measured from elsewhere.
-func (t *toldTests) flow(x agent.Ended) {
-	host, _, err := net.SplitHostPort(x.Evidence.PeerAddr)
+// flows are of a test that a thru has made from elsewhere, all at the same time.
+func (t *toldTests) flows(all []agent.Ended) {
+	host, _, err := net.SplitHostPort(all[0].Evidence.PeerAddr)
 	if err != nil {
 		host = "a client"
 	}
 	r := callRecord{Caller: host, Program: "thru", Goodput: []flowGoodput{}}
-	did := []string{}
-	for _, e := range []*measure.Evidence{&x.Evidence, x.Back} {
-		if e == nil || e.MeasuredNs <= 0 {
+	var received, sent, longest int64
+	streams, asked, what, why := 0, false, "", ""
+	for _, x := range all {
+		if why = cmp.Or(why, x.Evidence.Error); x.Spec.Traffic != measure.Bulk {
+			asked, longest = true, max(longest, x.Evidence.MeasuredNs)
 			continue
 		}
-		f, verb := flowGoodput{host, control.Local, float64(e.Bytes) * 8 * 1e9 / float64(e.MeasuredNs)}, "received "
-		if e.Sends {
-			f.From, f.To, verb = f.To, f.From, "sent "
+		streams, what = streams+x.Spec.Streams, strings.ToUpper(x.Spec.Protocol)
+		for _, e := range []*measure.Evidence{&x.Evidence, x.Back} {
+			if e == nil || e.MeasuredNs <= 0 {
+				continue
+			}
+			f, sum := flowGoodput{host, control.Local, float64(e.Bytes) * 8 * 1e9 / float64(e.MeasuredNs)}, &received
+			if e.Sends {
+				f.From, f.To, sum = f.To, f.From, &sent
+			}
+			*sum, longest, r.Goodput = *sum+int64(f.Bps), max(longest, e.MeasuredNs), append(r.Goodput, f)
 		}
-		r.Goodput, did = append(r.Goodput, f), append(did, verb+unit.Rate(f.Bps)+" for "+unit.Duration(e.MeasuredNs))
 	}
-	if len(did) == 0 {
-		did = []string{"it ended before the measured time"}
+	var did []string
+	if received > 0 {
+		did = append(did, "received "+unit.Rate(float64(received)))
 	}
-	line := time.Now().Format("15:04:05 ") + host + ": " + strings.Join(did, ", ") + "; " + strings.ToUpper(x.Spec.Protocol) + ", " + unit.Plural(x.Spec.Streams, "stream")
-	if why := x.Evidence.Error; why != "" {
-		r.Error = &measure.Error{Message: why, ExitCode: fault.Failed}
-		line += "; " + why
+	if sent > 0 {
+		did = append(did, "sent "+unit.Rate(float64(sent)))
 	}
-	t.print(line, r)
+	if len(did) == 0 && asked {
+		did = append(did, "answered requests")
+	}
+	line := fault.And(did) + " for " + unit.Duration(longest)
+	if longest == 0 {
+		line = "it ended before the measured time"
+	}
+	if streams > 0 {
+		line += "; " + what + ", " + unit.Plural(streams, "stream")
+	}
+	if why != "" {
+		r.Error = &measure.Error{Message: fault.Plain(why), ExitCode: fault.Failed}
+		line += "; " + fault.Plain(why)
+	}
+	t.print(time.Now().Format("15:04:05 ")+host+": "+line, r)
 }
 
 // tellRefused says who was turned away before it came to a test.

@@ -109,7 +109,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	}
 	warnings = slices.Concat(warnings, more, undidTuning(desk))
 	told := tellTests(e, c.JSON)
-	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files, func(c *agent.Config) { c.Ended = told.flow })
+	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files, func(c *agent.Config) { c.Ended = told.flows })
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
