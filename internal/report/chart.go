@@ -232,12 +232,6 @@ const (
 
 func (k course) chart(n int, most course) chart {
 	sender, receiver := line{Markers: markers}, line{Style: 1, Wide: true, Markers: markers}
-	with := func(l line, ps []point, div float64) line {
-		for _, p := range ps {
-			l.Points = append(l.Points, point{p.X, p.Y / div})
-		}
-		return l
-	}
 	peak := func(style int, ps []point) line { return with(line{Style: style, Thin: true, Dashed: true}, ps, 1) }
 	rates, times := k.rates(most), timeScale(most.rttMax)
 	panels := []panel{{Title: rates.name, Height: coursePanel, Max: most.rateMax / rates.div,
@@ -251,10 +245,7 @@ func (k course) chart(n int, most course) chart {
 			Lines: []line{with(receiver, k.farRTT, times.div), with(sender, k.rtt, times.div)}})
 	}
 	if len(k.took) > 1 {
-		times := timeScale(most.latency)
-		greatest := with(line{Thin: true, Dashed: true}, k.tookMost, times.div)
-		panels = append(panels, panel{Title: "round trip of the requests beside it, " + times.name + "; fine: greatest", Height: coursePanel, Max: most.latency / times.div,
-			Lines: []line{greatest, with(sender, k.took, times.div)}})
+		panels = append(panels, delayPanel(k.took, k.tookMost, most.latency, sender))
 	}
 	counted := func(title string, ps, far []point) {
 		if len(ps)+len(far) > 0 && most.re > 0 {
@@ -264,13 +255,8 @@ func (k course) chart(n int, most course) chart {
 	}
 	counted("retransmitted segments a second", k.retransmits, k.farAgain)
 	counted("lost datagrams a second", k.lost, nil)
-	x := xAxis{High: most.seconds, Ticks: niceTicks(most.seconds, 6), Title: "time, s"}
-	if x.High <= 0 {
-		x.High = x.Ticks[len(x.Ticks)-1].At
-	}
-	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
 	name := pathName(k.cell)
-	d := drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: x, Panels: panels}
+	d := drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: secondsAxis(most.seconds), Panels: panels}
 	var legends []legend
 	if len(k.sent) > 0 {
 		legends = append(legends, legend{key(sender), "sender"})
@@ -283,6 +269,30 @@ func (k course) chart(n int, most course) chart {
 		caption += " No retransmissions."
 	}
 	return chartOf(d, caption, legends)
+}
+
+// with is the line through points whose values are divided.
+func with(l line, ps []point, div float64) line {
+	for _, p := range ps {
+		l.Points = append(l.Points, point{p.X, p.Y / div})
+	}
+	return l
+}
+
+// delayPanel draws the round trips of requests beside data: the mean and the greatest of each second.
+func delayPanel(mean, most []point, top float64, as line) panel {
+	times := timeScale(top)
+	return panel{Title: "round trip of the requests beside it, " + times.name + "; fine: greatest", Height: coursePanel, Max: top / times.div,
+		Lines: []line{with(line{Thin: true, Dashed: true}, most, times.div), with(as, mean, times.div)}}
+}
+
+func secondsAxis(seconds float64) xAxis {
+	x := xAxis{High: seconds, Ticks: niceTicks(seconds, 6), Title: "time, s"}
+	if x.High <= 0 {
+		x.High = x.Ticks[len(x.Ticks)-1].At
+	}
+	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
+	return x
 }
 
 // rates is the scale of the first panel, named as its title.

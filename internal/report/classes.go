@@ -66,6 +66,46 @@ func classesAnswer(d *measure.Document) string {
 	return s
 }
 
+// classCharts draw the rates of all classes in each direction over time, and the delay
+// below them, as flent does; nil of a test without classes.
+func classCharts(d *measure.Document, cells []cell) []chart {
+	up, down := classCells(d)
+	if len(up) == 0 {
+		return nil
+	}
+	var legends []legend
+	var words []string
+	seconds, rate, long := 0.0, 0.0, false
+	courses := map[*measure.Cell]course{}
+	for _, c := range slices.Concat(up, down) {
+		k := newCourse(c)
+		courses[c], seconds, rate, long = k, max(seconds, k.seconds), max(rate, greatest(k.received)), long || len(k.received) > 1
+		words = append(words, pathName(c)+", "+className(c.Spec.DSCP)+": "+unit.Rate(c.Goodput.Value))
+	}
+	if !long {
+		return nil
+	}
+	in := scaleFor(rate)
+	var panels []panel
+	for n, direction := range [][]*measure.Cell{up, down} {
+		p := panel{Title: pathName(direction[0]) + ", " + in.name, Height: coursePanel, Max: rate / in.div}
+		for i, c := range direction {
+			l := with(line{Style: i % styles, Markers: markers}, courses[c].received, in.div)
+			if p.Lines = append(p.Lines, l); n == 0 {
+				legends = append(legends, legend{key(l), className(c.Spec.DSCP)})
+			}
+		}
+		panels = append(panels, p)
+	}
+	if x := askedBeside(cells, up[0]); x != nil {
+		asker, _ := shownFlow(x)
+		mean, most := latencyCourse(asker)
+		panels = append(panels, delayPanel(mean, most, greatest(mean, most), line{Markers: markers}))
+	}
+	drawn := drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
+	return []chart{chartOf(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}
+}
+
 // className is a code point as RFC 2474 and RFC 3246 name it; the number of others.
 func className(dscp int) string {
 	switch {

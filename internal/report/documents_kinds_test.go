@@ -266,10 +266,21 @@ func TestClassesAnswer(t *testing.T) {
 	if got := Answer(summarised(d, stat.Link{})); !strings.HasPrefix(got, want) {
 		t.Errorf("%q", got)
 	}
+	var cells []cell
+	for i := range d.Cells {
+		cells = append(cells, newCell(d, &d.Cells[i]))
+	}
+	all := classCharts(d, cells)
+	if len(all) != 1 || len(all[0].Legend) != 4 || all[0].Legend[2].Name != "CS5" || strings.Count(string(all[0].SVG), `class="line`) != 8 {
+		t.Errorf("%d charts of the classes over time: %+v", len(all), all)
+	}
 	for i := range d.Cells {
 		d.Cells[i].Spec.DSCP = 0
 	}
 	if got := classesAnswer(d); got != "" {
 		t.Errorf("of one class it says %q", got)
+	}
+	if all := classCharts(d, cells); all != nil {
+		t.Errorf("of one class there are %d charts of classes", len(all))
 	}
 }

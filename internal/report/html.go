@@ -160,7 +160,9 @@ func newPage(d *measure.Document) page {
 			drawn = []cell{newCell(d, c)}
 		}
 	}
-	p.Charts = courseCharts(drawn)
+	if p.Charts = classCharts(d, drawn); p.Charts == nil {
+		p.Charts = courseCharts(drawn)
+	}
 	p.Latency, p.Heat = newLatencyPage(drawn), heatmaps(drawn)
 	p.Unseen, p.Drawn = uncounted(drawn), drawnRuns(drawn)
 	for i, c := range v.Cells {

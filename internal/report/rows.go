@@ -29,7 +29,9 @@ func rows(c *measure.Cell) []row {
 	add("share", shareText(c))
 	datagramRows(c, add)
 	requestRows(c, add)
-	underLoadRows(c.UnderLoad, add)
+	if c.AtOnce < 4 || c.Spec.FirstStream == 0 { // of all classes at once the first says it
+		underLoadRows(c.UnderLoad, add)
+	}
 	add("verified", verifiedText(c.Checked))
 	add("steady", steadyText(c))
 	machineRows(c, add)

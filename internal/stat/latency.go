@@ -246,7 +246,7 @@ func askers(cells []measure.Cell, c *measure.Cell, fits func(*measure.Cell) bool
 // askedRate is the requests a second that all streams of a cell were to send; 0 is back to back.
 func askedRate(c *measure.Cell) float64 { return c.Spec.PerSecond * float64(max(c.Spec.Streams, 1)) }
 
-// gradeOf grades the delay that traffic adds, as public tests of bufferbloat do
+// gradeOf grades the delay that traffic adds, as the bufferbloat test of Waveform does
 // (A+ below 5 ms, A 30, B 60, C 200, D 400): what games and calls notice, and not
 // what a data center wants.
 func gradeOf(addedNs int64) string {
