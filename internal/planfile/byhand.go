@@ -24,40 +24,30 @@ const (
 // readHand reads what a person does for a variant.
 func (f *File) readHand(x *node) (*plan.Hand, error) {
 	const example = "such as by_hand: {host: esx1, do: esxcli system settings kernel set ..., reboot: true, fact: sysctls.netNetqueueEnabled, is: \"FALSE\"}"
-	if err := f.keysOf(x, byHand, "host", "do", "reboot", "fact", "is", "wait"); err != nil {
-		return nil, err
-	}
 	h := &plan.Hand{Wait: plan.UsualWait()}
-	for _, key := range []string{"host", "do"} {
-		if x.get(key) == nil {
-			return nil, f.errorf(x, example, "%s has no %s", byHand, key)
-		}
-	}
-	var err error
-	if h.Host, err = f.nameOf(x.get("host"), "host of "+byHand); err != nil {
+	nothing := func(*node) error { return nil }
+	err := f.fields(x, byHand, example, 2, []field{
+		{"host", into(&h.Host, func(n *node) (string, error) { return f.nameOf(n, "host of "+byHand) })},
+		{"do", into(&h.Commands, f.commands)},
+		{"reboot", into(&h.Reboot, func(n *node) (bool, error) {
+			if n.kind != boolNode {
+				return false, f.errorf(n, "reboot takes true or false", "reboot is %s", n.value())
+			}
+			return strings.EqualFold(n.text, "true"), nil
+		})},
+		{"wait", into(&h.Wait, func(n *node) (time.Duration, error) {
+			wait, err := parsed(f.source, n, "wait", "30m", unit.ParseDuration)
+			if err == nil && (wait < leastWait || wait > mostWait) {
+				err = f.errorf(n, "wait takes 10s to 168h, such as 30m", "a wait of %s is out of range", n.value())
+			}
+			return wait, err
+		})},
+		{"fact", nothing}, {"is", nothing}, // readProof has both
+	})
+	if err != nil {
 		return nil, err
 	}
-	if h.Commands, err = f.commands(x.get("do")); err != nil {
-		return nil, err
-	}
-	if n := x.get("reboot"); n != nil {
-		if n.kind != boolNode {
-			return nil, f.errorf(n, "reboot takes true or false", "reboot is %s", n.value())
-		}
-		h.Reboot = strings.EqualFold(n.text, "true")
-	}
-	if err := f.readProof(h, x); err != nil {
-		return nil, err
-	}
-	if n := x.get("wait"); n != nil {
-		if h.Wait, err = parsed(f.source, n, "wait", "30m", unit.ParseDuration); err != nil {
-			return nil, err
-		}
-		if h.Wait < leastWait || h.Wait > mostWait {
-			return nil, f.errorf(n, "wait takes 10s to 168h, such as 30m", "a wait of %s is out of range", n.value())
-		}
-	}
-	return h, nil
+	return h, f.readProof(h, x)
 }
 
 // readProof reads by which fact thru sees that a variant is in force.

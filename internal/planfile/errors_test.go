@@ -245,7 +245,7 @@ func TestHostile(t *testing.T) {
 // Every option that a message of plan names is in the table, and every face has a word for it.
 func TestOptionsAreSpelled(t *testing.T) {
 	found := 0
-	for _, file := range []string{"kind.go", "plan.go", "rrul.go", "tune.go", "ladder.go"} {
+	for _, file := range []string{"kind.go", "clash.go", "plan.go", "tune.go", "ladder.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "../plan/"+file, nil, 0)
 		if err != nil {
 			t.Fatal(err)

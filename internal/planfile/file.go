@@ -158,31 +158,21 @@ func (f *File) readHead() error {
 	if n.kind != numberNode || n.text != "1" {
 		return f.errorf(n, "this version of thru reads `thru: 1`", "thru is %s: a format that is not known", n.value())
 	}
-	var err error
 	f.Name = "plan"
-	if n, ok := f.at("name"); ok {
-		if f.Name, err = f.planName(n); err != nil {
-			return err
+	for _, x := range []field{
+		{"name", into(&f.Name, f.planName)},
+		{"controller", into(&f.controller, func(n *node) (string, error) { return f.nameOf(n, "controller") })},
+		{"gates", f.choose(&f.gates, "gates", "on", plan.GatesOff, plan.GatesForce)},
+		{"link_rate", into(&f.link, f.linkRate)},
+	} {
+		if n, ok := f.at(x.key); ok {
+			if err := x.read(n); err != nil {
+				return err
+			}
 		}
 	}
-	if n, ok := f.at("controller"); ok {
-		if f.controller, err = f.nameOf(n, "controller"); err != nil {
-			return err
-		}
-	}
-	if n, ok := f.at("gates"); ok {
-		word, err := f.oneOf(n, "gates", "on", plan.GatesOff, plan.GatesForce)
-		if err != nil {
-			return err
-		}
-		if word != "on" {
-			f.gates = word
-		}
-	}
-	if n, ok := f.at("link_rate"); ok {
-		f.link, err = f.linkRate(n)
-	}
-	return err
+	f.gates = strings.TrimPrefix(f.gates, "on")
+	return nil
 }
 
 // mostPlanName bounds the name of a plan, in letters.

@@ -141,51 +141,36 @@ func (f *File) readEndPoint(x *node) (endPoint, error) {
 		}
 		return e, f.reach(&e)
 	}
-	if err := f.keysOf(x, "an end point", "name", "at", "labels", "data", "match", "controller"); err != nil {
-		return e, err
+	name := func(place *string, key string) field {
+		return field{key, into(place, func(n *node) (string, error) { return f.nameOf(n, key) })}
 	}
-	if n := x.get("controller"); n != nil {
-		if e.controller, err = f.nameOf(n, "controller"); err != nil {
-			return e, err
-		}
-	}
-	if n := x.get("match"); n != nil {
-		return f.readMatch(e, n)
-	}
-	for key, place := range map[string]*string{"name": &e.Name, "at": &e.At, "data": &e.DataAddr} {
-		if n := x.get(key); n != nil && err == nil {
-			*place, err = f.nameOf(n, key)
-		}
-	}
-	if err != nil {
+	err = f.fields(x, "an end point", "", 0, []field{
+		name(&e.controller, "controller"), {"match", func(n *node) error { return f.readMatch(&e, n) }},
+		name(&e.Name, "name"), name(&e.At, "at"), name(&e.DataAddr, "data"), {"labels", into(&e.Labels, f.labels)},
+	})
+	if err != nil || e.match != nil {
 		return e, err
 	}
 	if e.Name = cmp.Or(e.Name, e.At); e.Name == "" {
 		return e, f.errorf(x, "such as {name: a, at: ssh://root@10.0.0.1}", "an end point has no name")
 	}
-	if n := x.get("labels"); n != nil {
-		if e.Labels, err = f.labels(n); err != nil {
-			return e, err
-		}
-	}
 	return e, f.reach(&e)
 }
 
 // readMatch reads an entry that names many hosts.
-func (f *File) readMatch(e endPoint, n *node) (endPoint, error) {
+func (f *File) readMatch(e *endPoint, n *node) (err error) {
 	for _, k := range e.keys {
 		if k.text != "match" && k.text != "controller" {
-			return e, f.errorf(k, "the hosts of the controller have their names and labels", "%s does not go with match", k.text)
+			return f.errorf(k, "the hosts of the controller have their names and labels", "%s does not go with match", k.text)
 		}
 	}
-	var err error
 	if e.match, err = f.selectorOf(n, "match"); err != nil {
-		return e, err
+		return err
 	}
 	if e.controller = cmp.Or(e.controller, f.controller); e.controller == "" {
-		return e, f.errorf(n, "name it: `controller: NAME` (kept by `thru join`)", "match: no controller says which hosts there are")
+		return f.errorf(n, "name it: `controller: NAME` (kept by `thru join`)", "match: no controller says which hosts there are")
 	}
-	return e, nil
+	return nil
 }
 
 // labels reads a mapping of labels.

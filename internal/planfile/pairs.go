@@ -62,21 +62,15 @@ func (f *File) readPairs() error {
 
 func (f *File) readPair(x *node) (pairs, error) {
 	p := pairs{node: x, kind: oneToOne}
-	err := f.keysOf(x, "an entry of pairs", "type", "from", "to", "among", "by", "listen")
-	if n := x.get("type"); n != nil && err == nil {
-		p.kind, err = f.oneOf(n, "type", oneToOne, oneToMany, manyToOne, mesh, ring, matrix)
+	ends := func(place **choice, key string) field {
+		return field{key, into(place, func(n *node) (*choice, error) { return f.choice(n, key) })}
 	}
-	if n := x.get("listen"); n != nil && err == nil {
-		p.listen, err = f.oneOf(n, "listen", listenFrom, listenTo, listenEither)
-	}
-	if n := x.get("by"); n != nil && err == nil {
-		p.by, err = f.words(n, "by", "site")
-	}
-	for key, place := range map[string]**choice{"from": &p.from, "to": &p.to, "among": &p.among} {
-		if n := x.get(key); n != nil && err == nil {
-			*place, err = f.choice(n, key)
-		}
-	}
+	err := f.fields(x, "an entry of pairs", "", 0, []field{
+		{"type", f.choose(&p.kind, "type", oneToOne, oneToMany, manyToOne, mesh, ring, matrix)},
+		ends(&p.from, "from"), ends(&p.to, "to"), ends(&p.among, "among"),
+		{"by", into(&p.by, func(n *node) (string, error) { return f.words(n, "by", "site") })},
+		{"listen", f.choose(&p.listen, "listen", listenFrom, listenTo, listenEither)},
+	})
 	if err != nil {
 		return p, err
 	}

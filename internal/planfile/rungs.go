@@ -27,38 +27,24 @@ func (f *File) readRungs() error {
 
 func (f *File) readRung(x *node) (r rung, err error) {
 	r.node = x
-	if err := f.keysOf(x, "a rung", "name", "pair", "listen", "link_rate"); err != nil {
-		return r, err
-	}
 	const example = "such as {name: virtual switch, pair: [a, b]}"
-	n := x.get("name")
-	if n == nil {
-		return r, f.errorf(x, example, "a rung has no name")
-	}
-	if r.name, err = f.titleOf(n, "rung", example); err != nil {
-		return r, err
-	}
-	if n = x.get("pair"); n == nil {
-		return r, f.errorf(x, example, "the rung %q has no pair", r.name)
-	}
-	if n.kind != listNode || len(n.items) != 2 {
-		return r, f.errorf(n, "two end points, the one that sends first; of one host: pair: [a, a]", "pair of the rung %q is %s", r.name, n.value())
-	}
-	for _, end := range n.items {
-		if _, err := f.nameOf(end, "end point of a rung"); err != nil {
-			return r, err
-		}
-	}
-	r.from, r.to = n.items[0], n.items[1]
-	if n := x.get("listen"); n != nil {
-		if r.listen, err = f.oneOf(n, "listen", listenFrom, listenTo, listenEither); err != nil {
-			return r, err
-		}
-	}
-	if n := x.get("link_rate"); n != nil {
-		r.link, err = f.linkRate(n)
-	}
-	return r, err
+	return r, f.fields(x, "a rung", example, 2, []field{
+		{"name", into(&r.name, func(n *node) (string, error) { return f.titleOf(n, "rung", example) })},
+		{"pair", func(n *node) error {
+			if n.kind != listNode || len(n.items) != 2 {
+				return f.errorf(n, "two end points, the one that sends first; of one host: pair: [a, a]", "pair of the rung %q is %s", r.name, n.value())
+			}
+			for i, place := range []**node{&r.from, &r.to} {
+				*place = n.items[i]
+				if _, err := f.nameOf(n.items[i], "end point of a rung"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"listen", f.choose(&r.listen, "listen", listenFrom, listenTo, listenEither)},
+		{"link_rate", into(&r.link, f.linkRate)},
+	})
 }
 
 // ladder is the plan of the rungs.

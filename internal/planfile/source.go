@@ -3,6 +3,7 @@ package planfile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -51,20 +52,48 @@ func (s *source) keysOf(n *node, what string, known ...string) error {
 	}
 	var all []error
 	for _, k := range n.keys {
-		if !contains(known, k.text) {
+		if !slices.Contains(known, k.text) {
 			all = append(all, s.errorf(k, meant(k.text, known), "%s has no key %q", what, clip(k.text)))
 		}
 	}
 	return errors.Join(all...)
 }
 
-func contains(list []string, x string) bool {
-	for _, y := range list {
-		if x == y {
-			return true
+// field is a key of a mapping, and what reads its value.
+type field struct {
+	key  string
+	read func(*node) error
+}
+
+// into reads a value to where it belongs.
+func into[T any](place *T, read func(*node) (T, error)) func(*node) error {
+	return func(n *node) (err error) {
+		*place, err = read(n)
+		return err
+	}
+}
+
+// fields reads a mapping, which has no other keys; required are those that it must have.
+func (s *source) fields(x *node, what, example string, required int, all []field) error {
+	var known []string
+	for _, f := range all {
+		known = append(known, f.key)
+	}
+	if err := s.keysOf(x, what, known...); err != nil {
+		return err
+	}
+	for i, f := range all {
+		n := x.get(f.key)
+		if n == nil && i < required {
+			return s.errorf(x, example, "%s has no %s", what, f.key)
+		}
+		if n != nil {
+			if err := f.read(n); err != nil {
+				return err
+			}
 		}
 	}
-	return false
+	return nil
 }
 
 // describe is the node's value for an error.
@@ -95,7 +124,7 @@ func (n *node) value() string {
 
 // oneOf reads one of a few words.
 func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) {
-	if n.kind == textNode && contains(allowed, n.text) {
+	if n.kind == textNode && slices.Contains(allowed, n.text) {
 		return n.text, nil
 	}
 	hint := fmt.Sprintf("%s takes %s", what, option.AnyOf(allowed))
@@ -103,6 +132,11 @@ func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) 
 		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 	}
 	return "", s.errorf(n, hint, "%s is %s", what, n.value())
+}
+
+// choose reads one of a few words to where it belongs.
+func (s *source) choose(place *string, what string, allowed ...string) func(*node) error {
+	return into(place, func(n *node) (string, error) { return s.oneOf(n, what, allowed...) })
 }
 
 // list reads a list with something in it.

@@ -1,6 +1,8 @@
 package planfile
 
 import (
+	"slices"
+
 	"thru/examples"
 	"thru/internal/fault"
 )
@@ -12,7 +14,7 @@ func Starters() []string {
 
 // Starter is a commented plan to start from, which is one of the examples.
 func Starter(kind string) ([]byte, error) {
-	if contains(Starters(), kind) {
+	if slices.Contains(Starters(), kind) {
 		text, err := examples.Files.ReadFile(kind + ".yaml")
 		if err == nil {
 			return text, nil

@@ -26,7 +26,7 @@ func (s *source) apply(r *plan.Request, key string, n *node) error {
 func (f *File) settle(r *plan.Request, n *node) error {
 	var all []error
 	for i, k := range n.keys {
-		if contains(option.Keys(option.OfTraffic), k.text) {
+		if slices.Contains(option.Keys(option.OfTraffic), k.text) {
 			all = append(all, f.apply(r, k.text, n.items[i]))
 		}
 	}
