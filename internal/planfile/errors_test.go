@@ -39,6 +39,8 @@ var bad = map[string]struct{ text, where, message, hint string }{
 	"a number in text":  {"traffic: {streams: '4'}\npairs: [{from: local, to: local}]", "2:20", `streams is "4", and not a whole number`, "1 to 128"},
 	"parts":             {"traffic: {streams: 1.5}\npairs: [{from: local, to: local}]", "2:20", `streams is "1.5": it is no whole number`, "1 to 128"},
 	"negative":          {"traffic: {mss: -1}\npairs: [{from: local, to: local}]", "2:16", `mss is "-1": it is no whole number`, "88 to 32767"},
+	"no size of 0":      {"traffic: {mss: 0}\npairs: [{from: local, to: local}]", "2:16", `mss is "0"`, "88 to 32767"},
+	"a version in text": {"traffic: {ip: '4'}\npairs: [{from: local, to: local}]", "2:15", `ip is "4", and not a whole number`, "4 or 6"},
 	"too many streams":  {"traffic: {streams: 129}\npairs: [{from: local, to: local}]", "2:20", "streams is \"129\"", "streams takes 1 to 128"},
 	"a size":            {"traffic: {window: 5Q}\npairs: [{from: local, to: local}]", "2:19", `window is "5Q"`, "800K"},
 	"zero":              {"traffic: {window: 0}\npairs: [{from: local, to: local}]", "2:19", "zero is no size", "800K"},

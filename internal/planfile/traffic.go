@@ -12,7 +12,7 @@ import (
 // apply changes a request by one key of the table of options and its value.
 func (s *source) apply(r *plan.Request, key string, n *node) error {
 	o := option.Find(key)
-	kinds := map[option.Kind][]kind{option.Whole: {numberNode}, option.Truth: {boolNode}, option.Word: {textNode, numberNode}, option.Text: {textNode, numberNode}}[o.Kind]
+	kinds := map[option.Kind][]kind{option.Whole: {numberNode}, option.Truth: {boolNode}, option.Word: {textNode}, option.Text: {textNode, numberNode}}[o.Kind]
 	if !slices.Contains(kinds, n.kind) || n.text == "" {
 		return s.errorf(n, o.Hint(key, n.text), "%s is %s, and not %s", key, n.value(), map[option.Kind]string{option.Whole: "a whole number", option.Truth: "true or false"}[o.Kind])
 	}

@@ -37,7 +37,7 @@ const (
 // Value is what an option takes.
 type Value struct {
 	Kind  Kind
-	Words []string // of Word
+	Words []string // all that there are
 	Range string   // bounds, for hints: "1 to 128"
 	Like  string   // examples, for hints
 	Set   func(r *plan.Request, text string) error
@@ -62,6 +62,7 @@ type Flag struct {
 	Group string // of the help
 	Help  string
 	Set   func(r *plan.Request, text string) error // where a face reads the value otherwise
+	None  bool                                     // 0 is as if it were not given
 	Serve bool                                     // of iperf3: the server takes it too
 	Last  bool                                     // in its group of the help, behind a command's own flags
 }
@@ -83,6 +84,9 @@ func (f Flag) Spellings() (short rune, long []string) {
 
 // Apply changes a request by the flag and the value that follows it.
 func (f Flag) Apply(o *Option, r *plan.Request, text string) error {
+	if f.None && text == "0" {
+		return nil
+	}
 	set := o.Set
 	if f.Set != nil {
 		set = f.Set
@@ -112,7 +116,7 @@ func Keys(of Section) (keys []string) {
 // Takes says which values there are: "1 to 128", "tcp or udp".
 func (v Value) Takes() string {
 	switch {
-	case v.Kind == Word:
+	case v.Words != nil && v.Kind != Truth:
 		return AnyOf(v.Words)
 	case v.Kind == Truth:
 		return "true or false"

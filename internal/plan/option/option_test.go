@@ -65,7 +65,6 @@ func TestSet(t *testing.T) {
 		"affinity 3,5":       func(r *plan.Request) { r.LocalCPU, r.PeerCPU = new(3), new(5) },
 		"affinity off":       func(r *plan.Request) { r.Unplaced = true },
 		"latency true":       func(r *plan.Request) { r.Latency = true },
-		"mss 0":              func(*plan.Request) {},
 		"precision 2.5%":     func(r *plan.Request) { r.PrecisionPct = 2.5 },
 	} {
 		id, value, _ := strings.Cut(given, " ")
@@ -91,7 +90,7 @@ func shown(r plan.Request) string {
 
 func TestRefuses(t *testing.T) {
 	for _, given := range strings.Split("protocol sctp,direction up,streams 0,streams 129,streams x,window 0,window 1T,length 65M,time 0,time 48h,time soon,ramp -1,ramp 1h,"+
-		"bytes 0,blocks 1.5,rate 0,rate NaN,mss 87,mss 32768,dscp 64,ip 5,io magic,affinity x,affinity 1024,congestion a b,latency on,precision 80%,precision -1,repeat 1001,client_port 65536,cpus 1025,interval 2h,capture_packets 0", ",") {
+		"bytes 0,blocks 1.5,rate 0,rate NaN,mss 87,mss 32768,dscp 64,ip 5,io magic,affinity x,affinity 1024,congestion a b,latency on,precision 80%,precision 0,repeat 1001,client_port 0,cpus 1025,interval 2h,capture_packets 0", ",") {
 		id, value, _ := strings.Cut(given, " ")
 		o := Find(id)
 		if err := o.Set(&plan.Request{}, value); err == nil || !strings.HasPrefix(o.Hint("--x", value), "--x takes ") && !strings.Contains(o.Hint("--x", value), "did you mean") {

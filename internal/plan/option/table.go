@@ -65,8 +65,8 @@ var amounts = []Option{
 	{ID: "ramp", Key: OfTraffic, Value: lasting("2s or 0.5", 0, measure.MaxRamp, func(r *plan.Request, d time.Duration) { r.Ramp, r.RampSet = d, true }),
 		Flags: []Flag{flag(ofAmounts, "-O --omit", "SECONDS", "Ramp that is not counted (default: 20 round trips, at least 1 s).")},
 		IPerf: []Flag{flag("", "-O --omit", "SECONDS", "at the beginning that are not counted")}},
-	{ID: "repeat", Key: OfPlan, Value: optional(1, 1000, func(r *plan.Request) *int { return &r.Repeat }), Flags: []Flag{flag(ofAmounts, "--repeat", "N", "Runs of each cell (default 1).")}},
-	{ID: "precision", Key: OfPlan, Value: orNone(parsed("2.5%", share, func(r *plan.Request, pct float64) { r.PrecisionPct = pct }), func(r *plan.Request) *float64 { return &r.PrecisionPct }), Flags: []Flag{flag(ofAmounts, "--precision", "PCT", "Repeat until the 95% interval is this narrow, such as 2.5%: 5 to 15 runs.")}},
+	{ID: "repeat", Key: OfPlan, Value: whole(1, 1000, func(r *plan.Request) *int { return &r.Repeat }), Flags: []Flag{orNone(flag(ofAmounts, "--repeat", "N", "Runs of each cell (default 1)."))}},
+	{ID: "precision", Key: OfPlan, Value: parsed("2.5%", share, func(r *plan.Request, pct float64) { r.PrecisionPct = pct }), Flags: []Flag{orNone(flag(ofAmounts, "--precision", "PCT", "Repeat until the 95% interval is this narrow, such as 2.5%: 5 to 15 runs."))}},
 	{ID: "acceptance", Value: truth(func(r *plan.Request) *bool { return &r.Acceptance }), Flags: []Flag{yes(ofAmounts, "--acceptance", "60 s x 5 in both directions, for a record to hand over.")}},
 }
 
@@ -87,8 +87,8 @@ var ends = []Option{
 	{ID: "device", Value: text("eth0", func(r *plan.Request) *string { return &r.BindDev }),
 		Flags: []Flag{flag(ofEnds, "--bind-dev", "DEVICE", "Device or VRF of the connections.")},
 		IPerf: []Flag{served(flag("", "--bind-dev", "DEV", "device or VRF"))}},
-	{ID: "client_port", Key: OfTraffic, Value: optional(1, 65535, func(r *plan.Request) *int { return &r.BindPort }),
-		Flags: []Flag{flag(ofEnds, "--cport", "PORT", "First source port; stream n uses PORT+n.")},
+	{ID: "client_port", Key: OfTraffic, Value: whole(1, 65535, func(r *plan.Request) *int { return &r.BindPort }),
+		Flags: []Flag{orNone(flag(ofEnds, "--cport", "PORT", "First source port; stream n uses PORT+n."))},
 		IPerf: []Flag{flag("", "--cport", "PORT", "source port of the first stream")}},
 	{ID: "data_address", Value: text("10.0.0.1", func(r *plan.Request) *string { return &r.DataAddr }), Flags: []Flag{flag(ofEnds, "--data-addr", "ADDRESS", "Where data connections go, if not where control goes.")}},
 	{ID: "end_points", Key: OfTraffic, Value: whole(1, 1<<20, func(r *plan.Request) *int { return &r.EndPoints })},
@@ -105,9 +105,9 @@ var sockets = []Option{
 	{ID: "congestion", Key: OfTraffic, Value: parsed("bbr", congestion, func(r *plan.Request, name string) { r.Congestion = name }),
 		Flags: []Flag{flag(ofSockets, "-C --congestion --linux-congestion --tcp-congestion", "NAME", "Congestion control of both ends, such as cubic, reno or bbr.")},
 		IPerf: []Flag{flag("", "-C --congestion --linux-congestion", "NAME", "congestion control")}},
-	{ID: "mss", Key: OfTraffic, Value: optional(88, 32767, func(r *plan.Request) *int { return &r.MSS }),
-		Flags: []Flag{flag(ofSockets, "-M --set-mss --mss", "BYTES", "Maximum segment size.")},
-		IPerf: []Flag{reads(whole(0, 32767, func(r *plan.Request) *int { return &r.MSS }).Set, "-M --set-mss", "BYTES", "maximum segment size")}},
+	{ID: "mss", Key: OfTraffic, Value: whole(88, 32767, func(r *plan.Request) *int { return &r.MSS }),
+		Flags: []Flag{orNone(flag(ofSockets, "-M --set-mss --mss", "BYTES", "Maximum segment size."))},
+		IPerf: []Flag{orNone(flag("", "-M --set-mss", "BYTES", "maximum segment size"))}},
 	{ID: "no_delay", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.NoDelay }),
 		Flags: []Flag{yes(ofSockets, "-N --no-delay --nodelay", "Switch Nagle's algorithm off.")},
 		IPerf: []Flag{yes("", "-N --no-delay", "no Nagle's algorithm")}},
@@ -168,5 +168,11 @@ func served(f Flag) Flag {
 
 func last(f Flag) Flag {
 	f.Last = true
+	return f
+}
+
+// orNone is a flag whose value may be 0: as if it were not there.
+func orNone(f Flag) Flag {
+	f.None = true
 	return f
 }

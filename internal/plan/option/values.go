@@ -53,22 +53,6 @@ func whole[T int | int64](least, most T, place func(*plan.Request) *T) Value {
 	}}
 }
 
-func optional(least, most int, place func(*plan.Request) *int) Value {
-	return orNone(whole(least, most, place), place)
-}
-
-// orNone reads 0 as what nobody has asked for.
-func orNone[T int | float64](v Value, place func(*plan.Request) *T) Value {
-	set := v.Set
-	v.Set = func(r *plan.Request, s string) error {
-		if *place(r) = 0; s == "0" {
-			return nil
-		}
-		return set(r, s)
-	}
-	return v
-}
-
 // oneOf reads one of a few words.
 func oneOf(set func(*plan.Request, string), allowed ...string) Value {
 	return Value{Kind: Word, Words: allowed, Like: allowed[0], Set: func(r *plan.Request, s string) error {
@@ -95,7 +79,9 @@ func direction() Value {
 }
 
 func family() Value {
-	return oneOf(func(r *plan.Request, s string) { r.Family, _ = strconv.Atoi(s) }, "4", "6")
+	v := oneOf(func(r *plan.Request, s string) { r.Family, _ = strconv.Atoi(s) }, "4", "6")
+	v.Kind = Whole
+	return v
 }
 
 // dataPath reads a data path. sendfile and lean are wishes, which fall back where
