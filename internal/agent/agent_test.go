@@ -121,6 +121,17 @@ func takeTurn(t *testing.T, a *Agent, client string) {
 	}
 }
 
+// prepared takes the turn for a client, and prepares a session for it.
+func prepared(t *testing.T, a *Agent, client string) bus.PrepareReply {
+	t.Helper()
+	takeTurn(t, a, client)
+	p, err := prepare(a, client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOnlyTheTurnMeasures(t *testing.T) {
@@ -175,11 +186,7 @@ func TestLimits(t *testing.T) {
 
 func TestGoneLeavesNothing(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
-	takeTurn(t, a, "dead")
-	r, err := prepare(a, "dead", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := prepared(t, a, "dead")
 	if _, err := a.Collect(context.Background(), "thief", bus.CollectRequest{Session: r.Session}); err == nil {
 		t.Error("another client's session was given away")
 	}
@@ -195,11 +202,7 @@ func TestGoneLeavesNothing(t *testing.T) {
 
 func TestEventsOfACourse(t *testing.T) {
 	a, f, events := newFake(t, DefaultLimits())
-	takeTurn(t, a, "c")
-	r, err := prepare(a, "c", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := prepared(t, a, "c")
 	if _, err := a.Start(context.Background(), "c", bus.StartRequest{Session: r.Session}); err != nil {
 		t.Fatal(err)
 	}
@@ -235,11 +238,7 @@ func TestEventsOfACourse(t *testing.T) {
 // A baseline is not read while a session still moves data, nor kept from then.
 func TestBaselineWantsQuiet(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
-	takeTurn(t, a, "c")
-	r, err := prepare(a, "c", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := prepared(t, a, "c")
 	collect := func() *measure.HostSpan {
 		reply, err := a.Collect(context.Background(), "c", bus.CollectRequest{Session: r.Session})
 		if err != nil {

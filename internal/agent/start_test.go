@@ -24,11 +24,7 @@ func now(t *testing.T, a *Agent) int64 {
 // A start at a moment is answered at once, and the barrier released then.
 func TestStartAtAMoment(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
-	takeTurn(t, a, "one")
-	p, err := prepare(a, "one", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := prepared(t, a, "one")
 	at := now(t, a) + int64(300*time.Millisecond)
 	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: at}); err != nil {
 		t.Fatal(err)
@@ -42,12 +38,8 @@ func TestStartAtAMoment(t *testing.T) {
 // A moment that has passed is now; one far ahead is refused.
 func TestStartMoments(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
-	takeTurn(t, a, "one")
-	p, err := prepare(a, "one", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(time.Hour)})
+	p := prepared(t, a, "one")
+	_, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(time.Hour)})
 	if fault.Code(err) != fault.Usage || !strings.Contains(err.Error(), "too far") {
 		t.Errorf("a start in an hour: %v", err)
 	}
@@ -59,11 +51,7 @@ func TestStartMoments(t *testing.T) {
 // A session that ends before its moment never starts.
 func TestReleasedBeforeItsMoment(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
-	takeTurn(t, a, "one")
-	p, err := prepare(a, "one", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := prepared(t, a, "one")
 	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(20*time.Second)}); err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +64,7 @@ func TestReleasedBeforeItsMoment(t *testing.T) {
 // What goes wrong at the moment is told by an event.
 func TestStartThatFailsLater(t *testing.T) {
 	a, f, events := newFake(t, DefaultLimits())
-	takeTurn(t, a, "one")
-	p, err := prepare(a, "one", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := prepared(t, a, "one")
 	f.opened[0].startError = fault.Failf("mend it", "engine: broken")
 	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session, AtNs: now(t, a) + int64(10*time.Millisecond)}); err != nil {
 		t.Fatal(err)
@@ -94,11 +78,7 @@ func TestStartThatFailsLater(t *testing.T) {
 // worker's word of it counts, and not when that came.
 func TestBeganIsOnTheAgentsClock(t *testing.T) {
 	a, f, events := newFake(t, DefaultLimits())
-	takeTurn(t, a, "one")
-	p, err := prepare(a, "one", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := prepared(t, a, "one")
 	if _, err := a.Start(t.Context(), "one", bus.StartRequest{Session: p.Session}); err != nil {
 		t.Fatal(err)
 	}

@@ -208,9 +208,7 @@ func (f *Fleet) back() {
 		f.broken = nil
 	}
 	for _, c := range f.clients {
-		if r, ok := c.route.(*fleetRoute); ok {
-			r.spare(leaseTime / 2)
-		}
+		c.life.spare(leaseTime / 2)
 	}
 	f.mu.Unlock()
 	f.nc.Publish(aliveSubject(f.who), nil)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,16 +31,16 @@ type fleetRoute struct {
 	client *Client
 	sub    *nats.Subscription
 	events pace
+	heard  atomic.Bool // anything of the agent
 
 	mu      sync.Mutex
 	waiting map[string]chan *nats.Msg // requests, by the number in their reply subject
 	next    uint64
-	given   int       // requests that were given up: their replies may come late
-	strange int       // messages that nobody had asked for
-	heard   time.Time // last message of the agent; zero: none yet
-	login   string    // at the agent, as it first told; "": not yet
-	last    uint64    // number of the newest event
-	gap     uint64    // number of the event that was last asked for again
+	given   int    // requests that were given up: their replies may come late
+	strange int    // messages that nobody had asked for
+	login   string // at the agent, as it first told; "": not yet
+	last    uint64 // number of the newest event
+	gap     uint64 // number of the event that was last asked for again
 }
 
 // ask sends a request, and sends it again until its reply comes: the agent runs
@@ -106,12 +107,10 @@ func (r *fleetRoute) giveUp(number string) {
 // patience is how long nobody may listen at the agent's subjects: as long as a
 // lease, if it was there before.
 func (r *fleetRoute) patience() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.heard.IsZero() {
-		return nobodyFirst
+	if r.heard.Load() {
+		return leaseTime
 	}
-	return leaseTime
+	return nobodyFirst
 }
 
 // hear takes a message of the agent off the connection.
@@ -123,9 +122,7 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 	number, isReply := strings.CutPrefix(kind, wordReply+".")
 	if m.Header.Get("Status") != "503" { // that is the server's
 		r.client.life.touch()
-		r.mu.Lock()
-		r.heard = time.Now()
-		r.mu.Unlock()
+		r.heard.Store(true)
 	}
 	switch {
 	case isReply && !r.same(m.Header.Get(headerLogin)):
@@ -262,22 +259,10 @@ func (r *fleetRoute) watch() {
 		case <-r.client.ctx.Done():
 			return
 		}
-		r.mu.Lock()
-		silent := !r.heard.IsZero() && time.Since(r.heard) > leaseTime
-		r.mu.Unlock()
-		if silent {
+		if silent := r.client.life.silent(); silent > leaseTime && r.heard.Load() {
 			r.lose(fault.Failf("see whether `thru serve` still runs there, and whether the network was interrupted",
 				"bus: %s does not answer any more: %w", r.client.peer(), ErrLost))
 		}
-	}
-}
-
-// spare waits at least so long for an agent that could not be heard.
-func (r *fleetRoute) spare(left time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if least := time.Now().Add(left - leaseTime); !r.heard.IsZero() && r.heard.Before(least) {
-		r.heard = least
 	}
 }
 

@@ -32,6 +32,16 @@ type rogue struct {
 	violations chan error
 }
 
+// admitted is one that a hub lets in.
+func admitted(t testing.TB, j bus.Join) *rogue {
+	t.Helper()
+	r, err := rogueOfHub(t, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // rogueOfHub logs in with a join string and a key of its own.
 func rogueOfHub(t testing.TB, j bus.Join, more ...nats.Option) (*rogue, error) {
 	t.Helper()
@@ -80,10 +90,7 @@ func TestRogueAgent(t *testing.T) {
 		"hub": func(t *testing.T) (*rogue, string) {
 			g := openRig(t, nil)
 			p := g.attach(t, bustest.New(), "bee")
-			r, err := rogueOfHub(t, g.agent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := admitted(t, g.agent)
 			return r, p.ID()
 		},
 		"library": func(t *testing.T) (*rogue, string) { return rogueBeside(t, library) },
@@ -134,14 +141,8 @@ func TestRogueOperator(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
 	p := g.attach(t, bustest.New(), "bee")
-	other, err := rogueOfHub(t, g.operate)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := rogueOfHub(t, g.operate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := admitted(t, g.operate)
+	r := admitted(t, g.operate)
 	const run = "AAAAAAAAAAAAAAAAAAAAAAAAAA"
 	for _, subject := range []string{">", "thru.re.>", "thru.re." + other.key + ".>", "thru.to.>", "thru.here.>", "thru.spool.>", "thru.alive.>"} {
 		if _, err := r.Subscribe(subject, func(*nats.Msg) {}); err != nil {
@@ -274,10 +275,7 @@ func TestLinksOfKey(t *testing.T) {
 func TestPaceOfAgent(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
-	r, err := rogueOfHub(t, g.agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := admitted(t, g.agent)
 	began := time.Now()
 	for range 24 { // 8 MiB more than the burst, at 4 MiB/s
 		r.Publish("thru.here."+r.key, make([]byte, 1<<20-100))
@@ -295,10 +293,7 @@ func TestFlood(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
 	good := g.attach(t, bustest.New(), "good")
-	bad, err := rogueOfHub(t, g.agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bad := admitted(t, g.agent)
 	replies := make(chan string, 1)
 	if _, err := bad.Subscribe("thru.to."+bad.key+".>", func(m *nats.Msg) {
 		bad.Publish(m.Reply, []byte(`{"wire_major":2,"hostname":"bad"}`))
@@ -347,10 +342,7 @@ func TestFlood(t *testing.T) {
 func TestFloodOfPresence(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
-	bad, err := rogueOfHub(t, g.agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bad := admitted(t, g.agent)
 	here := func(name string) []byte {
 		b, _ := json.Marshal(bus.Presence{Instance: "AAAAAAAAAAAAAAAAAAAAAAAAAA", Name: name, WireMajor: bus.WireMajor})
 		return b
@@ -373,10 +365,7 @@ func TestFloodOfPresence(t *testing.T) {
 func TestNothingWaitsForARogue(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
-	r, err := rogueOfHub(t, g.agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := admitted(t, g.agent)
 	if _, err := r.Subscribe("thru.here."+r.key, func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -394,10 +383,7 @@ func TestNothingWaitsForARogue(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("an agent may subscribe to one thing any number of times")
 	}
-	o, err := rogueOfHub(t, g.operate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := admitted(t, g.operate)
 	for range 100 {
 		if _, err := o.Subscribe("thru.re."+o.key+".>", func(*nats.Msg) {}); err != nil {
 			t.Fatal(err)
@@ -415,10 +401,7 @@ func TestRunsOfKey(t *testing.T) {
 	g := openRig(t, nil)
 	p := g.attach(t, bustest.New(), "bee")
 	waitStatus(t, p, func(s bus.Status) bool { return s.Connected })
-	r, err := rogueOfHub(t, g.operate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := admitted(t, g.operate)
 	replies := make(chan *nats.Msg, 1024)
 	if _, err := r.ChanSubscribe("thru.re."+r.key+".>", replies); err != nil {
 		t.Fatal(err)
@@ -465,10 +448,7 @@ func TestRunsOfKey(t *testing.T) {
 func TestGapIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
-	bad, err := rogueOfHub(t, g.agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bad := admitted(t, g.agent)
 	var asked atomic.Int32
 	replies := make(chan string, 1)
 	if _, err := bad.Subscribe("thru.to."+bad.key+".>", func(m *nats.Msg) {

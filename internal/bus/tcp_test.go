@@ -231,9 +231,9 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// TestClientCut cuts the connection of a client as the end of its process does.
-func TestClientCut(t *testing.T) {
-	h := bustest.New()
+// behindProxy is a client whose connection goes through a proxy.
+func behindProxy(t *testing.T, h bus.Handler) (*bus.Client, *proxy) {
+	t.Helper()
 	s, _ := serve(t, h, bus.ServerConfig{})
 	cut := newProxy(t, s.Join(nil).Control[0])
 	conf := config(s)
@@ -243,6 +243,13 @@ func TestClientCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	return c, cut
+}
+
+// TestClientCut cuts the connection of a client as the end of its process does.
+func TestClientCut(t *testing.T) {
+	h := bustest.New()
+	c, cut := behindProxy(t, h)
 	id := clientID(t, c, h)
 	cut.close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -264,15 +271,7 @@ func TestSilentCut(t *testing.T) {
 	}
 	t.Parallel()
 	h := bustest.New()
-	s, _ := serve(t, h, bus.ServerConfig{})
-	cut := newProxy(t, s.Join(nil).Control[0])
-	conf := config(s)
-	conf.Addrs = []string{cut.addr()}
-	c, err := bus.Dial(t.Context(), conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
+	c, cut := behindProxy(t, h)
 	id := clientID(t, c, h)
 	cut.stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
