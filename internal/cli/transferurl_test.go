@@ -43,7 +43,7 @@ func TestTransferURL(t *testing.T) {
 		{"smb://host//share/a", transferURL{}, "", "slash"},
 		{"smb://host/share/a%0ab", transferURL{}, "", "control character"},
 		{"smb://host/share/" + strings.Repeat("x", 4096), transferURL{}, "", "longer"},
-		{"smb://host/", transferURL{}, "", "empty"},
+		{"smb://host/", transferURL{}, "", "names no file"},
 		{"smb://host/share/folder/", transferURL{}, "", "folder"},
 	}
 	for _, tt := range tests {
