@@ -21,10 +21,12 @@ type Side struct {
 	Lower string // least and first size where they are not known (tcp(7))
 }
 
+// Receiver is the receive buffer of the direction.
 func (w *Way) Receiver() Side {
 	return Side{knob.TCPRmem, w.To, usualRmem, 2, "receive windows", "4096 131072"}
 }
 
+// Sender is the send buffer of the direction.
 func (w *Way) Sender() Side {
 	return Side{knob.TCPWmem, w.From, usualWmem, 1, "send buffers", "4096 16384"}
 }

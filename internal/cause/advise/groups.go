@@ -21,7 +21,7 @@ func Streams(w *Way, n int, x *measure.Cell) Draft {
 	return d
 }
 
-// moreStreams are as many as did best in this result, else as many as the end
+// MoreStreams are as many as did best in this result, else as many as the end
 // with the fewer CPUs has.
 func MoreStreams(r Request) []Draft {
 	c := r.Way.Cell

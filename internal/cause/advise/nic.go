@@ -9,7 +9,7 @@ import (
 	"thru/internal/unit"
 )
 
-// offloadsOffProposal switches on what is off, in the order in which one needs the
+// OffloadsOffProposal switches on what is off, in the order in which one needs the
 // other, as one change of the interface. A veth goes without GRO: what arrives
 // there was never split.
 func OffloadsOffProposal(r Request) []Draft {
@@ -49,7 +49,7 @@ func OffloadsOffProposal(r Request) []Draft {
 	return []Draft{d.Bring(0, "measured between namespaces; docs/causes.md, offloads-off", "less work for each byte: 9.1 Gb/s without TSO and 3.4 with none, of 49 with all")}
 }
 
-// steering spreads the packets of the one queue by software (RPS), over the CPUs
+// Steering spreads the packets of the one queue by software (RPS), over the CPUs
 // of the adapter's node without the one that takes its interrupts.
 func Steering(r Request) []Draft {
 	h := r.Receiving()

@@ -297,3 +297,20 @@ func (w *Way) Best(fits func(*measure.Cell) bool) *measure.Cell {
 	}
 	return best
 }
+
+// Both ends of the direction, each once.
+func Both(w *Way) []*Host {
+	if w.Local() {
+		return []*Host{w.From}
+	}
+	return []*Host{w.From, w.To}
+}
+
+// Receiving is the host whose packets a request is about: its own, else the
+// receiver of the direction.
+func (r Request) Receiving() *Host {
+	if r.At != nil {
+		return r.At
+	}
+	return r.Way.To
+}

@@ -65,6 +65,7 @@ func Unplaced(e *diagnose.End, fact string) *diagnose.Outcome {
 	return nil
 }
 
+// OfBed is a counter of the host below the end.
 func OfBed(e *diagnose.End, counter string) diagnose.Gauges {
 	return e.Read(counter, func(b *measure.Beneath) string {
 		if b.Host == nil {
@@ -220,6 +221,7 @@ func freeCPU(e *diagnose.End) *measure.Remedy {
 	return r
 }
 
+// IsNumber10 tells of text that is a decimal number.
 func IsNumber10(text string) bool { _, err := strconv.ParseUint(text, 10, 32); return err == nil }
 
 // Domain is a guest's name as a shell takes it.
@@ -302,6 +304,7 @@ const (
 	ShapedHigh = 102
 )
 
+// PortRate names the counter of what the end moves through its port.
 func PortRate(e *diagnose.End) string {
 	if e.Sends() {
 		return measure.CounterTxBps

@@ -138,6 +138,7 @@ func IdlePct(e *diagnose.End) (float64, bool) {
 	return diagnose.Mean(all), true
 }
 
+// PacketsAppLimited judges by captures alone.
 func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.Rate > 0 {
 		return nil // the counters say it

@@ -131,6 +131,7 @@ func IsShaped(f *diagnose.Flow, more bool) bool {
 	return more && o != nil && o.State == diagnose.Holds && o.Confidence != measure.Possible
 }
 
+// PacketsPaced judges by captures alone.
 func PacketsPaced(f *diagnose.Flow) *diagnose.Outcome {
 	s, why := window.Evenly(f)
 	if why != nil {

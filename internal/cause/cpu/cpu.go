@@ -25,7 +25,7 @@ const (
 // jumboFromProposal is a rate from which on fewer, larger packets may help a full CPU, in bit/s.
 const jumboFromProposal = 5e9
 
-// jumbo is for CPUs that are full of packets on a fast link: larger ones at
+// Jumbo is for CPUs that are full of packets on a fast link: larger ones at
 // both ends, which alone at one would do nothing.
 func Jumbo(r advise.Request) []advise.Draft {
 	w := r.Way
@@ -45,7 +45,7 @@ func Jumbo(r advise.Request) []advise.Draft {
 	return []advise.Draft{d.AtLast()}
 }
 
-// lean is a test that copies at neither end: it shows what the path carries,
+// Lean is a test that copies at neither end: it shows what the path carries,
 // and changes nothing for other programs.
 func Lean(r advise.Request) []advise.Draft {
 	c := r.Way.Cell
@@ -221,7 +221,7 @@ func text(s *string) string {
 	return *s
 }
 
-// severalStreams are for one stream whose CPU is full: last, since a program
+// SeveralStreams are for one stream whose CPU is full: last, since a program
 // that has only one connection has nothing of it.
 func SeveralStreams(r advise.Request) []advise.Draft {
 	if r.Way.Cell == nil || r.Way.Cell.Streams > 1 {

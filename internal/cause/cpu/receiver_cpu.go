@@ -78,7 +78,7 @@ func squeezed(e *diagnose.End, core int) bool {
 	return false
 }
 
-// budget lets a CPU take more packets at a time, where it was seen to run out.
+// Budget lets a CPU take more packets at a time, where it was seen to run out.
 func Budget(r advise.Request) []advise.Draft {
 	if r.Finding == nil || !slices.ContainsFunc(r.Finding.Evidence, func(p measure.Proof) bool { return strings.Contains(p.Counter, "squeeze") && p.Value > 0 }) {
 		return nil

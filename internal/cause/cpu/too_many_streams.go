@@ -82,6 +82,7 @@ func switches(r *measure.Run) (perSecond float64, known bool) {
 	return perSecond, known
 }
 
+// ProposeTooManyStreams tries fewer streams.
 func ProposeTooManyStreams(r advise.Request) []advise.Draft {
 	c := r.Way.Cell
 	if c == nil || c.Streams <= 1 {

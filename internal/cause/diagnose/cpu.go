@@ -43,6 +43,7 @@ func Bounded(pct float64) float64 {
 // went to interrupts and received packets, in percent.
 func Busy(c measure.CPU) float64 { return Bounded(c.Busy()) }
 
+// Packets are the packets that a CPU took, a second.
 func Packets(c measure.CPU) float64 { return Bounded(c.IRQ + c.SoftIRQ) }
 
 // Load of the end in the measured time.

@@ -167,6 +167,7 @@ func tellsOf(cat *Catalogue, id string, causes []string) []string {
 	return told
 }
 
+// RuleOf is the rule of a cause.
 func RuleOf(cat *Catalogue, cause string) (Rule, bool) {
 	for _, r := range cat.Causes {
 		if r.Cause == cause {
@@ -182,6 +183,7 @@ func (f *Flow) judged(cause string) *Outcome {
 	return r.Judge(f)
 }
 
+// ExperimentOf is the experiment of that id.
 func ExperimentOf(id string) (Experiment, bool) {
 	for _, x := range experiments() {
 		if x.ID == id {

@@ -78,16 +78,21 @@ func (e *End) share(part, of func(*measure.TCPInfo) *uint64) (float64, bool) {
 	return 100 * a / b, true
 }
 
+// BusyTime is how long a connection had data to send, in us.
 func BusyTime(t *measure.TCPInfo) *uint64 { return t.BusyUs }
 
 func rwndLimited(t *measure.TCPInfo) *uint64 { return t.RwndLimitedUs }
 
+// SegsAgain are the retransmitted segments.
 func SegsAgain(t *measure.TCPInfo) *uint64 { return wide(t.Retrans) }
 
+// SegsSent are the data segments that were sent.
 func SegsSent(t *measure.TCPInfo) *uint64 { return wide(t.DataSegsOut) }
 
+// SegsDoubled are the segments that the receiver had already (DSACK).
 func SegsDoubled(t *measure.TCPInfo) *uint64 { return wide(t.DSACKDups) }
 
+// TimesReordered is how often reordering was seen.
 func TimesReordered(t *measure.TCPInfo) *uint64 { return wide(t.ReordSeen) }
 
 // RwndPct is the share of the busy time in which the peer's window held the
@@ -137,6 +142,7 @@ func (e *End) mean(course func(*measure.Course) *measure.Spread, second func(*me
 	return Mean(all), true
 }
 
+// Mean of numbers.
 func Mean(xs []float64) float64 {
 	sum := 0.0
 	for _, x := range xs {

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"net/netip"
+	"strings"
 
 	"thru/internal/measure"
 )
@@ -46,6 +47,7 @@ func newEnd(f *Flow, place, name string, seen *measure.Evidence) *End {
 	return e
 }
 
+// IsUDP tells of a flow of datagrams.
 func (f *Flow) IsUDP() bool { return f.Cell.Protocol == measure.UDP }
 
 // Ends are both, the sender first.
@@ -183,4 +185,25 @@ func (e *End) Proof(counter string, value float64, unit string) measure.Proof {
 // Above and below hold a proof against the bar that it has crossed.
 func Above(p measure.Proof, bar float64) measure.Proof { p.Threshold, p.Above = &bar, true; return p }
 
+// Below adds to a proof the bar that it lies below.
 func Below(p measure.Proof, bar float64) measure.Proof { p.Threshold = &bar; return p }
+
+// Route of the end towards the other; nil where it is not known.
+func (e *End) Route() *measure.Route {
+	if e.Seen == nil {
+		return nil
+	}
+	return e.Seen.Route
+}
+
+// Has tells whether an address, with or without a prefix length, is the one that
+// the other end sends to.
+func (e *End) Has(addr string) bool {
+	plain, _, _ := strings.Cut(addr, "/")
+	for _, x := range e.Flow.Doc.EndPoints {
+		if x.Name == e.Name && plain != "" && (x.Addr == plain || strings.HasPrefix(x.Addr, plain+":")) {
+			return true
+		}
+	}
+	return false
+}

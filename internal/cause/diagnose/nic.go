@@ -1,7 +1,5 @@
 package diagnose
 
-import ()
-
 // Bars of packets and interrupts.
 const (
 	OneShare     = 0.95   // of all interrupts or packets on one CPU or queue

@@ -49,6 +49,7 @@ func (f *Flow) Handshake() (syn, synack Passing, ok bool) {
 	return syn, synack, true
 }
 
+// PacketsProxy judges by captures whether a proxy ends the connection.
 func PacketsProxy(f *Flow) *Outcome {
 	if f.Crossing != nil {
 		return f.proxyCrossed(f.Crossing)

@@ -61,6 +61,7 @@ type Outcome struct {
 	experiment bool // of a fact that is missing: an experiment would tell
 }
 
+// Held is the outcome of a cause that holds, with that confidence.
 func Held(confidence, format string, args ...any) *Outcome {
 	return &Outcome{Confidence: confidence, Text: fmt.Sprintf(format, args...)}
 }
@@ -69,8 +70,10 @@ func Held(confidence, format string, args ...any) *Outcome {
 // that follows "4.1 of 10 Gb/s:".
 func Certain(format string, args ...any) *Outcome { return Held(measure.Certain, format, args...) }
 
+// Likely is the outcome of a cause whose neighbours are not ruled out.
 func Likely(format string, args ...any) *Outcome { return Held(measure.Likely, format, args...) }
 
+// Possible is the outcome of a cause of which only a condition holds.
 func Possible(format string, args ...any) *Outcome { return Held(measure.Possible, format, args...) }
 
 // No says what speaks against a cause.

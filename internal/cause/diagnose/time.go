@@ -28,6 +28,7 @@ func (f *Flow) CrowdedEnd() *End {
 	return nil
 }
 
+// StealOf is the share of time that the hypervisor took from a CPU, in percent.
 func StealOf(cpus []measure.CPU) (float64, bool) {
 	if len(cpus) == 0 {
 		return 0, false

@@ -135,6 +135,7 @@ func (f *Flow) sendSide(t Threads) (s sendSide, ok bool) {
 	return s, s.buffer > 0 && ok1 && ok2 && ok3
 }
 
+// SendBuffer is the size of the send buffer, in bytes.
 func SendBuffer(f *Flow) *Outcome {
 	t, ok := f.Sender.Threads()
 	if !ok {

@@ -174,6 +174,8 @@ func (f *Face) Missing(what, fact string) *Finding {
 	return NotChecked(what, why)
 }
 
+// IsTrue tells of a fact that is known and true.
 func IsTrue(b *bool) bool { return b != nil && *b }
 
+// IsFalse tells of a fact that is known and false.
 func IsFalse(b *bool) bool { return b != nil && !*b }

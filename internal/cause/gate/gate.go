@@ -58,6 +58,7 @@ func IsBelowBy(by []Rule, id string) bool {
 	return slices.ContainsFunc(by, func(r Rule) bool { return r.ID == id && r.Below })
 }
 
+// Judge applies the rules to the subject: the worst gates first, then in the order of the rules.
 func Judge(s Subject, by []Rule) []measure.Gate {
 	sc := NewScene(s)
 	gates := []measure.Gate{}

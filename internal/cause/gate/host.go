@@ -22,6 +22,7 @@ type Host struct {
 	Faces  []*Face                       // interfaces that the traffic passes, the one on top first
 }
 
+// NewHost is an end with what several rules ask of it.
 func NewHost(sc *Scene, e *End) *Host {
 	h := &Host{Scene: sc, End: e, Name: e.Name, Known: e.Facts != nil, Facts: e.Facts}
 	if !h.Known {
@@ -156,6 +157,7 @@ func WindowScaling() Setting {
 	}, []string{"0", "disabled"}}
 }
 
+// SackSetting is the switch of selective acknowledgement by its names on each system.
 func SackSetting() Setting {
 	return Setting{knob.SACK, "selective acknowledgement (SACK)", map[string][]string{
 		"linux":   {"net.ipv4.tcp_sack"},
@@ -165,6 +167,7 @@ func SackSetting() Setting {
 	}, []string{"0", "never"}}
 }
 
+// TimestampsSetting is the switch of TCP timestamps by its names on each system.
 func TimestampsSetting() Setting {
 	return Setting{knob.Timestamps, "TCP timestamps", map[string][]string{
 		"linux":   {"net.ipv4.tcp_timestamps"},

@@ -44,8 +44,10 @@ func found(status, format string, args ...any) *Finding {
 // pass, warn and fail word what was found.
 func Pass(format string, args ...any) *Finding { return found(measure.GatePass, format, args...) }
 
+// Warn is the finding of a gate that warns.
 func Warn(format string, args ...any) *Finding { return found(measure.GateWarn, format, args...) }
 
+// Fail is the finding of a gate that fails.
 func Fail(format string, args ...any) *Finding { return found(measure.GateFail, format, args...) }
 
 // NotChecked names what is missing, and why.

@@ -15,6 +15,7 @@ type Scene struct {
 	hosts   []*Host
 }
 
+// NewScene is the scene of a subject.
 func NewScene(s Subject) *Scene {
 	sc := &Scene{Subject: s}
 	for i := range s.Ends {
@@ -227,6 +228,35 @@ func Rate[N int64 | float64](bps N) string { return unit.Rate(float64(bps)) }
 
 func Size[N int64 | float64](bytes N) string { return unit.Size(int64(bytes)) }
 
+// Span words a time in ns.
 func Span(ns int64) string { return unit.Duration(ns) }
 
+// Percent words a share.
 func Percent(pct float64) string { return unit.Percent(pct) }
+
+// Bounds of round trips in ns.
+const (
+	LanRTT = 1e6 // below it a connection is within a site
+)
+
+// AtRTT words the round trip of an idle path; "" where it is not known.
+func AtRTT(rtt int64) string {
+	if rtt == 0 {
+		return ""
+	}
+	return " at " + Span(rtt) + " RTT"
+}
+
+// MissingOption names what could not be seen of a segment.
+func MissingOption(w *Way, what string) *Finding {
+	parts := []string{"handshake.syn_sent", "handshake.syn_seen", "handshake"}
+	if w.Back {
+		parts = []string{"handshake.synack_sent", "handshake.synack_seen", "handshake"}
+	}
+	for _, m := range w.Subject.Path.Missing {
+		if slices.Contains(parts, m.Fact) { // what is below them is of one option alone
+			return NotChecked(what+" of "+w.From+" at both ends", m.Why)
+		}
+	}
+	return NotChecked(what+" of "+w.From+" at both ends", "this end's system does not tell what it sent")
+}

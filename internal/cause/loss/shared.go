@@ -219,7 +219,7 @@ func SettledShare(f *diagnose.Flow) float64 {
 	return 100 * stat.Median(bins[1:]) / f.Cell.Ceiling.Bps
 }
 
-// sturdy is a congestion control that does not take each loss for a full path.
+// Sturdy is a congestion control that does not take each loss for a full path.
 func Sturdy(r advise.Request) []advise.Draft {
 	w := r.Way
 	if w.Cell != nil && w.Cell.Protocol != measure.TCP {

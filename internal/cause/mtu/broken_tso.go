@@ -23,6 +23,7 @@ func BrokenTSO() rule.Cause {
 	}
 }
 
+// JudgeBrokenTSO judges by the counters of both ends.
 func JudgeBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	bps, ok := f.Goodput()
 	again, counted := f.AgainPct()
@@ -150,6 +151,7 @@ func againOf(c *measure.Cell) (float64, bool) {
 	return 0, false
 }
 
+// PacketsBrokenTSO judges by captures alone.
 func PacketsBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	if o := NothingAgain(f); o != nil {
 		return o

@@ -60,6 +60,7 @@ func gateBacklog(h *gate.Host) *gate.Finding {
 	return gate.Pass("no packets dropped before the backlog")
 }
 
+// ProposeBacklogOverflow lets more packets wait for the stack.
 func ProposeBacklogOverflow(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	has := h.State(knob.Backlog, "").Number()

@@ -92,7 +92,7 @@ func shares(a, b []int) bool {
 	return slices.ContainsFunc(a, func(n int) bool { return slices.Contains(b, n) })
 }
 
-// nearCPU binds the one thread of an end to a CPU of the adapter's node.
+// NearCPU binds the one thread of an end to a CPU of the adapter's node.
 func NearCPU(r advise.Request) []advise.Draft {
 	h, c := r.At, r.Way.Cell
 	if h == nil || c == nil || c.Streams != 1 || c.Spec.SenderCPU != nil || c.Spec.ReceiverCPU != nil {

@@ -161,6 +161,7 @@ func gateRings(f *gate.Face) *gate.Finding {
 	return gate.Pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
 }
 
+// ProposeRingOverflow gives the receive ring more descriptors.
 func ProposeRingOverflow(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)

@@ -33,6 +33,7 @@ func TooFewQueues() rule.Cause {
 	}
 }
 
+// JudgeTooFewQueues judges the queues of an end by its counters.
 func JudgeTooFewQueues(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "too-few-queues", e.Name)
 	if len(gates) == 0 {

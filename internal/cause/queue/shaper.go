@@ -41,6 +41,7 @@ func Shaper() rule.Cause {
 	}
 }
 
+// JudgeShaper judges by the counters of both ends.
 func JudgeShaper(f *diagnose.Flow) *diagnose.Outcome {
 	if o := portShaper(f); o != nil {
 		return o
@@ -252,6 +253,7 @@ func drifts(f *diagnose.Flow) bool {
 	return s != nil && s.Checked && (s.HalvesPct > 2*diagnose.FlatBar || s.HalvesPct < -2*diagnose.FlatBar)
 }
 
+// PacketsShaper judges by captures alone.
 func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnySpot()
 	if s == nil {

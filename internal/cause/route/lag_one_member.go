@@ -145,6 +145,7 @@ func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	return o
 }
 
+// BundleRemedy says how a bundle spreads flows over its members.
 func BundleRemedy(f *diagnose.Flow) *measure.Remedy {
 	for _, e := range f.Ends() {
 		for _, g := range below.Conditions(f, "lag-one-member", e.Name) {

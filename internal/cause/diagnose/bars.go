@@ -1,8 +1,33 @@
 package diagnose
 
 import (
+	"strings"
+
 	"thru/internal/measure"
+	"thru/internal/stat"
 )
+
+// PacesItself tells the congestion controls whose segments leave at a rate of their own.
+func PacesItself(control string) bool { return strings.HasPrefix(control, "bbr") }
+
+// Bars of datagrams, in percent.
+const (
+	SurplusBar = 3 // of loss, from where on more is sent than passes
+)
+
+// Bars of contradictions, in percent.
+const (
+	FaceBar = 80 // of the payload that the interface must have taken in: the two are not read in the same instant
+)
+
+// Bars of the link rules, in percent of the ceiling.
+const (
+	LinkFullBar = stat.PassPct // from here on the link is full
+	NearBar     = 90           // from here on headers that nobody knows of may be the rest
+)
+
+// LinkFull is the cause of a link that carries all that it can.
+const LinkFull = "link-rate"
 
 // FlatBar is how much the seconds of a plateau may differ, in percent.
 const FlatBar = 4
