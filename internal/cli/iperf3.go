@@ -58,7 +58,9 @@ func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
 func originalError(w io.Writer, kind string, err error) error {
 	err = option.Spelled(err, option.AsIPerf)
 	fmt.Fprintf(w, "iperf3: %s - %s\n", kind, originalWords(err))
-	if h := fault.Hint(err); h != "" && kind != "parameter error" { // those are of thru's own options
+	if h := fault.Hint(err); kind == "parameter error" { // whose hints are of thru's own options
+		fmt.Fprint(w, "\nUsage: thru iperf3 [-s|-c host] [options]\nTry `thru iperf3 --help' for more information.\n")
+	} else if h != "" {
 		fmt.Fprintf(w, "hint: %s\n", h)
 	}
 	return printed{fault.New(fault.Failed, "", "%w", err)}
@@ -77,11 +79,13 @@ func originalWords(err error) string {
 		iperf3.ReasonNoName:     noConnection + "Name or service not known",
 		iperf3.ReasonNoAddress:  noConnection + "Cannot assign requested address",
 		iperf3.ReasonNoDevice:   noConnection + "No such device",
+		iperf3.ReasonCongestion: "unable to set TCP_CONGESTION: Supplied congestion control algorithm not supported on this host",
+		iperf3.ReasonWindow:     "socket buffer size not set correctly",
 		iperf3.ReasonBusy:       "the server is busy running a test. try again later",
 		iperf3.ReasonLogin:      "test authorization failed",
 		iperf3.ReasonTerminated: "the server has terminated",
 		iperf3.ReasonClosed:     "control socket has closed unexpectedly",
-	}[fault.ReasonOf(err)], err.Error())
+	}[fault.ReasonOf(err)], fault.Plain(err.Error()))
 }
 
 // open gives what the output goes to, and writes the pid file.

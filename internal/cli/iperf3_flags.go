@@ -77,7 +77,7 @@ func parseOriginal(args []string) (*original, error) {
 				o.served = x.String()
 			}
 			if err := x.set(value); err != nil {
-				return fmt.Errorf("%s %s: %w", x, value, err)
+				return fmt.Errorf("%s: %w", strings.TrimSpace(x.String()+" "+value), err)
 			}
 			return nil
 		})
@@ -102,9 +102,9 @@ func (o *original) consistent() error {
 	}
 	switch {
 	case o.server && o.host != "":
-		return errors.New("it cannot be server and client at once")
+		return errors.New("cannot be both server and client")
 	case !o.server && o.host == "":
-		return errors.New("it must be a client (-c HOST) or a server (-s)")
+		return errors.New("must either be a client (-c) or server (-s)")
 	case o.server && o.clientOnly != "":
 		return fmt.Errorf("%s is for the client only", o.clientOnly)
 	case !o.server && o.served != "":

@@ -132,10 +132,10 @@ func TestOriginalOptions(t *testing.T) {
 
 func TestOriginalRefuses(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"", "client (-c HOST) or a server (-s)"},
-		{"-t 5", "client (-c HOST) or a server (-s)"},
+		{"", "client (-c) or server (-s)"},
+		{"-t 5", "client (-c) or server (-s)"},
 		{"-c", "-c needs a value"},
-		{"-c host -s", "server and client at once"},
+		{"-c host -s", "both server and client"},
 		{"-s -t 5", "-t is for the client only"},
 		{"-c host -1", "-1 is for the server only"},
 		{"-c host -t 5 -n 1G", "-t and -n contradict each other"},

@@ -150,7 +150,7 @@ func (s *originalServer) told(_ engine.Call, doc *measure.Document, _ string, er
 	}
 	werr := s.view.end(doc, err)
 	if err != nil && !s.view.tellsErrors() {
-		fmt.Fprintf(s.e.err, "iperf3: error - %v\n", err)
+		fmt.Fprintf(s.e.err, "iperf3: error - %s\n", originalWords(err))
 	}
 	s.served++
 	if s.o.oneOff {

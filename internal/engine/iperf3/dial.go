@@ -176,7 +176,7 @@ func (c *client) stream(ctx context.Context, i int, sends bool, started <-chan s
 	// To the very address that the control connection has reached.
 	conn, err = d.DialContext(ctx, engine.Network(s.Protocol, s.Family), c.talk.conn.RemoteAddr().String())
 	if err != nil {
-		return nil, false, engine.DialHint(s, err)
+		return nil, false, connecting(engine.DialHint(s, err))
 	}
 	if u, ok := conn.(*net.UDPConn); ok {
 		answered, err = c.helloDatagram(ctx, u, started)

@@ -96,7 +96,7 @@ func explain(code, errno int32, anonymous bool) error {
 	if errno > 0 && errno < 4096 {
 		s.text += ", " + syscall.Errno(errno).Error()
 	}
-	reason := map[int32]fault.Reason{codeAuth: ReasonLogin, codeBusy: ReasonBusy}[code]
+	reason := map[int32]fault.Reason{codeAuth: ReasonLogin, codeBusy: ReasonBusy, 141: ReasonWindow}[code]
 	return fault.Because(reason, fault.Failf(s.hint, "iperf3: the server has refused or ended the test: %s", s.text))
 }
 

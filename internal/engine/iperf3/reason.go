@@ -17,6 +17,8 @@ const (
 	ReasonNoName     fault.Reason = "no such host"
 	ReasonNoAddress  fault.Reason = "no such source address"
 	ReasonNoDevice   fault.Reason = "no such device"
+	ReasonCongestion fault.Reason = "no such congestion control"
+	ReasonWindow     fault.Reason = "window not granted"
 	ReasonBusy       fault.Reason = "server busy"
 	ReasonLogin      fault.Reason = "login refused"
 	ReasonTerminated fault.Reason = "server ended"
@@ -28,6 +30,7 @@ func connecting(err error) error {
 	for number, reason := range map[syscall.Errno]fault.Reason{
 		syscall.ECONNREFUSED: ReasonRefused, syscall.EHOSTUNREACH: ReasonNoRoute, syscall.ENETUNREACH: ReasonNoNetwork,
 		syscall.EADDRNOTAVAIL: ReasonNoAddress, syscall.ENODEV: ReasonNoDevice,
+		syscall.ENOENT: ReasonCongestion, // of the socket option
 	} {
 		if errors.Is(err, number) {
 			return fault.Because(reason, err)
