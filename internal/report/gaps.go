@@ -167,125 +167,69 @@ func (g gap) text(most int) string {
 // warnings lists each warning once, with the cells it belongs to.
 func warnings(d *measure.Document) []string {
 	out := append(cleanAll(d.Warnings), groupWarnings(d)...)
-	if isFleet(d) {
-		return append(out, pairWarnings(d)...)
-	}
-	var found []cellWarning
+	var all sayings
 	main := 0
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if isExperiment(c) {
-			continue // what is odd about it was asked for
+		beside := c.Beside || isGauge(d, c)
+		if isExperiment(c) || beside && isFleet(d) {
+			continue // what is odd about it was asked for, or is of no interest among many
 		}
-		isMain := !c.Beside && !isGauge(d, c)
-		if isMain {
+		mark := ""
+		if beside {
+			mark = cellLabel(d, c)
+		} else {
 			main++
 		}
 		for _, w := range c.Warnings {
-			if ofFile(c) && strings.HasPrefix(w, "single run") {
-				continue // what is in a file is one run
+			switch {
+			case ofFile(c) && strings.HasPrefix(w, "single run"): // what is in a file is one run
+			case strings.Contains(w, "cut the window") && isCut(c) && inLadder(d, c): // the ladder's note says it once
+			default:
+				all.of(mark, clean(w), cellLabel(d, c), c.From, c.To)
 			}
-			if d.Command == "ladder" && strings.Contains(w, "cut the window") && isCut(c) {
-				continue // the ladder's note says it once for all cells
-			}
-			x := newCellWarning(clean(w))
-			at := slices.IndexFunc(found, func(f cellWarning) bool { return f.isLike(x) })
-			if at < 0 {
-				found, at = append(found, x), len(found)
-			}
-			found[at].join(x, cellLabel(d, c), isMain)
 		}
 	}
-	for i, f := range found {
+	said := all.joined()
+	for i, w := range said {
 		if i == maxLines {
-			break
+			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(said)-i))
 		}
-		label := whose(f.cells, main)
-		if !f.main {
-			label = f.cells[0] + ": "
+		label := whose(w.pairs, main)
+		if w.mark != "" {
+			if slices.ContainsFunc(said, func(x *saying) bool { return x.mark == "" && x.text() == w.text() }) {
+				continue // it is said of the main ones
+			}
+			label = w.mark + ": "
 		}
-		out = append(out, label+f.text())
+		out = append(out, label+w.text())
 	}
 	return out
 }
 
 // groupWarnings are those of what ran at once, each once.
 func groupWarnings(d *measure.Document) []string {
-	var found []cellWarning
+	var all sayings
 	for i := range d.Groups {
-		g := &d.Groups[i]
-		for _, w := range g.Warnings {
-			x := newCellWarning(clean(w))
-			at := slices.IndexFunc(found, func(f cellWarning) bool { return f.isLike(x) })
-			if at < 0 {
-				found, at = append(found, x), len(found)
-			}
-			found[at].join(x, setName(conditions(g.Axes), g.Label), true)
+		for _, w := range d.Groups[i].Warnings {
+			all.of("", clean(w), setName(conditions(d.Groups[i].Axes), d.Groups[i].Label), "", "")
 		}
 	}
 	var out []string
-	for i, f := range found {
+	for i, x := range all.joined() {
 		if i == maxLines {
 			break
 		}
 		switch {
-		case len(d.Groups) == 1 || len(f.cells) == len(d.Groups):
-			out = append(out, f.text())
-		case len(f.cells) == 1 && f.cells[0] != "":
-			out = append(out, f.cells[0]+": "+f.text())
+		case len(x.pairs) == len(d.Groups):
+			out = append(out, x.text())
+		case len(x.pairs) == 1 && x.pairs[0] != "":
+			out = append(out, x.pairs[0]+": "+x.text())
 		default:
-			out = append(out, fmt.Sprintf("%d of %d settings: %s", len(f.cells), len(d.Groups), f.text()))
+			out = append(out, fmt.Sprintf("%d of %d settings: %s", len(x.pairs), len(d.Groups), x.text()))
 		}
 	}
 	return out
-}
-
-// cellWarning is what cells were warned of in the same words, but for the first
-// number.
-type cellWarning struct {
-	before, after string
-	low, high     string // least and greatest of that number; empty: there is none
-	cells         []string
-	main          bool // a main cell is among them
-}
-
-func newCellWarning(text string) cellWarning {
-	at := strings.IndexAny(text, "0123456789")
-	if at < 0 {
-		return cellWarning{before: text}
-	}
-	rest := strings.TrimLeft(text[at:], "0123456789.")
-	number := strings.TrimRight(text[at:len(text)-len(rest)], ".")
-	return cellWarning{before: text[:at], after: text[at+len(number):], low: number, high: number}
-}
-
-func (w *cellWarning) isLike(x cellWarning) bool {
-	return w.before == x.before && w.after == x.after && (w.low == "") == (x.low == "")
-}
-
-// join adds a cell. Numbers that cannot be compared stay as the first had them.
-func (w *cellWarning) join(x cellWarning, cell string, isMain bool) {
-	n, err1 := strconv.ParseFloat(x.low, 64)
-	low, err2 := strconv.ParseFloat(w.low, 64)
-	high, err3 := strconv.ParseFloat(w.high, 64)
-	if err1 == nil && err2 == nil && err3 == nil {
-		if n < low {
-			w.low = x.low
-		}
-		if n > high {
-			w.high = x.high
-		}
-	}
-	if w.cells = append(w.cells, cell); isMain {
-		w.main = true
-	}
-}
-
-func (w *cellWarning) text() string {
-	if w.low == w.high {
-		return w.before + w.low + w.after
-	}
-	return w.before + w.low + "-" + w.high + w.after
 }
 
 // whose names the cells that a line is about: nothing where it is as many as

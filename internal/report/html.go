@@ -209,7 +209,9 @@ func drawnRuns(cells []cell) (all []string) {
 func (p page) ManyDetails() bool { return len(p.Details) > fewCells }
 
 // Slowest tells whether the cells shown one by one are but the slowest pairs of a plan.
-func (p page) Slowest() bool { return p.Fleet != nil && !p.Fleet.Few && len(p.view.Ladders) == 0 }
+func (p page) Slowest() bool {
+	return p.Fleet != nil && !p.Fleet.Few && len(p.view.Ladders) == 0 && len(p.Main) > 1
+}
 
 func newLadderPage(l *ladder, n int) ladderPage {
 	p := ladderPage{ladder: l, Charts: ladderCharts(l, n)}

@@ -151,18 +151,14 @@ func doubts(d *measure.Document) (all []string) {
 		all = append(all, over)
 	}
 	first, back, _ := mainCells(d)
-	lines := []string{}
+	var lines []string
 	switch c, _ := judged(d); {
 	case c != nil && d.Ladder == nil && d.Command != "ladder":
 		lines = warnings(d)
 	case c != nil:
-		lines = cleanAll(c.Warnings)
+		lines = warningsOf(c)
 	default:
-		for _, c := range []*measure.Cell{first, back} {
-			if c != nil {
-				lines = append(lines, cleanAll(c.Warnings)...)
-			}
-		}
+		lines = warningsOf(first, back)
 	}
 	for _, s := range lines {
 		if before, _, ok := strings.Cut(s, " busy without the test"); ok { // what follows stands among the warnings
@@ -173,6 +169,23 @@ func doubts(d *measure.Document) (all []string) {
 		}
 	}
 	return all
+}
+
+// warningsOf are those of some cells, which may be nil, each once.
+func warningsOf(cells ...*measure.Cell) (lines []string) {
+	var all sayings
+	for _, c := range cells {
+		if c == nil {
+			continue
+		}
+		for _, w := range c.Warnings {
+			all.add("", clean(w), c)
+		}
+	}
+	for _, x := range all.joined() {
+		lines = append(lines, x.text())
+	}
+	return lines
 }
 
 // isDoubt tells of a warning that a reader of the verdict has to know.

@@ -35,7 +35,7 @@ func TestFirstMinute(t *testing.T) {
 		never string
 	}{
 		{"pass", verdictTest(), "accepted", toneGood, []string{"Carries: 956 Mb/s local -> peer (95% interval of this run 948-964), 100% of the 956 Mb/s that 1 Gb/s leaves for payload at MTU 1500",
-			"Limited by: the link itself", "To do: nothing", "Between: peer: beta, 192.0.2.2:5200"}, "--link-rate 10G"},
+			"Limited by: the link itself", "To do: nothing", "Between: peer is beta, 192.0.2.2:5200"}, "--link-rate 10G"},
 		{"fail", unmet, "not accepted", toneBad, []string{"To do: let `thru explain` find"}, ""},
 		{"fail with a cause", explainTest(), "not accepted", toneBad, []string{"Limited by: local -> b: all interrupts of eth0 at b go to CPU 3", "Limited by: b -> local: the link itself: it is full", "To do: ethtool -L eth0 combined 8"}, ""},
 		{"a gate was overruled", forced, "accepted", toneGood, []string{"To do: mend the path"}, ""},
@@ -51,7 +51,7 @@ func TestFirstMinute(t *testing.T) {
 		{"target of a tuning", tunedTest(), "accepted", toneGood, []string{"To do: make what was kept last"}, ""},
 		{"targets of a plan", manyToOneTest(), "not accepted", toneBad, []string{"Carries: 8 pairs at once carried 7.52 of 10 Gb/s", "Limited by: the CPU 3 of store is full"}, ""},
 		{"rungs", rungsTest(), "not accepted", toneBad, []string{"Carries: interconnect: 9.41 of 10 Gb/s"}, ""},
-		{"a disk", diskDocument(), "no verdict", toneNone, []string{"Gives: /srv at b (ext4 on nvme0n1): reads 3.22 GB/s", "Between: b: beta"}, "see the error"},
+		{"a disk", diskDocument(), "no verdict", toneNone, []string{"Gives: /srv at b (ext4 on nvme0n1): reads 3.22 GB/s", "Between: b is beta"}, "see the error"},
 		{"a transfer", transferDocument(), "no verdict", toneNone, []string{"Carries: 1.02 Gb/s files -> local, protocol over disk", "Carries: 1.71 Gb/s files -> local, protocol over memory", "Limited by: the disk here takes 1.02 Gb/s"}, "nothing was measured"},
 		{"labels", labelled, "accepted", toneGood, []string{"Labels: rack=7 site=east"}, ""},
 	} {
@@ -519,6 +519,22 @@ func TestShortGates(t *testing.T) {
 	}
 	want := []string{"a, b|a: bbr at 118 µs RTT; b: bbr at 421 µs RTT|bbr paces", "c|bbr at 5 µs RTT|", "a, eth0, b, eth0|a, eth0: MTU 1500 at a; b, eth0: MTU 9000 at b|"}
 	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestBetween: each end is named with its host, and no address twice.
+func TestBetween(t *testing.T) {
+	facts := func(host string) *measure.Facts { return &measure.Facts{Hostname: new(host), Distro: new("Debian 12")} }
+	d := &measure.Document{EndPoints: []measure.EndPoint{{Name: "local", Facts: facts("alpha")}, {Name: "10.0.0.2", Addr: "10.0.0.2:5200", Facts: facts("beta")},
+		{Name: "gamma", Addr: "10.0.0.3:5200", Facts: facts("gamma")}, {Name: "old"}}}
+	if got, want := strings.Join(betweenLines(d), "|"), "local is alpha, Debian 12|10.0.0.2 is beta, Debian 12|gamma: 10.0.0.3:5200, Debian 12|old"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range 5 {
+		d.EndPoints = append(d.EndPoints, d.EndPoints[3])
+	}
+	if got, want := strings.Join(betweenLines(d), "|"), "9 hosts: local (alpha), 10.0.0.2 (beta), gamma, old, old, old, old, old and 1 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,40 +10,13 @@ import (
 	"thru/internal/measure"
 )
 
-// saying is what is said of pairs of a plan in the same words, but
-// for numbers and for the names of the hosts.
+// saying is what is said of several flows in the same words, but for numbers and
+// for the names of the hosts.
 type saying struct {
 	mark   string     // tells it from what reads the same
 	words  []string   // what all have in common; "" where a number or a name stands
 	places [][]string // what stood there in each, once
 	pairs  []string   // whose it is
-}
-
-// pairWarnings lists each warning of a plan's pairs once.
-func pairWarnings(d *measure.Document) []string {
-	var all sayings
-	main := 0
-	for i := range d.Cells {
-		c := &d.Cells[i]
-		if c.Beside || isExperiment(c) || isGauge(d, c) {
-			continue
-		}
-		main++
-		for _, text := range c.Warnings {
-			if strings.Contains(text, "cut the window") && isCut(c) && inLadder(d, c) {
-				continue // the ladder's note says it once for all cells
-			}
-			all.add("", clean(text), c)
-		}
-	}
-	var out []string
-	for i, w := range all.joined() {
-		if i == maxLines {
-			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(all.list)-i))
-		}
-		out = append(out, whose(w.pairs, main)+w.text())
-	}
-	return out
 }
 
 // sayings are what is said of several pairs, each once.
@@ -55,7 +27,12 @@ type sayings struct {
 
 // add takes in what is said of a pair. What has another mark is another thing.
 func (s *sayings) add(mark, text string, c *measure.Cell) {
-	words, marks := templateOf(text, c.From, c.To)
+	s.of(mark, text, pathName(c), c.From, c.To)
+}
+
+// of takes in what is said of something, in which those two names may stand.
+func (s *sayings) of(mark, text, what, from, to string) {
+	words, marks := templateOf(text, from, to)
 	key := mark + "\x00" + strings.Join(words, "\x00")
 	x := s.byKey[key]
 	if x == nil {
@@ -65,7 +42,7 @@ func (s *sayings) add(mark, text string, c *measure.Cell) {
 		}
 		s.byKey[key], s.list = x, append(s.list, x)
 	}
-	x.add(marks, pathName(c))
+	x.add(marks, what)
 }
 
 // joined are all of them; those that read the same are one, for a host may be

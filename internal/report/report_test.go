@@ -291,10 +291,20 @@ func TestWarningsNameTheirCells(t *testing.T) {
 	for i := range ladder.Cells {
 		ladder.Cells[i].Warnings = []string{fmt.Sprintf("busy by %d.5%% without the test, 2 more", 9+i)}
 	}
+	busy := newDocument("test")
+	for i, ends := range [][2]string{{"local", "10.0.0.2"}, {"10.0.0.2", "local"}} {
+		c := newCellFor(ends[0], ends[1], 1, 9e9)
+		c.Warnings = []string{fmt.Sprintf("local: %d%% busy without the test", 99+i), fmt.Sprintf("10.0.0.2: %d%% busy without the test", 98-i)}
+		busy.Cells = append(busy.Cells, c)
+	}
+	if got := strings.Join(doubts(busy), "|"); got != "10.0.0.2, local: 97-100% busy without the test" {
+		t.Errorf("with care: %q", got)
+	}
 	for _, tt := range []struct {
 		d    *measure.Document
 		want string
 	}{
+		{busy, "10.0.0.2, local: 97-100% busy without the test"},
 		{ladder, fmt.Sprintf("busy by 9.5-%d.5%% without the test, 2 more", 8+len(ladder.Cells))},
 		{d, "of the main|localhost, 1 stream: of the short one"},
 		{both, both.Cells[0].Warnings[0] + "|peer -> local: of the second"},

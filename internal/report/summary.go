@@ -196,31 +196,38 @@ func verdictCommands(d *measure.Document) []string {
 	return []string{reproduce(&plain) + " --link-rate 10G"}
 }
 
-// betweenLines say who is behind the names: "local is alpha; peer is beta, 192.0.2.2".
+// betweenLines say who is behind the names: "peer is beta, 192.0.2.2, Debian 12". Of many
+// hosts they are the names alone.
 func betweenLines(d *measure.Document) (all []string) {
-	if len(d.EndPoints) > maxNames/2 {
-		var names []string
-		for _, e := range d.EndPoints[:min(len(d.EndPoints), maxNames)] {
-			names = append(names, clean(e.Name))
-		}
-		more := ""
-		if n := len(d.EndPoints) - len(names); n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		return []string{unit.Plural(len(d.EndPoints), "host") + ": " + strings.Join(names, ", ") + more}
-	}
-	for _, e := range d.EndPoints {
-		host, system := "", ""
+	many := len(d.EndPoints) > maxNames/2
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxNames)] {
+		host, system, addr, name := "", "", clean(e.Addr), clean(e.Name)
 		if e.Facts != nil {
-			host, system = value(e.Facts.Hostname), value(e.Facts.Distro)
+			host, system = clean(value(e.Facts.Hostname)), clean(value(e.Facts.Distro))
 		}
-		about := join(host, e.Addr, system)
-		if about = clean(strings.TrimPrefix(about, e.Name+", ")); about != "" {
-			about = ": " + about
+		if host == name {
+			host = ""
 		}
-		all = append(all, clean(e.Name)+about)
+		if strings.HasPrefix(addr, name) {
+			addr = ""
+		}
+		switch about := join(addr, system); {
+		case many:
+			all = append(all, strings.TrimSpace(name+" "+bracket(host)))
+		case host != "":
+			all = append(all, name+" is "+join(host, about))
+		default:
+			all = append(all, name+prefixed(": ", about))
+		}
 	}
-	return all
+	if !many {
+		return all
+	}
+	more := ""
+	if n := len(d.EndPoints) - len(all); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return []string{unit.Plural(len(d.EndPoints), "host") + ": " + strings.Join(all, ", ") + more}
 }
 
 // carriedLines are the figures of each direction, of each rung, or of the
