@@ -10,8 +10,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/internal/fault"
+	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/stat"
-	"thru/internal/unit"
 )
 
 // flowFlags go with every test.
@@ -63,11 +64,12 @@ func linkRate(text string) (stat.Link, error) {
 	if strings.ContainsAny(text, ",=") {
 		return stat.Link{}, fault.Usagef("state one rate, such as 10G; RUNG=RATE,RUNG=RATE is for a ladder of several rungs", "--link-rate %s: this is of one path", text)
 	}
-	rate, layer, err := unit.ParseLinkRate(text)
-	if err != nil {
-		return stat.Link{}, fault.Usagef("--link-rate takes a value such as 10G, 2.5G or 1G/l2", "--link-rate %s: %w", text, because(err))
+	var r plan.Request
+	o := option.Find("link_rate")
+	if err := o.Set(&r, text); err != nil {
+		return stat.Link{}, fault.Usagef(o.Hint("--link-rate", text), "--link-rate %s: %w", text, because(err))
 	}
-	return stat.Link{RateBps: rate, Layer: layer}, nil
+	return stat.Link{RateBps: r.Link.RateBps, Layer: r.Link.Layer}, nil
 }
 
 // typedFlags are the flags of a command line in order, each once, by their short

@@ -209,6 +209,7 @@ type Request struct {
 	Repeat              int
 	PrecisionPct        float64
 	Acceptance          bool
+	Link                Link `json:",omitzero"` // nominal rate of the path
 
 	either bool // where the local end cannot connect, the peer tries
 }

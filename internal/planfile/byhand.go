@@ -36,8 +36,8 @@ func (f *File) readHand(x *node) (*plan.Hand, error) {
 			return strings.EqualFold(n.text, "true"), nil
 		})},
 		{"wait", into(&h.Wait, func(n *node) (time.Duration, error) {
-			wait, err := parsed(f.source, n, "wait", "30m", unit.ParseDuration)
-			if err == nil && (wait < leastWait || wait > mostWait) {
+			wait, err := unit.ParseDuration(n.text)
+			if err != nil || wait < leastWait || wait > mostWait {
 				err = f.errorf(n, "wait takes 10s to 168h, such as 30m", "a wait of %s is out of range", n.value())
 			}
 			return wait, err

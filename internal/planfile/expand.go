@@ -46,7 +46,7 @@ func (f *File) Expand(fleets map[string][]Host, found func(endPoint string) Foun
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	p.Command, p.Name, p.Order, p.Seed, p.Gates, p.Link = "run", f.Name, f.order, seed(f.Name), f.gates, f.link
+	p.Command, p.Name, p.Order, p.Seed, p.Gates, p.Link = "run", f.Name, f.order, seed(f.Name), f.gates, f.base.Link
 	for _, t := range f.targets {
 		p.Targets = append(p.Targets, t.Target)
 	}

@@ -19,7 +19,6 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
-	"thru/internal/unit"
 )
 
 // Version is that of the format: the value of the key `thru`.
@@ -52,7 +51,6 @@ type File struct {
 	order      string
 	atOnce     int
 	gates      string
-	link       plan.Link
 	targets    []target
 	below      []string // hypervisors
 	rungs      []rung
@@ -163,7 +161,6 @@ func (f *File) readHead() error {
 		{"name", into(&f.Name, f.planName)},
 		{"controller", into(&f.controller, func(n *node) (string, error) { return f.nameOf(n, "controller") })},
 		{"gates", f.choose(&f.gates, "gates", "on", plan.GatesOff, plan.GatesForce)},
-		{"link_rate", into(&f.link, f.linkRate)},
 	} {
 		if n, ok := f.at(x.key); ok {
 			if err := x.read(n); err != nil {
@@ -187,19 +184,11 @@ func (f *File) planName(n *node) (string, error) {
 	return n.text, nil
 }
 
-// leastLink is a rate in bit/s that no link is as slow as: a suffix is missing.
-const leastLink = 9600
-
+// linkRate reads the rate of a path.
 func (f *File) linkRate(n *node) (plan.Link, error) {
-	const example = "10G, 2.5G or 1G/l2"
-	l, err := parsed(f.source, n, "link_rate", example, func(text string) (l plan.Link, err error) {
-		l.RateBps, l.Layer, err = unit.ParseLinkRate(text)
-		return l, err
-	})
-	if err == nil && l.RateBps < leastLink {
-		return l, f.errorf(n, "with a unit: such as "+example, "link_rate is %d bit/s", l.RateBps)
-	}
-	return l, err
+	var r plan.Request
+	err := f.apply(&r, "link_rate", n)
+	return r.Link, err
 }
 
 func (f *File) readTraffic() error {

@@ -167,17 +167,3 @@ func each[T any](s *source, n *node, what, example string, most int, read func(*
 	}
 	return values, errors.Join(all...)
 }
-
-// parsed reads a scalar by a parser of its text.
-func parsed[T any](s *source, n *node, what, example string, parse func(string) (T, error)) (T, error) {
-	text, err := s.words(n, what, example)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	v, err := parse(text)
-	if err != nil {
-		return v, s.errorf(n, fmt.Sprintf("%s takes a value such as %s", what, example), "%s %q: %w", what, clip(text), err)
-	}
-	return v, nil
-}

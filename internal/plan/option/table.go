@@ -141,6 +141,7 @@ var runs = []Option{
 	{ID: "server_output", Value: truth(func(r *plan.Request) *bool { return &r.FarOutput }),
 		Flags: []Flag{last(yes("iperf end points", "--get-server-output", "Ask an iperf3 server for what it printed, and keep it in the result."))},
 		IPerf: []Flag{yes("", "--get-server-output", "print the server's report too")}},
+	{ID: "link_rate", Key: OfPlan, Value: link(), Flags: []Flag{{Names: "--link-rate"}}},
 	{ID: "capture", Flags: []Flag{{Names: "--capture"}}},
 	{ID: "capture_packets", Value: whole(1, measure.MaxCapture, func(r *plan.Request) *int64 { return &r.Capture }), Flags: []Flag{last(flag("Packets", "--capture-packets", "N", "Packets to capture at each end, at most (default 300000)."))}},
 }

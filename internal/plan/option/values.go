@@ -142,6 +142,18 @@ func sizes(like string, most int64, place func(*plan.Request) *measure.Pair) Val
 	return v
 }
 
+// leastLink is a rate in bit/s that no link is as slow as: a suffix is missing.
+const leastLink = 9600
+
+func link() Value {
+	return parsed("10G, 2.5G or 1G/l2", func(s string) (l plan.Link, err error) {
+		if l.RateBps, l.Layer, err = unit.ParseLinkRate(s); err == nil && l.RateBps < leastLink {
+			err = fmt.Errorf("%d bit/s is less than any link has", l.RateBps)
+		}
+		return l, err
+	}, func(r *plan.Request, l plan.Link) { r.Link = l })
+}
+
 // Positive refuses zero, which an unset variable of a script gives.
 func Positive(parse func(string) (int64, error)) func(string) (int64, error) {
 	return func(s string) (int64, error) {
