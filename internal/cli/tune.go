@@ -32,7 +32,7 @@ type tuneCmd struct {
 	DryRun   bool     `group:"Tuning" name:"dry-run" help:"Change nothing: measure, and print what to change, why, what it should bring, the commands and what undoes them."`
 	Script   string   `group:"Tuning" name:"script" type:"newfile" placeholder:"FILE" help:"With --dry-run: also write the advice as FILE-ENDPOINT.sh, and FILE-ENDPOINT.undo.sh that undoes it."`
 	Yes      bool     `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
-	Target   string   `group:"Tuning" name:"target" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not)."`
+	Target   string   `group:"Tuning" name:"target" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not, 4 where a busy host could not show it)."`
 	Budget   string   `group:"Tuning" name:"budget" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold, and one under way is undone when it ends."`
 	Only     []string `group:"Tuning" name:"only" placeholder:"KNOB" help:"Change only these (thru tune --list)."`
 	Try      []string `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
@@ -190,7 +190,11 @@ func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
 		}
 	}
 	if t := doc.Tuning; t != nil && t.TargetBps > 0 && !t.DryRun && !report.MeetsTarget(doc) {
-		return printed{fault.New(fault.Verdict, "", "the target of %s is not met", unit.Rate(t.TargetBps))}
+		code := fault.Verdict
+		if report.BusyForTarget(doc) != "" {
+			code = fault.Inconclusive
+		}
+		return printed{fault.New(code, "", "the target of %s is not met", unit.Rate(t.TargetBps))}
 	}
 	return nil
 }

@@ -64,11 +64,15 @@ func rungsAnswer(d *measure.Document) string {
 	}
 	for i := range rungs {
 		if r := &rungs[i]; r != top && r.Verdict != nil && !r.Verdict.Pass {
-			s += "; " + rungName(r.Name) + " fails"
+			fails := " fails"
+			if r.Verdict.Inconclusive {
+				fails = " is inconclusive"
+			}
+			s += "; " + rungName(r.Name) + fails
 		}
 	}
 	if len(d.Targets) > 0 {
-		s += "; " + targetsLine(d)
+		s += "; " + targetsAnswer(d)
 	}
 	if last := &rungs[len(rungs)-1]; last != top {
 		s += "; " + rungName(last.Name) + " was not measured"
@@ -110,7 +114,7 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 		text += fmt.Sprintf("; %d failed", n)
 	}
 	if len(d.Targets) > 0 {
-		return text + ": " + targetsLine(d)
+		return text + ": " + targetsAnswer(d)
 	}
 	if d.Verdict != nil {
 		text += ": " + verdictWord(d.Verdict)

@@ -205,7 +205,20 @@ func targetAnswer(d *measure.Document) string {
 	if MeetsTarget(d) {
 		return fmt.Sprintf("; the target of %s is met", unit.Rate(d.Tuning.TargetBps))
 	}
+	if host := BusyForTarget(d); host != "" {
+		return fmt.Sprintf("; inconclusive: the target of %s is not met, and %s was busy without the test", unit.Rate(d.Tuning.TargetBps), clean(host))
+	}
 	return fmt.Sprintf("; the target of %s is not met", unit.Rate(d.Tuning.TargetBps))
+}
+
+// BusyForTarget is a host that could not have shown a target which is not met, since
+// other work kept it busy; "" where none was.
+func BusyForTarget(d *measure.Document) string {
+	if MeetsTarget(d) {
+		return ""
+	}
+	_, last := ends(d)
+	return stat.BusyHost(last)
 }
 
 // MeetsTarget tells whether each direction carries what a tuning has as its

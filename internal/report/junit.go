@@ -147,8 +147,12 @@ func junitVerdicts(d *measure.Document) (all []junitCase) {
 func junitTargets(d *measure.Document) (all []junitCase) {
 	for _, r := range targetTable(d).Rows {
 		c := junitCase{Name: r[0], Out: join("wanted "+r[1], "got "+r[2])}
-		if r[3] == "fail" {
-			c.Failure = no(join("wanted "+r[1], "got "+r[2]), r[4])
+		why := no(join("wanted "+r[1], "got "+r[2]), r[4])
+		switch {
+		case r[3] == "fail" && d.Verdict != nil && d.Verdict.Inconclusive:
+			c.Error = why
+		case r[3] == "fail":
+			c.Failure = why
 		}
 		all = append(all, c)
 	}

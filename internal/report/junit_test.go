@@ -37,6 +37,8 @@ func TestJUnit(t *testing.T) {
 		{ID: "clock", EndPoint: "a", Status: measure.GateNotChecked, Fact: "no root"}, {ID: "rings", EndPoint: "a", Status: measure.GateWarn, Fact: "small"}}
 	fleet := smallDocument("run")
 	fleet.Targets = []measure.Target{{What: "aggregate", Wanted: 9e9, Got: new(8e9), Unit: "bps"}, {What: "loss", Wanted: 1, Got: new(0.5), Unit: "pct", AtMost: true, Pass: true}}
+	open := smallDocument("run")
+	open.Targets, open.Verdict = fleet.Targets, &measure.Verdict{Inconclusive: true, Reason: "1 of 2 targets is not met: aggregate; a was busy"}
 	for name, c := range map[string]struct {
 		d                                *measure.Document
 		tests, failures, errors, skipped int
@@ -49,6 +51,7 @@ func TestJUnit(t *testing.T) {
 		"broken off":                 {broken, 2, 0, 2, 0, "the peer is gone"},
 		"gates":                      {gated, 5, 1, 0, 1, "1400 bytes"},
 		"targets":                    {fleet, 4, 1, 0, 0, "8.00 Gb/s"},
+		"targets that are open":      {open, 5, 0, 2, 0, "8.00 Gb/s"},
 	} {
 		x := junitOf(t, c.d)
 		if x.Tests != c.tests || x.Failures != c.failures || x.Errors != c.errors || x.Skipped != c.skipped {

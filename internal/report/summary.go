@@ -145,6 +145,9 @@ func targetAcceptance(d *measure.Document) acceptance {
 	if MeetsTarget(d) {
 		return acceptance{Word: "accepted", Tone: toneGood, Why: why}
 	}
+	if host := BusyForTarget(d); host != "" {
+		return acceptance{Word: "inconclusive", Tone: toneOpen, Why: strings.TrimPrefix(why, "inconclusive: "), Do: clean(stat.EndOther(host))}
+	}
 	return acceptance{Word: "not accepted", Tone: toneBad, Why: why}
 }
 

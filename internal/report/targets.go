@@ -85,6 +85,14 @@ func targetsLine(d *measure.Document) string {
 	}
 }
 
+// targetsAnswer says it in the answer: what is not met may be open.
+func targetsAnswer(d *measure.Document) string {
+	if v := d.Verdict; v != nil && v.Inconclusive {
+		return verdictWord(v) + ", " + targetsLine(d)
+	}
+	return targetsLine(d)
+}
+
 func failedTargets(d *measure.Document) int {
 	failed := 0
 	for _, t := range d.Targets {

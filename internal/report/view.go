@@ -175,7 +175,7 @@ func unsaid(d *measure.Document, answer, reason string) string {
 		return ""
 	}
 	if said := targetsLine(d); said != "" && strings.Contains(answer, said) {
-		reason = strings.TrimPrefix(strings.TrimPrefix(reason, said), "; ")
+		reason = strings.TrimLeft(strings.TrimPrefix(reason, said), ";: ")
 	}
 	return reason
 }

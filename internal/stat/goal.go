@@ -59,7 +59,7 @@ func Goals(d *measure.Document, goals []Goal) {
 				found = true
 				t := g.judge(d, x, cells[x.Group])
 				d.Targets, wanted = append(d.Targets, t), append(wanted, g.against(t))
-				if host := busyHost(cells[x.Group]); host != "" && !t.Pass {
+				if host := BusyHost(cells[x.Group]); host != "" && !t.Pass {
 					busy = host
 				} else if !t.Pass {
 					conclusive = true

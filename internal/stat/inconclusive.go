@@ -20,7 +20,7 @@ func settle(v measure.Verdict, cells ...*measure.Cell) measure.Verdict {
 			return v
 		}
 	}
-	if host := busyHost(cells); host != "" && !v.Pass {
+	if host := BusyHost(cells); host != "" && !v.Pass {
 		return busyVerdict(v, host)
 	}
 	for _, c := range cells {
@@ -40,12 +40,16 @@ func openVerdict(v measure.Verdict, why, do string) measure.Verdict {
 }
 
 func busyVerdict(v measure.Verdict, host string) measure.Verdict {
-	return openVerdict(v, host+" was busy without the test: it could not have shown the rate",
-		"end the other work at "+host+", or measure between other hosts, and measure again")
+	return openVerdict(v, host+" was busy without the test: it could not have shown the rate", EndOther(host))
 }
 
-// busyHost is an end of the flows that other work kept busy; "" where none was.
-func busyHost(cells []*measure.Cell) string {
+// EndOther is what to do about a busy host.
+func EndOther(host string) string {
+	return "end the other work at " + host + ", or measure between other hosts, and measure again"
+}
+
+// BusyHost is an end of the flows that other work kept busy; "" where none was.
+func BusyHost(cells []*measure.Cell) string {
 	for _, c := range cells {
 		for i := range c.Runs {
 			f := flowOf(c, &c.Runs[i])
