@@ -88,8 +88,20 @@ func (t *csvTable) about(n int, c *measure.Cell, way string, r *measure.Run, e *
 	if traffic == measure.Bulk {
 		traffic = "bulk"
 	}
-	t.head = []string{strconv.Itoa(n), csvText(c.Rung), csvText(c.From), csvText(c.To), way, csvText(c.Protocol), csvText(traffic),
+	t.head = []string{strconv.Itoa(n), csvText(csvRung(c)), csvText(c.From), csvText(c.To), way, csvText(c.Protocol), csvText(traffic),
 		strconv.Itoa(c.Streams), csvPair(c.Window), csvPair(c.Length), csvText(c.Experiment), run, began, partial, end, endPoint}
+}
+
+// csvRung is the rung of a cell; of one without a name it says what it is, since an
+// empty cell would fall out of a pivot table.
+func csvRung(c *measure.Cell) string {
+	switch {
+	case c.Rung != "":
+		return c.Rung
+	case isLocalhost(c):
+		return "localhost"
+	}
+	return "path"
 }
 
 // csvPair is a size in bytes, of both ends where they differ; a word where it is

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"thru/internal/measure"
 )
 
 // pivot is what docs/page.md shows, and checks of what comes of it.
@@ -28,7 +30,13 @@ func TestPandasPivotsALadder(t *testing.T) {
 		}
 		t.Skip("python3 has no pandas")
 	}
-	d := goldenDocuments()["rungs"]
+	for _, name := range []string{"rungs", "ladder"} { // of several rungs, and of one that has no name
+		t.Run(name, func(t *testing.T) { pivots(t, python, goldenDocuments()[name]) })
+	}
+}
+
+// pivots holds that the table has a figure of each setting.
+func pivots(t *testing.T, python string, d *measure.Document) {
 	file := filepath.Join(t.TempDir(), "ladder.csv")
 	f, err := os.Create(file)
 	if err != nil {
@@ -48,7 +56,7 @@ func TestPandasPivotsALadder(t *testing.T) {
 	settings := map[string]bool{}
 	for _, c := range d.Cells {
 		if c.Goodput != nil {
-			settings[c.Rung+c.From+csvPair(c.Window)+string(rune('0'+c.Streams))] = true
+			settings[c.Rung+c.From+c.To+csvPair(c.Window)+string(rune('0'+c.Streams))] = true
 		}
 	}
 	figures := 0
