@@ -1,6 +1,7 @@
 package iperfdoc
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -134,9 +135,10 @@ func system(doc *measure.Document) string {
 			continue
 		}
 		var words []string
+		machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"} // as uname names them
 		for _, s := range []*string{f.OS, f.Hostname, f.Kernel, f.Arch} {
 			if s != nil && *s != "" {
-				words = append(words, *s)
+				words = append(words, cmp.Or(machine[*s], *s))
 			}
 		}
 		if len(words) > 0 {

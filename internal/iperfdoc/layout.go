@@ -43,7 +43,7 @@ func (l *Layout) line(format string, args ...any) {
 	if l.o.Stamp != nil {
 		prefix = l.o.Stamp()
 	}
-	if l.test.Title != "" {
+	if l.test.Title != "" && !l.test.Server { // a server keeps that of its client for JSON
 		prefix += l.test.Title + ":  "
 	}
 	l.raw(prefix + fmt.Sprintf(format, args...) + "\n")
@@ -251,6 +251,7 @@ func (l *Layout) End(e End) error {
 			sent, received := w.sums()
 			l.totals("[SUM]", w, sent, received, "%13s")
 		}
+		l.machines(w, e)
 	}
 	l.after(e)
 	return l.err
@@ -295,22 +296,32 @@ func (l *Layout) late(id string, w EndWay, received Total) {
 	}
 }
 
-// after prints what follows the table: CPU, congestion control, the far end's own words, and farewell.
-func (l *Layout) after(e End) {
-	if l.o.Verbose && !l.test.Server && len(e.Ways) > 0 {
-		near, far := "receiver", "sender"
-		if l.test.sends() {
-			near, far = far, near
-		}
-		l.line("CPU Utilization: local/%s %.1f%% (%.1f%%u/%.1f%%s), remote/%s %.1f%% (%.1f%%u/%.1f%%s)",
-			near, e.Local.total(), e.Local.User, e.Local.System, far, e.Remote.total(), e.Remote.User, e.Remote.System)
-		if cc := e.Ways[0].SenderCongestion; cc != "" {
-			l.line("snd_tcp_congestion %s", cc)
-		}
-		if cc := e.Ways[0].ReceiverCongestion; cc != "" {
-			l.line("rcv_tcp_congestion %s", cc)
+// machines prints, at a verbose client, what follows the table of each direction: CPU of both
+// ends, once and where this one sends, and congestion control.
+func (l *Layout) machines(w EndWay, e End) {
+	if !l.o.Verbose || l.test.Server {
+		return
+	}
+	roles := [][2]string{{"sender", "receiver"}, {"receiver", "sender"}}
+	if !l.test.Bidir {
+		roles = roles[:1]
+	}
+	for _, r := range roles {
+		if w.Sends {
+			l.line("CPU Utilization: local/%s %.1f%% (%.1f%%u/%.1f%%s), remote/%s %.1f%% (%.1f%%u/%.1f%%s)",
+				r[0], e.Local.total(), e.Local.User, e.Local.System, r[1], e.Remote.total(), e.Remote.User, e.Remote.System)
 		}
 	}
+	if w.SenderCongestion != "" {
+		l.line("snd_tcp_congestion %s", w.SenderCongestion)
+	}
+	if w.ReceiverCongestion != "" {
+		l.line("rcv_tcp_congestion %s", w.ReceiverCongestion)
+	}
+}
+
+// after prints the far end's own words, and farewell.
+func (l *Layout) after(e End) {
 	if text := strings.TrimRight(e.ServerText, "\n"); text != "" {
 		l.line("")
 		l.raw("Server output:\n" + text + "\n\n") // without title and time, as in iperf3

@@ -1,6 +1,7 @@
 package iperfdoc
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -34,6 +35,7 @@ func printed(t *testing.T, document string, o LayoutOptions) string {
 	t.Helper()
 	var out strings.Builder
 	r := FromDocument(one(t, recorded(t, document)[document]))
+	r.Test.MSS = cmp.Or(r.Test.MSS, 1448) // a live view knows that of a receiver too
 	l := NewLayout(&out, o)
 	calls := []func() error{func() error { return l.Connecting(r.Test) }, func() error { return l.Start(r.Test) }}
 	if r.Test.Server {
@@ -74,6 +76,8 @@ func TestLayoutColumns(t *testing.T) {
 		{document: "3.21-udp-reverse.json", text: "3.21-udp-reverse-client"},
 		{document: "3.21-udp-bidir.json", text: "3.21-udp-bidir-client"},
 		{document: "3.21-tcp.json", text: "3.21-verbose-client", o: LayoutOptions{Verbose: true}},
+		{document: "3.21-reverse.json", text: "3.21-verbose-reverse-client", o: LayoutOptions{Verbose: true}},
+		{document: "3.21-bidir.json", text: "3.21-verbose-bidir-client", o: LayoutOptions{Verbose: true}},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
 			compareColumns(t, printed(t, tt.document, tt.o), want[tt.text])
@@ -140,6 +144,8 @@ func TestLayoutLines(t *testing.T) {
 		{"time stamps and title", with(func(x *Test) { x.Title = "lab" }), LayoutOptions{Stamp: func() string { return "Sat Nov 21 18:23:26 2026 " }}, Way{true, full, []Part{full}}, false,
 			"Sat Nov 21 18:23:26 2026 lab:  [ ID] Interval           Transfer     Bitrate         Retr  Cwnd",
 			"Sat Nov 21 18:23:26 2026 lab:  [  5]   0.00-1.00   sec  23.9 MBytes   201 Mbits/sec  449    130 KBytes       "},
+		{"title of the client, at the server", with(func(x *Test) { x.Title, x.Server = "lab", true }), LayoutOptions{}, Way{false, full, []Part{{Socket: 5, Bytes: 23_900_000}}}, false,
+			"[ ID] Interval           Transfer     Bitrate", "[  5]   0.00-1.00   sec  22.8 MBytes   191 Mbits/sec                  "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
