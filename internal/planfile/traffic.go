@@ -63,7 +63,26 @@ func (s *source) spelled(err error, where *node, mappings ...*node) error {
 		}
 	}
 	err = option.Spelled(err, option.AsKey)
+	if clash := (*fault.Clash)(nil); errors.As(err, &clash) {
+		*clash = clash.Typed(written(mappings))
+	}
 	return s.errorf(where, fault.Hint(err), "%w", err)
+}
+
+// written are the options of some mappings, as errors spell them.
+func written(mappings []*node) (names []string) {
+	for _, m := range mappings {
+		if m == nil {
+			continue
+		}
+		for i, k := range m.keys {
+			names = append(names, k.text, option.AsKey(k.text, m.items[i].text))
+			for _, value := range m.items[i].items {
+				names = append(names, option.AsKey(k.text, value.text))
+			}
+		}
+	}
+	return names
 }
 
 // twoWays tells whether the traffic of a pair goes in both directions.

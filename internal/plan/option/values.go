@@ -30,7 +30,7 @@ func parsed[T any](like string, parse func(string) (T, error), set func(*plan.Re
 func text(like string, place func(*plan.Request) *string) Value {
 	return parsed(like, func(s string) (string, error) {
 		if s == "" {
-			return "", errors.New("it is empty")
+			return "", errors.New("empty")
 		}
 		return s, nil
 	}, func(r *plan.Request, s string) { *place(r) = s })
@@ -46,7 +46,7 @@ func whole[T int | int64](least, most T, place func(*plan.Request) *T) Value {
 	return Value{Kind: Whole, Range: fmt.Sprintf("%d to %d", least, most), Set: func(r *plan.Request, s string) error {
 		n, err := strconv.ParseInt(s, 10, 48)
 		if err != nil || T(n) < least || T(n) > most {
-			return fmt.Errorf("it is no whole number from %d to %d", least, most)
+			return fmt.Errorf("not a whole number from %d to %d", least, most)
 		}
 		*place(r) = T(n)
 		return nil
@@ -57,7 +57,7 @@ func whole[T int | int64](least, most T, place func(*plan.Request) *T) Value {
 func oneOf(set func(*plan.Request, string), allowed ...string) Value {
 	return Value{Kind: Word, Words: allowed, Like: allowed[0], Set: func(r *plan.Request, s string) error {
 		if !slices.Contains(allowed, s) {
-			return errors.New("there is no such value")
+			return errors.New("unknown value")
 		}
 		set(r, s)
 		return nil
@@ -134,7 +134,7 @@ func sizes(like string, most int64, place func(*plan.Request) *measure.Pair) Val
 		case p.Send == 0 || p.Recv == 0:
 			err = errors.New("zero is no size; " + Default + " is what the system chooses")
 		case max(p.Send, p.Recv) > most:
-			err = fmt.Errorf("it is more than %s", unit.Size(most))
+			err = fmt.Errorf("more than %s", unit.Size(most))
 		}
 		return p, err
 	}, func(r *plan.Request, p measure.Pair) { *place(r) = p })
@@ -168,7 +168,7 @@ func Positive(parse func(string) (int64, error)) func(string) (int64, error) {
 func count(s string) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 48)
 	if err != nil {
-		err = errors.New("it is no whole number")
+		err = errors.New("not a whole number")
 	}
 	return n, err
 }
@@ -176,7 +176,7 @@ func count(s string) (int64, error) {
 func perSecond(s string) (float64, error) {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n > 0 && n <= measure.MaxPerSecond) {
-		err = fmt.Errorf("it is not above 0 and up to %d a second", measure.MaxPerSecond)
+		err = fmt.Errorf("not above 0 and up to %d a second", measure.MaxPerSecond)
 	}
 	return n, err
 }
@@ -187,7 +187,7 @@ const mostPrecision = 50
 func share(s string) (float64, error) {
 	pct, err := unit.ParsePercent(s)
 	if err == nil && !(pct > 0 && pct <= mostPrecision) {
-		err = fmt.Errorf("it is not above 0 and up to %d%%", mostPrecision)
+		err = fmt.Errorf("not above 0 and up to %d%%", mostPrecision)
 	}
 	return pct, err
 }
@@ -200,7 +200,7 @@ func congestion(s string) (string, error) {
 		return "", nil
 	}
 	if s == "" || len(s) > mostCongestion || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("it is no name of an algorithm")
+		return "", errors.New("not a name of an algorithm")
 	}
 	return s, nil
 }
@@ -222,7 +222,7 @@ func localCPU(r *plan.Request, s string) error {
 func cpu(s string) (*int, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 10)
 	if err != nil {
-		return nil, errors.New("it is no CPU number from 0 to 1023")
+		return nil, errors.New("not a CPU number from 0 to 1023")
 	}
 	return new(int(n)), nil
 }
