@@ -97,8 +97,8 @@ func (o *original) consistent() error {
 		return errors.New("cannot be both reverse and bidirectional")
 	}
 	given := slices.DeleteFunc(slices.Clone(o.given), func(g option.Given) bool { return g.ID == "ip" }) // the last one counts
-	if err := option.Clash(given); err != nil {
-		return err
+	if option.Clash(given) != nil {                                                                      // of ways to end a test, nothing else is left
+		return errors.New("only one test end condition (-t, -n, -k) may be specified")
 	}
 	switch {
 	case o.server && o.host != "":

@@ -138,7 +138,7 @@ func TestOriginalRefuses(t *testing.T) {
 		{"-c host -s", "both server and client"},
 		{"-s -t 5", "-t is for the client only"},
 		{"-c host -1", "-1 is for the server only"},
-		{"-c host -t 5 -n 1G", "-t and -n contradict each other"},
+		{"-c host -t 5 -n 1G", "only one test end condition (-t, -n, -k) may be specified"},
 		{"-c host -P 200", "-P 200: not a whole number from 1 to 128"},
 		{"-c host -p 0", "-p 0: it takes 1 to 65535"},
 		{"-c host -f x", "-f x: it takes one of"},
