@@ -262,7 +262,15 @@ func transferCPU(c *measure.CPUFigure, who string) string {
 	if c == nil {
 		return ""
 	}
-	s := fmt.Sprintf("%s of the machine, core %d %s", unit.Percent(c.Pct), c.MaxCore, unit.Percent(c.MaxCorePct))
+	s := unit.Percent(c.Pct) + " of the machine"
+	if c.OtherCores != nil {
+		own := *c
+		own.Cores = max(0, c.Cores-*c.OtherCores)
+		if others := othersText(&own); others != "" {
+			s = "host " + unit.Percent(c.Pct) + " busy, " + others
+		}
+	}
+	s += fmt.Sprintf(", core %d %s", c.MaxCore, unit.Percent(c.MaxCorePct))
 	if c.WorkerCores != nil {
 		s += fmt.Sprintf(", %s %.2f cores", who, *c.WorkerCores)
 	}

@@ -48,22 +48,25 @@ func TransferRTT(x *measure.TransferRun) int64 {
 }
 
 // SpanCPU is what a span of time cost a host, other work included: no baseline
-// was seen. WorkerCores is of the process that was watched. Nil where the
-// counters were not read.
+// was seen. WorkerCores is of the process that was watched, OtherCores what all others
+// ran, without interrupts, which may be its traffic's. Nil where the counters were not read.
 func SpanCPU(s *measure.HostSpan) *measure.CPUFigure {
 	if s == nil || len(s.CPUs) == 0 {
 		return nil
 	}
 	f := &measure.CPUFigure{}
+	ran := 0.0 // by processes
 	for _, c := range s.CPUs {
 		f.Cores += c.Busy() / 100
+		ran += (c.User + c.System) / 100
 		if c.Busy() > f.MaxCorePct {
 			f.MaxCore, f.MaxCorePct = c.Core, c.Busy()
 		}
 	}
 	f.Pct = 100 * f.Cores / float64(len(s.CPUs))
 	if s.Worker != nil && s.Span > 0 {
-		f.WorkerCores = known(float64(s.Worker.UserNs+s.Worker.SystemNs) / float64(s.Span))
+		own := float64(s.Worker.UserNs+s.Worker.SystemNs) / float64(s.Span)
+		f.WorkerCores, f.OtherCores = known(own), known(max(0, ran-own))
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"math"
 	"testing"
 
 	"thru/internal/measure"
@@ -27,5 +28,19 @@ func TestTransferFigure(t *testing.T) {
 	}
 	if TransferFigure(&measure.TransferRun{ElapsedNs: 1}) != nil {
 		t.Error("a figure of no bytes")
+	}
+}
+
+// TestSpanCPU: what other processes ran is told from what the watched one did.
+func TestSpanCPU(t *testing.T) {
+	span := &measure.HostSpan{Span: 1e9, CPUs: []measure.CPU{{User: 60, System: 30, SoftIRQ: 10}, {Core: 1, User: 20, System: 40, Idle: 40}},
+		Worker: &measure.Process{UserNs: 1e8, SystemNs: 2e8}}
+	f := SpanCPU(span)
+	if f == nil || f.OtherCores == nil || math.Abs(*f.OtherCores-1.2) > 1e-9 || math.Abs(*f.WorkerCores-0.3) > 1e-9 || math.Abs(f.Cores-1.6) > 1e-9 {
+		t.Errorf("%+v", f)
+	}
+	span.Worker = nil
+	if f := SpanCPU(span); f.OtherCores != nil {
+		t.Errorf("others of a process that was not watched: %+v", f)
 	}
 }
