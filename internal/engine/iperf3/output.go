@@ -2,58 +2,87 @@ package iperf3
 
 import (
 	"fmt"
+	"net"
 	"strings"
-
-	"thru/internal/measure"
+	"time"
 )
 
 // serverOutput is what a server says of a test in iperf3's manner, for a client that
-// wants it (--get-server-output): one line a stream, and one for all.
+// wants it (--get-server-output): the connections, then a line for each stream and one for all.
 func serverOutput(c *call, ways []way) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Accepted connection from %s\n", c.addr())
+	var head, rows strings.Builder
+	fmt.Fprintf(&head, "Accepted connection from %s\n", hostPort(c.talk.conn.RemoteAddr().String(), ", port "))
+	socket := 5 // the first that iperf3's server has
 	for _, w := range ways {
-		role := "receiver"
-		if w.ours.Sends {
-			role = "sender"
+		rows.WriteString("- - - - - - - - - - - - - - - - - - - - - - - - -\n[ ID] Interval           Transfer     Bitrate")
+		switch {
+		case w.isUDP():
+			rows.WriteString("         Jitter    Lost/Total Datagrams")
+		case w.ours.Sends:
+			rows.WriteString("         Retr")
 		}
-		b.WriteString("[ ID] Interval           Transfer     Bitrate\n")
-		for i, x := range w.ours.Streams {
-			if i < len(w.ids) {
-				printLine(&b, fmt.Sprintf("%3d", w.ids[i]), w.ours.MeasuredNs, x.Bytes, x.Datagrams, role)
-			}
+		rows.WriteByte('\n')
+		sum := streamResult{Retransmits: -1}
+		for _, x := range w.ours.Streams {
+			fmt.Fprintf(&head, "[%3d] local %s connected to %s\n", socket, hostPort(x.Local, " port "), hostPort(x.Peer, " port "))
+			s := streamResult{Retransmits: -1}
+			w.tellStream(&s, x)
+			w.printRow(&rows, fmt.Sprintf("%3d", socket), s)
+			sum.add(s)
+			socket += 2
 		}
 		if len(w.ours.Streams) > 1 {
-			printLine(&b, "SUM", w.ours.MeasuredNs, w.ours.Bytes, nil, role)
+			w.printRow(&rows, "SUM", sum)
 		}
 	}
-	return b.String()
+	return head.String() + rows.String()
 }
 
-// printLine is one row. d is of a UDP stream; nil else.
-func printLine(b *strings.Builder, id string, span, bytes int64, d *measure.Datagrams, role string) {
-	seconds := float64(span) / 1e9
-	rate := 0.0
+// add makes a sum of streams; its jitter is the greatest.
+func (r *streamResult) add(s streamResult) {
+	r.Bytes, r.Packets, r.Errors, r.Jitter = r.Bytes+s.Bytes, r.Packets+s.Packets, r.Errors+s.Errors, max(r.Jitter, s.Jitter)
+	if s.Retransmits >= 0 {
+		r.Retransmits = max(r.Retransmits, 0) + s.Retransmits
+	}
+}
+
+func (w way) printRow(b *strings.Builder, id string, s streamResult) {
+	seconds, rate := time.Duration(w.ours.MeasuredNs).Seconds(), 0.0
 	if seconds > 0 {
-		rate = float64(bytes) * 8 / seconds
+		rate = float64(s.Bytes) * 8 / seconds
 	}
-	fmt.Fprintf(b, "[%s]   0.00-%-5.2f  sec  %sBytes  %sbits/sec", id, seconds, scaled(float64(bytes), 1024), scaled(rate, 1000))
-	if d != nil && role == "receiver" {
-		jitter, all := 0.0, d.Packets+d.Lost
-		if d.JitterNs != nil {
-			jitter = float64(*d.JitterNs) / 1e6
-		}
-		fmt.Fprintf(b, "  %.3f ms  %d/%d (%.2g%%)", jitter, d.Lost, all, 100*float64(d.Lost)/float64(max(all, 1)))
+	figures, role := "                  ", "receiver"
+	if w.ours.Sends {
+		role = "sender"
 	}
-	fmt.Fprintf(b, "  %s\n", role)
+	switch {
+	case w.isUDP():
+		figures = fmt.Sprintf("  %.3f ms  %d/%d (%.2g%%)  ", s.Jitter*1e3, s.Errors, s.Packets, 100*float64(s.Errors)/float64(max(s.Packets, 1)))
+	case s.Retransmits >= 0:
+		figures = fmt.Sprintf("  %3d            ", s.Retransmits)
+	}
+	fmt.Fprintf(b, "[%s] %6.2f-%-6.2f sec  %sBytes  %sbits/sec%s%s\n", id, 0.0, seconds, scaled(float64(s.Bytes), 1024), scaled(rate, 1000), figures, role)
 }
 
-// scaled is a number with the prefix that suits it.
+// scaled is a number of three digits with the prefix that suits it.
 func scaled(x, step float64) string {
-	prefixes := []string{"", "K", "M", "G"}
+	prefixes := []string{"", "K", "M", "G", "T"}
 	i := 0
 	for ; x >= step && i < len(prefixes)-1; i++ {
 		x /= step
 	}
-	return fmt.Sprintf("%5.3g %s", x, prefixes[i])
+	digits := 0
+	for limit := 99.95; digits < 2 && x < limit; limit /= 10 {
+		digits++
+	}
+	return fmt.Sprintf("%4.*f %s", digits, x, prefixes[i])
+}
+
+// hostPort is HOST:PORT with other words between.
+func hostPort(s, between string) string {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return s
+	}
+	return host + between + port
 }
