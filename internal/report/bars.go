@@ -50,6 +50,7 @@ func newPicture(d *measure.Document, v *view) *picture {
 	for _, c := range cells {
 		b := rungBar{Name: pathName(c), Value: unit.Rate(amountOf(c)), Carried: w.share(amountOf(c))}
 		if ways[b.Name] > 1 {
+			caption = strings.Replace(caption, "direction", "flow", 1)
 			b.Name = join(b.Name, what(c), otherAxes(c))
 		}
 		if c.Ceiling != nil {

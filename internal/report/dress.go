@@ -8,8 +8,10 @@ import (
 )
 
 // dress makes of a page's plain text what only a page has: an arrow of "->", and
-// of `commands` between backticks their own type. What is to be pasted stays as it is.
+// of `commands` between backticks and of --flags their own type, in which a flag
+// does not break. What is to be pasted stays as it is.
 func dress(page []byte) []byte {
+	flags := regexp.MustCompile(`(^|[\s(>])(--[a-z][a-z0-9-]*|-[A-Za-z]\b)`)
 	quoted := regexp.MustCompile("`([^`]+)`")
 	var out bytes.Buffer
 	verbatim, drawing := 0, 0 // how many of such elements are open
@@ -20,6 +22,9 @@ func dress(page []byte) []byte {
 		}
 		text := page[:at]
 		if verbatim == 0 {
+			if drawing == 0 && !bytes.Contains(text, []byte("`")) {
+				text = flags.ReplaceAll(text, []byte(`$1<code class="flag">$2</code>`))
+			}
 			text = bytes.ReplaceAll(text, []byte("-&gt;"), []byte("→"))
 			as := "<code>$1</code>"
 			if drawing > 0 {

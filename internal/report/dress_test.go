@@ -17,6 +17,9 @@ func TestDress(t *testing.T) {
 		"<style>a > b {}</style>`c`":                  "<style>a > b {}</style><code>c</code>",
 		"no element `at all`":                         "no element <code>at all</code>",
 		"<p title=\"a -&gt; `b`\">c</p>":              "<p title=\"a → `b`\">c</p>",
+		"<p>measure it 5 times (--repeat 5)</p>":      "<p>measure it 5 times (<code class=\"flag\">--repeat</code> 5)</p>",
+		"<p>leave -w out, -3.3% -x86</p>":             "<p>leave <code class=\"flag\">-w</code> out, -3.3% -x86</p>",
+		"<title>--repeat</title><pre>--t</pre>":       "<title>--repeat</title><pre>--t</pre>",
 		"<p>cut <":                                    "<p>cut <",
 		"<template>`x` -&gt;</template> -&gt;":        "<template>`x` -&gt;</template> →",
 	} {

@@ -256,6 +256,23 @@ func ladderCells(l *ladder) table {
 	return t
 }
 
+// HasRange tells whether a column of ranges has anything in it.
+func (p ladderPage) HasRange() bool {
+	return slices.ContainsFunc(p.Rungs, func(r rung) bool { return r.Range != "" && r.Range != "-" })
+}
+
+// Columns is how many each window has.
+func (p ladderPage) Columns() int {
+	n := 2
+	if p.HasRange() {
+		n++
+	}
+	if p.HasPublished() {
+		n++
+	}
+	return n
+}
+
 // HasPublished tells whether a column of published figures has anything in it.
 func (p ladderPage) HasPublished() bool {
 	for _, r := range p.Rungs {

@@ -538,3 +538,33 @@ func TestBetween(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestRangeColumn: a ladder of single seconds has no column of ranges.
+func TestRangeColumn(t *testing.T) {
+	d := goldenDocuments()["ladder"]
+	if l := newLadderPage(&newView(d).Ladders[0], 0); !l.HasRange() || l.Columns() != 4 {
+		t.Errorf("%d columns, ranges: %v", l.Columns(), l.HasRange())
+	}
+	for i := range d.Cells {
+		if g := d.Cells[i].Goodput; g != nil {
+			g.Low, g.High, g.CI95Low, g.CI95High, g.Runs = g.Value, g.Value, nil, nil, 1
+		}
+	}
+	if strings.Contains(pageOf(t, d), `<th scope="col">range</th>`) {
+		t.Error("an empty column")
+	}
+}
+
+// TestSeeToOnce: what stands among the things to do with its commands is not said again without.
+func TestSeeToOnce(t *testing.T) {
+	r := summaryRow{}
+	r.say("raise the rate; at a:", "tc qdisc show")
+	r.tuned(&tuning{Advice: []proposal{{Title: "raise the rate (at a)"}, {Title: "end the other work"}, {Title: "raise the rate", Change: true}}}, false)
+	var got []string
+	for _, i := range r.Items {
+		got = append(got, i.Text)
+	}
+	if want := "raise the rate; at a:|see to this: end the other work|try raise the rate"; strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -490,9 +490,11 @@ func (r *summaryRow) tuned(t *tuning, full bool) {
 		return
 	}
 	for _, a := range t.Advice {
-		if a.Change {
+		title, _, _ := strings.Cut(a.Title, " (at ")
+		switch said := slices.ContainsFunc(r.Items, func(i summaryItem) bool { return strings.HasPrefix(i.Text, title) }); {
+		case a.Change:
 			r.say("try " + a.Title)
-		} else {
+		case !said: // with its commands, against what limits it
 			r.say("see to this: " + a.Title)
 		}
 	}
