@@ -56,6 +56,14 @@ type NextHop struct {
 	Weight    int    `json:"weight"` // its share among all weights
 }
 
+// String is "10.0.0.1 by eth0".
+func (n NextHop) String() string {
+	if n.Gateway == "" {
+		return n.Interface
+	}
+	return n.Gateway + " by " + n.Interface
+}
+
 // What chooses a next hop (Linux Documentation/networking/ip-sysctl.rst, fib_multipath_hash_policy).
 const (
 	HashLayer3 = "layer3"       // addresses alone: all flows between two hosts take one

@@ -1,11 +1,11 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -86,13 +86,33 @@ func routeText(w measure.OneWay) string {
 	if w.Route.Gateway != "" {
 		s += " via " + w.Route.Gateway
 	}
-	if n := len(w.Route.NextHops); n > 1 {
-		s += fmt.Sprintf(" and %s, chosen by %s", unit.Plural(n-1, "more next hop"), cmp.Or(w.Route.Hash, "what is not known"))
+	if hops := w.Route.NextHops; len(hops) > 1 {
+		var names []string
+		for _, n := range hops[:min(len(hops), maxNamed)] {
+			names = append(names, clean(n.String()))
+		}
+		if more := len(hops) - len(names); more > 0 {
+			names = append(names, unit.Plural(more, "more next hop"))
+		}
+		s = fault.And(names) + ", chosen by " + hashText(w.Route.Hash)
 	}
 	if w.Route.MTU > 0 {
 		s += fmt.Sprintf(" (MTU %d)", w.Route.MTU)
 	}
 	return s
+}
+
+// hashText is what chooses a next hop, in words.
+func hashText(policy string) string {
+	switch policy {
+	case "":
+		return "what is not known"
+	case measure.HashLayer3:
+		return "addresses alone (" + policy + ")"
+	case measure.HashLayer4:
+		return "addresses and ports (" + policy + ")"
+	}
+	return clean(policy)
 }
 
 func pathRTTText(r *measure.PathRTT) string {

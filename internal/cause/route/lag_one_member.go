@@ -293,11 +293,7 @@ func gateSeveralWays(sc *gate.Scene) *gate.Finding {
 func nextHopsText(all []measure.NextHop) string {
 	var names []string
 	for _, n := range all {
-		name := n.Interface
-		if n.Gateway != "" {
-			name = n.Gateway + " by " + n.Interface
-		}
-		names = append(names, name)
+		names = append(names, n.String())
 	}
 	return strings.Join(names, ", ")
 }

@@ -1,0 +1,32 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// TestRouteText: a route names each of its next hops, and what chooses one.
+func TestRouteText(t *testing.T) {
+	hops := []measure.NextHop{{Interface: "eth0", Gateway: "10.0.0.1"}, {Interface: "eth1", Gateway: "10.0.1.1"}, {Interface: "eth2"}}
+	r := measure.Route{Interface: "eth0", Gateway: "10.0.0.1", MTU: 1500, NextHops: hops, Hash: measure.HashLayer3}
+	many := r
+	many.Hash = measure.HashLayer4
+	for i := range maxNamed {
+		many.NextHops = append(many.NextHops, measure.NextHop{Interface: fmt.Sprint("x", i)})
+	}
+	for _, c := range []struct {
+		route measure.Route
+		want  string
+	}{
+		{measure.Route{Interface: "eth0", Gateway: "10.0.0.1"}, "eth0 via 10.0.0.1"},
+		{r, "10.0.0.1 by eth0, 10.0.1.1 by eth1 and eth2, chosen by addresses alone (layer3) (MTU 1500)"},
+		{many, "x6 and 3 more next hops, chosen by addresses and ports (layer3+4) (MTU 1500)"},
+	} {
+		if got := routeText(measure.OneWay{Route: &c.route}); !strings.HasSuffix(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
