@@ -2,7 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"thru/internal/fault"
 )
 
 // flagRow is a row of a command line as getopt_long(3) reads it, which is what
@@ -36,8 +39,6 @@ const (
 	ofClient
 	ofServer
 )
-
-func (o *flagRow) names() []string { return append([]string{o.long}, o.aliases...) }
 
 // String is the option as a person types it.
 func (o *flagRow) String() string {
@@ -86,61 +87,47 @@ func longOption(word string, rest []string, options []flagRow, use func(*flagRow
 
 // findLong finds a long name, or the only one that begins so.
 func findLong(name string, options []flagRow) (*flagRow, error) {
-	var found *flagRow
-	var all []string
+	var found []*flagRow
+	var names []string
 	for i := range options {
-		o := &options[i]
-		for _, long := range o.names() {
+		for _, long := range append([]string{options[i].long}, options[i].aliases...) {
 			if long == name {
-				return o, nil
+				return &options[i], nil
 			}
-			if strings.HasPrefix(long, name) && name != "" {
-				if found != o {
-					all = append(all, "--"+long)
-				}
-				found = o
+			if name != "" && strings.HasPrefix(long, name) && !slices.Contains(found, &options[i]) {
+				found, names = append(found, &options[i]), append(names, "--"+long)
 			}
 		}
 	}
-	switch len(all) {
+	switch len(found) {
 	case 0:
 		return nil, fmt.Errorf("unknown option --%s", name)
 	case 1:
-		return found, nil
+		return found[0], nil
 	}
-	return nil, fmt.Errorf("--%s is not clear: %s", name, strings.Join(all, " or "))
+	return nil, fmt.Errorf("--%s is not clear: %s", name, fault.Or(names))
 }
 
 // shortOptions reads letters that stand together; the first one with a value takes the rest.
 func shortOptions(letters string, rest []string, options []flagRow, use func(*flagRow, string) error) ([]string, error) {
 	for i := range len(letters) {
-		o := findShort(letters[i], options)
-		if o == nil {
+		at := slices.IndexFunc(options, func(o flagRow) bool { return o.short == letters[i] })
+		if at < 0 {
 			return rest, fmt.Errorf("unknown option -%c", letters[i])
 		}
-		if o.value != needsValue {
+		o, value := &options[at], letters[i+1:]
+		switch {
+		case o.value != needsValue:
 			if err := use(o, ""); err != nil {
 				return rest, err
 			}
 			continue
-		}
-		value := letters[i+1:]
-		if value == "" {
-			if len(rest) == 0 {
-				return rest, fmt.Errorf("-%c needs a value", o.short)
-			}
+		case value == "" && len(rest) == 0:
+			return rest, fmt.Errorf("-%c needs a value", o.short)
+		case value == "":
 			value, rest = rest[0], rest[1:]
 		}
 		return rest, use(o, value)
 	}
 	return rest, nil
-}
-
-func findShort(letter byte, options []flagRow) *flagRow {
-	for i := range options {
-		if options[i].short == letter {
-			return &options[i]
-		}
-	}
-	return nil
 }

@@ -192,7 +192,7 @@ func TestOriginalKnowsEveryFlag(t *testing.T) {
 			}
 			for _, flag := range fields[1:] {
 				if !slices.ContainsFunc(options, func(o flagRow) bool {
-					return flag == "-"+string(o.short) || slices.Contains(o.names(), strings.TrimPrefix(flag, "--"))
+					return flag == "-"+string(o.short) || slices.Contains(append([]string{o.long}, o.aliases...), strings.TrimPrefix(flag, "--"))
 				}) {
 					t.Errorf("%s: %s is not in the grammar", file, flag)
 				}
@@ -205,7 +205,7 @@ func TestOriginalKnowsEveryFlag(t *testing.T) {
 func TestOriginalNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range (&original{}).options() {
-		names := o.names()
+		names := append([]string{o.long}, o.aliases...)
 		if o.short != 0 {
 			names = append(names, string(o.short))
 		}

@@ -41,9 +41,14 @@ func among(flags, typed []string) []string {
 }
 
 // And is a list as a sentence has it: "a, b and c".
-func And(names []string) string {
+func And(names []string) string { return listed(names, " and ") }
+
+// Or is a choice: "a, b or c".
+func Or(names []string) string { return listed(names, " or ") }
+
+func listed(names []string, word string) string {
 	if last := len(names) - 1; last > 0 {
-		return strings.Join(names[:last], ", ") + " and " + names[last]
+		return strings.Join(names[:last], ", ") + word + names[last]
 	}
 	return strings.Join(names, "")
 }

@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"thru/internal/fault"
-	"thru/internal/plan/option"
 )
 
 // starterHint says where a plan comes from.
@@ -40,15 +39,15 @@ func clip(text string) string {
 // meant is the hint about a word that is none of those known.
 func meant(text string, words []string) string {
 	if near := fault.Nearest(strings.ToLower(strings.ReplaceAll(text, "-", "_")), words); near != "" {
-		return fmt.Sprintf("did you mean %s? There is %s", near, option.AnyOf(words))
+		return fmt.Sprintf("did you mean %s? There is %s", near, fault.Or(words))
 	}
-	return "there is " + option.AnyOf(words)
+	return "there is " + fault.Or(words)
 }
 
 // keysOf refuses a node that is no mapping, and keys that are not known.
 func (s *source) keysOf(n *node, what string, known ...string) error {
 	if n.kind != mapNode {
-		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, option.AnyOf(known)), "%s is %s, and not a mapping", what, n.describe())
+		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, fault.Or(known)), "%s is %s, and not a mapping", what, n.describe())
 	}
 	var all []error
 	for _, k := range n.keys {
@@ -127,7 +126,7 @@ func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) 
 	if n.kind == textNode && slices.Contains(allowed, n.text) {
 		return n.text, nil
 	}
-	hint := fmt.Sprintf("%s takes %s", what, option.AnyOf(allowed))
+	hint := fmt.Sprintf("%s takes %s", what, fault.Or(allowed))
 	if near := fault.Nearest(strings.ToLower(n.text), allowed); near != "" {
 		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
@@ -103,7 +104,7 @@ func (f *File) readTarget(x *node) (target, error) {
 		}
 	}
 	if t.Figure == "" {
-		return t, f.errorf(x, `such as {pair: ">= 95%"}; there is `+option.AnyOf(known), "a target says no figure")
+		return t, f.errorf(x, `such as {pair: ">= 95%"}; there is `+fault.Or(known), "a target says no figure")
 	}
 	if n := x.get("rung"); n != nil {
 		if !slices.ContainsFunc(f.rungs, func(r rung) bool { return r.name == n.text }) {
@@ -140,7 +141,7 @@ func (f *File) readDemand(t *target, d demand, n *node) error {
 func (f *File) readWhere(t *target, n *node) error {
 	known, values := f.varied()
 	if n.kind != mapNode || len(n.keys) == 0 || len(known) == 0 {
-		return f.errorf(n, "such as where: {streams: 8}, with a value of axes", "where is %s, and the plan varies %s", n.value(), map[bool]string{true: "nothing", false: option.AnyOf(known)}[len(known) == 0])
+		return f.errorf(n, "such as where: {streams: 8}, with a value of axes", "where is %s, and the plan varies %s", n.value(), map[bool]string{true: "nothing", false: fault.Or(known)}[len(known) == 0])
 	}
 	for i, k := range n.keys {
 		v := n.items[i]
@@ -148,7 +149,7 @@ func (f *File) readWhere(t *target, n *node) error {
 		case values[k.text] == nil:
 			return f.errorf(k, meant(k.text, known), "where: the plan does not vary %q", clip(k.text))
 		case !slices.Contains(values[k.text], v.text):
-			return f.errorf(v, k.text+" is "+clip(option.AnyOf(values[k.text])), "where: %s is never %s", k.text, v.value())
+			return f.errorf(v, k.text+" is "+clip(fault.Or(values[k.text])), "where: %s is never %s", k.text, v.value())
 		}
 		t.Where = append(t.Where, measure.Axis{Name: k.text, Value: v.text})
 	}

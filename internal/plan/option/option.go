@@ -117,7 +117,7 @@ func Keys(of Section) (keys []string) {
 func (v Value) Takes() string {
 	switch {
 	case v.Words != nil && v.Kind != Truth:
-		return AnyOf(v.Words)
+		return fault.Or(v.Words)
 	case v.Kind == Truth:
 		return "true or false"
 	case v.Range == "":
@@ -135,16 +135,6 @@ func (v Value) Hint(name, text string) string {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return hint
-}
-
-// AnyOf lists words for a hint: "a, b or c".
-func AnyOf(words []string) string { return listed(words, " or ") }
-
-func listed(words []string, last string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + last + words[len(words)-1]
 }
 
 // Given is an option of which a person has said something: the value that a flag
@@ -171,7 +161,7 @@ func Clash(given []Given) error {
 					all = append(all, Given{o.ID, ""}.String())
 				}
 			}
-			return plan.Refuse("take one of "+listed(all, " and "), fmt.Sprintf("%s and %s contradict each other", a, b))
+			return plan.Refuse("take one of "+fault.And(all), fmt.Sprintf("%s and %s contradict each other", a, b))
 		}
 	}
 	return nil
