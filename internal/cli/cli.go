@@ -104,8 +104,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 // system does with signals: a shell has those that it starts with & ignore Ctrl-C.
 // A terminal that is closed tells of it more than once: that is one signal.
 func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
 	ended := make(chan int, 1)
 	go func() { ended <- command(ctx) }()
 	for {
@@ -116,10 +116,16 @@ func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int
 			if ctx.Err() != nil && s != syscall.SIGHUP {
 				return fault.Failed
 			}
-			cancel()
+			cancel(signalled{s})
 		}
 	}
 }
+
+// signalled is the cause of a command's end by a signal: a canceled context, else.
+type signalled struct{ signal os.Signal }
+
+func (signalled) Error() string { return context.Canceled.Error() }
+func (signalled) Unwrap() error { return context.Canceled }
 
 // command runs the command line, says what went wrong, and returns the exit code.
 func (e *env) command(ctx context.Context) int {

@@ -3,12 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"thru/internal/bus"
 	"thru/internal/control"
@@ -84,6 +86,7 @@ func originalWords(err error) string {
 		iperf3.ReasonBusy:       "the server is busy running a test. try again later",
 		iperf3.ReasonLogin:      "test authorization failed",
 		iperf3.ReasonTerminated: "the server has terminated",
+		iperf3.ReasonLeft:       "the client has terminated",
 		iperf3.ReasonClosed:     "control socket has closed unexpectedly",
 	}[fault.ReasonOf(err)], fault.Plain(err.Error()))
 }
@@ -146,7 +149,25 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 	doc.Arguments = e.arguments()
 	e.archive = archiveOf(keepFlags{})
 	defer e.store(doc, true)
+	if words := endedBySignal(ctx, "client"); words != "" && err != nil {
+		if err = v.end(doc, errors.New(words)); v.tellsErrors() {
+			return err
+		}
+		fmt.Fprintf(e.err, "iperf3: %s\n", words)
+		return nil
+	}
 	return o.conclude(e, v, v.end(doc, err), err)
+}
+
+// endedBySignal is what iperf3 says where a signal has ended it, which is no failure; "" else.
+func endedBySignal(ctx context.Context, role string) string {
+	cause, ok := errors.AsType[signalled](context.Cause(ctx))
+	number, _ := cause.signal.(syscall.Signal)
+	if !ok || number == 0 {
+		return ""
+	}
+	name := number.String()
+	return fmt.Sprintf("interrupt - the %s has terminated by signal %s%s(%d)", role, strings.ToUpper(name[:1]), name[1:], int(number))
 }
 
 // conclude says why a test failed, where that is not part of the output.

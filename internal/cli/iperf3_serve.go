@@ -15,6 +15,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/engine"
+	"thru/internal/engine/iperf3"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
@@ -61,6 +62,9 @@ func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
 	s.r.wait()
 	if err != nil {
 		return originalError(e.err, "error", err)
+	}
+	if words := endedBySignal(ctx, "server"); words != "" {
+		fmt.Fprintf(e.err, "iperf3: %s\n", words)
 	}
 	return s.failure
 }
@@ -150,7 +154,11 @@ func (s *originalServer) told(_ engine.Call, doc *measure.Document, _ string, er
 	}
 	werr := s.view.end(doc, err)
 	if err != nil && !s.view.tellsErrors() {
-		fmt.Fprintf(s.e.err, "iperf3: error - %s\n", originalWords(err))
+		kind := "error - "
+		if fault.ReasonOf(err) == iperf3.ReasonLeft {
+			kind = ""
+		}
+		fmt.Fprintf(s.e.err, "iperf3: %s%s\n", kind, originalWords(err))
 	}
 	s.served++
 	if s.o.oneOff {

@@ -269,7 +269,7 @@ func (v *originalView) end(doc *measure.Document, err error) error {
 	case v.layout == nil:
 		v.keep(r.Write(v.out))
 	case len(r.End.Ways) > 0 && v.began:
-		v.keep(v.layout.End(r.End))
+		v.keep(v.layout.End(r.End, r.Error == ""))
 	}
 	return v.err
 }

@@ -228,8 +228,9 @@ func lossFigures(jitterNs, lost, packets int64) string {
 	return fmt.Sprintf("  %5.3f ms  %d/%d (%.2g%%)  ", milliseconds(jitterNs), lost, packets, percent(lost, packets))
 }
 
-// End prints the figures of the whole. A client knows both ends, a server its own.
-func (l *Layout) End(e End) error {
+// End prints the figures of the whole, and farewell where the test came to its end. A
+// client knows both ends, a server its own.
+func (l *Layout) End(e End, whole bool) error {
 	l.line(separator)
 	if l.o.Verbose {
 		l.line("Test Complete. Summary Results:")
@@ -253,7 +254,7 @@ func (l *Layout) End(e End) error {
 		}
 		l.machines(w, e)
 	}
-	l.after(e)
+	l.after(e, whole)
 	return l.err
 }
 
@@ -321,12 +322,12 @@ func (l *Layout) machines(w EndWay, e End) {
 }
 
 // after prints the far end's own words, and farewell.
-func (l *Layout) after(e End) {
+func (l *Layout) after(e End, whole bool) {
 	if text := strings.TrimRight(e.ServerText, "\n"); text != "" {
 		l.line("")
 		l.raw("Server output:\n" + text + "\n\n") // without title and time, as in iperf3
 	}
-	if !l.test.Server {
+	if whole && !l.test.Server {
 		l.line("")
 		l.line("iperf Done.")
 	}

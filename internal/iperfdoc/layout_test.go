@@ -44,7 +44,7 @@ func printed(t *testing.T, document string, o LayoutOptions) string {
 	for _, i := range r.Intervals {
 		calls = append(calls, func() error { return l.Interval(i) })
 	}
-	for _, call := range append(calls, func() error { return l.End(r.End) }) {
+	for _, call := range append(calls, func() error { return l.End(r.End, true) }) {
 		if err := call(); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestLayoutServer(t *testing.T) {
 	l.Start(Test{Server: true, Protocol: protocolTCP, Streams: 1, Host: "192.0.2.1", Port: 45594,
 		Conns: []Conn{{Socket: 5, LocalHost: "192.0.2.2", LocalPort: 5201, RemoteHost: "192.0.2.1", RemotePort: 45600}}})
 	l.Interval(Interval{End: time.Second, Ways: []Way{{Streams: []Part{{Socket: 5, Bytes: 23_900_000}}}}})
-	l.End(End{Ways: []EndWay{{Received: time.Second, HasReceived: true, Streams: []EndStream{{Socket: 5, Received: Total{Bytes: 23_900_000}}}}}})
+	l.End(End{Ways: []EndWay{{Received: time.Second, HasReceived: true, Streams: []EndStream{{Socket: 5, Received: Total{Bytes: 23_900_000}}}}}}, true)
 	want := `-----------------------------------------------------------
 Server listening on 5201 (test #2)
 -----------------------------------------------------------

@@ -301,7 +301,7 @@ func FuzzRead(f *testing.F) {
 			for _, i := range r.Intervals {
 				l.Interval(i)
 			}
-			l.End(r.End)
+			l.End(r.End, true)
 		}
 	})
 }

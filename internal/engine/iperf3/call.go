@@ -130,7 +130,7 @@ func (c *call) listen() {
 	case err != nil:
 		c.why = err
 	case s == clientTerminate:
-		c.why = errors.New("iperf3: the client was ended there")
+		c.why = fault.Because(ReasonLeft, errors.New("iperf3: the client was ended there"))
 	case s == testEnd && c.running.Load():
 		close(c.ended)
 		return

@@ -22,6 +22,7 @@ const (
 	ReasonBusy       fault.Reason = "server busy"
 	ReasonLogin      fault.Reason = "login refused"
 	ReasonTerminated fault.Reason = "server ended"
+	ReasonLeft       fault.Reason = "client ended"
 	ReasonClosed     fault.Reason = "connection closed"
 )
 
