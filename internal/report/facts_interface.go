@@ -282,7 +282,12 @@ func newInterfaces(d *measure.Document) []titled {
 			for k := range t.Rows {
 				t.Rows[k].Value = cleanUpTo(t.Rows[k].Value, longestList)
 			}
-			all = append(all, t)
+			like := slices.IndexFunc(all, func(x titled) bool { return slices.Equal(x.Rows, t.Rows) })
+			if like < 0 {
+				all = append(all, t)
+			} else if len(all[like].Name) < longestList { // loopbacks, as a rule
+				all[like].Name += "; " + t.Name
+			}
 		}
 	}
 	return all

@@ -213,6 +213,16 @@ func (p page) Slowest() bool {
 	return p.Fleet != nil && !p.Fleet.Few && len(p.view.Ladders) == 0 && len(p.Main) > 1
 }
 
+// Unsaid is the advice that does not stand among the things to do at the top.
+func (p page) Unsaid() []string {
+	said := func(s string) bool {
+		return slices.ContainsFunc(p.First.Rows, func(r summaryRow) bool {
+			return slices.ContainsFunc(r.Items, func(i summaryItem) bool { return i.Text == s })
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(p.Advice), said)
+}
+
 func newLadderPage(l *ladder, n int) ladderPage {
 	p := ladderPage{ladder: l, Charts: ladderCharts(l, n)}
 	for _, w := range l.Windows {

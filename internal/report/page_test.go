@@ -568,3 +568,21 @@ func TestSeeToOnce(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestSaidOnce: advice among the things to do has no section of its own, what did not fit there
+// has; interfaces of one kind at several hosts are one table.
+func TestSaidOnce(t *testing.T) {
+	d := goldenDocuments()["ladder"]
+	d.Advice = []string{"advice one", "advice two", "advice three", "advice four", "advice five", "advice six"}
+	page := pageOf(t, d)
+	for _, s := range d.Advice {
+		if n := strings.Count(page, s); n != 1 {
+			t.Errorf("%s stands %d times", s, n)
+		}
+	}
+	lo := &measure.Facts{Interfaces: []measure.Interface{{Name: "lo", MTU: new(65536)}}}
+	d = &measure.Document{EndPoints: []measure.EndPoint{{Name: "a", Facts: lo}, {Name: "b", Facts: lo}}}
+	if all := newInterfaces(d); len(all) != 1 || all[0].Name != "lo at a; lo at b" {
+		t.Errorf("%+v", all)
+	}
+}
