@@ -52,3 +52,19 @@ func (a *Agent) Busy() string {
 	}
 	return text
 }
+
+// flowsOf lists what the jobs are about, for Busy, and marks their clients. The
+// caller holds mu.
+func (a *Agent) flowsOf(clients map[string]bool) (flows []string) {
+	for _, w := range a.jobs {
+		j := w.base()
+		if j.isFree {
+			continue
+		}
+		clients[j.client] = true
+		if !slices.Contains(flows, j.what) && !(j.what == movingFiles && j.isOver()) {
+			flows = append(flows, j.what)
+		}
+	}
+	return flows
+}

@@ -11,12 +11,6 @@ import (
 	"thru/internal/measure"
 )
 
-// diskTest is the measurement of a disk for a client: one at a time.
-type diskTest struct {
-	job
-	test measure.DiskTest // once it is over
-}
-
 // BeginDisk answers bus.Disk.Begin. Nothing else is measured here meanwhile.
 func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (bus.JobReply, error) {
 	own := bus.IsOwn(ctx)
@@ -55,10 +49,6 @@ func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (
 	go a.measureDisk(dctx, d, c)
 	return bus.JobReply{Session: d.session}, nil
 }
-
-// measuresDisk tells whether a disk is measured, or its result was not fetched. The
-// caller holds mu.
-func (a *Agent) measuresDisk() bool { return count(a, func(*diskTest) bool { return true }) > 0 }
 
 // measureDisk measures, and tells the client of its progress and its end.
 func (a *Agent) measureDisk(ctx context.Context, d *diskTest, c disk.Config) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"thru/internal/bus"
@@ -22,21 +21,6 @@ import (
 // fileWait is how long Filed waits for the end of a transfer: shorter than any
 // client's patience with silence.
 const fileWait = 200 * time.Millisecond
-
-// fileMove is one file on its way from or to a client.
-type fileMove struct {
-	job
-	door         *dataplane.Door
-	end          fileEnd
-	bytes, moved atomic.Int64
-	rate         int64         // bit/s at most; 0: no bound
-	longest      time.Duration // 0: no bound
-	silence      time.Duration // without a byte
-	err          error         // once it is over
-}
-
-// movingFiles is what Busy says of files that move.
-const movingFiles = "files"
 
 var errFileEnded = errors.New("the client has ended it")
 
@@ -156,9 +140,6 @@ func (a *Agent) promised(end fileEnd) (bytes int64) {
 	})
 	return bytes
 }
-
-// moving is how many files are under way. The caller holds mu.
-func (a *Agent) moving() int { return count(a, func(x *fileMove) bool { return !x.isOver() }) }
 
 // EndFile answers bus.File.End.
 func (a *Agent) EndFile(ctx context.Context, client string, m bus.FileEnd) (bus.FileResult, error) {

@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
+	dataplane "thru/internal/transfer/own"
 )
 
 const (
@@ -188,4 +190,16 @@ func fileError(doing, path string, err error) error {
 		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
 	}
 	return fault.Because(reason, fault.Failf(cmp.Or(hint, fault.Hint(err)), "agent: %s: %.200s: %w", doing, path, bare(err)))
+}
+
+// fileMove is one file on its way from or to a client.
+type fileMove struct {
+	job
+	door         *dataplane.Door
+	end          fileEnd
+	bytes, moved atomic.Int64
+	rate         int64         // bit/s at most; 0: no bound
+	longest      time.Duration // 0: no bound
+	silence      time.Duration // without a byte
+	err          error         // once it is over
 }

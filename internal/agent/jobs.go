@@ -1,9 +1,9 @@
 package agent
 
 import (
-	"slices"
-
+	"thru/internal/engine"
 	"thru/internal/fault"
+	"thru/internal/measure"
 )
 
 // job is work for a client that goes on between two requests (bus.Job).
@@ -112,18 +112,62 @@ func (a *Agent) endJobs(client, session string, isGone bool) (left int) {
 	return left
 }
 
-// flowsOf lists what the jobs are about, for Busy, and marks their clients. The
+// measuresDisk tells whether a disk is measured, or its result was not fetched. The
 // caller holds mu.
-func (a *Agent) flowsOf(clients map[string]bool) (flows []string) {
-	for _, w := range a.jobs {
-		j := w.base()
-		if j.isFree {
-			continue
-		}
-		clients[j.client] = true
-		if !slices.Contains(flows, j.what) && !(j.what == movingFiles && j.isOver()) {
-			flows = append(flows, j.what)
+func (a *Agent) measuresDisk() bool { return count(a, func(*diskTest) bool { return true }) > 0 }
+
+// movingFiles is what Busy says of files that move.
+const movingFiles = "files"
+
+// moving is how many files are under way. The caller holds mu.
+func (a *Agent) moving() int { return count(a, func(x *fileMove) bool { return !x.isOver() }) }
+
+// diskTest is the measurement of a disk for a client: one at a time.
+type diskTest struct {
+	job
+	test measure.DiskTest // once it is over
+}
+
+// enter takes a place for a session that is about to open, and says where it may listen.
+func (a *Agent) enter() (engine.Listen, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	listen := a.conf.Listen
+	if a.closed {
+		return listen, fault.Failf("", "agent: preparing: the agent ends")
+	}
+	if a.measuresDisk() {
+		return listen, fault.Failf("try again when that has ended", "agent: preparing: a disk is measured here")
+	}
+	if len(a.sessions)+a.opening+a.moving() >= a.conf.Limits.Sessions {
+		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more", "agent: preparing: %d sessions run already, the limit of this end point", a.conf.Limits.Sessions)
+	}
+	a.opening++
+	listen.Offset = a.opened % (listen.Last - listen.First + 1)
+	a.opened++
+	return listen, nil
+}
+
+func (a *Agent) leave(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if id == "" {
+		a.opening--
+		return
+	}
+	delete(a.sessions, id)
+}
+
+// isQuiet is true when no session is opening, and none moves data any more.
+func (a *Agent) isQuiet() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sessions {
+		select {
+		case <-s.over:
+		default:
+			return false
 		}
 	}
-	return flows
+	return a.opening == 0 && !a.measuresDisk() && a.moving() == 0
 }

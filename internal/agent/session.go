@@ -239,63 +239,12 @@ func (w *hostWatch) into(e *measure.Evidence) {
 	e.Missing = append(e.Missing, w.begin.Missing...)
 }
 
-// baseline is what the host does by itself, read when no test runs, and kept a
-// while, since one serves all cells of a ladder.
-type baseline struct {
-	mu   sync.Mutex
-	at   time.Time
-	span *measure.HostSpan // nil: tests ran
-	calm bool              // it was not of that moment only
-}
-
-const (
-	baselineTime  = 500 * time.Millisecond
-	baselineKeeps = 10 * time.Second
-	baselineBusy  = 10                     // percent of the machine above which a reading is of that moment only
-	quietWait     = 300 * time.Millisecond // for workers that have reported their end to be gone
-)
-
-// get reads the baseline, or returns nil when tests run before or after the
-// reading. Sessions that end together share one reading, whatever came of it: in
-// a row they would take so long that the last ones' evidence would be lost.
-func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
-	asked := time.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.at.After(asked) || b.calm && time.Since(b.at) < baselineKeeps {
-		return b.span
+// find returns a session of that client; another's is as unknown as none.
+func (a *Agent) find(client, id string) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[id]; s != nil && s.client == client {
+		return s, nil
 	}
-	span := readBaseline(ctx, h, quiet)
-	if ctx.Err() == nil {
-		b.at, b.span, b.calm = time.Now(), span, span != nil && busyPct(*span) < baselineBusy
-	}
-	return span
-}
-
-func readBaseline(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
-	for give := time.Now().Add(quietWait); !quiet(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(give) {
-			return nil
-		}
-	}
-	before := h.Read("", 0)
-	select {
-	case <-time.After(baselineTime):
-	case <-ctx.Done():
-		return nil
-	}
-	span := host.Span(before, h.Read("", 0), before.Taken)
-	if !quiet() {
-		return nil
-	}
-	span.Proto, span.Softnet = nil, nil // only its CPU serves
-	return &span
-}
-
-// busyPct is how busy the machine was in a span.
-func busyPct(span measure.HostSpan) (pct float64) {
-	for _, c := range span.CPUs {
-		pct += c.Busy() / float64(len(span.CPUs))
-	}
-	return pct
+	return nil, errUnknown(id)
 }

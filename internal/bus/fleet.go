@@ -88,22 +88,6 @@ func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
 	return f, nil
 }
 
-// HostsRequest asks a registry for hosts, in the order of their ids.
-type HostsRequest struct {
-	After string `json:"after,omitempty"` // id of the last host of the page before
-}
-
-// HostsReply is a page of them.
-type HostsReply struct {
-	Hosts []Host `json:"hosts"`
-	More  bool   `json:"more,omitempty"`
-}
-
-// ForgetRequest asks a registry to forget the host that has a name.
-type ForgetRequest struct {
-	Name string `json:"name"`
-}
-
 // Hosts returns the hosts of the fleet, also those that are not there now, in
 // the order of their ids.
 func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {

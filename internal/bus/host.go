@@ -137,3 +137,25 @@ func (p Presence) host(id string, seen time.Time) Host {
 		Busy: p.Busy, Waiting: p.Waiting, Problem: p.Problem,
 	}
 }
+
+// The verbs of a registry.
+var (
+	listHosts  = Verb[HostsRequest, HostsReply]{name: "hosts", wait: factsTime}
+	forgetHost = Verb[ForgetRequest, Empty]{name: "forget", wait: factsTime}
+)
+
+// HostsRequest asks a registry for hosts, in the order of their ids.
+type HostsRequest struct {
+	After string `json:"after,omitempty"` // id of the last host of the page before
+}
+
+// HostsReply is a page of them.
+type HostsReply struct {
+	Hosts []Host `json:"hosts"`
+	More  bool   `json:"more,omitempty"`
+}
+
+// ForgetRequest asks a registry to forget the host that has a name.
+type ForgetRequest struct {
+	Name string `json:"name"`
+}

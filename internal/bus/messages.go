@@ -6,6 +6,9 @@
 package bus
 
 import (
+	"encoding/json"
+	"errors"
+
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -399,3 +402,12 @@ func (e Event) Err() error { return fault.Because(e.Reason, fault.Failf(e.Hint, 
 // Publish pushes an event to a client. It never blocks for long and may drop
 // progress when the client does not read.
 type Publish func(client string, e Event)
+
+// decode reads exactly one JSON value. Unknown fields are left out: a newer
+// minor may have added them.
+func decode(b []byte, v any) error {
+	if len(b) == 0 {
+		return errors.New("the message is empty")
+	}
+	return json.Unmarshal(b, v)
+}

@@ -83,15 +83,6 @@ type partRequest struct {
 	Offset   int    `json:"offset_bytes"`
 }
 
-// decode reads exactly one JSON value. Unknown fields are left out: a newer
-// minor may have added them.
-func decode(b []byte, v any) error {
-	if len(b) == 0 {
-		return errors.New("the message is empty")
-	}
-	return json.Unmarshal(b, v)
-}
-
 // maxErrorText bounds message and hint of an error on the wire, in bytes.
 const maxErrorText = 16 << 10
 

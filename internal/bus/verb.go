@@ -66,12 +66,6 @@ var (
 	Watch   = Job[WatchStart, JobReply, JobEnd, WatchResult]{Verb[WatchStart, JobReply]{name: "watch", wait: callTime}, Verb[JobEnd, WatchResult]{name: "watched", wait: resultTime, long: true}}
 )
 
-// The verbs of a registry.
-var (
-	listHosts  = Verb[HostsRequest, HostsReply]{name: "hosts", wait: factsTime}
-	forgetHost = Verb[ForgetRequest, Empty]{name: "forget", wait: factsTime}
-)
-
 // Verbs are those of an agent, whatever their types.
 func Verbs() []AnyVerb {
 	return []AnyVerb{

@@ -8,6 +8,9 @@ import (
 	"thru/internal/measure"
 )
 
+// mostListed is of how many pairs a document still lists the gates that pass.
+const mostListed = 16
+
 // judgeBelow adds the gates of what lies below the end points, which are placed
 // after the others were judged: a hypervisor may take its time. None of them
 // fails, so none was missed.

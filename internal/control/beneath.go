@@ -16,15 +16,6 @@ import (
 	"thru/internal/unit"
 )
 
-// belowLimits are how long what lies below the end points is waited for. It is asked
-// beside a measurement, which it may not cost.
-type belowLimits struct {
-	inventory time.Duration // from when the hosts were read
-	watch     time.Duration // for counters to begin
-	last      time.Duration // for their last samples; never longer than the test was, but leastPatience
-	grace     time.Duration // for a source to heed the end of its context, and to tell what it has after an interrupt
-}
-
 // usualLimits: a vCenter tells of 20 s some 20 s later (vSphere API, real-time
 // counters), and lists thousands of machines within seconds.
 func usualLimits() belowLimits {
@@ -396,12 +387,4 @@ func fewSamples(source string, e ending, measured time.Duration) (measure.NotChe
 	n, few := measure.FewSamples(source, measured, every)
 	said := slices.ContainsFunc(e.missing, func(m measure.NotChecked) bool { return m.Fact == n.Fact })
 	return n, few && measured > 0 && !said
-}
-
-func inventoryOf(doc *measure.Document, source string) *measure.Inventory {
-	i := slices.IndexFunc(doc.Inventories, func(v measure.Inventory) bool { return v.Source == source })
-	if i < 0 {
-		return nil
-	}
-	return &doc.Inventories[i]
 }

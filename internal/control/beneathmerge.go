@@ -70,3 +70,11 @@ func mergeSeries(all, more []measure.Series) []measure.Series {
 	}
 	return all
 }
+
+func inventoryOf(doc *measure.Document, source string) *measure.Inventory {
+	i := slices.IndexFunc(doc.Inventories, func(v measure.Inventory) bool { return v.Source == source })
+	if i < 0 {
+		return nil
+	}
+	return &doc.Inventories[i]
+}

@@ -21,14 +21,6 @@ import (
 	"thru/internal/unit"
 )
 
-// Packets is a capture as a file, to be kept.
-type Packets struct {
-	From, To   string // of the flow
-	EndPoint   string // that captured
-	Experiment string // of an explanation; diagnose.Base for the traffic that is explained, empty for a test
-	Pcapng     []byte
-}
-
 // noCapture says why packets cannot be captured at an end point, and what to
 // do about it; empty where they can be.
 func (e *EndPoint) noCapture() (why, hint string) {
@@ -77,14 +69,6 @@ func (r *Runner) allowed(p plan.Plan) error {
 		}
 	}
 	return nil
-}
-
-// caught is a capture as an agent has told of it.
-type caught struct {
-	end  *EndPoint
-	what bus.CaptureReply
-	file []byte // pcapng
-	err  error
 }
 
 // lastWait bounds what an interrupted command still does for the packets of one

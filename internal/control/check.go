@@ -18,14 +18,6 @@ import (
 	"thru/internal/unit"
 )
 
-// Gating says how the conditions of a measurement are judged.
-type Gating struct {
-	Only, Skip []string                          // ids of gates; none: all
-	Force      bool                              // measure although a gate fails
-	Costs      func(hostname string) []gate.Cost // what earlier tests cost a host; nil: not known
-	Paths      PathCache                         // nil: every path is probed
-}
-
 // Probing says how a path is probed.
 type Probing struct {
 	Quick          bool // only what a few round trips tell
@@ -117,18 +109,6 @@ func (r *Runner) noPath(err error) error {
 		}
 	}
 	return fmt.Errorf("control: probing the path: %w", err)
-}
-
-// agents are the end points that have one, in the order that all controllers share.
-func (r *Runner) agents() []*EndPoint {
-	var es []*EndPoint
-	for _, e := range r.Ends {
-		if e.asked() {
-			es = append(es, e)
-		}
-	}
-	slices.SortFunc(es, inOrder)
-	return es
 }
 
 // probe probes the path from this machine to its peer; nil where both are one.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -192,16 +191,4 @@ func wallWarning(ends []measure.EndPoint) string {
 		words = append(words, fmt.Sprintf("%s is %s %s this machine's", e.Name, unit.Duration(int64(time.Duration(*e.ClockNs).Abs())), side))
 	}
 	return "wall clocks are far apart: the clock of " + some(words, ", ") + "; no figure depends on them, times in logs do"
-}
-
-// namedAtMost bounds the names in a message.
-const namedAtMost = 3
-
-// some names the first few and counts the rest.
-func some(words []string, between string) string {
-	more := len(words) - namedAtMost
-	if more <= 0 {
-		return strings.Join(words, between)
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(words[:namedAtMost], between), more)
 }

@@ -79,11 +79,6 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 	return &reply.Evidence
 }
 
-// errInterrupted is the error of a run that who started it has ended.
-var errInterrupted = errors.New(measure.Interrupted)
-
-func wasInterrupted(e *measure.Error) bool { return e != nil && e.Message == measure.Interrupted }
-
 // finish turns a flow into its run.
 func (f *flow) finish(err error) measure.Run {
 	f.run.Partial = err != nil
@@ -124,33 +119,4 @@ func trimSilence(e *measure.Evidence) {
 	e.Missing = append(e.Missing, measure.NotChecked{
 		Fact: "bins", Why: fmt.Sprintf("the last %.1f s before the end was noticed carried nothing and are left out", float64(silent)/1e9),
 	})
-}
-
-// partial is what the live figures of one end have told so far.
-type partial struct {
-	bins []measure.StreamBin
-}
-
-// add keeps the figures of an interval; an agent that sends more than there can
-// be is not listened to.
-func (p *partial) add(e bus.Event, most int) {
-	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 && len(p.bins) < most {
-		p.bins = append(p.bins, measure.StreamBin{At: e.AtNs, Span: e.SpanNs, Bytes: e.Bytes})
-	}
-}
-
-// evidence makes do with the live figures of an end that cannot be reached any more.
-func (p *partial) evidence(s *side) *measure.Evidence {
-	e := &measure.Evidence{
-		EndPoint: s.end.Name, Sends: s.sends, Dialled: s.dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
-		Error:   errLost.Error(),
-		Missing: []measure.NotChecked{{Fact: "evidence", Why: "the end point was lost; these are its live figures until then"}},
-	}
-	for _, b := range p.bins {
-		e.Bins = append(e.Bins, b)
-		e.Bytes += b.Bytes
-		e.MeasuredNs += b.Span
-	}
-	e.TotalBytes = e.Bytes
-	return e
 }

@@ -287,33 +287,6 @@ func failedPairs(doc *measure.Document) (pairs int, failed []*failings) {
 	return len(all), failed
 }
 
-// gone says why an end point takes no part any more; nil where it does.
-func (r *Runner) gone(e *EndPoint) error {
-	if e.Down != nil { // it never was
-		return fault.Failf(fault.Hint(e.Down), "control: %s is not there: %w", e.Name, e.Down)
-	}
-	if err := r.down[e.Name]; err != nil || !e.asked() {
-		return err
-	}
-	select {
-	case <-e.Client.Lost():
-		return lost(e)
-	default:
-		return nil
-	}
-}
-
-// unfitPair says which gate keeps a pair from being measured.
-func (r *Runner) unfitPair(from, to string) error { return r.unfit[between(from, to)] }
-
-// between two end points, whichever way.
-func between(a, b string) route {
-	if a > b {
-		a, b = b, a
-	}
-	return route{a, b}
-}
-
 // describeEnds says of the end points what came out on the way: who was lost,
 // and how their clocks stand.
 func (r *Runner) describeEnds(doc *measure.Document) {
@@ -328,4 +301,30 @@ func (r *Runner) describeEnds(doc *measure.Document) {
 			e.ClockNs = new(int64(wall))
 		}
 	}
+}
+
+// introduce notes which program a foreign end point has turned out to be.
+func introduce(doc *measure.Document, run measure.Run) {
+	for _, f := range run.Flows {
+		for _, x := range []*measure.Evidence{f.Sender, f.Receiver} {
+			for i := range doc.EndPoints {
+				if x != nil && x.Reported != "" && doc.EndPoints[i].Name == x.EndPoint && !strings.HasPrefix(doc.EndPoints[i].Speaks, x.Reported) {
+					doc.EndPoints[i].Speaks = x.Reported
+				}
+			}
+		}
+	}
+}
+
+// kept says what became of an interrupted command's figures.
+func kept(doc *measure.Document) string {
+	for _, c := range doc.Cells {
+		if stat.Measured(&c) {
+			return "what was measured so far is kept"
+		}
+	}
+	if t := doc.Transfer; t != nil && slices.ContainsFunc(t.Runs, func(x measure.TransferRun) bool { return x.Bps != nil }) {
+		return "what was measured so far is kept"
+	}
+	return "nothing had been measured yet"
 }

@@ -7,9 +7,6 @@ import (
 	"thru/internal/fault"
 )
 
-// route is a way from one end point to another.
-type route struct{ from, to string }
-
 // connect opens both ends of a flow. Where the plan leaves open who dials, and
 // the end that should cannot connect, the other one tries. back says of a pair
 // that this was what worked before: then it is what is tried first.

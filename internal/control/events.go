@@ -84,10 +84,3 @@ func (Planned) happens()   {}
 func (Trying) happens()    {}
 func (Tried) happens()     {}
 func (Stands) happens()    {}
-
-// notify tells the observer, if there is one.
-func (r *Runner) notify(e Event) {
-	if r.Watch != nil {
-		r.Watch.Hear(e)
-	}
-}

@@ -12,14 +12,6 @@ import (
 	"thru/internal/plan"
 )
 
-// PathCache keeps what was found of a path for a while. A key stands for the
-// end points and for all that their path's facts depend on.
-type PathCache interface {
-	Load(key string) (measure.Path, bool)
-	Keep(key string, p measure.Path)
-	Drop(key string)
-}
-
 // quickTime bounds the probe before a test; without it the test goes on.
 const quickTime = 6 * time.Second
 

@@ -25,12 +25,10 @@ type pairing struct {
 	why      error // there is none
 }
 
-// Bounds of the probes before a plan: how many pairs, how long altogether, and
-// of how many pairs a document still lists the gates that pass.
+// Bounds of the probes before a plan: how many pairs, and how long altogether.
 const (
 	mostProbes = 64
 	probesTime = 15 * time.Second
-	mostListed = 16
 )
 
 var (

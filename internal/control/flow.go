@@ -2,9 +2,9 @@ package control
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )
@@ -72,14 +72,6 @@ func (r *Runner) flow(index int, s measure.Spec, n int) *flow {
 	f.sender.flow, f.receiver.flow = f, f
 	f.told = r.unfitPair(s.From, s.To) != nil // before the first step
 	return f
-}
-
-// end by its name; one that is not connected says so.
-func (r *Runner) end(name string) *EndPoint {
-	if e := r.Ends[name]; e != nil {
-		return e
-	}
-	return &EndPoint{Name: name, Down: fmt.Errorf("control: no connection to %s", name)}
 }
 
 func (f *flow) dialling() *side {
@@ -165,4 +157,41 @@ func lowest(bounds ...int64) int64 {
 		}
 	}
 	return least
+}
+
+// partial is what the live figures of one end have told so far.
+type partial struct {
+	bins []measure.StreamBin
+}
+
+// add keeps the figures of an interval; an agent that sends more than there can
+// be is not listened to.
+func (p *partial) add(e bus.Event, most int) {
+	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 && len(p.bins) < most {
+		p.bins = append(p.bins, measure.StreamBin{At: e.AtNs, Span: e.SpanNs, Bytes: e.Bytes})
+	}
+}
+
+// evidence makes do with the live figures of an end that cannot be reached any more.
+func (p *partial) evidence(s *side) *measure.Evidence {
+	e := &measure.Evidence{
+		EndPoint: s.end.Name, Sends: s.sends, Dialled: s.dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
+		Error:   errLost.Error(),
+		Missing: []measure.NotChecked{{Fact: "evidence", Why: "the end point was lost; these are its live figures until then"}},
+	}
+	for _, b := range p.bins {
+		e.Bins = append(e.Bins, b)
+		e.Bytes += b.Bytes
+		e.MeasuredNs += b.Span
+	}
+	e.TotalBytes = e.Bytes
+	return e
+}
+
+// caught is a capture as an agent has told of it.
+type caught struct {
+	end  *EndPoint
+	what bus.CaptureReply
+	file []byte // pcapng
+	err  error
 }

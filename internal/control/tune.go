@@ -243,18 +243,6 @@ func (x *tuning) stalled(ctx context.Context, runs []measure.Run) bool {
 	return ctx.Err() == nil && x.anyLost() == nil && began(&measure.Cell{Runs: runs})
 }
 
-// anyLost is the error of an end point that has gone; nil where all are there.
-func (r *Runner) anyLost() error {
-	for _, e := range r.agents() {
-		select {
-		case <-e.Client.Lost():
-			return lost(e)
-		default:
-		}
-	}
-	return nil
-}
-
 // met tells whether each direction has reached the target.
 func (x *tuning) met() bool {
 	for _, w := range x.ways {
@@ -264,4 +252,31 @@ func (x *tuning) met() bool {
 		}
 	}
 	return x.TargetBps > 0
+}
+
+// fallen is why a change is given up; the tuning goes on.
+type fallen struct{ outcome, why string }
+
+func (f *fallen) Error() string { return f.why }
+
+// givenUp tells whether an error costs a change alone: all that it wraps is of type
+// fallen.
+func givenUp(err error) (*fallen, bool) {
+	switch e := err.(type) {
+	case *fallen:
+		return e, true
+	case interface{ Unwrap() error }:
+		return givenUp(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var first *fallen
+		for _, part := range e.Unwrap() {
+			f, ok := givenUp(part)
+			if !ok {
+				return nil, false
+			}
+			first = cmp.Or(first, f)
+		}
+		return first, first != nil
+	}
+	return nil, false
 }

@@ -35,13 +35,6 @@ func (x *tuning) plan(todo []measure.Proposal) {
 	x.notify(Planned{*x.out, todo})
 }
 
-// pace is how long the runs of one direction have taken since the state that
-// stands was first measured: a stalled path ends its runs late.
-type pace struct {
-	runs int
-	took time.Duration
-}
-
 // ran notes how long a run of a step took.
 func (x *tuning) ran(step plan.Step, took time.Duration) {
 	for _, w := range x.ways {
@@ -96,29 +89,6 @@ func (x *tuning) takes(p *measure.Proposal) time.Duration {
 
 // moreTime is the advice where the budget ends something.
 const moreTime = ": --budget gives more"
-
-// outOfTime gives a comparison up after so many pairs for which the budget does not
-// hold what is left to do.
-func (c *contest) outOfTime(pairs int) error {
-	left := time.Until(c.until)
-	switch {
-	case c.isAlike():
-		return nil
-	case pairs == c.out.Pairs && left < c.wants(c.way):
-		return &fallen{measure.NoTime, fmt.Sprintf("%d pairs of runs leave open whether it helps, and the budget does not hold as many again", pairs) + moreTime}
-	case left <= 0:
-		return &fallen{measure.NoTime, fmt.Sprintf("the budget was spent after %s of runs", plan.Counted(pairs, "pair")) + moreTime}
-	}
-	return nil
-}
-
-// noTime ends the tuning with what the budget does not hold.
-func (x *tuning) noTime(todo []measure.Proposal) {
-	for _, p := range todo {
-		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it" + moreTime})
-	}
-	x.doc.Ended = x.nothingLeft()
-}
 
 // ranOut tells whether the budget has ended an attempt.
 func (x *tuning) ranOut() bool {

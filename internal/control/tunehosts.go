@@ -98,11 +98,6 @@ func (x *tuning) tunes(name string) bool {
 	return slices.ContainsFunc(x.ours, func(e *EndPoint) bool { return e.Name == name })
 }
 
-// fallen is why a change is given up; the tuning goes on.
-type fallen struct{ outcome, why string }
-
-func (f *fallen) Error() string { return f.why }
-
 // alter makes a change, at one end after the other. An error of type fallen gives
 // it up; another one ends the tuning.
 func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {

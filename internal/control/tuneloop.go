@@ -224,3 +224,11 @@ func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 	p.Before = x.asTheyAre(p.Settings)
 	return p, nil
 }
+
+// noTime ends the tuning with what the budget does not hold.
+func (x *tuning) noTime(todo []measure.Proposal) {
+	for _, p := range todo {
+		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it" + moreTime})
+	}
+	x.doc.Ended = x.nothingLeft()
+}

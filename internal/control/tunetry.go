@@ -65,28 +65,6 @@ func (x *tuning) declines(p measure.Proposal) string {
 	return x.Accept(p)
 }
 
-// givenUp tells whether an error costs a change alone: all that it wraps is of type
-// fallen.
-func givenUp(err error) (*fallen, bool) {
-	switch e := err.(type) {
-	case *fallen:
-		return e, true
-	case interface{ Unwrap() error }:
-		return givenUp(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		var first *fallen
-		for _, part := range e.Unwrap() {
-			f, ok := givenUp(part)
-			if !ok {
-				return nil, false
-			}
-			first = cmp.Or(first, f)
-		}
-		return first, first != nil
-	}
-	return nil, false
-}
-
 // judge compares the state with a change to that before it, and says whether the
 // change is kept. One that is of no direction is kept where either one improves.
 func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
@@ -471,5 +449,20 @@ func (x *tuning) alike(ctx context.Context) error {
 		x.record(a)
 	}
 	x.doc.Ended = fmt.Sprintf("%d of %d comparisons of the state with itself came out as a difference", differ, x.AA)
+	return nil
+}
+
+// outOfTime gives a comparison up after so many pairs for which the budget does not
+// hold what is left to do.
+func (c *contest) outOfTime(pairs int) error {
+	left := time.Until(c.until)
+	switch {
+	case c.isAlike():
+		return nil
+	case pairs == c.out.Pairs && left < c.wants(c.way):
+		return &fallen{measure.NoTime, fmt.Sprintf("%d pairs of runs leave open whether it helps, and the budget does not hold as many again", pairs) + moreTime}
+	case left <= 0:
+		return &fallen{measure.NoTime, fmt.Sprintf("the budget was spent after %s of runs", plan.Counted(pairs, "pair")) + moreTime}
+	}
 	return nil
 }

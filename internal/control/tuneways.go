@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"thru/internal/knob"
 	"thru/internal/measure"
@@ -90,4 +91,11 @@ func (x *tuning) otherWay(w *way) *way {
 		}
 	}
 	return nil
+}
+
+// pace is how long the runs of one direction have taken since the state that
+// stands was first measured: a stalled path ends its runs late.
+type pace struct {
+	runs int
+	took time.Duration
 }

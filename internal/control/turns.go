@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,15 +25,6 @@ func endsOf(flows []*flow) []*EndPoint {
 	}
 	slices.SortFunc(es, inOrder)
 	return es
-}
-
-// inOrder compares by what an agent calls itself, which is the same whatever way
-// it was reached; one that is too old to say so comes first, by its address.
-func inOrder(a, b *EndPoint) int {
-	if c := strings.Compare(a.Hello.ID, b.Hello.ID); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Addr, b.Addr)
 }
 
 // Bounds of requests that are made at the same time: of all, and at one agent,

@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -372,17 +371,3 @@ func forward(e *EndPoint, events chan<- heard, gone chan<- *EndPoint, quit <-cha
 		}
 	}
 }
-
-// lost is the error of an end point that has gone. Of one that is reached by a
-// controller bus knows whether that is gone, or the host alone.
-func lost(e *EndPoint) error {
-	err := cmp.Or(e.Client.Err(), errLost)
-	hint := "is that host up, and is `thru serve` still running there?"
-	if e.Via != "" {
-		hint = cmp.Or(fault.Hint(err), hint)
-	}
-	return fault.Failf(hint, "control: %s is gone: %w", e.Name, err)
-}
-
-// errLost is the reason of a step whose end point has gone.
-var errLost = errors.New("the connection to the end point is gone")
