@@ -90,6 +90,9 @@ func (e *env) dialFleet(ctx context.Context, controller string, c bus.FleetConfi
 
 // member connects a host of a fleet as an end point.
 func (d dialer) member(ctx context.Context, at, controller, name string) (*control.EndPoint, func(), error) {
+	if strings.Trim(controller, ".") == "" { // /tmp/x, ./x
+		return nil, nil, fault.Usagef("an end point is HOST, a name of thru join, or CONTROLLER/NAME", "%s: no such file, and no end point", at)
+	}
 	if d.Port != bus.DefaultPort && d.Port != 0 {
 		return nil, nil, fault.Usagef("leave -p out: the controller knows how to reach it", "-p %d does not go with %s", d.Port, at)
 	}
