@@ -110,11 +110,11 @@ func TestDiskOfStrangers(t *testing.T) {
 		if last.Kind != bus.EventDone || ticks == 0 {
 			t.Errorf("%q: %+v after %d ticks", path, last, ticks)
 		}
-		got, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd{Session: r.Session})
+		got, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd(r))
 		if err != nil || len(got.Test.Runs) != 1 || got.Test.Path != path || got.Test.Error != nil {
 			t.Errorf("%q: %+v %v", path, got, err)
 		}
-		if _, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd{Session: r.Session}); err == nil {
+		if _, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd(r)); err == nil {
 			t.Error("it is told twice")
 		}
 	}
@@ -127,7 +127,7 @@ func TestDiskOfStrangers(t *testing.T) {
 	if last, _ := ended(t, c, r.Session); last.Kind != bus.EventFailed || !strings.Contains(last.Error, "8 MiB is the most") || last.Hint == "" {
 		t.Errorf("%+v", last)
 	}
-	if got, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd{Session: r.Session}); err != nil || got.Test.Error == nil || got.Test.Error.ExitCode != fault.Failed {
+	if got, err := bus.Call(t.Context(), c, bus.Disk.End, bus.JobEnd(r)); err != nil || got.Test.Error == nil || got.Test.Error.ExitCode != fault.Failed {
 		t.Errorf("%+v %v", got, err)
 	}
 	tooLong := quickDisk(dir)
@@ -199,10 +199,10 @@ func TestDiskKeepsOthersOut(t *testing.T) {
 	if got := a.Busy(); !strings.Contains(got, "a disk") {
 		t.Error(got)
 	}
-	if _, err := a.EndDisk(ctx, "other", bus.JobEnd{Session: r.Session}); err == nil {
+	if _, err := a.EndDisk(ctx, "other", bus.JobEnd(r)); err == nil {
 		t.Error("another's test is ended")
 	}
-	got, err := bus.Call(ctx, c, bus.Disk.End, bus.JobEnd{Session: r.Session}) // in mid-test
+	got, err := bus.Call(ctx, c, bus.Disk.End, bus.JobEnd(r)) // in mid-test
 	if err != nil || got.Test.Error == nil || got.Test.Path != dir {
 		t.Errorf("%+v %v", got, err)
 	}

@@ -84,7 +84,7 @@ func TestGuestsPrivilege(t *testing.T) {
 		if under, _ := f.counts(); (under == 1) != may {
 			t.Errorf("%s: %d watches", privilege, under)
 		}
-		if r, err := bus.Call(t.Context(), c, bus.Watch.End, bus.JobEnd{Session: w.Session}); (err == nil) != may || may && len(r.Series) != 1 {
+		if r, err := bus.Call(t.Context(), c, bus.Watch.End, bus.JobEnd(w)); (err == nil) != may || may && len(r.Series) != 1 {
 			t.Errorf("%s: %+v, %v", privilege, r, err)
 		}
 	}

@@ -76,7 +76,7 @@ func TestObserve(t *testing.T) {
 	if _, err := bus.Call(t.Context(), c, bus.Observe.Begin, bus.ObserveStart{Session: o.Session, Conns: []measure.Addresses{as2, none, none, none}}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd{Session: o.Session})
+	got, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestObserve(t *testing.T) {
 	if len(got.Missing) != 1 || got.Missing[0].Fact != "streams" || !strings.HasPrefix(got.Missing[0].Why, "3 of 5 connections") {
 		t.Errorf("missing %+v", got.Missing)
 	}
-	if _, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd{Session: o.Session}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd(o)); err == nil {
 		t.Error("it is told twice")
 	}
 }
@@ -113,7 +113,7 @@ func TestObserveOthers(t *testing.T) {
 		if err != nil {
 			return bus.ObserveResult{}, err
 		}
-		return bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd{Session: r.Session})
+		return bus.Call(t.Context(), c, bus.Observe.End, bus.JobEnd(r))
 	}
 	for name, tt := range map[string]struct {
 		conn measure.Addresses
@@ -181,7 +181,7 @@ func TestObserveGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		end()
-		if _, err := a.EndObserve(t.Context(), "c", bus.JobEnd{Session: r.Session}); err == nil || a.Busy() != "" {
+		if _, err := a.EndObserve(t.Context(), "c", bus.JobEnd(r)); err == nil || a.Busy() != "" {
 			t.Errorf("it goes on: %v, %q", err, a.Busy())
 		}
 	}

@@ -59,7 +59,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 	if e.Client.Err() != nil {
 		return none, lost(e)
 	}
-	result, ferr := bus.Call(context.WithoutCancel(ctx), e, bus.Disk.End, bus.JobEnd{Session: reply.Session})
+	result, ferr := bus.Call(context.WithoutCancel(ctx), e, bus.Disk.End, bus.JobEnd(reply))
 	if ferr != nil {
 		return none, errors.Join(err, fmt.Errorf("control: %s: fetching the figures of the disk: %w", fault.Named(e.Name), ferr))
 	}
