@@ -311,10 +311,10 @@ func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error)
 	if r.options.Force {
 		p.Gates = plan.GatesForce
 	}
-	if err := setLinks(&p, r.options.LinkRate); err != nil {
+	if err := only(&p, r.options.Only); err != nil {
 		return p, err
 	}
-	return p, only(&p, r.options.Only)
+	return p, setLinks(&p, r.options.LinkRate) // of the rungs that are left: a rate of none is a mistake
 }
 
 // only leaves the steps that hold one of the words.
