@@ -11,7 +11,7 @@ import (
 // of `commands` between backticks and of --flags their own type, in which a flag
 // does not break. What is to be pasted stays as it is.
 func dress(page []byte) []byte {
-	flags := regexp.MustCompile(`(^|[\s(>])(--[a-z][a-z0-9-]*|-[A-Za-z]\b)`)
+	flags := regexp.MustCompile(`(^|[\s(>])(--[a-z][a-z0-9-]{0,24}\b|-[A-Za-z]\b)`) // a longer one is no flag, and has to break
 	quoted := regexp.MustCompile("`([^`]+)`")
 	var out bytes.Buffer
 	verbatim, drawing := 0, 0 // how many of such elements are open
