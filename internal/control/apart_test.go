@@ -201,7 +201,7 @@ func TestEitherEndDials(t *testing.T) {
 	}{
 		"the first way":  {nil, 2, ""},
 		"the other way":  {[]string{"a"}, 3, ""},
-		"neither":        {[]string{"a", "b"}, 2, "a to b: worker: no data connection: at-b:5202: refused; and the other way round: connecting b to a"},
+		"neither":        {[]string{"a", "b"}, 2, "a to b: no data connection: at-b:5202: refused; and the other way round: connecting b to a"},
 		"not for itself": {[]string{"local"}, 0, "connecting local to b"},
 	} {
 		y := newYard(t)
