@@ -243,13 +243,8 @@ type jsonText struct {
 func (j *jsonText) Read(p []byte) (int, error) {
 	n, err := j.in.Read(p)
 	for i, b := range p[:n] {
-		switch {
-		case b > ' ':
+		if j.blanks++; b > ' ' { // zeros of a device or a sparse file are blanks too
 			j.blanks = 0
-		case b == ' ' || b == '\t' || b == '\n' || b == '\r':
-			j.blanks++
-		default:
-			return i, fmt.Errorf("%w: a byte %#02x", errNoText, b)
 		}
 		if j.blanks > mostBlanks {
 			return i, fmt.Errorf("%w: more than %d blanks in a row", errNoText, mostBlanks)
