@@ -206,7 +206,11 @@ func checkReal(t *testing.T, j *judge, ours measure.Evidence, far *measure.Evide
 	}
 }
 
-// The real client at our desk.
+// lateFew datagrams may come after the measured time and before the client's word
+// of its end: what is told counts them.
+const lateFew = 5
+
+// The real client at our server.
 func TestRealClient(t *testing.T) {
 	program(t)
 	eachKind(t, func(t *testing.T, j *judge, protocol string, way, streams int) {
@@ -240,7 +244,7 @@ func TestRealClient(t *testing.T) {
 		if protocol == measure.UDP {
 			j.few(r.End.Received.Lost, r.End.Received.Packets)
 		}
-		if got := r.End.Received.Packets; protocol == measure.UDP && !ours.Sends && got != inTime(ours) {
+		if got := r.End.Received.Packets; protocol == measure.UDP && !ours.Sends && (got < inTime(ours) || got > inTime(ours)+lateFew) {
 			t.Errorf("%d datagrams came in time, and the client says of us %d", inTime(ours), got)
 		}
 		if back, ok := s.Back(); ok {
