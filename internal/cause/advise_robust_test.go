@@ -5,59 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	rand "math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"thru/internal/cause/advise"
 	"thru/internal/measure"
 )
 
-// adviceDamager breaks JSON values: it takes fields away, and puts others in whose
-// numbers and names no measurement brings forth.
-type adviceDamager struct{ *rand.Rand }
-
-// value returns x with about one field in n changed.
-func (r adviceDamager) value(x any, n int) any {
-	if r.IntN(n) == 0 {
-		return r.instead(x)
-	}
-	switch x := x.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(x)) {
-			if x[key] = r.value(x[key], n); r.IntN(n) == 0 {
-				delete(x, key)
-			}
-		}
-	case []any:
-		for i := range x {
-			x[i] = r.value(x[i], n)
-		}
-	}
-	return x
-}
-
-// instead is another value of the same kind.
-func (r adviceDamager) instead(x any) any {
-	switch x := x.(type) {
-	case json.Number:
-		return json.Number([]string{"0", "-1", "1e308", "-1e308", "1e18", "65535", fmt.Sprint(math.MaxInt64), fmt.Sprint(math.MinInt64)}[r.IntN(8)])
-	case string:
-		if _, err := time.Parse(time.RFC3339, x); err == nil {
-			return x // a broken one would end the decoding
-		}
-		return []string{"", "x", "lo", "udp", "path", "receiver", "veth", "bbr", "-x; rm", "\x1b[2J\n", "9223372036854775807", strings.Repeat("a 1 ", 300)}[r.IntN(12)]
-	case bool:
-		return !x
-	}
-	return nil
-}
-
-// TestDamagedDocuments: whatever a document holds, its proposals are made, are
+// TestAdviceOfDamagedDocuments: whatever a document holds, its proposals are made, are
 // whole, can be written as JSON, and are the same each time.
 func TestAdviceOfDamagedDocuments(t *testing.T) {
 	t.Parallel()
@@ -114,7 +72,7 @@ func damagedAdvised(t *testing.T, text []byte, seed uint64) *measure.Document {
 	if err := in.Decode(&x); err != nil {
 		t.Fatal(err)
 	}
-	r := adviceDamager{rand.New(rand.NewPCG(seed, 1))}
+	r := damager{rand.New(rand.NewPCG(seed, 1))}
 	n := []int{2000, 300, 60, 15}[seed%4]
 	for _, key := range slices.Sorted(maps.Keys(x)) {
 		x[key] = r.value(x[key], n)

@@ -60,7 +60,7 @@ func (r damager) instead(x any) any {
 		if _, err := time.Parse(time.RFC3339, x); err == nil {
 			return x // a broken one would end the decoding
 		}
-		return []string{"", "x", "lo", "udp", "tcp", "path", "physical", "half", "bbr", "-x; rm", "\x1b[2J\n", strings.Repeat("a", 1000)}[r.IntN(12)]
+		return []string{"", "x", "lo", "udp", "tcp", "path", "receiver", "physical", "veth", "half", "bbr", "-x; rm", "\x1b[2J\n", "9223372036854775807", strings.Repeat("a", 1000), strings.Repeat("a 1 ", 300)}[r.IntN(16)]
 	case bool:
 		return !x
 	}
