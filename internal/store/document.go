@@ -67,3 +67,24 @@ func checkTime(t time.Time) error {
 
 // sortTime is a moment as text that sorts by time.
 func sortTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
+
+// kept is a document with its entry, and all that it is found by.
+type kept struct {
+	Entry
+	content
+	labels []label
+}
+
+// newKept is a document with its entry, still without an id.
+func newKept(doc *measure.Document, title string) (kept, error) {
+	c, err := encode(doc)
+	if err == nil {
+		err = checkTime(doc.StartedAt)
+	}
+	if err != nil {
+		return kept{}, failed("keeping a result", unfit{err})
+	}
+	k := kept{EntryOf(doc, title), c, labelsOf(doc)}
+	k.Bytes, k.KeptAt = int64(len(c.text)), time.Now().UTC()
+	return k, nil
+}

@@ -3,9 +3,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"strings"
 )
 
@@ -44,6 +46,14 @@ func (s *database) find(ctx context.Context, f Filter) ([]Entry, error) {
 		found = append(found, e)
 	}
 	return found, rows.Err()
+}
+
+// limit is how many entries are wanted at most.
+func (f Filter) limit() int {
+	if f.Limit < 0 {
+		return math.MaxInt32
+	}
+	return cmp.Or(f.Limit, DefaultLimit)
 }
 
 // query is what must hold, with the values for its question marks.

@@ -1,3 +1,5 @@
+//go:build linux || darwin || freebsd || windows
+
 package store
 
 import (
@@ -32,7 +34,7 @@ func TestLongLines(t *testing.T) {
 		{"as long as the buffer", strings.Repeat(" ", 64<<10) + "\n" + small, 1, []BadLine{{1, "it is longer than 100 bytes"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			done, err := importLines(context.Background(), strings.NewReader(c.text), &importer{store: Memory(), most: 100})
+			done, err := importLines(context.Background(), strings.NewReader(c.text), &importer{store: file(t), most: 100})
 			if d := cmp.Diff(Imported{Kept: c.kept, Bad: len(c.bad), Left: c.bad}, done); d != "" || err != nil {
 				t.Errorf("%v\n%s", err, d)
 			}
@@ -42,19 +44,19 @@ func TestLongLines(t *testing.T) {
 
 // Of many bad lines the first are named, and all are counted.
 func TestManyBadLines(t *testing.T) {
-	done, err := Import(context.Background(), strings.NewReader(small+"\n"+strings.Repeat("x\n", 1000)), Memory(), nil)
+	done, err := Import(context.Background(), strings.NewReader(small+"\n"+strings.Repeat("x\n", 1000)), file(t), nil)
 	if err != nil || done.Kept != 1 || done.Bad != 1000 || len(done.Left) != mostNamed {
 		t.Errorf("%d kept, %d bad, %d named, %v", done.Kept, done.Bad, len(done.Left), err)
 	}
 	other := endlessLines{"{}\n"} // JSON, and no result
-	if done, err := Import(context.Background(), other, Memory(), nil); !errors.Is(err, errNoLines) || done.Kept != 0 {
+	if done, err := Import(context.Background(), other, file(t), nil); !errors.Is(err, errNoLines) || done.Kept != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
 
 // What could be read before reading failed is kept.
 func TestReadingFails(t *testing.T) {
-	s, broken := Memory(), errors.New("broken")
+	s, broken := file(t), errors.New("broken")
 	r := io.MultiReader(strings.NewReader(small+"\n"+small[:10]), iotest.ErrReader(broken))
 	if done, err := Import(context.Background(), r, s, nil); !errors.Is(err, broken) || done.Kept != 1 {
 		t.Errorf("%+v, %v", done, err)
@@ -79,23 +81,23 @@ func (e endlessLines) Read(p []byte) (int, error) { return copy(p, e.line), nil 
 // A text without an end ends the import, and what came before is kept.
 func TestEndlessText(t *testing.T) {
 	for name, begin := range map[string]string{"a line": small + "\n{", "a document": small + "\n"} {
-		i := &importer{store: Memory(), most: 1000}
+		i := &importer{store: file(t), most: 1000}
 		done, err := importLines(context.Background(), io.MultiReader(strings.NewReader(begin), endless(' ')), i)
 		if !errors.Is(err, errNoText) || done.Kept != 1 {
 			t.Errorf("%s: %+v, %v", name, done, err)
 		}
 	}
-	i := &importer{store: Memory(), most: 1000}
+	i := &importer{store: file(t), most: 1000}
 	if _, err := importLines(context.Background(), io.MultiReader(strings.NewReader("{\n"), endless(' ')), i); !errors.Is(err, errNoText) {
 		t.Errorf("a document of several lines: %v", err)
 	}
 	for begin, want := range map[string]error{"{\n": errEndless, `{"a":"`: errEndless, "<": errEndless} {
-		i := &importer{store: Memory(), most: 1000}
+		i := &importer{store: file(t), most: 1000}
 		if _, err := importLines(context.Background(), io.MultiReader(strings.NewReader(begin), endless('a')), i); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", begin, err, want)
 		}
 	}
-	if _, err := Import(context.Background(), io.MultiReader(strings.NewReader("{\n"), endless(0)), Memory(), nil); !errors.Is(err, errNoText) {
+	if _, err := Import(context.Background(), io.MultiReader(strings.NewReader("{\n"), endless(0)), file(t), nil); !errors.Is(err, errNoText) {
 		t.Errorf("zeros: %v", err)
 	}
 }
@@ -104,7 +106,7 @@ func TestEndlessText(t *testing.T) {
 func TestStoreFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if done, err := Import(ctx, strings.NewReader(small), Memory(), nil); !errors.Is(err, context.Canceled) || done.Bad != 0 {
+	if done, err := Import(ctx, strings.NewReader(small), file(t), nil); !errors.Is(err, context.Canceled) || done.Bad != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
@@ -132,7 +134,7 @@ func TestWholeFiles(t *testing.T) {
 		{"nothing", "\n\n", 0, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			i := &importer{store: Memory(), most: 1000}
+			i := &importer{store: file(t), most: 1000}
 			done, err := importLines(context.Background(), strings.NewReader(c.text), i)
 			if done.Kept != c.kept || done.Bad != c.bad || len(done.Left) != c.bad || (err != nil) != (c.err != "") {
 				t.Fatalf("%+v, %v", done, err)
@@ -147,7 +149,7 @@ func TestWholeFiles(t *testing.T) {
 // A document is the same result in one line and in several, and one that came
 // without a title gets it.
 func TestTitles(t *testing.T) {
-	s, ctx := Memory(), context.Background()
+	s, ctx := file(t), context.Background()
 	said := func(d *measure.Document) string { return "the answer of " + d.Command }
 	for _, c := range []struct {
 		text, want string

@@ -1,9 +1,12 @@
+//go:build linux || darwin || freebsd || windows
+
 package store_test
 
 import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,13 +25,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestMemory(t *testing.T) {
-	storetest.Run(t, storetest.Suite{Open: func(*testing.T) store.Store { return store.Memory() }})
-}
-
 // Results of earlier versions are kept as they are, too.
 func TestRecorded(t *testing.T) {
-	s := store.Memory()
+	s := open(t, filepath.Join(t.TempDir(), "results.db"))
 	for _, name := range []string{"first", "first-loopback", "datagrams", "iperf", "gates"} {
 		text, err := os.ReadFile("../cause/testdata/versions/" + name + ".json")
 		if err != nil {
@@ -62,7 +61,8 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte(`{"schema":"thru.result/1","started_at":"2026-11-22T20:15:30+01:00","labels":{"a":"b"},"cells":[{"from":"a","to":"b","goodput_bps":{"value":-0}}]}`))
 	f.Add([]byte("{\"title\":\"x\\n\xff\",\"document\":{\"schema\":\"thru.result/1\",\"error\":{\"message\":\"\\ud800\"},\"end_points\":[{\"name\":\"\xff\"}]}}\n\n[1,2]\n{"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		ctx, first, second := context.Background(), store.Memory(), store.Memory()
+		ctx, dir := context.Background(), t.TempDir()
+		first, second := open(t, filepath.Join(dir, "first.db")), open(t, filepath.Join(dir, "second.db"))
 		done, err := store.Import(ctx, bytes.NewReader(text), first, nil)
 		if all, _ := first.Stats(ctx); fault.Hint(err) != "" && all.Count == 0 && done.Kept == 0 {
 			return // no lines of JSON

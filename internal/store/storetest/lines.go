@@ -19,7 +19,7 @@ func (x Suite) exported(t *testing.T) {
 	if written, err := store.Export(within(t), &out, from, store.Filter{}); written != n || err != nil {
 		t.Fatalf("Export: %d, %v", written, err)
 	}
-	to := store.Memory()
+	to := x.Open(t)
 	for range 2 { // the second time all of them are there already
 		done, err := store.Import(within(t), bytes.NewReader(out.Bytes()), to, nil)
 		if err != nil || done.Kept != n || done.Bad != 0 {
