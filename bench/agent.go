@@ -55,9 +55,7 @@ func (r *report) addAgent(ctx context.Context, w io.Writer) error {
 		short := x.value/x.bound - 1
 		r.bars = append(r.bars, []string{"agent", "below: " + x.name + " " + digits(x.bound) + " " + x.unit, words(short, short <= 0), digits(x.value) + " " + x.unit})
 	}
-	r.tables = append(r.tables, t)
-	fmt.Fprintln(w)
-	t.text(w)
+	r.print(w, t)
 	return nil
 }
 

@@ -61,12 +61,16 @@ func (r *report) writeHead(w io.Writer) {
 
 // add prints a comparison, and keeps its tables.
 func (r *report) add(w io.Writer, c *result) {
-	t := c.table(r.site)
-	r.tables = append(r.tables, t)
 	for _, b := range c.bars {
 		o := c.judge(b)
 		r.bars = append(r.bars, []string{c.name, o.bar, o.words, o.basis})
 	}
+	r.print(w, c.table(r.site))
+}
+
+// print prints a table, and keeps it.
+func (r *report) print(w io.Writer, t table) {
+	r.tables = append(r.tables, t)
 	fmt.Fprintln(w)
 	t.text(w)
 }

@@ -65,9 +65,7 @@ func (r *report) addScale(ctx context.Context, w io.Writer) error {
 			digits(row.controlMB) + " MB", digits(row.idleCPU) + "%", digits(row.controlCPU) + " s", digits(row.planMB) + " MB", digits(row.planCPU) + " s",
 		})
 	}
-	r.tables = append(r.tables, t)
-	fmt.Fprintln(w)
-	t.text(w)
+	r.print(w, t)
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	gonum "gonum.org/v1/gonum/stat"
+
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -121,29 +123,11 @@ func gains(scale float64) table {
 		}
 		n := len(said)
 		near := rate{trials: 1}.least(1)
-		if math.Abs(meanOf(said)-100*x.brings) <= 1+2.6*math.Sqrt(variance(said)/float64(n)) {
+		if math.Abs(gonum.Mean(said, nil)-100*x.brings) <= 1+2.6*math.Sqrt(gonum.Variance(said, nil)/float64(n)) {
 			near.came = 1
 		}
-		cells := names(fmt.Sprintf("%+.0f%%|%.0f%%|%+.1f%%|%+.1f%%", 100*x.brings, 100*x.scatter, meanOf(said), meanOf(decided)))
+		cells := names(fmt.Sprintf("%+.0f%%|%.0f%%|%+.1f%%|%+.1f%%", 100*x.brings, 100*x.scatter, gonum.Mean(said, nil), gonum.Mean(decided, nil)))
 		t.rows = append(t.rows, row{cells, []rate{near, rate{came: holds, trials: n}.least(0.95), {came: above, trials: n}}})
 	}
 	return t
-}
-
-// variance of values about their mean.
-func variance(xs []float64) float64 {
-	m, squares := meanOf(xs), 0.0
-	for _, x := range xs {
-		squares += (x - m) * (x - m)
-	}
-	return squares / float64(max(len(xs)-1, 1))
-}
-
-// meanOf is the mean of values.
-func meanOf(xs []float64) float64 {
-	total := 0.0
-	for _, x := range xs {
-		total += x
-	}
-	return total / float64(max(len(xs), 1))
 }
