@@ -20,7 +20,7 @@ import (
 // layers places each package of internal/. A package that is not listed, nor
 // below one that is, fails the test: a new one is placed on purpose.
 var layers = map[string]int{
-	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "knob": 0,
+	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "cause/knob": 0,
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1,
 	"plan": 2, "planfile": 2, "published": 2, "cause": 2, "compare": 2, "report": 2, "iperfdoc": 2, "place": 2,
 	"agent": 3, "control": 3,
@@ -30,8 +30,8 @@ var layers = map[string]int{
 // beside lists the imports within a layer, which are none unless listed.
 var beside = map[string][]string{
 	"bus":        {"sock"},
-	"stat":       {"measure", "unit", "knob"}, // figures over evidence, with units in their warnings; whether a knob shows in it
-	"knob":       {"measure", "unit"},         // whose settings its commands are of, and lists of CPUs in their values
+	"stat":       {"measure", "unit"},         // figures over evidence, with units in their warnings
+	"cause/knob": {"measure", "unit", "stat"}, // whose settings its commands are of, lists of CPUs in their values, and what shows that one is in force
 	"engine":     {"sock", "host"},
 	"path":       {"sock", "host"},
 	"transfer":   {"sock", "host", "bus"},          // the sockets' options, what a transfer costs this host, and the agent that moves files
@@ -72,7 +72,15 @@ type source struct {
 }
 
 // top is the package's entry in layers: "engine" for "engine/native".
-func (s source) top() string { name, _, _ := strings.Cut(s.pkg, "/"); return name }
+func (s source) top() string { return entryOf(s.pkg) }
+
+// entryOf is the entry in layers of a path below internal/: its own, else that of the folder it is in.
+func entryOf(pkg string) string {
+	for _, listed := layers[pkg]; !listed && strings.Contains(pkg, "/"); _, listed = layers[pkg] {
+		pkg = path.Dir(pkg)
+	}
+	return pkg
+}
 
 // at is where a node stands, for the message.
 func (s source) at(n ast.Node) string {
@@ -111,8 +119,7 @@ var rules = []rule{
 
 // layerOf returns the layer of a path below internal/.
 func layerOf(pkg string) (int, bool) {
-	name, _, _ := strings.Cut(pkg, "/")
-	n, ok := layers[name]
+	n, ok := layers[entryOf(pkg)]
 	return n, ok
 }
 
@@ -131,7 +138,7 @@ func checkLayers(s source) []string {
 			continue
 		}
 		below, known := layerOf(target)
-		top, _, _ := strings.Cut(target, "/")
+		top := entryOf(target)
 		switch {
 		case !known:
 			bad = append(bad, fmt.Sprintf("%s imports %s, which has no layer", s.path, p))

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/cause/knob"
 	"thru/internal/host"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/tune"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"thru/internal/cause/advise"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

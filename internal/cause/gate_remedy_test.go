@@ -11,13 +11,13 @@ import (
 
 	"thru/internal/cause/cpu"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/nic"
 	"thru/internal/cause/queue"
-	"thru/internal/knob"
 	"thru/internal/measure"
 )
 
-var update = flag.Bool("update", false, "write testdata, docs/causes.md and docs/gates.md anew")
+var update = flag.Bool("update", false, "write testdata, and docs/causes.md, docs/gates.md and docs/knobs.md anew")
 
 // golden compares a text with a file.
 func golden(t *testing.T, file, text string) {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cause/knob"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/report"

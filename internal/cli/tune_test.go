@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"thru/internal/cause/knob"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"thru/internal/agent"
+	"thru/internal/cause/knob"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/tune"
 )

@@ -13,8 +13,8 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cause/advise"
+	"thru/internal/cause/knob"
 	"thru/internal/fault"
-	"thru/internal/knob"
 	"thru/internal/measure"
 )
 

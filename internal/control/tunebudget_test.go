@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

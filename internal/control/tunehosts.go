@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cause/knob"
 	"thru/internal/fault"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )

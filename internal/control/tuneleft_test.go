@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"thru/internal/cause/advise"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // TestTuneTellsOnly: a tuning that may change some knobs alone says so where it finds

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
@@ -277,7 +277,7 @@ func (c *contest) compare(ctx context.Context) (found measure.Comparison, err er
 			return stat.AB(c.cell(false), c.cell(true), c.level), err
 		}
 		if c.pairs == 1 {
-			err = c.verify(stat.Tried{Before: c.cell(false), With: c.cell(true)})
+			err = c.verify(knob.Tried{Before: c.cell(false), With: c.cell(true)})
 		}
 		found = stat.AB(c.cell(false), c.cell(true), c.level)
 		if err != nil || c.enough(c.pairs, &found) {
@@ -342,17 +342,17 @@ func (c *contest) enter(ctx context.Context, with bool) error {
 		return context.Cause(ctx) // the traffic shows whether data passes
 	}
 	c.path = path
-	return c.verify(stat.Tried{})
+	return c.verify(knob.Tried{})
 }
 
 // verify notes whether the change does what it says. One that is shown not to is
 // given up.
-func (c *contest) verify(t stat.Tried) error {
+func (c *contest) verify(t knob.Tried) error {
 	t.Proposal, t.PathNow = &c.attempt.Proposal, c.path
 	if len(c.doc.Paths) > 0 {
 		t.PathWas = &c.doc.Paths[0]
 	}
-	all := append(readBack(c.attempt.Changed), stat.InForce(t)...)
+	all := append(readBack(c.attempt.Changed), knob.InForce(t)...)
 	c.attempt.Verified = all
 	for _, v := range all {
 		if v.Holds != nil && !*v.Holds {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/cause/knob"
 	"thru/internal/fault"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )

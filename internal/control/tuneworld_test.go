@@ -10,7 +10,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cause/advise"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/plan"
 )

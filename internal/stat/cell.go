@@ -134,6 +134,20 @@ func newSummary(c *measure.Cell, ends map[string]*measure.Facts, link Link) *sum
 	return s
 }
 
+// Ends are what both ends of a cell's direction saw, in a run that came to its end if there is one.
+func Ends(c *measure.Cell) (sender, receiver *measure.Evidence) {
+	for i := range c.Runs {
+		p := pairOf(c, &c.Runs[i])
+		if sender == nil && receiver == nil || p.complete() {
+			sender, receiver = p.sender, p.receiver
+		}
+		if p.complete() {
+			break
+		}
+	}
+	return sender, receiver
+}
+
 // pairOf is a run of a cell with the evidence of its ends.
 func pairOf(c *measure.Cell, r *measure.Run) pair {
 	p := pair{run: r, asks: asks(c), foreign: c.Spec.Engine == measure.IPerf3 || c.Spec.Engine == measure.IPerf2}

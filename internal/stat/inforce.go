@@ -45,7 +45,7 @@ func otherControl(c *measure.Cell) string {
 	if c.Spec.Congestion == "" {
 		return ""
 	}
-	for _, used := range inForce(c, congestionOf) {
+	for _, used := range inForce(c, CongestionOf) {
 		if used != c.Spec.Congestion {
 			return used
 		}
@@ -62,9 +62,9 @@ type setting struct {
 
 func settings() []setting {
 	return []setting{
-		{"both used %s", func(x *measure.Spec, of measure.Spec) { x.Congestion = of.Congestion }, congestionOf},
+		{"both used %s", func(x *measure.Spec, of measure.Spec) { x.Congestion = of.Congestion }, CongestionOf},
 		{"both used the data path %s", func(x *measure.Spec, of measure.Spec) { x.IO, x.IOForced = of.IO, of.IOForced }, func(e *measure.Evidence) string { return e.IO }},
-		{"the kernels cut the windows of both to %s", func(x *measure.Spec, of measure.Spec) { x.Window = of.Window }, cutWindow},
+		{"the kernels cut the windows of both to %s", func(x *measure.Spec, of measure.Spec) { x.Window = of.Window }, CutWindow},
 	}
 }
 
@@ -117,8 +117,8 @@ func inForce(c *measure.Cell, used func(*measure.Evidence) string) []string {
 	return slices.Compact(all)
 }
 
-// congestionOf is the congestion control of a sender; a receiver's has no say.
-func congestionOf(e *measure.Evidence) string {
+// CongestionOf is the congestion control of a sender; a receiver's has no say.
+func CongestionOf(e *measure.Evidence) string {
 	for _, s := range streams(e) {
 		if e.Sends && s.Congestion != "" {
 			return s.Congestion
@@ -127,9 +127,9 @@ func congestionOf(e *measure.Evidence) string {
 	return ""
 }
 
-// cutWindow is the window that a kernel granted instead of a greater one. A
+// CutWindow is the window that a kernel granted instead of a greater one. A
 // default grows as the kernel sees fit, and is not told by what it began with.
-func cutWindow(e *measure.Evidence) string {
+func CutWindow(e *measure.Evidence) string {
 	for _, s := range streams(e) {
 		if s.Window.Cut {
 			return unit.Size(s.Window.Usable)

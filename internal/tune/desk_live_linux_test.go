@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/tune"
 )

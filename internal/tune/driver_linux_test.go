@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // nic answers the requests of ethtool as a driver does, from its own tables.

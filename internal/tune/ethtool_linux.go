@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // driver sends a request of ethtool about an interface to its driver, which

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // offload is a knob that is some of the kernel's features of an interface.

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/tune"
 	"thru/lab"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
+	"thru/internal/cause/knob"
 	"thru/internal/host"
-	"thru/internal/knob"
 	"thru/internal/measure"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"thru/internal/cause/knob"
 	"thru/internal/host"
-	"thru/internal/knob"
 )
 
 // New returns this machine. It reads and sets what the network namespace of the

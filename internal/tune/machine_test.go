@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

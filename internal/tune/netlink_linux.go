@@ -13,7 +13,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // linkRows are the knobs of an interface that rtnetlink sets.

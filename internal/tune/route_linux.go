@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // maxRoutes bounds how many routes are listed, maxRead how many are read.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // flow is a kind of flow whose hash can be set (include/uapi/linux/ethtool.h, TCP_V4_FLOW ...).

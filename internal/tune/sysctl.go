@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // sysctl is a knob that is one file of /proc/sys.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"thru/internal/cause/knob"
 	"thru/internal/host"
-	"thru/internal/knob"
 )
 
 // files is the tree in which the kernel shows its settings. Names are given

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/unit"
 )
 

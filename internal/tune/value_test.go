@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // forms are all forms of values that do not ask a driver.

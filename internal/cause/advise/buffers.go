@@ -1,7 +1,7 @@
 package advise
 
 import (
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // Greatest buffers that Linux begins with on a host with memory enough

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/diagnose"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

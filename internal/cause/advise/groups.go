@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"thru/internal/cause/diagnose"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

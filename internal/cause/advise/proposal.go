@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

@@ -7,10 +7,10 @@ import (
 
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/window"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

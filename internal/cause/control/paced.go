@@ -9,11 +9,11 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/nic"
 	"thru/internal/cause/queue"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/window"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

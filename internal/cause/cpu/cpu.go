@@ -11,8 +11,8 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/mtu"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

@@ -7,8 +7,8 @@ import (
 
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

@@ -3,7 +3,7 @@ package gate
 import (
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // limits of a host's buffers in bytes.

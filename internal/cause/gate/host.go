@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

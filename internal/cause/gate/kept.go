@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // sparing leaves out of a remedy what would take back a change that a tuning has

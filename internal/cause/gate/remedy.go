@@ -3,7 +3,7 @@ package gate
 import (
 	"fmt"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // MoreTracked doubles the table.

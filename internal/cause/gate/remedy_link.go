@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // SetMTU changes the MTU of an interface.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 )
 
 // Sysctls words settings of one system, with how to keep them.

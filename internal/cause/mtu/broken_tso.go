@@ -3,8 +3,8 @@ package mtu
 import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

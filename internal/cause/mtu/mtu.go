@@ -9,7 +9,7 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 

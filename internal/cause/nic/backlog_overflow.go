@@ -6,8 +6,8 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
-	"thru/internal/knob"
 )
 
 // BacklogOverflow is the cause `backlog-overflow`.

@@ -5,8 +5,8 @@ import (
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
-	"thru/internal/knob"
 )
 
 // LROForwarding is the cause `lro-forwarding`.

@@ -11,7 +11,7 @@ import (
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
-	"thru/internal/knob"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

@@ -6,9 +6,9 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )

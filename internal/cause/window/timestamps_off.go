@@ -4,8 +4,8 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
-	"thru/internal/knob"
 	"thru/internal/measure"
 )
 

@@ -1,4 +1,4 @@
-package stat
+package knob
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"thru/internal/knob"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -31,9 +31,9 @@ func InForce(t Tried) []measure.Verification {
 	for _, s := range t.Proposal.Settings {
 		x := check{Tried: t, Setting: s, was: valueBefore(t.Proposal, s), before: b, with: w}
 		v := measure.Verification{EndPoint: s.EndPoint, What: "by what happened", Fact: "no counter of a test tells whether it is in force"}
-		if by, ok := checks()[s.Knob]; ok {
-			v.What = by.what
-			v.Holds, v.Fact = by.of(x)
+		if k, ok := about(s.Knob); ok && k.shows.of != nil {
+			v.What = k.shows.what
+			v.Holds, v.Fact = k.shows.of(x)
 		}
 		all = append(all, v)
 	}
@@ -60,21 +60,11 @@ type sight struct {
 }
 
 func sightOf(c *measure.Cell) sight {
-	s := sight{cell: c}
 	if c == nil {
-		s.cell = &measure.Cell{}
-		return s
+		return sight{cell: &measure.Cell{}}
 	}
-	for i := range c.Runs {
-		p := pairOf(c, &c.Runs[i])
-		if s.sender == nil && s.receiver == nil || p.complete() {
-			s.sender, s.receiver = p.sender, p.receiver
-		}
-		if p.complete() {
-			break
-		}
-	}
-	return s
+	sender, receiver := stat.Ends(c)
+	return sight{c, sender, receiver}
 }
 
 // at is the evidence of an end point.
@@ -96,37 +86,29 @@ type check struct {
 	before, with sight
 }
 
-// checking is how one knob shows that it is in force.
-type checking struct {
+// shown is how a knob shows in what a test counts that it is in force.
+type shown struct {
 	what string // "window of the connection"
 	of   func(check) (holds *bool, fact string)
 }
 
-// checks are those of the knobs that show it.
-func checks() map[string]checking {
-	option := func(what string, of func(*measure.TCPInfo) *bool) checking {
-		return checking{what + " of the connection", func(c check) (*bool, string) { return c.option(of) }}
-	}
-	queues := checking{"counters of the queues", check.queues}
-	control := checking{"congestion control of the sender's connection", check.congestion}
-	received := checking{"window that the receiver advertises", check.recvWindow}
-	sent := checking{"data that waits in the sender's socket", check.sendBuffer}
-	sizes := checking{"size of the packets that the interface counts", check.packetSize}
-	return map[string]checking{
-		knob.TCPRmem: received, knob.RmemMax: received, knob.TCPWmem: sent, knob.WmemMax: sent,
-		knob.WindowScaling: option("window scaling", func(t *measure.TCPInfo) *bool { return t.WScaleOK }),
-		knob.SACK:          option("selective acknowledgements", func(t *measure.TCPInfo) *bool { return t.SACK }),
-		knob.Timestamps:    option("timestamps", func(t *measure.TCPInfo) *bool { return t.Timestamps }),
-		knob.MTUProbing:    {"TcpExt.TCPMTUPSuccess", check.probing},
-		knob.Congestion:    control, knob.RouteCongestion: control,
-		knob.Qdisc: {"qdisc that the interface sends by", check.qdisc},
-		knob.MTU:   {"DF search of the path", check.mtu},
-		knob.TSO:   sizes, knob.GSO: sizes,
-		knob.Channels: queues, knob.RSSHash: queues, knob.RSSTable: queues,
-		knob.RPS:         {"packets that each CPU handled", check.spread},
-		knob.IRQAffinity: {"interrupts of each CPU", check.interrupts},
-	}
+// optionShown is an option of TCP that both ends negotiate.
+func optionShown(what string, of func(*measure.TCPInfo) *bool) shown {
+	return shown{what + " of the connection", func(c check) (*bool, string) { return c.option(of) }}
 }
+
+// What several knobs show in.
+func recvWindowShown() shown { return shown{"window that the receiver advertises", check.recvWindow} }
+func sendBufferShown() shown {
+	return shown{"data that waits in the sender's socket", check.sendBuffer}
+}
+func congestionShown() shown {
+	return shown{"congestion control of the sender's connection", check.congestion}
+}
+func packetsShown() shown {
+	return shown{"size of the packets that the interface counts", check.packetSize}
+}
+func queuesShown() shown { return shown{"counters of the queues", check.queues} }
 
 // otherEnd words that a knob is of the other end of this direction.
 func (c check) otherEnd(role string) (*bool, string) {
@@ -174,7 +156,7 @@ func (c check) congestion() (*bool, string) {
 	}
 	used := ""
 	if c.with.sender != nil {
-		used = congestionOf(c.with.sender)
+		used = stat.CongestionOf(c.with.sender)
 	}
 	switch {
 	case used == "":
@@ -240,6 +222,14 @@ func sizes(p *measure.Path, endPoint string) (out, in *measure.PathMTU) {
 	return p.Forward.MTU, p.Back.MTU
 }
 
+// streams of an end that may be missing.
+func streams(e *measure.Evidence) []measure.Stream {
+	if e == nil {
+		return nil
+	}
+	return e.Streams
+}
+
 // segmentOf is the size of a sender's segments; 0 is not known.
 func segmentOf(e *measure.Evidence) int {
 	for _, s := range streams(e) {
@@ -274,7 +264,7 @@ func (c check) packetSize() (*bool, string) {
 	switch {
 	case value == "on" && large:
 		return new(true), fact
-	case value == "off" && c.Knob == knob.TSO && large:
+	case value == "off" && c.Knob == TSO && large:
 		return new(false), fact
 	case value == "off" && !large && was > float64(mss+headers):
 		return new(true), fact
@@ -310,7 +300,7 @@ func optionsInForce(o *measure.TestOptions, with sight) (all []measure.Verificat
 		return new(len(e.Streams) == o.Streams), unit.Count(int64(len(e.Streams)))
 	})
 	add(with.sender, "congestion control", o.Congestion != "", func(e *measure.Evidence) (*bool, string) {
-		used := congestionOf(e)
+		used := stat.CongestionOf(e)
 		if used == "" {
 			return nil, "the sender does not tell it"
 		}
@@ -335,7 +325,7 @@ func optionsInForce(o *measure.TestOptions, with sight) (all []measure.Verificat
 		})
 	}
 	add(with.sender, "window", o.Window != nil, func(e *measure.Evidence) (*bool, string) {
-		if w := cutWindow(e); w != "" {
+		if w := stat.CutWindow(e); w != "" {
 			return new(false), "the kernel cut it to " + w
 		}
 		return nil, "as the kernel tunes it"

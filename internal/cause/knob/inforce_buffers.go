@@ -1,9 +1,8 @@
-package stat
+package knob
 
 import (
 	"fmt"
 
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -16,8 +15,8 @@ func (c check) recvWindow() (*bool, string) {
 		return c.otherEnd("receiver")
 	}
 	window := func(s sight) float64 {
-		return max(most(s.receiver, func(x *measure.Course) *measure.Spread { return x.RecvWnd }),
-			most(s.sender, func(x *measure.Course) *measure.Spread { return x.SendWnd }))
+		return max(peak(s.receiver, func(x *measure.Course) *measure.Spread { return x.RecvWnd }),
+			peak(s.sender, func(x *measure.Course) *measure.Spread { return x.SendWnd }))
 	}
 	was, now := window(c.before), window(c.with)
 	fact := fmt.Sprintf("up to %s, %s before", unit.Size(int64(now)), unit.Size(int64(was)))
@@ -40,22 +39,22 @@ func (c check) recvWindow() (*bool, string) {
 // bounds tells whether the knob bounds buffers of the test: tcp_rmem and tcp_wmem
 // those that the kernel tunes, the others those that were asked for (-w).
 func (c check) bounds(asked int64) bool {
-	return (asked > 0) == (c.Knob == knob.RmemMax || c.Knob == knob.WmemMax)
+	return (asked > 0) == (c.Knob == RmemMax || c.Knob == WmemMax)
 }
 
 // bound is the most that a buffer can hold by a value, in bytes; 0 is not known.
 // The kernel grants twice what it is asked for (socket(7), SO_RCVBUF).
 func (c check) bound(value string) float64 {
-	n := float64(knob.Greatest(value))
-	if c.Knob == knob.RmemMax || c.Knob == knob.WmemMax {
+	n := float64(Greatest(value))
+	if c.Knob == RmemMax || c.Knob == WmemMax {
 		n *= 2
 	}
 	return n
 }
 
-// most is the greatest reading of a figure in the course of any stream; 0 where
+// peak is the greatest reading of a figure in the course of any stream; 0 where
 // there is none.
-func most(e *measure.Evidence, of func(*measure.Course) *measure.Spread) (greatest float64) {
+func peak(e *measure.Evidence, of func(*measure.Course) *measure.Spread) (greatest float64) {
 	for _, s := range streams(e) {
 		if s.Course == nil {
 			continue

@@ -8,7 +8,8 @@ func linkKnobs() []Knob {
 		{ID: MTU, Scope: OfInterface, Title: "MTU", Linux: "ip link set dev ... mtu", Needs: needsNet,
 			About:  "the largest packet, in bytes; both ends and every switch between must carry it",
 			Effect: "9000 for 1500: the ceiling rises from 94.1% to 99.0% of the line (+5%), and a host handles a sixth of the packets: 1.3 to 2 times the rate where one CPU binds", Source: "reference, methods (formula 4) and causes (single-flow)",
-			Risk: mayFlap + "; where something between does not carry it, full packets vanish", Cuts: true, Verify: "a search with packets that must not be split (ping -M do) finds the size on the path, both ways; and the MSS of a new connection", Checklist: []string{"B-19", "C-20", "C-21", "S-03"}},
+			Risk: mayFlap + "; where something between does not carry it, full packets vanish", Cuts: true, Verify: "a search with packets that must not be split (ping -M do) finds the size on the path, both ways; and the MSS of a new connection", Checklist: []string{"B-19", "C-20", "C-21", "S-03"},
+			shows: shown{"DF search of the path", check.mtu}},
 		{ID: TxQueueLen, Scope: OfInterface, Role: Sender, Title: "length of the transmit queue", Linux: "ip link set dev ... txqueuelen", Needs: needsNet,
 			About:  "packets that may wait for the interface in a qdisc without a length of its own (pfifo_fast)",
 			Effect: "drops of the qdisc end; with fq and fq_codel none, which have limits of their own", Source: "ip-link(8); Linux net/sched/sch_generic.c",
@@ -61,6 +62,8 @@ func offloadKnobs() []Knob {
 		switch list[i].ID {
 		case RXChecksum, GRO, LRO:
 			list[i].Role = Receiver
+		case TSO, GSO:
+			list[i].shows = packetsShown()
 		}
 		if list[i].ID == TSO {
 			list[i].Checklist = append(list[i].Checklist, "C-23", "S-06", "S-07")

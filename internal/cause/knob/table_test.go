@@ -1,7 +1,6 @@
 package knob
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -86,39 +85,4 @@ func TestPlatforms(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestDocument holds docs/knobs.md to the table: what stands above the first
-// knob is written by hand, the rest comes from the table.
-func TestDocument(t *testing.T) {
-	const file = "../../docs/knobs.md"
-	old, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	intro, _, ok := strings.Cut(string(old), "\n## The knobs")
-	if !ok {
-		t.Fatalf("%s has no section of the knobs", file)
-	}
-	golden(t, file, intro+"\n"+document())
-}
-
-// document writes the table as Markdown.
-func document() string {
-	var b strings.Builder
-	b.WriteString("## The knobs\n")
-	for _, k := range Table() {
-		fmt.Fprintf(&b, "\n### `%s`: %s\n\n", k.ID, k.Title)
-		cuts := ""
-		if k.Cuts {
-			cuts = "yes"
-		}
-		for _, row := range [][2]string{{"About", k.About}, {"Of a", string(k.Scope)}, {"Acts on data of the", string(k.Role)}, {"On Linux", "`" + k.Linux + "`"}, {"Needs", k.Needs}, {"Effect", k.Effect},
-			{"Source", k.Source}, {"Risk", k.Risk}, {"May cut the connection", cuts}, {"In force when", k.Verify}, {"Commands for", strings.Join(k.Platforms, ", ")}, {"Checklist", strings.Join(k.Checklist, ", ")}} {
-			if row[1] != "" {
-				fmt.Fprintf(&b, "- %s: %s\n", row[0], row[1])
-			}
-		}
-	}
-	return b.String()
 }

@@ -87,6 +87,7 @@ type Knob struct {
 	Risk      string   // what it may cost
 	Cuts      bool     // the connection to the host may be cut or the link go down
 	Verify    string   // how it shows that it is in force, beside being read back
+	shows     shown    // the same by what a test counts; none: nothing does
 	Platforms []string // systems for which Commands has words
 	Checklist []string // lines of the checklist that it answers
 }

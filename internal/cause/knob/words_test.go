@@ -13,7 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-var update = flag.Bool("update", false, "write testdata and docs/knobs.md anew")
+var update = flag.Bool("update", false, "write testdata anew")
 
 // golden compares a text with a file.
 func golden(t *testing.T, file, text string) {
@@ -28,7 +28,7 @@ func golden(t *testing.T, file, text string) {
 		t.Fatal(err)
 	}
 	if string(want) != text {
-		t.Errorf("%s is out of date (go test ./internal/knob -update):\n%s", file, text)
+		t.Errorf("%s is out of date (go test ./internal/cause/knob -update):\n%s", file, text)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestWords(t *testing.T) {
 				nic = "10.77.0.0/24 dev veth0 table main metric 0"
 			}
 			w := By(os, nil, measure.Setting{Knob: s.knob, Interface: nic, Value: s.value}, s.before)
-			b.WriteString(shown(s.knob, w))
+			b.WriteString(wordsText(s.knob, w))
 			checkCommands(t, os, s.knob, w)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWords(t *testing.T) {
 }
 
 // shown is what was worded, for a golden file.
-func shown(id string, w Words) string {
+func wordsText(id string, w Words) string {
 	var b strings.Builder
 	for _, part := range []struct {
 		name  string

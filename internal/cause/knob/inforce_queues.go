@@ -1,4 +1,4 @@
-package stat
+package knob
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"thru/internal/knob"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -44,19 +43,19 @@ func moreThan(bound, was, now int, what string) (*bool, string) {
 func (c check) queuesBefore(way string) (n int) {
 	fields := strings.Fields(c.was)
 	switch c.Knob {
-	case knob.Channels:
+	case Channels:
 		for i := 0; i+1 < len(fields); i += 2 {
 			if count, err := strconv.Atoi(fields[i+1]); err == nil && (fields[i] == "combined" || fields[i] == way) {
 				n += max(count, 0)
 			}
 		}
-	case knob.RSSTable:
+	case RSSTable:
 		queues := map[string]bool{}
 		for _, f := range fields {
 			queues[f] = true
 		}
 		n = len(queues)
-	case knob.RSSHash:
+	case RSSHash:
 		// Without ports (ethtool's f and n) all flows of two hosts are one.
 		for i := 0; i+1 < len(fields); i += 2 {
 			if !strings.HasPrefix(fields[i], c.with.cell.Protocol) {
@@ -98,7 +97,10 @@ func queuesUsed(e *measure.Evidence) int {
 
 // takingPart counts those that have a part of the sum worth a word.
 func takingPart(counts []float64) (n int) {
-	total := sum(counts)
+	total := 0.0
+	for _, x := range counts {
+		total += x
+	}
 	for _, x := range counts {
 		if total > 0 && x >= worthwhileShare*total {
 			n++
@@ -113,7 +115,11 @@ func (c check) spread() (*bool, string) {
 		if e == nil || e.Host == nil {
 			return 0
 		}
-		return takingPart(mapped(e.Host.Softnet, func(s measure.Softnet) float64 { return float64(s.Processed) }))
+		var packets []float64
+		for _, s := range e.Host.Softnet {
+			packets = append(packets, float64(s.Processed))
+		}
+		return takingPart(packets)
 	}
 	was, now := cpus(c.before.at(c.EndPoint)), cpus(c.with.at(c.EndPoint))
 	if was == 0 || now == 0 {
