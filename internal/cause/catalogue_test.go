@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,86 +101,4 @@ func TestExperiments(t *testing.T) {
 		}
 		ids = append(ids, x.ID)
 	}
-}
-
-// TestDocumentOfCauses holds docs/causes.md to the catalogue: what stands above the
-// first cause is written by hand, the rest comes from the rules.
-func TestDocumentOfCauses(t *testing.T) {
-	const file = "../../docs/causes.md"
-	old, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	intro, _, ok := strings.Cut(string(old), "\n## The causes")
-	if !ok {
-		t.Fatalf("%s has no section of the causes", file)
-	}
-	text := intro + "\n" + causesDocument()
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if string(old) != text {
-		t.Errorf("%s is out of date: go test ./internal/cause -update", file)
-	}
-}
-
-// causesDocument writes the catalogue as Markdown.
-func causesDocument() string {
-	var b strings.Builder
-	b.WriteString("## The causes\n")
-	for _, r := range Causes() {
-		write(&b, r, protocols(r))
-	}
-	b.WriteString("\n## The experiments\n\n")
-	for _, x := range diagnose.Experiments() {
-		fmt.Fprintf(&b, "- `%s`: %s (%s)\n", x.ID, x.Title, x.Time)
-	}
-	b.WriteString("\n## Causes that only a file transfer has\n\nA test moves memory to memory, and knows none of them; `thru transfer` does ([transfer.md](transfer.md)).\n")
-	for _, r := range transfer.TransferCauses() {
-		write(&b, r, "")
-	}
-	return b.String()
-}
-
-// write writes one cause.
-func write(b *strings.Builder, r diagnose.Rule, judged string) {
-	fmt.Fprintf(b, "\n### `%s`: %s\n\n", r.Cause, r.Title)
-	for _, row := range [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Apart}, {"Remedy", r.Mends}, {"Effect", r.Effect}, {"Source", r.Source},
-		{"From inside a guest", likelyInside(r)},
-		{"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}} {
-		if row[1] != "" {
-			fmt.Fprintf(b, "- %s: %s\n", row[0], row[1])
-		}
-	}
-}
-
-// likelyInside says what keeps a cause from being certain where the host was not asked.
-func likelyInside(r diagnose.Rule) string {
-	if r.Unseen == "" {
-		return ""
-	}
-	return "likely at most, as long as nobody asked whether its host " + r.Unseen
-}
-
-// protocols that a rule is judged for.
-func protocols(r diagnose.Rule) string {
-	switch {
-	case r.TCP && r.UDP:
-		return "TCP, UDP"
-	case r.UDP:
-		return "UDP"
-	}
-	return "TCP"
-}
-
-// quoted lists ids.
-func quoted(ids []string) string {
-	var list []string
-	for _, id := range ids {
-		list = append(list, "`"+id+"`")
-	}
-	return strings.Join(list, ", ")
 }

@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,35 +48,4 @@ func causes() []string {
 		netqueue-off interrupt-moderation firewall-cost receive-window slow-reader send-buffer loss paced policer shaper link-rate link-negotiated-low mss-clamp
 		tcp-proxy vpn-cpu asymmetric-route token-bucket window-scaling-off fixed-window sack-off timestamps-off reordering app-limited slow-convergence
 		mtu-black-hole jumbo-mismatch lag-one-member duplex bad-link pause-frames noisy-neighbour measurement`)
-}
-
-// TestDocument holds docs/gates.md to the catalogue: what stands above the
-// first gate is written by hand, the rest comes from the rules.
-func TestDocument(t *testing.T) {
-	const file = "../../docs/gates.md"
-	old, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	intro, _, ok := strings.Cut(string(old), "\n## ")
-	if !ok {
-		t.Fatalf("%s has no section", file)
-	}
-	golden(t, file, intro+"\n"+document())
-}
-
-// document writes the catalogue as Markdown.
-func document() string {
-	var b strings.Builder
-	b.WriteString("## The gates\n")
-	for _, r := range Gates() {
-		fmt.Fprintf(&b, "\n### `%s`: %s\n\n", r.ID, r.Title)
-		for _, row := range [][2]string{{"Judged", r.About}, {"Fails", r.Fails}, {"Warns", r.Warns}, {"Why", r.Why}, {"Source", r.Source}, {"Remedy", r.Remedy},
-			{"Cause", r.Cause}, {"Checklist", strings.Join(r.Checklist, ", ")}} {
-			if row[1] != "" {
-				fmt.Fprintf(&b, "- %s: %s\n", row[0], row[1])
-			}
-		}
-	}
-	return b.String()
 }
