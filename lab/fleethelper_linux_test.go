@@ -137,21 +137,21 @@ func received(doc measure.Document, group int) map[string]float64 {
 	return got
 }
 
-// plateau is the rate of payload in bit/s that ports have counted together, for
-// a span of time that begins so long after the first of them carried traffic.
-func plateau(ports map[string][]lab.Reading, after, span time.Duration) float64 {
-	var begin time.Time
+// plateau is the most that ports have carried together in any span so long, as a
+// rate of payload in bit/s.
+func plateau(ports map[string][]lab.Reading, span time.Duration) (most float64) {
+	var first, last time.Time
 	for _, all := range ports {
-		i := slices.IndexFunc(all, func(r lab.Reading) bool { return r.TxBytes-all[0].TxBytes > 100_000 })
-		if i >= 0 && (begin.IsZero() || all[i].At.Before(begin)) {
-			begin = all[i].At
+		first, last = all[0].At, all[len(all)-1].At
+	}
+	for begin := first; begin.Add(span).Before(last); begin = begin.Add(50 * time.Millisecond) {
+		total := 0.0
+		for _, all := range ports {
+			total += (at(all, begin.Add(span)) - at(all, begin)) * 8 / span.Seconds()
 		}
+		most = max(most, total)
 	}
-	total := 0.0
-	for _, all := range ports {
-		total += (at(all, begin.Add(after+span)) - at(all, begin.Add(after))) * 8 / span.Seconds()
-	}
-	return total
+	return most
 }
 
 // at is the payload that a port has sent until a moment, in bytes, between two
