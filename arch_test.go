@@ -22,7 +22,7 @@ import (
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "cause/knob": 0,
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1,
-	"plan": 2, "planfile": 2, "published": 2, "cause": 2, "compare": 2, "report": 2, "iperfdoc": 2, "place": 2,
+	"plan": 2, "planfile": 2, "published": 2, "cause": 2, "compare": 2, "doc": 2, "report": 2, "iperfdoc": 2, "place": 2,
 	"agent": 3, "control": 3,
 	"cli": 4,
 }
@@ -34,12 +34,12 @@ var beside = map[string][]string{
 	"cause/knob": {"measure", "unit", "stat"}, // whose settings its commands are of, lists of CPUs in their values, and what shows that one is in force
 	"engine":     {"sock", "host"},
 	"path":       {"sock", "host"},
-	"transfer":   {"sock", "host", "bus"},          // the sockets' options, what a transfer costs this host, and the agent that moves files
-	"disk":       {"host"},                         // which knows what a file lies on
-	"hypervisor": {"host"},                         // whose parsers and platforms read hosts
-	"tune":       {"host"},                         // which asks drivers, and knows the interrupts of an interface
-	"report":     {"published", "plan", "compare"}, // plan: what a dry run lists
-	"planfile":   {"plan", "place"},                // which it builds, and what fills the rungs of a ladder
+	"transfer":   {"sock", "host", "bus"},                 // the sockets' options, what a transfer costs this host, and the agent that moves files
+	"disk":       {"host"},                                // which knows what a file lies on
+	"hypervisor": {"host"},                                // whose parsers and platforms read hosts
+	"tune":       {"host"},                                // which asks drivers, and knows the interrupts of an interface
+	"report":     {"published", "plan", "compare", "doc"}, // plan: what a dry run lists; doc: what a report is made of
+	"planfile":   {"plan", "place"},                       // which it builds, and what fills the rungs of a ladder
 }
 
 // impure are the parts of the standard library that reach out of the

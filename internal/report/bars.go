@@ -142,18 +142,18 @@ func (w *waterfall) picture(caption string) *picture {
 		{"absent", "not checked", func(r rungBar) bool { return r.Absent }},
 	} {
 		if slices.ContainsFunc(w.Rungs, k.in) {
-			b.Legend = append(b.Legend, legend{barKey(`<rect class="` + k.class + `" x="1" y="3" width="32" height="10"/>`), k.name})
+			b.Legend = append(b.Legend, legend{Key: barKey(`<rect class="` + k.class + `" x="1" y="3" width="32" height="10"/>`), Name: k.name})
 		}
 	}
 	if slices.ContainsFunc(w.Rungs, func(r rungBar) bool { return r.Mark > 0 }) {
-		b.Legend = append(b.Legend, legend{barKey(`<line class="roof" x1="17" y1="0" x2="17" y2="16"/>`), "ceiling"})
+		b.Legend = append(b.Legend, legend{Key: barKey(`<line class="roof" x1="17" y1="0" x2="17" y2="16"/>`), Name: "ceiling"})
 	}
 	if slices.ContainsFunc(w.Rungs, func(r rungBar) bool { return r.Low < r.High }) {
 		name := "95% interval or range"
 		if w.compares() {
 			name = "least and greatest"
 		}
-		b.Legend = append(b.Legend, legend{barKey(`<path class="span" d="M3 8h28M3 3v10M31 3v10"/>`), name})
+		b.Legend = append(b.Legend, legend{Key: barKey(`<path class="span" d="M3 8h28M3 3v10M31 3v10"/>`), Name: name})
 	}
 	return b
 }

@@ -268,7 +268,7 @@ func counterGrid(all []belowEnd) grid {
 			g.Rows = append(g.Rows, row)
 		}
 	}
-	g = g.withoutEmpty().firstRows(mostPlaced)
+	g = g.WithoutEmpty().First(mostPlaced)
 	if len(g.Rows) > 0 {
 		g.More = strings.TrimPrefix(g.More+"; "+aboutCounters, "; ")
 	}
@@ -317,7 +317,7 @@ func (b belowEnd) chart(n int) (chart, bool) {
 			}
 			x := line{Style: i, Dashed: i%2 == 1, Points: points, Markers: markers}
 			p.Lines, p.Max = append(p.Lines, x), max(p.Max, greatest(points))
-			legends = append(legends, legend{key(x), l.name})
+			legends = append(legends, legend{Key: key(x), Name: l.name})
 			words = append(words, fmt.Sprintf("%s at most %.1f", l.name, greatest(points)))
 		}
 		if len(p.Lines) > 0 {
@@ -331,7 +331,7 @@ func (b belowEnd) chart(n int) (chart, bool) {
 	if len(panels) == 0 {
 		return chart{}, false
 	}
-	legends = append(legends, legend{key(b.runLine(zero)), "a run is measured"})
+	legends = append(legends, legend{Key: key(b.runLine(zero)), Name: "a run is measured"})
 	x := xAxis{High: width, Ticks: niceTicks(width, 6), Title: "time from the first run, s"}
 	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
 	d := drawing{ID: fmt.Sprintf("below%d", n), Title: b.name + " during the runs", Desc: strings.Join(words, "; "), X: x, Panels: panels}

@@ -32,7 +32,7 @@ type packets struct {
 
 // Places is the table of the captures with the handshake.
 func (p packets) Places() titled {
-	return titled{"Captures", append(p.Captures[:len(p.Captures):len(p.Captures)], p.Opening...)}
+	return titled{Name: "Captures", Rows: append(p.Captures[:len(p.Captures):len(p.Captures)], p.Opening...)}
 }
 
 // Crossed is the table of what two captures tell together; nil where there is none.
@@ -40,7 +40,7 @@ func (p packets) Crossed() *titled {
 	if len(p.Crossing) == 0 {
 		return nil
 	}
-	return &titled{"Between the two captures", p.Crossing}
+	return &titled{Name: "Between the two captures", Rows: p.Crossing}
 }
 
 // Single is the table of the connection, where there is but one.
@@ -48,7 +48,7 @@ func (p packets) Single() *titled {
 	if len(p.Conns.Names) != 1 {
 		return nil
 	}
-	return &titled{"Connection " + p.Conns.Names[0], p.Conns.lines()}
+	return &titled{Name: "Connection " + p.Conns.Names[0], Rows: p.Conns.lines()}
 }
 
 // newPackets are those of each captured flow.
@@ -119,7 +119,7 @@ func placesOf(f *measure.Flow) (near, far *measure.Capture) {
 func captureRows(f *measure.Flow) (rows []row) {
 	for i := range f.Captures[:min(len(f.Captures), maxCaptured)] {
 		c := &f.Captures[i]
-		rows = append(rows, row{captureName(c), standText(c) + ": " + join(amountText(c), lackText(c), oddText(c), routersText(c))})
+		rows = append(rows, row{Name: captureName(c), Value: standText(c) + ": " + join(amountText(c), lackText(c), oddText(c), routersText(c))})
 	}
 	return rows
 }
@@ -283,7 +283,7 @@ func openingRows(c *measure.Capture) (rows []row) {
 	}
 	first := &c.Conns[0]
 	if both := openingText(first.SYN); both != "" && both == openingText(first.SYNACK) {
-		return []row{{"handshake", by(first, true) + "the same both ways: " + both + sameIn(c.Conns, both, func(c *measure.Connection) *measure.Opening { return c.SYN })}}
+		return []row{{Name: "handshake", Value: by(first, true) + "the same both ways: " + both + sameIn(c.Conns, both, func(c *measure.Connection) *measure.Opening { return c.SYN })}}
 	}
 	for _, x := range []struct {
 		name string
@@ -293,10 +293,10 @@ func openingRows(c *measure.Capture) (rows []row) {
 		if text == "" {
 			continue
 		}
-		rows = append(rows, row{x.name, by(first, x.name == "SYN") + text + sameIn(c.Conns, text, x.of)})
+		rows = append(rows, row{Name: x.name, Value: by(first, x.name == "SYN") + text + sameIn(c.Conns, text, x.of)})
 	}
 	if len(rows) == 0 {
-		return []row{{"handshake", "not in the capture"}}
+		return []row{{Name: "handshake", Value: "not in the capture"}}
 	}
 	return rows
 }

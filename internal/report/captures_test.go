@@ -65,7 +65,7 @@ func TestHandshakesThatDiffer(t *testing.T) {
 		conns[i].SYNACK.HasScale = new(false)
 	}
 	conns[3].SYN.MSS, conns[0].FromOpened, conns[0].SYNACK.Again.N = new(1400), new(false), 1
-	printed := text(t, d, TextOptions{Width: 200})
+	printed := textFace(t, d, TextOptions{Width: 200})
 	for _, want := range []string{
 		"  SYN           192.0.2.2:5202: MSS 1460, window scale 7, SACK, timestamps, no ECN; the same in 3 of 4 connections\n",
 		"  SYN-ACK       192.0.2.1:40112: MSS 1460, no window scale, SACK, timestamps, no ECN, sent 2 times; the same in 1 of 4 connections\n",
@@ -83,7 +83,7 @@ func TestCapturedBothWays(t *testing.T) {
 	back.From, back.To = "b", "local"
 	back.Runs[0].Flows[0].From, back.Runs[0].Flows[0].To = "b", "local"
 	d.Cells = append(d.Cells, back)
-	printed := text(t, d, TextOptions{})
+	printed := textFace(t, d, TextOptions{})
 	if !strings.Contains(printed, "what the packets show, local -> b\n") || !strings.Contains(printed, "what the packets show, b -> local\n") {
 		t.Error("the ways are not named")
 	}
@@ -97,7 +97,7 @@ func TestSmallConnectionsStandBack(t *testing.T) {
 	d := capturedTest()
 	conns := d.Cells[0].Runs[0].Flows[0].Captures[0].Conns
 	conns[2].Data.New, conns[3].Data.New = 164, 0
-	if printed := text(t, d, TextOptions{}); strings.Contains(printed, ":40116") || !strings.Contains(printed, "                and 2 more connections\n") {
+	if printed := textFace(t, d, TextOptions{}); strings.Contains(printed, ":40116") || !strings.Contains(printed, "                and 2 more connections\n") {
 		t.Errorf("small connections are shown:\n%s", printed)
 	}
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -10,18 +9,6 @@ import (
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
-
-// chart is a drawing with its caption and legend, as the page shows it.
-type chart struct {
-	SVG     template.HTML
-	Caption string
-	Legend  []legend
-}
-
-type legend struct {
-	Key  template.HTML
-	Name string
-}
 
 // chartOf renders a drawing.
 func chartOf(d drawing, caption string, legends []legend) chart {
@@ -66,7 +53,7 @@ func ladderThroughput(l *ladder, x xAxis, n int) chart {
 			p.Max = max(p.Max, g.Value/l.Unit.div, high/l.Unit.div)
 		}
 		p.Lines = append(p.Lines, s)
-		legends = append(legends, legend{key(s), windowName(w) + " window"})
+		legends = append(legends, legend{Key: key(s), Name: windowName(w) + " window"})
 	}
 	d := drawing{ID: fmt.Sprintf("ladder%d", n), Title: "Throughput by streams and window, " + l.Path,
 		Desc: inTable, X: x, Panels: []panel{p}}
@@ -96,7 +83,7 @@ func ladderCPU(l *ladder, x xAxis, n int) chart {
 			}
 		}
 		p.Lines = append(p.Lines, receiver, sender)
-		legends = append(legends, legend{key(sender), "sender, " + windowName(w) + " window"}, legend{key(receiver), "receiver, " + windowName(w) + " window"})
+		legends = append(legends, legend{Key: key(sender), Name: "sender, " + windowName(w) + " window"}, legend{Key: key(receiver), Name: "receiver, " + windowName(w) + " window"})
 	}
 	d := drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
 		Desc: inTable, X: x, Panels: []panel{p}}
@@ -259,10 +246,10 @@ func (k course) chart(n int, most course) chart {
 	d := drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: secondsAxis(most.seconds), Panels: panels}
 	var legends []legend
 	if len(k.sent) > 0 {
-		legends = append(legends, legend{key(sender), "sender"})
+		legends = append(legends, legend{Key: key(sender), Name: "sender"})
 	}
 	if len(k.received)+len(k.receiverCPU) > 0 {
-		legends = append(legends, legend{key(receiver), "receiver"})
+		legends = append(legends, legend{Key: key(receiver), Name: "receiver"})
 	}
 	caption := name + " over time, " + join(what(k.cell), otherAxes(k.cell)) + "."
 	if len(k.retransmits)+len(k.farAgain) > 0 && most.re == 0 {

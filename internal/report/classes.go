@@ -92,7 +92,7 @@ func classCharts(d *measure.Document, cells []cell) []chart {
 		for i, c := range direction {
 			l := with(line{Style: i % styles, Markers: markers}, courses[c].received, in.div)
 			if p.Lines = append(p.Lines, l); n == 0 {
-				legends = append(legends, legend{key(l), className(c.Spec.DSCP)})
+				legends = append(legends, legend{Key: key(l), Name: className(c.Spec.DSCP)})
 			}
 		}
 		panels = append(panels, p)

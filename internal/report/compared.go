@@ -50,13 +50,13 @@ type compared struct {
 func newCompared(x *measure.Compared) *compared {
 	v := &compared{Outcome: clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: clean(x.Thru), Warnings: cleanAll(x.Warnings)}
 	v.Answer, v.Changed = comparedAnswer(x)
-	v.Sides = []row{{"before", sideText(x.Before)}, {"after", sideText(x.After)}}
+	v.Sides = []row{{Name: "before", Value: sideText(x.Before)}, {Name: "after", Value: sideText(x.After)}}
 	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
 	v.Facts, v.Minor = factsGrid(x.Facts)
 	v.Rails, v.AsBefore = railsGrid(x.Cells)
 	v.Settings, v.Gates = settingsGrid(x.Cells), gatesGrid(x.Gates)
 	for _, c := range x.Causes[:min(len(x.Causes), maxLines)] {
-		v.Causes = append(v.Causes, row{clean(endsText(c.From, c.To)), clean(c.Before) + " -> " + clean(c.After) + prefixed(": ", clean(c.Says))})
+		v.Causes = append(v.Causes, row{Name: clean(endsText(c.From, c.To)), Value: clean(c.Before) + " -> " + clean(c.After) + prefixed(": ", clean(c.Says))})
 	}
 	for _, u := range x.Unmatched[:min(len(x.Unmatched), maxLines)] {
 		v.Alone = append(v.Alone, clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))

@@ -18,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"thru/internal/compare"
+	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 )
 
@@ -139,7 +140,7 @@ func printCompared(w *bytes.Buffer, kind string, x *measure.Compared) error {
 // Every badge has a colour in the style sheet of all pages.
 func TestComparedBadge(t *testing.T) {
 	for name, x := range comparisons() {
-		if class := newCompared(x).Badge(); !strings.Contains(pageStyle, ".badge."+class+" {") {
+		if class := newCompared(x).Badge(); !strings.Contains(string(blocks.Style()), ".badge."+class+" {") {
 			t.Errorf("%s: the style has no badge %q", name, class)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 
+	blocks "thru/internal/doc/html"
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -22,20 +24,20 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	if v.Changed != "" {
 		answer += "; " + v.Changed
 	}
-	p.loud(strings.TrimSuffix(bold+";"+v.Tone.code(), ";"), answer)
+	p.Loud(strings.TrimSuffix(bold+";"+text.ColourOf(v.Tone), ";"), answer)
 	for _, s := range v.Tells {
-		p.wrap("", 0, "", s)
+		p.Wrap("", 0, "", s)
 	}
-	p.out.WriteByte('\n')
+	p.WriteByte('\n')
 	for _, r := range v.Sides {
-		p.wrap("", 9, "  "+r.Name, r.Value)
+		p.Wrap("", 9, "  "+r.Name, r.Value)
 	}
 	p.titledGrid(v.Flows.Caption, v.Flows)
 	if len(v.Reasons) > 0 {
-		p.out.WriteByte('\n')
+		p.WriteByte('\n')
 	}
 	for _, r := range v.Reasons {
-		p.broken("", gridIndent, r.Name+": "+r.Value)
+		p.Broken("", gridIndent, r.Name+": "+r.Value)
 	}
 	p.titledGrid("what changed", v.Facts)
 	p.titledRows("held back by", v.Causes)
@@ -43,31 +45,31 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	p.titledGrid("settings that differ", v.Settings)
 	p.titledGrid("gates", v.Gates)
 	if n := len(v.Minor.Rows); n > 0 {
-		fmt.Fprintf(&p.out, "\nand %s that hardly %s on a rate, see --html or --json\n", unit.Plural(n, "fact"), map[bool]string{true: "bears", false: "bear"}[n == 1])
+		fmt.Fprintf(p, "\nand %s that hardly %s on a rate, see --html or --json\n", unit.Plural(n, "fact"), map[bool]string{true: "bears", false: "bear"}[n == 1])
 	}
 	if len(v.Alone)+len(v.Warnings) > 0 {
-		p.out.WriteByte('\n')
+		p.WriteByte('\n')
 	}
 	for _, s := range v.Alone[:min(len(v.Alone), fleetLines)] {
-		p.wrap("", 0, "", s)
+		p.Wrap("", 0, "", s)
 	}
 	if n := len(v.Alone) - fleetLines; n > 0 {
-		fmt.Fprintf(&p.out, "and %s, see --html or --json\n", unit.Plural(n, "more flow"))
+		fmt.Fprintf(p, "and %s, see --html or --json\n", unit.Plural(n, "more flow"))
 	}
 	for _, s := range v.Warnings {
-		p.wrap(yellow, 9, "warning:", s)
+		p.Wrap(yellow, 9, "warning:", s)
 	}
-	return p.flush(w)
+	return p.Flush(w)
 }
 
 // rails prints the guardrails that changed, and names the others.
 func (p *printer) rails(v *compared) {
 	if len(v.Rails.Rows) == 0 && v.AsBefore != "" {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "beside the rate"))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, "beside the rate"))
 	}
 	p.titledGrid("beside the rate (more is worse)", v.Rails)
 	if v.AsBefore != "" {
-		p.broken("", gridIndent, v.AsBefore)
+		p.Broken("", gridIndent, v.AsBefore)
 	}
 }
 
@@ -76,20 +78,20 @@ func (p *printer) titledGrid(title string, g grid) {
 	if len(g.Rows) == 0 {
 		return
 	}
-	p.out.WriteByte('\n')
+	p.WriteByte('\n')
 	if title != "" {
-		fmt.Fprintln(&p.out, p.paint(bold, title))
+		fmt.Fprintln(p, p.Paint(bold, title))
 	}
-	p.grid(g)
+	p.Grid(g)
 }
 
 func (p *printer) titledRows(title string, rows []row) {
 	if len(rows) == 0 {
 		return
 	}
-	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+	fmt.Fprintf(p, "\n%s\n", p.Paint(bold, title))
 	for _, r := range rows {
-		p.broken("", gridIndent, r.Name+": "+r.Value)
+		p.Broken("", gridIndent, r.Name+": "+r.Value)
 	}
 }
 
@@ -103,18 +105,15 @@ type comparedPage struct {
 
 // ComparedHTML prints a comparison as one page that needs nothing else.
 func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed}).Parse(comparedTemplate)
-	if err == nil {
-		_, err = t.Parse(fleetTemplate)
-	}
+	t, err := blocks.Parse(nil, comparedTemplate, fleetTemplate)
 	if err != nil {
-		return fmt.Errorf("report: parsing the page: %w", err)
+		return err
 	}
-	p := comparedPage{compared: newCompared(x), Style: template.CSS(pageStyle), Picture: comparedPicture(x)}
+	p := comparedPage{compared: newCompared(x), Style: blocks.Style(), Picture: comparedPicture(x)}
 	if s := o.Signed; s != nil {
 		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
 	}
-	return writePage(w, t, p)
+	return blocks.Write(w, t, p)
 }
 
 // Title is the answer as the page's heading.
@@ -144,8 +143,8 @@ func (v *compared) Badge() string {
 
 // ComparedMarkdown prints a comparison as text with headings and tables.
 func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error {
-	v, m := newCompared(x), &markdown{}
-	m.head(1, v.Answer)
+	v, m := newCompared(x), newMarkup()
+	m.Head(1, v.Answer)
 	m.para(v.Changed)
 	for _, s := range v.Tells {
 		m.para(s)
@@ -164,7 +163,7 @@ func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error
 	m.part("Measured on one side only", grid{}, v.Alone)
 	m.part("Warnings", grid{}, v.Warnings)
 	if v.Command != "" {
-		m.head(2, "Reproduce")
+		m.Head(2, "Reproduce")
 		m.code([]string{v.Command})
 	}
 	m.para(v.Made())
@@ -172,19 +171,16 @@ func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error
 		m.para("Signed by " + clean(s.Host) + " with the key " + clean(s.Key) + ". To check it:")
 		m.code([]string{clean(s.Verify)})
 	}
-	if _, err := io.WriteString(w, m.out.String()); err != nil {
-		return fmt.Errorf("report: writing Markdown: %w", err)
-	}
-	return nil
+	return m.Flush(w)
 }
 
 // part is a section; one without a row and a line is none.
-func (m *markdown) part(title string, g grid, lines []string) {
+func (m *markup) part(title string, g grid, lines []string) {
 	if len(g.Rows)+len(lines) == 0 {
 		return
 	}
-	m.head(2, title)
-	m.grid(g)
+	m.Head(2, title)
+	m.Table(g)
 	m.list(lines)
 }
 

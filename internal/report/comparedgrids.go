@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -36,7 +37,7 @@ func flowsGrid(x *measure.Compared) grid {
 			g.Rows[i] = g.Rows[i][1:]
 		}
 	}
-	return g.firstRows(maxFlowRows).withoutEmpty()
+	return g.First(maxFlowRows).WithoutEmpty()
 }
 
 // flowReasons are why flows have their outcome, each reason once.
@@ -50,13 +51,13 @@ func flowReasons(x *measure.Compared) (all []row) {
 		text := clean(c.Outcome + ": " + c.Reason)
 		name := clean(comparedName(x.Cells, c))
 		if k, known := at[text]; known {
-			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < maxText {
+			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < doc.MostText {
 				all[k].Name += "; " + name
 			}
 			continue
 		}
 		at[text] = len(all)
-		all = append(all, row{name, text})
+		all = append(all, row{Name: name, Value: text})
 	}
 	return all
 }
@@ -73,7 +74,7 @@ func factsGrid(all []measure.FactChange) (main, minor grid) {
 		}
 		to.Rows = append(to.Rows, []string{clean(f.Of), clean(f.Name), orDash(clean(f.Before)), orDash(clean(f.After))})
 	}
-	return main.firstRows(maxFacts), minor.firstRows(maxFacts)
+	return main.First(maxFacts), minor.First(maxFacts)
 }
 
 // railsGrid are the guardrails that changed, the worse first, and the names of
@@ -107,7 +108,7 @@ func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 	} else if len(same) > 0 {
 		asBefore = "as before: " + strings.Join(same, "; ")
 	}
-	return g.firstRows(maxFlowRows), asBefore
+	return g.First(maxFlowRows), asBefore
 }
 
 func railText(of string, x float64) string {
@@ -133,12 +134,12 @@ func settingsGrid(cells []measure.ComparedCell) grid {
 			switch {
 			case k < 0:
 				g.Rows = append(g.Rows, r)
-			case len(g.Rows[k][3]) < maxText && !strings.Contains(g.Rows[k][3], r[3]):
+			case len(g.Rows[k][3]) < doc.MostText && !strings.Contains(g.Rows[k][3], r[3]):
 				g.Rows[k][3] += "; " + r[3]
 			}
 		}
 	}
-	return g.firstRows(maxLines)
+	return g.First(maxLines)
 }
 
 func gatesGrid(all []measure.GateChange) grid {
@@ -147,7 +148,7 @@ func gatesGrid(all []measure.GateChange) grid {
 	for _, x := range all {
 		g.Rows = append(g.Rows, []string{clean(x.ID), orDash(clean(x.Of)), clean(x.Before), clean(x.After), orDash(clean(x.Fact))})
 	}
-	return g.firstRows(maxFacts)
+	return g.First(maxFacts)
 }
 
 func gateTone(status string) tone {

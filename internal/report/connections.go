@@ -99,7 +99,7 @@ func (t connTable) lines() (rows []row) {
 			rows[n].Value += ", " + value
 			continue
 		}
-		rows = append(rows, row{r.Group, value})
+		rows = append(rows, row{Name: r.Group, Value: value})
 	}
 	return rows
 }

@@ -21,7 +21,7 @@ func crossingRows(f *measure.Flow) (rows []row) {
 	}
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, row{name, value})
+			rows = append(rows, row{Name: name, Value: value})
 		}
 	}
 	nearName, farName := sideName(f, near), sideName(f, far)
@@ -43,7 +43,7 @@ func crossingRows(f *measure.Flow) (rows []row) {
 		if i > 0 {
 			name = ""
 		}
-		rows = append(rows, row{name, c})
+		rows = append(rows, row{Name: name, Value: c})
 	}
 	return rows
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -109,28 +110,30 @@ func diskName(t *measure.DiskTest) string {
 	return s
 }
 
-// newDisks makes tables of each disk: what it gives, the baseline, and how it was measured.
-func newDisks(tests []measure.DiskTest) (all []titled) {
+// diskBlocks are tables of each disk: what it gives, the baseline, and how it was measured.
+func diskBlocks(tests []measure.DiskTest) []doc.Block {
+	s := doc.Section{Title: "Disk"}
+	if charts := diskCharts(tests); len(charts) > 0 {
+		s.Body = append(s.Body, doc.Charts{Charts: charts})
+	}
 	for i := range tests[:min(len(tests), maxDisks)] {
 		t := &tests[i]
 		gives := titled{Name: diskName(t)}
 		for _, r := range t.Runs {
-			gives.Rows = append(gives.Rows, row{clean(r.Pattern), diskRunText(&r)}, row{"workers tried", triedText(&r)})
+			gives.Rows = append(gives.Rows, row{Name: clean(r.Pattern), Value: diskRunText(&r)}, row{Name: "workers tried", Value: triedText(&r)})
 			if r.Latency != nil {
-				gives.Rows = append(gives.Rows, row{"latency", percentilesText(r.Latency) + ", max " + latencyTime(r.Latency.Max)})
+				gives.Rows = append(gives.Rows, row{Name: "latency", Value: percentilesText(r.Latency) + ", max " + latencyTime(r.Latency.Max)})
 			}
 		}
 		memory := titled{Name: "the same without the disk"}
 		for _, r := range t.Memory {
-			memory.Rows = append(memory.Rows, row{clean(r.Pattern), clean(r.Target) + ": " + diskRunText(&r)})
+			memory.Rows = append(memory.Rows, row{Name: clean(r.Pattern), Value: clean(r.Target) + ": " + diskRunText(&r)})
 		}
-		for _, x := range []titled{gives, memory, {"how it was measured", diskRows(t)}} {
-			if len(x.Rows) > 0 {
-				all = append(all, x)
-			}
+		for _, x := range []titled{gives, memory, {Name: "how it was measured", Rows: diskRows(t)}} {
+			s.Body = append(s.Body, x)
 		}
 	}
-	return all
+	return []doc.Block{s}
 }
 
 // allCPUs is from where on no CPU is free, in percent of the machine.
@@ -179,7 +182,7 @@ func triedText(r *measure.DiskRun) string {
 func diskRows(t *measure.DiskTest) (rows []row) {
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, row{name, clean(value)})
+			rows = append(rows, row{Name: name, Value: clean(value)})
 		}
 	}
 	add("method", t.Method)
@@ -220,30 +223,4 @@ func kindOfDisk(t *measure.DiskTest) string {
 func isVirtual(t *measure.DiskTest) bool {
 	model := strings.ToLower(t.Model)
 	return strings.HasPrefix(t.Device, "vd") || strings.HasPrefix(t.Device, "xvd") || strings.Contains(model, "qemu") || strings.Contains(model, "virtual")
-}
-
-// diskText prints a document of `thru disk`.
-func (p *printer) diskText(v *view) {
-	p.answer(v)
-	for _, t := range v.Disks {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, t.Name))
-		for _, r := range t.Rows {
-			p.wrap("", diskColumn, "  "+r.Name, r.Value)
-		}
-	}
-	p.lists(v)
-}
-
-// diskColumn is where the values stand: behind the longest pattern.
-const diskColumn = 19
-
-// disks prints the same in Markdown.
-func (m *markdown) disks(all []titled) {
-	if len(all) == 0 {
-		return
-	}
-	m.head(2, "Disk")
-	for _, t := range all {
-		m.pairs(t.Name, t.Rows)
-	}
 }

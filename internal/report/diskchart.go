@@ -46,7 +46,7 @@ func diskChart(t *measure.DiskTest, n int) (chart, bool) {
 			l.Points = append(l.Points, point{float64(slices.Index(workers, s.Workers)), s.Bytes / div})
 			p.Max = max(p.Max, s.Bytes/div)
 		}
-		p.Lines, legends = append(p.Lines, l), append(legends, legend{key(l), clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
+		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: key(l), Name: clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
 		words = append(words, clean(r.Pattern)+": "+triedText(&r))
 	}
 	for _, p := range []panel{order, random} {

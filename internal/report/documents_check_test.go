@@ -1,6 +1,8 @@
 package report
 
-import "thru/internal/measure"
+import (
+	"thru/internal/measure"
+)
 
 // checked is a pair with a path on which jumbo frames vanish, one thing to
 // mend besides, and one that could not be seen.

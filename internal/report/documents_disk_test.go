@@ -1,6 +1,8 @@
 package report
 
-import "thru/internal/measure"
+import (
+	"thru/internal/measure"
+)
 
 // diskRun is a run that reached so much with the last of the numbers of workers tried.
 func diskRun(pattern, target string, block int64, latency int64, tried ...float64) measure.DiskRun {

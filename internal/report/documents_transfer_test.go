@@ -1,6 +1,8 @@
 package report
 
-import "thru/internal/measure"
+import (
+	"thru/internal/measure"
+)
 
 // transferDocument is `thru transfer sftp://anna@files/big --to /srv/big --end-point b`.
 func transferDocument() *measure.Document {

@@ -13,10 +13,10 @@ import (
 // ask for them.
 func hostRows(f *measure.Facts) []row {
 	return []row{
-		{"machine", machineText(f.Machine)}, {"firmware", firmwareText(f.Machine)}, {"processors", processorsText(f.CPU)},
-		{"clock rate", frequencyText(f.CPU)}, {"idle states", idleText(f.CPU)}, {"NUMA", numaText(f.NUMA)}, {"RAM", ramText(f.RAM)},
-		{"control group", cgroupText(f.Cgroup)}, {"security", securityText(f.Security)}, {"firewall", firewallText(f.Firewall)},
-		{"clock", clockFactsText(f.Clock)}, {"disks", disksText(f.Disks)}, {"hypervises", hypervisesText(f.Hypervises)}, {"load", loadText(f.Load)},
+		{Name: "machine", Value: machineText(f.Machine)}, {Name: "firmware", Value: firmwareText(f.Machine)}, {Name: "processors", Value: processorsText(f.CPU)},
+		{Name: "clock rate", Value: frequencyText(f.CPU)}, {Name: "idle states", Value: idleText(f.CPU)}, {Name: "NUMA", Value: numaText(f.NUMA)}, {Name: "RAM", Value: ramText(f.RAM)},
+		{Name: "control group", Value: cgroupText(f.Cgroup)}, {Name: "security", Value: securityText(f.Security)}, {Name: "firewall", Value: firewallText(f.Firewall)},
+		{Name: "clock", Value: clockFactsText(f.Clock)}, {Name: "disks", Value: disksText(f.Disks)}, {Name: "hypervises", Value: hypervisesText(f.Hypervises)}, {Name: "load", Value: loadText(f.Load)},
 	}
 }
 
@@ -316,25 +316,25 @@ func briefHosts(d *measure.Document) []titled {
 		}
 		t := titled{Name: clean(e.Name + " " + bracket(join(value(f.Hostname), e.Addr)))}
 		rows := []row{
-			{"system", join(value(f.Distro), prefixed("kernel ", value(f.Kernel)))}, {"machine", join(machineText(f.Machine), prefixed("hypervisor ", value(f.Hypervisor)))},
-			{"CPU", join(value(f.CPUModel), processorsText(f.CPU))}, {"clock rate", frequencyText(f.CPU)}, {"memory", ramText(f.RAM)},
-			{"control group", cgroupText(f.Cgroup)}, {"TCP", tcpText(f)}, {"firewall", firewallText(f.Firewall)}, {"security", securityText(f.Security)},
-			{"clock", clockFactsText(f.Clock)}, {"load", loadText(f.Load)},
+			{Name: "system", Value: join(value(f.Distro), prefixed("kernel ", value(f.Kernel)))}, {Name: "machine", Value: join(machineText(f.Machine), prefixed("hypervisor ", value(f.Hypervisor)))},
+			{Name: "CPU", Value: join(value(f.CPUModel), processorsText(f.CPU))}, {Name: "clock rate", Value: frequencyText(f.CPU)}, {Name: "memory", Value: ramText(f.RAM)},
+			{Name: "control group", Value: cgroupText(f.Cgroup)}, {Name: "TCP", Value: tcpText(f)}, {Name: "firewall", Value: firewallText(f.Firewall)}, {Name: "security", Value: securityText(f.Security)},
+			{Name: "clock", Value: clockFactsText(f.Clock)}, {Name: "load", Value: loadText(f.Load)},
 		}
 		for _, name := range onPath(d, e.Name) {
 			if i := f.Interface(name); i != nil {
-				rows = append(rows, row{name, join(value(i.Driver), prefixed("MTU ", numberText(i.MTU)), strings.Join(i.Addrs[:min(len(i.Addrs), gapFacts)], ", "), linkText(i), slotText(i.PCI), prefixed("queues ", channelsText(i)), prefixed("rings ", ringsText(i.Rings)), prefixed("qdisc ", value(i.Qdisc)))})
+				rows = append(rows, row{Name: name, Value: join(value(i.Driver), prefixed("MTU ", numberText(i.MTU)), strings.Join(i.Addrs[:min(len(i.Addrs), gapFacts)], ", "), linkText(i), slotText(i.PCI), prefixed("queues ", channelsText(i)), prefixed("rings ", ringsText(i.Rings)), prefixed("qdisc ", value(i.Qdisc)))})
 			}
 		}
 		if len(f.RootAdds) > 0 {
-			rows = append(rows, row{"as root", "thru would also know " + strings.Join(f.RootAdds, ", ")})
+			rows = append(rows, row{Name: "as root", Value: "thru would also know " + strings.Join(f.RootAdds, ", ")})
 		}
 		if len(f.Commands) > 0 {
-			rows = append(rows, row{"read by", strings.Join(f.Commands, "; ")})
+			rows = append(rows, row{Name: "read by", Value: strings.Join(f.Commands, "; ")})
 		}
 		for _, r := range rows {
 			if r.Value != "" {
-				t.Rows = append(t.Rows, row{clean(r.Name), cleanUpTo(r.Value, briefMost)})
+				t.Rows = append(t.Rows, row{Name: clean(r.Name), Value: cleanUpTo(r.Value, briefMost)})
 			}
 		}
 		all = append(all, t)

@@ -14,13 +14,13 @@ import (
 // interfaceRows are the facts of an interface.
 func interfaceRows(i *measure.Interface) []row {
 	rows := []row{
-		{"kind", value(i.Kind)}, {"driver", join(strings.TrimSpace(value(i.Driver)+" "+value(i.Version)), prefixed("firmware ", value(i.Firmware)))},
-		{"link", linkText(i)}, {"MTU", numberText(i.MTU)}, {"slot", slotText(i.PCI)}, {"queues", channelsText(i)}, {"rings", ringsText(i.Rings)},
-		{"coalescing", coalesceText(i.Coalesce)}, {"offloads", offloadsText(i.Offloads)}, {"pause", pauseText(i.Pause)}, {"RSS", rssText(i.RSS)},
-		{"RPS", mapText(i.RPS)}, {"XPS", mapText(i.XPS)}, {"interrupts", irqsText(i.IRQs)}, {"queue packets", queuesText(i.Counters)},
-		{"errors", errorsText(i.Errors)}, {"qdisc", value(i.Qdisc)}, {"NUMA node", numberText(i.NUMANode)}, {"bond", bondText(i.Bond)},
-		{"bridge", bridgeText(i.Bridge)}, {"tunnel", tunnelText(i.Tunnel)}, {"belongs to", value(i.Master)}, {"lies on", strings.Join(i.Lower, ", ")},
-		{"addresses", strings.Join(i.Addrs, ", ")},
+		{Name: "kind", Value: value(i.Kind)}, {Name: "driver", Value: join(strings.TrimSpace(value(i.Driver)+" "+value(i.Version)), prefixed("firmware ", value(i.Firmware)))},
+		{Name: "link", Value: linkText(i)}, {Name: "MTU", Value: numberText(i.MTU)}, {Name: "slot", Value: slotText(i.PCI)}, {Name: "queues", Value: channelsText(i)}, {Name: "rings", Value: ringsText(i.Rings)},
+		{Name: "coalescing", Value: coalesceText(i.Coalesce)}, {Name: "offloads", Value: offloadsText(i.Offloads)}, {Name: "pause", Value: pauseText(i.Pause)}, {Name: "RSS", Value: rssText(i.RSS)},
+		{Name: "RPS", Value: mapText(i.RPS)}, {Name: "XPS", Value: mapText(i.XPS)}, {Name: "interrupts", Value: irqsText(i.IRQs)}, {Name: "queue packets", Value: queuesText(i.Counters)},
+		{Name: "errors", Value: errorsText(i.Errors)}, {Name: "qdisc", Value: value(i.Qdisc)}, {Name: "NUMA node", Value: numberText(i.NUMANode)}, {Name: "bond", Value: bondText(i.Bond)},
+		{Name: "bridge", Value: bridgeText(i.Bridge)}, {Name: "tunnel", Value: tunnelText(i.Tunnel)}, {Name: "belongs to", Value: value(i.Master)}, {Name: "lies on", Value: strings.Join(i.Lower, ", ")},
+		{Name: "addresses", Value: strings.Join(i.Addrs, ", ")},
 	}
 	return slices.DeleteFunc(rows, func(r row) bool { return r.Value == "" })
 }
@@ -30,13 +30,6 @@ func value(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
 }
 
 func numberText(n *int) string {

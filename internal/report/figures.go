@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"thru/internal/unit"
 )
@@ -70,31 +68,4 @@ func plain(v float64) string {
 		return digits(v)
 	}
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
-}
-
-// maxText bounds one foreign string, so that a page stays small.
-const maxText = 300
-
-// clean makes a string of another host safe to print: no control or
-// direction-changing characters, one line, bounded length.
-func clean(s string) string { return cleanUpTo(s, maxText) }
-
-func cleanUpTo(s string, most int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n++; n > most {
-			b.WriteString("...")
-			break
-		}
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			b.WriteRune('?')
-		}
-	}
-	return b.String()
 }

@@ -33,7 +33,7 @@ func fileRows(c *measure.Cell, all []row) (out []row) {
 	for _, r := range all {
 		switch r.Name {
 		case "goodput":
-			out = append(out, row{"by seconds", r.Value})
+			out = append(out, row{Name: "by seconds", Value: r.Value})
 		case "share", "streams", "BDP":
 			out = append(out, r)
 		case "steady":
@@ -254,7 +254,7 @@ func (p *printer) filed(v *view) {
 	p.fileCells(v)
 	for i, d := range v.Why {
 		if i == 0 {
-			p.out.WriteByte('\n')
+			p.WriteByte('\n')
 		}
 		p.fileOthers(d, i > 0 && sameOthers(d, v.Why[i-1]))
 	}
@@ -281,14 +281,14 @@ func (p *printer) fileCells(v *view) {
 // capture would tell.
 func (p *printer) fileOthers(d diagnosis, same bool) {
 	if d.Way != "" && len(d.Way) < maxAnswer {
-		p.wrap("", 2, "", "  "+d.Way)
+		p.Wrap("", 2, "", "  "+d.Way)
 	}
 	if same {
-		p.wrap("", othersColumn, "  other causes:", "as for the other direction")
+		p.Wrap("", othersColumn, "  other causes:", "as for the other direction")
 		return
 	}
 	if ids := d.ids(); len(ids) > 0 {
-		p.wrap("", othersColumn, "  ruled out:", strings.Join(ids, ", "))
+		p.Wrap("", othersColumn, "  ruled out:", strings.Join(ids, ", "))
 	}
 	if len(d.Open) == 0 {
 		return
@@ -301,7 +301,7 @@ func (p *printer) fileOthers(d diagnosis, same bool) {
 	if others > 0 {
 		parts = append(parts, fmt.Sprintf("%d that these packets cannot tell", others))
 	}
-	p.wrap("", othersColumn, "  not checked:", strings.Join(parts, "; "))
+	p.Wrap("", othersColumn, "  not checked:", strings.Join(parts, "; "))
 }
 
 // isSilent tells of a document of files without any figure.

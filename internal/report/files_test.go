@@ -46,7 +46,7 @@ func TestAnswerWithoutAFigure(t *testing.T) {
 		{"no payload", ": the packets that were captured have no payload\n", []measure.Connection{conn(func(*measure.Connection) {})}},
 	} {
 		d := silentTest(tt.conns...)
-		printed := text(t, d, TextOptions{})
+		printed := textFace(t, d, TextOptions{})
 		if first, _, _ := strings.Cut(printed, "\n"); !strings.HasSuffix(first+"\n", tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, first, tt.want)
 		}
@@ -71,7 +71,7 @@ func TestFilesAreShort(t *testing.T) {
 	f := &c.Runs[0].Flows[0]
 	f.Crossing.Conns[0].Data.Lost.N += 38
 	f.Crossing.Conns[0].Acks.Delay = &measure.Delay{Min: 20e6, P50: 24e6, Max: 31e6, Samples: 9}
-	printed := text(t, d, TextOptions{Width: 80})
+	printed := textFace(t, d, TextOptions{Width: 80})
 	all := strings.Split(printed, "\n")
 	if n := len(all) - 1; n > 60 { // it has a line of every kind
 		t.Errorf("%d lines", n)
@@ -79,7 +79,7 @@ func TestFilesAreShort(t *testing.T) {
 	if !strings.Contains(strings.Join(all[:24], "\n"), "  handshake ") {
 		t.Error("the handshake is not among the first lines")
 	}
-	wide := text(t, d, TextOptions{Width: 1000})
+	wide := textFace(t, d, TextOptions{Width: 1000})
 	for _, want := range []string{
 		"packets 45, 72, 99, 126, 153, ... of the sender's;", "; SACK at both ends: no;", "segments sent again 22.3% of all (over 0.001% counts)",
 		"  loss    certain, because of broken-tso: a part is lost\n", "single segments 0 of 31 560, 38 in part\n",
@@ -105,14 +105,14 @@ func TestFilesAreShort(t *testing.T) {
 
 // TestOneFileIsNotNamedAgain: packets of the only file need no name.
 func TestOneFileIsNotNamedAgain(t *testing.T) {
-	if s := text(t, zeroWindowTest(), TextOptions{Width: 1000}); strings.Count(s, "mirror.pcap") != 1 {
+	if s := textFace(t, zeroWindowTest(), TextOptions{Width: 1000}); strings.Count(s, "mirror.pcap") != 1 {
 		t.Error(s)
 	}
 }
 
 // TestNothingFound: that no cause was found is said, as it is no cause's name.
 func TestNothingFound(t *testing.T) {
-	if s := text(t, capturedTest(), TextOptions{}); !strings.Contains(s, "  nothing found  likely, path\n") || strings.Contains(s, "  none") {
+	if s := textFace(t, capturedTest(), TextOptions{}); !strings.Contains(s, "  nothing found  likely, path\n") || strings.Contains(s, "  none") {
 		t.Error(s)
 	}
 }

@@ -105,7 +105,7 @@ func newDiagnosis(from measure.Diagnosis, flow *measure.Flow) diagnosis {
 		d.Findings = append(d.Findings, newFinding(&from.Findings[i], flow))
 	}
 	for _, x := range from.RuledOut[:min(len(from.RuledOut), maxCauses)] {
-		d.RuledOut = append(d.RuledOut, row{cleanUpTo(x.Cause, longestCause), cleanUpTo(x.Why, longestWhy)})
+		d.RuledOut = append(d.RuledOut, row{Name: cleanUpTo(x.Cause, longestCause), Value: cleanUpTo(x.Why, longestWhy)})
 	}
 	for _, x := range from.NotChecked[:min(len(from.NotChecked), maxCauses)] {
 		d.Open = append(d.Open, unsettled{cleanUpTo(x.Cause, longestCause), cleanUpTo(x.Fact, longestWhy),

@@ -122,7 +122,7 @@ func TestStepLine(t *testing.T) {
 // What was measured to tell causes apart is in the steps, and not among the figures.
 func TestExperimentsAreNoFigures(t *testing.T) {
 	d := explainTest()
-	printed := text(t, d, TextOptions{})
+	printed := textFace(t, d, TextOptions{})
 	if strings.Contains(printed, "a short run") || strings.Count(printed, "  goodput  ") != 2 || strings.Contains(printed, "and 3 more flows") {
 		t.Errorf("an experiment is a figure:\n%s", printed)
 	}
@@ -145,7 +145,7 @@ func TestFindingsFitNarrowTerminals(t *testing.T) {
 			}
 		}
 		found := 0
-		for line := range strings.SplitSeq(text(t, d, TextOptions{Width: 40}), "\n") {
+		for line := range strings.SplitSeq(textFace(t, d, TextOptions{Width: 40}), "\n") {
 			if commands[strings.TrimSpace(line)] {
 				found++
 			} else if utf8.RuneCountInString(line) > 40 {
@@ -178,12 +178,12 @@ func TestHeldLadder(t *testing.T) {
 	d := heldLadder()
 	const most = "the most (4 streams, default window): sender-cpu (likely): the sender's CPU 1 is full (98%)"
 	const least = "the least (1 stream, 800 KiB window): single-flow (possible): one stream uses one CPU"
-	printed := text(t, d, TextOptions{Width: 200})
+	printed := textFace(t, d, TextOptions{Width: 200})
 	if !strings.Contains(printed, "  - "+most+"\n  - "+least+"\n") {
 		t.Errorf("not told:\n%s", printed)
 	}
 	d.Cells = d.Cells[:1]
-	if printed = text(t, d, TextOptions{Width: 200}); strings.Count(printed, "single-flow") != 1 || strings.Contains(printed, "the least") {
+	if printed = textFace(t, d, TextOptions{Width: 200}); strings.Count(printed, "single-flow") != 1 || strings.Contains(printed, "the least") {
 		t.Errorf("one rung is told twice:\n%s", printed)
 	}
 }

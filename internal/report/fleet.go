@@ -172,7 +172,7 @@ func slowTable(s *set, slowest []pairFigure) grid {
 }
 
 // AllTargets are the targets in a table of a page.
-func (f *fleet) AllTargets() grid { return f.Targets.firstRows(maxTargetRows) }
+func (f *fleet) AllTargets() grid { return f.Targets.First(maxTargetRows) }
 
 // FirstTargets are those that are to be seen at once, or none where all are.
 func (f *fleet) FirstTargets() grid {
@@ -183,7 +183,7 @@ func (f *fleet) FirstTargets() grid {
 }
 
 // AllSets are the sets in a table of a page.
-func (f *fleet) AllSets() grid { return f.Sets.firstRows(maxSetRows) }
+func (f *fleet) AllSets() grid { return f.Sets.First(maxSetRows) }
 
 // heldTable says what holds back how many pairs of a set.
 func heldTable(s *set) grid {
@@ -203,7 +203,7 @@ func heldTable(s *set) grid {
 		}
 		g.Rows = append(g.Rows, []string{cleanUpTo(x.mark, longestCause), fmt.Sprint(len(x.pairs)), x.text(), which})
 	}
-	return g.firstRows(maxFindings)
+	return g.First(maxFindings)
 }
 
 // failures are the hosts that were lost and the pairs that failed, by reason,
@@ -274,7 +274,7 @@ func pointTable(d *measure.Document) grid {
 	if n := len(d.EndPoints) - len(g.Rows); n > 0 {
 		g.More = fmt.Sprintf("and %d more, see the JSON document", n)
 	}
-	return g.withoutEmpty()
+	return g.WithoutEmpty()
 }
 
 // wholeFindings are those of the plan as a whole, not of one of its pairs.

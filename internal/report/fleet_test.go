@@ -207,7 +207,7 @@ func TestPageOfAFleetIsSmall(t *testing.T) {
 		if has := strings.Contains(page, `<table class="matrix`); has != (x[1] > 4) {
 			t.Errorf("%d hosts, %d others: a matrix %v", x[0], x[1], has)
 		}
-		said := text(t, d, TextOptions{Width: 100})
+		said := textFace(t, d, TextOptions{Width: 100})
 		if n := strings.Count(said, "\n"); n > 250 {
 			t.Errorf("the text of %d hosts that send to %d others has %d lines", x[0], x[1], n)
 		}
@@ -249,7 +249,7 @@ func TestForeignFleetsAreHarmless(t *testing.T) {
 	for name, d := range fleetDocuments() {
 		for _, part := range []any{&d.Groups, &d.Ladder, &d.Targets, &d.Comparisons, &d.Plan, &d.EndPoints, &d.Cells} {
 			spoil(reflect.ValueOf(part).Elem(), new(int))
-			for _, r := range text(t, d, TextOptions{Width: 80}) {
+			for _, r := range textFace(t, d, TextOptions{Width: 80}) {
 				if r != '\n' && !unicode.IsPrint(r) {
 					t.Fatalf("text of %s has %U", name, r)
 				}
@@ -290,7 +290,7 @@ func TestLongNamesFit(t *testing.T) {
 		}
 		d.Ladder = nil // its names come from the plan
 		for width := 60; width <= 200; width += 35 {
-			_, below, _ := strings.Cut(text(t, d, TextOptions{Width: width}), "\n\n") // the answer is a sentence
+			_, below, _ := strings.Cut(textFace(t, d, TextOptions{Width: width}), "\n\n") // the answer is a sentence
 			for line := range strings.SplitSeq(below, "\n") {
 				if n := utf8.RuneCountInString(line); n > width && !strings.Contains(line, ", TCP, ") {
 					t.Errorf("%s at %d columns: %q", name, width, line)
@@ -313,14 +313,14 @@ func TestByName(t *testing.T) {
 func TestMatrix(t *testing.T) {
 	for _, hosts := range []int{16, 24} {
 		d := manyPairs(hosts, hosts-1)
-		said := text(t, d, TextOptions{Width: 100})
+		said := textFace(t, d, TextOptions{Width: 100})
 		blocks := strings.Count(said, "\n   "+strings.Repeat(" ", 33)) // the heads of its columns
 		if want := map[int]int{16: 2, 24: 2}[hosts]; blocks > want {
 			t.Errorf("%d hosts: %d blocks, want %d:\n%s", hosts, blocks, want, said)
 		}
 		fits(t, "matrix", said, 100)
 	}
-	if said := text(t, manyPairs(25, 24), TextOptions{Width: 100}); !strings.Contains(said, "the slowest pairs") || strings.Contains(said, "senders down") {
+	if said := textFace(t, manyPairs(25, 24), TextOptions{Width: 100}); !strings.Contains(said, "the slowest pairs") || strings.Contains(said, "senders down") {
 		t.Errorf("25 hosts do not have the worst pairs in place of a matrix:\n%s", said)
 	}
 }

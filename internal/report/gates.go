@@ -242,22 +242,22 @@ func (p *printer) checkText(d *measure.Document, v *view) {
 	case worst == measure.GateWarn:
 		code = bold + ";" + yellow
 	}
-	fmt.Fprintln(&p.out, p.paint(code, v.Answer))
+	fmt.Fprintln(p, p.Paint(code, v.Answer))
 	var before gateView
 	for _, g := range v.Gates {
 		if g.Status == measure.GateFail || g.Status == measure.GateWarn {
-			p.out.WriteByte('\n')
+			p.WriteByte('\n')
 			p.gate(g, before)
 			before = g
 		}
 	}
-	p.out.WriteByte('\n')
+	p.WriteByte('\n')
 	p.gateNames("pass:", v.Gates, measure.GatePass)
 	p.unchecked(v.Gates)
 	for _, t := range slices.Concat(v.Paths, v.Brief) {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, t.Name))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, t.Name))
 		for _, r := range t.Rows {
-			p.wrap("", nameWidth, "  "+r.Name, r.Value)
+			p.Wrap("", nameWidth, "  "+r.Name, r.Value)
 		}
 	}
 	p.whereabouts(v.Placed)
@@ -271,24 +271,24 @@ func (p *printer) gate(g, before gateView) {
 	if g.Status == measure.GateFail {
 		code = bold + ";" + red
 	}
-	fmt.Fprintf(&p.out, "%s %s  %s\n", p.paint(code, g.Word), p.paint(bold, g.ID), g.Where)
-	p.wrap("", gateMargin, strings.Repeat(" ", gateMargin), g.Fact)
+	fmt.Fprintf(p, "%s %s  %s\n", p.Paint(code, g.Word), p.Paint(bold, g.ID), g.Where)
+	p.Wrap("", gateMargin, strings.Repeat(" ", gateMargin), g.Fact)
 	if g.ID != before.ID || g.Why != before.Why {
-		p.wrap("", gateColumn, "    why:", g.Why)
+		p.Wrap("", gateColumn, "    why:", g.Why)
 	}
 	name := "    do:"
 	for _, words := range []string{g.Advice, g.At} {
 		if words != "" {
-			p.wrap("", gateColumn, name, words)
+			p.Wrap("", gateColumn, name, words)
 			name = strings.Repeat(" ", gateColumn)
 		}
 	}
 	for _, r := range g.Remedy {
-		fmt.Fprintf(&p.out, "%-*s %s\n", gateColumn, name, r) // a command is not broken: it shall be copied
+		fmt.Fprintf(p, "%-*s %s\n", gateColumn, name, r) // a command is not broken: it shall be copied
 		name = ""
 	}
 	if g.Risk != "" && (g.ID != before.ID || g.Risk != before.Risk) {
-		p.wrap("", gateColumn, "    risk:", g.Risk)
+		p.Wrap("", gateColumn, "    risk:", g.Risk)
 	}
 }
 
@@ -308,7 +308,7 @@ func (p *printer) gateNames(name string, gates []gateView, status string) {
 		}
 	}
 	if len(ids) > 0 {
-		p.wrap(green, 5, name, strings.Join(ids, ", "))
+		p.Wrap(green, 5, name, strings.Join(ids, ", "))
 	}
 }
 
@@ -321,7 +321,7 @@ func (p *printer) unchecked(gates []gateView) {
 		}
 	}
 	for _, g := range groups {
-		p.wrap("", 12, "not checked:", g.text(gapFacts))
+		p.Wrap("", 12, "not checked:", g.text(gapFacts))
 	}
 }
 
@@ -346,10 +346,10 @@ func (p *printer) gateLines(v *view) {
 		case g.Advice != "":
 			s += "; do: " + g.Advice
 		}
-		p.wrap(yellow, 9, "gate:", s)
+		p.Wrap(yellow, 9, "gate:", s)
 	}
 	if more > 0 {
-		p.wrap("", 9, "gate:", fmt.Sprintf("%d more: `thru check` has all, with reasons", more))
+		p.Wrap("", 9, "gate:", fmt.Sprintf("%d more: `thru check` has all, with reasons", more))
 	}
 }
 
@@ -363,5 +363,5 @@ func GateFailures(w io.Writer, d *measure.Document, o TextOptions) error {
 			before = g
 		}
 	}
-	return p.flush(w)
+	return p.Flush(w)
 }

@@ -16,7 +16,7 @@ const maxHands = 50
 func handRows(p *measure.Planned) []row {
 	var rows []row
 	for i := range p.Hands[:min(len(p.Hands), maxHands)] {
-		rows = append(rows, row{"by hand", handText(&p.Hands[i])})
+		rows = append(rows, row{Name: "by hand", Value: handText(&p.Hands[i])})
 	}
 	return rows
 }

@@ -327,7 +327,7 @@ func (h *heatmap) paths(right float64) []string {
 func (h *heatmap) legend() (all []legend) {
 	for _, l := range []int{0, heatLevels / 3, 2 * heatLevels / 3, heatLevels} {
 		k := fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="heat h%d" d="M1 1h32v14h-32z"/></svg>`, l)
-		all = append(all, legend{template.HTML(k), h.print(h.Most * float64(l) / heatLevels)})
+		all = append(all, legend{Key: template.HTML(k), Name: h.print(h.Most * float64(l) / heatLevels)})
 	}
 	return all
 }

@@ -15,13 +15,13 @@ func Facts(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
 	for i := range d.EndPoints {
 		h := newHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
-		p.out.WriteByte('\n')
-		p.wrap(bold, 0, "", h.Names[0])
+		p.WriteByte('\n')
+		p.Wrap(bold, 0, "", h.Names[0])
 		for _, r := range h.Rows {
 			if v := r.Values[0]; v != notChecked && v != "-" {
-				p.wrap("", factsWidth, "  "+r.Name, v)
+				p.Wrap("", factsWidth, "  "+r.Name, v)
 			}
 		}
 	}
-	return p.flush(w)
+	return p.Flush(w)
 }

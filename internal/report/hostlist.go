@@ -42,9 +42,9 @@ func (h HostRow) state() string {
 // in the order given.
 func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
 	p := newPrinter(o)
-	p.wrap(bold, 0, "", hostsAnswer(hosts))
+	p.Wrap(bold, 0, "", hostsAnswer(hosts))
 	if len(hosts) == 0 {
-		return p.flush(w)
+		return p.Flush(w)
 	}
 	g := grid{Tone: stateTone, Columns: []column{{Name: "name", Least: 8}, {Name: "state", Least: 12}, {Name: "labels", Least: 8},
 		{Name: "CPUs", Right: true}, {Name: "seen", Right: true}, {Name: "thru", Least: 5}, {Name: "wire"}, {Name: "addresses", Least: 15}}}
@@ -56,14 +56,14 @@ func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
 		g.Rows = append(g.Rows, []string{clean(h.Name), h.state(), orDash(labelsText(h.Labels, len(hosts) > 1)), cpus, agoText(h.Ago),
 			orDash(clean(h.Thru)), orDash(clean(h.Wire)), orDash(strings.Join(cleanAll(h.Addrs), " "))})
 	}
-	p.out.WriteByte('\n')
-	p.grid(g)
+	p.WriteByte('\n')
+	p.Grid(g)
 	for _, h := range hosts {
 		if h.Refused != "" {
-			p.broken(yellow, 0, clean(h.Name)+" is refused: "+clean(h.Refused))
+			p.Broken(yellow, 0, clean(h.Name)+" is refused: "+clean(h.Refused))
 		}
 	}
-	return p.flush(w)
+	return p.Flush(w)
 }
 
 // hostsAnswer says "14 hosts: 11 free, 1 busy, 1 refused, 1 not there".
@@ -119,11 +119,4 @@ func agoText(ago time.Duration) string {
 		return "now"
 	}
 	return unit.Duration(int64(ago.Truncate(time.Second))) + " ago"
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -148,13 +148,6 @@ func interfacesText(f *measure.Facts) string {
 	return strings.Join(all, "; ")
 }
 
-func bracket(s string) string {
-	if s == "" {
-		return ""
-	}
-	return "(" + s + ")"
-}
-
 // sysctlNames are the sysctls that any end point has, in order.
 func sysctlNames(points []measure.EndPoint) []string {
 	names := map[string]bool{}

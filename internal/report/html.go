@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -23,9 +23,6 @@ var fleetTemplate string
 //go:embed tuning.html.tmpl
 var tuningTemplate string
 
-//go:embed transfer.html.tmpl
-var transferTemplate string
-
 //go:embed inventory.html.tmpl
 var inventoryTemplate string
 
@@ -35,9 +32,6 @@ var placedTemplate string
 //go:embed inventory.css
 var inventoryStyle string
 
-//go:embed page.css
-var pageStyle string
-
 // page is a view with what only a page has: charts, and tables of the evidence.
 type page struct {
 	*view
@@ -46,7 +40,6 @@ type page struct {
 	Picture *picture // of the answer
 	Charts  []chart  // over time
 	Heat    []chart  // of cores and queues
-	Climbs  []chart  // of disks
 	Drawn   []string // which run is drawn, where there are several
 	Unseen  []string // queues that are not in it, and why
 	Latency *latencyPage
@@ -109,14 +102,10 @@ type Signature struct {
 // network, and without the raw result under 1 MB; that of an inventory has a row
 // for each of its guests, and grows with them.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"fixed": fixed, "unknown": isUnknown, "shortGates": shortGates, "firstGates": firstGates, "moreGates": moreGates}).Parse(pageTemplate)
-	for _, more := range []string{fleetTemplate, tuningTemplate, transferTemplate, inventoryTemplate, placedTemplate} {
-		if err == nil {
-			_, err = t.Parse(more)
-		}
-	}
+	t, err := blocks.Parse(template.FuncMap{"unknown": isUnknown, "shortGates": shortGates, "firstGates": firstGates, "moreGates": moreGates},
+		pageTemplate, fleetTemplate, tuningTemplate, inventoryTemplate, placedTemplate)
 	if err != nil {
-		return fmt.Errorf("report: parsing the page: %w", err)
+		return err
 	}
 	p := newPage(d)
 	if s := o.Signed; s != nil {
@@ -127,25 +116,12 @@ func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 			return err
 		}
 	}
-	return writePage(w, t, p)
-}
-
-// writePage writes a page of a template.
-func writePage(w io.Writer, t *template.Template, p any) error {
-	var b bytes.Buffer
-	err := t.Execute(&b, p)
-	if err == nil {
-		_, err = w.Write(dress(b.Bytes()))
-	}
-	if err != nil {
-		return fmt.Errorf("report: writing the page: %w", err)
-	}
-	return nil
+	return blocks.Write(w, t, p)
 }
 
 func newPage(d *measure.Document) page {
 	v := newView(d)
-	p := page{view: v, Style: template.CSS(pageStyle), Climbs: diskCharts(d.Disks)}
+	p := page{view: v, Style: blocks.Style()}
 	if len(v.Estates) > 0 {
 		p.Style += template.CSS(inventoryStyle)
 	}
@@ -181,7 +157,7 @@ func newPage(d *measure.Document) page {
 			q.Shown = true
 			p.Main = append(p.Main, q)
 		} else if s := heldText(c.Source); s != "" {
-			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], row{"held back by", s})
+			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], row{Name: "held back by", Value: s})
 		}
 		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {
 			p.Details = append(p.Details, q)

@@ -1,6 +1,8 @@
 package report
 
-import "thru/internal/measure"
+import (
+	"thru/internal/measure"
+)
 
 // nicHeldText is what an adapter is held to: by its port in each direction, and
 // beside that by Network I/O Control; "" where by nothing.

@@ -55,7 +55,7 @@ func networkGrid(x *estateIndex) grid {
 	for _, r := range rows.all {
 		g.Rows = append(g.Rows, dashed(slices.Concat(r.cells[:4], []string{strconv.Itoa(r.guests), r.where()}, r.cells[4:])...))
 	}
-	return g.withoutEmpty().firstRows(maxEstateRows)
+	return g.WithoutEmpty().First(maxEstateRows)
 }
 
 // guestsBelow counts the guests of a switch whose port groups are not known, by the
@@ -181,7 +181,7 @@ func storeGrid(x *estateIndex) grid {
 		s := &x.Datastores[i]
 		g.Rows = append(g.Rows, dashed(s.Name, value(s.Type), bytesText(s.Size), bytesText(s.Free), yesNo(s.Local), yesNo(s.SSD), strings.Join(s.Devices, ", ")))
 	}
-	return g.withoutEmpty().firstRows(maxEstateRows)
+	return g.WithoutEmpty().First(maxEstateRows)
 }
 
 func yesNo(b *bool) string {

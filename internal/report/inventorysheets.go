@@ -27,7 +27,7 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 	f = withoutVolumes(f)
 	for _, i := range machineItems() {
 		if i.name != "file systems" { // a host of guests has datastores
-			s.Rows = append(s.Rows, row{i.name, i.from(f, missing, untold)})
+			s.Rows = append(s.Rows, row{Name: i.name, Value: i.from(f, missing, untold)})
 			s.said = append(s.said, i.missing...)
 		}
 	}
@@ -86,7 +86,7 @@ func (s *sheet) line(name, value, missing string) {
 		value = missing
 	}
 	if value != "" {
-		s.Rows = append(s.Rows, row{clean(name), value})
+		s.Rows = append(s.Rows, row{Name: clean(name), Value: value})
 	}
 }
 

@@ -23,7 +23,7 @@ func (p *printer) inventoryText(v *view) {
 	for i := range v.Estates {
 		e := &v.Estates[i]
 		if len(v.Estates) > 1 {
-			p.wrap("", 0, "", e.Answer)
+			p.Wrap("", 0, "", e.Answer)
 		}
 		guests := e.all()
 		switch {
@@ -50,7 +50,7 @@ func (e *estate) all() grid {
 		g.Rows = append(g.Rows, group.Rows...)
 		g.More = group.More
 	}
-	return g.withoutEmpty()
+	return g.WithoutEmpty()
 }
 
 // section prints a table below its name. Columns for which there is no room are
@@ -59,41 +59,10 @@ func (p *printer) section(g grid) {
 	if len(g.Rows) == 0 {
 		return
 	}
-	if n := len(g.Rows) - textGuests; n > 0 && !p.whole {
+	if n := len(g.Rows) - textGuests; n > 0 && !p.Whole {
 		g.Rows, g.More = g.Rows[:textGuests], fmt.Sprintf("and %d more: --vm PATTERN chooses, --csv FILE, --json and --html FILE have all", n)
 	}
-	g, left := g.fitting(p.width)
-	if left != "" {
-		g.More = strings.TrimPrefix(g.More+"; no room for: "+left, "; ")
-	}
-	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, g.Caption))
-	p.grid(g)
-}
-
-// leastColumns are never left out.
-const leastColumns = 3
-
-// fitting leaves out columns until all that is left stands in one block; it
-// names those that are left out.
-func (g grid) fitting(room int) (grid, string) {
-	var left []string
-	for len(g.Columns) > leastColumns {
-		widths := g.widths()
-		g.shrink(widths, room)
-		if len(g.parts(widths, room)) == 1 {
-			break
-		}
-		last := len(g.Columns) - 1
-		left = append(left, g.Columns[last].Name)
-		g.Columns = g.Columns[:last]
-		rows := make([][]string, len(g.Rows))
-		for i, r := range g.Rows {
-			rows[i] = r[:last]
-		}
-		g.Rows = rows
-	}
-	slices.Reverse(left)
-	return g, strings.Join(left, ", ")
+	p.Fitting(g)
 }
 
 // sheet prints all that is known of one host or guest.
@@ -102,36 +71,36 @@ func (p *printer) sheet(s sheet) {
 	if s.About != "" {
 		title += ", " + s.About
 	}
-	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+	fmt.Fprintf(p, "\n%s\n", p.Paint(bold, title))
 	column := 0
 	for _, r := range s.Rows {
 		column = min(max(column, utf8.RuneCountInString(r.Name)+2), sheetColumn)
 	}
 	for _, r := range s.Rows {
-		p.wrap("", column, "  "+r.Name, r.Value)
+		p.Wrap("", column, "  "+r.Name, r.Value)
 	}
 }
 
 // marks prints what stands out.
 func (p *printer) marks(e *estate) {
 	if len(e.Marks)+len(e.Gaps) > 0 {
-		p.out.WriteByte('\n')
+		p.WriteByte('\n')
 	}
 	if len(e.Marks) > 0 {
-		fmt.Fprintln(&p.out, p.paint(bold, "Stands out"))
+		fmt.Fprintln(p, p.Paint(bold, "Stands out"))
 	}
 	for _, m := range e.Marks {
-		p.wrap(yellow, 3, "  -", m.Line())
+		p.Wrap(yellow, 3, "  -", m.Line())
 	}
 	if len(e.Marks) > 0 && len(e.Gaps) > 0 {
-		p.out.WriteByte('\n')
+		p.WriteByte('\n')
 	}
 	for i, g := range e.Gaps {
 		if i == fleetLines {
-			p.wrap("", 12, "not checked:", fmt.Sprintf("%s, see the JSON document", unit.Plural(len(e.Gaps)-i, "more reason")))
+			p.Wrap("", 12, "not checked:", fmt.Sprintf("%s, see the JSON document", unit.Plural(len(e.Gaps)-i, "more reason")))
 			break
 		}
-		p.wrap("", 12, "not checked:", g.text(gapFacts))
+		p.Wrap("", 12, "not checked:", g.text(gapFacts))
 	}
 }
 
@@ -145,7 +114,7 @@ func inventoryMethod() []string {
 
 // estates prints inventories in Markdown: those that were asked for, or those of
 // what lies below the end points of a test.
-func (m *markdown) estates(all []estate, below bool) {
+func (m *markup) estates(all []estate, below bool) {
 	for _, e := range all {
 		if e.Below != below {
 			continue
@@ -154,7 +123,7 @@ func (m *markdown) estates(all []estate, below bool) {
 		if e.Below {
 			title = "Below the end points"
 		}
-		m.head(2, title+spaced(bracket(e.Source)))
+		m.Head(2, title+spaced(bracket(e.Source)))
 		m.para(e.Answer)
 		var lines []string
 		for _, x := range e.Marks {
@@ -162,10 +131,10 @@ func (m *markdown) estates(all []estate, below bool) {
 		}
 		m.list(lines)
 		for _, g := range []grid{e.Hosts, e.all(), e.Networks, e.Stores} {
-			m.grid(g)
+			m.Table(g)
 		}
 		for _, s := range slices.Concat(e.HostSheets, e.GuestSheets) {
-			m.head(3, s.Name)
+			m.Head(3, s.Name)
 			m.pairs("", s.Rows)
 		}
 		if e.Unsheeted > 0 {

@@ -228,7 +228,7 @@ func hostGrid(x *estateIndex) grid {
 		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), h.Cluster, numberText(threadsOf(f)), memoryOf(f), numberText(h.Guests), numberText(h.CPUsHanded),
 			shortProduct(hostVersion(f)), machineModel(f.Machine), shortCPU(value(f.CPUModel))))
 	}
-	return g.withoutEmpty().firstRows(maxEstateRows)
+	return g.WithoutEmpty().First(maxEstateRows)
 }
 
 // dashed makes cells safe to print; one that is empty is "-".

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/doc/markdown"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -299,7 +300,7 @@ func TestManyGates(t *testing.T) {
 func TestMarkdownFence(t *testing.T) {
 	d := rungsTest()
 	d.Arguments = append(d.Arguments, "--label", "x=<!-- thru-signature ")
-	if s := escape("www.evil.example and a@evil.example and http://evil.example"); strings.Contains(s, "www.e") || strings.Contains(s, "@e") || strings.Contains(s, "://") {
+	if s := markdown.Escape("www.evil.example and a@evil.example and http://evil.example"); strings.Contains(s, "www.e") || strings.Contains(s, "@e") || strings.Contains(s, "://") {
 		t.Errorf("%q becomes a link", s)
 	}
 	var out bytes.Buffer

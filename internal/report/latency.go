@@ -131,7 +131,7 @@ func newLatencyPage(cells []cell) *latencyPage {
 		}
 		all = append(all, l)
 		plot.Lines = append(plot.Lines, one)
-		legends = append(legends, legend{key(one), name})
+		legends = append(legends, legend{Key: key(one), Name: name})
 		p.Table.Head = append(p.Table.Head, name)
 		words = append(words, name+": "+percentilesText(l))
 	}

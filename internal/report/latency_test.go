@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 )
 
@@ -54,7 +55,7 @@ func TestUnbroken(t *testing.T) {
 		"of 2 041 230 requests": "of|2 041 230|requests", "p99.9 101 µs, then p": "p99.9 101 µs,|then|p", "range 202 000-206 000": "range|202 000-206 000",
 		"core 1: 98% 1000 x": "core|1:|98%|1000|x", "": "", "1 2034": "1|2034", "3 GiB of 16 GiB": "3 GiB|of|16 GiB",
 	} {
-		if got := strings.Join(unbroken(text), "|"); got != want {
+		if got := strings.Join(doc.Unbroken(text), "|"); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"thru/internal/doc/text"
 	"thru/internal/unit"
 )
 
@@ -92,7 +93,7 @@ func livePlanBar(l LivePlan) (bar, left string) {
 // livePairs prints pairs in columns, as many lines as there may be.
 func livePairs(pairs []LivePair, width, lines int) []string {
 	if width <= 0 {
-		width = defaultWidth
+		width = text.DefaultWidth
 	}
 	widest := 0
 	for _, x := range pairs {

@@ -3,20 +3,22 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"thru/internal/doc"
 )
 
 // tuned is what a tuning did: the journey, each change, what makes it last.
-func (m *markdown) tuned(t *tuning) {
+func (m *markup) tuned(t *tuning) {
 	if t == nil {
 		return
 	}
 	if len(t.Restored.Rows) > 0 {
-		m.head(2, "What was undone")
-		m.grid(t.Restored)
+		m.Head(2, "What was undone")
+		m.Table(t.Restored)
 		m.list(t.Left)
 	}
 	if t.Same != nil {
-		m.head(2, "Trust in the method")
+		m.Head(2, "Trust in the method")
 		m.para("The greatest change that was estimated, where nothing was changed: " + t.Same.Most)
 		m.list(t.Same.Cases)
 	}
@@ -29,58 +31,58 @@ func (m *markdown) tuned(t *tuning) {
 		rows = append(rows, []string{s.State, s.Way, s.Figure, orDash(s.Range), orDash(s.Change), held})
 	}
 	if len(rows) > 0 {
-		m.head(2, "The journey")
+		m.Head(2, "The journey")
 		m.table("", []string{"state", "path", t.Unit(), "range", "change", "held back by"}, []bool{false, false, true, true, true}, rows)
 	}
 	m.list(t.Untuned)
 	m.attempts(t.Attempts)
 	m.para(prefixed("Ended: ", t.Ending))
 	if t.Flags != "" {
-		m.head(2, "Options of the test that were kept")
+		m.Head(2, "Options of the test that were kept")
 		m.code([]string{t.Flags})
 	}
 	m.lasting(t)
 	if len(t.Remains) > 0 {
-		m.head(2, "What remains")
+		m.Head(2, "What remains")
 		m.list(t.Remains)
 	}
 	m.proposals(t)
 }
 
-func (m *markdown) attempts(all []attempt) {
+func (m *markup) attempts(all []attempt) {
 	if len(all) > 0 {
-		m.head(2, "What was tried")
+		m.Head(2, "What was tried")
 	}
 	for _, a := range all {
-		m.head(3, a.Outcome+": "+a.Title)
+		m.Head(3, a.Outcome+": "+a.Title)
 		m.list(nonEmpty(append(append([]string{a.Figures, a.Other, a.Reason, prefixed("why: ", a.Why)}, a.Guards...), a.Proofs...)...))
 	}
 }
 
-func (m *markdown) lasting(t *tuning) {
+func (m *markup) lasting(t *tuning) {
 	if len(t.Lasting) > 0 {
-		m.head(2, "To make it last beyond the next boot")
+		m.Head(2, "To make it last beyond the next boot")
 	}
 	for _, l := range t.Lasting {
-		m.head(3, "At "+l.At+spaced(bracket(l.Manager)))
+		m.Head(3, "At "+l.At+spaced(bracket(l.Manager)))
 		m.para(l.Words)
 		m.para(prefixed("Write ", l.File))
 		m.code(l.Content)
 		m.code(l.Commands)
 	}
 	if len(t.Undo) > 0 {
-		m.head(2, "To undo it")
+		m.Head(2, "To undo it")
 		m.code(t.Undo)
 	}
 }
 
-func (m *markdown) proposals(t *tuning) {
+func (m *markup) proposals(t *tuning) {
 	if len(t.Advice) == 0 {
 		return
 	}
-	m.head(2, map[bool]string{true: "What to try, in this order", false: "Left to you"}[t.DryRun])
+	m.Head(2, map[bool]string{true: "What to try, in this order", false: "Left to you"}[t.DryRun])
 	for _, a := range t.Advice {
-		m.head(3, fmt.Sprintf("%d. %s", a.Number, a.Title))
+		m.Head(3, fmt.Sprintf("%d. %s", a.Number, a.Title))
 		m.list(nonEmpty(prefixed("why: ", a.Why), prefixed("for: ", a.For), prefixed("expect: ", a.Expect), prefixed("risk: ", a.Risk), prefixed("by hand: ", a.ByHand), prefixed("flags: ", a.Flags)))
 		for _, h := range a.Hosts {
 			m.para(strings.TrimSpace(h.At + " " + h.Words))
@@ -90,13 +92,13 @@ func (m *markdown) proposals(t *tuning) {
 }
 
 // captured is what the packets show.
-func (m *markdown) captured(all []packets) {
+func (m *markup) captured(all []packets) {
 	for _, p := range all {
 		title := "What the packets show"
 		if p.Way != "" {
 			title += ", " + p.Way
 		}
-		m.head(2, title)
+		m.Head(2, title)
 		places := p.Places()
 		m.pairs(places.Name, places.Rows)
 		if x := p.Crossed(); x != nil {
@@ -115,11 +117,11 @@ func (m *markdown) captured(all []packets) {
 }
 
 // tried is the steps of an explanation.
-func (m *markdown) tried(p *page) {
+func (m *markup) tried(p *page) {
 	if len(p.Steps) == 0 {
 		return
 	}
-	m.head(2, "What was tried")
+	m.Head(2, "What was tried")
 	var rows [][]string
 	for _, s := range p.Steps {
 		rows = append(rows, []string{fmt.Sprint(s.Number), join(s.Title, s.Way), s.Figure, orDash(s.Against), s.Tells, s.Took})
@@ -129,24 +131,22 @@ func (m *markdown) tried(p *page) {
 }
 
 // planned is what a plan measured: rungs, comparisons, targets, settings, pairs.
-func (m *markdown) planned(p *page) {
+func (m *markup) planned(p *page) {
 	if p.Fleet != nil {
 		m.fleet(p.Fleet)
 	}
 	for _, l := range p.Ladders {
-		m.head(2, l.Path)
+		m.Head(2, l.Path)
 		m.ladder(l)
 	}
 }
 
-func (m *markdown) fleet(f *fleet) {
+func (m *markup) fleet(f *fleet) {
 	if f.Waterfall != nil {
-		m.head(2, "What each layer costs")
-		m.grid(f.Waterfall.Page())
-		m.list(f.Waterfall.Lines())
+		doc.Print(m, f.Waterfall.Blocks())
 	}
 	if len(f.Compared) > 0 {
-		m.head(2, "Against each other")
+		m.Head(2, "Against each other")
 	}
 	for _, c := range f.Compared {
 		m.para(c.Text)
@@ -157,8 +157,8 @@ func (m *markdown) fleet(f *fleet) {
 		grid grid
 	}{{"Targets", f.AllTargets()}, {"What was varied", f.AllSets()}} {
 		if len(part.grid.Rows) > 0 {
-			m.head(2, part.name)
-			m.grid(part.grid)
+			m.Head(2, part.name)
+			m.Table(part.grid)
 		}
 	}
 	for _, s := range f.Details {
@@ -166,12 +166,12 @@ func (m *markdown) fleet(f *fleet) {
 	}
 }
 
-func (m *markdown) set(s setView) {
+func (m *markup) set(s setView) {
 	name := s.Name
 	if name == "" {
 		name = "All pairs"
 	}
-	m.head(2, name)
+	m.Head(2, name)
 	m.para(s.Overlap)
 	if x := s.Matrix; x != nil && len(x.Cols) <= maxMarkdownColumns {
 		var rows [][]string
@@ -186,7 +186,7 @@ func (m *markdown) set(s setView) {
 	}
 	for _, g := range append([]grid{s.Hosts, s.Labels, s.Held, s.Slow}, s.Pairs...) {
 		if len(g.Rows) > 0 {
-			m.grid(g)
+			m.Table(g)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (m *markdown) set(s setView) {
 // maxMarkdownColumns is how many columns of a matrix a text can show.
 const maxMarkdownColumns = 16
 
-func (m *markdown) ladder(l ladderPage) {
+func (m *markup) ladder(l ladderPage) {
 	head, right := []string{"streams"}, []bool{true}
 	for _, n := range l.Names {
 		head, right = append(head, n+" window, "+l.Unit.Name(), "range", "CPU sender/receiver"), append(right, true, true, true)
@@ -212,9 +212,9 @@ func (m *markdown) ladder(l ladderPage) {
 }
 
 // gates are the conditions, those that did not pass first.
-func (m *markdown) gates(p *page) {
+func (m *markup) gates(p *page) {
 	if len(p.Gates) > 0 {
-		m.head(2, "Gates")
+		m.Head(2, "Gates")
 	}
 	var rows [][]string
 	for _, g := range append(firstGates(p.Open()), firstGates(p.Passed())...) {
@@ -224,7 +224,7 @@ func (m *markdown) gates(p *page) {
 	m.table("", []string{"gate", "of", "found", "why it matters"}, nil, rows)
 	m.para(join(moreGates(p.Open()), moreGates(p.Passed())))
 	if len(p.Paths) > 0 {
-		m.head(2, "Path")
+		m.Head(2, "Path")
 	}
 	for _, t := range p.Paths {
 		m.pairs(t.Name, t.Rows)
@@ -232,26 +232,26 @@ func (m *markdown) gates(p *page) {
 }
 
 // measured is the figures of each flow, with its seconds.
-func (m *markdown) measured(p *page) {
+func (m *markup) measured(p *page) {
 	if len(p.Main) > 0 {
-		m.head(2, map[bool]string{true: "The slowest pairs", false: "Figures"}[p.Slowest()])
+		m.Head(2, map[bool]string{true: "The slowest pairs", false: "Figures"}[p.Slowest()])
 	}
 	for _, c := range p.Main {
 		m.pairs(join(c.Name, c.What), c.Rows)
 	}
 	if p.Latency != nil {
-		m.head(2, "Latency")
+		m.Head(2, "Latency")
 		m.tableOf(p.Latency.Table)
 	}
 }
 
 // cells are the streams and seconds of each flow.
-func (m *markdown) cells(p *page) {
+func (m *markup) cells(p *page) {
 	if len(p.Details) > 0 {
-		m.head(2, "Each cell")
+		m.Head(2, "Each cell")
 	}
 	for _, c := range p.Details {
-		m.head(3, join(c.Name, c.What))
+		m.Head(3, join(c.Name, c.What))
 		if !c.Shown {
 			m.pairs("", c.Rows)
 		}

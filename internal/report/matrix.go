@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"thru/internal/doc/text"
 	"thru/internal/stat"
 )
 
@@ -190,20 +191,20 @@ func (p *printer) pairMatrix(m *matrix) {
 	}
 	width = max(width, longest(heads))
 	name := longest(rows)
-	if room := p.width - gridIndent - len(heads)*(width+1); name > room && room >= leastName {
+	if room := p.Width - gridIndent - len(heads)*(width+1); name > room && room >= leastName {
 		name = room // a name is cut where that spares a second block
 	}
-	name = min(name, max(leastName, p.width/3))
-	most := max(1, (p.width-gridIndent-name)/(width+1))
+	name = min(name, max(leastName, p.Width/3))
+	most := max(1, (p.Width-gridIndent-name)/(width+1))
 	for first := 0; first < len(heads); first += most {
 		if first > 0 {
-			p.out.WriteByte('\n')
+			p.WriteByte('\n')
 		}
 		p.matrixBlock(m, heads, rows, first, min(first+most, len(heads)), name, width)
 	}
-	p.wrap("", 1, " ", m.Unit.name+"; "+m.Legend()+"; "+cellNoPair+" itself, or not in the plan")
+	p.Wrap("", 1, " ", m.Unit.name+"; "+m.Legend()+"; "+cellNoPair+" itself, or not in the plan")
 	if legend != "" {
-		p.within("  names", legend)
+		p.Named("  names", legend)
 	}
 }
 
@@ -264,17 +265,17 @@ func (p *printer) matrixBlock(m *matrix, heads, rows []string, first, end, name,
 	for _, h := range heads[first:end] {
 		line += " " + fmt.Sprintf("%*s", width, h)
 	}
-	p.out.WriteString(p.paint(bold, line) + "\n")
+	p.WriteString(p.Paint(bold, line) + "\n")
 	for i, r := range rows {
 		line := indent + pad(shortened(r, name), name)
 		for _, c := range m.Cells[i][first:end] {
-			text := c.Text
-			if text == "" {
-				text = cellNoPair
+			figure := c.Text
+			if figure == "" {
+				figure = cellNoPair
 			}
-			line += " " + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text))) + p.painted(c.Tone.code(), text)
+			line += " " + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(figure))) + p.Paint(text.ColourOf(c.Tone), figure)
 		}
-		p.out.WriteString(line + "\n")
+		p.WriteString(line + "\n")
 	}
 }
 

@@ -175,8 +175,8 @@ func newRepeating(d *measure.Document) repeating {
 	}
 	r.Steps = append(r.Steps, here)
 	if p := d.Plan; p != nil {
-		r.Plan = []row{{"plan", clean(p.Name)}, {"run", clean(p.Run)}, {"SHA-256 of the plan file", clean(p.SHA256)}, {"order", clean(p.Order)},
-			{"steps", fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
+		r.Plan = []row{{Name: "plan", Value: clean(p.Name)}, {Name: "run", Value: clean(p.Run)}, {Name: "SHA-256 of the plan file", Value: clean(p.SHA256)}, {Name: "order", Value: clean(p.Order)},
+			{Name: "steps", Value: fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
 		r.Plan = append(r.Plan, handRows(p)...)
 	}
 	return r

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 )
 
@@ -194,13 +195,13 @@ func TestRepeating(t *testing.T) {
 // TestContrast computes every pair of colours that the page puts on each other
 // (WCAG 2.2: 4.5 for text, 3 for drawings), light, dark and printed.
 func TestContrast(t *testing.T) {
-	blocks := regexp.MustCompile(`(?s):root \{(.*?)\n?\s*\}`).FindAllStringSubmatch(pageStyle, -1)
-	if len(blocks) != 3 {
-		t.Fatalf("%d schemes of colours, want light, dark and print", len(blocks))
+	schemes := regexp.MustCompile(`(?s):root \{(.*?)\n?\s*\}`).FindAllStringSubmatch(string(blocks.Style()), -1)
+	if len(schemes) != 3 {
+		t.Fatalf("%d schemes of colours, want light, dark and print", len(schemes))
 	}
 	for i, name := range []string{"light", "dark", "print"} {
 		c := map[string][3]float64{}
-		for _, m := range regexp.MustCompile(`--([\w-]+): #([0-9a-f]+)`).FindAllStringSubmatch(blocks[i][1], -1) {
+		for _, m := range regexp.MustCompile(`--([\w-]+): #([0-9a-f]+)`).FindAllStringSubmatch(schemes[i][1], -1) {
 			c[m[1]] = colourOf(t, m[2])
 		}
 		check := func(least float64, front, back string, a, b [3]float64) {
@@ -219,7 +220,7 @@ func TestContrast(t *testing.T) {
 		for _, line := range []string{"c0", "c1", "c2", "c3"} {
 			check(3, line, "back", c[line], c["back"])
 		}
-		for _, m := range regexp.MustCompile(`(?m)(?:^|\} )\.h(\d) \{ --heat: (\d+)%`).FindAllStringSubmatch(pageStyle, -1) { // text in a cell of a matrix
+		for _, m := range regexp.MustCompile(`(?m)(?:^|\} )\.h(\d) \{ --heat: (\d+)%`).FindAllStringSubmatch(string(blocks.Style()), -1) { // text in a cell of a matrix
 			share, _ := strconv.ParseFloat(m[2], 64)
 			check(4.5, "text", "heat "+m[1], c["text"], mixed(c["c0"], c["back"], share/100))
 		}
@@ -402,22 +403,6 @@ func TestTheWorstIsSmallAndHarmless(t *testing.T) {
 	}
 }
 
-func TestEscape(t *testing.T) {
-	for in, want := range map[string]string{
-		"SO_SNDBUF 4 KiB": "SO_SNDBUF 4 KiB", "_a_b_": `\_a_b\_`, "__x__": `\_\_x\_\_`, "a*b": `a\*b`, "<b>": "&lt;b>", "a|b": `a\|b`, "[x](y)": `\[x\](y)`,
-		"a -> b": "a -> b", "http://x": "http:&#8203;//x", "`": "\\`", "a\nb": "a b",
-	} {
-		if got := escape(in); got != want {
-			t.Errorf("%q is %q, want %q", in, got, want)
-		}
-	}
-	for in, want := range map[string]string{"- x": `\- x`, "> x": `\> x`, "# x": `\# x`, "1. x": `1\. x`, "9.41 Gb/s": "9.41 Gb/s", "12) x": `12\) x`, "x - y": "x - y"} {
-		if got := lineStart(in); got != want {
-			t.Errorf("a line of %q is %q, want %q", in, got, want)
-		}
-	}
-}
-
 // TestMarkdown: each table has as many cells in each row as in its head, code
 // is fenced, and what another host named is no element, link or row.
 func TestMarkdown(t *testing.T) {
@@ -584,5 +569,28 @@ func TestSaidOnce(t *testing.T) {
 	d = &measure.Document{EndPoints: []measure.EndPoint{{Name: "a", Facts: lo}, {Name: "b", Facts: lo}}}
 	if all := newInterfaces(d); len(all) != 1 || all[0].Name != "lo at a; lo at b" {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestPagesAreDressed: no page shows a backtick or an arrow of two letters as text.
+func TestPagesAreDressed(t *testing.T) {
+	for name, d := range goldenDocuments() {
+		page := pageOf(t, d)
+		for _, s := range []string{"style", "pre", "code", "script"} {
+			for {
+				from := strings.Index(page, "<"+s)
+				to := strings.Index(page, "</"+s+">")
+				if from < 0 || to < from {
+					break
+				}
+				page = page[:from] + page[to+len(s)+3:]
+			}
+		}
+		if i := strings.IndexAny(page, "`"); i >= 0 {
+			t.Errorf("%s: a backtick in %q", name, page[max(0, i-80):min(len(page), i+80)])
+		}
+		if i := strings.Index(page, "-&gt;"); i >= 0 {
+			t.Errorf("%s: an arrow in %q", name, page[max(0, i-80):min(len(page), i+80)])
+		}
 	}
 }

@@ -10,12 +10,6 @@ import (
 	"thru/internal/unit"
 )
 
-// titled is a table of names and values with a heading.
-type titled struct {
-	Name string
-	Rows []row
-}
-
 // maxPaths bounds the paths of a page; the JSON document has all.
 const maxPaths = 24
 
@@ -29,12 +23,12 @@ func newPaths(d *measure.Document) []titled {
 			t.Name += " (as it was found lately)"
 		}
 		for _, r := range []row{
-			{"address", addressText(p)}, {"route", bothWays(p, "route", routeText)}, {"RTT, probes", pathRTTText(p.RTT)}, {"MTU", bothWays(p, "mtu", mtuText)},
-			{"TCP options", handshakeText(p.Handshake)}, {"hops", bothWays(p, "hops", hopsText)}, {"UDP", bothWays(p, "udp", udpReachText)},
-			{"DSCP, ECN", bothWays(p, "dscp", marksText)}, {"clocks", clockText(p)}, {"source ports", portsText(p.Ports)},
+			{Name: "address", Value: addressText(p)}, {Name: "route", Value: bothWays(p, "route", routeText)}, {Name: "RTT, probes", Value: pathRTTText(p.RTT)}, {Name: "MTU", Value: bothWays(p, "mtu", mtuText)},
+			{Name: "TCP options", Value: handshakeText(p.Handshake)}, {Name: "hops", Value: bothWays(p, "hops", hopsText)}, {Name: "UDP", Value: bothWays(p, "udp", udpReachText)},
+			{Name: "DSCP, ECN", Value: bothWays(p, "dscp", marksText)}, {Name: "clocks", Value: clockText(p)}, {Name: "source ports", Value: portsText(p.Ports)},
 		} {
 			if r.Value != "" {
-				t.Rows = append(t.Rows, row{r.Name, clean(r.Value)})
+				t.Rows = append(t.Rows, row{Name: r.Name, Value: clean(r.Value)})
 			}
 		}
 		all = append(all, t)

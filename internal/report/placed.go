@@ -42,7 +42,7 @@ func newPlaced(d *measure.Document) *whereabouts {
 	if len(p.Ends.Rows)+len(p.Notes)+len(p.Lies) == 0 {
 		return nil
 	}
-	p.Ends = p.Ends.withoutEmpty().firstRows(mostPlaced)
+	p.Ends = p.Ends.WithoutEmpty().First(mostPlaced)
 	if n := len(p.Notes) - mostPlaced; n > 0 {
 		p.Notes = append(p.Notes[:mostPlaced], fmt.Sprintf("and %d more that were not found", n))
 	}
@@ -137,25 +137,25 @@ func (p *printer) whereabouts(x *whereabouts) {
 		return
 	}
 	if len(x.Ends.Rows) > 0 {
-		p.captioned(x.Ends)
+		p.Table(x.Ends)
 	} else {
-		p.out.WriteByte('\n')
+		p.WriteByte('\n')
 	}
 	for _, s := range slices.Concat(x.Lies, x.Notes) {
-		p.wrap("", 3, "  -", s)
+		p.Wrap("", 3, "  -", s)
 	}
 	if len(x.Counters.Rows) > 0 {
-		p.captioned(x.Counters)
+		p.Table(x.Counters)
 	}
 }
 
 // whereabouts prints the same in Markdown.
-func (m *markdown) whereabouts(x *whereabouts) {
+func (m *markup) whereabouts(x *whereabouts) {
 	if x == nil {
 		return
 	}
-	m.head(2, "Below the end points")
-	m.grid(x.Ends)
+	m.Head(2, "Below the end points")
+	m.Table(x.Ends)
 	m.list(slices.Concat(x.Lies, x.Notes))
-	m.grid(x.Counters)
+	m.Table(x.Counters)
 }

@@ -17,33 +17,33 @@ import (
 // than those of the step before.
 func PlanList(w io.Writer, pl plan.Plan, o TextOptions) error {
 	p := newPrinter(o)
-	p.wrap(bold, 0, "", PlanLine(pl))
+	p.Wrap(bold, 0, "", PlanLine(pl))
 	if pl.Order != "" {
-		p.wrap("", nameWidth, "  order", planOrder(pl))
+		p.Wrap("", nameWidth, "  order", planOrder(pl))
 	}
 	for i, e := range pl.EndPoints {
 		name := ""
 		if i == 0 {
 			name = "  end points"
 		}
-		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), endPointText(e))
+		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), endPointText(e))
 	}
 	for i, t := range pl.Targets {
 		name := ""
 		if i == 0 {
 			name = "  targets"
 		}
-		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), wantedText(t))
+		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), wantedText(t))
 	}
 	for i, h := range pl.Hands {
 		name := ""
 		if i == 0 {
 			name = "  by hand"
 		}
-		p.wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedHand(h))
+		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedHand(h))
 	}
 	p.planSteps(pl)
-	return p.flush(w)
+	return p.Flush(w)
 }
 
 // PlanLine is a plan in a line: "dci: 56 pairs in 12 steps, 3 runs of each, about 14 min".
@@ -170,15 +170,15 @@ func (p *printer) planSteps(pl plan.Plan) {
 	if len(g.Rows) == 0 {
 		return
 	}
-	p.out.WriteByte('\n')
-	p.grid(g)
-	p.out.WriteByte('\n')
+	p.WriteByte('\n')
+	p.Grid(g)
+	p.WriteByte('\n')
 	for first := 0; first < len(pl.Steps); {
 		pairs, next := pairNames(pl.Steps[first]), first+1
 		for next < len(pl.Steps) && slices.Equal(pairNames(pl.Steps[next]), pairs) {
 			next++
 		}
-		p.within("  "+stepsText(first+1, next), strings.Join(pairs, ", "))
+		p.Named("  "+stepsText(first+1, next), strings.Join(pairs, ", "))
 		first = next
 	}
 }

@@ -201,7 +201,7 @@ func newRestored(changed []measure.Changed) (g grid, left []string) {
 	if n := len(changed) - len(g.Rows); n > 0 {
 		g.More = fmt.Sprintf("and %d more, see the JSON document", n)
 	}
-	return g.withoutEmpty(), cleanAll(left)
+	return g.WithoutEmpty(), cleanAll(left)
 }
 
 func at2(endPoint string) string {

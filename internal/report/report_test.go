@@ -18,7 +18,7 @@ import (
 	"thru/internal/measure"
 )
 
-func text(t *testing.T, d *measure.Document, o TextOptions) string {
+func textFace(t *testing.T, d *measure.Document, o TextOptions) string {
 	t.Helper()
 	var b strings.Builder
 	if err := Text(&b, d, o); err != nil {
@@ -77,7 +77,7 @@ func TestAnswer(t *testing.T) {
 		{"ladder", ladderTest(), "52.1 Gb/s with 4 streams at the default window: the most localhost carried"},
 	}
 	for _, tt := range tests {
-		first, _, _ := strings.Cut(text(t, tt.d, TextOptions{}), "\n")
+		first, _, _ := strings.Cut(textFace(t, tt.d, TextOptions{}), "\n")
 		if first != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, first, tt.want)
 		}
@@ -123,7 +123,7 @@ func TestForeignTextIsHarmless(t *testing.T) {
 	for _, command := range []string{"test", "ladder", "\x1b"} {
 		d := hostile()
 		d.Command = command
-		printed := text(t, d, TextOptions{})
+		printed := textFace(t, d, TextOptions{})
 		for _, r := range printed {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Fatalf("text of %q has %U", command, r)
@@ -165,7 +165,7 @@ func hostileKinds() []*measure.Document {
 
 func TestForeignFiguresAreHarmless(t *testing.T) {
 	for i, d := range hostileKinds() {
-		for _, r := range text(t, d, TextOptions{}) {
+		for _, r := range textFace(t, d, TextOptions{}) {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Fatalf("text %d has %U", i, r)
 			}
@@ -185,7 +185,7 @@ func TestForeignFiguresAreHarmless(t *testing.T) {
 func TestTextFitsItsWidth(t *testing.T) {
 	for name, d := range goldenDocuments() {
 		for _, width := range []int{60, 80, 100, 120, 200} {
-			for i, line := range strings.Split(text(t, d, TextOptions{Width: width}), "\n") {
+			for i, line := range strings.Split(textFace(t, d, TextOptions{Width: width}), "\n") {
 				if i > 0 && utf8.RuneCountInString(line) > width {
 					t.Errorf("%s at %d columns: %q", name, width, line)
 				}
@@ -196,18 +196,18 @@ func TestTextFitsItsWidth(t *testing.T) {
 
 func TestColour(t *testing.T) {
 	d := verdictTest()
-	coloured := text(t, d, TextOptions{Colour: true})
+	coloured := textFace(t, d, TextOptions{Colour: true})
 	if !strings.HasPrefix(coloured, "\x1b[1;32m") {
 		t.Errorf("a pass is not green: %q", coloured[:20])
 	}
-	if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""); bare != text(t, d, TextOptions{}) {
+	if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""); bare != textFace(t, d, TextOptions{}) {
 		t.Error("colour changes the words")
 	}
 }
 
 func TestNothingMeasured(t *testing.T) {
 	for _, d := range []*measure.Document{failedTest(), {}} {
-		if s := text(t, d, TextOptions{}); s != "" {
+		if s := textFace(t, d, TextOptions{}); s != "" {
 			t.Errorf("text of nothing is %q", s)
 		}
 		if html := pageOf(t, d); !strings.Contains(html, "No result") {
@@ -349,7 +349,7 @@ func TestSingleValueHasNoRange(t *testing.T) {
 			f := d.Cells[i].Goodput
 			f.Low, f.High, f.Runs, f.CI95Low, f.CI95High = f.Value, f.Value, 1, nil, nil
 		}
-		if s := text(t, d, TextOptions{}); strings.Contains(s, "48.9-48.9") || strings.Contains(s, "52.1-52.1") {
+		if s := textFace(t, d, TextOptions{}); strings.Contains(s, "48.9-48.9") || strings.Contains(s, "52.1-52.1") {
 			t.Errorf("a range of one value:\n%s", s)
 		}
 	}
@@ -491,7 +491,7 @@ func FuzzReadJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, r := range text(t, d, TextOptions{}) {
+		for _, r := range textFace(t, d, TextOptions{}) {
 			if r != '\n' && !unicode.IsPrint(r) {
 				t.Fatalf("text has %U", r)
 			}
@@ -514,7 +514,7 @@ func TestPublishedContext(t *testing.T) {
 			c.Goodput.Value, c.Goodput.High = 99e9, 99e9
 		}
 	}
-	if got := text(t, d, TextOptions{Width: 200}); !strings.Contains(got, "published for localhost, 1 to 8 streams: 69.8-95.3 Gb/s (iperf2;") {
+	if got := textFace(t, d, TextOptions{Width: 200}); !strings.Contains(got, "published for localhost, 1 to 8 streams: 69.8-95.3 Gb/s (iperf2;") {
 		t.Errorf("no context:\n%s", got)
 	}
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -16,7 +15,7 @@ func rows(c *measure.Cell) []row {
 	var out []row
 	add := func(name, value string) {
 		if value != "" {
-			out = append(out, row{name, value})
+			out = append(out, row{Name: name, Value: value})
 		}
 	}
 	sender, receiver := shownFlow(c)
@@ -90,17 +89,6 @@ func machineRows(c *measure.Cell, add func(name, value string)) {
 	add("CPU per Gb/s", costText(c.SenderCPU, c.ReceiverCPU, "sender"))
 	add("mem, sender", memoryText(c.SenderMem))
 	add("mem, receiver", memoryText(c.ReceiverMem))
-}
-
-// join puts what is there into one line.
-func join(parts ...string) string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return strings.Join(kept, ", ")
 }
 
 // figureText is the main figure of a cell with its doubt.

@@ -44,7 +44,7 @@ func newSetChart(sets []*set) *chart {
 	}
 	var legends []legend
 	for i, n := range names {
-		legends = append(legends, legend{key(lines[i]), axisWords(measure.Axis{Name: beside, Value: n})})
+		legends = append(legends, legend{Key: key(lines[i]), Name: axisWords(measure.Axis{Name: beside, Value: n})})
 	}
 	what := "What a pair carried"
 	if slices.ContainsFunc(sets, (*set).atOnce) {

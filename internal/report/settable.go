@@ -59,7 +59,7 @@ func setTable(sets []*set) grid {
 	if err == nil && slices.Contains(names, "cpus") {
 		add("published, Gb/s", 0, func(s *set) string { return orDash(vcpuText(table, s)) })
 	}
-	return rowsOf(sets, columns).withoutEmpty()
+	return rowsOf(sets, columns).WithoutEmpty()
 }
 
 // setColumn is a column of the table, and what it says of a set.
@@ -373,7 +373,7 @@ func pairTable(s *set, pairs []pairFigure) grid {
 		}
 		g.Rows = append(g.Rows, r)
 	}
-	return g.withoutEmpty()
+	return g.WithoutEmpty()
 }
 
 // why is what failed a pair, else the cause that binds it.

@@ -143,9 +143,9 @@ const (
 // steps prints what an explanation has tried, and why it stopped.
 func (p *printer) steps(v *view) {
 	if len(v.Steps) > 0 {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what was tried"))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, "what was tried"))
 	}
-	if p.width >= stepsTable {
+	if p.Width >= stepsTable {
 		p.stepsTable(v.Steps)
 	} else {
 		for _, s := range v.Steps {
@@ -153,7 +153,7 @@ func (p *printer) steps(v *view) {
 		}
 	}
 	if v.Ended != "" {
-		p.wrap("", 0, "", "ended: "+v.Ended)
+		p.Wrap("", 0, "", "ended: "+v.Ended)
 	}
 }
 
@@ -164,9 +164,9 @@ func (p *printer) stepBlock(s step) {
 			text += part.before + part.text
 		}
 	}
-	p.wrap(bold, numberWidth, fmt.Sprintf("%*d", numberWidth, s.Number), text)
+	p.Wrap(bold, numberWidth, fmt.Sprintf("%*d", numberWidth, s.Number), text)
 	if s.Tells != "" {
-		p.wrap("", numberWidth, strings.Repeat(" ", numberWidth), s.Tells)
+		p.Wrap("", numberWidth, strings.Repeat(" ", numberWidth), s.Tells)
 	}
 }
 
@@ -174,31 +174,10 @@ func (p *printer) stepsTable(steps []step) {
 	if len(steps) == 0 {
 		return
 	}
-	rest := p.width - numberWidth - againstWidth - tookWidth - 5*2
+	rest := p.Width - numberWidth - againstWidth - tookWidth - 5*2
 	widths := []int{numberWidth, rest * 3 / 10, rest * 3 / 10, againstWidth, rest - rest*3/10*2, tookWidth}
-	p.columns(widths, []string{"#", "tried", "figure", "against", "what it says", "took"})
+	p.Columns(widths, []string{"#", "tried", "figure", "against", "what it says", "took"})
 	for _, s := range steps {
-		p.columns(widths, []string{fmt.Sprint(s.Number), join(s.Title, s.Way), s.Figure, s.Against, s.Tells, s.Took})
-	}
-}
-
-// columns prints cells beside each other, each broken at spaces to its width.
-func (p *printer) columns(widths []int, cells []string) {
-	broken := make([][]string, len(cells))
-	height := 0
-	for i, c := range cells {
-		broken[i] = lines(c, widths[i], widths[i])
-		height = max(height, len(broken[i]))
-	}
-	for n := range height {
-		line := ""
-		for i, b := range broken {
-			text := ""
-			if n < len(b) {
-				text = b[n]
-			}
-			line += pad(text, widths[i]) + "  "
-		}
-		fmt.Fprintln(&p.out, strings.TrimRight(line, " "))
+		p.Columns(widths, []string{fmt.Sprint(s.Number), join(s.Title, s.Way), s.Figure, s.Against, s.Tells, s.Took})
 	}
 }

@@ -511,7 +511,3 @@ func nothingToDo(a acceptance, d *measure.Document) string {
 	}
 	return "nothing was found that a setting would mend"
 }
-
-func nonEmpty(all ...string) []string {
-	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
-}

@@ -21,7 +21,7 @@ func (p *printer) captured(all []packets, files bool) {
 		if c.Way != "" {
 			title += ", " + c.Way
 		}
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, title))
 		places := [][]row{c.Captures, c.Opening}
 		if files {
 			slices.Reverse(places)
@@ -34,14 +34,14 @@ func (p *printer) captured(all []packets, files bool) {
 
 func (p *printer) named(rows []row) {
 	for _, r := range rows {
-		p.wrap("", nameWidth, "  "+r.Name, r.Value)
+		p.Wrap("", nameWidth, "  "+r.Name, r.Value)
 	}
 }
 
 // connections prints one connection in a line for each subject, and more of
 // them in columns.
 func (p *printer) connections(t connTable) {
-	shown := min(len(t.Names), max(1, (p.width-figureWidth)/connWidth))
+	shown := min(len(t.Names), max(1, (p.Width-figureWidth)/connWidth))
 	switch shown {
 	case 0:
 		return
@@ -50,21 +50,21 @@ func (p *printer) connections(t connTable) {
 		if more := t.More + len(t.Names) - shown; more > 0 {
 			name += ", and " + unit.Plural(more, "more connection")
 		}
-		p.wrap("", nameWidth, "  connection", name)
+		p.Wrap("", nameWidth, "  connection", name)
 		p.named(t.lines())
 		return
 	default:
-		p.wrap("", nameWidth, "  connections", t.Names[0]+" and others beside it")
+		p.Wrap("", nameWidth, "  connections", t.Names[0]+" and others beside it")
 		widths := []int{0, figureWidth - 4}
 		for range shown {
-			widths = append(widths, (p.width-figureWidth)/shown-2)
+			widths = append(widths, (p.Width-figureWidth)/shown-2)
 		}
-		p.columns(widths, append([]string{"", ""}, t.Short[:shown]...))
+		p.Columns(widths, append([]string{"", ""}, t.Short[:shown]...))
 		for _, r := range t.Rows {
-			p.columns(widths, append([]string{"", r.Label()}, r.Values[:shown]...))
+			p.Columns(widths, append([]string{"", r.Label()}, r.Values[:shown]...))
 		}
 	}
 	if more := t.More + len(t.Names) - shown; more > 0 {
-		p.wrap("", nameWidth, " ", "and "+unit.Plural(more, "more connection"))
+		p.Wrap("", nameWidth, " ", "and "+unit.Plural(more, "more connection"))
 	}
 }

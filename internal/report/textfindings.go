@@ -27,21 +27,21 @@ func (p *printer) why(all []diagnosis, files bool) {
 		if d.Way != "" {
 			title += ", " + d.Way
 		}
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, title))
 		for n, f := range d.Findings[:min(len(d.Findings), textFindings)] {
 			if n > 0 && (files || f.Confidence == measure.Possible) {
-				p.wrap("", findingColumn, "  "+f.name()+" ", f.head()+": "+f.Summary)
+				p.Wrap("", findingColumn, "  "+f.name()+" ", f.head()+": "+f.Summary)
 				continue
 			}
 			p.finding(f, i > 0 && has(all[i-1].Findings, f))
 		}
 		if more := d.More + len(d.Findings) - textFindings; more > 0 {
-			fmt.Fprintf(&p.out, "  %d more in the JSON document and the page\n", more)
+			fmt.Fprintf(p, "  %d more in the JSON document and the page\n", more)
 		}
 		switch {
 		case files:
 		case i > 0 && sameOthers(d, all[i-1]):
-			p.wrap("", othersColumn, "  other causes:", "as for "+all[i-1].Way)
+			p.Wrap("", othersColumn, "  other causes:", "as for "+all[i-1].Way)
 		default:
 			p.others(d)
 		}
@@ -83,9 +83,9 @@ func (p *printer) finding(f finding, told bool) {
 	if f.Healthy {
 		code = green
 	}
-	p.wrap(code, findingColumn, "  "+f.name()+" ", f.head())
+	p.Wrap(code, findingColumn, "  "+f.name()+" ", f.head())
 	if !f.Said && f.Summary != "" {
-		p.wrap("", findingMargin, strings.Repeat(" ", findingMargin), f.Summary)
+		p.Wrap("", findingMargin, strings.Repeat(" ", findingMargin), f.Summary)
 	}
 	p.fact("seen:", strings.Join(f.Evidence, "; "))
 	p.fact("cost:", f.Effect)
@@ -104,7 +104,7 @@ func (p *printer) finding(f finding, told bool) {
 		if label != "" {
 			label = strings.Repeat(" ", findingMargin+1) + label
 		}
-		fmt.Fprintf(&p.out, "%-*s %s\n", findingColumn, label, c)
+		fmt.Fprintf(p, "%-*s %s\n", findingColumn, label, c)
 		name = ""
 	}
 	if !told {
@@ -115,7 +115,7 @@ func (p *printer) finding(f finding, told bool) {
 // fact prints one line of a finding, where there is anything to say.
 func (p *printer) fact(name, text string) {
 	if text != "" {
-		p.wrap("", findingColumn, strings.Repeat(" ", findingMargin+1)+name, text)
+		p.Wrap("", findingColumn, strings.Repeat(" ", findingMargin+1)+name, text)
 	}
 }
 
@@ -129,7 +129,7 @@ func sameOthers(a, b diagnosis) bool {
 // by what is missing.
 func (p *printer) others(d diagnosis) {
 	if ids := d.ids(); len(ids) > 0 {
-		p.wrap("", othersColumn, "  ruled out:", strings.Join(ids, ", "))
+		p.Wrap("", othersColumn, "  ruled out:", strings.Join(ids, ", "))
 	}
 	if len(d.Open) == 0 {
 		return
@@ -142,5 +142,5 @@ func (p *printer) others(d diagnosis) {
 	if n := len(groups) - textGroups; n > 0 {
 		parts = append(parts, "and more that lack "+unit.Plural(n, "other fact"))
 	}
-	p.wrap("", othersColumn, "  not checked:", unit.Plural(len(d.Open), "cause")+": "+strings.Join(parts, "; "))
+	p.Wrap("", othersColumn, "  not checked:", unit.Plural(len(d.Open), "cause")+": "+strings.Join(parts, "; "))
 }

@@ -2,13 +2,14 @@ package report
 
 import (
 	"fmt"
-	"strings"
+
+	"thru/internal/doc"
 )
 
 // failures prints what went wrong right below the answer.
 func (p *printer) failures(f *fleet) {
 	for _, s := range f.Failed {
-		p.broken(yellow, 0, s)
+		p.Broken(yellow, 0, s)
 	}
 }
 
@@ -17,24 +18,24 @@ func (p *printer) failures(f *fleet) {
 func (p *printer) fleet(v *view) {
 	f := v.Fleet
 	if f.Waterfall != nil {
-		p.waterfall(f.Waterfall)
+		doc.Print(p, f.Waterfall.Blocks())
 	}
 	for _, c := range f.Compared {
 		p.comparison(c, len(f.Compared) == 1)
 	}
 	for _, h := range f.Hands {
-		p.wrap("", 3, "  -", h.Name+": "+h.Value)
+		p.Wrap("", 3, "  -", h.Name+": "+h.Value)
 	}
 	if len(f.Targets.Rows) > 0 {
 		if g := brief(f.Targets); len(g.Rows) > 0 {
-			p.captioned(g)
+			p.Table(g)
 		} else {
-			p.out.WriteByte('\n')
-			p.broken("", 0, fmt.Sprintf("%d targets: all are met", len(f.Targets.Rows)))
+			p.WriteByte('\n')
+			p.Broken("", 0, fmt.Sprintf("%d targets: all are met", len(f.Targets.Rows)))
 		}
 	}
 	if len(f.Sets.Rows) > 0 {
-		p.captioned(f.Sets.firstRows(textSetRows))
+		p.Table(f.Sets.First(textSetRows))
 	}
 	if len(v.Ladders) > 0 {
 		p.ladders(v.Ladders)
@@ -45,48 +46,39 @@ func (p *printer) fleet(v *view) {
 	}
 	for i, s := range f.Details {
 		if i > 0 && len(f.Details) > fewSets {
-			p.out.WriteString("\nthe other settings in detail: see the HTML report\n")
+			p.WriteString("\nthe other settings in detail: see the HTML report\n")
 			break
 		}
 		p.set(s, few)
 	}
 }
 
-// captioned prints a table below its caption.
-func (p *printer) captioned(g grid) {
-	p.out.WriteByte('\n')
-	if g.Caption != "" {
-		p.broken(bold, 0, g.Caption)
-	}
-	p.grid(g)
-}
-
 // comparison prints an A/B test: what the answer has said already stands for its sentence.
 func (p *printer) comparison(c comparison, said bool) {
-	p.out.WriteByte('\n')
+	p.WriteByte('\n')
 	if !said {
-		p.broken("", 0, c.Text)
+		p.Broken("", 0, c.Text)
 	}
 	if c.Reason != "" {
-		p.wrap("", 3, "  -", c.Reason)
+		p.Wrap("", 3, "  -", c.Reason)
 	}
 	if len(c.Guards) > 0 {
-		p.wrap("", 3, "  -", c.GuardLine())
+		p.Wrap("", 3, "  -", c.GuardLine())
 	}
 }
 
 // set prints one set: when its pairs ran, the matrix of pairs or a list, and
 // what the hosts had of it. Few pairs have their own tables above.
 func (p *printer) set(s setView, few bool) {
-	p.out.WriteByte('\n')
+	p.WriteByte('\n')
 	if s.Name != "" {
-		p.broken(bold, 0, s.Name)
+		p.Broken(bold, 0, s.Name)
 	}
 	if s.Overlap != "" {
-		p.wrap("", 1, " ", s.Overlap)
+		p.Wrap("", 1, " ", s.Overlap)
 	}
 	if m := s.Matrix; m != nil && max(len(m.Rows), len(m.Cols)) <= maxTextMatrix {
-		p.out.WriteByte('\n')
+		p.WriteByte('\n')
 		p.pairMatrix(m)
 		s.Pairs = nil // the matrix has them all
 		if len(s.Slow.Rows) > 0 {
@@ -95,23 +87,16 @@ func (p *printer) set(s setView, few bool) {
 	}
 	if !few {
 		for _, g := range s.Pairs {
-			p.captioned(g)
+			p.Table(g)
 		}
 		if len(s.Held.Rows) > 0 {
-			p.captioned(s.Held)
+			p.Table(s.Held)
 		}
 	}
 	if len(s.Hosts.Rows) > 0 {
-		p.captioned(s.Hosts.firstRows(textHostRows).withoutEmpty())
+		p.Table(s.Hosts.First(textHostRows).WithoutEmpty())
 	}
 	if len(s.Labels.Rows) > 0 {
-		p.captioned(s.Labels.firstRows(textHostRows).withoutEmpty())
-	}
-}
-
-// broken prints text from a column on, within the width also where a name in it is longer.
-func (p *printer) broken(code string, indent int, text string) {
-	for _, line := range breakCell(text, p.width-indent) {
-		p.out.WriteString(strings.Repeat(" ", indent) + p.painted(code, line) + "\n")
+		p.Table(s.Labels.First(textHostRows).WithoutEmpty())
 	}
 }

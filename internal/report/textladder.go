@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"thru/internal/measure"
 )
@@ -22,11 +21,11 @@ func (p *printer) ladders(all []ladder) {
 	for i := range all {
 		l := &all[i]
 		if len(all) > 1 {
-			p.out.WriteByte('\n')
-			p.broken(bold, 0, l.Path)
+			p.WriteByte('\n')
+			p.Broken(bold, 0, l.Path)
 		}
 		// Windows that do not fit beside each other follow below.
-		most := max(1, (p.width-streamsWidth)/groupWidth)
+		most := max(1, (p.Width-streamsWidth)/groupWidth)
 		for first := 0; first < len(l.Windows); first += most {
 			p.matrix(l, l.Windows[first:min(first+most, len(l.Windows))])
 		}
@@ -38,29 +37,29 @@ func (p *printer) ladders(all []ladder) {
 					break
 				}
 			}
-			fmt.Fprintln(&p.out, legend)
+			fmt.Fprintln(p, legend)
 		}
 		for _, note := range l.Notes {
-			p.wrap("", 3, "  -", note)
+			p.Wrap("", 3, "  -", note)
 		}
 	}
 }
 
 func (p *printer) matrix(l *ladder, windows []measure.Pair) {
-	p.out.WriteByte('\n')
+	p.WriteByte('\n')
 	head, names := strings.Repeat(" ", streamsWidth), fmt.Sprintf("%*s", streamsWidth, "streams")
 	for _, w := range windows {
 		head += "   " + pad(windowName(w)+" window", groupWidth-3)
 		names += fmt.Sprintf("%*s  %-*s%-*s", valueWidth+1, l.Unit.name, rangeWidth, "range", cpuWidth, "CPU snd/rcv")
 	}
-	fmt.Fprintln(&p.out, p.paint(bold, strings.TrimRight(head, " ")))
-	fmt.Fprintln(&p.out, strings.TrimRight(names, " "))
+	fmt.Fprintln(p, p.Paint(bold, strings.TrimRight(head, " ")))
+	fmt.Fprintln(p, strings.TrimRight(names, " "))
 	for _, n := range l.Streams {
 		line := fmt.Sprintf("%*d", streamsWidth, n)
 		for _, w := range windows {
 			line += p.rung(l.at(n, w))
 		}
-		fmt.Fprintln(&p.out, strings.TrimRight(line, " "))
+		fmt.Fprintln(p, strings.TrimRight(line, " "))
 	}
 }
 
@@ -70,12 +69,7 @@ func (p *printer) rung(r *rung) string {
 	}
 	value := fmt.Sprintf("%*s", valueWidth+1, r.Value)
 	if r.Best {
-		value = p.paint(bold, value)
+		value = p.Paint(bold, value)
 	}
 	return value + pad(r.Mark(), 2) + pad(r.Range, rangeWidth) + pad(r.CPU, cpuWidth)
-}
-
-// pad fills text with spaces to n columns.
-func pad(s string, n int) string {
-	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
 }

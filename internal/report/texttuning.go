@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -22,31 +23,31 @@ func (p *printer) tuningText(v *view) {
 	p.answer(v)
 	p.same(t.Same)
 	if len(t.Restored.Rows) > 0 {
-		p.out.WriteByte('\n')
-		p.grid(t.Restored)
+		p.WriteByte('\n')
+		p.Grid(t.Restored)
 	}
 	for _, s := range t.Left {
-		p.wrap(yellow, 9, "left:", s)
+		p.Wrap(yellow, 9, "left:", s)
 	}
 	p.journey(t)
 	for _, s := range t.Untuned {
-		p.wrap("", 11, "not set at", s)
+		p.Wrap("", 11, "not set at", s)
 	}
 	if len(t.Attempts) > 0 {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what was tried"))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, "what was tried"))
 	}
 	for _, a := range t.Attempts {
 		p.attempt(a)
 	}
 	if t.Ending != "" {
-		p.wrap("", 0, "", "ended: "+t.Ending)
+		p.Wrap("", 0, "", "ended: "+t.Ending)
 	}
 	p.toKeep(t)
 	if len(t.Remains) > 0 {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "what remains"))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, "what remains"))
 	}
 	for _, s := range t.Remains {
-		p.wrap("", 3, "  -", s)
+		p.Wrap("", 3, "  -", s)
 	}
 	p.proposals(t)
 	p.lists(v)
@@ -68,9 +69,9 @@ func (p *printer) same(s *sameness) {
 	if s == nil {
 		return
 	}
-	p.wrap("", 0, "", "where nothing was changed, a change of at most "+s.Most+" was estimated, up or down")
+	p.Wrap("", 0, "", "where nothing was changed, a change of at most "+s.Most+" was estimated, up or down")
 	for _, c := range s.Cases {
-		p.wrap(yellow, 3, "  -", c)
+		p.Wrap(yellow, 3, "  -", c)
 	}
 }
 
@@ -79,8 +80,8 @@ func (p *printer) journey(t *tuning) {
 	if len(t.Journey) == 0 {
 		return
 	}
-	p.out.WriteByte('\n')
-	p.grid(t.table())
+	p.WriteByte('\n')
+	p.Grid(t.table())
 }
 
 // table is the journey for a terminal.
@@ -89,38 +90,38 @@ func (t *tuning) table() grid {
 	for _, s := range t.Journey {
 		g.Rows = append(g.Rows, []string{s.State, s.Way, s.Figure, orDash(s.Range), orDash(s.Change), s.Held})
 	}
-	return g.withoutEmpty()
+	return g.WithoutEmpty()
 }
 
 // attempt prints a change with its outcome, and what it was judged by.
 func (p *printer) attempt(a attempt) {
-	p.wrap(a.Tone.code(), attemptColumn, "  "+a.Outcome, a.Title)
+	p.Wrap(text.ColourOf(a.Tone), attemptColumn, "  "+a.Outcome, a.Title)
 	for _, s := range []string{a.Figures, a.Other, a.Reason} {
 		if s != "" {
-			p.wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), s)
+			p.Wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), s)
 		}
 	}
 	for _, s := range a.Guards {
-		p.wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), s)
+		p.Wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), s)
 	}
 	if len(a.Proofs) > 0 {
-		p.wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), "in force? "+strings.Join(a.Proofs, "; "))
+		p.Wrap("", attemptColumn, strings.Repeat(" ", attemptColumn), "in force? "+strings.Join(a.Proofs, "; "))
 	}
 }
 
 // toKeep prints how to make last what was kept, and how to undo it.
 func (p *printer) toKeep(t *tuning) {
 	if t.Flags != "" {
-		fmt.Fprintf(&p.out, "\n%s\n  %s\n", p.paint(bold, "options of the test that were kept"), t.Flags)
+		fmt.Fprintf(p, "\n%s\n  %s\n", p.Paint(bold, "options of the test that were kept"), t.Flags)
 	}
 	if len(t.Lasting) > 0 {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "to make it last beyond the next boot"))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, "to make it last beyond the next boot"))
 	}
 	for _, l := range t.Lasting {
 		p.lasting(l)
 	}
 	if len(t.Undo) > 0 {
-		fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, "to undo it"))
+		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, "to undo it"))
 		p.typed(2, t.Undo)
 	}
 }
@@ -133,17 +134,17 @@ func (p *printer) lasting(l lasting) {
 	if l.File != "" {
 		head += ": write " + l.File
 	}
-	p.wrap("", 1, " ", head)
+	p.Wrap("", 1, " ", head)
 	if l.Words != "" {
-		p.wrap("", 3, "   ", l.Words)
+		p.Wrap("", 3, "   ", l.Words)
 	}
 	p.typed(6, l.Content)
 	if len(l.Commands) > 0 && l.File != "" {
-		fmt.Fprintln(&p.out, "    then")
+		fmt.Fprintln(p, "    then")
 	}
 	p.typed(6, l.Commands)
 	if len(l.Undo) > 0 {
-		fmt.Fprintln(&p.out, "    to take it back")
+		fmt.Fprintln(p, "    to take it back")
 		p.typed(6, l.Undo)
 	}
 }
@@ -151,7 +152,7 @@ func (p *printer) lasting(l lasting) {
 // typed prints lines that are to be copied: they are not broken.
 func (p *printer) typed(indent int, all []string) {
 	for _, s := range all {
-		fmt.Fprintln(&p.out, strings.TrimRight(strings.Repeat(" ", indent)+s, " "))
+		fmt.Fprintln(p, strings.TrimRight(strings.Repeat(" ", indent)+s, " "))
 	}
 }
 
@@ -164,7 +165,7 @@ func (p *printer) proposals(t *tuning) {
 	if t.DryRun {
 		title = "what to try, in this order"
 	}
-	fmt.Fprintf(&p.out, "\n%s\n", p.paint(bold, title))
+	fmt.Fprintf(p, "\n%s\n", p.Paint(bold, title))
 	for i, x := range t.Advice {
 		if i > 0 && x.Why != "" && x.Why == t.Advice[i-1].Why && x.For == t.Advice[i-1].For {
 			x.Why, x.For = "as above", ""
@@ -174,12 +175,12 @@ func (p *printer) proposals(t *tuning) {
 }
 
 func (p *printer) proposal(x proposal) {
-	p.wrap(bold, 3, fmt.Sprintf("%3d", x.Number), x.Title)
+	p.Wrap(bold, 3, fmt.Sprintf("%3d", x.Number), x.Title)
 	for _, f := range []struct{ name, text string }{
 		{"why", x.Why + spaced(bracket(x.For))}, {"expect", x.Expect}, {"source", x.Source}, {"risk", x.Danger()}, {"by hand", x.ByHand}, {"flags", x.Flags},
 	} {
 		if f.text != "" {
-			p.wrap("", proposalColumn, "    "+f.name, f.text)
+			p.Wrap("", proposalColumn, "    "+f.name, f.text)
 		}
 	}
 	for _, h := range x.Hosts {
@@ -192,7 +193,7 @@ func (p *printer) handwork(h handwork) {
 	label := "    do"
 	for _, words := range []string{strings.TrimPrefix(h.At+":", ":"), h.Words} {
 		if words != "" {
-			p.wrap("", proposalColumn, label, words)
+			p.Wrap("", proposalColumn, label, words)
 			label = strings.Repeat(" ", proposalColumn)
 		}
 	}
@@ -204,7 +205,7 @@ func (p *printer) handwork(h handwork) {
 // labelled prints commands, whole, the first behind a name.
 func (p *printer) labelled(name string, commands []string) {
 	for _, c := range commands {
-		fmt.Fprintf(&p.out, "%-*s %s\n", proposalColumn, name, c)
+		fmt.Fprintf(p, "%-*s %s\n", proposalColumn, name, c)
 		name = ""
 	}
 }
@@ -214,11 +215,11 @@ func Knobs(w io.Writer, points []measure.EndPoint, o TextOptions) error {
 	p := newPrinter(o)
 	for i, e := range points {
 		if i > 0 {
-			p.out.WriteByte('\n')
+			p.WriteByte('\n')
 		}
 		p.knobs(e)
 	}
-	return p.flush(w)
+	return p.Flush(w)
 }
 
 // knobs prints those of one end point.
@@ -226,12 +227,12 @@ func (p *printer) knobs(e measure.EndPoint) {
 	name := clean(e.Name)
 	switch {
 	case len(e.Knobs) == 0 && e.NoTune == "":
-		p.wrap(bold, 0, "", name+": there is nothing to set")
+		p.Wrap(bold, 0, "", name+": there is nothing to set")
 		return
 	case e.NoTune != "":
-		p.wrap(bold, 0, "", name+": "+reasonText(e.NoTune))
+		p.Wrap(bold, 0, "", name+": "+reasonText(e.NoTune))
 	default:
-		p.wrap(bold, 0, "", name+": "+unit.Plural(len(e.Knobs), "knob"))
+		p.Wrap(bold, 0, "", name+": "+unit.Plural(len(e.Knobs), "knob"))
 	}
 	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "settable", Least: 10}}}
 	var refused []gap
@@ -248,10 +249,10 @@ func (p *printer) knobs(e measure.EndPoint) {
 		g.More = fmt.Sprintf("and %d more, see --json", n)
 	}
 	if len(g.Rows) > 0 {
-		p.grid(g.withoutEmpty())
+		p.Grid(g.WithoutEmpty())
 	}
 	for _, r := range refused {
-		p.wrap("", 15, "  cannot be set", r.text(maxLines))
+		p.Wrap("", 15, "  cannot be set", r.text(maxLines))
 	}
 }
 

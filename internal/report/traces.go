@@ -85,12 +85,12 @@ func againSpots() line { return line{Style: 1, Spots: bars} }
 func lateSpots() line  { return line{Style: 3, Spots: crosses} }
 
 func (k trace) legends() []legend {
-	all := []legend{{key(sentLine()), "sent, in flight"}, {key(ackedLine()), "acknowledged"}, {key(windowLine()), "receive window, its edge"}}
+	all := []legend{{Key: key(sentLine()), Name: "sent, in flight"}, {Key: key(ackedLine()), Name: "acknowledged"}, {Key: key(windowLine()), Name: "receive window, its edge"}}
 	if len(k.from.Again) > 0 {
-		all = append(all, legend{key(againSpots()), "sent again"})
+		all = append(all, legend{Key: key(againSpots()), Name: "sent again"})
 	}
 	if len(k.from.Late) > 0 {
-		all = append(all, legend{key(lateSpots()), "out of order"})
+		all = append(all, legend{Key: key(lateSpots()), Name: "out of order"})
 	}
 	return all
 }

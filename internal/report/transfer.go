@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -58,7 +58,7 @@ func newMoving(d *measure.Document) *moving {
 	m := &moving{Binds: clean(t.Binds), Why: clean(t.Why), Runs: t.Runs, Rows: transferRows(t)}
 	m.Fall = fallOf(t)
 	m.Published = grid{Caption: "Published figures of such transfers: they are of other machines, and no bar to reach",
-		Columns: []column{{Name: "id"}, {Name: "of"}, {Name: "carried", Right: true}}}
+		Columns: []column{{Name: "id"}, {Name: "of", Least: 20}, {Name: "carried", Right: true}}}
 	for _, r := range t.Ratios[:min(len(t.Ratios), maxRatios)] {
 		m.Published.Rows = append(m.Published.Rows, []string{clean(r.ID), clean(r.Name), unit.Rate(r.Bps)})
 	}
@@ -87,10 +87,29 @@ func fallOf(t *measure.Transfer) waterfall {
 	return w
 }
 
+// transferBlocks are the layers with what binds, the facts of the transfer, and what others have published.
+func transferBlocks(m *moving) []doc.Block {
+	if m == nil {
+		return nil
+	}
+	layers := []doc.Block{doc.Charts{Charts: m.Course()}, m.Layers(), doc.Only{For: doc.Terminal, Body: []doc.Block{doc.List{Lines: m.hows()}}}, doc.Pairs{Name: "The transfer", Rows: m.Rows}}
+	return []doc.Block{doc.Section{Title: "Layers", Body: append(layers, m.Published)}}
+}
+
+// hows say how each layer was measured.
+func (m *moving) hows() (all []string) {
+	for _, r := range m.Fall.Rungs {
+		if r.With != "" {
+			all = append(all, r.Name+": "+r.With)
+		}
+	}
+	return all
+}
+
 // Layers are the floors as a table.
-func (m *moving) Layers() grid {
-	g := grid{Caption: "What each layer carries; the whole carries what the least of them does", Tone: bindsTone,
-		Columns: []column{{Name: "layer", Least: 14}, {Name: ""}, {Name: "carries", Right: true}, {Name: ""}, {Name: "how", Least: 20}}}
+func (m *moving) Layers() doc.Table {
+	bars := make([]doc.Bar, 0, len(m.Fall.Rungs))
+	t := doc.Table{Caption: "What each layer carries; the whole carries what the least of them does", Tone: bindsTone}
 	for _, r := range m.Fall.Rungs {
 		mark := ""
 		if m.Binds == "" {
@@ -99,9 +118,11 @@ func (m *moving) Layers() grid {
 		if r.Binds {
 			mark = "binds"
 		}
-		g.Rows = append(g.Rows, []string{r.Name, "-", r.Value, mark, orDash(r.With)})
+		bars = append(bars, doc.Bar{Share: r.Carried})
+		t.Rows = append(t.Rows, []string{r.Name, "-", r.Value, mark, doc.OrDash(r.With)})
 	}
-	return g
+	t.Columns = []doc.Column{{Name: "layer", Least: 14}, {Bars: bars}, {Name: "carries", Right: true}, {}, {Name: "how", Wide: true}}
+	return t.WithoutEmpty()
 }
 
 func bindsTone(cell string) tone {
@@ -110,9 +131,6 @@ func bindsTone(cell string) tone {
 	}
 	return toneNone
 }
-
-// Page is the table for a page, which draws the bars at its top.
-func (m *moving) Page() grid { return m.Layers().withoutEmpty() }
 
 // Course draws the seconds of each run, where there are several.
 func (m *moving) Course() []chart {
@@ -139,7 +157,7 @@ func (m *moving) Course() []chart {
 			l.Points = append(l.Points, point{float64(s) + 0.5, bps / in.div})
 		}
 		l.Points = thin(l.Points)
-		p.Lines, legends = append(p.Lines, l), append(legends, legend{key(l), clean(r.Layer)})
+		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: key(l), Name: clean(r.Layer)})
 		words = append(words, clean(r.Layer)+": "+runRate(&r))
 	}
 	d.Panels, d.Desc = []panel{p}, strings.Join(words, "; ")
@@ -183,7 +201,7 @@ func transferAnswers(d *measure.Document) []string {
 func transferRows(t *measure.Transfer) (rows []row) {
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, row{name, value})
+			rows = append(rows, row{Name: name, Value: value})
 		}
 	}
 	add("from", clean(t.URL))
@@ -230,14 +248,14 @@ func runRows(r *measure.TransferRun) (rows []row) {
 		if r.Bps.High > r.Bps.Low {
 			value += ", seconds " + unit.RateRange(r.Bps.Low, r.Bps.High)
 		}
-		rows = append(rows, row{"goodput", join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
+		rows = append(rows, row{Name: "goodput", Value: join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
 	}
 	if len(r.Each) > 0 {
-		rows = append(rows, row{"each client", unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
+		rows = append(rows, row{Name: "each client", Value: unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
 	}
 	for _, x := range []row{
-		{"CPU here", transferCPU(r.HereCPU, cmp.Or(clean(r.HereProgram), "this process"))}, {"CPU there", transferCPU(r.ThereCPU, programsText(r.Programs))},
-		{"TCP here", socketText(r.Sockets)}, {"TCP there", socketText(r.There)},
+		{Name: "CPU here", Value: transferCPU(r.HereCPU, cmp.Or(clean(r.HereProgram), "this process"))}, {Name: "CPU there", Value: transferCPU(r.ThereCPU, programsText(r.Programs))},
+		{Name: "TCP here", Value: socketText(r.Sockets)}, {Name: "TCP there", Value: socketText(r.There)},
 	} {
 		if x.Value != "" {
 			rows = append(rows, x)
@@ -245,14 +263,14 @@ func runRows(r *measure.TransferRun) (rows []row) {
 	}
 	switch {
 	case r.Checked != nil && *r.Checked:
-		rows = append(rows, row{"compared", join("what arrived is what was sent", sumText(r))})
+		rows = append(rows, row{Name: "compared", Value: join("what arrived is what was sent", sumText(r))})
 	case r.Checked != nil:
-		rows = append(rows, row{"compared", "what arrived is NOT what was sent"})
+		rows = append(rows, row{Name: "compared", Value: "what arrived is NOT what was sent"})
 	case sumText(r) != "":
-		rows = append(rows, row{"checksum", sumText(r)})
+		rows = append(rows, row{Name: "checksum", Value: sumText(r)})
 	}
 	if r.Error != nil {
-		rows = append(rows, row{"error", reasonText(r.Error.Message)})
+		rows = append(rows, row{Name: "error", Value: reasonText(r.Error.Message)})
 	}
 	return rows
 }
@@ -351,69 +369,5 @@ func smallRows(t *measure.Transfer) []row {
 			text += fmt.Sprintf(" (%s of what one large file carries)", unit.Percent(100*s.Bps.Value/r.Bps.Value))
 		}
 	}
-	return []row{{"small files", text}}
-}
-
-// transferText prints a transfer for a terminal.
-func (p *printer) transferText(v *view) {
-	m := v.Moving
-	p.answer(v)
-	p.why(v.Why, false)
-	p.layers(m)
-	p.out.WriteByte('\n')
-	wide := nameWidth
-	for _, r := range m.Rows {
-		wide = max(wide, utf8.RuneCountInString(r.Name)+2)
-	}
-	for _, r := range m.Rows {
-		p.wrap("", wide, "  "+r.Name, r.Value)
-	}
-	if len(m.Published.Rows) > 0 {
-		p.out.WriteByte('\n')
-		p.wrap("", 0, "", "published: "+publishedLine(m.Published)+" (other machines: no bar to reach)")
-	}
-	p.lists(v)
-}
-
-func publishedLine(g grid) string {
-	var all []string
-	for _, r := range g.Rows {
-		all = append(all, r[0]+" "+r[2]+" ("+r[1]+")")
-	}
-	return strings.Join(all, ", ")
-}
-
-// layers prints a bar for each floor; how it was measured stands below.
-func (p *printer) layers(m *moving) {
-	g := grid{Tone: bindsTone, Columns: []column{{Name: "layer", Least: 14}, {Name: ""}, {Name: "carries", Right: true}, {Name: ""}}}
-	for _, r := range m.Layers().Rows {
-		g.Rows = append(g.Rows, r[:4])
-	}
-	if room := barRoom(g, p.width); room >= leastBar {
-		for i, r := range m.Fall.Rungs {
-			if r.Carried > 0 {
-				g.Rows[i][1] = barText(r, room)
-			}
-		}
-	}
-	p.out.WriteByte('\n')
-	p.grid(g.withoutEmpty())
-	for _, r := range m.Fall.Rungs {
-		if r.With != "" {
-			p.wrap("", 3, "  -", r.Name+": "+r.With)
-		}
-	}
-}
-
-// transferred is the same for Markdown.
-func (m *markdown) transferred(t *moving) {
-	if t == nil {
-		return
-	}
-	m.head(2, "Layers")
-	m.grid(t.Page())
-	m.pairs("The transfer", t.Rows)
-	if len(t.Published.Rows) > 0 {
-		m.grid(t.Published)
-	}
+	return []row{{Name: "small files", Value: text}}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -41,8 +42,8 @@ type view struct {
 	Ladders    []ladder
 	Fleet      *fleet // of a plan of many pairs
 	Tuning     *tuning
-	Moving     *moving // of a file transfer
-	Disks      []titled
+	Moving     *moving      // of a file transfer
+	Blocks     []doc.Block  // of its subject
 	Estates    []estate     // what hypervisors run
 	Placed     *whereabouts // where the end points are; nil: nobody was asked
 	Cells      []cell
@@ -102,19 +103,6 @@ func (v *view) Title() template.HTML {
 	return wholeFigures(v.Answer)
 }
 
-type row struct{ Name, Value string }
-
-// Fixed is the value for a page: no line breaks within a number, nor before its unit.
-func (r row) Fixed() string { return fixed(r.Value) }
-
-func fixed(text string) string {
-	words := unbroken(text)
-	for i, w := range words {
-		words[i] = strings.ReplaceAll(w, " ", "\u00a0")
-	}
-	return strings.Join(words, " ")
-}
-
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
 	whole, said, tuned := d, answers(d), newTuning(d)
@@ -122,7 +110,6 @@ func newView(d *measure.Document) *view {
 	v := &view{
 		Tuning:     tuned,
 		Moving:     newMoving(d),
-		Disks:      newDisks(d.Disks),
 		Estates:    newEstates(d),
 		Placed:     newPlaced(d),
 		Command:    clean(d.Command),
@@ -149,6 +136,7 @@ func newView(d *measure.Document) *view {
 		Thru:       clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
+	v.Blocks = append(transferBlocks(v.Moving), diskBlocks(d.Disks)...)
 	v.say(said)
 	if tuned != nil {
 		tuned.Ending = tuned.ending(v)

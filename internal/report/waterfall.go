@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -141,67 +142,22 @@ func changeText(pct float64) string {
 	}
 }
 
-// waterfall prints a bar for each rung, and below them what is to be said.
-func (p *printer) waterfall(w *waterfall) {
-	g := w.table(true)
-	room := barRoom(g, p.width)
-	if room < mostBar/2 { // the matrix of each rung says it too
-		g = w.table(false)
-		room = barRoom(g, p.width)
-	}
-	if room >= leastBar {
-		for i, r := range w.Rungs {
-			g.Rows[i][1] = barText(r, room)
-		}
-	}
-	p.out.WriteByte('\n')
-	p.grid(g.withoutEmpty())
-	for _, s := range w.Lines() {
-		p.wrap("", 3, "  -", s)
-	}
-}
-
-// table is the rungs with a column for their bars.
-func (w *waterfall) table(with bool) grid {
-	g := grid{Tone: failedTone, Columns: []column{{Name: "rung", Least: 14}, {Name: ""}, {Name: "carries", Right: true}, {Name: "to the rung below", Right: true},
-		{Name: "of ceiling", Right: true}, {Name: ""}, {Name: "best with"}}}
+// Table is the rungs with their bars. On a terminal the matrix of each rung says what it was best with.
+func (w *waterfall) Table() doc.Table {
+	bars := make([]doc.Bar, 0, len(w.Rungs))
+	t := doc.Table{Tone: failedTone}
 	for _, r := range w.Rungs {
-		g.Rows = append(g.Rows, []string{r.Name, "-", r.Value, orDash(r.Change), orDash(r.Ceiling), orDash(r.Verdict), "-"})
-		if with {
-			g.Rows[len(g.Rows)-1][6] = orDash(r.With)
-		}
+		bars = append(bars, doc.Bar{Share: r.Carried, Mark: r.Mark})
+		t.Rows = append(t.Rows, []string{r.Name, "-", r.Value, doc.OrDash(r.Change), doc.OrDash(r.Ceiling), doc.OrDash(r.Verdict), doc.OrDash(r.With)})
 	}
-	return g
+	t.Columns = []doc.Column{{Name: "rung", Least: 14}, {Bars: bars}, {Name: "carries", Right: true}, {Name: "to the rung below", Right: true},
+		{Name: "of ceiling", Right: true}, {}, {Name: "best with", Wide: true}}
+	return t.WithoutEmpty()
 }
 
-// barRoom is how wide the bars can be beside the other columns.
-func barRoom(g grid, width int) int {
-	room := width - gridIndent
-	short := g.withoutEmpty()
-	widths := short.widths()
-	short.shrink(widths, 0)
-	for _, n := range widths {
-		room -= n + gridGap
-	}
-	return min(room, mostBar)
-}
-
-const (
-	mostBar  = 32
-	leastBar = 8
-)
-
-// barText is a bar of text, with a mark where the ceiling is.
-func barText(r rungBar, width int) string {
-	n := int(math.Round(r.Carried * float64(width)))
-	if r.Carried > 0 {
-		n = max(n, 1)
-	}
-	bar := []rune(strings.Repeat("█", n) + strings.Repeat(" ", width-n))
-	if at := int(math.Round(r.Mark*float64(width))) - 1; r.Mark > 0 && r.Mark < 1 && at >= n {
-		bar[at] = '|'
-	}
-	return strings.TrimRight(string(bar), " ")
+// Blocks are the rungs, and what stands behind their figures.
+func (w *waterfall) Blocks() []doc.Block {
+	return []doc.Block{doc.Section{Title: "What each layer costs", Body: []doc.Block{w.Table(), doc.List{Lines: w.Lines(), Notes: true}}}}
 }
 
 // Lines say what stands behind the figures.
@@ -213,6 +169,3 @@ func (w *waterfall) Lines() (all []string) {
 	}
 	return append(all, append(w.Notes, "published figures are there to compare how they change with streams and window: "+caution)...)
 }
-
-// Page is the table for a page, which draws the bars at its top.
-func (w *waterfall) Page() grid { return w.table(true).withoutEmpty() }

@@ -1,0 +1,102 @@
+package doc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Table has columns and rows. Its first column names the rows; one without rows is not printed.
+type Table struct {
+	Caption string
+	Columns []Column
+	Rows    [][]string
+	Tone    func(cell string) Tone // nil: none has one
+	More    string                 // what it leaves out
+}
+
+// Column is one column of a table.
+type Column struct {
+	Name  string
+	Right bool  // numbers end at the same place
+	Least int   // columns of a terminal that it can shrink to, its cells broken over lines; 0: it keeps its width
+	Bars  []Bar // one a row, drawn on a terminal that has room for them; pages have a chart
+	Wide  bool  // for pages alone: a terminal has no room for it
+}
+
+// Bar is a share of the longest one, 0 to 1, and where a mark stands in it; 0: none.
+type Bar struct{ Share, Mark float64 }
+
+// Tone is what a cell says of itself by its colour.
+type Tone string
+
+// Tones are classes of the page's style.
+const (
+	ToneNone Tone = ""
+	ToneOpen Tone = "open"
+	ToneGood Tone = "good"
+	ToneWarn Tone = "low"
+	ToneBad  Tone = "bad"
+)
+
+// ToneOf is the tone of a cell.
+func (t Table) ToneOf(cell string) Tone {
+	if t.Tone == nil {
+		return ToneNone
+	}
+	return t.Tone(cell)
+}
+
+// ClassOf is the class of a cell on a page; "none" is of one without a value.
+func (t Table) ClassOf(column int, cell string) string {
+	class := string(t.ToneOf(cell))
+	if t.Columns[column].Right {
+		class = strings.TrimSpace("n " + class)
+	}
+	if cell == "-" {
+		class = strings.TrimSpace(class + " none")
+	}
+	return class
+}
+
+// WithoutEmpty drops columns of which no row has anything but "-".
+func (t Table) WithoutEmpty() Table {
+	return t.with(func(i int) bool {
+		return i == 0 || t.Columns[i].Bars != nil || slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != "-" })
+	})
+}
+
+// For has the columns that some faces print.
+func (t Table) For(a Audience) Table {
+	return t.with(func(i int) bool {
+		c := t.Columns[i]
+		return a == Terminal && !c.Wide || a != Terminal && c.Bars == nil
+	})
+}
+
+// with keeps some of the columns.
+func (t Table) with(keep func(column int) bool) Table {
+	out := Table{Caption: t.Caption, Tone: t.Tone, More: t.More}
+	var kept []int
+	for i, c := range t.Columns {
+		if keep(i) {
+			kept, out.Columns = append(kept, i), append(out.Columns, c)
+		}
+	}
+	for _, r := range t.Rows {
+		var cells []string
+		for _, i := range kept {
+			cells = append(cells, r[i])
+		}
+		out.Rows = append(out.Rows, cells)
+	}
+	return out
+}
+
+// First bounds a table, and says how many rows it leaves out.
+func (t Table) First(most int) Table {
+	if n := len(t.Rows) - most; n > 0 {
+		t.Rows, t.More = t.Rows[:most], fmt.Sprintf("and %d more, see the JSON document", n)
+	}
+	return t
+}

@@ -1,0 +1,71 @@
+package report
+
+import (
+	"thru/internal/doc"
+	"thru/internal/doc/markdown"
+	"thru/internal/doc/text"
+)
+
+// Short names of the block model, for what is not yet made of blocks.
+type (
+	row    = doc.Row
+	titled = doc.Pairs
+	grid   = doc.Table
+	column = doc.Column
+	tone   = doc.Tone
+	chart  = doc.Chart
+	legend = doc.Legend
+)
+
+const (
+	toneNone = doc.ToneNone
+	toneOpen = doc.ToneOpen
+	toneGood = doc.ToneGood
+	toneWarn = doc.ToneWarn
+	toneBad  = doc.ToneBad
+
+	bold   = text.Bold
+	red    = text.Red
+	green  = text.Green
+	yellow = text.Yellow
+
+	gridIndent = text.Indent
+)
+
+func clean(s string) string               { return doc.Clean(s) }
+func cleanUpTo(s string, most int) string { return doc.CleanUpTo(s, most) }
+func join(parts ...string) string         { return doc.Join(parts...) }
+func nonEmpty(all ...string) []string     { return doc.NonEmpty(all...) }
+func orDash(s string) string              { return doc.OrDash(s) }
+func bracket(s string) string             { return doc.Bracket(s) }
+func prefixed(prefix, s string) string    { return doc.Prefixed(prefix, s) }
+func fixed(s string) string               { return doc.Fixed(s) }
+func pad(s string, n int) string          { return text.Pad(s, n) }
+
+// TextOptions say how Text lays out its lines.
+type TextOptions = text.Options
+
+// printer prints on a terminal what is not yet made of blocks.
+type printer struct{ *text.Printer }
+
+func newPrinter(o TextOptions) *printer { return &printer{text.New(o)} }
+
+// markup prints in Markdown what is not yet made of blocks.
+type markup struct{ *markdown.Printer }
+
+func newMarkup() *markup { return &markup{new(markdown.Printer)} }
+
+func (m *markup) para(s string)       { m.Para(doc.Para{Text: s}) }
+func (m *markup) list(lines []string) { m.List(doc.List{Lines: lines}) }
+func (m *markup) code(lines []string) { m.Code(doc.Code{Lines: lines}) }
+
+func (m *markup) table(caption string, head []string, right []bool, rows [][]string) {
+	t := doc.Table{Caption: caption, Rows: rows}
+	for i, h := range head {
+		t.Columns = append(t.Columns, doc.Column{Name: h, Right: i < len(right) && right[i]})
+	}
+	m.Table(t)
+}
+
+func (m *markup) pairs(caption string, rows []row) { m.Pairs(doc.Pairs{Name: caption, Rows: rows}) }
+func (m *markup) tableOf(t table)                  { m.table(t.Caption, t.Head, nil, t.Rows); m.para(t.More) }
