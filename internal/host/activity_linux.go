@@ -1,12 +1,11 @@
 package host
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"path"
 	"strconv"
 	"strings"
+	"thru/internal/host/tree"
 	"time"
 )
 
@@ -22,22 +21,16 @@ func (h *Host) activity(n *notes) activity {
 			n.add(fact, m.Why)
 		}
 	}
-	if v := keeper[[]octets](n, "load.interfaces")(parsed(f.net, "dev", parseNetDevs)); v != nil {
-		a.nets = *v
-	}
+	a.nets = orNote[[]octets](n, "load.interfaces")(tree.Parsed(f.net, "dev", parseNetDevs))
 	if g := f.cgroup(&notes{}); g != nil { // its notes are those of the facts
 		a.throttled = g.Throttled
 	}
-	if !f.exists("proc/1/stat") {
-		n.add("load.processes", "the processes of others are hidden: "+onlyRoot)
+	if !f.Exists("proc/1/stat") {
+		n.add("load.processes", "the processes of others are hidden: "+tree.OnlyRoot)
 		return a
 	}
-	tasks, err := f.tasks()
-	if err != nil {
-		n.add("load.processes", err.Error())
-		return a
-	}
-	a.tasks, a.vhost = tasks, f.vhost(tasks)
+	a.tasks = orNote[map[int]task](n, "load.processes")(f.tasks())
+	a.vhost = f.vhost(a.tasks)
 	return a
 }
 
@@ -49,7 +42,7 @@ func (f FS) tasks() (map[int]task, error) {
 	}
 	all := map[int]task{}
 	for _, pid := range pids {
-		if t, err := parsed(f.read, path.Join("proc", strconv.Itoa(pid), "stat"), parseTask); err == nil {
+		if t, err := tree.Parsed(f.Read, path.Join("proc", strconv.Itoa(pid), "stat"), parseTask); err == nil {
 			all[pid] = t
 		}
 	}
@@ -69,7 +62,7 @@ func (f FS) vhost(tasks map[int]task) map[int]task {
 		}
 		for _, thread := range f.vhostTasks(pid) {
 			number, err := strconv.Atoi(thread)
-			t, err2 := parsed(f.read, path.Join("proc", strconv.Itoa(pid), "task", thread, "stat"), parseTask)
+			t, err2 := tree.Parsed(f.Read, path.Join("proc", strconv.Itoa(pid), "task", thread, "stat"), parseTask)
 			if err == nil && err2 == nil {
 				all[number] = t
 			}
@@ -80,16 +73,11 @@ func (f FS) vhost(tasks map[int]task) map[int]task {
 
 // parseTask reads name, parent (field 4), times (14 and 15) and start (22) of
 // /proc/PID/stat (proc_pid_stat(5)).
-func parseTask(r io.Reader) (task, error) {
-	b, err := io.ReadAll(r)
+func parseTask(line string) (task, error) {
+	p, err := parseProcStat(line)
 	if err != nil {
 		return task{}, err
 	}
-	p, err := parseProcStat(bytes.NewReader(b))
-	if err != nil {
-		return task{}, err
-	}
-	line := string(b)
 	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
 	f := strings.Fields(line[end+1:])
 	if open < 0 || open > end || len(f) < 20 {

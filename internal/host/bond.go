@@ -1,9 +1,7 @@
 package host
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -18,12 +16,11 @@ func hashes(mode string) bool {
 // parseBond reads a file of /proc/net/bonding: lines of "key: value", first of
 // the bond, then of each member after a line "Slave Interface"
 // (drivers/net/bonding/bond_procfs.c).
-func parseBond(r io.Reader) (measure.Bond, error) {
+func parseBond(text string) (measure.Bond, error) {
 	b := measure.Bond{Members: []measure.BondMember{}}
 	var m *measure.BondMember
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		key, value, ok := strings.Cut(strings.TrimSpace(s.Text()), ":")
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
 		value = strings.TrimSpace(value)
 		switch {
 		case !ok:
@@ -37,9 +34,9 @@ func parseBond(r io.Reader) (measure.Bond, error) {
 		}
 	}
 	if b.Mode == "" {
-		return b, errors.Join(errors.New("no mode of a bond"), s.Err())
+		return b, errors.New("no mode of a bond")
 	}
-	return b, s.Err()
+	return b, nil
 }
 
 // bondLine takes one line of the bond itself.

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -11,7 +12,7 @@ import (
 // thread's network namespace has it, or, where that is masked, sysfs. Only
 // root sees the aggregator in the first, everybody in the second.
 func (u *subject) bond() (measure.Bond, error) {
-	b, err := parsed(u.fs.net, "bonding/"+u.name, parseBond)
+	b, err := tree.Parsed(u.fs.net, "bonding/"+u.name, parseBond)
 	if u.sysfs != nil {
 		return b, err
 	}
@@ -21,7 +22,7 @@ func (u *subject) bond() (measure.Bond, error) {
 			return b, err
 		}
 	}
-	if n, err := u.fs.number(path.Join(dir, "ad_aggregator")); err == nil && b.Mode == "802.3ad" {
+	if n, err := u.fs.Number(path.Join(dir, "ad_aggregator")); err == nil && b.Mode == "802.3ad" {
 		b.Aggregate = &n
 	}
 	return b, nil
@@ -30,12 +31,12 @@ func (u *subject) bond() (measure.Bond, error) {
 // bondOfSysfs reads the files of Documentation/networking/bonding.rst, each a
 // name and its number.
 func (u *subject) bondOfSysfs(dir string) (measure.Bond, error) {
-	mode, err := u.fs.text(path.Join(dir, "mode"))
+	mode, err := u.fs.Text(path.Join(dir, "mode"))
 	if err != nil {
 		return measure.Bond{}, err
 	}
 	name := func(file string) string {
-		s, _, _ := strings.Cut(u.fs.optional(path.Join(dir, file)), " ")
+		s, _, _ := strings.Cut(u.fs.Optional(path.Join(dir, file)), " ")
 		return s
 	}
 	b := measure.Bond{Active: name("active_slave"), Members: []measure.BondMember{}}
@@ -46,17 +47,17 @@ func (u *subject) bondOfSysfs(dir string) (measure.Bond, error) {
 	if b.Mode == "802.3ad" {
 		b.LACP = name("lacp_rate")
 	}
-	for member := range strings.FieldsSeq(u.fs.optional(path.Join(dir, "slaves"))) {
+	for member := range strings.FieldsSeq(u.fs.Optional(path.Join(dir, "slaves"))) {
 		m := measure.BondMember{Name: member}
 		at := path.Join("sys/class/net", member)
-		m.Up = u.fs.optional(path.Join(at, "bonding_slave/mii_status")) == "up"
+		m.Up = u.fs.Optional(path.Join(at, "bonding_slave/mii_status")) == "up"
 		if v, err := u.fs.speed(member); err == nil {
 			m.SpeedBps = &v
 		}
-		if n, err := u.fs.number(path.Join(at, "bonding_slave/ad_aggregator_id")); err == nil {
+		if n, err := u.fs.Number(path.Join(at, "bonding_slave/ad_aggregator_id")); err == nil {
 			m.Aggregate = &n
 		}
-		if n, err := u.fs.number(path.Join(at, "bonding_slave/link_failure_count")); err == nil {
+		if n, err := u.fs.Number(path.Join(at, "bonding_slave/link_failure_count")); err == nil {
 			m.Failures = new(int64(n))
 		}
 		b.Members = append(b.Members, m)
@@ -74,11 +75,11 @@ func (u *subject) bridgeFacts() *measure.Bridge {
 	}
 	own := b.Netfilter != nil && *b.Netfilter
 	b.Netfilter = nil
-	all, err := u.fs.number("proc/sys/net/bridge/bridge-nf-call-iptables")
+	all, err := u.fs.Number("proc/sys/net/bridge/bridge-nf-call-iptables")
 	switch {
 	case err == nil:
 		b.Netfilter = new(own || all != 0)
-	case u.fs.exists("proc/sys/net"):
+	case u.fs.Exists("proc/sys/net"):
 		b.Netfilter = new(false) // not loaded
 	default:
 		u.miss("bridge.calls_iptables", err)

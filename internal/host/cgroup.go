@@ -1,17 +1,16 @@
 package host
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -23,13 +22,12 @@ type group struct {
 
 // parseCgroup reads /proc/self/cgroup: "4:cpu,cpuacct:/docker/abc", and
 // "0::/path" for version 2 (cgroups(7)). A path may hold colons.
-func parseCgroup(r io.Reader) ([]group, error) {
+func parseCgroup(text string) ([]group, error) {
 	var all []group
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		f := strings.SplitN(s.Text(), ":", 3)
+	for line := range tree.Lines(text) {
+		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
-			return nil, fmt.Errorf("%s is no control group", quoted(s.Text()))
+			return nil, fmt.Errorf("%s is no control group", quoted(line))
 		}
 		g := group{path: f[2]}
 		if f[1] != "" {
@@ -37,13 +35,7 @@ func parseCgroup(r io.Reader) ([]group, error) {
 		}
 		all = append(all, g)
 	}
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, errors.New("no control groups")
-	}
-	return all, nil
+	return all, tree.UnlessEmpty(len(all), "no control groups")
 }
 
 // levels are the folders of a group and of those above it, the lowest first.
@@ -55,12 +47,12 @@ type levels struct {
 
 // cgroup reads what the control groups around this process allow it.
 func (f FS) cgroup(n *notes) *measure.Cgroup {
-	groups, err := parsed(f.read, "proc/self/cgroup", parseCgroup)
+	groups, err := tree.Parsed(f.Read, "proc/self/cgroup", parseCgroup)
 	if err != nil {
 		n.add("cgroup", err.Error())
 		return nil
 	}
-	mounts, err := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	mounts, err := tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
 	if err != nil {
 		n.add("cgroup", err.Error())
 		return nil
@@ -114,7 +106,7 @@ func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels,
 		fits := m.kind == "cgroup2" && version == 2 ||
 			m.kind == "cgroup" && version == 1 && slices.Contains(strings.Split(m.options, ","), controller)
 		rest, inside := below(at, m.root)
-		if !fits || !inside || !f.exists(m.point) {
+		if !fits || !inside || !f.Exists(m.point) {
 			continue
 		}
 		l := levels{version: version, path: at}
@@ -150,9 +142,9 @@ func (f FS) hiddenAbove(l levels) bool {
 	}
 	top := l.dirs[len(l.dirs)-1]
 	if l.version == 2 {
-		return f.exists(path.Join(top, "cgroup.type"))
+		return f.Exists(path.Join(top, "cgroup.type"))
 	}
-	return !f.exists(path.Join(top, "release_agent"))
+	return !f.Exists(path.Join(top, "release_agent"))
 }
 
 // quota is a bound of CPU time, and the folder of the group that sets it: ""
@@ -198,11 +190,11 @@ func (h *Host) QuotaOf(pid int) (*measure.QuotaSpan, error) {
 // or "self". A kernel without control groups has none, nor has the root of all
 // groups.
 func (f FS) quotaAround(process string) (quota, error) {
-	groups, err := parsed(f.read, path.Join("proc", process, "cgroup"), parseCgroup)
+	groups, err := tree.Parsed(f.Read, path.Join("proc", process, "cgroup"), parseCgroup)
 	if err != nil {
 		return quota{}, unlessAbsent(err)
 	}
-	mounts, err := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	mounts, err := tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
 	if err != nil {
 		return quota{}, err
 	}
@@ -220,17 +212,17 @@ func (f FS) quotaAround(process string) (quota, error) {
 func (f FS) quotaOf(version int, dir string) (float64, error) {
 	var words []string
 	if version == 2 {
-		s, err := f.text(path.Join(dir, "cpu.max")) // "20000 100000", "max 100000"
+		s, err := f.Text(path.Join(dir, "cpu.max")) // "20000 100000", "max 100000"
 		if err != nil {
 			return 0, unlessAbsent(err)
 		}
 		words = strings.Fields(s)
 	} else {
-		s, err := f.text(path.Join(dir, "cpu.cfs_quota_us"))
+		s, err := f.Text(path.Join(dir, "cpu.cfs_quota_us"))
 		if err != nil {
 			return 0, unlessAbsent(err)
 		}
-		period, err := f.text(path.Join(dir, "cpu.cfs_period_us"))
+		period, err := f.Text(path.Join(dir, "cpu.cfs_period_us"))
 		if err != nil {
 			return 0, err
 		}
@@ -256,7 +248,7 @@ type throttling struct{ periods, throttled, ns int64 }
 // version 1 nanoseconds (Documentation/scheduler/sched-bwc.rst).
 func (f FS) throttling(dir string) (throttling, error) {
 	file := path.Join(dir, "cpu.stat")
-	all, err := parsed(f.read, file, parseCounts)
+	all, err := tree.Parsed(f.Read, file, tree.Counts)
 	if err != nil {
 		return throttling{}, err
 	}
@@ -281,7 +273,7 @@ func (f FS) memoryMax(l levels, err error) (int64, error) {
 		if l.version == 1 {
 			name = path.Join(dir, "memory.limit_in_bytes")
 		}
-		s, err := f.text(name)
+		s, err := f.Text(name)
 		if err != nil && unlessAbsent(err) != nil {
 			return 0, err
 		}
@@ -340,15 +332,15 @@ func (f FS) container(groups []group, mounts []mount) string {
 			return s[1]
 		}
 	}
-	if name := f.optional("run/systemd/container"); name != "" {
+	if name := f.Optional("run/systemd/container"); name != "" {
 		return name // systemd(1) as the first program of a container
 	}
 	switch {
 	case f.seesAll() == nil:
 		return "" // a machine made of a container's image has its files too
-	case f.exists("run/.containerenv"):
+	case f.Exists("run/.containerenv"):
 		return "podman"
-	case f.exists(".dockerenv"):
+	case f.Exists(".dockerenv"):
 		return "docker"
 	}
 	return ""

@@ -1,16 +1,15 @@
 package host
 
 import (
-	"bufio"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net/netip"
 	"path"
 	"strconv"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -31,7 +30,7 @@ func (h *Host) ChildConnections(pid int) ([]measure.Addresses, error) {
 	}
 	var all []measure.Addresses
 	for _, file := range []string{"tcp", "tcp6"} {
-		found, err := parsed(h.fs.net, file, connectionsOf(inodes))
+		found, err := tree.Parsed(h.fs.net, file, connectionsOf(inodes))
 		if unlessAbsent(err) != nil { // a system without IPv6 has no tcp6
 			return nil, fmt.Errorf("host: reading the connections of a program: %w", err)
 		}
@@ -46,9 +45,9 @@ func (f FS) descendants(pid int) []int {
 	all := []int{pid}
 	for i := 0; i < len(all) && len(all) < mostDescendants; i++ {
 		dir := path.Join("proc", strconv.Itoa(all[i]), "task")
-		threads, _ := f.names(dir) // it may have just ended
+		threads, _ := f.Names(dir) // it may have just ended
 		for _, t := range threads {
-			text, _ := f.text(path.Join(dir, t, "children"))
+			text, _ := f.Text(path.Join(dir, t, "children"))
 			for _, word := range strings.Fields(text) {
 				if n, err := strconv.Atoi(word); err == nil && n > 0 {
 					all = append(all, n)
@@ -61,12 +60,11 @@ func (f FS) descendants(pid int) []int {
 
 // connectionsOf reads /proc/net/tcp or tcp6 (proc_pid_net(5)): the established
 // connections of some sockets.
-func connectionsOf(inodes map[uint32]bool) func(io.Reader) ([]measure.Addresses, error) {
+func connectionsOf(inodes map[uint32]bool) func(string) ([]measure.Addresses, error) {
 	const established = "01"
-	return func(r io.Reader) (all []measure.Addresses, err error) {
-		lines := bufio.NewScanner(r)
-		for lines.Scan() {
-			f := strings.Fields(lines.Text())
+	return func(text string) (all []measure.Addresses, err error) {
+		for line := range strings.Lines(text) {
+			f := strings.Fields(line)
 			if len(f) < 10 || f[3] != established {
 				continue // the head, and what is no connection
 			}
@@ -80,7 +78,7 @@ func connectionsOf(inodes map[uint32]bool) func(io.Reader) ([]measure.Addresses,
 				all = append(all, measure.Addresses{Local: local.String(), Peer: peer.String()})
 			}
 		}
-		return all, lines.Err()
+		return all, nil
 	}
 }
 

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +53,7 @@ func FuzzConnectionsOf(f *testing.F) {
 	f.Add([]byte(tcp6Table))
 	read := connectionsOf(map[uint32]bool{1002: true, 1004: true})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		all, _ := read(bytes.NewReader(b))
+		all, _ := read(string(b))
 		for _, c := range all {
 			if c.Local == "" || c.Peer == "" || strings.Contains(c.Local+c.Peer, "invalid") {
 				t.Errorf("%q: %+v", b, c)

@@ -21,8 +21,8 @@ type timex struct {
 func (h *Host) clock(n *notes) *measure.Clock {
 	const dir = "sys/devices/system/clocksource/clocksource0"
 	var c measure.Clock
-	c.Source = keeper[string](n, "clock.source")(h.fs.text(path.Join(dir, "current_clocksource")))
-	c.Available = strings.Fields(h.fs.optional(path.Join(dir, "available_clocksource"))) // beside it
+	c.Source = keeper[string](n, "clock.source")(h.fs.Text(path.Join(dir, "current_clocksource")))
+	c.Available = strings.Fields(h.fs.Optional(path.Join(dir, "available_clocksource"))) // beside it
 	if h.system == nil {
 		n.add("clock.synchronised", onlyLive)
 		n.add("clock.read_cost_ns", onlyLive)

@@ -1,11 +1,10 @@
 package host
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"slices"
 	"strings"
+	"thru/internal/host/tree"
 )
 
 // cpuinfo is what thru reads of the first processor in /proc/cpuinfo.
@@ -16,12 +15,11 @@ type cpuinfo struct {
 
 // parseCPUInfo reads the first processor (arch/x86/kernel/cpu/proc.c,
 // arch/arm64/kernel/cpuinfo.c). arm64 has numbers instead of a name.
-func parseCPUInfo(r io.Reader) (cpuinfo, error) {
+func parseCPUInfo(text string) (cpuinfo, error) {
 	var c cpuinfo
 	var implementer, part string
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		key, value, ok := strings.Cut(s.Text(), ":")
+	for line := range strings.Lines(text) {
+		key, value, ok := strings.Cut(line, ":")
 		if !ok {
 			break // the first processor ends with an empty line
 		}
@@ -37,9 +35,6 @@ func parseCPUInfo(r io.Reader) (cpuinfo, error) {
 			part = value
 		}
 	}
-	if err := s.Err(); err != nil {
-		return cpuinfo{}, err
-	}
 	if c.model == "" && part != "" {
 		c.model = "implementer " + implementer + " part " + part
 	}
@@ -52,5 +47,5 @@ func parseCPUInfo(r io.Reader) (cpuinfo, error) {
 // firstCPU reads the beginning of /proc/cpuinfo, which has some KB for each processor.
 func (f FS) firstCPU() (cpuinfo, error) {
 	const enough = 16 << 10
-	return parsed(func(name string) ([]byte, error) { return f.head(name, enough) }, "proc/cpuinfo", parseCPUInfo)
+	return tree.Parsed(func(name string) ([]byte, error) { return f.Head(name, enough) }, "proc/cpuinfo", parseCPUInfo)
 }

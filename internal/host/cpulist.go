@@ -16,7 +16,7 @@ func parseCPUList(s string) ([]int, error) { return unit.ParseList(s, maxCPU) }
 
 // cpuList reads a file that holds a list of CPUs.
 func (f FS) cpuList(name string) ([]int, error) {
-	s, err := f.text(name)
+	s, err := f.Text(name)
 	if err != nil {
 		return nil, err
 	}

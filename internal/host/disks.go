@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -16,13 +17,13 @@ import (
 func (h *Host) disks(n *notes) []measure.Disk {
 	f := h.fs
 	const dir = "sys/block"
-	names, err := f.names(dir)
+	names, err := f.Names(dir)
 	if err != nil {
 		n.add("disks", err.Error())
 		return nil
 	}
 	mounts := map[string][]measure.Mount{}
-	list, err := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	list, err := tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
 	if err != nil {
 		n.add("disks.mounts", err.Error())
 	} else {
@@ -34,7 +35,7 @@ func (h *Host) disks(n *notes) []measure.Disk {
 			continue
 		}
 		at := path.Join(dir, name)
-		sectors, err := f.number64(path.Join(at, "size"))
+		sectors, err := f.Number64(path.Join(at, "size"))
 		if err == nil && (sectors <= 0 || sectors > 1<<53) {
 			continue
 		}
@@ -43,7 +44,7 @@ func (h *Host) disks(n *notes) []measure.Disk {
 		d.SizeBytes = keeper[int64](n, fact+".size_bytes")(sectors*512, err) // always in units of 512 bytes
 		d.Rotational = keeper[bool](n, fact+".rotational")(f.flag(path.Join(at, "queue/rotational")))
 		d.Scheduler = keeper[string](n, fact+".scheduler")(f.choice(path.Join(at, "queue/scheduler")))
-		d.Queue = keeper[int](n, fact+".queue_requests")(f.number(path.Join(at, "queue/nr_requests")))
+		d.Queue = keeper[int](n, fact+".queue_requests")(f.Number(path.Join(at, "queue/nr_requests")))
 		d.Mounts = f.mountsOn(at, mounts)
 		all = append(all, d)
 	}
@@ -61,13 +62,13 @@ func noDisk(name string) bool {
 
 // flag reads a file of 0 or 1.
 func (f FS) flag(name string) (bool, error) {
-	i, err := f.number(name)
+	i, err := f.Number(name)
 	return i == 1, err
 }
 
 // diskModel names maker and model. A virtual PCI device has a number as maker.
 func (f FS) diskModel(at string) string {
-	maker, model := f.optional(path.Join(at, "device/vendor")), f.optional(path.Join(at, "device/model"))
+	maker, model := f.Optional(path.Join(at, "device/vendor")), f.Optional(path.Join(at, "device/model"))
 	if strings.HasPrefix(maker, "0x") || maker == "ATA" || strings.HasPrefix(model, maker) {
 		maker = ""
 	}
@@ -83,9 +84,9 @@ func (f FS) diskDriver(name, at string) string {
 		}
 	}
 	switch {
-	case f.exists(path.Join(at, "dm")):
+	case f.Exists(path.Join(at, "dm")):
 		return "device-mapper"
-	case f.exists(path.Join(at, "md")):
+	case f.Exists(path.Join(at, "md")):
 		return "md"
 	case strings.HasPrefix(name, "nvme"):
 		return "nvme"
@@ -96,14 +97,14 @@ func (f FS) diskDriver(name, at string) string {
 // mountsOn gathers what is mounted of a disk and of its partitions, which are
 // folders below it.
 func (f FS) mountsOn(at string, mounts map[string][]measure.Mount) []measure.Mount {
-	all := mounts[f.optional(path.Join(at, "dev"))]
-	below, err := f.names(at)
+	all := mounts[f.Optional(path.Join(at, "dev"))]
+	below, err := f.Names(at)
 	if err != nil {
 		return all
 	}
 	for _, part := range below {
 		if strings.HasPrefix(part, path.Base(at)) {
-			all = append(all, mounts[f.optional(path.Join(at, part, "dev"))]...)
+			all = append(all, mounts[f.Optional(path.Join(at, part, "dev"))]...)
 		}
 	}
 	return all
@@ -118,7 +119,7 @@ func (h *Host) mountsOf(n *notes, list []mount) map[string][]measure.Mount {
 	for _, m := range list {
 		device := m.device
 		if strings.HasPrefix(device, "0:") { // btrfs has numbers of its own: go by its source
-			device = h.fs.optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
+			device = h.fs.Optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
 		}
 		local := device != "" && strings.HasPrefix(m.source, "/dev/") && !over(slow, m.point)
 		// A container's runtime mounts single files: /etc/hosts, /dev/termination-log.

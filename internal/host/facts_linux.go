@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -14,18 +15,18 @@ import (
 func (h *Host) Facts() measure.Facts {
 	var n notes
 	f := measure.Facts{
-		Hostname:   keeper[string](&n, "hostname")(h.fs.text("proc/sys/kernel/hostname")),
+		Hostname:   keeper[string](&n, "hostname")(h.fs.Text("proc/sys/kernel/hostname")),
 		OS:         new("linux"),
 		Distro:     keeper[string](&n, "distribution")(h.fs.distribution()),
-		Kernel:     keeper[string](&n, "kernel")(h.fs.text("proc/sys/kernel/osrelease")),
+		Kernel:     keeper[string](&n, "kernel")(h.fs.Text("proc/sys/kernel/osrelease")),
 		Arch:       new(runtime.GOARCH),
 		CPUModel:   keeper[string](&n, "cpu_model")(h.fs.cpuModel()),
 		Cores:      keeper[int](&n, "cores")(h.fs.cores()),
 		Memory:     keeper[int64](&n, "memory_bytes")(h.fs.memoryTotal()),
 		Hypervisor: keeper[string](&n, "hypervisor")(h.fs.hypervisor()),
-		Congestion: keeper[string](&n, "congestion_control")(h.fs.text("proc/sys/net/ipv4/tcp_congestion_control")),
+		Congestion: keeper[string](&n, "congestion_control")(h.fs.Text("proc/sys/net/ipv4/tcp_congestion_control")),
 	}
-	if s := keeper[string](&n, "congestion_available")(h.fs.text("proc/sys/net/ipv4/tcp_available_congestion_control")); s != nil {
+	if s := keeper[string](&n, "congestion_available")(h.fs.Text("proc/sys/net/ipv4/tcp_available_congestion_control")); s != nil {
 		f.CongAvail = strings.Fields(*s)
 	}
 	f.Sysctls = h.fs.sysctls(&n)
@@ -59,7 +60,7 @@ func (h *Host) machineFacts(n *notes, f *measure.Facts) {
 // privileged tells whether this process runs as root: its effective user is
 // the second number (proc_pid_status(5)).
 func (f FS) privileged() (bool, error) {
-	all, err := parsed(f.read, "proc/self/status", parseFields)
+	all, err := f.Fields("proc/self/status")
 	if err != nil {
 		return false, err
 	}
@@ -71,9 +72,9 @@ func (f FS) privileged() (bool, error) {
 
 // distribution names the distribution; os-release(5) gives the two places.
 func (f FS) distribution() (string, error) {
-	s, err := parsed(f.read, "etc/os-release", parseOSRelease)
+	s, err := tree.Parsed(f.Read, "etc/os-release", parseOSRelease)
 	if errors.Is(err, fs.ErrNotExist) {
-		return parsed(f.read, "usr/lib/os-release", parseOSRelease)
+		return tree.Parsed(f.Read, "usr/lib/os-release", parseOSRelease)
 	}
 	return s, err
 }
@@ -95,11 +96,11 @@ func (f FS) cores() (int, error) {
 
 // memoryTotal is the host's memory in bytes, without what the kernel took at boot.
 func (f FS) memoryTotal() (int64, error) {
-	m, err := parsed(f.read, "proc/meminfo", parseFields)
+	m, err := f.Fields("proc/meminfo")
 	if err != nil {
 		return 0, err
 	}
-	return kilobytes(m["MemTotal"])
+	return tree.Kilobytes(m["MemTotal"])
 }
 
 // sysctls reads the settings of the network stack that bound a test
@@ -114,7 +115,7 @@ func (f FS) sysctls(n *notes) map[string]string {
 		"net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_congestion_control", "net.ipv4.ip_forward",
 	} {
 		file := "proc/sys/" + strings.ReplaceAll(name, ".", "/")
-		if v := keeper[string](n, "sysctls."+name)(f.text(file)); v != nil {
+		if v := keeper[string](n, "sysctls."+name)(f.Text(file)); v != nil {
 			all[name] = *v
 		}
 	}

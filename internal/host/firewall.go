@@ -1,17 +1,15 @@
 package host
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -45,9 +43,7 @@ func (s *ruleset) chain(b []byte) error {
 	if attr(b[sizeofNfgenmsg:], nftaChainHook) != nil {
 		s.bases++
 	}
-	if word(attr(b[sizeofNfgenmsg:], nftaChainType)) == "nat" {
-		s.tracks = true
-	}
+	s.tracks = s.tracks || cString(attr(b[sizeofNfgenmsg:], nftaChainType)) == "nat"
 	return nil
 }
 
@@ -57,7 +53,7 @@ func (s *ruleset) rule(b []byte) error {
 		return errShort
 	}
 	family, b := b[0], b[sizeofNfgenmsg:]
-	table, chain := word(attr(b, nftaRuleTable)), word(attr(b, nftaRuleChain))
+	table, chain := cString(attr(b, nftaRuleTable)), cString(attr(b, nftaRuleChain))
 	if table == "" || chain == "" {
 		return errors.New("the kernel shows a rule of no chain")
 	}
@@ -66,29 +62,21 @@ func (s *ruleset) rule(b []byte) error {
 	}
 	s.rules[fmt.Sprint(family, " ", table, " ", chain)]++
 	for kind, expr := range attrs(attr(b, nftaRuleExprs)) {
-		if kind == nftaListElem && tracks(expr) {
-			s.tracks = true
-		}
+		s.tracks = s.tracks || kind == nftaListElem && tracks(expr)
 	}
 	return nil
 }
 
 // tracks tells whether an expression needs connections to be tracked.
 func tracks(expr []byte) bool {
-	name := word(attr(expr, nftaExprName))
+	name := cString(attr(expr, nftaExprName))
 	if name == "match" || name == "target" {
-		name = word(attr(attr(expr, nftaExprData), nftaMatchName))
+		name = cString(attr(attr(expr, nftaExprData), nftaMatchName))
 	}
 	return slices.Contains([]string{
 		"ct", "nat", "masq", "redir", "connlimit", "flow_offload", "synproxy", // nftables
 		"conntrack", "state", "connmark", "connbytes", "helper", "SNAT", "DNAT", "MASQUERADE", "REDIRECT", "CONNMARK", "CT", "SYNPROXY", // iptables
 	}, name)
-}
-
-// word is the text of an attribute, which ends with a zero.
-func word(b []byte) string {
-	s, _, _ := strings.Cut(string(b), "\x00")
-	return s
 }
 
 // firewall reads what every packet of the calling thread's network namespace
@@ -141,10 +129,10 @@ func (h *Host) nftables(n *notes) *ruleset {
 // neither loaded nor, by the list of its release, built in. False where that
 // cannot be told.
 func (f FS) notLoaded(module string) bool {
-	if f.exists(path.Join("sys/module", module)) {
+	if f.Exists(path.Join("sys/module", module)) {
 		return false
 	}
-	builtIn, err := f.read(path.Join("lib/modules", f.optional("proc/sys/kernel/osrelease"), "modules.builtin"))
+	builtIn, err := f.Read(path.Join("lib/modules", f.Optional("proc/sys/kernel/osrelease"), "modules.builtin"))
 	return err == nil && !strings.Contains(string(builtIn), "/"+module+".ko")
 }
 
@@ -154,7 +142,7 @@ func (f FS) legacyTables() ([]string, error) {
 	var all []string
 	for _, family := range []string{"ip", "ip6", "arp"} {
 		b, err := f.net(family + "_tables_names")
-		if errors.Is(err, fs.ErrNotExist) && f.exists("proc/self/net/dev") {
+		if errors.Is(err, fs.ErrNotExist) && f.Exists("proc/self/net/dev") {
 			continue
 		}
 		if err != nil {
@@ -205,8 +193,8 @@ const sizeofTableInfo = 84
 // a rule asks for them.
 func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]string) {
 	const dir = "proc/sys/net/netfilter"
-	tracked, err := f.number64(path.Join(dir, "nf_conntrack_count"))
-	if errors.Is(err, fs.ErrNotExist) && f.exists("proc/sys/net/core") {
+	tracked, err := f.Number64(path.Join(dir, "nf_conntrack_count"))
+	if errors.Is(err, fs.ErrNotExist) && f.Exists("proc/sys/net/core") {
 		w.Conntrack = new(false) // the module is not loaded
 		return
 	}
@@ -215,8 +203,8 @@ func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]str
 		return
 	}
 	w.Tracked = &tracked
-	w.TrackedMax = keeper[int64](n, "firewall.conntrack_max")(f.number64(path.Join(dir, "nf_conntrack_max")))
-	w.TrackDrops = keeper[int64](n, "firewall.conntrack_drops")(parsed(f.net, "stat/nf_conntrack", parseConntrackStat))
+	w.TrackedMax = keeper[int64](n, "firewall.conntrack_max")(f.Number64(path.Join(dir, "nf_conntrack_max")))
+	w.TrackDrops = keeper[int64](n, "firewall.conntrack_drops")(tree.Parsed(f.net, "stat/nf_conntrack", parseConntrackDrops))
 	switch {
 	case tracked > 0 || set != nil && set.tracks:
 		w.Conntrack = new(true)
@@ -227,34 +215,19 @@ func (f FS) conntrack(n *notes, w *measure.Firewall, set *ruleset, legacy *[]str
 	}
 }
 
-// parseConntrackStat adds up insert_failed and drop of /proc/net/stat/nf_conntrack:
-// a line of names, then one of hexadecimal numbers for each CPU
-// (net/netfilter/nf_conntrack_standalone.c, ct_cpu_seq_show).
-func parseConntrackStat(r io.Reader) (int64, error) {
-	s := bufio.NewScanner(r)
-	if !s.Scan() {
-		return 0, errors.Join(errors.New("empty"), s.Err())
+// parseConntrackDrops adds up the connections that could not be entered, and the
+// packets for whose connection there was no room.
+func parseConntrackDrops(text string) (int64, error) {
+	all, err := parseConntrack(text)
+	if err != nil {
+		return 0, err
 	}
-	names := strings.Fields(s.Text())
-	failed, drop := slices.Index(names, "insert_failed"), slices.Index(names, "drop")
-	if failed < 0 || drop < 0 {
+	failed, ok1 := all["Conntrack.InsertFailed"]
+	drop, ok2 := all["Conntrack.Drop"]
+	if !ok1 || !ok2 {
 		return 0, errors.New("no column of drops")
 	}
-	sum := int64(0)
-	for s.Scan() {
-		f := strings.Fields(s.Text())
-		if len(f) <= max(failed, drop) {
-			return 0, fmt.Errorf("%s has too few columns", quoted(s.Text()))
-		}
-		for _, column := range []int{failed, drop} {
-			v, err := strconv.ParseUint(f[column], 16, 32)
-			if err != nil {
-				return 0, fmt.Errorf("%s is no number of 32 bits", quoted(f[column]))
-			}
-			sum += int64(v)
-		}
-	}
-	return sum, s.Err()
+	return int64(failed + drop), nil
 }
 
 // nfnetlink is the header of a question about nftables: all families, version

@@ -1,10 +1,8 @@
 package host
 
 import (
-	"bytes"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"thru/internal/unit"
@@ -13,7 +11,7 @@ import (
 func FuzzStat(f *testing.F) {
 	f.Add([]byte("cpu  1 2 3 4 5 6 7 8\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		cores, err := parseStat(bytes.NewReader(b))
+		cores, err := parseStat(string(b))
 		if err == nil && len(cores) == 0 {
 			t.Error("neither cores nor an error")
 		}
@@ -28,7 +26,7 @@ func FuzzStat(f *testing.F) {
 func FuzzSoftnet(f *testing.F) {
 	f.Add([]byte("00002502 00000000 00000001 0 0 0 0 0 0 0 0 0 00000001 0 0\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		cores, err := parseSoftnet(bytes.NewReader(b))
+		cores, err := parseSoftnet(string(b))
 		if err == nil && len(cores) == 0 {
 			t.Error("neither cores nor an error")
 		}
@@ -44,10 +42,10 @@ func FuzzProtocols(f *testing.F) {
 	f.Add([]byte("Tcp: MaxConn InSegs\nTcp: -1 5\n"))
 	f.Add([]byte("Ip6InReceives 5\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if all, err := parseProtocols(bytes.NewReader(b)); err == nil && len(all) == 0 {
+		if all, err := parseProtocols(string(b)); err == nil && len(all) == 0 {
 			t.Error("netstat: neither counters nor an error")
 		}
-		if all, err := parseSNMP6(bytes.NewReader(b)); err == nil && len(all) == 0 {
+		if all, err := parseSNMP6(string(b)); err == nil && len(all) == 0 {
 			t.Error("snmp6: neither counters nor an error")
 		}
 	})
@@ -56,7 +54,7 @@ func FuzzProtocols(f *testing.F) {
 func FuzzNetDev(f *testing.F) {
 	f.Add([]byte("head\n eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), "eth0")
 	f.Fuzz(func(t *testing.T, b []byte, name string) {
-		if n, err := parseNetDev(bytes.NewReader(b), name); err == nil && n.Name != name {
+		if n, err := parseNetDev(string(b), name); err == nil && n.Name != name {
 			t.Errorf("asked for %q, got %q", name, n.Name)
 		}
 	})
@@ -66,13 +64,13 @@ func FuzzProcess(f *testing.F) {
 	f.Add([]byte("1 (a b) c) S 1 1 1 0 -1 1 1 0 0 0 250 175 0 0 20\n"))
 	f.Add([]byte("VmRSS: 5 kB\nvoluntary_ctxt_switches: 1\nnonvoluntary_ctxt_switches: 2\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if d, err := parseBorn(bytes.NewReader(b)); err == nil && d < 0 {
+		if d, err := parseBorn(string(b)); err == nil && d < 0 {
 			t.Errorf("began at %v", d)
 		}
-		if p, err := parseProcStat(bytes.NewReader(b)); err == nil && (p.UserNs < 0 || p.SystemNs < 0) {
+		if p, err := parseProcStat(string(b)); err == nil && (p.UserNs < 0 || p.SystemNs < 0) {
 			t.Errorf("negative time: %+v", p)
 		}
-		if s, err := parseStatus(bytes.NewReader(b)); err == nil && (s.resident < 0 || s.voluntary < 0 || s.involuntary < 0) {
+		if s, err := parseStatus(string(b)); err == nil && (s.resident < 0 || s.voluntary < 0 || s.involuntary < 0) {
 			t.Errorf("negative count: %+v", s)
 		}
 	})
@@ -85,13 +83,13 @@ func FuzzFiles(f *testing.F) {
 	f.Add([]byte("0-3,6"))
 	f.Add([]byte("DRIVER=vmxnet3\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if m, err := parseMeminfo(bytes.NewReader(b)); err == nil && (m.Total < 0 || m.Available < 0) {
+		if m, err := parseMeminfo(string(b)); err == nil && (m.Total < 0 || m.Available < 0) {
 			t.Errorf("negative memory: %+v", m)
 		}
-		if c, err := parseCPUInfo(bytes.NewReader(b)); err == nil && c.model == "" && c.guest == nil {
+		if c, err := parseCPUInfo(string(b)); err == nil && c.model == "" && c.guest == nil {
 			t.Error("cpuinfo: neither a fact nor an error")
 		}
-		if s, err := parseOSRelease(bytes.NewReader(b)); err == nil && s == "" {
+		if s, err := parseOSRelease(string(b)); err == nil && s == "" {
 			t.Error("os-release: neither a name nor an error")
 		}
 		if cpus, err := parseCPUList(string(b)); err == nil && (len(cpus) == 0 || !slices.IsSorted(cpus) || cpus[len(cpus)-1] > maxCPU) {
@@ -125,7 +123,7 @@ func FuzzRise(f *testing.F) {
 func FuzzInterrupts(f *testing.F) {
 	f.Add([]byte("  CPU0 CPU1\n 38: 0 5 PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0\nNMI: 1 2\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		table, err := parseInterrupts(bytes.NewReader(b))
+		table, err := parseInterrupts(string(b))
 		for irq, i := range table.irqs {
 			if err == nil && (irq < 0 || len(i.names) == 0 || len(i.counts) != len(table.cpus)) {
 				t.Errorf("interrupt %d is %+v", irq, i)
@@ -201,7 +199,7 @@ func FuzzInterfaceFiles(f *testing.F) {
 	f.Add("16.0 GT/s PCIe")
 	f.Add("[0]: rx_ucast_packets")
 	f.Fuzz(func(t *testing.T, s string) {
-		if b, err := parseBond(strings.NewReader(s)); err == nil && (b.Mode == "" || b.Members == nil) {
+		if b, err := parseBond(s); err == nil && (b.Mode == "" || b.Members == nil) {
 			t.Errorf("bond %+v", b)
 		}
 		if cpus, err := parseCPUMask(s); err == nil && len(cpus) > maxCPU {

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -75,16 +76,16 @@ func (h *Host) CPUWeightOf(pid int) (int64, error) {
 	if l.version == 1 {
 		file = "cpu.shares"
 	}
-	return h.fs.number64(path.Join(l.dirs[0], file))
+	return h.fs.Number64(path.Join(l.dirs[0], file))
 }
 
 // groupsAround are the groups of a process or a thread for one controller.
 func (h *Host) groupsAround(task int, controller string) (levels, error) {
-	groups, err := parsed(h.fs.read, path.Join("proc", strconv.Itoa(task), "cgroup"), parseCgroup)
+	groups, err := tree.Parsed(h.fs.Read, path.Join("proc", strconv.Itoa(task), "cgroup"), parseCgroup)
 	if err != nil {
 		return levels{}, err
 	}
-	mounts, err := parsed(h.fs.read, "proc/self/mountinfo", parseMountInfo)
+	mounts, err := tree.Parsed(h.fs.Read, "proc/self/mountinfo", parseMountInfo)
 	if err != nil {
 		return levels{}, err
 	}

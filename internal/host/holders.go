@@ -2,14 +2,12 @@ package host
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -23,7 +21,7 @@ type Holder struct {
 // Those of other users are seen by root alone: what is not found is left out.
 // It looks at every open file of the host, which takes some ten milliseconds.
 func (h *Host) Holders(inodes map[uint32]bool) (map[uint32][]Holder, error) {
-	pids, err := h.fs.numbered("proc", "")
+	pids, err := h.fs.Numbered("proc", "")
 	if err != nil {
 		return nil, fmt.Errorf("host: looking for who holds a socket: %w", err)
 	}
@@ -33,7 +31,7 @@ func (h *Host) Holders(inodes map[uint32]bool) (map[uint32][]Holder, error) {
 			if !inodes[inode] {
 				continue
 			}
-			name, _ := h.fs.text(path.Join("proc", strconv.Itoa(pid), "comm")) // it may have just ended
+			name, _ := h.fs.Text(path.Join("proc", strconv.Itoa(pid), "comm")) // it may have just ended
 			all[inode] = append(all[inode], Holder{PID: pid, Name: name})
 		}
 	}
@@ -47,17 +45,13 @@ func (h *Host) Process(pid int) (measure.Process, error) { return h.fs.process(p
 // gone or another user's.
 func (f FS) socketsOf(pid int) (all []uint32) {
 	dir := path.Join("proc", strconv.Itoa(pid), "fd")
-	names, err := f.names(dir)
+	names, err := f.Names(dir)
 	if err != nil {
 		return nil
 	}
 	seen := map[uint32]bool{}
 	for _, n := range names {
-		to, err := os.Readlink(filepath.Join(f.Root, dir, n))
-		if err != nil {
-			continue
-		}
-		if inode, ok := socketInode(to); ok && !seen[inode] {
+		if inode, ok := socketInode(f.Link(path.Join(dir, n))); ok && !seen[inode] {
 			seen[inode] = true
 			all = append(all, inode)
 		}
@@ -76,18 +70,14 @@ func socketInode(link string) (uint32, bool) {
 // Born is when a process began, after the machine did (proc_pid_stat(5), field 22):
 // with its number it tells it from all others.
 func (h *Host) Born(pid int) (time.Duration, error) {
-	return parsed(h.fs.read, path.Join("proc", strconv.Itoa(pid), "stat"), parseBorn)
+	return tree.Parsed(h.fs.Read, path.Join("proc", strconv.Itoa(pid), "stat"), parseBorn)
 }
 
-func parseBorn(r io.Reader) (time.Duration, error) {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return 0, err
-	}
-	end := strings.LastIndexByte(string(b), ')')
-	f := strings.Fields(string(b[end+1:]))
+func parseBorn(line string) (time.Duration, error) {
+	end := strings.LastIndexByte(line, ')')
+	f := strings.Fields(line[end+1:])
 	if end < 0 || len(f) < 20 {
-		return 0, fmt.Errorf("%.80q does not tell when it began", b)
+		return 0, fmt.Errorf("%.80q does not tell when it began", line)
 	}
 	n, err := strconv.ParseUint(f[19], 10, 63)
 	if err != nil || n > uint64(1<<63-1)/uint64(tick) {
@@ -97,17 +87,13 @@ func parseBorn(r io.Reader) (time.Duration, error) {
 }
 
 // Up is how long the machine has been running, time asleep included (proc_uptime(5)).
-func (h *Host) Up() (time.Duration, error) { return parsed(h.fs.read, "proc/uptime", parseUp) }
+func (h *Host) Up() (time.Duration, error) { return tree.Parsed(h.fs.Read, "proc/uptime", parseUp) }
 
-func parseUp(r io.Reader) (time.Duration, error) {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return 0, err
-	}
-	text, _, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
-	up, err := time.ParseDuration(text + "s")
+func parseUp(line string) (time.Duration, error) {
+	seconds, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	up, err := time.ParseDuration(seconds + "s")
 	if err != nil || up < 0 {
-		return 0, fmt.Errorf("%.40q is no time", text)
+		return 0, fmt.Errorf("%.40q is no time", seconds)
 	}
 	return up, nil
 }

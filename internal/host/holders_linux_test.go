@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -110,12 +109,12 @@ func TestBorn(t *testing.T) {
 		"7 (a b) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20": 12340 * time.Millisecond, "7 (x) S 1 2 3": 0, "": 0,
 		"7 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 -4": 0, "7 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 9223372036854775807": 0,
 	} {
-		if got, err := parseBorn(strings.NewReader(text)); got != want || (err == nil) != (want > 0) {
+		if got, err := parseBorn(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	for text, want := range map[string]time.Duration{"12.50 40.00\n": 12500 * time.Millisecond, "": 0, "-1.0 2": 0, "x": 0} {
-		if got, err := parseUp(strings.NewReader(text)); got != want || (err == nil) != (want > 0) {
+		if got, err := parseUp(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}

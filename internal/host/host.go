@@ -14,6 +14,7 @@ package host
 import (
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -26,11 +27,13 @@ type Host struct {
 }
 
 // New returns the machine that the program runs on.
-func New() *Host { return &Host{fs: FS{Root: "/"}, kernel: runningKernel(), system: runningSystem()} }
+func New() *Host {
+	return &Host{fs: FS{tree.Tree{Root: "/"}}, kernel: runningKernel(), system: runningSystem()}
+}
 
 // At returns the machine whose files lie below root: a recorded tree. The
 // kernel is not asked, except for routes.
-func At(root string) *Host { return &Host{fs: FS{Root: root}} }
+func At(root string) *Host { return &Host{fs: FS{tree.Tree{Root: root}}} }
 
 // kernel tells of interfaces what no file shows. An interface that is gone
 // answers with an error that is ENODEV, a question that its driver does not
@@ -74,6 +77,18 @@ func keeper[T any](n *notes, fact string) func(T, error) *T {
 			return nil
 		}
 		return &v
+	}
+}
+
+// orNote takes the result of a reading: the value, or none and a note.
+func orNote[T any](n *notes, fact string) func(T, error) T {
+	return func(v T, err error) T {
+		if err != nil {
+			n.add(fact, err.Error())
+			var none T
+			return none
+		}
+		return v
 	}
 }
 

@@ -1,15 +1,13 @@
 package host
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
-	"io"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -27,7 +25,7 @@ func (f FS) hypervises(n *notes) *measure.Hypervises {
 	}
 	var v measure.Hypervises
 	for _, pid := range pids {
-		name := f.optional(path.Join("proc", strconv.Itoa(pid), "comm"))
+		name := f.Optional(path.Join("proc", strconv.Itoa(pid), "comm"))
 		if runsGuest(name) {
 			v.Guests++
 			v.Vhost += len(f.vhostTasks(pid))
@@ -36,9 +34,7 @@ func (f FS) hypervises(n *notes) *measure.Hypervises {
 			v.Vhost++
 		}
 	}
-	if list := keeper[[]string](n, "hypervises.switches")(f.switches()); list != nil {
-		v.Switch = *list
-	}
+	v.Switch = orNote[[]string](n, "hypervises.switches")(f.switches())
 	return &v
 }
 
@@ -46,18 +42,21 @@ func (f FS) hypervises(n *notes) *measure.Hypervises {
 // is that of the kernel, and is hidden in a container (pid_namespaces(7)) and
 // from users under hidepid (proc(5)).
 func (f FS) seesAll() error {
-	name, err := f.text("proc/2/comm")
+	name, err := f.Text("proc/2/comm")
 	if err == nil && name == "kthreadd" {
 		return nil
 	}
-	if f.exists("proc/1/stat") {
+	if f.Exists("proc/1/stat") {
 		return errors.New("only the processes of this container are shown")
 	}
-	return errors.New("the processes of others are hidden: " + onlyRoot)
+	return errors.New("the processes of others are hidden: " + tree.OnlyRoot)
 }
 
+// SeesAll is why this thread does not see the processes of the whole host; nil: it does.
+func (h *Host) SeesAll() error { return h.fs.seesAll() }
+
 // pids lists the processes.
-func (f FS) pids() ([]int, error) { return f.numbered("proc", "") }
+func (f FS) pids() ([]int, error) { return f.Numbered("proc", "") }
 
 // runsGuest tells the programs that run virtual machines by the first 15
 // characters of their names, which is what the kernel keeps.
@@ -78,21 +77,17 @@ func isVhost(name string) bool {
 // 6.4 are among its own (kernel/vhost_task.c).
 func (f FS) vhostTasks(pid int) []string {
 	dir := path.Join("proc", strconv.Itoa(pid), "task")
-	tasks, err := f.names(dir)
+	tasks, err := f.Names(dir)
 	if err != nil {
 		return nil // the process has just ended
 	}
-	return slices.DeleteFunc(tasks, func(task string) bool { return !isVhost(f.optional(path.Join(dir, task, "comm"))) })
+	return slices.DeleteFunc(tasks, func(task string) bool { return !isVhost(f.Optional(path.Join(dir, task, "comm"))) })
 }
 
 // switches lists the virtual switches of the calling thread's network
 // namespace. /sys may be of another: an interface must be in both.
 func (f FS) switches() ([]string, error) {
-	b, err := f.net("dev")
-	if err != nil {
-		return nil, err
-	}
-	names, err := parseNetDevs(bytes.NewReader(b))
+	names, err := tree.Parsed(f.net, "dev", parseNetDevs)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +96,7 @@ func (f FS) switches() ([]string, error) {
 		switch {
 		case i.name == "ovs-system":
 			all = append(all, "openvswitch")
-		case f.exists(path.Join("sys/class/net", i.name, "bridge")):
+		case f.Exists(path.Join("sys/class/net", i.name, "bridge")):
 			all = append(all, "bridge "+i.name)
 		}
 	}
@@ -116,24 +111,16 @@ type octets struct {
 }
 
 // parseNetDevs reads all interfaces of /proc/net/dev.
-func parseNetDevs(r io.Reader) ([]octets, error) {
+func parseNetDevs(text string) ([]octets, error) {
 	var all []octets
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		name, rest, ok := strings.Cut(s.Text(), ":")
-		if !ok {
-			continue // the two lines of the head
+	for line := range strings.Lines(text) {
+		name, v, err := netDevLine(line)
+		if err != nil {
+			return nil, err
 		}
-		f := strings.Fields(rest)
-		if len(f) < 16 {
-			return nil, errors.New(quoted(s.Text()) + " has too few columns")
+		if name != "" {
+			all = append(all, octets{name, v[0], v[8]})
 		}
-		rx, err1 := strconv.ParseUint(f[0], 10, 64)
-		tx, err2 := strconv.ParseUint(f[8], 10, 64)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, errors.New(quoted(s.Text()) + " has no counts of bytes")
-		}
-		all = append(all, octets{strings.TrimSpace(name), rx, tx})
 	}
-	return all, s.Err()
+	return all, nil
 }

@@ -31,33 +31,24 @@ func dmiNames() [][2]string {
 // hypervisor reads the traces and names what they point to: "none", a name,
 // or "unknown hypervisor".
 func (f FS) hypervisor() (string, error) {
-	t := traces{sys: f.optional("sys/hypervisor/type"),
-		clocks: f.optional("sys/devices/system/clocksource/clocksource0/available_clocksource"),
-		tree:   f.optional("proc/device-tree/hypervisor/compatible")}
+	t := traces{sys: f.Optional("sys/hypervisor/type"),
+		clocks: f.Optional("sys/devices/system/clocksource/clocksource0/available_clocksource"),
+		tree:   f.Optional("proc/device-tree/hypervisor/compatible")}
 	if c, err := f.firstCPU(); err == nil {
 		t.guest = c.guest
 	}
 	// The product stands before the vendor: "Virtual Machine Microsoft Corporation".
 	for _, name := range []string{"product_name", "sys_vendor", "board_vendor", "bios_vendor"} {
-		if s := f.optional("sys/class/dmi/id/" + name); s != "" {
+		if s := f.Optional("sys/class/dmi/id/" + name); s != "" {
 			t.dmi = append(t.dmi, s)
 		}
 	}
 	// A table starts with signature, length, revision, check sum (10 bytes),
 	// then 6 bytes of OEM (ACPI specification 6.5, table 5.4).
-	if b, err := f.read("sys/firmware/acpi/tables/FACP"); err == nil && len(b) >= 16 {
+	if b, err := f.Read("sys/firmware/acpi/tables/FACP"); err == nil && len(b) >= 16 {
 		t.oem = string(b[10:16])
 	}
 	return t.name()
-}
-
-// optional returns the text of a file, or "" where it cannot be read.
-func (f FS) optional(name string) string {
-	s, err := f.text(name)
-	if err != nil {
-		return ""
-	}
-	return s
 }
 
 // name judges the traces, the most telling first.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -82,7 +83,7 @@ func (h *Host) survey(virtual bool) (*survey, error) {
 	s := &survey{
 		Host: h, virtual: virtual, links: links, named: map[string]*link{},
 		interrupts: sync.OnceValues(func() (interruptTable, error) {
-			return parsed(h.fs.read, "proc/interrupts", parseInterrupts)
+			return tree.Parsed(h.fs.Read, "proc/interrupts", parseInterrupts)
 		}),
 		qdiscs: sync.OnceValues(qdiscs), nodes: sync.OnceValues(h.fs.numaNodes),
 	}
@@ -104,8 +105,8 @@ func (s *survey) subject(l link) *subject {
 	if u.gone = errors.Is(err, syscall.ENODEV); u.gone {
 		return u
 	}
-	if at := pciDevices + u.info.bus; u.device == "" && l.kind == "" && u.info.bus != "" && s.fs.exists(at) {
-		u.device = s.fs.target(at)
+	if at := pciDevices + u.info.bus; u.device == "" && l.kind == "" && u.info.bus != "" && s.fs.Exists(at) {
+		u.device = s.fs.Target(at)
 	}
 	if u.info == (driverInfo{}) && u.device != "" {
 		u.info = s.fs.driver(u.device)
@@ -119,12 +120,12 @@ func (s *survey) subject(l link) *subject {
 // rtnetlink names. It is empty for software.
 func (s *survey) deviceOf(l link, own bool) string {
 	if own {
-		if dir := path.Join("sys/class/net", l.name, "device"); s.fs.exists(dir) {
-			return s.fs.target(dir)
+		if dir := path.Join("sys/class/net", l.name, "device"); s.fs.Exists(dir) {
+			return s.fs.Target(dir)
 		}
 	}
-	if dir := path.Join("sys/bus", l.bus, "devices", l.at); l.bus != "" && l.at != "" && s.fs.exists(dir) {
-		return s.fs.target(dir)
+	if dir := path.Join("sys/bus", l.bus, "devices", l.at); l.bus != "" && l.at != "" && s.fs.Exists(dir) {
+		return s.fs.Target(dir)
 	}
 	return ""
 }
@@ -230,7 +231,7 @@ func (u *subject) deviceKind() string {
 	switch {
 	case u.vnic != "":
 		return u.vnic
-	case u.fs.exists(path.Join(u.device, "physfn")) || virtualFunction(u.info.driver, u.fs.optional(path.Join(u.device, "device"))):
+	case u.fs.Exists(path.Join(u.device, "physfn")) || virtualFunction(u.info.driver, u.fs.Optional(path.Join(u.device, "device"))):
 		return "virtual function"
 	}
 	return "physical"
@@ -359,7 +360,7 @@ func (u *subject) describeStack() {
 		u.out.Bridge = u.bridgeFacts()
 	}
 	if u.kind == "ppp" {
-		u.tunnel = parsePPPoE([]byte(u.fs.optional("proc/net/pppoe")))
+		u.tunnel = parsePPPoE([]byte(u.fs.Optional("proc/net/pppoe")))
 	}
 	if u.tunnel == nil {
 		return

@@ -159,7 +159,7 @@ func write(t *testing.T, fs FS, name, text string) {
 
 // ixgbe is a recorded 82599 with its 63 queues.
 func ixgbe(t *testing.T) (FS, map[string]answers) {
-	fs := tree(t, "ixgbe")
+	fs := recordedTree(t, "ixgbe")
 	const dev = "sys/devices/pci0000:00/0000:00:02.0/0000:05:00.0/"
 	var table strings.Builder
 	for cpu := range 64 {
@@ -241,7 +241,7 @@ func TestBareMetal82599(t *testing.T) {
 func TestConnectX(t *testing.T) {
 	info := driverInfo{driver: "mlx5_core", version: "24.04-0.6.6", firmware: "16.35.3502"}
 	settings := &linkSettings{speedBps: 100e9, duplex: "full", port: "direct attach", autoneg: true, maxBps: 100e9, peerBps: 25e9}
-	all, n := described(tree(t, "mlx5"), map[string]answers{
+	all, n := described(recordedTree(t, "mlx5"), map[string]answers{
 		"ens1f0": {info: info, settings: settings, counters: map[string]uint64{"rx0_packets": 5, "rx0_bytes": 500, "tx0_packets": 6, "tx0_dropped": 1, "rx_out_of_buffer": 9, "rx_err_lane_0_phy": 7}},
 		"ens1f1": {info: info}, "ens1f0v0": {info: info, settings: settings}, "ens2": {info: info, settings: settings},
 	}, false)
@@ -302,7 +302,7 @@ func TestNICsOfGuests(t *testing.T) {
 		{"hyperv", "eth0", answers{info: driverInfo{driver: "hv_netvsc", version: "5.15.0-1061-azure", firmware: "N/A", bus: "x"}, settings: &linkSettings{speedBps: 50e9, duplex: "full"}, counters: map[string]uint64{"rx_queue_1_packets": 5, "vf_rx_packets": 7, "tx_no_memory": 1}},
 			row{"paravirtual", true, true, 2, 0, no, int64(50e9)}, []string{"channels", "coalescing", "interrupts", "offloads", "qdisc", "rings", "rss"}},
 	} {
-		all, n := described(tree(t, c.tree), map[string]answers{c.name: c.nic}, true)
+		all, n := described(recordedTree(t, c.tree), map[string]answers{c.name: c.nic}, true)
 		i := all[c.name]
 		got := row{kind: show(i.Kind), nominal: show(i.Nominal), inTree: show(i.InTree), queues: show(i.Queues), irqs: len(i.IRQs), usable: no, speed: show(i.SpeedBps)}
 		if i.PCI != nil {
@@ -336,7 +336,7 @@ func TestNICsOfGuests(t *testing.T) {
 }
 
 func TestHostOfGuests(t *testing.T) {
-	fs := tree(t, "kvm-host")
+	fs := recordedTree(t, "kvm-host")
 	all, n := described(fs, nil, false)
 	bond := &measure.Bond{Mode: "802.3ad", Hash: "layer2", LACP: "slow", Aggregate: new(1), Members: []measure.BondMember{
 		{Name: "eno1", Up: true, SpeedBps: new(int64(10e9)), Aggregate: new(1), Failures: new(int64(0))}, {Name: "eno2", Up: true, Aggregate: new(2), Failures: new(int64(3))},
@@ -475,7 +475,7 @@ func TestForeignSysfs(t *testing.T) {
 }
 
 func TestDriverCountersOfRead(t *testing.T) {
-	fs := tree(t, "vmware")
+	fs := recordedTree(t, "vmware")
 	var n notes
 	h := Host{fs: fs, kernel: machine{fs: fs, nics: map[string]answers{"ens192": {counters: map[string]uint64{"Rx Queue#0 pkts rx OOB": 5}}}}}
 	if nic := h.readNIC(&n, "ens192"); nic == nil || nic.Driver["Rx Queue#0 pkts rx OOB"] != 5 || nic.RxErrors != 1 || show(nic.RxRing) != uint64(9) || len(n) != 0 {

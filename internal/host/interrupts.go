@@ -1,9 +1,7 @@
 package host
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -11,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -29,26 +28,25 @@ type interrupt struct {
 // parseInterrupts reads the numbered interrupts of /proc/interrupts: a line has
 // the number, a count for each CPU, the chip, and after two spaces the names
 // of those who asked for it (kernel/irq/proc.c, show_interrupts).
-func parseInterrupts(r io.Reader) (interruptTable, error) { return interruptsOf(nil)(r) }
+func parseInterrupts(text string) (interruptTable, error) { return interruptsOf(nil)(text) }
 
 // interruptsOf is parseInterrupts for some of them; nil: all. The lines of the
 // others, of which a large machine has thousands, are passed over.
-func interruptsOf(irqs []int) func(io.Reader) (interruptTable, error) {
-	return func(r io.Reader) (interruptTable, error) { return readInterrupts(r, irqs) }
+func interruptsOf(irqs []int) func(string) (interruptTable, error) {
+	return func(text string) (interruptTable, error) { return readInterrupts(text, irqs) }
 }
 
-func readInterrupts(r io.Reader, irqs []int) (interruptTable, error) {
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, 1<<20) // a line has 11 bytes for each CPU
-	if !s.Scan() {
-		return interruptTable{}, errors.Join(errors.New("empty"), s.Err())
+func readInterrupts(text string, irqs []int) (interruptTable, error) {
+	head, text, _ := strings.Cut(text, "\n")
+	if head == "" {
+		return interruptTable{}, errors.New("empty")
 	}
 	t := interruptTable{irqs: map[int]interrupt{}}
-	for cpu := range strings.FieldsSeq(s.Text()) {
+	for cpu := range strings.FieldsSeq(head) {
 		t.cpus = append(t.cpus, strings.TrimPrefix(cpu, "CPU"))
 	}
-	for s.Scan() {
-		number, rest, _ := strings.Cut(s.Text(), ":")
+	for line := range tree.Lines(text) {
+		number, rest, _ := strings.Cut(line, ":")
 		irq, err := strconv.Atoi(strings.TrimSpace(number))
 		if err != nil || irq < 0 || irqs != nil && !slices.Contains(irqs, irq) {
 			continue // "NMI", or another device's
@@ -69,7 +67,7 @@ func readInterrupts(r io.Reader, irqs []int) (interruptTable, error) {
 		i.names = strings.Split(names, ", ")
 		t.irqs[irq] = i
 	}
-	return t, s.Err()
+	return t, nil
 }
 
 // countsByCPU are the counts of an interrupt without the zeros.
@@ -112,7 +110,7 @@ func (t interruptTable) countsByCore() []measure.IRQSpan {
 // Software has none.
 func (f FS) irqsBelow(iface string) ([]int, error) {
 	var all []int
-	table := sync.OnceValues(func() (interruptTable, error) { return parsed(f.read, "proc/interrupts", parseInterrupts) })
+	table := sync.OnceValues(func() (interruptTable, error) { return tree.Parsed(f.Read, "proc/interrupts", parseInterrupts) })
 	for _, d := range f.devices(iface, maxStack) {
 		irqs, err := f.irqsOf(d, path.Join("sys/class/net", d, "device"), table)
 		if err != nil {
@@ -140,7 +138,7 @@ func owner(names ...string) *regexp.Regexp {
 // names, or those that bear the name of the interface or of its device.
 func (f FS) irqsOf(iface, dir string, table func() (interruptTable, error)) ([]int, error) {
 	var irqs []int
-	if names, err := f.names(path.Join(dir, "msi_irqs")); err == nil {
+	if names, err := f.Names(path.Join(dir, "msi_irqs")); err == nil {
 		for _, name := range names {
 			if irq, err := strconv.Atoi(name); err == nil {
 				irqs = append(irqs, irq)
@@ -153,7 +151,7 @@ func (f FS) irqsOf(iface, dir string, table func() (interruptTable, error)) ([]i
 	if err != nil {
 		return nil, err
 	}
-	word := owner(iface, path.Base(f.target(dir)))
+	word := owner(iface, path.Base(f.Target(dir)))
 	for irq, i := range t.irqs {
 		if slices.ContainsFunc(i.names, word.MatchString) {
 			irqs = append(irqs, irq)
@@ -182,10 +180,10 @@ func ownName(names []string, word *regexp.Regexp) (own string, shared []string) 
 // are mounted: see OwnSysfs.
 func (h *Host) Interrupts(iface string) ([]int, error) {
 	dir := path.Join("sys/class/net", iface, "device")
-	if !h.fs.exists(dir) {
+	if !h.fs.Exists(dir) {
 		return nil, nil
 	}
-	t, err := parsed(h.fs.read, "proc/interrupts", parseInterrupts)
+	t, err := tree.Parsed(h.fs.Read, "proc/interrupts", parseInterrupts)
 	if err != nil {
 		return nil, err
 	}

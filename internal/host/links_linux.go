@@ -182,7 +182,7 @@ func retried[T any](ask func() ([]T, error)) (list []T, err error) {
 
 // links reads the interfaces of a recorded tree.
 func (f FS) links() ([]link, error) {
-	names, err := f.names("sys/class/net")
+	names, err := f.Names("sys/class/net")
 	if err != nil {
 		return nil, err
 	}
@@ -207,25 +207,25 @@ func (f FS) link(name string) (l link, ok bool) {
 	dir := path.Join("sys/class/net", name)
 	l.name = name
 	var err error
-	if l.mtu, err = f.number(path.Join(dir, "mtu")); err != nil {
+	if l.mtu, err = f.Number(path.Join(dir, "mtu")); err != nil {
 		return l, false
 	}
-	if mac := f.optional(path.Join(dir, "address")); strings.Trim(mac, "0:") != "" {
+	if mac := f.Optional(path.Join(dir, "address")); strings.Trim(mac, "0:") != "" {
 		l.mac = mac // lo has an address of zeros
 	}
-	l.index, _ = f.number(path.Join(dir, "ifindex"))
-	l.masterIndex, _ = f.number(path.Join(dir, "master/ifindex"))
-	if flags, err := strconv.ParseUint(f.optional(path.Join(dir, "flags")), 0, 32); err == nil {
+	l.index, _ = f.Number(path.Join(dir, "ifindex"))
+	l.masterIndex, _ = f.Number(path.Join(dir, "master/ifindex"))
+	if flags, err := strconv.ParseUint(f.Optional(path.Join(dir, "flags")), 0, 32); err == nil {
 		l.up, l.loop = flags&iffUp != 0, flags&iffLoop != 0
 	}
-	if n, err := f.number(path.Join(dir, "carrier")); err == nil {
+	if n, err := f.Number(path.Join(dir, "carrier")); err == nil {
 		l.carrier = new(n != 0)
 	}
-	if n, err := f.number(path.Join(dir, "tx_queue_len")); err == nil {
+	if n, err := f.Number(path.Join(dir, "tx_queue_len")); err == nil {
 		l.txLength = &n
 	}
-	l.kind = uevent(f.optional(path.Join(dir, "uevent")), "DEVTYPE")
-	if f.exists(path.Join(dir, "tun_flags")) {
+	l.kind = uevent(f.Optional(path.Join(dir, "uevent")), "DEVTYPE")
+	if f.Exists(path.Join(dir, "tun_flags")) {
 		l.kind = "tun"
 	}
 	if l.kind == "bridge" {
@@ -236,7 +236,7 @@ func (f FS) link(name string) (l link, ok bool) {
 	}
 	l.counters = map[string]uint64{}
 	for _, c := range linkCounters() {
-		if n, err := f.number(path.Join(dir, "statistics", c)); c != "" && err == nil && n > 0 {
+		if n, err := f.Number(path.Join(dir, "statistics", c)); c != "" && err == nil && n > 0 {
 			l.counters[c] = uint64(n)
 		}
 	}
@@ -245,7 +245,7 @@ func (f FS) link(name string) (l link, ok bool) {
 
 // optionalFlag reads a file that holds 0 or not; nil where it cannot be read.
 func (f FS) optionalFlag(name string) *bool {
-	n, err := f.number(name)
+	n, err := f.Number(name)
 	if err != nil {
 		return nil
 	}
@@ -257,14 +257,14 @@ func (f FS) optionalFlag(name string) *bool {
 // perhaps with the same names.
 func (f FS) sameLink(l link) error {
 	dir := path.Join("sys/class/net", l.name)
-	if !f.exists(dir) {
+	if !f.Exists(dir) {
 		return errors.New("/sys does not show it: it belongs to another network namespace")
 	}
-	index, err := f.number(path.Join(dir, "ifindex"))
+	index, err := f.Number(path.Join(dir, "ifindex"))
 	if err != nil {
 		return err
 	}
-	if mac := f.optional(path.Join(dir, "address")); index != l.index || l.mac != "" && mac != "" && mac != l.mac {
+	if mac := f.Optional(path.Join(dir, "address")); index != l.index || l.mac != "" && mac != "" && mac != l.mac {
 		return errors.New("/sys shows another network namespace")
 	}
 	return nil
@@ -272,11 +272,11 @@ func (f FS) sameLink(l link) error {
 
 // driver is what sysfs knows of the driver of a device.
 func (f FS) driver(device string) driverInfo {
-	u := f.optional(path.Join(device, "uevent"))
+	u := f.Optional(path.Join(device, "uevent"))
 	return driverInfo{
 		driver:  uevent(u, "DRIVER"),
 		bus:     uevent(u, "PCI_SLOT_NAME"),
-		version: f.optional(path.Join(device, "driver/module/version")),
+		version: f.Optional(path.Join(device, "driver/module/version")),
 	}
 }
 
@@ -298,7 +298,7 @@ func (f FS) speed(name string) (int64, error) {
 // linkSetting reads what only a device with a link has; others refuse with EINVAL
 // (net/core/net-sysfs.c, speed_show).
 func (f FS) linkSetting(name, file string) (string, error) {
-	s, err := f.text(path.Join("sys/class/net", name, file))
+	s, err := f.Text(path.Join("sys/class/net", name, file))
 	if errors.Is(err, syscall.EINVAL) {
 		err = errors.New("it is down, or has no link of its own")
 	}

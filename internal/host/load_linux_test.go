@@ -119,12 +119,12 @@ func TestLoadOfThisMachine(t *testing.T) {
 
 func TestParseTask(t *testing.T) {
 	line := "77 (a b) c) S 12 1 1 0 -1 1 1 0 0 0 250 175 0 0 20 0 1 0 9876 1 1"
-	got, err := parseTask(strings.NewReader(line))
+	got, err := parseTask(line)
 	if err != nil || got != (task{name: "a b) c", parent: 12, start: 9876, ns: 4250e6}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, bad := range []string{"", "77 (x) S 12", strings.Replace(line, "9876", "x", 1), strings.Replace(line, " 12 ", " -1 ", 1), strings.Replace(line, "(", "", 1)} {
-		if _, err := parseTask(strings.NewReader(bad)); err == nil {
+		if _, err := parseTask(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // a hypervisor knows its guest by, and leaves an agent only where one is asked.
 func (f FS) machine(n *notes) *measure.Machine {
 	const dir = "sys/class/dmi/id"
-	if _, err := f.names(dir); err != nil {
-		model := strings.TrimRight(f.optional("proc/device-tree/model"), "\x00")
+	if _, err := f.Names(dir); err != nil {
+		model := strings.TrimRight(f.Optional("proc/device-tree/model"), "\x00")
 		if model == "" {
 			n.add("machine", "the firmware shows no SMBIOS: "+err.Error())
 			return nil
@@ -32,7 +32,7 @@ func (f FS) machine(n *notes) *measure.Machine {
 		{"board", "board_vendor", &m.Board}, {"bios_vendor", "bios_vendor", &m.BIOSVendor},
 		{"bios_version", "bios_version", &m.BIOSVersion}, {"bios_date", "bios_date", &m.BIOSDate},
 	} {
-		s, err := f.text(path.Join(dir, v.file))
+		s, err := f.Text(path.Join(dir, v.file))
 		if err != nil {
 			n.add("machine."+v.key, err.Error())
 			continue
@@ -41,8 +41,8 @@ func (f FS) machine(n *notes) *measure.Machine {
 			n.add("machine."+v.key, blankSMBIOS)
 		}
 	}
-	m.Board = strings.TrimSpace(m.Board + " " + firmwareText(f.optional(path.Join(dir, "board_name"))))
-	if m.Chassis = chassis(f.optional(path.Join(dir, "chassis_type"))); m.Chassis == "" {
+	m.Board = strings.TrimSpace(m.Board + " " + firmwareText(f.Optional(path.Join(dir, "board_name"))))
+	if m.Chassis = chassis(f.Optional(path.Join(dir, "chassis_type"))); m.Chassis == "" {
 		n.add("machine.chassis", blankSMBIOS)
 	}
 	m.UEFI = keeper[bool](n, "machine.uefi")(f.uefi())
@@ -52,7 +52,7 @@ func (f FS) machine(n *notes) *measure.Machine {
 
 // machineUUID reads the UUID, which only root may.
 func (f FS) machineUUID(n *notes, file string) string {
-	s, err := f.text(file)
+	s, err := f.Text(file)
 	if err != nil {
 		n.add("machine.uuid", err.Error())
 		return ""
@@ -98,7 +98,7 @@ func chassis(s string) string {
 // uefi tells whether UEFI started the kernel. Containers hide all of
 // /sys/firmware, so that an empty folder tells nothing.
 func (f FS) uefi() (bool, error) {
-	names, err := f.names("sys/firmware")
+	names, err := f.Names("sys/firmware")
 	if err != nil {
 		return false, err
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -102,8 +103,8 @@ func limited(t *testing.T) {
 func quotaGroup(t *testing.T) string {
 	t.Helper()
 	f := New().fs
-	groups, err1 := parsed(f.read, "proc/self/cgroup", parseCgroup)
-	mounts, err2 := parsed(f.read, "proc/self/mountinfo", parseMountInfo)
+	groups, err1 := tree.Parsed(f.Read, "proc/self/cgroup", parseCgroup)
+	mounts, err2 := tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Skip(err)
 	}

@@ -1,23 +1,23 @@
 package host
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
+	"thru/internal/host/tree"
 )
 
 func TestMountInfo(t *testing.T) {
-	all, err := parseMountInfo(strings.NewReader("36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/ro\\134ot rw,errors=continue\n" +
-		"43 42 0:4 net:[4026532247] /run/netns/x rw - nsfs nsfs rw\n44 42 0:5 / /none rw - tmpfs  rw\n"))
+	all, err := parseMountInfo("36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:2 - ext3 /dev/ro\\134ot rw,errors=continue\n" +
+		"43 42 0:4 net:[4026532247] /run/netns/x rw - nsfs nsfs rw\n44 42 0:5 / /none rw - tmpfs  rw\n")
 	want := []mount{{36, "98:0", "/mnt1", "/mnt 2", "ext3", `/dev/ro\ot`, "rw,errors=continue", "rw,noatime"},
 		{43, "0:4", "net:[4026532247]", "/run/netns/x", "nsfs", "nsfs", "rw", "rw"}, {id: 44, device: "0:5", root: "/", point: "/none", kind: "tmpfs", own: "rw"}}
 	if err != nil || !slices.Equal(all, want) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for _, bad := range []string{"", "36 35 98:0 / / rw", "36 - ext3 x y"} {
-		if _, err := parseMountInfo(strings.NewReader(bad)); err == nil {
+		if _, err := parseMountInfo(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
@@ -36,7 +36,7 @@ func TestWaysOverServers(t *testing.T) {
 
 func TestCgroupLevels(t *testing.T) {
 	fs := files(t, map[string]string{"v2/a/b/cpu.max": "max 100000", "v1/cpu.cfs_quota_us": "-1"})
-	groups, err := parseCgroup(strings.NewReader("4:cpu,cpuacct:/docker/1/x:y\n1:name=systemd:/\n0::/a/b\n"))
+	groups, err := parseCgroup("4:cpu,cpuacct:/docker/1/x:y\n1:name=systemd:/\n0::/a/b\n")
 	if err != nil || len(groups) != 3 || groups[0].path != "/docker/1/x:y" {
 		t.Fatalf("%+v, %v", groups, err)
 	}
@@ -62,7 +62,7 @@ func TestCgroupLevels(t *testing.T) {
 		t.Error("a group outside of the namespace is taken for one within")
 	}
 	for _, bad := range []string{"", "0:/", "0::relative"} {
-		if _, err := parseCgroup(strings.NewReader(bad)); err == nil {
+		if _, err := parseCgroup(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
@@ -159,36 +159,36 @@ func FuzzHostFiles(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if all, err := parseFields(bytes.NewReader(b)); err == nil && len(all) == 0 {
+		if all, err := tree.Fields(string(b)); err == nil && len(all) == 0 {
 			t.Error("fields: neither one nor an error")
 		}
-		if all, err := parseCounts(bytes.NewReader(b)); err == nil {
+		if all, err := tree.Counts(string(b)); err == nil {
 			for name, n := range all {
 				if n < 0 || name == "" {
 					t.Errorf("%q counts %d", name, n)
 				}
 			}
 		}
-		if all, err := parseMountInfo(bytes.NewReader(b)); err == nil && len(all) == 0 {
+		if all, err := parseMountInfo(string(b)); err == nil && len(all) == 0 {
 			t.Error("mounts: neither one nor an error")
 		}
-		groups, err := parseCgroup(bytes.NewReader(b))
+		groups, err := parseCgroup(string(b))
 		for _, g := range groups {
 			if err == nil && !strings.HasPrefix(g.path, "/") {
 				t.Errorf("group %+v", g)
 			}
-			FS{Root: t.TempDir()}.levelsOf(groups, []mount{{kind: "cgroup2", root: "/", point: "/"}}, "cpu")
+			FS{tree.Tree{Root: t.TempDir()}}.levelsOf(groups, []mount{{kind: "cgroup2", root: "/", point: "/"}}, "cpu")
 		}
-		if n, err := parseConntrackStat(bytes.NewReader(b)); err == nil && n < 0 {
+		if n, err := parseConntrackDrops(string(b)); err == nil && n < 0 {
 			t.Errorf("%d drops", n)
 		}
-		if n, err := vmwareBalloon(b); err == nil && n < 0 {
+		if n, err := vmwareBalloon(string(b)); err == nil && n < 0 {
 			t.Errorf("a balloon of %d", n)
 		}
-		if p, err := parseTask(bytes.NewReader(b)); err == nil && (p.ns < 0 || p.parent < 0) {
+		if p, err := parseTask(string(b)); err == nil && (p.ns < 0 || p.parent < 0) {
 			t.Errorf("%+v", p)
 		}
-		parseNetDevs(bytes.NewReader(b))
+		parseNetDevs(string(b))
 		if s, err := chosen(string(b)); err == nil && s == "" {
 			t.Error("no choice and no error")
 		}

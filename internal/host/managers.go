@@ -17,15 +17,15 @@ func (f FS) managers() []string {
 		{"NetworkManager", "run/NetworkManager/devices"},
 		{"ifupdown", "run/network/ifstate"},
 	} {
-		if f.exists(m.trace) {
+		if f.Exists(m.trace) {
 			found = append(found, m.name)
 		}
 	}
-	if names, err := f.names("etc/netplan"); err == nil && slices.ContainsFunc(names, func(s string) bool { return strings.HasSuffix(s, ".yaml") }) {
+	if names, err := f.Names("etc/netplan"); err == nil && slices.ContainsFunc(names, func(s string) bool { return strings.HasSuffix(s, ".yaml") }) {
 		found = append(found, "netplan")
 	}
-	switch udev := f.exists("run/udev/data"); {
-	case udev && f.exists("run/systemd/system"):
+	switch udev := f.Exists("run/udev/data"); {
+	case udev && f.Exists("run/systemd/system"):
 		found = append(found, "systemd-udevd")
 	case udev:
 		found = append(found, "udev")

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"thru/internal/host/tree"
 )
 
 func TestManagers(t *testing.T) {
@@ -30,7 +31,7 @@ func TestManagers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := (FS{Root: root}).managers(); !slices.Equal(got, c.want) {
+		if got := (FS{tree.Tree{Root: root}}).managers(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -1,12 +1,10 @@
 package host
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
+	"thru/internal/host/tree"
 )
 
 // mount is a line of /proc/self/mountinfo.
@@ -23,19 +21,17 @@ type mount struct {
 
 // parseMountInfo reads /proc/self/mountinfo (proc_pid_mountinfo(5)). The
 // optional fields end with a dash.
-func parseMountInfo(r io.Reader) ([]mount, error) {
+func parseMountInfo(text string) ([]mount, error) {
 	var all []mount
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, 1<<20) // an overlay of many layers has a long line
-	for s.Scan() {
-		before, after, ok := strings.Cut(s.Text(), " - ")
+	for line := range tree.Lines(text) {
+		before, after, ok := strings.Cut(line, " - ")
 		b, a := strings.Fields(before), strings.Fields(after)
 		if !ok || len(b) < 6 || len(a) < 1 {
-			return nil, fmt.Errorf("%s is no mount", quoted(s.Text()))
+			return nil, fmt.Errorf("%s is no mount", quoted(line))
 		}
 		id, err := strconv.Atoi(b[0])
 		if err != nil {
-			return nil, fmt.Errorf("%s is no mount", quoted(s.Text()))
+			return nil, fmt.Errorf("%s is no mount", quoted(line))
 		}
 		m := mount{id: id, own: b[5], device: b[2], root: unescaped(b[3]), point: unescaped(b[4]), kind: a[0]}
 		if len(a) >= 3 { // a source may be empty
@@ -43,13 +39,7 @@ func parseMountInfo(r io.Reader) ([]mount, error) {
 		}
 		all = append(all, m)
 	}
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, errors.New("no mounts")
-	}
-	return all, nil
+	return all, tree.UnlessEmpty(len(all), "no mounts")
 }
 
 // unescaped replaces the kernel's "\040" by the character it stands for

@@ -1,13 +1,12 @@
 package host
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -17,33 +16,53 @@ import (
 // /sys. Received drops hold the packets that the NIC itself missed
 // (rx_missed_errors), which `ip -s` shows apart: RxRing has them too, so that
 // the two must not be added. On vmxnet3 they are apart (driverRing).
-func parseNetDev(r io.Reader, name string) (measure.NICSpan, error) {
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		who, rest, ok := strings.Cut(s.Text(), ":")
-		if !ok || strings.TrimSpace(who) != name {
+func parseNetDev(text, name string) (measure.NICSpan, error) {
+	for line := range strings.Lines(text) {
+		who, v, err := netDevLine(line)
+		if who != name {
 			continue
-		}
-		f := strings.Fields(rest)
-		if len(f) < 16 {
-			return measure.NICSpan{}, fmt.Errorf("%s has %d columns, want 16", name, len(f))
-		}
-		var v [16]uint64
-		for i := range v {
-			n, err := strconv.ParseUint(f[i], 10, 64)
-			if err != nil {
-				return measure.NICSpan{}, fmt.Errorf("%s: %.40q is no count", name, f[i])
-			}
-			v[i] = n
 		}
 		return measure.NICSpan{
 			Name:    name,
 			RxBytes: v[0], RxPackets: v[1], RxErrors: v[2], RxDropped: v[3],
 			TxBytes: v[8], TxPackets: v[9], TxErrors: v[10], TxDropped: v[11],
-		}, nil
-	}
-	if err := s.Err(); err != nil {
-		return measure.NICSpan{}, err
+		}, err
 	}
 	return measure.NICSpan{}, errors.New("no interface " + name)
+}
+
+// DeviceColumns are those of an interface in /proc/net/dev: 8 of what it has received, then
+// 8 of what it has sent, each beginning with bytes, packets, errors and drops.
+type DeviceColumns [16]uint64
+
+// Devices are the counters of all interfaces of the calling thread's network namespace.
+func (h *Host) Devices() (map[string]DeviceColumns, error) {
+	return tree.Parsed(h.fs.net, "dev", func(text string) (map[string]DeviceColumns, error) {
+		all := map[string]DeviceColumns{}
+		for line := range strings.Lines(text) {
+			if name, v, err := netDevLine(line); name != "" && err == nil {
+				all[name] = v
+			}
+		}
+		return all, nil
+	})
+}
+
+// netDevLine reads the counters of one interface; the lines of the head have no name.
+func netDevLine(line string) (name string, v DeviceColumns, err error) {
+	name, rest, ok := strings.Cut(line, ":")
+	if !ok {
+		return "", v, nil
+	}
+	name = strings.TrimSpace(name)
+	f := strings.Fields(rest)
+	if len(f) < len(v) {
+		return name, v, fmt.Errorf("%.40s has %d columns, want %d", name, len(f), len(v))
+	}
+	for i := range v {
+		if v[i], err = strconv.ParseUint(f[i], 10, 64); err != nil {
+			return name, v, fmt.Errorf("%.40s: %.40q is no count", name, f[i])
+		}
+	}
+	return name, v, nil
 }

@@ -1,12 +1,11 @@
 package host
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -14,7 +13,7 @@ import (
 // (Documentation/ABI/stable/sysfs-devices-node).
 func (f FS) nodes(n *notes) []measure.NUMANode {
 	const dir = "sys/devices/system/node"
-	numbers, err := f.numbered(dir, "node")
+	numbers, err := f.Numbered(dir, "node")
 	if err == nil && len(numbers) == 0 {
 		err = errors.New("/" + dir + " shows no node")
 	}
@@ -27,7 +26,7 @@ func (f FS) nodes(n *notes) []measure.NUMANode {
 		node := path.Join(dir, fmt.Sprint("node", number))
 		fact := fmt.Sprintf("numa_nodes.%d", number)
 		v := measure.NUMANode{Node: number, CPUs: []int{}}
-		s, err := f.text(path.Join(node, "cpulist"))
+		s, err := f.Text(path.Join(node, "cpulist"))
 		if err == nil && s != "" {
 			v.CPUs, err = parseCPUList(s)
 		}
@@ -47,17 +46,13 @@ func (f FS) nodes(n *notes) []measure.NUMANode {
 
 // nodeMemory reads "Node 0 MemTotal: 123 kB" (drivers/base/node.c, node_read_meminfo).
 func (f FS) nodeMemory(file string, node int) (total, free int64, err error) {
-	b, err := f.read(file)
+	all, err := f.Fields(file)
 	if err != nil {
 		return 0, 0, err
 	}
-	prefix := fmt.Sprintf("Node %d ", node)
-	all, err := parseFields(bytes.NewReader([]byte(strings.ReplaceAll(string(b), prefix, ""))))
-	if err != nil {
-		return 0, 0, fmt.Errorf("/%s: %w", file, err)
-	}
-	if total, err = kilobytes(all["MemTotal"]); err == nil {
-		free, err = kilobytes(all["MemFree"])
+	prefix := fmt.Sprintf("Node %d Mem", node)
+	if total, err = tree.Kilobytes(all[prefix+"Total"]); err == nil {
+		free, err = tree.Kilobytes(all[prefix+"Free"])
 	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("/%s: %w", file, err)

@@ -1,18 +1,15 @@
 package host
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"strings"
 )
 
 // parseOSRelease returns PRETTY_NAME of os-release(5): shell assignments with
 // optional quotes.
-func parseOSRelease(r io.Reader) (string, error) {
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		value, ok := strings.CutPrefix(strings.TrimSpace(s.Text()), "PRETTY_NAME=")
+func parseOSRelease(text string) (string, error) {
+	for line := range strings.Lines(text) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME=")
 		if !ok {
 			continue
 		}
@@ -23,9 +20,6 @@ func parseOSRelease(r io.Reader) (string, error) {
 			break
 		}
 		return strings.NewReplacer(`\"`, `"`, `\$`, `$`, `\\`, `\`, "\\`", "`").Replace(value), nil
-	}
-	if err := s.Err(); err != nil {
-		return "", err
 	}
 	return "", errors.New("no PRETTY_NAME")
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestParseSoftnet(t *testing.T) {
 		{"over 32 bits", "100000000" + zeros(9) + "\n", nil},
 		{"a good line before a bad one", "00000001" + zeros(9) + "\nbad\n", nil},
 	} {
-		got, err := parseSoftnet(strings.NewReader(c.in))
+		got, err := parseSoftnet(c.in)
 		if diff := cmp.Diff(c.want, got); diff != "" || (err == nil) != (c.want != nil) {
 			t.Errorf("%s: error %v (-want +got):\n%s", c.name, err, diff)
 		}
@@ -37,29 +36,29 @@ func TestParseSoftnet(t *testing.T) {
 }
 
 func TestParseStat(t *testing.T) {
-	got, err := parseStat(strings.NewReader("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 100 20 30 400 50 6 7 80 11 12\ncpu3 1 0 0 0 0 0 0 0\nintr " + strings.Repeat("1 ", 100_000)))
+	got, err := parseStat("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 100 20 30 400 50 6 7 80 11 12\ncpu3 1 0 0 0 0 0 0 0\nintr " + strings.Repeat("1 ", 100_000))
 	want := []CPUTimes{{Core: 0, User: 1200e6, System: 300e6, IRQ: 60e6, SoftIRQ: 70e6, Steal: 800e6, Idle: 4500e6}, {Core: 3, User: 10e6}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 	for _, in := range []string{"", "cpu 1 2 3", "intr 1\ncpu0 1 2 3 4 5 6 7 8", "cpu0 1 2 3 4 5 6 7", "cpux 1 2 3 4 5 6 7 8", "cpu-1 1 2 3 4 5 6 7 8",
 		"cpu0 -1 2 3 4 5 6 7 8", "cpu0 1 2 3 x 5 6 7 8", "cpu0 9223372036854775807 2 3 4 5 6 7 8", strings.Repeat("cpu0", 30_000)} {
-		if got, err := parseStat(strings.NewReader(in)); err == nil {
+		if got, err := parseStat(in); err == nil {
 			t.Errorf("%.40q gave %v", in, got)
 		}
 	}
 }
 
 func TestParsersRefuse(t *testing.T) {
-	parsers := map[string]func(io.Reader) error{
-		"protocols":  func(r io.Reader) error { _, err := parseProtocols(r); return err },
-		"snmp6":      func(r io.Reader) error { _, err := parseSNMP6(r); return err },
-		"meminfo":    func(r io.Reader) error { _, err := parseMeminfo(r); return err },
-		"netdev":     func(r io.Reader) error { _, err := parseNetDev(r, "eth0"); return err },
-		"procstat":   func(r io.Reader) error { _, err := parseProcStat(r); return err },
-		"status":     func(r io.Reader) error { _, err := parseStatus(r); return err },
-		"cpuinfo":    func(r io.Reader) error { _, err := parseCPUInfo(r); return err },
-		"os-release": func(r io.Reader) error { _, err := parseOSRelease(r); return err },
+	parsers := map[string]func(string) error{
+		"protocols":  func(r string) error { _, err := parseProtocols(r); return err },
+		"snmp6":      func(r string) error { _, err := parseSNMP6(r); return err },
+		"meminfo":    func(r string) error { _, err := parseMeminfo(r); return err },
+		"netdev":     func(r string) error { _, err := parseNetDev(r, "eth0"); return err },
+		"procstat":   func(r string) error { _, err := parseProcStat(r); return err },
+		"status":     func(r string) error { _, err := parseStatus(r); return err },
+		"cpuinfo":    func(r string) error { _, err := parseCPUInfo(r); return err },
+		"os-release": func(r string) error { _, err := parseOSRelease(r); return err },
 	}
 	for name, bad := range map[string][]string{
 		"protocols":  {"", "no colon\n", "Tcp: A B\n", "Tcp: A B\nTcp: 1\n", "Tcp: A\nUdp: 1\n", "Tcp: A\nTcp: x\n", "Tcp: A\nTcp: -1\n", "MPTcpExt: A\nMPTcpExt: 1\n"},
@@ -72,7 +71,7 @@ func TestParsersRefuse(t *testing.T) {
 		"os-release": {"", "NAME=x\n", "PRETTY_NAME=\"\"\n"},
 	} {
 		for _, in := range bad {
-			if err := parsers[name](strings.NewReader(in)); err == nil {
+			if err := parsers[name](in); err == nil {
 				t.Errorf("%s takes %q", name, in)
 			}
 		}
@@ -91,7 +90,7 @@ func TestParseCPUList(t *testing.T) {
 }
 
 func TestParseCPUInfo(t *testing.T) {
-	c, err := parseCPUInfo(strings.NewReader("processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\n"))
+	c, err := parseCPUInfo("processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\n")
 	if err != nil || c.guest != nil || c.model != "implementer 0x41 part 0xd0c" {
 		t.Errorf("arm64: %+v, %v", c, err)
 	}

@@ -26,14 +26,14 @@ func parsePCIeSpeed(s string) (int, error) {
 // pcieLink reads generation and lanes of one port: "current" is what was
 // agreed on, "max" what the port could.
 func (f FS) pcieLink(dir, which string) (gen, lanes int, err error) {
-	speed, err := f.text(path.Join(dir, which+"_link_speed"))
+	speed, err := f.Text(path.Join(dir, which+"_link_speed"))
 	if err != nil {
 		return 0, 0, err
 	}
 	if gen, err = parsePCIeSpeed(speed); err != nil {
 		return 0, 0, err
 	}
-	lanes, err = f.number(path.Join(dir, which+"_link_width"))
+	lanes, err = f.Number(path.Join(dir, which+"_link_width"))
 	if err == nil && (lanes < 1 || lanes > pcie.MostLanes) { // 0 and 255: not known
 		err = fmt.Errorf("the device does not tell its lanes (/sys has %d)", lanes)
 	}
@@ -54,5 +54,5 @@ func (f FS) pciFolder(device string) string {
 
 // slotName is the address of a PCI function: "0000:17:00.0".
 func (f FS) slotName(dir string) string {
-	return uevent(f.optional(path.Join(dir, "uevent")), "PCI_SLOT_NAME")
+	return uevent(f.Optional(path.Join(dir, "uevent")), "PCI_SLOT_NAME")
 }

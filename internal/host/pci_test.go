@@ -35,7 +35,7 @@ func TestParseCPUMask(t *testing.T) {
 }
 
 func TestParseBond(t *testing.T) {
-	got, err := parseBond(strings.NewReader(`Ethernet Channel Bonding Driver: v3.7.1 (April 27, 2011)
+	got, err := parseBond(`Ethernet Channel Bonding Driver: v3.7.1 (April 27, 2011)
 
 Bonding Mode: fault-tolerance (active-backup)
 Primary Slave: None
@@ -51,16 +51,16 @@ Slave Interface: eth1
 MII Status: up
 Speed: Unknown
 Link Failure Count: x
-`))
+`)
 	want := measure.Bond{Mode: "active-backup", Active: "eth1", Members: []measure.BondMember{{Name: "eth0", SpeedBps: new(int64(1e9)), Failures: new(int64(2))}, {Name: "eth1", Up: true}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	root := "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nTransmit Hash Policy: layer3+4 (1)\nLACP rate: fast\nActive Aggregator Info:\n\tAggregator ID: 2\n\tNumber of ports: 1\n"
-	if got, err := parseBond(strings.NewReader(root)); got.Mode != "802.3ad" || got.Hash != "layer3+4" || got.LACP != "fast" || show(got.Aggregate) != 2 || err != nil {
+	if got, err := parseBond(root); got.Mode != "802.3ad" || got.Hash != "layer3+4" || got.LACP != "fast" || show(got.Aggregate) != 2 || err != nil {
 		t.Errorf("as root sees it: %+v, %v", got, err)
 	}
-	if _, err := parseBond(strings.NewReader("")); err == nil {
+	if _, err := parseBond(""); err == nil {
 		t.Error("an empty file is a bond")
 	}
 }

@@ -1,14 +1,13 @@
 package host
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strconv"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -17,22 +16,22 @@ import (
 // the main thread alone, so that those of all threads are added up.
 func (f FS) process(pid int) (measure.Process, error) {
 	dir := path.Join("proc", strconv.Itoa(pid))
-	p, err := parsed(f.read, path.Join(dir, "stat"), parseProcStat)
+	p, err := tree.Parsed(f.Read, path.Join(dir, "stat"), parseProcStat)
 	if err != nil {
 		return p, err
 	}
-	main, err := parsed(f.read, path.Join(dir, "status"), parseStatus)
+	main, err := tree.Parsed(f.Read, path.Join(dir, "status"), parseStatus)
 	if err != nil {
 		return p, err
 	}
 	p.ResidentB = main.resident
-	threads, err := f.names(path.Join(dir, "task"))
+	threads, err := f.Names(path.Join(dir, "task"))
 	if err != nil {
 		return p, err
 	}
 	var vol, invol int64
 	for _, t := range threads {
-		st, err := parsed(f.read, path.Join(dir, "task", t, "status"), parseStatus)
+		st, err := tree.Parsed(f.Read, path.Join(dir, "task", t, "status"), parseStatus)
 		if err != nil {
 			continue // the thread has just ended
 		}
@@ -45,15 +44,11 @@ func (f FS) process(pid int) (measure.Process, error) {
 // parseProcStat reads the times of /proc/PID/stat (proc_pid_stat(5), fields
 // 14 and 15). The name of the program may hold spaces and brackets: what
 // counts begins after the last bracket, with field 3.
-func parseProcStat(r io.Reader) (measure.Process, error) {
-	b, err := io.ReadAll(r)
-	if err != nil {
-		return measure.Process{}, err
-	}
-	end := strings.LastIndexByte(string(b), ')')
-	f := strings.Fields(string(b[end+1:]))
+func parseProcStat(line string) (measure.Process, error) {
+	end := strings.LastIndexByte(line, ')')
+	f := strings.Fields(line[end+1:])
 	if end < 0 || len(f) < 13 {
-		return measure.Process{}, fmt.Errorf("%.80q has no times", b)
+		return measure.Process{}, fmt.Errorf("%.80q has no times", line)
 	}
 	var ns [2]int64
 	for i, s := range f[11:13] {
@@ -73,38 +68,25 @@ type status struct {
 }
 
 // parseStatus reads /proc/PID/status or that of a thread (proc_pid_status(5)).
-func parseStatus(r io.Reader) (status, error) {
+func parseStatus(text string) (status, error) {
 	st := status{voluntary: -1, involuntary: -1}
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		name, value, _ := strings.Cut(s.Text(), ":")
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(line, ":")
 		var err error
 		switch name {
 		case "VmRSS":
-			st.resident, err = kilobytes(value)
+			st.resident, err = tree.Kilobytes(value)
 		case "voluntary_ctxt_switches":
-			st.voluntary, err = count(value)
+			st.voluntary, err = tree.Count(value)
 		case "nonvoluntary_ctxt_switches":
-			st.involuntary, err = count(value)
+			st.involuntary, err = tree.Count(value)
 		}
 		if err != nil {
 			return status{}, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	if err := s.Err(); err != nil {
-		return status{}, err
-	}
 	if st.voluntary < 0 || st.involuntary < 0 {
 		return status{}, errors.New("no context switches")
 	}
 	return st, nil
-}
-
-// count reads a number of events.
-func count(s string) (int64, error) {
-	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 63)
-	if err != nil {
-		return 0, fmt.Errorf("%.40q is no count", s)
-	}
-	return int64(n), nil
 }

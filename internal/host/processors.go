@@ -50,7 +50,7 @@ func lengthOf(list []int, err error) (int, error) { return len(list), err }
 // usable lists the CPUs that this process may use: its affinity within its
 // cpuset (proc_pid_status(5)).
 func (f FS) usable() ([]int, error) {
-	all, err := parsed(f.read, "proc/self/status", parseFields)
+	all, err := f.Fields("proc/self/status")
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (f FS) groups(online []int, names ...string) (int, error) {
 // smt tells whether cores have several threads, and counts the cores. The
 // kernel says so since 4.19; before, there are fewer cores than threads then.
 func (f FS) smt(n *notes, online []int) (active *bool, cores *int) {
-	s := f.optional(path.Join(cpuDir, "smt/active"))
+	s := f.Optional(path.Join(cpuDir, "smt/active"))
 	if s == "0" {
 		return new(false), new(len(online))
 	}
@@ -111,12 +111,12 @@ func (f FS) smt(n *notes, online []int) (active *bool, cores *int) {
 // (Documentation/admin-guide/pm/cpufreq.rst).
 func (f FS) policies(online []int) []string {
 	var all []string
-	if numbers, err := f.numbered(path.Join(cpuDir, "cpufreq"), "policy"); err == nil {
+	if numbers, err := f.Numbered(path.Join(cpuDir, "cpufreq"), "policy"); err == nil {
 		for _, number := range numbers {
 			all = append(all, path.Join(cpuDir, "cpufreq", fmt.Sprint("policy", number)))
 		}
 	}
-	if len(all) > 0 || !f.exists(path.Join(cpuDir, fmt.Sprintf("cpu%d", online[0]), "cpufreq")) {
+	if len(all) > 0 || !f.Exists(path.Join(cpuDir, fmt.Sprintf("cpu%d", online[0]), "cpufreq")) {
 		return all
 	}
 	for _, cpu := range online {
@@ -140,13 +140,13 @@ func (f FS) frequency(n *notes, p *measure.Processors, online []int, model *stri
 	if p.BaseHz == nil {
 		n.add("cpu.base_hz", "neither the frequency driver nor the model name tells it")
 	}
-	p.Driver = keeper[string](n, "cpu.frequency_driver")(f.text(path.Join(all[0], "scaling_driver")))
+	p.Driver = keeper[string](n, "cpu.frequency_driver")(f.Text(path.Join(all[0], "scaling_driver")))
 	governors, preferences := map[string]bool{}, map[string]bool{}
 	for _, policy := range all {
-		if s := f.optional(path.Join(policy, "scaling_governor")); s != "" {
+		if s := f.Optional(path.Join(policy, "scaling_governor")); s != "" {
 			governors[s] = true
 		}
-		if s := f.optional(path.Join(policy, "energy_performance_preference")); s != "" {
+		if s := f.Optional(path.Join(policy, "energy_performance_preference")); s != "" {
 			preferences[s] = true
 		}
 		if hz, err := f.kiloHertz(path.Join(policy, "scaling_max_freq")); err == nil && (p.MaxHz == nil || hz > *p.MaxHz) {
@@ -160,7 +160,7 @@ func (f FS) frequency(n *notes, p *measure.Processors, online []int, model *stri
 	if p.MaxHz == nil {
 		n.add("cpu.max_hz", "no policy of the frequency driver shows it")
 	}
-	p.Available = strings.Fields(f.optional(path.Join(all[0], "scaling_available_governors")))
+	p.Available = strings.Fields(f.Optional(path.Join(all[0], "scaling_available_governors")))
 	if len(preferences) > 0 { // only some drivers have it
 		p.Preference = new(strings.Join(slices.Sorted(maps.Keys(preferences)), ", "))
 	}
@@ -170,7 +170,7 @@ func (f FS) frequency(n *notes, p *measure.Processors, online []int, model *stri
 
 // kiloHertz reads a clock in kHz, as Hz.
 func (f FS) kiloHertz(name string) (int64, error) {
-	khz, err := f.number64(name)
+	khz, err := f.Number64(name)
 	if err == nil && (khz <= 0 || khz > math.MaxInt64/1000) {
 		err = fmt.Errorf("/%s: %d is no clock", name, khz)
 	}
@@ -201,12 +201,12 @@ func (f FS) currentClock(policies []string) (fastest int64, err error) {
 // boost tells whether turbo is allowed: intel_pstate says it the other way
 // round, others for all CPUs, amd-pstate for each policy.
 func (f FS) boost(policy string) (bool, error) {
-	s, err := f.text(path.Join(cpuDir, "intel_pstate/no_turbo"))
+	s, err := f.Text(path.Join(cpuDir, "intel_pstate/no_turbo"))
 	if err == nil {
 		return s == "0", nil
 	}
 	for _, name := range []string{path.Join(cpuDir, "cpufreq/boost"), path.Join(policy, "boost")} {
-		if s, err = f.text(name); err == nil {
+		if s, err = f.Text(name); err == nil {
 			return s == "1", nil
 		}
 	}
@@ -221,7 +221,7 @@ func (f FS) baseClock(policies []string, model *string) *int64 {
 			return &hz
 		}
 	}
-	if mhz, err := f.number64(path.Join(cpuDir, "cpu0/acpi_cppc/nominal_freq")); err == nil && mhz > 0 && mhz < 1<<20 {
+	if mhz, err := f.Number64(path.Join(cpuDir, "cpu0/acpi_cppc/nominal_freq")); err == nil && mhz > 0 && mhz < 1<<20 {
 		return new(mhz * 1_000_000)
 	}
 	if model == nil {
@@ -247,9 +247,9 @@ func (f FS) baseClock(policies []string, model *string) *int64 {
 // the time that programs such as tuned allow (PM QoS).
 func (h *Host) idle(n *notes, p *measure.Processors, cpu int) {
 	f := h.fs
-	p.IdleDriver = keeper[string](n, "cpu.idle_driver")(f.text(path.Join(cpuDir, "cpuidle/current_driver")))
+	p.IdleDriver = keeper[string](n, "cpu.idle_driver")(f.Text(path.Join(cpuDir, "cpuidle/current_driver")))
 	dir := path.Join(cpuDir, fmt.Sprint("cpu", cpu), "cpuidle")
-	states, err := f.numbered(dir, "state")
+	states, err := f.Numbered(dir, "state")
 	if err != nil || len(states) == 0 {
 		n.add("cpu.deepest_idle", "the kernel shows no idle states: it knows none, or leaves them to the hypervisor")
 		return
@@ -264,9 +264,9 @@ func (h *Host) idle(n *notes, p *measure.Processors, cpu int) {
 	}
 	for _, number := range slices.Backward(states) {
 		state := path.Join(dir, fmt.Sprint("state", number))
-		usec, err := f.number64(path.Join(state, "latency"))
-		name := f.optional(path.Join(state, "name"))
-		off := f.optional(path.Join(state, "disable"))
+		usec, err := f.Number64(path.Join(state, "latency"))
+		name := f.Optional(path.Join(state, "name"))
+		off := f.Optional(path.Join(state, "disable"))
 		if err != nil || name == "" || usec < 0 || usec > math.MaxInt64/1000 {
 			n.add("cpu.deepest_idle", "/"+state+" tells no name or no latency")
 			return

@@ -1,45 +1,36 @@
 package host
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"thru/internal/host/tree"
 )
 
 // parseProtocols reads /proc/net/netstat and /proc/net/snmp, which have pairs
 // of lines: "Tcp: names ..." and "Tcp: values ..." (net/ipv4/proc.c). Keys of
 // the result are "Tcp.InSegs".
-func parseProtocols(r io.Reader) (map[string]uint64, error) {
+func parseProtocols(text string) (map[string]uint64, error) {
 	all := map[string]uint64{}
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		group, names, ok := strings.Cut(s.Text(), ":")
+	for pairs := range slices.Chunk(slices.Collect(tree.Lines(text)), 2) {
+		group, names, ok := strings.Cut(pairs[0], ":")
 		if !ok {
-			return nil, fmt.Errorf("line %.40q has no name", s.Text())
+			return nil, fmt.Errorf("line %.40q has no name", pairs[0])
 		}
-		if !s.Scan() {
+		if len(pairs) < 2 {
 			return nil, fmt.Errorf("%.40q has no line of values", group)
 		}
-		values, ok := strings.CutPrefix(s.Text(), group+":")
+		values, ok := strings.CutPrefix(pairs[1], group+":")
 		if !ok {
-			return nil, fmt.Errorf("%.40q is followed by %.40q", group, s.Text())
+			return nil, fmt.Errorf("%.40q is followed by %.40q", group, pairs[1])
 		}
 		if err := pair(all, group, strings.Fields(names), strings.Fields(values)); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, errors.New("no counters")
-	}
-	return all, nil
+	return all, tree.UnlessEmpty(len(all), "no counters")
 }
 
 // pair adds the counters of one group. Other groups than those of IP, ICMP,
@@ -78,13 +69,12 @@ func gauge(group, name string) bool {
 
 // parseSNMP6 reads /proc/net/snmp6, which has one "Ip6InReceives 0" a line
 // (net/ipv6/proc.c). Keys become "Ip6.InReceives", as for version 4.
-func parseSNMP6(r io.Reader) (map[string]uint64, error) {
+func parseSNMP6(text string) (map[string]uint64, error) {
 	all := map[string]uint64{}
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		f := strings.Fields(s.Text())
+	for line := range tree.Lines(text) {
+		f := strings.Fields(line)
 		if len(f) != 2 {
-			return nil, fmt.Errorf("line %.40q has %d columns, want 2", s.Text(), len(f))
+			return nil, fmt.Errorf("line %.40q has %d columns, want 2", line, len(f))
 		}
 		for _, group := range []string{"Ip6", "Icmp6", "Udp6"} {
 			name, ok := strings.CutPrefix(f[0], group)
@@ -98,13 +88,7 @@ func parseSNMP6(r io.Reader) (map[string]uint64, error) {
 			all[group+"."+name] = n
 		}
 	}
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, errors.New("no counters")
-	}
-	return all, nil
+	return all, tree.UnlessEmpty(len(all), "no counters")
 }
 
 // parseConntrack reads /proc/net/stat/nf_conntrack: names, then a line of
@@ -112,17 +96,17 @@ func parseSNMP6(r io.Reader) (map[string]uint64, error) {
 // What the tracking of connections has refused is kept, as "Conntrack.Drop":
 // packets for whose connection there was no room, connections that had to make
 // room for others, and those that could not be entered.
-func parseConntrack(r io.Reader) (map[string]uint64, error) {
-	s := bufio.NewScanner(r)
-	if !s.Scan() {
-		return nil, errors.Join(errors.New("empty"), s.Err())
+func parseConntrack(text string) (map[string]uint64, error) {
+	head, text, _ := strings.Cut(text, "\n")
+	if head == "" {
+		return nil, errors.New("empty")
 	}
-	names := strings.Fields(s.Text())
+	names := strings.Fields(head)
 	all := map[string]uint64{}
-	for s.Scan() {
-		f := strings.Fields(s.Text())
+	for line := range tree.Lines(text) {
+		f := strings.Fields(line)
 		if len(f) != len(names) {
-			return nil, fmt.Errorf("line %.80q has %d columns, want %d", s.Text(), len(f), len(names))
+			return nil, fmt.Errorf("line %.80q has %d columns, want %d", line, len(f), len(names))
 		}
 		for i, name := range names {
 			key, kept := map[string]string{"drop": "Drop", "early_drop": "EarlyDrop", "insert_failed": "InsertFailed"}[name]
@@ -136,14 +120,5 @@ func parseConntrack(r io.Reader) (map[string]uint64, error) {
 			all["Conntrack."+key] += n
 		}
 	}
-	return all, s.Err()
-}
-
-// merge adds the counters of b to a, which may be nil.
-func merge(a, b map[string]uint64) map[string]uint64 {
-	if a == nil {
-		return b
-	}
-	maps.Copy(a, b)
-	return a
+	return all, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
-	"strings"
 
 	"thru/internal/measure"
 )
@@ -35,7 +34,7 @@ func parseQdisc(b []byte) (qdisc, error) {
 	}
 	u32 := binary.NativeEndian.Uint32
 	q := qdisc{index: int32(u32(b[4:])), handle: u32(b[8:]), parent: u32(b[12:])}
-	q.kind, _, _ = strings.Cut(string(attr(b[sizeofTcmsg:], tcaKind)), "\x00")
+	q.kind = cString(attr(b[sizeofTcmsg:], tcaKind))
 	s := attr(attr(b[sizeofTcmsg:], tcaStats2), tcaStatsQueue)
 	if q.kind == "" || len(s) < 20 {
 		return q, errors.New("the kernel shows a queueing discipline without kind or counters")

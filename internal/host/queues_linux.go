@@ -51,7 +51,7 @@ func (u *subject) countQueues() {
 		u.miss("rx_queues", u.sysfs)
 		return
 	}
-	names, err := u.fs.names(path.Join("sys/class/net", u.name, "queues"))
+	names, err := u.fs.Names(path.Join("sys/class/net", u.name, "queues"))
 	rx, tx := 0, 0
 	for _, q := range names {
 		switch {
@@ -82,7 +82,7 @@ func (u *subject) describeSteering() {
 	for i := range min(howMany(u.out.Queues), maxQueues) {
 		q := "rx-" + strconv.Itoa(i)
 		u.steer("rps", &u.out.RPS, q, path.Join(dir, q, "rps_cpus"))
-		if n, err := u.fs.number(path.Join(dir, q, "rps_flow_cnt")); err == nil && n >= 0 {
+		if n, err := u.fs.Number(path.Join(dir, q, "rps_flow_cnt")); err == nil && n >= 0 {
 			flows, known = flows+n, true
 		}
 	}
@@ -105,7 +105,7 @@ func (u *subject) describeSteering() {
 // steer reads the CPUs of one queue, if any are set. A kernel without the
 // feature has no such file, and one queue alone has no XPS.
 func (u *subject) steer(key string, to *map[string]string, queue, file string) {
-	s, err := u.fs.text(file)
+	s, err := u.fs.Text(file)
 	if err != nil {
 		return
 	}

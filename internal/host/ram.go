@@ -1,19 +1,19 @@
 package host
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
 // ram reads the memory and how it is handed out (proc_meminfo(5)).
 func (f FS) ram(n *notes, hypervisor *string) *measure.RAM {
 	var r measure.RAM
-	info, err := parsed(f.read, "proc/meminfo", parseFields)
+	info, err := f.Fields("proc/meminfo")
 	if err != nil {
 		n.add("ram", err.Error())
 		return nil
@@ -24,7 +24,7 @@ func (f FS) ram(n *notes, hypervisor *string) *measure.RAM {
 			n.add("ram."+fact, "/proc/meminfo has no "+name)
 			return nil
 		}
-		return keeper[int64](n, "ram."+fact)(kilobytes(s))
+		return keeper[int64](n, "ram."+fact)(tree.Kilobytes(s))
 	}
 	r.Total = bytesOf("total_bytes", "MemTotal")
 	r.Available = bytesOf("available_bytes", "MemAvailable")
@@ -33,8 +33,8 @@ func (f FS) ram(n *notes, hypervisor *string) *measure.RAM {
 		r.SwapUsed = new(max(*r.SwapTotal-*free, 0))
 	}
 	if _, ok := info["HugePages_Total"]; ok {
-		r.HugePages = keeper[int64](n, "ram.huge_pages")(count(info["HugePages_Total"]))
-		r.HugeFree = keeper[int64](n, "ram.huge_pages_free")(count(info["HugePages_Free"]))
+		r.HugePages = keeper[int64](n, "ram.huge_pages")(tree.Count(info["HugePages_Total"]))
+		r.HugeFree = keeper[int64](n, "ram.huge_pages_free")(tree.Count(info["HugePages_Free"]))
 		r.HugeSize = bytesOf("huge_page_bytes", "Hugepagesize")
 	} else {
 		n.add("ram.huge_pages", "this kernel is built without them")
@@ -48,7 +48,7 @@ func (f FS) ram(n *notes, hypervisor *string) *measure.RAM {
 
 // choice reads a file of which one word is marked as chosen.
 func (f FS) choice(name string) (string, error) {
-	s, err := f.text(name)
+	s, err := f.Text(name)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func (f FS) choice(name string) (string, error) {
 // driver (drivers/misc/vmw_balloon.c, for root).
 func (f FS) balloon(info map[string]string, hypervisor *string) (int64, error) {
 	if s, ok := info["Balloon"]; ok {
-		return kilobytes(s)
+		return tree.Kilobytes(s)
 	}
 	if hypervisor == nil {
 		return 0, errors.New("it is not known whether there is a hypervisor")
@@ -76,18 +76,18 @@ func (f FS) balloon(info map[string]string, hypervisor *string) (int64, error) {
 	case "hyperv", "xen":
 		return 0, errors.New(notShown)
 	case "vmware":
-		if b, err := f.read("sys/kernel/debug/vmmemctl"); err == nil {
-			return vmwareBalloon(b)
+		if text, err := f.Text("sys/kernel/debug/vmmemctl"); err == nil {
+			return vmwareBalloon(text)
 		}
 	}
-	c, err := parsed(f.read, "proc/vmstat", parseCounts)
+	c, err := tree.Parsed(f.Read, "proc/vmstat", tree.Counts)
 	if err != nil {
 		return 0, err
 	}
 	in, ok1 := c["balloon_inflate"]
 	out, ok2 := c["balloon_deflate"]
 	if !ok1 || !ok2 {
-		_, err := f.names("sys/kernel/debug")
+		_, err := f.Names("sys/kernel/debug")
 		if *hypervisor == "vmware" && err != nil {
 			return 0, err
 		}
@@ -97,13 +97,13 @@ func (f FS) balloon(info map[string]string, hypervisor *string) (int64, error) {
 }
 
 // vmwareBalloon reads the pages of 4 KiB that VMware's driver holds now.
-func vmwareBalloon(b []byte) (int64, error) {
-	all, err := parseFields(bytes.NewReader(b))
+func vmwareBalloon(text string) (int64, error) {
+	all, err := tree.Fields(text)
 	if err != nil {
 		return 0, err
 	}
 	pages, _, _ := strings.Cut(all["current"], " ")
-	held, err := count(pages)
+	held, err := tree.Count(pages)
 	if err != nil || held > 1<<50 {
 		return 0, fmt.Errorf("/sys/kernel/debug/vmmemctl: %s is no number of pages", quoted(pages))
 	}
@@ -113,7 +113,7 @@ func vmwareBalloon(b []byte) (int64, error) {
 // tcpMemory is what all TCP sockets of the host hold, in bytes
 // (net/ipv4/proc.c, sockstat_seq_show: pages).
 func (f FS) tcpMemory() (int64, error) {
-	all, err := parsed(f.net, "sockstat", parseFields)
+	all, err := tree.Parsed(f.net, "sockstat", tree.Fields)
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +129,7 @@ func (f FS) tcpMemory() (int64, error) {
 // tcpMemoryMax is the last of the three limits of tcp_mem, which are pages
 // (tcp(7)). A network namespace of its own does not show them.
 func (f FS) tcpMemoryMax() (int64, error) {
-	s, err := f.text("proc/sys/net/ipv4/tcp_mem")
+	s, err := f.Text("proc/sys/net/ipv4/tcp_mem")
 	if err != nil {
 		return 0, err
 	}
@@ -142,7 +142,7 @@ func (f FS) tcpMemoryMax() (int64, error) {
 
 // pages turns a number of pages into bytes.
 func pages(s string) (int64, error) {
-	n, err := count(s)
+	n, err := tree.Count(s)
 	size := int64(os.Getpagesize())
 	if err != nil || n > (1<<63-1)/size {
 		return 0, fmt.Errorf("%s is no number of pages", quoted(s))

@@ -1,11 +1,11 @@
 package host
 
 import (
-	"bytes"
-	"io"
+	"maps"
 	"slices"
 	"time"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -49,14 +49,10 @@ func (w *Watch) Read() Snapshot {
 	h, iface, pid := w.host, w.iface, w.pid
 	n := slices.Clone(w.notes)
 	s := Snapshot{Taken: time.Now()}
-	if v := keeper[[]CPUTimes](&n, "cpus")(parsed(h.fs.read, "proc/stat", parseStat)); v != nil {
-		s.CPUs = *v
-	}
-	if v := keeper[[]measure.Softnet](&n, "softnet")(parsed(h.fs.net, "softnet_stat", parseSoftnet)); v != nil {
-		s.Softnet = *v
-	}
-	s.Memory = keeper[measure.Memory](&n, "memory")(parsed(h.fs.read, "proc/meminfo", parseMeminfo))
-	s.Swap = keeper[measure.SwapSpan](&n, "swap")(parsed(h.fs.read, "proc/vmstat", parseSwap))
+	s.CPUs = orNote[[]CPUTimes](&n, "cpus")(h.CPUs())
+	s.Softnet = orNote[[]measure.Softnet](&n, "softnet")(tree.Parsed(h.fs.net, "softnet_stat", parseSoftnet))
+	s.Memory = keeper[measure.Memory](&n, "memory")(tree.Parsed(h.fs.Read, "proc/meminfo", parseMeminfo))
+	s.Swap = keeper[measure.SwapSpan](&n, "swap")(tree.Parsed(h.fs.Read, "proc/vmstat", parseSwap))
 	s.Proto = h.fs.protocols(&n)
 	s.Quota = w.readQuota(&n)
 	if iface != "" {
@@ -64,7 +60,7 @@ func (w *Watch) Read() Snapshot {
 		s.Qdisc = h.readQdisc(&n, iface)
 	}
 	if len(w.irqs) > 0 {
-		t := keeper[interruptTable](&n, "interrupts")(parsed(h.fs.read, "proc/interrupts", interruptsOf(w.irqs)))
+		t := keeper[interruptTable](&n, "interrupts")(tree.Parsed(h.fs.Read, "proc/interrupts", interruptsOf(w.irqs)))
 		if t != nil {
 			s.IRQs = t.countsByCore()
 		}
@@ -79,19 +75,20 @@ func (w *Watch) Read() Snapshot {
 // protocols reads the counters of TCP, UDP, IP and ICMP. A system without
 // IPv6 has no snmp6.
 func (f FS) protocols(n *notes) map[string]uint64 {
-	var all map[string]uint64
+	all := map[string]uint64{}
 	for _, file := range []struct {
 		name  string
-		parse func(io.Reader) (map[string]uint64, error)
+		parse func(string) (map[string]uint64, error)
 	}{{"netstat", parseProtocols}, {"snmp", parseProtocols}, {"snmp6", parseSNMP6}} {
-		if v := keeper[map[string]uint64](n, "protocol."+file.name)(parsed(f.net, file.name, file.parse)); v != nil {
-			all = merge(all, *v)
-		}
+		maps.Copy(all, orNote[map[string]uint64](n, "protocol."+file.name)(tree.Parsed(f.net, file.name, file.parse)))
 	}
-	if v, err := parsed(f.net, "stat/nf_conntrack", parseConntrack); err == nil {
-		all = merge(all, v)
-	} else if unlessAbsent(err) != nil { // else nothing tracks connections
+	v, err := tree.Parsed(f.net, "stat/nf_conntrack", parseConntrack)
+	maps.Copy(all, v)
+	if unlessAbsent(err) != nil { // where nothing tracks connections there is no such file
 		n.add("protocol.conntrack", err.Error())
+	}
+	if len(all) == 0 {
+		return nil
 	}
 	return all
 }
@@ -107,7 +104,7 @@ func (w *Watch) findQuota() {
 // readQuota reads what the quota has done; nil where there is none. A group
 // that is gone has left the process to another one.
 func (w *Watch) readQuota(n *notes) *measure.QuotaSpan {
-	if w.quota.dir != "" && !w.host.fs.exists(w.quota.dir) {
+	if w.quota.dir != "" && !w.host.fs.Exists(w.quota.dir) {
 		w.findQuota()
 	}
 	if w.quota.dir == "" {
@@ -134,12 +131,7 @@ func (h *Host) readQdisc(n *notes, name string) *measure.Qdisc {
 
 // readNIC reads the counters of one interface and of its driver.
 func (h *Host) readNIC(n *notes, name string) *measure.NICSpan {
-	b, err := h.fs.net("dev")
-	if err != nil {
-		n.add("interface", err.Error())
-		return nil
-	}
-	nic := keeper[measure.NICSpan](n, "interface")(parseNetDev(bytes.NewReader(b), name))
+	nic := keeper[measure.NICSpan](n, "interface")(tree.Parsed(h.fs.net, "dev", func(text string) (measure.NICSpan, error) { return parseNetDev(text, name) }))
 	if nic == nil {
 		return nil
 	}
@@ -148,9 +140,7 @@ func (h *Host) readNIC(n *notes, name string) *measure.NICSpan {
 		n.add("interface.rx_ring_drops", onlyKernel)
 		return nic
 	}
-	if v := keeper[map[string]uint64](n, "interface.driver")(h.kernel.counters(name)); v != nil {
-		nic.Driver = *v
-	}
+	nic.Driver = orNote[map[string]uint64](n, "interface.driver")(h.kernel.counters(name))
 	nic.RxRing = keeper[uint64](n, "interface.rx_ring_drops")(h.kernel.rxRing(name))
 	return nic
 }

@@ -87,7 +87,7 @@ func (h *Host) nextHops(dst, src netip.Addr, device string) (all []measure.NextH
 	if dst.Is6() {
 		family = "ipv6"
 	}
-	policy, err := h.fs.number("proc/sys/net/" + family + "/fib_multipath_hash_policy")
+	policy, err := h.fs.Number("proc/sys/net/" + family + "/fib_multipath_hash_policy")
 	if policies := []string{measure.HashLayer3, measure.HashLayer4, measure.HashInner, measure.HashCustom}; err == nil && policy >= 0 && int(policy) < len(policies) {
 		hash = policies[policy]
 	}

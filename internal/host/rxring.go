@@ -20,7 +20,7 @@ func parseRxRing(b []byte) (uint64, error) {
 	if len(b) < sizeofIfinfomsg {
 		return 0, errShort
 	}
-	kind, _, _ := strings.Cut(string(attr(attr(b[sizeofIfinfomsg:], iflaLinkinfo), iflaInfoKind)), "\x00")
+	kind := cString(attr(attr(b[sizeofIfinfomsg:], iflaLinkinfo), iflaInfoKind))
 	switch kind {
 	case "", "bond", "team", "veth":
 	default:

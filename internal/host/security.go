@@ -16,7 +16,7 @@ func errHidden(name string) error { return errors.New(name + " is empty: a conta
 // security reads what may slow or forbid system calls.
 func (f FS) security(n *notes) *measure.Security {
 	var s measure.Security
-	if v := keeper[string](n, "security.security_modules")(f.text("sys/kernel/security/lsm")); v != nil {
+	if v := keeper[string](n, "security.security_modules")(f.Text("sys/kernel/security/lsm")); v != nil {
 		s.LSMs = strings.FieldsFunc(*v, func(r rune) bool { return r == ',' })
 	}
 	s.SELinux = keeper[string](n, "security.selinux")(f.selinux())
@@ -32,14 +32,14 @@ func (f FS) security(n *notes) *measure.Security {
 // selinux reads the mode. The kernel has the file system only where SELinux
 // runs (security/selinux/selinuxfs.c), mounted or not.
 func (f FS) selinux() (string, error) {
-	s, err := f.text("sys/fs/selinux/enforce")
+	s, err := f.Text("sys/fs/selinux/enforce")
 	switch {
 	case err == nil && s == "1":
 		return "enforcing", nil
 	case err == nil && s == "0":
 		return "permissive", nil
 	}
-	kinds, e := f.read("proc/filesystems")
+	kinds, e := f.Read("proc/filesystems")
 	if e != nil {
 		return "", e
 	}
@@ -56,9 +56,9 @@ func (f FS) selinux() (string, error) {
 // security module has its own file; before, the first one has it
 // (Documentation/admin-guide/LSM/index.rst).
 func (f FS) apparmor() (string, error) {
-	on, err := f.text("sys/module/apparmor/parameters/enabled")
+	on, err := f.Text("sys/module/apparmor/parameters/enabled")
 	if err != nil {
-		if names, e := f.names("sys/module"); e == nil && len(names) > 0 && !slices.Contains(names, "apparmor") {
+		if names, e := f.Names("sys/module"); e == nil && len(names) > 0 && !slices.Contains(names, "apparmor") {
 			return "disabled", nil
 		}
 		return "", err
@@ -66,9 +66,9 @@ func (f FS) apparmor() (string, error) {
 	if on != "Y" {
 		return "disabled", nil
 	}
-	s, err := f.text("proc/self/attr/apparmor/current")
+	s, err := f.Text("proc/self/attr/apparmor/current")
 	if err != nil {
-		s, err = f.text("proc/self/attr/current")
+		s, err = f.Text("proc/self/attr/current")
 	}
 	s = strings.Trim(s, "\x00\n ")
 	if err == nil && s == "" {
@@ -79,7 +79,7 @@ func (f FS) apparmor() (string, error) {
 
 // seccomp reads the filter of this process's system calls (proc_pid_status(5)).
 func (f FS) seccomp() (string, error) {
-	all, err := parsed(f.read, "proc/self/status", parseFields)
+	all, err := f.Fields("proc/self/status")
 	if err != nil {
 		return "", err
 	}
@@ -94,7 +94,7 @@ func (f FS) seccomp() (string, error) {
 // mitigations reads how the kernel was told to treat the faults of CPUs
 // (Documentation/admin-guide/kernel-parameters.txt); "default" where it was not told.
 func (f FS) mitigations() (string, error) {
-	line, err := f.text("proc/cmdline")
+	line, err := f.Text("proc/cmdline")
 	if err != nil {
 		return "", err
 	}

@@ -17,7 +17,7 @@ func (u *subject) describeSlot() {
 	if dir == "" {
 		dir = u.device
 	} else {
-		u.out.PCI = &measure.PCI{Vendor: u.fs.optional(path.Join(dir, "vendor")), Device: u.fs.optional(path.Join(dir, "device"))}
+		u.out.PCI = &measure.PCI{Vendor: u.fs.Optional(path.Join(dir, "vendor")), Device: u.fs.Optional(path.Join(dir, "device"))}
 	}
 	if node, err := u.numaNode(dir); err == nil {
 		u.out.NUMANode = &node
@@ -27,8 +27,8 @@ func (u *subject) describeSlot() {
 	if u.out.PCI == nil || u.vnic != "" {
 		return
 	}
-	if whole := path.Join(dir, "physfn"); u.fs.exists(whole) {
-		dir = u.fs.target(whole)
+	if whole := path.Join(dir, "physfn"); u.fs.Exists(whole) {
+		dir = u.fs.Target(whole)
 	} else if *u.out.Kind == "virtual function" {
 		u.miss("pci.usable_bps", errors.New("a virtual function shows no link of its own"))
 		return
@@ -65,7 +65,7 @@ func (u *subject) describePCIe(dir string) {
 // numaNode is the node of a device. Firmware need not tell it (-1) where there
 // is only one.
 func (u *subject) numaNode(dir string) (int, error) {
-	node, err := u.fs.number(path.Join(dir, "numa_node"))
+	node, err := u.fs.Number(path.Join(dir, "numa_node"))
 	if err == nil && node >= 0 {
 		return node, nil
 	}

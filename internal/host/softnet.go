@@ -1,13 +1,11 @@
 package host
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -16,13 +14,12 @@ import (
 // processed, 2 dropped for a full backlog, 3 the times that the budget ran
 // out. Kernels have 9 columns at least; since 5.10 column 13 is the core's
 // number. Before, lines are numbered, which is wrong where a core is off line.
-func parseSoftnet(r io.Reader) ([]measure.Softnet, error) {
+func parseSoftnet(text string) ([]measure.Softnet, error) {
 	var cores []measure.Softnet
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		f := strings.Fields(s.Text())
+	for line := range tree.Lines(text) {
+		f := strings.Fields(line)
 		if len(f) < 9 {
-			return nil, fmt.Errorf("line %.80q has %d columns, want 9", s.Text(), len(f))
+			return nil, fmt.Errorf("line %.80q has %d columns, want 9", line, len(f))
 		}
 		var v [13]uint64
 		for i := range min(len(f), len(v)) {
@@ -38,11 +35,5 @@ func parseSoftnet(r io.Reader) ([]measure.Softnet, error) {
 		}
 		cores = append(cores, c)
 	}
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	if len(cores) == 0 {
-		return nil, errors.New("empty")
-	}
-	return cores, nil
+	return cores, tree.UnlessEmpty(len(cores), "empty")
 }

@@ -10,10 +10,10 @@ import (
 // bridge has such too, but its traffic need not leave by them.
 func (f FS) lower(name string) []string {
 	dir := path.Join("sys/class/net", name)
-	if !slices.Contains([]string{"vlan", "bond", "macvlan", "macvtap"}, uevent(f.optional(path.Join(dir, "uevent")), "DEVTYPE")) {
+	if !slices.Contains([]string{"vlan", "bond", "macvlan", "macvtap"}, uevent(f.Optional(path.Join(dir, "uevent")), "DEVTYPE")) {
 		return nil
 	}
-	entries, err := f.names(dir)
+	entries, err := f.Names(dir)
 	if err != nil {
 		return nil
 	}

@@ -1,12 +1,10 @@
 package host
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
+	"thru/internal/host/tree"
 	"time"
 )
 
@@ -25,13 +23,15 @@ type CPUTimes struct {
 // thru builds for (include/asm-generic/param.h).
 const tick = int64(10 * time.Millisecond)
 
+// CPUs are the times of all cores that are on line.
+func (h *Host) CPUs() ([]CPUTimes, error) { return tree.Parsed(h.fs.Read, "proc/stat", parseStat) }
+
 // parseStat reads the cores of /proc/stat (proc_stat(5); fs/proc/stat.c).
 // Cores that are off line have no line.
-func parseStat(r io.Reader) ([]CPUTimes, error) {
+func parseStat(text string) ([]CPUTimes, error) {
 	var cores []CPUTimes
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		number, isCPU := strings.CutPrefix(s.Text(), "cpu")
+	for line := range tree.Lines(text) {
+		number, isCPU := strings.CutPrefix(line, "cpu")
 		if !isCPU {
 			break // the cores come first
 		}
@@ -44,14 +44,7 @@ func parseStat(r io.Reader) ([]CPUTimes, error) {
 		}
 		cores = append(cores, c)
 	}
-	// The line of interrupts after the cores may be too long: not needed.
-	if err := s.Err(); err != nil && !(errors.Is(err, bufio.ErrTooLong) && len(cores) > 0) {
-		return nil, err
-	}
-	if len(cores) == 0 {
-		return nil, errors.New("no line of a core")
-	}
-	return cores, nil
+	return cores, tree.UnlessEmpty(len(cores), "no line of a core")
 }
 
 // parseCore reads "0 user nice system idle iowait irq softirq steal ...".

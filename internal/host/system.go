@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"thru/internal/host/tree"
 	"time"
 )
 
@@ -19,7 +20,6 @@ type system interface {
 
 // Reasons in words for people.
 const (
-	onlyRoot = "only root may read it"
 	onlyLive = "only the running kernel tells it"
 	notShown = "this kernel does not show it"
 )
@@ -27,7 +27,7 @@ const (
 // denied tells whether a reason is want of rights. Notes hold text, and all
 // errors of the kernel end in one of these words.
 func denied(why string) bool {
-	return strings.Contains(why, onlyRoot) || strings.HasSuffix(why, syscall.EACCES.Error()) || strings.HasSuffix(why, syscall.EPERM.Error())
+	return strings.Contains(why, tree.OnlyRoot) || strings.HasSuffix(why, syscall.EACCES.Error()) || strings.HasSuffix(why, syscall.EPERM.Error())
 }
 
 // rootAdds names, each once, the facts that were denied, for one line for people.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"thru/internal/host/tree"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,12 +67,12 @@ func (live) free(path string) (int64, error) {
 func (live) latencyLimit() (int, error) {
 	file, err := os.Open("/dev/cpu_dma_latency")
 	if err != nil {
-		return 0, FS{Root: "/"}.explain("dev/cpu_dma_latency", err)
+		return 0, tree.Explain("dev/cpu_dma_latency", err)
 	}
 	defer file.Close()
 	var b [4]byte
 	if _, err := file.Read(b[:]); err != nil {
-		return 0, FS{Root: "/"}.explain("dev/cpu_dma_latency", err)
+		return 0, tree.Explain("dev/cpu_dma_latency", err)
 	}
 	return int(int32(binary.NativeEndian.Uint32(b[:]))), nil
 }

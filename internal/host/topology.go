@@ -7,9 +7,9 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -37,17 +37,13 @@ func (f PlacementFacts) Query() PlacementQuery {
 // With hundreds of CPUs and interrupts it takes some milliseconds.
 func (f FS) placement(n *notes, iface string) PlacementFacts {
 	var p PlacementFacts
-	if v := keeper[map[int][]int](n, "numa_nodes")(f.numaNodes()); v != nil {
-		p.Nodes = *v
-	}
+	p.Nodes = orNote[map[int][]int](n, "numa_nodes")(f.numaNodes())
 	devices := f.devices(iface, maxStack)
 	p.Node = keeper[int](n, "numa_node")(f.numaNode(devices))
 	if p.Node != nil && len(p.Nodes) > 1 {
 		p.Local = p.Nodes[*p.Node] // what device/local_cpulist holds too (drivers/pci/pci-sysfs.c)
 	}
-	if v := keeper[map[int][]int](n, "interrupts")(f.interrupts(devices)); v != nil {
-		p.IRQs = *v
-	}
+	p.IRQs = orNote[map[int][]int](n, "interrupts")(f.interrupts(devices))
 	for _, cpu := range p.Local {
 		file := fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu)
 		v := keeper[[]int](n, fmt.Sprintf("siblings.%d", cpu))(f.cpuList(file))
@@ -66,19 +62,14 @@ func (f FS) placement(n *notes, iface string) PlacementFacts {
 // (Documentation/ABI/stable/sysfs-devices-node). Nodes of memory alone have none.
 func (f FS) numaNodes() (map[int][]int, error) {
 	const dir = "sys/devices/system/node"
-	names, err := f.names(dir)
+	numbers, err := f.Numbered(dir, "node")
 	if err != nil {
 		return nil, err
 	}
 	nodes := map[int][]int{}
-	for _, name := range names {
-		number, isNode := strings.CutPrefix(name, "node")
-		node, err := strconv.Atoi(number)
-		if !isNode || err != nil {
-			continue // "online", "possible", "power"
-		}
-		file := path.Join(dir, name, "cpulist")
-		if s, err := f.text(file); err == nil && s == "" {
+	for _, node := range numbers {
+		file := path.Join(dir, fmt.Sprint("node", node), "cpulist")
+		if s, err := f.Text(file); err == nil && s == "" {
 			continue
 		}
 		if nodes[node], err = f.cpuList(file); err != nil {
@@ -97,7 +88,7 @@ const maxStack = 4
 // devices names the interfaces on a bus that an interface consists of: itself,
 // or those that a VLAN or a bond lies on.
 func (f FS) devices(name string, depth int) []string {
-	if f.exists(path.Join("sys/class/net", name, "device")) {
+	if f.Exists(path.Join("sys/class/net", name, "device")) {
 		return []string{name}
 	}
 	if depth == 0 {
@@ -118,7 +109,7 @@ func (f FS) numaNode(devices []string) (int, error) {
 	}
 	node := -1
 	for i, d := range devices {
-		at, err := f.number(path.Join("sys/class/net", d, "device/numa_node"))
+		at, err := f.Number(path.Join("sys/class/net", d, "device/numa_node"))
 		if err != nil {
 			return 0, err
 		}
@@ -139,7 +130,7 @@ func (f FS) numaNode(devices []string) (int, error) {
 func (f FS) interrupts(devices []string) (map[int][]int, error) {
 	all := map[int][]int{}
 	why := errors.New("no interrupt is known to be of the interface")
-	table := sync.OnceValues(func() (interruptTable, error) { return parsed(f.read, "proc/interrupts", parseInterrupts) })
+	table := sync.OnceValues(func() (interruptTable, error) { return tree.Parsed(f.Read, "proc/interrupts", parseInterrupts) })
 	for _, d := range devices {
 		numbers, err := f.irqsOf(d, path.Join("sys/class/net", d, "device"), table)
 		if err != nil {

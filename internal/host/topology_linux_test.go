@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -28,7 +29,7 @@ func files(t *testing.T, all map[string]string) FS {
 			t.Fatal(err)
 		}
 	}
-	return FS{Root: root}
+	return FS{tree.Tree{Root: root}}
 }
 
 // twoSockets is a host of 2 nodes with 4 CPUs each, 2 threads a core, and a
@@ -144,13 +145,13 @@ func TestPlacementFactsOfGuest(t *testing.T) {
 		t.Errorf("placed on %d: %s", cpus, why)
 	}
 	n = nil
-	if got := (FS{Root: t.TempDir()}).placement(&n, "eth0"); len(n) != 3 || got.Nodes != nil || got.Node != nil || got.IRQs != nil {
+	if got := (FS{tree.Tree{Root: t.TempDir()}}).placement(&n, "eth0"); len(n) != 3 || got.Nodes != nil || got.Node != nil || got.IRQs != nil {
 		t.Errorf("an empty tree gave %+v, %v", got, n)
 	}
 }
 
 func TestParseInterrupts(t *testing.T) {
-	got, err := parseInterrupts(strings.NewReader("   CPU0  CPU1\n  1:  5  6  IO-APIC  1-edge  i8042, x\n 24: 1\n 25:    0    7  PCI-MSI-edge      eth0-TxRx-1\nNMI: 0 0 Non-maskable\n-3: 0 0 y\n"))
+	got, err := parseInterrupts("   CPU0  CPU1\n  1:  5  6  IO-APIC  1-edge  i8042, x\n 24: 1\n 25:    0    7  PCI-MSI-edge      eth0-TxRx-1\nNMI: 0 0 Non-maskable\n-3: 0 0 y\n")
 	want := interruptTable{cpus: []string{"0", "1"}, irqs: map[int]interrupt{
 		1:  {names: []string{"i8042", "x"}, counts: []string{"5", "6"}},
 		25: {names: []string{"eth0-TxRx-1"}, counts: []string{"0", "7"}},
@@ -161,11 +162,11 @@ func TestParseInterrupts(t *testing.T) {
 	if counts := got.countsByCPU(25); !cmp.Equal(counts, map[string]int64{"1": 7}) {
 		t.Errorf("counts %v", counts)
 	}
-	if one, err := interruptsOf([]int{25})(strings.NewReader("   CPU0  CPU4\n  1:  5  6  IO-APIC  1-edge  i8042\n 25:    2    7  PCI-MSI-edge      eth0-TxRx-1\n")); err != nil ||
+	if one, err := interruptsOf([]int{25})("   CPU0  CPU4\n  1:  5  6  IO-APIC  1-edge  i8042\n 25:    2    7  PCI-MSI-edge      eth0-TxRx-1\n"); err != nil ||
 		!cmp.Equal(one.countsByCore(), []measure.IRQSpan{{Core: 0, Count: 2}, {Core: 4, Count: 7}}) {
 		t.Errorf("one interrupt by core: %v, %v", one.countsByCore(), err)
 	}
-	if _, err := parseInterrupts(strings.NewReader("")); err == nil {
+	if _, err := parseInterrupts(""); err == nil {
 		t.Error("an empty file has interrupts")
 	}
 }

@@ -50,7 +50,7 @@ func TestFactsOfRecordedMachines(t *testing.T) {
 		}, []string{"congestion_control", "interfaces.eth0.speed_bps", "interfaces.eth0.duplex", "interfaces.eth0.bus"}, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := At(tree(t, c.name).Root).Facts()
+			f := At(recordedTree(t, c.name).Root).Facts()
 			got := map[string]any{
 				"hostname": show(f.Hostname), "distribution": show(f.Distro), "kernel": show(f.Kernel), "model": show(f.CPUModel),
 				"cores": show(f.Cores), "memory": show(f.Memory), "hypervisor": show(f.Hypervisor), "congestion": show(f.Congestion),
@@ -78,7 +78,7 @@ func TestFactsOfRecordedMachines(t *testing.T) {
 }
 
 func TestReadOfRecordedMachines(t *testing.T) {
-	s := At(tree(t, "vmware").Root).Read("ens192", 4321)
+	s := At(recordedTree(t, "vmware").Root).Read("ens192", 4321)
 	if len(s.CPUs) != 2 || s.CPUs[0] != (CPUTimes{0, 10100e6, 2000e6, 400e6, 6000e6, 200e6, 451000e6}) {
 		t.Errorf("cpus %+v", s.CPUs)
 	}
@@ -122,14 +122,14 @@ func TestReadNamesWhatIsMissing(t *testing.T) {
 	if s.CPUs != nil || s.Memory != nil || s.NIC != nil || s.Proto != nil || s.Softnet != nil || s.Worker != nil || s.Swap != nil || s.Quota != nil || s.IRQs != nil {
 		t.Errorf("an empty tree gave %+v", s)
 	}
-	if s = At(tree(t, "microvm").Root).Read("", 0); s.NIC != nil || s.Worker != nil || len(s.Missing) != 0 {
+	if s = At(recordedTree(t, "microvm").Root).Read("", 0); s.NIC != nil || s.Worker != nil || len(s.Missing) != 0 {
 		t.Errorf("parts not asked for: %+v", s)
 	}
 }
 
 // The counters that tell where datagrams were lost keep the kernel's names.
 func TestCountersOfDatagrams(t *testing.T) {
-	proto := At(tree(t, "microvm").Root).Read("", 0).Proto
+	proto := At(recordedTree(t, "microvm").Root).Read("", 0).Proto
 	for name, want := range map[string]uint64{
 		"Udp.InDatagrams": 53, "Udp.InErrors": 2766, "Udp.RcvbufErrors": 2764, "Udp.SndbufErrors": 2949, "Udp.InCsumErrors": 2, "Udp.MemErrors": 1,
 		"Ip.ReasmFails": 30, "Ip.OutDiscards": 2949, "Ip6.InReceives": 10, "Ip6.ReasmFails": 6,

@@ -10,11 +10,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
-// tree unpacks a recorded machine of testdata; a file "-> x" is a symbolic link to x.
-func tree(t *testing.T, name string) FS {
+// recordedTree unpacks a recorded machine of testdata; a file "-> x" is a symbolic link to x.
+func recordedTree(t *testing.T, name string) FS {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 	if err != nil {
@@ -34,7 +35,7 @@ func tree(t *testing.T, name string) FS {
 			t.Fatal(err)
 		}
 	}
-	return FS{Root: root}
+	return FS{tree.Tree{Root: root}}
 }
 
 // noted tells whether a fact is among the notes, with a reason.

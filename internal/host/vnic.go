@@ -43,16 +43,16 @@ func (f FS) ofKernel(device string) (bool, error) {
 		return false, errors.New("/sys does not show its device")
 	}
 	driver := path.Join(device, "driver")
-	if !f.exists(driver) {
+	if !f.Exists(driver) {
 		return false, errors.New("/sys shows no driver")
 	}
 	module := path.Join(driver, "module")
-	if !f.exists(module) {
+	if !f.Exists(module) {
 		return true, nil // built in
 	}
-	taint, err := f.text(path.Join(module, "taint"))
+	taint, err := f.Text(path.Join(module, "taint"))
 	if err != nil {
-		if !f.exists(path.Join(module, "initstate")) {
+		if !f.Exists(path.Join(module, "initstate")) {
 			return true, nil // built in, and has parameters
 		}
 		return false, err // Linux before 3.5

@@ -1,17 +1,16 @@
 package host
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -39,12 +38,12 @@ func (h *Host) Volume(fd uintptr) Volume {
 }
 
 func (h *Host) volume(n *notes, fd uintptr) (v Volume) {
-	id, err := parsed(h.fs.read, fmt.Sprintf("proc/self/fdinfo/%d", fd), parseMountID)
+	id, err := tree.Parsed(h.fs.Read, fmt.Sprintf("proc/self/fdinfo/%d", fd), parseMountID)
 	if err != nil {
 		n.add("file_system", err.Error())
 		return v
 	}
-	list, err := parsed(h.fs.read, "proc/self/mountinfo", parseMountInfo)
+	list, err := tree.Parsed(h.fs.Read, "proc/self/mountinfo", parseMountInfo)
 	i := slices.IndexFunc(list, func(m mount) bool { return m.id == id })
 	switch {
 	case err != nil:
@@ -73,16 +72,16 @@ func (h *Host) volume(n *notes, fd uintptr) (v Volume) {
 func (h *Host) diskOf(m mount) (string, error) {
 	device := m.device
 	if strings.HasPrefix(device, "0:") { // btrfs has numbers of its own: go by its source
-		device = h.fs.optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
+		device = h.fs.Optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
 	}
 	if device == "" || !strings.HasPrefix(m.source, "/dev/") {
 		return "", fmt.Errorf("%s has no device of its own", m.kind)
 	}
-	at := h.fs.target(path.Join("sys/dev/block", device))
-	if h.fs.exists(path.Join(at, "partition")) {
+	at := h.fs.Target(path.Join("sys/dev/block", device))
+	if h.fs.Exists(path.Join(at, "partition")) {
 		at = path.Dir(at)
 	}
-	if !h.fs.exists(path.Join(at, "queue")) {
+	if !h.fs.Exists(path.Join(at, "queue")) {
 		return "", fmt.Errorf("/sys/dev/block/%s is no disk", device)
 	}
 	return at, nil
@@ -100,35 +99,24 @@ func joinOptions(lists ...string) string {
 }
 
 // parseMountID reads the line "mnt_id:" of /proc/PID/fdinfo/FD.
-func parseMountID(r io.Reader) (int, error) {
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		if rest, ok := strings.CutPrefix(s.Text(), "mnt_id:"); ok {
-			return strconv.Atoi(strings.TrimSpace(rest))
-		}
+func parseMountID(text string) (int, error) {
+	all, err := tree.Fields(text)
+	if id, ok := all["mnt_id"]; ok {
+		return strconv.Atoi(id)
 	}
-	return 0, errors.Join(errors.New("no line mnt_id"), s.Err())
+	return 0, cmp.Or(err, errors.New("no line mnt_id"))
 }
 
 // DiskBusy is how long a disk has had something to do since boot: field 10 of
 // its line in /proc/diskstats (Documentation/admin-guide/iostats.rst).
 func (h *Host) DiskBusy(device string) (time.Duration, error) {
-	b, err := h.fs.read("proc/diskstats")
-	if err != nil {
-		return 0, err
-	}
-	busy, err := parseDiskBusy(bytes.NewReader(b), device)
-	if err != nil {
-		return 0, fmt.Errorf("/proc/diskstats: %w", err)
-	}
-	return busy, nil
+	return tree.Parsed(h.fs.Read, "proc/diskstats", func(text string) (time.Duration, error) { return parseDiskBusy(text, device) })
 }
 
 // parseDiskBusy reads one device's line: major, minor, name, and then the fields.
-func parseDiskBusy(r io.Reader, device string) (time.Duration, error) {
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		f := strings.Fields(s.Text())
+func parseDiskBusy(text, device string) (time.Duration, error) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
 		if len(f) < 13 || f[2] != device {
 			continue
 		}
@@ -137,9 +125,6 @@ func parseDiskBusy(r io.Reader, device string) (time.Duration, error) {
 			return 0, fmt.Errorf("%s: %.40q is no time", device, f[12])
 		}
 		return time.Duration(ms) * time.Millisecond, nil
-	}
-	if err := s.Err(); err != nil {
-		return 0, err
 	}
 	return 0, fmt.Errorf("no line of %.40q", device)
 }

@@ -148,24 +148,24 @@ func TestCountersOfADiagnosis(t *testing.T) {
 }
 
 func TestParseConntrack(t *testing.T) {
-	got, err := parseConntrack(strings.NewReader("entries  found insert_failed drop early_drop\n0000000a 1 00000002 0000000f 1\n0000000a 1 00000001 00000001 0\n"))
+	got, err := parseConntrack("entries  found insert_failed drop early_drop\n0000000a 1 00000002 0000000f 1\n0000000a 1 00000001 00000001 0\n")
 	want := map[string]uint64{"Conntrack.Drop": 16, "Conntrack.EarlyDrop": 1, "Conntrack.InsertFailed": 3}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, d)
 	}
 	for _, bad := range []string{"", "drop\n1 2\n", "drop\nx\n"} {
-		if _, err := parseConntrack(strings.NewReader(bad)); err == nil {
+		if _, err := parseConntrack(bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
 	}
 }
 
 func TestParseSwap(t *testing.T) {
-	got, err := parseSwap(strings.NewReader("nr_free_pages 5\npswpin 12\npswpout 34\npswpinx 9\n"))
+	got, err := parseSwap("nr_free_pages 5\npswpin 12\npswpout 34\npswpinx 9\n")
 	if err != nil || got != (measure.SwapSpan{InPages: 12, OutPages: 34}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := parseSwap(strings.NewReader("pswpin x\n")); err == nil {
+	if _, err := parseSwap("pswpin x\n"); err == nil {
 		t.Error("x was taken for a count")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thru/internal/fault"
+	"thru/internal/host/tree"
 )
 
 // hold keeps others from tuning this host until it is released, or the process
@@ -166,7 +167,7 @@ func locked(file string) bool {
 // Linux 5.14) is given to no other one of this boot; its inode, which is all that
 // there was before, is given again.
 func ownSpace() space {
-	s := space{first: !files{"/"}.isolated()}
+	s := space{first: !files{tree.Tree{Root: "/"}}.isolated()}
 	if fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
 		defer unix.Close(fd)
 		if s.id, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/cause/knob"
 	"thru/internal/host"
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -35,7 +36,7 @@ type row struct {
 // knobs that are files of /proc and /sys. "/" is this machine without those
 // that only its kernel knows.
 func At(root string) Machine {
-	return &machine{fileRows(files{root}, host.At(root), func(string) error { return nil }), anyLink}
+	return &machine{fileRows(files{tree.Tree{Root: root}}, host.At(root), func(string) error { return nil }), anyLink}
 }
 
 // anyLink takes any name for that of an interface.

@@ -14,13 +14,14 @@ import (
 
 	"thru/internal/cause/knob"
 	"thru/internal/host"
+	"thru/internal/host/tree"
 )
 
 // New returns this machine. It reads and sets what the network namespace of the
 // calling thread has, by files, by the driver's ioctls (ethtool) and by
 // rtnetlink. It keeps nothing open.
 func New() Machine {
-	h, f := host.New(), files{"/"}
+	h, f := host.New(), files{tree.Tree{Root: "/"}}
 	rows := fileRows(f, h, h.OwnSysfs)
 	rows = append(rows, driverRows(host.Ethtool, privilege)...)
 	rows = append(rows, linkRows(f)...)
@@ -81,7 +82,7 @@ func kept(f files, own func(string) error, set func(iface, before, value string)
 		}
 		dir := path.Join("sys/class/net", iface)
 		ofTx := []string{"xps_rxqs", "tx_maxrate"}
-		if !f.exists(path.Join(dir, "device")) {
+		if !f.Exists(path.Join(dir, "device")) {
 			ofTx = append(ofTx, "xps_cpus")
 		}
 		rx, tx := queuesOf(before, value)
@@ -104,7 +105,7 @@ func (f files) unset(dir, prefix string, from int, names ...string) error {
 	}
 	for _, q := range queues[min(from, len(queues)):] {
 		for _, name := range names {
-			if text, err := f.text(path.Join(dir, q, name)); err == nil && strings.Trim(text, "0,") != "" {
+			if text, err := f.Text(path.Join(dir, q, name)); err == nil && strings.Trim(text, "0,") != "" {
 				return fmt.Errorf("%w: queue %s would lose its %s (%s)", errRefused, q, name, text)
 			}
 		}

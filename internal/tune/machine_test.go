@@ -15,8 +15,8 @@ import (
 	"thru/internal/measure"
 )
 
-// tree makes a tree of files below a folder of the test.
-func tree(t *testing.T, list map[string]string) string {
+// treeOf makes a tree of files below a folder of the test.
+func treeOf(t *testing.T, list map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range list {
@@ -66,7 +66,7 @@ func TestKnobsOfATree(t *testing.T) {
 		{Knob: knob.RPS, Interface: "eth0", Value: "rx-0 0 rx-1 3"}, {Knob: knob.XPS, Interface: "eth0", Value: "tx-0 1 tx-1 2"},
 		{Knob: knob.IRQAffinity, Interface: "eth0", Value: "24 0-1 25 0-1", Possible: "irqbalance runs here, and may move them again"},
 	}
-	if diff := cmp.Diff(want, At(tree(t, someHost())).Knobs([]string{"eth0", "eth9", "../.."})); diff != "" {
+	if diff := cmp.Diff(want, At(treeOf(t, someHost())).Knobs([]string{"eth0", "eth9", "../.."})); diff != "" {
 		t.Errorf("knobs (-want +got):\n%s", diff)
 	}
 }
@@ -75,7 +75,7 @@ func TestKnobsOfATree(t *testing.T) {
 // before brings the files back as they were, but for how a number was written.
 func TestSetInATree(t *testing.T) {
 	list := someHost()
-	root := tree(t, list)
+	root := treeOf(t, list)
 	m := At(root)
 	for _, c := range []struct {
 		knob, iface, value string
@@ -124,7 +124,7 @@ func TestSetInATree(t *testing.T) {
 
 func TestRefusedInATree(t *testing.T) {
 	list := someHost()
-	root := tree(t, list)
+	root := treeOf(t, list)
 	m := At(root)
 	for _, c := range []struct{ knob, iface, value, says string }{
 		{knob.TCPRmem, "", "much", "3 numbers"}, {knob.TCPRmem, "eth0", "1 2 3", "of the host"}, {knob.RPS, "", "rx-0 1", "none is named"},
@@ -155,7 +155,7 @@ func TestCongestionInANamespace(t *testing.T) {
 		{"reno bbr", "bbr", "reno bbr", ""}, {"reno", "reno", "reno", "a route can have its own"},
 	} {
 		list["proc/sys/net/ipv4/tcp_allowed_congestion_control"], list["proc/sys/net/ipv4/tcp_congestion_control"] = c.allowed, c.now
-		for _, s := range At(tree(t, list)).Knobs(nil) {
+		for _, s := range At(treeOf(t, list)).Knobs(nil) {
 			if s.Knob == knob.Congestion && (s.Possible != c.possible || (s.Refused == "") != (c.refused == "") || !strings.Contains(s.Refused, c.refused)) {
 				t.Errorf("%+v", s)
 			}

@@ -134,7 +134,7 @@ func greatestMTU(iface string) int {
 // lasting refuses an MTU that would change more than itself: what the kernel
 // then takes away or moves along it does not bring back with the old MTU.
 func lasting(f files, a *netlink.LinkAttrs, mtu int) error {
-	six := f.exists("proc/sys/net/ipv6")
+	six := f.Exists("proc/sys/net/ipv6")
 	switch {
 	case min(mtu, a.MTU) < leastMTU:
 		return fmt.Errorf("%w: below %d bytes IPv4 is not sure to work", errRefused, leastMTU)
@@ -145,7 +145,7 @@ func lasting(f files, a *netlink.LinkAttrs, mtu int) error {
 		return err
 	}
 	conf := path.Join("proc/sys/net/ipv6/conf", a.Name, "mtu")
-	if text, err := f.text(conf); err == nil && text != strconv.Itoa(a.MTU) {
+	if text, err := f.Text(conf); err == nil && text != strconv.Itoa(a.MTU) {
 		return fmt.Errorf("%w: IPv6 has an MTU of its own there (%s in /%s), which would be lost", errRefused, text, conf)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -323,7 +323,7 @@ func replaceable(f files, root discipline) error {
 	if kind == "mq" {
 		kind = root.below
 	}
-	if usual, err := f.text("proc/sys/net/core/default_qdisc"); err == nil && kind != usual {
+	if usual, err := f.Text("proc/sys/net/core/default_qdisc"); err == nil && kind != usual {
 		return fmt.Errorf("%w: it has %s, and the host's default is %s by now", errRefused, kind, usual)
 	}
 	return nil

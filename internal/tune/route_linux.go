@@ -145,7 +145,7 @@ func routeRow(f files) row {
 			return r.replace(value)
 		},
 		states: func(key, _ string) (possible, refused string) {
-			possible, _ = f.text("proc/sys/net/ipv4/tcp_available_congestion_control")
+			possible, _ = f.Text("proc/sys/net/ipv4/tcp_available_congestion_control")
 			if r, err := routeOf(key); err != nil {
 				refused = err.Error()
 			} else if err := r.restorable(); err != nil {

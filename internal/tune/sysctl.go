@@ -45,7 +45,7 @@ func (s sysctl) row(f files) row {
 	r := row{
 		knob: s.knob, scope: knob.OfHost, form: s.form,
 		read: func(string) (string, error) {
-			text, err := f.text(name)
+			text, err := f.Text(name)
 			if err != nil {
 				return "", err
 			}
@@ -88,7 +88,7 @@ func congestions(f files) []string {
 	if f.isolated() {
 		name = "proc/sys/net/ipv4/tcp_allowed_congestion_control"
 	}
-	text, err := f.text(name)
+	text, err := f.Text(name)
 	if err != nil {
 		return nil
 	}
@@ -97,4 +97,4 @@ func congestions(f files) []string {
 
 // isolated tells of a network namespace other than the first: it has no backlog
 // of its own (net/core/sysctl_net_core.c, netns_core_table).
-func (f files) isolated() bool { return !f.exists("proc/sys/net/core/netdev_max_backlog") }
+func (f files) isolated() bool { return !f.Exists("proc/sys/net/core/netdev_max_backlog") }

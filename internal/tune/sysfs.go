@@ -7,34 +7,22 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"thru/internal/cause/knob"
 	"thru/internal/host"
+	"thru/internal/host/tree"
 )
 
 // files is the tree in which the kernel shows its settings. Names are given
 // without the leading slash.
-type files struct{ root string }
-
-// maxFile bounds one file in bytes.
-const maxFile = 1 << 20
-
-// text is a file without the space around it.
-func (f files) text(name string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(f.root, name))
-	if err == nil && len(b) > maxFile {
-		err = errors.New("it is too long for a setting")
-	}
-	return strings.TrimSpace(string(b)), named(name, err)
-}
+type files struct{ tree.Tree }
 
 // write writes one line to a file that is there.
 func (f files) write(name, value string) error {
-	file, err := os.OpenFile(filepath.Join(f.root, name), os.O_WRONLY|os.O_TRUNC, 0)
+	file, err := os.OpenFile(filepath.Join(f.Root, name), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return named(name, err)
 	}
@@ -44,7 +32,7 @@ func (f files) write(name, value string) error {
 
 // refusal is why a file cannot be written; empty: it can.
 func (f files) refusal(name string) string {
-	file, err := os.OpenFile(filepath.Join(f.root, name), os.O_WRONLY, 0)
+	file, err := os.OpenFile(filepath.Join(f.Root, name), os.O_WRONLY, 0)
 	switch {
 	case err == nil:
 		file.Close()
@@ -62,31 +50,14 @@ func (f files) refusal(name string) string {
 // needsRoot is why a user cannot change a setting.
 const needsRoot = "only root may change it (CAP_NET_ADMIN)"
 
-func (f files) exists(name string) bool {
-	_, err := os.Stat(filepath.Join(f.root, name))
-	return err == nil
-}
-
 // numbered lists the entries of a folder that are a prefix and a number, in the
 // order of the numbers.
-func (f files) numbered(dir, prefix string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(f.root, dir))
-	if err != nil {
-		return nil, named(dir, err)
-	}
-	var all []int
-	for _, e := range entries {
-		number, ok := strings.CutPrefix(e.Name(), prefix)
-		if n, err := strconv.Atoi(number); ok && err == nil && strconv.Itoa(n) == number {
-			all = append(all, n)
-		}
-	}
-	slices.Sort(all)
-	var names []string
+func (f files) numbered(dir, prefix string) (names []string, err error) {
+	all, err := f.Numbered(dir, prefix)
 	for _, n := range all {
 		names = append(names, prefix+strconv.Itoa(n))
 	}
-	return names, nil
+	return names, err
 }
 
 // named names the file of an error as it is called on the machine.
@@ -94,11 +65,7 @@ func named(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	return fmt.Errorf("/%s: %w", name, err)
+	return tree.Explain(name, err)
 }
 
 // absent tells of an error that means that there is no such thing here: a file,
@@ -214,7 +181,7 @@ func (e elements) values(f files, iface string) ([]pair, error) {
 	}
 	var list []pair
 	for _, name := range names {
-		text, err := f.text(e.file(iface, name))
+		text, err := f.Text(e.file(iface, name))
 		if absent(err) {
 			continue
 		}
@@ -279,7 +246,7 @@ func (e elements) alike(f files, r *row) {
 		if err != nil {
 			return "", err.Error()
 		}
-		possible, _ := f.text(path.Join(cpuFolder, list[0].name, "cpufreq/scaling_available_governors"))
+		possible, _ := f.Text(path.Join(cpuFolder, list[0].name, "cpufreq/scaling_available_governors"))
 		return possible, e.refusal(f, "")
 	}
 }
@@ -301,7 +268,7 @@ func together(list []pair) string {
 func balanced(f files) bool {
 	processes, err := f.numbered("proc", "")
 	for _, pid := range processes {
-		if name, lost := f.text(path.Join("proc", pid, "comm")); err == nil && lost == nil && name == "irqbalance" {
+		if name, lost := f.Text(path.Join("proc", pid, "comm")); err == nil && lost == nil && name == "irqbalance" {
 			return true
 		}
 	}

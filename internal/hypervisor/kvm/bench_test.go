@@ -28,7 +28,7 @@ func crowd(t testing.TB, guests int) (root string, ids []string) {
 		fmt.Fprintf(&dev, "%s: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n", tap)
 		ids = append(ids, fmt.Sprintf("vm:%d", i))
 	}
-	put(t, root, "proc/net/dev", dev.String())
+	put(t, root, "proc/self/net/dev", dev.String())
 	return root, append(ids, hostID)
 }
 

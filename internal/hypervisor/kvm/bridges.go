@@ -32,7 +32,7 @@ type limits struct {
 
 // network is what of a host's interfaces guests are connected by.
 type network struct {
-	tree   tree
+	tree   files
 	faces  map[string]*measure.Interface
 	vlans  map[string]string // of ports of bridges; nil: why says why
 	noVLAN string
@@ -40,7 +40,7 @@ type network struct {
 }
 
 // newNetwork takes the interfaces of a host.
-func newNetwork(t tree, f *measure.Facts, kernel kernel) *network {
+func newNetwork(t files, f *measure.Facts, kernel kernel) *network {
 	n := &network{tree: t, limits: kernel.limits, faces: map[string]*measure.Interface{}}
 	for i := range f.Interfaces {
 		n.faces[f.Interfaces[i].Name] = &f.Interfaces[i]
@@ -77,7 +77,7 @@ func (n *network) bridge(face *measure.Interface) measure.VirtualSwitch {
 			s.Uplinks = append(s.Uplinks, measure.Uplink{Host: hostID, NIC: lower})
 		}
 	}
-	if v, ok := n.tree.number(path.Join("sys/class/net", face.Name, "bridge/multicast_snooping")); ok {
+	if v, err := n.tree.Number(path.Join("sys/class/net", face.Name, "bridge/multicast_snooping")); err == nil {
 		s.Snooping = new(v != 0)
 	} else {
 		s.NotChecked = append(s.NotChecked, measure.NotChecked{Fact: "multicast_snooping", Why: "/sys does not show it"})
@@ -224,7 +224,7 @@ func (n *network) otherEnd(name string) *measure.Interface {
 	if face == nil || face.Kind == nil || *face.Kind != "veth" {
 		return nil
 	}
-	far := n.tree.text(path.Join("sys/class/net", name, "iflink"))
+	far := n.tree.Optional(path.Join("sys/class/net", name, "iflink"))
 	return n.faces[n.tree.interfaceOf(far)]
 }
 
@@ -259,19 +259,19 @@ func (n *network) passThrough(p *process, a *nic) {
 	dir := path.Join("sys/bus/pci/devices", path.Base(a.pci))
 	a.Key, a.Port = a.pci, new(a.pci)
 	p.miss("nics."+a.Name+".mac", "the guest has the device to itself")
-	if !n.tree.exists(path.Join(dir, "physfn")) {
+	if !n.tree.Exists(path.Join(dir, "physfn")) {
 		a.Model = new("passthrough")
 		return
 	}
 	a.Model = new("sriov")
-	if names, err := n.tree.names(path.Join(dir, "physfn/net")); err == nil && len(names) > 0 {
+	if names, err := n.tree.Names(path.Join(dir, "physfn/net")); err == nil && len(names) > 0 {
 		a.Uplink = &names[0]
 	}
 }
 
 // isNetwork tells a network device by its class (PCI code and ID assignment, class 02).
-func (t tree) isNetwork(pci string) bool {
-	return strings.HasPrefix(t.text(path.Join("sys/bus/pci/devices", path.Base(pci), "class")), "0x02")
+func (t files) isNetwork(pci string) bool {
+	return strings.HasPrefix(t.Optional(path.Join("sys/bus/pci/devices", path.Base(pci), "class")), "0x02")
 }
 
 // vlanText is what a port of a bridge lets pass: "100" untagged, "trunk 10-20,30", or both.

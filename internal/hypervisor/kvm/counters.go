@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"thru/internal/host"
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -91,8 +93,8 @@ func (h *Host) cpuSource(p *process) source {
 }
 
 // schedstat reads the time on a CPU and the time of waiting for one, in ns.
-func (t tree) schedstat(file string) (used, waited float64) {
-	f := strings.Fields(t.text(file))
+func (t files) schedstat(file string) (used, waited float64) {
+	f := strings.Fields(t.Optional(file))
 	if len(f) < 2 {
 		return nothing(), nothing()
 	}
@@ -109,27 +111,24 @@ func (t tree) schedstat(file string) (used, waited float64) {
 func (h *Host) memorySource(p *process) source {
 	return source{
 		meters: []*meter{
-			newMeter(p.ID, "", measure.CounterConsumed, "status: VmRSS, HugetlbPages", level, 1024),
-			newMeter(p.ID, "", measure.CounterSwapped, "status: VmSwap", level, 1024),
+			newMeter(p.ID, "", measure.CounterConsumed, "status: VmRSS, HugetlbPages", level, 1),
+			newMeter(p.ID, "", measure.CounterSwapped, "status: VmSwap", level, 1),
 		},
 		read: func() ([]float64, bool) {
-			all := h.tree.lines(proc(p.pid, "status"))
-			resident, ok := kilobytes(all["VmRSS"])
-			huge, _ := kilobytes(all["HugetlbPages"])
-			swapped, told := kilobytes(all["VmSwap"])
-			if !told {
-				swapped = nothing()
-			}
-			return []float64{resident + huge, swapped}, ok
+			all := h.tree.fields(proc(p.pid, "status"))
+			resident, err := tree.Kilobytes(all["VmRSS"])
+			huge, _ := tree.Kilobytes(all["HugetlbPages"])
+			return []float64{float64(resident + huge), orNothing(tree.Kilobytes(all["VmSwap"]))}, err == nil
 		},
 	}
 }
 
-// kilobytes reads "1234 kB".
-func kilobytes(s string) (float64, bool) {
-	number, _, _ := strings.Cut(s, " ")
-	n, err := strconv.ParseUint(number, 10, 53)
-	return float64(n), err == nil
+// orNothing is a reading, or none where it failed.
+func orNothing(n int64, err error) float64 {
+	if err != nil {
+		return nothing()
+	}
+	return float64(n)
 }
 
 // groupUse are the guests that are in a control group, by its folder.
@@ -214,7 +213,7 @@ func (h *Host) moverSources(p *process) (all []source) {
 		case names[th.Name] > 1:
 			instance = fmt.Sprintf("%s:%d", th.Name, th.TID)
 		}
-		if !h.tree.exists(file) { // a process of the kernel
+		if !h.tree.Exists(file) { // a process of the kernel
 			file = proc(th.TID, "schedstat")
 		}
 		all = append(all, source{
@@ -225,12 +224,10 @@ func (h *Host) moverSources(p *process) (all []source) {
 	return all
 }
 
-// deviceColumns are those of /proc/net/dev that are read
-// (net/core/net-procfs.c, dev_seq_printf_stats).
+// Columns of host.DeviceColumns that are read.
 const (
 	rxBytes, rxPackets, rxErrors, rxDropped = 0, 1, 2, 3
 	txBytes, txPackets, txErrors, txDropped = 8, 9, 10, 11
-	columns                                 = 16
 )
 
 // column is a counter of an interface and the column that it is read from.
@@ -266,9 +263,9 @@ func (h *Host) adapterMeters(guest, device string) []*meter {
 // isMacvtap tells one from a tap, which alone has flags of its own
 // (drivers/net/tun.c). What /sys does not show, that of another network
 // namespace, is a tap: a macvtap is found there alone.
-func (t tree) isMacvtap(device string) bool {
+func (t files) isMacvtap(device string) bool {
 	dir := path.Join("sys/class/net", device)
-	return t.exists(path.Join(dir, "ifindex")) && !t.exists(path.Join(dir, "tun_flags"))
+	return t.Exists(path.Join(dir, "ifindex")) && !t.Exists(path.Join(dir, "tun_flags"))
 }
 
 // nicMeters are those of a NIC of the host.
@@ -298,7 +295,7 @@ func (h *Host) deviceSource(devices map[string][]*meter) source {
 		s.meters = append(s.meters, devices[d]...)
 	}
 	s.read = func() ([]float64, bool) {
-		all := h.tree.devices()
+		all, _ := h.machine.Devices()
 		values := make([]float64, 0, len(s.meters))
 		for _, m := range s.meters {
 			counts, ok := all[m.Instance]
@@ -311,39 +308,6 @@ func (h *Host) deviceSource(devices map[string][]*meter) source {
 		return values, true
 	}
 	return s
-}
-
-// devices reads the counters of all interfaces of this thread's network namespace.
-func (t tree) devices() map[string][columns]uint64 {
-	for _, dir := range []string{"proc/thread-self/net", "proc/self/net", "proc/net"} {
-		if b, err := t.read(path.Join(dir, "dev")); err == nil {
-			return parseDevices(string(b))
-		}
-	}
-	return nil
-}
-
-// parseDevices reads /proc/net/dev (proc_pid_net(5)); what is no line of an
-// interface is left out.
-func parseDevices(text string) map[string][columns]uint64 {
-	all := map[string][columns]uint64{}
-	for line := range strings.Lines(text) {
-		name, rest, ok := strings.Cut(line, ":")
-		f := strings.Fields(rest)
-		if !ok || len(f) < columns {
-			continue
-		}
-		var counts [columns]uint64
-		bad := false
-		for i := range counts {
-			n, err := strconv.ParseUint(f[i], 10, 64)
-			counts[i], bad = n, bad || err != nil
-		}
-		if !bad {
-			all[strings.TrimSpace(name)] = counts
-		}
-	}
-	return all
 }
 
 // hostSources read the CPUs, the memory and the NICs of the host; those of the
@@ -373,15 +337,14 @@ func (h *Host) hostSources(devices map[string][]*meter, missing *[]measure.NotCh
 
 // usageSource reads how busy the CPUs of the host are.
 func (h *Host) usageSource() source {
-	busy := h.tree.busy()
-	cpus := slices.Sorted(maps.Keys(busy))
+	cpus := slices.Sorted(maps.Keys(h.busy()))
 	var s source
 	for _, c := range cpus {
-		s.meters = append(s.meters, newMeter(hostID, strconv.Itoa(c), measure.CounterUsage, "/proc/stat", rate, 1)) // of ticks of 10 ms: percent
+		s.meters = append(s.meters, newMeter(hostID, strconv.Itoa(c), measure.CounterUsage, "/proc/stat", rate, percentOfNs))
 	}
-	s.meters = append(s.meters, newMeter(hostID, "", measure.CounterUsage, "/proc/stat", rate, 1/float64(max(len(cpus), 1))))
+	s.meters = append(s.meters, newMeter(hostID, "", measure.CounterUsage, "/proc/stat", rate, percentOfNs/float64(max(len(cpus), 1))))
 	s.read = func() ([]float64, bool) {
-		now, sum := h.tree.busy(), 0.0
+		now, sum := h.busy(), 0.0
 		values := make([]float64, 0, len(cpus)+1)
 		for _, c := range cpus {
 			v, ok := now[c]
@@ -395,31 +358,12 @@ func (h *Host) usageSource() source {
 	return s
 }
 
-// busy reads what each CPU has done since the boot but idle and wait for I/O,
-// in ticks of 10 ms (proc_stat(5)). Time of guests is in user already.
-func (t tree) busy() map[int]float64 {
+// busy reads what each CPU has done since the boot but idle, in ns.
+func (h *Host) busy() map[int]float64 {
 	all := map[int]float64{}
-	for line := range strings.Lines(t.text("proc/stat")) {
-		rest, ok := strings.CutPrefix(line, "cpu")
-		f := strings.Fields(rest)
-		if !ok {
-			break // the CPUs come first
-		}
-		if len(f) < 9 || rest[0] == ' ' {
-			continue // the sum of all
-		}
-		number, err := strconv.ParseUint(f[0], 10, 16)
-		sum := 0.0
-		for i, s := range f[1:9] {
-			n, bad := strconv.ParseUint(s, 10, 53)
-			err = cmp.Or(err, bad)
-			if i != 3 && i != 4 { // idle, iowait
-				sum += float64(n)
-			}
-		}
-		if err == nil {
-			all[int(number)] = sum
-		}
+	cpus, _ := h.machine.CPUs()
+	for _, c := range cpus {
+		all[c.Core] = float64(c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal)
 	}
 	return all
 }
@@ -428,42 +372,25 @@ func (t tree) busy() map[int]float64 {
 func (h *Host) freeSource() source {
 	return source{
 		meters: []*meter{
-			newMeter(hostID, "", measure.CounterFree, "/proc/meminfo: MemAvailable", level, 1024),
-			newMeter(hostID, "", measure.CounterSwapped, "/proc/meminfo: SwapTotal - SwapFree", level, 1024),
-			newMeter(hostID, "", measure.CounterSwapIn, "/proc/vmstat: pswpin", rate, h.tree.pageSize()),
+			newMeter(hostID, "", measure.CounterFree, "/proc/meminfo: MemAvailable", level, 1),
+			newMeter(hostID, "", measure.CounterSwapped, "/proc/meminfo: SwapTotal - SwapFree", level, 1),
+			newMeter(hostID, "", measure.CounterSwapIn, "/proc/vmstat: pswpin", rate, float64(os.Getpagesize())),
 		},
 		read: func() ([]float64, bool) {
-			all := h.tree.lines("proc/meminfo")
-			free, ok := kilobytes(all["MemAvailable"])
-			total, ok1 := kilobytes(all["SwapTotal"])
-			left, ok2 := kilobytes(all["SwapFree"])
-			return []float64{free, total - left, h.tree.swapIns()}, ok && ok1 && ok2
+			all := h.tree.fields("proc/meminfo")
+			free, err := tree.Kilobytes(all["MemAvailable"])
+			total, err1 := tree.Kilobytes(all["SwapTotal"])
+			left, err2 := tree.Kilobytes(all["SwapFree"])
+			return []float64{float64(free), float64(total - left), h.tree.swapIns()}, cmp.Or(err, err1, err2) == nil
 		},
 	}
-}
-
-// pageSize is that of the kernel's pages in bytes, of which some systems on arm64
-// and ppc64 have 65536 (proc_pid_smaps(5)).
-func (t tree) pageSize() float64 {
-	b, _ := t.read("proc/self/smaps")
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "KernelPageSize:"); ok {
-			if kb, ok := kilobytes(strings.TrimSpace(rest)); ok && kb > 0 {
-				return kb * 1024
-			}
-		}
-	}
-	return 4096
 }
 
 // swapIns are the pages read back since the boot.
-func (t tree) swapIns() float64 {
-	for line := range strings.Lines(t.text("proc/vmstat")) {
-		if rest, ok := strings.CutPrefix(line, "pswpin "); ok {
-			if n, err := strconv.ParseUint(strings.TrimSpace(rest), 10, 53); err == nil {
-				return float64(n)
-			}
-		}
+func (t files) swapIns() float64 {
+	all, _ := tree.Parsed(t.Read, "proc/vmstat", tree.Counts)
+	if n, ok := all["pswpin"]; ok {
+		return float64(n)
 	}
 	return nothing()
 }

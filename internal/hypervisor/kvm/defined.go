@@ -26,7 +26,7 @@ const (
 const mostDefined = 10000
 
 // defined are guests that managers know of and that do not run.
-func (t tree) defined(running []process) (guests []measure.Guest, missing []measure.NotChecked) {
+func (t files) defined(running []process) (guests []measure.Guest, missing []measure.NotChecked) {
 	isRunning := func(g *measure.Guest) bool {
 		return slices.ContainsFunc(running, func(p process) bool {
 			return p.ID == g.ID || g.UUID != "" && p.UUID == g.UUID
@@ -36,7 +36,7 @@ func (t tree) defined(running []process) (guests []measure.Guest, missing []meas
 		dir, suffix string
 		read        func(name string, b []byte) (measure.Guest, error)
 	}{{libvirtDir, ".xml", readDomain}, {proxmoxDir, ".conf", readProxmox}} {
-		names, err := t.names(from.dir)
+		names, err := t.Names(from.dir)
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) {
 				missing = append(missing, measure.NotChecked{Fact: "guests", Why: "those that do not run are not known: " + err.Error()})
@@ -48,7 +48,7 @@ func (t tree) defined(running []process) (guests []measure.Guest, missing []meas
 			if !ok {
 				continue
 			}
-			b, err := t.read(path.Join(from.dir, file))
+			b, err := t.Read(path.Join(from.dir, file))
 			g, rerr := from.read(name, b)
 			if err != nil || rerr != nil {
 				missing = append(missing, measure.NotChecked{Fact: "guests." + clean(name), Why: fmt.Sprintf("/%s/%s could not be read", from.dir, clean(file))})

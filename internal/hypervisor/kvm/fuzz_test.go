@@ -95,12 +95,12 @@ func FuzzCounters(f *testing.F) {
 	seeds(f, "/status")
 	root := f.TempDir()
 	file := filepath.Join(root, "proc", "stat")
-	for _, dir := range []string{"proc", "proc/net"} {
+	for _, dir := range []string{"proc", "proc/self/net"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			f.Fatal(err)
 		}
 	}
-	for _, name := range []string{"vmstat", "net/dev", "one"} {
+	for _, name := range []string{"vmstat", "self/net/dev", "one"} {
 		if err := os.Symlink(file, filepath.Join(root, "proc", name)); err != nil {
 			f.Fatal(err)
 		}
@@ -109,13 +109,15 @@ func FuzzCounters(f *testing.F) {
 		if err := os.WriteFile(file, b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		tree := tree{root}
-		for cpu, n := range tree.busy() {
-			if cpu < 0 || n < 0 {
+		h := At(root, "x")
+		tree := h.tree
+		for cpu, n := range h.busy() {
+			if cpu < 0 {
 				t.Errorf("CPU %d was busy for %v", cpu, n)
 			}
 		}
-		for name := range tree.devices() {
+		devices, _ := h.machine.Devices()
+		for name := range devices {
 			if strings.ContainsAny(name, " \n") {
 				t.Errorf("interface %q", name)
 			}

@@ -22,6 +22,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/host"
+	"thru/internal/host/tree"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -31,7 +32,7 @@ import (
 // goroutines.
 type Host struct {
 	name    string
-	tree    tree
+	tree    files
 	machine *host.Host
 	kernel  kernel
 	second  time.Duration // between two readings of a watch that has just begun
@@ -54,7 +55,7 @@ func New(name string) *Host {
 func At(root, name string) *Host {
 	untold := errors.New("only the running kernel tells them")
 	return &Host{
-		name: name, tree: tree{root}, machine: host.At(root), second: time.Second, watches: map[*watch]bool{},
+		name: name, tree: files{tree.Tree{Root: root}}, machine: host.At(root), second: time.Second, watches: map[*watch]bool{},
 		kernel: kernel{
 			vlans:  func() (map[string]string, error) { return nil, untold },
 			limits: func(string) (limits, error) { return limits{}, untold },
@@ -103,7 +104,7 @@ func (h *Host) Inventory(ctx context.Context, want func(*measure.Guest) bool, ho
 
 // guests are those that run, with their threads.
 func (h *Host) guests() ([]process, []measure.NotChecked, error) {
-	if err := Possible(); err != nil && h.tree.root == "/" {
+	if err := Possible(); err != nil && h.tree.Root == "/" {
 		return nil, nil, err
 	}
 	running, others, err := h.tree.processes()
@@ -111,7 +112,7 @@ func (h *Host) guests() ([]process, []measure.NotChecked, error) {
 		return nil, nil, fault.Failf("run thru on the host of the virtual machines, where /proc is", "%w", err)
 	}
 	missing := countOthers(others)
-	if err := h.tree.seesAll(); err != nil {
+	if err := h.machine.SeesAll(); err != nil {
 		missing = append(missing, measure.NotChecked{Fact: "guests", Why: "there may be more: " + err.Error()})
 	}
 	ids(running)
@@ -119,6 +120,7 @@ func (h *Host) guests() ([]process, []measure.NotChecked, error) {
 	vhosts := h.tree.vhostProcesses()
 	for i := range running {
 		p := &running[i]
+		p.born, _ = h.machine.Born(p.pid)
 		h.tree.threads(p, online, vhosts)
 		h.tree.findTaps(p)
 	}
@@ -127,7 +129,7 @@ func (h *Host) guests() ([]process, []measure.NotChecked, error) {
 
 // online are the CPUs of the host.
 func (h *Host) online() []int {
-	cpus, _ := unit.ParseList(h.tree.text("sys/devices/system/cpu/online"), unit.MaxCPU)
+	cpus, _ := unit.ParseList(h.tree.Optional("sys/devices/system/cpu/online"), unit.MaxCPU)
 	return cpus
 }
 
@@ -135,8 +137,8 @@ func (h *Host) online() []int {
 func (h *Host) describe(p *process, net *network) measure.Guest {
 	p.Host = hostID
 	h.tree.limits(p, h.machine)
-	if nodes, err := unit.ParseList(h.tree.lines(proc(p.pid, "status"))["Mems_allowed_list"], unit.MaxCPU); err == nil && p.NUMANodes == nil {
-		if all, err := unit.ParseList(h.tree.text("sys/devices/system/node/online"), unit.MaxCPU); err == nil && len(nodes) < len(all) {
+	if nodes, err := unit.ParseList(h.tree.fields(proc(p.pid, "status"))["Mems_allowed_list"], unit.MaxCPU); err == nil && p.NUMANodes == nil {
+		if all, err := unit.ParseList(h.tree.Optional("sys/devices/system/node/online"), unit.MaxCPU); err == nil && len(nodes) < len(all) {
 			p.NUMANodes = nodes
 		}
 	}
@@ -164,17 +166,17 @@ func (h *Host) describe(p *process, net *network) measure.Guest {
 
 // blockSize is that of a block device of the host, which /sys tells in units
 // of 512 bytes; nil for images in files.
-func (t tree) blockSize(d *measure.GuestDisk) *int64 {
+func (t files) blockSize(d *measure.GuestDisk) *int64 {
 	if d.Path == nil || !strings.HasPrefix(*d.Path, "/dev/") {
 		return nil
 	}
 	name := strings.TrimPrefix(*d.Path, "/dev/")
-	if to := t.link("dev/" + name); to != "" { // "../dm-3"
+	if to := t.Link("dev/" + name); to != "" { // "../dm-3"
 		name = to
 	}
 	name = name[strings.LastIndexByte(name, '/')+1:]
-	n, ok := t.number("sys/class/block/" + name + "/size")
-	if !ok || n < 0 || n > 1<<53 {
+	n, err := t.Number64("sys/class/block/" + name + "/size")
+	if err != nil || n < 0 || n > 1<<53 {
 		return nil
 	}
 	return new(n * 512)
@@ -201,12 +203,12 @@ func (h *Host) host(facts *measure.Facts, running []measure.Guest) measure.Guest
 }
 
 // product names what manages the guests.
-func product(t tree, facts *measure.Facts) string {
+func product(t files, facts *measure.Facts) string {
 	name := "QEMU"
 	switch {
-	case t.exists("etc/pve"):
+	case t.Exists("etc/pve"):
 		name = "Proxmox VE"
-	case t.exists("run/libvirt/qemu"), t.exists("etc/libvirt/qemu"):
+	case t.Exists("run/libvirt/qemu"), t.Exists("etc/libvirt/qemu"):
 		name = "QEMU with libvirt"
 	}
 	distro := ""

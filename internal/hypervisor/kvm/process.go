@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -18,25 +19,13 @@ import (
 type process struct {
 	machine
 	pid  int
-	born string // with its number it tells the process from all others
-}
-
-// seesAll tells whether /proc shows the processes of the whole host: thread 2
-// is that of the kernel (pid_namespaces(7), hidepid in proc(5)).
-func (t tree) seesAll() error {
-	switch {
-	case t.text("proc/2/comm") == "kthreadd":
-		return nil
-	case t.exists("proc/1/stat"):
-		return errors.New("only the processes of this container are shown")
-	}
-	return errors.New("the processes of other users are hidden: only root sees them")
+	born time.Duration // with its number it tells the process from all others
 }
 
 // processes finds the guests that run, and counts those of programs that are
 // not read, by their names.
-func (t tree) processes() (guests []process, others map[string]int, err error) {
-	pids, err := t.numbers("proc")
+func (t files) processes() (guests []process, others map[string]int, err error) {
+	pids, err := t.Numbered("proc", "")
 	if err != nil {
 		return nil, nil, fmt.Errorf("kvm: looking for guests: %w", err)
 	}
@@ -61,15 +50,15 @@ func (t tree) processes() (guests []process, others map[string]int, err error) {
 			others["Xen"]++
 			continue
 		}
-		p.PID, p.born = &pid, t.born(pid)
+		p.PID = &pid
 		guests = append(guests, p)
 	}
 	return guests, others, nil
 }
 
 // arguments are those of a process, its program first (proc_pid_cmdline(5)).
-func (t tree) arguments(pid int) []string {
-	b, err := t.read(proc(pid, "cmdline"))
+func (t files) arguments(pid int) []string {
+	b, err := t.Read(proc(pid, "cmdline"))
 	if err != nil || len(b) == 0 {
 		return nil
 	}
@@ -83,8 +72,8 @@ func isQEMU(program string) bool {
 
 // isNamedOnly tells a process that calls itself QEMU and runs another program.
 // Of processes of others only root sees what they run (proc_pid_exe(5)).
-func (t tree) isNamedOnly(pid int) bool {
-	runs := path.Base(t.link(proc(pid, "exe")))
+func (t files) isNamedOnly(pid int) bool {
+	runs := path.Base(t.Link(proc(pid, "exe")))
 	return runs != "." && !strings.Contains(runs, "qemu") && !strings.Contains(runs, "kvm")
 }
 
@@ -97,32 +86,17 @@ func otherProgram(program string) string {
 }
 
 // isTwin tells a child that QEMU has just made and that has not begun a program of its own.
-func (t tree) isTwin(pid int, known []process) bool {
-	parent, err := strconv.Atoi(t.lines(proc(pid, "status"))["PPid"])
+func (t files) isTwin(pid int, known []process) bool {
+	parent, err := strconv.Atoi(t.fields(proc(pid, "status"))["PPid"])
 	return err == nil && slices.ContainsFunc(known, func(p process) bool { return p.pid == parent })
-}
-
-// born is when a process began, in ticks after the boot (proc_pid_stat(5), field 22).
-func (t tree) born(pid int) string {
-	return statField(t.text(proc(pid, "stat")), 22)
-}
-
-// statField is a field of /proc/PID/stat; the name of the program, field 2, may
-// hold spaces and brackets.
-func statField(stat string, number int) string {
-	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
-	if number < 3 || number-3 >= len(f) {
-		return ""
-	}
-	return f[number-3]
 }
 
 // away tells whether a process is in another network namespace than this one:
 // its interfaces are not ours. Who may not look is told an error.
-func (t tree) away(pid int) (bool, error) {
-	own, its := t.link("proc/thread-self/ns/net"), t.link(proc(pid, "ns/net"))
+func (t files) away(pid int) (bool, error) {
+	own, its := t.Link("proc/thread-self/ns/net"), t.Link(proc(pid, "ns/net"))
 	if own == "" {
-		own = t.link("proc/self/ns/net")
+		own = t.Link("proc/self/ns/net")
 	}
 	if own == "" || its == "" {
 		return false, errors.New("only root sees the network namespace and the files of others")
@@ -133,18 +107,18 @@ func (t tree) away(pid int) (bool, error) {
 // openTaps are the interfaces that a process has open, by the numbers of its
 // files: of a tap its fdinfo tells (drivers/net/tun.c, tun_chr_show_fdinfo), of
 // a macvtap the name of its device, /dev/tapN after the interface's number.
-func (t tree) openTaps(pid int) (map[int]string, error) {
-	fds, err := t.numbers(proc(pid, "fdinfo"))
+func (t files) openTaps(pid int) (map[int]string, error) {
+	fds, err := t.Numbered(proc(pid, "fdinfo"), "")
 	if err != nil {
 		return nil, err
 	}
 	all := map[int]string{}
 	for _, fd := range fds {
-		to := t.link(proc(pid, "fd", strconv.Itoa(fd)))
+		to := t.Link(proc(pid, "fd", strconv.Itoa(fd)))
 		number, isMacvtap := strings.CutPrefix(to, "/dev/tap")
 		switch {
 		case to == "/dev/net/tun":
-			if name := t.lines(proc(pid, "fdinfo", strconv.Itoa(fd)))["iff"]; name != "" {
+			if name := t.fields(proc(pid, "fdinfo", strconv.Itoa(fd)))["iff"]; name != "" {
 				all[fd] = clean(name)
 			}
 		case isMacvtap:
@@ -157,10 +131,10 @@ func (t tree) openTaps(pid int) (map[int]string, error) {
 }
 
 // interfaceOf finds an interface by its number.
-func (t tree) interfaceOf(number string) string {
-	names, _ := t.names("sys/class/net")
+func (t files) interfaceOf(number string) string {
+	names, _ := t.Names("sys/class/net")
 	for _, name := range names {
-		if t.text(path.Join("sys/class/net", name, "ifindex")) == number {
+		if t.Optional(path.Join("sys/class/net", name, "ifindex")) == number {
 			return name
 		}
 	}
@@ -170,7 +144,7 @@ func (t tree) interfaceOf(number string) string {
 // findTaps says of each adapter which interface of the host is behind it.
 // First those whose names or files the command line tells; then, where as many
 // are left open as adapters without one, these in order.
-func (t tree) findTaps(p *process) {
+func (t files) findTaps(p *process) {
 	isAway, err := t.away(p.pid)
 	if err == nil && isAway {
 		p.eachTap(func(n *nic) { n.ifname, n.fds = "", nil })

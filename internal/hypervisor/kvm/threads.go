@@ -22,16 +22,16 @@ const (
 
 // threads lists what of a guest runs its CPUs and moves its packets, and the
 // main thread, which does the rest. online are the CPUs of the host.
-func (t tree) threads(p *process, online []int, vhosts map[int][]int) {
-	tids, err := t.numbers(proc(p.pid, "task"))
+func (t files) threads(p *process, online []int, vhosts map[int][]int) {
+	tids, err := t.Numbered(proc(p.pid, "task"), "")
 	if err != nil {
 		p.miss("threads", err.Error())
 		return
 	}
 	for _, tid := range tids {
-		th := measure.GuestThread{TID: tid, Name: clean(t.text(task(p.pid, tid, "comm"))), Role: roleOther}
+		th := measure.GuestThread{TID: tid, Name: clean(t.Optional(task(p.pid, tid, "comm"))), Role: roleOther}
 		th.Role, th.CPU = roleOf(th.Name)
-		if th.Role == roleOther && ranGuest(t.text(task(p.pid, tid, "stat"))) {
+		if th.Role == roleOther && ranGuest(t.Optional(task(p.pid, tid, "stat"))) {
 			th.Role = roleCPU // its name does not tell
 		}
 		if th.Role == roleOther && tid != p.pid {
@@ -41,7 +41,7 @@ func (t tree) threads(p *process, online []int, vhosts map[int][]int) {
 		p.Threads = append(p.Threads, th)
 	}
 	for _, tid := range vhosts[p.pid] { // before Linux 6.4 these are processes of the kernel
-		p.Threads = append(p.Threads, measure.GuestThread{TID: tid, Name: clean(t.text(proc(tid, "comm"))), Role: roleVhost, CPUs: t.allowed(proc(tid, "status"), online)})
+		p.Threads = append(p.Threads, measure.GuestThread{TID: tid, Name: clean(t.Optional(proc(tid, "comm"))), Role: roleVhost, CPUs: t.allowed(proc(tid, "status"), online)})
 	}
 	slices.SortStableFunc(p.Threads, func(a, b measure.GuestThread) int { return cmp.Compare(order(a), order(b)) })
 	p.numberCPUs()
@@ -79,19 +79,25 @@ func roleOf(name string) (role string, cpu *int) {
 }
 
 // ranGuest tells a thread that has run a guest's code: the kernel counts that
-// time apart (proc_pid_stat(5), field 43).
+// time apart (proc_pid_stat(5), field 43). What counts begins after the program's
+// name, which may hold spaces and brackets, with field 3.
 func ranGuest(stat string) bool {
-	n, err := strconv.ParseUint(statField(stat, 43), 10, 64)
+	const guestTime = 43 - 3
+	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	if len(f) <= guestTime {
+		return false
+	}
+	n, err := strconv.ParseUint(f[guestTime], 10, 64)
 	return err == nil && n > 0
 }
 
 // vhostProcesses are the threads of the kernel that move guests' packets, by
 // the process that they are named after.
-func (t tree) vhostProcesses() map[int][]int {
+func (t files) vhostProcesses() map[int][]int {
 	all := map[int][]int{}
-	pids, _ := t.numbers("proc")
+	pids, _ := t.Numbered("proc", "")
 	for _, pid := range pids {
-		owner, ok := strings.CutPrefix(t.text(proc(pid, "comm")), "vhost-")
+		owner, ok := strings.CutPrefix(t.Optional(proc(pid, "comm")), "vhost-")
 		if n, err := strconv.Atoi(owner); ok && err == nil && n != pid {
 			all[n] = append(all[n], pid)
 		}
@@ -100,8 +106,8 @@ func (t tree) vhostProcesses() map[int][]int {
 }
 
 // allowed are the CPUs that a thread may use; nil where that is all of them.
-func (t tree) allowed(status string, online []int) []int {
-	cpus, err := unit.ParseList(t.lines(status)["Cpus_allowed_list"], unit.MaxCPU)
+func (t files) allowed(status string, online []int) []int {
+	cpus, err := unit.ParseList(t.fields(status)["Cpus_allowed_list"], unit.MaxCPU)
 	if err != nil {
 		return nil
 	}
@@ -168,7 +174,7 @@ func (p *process) pins(online int) {
 }
 
 // limits reads what control groups hold a guest to.
-func (t tree) limits(p *process, machine *host.Host) {
+func (t files) limits(p *process, machine *host.Host) {
 	quota, err := quotaOf(p, machine)
 	if err != nil {
 		p.miss("cpu_quota_cpus", err.Error())

@@ -159,7 +159,7 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 	}
 	w.stop()
 	for _, p := range w.guests {
-		if w.host.tree.born(p.pid) != p.born {
+		if born, err := w.host.machine.Born(p.pid); err != nil || born != p.born {
 			w.missing = append(w.missing, measure.NotChecked{Fact: "series." + p.ID, Why: "the guest ended while it was watched"})
 		}
 	}

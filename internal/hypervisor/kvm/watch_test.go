@@ -36,7 +36,7 @@ func TestCounters(t *testing.T) {
 	put(t, root, "proc/4001/task/4011/schedstat", "3250000000 600000000 510")
 	put(t, root, "proc/4001/task/4012/schedstat", "1700000000 100 3")
 	put(t, root, "sys/fs/cgroup/machine.slice/machine-qemu.scope/libvirt/vcpu0/cpu.stat", "nr_periods 110\nnr_throttled 20\nthrottled_usec 1300000\n")
-	put(t, root, "proc/net/dev", "  eno1: 1126000 1010 1 12 0 0 0 0 2000 20 3 4 0 0 0 0\n vnet0: 100 1 0 5 0 0 0 0 250200 102 0 26 0 0 0 0\n")
+	put(t, root, "proc/self/net/dev", "  eno1: 1126000 1010 1 12 0 0 0 0 2000 20 3 4 0 0 0 0\n vnet0: 100 1 0 5 0 0 0 0 250200 102 0 26 0 0 0 0\n")
 	put(t, root, "proc/stat", "cpu  0\ncpu0 152 0 50 440 0 0 0 0 0 0\ncpu1 50 0 50 500 0 0 0 0 0 0\n")
 	put(t, root, "proc/vmstat", "pswpin 110\n")
 	w.tick(w.last.Add(time.Second))
@@ -73,12 +73,12 @@ func TestCounters(t *testing.T) {
 // the guest receives too.
 func TestAdapterEnds(t *testing.T) {
 	root := recorded(t, "libvirt")
-	put(t, root, "proc/net/dev", " macvtap0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n vnet7: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
+	put(t, root, "proc/self/net/dev", " macvtap0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n vnet7: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
 	w, err := At(root, "x").prepare([]string{"vm:db,1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, root, "proc/net/dev", " macvtap0: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n vnet7: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n")
+	put(t, root, "proc/self/net/dev", " macvtap0: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n vnet7: 1000 10 2 7 0 0 0 0 500 5 4 3 0 0 0 0\n")
 	w.tick(w.last.Add(time.Second))
 	got := taken(w.recs.series())
 	for name, want := range map[string][2]float64{
@@ -113,14 +113,6 @@ func TestSharedQuota(t *testing.T) {
 	}
 }
 
-// TestPageSize: pages of the kernel have another size on some systems.
-func TestPageSize(t *testing.T) {
-	root := recorded(t, "libvirt")
-	put(t, root, "proc/self/smaps", "00400000-00600000 r-xp 00000000 fd:00 1 /usr/bin/thru\nSize: 2048 kB\nKernelPageSize:       64 kB\n")
-	check(t, "page", tree{root}.pageSize(), 65536.0)
-	check(t, "not told", tree{t.TempDir()}.pageSize(), 4096.0)
-}
-
 // TestCountersGone: what ends, or begins anew, leaves a gap and no wrong value.
 func TestCountersGone(t *testing.T) {
 	root := recorded(t, "libvirt")
@@ -130,7 +122,7 @@ func TestCountersGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, root, "proc/4001/task/4010/schedstat", "5 5 1") // another thread has its number
-	put(t, root, "proc/net/dev", " vnet9: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
+	put(t, root, "proc/self/net/dev", " vnet9: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
 	w.tick(w.last.Add(time.Second))
 	put(t, root, "proc/4001/task/4010/schedstat", "100000005 5 1")
 	put(t, root, "proc/4001/stat", "4001 (another) S "+strings.Repeat("0 ", 18)+"123456")

@@ -1,0 +1,166 @@
+// Package tree reads the files in which a kernel shows itself (/proc, /sys),
+// below a root that tests replace by a recorded tree. It changes nothing.
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Tree is where the files lie: "/" on the machine itself. Names are given
+// without the leading slash; errors name a file as it is called on the machine.
+type Tree struct{ Root string }
+
+// OnlyRoot is why a user may not read a file.
+const OnlyRoot = "only root may read it"
+
+// maxFile bounds one file in bytes: /proc/stat of a machine with thousands of
+// interrupts has some hundred KB.
+const maxFile = 16 << 20
+
+// Read returns a whole file.
+func (t Tree) Read(name string) ([]byte, error) { return t.Head(name, maxFile) }
+
+// Head returns the first bytes of a file, of those that grow with the machine.
+func (t Tree) Head(name string, most int64) ([]byte, error) {
+	file, err := os.Open(filepath.Join(t.Root, name))
+	if err != nil {
+		return nil, Explain(name, err)
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, most))
+	if err != nil {
+		return nil, Explain(name, err)
+	}
+	return b, nil
+}
+
+// Text returns a file of one line without the space around it.
+func (t Tree) Text(name string) (string, error) {
+	b, err := t.Read(name)
+	return strings.TrimSpace(string(b)), err
+}
+
+// Optional returns the text of a file, or "" where it cannot be read.
+func (t Tree) Optional(name string) string {
+	s, err := t.Text(name)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// Number returns a file of one decimal number.
+func (t Tree) Number(name string) (int, error) {
+	n, err := t.Number64(name)
+	return int(n), err
+}
+
+// Number64 returns a file of one decimal number that may be large.
+func (t Tree) Number64(name string) (int64, error) {
+	s, err := t.Text(name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("/%s holds %.40q, which is no number", name, s)
+	}
+	return n, nil
+}
+
+// Fields returns a file of lines "Name: value".
+func (t Tree) Fields(name string) (map[string]string, error) { return Parsed(t.Read, name, Fields) }
+
+// Names lists a folder, sorted.
+func (t Tree) Names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(t.Root, dir))
+	if err != nil {
+		return nil, Explain(dir, err)
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list, nil
+}
+
+// Numbered lists the numbers N of all "prefixN" in a folder, in order.
+func (t Tree) Numbered(dir, prefix string) ([]int, error) {
+	names, err := t.Names(dir)
+	var all []int
+	for _, name := range names {
+		number, ok := strings.CutPrefix(name, prefix)
+		if n, err := strconv.Atoi(number); ok && err == nil && n >= 0 {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// Exists tells whether a file or folder is there.
+func (t Tree) Exists(name string) bool {
+	_, err := os.Stat(filepath.Join(t.Root, name))
+	return err == nil
+}
+
+// Link is where a symbolic link leads, as it says; "" where there is none.
+func (t Tree) Link(name string) string {
+	to, err := os.Readlink(filepath.Join(t.Root, name))
+	if err != nil {
+		return ""
+	}
+	return to
+}
+
+// Target follows the links in a name that exists below the root, and gives the
+// name that they lead to; the name itself where they lead out of it.
+func (t Tree) Target(name string) string {
+	root, err := filepath.EvalSymlinks(t.Root)
+	if err != nil {
+		return name
+	}
+	to, err := filepath.EvalSymlinks(filepath.Join(root, name))
+	if err != nil {
+		return name
+	}
+	inside, err := filepath.Rel(root, to)
+	if err != nil || inside == ".." || strings.HasPrefix(inside, "../") {
+		return name
+	}
+	return filepath.ToSlash(inside)
+}
+
+// Explain names a file without the root, which is no business of a reader.
+func Explain(name string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+		return fmt.Errorf("/%s: %s: %w", name, OnlyRoot, err)
+	}
+	return fmt.Errorf("/%s: %w", name, err)
+}
+
+// Parsed hands the text of a file to a parser; errors name the file.
+func Parsed[T any](read func(string) ([]byte, error), name string, parse func(string) (T, error)) (T, error) {
+	b, err := read(name)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	v, err := parse(string(b))
+	if err != nil {
+		return v, fmt.Errorf("%s: %w", name, err)
+	}
+	return v, nil
+}
