@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
@@ -63,11 +64,11 @@ func readLabels(words []string) (map[string]string, error) {
 	labels := map[string]string{}
 	for _, w := range words {
 		key, value, found := strings.Cut(w, "=")
-		key, value = unsecret(strings.TrimSpace(key)), unsecret(strings.TrimSpace(value))
+		key, value = console.Unsecret(strings.TrimSpace(key)), console.Unsecret(strings.TrimSpace(value))
 		switch {
 		case !found, key == "", value == "":
 			return nil, fault.Usagef("such as --label site=fra", "--label %q: no KEY=VALUE", short(w))
-		case len(key) > mostLabel, len(value) > mostLabel, printable(w) != w:
+		case len(key) > mostLabel, len(value) > mostLabel, console.Printable(w) != w:
 			return nil, fault.Usagef(fmt.Sprintf("at most %d bytes of plain text each", mostLabel), "--label %q: no label", short(w))
 		}
 		if before, twice := labels[key]; twice && before != value {
@@ -162,9 +163,9 @@ func (e *env) store(doc *measure.Document, quiet bool) {
 	switch {
 	case errors.Is(err, store.ErrNone): // nothing that anybody here could mend
 	case err != nil:
-		e.warn("the result is not in the history", err)
+		e.Warn("the result is not in the history", err)
 	case id != "" && !quiet:
-		fmt.Fprintf(e.out, "stored: %s\n", id)
+		fmt.Fprintf(e.Out, "stored: %s\n", id)
 	}
 	e.archive.id = id
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
@@ -24,7 +25,7 @@ type belowFlags struct {
 func (f belowFlags) onto(d dialer) dialer {
 	d.Insecure = f.Insecure
 	if d.Passwords == nil {
-		d.Passwords = newPasswords(d.env, f.PasswordStdin)
+		d.Passwords = console.NewPasswords(d.env.Console, f.PasswordStdin)
 	}
 	return d
 }
@@ -39,15 +40,15 @@ func (d dialer) reach(ctx context.Context, at string) (hypervisor.Source, error)
 	limit := cmp.Or(d.ReachTime, reachTime)
 	errLate := errors.New("no answer in time")
 	timer := time.AfterFunc(limit, func() { cancel(errLate) })
-	p := newProgress(d.env)
-	defer p.close()
-	p.Checking("connecting to " + unsecret(cmp.Or(at, "this machine")))
+	p := d.env.Board(false)
+	defer p.Clear()
+	p.Checking("connecting to " + console.Unsecret(cmp.Or(at, "this machine")))
 	d.Asking = func(ask func() (string, error)) (string, error) {
-		p.close()
+		p.Clear()
 		if timer.Stop() {
 			defer timer.Reset(limit)
 		}
-		return d.env.interruptible(ctx, ask)
+		return d.env.Interruptible(ctx, ask)
 	}
 	s, err := d.hypervisor(ctx, at)
 	timer.Stop()
@@ -63,7 +64,7 @@ func (d dialer) reach(ctx context.Context, at string) (hypervisor.Source, error)
 	}
 	cancel(nil)
 	if late {
-		err = fault.Failf("is it a hypervisor that listens there, and is it not overloaded?", "%s: no answer within %s", fault.Named(unsecret(at)), unit.Duration(int64(limit)))
+		err = fault.Failf("is it a hypervisor that listens there, and is it not overloaded?", "%s: no answer within %s", fault.Named(console.Unsecret(at)), unit.Duration(int64(limit)))
 	}
 	return nil, err
 }
@@ -90,8 +91,8 @@ func (d dialer) below(ctx context.Context, urls []string) ([]hypervisor.Source, 
 			closeAll()
 			return nil, nil, err
 		default:
-			s = unreachable{unsecret(at), err}
-			d.env.warn(s.Name()+" cannot be asked", err) // at once: who wants its figures need not wait for the end
+			s = unreachable{console.Unsecret(at), err}
+			d.env.Warn(s.Name()+" cannot be asked", err) // at once: who wants its figures need not wait for the end
 		}
 		all = append(all, s)
 	}

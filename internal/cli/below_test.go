@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
 
@@ -38,7 +39,7 @@ func TestReach(t *testing.T) {
 	}()
 	defer func() { l.Close(); <-held }()
 	at := "vsphere://reader@" + l.Addr().(*net.TCPAddr).String()
-	d := dialer{env: &env{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}, Insecure: true, ReachTime: 200 * time.Millisecond}
+	d := dialer{env: &env{Console: &console.Console{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, Insecure: true, ReachTime: 200 * time.Millisecond}
 	_, err = d.reach(t.Context(), at)
 	if fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "no answer within") || fault.Hint(err) == "" {
 		t.Errorf("%v (%s)", err, fault.Hint(err))

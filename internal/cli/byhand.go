@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/host/platform"
@@ -76,7 +77,7 @@ func (r *planRun) block(ctx context.Context, p plan.Plan, h *plan.Hand, turns in
 		if ends, closeAll, err = r.connect(ctx, p); err == nil || time.Now().After(until) || ctx.Err() != nil {
 			break
 		}
-		r.env.line(fmt.Sprintf("%v; tried again until %s", err, until.Format(time.TimeOnly)))
+		r.env.Line(fmt.Sprintf("%v; tried again until %s", err, until.Format(time.TimeOnly)))
 		pause(ctx, handEvery)
 	}
 	if err != nil {
@@ -124,7 +125,7 @@ func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.Hand) er
 			x.How = knownByWord
 		}
 		return r.done(x)
-	case h.Fact == "" && asked && (x.DoneAt != nil || !isTerminal(r.env.in)): // who resumes the run says so by that
+	case h.Fact == "" && asked && (x.DoneAt != nil || !console.IsTerminal(r.env.In)): // who resumes the run says so by that
 		x.How = knownByWord
 		return r.done(x)
 	}
@@ -159,9 +160,9 @@ func (r *planRun) done(x *measure.Hand) error {
 	r.keepHands()
 	switch x.How {
 	case knownByWord:
-		r.env.line(fmt.Sprintf("%s: in force, by your word%s", x.Variant, factText(x)))
+		r.env.Line(fmt.Sprintf("%s: in force, by your word%s", x.Variant, factText(x)))
 	default:
-		r.env.line(fmt.Sprintf("%s: in force%s", x.Variant, factText(x)))
+		r.env.Line(fmt.Sprintf("%s: in force%s", x.Variant, factText(x)))
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ func (r *planRun) keepHands() {
 	}
 	r.journal.head.Hands = r.hands
 	if err := r.journal.writeHead(); err != nil {
-		r.env.line("warning: what was asked for cannot be noted: " + fault.Plain(err.Error()))
+		r.env.Line("warning: what was asked for cannot be noted: " + fault.Plain(err.Error()))
 	}
 }
 
@@ -200,7 +201,7 @@ func (r *planRun) note(doc *measure.Document) {
 
 // ask says what is to be done.
 func (r *planRun) ask(x *measure.Hand, blocks int, h *plan.Hand, value *string, why error) {
-	say := r.env.line
+	say := r.env.Line
 	say(fmt.Sprintf("block %d of %d, %s: at %s run", x.Block+1, blocks, x.Variant, x.Host))
 	for _, c := range h.Commands {
 		say("    " + c)
@@ -210,7 +211,7 @@ func (r *planRun) ask(x *measure.Hand, blocks int, h *plan.Hand, value *string, 
 		reboot = "and start " + x.Host + " anew. "
 	}
 	switch {
-	case h.Fact == "" && isTerminal(r.env.in):
+	case h.Fact == "" && console.IsTerminal(r.env.In):
 		say(reboot + "Press Enter when it is done.")
 	case h.Fact == "":
 		say(strings.TrimSpace(reboot + "thru cannot see when it is done."))
@@ -223,12 +224,12 @@ func (r *planRun) ask(x *measure.Hand, blocks int, h *plan.Hand, value *string, 
 
 // told waits for a person's word, where there is one to ask.
 func (r *planRun) told(ctx context.Context, x *measure.Hand, h *plan.Hand) error {
-	if !isTerminal(r.env.in) {
+	if !console.IsTerminal(r.env.In) {
 		return fault.Failf("do it; who goes on with the run says that it is done", "cli: %s has to be brought into force by hand, and nobody is here to say that it is", x.Variant)
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.Wait)
 	defer cancel()
-	_, err := until(ctx, "the terminal", func() (string, error) { return bufio.NewReader(r.env.in).ReadString('\n') })
+	_, err := console.Until(ctx, "the terminal", func() (string, error) { return bufio.NewReader(r.env.In).ReadString('\n') })
 	if err != nil {
 		return r.gaveUp(ctx, x, h, "nobody has said that it is done")
 	}
@@ -242,8 +243,8 @@ func (r *planRun) await(ctx context.Context, x *measure.Hand, h *plan.Hand) erro
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(h.Wait))
 	defer cancel()
-	p := newProgress(r.env)
-	defer p.close()
+	p := r.env.Board(false)
+	defer p.Clear()
 	last, gone := "it has not answered", false
 	for {
 		pause(ctx, handEvery)
@@ -255,7 +256,7 @@ func (r *planRun) await(ctx context.Context, x *measure.Hand, h *plan.Hand) erro
 		case value != nil && *value == h.Is && h.Reboot && !gone:
 			last = fmt.Sprintf("%s is %s, but %s was not started anew yet", h.Fact, clipLine(*value), h.Host)
 		case value != nil && *value == h.Is:
-			p.close()
+			p.Clear()
 			x.After, x.How = value, knownByFact
 			return r.done(x)
 		case value != nil:

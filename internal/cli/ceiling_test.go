@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/measure"
 	"thru/internal/transfer"
 	"thru/internal/transfer/loopback"
@@ -15,7 +16,7 @@ import (
 func lone(t *testing.T, c *transferCmd, library bool) *carrier {
 	t.Helper()
 	c.Many, c.Wait = max(c.Many, 1), 30*time.Second
-	m, err := c.carrier(&env{})
+	m, err := c.carrier(&env{Console: &console.Console{}})
 	if err != nil {
 		t.Fatal(err)
 	}

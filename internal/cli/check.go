@@ -91,7 +91,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if doc == nil {
 		return err
 	}
-	doc.Arguments, doc.Labels = e.arguments(), e.archive.labels
+	doc.Arguments, doc.Labels = e.Arguments(), e.archive.labels
 	perr := e.print(doc, out)
 	e.store(doc, c.JSON)
 	if perr != nil && err == nil {
@@ -101,7 +101,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 		return nil
 	}
 	if !c.JSON && fault.Code(err) != fault.Verdict { // the gates have said it
-		e.errorLines(err)
+		e.ErrorLines(err)
 	}
 	return printed{err}
 }
@@ -119,11 +119,11 @@ func (c *checkCmd) runner(e *env) (_ *control.Runner, r plan.Request, err error)
 	if r, err = c.request(0); err != nil {
 		return nil, r, err
 	}
-	if c.EndPoint == "" && slices.Contains(e.args, "") {
+	if c.EndPoint == "" && slices.Contains(e.Args, "") {
 		return nil, r, fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
 	}
 	g.Costs, g.Paths = knownCosts(), openPaths()
-	return &control.Runner{Version: e.version, Link: link, Gating: &g}, r, nil
+	return &control.Runner{Version: e.Version, Link: link, Gating: &g}, r, nil
 }
 
 // byAgents checks this machine, and a peer and the path to it.
@@ -139,8 +139,8 @@ func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner,
 	}
 	defer closeAll()
 	runner.Ends, runner.Below = ends.all(), ends.below
-	p := newProgress(e)
-	defer p.close()
+	p := e.Board(false)
+	defer p.Clear()
 	runner.Watch = p
 	return runner.Check(ctx, how, r.Streams)
 }
@@ -167,37 +167,13 @@ func (c *checkCmd) list(e *env) error {
 		if err != nil {
 			return fmt.Errorf("cli: writing the gates: %w", err)
 		}
-		_, err = fmt.Fprintf(e.out, "%s\n", b)
+		_, err = fmt.Fprintf(e.Out, "%s\n", b)
 		return err
 	}
 	for _, r := range rules {
-		if _, err := fmt.Fprintf(e.out, "%-22s %s: %s\n", r.ID, r.Title, r.About); err != nil {
+		if _, err := fmt.Fprintf(e.Out, "%-22s %s: %s\n", r.ID, r.Title, r.About); err != nil {
 			return fmt.Errorf("cli: writing the gates: %w", err)
 		}
 	}
 	return nil
 }
-
-// progress tells on a terminal what a check is doing.
-type progress struct {
-	w *watch
-}
-
-func newProgress(e *env) progress {
-	w := &watch{say: e.line}
-	if _, ok := terminalSize(e.err); ok {
-		w.w = e.err
-	}
-	return progress{w: w}
-}
-
-// Hear implements control.Observer.
-func (p progress) Hear(e control.Event) {
-	switch e.(type) {
-	case control.Checking, control.Waiting:
-		p.w.Hear(e)
-	}
-}
-
-func (p progress) Checking(what string) { p.w.Checking(what) }
-func (p progress) close()               { p.w.clear() }

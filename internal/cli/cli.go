@@ -12,15 +12,13 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/alecthomas/kong"
 
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
@@ -57,16 +55,11 @@ type grammar struct {
 
 // env is what a command needs of the world.
 type env struct {
-	in       io.Reader
-	out, err io.Writer
-	args     []string
-	typed    []string // flags of the command line, as in --help: "-P", "--dry-run"
-	version  string
-	archive  archive // where the result goes
-	fleets   fleets  // that this process has connections to
-	parcels  parcels
-	asking   sync.Mutex // held by the one ssh that may ask a person
-	password *string    // of THRU_PASSWORD; nil: none was set
+	*console.Console
+	archive archive // where the result goes
+	fleets  fleets  // that this process has connections to
+	parcels parcels
+	asking  sync.Mutex // held by the one ssh that may ask a person
 }
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.
@@ -85,7 +78,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 		return guardTuning(args[1:], in, errw)
 	}
 	log.SetOutput(io.Discard) // net/http writes there what a server has sent; nothing of ours does
-	e := &env{in: in, out: out, err: errw, args: args, version: Version, password: takePassword()}
+	e := &env{Console: &console.Console{In: in, Out: out, Err: errw, Args: args, Version: Version, Password: console.TakePassword()}}
 	serve := e.command
 	if len(args) > 0 && args[0] == attendVerb {
 		serve = e.attend
@@ -145,9 +138,9 @@ func (e *env) command(ctx context.Context) int {
 
 // attend is the hidden verb of the far end of ssh, whose stdout is no person's.
 func (e *env) attend(ctx context.Context) int {
-	err := attend(ctx, e.version, e.args[1:], e.in, e.out)
+	err := attend(ctx, e.Version, e.Args[1:], e.In, e.Out)
 	if err != nil {
-		e.errorLines(err)
+		e.ErrorLines(err)
 	}
 	return fault.Code(err)
 }
@@ -181,7 +174,7 @@ func run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	args := e.args
+	args := e.Args
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
@@ -193,13 +186,13 @@ func run(ctx context.Context, e *env) (err error) {
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		return usage(e.args, err)
+		return usage(e.Args, err)
 	}
-	e.typed = typedFlags(k)
+	e.Typed = typedFlags(k)
 	dropRepeats(k)
 	err = option.Spelled(k.Run(), option.AsFlag)
 	if clash := (*fault.Clash)(nil); errors.As(err, &clash) {
-		*clash = clash.Typed(e.typed)
+		*clash = clash.Typed(e.Typed)
 	}
 	return err
 }
@@ -208,7 +201,7 @@ func run(ctx context.Context, e *env) (err error) {
 func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
 	parser, err := kong.New(g,
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
-		kong.Writers(e.out, e.err), kong.Exit(func(code int) { panic(helpShown(code)) }),
+		kong.Writers(e.Out, e.Err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.PostBuild(withOptions), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
 	if err != nil {
@@ -263,88 +256,22 @@ func (e *env) say(err error) {
 	if errors.As(err, &p) {
 		return
 	}
-	if e.wantsJSON() {
-		report.JSON(e.out, &measure.Document{
-			Schema: measure.Schema, Thru: e.version, Command: e.verb(), Arguments: e.arguments(), StartedAt: time.Now(),
-			Error: unsecretError(control.Describe(err)), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
+	if e.WantsJSON() {
+		report.JSON(e.Out, &measure.Document{
+			Schema: measure.Schema, Thru: e.Version, Command: e.Verb(), Arguments: e.Arguments(), StartedAt: time.Now(),
+			Error: console.UnsecretError(control.Describe(err)), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
 		})
 	}
-	if e.verb() != "iperf3" {
+	if e.Verb() != "iperf3" {
 		e.sayAsIPerf3(err)
 	}
-	e.errorLines(err)
-}
-
-// mostErrors bounds the lines of several mistakes at once.
-const mostErrors = 20
-
-// errorLines are the error and its hint, on stderr; of several that are joined each.
-func (e *env) errorLines(err error) {
-	all := eachOf(err)
-	for i, one := range all {
-		if i == mostErrors {
-			e.line(fmt.Sprintf("thru: and %d more", len(all)-i))
-			return
-		}
-		e.line("thru: " + fault.Plain(one.Error()))
-		if h := fault.Hint(one); h != "" && (i+1 == len(all) || h != fault.Hint(all[i+1])) { // the next has the same
-			e.line("hint: " + h)
-		}
-	}
-}
-
-// eachOf are the errors that are joined in one.
-func eachOf(err error) (all []error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	for _, one := range joined.Unwrap() {
-		all = append(all, eachOf(one)...)
-	}
-	return all
-}
-
-// warn says that something beside the figures went wrong, and what would mend it.
-func (e *env) warn(what string, err error) {
-	e.line("warning: " + what + ": " + fault.Plain(err.Error()))
-	if h := fault.Hint(err); h != "" {
-		e.line("hint: " + h)
-	}
-}
-
-// line writes one to stderr. Names of files and what other hosts say may hold
-// characters that command a terminal: they are shown as question marks. No
-// secret is shown.
-func (e *env) line(text string) { fmt.Fprintln(e.err, printable(unsecret(text))) }
-
-// printable is the text as one line without what commands a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsPrint(r):
-			return r
-		}
-		return '?'
-	}, text)
-}
-
-// wantsJSON looks at the bare arguments, since flags may be what is wrong.
-func (e *env) wantsJSON() bool { return slices.Contains(e.args, "--json") }
-
-func (e *env) verb() string {
-	if len(e.args) > 0 && len(e.args[0]) > 0 && e.args[0][0] != '-' {
-		return e.args[0]
-	}
-	return ""
+	e.ErrorLines(err)
 }
 
 type versionCmd struct{}
 
 // Run prints the version.
 func (versionCmd) Run(e *env) error {
-	_, err := fmt.Fprintf(e.out, "thru %s\n", e.version)
+	_, err := fmt.Fprintf(e.Out, "thru %s\n", e.Version)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/compare"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -65,7 +66,7 @@ func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	}
 	o := compare.Options{BarPct: bar, Anyway: c.Anyway, Guards: c.FailOn == "any", Before: c.Before, After: c.After, BeforeNames: namesOf(before), AfterNames: namesOf(after)}
 	x := compare.Of(documentsOf(before), documentsOf(after), o)
-	x.Thru, x.Arguments, x.ComparedAt = e.version, e.arguments(), new(time.Now().UTC().Truncate(time.Second))
+	x.Thru, x.Arguments, x.ComparedAt = e.Version, e.Arguments(), new(time.Now().UTC().Truncate(time.Second))
 	if err := c.print(e, x); err != nil {
 		return err
 	}
@@ -134,16 +135,16 @@ func (c *compareCmd) print(e *env, x *measure.Compared) error {
 	}
 	switch {
 	case c.JSON:
-		return report.ComparedJSON(e.out, x)
+		return report.ComparedJSON(e.Out, x)
 	case c.Markdown == "-":
 		return nil
 	}
-	width, colour := terminal(e.out)
-	if err := report.ComparedText(e.out, x, report.TextOptions{Width: width, Colour: colour}); err != nil {
+	width, colour := console.Terminal(e.Out)
+	if err := report.ComparedText(e.Out, x, report.TextOptions{Width: width, Colour: colour}); err != nil {
 		return err
 	}
 	for _, f := range files {
-		fmt.Fprintf(e.out, "report: %s\n", f)
+		fmt.Fprintf(e.Out, "report: %s\n", f)
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ func (e *env) comparedError(x *measure.Compared) error {
 		return nil
 	}
 	err := fault.Failf(nothingHint(x), "%s", x.Reason)
-	e.errorLines(err)
+	e.ErrorLines(err)
 	return printed{err}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"thru/internal/agent"
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
@@ -36,7 +37,7 @@ type dialer struct {
 	Tunes     bool                                             // settings are changed: what an earlier tuning has left is undone first
 	VMkernel  bool                                             // an ESXi host may answer with its own iperf3
 	Firewall  bool                                             // and a rule set of its firewall be enabled for that
-	Passwords *passwords                                       // where a hypervisor's come from; nil: the environment, or a person
+	Passwords *console.Passwords                               // where a hypervisor's come from; nil: the environment, or a person
 	Insecure  bool                                             // any certificate of a hypervisor is accepted
 	Asking    func(ask func() (string, error)) (string, error) // asks a person for a password; nil: at once
 	ReachTime time.Duration                                    // for a hypervisor to answer; 0: reachTime
@@ -114,19 +115,19 @@ func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	desk, err := ownDesk(d.env.version, prog)
+	desk, err := ownDesk(d.env.Version, prog)
 	if err != nil && d.Tunes {
 		prog.Close()
 		return nil, nil, err
 	}
 	if d.Tunes {
 		for _, s := range undidTuning(desk) {
-			d.env.line("warning: " + s)
+			d.env.Line("warning: " + s)
 		}
 	}
 	hosts := d.loopback()
 	listen := engine.Listen{Addrs: hosts[:1]} // any free port
-	a := newAgent(d.env.version, "local", desks{}.engines(prog), agent.DefaultLimits(), nil, listen, by(desk))
+	a := newAgent(d.env.Version, "local", desks{}.engines(prog), agent.DefaultLimits(), nil, listen, by(desk))
 	client, err := bus.InProcess(a)
 	if err != nil {
 		prog.Close()
@@ -192,7 +193,7 @@ func (d dialer) remote(ctx context.Context, name string) (*control.EndPoint, fun
 // target finds how to reach a name: a join string, or HOST[:PORT] whose
 // certificate is pinned on first use.
 func (d dialer) target(name string) (bus.DialConfig, error) {
-	conf := bus.DialConfig{Version: d.env.version, Device: d.Device, LocalAddr: d.Source, Family: d.Family}
+	conf := bus.DialConfig{Version: d.env.Version, Device: d.Device, LocalAddr: d.Source, Family: d.Family}
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
 		return conf, err
@@ -242,7 +243,7 @@ func (d dialer) pinFirst(keys *bus.Keyring) func(string, [32]byte) error {
 	return func(addr string, sum [32]byte) error {
 		first, err := keys.CheckPin(addr, sum)
 		if err == nil && first {
-			fmt.Fprintf(d.env.err, "first contact with %s: its certificate sha256:%x... is kept\n", addr, sum[:6])
+			fmt.Fprintf(d.env.Err, "first contact with %s: its certificate sha256:%x... is kept\n", addr, sum[:6])
 		}
 		return err
 	}

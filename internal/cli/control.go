@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
 
@@ -70,8 +71,8 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer unlock()
-	say := &sayer{e: e, json: c.JSON}
-	s := controlling{Ready: true, Thru: e.version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
+	say := &console.Sayer{On: e.Console, JSON: c.JSON}
+	s := controlling{Ready: true, Thru: e.Version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
 	keep := &intake{dir: s.Results, say: say}
 	conf := bus.RegistryConfig{NATS: nats, Intake: keep.take}
 	if conf.Book, err = bus.OpenNameBook(state.Dir()); err != nil {
@@ -124,13 +125,13 @@ func (c *controlCmd) keys(e *env) error {
 		switch public[file] = key; {
 		case c.JSON:
 		case len(c.NATSKeys) == 1: // K=$(thru control --nats-key FILE)
-			fmt.Fprintln(e.out, key)
+			fmt.Fprintln(e.Out, key)
 		default:
-			fmt.Fprintf(e.out, "%s %s\n", key, file)
+			fmt.Fprintf(e.Out, "%s %s\n", key, file)
 		}
 	}
 	if c.JSON {
-		return json.NewEncoder(e.out).Encode(map[string]any{"public_keys": public})
+		return json.NewEncoder(e.Out).Encode(map[string]any{"public_keys": public})
 	}
 	return nil
 }
@@ -149,7 +150,7 @@ func (c *controlCmd) permits(e *env) error {
 	if len(slices.Compact(all)) < len(c.Agents)+len(c.Operators)+len(c.Registries) {
 		return fault.Usagef("make a key for each: thru control --nats-key FILE", "a key is named twice: the server takes each for one thing alone")
 	}
-	_, err := fmt.Fprint(e.out, bus.NATSUsers(c.Agents, c.Operators, c.Registries))
+	_, err := fmt.Fprint(e.Out, bus.NATSUsers(c.Agents, c.Operators, c.Registries))
 	return err
 }
 
@@ -198,28 +199,28 @@ func (s *controlling) invite(hub *bus.Hub, state *bus.State) error {
 // announce prints the join strings, and that the controller is ready.
 func (c *controlCmd) announce(e *env, s controlling) {
 	if c.JSON {
-		json.NewEncoder(e.out).Encode(s)
+		json.NewEncoder(e.Out).Encode(s)
 		return
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintf(e.err, "warning: %s\n", w)
+		fmt.Fprintf(e.Err, "warning: %s\n", w)
 	}
 	where := "over " + s.NATS
 	if s.NATS == "" {
 		where = "at " + strings.Join(s.Control, " ")
 	}
-	fmt.Fprintf(e.out, "thru %s is the controller %s; results that hosts deliver go to %s\n", e.version, where, s.Results)
+	fmt.Fprintf(e.Out, "thru %s is the controller %s; results that hosts deliver go to %s\n", e.Version, where, s.Results)
 	if s.Joins != nil {
-		fmt.Fprintf(e.out, "on each host run `thru join %s`, paste this line (it lets serve here, nothing else), then `thru serve --controller %s`:\n%s\n",
+		fmt.Fprintf(e.Out, "on each host run `thru join %s`, paste this line (it lets serve here, nothing else), then `thru serve --controller %s`:\n%s\n",
 			c.Name, c.Name, s.Joins[bus.PrivilegeAgent])
-		fmt.Fprintf(e.out, "who runs tests: `thru join %s`, paste this one (it lets measure between all hosts), then `thru hosts %s`:\n%s\n",
+		fmt.Fprintf(e.Out, "who runs tests: `thru join %s`, paste this one (it lets measure between all hosts), then `thru hosts %s`:\n%s\n",
 			c.Name, c.Name, s.Joins[bus.PrivilegeOperate])
 	}
-	fmt.Fprintf(e.out, "ready %s\n", time.Now().Format("15:04:05"))
+	fmt.Fprintf(e.Out, "ready %s\n", time.Now().Format("15:04:05"))
 }
 
 // roll says who comes and goes.
-type roll struct{ say *sayer }
+type roll struct{ say *console.Sayer }
 
 // rollEvery is how often it looks.
 const rollEvery = time.Second
@@ -234,7 +235,7 @@ func (r roll) follow(ctx context.Context, hosts func() []bus.Host) {
 			old, known := was[h.ID]
 			was[h.ID] = h
 			if kind, text := turn(old, h, known); kind != "" {
-				r.say.tell(kind, text, map[string]any{"host": h})
+				r.say.Tell(kind, text, map[string]any{"host": h})
 			}
 		}
 		select {

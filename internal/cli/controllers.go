@@ -95,7 +95,7 @@ func (e *env) wayGiven(text string) (string, route, error) {
 	var err error
 	switch {
 	case text == "-":
-		b, rerr := io.ReadAll(io.LimitReader(e.in, maxJoin))
+		b, rerr := io.ReadAll(io.LimitReader(e.In, maxJoin))
 		if rerr != nil {
 			return "", route{}, fmt.Errorf("cli: reading the join string: %w", rerr)
 		}

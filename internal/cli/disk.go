@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/disk"
 	"thru/internal/fault"
@@ -60,10 +61,10 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	}
 	defer closeEnd()
 	w := newDiskWatch(e)
-	runner := &control.Runner{Version: e.version, Watch: w}
+	runner := &control.Runner{Version: e.Version, Watch: w}
 	doc, err := runner.Disk(ctx, end, bus.DiskStart{Path: path, Spec: spec}, w.tick)
-	w.close()
-	doc.Arguments = e.arguments()
+	w.Clear()
+	doc.Arguments = e.Arguments()
 	return e.outcome(doc, out, err)
 }
 
@@ -136,11 +137,11 @@ func (c *diskCmd) end(ctx context.Context, e *env) (*control.EndPoint, func(), e
 
 // diskWatch shows on a terminal what a disk test is doing.
 type diskWatch struct {
-	progress
+	*console.Board
 	last time.Time
 }
 
-func newDiskWatch(e *env) *diskWatch { return &diskWatch{progress: newProgress(e)} }
+func newDiskWatch(e *env) *diskWatch { return &diskWatch{Board: e.Board(false)} }
 
 func (w *diskWatch) tick(t measure.DiskTick) {
 	if now := time.Now(); now.Sub(w.last) >= drawEvery {

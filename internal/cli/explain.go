@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -79,12 +80,12 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 		return err
 	}
 	view := newTrials(e, p, ends, budget)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false), Below: ends.below}
+	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false), Below: ends.below}
 	k.into(&runner)
 	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Explain(ctx, p, how, budget)
-	view.close()
-	doc.Arguments = e.arguments()
+	view.Clear()
+	doc.Arguments = e.Arguments()
 	keepCosts(doc)
 	return e.outcome(doc, k.forms(out), err)
 }
@@ -101,7 +102,7 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.
 	if r.Engine, err = c.engineOf(e, endPoint); err != nil {
 		return r, 0, err
 	}
-	if endPoint == "" && slices.Contains(e.args, "") {
+	if endPoint == "" && slices.Contains(e.Args, "") {
 		return r, 0, fault.Usagef("leave it out to explain this machine, or say `local`", "the end point is empty")
 	}
 	budget = explainBudget
@@ -121,41 +122,34 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.
 // trials tells on a terminal what an explanation tries. It implements
 // control.Observer.
 type trials struct {
-	w     *watch
-	width int
+	*console.Board
 	until time.Time
 }
 
 func newTrials(e *env, p plan.Plan, ends pair, budget time.Duration) *trials {
-	v := &trials{w: &watch{say: e.line}, until: time.Now().Add(budget)}
-	if width, ok := terminalSize(e.err); ok {
-		v.w.w, v.width = e.err, width
-	}
+	v := &trials{Board: e.Board(false), until: time.Now().Add(budget)}
 	ways := "both directions"
 	if len(p.Steps) == 1 {
 		ways = p.Steps[0].Label
 	}
-	v.w.printf("%s: %s, then what tells causes apart; at most %s\n", theEnds(ends), ways, unit.Duration(int64(budget)))
+	v.Printf("%s: %s, then what tells causes apart; at most %s\n", theEnds(ends), ways, unit.Duration(int64(budget)))
 	return v
 }
 
 // Hear implements control.Observer.
 func (v *trials) Hear(e control.Event) {
 	switch e := e.(type) {
-	case control.Checking, control.Waiting:
-		v.w.Hear(e)
 	case control.StepBegun:
 		v.step(e.Label, e.Specs[0])
 	case control.Explained:
-		v.w.clear()
-		v.w.printf("%s\n", report.StepLine(e.Step, v.width))
+		v.Line("%s", report.StepLine(e.Step, v.Width))
+	default:
+		v.Board.Hear(e)
 	}
 }
 
 // step says what is tried, and the time left.
 func (v *trials) step(label string, s measure.Spec) {
 	left := max(time.Until(v.until), 0).Round(time.Second)
-	v.w.Checking(fmt.Sprintf("%s, %s -> %s; %s left", label, s.From, s.To, unit.Duration(int64(left))))
+	v.Checking(fmt.Sprintf("%s, %s -> %s; %s left", label, s.From, s.To, unit.Duration(int64(left))))
 }
-
-func (v *trials) close() { v.w.clear() }

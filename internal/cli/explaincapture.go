@@ -11,6 +11,7 @@ import (
 
 	"thru/internal/capture"
 	"thru/internal/capture/trace"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -45,11 +46,11 @@ func (c *explainCmd) captures(ctx context.Context, e *env, sources []*source, li
 	if err != nil {
 		return nil, err
 	}
-	doc.Thru, doc.Arguments = e.version, e.arguments()
+	doc.Thru, doc.Arguments = e.Version, e.Arguments()
 	summarise(doc, link)
 	for _, w := range doc.Warnings {
 		if !c.JSON {
-			e.line("warning: " + w)
+			e.Line("warning: " + w)
 		}
 	}
 	return []named{{strings.Join(c.What, ", "), doc}}, nil
@@ -69,12 +70,9 @@ func isCaptureName(path string) bool {
 
 // load reads one capture, and tells on a terminal how far it is.
 func (e *env) load(ctx context.Context, s *source) (capture.File, error) {
-	r := passing{in: s, name: s.name, size: s.size, begin: time.Now(), w: &watch{}}
-	if _, ok := terminalSize(e.err); ok {
-		r.w.w = e.err
-	}
-	defer r.w.clear()
-	return until(ctx, s.name, func() (capture.File, error) { return capture.Load(ctx, s.name, &r, trace.Options{}, r.tell) })
+	r := passing{in: s, name: s.name, size: s.size, begin: time.Now(), w: e.Board(false)}
+	defer r.w.Clear()
+	return console.Until(ctx, s.name, func() (capture.File, error) { return capture.Load(ctx, s.name, &r, trace.Options{}, r.tell) })
 }
 
 // passing is a file that is read, of which a terminal shows how far.
@@ -84,7 +82,7 @@ type passing struct {
 	bytes      int64
 	size       int64 // 0: not known
 	begin, was time.Time
-	w          *watch
+	w          *console.Board
 }
 
 // Read implements io.Reader.

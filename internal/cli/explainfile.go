@@ -28,7 +28,7 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 	case files > 0 && files < len(c.What):
 		return false, fault.Usagef("thru explain END POINT, or thru explain FILE...", "end points and files do not go together")
 	}
-	if others := e.typedBut(append(formNames(), "--link-rate", "--no-store", "--store")...); files > 0 && len(others) > 0 {
+	if others := e.TypedBut(append(formNames(), "--link-rate", "--no-store", "--store")...); files > 0 && len(others) > 0 {
 		return false, fault.Usagef("with files go --link-rate and the forms of output", "%s not go with a file, which is only read", flagsDo(others))
 	}
 	return files > 0, nil
@@ -61,7 +61,7 @@ func (e *env) isJoined(name string) (joined, exists bool) {
 		return false, exists
 	}
 	if exists {
-		e.line(name + " is the end point of that name; the file here is ./" + name)
+		e.Line(name + " is the end point of that name; the file here is ./" + name)
 	}
 	return true, exists
 }
@@ -114,7 +114,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	var below *measure.Verdict
 	for i, r := range all {
 		if len(all) > 1 {
-			fmt.Fprintf(e.out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
+			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
 		}
 		if err := e.printKept(r.doc, out); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	switch {
 	case unexplained > 0:
 		err := fault.Failf("", "%d of the results hold no traffic that could be explained", unexplained)
-		e.errorLines(err)
+		e.ErrorLines(err)
 		return printed{err}
 	case below != nil:
 		return verdictError(below)

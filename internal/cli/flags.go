@@ -94,15 +94,6 @@ func flagName(f *kong.Flag) string {
 	return "--" + f.Name
 }
 
-// typedOf are the typed flags that are some of these, typedBut the others.
-func (e *env) typedOf(these ...string) []string {
-	return slices.DeleteFunc(slices.Clone(e.typed), func(name string) bool { return !slices.Contains(these, name) })
-}
-
-func (e *env) typedBut(these ...string) []string {
-	return slices.DeleteFunc(slices.Clone(e.typed), func(name string) bool { return slices.Contains(these, name) })
-}
-
 // flagsDo begins a sentence about flags: "-P and -t do".
 func flagsDo(names []string) string {
 	if len(names) == 1 {

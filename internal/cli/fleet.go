@@ -84,7 +84,7 @@ func (e *env) dialFleet(ctx context.Context, controller string, c bus.FleetConfi
 	if err != nil {
 		return nil, err
 	}
-	c.Join, c.NATS, c.Version = w.join, w.nats, e.version
+	c.Join, c.NATS, c.Version = w.join, w.nats, e.Version
 	return bus.DialFleet(ctx, c)
 }
 

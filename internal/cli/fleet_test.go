@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
 
@@ -107,7 +108,7 @@ func TestTurn(t *testing.T) {
 func newIntake(t *testing.T) (*intake, *bytes.Buffer) {
 	t.Helper()
 	var said bytes.Buffer
-	return &intake{dir: t.TempDir(), say: &sayer{e: &env{out: &said, err: &said}}}, &said
+	return &intake{dir: t.TempDir(), say: &console.Sayer{On: &console.Console{Out: &said, Err: &said}}}, &said
 }
 
 const aResult = `{"schema":"thru.result/2","thru_version":"x","command":"serve","started_at":"2026-11-22T14:00:00Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]}`
@@ -180,17 +181,17 @@ func TestIntakeIsBounded(t *testing.T) {
 // Lines of several goroutines stay whole, and what is said once is said once.
 func TestSayer(t *testing.T) {
 	var out bytes.Buffer
-	s := &sayer{e: &env{out: &out, err: &out}, json: true}
+	s := &console.Sayer{On: &console.Console{Out: &out, Err: &out}, JSON: true}
 	var wg sync.WaitGroup
 	for range 20 {
-		wg.Go(func() { s.once("link", "connected", "here", map[string]any{"name": "web1"}) })
+		wg.Go(func() { s.Once("link", "connected", "here", map[string]any{"name": "web1"}) })
 	}
 	wg.Wait()
 	if n := strings.Count(out.String(), `"text":"here"`); n != 1 {
 		t.Errorf("said %d times", n)
 	}
-	s.forget("link")
-	s.once("link", "connected", "here", nil)
+	s.Forget("link")
+	s.Once("link", "connected", "here", nil)
 	if n := strings.Count(out.String(), "\n"); n != 2 {
 		t.Errorf("%d lines", n)
 	}

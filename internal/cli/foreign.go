@@ -83,7 +83,7 @@ type loginFlags struct {
 // engineOf is the engine of an end point, which has to be iperf3's for a login there.
 func (f loginFlags) engineOf(e *env, name string) (string, error) {
 	engine, err := engineOf(name)
-	if these := e.typedOf("--username", "--rsa-public-key-path", "--use-pkcs1-padding"); err == nil && engine != measure.IPerf3 && len(these) > 0 {
+	if these := e.TypedOf("--username", "--rsa-public-key-path", "--use-pkcs1-padding"); err == nil && engine != measure.IPerf3 && len(these) > 0 {
 		err = fault.Usagef("name a server of iperf3: iperf3://HOST", "%s not go with this end point", flagsDo(these))
 	}
 	return engine, err
@@ -121,16 +121,16 @@ func readPassword(e *env) (string, error) {
 	if p, ok := os.LookupEnv(passwordVariable); ok {
 		return p, nil
 	}
-	if f, ok := e.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprint(e.err, "password: ")
+	if f, ok := e.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprint(e.Err, "password: ")
 		b, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(e.err)
+		fmt.Fprintln(e.Err)
 		if err != nil {
 			return "", fmt.Errorf("cli: reading the password: %w", err)
 		}
 		return string(b), nil
 	}
-	b, err := io.ReadAll(io.LimitReader(e.in, mostPassword))
+	b, err := io.ReadAll(io.LimitReader(e.In, mostPassword))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("cli: reading the password: %w", err)
 	}

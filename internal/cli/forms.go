@@ -95,7 +95,7 @@ func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signatu
 	if signs {
 		var err error
 		if key, err = e.signer(); err != nil {
-			e.warn("the report is not signed", err)
+			e.Warn("the report is not signed", err)
 		} else {
 			who = &report.Signature{Host: hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
 		}
@@ -128,7 +128,7 @@ func plainName(name string) string {
 // deliver writes a form to its file, or to stdout.
 func (e *env) deliver(flag, file string, text []byte) error {
 	if file == "-" {
-		_, err := e.out.Write(text)
+		_, err := e.Out.Write(text)
 		return err
 	}
 	return replaceFile(flag, file, text)

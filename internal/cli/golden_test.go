@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/plan"
 )
@@ -46,7 +47,7 @@ func golden(t *testing.T, name string, got []byte) {
 // is gone breaks scripts.
 func TestHelp(t *testing.T) {
 	t.Setenv("COLUMNS", "100")
-	parser, err := parserOf(t.Context(), &env{out: io.Discard, err: io.Discard}, &grammar{})
+	parser, err := parserOf(t.Context(), &env{Console: &console.Console{Out: io.Discard, Err: io.Discard}}, &grammar{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestVariables(t *testing.T) {
 func helpOf(t *testing.T, path []string) {
 	t.Helper()
 	var out bytes.Buffer
-	if code := (&env{in: strings.NewReader(""), out: &out, err: io.Discard, args: append(path, "--help")}).command(t.Context()); code != fault.OK {
+	if code := (&env{Console: &console.Console{In: strings.NewReader(""), Out: &out, Err: io.Discard, Args: append(path, "--help")}}).command(t.Context()); code != fault.OK {
 		t.Errorf("%q --help ends with %d", path, code)
 	}
 	golden(t, "help/"+strings.Join(append([]string{"thru"}, path...), "-"), out.Bytes())
@@ -145,7 +146,7 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 		return plan.Test(withCPUs(o.request, 2, 2))
 	}
 	var g grammar
-	e := &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: args}
+	e := &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: args}}
 	parser, err := parserOf(t.Context(), e, &g)
 	if err != nil {
 		return p, err
@@ -157,7 +158,7 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 	if err != nil {
 		return p, usage(args, err)
 	}
-	e.typed = typedFlags(k)
+	e.Typed = typedFlags(k)
 	var r plan.Request
 	switch args[0] {
 	case "test":

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
 
@@ -103,7 +104,7 @@ func tryOut(t *testing.T, verb, flag string) error {
 	if verb != "" {
 		args = []string{verb, flag}
 	}
-	return run(t.Context(), &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: args})
+	return run(t.Context(), &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: args}})
 }
 
 func TestHints(t *testing.T) {
@@ -133,7 +134,7 @@ func TestHints(t *testing.T) {
 		{"test -Q", "see `thru test --help`"},
 		{"test --nonsense", "see `thru test --help`"},
 	} {
-		err := run(t.Context(), &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard, args: strings.Fields(c.line)})
+		err := run(t.Context(), &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: strings.Fields(c.line)}})
 		if err == nil || fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), c.want) {
 			t.Errorf("thru %s: %v, hint %q, want %q in it", c.line, err, fault.Hint(err), c.want)
 		}

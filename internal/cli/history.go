@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
@@ -118,7 +119,7 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(e.out, historyList{Results: append([]store.Entry{}, found...), More: more})
+		return printJSON(e.Out, historyList{Results: append([]store.Entry{}, found...), More: more})
 	}
 	return c.print(e, found, more, errors.Is(err, fs.ErrNotExist), now)
 }
@@ -129,15 +130,15 @@ func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now
 		return fault.Failf("without --store the usual one is read", "nothing is kept in %s", c.Store)
 	}
 	if none || len(found) == 0 && len(c.Words) == 0 && c.none() {
-		_, err := fmt.Fprintln(e.out, "No result is kept yet. Each test keeps its own: thru test, and then thru history.")
+		_, err := fmt.Fprintln(e.Out, "No result is kept yet. Each test keeps its own: thru test, and then thru history.")
 		return err
 	}
 	if len(found) == 0 {
-		_, err := fmt.Fprintln(e.out, "No result fits. `thru history` lists all.")
+		_, err := fmt.Fprintln(e.Out, "No result fits. `thru history` lists all.")
 		return err
 	}
-	width, colour := terminal(e.out)
-	w := bufio.NewWriter(e.out)
+	width, colour := console.Terminal(e.Out)
+	w := bufio.NewWriter(e.Out)
 	writeEntries(w, found, width, colour, now)
 	if more {
 		fmt.Fprintf(w, "There are more: --limit %d, or ask for some: --host, --pair, --since.\n", 4*c.Limit)
@@ -185,14 +186,14 @@ func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
 	f.Limit = -1 // all
 	return e.withStore(c.storeFile, store.Options{ReadOnly: true}, func(s store.Store) error {
 		if c.File == "" || c.File == "-" {
-			_, err := store.Export(ctx, e.out, s, f)
+			_, err := store.Export(ctx, e.Out, s, f)
 			return err
 		}
 		n, err := exportTo(ctx, c.File, s, f)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(e.out, "%s written to %s\n", results(n), c.File)
+		_, err = fmt.Fprintf(e.Out, "%s written to %s\n", results(n), c.File)
 		return err
 	})
 }
@@ -239,12 +240,12 @@ func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
 		for _, from := range sources {
 			got, err := store.Import(ctx, from, s, report.Answer)
 			for _, b := range got.Left {
-				e.line(fmt.Sprintf("%s, line %d: %s", from.name, b.Line, b.Why))
+				e.Line(fmt.Sprintf("%s, line %d: %s", from.name, b.Line, b.Why))
 			}
 			if bad += got.Bad; err != nil {
 				return fmt.Errorf("%s: %w", fault.Named(from.name), err)
 			}
-			fmt.Fprintf(e.out, "%s: %s taken over\n", from.name, results(got.Kept))
+			fmt.Fprintf(e.Out, "%s: %s taken over\n", from.name, results(got.Kept))
 		}
 		if bad > 0 {
 			return fault.Failf("what could be read is there; the rest is no result of thru", "%s could not be taken over", unit.Plural(bad, "line"))
@@ -309,7 +310,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 			count.DryRun = true
 			n, err := s.Prune(ctx, count)
 			if err == nil && n > 0 {
-				err = e.confirm(ctx, fmt.Sprintf("Remove the oldest %s?", results(n)))
+				err = e.Confirm(ctx, fmt.Sprintf("Remove the oldest %s?", results(n)))
 			}
 			if err != nil {
 				return err
@@ -317,7 +318,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 		}
 		n, err := s.Prune(ctx, r)
 		if err == nil {
-			_, err = fmt.Fprintf(e.out, "%s removed\n", results(n))
+			_, err = fmt.Fprintf(e.Out, "%s removed\n", results(n))
 		}
 		return err
 	})
@@ -334,36 +335,15 @@ func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, ye
 		named = strings.Join(ids[:3], ", ") + ", ..."
 	}
 	if !yes {
-		if err := e.confirm(ctx, fmt.Sprintf("Remove %s (%s)?", results(len(ids)), named)); err != nil {
+		if err := e.Confirm(ctx, fmt.Sprintf("Remove %s (%s)?", results(len(ids)), named)); err != nil {
 			return err
 		}
 	}
 	n, err := s.Delete(ctx, ids...)
 	if err == nil {
-		_, err = fmt.Fprintf(e.out, "%s removed\n", results(n))
+		_, err = fmt.Fprintf(e.Out, "%s removed\n", results(n))
 	}
 	return err
-}
-
-// confirm asks at the terminal. Anything but a yes is an error, and so is that nobody is there.
-func (e *env) confirm(ctx context.Context, question string) error {
-	if !isTerminal(e.in) {
-		return fault.Usagef("--yes does it without asking", "there is no terminal to ask at: %s", question)
-	}
-	fmt.Fprint(e.err, printable(question)+" [y/N] ")
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lines := make(chan string)
-	go linesOf(ctx, e.in, lines)
-	select {
-	case line := <-lines:
-		if isYes(line) {
-			return nil
-		}
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return fault.Failf("", "nothing was removed")
 }
 
 // results counts them.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/store"
 )
 
@@ -22,7 +23,7 @@ const commandColumn = 9
 func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, now time.Time) {
 	longest := len("id")
 	for _, x := range entries {
-		longest = max(longest, len(printable(x.ID)))
+		longest = max(longest, len(console.Printable(x.ID)))
 	}
 	head := "result"
 	if width > 0 && width < narrow {
@@ -30,15 +31,15 @@ func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, no
 	}
 	fmt.Fprintf(w, "%-*s  %-7s  %-*s  %-4s  %s\n", longest, "id", "when", commandColumn, "command", "", head)
 	for _, x := range entries {
-		line := fmt.Sprintf("%-*s  %-7s  %-*s  ", longest, printable(x.ID), whenText(x.StartedAt, now), commandColumn, cut(printable(x.Command), commandColumn))
-		verdict := fmt.Sprintf("%-4s", printable(verdictText(x.Verdict)))
+		line := fmt.Sprintf("%-*s  %-7s  %-*s  ", longest, console.Printable(x.ID), whenText(x.StartedAt, now), commandColumn, console.Cut(console.Printable(x.Command), commandColumn))
+		verdict := fmt.Sprintf("%-4s", console.Printable(verdictText(x.Verdict)))
 		room := width - len(line) - len(verdict) - 2
 		said, below := titleText(x)+labelsText(x, "  "), ""
 		if width > 0 && width < narrow {
-			said, below = labelsText(x, ""), "  "+cut(titleText(x), width-2)+"\n"
+			said, below = labelsText(x, ""), "  "+console.Cut(titleText(x), width-2)+"\n"
 		}
 		if width > 0 {
-			said = cut(said, room)
+			said = console.Cut(said, room)
 		}
 		fmt.Fprintf(w, "%s\n%s", strings.TrimRight(line+coloured(verdict, x.Verdict, colour)+"  "+said, " "), below)
 	}
@@ -78,7 +79,7 @@ func titleText(x store.Entry) string {
 	if x.Error != "" {
 		said = append(said, "error: "+x.Error)
 	}
-	return printable(strings.Join(said, "  "))
+	return console.Printable(strings.Join(said, "  "))
 }
 
 // labelsText is by which labels it is called, after a gap.
@@ -88,7 +89,7 @@ func labelsText(x store.Entry, gap string) string {
 		said += gap + k + "=" + x.Labels[k]
 		gap = "  "
 	}
-	return printable(said)
+	return console.Printable(said)
 }
 
 // pairsText is "a <-> b" where both directions were measured, and counts what is more.

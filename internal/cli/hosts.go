@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
@@ -70,12 +71,12 @@ func (c *hostsCmd) Run(ctx context.Context, e *env) error {
 	}
 	if one { // whether it can be used is the exit code
 		if _, err := find(hosts, controller, name, time.Now()); err != nil {
-			e.errorLines(err)
+			e.ErrorLines(err)
 			return printed{err}
 		}
 	}
 	if len(hosts) == 0 {
-		e.line("hint: " + noHosts)
+		e.Line("hint: " + noHosts)
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (c *hostsCmd) dial(ctx context.Context, e *env, controller string) (string,
 	case nats != nil && controller != "":
 		return "", nil, fault.Usagef("take one of the name and --nats", "two controllers are named")
 	case nats != nil:
-		f, err := bus.DialFleet(ctx, bus.FleetConfig{NATS: nats, Version: e.version})
+		f, err := bus.DialFleet(ctx, bus.FleetConfig{NATS: nats, Version: e.Version})
 		return nats.URL, f, err
 	case controller == "":
 		if controller, err = onlyController(); err != nil {
@@ -145,20 +146,20 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 		readFacts(ctx, fleet, out.Hosts)
 	}
 	if c.JSON {
-		return json.NewEncoder(e.out).Encode(out)
+		return json.NewEncoder(e.Out).Encode(out)
 	}
-	width, colour := terminal(e.out)
+	width, colour := console.Terminal(e.Out)
 	options := report.TextOptions{Width: width, Colour: colour}
 	rows := make([]report.HostRow, len(hosts))
 	for i, h := range hosts {
 		rows[i] = hostRow(h, now)
 	}
-	if err := report.HostsTable(e.out, rows, options); err != nil {
+	if err := report.HostsTable(e.Out, rows, options); err != nil {
 		return err
 	}
 	for _, h := range hosts {
 		if h.Waiting > 0 || h.Problem != "" {
-			fmt.Fprintf(e.out, "\n%s: %s\n", h.Name, printable(keeping(h)))
+			fmt.Fprintf(e.Out, "\n%s: %s\n", h.Name, console.Printable(keeping(h)))
 		}
 	}
 	if !facts {
@@ -167,12 +168,12 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 	doc := &measure.Document{Schema: measure.Schema, Command: "hosts"}
 	for _, h := range out.Hosts {
 		if h.Error != "" {
-			e.line(h.Name + ": " + h.Error)
+			e.Line(h.Name + ": " + h.Error)
 			continue
 		}
 		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: h.Name, Addr: strings.Join(h.Addrs, " "), Thru: h.Thru, Facts: h.Facts, Labels: h.Labels})
 	}
-	return report.Facts(e.out, doc, options)
+	return report.Facts(e.Out, doc, options)
 }
 
 // keeping says of results that wait at a host how many, and what is in their way.
@@ -250,7 +251,7 @@ func (c *hostsCmd) watch(ctx context.Context, e *env, fleet *bus.Fleet, controll
 		if now := state(hosts); err == nil && now != last {
 			last = now
 			if !c.JSON {
-				fmt.Fprintf(e.out, "\n%s\n", time.Now().Format("15:04:05"))
+				fmt.Fprintf(e.Out, "\n%s\n", time.Now().Format("15:04:05"))
 			}
 			if err := c.print(ctx, e, fleet, controller, hosts, c.Facts); err != nil {
 				return err
@@ -281,8 +282,8 @@ const noHosts = "on each host run `thru serve --controller NAME` with the string
 
 func (c *hostsCmd) forgotten(e *env) error {
 	if c.JSON {
-		return json.NewEncoder(e.out).Encode(map[string]string{"forgotten": c.Forget})
+		return json.NewEncoder(e.Out).Encode(map[string]string{"forgotten": c.Forget})
 	}
-	_, err := fmt.Fprintf(e.out, "%s is forgotten: the next host that comes by this name has it\n", c.Forget)
+	_, err := fmt.Fprintf(e.Out, "%s is forgotten: the next host that comes by this name has it\n", c.Forget)
 	return err
 }

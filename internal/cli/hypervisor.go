@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/host/platform"
@@ -101,11 +102,11 @@ func (d dialer) vsphere(ctx context.Context, at string) (hypervisor.Source, erro
 	if err != nil {
 		return nil, err
 	}
-	c := vsphere.Config{URL: addr, User: user, Insecure: d.Insecure, Version: d.env.version}
+	c := vsphere.Config{URL: addr, User: user, Insecure: d.Insecure, Version: d.env.Version}
 	if d.Passwords == nil {
-		d.Passwords = newPasswords(d.env, false)
+		d.Passwords = console.NewPasswords(d.env.Console, false)
 	}
-	c.Password = d.Passwords.of("of "+user+" at "+addr, errNoLogin)
+	c.Password = d.Passwords.Of("of "+user+" at "+addr, errNoLogin)
 	if ask := c.Password; d.Asking != nil {
 		c.Password = func() (string, error) { return d.Asking(ask) }
 	}
@@ -131,7 +132,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	if i >= 0 {
 		user, addr = rest[:i], rest[i+1:]
 		if strings.Contains(strings.ToLower(strings.ReplaceAll(user, ":", "%3a")), "%3a") || strings.Contains(path, "@") {
-			return "", "", fault.Usagef(thruPassword+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
+			return "", "", fault.Usagef(console.ThruPassword+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
 		}
 		if user, err = url.PathUnescape(user); err != nil {
 			return "", "", fault.Usagef(like+"; write %25 for a percent sign", "the user of the URL cannot be read")
@@ -141,7 +142,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	case strings.ContainsAny(addr+path, "?#"):
 		return "", "", fault.Usagef(like, "the URL of a vSphere server has no query")
 	case strings.Contains(path, "@"):
-		return "", "", fault.Usagef(like+"; a password comes by "+thruPassword+" or --password-stdin", "an @ stands behind a slash")
+		return "", "", fault.Usagef(like+"; a password comes by "+console.ThruPassword+" or --password-stdin", "an @ stands behind a slash")
 	case path != "" && path != "sdk" && path != "sdk/":
 		return "", "", fault.Usagef(like, "the URL of a vSphere server has no path")
 	case user == "":

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -22,7 +23,7 @@ import (
 // can crowd out another.
 type intake struct {
 	dir string
-	say *sayer
+	say *console.Sayer
 	mu  sync.Mutex // one is written at a time
 }
 
@@ -37,16 +38,16 @@ func (i *intake) take(s bus.Spooled) error {
 	who := cmp.Or(s.Name, s.Agent)
 	doc, err := headOf(s.Body)
 	if err != nil { // it would come again for ever
-		i.say.warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
+		i.say.Warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
 		return nil
 	}
 	path, err := i.write(safeName(who), safeName(s.ID), s.Body)
 	if err != nil {
-		i.say.once("intake", "warning", fmt.Sprintf("results of hosts cannot be kept, and stay there: %v", err), nil)
+		i.say.Once("intake", "warning", fmt.Sprintf("results of hosts cannot be kept, and stay there: %v", err), nil)
 		return fault.Failf("make room on the controller's disk", "cli: keeping a result: %w", err)
 	}
-	i.say.forget("intake")
-	i.say.tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
+	i.say.Forget("intake")
+	i.say.Tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
 	return nil
 }
@@ -99,7 +100,7 @@ func about(h head) string {
 }
 
 // short is what another host says, fit for a line.
-func short(text string) string { return printable(text[:min(len(text), 128)]) }
+func short(text string) string { return console.Printable(text[:min(len(text), 128)]) }
 
 // write puts a result into the folder of its host, whole and on the disk.
 func (i *intake) write(host, id string, text []byte) (string, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
@@ -33,26 +34,26 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := dialer{env: e, Port: c.Port, Passwords: newPasswords(e, c.PasswordStdin), Insecure: c.Insecure}
+	d := dialer{env: e, Port: c.Port, Passwords: console.NewPasswords(e.Console, c.PasswordStdin), Insecure: c.Insecure}
 	source, err := d.reach(ctx, c.Source)
 	if err != nil {
 		return err
 	}
 	defer source.Close() // it was only read
-	p := newProgress(e)
+	p := e.Board(false)
 	p.Checking("reading " + source.Name())
 	v, err := c.read(ctx, source)
-	p.close()
+	p.Clear()
 	if err != nil {
 		return err
 	}
 	doc := &measure.Document{
-		Schema: measure.Schema, Thru: e.version, Command: "inventory", Arguments: e.arguments(), StartedAt: begin, ElapsedNs: time.Since(begin).Nanoseconds(),
+		Schema: measure.Schema, Thru: e.Version, Command: "inventory", Arguments: e.Arguments(), StartedAt: begin, ElapsedNs: time.Since(begin).Nanoseconds(),
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Inventories: []measure.Inventory{v},
 	}
 	if !e.archive.off && len(v.Guests) > mostKeptGuests {
 		e.archive.off = true
-		e.warn("the result is not in the history", fault.Failf("--vm and --host choose some, --json prints all", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))
+		e.Warn("the result is not in the history", fault.Failf("--vm and --host choose some, --json prints all", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))
 	}
 	return e.outcome(doc, out, nil)
 }
@@ -63,7 +64,7 @@ const mostKeptGuests = 20_000
 
 // sensible refuses flags that do not go together.
 func (c *inventoryCmd) sensible(e *env) error {
-	if c.Source == "" && slices.Contains(e.args, "") {
+	if c.Source == "" && slices.Contains(e.Args, "") {
 		return fault.Usagef("leave it out to list this machine's, or say `local`", "the source is empty")
 	}
 	for _, p := range slices.Concat(c.VM, c.Host) {

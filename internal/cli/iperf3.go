@@ -33,21 +33,21 @@ func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
 	o, err := parseOriginal(c.Args)
 	switch {
 	case err != nil:
-		return originalError(e.err, "parameter error", err)
+		return originalError(e.Err, "parameter error", err)
 	case o.help:
-		return o.usage(e.out)
+		return o.usage(e.Out)
 	case o.version:
-		_, err := fmt.Fprintln(e.out, iperfdoc.Version(e.version))
+		_, err := fmt.Fprintln(e.Out, iperfdoc.Version(e.Version))
 		return err
 	case o.daemon && os.Getenv(detachedVariable) == "":
 		if err := detach(); err != nil {
-			return originalError(e.err, "error", err)
+			return originalError(e.Err, "error", err)
 		}
 		return nil
 	}
 	out, done, err := o.open(e)
 	if err != nil {
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	}
 	defer done()
 	if o.server {
@@ -93,14 +93,14 @@ func originalWords(err error) string {
 
 // open gives what the output goes to, and writes the pid file.
 func (o *original) open(e *env) (io.Writer, func(), error) {
-	out, done := e.out, func() {}
+	out, done := e.Out, func() {}
 	if o.logFile != "" {
 		f, err := os.OpenFile(o.logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return nil, nil, fault.Failf("--logfile wants a file in a folder that can be written to", "cli: opening the log: %w", err)
 		}
 		out, done = f, func() { f.Close() }
-		e.err = either{f, e.err} // errors too, as in iperf3
+		e.Err = either{f, e.Err} // errors too, as in iperf3
 	}
 	if o.pidFile == "" {
 		return out, done, nil
@@ -130,7 +130,7 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 	r.Local, r.Peer = control.Local, "iperf3://"+bracketed(o.host)+":"+strconv.Itoa(o.port)
 	p, err := plan.Test(withCPUs(r, 2, 2))
 	if err != nil {
-		return originalError(e.err, "parameter error", err)
+		return originalError(e.Err, "parameter error", err)
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside }) // iperf3 measures nothing beside
 	d := dialer{env: e, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
@@ -139,21 +139,21 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 	}
 	ends, closeAll, err := d.pair(ctx, r.Peer)
 	if err != nil {
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	}
 	defer closeAll()
-	v := newOriginalView(o, out, e.version)
+	v := newOriginalView(o, out, e.Version)
 	v.introduce(ctx, ends.local)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: stat.Link{}, Watch: v}
+	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: stat.Link{}, Watch: v}
 	doc, err := runner.Run(ctx, p)
-	doc.Arguments = e.arguments()
+	doc.Arguments = e.Arguments()
 	e.archive = archiveOf(keepFlags{})
 	defer e.store(doc, true)
 	if words := endedBySignal(ctx, "client"); words != "" && err != nil {
 		if err = v.end(doc, errors.New(words)); v.tellsErrors() {
 			return err
 		}
-		fmt.Fprintf(e.err, "iperf3: %s\n", words)
+		fmt.Fprintf(e.Err, "iperf3: %s\n", words)
 		return nil
 	}
 	return o.conclude(e, v, v.end(doc, err), err)
@@ -174,11 +174,11 @@ func endedBySignal(ctx context.Context, role string) string {
 func (o *original) conclude(e *env, v *originalView, writing, err error) error {
 	switch {
 	case err != nil && !v.tellsErrors():
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	case err != nil:
 		return printed{fault.New(fault.Failed, "", "%w", err)}
 	case writing != nil:
-		return originalError(e.err, "error", writing)
+		return originalError(e.Err, "error", writing)
 	}
 	return nil
 }

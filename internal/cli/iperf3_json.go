@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
@@ -39,10 +40,10 @@ func (f documentFlags) settle(r *plan.Request, ours bool) error {
 // sayAsIPerf3 gives programs that read iperf3's documents the error in one.
 func (e *env) sayAsIPerf3(err error) {
 	switch {
-	case slices.Contains(e.args, "--json-stream"):
-		iperfdoc.NewStream(e.out).Fail(unsecret(originalWords(err)))
-	case slices.Contains(e.args, "-J"), slices.Contains(e.args, "--iperf3-json"):
-		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.version)}, Error: unsecret(originalWords(err))}.Write(e.out)
+	case slices.Contains(e.Args, "--json-stream"):
+		iperfdoc.NewStream(e.Out).Fail(console.Unsecret(originalWords(err)))
+	case slices.Contains(e.Args, "-J"), slices.Contains(e.Args, "--iperf3-json"):
+		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.Version)}, Error: console.Unsecret(originalWords(err))}.Write(e.Out)
 	}
 }
 
@@ -54,11 +55,11 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 		o.host = host
 		o.port, _ = strconv.Atoi(port)
 	}
-	v := newOriginalView(o, e.out, e.version)
+	v := newOriginalView(o, e.Out, e.Version)
 	v.introduce(ctx, ends.local)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force), Below: ends.below}
+	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force), Below: ends.below}
 	doc, err := runner.Run(ctx, p)
-	doc.Arguments, doc.Labels = e.arguments(), e.archive.labels
+	doc.Arguments, doc.Labels = e.Arguments(), e.archive.labels
 	defer e.store(doc, true)
 	if werr := v.end(doc, err); werr != nil && err == nil {
 		return werr

@@ -32,39 +32,39 @@ func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
 	}
 	prog, err := worker.Self()
 	if err != nil {
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	}
 	defer prog.Close()
 	listen := o.listen()
 	calls, err := o.desk(ctx, e, listen, limits)
 	if err != nil {
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	}
 	server, err := bus.Memory()
 	if err != nil {
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	}
 	defer server.Close()
-	a := newAgent(e.version, hostname(), calls.engines(prog), limits, nil, listen)
+	a := newAgent(e.Version, hostname(), calls.engines(prog), limits, nil, listen)
 	defer a.Close()
 	service, err := bus.Serve(server, a)
 	if err != nil {
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	}
 	defer service.Close()
 	a.Publisher(service.Publish)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s := &originalServer{o: o, e: e, out: out, stop: stop, turn: make(chan struct{}, 1)}
-	s.r = reception{version: e.version, connect: server.Client, watch: s.watch, told: s.told}
+	s.r = reception{version: e.Version, connect: server.Client, watch: s.watch, told: s.told}
 	s.listening()
 	err = calls.serve(ctx, func(call engine.Call) { s.take(ctx, call) })
 	s.r.wait()
 	if err != nil {
-		return originalError(e.err, "error", err)
+		return originalError(e.Err, "error", err)
 	}
 	if words := endedBySignal(ctx, "server"); words != "" {
-		fmt.Fprintf(e.err, "iperf3: %s\n", words)
+		fmt.Fprintf(e.Err, "iperf3: %s\n", words)
 	}
 	return s.failure
 }
@@ -140,7 +140,7 @@ func (s *originalServer) begin(ctx context.Context, call engine.Call) {
 		}
 		*cpu = cmp.Or(*cpu, s.o.request.LocalCPU) // the client's wish comes first
 	}
-	s.view = newOriginalView(s.o, s.out, s.e.version)
+	s.view = newOriginalView(s.o, s.out, s.e.Version)
 	s.view.called(call)
 	s.r.take(ctx, call)
 }
@@ -150,7 +150,7 @@ func (s *originalServer) watch(engine.Call) control.Observer { return s.view }
 // told ends the output of a test.
 func (s *originalServer) told(_ engine.Call, doc *measure.Document, _ string, err error) {
 	if doc == nil {
-		doc = &measure.Document{Thru: s.e.version}
+		doc = &measure.Document{Thru: s.e.Version}
 	}
 	werr := s.view.end(doc, err)
 	if err != nil && !s.view.tellsErrors() {
@@ -158,7 +158,7 @@ func (s *originalServer) told(_ engine.Call, doc *measure.Document, _ string, er
 		if fault.ReasonOf(err) == iperf3.ReasonLeft {
 			kind = ""
 		}
-		fmt.Fprintf(s.e.err, "iperf3: %s%s\n", kind, originalWords(err))
+		fmt.Fprintf(s.e.Err, "iperf3: %s%s\n", kind, originalWords(err))
 	}
 	s.served++
 	if s.o.oneOff {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 )
@@ -76,10 +77,10 @@ func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
 	case nats != nil:
 		return c.keepNATS(e, nats)
 	}
-	if isTerminal(e.in) {
-		fmt.Fprintln(e.err, "paste the join string and press Enter, then Ctrl-D:")
+	if console.IsTerminal(e.In) {
+		fmt.Fprintln(e.Err, "paste the join string and press Enter, then Ctrl-D:")
 	}
-	b, err := io.ReadAll(io.LimitReader(e.in, maxJoin))
+	b, err := io.ReadAll(io.LimitReader(e.In, maxJoin))
 	if err != nil {
 		return fmt.Errorf("cli: reading the join string: %w", err)
 	}
@@ -194,8 +195,8 @@ func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
 
 func (c *joinCmd) answer(e *env, text string, doc any) error {
 	if c.JSON {
-		return json.NewEncoder(e.out).Encode(doc)
+		return json.NewEncoder(e.Out).Encode(doc)
 	}
-	_, err := fmt.Fprintln(e.out, text)
+	_, err := fmt.Fprintln(e.Out, text)
 	return err
 }

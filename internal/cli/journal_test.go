@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/planfile"
@@ -196,7 +197,7 @@ func TestForceIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		j.close()
-		r := &planRun{env: &env{}, options: runOptions{Force: tt.now}}
+		r := &planRun{env: &env{Console: &console.Console{}}, options: runOptions{Force: tt.now}}
 		if err := r.open(t.Context(), j.dir); err != nil || r.options.Force != tt.want || r.options.Time != "1" || r.journal.head.Options.Force != tt.want {
 			t.Errorf("%+v: %v, %+v", tt, err, r.options)
 		}

@@ -43,7 +43,7 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	case c.rungs() == 0 && !c.VCPUs && len(c.More) > 0:
 		return c.filled(ctx, e)
 	case c.rungs() > 0 && c.What != "":
-		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, list(e.typedOf("--same-host", "--same-lan", "--across")))
+		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, list(e.TypedOf("--same-host", "--same-lan", "--across")))
 	case c.VCPUs && len(c.More) > 0:
 		return fault.Usagef("name one", "--vcpus is of one end point")
 	case c.rungs() > 0 && c.VCPUs:
@@ -53,7 +53,7 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	case c.Resume.Asked && c.What == "", e.isPlan(c.What):
 		return c.planned(ctx, e)
 	}
-	if these := e.typedOf(ofRuns...); len(these) > 0 {
+	if these := e.TypedOf(ofRuns...); len(these) > 0 {
 		return fault.Usagef("leave it out, or name rungs: --across A,B", "%s not go with a single rung", flagsDo(these))
 	}
 	return c.single(ctx, e)
@@ -135,7 +135,7 @@ func (c *ladderCmd) read() (plan.Request, error) {
 
 // planned runs a plan file with rungs, or goes on with a run.
 func (c *ladderCmd) planned(ctx context.Context, e *env) error {
-	if others := e.typedBut(ofPlans...); len(others) > 0 {
+	if others := e.TypedBut(ofPlans...); len(others) > 0 {
 		return fault.Usagef("write it into the plan (docs/plan.md); "+withPlan, "%s not go with a plan", flagsDo(others))
 	}
 	r := c.run(e)

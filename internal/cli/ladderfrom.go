@@ -16,8 +16,8 @@ import (
 // rungsFrom fills the rungs of a ladder by what hypervisors tell: with the end
 // points that are named, or with machines that it chooses.
 func (e *env) rungsFrom(ctx context.Context, sources []hypervisor.Source, ends []string) (place.Ladder, error) {
-	p := newProgress(e)
-	defer p.close()
+	p := e.Board(false)
+	defer p.Clear()
 	var all []measure.Inventory
 	for _, s := range sources {
 		p.Checking("reading " + s.Name())
@@ -49,7 +49,7 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 	case c.Resume.Asked:
 		return fault.Usagef("thru ladder --resume goes on with the last ladder", "--resume goes without end points")
 	}
-	if others := e.typedBut(ofPlans...); len(others) > 0 {
+	if others := e.TypedBut(ofPlans...); len(others) > 0 {
 		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which it goes (docs/plan.md)", "%s not go with several end points", flagsDo(others))
 	}
 	request, err := c.read()
@@ -80,13 +80,13 @@ func (e *env) sayRungs(l place.Ladder) {
 	for _, r := range l.Rungs {
 		switch {
 		case !r.Filled():
-			e.line(fmt.Sprintf("no rung %s: %s", planfile.RungName(r.Kind), r.Why))
+			e.Line(fmt.Sprintf("no rung %s: %s", planfile.RungName(r.Kind), r.Why))
 		case r.From != r.To:
-			e.line(fmt.Sprintf("%s: %s and %s, %s: %s", planfile.RungName(r.Kind), r.From, r.To, r.Kind, r.Why))
+			e.Line(fmt.Sprintf("%s: %s and %s, %s: %s", planfile.RungName(r.Kind), r.From, r.To, r.Kind, r.Why))
 		}
 	}
 	for _, s := range l.Spare {
-		e.line(fmt.Sprintf("%s is in no rung: %s", s.Name, s.What))
+		e.Line(fmt.Sprintf("%s is in no rung: %s", s.Name, s.What))
 	}
 }
 

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -18,8 +18,7 @@ import (
 // watch shows the progress of a plan on a terminal, and nothing elsewhere.
 // It implements control.Observer, whose calls come from one goroutine.
 type watch struct {
-	w        io.Writer         // nil: not a terminal
-	say      func(text string) // a line on stderr, also where that is no terminal; nil: nothing
+	*console.Board
 	plan     plan.Plan
 	interval time.Duration
 	begin    time.Time
@@ -30,21 +29,14 @@ type watch struct {
 	rows     map[int64][]control.Live // by number of the interval: what has come of it
 	each     int                      // how many ends tell of a flow: a foreign one does not
 	trial    bool                     // of a search
-	pending  bool                     // a progress line without line end is on the screen
 }
 
 func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration, silent bool) *watch {
-	v := &watch{plan: p, interval: interval, begin: time.Now(), each: 2}
+	v := &watch{Board: e.Board(silent), plan: p, interval: interval, begin: time.Now(), each: 2}
 	if ends.peer.Foreign {
 		v.each = 1
 	}
-	if !silent {
-		v.say = e.line
-	}
-	if _, ok := terminalSize(e.err); ok && !silent {
-		v.w = e.err
-	}
-	v.printf("%s\n", describePlan(p, ends))
+	v.Printf("%s\n", describePlan(p, ends))
 	return v
 }
 
@@ -84,45 +76,20 @@ func mainSpec(p plan.Plan) measure.Spec {
 	return p.Steps[0].Specs[0]
 }
 
-func (v *watch) printf(format string, args ...any) {
-	if v.w != nil {
-		fmt.Fprintf(v.w, format, args...)
-	}
-}
-
-// clear removes the progress line.
-func (v *watch) clear() {
-	if v.pending {
-		v.printf("\r\x1b[K")
-		v.pending = false
-	}
-}
-
-func (v *watch) close() { v.clear() }
-
 // Hear implements control.Observer.
 func (v *watch) Hear(e control.Event) {
 	switch e := e.(type) {
-	case control.Checking:
-		v.Checking(e.What)
 	case control.StepBegun:
 		v.Step(e.Label, e.Specs, e.Done, e.Total)
-	case control.Waiting:
-		v.Waiting(e.EndPoint, e.Ahead)
 	case control.Live:
 		v.Live(e)
 	case control.Ran:
 		v.Ran(e.Cell)
 	case control.Failed:
 		v.Failed(e.Spec, e.Err)
+	default:
+		v.Board.Hear(e)
 	}
-}
-
-// Checking keeps a line that says what is done before any traffic.
-func (v *watch) Checking(what string) {
-	v.clear()
-	v.printf("%s ...", what)
-	v.pending = true
 }
 
 // Step begins the lines of a run.
@@ -134,8 +101,7 @@ func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
 		return
 	}
 	if v.plan.Command != "ladder" {
-		v.clear()
-		v.printf("%s%s, %s\n", label, repetition(done, total), streams(specs[0].Streams))
+		v.Line("%s%s, %s", label, repetition(done, total), streams(specs[0].Streams))
 	}
 }
 
@@ -153,27 +119,10 @@ func streams(n int) string {
 	return fmt.Sprintf("%d streams", n)
 }
 
-// Waiting may take long, so that it is said also
-// where nobody watches.
-func (v *watch) Waiting(endPoint string, ahead int) {
-	v.clear()
-	if v.say != nil {
-		v.say(fmt.Sprintf("%s is busy: waiting for %s", endPoint, otherTests(ahead)))
-	}
-}
-
-// otherTests counts those that are ahead.
-func otherTests(n int) string {
-	if n == 1 {
-		return "another test"
-	}
-	return fmt.Sprintf("%d other tests", n)
-}
-
 // Live prints a line when both ends of all
 // flows have told of the interval.
 func (v *watch) Live(l control.Live) {
-	if v.w == nil || v.trial || l.Event.Kind != bus.EventProgress {
+	if v.W == nil || v.trial || l.Event.Kind != bus.EventProgress {
 		return
 	}
 	n := (l.Event.AtNs + l.Event.SpanNs) / int64(max(v.interval, time.Millisecond))
@@ -187,8 +136,7 @@ func (v *watch) Live(l control.Live) {
 		v.progress(line)
 		return
 	}
-	width, _ := terminalSize(v.w)
-	v.printf("%s\n", report.LiveLine(line, width))
+	v.Printf("%s\n", report.LiveLine(line, v.Width))
 }
 
 // combine makes one line of the interval's events: bytes as the receivers saw
@@ -258,30 +206,25 @@ func localFirst(a, b string) int {
 
 // Failed says what has failed, and why.
 func (v *watch) Failed(s measure.Spec, err error) {
-	v.clear()
-	v.printf("%s -> %s failed: %v\n", s.From, s.To, err)
+	v.Line("%s -> %s failed: %v", s.From, s.To, err)
 }
 
 // progress keeps one line on the screen that says how far the whole plan is.
 func (v *watch) progress(l report.Live) {
 	left := v.plan.Time() - time.Since(v.begin)
-	v.clear()
-	v.printf("[%d/%d] %-26s %12s   about %s left", v.done+1, v.total, v.step,
-		unit.Rate(float64(l.Flows[0].Bytes)*8e9/float64(max(l.Flows[0].SpanNs, 1))), unit.Duration(int64(max(left, 0).Round(time.Second))))
-	v.pending = true
+	v.Now(fmt.Sprintf("[%d/%d] %-26s %12s   about %s left", v.done+1, v.total, v.step,
+		unit.Rate(float64(l.Flows[0].Bytes)*8e9/float64(max(l.Flows[0].SpanNs, 1))), unit.Duration(int64(max(left, 0).Round(time.Second)))))
 }
 
 // Ran prints what a trial, or a rung of a ladder, has carried.
 func (v *watch) Ran(c *measure.Cell) {
 	if c.Search != nil && len(c.Search.Trials) > 0 {
 		t := c.Search.Trials[len(c.Search.Trials)-1]
-		v.clear()
-		v.printf("  trial %d: %s asked, %s received, %s of %s lost\n", len(c.Search.Trials), unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), unit.Count(t.Lost), unit.Count(t.Sent))
+		v.Line("  trial %d: %s asked, %s received, %s of %s lost", len(c.Search.Trials), unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), unit.Count(t.Lost), unit.Count(t.Sent))
 		return
 	}
 	if v.plan.Command != "ladder" || c.Goodput == nil {
 		return
 	}
-	v.clear()
-	v.printf("[%d/%d] %-26s %12s\n", v.done+1, v.total, v.step, unit.Rate(c.Goodput.Value))
+	v.Line("[%d/%d] %-26s %12s", v.done+1, v.total, v.step, unit.Rate(c.Goodput.Value))
 }

@@ -11,6 +11,7 @@ import (
 
 	"thru/internal/agent"
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
 
@@ -27,7 +28,7 @@ type member struct {
 	under string // the controller, as the person called it
 	conf  bus.AttachConfig
 	spool *agent.Spool
-	say   *sayer
+	say   *console.Sayer
 
 	agent  *agent.Agent
 	post   *bus.Post
@@ -49,7 +50,7 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 		}
 		return nil, nil
 	}
-	m := &member{under: f.NATS, say: &sayer{e: e, json: c.JSON}}
+	m := &member{under: f.NATS, say: &console.Sayer{On: e.Console, JSON: c.JSON}}
 	to := route{nats: nats}
 	if nats == nil {
 		if m.under, to, err = e.wayGiven(f.Controller); err != nil {
@@ -57,7 +58,7 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 		}
 	}
 	m.conf = bus.AttachConfig{
-		Join: to.join, NATS: to.nats, State: state, Name: cmp.Or(f.Name, hostname()), Version: e.version,
+		Join: to.join, NATS: to.nats, State: state, Name: cmp.Or(f.Name, hostname()), Version: e.Version,
 		DataAddrs: c.DataAddr, Allow: c.Allow, Device: c.BindDev, Addrs: bus.HostAddrs(c.BindDev),
 	}
 	if m.conf.Labels, err = f.labels(); err != nil {
@@ -69,7 +70,7 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 	if err := m.lock(state); err != nil {
 		return nil, err
 	}
-	m.spool = agent.OpenSpool(filepath.Join(state.Dir(), "spool"), m.say.warn)
+	m.spool = agent.OpenSpool(filepath.Join(state.Dir(), "spool"), m.say.Warn)
 	return m, nil
 }
 
@@ -177,19 +178,19 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	}
 	as := map[string]any{"controller": m.under, "name": m.conf.Name, "connected": s.Connected, "error": nil}
 	if s.Err != nil {
-		as["error"], as["hint"] = unsecret(s.Err.Error()), unsecret(fault.Hint(s.Err))
+		as["error"], as["hint"] = console.Unsecret(s.Err.Error()), console.Unsecret(fault.Hint(s.Err))
 	}
 	switch {
 	case s.Connected && s.Err == nil:
-		m.say.once("link", "connected", fmt.Sprintf("serves under %s as %s; ready", where, m.conf.Name), as)
+		m.say.Once("link", "connected", fmt.Sprintf("serves under %s as %s; ready", where, m.conf.Name), as)
 		m.spool.Wake()
 		return true
 	case s.Connected:
-		m.say.once("link", "refused", "is refused: "+withHint(s.Err), as)
+		m.say.Once("link", "refused", "is refused: "+withHint(s.Err), as)
 	case ready:
-		m.say.once("link", "disconnected", "is cut off, and tries again: "+withHint(s.Err), as)
+		m.say.Once("link", "disconnected", "is cut off, and tries again: "+withHint(s.Err), as)
 	default:
-		m.say.once("link", "disconnected", "waits for "+where+": "+withHint(s.Err), as)
+		m.say.Once("link", "disconnected", "waits for "+where+": "+withHint(s.Err), as)
 	}
 	return ready
 }
@@ -210,10 +211,10 @@ func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 	err := m.post.Deliver(ctx, s)
 	switch {
 	case err == nil:
-		m.say.forget("spool")
-		m.say.tell("delivered", "the controller has what a client had not fetched: "+s.ID, map[string]any{"result": s.ID})
+		m.say.Forget("spool")
+		m.say.Tell("delivered", "the controller has what a client had not fetched: "+s.ID, map[string]any{"result": s.ID})
 	case ctx.Err() == nil:
-		m.say.once("spool", "warning", "what clients have not fetched stays here for now: "+withHint(err), nil)
+		m.say.Once("spool", "warning", "what clients have not fetched stays here for now: "+withHint(err), nil)
 	}
 	return err
 }

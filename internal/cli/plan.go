@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -45,13 +46,13 @@ func (c *planNewCmd) Run(ctx context.Context, e *env) error {
 // write puts the text where it is wanted.
 func (c *planNewCmd) write(e *env, file string, text []byte) error {
 	if file == "" || file == "-" {
-		_, err := e.out.Write(text)
+		_, err := e.Out.Write(text)
 		return err
 	}
 	if err := newFileOnly(file, text); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.out, "%s is written. Edit its end points, then: thru plan check %[1]s, and thru run %[1]s\n", file)
+	_, err := fmt.Fprintf(e.Out, "%s is written. Edit its end points, then: thru plan check %[1]s, and thru run %[1]s\n", file)
 	return err
 }
 
@@ -90,7 +91,7 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 		return r.list(p)
 	}
 	r.sayWarnings(p)
-	_, err = fmt.Fprintf(e.out, "%s is right\n%s\n", c.File, report.PlanLine(p))
+	_, err = fmt.Fprintf(e.Out, "%s is right\n%s\n", c.File, report.PlanLine(p))
 	return err
 }
 
@@ -100,7 +101,7 @@ func unconnected(string) planfile.Found { return planfile.Found{} }
 // sayWarnings tells what the one who wrote the plan should know.
 func (r *planRun) sayWarnings(p plan.Plan) {
 	for _, w := range p.Warnings {
-		r.env.line("warning: " + w)
+		r.env.Line("warning: " + w)
 	}
 }
 
@@ -140,11 +141,11 @@ type listedStep struct {
 func (r *planRun) list(p plan.Plan) error {
 	if !r.forms.JSON {
 		r.sayWarnings(p)
-		width, colour := terminal(r.env.out)
-		return report.PlanList(r.env.out, p, report.TextOptions{Width: width, Colour: colour})
+		width, colour := console.Terminal(r.env.Out)
+		return report.PlanList(r.env.Out, p, report.TextOptions{Width: width, Colour: colour})
 	}
 	l := listedPlan{
-		Thru: r.env.version, Name: p.Name, SHA256: checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),
+		Thru: r.env.Version, Name: p.Name, SHA256: checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),
 		EndPoints: []listedEnd{}, Steps: []listedStep{}, Warnings: p.Warnings,
 	}
 	for _, x := range p.EndPoints {
@@ -153,7 +154,7 @@ func (r *planRun) list(p plan.Plan) error {
 	for _, s := range p.Steps {
 		l.Steps = append(l.Steps, listedStep{s.Label, s.Rung, s.Axes, s.Apart, int64(s.Time()), s.Specs})
 	}
-	enc := json.NewEncoder(r.env.out)
+	enc := json.NewEncoder(r.env.Out)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(l); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -25,7 +26,7 @@ func TestPrintUnwritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errw bytes.Buffer
-			e := &env{out: &out, err: &errw, args: []string{"test", "--json"}}
+			e := &env{Console: &console.Console{Out: &out, Err: &errw, Args: []string{"test", "--json"}}}
 			err := e.print(&measure.Document{Schema: measure.Schema, Command: "test", StartedAt: time.Now()}, f)
 			e.say(err)
 			if fault.Code(err) != fault.Failed || strings.Count(errw.String(), "thru: ") != 1 || !strings.Contains(errw.String(), "hint: ") {

@@ -280,10 +280,10 @@ func (t *toldTests) print(line string, record callRecord) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.asJSON {
-		json.NewEncoder(t.e.out).Encode(record)
+		json.NewEncoder(t.e.Out).Encode(record)
 		return
 	}
-	fmt.Fprintln(t.e.out, line)
+	fmt.Fprintln(t.e.Out, line)
 }
 
 // call is of the test of an iperf client.
@@ -343,5 +343,5 @@ func (t *toldTests) flows(all []agent.Ended) {
 
 // tellRefused says who was turned away before it came to a test.
 func tellRefused(e *env, addr string, reason error) {
-	fmt.Fprintf(e.err, "%s%s: %v\n", time.Now().Format("15:04:05 "), addr, reason)
+	fmt.Fprintf(e.Err, "%s%s: %v\n", time.Now().Format("15:04:05 "), addr, reason)
 }

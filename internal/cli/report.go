@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"thru/internal/cause"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/measure"
@@ -107,9 +108,9 @@ func (c *reportCmd) printKey(e *env) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(e.out, map[string]any{"key": s.Key, "host": hostname(), "error": nil})
+		return printJSON(e.Out, map[string]any{"key": s.Key, "host": hostname(), "error": nil})
 	}
-	_, err = fmt.Fprintln(e.out, s.Key)
+	_, err = fmt.Fprintln(e.Out, s.Key)
 	return err
 }
 
@@ -134,7 +135,7 @@ func (c *reportCmd) printAll(e *env, all []named) error {
 	var below *measure.Verdict
 	for i, r := range all {
 		if len(all) > 1 && !c.IPerf3 {
-			fmt.Fprintf(e.out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
+			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
 		}
 		if err := c.print(e, r.doc); err != nil {
 			return err
@@ -164,7 +165,7 @@ type named struct {
 // print writes one result in the form asked for. One without figures is its error.
 func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.IPerf3 {
-		return iperfdoc.Write(e.out, doc)
+		return iperfdoc.Write(e.Out, doc)
 	}
 	f := c.forms()
 	if c.JSON || !c.filesAsked() {
@@ -179,7 +180,7 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	}
 	for _, x := range files {
 		if x.file != "" {
-			fmt.Fprintf(e.out, "report: %s\n", x.file)
+			fmt.Fprintf(e.Out, "report: %s\n", x.file)
 		}
 	}
 	return nil
@@ -191,7 +192,7 @@ func (e *env) printKept(doc *measure.Document, f forms) error {
 		return err
 	}
 	if doc.Error != nil && !f.JSON {
-		e.errorLines(fault.Failf(doc.Error.Hint, "%s", doc.Error.Message))
+		e.ErrorLines(fault.Failf(doc.Error.Hint, "%s", doc.Error.Message))
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ func (e *env) printKept(doc *measure.Document, f forms) error {
 // results reads what a file holds: one result of thru, or one or more of iperf3.
 // Findings are those of this version's rules.
 func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]named, error) {
-	text, err := until(ctx, from.name, func() ([]byte, error) { return e.read(from) })
+	text, err := console.Until(ctx, from.name, func() ([]byte, error) { return e.read(from) })
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 		if isPage(text) {
 			read = report.Embedded
 			if v := verify(from.name, text, "", ""); v.Signed && !v.Valid {
-				e.line("warning: " + from.name + ": " + v.Reason + "; what is shown is the result inside")
+				e.Line("warning: " + from.name + ": " + v.Reason + "; what is shown is the result inside")
 			}
 		}
 		doc, err := read(bytes.NewReader(text))
@@ -229,11 +230,11 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 		return nil, fmt.Errorf("%s: %w", fault.Named(from.name), err)
 	}
 	for _, w := range warnings {
-		e.line("warning: " + from.name + ": " + w)
+		e.Line("warning: " + from.name + ": " + w)
 	}
 	var all []named
 	for i, doc := range docs {
-		doc.Thru = e.version
+		doc.Thru = e.Version
 		summarise(doc, link)
 		name := from.name
 		if len(docs) > 1 {

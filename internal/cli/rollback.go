@@ -20,7 +20,7 @@ import (
 // of this host by this process alone, without an agent.
 func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
 	doc := &measure.Document{
-		Schema: measure.Schema, Thru: e.version, Command: "tune", Arguments: e.arguments(), StartedAt: time.Now(),
+		Schema: measure.Schema, Thru: e.Version, Command: "tune", Arguments: e.Arguments(), StartedAt: time.Now(),
 		Cells: []measure.Cell{}, Tuning: &measure.Tuning{Restored: []measure.Changed{}},
 	}
 	point, changed, err := c.restore(ctx, e)
@@ -43,7 +43,7 @@ func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
 func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []measure.Changed, error) {
 	if c.What == "" || c.What == control.Local {
 		changed, err := restoreHere(e, c.State)
-		return measure.EndPoint{Name: control.Local, Thru: e.version}, changed, err
+		return measure.EndPoint{Name: control.Local, Thru: e.Version}, changed, err
 	}
 	if c.State != "" {
 		return measure.EndPoint{}, nil, fault.Usagef("run it there: thru tune --rollback --state DIR", "--state is a folder of this host, and %s is another", c.What)
@@ -76,13 +76,13 @@ func restoreHere(e *env, state string) ([]measure.Changed, error) {
 			return nil, err
 		}
 	}
-	desk, err := openDesk(e.version, prog, state, nil)
+	desk, err := openDesk(e.Version, prog, state, nil)
 	if err != nil {
 		return nil, err
 	}
 	changed, err := desk.Rollback()
 	if err == nil && len(changed) == 0 {
-		e.line(lookedAt(state))
+		e.Line(lookedAt(state))
 	}
 	return changed, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
@@ -90,7 +91,7 @@ type planRun struct {
 	forms     forms
 	flags     runFlags
 	under     belowFlags
-	passwords *passwords // for the hypervisors of all blocks
+	passwords *console.Passwords // for the hypervisors of all blocks
 	options   runOptions
 
 	name    string // of the plan, as it was given
@@ -268,8 +269,8 @@ func (e *env) readPlan(ctx context.Context, file string) ([]byte, error) {
 	if file == "" {
 		return nil, fault.Usagef("name a plan file, or - for stdin", "the name of the plan is empty")
 	}
-	return until(ctx, file, func() ([]byte, error) {
-		var in io.Reader = e.in
+	return console.Until(ctx, file, func() ([]byte, error) {
+		var in io.Reader = e.In
 		if file != "-" {
 			f, err := openFile(file)
 			if err != nil {
@@ -415,7 +416,7 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil)
 	if len(r.hands) < 2 { // between blocks it has been said
-		v.line("%s", report.PlanLine(p))
+		v.Line("%s", report.PlanLine(p))
 	}
 	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
 	if err := r.connectBelow(ctx, d, p.Hypervisors); err != nil {
@@ -458,7 +459,7 @@ func (r *planRun) keep(p plan.Plan) error {
 		if d := r.journal.before; d != nil && slices.ContainsFunc(d.Cells, hasFailed) {
 			text += "; those that failed are made again"
 		}
-		r.env.line(text)
+		r.env.Line(text)
 		return nil
 	}
 	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Labels: r.env.archive.labels, Steps: p.Runs()})
@@ -468,7 +469,7 @@ func (r *planRun) keep(p plan.Plan) error {
 	case r.flags.Keep != "":
 		return fault.New(fault.Code(err), fault.Hint(err), "--keep: %w", err)
 	default:
-		r.env.line("warning: this run cannot be continued if it is interrupted: " + fault.Plain(err.Error()))
+		r.env.Line("warning: this run cannot be continued if it is interrupted: " + fault.Plain(err.Error()))
 	}
 	return nil
 }
@@ -481,20 +482,20 @@ func hasFailed(c measure.Cell) bool {
 // measure runs so many turns of the plan, 0: all.
 func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
 	view := newRunView(r.env, p, ends)
-	runner := control.Runner{Version: r.env.version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
+	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = quickGates(p.Gates == plan.GatesForce)
 	}
 	runner.Before = r.before
 	if r.journal != nil {
-		r.journal.warn = func(text string) { view.clear(); r.env.line(text) }
+		r.journal.warn = func(text string) { view.Clear(); r.env.Line(text) }
 		runner.Saved, runner.Planned = r.journal.step, r.journal.planned(p)
 	} else if r.hands != nil {
 		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, Hands: r.hands}
 	}
 	doc, err := runner.Run(ctx, p)
 	view.close()
-	doc.Arguments = r.env.arguments()
+	doc.Arguments = r.env.Arguments()
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
 	keepCosts(doc)
 	return doc, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -172,8 +173,8 @@ func TestRungsOfFlags(t *testing.T) {
 func TestRunView(t *testing.T) {
 	var out bytes.Buffer
 	p := sample()
-	v := newRunView(&env{err: &out}, p, nil)
-	v.w, v.width = &out, 80
+	v := newRunView(&env{Console: &console.Console{Err: &out}}, p, nil)
+	v.W, v.Width = &out, 80
 	v.Checking("facts")
 	v.Step("3 pairs, 4 streams", p.Steps[2].Specs, 2, 3)
 	receives := bus.Event{Kind: bus.EventProgress, Bytes: 125e6, SpanNs: 1e9}

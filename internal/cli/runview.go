@@ -2,12 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -19,8 +19,7 @@ import (
 // at the bottom that are drawn anew, and above them a line for each step that
 // is over. It implements control.Observer, whose calls come from one goroutine.
 type runView struct {
-	w       io.Writer // nil: not a terminal
-	width   int
+	*console.Board
 	plan    plan.Plan
 	turns   []plan.Turn
 	foreign map[string]bool // end points that tell nothing on the way
@@ -35,8 +34,7 @@ type runView struct {
 	phase   string
 	over    []*measure.Cell // of the step under way
 
-	drawn   time.Time
-	pending int // lines at the bottom that will be drawn anew
+	drawn time.Time
 }
 
 // liveFlowState is what is known of a flow while it runs.
@@ -52,72 +50,32 @@ const (
 )
 
 func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint) *runView {
-	v := &runView{plan: p, turns: p.Schedule(), foreign: map[string]bool{}, begin: time.Now(), stepped: time.Now()}
+	v := &runView{Board: e.Board(false), plan: p, turns: p.Schedule(), foreign: map[string]bool{}, begin: time.Now(), stepped: time.Now()}
 	for name, x := range ends {
 		v.foreign[name] = x.Foreign
-	}
-	if width, ok := terminalSize(e.err); ok {
-		v.w, v.width = e.err, width
 	}
 	return v
 }
 
-func (v *runView) printf(format string, args ...any) {
-	if v.w != nil {
-		fmt.Fprintf(v.w, format, args...)
-	}
-}
-
-// clear removes the lines at the bottom.
-func (v *runView) clear() {
-	if v.pending > 1 {
-		v.printf("\x1b[%dA", v.pending-1)
-	}
-	if v.pending > 0 {
-		v.printf("\r\x1b[J")
-	}
-	v.pending = 0
-}
-
-// line prints one that stays.
-func (v *runView) line(format string, args ...any) {
-	v.clear()
-	v.printf("%s\n", fmt.Sprintf(format, args...))
-}
-
 func (v *runView) close() {
 	v.stepOver()
-	v.clear()
+	v.Clear()
 }
 
 // Hear implements control.Observer.
 func (v *runView) Hear(e control.Event) {
 	switch e := e.(type) {
-	case control.Checking:
-		v.Checking(e.What)
 	case control.StepBegun:
 		v.Step(e.Label, e.Specs, e.Done, e.Total)
-	case control.Waiting:
-		v.Waiting(e.EndPoint, e.Ahead)
 	case control.Live:
 		v.Live(e)
 	case control.Ran:
 		v.Ran(e.Cell)
 	case control.Failed:
 		v.Failed(e.Spec, e.Err)
+	default:
+		v.Board.Hear(e)
 	}
-}
-
-// Checking keeps a line that says what is done before any traffic.
-func (v *runView) Checking(what string) {
-	v.clear()
-	v.printf("%s ...", what)
-	v.pending = 1
-}
-
-// Waiting says who is waited for.
-func (v *runView) Waiting(endPoint string, ahead int) {
-	v.line("%s is busy: waiting for %s", endPoint, otherTests(ahead))
 }
 
 // Step begins the lines of a step.
@@ -151,7 +109,7 @@ func (v *runView) stepOver() {
 	case len(v.over) == 1:
 		who = c.From + " -> " + c.To + ", "
 	}
-	v.line("%*d/%d   %10s   %s%s", len(fmt.Sprint(v.total)), v.turn+1, v.total, what, who, v.label)
+	v.Line("%*d/%d   %10s   %s%s", len(fmt.Sprint(v.total)), v.turn+1, v.total, what, who, v.label)
 	v.over = nil
 }
 
@@ -165,7 +123,7 @@ func lastGoodput(c *measure.Cell) *float64 {
 
 // Live takes the rate of a flow.
 func (v *runView) Live(l control.Live) {
-	if v.w == nil || l.Event.Kind != bus.EventProgress || l.Flow >= len(v.flows) {
+	if v.W == nil || l.Event.Kind != bus.EventProgress || l.Flow >= len(v.flows) {
 		return
 	}
 	s := v.specs[l.Flow]
@@ -185,14 +143,11 @@ func (v *runView) Live(l control.Live) {
 
 // draw shows where the plan is.
 func (v *runView) draw() {
-	if v.w == nil {
+	if v.W == nil {
 		return
 	}
-	v.clear()
 	v.drawn = time.Now()
-	lines := report.LivePlanLines(v.state(), v.width-1, liveLines)
-	v.printf("%s", strings.Join(lines, "\n"))
-	v.pending = len(lines)
+	v.Now(report.LivePlanLines(v.state(), v.Width-1, liveLines)...)
 }
 
 // state is the plan as it is now.
@@ -235,7 +190,7 @@ func (v *runView) Failed(s measure.Spec, err error) {
 			v.flows[i].failed = true
 		}
 	}
-	v.line("%s -> %s failed: %v", s.From, s.To, err)
+	v.Line("%s -> %s failed: %v", s.From, s.To, err)
 }
 
 // Ran keeps a cell for the line of its step.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -151,7 +152,7 @@ func (c *reportCmd) verify(ctx context.Context, e *env) error {
 	}
 	var worst error
 	for _, path := range c.Results {
-		text, err := until(ctx, path, func() ([]byte, error) { return e.wholeFile(path) })
+		text, err := console.Until(ctx, path, func() ([]byte, error) { return e.wholeFile(path) })
 		if err != nil {
 			return err
 		}
@@ -182,10 +183,10 @@ func (e *env) printVerified(v verified, verr error, asJSON bool) error {
 		if verr != nil {
 			v.Error = control.Describe(verr)
 		}
-		return printJSON(e.out, v)
+		return printJSON(e.Out, v)
 	}
 	if verr != nil {
-		e.errorLines(verr)
+		e.ErrorLines(verr)
 		return nil
 	}
 	by := "whose key this host does not know; compare it with what " + v.Host + " prints for `thru report --my-key`"
@@ -195,7 +196,7 @@ func (e *env) printVerified(v verified, verr error, asJSON bool) error {
 	case signerNamed:
 		by = "with the key that you named"
 	}
-	_, err := fmt.Fprintf(e.out, "%s: signed by %s at %s, %s\nkey: %s\nNothing in it was changed since.\n", printable(v.File), v.Host, v.SignedAt.Local().Format("2006-01-02 15:04:05 MST"), by, v.Key)
+	_, err := fmt.Fprintf(e.Out, "%s: signed by %s at %s, %s\nkey: %s\nNothing in it was changed since.\n", console.Printable(v.File), v.Host, v.SignedAt.Local().Format("2006-01-02 15:04:05 MST"), by, v.Key)
 	return err
 }
 

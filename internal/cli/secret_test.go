@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
 
@@ -24,7 +25,7 @@ func TestSecretsStayInside(t *testing.T) {
 		"SUAM" + strings.Repeat("HUNTER2", 8),
 	} {
 		var out, errw bytes.Buffer
-		e := &env{out: &out, err: &errw, args: []string{"serve", "--controller", secret, "--json"}}
+		e := &env{Console: &console.Console{Out: &out, Err: &errw, Args: []string{"serve", "--controller", secret, "--json"}}}
 		e.say(fault.Usagef("not "+secret, "%q is none; nor is %s", secret, secret))
 		for _, part := range []string{strings.TrimSpace(secret), join[20:half], join[half : len(join)-20], "hunter", "HUNTER"} {
 			if strings.Contains(out.String(), part) || strings.Contains(errw.String(), part) {
@@ -37,7 +38,7 @@ func TestSecretsStayInside(t *testing.T) {
 		"certificate sha256:" + strings.Repeat("0a", 32) + " is kept", "ssh://a:22,ssh://root@b", "nats://10.0.0.1:4222,tls://b",
 		"sftp://anna@h:22/a/b", "vsphere://anna@corp.example@vc:443", "http://h:80/a%40b", "smb://anna@h/share/a",
 	} {
-		if got := unsecret(text); got != text {
+		if got := console.Unsecret(text); got != text {
 			t.Errorf("%q is told as %q", text, got)
 		}
 	}

@@ -90,7 +90,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer prog.Close()
-	desk, err := openDesk(e.version, prog, state.Dir(), c.TuneOnly)
+	desk, err := openDesk(e.Version, prog, state.Dir(), c.TuneOnly)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	}
 	warnings = slices.Concat(warnings, more, undidTuning(desk))
 	told := tellTests(e, c.JSON)
-	a := newAgent(e.version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files, func(c *agent.Config) { c.Ended = told.flows })
+	a := newAgent(e.Version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files, func(c *agent.Config) { c.Ended = told.flows })
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r := &reception{version: e.version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags).atMost(mostResults), warn: e.warn, told: told.call, most: limits.Sessions - limits.Sessions/4}
+	r := &reception{version: e.Version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags).atMost(mostResults), warn: e.Warn, told: told.call, most: limits.Sessions - limits.Sessions/4}
 	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))
@@ -151,7 +151,7 @@ func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) 
 
 // known refuses privileges that there are not.
 func (c *serveCmd) known(e *env) error {
-	if empty := withoutValue(e.args, "--tune-only", "--allow", "--files", "--max-file"); empty != "" {
+	if empty := withoutValue(e.Args, "--tune-only", "--allow", "--files", "--max-file"); empty != "" {
 		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
 	}
 	for _, p := range c.Allow {
@@ -159,7 +159,7 @@ func (c *serveCmd) known(e *env) error {
 			return fault.Usagef("--allow takes "+strings.Join(bus.Privileges(), ", ")+"; measuring is always allowed", "--allow %s: no such privilege", p)
 		}
 	}
-	if these := e.typedOf("--iperf3-port", "--iperf2-port", "--results", "--authorized-users-path", "--rsa-private-key-path", "--use-pkcs1-padding", "--time-skew-threshold"); len(these) > 0 && !c.IPerf && !c.NoAuth {
+	if these := e.TypedOf("--iperf3-port", "--iperf2-port", "--results", "--authorized-users-path", "--rsa-private-key-path", "--use-pkcs1-padding", "--time-skew-threshold"); len(these) > 0 && !c.IPerf && !c.NoAuth {
 		return fault.Usagef("add --iperf", "%s not go without --iperf", flagsDo(these))
 	}
 	if c.Port < 0 || c.Port > 65535 {
@@ -323,7 +323,7 @@ func busyPorts(l engine.Listen) ([]string, error) {
 func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls desks, place *member, warnings []string) {
 	j := server.Join(c.DataAddr)
 	s := serving{
-		Ready: place == nil, Thru: e.version, Control: append([]string{}, j.Control...), DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
+		Ready: place == nil, Thru: e.Version, Control: append([]string{}, j.Control...), DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
 		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.list(), More: map[string]string{},
 	}
 	listens := len(j.Control) > 0
@@ -342,37 +342,37 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 		s.Controller, s.Name, s.Labels = place.under, place.conf.Name, place.conf.Labels
 	}
 	if c.JSON {
-		json.NewEncoder(e.out).Encode(s)
+		json.NewEncoder(e.Out).Encode(s)
 		return
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(e.err, "warning: %s\n", w)
+		fmt.Fprintf(e.Err, "warning: %s\n", w)
 	}
 	where := "as " + s.Name
 	if listens {
 		where = "at " + strings.Join(s.Control, " ")
 	}
-	fmt.Fprintf(e.out, "thru %s serves measuring %s; data ports %s\n", e.version, where, c.DataPorts)
+	fmt.Fprintf(e.Out, "thru %s serves measuring %s; data ports %s\n", e.Version, where, c.DataPorts)
 	if len(s.IPerf) > 0 {
-		fmt.Fprintf(e.out, "answers %s; results go to %s\n", strings.Join(s.IPerf, ", "), c.results(state))
+		fmt.Fprintf(e.Out, "answers %s; results go to %s\n", strings.Join(s.IPerf, ", "), c.results(state))
 	}
 	if listens {
 		c.invite(e, s)
 	}
 	if s.Ready {
-		fmt.Fprintf(e.out, "ready %s\n", time.Now().Format("15:04:05"))
+		fmt.Fprintf(e.Out, "ready %s\n", time.Now().Format("15:04:05"))
 	}
 }
 
 // invite says how others get in that come here.
 func (c *serveCmd) invite(e *env, s serving) {
 	if c.NoAuth {
-		fmt.Fprintf(e.out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
+		fmt.Fprintf(e.Out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
 	} else {
-		fmt.Fprintf(e.out, "on the other host run `thru join %s` and paste this line (it lets measure, nothing else):\n%s\n", joinName(), s.JoinString)
+		fmt.Fprintf(e.Out, "on the other host run `thru join %s` and paste this line (it lets measure, nothing else):\n%s\n", joinName(), s.JoinString)
 	}
 	if all := bus.Together(c.Allow); all != "" {
-		fmt.Fprintf(e.out, "or this one, which lets measure%s:\n%s\n", also(all), s.More[all])
+		fmt.Fprintf(e.Out, "or this one, which lets measure%s:\n%s\n", also(all), s.More[all])
 	}
 }
 

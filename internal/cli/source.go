@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/stat"
 )
@@ -41,7 +42,7 @@ func (e *env) open(ctx context.Context, paths []string) (all []*source, err erro
 		return nil, fault.Usagef("name - once", "stdin (-) is named %d times, and it can be read once", stdin)
 	}
 	for _, path := range paths {
-		s, err := until(ctx, path, func() (*source, error) { return e.openOne(ctx, path) })
+		s, err := console.Until(ctx, path, func() (*source, error) { return e.openOne(ctx, path) })
 		if err != nil {
 			closeSources(all)
 			return nil, err
@@ -62,7 +63,7 @@ func openFile(path string) (*os.File, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pipeWait)
 	defer cancel()
-	f, err := until(ctx, path, func() (*os.File, error) { return os.Open(path) })
+	f, err := console.Until(ctx, path, func() (*os.File, error) { return os.Open(path) })
 	if f == nil && ctx.Err() != nil {
 		return nil, errors.New("nobody writes to this pipe")
 	}
@@ -72,7 +73,7 @@ func openFile(path string) (*os.File, error) {
 // openOne may wait for what a pipe brings.
 func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 	s := &source{name: path}
-	in := e.in
+	in := e.In
 	switch {
 	case e.isStored(path):
 		text, err := e.library(stat.Link{}).text(ctx, path)
@@ -131,7 +132,7 @@ func fileSize(in io.Reader, name string) (int64, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return info.Size(), nil
-	case mode&os.ModeDevice != 0 && !isTerminal(f) && !os.SameFile(info, null):
+	case mode&os.ModeDevice != 0 && !console.IsTerminal(f) && !os.SameFile(info, null):
 		return 0, fault.Usagef("name a file, or - for stdin", "%s is a device, not a file", name)
 	}
 	return 0, nil
@@ -162,7 +163,7 @@ func (e *env) notOpened(path string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return fault.Usagef("thru "+e.verb()+" FILE, or - for stdin", "%s: %w", fault.Named(path), err)
+	return fault.Usagef("thru "+e.Verb()+" FILE, or - for stdin", "%s: %w", fault.Named(path), err)
 }
 
 func closeSources(all []*source) {
@@ -170,25 +171,5 @@ func closeSources(all []*source) {
 		if s.file != nil {
 			s.file.Close()
 		}
-	}
-}
-
-// until does what may wait for a pipe that nobody writes to; an interrupt ends it.
-func until[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := do()
-		done <- outcome{value, err}
-	}()
-	select {
-	case x := <-done:
-		return x.value, x.err
-	case <-ctx.Done():
-		var none T
-		return none, fault.Failf("", "%s: interrupted", fault.Named(path))
 	}
 }

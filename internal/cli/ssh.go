@@ -21,8 +21,8 @@ func (c *checkCmd) bySSH(ctx context.Context, e *env, runner runnerOfFacts) (*me
 	if err != nil {
 		return nil, err
 	}
-	p := newProgress(e)
-	defer p.close()
+	p := e.Board(false)
+	defer p.Clear()
 	p.Checking("logging in at " + destination)
 	r := platform.SSH(destination, port)
 	defer r.Close()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/host/platform"
@@ -44,7 +45,7 @@ func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 		return nil, nil, fault.Usagef("the port of ssh stands in the end point: ssh://HOST:PORT", "-p %d does not go with %s", d.Port, name)
 	}
 	heard := func() {}
-	if isTerminal(d.env.in) { // one at a time may ask a person
+	if console.IsTerminal(d.env.In) { // one at a time may ask a person
 		d.env.asking.Lock()
 		heard = sync.OnceFunc(d.env.asking.Unlock)
 		defer heard()
@@ -89,12 +90,12 @@ func (d dialer) attended(ctx context.Context, s *sshProcess, name string, far fa
 	if err != nil {
 		return nil, err
 	}
-	p := newProgress(d.env)
-	defer p.close()
+	p := d.env.Board(false)
+	defer p.Clear()
 	if err := s.bring(box, p); err != nil {
 		return nil, err
 	}
-	client, err := bus.Over(s.conn(), s.destination, d.env.version)
+	client, err := bus.Over(s.conn(), s.destination, d.env.Version)
 	if err != nil {
 		return nil, s.explain("starting thru there", err)
 	}
@@ -134,11 +135,11 @@ type sshProcess struct {
 // startSSH runs the system's own ssh, so that its configuration, keys, agent
 // and list of known hosts hold. Where a person is there, it may ask.
 func startSSH(e *env, destination string, port int) (*sshProcess, error) {
-	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: isTerminal(e.in), said: &sayings{}, done: make(chan struct{})}
+	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: console.IsTerminal(e.In), said: &sayings{}, done: make(chan struct{})}
 	// No shared connection that outlives this one.
 	args := append(platform.SSHOptions(), "-o", "ControlMaster=no", "-o", "ControlPersist=no")
 	if s.person {
-		s.said.echo = e.err
+		s.said.echo = e.Err
 	} else {
 		args = append(args, "-o", "BatchMode=yes")
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/unit"
 )
@@ -206,7 +207,7 @@ func (p *parcels) of(far farEnd) (parcel, error) {
 }
 
 // bring copies a program to the far end and waits until it runs there.
-func (s *sshProcess) bring(box parcel, p progress) error {
+func (s *sshProcess) bring(box parcel, p *console.Board) error {
 	if _, err := fmt.Fprintf(s.in, "%d %d %x %s\n", len(box.body), box.size, box.sum, box.coding); err != nil {
 		return s.explain("copying thru there", err)
 	}

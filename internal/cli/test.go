@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -110,7 +111,7 @@ func (f *endFlags) dial(e *env, r plan.Request, l loginFlags) dialer {
 // sensible refuses values that say nothing, which an unset variable of a script gives.
 func (c *testCmd) sensible(e *env, r plan.Request) error {
 	switch {
-	case c.EndPoint == "" && slices.Contains(e.args, ""):
+	case c.EndPoint == "" && slices.Contains(e.Args, ""):
 		return fault.Usagef("leave it out to measure this machine, or say `local`", "the end point is empty")
 	case r.Acceptance && c.has("time"):
 		return fault.Usagef("--acceptance measures 60 s x 5 in both directions; for other times: --repeat 5 -t SECONDS", "-t does not go with --acceptance")
@@ -131,11 +132,11 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Lin
 		return err
 	}
 	watch := newWatch(e, p, ends, time.Duration(p.Steps[0].Specs[0].Interval), f.silent)
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.below}
+	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.below}
 	k.into(&runner)
 	doc, err := runner.Run(ctx, p)
-	watch.close()
-	doc.Arguments = e.arguments()
+	watch.Clear()
+	doc.Arguments = e.Arguments()
 	keepCosts(doc)
 	return e.outcome(doc, k.forms(out), err)
 }
@@ -153,7 +154,7 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 	}
 	switch v := doc.Verdict; {
 	case err != nil && !f.JSON:
-		e.errorLines(err)
+		e.ErrorLines(err)
 		return printed{err}
 	case err != nil:
 		return printed{err}
@@ -186,11 +187,11 @@ type forms struct {
 // the one document that is printed.
 func (e *env) print(doc *measure.Document, f forms) error {
 	var err, unwritten error
-	doc.Error = unsecretError(doc.Error)
+	doc.Error = console.UnsecretError(doc.Error)
 	unwritten = e.writeForms(doc, f)
 	for _, x := range []error{f.unkept, unwritten} {
 		if x != nil {
-			e.errorLines(x)
+			e.ErrorLines(x)
 			err = printed{x}
 		}
 	}
@@ -201,27 +202,27 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		if !f.Samples {
 			doc = measure.WithoutSamples(doc)
 		}
-		return errors.Join(err, report.JSON(e.out, doc))
+		return errors.Join(err, report.JSON(e.Out, doc))
 	}
-	width, colour := terminal(e.out)
+	width, colour := console.Terminal(e.Out)
 	options := report.TextOptions{Width: width, Colour: colour}
 	show := report.Text
 	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !tunedAnyhow(doc) && report.Answer(doc) == "" {
 		show = report.GateFailures
 	}
-	if terr := show(e.out, doc, options); terr != nil {
+	if terr := show(e.Out, doc, options); terr != nil {
 		return errors.Join(err, terr)
 	}
 	for _, x := range f.files(doc) {
 		if x.file != "" && unwritten == nil {
-			fmt.Fprintf(e.out, "report: %s\n", x.file)
+			fmt.Fprintf(e.Out, "report: %s\n", x.file)
 		}
 	}
 	if len(f.packets) > 0 {
-		fmt.Fprintf(e.out, "packets: %s\n", strings.Join(f.packets, " "))
+		fmt.Fprintf(e.Out, "packets: %s\n", strings.Join(f.packets, " "))
 	}
 	if f.kept != "" {
-		fmt.Fprintf(e.out, "kept: %s\n", f.kept)
+		fmt.Fprintf(e.Out, "kept: %s\n", f.kept)
 	}
 	return err
 }

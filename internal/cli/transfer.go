@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -105,12 +106,12 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if x.Network, err = c.network(ends); err != nil {
 		return err
 	}
-	p := newProgress(e)
+	p := e.Board(false)
 	m.live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Watch: p, Gating: quickGates(c.Force)}
+	runner := control.Runner{Version: e.Version, Ends: ends.all(), Watch: p, Gating: quickGates(c.Force)}
 	doc, err := runner.Transfer(ctx, x)
-	p.close()
-	doc.Arguments = e.arguments()
+	p.Clear()
+	doc.Arguments = e.Arguments()
 	return e.outcome(doc, out, hinted(err, c.Overwrite))
 }
 
@@ -163,7 +164,7 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	}
 	m.dialer = &mover.Dialer{Buffer: int(buffer), Timeout: c.Wait}
 	m.config = transfer.Config{
-		Host: target.host, Port: target.port, Path: target.path, User: target.user, Password: newPasswords(e, c.PasswordStdin).of("", transfer.ErrLogin),
+		Host: target.host, Port: target.port, Path: target.path, User: target.user, Password: console.NewPasswords(e.Console, c.PasswordStdin).Of("", transfer.ErrLogin),
 		Pin: c.Pin, Insecure: c.Insecure, Key: c.Key, Buffer: int(buffer), Block: int(block), Dial: m.dialer.Dial, Timeout: c.Wait,
 	}
 	if m.stream, err = mover.NewStream(uint64(time.Now().UnixNano())); err != nil {
@@ -185,7 +186,7 @@ func upTo(most int64) func(int64, error) (int64, error) {
 // sensible refuses flags that do not go together.
 func (c *transferCmd) sensible(e *env) error {
 	generated := c.From == fromGenerated || c.From == "" && c.Upload
-	empty := withoutValue(e.args, "--from", "--to", "--size", "--pin", "--buffer", "--block", "--end-point", "--server-folder", "--identity", "-i")
+	empty := withoutValue(e.Args, "--from", "--to", "--size", "--pin", "--buffer", "--block", "--end-point", "--server-folder", "--identity", "-i")
 	switch {
 	case empty != "":
 		return fault.Usagef("leave it out for the default", "%s has no value", empty)
@@ -282,7 +283,7 @@ func hinted(err error, overwrite bool) error {
 		is   error
 		hint string
 	}{
-		{transfer.ErrLogin, "USER@ in the URL; the password from " + thruPassword + " or --password-stdin"},
+		{transfer.ErrLogin, "USER@ in the URL; the password from " + console.ThruPassword + " or --password-stdin"},
 		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
 		{transfer.ErrReadOnly, "a folder that is there, and that this user may write to"},
 		{transfer.ErrFull, "a smaller --size, or more room"},

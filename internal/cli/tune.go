@@ -12,6 +12,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cause/knob"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -73,12 +74,12 @@ func (c *tuneCmd) sensible(e *env) error {
 			apart++
 		}
 	}
-	others := e.typedBut(append(formNames(), "--dry-run", "--script", "--only", "--yes", "--link-rate", "--store", "--no-store", "--label")...)
-	file, empty := e.isFile(c.What), withoutValue(e.args, "--only", "--try", "--target", "--budget", "--state", "--script")
+	others := e.TypedBut(append(formNames(), "--dry-run", "--script", "--only", "--yes", "--link-rate", "--store", "--no-store", "--label")...)
+	file, empty := e.isFile(c.What), withoutValue(e.Args, "--only", "--try", "--target", "--budget", "--state", "--script")
 	switch {
 	case empty != "":
 		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
-	case c.What == "" && slices.Contains(e.args, ""):
+	case c.What == "" && slices.Contains(e.Args, ""):
 		return fault.Usagef("leave it out to tune this machine, or say `local`", "the end point is empty")
 	case apart > 1:
 		return fault.Clashing("one after the other", "--dry-run --aa --list --rollback", "")
@@ -93,7 +94,7 @@ func (c *tuneCmd) sensible(e *env) error {
 	case c.Script != "" && !c.DryRun && !file:
 		return fault.Usagef("thru tune --dry-run --script FILE", "--script writes down what --dry-run advises, and there is no --dry-run")
 	case file && (c.Rollback || c.List || c.AA != nil):
-		return fault.Usagef("thru tune END POINT", "%s not go with a file, which is only read", flagsDo(e.typedOf("--rollback", "--list", "--aa")))
+		return fault.Usagef("thru tune END POINT", "%s not go with a file, which is only read", flagsDo(e.TypedOf("--rollback", "--list", "--aa")))
 	case file && len(others) > 0:
 		return fault.Usagef("with a file go --only, --script, --link-rate and the forms of output", "%s not go with a file, which is only read", flagsDo(others))
 	}
@@ -161,11 +162,11 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	view := newTuneView(ctx, e, ends, t, c.Yes)
 	view.begin(p.Time())
 	t.Accept = view.accept
-	runner := control.Runner{Version: e.version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
+	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
 	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Tune(ctx, p, how, t)
-	view.close()
-	doc.Arguments = e.arguments()
+	view.Clear()
+	doc.Arguments = e.Arguments()
 	keepCosts(doc)
 	return c.outcome(e, doc, err)
 }
@@ -350,7 +351,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
-	doc := &measure.Document{Schema: measure.Schema, Thru: e.version, Command: "tune", Arguments: e.arguments(), StartedAt: time.Now(), Cells: []measure.Cell{}}
+	doc := &measure.Document{Schema: measure.Schema, Thru: e.Version, Command: "tune", Arguments: e.Arguments(), StartedAt: time.Now(), Cells: []measure.Cell{}}
 	both := []*control.EndPoint{ends.local}
 	if ends.peer != ends.local {
 		both = append(both, ends.peer)
@@ -364,10 +365,10 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	}
 	doc.ElapsedNs = int64(time.Since(doc.StartedAt))
 	if c.JSON {
-		return report.JSON(e.out, doc)
+		return report.JSON(e.Out, doc)
 	}
-	width, colour := terminal(e.out)
-	return report.Knobs(e.out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
+	width, colour := console.Terminal(e.Out)
+	return report.Knobs(e.Out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
 }
 
 // knobsOf asks an end point for the knobs of the host and of its interfaces that are

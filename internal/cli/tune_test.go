@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"thru/internal/cause/knob"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -106,7 +107,7 @@ func TestPlannedLine(t *testing.T) {
 // TestAcceptWithoutTerminal: nobody is there to say yes to what may cut the connection.
 func TestAcceptWithoutTerminal(t *testing.T) {
 	var out bytes.Buffer
-	e := &env{in: strings.NewReader("y\ny\n"), out: &out, err: &out}
+	e := &env{Console: &console.Console{In: strings.NewReader("y\ny\n"), Out: &out, Err: &out}}
 	self := &control.EndPoint{Name: control.Local}
 	for _, tt := range []struct{ yes, cuts, want bool }{{false, false, true}, {false, true, false}, {true, true, true}} {
 		v := newTuneView(t.Context(), e, pair{local: self, peer: self}, control.Tuning{Budget: time.Minute}, tt.yes)
@@ -125,7 +126,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 func TestTuneView(t *testing.T) {
 	var out bytes.Buffer
 	self := &control.EndPoint{Name: control.Local}
-	v := &tuneView{e: &env{err: &out}, ctx: t.Context(), w: &watch{w: &out}, width: 76, ends: pair{local: self, peer: self}, how: control.Tuning{Budget: time.Minute}, until: time.Now()}
+	v := &tuneView{e: &env{Console: &console.Console{Err: &out}}, ctx: t.Context(), Board: &console.Board{W: &out, Width: 76}, ends: pair{local: self, peer: self}, how: control.Tuning{Budget: time.Minute}, until: time.Now()}
 	p := measure.Proposal{Title: "receive windows of up to 25 MiB at local"}
 	spec := []measure.Spec{{From: "local", To: "local"}}
 	v.begin(6 * time.Second)
@@ -136,8 +137,8 @@ func TestTuneView(t *testing.T) {
 	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.Undone, Reason: "none of 3 pairs was better"})
 	v.Tried(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it"})
 	v.Stands(measure.Milestone{}, []measure.Cell{{From: "local", To: "local", Goodput: &measure.Figure{Value: 4.1e9}}})
-	v.close()
-	got := strings.ReplaceAll(out.String(), "\r\x1b[K", "<\n")
+	v.Clear()
+	got := strings.ReplaceAll(out.String(), "\r\x1b[J", "<\n")
 	want := `this machine against itself: about 8 s for the traffic as it is, then one change at a time; at most 1 min
 run 1 of 3, forward, local -> local; no time left<
 this machine against itself: 1 change to try at first, about 30 s; at most 1 min
@@ -155,8 +156,8 @@ stands at  4.10 Gb/s local -> local
 // TestWaitingIsSaid: also where nobody watches a terminal.
 func TestWaitingIsSaid(t *testing.T) {
 	var out bytes.Buffer
-	v := newWatch(&env{err: &out}, plan.Plan{Steps: []plan.Step{{Specs: []measure.Spec{{From: "local", To: "b"}}}}}, pair{local: &control.EndPoint{Name: control.Local}, peer: &control.EndPoint{Name: "b"}}, time.Second, false)
-	v.Waiting("b", 1)
+	v := newWatch(&env{Console: &console.Console{Err: &out}}, plan.Plan{Steps: []plan.Step{{Specs: []measure.Spec{{From: "local", To: "b"}}}}}, pair{local: &control.EndPoint{Name: control.Local}, peer: &control.EndPoint{Name: "b"}}, time.Second, false)
+	v.Hear(control.Waiting{EndPoint: "b", Ahead: 1})
 	if out.String() != "b is busy: waiting for another test\n" {
 		t.Errorf("%q", out.String())
 	}
@@ -164,7 +165,7 @@ func TestWaitingIsSaid(t *testing.T) {
 
 // TestHear: each question takes one line, and the end of the input is a no.
 func TestHear(t *testing.T) {
-	e := &env{in: strings.NewReader("y\nno\n")}
+	e := &env{Console: &console.Console{In: strings.NewReader("y\nno\n")}}
 	v := &tuneView{e: e, ctx: t.Context()}
 	for _, want := range []string{"y", "no", "", ""} {
 		if got := v.hear(); got != want {

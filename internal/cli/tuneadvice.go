@@ -42,7 +42,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	if !measured(doc) && len(doc.Findings) == 0 && len(doc.Gates) == 0 {
 		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", fault.Named(c.What))
 	}
-	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.arguments(), "", nil
+	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.Arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
 	e.archive.off = true // nothing was measured
 	return c.outcome(e, doc, nil)
@@ -136,9 +136,9 @@ func (c *tuneCmd) writeScripts(e *env, doc *measure.Document) error {
 	switch {
 	case c.JSON:
 	case len(names) == 0:
-		fmt.Fprintln(e.out, "scripts: none, there is nothing that a command could change")
+		fmt.Fprintln(e.Out, "scripts: none, there is nothing that a command could change")
 	default:
-		fmt.Fprintf(e.out, "scripts: %s\n", strings.Join(names, " "))
+		fmt.Fprintf(e.Out, "scripts: %s\n", strings.Join(names, " "))
 	}
 	return nil
 }

@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -18,10 +17,9 @@ import (
 // tuneView tells on a terminal what a tuning does, and asks there before what is
 // risky. It implements control.Observer.
 type tuneView struct {
+	*console.Board
 	e      *env
 	ctx    context.Context
-	w      *watch
-	width  int
 	ends   pair
 	until  time.Time
 	how    control.Tuning
@@ -32,11 +30,7 @@ type tuneView struct {
 }
 
 func newTuneView(ctx context.Context, e *env, ends pair, how control.Tuning, yes bool) *tuneView {
-	v := &tuneView{e: e, ctx: ctx, w: &watch{say: e.line}, ends: ends, how: how, until: time.Now().Add(how.Budget), yes: yes}
-	if width, ok := terminalSize(e.err); ok {
-		v.w.w, v.width = e.err, width
-	}
-	return v
+	return &tuneView{Board: e.Board(false), e: e, ctx: ctx, ends: ends, how: how, until: time.Now().Add(how.Budget), yes: yes}
 }
 
 // begin says what will be done, and how long the part takes that is known before
@@ -45,11 +39,11 @@ func (v *tuneView) begin(base time.Duration) {
 	about := report.AboutTime(base + lookTime)
 	switch {
 	case v.how.DryRun:
-		v.e.line(fmt.Sprintf("%s: about %s for the traffic as it is; nothing is changed", theEnds(v.ends), about))
+		v.e.Line(fmt.Sprintf("%s: about %s for the traffic as it is; nothing is changed", theEnds(v.ends), about))
 	case v.how.AA > 0:
-		v.e.line(fmt.Sprintf("%s: about %s for the traffic as it is, then %d comparisons of it with itself; nothing is changed", theEnds(v.ends), about, v.how.AA))
+		v.e.Line(fmt.Sprintf("%s: about %s for the traffic as it is, then %d comparisons of it with itself; nothing is changed", theEnds(v.ends), about, v.how.AA))
 	default:
-		v.e.line(fmt.Sprintf("%s: about %s for the traffic as it is, then one change at a time; at most %s", theEnds(v.ends), about, roundTime(v.how.Budget)))
+		v.e.Line(fmt.Sprintf("%s: about %s for the traffic as it is, then one change at a time; at most %s", theEnds(v.ends), about, roundTime(v.how.Budget)))
 	}
 }
 
@@ -59,8 +53,6 @@ const lookTime = 2 * time.Second
 // Hear implements control.Observer.
 func (v *tuneView) Hear(e control.Event) {
 	switch e := e.(type) {
-	case control.Checking, control.Waiting:
-		v.w.Hear(e)
 	case control.StepBegun:
 		v.Step(e.Label, e.Specs, e.Done, e.Total)
 	case control.Planned:
@@ -71,19 +63,21 @@ func (v *tuneView) Hear(e control.Event) {
 		v.Tried(e.Attempt)
 	case control.Stands:
 		v.Stands(e.Milestone, e.Cells)
+	default:
+		v.Board.Hear(e)
 	}
 }
 
 // Planned says first how long it will take, also
 // where nobody watches.
 func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
-	v.w.clear()
-	v.e.line(plannedLine(theEnds(v.ends), t, proposals, v.how))
+	v.Clear()
+	v.e.Line(plannedLine(theEnds(v.ends), t, proposals, v.how))
 	if v.how.AA > 0 { // none of them is made
 		return
 	}
 	for i, p := range proposals {
-		v.w.printf("%3d %s\n", i+1, cut(printable(p.Title), v.width-4))
+		v.Printf("%3d %s\n", i+1, console.Cut(console.Printable(p.Title), v.Width-4))
 	}
 }
 
@@ -148,27 +142,17 @@ func (v *tuneView) progress(now string) {
 	if rest := time.Until(v.until); rest >= time.Second {
 		left = "; " + roundTime(rest) + " left"
 	}
-	v.w.clear()
-	v.w.printf("%s%s", cut(v.nth+printable(now), v.width-len(left)-1), left)
-	v.w.pending = true
-}
-
-// cut shortens a text to the room that there is.
-func cut(text string, room int) string {
-	if r := []rune(text); room > 3 && len(r) > room {
-		return string(r[:room-3]) + "..."
-	}
-	return text
+	v.Now(console.Cut(v.nth+console.Printable(now), v.Width-len(left)-1) + left)
 }
 
 // Tried prints what became of it.
 func (v *tuneView) Tried(a measure.Attempt) {
 	v.nth, v.title = "", ""
-	v.w.clear()
+	v.Clear()
 	if a.Outcome == measure.NoTime && a.Comparison == nil && a.ElapsedNs == 0 { // the result says it of all of them
 		return
 	}
-	v.w.printf("%s\n", report.AttemptLine(a, v.width))
+	v.Printf("%s\n", report.AttemptLine(a, v.Width))
 }
 
 // Stands prints what the state carries.
@@ -179,13 +163,11 @@ func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 			all = append(all, unit.Rate(c.Goodput.Value)+" "+c.From+" -> "+c.To)
 		}
 	}
-	v.w.clear()
+	v.Clear()
 	if len(all) > 0 {
-		v.w.printf("%s\n", cut(printable("stands at  "+strings.Join(all, ", ")), v.width))
+		v.Printf("%s\n", console.Cut(console.Printable("stands at  "+strings.Join(all, ", ")), v.Width))
 	}
 }
-
-func (v *tuneView) close() { v.w.clear() }
 
 // accept tells why a change may not be tried; "" where it may: one that may cut
 // the connection to its host only where --yes, or somebody at the terminal, says so.
@@ -193,12 +175,12 @@ func (v *tuneView) accept(p measure.Proposal) (declined string) {
 	switch {
 	case !p.Cuts || v.yes:
 		return ""
-	case v.w.w == nil || !isTerminal(v.e.in):
+	case v.W == nil || !console.IsTerminal(v.e.In):
 		return "it may cut the connection to the host for a while, and there is no terminal to ask at: --yes makes it"
 	}
-	v.w.clear()
-	v.w.printf("%s", question(p))
-	if isYes(v.hear()) {
+	v.Clear()
+	v.Printf("%s", question(p))
+	if console.IsYes(v.hear()) {
 		return ""
 	}
 	return "it may cut the connection to the host for a while, and you said no"
@@ -206,41 +188,23 @@ func (v *tuneView) accept(p measure.Proposal) (declined string) {
 
 // question names the risk of a change.
 func question(p measure.Proposal) string {
-	risk := printable(p.Risk)
+	risk := console.Printable(p.Risk)
 	if risk != "" {
 		risk = " (" + risk + ")"
 	}
-	return fmt.Sprintf("%s may cut the connection to the host for a while%s. Try it? [y/N] ", printable(p.Title), risk)
-}
-
-// isYes tells whether an answer lets something be done: nothing else does.
-func isYes(answer string) bool {
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	return fmt.Sprintf("%s may cut the connection to the host for a while%s. Try it? [y/N] ", console.Printable(p.Title), risk)
 }
 
 // hear waits for a line of the terminal; an interrupt is a no.
 func (v *tuneView) hear() string {
 	if v.answer == nil {
 		v.answer = make(chan string)
-		go linesOf(v.ctx, v.e.in, v.answer)
+		go console.LinesOf(v.ctx, v.e.In, v.answer)
 	}
 	select {
 	case line := <-v.answer:
 		return line
 	case <-v.ctx.Done():
 		return ""
-	}
-}
-
-// linesOf hands on what is typed, line by line, until it ends or nobody asks any more.
-func linesOf(ctx context.Context, in io.Reader, to chan<- string) {
-	defer close(to)
-	for s := bufio.NewScanner(in); s.Scan(); {
-		select {
-		case to <- s.Text():
-		case <-ctx.Done():
-			return
-		}
 	}
 }

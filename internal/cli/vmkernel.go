@@ -43,8 +43,8 @@ type vmkernel struct {
 // commands meanwhile, and connects the end point. A rule of the host's firewall
 // is enabled only where that was asked for.
 func (d dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, func(), error) {
-	p := newProgress(d.env)
-	defer p.close()
+	p := d.env.Board(false)
+	defer p.Clear()
 	p.Checking("asking " + s.destination + " how its iperf3 can be reached")
 	told, err := s.askVMkernel()
 	if err != nil {
@@ -59,7 +59,7 @@ func (d dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far fa
 		return nil, nil, fault.Usagef("--data-addr takes the address of a VMkernel interface there", "%s is no address that iperf3 there can answer at", bind)
 	}
 	if door.Closed { // said before it is done
-		d.env.line(fmt.Sprintf("%s: the firewall's rule set %s is enabled for this test and disabled after it; `%s` would do that by hand", s.destination, door, door.Disable()))
+		d.env.Line(fmt.Sprintf("%s: the firewall's rule set %s is enabled for this test and disabled after it; `%s` would do that by hand", s.destination, door, door.Disable()))
 	}
 	facts := factsBySSH(ctx, s)
 	v := &vmkernel{ssh: s, door: door, stop: make(chan struct{})}
@@ -206,7 +206,7 @@ func (v *vmkernel) close(e *env) {
 		word = w
 	}
 	if end.Stop(); v.door.Closed && word != "restored" {
-		e.line(fmt.Sprintf("warning: %s did not say that its firewall is as before: see `esxcli network firewall ruleset list -r %s` there; `%s` undoes it", v.ssh.destination, v.door.Ruleset, v.door.Disable()))
+		e.Line(fmt.Sprintf("warning: %s did not say that its firewall is as before: see `esxcli network firewall ruleset list -r %s` there; `%s` undoes it", v.ssh.destination, v.door.Ruleset, v.door.Disable()))
 	}
 	v.ssh.close()
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -90,7 +91,7 @@ func TestVMkernelEndPoint(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			dir := esxHere(t, shell)
 			var said bytes.Buffer
-			d := dialer{env: &env{in: strings.NewReader(""), out: io.Discard, err: &said}, VMkernel: true, Firewall: true}
+			d := dialer{env: &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &said}}, VMkernel: true, Firewall: true}
 			e, end, err := d.endPoint(t.Context(), "ssh://root@esx1")
 			if err != nil {
 				t.Fatal(err)
@@ -130,7 +131,7 @@ func TestVMkernelRefused(t *testing.T) {
 		"no measuring": {dialer{Firewall: true}, "measure with its own iperf3"},
 		"an address":   {dialer{VMkernel: true, Firewall: true, DataAddr: "vmk1"}, "the address of a VMkernel interface"},
 	} {
-		x.d.env = &env{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+		x.d.env = &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}}
 		_, _, err := x.d.endPoint(t.Context(), "ssh://root@esx1")
 		if err == nil || !strings.Contains(fault.Hint(err), x.hint) {
 			t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
@@ -145,7 +146,7 @@ func TestVMkernelRefused(t *testing.T) {
 func TestVMkernelNotRestored(t *testing.T) {
 	dir := esxHere(t, "/bin/sh")
 	var said bytes.Buffer
-	d := dialer{env: &env{in: strings.NewReader(""), out: io.Discard, err: &said}, VMkernel: true, Firewall: true}
+	d := dialer{env: &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &said}}, VMkernel: true, Firewall: true}
 	_, end, err := d.endPoint(t.Context(), "ssh://root@esx1")
 	if err != nil {
 		t.Fatal(err)

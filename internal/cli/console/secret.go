@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"regexp"
@@ -22,29 +22,20 @@ var secrets = []struct {
 	{regexp.MustCompile(`[^\s:/@,"=]+:[^\s/@,"]+@`), "***@"},                                                     // user:password@host
 }
 
-// unsecret is a text without the secrets in it.
-func unsecret(text string) string {
+// Unsecret is a text without the secrets in it.
+func Unsecret(text string) string {
 	for _, s := range secrets {
 		text = s.form.ReplaceAllString(text, s.as)
 	}
 	return text
 }
 
-// arguments are those of the command line, for a document.
-func (e *env) arguments() []string {
-	told := make([]string, len(e.args))
-	for i, a := range e.args {
-		told[i] = unsecret(a)
-	}
-	return told
-}
-
-// unsecretError is an error of a document without secrets.
-func unsecretError(e *measure.Error) *measure.Error {
+// UnsecretError is an error of a document without secrets.
+func UnsecretError(e *measure.Error) *measure.Error {
 	if e == nil {
 		return nil
 	}
 	told := *e
-	told.Message, told.Hint = unsecret(e.Message), unsecret(e.Hint)
+	told.Message, told.Hint = Unsecret(e.Message), Unsecret(e.Hint)
 	return &told
 }

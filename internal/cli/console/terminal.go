@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"io"
@@ -20,8 +20,8 @@ func terminalSize(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
-// terminal is the width to print for, 0 where there is none, and whether colour is wanted (no-color.org).
-func terminal(w io.Writer) (width int, colour bool) {
+// Terminal is the width to print for, 0 where there is none, and whether colour is wanted (no-color.org).
+func Terminal(w io.Writer) (width int, colour bool) {
 	width, ok := terminalSize(w)
 	if !ok {
 		return 0, false
@@ -30,7 +30,8 @@ func terminal(w io.Writer) (width int, colour bool) {
 	return width, !plain && os.Getenv("TERM") != "dumb"
 }
 
-func isTerminal(r io.Reader) bool {
+// IsTerminal tells whether a person types there.
+func IsTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

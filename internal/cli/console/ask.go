@@ -1,0 +1,70 @@
+package console
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"thru/internal/fault"
+)
+
+// Confirm asks at the terminal. Anything but a yes is an error, and so is that nobody is there.
+func (c *Console) Confirm(ctx context.Context, question string) error {
+	if !IsTerminal(c.In) {
+		return fault.Usagef("--yes does it without asking", "there is no terminal to ask at: %s", question)
+	}
+	fmt.Fprint(c.Err, Printable(question)+" [y/N] ")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := make(chan string)
+	go LinesOf(ctx, c.In, lines)
+	select {
+	case line := <-lines:
+		if IsYes(line) {
+			return nil
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return fault.Failf("", "nothing was removed")
+}
+
+// IsYes tells whether an answer lets something be done: nothing else does.
+func IsYes(answer string) bool {
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+// LinesOf hands on what is typed, line by line, until it ends or nobody asks any more.
+func LinesOf(ctx context.Context, in io.Reader, to chan<- string) {
+	defer close(to)
+	for s := bufio.NewScanner(in); s.Scan(); {
+		select {
+		case to <- s.Text():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Until does what may wait for a pipe that nobody writes to; an interrupt ends it.
+func Until[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := do()
+		done <- outcome{value, err}
+	}()
+	select {
+	case x := <-done:
+		return x.value, x.err
+	case <-ctx.Done():
+		var none T
+		return none, fault.Failf("", "%s: interrupted", fault.Named(path))
+	}
+}
