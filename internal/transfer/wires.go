@@ -95,6 +95,9 @@ func (w *Wires) Close() error {
 	w.mu.Lock()
 	open := w.open
 	w.open = map[*wire]bool{}
+	if w.over == nil {
+		w.over = net.ErrClosed
+	}
 	w.mu.Unlock()
 	var errs []error
 	for c := range open {
@@ -277,33 +280,41 @@ func Copy(w io.Writer, r io.Reader, block int) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, block))
 }
 
-// Source is the first size bytes of r. It fails with ErrSource where there are
-// fewer, and with the context's cause where that has ended.
-func Source(ctx context.Context, r io.Reader, size int64) io.Reader {
-	return &source{ctx: ctx, r: r, left: size}
+// Sending is what is read of a file that is sent.
+type Sending struct {
+	ctx   context.Context
+	r     io.Reader
+	left  int64
+	Began bool  // something was asked for
+	Err   error // why it failed; nil: it has not
 }
 
-type source struct {
-	ctx  context.Context
-	r    io.Reader
-	left int64
+// Source is the first size bytes of r. It fails with ErrSource where there are
+// fewer, and with the context's cause where that has ended.
+func Source(ctx context.Context, r io.Reader, size int64) *Sending {
+	return &Sending{ctx: ctx, r: r, left: size}
 }
 
 // Read gives what is left.
-func (s *source) Read(b []byte) (int, error) {
+func (s *Sending) Read(b []byte) (n int, err error) {
+	s.Began = true
 	if s.ctx.Err() != nil {
-		return 0, context.Cause(s.ctx)
+		s.Err = context.Cause(s.ctx)
+		return 0, s.Err
 	}
 	if s.left == 0 {
 		return 0, io.EOF
 	}
-	n, err := s.r.Read(b[:min(int64(len(b)), s.left)])
+	n, err = s.r.Read(b[:min(int64(len(b)), s.left)])
 	s.left -= int64(n)
 	if errors.Is(err, io.EOF) {
 		err = nil
 		if s.left > 0 {
 			err = fmt.Errorf("transfer: reading what is to be sent: %w, %d bytes before its end", ErrSource, s.left)
 		}
+	}
+	if err != nil {
+		s.Err = err
 	}
 	return n, err
 }

@@ -41,10 +41,10 @@ type client struct {
 
 // session is one control connection that is logged in.
 type session struct {
-	cfg   transfer.Config
-	wires *transfer.Wires
-	tls   *tls.Config // of control and data; nil: in the clear
-	conn  *ftp.ServerConn
+	transfer.Operating
+	cfg  transfer.Config
+	tls  *tls.Config // of control and data; nil: in the clear
+	conn *ftp.ServerConn
 
 	ctx context.Context // of what is under way: the library asks for connections without one
 
@@ -56,7 +56,8 @@ type session struct {
 
 // Open connects and logs in.
 func (c client) Open(ctx context.Context) (transfer.Session, error) {
-	s := &session{cfg: c.cfg, wires: transfer.NewWires(c.cfg)}
+	s := &session{cfg: c.cfg}
+	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
 	s.info = transfer.Info{Client: library, Library: true}
 	if c.scheme == "ftps" {
 		s.tls = c.cfg.TLS()
@@ -71,9 +72,9 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	} else {
 		s.info.Details = append(s.info.Details, "password and data in clear text")
 	}
-	watched, done := s.wires.Greet(ctx)
+	watched, done := s.Greet(ctx)
 	if err := done(s.open(watched)); err != nil {
-		return nil, errors.Join(err, s.wires.Close())
+		return nil, errors.Join(err, s.Wires.Close())
 	}
 	return s, nil
 }
@@ -97,7 +98,7 @@ func (s *session) open(ctx context.Context) error {
 		return fault.Failf("ftp:// is without TLS: password and data in clear text", "ftp: connecting: the server does not begin TLS (%.200q)", reply.Error())
 	}
 	if err != nil {
-		return unlike("connecting", err)
+		return fmt.Errorf("ftp: connecting: %w", unlike(err))
 	}
 	s.conn, s.info.Server = conn, greeting.end()
 	// TLS begins with the first command, and what it says of the server is no refusal of a login.
@@ -120,7 +121,7 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 	return func(_, addr string) (net.Conn, error) {
 		if first {
 			first = false
-			conn, err := s.wires.Control(s.ctx, addr)
+			conn, err := s.Control(s.ctx, addr)
 			if err != nil {
 				return nil, err
 			}
@@ -133,7 +134,7 @@ func (s *session) dial(implicit bool) func(network, addr string) (net.Conn, erro
 			}
 			return tls.Client(conn, s.tls), nil
 		}
-		conn, err := s.wires.Data(s.ctx, addr)
+		conn, err := s.Data(s.ctx, addr)
 		if err != nil || s.tls == nil {
 			return conn, err
 		}
@@ -246,7 +247,7 @@ func loginError(err error, password string, clear bool) error {
 	}
 	var broken net.Error
 	if errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, errEndless) {
-		return unlike("logging in", err)
+		return fmt.Errorf("ftp: logging in: %w", unlike(err))
 	}
 	hint := "check user and password"
 	if clear && (strings.Contains(text, "encrypt") || strings.Contains(text, "TLS") || strings.Contains(text, "SSL")) {

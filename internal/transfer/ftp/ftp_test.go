@@ -46,22 +46,22 @@ func FuzzParseGreeting(f *testing.F) {
 // TestJudge: replies of real servers.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
-		code    int
-		text    string
-		writing bool
-		want    error
+		code  int
+		text  string
+		doing task
+		want  error
 	}{
-		{550, "Failed to open file.", false, transfer.ErrMissing},                  // vsftpd
-		{550, "/x: No such file or directory", false, transfer.ErrMissing},         // proftpd
-		{550, "Permission denied.", false, transfer.ErrDenied},                     // vsftpd
-		{553, "Could not create file.", true, transfer.ErrReadOnly},                // vsftpd
-		{550, "Permission denied.", true, transfer.ErrReadOnly},                    // vsftpd, write_enable=NO
-		{451, "Failure writing to local file.", true, transfer.ErrFull},            // vsftpd
-		{452, "Transfer aborted. No space left on device", true, transfer.ErrFull}, // proftpd
-		{552, "Transfer aborted. Disk quota exceeded", true, transfer.ErrFull},     // proftpd
-		{530, "Please login with USER and PASS.", false, transfer.ErrLogin},        // vsftpd
+		{550, "Failed to open file.", reading, transfer.ErrMissing},                   // vsftpd
+		{550, "/x: No such file or directory", reading, transfer.ErrMissing},          // proftpd
+		{550, "Permission denied.", reading, transfer.ErrDenied},                      // vsftpd
+		{553, "Could not create file.", writing, transfer.ErrReadOnly},                // vsftpd
+		{550, "Permission denied.", writing, transfer.ErrReadOnly},                    // vsftpd, write_enable=NO
+		{451, "Failure writing to local file.", writing, transfer.ErrFull},            // vsftpd
+		{452, "Transfer aborted. No space left on device", writing, transfer.ErrFull}, // proftpd
+		{552, "Transfer aborted. Disk quota exceeded", writing, transfer.ErrFull},     // proftpd
+		{530, "Please login with USER and PASS.", reading, transfer.ErrLogin},         // vsftpd
 	} {
-		err := judge("testing", &textproto.Error{Code: c.code, Msg: c.text}, c.writing)
+		err := judge(&textproto.Error{Code: c.code, Msg: c.text}, c.doing)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%d %s: %v, want %v", c.code, c.text, err, c.want)
 		}

@@ -131,6 +131,7 @@ func (l *link) connect(ctx context.Context, port string) error {
 // session is a connection with the folders that were mounted.
 type session struct {
 	*link
+	transfer.Operating
 	nfs   dialect
 	shape pump.Shape
 	info  transfer.Info
@@ -150,6 +151,7 @@ func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 	}
 	l := &link{cfg: c.cfg, cred: credential(uid, gid), wires: transfer.NewWires(c.cfg)}
 	s := &session{link: l}
+	s.Operating = transfer.Operating{Wires: l.wires, Do: s.operations()}
 	watched, explain := s.wires.Greet(ctx)
 	if err = explain(s.open(watched, c.four)); err != nil {
 		s.end()
@@ -261,9 +263,6 @@ func (s *session) from() string {
 // Info is what was agreed on, and by version 4.1 what the server says that it is.
 func (s *session) Info() transfer.Info { return s.info }
 
-// Sockets is the one connection.
-func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
-
 // Close has the server forget the client, and closes the connection.
 func (s *session) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), linger)
@@ -344,80 +343,71 @@ func (s *session) file(ctx context.Context, p string) (node, error) {
 	return n, nil
 }
 
-// guarded does one operation on a path. lasting outlives ctx by what the wires
-// leave for cleaning up.
-func (s *session) guarded(ctx context.Context, doing, p string, do func(watched, lasting context.Context) error) error {
-	if err := transfer.CheckName(p); err != nil {
-		return err
-	}
-	watched, explain := s.wires.Guard(ctx)
-	if err := explain(do(watched, context.WithoutCancel(ctx))); err != nil {
-		return fmt.Errorf("nfs: %s %q: %w", doing, p, err)
-	}
-	return nil
-}
-
-// Size is the length of a file.
-func (s *session) Size(ctx context.Context, p string) (size int64, err error) {
-	err = s.guarded(ctx, "size of", p, func(ctx, _ context.Context) error {
-		n, err := s.file(ctx, p)
-		size = int64(n.size)
-		return err
-	})
-	return size, err
-}
-
-// Get reads a file with several calls in flight.
-func (s *session) Get(ctx context.Context, p string, w io.Writer) (done int64, err error) {
-	err = s.guarded(ctx, "getting", p, func(ctx, lasting context.Context) error {
-		n, err := s.file(ctx, p)
-		if err == nil {
-			n, err = s.nfs.open(ctx, n)
-		}
-		if err != nil {
-			return refined(err, transfer.ErrDenied)
-		}
-		done, err = pump.Read(ctx, w, int64(n.size), s.shape, func(ctx context.Context, b []byte, off int64) (int, error) {
-			return s.nfs.read(ctx, n, b, off)
-		})
-		_ = s.nfs.shut(lasting, n) // what was read is read
-		return refined(err, transfer.ErrDenied)
-	})
-	return done, err
-}
-
-// Put writes a file under another name, which it gives up when all is committed.
-func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) error {
-	return s.guarded(ctx, "putting", p, func(watched, lasting context.Context) error {
-		dir, err := s.folder(watched, parent(p))
-		if err == nil {
-			err = s.free(watched, p, overwrite)
-		}
-		if err != nil {
-			return refined(err, transfer.ErrReadOnly)
-		}
-		temp := path.Base(transfer.TempName(p))
-		n, err := s.nfs.create(watched, dir, temp)
-		if err == nil {
-			err = s.fill(watched, n, r, size)
-			if failed := s.nfs.shut(lasting, n); err == nil {
-				err = failed
+// operations are those of a session. What cleans up does so with a context that
+// outlives theirs by what the wires leave for it.
+func (s *session) operations() transfer.Operations {
+	return transfer.Operations{
+		Protocol: "nfs", Get: s.get, Put: s.put,
+		Size: func(ctx context.Context, p string) (int64, error) {
+			n, err := s.file(ctx, p)
+			return int64(n.size), err
+		},
+		Remove: func(ctx context.Context, p string) error {
+			dir, err := s.folder(ctx, parent(p))
+			if err == nil {
+				err = s.nfs.remove(ctx, dir, path.Base(p))
 			}
-		}
-		if err == nil {
-			err = s.free(watched, p, overwrite)
-		}
-		if err == nil {
-			err = s.nfs.rename(watched, dir, temp, path.Base(p))
-		}
-		if err == nil {
-			return nil
-		}
-		if left := s.nfs.remove(lasting, dir, temp); left != nil && !hasCode(left, codeMissing) && n.handle != nil {
-			err = &transfer.Left{Path: path.Join(path.Dir(p), temp), Cause: err, Err: left}
-		}
-		return refined(err, transfer.ErrReadOnly)
+			return refined(err, transfer.ErrReadOnly)
+		},
+	}
+}
+
+// get reads a file with several calls in flight.
+func (s *session) get(ctx context.Context, p string, w io.Writer) (int64, error) {
+	n, err := s.file(ctx, p)
+	if err == nil {
+		n, err = s.nfs.open(ctx, n)
+	}
+	if err != nil {
+		return 0, refined(err, transfer.ErrDenied)
+	}
+	done, err := pump.Read(ctx, w, int64(n.size), s.shape, func(ctx context.Context, b []byte, off int64) (int, error) {
+		return s.nfs.read(ctx, n, b, off)
 	})
+	_ = s.nfs.shut(context.WithoutCancel(ctx), n) // what was read is read
+	return done, refined(err, transfer.ErrDenied)
+}
+
+// put writes a file under another name, which it gives up when all is committed.
+func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) error {
+	dir, err := s.folder(ctx, parent(p))
+	if err == nil {
+		err = s.free(ctx, p, overwrite)
+	}
+	if err != nil {
+		return refined(err, transfer.ErrReadOnly)
+	}
+	lasting, temp := context.WithoutCancel(ctx), path.Base(transfer.TempName(p))
+	n, err := s.nfs.create(ctx, dir, temp)
+	if err == nil {
+		err = s.fill(ctx, n, r, size)
+		if failed := s.nfs.shut(lasting, n); err == nil {
+			err = failed
+		}
+	}
+	if err == nil {
+		err = s.free(ctx, p, overwrite)
+	}
+	if err == nil {
+		err = s.nfs.rename(ctx, dir, temp, path.Base(p))
+	}
+	if err == nil {
+		return nil
+	}
+	if left := s.nfs.remove(lasting, dir, temp); left != nil && !hasCode(left, codeMissing) && n.handle != nil {
+		err = &transfer.Left{Path: path.Join(path.Dir(p), temp), Cause: err, Err: left}
+	}
+	return refined(err, transfer.ErrReadOnly)
 }
 
 // fill writes all and has it committed.
@@ -452,17 +442,6 @@ func (s *session) free(ctx context.Context, p string, overwrite bool) error {
 		return transfer.ErrExists
 	}
 	return nil
-}
-
-// Remove removes a file.
-func (s *session) Remove(ctx context.Context, p string) error {
-	return s.guarded(ctx, "removing", p, func(ctx, _ context.Context) error {
-		dir, err := s.folder(ctx, parent(p))
-		if err == nil {
-			err = s.nfs.remove(ctx, dir, path.Base(p))
-		}
-		return refined(err, transfer.ErrReadOnly)
-	})
 }
 
 // verifier is a server's boot: another one means that it may have forgotten what

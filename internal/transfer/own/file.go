@@ -1,7 +1,6 @@
 package own
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,21 +25,6 @@ const endTime = 700 * time.Millisecond
 // at is a path as the agent's host has it.
 func at(path string) string { return "/" + path }
 
-// guard runs an operation over one path.
-func (s *session) guard(ctx context.Context, path string, do func(context.Context) error) error {
-	if err := transfer.CheckName(path); err != nil {
-		return err
-	}
-	if s.closed {
-		return fmt.Errorf("own: %w", net.ErrClosed)
-	}
-	watched, done := s.wires.Guard(ctx)
-	if err := watched.Err(); err != nil {
-		return done(fmt.Errorf("own: %w", context.Cause(watched)))
-	}
-	return done(do(watched))
-}
-
 // ask makes a request, when there is a place for it.
 func ask[Req, Rep any](ctx context.Context, agent bus.Caller, p places, v bus.Verb[Req, Rep], m Req) (reply Rep, err error) {
 	if err := p.take(ctx); err != nil {
@@ -50,73 +34,58 @@ func ask[Req, Rep any](ctx context.Context, agent bus.Caller, p places, v bus.Ve
 	return bus.Call(ctx, agent, v, m)
 }
 
-// Size of a file.
-func (s *session) Size(ctx context.Context, path string) (size int64, err error) {
-	err = s.guard(ctx, path, func(ctx context.Context) error {
-		r, err := ask(ctx, s.end.agent, s.end.words, bus.FileSize, bus.FilePath{Path: at(path)})
-		if err == nil && r.Bytes < 0 {
-			err = fmt.Errorf("the agent says that it has %d bytes", r.Bytes)
-		}
-		size = r.Bytes
-		return judge(err)
-	})
-	return size, err
+// operations are those of a session.
+func (s *session) operations() transfer.Operations {
+	return transfer.Operations{
+		Protocol: "own", Get: s.get, Put: s.put,
+		Size: func(ctx context.Context, path string) (int64, error) {
+			r, err := ask(ctx, s.end.agent, s.end.words, bus.FileSize, bus.FilePath{Path: at(path)})
+			if err == nil && r.Bytes < 0 {
+				err = fmt.Errorf("the agent says that it has %d bytes", r.Bytes)
+			}
+			return r.Bytes, judge(err)
+		},
+		Remove: func(ctx context.Context, path string) error {
+			_, err := ask(ctx, s.end.agent, s.end.words, bus.FileRemove, bus.FilePath{Path: at(path)})
+			return judge(err)
+		},
+	}
 }
 
-// Remove removes a file.
-func (s *session) Remove(ctx context.Context, path string) error {
-	return s.guard(ctx, path, func(ctx context.Context) error {
-		_, err := ask(ctx, s.end.agent, s.end.words, bus.FileRemove, bus.FilePath{Path: at(path)})
-		return judge(err)
-	})
-}
-
-// Get writes a file's bytes to w.
-func (s *session) Get(ctx context.Context, path string, w io.Writer) (n int64, err error) {
-	err = s.guard(ctx, path, func(ctx context.Context) error {
-		n, err = s.fetch(ctx, path, w)
-		return err
-	})
-	return n, err
-}
-
-func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, error) {
+// get writes a file's bytes to w.
+func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, error) {
 	conn, begun, err := s.begin(ctx, bus.FileStart{Path: at(path), Buffer: s.cfg.Buffer})
 	if err != nil {
 		return 0, judge(err)
 	}
 	defer conn.Close()
 	to := &transfer.Noting{W: transfer.Sink(ctx, w)}
-	n, err := transfer.Copy(to, io.LimitReader(conn, begun.Bytes), s.cfg.Block)
-	switch {
-	case to.Err != nil || ctx.Err() != nil:
-		s.give(ctx, begun.Session)
-		return n, fmt.Errorf("own: reading a file: %w", cmp.Or(err, context.Cause(ctx)))
-	case n < begun.Bytes:
-		why := errors.Join(err, s.give(ctx, begun.Session), io.ErrUnexpectedEOF)
-		return n, fmt.Errorf("own: reading a file: %w: %d of %d (%w)", transfer.ErrShort, n, begun.Bytes, why)
+	_, err = transfer.Copy(to, io.LimitReader(conn, begun.Bytes), s.cfg.Block)
+	if err = to.Ended(ctx, begun.Bytes, err); err == nil {
+		return to.N, judge(s.finish(ctx, begun.Session))
 	}
-	return n, judge(s.finish(ctx, begun.Session))
+	if there := s.give(ctx, begun.Session); errors.Is(err, transfer.ErrShort) {
+		err = errors.Join(err, there)
+	}
+	return to.N, err
 }
 
-// Put has the agent write a file, which gets its name when it is on the disk.
-func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
-	return s.guard(ctx, path, func(ctx context.Context) error {
-		conn, begun, err := s.begin(ctx, bus.FileStart{Path: at(path), Put: true, Bytes: size, Overwrite: overwrite, Buffer: s.cfg.Buffer})
-		if err != nil {
-			return judge(err)
-		}
-		defer conn.Close()
-		_, err = transfer.Copy(conn, transfer.Source(ctx, r, size), s.cfg.Block)
-		if err == nil {
-			return judge(s.finish(ctx, begun.Session))
-		}
-		// What the agent says of its disk explains why it hung up.
-		if there := s.give(ctx, begun.Session); ctx.Err() == nil && (fault.ReasonOf(there) == bus.ReasonFull || fault.ReasonOf(there) == bus.ReasonSilent) {
-			err = there
-		}
+// put has the agent write a file, which gets its name when it is on the disk.
+func (s *session) put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
+	conn, begun, err := s.begin(ctx, bus.FileStart{Path: at(path), Put: true, Bytes: size, Overwrite: overwrite, Buffer: s.cfg.Buffer})
+	if err != nil {
 		return judge(err)
-	})
+	}
+	defer conn.Close()
+	_, err = transfer.Copy(conn, transfer.Source(ctx, r, size), s.cfg.Block)
+	if err == nil {
+		return judge(s.finish(ctx, begun.Session))
+	}
+	// What the agent says of its disk explains why it hung up.
+	if there := s.give(ctx, begun.Session); ctx.Err() == nil && (fault.ReasonOf(there) == bus.ReasonFull || fault.ReasonOf(there) == bus.ReasonSilent) {
+		err = there
+	}
+	return judge(err)
 }
 
 // begin has the agent open a port, and connects there.
@@ -148,7 +117,7 @@ func (s *session) dial(ctx context.Context, begun bus.FileReply) (net.Conn, erro
 	}
 	var errs []error
 	for _, host := range s.end.hosts {
-		conn, err := s.wires.Data(ctx, net.JoinHostPort(host, strconv.Itoa(begun.Port)))
+		conn, err := s.Data(ctx, net.JoinHostPort(host, strconv.Itoa(begun.Port)))
 		if err == nil {
 			if err = shown.Introduce(conn, token.File, nil); err == nil {
 				return conn, nil
@@ -177,7 +146,7 @@ func (s *session) finish(ctx context.Context, id string) error {
 		case err != nil || r.Over:
 			return err
 		}
-		s.wires.Alive() // the disk is slow: that is no silence
+		s.Alive() // the disk is slow: that is no silence
 	}
 }
 
@@ -200,9 +169,6 @@ func (k known) Unwrap() []error { return []error{k.error, k.kind} }
 
 // judge makes an error of the agent one that callers tell apart, by its reason.
 func judge(err error) error {
-	if err == nil {
-		return nil
-	}
 	kind := map[bus.Reason]error{
 		bus.ReasonMissing: transfer.ErrMissing, bus.ReasonExists: transfer.ErrExists, bus.ReasonDenied: transfer.ErrDenied,
 		bus.ReasonReadOnly: transfer.ErrReadOnly, bus.ReasonFull: transfer.ErrFull, bus.ReasonShort: transfer.ErrShort, bus.ReasonSilent: transfer.ErrSilent,
@@ -210,5 +176,5 @@ func judge(err error) error {
 	if kind != nil {
 		err = known{err, kind}
 	}
-	return fmt.Errorf("own: %w", err)
+	return err
 }

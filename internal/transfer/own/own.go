@@ -8,7 +8,6 @@ package own
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
@@ -96,7 +95,9 @@ func (c client) Open(ctx context.Context) (transfer.Session, error) {
 	if err := c.end.enter(ctx); err != nil {
 		return nil, fmt.Errorf("own: waiting for the turn: %w", err)
 	}
-	return &session{end: c.end, cfg: c.cfg, wires: transfer.NewWires(c.cfg)}, nil
+	s := &session{end: c.end, cfg: c.cfg}
+	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
+	return s, nil
 }
 
 // enter takes the turn, if no session has it yet.
@@ -142,9 +143,9 @@ func (e *End) leave() error {
 
 // session is a share of the turn.
 type session struct {
+	transfer.Operating
 	end    *End
 	cfg    transfer.Config
-	wires  *transfer.Wires
 	closed bool
 }
 
@@ -156,15 +157,12 @@ func (s *session) Info() transfer.Info {
 	}
 }
 
-// Sockets are the connections of files.
-func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
-
 // Close ends what is under way.
 func (s *session) Close() error {
 	if s.closed {
 		return nil
 	}
 	s.closed = true
-	s.wires.Close()
+	s.Wires.Close()
 	return s.end.leave()
 }

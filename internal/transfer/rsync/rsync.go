@@ -36,6 +36,7 @@ func New(cfg transfer.Config) transfer.Client { return &client{cfg} }
 
 // session is a program, and how it is called.
 type session struct {
+	transfer.Operating
 	cfg      transfer.Config
 	program  string
 	version  version
@@ -49,6 +50,7 @@ var _ transfer.Outside = (*session)(nil)
 // that of each call: what the daemon refuses, the first one says.
 func (c *client) Open(ctx context.Context) (transfer.Session, error) {
 	s := &session{cfg: c.cfg}
+	s.Do = s.operations()
 	if err := checkName(c.cfg.Path); err != nil {
 		return nil, err
 	}
@@ -211,28 +213,18 @@ func (s *session) file(ctx context.Context, p string) (int64, error) {
 	return e.size, nil
 }
 
-// Size is the length of a file.
-func (s *session) Size(ctx context.Context, p string) (int64, error) {
-	if err := checkName(p); err != nil {
-		return 0, err
-	}
-	n, err := s.file(ctx, p)
-	if err != nil {
-		return 0, fmt.Errorf("rsync: size of %q: %w", p, err)
-	}
-	return n, nil
+// operations are those of a session.
+func (s *session) operations() transfer.Operations {
+	return transfer.Operations{Protocol: "rsync", Check: checkName, Size: s.file, Get: s.get, Put: s.put, Remove: s.remove}
 }
 
 // Fetch has the program write a file here.
-func (s *session) Fetch(ctx context.Context, p, local string, progress func(int64)) (int64, error) {
-	if err := checkName(p); err != nil {
-		return 0, err
-	}
-	n, err := s.fetch(ctx, p, local, progress)
-	if err != nil {
-		return 0, fmt.Errorf("rsync: getting %q: %w", p, err)
-	}
-	return n, nil
+func (s *session) Fetch(ctx context.Context, p, local string, progress func(int64)) (n int64, err error) {
+	err = s.Operate(ctx, "getting", p, func(ctx context.Context) error {
+		n, err = s.fetch(ctx, p, local, progress)
+		return err
+	})
+	return n, err
 }
 
 func (s *session) fetch(ctx context.Context, p, local string, progress func(int64)) (int64, error) {
@@ -309,22 +301,11 @@ func (s *session) land(ctx context.Context, p, local string, progress func(int64
 	return size, err
 }
 
-// Get has the program write a file to memory or the disk, and passes it on.
-func (s *session) Get(ctx context.Context, p string, w io.Writer) (int64, error) {
-	if w == io.Discard {
-		return s.Fetch(ctx, p, "", nil)
-	}
-	if err := checkName(p); err != nil {
-		return 0, err
-	}
-	n, err := s.get(ctx, p, w)
-	if err != nil {
-		return n, fmt.Errorf("rsync: getting %q: %w", p, err)
-	}
-	return n, nil
-}
-
+// get has the program write a file to memory or the disk, and passes it on.
 func (s *session) get(ctx context.Context, p string, w io.Writer) (n int64, err error) {
+	if w == io.Discard {
+		return s.fetch(ctx, p, "", nil)
+	}
 	size, err := s.file(ctx, p)
 	if err != nil {
 		return 0, err
@@ -346,49 +327,40 @@ func (s *session) get(ctx context.Context, p string, w io.Writer) (n int64, err 
 	return transfer.Copy(transfer.Sink(ctx, w), file, 0)
 }
 
-// Put writes a file to memory or the disk, and has the program send it.
-func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) (err error) {
-	if err := checkName(p); err != nil {
-		return err
-	}
+// put writes a file to memory or the disk, and has the program send it.
+func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) (err error) {
 	folder, err := stage.New(size)
 	if err != nil {
-		return fmt.Errorf("rsync: putting %q: %w", p, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	local := folder.File("file")
 	// For everyone, as the copy at the server shall be; the folder is for nobody else.
 	file, err := os.OpenFile(local, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("rsync: putting %q: %w", p, err)
+		return err
 	}
 	_, err = transfer.Copy(file, transfer.Source(ctx, r, size), 0)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("rsync: putting %q: %w", p, err)
+		return err
 	}
-	return s.Send(ctx, local, p, overwrite, nil)
+	return s.send(ctx, local, p, overwrite, nil)
 }
 
 // Send has the program make a file of a local one. The daemon gives it its name
 // when it is whole.
 func (s *session) Send(ctx context.Context, local, p string, overwrite bool, progress func(int64)) error {
-	if err := checkName(p); err != nil {
-		return err
-	}
+	return s.Operate(ctx, "putting", p, func(ctx context.Context) error { return s.send(ctx, local, p, overwrite, progress) })
+}
+
+func (s *session) send(ctx context.Context, local, p string, overwrite bool, progress func(int64)) error {
 	local, err := filepath.Abs(local)
 	if err == nil {
 		err = s.vacant(ctx, p, overwrite)
 	}
-	if err == nil {
-		err = s.send(ctx, local, p, overwrite, progress)
-	}
 	if err != nil {
-		return fmt.Errorf("rsync: putting %q: %w", p, err)
+		return err
 	}
-	return nil
-}
-
-func (s *session) send(ctx context.Context, local, p string, overwrite bool, progress func(int64)) error {
 	args := []string{"--whole-file", "--ignore-times", "--info=progress2", whole}
 	if !overwrite {
 		args = append(args, "--ignore-existing") // what has come there since it was looked for
@@ -409,17 +381,9 @@ func (s *session) vacant(ctx context.Context, p string, overwrite bool) error {
 	return err
 }
 
-// Remove has the daemon delete the one file that an empty folder here has not: the
+// remove has the daemon delete the one file that an empty folder here has not: the
 // protocol has no other way.
-func (s *session) Remove(ctx context.Context, p string) (err error) {
-	if err := checkName(p); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("rsync: removing %q: %w", p, err)
-		}
-	}()
+func (s *session) remove(ctx context.Context, p string) (err error) {
 	if _, err := s.file(ctx, p); err != nil {
 		return err
 	}

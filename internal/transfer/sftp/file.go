@@ -1,7 +1,6 @@
 package sftp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/pkg/sftp"
 
-	"thru/internal/fault"
 	"thru/internal/transfer"
 )
 
@@ -47,103 +45,74 @@ func unplace(path string) string {
 	return "~/" + path
 }
 
-// guard runs an operation over one path.
-func (s *session) guard(ctx context.Context, path string, do func(ctx context.Context, path string) error) error {
-	if err := transfer.CheckName(path); err != nil {
-		return err
+// operations are those of a session.
+func (s *session) operations() transfer.Operations {
+	return transfer.Operations{
+		Protocol: "sftp", Get: s.get, Put: s.put,
+		Size: func(_ context.Context, path string) (int64, error) {
+			info, err := s.sftp.Stat(place(path))
+			if err != nil {
+				return 0, judge(err, false)
+			}
+			return info.Size(), regular(info)
+		},
+		Remove: func(_ context.Context, path string) error { return judge(s.sftp.Remove(place(path)), true) },
 	}
-	watched, done := s.wires.Guard(ctx)
-	if watched.Err() != nil {
-		return done(fmt.Errorf("sftp: %w", context.Cause(watched)))
-	}
-	return done(do(watched, place(path)))
-}
-
-// Size of a file.
-func (s *session) Size(ctx context.Context, path string) (size int64, err error) {
-	err = s.guard(ctx, path, func(_ context.Context, path string) error {
-		info, err := s.sftp.Stat(path)
-		if err != nil {
-			return judge("asking for its size", err, false)
-		}
-		size = info.Size()
-		return regular(info)
-	})
-	return size, err
 }
 
 // regular refuses what is no file.
 func regular(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("sftp: %w: what has that name is no file", transfer.ErrMissing)
+		return fmt.Errorf("%w: what has that name is no file", transfer.ErrMissing)
 	}
 	return transfer.CheckSize(info.Size())
 }
 
-// Get writes a file's bytes to w.
-func (s *session) Get(ctx context.Context, path string, w io.Writer) (n int64, err error) {
-	err = s.guard(ctx, path, func(ctx context.Context, path string) error {
-		n, err = s.fetch(ctx, path, w)
-		return err
-	})
-	return n, err
-}
-
-func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, error) {
-	file, err := s.sftp.Open(path)
+// get writes a file's bytes to w.
+func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, error) {
+	file, err := s.sftp.Open(place(path))
 	if err != nil {
-		return 0, judge("getting it", err, false)
+		return 0, judge(err, false)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return 0, judge("getting it", err, false)
+		return 0, judge(err, false)
 	}
 	if err := regular(info); err != nil {
 		return 0, err
 	}
 	sink := &transfer.Noting{W: transfer.Most(transfer.Sink(ctx, w), info.Size())}
 	_, err = file.WriteTo(sink)
-	switch {
-	case sink.Err != nil:
-		return sink.N, fmt.Errorf("sftp: getting it: %w", sink.Err)
-	case ctx.Err() != nil:
-		return sink.N, fmt.Errorf("sftp: getting it: %w", cmp.Or(err, context.Cause(ctx)))
-	case sink.N < info.Size():
-		return sink.N, fmt.Errorf("sftp: getting it: %w: %d of %d (%w)", transfer.ErrShort, sink.N, info.Size(), errors.Join(err, io.ErrUnexpectedEOF))
-	case err != nil:
-		return sink.N, judge("getting it", err, false)
-	}
-	return sink.N, nil
+	return sink.N, sink.Ended(ctx, info.Size(), judge(err, false))
 }
 
-// Put writes to a temporary name and gives the file its own when it is whole.
-func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
-	return s.guard(ctx, path, func(ctx context.Context, path string) error {
-		if there, err := s.sftp.Lstat(path); err == nil && (!overwrite || there.IsDir()) {
-			return fmt.Errorf("sftp: putting it: %w", transfer.ErrExists)
-		}
-		temp := transfer.TempName(path)
-		file, err := s.sftp.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-		if err != nil {
-			return s.whyNot(temp, err)
-		}
-		source := &source{r: transfer.Source(ctx, r, size)}
-		_, err = file.ReadFromWithConcurrency(source, inFlight)
-		err = errors.Join(err, file.Close())
-		switch {
-		case source.err != nil:
-			err = fmt.Errorf("sftp: putting it: %w", source.err)
-		case err != nil:
-			err = s.whyNot(temp, err)
-		default:
-			err = s.finish(temp, path, size, overwrite)
-		}
-		if err != nil {
-			err = s.undo(temp, err)
-		}
-		return err
-	})
+// put writes to a temporary name and gives the file its own when it is whole.
+func (s *session) put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
+	path = place(path)
+	if there, err := s.sftp.Lstat(path); err == nil && (!overwrite || there.IsDir()) {
+		return transfer.ErrExists
+	}
+	temp := transfer.TempName(path)
+	file, err := s.sftp.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return s.whyNot(temp, err)
+	}
+	source := transfer.Source(ctx, r, size)
+	_, err = file.ReadFromWithConcurrency(source, inFlight)
+	err = errors.Join(err, file.Close())
+	switch {
+	case source.Err != nil:
+		err = source.Err
+	case err != nil:
+		err = s.whyNot(temp, err)
+	default:
+		err = s.finish(temp, path, size, overwrite)
+	}
+	if err != nil {
+		err = s.undo(temp, err)
+	}
+	return err
 }
 
 // whyNot explains a write that failed. OpenSSH says nothing but "Failure" of a disk
@@ -151,50 +120,35 @@ func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64,
 func (s *session) whyNot(temp string, err error) error {
 	var status *sftp.StatusError
 	if !errors.As(err, &status) || status.Code != statusFailure {
-		return judge("putting it", err, true)
+		return judge(err, true)
 	}
 	disk, asked := s.sftp.StatVFS(path.Dir(temp))
 	switch {
 	case asked == nil && disk.Flag&readOnlyDisk != 0:
-		return fmt.Errorf("sftp: putting it: %w (%w)", transfer.ErrReadOnly, err)
+		return fmt.Errorf("%w (%w)", transfer.ErrReadOnly, err)
 	case asked == nil && disk.Bavail*disk.Frsize < largestBlock:
-		return fmt.Errorf("sftp: putting it: %w (%w)", transfer.ErrFull, err)
+		return fmt.Errorf("%w (%w)", transfer.ErrFull, err)
 	}
-	return judge("putting it", err, true)
-}
-
-// source remembers how the reader failed.
-type source struct {
-	r   io.Reader
-	err error
-}
-
-// Read passes on.
-func (s *source) Read(b []byte) (int, error) {
-	n, err := s.r.Read(b)
-	if err != nil && err != io.EOF {
-		s.err = err
-	}
-	return n, err
+	return judge(err, true)
 }
 
 // finish gives a file its name, when the server has all of it. The protocol's own
 // rename replaces nothing; OpenSSH's extension does, at once.
 func (s *session) finish(temp, path string, size int64, overwrite bool) error {
 	if info, err := s.sftp.Stat(temp); err == nil && info.Size() != size {
-		return fmt.Errorf("sftp: putting it: the server has %d of %d bytes", info.Size(), size)
+		return fmt.Errorf("the server has %d of %d bytes", info.Size(), size)
 	}
 	if !overwrite {
 		err := s.sftp.Rename(temp, path)
 		if _, there := s.sftp.Lstat(path); err != nil && there == nil { // it came meanwhile
-			return fmt.Errorf("sftp: naming it: %w (%w)", transfer.ErrExists, err)
+			return fmt.Errorf("%w (%w)", transfer.ErrExists, err)
 		}
-		return judge("naming it", err, true)
+		return judge(err, true)
 	}
 	if _, ok := s.sftp.HasExtension("posix-rename@openssh.com"); ok {
-		return judge("naming it", s.sftp.PosixRename(temp, path), true)
+		return judge(s.sftp.PosixRename(temp, path), true)
 	}
-	rename := func(from, to string) error { return judge("naming it", s.sftp.Rename(from, to), true) }
+	rename := func(from, to string) error { return judge(s.sftp.Rename(from, to), true) }
 	err := transfer.Replace(temp, path, rename, s.sftp.Remove)
 	if left := (*transfer.Left)(nil); errors.As(err, &left) {
 		left.Path = unplace(left.Path)
@@ -210,16 +164,9 @@ func (s *session) undo(temp string, cause error) error {
 	return cause
 }
 
-// Remove removes a file.
-func (s *session) Remove(ctx context.Context, path string) error {
-	return s.guard(ctx, path, func(_ context.Context, path string) error {
-		return judge("removing it", s.sftp.Remove(path), true)
-	})
-}
-
 // judge makes an error of a server's status. Version 3 has no word for what is
 // full: OpenSSH says "Failure" of it, and of much else.
-func judge(doing string, err error, writing bool) error {
+func judge(err error, writing bool) error {
 	if err == nil {
 		return nil
 	}
@@ -240,11 +187,9 @@ func judge(doing string, err error, writing bool) error {
 		kind = transfer.ErrFull
 	case errors.Is(err, fs.ErrExist), code == statusExists:
 		kind = transfer.ErrExists
-	default:
-		return fmt.Errorf("sftp: %s: %w", doing, err)
 	}
-	if errors.Is(err, kind) {
-		return fmt.Errorf("sftp: %s: %w", doing, err)
+	if kind == nil || errors.Is(err, kind) {
+		return err
 	}
-	return fault.Failf("", "sftp: %s: %w (%w)", doing, kind, err)
+	return fmt.Errorf("%w (%w)", kind, err)
 }

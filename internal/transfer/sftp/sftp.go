@@ -40,18 +40,19 @@ type client struct{ cfg transfer.Config }
 
 // session is one connection that is logged in, with one channel of sftp.
 type session struct {
-	cfg   transfer.Config
-	wires *transfer.Wires
-	ssh   *ssh.Client
-	sftp  *sftp.Client
-	info  transfer.Info
+	transfer.Operating
+	cfg  transfer.Config
+	ssh  *ssh.Client
+	sftp *sftp.Client
+	info transfer.Info
 }
 
 // Open connects, knows the server by its key, and logs in.
 func (c client) Open(ctx context.Context) (transfer.Session, error) {
-	s := &session{cfg: c.cfg, wires: transfer.NewWires(c.cfg)}
+	s := &session{cfg: c.cfg}
+	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
 	s.info = transfer.Info{Client: library, Library: true}
-	watched, done := s.wires.Greet(ctx)
+	watched, done := s.Greet(ctx)
 	if err := done(s.open(watched)); err != nil {
 		return nil, errors.Join(err, s.closeAll())
 	}
@@ -69,7 +70,7 @@ func (s *session) open(ctx context.Context) error {
 	}
 	login := &login{cfg: s.cfg, ctx: ctx}
 	defer login.close()
-	conn, err := s.wires.Control(ctx, addr)
+	conn, err := s.Control(ctx, addr)
 	if err != nil {
 		return fmt.Errorf("sftp: connecting: %w", err)
 	}
@@ -141,9 +142,6 @@ func (s *session) Info() transfer.Info {
 	return info
 }
 
-// Sockets is the one connection.
-func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
-
 // Close ends the channel and the connection.
 func (s *session) Close() error {
 	err := s.closeAll()
@@ -155,7 +153,7 @@ func (s *session) Close() error {
 
 // closeAll closes the connection first: its goroutines end by that, and nobody waits for the far end.
 func (s *session) closeAll() error {
-	err := s.wires.Close()
+	err := s.Wires.Close()
 	if s.ssh != nil {
 		s.ssh.Close()
 		s.ssh.Wait()

@@ -26,11 +26,11 @@ func TestJudge(t *testing.T) {
 		{&sftp.StatusError{Code: statusReadOnly}, true, transfer.ErrReadOnly},
 		{&sftp.StatusError{Code: statusExists}, true, transfer.ErrExists},
 	} {
-		if err := judge("testing", c.err, c.writing); !errors.Is(err, c.want) || !errors.Is(err, c.err) {
+		if err := judge(c.err, c.writing); !errors.Is(err, c.want) || !errors.Is(err, c.err) {
 			t.Errorf("%v: %v, want %v", c.err, err, c.want)
 		}
 	}
-	if judge("testing", nil, true) != nil {
+	if judge(nil, true) != nil {
 		t.Error("no error became one")
 	}
 }

@@ -9,7 +9,7 @@ import (
 // onlyOld tells whether a server that does not answer SMB2 answers SMB1
 // ([MS-CIFS] 2.2.4.52): no file moves by it, but a person learns why.
 func (s *session) onlyOld(ctx context.Context, address string) bool {
-	conn, err := s.wires.Control(ctx, address)
+	conn, err := s.Control(ctx, address)
 	if err != nil {
 		return false
 	}

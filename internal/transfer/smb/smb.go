@@ -4,6 +4,7 @@
 package smb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,13 +53,14 @@ func (c *client) Open(ctx context.Context) (_ transfer.Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cfg: c.cfg, share: share, wires: transfer.NewWires(c.cfg)}
+	s := &session{cfg: c.cfg, share: share}
+	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.wires.Close())
+			err = errors.Join(err, s.Wires.Close())
 		}
 	}()
-	watched, explain := s.wires.Greet(ctx)
+	watched, explain := s.Greet(ctx)
 	err = explain(s.open(watched, initiator))
 	if err != nil {
 		return nil, fmt.Errorf("smb: opening %s of %s: %w", share, c.cfg.Host, err)
@@ -88,9 +90,9 @@ func (c *client) initiator() (*initiator, error) {
 
 // session is a connection to one share.
 type session struct {
+	transfer.Operating
 	cfg   transfer.Config
 	share string
-	wires *transfer.Wires
 	smb   *smb2.Session
 	tree  *smb2.Share
 	shape pump.Shape
@@ -100,8 +102,8 @@ type session struct {
 
 // open does what Open says. The caller closes the wires where it fails.
 func (s *session) open(ctx context.Context, i *initiator) error {
-	address := net.JoinHostPort(s.cfg.Host, or(s.cfg.Port, port))
-	conn, err := s.wires.Control(ctx, address)
+	address := net.JoinHostPort(s.cfg.Host, cmp.Or(s.cfg.Port, port))
+	conn, err := s.Control(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -150,49 +152,45 @@ func named() string {
 // Info is what was agreed on.
 func (s *session) Info() transfer.Info { return s.info }
 
-// Sockets is the one connection.
-func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
+// operations are those of a session.
+func (s *session) operations() transfer.Operations {
+	return transfer.Operations{
+		Protocol: "smb", Check: checkName, Get: s.get, Put: s.put,
+		Size: func(ctx context.Context, p string) (n int64, err error) {
+			tree, name, done, err := s.work(ctx, p)
+			if err == nil {
+				defer done()
+				n, err = size(tree, name)
+			}
+			return n, err
+		},
+		Remove: func(ctx context.Context, p string) error {
+			tree, name, done, err := s.work(ctx, p)
+			if err == nil {
+				defer done()
+				err = refined(tree.Remove(name), transfer.ErrReadOnly)
+			}
+			return err
+		},
+	}
+}
 
-// work is one operation: its tree ends a little after ctx, so that what is half
-// there can still be closed and removed. done explains an error.
-func (s *session) work(ctx context.Context) (watched context.Context, tree *smb2.Share, done func(error) error) {
-	watched, explain := s.wires.Guard(ctx)
+// work is one operation on a path: its tree, which ends a little after ctx, so that what
+// is half there can still be closed and removed, and the name there.
+func (s *session) work(ctx context.Context, p string) (tree *smb2.Share, name string, done func(), err error) {
+	share, name, _ := strings.Cut(p, "/")
+	if !strings.EqualFold(share, s.share) || name == "" {
+		return nil, "", nil, fmt.Errorf("%w: it is no file of the share %s", transfer.ErrMissing, s.share)
+	}
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(watched, func() {
+	stop := context.AfterFunc(ctx, func() {
 		s.over.Store(true)
 		time.AfterFunc(linger, cancel)
 	})
-	return watched, s.tree.WithContext(lasting), func(err error) error {
+	return s.tree.WithContext(lasting), name, func() {
 		stop()
 		cancel() // also what the library's finalizers would wait for
-		return explain(err)
-	}
-}
-
-// within is the path inside the share.
-func (s *session) within(p string) (string, error) {
-	if err := checkName(p); err != nil {
-		return "", err
-	}
-	share, name, _ := strings.Cut(p, "/")
-	if !strings.EqualFold(share, s.share) || name == "" {
-		return "", fmt.Errorf("smb: %q: %w: it is no file of the share %s", p, transfer.ErrMissing, s.share)
-	}
-	return name, nil
-}
-
-// Size is the length of a file.
-func (s *session) Size(ctx context.Context, p string) (int64, error) {
-	name, err := s.within(p)
-	if err != nil {
-		return 0, err
-	}
-	_, tree, done := s.work(ctx)
-	size, err := size(tree, name)
-	if err := done(err); err != nil {
-		return 0, fmt.Errorf("smb: size of %q: %w", p, err)
-	}
-	return size, nil
+	}, nil
 }
 
 func size(tree *smb2.Share, name string) (int64, error) {
@@ -206,21 +204,13 @@ func size(tree *smb2.Share, name string) (int64, error) {
 	return facts.Size(), transfer.CheckSize(facts.Size())
 }
 
-// Get reads a file with several requests in flight.
-func (s *session) Get(ctx context.Context, p string, w io.Writer) (int64, error) {
-	name, err := s.within(p)
+// get reads a file with several requests in flight.
+func (s *session) get(ctx context.Context, p string, w io.Writer) (int64, error) {
+	tree, name, done, err := s.work(ctx, p)
 	if err != nil {
 		return 0, err
 	}
-	watched, tree, done := s.work(ctx)
-	n, err := s.get(watched, tree, name, w)
-	if err := done(err); err != nil {
-		return n, fmt.Errorf("smb: getting %q: %w", p, err)
-	}
-	return n, nil
-}
-
-func (s *session) get(ctx context.Context, tree *smb2.Share, name string, w io.Writer) (int64, error) {
+	defer done()
 	size, err := size(tree, name)
 	if err != nil {
 		return 0, err
@@ -239,20 +229,13 @@ func (s *session) get(ctx context.Context, tree *smb2.Share, name string, w io.W
 	return n, refined(errors.Join(err, file.Close()), transfer.ErrDenied)
 }
 
-// Put writes a file under another name, which it gives up when all is there.
-func (s *session) Put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) error {
-	name, err := s.within(p)
+// put writes a file under another name, which it gives up when all is there.
+func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, overwrite bool) error {
+	tree, name, done, err := s.work(ctx, p)
 	if err != nil {
 		return err
 	}
-	watched, tree, done := s.work(ctx)
-	if err := done(s.put(watched, tree, name, r, size, overwrite)); err != nil {
-		return fmt.Errorf("smb: putting %q: %w", p, err)
-	}
-	return nil
-}
-
-func (s *session) put(ctx context.Context, tree *smb2.Share, name string, r io.Reader, size int64, overwrite bool) error {
+	defer done()
 	if err := free(tree, name, overwrite); err != nil {
 		return err
 	}
@@ -294,31 +277,18 @@ func free(tree *smb2.Share, name string, overwrite bool) error {
 	return nil
 }
 
-// Remove removes a file.
-func (s *session) Remove(ctx context.Context, p string) error {
-	name, err := s.within(p)
-	if err != nil {
-		return err
-	}
-	_, tree, done := s.work(ctx)
-	if err := done(refined(tree.Remove(name), transfer.ErrReadOnly)); err != nil {
-		return fmt.Errorf("smb: removing %q: %w", p, err)
-	}
-	return nil
-}
-
 // Close leaves the share, logs off and closes the connection. After an operation
 // that was cut off it says nothing more: the library may still be sending, out of
 // the one buffer that it would write the next request to.
 func (s *session) Close() error {
 	if s.over.Load() {
-		return s.wires.Close()
+		return s.Wires.Close()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), linger)
 	defer cancel()
 	_ = s.tree.WithContext(ctx).Umount() // the end of the connection does the same
 	_ = s.smb.WithContext(ctx).Logoff()
-	return s.wires.Close()
+	return s.Wires.Close()
 }
 
 // checkName refuses what is no name, and what Windows takes for a separator, a
@@ -331,11 +301,4 @@ func checkName(p string) error {
 		return fault.Usagef("give it another name", "smb: %q: %w: SMB gives %q a meaning of its own", p, transfer.ErrName, p[i])
 	}
 	return nil
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,87 +16,58 @@ import (
 // cleanUp bounds what is done after a failure to leave nothing behind.
 const cleanUp = 700 * time.Millisecond
 
+// operations are those of a session.
+func (s *session) operations() transfer.Operations {
+	return transfer.Operations{
+		Protocol: "web", Get: s.get, Put: s.put, Remove: s.remove,
+		Size: func(ctx context.Context, path string) (int64, error) {
+			size, err := s.head(ctx, path)
+			if err == nil && size < 0 {
+				err = errors.New("the server does not say how large it is")
+			}
+			return max(0, size), err
+		},
+	}
+}
+
 // head asks how large a file is; -1 where the server does not say.
 func (s *session) head(ctx context.Context, path string) (int64, error) {
-	ctx, done := s.wires.Guard(ctx)
-	size, err := func() (int64, error) {
-		resp, err := s.ask(ctx, http.MethodHead, path, nil, nil)
-		if err != nil {
-			return 0, err
-		}
-		resp.Body.Close()
-		return resp.ContentLength, judge("asking for its size", resp, false)
-	}()
-	return size, done(err)
-}
-
-// Size of a file.
-func (s *session) Size(ctx context.Context, path string) (int64, error) {
-	if err := transfer.CheckName(path); err != nil {
+	resp, err := s.ask(ctx, http.MethodHead, path, nil, nil)
+	if err != nil {
 		return 0, err
 	}
-	size, err := s.head(ctx, path)
-	if err == nil && size < 0 {
-		err = errors.New("web: the server does not say how large it is")
-	}
-	return max(0, size), err
+	resp.Body.Close()
+	return resp.ContentLength, judge(resp, false)
 }
 
-// Get writes a file's bytes to w.
-func (s *session) Get(ctx context.Context, path string, w io.Writer) (int64, error) {
-	if err := transfer.CheckName(path); err != nil {
-		return 0, err
-	}
-	ctx, done := s.wires.Guard(ctx)
-	n, err := s.fetch(ctx, path, w)
-	return n, done(err)
-}
-
-func (s *session) fetch(ctx context.Context, path string, w io.Writer) (int64, error) {
+// get writes a file's bytes to w.
+func (s *session) get(ctx context.Context, path string, w io.Writer) (int64, error) {
 	resp, err := s.ask(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return 0, err
 	}
 	defer resp.Body.Close()
-	if err := judge("getting it", resp, false); err != nil {
+	if err := judge(resp, false); err != nil {
 		return 0, err
 	}
 	sink := &transfer.Noting{W: transfer.Sink(ctx, w)}
-	n, err := transfer.Copy(sink, resp.Body, s.cfg.Block)
-	switch {
-	case err == nil && (resp.ContentLength < 0 || n == resp.ContentLength):
-		return n, nil
-	case sink.Err != nil || ctx.Err() != nil:
-		return n, fmt.Errorf("web: getting it: %w", cmp.Or(err, context.Cause(ctx)))
-	}
-	return n, fmt.Errorf("web: getting it: %w: %d of %d (%w)", transfer.ErrShort, n, resp.ContentLength, orEOF(err))
+	_, err = transfer.Copy(sink, resp.Body, s.cfg.Block)
+	return sink.N, sink.Ended(ctx, resp.ContentLength, err)
 }
 
-// orEOF is the error, or the end that came instead of one.
-func orEOF(err error) error {
-	if err == nil {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// Put makes a file. HTTP knows no temporary names, so what a failed one has left
+// put makes a file. HTTP knows no temporary names, so what a failed one has left
 // is removed where it is not what was there before.
-func (s *session) Put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
-	if err := transfer.CheckName(path); err != nil {
-		return err
-	}
+func (s *session) put(ctx context.Context, path string, r io.Reader, size int64, overwrite bool) error {
 	before, err := s.head(ctx, path)
 	switch {
 	case err == nil && !overwrite:
-		return fmt.Errorf("web: putting it: %w", transfer.ErrExists)
+		return transfer.ErrExists
 	case errors.Is(err, transfer.ErrMissing):
 		before = absent
 	case err != nil:
 		return err
 	}
-	watched, done := s.wires.Guard(ctx)
-	err = done(s.send(watched, path, r, size, overwrite))
+	err = s.send(ctx, path, r, size, overwrite)
 	if sent := (*refused)(nil); err != nil && !errors.As(err, &sent) {
 		err = errors.Join(err, s.undo(path, before))
 	}
@@ -125,14 +95,14 @@ func (s *session) send(ctx context.Context, path string, r io.Reader, size int64
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)); err != nil {
-		return fmt.Errorf("web: hearing the server's answer: %w", err)
+		return fmt.Errorf("hearing the server's answer: %w", err)
 	}
-	err = judge("putting it", resp, true)
+	err = judge(resp, true)
 	if err == nil {
 		return nil
 	}
 	if resp.StatusCode == http.StatusInternalServerError && s.noFolder(ctx, path) {
-		err = fmt.Errorf("web: putting it: %w: the folder (%s)", transfer.ErrMissing, resp.Status)
+		err = fmt.Errorf("%w: the folder (%s)", transfer.ErrMissing, resp.Status)
 	}
 	return &refused{err}
 }
@@ -155,9 +125,10 @@ func (s *session) noFolder(ctx context.Context, file string) bool {
 func (s *session) undo(path string, before int64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUp)
 	defer cancel()
-	fresh := &session{scheme: s.scheme, cfg: s.cfg, wires: transfer.NewWires(s.cfg), password: s.password}
+	fresh := &session{scheme: s.scheme, cfg: s.cfg, password: s.password}
+	fresh.Wires = transfer.NewWires(s.cfg)
 	fresh.http = &http.Client{CheckRedirect: fresh.redirect, Transport: &http.Transport{
-		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return fresh.wires.Control(ctx, addr) },
+		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return fresh.Control(ctx, addr) },
 		TLSClientConfig: s.tls, MaxResponseHeaderBytes: mostHeader,
 	}}
 	defer fresh.Close()
@@ -166,36 +137,27 @@ func (s *session) undo(path string, before int64) error {
 	case errors.Is(err, transfer.ErrMissing), err == nil && now == before:
 		return nil // nothing there, or what was there before
 	case err == nil:
-		err = fresh.Remove(ctx, path)
+		err = fresh.remove(ctx, path)
 	}
 	if err != nil {
-		return fmt.Errorf("web: a part of it may be left at the server: %w", err)
+		return fmt.Errorf("a part of it may be left at the server: %w", err)
 	}
 	return nil
 }
 
-// Remove removes a file.
-func (s *session) Remove(ctx context.Context, path string) error {
-	if err := transfer.CheckName(path); err != nil {
+// remove removes a file.
+func (s *session) remove(ctx context.Context, path string) error {
+	resp, err := s.ask(ctx, http.MethodDelete, path, nil, nil)
+	if err != nil {
 		return err
 	}
-	ctx, done := s.wires.Guard(ctx)
-	return done(func() error {
-		resp, err := s.ask(ctx, http.MethodDelete, path, nil, nil)
-		if err != nil {
-			return err
-		}
-		resp.Body.Close()
-		return judge("removing it", resp, true)
-	}())
+	resp.Body.Close()
+	return judge(resp, true)
 }
-
-// Sockets are the connections to the server.
-func (s *session) Sockets() []net.Conn { return s.wires.Sockets() }
 
 // Close closes the connections.
 func (s *session) Close() error {
-	err := s.wires.Close() // first: TLS would wait for a far end that is silent
+	err := s.Wires.Close() // first: TLS would wait for a far end that is silent
 	s.http.CloseIdleConnections()
 	return err
 }

@@ -34,9 +34,9 @@ const mostHeader = 256 << 10
 
 // session is a server that has answered once.
 type session struct {
+	transfer.Operating
 	scheme string
 	cfg    transfer.Config
-	wires  *transfer.Wires
 	http   *http.Client
 	tls    *tls.Config
 
@@ -48,17 +48,18 @@ type session struct {
 // Open asks the server for the head of the URL's path: that shows who it is, and
 // whether it wants a login. That nothing is there is no failure yet.
 func (c client) Open(ctx context.Context) (transfer.Session, error) {
-	s := &session{scheme: c.scheme, cfg: c.cfg, wires: transfer.NewWires(c.cfg), tls: c.cfg.TLS()}
+	s := &session{scheme: c.scheme, cfg: c.cfg, tls: c.cfg.TLS()}
+	s.Operating = transfer.Operating{Wires: transfer.NewWires(c.cfg), Do: s.operations()}
 	s.info = transfer.Info{Client: "net/http of " + runtime.Version(), Library: true}
 	s.http = &http.Client{CheckRedirect: s.redirect, Transport: &http.Transport{
-		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return s.wires.Data(ctx, addr) },
+		DialContext:     func(ctx context.Context, _, addr string) (net.Conn, error) { return s.Data(ctx, addr) },
 		TLSClientConfig: s.tls, DisableCompression: true,
 		// A large body waits for the server's word that it wants it: a refusal costs no traffic.
 		ExpectContinueTimeout: time.Second,
 		ReadBufferSize:        64 << 10, WriteBufferSize: 64 << 10, MaxResponseHeaderBytes: mostHeader,
 	}}
 	if err := s.greet(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(fmt.Errorf("web: opening: %w", err), s.Close())
 	}
 	return s, nil
 }
@@ -69,7 +70,7 @@ func (s *session) greet(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, done := s.wires.Greet(ctx)
+	ctx, done := s.Greet(ctx)
 	resp, err := s.ask(ctx, http.MethodHead, s.cfg.Path, nil, nil)
 	if err == nil {
 		resp.Body.Close()
@@ -135,7 +136,7 @@ func (s *session) ask(ctx context.Context, method, path string, b *body, header 
 	for {
 		req, err := http.NewRequestWithContext(ctx, method, s.url(path), nil)
 		if err != nil {
-			return nil, fmt.Errorf("web: making a request: %w", err)
+			return nil, fmt.Errorf("making a request: %w", err)
 		}
 		if req.Header = header.Clone(); req.Header == nil {
 			req.Header = http.Header{}
@@ -147,7 +148,7 @@ func (s *session) ask(ctx context.Context, method, path string, b *body, header 
 		}
 		resp, err := s.http.Do(req)
 		if err != nil {
-			return nil, fmt.Errorf("web: %s %.200s: %w", method, req.URL.Redacted(), plain(err))
+			return nil, fmt.Errorf("%s %.200s: %w", method, req.URL.Redacted(), plain(err))
 		}
 		s.met(resp)
 		if resp.StatusCode != http.StatusUnauthorized {
@@ -191,17 +192,17 @@ func (s *session) ready(refusal *http.Response, lost int64) error {
 	})
 	switch {
 	case s.password != nil:
-		return fault.Failf("check user and password", "web: logging in: %w (%s)", transfer.ErrLogin, refusal.Status)
+		return fault.Failf("check user and password", "logging in: %w (%s)", transfer.ErrLogin, refusal.Status)
 	case !basic:
-		return fault.Failf("only the scheme Basic is known here", "web: logging in: %w: it asks for %.100q", transfer.ErrLogin, refusal.Header.Get("WWW-Authenticate"))
+		return fault.Failf("only the scheme Basic is known here", "logging in: %w: it asks for %.100q", transfer.ErrLogin, refusal.Header.Get("WWW-Authenticate"))
 	case lost > 0:
-		return fault.Failf("USER@ in the URL has a server that knows \"Expect: 100-continue\" asked first", "web: logging in: %w: it asked for a password when %d bytes had been sent", transfer.ErrLogin, lost)
+		return fault.Failf("USER@ in the URL has a server that knows \"Expect: 100-continue\" asked first", "logging in: %w: it asked for a password when %d bytes had been sent", transfer.ErrLogin, lost)
 	case s.cfg.Password == nil:
-		return fault.Failf("give user and password", "web: logging in: %w: it wants a password", transfer.ErrLogin)
+		return fault.Failf("give user and password", "logging in: %w: it wants a password", transfer.ErrLogin)
 	}
 	password, err := s.cfg.Password()
 	if err != nil {
-		return fmt.Errorf("web: asking for the password: %w", err)
+		return fmt.Errorf("asking for the password: %w", err)
 	}
 	if s.scheme == "http" {
 		s.say("password sent in clear text")
@@ -211,7 +212,7 @@ func (s *session) ready(refusal *http.Response, lost int64) error {
 }
 
 // judge makes an error of an answer that is no success. writing tells what 403 means.
-func judge(doing string, resp *http.Response, writing bool) error {
+func judge(resp *http.Response, writing bool) error {
 	var kind error
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
@@ -219,7 +220,7 @@ func judge(doing string, resp *http.Response, writing bool) error {
 	case code == http.StatusNotFound || code == http.StatusGone || code == http.StatusConflict && writing:
 		kind = transfer.ErrMissing // 409: a folder above it (RFC 4918, 9.7.1)
 	case code >= 300 && code < 400: // of a PUT or DELETE
-		return fault.Failf("name that one in the URL, if it is meant", "web: %s: the server sends us elsewhere, to %.200q (%s)", doing, resp.Header.Get("Location"), resp.Status)
+		return fault.Failf("name that one in the URL, if it is meant", "the server sends us elsewhere, to %.200q (%s)", resp.Header.Get("Location"), resp.Status)
 	case code == http.StatusPreconditionFailed:
 		kind = transfer.ErrExists
 	case code == http.StatusInsufficientStorage || code == http.StatusRequestEntityTooLarge:
@@ -231,7 +232,7 @@ func judge(doing string, resp *http.Response, writing bool) error {
 	default:
 		kind = errors.New("the server failed or did not understand")
 	}
-	err := fmt.Errorf("web: %s: %w (%s)", doing, kind, resp.Status)
+	err := fmt.Errorf("%w (%s)", kind, resp.Status)
 	if resp.StatusCode == http.StatusInternalServerError {
 		return fault.Failf("the server's own log says why: a disk that is full, a folder that is read-only", "%w", err)
 	}
