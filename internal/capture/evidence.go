@@ -18,7 +18,8 @@ func (d *draft) senderSide(w way) *measure.Evidence {
 	for i := range w.sent {
 		x := &e.Streams[i]
 		if x.TCP = negotiated(w.sent[i].conn); atSender {
-			x.TCPStart = w.sent[i].count(x.TCP)
+			w.sent[i].count(x.TCP)
+			x.TCPStart = x.TCP.AtBirth()
 		}
 	}
 	if !atSender {
@@ -171,9 +172,8 @@ func fullPacket(c *measure.Connection) int {
 	return c.MaxPacket
 }
 
-// count adds the counters of the sender's TCP_INFO that packets tell as well,
-// and returns them as they were at the start.
-func (s *stream) count(t *measure.TCPInfo) (start *measure.TCPInfo) {
+// count adds the counters of the sender's TCP_INFO that packets tell as well.
+func (s *stream) count(t *measure.TCPInfo) {
 	data := s.conn.Data
 	if s.turned {
 		data = s.conn.Acks
@@ -182,7 +182,6 @@ func (s *stream) count(t *measure.TCPInfo) (start *measure.TCPInfo) {
 	if rtt := s.conn.RTT; rtt != nil && !s.turned {
 		t.RTT, t.MinRTT = new(rtt.P50), new(rtt.Min)
 	}
-	return &measure.TCPInfo{Retrans: new(uint32), BytesSent: new(uint64), BytesRetrans: new(uint64)}
 }
 
 // narrow is a count as TCP_INFO holds it.

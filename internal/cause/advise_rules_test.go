@@ -155,7 +155,7 @@ func stalls(bps, againPct float64) func(*measure.Document) {
 	return func(d *measure.Document) {
 		t := &measure.TCPInfo{DataSegsOut: new(uint32(1000)), Retrans: new(uint32(10 * againPct))}
 		d.Cells[0].Goodput.Value = bps
-		d.Cells[0].Runs = []measure.Run{{Flows: []measure.Flow{{From: "a", To: "b", Sender: &measure.Evidence{Streams: []measure.Stream{{TCP: t}}}}}}}
+		d.Cells[0].Runs = []measure.Run{{Flows: []measure.Flow{{From: "a", To: "b", Sender: &measure.Evidence{Streams: []measure.Stream{{TCPStart: t.AtBirth(), TCP: t}}}}}}}
 	}
 }
 

@@ -47,6 +47,7 @@ func connection(rttMs float64, change func(*measure.Stream)) []measure.Stream {
 	if change != nil {
 		change(&s)
 	}
+	s.TCPStart = s.TCP.AtBirth()
 	return []measure.Stream{s}
 }
 

@@ -61,6 +61,7 @@ func carried(rttMs, flight float64, change func(*measure.Stream)) []measure.Stre
 	if change != nil {
 		change(&s)
 	}
+	s.TCPStart = s.TCP.AtBirth()
 	return []measure.Stream{s}
 }
 

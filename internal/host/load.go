@@ -65,8 +65,10 @@ func loadBetween(n *notes, before, after activity, own int) measure.Load {
 			*l.Dropped += int64(c.Dropped)
 		}
 	}
-	if before.throttled != nil && after.throttled != nil && *after.throttled >= *before.throttled {
-		l.Throttled = new(*after.throttled - *before.throttled)
+	if before.throttled != nil && after.throttled != nil {
+		if d, ok := rise(n, "load.throttled_periods", uint64(*before.throttled), uint64(*after.throttled)); ok {
+			l.Throttled = new(int64(d))
+		}
 	}
 	if movers := busiest(before.vhost, after.vhost, length); len(movers) > 0 {
 		l.VhostPct = &movers[0].CPUPct

@@ -188,7 +188,8 @@ func (r *reading) sum(key string, dataOut bool) node {
 func (r *reading) tcp(s *measure.Stream, sends bool, row node) {
 	s.Bytes = row.get("bytes").count()
 	if n, ok := row.get("retransmits").integer(); ok && sends && n <= math.MaxUint32 {
-		s.TCPStart, s.TCP = &measure.TCPInfo{Retrans: new(uint32(0))}, &measure.TCPInfo{Retrans: new(uint32(n))}
+		s.TCP = &measure.TCPInfo{Retrans: new(uint32(n))}
+		s.TCPStart = s.TCP.AtBirth()
 	}
 }
 
@@ -249,7 +250,8 @@ func (r *reading) complete(e *measure.Evidence, rows []stream) {
 		}
 		last := e.Bins[len(e.Bins)-1].TCP[i]
 		if s.TCP == nil && last.Retrans != nil {
-			s.TCPStart, s.TCP = &measure.TCPInfo{Retrans: new(uint32(0))}, &measure.TCPInfo{Retrans: last.Retrans}
+			s.TCP = &measure.TCPInfo{Retrans: last.Retrans}
+			s.TCPStart = s.TCP.AtBirth()
 		}
 		if s.TCP != nil {
 			total := s.TCP.Retrans

@@ -40,7 +40,7 @@ func (x *chosenCell) way(n int) Way {
 			continue // it is not known which stream had what
 		}
 		if len(b.TCP) == count {
-			p.tcp(&b.TCP[j], x.before(n, j))
+			p.tcp(&b.TCP[j], e.SecondDelta(n, j, measure.Retransmits))
 		}
 		p.datagrams(b.Datagrams, count, e.Streams[j].Length)
 		w.Streams = append(w.Streams, p)
@@ -51,23 +51,10 @@ func (x *chosenCell) way(n int) Way {
 	return w
 }
 
-// before is what a stream's kernel said when the n-th second began.
-func (x *chosenCell) before(n, stream int) *measure.TCPInfo {
-	if n == 0 {
-		return x.near.Streams[stream].TCPStart
-	}
-	if tcp := x.near.Bins[n-1].TCP; stream < len(tcp) {
-		return &tcp[stream]
-	}
-	return nil
-}
-
-func (p *Part) tcp(now, before *measure.TCPInfo) {
+func (p *Part) tcp(now *measure.TCPInfo, resent measure.Delta) {
 	p.Cwnd, p.RTTUs, p.RTTVarUs = cwnd(now), Micros(now.RTT), Micros(now.RTTVar)
 	p.SendWindow, p.PathMTU, p.Reordering = wide(now.SendWnd), wide(now.PMTU), wide(now.ReordSeen)
-	if before != nil && before.Retrans != nil && now.Retrans != nil {
-		p.Retransmits = new(max(0, int64(*now.Retrans)-int64(*before.Retrans)))
-	}
+	p.Retransmits = resent.Signed()
 }
 
 // datagrams fills a share of a second's counts, which are of all streams: what
@@ -176,10 +163,7 @@ func congestion(e *measure.Evidence) string {
 
 // total is what one end counted of a stream in the measured time.
 func total(s *measure.Stream) Total {
-	t := Total{Bytes: s.Bytes}
-	if s.TCP != nil && s.TCPStart != nil && s.TCP.Retrans != nil && s.TCPStart.Retrans != nil {
-		t.Retransmits = new(max(0, int64(*s.TCP.Retrans)-int64(*s.TCPStart.Retrans)))
-	}
+	t := Total{Bytes: s.Bytes, Retransmits: s.Delta(measure.Retransmits).Signed()}
 	if d := s.Datagrams; d != nil {
 		t.Packets, t.Lost, t.OutOfOrder = d.Packets, d.Lost, d.Reordered
 		if d.JitterNs != nil {

@@ -49,7 +49,26 @@ func Decode(text []byte) (*Document, error) {
 			return nil, err
 		}
 	}
+	addBirths(&d)
 	return &d, nil
+}
+
+// addBirths adds the start of connections that were made within a transfer: earlier
+// versions left it out.
+func addBirths(d *Document) {
+	if d.Transfer == nil {
+		return
+	}
+	for i := range d.Transfer.Runs {
+		r := &d.Transfer.Runs[i]
+		for _, streams := range [][]Stream{r.Sockets, r.There} {
+			for k := range streams {
+				if s := &streams[k]; s.TCPStart == nil {
+					s.TCPStart = s.TCP.AtBirth()
+				}
+			}
+		}
+	}
 }
 
 // scale walks through JSON beside the type that it is to become, and adds up what

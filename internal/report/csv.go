@@ -176,10 +176,6 @@ func (t *csvTable) end() {
 
 // flow prints each second of an end: the flow with its host, then its streams.
 func (t *csvTable) flow(e *measure.Evidence) {
-	retransmits := map[float64]float64{}
-	for _, p := range retransmitsOf(e) {
-		retransmits[p.X] = p.Y
-	}
 	rtt := map[float64]float64{}
 	for _, p := range rttOf(e) {
 		rtt[p.X] = p.Y
@@ -189,8 +185,8 @@ func (t *csvTable) flow(e *measure.Evidence) {
 		b := &e.Bins[i]
 		t.begin("flow", -1, b.At, b.Span)
 		t.rate(b.Bytes, b.Span)
-		if v, ok := retransmits[middle(b.At, b.Span)]; ok && e.Sends {
-			t.set("retransmits_segments", v)
+		if resent, known := resentIn(e, i).Float(); known && e.Sends {
+			t.set("retransmits_segments", resent)
 		}
 		if v, ok := rtt[middle(b.At, b.Span)]; ok {
 			t.set("rtt_ns", v)
@@ -225,8 +221,8 @@ func (t *csvTable) streams(e *measure.Evidence, n int) {
 			kernel(t, "rtt_variation_ns", now.RTTVar)
 			kernel(t, "cwnd_segments", now.Cwnd)
 			kernel(t, "mss_bytes", now.SendMSS)
-			if before := tcpBefore(e, n, s); e.Sends && before != nil && now.Retrans != nil && before.Retrans != nil && *now.Retrans >= *before.Retrans {
-				t.set("retransmits_segments", float64(*now.Retrans-*before.Retrans))
+			if resent, known := e.SecondDelta(n, s, measure.Retransmits).Float(); known && e.Sends {
+				t.set("retransmits_segments", resent)
 			}
 		}
 		t.end()
@@ -237,17 +233,6 @@ func kernel[N uint32 | int64](t *csvTable, name string, v *N) {
 	if v != nil {
 		t.set(name, float64(*v))
 	}
-}
-
-// tcpBefore is what the kernel said of a stream when a second began.
-func tcpBefore(e *measure.Evidence, bin, stream int) *measure.TCPInfo {
-	switch {
-	case bin > 0 && stream < len(e.Bins[bin-1].TCP):
-		return &e.Bins[bin-1].TCP[stream]
-	case bin == 0 && stream < len(e.Streams):
-		return e.Streams[stream].TCPStart
-	}
-	return nil
 }
 
 func (t *csvTable) datagrams(d *measure.Datagrams) {

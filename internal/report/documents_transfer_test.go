@@ -29,6 +29,9 @@ func transferDocument() *measure.Document {
 		TCP:    &measure.TCPInfo{MinRTT: new(int64(190_000)), RTT: new(int64(420_000)), Retrans: new(uint32(7)), Cwnd: new(uint32(310)), SendMSS: new(uint32(1448)), BytesAcked: new(uint64(4 << 30))},
 		Course: &measure.Course{Samples: 400, Every: 50e6, BufferFull: new(12.0)},
 	}}
+	for _, s := range []*measure.Stream{&memory.Sockets[0], &memory.There[0], &whole.Sockets[0]} {
+		s.TCPStart = s.TCP.AtBirth()
+	}
 	whole.SHA256, whole.LocalNs = "0b9c3f...", 26e9
 	d.Transfer = &measure.Transfer{
 		URL: "sftp://anna@files/big", Protocol: "sftp", Direction: measure.Download, Client: "pkg/sftp v1.13", Server: "SSH-2.0-OpenSSH_9.2",

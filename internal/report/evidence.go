@@ -216,34 +216,22 @@ func retransmitsOf(e *measure.Evidence) []point {
 	if e == nil {
 		return nil
 	}
-	start := make([]measure.TCPInfo, 0, len(e.Streams))
-	for _, s := range e.Streams {
-		if s.TCPStart != nil {
-			start = append(start, *s.TCPStart)
-		}
-	}
 	var ps []point
-	last, known := totalRetrans(start)
-	for _, b := range e.Bins {
-		total, ok := totalRetrans(b.TCP)
-		if ok && known && total >= last {
-			ps = append(ps, point{middle(b.At, b.Span), total - last})
+	for i, b := range e.Bins {
+		if resent, known := resentIn(e, i).Float(); known {
+			ps = append(ps, point{middle(b.At, b.Span), resent})
 		}
-		last, known = total, ok
 	}
 	return ps
 }
 
-// totalRetrans sums over streams; false where a stream does not know.
-func totalRetrans(infos []measure.TCPInfo) (float64, bool) {
-	sum := 0.0
-	for _, t := range infos {
-		if t.Retrans == nil {
-			return 0, false
-		}
-		sum += float64(*t.Retrans)
+// resentIn are the segments that all streams sent again in one of the seconds.
+func resentIn(e *measure.Evidence, second int) measure.Delta {
+	sum := measure.Delta{Known: len(e.Bins[second].TCP) > 0}
+	for stream := range e.Bins[second].TCP {
+		sum = sum.Plus(e.SecondDelta(second, stream, measure.Retransmits))
 	}
-	return sum, len(infos) > 0
+	return sum
 }
 
 func middle(at, span int64) float64 { return (float64(at) + float64(span)/2) / second }

@@ -307,8 +307,8 @@ func streamRow(s measure.Stream, measuredNs int64) []string {
 	retrans, rtt, cwnd, mss := "-", "-", "-", "-"
 	if s.TCP != nil {
 		cwnd = uint32Text(s.TCP.Cwnd)
-		if s.TCP.Retrans != nil && s.TCPStart != nil && s.TCPStart.Retrans != nil {
-			retrans = unit.Count(int64(*s.TCP.Retrans) - int64(*s.TCPStart.Retrans)) // of the measured time
+		if n := s.Delta(measure.Retransmits).Signed(); n != nil {
+			retrans = unit.Count(*n)
 		}
 		if s.TCP.RTT != nil {
 			rtt = unit.Duration(*s.TCP.RTT)

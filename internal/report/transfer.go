@@ -339,8 +339,8 @@ func socketText(sockets []measure.Stream) string {
 	if ns := s.TCP.RTT; ns != nil {
 		parts = append(parts, "RTT "+unit.Duration(*ns))
 	}
-	if n := s.TCP.Retrans; n != nil {
-		parts = append(parts, unit.Count(int64(*n))+" retransmits")
+	if n := s.Delta(measure.Retransmits).Signed(); n != nil {
+		parts = append(parts, unit.Count(*n)+" retransmits")
 	}
 	if n := s.TCP.RecvSpace; n != nil && s.TCP.BytesReceived != nil && (s.TCP.BytesAcked == nil || *s.TCP.BytesReceived > *s.TCP.BytesAcked) {
 		parts = append(parts, "receive window "+unit.Size(int64(*n)))

@@ -49,7 +49,12 @@ func (s *Series) IsRead() bool { return !s.begun.IsZero() }
 
 // Stream is what the readings tell of the direction in which more went.
 func (s *Series) Stream() measure.Stream {
-	in, out := s.moved(func(t *measure.TCPInfo) *uint64 { return t.BytesReceived }), s.moved(func(t *measure.TCPInfo) *uint64 { return t.BytesAcked })
+	start := &s.first
+	if s.fromBirth {
+		start = s.latest.AtBirth()
+	}
+	moved := func(of measure.Counter) int64 { return int64(start.DeltaTo(&s.latest, of).N) }
+	in, out := moved(measure.BytesReceived), moved(measure.BytesAcked)
 	window := measure.Buffer{Asked: s.Asked, Granted: int64(s.granted.SendBuffer)}
 	course := s.send.Course(s.last.Sub(s.begun))
 	if course != nil {
@@ -63,26 +68,10 @@ func (s *Series) Stream() measure.Stream {
 		window.Usable = window.Granted / BufferOverhead
 		window.Cut = window.Usable < s.Asked
 	}
-	x := measure.Stream{
+	return measure.Stream{
 		Local: s.Local, Peer: s.Peer, Bytes: max(in, out), TotalBytes: max(in, out), Window: window,
-		Congestion: s.granted.Congestion, MSS: s.granted.MSS, TCP: new(s.latest), Course: course,
+		Congestion: s.granted.Congestion, MSS: s.granted.MSS, TCPStart: new(*start), TCP: new(s.latest), Course: course,
 	}
-	if !s.fromBirth {
-		x.TCPStart = new(s.first)
-	}
-	return x
-}
-
-// moved is how far a counter of bytes rose.
-func (s *Series) moved(of func(*measure.TCPInfo) *uint64) int64 {
-	from, to := of(&s.first), of(&s.latest)
-	switch {
-	case to == nil:
-		return 0
-	case from == nil || s.fromBirth:
-		return int64(*to)
-	}
-	return int64(*to - *from)
 }
 
 // Carriers are the streams that carried data, those with the most first, at most

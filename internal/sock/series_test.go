@@ -39,7 +39,7 @@ func TestSeries(t *testing.T) {
 		}
 		x := s.Stream()
 		if x.Bytes != tt.bytes || x.Window.Granted != tt.granted || x.Window.Usable != tt.granted/2 || x.Window.Cut != (tt.granted/2 < 1500) || x.Local != "a:1" || x.Congestion != "cubic" ||
-			(x.TCPStart == nil) != tt.later || x.Course.Samples != len(tt.readings) || (x.Course.InFlight != nil) != tt.sends || (x.Course.Unread != nil) == tt.sends {
+			(*x.TCPStart.BytesAcked == 0) != tt.later || x.Course.Samples != len(tt.readings) || (x.Course.InFlight != nil) != tt.sends || (x.Course.Unread != nil) == tt.sends {
 			t.Errorf("%s: %+v", tt.name, x)
 		}
 	}

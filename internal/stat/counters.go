@@ -79,13 +79,7 @@ func backlogDrops(e *measure.Evidence) int64 {
 
 // protoSum adds protocol counters. Of those, only the ones that moved are there.
 func protoSum(e *measure.Evidence, names ...string) int64 {
-	var n int64
-	if h := hostOf(e); h != nil {
-		for _, name := range names {
-			addTo(&n, bounded64(h.Proto[name]))
-		}
-	}
-	return n
+	return bounded64(e.Protocol(names...).N)
 }
 
 // unseen names the places of which no counter was read, where a loss is laid

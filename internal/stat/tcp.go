@@ -1,65 +1,33 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 
 	"thru/internal/measure"
 )
 
-// change is by how much a counter of TCP_INFO grew in the measured time,
-// summed over the streams of an end. It is not known where one stream lacks it.
-func change(e *measure.Evidence, counter func(*measure.TCPInfo) (uint64, bool)) (n uint64, known bool) {
-	for _, x := range streams(e) {
-		if x.TCPStart == nil || x.TCP == nil {
-			return 0, false
-		}
-		from, before := counter(x.TCPStart)
-		to, after := counter(x.TCP)
-		if !before || !after || to < from {
-			return 0, false
-		}
-		n, known = n+to-from, true
-	}
-	return n, known
-}
-
-// field reads a counter that the kernel may not have given.
-func field[T uint32 | uint64](x *T) (uint64, bool) {
-	if x == nil {
-		return 0, false
-	}
-	return uint64(*x), true
-}
-
-func retrans(t *measure.TCPInfo) (uint64, bool)      { return field(t.Retrans) }
-func bytesSent(t *measure.TCPInfo) (uint64, bool)    { return field(t.BytesSent) }
-func bytesRetrans(t *measure.TCPInfo) (uint64, bool) { return field(t.BytesRetrans) }
-func dataSegsIn(t *measure.TCPInfo) (uint64, bool)   { return field(t.DataSegsIn) }
-
-// noCounter is the reason where an end gives none for a counter of TCP_INFO.
-const noCounter = "the kernel gives no such counter at both ends of the measured time"
-
 // retransmits fills the segments sent again in the measured time, of all
 // streams and all runs that count: a mean would round a single one away.
 func (s *summary) retransmits() {
-	if n, ok := s.total(retrans); ok {
-		s.cell.Retransmits = whole(float64(n))
+	if n := s.total(measure.Retransmits); n.Known {
+		s.cell.Retransmits = whole(float64(n.N))
 	} else if !s.asks() {
-		s.missing("retransmits_segments", s.why(senderSide, "streams.tcp.total_retrans_segments", noCounter))
+		s.missing("retransmits_segments", s.why(senderSide, "streams.tcp.total_retrans_segments", n.Why))
 	}
 }
 
-// total is the change of a counter of the sender over all runs; it is not
-// known where one run lacks it.
-func (s *summary) total(counter func(*measure.TCPInfo) (uint64, bool)) (n uint64, known bool) {
-	for _, p := range s.runs {
-		more, ok := change(p.sender, counter)
-		if !ok {
-			return 0, false
-		}
-		n, known = n+more, true
+// total is the delta of a counter of the sender over all runs; it is not known
+// where that of one run is not.
+func (s *summary) total(counter measure.Counter) measure.Delta {
+	if len(s.runs) == 0 {
+		return (*measure.Evidence)(nil).Delta(counter)
 	}
-	return n, known
+	sum := measure.Delta{Known: true}
+	for _, p := range s.runs {
+		sum = sum.Plus(p.sender.Delta(counter))
+	}
+	return sum
 }
 
 // rfc6349 fills the metrics of RFC 6349, section 4. The transfer time ratio
@@ -75,13 +43,12 @@ func (s *summary) rfc6349() {
 	if m.TransferTimeRatio == nil {
 		s.missing("rfc6349.transfer_time_ratio", "it needs the ceiling and a goodput")
 	}
-	sent, ok := s.total(bytesSent)
-	again, okToo := s.total(bytesRetrans)
-	if ok && okToo {
-		m.EfficiencyPct = known(Efficiency(float64(sent), float64(again)))
+	sent, again := s.total(measure.BytesSent), s.total(measure.BytesRetransmitted)
+	if sent.Known && again.Known {
+		m.EfficiencyPct = known(Efficiency(float64(sent.N), float64(again.N)))
 	}
 	if m.EfficiencyPct == nil {
-		s.missing("rfc6349.tcp_efficiency_pct", s.why(senderSide, "streams.tcp.bytes_sent", noCounter))
+		s.missing("rfc6349.tcp_efficiency_pct", s.why(senderSide, "streams.tcp.bytes_sent", cmp.Or(sent.Why, again.Why, "nothing was sent")))
 	}
 	if base := s.baseRTT(); c.RTTLoaded != nil && base > 0 {
 		m.BufferDelayPct = known(BufferDelay(float64(*c.RTTLoaded), base))
@@ -152,8 +119,8 @@ func (s *summary) packets() {
 			nicBytes += float64(h.NIC.RxBytes)
 			nicPackets += float64(h.NIC.RxPackets)
 		}
-		n, ok := change(p.receiver, dataSegsIn)
-		segments, counted = segments+float64(n), counted && ok
+		n, ok := p.receiver.Delta(measure.SegmentsReceived).Float()
+		segments, counted = segments+n, counted && ok
 	}
 	if nicBytes >= 0.95*payload && nicPackets > 0 { // the two are not read in the same instant
 		s.cell.MeanPacket = known(MeanPacket(nicBytes, nicPackets))

@@ -46,22 +46,15 @@ func (w *Way) linkRate() float64 {
 // again is the share of its segments that the sender has sent again in the last run; told is
 // false where its kernel does not say.
 func (w *Way) again() (share float64, told bool) {
-	var sent, again float64
-	for i := range w.Cell.Runs {
-		sent, again = 0, 0
-		for _, f := range w.Cell.Runs[i].Flows {
-			if f.Sender == nil || f.From != w.From.Name || f.To != w.To.Name {
-				continue
-			}
-			for _, s := range f.Sender.Streams {
-				if t := s.TCP; t != nil && t.Retrans != nil && t.DataSegsOut != nil {
-					sent, again = sent+float64(*t.DataSegsOut), again+float64(*t.Retrans)
-				}
-			}
-		}
-	}
-	if sent == 0 {
+	if len(w.Cell.Runs) == 0 {
 		return 0, false
 	}
-	return again / sent, true
+	sent, again := measure.Delta{Known: true}, measure.Delta{Known: true}
+	for _, f := range w.Cell.Runs[len(w.Cell.Runs)-1].Flows {
+		if f.From == w.From.Name && f.To == w.To.Name {
+			sent, again = sent.Plus(f.Sender.Delta(measure.SegmentsSent)), again.Plus(f.Sender.Delta(measure.Retransmits))
+		}
+	}
+	pct, told := again.Pct(sent)
+	return pct / 100, told
 }

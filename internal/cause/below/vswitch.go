@@ -179,7 +179,7 @@ func droppedBelow(e *diagnose.End, p diagnose.Port) *diagnose.Outcome {
 		o.Text = fmt.Sprintf("%s of the packets %s were dropped at %s", unit.Percent(p.Share.Mean), way, SwitchName(e))
 	}
 	o.Evidence = Proofs(p, e)
-	again, _ := f.Sender.Grew(diagnose.SegsAgain)
+	again, _ := f.Sender.Seen.Delta(measure.Retransmits).Float()
 	if again > 0 {
 		o.By(f.Sender.Proof("tcp_info.total_retrans", again, "segments"))
 	}

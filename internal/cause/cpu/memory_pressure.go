@@ -45,10 +45,10 @@ func judgeMemoryPressure(e *diagnose.End) *diagnose.Outcome {
 }
 
 func pressureSeen(e *diagnose.End) *diagnose.Outcome {
-	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.Proto == nil {
+	entered, known := e.Counter("TcpExt.TCPMemoryPressures")
+	if !known {
 		return e.Lacks("counters of memory pressure")
 	}
-	entered, _ := e.Counter("TcpExt.TCPMemoryPressures")
 	pruned, _ := e.Counter("TcpExt.PruneCalled")
 	swapped := 0.0
 	if s := e.Seen.Host.Swap; s != nil {

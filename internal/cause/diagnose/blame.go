@@ -76,7 +76,7 @@ func (f *Flow) Blame(o *Outcome, n float64) *Outcome {
 	if f.IsUDP() {
 		return f.blameDatagrams(o, n)
 	}
-	again, ok := f.Sender.Grew(SegsAgain)
+	again, ok := f.Sender.Seen.Delta(measure.Retransmits).Float()
 	switch {
 	case !ok:
 		return o

@@ -29,29 +29,6 @@ func (f *Flow) Rate() float64 {
 // IsHeld tells whether a rate was asked for, or is all that an end point allows.
 func (f *Flow) IsHeld() bool { return f.Cell.Spec.Rate > 0 || f.Cell.Spec.MaxRate > 0 }
 
-// Grew is by how much a counter of TCP_INFO grew in the measured time, all
-// streams together. It is not known where one stream lacks it.
-func (e *End) Grew(counter func(*measure.TCPInfo) *uint64) (float64, bool) {
-	n, known := uint64(0), false
-	for _, s := range e.Streams() {
-		if s.TCP == nil {
-			return 0, false
-		}
-		to := counter(s.TCP)
-		if to == nil {
-			return 0, false
-		}
-		from := new(uint64)
-		if s.TCPStart != nil {
-			if from = counter(s.TCPStart); from == nil || *from > *to {
-				return 0, false
-			}
-		}
-		n, known = n+*to-*from, true
-	}
-	return float64(n), known
-}
-
 // wide makes a counter of 32 bits one of 64.
 func wide(x *uint32) *uint64 {
 	if x == nil {
@@ -68,44 +45,20 @@ func span(ns *int64) *uint64 {
 	return new(uint64(*ns))
 }
 
-// share of one counter in another, in percent.
-func (e *End) share(part, of func(*measure.TCPInfo) *uint64) (float64, bool) {
-	a, ok := e.Grew(part)
-	b, okToo := e.Grew(of)
-	if !ok || !okToo || b <= 0 {
-		return 0, false
-	}
-	return 100 * a / b, true
-}
-
-// BusyTime is how long a connection had data to send, in us.
-func BusyTime(t *measure.TCPInfo) *uint64 { return t.BusyUs }
-
-func rwndLimited(t *measure.TCPInfo) *uint64 { return t.RwndLimitedUs }
-
-// SegsAgain are the retransmitted segments.
-func SegsAgain(t *measure.TCPInfo) *uint64 { return wide(t.Retrans) }
-
-// SegsSent are the data segments that were sent.
-func SegsSent(t *measure.TCPInfo) *uint64 { return wide(t.DataSegsOut) }
-
-// SegsDoubled are the segments that the receiver had already (DSACK).
-func SegsDoubled(t *measure.TCPInfo) *uint64 { return wide(t.DSACKDups) }
-
-// TimesReordered is how often reordering was seen.
-func TimesReordered(t *measure.TCPInfo) *uint64 { return wide(t.ReordSeen) }
-
 // RwndPct is the share of the busy time in which the peer's window held the
-// sender up (tcp_info.tcpi_rwnd_limited; its resolution is a jiffy).
-func (f *Flow) RwndPct() (float64, bool) { return f.Sender.share(rwndLimited, BusyTime) }
+// sender up.
+func (f *Flow) RwndPct() (float64, bool) {
+	return f.Sender.Seen.Delta(measure.WindowLimited).Pct(f.Sender.Seen.Delta(measure.BusyTime))
+}
 
 // AgainPct is the share of data segments that were sent again. Where the
 // kernel's count of segments is not known it is that of the bytes.
 func (f *Flow) AgainPct() (float64, bool) {
-	if pct, ok := f.Sender.share(SegsAgain, SegsSent); ok {
+	segments := f.Sender.Seen.Delta(measure.Retransmits)
+	if pct, ok := segments.Pct(f.Sender.Seen.Delta(measure.SegmentsSent)); ok {
 		return pct, true
 	}
-	again, ok := f.Sender.Grew(SegsAgain)
+	again, ok := segments.Float()
 	if !ok || f.MSS() <= 0 || f.Sender.Seen.Bytes <= 0 {
 		return 0, false
 	}
@@ -268,10 +221,7 @@ func (e *End) Threads() (Threads, bool) {
 // "TcpExt.TCPTimeouts". It is of the whole host. A counter that did not move is
 // 0; without readings it is not known.
 func (e *End) Counter(name string) (float64, bool) {
-	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.Proto == nil {
-		return 0, false
-	}
-	return float64(e.Seen.Host.Proto[name]), true
+	return e.Seen.Protocol(name).Float()
 }
 
 // Bins are the rates of the flow's seconds in bit/s.

@@ -140,11 +140,12 @@ func (c check) option(of func(*measure.TCPInfo) *bool) (*bool, string) {
 // probing tells whether the sender found by itself what the path carries.
 func (c check) probing() (*bool, string) {
 	e := c.with.at(c.EndPoint)
-	if e == nil || e.Host == nil || e.Host.Proto == nil {
+	n := e.Protocol("TcpExt.TCPMTUPSuccess")
+	if !n.Known {
 		return nil, "the counters of the host are not there"
 	}
-	if n := e.Host.Proto["TcpExt.TCPMTUPSuccess"]; n > 0 {
-		return new(true), fmt.Sprintf("%s probes found a size that passes", unit.Count(int64(n)))
+	if n.N > 0 {
+		return new(true), fmt.Sprintf("%s probes found a size that passes", unit.Count(*n.Signed()))
 	}
 	return nil, "no probe was needed in the measured time"
 }

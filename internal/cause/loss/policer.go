@@ -154,7 +154,7 @@ func Proofs(s diagnose.Surplus, f *diagnose.Flow) []measure.Proof {
 // perRecovery is how many segments were sent again in one recovery, on
 // average; 0 where it is not known.
 func perRecovery(f *diagnose.Flow) float64 {
-	again, ok := f.Sender.Grew(diagnose.SegsAgain)
+	again, ok := f.Sender.Seen.Delta(measure.Retransmits).Float()
 	n, okToo := f.Sender.Counter("TcpExt.TCPSackRecovery")
 	if !ok || !okToo || n == 0 {
 		return 0

@@ -22,7 +22,7 @@ func Reordering() rule.Cause {
 }
 
 func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
-	seen, known := f.Sender.Grew(diagnose.TimesReordered)
+	seen, known := f.Sender.Seen.Delta(measure.Reorderings).Float()
 	if !known {
 		return f.Sender.Lacks("tcp_info.reord_seen")
 	}
@@ -43,7 +43,7 @@ func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
 		return outOfOrder(f, o, seen).
 			By(diagnose.Above(measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
 	}
-	if sent, ok := f.Sender.Grew(diagnose.SegsSent); seen == 0 || ok && 100*seen/sent < rareOrder {
+	if sent, ok := f.Sender.Seen.Delta(measure.SegmentsSent).Float(); seen == 0 || ok && 100*seen/sent < rareOrder {
 		return diagnose.No("the sender's kernel saw segments out of order %.0f times", seen)
 	}
 	return outOfOrder(f, diagnose.Possible("segments come out of order"), seen)
@@ -56,8 +56,8 @@ const littleOrder = 1
 // outOfOrder adds what TCP saw of it.
 func outOfOrder(f *diagnose.Flow, o *diagnose.Outcome, seen float64) *diagnose.Outcome {
 	o.By(f.Sender.Proof("tcp_info.reord_seen", seen, ""))
-	again, _ := f.Sender.Grew(diagnose.SegsAgain)
-	if doubled, ok := f.Sender.Grew(diagnose.SegsDoubled); ok && doubled > 0 {
+	again, _ := f.Sender.Seen.Delta(measure.Retransmits).Float()
+	if doubled, ok := f.Sender.Seen.Delta(measure.Duplicates).Float(); ok && doubled > 0 {
 		o.By(f.Sender.Proof("tcp_info.dsack_dups", doubled, "segments"))
 		if o.Confidence == measure.Possible && again > 0 && doubled > again/2 {
 			o.Confidence = measure.Likely // what was sent again had not been lost

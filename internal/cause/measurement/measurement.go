@@ -142,7 +142,7 @@ func pastTheFace(f *diagnose.Flow) *diagnose.Outcome {
 // fastClock judges the sender's clock by its kernel's: a connection cannot
 // have been busy for longer than the measured time.
 func fastClock(f *diagnose.Flow) *diagnose.Outcome {
-	busy, ok := f.Sender.Grew(diagnose.BusyTime)
+	busy, ok := f.Sender.Seen.Delta(measure.BusyTime).Float()
 	n, span := float64(len(f.Sender.Streams())), float64(f.Sender.Span())
 	if !ok || span < 1e9 || n == 0 {
 		return nil

@@ -158,7 +158,7 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 // the round trip grew by what its backlog takes, or it dropped what was sent again.
 func waitsIn(f *diagnose.Flow, q *measure.Qdisc) bool {
 	_, by, ok := f.Queued()
-	again, counted := f.Sender.Grew(diagnose.SegsAgain)
+	again, counted := f.Sender.Seen.Delta(measure.Retransmits).Float()
 	takes, drops := 0.0, float64(q.Drops)
 	if bps := f.Rate(); bps > 0 {
 		takes = float64(q.Backlog) * 8e9 / bps

@@ -364,35 +364,35 @@ func (c *course) congestionHolds(s *measure.Stream, passes float64) bool {
 	if n, mss := s.TCP.Cwnd, s.TCP.SendMSS; n != nil && mss != nil && float64(*n)*float64(*mss) < 1.2*passes {
 		return true
 	}
-	x := s.TCP.RwndLimitedUs
-	return x != nil && s.TCP.BusyUs != nil && *s.TCP.BusyUs > 0 && 100*float64(*x)/float64(*s.TCP.BusyUs) >= diagnose.RwndBar
+	pct, known := s.Delta(measure.WindowLimited).Pct(s.Delta(measure.BusyTime))
+	return known && pct >= diagnose.RwndBar
 }
 
 // peerWindow holds where the kernel counts that the server's window, or this
 // end's send buffer, held an upload up for most of the time.
 func (c *course) peerWindow() *bound {
 	s := c.socket()
-	if s == nil || c.t.Direction != measure.Upload || s.TCP.BusyUs == nil || *s.TCP.BusyUs == 0 {
+	if s == nil || c.t.Direction != measure.Upload {
 		return nil
 	}
-	busy := float64(*s.TCP.BusyUs)
 	for _, x := range []struct {
-		us             *uint64
+		limited        measure.Counter
 		cause, counter string
 		where          measure.Where
 		text           string
 	}{
-		{s.TCP.RwndLimitedUs, "receive-window", "tcp_info.rwnd_limited_us of busy_time_us", c.there(), "the server's receive window holds it up: a socket buffer that is too small there, or a server that reads no faster"},
-		{s.TCP.SndbufLimUs, "send-buffer", "tcp_info.sndbuf_limited_us of busy_time_us", c.here(), "the send buffer here holds it up"},
+		{measure.WindowLimited, "receive-window", "tcp_info.rwnd_limited_us of busy_time_us", c.there(), "the server's receive window holds it up: a socket buffer that is too small there, or a server that reads no faster"},
+		{measure.BufferLimited, "send-buffer", "tcp_info.sndbuf_limited_us of busy_time_us", c.here(), "the send buffer here holds it up"},
 	} {
-		if x.us == nil || 100*float64(*x.us)/busy < diagnose.RwndBar {
+		pct, known := s.Delta(x.limited).Pct(s.Delta(measure.BusyTime))
+		if !known || pct < diagnose.RwndBar {
 			continue
 		}
 		if x.where.EndPoint == "" && stat.TransferRTT(c.run) < farNs { // no window is too small for so short a way
 			x.cause, x.text = "slow-reader", "the server takes the data no faster: its window is used up on a short way"
 		}
 		o := binds(x.cause, measure.Likely, "%s", x.text)
-		o.At(x.where).By(diagnose.Above(c.proof(x.counter, 100*float64(*x.us)/busy, "pct"), diagnose.RwndBar))
+		o.At(x.where).By(diagnose.Above(c.proof(x.counter, pct, "pct"), diagnose.RwndBar))
 		return o
 	}
 	return nil

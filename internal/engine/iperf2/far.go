@@ -107,8 +107,13 @@ func acknowledged(e *measure.Evidence, own measure.Evidence, not func(fact, why 
 		if own.RampNs == 0 { // the measured time began with the first byte, before the first reading
 			a = 0
 		}
+		moved := measure.DeltaOf(&a, &b)
+		if !moved.Known {
+			not("bytes", "an iperf2 reports nothing over TCP, and of what its kernel acknowledged "+moved.Why)
+			return
+		}
 		begin[i] = a
-		y := measure.Stream{Index: x.Index, Local: x.Peer, Peer: x.Local, Bytes: int64(b - min(a, b)), TotalBytes: min(int64(all), x.TotalBytes)}
+		y := measure.Stream{Index: x.Index, Local: x.Peer, Peer: x.Local, Bytes: int64(moved.N), TotalBytes: min(int64(all), x.TotalBytes)}
 		y.Bytes = min(y.Bytes, y.TotalBytes)
 		e.Streams = append(e.Streams, y)
 		e.Bytes += y.Bytes

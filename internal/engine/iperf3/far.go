@@ -99,8 +99,8 @@ func (w way) stream(s streamResult, r results, sends bool) measure.Stream {
 	}
 	if !w.isUDP() {
 		if sends && r.Retransmits && s.Retransmits >= 0 {
-			x.TCPStart = &measure.TCPInfo{Retrans: new(uint32)}
 			x.TCP = &measure.TCPInfo{Retrans: new(uint32(min(s.Retransmits, 1<<32-1)))}
+			x.TCPStart = x.TCP.AtBirth()
 		}
 		return x
 	}
@@ -190,11 +190,8 @@ func tell(ways []way, output string) results {
 // tellStream fills what this end saw of a stream.
 func (w way) tellStream(s *streamResult, x measure.Stream) {
 	s.Bytes = x.Bytes
-	if w.ours.Sends && x.TCP != nil && x.TCP.Retrans != nil {
-		s.Retransmits = int64(*x.TCP.Retrans)
-		if x.TCPStart != nil && x.TCPStart.Retrans != nil {
-			s.Retransmits -= int64(*x.TCPStart.Retrans)
-		}
+	if n := x.Delta(measure.Retransmits); w.ours.Sends && n.Known {
+		s.Retransmits = *n.Signed()
 	}
 	if all, span := x.DatagramsAll, x.Datagrams; all != nil && span != nil {
 		s.Packets, s.Errors = all.Packets+all.Lost, all.Lost

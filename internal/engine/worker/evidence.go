@@ -14,7 +14,6 @@ type evidence struct {
 	mark, finish *sample // ends of the measured time
 	bin          *sample // start of the current second
 	last         *sample // start of the current interval
-	retrans      int64   // at last
 	spec         measure.Spec
 }
 
@@ -65,10 +64,7 @@ func (v *evidence) progress(s *sample) engine.Update {
 	u.Span = s.At - u.At
 	v.progressMore(&u, s)
 	if v.e.Sends {
-		if n, ok := retransmits(s); ok {
-			u.Retransmits = new(n - v.retrans)
-			v.retrans = n
-		}
+		u.Retransmits = v.resentOfAll(s).Signed()
 	}
 	v.last = s
 	return u
@@ -234,11 +230,20 @@ func sum(s sample) int64 {
 	return n
 }
 
-func retransmits(s *sample) (n int64, known bool) {
-	for i := range s.Streams {
-		if t := sock.ParseTCPInfo(s.Streams[i].Info); t.Retrans != nil {
-			n, known = n+int64(*t.Retrans), true
-		}
+// resent are the segments that a stream sent again since the last sample; since it
+// was connected where there is none.
+func (v *evidence) resent(stream int, s *sample) measure.Delta {
+	now := info(s.Streams[stream])
+	if now == nil || v.last == nil {
+		return now.AtBirth().DeltaTo(now, measure.Retransmits)
 	}
-	return n, known
+	return info(v.last.Streams[stream]).DeltaTo(now, measure.Retransmits)
+}
+
+func (v *evidence) resentOfAll(s *sample) measure.Delta {
+	sum := measure.Delta{Known: len(s.Streams) > 0}
+	for i := range s.Streams {
+		sum = sum.Plus(v.resent(i, s))
+	}
+	return sum
 }

@@ -111,13 +111,13 @@ func (v *evidence) progressMore(u *engine.Update, s *sample) {
 			u.Lost += b.More[cLost] - a.More[cLost]
 		}
 		if v.spec.EachStream {
-			u.Each = append(u.Each, v.tick(a, b))
+			u.Each = append(u.Each, v.tick(a, b, v.resent(i, s)))
 		}
 	}
 }
 
 // tick is one stream in the interval from a to b.
-func (v *evidence) tick(a, b streamSample) measure.Tick {
+func (v *evidence) tick(a, b streamSample, resent measure.Delta) measure.Tick {
 	t := measure.Tick{Bytes: b.Bytes - a.Bytes, Sends: v.e.Sends, Packets: b.More[cPackets] - a.More[cPackets]}
 	if v.spec.Protocol == measure.UDP {
 		if !v.e.Sends {
@@ -126,14 +126,11 @@ func (v *evidence) tick(a, b streamSample) measure.Tick {
 		}
 		return t
 	}
-	now, before := sock.ParseTCPInfo(b.Info), sock.ParseTCPInfo(a.Info)
+	now := sock.ParseTCPInfo(b.Info)
 	t.RTT, t.RTTVar, t.PathMTU = now.RTT, now.RTTVar, wide(now.PMTU)
 	t.SendWindow, t.ReordSeen = wide(now.SendWnd), wide(now.ReordSeen)
-	if now.Retrans != nil && v.e.Sends {
-		t.Retransmits = new(int64(*now.Retrans))
-		if before.Retrans != nil {
-			*t.Retransmits -= int64(*before.Retrans)
-		}
+	if v.e.Sends {
+		t.Retransmits = resent.Signed()
 	}
 	if now.Cwnd != nil && now.SendMSS != nil {
 		t.Cwnd = new(int64(*now.Cwnd) * int64(*now.SendMSS))
