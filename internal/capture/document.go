@@ -16,11 +16,10 @@ import (
 
 // What of the captured connections makes a cell, and a stream.
 const (
-	leastBack     = 20  // the other direction is a cell with more than this part of the payload of the main one
-	leastStream   = 100 // and a connection a stream with more than this part of that of the largest
-	leastPayload  = 64 << 10
-	talkBytes     = 4 << 10 // with less a connection is no stream beside one with more: a test's control connection
-	notOfACapture = "a capture does not show it"
+	leastBack    = 20  // the other direction is a cell with more than this part of the payload of the main one
+	leastStream  = 100 // and a connection a stream with more than this part of that of the largest
+	leastPayload = 64 << 10
+	talkBytes    = 4 << 10 // with less a connection is no stream beside one with more: a test's control connection
 )
 
 // Document makes a result of one capture, or of two of one flow that were made

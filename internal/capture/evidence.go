@@ -29,7 +29,7 @@ func (d *draft) senderSide(w way) *measure.Evidence {
 	for i := range e.Bins {
 		w.roundTrips(&e.Bins[i])
 	}
-	lack(e, "streams.tcp", notOfACapture)
+	lack(e, "streams.tcp", measure.NotInCapture)
 	return e
 }
 
@@ -43,8 +43,8 @@ func (d *draft) receiverSide(w way) *measure.Evidence {
 		s := &e.Streams[i]
 		s.Local, s.Peer = s.Peer, s.Local
 	}
-	lack(e, "bytes_read", "a capture shows what was acknowledged, not what the program read")
-	lack(e, "streams.tcp", notOfACapture)
+	lack(e, "bytes_read", measure.ReadNotInCapture)
+	lack(e, "streams.tcp", measure.NotInCapture)
 	return e
 }
 
@@ -94,7 +94,7 @@ func (d *draft) side(f *File, all []stream, tried span, count func(*stream) trac
 	if len(all) == 0 { // no data passed, but the flow may have been opened
 		e.RTTIdle = opened(d.allOf(f, false))
 	}
-	lack(e, "host", notOfACapture)
+	lack(e, "host", measure.NotInCapture)
 	if e.RTTIdle == nil {
 		lack(e, "rtt_idle", "the capture holds no handshake of which the round trip is sure")
 	}

@@ -292,7 +292,7 @@ func (r *planRun) fact(ctx context.Context, h *plan.Hand) (*string, error) {
 		return &value, nil
 	}
 	for _, m := range facts.NotChecked {
-		if m.Fact == h.Fact || strings.HasPrefix(h.Fact, m.Fact+".") {
+		if m.Covers(h.Fact) {
 			return nil, fmt.Errorf("%s of %s %w: %s", h.Fact, h.Host, errNoFact, m.Why)
 		}
 	}

@@ -88,7 +88,7 @@ func isMinor(kind string) bool {
 // judgeFact names a fact, and says whether it hardly bears on a rate: what is of
 // an interface that the traffic does not take.
 func judgeFact(c *measure.FactChange, used []string) {
-	kind, thing := kindOfFact(c.Fact), nameIn(c.Fact)
+	kind, thing := KindOfFact(c.Fact), nameIn(c.Fact)
 	known, found := factNames()[kind]
 	c.Name = known.name
 	if !found {
@@ -97,7 +97,7 @@ func judgeFact(c *measure.FactChange, used []string) {
 	switch {
 	case strings.HasPrefix(kind, "interfaces."):
 		c.Name = interfaceName(c.Name, kind, c.Fact, thing)
-		part := kind == "interfaces.offloads" && strings.Contains(c.Fact, "[tx-tcp") // of TSO, which is told
+		part := kind == "interfaces.offloads" && strings.HasPrefix(innerName(c.Fact), "tx-tcp") // of TSO, which is told
 		c.Minor = part || len(used) > 0 && !slices.Contains(used, thing)
 	case kind == "sysctls" || kind == "settings_changed":
 		c.Name = thing
@@ -109,12 +109,7 @@ func judgeFact(c *measure.FactChange, used []string) {
 
 // interfaceName is "MTU of eth0", "tcp-segmentation-offload of eth0", "RPS rx-0 of eth0".
 func interfaceName(name, kind, key, thing string) string {
-	inner := ""
-	if _, rest, ok := strings.Cut(key, "]."); ok {
-		if _, after, ok := strings.Cut(rest, "["); ok {
-			inner, _, _ = strings.Cut(after, "]")
-		}
-	}
+	inner := innerName(key)
 	switch {
 	case kind == "interfaces.name":
 		return "interface " + thing
@@ -124,6 +119,14 @@ func interfaceName(name, kind, key, thing string) string {
 		return name + " " + inner + " of " + thing
 	}
 	return name + " of " + thing
+}
+
+// innerName is what of the thing a key is about: "rx-0" of "interfaces[eth0].rps[rx-0]".
+func innerName(key string) string {
+	_, rest, _ := strings.Cut(key, "].")
+	_, rest, _ = strings.Cut(rest, "[")
+	name, _, _ := strings.Cut(rest, "]")
+	return name
 }
 
 // plainName makes words of a key: "interfaces.pci.gen_max" is "pci gen max".
@@ -144,13 +147,14 @@ func sortFacts(all []measure.FactChange, pairs []matched) {
 	}
 	rank := func(c measure.FactChange) int {
 		r := 80
-		if known, found := names[kindOfFact(c.Fact)]; found {
+		kind := KindOfFact(c.Fact)
+		if known, found := names[kind]; found {
 			r = 2 * known.rank
 		}
 		if c.Minor {
 			r += 200
 		}
-		if strings.HasPrefix(c.Fact, "paths.") && c.Of != first {
+		if measure.IsPart(kind, "paths") && c.Of != first {
 			r++
 		}
 		return r
@@ -166,7 +170,7 @@ func valueText(key string, value any) string {
 	case bool:
 		return map[bool]string{true: "on", false: "off"}[v]
 	case json.Number:
-		return numberText(kindOfFact(key), v)
+		return numberText(KindOfFact(key), v)
 	case string:
 		return strings.Join(strings.Fields(v), " ")
 	}

@@ -159,7 +159,7 @@ func differingFacts(x, y map[string][]string, gaps []string) (all []measure.Fact
 // ofGone tells of facts of an interface that one side does not have: that it is
 // not there is said once.
 func ofGone(key string, x, y map[string][]string) bool {
-	if !strings.HasPrefix(key, "interfaces[") || kindOfFact(key) == "interfaces.name" {
+	if !strings.HasPrefix(key, "interfaces[") || KindOfFact(key) == "interfaces.name" {
 		return false
 	}
 	there := "interfaces[" + nameIn(key) + "].name"
@@ -185,7 +185,7 @@ func told(values []string) string {
 
 // tellsByAbsence names facts that are there where they are set, and else not.
 func tellsByAbsence(key string) bool {
-	kind := kindOfFact(key)
+	kind := KindOfFact(key)
 	for _, prefix := range []string{"settings_changed", "interfaces.rps", "interfaces.xps", "cgroup.quota_cpus", "cgroup.memory_max_bytes", "interfaces.name", "interfaces.master", "cpu.isolated_cpus", "network_managers"} {
 		if kind == prefix {
 			return true
@@ -199,7 +199,7 @@ func tellsByAbsence(key string) bool {
 func covers(gap, key string) bool {
 	plain := strings.NewReplacer("[", ".", "]", "").Replace(key)
 	gap = strings.TrimSuffix(strings.TrimPrefix(gap, "facts."), ".*")
-	return gap != "" && (plain == gap || strings.HasPrefix(plain, gap+"."))
+	return gap != "" && measure.IsPart(plain, gap)
 }
 
 // flatten names each fact by its key: "interfaces[eth0].mtu_bytes". Interfaces that
@@ -232,7 +232,7 @@ func isNamedMap(kind string) bool {
 }
 
 func (w walker) object(path string, fields map[string]any) {
-	named := isNamedMap(kindOfFact(path))
+	named := isNamedMap(KindOfFact(path))
 	for name, value := range fields {
 		key := name
 		switch {
@@ -246,7 +246,7 @@ func (w walker) object(path string, fields map[string]any) {
 }
 
 func (w walker) value(key string, value any) {
-	if isNoise(kindOfFact(key)) {
+	if isNoise(KindOfFact(key)) {
 		return
 	}
 	switch v := value.(type) {
@@ -297,8 +297,8 @@ func idOf(fields map[string]any, place int) string {
 	return strconv.Itoa(place)
 }
 
-// kindOfFact is a key without the names of things: "interfaces.mtu_bytes".
-func kindOfFact(key string) string {
+// KindOfFact is a key without the names of things: "interfaces.mtu_bytes".
+func KindOfFact(key string) string {
 	if !strings.ContainsRune(key, '[') {
 		return key
 	}
@@ -316,6 +316,9 @@ func kindOfFact(key string) string {
 	}
 	return kind.String()
 }
+
+// renamed is a key with another name of the thing that it is about.
+func renamed(key, from, to string) string { return strings.Replace(key, "["+from+"]", "["+to+"]", 1) }
 
 // nameIn is the thing that a key is about: "eth0" of "interfaces[eth0].mtu_bytes".
 func nameIn(key string) string {

@@ -34,13 +34,13 @@ func rolesOf(before, after []string) (all roles) {
 // name judges a fact and names it; false of one that a role has said otherwise:
 // that an interface which has another name now is gone, and hardware addresses.
 func (all roles) name(c *measure.FactChange, used []string) bool {
-	thing, kind := nameIn(c.Fact), kindOfFact(c.Fact)
+	thing, kind := nameIn(c.Fact), KindOfFact(c.Fact)
 	for _, r := range all {
 		switch {
 		case kind == "interfaces.name" && (thing == r.before || thing == r.after):
 			return false
 		case thing == r.id && strings.HasPrefix(kind, "interfaces."):
-			c.Fact = strings.Replace(c.Fact, "["+r.id+"]", "["+r.after+"]", 1)
+			c.Fact = renamed(c.Fact, r.id, r.after)
 			judgeFact(c, used)
 			c.Name = strings.TrimSuffix(c.Name, " of "+r.after) + " of the interface in use"
 			c.Before, c.After = c.Before+" ("+r.before+")", c.After+" ("+r.after+")"

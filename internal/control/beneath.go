@@ -196,7 +196,7 @@ const longWarning = 160
 // belowFailed tells of a source that does not tell.
 func belowFailed(doc *measure.Document, what string, s hypervisor.Source, err error) {
 	why := err.Error()
-	doc.Missing = append(doc.Missing, measure.NotChecked{Fact: what + ", of " + s.Name(), Why: why})
+	doc.Missing = append(doc.Missing, measure.NotChecked{Fact: measure.AskedOf(s.Name(), what), Why: why})
 	if hint := fault.Hint(err); hint != "" && len(why)+len(hint) < longWarning {
 		why += " (" + hint + ")"
 	}
@@ -312,7 +312,7 @@ func (r *Runner) endBelow(ctx context.Context, doc *measure.Document) {
 	for i, s := range watched {
 		e := ends[i]
 		if e.err != nil {
-			e.missing = append(e.missing, measure.NotChecked{Fact: "counters of " + s.Name(), Why: e.err.Error()})
+			e.missing = append(e.missing, measure.NotChecked{Fact: measure.CountersOf(s.Name()), Why: e.err.Error()})
 		}
 		if n, few := fewSamples(s.Name(), e, measured); few {
 			e.missing = append(e.missing, n)

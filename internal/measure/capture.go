@@ -2,6 +2,12 @@ package measure
 
 import "time"
 
+// Reasons why what an end itself counts is not checked of captures.
+const (
+	NotInCapture     = "a capture does not show it"
+	ReadNotInCapture = "a capture shows what was acknowledged, not what the program read"
+)
+
 // ByCapture is who reports the evidence of an end that is known by its packets
 // only (Evidence.Reported).
 const ByCapture = "a capture"

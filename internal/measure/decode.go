@@ -50,6 +50,7 @@ func Decode(text []byte) (*Document, error) {
 		}
 	}
 	addBirths(&d)
+	nameTargets(&d)
 	return &d, nil
 }
 

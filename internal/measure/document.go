@@ -259,6 +259,19 @@ type Search struct {
 	Why           string   `json:"why,omitempty"` // what ended the search, or kept it from a figure
 }
 
+// IsConfirmed tells whether the rate without loss rests on a longer trial: the only
+// one at a rate that has passed before.
+func (s *Search) IsConfirmed() bool {
+	passed := map[float64]bool{}
+	for _, t := range s.Trials {
+		if t.Pass && passed[t.AskedBps] {
+			return true
+		}
+		passed[t.AskedBps] = passed[t.AskedBps] || t.Pass
+	}
+	return false
+}
+
 // Trial is one step of the search for the highest rate without loss.
 type Trial struct {
 	AskedBps    float64 `json:"asked_bps"`

@@ -1,11 +1,55 @@
 package measure
 
+import "strings"
+
 // NotChecked names a fact that could not be had, and why. A fact is yes, no,
 // or not checked; the last is never printed as a zero or as "no".
 type NotChecked struct {
 	Fact string `json:"fact"`
 	Why  string `json:"why"`
 }
+
+// Covers tells whether it stands for a fact: for itself, or for what it is a part of
+// ("nics.eth0", "nics.eth0.*", "*").
+func (n NotChecked) Covers(fact string) bool {
+	return n.Fact == "*" || IsPart(fact, strings.TrimSuffix(n.Fact, ".*"))
+}
+
+// Below is the rest of a key that lies below another: "mac" of "nics.eth0.mac" below "nics.eth0".
+func (n NotChecked) Below(key string) (rest string, is bool) {
+	if rest, is = strings.CutPrefix(n.Fact, key+"."); !is {
+		return "", false
+	}
+	return rest, true
+}
+
+// IsPart tells whether the key of a fact is this one, or lies below it.
+func IsPart(fact, key string) bool { return fact == key || strings.HasPrefix(fact, key+".") }
+
+// Keys of what no field of a document has: counters below the end points, by the
+// names of those that lack them, and what a source was asked for.
+const (
+	keyCounters = "counters of "
+	keyOfSource = ", of "
+)
+
+// CountersOf is the key of counters that guests, hosts or a source lack.
+func CountersOf(names string) string { return keyCounters + names }
+
+// CountersOf are whose counters are missing; nil of any other fact.
+func (n NotChecked) CountersOf() []string {
+	names, is := strings.CutPrefix(n.Fact, keyCounters)
+	if !is {
+		return nil
+	}
+	return append(strings.Split(names, ", "), names) // a name may have a comma
+}
+
+// AskedOf is the key of what a source was asked for.
+func AskedOf(source, what string) string { return what + keyOfSource + source }
+
+// IsAskedOf tells of what a source was asked for, and did not tell.
+func (n NotChecked) IsAskedOf() bool { return strings.Contains(n.Fact, keyOfSource) }
 
 // Facts describe a host as it was when it was measured. A nil field is in
 // NotChecked with its reason.

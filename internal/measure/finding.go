@@ -19,6 +19,12 @@ const (
 	AtTool     = "tool" // thru itself, or how it was called
 )
 
+// Captures that would tell of a cause, beside one AtSender or AtReceiver.
+const (
+	CaptureAtOtherEnd = "other_end"
+	CaptureHandshake  = "handshake"
+)
+
 // Finding names a cause of why a flow carries no more (docs/causes.md), with
 // what it was seen by. The binding one stands first.
 type Finding struct {
@@ -89,6 +95,9 @@ type Unsettled struct {
 	Fact  string   `json:"fact"` // what is missing
 	Why   string   `json:"why"`  // why it is
 	Tests []string `json:"tests,omitempty"`
+	// Capture that would tell: at the "sender" or "receiver", a second one at the
+	// "other_end", or one that has the "handshake".
+	Capture string `json:"capture,omitempty"`
 }
 
 // Diagnosis is what is said of why a flow carries no more: of every cause of

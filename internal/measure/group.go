@@ -90,6 +90,8 @@ type Target struct {
 	AtMost bool     `json:"at_most,omitempty"`
 	Pass   bool     `json:"pass"`
 	Reason string   `json:"reason"` // which pair or host it is, or why there is no value; empty where the value says all
+	From   string   `json:"from,omitempty"`
+	To     string   `json:"to,omitempty"` // pair that it is decided by
 }
 
 // Planned is the plan that a document came from.

@@ -119,7 +119,7 @@ func FewSamples(source string, span, every time.Duration) (n NotChecked, ok bool
 		return NotChecked{}, false
 	}
 	return NotChecked{
-		Fact: "counters of " + source,
+		Fact: CountersOf(source),
 		Why: "the test took " + seconds(span) + ", a sample covers " + seconds(every) +
 			": fewer than two lie within it (a test of " + seconds(3*every) + " has two for certain)",
 	}, true

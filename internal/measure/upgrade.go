@@ -87,6 +87,20 @@ func upgrade(d *Document, text []byte) error {
 	return nil
 }
 
+// nameTargets names the pairs that targets are decided by, in results of versions
+// that had them in the reason alone.
+func nameTargets(d *Document) {
+	for i := range d.Targets {
+		t := &d.Targets[i]
+		for k := range d.Cells {
+			c := &d.Cells[k]
+			if t.From == "" && c.Group == t.Group && strings.HasPrefix(t.Reason, PairName(c.From, c.To)+":") {
+				t.From, t.To = c.From, c.To
+			}
+		}
+	}
+}
+
 func (o *olderEnd) upgrade(e *Evidence) {
 	if o == nil || e == nil {
 		return

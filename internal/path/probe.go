@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"strings"
 	"time"
 
 	"thru/internal/measure"
@@ -331,7 +330,7 @@ func (p *probe) absent(fact string, known bool, why string) {
 		return
 	}
 	for _, m := range p.path.Missing {
-		if m.Fact == fact || strings.HasPrefix(fact, m.Fact+".") {
+		if m.Covers(fact) {
 			return
 		}
 	}

@@ -178,7 +178,7 @@ func isApart(p *measure.Placement) bool {
 func isInternal(p *measure.Placement, all []measure.Inventory) bool {
 	s := inventory(all, p.Source).Switch(p.SwitchID)
 	return s != nil && (s.Kind == "bridge" || s.Kind == "standard") && len(s.Uplinks) == 0 &&
-		!slices.ContainsFunc(s.NotChecked, func(m measure.NotChecked) bool { return strings.Contains(m.Fact, "uplinks") })
+		!slices.ContainsFunc(s.NotChecked, func(m measure.NotChecked) bool { return measure.IsPart(m.Fact, "uplinks") })
 }
 
 func untagged(p *measure.Placement) bool { return p.VLAN == "" || p.VLAN == "0" }

@@ -163,7 +163,7 @@ func losslessAnswer(s *measure.Search) string {
 	switch {
 	case s == nil:
 		return ""
-	case s.LosslessBps == nil || strings.HasPrefix(s.Why, stat.NotConfirmed):
+	case s.LosslessBps == nil || !s.IsConfirmed():
 		return "; no rate without loss was confirmed"
 	}
 	return "; " + unit.Rate(*s.LosslessBps) + " without loss"

@@ -385,7 +385,7 @@ func unwatched(d *measure.Document) (all []measure.NotChecked) {
 	}
 	for _, v := range d.Inventories {
 		for _, n := range v.NotChecked {
-			if strings.HasPrefix(n.Fact, "counters of ") {
+			if n.CountersOf() != nil {
 				all = append(all, n)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/compare"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -379,7 +380,7 @@ func facts(all []measure.FactChange, of *measure.ComparedCell) string {
 // followsMTU tells of a path's MTU that is that of an interface which changed alike.
 func followsMTU(all []measure.FactChange, p measure.FactChange) bool {
 	return slices.ContainsFunc(all, func(f measure.FactChange) bool {
-		return !f.Minor && strings.HasPrefix(f.Fact, "interfaces[") && strings.HasSuffix(f.Fact, "].mtu_bytes") && f.Before == p.Before && f.After == p.After
+		return !f.Minor && compare.KindOfFact(f.Fact) == "interfaces.mtu_bytes" && f.Before == p.Before && f.After == p.After
 	})
 }
 

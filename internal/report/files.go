@@ -102,7 +102,7 @@ func fileGaps(all []gap) (out []gap) {
 	unseen := false
 	for _, g := range all {
 		switch {
-		case g.Why == "a capture does not show it", strings.HasPrefix(g.Why, "a capture shows what was acknowledged"):
+		case g.Why == measure.NotInCapture, g.Why == measure.ReadNotInCapture:
 			unseen = true
 		case slices.Contains(g.Facts, "ceiling"):
 			out = append(out, gap{Why: "--link-rate names the link's", Facts: []string{"ceiling"}})
@@ -121,14 +121,26 @@ func fileGaps(all []gap) (out []gap) {
 // have to be, and how many others packets leave open.
 func (d diagnosis) tellable() (all []gap, others int) {
 	for _, u := range d.Open {
-		if strings.Contains(u.Why, "would tell") || strings.Contains(u.Why, "handshake is not in the capture") {
-			why := u.Why[1+strings.LastIndexByte(u.Why, ';'):]
-			all = addGap(all, u.Cause, strings.Replace(strings.TrimSpace(why), "a second one", "a second capture", 1))
+		if why := captureText(u.Capture); why != "" {
+			all = addGap(all, u.Cause, why)
 		} else {
 			others++
 		}
 	}
 	return all, others
+}
+
+// captureText says which capture would tell; "" where none would.
+func captureText(capture string) string {
+	switch capture {
+	case measure.AtSender, measure.AtReceiver:
+		return "a capture at the " + capture + " would tell"
+	case measure.CaptureAtOtherEnd:
+		return "a second capture at the other end would tell"
+	case measure.CaptureHandshake:
+		return "the handshake is not in the capture"
+	}
+	return ""
 }
 
 // fileAnswer says what became of connections without any figure; "" where no file

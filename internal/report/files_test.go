@@ -67,7 +67,7 @@ func TestFilesAreShort(t *testing.T) {
 	c.Warnings = []string{"single run: how far runs differ is not known"}
 	c.Findings[0].Evidence = append(c.Findings[0].Evidence, measure.Proof{Counter: "tcp_info.opt_sack"}, measure.Proof{Counter: "tcp_info.total_retrans of data_segs_out", Value: 22.3, Unit: "pct", Threshold: new(0.001), Above: true})
 	c.Findings = append(c.Findings, measure.Finding{Cause: "loss", Confidence: measure.Certain, BecauseOf: "broken-tso", Summary: "a part is lost", Remedy: &measure.Remedy{Advice: "find what loses"}})
-	c.NotChecked = []measure.Unsettled{{Cause: "cpu-steal", Why: "a capture does not report it"}, {Cause: "asymmetric-route", Why: "one capture does not; a second one at the other end would tell"}}
+	c.NotChecked = []measure.Unsettled{{Cause: "cpu-steal", Why: "a capture does not report it"}, {Cause: "asymmetric-route", Why: "one capture does not", Capture: measure.CaptureAtOtherEnd}}
 	f := &c.Runs[0].Flows[0]
 	f.Crossing.Conns[0].Data.Lost.N += 38
 	f.Crossing.Conns[0].Acks.Delay = &measure.Delay{Min: 20e6, P50: 24e6, Max: 31e6, Samples: 9}

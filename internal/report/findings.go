@@ -48,7 +48,7 @@ type finding struct {
 }
 
 // unsettled is a cause that could not be checked.
-type unsettled struct{ Cause, Fact, Why, Tests string }
+type unsettled struct{ Cause, Fact, Why, Tests, Capture string }
 
 // newDiagnoses are those of the direction that is answered first and of the
 // one back, or one for both where they say the same.
@@ -109,7 +109,7 @@ func newDiagnosis(from measure.Diagnosis, flow *measure.Flow) diagnosis {
 	}
 	for _, x := range from.NotChecked[:min(len(from.NotChecked), maxCauses)] {
 		d.Open = append(d.Open, unsettled{cleanUpTo(x.Cause, longestCause), cleanUpTo(x.Fact, longestWhy),
-			cleanUpTo(x.Why, longestWhy), cleanUpTo(strings.Join(x.Tests, ", "), longestWhy)})
+			cleanUpTo(x.Why, longestWhy), cleanUpTo(strings.Join(x.Tests, ", "), longestWhy), x.Capture})
 	}
 	return d
 }

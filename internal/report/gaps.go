@@ -19,19 +19,20 @@ type gap struct {
 
 // isLike tells whether a reason for a fact says what this one says of another place.
 func (g gap) isLike(fact, why string) bool {
-	head := why[:min(alike, len(why))]
-	return len(why) > alike && strings.HasPrefix(g.Why, head) && len(g.Facts) == 1 && g.Facts[0] == fact
+	return beginAlike(g.Why, why) && len(g.Facts) == 1 && g.Facts[0] == fact
 }
+
+// beginAlike tells of two long texts that differ in their ends alone.
+func beginAlike(a, b string) bool { return len(b) > alike && strings.HasPrefix(a, b[:alike]) }
 
 // gaps groups by reason what was not checked of the measurement.
 func gaps(d *measure.Document) []gap {
 	var out []gap
 	add := func(missing []measure.NotChecked) {
 		for _, m := range missing {
-			if isWarned(d, m) {
-				continue
+			if !m.IsAskedOf() { // a warning says why a hypervisor did not answer, and what to do
+				out = addGap(out, inWords(clean(m.Fact)), reasonText(m.Why))
 			}
-			out = addGap(out, inWords(clean(m.Fact)), reasonText(m.Why))
 		}
 	}
 	add(d.Missing)
@@ -62,12 +63,6 @@ func gaps(d *measure.Document) []gap {
 		}
 	}
 	return out
-}
-
-// isWarned tells of a hypervisor that did not answer: a warning says why, and what to do.
-func isWarned(d *measure.Document, m measure.NotChecked) bool {
-	what, source, found := strings.Cut(m.Fact, ", of ")
-	return found && slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.HasPrefix(w, source+" does not tell "+what+": "+m.Why) })
 }
 
 // inWords is what people call the figure of a JSON key; other keys stay as they are.

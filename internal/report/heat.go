@@ -110,7 +110,7 @@ func uncounted(cells []cell) (all []string) {
 // queueReason is why an end's driver told nothing of its queues.
 func queueReason(e *measure.Evidence) string {
 	for _, m := range e.Missing {
-		if strings.HasPrefix(m.Fact, "interface") {
+		if measure.IsPart(m.Fact, "interface") {
 			return reasonText(m.Why)
 		}
 	}

@@ -76,7 +76,7 @@ func (i inventoryItem) from(f *measure.Facts, missing []measure.NotChecked, othe
 		return clean(s)
 	}
 	for _, m := range missing {
-		if slices.ContainsFunc(i.missing, func(key string) bool { return m.Fact == key || strings.HasPrefix(m.Fact, key+".") }) {
+		if slices.ContainsFunc(i.missing, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
 			return notChecked + ": " + reasonText(m.Why)
 		}
 	}

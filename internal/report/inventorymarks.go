@@ -188,11 +188,15 @@ func legacyCPU(h *measure.GuestHost) string {
 		return ""
 	}
 	for name, v := range h.Facts.Changed {
-		if strings.Contains(strings.ToLower(name), "allowlegacycpu") && !slices.Contains([]string{"", "0", "false"}, strings.ToLower(v)) {
+		if isLegacyCPU(name) && !slices.Contains([]string{"", "0", "false"}, strings.ToLower(v)) {
 			return name + "=" + v
 		}
 	}
 	return ""
+}
+
+func isLegacyCPU(setting string) bool {
+	return strings.HasSuffix(strings.ToLower(setting), "allowlegacycpu")
 }
 
 // netQueueOff tells that the boot option of ESXi's receive queues is not its default, which is on.

@@ -73,7 +73,7 @@ func withoutVolumes(f *measure.Facts) *measure.Facts {
 // ofEach is what could not be read of any guest, by the keys of one.
 func ofEach(x *estateIndex, kind string) (all []measure.NotChecked) {
 	for _, m := range x.NotChecked {
-		if key, ok := strings.CutPrefix(m.Fact, kind); ok {
+		if key, ok := m.Below(kind); ok {
 			all = append(all, measure.NotChecked{Fact: key, Why: m.Why})
 		}
 	}
@@ -94,7 +94,7 @@ func (s *sheet) line(name, value, missing string) {
 func (s *sheet) rest() {
 	var gaps []gap
 	for _, m := range s.missing {
-		if !slices.ContainsFunc(s.said, func(key string) bool { return isPart(m.Fact, key) }) {
+		if !slices.ContainsFunc(s.said, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
 			gaps = addGap(gaps, factWords(clean(m.Fact)), reasonText(m.Why))
 		}
 	}
@@ -111,19 +111,16 @@ const untold = "the hypervisor does not tell it"
 func (s *sheet) whyNot(keys ...string) string {
 	s.said = append(s.said, keys...)
 	for _, m := range slices.Concat(s.missing, s.ofAll) {
-		if slices.ContainsFunc(keys, func(key string) bool { return isPart(m.Fact, key) }) {
+		if slices.ContainsFunc(keys, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
 			return notChecked + ": " + reasonText(m.Why)
 		}
 	}
 	return notChecked + ": " + untold
 }
 
-// isPart tells whether a fact is that of a key, or one below it.
-func isPart(fact, key string) bool { return fact == key || strings.HasPrefix(fact, key+".") }
-
 // isMissing tells whether a fact could not be had.
 func isMissing(missing []measure.NotChecked, key string) bool {
-	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return isPart(m.Fact, key) })
+	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return measure.IsPart(m.Fact, key) })
 }
 
 // settingsChanged are those that somebody has changed: "none" where the settings of
@@ -138,11 +135,11 @@ func settingsChanged(x *estateIndex, h *measure.GuestHost, missing []measure.Not
 	}
 	all := []string{cmp.Or(changedText(h.Facts), "none")}
 	for _, m := range missing {
-		switch what, ok := strings.CutPrefix(m.Fact, key); {
+		switch what, _ := m.Below(key); {
 		case m.Fact == key && len(h.Facts.Changed) == 0:
 			return ""
-		case ok && isPart(m.Fact, key):
-			part := cmp.Or(strings.TrimPrefix(what, "."), "others") + " " + notChecked + " (" + m.Why + ")"
+		case measure.IsPart(m.Fact, key):
+			part := cmp.Or(what, "others") + " " + notChecked + " (" + m.Why + ")"
 			all = onceMore(all, part)
 		}
 	}
@@ -157,7 +154,8 @@ func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
 		return "allowed by " + s + ": this version of ESXi does not support such a CPU"
 	}
 	unread := func(m measure.NotChecked) bool {
-		return m.Fact == "settings_changed" || strings.Contains(strings.ToLower(m.Fact), "allowlegacycpu")
+		name, _ := m.Below("settings_changed")
+		return m.Fact == "settings_changed" || isLegacyCPU(name)
 	}
 	if h.Facts == nil || slices.ContainsFunc(missing, unread) {
 		return ""
@@ -285,7 +283,7 @@ func securityOf(s *measure.PortSecurity) string {
 // guestSheet is all that C-08 asks of a guest, each line with its value or why
 // there is none.
 func guestSheet(x *estateIndex, g *measure.Guest) sheet {
-	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests.")}
+	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
 	host := g.Host
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name

@@ -60,7 +60,7 @@ func judged(d *measure.Document) (c *measure.Cell, name string) {
 	return c, name
 }
 
-// judgedRung is the best cell of the rung that the verdict names, else of the highest one.
+// judgedRung is the best cell of the rung whose share the verdict has, else of the highest one.
 func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 	var of *measure.Rung
 	for i := range d.Ladder.Rungs {
@@ -70,7 +70,7 @@ func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 		}
 	}
 	for i := range d.Ladder.Rungs {
-		if r := &d.Ladder.Rungs[i]; d.Verdict != nil && r.Best != nil && r.Verdict != nil && strings.HasPrefix(d.Verdict.Reason, r.Name+" ") && r.Verdict.Pass == d.Verdict.Pass {
+		if r := &d.Ladder.Rungs[i]; d.Verdict != nil && r.Best != nil && r.Verdict != nil && r.Verdict.Share == d.Verdict.Share && r.Verdict.Pass == d.Verdict.Pass {
 			of = r
 		}
 	}
@@ -89,15 +89,15 @@ func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 	return c, join(clean(of.Name), pathName(c), unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
 }
 
-// ofTarget is the flow that a target is about: that of the pair which its reason
-// names, else the slowest of its group.
+// ofTarget is the flow that a target is about: that of the pair which decides it,
+// else the slowest of its group.
 func ofTarget(d *measure.Document, t *measure.Target) (least *measure.Cell) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		if c.Group != t.Group || c.Beside || isExperiment(c) || len(c.Runs) == 0 {
 			continue
 		}
-		if strings.HasPrefix(t.Reason, c.From+" -> "+c.To+":") {
+		if t.From != "" && c.From == t.From && c.To == t.To {
 			return c
 		}
 		if least == nil || amountOf(c) < amountOf(least) {

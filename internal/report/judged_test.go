@@ -65,7 +65,7 @@ func TestJudged(t *testing.T) {
 	})
 	last := failed.Cells[5]
 	failed.Findings = nil
-	failed.Targets = []measure.Target{{What: "goodput of each pair", Group: last.Group, Wanted: 95, Unit: "pct", Reason: last.From + " -> " + last.To + ": 50%"}}
+	failed.Targets = []measure.Target{{What: "goodput of each pair", Group: last.Group, Wanted: 95, Unit: "pct", Reason: last.From + " -> " + last.To + ": 50%", From: last.From, To: last.To}}
 	plain := each(ladderTest(), func(c *measure.Cell) []measure.Finding {
 		return []measure.Finding{found(fmt.Sprintf("of-%d", c.Streams), fmt.Sprintf("held with %s", unit.Plural(c.Streams, "stream")))}
 	})

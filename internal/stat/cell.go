@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"thru/internal/measure"
 )
@@ -201,7 +200,7 @@ func (s *summary) why(side, fact, otherwise string) string {
 		return "the evidence of the " + side + " did not come"
 	}
 	for _, m := range e.Missing {
-		if fact == m.Fact || strings.HasPrefix(fact, m.Fact+".") {
+		if m.Covers(fact) {
 			return m.Why
 		}
 	}

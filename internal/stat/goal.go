@@ -153,6 +153,8 @@ func (g Goal) meets(x float64) bool {
 // reading is one figure that a goal is held against, or why there is none.
 type reading struct {
 	name  string // of the pair or host; empty of a total
+	from  string // of a pair
+	to    string
 	value float64
 	why   string // not known
 	note  string // what the value says beside, or what speaks against it
@@ -181,7 +183,7 @@ func (g Goal) judge(d *measure.Document, x *measure.Group, cells []*measure.Cell
 	if t.Pass = missed == 0; worst.why == "" {
 		t.Got = known(worst.value)
 	}
-	t.Reason = g.reason(*worst, len(all), missed)
+	t.Reason, t.From, t.To = g.reason(*worst, len(all), missed), worst.from, worst.to
 	return t
 }
 
@@ -366,7 +368,9 @@ func (g Goal) ofPairs(x *measure.Group, cells []*measure.Cell) []reading {
 				flows = append(flows, c)
 			}
 		}
-		all = append(all, g.ofPair(name, x, flows))
+		r := g.ofPair(name, x, flows)
+		r.from, r.to = flows[0].From, flows[0].To
+		all = append(all, r)
 	}
 	return all
 }

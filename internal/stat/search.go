@@ -112,9 +112,6 @@ const (
 	confirmationFit = 1  // trials kept for the confirmation
 )
 
-// NotConfirmed begins Search.Why where the rate without loss rests on short trials alone.
-const NotConfirmed = "not confirmed:"
-
 // LosslessSearch finds the highest rate at which a path loses nothing, the
 // throughput of RFC 2544: it halves the ratio of the highest rate that passed
 // and the least that failed, and confirms the last by a longer trial. A
@@ -197,7 +194,7 @@ func (s *LosslessSearch) Outcome(to *measure.Search) {
 		to.Why = fmt.Sprintf("confirmed by a trial of %.0f s after %d", s.confirmed.Seconds, len(s.trials)-1)
 	case s.passed:
 		to.LosslessBps = known(s.low)
-		to.Why = fmt.Sprintf(NotConfirmed+" %d trials were not enough%s", len(s.trials), s.atAnyRate())
+		to.Why = fmt.Sprintf("not confirmed: %d trials were not enough%s", len(s.trials), s.atAnyRate())
 	case len(s.trials) == 0:
 		to.Why = "no trial was made"
 	default:

@@ -157,17 +157,19 @@ func (e *End) OfPort(counter string) (x Gauge, why string) {
 	return x, why
 }
 
-// untold says that an inventory has no such counter, and why where it says so:
-// a counter is named as "series.NAME", what guests and hosts lack as "counters of
-// NAME, NAME".
+// untold says that an inventory has no such counter, and why where it says so: of
+// the counter ("series.NAME"), or of all of a guest, a host or the source.
 func untold(b *measure.Beneath, counter string) string {
 	why := b.Inventory.Source + " told no " + counter + " of it"
-	named := func(names string) bool {
-		all := strings.Split(names, ", ")
-		return names == b.Inventory.Source || b.Guest != nil && slices.Contains(all, b.Guest.Name) || b.Host != nil && slices.Contains(all, b.Host.Name)
+	of := []string{b.Inventory.Source}
+	if b.Guest != nil {
+		of = append(of, b.Guest.Name)
+	}
+	if b.Host != nil {
+		of = append(of, b.Host.Name)
 	}
 	for _, m := range b.Inventory.NotChecked {
-		if names, of := strings.CutPrefix(m.Fact, "counters of "); m.Fact == "series."+counter || of && named(names) {
+		if m.Fact == "series."+counter || slices.ContainsFunc(m.CountersOf(), func(name string) bool { return slices.Contains(of, name) }) {
 			return why + ": " + m.Why
 		}
 	}

@@ -95,7 +95,7 @@ func (f *Flow) diagnose() measure.Diagnosis {
 			if !o.experiment && slices.Contains(decisive(), r.Cause) {
 				lacking = append(lacking, r.Cause)
 			}
-			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: Line(o.Fact), Why: Line(o.Text), Tests: r.Tests})
+			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: Line(o.Fact), Why: Line(o.Text), Tests: r.Tests, Capture: o.capture})
 		}
 	}
 	if slices.ContainsFunc(held, fillsLink) { // then the rate hangs on nothing else

@@ -360,7 +360,23 @@ func (s *Spot) From() string {
 
 // CaptureAt says that a capture elsewhere would tell.
 func CaptureAt(place, fact string) *Outcome {
-	return Missing(fact, "a capture at the "+place+" would tell")
+	return captured(place, fact, "a capture at the "+place+" would tell")
+}
+
+// NoHandshake says of a fact that only the handshake has it.
+func NoHandshake(fact string) *Outcome {
+	return captured(measure.CaptureHandshake, fact, "the handshake is not in the capture")
+}
+
+// SecondCapture says why one capture does not tell, and that one at the other end would.
+func SecondCapture(fact, why string) *Outcome {
+	return captured(measure.CaptureAtOtherEnd, fact, why+"; a second one at the other end would tell")
+}
+
+func captured(capture, fact, why string) *Outcome {
+	o := Missing(fact, why)
+	o.capture = capture
+	return o
 }
 
 // LostPct is the share of a class of packets that did not arrive, in percent.

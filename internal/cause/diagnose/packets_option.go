@@ -56,7 +56,7 @@ func PacketsProxy(f *Flow) *Outcome {
 	}
 	s := f.Spot(measure.AtSender, measure.AtPath, "")
 	if s == nil {
-		return Missing("sequence numbers at both ends", "one capture is not enough; a second one at the other end would tell")
+		return SecondCapture("sequence numbers at both ends", "one capture is not enough")
 	}
 	if o := f.proxyByTTL(s); o != nil {
 		return o

@@ -58,7 +58,8 @@ type Outcome struct {
 	Effect     *measure.Effect
 	Next       string
 	Remedy     *measure.Remedy
-	experiment bool // of a fact that is missing: an experiment would tell
+	experiment bool   // of a fact that is missing: an experiment would tell
+	capture    string // and which capture would
 }
 
 // Held is the outcome of a cause that holds, with that confidence.

@@ -217,7 +217,7 @@ type sized struct {
 func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnySpot()
 	if s == nil || s.Main().SYN == nil || s.Main().SYNACK == nil || s.Main().SYN.MSS == nil || s.Main().SYNACK.MSS == nil {
-		return diagnose.Missing("the MSS of both ends", "the handshake is not in the capture")
+		return diagnose.NoHandshake("the MSS of both ends")
 	}
 	a, b := *s.Main().SYN.MSS, *s.Main().SYNACK.MSS
 	switch {

@@ -139,7 +139,7 @@ func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	theirs, own := openings(s)
 	seen, mine := mssOf(theirs), mssOf(own)
 	if seen <= 0 || mine <= 0 {
-		return diagnose.Missing("the MSS of both ends", "the handshake is not in the capture")
+		return diagnose.NoHandshake("the MSS of both ends")
 	}
 	if x := f.Crossing; x != nil {
 		if there, _ := openings(x.Right); mssOf(there) > 0 {

@@ -123,7 +123,7 @@ func packetsMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	acked, known := s.Acked()
 	switch {
 	case full <= 0:
-		return diagnose.Missing("the size of a full segment", "the handshake is not in the capture")
+		return diagnose.NoHandshake("the size of a full segment")
 	case s.At == measure.AtReceiver && passed >= full-ClampBar:
 		return diagnose.No("full segments arrive: packets of %d bytes", int64(min(passed, full)))
 	case s.At == measure.AtReceiver, s.At != measure.AtSender && passed < full-ClampBar: // that they are not here is how a black hole looks, too

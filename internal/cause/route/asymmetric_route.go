@@ -79,7 +79,7 @@ func packetsAsymmetricRoute(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	x := f.Crossing
 	if x == nil {
-		return diagnose.Missing("routers on the way there and back", "one capture shows how far packets have come, not how far they go; a second one at the other end would tell")
+		return diagnose.SecondCapture("routers on the way there and back", "one capture shows how far packets have come, not how far they go")
 	}
 	there, ok1 := diagnose.HopsBetween(x.Left, x.Right, func(c *measure.Connection) measure.Way { return c.Data })
 	back, ok2 := diagnose.HopsBetween(x.Right, x.Left, func(c *measure.Connection) measure.Way { return c.Acks })

@@ -108,7 +108,7 @@ func packetsReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 	case s == nil:
 		return diagnose.Missing("a connection of the flow", "none is in the capture")
 	case s.Main().Unscaled:
-		return diagnose.Missing("the scale of the receiver's window", "the handshake is not in the capture")
+		return diagnose.NoHandshake("the scale of the receiver's window")
 	case s.ClosedPct() >= diagnose.ClosedFew:
 		return diagnose.No("the receiver's window is closed %s of the time: what came waits to be read", unit.Percent(s.ClosedPct()))
 	}

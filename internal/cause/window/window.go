@@ -317,7 +317,7 @@ func optionGone(f *diagnose.Flow, of func(*measure.SYN) *bool, what string) (*di
 	gone, ok := lacking(f, of)
 	switch {
 	case !ok:
-		return diagnose.Missing("the options of both ends", "the handshake is not in the capture"), measure.Where{}
+		return diagnose.NoHandshake("the options of both ends"), measure.Where{}
 	case gone == nil:
 		return diagnose.No("both ends use %s", what), measure.Where{}
 	}

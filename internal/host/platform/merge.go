@@ -3,7 +3,6 @@ package platform
 import (
 	"reflect"
 	"slices"
-	"strings"
 
 	"thru/internal/measure"
 )
@@ -45,7 +44,7 @@ func missing(f measure.Facts, notes []measure.NotChecked) []measure.NotChecked {
 	return slices.DeleteFunc(notes, func(n measure.NotChecked) bool {
 		known := has.holds(n.Fact)
 		for _, i := range f.Interfaces {
-			if key, ok := strings.CutPrefix(n.Fact, portFact(i.Name, "")); ok {
+			if key, ok := n.Below("interfaces." + i.Name); ok {
 				known = known || has.port(i.Name).holds(key)
 			}
 		}

@@ -177,10 +177,10 @@ func (w *watch) tick(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		w.lack("counters of ports and NICs", platform.Why(err))
+		w.lack(measure.CountersOf("ports and NICs"), platform.Why(err))
 		return
 	case len(now.values) == 0:
-		w.lack("counters of ports and NICs", "neither vsish nor esxcli tells them")
+		w.lack(measure.CountersOf("ports and NICs"), "neither vsish nor esxcli tells them")
 	}
 	switch span := now.at.Sub(w.last.at); {
 	case w.last.values == nil:
@@ -206,7 +206,7 @@ func (w *watch) top(ctx context.Context) {
 	}
 	run, ok := w.host.run.(platform.Streamer)
 	if !ok {
-		w.lack("counters of esxtop", "this connection runs no command for longer")
+		w.lack(measure.CountersOf("esxtop"), "this connection runs no command for longer")
 		return
 	}
 	for {
@@ -221,7 +221,7 @@ func (w *watch) top(ctx context.Context) {
 		if err == nil {
 			continue // its hour is over
 		}
-		w.lack("counters of esxtop", platform.Why(err))
+		w.lack(measure.CountersOf("esxtop"), platform.Why(err))
 		if !w.printed {
 			return
 		}
@@ -257,7 +257,7 @@ func (w *watch) samples(out io.Reader) error {
 		return err
 	}
 	for _, n := range w.named.doubtful() {
-		w.lack("counters of esxtop of "+n, "it goes by names: others that run there have this one too")
+		w.lack(measure.CountersOf("esxtop of "+n), "it goes by names: others that run there have this one too")
 	}
 	var before time.Time
 	for n := 0; ; n++ {

@@ -2,7 +2,6 @@ package kvm
 
 import (
 	"slices"
-	"strings"
 
 	"thru/internal/measure"
 )
@@ -22,7 +21,7 @@ func complete(v *measure.Inventory) {
 			why = "it does not run, and what its manager keeps does not tell"
 		}
 		for _, fact := range lacks(g) {
-			if !isNoted(g.NotChecked, fact) {
+			if !slices.ContainsFunc(g.NotChecked, func(n measure.NotChecked) bool { return n.Covers(fact) }) {
 				g.NotChecked = append(g.NotChecked, measure.NotChecked{Fact: fact, Why: why})
 			}
 		}
@@ -68,12 +67,4 @@ func lacks(g *measure.Guest) (facts []string) {
 		}
 	}
 	return facts
-}
-
-// isNoted tells whether a fact, or all of what it is a part of, is noted already.
-func isNoted(list []measure.NotChecked, fact string) bool {
-	return slices.ContainsFunc(list, func(n measure.NotChecked) bool {
-		part, all := strings.CutSuffix(n.Fact, "*")
-		return n.Fact == fact || all && strings.HasPrefix(fact, part)
-	})
 }

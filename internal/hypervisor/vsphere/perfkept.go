@@ -57,7 +57,7 @@ func (k *kept) words(source string) []measure.NotChecked {
 		what  string
 	}{{k.fewer, "those of single CPUs are left out"}, {k.full, "no more are kept"}} {
 		if !part.since.IsZero() {
-			out = append(out, measure.NotChecked{Fact: "counters of " + source + " since " + part.since.Format(time.DateTime),
+			out = append(out, measure.NotChecked{Fact: measure.CountersOf(source + " since " + part.since.Format(time.DateTime)),
 				Why: fmt.Sprintf("%s: a result does not hold so many samples (%d by then)", part.what, k.samples)})
 		}
 	}

@@ -20,13 +20,13 @@ func (p *perf) left(begin, end time.Time, read []measure.Series) []measure.NotCh
 	out := p.clockWords()
 	out = append(out, p.clockUnknown()...)
 	for _, id := range p.unknown {
-		out = append(out, measure.NotChecked{Fact: "counters of " + id, Why: "there is no guest and no host of this id, or it may not be seen"})
+		out = append(out, measure.NotChecked{Fact: measure.CountersOf(id), Why: "there is no guest and no host of this id, or it may not be seen"})
 	}
 	out = append(out, p.kept.words(p.c.Name())...)
 	out = append(out, pruned(p.entities)...)
 	out = append(out, p.moved()...)
-	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return p.missing(e, end) })...)
-	out = append(out, grouped("counters of ", p.entities, func(e *entity) string { return unbegun(e, begin, read) })...)
+	out = append(out, grouped(measure.CountersOf(""), p.entities, func(e *entity) string { return p.missing(e, end) })...)
+	out = append(out, grouped(measure.CountersOf(""), p.entities, func(e *entity) string { return unbegun(e, begin, read) })...)
 	return append(out, p.absent(read)...)
 }
 
@@ -102,7 +102,7 @@ func (p *perf) absent(read []measure.Series) []measure.NotChecked {
 	for _, s := range read {
 		have[[2]string{s.Of, s.Counter}], any[s.Of] = true, true
 	}
-	return grouped("counters of ", p.entities, func(e *entity) string {
+	return grouped(measure.CountersOf(""), p.entities, func(e *entity) string {
 		if !e.read {
 			return ""
 		}

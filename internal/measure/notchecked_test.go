@@ -1,0 +1,46 @@
+package measure
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestNotCheckedKeys holds what a fact that was not checked stands for.
+func TestNotCheckedKeys(t *testing.T) {
+	for fact, want := range map[string]bool{"nics.eth0.mac": true, "nics.eth0": true, "nics.eth0.*": true, "*": true, "nics.eth": false, "nics.eth0.mac.of": false, "": false} {
+		if got := (NotChecked{Fact: fact}).Covers("nics.eth0.mac"); got != want {
+			t.Errorf("%q covers nics.eth0.mac: %v", fact, got)
+		}
+	}
+	if rest, is := (NotChecked{Fact: "nics.eth0.mac"}).Below("nics"); rest != "eth0.mac" || !is {
+		t.Errorf("%q, %v", rest, is)
+	}
+	if rest, is := (NotChecked{Fact: "nics"}).Below("nics"); rest != "" || is {
+		t.Errorf("%q, %v", rest, is)
+	}
+	if got := (NotChecked{Fact: CountersOf("a, b")}).CountersOf(); !slices.Equal(got, []string{"a", "b", "a, b"}) {
+		t.Errorf("%q", got)
+	}
+	if got := (NotChecked{Fact: "series.a"}).CountersOf(); got != nil {
+		t.Errorf("%q", got)
+	}
+	if !(NotChecked{Fact: AskedOf("vc", "what")}).IsAskedOf() || (NotChecked{Fact: "what"}).IsAskedOf() {
+		t.Error("what a source was asked for is not told from other facts")
+	}
+}
+
+// TestTargetsOfOlderResults holds that a target of a version which had its pair in
+// the reason alone has it as values.
+func TestTargetsOfOlderResults(t *testing.T) {
+	d, err := Decode([]byte(`{"schema": "` + Schema + `", "cells": [{"from": "a", "to": "b", "group": 1}, {"from": "a", "to": "c", "group": 1}],
+		"targets": [{"group": 1, "reason": "a -> c: 3 Mb/s"}, {"group": 1, "reason": "nothing was measured"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Targets[0]; got.From != "a" || got.To != "c" {
+		t.Errorf("%+v", got)
+	}
+	if got := d.Targets[1]; got.From != "" {
+		t.Errorf("%+v", got)
+	}
+}
