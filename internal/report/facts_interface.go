@@ -265,12 +265,16 @@ const longestList = 4000
 // newInterfaces makes a table of each interface of each host.
 func newInterfaces(d *measure.Document) []titled {
 	var all []titled
+	onlyPaths := d.Ladder != nil && len(d.Paths) > 0 // the others carried nothing of it
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxEndPoints)] {
 		if e.Facts == nil {
 			continue
 		}
 		for n := range e.Facts.Interfaces[:min(len(e.Facts.Interfaces), maxInterfaces)] {
 			i := &e.Facts.Interfaces[n]
+			if onlyPaths && !slices.Contains(onPath(d, e.Name), i.Name) {
+				continue
+			}
 			t := titled{Name: clean(i.Name + " at " + e.Name), Rows: interfaceRows(i)}
 			for k := range t.Rows {
 				t.Rows[k].Value = cleanUpTo(t.Rows[k].Value, longestList)

@@ -27,6 +27,7 @@ type diagnosis struct {
 	Way      string // "local -> b"; "" where one says it for all
 	Findings []finding
 	More     int   // findings over maxFindings
+	OfMany   bool  // it is of one flow of many
 	RuledOut []row // cause and the figure against it
 	Open     []unsettled
 }

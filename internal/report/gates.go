@@ -314,15 +314,19 @@ func (p *printer) gateNames(name string, gates []gateView, status string) {
 
 // unchecked lists the gates that lack a fact, grouped by the reason.
 func (p *printer) unchecked(gates []gateView) {
-	var groups []gap
+	for _, g := range uncheckedGates(gates) {
+		p.Wrap("", 12, "not checked:", g.text(gapFacts))
+	}
+}
+
+// uncheckedGates are the gates that lack a fact, grouped by the reason.
+func uncheckedGates(gates []gateView) (groups []gap) {
 	for _, g := range gates {
 		if g.Status == measure.GateNotChecked {
 			groups = addGap(groups, g.ID+" ("+g.Where+")", g.Fact)
 		}
 	}
-	for _, g := range groups {
-		p.Wrap("", 12, "not checked:", g.text(gapFacts))
-	}
+	return groups
 }
 
 // maxGateLines is how many gates are named below the figures of a test.

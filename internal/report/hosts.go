@@ -12,9 +12,10 @@ import (
 
 // hosts is a table of facts: a column for each end point, a row for each fact.
 type hosts struct {
-	Names []string
-	Rows  []factRow
-	More  string // what it leaves out
+	Caption string
+	Names   []string
+	Rows    []factRow
+	More    string // what it leaves out
 }
 
 type factRow struct {
@@ -31,7 +32,7 @@ const (
 // newHosts lays the facts of all end points side by side.
 func newHosts(d *measure.Document) hosts {
 	points := d.EndPoints[:min(len(d.EndPoints), maxEndPoints)]
-	h := hosts{}
+	h := hosts{Caption: "Facts of the end points when they were measured"}
 	if n := len(d.EndPoints) - len(points); n > 0 {
 		h.More = fmt.Sprintf("The facts of %d more are in the JSON document.", n)
 	}

@@ -53,6 +53,7 @@ type page struct {
 type ladderPage struct {
 	*ladder
 	Charts []chart
+	First  bool     // it says what its marks mean
 	Names  []string // of the windows
 	Table  []ladderRow
 	Cells  table // what stands beside the rate of each
@@ -156,7 +157,7 @@ func newPage(d *measure.Document) page {
 		if len(v.Ladders) == 0 && c.main() && len(p.Main) < maxCourses {
 			q.Shown = true
 			p.Main = append(p.Main, q)
-		} else if s := heldText(c.Source); s != "" {
+		} else if s := heldText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
 			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], row{Name: "held back by", Value: s})
 		}
 		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {
@@ -200,7 +201,7 @@ func (p page) Unsaid() []string {
 }
 
 func newLadderPage(l *ladder, n int) ladderPage {
-	p := ladderPage{ladder: l, Charts: ladderCharts(l, n)}
+	p := ladderPage{ladder: l, Charts: ladderCharts(l, n), First: n == 0}
 	for _, w := range l.Windows {
 		p.Names = append(p.Names, windowName(w))
 	}
@@ -216,6 +217,9 @@ func newLadderPage(l *ladder, n int) ladderPage {
 		p.Table = append(p.Table, r)
 	}
 	p.Cells = ladderCells(l)
+	if !p.First {
+		p.Cells.Caption = "Each cell"
+	}
 	return p
 }
 

@@ -16,13 +16,7 @@ import (
 // that is not known says why.
 type inventory struct {
 	Names []string
-	Parts []inventoryPart
-}
-
-// inventoryPart is the lines of one checklist.
-type inventoryPart struct {
-	Name string
-	Rows []factRow
+	Parts []hosts // one a checklist
 }
 
 // inventoryItem is one line: what it is called, its value, and why it may be missing.
@@ -48,7 +42,7 @@ func newInventory(d *measure.Document) inventory {
 		name  string
 		items []inventoryItem
 	}{{"Machine", machineItems()}, {"Hypervisor and settings", settingItems()}, {"Guest", guestItems()}} {
-		rows := inventoryPart{Name: part.name}
+		rows := hosts{Caption: part.name, Names: v.Names}
 		for _, item := range part.items {
 			r := factRow{Name: item.name}
 			for i, p := range points {

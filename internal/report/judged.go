@@ -136,7 +136,7 @@ func judgedDiagnosis(d *measure.Document) []diagnosis {
 		return nil
 	}
 	x := newDiagnosis(c.Diagnosis, capturedFlow(c))
-	x.Way = name
+	x.Way, x.OfMany = name, true
 	return []diagnosis{x}
 }
 

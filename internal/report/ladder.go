@@ -54,8 +54,10 @@ func ladders(d *measure.Document) []ladder {
 		}
 		all[at].add(c)
 	}
+	said := map[string]bool{}
 	for i := range all {
 		all[i].finish(d)
+		all[i].Notes = append(all[i].Notes, all[i].heldNotes(said)...)
 	}
 	return all
 }
@@ -111,14 +113,14 @@ func (l *ladder) finish(d *measure.Document) {
 			l.Notes = append(l.Notes, note)
 		}
 	}
-	l.Notes = append(l.Notes, l.heldNotes()...)
 }
 
 // caution is what is to be known of figures that others have published.
 const caution = "absolute figures do not travel between machines"
 
-// heldNotes say what holds back the rung that carried most, and the one that carried least.
-func (l *ladder) heldNotes() (notes []string) {
+// heldNotes say what holds back the rung that carried most, and the one that carried least;
+// what a ladder above has said in full is its cause alone.
+func (l *ladder) heldNotes(said map[string]bool) (notes []string) {
 	if l.Best == nil {
 		return nil
 	}
@@ -133,7 +135,12 @@ func (l *ladder) heldNotes() (notes []string) {
 		*rung
 	}{{"the most", l.Best}, {"the least", least}} {
 		if c := x.Source; len(c.Findings) > 0 && (x.rung != l.Best || len(notes) == 0) {
-			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), windowName(c.Window), heldText(c)))
+			held := heldText(c)
+			if f := binding(c); f != nil && said[held] {
+				held = clean(f.Cause) + " (" + clean(f.Confidence) + "), as above"
+			}
+			said[heldText(c)] = true
+			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), windowName(c.Window), held))
 		}
 	}
 	return notes

@@ -177,7 +177,7 @@ func (m *markup) about(p *page) {
 		m.Head(2, "Hosts and guests")
 	}
 	for _, part := range p.Inventory.Parts {
-		m.facts(part.Name, p.Inventory.Names, part.Rows)
+		m.facts(part.Caption, part.Names, part.Rows)
 	}
 	m.facts("All facts of the end points when they were measured", p.Hosts.Names, p.Hosts.Rows)
 	m.para(p.Hosts.More)

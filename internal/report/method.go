@@ -33,14 +33,14 @@ func methodLines(d *measure.Document) (all []string) {
 	}
 	all = append(all, doubtMethod(c), machineMethod(c))
 	if c.RTTIdle != nil || c.RTTLoaded != nil {
-		all = append(all, "Round trips differ by who measures them. RTT idle is that of a small message on the test's own connection, before the traffic; RTT loaded is what the sender's kernel had smoothed under the traffic (tcp_info); the kernel's least RTT is its quickest acknowledgement, without any program; the probes of the path go from agent to agent, with the time that both need to be woken.")
+		all = append(all, "RTT idle: a small message on the test's own connection before the traffic. RTT loaded: smoothed by the sender's kernel under the traffic (tcp_info). The kernel's least RTT: its quickest acknowledgement. RTT of the path's probes: between the agents, including the time to wake both.")
 	}
 	if c.Ceiling != nil {
 		all = append(all, fmt.Sprintf("The ceiling is what the link's rate (%s) leaves for payload at MTU %d, when the headers of Ethernet, IP and %s are taken off.",
 			ceilingSource(c.Ceiling), c.Ceiling.MTU, strings.ToUpper(clean(c.Protocol))))
 	}
 	if len(d.Findings)+len(c.Findings) > 0 {
-		all = append(all, `Causes are judged by rules over the counters of both ends. "Certain": its own evidence is there, and what it could be mistaken for is ruled out; "likely": one of those is not ruled out; "possible": a condition for it holds, and what it costs was not tried.`)
+		all = append(all, `Rules judge the causes by the counters of both ends. "Certain": the evidence is there, and similar causes are ruled out; "likely": one of those is not ruled out; "possible": a condition for it holds, its cost was not measured.`)
 	}
 	if len(d.Groups) > 0 && len(newSets(d)) > 0 {
 		if slices.ContainsFunc(newSets(d), (*set).atOnce) {
@@ -57,6 +57,9 @@ func methodLines(d *measure.Document) (all []string) {
 
 // methodCell is the cell whose way of measuring stands for all.
 func methodCell(d *measure.Document) *measure.Cell {
+	if c, _ := judged(d); c != nil {
+		return c
+	}
 	first, _, _ := mainCells(d)
 	for i := range d.Cells {
 		if first == nil && stat.MainFigure(&d.Cells[i]) != nil {
@@ -89,7 +92,7 @@ func countMethod(c *measure.Cell) string {
 	case isUDP(c):
 		return "Goodput is the payload of the datagrams that the receiver's program got, by the receiver's own clock. Loss is told by sequence numbers, over the life of the streams."
 	}
-	return "Goodput is the payload that the receiver's program got, by the receiver's own clock: no headers, nothing that was sent twice, nothing that only left the sender."
+	return "Goodput is the payload that the receiver's program got, by the receiver's clock: without headers, retransmissions and what only left the sender."
 }
 
 // timeMethod says how long was measured, after which ramp, and how often.
@@ -162,7 +165,12 @@ func newRepeating(d *measure.Document) repeating {
 		if e.Name == "local" || ofFiles(d) {
 			continue
 		}
-		if s, ok := farStep(d, e); ok {
+		s, ok := farStep(d, e)
+		same := slices.IndexFunc(r.Steps, func(x repeatStep) bool { return x.Command == s.Command && x.Says == s.Says })
+		switch {
+		case ok && same >= 0:
+			r.Steps[same].At += ", " + s.At
+		case ok:
 			r.Steps = append(r.Steps, s)
 		}
 	}

@@ -468,28 +468,6 @@ func TestHostsAreMerged(t *testing.T) {
 	}
 }
 
-// TestLadderPageIsShort: a ladder says what it measured in 4000 words: a row for each
-// cell, and all figures of the one that is judged.
-func TestLadderPageIsShort(t *testing.T) {
-	for _, name := range []string{"ladder", "rungs"} {
-		d := goldenDocuments()[name]
-		page := withoutStyle(pageOf(t, d))
-		_, page, _ = strings.Cut(page, "<body>")
-		if n := len(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " "))); n > 4000 {
-			t.Errorf("%s: %d words", name, n)
-		}
-		for _, l := range ladders(d) {
-			rows := ladderCells(&l).Rows
-			if len(rows) != len(l.Rungs) || !strings.Contains(page, "<td>"+rows[0][3]+"</td><td>"+rows[0][4]+"</td>") {
-				t.Errorf("%s: %d rows of %d cells: %q", name, len(rows), len(l.Rungs), rows[0])
-			}
-		}
-		if n := strings.Count(page, "<caption>Streams of "); n > 1 {
-			t.Errorf("%s: the streams of %d cells", name, n)
-		}
-	}
-}
-
 // TestShortGates: what a gate found at several places is one row, their reason is
 // said once, and one that holds needs none; where something else is to be done is another.
 func TestShortGates(t *testing.T) {
@@ -521,22 +499,6 @@ func TestBetween(t *testing.T) {
 	}
 	if got, want := strings.Join(betweenLines(d), "|"), "9 hosts: local (alpha), 10.0.0.2 (beta), gamma, old, old, old, old, old and 1 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// TestRangeColumn: a ladder of single seconds has no column of ranges.
-func TestRangeColumn(t *testing.T) {
-	d := goldenDocuments()["ladder"]
-	if l := newLadderPage(&newView(d).Ladders[0], 0); !l.HasRange() || l.Columns() != 4 {
-		t.Errorf("%d columns, ranges: %v", l.Columns(), l.HasRange())
-	}
-	for i := range d.Cells {
-		if g := d.Cells[i].Goodput; g != nil {
-			g.Low, g.High, g.CI95Low, g.CI95High, g.Runs = g.Value, g.Value, nil, nil, 1
-		}
-	}
-	if strings.Contains(pageOf(t, d), `<th scope="col">range</th>`) {
-		t.Error("an empty column")
 	}
 }
 

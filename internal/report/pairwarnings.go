@@ -66,7 +66,12 @@ func (s *sayings) joined() []*saying {
 func templateOf(text, from, to string) (words, marks []string) {
 	word := ""
 	for text != "" {
-		token := strings.TrimRight(text[:len(text)-len(strings.TrimLeftFunc(text, inName))], ".-")
+		token := tokenOf(text)
+		for _, name := range []string{from, to} { // which may have a port
+			if rest, ok := strings.CutPrefix(text, name); ok && name != "" && tokenOf(rest) == "" {
+				token = name
+			}
+		}
 		_, err := strconv.ParseFloat(token, 64)
 		switch {
 		case token == "":
@@ -80,6 +85,11 @@ func templateOf(text, from, to string) (words, marks []string) {
 		text = text[len(token):]
 	}
 	return append(words, word), marks
+}
+
+// tokenOf is the name or number that a text begins with, if any.
+func tokenOf(text string) string {
+	return strings.TrimRight(text[:len(text)-len(strings.TrimLeftFunc(text, inName))], ".-")
 }
 
 // inName tells whether a name of a host or a number may have that character.

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Warned are the gates that ask for something to be done. The risk of a command that a
+// finding above names is said there.
+func (v *view) Warned() []gateView {
+	rows := shortGates(v.gatesBy(func(g gateView) bool { return g.Status == measure.GateFail || g.Status == measure.GateWarn }))
+	for i := range rows {
+		for _, d := range slices.Concat(v.Why, v.Judged) {
+			if len(rows[i].Remedy) > 0 && slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Risk != "" && slices.Equal(f.Commands, rows[i].Remedy) }) {
+				rows[i].Risk = ""
+			}
+		}
+	}
+	return rows
+}
+
+// Unchecked are the gates that lack a fact, by what is missing.
+func (v *view) Unchecked() []gap { return uncheckedGates(v.Gates) }
+
+// Against is what rules causes out: a row for each reason, with its causes.
+func (d diagnosis) Against() (rows []row) {
+	for _, r := range d.RuledOut {
+		same := slices.IndexFunc(rows, func(x row) bool { return x.Value == r.Value })
+		if same < 0 {
+			rows = append(rows, r)
+		} else {
+			rows[same].Name += ", " + r.Name
+		}
+	}
+	return rows
+}
+
+// MoreFacts are the facts of the hosts that the checklists above do not have.
+func (v *view) MoreFacts() hosts {
+	h := v.Hosts
+	h.Rows = slices.DeleteFunc(slices.Clone(h.Rows), func(r factRow) bool {
+		return !strings.Contains(r.Name, ".") && slices.ContainsFunc(v.Inventory.Parts, func(part hosts) bool {
+			return slices.ContainsFunc(part.Rows, func(x factRow) bool { return slices.Equal(x.Values, r.Values) })
+		})
+	})
+	return h
+}
+
+// FacingPaths are the paths of a ladder side by side, so that what is the same of all is
+// said once; nil of other results.
+func (v *view) FacingPaths() *hosts {
+	if len(v.Ladders) == 0 || len(v.Paths) < 2 || len(v.Paths) > maxEndPoints {
+		return nil
+	}
+	h := &hosts{Caption: "Paths of the rungs"}
+	for n, p := range v.Paths {
+		h.Names = append(h.Names, strings.TrimPrefix(p.Name, "path "))
+		for _, r := range p.Rows {
+			at := slices.IndexFunc(h.Rows, func(x factRow) bool { return x.Name == r.Name })
+			if at < 0 {
+				at = len(h.Rows)
+				h.Rows = append(h.Rows, factRow{Name: r.Name, Values: slices.Repeat([]string{"-"}, len(v.Paths))})
+			}
+			h.Rows[at].Values[n] = r.Value
+		}
+	}
+	return h
+}

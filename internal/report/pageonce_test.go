@@ -1,0 +1,88 @@
+package report
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"thru/internal/measure"
+)
+
+// TestLadderPageIsShort: a ladder says what it measured in 4000 words: a row for each
+// cell, and all figures of the one that is judged. Of the busy one, which was measured
+// beside other work, three causes and ten gates are told: it leaves room for more.
+func TestLadderPageIsShort(t *testing.T) {
+	for name, d := range map[string]*measure.Document{"ladder": goldenDocuments()["ladder"], "rungs": goldenDocuments()["rungs"], "busy": busyLadder(t)} {
+		page := withoutStyle(pageOf(t, d))
+		_, page, _ = strings.Cut(page, "<body>")
+		if n := len(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " "))); n > 3800 {
+			t.Errorf("%s: %d words", name, n)
+		}
+		for _, l := range ladders(d) {
+			rows := ladderCells(&l).Rows
+			if len(rows) != len(l.Rungs) || !strings.Contains(page, "<td>"+rows[0][3]+"</td><td>"+rows[0][4]+"</td>") {
+				t.Errorf("%s: %d rows of %d cells: %q", name, len(rows), len(l.Rungs), rows[0])
+			}
+		}
+		if n := strings.Count(page, "<caption>Streams of "); n > 1 {
+			t.Errorf("%s: the streams of %d cells", name, n)
+		}
+	}
+}
+
+// busyLadder is a ladder of three rungs on a host whose CPUs another program used, without
+// the samples, and without what the rows of its cells do not show.
+func busyLadder(t *testing.T) *measure.Document {
+	t.Helper()
+	f, err := os.Open("testdata/busy-ladder.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &measure.Document{}
+	if err := json.NewDecoder(z).Decode(d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestSaidOnceOnPage: causes ruled out for one reason are a row, paths of a ladder stand side
+// by side, and a ladder shows the interfaces that its paths use alone.
+func TestSaidOnceOnPage(t *testing.T) {
+	d := busyLadder(t)
+	page := pageOf(t, d)
+	for text, want := range map[string]int{"no link lies between the ends": 1, "<caption>path ": 0, `<td colspan="2">lo (MTU 65536), both ways</td>`: 1,
+		"<caption>eth0 at ": 0, "<caption>lo at local": 1, "lasts until the next boot": 1, "thru join NAME": 1} {
+		if n := strings.Count(page, text); n != want {
+			t.Errorf("%q stands %d times, want %d", text, n, want)
+		}
+	}
+	for _, cause := range newView(d).Judged[0].RuledOut {
+		if !strings.Contains(page, cause.Name) {
+			t.Errorf("%s is not on the page", cause.Name)
+		}
+	}
+}
+
+// TestRangeColumn: a ladder of single seconds has no column of ranges.
+func TestRangeColumn(t *testing.T) {
+	d := goldenDocuments()["ladder"]
+	if l := newLadderPage(&newView(d).Ladders[0], 0); !l.HasRange() || l.Columns() != 4 {
+		t.Errorf("%d columns, ranges: %v", l.Columns(), l.HasRange())
+	}
+	for i := range d.Cells {
+		if g := d.Cells[i].Goodput; g != nil {
+			g.Low, g.High, g.CI95Low, g.CI95High, g.Runs = g.Value, g.Value, nil, nil, 1
+		}
+	}
+	if strings.Contains(pageOf(t, d), `<th scope="col">range</th>`) {
+		t.Error("an empty column")
+	}
+}
