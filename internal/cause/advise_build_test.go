@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"thru/internal/cause/advise"
 	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
@@ -38,8 +37,8 @@ func advisedFacts() *measure.Facts {
 		Offloads: map[string]bool{}, Channels: &measure.Channels{Combined: 4, CombinedMax: 8}, Rings: &measure.Rings{RX: 512, RXMax: 4096},
 		Coalesce: &measure.Coalesce{RXNs: 600_000}, Pause: &measure.Pause{Autoneg: true, RX: true, TX: true}, Qdisc: new("fq_codel"),
 		RSS: &measure.RSS{Table: 8, Queues: []int{8}, Fields: map[string][]string{"tcp4": {"src-ip", "dst-ip", "src-port", "dst-port"}, "udp4": {"src-ip", "dst-ip"}}}}
-	for _, o := range advise.Offloads() {
-		eth.Offloads[knob.Offload(o.Knob)] = o.Knob != knob.LRO
+	for _, o := range knob.Offloads() {
+		eth.Offloads[knob.Offload(o)] = o != knob.LRO
 	}
 	for n := range 4 {
 		eth.IRQs = append(eth.IRQs, measure.IRQ{Number: 24 + n, Allowed: []int{0}, Effective: []int{0}})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 
@@ -34,7 +35,7 @@ func linuxHost(kernel, hypervisor string) *measure.Facts {
 func allOffloads() map[string]bool {
 	m := map[string]bool{"large-receive-offload": false}
 	for _, o := range gate.Offloads() {
-		m[o.Name] = true
+		m[knob.Offload(o.Knob)] = true
 	}
 	return m
 }

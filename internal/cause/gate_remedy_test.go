@@ -46,11 +46,11 @@ func acts(h *gate.Host, f *gate.Face) []struct {
 		gate.Remedy
 	}{
 		{"renegotiate", nic.Renegotiate(f)}, {"mtu", gate.SetMTU(f, 1500)},
-		{"offloads", gate.OffloadsOn(f, []string{"gro", "tso", "tx"})}, {"lro off", gate.LroOff(f)},
-		{"queues", gate.SetQueues(f, "combined", 8)}, {"spread", gate.Spread(f, 8)}, {"ring", gate.SetRing(f, 4096)},
-		{"scaling", gate.SwitchOn(h, gate.WindowScaling())}, {"sack", gate.SwitchOn(h, gate.SackSetting())}, {"timestamps", gate.SwitchOn(h, gate.TimestampsSetting())},
-		{"receive", gate.SetBuffers(h, 25_000_960, false)}, {"send", gate.SetBuffers(h, 25_000_960, true)}, {"-w", gate.RaiseLimit(h, 25_000_960)}, {"probing", gate.MtuProbing(h)},
-		{"cubic", gate.CongestionControl(h, "cubic")}, {"performance", cpu.Performance(h)}, {"interrupts", gate.SpreadInterrupts(f)},
+		{"offloads", f.Set(knob.TXChecksum, "on").And(f.Set(knob.TSO, "on")).And(f.Set(knob.GRO, "on"))}, {"lro off", f.Set(knob.LRO, "off")},
+		{"queues", f.Set(knob.Channels, "combined 8")}, {"spread", f.Set(knob.RSSTable, "0 1 2 3 4 5 6 7").And(f.Set(knob.RSSHash, "udp4 sdfn"))}, {"ring", f.Set(knob.RXRing, "4096")},
+		{"scaling", h.Set(knob.WindowScaling, "", "1")}, {"sack", h.Set(knob.SACK, "", "1")}, {"timestamps", h.Set(knob.Timestamps, "", "1")},
+		{"receive", gate.SetBuffers(h, 25_000_960, false)}, {"send", gate.SetBuffers(h, 25_000_960, true)}, {"-w", h.Set(knob.RmemMax, "", "25000960")}, {"probing", h.Set(knob.MTUProbing, "", "1")},
+		{"cubic", h.Set(knob.Congestion, "", "cubic")}, {"performance", cpu.Performance(h)}, {"interrupts", gate.SpreadInterrupts(f)},
 		{"look", queue.LookAtTraffic(h)},
 	}
 }
@@ -82,7 +82,7 @@ func TestRemedies(t *testing.T) {
 }
 
 // programs that a remedy may begin with.
-const programs = `ip ethtool sysctl tc nft echo modinfo cpupower ifconfig service netsh powercfg ipadm dladm ndd poweradm esxcli
+const programs = `ip ethtool sysctl tc nft echo modinfo cpupower cpuset ifconfig service netsh powercfg ipadm dladm ndd poweradm esxcli
 	Set-NetIPInterface Set-NetAdapterAdvancedProperty Set-NetAdapterRss Enable-NetAdapter Enable-NetAdapterLso Enable-NetAdapterRsc Enable-NetAdapterRss
 	Enable-NetAdapterChecksumOffload Disable-NetAdapterRsc`
 
@@ -154,12 +154,10 @@ func TestBuffersGrow(t *testing.T) {
 	}{
 		{"linux", "net.ipv4.tcp_rmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='8192 262144 16777216'"}, []string{"sysctl -w net.ipv4.tcp_wmem='4096 16384 3145728'"}},
 		{"linux", "net.ipv4.tcp_wmem", "8192 262144 16777216", []string{"sysctl -w net.ipv4.tcp_rmem='4096 131072 3145728'"}, []string{"sysctl -w net.ipv4.tcp_wmem='8192 262144 16777216'"}},
-		{"freebsd", "kern.ipc.maxsockbuf", "9000000", []string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.recvbuf_max=3145728"},
-			[]string{"sysctl kern.ipc.maxsockbuf=9000000", "sysctl net.inet.tcp.sendbuf_max=3145728"}},
+		{"freebsd", "kern.ipc.maxsockbuf", "9000000", []string{"sysctl net.inet.tcp.recvbuf_max=3145728"}, []string{"sysctl net.inet.tcp.sendbuf_max=3145728"}},
 		{"darwin", "net.inet.tcp.autosndbufmax", "9000000", []string{"sysctl -w kern.ipc.maxsockbuf=3538944", "sysctl -w net.inet.tcp.autorcvbufmax=3145728"},
-			[]string{"sysctl -w kern.ipc.maxsockbuf=3538944", "sysctl -w net.inet.tcp.autosndbufmax=9000000"}},
-		{"solaris", "tcp.max_buf", "9000000", []string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p recv_buf=3145728 tcp"},
-			[]string{"ipadm set-prop -p max_buf=9000000 tcp", "ipadm set-prop -p send_buf=3145728 tcp"}},
+			[]string{"sysctl -w kern.ipc.maxsockbuf=10126080", "sysctl -w net.inet.tcp.autosndbufmax=9000000"}},
+		{"solaris", "tcp.max_buf", "9000000", []string{"ipadm set-prop -p recv_buf=3145728 tcp"}, []string{"ipadm set-prop -p send_buf=3145728 tcp"}},
 		{"windows", "Internet.AutoTuningLevelLocal", "Experimental", nil, nil},
 	} {
 		h := gate.NewHost(&gate.Scene{}, &gate.End{Facts: &measure.Facts{OS: &c.os, Sysctls: map[string]string{c.has: c.value}}})
@@ -169,10 +167,6 @@ func TestBuffersGrow(t *testing.T) {
 		if got := gate.SetBuffers(h, window, true).Lines; !slices.Equal(got, c.send) {
 			t.Errorf("%s, %s %s: send %q, want %q", c.os, c.has, c.value, got, c.send)
 		}
-	}
-	h := gate.NewHost(&gate.Scene{}, &gate.End{Facts: &measure.Facts{OS: new("linux"), Sysctls: map[string]string{"net.core.rmem_max": "4194304", "net.core.wmem_max": "212992"}}})
-	if got := gate.RaiseLimit(h, window).Lines; !slices.Equal(got, []string{"sysctl -w net.core.wmem_max=1048576"}) {
-		t.Errorf("limits: %q", got)
 	}
 }
 

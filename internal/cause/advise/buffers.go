@@ -18,17 +18,16 @@ type Side struct {
 	Usual int64
 	Part  int64 // of it so much can be under way: a half of the receiver's (bookkeeping), all of the sender's
 	What  string
-	Lower string // least and first size where they are not known (tcp(7))
 }
 
 // Receiver is the receive buffer of the direction.
 func (w *Way) Receiver() Side {
-	return Side{knob.TCPRmem, w.To, usualRmem, 2, "receive windows", "4096 131072"}
+	return Side{knob.TCPRmem, w.To, usualRmem, 2, "receive windows"}
 }
 
 // Sender is the send buffer of the direction.
 func (w *Way) Sender() Side {
-	return Side{knob.TCPWmem, w.From, usualWmem, 1, "send buffers", "4096 16384"}
+	return Side{knob.TCPWmem, w.From, usualWmem, 1, "send buffers"}
 }
 
 // Holds is what one connection can have under way now, in bytes; 0 not known.

@@ -2,37 +2,11 @@ package advise
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
-
-// offload is a work that the adapter does for the kernel.
-type offload struct {
-	Knob  string
-	parts []string // of its features, of which one that the driver cannot change fixes it
-}
-
-// Offloads in the order in which they are switched on: segmentation needs
-// scatter-gather, which needs checksums.
-func Offloads() []offload {
-	return []offload{
-		{knob.RXChecksum, []string{"rx-checksum"}},
-		{knob.TXChecksum, []string{"tx-checksum-ip-generic", "tx-checksum-ipv4"}},
-		{knob.ScatterGather, []string{"tx-scatter-gather"}},
-		{knob.TSO, []string{"tx-tcp-segmentation"}},
-		{knob.GSO, []string{"tx-generic-segmentation"}},
-		{knob.GRO, []string{"rx-gro"}},
-		{knob.LRO, nil},
-	}
-}
-
-// isOffload tells whether a knob is one of them.
-func isOffload(id string) bool {
-	return slices.ContainsFunc(Offloads(), func(o offload) bool { return o.Knob == id })
-}
 
 // fromFacts is what the facts tell of a knob, in the form that the agent gives it.
 func (h *Host) fromFacts(id, iface string) state {
@@ -74,8 +48,7 @@ func possibleAt(id string, i *measure.Interface) string {
 
 // fixedAt is why an offload of an interface cannot be changed; "" where it can.
 func fixedAt(id string, i *measure.Interface) string {
-	n := slices.IndexFunc(Offloads(), func(o offload) bool { return o.Knob == id })
-	if n < 0 || !slices.ContainsFunc(append([]string{knob.Offload(id)}, Offloads()[n].parts...), func(part string) bool { return slices.Contains(i.Fixed, part) }) {
+	if !knob.IsFixed(i, id) {
 		return ""
 	}
 	return "the driver of " + i.Name + " cannot change it"

@@ -18,16 +18,16 @@ func OffloadsOffProposal(r Request) []Draft {
 	}
 	face := r.Here(r.At)
 	var off, fixed, kept []string
-	for _, o := range Offloads() {
-		s := r.At.State(o.Knob, face)
+	for _, id := range knob.Offloads() {
+		s := r.At.State(id, face)
 		switch {
-		case o.Knob == knob.LRO || !s.Is("off") || o.Knob == knob.GRO && r.At.Kind(face) == "veth":
-		case r.TakesBack(r.At.Set(o.Knob, face, "on")):
-			kept = append(kept, o.Knob)
+		case id == knob.LRO || !s.Is("off") || id == knob.GRO && r.At.Kind(face) == "veth":
+		case r.TakesBack(r.At.Set(id, face, "on")):
+			kept = append(kept, id)
 		case s.Refused != "":
-			fixed = append(fixed, o.Knob)
+			fixed = append(fixed, id)
 		default:
-			off = append(off, o.Knob)
+			off = append(off, id)
 		}
 	}
 	if len(off) == 0 {

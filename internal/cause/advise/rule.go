@@ -317,7 +317,7 @@ func (sc *scene) wasKept(s measure.Setting) bool {
 // help stands against a gate's rule of thumb, and an offload that was switched off
 // against every wish for less work.
 func (r Request) TakesBack(s measure.Setting) bool {
-	if r.wasKept(s) && (r.Gate != nil || isOffload(s.Knob) && s.Value == "on") {
+	if r.wasKept(s) && (r.Gate != nil || knob.Offload(s.Knob) != "" && s.Value == "on") {
 		return true
 	}
 	return slices.ContainsFunc(knob.Kept(r.named(s.EndPoint).Facts), func(c measure.Changed) bool { return knob.TakesBack(c, s) })
@@ -327,7 +327,7 @@ func (r Request) TakesBack(s measure.Setting) bool {
 func (sc *scene) changes(d Draft) bool {
 	return len(d.Settings) == 0 || slices.ContainsFunc(d.Settings, func(s measure.Setting) bool {
 		now := sc.named(s.EndPoint).State(s.Knob, s.Interface)
-		return !now.Known || !knob.Same(now.Value, s.Value) && !(isOffload(s.Knob) && now.Is(s.Value))
+		return !now.Known || !knob.Same(now.Value, s.Value) && !(knob.Offload(s.Knob) != "" && now.Is(s.Value))
 	})
 }
 

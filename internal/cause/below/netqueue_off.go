@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -44,7 +45,7 @@ func netQueueSeen(e *diagnose.End) *diagnose.Outcome {
 		if v, told := Setting(e.Facts, "netNetqueueEnabled"); told && IsOff(v) {
 			return diagnose.Possible("NetQueue of the %s is off", e.Place).At(e.Where()).
 				By(measure.Proof{EndPoint: e.Name, Counter: "kernel option netNetqueueEnabled", Value: 0, Note: "its default is TRUE"}).
-				Mend(e.Remedy(e.Mender().Queues(e.FaceName())))
+				Mend(e.Host().Fix(e.Adapter().Set(knob.Channels, "combined 1")))
 		}
 		if !tellsChanges(e.Facts) {
 			return e.Lacks("settings_changed")

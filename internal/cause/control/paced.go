@@ -223,13 +223,13 @@ func standardControl(h *gate.Host) (name string, known bool) {
 func otherControl(h *gate.Host) gate.Remedy {
 	name := lossBased(h)
 	if h.System != "linux" {
-		return gate.CongestionControl(h, name)
+		return h.Set(knob.Congestion, "", name)
 	}
 	route := gate.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
 	if standard, known := standardControl(h); known && standard != control(h) {
 		return gate.Advise("a route of this host names " + gate.Command("%s", control(h)) + ": " + route)
 	}
-	r := gate.CongestionControl(h, name)
+	r := h.Set(knob.Congestion, "", name)
 	return r.Risking(r.Risk + "; where it is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
 		"of the host's own network namespace first, or name it by the route: " + route)
 }
@@ -267,9 +267,9 @@ func fairQueue(h *gate.Host) bool {
 // fairQueueing sets it.
 func fairQueueing(h *gate.Host) gate.Remedy {
 	if i := h.Top(); i != nil {
-		return gate.Commands(gate.LinkLasts, i.Typed(knob.Qdisc, "fq")...)
+		return i.Set(knob.Qdisc, "fq")
 	}
-	return gate.Sysctls(h, "net.core.default_qdisc=fq")
+	return h.Set(knob.DefaultQdisc, "", "fq")
 }
 
 // Bounds of round trips in ns.

@@ -77,16 +77,7 @@ func gateGovernor(h *gate.Host) *gate.Finding {
 
 // Performance holds the clock up.
 func Performance(h *gate.Host) gate.Remedy {
-	risk := "more power and heat"
-	switch h.System {
-	case "linux":
-		risk += "; lasts until the next boot"
-	case "freebsd":
-		risk += "; to keep it: powerd_enable=NO in /etc/rc.conf"
-	case "esxi":
-		risk += "; " + gate.EsxcliLasts
-	}
-	return gate.Worded(risk, h.Typed(knob.Governor, "", "performance"))
+	return h.Set(knob.Governor, "", "performance").Costing("more power and heat")
 }
 
 func preferring(pref string) string {

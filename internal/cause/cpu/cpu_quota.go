@@ -2,6 +2,8 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
@@ -64,7 +66,7 @@ func judgeCPUQuota(e *diagnose.End) *diagnose.Outcome {
 	case l.IsFull() && 2*lost > l.Hot.Wait, lost > mostlyBar: // most of what it waited
 		o.Confidence = measure.Likely
 	}
-	return o.Mend(e.Remedy(e.Mender().Quota()))
+	return o.Mend(e.Host().Fix(liftQuota(e.Host())))
 }
 
 // quotaByFacts judges by what the control groups are set to, where nobody
@@ -139,17 +141,41 @@ func gateCPUQuota(h *gate.Host) *gate.Finding {
 	needed, _, known := needs(h)
 	known = known && h.Subject.LinkBps > 0
 	if known && needed > quota && quota < float64(h.CPUs()) {
-		return gate.Fail("a quota of %.3g CPUs; %s takes %.1f by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(h.LiftQuota())
+		return gate.Fail("a quota of %.3g CPUs; %s takes %.1f by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(liftQuota(h))
 	}
 	switch {
 	case quota < 1 && known:
-		return gate.Warn("a quota of %.3g CPUs; %s takes %.2g by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(h.LiftQuota())
+		return gate.Warn("a quota of %.3g CPUs; %s takes %.2g by earlier tests", quota, gate.Rate(h.Subject.LinkBps), needed).Do(liftQuota(h))
 	case quota < 1:
-		return gate.Fail("a quota of %.3g CPUs", quota).Do(h.LiftQuota())
+		return gate.Fail("a quota of %.3g CPUs", quota).Do(liftQuota(h))
 	case h.Load != nil && h.Load.Throttled != nil && *h.Load.Throttled > 0:
-		return gate.Warn("the quota of %.3g CPUs was used up %d times while no test ran", quota, *h.Load.Throttled).Do(h.LiftQuota())
+		return gate.Warn("the quota of %.3g CPUs was used up %d times while no test ran", quota, *h.Load.Throttled).Do(liftQuota(h))
 	case c.Periods != nil && c.Throttled != nil && *c.Throttled >= 100 && float64(*c.Throttled) > 0.1*float64(*c.Periods):
-		return gate.Warn("the quota of %.3g CPUs was used up in %d of %d periods", quota, *c.Throttled, *c.Periods).Do(h.LiftQuota())
+		return gate.Warn("the quota of %.3g CPUs was used up in %d of %d periods", quota, *c.Throttled, *c.Periods).Do(liftQuota(h))
 	}
 	return gate.Pass("a quota of %.3g CPUs, of %d", quota, h.CPUs())
+}
+
+// liftQuota says where the limit is.
+func liftQuota(h *gate.Host) gate.Remedy {
+	const others = "the limit protects others"
+	c := h.Cgroup
+	switch {
+	case c == nil:
+	case c.Container == "docker" || c.Container == "podman":
+		return gate.Advise("on the host of the container: " + c.Container + " update --cpus 0 CONTAINER").Risking("the limit protects other containers")
+	case c.Container == "kubernetes":
+		return gate.Advise("raise resources.limits.cpu of the pod").Risking("the pod is started again")
+	case c.Version == 2 && plainPath(c.Path):
+		return gate.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).Saying("a group above may have the quota: there likewise")
+	case plainPath(c.Path): // where the controller is mounted differs: cpu, or cpu,cpuacct
+		return gate.Advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of one above, where the controller cpu is mounted").Risking(others)
+	}
+	return gate.Advise("raise cpu.max (cgroup 2) or cpu.cfs_quota_us (cgroup 1) of the group or of one above").Risking(others)
+}
+
+// plainPath tells whether a path can stand in a command as it is, below the
+// folder that the command puts before it.
+func plainPath(path string) bool {
+	return len(path) > 1 && path[0] == '/' && gate.Plain(path[1:], "/") && !slices.Contains(strings.Split(path, "/"), "..")
 }

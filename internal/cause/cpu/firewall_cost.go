@@ -48,7 +48,8 @@ func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "firewall-cost", e.Name)
 	if drops > 0 {
 		o := diagnose.Possible("connection tracking of the %s dropped %.0f packets", e.Place, drops).At(e.Where()).By(counted...)
-		o.Mend(e.Remedy(e.Mender().Tracking()))
+		h := e.Host()
+		o.Mend(h.Fix(moreTracked(h).Or("make room for more tracked connections, or do not track the test's ports")))
 		if e.Flow.Blame(o, drops); o.Confidence == measure.Certain { // connections of others are dropped first
 			o.Confidence = measure.Likely
 		}
@@ -78,10 +79,10 @@ func gateConntrack(h *gate.Host) *gate.Finding {
 	}
 	full := 100 * float64(*w.Tracked) / float64(*w.TrackedMax)
 	if full > 80 {
-		return gate.Warn("%d of %d connections are tracked: %s", *w.Tracked, *w.TrackedMax, gate.Percent(full)).Do(gate.MoreTracked(h))
+		return gate.Warn("%d of %d connections are tracked: %s", *w.Tracked, *w.TrackedMax, gate.Percent(full)).Do(moreTracked(h))
 	}
 	if w.TrackDrops != nil && *w.TrackDrops >= 100 {
-		return gate.Warn("%d packets dropped by connection tracking since the boot", *w.TrackDrops).Do(gate.MoreTracked(h))
+		return gate.Warn("%d packets dropped by connection tracking since the boot", *w.TrackDrops).Do(moreTracked(h))
 	}
 	return gate.Pass("%d of %d connections are tracked", *w.Tracked, *w.TrackedMax)
 }
@@ -136,4 +137,15 @@ func bridgePlain(h *gate.Host) gate.Remedy {
 	r := gate.Sysctls(h, "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
 	r.Risk = "Docker and Kubernetes rely on it: their rules between containers stop working; " + r.Risk
 	return r
+}
+
+// moreTracked doubles the table, where its size is known.
+func moreTracked(h *gate.Host) gate.Remedy {
+	w := h.Firewall
+	if h.System != "linux" || w == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
+		return gate.Remedy{}
+	}
+	most := max(*w.TrackedMax, 2*min(*w.TrackedMax, 1<<29)) // within what the kernel takes
+	return gate.Sysctls(h, fmt.Sprintf("net.netfilter.nf_conntrack_max=%d", most)).
+		Costing("can be set in the host's own network namespace only (of a container: at its host)")
 }

@@ -210,7 +210,7 @@ func gateTCPMemory(h *gate.Host) *gate.Finding {
 	planned := 2 * product // all windows together, at the buffers' size
 	raise := gate.Remedy{}
 	if h.System == "linux" {
-		raise = gate.Sysctls(h, gate.TcpPages(int64(min(4*(planned+float64(*m.TCPMax))/4096, 1<<40))))
+		raise = gate.Sysctls(h, tcpPages(int64(min(4*(planned+float64(*m.TCPMax))/4096, 1<<40))))
 	}
 	switch {
 	case m.TCPPages != nil && float64(*m.TCPPages) > 0.75*float64(*m.TCPMax):
@@ -221,4 +221,9 @@ func gateTCPMemory(h *gate.Host) *gate.Finding {
 		return h.Missing("how much of its "+gate.Size(*m.TCPMax)+" TCP has", "ram.tcp_memory_bytes", "ram")
 	}
 	return gate.Pass("TCP has %s of the %s that it may have", gate.Size(max(0, *m.TCPPages)), gate.Size(*m.TCPMax))
+}
+
+// tcpPages words tcp_mem by its most, in pages of 4 KiB (ip-sysctl.rst).
+func tcpPages(most int64) string {
+	return fmt.Sprintf("net.ipv4.tcp_mem='%d %d %d'", most/2, most/4*3, most)
 }

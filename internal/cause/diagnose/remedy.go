@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -19,13 +20,9 @@ func Advise(at *End, text string) *measure.Remedy {
 	return r
 }
 
-// Mender words what to do on this end's host, by the commands of its system.
-func (e *End) Mender() gate.Mender { return gate.Mend(e.Facts) }
-
-// Remedy takes over what package gate says is to be done on this end's host.
-func (e *End) Remedy(m gate.Mending) *measure.Remedy {
-	return &measure.Remedy{EndPoint: e.Name, Platform: m.Platform, Commands: m.Commands, Advice: m.Advice, Risk: m.Risk}
-}
+// Host is the end's host, for what is to be done there, and Adapter the interface by which it reaches the other end.
+func (e *End) Host() *gate.Host    { return gate.HostOf(e.Name, e.Facts) }
+func (e *End) Adapter() *gate.Face { return e.Host().FaceOf(e.FaceName()) }
 
 // FaceName is the interface by which the end reaches the other; "" where it is not known.
 func (e *End) FaceName() string {
@@ -37,7 +34,8 @@ func (e *End) FaceName() string {
 
 // SpreadInterrupts has more CPUs take the packets that the end receives.
 func (e *End) SpreadInterrupts() *measure.Remedy {
-	return e.Remedy(e.Mender().Interrupts(e.FaceName()))
+	f := e.Adapter()
+	return f.Host.Fix(gate.Interrupts(f))
 }
 
 // Word is a name as a shell takes it: one that is no plain word is replaced by
@@ -75,9 +73,9 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Remedy {
 			return Advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
 		}
 	}
-	m := e.Mender().Window(window, e.Sends())
-	r := e.Remedy(m)
-	if len(m.Commands) > 0 {
+	h := e.Host()
+	r := h.Fix(gate.Window(h, window, e.Sends()))
+	if len(r.Commands) > 0 {
 		each := ""
 		if f.Cell.Streams > 1 {
 			each = fmt.Sprintf(" for each of %d streams", f.Cell.Streams)
@@ -87,11 +85,12 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Remedy {
 	return r
 }
 
-// SwitchOn turns an option of TCP on where it is off, by its name on Linux.
-func (f *Flow) SwitchOn(setting string, where measure.Where) *measure.Remedy {
+// SwitchOn turns an option of TCP on where it is off.
+func (f *Flow) SwitchOn(option gate.Setting, where measure.Where) *measure.Remedy {
 	for _, e := range f.Ends() {
 		if where.Place == e.Place {
-			return e.Remedy(e.Mender().SwitchOn(setting))
+			h := e.Host()
+			return h.Fix(h.Set(option.Knob, "", "1").Or("switch " + option.What + " on"))
 		}
 	}
 	return Advise(nil, "see at both ends whether the option is on, and switch it on where it is not; where both offer it, find the device between that takes it out of the SYN")
@@ -99,14 +98,20 @@ func (f *Flow) SwitchOn(setting string, where measure.Where) *measure.Remedy {
 
 // UseControl chooses another congestion control at the sender.
 func (f *Flow) UseControl(name string) *measure.Remedy {
-	return f.Sender.Remedy(f.Sender.Mender().Control(name))
+	h := f.Sender.Host()
+	r := h.Set(knob.Congestion, "", name).Or(gate.Command("have connections use %s", name))
+	if h.System == "linux" && len(r.Lines) > 0 {
+		r.Risk += "; where it is refused (in a container) name it by the route: " +
+			gate.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+	}
+	return h.Fix(r)
 }
 
 // LostOption tells which end did not offer an option of TCP, or that it was
 // taken out on the way, by the handshake of the path's probe, else by the
 // setting of the hosts. The place is the path where nobody knows.
-func (f *Flow) LostOption(of func(*measure.SYN) *bool, setting string) (measure.Where, string) {
-	p := f.Path()
+func (f *Flow) LostOption(of func(*measure.SYN) *bool, option gate.Setting) (measure.Where, string) {
+	p, setting := f.Path(), knob.Sysctl(option.Knob)
 	if p != nil && p.Handshake != nil {
 		hs := p.Handshake
 		for _, x := range []struct {

@@ -38,6 +38,16 @@ func (h *Host) Limits() limits {
 	return limits{Keys: [2]string{"sysctls", "sysctls"}}
 }
 
+// greatest is what the buffer of a side is set to; 0 where that is not known.
+func (l limits) greatest(h *Host, sends bool) int64 {
+	key := l.Keys[0]
+	if sends {
+		key = l.Keys[1]
+	}
+	n, _ := h.Number(strings.TrimPrefix(key, "sysctls."))
+	return n
+}
+
 // limitsBSD: the maximum of autotuning, and the ceiling over all buffers.
 func (h *Host) limitsBSD() limits {
 	names := [2]string{"net.inet.tcp.recvbuf_max", "net.inet.tcp.sendbuf_max"}

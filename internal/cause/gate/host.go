@@ -121,7 +121,7 @@ func SortedKeys[V any](m map[string]V) []string {
 
 // Setting is a switch of TCP that every system has under another name.
 type Setting struct {
-	knob  string // of package knob, which sets it
+	Knob  string // that sets it
 	What  string // "window scaling"
 	Names map[string][]string
 	off   []string // values that mean off, in small letters

@@ -35,14 +35,12 @@ func (h *Host) sparing(r Remedy) Remedy {
 	return r.Saying(advice)
 }
 
-// KeptOff are those of the offloads, by their short names, that a tuning has
+// KeptOff are those of the offloads that a tuning has
 // switched off at this interface and kept so.
-func (f *Face) KeptOff(names []string) (kept []string) {
+func (f *Face) KeptOff(ids []string) (kept []string) {
 	for _, c := range knob.Kept(f.Host.Facts) {
-		for _, o := range Offloads() {
-			if c.Interface == f.Name && knob.Offload(c.Knob) == o.Name && slices.Contains(names, o.Short) {
-				kept = append(kept, o.Short)
-			}
+		if c.Interface == f.Name && slices.Contains(ids, c.Knob) {
+			kept = append(kept, c.Knob)
 		}
 	}
 	return kept

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"thru/internal/cause/knob"
 	"thru/internal/measure"
@@ -15,20 +17,8 @@ type Remedy struct {
 	at     string   // end point to run the commands at, where the gate belongs to none
 }
 
-// How long changes last, by system.
-const (
-	sysctlLasts  = "lasts until the next boot; to keep it, put it into /etc/sysctl.d/90-thru.conf"
-	sysctlConf   = "lasts until the next boot; to keep it, put it into /etc/sysctl.conf"
-	LinkLasts    = "lasts until the next boot; to keep it, put it into the network configuration"
-	LinkMayFlap  = "the link may go down for some seconds: not over the only connection to the host"
-	ipadmLasts   = "ipadm keeps it over a boot"
-	dladmLasts   = "dladm keeps it over a boot"
-	cmdletLasts  = "Windows keeps it over a boot; the adapter restarts"
-	netshLasts   = "Windows keeps it over a boot"
-	EsxcliLasts  = "ESXi keeps it over a boot"
-	OnTheHost    = "by the administrator of the hypervisor"
-	kernelPlaced = "VALUE"
-)
+// OnTheHost is who does what a guest cannot.
+const OnTheHost = "by the administrator of the hypervisor"
 
 // Command fills a template of a command. Text that comes from a host gets in
 // only where it is a plain word: a name such as `eth0; reboot` is replaced by
@@ -44,7 +34,7 @@ func Command(format string, args ...any) string {
 				args[i] = string(a)
 			}
 		case string:
-			args[i] = kernelPlaced
+			args[i] = "VALUE"
 			if Plain(a, "") {
 				args[i] = a
 			}
@@ -82,28 +72,64 @@ func (n NIC) word() string {
 	return knob.Interface(n.os, n.Name)
 }
 
-// Typed are the commands of a knob on this host, none where its system has
-// none: package knob has them for every system.
-func (h *Host) Typed(id, iface, value string) []string {
-	return knob.By(h.System, h.Facts, measure.Setting{Knob: id, Interface: iface, Value: value}, "").Set
+// Set gives a knob of the host a value, by the command of its system; nothing where that has none.
+func (h *Host) Set(id, iface, value string) Remedy {
+	w := knob.By(h.System, h.Facts, measure.Setting{Knob: id, Interface: iface, Value: value}, "")
+	if len(w.Set) == 0 {
+		return Remedy{}
+	}
+	return Remedy{Lines: w.Set, Risk: strings.TrimPrefix(w.Cuts+"; "+w.Lasts, "; ")}
 }
 
-// Typed are the commands of a knob of this interface.
-func (f *Face) Typed(id, value string) []string { return f.Host.Typed(id, f.Name, value) }
+// Set gives a knob of this interface a value.
+func (f *Face) Set(id, value string) Remedy { return f.Host.Set(id, f.Name, value) }
 
-// lasts tells how long a setting of an interface lasts, by the system.
-func (h *Host) lasts() string {
-	switch h.System {
-	case "windows":
-		return cmdletLasts
-	case "solaris":
-		return "lasts until the next boot"
-	case "illumos":
-		return ipadmLasts
-	case "esxi":
-		return EsxcliLasts
+// And does another remedy after this one. What ethtool sets of one interface is one command.
+func (r Remedy) And(o Remedy) Remedy {
+	for _, line := range o.Lines {
+		last := len(r.Lines) - 1
+		words := strings.SplitN(line, " ", 4)
+		switch {
+		case slices.Contains(r.Lines, line):
+		case last >= 0 && words[0] == "ethtool" && len(words) == 4 && strings.HasPrefix(r.Lines[last], strings.Join(words[:3], " ")+" "):
+			r.Lines[last] += " " + words[3]
+		default:
+			r.Lines = append(r.Lines, line)
+		}
 	}
-	return LinkLasts
+	if r.Risk == "" {
+		r.Risk = o.Risk
+	}
+	return r
+}
+
+// Or is said where no command of the system does it.
+func (r Remedy) Or(advice string) Remedy {
+	if len(r.Lines) == 0 && r.Advice == "" {
+		return Advise(advice)
+	}
+	return r
+}
+
+// Costing says what it costs, before how long it lasts.
+func (r Remedy) Costing(text string) Remedy {
+	if len(r.Lines) > 0 {
+		r.Risk = strings.TrimSuffix(text+"; "+r.Risk, "; ")
+	}
+	return r
+}
+
+// Sysctls sets what is no knob of thru.
+func Sysctls(h *Host, settings ...string) Remedy {
+	r := Remedy{Risk: knob.SysctlLasts(h.System)}
+	for _, s := range settings {
+		if h.System == "freebsd" {
+			r.Lines = append(r.Lines, "sysctl "+s)
+		} else {
+			r.Lines = append(r.Lines, "sysctl -w "+s)
+		}
+	}
+	return r
 }
 
 // Plain tells whether text is one word that no shell reads anything into, and

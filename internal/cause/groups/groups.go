@@ -182,7 +182,7 @@ func oneQueueOf(e *diagnose.End, flows int) *diagnose.Outcome {
 	}
 	return diagnose.Likely("%s of the packets of %d flows came by one queue of %d, and its CPU is full of them", unit.Percent(100*share), flows, len(queues)).At(e.OnFace()).
 		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
-		Mend(e.Remedy(e.Mender().Spread(e.FaceName())))
+		Mend(nic.SpreadFlows(e))
 }
 
 // staysAtOne judges a sweep whose aggregate stays the same whole part of the

@@ -129,7 +129,7 @@ func esxPause(w *wording) {
 }
 
 func esxQueues(w *wording) {
-	w.lasts = afterBoot
+	w.lasts = afterBoot + "; " + esxcliKeeps
 	const command = "esxcli system settings kernel set -s netNetqueueEnabled -v "
 	w.do(command+"TRUE", command+"FALSE", "esxcli system settings kernel list -o netNetqueueEnabled")
 }

@@ -117,6 +117,20 @@ func hashed(fields []string) string {
 	return letters
 }
 
+// Offloads in the order in which they are switched on: segmentation needs
+// scatter-gather, which needs checksums.
+func Offloads() []string {
+	return []string{RXChecksum, TXChecksum, ScatterGather, TSO, GSO, GRO, LRO}
+}
+
+// IsFixed tells whether the driver of an interface cannot change an offload: groups of
+// ethtool are fixed where a part of them is.
+func IsFixed(i *measure.Interface, id string) bool {
+	parts := map[string][]string{RXChecksum: {"rx-checksum"}, TXChecksum: {"tx-checksum-ip-generic", "tx-checksum-ipv4"}, ScatterGather: {"tx-scatter-gather"},
+		TSO: {"tx-tcp-segmentation"}, GSO: {"tx-generic-segmentation"}, GRO: {"rx-gro"}}[id]
+	return slices.ContainsFunc(append(parts, Offload(id)), func(part string) bool { return slices.Contains(i.Fixed, part) })
+}
+
 // Offload is the name that ethtool and the facts have for the offload of that
 // id: "tcp-segmentation-offload"; "" where it is none.
 func Offload(id string) string {

@@ -185,7 +185,7 @@ func (h Host) byHand(settings []measure.Setting) []measure.Lasting {
 
 // bare is a setting without the parts of an offload, which follow it.
 func bare(s measure.Setting) measure.Setting {
-	if on := state(s.Value); on != "" && short(s.Knob) != "" {
+	if on := state(s.Value); on != "" && Short(s.Knob) != "" {
 		s.Value = on
 	}
 	return s

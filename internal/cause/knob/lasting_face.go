@@ -48,9 +48,9 @@ func (f *face) take(words func(measure.Setting) []pair) []pair {
 // word is the interface's name, INTERFACE where it is no plain word.
 func (f *face) word() string { return Interface("linux", f.name) }
 
-// short is the name of an offload as ethtool -K and NetworkManager take it; ""
+// Short is the name of an offload as ethtool -K and NetworkManager take it; ""
 // where it is none.
-func short(id string) string {
+func Short(id string) string {
 	for _, k := range offloadKnobs() {
 		if k.ID == id {
 			return strings.TrimPrefix(k.Linux, "ethtool -K ")
@@ -75,8 +75,8 @@ func (f *face) networkManager() []measure.Lasting {
 		switch {
 		case s.Knob == MTU:
 			return []pair{{"802-3-ethernet.mtu", plainWords(s.Value)}}
-		case short(s.Knob) != "" && state(s.Value) != "":
-			return []pair{{"ethtool.feature-" + short(s.Knob), state(s.Value)}}
+		case Short(s.Knob) != "" && state(s.Value) != "":
+			return []pair{{"ethtool.feature-" + Short(s.Knob), state(s.Value)}}
 		case s.Knob == RXRing || s.Knob == TXRing:
 			return []pair{{"ethtool.ring-" + strings.TrimSuffix(s.Knob, "-ring"), plainWords(s.Value)}}
 		case s.Knob == Coalescing:

@@ -69,6 +69,7 @@ func linuxMasks(file string) func(*wording) {
 // linuxInterrupts words the CPUs of interrupts: "24 0-1 25 2".
 func linuxInterrupts(w *wording) {
 	w.eachFile(func(p pair) string { return "/proc/irq/" + p.name + "/smp_affinity_list" })
+	w.lasts += "; " + irqbalance
 }
 
 // eachFile words one file of the kernel for each pair that differs from before.

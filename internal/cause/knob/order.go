@@ -11,16 +11,16 @@ import (
 // order is the one in which several knobs of a host are set: a ceiling before
 // what it bounds, and what resets others before these.
 func order() []string {
-	return []string{
+	return slices.Concat([]string{
 		RmemMax, WmemMax, TCPRmem, TCPWmem,
 		WindowScaling, SACK, Timestamps, MTUProbing, SlowStartIdle, NoMetricsSave, Backlog, Budget,
 		MTU, RXRing, TXRing, Channels, Pause, // a driver may reset the adapter, and with it what follows
-		RXChecksum, TXChecksum, ScatterGather, TSO, GSO, GRO, LRO, // segmentation needs what stands before it
+	}, Offloads(), []string{
 		Coalescing, RSSHash, RSSTable, RPS, XPS, IRQAffinity,
 		TxQueueLen, DefaultQdisc, Qdisc, // a qdisc takes its length from the interface when it is made
 		Congestion, RouteCongestion, // bbr wants its qdisc
 		Governor,
-	}
+	})
 }
 
 // Ordered are the settings of one host in the order in which they are set; to

@@ -79,7 +79,7 @@ func sunCongestion(w *wording) {
 func sunMTU(w *wording) {
 	w.lasts = dladmKeeps
 	n := w.nic()
-	w.out.Risk = "the interface must be unplumbed for it: not over the only connection to the host"
+	w.cuts = "the interface must be unplumbed for it: not over the only connection to the host"
 	w.do("ipadm disable-if -t "+n, "ipadm enable-if -t "+n, "")
 	w.change(func(v string) string { return "dladm set-linkprop -p mtu=" + v + " " + n }, w.value(), w.old(), "dladm show-linkprop -p mtu "+n)
 	w.do("ipadm enable-if -t "+n, "ipadm disable-if -t "+n, "")

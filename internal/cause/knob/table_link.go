@@ -1,6 +1,7 @@
 package knob
 
-const mayFlap = "the link may go down for some seconds: not over the only connection to the host"
+// MayFlap is what a setting that resets an adapter may cost.
+const MayFlap = "the link may go down for some seconds: not over the only connection to the host"
 
 // linkKnobs are those of an interface as a whole.
 func linkKnobs() []Knob {
@@ -8,7 +9,7 @@ func linkKnobs() []Knob {
 		{ID: MTU, Scope: OfInterface, Title: "MTU", Linux: "ip link set dev ... mtu", Needs: needsNet,
 			About:  "the largest packet, in bytes; both ends and every switch between must carry it",
 			Effect: "9000 for 1500: the ceiling rises from 94.1% to 99.0% of the line (+5%), and a host handles a sixth of the packets: 1.3 to 2 times the rate where one CPU binds", Source: "reference, methods (formula 4) and causes (single-flow)",
-			Risk: mayFlap + "; where something between does not carry it, full packets vanish", Cuts: true, Verify: "a search with packets that must not be split (ping -M do) finds the size on the path, both ways; and the MSS of a new connection", Checklist: []string{"B-19", "C-20", "C-21", "S-03"},
+			Risk: MayFlap + "; where something between does not carry it, full packets vanish", Cuts: true, Verify: "a search with packets that must not be split (ping -M do) finds the size on the path, both ways; and the MSS of a new connection", Checklist: []string{"B-19", "C-20", "C-21", "S-03"},
 			shows: shown{"DF search of the path", check.mtu}},
 		{ID: TxQueueLen, Scope: OfInterface, Role: Sender, Title: "length of the transmit queue", Linux: "ip link set dev ... txqueuelen", Needs: needsNet,
 			About:  "packets that may wait for the interface in a qdisc without a length of its own (pfifo_fast)",
@@ -17,11 +18,11 @@ func linkKnobs() []Knob {
 		{ID: RXRing, Scope: OfInterface, Role: Receiver, Title: "receive ring", Linux: "ethtool -G ... rx", Needs: needsNet,
 			About:  "descriptors of a receive queue: packets that can arrive while no CPU takes them off",
 			Effect: "rx_missed_errors end where bursts overflow the ring; on a path of 10 ms a loss of 0.01% alone takes 987 to 177 Mb/s", Source: "ethtool(8); measured (reference, lab)",
-			Risk: mayFlap + "; memory, and more cache misses", Cuts: true, Verify: "the interface's counters of missing descriptors stand still during the test", Checklist: []string{"C-24", "C-37"}},
+			Risk: MayFlap + "; memory, and more cache misses", Cuts: true, Verify: "the interface's counters of missing descriptors stand still during the test", Checklist: []string{"C-24", "C-37"}},
 		{ID: TXRing, Scope: OfInterface, Role: Sender, Title: "transmit ring", Linux: "ethtool -G ... tx", Needs: needsNet,
 			About:  "descriptors of a transmit queue: packets that wait for the wire",
 			Effect: "the queue is stopped less often where the adapter fetches late; seldom more than a few percent", Source: "ethtool(8)",
-			Risk: mayFlap + "; latency", Cuts: true, Verify: "the driver's counters of a stopped queue (tx_busy, tx_restart) stand still", Checklist: []string{"C-24"}},
+			Risk: MayFlap + "; latency", Cuts: true, Verify: "the driver's counters of a stopped queue (tx_busy, tx_restart) stand still", Checklist: []string{"C-24"}},
 		{ID: Coalescing, Scope: OfInterface, Title: "interrupt moderation", Linux: "ethtool -C", Needs: needsNet,
 			About:  "how long an interface gathers packets before it interrupts, or that its driver chooses (adaptive)",
 			Effect: "fewer interrupts and less CPU, or a shorter RTT: a wait of 50 us adds 50 us to each round trip", Source: "ethtool(8); checklist B-19",
@@ -29,7 +30,7 @@ func linkKnobs() []Knob {
 		{ID: Pause, Scope: OfInterface, Title: "flow control of the link", Linux: "ethtool -A", Needs: needsNet,
 			About:  "pause frames: a full receiver stops its link partner instead of dropping",
 			Effect: "off ends a saw-tooth without loss, on ends the loss of a full switch port", Source: "IEEE 802.3x; ethtool(8); reference, causes (pause-frames)",
-			Risk: mayFlap + "; storage networks may need it; a receiver that pauses slows others behind the same port", Cuts: true, Verify: "the counters of pause frames stand still, or rise, during the test", Checklist: []string{"C-24"}},
+			Risk: MayFlap + "; storage networks may need it; a receiver that pauses slows others behind the same port", Cuts: true, Verify: "the counters of pause frames stand still, or rise, during the test", Checklist: []string{"C-24"}},
 	}
 }
 

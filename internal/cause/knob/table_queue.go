@@ -8,7 +8,7 @@ func queueKnobs() []Knob {
 		{ID: Channels, Scope: OfInterface, Title: "queues", Linux: "ethtool -L", Needs: needsNet,
 			About:  "receive and transmit queues of the interface, each with an interrupt of its own",
 			Effect: "several flows: nearly linear until the CPUs are full; one flow: none. Queues in use took 8 VMs from 5-6 to 9.5 Gb/s", Source: "reference, causes (too-few-queues, netqueue-off); Linux scaling.rst",
-			Risk: mayFlap + "; the tables of RSS, RPS and XPS begin anew", Cuts: true, Verify: "packets of several flows are counted in several queues (ethtool -S)", Checklist: []string{"C-22", "C-27", "C-28"},
+			Risk: MayFlap + "; the tables of RSS, RPS and XPS begin anew", Cuts: true, Verify: "packets of several flows are counted in several queues (ethtool -S)", Checklist: []string{"C-22", "C-27", "C-28"},
 			shows: queuesShown()},
 		{ID: RSSHash, Scope: OfInterface, Role: Receiver, Title: "fields that RSS hashes", Linux: "ethtool -N ... rx-flow-hash", Needs: needsNet,
 			About:  "what of a packet chooses its queue: sd are the addresses, sdfn the ports too",

@@ -32,7 +32,7 @@ func TestTable(t *testing.T) {
 		if len(k.Checklist) == 0 || k.Scope != OfHost && k.Scope != OfInterface && k.Scope != OfTest || !slices.Contains(k.Platforms, "linux") {
 			t.Errorf("half a knob: %+v", k)
 		}
-		if k.Cuts != strings.Contains(k.Risk, mayFlap) {
+		if k.Cuts != strings.Contains(k.Risk, MayFlap) {
 			t.Errorf("%s: may cut the connection: %v, risk: %s", k.ID, k.Cuts, k.Risk)
 		}
 		if found, ok := Find(k.ID); !ok || found.Title != k.Title || len(found.Platforms) != len(k.Platforms) {

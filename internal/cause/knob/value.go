@@ -24,6 +24,26 @@ func Greatest(value string) int64 {
 	return n
 }
 
+// BufferFor is the greatest buffer that lets a connection have a window under way, in bytes:
+// twice of it, since Linux keeps up to half for its bookkeeping, and a sender wants the room of
+// the next window beside (net/ipv4/tcp_input.c, tcp_sndbuf_expand); and half as much again,
+// since the next round trip may be longer.
+func BufferFor(window int64) int64 { return 3 * window }
+
+// Sizes is a value of TCPRmem or TCPWmem with that greatest size: least and first size are
+// those before, or the kernel's where these are not known (tcp(7)).
+func Sizes(id, before string, greatest int64) string {
+	least := "4096 131072"
+	if id == TCPWmem {
+		least = "4096 16384"
+	}
+	isSize := func(text string) bool { n, err := strconv.ParseInt(text, 10, 64); return err == nil && n > 0 }
+	if f := strings.Fields(before); len(f) == 3 && isSize(f[0]) && isSize(f[1]) && isSize(f[2]) {
+		least = f[0] + " " + f[1]
+	}
+	return fmt.Sprintf("%s %d", least, greatest)
+}
+
 // Mask of CPUs as /sys has it, in values of RPS and XPS: groups of 32 in
 // hexadecimal, the highest first, without zeros in front. No number is negative.
 func Mask(cpus []int) string {

@@ -15,7 +15,8 @@ type Words struct {
 	Set    []string // in order
 	Undo   []string // brings back the value before, in order
 	Verify []string // shows that it is set
-	Risk   string   // what it may cost, and how long it lasts
+	Cuts   string   // what it may interrupt
+	Lasts  string   // how long it lasts, and where it is put to be kept
 	Words  string   // where no command does it, or what to do before
 }
 
@@ -29,10 +30,10 @@ func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
 	}
 	w := &wording{os: os, facts: f, set: s, before: before}
 	if k, ok := about(s.Knob); ok {
-		w.out.Risk = k.Risk
 		if k.Scope == OfTest {
 			return w.option(k)
 		}
+		w.knob = k
 		if do := system(os)[s.Knob]; do != nil {
 			do(w)
 		}
@@ -69,11 +70,13 @@ const (
 type wording struct {
 	os     string
 	facts  *measure.Facts
+	knob   Knob
 	set    measure.Setting
 	before string   // "" where it is not known
 	undo   []string // in the order of what they undo
 	unread []string // commands that tell a value which is not known
 	lasts  string   // how long it lasts
+	cuts   string   // what it interrupts, where that is not the link
 	out    Words
 }
 
@@ -87,10 +90,35 @@ func (w *wording) words() Words {
 	if len(w.out.Set) == 0 && w.out.Words == "" {
 		w.say("no command of " + systemName(w.os) + " is known for it")
 	}
-	if w.lasts != "" && len(w.out.Set) > 0 {
-		w.out.Risk = strings.Trim(w.out.Risk+"; "+w.lasts, "; ")
+	if len(w.out.Set) > 0 {
+		w.out.Lasts, w.out.Cuts = w.howLong(), w.cuts
+	}
+	if w.knob.Cuts && w.cuts == "" && w.lasts != adapterKeep && w.lasts != dladmKeeps && !strings.HasPrefix(w.lasts, afterBoot) {
+		w.out.Cuts = MayFlap
 	}
 	return w.out
+}
+
+// howLong is how long the setting lasts, and where it is put to be kept.
+func (w *wording) howLong() string {
+	unix := w.os == "linux" || w.os == "freebsd" || w.os == "darwin"
+	switch {
+	case w.lasts != untilBoot:
+		return w.lasts
+	case unix && Sysctl(w.set.Knob) != "":
+		return SysctlLasts(w.os)
+	case unix && w.knob.Scope == OfInterface && w.set.Knob != IRQAffinity:
+		return untilBoot + "; to keep it, put it into the network configuration"
+	}
+	return untilBoot
+}
+
+// SysctlLasts is how long a setting of the kernel lasts, and where it is put to be kept.
+func SysctlLasts(os string) string {
+	if os == "linux" {
+		return untilBoot + "; to keep it, put it into /etc/sysctl.d/90-thru.conf"
+	}
+	return untilBoot + "; to keep it, put it into /etc/sysctl.conf"
 }
 
 // systemName is the system's name where it is one of ours, which may stand in a sentence.

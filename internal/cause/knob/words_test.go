@@ -108,7 +108,7 @@ func checkCommands(t *testing.T, os, id string, w Words) {
 			t.Errorf("%s, %s: no command: %q", os, id, line)
 		}
 	}
-	if k, _ := Find(id); k.Scope != OfTest && (len(w.Set) == 0 && w.Words == "" || len(w.Set) > 0 && (len(w.Undo) == 0 || w.Risk == "")) {
+	if k, _ := Find(id); k.Scope != OfTest && (len(w.Set) == 0 && w.Words == "" || len(w.Set) > 0 && (len(w.Undo) == 0 || w.Lasts == "")) {
 		t.Errorf("%s, %s: %+v", os, id, w)
 	}
 }

@@ -3,6 +3,7 @@ package mtu
 import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
@@ -85,9 +86,15 @@ func offload(f *diagnose.Flow, name string) string {
 
 // OffloadOff switches segmentation offload off at the sender's interface.
 func OffloadOff(f *diagnose.Flow) *measure.Remedy {
-	r := f.Sender.Remedy(f.Sender.Mender().SegmentationOff(f.Sender.FaceName()))
+	a := f.Sender.Adapter()
+	r := a.Host.Fix(segmentationOff(a))
 	r.Advice = "switch segmentation offload off at the sender for a test; if that mends it, update the driver and firmware of the card or the hypervisor's switch"
 	return r
+}
+
+// segmentationOff has the kernel, not the adapter, split what is longer than a packet.
+func segmentationOff(f *gate.Face) gate.Remedy {
+	return f.Set(knob.TSO, "off").And(f.Set(knob.GSO, "off")).Costing("more work for the CPU").Or("switch TSO and GSO off")
 }
 
 // triedSmall settles a broken offload by what small segments and datagrams do.

@@ -83,13 +83,17 @@ func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
 // cannot be mended on the way.
 func ProbeSizes(f *diagnose.Flow) *measure.Remedy {
 	const advice = "let ICMP (fragmentation needed, packet too big) pass every firewall between, or lower the MTU"
-	r := f.Sender.Remedy(f.Sender.Mender().MTUProbing())
+	h := f.Sender.Host()
+	r := h.Fix(probeMTU(h))
 	if f.IsUDP() || len(r.Commands) == 0 {
 		return diagnose.Advise(f.Sender, advice)
 	}
 	r.Advice = advice + "; until then TCP can probe what passes"
 	return r
 }
+
+// probeMTU lets TCP find the size that passes by itself (RFC 4821).
+func probeMTU(h *gate.Host) gate.Remedy { return h.Set(knob.MTUProbing, "", "1") }
 
 // silentStall judges a connection that came to nothing where the path was not searched.
 func silentStall(f *diagnose.Flow) *diagnose.Outcome {
@@ -312,7 +316,7 @@ func blackHole(w *gate.Way) gate.Remedy {
 	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
 	if h := w.Sender(); h != nil && h.Top() != nil {
 		words += fmt.Sprintf("; until then MTU %d", fits(w))
-		if probing := gate.MtuProbing(h).Lines; len(probing) > 0 {
+		if probing := probeMTU(h).Lines; len(probing) > 0 {
 			words += ", or for TCP alone `" + probing[0] + "`"
 		}
 	}

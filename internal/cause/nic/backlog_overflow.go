@@ -42,7 +42,8 @@ func judgeBacklogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("the receiver's backlog dropped no packet")
 	}
 	o := f.Dropped(e, n, "softnet_stat dropped", "the receiver's backlog overflows: it dropped %.0f packets")
-	return o.At(e.Where()).Mend(e.Remedy(e.Mender().Backlog()))
+	h := e.Host()
+	return o.At(e.Where()).Mend(h.Fix(longerBacklog(h).Or("let more received packets wait for the stack")))
 }
 
 func gateBacklog(h *gate.Host) *gate.Finding {
@@ -51,13 +52,18 @@ func gateBacklog(h *gate.Host) *gate.Finding {
 		return nil // only Linux counts it, and the gate of the load says where it was not read
 	}
 	if *l.Dropped > 0 {
-		fix := gate.Remedy{}
-		if h.System == "linux" {
-			fix = gate.Sysctls(h, "net.core.netdev_max_backlog="+gate.Doubled(h))
-		}
-		return gate.Warn("%d packets dropped before a full backlog in %s", *l.Dropped, gate.Span(l.SpanNs)).Do(fix)
+		return gate.Warn("%d packets dropped before a full backlog in %s", *l.Dropped, gate.Span(l.SpanNs)).Do(longerBacklog(h))
 	}
 	return gate.Pass("no packets dropped before the backlog")
+}
+
+// longerBacklog doubles what may wait for the stack, within reason.
+func longerBacklog(h *gate.Host) gate.Remedy {
+	n, ok := h.Number(knob.Sysctl(knob.Backlog))
+	if !ok {
+		n = 1000
+	}
+	return h.Set(knob.Backlog, "", fmt.Sprint(max(n, 2*min(n, 125_000))))
 }
 
 // ProposeBacklogOverflow lets more packets wait for the stack.

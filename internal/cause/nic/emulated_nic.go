@@ -104,7 +104,7 @@ func gateNICModel(f *gate.Face) *gate.Finding {
 			card = ", an " + card
 		}
 		bad := gate.FailIf(f.Firm && want > 1e9, "%s is emulated by %s (%s%s)", f.Name, f.Host.HypervisorName(), f.DriverName(), card)
-		return bad.Do(f.Host.ChangeModel())
+		return bad.Do(changeModel(f.Host))
 	case guest && f.Driver == nil:
 		return f.Missing("model of "+f.Name, "driver")
 	}
@@ -144,5 +144,19 @@ func gateGuestAdapter(h *gate.Host) *gate.Finding {
 	case !b.NIC.Emulated(b.Kind()):
 		return gate.Pass("%s of %s is a %s", b.NIC.Name, b.Guest.Name, *b.NIC.Model)
 	}
-	return gate.Warn("%s of %s is emulated (%s)", b.NIC.Name, b.Guest.Name, *b.NIC.Model).Do(h.ChangeModel())
+	return gate.Warn("%s of %s is emulated (%s)", b.NIC.Name, b.Guest.Name, *b.NIC.Model).Do(changeModel(h))
+}
+
+// changeModel is done on the hypervisor, not in the guest.
+func changeModel(h *gate.Host) gate.Remedy {
+	const risk = "the guest is shut down for it, and gets a new MAC address"
+	switch h.HypervisorName() {
+	case "vmware":
+		return gate.Advise("on the hypervisor, in the guest's .vmx file: ethernet0.virtualDev = vmxnet3").Risking(risk)
+	case "kvm", "qemu":
+		return gate.Advise("on the hypervisor, in the guest's definition: model type virtio in place of the emulated one").Risking(risk)
+	case "virtualbox":
+		return gate.Advise("on the hypervisor: VBoxManage modifyvm GUEST --nic-type1 virtio").Risking(risk)
+	}
+	return gate.Advise("on the hypervisor: choose its paravirtual adapter for this guest").Risking(risk)
 }

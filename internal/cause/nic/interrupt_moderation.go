@@ -43,7 +43,7 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 		if rate := perSecond(e, most); ok && rate > manyIRQs && diagnose.Busy(cpu) > diagnose.FullBar && e.Flow.IsAll() == nil {
 			o := diagnose.Possible("CPU %d of the %s is interrupted %.0f times a second", n, e.Place, rate).At(e.OnCPU(n)).
 				By(diagnose.Above(e.Proof(fmt.Sprintf("/proc/interrupts of CPU %d", n), rate, "per_s"), manyIRQs)).
-				Mend(e.Remedy(e.Mender().Moderation(e.FaceName())))
+				Mend(e.Host().Fix(adaptive(e.Adapter()).Or("have the adapter choose its interrupt moderation itself")))
 			if cpu.IRQ > 20 {
 				o.Confidence = measure.Likely
 			}
@@ -68,7 +68,7 @@ func gateInterruptModeration(f *gate.Face) *gate.Finding {
 		return nil
 	}
 	if !c.AdaptiveRX && c.RXNs >= 500_000 {
-		return gate.Warn("%s waits %s after a received packet", f.Name, gate.Span(c.RXNs)).Do(gate.Adaptive(f))
+		return gate.Warn("%s waits %s after a received packet", f.Name, gate.Span(c.RXNs)).Do(adaptive(f))
 	}
 	if c.AdaptiveRX {
 		return gate.Pass("%s chooses how long it waits before it interrupts", f.Name)
@@ -76,7 +76,10 @@ func gateInterruptModeration(f *gate.Face) *gate.Finding {
 	return gate.Pass("%s waits %s after a received packet", f.Name, gate.Span(max(0, c.RXNs)))
 }
 
-// moderationProposal has the driver choose how long it gathers packets, and where it can
+// adaptive lets the driver choose how long it waits.
+func adaptive(f *gate.Face) gate.Remedy { return f.Set(knob.Coalescing, "adaptive-rx on") }
+
+// proposeInterruptModeration has the driver choose how long it gathers packets, and where it can
 // or does not help, has a fixed time that is shorter. They are proposals of their
 // own: a driver that cannot choose says so only when it is told to.
 func proposeInterruptModeration(r advise.Request) []advise.Draft {

@@ -44,9 +44,9 @@ func gateLROForwarding(f *gate.Face) *gate.Finding {
 	bridged := f.Master != nil && isBridge(f.Host, *f.Master)
 	switch {
 	case bridged:
-		return gate.Warn("LRO is on at %s, which is in the bridge %s", f.Name, *f.Master).Do(gate.LroOff(f))
+		return gate.Warn("LRO is on at %s, which is in the bridge %s", f.Name, *f.Master).Do(f.Set(knob.LRO, "off"))
 	case forwards != "" && forwards != "0":
-		return gate.Warn("LRO is on at %s, and the host routes", f.Name).Do(gate.LroOff(f))
+		return gate.Warn("LRO is on at %s, and the host routes", f.Name).Do(f.Set(knob.LRO, "off"))
 	case !known || forwards == "":
 		return f.Host.Missing("whether the host routes, with LRO on at "+f.Name, "sysctls.net.ipv4.ip_forward", "sysctls.net.inet.ip.forwarding")
 	}

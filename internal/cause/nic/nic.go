@@ -84,7 +84,7 @@ func Renegotiate(f *gate.Face) gate.Remedy {
 		"solaris": "dladm set-linkprop -p adv_autoneg_cap=1 %s", "illumos": "dladm set-linkprop -p adv_autoneg_cap=1 %s",
 		"windows": "Set-NetAdapterAdvancedProperty -Name %s -RegistryKeyword '*SpeedDuplex' -RegistryValue 0",
 		"esxi":    "esxcli network nic set -a -n %s",
-	}).Risking(gate.LinkMayFlap).Saying("check cable and optics, and the settings of the switch port")
+	}).Risking(knob.MayFlap).Saying("check cable and optics, and the settings of the switch port")
 }
 
 // SlowLink is the speed up to which a CPU does without the adapter's help.

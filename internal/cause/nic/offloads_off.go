@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -117,7 +118,7 @@ func gateOffloads(f *gate.Face) *gate.Finding {
 	var off, offWords, fixed []string
 	seen, set := 0, 0
 	for _, o := range gate.Offloads() {
-		on, known := f.Offloads[o.Name]
+		on, known := f.Offloads[knob.Offload(o.Knob)]
 		if known {
 			seen++
 		}
@@ -126,28 +127,28 @@ func gateOffloads(f *gate.Face) *gate.Finding {
 		}
 		switch {
 		case !known || on:
-		case o.Short == "gro" && f.KindName() == "veth": // off by default: what arrives was never split
+		case o.Knob == knob.GRO && f.KindName() == "veth": // off by default: what arrives was never split
 		case !o.Soft && f.Speed() > 0 && f.Speed() <= SlowLink:
-		case isFixedOff(f, o.Name):
+		case knob.IsFixed(f.Interface, o.Knob):
 			fixed = append(fixed, o.Words)
 		default:
-			off, offWords = append(off, o.Short), append(offWords, o.Words)
+			off, offWords = append(off, o.Knob), append(offWords, o.Words)
 		}
 	}
 	mend, asKept := off, ""
 	if kept := f.KeptOff(off); len(kept) > 0 {
-		asKept = ", as a tuning has kept " + strings.Join(kept, ", ")
+		asKept = ", as a tuning has kept " + strings.Join(short(kept), ", ")
 		if len(kept) < len(off) {
-			mend = slices.DeleteFunc(slices.Clone(off), func(short string) bool { return slices.Contains(kept, short) })
+			mend = slices.DeleteFunc(slices.Clone(off), func(id string) bool { return slices.Contains(kept, id) })
 		}
 	}
 	switch {
 	case seen == 0:
 		return f.Missing("offloads of "+f.Name, "offloads")
-	case len(off) == 1 && off[0] == "gro":
-		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Do(gate.OffloadsOn(f, off))
+	case len(off) == 1 && off[0] == knob.GRO:
+		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Do(offloadsOn(f, off))
 	case len(off) > 0:
-		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Do(gate.OffloadsOn(f, mend))
+		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Do(offloadsOn(f, mend))
 	case len(fixed) > 0 && f.Speed() == 0 && !f.Device():
 		return gate.Pass("%s of %s: off, its kind has none", strings.Join(fixed, ", "), f.Name)
 	case len(fixed) > 0:
@@ -156,13 +157,20 @@ func gateOffloads(f *gate.Face) *gate.Finding {
 	return gate.Pass("%d of %d offloads of %s are on", set, seen, f.Name)
 }
 
-// isFixedOff tells whether the driver cannot change an offload. Groups of ethtool
-// are fixed where their parts are.
-func isFixedOff(f *gate.Face, name string) bool {
-	parts := map[string][]string{
-		"tcp-segmentation-offload": {"tx-tcp-segmentation"}, "generic-segmentation-offload": {"tx-generic-segmentation"},
-		"generic-receive-offload": {"rx-gro"}, "scatter-gather": {"tx-scatter-gather"}, "rx-checksumming": {"rx-checksum"},
-		"tx-checksumming": {"tx-checksum-ip-generic", "tx-checksum-ipv4"},
+// short are the names of offloads as ethtool takes them.
+func short(ids []string) (names []string) {
+	for _, id := range ids {
+		names = append(names, knob.Short(id))
 	}
-	return slices.ContainsFunc(append(parts[name], name), func(part string) bool { return slices.Contains(f.Fixed, part) })
+	return names
+}
+
+// offloadsOn switches offloads on, what others need first.
+func offloadsOn(f *gate.Face, ids []string) (r gate.Remedy) {
+	for _, id := range knob.Offloads() {
+		if slices.Contains(ids, id) {
+			r = r.And(f.Set(id, "on"))
+		}
+	}
+	return r
 }

@@ -53,7 +53,7 @@ func ringSeen(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("no packet found the receiver's ring full")
 	}
 	o := f.Dropped(e, n, counter, "the receiver's ring overflows: it dropped %.0f packets")
-	return o.At(e.OnFace()).Mend(e.Remedy(e.Mender().Ring(e.FaceName())))
+	return o.At(e.OnFace()).Mend(e.Host().Fix(longerRing(e.Adapter())))
 }
 
 // noRoom is how many packets found the end's receive ring full, by the counter
@@ -129,7 +129,7 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	where := e.OnFace()
 	where.Below = below.SwitchName(e)
-	return o.At(where).Mend(e.Remedy(e.Mender().Ring(e.FaceName())))
+	return o.At(where).Mend(e.Host().Fix(longerRing(e.Adapter())))
 }
 
 func gateRings(f *gate.Face) *gate.Finding {
@@ -145,7 +145,7 @@ func gateRings(f *gate.Face) *gate.Finding {
 	}
 	switch {
 	case many && most > size && size > 0:
-		return gate.Warn("%d packets dropped by the ring of %s (%s), which has %d of %d descriptors", drops, f.Name, name, size, most).Do(gate.SetRing(f, most))
+		return gate.Warn("%d packets dropped by the ring of %s (%s), which has %d of %d descriptors", drops, f.Name, name, size, most).Do(longerRing(f))
 	case many && size > 0:
 		return gate.Warn("%d packets dropped by the ring of %s (%s), which has all %d descriptors", drops, f.Name, name, size).
 			Because("the ring can be no longer: CPUs must take packets off it faster, by more queues or less work")
@@ -159,6 +159,17 @@ func gateRings(f *gate.Face) *gate.Finding {
 		return gate.NotChecked("packets dropped by the ring of "+f.Name, f.Uncounted(gate.NoRoom))
 	}
 	return gate.Pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
+}
+
+// longerRing gives a receive queue as many descriptors as it can have.
+func longerRing(f *gate.Face) gate.Remedy {
+	switch {
+	case f.Rings != nil && f.Rings.RXMax > f.Rings.RX:
+		return f.Set(knob.RXRing, fmt.Sprint(f.Rings.RXMax))
+	case f.Rings != nil:
+		return gate.Advise("the ring has all its descriptors: more queues, or a faster CPU, must take packets off it")
+	}
+	return gate.Advise("give the receive ring more descriptors (ethtool -G), or take packets off it by more queues")
 }
 
 // ProposeRingOverflow gives the receive ring more descriptors.

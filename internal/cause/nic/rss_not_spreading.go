@@ -58,7 +58,7 @@ func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 	l := e.Load()
 	o := below.Symptom(diagnose.Possible("%s of the %s's packets came by one queue of %d", unit.Percent(100*share), e.Place, len(queues)).At(e.OnFace()).
 		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
-		Mend(e.Remedy(e.Mender().Spread(e.FaceName()))), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
+		Mend(SpreadFlows(e)), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
 	if !o.Aside && !l.All && diagnose.Packets(l.Soft) > 90 {
 		o.Confidence = measure.Certain
 	}
@@ -166,7 +166,7 @@ func gateQueueSpread(f *gate.Face) *gate.Finding {
 	first := slices.IndexFunc(queues, func(c measure.QueueCounter) bool { return c.Queue == "rx-0" })
 	if first >= 0 && float64(total)-float64(queues[first].Packets) < otherShare*float64(total) {
 		return gate.Warn("%d of %d packets came by queue 0 of the %d of %s", queues[first].Packets, total, len(queues), f.Name).
-			Do(gate.Spread(f, len(queues)))
+			Do(spread(f, len(queues)))
 	}
 	used := 0
 	for _, c := range queues {
@@ -216,9 +216,9 @@ func gateRSS(f *gate.Face) *gate.Finding {
 	}
 	switch {
 	case used <= 1:
-		return gate.Warn("all flows to %s go to one queue of %d", f.Name, f.RxQueues()).Do(gate.Spread(f, f.RxQueues()))
+		return gate.Warn("all flows to %s go to one queue of %d", f.Name, f.RxQueues()).Do(spread(f, f.RxQueues()))
 	case most >= unevenTimes*least:
-		return gate.Warn("a queue of %s has %d entries of the table, another %d", f.Name, most, least).Do(gate.Spread(f, f.RxQueues()))
+		return gate.Warn("a queue of %s has %d entries of the table, another %d", f.Name, most, least).Do(spread(f, f.RxQueues()))
 	}
 	return gate.Pass("%s spreads flows evenly over %d queues%s", f.Name, used, udpByAddress(f))
 }
@@ -230,4 +230,24 @@ func udpByAddress(f *gate.Face) string {
 		return ""
 	}
 	return "; UDP over IPv4 by address only"
+}
+
+// SpreadFlows has the interface of an end spread flows over all its receive queues.
+func SpreadFlows(e *diagnose.End) *measure.Remedy {
+	f := e.Adapter()
+	r := gate.Remedy{}
+	if n := f.RxQueues(); n > 1 {
+		r = spread(f, n)
+	}
+	return f.Host.Fix(r.Or("have the interface spread flows over all its receive queues (RSS), by ports as well as addresses"))
+}
+
+// spread makes RSS use all queues in turns, and ports as well as addresses.
+func spread(f *gate.Face, queues int) gate.Remedy {
+	const most = 4096 // no adapter has more
+	var table strings.Builder
+	for q := range min(queues, most) {
+		table.WriteString(strconv.Itoa(q) + " ")
+	}
+	return f.Set(knob.RSSTable, table.String()).And(f.Set(knob.RSSHash, "udp4 sdfn"))
 }

@@ -75,7 +75,7 @@ func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
 		if most <= 1 {
 			kind, most = "rx", c.RXMax
 		}
-		return gate.Warn("%s has 1 queue of %d possible, for %d CPUs", f.Name, most, cpus).Do(gate.SetQueues(f, kind, min(most, cpus)))
+		return gate.Warn("%s has 1 queue of %d possible, for %d CPUs", f.Name, most, cpus).Do(f.Set(knob.Channels, fmt.Sprintf("%s %d", kind, min(most, cpus))))
 	case set == 1 && cpus > 1 && want >= fastNUMARate && len(f.RPS) == 0:
 		return gate.Warn("%s has only 1 queue, for %d CPUs and %s", f.Name, cpus, gate.Rate(want)).
 			Because("one CPU takes every packet; RPS or a device with several queues spreads them").Do(gate.PacketSteering(f))

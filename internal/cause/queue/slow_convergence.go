@@ -173,17 +173,17 @@ func gateTCPCarryOver(h *gate.Host) *gate.Finding {
 	if h.System != "linux" || product < 1e6 || h.RTT() < longRTT {
 		return nil
 	}
-	var set []string
-	if v, ok := h.Sysctl("net.ipv4.tcp_no_metrics_save"); ok && v == "0" {
-		set = append(set, "net.ipv4.tcp_no_metrics_save=1")
+	var fix gate.Remedy
+	if h.Sysctls[knob.Sysctl(knob.NoMetricsSave)] == "0" {
+		fix = h.Set(knob.NoMetricsSave, "", "1")
 	}
-	if v, ok := h.Sysctl("net.ipv4.tcp_slow_start_after_idle"); ok && v == "1" {
-		set = append(set, "net.ipv4.tcp_slow_start_after_idle=0")
+	if h.Sysctls[knob.Sysctl(knob.SlowStartIdle)] == "1" {
+		fix = fix.And(h.Set(knob.SlowStartIdle, "", "0"))
 	}
-	if len(set) == 0 {
+	if len(fix.Lines) == 0 {
 		return nil
 	}
-	return gate.Pass("TCP keeps what earlier connections found, or starts anew after a pause%s", gate.AtRTT(h.RTT())).Do(gate.Sysctls(h, set...))
+	return gate.Pass("TCP keeps what earlier connections found, or starts anew after a pause%s", gate.AtRTT(h.RTT())).Do(fix)
 }
 
 // Bounds of round trips in ns.

@@ -12,6 +12,7 @@ import (
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/knob"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
@@ -228,7 +229,7 @@ func gateBond(f *gate.Face) *gate.Finding {
 			Do(gate.Advise("put the switch ports of " + words(apart) + " into the same LACP group"))
 	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
 		return gate.Warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
-			Do(gate.Commands(gate.LinkMayFlap, gate.Command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.NIC())).
+			Do(gate.Commands(knob.MayFlap, gate.Command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.NIC())).
 				Saying("let the switch hash by address and port too"))
 	}
 	return gate.Pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))

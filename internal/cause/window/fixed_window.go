@@ -125,10 +125,20 @@ func gateExplicitWindow(h *gate.Host) *gate.Finding {
 	}
 	return gate.Pass("-w gets at most %s (%s): %s a connection%s", gate.Size(limit), of, gate.Rate(stat.WindowRate(float64(limit), h.RTT())), without).
 		Because("a connection needs %s; the kernel cuts what -w asks for to its limit without a word", gate.Size(window)).
-		Do(gate.RaiseLimit(h, window).Saying("leave -w out; only a test with -w needs a higher limit"))
+		Do(raiseLimit(h, window).Saying("leave -w out; only a test with -w needs a higher limit"))
 }
 
-// fixedWindowProposal leaves -w out; where the kernel has cut what -w asks for, its
+// raiseLimit lets programs ask for the window.
+func raiseLimit(h *gate.Host, window int64) (r gate.Remedy) {
+	for _, id := range []string{knob.RmemMax, knob.WmemMax} {
+		if has, _ := h.Number(knob.Sysctl(id)); has < window {
+			r = r.And(h.Set(id, "", fmt.Sprint(window)))
+		}
+	}
+	return r
+}
+
+// proposeFixedWindow leaves -w out; where the kernel has cut what -w asks for, its
 // limit is the other way.
 func proposeFixedWindow(r advise.Request) []advise.Draft {
 	w := r.Way

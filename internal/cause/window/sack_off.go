@@ -38,7 +38,7 @@ func SACKOff() rule.Cause {
 
 func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.SACK }, func(s *measure.SYN) *bool { return s.SACK },
-		"net.ipv4.tcp_sack", "selective acknowledgements (SACK)", "opt_sack")
+		gate.SackSetting(), "selective acknowledgements (SACK)", "opt_sack")
 	if o.State != diagnose.Holds {
 		return o
 	}
@@ -61,7 +61,7 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
-		Mend(f.SwitchOn("net.ipv4.tcp_sack", where))
+		Mend(f.SwitchOn(gate.SackSetting(), where))
 }
 
 // offloadLoses tells that the packets that are lost are those of a broken offload.
@@ -95,11 +95,11 @@ func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
-		Mend(f.SwitchOn("net.ipv4.tcp_sack", where))
+		Mend(f.SwitchOn(gate.SackSetting(), where))
 }
 
 func gateSACK(h *gate.Host) *gate.Finding {
-	return switched(h, gate.SackSetting(), func() *gate.Finding { return gate.Warn("SACK is off").Do(gate.SwitchOn(h, gate.SackSetting())) })
+	return switched(h, gate.SackSetting(), func() *gate.Finding { return gate.Warn("SACK is off").Do(h.Set(knob.SACK, "", "1")) })
 }
 
 func gateSACKPath(w *gate.Way) *gate.Finding {

@@ -33,12 +33,12 @@ func TimestampsOff() rule.Cause {
 
 func judgeTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.Timestamps }, func(s *measure.SYN) *bool { return s.Timestamps },
-		"net.ipv4.tcp_timestamps", "TCP timestamps", "opt_timestamps")
+		gate.TimestampsSetting(), "TCP timestamps", "opt_timestamps")
 	if o.State != diagnose.Holds {
 		return o
 	}
 	return o.Beside().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
-		Mend(f.SwitchOn("net.ipv4.tcp_timestamps", where))
+		Mend(f.SwitchOn(gate.TimestampsSetting(), where))
 }
 
 func packetsTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
@@ -47,12 +47,12 @@ func packetsTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	return o.Beside().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
-		Mend(f.SwitchOn("net.ipv4.tcp_timestamps", where))
+		Mend(f.SwitchOn(gate.TimestampsSetting(), where))
 }
 
 func gateTimestamps(h *gate.Host) *gate.Finding {
 	return switched(h, gate.TimestampsSetting(), func() *gate.Finding {
-		return gate.Warn("TCP timestamps are off").Do(gate.SwitchOn(h, gate.TimestampsSetting()))
+		return gate.Warn("TCP timestamps are off").Do(h.Set(knob.Timestamps, "", "1"))
 	})
 }
 

@@ -4,7 +4,6 @@ package window
 
 import (
 	"fmt"
-	"strings"
 
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
@@ -19,16 +18,14 @@ import (
 const mostBuffer = 1 << 30
 
 // raise is the change that lets a connection of this side have what the path
-// needs under way: three times the window, as package gate says it: twice for
-// what the kernel keeps of it, and half as much again for the queue of the
-// path. It is never less than Linux's own default, nor than twice of what it is
+// needs under way. It is never less than Linux's own default, nor than twice of what it is
 // where a finding says that it binds. ok is false where it is large enough.
 func raise(s advise.Side, w *advise.Way, binds bool) (d advise.Draft, ok bool) {
 	has := s.H.State(s.Knob, "")
 	if w.Cell != nil && (s.Part == 1 && w.Cell.Spec.Window.Send > 0 || s.Part > 1 && w.Cell.Spec.Window.Recv > 0) {
 		return advise.Draft{}, false // it was set by hand: what the kernel would tune does not count
 	}
-	want := max(3*w.Window(), s.Usual)
+	want := max(knob.BufferFor(w.Window()), s.Usual)
 	if n := has.Number(); binds && n >= want {
 		want = 2 * min(n, mostBuffer)
 	}
@@ -40,12 +37,8 @@ func raise(s advise.Side, w *advise.Way, binds bool) (d advise.Draft, ok bool) {
 	if has.Number() >= want {
 		return advise.Draft{}, false
 	}
-	lower := s.Lower
-	if f := strings.Fields(has.Value); len(f) == 3 {
-		lower = f[0] + " " + f[1]
-	}
 	holds := want / s.Part
-	d = advise.Change(s.H, s.Knob, "", fmt.Sprintf("%s %d", lower, want), "%s of up to %s at %s", s.What, unit.Size(holds), s.H.Name).ForWay(w)
+	d = advise.Change(s.H, s.Knob, "", knob.Sizes(s.Knob, has.Value, want), "%s of up to %s at %s", s.What, unit.Size(holds), s.H.Name).ForWay(w)
 	return expect(s, d, w, holds), true
 }
 
@@ -196,7 +189,7 @@ func suffices(h *gate.Host, b buffer, why string) *gate.Finding {
 	case carries >= anyRate:
 		return gate.Pass("%s up to %s carries %s at %s RTT", b.what, gate.Size(b.most), gate.Rate(carries), gate.Span(h.RTT()))
 	case booted > 0 && b.most < booted/2:
-		f := gate.Warn("%s at most %s (%s), where Linux sets %s by itself", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(gate.BootedBuffer(h, b.sends))
+		f := gate.Warn("%s at most %s (%s), where Linux sets %s by itself", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(gate.SetBuffer(h, b.sends, h.BootBuffer(b.sends)))
 		if says != "" {
 			f = f.Because("%s; somebody has made it smaller", says)
 		}
@@ -256,7 +249,7 @@ func leaveAlone() gate.Remedy {
 
 // optionOff judges an option of TCP as the kernel negotiated it: certain where
 // it is off, at the end or on the way where it went missing.
-func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*measure.SYN) *bool, setting, what, key string) (*diagnose.Outcome, measure.Where) {
+func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*measure.SYN) *bool, option gate.Setting, what, key string) (*diagnose.Outcome, measure.Where) {
 	on, known := Option(f, of)
 	switch {
 	case !known:
@@ -264,7 +257,7 @@ func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*meas
 	case on:
 		return diagnose.No("both ends use %s", what), measure.Where{}
 	}
-	where, how := f.LostOption(syn, setting)
+	where, how := f.LostOption(syn, option)
 	o := diagnose.Certain("%s: off", what)
 	if how != "" {
 		o.Text = fmt.Sprintf("%s: off (%s)", what, how)

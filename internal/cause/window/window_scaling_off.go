@@ -49,7 +49,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	pct, proof, counted := f.WindowHeld()
 	o := diagnose.Likely("TCP window scaling is off: no window is larger than 64 KiB")
-	where, how := f.LostOption(func(s *measure.SYN) *bool { return s.HasScale }, "net.ipv4.tcp_window_scaling")
+	where, how := f.LostOption(func(s *measure.SYN) *bool { return s.HasScale }, gate.WindowScaling())
 	o.At(where)
 	if how != "" {
 		o.Text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
@@ -71,7 +71,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	o.By(f.Sender.Proof("tcp_info.opt_window_scaling", 0, ""))
-	return o.Mend(f.SwitchOn("net.ipv4.tcp_window_scaling", where))
+	return o.Mend(f.SwitchOn(gate.WindowScaling(), where))
 }
 
 // Option of TCP as the kernels negotiated it, the sender's before the receiver's.
@@ -113,7 +113,7 @@ func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(len(s.Connections))
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
-	return o.Mend(f.SwitchOn("net.ipv4.tcp_window_scaling", where))
+	return o.Mend(f.SwitchOn(gate.WindowScaling(), where))
 }
 
 func gateWindowScaling(h *gate.Host) *gate.Finding {
@@ -122,7 +122,7 @@ func gateWindowScaling(h *gate.Host) *gate.Finding {
 	}
 	return switched(h, gate.WindowScaling(), func() *gate.Finding {
 		need, _ := h.BDP()
-		return gate.FailIf(need > gate.PlainWindow, "window scaling is off").Because("%s", capped(h.Scene)).Do(gate.SwitchOn(h, gate.WindowScaling()))
+		return gate.FailIf(need > gate.PlainWindow, "window scaling is off").Because("%s", capped(h.Scene)).Do(h.Set(knob.WindowScaling, "", "1"))
 	})
 }
 
