@@ -84,7 +84,7 @@ func fileServices() []fileService {
 		{protocol: "nfs", ports: []string{"2049", "20048"}, apart: true, clients: nfsClients,
 			ready: func(dir string) (servers.Server, error) { return servers.Ganesha(dir, []string{"3"}) }},
 		{protocol: "rsync", ports: []string{rsyncPort}, clients: rsyncClients,
-			ready: func(dir string) (servers.Server, error) { return servers.Rsync(dir, rsyncPort) }},
+			ready: func(dir string) (servers.Server, error) { return servers.Rsync(dir, rsyncPort, "") }},
 	}
 }
 

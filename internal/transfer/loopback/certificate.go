@@ -1,24 +1,17 @@
 package loopback
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"fmt"
-	"math/big"
-	"net"
 	"strings"
-	"time"
 
 	"thru/internal/transfer"
+	"thru/internal/transfer/servers"
 )
 
 // secure is TLS with a certificate that lives as long as a measurement, and its
 // fingerprint. The cipher is that of the real server.
 func secure(o Options) (config *tls.Config, pin string, err error) {
-	cert, err := selfSigned()
+	cert, err := servers.SelfSigned()
 	if err != nil {
 		return nil, "", err
 	}
@@ -54,20 +47,4 @@ func suiteOf(agreed []string) (uint16, bool) {
 		}
 	}
 	return 0, false
-}
-
-func selfSigned() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("making a key: %w", err)
-	}
-	about := x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &about, &about, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("making a certificate: %w", err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"net"
 
 	"thru/internal/transfer"
+	"thru/internal/transfer/servers"
 )
 
 // ErrNone says that there is no server of a protocol here.
@@ -57,9 +58,9 @@ func Serve(ctx context.Context, protocol string, o Options) (*Server, error) {
 	case "nfs", "nfs4":
 		s, err = serveNFS(o, protocol == "nfs4")
 	case "rsync":
-		s, err = serveRsync(ctx)
+		s, err = serveProgram(ctx, func(dir, port string) (servers.Server, error) { return servers.Rsync(dir, port, "") })
 	case "smb":
-		s, err = serveSMB(ctx, o)
+		s, err = serveProgram(ctx, readySamba(o.Agreed))
 	default:
 		err = ErrNone
 	}

@@ -17,6 +17,7 @@ import (
 
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
+	"thru/internal/transfer/servers"
 	"thru/internal/transfer/transfertest"
 )
 
@@ -272,7 +273,11 @@ func TestNone(t *testing.T) {
 	if _, err := Serve(t.Context(), "gopher", Options{}); !errors.Is(err, ErrNone) {
 		t.Error(err)
 	}
-	if _, err := newProgram("no such program"); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "not installed") {
+	_, err := serveProgram(t.Context(), func(string, string) (s servers.Server, err error) {
+		_, err = servers.Program("no such program")
+		return s, err
+	})
+	if !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "not installed") {
 		t.Error(err)
 	}
 }
@@ -280,17 +285,19 @@ func TestNone(t *testing.T) {
 // TestProgramFails: one that does not listen leaves nothing behind.
 func TestProgramFails(t *testing.T) {
 	transfertest.Program(t, "rsync")
-	p, err := newProgram("rsync")
-	if err != nil {
+	dir := ""
+	_, err := serveProgram(t.Context(), func(in, port string) (servers.Server, error) {
+		s, err := servers.Rsync(in, port, "")
+		dir, s.Argv = in, append(s.Argv, "--no-such-flag")
+		return s, err
+	})
+	if errors.Is(err, ErrNone) {
 		t.Skip(err)
 	}
-	if err := p.start(t.Context(), "--no-such-flag"); err == nil || !strings.Contains(err.Error(), "ended at once") {
+	if err == nil || !strings.Contains(err.Error(), "ended at once") {
 		t.Error(err)
 	}
-	if err := p.close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(p.folder.Path); err == nil {
+	if _, err := os.Stat(dir); err == nil {
 		t.Error("its folder is left")
 	}
 }

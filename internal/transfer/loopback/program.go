@@ -10,8 +10,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
+	"thru/internal/transfer"
+	"thru/internal/transfer/servers"
 	"thru/internal/transfer/stage"
 )
 
@@ -25,52 +28,58 @@ const (
 	lookEvery = 5 * time.Millisecond
 )
 
-// program is a server that is a process of its own, over a private folder in memory.
+// program is a server that is a process of its own.
 type program struct {
-	path   string
-	folder *stage.Folder // private: configuration, and data in its folder "data"
-	room   int64
-	port   string
+	servers.Server
+	folder *stage.Folder // private, in memory: its configuration and its files
 
 	cmd  *exec.Cmd
 	said head
 	over chan struct{} // closed when it has ended
 }
 
-// newProgram finds a program, and makes its folder. close removes that again.
-func newProgram(name string) (*program, error) {
-	found, err := find(name)
-	if err != nil {
-		return nil, err
-	}
+// serveProgram starts the server of the system that ready readies.
+func serveProgram(ctx context.Context, ready func(dir, port string) (servers.Server, error)) (*Server, error) {
 	free, known := stage.Room(stage.Memory)
 	if !known {
 		return nil, fmt.Errorf("%w: its files need a folder in memory, and there is no %s", ErrNone, stage.Memory)
 	}
-	p := &program{path: found, room: min(free/4, mostMemory)}
-	if p.folder, err = stage.In(stage.Memory); err != nil {
+	folder, err := stage.In(stage.Memory)
+	if err != nil {
 		return nil, err
 	}
-	if err = os.Mkdir(p.data(), 0o700); err == nil {
-		p.port, err = freePort()
+	p := &program{folder: folder}
+	port, err := freePort()
+	if err == nil {
+		p.Server, err = ready(folder.Path, port)
+	}
+	if errors.Is(err, servers.ErrNone) {
+		err = fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if err == nil {
+		err = p.start(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	return p, nil
+	return &Server{
+		Is: filepath.Base(p.Argv[0]) + " on this machine, over a folder in memory", Most: min(free/4, mostMemory),
+		host: servers.Host, port: port, user: p.Config.User, password: p.Secret, root: p.Dir + "/", offer: p.offer, close: p.close,
+	}, nil
 }
 
-// find looks for a program also where daemons are.
-func find(name string) (string, error) {
-	if found, err := exec.LookPath(name); err == nil {
-		return found, nil
-	}
-	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin"} {
-		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return found, nil
+// readySamba signs and encrypts as the real server does.
+func readySamba(agreed []string) func(dir, port string) (servers.Server, error) {
+	var options []string
+	for _, detail := range agreed {
+		switch {
+		case strings.HasPrefix(detail, "signed"):
+			options = append(options, "server signing = mandatory")
+		case strings.HasPrefix(detail, "encrypted"):
+			options = append(options, "server smb encrypt = required")
 		}
 	}
-	return "", fmt.Errorf("%w: %s is not installed", ErrNone, name)
+	return func(dir, port string) (servers.Server, error) { return servers.Samba(dir, port, options...) }
 }
 
 func freePort() (string, error) {
@@ -82,21 +91,12 @@ func freePort() (string, error) {
 	return port, errors.Join(err, l.Close())
 }
 
-// data is the folder of its files.
-func (p *program) data() string { return p.folder.File("data") }
-
-// write makes a file beside the data, and returns its path.
-func (p *program) write(name, text string) (string, error) {
-	file := p.folder.File(name)
-	return file, os.WriteFile(file, []byte(text), 0o600)
-}
-
 // start runs it, and returns when it listens.
-func (p *program) start(ctx context.Context, args ...string) error {
-	p.cmd = exec.Command(p.path, args...)
+func (p *program) start(ctx context.Context) error {
+	p.cmd = exec.Command(p.Argv[0], p.Argv[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	p.cmd.WaitDelay = time.Second
-	own(p.cmd)
+	transfer.Apart(p.cmd, syscall.SIGKILL)
 	if err := p.run(); err != nil {
 		p.cmd = nil
 		return err
@@ -104,15 +104,15 @@ func (p *program) start(ctx context.Context, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
 	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", p.port))
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.Address())
 		if err == nil {
 			return conn.Close()
 		}
 		select {
 		case <-p.over:
-			return fmt.Errorf("%s ended at once: %.200q", filepath.Base(p.path), strings.TrimSpace(string(p.said.b)))
+			return fmt.Errorf("%s ended at once: %.200q", filepath.Base(p.Argv[0]), strings.TrimSpace(string(p.said.b)))
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not listen: %w", filepath.Base(p.path), context.Cause(ctx))
+			return fmt.Errorf("%s does not listen: %w", filepath.Base(p.Argv[0]), context.Cause(ctx))
 		case <-time.After(lookEvery):
 		}
 	}
@@ -150,7 +150,7 @@ func (t *head) Write(b []byte) (int, error) {
 
 // offer makes a file of so many bytes that takes no room: a hole.
 func (p *program) offer(bytes int64) error {
-	name := filepath.Join(p.data(), fmt.Sprint(bytes))
+	name := filepath.Join(p.Folder, fmt.Sprint(bytes))
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -161,19 +161,8 @@ func (p *program) offer(bytes int64) error {
 // close ends it with its children, and removes what it had.
 func (p *program) close() error {
 	if p.cmd != nil {
-		end(p.cmd)
+		_ = transfer.End(p.cmd) // it may have ended
 		<-p.over
 	}
 	return p.folder.Close()
 }
-
-// server is what clients see of it.
-func (p *program) server() *Server {
-	return &Server{
-		Is: filepath.Base(p.path) + " on this machine, over a folder in memory", Most: p.room,
-		host: "127.0.0.1", port: p.port, root: share + "/", offer: p.offer, close: p.close,
-	}
-}
-
-// share is the name of the one module or share, and the user that it is for.
-const share = "thru"

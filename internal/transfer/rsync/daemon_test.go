@@ -15,7 +15,8 @@ import (
 func daemon(t *testing.T) transfertest.Server {
 	t.Helper()
 	transfertest.Program(t, "rsync")
-	ready, err := servers.Rsync(t.TempDir(), transfertest.FreePort(t))
+	dir := t.TempDir()
+	ready, err := servers.Rsync(dir, transfertest.FreePort(t), "[open]\npath = "+dir+"/data\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"thru/internal/transfer"
@@ -35,8 +36,8 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	cmd := exec.CommandContext(watched, s.program, args...)
 	// Nothing of this process's own: neither a proxy nor another password.
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "RSYNC_PASSWORD=" + s.password}
-	own(cmd)
-	endWithParent(cmd)
+	transfer.Apart(cmd, syscall.SIGTERM) // which ends its children too
+	cmd.Cancel = func() error { return transfer.End(cmd) }
 	runtime.LockOSThread() // the thread that starts it lives until it has ended
 	defer runtime.UnlockOSThread()
 	cmd.WaitDelay = drain
@@ -63,7 +64,10 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	err = cmd.Wait()
 	switch {
 	case watched.Err() != nil:
-		gone(cmd, drain)
+		// Until none of them is left, one may still make the file that it was about to.
+		for end := time.Now().Add(drain); !transfer.Gone(cmd) && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+		}
 		return text, context.Cause(watched)
 	case err != nil:
 		return text, meaning(cmd.ProcessState.ExitCode(), said.String(), denied, begun)

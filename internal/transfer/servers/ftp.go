@@ -1,12 +1,8 @@
-//go:build unix
-
 package servers
 
 import (
 	"fmt"
 	"path/filepath"
-
-	"thru/internal/transfer"
 )
 
 // vsftpdConf lets guests write, which needs no privilege: users would need PAM.
@@ -32,27 +28,14 @@ ftpd_banner=thru's judge (vsFTPd)
 
 // Vsftpd is a vsftpd for guests. more are further lines of its configuration.
 func Vsftpd(dir, port, more string) (Server, error) {
-	program, err := Program("vsftpd")
-	if err != nil {
-		return Server{}, err
-	}
-	files, err := folder(dir, "root", "box")
-	if err != nil {
-		return Server{}, err
-	}
+	s := &setup{dir: dir}
+	program, files := s.program("vsftpd"), s.folder("root", "box")
 	oneProcess := "YES"
 	if more != "" {
 		oneProcess = "NO"
 	}
-	conf, err := write(dir, "vsftpd.conf", fmt.Sprintf(vsftpdConf, Host, port, oneProcess, filepath.Dir(files))+more)
-	if err != nil {
-		return Server{}, err
-	}
-	return Server{
-		Argv:   []string{program, conf},
-		Config: transfer.Config{Host: Host, Port: port, Path: "box/x"},
-		Folder: files, Dir: "box",
-	}, nil
+	conf := s.write("vsftpd.conf", fmt.Sprintf(vsftpdConf, Host, port, oneProcess, filepath.Dir(files))+more)
+	return s.server(port, files, "box", program, conf)
 }
 
 // VsftpdTLS are the lines for TLS, with the session of the control connection for data.

@@ -1,5 +1,3 @@
-//go:build unix
-
 package servers
 
 import (
@@ -7,8 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"thru/internal/transfer"
 )
 
 // ganeshaStart keeps what both programs write to /run from the machine's own, so
@@ -20,15 +16,11 @@ const ganeshaStart = `mount -t tmpfs none /run; rpcbind -f & until rpcinfo -p 12
 // and root. It exports the folders files, and those named, of dir, by all versions under
 // the same paths.
 func Ganesha(dir string, versions []string, more ...string) (Server, error) {
+	s := &setup{dir: dir}
 	for _, name := range []string{"ganesha.nfsd", "rpcbind", "rpcinfo"} {
-		if _, err := Program(name); err != nil {
-			return Server{}, err
-		}
+		s.program(name)
 	}
-	files, err := folder(dir, "files")
-	if err != nil {
-		return Server{}, err
-	}
+	files := s.folder("files")
 	var majors, minors []string
 	for _, version := range versions {
 		major, minor, found := strings.Cut(version, ".")
@@ -43,16 +35,8 @@ func Ganesha(dir string, versions []string, more ...string) (Server, error) {
 		text += fmt.Sprintf("EXPORT { Export_Id = %d; Path = %q; Pseudo = %[2]q; Access_Type = RW; Squash = none; SecType = sys; Protocols = %[3]s; "+
 			"Transports = TCP; PrivilegedPort = true; FSAL { Name = VFS; } }\n", i+1, filepath.Join(dir, name), protocols)
 	}
-	conf, err := write(dir, "ganesha.conf", text)
-	if err != nil {
-		return Server{}, err
-	}
-	path := strings.TrimPrefix(files, "/")
-	return Server{
-		Argv:   []string{"sh", "-c", ganeshaStart, "sh", conf},
-		Config: transfer.Config{Host: Host, Path: path + "/x"},
-		Folder: files, Dir: path,
-	}, nil
+	conf := s.write("ganesha.conf", text)
+	return s.server("", files, strings.TrimPrefix(files, "/"), "sh", "-c", ganeshaStart, "sh", conf)
 }
 
 // minorVersions is the line of those of version 4.

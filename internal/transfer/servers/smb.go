@@ -1,55 +1,34 @@
-//go:build unix
-
 package servers
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
-
-	"thru/internal/transfer"
 )
 
-// Samba is a smbd with one share "data", for the user who runs this. options are
-// further lines of its [global] section. dir has a short name: that of a socket has
-// 107 bytes at most.
+// Samba is a smbd with one share "data", for the user who runs this, whose password
+// comes by chance. options are further lines of its [global] section. dir has a short
+// name: that of a socket has 107 bytes at most.
 func Samba(dir, port string, options ...string) (Server, error) {
-	const password = "a pass; word"
-	smbd, err := Program("smbd")
-	if err != nil {
-		return Server{}, err
-	}
-	pdbedit, err := Program("pdbedit")
-	if err != nil {
-		return Server{}, err
-	}
-	files, err := folder(dir, "data", "files")
-	if err != nil {
-		return Server{}, err
-	}
-	text := sambaGlobal(dir, port) + strings.Join(options, "\n") + "\n[data]\npath = " + filepath.Dir(files) + "\nread only = no\n"
-	conf, err := write(dir, "smb.conf", text)
-	if err != nil {
-		return Server{}, err
-	}
+	password := "a pass; " + rand.Text()
+	s := &setup{dir: dir}
+	smbd, pdbedit, files := s.program("smbd"), s.program("pdbedit"), s.folder("data", "files")
 	me, err := user.Current()
-	if err != nil {
-		return Server{}, fmt.Errorf("servers: asking who runs this: %w", err)
+	s.fail("asking who runs this", err)
+	if s.err != nil {
+		return Server{}, s.err
 	}
+	conf := s.write("smb.conf", sambaGlobal(dir, port)+strings.Join(options, "\n")+"\n[data]\npath = "+filepath.Dir(files)+"\nread only = no\n")
 	add := exec.Command(pdbedit, "-s", conf, "-a", "-t", "-u", me.Username)
 	add.Stdin = strings.NewReader(password + "\n" + password + "\n")
 	if out, err := add.CombinedOutput(); err != nil {
-		return Server{}, fmt.Errorf("servers: adding a user by pdbedit: %w: %s", err, out)
+		s.fail("adding a user by pdbedit", fmt.Errorf("%w: %.200q", err, strings.TrimSpace(string(out))))
 	}
-	s := Server{
-		Argv:   []string{smbd, "-F", "--no-process-group", "-s", conf, "--debug-stdout", "-l", dir},
-		Config: transfer.Config{Host: Host, Port: port, Path: "data/files/x"},
-		Folder: files, Dir: "data/files",
-	}
-	return s.with(me.Username, password), nil
+	return s.guarded(me.Username, password, port, files, "data/files", smbd, "-F", "--no-process-group", "-s", conf, "--debug-stdout", "-l", dir)
 }
 
 // sambaGlobal keeps all that Samba writes in dir.

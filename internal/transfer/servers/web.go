@@ -1,12 +1,8 @@
-//go:build unix
-
 package servers
 
 import (
 	"fmt"
 	"os"
-
-	"thru/internal/transfer"
 )
 
 // nginxConf is a server of files with WebDAV's PUT and DELETE, for one user.
@@ -31,20 +27,10 @@ http {
 // Nginx is a nginx for the user me, with TLS where cert is not empty. more are
 // further lines of its server.
 func Nginx(dir, port, cert, key, more string) (Server, error) {
-	program, err := Program("nginx")
-	if err != nil {
-		return Server{}, err
-	}
-	files, err := folder(dir, "files", "box")
-	if err != nil {
-		return Server{}, err
-	}
-	if _, err := folder(dir, "files", "fixed"); err != nil {
-		return Server{}, err
-	}
-	if _, err := write(dir, "users", "me:{PLAIN}right\n"); err != nil {
-		return Server{}, err
-	}
+	s := &setup{dir: dir}
+	program, files := s.program("nginx"), s.folder("files", "box")
+	s.folder("files", "fixed")
+	s.write("users", "me:{PLAIN}right\n")
 	tls, user := "", ""
 	if cert != "" {
 		tls = fmt.Sprintf("ssl; ssl_certificate %s; ssl_certificate_key %s", cert, key)
@@ -52,14 +38,6 @@ func Nginx(dir, port, cert, key, more string) (Server, error) {
 	if os.Geteuid() == 0 {
 		user = "user root;"
 	}
-	conf, err := write(dir, "nginx.conf", fmt.Sprintf(nginxConf, dir, port, tls, more, user, Host))
-	if err != nil {
-		return Server{}, err
-	}
-	s := Server{
-		Argv:   []string{program, "-p", dir, "-c", conf, "-e", "stderr"},
-		Config: transfer.Config{Host: Host, Port: port, Path: "box/x"},
-		Folder: files, Dir: "box",
-	}
-	return s.with("me", "right"), nil
+	conf := s.write("nginx.conf", fmt.Sprintf(nginxConf, dir, port, tls, more, user, Host))
+	return s.guarded("me", "right", port, files, "box", program, "-p", dir, "-c", conf, "-e", "stderr")
 }

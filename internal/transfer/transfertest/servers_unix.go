@@ -5,14 +5,12 @@ package transfertest
 import (
 	"bytes"
 	"crypto/x509"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"thru/internal/transfer"
 	"thru/internal/transfer/servers"
 )
 
@@ -29,13 +27,13 @@ func Serve(t testing.TB, program string, args ...string) {
 	t.Helper()
 	cmd, said := exec.Command(program, args...), &log{}
 	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	transfer.Apart(cmd, 0)
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		transfer.End(cmd)
 		cmd.Wait()
 		if t.Failed() {
 			text := said.text()
@@ -61,16 +59,6 @@ func (l *log) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-// File writes a file of a server's own, and returns its path.
-func File(t testing.TB, dir, name, text string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // Certificate makes a certificate for 127.0.0.1 that signs itself, as files, and

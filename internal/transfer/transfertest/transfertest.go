@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"thru/internal/transfer"
+	"thru/internal/transfer/servers"
 )
 
 // limit bounds each operation; it is no assertion of speed.
@@ -116,16 +117,14 @@ func Await(t testing.TB, addr string) {
 // the test is skipped, or fails where THRU_REQUIRE_LAB says that it must be there.
 func Program(t testing.TB, name string) string {
 	t.Helper()
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/lib/openssh") {
-		file := filepath.Join(dir, name)
-		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
-		}
+	file, err := servers.Program(name)
+	if err == nil {
+		return file
 	}
 	if os.Getenv("THRU_REQUIRE_LAB") == "1" {
 		t.Fatalf("the program %s is required here", name)
 	}
-	t.Skipf("needs the program %s", name)
+	t.Skip(err)
 	return ""
 }
 

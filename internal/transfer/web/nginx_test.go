@@ -3,6 +3,7 @@
 package web
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,7 +54,9 @@ func TestHTTPS(t *testing.T) {
 
 func TestRedirects(t *testing.T) {
 	server := nginx(t, "", "")
-	transfertest.File(t, filepath.Dir(server.Folder), "target", "here")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(server.Folder), "target"), []byte("here"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	s, err := New("http", server.Config).Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
