@@ -7,6 +7,7 @@ package hypervisor
 
 import (
 	"context"
+	"time"
 
 	"thru/internal/measure"
 )
@@ -43,4 +44,16 @@ type Watch interface {
 	// its counters late is waited for as long as the context lives and its last
 	// sample does not reach until now; what did not come is said. It is called once.
 	End(ctx context.Context) ([]measure.Series, []measure.NotChecked)
+}
+
+// Pause waits; it is false where the context ends before.
+func Pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
 }

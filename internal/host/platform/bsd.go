@@ -2,7 +2,7 @@ package platform
 
 import (
 	"fmt"
-	"io"
+	"math/bits"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -16,11 +16,7 @@ import (
 // ntpq and the settings of their TCP stacks.
 
 // readID takes the answer of `id -u`: 0 is root.
-func readID(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readID(all []string, r *reading) error {
 	n, ok := number(all[0])
 	if !ok {
 		return fmt.Errorf("%.40q is no user", all[0])
@@ -31,11 +27,7 @@ func readID(in io.Reader, r *reading) error {
 
 // readNTP takes the peers of `ntpq -pn`: the one with a star is what the
 // clock follows (ntpq(8)). The column before the last is its offset in ms.
-func readNTP(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readNTP(all []string, r *reading) error {
 	if !strings.Contains(all[0], "remote") {
 		return fmt.Errorf("no list of peers: %.60q", all[0])
 	}
@@ -56,11 +48,7 @@ func readNTP(in io.Reader, r *reading) error {
 
 // readIfconfig takes `ifconfig -a` in the format of FreeBSD and macOS: a line
 // that is not indented begins an interface.
-func readIfconfig(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readIfconfig(all []string, r *reading) error {
 	var name string
 	found := 0
 	for _, line := range all {
@@ -96,7 +84,7 @@ var (
 func readHead(i *measure.Interface, m []string) {
 	flags := strings.Split(m[2], ",")
 	i.Up = new(slices.Contains(flags, "UP"))
-	i.MTU = count(m[3])
+	i.MTU = Count(m[3])
 	if slices.Contains(flags, "LOOPBACK") {
 		i.Kind, i.Nominal = new(loopback), new(true)
 	}
@@ -121,9 +109,7 @@ func readDetail(i *measure.Interface, line string) {
 			i.MAC = text(first)
 		}
 	case "inet", "inet6":
-		if a := prefix(parts); a != "" {
-			i.Addrs = append(i.Addrs, a)
-		}
+		addAddr(i, parts...)
 	case "media":
 		if strings.HasSuffix(word, ":") { // those without are the supported ones
 			readMedia(i, line)
@@ -221,14 +207,18 @@ func maskLength(mask string) int {
 	if err != nil {
 		return -1
 	}
-	n := 0
-	for bit := uint64(1) << 31; bit != 0 && v&bit != 0; bit >>= 1 {
-		n++
-	}
-	if v<<(n+32) != 0 && uint32(v<<n) != 0 {
+	n := bits.LeadingZeros32(^uint32(v))
+	if uint32(v)<<n != 0 {
 		return -1
 	}
 	return n
+}
+
+// addAddr adds an address of ifconfig to an interface, if it is one.
+func addAddr(i *measure.Interface, parts ...string) {
+	if a := prefix(parts); a != "" {
+		i.Addrs = append(i.Addrs, a)
+	}
 }
 
 // readMedia takes "media: Ethernet autoselect (10Gbase-T <full-duplex,rxpause>)".
@@ -282,7 +272,7 @@ func readStacked(i *measure.Interface, word, first, line string) {
 		b := at(&i.Bridge)
 		b.Ports = append(b.Ports, first)
 	case "vlan":
-		i.Kind, i.VLAN = new(vlan), count(first)
+		i.Kind, i.VLAN = new(vlan), Count(first)
 		if _, parent, ok := strings.Cut(line, "parent interface: "); ok {
 			i.Lower = []string{strings.Fields(parent + " x")[0]}
 		}
@@ -317,11 +307,7 @@ func settle(i *measure.Interface) {
 // readNetstat takes `netstat -i -d -b -n`: the rows of links, whose Network
 // is "<Link#1>", and of their columns the errors and drops. A row without an
 // address has one column less.
-func readNetstat(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readNetstat(all []string, r *reading) error {
 	heads := strings.Fields(all[0])
 	if len(heads) < 6 || heads[0] != "Name" {
 		return fmt.Errorf("no table of interfaces: %.60q", all[0])

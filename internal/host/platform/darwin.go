@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"thru/internal/measure"
@@ -14,18 +13,18 @@ import (
 // netstat(1), system_profiler(8), pmset(1)).
 func darwin() system {
 	return system{commands: []command{
-		{line: run("id -u"), facts: []string{"privileged"}, read: readID},
-		{line: append(run("sysctl -ie"), darwinSettings()...), read: readDarwin,
+		{line: run("id -u"), facts: []string{"privileged"}, read: inLines(readID)},
+		{line: append(run("sysctl -ie"), darwinSettings()...), read: inPairs(readDarwin),
 			facts: []string{"hostname", "kernel", "distribution", "arch", "cpu_model", "cores", "memory_bytes", "hypervisor", "sysctls",
 				"congestion_control", "cpu.sockets", "cpu.threads", "cpu.physical_cores", "machine"}},
-		{line: run("ifconfig -av"), facts: []string{"interfaces"}, read: readIfconfig,
+		{line: run("ifconfig -av"), facts: []string{"interfaces"}, read: inLines(readIfconfig),
 			ports: []string{"mac", "mtu_bytes", "speed_bps", "duplex", "offloads", "carrier"}},
-		{line: run("netstat -i -d -b -n"), ports: []string{"error_counters"}, read: readNetstat},
+		{line: run("netstat -i -d -b -n"), ports: []string{"error_counters"}, read: inLines(readNetstat)},
 		{line: run("system_profiler -json SPEthernetDataType"), ports: []string{"driver", "pci"}, read: readProfiler},
-		{line: run("pmset -g"), facts: []string{"cpu.energy_preference"}, read: readPmset},
-		{line: run("socketfilterfw --getglobalstate"), facts: []string{"firewall"}, read: readSocketFilter},
-		{line: run("pfctl -s info"), facts: []string{"firewall.firewalls.pf"}, read: readPf},
-		{line: run("systemsetup -getusingnetworktime"), facts: []string{"clock.synchronised"}, read: readNetworkTime},
+		{line: run("pmset -g"), facts: []string{"cpu.energy_preference"}, read: inLines(readPmset)},
+		{line: run("socketfilterfw --getglobalstate"), facts: []string{"firewall"}, read: inLines(readSocketFilter)},
+		{line: run("pfctl -s info"), facts: []string{"firewall.firewalls.pf"}, read: inLines(readPf)},
+		{line: run("systemsetup -getusingnetworktime"), facts: []string{"clock.synchronised"}, read: inLines(readNetworkTime)},
 	}}
 }
 
@@ -43,11 +42,7 @@ func darwinSettings() []string {
 
 // readDarwin takes the values of sysctl. Which congestion control is in use
 // macOS says only in part: not by a name.
-func readDarwin(in io.Reader, r *reading) error {
-	v, err := pairs(in)
-	if err != nil {
-		return err
-	}
+func readDarwin(v map[string]string, r *reading) error {
 	f := &r.facts
 	f.Hostname, f.Kernel, f.Arch, f.CPUModel = text(v["kern.hostname"]), text(v["kern.osrelease"]), text(v["hw.machine"]), text(v["machdep.cpu.brand_string"])
 	if version := text(v["kern.osproductversion"]); version != nil {
@@ -59,13 +54,13 @@ func readDarwin(in io.Reader, r *reading) error {
 	case "1":
 		f.Hypervisor = new("unknown hypervisor")
 	}
-	f.Memory = many(v["hw.memsize"], 1)
+	f.Memory = Many(v["hw.memsize"], 1)
 	at(&f.RAM).Total = f.Memory
 	if model := text(v["hw.model"]); model != nil {
 		f.Machine = &measure.Machine{Vendor: "Apple", Product: *model}
 	}
-	processors(r, count(v["hw.packages"]), count(v["hw.physicalcpu"]), count(v["hw.logicalcpu"]))
-	if hz := many(v["hw.cpufrequency_max"], 1); hz != nil && *hz > 0 {
+	processors(r, Count(v["hw.packages"]), Count(v["hw.physicalcpu"]), Count(v["hw.logicalcpu"]))
+	if hz := Many(v["hw.cpufrequency_max"], 1); hz != nil && *hz > 0 {
 		f.CPU.MaxHz = hz
 	}
 	keep(v, r)
@@ -73,7 +68,7 @@ func readDarwin(in io.Reader, r *reading) error {
 }
 
 // readProfiler takes the Ethernet devices of system_profiler.
-func readProfiler(in io.Reader, r *reading) error {
+func readProfiler(in string, r *reading) error {
 	var doc struct {
 		Devices []struct {
 			Name    string `json:"spethernet_BSD_Device_Name"`
@@ -85,7 +80,7 @@ func readProfiler(in io.Reader, r *reading) error {
 			Bus     string `json:"spethernet_bus"`
 		} `json:"SPEthernetDataType"`
 	}
-	if err := json.NewDecoder(io.LimitReader(in, commandSize)).Decode(&doc); err != nil {
+	if err := json.NewDecoder(strings.NewReader(in)).Decode(&doc); err != nil {
 		return fmt.Errorf("not the JSON that is documented: %w", err)
 	}
 	for _, d := range doc.Devices {
@@ -106,11 +101,7 @@ func readProfiler(in io.Reader, r *reading) error {
 }
 
 // readPmset takes " lowpowermode   0".
-func readPmset(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readPmset(all []string, r *reading) error {
 	for _, line := range all {
 		if parts := strings.Fields(line); len(parts) > 1 && (parts[0] == "lowpowermode" || parts[0] == "powermode") {
 			modes := map[string]string{"0": "automatic", "1": "low power", "2": "high power"} // pmset(1)
@@ -123,11 +114,7 @@ func readPmset(in io.Reader, r *reading) error {
 }
 
 // readSocketFilter takes "Firewall is enabled. (State = 1)"; 2 lets nothing in.
-func readSocketFilter(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readSocketFilter(all []string, r *reading) error {
 	_, state, ok := strings.Cut(all[0], "State = ")
 	if n, digit := number(strings.Trim(state, ") ")); ok && digit {
 		r.firewall("application firewall", n > 0)
@@ -138,13 +125,9 @@ func readSocketFilter(in io.Reader, r *reading) error {
 
 // readNetworkTime takes "Network Time: On" or Off. Only the latter tells of
 // the clock: a server that is asked need not have answered.
-func readNetworkTime(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readNetworkTime(all []string, r *reading) error {
 	_, state, _ := strings.Cut(all[0], "Network Time:")
-	on := truth(state)
+	on := Truth(state)
 	switch {
 	case on == nil: // without root it says that root is needed, and ends with 0
 		return fmt.Errorf("%.100s", all[0])

@@ -3,7 +3,6 @@ package platform
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -15,51 +14,47 @@ import (
 // "key: value" blocks are what the references print.
 func esxi() system {
 	return system{finish: finishESXi, commands: []command{
-		{line: run("esxcli system version get"), facts: []string{"kernel", "distribution"}, read: readVersion},
-		{line: run("esxcli software profile get"), facts: []string{"distribution"}, read: readProfile},
-		{line: run("esxcli system hostname get"), facts: []string{"hostname"}, read: readHostname},
-		{line: run("uname -m"), facts: []string{"arch"}, read: readArch},
-		{line: run("esxcli hardware platform get"), facts: []string{"machine", "hypervisor"}, read: readPlatform},
-		{line: run("vim-cmd hostsvc/hosthardware"), facts: []string{"cpu_model", "machine.bios_version", "cpu.max_hz"}, read: readHostHardware},
-		{line: run("esxcli hardware cpu global get"), facts: []string{"cores", "cpu.sockets", "cpu.physical_cores", "cpu.threads", "cpu.smt_active"}, read: readCPUGlobal},
-		{line: run("esxcli hardware memory get"), facts: []string{"memory_bytes"}, read: readHardwareMemory},
-		{line: run("esxcli system boot device get"), facts: []string{"boot_device"}, read: readBoot},
+		{line: run("esxcli system version get"), facts: []string{"kernel", "distribution"}, read: inBlock(readVersion)},
+		{line: run("esxcli software profile get"), facts: []string{"distribution"}, read: inBlock(readProfile)},
+		{line: run("esxcli system hostname get"), facts: []string{"hostname"}, read: inBlock(readHostname)},
+		{line: run("uname -m"), facts: []string{"arch"}, read: inLines(readArch)},
+		{line: run("esxcli hardware platform get"), facts: []string{"machine", "hypervisor"}, read: inBlock(readPlatform)},
+		{line: run("vim-cmd hostsvc/hosthardware"), facts: []string{"cpu_model", "machine.bios_version", "cpu.max_hz"}, read: inLines(readHostHardware)},
+		{line: run("esxcli hardware cpu global get"), facts: []string{"cores", "cpu.sockets", "cpu.physical_cores", "cpu.threads", "cpu.smt_active"}, read: inBlock(readCPUGlobal)},
+		{line: run("esxcli hardware memory get"), facts: []string{"memory_bytes"}, read: inBlock(readHardwareMemory)},
+		{line: run("esxcli system boot device get"), facts: []string{"boot_device"}, read: inBlock(readBoot)},
 		{line: run("esxcli system settings kernel list -d"), facts: []string{"settings_changed"}, read: readKernelChanged},
-		{line: run("esxcli system settings kernel list -o netNetqueueEnabled"), facts: []string{"sysctls.netNetqueueEnabled"}, read: readKernelOption},
-		{line: run("esxcli system settings advanced list -t /Net"), facts: []string{"sysctls"}, read: readAdvanced},
-		{line: run("esxcli system settings advanced list -o /Power/CpuPolicy"), facts: []string{"cpu.governors"}, read: readAdvanced},
-		{line: run("esxcli network ip netstack get -N defaultTcpipStack"), facts: []string{"congestion_control"}, read: readNetstack},
-		{line: run("esxcli network firewall get"), facts: []string{"firewall"}, read: readFirewall},
-		{line: run("esxcli storage filesystem list"), facts: []string{"disks"}, read: readFilesystems},
+		{line: run("esxcli system settings kernel list -o netNetqueueEnabled"), facts: []string{"sysctls.netNetqueueEnabled"}, read: eachRow(Table, readKernelOption)},
+		{line: run("esxcli system settings advanced list -t /Net"), facts: []string{"sysctls"}, read: eachRow(Blocks, readAdvanced)},
+		{line: run("esxcli system settings advanced list -o /Power/CpuPolicy"), facts: []string{"cpu.governors"}, read: eachRow(Blocks, readAdvanced)},
+		{line: run("esxcli network ip netstack get -N defaultTcpipStack"), facts: []string{"congestion_control"}, read: inBlock(readNetstack)},
+		{line: run("esxcli network firewall get"), facts: []string{"firewall"}, read: inBlock(readFirewall)},
+		{line: run("esxcli storage filesystem list"), facts: []string{"disks"}, read: eachRow(Table, readFilesystems)},
 		{line: run("esxcli vm process list"), facts: []string{"hypervises"}, read: readGuests},
 		{line: run("esxcli network nic list"), facts: []string{"interfaces"}, read: readNICList,
 			ports: []string{"mac", "mtu_bytes", "up", "carrier", "driver", "bus", "speed_bps", "duplex", "speed_is_nominal"}},
-		{line: run("esxcli hardware pci list"), ports: []string{"pci"}, read: readPCIList},
-		{line: run("esxcli network nic queue count get"), ports: []string{"rx_queues", "tx_queues"}, read: readQueueCount},
-		{line: run("esxcli network nic coalesce get"), ports: []string{"coalescing"}, read: readCoalesce},
-		{line: run("esxcli network nic pauseParams list"), ports: []string{"pause"}, read: readPause},
-		{line: run("esxcli network nic tso get"), ports: []string{"offloads.tcp-segmentation-offload"}, read: nicValue("tcp-segmentation-offload")},
-		{line: run("esxcli network nic cso get"), ports: []string{"offloads.tx-checksumming"}, read: nicChecksum},
-		{line: run("esxcli network nic sg get"), ports: []string{"offloads.scatter-gather"}, read: nicValue("scatter-gather")},
+		{line: run("esxcli hardware pci list"), ports: []string{"pci"}, read: eachRow(Blocks, ofPort("vmkernelname", readPCIList))},
+		{line: run("esxcli network nic queue count get"), ports: []string{"rx_queues", "tx_queues"}, read: nics(readQueueCount)},
+		{line: run("esxcli network nic coalesce get"), ports: []string{"coalescing"}, read: nics(readCoalesce)},
+		{line: run("esxcli network nic pauseParams list"), ports: []string{"pause"}, read: nics(readPause)},
+		{line: run("esxcli network nic tso get"), ports: []string{"offloads.tcp-segmentation-offload"}, read: nics(nicOffload("tcp-segmentation-offload", "value"))},
+		{line: run("esxcli network nic cso get"), ports: []string{"offloads.tx-checksumming"}, read: nics(nicChecksum)},
+		{line: run("esxcli network nic sg get"), ports: []string{"offloads.scatter-gather"}, read: nics(nicOffload("scatter-gather", "value"))},
 		{line: run("esxcli network vswitch standard list"), facts: []string{"interfaces"}, read: readSwitches("vswitch")},
 		{line: run("esxcli network vswitch dvs vmware list"), read: readSwitches("dvswitch")},
-		{line: run("esxcli network ip interface list"), of: kind("vmkernel"), ports: []string{"mtu_bytes", "up", "mac"}, read: readVmk},
-		{line: run("esxcli network ip interface ipv4 get"), of: kind("vmkernel"), ports: []string{"addresses"}, read: readVmkAddrs},
-		{line: run("ntpq -pn"), facts: []string{"clock.synchronised"}, read: readNTP},
-		{line: run("esxcli network nic get -n NIC"), ports: []string{"driver_version", "firmware", "autonegotiation"}, read: readNIC},
-		{line: run("esxcli network nic ring current get -n NIC"), ports: []string{"rings"}, read: readRings},
-		{line: run("esxcli network nic ring preset get -n NIC"), ports: []string{"rings"}, read: readRingsMax},
-		{line: run("esxcli network nic stats get -n NIC"), ports: []string{"error_counters"}, read: readNICStats},
+		{line: run("esxcli network ip interface list"), of: kind("vmkernel"), ports: []string{"mtu_bytes", "up", "mac"}, read: eachRow(Blocks, readVmk)},
+		{line: run("esxcli network ip interface ipv4 get"), of: kind("vmkernel"), ports: []string{"addresses"}, read: eachRow(Table, readVmkAddrs), sees: "addresses"},
+		{line: run("ntpq -pn"), facts: []string{"clock.synchronised"}, read: inLines(readNTP)},
+		{line: run("esxcli network nic get -n NIC"), ports: []string{"driver_version", "firmware", "autonegotiation"}, read: inBlock(readNIC)},
+		{line: run("esxcli network nic ring current get -n NIC"), ports: []string{"rings"}, read: inBlock(readRings)},
+		{line: run("esxcli network nic ring preset get -n NIC"), ports: []string{"rings"}, read: inBlock(readRingsMax)},
+		{line: run("esxcli network nic stats get -n NIC"), ports: []string{"error_counters"}, read: inLines(readNICStats)},
 		{line: run("esxcli system module parameters list -m DRIVER"), facts: []string{"settings_changed"}, read: readParameters},
 	}}
 }
 
 // readVersion takes version and build.
-func readVersion(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
+func readVersion(w Row, r *reading) error {
 	if product, version := said(w["product"]), said(w["version"]); product != "" && version != "" {
 		name := product + " " + version
 		if update := said(w["update"]); update != "" && update != "0" {
@@ -74,11 +69,7 @@ func readVersion(in io.Reader, r *reading) error {
 }
 
 // readProfile adds the image that the host was installed from.
-func readProfile(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
+func readProfile(w Row, r *reading) error {
 	if name := said(w["name"]); name != "" && r.facts.Distro != nil {
 		r.facts.Distro = new(*r.facts.Distro + " (" + name + ")")
 	}
@@ -86,11 +77,7 @@ func readProfile(in io.Reader, r *reading) error {
 }
 
 // readHostname takes the whole name where there is one.
-func readHostname(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
+func readHostname(w Row, r *reading) error {
 	if r.facts.Hostname = text(w["fullyqualifieddomainname"]); r.facts.Hostname == nil {
 		r.facts.Hostname = text(w["hostname"])
 	}
@@ -98,20 +85,13 @@ func readHostname(in io.Reader, r *reading) error {
 }
 
 // readArch takes the answer of `uname -m`.
-func readArch(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err == nil {
-		r.facts.Arch = text(all[0])
-	}
-	return err
+func readArch(all []string, r *reading) error {
+	r.facts.Arch = text(all[0])
+	return nil
 }
 
 // readPlatform takes maker and model; some makers are hypervisors.
-func readPlatform(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
+func readPlatform(w Row, r *reading) error {
 	m := at(&r.facts.Machine)
 	m.Vendor, m.Product, m.UUID = said(w["vendorname"]), said(w["productname"]), measure.UUID(w["uuid"])
 	r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
@@ -123,11 +103,7 @@ func readPlatform(in io.Reader, r *reading) error {
 
 // readHostHardware takes of vim-cmd's tree, whose lines are "name = value,":
 // the firmware, the model of the processors, and the policy of their power.
-func readHostHardware(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readHostHardware(all []string, r *reading) error {
 	v, part := map[string]string{}, ""
 	for _, line := range all {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), " = ")
@@ -150,7 +126,7 @@ func readHostHardware(in io.Reader, r *reading) error {
 		return fmt.Errorf("no values in %.60q", all[0])
 	}
 	r.facts.CPUModel = text(strings.Join(strings.Fields(v["cpuPkg.description"]), " "))
-	if hz := many(v["cpuPkg.hz"], 1); hz != nil && *hz > 0 {
+	if hz := Many(v["cpuPkg.hz"], 1); hz != nil && *hz > 0 {
 		at(&r.facts.CPU).BaseHz = hz
 	}
 	m := at(&r.facts.Machine)
@@ -160,36 +136,24 @@ func readHostHardware(in io.Reader, r *reading) error {
 }
 
 // readCPUGlobal takes the counts of processors.
-func readCPUGlobal(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
-	processors(r, count(w["cpupackages"]), count(w["cpucores"]), count(w["cputhreads"]))
-	if active := truth(w["hyperthreadingactive"]); active != nil {
+func readCPUGlobal(w Row, r *reading) error {
+	processors(r, Count(w["cpupackages"]), Count(w["cpucores"]), Count(w["cputhreads"]))
+	if active := Truth(w["hyperthreadingactive"]); active != nil {
 		r.facts.CPU.SMT = active
 	}
 	return nil
 }
 
 // readHardwareMemory takes "137386909696 Bytes".
-func readHardwareMemory(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
-	r.facts.Memory = many(strings.TrimSuffix(w["physicalmemory"], " Bytes"), 1)
+func readHardwareMemory(w Row, r *reading) error {
+	r.facts.Memory = Many(strings.TrimSuffix(w["physicalmemory"], " Bytes"), 1)
 	at(&r.facts.RAM).Total = r.facts.Memory
 	return nil
 }
 
 // readBoot takes the device that the host was started from: a volume, or an
 // interface.
-func readBoot(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
+func readBoot(w Row, r *reading) error {
 	for _, key := range []string{"bootfilesystemuuid", "bootnic", "statelessbootnic"} {
 		if r.facts.Boot == nil {
 			r.facts.Boot = text(w[key])
@@ -208,8 +172,8 @@ func (r *reading) changed(name, value string) {
 
 // readKernelChanged takes the kernel options that are not the default:
 // allowLegacyCPU is how a processor that is not supported was let in.
-func readKernelChanged(in io.Reader, r *reading) error {
-	rows, err := table(in)
+func readKernelChanged(in string, r *reading) error {
+	rows, err := Table(in)
 	if err != nil {
 		return err
 	}
@@ -223,58 +187,43 @@ func readKernelChanged(in io.Reader, r *reading) error {
 }
 
 // readKernelOption takes the value in force of one kernel option.
-func readKernelOption(in io.Reader, r *reading) error {
-	rows, err := table(in)
-	for _, w := range rows {
-		if name, value := said(w["name"]), said(w["runtime"]); name != "" && value != "" {
-			r.sysctl(name, value)
-		}
+func readKernelOption(w Row, r *reading) {
+	if name, value := said(w["name"]), said(w["runtime"]); name != "" && value != "" {
+		r.sysctl(name, value)
 	}
-	return err
 }
 
 // readAdvanced takes the advanced settings of the network and of the power
 // policy, and notes those that are not the default.
-func readAdvanced(in io.Reader, r *reading) error {
-	list, err := blocks(in)
-	for _, w := range list {
-		path := said(w["path"])
-		value, usual := w["intvalue"], w["defaultintvalue"]
-		if w["type"] == "string" {
-			value, usual = w["stringvalue"], w["defaultstringvalue"]
-		}
-		if path == "" || value == "" {
-			continue
-		}
-		if strings.HasPrefix(path, "/Net/") {
-			r.sysctl(path, value)
-		}
-		if path == "/Power/CpuPolicy" {
-			at(&r.facts.CPU).Governors = []string{value}
-		}
-		if value != usual {
-			r.changed(path, value+" (default "+usual+")")
-		}
+func readAdvanced(w Row, r *reading) {
+	path := said(w["path"])
+	value, usual := w["intvalue"], w["defaultintvalue"]
+	if w["type"] == "string" {
+		value, usual = w["stringvalue"], w["defaultstringvalue"]
 	}
-	return err
+	if path == "" || value == "" {
+		return
+	}
+	if strings.HasPrefix(path, "/Net/") {
+		r.sysctl(path, value)
+	}
+	if path == "/Power/CpuPolicy" {
+		at(&r.facts.CPU).Governors = []string{value}
+	}
+	if value != usual {
+		r.changed(path, value+" (default "+usual+")")
+	}
 }
 
 // readNetstack takes the congestion control of the VMkernel's own traffic.
-func readNetstack(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err == nil {
-		r.facts.Congestion = text(w["congestioncontrolalgorithm"])
-	}
-	return err
+func readNetstack(w Row, r *reading) error {
+	r.facts.Congestion = text(w["congestioncontrolalgorithm"])
+	return nil
 }
 
 // readFirewall takes whether the host's firewall filters its own traffic.
-func readFirewall(in io.Reader, r *reading) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
-	enabled, loaded := truth(w["enabled"]), truth(w["loaded"])
+func readFirewall(w Row, r *reading) error {
+	enabled, loaded := Truth(w["enabled"]), Truth(w["loaded"])
 	if enabled == nil || loaded == nil {
 		return fmt.Errorf("neither enabled nor loaded in %d values", len(w))
 	}
@@ -283,25 +232,21 @@ func readFirewall(in io.Reader, r *reading) error {
 }
 
 // readFilesystems takes the volumes with the version of VMFS.
-func readFilesystems(in io.Reader, r *reading) error {
-	rows, err := table(in)
-	for _, w := range rows {
-		name := said(w["volumename"])
-		if name == "" {
-			name = w["uuid"]
-		}
-		if kind := said(w["type"]); strings.HasPrefix(kind, "VMFS-") || strings.HasPrefix(kind, "NFS") || kind == "vsan" {
-			r.facts.Disks = append(r.facts.Disks, measure.Disk{Name: name, SizeBytes: many(w["size"], 1),
-				Mounts: []measure.Mount{{Path: w["mountpoint"], Type: kind, FreeBytes: many(w["free"], 1)}}})
-		}
+func readFilesystems(w Row, r *reading) {
+	name := said(w["volumename"])
+	if name == "" {
+		name = w["uuid"]
 	}
-	return err
+	if kind := said(w["type"]); strings.HasPrefix(kind, "VMFS-") || strings.HasPrefix(kind, "NFS") || kind == "vsan" {
+		r.facts.Disks = append(r.facts.Disks, measure.Disk{Name: name, SizeBytes: Many(w["size"], 1),
+			Mounts: []measure.Mount{{Path: w["mountpoint"], Type: kind, FreeBytes: Many(w["free"], 1)}}})
+	}
 }
 
 // readGuests counts the virtual machines that run: one block each. Without
 // any it prints nothing at all.
-func readGuests(in io.Reader, r *reading) error {
-	list, err := blocks(in)
+func readGuests(in string, r *reading) error {
+	list, err := Blocks(in)
 	if err != nil && !errors.Is(err, errNothing) {
 		return err
 	}

@@ -3,7 +3,6 @@ package platform
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"strings"
 
@@ -15,23 +14,23 @@ import (
 
 // readNICList takes the physical interfaces. Speed is in Mb/s, 0 without a
 // link; a column "Link" instead of two was that of old versions.
-func readNICList(in io.Reader, r *reading) error {
-	rows, err := table(in)
+func readNICList(in string, r *reading) error {
+	rows, err := Table(in)
 	if err != nil {
 		return err
 	}
 	for _, w := range rows {
 		name := w["name"]
-		if !plain(name) {
+		if !Plain(name) {
 			continue
 		}
 		i := r.port(name)
-		i.Kind, i.Driver, i.Bus, i.MAC, i.MTU = new(physical), text(w["driver"]), text(w["pcidevice"]), text(w["macaddress"]), count(w["mtu"])
-		i.Up, i.Carrier = truth(w["adminstatus"]), truth(w["linkstatus"])
+		i.Kind, i.Driver, i.Bus, i.MAC, i.MTU = new(physical), text(w["driver"]), text(w["pcidevice"]), text(w["macaddress"]), Count(w["mtu"])
+		i.Up, i.Carrier = Truth(w["adminstatus"]), Truth(w["linkstatus"])
 		if i.Carrier == nil {
-			i.Carrier = truth(w["link"])
+			i.Carrier = Truth(w["link"])
 		}
-		if bps := many(w["speed"], 1_000_000); bps != nil && *bps > 0 {
+		if bps := Many(w["speed"], 1_000_000); bps != nil && *bps > 0 {
 			i.SpeedBps = bps
 			if d := strings.ToLower(w["duplex"]); d == "full" || d == "half" { // without a link it says Half
 				i.Duplex = &d
@@ -45,93 +44,66 @@ func readNICList(in io.Reader, r *reading) error {
 }
 
 // readPCIList takes the numbers of the devices, and their NUMA node.
-func readPCIList(in io.Reader, r *reading) error {
-	list, err := blocks(in)
-	for _, w := range list {
-		i := r.known(w["vmkernelname"])
-		if i == nil {
-			continue
-		}
-		p := at(&i.PCI)
-		p.Vendor, p.Device = said(w["vendorid"]), said(w["deviceid"])
-		i.NUMANode = count(w["numanode"])
-	}
-	return err
+func readPCIList(i *measure.Interface, w Row, _ *reading) {
+	p := at(&i.PCI)
+	p.Vendor, p.Device = said(w["vendorid"]), said(w["deviceid"])
+	i.NUMANode = Count(w["numanode"])
 }
 
 // nics takes the rows of a table about interfaces that are known.
-func nics(in io.Reader, r *reading, each func(*measure.Interface, row)) error {
-	rows, err := table(in)
-	for _, w := range rows {
-		if i := r.known(w["nic"]); i != nil {
-			each(i, w)
-		}
-	}
-	return err
+func nics(each func(*measure.Interface, Row, *reading)) func(string, *reading) error {
+	return eachRow(Table, ofPort("nic", each))
 }
 
 // readQueueCount takes the NetQueues in use.
-func readQueueCount(in io.Reader, r *reading) error {
-	return nics(in, r, func(i *measure.Interface, w row) {
-		i.Queues, i.TxQueues = count(w["rxnetqueuecount"]), count(w["txnetqueuecount"])
-	})
+func readQueueCount(i *measure.Interface, w Row, _ *reading) {
+	i.Queues, i.TxQueues = Count(w["rxnetqueuecount"]), Count(w["txnetqueuecount"])
 }
 
 // readCoalesce takes the interrupt moderation, where the driver says all of it.
-func readCoalesce(in io.Reader, r *reading) error {
-	return nics(in, r, func(i *measure.Interface, w row) {
-		rx, tx := many(w["rxmicroseconds"], 1000), many(w["txmicroseconds"], 1000)
-		rxFrames, txFrames := count(w["rxmaximumframes"]), count(w["txmaximumframes"])
-		arx, atx := truth(w["adaptiverx"]), truth(w["adaptivetx"])
-		if rx != nil && tx != nil && rxFrames != nil && txFrames != nil && arx != nil && atx != nil {
-			i.Coalesce = &measure.Coalesce{AdaptiveRX: *arx, AdaptiveTX: *atx, RXNs: *rx, RXFrames: *rxFrames, TXNs: *tx, TXFrames: *txFrames}
-			return
-		}
-		r.blame(portFact(i.Name, "coalescing"), fmt.Sprintf("the driver says only a part: receive %s us, transmit %s us, frames %s and %s",
-			w["rxmicroseconds"], w["txmicroseconds"], w["rxmaximumframes"], w["txmaximumframes"]))
-	})
+func readCoalesce(i *measure.Interface, w Row, r *reading) {
+	rx, tx := Many(w["rxmicroseconds"], 1000), Many(w["txmicroseconds"], 1000)
+	rxFrames, txFrames := Count(w["rxmaximumframes"]), Count(w["txmaximumframes"])
+	arx, atx := Truth(w["adaptiverx"]), Truth(w["adaptivetx"])
+	if rx != nil && tx != nil && rxFrames != nil && txFrames != nil && arx != nil && atx != nil {
+		i.Coalesce = &measure.Coalesce{AdaptiveRX: *arx, AdaptiveTX: *atx, RXNs: *rx, RXFrames: *rxFrames, TXNs: *tx, TXFrames: *txFrames}
+		return
+	}
+	r.blame(portFact(i.Name, "coalescing"), fmt.Sprintf("the driver says only a part: receive %s us, transmit %s us, frames %s and %s",
+		w["rxmicroseconds"], w["txmicroseconds"], w["rxmaximumframes"], w["txmaximumframes"]))
 }
 
 // readPause takes the flow control.
-func readPause(in io.Reader, r *reading) error {
-	return nics(in, r, func(i *measure.Interface, w row) {
-		rx, tx, auto := truth(w["pauserx"]), truth(w["pausetx"]), truth(w["autonegotiation"])
-		if rx != nil && tx != nil && auto != nil {
-			i.Pause = &measure.Pause{Autoneg: *auto, RX: *rx, TX: *tx}
-		}
-	})
-}
-
-// nicValue takes one offload of each interface: a table of NIC and Value.
-func nicValue(names ...string) func(io.Reader, *reading) error {
-	return func(in io.Reader, r *reading) error {
-		return nics(in, r, func(i *measure.Interface, w row) {
-			if on := truth(w["value"]); on != nil {
-				for _, n := range names {
-					offload(i, n, *on)
-				}
-			}
-		})
+func readPause(i *measure.Interface, w Row, _ *reading) {
+	rx, tx, auto := Truth(w["pauserx"]), Truth(w["pausetx"]), Truth(w["autonegotiation"])
+	if rx != nil && tx != nil && auto != nil {
+		i.Pause = &measure.Pause{Autoneg: *auto, RX: *rx, TX: *tx}
 	}
 }
 
-// nicChecksum takes the checksum offload, whose table has headings of its own
-// in some versions ("RX Checksum Offload", "TX Checksum Offload").
-func nicChecksum(in io.Reader, r *reading) error {
-	return nics(in, r, func(i *measure.Interface, w row) {
-		for _, c := range [][2]string{{"rxchecksumoffload", "rx-checksumming"}, {"txchecksumoffload", "tx-checksumming"}, {"value", "tx-checksumming"}} {
-			if on := truth(w[c[0]]); on != nil {
-				offload(i, c[1], *on)
+// nicOffload takes one offload of each interface, which is under one of these
+// headings: "Value", or in some versions "RX Checksum Offload".
+func nicOffload(name string, headings ...string) func(*measure.Interface, Row, *reading) {
+	return func(i *measure.Interface, w Row, _ *reading) {
+		for _, h := range headings {
+			if on := Truth(w[h]); on != nil {
+				offload(i, name, *on)
 			}
 		}
-	})
+	}
+}
+
+// nicChecksum takes the checksum offloads.
+func nicChecksum(i *measure.Interface, w Row, r *reading) {
+	nicOffload("rx-checksumming", "rxchecksumoffload")(i, w, r)
+	nicOffload("tx-checksumming", "txchecksumoffload", "value")(i, w, r)
 }
 
 // readSwitches takes virtual switches of a kind: a block each, titled with
 // the name.
-func readSwitches(kind string) func(io.Reader, *reading) error {
-	return func(in io.Reader, r *reading) error {
-		list, err := blocks(in)
+func readSwitches(kind string) func(string, *reading) error {
+	return func(in string, r *reading) error {
+		list, err := Blocks(in)
 		if errors.Is(err, errNothing) {
 			return nil // there is none of the kind
 		}
@@ -141,8 +113,8 @@ func readSwitches(kind string) func(io.Reader, *reading) error {
 				continue
 			}
 			i := r.port(name)
-			i.Kind, i.MTU, i.Nominal = &kind, count(w["mtu"]), new(true)
-			i.Lower = words(w["uplinks"])
+			i.Kind, i.MTU, i.Nominal = &kind, Count(w["mtu"]), new(true)
+			i.Lower = Words(w["uplinks"])
 			i.Bridge = &measure.Bridge{Ports: append([]string{}, i.Lower...)}
 			r.switches = append(r.switches, kind+" "+name)
 		}
@@ -150,67 +122,55 @@ func readSwitches(kind string) func(io.Reader, *reading) error {
 	}
 }
 
-// words are the parts of a list that are separated by commas.
-func words(list string) []string {
+// Words are the parts of a list that are separated by commas.
+func Words(list string) []string {
 	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
 // readVmk takes the interfaces of the VMkernel itself: a block each.
-func readVmk(in io.Reader, r *reading) error {
-	list, err := blocks(in)
-	for _, w := range list {
-		name := said(w["name"])
-		if !plain(name) {
-			continue
-		}
-		i := r.port(name)
-		i.Kind, i.MTU, i.MAC, i.Up, i.Nominal = new("vmkernel"), count(w["mtu"]), text(w["macaddress"]), truth(w["enabled"]), new(true)
-		for _, key := range []string{"portset", "vdsname"} {
-			if i.Master == nil {
-				i.Master = text(w[key])
-			}
-		}
-		// "TSO MSS" is the largest burst that the VMkernel port gives to the
-		// interface: 0 is off (C-25).
-		if n, ok := w.number("tsomss"); ok {
-			offload(i, "tcp-segmentation-offload", n > 0)
+func readVmk(w Row, r *reading) {
+	name := said(w["name"])
+	if !Plain(name) {
+		return
+	}
+	i := r.port(name)
+	i.Kind, i.MTU, i.MAC, i.Up, i.Nominal = new("vmkernel"), Count(w["mtu"]), text(w["macaddress"]), Truth(w["enabled"]), new(true)
+	for _, key := range []string{"portset", "vdsname"} {
+		if i.Master == nil {
+			i.Master = text(w[key])
 		}
 	}
-	return err
+	// "TSO MSS" is the largest burst that the VMkernel port gives to the
+	// interface: 0 is off (C-25).
+	if n, ok := w.number("tsomss"); ok {
+		offload(i, "tcp-segmentation-offload", n > 0)
+	}
 }
 
 // readVmkAddrs takes the addresses of the VMkernel's interfaces.
-func readVmkAddrs(in io.Reader, r *reading) error {
-	rows, err := table(in)
-	for _, w := range rows {
-		i := r.known(w["name"])
-		a, err1 := netip.ParseAddr(w["ipv4address"])
-		mask, err2 := netip.ParseAddr(w["ipv4netmask"])
-		if i == nil || err1 != nil || err2 != nil || !a.Is4() || !mask.Is4() || a.IsUnspecified() {
-			continue
-		}
-		b := mask.As4()
-		if n := maskLength(fmt.Sprintf("0x%x", b[:])); n >= 0 {
-			i.Addrs = append(i.Addrs, netip.PrefixFrom(a, n).String())
-		}
+func readVmkAddrs(w Row, r *reading) {
+	i := r.known(w["name"])
+	a, err1 := netip.ParseAddr(w["ipv4address"])
+	mask, err2 := netip.ParseAddr(w["ipv4netmask"])
+	if i == nil || err1 != nil || err2 != nil || !a.Is4() || !mask.Is4() || a.IsUnspecified() {
+		return
 	}
-	if err == nil {
-		r.seePorts("addresses")
+	b := mask.As4()
+	if n := maskLength(fmt.Sprintf("0x%x", b[:])); n >= 0 {
+		i.Addrs = append(i.Addrs, netip.PrefixFrom(a, n).String())
 	}
-	return err
 }
 
 // readNIC takes driver and firmware of one interface.
-func readNIC(in io.Reader, r *reading) error {
-	w, err := block(in)
+func readNIC(w Row, r *reading) error {
 	i := r.known(r.nic)
-	if err != nil || i == nil {
-		return err
+	if i == nil {
+		return nil
 	}
-	i.Version, i.Firmware, i.Autoneg, i.Port = text(w["version"]), text(w["firmwareversion"]), truth(w["autonegotiation"]), text(strings.ToLower(w["cabletype"]))
+	i.Version, i.Firmware, i.Autoneg, i.Port = text(w["version"]), text(w["firmwareversion"]), Truth(w["autonegotiation"]), text(strings.ToLower(w["cabletype"]))
 	for mode := range strings.SplitSeq(w["advertisedlinkmodes"], ",") {
 		if m := media.FindStringSubmatch(strings.TrimSpace(mode)); m != nil && m[2] == "" {
-			if bps := many(m[1], 1_000_000); bps != nil && (i.MaxBps == nil || *i.MaxBps < *bps) {
+			if bps := Many(m[1], 1_000_000); bps != nil && (i.MaxBps == nil || *i.MaxBps < *bps) {
 				i.MaxBps = bps
 			}
 		}
@@ -219,21 +179,17 @@ func readNIC(in io.Reader, r *reading) error {
 }
 
 // readRings takes the descriptors in use, readRingsMax those that could be.
-func readRings(in io.Reader, r *reading) error {
-	return r.ring(in, func(g *measure.Rings, rx, tx int) { g.RX, g.TX = rx, tx })
+func readRings(w Row, r *reading) error {
+	return r.ring(w, func(g *measure.Rings, rx, tx int) { g.RX, g.TX = rx, tx })
 }
 
-func readRingsMax(in io.Reader, r *reading) error {
-	return r.ring(in, func(g *measure.Rings, rx, tx int) { g.RXMax, g.TXMax = rx, tx })
+func readRingsMax(w Row, r *reading) error {
+	return r.ring(w, func(g *measure.Rings, rx, tx int) { g.RXMax, g.TXMax = rx, tx })
 }
 
 // ring reads one half of what Rings has; both are needed for it.
-func (r *reading) ring(in io.Reader, set func(g *measure.Rings, rx, tx int)) error {
-	w, err := block(in)
-	if err != nil {
-		return err
-	}
-	rx, tx := count(w["rx"]), count(w["tx"])
+func (r *reading) ring(w Row, set func(g *measure.Rings, rx, tx int)) error {
+	rx, tx := Count(w["rx"]), Count(w["tx"])
 	if rx == nil || tx == nil {
 		return fmt.Errorf("neither RX nor TX in %d values", len(w))
 	}
@@ -242,11 +198,10 @@ func (r *reading) ring(in io.Reader, set func(g *measure.Rings, rx, tx int)) err
 }
 
 // readNICStats takes the counters of errors and drops that are not zero.
-func readNICStats(in io.Reader, r *reading) error {
-	all, err := lines(in)
+func readNICStats(all []string, r *reading) error {
 	i := r.known(r.nic)
-	if err != nil || i == nil {
-		return err
+	if i == nil {
+		return nil
 	}
 	found := false
 	for _, line := range all {
@@ -268,8 +223,8 @@ func readNICStats(in io.Reader, r *reading) error {
 
 // readParameters takes the parameters of a driver that somebody has set: its
 // queues (RSS, DRSS) among them.
-func readParameters(in io.Reader, r *reading) error {
-	rows, err := table(in)
+func readParameters(in string, r *reading) error {
+	rows, err := Table(in)
 	if i := r.known(r.nic); err == nil && i != nil && i.Driver != nil {
 		r.seen["settings_changed"] = true
 		for _, w := range rows {

@@ -1,7 +1,6 @@
 package platform
 
 import (
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,19 +14,19 @@ import (
 // kenv(1), pciconf(8), netstat(1), vmstat(8), pfctl(8)).
 func freebsd() system {
 	return system{commands: []command{
-		{line: run("id -u"), facts: []string{"privileged"}, read: readID},
+		{line: run("id -u"), facts: []string{"privileged"}, read: inLines(readID)},
 		{line: append(run("sysctl -ie"), freebsdSettings()...), read: readFreeBSD,
 			facts: []string{"hostname", "kernel", "distribution", "arch", "cpu_model", "cores", "memory_bytes", "hypervisor", "sysctls",
 				"congestion_control", "congestion_available", "cpu.threads", "cpu.physical_cores", "clock.source", "ram.available_bytes"}},
-		{line: run("kenv"), facts: []string{"machine"}, read: readKenv},
-		{line: run("ifconfig -am"), facts: []string{"interfaces"}, read: readIfconfig,
+		{line: run("kenv"), facts: []string{"machine"}, read: inPairs(readKenv)},
+		{line: run("ifconfig -am"), facts: []string{"interfaces"}, read: inLines(readIfconfig),
 			ports: []string{"mac", "mtu_bytes", "speed_bps", "duplex", "offloads", "carrier", "pause"}},
-		{line: run("netstat -i -d -b -n"), ports: []string{"error_counters"}, read: readNetstat},
-		{line: run("pciconf -lcv"), ports: []string{"pci", "pci.usable_bps", "bus"}, read: readPciconf},
-		{line: run("vmstat -ai"), ports: []string{"interrupts"}, read: readVmstat},
-		{line: run("pfctl -s info"), facts: []string{"firewall.firewalls.pf"}, read: readPf},
-		{line: run("ntpq -pn"), facts: []string{"clock.synchronised"}, read: readNTP},
-		{line: run("sysctl -ie dev.UNIT"), ports: []string{"driver", "driver_version", "firmware", "rx_queues", "tx_queues", "speed_is_nominal"}, read: readDevice},
+		{line: run("netstat -i -d -b -n"), ports: []string{"error_counters"}, read: inLines(readNetstat)},
+		{line: run("pciconf -lcv"), ports: []string{"pci", "pci.usable_bps", "bus"}, read: inLines(readPciconf)},
+		{line: run("vmstat -ai"), ports: []string{"interrupts"}, read: inLines(readVmstat)},
+		{line: run("pfctl -s info"), facts: []string{"firewall.firewalls.pf"}, read: inLines(readPf)},
+		{line: run("ntpq -pn"), facts: []string{"clock.synchronised"}, read: inLines(readNTP)},
+		{line: run("sysctl -ie dev.UNIT"), ports: []string{"driver", "driver_version", "firmware", "rx_queues", "tx_queues", "speed_is_nominal"}, read: inPairs(readDevice)},
 	}}
 }
 
@@ -49,12 +48,8 @@ func freebsdSettings() []string {
 }
 
 // readFreeBSD takes the values of sysctl.
-func readFreeBSD(in io.Reader, r *reading) error {
-	b, err := io.ReadAll(in)
-	if err != nil {
-		return err
-	}
-	v, err := pairs(strings.NewReader(string(b)))
+func readFreeBSD(in string, r *reading) error {
+	v, err := pairs(in)
 	if err != nil {
 		return err
 	}
@@ -66,16 +61,16 @@ func readFreeBSD(in io.Reader, r *reading) error {
 	if name := v["kern.vm_guest"]; name != "" {
 		f.Hypervisor = guestName(name)
 	}
-	f.Memory = many(v["hw.physmem"], 1)
+	f.Memory = Many(v["hw.physmem"], 1)
 	at(&f.RAM).Total = f.Memory
 	if page, ok := number(v["hw.pagesize"]); ok && page > 0 && page <= 1<<20 {
-		free, inactive := many(v["vm.stats.vm.v_free_count"], page), many(v["vm.stats.vm.v_inactive_count"], page)
+		free, inactive := Many(v["vm.stats.vm.v_free_count"], page), Many(v["vm.stats.vm.v_inactive_count"], page)
 		if free != nil && inactive != nil {
 			f.RAM.Available = new(*free + *inactive)
 		}
 	}
-	processors(r, nil, count(v["kern.smp.cores"]), count(v["hw.ncpu"]))
-	if mhz := many(v["dev.cpu.0.freq"], 1_000_000); mhz != nil && *mhz > 0 {
+	processors(r, nil, Count(v["kern.smp.cores"]), Count(v["hw.ncpu"]))
+	if mhz := Many(v["dev.cpu.0.freq"], 1_000_000); mhz != nil && *mhz > 0 {
 		f.CPU.CurrentHz = mhz
 	}
 	f.CPU.Driver, f.CPU.IdleState = text(v["dev.cpufreq.0.freq_driver"]), text(v["dev.cpu.0.cx_lowest"])
@@ -84,10 +79,10 @@ func readFreeBSD(in io.Reader, r *reading) error {
 		name, _, _ := strings.Cut(c, "(")
 		f.Clock.Available = append(f.Clock.Available, name)
 	}
-	f.Congestion, f.CongAvail = text(v["net.inet.tcp.cc.algorithm"]), available(string(b))
+	f.Congestion, f.CongAvail = text(v["net.inet.tcp.cc.algorithm"]), available(in)
 	keep(v, r)
 	delete(r.facts.Sysctls, "net.inet.tcp.cc.available") // a table, read above
-	if on := truth(v["net.inet.ip.fw.enable"]); on != nil {
+	if on := Truth(v["net.inet.ip.fw.enable"]); on != nil {
 		r.firewall("ipfw", *on)
 	}
 	return nil
@@ -129,24 +124,15 @@ func available(text string) []string {
 }
 
 // readKenv takes the SMBIOS variables of the kernel's environment.
-func readKenv(in io.Reader, r *reading) error {
-	v, err := pairs(in)
-	if err != nil {
-		return err
-	}
-	said := func(key string) string {
-		if p := text(v["smbios."+key]); p != nil {
-			return *p
-		}
-		return ""
-	}
+func readKenv(v map[string]string, r *reading) error {
+	said := func(key string) string { return said(v["smbios."+key]) }
 	*at(&r.facts.Machine) = measure.Machine{
 		Vendor: said("system.maker"), Product: said("system.product"), Version: said("system.version"),
 		Board:   strings.TrimSpace(said("planar.maker") + " " + said("planar.product")),
 		Chassis: said("chassis.type"), BIOSVendor: said("bios.vendor"), BIOSVersion: said("bios.version"), BIOSDate: said("bios.reldate"),
 		UUID: measure.UUID(v["smbios.system.uuid"]),
 	}
-	if n := count(v["smbios.socket.populated"]); n != nil && *n > 0 {
+	if n := Count(v["smbios.socket.populated"]); n != nil && *n > 0 {
 		at(&r.facts.CPU).Sockets = n
 	}
 	return nil
@@ -164,11 +150,7 @@ var (
 
 // readPciconf takes devices by driver and unit, which are the interface's
 // name, with "cap 10" (PCI Express) where root asks.
-func readPciconf(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readPciconf(all []string, r *reading) error {
 	var i *measure.Interface
 	for _, line := range all {
 		if m := pciHead.FindStringSubmatch(line); m != nil {
@@ -209,17 +191,13 @@ func generation(rate string) *int {
 }
 
 // readVmstat takes the interrupts: "irq256: ix0:rxq0   1234   5".
-func readVmstat(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readVmstat(all []string, r *reading) error {
 	for _, line := range all {
 		m := irqLine.FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}
-		if i, n := r.known(m[2]), count(m[1]); i != nil && n != nil {
+		if i, n := r.known(m[2]), Count(m[1]); i != nil && n != nil {
 			i.IRQs = append(i.IRQs, measure.IRQ{Number: *n, Name: m[2] + m[3]})
 		}
 	}
@@ -227,14 +205,10 @@ func readVmstat(in io.Reader, r *reading) error {
 }
 
 // readPf takes "Status: Enabled for 1 days".
-func readPf(in io.Reader, r *reading) error {
-	all, err := lines(in)
-	if err != nil {
-		return err
-	}
+func readPf(all []string, r *reading) error {
 	for _, line := range all {
 		if parts := strings.Fields(line); len(parts) > 1 && parts[0] == "Status:" {
-			if on := truth(parts[1]); on != nil {
+			if on := Truth(parts[1]); on != nil {
 				r.firewall("pf", *on)
 			}
 		}
@@ -243,11 +217,7 @@ func readPf(in io.Reader, r *reading) error {
 }
 
 // readDevice takes the tree of sysctl below one device: "dev.ix.0.%driver=ix".
-func readDevice(in io.Reader, r *reading) error {
-	v, err := pairs(in)
-	if err != nil {
-		return err
-	}
+func readDevice(v map[string]string, r *reading) error {
 	i := r.known(r.nic)
 	if i == nil {
 		return nil
@@ -265,7 +235,7 @@ func readDevice(in io.Reader, r *reading) error {
 	i.Version = said("iflib.driver_version", "driver_version", "version")
 	i.Firmware = said("fw_version", "firmware_version", "hw.fw_version", "fw_ver", "nvm_version")
 	if n := said("%domain"); n != nil {
-		i.NUMANode = count(*n)
+		i.NUMANode = Count(*n)
 	}
 	if p := said("%pnpinfo"); p != nil {
 		for _, word := range strings.Fields(*p) {

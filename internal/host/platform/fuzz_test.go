@@ -82,8 +82,8 @@ func FuzzWindows(f *testing.F) { fuzz(f, "windows") }
 func FuzzClean(f *testing.F) {
 	f.Add("a\x1b[2Jb\r\n\x00\xff\u009b")
 	f.Fuzz(func(t *testing.T, s string) {
-		c := clean(s)
-		if strings.ContainsAny(c, "\x1b\r\x00\u009b\x7f") || clean(c) != c {
+		c := Clean(s)
+		if strings.ContainsAny(c, "\x1b\r\x00\u009b\x7f") || Clean(c) != c {
 			t.Errorf("%q becomes %q", s, c)
 		}
 	})

@@ -10,11 +10,9 @@
 package platform
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +38,7 @@ type Exit struct {
 
 // Error names the code and what the program said of it.
 func (e *Exit) Error() string {
-	first, _, _ := strings.Cut(strings.TrimSpace(clean(e.Stderr)), "\n")
+	first, _, _ := strings.Cut(strings.TrimSpace(Clean(e.Stderr)), "\n")
 	if first == "" {
 		return fmt.Sprintf("exit code %d", e.Code)
 	}
@@ -57,12 +55,14 @@ const (
 
 // command is one program to run.
 type command struct {
-	line  []string                        // program and arguments; with NIC, UNIT or DRIVER in it: run for each interface
-	of    func(*measure.Interface) bool   // interfaces that it tells of; nil: physical ones
-	facts []string                        // facts of the host that it tells, by their keys in the document
-	ports []string                        // facts of each such interface that it tells
-	read  func(io.Reader, *reading) error // takes in the output
-	shows []string                        // how the command is named, where the line itself is no good name
+	line  []string                      // program and arguments; with NIC, UNIT or DRIVER in it: run for each interface
+	of    func(*measure.Interface) bool // interfaces that it tells of; nil: physical ones
+	facts []string                      // facts of the host that it tells, by their keys in the document
+	ports []string                      // facts of each such interface that it tells
+	read  func(string, *reading) error  // takes in the output
+	row   func(Row, *reading)           // instead: takes in each row of the columns that the line asks for (-o)
+	sees  string                        // fact that is told of all interfaces, though some have none
+	shows []string                      // how the command is named, where the line itself is no good name
 }
 
 // run is the line of a command without odd arguments.
@@ -122,7 +122,7 @@ func ask(ctx context.Context, r Runner, name string, args ...string) (string, er
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	b, err := r.Run(ctx, name, args...)
-	return strings.TrimSpace(clean(string(b))), err
+	return strings.TrimSpace(Clean(string(b))), err
 }
 
 // Read reads the facts of a host of that system. A command that is missing or
@@ -165,7 +165,7 @@ func Read(ctx context.Context, name string, r Runner) (measure.Facts, error) {
 // placeholders are replaced in a command that is run for each interface.
 func placeholders(i *measure.Interface) *strings.Replacer {
 	driver := i.Name
-	if i.Driver != nil && plain(*i.Driver) {
+	if i.Driver != nil && Plain(*i.Driver) {
 		driver = *i.Driver
 	}
 	return strings.NewReplacer("NIC", i.Name, "UNIT", unitOf(i.Name), "DRIVER", driver)
@@ -181,6 +181,14 @@ func unitOf(nic string) string {
 func (c command) each() bool {
 	all := strings.Join(c.line, " ")
 	return placeholders(&measure.Interface{Name: "x0"}).Replace(all) != all
+}
+
+// reader is what takes in the output.
+func (c command) reader() func(string, *reading) error {
+	if c.row == nil {
+		return c.read
+	}
+	return eachRow(columnsOf(c.line[slices.Index(c.line, "-o")+1]), c.row)
 }
 
 // names is how a command line is shown.
@@ -220,7 +228,7 @@ func (c command) jobs(r *reading) []job {
 	var all []job
 	for i := range r.facts.Interfaces {
 		d := &r.facts.Interfaces[i]
-		if !c.tells(d) || !plain(d.Name) {
+		if !c.tells(d) || !Plain(d.Name) {
 			continue
 		}
 		j := job{command: c, nic: d.Name}
@@ -267,8 +275,10 @@ func (r *reading) take(j job) {
 	var exit *Exit
 	err := j.err
 	if err == nil || errors.As(err, &exit) && len(j.out) > 0 {
-		text := clean(string(j.out))
-		err = errors.Join(err, j.read(bytes.NewReader([]byte(text)), r))
+		err = errors.Join(err, j.reader()(Clean(string(j.out)), r))
+	}
+	if err == nil && j.sees != "" {
+		r.seePorts(j.sees)
 	}
 	if err != nil {
 		r.fail(j, err)

@@ -106,9 +106,9 @@ func (r *reading) firewall(name string, on bool) {
 
 // fail keeps why the facts of a command may be missing.
 func (r *reading) fail(j job, err error) {
-	reason := "`" + strings.Join(j.names(j.line), "`, `") + "`: " + why(err)
+	reason := "`" + strings.Join(j.names(j.line), "`, `") + "`: " + Why(err)
 	if len(j.shows) > 0 {
-		reason = why(err)
+		reason = Why(err)
 	}
 	for _, f := range j.facts {
 		r.blame(f, reason)
@@ -132,8 +132,8 @@ func (r *reading) blame(fact, reason string) {
 // onlyRoot is the reason of what needs privileges, on every system.
 const onlyRoot = "only root may read it"
 
-// why says in a few words why a command failed.
-func why(err error) string {
+// Why says in a few words why a command failed.
+func Why(err error) string {
 	var exit *Exit
 	text := err.Error()
 	switch {
@@ -147,7 +147,7 @@ func why(err error) string {
 			return onlyRoot
 		}
 	}
-	first, _, _ := strings.Cut(clean(text), "\n")
+	first, _, _ := strings.Cut(Clean(text), "\n")
 	return first
 }
 

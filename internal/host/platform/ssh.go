@@ -235,7 +235,7 @@ func SSHFault(destination string, port int, said string, otherwise error) error 
 			hint = c[1]
 		}
 	}
-	said = clean(strings.TrimSpace(said))
+	said = Clean(strings.TrimSpace(said))
 	if said == "" {
 		return fault.Failf(hint, "platform: connecting to %s by ssh: %w", destination, otherwise)
 	}

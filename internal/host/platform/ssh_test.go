@@ -254,10 +254,10 @@ func TestSSHFailures(t *testing.T) {
 	r := s.runner(t)
 	out, err := r.Run(t.Context(), "fails")
 	var exit *Exit
-	if !errors.As(err, &exit) || exit.Code != 3 || string(out) != "half\n" || why(err) != onlyRoot {
+	if !errors.As(err, &exit) || exit.Code != 3 || string(out) != "half\n" || Why(err) != onlyRoot {
 		t.Errorf("a command that fails: %q, %v", out, err)
 	}
-	if _, err := r.Run(t.Context(), "nosuchprogram"); err == nil || why(err) != "this host has no such command" {
+	if _, err := r.Run(t.Context(), "nosuchprogram"); err == nil || Why(err) != "this host has no such command" {
 		t.Errorf("a missing command: %v", err)
 	}
 	fails(r, "endless", "more than", "")
@@ -365,7 +365,7 @@ func TestLocal(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Code != 4 || exit.Stderr != "said" || string(out) != "C\n" {
 		t.Errorf("%q, %v", out, err)
 	}
-	if _, err := Local().Run(t.Context(), "no-such-program"); why(err) != "this host has no such command" {
+	if _, err := Local().Run(t.Context(), "no-such-program"); Why(err) != "this host has no such command" {
 		t.Errorf("a missing program: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

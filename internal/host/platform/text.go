@@ -3,15 +3,15 @@ package platform
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
+	"thru/internal/measure"
 	"unicode"
 )
 
-// clean makes foreign output fit to be shown: valid UTF-8, "\n" at the ends
+// Clean makes foreign output fit to be shown: valid UTF-8, "\n" at the ends
 // of lines, and no control characters, which could steer a terminal.
-func clean(text string) string {
+func Clean(text string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
 		case c == '\r':
@@ -25,9 +25,9 @@ func clean(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// plain tells whether a name may be an argument as it stands: the names of
+// Plain tells whether a name may be an argument as it stands: the names of
 // interfaces come from the host, and must not become options.
-func plain(name string) bool {
+func Plain(name string) bool {
 	ok := func(c rune) bool {
 		return unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("._-:@/", c)
 	}
@@ -56,16 +56,53 @@ var errNothing = errors.New("it printed nothing")
 
 // lines returns the lines of an output. A last line without its end is left
 // out: it may have been cut, and half a number is a wrong one.
-func lines(r io.Reader) ([]string, error) {
-	b, err := io.ReadAll(io.LimitReader(r, commandSize))
-	if err != nil {
-		return nil, err
-	}
-	whole := strings.LastIndexByte(string(b), '\n')
+func lines(in string) ([]string, error) {
+	whole := strings.LastIndexByte(in, '\n')
 	if whole <= 0 {
 		return nil, errNothing
 	}
-	return strings.Split(string(b[:whole]), "\n"), nil
+	return strings.Split(in[:whole], "\n"), nil
+}
+
+// inLines, inBlock and inPairs hand an output of their form to what reads it.
+func inLines(read func([]string, *reading) error) func(string, *reading) error {
+	return in(lines, read)
+}
+
+func inBlock(read func(Row, *reading) error) func(string, *reading) error { return in(block, read) }
+
+func inPairs(read func(map[string]string, *reading) error) func(string, *reading) error {
+	return in(pairs, read)
+}
+
+func in[T any](parse func(string) (T, error), read func(T, *reading) error) func(string, *reading) error {
+	return func(text string, r *reading) error {
+		v, err := parse(text)
+		if err != nil {
+			return err
+		}
+		return read(v, r)
+	}
+}
+
+// eachRow hands on the rows of an output one by one, as far as they go.
+func eachRow(parse func(string) ([]Row, error), read func(Row, *reading)) func(string, *reading) error {
+	return func(text string, r *reading) error {
+		rows, err := parse(text)
+		for _, w := range rows {
+			read(w, r)
+		}
+		return err
+	}
+}
+
+// ofPort hands on a row about an interface that is known, whose name is under key.
+func ofPort(key string, read func(*measure.Interface, Row, *reading)) func(Row, *reading) {
+	return func(w Row, r *reading) {
+		if i := r.known(w[key]); i != nil {
+			read(i, w, r)
+		}
+	}
 }
 
 // normal is a heading without what versions write differently: case, spaces,
@@ -79,15 +116,16 @@ func normal(s string) string {
 	}, s)
 }
 
-// row is a line of a table, or a block of "key: value" lines, by normal keys.
-// Its title is under "".
-type row map[string]string
+// Row is a line of a table, or a block of "key: value" lines, by headings
+// without spaces, punctuation and case: "portid" of "Port ID". The title of a
+// block is under "".
+type Row map[string]string
 
 // number returns a value as a number; false where it is none, or below 0.
-func (w row) number(key string) (int64, bool) { return number(w[key]) }
+func (w Row) number(key string) (int64, bool) { return number(w[key]) }
 
 // flag returns a value that says yes or no in one of the usual words.
-func (w row) flag(key string) (on, ok bool) { return flag(w[key]) }
+func (w Row) flag(key string) (on, ok bool) { return Flag(w[key]) }
 
 // number reads a whole number that is not negative.
 func number(s string) (int64, bool) {
@@ -95,8 +133,8 @@ func number(s string) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
-// flag reads yes or no.
-func flag(s string) (on, ok bool) {
+// Flag reads yes or no.
+func Flag(s string) (on, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "true", "on", "yes", "up", "enabled", "1":
 		return true, true
@@ -116,33 +154,34 @@ func text(s string) *string {
 	return &s
 }
 
-// count points to a number that is one, or is nil.
-func count(s string) *int {
+// Count points to a number that is one, or is nil.
+func Count(s string) *int {
 	if n, ok := number(s); ok && n < 1<<31 {
 		return new(int(n))
 	}
 	return nil
 }
 
-// many points to a large number, times a unit, or is nil.
-func many(s string, unit int64) *int64 {
+// Many points to a large number, times a unit, or is nil.
+func Many(s string, unit int64) *int64 {
 	if n, ok := number(s); ok && n <= 1<<62/unit {
 		return new(n * unit)
 	}
 	return nil
 }
 
-// truth points to yes or no, or is nil.
-func truth(s string) *bool {
-	if on, ok := flag(s); ok {
+// Truth points to yes or no, or is nil.
+func Truth(s string) *bool {
+	if on, ok := Flag(s); ok {
 		return &on
 	}
 	return nil
 }
 
-// table reads headings, a line of dashes as wide as each column, and rows.
-func table(r io.Reader) ([]row, error) {
-	all, err := lines(r)
+// Table reads a table of ESXi or the like: headings, a line of dashes as wide as
+// each column, and rows.
+func Table(in string) ([]Row, error) {
+	all, err := lines(in)
 	if err != nil {
 		return nil, err
 	}
@@ -152,12 +191,12 @@ func table(r io.Reader) ([]row, error) {
 			continue
 		}
 		heads := columns.cut(all[n])
-		var rows []row
+		var rows []Row
 		for _, l := range all[n+2:] {
 			if strings.TrimSpace(l) == "" {
 				continue
 			}
-			w := row{}
+			w := Row{}
 			for i, v := range columns.cut(l) {
 				w[normal(heads[i])] = v
 			}
@@ -200,15 +239,15 @@ func (c columns) cut(line string) []string {
 	return parts
 }
 
-// blocks reads "key: value" lines. A line that is not indented begins a new
+// Blocks reads "key: value" lines. A line that is not indented begins a new
 // block, whose title it is, and so does an empty line; keys below a heading
 // count to the block.
-func blocks(r io.Reader) ([]row, error) {
-	all, err := lines(r)
+func Blocks(in string) ([]Row, error) {
+	all, err := lines(in)
 	if err != nil {
 		return nil, err
 	}
-	var list []row
+	var list []Row
 	fresh := true
 	for _, line := range all {
 		if strings.TrimSpace(line) == "" {
@@ -217,7 +256,7 @@ func blocks(r io.Reader) ([]row, error) {
 		}
 		indented := line[0] == ' ' || line[0] == '\t'
 		if !indented || fresh {
-			list = append(list, row{"": ""})
+			list = append(list, Row{"": ""})
 		}
 		fresh = false
 		w := list[len(list)-1]
@@ -234,8 +273,8 @@ func blocks(r io.Reader) ([]row, error) {
 }
 
 // block reads an output that is one block, with or without a title.
-func block(r io.Reader) (row, error) {
-	list, err := blocks(r)
+func block(in string) (Row, error) {
+	list, err := Blocks(in)
 	if err != nil {
 		return nil, err
 	}
@@ -247,8 +286,8 @@ func block(r io.Reader) (row, error) {
 
 // pairs reads "name=value" lines of sysctl -e and kenv; quotes around a value
 // are taken off. A value of several lines keeps the first alone.
-func pairs(r io.Reader) (map[string]string, error) {
-	all, err := lines(r)
+func pairs(in string) (map[string]string, error) {
+	all, err := lines(in)
 	if err != nil {
 		return nil, err
 	}
@@ -265,26 +304,26 @@ func pairs(r io.Reader) (map[string]string, error) {
 	return values, nil
 }
 
-// fields reads lines of fields between colons, in which a backslash keeps a
-// colon (the parsable output of dladm(8) and ipadm(8)).
-func fields(r io.Reader, names ...string) ([]row, error) {
-	all, err := lines(r)
-	if err != nil {
-		return nil, err
-	}
-	var rows []row
-	for _, line := range all {
-		parts := unescaped(line)
-		if len(parts) != len(names) {
-			return rows, fmt.Errorf("%.60q has %d fields, not %d", line, len(parts), len(names))
+// columnsOf reads lines of fields between colons, in which a backslash keeps a
+// colon (the parsable output of dladm(8) and ipadm(8)), by names with commas between.
+func columnsOf(list string) func(string) ([]Row, error) {
+	names := strings.Split(list, ",")
+	return func(in string) ([]Row, error) {
+		all, err := lines(in)
+		var rows []Row
+		for _, line := range all {
+			parts := unescaped(line)
+			if len(parts) != len(names) {
+				return rows, fmt.Errorf("%.60q has %d fields, not %d", line, len(parts), len(names))
+			}
+			w := Row{}
+			for i, n := range names {
+				w[n] = parts[i]
+			}
+			rows = append(rows, w)
 		}
-		w := row{}
-		for i, n := range names {
-			w[n] = parts[i]
-		}
-		rows = append(rows, w)
+		return rows, err
 	}
-	return rows, nil
 }
 
 // unescaped cuts a line at its colons.

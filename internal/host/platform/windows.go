@@ -1,10 +1,10 @@
 package platform
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -21,7 +21,7 @@ type query struct {
 	name, expression string
 	properties       string
 	facts, ports     []string
-	read             func(*reading, []row)
+	read             func(*reading, []Row)
 }
 
 // windows asks all in one process of PowerShell, whose start is what takes
@@ -61,14 +61,14 @@ func windowsQueries() []query {
 		{"adapters", "Get-NetAdapter", "Name InterfaceDescription ifIndex MacAddress MtuSize Speed FullDuplex MediaConnectState InterfaceOperationalStatus AdminStatus HardwareInterface Virtual DriverName DriverVersionString VlanID",
 			[]string{"interfaces"}, []string{"mac", "mtu_bytes", "up", "carrier", "speed_bps", "duplex", "driver", "driver_version", "speed_is_nominal"}, winAdapters},
 		{"addresses", "Get-NetIPAddress", "InterfaceAlias IPAddress PrefixLength", nil, []string{"addresses"}, winAddresses},
-		{"advanced", "Get-NetAdapterAdvancedProperty -AllProperties", "Name RegistryKeyword RegistryValue NumericParameterMaxValue ValidRegistryValues", nil, []string{"rings", "pause"}, winAdvanced},
-		{"rss", "Get-NetAdapterRss", "Name Enabled NumberOfReceiveQueues Profile MaxProcessors", nil, []string{"rx_queues"}, winRSS},
-		{"rsc", "Get-NetAdapterRsc", "Name IPv4Enabled IPv6Enabled", nil, []string{"offloads.large-receive-offload"}, winRSC},
-		{"lso", "Get-NetAdapterLso", "Name IPv4Enabled IPv6Enabled V1IPv4Enabled", nil, []string{"offloads.tcp-segmentation-offload"}, winLSO},
-		{"checksum", "Get-NetAdapterChecksumOffload", "Name TcpIPv4Enabled TcpIPv6Enabled", nil, []string{"offloads.rx-checksumming", "offloads.tx-checksumming"}, winChecksum},
+		{"advanced", "Get-NetAdapterAdvancedProperty -AllProperties", "Name RegistryKeyword RegistryValue NumericParameterMaxValue ValidRegistryValues", nil, []string{"rings", "pause"}, perPort(winAdvanced)},
+		{"rss", "Get-NetAdapterRss", "Name Enabled NumberOfReceiveQueues Profile MaxProcessors", nil, []string{"rx_queues"}, perPort(winRSS)},
+		{"rsc", "Get-NetAdapterRsc", "Name IPv4Enabled IPv6Enabled", nil, []string{"offloads.large-receive-offload"}, perPort(winRSC)},
+		{"lso", "Get-NetAdapterLso", "Name IPv4Enabled IPv6Enabled V1IPv4Enabled", nil, []string{"offloads.tcp-segmentation-offload"}, perPort(winLSO)},
+		{"checksum", "Get-NetAdapterChecksumOffload", "Name TcpIPv4Enabled TcpIPv6Enabled", nil, []string{"offloads.rx-checksumming", "offloads.tx-checksumming"}, perPort(winChecksum)},
 		{"hardware", "Get-NetAdapterHardwareInfo", "Name SegmentNumber BusNumber DeviceNumber FunctionNumber NumaNode PciExpressCurrentLinkSpeedEncoded PciExpressCurrentLinkWidth PciExpressMaxLinkSpeedEncoded PciExpressMaxLinkWidth",
-			nil, []string{"pci", "pci.usable_bps", "bus"}, winHardware},
-		{"statistics", "Get-NetAdapterStatistics", "Name ReceivedDiscardedPackets ReceivedPacketErrors OutboundDiscardedPackets OutboundPacketErrors", nil, []string{"error_counters"}, winStatistics},
+			nil, []string{"pci", "pci.usable_bps", "bus"}, perPort(winHardware)},
+		{"statistics", "Get-NetAdapterStatistics", "Name ReceivedDiscardedPackets ReceivedPacketErrors OutboundDiscardedPackets OutboundPacketErrors", nil, []string{"error_counters"}, perPort(winStatistics)},
 		{"teams", "Get-NetLbfoTeam", "Name TeamNics Members TeamingMode LoadBalancingAlgorithm", nil, nil, winTeams},
 		{"switches", "Get-VMSwitch", "Name SwitchType NetAdapterInterfaceDescription", nil, nil, winSwitches},
 		{"guests", "Get-VM | Where-Object State -eq Running", "Name", []string{"hypervises"}, nil, winGuests},
@@ -92,12 +92,12 @@ func script(queries []query) string {
 }
 
 // readWindows takes the answers to all queries.
-func readWindows(in io.Reader, r *reading) error {
+func readWindows(in string, r *reading) error {
 	var doc map[string]struct {
 		Rows  json.RawMessage `json:"rows"`
 		Error string          `json:"error"`
 	}
-	if err := json.NewDecoder(io.LimitReader(in, commandSize)).Decode(&doc); err != nil {
+	if err := json.NewDecoder(strings.NewReader(in)).Decode(&doc); err != nil {
 		return fmt.Errorf("not the JSON that was asked for: %w", err)
 	}
 	for _, q := range windowsQueries() {
@@ -120,7 +120,7 @@ func readWindows(in io.Reader, r *reading) error {
 
 // jsonRows turns objects into rows: a list of them, one alone, or the
 // {"value":[...],"Count":n} that PowerShell 5 makes of some lists.
-func jsonRows(raw json.RawMessage) ([]row, error) {
+func jsonRows(raw json.RawMessage) ([]Row, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -138,10 +138,10 @@ func jsonRows(raw json.RawMessage) ([]row, error) {
 		}
 	}
 	list, _ := v.([]any)
-	var rows []row
+	var rows []Row
 	for _, item := range list {
 		o, _ := item.(map[string]any)
-		w := row{}
+		w := Row{}
 		for key, value := range o {
 			if value != nil {
 				w[key] = strings.TrimSpace(fmt.Sprint(value))
@@ -152,45 +152,56 @@ func jsonRows(raw json.RawMessage) ([]row, error) {
 	return rows, nil
 }
 
+// perPort hands on the rows about interfaces that are known.
+func perPort(read func(*reading, *measure.Interface, Row)) func(*reading, []Row) {
+	return func(r *reading, rows []Row) {
+		for _, w := range rows {
+			if i := r.known(w["Name"]); i != nil {
+				read(r, i, w)
+			}
+		}
+	}
+}
+
 // one is the first row; none counts as an empty one.
-func one(rows []row) row {
+func one(rows []Row) Row {
 	if len(rows) == 0 {
-		return row{}
+		return Row{}
 	}
 	return rows[0]
 }
 
-func winAdmin(r *reading, rows []row) { r.facts.Privileged = truth(one(rows)["Admin"]) }
+func winAdmin(r *reading, rows []Row) { r.facts.Privileged = Truth(one(rows)["Admin"]) }
 
-func winOS(r *reading, rows []row) {
+func winOS(r *reading, rows []Row) {
 	w := one(rows)
 	r.facts.Distro = text(w["Caption"])
 	if v := said(w["Version"]); v != "" {
 		r.facts.Kernel = &v
 	}
-	at(&r.facts.RAM).Available = many(w["FreePhysicalMemory"], 1024) // in kB
+	at(&r.facts.RAM).Available = Many(w["FreePhysicalMemory"], 1024) // in kB
 }
 
-func winComputer(r *reading, rows []row) {
+func winComputer(r *reading, rows []Row) {
 	w := one(rows)
-	r.facts.Hostname, r.facts.Memory = text(w["DNSHostName"]), many(w["TotalPhysicalMemory"], 1)
+	r.facts.Hostname, r.facts.Memory = text(w["DNSHostName"]), Many(w["TotalPhysicalMemory"], 1)
 	at(&r.facts.RAM).Total = r.facts.Memory
 	m := at(&r.facts.Machine)
 	m.Vendor, m.Product = said(w["Manufacturer"]), said(w["Model"])
 	// HypervisorPresent is true also on a host that runs Hyper-V itself.
 	r.facts.Hypervisor = byMaker(m.Vendor + " " + m.Product)
-	if on := truth(w["HypervisorPresent"]); on != nil && !*on && r.facts.Hypervisor == nil {
+	if on := Truth(w["HypervisorPresent"]); on != nil && !*on && r.facts.Hypervisor == nil {
 		r.facts.Hypervisor = new("none")
 	}
 }
 
-func winBIOS(r *reading, rows []row) {
+func winBIOS(r *reading, rows []Row) {
 	w := one(rows)
 	m := at(&r.facts.Machine)
 	m.BIOSVendor, m.BIOSVersion, m.BIOSDate = said(w["Manufacturer"]), said(w["SMBIOSBIOSVersion"]), said(w["ReleaseDate"])
 }
 
-func winProduct(r *reading, rows []row) {
+func winProduct(r *reading, rows []Row) {
 	if uuid := measure.UUID(one(rows)["UUID"]); uuid != "" {
 		at(&r.facts.Machine).UUID = uuid
 	}
@@ -198,7 +209,7 @@ func winProduct(r *reading, rows []row) {
 
 // winCPU has one row for each socket. The architectures are those of
 // Win32_Processor.
-func winCPU(r *reading, rows []row) {
+func winCPU(r *reading, rows []Row) {
 	if len(rows) == 0 {
 		return
 	}
@@ -209,20 +220,20 @@ func winCPU(r *reading, rows []row) {
 	}
 	cores, threads := new(int), new(int)
 	for _, w := range rows {
-		c, t := count(w["NumberOfCores"]), count(w["NumberOfLogicalProcessors"])
+		c, t := Count(w["NumberOfCores"]), Count(w["NumberOfLogicalProcessors"])
 		if c == nil || t == nil {
 			return
 		}
 		*cores, *threads = *cores+*c, *threads+*t
 	}
 	processors(r, new(len(rows)), cores, threads)
-	if hz := many(w["MaxClockSpeed"], 1_000_000); hz != nil && *hz > 0 {
+	if hz := Many(w["MaxClockSpeed"], 1_000_000); hz != nil && *hz > 0 {
 		r.facts.CPU.MaxHz = hz
 	}
 }
 
 // winPlan knows the power plan by its number: its name is translated.
-func winPlan(r *reading, rows []row) {
+func winPlan(r *reading, rows []Row) {
 	said := strings.ToLower(one(rows)["Text"])
 	for id, name := range map[string]string{
 		"381b4222-f694-41f0-9685-ff5bb260df2e": "balanced",
@@ -238,7 +249,7 @@ func winPlan(r *reading, rows []row) {
 
 // winClock reads the first line of w32tm, the leap indicator, by its number:
 // 3 is a clock that is not synchronised (RFC 5905, figure 9).
-func winClock(r *reading, rows []row) {
+func winClock(r *reading, rows []Row) {
 	first, _, _ := strings.Cut(one(rows)["Text"], "\n")
 	_, value, ok := strings.Cut(first, ":")
 	value = strings.TrimSpace(value)
@@ -247,9 +258,9 @@ func winClock(r *reading, rows []row) {
 	}
 }
 
-func winFirewall(r *reading, rows []row) {
+func winFirewall(r *reading, rows []Row) {
 	for _, w := range rows {
-		if on := truth(w["Enabled"]); on != nil && said(w["Name"]) != "" {
+		if on := Truth(w["Enabled"]); on != nil && said(w["Name"]) != "" {
 			r.firewall("Windows "+w["Name"]+" profile", *on)
 		}
 	}
@@ -257,7 +268,7 @@ func winFirewall(r *reading, rows []row) {
 
 // winTCP takes the templates of TCP; "Internet" is the one that connections
 // have unless a filter or a short RTT gives them another.
-func winTCP(r *reading, rows []row) {
+func winTCP(r *reading, rows []Row) {
 	for _, w := range rows {
 		name := said(w["SettingName"])
 		for key, value := range w {
@@ -274,20 +285,20 @@ func winTCP(r *reading, rows []row) {
 	}
 }
 
-func winGlobal(r *reading, rows []row) {
+func winGlobal(r *reading, rows []Row) {
 	for key, value := range one(rows) {
 		r.sysctl(key, value)
 	}
 }
 
-func winAdapters(r *reading, rows []row) {
+func winAdapters(r *reading, rows []Row) {
 	for _, w := range rows {
 		name := said(w["Name"])
 		if name == "" {
 			continue
 		}
 		i := r.port(name)
-		i.Kind, i.MTU, i.Version = new(physical), count(w["MtuSize"]), text(w["DriverVersionString"])
+		i.Kind, i.MTU, i.Version = new(physical), Count(w["MtuSize"]), text(w["DriverVersionString"])
 		if on, ok := w.flag("Virtual"); ok && on {
 			i.Kind, i.Nominal = new("virtual"), new(true)
 		}
@@ -300,8 +311,8 @@ func winAdapters(r *reading, rows []row) {
 		if full, ok := w.flag("FullDuplex"); ok && i.SpeedBps != nil {
 			i.Duplex = new(map[bool]string{true: "full", false: "half"}[full])
 		}
-		i.Up, i.Carrier = truth(w["AdminStatus"]), connected(w["MediaConnectState"])
-		if v := count(w["VlanID"]); v != nil && *v > 0 {
+		i.Up, i.Carrier = Truth(w["AdminStatus"]), connected(w["MediaConnectState"])
+		if v := Count(w["VlanID"]); v != nil && *v > 0 {
 			i.VLAN = v
 		}
 		if d := said(w["DriverName"]); d != "" {
@@ -325,14 +336,11 @@ func connected(state string) *bool {
 	return nil
 }
 
-func winAddresses(r *reading, rows []row) {
+func winAddresses(r *reading, rows []Row) {
 	for _, w := range rows {
 		i := r.known(w["InterfaceAlias"])
-		if i == nil {
-			continue
-		}
-		if a := prefix([]string{w["IPAddress"], "prefixlen", w["PrefixLength"]}); a != "" {
-			i.Addrs = append(i.Addrs, a)
+		if i != nil {
+			addAddr(i, w["IPAddress"], "prefixlen", w["PrefixLength"])
 		}
 	}
 	r.seePorts("addresses")
@@ -340,78 +348,56 @@ func winAddresses(r *reading, rows []row) {
 
 // winAdvanced takes settings of drivers by their keywords, which are not
 // translated; those without a star are vmxnet3's.
-func winAdvanced(r *reading, rows []row) {
-	for _, w := range rows {
-		i := r.known(w["Name"])
-		if i == nil {
-			continue
+func winAdvanced(r *reading, i *measure.Interface, w Row) {
+	value, most := Count(w["RegistryValue"]), Count(w["NumericParameterMaxValue"])
+	for v := range strings.SplitSeq(w["ValidRegistryValues"], ",") {
+		if n := Count(v); n != nil && (most == nil || *most < *n) {
+			most = n
 		}
-		value, most := count(w["RegistryValue"]), count(w["NumericParameterMaxValue"])
-		for v := range strings.SplitSeq(w["ValidRegistryValues"], ",") {
-			if n := count(v); n != nil && (most == nil || *most < *n) {
-				most = n
-			}
+	}
+	g := r.ringsOf(i.Name)
+	switch key := w["RegistryKeyword"]; key {
+	case "*ReceiveBuffers", "MaxRxRing1Length":
+		if value != nil && most != nil {
+			g.RX, g.RXMax = *value, *most
 		}
-		g := r.ringsOf(i.Name)
-		switch key := w["RegistryKeyword"]; key {
-		case "*ReceiveBuffers", "MaxRxRing1Length":
-			if value != nil && most != nil {
-				g.RX, g.RXMax = *value, *most
-			}
-		case "*TransmitBuffers", "MaxTxRingLength":
-			if value != nil && most != nil {
-				g.TX, g.TXMax = *value, *most
-			}
-		case "*FlowControl":
-			if value != nil && *value <= 4 { // 4: negotiated
-				i.Pause = &measure.Pause{Autoneg: *value == 4, TX: *value == 1 || *value >= 3, RX: *value >= 2}
-			}
-		case "*JumboPacket", "*InterruptModeration", "*RSS", "*NumRssQueues", "*RscIPv4", "*SpeedDuplex", "*EncapsulatedPacketTaskOffload":
-			r.sysctl(i.Name+"."+key, w["RegistryValue"])
+	case "*TransmitBuffers", "MaxTxRingLength":
+		if value != nil && most != nil {
+			g.TX, g.TXMax = *value, *most
 		}
-		if g.RX > 0 && g.TX > 0 {
-			i.Rings = g
+	case "*FlowControl":
+		if value != nil && *value <= 4 { // 4: negotiated
+			i.Pause = &measure.Pause{Autoneg: *value == 4, TX: *value == 1 || *value >= 3, RX: *value >= 2}
 		}
+	case "*JumboPacket", "*InterruptModeration", "*RSS", "*NumRssQueues", "*RscIPv4", "*SpeedDuplex", "*EncapsulatedPacketTaskOffload":
+		r.sysctl(i.Name+"."+key, w["RegistryValue"])
+	}
+	if g.RX > 0 && g.TX > 0 {
+		i.Rings = g
 	}
 }
 
-func winRSS(r *reading, rows []row) {
-	for _, w := range rows {
-		i := r.known(w["Name"])
-		if i == nil {
-			continue
-		}
-		on := truth(w["Enabled"])
-		if on == nil {
-			continue
-		}
-		offload(i, "receive-hashing", *on)
-		if n := count(w["NumberOfReceiveQueues"]); *on && n != nil && *n > 0 {
-			i.Queues = n
-		} else if !*on {
-			i.Queues = new(1)
-		}
+func winRSS(_ *reading, i *measure.Interface, w Row) {
+	on := Truth(w["Enabled"])
+	if on == nil {
+		return
+	}
+	offload(i, "receive-hashing", *on)
+	if n := Count(w["NumberOfReceiveQueues"]); *on && n != nil && *n > 0 {
+		i.Queues = n
+	} else if !*on {
+		i.Queues = new(1)
 	}
 }
 
-func winRSC(r *reading, rows []row) {
-	for _, w := range rows {
-		if i := r.known(w["Name"]); i != nil {
-			either(i, "large-receive-offload", w["IPv4Enabled"], w["IPv6Enabled"])
-		}
-	}
+func winRSC(_ *reading, i *measure.Interface, w Row) {
+	either(i, "large-receive-offload", w["IPv4Enabled"], w["IPv6Enabled"])
 }
 
-func winLSO(r *reading, rows []row) {
-	for _, w := range rows {
-		i := r.known(w["Name"])
-		if i == nil {
-			continue
-		}
-		either(i, "tcp-segmentation-offload", w["IPv4Enabled"], w["IPv6Enabled"], w["V1IPv4Enabled"])
-		either(i, "tx-tcp-segmentation", w["IPv4Enabled"], w["V1IPv4Enabled"])
-		either(i, "tx-tcp6-segmentation", w["IPv6Enabled"])
-	}
+func winLSO(_ *reading, i *measure.Interface, w Row) {
+	either(i, "tcp-segmentation-offload", w["IPv4Enabled"], w["IPv6Enabled"], w["V1IPv4Enabled"])
+	either(i, "tx-tcp-segmentation", w["IPv4Enabled"], w["V1IPv4Enabled"])
+	either(i, "tx-tcp6-segmentation", w["IPv6Enabled"])
 }
 
 // either keeps an offload as on where one of the values is yes, as off where
@@ -419,7 +405,7 @@ func winLSO(r *reading, rows []row) {
 func either(i *measure.Interface, name string, values ...string) {
 	known := 0
 	for _, v := range values {
-		on := truth(v)
+		on := Truth(v)
 		if on == nil {
 			continue
 		}
@@ -436,67 +422,51 @@ func either(i *measure.Interface, name string, values ...string) {
 
 // winChecksum takes Disabled, TxEnabled, RxEnabled, RxTxEnabled, by name or
 // by number.
-func winChecksum(r *reading, rows []row) {
+func winChecksum(_ *reading, i *measure.Interface, w Row) {
 	states := []string{"Disabled", "TxEnabled", "RxEnabled", "RxTxEnabled"}
-	for _, w := range rows {
-		i := r.known(w["Name"])
-		state := w["TcpIPv4Enabled"]
-		if n, err := strconv.Atoi(state); err == nil && n >= 0 && n < len(states) {
-			state = states[n]
-		}
-		if i != nil && slices.Contains(states, state) {
-			offload(i, "rx-checksumming", strings.HasPrefix(state, "Rx"))
-			offload(i, "tx-checksumming", strings.Contains(state, "Tx"))
-		}
+	state := w["TcpIPv4Enabled"]
+	if n, err := strconv.Atoi(state); err == nil && n >= 0 && n < len(states) {
+		state = states[n]
+	}
+	if slices.Contains(states, state) {
+		offload(i, "rx-checksumming", strings.HasPrefix(state, "Rx"))
+		offload(i, "tx-checksumming", strings.Contains(state, "Tx"))
 	}
 }
 
-func winHardware(r *reading, rows []row) {
-	for _, w := range rows {
-		i := r.known(w["Name"])
-		if i == nil {
-			continue
-		}
-		bus, device, function := count(w["BusNumber"]), count(w["DeviceNumber"]), count(w["FunctionNumber"])
-		segment := count(w["SegmentNumber"])
-		if segment == nil {
-			segment = new(0)
-		}
-		if bus != nil && device != nil && function != nil {
-			i.Bus = new(fmt.Sprintf("%04x:%02x:%02x.%d", *segment, *bus, *device, *function))
-		}
-		if n := count(w["NumaNode"]); n != nil && *n < 65535 {
-			i.NUMANode = n
-		}
-		p := at(&i.PCI)
-		p.Gen, p.MaxGen = between(w["PciExpressCurrentLinkSpeedEncoded"], 6), between(w["PciExpressMaxLinkSpeedEncoded"], 6)
-		p.Lanes, p.MaxLanes = between(w["PciExpressCurrentLinkWidth"], pcie.MostLanes), between(w["PciExpressMaxLinkWidth"], pcie.MostLanes)
+func winHardware(_ *reading, i *measure.Interface, w Row) {
+	bus, device, function := Count(w["BusNumber"]), Count(w["DeviceNumber"]), Count(w["FunctionNumber"])
+	segment := cmp.Or(Count(w["SegmentNumber"]), new(0))
+	if bus != nil && device != nil && function != nil {
+		i.Bus = new(fmt.Sprintf("%04x:%02x:%02x.%d", *segment, *bus, *device, *function))
 	}
+	if n := Count(w["NumaNode"]); n != nil && *n < 65535 {
+		i.NUMANode = n
+	}
+	p := at(&i.PCI)
+	p.Gen, p.MaxGen = between(w["PciExpressCurrentLinkSpeedEncoded"], 6), between(w["PciExpressMaxLinkSpeedEncoded"], 6)
+	p.Lanes, p.MaxLanes = between(w["PciExpressCurrentLinkWidth"], pcie.MostLanes), between(w["PciExpressMaxLinkWidth"], pcie.MostLanes)
 }
 
 // between points to a number from 1 to most, or is nil.
 func between(s string, most int) *int {
-	if n := count(s); n != nil && *n >= 1 && *n <= most {
+	if n := Count(s); n != nil && *n >= 1 && *n <= most {
 		return n
 	}
 	return nil
 }
 
-func winStatistics(r *reading, rows []row) {
-	for _, w := range rows {
-		if i := r.known(w["Name"]); i != nil {
-			r.seen[portFact(i.Name, "error_counters")] = true
-			for key, value := range w {
-				if key != "Name" {
-					countError(i, key, value)
-				}
-			}
+func winStatistics(r *reading, i *measure.Interface, w Row) {
+	r.seen[portFact(i.Name, "error_counters")] = true
+	for key, value := range w {
+		if key != "Name" {
+			countError(i, key, value)
 		}
 	}
 }
 
 // winTeams takes the teams of LBFO; a member is up where its link is.
-func winTeams(r *reading, rows []row) {
+func winTeams(r *reading, rows []Row) {
 	for _, w := range rows {
 		i := r.known(w["Name"])
 		if nic := r.known(w["TeamNics"]); nic != nil {
@@ -518,7 +488,7 @@ func winTeams(r *reading, rows []row) {
 	}
 }
 
-func winSwitches(r *reading, rows []row) {
+func winSwitches(r *reading, rows []Row) {
 	for _, w := range rows {
 		if name := said(w["Name"]); name != "" {
 			r.switches = append(r.switches, "vswitch "+name)
@@ -526,4 +496,4 @@ func winSwitches(r *reading, rows []row) {
 	}
 }
 
-func winGuests(r *reading, rows []row) { r.guests = new(len(rows)) }
+func winGuests(r *reading, rows []Row) { r.guests = new(len(rows)) }

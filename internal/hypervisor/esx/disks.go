@@ -1,10 +1,12 @@
 package esx
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 
+	"thru/internal/host/platform"
 	"thru/internal/measure"
 )
 
@@ -20,13 +22,10 @@ func (r *reading) disks(g *guest, v map[string]string) {
 			continue
 		}
 		at := strings.TrimSuffix(key, ".filename")
-		if on, known := yes(v[at+".present"]); known && !on {
+		if on, known := platform.Flag(v[at+".present"]); known && !on {
 			continue
 		}
-		d := measure.GuestDisk{Name: at, Adapter: said(v[m[1]+".virtualdev"]), Path: said(file), Mode: new("persistent")} // the default of the file
-		if d.Adapter == nil {
-			d.Adapter = new(m[2])
-		}
+		d := measure.GuestDisk{Name: at, Adapter: cmp.Or(said(v[m[1]+".virtualdev"]), &m[2]), Path: said(file), Mode: new("persistent")} // the default of the file
 		if mode := v[at+".mode"]; mode != "" {
 			d.Mode = new(strings.ReplaceAll(mode, "-", " "))
 		}

@@ -107,7 +107,7 @@ func (r *reading) lacks(fact, why string) {
 
 // ask returns the output of a command, for as long as it is good; what it would
 // have told is not checked where it fails.
-func (r *reading) ask(fact, name string, args ...string) io.Reader {
+func (r *reading) ask(fact, name string, args ...string) string {
 	out, err := r.run.Run(r.ctx, name, args...)
 	if err != nil {
 		r.lacks(fact, "`"+name+" "+strings.Join(args, " ")+"`: "+platform.Why(err))
@@ -115,7 +115,7 @@ func (r *reading) ask(fact, name string, args ...string) io.Reader {
 			out = nil
 		}
 	}
-	return strings.NewReader(platform.Clean(string(out)))
+	return platform.Clean(string(out))
 }
 
 // blocks asks for "key: value" blocks; none is no error.
@@ -270,7 +270,7 @@ func (r *reading) vmkernelPorts(facts *measure.Facts) []measure.VMkernelPort {
 			}
 		}
 		tags := r.block("hosts.vmkernel_ports."+i.Name+".services", "esxcli", "network", "ip", "interface", "tag", "get", "-i", i.Name)
-		for _, tag := range strings.FieldsFunc(tags["tags"], func(c rune) bool { return c == ',' || c == ' ' }) {
+		for _, tag := range platform.Words(tags["tags"]) {
 			p.Services = append(p.Services, service(tag))
 		}
 		ports = append(ports, p)

@@ -177,13 +177,13 @@ func FuzzText(f *testing.F) {
 		f.Add(s[name])
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, g := range readGuestList(strings.NewReader(text)) {
+		for _, g := range readGuestList(text) {
 			if g.ID == "" || g.file == "" {
 				t.Errorf("a guest without an id or a file: %+v", g)
 			}
 		}
 		files := map[string]map[string]string{}
-		readFiles(strings.NewReader(text), files)
+		readFiles(text, files)
 		for _, v := range files {
 			var g measure.Guest
 			fill(&g, v)
@@ -191,8 +191,8 @@ func FuzzText(f *testing.F) {
 				t.Errorf("%+v", g)
 			}
 		}
-		readTree(strings.NewReader(text))
-		for c, n := range readRound(strings.NewReader(text)) {
+		readTree(text)
+		for c, n := range readRound(text) {
 			if n < 0 || c.counter == "" {
 				t.Errorf("%+v: %d", c, n)
 			}

@@ -33,31 +33,22 @@ type column struct {
 // what each is in the vocabulary. The names are those of its perfmon format. What
 // else it says of ports is read more exactly, as counts (rounds.go).
 func wanted(object, counter string) (name string, factor float64) {
-	switch object + "\\" + counter {
-	case `Group Cpu\% Ready`, `Vcpu\% Ready`:
-		return measure.CounterReady, 1
-	case `Group Cpu\% CoStop`, `Vcpu\% CoStop`:
-		return measure.CounterCoStop, 1
-	case `Group Cpu\% Max Limited`, `Vcpu\% Max Limited`:
-		return measure.CounterLimited, 1
-	case `Group Cpu\% Swap Wait`, `Vcpu\% Swap Wait`:
-		return measure.CounterSwapWait, 1
-	case `Group Cpu\% Used`, `Vcpu\% Used`:
-		return measure.CounterUsed, 1
-	case `Physical Cpu\% Util Time`:
-		return measure.CounterUsage, 1
-	case `Group Memory\Memctl MBytes`:
-		return measure.CounterBalloon, 1 << 20
-	case `Group Memory\Swapped MBytes`:
-		return measure.CounterSwapped, 1 << 20
-	case `Group Memory\Swap Read MBytes/sec`:
-		return measure.CounterSwapIn, 1 << 20
-	case `Network Port\% Outbound Packets Dropped`:
-		return measure.CounterTxDropPct, 1
-	case `Network Port\% Received Packets Dropped`, `Network Port\% Receive Packets Dropped`:
-		return measure.CounterRxDropPct, 1
+	if object == "Group Memory" {
+		factor = 1 << 20
+	} else {
+		factor = 1
 	}
-	return "", 0
+	if object == "Vcpu" {
+		object = "Group Cpu" // of which it has the counters
+	}
+	return map[string]string{
+		`Group Cpu\% Ready`: measure.CounterReady, `Group Cpu\% CoStop`: measure.CounterCoStop, `Group Cpu\% Max Limited`: measure.CounterLimited,
+		`Group Cpu\% Swap Wait`: measure.CounterSwapWait, `Group Cpu\% Used`: measure.CounterUsed, `Physical Cpu\% Util Time`: measure.CounterUsage,
+		`Group Memory\Memctl MBytes`: measure.CounterBalloon, `Group Memory\Swapped MBytes`: measure.CounterSwapped,
+		`Group Memory\Swap Read MBytes/sec`:       measure.CounterSwapIn,
+		`Network Port\% Outbound Packets Dropped`: measure.CounterTxDropPct,
+		`Network Port\% Received Packets Dropped`: measure.CounterRxDropPct, `Network Port\% Receive Packets Dropped`: measure.CounterRxDropPct,
+	}[object+`\`+counter], factor
 }
 
 // heading is a name of a column: \\HOST\OBJECT(INSTANCE)\COUNTER.

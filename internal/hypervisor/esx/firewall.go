@@ -55,12 +55,12 @@ const wideRule = 16
 // is one that is open already, and of these one beside the wanted port. Each rule
 // gives one port at which nothing listens. None is no error.
 func Doors(w Walls, client netip.Addr, wanted int) ([]Door, error) {
-	state, err := platform.Blocks(strings.NewReader(w.State))
+	state, err := platform.Blocks(w.State)
 	if err != nil {
 		return nil, fmt.Errorf("esx: reading the firewall: %w", err)
 	}
 	taken := listening(w.Sockets)
-	on, known := yes(state[0]["enabled"])
+	on, known := platform.Flag(state[0]["enabled"])
 	if !known {
 		return nil, fmt.Errorf("esx: reading the firewall: it does not say whether it is enabled")
 	}
@@ -70,7 +70,7 @@ func Doors(w Walls, client netip.Addr, wanted int) ([]Door, error) {
 		}
 		return nil, nil
 	}
-	rules, err := platform.Table(strings.NewReader(w.Rules))
+	rules, err := platform.Table(w.Rules)
 	if err != nil {
 		return nil, fmt.Errorf("esx: reading the firewall's rules: %w", err)
 	}
@@ -86,16 +86,16 @@ func Doors(w Walls, client netip.Addr, wanted int) ([]Door, error) {
 		doors = append(doors, d)
 	}
 	slices.SortStableFunc(doors, func(a, b Door) int {
-		return cmp.Or(rank(a.Closed)-rank(b.Closed), far(a.Port, wanted)-far(b.Port, wanted), (a.To-a.From)-(b.To-b.From))
+		order := cmp.Or(far(a.Port, wanted)-far(b.Port, wanted), (a.To-a.From)-(b.To-b.From))
+		switch {
+		case a.Closed && !b.Closed:
+			return 1
+		case !a.Closed && b.Closed:
+			return -1
+		}
+		return order
 	})
-	return slices.CompactFunc(doors, func(a, b Door) bool { return a == b }), nil
-}
-
-func rank(closed bool) int {
-	if closed {
-		return 1
-	}
-	return 0
+	return slices.Compact(doors), nil
 }
 
 func far(port, wanted int) int { return max(port-wanted, wanted-port) }
@@ -136,7 +136,7 @@ func freePort(from, to, wanted int, taken map[int]bool) int {
 // LISTEN. Without that list none is known, and who binds finds out.
 func listening(text string) map[int]bool {
 	taken := map[int]bool{}
-	rows, _ := platform.Table(strings.NewReader(text))
+	rows, _ := platform.Table(text)
 	for _, r := range rows {
 		at := r["localaddress"]
 		if port, err := strconv.Atoi(at[strings.LastIndexByte(at, ':')+1:]); err == nil && strings.EqualFold(r["state"], "LISTEN") {
@@ -150,10 +150,10 @@ func listening(text string) map[int]bool {
 // and are off are left out.
 func rulesets(text string) map[string]bool {
 	all := map[string]bool{}
-	rows, _ := platform.Table(strings.NewReader(text))
+	rows, _ := platform.Table(text)
 	for _, r := range rows {
-		on, known := yes(r["enabled"])
-		fixed, said := yes(r["enabledisableconfigurable"]) // of ESXi 8
+		on, known := platform.Flag(r["enabled"])
+		fixed, said := platform.Flag(r["enabledisableconfigurable"]) // of ESXi 8
 		if known && (on || !said || fixed) {
 			all[r["name"]] = on
 		}
@@ -164,7 +164,7 @@ func rulesets(text string) map[string]bool {
 // allowances are the addresses that each rule set lets in, as it lists them.
 func allowances(text string) map[string]string {
 	all := map[string]string{}
-	rows, _ := platform.Table(strings.NewReader(text))
+	rows, _ := platform.Table(text)
 	for _, r := range rows {
 		if list := r["allowedipaddresses"]; list != "" {
 			all[r["ruleset"]] = all[r["ruleset"]] + " " + list
@@ -175,7 +175,7 @@ func allowances(text string) map[string]string {
 
 // allows tells whether a list holds an address; one that says nothing holds all.
 func allows(list string, client netip.Addr) bool {
-	words := strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
+	words := platform.Words(list)
 	return len(words) == 0 || slices.ContainsFunc(words, func(w string) bool {
 		if strings.EqualFold(w, "all") {
 			return true
@@ -186,15 +186,4 @@ func allows(list string, client netip.Addr) bool {
 		a, err := netip.ParseAddr(w)
 		return err == nil && a == client
 	})
-}
-
-// yes reads a word of esxcli that says yes or no.
-func yes(word string) (on, known bool) {
-	switch strings.ToLower(strings.TrimSpace(word)) {
-	case "true", "yes", "up", "on", "enabled":
-		return true, true
-	case "false", "no", "down", "off", "disabled":
-		return false, true
-	}
-	return false, false
 }

@@ -1,9 +1,8 @@
 package esx
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"sort"
@@ -141,12 +140,10 @@ func short(file string) string { return strings.TrimPrefix(file, "/vmfs/volumes/
 var listed = regexp.MustCompile(`^(\d+)\s+(.*?)\s+\[([^\]]+)\] (.+?\.vmx)\s+(\S+)\s+(vmx-\d+)(\s|$)`)
 
 // readGuestList reads that list.
-func readGuestList(in io.Reader) []guest {
+func readGuestList(in string) []guest {
 	var list []guest
-	s := bufio.NewScanner(in)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		m := listed.FindStringSubmatch(s.Text())
+	for line := range strings.Lines(in) {
+		m := listed.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
@@ -172,7 +169,7 @@ func (r *reading) files(list []guest) {
 		if err != nil {
 			r.lacks("guests", "some configuration files: "+platform.Why(err))
 		}
-		readFiles(strings.NewReader(platform.Clean(string(out))), values)
+		readFiles(platform.Clean(string(out)), values)
 	}
 	for i := range list {
 		g := &list[i]
@@ -192,11 +189,9 @@ func (r *reading) files(list []guest) {
 
 // readFiles reads lines "FILE:KEY = "VALUE"" of .vmx files, by file and key in
 // lower case.
-func readFiles(in io.Reader, values map[string]map[string]string) {
-	s := bufio.NewScanner(in)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		file, line, ok := strings.Cut(s.Text(), ".vmx:")
+func readFiles(in string, values map[string]map[string]string) {
+	for line := range strings.Lines(in) {
+		file, line, ok := strings.Cut(line, ".vmx:")
 		key, value, ok2 := strings.Cut(line, "=")
 		if !ok || !ok2 {
 			continue
@@ -228,25 +223,16 @@ func fill(g *measure.Guest, v map[string]string) {
 		g.UUID = id
 	}
 	g.InstanceUUID = measure.UUID(v["vc.uuid"])
-	g.CPUs, g.PerSocket = whole(v["numvcpus"]), whole(v["cpuid.corespersocket"])
-	if g.CPUs == nil {
-		g.CPUs = new(1) // the default of the file
-	}
+	g.CPUs, g.PerSocket = cmp.Or(platform.Count(v["numvcpus"]), new(1)), platform.Count(v["cpuid.corespersocket"]) // 1 is the default of the file
 	g.Memory = amount(v["memsize"], 1<<20)
-	g.Firmware = said(v["firmware"])
-	if g.Firmware == nil {
-		g.Firmware = new("bios")
-	}
-	g.HotAddCPU = truth(v["vcpu.hotadd"])
-	if g.HotAddCPU == nil {
-		g.HotAddCPU = new(false)
-	}
+	g.Firmware = cmp.Or(said(v["firmware"]), new("bios"))
+	g.HotAddCPU = cmp.Or(platform.Truth(v["vcpu.hotadd"]), new(false))
 	g.Latency = said(v["sched.cpu.latencysensitivity"])
 	g.CPUShare = allocation(v, "sched.cpu", 1_000_000, "")
 	g.MemoryShare = allocation(v, "sched.mem", 1<<20, "size")
 	if a := v["sched.cpu.affinity"]; a != "" && a != "all" {
-		for _, w := range words(a) {
-			if n := whole(w); n != nil {
+		for _, w := range platform.Words(a) {
+			if n := platform.Count(w); n != nil {
 				g.Affinity = append(g.Affinity, *n)
 			}
 		}
@@ -303,20 +289,18 @@ func adapters(v map[string]string) []measure.GuestNIC {
 	var nics []measure.GuestNIC
 	for _, n := range numbers {
 		of := fmt.Sprintf("ethernet%d.", n)
-		if on, _ := yes(v[of+"present"]); !on {
+		if on, _ := platform.Flag(v[of+"present"]); !on {
 			continue
 		}
-		nic := measure.GuestNIC{Name: fmt.Sprintf("Network adapter %d", n+1), Model: said(v[of+"virtualdev"]), Network: said(v[of+"networkname"])}
+		nic := measure.GuestNIC{
+			Name: fmt.Sprintf("Network adapter %d", n+1), Network: said(v[of+"networkname"]),
+			Model:   cmp.Or(said(v[of+"virtualdev"]), new("pcnet32")), // the default of the file: vlance
+			AtStart: cmp.Or(platform.Truth(v[of+"startconnected"]), new(true)),
+		}
 		for _, key := range []string{"address", "generatedaddress"} {
 			if mac := strings.ToLower(v[of+key]); mac != "" && nic.MAC == nil {
 				nic.MAC = &mac
 			}
-		}
-		if nic.AtStart = truth(v[of+"startconnected"]); nic.AtStart == nil {
-			nic.AtStart = new(true)
-		}
-		if nic.Model == nil {
-			nic.Model = new("pcnet32") // the default of the file: vlance
 		}
 		nics = append(nics, nic)
 	}
@@ -356,7 +340,7 @@ func (r *reading) port(g *guest, w platform.Row) {
 
 // power asks what a guest that does not run is.
 func (r *reading) power(g *guest) {
-	out := strings.ToLower(readAll(r.ask("guests.power", "vim-cmd", "vmsvc/power.getstate", g.ID)))
+	out := strings.ToLower(r.ask("guests.power", "vim-cmd", "vmsvc/power.getstate", g.ID))
 	switch {
 	case strings.Contains(out, "suspended"):
 		g.Power = "suspended"
@@ -380,18 +364,10 @@ func (r *reading) tools(g *guest) {
 	}
 }
 
-func readAll(in io.Reader) string {
-	b, _ := io.ReadAll(in)
-	return string(b)
-}
-
 // readTree reads the outermost values of a tree of vim-cmd: lines "   NAME = VALUE,".
-func readTree(in io.Reader) map[string]string {
+func readTree(in string) map[string]string {
 	v := map[string]string{}
-	s := bufio.NewScanner(in)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		line := s.Text()
+	for line := range strings.Lines(in) {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		key, value, ok := strings.Cut(strings.TrimSpace(line), " = ")
 		if !ok || indent > 4 || strings.HasSuffix(value, "{") || strings.HasSuffix(value, "[") {

@@ -1,9 +1,7 @@
 package esx
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -92,13 +90,11 @@ type round struct {
 }
 
 // readRound reads what roundScript prints.
-func readRound(in io.Reader) map[count]int64 {
+func readRound(in string) map[count]int64 {
 	values := map[count]int64{}
 	kind, name := "", ""
-	s := bufio.NewScanner(in)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		line := strings.TrimSpace(s.Text())
+	for line := range strings.Lines(in) {
+		line = strings.TrimSpace(line)
 		if rest, ok := strings.CutPrefix(line, "== "); ok {
 			kind, name, _ = strings.Cut(rest, " ")
 			continue
@@ -129,7 +125,7 @@ func (w *watch) ask(ctx context.Context) (round, error) {
 	if err != nil {
 		return round{}, err
 	}
-	return round{at: begin.Add(time.Since(begin) / 2), values: readRound(strings.NewReader(string(out)))}, nil
+	return round{at: begin.Add(time.Since(begin) / 2), values: readRound(string(out))}, nil
 }
 
 // between is what has been counted between two rounds.

@@ -1,8 +1,7 @@
 package esx
 
 import (
-	"math"
-	"strconv"
+	"cmp"
 	"strings"
 
 	"thru/internal/host/platform"
@@ -53,11 +52,11 @@ func switchOf(w platform.Row, kind string) *measure.VirtualSwitch {
 	if name == "" || w["mtu"] == "" && w["uplinks"] == "" {
 		return nil // a part of the block before
 	}
-	s := &measure.VirtualSwitch{ID: switchID(name), Name: name, Kind: kind, MTU: whole(w["mtu"]), Ports: whole(w["configuredports"]), Version: said(w["version"])}
+	s := &measure.VirtualSwitch{ID: switchID(name), Name: name, Kind: kind, MTU: platform.Count(w["mtu"]), Ports: platform.Count(w["configuredports"]), Version: said(w["version"])}
 	if s.Host = hostID; kind == "distributed" {
 		s.Host, s.Hosts = "", []string{hostID}
 	}
-	for _, nic := range words(w["uplinks"]) {
+	for _, nic := range platform.Words(w["uplinks"]) {
 		s.Uplinks = append(s.Uplinks, measure.Uplink{Host: hostID, NIC: nic})
 	}
 	return s
@@ -92,21 +91,19 @@ func teaming(w platform.Row) *measure.Teaming {
 	if w["loadbalancing"] == "" {
 		return nil
 	}
-	name := map[string]string{"srcport": "originating port", "iphash": "ip hash", "mac": "mac hash", "explicit": "explicit"}[w["loadbalancing"]]
-	if name == "" {
-		name = w["loadbalancing"]
+	name := map[string]string{"srcport": "originating port", "iphash": "ip hash", "mac": "mac hash"}[w["loadbalancing"]]
+	return &measure.Teaming{
+		Policy: cmp.Or(name, w["loadbalancing"]), Active: platform.Words(w["activeadapters"]), Standby: platform.Words(w["standbyadapters"]),
 	}
-	return &measure.Teaming{Policy: name, Active: words(w["activeadapters"]), Standby: words(w["standbyadapters"])}
 }
 
 // shaping reads "policy shaping get": Kb/s of 1000, KB of 1024, -1 where it is off.
 func shaping(w platform.Row) *measure.Shaping {
-	on, known := yes(w["enabled"])
-	if !known {
+	s := &measure.Shaping{Enabled: platform.Truth(w["enabled"])}
+	if s.Enabled == nil {
 		return nil
 	}
-	s := &measure.Shaping{Enabled: &on}
-	if on {
+	if *s.Enabled {
 		s.AverageBps, s.PeakBps, s.Burst = amount(w["averagebandwidth"], 1000), amount(w["peakbandwidth"], 1000), amount(w["burstsize"], 1024)
 	}
 	return s
@@ -114,44 +111,17 @@ func shaping(w platform.Row) *measure.Shaping {
 
 // security reads "policy security get".
 func security(w platform.Row) *measure.PortSecurity {
-	s := &measure.PortSecurity{Promiscuous: truth(w["allowpromiscuous"]), Forged: truth(w["allowforgedtransmits"]), MACChanges: truth(w["allowmacaddresschange"])}
-	if s.Promiscuous == nil && s.Forged == nil && s.MACChanges == nil {
+	s := measure.PortSecurity{
+		Promiscuous: platform.Truth(w["allowpromiscuous"]), Forged: platform.Truth(w["allowforgedtransmits"]), MACChanges: platform.Truth(w["allowmacaddresschange"]),
+	}
+	if s == (measure.PortSecurity{}) {
 		return nil
 	}
-	return s
+	return &s
 }
 
 // amount reads "102400 Kbps": the number before the unit.
 func amount(text string, unit int64) *int64 {
-	f := strings.Fields(text)
-	if len(f) == 0 {
-		return nil
-	}
-	n, err := strconv.ParseInt(f[0], 10, 64)
-	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return nil
-	}
-	return new(n * unit)
-}
-
-// whole reads a number that is not negative.
-func whole(text string) *int {
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
-	if err != nil || n < 0 {
-		return nil
-	}
-	return new(int(n))
-}
-
-// truth points to yes or no.
-func truth(text string) *bool {
-	if on, known := yes(text); known {
-		return &on
-	}
-	return nil
-}
-
-// words are the parts of a list with commas.
-func words(list string) []string {
-	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || c == ' ' })
+	number, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	return platform.Many(number, unit)
 }

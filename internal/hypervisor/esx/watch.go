@@ -226,21 +226,9 @@ func (w *watch) top(ctx context.Context) {
 			return
 		}
 		w.reached(time.Now().Add(again)) // nobody need wait for a sample before
-		if !pause(ctx, again) {
+		if !hypervisor.Pause(ctx, again) {
 			return
 		}
-	}
-}
-
-// pause waits; it is false where the context ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

@@ -53,7 +53,7 @@ type watch struct {
 // rounds reads now and then what the hosts would forget.
 func (w *watch) rounds(ctx context.Context) {
 	defer close(w.done)
-	for pause(ctx, w.pace.round) {
+	for hypervisor.Pause(ctx, w.pace.round) {
 		w.perf.collect(ctx)
 		w.perf.prune()
 	}
@@ -74,7 +74,7 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 			if lost++; !w.perf.unreached() {
 				lost = 0
 			}
-			if w.perf.complete(until) || lost == mostLost || !pause(ctx, w.pace.poll) {
+			if w.perf.complete(until) || lost == mostLost || !hypervisor.Pause(ctx, w.pace.poll) {
 				break
 			}
 		}
@@ -107,16 +107,4 @@ func (p *perf) unreached() bool {
 		}
 	}
 	return len(p.entities) > 0
-}
-
-// pause waits; it is false where the context ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
