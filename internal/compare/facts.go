@@ -141,13 +141,14 @@ func differingFacts(x, y map[string][]string, gaps []string) (all []measure.Fact
 		}
 	}
 	slices.Sort(keys)
+	facts := measure.NewVocabulary()
 	for _, key := range keys {
 		was, is := x[key], y[key]
 		if len(x) == 0 || len(y) == 0 || sameSet(was, is) || ofGone(key, x, y) {
 			continue
 		}
 		if len(was) == 0 || len(is) == 0 {
-			if !tellsByAbsence(key) || slices.ContainsFunc(gaps, func(g string) bool { return covers(g, key) }) {
+			if !facts[KindOfFact(key)].Is(measure.ByAbsence) || slices.ContainsFunc(gaps, func(g string) bool { return covers(g, key) }) {
 				continue
 			}
 		}
@@ -183,17 +184,6 @@ func told(values []string) string {
 	return strings.Join(values, " / ")
 }
 
-// tellsByAbsence names facts that are there where they are set, and else not.
-func tellsByAbsence(key string) bool {
-	kind := KindOfFact(key)
-	for _, prefix := range []string{"settings_changed", "interfaces.rps", "interfaces.xps", "cgroup.quota_cpus", "cgroup.memory_max_bytes", "interfaces.name", "interfaces.master", "cpu.isolated_cpus", "network_managers"} {
-		if kind == prefix {
-			return true
-		}
-	}
-	return false
-}
-
 // covers tells whether a fact that was not checked is the one of a key: its name
 // or the beginning of it.
 func covers(gap, key string) bool {
@@ -216,7 +206,7 @@ func flatten(f *measure.Facts, roles map[string]string) leaves {
 		return nil
 	}
 	all := leaves{}
-	w := walker{all, roles}
+	w := walker{all, roles, measure.NewVocabulary()}
 	w.object("", root)
 	return all
 }
@@ -224,15 +214,11 @@ func flatten(f *measure.Facts, roles map[string]string) leaves {
 type walker struct {
 	leaves
 	roles map[string]string // by name of the interface
-}
-
-// namedMaps are objects whose keys are names of things, not of this program's.
-func isNamedMap(kind string) bool {
-	return slices.Contains([]string{"sysctls", "settings_changed", "interfaces.offloads", "interfaces.rps", "interfaces.xps", "firewall.firewalls", "interfaces.rss.hash_fields"}, kind)
+	facts measure.Vocabulary
 }
 
 func (w walker) object(path string, fields map[string]any) {
-	named := isNamedMap(KindOfFact(path))
+	named := w.facts[KindOfFact(path)].Is(measure.Names)
 	for name, value := range fields {
 		key := name
 		switch {
@@ -246,7 +232,7 @@ func (w walker) object(path string, fields map[string]any) {
 }
 
 func (w walker) value(key string, value any) {
-	if isNoise(KindOfFact(key)) {
+	if w.facts[KindOfFact(key)].Is(measure.Noise) {
 		return
 	}
 	switch v := value.(type) {

@@ -11,6 +11,7 @@ import (
 // direction that the newest result of either side has probed or taken.
 func pathChanges(a, b *side, e ends) (all []measure.FactChange) {
 	before, after := a.wayFacts(), b.wayFacts()
+	names := measure.NewVocabulary()
 	for _, w := range after {
 		from, to := e.before[w.from], e.before[w.to]
 		i := slices.IndexFunc(before, func(x wayFacts) bool { return x.from == from && x.to == to })
@@ -22,7 +23,7 @@ func pathChanges(a, b *side, e ends) (all []measure.FactChange) {
 			if k < 0 || before[i].facts[k].value == f.value {
 				continue
 			}
-			all = append(all, measure.FactChange{Of: measure.PairName(w.from, w.to), Fact: f.kind, Name: factNames()[f.kind].name, Before: before[i].facts[k].value, After: f.value})
+			all = append(all, measure.FactChange{Of: measure.PairName(w.from, w.to), Fact: f.kind, Name: names[f.kind].Title, Before: before[i].facts[k].value, After: f.value})
 		}
 	}
 	return all

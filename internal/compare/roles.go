@@ -44,7 +44,7 @@ func (all roles) name(c *measure.FactChange, used []string) bool {
 			judgeFact(c, used)
 			c.Name = strings.TrimSuffix(c.Name, " of "+r.after) + " of the interface in use"
 			c.Before, c.After = c.Before+" ("+r.before+")", c.After+" ("+r.after+")"
-			return !isMinor(kind)
+			return !measure.NewVocabulary().Row(kind).Is(measure.Minor)
 		}
 	}
 	judgeFact(c, used)

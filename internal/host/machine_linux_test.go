@@ -226,10 +226,10 @@ func TestRootAdds(t *testing.T) {
 	n.add("firewall.nft_tables", "only root may list them: nftables: operation not permitted")
 	n.add("firewall.iptables_tables", "/proc/net/ip_tables_names: only root may read it: permission denied")
 	n.add("machine", "/sys/class/dmi/id: no such file or directory")
-	n.add("interfaces.bond0.100.pcie_speed", "permission denied")
-	n.add("interfaces.eth0.pcie_width", "permission denied")
-	n.add("interfaces.bond0.100.ring_rx", "operation not permitted")
-	if want, got := []string{"firewall rules", "PCIe link", "ring rx"}, rootAdds(n); !slices.Equal(want, got) {
+	n.add("interfaces.bond0.100.pci.usable_bps", "permission denied")
+	n.add("interfaces.eth0.pci.usable_bps", "permission denied")
+	n.add("interfaces.bond0.100.rings.rx", "operation not permitted")
+	if want, got := []string{"firewall rules", "PCIe usable rate", "receive ring"}, rootAdds(n); !slices.Equal(want, got) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"thru/internal/host/tree"
 	"time"
+
+	"thru/internal/host/tree"
+	"thru/internal/measure"
 )
 
 // system tells of the host what no file shows.
@@ -37,28 +39,9 @@ func rootAdds(n notes) []string {
 		if !denied(note.Why) {
 			continue
 		}
-		if name := inWords(note.Fact); !slices.Contains(all, name) {
+		if name := measure.FactTitle(note.Fact); !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}
 	return all
-}
-
-// inWords names a fact shortly. Those of interfaces lose the interface's name.
-func inWords(fact string) string {
-	for _, w := range [][2]string{
-		{"firewall", "firewall rules"}, {"ram.balloon", "memory balloon"}, {"hypervises", "virtual machines"},
-		{"load.processes", "processes of others"}, {"cpu.idle_limit", "limit of idle states"}, {"machine.uuid", "machine UUID"}, {"machine", "machine model"},
-	} {
-		if strings.HasPrefix(fact, w[0]) {
-			return w[1]
-		}
-	}
-	if strings.Contains(fact, "pcie") {
-		return "PCIe link"
-	}
-	if strings.HasPrefix(fact, "interfaces.") {
-		fact = fact[strings.LastIndexByte(fact, '.')+1:] // names of interfaces may hold dots, keys do not
-	}
-	return strings.ReplaceAll(fact, "_", " ")
 }

@@ -96,7 +96,7 @@ func inWords(key string) string {
 	if counter, ok := strings.CutPrefix(key, "transfer.runs.there_host."); ok {
 		return "of the server's host: " + counter
 	}
-	return factWords(key)
+	return measure.FactWords(key)
 }
 
 // factGaps groups by reason what was not checked of the hosts. There is much
@@ -108,7 +108,7 @@ func factGaps(d *measure.Document) []gap {
 			continue
 		}
 		for _, m := range p.Facts.NotChecked {
-			out = addGap(out, factWords(clean(m.Fact)), reasonText(m.Why))
+			out = addGap(out, measure.FactWords(clean(m.Fact)), reasonText(m.Why))
 		}
 	}
 	return out

@@ -95,7 +95,7 @@ func (s *sheet) rest() {
 	var gaps []gap
 	for _, m := range s.missing {
 		if !slices.ContainsFunc(s.said, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
-			gaps = addGap(gaps, factWords(clean(m.Fact)), reasonText(m.Why))
+			gaps = addGap(gaps, measure.FactWords(clean(m.Fact)), reasonText(m.Why))
 		}
 	}
 	for _, g := range gaps[:min(len(gaps), maxLines)] {

@@ -139,7 +139,7 @@ func newEstate(v *measure.Inventory) estate {
 		e.GuestSheets = append(e.GuestSheets, guestSheet(x, g))
 	}
 	for _, m := range v.NotChecked {
-		e.Gaps = addGap(e.Gaps, factWords(clean(m.Fact)), reasonText(m.Why))
+		e.Gaps = addGap(e.Gaps, measure.FactWords(clean(m.Fact)), reasonText(m.Why))
 	}
 	return e
 }

@@ -129,20 +129,6 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// TestFactWords: administrators read words instead of keys, and a name stays whole.
-func TestFactWords(t *testing.T) {
-	for key, want := range map[string]string{
-		"guests.nics.uplink": "uplink in use of each adapter", "guests.disks.size_bytes": "size of each virtual disk", "clock_ahead_ns": "clock there",
-		"port_groups.lab net.failover": "teaming of port group lab net", "interface.rx_ring_drops": "drops of the receive ring of each network card", "interfaces.vmnic0.rings": "rings of vmnic0",
-		"nics.Network adapter 1.mac": "MAC address of Network adapter 1", "guests": "VMs", "guests.web.xml": "guests.web.xml", "guests.web": "VM web", "guests.tools": "tools",
-		"settings_changed.drivers": "drivers of the settings that are not default", "hosts.vmkernel_ports": "VMkernel ports of hosts", "what nobody knows": "what nobody knows", "bins": "bins", "security.security_modules": "security modules of the system", "clock.synchronised": "synchronisation of the clock", "a.b": "a.b", "": "",
-	} {
-		if got := factWords(key); got != want {
-			t.Errorf("%q: %q, want %q", key, got, want)
-		}
-	}
-}
-
 // TestUnnamedPortGroups: a host knows its guests' ports of a distributed switch,
 // and not the names of its port groups. They stand as the guests have them.
 func TestUnnamedPortGroups(t *testing.T) {
