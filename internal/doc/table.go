@@ -13,6 +13,11 @@ type Table struct {
 	Rows    [][]string
 	Tone    func(cell string) Tone // nil: none has one
 	More    string                 // what it leaves out
+	Classes []string               // of each row on a page, for its style and for Filter
+	Fit     bool                   // a terminal leaves out the last columns that have no room, and names them
+	Most    int                    // rows that a terminal of some width shows; 0: all
+	Rest    string                 // where the others are
+	Sheet   bool                   // facts of things side by side: what is the same of all is one cell
 }
 
 // Column is one column of a table.
@@ -59,6 +64,14 @@ func (t Table) ClassOf(column int, cell string) string {
 	return class
 }
 
+// RowClass is the class of a row on a page.
+func (t Table) RowClass(row int) string {
+	if row < len(t.Classes) {
+		return t.Classes[row]
+	}
+	return ""
+}
+
 // WithoutEmpty drops columns of which no row has anything but "-".
 func (t Table) WithoutEmpty() Table {
 	return t.with(func(i int) bool {
@@ -76,7 +89,8 @@ func (t Table) For(a Audience) Table {
 
 // with keeps some of the columns.
 func (t Table) with(keep func(column int) bool) Table {
-	out := Table{Caption: t.Caption, Tone: t.Tone, More: t.More}
+	out := t
+	out.Columns, out.Rows = nil, nil
 	var kept []int
 	for i, c := range t.Columns {
 		if keep(i) {
@@ -99,4 +113,27 @@ func (t Table) First(most int) Table {
 		t.Rows, t.More = t.Rows[:most], fmt.Sprintf("and %d more, see the JSON document", n)
 	}
 	return t
+}
+
+// Same is the value of all columns of a row but its name, where it is one; "" elsewhere.
+func (t Table) Same(row []string) string {
+	if !t.Sheet || len(row) < 3 || slices.ContainsFunc(row[1:], func(v string) bool { return v != row[1] }) {
+		return ""
+	}
+	return row[1]
+}
+
+// Unknown tells a reason why something is not known from a value.
+func Unknown(s string) bool { return strings.HasPrefix(s, NotChecked) }
+
+// NotChecked begins what is said instead of a value.
+const NotChecked = "not checked"
+
+// Class is that of a cell on a page.
+func (c MatrixCell) Class() string {
+	class := string(c.Tone)
+	if c.Heat > 0 {
+		class = strings.TrimSpace(fmt.Sprintf("h%d %s", c.Heat, class))
+	}
+	return class
 }

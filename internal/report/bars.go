@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -154,6 +155,18 @@ func (w *waterfall) picture(caption string) *picture {
 			name = "least and greatest"
 		}
 		b.Legend = append(b.Legend, legend{Key: barKey(`<path class="span" d="M3 8h28M3 3v10M31 3v10"/>`), Name: name})
+	}
+	return b
+}
+
+// block is the picture on a page; none where there is no picture.
+func (p *picture) block() doc.Block {
+	if p == nil {
+		return doc.Bars{}
+	}
+	b := doc.Bars{Caption: p.Caption, Legend: p.Legend}
+	for _, r := range p.Rows {
+		b.Rows = append(b.Rows, doc.BarRow{Name: r.Name, Value: join(r.Value, r.Change), Track: r.Track()})
 	}
 	return b
 }

@@ -69,3 +69,23 @@ func (m *markup) table(caption string, head []string, right []bool, rows [][]str
 
 func (m *markup) pairs(caption string, rows []row) { m.Pairs(doc.Pairs{Name: caption, Rows: rows}) }
 func (m *markup) tableOf(t table)                  { m.table(t.Caption, t.Head, nil, t.Rows); m.para(t.More) }
+
+// section is a part with a title.
+func section(title string, body ...doc.Block) doc.Block { return doc.Section{Title: title, Body: body} }
+
+// HTMLOptions say what a page has beside the result itself.
+type HTMLOptions struct {
+	Raw    bool       // the whole document inside, which Embedded reads back; the page may be larger than 1 MB then
+	Signed *Signature // who signs the page; nil: nobody
+}
+
+// Signature is what a page says of the one who signs it.
+type Signature = doc.Signature
+
+// signature is one made safe to print.
+func signature(s *Signature) *Signature {
+	if s == nil {
+		return nil
+	}
+	return &Signature{Host: clean(s.Host), Key: clean(s.Key), Verify: clean(s.Verify)}
+}

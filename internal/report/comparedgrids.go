@@ -108,7 +108,10 @@ func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 	} else if len(same) > 0 {
 		asBefore = "as before: " + strings.Join(same, "; ")
 	}
-	return g.First(maxFlowRows), asBefore
+	if g = g.First(maxFlowRows); len(g.Rows) > 0 && g.More == "" {
+		g.More, asBefore = asBefore, ""
+	}
+	return g, asBefore
 }
 
 func railText(of string, x float64) string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -29,7 +30,7 @@ type fleet struct {
 type setView struct {
 	Name    string
 	Overlap string
-	Matrix  *matrix
+	Matrix  *doc.Matrix
 	Pairs   []grid // all of them, or the slowest and the fastest
 	Slow    grid   // those far below the rest
 	Held    grid   // causes, with how many pairs they hold back

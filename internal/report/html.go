@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"thru/internal/doc"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -23,14 +24,8 @@ var fleetTemplate string
 //go:embed tuning.html.tmpl
 var tuningTemplate string
 
-//go:embed inventory.html.tmpl
-var inventoryTemplate string
-
 //go:embed placed.html.tmpl
 var placedTemplate string
-
-//go:embed inventory.css
-var inventoryStyle string
 
 // page is a view with what only a page has: charts, and tables of the evidence.
 type page struct {
@@ -85,33 +80,17 @@ const (
 	maxSecondRows = 120
 )
 
-// HTMLOptions say what a page has beside the result itself.
-type HTMLOptions struct {
-	Raw    bool       // the whole document inside, which Embedded reads back; the page may be larger than 1 MB then
-	Signed *Signature // who signs the page; nil: nobody
-}
-
-// Signature is what a page says of the one who signs it. The signature itself
-// stands behind the page, over all of its bytes.
-type Signature struct {
-	Host   string // name of the host whose key it is
-	Key    string // public key, as the host prints it
-	Verify string // command that checks it
-}
-
 // HTML prints a document as one page that needs nothing else: no script, no
 // network, and without the raw result under 1 MB; that of an inventory has a row
 // for each of its guests, and grows with them.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
-	t, err := blocks.Parse(template.FuncMap{"unknown": isUnknown, "shortGates": shortGates, "firstGates": firstGates, "moreGates": moreGates},
-		pageTemplate, fleetTemplate, tuningTemplate, inventoryTemplate, placedTemplate)
+	t, err := blocks.Parse(template.FuncMap{"shortGates": shortGates, "firstGates": firstGates, "moreGates": moreGates},
+		pageTemplate, fleetTemplate, tuningTemplate, placedTemplate)
 	if err != nil {
 		return err
 	}
 	p := newPage(d)
-	if s := o.Signed; s != nil {
-		p.Signed = &Signature{clean(s.Host), clean(s.Key), clean(s.Verify)}
-	}
+	p.Signed = signature(o.Signed)
 	if o.Raw {
 		if p.Raw, err = rawOf(d); err != nil {
 			return err
@@ -123,9 +102,6 @@ func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 func newPage(d *measure.Document) page {
 	v := newView(d)
 	p := page{view: v, Style: blocks.Style()}
-	if len(v.Estates) > 0 {
-		p.Style += template.CSS(inventoryStyle)
-	}
 	p.Picture = newPicture(lastState(d), v)
 	for i := range v.Ladders {
 		p.Ladders = append(p.Ladders, newLadderPage(&v.Ladders[i], i))
@@ -181,6 +157,9 @@ func drawnRuns(cells []cell) (all []string) {
 	}
 	return all
 }
+
+// Pictured is the picture of the answer.
+func (p page) Pictured() []doc.Block { return []doc.Block{p.Picture.block()} }
 
 // ManyDetails tells whether the cells are too many to be printed one by one.
 func (p page) ManyDetails() bool { return len(p.Details) > fewCells }

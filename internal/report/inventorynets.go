@@ -14,7 +14,7 @@ import (
 // networkGrid has a row of each port group, and of a switch without any. Those
 // that are the same on several hosts are one row.
 func networkGrid(x *estateIndex) grid {
-	g := grid{Caption: "Networks", Columns: []column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
+	g := grid{Fit: true, Caption: "Networks", Columns: []column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
 		{Name: "uplinks", Least: 8}, {Name: "shaping", Least: 10}, {Name: "teaming", Least: 10}}}
 	if x.GuestsTotal != nil && *x.GuestsTotal > len(x.Guests) {
 		g.Columns[4].Name = "VMs listed"
@@ -176,7 +176,7 @@ func shapeText(s *measure.Shaping) string {
 }
 
 func storeGrid(x *estateIndex) grid {
-	g := grid{Caption: "Datastores", Columns: []column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "of one host"}, {Name: "flash"}, {Name: "on", Least: 16}}}
+	g := grid{Fit: true, Caption: "Datastores", Columns: []column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "of one host"}, {Name: "flash"}, {Name: "on", Least: 16}}}
 	for i := range x.Datastores {
 		s := &x.Datastores[i]
 		g.Rows = append(g.Rows, dashed(s.Name, value(s.Type), bytesText(s.Size), bytesText(s.Free), yesNo(s.Local), yesNo(s.SSD), strings.Join(s.Devices, ", ")))

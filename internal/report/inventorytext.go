@@ -2,106 +2,123 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"thru/internal/doc"
 	"thru/internal/unit"
 )
 
-// textGuests bounds the guests that are listed on a terminal; a program, or a
-// file, gets all.
+// textGuests bounds the guests that are listed on a terminal of some width; a
+// program, or a file, gets all.
 const textGuests = 200
 
-// sheetColumn is where the values of a sheet stand at most.
-const sheetColumn = 27
-
-// inventoryText prints a document of `thru inventory`: hosts, guests, networks,
-// and what stands out; of one guest alone all that is known of it.
-func (p *printer) inventoryText(v *view) {
-	p.answer(v)
-	for i := range v.Estates {
-		e := &v.Estates[i]
-		if len(v.Estates) > 1 {
-			p.Wrap("", 0, "", e.Answer)
+// estateBlocks are what was asked for, or what lies below the end points of a test.
+func estateBlocks(all []estate, below bool) (out []doc.Block) {
+	for i := range all {
+		if e := &all[i]; e.Below == below {
+			out = append(out, e.section(len(all) > 1))
 		}
-		guests := e.all()
-		switch {
-		case len(guests.Rows) == 1 && len(e.GuestSheets) == 1:
-			p.sheet(e.GuestSheets[0])
-			p.section(e.Hosts)
-		case len(e.HostSheets) == 1:
-			p.sheet(e.HostSheets[0])
-			p.section(guests)
-		default:
-			p.section(e.Hosts)
-			p.section(guests)
-		}
-		p.section(e.Networks)
-		p.marks(e)
 	}
-	p.lists(v)
+	return out
+}
+
+// section is one inventory. Of one guest, or one host, a terminal has all that is known.
+func (e *estate) section(several bool) doc.Block {
+	title := "Inventory"
+	if e.Below {
+		title = "Below the end points"
+	}
+	answer, guests := doc.Block(doc.Para{Text: e.Answer}), e.all()
+	if !e.Below && !several { // the answer of all
+		answer = doc.Only{For: doc.Markdown, Body: []doc.Block{answer}}
+	}
+	hosts, machines := []doc.Block{e.Hosts}, []doc.Block{guests}
+	switch {
+	case len(guests.Rows) == 1 && len(e.GuestSheets) == 1:
+		hosts, machines = []doc.Block{e.GuestSheets[0].pairs()}, []doc.Block{e.Hosts}
+	case len(e.HostSheets) == 1:
+		hosts = []doc.Block{e.HostSheets[0].pairs()}
+	}
+	return section(title+doc.Prefixed(" ", doc.Bracket(e.Source)), answer, e.standOut(),
+		doc.Only{For: doc.Terminal, Body: append(hosts, append(machines, e.Networks, e.open())...)},
+		doc.Only{For: doc.Pages, Body: []doc.Block{e.Hosts, e.machines(), e.Networks, e.Stores, sheets("The sheet of each host", e.HostSheets),
+			sheets("The sheet of each VM", e.GuestSheets, doc.Para{Text: e.Unshown()}), section("Not checked", gapTable(e.Gaps))}})
+}
+
+// standOut is what the settings speak against.
+func (e *estate) standOut() doc.Notice {
+	n := doc.Notice{Title: "Stands out", Tone: doc.ToneWarn}
+	for _, m := range e.Marks {
+		n.Lines = append(n.Lines, m.Line())
+	}
+	return n
+}
+
+// open is what is not known, in few lines.
+func (e *estate) open() doc.Notice {
+	n := doc.Notice{Name: doc.NotChecked}
+	for i, g := range e.Gaps {
+		if i == fleetLines {
+			n.Lines = append(n.Lines, fmt.Sprintf("%s, see the JSON document", unit.Plural(len(e.Gaps)-i, "more reason")))
+			break
+		}
+		n.Lines = append(n.Lines, g.text(gapFacts))
+	}
+	return n
+}
+
+// machines are the guests, by their hosts where they are many.
+func (e *estate) machines() doc.Block {
+	f := doc.Filter{}
+	if e.Filtered() {
+		f.Choices = []doc.Choice{{Class: "only-on", Text: "only those that are on"}, {Class: "only-odd", Text: "only those that stand out"}}
+	}
+	for _, g := range e.Groups {
+		if g.Name == "" {
+			f.Body = append(f.Body, g.Table)
+		} else {
+			f.Body = append(f.Body, doc.Details{Title: g.Name, Note: g.Count(), Body: []doc.Block{g.Table}})
+		}
+	}
+	return section("Virtual machines", f)
 }
 
 // all is one table of the guests of all groups, as a terminal lists them.
-func (e *estate) all() grid {
-	g := grid{Caption: "Virtual machines", Columns: guestColumns()}
+func (e *estate) all() doc.Table {
+	t := doc.Table{Caption: "Virtual machines", Columns: guestColumns(), Fit: true, Most: textGuests, Rest: "--vm PATTERN chooses, --csv FILE, --json and --html FILE have all"}
 	for _, group := range e.Groups {
-		g.Rows = append(g.Rows, group.Rows...)
-		g.More = group.More
+		t.Rows = append(t.Rows, group.Rows...)
+		t.More = group.More
 	}
-	return g.WithoutEmpty()
+	return t.WithoutEmpty()
 }
 
-// section prints a table below its name. Columns for which there is no room are
-// left out, the last ones first, and named.
-func (p *printer) section(g grid) {
-	if len(g.Rows) == 0 {
-		return
+// sheets are folded, each by itself.
+func sheets(title string, all []sheet, more ...doc.Block) doc.Block {
+	d := doc.Details{Title: title}
+	for _, s := range all {
+		p := s.pairs()
+		p.Name = ""
+		d.Body = append(d.Body, doc.Details{Title: s.Name, Note: s.About, Brief: true, Body: []doc.Block{p}})
 	}
-	if n := len(g.Rows) - textGuests; n > 0 && !p.Whole {
-		g.Rows, g.More = g.Rows[:textGuests], fmt.Sprintf("and %d more: --vm PATTERN chooses, --csv FILE, --json and --html FILE have all", n)
-	}
-	p.Fitting(g)
+	d.Body = append(d.Body, more...)
+	return d
 }
 
-// sheet prints all that is known of one host or guest.
-func (p *printer) sheet(s sheet) {
-	title := s.Name
-	if s.About != "" {
-		title += ", " + s.About
-	}
-	fmt.Fprintf(p, "\n%s\n", p.Paint(bold, title))
-	column := 0
-	for _, r := range s.Rows {
-		column = min(max(column, utf8.RuneCountInString(r.Name)+2), sheetColumn)
-	}
-	for _, r := range s.Rows {
-		p.Wrap("", column, "  "+r.Name, r.Value)
-	}
-}
+// pairs are all that is known of one host or guest.
+func (s sheet) pairs() doc.Pairs { return doc.Pairs{Name: doc.Join(s.Name, s.About), Rows: s.Rows} }
 
-// marks prints what stands out.
-func (p *printer) marks(e *estate) {
-	if len(e.Marks)+len(e.Gaps) > 0 {
-		p.WriteByte('\n')
-	}
-	if len(e.Marks) > 0 {
-		fmt.Fprintln(p, p.Paint(bold, "Stands out"))
-	}
-	for _, m := range e.Marks {
-		p.Wrap(yellow, 3, "  -", m.Line())
-	}
-	if len(e.Marks) > 0 && len(e.Gaps) > 0 {
-		p.WriteByte('\n')
-	}
-	for i, g := range e.Gaps {
-		if i == fleetLines {
-			p.Wrap("", 12, "not checked:", fmt.Sprintf("%s, see the JSON document", unit.Plural(len(e.Gaps)-i, "more reason")))
-			break
+// gapTable names what could not be had, and why.
+func gapTable(gaps []gap) doc.Table {
+	t := doc.Table{Columns: []doc.Column{{Name: "fact"}, {Name: "why"}}}
+	for _, g := range gaps {
+		why := g.Why
+		if g.Like > 0 {
+			why += fmt.Sprintf("; and %d more like it", g.Like)
 		}
-		p.Wrap("", 12, "not checked:", g.text(gapFacts))
+		t.Rows = append(t.Rows, []string{strings.Join(g.Facts, ", "), doc.OrDash(why)})
 	}
+	return t
 }
 
 // inventoryMethod says where an inventory comes from, and what it leaves open.
@@ -112,43 +129,10 @@ func inventoryMethod() []string {
 	}
 }
 
-// estates prints inventories in Markdown: those that were asked for, or those of
-// what lies below the end points of a test.
-func (m *markup) estates(all []estate, below bool) {
-	for _, e := range all {
-		if e.Below != below {
-			continue
-		}
-		title := "Inventory"
-		if e.Below {
-			title = "Below the end points"
-		}
-		m.Head(2, title+spaced(bracket(e.Source)))
-		m.para(e.Answer)
-		var lines []string
-		for _, x := range e.Marks {
-			lines = append(lines, x.Line())
-		}
-		m.list(lines)
-		for _, g := range []grid{e.Hosts, e.all(), e.Networks, e.Stores} {
-			m.Table(g)
-		}
-		for _, s := range slices.Concat(e.HostSheets, e.GuestSheets) {
-			m.Head(3, s.Name)
-			m.pairs("", s.Rows)
-		}
-		if e.Unsheeted > 0 {
-			m.para(e.Unshown())
-		}
-		var rows [][]string
-		for _, g := range e.Gaps {
-			rows = append(rows, []string{strings.Join(g.Facts, ", "), g.Why})
-		}
-		m.table("Not checked", []string{"fact", "why"}, nil, rows)
-	}
-}
-
-// Unshown says how to see the guests that have no sheet.
+// Unshown says how to see the guests that have no sheet; "" where all have one.
 func (e estate) Unshown() string {
+	if e.Unsheeted == 0 {
+		return ""
+	}
 	return fmt.Sprintf("%d more VMs have no sheet here: thru inventory with --vm PATTERN shows those that it chooses; the JSON document has all.", e.Unsheeted)
 }

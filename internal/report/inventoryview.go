@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -41,13 +42,9 @@ type estate struct {
 // guestGroup is the guests of one host; where they are few there is one group
 // of all.
 type guestGroup struct {
-	Name string // host; "" of all
-	grid
-	Classes []string // a class of each row, for the filters of a page: "off", "odd"
+	Name      string // host; "" of all
+	doc.Table        // with a class of each row, for the filters of a page: "off", "odd"
 }
-
-// ClassOfRow is the class of a row, for the filters of a page.
-func (g guestGroup) ClassOfRow(n int) string { return g.Classes[n] }
 
 // Count is how many there are, and how many of them stand out.
 func (g guestGroup) Count() string {
@@ -217,7 +214,7 @@ func inventoryAnswers(d *measure.Document) (all []string) {
 
 func hostGrid(x *estateIndex) grid {
 	// A terminal leaves out the last columns that have no room.
-	g := grid{Caption: "Hosts", Columns: []column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
+	g := grid{Fit: true, Caption: "Hosts", Columns: []column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
 		{Name: "running VMs", Right: true}, {Name: "vCPUs of these", Right: true}, {Name: "version", Least: 12}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}}}
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
@@ -385,7 +382,7 @@ func guestGroups(x *estateIndex, odd map[string]bool) []guestGroup {
 			key = g.Host
 		}
 		if groups[key] == nil {
-			groups[key] = &guestGroup{grid: grid{Columns: guestColumns()}}
+			groups[key] = &guestGroup{Table: doc.Table{Columns: guestColumns()}}
 			order = append(order, key)
 		}
 		class := ""

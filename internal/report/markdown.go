@@ -30,7 +30,6 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 		return m.Flush(w)
 	}
 	doc.Print(m, p.Blocks)
-	m.estates(p.Estates, false)
 	m.tuned(p.Tuning)
 	m.why(&p)
 	m.captured(p.Packets)
@@ -39,7 +38,7 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	m.gates(&p)
 	m.measured(&p)
 	m.whereabouts(p.Placed)
-	m.estates(p.Estates, true)
+	doc.Print(m, p.Below)
 	m.open(&p)
 	m.cells(&p)
 	m.about(&p)

@@ -173,16 +173,8 @@ func (m *markup) set(s setView) {
 	}
 	m.Head(2, name)
 	m.para(s.Overlap)
-	if x := s.Matrix; x != nil && len(x.Cols) <= maxMarkdownColumns {
-		var rows [][]string
-		for i, r := range x.Cells {
-			row := []string{x.Rows[i]}
-			for _, c := range r {
-				row = append(row, c.Text)
-			}
-			rows = append(rows, row)
-		}
-		m.table("", append([]string{x.Unit.Name()}, x.Cols...), nil, rows)
+	if s.Matrix != nil {
+		m.Matrix(*s.Matrix)
 	}
 	for _, g := range append([]grid{s.Hosts, s.Labels, s.Held, s.Slow}, s.Pairs...) {
 		if len(g.Rows) > 0 {
@@ -190,9 +182,6 @@ func (m *markup) set(s setView) {
 		}
 	}
 }
-
-// maxMarkdownColumns is how many columns of a matrix a text can show.
-const maxMarkdownColumns = 16
 
 func (m *markup) ladder(l ladderPage) {
 	head, right := []string{"streams"}, []bool{true}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -40,7 +41,7 @@ func newSetChart(sets []*set) *chart {
 	p.Lines = lines
 	x := xAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: axisTitle(over)}
 	for i, v := range at {
-		x.Ticks = append(x.Ticks, tick{float64(i), shortened(v, 12)})
+		x.Ticks = append(x.Ticks, tick{float64(i), text.Shortened(v, 12)})
 	}
 	var legends []legend
 	for i, n := range names {

@@ -34,14 +34,11 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	case isTuning(d):
 		p.tuningText(v)
 		return p.Flush(w)
-	case isTransfer(d), isDisk(d):
+	case isTransfer(d), isDisk(d), isInventory(d):
 		p.answer(v)
 		p.why(v.Why, false)
 		doc.Print(p, v.Blocks)
 		p.lists(v)
-		return p.Flush(w)
-	case isInventory(d):
-		p.inventoryText(v)
 		return p.Flush(w)
 	case !measured(d):
 		return nil

@@ -78,8 +78,7 @@ func (p *printer) set(s setView, few bool) {
 		p.Wrap("", 1, " ", s.Overlap)
 	}
 	if m := s.Matrix; m != nil && max(len(m.Rows), len(m.Cols)) <= maxTextMatrix {
-		p.WriteByte('\n')
-		p.pairMatrix(m)
+		p.Matrix(*m)
 		s.Pairs = nil // the matrix has them all
 		if len(s.Slow.Rows) > 0 {
 			s.Pairs = []grid{s.Slow}

@@ -8,7 +8,6 @@ package report
 
 import (
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +43,7 @@ type view struct {
 	Tuning     *tuning
 	Moving     *moving      // of a file transfer
 	Blocks     []doc.Block  // of its subject
-	Estates    []estate     // what hypervisors run
+	Below      []doc.Block  // what lies below the end points
 	Placed     *whereabouts // where the end points are; nil: nobody was asked
 	Cells      []cell
 	Hidden     int // cells over maxCells
@@ -98,11 +97,6 @@ func (c cell) Experiment() string {
 // main tells whether a cell is a result of its own.
 func (c cell) main() bool { return !c.Beside && !c.Gauge && !c.Tried }
 
-// Title is the answer as the page's heading, in which no line breaks within a figure.
-func (v *view) Title() template.HTML {
-	return wholeFigures(v.Answer)
-}
-
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
 	whole, said, tuned := d, answers(d), newTuning(d)
@@ -110,7 +104,6 @@ func newView(d *measure.Document) *view {
 	v := &view{
 		Tuning:     tuned,
 		Moving:     newMoving(d),
-		Estates:    newEstates(d),
 		Placed:     newPlaced(d),
 		Command:    clean(d.Command),
 		Why:        newDiagnoses(d),
@@ -136,7 +129,9 @@ func newView(d *measure.Document) *view {
 		Thru:       clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
-	v.Blocks = append(transferBlocks(v.Moving), diskBlocks(d.Disks)...)
+	estates := newEstates(d)
+	v.Blocks = slices.Concat(transferBlocks(v.Moving), diskBlocks(d.Disks), estateBlocks(estates, false))
+	v.Below = estateBlocks(estates, true)
 	v.say(said)
 	if tuned != nil {
 		tuned.Ending = tuned.ending(v)

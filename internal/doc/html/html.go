@@ -15,6 +15,9 @@ import (
 //go:embed blocks.html.tmpl
 var blocksTemplate string
 
+//go:embed page.html.tmpl
+var pageTemplate string
+
 //go:embed page.css
 var style string
 
@@ -25,10 +28,9 @@ func Style() template.CSS { return template.CSS(style) }
 // and {{fixed .}} a text in which no line breaks within a figure.
 func Parse(funcs template.FuncMap, texts ...string) (*template.Template, error) {
 	t := template.New("page")
-	all := template.FuncMap{"fixed": doc.Fixed, "blocks": func(blocks []doc.Block) (template.HTML, error) {
+	all := template.FuncMap{"fixed": doc.Fixed, "unknown": doc.Unknown, "page": func(a doc.Audience) bool { return a == 0 || a&doc.HTML != 0 }, "blocks": func(blocks []doc.Block) (template.HTML, error) {
 		p := printer{template: t}
-		doc.Print(&p, blocks)
-		return template.HTML(p.out.String()), p.err
+		return p.body(blocks), p.err
 	}}
 	maps.Copy(all, funcs)
 	t.Funcs(all)
@@ -38,6 +40,18 @@ func Parse(funcs template.FuncMap, texts ...string) (*template.Template, error) 
 		}
 	}
 	return t, nil
+}
+
+// Print prints a whole report as one page.
+func Print(w io.Writer, r doc.Report) error {
+	t, err := Parse(nil, pageTemplate)
+	if err != nil {
+		return err
+	}
+	return Write(w, t, struct {
+		doc.Report
+		Style template.CSS
+	}{r, Style()})
 }
 
 // Write writes a page of a template.
@@ -56,66 +70,65 @@ func Write(w io.Writer, t *template.Template, page any) error {
 // printer prints each kind of block by a template of its own, which escapes.
 type printer struct {
 	template *template.Template
+	level    int // sections around this one
 	out      bytes.Buffer
 	err      error
 }
 
-func (p *printer) print(name string, b doc.Block) {
+func (p *printer) print(name string, b any) {
 	if p.err == nil {
 		p.err = p.template.ExecuteTemplate(&p.out, name, b)
 	}
 }
 
-func (p *printer) Section(b doc.Section) {
-	if len(b.Body) > 0 {
-		p.print("section", b)
-	}
-}
+// Face is a page on screen and paper.
+func (p *printer) Face() doc.Audience { return doc.HTML }
 
-func (p *printer) Para(b doc.Para) {
-	if b.Text != "" {
-		p.print("para", b)
-	}
-}
-
-func (p *printer) List(b doc.List) {
-	if len(b.Lines) > 0 {
-		p.print("list", b)
-	}
-}
-
-func (p *printer) Code(b doc.Code) {
-	if len(b.Lines) > 0 {
-		p.print("code", b)
-	}
-}
+func (p *printer) Para(b doc.Para)     { p.print("para", b) }
+func (p *printer) List(b doc.List)     { p.print("list", b) }
+func (p *printer) Code(b doc.Code)     { p.print("code", b) }
+func (p *printer) Matrix(b doc.Matrix) { p.print("matrix", b) }
+func (p *printer) Pairs(b doc.Pairs)   { p.print("pairs", b) }
+func (p *printer) Charts(b doc.Charts) { p.print("charts", b) }
+func (p *printer) Bars(b doc.Bars)     { p.print("bars", b) }
+func (p *printer) Card(b doc.Card)     { p.print("card", b) }
+func (p *printer) Notice(b doc.Notice) { p.print("notice", b) }
+func (p *printer) Brief(b doc.Brief)   { p.print("brief", b) }
 
 func (p *printer) Table(b doc.Table) {
-	if len(b.Rows) > 0 {
-		p.print("grid", b.For(doc.HTML))
-	}
+	p.print(map[bool]string{true: "sheet", false: "grid"}[b.Sheet], b.For(doc.HTML))
 }
 
-func (p *printer) Pairs(b doc.Pairs) {
-	if len(b.Rows) > 0 {
-		p.print("pairs", b)
+// Section is one of the page; within another its title is one of a lower rank.
+func (p *printer) Section(b doc.Section) {
+	name := "section"
+	if p.level > 0 {
+		name = "subsection"
 	}
+	p.level++
+	body := p.body(b.Body)
+	p.level--
+	p.around(name, b, body)
 }
 
-func (p *printer) Charts(b doc.Charts) {
-	if len(b.Charts) > 0 {
-		p.print("charts", b)
+func (p *printer) Details(b doc.Details) { p.around("details", b, p.body(b.Body)) }
+func (p *printer) Beside(b doc.Beside)   { p.around("beside", b, p.body(b.Body)) }
+func (p *printer) Filter(b doc.Filter)   { p.around("filter", b, p.body(b.Body)) }
+
+// body prints blocks that stand within another.
+func (p *printer) body(blocks []doc.Block) template.HTML {
+	inner := printer{template: p.template, level: p.level}
+	doc.Print(&inner, blocks)
+	if p.err == nil {
+		p.err = inner.err
 	}
+	return template.HTML(inner.out.String())
 }
 
-func (p *printer) Details(b doc.Details) {
-	if len(b.Body) > 0 {
-		p.print("details", b)
-	}
-}
-
-func (p *printer) Only(b doc.Only) {
-	if b.For&doc.HTML != 0 {
-		doc.Print(p, b.Body)
-	}
+// around prints a block with its body.
+func (p *printer) around(name string, b doc.Block, body template.HTML) {
+	p.print(name, struct {
+		Block doc.Block
+		Body  template.HTML
+	}{b, body})
 }

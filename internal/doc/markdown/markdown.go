@@ -2,6 +2,7 @@
 package markdown
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -17,6 +18,9 @@ type Printer struct {
 	level int // of the heading that the next block stands below
 }
 
+// Face is Markdown.
+func (m *Printer) Face() doc.Audience { return doc.Markdown }
+
 // Flush writes all that was printed.
 func (m *Printer) Flush(w io.Writer) error {
 	if _, err := io.WriteString(w, m.String()); err != nil {
@@ -25,16 +29,40 @@ func (m *Printer) Flush(w io.Writer) error {
 	return nil
 }
 
+// Report prints a whole report.
+func (m *Printer) Report(r doc.Report) {
+	m.Top(r)
+	doc.Print(m, r.Body)
+	m.Bottom(r)
+}
+
+// Top is the answer, above the blocks.
+func (m *Printer) Top(r doc.Report) {
+	m.Head(1, cmp.Or(r.Answer, "No result"))
+	m.Para(doc.Para{Text: doc.Join(r.Command, r.When)})
+	for _, s := range r.More {
+		m.Para(doc.Para{Text: s})
+	}
+}
+
+// Bottom says who made and who signed it.
+func (m *Printer) Bottom(r doc.Report) {
+	m.WriteString("---\n\n")
+	m.Para(doc.Para{Text: r.Foot})
+	if s := r.Signed; s != nil {
+		m.Para(doc.Para{Text: "Signed by " + doc.Clean(s.Host) + " with the key " + doc.Clean(s.Key) + ". To check that no byte has changed since:"})
+		m.Code(doc.Code{Lines: []string{doc.Clean(s.Verify)}})
+	}
+}
+
 // Section is a heading with its body.
 func (m *Printer) Section(s doc.Section) { m.below(s.Title, s.Body) }
 
 // Details are a section: nothing folds.
-func (m *Printer) Details(d doc.Details) { m.below(d.Title, d.Body) }
+func (m *Printer) Details(d doc.Details) { m.below(doc.Join(d.Title, d.Note), d.Body) }
 
+// below prints a body one level below its title.
 func (m *Printer) below(title string, body []doc.Block) {
-	if len(body) == 0 {
-		return
-	}
 	m.level++
 	m.Head(m.level+1, title)
 	doc.Print(m, body)
@@ -77,8 +105,8 @@ func (m *Printer) Code(b doc.Code) {
 
 // Table has its caption above it, and what it leaves out below.
 func (m *Printer) Table(t doc.Table) {
-	t = t.For(doc.Markdown)
-	if len(t.Rows) == 0 || len(t.Columns) == 0 {
+	t = t.For(doc.Markdown).WithoutEmpty()
+	if len(t.Rows) == 0 {
 		return
 	}
 	if t.Caption != "" {
@@ -122,15 +150,92 @@ func (m *Printer) Pairs(b doc.Pairs) {
 	m.Table(t)
 }
 
-// Charts are left out.
-func (m *Printer) Charts(doc.Charts) {}
+// Matrix is a table, where it is not too wide for one.
+func (m *Printer) Matrix(b doc.Matrix) {
+	if len(b.Cols) > mostColumns {
+		return
+	}
+	t := doc.Table{Columns: []doc.Column{{Name: b.Unit}}}
+	for _, c := range b.Cols {
+		t.Columns = append(t.Columns, doc.Column{Name: c})
+	}
+	for i, cells := range b.Cells {
+		row := []string{b.Rows[i]}
+		for _, c := range cells {
+			row = append(row, c.Text)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	m.Table(t)
+}
 
-// Only prints what is meant for Markdown.
-func (m *Printer) Only(b doc.Only) {
-	if b.For&doc.Markdown != 0 {
-		doc.Print(m, b.Body)
+// mostColumns is how many columns of a matrix a text can show.
+const mostColumns = 16
+
+// Beside are one after the other.
+func (m *Printer) Beside(b doc.Beside) { doc.Print(m, b.Body) }
+
+// Filter is its body: nothing can be chosen.
+func (m *Printer) Filter(b doc.Filter) { doc.Print(m, b.Body) }
+
+// Card is a heading with a list of its facts.
+func (m *Printer) Card(b doc.Card) {
+	m.Head(m.level+2, b.Name+doc.Prefixed(" ", doc.Bracket(doc.Join(b.Badge, b.Where))))
+	m.Para(doc.Para{Text: b.Text})
+	for _, f := range b.Facts {
+		if f.For != 0 && f.For&doc.Markdown == 0 {
+			continue
+		}
+		switch {
+		case len(f.Lines) == 1:
+			m.Para(doc.Para{Text: doc.Prefixed(upperFirst(f.Name)+": ", f.Lines[0])})
+		case len(f.Lines) > 1:
+			m.Para(doc.Para{Text: upperFirst(f.Name) + ":"})
+			m.List(doc.List{Lines: f.Lines})
+		case len(f.Code) > 0:
+			m.Para(doc.Para{Text: upperFirst(f.Name) + ":"})
+		}
+		m.Code(doc.Code{Lines: f.Code})
 	}
 }
+
+func upperFirst(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// Notice is a section with its lines.
+func (m *Printer) Notice(b doc.Notice) {
+	m.below(b.Title, []doc.Block{doc.List{Lines: b.Lines}})
+}
+
+// Brief is a paragraph for each row.
+func (m *Printer) Brief(b doc.Brief) {
+	if v := b.Verdict; v != nil {
+		fmt.Fprintf(m, "**Verdict:** **%s** %s\n\n", Escape(strings.TrimSpace(v.Mark+" "+v.Word)), Escape(v.Why))
+		m.Para(doc.Para{Text: doc.Prefixed("To do: ", v.Do)})
+		m.Para(doc.Para{Text: doc.Prefixed("With care: ", strings.Join(v.But, "; "))})
+		if len(v.How) > 0 {
+			m.Para(doc.Para{Text: "To get one, say what the link is meant to carry:"})
+			m.Code(doc.Code{Lines: v.How})
+		}
+	}
+	for _, r := range b.Rows {
+		fmt.Fprintf(m, "**%s:** ", Escape(r.Name))
+		for _, i := range r.Items {
+			m.Para(doc.Para{Text: i.Text})
+			m.Code(doc.Code{Lines: i.Commands})
+		}
+	}
+}
+
+// Bars are left out: tables have their figures.
+func (m *Printer) Bars(doc.Bars) {}
+
+// Charts are left out.
+func (m *Printer) Charts(doc.Charts) {}
 
 // Head begins a section; level is 1 to 6.
 func (m *Printer) Head(level int, text string) {

@@ -1,6 +1,8 @@
 package markdown
 
-import "testing"
+import (
+	"testing"
+)
 
 // TestEscape: no text is markup, and none begins a list.
 func TestEscape(t *testing.T) {

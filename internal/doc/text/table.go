@@ -37,7 +37,12 @@ func (p *Printer) Table(t doc.Table) {
 // Grid prints a table without its caption, within the width: columns shrink first, and those that
 // still find no room follow in a block below, with the names again.
 func (p *Printer) Grid(t doc.Table) {
-	t = drawn(t.For(doc.Terminal), p.Width)
+	if n := len(t.Rows) - t.Most; t.Most > 0 && n > 0 && !p.Whole {
+		t.Rows, t.More = t.Rows[:t.Most], fmt.Sprintf("and %d more%s", n, doc.Prefixed(": ", t.Rest))
+	}
+	if t = drawn(t.For(doc.Terminal), p.Width); t.Fit {
+		t = fitting(t, p.Width)
+	}
 	widths := widthsOf(t)
 	shrink(t, widths, p.Width)
 	for i, part := range parts(widths, p.Width) {
@@ -51,14 +56,14 @@ func (p *Printer) Grid(t doc.Table) {
 	}
 }
 
-// Fitting prints a table of which the last columns are left out, and named, where there is no room for them.
-func (p *Printer) Fitting(t doc.Table) {
+// fitting leaves out, and names, the last columns of a table where there is no room for them.
+func fitting(t doc.Table, room int) doc.Table {
 	const least = 3 // columns that are never left out
 	var left []string
 	for len(t.Columns) > least {
 		widths := widthsOf(t)
-		shrink(t, widths, p.Width)
-		if len(parts(widths, p.Width)) == 1 {
+		shrink(t, widths, room)
+		if len(parts(widths, room)) == 1 {
 			break
 		}
 		last := len(t.Columns) - 1
@@ -73,7 +78,7 @@ func (p *Printer) Fitting(t doc.Table) {
 	if slices.Reverse(left); len(left) > 0 {
 		t.More = strings.TrimPrefix(t.More+"; no room for: "+strings.Join(left, ", "), "; ")
 	}
-	p.Table(t)
+	return t
 }
 
 // Columns prints cells beside each other, each broken at spaces to its width.

@@ -2,6 +2,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -51,6 +52,9 @@ func New(o Options) *Printer {
 	return p
 }
 
+// Face is a terminal.
+func (p *Printer) Face() doc.Audience { return doc.Terminal }
+
 // Flush writes all lines.
 func (p *Printer) Flush(w io.Writer) error {
 	if _, err := io.WriteString(w, p.String()); err != nil {
@@ -59,29 +63,43 @@ func (p *Printer) Flush(w io.Writer) error {
 	return nil
 }
 
+// Report prints the answer, and the blocks below it.
+func (p *Printer) Report(r doc.Report) {
+	p.Loud(strings.TrimSuffix(Bold+";"+ColourOf(r.Tone), ";"), r.Answer)
+	for _, s := range r.More {
+		p.Wrap("", 0, "", s)
+	}
+	doc.Print(p, r.Body)
+}
+
 // Section prints its body below its title; where the body begins with a caption, that says it.
 func (p *Printer) Section(s doc.Section) {
-	if len(s.Body) == 0 {
-		return
-	}
-	if !captioned(s.Body[0]) {
+	if !captioned(s.Body) {
 		p.Title(lowerFirst(s.Title))
 	}
 	doc.Print(p, s.Body)
 	p.titled = false
 }
 
-// captioned tells whether a block begins with a caption of its own.
-func captioned(b doc.Block) bool {
-	switch b := b.(type) {
-	case doc.Table:
-		return b.Caption != ""
-	case doc.Pairs:
-		return b.Name != ""
-	case doc.Charts:
-		return true // of which a terminal has nothing
-	case doc.Only:
-		return len(b.Body) > 0 && captioned(b.Body[0])
+// captioned tells whether blocks begin with a caption of their own.
+func captioned(all []doc.Block) bool {
+	for _, b := range all {
+		if b.Empty(doc.Terminal) {
+			continue
+		}
+		switch b := b.(type) {
+		case doc.Table:
+			return b.Caption != ""
+		case doc.Pairs:
+			return b.Name != ""
+		case doc.Only:
+			return captioned(b.Body)
+		case doc.Beside:
+			return captioned(b.Body)
+		case doc.Notice:
+			return b.Name == ""
+		}
+		return false
 	}
 	return false
 }
@@ -150,18 +168,72 @@ func (p *Printer) Pairs(b doc.Pairs) {
 	}
 }
 
+// Beside are one after the other.
+func (p *Printer) Beside(b doc.Beside) { doc.Print(p, b.Body) }
+
+// Filter is its body: nothing can be chosen.
+func (p *Printer) Filter(b doc.Filter) { doc.Print(p, b.Body) }
+
+// Columns and margin of a card.
+const (
+	cardColumn = 9
+	cardMargin = 3
+)
+
+// Card prints a line with its name, and its facts below.
+func (p *Printer) Card(b doc.Card) {
+	p.titled = false
+	p.Wrap(cmp.Or(ColourOf(b.Tone), Yellow), cardColumn, "  "+b.Name+" ", doc.Join(b.Badge, b.Where))
+	if b.Text != "" {
+		p.Wrap("", cardMargin, strings.Repeat(" ", cardMargin), b.Text)
+	}
+	for _, f := range b.Facts {
+		if f.For == 0 || f.For&doc.Terminal != 0 {
+			p.fact(f)
+		}
+	}
+}
+
+// fact prints a line of a card; a command is not broken, as it shall be copied.
+func (p *Printer) fact(f doc.Fact) {
+	name := strings.Repeat(" ", cardMargin+1)
+	if f.Name != "" {
+		name += f.Name + ":"
+	}
+	if len(f.Lines) > 0 {
+		p.Wrap("", cardColumn, name, strings.Join(f.Lines, "; "))
+		name = ""
+	}
+	for _, c := range f.Code {
+		fmt.Fprintf(p, "%-*s %s\n", cardColumn, name, c)
+		name = ""
+	}
+}
+
+// Notice prints each line with its name.
+func (p *Printer) Notice(b doc.Notice) {
+	column, name := cardColumn, b.Name+":"
+	if b.Name == "" {
+		p.Title(b.Title)
+		column, name = listIndent, "  -"
+	}
+	p.apart()
+	for _, s := range b.Lines {
+		p.Wrap(ColourOf(b.Tone), column, name, s)
+	}
+}
+
+// Brief is left out: the answer says it.
+func (p *Printer) Brief(doc.Brief) {}
+
+// Bars are left out: tables have them.
+func (p *Printer) Bars(doc.Bars) {}
+
 // Charts are left out.
 func (p *Printer) Charts(doc.Charts) {}
 
 // Details are left out.
 func (p *Printer) Details(doc.Details) {}
-
-// Only prints what is meant for a terminal.
-func (p *Printer) Only(b doc.Only) {
-	if b.For&doc.Terminal != 0 {
-		doc.Print(p, b.Body)
-	}
-}
 
 // Paint puts a colour around text where colours are wanted.
 func (p *Printer) Paint(code, s string) string {
