@@ -77,7 +77,15 @@ func TestJudged(t *testing.T) {
 				t.Fatalf("two results are called %s", name)
 			}
 			seen[name] = true
-			golden(t, name+".json", concluded(t, read(t, file)))
+			d := read(t, file)
+			golden(t, name+".json", concluded(t, d))
+			for _, c := range d.Cells {
+				for _, x := range c.Findings {
+					if strings.HasPrefix(x.Next, "-") {
+						t.Errorf("%s: %s: the next step begins with a flag: %s", name, x.Cause, x.Next)
+					}
+				}
+			}
 		}
 	}
 	held, err := filepath.Glob("testdata/judged/*.json")

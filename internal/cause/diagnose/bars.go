@@ -42,7 +42,7 @@ func (f *Flow) AsShaper(o *Outcome) *Outcome {
 	}
 	o.Mend(Advise(nil, "if this is what the link is to carry, it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
 	if f.Cell.Ceiling == nil {
-		o.Then("--link-rate says what the link should carry: then it is told whether this is all of it")
+		o.Then("state the rate of the link (--link-rate): it tells whether this is all of it")
 	}
 	return o
 }

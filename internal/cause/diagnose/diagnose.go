@@ -142,7 +142,7 @@ func (f *Flow) nothing(lacking []string) measure.Finding {
 		n.Confidence, n.Summary = measure.Possible, "nothing was found that holds it back, but "+strings.Join(lacking, ", ")+" could not be checked"
 	}
 	if f.Cell.Ceiling == nil && !f.OnOneMachine() {
-		n.Next = "--link-rate states what the link should carry"
+		n.Next = "state the rate of the link (--link-rate): it tells how much of it this is"
 	}
 	return n
 }

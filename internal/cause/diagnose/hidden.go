@@ -52,7 +52,7 @@ func (f *Flow) askHosts(r Rule, o *Outcome) string {
 		}
 	}
 	if len(unasked) > 0 {
-		return fmt.Sprintf("--hypervisor URL tells whether the host of %s %s, which a guest does not see", strings.Join(slices.Compact(unasked), " or "), r.Unseen)
+		return fmt.Sprintf("ask the hypervisor (--hypervisor URL) whether the host of %s %s, which a guest does not see", strings.Join(slices.Compact(unasked), " or "), r.Unseen)
 	}
 	return next
 }

@@ -257,7 +257,7 @@ func (c *course) floor() (string, *bound) {
 		return name, o
 	case measure.LayerLibrary:
 		o := binds(CauseClient, measure.Likely, "the client (%s) carries what it does on this machine alone, %s", c.t.Client, unit.Rate(least))
-		o.At(measure.Where{Place: measure.AtTool}).By(p).Then("--many 4: several at once")
+		o.At(measure.Where{Place: measure.AtTool}).By(p).Then("move several at once (--many 4)")
 		return name, o
 	}
 	return name, c.network(least, p)
@@ -415,12 +415,12 @@ func (c *course) cipher() *bound {
 	p := diagnose.Above(c.proof("cores used by this process", *cpu.WorkerCores, ""), busyCores)
 	if c.encrypted() {
 		o := binds(CauseCipher, measure.Likely, "one stream's cipher and protocol take a whole CPU here")
-		o.At(c.here()).By(p).Then("--many 2: with two at once it carries more")
+		o.At(c.here()).By(p).Then("move two at once (--many 2): they carry more")
 		o.Mend(&measure.Remedy{EndPoint: "local", Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
 		return o
 	}
 	o := binds(CauseClient, measure.Likely, "the client takes a whole CPU here")
-	o.At(c.here()).By(p).Then("--many 2: with two at once it carries more")
+	o.At(c.here()).By(p).Then("move two at once (--many 2): they carry more")
 	return o
 }
 
@@ -447,7 +447,7 @@ func (c *course) roundTrips() *bound {
 	}
 	o.At(measure.Where{Place: measure.AtPath}).By(c.proof("requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
 	o.Costs(most, "what is under way carries "+unit.Rate(most), fmt.Sprintf("%s * 8 / %s", unit.Size(c.t.InFlight), unit.Duration(rtt)))
-	o.Then("--many 4: where round trips bind, it carries more in proportion")
+	o.Then("move several at once (--many 4): where round trips bind, they carry more in proportion")
 	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})
 	return o
 }

@@ -219,12 +219,12 @@ func (c *course) farCPU() *bound {
 	p := diagnose.Above(c.farProof("there_cpu.worker_cores_used", *cpu.WorkerCores, ""), busyCores*lanes)
 	if c.encrypted() {
 		o := binds(CauseCipher, measure.Likely, "one stream's cipher and protocol take a whole CPU there (%s)", program)
-		o.At(c.farEnd()).By(p).Then("--many 2: with two at once it carries more, where the server takes a process or thread for each")
+		o.At(c.farEnd()).By(p).Then("move two at once (--many 2): they carry more where the server takes a process or thread for each")
 		o.Mend(&measure.Remedy{EndPoint: c.server(), Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
 		return o
 	}
 	o := binds(c.there().Place+"-cpu", measure.Likely, "%s takes a whole CPU", program)
-	o.At(c.farEnd()).By(p).Then("--many 2: with two at once it carries more, where the server takes a process or thread for each")
+	o.At(c.farEnd()).By(p).Then("move two at once (--many 2): they carry more where the server takes a process or thread for each")
 	return o
 }
 
