@@ -180,22 +180,25 @@ func greatest(series ...[]point) float64 {
 	return most
 }
 
-// courseCharts draws each main cell over time, all on the same scales.
+// courseCharts draws each main cell over time, all on the same scales; requests beside
+// several of them are drawn with the first.
 func courseCharts(cells []cell) []chart {
 	var all []course
+	var asked []*measure.Cell
 	var most course
 	for _, c := range cells {
 		if !c.main() || len(all) == maxCourses && c.Source.AtOnce < 2*maxCourses || len(all) == 2*maxCourses {
 			continue
 		}
 		k := newCourse(c.Source)
-		if x := askedBeside(cells, c.Source); x != nil {
+		if max(len(k.sent), len(k.received)) < 2 {
+			continue // one second is a figure, and no course
+		}
+		if x := askedBeside(cells, c.Source); x != nil && !slices.Contains(asked, x) {
+			asked = append(asked, x)
 			asker, _ := shownFlow(x)
 			k.took, k.tookMost = latencyCourse(asker)
 			most.latency = max(most.latency, greatest(k.took, k.tookMost))
-		}
-		if max(len(k.sent), len(k.received)) < 2 {
-			continue // one second is a figure, and no course
 		}
 		all = append(all, k)
 		most.seconds, most.rateMax = max(most.seconds, k.seconds), max(most.rateMax, k.rateMax)

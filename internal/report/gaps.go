@@ -185,16 +185,22 @@ func warnings(d *measure.Document) []string {
 			}
 		}
 	}
-	said := all.joined()
+	return append(out, warningLines(all.joined(), main)...)
+}
+
+// warningLines are what is said of so many main cells, a line each.
+func warningLines(said []*saying, main int) (out []string) {
 	for i, w := range said {
-		if i == maxLines {
-			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(said)-i))
-		}
 		label := whose(w.pairs, main)
-		if w.mark != "" {
-			if slices.ContainsFunc(said, func(x *saying) bool { return x.mark == "" && x.text() == w.text() }) {
-				continue // it is said of the main ones
-			}
+		switch sides := w.sides(); {
+		case i == maxLines:
+			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(said)-i))
+		case w.mark == "" && sides != "":
+			out = append(out, sides)
+			continue
+		case w.mark != "" && slices.ContainsFunc(said, func(x *saying) bool { return x.mark == "" && x.text() == w.text() }):
+			continue // it is said of the main ones
+		case w.mark != "":
 			label = w.mark + ": "
 		}
 		out = append(out, label+w.text())

@@ -47,20 +47,31 @@ const (
 	heatBottom = 40.0
 )
 
-// heatmaps draws CPU and queues of both ends of the first main cells.
+// heatmaps draws CPU and queues of both ends of the first main cells; of cells that ran at
+// the same time each host once.
 func heatmaps(cells []cell) (all []chart) {
-	drawn := 0
+	type hostThen struct {
+		group int
+		host  string
+		kind  int
+	}
+	drawn, shown := 0, map[hostThen]bool{}
 	for _, c := range cells {
 		if !c.main() || drawn == maxHeatCells {
 			continue
 		}
 		before := len(all)
-		for _, kind := range []func(*measure.Evidence, string) heatmap{coreHeat, queueHeat, interruptHeat} {
+		for i, kind := range []func(*measure.Evidence, string) heatmap{coreHeat, queueHeat, interruptHeat} {
 			for _, e := range heatEnds(c.Source) { // the ends of one kind stand side by side
 				place := "the " + endName(e) + " " + clean(e.EndPoint)
-				if c.Source.From == c.Source.To {
+				if c.Source.From == c.Source.To || c.Source.AtOnce > 1 {
 					place = clean(e.EndPoint)
 				}
+				then := hostThen{c.Source.Group, e.EndPoint, i}
+				if c.Source.AtOnce > 1 && shown[then] {
+					continue
+				}
+				shown[then] = true
 				if h := kind(e, place); len(h.Rows) > 0 && len(h.Rows[0].Values) > 1 {
 					h.ID = fmt.Sprintf("heat%d", len(all))
 					all = append(all, h.chart(c.Name))

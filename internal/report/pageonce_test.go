@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,5 +85,30 @@ func TestRangeColumn(t *testing.T) {
 	}
 	if strings.Contains(pageOf(t, d), `<th scope="col">range</th>`) {
 		t.Error("an empty column")
+	}
+}
+
+// TestDrawnOnce: of two directions at once, with requests beside both, the delay and the
+// cores of each host are drawn once.
+func TestDrawnOnce(t *testing.T) {
+	d := underLoadTest()
+	back := d.Cells[1]
+	back.From, back.To = back.To, back.From
+	run := back.Runs[0]
+	flow := run.Flows[0]
+	flow.From, flow.To, flow.Sender, flow.Receiver = flow.To, flow.From, flow.Receiver, flow.Sender
+	run.Flows = []measure.Flow{flow}
+	back.Runs = []measure.Run{run}
+	d.Cells = append(d.Cells, back)
+	asker, _ := shownFlow(&d.Cells[2])
+	asker.Bins = slices.Clone(flow.Sender.Bins)
+	for i := range asker.Bins {
+		asker.Bins[i].LatencyMean, asker.Bins[i].LatencyMax = 4e6, 9e6
+	}
+	page := pageOf(t, d)
+	for text, want := range map[string]int{"<figcaption>Busy share of each core at local": 1, "<figcaption>Busy share of each core at peer": 1, ">round trip of the requests beside it": 1} {
+		if n := strings.Count(page, text); n != want {
+			t.Errorf("%q stands %d times, want %d", text, n, want)
+		}
 	}
 }

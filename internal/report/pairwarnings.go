@@ -16,6 +16,7 @@ type saying struct {
 	mark   string     // tells it from what reads the same
 	words  []string   // what all have in common; "" where a number or a name stands
 	places [][]string // what stood there in each, once
+	each   [][]string // what stood there, of the first three
 	pairs  []string   // whose it is
 }
 
@@ -103,7 +104,35 @@ func (w *saying) add(marks []string, pair string) {
 			w.places[i] = append(w.places[i], m)
 		}
 	}
+	if len(w.each) < 3 {
+		w.each = append(w.each, marks)
+	}
 	w.pairs = append(w.pairs, pair)
+}
+
+// sides is what is said of two pairs with other numbers, with those of each: a range would
+// not tell which is whose. It is "" of one, of more, and where names differ.
+func (w *saying) sides() string {
+	if len(w.pairs) != 2 || len(w.each) != 2 || w.pairs[0] == w.pairs[1] || slices.Equal(w.each[0], w.each[1]) {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(w.pairs[0] + " / " + w.pairs[1] + ": ")
+	for i, s := range w.words {
+		b.WriteString(s)
+		if i == len(w.places) {
+			break
+		}
+		one, other := w.each[0][i], w.each[1][i]
+		if one != other {
+			if _, err := strconv.ParseFloat(one, 64); err != nil {
+				return ""
+			}
+			one += " / " + other
+		}
+		b.WriteString(one)
+	}
+	return b.String()
 }
 
 func (w *saying) text() string {

@@ -309,10 +309,15 @@ func TestWarningsNameTheirCells(t *testing.T) {
 	if got := strings.Join(doubts(busy), "|"); got != "10.0.0.2, local: 97-100% busy without the test" {
 		t.Errorf("with care: %q", got)
 	}
+	counted := bidirTest()
+	for i := range counted.Cells[:2] {
+		counted.Cells[i].Warnings = []string{fmt.Sprintf("the sender counted %d.20 kb/s and the receiver %d.00 of 9", 7+i, 8-i)}
+	}
 	for _, tt := range []struct {
 		d    *measure.Document
 		want string
 	}{
+		{counted, "local -> peer / peer -> local: the sender counted 7.20 / 8.20 kb/s and the receiver 8.00 / 7.00 of 9"},
 		{busy, "10.0.0.2, local: 97-100% busy without the test"},
 		{ladder, fmt.Sprintf("busy by 9.5-%d.5%% without the test, 2 more", 8+len(ladder.Cells))},
 		{d, "of the main|localhost, 1 stream: of the short one"},
