@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"thru/internal/fault"
 )
@@ -139,8 +140,7 @@ func (f *Fleet) Client(agentID string) *Client {
 
 // share gives a client its part of the connection.
 func (f *Fleet) share(c *Client, agent string) {
-	r := &fleetRoute{fleet: f, agent: agent, client: c, waiting: map[string]chan *nats.Msg{}}
-	r.events.limit(eventRate, eventBurst, time.Now())
+	r := &fleetRoute{fleet: f, agent: agent, client: c, waiting: map[string]chan *nats.Msg{}, events: rate.NewLimiter(eventRate, eventBurst)}
 	c.route = r
 	c.wg.Go(func() { c.events.run(c.done) })
 	if !validKey(agent) && agent != tokenRegistry {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"thru/internal/fault"
 )
@@ -30,7 +31,7 @@ type fleetRoute struct {
 	agent  string // its key, or tokenRegistry
 	client *Client
 	sub    *nats.Subscription
-	events pace
+	events *rate.Limiter
 	heard  atomic.Bool // anything of the agent
 
 	mu      sync.Mutex
@@ -173,7 +174,7 @@ func (r *fleetRoute) odd() {
 // event hands an event on. What must not be lost is numbered: one that is
 // missing is asked for, with all that follow it.
 func (r *fleetRoute) event(m *nats.Msg) {
-	if !r.events.allow(time.Now()) {
+	if !r.events.Allow() {
 		r.lose(fault.Failf("thru there is broken, or is not thru", "bus: %s floods with events: %w", r.client.peer(), ErrLost))
 		return
 	}

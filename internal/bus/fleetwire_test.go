@@ -44,25 +44,6 @@ func FuzzOperator(f *testing.F) {
 	})
 }
 
-func TestPace(t *testing.T) {
-	now := time.Now()
-	var p pace
-	if p.take(1<<30, now) != 0 {
-		t.Error("no bound, and yet a wait")
-	}
-	p.limit(100, 1000, now)
-	for i, c := range []struct {
-		after time.Duration
-		bytes int
-		want  time.Duration
-	}{{0, 1000, 0}, {0, 100, time.Second}, {2 * time.Second, 100, 0}, {0, 50, 500 * time.Millisecond}, {time.Hour, 1000, 0}, {0, 1, 10 * time.Millisecond}} {
-		now = now.Add(c.after)
-		if got := p.take(c.bytes, now); got != c.want {
-			t.Errorf("step %d: wait %v, want %v", i, got, c.want)
-		}
-	}
-}
-
 // TestKeptAnswers: what is kept is bounded, and comes again in order.
 func TestKeptAnswers(t *testing.T) {
 	var k keptAnswers

@@ -110,13 +110,14 @@ func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allo
 		return allowed{}, err
 	}
 	if given.Username == PrivilegeOperate {
-		l.pace.limit(operatorRate, operatorBurst, time.Now())
+		l.pace.SetLimit(operatorRate)
+		l.pace.SetBurst(operatorBurst)
 		return operatorMay(given.Nkey), nil
 	}
 	if given.JWT, err = subsClaim(memberSubs); err != nil {
 		return allowed{}, err
 	}
-	l.pace.limit(agentRate, agentBurst, time.Now())
+	l.pace.SetLimit(agentRate)
 	return memberMay(given.Nkey), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 )
 
 // Bounds of the results that come in.
@@ -28,9 +29,9 @@ type intake struct {
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	closed bool
-	held   int                  // bytes that have come
-	coming map[string]*incoming // by agent: one at a time
-	rights map[string]*pace     // by agent: to be heard
+	held   int                      // bytes that have come
+	coming map[string]*incoming     // by agent: one at a time
+	rights map[string]*rate.Limiter // by agent: to be heard
 }
 
 // incoming is a result on its way in.
@@ -42,7 +43,7 @@ type incoming struct {
 }
 
 func newIntake(r *Registry) *intake {
-	return &intake{r: r, keeps: make(chan struct{}, intakeKeeps), coming: map[string]*incoming{}, rights: map[string]*pace{}}
+	return &intake{r: r, keeps: make(chan struct{}, intakeKeeps), coming: map[string]*incoming{}, rights: map[string]*rate.Limiter{}}
 }
 
 // hear takes a message to thru.spool.AGENT.any|CONTROLLER.
@@ -77,11 +78,10 @@ func (in *intake) due(agent string, now time.Time) bool {
 		if len(in.rights) >= maxHosts {
 			clear(in.rights) // a few say more than they may
 		}
-		p = &pace{}
-		p.limit(intakeRate, intakeBurst, now)
+		p = rate.NewLimiter(intakeRate, intakeBurst)
 		in.rights[agent] = p
 	}
-	return p.allow(now)
+	return p.AllowN(now, 1)
 }
 
 // room makes room for what comes from an agent, at the cost of another: for a

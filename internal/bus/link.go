@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // link is one connection of a client: outer leads to it, inner into the
@@ -24,7 +26,7 @@ type link struct {
 	letIn func()        // gives back its place among those who are not let in
 	id    uint64        // the server's number for the connection
 	login *login        // nil until the client is let in; guarded by Server.mu
-	pace  *pace         // of what the client sends; set once it is known
+	pace  *rate.Limiter // of the bytes that the client sends; bounded once it is known
 	done  chan struct{} // closed by close
 	once  sync.Once
 	who   string // of a fleet's member: its key; guarded by Server.mu
@@ -35,7 +37,7 @@ type link struct {
 // the number under which the server will ask whether to let the client in.
 func newLink(outer, inner net.Conn) (*link, error) {
 	life := lifeOf(outer)
-	l := &link{outer: pulse{outer, life}, life: life, inner: inner, pace: &pace{}, done: make(chan struct{}), read: bufio.NewReaderSize(inner, 32<<10)}
+	l := &link{outer: pulse{outer, life}, life: life, inner: inner, pace: rate.NewLimiter(rate.Inf, agentBurst), done: make(chan struct{}), read: bufio.NewReaderSize(inner, 32<<10)}
 	inner.SetReadDeadline(time.Now().Add(writeTime))
 	line, err := l.read.ReadSlice('\n')
 	if err != nil {

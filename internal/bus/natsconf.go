@@ -95,7 +95,7 @@ func (d natsDialer) Dial(network, address string) (net.Conn, error) {
 	conn, err := d.dialer.DialContext(ctx, network, address)
 	if err != nil {
 		err = natsDialError(address, err)
-		d.seen.set(err)
+		d.seen.Store(&err)
 	}
 	return conn, err
 }

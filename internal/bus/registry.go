@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 )
 
 // Bounds of a registry.
@@ -63,8 +64,8 @@ type Registry struct {
 // entry is a host as it was last heard.
 type entry struct {
 	Host
-	told   time.Time // last word about its name
-	rights pace      // to say that it is here
+	told   time.Time     // last word about its name
+	rights *rate.Limiter // to say that it is here
 
 	instance string // of the process that said so last
 }
@@ -212,11 +213,10 @@ func (r *Registry) due(id string, now time.Time) bool {
 		if len(r.hosts) >= maxHosts && !r.makeRoom(now) {
 			return false
 		}
-		e = &entry{Host: Host{ID: id}}
-		e.rights.limit(1/announceGap.Seconds(), presenceBurst, now)
+		e = &entry{Host: Host{ID: id}, rights: rate.NewLimiter(rate.Every(announceGap), presenceBurst)}
 		r.hosts[id] = e
 	}
-	return e.rights.allow(now)
+	return e.rights.AllowN(now, 1)
 }
 
 // makeRoom forgets the host that was away for longest; it needs the lock.

@@ -7,7 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -118,8 +118,8 @@ func (t *uplink) connect(more ...nats.Option) (*nats.Conn, error) {
 // answered, it is what the last attempt met.
 func (t *uplink) why(err error) error {
 	if errors.Is(err, nats.ErrNoServers) {
-		if last := t.seen.get(); last != nil {
-			err = last
+		if last := t.seen.Load(); last != nil {
+			err = *last
 		}
 	}
 	return t.explain(err)
@@ -136,7 +136,7 @@ type hubDialer struct {
 func (d hubDialer) Dial(string, string) (net.Conn, error) {
 	won, err := d.conf.reach(d.ctx)
 	if err != nil {
-		d.seen.set(err)
+		d.seen.Store(&err)
 		return nil, err
 	}
 	return won.conn, nil
@@ -157,23 +157,8 @@ func hubError(where string, err error) error {
 	return fault.Failf("see whether `thru control` still runs there, and whether the network was interrupted", "bus: the connection to the controller %s: %w: %w", where, ErrLost, err)
 }
 
-// lastError keeps what the last attempt met.
-type lastError struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (l *lastError) set(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.err = err
-}
-
-func (l *lastError) get() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
+// lastError is what the last attempt met.
+type lastError = atomic.Pointer[error]
 
 // spread is a random part of a time, so that many do not act at once.
 func spread(most time.Duration) time.Duration { return rand.N(max(most, 1)) }
