@@ -5,18 +5,18 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"thru/internal/measure"
 )
 
 // vnic tells what kind of device of a hypervisor a driver drives:
 // "paravirtual", "emulated" (a driver of an old real NIC in a guest), or empty
 // for a real one. The speed of either is a name only.
 func vnic(driver string, virtual bool) string {
-	paravirtual := []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen-netfront", "gve", "netdevsim"}
-	emulated := []string{"e1000", "e1000e", "pcnet32", "8139cp", "8139too", "ne2k-pci", "tulip"}
 	switch {
-	case slices.Contains(paravirtual, driver):
+	case measure.ParavirtualDriver(driver) || driver == "netdevsim":
 		return "paravirtual"
-	case virtual && slices.Contains(emulated, driver):
+	case virtual && measure.EmulatedDriver(driver):
 		return "emulated"
 	}
 	return ""

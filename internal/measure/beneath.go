@@ -186,19 +186,6 @@ func (s *Shaping) on() bool {
 	return s != nil && (s.Enabled == nil || *s.Enabled) && s.AverageBps != nil && *s.AverageBps > 0
 }
 
-// Emulated tells whether an adapter imitates a card, by the name that a
-// hypervisor of that kind has for its model. vmxnet3 is ESXi's own: QEMU
-// imitates it too.
-func (n *GuestNIC) Emulated(kind string) bool {
-	if n == nil || n.Model == nil {
-		return false
-	}
-	model := strings.ToLower(*n.Model)
-	return kind == KindKVM && (model == "vmxnet3" || model == "igb") ||
-		slices.Contains([]string{"e1000", "e1000e", "e1000-82540em", "e1000-82544gc", "e1000-82545em", "82545em", "82574l", "pcnet", "pcnet32", "vlance", "flexible",
-			"rtl8139", "ne2k_pci", "ne2k_isa", "tulip", "i82551", "i82557b", "i82559er"}, model)
-}
-
 // MTUs that a packet of the guest meets in its host, in bytes, by the names of
 // what has them: the interface behind its adapter, the switch, and those uplinks
 // that are named.

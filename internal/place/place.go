@@ -64,7 +64,7 @@ func Of(e measure.EndPoint, route *measure.Route, data []string) Subject {
 
 // isOwn tells of an adapter of the machine itself, as far as its kind is known.
 func isOwn(i *measure.Interface) bool {
-	return i.Kind == nil && i.Name != "lo" || i.Kind != nil && slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, *i.Kind)
+	return i.Kind == nil && i.Name != "lo" || i.IsDevice()
 }
 
 // isGuestsEnd tells of the host's end of a guest's adapter. A macvtap has the

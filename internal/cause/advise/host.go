@@ -135,12 +135,6 @@ func (h *Host) Speed(iface string) int64 {
 	return *i.SpeedBps
 }
 
-// IsDevice tells whether hardware, or what a hypervisor shows as such, is behind an interface.
-func (h *Host) IsDevice(iface string) bool {
-	i := h.Facts.Interface(iface)
-	return i != nil && i.Kind != nil && slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, *i.Kind)
-}
-
 // Kind of an interface, "" where it is not known.
 func (h *Host) Kind(iface string) string {
 	if i := h.Facts.Interface(iface); i != nil && i.Kind != nil {

@@ -31,7 +31,7 @@ func Jumbo(r advise.Request) []advise.Draft {
 	w := r.Way
 	a, b := w.Face(w.From), w.Face(w.To)
 	fast := min(w.From.Speed(a), w.To.Speed(b)) >= 2*jumboFromProposal || w.Goodput() >= jumboFromProposal
-	if w.Local() || w.Routed() || !fast || !w.From.IsDevice(a) || !w.To.IsDevice(b) || mtu.MTUAt(w, w.From) > mtu.UsualMTU || mtu.MTUAt(w, w.To) > mtu.UsualMTU {
+	if w.Local() || w.Routed() || !fast || !w.From.Facts.Interface(a).IsDevice() || !w.To.Facts.Interface(b).IsDevice() || mtu.MTUAt(w, w.From) > mtu.UsualMTU || mtu.MTUAt(w, w.To) > mtu.UsualMTU {
 		return nil
 	}
 	own, ok := mtu.SetMTU(w, w.From, jumboMTU)

@@ -80,7 +80,7 @@ func carries(i *measure.Interface, devices bool) bool {
 // isDevice tells whether hardware, or what a hypervisor shows as such, is behind an interface.
 func isDevice(i *measure.Interface) bool {
 	if i.Kind != nil {
-		return slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, *i.Kind)
+		return i.IsDevice()
 	}
 	return i.PCI != nil || i.Bus != nil
 }

@@ -146,10 +146,7 @@ func (f *face) known() *measure.Interface {
 // address is that of a device, "" of software, which may share or change it.
 func (f *face) address() string {
 	i := f.known()
-	if i == nil || i.MAC == nil || !hardware.MatchString(*i.MAC) || i.Master != nil {
-		return ""
-	}
-	if !slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, f.kind()) {
+	if !i.IsDevice() || i.MAC == nil || !hardware.MatchString(*i.MAC) || i.Master != nil {
 		return ""
 	}
 	return *i.MAC

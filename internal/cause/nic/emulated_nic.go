@@ -1,7 +1,6 @@
 package nic
 
 import (
-	"slices"
 	"strings"
 
 	"thru/internal/cause/below"
@@ -91,15 +90,15 @@ func gateNICModel(f *gate.Face) *gate.Finding {
 		return nil
 	}
 	guest, known := f.Host.Guest()
-	imitated := slices.Contains(emulated(), f.DriverName()) || emulatedCard(f) != "" || f.KindName() == "emulated"
+	imitated := measure.EmulatedDriver(f.DriverName()) || f.PCI.EmulatedCard() != "" || f.KindName() == "emulated"
 	switch {
-	case f.KindName() == "paravirtual" || slices.Contains(paravirtual(), f.DriverName()):
+	case f.KindName() == "paravirtual" || measure.ParavirtualDriver(f.DriverName()):
 		return gate.Pass("%s is paravirtual (%s)", f.Name, f.DriverName())
 	case imitated && !known && f.KindName() != "emulated":
 		return f.Host.Missing("whether "+f.Name+" ("+f.DriverName()+") is emulated", "hypervisor")
 	case imitated && (guest || f.KindName() == "emulated"):
 		want := f.Wanted()
-		card := emulatedCard(f)
+		card := f.PCI.EmulatedCard()
 		if card != "" {
 			card = ", an " + card
 		}
@@ -109,29 +108,6 @@ func gateNICModel(f *gate.Face) *gate.Finding {
 		return f.Missing("model of "+f.Name, "driver")
 	}
 	return nil
-}
-
-// emulated names drivers of old real adapters that hypervisors imitate, on
-// Linux, FreeBSD, illumos and Windows.
-func emulated() []string {
-	return []string{"e1000", "e1000e", "pcnet32", "pcnet", "8139cp", "8139too", "rtl8139", "ne2k-pci", "tulip",
-		"em", "le", "pcn", "rl", "re", "ed", "e1000g", "rtls", "E1G60", "e1iexpress"}
-}
-
-// emulatedCard tells of the PCI numbers of imitated adapters that no current
-// machine has: 82540EM, 82545EM, 82574L, Am79C970 and RTL8139.
-func emulatedCard(f *gate.Face) string {
-	if f.PCI == nil {
-		return ""
-	}
-	return map[string]string{"0x8086 0x100e": "82540EM", "0x8086 0x100f": "82545EM", "0x8086 0x10d3": "82574L",
-		"0x1022 0x2000": "Am79C970", "0x10ec 0x8139": "RTL8139"}[f.PCI.Vendor+" "+f.PCI.Device]
-}
-
-// paravirtual names drivers that know that they run in a guest.
-func paravirtual() []string {
-	return []string{"virtio_net", "vmxnet3", "vmxnet3s", "hv_netvsc", "xen-netfront", "vif", "vmx", "vtnet", "hn", "xn", "vioif", "netkvm",
-		"netvsc", "vmxnet3ndis6", "gve"}
 }
 
 func gateGuestAdapter(h *gate.Host) *gate.Finding {

@@ -250,7 +250,7 @@ func readDevice(v map[string]string, r *reading) error {
 	}
 	i.Queues, i.TxQueues = numbered(v, rxQueue), numbered(v, txQueue)
 	if i.Driver != nil {
-		i.Nominal = new(paravirtual(*i.Driver))
+		i.Nominal = new(measure.ParavirtualDriver(*i.Driver))
 	}
 	for _, k := range []string{"fc", "iflib.override_nrxds", "iflib.override_ntxds", "iflib.override_nrxqs", "iflib.override_ntxqs", "enable_aim", "rx_itr", "tx_itr", "rx_processing_limit"} {
 		if value, ok := v[unit+k]; ok {
@@ -279,15 +279,3 @@ func numbered(values map[string]string, place *regexp.Regexp) *int {
 
 // maxQueues is more than any interface has.
 const maxQueues = 4096
-
-// paravirtual tells of drivers whose speed is a name: they drive the devices
-// of hypervisors.
-func paravirtual(driver string) bool {
-	driver = strings.ToLower(driver)
-	for _, p := range []string{"vmxnet3", "netvsc", "netkvm"} { // Windows adds a version: "netvsc63"
-		if strings.HasPrefix(driver, p) {
-			return true
-		}
-	}
-	return slices.Contains([]string{"vmx", "vtnet", "vioif", "xn", "xnf", "hn"}, driver)
-}

@@ -203,7 +203,7 @@ func readShowPhys(i *measure.Interface, w Row, _ *reading) {
 		i.Duplex = &d
 	}
 	if m := deviceName.FindStringSubmatch(w["device"]); m != nil {
-		i.Driver, i.Nominal = &m[1], new(paravirtual(m[1]))
+		i.Driver, i.Nominal = &m[1], new(measure.ParavirtualDriver(m[1]))
 	}
 }
 

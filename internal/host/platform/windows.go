@@ -319,7 +319,7 @@ func winAdapters(r *reading, rows []Row) {
 			d = strings.TrimSuffix(strings.ToLower(path.Base(strings.ReplaceAll(d, `\`, "/"))), ".sys")
 			i.Driver = &d
 			if i.Nominal == nil {
-				i.Nominal = new(paravirtual(d))
+				i.Nominal = new(measure.ParavirtualDriver(d))
 			}
 		}
 	}
