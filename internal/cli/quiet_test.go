@@ -21,15 +21,3 @@ func TestQuietLog(t *testing.T) {
 		t.Errorf("%q", said)
 	}
 }
-
-// TestServersName: what is made beside a file has a name of its length at most, and one of its own.
-func TestServersName(t *testing.T) {
-	m := &carrier{cmd: &transferCmd{Many: 2}, direction: "upload", mark: "abcdef", target: transferURL{path: "dir/" + strings.Repeat("é", 127)}}
-	name := m.name(".thru-memory")
-	if a, b := name(0, 0), name(1, 0); len(a) > len("dir/")+255 || a == b || !strings.HasPrefix(a, "dir/é") {
-		t.Errorf("%q, %q", a, b)
-	}
-	if got := m.name("")(0, 0); got != m.target.path+".1" {
-		t.Errorf("%q", got)
-	}
-}

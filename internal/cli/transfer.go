@@ -3,24 +3,20 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"net"
 	"path"
-	"strings"
-	"syscall"
 	"time"
 
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
+	"thru/internal/transfer/own"
+	"thru/internal/transfer/session"
 	"thru/internal/unit"
 )
 
@@ -31,14 +27,6 @@ const networkTime = 5 * time.Second
 const (
 	mostClients = 64
 	mostSmall   = 10_000
-	smallBytes  = 64 << 10 // of each small file
-)
-
-// Words that stand for no file.
-const (
-	toNowhere     = "nowhere"
-	toMemory      = "memory"
-	fromGenerated = "generated"
 )
 
 type transferCmd struct {
@@ -76,7 +64,7 @@ type transferCmd struct {
 
 // Run moves files, measures what lies below them, and says which layer binds.
 func (c *transferCmd) Run(ctx context.Context, e *env) error {
-	m, err := c.carrier(e)
+	m, err := c.transfer(e)
 	if err != nil {
 		return err
 	}
@@ -90,29 +78,33 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
-	if err := m.meet(ends.peer); err != nil {
+	var agent own.Agent
+	if ends.peer.Client != nil {
+		agent = ends.peer.Client
+	}
+	if err := m.Meet(ends.peer.Name, agent, ends.peer.Hello, ends.peer.DataHosts); err != nil {
 		return err
 	}
-	x := control.Transferring{Transfer: m.asked(), Mover: m, There: c.ServerFolder}
-	if x.Here, err = m.folder(); err != nil {
+	x := control.Transferring{Transfer: m.Asked(), Mover: m, There: c.ServerFolder}
+	if x.Here, err = m.Folder(); err != nil {
 		return err
 	}
 	if c.NoDisk {
 		x.Here = ""
 	}
-	if c.EndPoint != "" && c.EndPoint != control.Local || m.protocol.Name == clients.Thru {
+	if c.EndPoint != "" && c.EndPoint != control.Local || m.Ours() {
 		x.Server = ends.peer
 	}
 	if x.Network, err = c.network(ends); err != nil {
 		return err
 	}
 	p := e.Board(false)
-	m.live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
+	m.Live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
 	runner := control.Runner{Version: e.Version, Ends: ends.all(), Watch: p, Gating: quickGates(c.Force)}
 	doc, err := runner.Transfer(ctx, x)
 	p.Clear()
 	doc.Arguments = e.Arguments()
-	return e.outcome(doc, out, hinted(err, c.Overwrite))
+	return e.outcome(doc, out, session.Hinted(err, c.Overwrite))
 }
 
 // liveTransfer is a line of a transfer under way.
@@ -127,14 +119,14 @@ func liveTransfer(l mover.Live) string {
 	return unit.Size(l.Bytes) + " of " + unit.Size(l.Total) + ", " + unit.Rate(l.Bps) + left
 }
 
-// carrier is what moves the files, before anything is connected.
-func (c *transferCmd) carrier(e *env) (*carrier, error) {
-	target, err := parseTransferURL(c.URL)
+// transfer is what moves the files, before anything is connected.
+func (c *transferCmd) transfer(e *env) (*session.Transfer, error) {
+	target, err := session.ParseURL(c.URL)
 	if err != nil {
 		return nil, err
 	}
-	if end := target.endPoint(); end != "" {
-		c.EndPoint, c.ServerFolder = cmp.Or(c.EndPoint, end), cmp.Or(c.ServerFolder, path.Dir("/"+target.path))
+	if end := target.EndPoint(); end != "" {
+		c.EndPoint, c.ServerFolder = cmp.Or(c.EndPoint, end), cmp.Or(c.ServerFolder, path.Dir("/"+target.Path))
 	}
 	if err := c.sensible(e); err != nil {
 		return nil, err
@@ -142,35 +134,26 @@ func (c *transferCmd) carrier(e *env) (*carrier, error) {
 	if err := c.ours(target); err != nil {
 		return nil, err
 	}
-	protocol, err := clients.Of(target.protocol)
-	if err != nil {
-		return nil, err
-	}
-	m := &carrier{cmd: c, target: target, protocol: protocol, direction: measure.Download, mark: strings.ToLower(rand.Text()[:6])}
-	if c.Upload {
-		m.direction = measure.Upload
+	o := session.Options{
+		Upload: c.Upload, From: c.From, To: c.To, Many: c.Many, Small: c.Small, Overwrite: c.Overwrite, Keep: c.Keep,
+		NoCeiling: c.NoCeiling, NoChecksum: c.NoChecksum, Unread: c.Unread,
 	}
 	var buffer, block int64
 	err = readAll([]reading{
-		{"--size", c.Size, "1G or 64M", func(s string) (err error) { m.size, err = option.Positive(unit.ParseSize)(s); return }},
+		{"--size", c.Size, "1G or 64M", func(s string) (err error) { o.Size, err = option.Positive(unit.ParseSize)(s); return }},
 		{"--buffer", c.Buffer, "64K or 2000000", func(s string) (err error) { buffer, err = upTo(1 << 30)(option.Positive(unit.ParseSize)(s)); return }},
 		{"--block", c.Block, "128K or 1M", func(s string) (err error) { block, err = upTo(1 << 30)(option.Positive(unit.ParseSize)(s)); return }},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if block > 0 && target.protocol == "rsync" {
+	if block > 0 && target.Protocol == "rsync" {
 		return nil, fault.Usagef("leave it out", "--block does not go with rsync: it sends whole files in blocks of its own")
 	}
-	m.dialer = &mover.Dialer{Buffer: int(buffer), Timeout: c.Wait}
-	m.config = transfer.Config{
-		Host: target.host, Port: target.port, Path: target.path, User: target.user, Password: console.NewPasswords(e.Console, c.PasswordStdin).Of("", transfer.ErrLogin),
-		Pin: c.Pin, Insecure: c.Insecure, Key: c.Key, Buffer: int(buffer), Block: int(block), Dial: m.dialer.Dial, Timeout: c.Wait,
-	}
-	if m.stream, err = mover.NewStream(uint64(time.Now().UnixNano())); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return session.New(target, o, transfer.Config{
+		Password: console.NewPasswords(e.Console, c.PasswordStdin).Of("", transfer.ErrLogin),
+		Pin:      c.Pin, Insecure: c.Insecure, Key: c.Key, Buffer: int(buffer), Block: int(block), Timeout: c.Wait,
+	})
 }
 
 // upTo bounds what was parsed.
@@ -185,7 +168,7 @@ func upTo(most int64) func(int64, error) (int64, error) {
 
 // sensible refuses flags that do not go together.
 func (c *transferCmd) sensible(e *env) error {
-	generated := c.From == fromGenerated || c.From == "" && c.Upload
+	generated := c.From == session.Generated || c.From == "" && c.Upload
 	empty := withoutValue(e.Args, "--from", "--to", "--size", "--pin", "--buffer", "--block", "--end-point", "--server-folder", "--identity", "-i")
 	switch {
 	case empty != "":
@@ -204,7 +187,7 @@ func (c *transferCmd) sensible(e *env) error {
 		return fault.Usagef(fmt.Sprintf("--small takes 1 to %d", mostSmall), "--small %d: no number of files", c.Small)
 	case c.Pin != "" && c.Insecure:
 		return fault.Usagef("take one of them", "--pin and --insecure do not go together")
-	case c.Many > 1 && c.toFile() != "":
+	case c.Many > 1 && (session.Options{To: c.To}).ToFile() != "":
 		return fault.Usagef("several clients write nowhere or to memory", "--many does not go with --to FILE")
 	case c.ServerFolder != "" && c.EndPoint == "":
 		return fault.Usagef("--end-point NAME names the agent at the server", "--server-folder is of an end point, and none is named")
@@ -215,11 +198,11 @@ func (c *transferCmd) sensible(e *env) error {
 }
 
 // ours refuses flags that say nothing to a protocol.
-func (c *transferCmd) ours(target transferURL) error {
+func (c *transferCmd) ours(target session.URL) error {
 	switch {
-	case c.Key != "" && target.protocol != "sftp" && target.protocol != clients.Thru:
-		return fault.Usagef("a private key is of sftp://", "-i does not go with %s://", target.protocol)
-	case target.protocol != clients.Thru:
+	case c.Key != "" && target.Protocol != "sftp" && target.Protocol != clients.Thru:
+		return fault.Usagef("a private key is of sftp://", "-i does not go with %s://", target.Protocol)
+	case target.Protocol != clients.Thru:
 		return nil
 	}
 	for _, x := range []struct {
@@ -231,22 +214,6 @@ func (c *transferCmd) ours(target transferURL) error {
 		}
 	}
 	return nil
-}
-
-// toFile is the file that a download goes to, or "".
-func (c *transferCmd) toFile() string {
-	if c.To == toNowhere || c.To == toMemory {
-		return ""
-	}
-	return c.To
-}
-
-// fromFile is the file that is uploaded, or "".
-func (c *transferCmd) fromFile() string {
-	if c.From == fromGenerated {
-		return ""
-	}
-	return c.From
 }
 
 // network is the plan of the path to the agent at the server; nil without one.
@@ -265,42 +232,4 @@ func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
 	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
 	p.Command = "transfer"
 	return &p, err
-}
-
-// hinted adds what can be done where the client that failed has not said it.
-func hinted(err error, overwrite bool) error {
-	exists := "--overwrite replaces it"
-	if overwrite {
-		exists = "name a file: a folder is not replaced"
-	}
-	if err == nil || fault.Hint(err) != "" {
-		return err
-	}
-	if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) {
-		return fault.Failf("is the name right? The URL takes an address too", "%w", err)
-	}
-	for _, x := range []struct {
-		is   error
-		hint string
-	}{
-		{transfer.ErrLogin, "USER@ in the URL; the password from " + console.ThruPassword + " or --password-stdin"},
-		{transfer.ErrMissing, "the path is that of the server, of smb with the share first, of rsync with the module"},
-		{transfer.ErrReadOnly, "a folder that is there, and that this user may write to"},
-		{transfer.ErrFull, "a smaller --size, or more room"},
-		{transfer.ErrExists, exists},
-		{transfer.ErrShort, "the server ended the transfer early: its log says why"},
-		{transfer.ErrUnknown, "--pin SHA256 accepts that one alone"},
-		{transfer.ErrDenied, "USER@ in the URL names one who may read it"},
-		{transfer.ErrSource, "a file that nobody changes while it is sent"},
-		{transfer.ErrSilent, "--timeout TIME waits longer; a firewall drops what it does not allow without a word"},
-		{syscall.ECONNREFUSED, "is the server running, and is that its port? The URL names another: PROTO://HOST:PORT/PATH"},
-		{syscall.ECONNRESET, "the server, or something on the way, closed the connection: its log says why"},
-		{syscall.EPIPE, "the server, or something on the way, closed the connection: its log says why"},
-		{syscall.ENAMETOOLONG, "a shorter name"},
-	} {
-		if errors.Is(err, x.is) {
-			return fault.Failf(x.hint, "%w", err)
-		}
-	}
-	return err
 }

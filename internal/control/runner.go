@@ -93,7 +93,7 @@ func inOrder(a, b *EndPoint) int {
 }
 
 // Local is the name of the machine that runs the command.
-const Local = "local"
+const Local = measure.Local
 
 // Runner runs plans.
 type Runner struct {

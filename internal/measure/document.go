@@ -58,6 +58,9 @@ const exitVerdict = 3
 // it has measured until then has not passed.
 func (d *Document) BrokeOff() bool { return d.Error != nil && d.Error.ExitCode != exitVerdict }
 
+// Local is the name of the machine that runs the command, as an end point.
+const Local = "local"
+
 // PairName is how a pair is named in messages.
 func PairName(from, to string) string { return from + " -> " + to }
 

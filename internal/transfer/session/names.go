@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 const besideGenerated = ".thru-generated"
 
 // name is that of a file of a client at the server.
-func (m *carrier) name(suffix string) func(client, file int) string {
-	several := m.cmd.Many > 1 && (m.uploads() || m.generates())
+func (m *Transfer) name(suffix string) func(client, file int) string {
+	several := m.Many > 1 && (m.uploads() || m.generates())
 	return func(client, file int) string {
-		n := m.target.path
+		n := m.target.Path
 		if suffix != "" { // what comes behind it must fit as well (NAME_MAX)
 			dir, base := path.Split(n)
 			n = dir + strings.ToValidUTF8(base[:min(len(base), 200)], "")
@@ -40,19 +40,19 @@ func (m *carrier) name(suffix string) func(client, file int) string {
 
 // vacant refuses to write where something is already. Generated data that is removed
 // again never takes the place of a file: with --overwrite it lies beside it.
-func (m *carrier) vacant(ctx context.Context, s transfer.Session) error {
+func (m *Transfer) vacant(ctx context.Context, s transfer.Session) error {
 	names := m.name("")
-	for client := range m.cmd.Many {
+	for client := range m.Many {
 		_, err := s.Size(ctx, names(client, 0))
 		switch {
 		case errors.Is(err, transfer.ErrMissing):
 		case err != nil:
 			return err
-		case !m.cmd.Overwrite:
+		case !m.Overwrite:
 			at := m.target
-			at.path = names(client, 0)
-			return fault.Failf("--overwrite replaces it, or name another", "cli: %s: %w", at, transfer.ErrExists)
-		case m.generates() && !m.cmd.Keep && m.beside == "":
+			at.Path = names(client, 0)
+			return fault.Failf("--overwrite replaces it, or name another", "session: %s: %w", at, transfer.ErrExists)
+		case m.generates() && !m.Keep && m.beside == "":
 			m.beside = besideGenerated
 			m.warnings = append(m.warnings, "the file that is there stays: generated data lies beside it, as "+m.name(m.beside)(client, 0)+", and is removed at the end (--keep replaces the file)")
 		}
@@ -62,12 +62,12 @@ func (m *carrier) vacant(ctx context.Context, s transfer.Session) error {
 
 // replaces tells whether what has the name of a file may go. Generated data that is to
 // be removed takes no file along, also none that came after it was looked for.
-func (m *carrier) replaces() bool { return m.cmd.Overwrite && (m.cmd.Keep || !m.generates()) }
+func (m *Transfer) replaces() bool { return m.Overwrite && (m.Keep || !m.generates()) }
 
 // keep takes files that are to stay out of what was made.
-func (m *carrier) keep(name func(client, file int) string) {
+func (m *Transfer) keep(name func(client, file int) string) {
 	m.made = slices.DeleteFunc(m.made, func(made string) bool {
-		for client := range m.cmd.Many {
+		for client := range m.Many {
 			if made == name(client, 0) {
 				return true
 			}
@@ -85,8 +85,8 @@ const (
 )
 
 // Clean removes what was made for the measurement's sake.
-func (m *carrier) Clean() error {
-	if m.cmd.Keep {
+func (m *Transfer) Clean() error {
+	if m.Keep {
 		m.keep(m.name(""))
 	}
 	slices.Sort(m.made)
@@ -97,7 +97,7 @@ func (m *carrier) Clean() error {
 	if len(left) == 0 {
 		return err
 	}
-	return fmt.Errorf("cli: %s left at the server, %s: %w", unit.Plural(len(left), "file"), patterns(left), err)
+	return fmt.Errorf("session: %s left at the server, %s: %w", unit.Plural(len(left), "file"), patterns(left), err)
 }
 
 // numbered is the number at the end of a name.

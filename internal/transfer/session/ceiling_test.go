@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -6,21 +6,24 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/cli/console"
 	"thru/internal/measure"
 	"thru/internal/transfer"
 	"thru/internal/transfer/loopback"
 )
 
-// lone is the carrier of a command line, as if it had logged in.
-func lone(t *testing.T, c *transferCmd, library bool) *carrier {
+// lone is a transfer as if it had logged in.
+func lone(t *testing.T, at string, o Options, block int) *Transfer {
 	t.Helper()
-	c.Many, c.Wait = max(c.Many, 1), 30*time.Second
-	m, err := c.carrier(&env{Console: &console.Console{}})
+	u, err := ParseURL(at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.info = transfer.Info{Library: library, Block: m.config.Block}
+	o.Many = max(o.Many, 1)
+	m, err := New(u, o, transfer.Config{Block: block, Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.info = transfer.Info{Library: true, Block: block}
 	return m
 }
 
@@ -28,17 +31,19 @@ func lone(t *testing.T, c *transferCmd, library bool) *carrier {
 // has, and what it loads is compared where the transfer compares it.
 func TestCeiling(t *testing.T) {
 	for name, c := range map[string]struct {
-		cmd  transferCmd
-		want string
+		at    string
+		o     Options
+		block int
+		want  string
 	}{
-		"one":     {transferCmd{URL: "http://192.0.2.1/f"}, "the same client against a server in this process, over loopback: "},
-		"two up":  {transferCmd{URL: "ftp://192.0.2.1/f", Upload: true, Many: 2}, "2 of the same clients at once against"},
-		"blocks":  {transferCmd{URL: "nfs://192.0.2.1/e/f", From: fromGenerated, Block: "64K"}, "the same client"},
-		"slowest": {transferCmd{URL: "sftp://192.0.2.1/f", Upload: true, Block: "16"}, "the same client"},
+		"one":     {"http://192.0.2.1/f", Options{}, 0, "the same client against a server in this process, over loopback: "},
+		"two up":  {"ftp://192.0.2.1/f", Options{Upload: true, Many: 2}, 0, "2 of the same clients at once against"},
+		"blocks":  {"nfs://192.0.2.1/e/f", Options{From: Generated}, 64 << 10, "the same client"},
+		"slowest": {"sftp://192.0.2.1/f", Options{Upload: true}, 16, "the same client"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := lone(t, &c.cmd, true).Ceiling(t.Context())
+			l := lone(t, c.at, c.o, c.block).Ceiling(t.Context())
 			if l.Name != measure.LayerLibrary || l.Bps == nil || *l.Bps <= 0 || l.Missing != "" || !strings.Contains(l.How, c.want) {
 				t.Errorf("%+v, want %q", l, c.want)
 			}
@@ -51,15 +56,16 @@ func TestNoCeiling(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, c := range map[string]struct {
-		cmd  transferCmd
+		at   string
+		o    Options
 		ctx  context.Context
 		want string
 	}{
-		"not wanted":  {transferCmd{URL: "http://192.0.2.1/f", NoCeiling: true}, t.Context(), "--no-ceiling"},
-		"our own":     {transferCmd{URL: "thru://192.0.2.1/f"}, t.Context(), "same data plane"},
-		"interrupted": {transferCmd{URL: "http://192.0.2.1/f"}, over, "interrupted"},
+		"not wanted":  {"http://192.0.2.1/f", Options{NoCeiling: true}, t.Context(), "--no-ceiling"},
+		"our own":     {"thru://192.0.2.1/f", Options{}, t.Context(), "same data plane"},
+		"interrupted": {"http://192.0.2.1/f", Options{}, over, "interrupted"},
 	} {
-		if l := lone(t, &c.cmd, true).Ceiling(c.ctx); l.Bps != nil || !strings.Contains(l.Missing, c.want) {
+		if l := lone(t, c.at, c.o, 0).Ceiling(c.ctx); l.Bps != nil || !strings.Contains(l.Missing, c.want) {
 			t.Errorf("%s: %+v, want %q", name, l, c.want)
 		}
 	}
@@ -68,11 +74,11 @@ func TestNoCeiling(t *testing.T) {
 // TestAloneJob: a download is compared with the stream only where the transfer is.
 func TestAloneJob(t *testing.T) {
 	for _, generated := range []bool{true, false} {
-		c := &transferCmd{URL: "http://192.0.2.1/f", NoChecksum: generated}
+		o := Options{NoChecksum: generated}
 		if generated {
-			c.From = fromGenerated
+			o.From = Generated
 		}
-		m := lone(t, c, true)
+		m := lone(t, "http://192.0.2.1/f", o, 0)
 		if (m.fill() != nil) != generated {
 			t.Errorf("generated %t: the server makes the stream: %t", generated, m.fill() != nil)
 		}
@@ -83,9 +89,9 @@ func TestAloneJob(t *testing.T) {
 	}
 }
 
-func loopbackServer(t *testing.T, m *carrier) *loopback.Server {
+func loopbackServer(t *testing.T, m *Transfer) *loopback.Server {
 	t.Helper()
-	s, err := loopback.Serve(t.Context(), m.target.protocol, loopback.Options{Fill: m.fill()})
+	s, err := loopback.Serve(t.Context(), m.target.Protocol, loopback.Options{Fill: m.fill()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -30,11 +30,11 @@ const (
 
 // suggest is a size for each client that lasts 10 s and 100 round trips, by the
 // rate of uploads that grow until they last a second; why says what it is made of.
-func (m *carrier) suggest(ctx context.Context) (size int64, why string, err error) {
-	clients := int64(m.cmd.Many)
+func (m *Transfer) suggest(ctx context.Context) (size int64, why string, err error) {
+	clients := int64(m.Many)
 	trial := max(firstTrial/clients, 64<<10)
 	for n := range mostTrials {
-		run, err := m.put(ctx, upload{name: m.name(".thru-trial"), from: m.generated, size: trial, files: 1, clients: m.cmd.Many, overwrite: true})
+		run, err := m.put(ctx, upload{name: m.name(".thru-trial"), from: m.generated, size: trial, files: 1, clients: m.Many, overwrite: true})
 		if err != nil {
 			return 0, "", err
 		}
@@ -45,7 +45,7 @@ func (m *carrier) suggest(ctx context.Context) (size int64, why string, err erro
 			continue
 		}
 		size, why = suggested(rate/float64(clients), rtt, clients)
-		return size, why + ", by the rate that " + unit.Plural(m.cmd.Many, "upload") + " of " + unit.Size(trial) + " reached", nil
+		return size, why + ", by the rate that " + unit.Plural(m.Many, "upload") + " of " + unit.Size(trial) + " reached", nil
 	}
 	return 0, "", nil // not reached: the last trial is always enough
 }

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/loopback"
@@ -30,17 +29,17 @@ const (
 )
 
 // Ceiling is what as many clients as the transfer has carry on this machine alone.
-func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
-	l := measure.Layer{Name: measure.LayerLibrary, Where: control.Local, How: "the same client against a server on this machine, over loopback"}
+func (m *Transfer) Ceiling(ctx context.Context) measure.Layer {
+	l := measure.Layer{Name: measure.LayerLibrary, Where: measure.Local, How: "the same client against a server on this machine, over loopback"}
 	switch {
-	case m.cmd.NoCeiling:
+	case m.NoCeiling:
 		l.Missing = "--no-ceiling"
 		return l
-	case m.target.protocol == clients.Thru:
+	case m.target.Protocol == clients.Thru:
 		l.Missing = "the network is measured by the same data plane"
 		return l
 	}
-	server, err := loopback.Serve(ctx, m.target.protocol, loopback.Options{Fill: m.fill(), Agreed: m.info.Details})
+	server, err := loopback.Serve(ctx, m.target.Protocol, loopback.Options{Fill: m.fill(), Agreed: m.info.Details})
 	if err != nil {
 		l.Missing = err.Error()
 		return l
@@ -55,7 +54,7 @@ func (m *carrier) Ceiling(ctx context.Context) measure.Layer {
 		l.Missing = "no run of it ended in the time that is taken for it: this machine is busy"
 	default:
 		l.Bps = &run.Bps.Value
-		l.How = fmt.Sprintf("%s against %s, over loopback: %s in %s", sameClients(m.cmd.Many), server.Is, unit.Size(run.Bytes), unit.Duration(run.ElapsedNs))
+		l.How = fmt.Sprintf("%s against %s, over loopback: %s in %s", sameClients(m.Many), server.Is, unit.Size(run.Bytes), unit.Duration(run.ElapsedNs))
 	}
 	return l
 }
@@ -68,7 +67,7 @@ func sameClients(n int) string {
 }
 
 // fill makes the data that a download is compared with; nil where it is not.
-func (m *carrier) fill() func([]byte, int64) {
+func (m *Transfer) fill() func([]byte, int64) {
 	if m.uploads() || !m.generates() {
 		return nil
 	}
@@ -77,7 +76,7 @@ func (m *carrier) fill() func([]byte, int64) {
 
 // alone moves more and more until it lasts long enough. A run that is cut off counts
 // by what had passed until then: of a client that is that slow nothing else is known.
-func (m *carrier) alone(ctx context.Context, server *loopback.Server) (best measure.TransferRun, err error) {
+func (m *Transfer) alone(ctx context.Context, server *loopback.Server) (best measure.TransferRun, err error) {
 	limit := ceilingLimit
 	if !m.info.Library {
 		limit *= 3
@@ -87,7 +86,7 @@ func (m *carrier) alone(ctx context.Context, server *loopback.Server) (best meas
 	there := m.led(server)
 	size, most := int64(ceilingTrial), int64(mostSize)
 	if server.Most > 0 {
-		most = max(1, server.Most/int64(m.cmd.Many))
+		most = max(1, server.Most/int64(m.Many))
 		size = max(1, most/ceilingTrialShare)
 	}
 	for {
@@ -106,14 +105,14 @@ func (m *carrier) alone(ctx context.Context, server *loopback.Server) (best meas
 		if late || best.Bps == nil || best.ElapsedNs >= int64(ceilingTime)*2/3 || size >= most {
 			return best, nil
 		}
-		wanted := int64(best.Bps.Value / 8 * ceilingTime.Seconds() / float64(m.cmd.Many))
+		wanted := int64(best.Bps.Value / 8 * ceilingTime.Seconds() / float64(m.Many))
 		size = min(max(wanted, 2*size), ceilingGrowth*size, most)
 	}
 }
 
 // led is the carrier with clients that go to a server of this machine, with the
 // blocks that the real one has agreed to.
-func (m *carrier) led(server *loopback.Server) *carrier {
+func (m *Transfer) led(server *loopback.Server) *Transfer {
 	there := *m
 	there.config.Dial = (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
 	there.config = server.Config(there.config)
@@ -124,9 +123,9 @@ func (m *carrier) led(server *loopback.Server) *carrier {
 }
 
 // aloneJob is the run over memory, with a server of this machine.
-func (m *carrier) aloneJob(server *loopback.Server, size int64) (mover.Job, error) {
+func (m *Transfer) aloneJob(server *loopback.Server, size int64) (mover.Job, error) {
 	job := mover.Job{
-		Direction: m.direction, Clients: m.clients(m.cmd.Many), Files: 1, Bytes: size, Overwrite: true, Sum: m.sums(measure.LayerMemory),
+		Direction: m.direction, Clients: m.clients(m.Many), Files: 1, Bytes: size, Overwrite: true, Sum: m.sums(measure.LayerMemory),
 		Sink: m.sink, Source: func(int, int) (io.ReadCloser, error) { return m.generated(size) },
 	}
 	if m.uploads() {

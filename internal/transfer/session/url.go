@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"net"
@@ -11,18 +11,18 @@ import (
 	"thru/internal/transfer/clients"
 )
 
-// transferURL is PROTO://[USER@]HOST[:PORT]/PATH.
-type transferURL struct {
-	protocol, user, host, port string
-	path                       string // decoded, without the slash before it
+// URL is PROTO://[USER@]HOST[:PORT]/PATH.
+type URL struct {
+	Protocol, user, host, port string
+	Path                       string // decoded, without the slash before it
 }
 
 // longestURL bounds it: a path of 4095 bytes, each encoded.
 const longestURL = 16 << 10
 
 // String is the URL without a query and without secrets.
-func (u transferURL) String() string {
-	shown := url.URL{Scheme: u.protocol, Host: u.host, Path: "/" + u.path}
+func (u URL) String() string {
+	shown := url.URL{Scheme: u.Protocol, Host: u.host, Path: "/" + u.Path}
 	if strings.Contains(u.host, ":") {
 		shown.Host = "[" + u.host + "]"
 	}
@@ -38,18 +38,18 @@ func (u transferURL) String() string {
 	return shown.String()
 }
 
-// parseTransferURL reads the URL of a transfer. What is wrong with a name is
+// ParseURL reads the URL of a transfer. What is wrong with a name is
 // said before anything is connected.
-func parseTransferURL(text string) (transferURL, error) {
+func ParseURL(text string) (URL, error) {
 	const like = "such as sftp://user@host/folder/file or smb://user@host/share/file"
 	u, err := url.Parse(text)
 	if err != nil && strings.Contains(text, "@") { // part of it may be a password, so none of it is told
-		return transferURL{}, fault.Usagef(like+"; the password comes by THRU_PASSWORD or --password-stdin", "what stands there is no URL of a file")
+		return URL{}, fault.Usagef(like+"; the password comes by THRU_PASSWORD or --password-stdin", "what stands there is no URL of a file")
 	}
 	if len(text) > longestURL || err != nil || u.Host == "" || u.Scheme == "" || u.Opaque != "" {
-		return transferURL{}, fault.Usagef(like, "%.200q is no URL of a file", text)
+		return URL{}, fault.Usagef(like, "%.200q is no URL of a file", text)
 	}
-	t := transferURL{protocol: strings.ToLower(u.Scheme), user: u.User.Username(), host: u.Hostname(), port: u.Port(), path: strings.TrimPrefix(u.Path, "/")}
+	t := URL{Protocol: strings.ToLower(u.Scheme), user: u.User.Username(), host: u.Hostname(), port: u.Port(), Path: strings.TrimPrefix(u.Path, "/")}
 	if err := t.known(); err != nil {
 		return t, err
 	}
@@ -62,31 +62,31 @@ func parseTransferURL(text string) (transferURL, error) {
 		return t, fault.Usagef(like, "port %s is none", t.port)
 	case t.host == "" || strings.HasPrefix(t.host, "-") || strings.HasPrefix(t.user, "-"):
 		return t, fault.Usagef(like, "%.200q names no host", text)
-	case t.path == "":
+	case t.Path == "":
 		return t, fault.Usagef(like, "%.200q names no file", text)
 	case t.port != "" && u.User == nil && strings.Contains(text, "@"): // USER:1/2@HOST reads as port 1
-		return transferURL{}, fault.Usagef("encode @ as %40 where it belongs to the name; a password comes by THRU_PASSWORD or --password-stdin", "an @ stands behind a port")
+		return URL{}, fault.Usagef("encode @ as %40 where it belongs to the name; a password comes by THRU_PASSWORD or --password-stdin", "an @ stands behind a port")
 	case u.RawQuery != "" || u.Fragment != "":
 		return t, fault.Usagef("encode ? as %3F and # as %23 where they belong to the name", "a URL of a transfer has no query")
 	}
 	if err := t.ours(); err != nil {
 		return t, err
 	}
-	return t, transfer.CheckName(t.path)
+	return t, transfer.CheckName(t.Path)
 }
 
 // ours refuses what a URL of thru's own cannot have.
-func (u transferURL) ours() error {
-	if u.protocol == clients.Thru && u.user != "" {
+func (u URL) ours() error {
+	if u.Protocol == clients.Thru && u.user != "" {
 		return fault.Usagef("leave "+u.user+"@ out: who may do this has been let in by a join string", "thru:// has no users")
 	}
 	return nil
 }
 
-// endPoint is the end point of a URL of thru's own; "" of any other.
-func (u transferURL) endPoint() string {
+// EndPoint is the end point of a URL of thru's own; "" of any other.
+func (u URL) EndPoint() string {
 	switch {
-	case u.protocol != clients.Thru:
+	case u.Protocol != clients.Thru:
 		return ""
 	case u.port != "":
 		return net.JoinHostPort(u.host, u.port)
@@ -95,11 +95,11 @@ func (u transferURL) endPoint() string {
 }
 
 // known refuses protocols that thru does not speak, with the reason.
-func (u transferURL) known() error {
-	switch u.protocol {
+func (u URL) known() error {
+	switch u.Protocol {
 	case "smb1", "cifs":
 		return fault.Usagef("smb:// speaks SMB 2 and 3; switch one of them on at the server", "SMB1 is refused: it asks for one block at a time, so a long path stays empty, and it can be rewritten on the way (Microsoft removed it)")
 	}
-	_, err := clients.Of(u.protocol)
+	_, err := clients.Of(u.Protocol)
 	return err
 }

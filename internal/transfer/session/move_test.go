@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"bytes"
@@ -79,23 +79,24 @@ func (s *shelf) Remove(_ context.Context, path string) error {
 }
 
 // moves does what control does with a carrier of a command and a server.
-func moves(t *testing.T, server *shelf, cmd transferCmd) (*carrier, error) {
+func moves(t *testing.T, server *shelf, o Options) (*Transfer, error) {
 	t.Helper()
-	if cmd.Many == 0 {
-		cmd.Many = 1
+	if o.Many == 0 {
+		o.Many = 1
 	}
 	stream, err := mover.NewStream(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &carrier{
-		cmd: &cmd, target: transferURL{protocol: "http", host: "h", path: "f"}, direction: measure.Download, size: 1000, mark: "abcdef", stream: stream,
+	o.Size = 1000
+	m := &Transfer{
+		Options: o, target: URL{Protocol: "http", host: "h", Path: "f"}, direction: measure.Download, mark: "abcdef", stream: stream,
 		protocol: clients.Protocol{Name: "http", New: func(transfer.Config) transfer.Client { return server }}, dialer: &mover.Dialer{},
 	}
-	if cmd.Upload {
+	if o.Upload {
 		m.direction = measure.Upload
 	}
-	doc := m.asked()
+	doc := m.Asked()
 	err = m.Greet(t.Context(), &doc)
 	if err == nil {
 		err = m.Settle(t.Context(), &doc)
@@ -115,27 +116,27 @@ func TestWhatIsThereStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		cmd   transferCmd
+		cmd   Options
 		there []string // with the text "mine"
 		mine  []string // afterwards still
 		other []string // afterwards with another text
 		is    error
 		warns bool
 	}{
-		"generated":                          {cmd: transferCmd{Upload: true}},
-		"kept":                               {cmd: transferCmd{Upload: true, Keep: true}, other: []string{"f"}},
-		"kept of several":                    {cmd: transferCmd{Upload: true, Keep: true, Many: 2}, other: []string{"f.1", "f.2"}},
-		"kept of several, brought back":      {cmd: transferCmd{From: fromGenerated, Keep: true, Many: 2}, other: []string{"f.1", "f.2"}},
-		"there already":                      {cmd: transferCmd{Upload: true}, there: []string{"f"}, mine: []string{"f"}, is: transfer.ErrExists},
-		"several, another file there":        {cmd: transferCmd{Upload: true, Many: 2}, there: []string{"f"}, mine: []string{"f"}},
-		"several, one of theirs there":       {cmd: transferCmd{Upload: true, Many: 2}, there: []string{"f.2"}, mine: []string{"f.2"}, is: transfer.ErrExists},
-		"overwrite":                          {cmd: transferCmd{Upload: true, Overwrite: true}, there: []string{"f"}, mine: []string{"f"}, warns: true},
-		"overwrite, brought back":            {cmd: transferCmd{From: fromGenerated, Overwrite: true}, there: []string{"f"}, mine: []string{"f"}, warns: true},
-		"overwrite of several":               {cmd: transferCmd{Upload: true, Overwrite: true, Many: 3}, there: []string{"f.2"}, mine: []string{"f.2"}, warns: true},
-		"overwrite and keep":                 {cmd: transferCmd{Upload: true, Overwrite: true, Keep: true}, there: []string{"f"}, other: []string{"f"}},
-		"overwrite with a file":              {cmd: transferCmd{Upload: true, Overwrite: true, From: file}, there: []string{"f"}, other: []string{"f"}},
-		"a file":                             {cmd: transferCmd{Upload: true, From: file}, other: []string{"f"}},
-		"nothing there to overwrite, at all": {cmd: transferCmd{Upload: true, Overwrite: true}},
+		"generated":                          {cmd: Options{Upload: true}},
+		"kept":                               {cmd: Options{Upload: true, Keep: true}, other: []string{"f"}},
+		"kept of several":                    {cmd: Options{Upload: true, Keep: true, Many: 2}, other: []string{"f.1", "f.2"}},
+		"kept of several, brought back":      {cmd: Options{From: Generated, Keep: true, Many: 2}, other: []string{"f.1", "f.2"}},
+		"there already":                      {cmd: Options{Upload: true}, there: []string{"f"}, mine: []string{"f"}, is: transfer.ErrExists},
+		"several, another file there":        {cmd: Options{Upload: true, Many: 2}, there: []string{"f"}, mine: []string{"f"}},
+		"several, one of theirs there":       {cmd: Options{Upload: true, Many: 2}, there: []string{"f.2"}, mine: []string{"f.2"}, is: transfer.ErrExists},
+		"overwrite":                          {cmd: Options{Upload: true, Overwrite: true}, there: []string{"f"}, mine: []string{"f"}, warns: true},
+		"overwrite, brought back":            {cmd: Options{From: Generated, Overwrite: true}, there: []string{"f"}, mine: []string{"f"}, warns: true},
+		"overwrite of several":               {cmd: Options{Upload: true, Overwrite: true, Many: 3}, there: []string{"f.2"}, mine: []string{"f.2"}, warns: true},
+		"overwrite and keep":                 {cmd: Options{Upload: true, Overwrite: true, Keep: true}, there: []string{"f"}, other: []string{"f"}},
+		"overwrite with a file":              {cmd: Options{Upload: true, Overwrite: true, From: file}, there: []string{"f"}, other: []string{"f"}},
+		"a file":                             {cmd: Options{Upload: true, From: file}, other: []string{"f"}},
+		"nothing there to overwrite, at all": {cmd: Options{Upload: true, Overwrite: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &shelf{files: map[string]string{}}
@@ -168,7 +169,7 @@ func TestWhatIsThereStays(t *testing.T) {
 // TestMadeMeanwhile: a file that came after it was looked for is nobody's to remove.
 func TestMadeMeanwhile(t *testing.T) {
 	server := &shelf{files: map[string]string{"f.2": "mine"}}
-	m, err := moves(t, &shelf{files: map[string]string{}}, transferCmd{Upload: true, Overwrite: true, Many: 2})
+	m, err := moves(t, &shelf{files: map[string]string{}}, Options{Upload: true, Overwrite: true, Many: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestMadeMeanwhile(t *testing.T) {
 // TestLeft: what could not be removed is one short line.
 func TestLeft(t *testing.T) {
 	server := &shelf{files: map[string]string{}}
-	m, err := moves(t, server, transferCmd{Upload: true, Small: 300})
+	m, err := moves(t, server, Options{Upload: true, Small: 300})
 	if err == nil {
 		_, err = m.Small(t.Context())
 	}
@@ -225,12 +226,24 @@ func TestSettledBlock(t *testing.T) {
 		asked, settled, want int64
 		warnings             int
 	}{{64 << 20, 1 << 20, 1 << 20, 1}, {4096, 1 << 20, 4096, 0}, {64 << 20, 0, 64 << 20, 0}} {
-		m := &carrier{told: &measure.Transfer{Asked: measure.Amount{BlockBytes: tt.asked}}}
+		m := &Transfer{told: &measure.Transfer{Asked: measure.Amount{BlockBytes: tt.asked}}}
 		for range 2 { // each connection tells
 			m.note(transfer.Info{Client: "shelf", Block: int(tt.settled)})
 		}
 		if got := m.told.Asked.BlockBytes; got != tt.want || len(m.warnings) != tt.warnings {
 			t.Errorf("%+v: %d, %q", tt, got, m.warnings)
 		}
+	}
+}
+
+// TestServersName: what is made beside a file has a name of its length at most, and one of its own.
+func TestServersName(t *testing.T) {
+	m := &Transfer{Options: Options{Many: 2}, direction: "upload", mark: "abcdef", target: URL{Path: "dir/" + strings.Repeat("é", 127)}}
+	name := m.name(".thru-memory")
+	if a, b := name(0, 0), name(1, 0); len(a) > len("dir/")+255 || a == b || !strings.HasPrefix(a, "dir/é") {
+		t.Errorf("%q, %q", a, b)
+	}
+	if got := m.name("")(0, 0); got != m.target.Path+".1" {
+		t.Errorf("%q", got)
 	}
 }

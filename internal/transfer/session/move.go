@@ -1,0 +1,357 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/transfer"
+	"thru/internal/transfer/mover"
+	"thru/internal/transfer/stage"
+	"thru/internal/unit"
+)
+
+// client is a new client of the URL.
+func (m *Transfer) client() transfer.Client {
+	return transfer.Discreet(m.config, m.protocol.New)
+}
+
+// clients are as many as are to work at once.
+func (m *Transfer) clients(n int) (all []transfer.Client) {
+	for range n {
+		all = append(all, m.client())
+	}
+	return all
+}
+
+// uploads tells whether the server's file comes from here.
+func (m *Transfer) uploads() bool { return m.direction == measure.Upload }
+
+// generates tells whether thru makes the data.
+func (m *Transfer) generates() bool {
+	return m.From == Generated || m.uploads() && m.From == ""
+}
+
+// Asked is the transfer as far as the command line says it.
+func (m *Transfer) Asked() measure.Transfer {
+	a := measure.Amount{
+		Bytes: m.Size, Files: 1, Clients: m.Many, BlockBytes: int64(m.config.Block), BufferBytes: int64(m.config.Buffer),
+		From: "server", To: m.To,
+	}
+	switch {
+	case m.uploads():
+		a.To = "server"
+	case m.ToFile() != "":
+		a.To = "disk"
+	case a.To == "":
+		a.To = nowhere
+	}
+	switch {
+	case m.generates():
+		a.From = "generated"
+	case m.uploads():
+		a.From = "file"
+	}
+	return measure.Transfer{URL: m.target.String(), Protocol: m.target.Protocol, Direction: m.direction, Asked: a}
+}
+
+// Greet logs in, and finds out before any data moves what would fail later.
+func (m *Transfer) Greet(ctx context.Context, t *measure.Transfer) error {
+	if err := m.local(); err != nil {
+		return err
+	}
+	s, err := m.client().Open(ctx)
+	if err != nil {
+		return m.unopened(err)
+	}
+	defer s.Close()
+	m.told = t
+	defer func() { m.note(s.Info()) }()
+	if m.generates() || m.uploads() {
+		return m.vacant(ctx, s)
+	}
+	size, err := s.Size(ctx, m.target.Path)
+	if err != nil {
+		return err
+	}
+	if size == 0 {
+		return fault.Failf("a larger file, or --from generated", "session: %s is empty: there is nothing to measure", m.target)
+	}
+	m.Size, t.Asked.Bytes = size, size
+	return m.room()
+}
+
+// unopened adds to an error what can be done: where nobody knows more, another
+// server may listen there than the URL says.
+func (m *Transfer) unopened(err error) error {
+	known := Hinted(err, m.Overwrite)
+	if fault.Hint(known) != "" && !errors.Is(err, transfer.ErrShort) {
+		return known
+	}
+	return fault.Failf("is that a server of "+m.target.Protocol+", and is that its port?", "%w", err)
+}
+
+// local looks at the file of this end.
+func (m *Transfer) local() error {
+	if from := m.fromFile(); m.uploads() && from != "" {
+		info, err := os.Stat(from)
+		switch {
+		case err != nil:
+			return fault.Failf("--from names a file that can be read, or generated", "session: looking for the file to upload: %w", err)
+		case !info.Mode().IsRegular():
+			return fault.Failf("--from names a file that can be read, or generated", "session: %s is no file", from)
+		case info.Size() == 0:
+			return fault.Failf("a larger one, or --from generated", "session: %s is empty: there is nothing to measure", from)
+		}
+		m.Size = info.Size()
+	}
+	if m.ToFile() == "" {
+		return nil
+	}
+	f, err := m.file(0, 0)
+	if err == nil {
+		f.Drop() // that it can be made is known
+	}
+	return err
+}
+
+// margin is how much of a disk is left free, in bytes.
+const margin = 64 << 20
+
+// room refuses a download that this end's disk cannot take.
+func (m *Transfer) room() error {
+	to := m.ToFile()
+	if to == "" {
+		return nil
+	}
+	if free, known := stage.Room(filepath.Dir(to)); known && m.Size > free-margin {
+		return fault.Failf("a file on a larger disk, or --to nowhere", "session: %s are to come, and %s to stay free, where %s are free in %s: %w",
+			unit.Size(m.Size), unit.Size(margin), unit.Size(free), filepath.Dir(to), transfer.ErrFull)
+	}
+	return nil
+}
+
+// Settle chooses how much is generated, and has it uploaded where it is to be downloaded.
+func (m *Transfer) Settle(ctx context.Context, t *measure.Transfer) error {
+	if m.Size == 0 {
+		size, why, err := m.suggest(ctx)
+		if err != nil {
+			return err
+		}
+		m.Size = size
+		t.Asked.SizeWhy = why
+	}
+	t.Asked.Bytes = m.Size
+	if !m.generates() || m.uploads() {
+		return nil
+	}
+	if err := m.room(); err != nil {
+		return err
+	}
+	_, err := m.put(ctx, upload{name: m.name(m.beside), from: m.generated, size: m.Size, files: 1, clients: m.Many, overwrite: m.replaces()})
+	return err
+}
+
+// generated is the stream as a file of so many bytes.
+func (m *Transfer) generated(size int64) (io.ReadCloser, error) {
+	return io.NopCloser(m.stream.Reader(0, size)), nil
+}
+
+// upload is a run of files to the server.
+type upload struct {
+	name      func(client, file int) string
+	from      func(size int64) (io.ReadCloser, error)
+	size      int64
+	files     int // of each client
+	clients   int
+	overwrite bool
+	sum       bool
+	beside    mover.Beside
+}
+
+// put uploads files, which Clean removes.
+func (m *Transfer) put(ctx context.Context, u upload) (measure.TransferRun, error) {
+	out, err := mover.Run(ctx, mover.Job{
+		Direction: measure.Upload, Clients: m.clients(u.clients), Files: u.files, Bytes: u.size, Name: u.name,
+		Source: func(int, int) (io.ReadCloser, error) { return u.from(u.size) },
+		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.Live, Beside: u.beside,
+	})
+	m.note(out.Info)
+	m.made = append(m.made, out.Made...)
+	return out.Run, err
+}
+
+// note keeps what a server has said of itself: data connections tell more than the first one.
+func (m *Transfer) note(info transfer.Info) {
+	if info.Client == "" || m.told == nil {
+		return
+	}
+	m.info = info
+	t := m.told
+	t.Server, t.Client, t.Identity, t.Agreed, t.InFlight = info.Server, info.Client, info.Fingerprint, info.Details, info.InFlight
+	if most := int64(info.Block); most > 0 && t.Asked.BlockBytes > most {
+		m.warnings = append(m.warnings, fmt.Sprintf("--block: the server settled for %s, and not for %s", unit.Size(most), unit.Size(t.Asked.BlockBytes)))
+		t.Asked.BlockBytes = most
+	}
+}
+
+// Layers are those that there is something to measure of: with a file of this
+// end both, else the protocol alone.
+func (m *Transfer) Layers() []string {
+	if m.uploads() && m.fromFile() != "" || m.ToFile() != "" {
+		return []string{measure.LayerMemory, measure.LayerWhole}
+	}
+	return []string{measure.LayerMemory}
+}
+
+// Move makes the transfer of all clients over a layer.
+func (m *Transfer) Move(ctx context.Context, layer string, beside mover.Beside) (measure.TransferRun, error) {
+	if m.uploads() {
+		return m.moveUp(ctx, layer, beside)
+	}
+	return m.moveDown(ctx, layer, beside)
+}
+
+// moveUp uploads generated data, or over the disk the file itself, which stays.
+func (m *Transfer) moveUp(ctx context.Context, layer string, beside mover.Beside) (measure.TransferRun, error) {
+	from, suffix, overwrite, kept := m.generated, m.beside, m.replaces(), m.Keep
+	switch {
+	case layer == measure.LayerWhole:
+		from, suffix, kept = func(int64) (io.ReadCloser, error) { return os.Open(m.fromFile()) }, "", true
+	case m.fromFile() != "": // beside the place of the file, which comes last
+		suffix, overwrite, kept = ".thru-memory", true, false
+	}
+	name := m.name(suffix)
+	run, err := m.put(ctx, upload{name, from, m.Size, 1, m.Many, overwrite, m.sums(layer), beside})
+	if kept && (err == nil || overwrite) { // with overwrite it may be all that there is of that name
+		m.keep(name)
+	}
+	if err != nil {
+		return run, err
+	}
+	if run.Layer = layer; layer == measure.LayerWhole && m.sums(layer) {
+		if run.SHA256, err = mover.Sum(m.fromFile()); err != nil {
+			return run, err
+		}
+	}
+	if !m.Unread {
+		m.readBack(ctx, name(0, 0), &run)
+	}
+	return run, ctx.Err()
+}
+
+// readBack downloads the first file that was uploaded, and compares it.
+func (m *Transfer) readBack(ctx context.Context, name string, run *measure.TransferRun) {
+	same := &m.stream
+	switch {
+	case run.CRC32C != "" && !m.generates():
+		same = nil // the sum says it
+	case run.Layer != measure.LayerMemory:
+		return
+	}
+	out, err := mover.Run(ctx, mover.Job{
+		Direction: measure.Download, Clients: m.clients(1), Files: 1, Bytes: m.Size, Sum: same == nil, Same: same, Through: true,
+		Name: func(int, int) string { return name },
+		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil }, Dialer: m.dialer,
+	})
+	switch {
+	case err != nil:
+		m.warnings = append(m.warnings, "what was uploaded could not be read back to compare it: "+err.Error())
+	case same != nil:
+		run.Checked = out.Run.Checked
+	default:
+		run.Checked = new(out.Run.CRC32C == run.CRC32C)
+	}
+}
+
+// moveDown downloads: to nowhere or to memory, or over the disk to the file.
+func (m *Transfer) moveDown(ctx context.Context, layer string, beside mover.Beside) (measure.TransferRun, error) {
+	job := mover.Job{
+		Direction: measure.Download, Clients: m.clients(m.Many), Files: 1, Bytes: m.Size, Name: m.name(m.beside), Dialer: m.dialer, Watch: m.Live, Beside: beside,
+		Sink: m.sink, Sum: m.sums(layer),
+	}
+	if m.generates() {
+		job.Same = &m.stream
+	}
+	if layer == measure.LayerWhole {
+		job.Sink = m.file
+	}
+	out, err := mover.Run(ctx, job)
+	m.note(out.Info)
+	if err == nil && layer == measure.LayerWhole && job.Sum { // what is on the disk now
+		out.Run.SHA256, err = mover.Sum(m.ToFile())
+	}
+	return out.Run, err
+}
+
+// sink is where a download goes that ends at no disk.
+func (m *Transfer) sink(int, int) (mover.Sink, error) {
+	if m.To == memory {
+		return mover.Memory(m.Many), nil
+	}
+	return mover.Nowhere(), nil
+}
+
+// sums tells whether checksums are taken over a layer: only the last one has them.
+func (m *Transfer) sums(layer string) bool {
+	all := m.Layers()
+	return m.Many == 1 && !m.NoChecksum && layer == all[len(all)-1]
+}
+
+// file is the target of a download.
+func (m *Transfer) file(int, int) (mover.Sink, error) {
+	f, left, err := mover.NewFile(m.ToFile(), m.Overwrite)
+	if left {
+		m.warnings = append(m.warnings, mover.PartName(m.ToFile())+" was removed: a transfer that was killed had left it")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// smallBytes is the size of each small file.
+const smallBytes = 64 << 10
+
+// Small uploads, or downloads, many small files one after the other.
+func (m *Transfer) Small(ctx context.Context) (*measure.TransferRun, error) {
+	if m.Options.Small == 0 {
+		return nil, nil
+	}
+	name := m.name(".thru-small")
+	run, err := m.put(ctx, upload{name: name, from: m.generated, size: smallBytes, files: m.Options.Small, clients: 1, overwrite: true})
+	if err == nil && !m.uploads() {
+		var out mover.Outcome
+		out, err = mover.Run(ctx, mover.Job{
+			Direction: measure.Download, Clients: m.clients(1), Files: m.Options.Small, Bytes: smallBytes, Name: name, Same: &m.stream,
+			Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil }, Dialer: m.dialer,
+		})
+		run = out.Run
+	}
+	run.Layer = measure.LayerMemory
+	return &run, err
+}
+
+// Folder is that of the file at this end; "" where none takes part.
+func (m *Transfer) Folder() (string, error) {
+	file := m.ToFile()
+	if m.uploads() {
+		file = m.fromFile()
+	}
+	if file == "" {
+		return "", nil
+	}
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return "", fmt.Errorf("session: finding the folder of %s: %w", file, err)
+	}
+	return dir, nil
+}
+
+// Warnings are what is to be said of the transfers.
+func (m *Transfer) Warnings() []string { return m.warnings }
