@@ -144,7 +144,7 @@ func KeyFile(path string) (public string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("bus: making a key: %w", err)
 	}
-	return id.pub, writePrivate(path, append(seed, '\n'), false)
+	return id.pub, WritePrivate(path, append(seed, '\n'), false)
 }
 
 // Signer signs what this host hands over, with the agent's key: Ed25519 (RFC 8032),

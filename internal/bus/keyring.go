@@ -50,7 +50,7 @@ func (k *Keyring) Save(name string, j Join, replace bool) error {
 	if err := makePrivateDir(k.Dir); err != nil {
 		return err
 	}
-	err := writePrivate(filepath.Join(k.Dir, name), []byte(j.String()+"\n"), replace)
+	err := WritePrivate(filepath.Join(k.Dir, name), []byte(j.String()+"\n"), replace)
 	if errors.Is(err, fs.ErrExist) {
 		return fault.Usagef("replace it with --replace, or choose another name", "bus: an end point named %s is kept already", name)
 	}

@@ -133,7 +133,7 @@ func (b *NameBook) save() error {
 	if err != nil {
 		return fmt.Errorf("bus: writing %s: %w", b.path, err)
 	}
-	if err := writePrivate(b.path, append(text, '\n'), true); err != nil {
+	if err := WritePrivate(b.path, append(text, '\n'), true); err != nil {
 		return err
 	}
 	b.unsaved = false

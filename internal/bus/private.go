@@ -63,10 +63,10 @@ func readPrivate(path string) ([]byte, error) {
 	return b, nil
 }
 
-// writePrivate writes a file of mode 0600 so that a crash leaves the old or
+// WritePrivate writes a file of mode 0600 so that a crash leaves the old or
 // the new one whole. Without replace, an existing file stays and the error
 // is fs.ErrExist.
-func writePrivate(path string, data []byte, replace bool) error {
+func WritePrivate(path string, data []byte, replace bool) error {
 	temp, err := writeTemp(filepath.Dir(path), data)
 	if err != nil {
 		return fmt.Errorf("bus: writing %s: %w", path, err)

@@ -156,7 +156,7 @@ func (s *State) write(doc stateDoc, replace bool) error {
 	if err != nil {
 		return fmt.Errorf("bus: writing %s: %w", s.path, err)
 	}
-	return writePrivate(s.path, append(b, '\n'), replace)
+	return WritePrivate(s.path, append(b, '\n'), replace)
 }
 
 // take makes a document the state's content.
@@ -201,4 +201,16 @@ func newStateDoc(id string) (stateDoc, error) {
 		Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 		Key:  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})),
 	}, nil
+}
+
+// DefaultState is the state folder of this user, which follows the XDG base directory specification.
+func DefaultState() (string, error) {
+	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "thru"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fault.Failf("name a folder with --state", "bus: finding the state folder: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "thru"), nil
 }

@@ -64,7 +64,7 @@ func readLabels(words []string) (map[string]string, error) {
 	labels := map[string]string{}
 	for _, w := range words {
 		key, value, found := strings.Cut(w, "=")
-		key, value = console.Unsecret(strings.TrimSpace(key)), console.Unsecret(strings.TrimSpace(value))
+		key, value = fault.Unsecret(strings.TrimSpace(key)), fault.Unsecret(strings.TrimSpace(value))
 		switch {
 		case !found, key == "", value == "":
 			return nil, fault.Usagef("such as --label site=fra", "--label %q: no KEY=VALUE", short(w))

@@ -1,18 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
-	"strings"
-	"time"
 
 	"thru/internal/cli/console"
-	"thru/internal/fault"
 	"thru/internal/hypervisor"
-	"thru/internal/measure"
-	"thru/internal/unit"
+	"thru/internal/remote"
 )
 
 // belowFlags name the hypervisors that may have the end points of a test.
@@ -22,137 +16,39 @@ type belowFlags struct {
 }
 
 // onto has a dialer connect what the flags name.
-func (f belowFlags) onto(d dialer) dialer {
+func (f belowFlags) onto(e *env, d remote.Dialer) remote.Dialer {
 	d.Insecure = f.Insecure
-	if d.Passwords == nil {
-		d.Passwords = console.NewPasswords(d.env.Console, f.PasswordStdin)
+	if d.Password == nil {
+		d.Password = console.NewPasswords(e.Console, f.PasswordStdin).Of
 	}
 	return d
 }
 
-// reachTime bounds the connection of a hypervisor: it may not keep a test from beginning.
-const reachTime = 30 * time.Second
-
-// reach connects a hypervisor, says that it does, and gives up in time. The time
-// stands still while a person is asked for a password.
-func (d dialer) reach(ctx context.Context, at string) (hypervisor.Source, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	limit := cmp.Or(d.ReachTime, reachTime)
-	errLate := errors.New("no answer in time")
-	timer := time.AfterFunc(limit, func() { cancel(errLate) })
-	p := d.env.Board(false)
-	defer p.Clear()
-	p.Checking("connecting to " + console.Unsecret(cmp.Or(at, "this machine")))
-	d.Asking = func(ask func() (string, error)) (string, error) {
-		p.Clear()
-		if timer.Stop() {
-			defer timer.Reset(limit)
-		}
-		return d.env.Interruptible(ctx, ask)
-	}
-	s, err := d.hypervisor(ctx, at)
-	timer.Stop()
-	late := context.Cause(ctx) == errLate
-	if err != nil && !late && ctx.Err() != nil {
-		err = ctx.Err() // an interrupt
-	}
-	if err == nil && !late {
-		return closing{s, func() { cancel(nil) }}, nil // what is connected lives as long as its context
-	}
-	if err == nil {
-		s.Close()
-	}
-	cancel(nil)
-	if late {
-		err = fault.Failf("is it a hypervisor that listens there, and is it not overloaded?", "%s: no answer within %s", fault.Named(console.Unsecret(at)), unit.Duration(int64(limit)))
-	}
-	return nil, err
-}
-
-// below connects the hypervisors that URLs name. A URL that is none ends the
-// command; one that cannot be reached says so in the result, and costs no figure.
-func (d dialer) below(ctx context.Context, urls []string) ([]hypervisor.Source, func(), error) {
-	var all []hypervisor.Source
-	closeAll := func() {
-		for _, s := range slices.Backward(all) {
-			s.Close()
-		}
-	}
-	known := map[string]bool{}
-	for _, at := range urls {
-		if known[sourceKey(at)] {
-			continue
-		}
-		known[sourceKey(at)] = true
-		s, err := d.reach(ctx, at)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil, fault.Code(err) == fault.Usage:
-			closeAll()
-			return nil, nil, err
-		default:
-			s = unreachable{console.Unsecret(at), err}
-			d.env.Warn(s.Name()+" cannot be asked", err) // at once: who wants its figures need not wait for the end
-		}
-		all = append(all, s)
-	}
-	return all, closeAll, nil
-}
-
-// sourceKey is the same for every spelling of one vSphere server.
-func sourceKey(at string) string {
-	scheme, _, _ := strings.Cut(at, "://")
-	if user, addr, err := vsphereTarget(at); err == nil && strings.EqualFold(scheme, vsphereScheme) {
-		return vsphereScheme + "://" + user + "@" + strings.TrimSuffix(strings.ToLower(addr), ":443")
-	}
-	return at
-}
-
-// unreachable is a hypervisor that could not be connected: who asks it hears why.
-type unreachable struct {
-	name string
-	err  error
-}
-
-// Name implements hypervisor.Source.
-func (u unreachable) Name() string { return u.name }
-
-// Inventory implements hypervisor.Source.
-func (u unreachable) Inventory(context.Context, func(*measure.Guest) bool, func(*measure.GuestHost) bool) (measure.Inventory, error) {
-	return measure.Inventory{}, u.err
-}
-
-// Watch implements hypervisor.Source.
-func (u unreachable) Watch(context.Context, []string) (hypervisor.Watch, error) { return nil, u.err }
-
-// Close implements hypervisor.Source.
-func (u unreachable) Close() error { return nil }
-
 // above connects the ends of a pair, and the hypervisors below them.
-func (f belowFlags) above(ctx context.Context, d dialer, name string) (pair, func(), error) {
-	ends, closeEnds, err := d.pair(ctx, name)
+func (f belowFlags) above(ctx context.Context, e *env, d remote.Dialer, name string) (remote.Pair, func(), error) {
+	ends, closeEnds, err := d.Pair(ctx, name)
 	if err != nil {
-		return pair{}, nil, err
+		return remote.Pair{}, nil, err
 	}
-	sources, closeBelow, err := f.onto(d).below(ctx, f.Hypervisor)
+	sources, closeBelow, err := f.onto(e, d).Below(ctx, f.Hypervisor)
 	if err != nil {
 		closeEnds()
-		return pair{}, nil, err
+		return remote.Pair{}, nil, err
 	}
-	ends.below = sources
+	ends.Below = sources
 	return ends, func() { closeBelow(); closeEnds() }, nil
 }
 
 // connectBelow connects the hypervisors of a plan, unless they are. Its passwords
 // are asked for once.
-func (r *planRun) connectBelow(ctx context.Context, d dialer, named []string) (err error) {
+func (r *planRun) connectBelow(ctx context.Context, d remote.Dialer, named []string) (err error) {
 	if r.below != nil {
 		return nil
 	}
-	d.Passwords = r.passwords
-	d = r.under.onto(d)
-	r.passwords = d.Passwords
-	if r.below, r.unbelow, err = d.below(ctx, slices.Concat(r.options.Hypervisors, named)); r.below == nil {
+	d.Password = r.password
+	d = r.under.onto(r.env, d)
+	r.password = d.Password
+	if r.below, r.unbelow, err = d.Below(ctx, slices.Concat(r.options.Hypervisors, named)); r.below == nil {
 		r.below = []hypervisor.Source{}
 	}
 	return err
@@ -165,4 +61,10 @@ func (r *planRun) closeBelow() {
 		r.unbelow()
 	}
 	r.below, r.unbelow = nil, nil
+}
+
+// vsphereFlags are those of a vCenter's or an ESXi host's web service.
+type vsphereFlags struct {
+	PasswordStdin bool `group:"Login" name:"password-stdin" help:"vsphere: read the password from the first line of stdin (else: THRU_PASSWORD, else it is asked for)."`
+	Insecure      bool `group:"Login" name:"insecure" help:"vsphere: accept any certificate (default: one that the system trusts, else the one that was kept at the first contact)."`
 }

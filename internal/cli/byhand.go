@@ -16,6 +16,7 @@ import (
 	"thru/internal/host/platform"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/unit"
 )
@@ -305,8 +306,8 @@ var errNoFact = errors.New("was not read")
 // factsAt reads the facts of a host: by its agent, or of a system that is read by
 // its own commands by these.
 func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error) {
-	d := dialer{env: r.env, Port: bus.DefaultPort, Checks: true}
-	if strings.HasPrefix(at, sshScheme+"://") {
+	d := remote.Dialer{Network: r.env.network, Port: bus.DefaultPort, Checks: true}
+	if strings.HasPrefix(at, remote.SSHScheme+"://") {
 		if facts, known, err := factsByCommands(ctx, at); known || err != nil {
 			return facts, err
 		}
@@ -315,9 +316,9 @@ func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error
 	var stop func()
 	var err error
 	if at == control.Local {
-		e, stop, err = d.local(ctx, true)
+		e, stop, err = d.Local(ctx, true)
 	} else {
-		e, stop, err = d.endPoint(ctx, at)
+		e, stop, err = d.EndPoint(ctx, at)
 	}
 	if err != nil {
 		return nil, err
@@ -333,7 +334,7 @@ func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error
 // factsByCommands reads a host over ssh whose system has commands that are known;
 // known is false of one that an agent reads.
 func factsByCommands(ctx context.Context, at string) (facts *measure.Facts, known bool, err error) {
-	destination, port, err := sshTarget(at)
+	destination, port, err := remote.SSHTarget(at)
 	if err != nil {
 		return nil, false, err
 	}

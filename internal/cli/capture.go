@@ -6,28 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/agent"
-	"thru/internal/capture/live"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 )
-
-// kernelRing is the capture of this host's kernel. It implements agent.Capturer.
-type kernelRing struct{}
-
-// Possible implements agent.Capturer.
-func (kernelRing) Possible() error { return live.Possible() }
-
-// Start implements agent.Capturer.
-func (kernelRing) Start(c live.Config) (agent.Ring, error) {
-	r, err := live.Start(c)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
 
 // captureFlags ask for the packets of the traffic.
 type captureFlags struct {
@@ -57,14 +41,14 @@ type keeper struct {
 
 // keeper finds out before a long measurement whether its captures can be
 // written; nil where none are to be.
-func (f *captureFlags) keeper(p plan.Plan, ends pair) (*keeper, error) {
+func (f *captureFlags) keeper(p plan.Plan, ends remote.Pair) (*keeper, error) {
 	if f.Keep == "" {
 		return nil, nil
 	}
 	if p.Repeat.Max > 1 {
 		return nil, fault.Clashing("keep the packets of one run", "--keep", "--repeat --precision --acceptance")
 	}
-	k := &keeper{path: f.Keep, alone: ends.local == ends.peer}
+	k := &keeper{path: f.Keep, alone: ends.Local == ends.Peer}
 	senders := map[string]bool{}
 	for _, s := range p.Steps {
 		for _, x := range s.Specs {

@@ -13,6 +13,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 )
 
 type checkCmd struct {
@@ -84,7 +85,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	}
 	var doc *measure.Document
 	doc, err = c.byAgents(ctx, e, runner, r)
-	var other *otherSystem
+	var other *remote.OtherSystem
 	if errors.As(err, &other) {
 		doc, err = c.bySSH(ctx, e, runner)
 	}
@@ -128,17 +129,17 @@ func (c *checkCmd) runner(e *env) (_ *control.Runner, r plan.Request, err error)
 
 // byAgents checks this machine, and a peer and the path to it.
 func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner, r plan.Request) (*measure.Document, error) {
-	if _, err := engineOf(c.EndPoint); err != nil {
+	if _, err := remote.EngineOf(c.EndPoint); err != nil {
 		return nil, err
 	}
 	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
-	d := dialer{env: e, Family: how.Family, Port: c.Port, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr, Checks: true}
-	ends, closeAll, err := c.above(ctx, d, c.EndPoint)
+	d := remote.Dialer{Network: e.network, Family: how.Family, Port: c.Port, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr, Checks: true}
+	ends, closeAll, err := c.above(ctx, e, d, c.EndPoint)
 	if err != nil {
 		return nil, err
 	}
 	defer closeAll()
-	runner.Ends, runner.Below = ends.all(), ends.below
+	runner.Ends, runner.Below = ends.All(), ends.Below
 	p := e.Board(false)
 	defer p.Clear()
 	runner.Watch = p

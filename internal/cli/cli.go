@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,7 +22,9 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/node"
 	"thru/internal/plan/option"
+	"thru/internal/remote"
 	"thru/internal/report"
 )
 
@@ -56,10 +57,8 @@ type grammar struct {
 // env is what a command needs of the world.
 type env struct {
 	*console.Console
-	archive archive // where the result goes
-	fleets  fleets  // that this process has connections to
-	parcels parcels
-	asking  sync.Mutex // held by the one ssh that may ask a person
+	archive archive         // where the result goes
+	network *remote.Network // by which end points are connected
 }
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.
@@ -74,13 +73,14 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if len(args) > 0 && args[0] == worker.Verb {
 		return moveData(in, out, errw)
 	}
-	if len(args) > 0 && args[0] == guardVerb {
-		return guardTuning(args[1:], in, errw)
+	if len(args) > 0 && args[0] == node.GuardVerb {
+		return node.GuardTuning(args[1:], in, errw)
 	}
 	log.SetOutput(io.Discard) // net/http writes there what a server has sent; nothing of ours does
-	e := &env{Console: &console.Console{In: in, Out: out, Err: errw, Args: args, Version: Version, Password: console.TakePassword()}}
+	c := &console.Console{In: in, Out: out, Err: errw, Args: args, Version: Version, Password: console.TakePassword()}
+	e := &env{Console: c, network: remote.New(c, c.Version)}
 	serve := e.command
-	if len(args) > 0 && args[0] == attendVerb {
+	if len(args) > 0 && args[0] == remote.AttendVerb {
 		serve = e.attend
 	}
 	signals := make(chan os.Signal, 2)
@@ -138,7 +138,7 @@ func (e *env) command(ctx context.Context) int {
 
 // attend is the hidden verb of the far end of ssh, whose stdout is no person's.
 func (e *env) attend(ctx context.Context) int {
-	err := attend(ctx, e.Version, e.Args[1:], e.In, e.Out)
+	err := remote.Attend(ctx, e.Version, e.Args[1:], e.In, e.Out)
 	if err != nil {
 		e.ErrorLines(err)
 	}

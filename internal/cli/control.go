@@ -15,6 +15,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/cli/console"
 	"thru/internal/fault"
+	"thru/internal/remote"
 )
 
 type controlCmd struct {
@@ -159,7 +160,7 @@ func (c *controlCmd) permits(e *env) error {
 func (c *controlCmd) openState() (*bus.State, func(), error) {
 	dir := c.State
 	if dir == "" {
-		all, err := defaultState()
+		all, err := bus.DefaultState()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -185,7 +186,7 @@ func (c *controlCmd) openState() (*bus.State, func(), error) {
 // invite adds how hosts and operators get in.
 func (s *controlling) invite(hub *bus.Hub, state *bus.State) error {
 	s.Joins = map[string]string{}
-	for p := range purposes {
+	for p := range remote.Purposes {
 		j, err := hub.Join(p)
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan/option"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/unit"
 )
@@ -125,14 +126,14 @@ func (c *diskCmd) folder() (string, error) {
 
 // end connects the end point whose disk it is.
 func (c *diskCmd) end(ctx context.Context, e *env) (*control.EndPoint, func(), error) {
-	if _, err := engineOf(c.EndPoint); err != nil {
+	if _, err := remote.EngineOf(c.EndPoint); err != nil {
 		return nil, nil, err
 	}
-	d := dialer{env: e, Port: c.Port}
+	d := remote.Dialer{Network: e.network, Port: c.Port}
 	if c.EndPoint == "" || c.EndPoint == control.Local {
-		return d.local(ctx, true)
+		return d.Local(ctx, true)
 	}
-	return d.endPoint(ctx, c.EndPoint)
+	return d.EndPoint(ctx, c.EndPoint)
 }
 
 // diskWatch shows on a terminal what a disk test is doing.

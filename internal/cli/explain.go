@@ -12,6 +12,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/unit"
 )
@@ -65,12 +66,12 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
-	ends, closeAll, err := c.above(ctx, c.dial(e, r, c.loginFlags), endPoint)
+	ends, closeAll, err := c.above(ctx, e, c.dial(e, r, c.loginFlags), endPoint)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	ends.settle(&r)
+	ends.Settle(&r)
 	p, err := plan.Explain(r)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 		return err
 	}
 	view := newTrials(e, p, ends, budget)
-	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false), Below: ends.below}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: quickGates(false), Below: ends.Below}
 	k.into(&runner)
 	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Explain(ctx, p, how, budget)
@@ -126,7 +127,7 @@ type trials struct {
 	until time.Time
 }
 
-func newTrials(e *env, p plan.Plan, ends pair, budget time.Duration) *trials {
+func newTrials(e *env, p plan.Plan, ends remote.Pair, budget time.Duration) *trials {
 	v := &trials{Board: e.Board(false), until: time.Now().Add(budget)}
 	ways := "both directions"
 	if len(p.Steps) == 1 {

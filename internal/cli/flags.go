@@ -99,7 +99,7 @@ func flagsDo(names []string) string {
 	if len(names) == 1 {
 		return names[0] + " does"
 	}
-	return list(names) + " do"
+	return fault.Few(names) + " do"
 }
 
 // joinedFlag reads a flag whose values add up, by commas or by naming it again.

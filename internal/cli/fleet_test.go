@@ -2,76 +2,16 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"thru/internal/bus"
 	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
-
-func TestMemberOf(t *testing.T) {
-	for at, want := range map[string][2]string{
-		"fleet/web1": {"fleet", "web1"}, "fleet/": {"fleet", ""}, "/web1": {"", "web1"}, "a/b/c": {"a", "b/c"},
-	} {
-		if c, n, ok := memberOf(at); !ok || c != want[0] || n != want[1] {
-			t.Errorf("%q: %q %q %v", at, c, n, ok)
-		}
-	}
-	for _, at := range []string{"web1", "10.0.0.1:5200", "iperf3://h/", "ssh://root@h", ""} {
-		if _, _, ok := memberOf(at); ok {
-			t.Errorf("%q is taken for a host of a fleet", at)
-		}
-	}
-}
-
-// A name leads to the one host that may be used by it, and an error to what to do.
-func TestFindHost(t *testing.T) {
-	now := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
-	hosts := []bus.Host{
-		{ID: "1", Name: "web1", Online: true, Refused: "the name is another's"},
-		{ID: "2", Name: "web1", Online: true},
-		{ID: "3", Name: "web2", SeenAt: now.Add(-90 * time.Second)},
-		{ID: "4", Name: "rogue", Online: true, Refused: "the name is another's"},
-		{ID: "5", Name: "db", Online: true},
-	}
-	if h, err := find(hosts, "fleet", "web1", now); err != nil || h.ID != "2" {
-		t.Errorf("web1: %+v %v", h, err)
-	}
-	for name, want := range map[string][2]string{
-		"web2":  {"last seen 1m30s ago", "thru hosts fleet"},
-		"rogue": {"refused", "thru hosts fleet"},
-		"wbe1":  {"no host named", "did you mean web1?"},
-		"zzzzz": {"no host named", "there are db, web1"},
-	} {
-		_, err := find(hosts, "fleet", name, now)
-		if err == nil || !strings.Contains(err.Error(), want[0]) || !strings.Contains(fault.Hint(err), want[1]) {
-			t.Errorf("%s: %v; hint %q", name, err, fault.Hint(err))
-		}
-	}
-	if _, err := find(nil, "fleet", "web1", now); err == nil || !strings.Contains(fault.Hint(err), "serve --controller") {
-		t.Errorf("an empty fleet: %v", err)
-	}
-}
-
-// One connection to a controller serves all that use it, and ends with the last.
-func TestFleetsShareAConnection(t *testing.T) {
-	var f fleets
-	dialled := 0
-	failing := func(context.Context) (*bus.Fleet, error) { dialled++; return nil, errors.New("no") }
-	if _, _, err := f.use(t.Context(), "fleet", failing); err == nil || len(f.open) != 0 {
-		t.Errorf("a failed connection is kept: %v, %d", err, len(f.open))
-	}
-	if f.use(t.Context(), "fleet", failing); dialled != 2 {
-		t.Errorf("dialled %d times, want a new attempt", dialled)
-	}
-}
 
 // What is told of a host is what has changed for a person.
 func TestTurn(t *testing.T) {
@@ -194,37 +134,6 @@ func TestSayer(t *testing.T) {
 	s.Once("link", "connected", "here", nil)
 	if n := strings.Count(out.String(), "\n"); n != 2 {
 		t.Errorf("%d lines", n)
-	}
-}
-
-// Ways to a controller over a NATS cluster are kept beside join strings.
-func TestKeptNATS(t *testing.T) {
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	t.Setenv("HOME", os.Getenv("XDG_CONFIG_HOME"))
-	c := &bus.NATSConfig{URL: "tls://n:4222", Nkey: "/k", CA: "/ca"}
-	if err := saveNATS("fleet", c, false); err != nil {
-		t.Fatal(err)
-	}
-	if err := saveNATS("fleet", c, false); fault.Code(err) != fault.Usage {
-		t.Errorf("a name in use: %v", err)
-	}
-	if err := saveNATS("fleet", c, true); err != nil {
-		t.Error(err)
-	}
-	if err := saveNATS("../x", c, false); fault.Code(err) != fault.Usage {
-		t.Errorf("a name that is a path: %v", err)
-	}
-	if w, err := wayTo("fleet", bus.PrivilegeOperate); err != nil || w.nats == nil || *w.nats != *c {
-		t.Errorf("%+v %v", w.nats, err)
-	}
-	if _, err := wayTo("flet", bus.PrivilegeOperate); err == nil || fault.Hint(err) != "did you mean fleet?" {
-		t.Errorf("a mistyped name: %v, hint %q", err, fault.Hint(err))
-	}
-	if err := os.WriteFile(filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "thru", "nats", "fleet.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := wayTo("fleet", bus.PrivilegeOperate); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("a damaged file: %v", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/node"
 	"thru/internal/report"
 )
 
@@ -97,7 +98,7 @@ func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signatu
 		if key, err = e.signer(); err != nil {
 			e.Warn("the report is not signed", err)
 		} else {
-			who = &report.Signature{Host: hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
+			who = &report.Signature{Host: node.Hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
 		}
 	}
 	var b bytes.Buffer

@@ -13,6 +13,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/remote"
 	"thru/internal/report"
 )
 
@@ -41,7 +42,7 @@ type listedHost struct {
 
 // Run lists the hosts of a fleet.
 func (c *hostsCmd) Run(ctx context.Context, e *env) error {
-	controller, name, one := memberOf(c.Controller)
+	controller, name, one := remote.MemberOf(c.Controller)
 	if !one {
 		controller = c.Controller
 	}
@@ -70,13 +71,13 @@ func (c *hostsCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	if one { // whether it can be used is the exit code
-		if _, err := find(hosts, controller, name, time.Now()); err != nil {
+		if _, err := remote.FindHost(hosts, controller, name, time.Now()); err != nil {
 			e.ErrorLines(err)
 			return printed{err}
 		}
 	}
 	if len(hosts) == 0 {
-		e.Line("hint: " + noHosts)
+		e.Line("hint: " + remote.NoHosts)
 	}
 	return nil
 }
@@ -97,7 +98,7 @@ func (c *hostsCmd) dial(ctx context.Context, e *env, controller string) (string,
 			return "", nil, err
 		}
 	}
-	f, err := e.dialFleet(ctx, controller, bus.FleetConfig{})
+	f, err := e.network.DialFleet(ctx, controller, bus.FleetConfig{})
 	return controller, f, err
 }
 
@@ -107,7 +108,7 @@ func onlyController() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch all := controllers(keys, bus.PrivilegeOperate); len(all) {
+	switch all := remote.Controllers(keys, bus.PrivilegeOperate); len(all) {
 	case 1:
 		return all[0], nil
 	case 0:
@@ -129,7 +130,7 @@ func (c *hostsCmd) list(ctx context.Context, fleet *bus.Fleet, controller, name 
 	}
 	same := slices.DeleteFunc(slices.Clone(hosts), func(h bus.Host) bool { return h.Name != name })
 	if len(same) == 0 {
-		_, err := find(hosts, controller, name, time.Now())
+		_, err := remote.FindHost(hosts, controller, name, time.Now())
 		return nil, err
 	}
 	return same, nil
@@ -276,9 +277,6 @@ func state(hosts []bus.Host) string {
 	b, _ := json.Marshal(still) // strings and numbers always marshal
 	return string(b)
 }
-
-// noHosts is what to do about an empty fleet.
-const noHosts = "on each host run `thru serve --controller NAME` with the string for agents that `thru control` prints"
 
 func (c *hostsCmd) forgotten(e *env) error {
 	if c.JSON {

@@ -12,6 +12,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
+	"thru/internal/remote"
 )
 
 type inventoryCmd struct {
@@ -34,8 +35,8 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := dialer{env: e, Port: c.Port, Passwords: console.NewPasswords(e.Console, c.PasswordStdin), Insecure: c.Insecure}
-	source, err := d.reach(ctx, c.Source)
+	d := remote.Dialer{Network: e.network, Port: c.Port, Password: console.NewPasswords(e.Console, c.PasswordStdin).Of, Insecure: c.Insecure}
+	source, err := d.Reach(ctx, c.Source)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (c *inventoryCmd) sensible(e *env) error {
 }
 
 func (c *inventoryCmd) isVSphere() bool {
-	return strings.HasPrefix(strings.ToLower(c.Source), vsphereScheme+"://")
+	return strings.HasPrefix(strings.ToLower(c.Source), remote.VsphereScheme+"://")
 }
 
 // read asks for what was chosen. VMs are chosen while they are read; those of a
@@ -116,7 +117,7 @@ func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (meas
 	}
 	switch {
 	case len(v.Hosts) == 0 && len(c.VM) > 0: // only their hosts were read
-		return v, fault.Failf(fmt.Sprintf("without --vm all VMs of the host are listed; these are on %s", strings.Join(hosts.names[:min(len(hosts.names), mostNamed)], ", ")),
+		return v, fault.Failf(fmt.Sprintf("without --vm all VMs of the host are listed; these are on %s", strings.Join(hosts.names[:min(len(hosts.names), fault.MostNamed)], ", ")),
 			"%s has no VM %s on a host %s", source.Name(), strings.Join(c.VM, " or "), strings.Join(c.Host, " or "))
 	case len(v.Hosts) == 0:
 		return v, hosts.nothing("host", source.Name())
@@ -146,7 +147,7 @@ func (c *choice) has(names ...string) bool {
 // nothing says that no pattern fits, and what there is.
 func (c *choice) nothing(noun, at string) error {
 	hint := fmt.Sprintf("thru inventory %s lists all", at)
-	if s := suggest("did you mean ", strings.Trim(c.patterns[0], "*?"), c.names); s != "" {
+	if s := fault.Suggest("did you mean ", strings.Trim(c.patterns[0], "*?"), c.names); s != "" {
 		hint = s
 	}
 	return fault.Failf(hint, "%s has no %s %s", at, noun, strings.Join(c.patterns, " or "))

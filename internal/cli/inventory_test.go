@@ -11,41 +11,6 @@ import (
 	"thru/internal/measure"
 )
 
-// TestVSphereTargets: the last @ ends the user, and what may hold a password is told nobody.
-func TestVSphereTargets(t *testing.T) {
-	for _, tt := range []struct{ at, user, addr, wrong string }{
-		{at: "vsphere://root@esx1", user: "root", addr: "esx1"},
-		{at: "VSPHERE://root@esx1:8443/", user: "root", addr: "esx1:8443"},
-		{at: "vsphere://administrator%40vsphere.local@vc.example/sdk", user: "administrator@vsphere.local", addr: "vc.example"},
-		{at: "vsphere://administrator@vsphere.local@vc.example", user: "administrator@vsphere.local", addr: "vc.example"},
-		{at: `vsphere://CORP%5Canna@10.0.0.1`, user: `CORP\anna`, addr: "10.0.0.1"},
-		{at: "vsphere://root@[2001:db8::1]:443", user: "root", addr: "[2001:db8::1]:443"},
-		{at: "vsphere://root@[2001:db8::1]", user: "root", addr: "[2001:db8::1]"},
-		{at: "vsphere://vc.example", wrong: "names no user"},
-		{at: "vsphere://", wrong: "names no user"},
-		{at: "vsphere://root@", wrong: "names no host"},
-		{at: "vsphere://root@a b", wrong: "names no host"},
-		{at: "vsphere://root@h:0", wrong: "is none"},
-		{at: "vsphere://root@h/dc/vm", wrong: "has no path"},
-		{at: "vsphere://ro%zzsesame@h", wrong: "cannot be read"},
-		{at: "vsphere://ro:sesame@h", wrong: "a password does not belong"},
-		{at: "vsphere://ro%3Asesame@h", wrong: "a password does not belong"},
-		{at: "vsphere://ro%3asesame@x@h", wrong: "a password does not belong"},
-		{at: "vsphere://ro@h?password=sesame", wrong: "has no query"},
-		{at: "vsphere://ro@h:443/?sesame", wrong: "has no query"},
-		{at: "vsphere://ro@x:ses/ame@h", wrong: "a password does not belong"},
-		{at: "vsphere://ro:ses/ame@h", wrong: "an @ stands behind a slash"},
-	} {
-		user, addr, err := vsphereTarget(tt.at)
-		if tt.wrong == "" && (err != nil || user != tt.user || addr != tt.addr) {
-			t.Errorf("%s: %q, %q, %v", tt.at, user, addr, err)
-		}
-		if tt.wrong != "" && (err == nil || !strings.Contains(err.Error(), tt.wrong) || fault.Code(err) != fault.Usage || strings.Contains(err.Error()+fault.Hint(err), "ses")) {
-			t.Errorf("%s: %v, want %q", tt.at, err, tt.wrong)
-		}
-	}
-}
-
 // guestList is a source of guests and hosts.
 type guestList struct{ v measure.Inventory }
 

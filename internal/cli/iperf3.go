@@ -19,6 +19,7 @@ import (
 	"thru/internal/iperfdoc"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
+	"thru/internal/remote"
 	"thru/internal/stat"
 )
 
@@ -133,18 +134,18 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 		return originalError(e.Err, "parameter error", err)
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside }) // iperf3 measures nothing beside
-	d := dialer{env: e, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
+	d := remote.Dialer{Network: e.network, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
 	d.Login = func() (*bus.Login, error) {
 		return loginFlags{User: o.user, PublicKey: o.publicKey, PKCS1: o.pkcs1}.login(e)
 	}
-	ends, closeAll, err := d.pair(ctx, r.Peer)
+	ends, closeAll, err := d.Pair(ctx, r.Peer)
 	if err != nil {
 		return originalError(e.Err, "error", err)
 	}
 	defer closeAll()
 	v := newOriginalView(o, out, e.Version)
-	v.introduce(ctx, ends.local)
-	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: stat.Link{}, Watch: v}
+	v.introduce(ctx, ends.Local)
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: stat.Link{}, Watch: v}
 	doc, err := runner.Run(ctx, p)
 	doc.Arguments = e.Arguments()
 	e.archive = archiveOf(keepFlags{})

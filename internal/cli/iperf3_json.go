@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strconv"
 
-	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 	"thru/internal/stat"
 )
 
@@ -41,23 +41,23 @@ func (f documentFlags) settle(r *plan.Request, ours bool) error {
 func (e *env) sayAsIPerf3(err error) {
 	switch {
 	case slices.Contains(e.Args, "--json-stream"):
-		iperfdoc.NewStream(e.Out).Fail(console.Unsecret(originalWords(err)))
+		iperfdoc.NewStream(e.Out).Fail(fault.Unsecret(originalWords(err)))
 	case slices.Contains(e.Args, "-J"), slices.Contains(e.Args, "--iperf3-json"):
-		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.Version)}, Error: console.Unsecret(originalWords(err))}.Write(e.Out)
+		iperfdoc.Report{Test: iperfdoc.Test{Version: iperfdoc.Version(e.Version)}, Error: fault.Unsecret(originalWords(err))}.Write(e.Out)
 	}
 }
 
 // measureAsIPerf3 runs a plan and prints it in iperf3's terms.
-func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Request, p plan.Plan, ends pair, link stat.Link, force bool) error {
+func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Request, p plan.Plan, ends remote.Pair, link stat.Link, force bool) error {
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside })
-	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, request: r, host: ends.peer.Name}
-	if host, port, err := net.SplitHostPort(ends.peer.Addr); err == nil {
+	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, request: r, host: ends.Peer.Name}
+	if host, port, err := net.SplitHostPort(ends.Peer.Addr); err == nil {
 		o.host = host
 		o.port, _ = strconv.Atoi(port)
 	}
 	v := newOriginalView(o, e.Out, e.Version)
-	v.introduce(ctx, ends.local)
-	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: v, Gating: quickGates(force), Below: ends.below}
+	v.introduce(ctx, ends.Local)
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: v, Gating: quickGates(force), Below: ends.Below}
 	doc, err := runner.Run(ctx, p)
 	doc.Arguments, doc.Labels = e.Arguments(), e.archive.labels
 	defer e.store(doc, true)

@@ -20,6 +20,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/measure"
+	"thru/internal/node"
 )
 
 // serve is the server: it answers iperf3 clients one after the other, and
@@ -45,7 +46,7 @@ func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
 		return originalError(e.Err, "error", err)
 	}
 	defer server.Close()
-	a := newAgent(e.Version, hostname(), calls.engines(prog), limits, nil, listen)
+	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, nil, listen)
 	defer a.Close()
 	service, err := bus.Serve(server, a)
 	if err != nil {
@@ -58,7 +59,7 @@ func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
 	s := &originalServer{o: o, e: e, out: out, stop: stop, turn: make(chan struct{}, 1)}
 	s.r = reception{version: e.Version, connect: server.Client, watch: s.watch, told: s.told}
 	s.listening()
-	err = calls.serve(ctx, func(call engine.Call) { s.take(ctx, call) })
+	err = calls.Serve(ctx, func(call engine.Call) { s.take(ctx, call) })
 	s.r.wait()
 	if err != nil {
 		return originalError(e.Err, "error", err)
@@ -84,10 +85,10 @@ func (o *original) listen() engine.Listen {
 }
 
 // desk opens the port; here, where there is no other, it must be had.
-func (o *original) desk(ctx context.Context, e *env, at engine.Listen, l bus.Limits) (desks, error) {
-	f := iperfFlags{IPerf3Port: o.port, iperfLogin: iperfLogin{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.pkcs1, Skew: o.skew}}
-	d, warnings, err := f.open(ctx, at, l, func(addr string, reason error) { tellRefused(e, addr, reason) })
-	if err == nil && d.three == nil {
+func (o *original) desk(ctx context.Context, e *env, at engine.Listen, l bus.Limits) (node.Answering, error) {
+	f := node.Calls{IPerf3Port: o.port, Login: node.Login{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.pkcs1, Skew: o.skew}}
+	d, warnings, err := f.Open(ctx, at, l, func(addr string, reason error) { tellRefused(e, addr, reason) })
+	if err == nil && d.Three == nil {
 		err = fault.Failf("end the program that holds the port, or choose another: -p PORT", "%s", strings.Join(warnings, "; "))
 	}
 	return d, err

@@ -13,6 +13,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/remote"
 )
 
 type joinCmd struct {
@@ -64,7 +65,7 @@ const maxJoin = 64 << 10
 // forgetJoined removes a name, whichever way it is kept.
 func forgetJoined(keys *bus.Keyring, name string) error {
 	err := keys.Remove(name)
-	if file, ferr := natsFile(name); errors.Is(err, os.ErrNotExist) && ferr == nil && os.Remove(file) == nil {
+	if file, ferr := remote.NATSFile(name); errors.Is(err, os.ErrNotExist) && ferr == nil && os.Remove(file) == nil {
 		return nil
 	}
 	return err
@@ -97,7 +98,7 @@ func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
 
 // keepNATS keeps the way to a controller over a NATS cluster.
 func (c *joinCmd) keepNATS(e *env, nats *bus.NATSConfig) error {
-	if err := saveNATS(c.Name, nats, c.Replace); err != nil {
+	if err := remote.SaveNATS(c.Name, nats, c.Replace); err != nil {
 		return err
 	}
 	d := joined{Name: c.Name, Control: []string{nats.URL}, Privilege: byKey}
@@ -111,8 +112,8 @@ func describeJoin(name string, j bus.Join) joined {
 
 // lets is what the holder of a join string may do.
 func lets(j bus.Join) string {
-	if p, ok := purposes[j.Privilege]; ok {
-		return p.lets
+	if p, ok := remote.Purposes[j.Privilege]; ok {
+		return p.Lets
 	}
 	if j.Privilege == bus.PrivilegeMeasure {
 		return j.Privilege
@@ -178,8 +179,8 @@ func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
 		all = append(all, d)
 		text = append(text, fmt.Sprintf("%-16s %s  %s  sha256:%.12s...", d.Name, strings.Join(d.Control, " "), lets(j), d.Cert))
 	}
-	for _, n := range listNATS() {
-		k, err := loadNATS(n)
+	for _, n := range remote.ListNATS() {
+		k, err := remote.LoadNATS(n)
 		if err != nil {
 			text = append(text, fmt.Sprintf("%-16s cannot be read: %v", n, err))
 			continue

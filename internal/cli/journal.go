@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -103,7 +104,7 @@ const (
 
 // runsFolder is where runs are kept unless a folder is named.
 func runsFolder() (string, error) {
-	state, err := defaultState()
+	state, err := bus.DefaultState()
 	return filepath.Join(state, "runs"), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"thru/internal/bus"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/control"
@@ -71,7 +72,7 @@ const mostCosts = 16
 
 // costsFile is what moving data cost each host, by its name.
 func costsFile() string {
-	dir, err := defaultState()
+	dir, err := bus.DefaultState()
 	if err != nil {
 		return ""
 	}

@@ -68,24 +68,6 @@ func TestCostsOfHosts(t *testing.T) {
 	}
 }
 
-func TestSSHTargets(t *testing.T) {
-	for in, want := range map[string]struct {
-		destination string
-		port        int
-	}{
-		"ssh://root@esx1": {"root@esx1", 0}, "ssh://10.0.0.5:2222": {"10.0.0.5", 2222}, "ssh://root@[fd00::2]:22/": {"root@fd00::2", 22},
-	} {
-		if d, p, err := sshTarget(in); err != nil || d != want.destination || p != want.port {
-			t.Errorf("%s: %q, %d, %v", in, d, p, err)
-		}
-	}
-	for _, bad := range []string{"ssh://", "ssh://root:secret@esx1", "ssh://-oProxyCommand=x", "ssh://-l@host", "ssh://h:0", "ssh://h:70000", "ssh://h/etc", "ssh://a b"} {
-		if d, _, err := sshTarget(bad); err == nil {
-			t.Errorf("%s: taken as %q", bad, d)
-		}
-	}
-}
-
 // A file that is none, or too long, is nothing known, and holds nothing up.
 func TestOnlyFilesAreKnown(t *testing.T) {
 	k := knownPaths{t.TempDir()}

@@ -16,6 +16,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/plan"
 	"thru/internal/planfile"
+	"thru/internal/remote"
 )
 
 // ladderTime is the length of a ladder's runs (B-09).
@@ -43,7 +44,7 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	case c.rungs() == 0 && !c.VCPUs && len(c.More) > 0:
 		return c.filled(ctx, e)
 	case c.rungs() > 0 && c.What != "":
-		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, list(e.TypedOf("--same-host", "--same-lan", "--across")))
+		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, fault.Few(e.TypedOf("--same-host", "--same-lan", "--across")))
 	case c.VCPUs && len(c.More) > 0:
 		return fault.Usagef("name one", "--vcpus is of one end point")
 	case c.rungs() > 0 && c.VCPUs:
@@ -105,14 +106,14 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if _, err := plan.Ladder(r); err != nil { // before anything is connected
 		return err
 	}
-	d := dialer{env: e, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
+	d := remote.Dialer{Network: e.network, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
 	d.Login = func() (*bus.Login, error) { return c.login(e) }
-	ends, closeAll, err := c.above(ctx, d, c.What)
+	ends, closeAll, err := c.above(ctx, e, d, c.What)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	ends.settle(&r)
+	ends.Settle(&r)
 	p, err := plan.Ladder(r)
 	if err != nil {
 		return err

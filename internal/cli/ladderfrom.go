@@ -11,6 +11,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/place"
 	"thru/internal/planfile"
+	"thru/internal/remote"
 )
 
 // rungsFrom fills the rungs of a ladder by what hypervisors tell: with the end
@@ -57,7 +58,7 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 		return err
 	}
 	r := c.run(e)
-	d := dialer{env: e, Port: bus.DefaultPort}
+	d := remote.Dialer{Network: e.network, Port: bus.DefaultPort}
 	if err := r.connectBelow(ctx, d, nil); err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (c *planNewCmd) fromHypervisors(ctx context.Context, e *env) error {
 		ends, file = append([]string{file}, ends...), ""
 	}
 	f := belowFlags{Hypervisor: c.From, vsphereFlags: c.vsphereFlags}
-	sources, closeAll, err := f.onto(dialer{env: e, Port: bus.DefaultPort}).below(ctx, c.From)
+	sources, closeAll, err := f.onto(e, remote.Dialer{Network: e.network, Port: bus.DefaultPort}).Below(ctx, c.From)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/unit"
 )
@@ -31,9 +32,9 @@ type watch struct {
 	trial    bool                     // of a search
 }
 
-func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration, silent bool) *watch {
+func newWatch(e *env, p plan.Plan, ends remote.Pair, interval time.Duration, silent bool) *watch {
 	v := &watch{Board: e.Board(silent), plan: p, interval: interval, begin: time.Now(), each: 2}
-	if ends.peer.Foreign {
+	if ends.Peer.Foreign {
 		v.each = 1
 	}
 	v.Printf("%s\n", describePlan(p, ends))
@@ -41,7 +42,7 @@ func newWatch(e *env, p plan.Plan, ends pair, interval time.Duration, silent boo
 }
 
 // describePlan says before the test what will run, and for how long.
-func describePlan(p plan.Plan, ends pair) string {
+func describePlan(p plan.Plan, ends remote.Pair) string {
 	what := fmt.Sprintf("%d runs", p.Runs())
 	if p.Runs() == 1 {
 		what = "1 run"
@@ -59,11 +60,11 @@ func describePlan(p plan.Plan, ends pair) string {
 }
 
 // theEnds names what is measured.
-func theEnds(ends pair) string {
-	if ends.local == ends.peer {
+func theEnds(ends remote.Pair) string {
+	if ends.Local == ends.Peer {
 		return "this machine against itself"
 	}
-	return "local and " + ends.peer.Name
+	return "local and " + ends.Peer.Name
 }
 
 // mainSpec is the first flow that is no figure beside.

@@ -13,6 +13,8 @@ import (
 	"thru/internal/bus"
 	"thru/internal/cli/console"
 	"thru/internal/fault"
+	"thru/internal/node"
+	"thru/internal/remote"
 )
 
 // memberFlags have an agent serve under a controller.
@@ -51,14 +53,14 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 		return nil, nil
 	}
 	m := &member{under: f.NATS, say: &console.Sayer{On: e.Console, JSON: c.JSON}}
-	to := route{nats: nats}
+	to := remote.Route{NATS: nats}
 	if nats == nil {
 		if m.under, to, err = e.wayGiven(f.Controller); err != nil {
 			return nil, err
 		}
 	}
 	m.conf = bus.AttachConfig{
-		Join: to.join, NATS: to.nats, State: state, Name: cmp.Or(f.Name, hostname()), Version: e.Version,
+		Join: to.Join, NATS: to.NATS, State: state, Name: cmp.Or(f.Name, node.Hostname()), Version: e.Version,
 		DataAddrs: c.DataAddr, Allow: c.Allow, Device: c.BindDev, Addrs: bus.HostAddrs(c.BindDev),
 	}
 	if m.conf.Labels, err = f.labels(); err != nil {
@@ -178,7 +180,7 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	}
 	as := map[string]any{"controller": m.under, "name": m.conf.Name, "connected": s.Connected, "error": nil}
 	if s.Err != nil {
-		as["error"], as["hint"] = console.Unsecret(s.Err.Error()), console.Unsecret(fault.Hint(s.Err))
+		as["error"], as["hint"] = fault.Unsecret(s.Err.Error()), fault.Unsecret(fault.Hint(s.Err))
 	}
 	switch {
 	case s.Connected && s.Err == nil:
@@ -186,24 +188,13 @@ func (m *member) status(s bus.Status, ready bool) bool {
 		m.spool.Wake()
 		return true
 	case s.Connected:
-		m.say.Once("link", "refused", "is refused: "+withHint(s.Err), as)
+		m.say.Once("link", "refused", "is refused: "+fault.WithHint(s.Err), as)
 	case ready:
-		m.say.Once("link", "disconnected", "is cut off, and tries again: "+withHint(s.Err), as)
+		m.say.Once("link", "disconnected", "is cut off, and tries again: "+fault.WithHint(s.Err), as)
 	default:
-		m.say.Once("link", "disconnected", "waits for "+where+": "+withHint(s.Err), as)
+		m.say.Once("link", "disconnected", "waits for "+where+": "+fault.WithHint(s.Err), as)
 	}
 	return ready
-}
-
-// withHint is an error and what to do about it, in one line.
-func withHint(err error) string {
-	if err == nil {
-		return "no reason is known"
-	}
-	if h := fault.Hint(err); h != "" {
-		return fault.Plain(err.Error()) + " (" + h + ")"
-	}
-	return fault.Plain(err.Error())
 }
 
 // deliver hands one document to the controller.
@@ -214,7 +205,7 @@ func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 		m.say.Forget("spool")
 		m.say.Tell("delivered", "the controller has what a client had not fetched: "+s.ID, map[string]any{"result": s.ID})
 	case ctx.Err() == nil:
-		m.say.Once("spool", "warning", "what clients have not fetched stays here for now: "+withHint(err), nil)
+		m.say.Once("spool", "warning", "what clients have not fetched stays here for now: "+fault.WithHint(err), nil)
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/measure"
+	"thru/internal/node"
 	"thru/internal/report"
 	"thru/internal/stat"
 	"thru/internal/store"
@@ -108,7 +109,7 @@ func (c *reportCmd) printKey(e *env) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(e.Out, map[string]any{"key": s.Key, "host": hostname(), "error": nil})
+		return printJSON(e.Out, map[string]any{"key": s.Key, "host": node.Hostname(), "error": nil})
 	}
 	_, err = fmt.Fprintln(e.Out, s.Key)
 	return err

@@ -12,6 +12,7 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/node"
 	"thru/internal/plan"
 	"thru/internal/tune"
 )
@@ -48,7 +49,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 	if c.State != "" {
 		return measure.EndPoint{}, nil, fault.Usagef("run it there: thru tune --rollback --state DIR", "--state is a folder of this host, and %s is another", c.What)
 	}
-	end, closeEnd, err := c.dial(e, plan.Request{}, loginFlags{}).endPoint(ctx, c.What)
+	end, closeEnd, err := c.dial(e, plan.Request{}, loginFlags{}).EndPoint(ctx, c.What)
 	if err != nil {
 		return measure.EndPoint{}, nil, err
 	}
@@ -72,11 +73,11 @@ func restoreHere(e *env, state string) ([]measure.Changed, error) {
 	}
 	defer prog.Close()
 	if state == "" {
-		if state, err = defaultState(); err != nil {
+		if state, err = bus.DefaultState(); err != nil {
 			return nil, err
 		}
 	}
-	desk, err := openDesk(e.Version, prog, state, nil)
+	desk, err := node.OpenTuner(e.Version, prog, state, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func restoreHere(e *env, state string) ([]measure.Changed, error) {
 
 // lookedAt says whose journal had nothing in it.
 func lookedAt(state string) string {
-	s := "looked for journals in " + filepath.Join(state, tuneFolder)
+	s := "looked for journals in " + filepath.Join(state, node.TuneFolder)
 	if tune.Possible() != nil {
 		s += "; those of root are others: run it as root"
 	}

@@ -21,6 +21,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/planfile"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -85,14 +86,14 @@ func (c *runCmd) Run(ctx context.Context, e *env) error {
 
 // planRun is one run of a plan, from its text to its document.
 type planRun struct {
-	env       *env
-	command   string
-	dry       bool
-	forms     forms
-	flags     runFlags
-	under     belowFlags
-	passwords *console.Passwords // for the hypervisors of all blocks
-	options   runOptions
+	env      *env
+	command  string
+	dry      bool
+	forms    forms
+	flags    runFlags
+	under    belowFlags
+	password func(whose string, none error) func() (string, error) // for the hypervisors of all blocks
+	options  runOptions
 
 	name    string // of the plan, as it was given
 	text    []byte
@@ -183,7 +184,7 @@ func (r *planRun) read(ctx context.Context) error {
 	}}}); err != nil {
 		return err
 	}
-	fleets, err := r.env.fleetHosts(ctx, file.Controllers())
+	fleets, err := r.env.network.FleetHosts(ctx, file.Controllers())
 	if err != nil {
 		return err
 	}
@@ -331,7 +332,7 @@ func only(p *plan.Plan, words []string) error {
 		return !slices.ContainsFunc(words, func(w string) bool { return holds(s, w) })
 	})
 	if len(steps) == 0 {
-		return fault.Usagef("the steps are: "+strings.Join(labels[:min(len(labels), mostNamed)], "; "), "--only %s leaves no step", strings.Join(words, " --only "))
+		return fault.Usagef("the steps are: "+strings.Join(labels[:min(len(labels), fault.MostNamed)], "; "), "--only %s leaves no step", strings.Join(words, " --only "))
 	}
 	p.Steps = steps
 	p.EndPoints = usedEnds(*p)
@@ -418,17 +419,17 @@ func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control
 	if len(r.hands) < 2 { // between blocks it has been said
 		v.Line("%s", report.PlanLine(p))
 	}
-	d := dialer{env: r.env, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
+	d := remote.Dialer{Network: r.env.network, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
 	if err := r.connectBelow(ctx, d, p.Hypervisors); err != nil {
 		return nil, nil, err
 	}
-	ends, missing, closeAll := d.connectAll(ctx, p.EndPoints)
+	ends, missing, closeAll := d.ConnectAll(ctx, p.EndPoints)
 	err := ctx.Err()
 	if err == nil && len(missing) > 0 && (!r.flags.GoOn || len(ends) == 0) {
-		err = unreachedError(missing, len(p.EndPoints))
+		err = remote.UnreachedError(missing, len(p.EndPoints))
 	}
 	if err == nil {
-		err = sameAgent(ends)
+		err = remote.SameAgent(ends)
 	}
 	if err != nil {
 		closeAll()
@@ -436,7 +437,7 @@ func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control
 		return nil, nil, err
 	}
 	for _, m := range missing {
-		ends[m.name] = &control.EndPoint{Name: m.name, Down: m.err}
+		ends[m.Name] = &control.EndPoint{Name: m.Name, Down: m.Err}
 	}
 	return ends, closeAll, nil
 }
@@ -496,7 +497,7 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	doc, err := runner.Run(ctx, p)
 	view.close()
 	doc.Arguments = r.env.Arguments()
-	doc.Warnings = append(append(doc.Warnings, p.Warnings...), sameHost(ends)...)
+	doc.Warnings = append(append(doc.Warnings, p.Warnings...), remote.SameHost(ends)...)
 	keepCosts(doc)
 	return doc, err
 }

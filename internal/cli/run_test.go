@@ -100,49 +100,6 @@ func TestSetLinks(t *testing.T) {
 	}
 }
 
-func TestUnreached(t *testing.T) {
-	refused := fault.Failf("start it", "no route")
-	one := unreachedError([]unreached{{"a", refused}}, 3)
-	if got := one.Error(); got != "a cannot be reached: no route" || !strings.HasPrefix(fault.Hint(one), "start it; --go-on") || fault.Code(one) != fault.Failed {
-		t.Errorf("%s, hint %s", got, fault.Hint(one))
-	}
-	var many []unreached
-	for i := range mostNamed + 3 {
-		many = append(many, unreached{fmt.Sprintf("h%d", i), refused})
-	}
-	all := unreachedError(many, 20)
-	if got := all.Error(); !strings.HasPrefix(got, "11 of 20 end points cannot be reached: h0 (no route); h1") || !strings.HasSuffix(got, "and 3 more") {
-		t.Error(got)
-	}
-}
-
-// One agent under two names has one turn: a pair of the two would wait for itself.
-func TestTwoNamesOfOne(t *testing.T) {
-	end := func(id, addr, host string, addrs ...string) *control.EndPoint {
-		return &control.EndPoint{Addr: addr, Hello: bus.HelloReply{ID: id, Hostname: host, Addrs: addrs}}
-	}
-	for _, tt := range []struct {
-		name     string
-		a, b     *control.EndPoint
-		same     bool
-		warnings int
-	}{
-		{"two hosts", end("1", "10.0.0.1:5200", "x", "10.0.0.1"), end("2", "10.0.0.2:5200", "y", "10.0.0.2"), false, 0},
-		{"one agent by two addresses", end("1", "10.0.0.1:5200", "x", "10.0.0.1", "10.1.0.1"), end("1", "10.1.0.1:5200", "x", "10.1.0.1", "10.0.0.1"), true, 1},
-		{"two agents of a host", end("1", "10.0.0.1:5200", "x", "10.0.0.1"), end("2", "10.0.0.1:5300", "x", "10.0.0.1"), false, 1},
-		{"older agents", end("", "10.0.0.1:5200", "x"), end("", "10.0.0.1:5200", "x"), true, 0},
-		{"iperf3 beside", end("1", "10.0.0.1:5200", "x"), &control.EndPoint{Addr: "10.0.0.1:5201", Foreign: true}, false, 0},
-	} {
-		ends := map[string]*control.EndPoint{"a": tt.a, "b": tt.b}
-		if err := sameAgent(ends); (err != nil) != tt.same {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-		if w := sameHost(ends); len(w) != tt.warnings {
-			t.Errorf("%s: %q", tt.name, w)
-		}
-	}
-}
-
 func TestRungsOfFlags(t *testing.T) {
 	for _, tt := range []struct {
 		same, lan, across string

@@ -34,7 +34,7 @@ type seal struct {
 // signer is the key by which this host's agent is known. It is made on first use,
 // as the agent's identity is.
 func (e *env) signer() (*bus.Signer, error) {
-	dir, err := defaultState()
+	dir, err := bus.DefaultState()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (c *reportCmd) verify(ctx context.Context, e *env) error {
 		return fault.Usagef("it is one word that begins with A: thru report --my-key prints that of a host", "--signer %q is no key", short(c.Signer))
 	}
 	own := ""
-	if dir, err := defaultState(); err == nil && bus.HasState(dir) { // who only checks needs no key
+	if dir, err := bus.DefaultState(); err == nil && bus.HasState(dir) { // who only checks needs no key
 		if s, err := e.signer(); err == nil {
 			own = s.Key
 		}

@@ -38,7 +38,7 @@ func TestSecretsStayInside(t *testing.T) {
 		"certificate sha256:" + strings.Repeat("0a", 32) + " is kept", "ssh://a:22,ssh://root@b", "nats://10.0.0.1:4222,tls://b",
 		"sftp://anna@h:22/a/b", "vsphere://anna@corp.example@vc:443", "http://h:80/a%40b", "smb://anna@h/share/a",
 	} {
-		if got := console.Unsecret(text); got != text {
+		if got := fault.Unsecret(text); got != text {
 			t.Errorf("%q is told as %q", text, got)
 		}
 	}

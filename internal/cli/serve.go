@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,12 +15,14 @@ import (
 
 	"thru/internal/agent"
 	"thru/internal/bus"
+	"thru/internal/cause/knob"
 	"thru/internal/disk"
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/hypervisor/kvm"
 	"thru/internal/measure"
+	"thru/internal/node"
 	"thru/internal/tune"
 	"thru/internal/unit"
 )
@@ -90,7 +91,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer prog.Close()
-	desk, err := openDesk(e.Version, prog, state.Dir(), c.TuneOnly)
+	desk, err := node.OpenTuner(e.Version, prog, state.Dir(), c.TuneOnly)
 	if err != nil {
 		return err
 	}
@@ -107,9 +108,9 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	warnings = slices.Concat(warnings, more, undidTuning(desk))
+	warnings = slices.Concat(warnings, more, node.Recovered(desk))
 	told := tellTests(e, c.JSON)
-	a := newAgent(e.Version, hostname(), calls.engines(prog), limits, c.DataAddr, listen, place.config, by(desk), files, func(c *agent.Config) { c.Ended = told.flows })
+	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(desk), files, func(c *agent.Config) { c.Ended = told.flows })
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		}
 	}
 	r := &reception{version: e.Version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags).atMost(mostResults), warn: e.Warn, told: told.call, most: limits.Sessions - limits.Sessions/4}
-	err = calls.serve(ctx, func(call engine.Call) { r.take(ctx, call) })
+	err = calls.Serve(ctx, func(call engine.Call) { r.take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))
 	} else {
@@ -171,7 +172,7 @@ func (c *serveCmd) known(e *env) error {
 // inVain warns of privileges that this host could not follow up.
 func (c *serveCmd) inVain() (said []string) {
 	for privilege, possible := range map[string]func() error{
-		bus.PrivilegeCapture: kernelRing{}.Possible, bus.PrivilegeTune: tune.Possible, bus.PrivilegeFiles: disk.Possible,
+		bus.PrivilegeCapture: node.KernelRing{}.Possible, bus.PrivilegeTune: tune.Possible, bus.PrivilegeFiles: disk.Possible,
 		bus.PrivilegeInventory: kvm.Possible,
 	} {
 		if !slices.Contains(c.Allow, privilege) {
@@ -186,11 +187,12 @@ func (c *serveCmd) inVain() (said []string) {
 }
 
 // desks opens those that were asked for.
-func (c *serveCmd) desks(ctx context.Context, e *env, listen engine.Listen, l bus.Limits) (desks, []string, error) {
+func (c *serveCmd) desks(ctx context.Context, e *env, listen engine.Listen, l bus.Limits) (node.Answering, []string, error) {
 	if !c.IPerf && !c.NoAuth {
-		return desks{}, nil, nil
+		return node.Answering{}, nil, nil
 	}
-	return c.iperfFlags.open(ctx, listen, l, func(addr string, reason error) {
+	calls := node.Calls{IPerf3Port: c.IPerf3Port, IPerf2Port: c.IPerf2Port, Login: node.Login(c.iperfLogin)}
+	return calls.Open(ctx, listen, l, func(addr string, reason error) {
 		tellRefused(e, addr, reason)
 	})
 }
@@ -250,7 +252,7 @@ func (c *serveCmd) openState() (*bus.State, error) {
 	dir := c.State
 	if dir == "" {
 		var err error
-		if dir, err = defaultState(); err != nil {
+		if dir, err = bus.DefaultState(); err != nil {
 			return nil, err
 		}
 	}
@@ -259,18 +261,6 @@ func (c *serveCmd) openState() (*bus.State, error) {
 		err = state.Rotate()
 	}
 	return state, err
-}
-
-// defaultState follows the XDG base directory specification.
-func defaultState() (string, error) {
-	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
-		return filepath.Join(d, "thru"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fault.Failf("name a folder with --state", "cli: finding the state folder: %w", err)
-	}
-	return filepath.Join(home, ".local", "state", "thru"), nil
 }
 
 func (c *serveCmd) controlAddrs() []string {
@@ -320,11 +310,11 @@ func busyPorts(l engine.Listen) ([]string, error) {
 
 // announce prints the join strings, and where nothing else is waited for that
 // the agent is ready.
-func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls desks, place *member, warnings []string) {
+func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls node.Answering, place *member, warnings []string) {
 	j := server.Join(c.DataAddr)
 	s := serving{
 		Ready: place == nil, Thru: e.Version, Control: append([]string{}, j.Control...), DataAddrs: c.DataAddr, DataPorts: c.DataPorts,
-		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.list(), More: map[string]string{},
+		Cert: fmt.Sprintf("%x", j.CertSHA256), Warnings: warnings, IPerf: calls.List(), More: map[string]string{},
 	}
 	listens := len(j.Control) > 0
 	if !c.NoAuth && listens {
@@ -378,6 +368,23 @@ func (c *serveCmd) invite(e *env, s serving) {
 
 // joinName is a name to suggest: the first label of the host's.
 func joinName() string {
-	name, _, _ := strings.Cut(hostname(), ".")
+	name, _, _ := strings.Cut(node.Hostname(), ".")
 	return name
+}
+
+// checkTuneOnly refuses a list of knobs that there are not.
+func (c *serveCmd) checkTuneOnly(tunes bool) error {
+	if len(c.TuneOnly) > 0 && !tunes {
+		return fault.Usagef("thru serve --allow tune --tune-only "+strings.Join(c.TuneOnly, ","), "--tune-only says what may be tuned, and tuning is not allowed")
+	}
+	for _, id := range c.TuneOnly {
+		k, err := findKnob("--tune-only", id)
+		if err != nil {
+			return err
+		}
+		if k.Scope == knob.OfTest {
+			return fault.Usagef("leave it out: it changes nothing of this host", "--tune-only %s: it is an option of a test, and always allowed", id)
+		}
+	}
+	return nil
 }

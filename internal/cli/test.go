@@ -17,6 +17,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/stat"
 )
@@ -62,13 +63,13 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
-	ends, closeAll, err := c.above(ctx, c.dial(e, r, c.loginFlags), c.EndPoint)
+	ends, closeAll, err := c.above(ctx, e, c.dial(e, r, c.loginFlags), c.EndPoint)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	ends.settle(&r)
-	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
+	ends.Settle(&r)
+	p, err := plan.Test(withCPUs(r, ends.Local.Hello.CPUs, ends.PeerCPUs()))
 	if err != nil {
 		return err
 	}
@@ -102,8 +103,8 @@ func (c *testCmd) read(e *env) (plan.Request, error) {
 func (*testCmd) takes() (names string, help map[string]string) { return "", nil }
 
 // dial is what connects the ends.
-func (f *endFlags) dial(e *env, r plan.Request, l loginFlags) dialer {
-	d := dialer{env: e, Family: r.Family, Port: f.Port, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr, VMkernel: true, Firewall: f.Firewall}
+func (f *endFlags) dial(e *env, r plan.Request, l loginFlags) remote.Dialer {
+	d := remote.Dialer{Network: e.network, Family: r.Family, Port: f.Port, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr, VMkernel: true, Firewall: f.Firewall}
 	d.Login = func() (*bus.Login, error) { return l.login(e) }
 	return d
 }
@@ -126,13 +127,13 @@ func withCPUs(r plan.Request, local, peer int) plan.Request {
 
 // measure runs a plan and prints what came of it; what was measured before an
 // error is printed too.
-func (e *env) measure(ctx context.Context, p plan.Plan, ends pair, link stat.Link, f *trafficFlags, k *keeper) error {
+func (e *env) measure(ctx context.Context, p plan.Plan, ends remote.Pair, link stat.Link, f *trafficFlags, k *keeper) error {
 	out, err := f.wanted()
 	if err != nil {
 		return err
 	}
 	watch := newWatch(e, p, ends, time.Duration(p.Steps[0].Specs[0].Interval), f.silent)
-	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.below}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.Below}
 	k.into(&runner)
 	doc, err := runner.Run(ctx, p)
 	watch.Clear()

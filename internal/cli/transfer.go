@@ -12,6 +12,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
+	"thru/internal/remote"
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/mover"
@@ -72,17 +73,17 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := dialer{env: e, Port: c.Port}
-	ends, closeAll, err := d.pair(ctx, c.EndPoint)
+	d := remote.Dialer{Network: e.network, Port: c.Port}
+	ends, closeAll, err := d.Pair(ctx, c.EndPoint)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
 	var agent own.Agent
-	if ends.peer.Client != nil {
-		agent = ends.peer.Client
+	if ends.Peer.Client != nil {
+		agent = ends.Peer.Client
 	}
-	if err := m.Meet(ends.peer.Name, agent, ends.peer.Hello, ends.peer.DataHosts); err != nil {
+	if err := m.Meet(ends.Peer.Name, agent, ends.Peer.Hello, ends.Peer.DataHosts); err != nil {
 		return err
 	}
 	x := control.Transferring{Transfer: m.Asked(), Mover: m, There: c.ServerFolder}
@@ -93,14 +94,14 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 		x.Here = ""
 	}
 	if c.EndPoint != "" && c.EndPoint != control.Local || m.Ours() {
-		x.Server = ends.peer
+		x.Server = ends.Peer
 	}
 	if x.Network, err = c.network(ends); err != nil {
 		return err
 	}
 	p := e.Board(false)
 	m.Live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
-	runner := control.Runner{Version: e.Version, Ends: ends.all(), Watch: p, Gating: quickGates(c.Force)}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Watch: p, Gating: quickGates(c.Force)}
 	doc, err := runner.Transfer(ctx, x)
 	p.Clear()
 	doc.Arguments = e.Arguments()
@@ -217,19 +218,19 @@ func (c *transferCmd) ours(target session.URL) error {
 }
 
 // network is the plan of the path to the agent at the server; nil without one.
-func (c *transferCmd) network(ends pair) (*plan.Plan, error) {
+func (c *transferCmd) network(ends remote.Pair) (*plan.Plan, error) {
 	if c.EndPoint == "" || c.EndPoint == control.Local {
 		return nil, nil
 	}
-	r := plan.Request{Local: control.Local, Peer: ends.peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: c.Many}
+	r := plan.Request{Local: control.Local, Peer: ends.Peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: c.Many}
 	err := readAll([]reading{{"-t", c.Time, "10 or 0.5", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }}})
 	if err != nil {
 		return nil, err
 	}
-	if r.Engine, err = engineOf(c.EndPoint); err != nil {
+	if r.Engine, err = remote.EngineOf(c.EndPoint); err != nil {
 		return nil, err
 	}
-	p, err := plan.Test(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
+	p, err := plan.Test(withCPUs(r, ends.Local.Hello.CPUs, ends.PeerCPUs()))
 	p.Command = "transfer"
 	return &p, err
 }

@@ -16,7 +16,9 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/node"
 	"thru/internal/plan"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/tune"
 	"thru/internal/unit"
@@ -146,23 +148,23 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	}
 	d := c.dial(e, r, loginFlags{})
 	d.Tunes = !c.DryRun
-	ends, closeAll, err := d.pair(ctx, c.What)
+	ends, closeAll, err := d.Pair(ctx, c.What)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	ends.settle(&r)
-	p, err := plan.Tune(withCPUs(r, ends.local.Hello.CPUs, ends.peerCPUs()))
+	ends.Settle(&r)
+	p, err := plan.Tune(withCPUs(r, ends.Local.Hello.CPUs, ends.PeerCPUs()))
 	if err != nil {
 		return err
 	}
-	if t.Try, err = readSettings(c.Try, []string{control.Local, ends.peer.Name}); err != nil {
+	if t.Try, err = readSettings(c.Try, []string{control.Local, ends.Peer.Name}); err != nil {
 		return err
 	}
 	view := newTuneView(ctx, e, ends, t, c.Yes)
 	view.begin(p.Time())
 	t.Accept = view.accept
-	runner := control.Runner{Version: e.Version, Ends: ends.all(), Link: link, Watch: view, Gating: quickGates(false)}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: quickGates(false)}
 	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Tune(ctx, p, how, t)
 	view.Clear()
@@ -206,10 +208,10 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r, err = c.request(plan.TuneTime); err != nil {
 		return r, t, err
 	}
-	if r.Engine, err = engineOf(c.What); err != nil {
+	if r.Engine, err = remote.EngineOf(c.What); err != nil {
 		return r, t, err
 	}
-	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Who: "thru tune at " + hostname()}
+	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Who: "thru tune at " + node.Hostname()}
 	if c.AA != nil {
 		t.AA = *c.AA
 	}
@@ -346,15 +348,15 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	}
 	d := c.dial(e, r, loginFlags{})
 	d.VMkernel = false // iperf3 has no settings
-	ends, closeAll, err := d.pair(ctx, c.What)
+	ends, closeAll, err := d.Pair(ctx, c.What)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
 	doc := &measure.Document{Schema: measure.Schema, Thru: e.Version, Command: "tune", Arguments: e.Arguments(), StartedAt: time.Now(), Cells: []measure.Cell{}}
-	both := []*control.EndPoint{ends.local}
-	if ends.peer != ends.local {
-		both = append(both, ends.peer)
+	both := []*control.EndPoint{ends.Local}
+	if ends.Peer != ends.Local {
+		both = append(both, ends.Peer)
 	}
 	for _, end := range both {
 		point, err := knobsOf(ctx, end, len(both) == 1)

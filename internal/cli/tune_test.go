@@ -14,6 +14,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 )
 
 func TestReadSettings(t *testing.T) {
@@ -110,7 +111,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 	e := &env{Console: &console.Console{In: strings.NewReader("y\ny\n"), Out: &out, Err: &out}}
 	self := &control.EndPoint{Name: control.Local}
 	for _, tt := range []struct{ yes, cuts, want bool }{{false, false, true}, {false, true, false}, {true, true, true}} {
-		v := newTuneView(t.Context(), e, pair{local: self, peer: self}, control.Tuning{Budget: time.Minute}, tt.yes)
+		v := newTuneView(t.Context(), e, remote.Pair{Local: self, Peer: self}, control.Tuning{Budget: time.Minute}, tt.yes)
 		got := v.accept(measure.Proposal{Title: "MTU of 9000", Cuts: tt.cuts})
 		if (got == "") != tt.want || got != "" && !strings.Contains(got, "--yes makes it") {
 			t.Errorf("yes %v, cuts %v: declined %q", tt.yes, tt.cuts, got)
@@ -126,7 +127,7 @@ func TestAcceptWithoutTerminal(t *testing.T) {
 func TestTuneView(t *testing.T) {
 	var out bytes.Buffer
 	self := &control.EndPoint{Name: control.Local}
-	v := &tuneView{e: &env{Console: &console.Console{Err: &out}}, ctx: t.Context(), Board: &console.Board{W: &out, Width: 76}, ends: pair{local: self, peer: self}, how: control.Tuning{Budget: time.Minute}, until: time.Now()}
+	v := &tuneView{e: &env{Console: &console.Console{Err: &out}}, ctx: t.Context(), Board: &console.Board{W: &out, Width: 76}, ends: remote.Pair{Local: self, Peer: self}, how: control.Tuning{Budget: time.Minute}, until: time.Now()}
 	p := measure.Proposal{Title: "receive windows of up to 25 MiB at local"}
 	spec := []measure.Spec{{From: "local", To: "local"}}
 	v.begin(6 * time.Second)
@@ -156,7 +157,7 @@ stands at  4.10 Gb/s local -> local
 // TestWaitingIsSaid: also where nobody watches a terminal.
 func TestWaitingIsSaid(t *testing.T) {
 	var out bytes.Buffer
-	v := newWatch(&env{Console: &console.Console{Err: &out}}, plan.Plan{Steps: []plan.Step{{Specs: []measure.Spec{{From: "local", To: "b"}}}}}, pair{local: &control.EndPoint{Name: control.Local}, peer: &control.EndPoint{Name: "b"}}, time.Second, false)
+	v := newWatch(&env{Console: &console.Console{Err: &out}}, plan.Plan{Steps: []plan.Step{{Specs: []measure.Spec{{From: "local", To: "b"}}}}}, remote.Pair{Local: &control.EndPoint{Name: control.Local}, Peer: &control.EndPoint{Name: "b"}}, time.Second, false)
 	v.Hear(control.Waiting{EndPoint: "b", Ahead: 1})
 	if out.String() != "b is busy: waiting for another test\n" {
 		t.Errorf("%q", out.String())

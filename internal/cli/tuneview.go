@@ -10,6 +10,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/unit"
 )
@@ -20,7 +21,7 @@ type tuneView struct {
 	*console.Board
 	e      *env
 	ctx    context.Context
-	ends   pair
+	ends   remote.Pair
 	until  time.Time
 	how    control.Tuning
 	yes    bool
@@ -29,7 +30,7 @@ type tuneView struct {
 	title  string      // of the change that is tried
 }
 
-func newTuneView(ctx context.Context, e *env, ends pair, how control.Tuning, yes bool) *tuneView {
+func newTuneView(ctx context.Context, e *env, ends remote.Pair, how control.Tuning, yes bool) *tuneView {
 	return &tuneView{Board: e.Board(false), e: e, ctx: ctx, ends: ends, how: how, until: time.Now().Add(how.Budget), yes: yes}
 }
 

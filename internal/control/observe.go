@@ -17,6 +17,16 @@ const observeEvery = 100 * time.Millisecond
 // observeTime bounds each question to that agent: the transfer waits for it.
 const observeTime = 5 * time.Second
 
+// Beside looks at the other end while the bytes of a run move. The run waits
+// for both calls.
+type Beside = interface {
+	// Begin is called when all clients are logged in and no byte has moved yet.
+	// conns are their connections of now, whenever it is asked.
+	Begin(ctx context.Context, conns func() []measure.Addresses)
+	// End is called when the last byte has moved, before they are closed.
+	End()
+}
+
 // observer has the agent at the server look at that end of a run.
 type observer struct {
 	end     *EndPoint // nil: there is none
@@ -46,7 +56,7 @@ func (r *Runner) observer(ctx context.Context, server *EndPoint) (o *observer, d
 	return o, func() { release(ends) }
 }
 
-// Begin implements mover.Beside.
+// Begin implements Beside.
 func (o *observer) Begin(ctx context.Context, conns func() []measure.Addresses) {
 	if o.end == nil {
 		return
@@ -88,7 +98,7 @@ func (o *observer) tell(ctx context.Context, conns func() []measure.Addresses) {
 	}
 }
 
-// End implements mover.Beside.
+// End implements Beside.
 func (o *observer) End() {
 	if o.end == nil || o.done == nil {
 		return

@@ -8,7 +8,6 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/measure"
-	"thru/internal/transfer/mover"
 )
 
 // witness observes as a test says.
@@ -38,7 +37,7 @@ type runner struct {
 	fails error // before the bytes move
 }
 
-func (m *runner) Move(ctx context.Context, _ string, b mover.Beside) (measure.TransferRun, error) {
+func (m *runner) Move(ctx context.Context, _ string, b Beside) (measure.TransferRun, error) {
 	if m.fails != nil {
 		return measure.TransferRun{}, m.fails
 	}

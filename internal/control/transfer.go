@@ -15,7 +15,6 @@ import (
 	"thru/internal/plan"
 	"thru/internal/published"
 	"thru/internal/stat"
-	"thru/internal/transfer/mover"
 	"thru/internal/unit"
 )
 
@@ -31,7 +30,7 @@ type Mover interface {
 	Layers() []string
 	// Move makes the transfer of all clients over a layer, and tells who looks at
 	// the other end when the bytes move.
-	Move(ctx context.Context, layer string, beside mover.Beside) (measure.TransferRun, error)
+	Move(ctx context.Context, layer string, beside Beside) (measure.TransferRun, error)
 	// Small moves many small files; nil where none were asked for.
 	Small(ctx context.Context) (*measure.TransferRun, error)
 	// Ceiling is what the client carries on this machine alone.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"thru/internal/measure"
-	"thru/internal/transfer/mover"
 )
 
 // TestUneven: what the sum of several clients hides is said.
@@ -88,7 +87,7 @@ func (m *pacedMover) Ceiling(context.Context) measure.Layer {
 func (m *pacedMover) Small(context.Context) (*measure.TransferRun, error) { return nil, nil }
 func (m *pacedMover) Clean() error                                        { return nil }
 func (m *pacedMover) Warnings() []string                                  { return nil }
-func (m *pacedMover) Move(_ context.Context, layer string, _ mover.Beside) (measure.TransferRun, error) {
+func (m *pacedMover) Move(_ context.Context, layer string, _ Beside) (measure.TransferRun, error) {
 	mbps := m.whole
 	if layer == measure.LayerMemory {
 		mbps = m.memory[min(m.moved, len(m.memory)-1)]

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -51,4 +52,15 @@ func listed(names []string, word string) string {
 		return strings.Join(names[:last], ", ") + word + names[last]
 	}
 	return strings.Join(names, "")
+}
+
+// MostNamed is how many end points or pairs an error names one by one.
+const MostNamed = 8
+
+// Few is "a, b and c", of many the first few and how many more.
+func Few(names []string) string {
+	if more := len(names) - MostNamed; more > 0 {
+		names = append(slices.Clone(names[:MostNamed]), fmt.Sprintf("%d more", more))
+	}
+	return And(names)
 }

@@ -1,5 +1,11 @@
 package fault
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Nearest is the word that a mistyped text could have meant: the one from which
 // it differs by a slip or two, "" where none is near.
 func Nearest(text string, words []string) string {
@@ -36,4 +42,27 @@ func Distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// mostSuggested bounds how many names a hint has.
+const mostSuggested = 8
+
+// Suggest names those that a person may have meant, nearest first; "" where
+// there are none.
+func Suggest(before, name string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	far := func(other string) int { return Distance(strings.ToLower(name), strings.ToLower(other)) }
+	names = slices.Clone(names)
+	slices.Sort(names)
+	slices.SortStableFunc(names, func(a, b string) int { return far(a) - far(b) })
+	if far(names[0]) <= len(name)/2 {
+		return before + names[0] + "?"
+	}
+	text := strings.Join(names[:min(len(names), mostSuggested)], ", ")
+	if more := len(names) - mostSuggested; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "there are " + text
 }

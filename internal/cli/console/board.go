@@ -30,6 +30,14 @@ func (c *Console) Board(silent bool) *Board {
 	return b
 }
 
+// Progress is the board of what is being done.
+func (c *Console) Progress() interface {
+	Checking(what string)
+	Clear()
+} {
+	return c.Board(false)
+}
+
 // Printf prints on the terminal alone.
 func (b *Board) Printf(format string, args ...any) {
 	if b.W != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"thru/internal/fault"
+	"thru/internal/measure"
 )
 
 // Console is the command line of this process, and where it reads and writes.
@@ -26,7 +27,7 @@ type Console struct {
 func (c *Console) Arguments() []string {
 	told := make([]string, len(c.Args))
 	for i, a := range c.Args {
-		told[i] = Unsecret(a)
+		told[i] = fault.Unsecret(a)
 	}
 	return told
 }
@@ -82,7 +83,7 @@ func (c *Console) Warn(what string, err error) {
 // Line writes one to stderr. Names of files and what other hosts say may hold
 // characters that command a terminal: they are shown as question marks. No
 // secret is shown.
-func (c *Console) Line(text string) { fmt.Fprintln(c.Err, Printable(Unsecret(text))) }
+func (c *Console) Line(text string) { fmt.Fprintln(c.Err, Printable(fault.Unsecret(text))) }
 
 // Printable is the text as one line without what commands a terminal.
 func Printable(text string) string {
@@ -106,4 +107,22 @@ func (c *Console) Verb() string {
 		return c.Args[0]
 	}
 	return ""
+}
+
+// Asks is where a program writes that asks the person itself; nil: nobody is there.
+func (c *Console) Asks() io.Writer {
+	if !IsTerminal(c.In) {
+		return nil
+	}
+	return c.Err
+}
+
+// UnsecretError is an error of a document without secrets.
+func UnsecretError(e *measure.Error) *measure.Error {
+	if e == nil {
+		return nil
+	}
+	told := *e
+	told.Message, told.Hint = fault.Unsecret(e.Message), fault.Unsecret(e.Hint)
+	return &told
 }

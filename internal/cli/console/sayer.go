@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"thru/internal/fault"
 )
 
 // Sayer tells what happens while a command serves: a line with the time for
@@ -50,7 +52,7 @@ func (s *Sayer) Warn(text string) { s.Tell("warning", text, nil) }
 
 func (s *Sayer) write(kind, text string, more map[string]any) {
 	now := time.Now()
-	text = Unsecret(text)
+	text = fault.Unsecret(text)
 	if s.JSON {
 		line := map[string]any{"event": kind, "at": now, "text": text}
 		maps.Copy(line, more)

@@ -43,7 +43,7 @@ type Job struct {
 }
 
 // Beside looks at the other end while a run moves its bytes. The run waits for both calls.
-type Beside interface {
+type Beside = interface {
 	// Begin is called when all sessions are open and no byte has moved yet.
 	// conns are the connections of now, whenever it is asked.
 	Begin(ctx context.Context, conns func() []measure.Addresses)

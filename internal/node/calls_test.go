@@ -1,4 +1,4 @@
-package cli
+package node
 
 import (
 	"context"
@@ -20,14 +20,14 @@ func TestDesksTellOfTheRefused(t *testing.T) {
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	told := make(chan string, 8)
-	d, warnings, err := iperfFlags{IPerf3Port: port}.open(t.Context(), engine.Listen{Addrs: []string{"127.0.0.1"}}, bus.Limits{},
+	d, warnings, err := Calls{IPerf3Port: port}.Open(t.Context(), engine.Listen{Addrs: []string{"127.0.0.1"}}, bus.Limits{},
 		func(addr string, reason error) { told <- addr + ": " + reason.Error() })
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
-	go func() { defer close(over); d.serve(ctx, func(engine.Call) {}) }()
+	go func() { defer close(over); d.Serve(ctx, func(engine.Call) {}) }()
 	defer func() { cancel(); <-over }()
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {

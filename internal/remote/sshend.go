@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"bufio"
@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/host/platform"
@@ -36,8 +35,8 @@ const (
 // overSSH starts an agent at the far end of ssh and connects it: a copy of the
 // right thru goes there, runs without a file and without a port for control,
 // and ends with the connection.
-func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, func(), error) {
-	destination, port, err := sshTarget(name)
+func (d Dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+	destination, port, err := SSHTarget(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,12 +44,12 @@ func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 		return nil, nil, fault.Usagef("the port of ssh stands in the end point: ssh://HOST:PORT", "-p %d does not go with %s", d.Port, name)
 	}
 	heard := func() {}
-	if console.IsTerminal(d.env.In) { // one at a time may ask a person
-		d.env.asking.Lock()
-		heard = sync.OnceFunc(d.env.asking.Unlock)
+	if d.person.Asks() != nil { // one at a time may ask a person
+		d.asking.Lock()
+		heard = sync.OnceFunc(d.asking.Unlock)
 		defer heard()
 	}
-	s, err := startSSH(d.env, destination, port)
+	s, err := startSSH(d.person.Asks(), destination, port)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +62,7 @@ func (d dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 
 // greeted goes on as the system there wants it. It calls heard when the login is
 // through.
-func (d dialer) greeted(ctx context.Context, s *sshProcess, name string, heard func()) (*control.EndPoint, func(), error) {
+func (d Dialer) greeted(ctx context.Context, s *sshProcess, name string, heard func()) (*control.EndPoint, func(), error) {
 	defer s.killOn(ctx)()
 	far, err := s.greeting()
 	heard()
@@ -71,11 +70,11 @@ func (d dialer) greeted(ctx context.Context, s *sshProcess, name string, heard f
 	case err != nil:
 		return nil, nil, err
 	case d.Checks && platform.Known(far.os):
-		return nil, nil, &otherSystem{far.os}
+		return nil, nil, &OtherSystem{far.os}
 	case far.os == "esxi" && d.VMkernel:
 		return d.vmkernel(ctx, s, name, far)
 	case far.os == "esxi":
-		return nil, nil, fault.Failf("thru check reads it by its commands, and thru test, ladder, explain and run measure with its own iperf3", "cli: %s is an ESXi host, where no thru runs", s.destination)
+		return nil, nil, fault.Failf("thru check reads it by its commands, and thru test, ladder, explain and run measure with its own iperf3", "remote: %s is an ESXi host, where no thru runs", s.destination)
 	}
 	e, err := d.attended(ctx, s, name, far)
 	if err != nil {
@@ -85,17 +84,17 @@ func (d dialer) greeted(ctx context.Context, s *sshProcess, name string, heard f
 }
 
 // attended brings thru to the far end and connects its agent.
-func (d dialer) attended(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, error) {
-	box, err := d.env.parcels.of(far)
+func (d Dialer) attended(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, error) {
+	box, err := d.parcels.of(far)
 	if err != nil {
 		return nil, err
 	}
-	p := d.env.Board(false)
+	p := d.person.Progress()
 	defer p.Clear()
 	if err := s.bring(box, p); err != nil {
 		return nil, err
 	}
-	client, err := bus.Over(s.conn(), s.destination, d.env.Version)
+	client, err := bus.Over(s.conn(), s.destination, d.version)
 	if err != nil {
 		return nil, s.explain("starting thru there", err)
 	}
@@ -112,10 +111,11 @@ func (d dialer) attended(ctx context.Context, s *sshProcess, name string, far fa
 	return e, nil
 }
 
-// otherSystem is one that is read by its own commands.
-type otherSystem struct{ os string }
+// OtherSystem is one that is read by its own commands.
+type OtherSystem struct{ os string }
 
-func (o *otherSystem) Error() string { return cmp.Or(o.os, "a login without /bin/sh") }
+// Error implements error.
+func (o *OtherSystem) Error() string { return cmp.Or(o.os, "a login without /bin/sh") }
 
 // sshProcess is one call of ssh, and the shell at its far end.
 type sshProcess struct {
@@ -134,13 +134,11 @@ type sshProcess struct {
 
 // startSSH runs the system's own ssh, so that its configuration, keys, agent
 // and list of known hosts hold. Where a person is there, it may ask.
-func startSSH(e *env, destination string, port int) (*sshProcess, error) {
-	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: console.IsTerminal(e.In), said: &sayings{}, done: make(chan struct{})}
+func startSSH(asks io.Writer, destination string, port int) (*sshProcess, error) {
+	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: asks != nil, said: &sayings{echo: asks}, done: make(chan struct{})}
 	// No shared connection that outlives this one.
 	args := append(platform.SSHOptions(), "-o", "ControlMaster=no", "-o", "ControlPersist=no")
-	if s.person {
-		s.said.echo = e.Err
-	} else {
+	if !s.person {
 		args = append(args, "-o", "BatchMode=yes")
 	}
 	if port != 0 {
@@ -161,14 +159,14 @@ func (s *sshProcess) begin() error {
 	in, err1 := s.cmd.StdinPipe()
 	out, theirs, err2 := os.Pipe() // not StdoutPipe, which Wait would close under its reader
 	if err := errors.Join(err1, err2); err != nil {
-		return fmt.Errorf("cli: starting ssh: %w", err)
+		return fmt.Errorf("remote: starting ssh: %w", err)
 	}
 	s.cmd.Stdout = theirs
 	err := s.cmd.Start()
 	theirs.Close()
 	if err != nil {
 		out.Close()
-		return fault.Failf("install the client of OpenSSH", "cli: starting ssh: %w", err)
+		return fault.Failf("install the client of OpenSSH", "remote: starting ssh: %w", err)
 	}
 	s.in, s.pipe, s.out = in, out, bufio.NewReaderSize(out, 64<<10)
 	go func() {
@@ -203,7 +201,7 @@ func (s *sshProcess) line() (word, rest string, err error) {
 			return word, rest, nil
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return "", "", fmt.Errorf("cli: reading from ssh: %w", err)
+			return "", "", fmt.Errorf("remote: reading from ssh: %w", err)
 		}
 	}
 	return "", "", errors.New("the login there prints too much")
@@ -219,9 +217,9 @@ func (s *sshProcess) expect(want, doing string, limit time.Duration) (rest strin
 	case err != nil:
 		return "", s.explain(doing, err)
 	case word == "failed":
-		return "", fault.Failf("", "cli: %s: %s: %s%s", s.destination, doing, rest, s.said.because())
+		return "", fault.Failf("", "remote: %s: %s: %s%s", s.destination, doing, rest, s.said.because())
 	case word != want:
-		return "", fmt.Errorf("cli: %s: %s: it said %.40q", s.destination, doing, word)
+		return "", fmt.Errorf("remote: %s: %s: it said %.40q", s.destination, doing, word)
 	}
 	return rest, nil
 }
@@ -246,13 +244,13 @@ func (s *sshProcess) explain(doing string, err error) error {
 	var exit *exec.ExitError
 	if errors.As(s.err, &exit) && exit.Exited() && exit.ExitCode() != 255 && doing == "logging in" { // 255 is of ssh itself (ssh(1), EXIT STATUS)
 		return fault.Failf("an end point of ssh needs a login with a shell: "+sshByHand(s.destination, s.port)+" shows what there is",
-			"cli: %s: %s: %w%s", s.destination, doing, &otherSystem{}, s.said.because())
+			"remote: %s: %s: %w%s", s.destination, doing, &OtherSystem{}, s.said.because())
 	}
 	if doing == "logging in" {
 		return platform.SSHFault(s.destination, s.port, s.said.String(), fmt.Errorf("the connection failed: %w", err))
 	}
 	return fault.Failf("try again; "+sshByHand(s.destination, s.port)+" shows whether the connection holds",
-		"cli: %s: %s: the connection has ended%s: %w", s.destination, doing, s.said.because(), err)
+		"remote: %s: %s: the connection has ended%s: %w", s.destination, doing, s.said.because(), err)
 }
 
 func sshByHand(destination string, port int) string {

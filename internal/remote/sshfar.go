@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 
-	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/unit"
 )
@@ -58,7 +57,7 @@ got=$(($(wc -c < "$f"))); test "$got" = "$size" || fail "$got of $size bytes hav
 s="$sum  ";
 if has sha256sum; then s=$(sha256sum < "$f"); elif has shasum; then s=$(shasum -a 256 < "$f"); fi;
 test "${s%% *}" = "$sum" || fail "the copy is damaged";
-chmod 700 "$f"; "$f" ` + attendVerb + ` "$d" MARK`
+chmod 700 "$f"; "$f" ` + AttendVerb + ` "$d" MARK`
 	return "/bin/sh -c '" + strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(script), "\n", " "), "MARK", mark) + "'"
 }
 
@@ -74,7 +73,7 @@ type farEnd struct {
 func parseFarEnd(words, destination string) (farEnd, error) {
 	w := strings.Fields(words)
 	if len(w) != 4 && len(w) != 8 || w[0] == "?" || w[1] == "?" { // eight with SSH_CONNECTION
-		return farEnd{}, fault.Failf("see what `ssh "+destination+" uname -sm` prints: the PATH of the login may be wrong", "cli: %s says of itself %.60q, and not which system it is", destination, words)
+		return farEnd{}, fault.Failf("see what `ssh "+destination+" uname -sm` prints: the PATH of the login may be wrong", "remote: %s says of itself %.60q, and not which system it is", destination, words)
 	}
 	far := farEnd{os: systemName(w[0], w[2]), arch: machineName(w[1]), gzip: w[3] == "gzip"}
 	far.addr = destination[strings.LastIndex(destination, "@")+1:]
@@ -124,7 +123,7 @@ const binariesVariable = "THRU_BINARIES"
 func openBinary(far farEnd) (*os.File, error) {
 	own, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("cli: finding this program: %w", err)
+		return nil, fmt.Errorf("remote: finding this program: %w", err)
 	}
 	if far.os == runtime.GOOS && far.arch == runtime.GOARCH {
 		if f, err := os.Open("/proc/self/exe"); err == nil { // also after an upgrade on disk
@@ -142,7 +141,7 @@ func openBinary(far farEnd) (*os.File, error) {
 		}
 	}
 	return nil, fault.Failf(fmt.Sprintf("put %s of the same version (`make cross` builds all) beside this program in %s, or into a folder that %s names",
-		name, filepath.Dir(own), binariesVariable), "cli: there is no thru for %s/%s at hand", far.os, far.arch)
+		name, filepath.Dir(own), binariesVariable), "remote: there is no thru for %s/%s at hand", far.os, far.arch)
 }
 
 // parcel is a program as it goes over the wire.
@@ -163,13 +162,13 @@ func pack(r io.Reader, zip bool) (p parcel, err error) {
 	if zip {
 		z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
 		if err != nil {
-			return p, fmt.Errorf("cli: compressing thru: %w", err)
+			return p, fmt.Errorf("remote: compressing thru: %w", err)
 		}
 		p.coding, to, end = "gzip", z, z.Close
 	}
 	p.size, err = io.Copy(io.MultiWriter(sum, to), r)
 	if err := errors.Join(err, end()); err != nil {
-		return p, fmt.Errorf("cli: reading thru to copy it: %w", err)
+		return p, fmt.Errorf("remote: reading thru to copy it: %w", err)
 	}
 	p.body = body.Bytes()
 	sum.Sum(p.sum[:0])
@@ -207,7 +206,7 @@ func (p *parcels) of(far farEnd) (parcel, error) {
 }
 
 // bring copies a program to the far end and waits until it runs there.
-func (s *sshProcess) bring(box parcel, p *console.Board) error {
+func (s *sshProcess) bring(box parcel, p progress) error {
 	if _, err := fmt.Fprintf(s.in, "%d %d %x %s\n", len(box.body), box.size, box.sum, box.coding); err != nil {
 		return s.explain("copying thru there", err)
 	}

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -14,20 +14,21 @@ import (
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
+	"thru/internal/node"
 )
 
-// attendVerb is the hidden command that `ssh://` end points start at the far end.
-const attendVerb = "attend"
+// AttendVerb is the hidden command that `ssh://` end points start at the far end.
+const AttendVerb = "attend"
 
 // The data ports of an agent that was not told others.
 const firstDataPort, lastDataPort = 5202, 5233
 
-// attend is an agent for the one client at the other end of stdin and stdout:
+// Attend is an agent for the one client at the other end of stdin and stdout:
 // it has no port for control and no secret, leaves no file but the journal of
 // settings that it changes where the login may (root), and ends with them.
 // Its arguments are the folder in which its program lies, which it removes, and
 // the mark by which the client knows the line after which the control plane begins.
-func attend(ctx context.Context, version string, args []string, in io.Reader, out io.Writer) error {
+func Attend(ctx context.Context, version string, args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
 		return fault.Usagef("an end point ssh://HOST starts it by itself", "thru attend is no command for persons")
 	}
@@ -39,21 +40,21 @@ func attend(ctx context.Context, version string, args []string, in io.Reader, ou
 	if prog.Held() {
 		removeOwn(args[0])
 	}
-	desk, _ := ownDesk(version, prog) // without a state folder it measures, and tunes nothing
+	desk, _ := node.OwnTuner(version, prog) // without a state folder it measures, and tunes nothing
 	server, err := bus.Memory()
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	a := newAgent(version, hostname(), desks{}.engines(prog), agent.DefaultLimits(), reachedAt(os.Getenv("SSH_CONNECTION")),
-		engine.Listen{First: firstDataPort, Last: lastDataPort}, by(desk))
+	a := node.NewAgent(version, node.Hostname(), node.Answering{}.Engines(prog), agent.DefaultLimits(), reachedAt(os.Getenv("SSH_CONNECTION")),
+		engine.Listen{First: firstDataPort, Last: lastDataPort}, node.TunedBy(desk))
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
 	}
 	a.Publisher(service.Publish)
 	if _, err := fmt.Fprintf(out, "%s ready\n", args[1]); err != nil {
-		return fmt.Errorf("cli: answering over ssh: %w", err)
+		return fmt.Errorf("remote: answering over ssh: %w", err)
 	}
 	conn := overPipes(in, unclosed{out})
 	defer context.AfterFunc(ctx, func() { conn.Close() })()

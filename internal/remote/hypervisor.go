@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"thru/internal/bus"
-	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/host/platform"
@@ -18,14 +17,8 @@ import (
 	"thru/internal/hypervisor/vsphere"
 )
 
-// vsphereFlags are those of a vCenter's or an ESXi host's web service.
-type vsphereFlags struct {
-	PasswordStdin bool `group:"Login" name:"password-stdin" help:"vsphere: read the password from the first line of stdin (else: THRU_PASSWORD, else it is asked for)."`
-	Insecure      bool `group:"Login" name:"insecure" help:"vsphere: accept any certificate (default: one that the system trusts, else the one that was kept at the first contact)."`
-}
-
-// vsphereScheme begins the URL of a vCenter, or of an ESXi host by its web service.
-const vsphereScheme = "vsphere"
+// VsphereScheme begins the URL of a vCenter, or of an ESXi host by its web service.
+const VsphereScheme = "vsphere"
 
 // errNoLogin is what a login without a password fails by.
 var errNoLogin = errors.New("not logged in")
@@ -34,19 +27,19 @@ var errNoLogin = errors.New("not logged in")
 // vCenter or an ESXi host by its web service, ssh://[USER@]HOST an ESXi host by
 // its commands or a Linux host by an agent, any other end point a Linux host
 // whose agent is asked, "" and local this machine. Closing it ends the connection.
-func (d dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, error) {
+func (d Dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, error) {
 	scheme, _, hasScheme := strings.Cut(at, "://")
 	switch scheme = strings.ToLower(scheme); {
-	case hasScheme && scheme == vsphereScheme:
+	case hasScheme && scheme == VsphereScheme:
 		return d.vsphere(ctx, at)
-	case hasScheme && scheme == sshScheme:
+	case hasScheme && scheme == SSHScheme:
 		return d.hypervisorBySSH(ctx, at)
 	case hasScheme:
 		return nil, fault.Usagef(hypervisorForms, "%s:// is no hypervisor", scheme)
 	case at == "" || at == control.Local:
-		return agentOf(d.local(ctx, true))
+		return agentOf(d.Local(ctx, true))
 	}
-	e, end, err := d.endPoint(ctx, at)
+	e, end, err := d.EndPoint(ctx, at)
 	if err != nil && ctx.Err() == nil && fault.Code(err) == fault.Failed {
 		hint := strings.TrimPrefix(fault.Hint(err)+"; a vCenter or an ESXi host is named vsphere://USER@"+at, "; ")
 		err = fault.Failf(hint, "%w", err)
@@ -78,35 +71,32 @@ func agentOf(e *control.EndPoint, end func(), err error) (hypervisor.Source, err
 }
 
 // hypervisorBySSH reads an ESXi host by its own commands, and any other by an agent.
-func (d dialer) hypervisorBySSH(ctx context.Context, at string) (hypervisor.Source, error) {
+func (d Dialer) hypervisorBySSH(ctx context.Context, at string) (hypervisor.Source, error) {
 	d.Checks = true // nothing is measured: what has no agent is read by its commands
-	e, end, err := d.endPoint(ctx, at)
-	var other *otherSystem
+	e, end, err := d.EndPoint(ctx, at)
+	var other *OtherSystem
 	if !errors.As(err, &other) {
 		return agentOf(e, end, err)
 	}
-	destination, port, err := sshTarget(at)
+	destination, port, err := SSHTarget(at)
 	if err != nil {
 		return nil, err
 	}
 	if other.os != "esxi" {
-		return nil, fault.Usagef(hypervisorForms, "cli: %s runs %s, whose virtual machines thru does not list", at, other.os)
+		return nil, fault.Usagef(hypervisorForms, "remote: %s runs %s, whose virtual machines thru does not list", at, other.os)
 	}
 	r := platform.SSH(destination, port)
 	return closing{esx.New(r, at), func() { r.Close() }}, nil
 }
 
 // vsphere logs in at a vCenter or an ESXi host.
-func (d dialer) vsphere(ctx context.Context, at string) (hypervisor.Source, error) {
+func (d Dialer) vsphere(ctx context.Context, at string) (hypervisor.Source, error) {
 	user, addr, err := vsphereTarget(at)
 	if err != nil {
 		return nil, err
 	}
-	c := vsphere.Config{URL: addr, User: user, Insecure: d.Insecure, Version: d.env.Version}
-	if d.Passwords == nil {
-		d.Passwords = console.NewPasswords(d.env.Console, false)
-	}
-	c.Password = d.Passwords.Of("of "+user+" at "+addr, errNoLogin)
+	c := vsphere.Config{URL: addr, User: user, Insecure: d.Insecure, Version: d.version}
+	c.Password = d.Password("of "+user+" at "+addr, errNoLogin)
 	if ask := c.Password; d.Asking != nil {
 		c.Password = func() (string, error) { return d.Asking(ask) }
 	}
@@ -132,7 +122,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	if i >= 0 {
 		user, addr = rest[:i], rest[i+1:]
 		if strings.Contains(strings.ToLower(strings.ReplaceAll(user, ":", "%3a")), "%3a") || strings.Contains(path, "@") {
-			return "", "", fault.Usagef(console.ThruPassword+" or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
+			return "", "", fault.Usagef("THRU_PASSWORD or --password-stdin: what stands in a command line is seen by all users", "a password does not belong in the URL")
 		}
 		if user, err = url.PathUnescape(user); err != nil {
 			return "", "", fault.Usagef(like+"; write %25 for a percent sign", "the user of the URL cannot be read")
@@ -142,7 +132,7 @@ func vsphereTarget(at string) (user, addr string, err error) {
 	case strings.ContainsAny(addr+path, "?#"):
 		return "", "", fault.Usagef(like, "the URL of a vSphere server has no query")
 	case strings.Contains(path, "@"):
-		return "", "", fault.Usagef(like+"; a password comes by "+console.ThruPassword+" or --password-stdin", "an @ stands behind a slash")
+		return "", "", fault.Usagef(like+"; a password comes by THRU_PASSWORD or --password-stdin", "an @ stands behind a slash")
 	case path != "" && path != "sdk" && path != "sdk/":
 		return "", "", fault.Usagef(like, "the URL of a vSphere server has no path")
 	case user == "":

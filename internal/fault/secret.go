@@ -1,10 +1,6 @@
-package console
+package fault
 
-import (
-	"regexp"
-
-	"thru/internal/measure"
-)
+import "regexp"
 
 // What stands in a command line can be seen in results and on the screen by more
 // people than those who may know it: a join string, a key, a password in a URL.
@@ -28,14 +24,4 @@ func Unsecret(text string) string {
 		text = s.form.ReplaceAllString(text, s.as)
 	}
 	return text
-}
-
-// UnsecretError is an error of a document without secrets.
-func UnsecretError(e *measure.Error) *measure.Error {
-	if e == nil {
-		return nil
-	}
-	told := *e
-	told.Message, told.Hint = Unsecret(e.Message), Unsecret(e.Hint)
-	return &told
 }

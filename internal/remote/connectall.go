@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"cmp"
@@ -9,11 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/plan"
-	"thru/internal/planfile"
 )
 
 // mostDialled bounds the end points that are connected at a time.
@@ -21,14 +19,14 @@ const mostDialled = 64
 
 // unreached is an end point of a plan that could not be connected.
 type unreached struct {
-	name string
-	err  error
+	Name string
+	Err  error
 }
 
-// connectAll connects the end points of a plan at the same time, under the
+// ConnectAll connects the end points of a plan at the same time, under the
 // names that the plan gives them. It goes through all of them, also past one
 // that cannot be reached; those are returned in the order of the plan.
-func (d dialer) connectAll(ctx context.Context, ends []plan.EndPoint) (map[string]*control.EndPoint, []unreached, func()) {
+func (d Dialer) ConnectAll(ctx context.Context, ends []plan.EndPoint) (map[string]*control.EndPoint, []unreached, func()) {
 	found, errs := make([]*control.EndPoint, len(ends)), make([]error, len(ends))
 	closers := make([]func(), len(ends))
 	var wg sync.WaitGroup
@@ -60,15 +58,15 @@ func (d dialer) connectAll(ctx context.Context, ends []plan.EndPoint) (map[strin
 }
 
 // named connects an end point of a plan, with what the plan says of it.
-func (d dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint, func(), error) {
+func (d Dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint, func(), error) {
 	var e *control.EndPoint
 	var stop func()
 	var err error
 	if at.Name == control.Local || at.At == control.Local {
-		e, stop, err = d.local(ctx, false)
+		e, stop, err = d.Local(ctx, false)
 	} else {
 		d.DataAddr = at.DataAddr
-		e, stop, err = d.endPoint(ctx, cmp.Or(at.At, at.Name))
+		e, stop, err = d.EndPoint(ctx, cmp.Or(at.At, at.Name))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -85,56 +83,30 @@ func (d dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint,
 	return e, stop, nil
 }
 
-// fleetHosts asks controllers for their hosts, also for those that are not there
-// now: that one is missing is found out when it is connected. A host that is
-// refused is none.
-func (e *env) fleetHosts(ctx context.Context, controllers []string) (map[string][]planfile.Host, error) {
-	all := map[string][]planfile.Host{}
-	for _, name := range controllers {
-		f, back, err := e.fleets.use(ctx, name, func(ctx context.Context) (*bus.Fleet, error) {
-			return e.dialFleet(ctx, name, bus.FleetConfig{})
-		})
-		if err != nil {
-			return nil, err
-		}
-		all[name] = []planfile.Host{}
-		for _, h := range f.hosts {
-			if h.Refused == "" {
-				all[name] = append(all[name], planfile.Host{Name: h.Name, Labels: h.Labels, CPUs: h.CPUs})
-			}
-		}
-		back()
-	}
-	return all, nil
-}
-
-// mostNamed is how many end points or pairs an error names one by one.
-const mostNamed = 8
-
-// unreachedError names all that could not be connected, and why.
-func unreachedError(missing []unreached, of int) error {
+// UnreachedError names all that could not be connected, and why.
+func UnreachedError(missing []unreached, of int) error {
 	if len(missing) == 1 {
 		m := missing[0]
-		hint := strings.Join(slices.DeleteFunc([]string{fault.Hint(m.err), "--go-on measures the pairs of the others"}, func(s string) bool { return s == "" }), "; ")
-		return fault.New(fault.Code(m.err), hint, "%s cannot be reached: %w", m.name, m.err)
+		hint := strings.Join(slices.DeleteFunc([]string{fault.Hint(m.Err), "--go-on measures the pairs of the others"}, func(s string) bool { return s == "" }), "; ")
+		return fault.New(fault.Code(m.Err), hint, "%s cannot be reached: %w", m.Name, m.Err)
 	}
 	var all []string
 	for _, m := range missing {
-		all = append(all, fmt.Sprintf("%s (%v)", m.name, m.err))
+		all = append(all, fmt.Sprintf("%s (%v)", m.Name, m.Err))
 	}
-	if more := len(all) - mostNamed; more > 0 {
-		all = append(all[:mostNamed], fmt.Sprintf("and %d more", more))
+	if more := len(all) - fault.MostNamed; more > 0 {
+		all = append(all[:fault.MostNamed], fmt.Sprintf("and %d more", more))
 	}
-	hint := fault.Hint(missing[0].err)
-	if hint == "" || slices.ContainsFunc(missing, func(m unreached) bool { return fault.Hint(m.err) != hint }) {
+	hint := fault.Hint(missing[0].Err)
+	if hint == "" || slices.ContainsFunc(missing, func(m unreached) bool { return fault.Hint(m.Err) != hint }) {
 		hint = "start `thru serve` there"
 	}
 	return fault.Failf(hint+"; or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
 }
 
-// sameAgent refuses two names for one agent: it has one turn, so that a pair of
+// SameAgent refuses two names for one agent: it has one turn, so that a pair of
 // the two would wait for itself.
-func sameAgent(ends map[string]*control.EndPoint) error {
+func SameAgent(ends map[string]*control.EndPoint) error {
 	names := map[string]string{}
 	for _, n := range slices.Sorted(maps.Keys(ends)) {
 		e := ends[n]
@@ -150,9 +122,9 @@ func sameAgent(ends map[string]*control.EndPoint) error {
 	return nil
 }
 
-// sameHost warns of agents that seem to be on one host: what their pairs carry
+// SameHost warns of agents that seem to be on one host: what their pairs carry
 // at once comes from the same CPUs.
-func sameHost(ends map[string]*control.EndPoint) []string {
+func SameHost(ends map[string]*control.EndPoint) []string {
 	hosts := map[string][]string{}
 	for _, n := range slices.Sorted(maps.Keys(ends)) {
 		if e := ends[n]; len(e.Hello.Addrs) > 0 {
@@ -164,16 +136,8 @@ func sameHost(ends map[string]*control.EndPoint) []string {
 	var warnings []string
 	for _, key := range slices.Sorted(maps.Keys(hosts)) {
 		if names := hosts[key]; len(names) > 1 {
-			warnings = append(warnings, fmt.Sprintf("%s seem to be on one host: their pairs share its CPUs", list(names)))
+			warnings = append(warnings, fmt.Sprintf("%s seem to be on one host: their pairs share its CPUs", fault.Few(names)))
 		}
 	}
 	return warnings
-}
-
-// list is "a, b and c", of many the first few and how many more.
-func list(names []string) string {
-	if more := len(names) - mostNamed; more > 0 {
-		names = append(slices.Clone(names[:mostNamed]), fmt.Sprintf("%d more", more))
-	}
-	return fault.And(names)
 }

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,120 +13,119 @@ import (
 
 	"thru/internal/agent"
 	"thru/internal/bus"
-	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/engine"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
-	"thru/internal/host"
 	"thru/internal/hypervisor"
-	"thru/internal/hypervisor/kvm"
+	"thru/internal/node"
 	"thru/internal/plan"
 )
 
-// dialer connects the end points of a command.
-type dialer struct {
-	env       *env
+// Dialer connects the end points of a command.
+type Dialer struct {
+	*Network
 	Family    int
 	Port      int
 	Device    string
 	Source    string
 	DataAddr  string
-	Login     func() (*bus.Login, error)                       // who we are, where a foreign end point asks
-	Tunes     bool                                             // settings are changed: what an earlier tuning has left is undone first
-	VMkernel  bool                                             // an ESXi host may answer with its own iperf3
-	Firewall  bool                                             // and a rule set of its firewall be enabled for that
-	Passwords *console.Passwords                               // where a hypervisor's come from; nil: the environment, or a person
-	Insecure  bool                                             // any certificate of a hypervisor is accepted
-	Asking    func(ask func() (string, error)) (string, error) // asks a person for a password; nil: at once
-	ReachTime time.Duration                                    // for a hypervisor to answer; 0: reachTime
-	Checks    bool                                             // facts alone are wanted: a system that is read by its own commands is refused
+	Login     func() (*bus.Login, error)                            // who we are, where a foreign end point asks
+	Tunes     bool                                                  // settings are changed: what an earlier tuning has left is undone first
+	VMkernel  bool                                                  // an ESXi host may answer with its own iperf3
+	Firewall  bool                                                  // and a rule set of its firewall be enabled for that
+	Password  func(whose string, none error) func() (string, error) // of a hypervisor
+	Insecure  bool                                                  // any certificate of a hypervisor is accepted
+	Asking    func(ask func() (string, error)) (string, error)      // asks a person for a password; nil: at once
+	ReachTime time.Duration                                         // for a hypervisor to answer; 0: reachTime
+	Checks    bool                                                  // facts alone are wanted: a system that is read by its own commands is refused
 }
 
-// pair is the local end and its peer, which may be the same, and what may lie below them.
-type pair struct {
-	local, peer *control.EndPoint
-	below       []hypervisor.Source
+// Pair is the local end and its peer, which may be the same, and what may lie below them.
+type Pair struct {
+	Local, Peer *control.EndPoint
+	Below       []hypervisor.Source
 }
 
-func (p pair) all() map[string]*control.EndPoint {
-	return map[string]*control.EndPoint{p.local.Name: p.local, p.peer.Name: p.peer}
+// All are both by their names.
+func (p Pair) All() map[string]*control.EndPoint {
+	return map[string]*control.EndPoint{p.Local.Name: p.Local, p.Peer.Name: p.Peer}
 }
 
-// peerCPUs is how many CPUs the peer has; of a foreign one it is taken to be as many as here.
-func (p pair) peerCPUs() int {
-	if p.peer.Foreign {
-		return p.local.Hello.CPUs
+// PeerCPUs is how many CPUs the peer has; of a foreign one it is taken to be as many as here.
+func (p Pair) PeerCPUs() int {
+	if p.Peer.Foreign {
+		return p.Local.Hello.CPUs
 	}
-	return p.peer.Hello.CPUs
+	return p.Peer.Hello.CPUs
 }
 
-// settle takes into a request who the ends are, and what only connecting has told:
+// Settle takes into a request who the ends are, and what only connecting has told:
 // an ESXi host's iperf3 answers at the address where it was told to.
-func (p pair) settle(r *plan.Request) {
-	r.Local, r.Peer = control.Local, p.peer.Name
-	if p.peer.Engine != "" {
-		r.Engine, r.DataAddr = p.peer.Engine, ""
+func (p Pair) Settle(r *plan.Request) {
+	r.Local, r.Peer = control.Local, p.Peer.Name
+	if p.Peer.Engine != "" {
+		r.Engine, r.DataAddr = p.Peer.Engine, ""
 	}
 }
 
 // helloTime bounds the first exchange with an end point.
 const helloTime = 5 * time.Second
 
-// pair starts the agent in this process and connects the peer.
-func (d dialer) pair(ctx context.Context, name string) (pair, func(), error) {
+// Pair starts the agent in this process and connects the peer.
+func (d Dialer) Pair(ctx context.Context, name string) (Pair, func(), error) {
 	alone := name == "" || name == control.Local
-	local, closeLocal, err := d.local(ctx, alone)
+	local, closeLocal, err := d.Local(ctx, alone)
 	if err != nil {
-		return pair{}, nil, err
+		return Pair{}, nil, err
 	}
 	if alone {
-		return pair{local: local, peer: local}, closeLocal, nil
+		return Pair{Local: local, Peer: local}, closeLocal, nil
 	}
-	peer, closePeer, err := d.endPoint(ctx, name)
+	peer, closePeer, err := d.EndPoint(ctx, name)
 	if err != nil {
 		closeLocal()
-		return pair{}, nil, err
+		return Pair{}, nil, err
 	}
-	return pair{local: local, peer: peer}, func() { closePeer(); closeLocal() }, nil
+	return Pair{Local: local, Peer: peer}, func() { closePeer(); closeLocal() }, nil
 }
 
-// endPoint connects one that is not this machine, by what is said of where it
+// EndPoint connects one that is not this machine, by what is said of where it
 // is: a joined name, CONTROLLER/NAME, HOST[:PORT], or SCHEME://...
-func (d dialer) endPoint(ctx context.Context, at string) (*control.EndPoint, func(), error) {
+func (d Dialer) EndPoint(ctx context.Context, at string) (*control.EndPoint, func(), error) {
 	if scheme, where, ok := strings.Cut(at, "://"); ok {
-		if scheme == sshScheme {
+		if scheme == SSHScheme {
 			return d.overSSH(ctx, at)
 		}
 		e, err := d.foreign(at, scheme, where)
 		return e, func() {}, err
 	}
-	if controller, name, ok := memberOf(at); ok {
+	if controller, name, ok := MemberOf(at); ok {
 		return d.member(ctx, at, controller, name)
 	}
 	return d.remote(ctx, at)
 }
 
-// local is an agent in this process behind an in-memory control plane. It
+// Local is an agent in this process behind an in-memory control plane. It
 // takes data connections on loopback only, and only from itself.
-func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(), error) {
+func (d Dialer) Local(ctx context.Context, alone bool) (*control.EndPoint, func(), error) {
 	prog, err := worker.Self()
 	if err != nil {
 		return nil, nil, err
 	}
-	desk, err := ownDesk(d.env.Version, prog)
+	desk, err := node.OwnTuner(d.version, prog)
 	if err != nil && d.Tunes {
 		prog.Close()
 		return nil, nil, err
 	}
 	if d.Tunes {
-		for _, s := range undidTuning(desk) {
-			d.env.Line("warning: " + s)
+		for _, s := range node.Recovered(desk) {
+			d.person.Line("warning: " + s)
 		}
 	}
 	hosts := d.loopback()
 	listen := engine.Listen{Addrs: hosts[:1]} // any free port
-	a := newAgent(d.env.Version, "local", desks{}.engines(prog), agent.DefaultLimits(), nil, listen, by(desk))
+	a := node.NewAgent(d.version, "local", node.Answering{}.Engines(prog), agent.DefaultLimits(), nil, listen, node.TunedBy(desk))
 	client, err := bus.InProcess(a)
 	if err != nil {
 		prog.Close()
@@ -138,12 +136,12 @@ func (d dialer) local(ctx context.Context, alone bool) (*control.EndPoint, func(
 	hello, err := client.Hello(ctx)
 	if err != nil {
 		stop()
-		return nil, nil, fmt.Errorf("cli: starting the local agent: %w", err)
+		return nil, nil, fmt.Errorf("remote: starting the local agent: %w", err)
 	}
 	return &control.EndPoint{Name: control.Local, Client: client, Hello: hello, DataHosts: hosts}, stop, nil
 }
 
-func (d dialer) loopback() []string {
+func (d Dialer) loopback() []string {
 	switch {
 	case d.DataAddr != "":
 		return []string{d.DataAddr}
@@ -153,20 +151,8 @@ func (d dialer) loopback() []string {
 	return []string{"127.0.0.1"}
 }
 
-// newAgent is an agent with the engines of this program; more changes what it is told.
-func newAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen, more ...func(*agent.Config)) *agent.Agent {
-	c := agent.Config{
-		Name: name, Version: version, Engines: engines, Host: host.New(),
-		Limits: l, DataAddrs: dataAddrs, Addrs: func() []string { return bus.HostAddrs("") }, Listen: listen, Capture: kernelRing{}, Below: kvm.New(name),
-	}
-	for _, set := range more {
-		set(&c)
-	}
-	return agent.New(c)
-}
-
 // remote connects an end point that was joined, or a host by its address.
-func (d dialer) remote(ctx context.Context, name string) (*control.EndPoint, func(), error) {
+func (d Dialer) remote(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 	conf, err := d.target(name)
 	if err != nil {
 		return nil, nil, err
@@ -192,8 +178,8 @@ func (d dialer) remote(ctx context.Context, name string) (*control.EndPoint, fun
 
 // target finds how to reach a name: a join string, or HOST[:PORT] whose
 // certificate is pinned on first use.
-func (d dialer) target(name string) (bus.DialConfig, error) {
-	conf := bus.DialConfig{Version: d.env.Version, Device: d.Device, LocalAddr: d.Source, Family: d.Family}
+func (d Dialer) target(name string) (bus.DialConfig, error) {
+	conf := bus.DialConfig{Version: d.version, Device: d.Device, LocalAddr: d.Source, Family: d.Family}
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
 		return conf, err
@@ -239,11 +225,11 @@ func noController(name string, j bus.Join) error {
 }
 
 // pinFirst trusts a certificate on first use, and says so.
-func (d dialer) pinFirst(keys *bus.Keyring) func(string, [32]byte) error {
+func (d Dialer) pinFirst(keys *bus.Keyring) func(string, [32]byte) error {
 	return func(addr string, sum [32]byte) error {
 		first, err := keys.CheckPin(addr, sum)
 		if err == nil && first {
-			fmt.Fprintf(d.env.Err, "first contact with %s: its certificate sha256:%x... is kept\n", addr, sum[:6])
+			d.person.Line(fmt.Sprintf("first contact with %s: its certificate sha256:%x... is kept", addr, sum[:6]))
 		}
 		return err
 	}
@@ -267,12 +253,12 @@ func hostPort(s string, port int) (string, error) {
 
 // dataHosts are where the peer takes data connections: what its operator
 // set, else the address that control has reached.
-func (d dialer) dataHosts(e *control.EndPoint) ([]string, error) {
+func (d Dialer) dataHosts(e *control.EndPoint) ([]string, error) {
 	hosts := e.Hello.DataAddrs
 	if len(hosts) == 0 {
 		h, _, err := net.SplitHostPort(e.Addr)
 		if err != nil {
-			return nil, fmt.Errorf("cli: reading the address of %s: %w", e.Name, err)
+			return nil, fmt.Errorf("remote: reading the address of %s: %w", e.Name, err)
 		}
 		hosts = []string{h}
 	}
@@ -284,15 +270,7 @@ func (d dialer) dataHosts(e *control.EndPoint) ([]string, error) {
 		return ip != nil && (ip.To4() != nil) != (d.Family == 4)
 	})
 	if len(fit) == 0 {
-		return nil, fault.Failf("name one with --data-addr", "cli: %s has no IPv%d data address, only %s", e.Name, d.Family, strings.Join(hosts, " "))
+		return nil, fault.Failf("name one with --data-addr", "remote: %s has no IPv%d data address, only %s", e.Name, d.Family, strings.Join(hosts, " "))
 	}
 	return fit, nil
-}
-
-// hostname of this machine, or its system's name.
-func hostname() string {
-	if h, err := os.Hostname(); err == nil && h != "" {
-		return h
-	}
-	return runtime.GOOS
 }

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"cmp"
@@ -42,8 +42,8 @@ type vmkernel struct {
 // vmkernel has an ESXi host's own iperf3 answer, reads the host's facts by its
 // commands meanwhile, and connects the end point. A rule of the host's firewall
 // is enabled only where that was asked for.
-func (d dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, func(), error) {
-	p := d.env.Board(false)
+func (d Dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, func(), error) {
+	p := d.person.Progress()
 	defer p.Clear()
 	p.Checking("asking " + s.destination + " how its iperf3 can be reached")
 	told, err := s.askVMkernel()
@@ -59,7 +59,7 @@ func (d dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far fa
 		return nil, nil, fault.Usagef("--data-addr takes the address of a VMkernel interface there", "%s is no address that iperf3 there can answer at", bind)
 	}
 	if door.Closed { // said before it is done
-		d.env.Line(fmt.Sprintf("%s: the firewall's rule set %s is enabled for this test and disabled after it; `%s` would do that by hand", s.destination, door, door.Disable()))
+		d.person.Line(fmt.Sprintf("%s: the firewall's rule set %s is enabled for this test and disabled after it; `%s` would do that by hand", s.destination, door, door.Disable()))
 	}
 	facts := factsBySSH(ctx, s)
 	v := &vmkernel{ssh: s, door: door, stop: make(chan struct{})}
@@ -74,7 +74,7 @@ func (d dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far fa
 	if read.err != nil {
 		e.Unknown = append(e.Unknown, measure.NotChecked{Fact: "end_points.facts", Why: name + ": " + platform.Why(read.err)})
 	}
-	return e, func() { v.close(d.env) }, nil
+	return e, func() { v.close(d.person) }, nil
 }
 
 // endPoint is the program that answers there.
@@ -116,7 +116,7 @@ func (s *sshProcess) askVMkernel() (map[string]string, error) {
 		case err != nil:
 			return nil, s.explain("asking ESXi", err)
 		case word == "failed":
-			return nil, fault.Failf("`thru check` reads the host without it", "cli: %s: looking for its iperf3: %s", s.destination, platform.Clean(rest))
+			return nil, fault.Failf("`thru check` reads the host without it", "remote: %s: looking for its iperf3: %s", s.destination, platform.Clean(rest))
 		case word == "asked":
 			all := map[string]string{}
 			for w, b := range maps.All(told) {
@@ -125,7 +125,7 @@ func (s *sshProcess) askVMkernel() (map[string]string, error) {
 			return all, nil
 		}
 		if size += len(rest); size > sshMostNoise {
-			return nil, fmt.Errorf("cli: %s: asking ESXi: more than %d bytes", s.destination, sshMostNoise)
+			return nil, fmt.Errorf("remote: %s: asking ESXi: more than %d bytes", s.destination, sshMostNoise)
 		}
 		if told[word] == nil {
 			told[word] = &strings.Builder{}
@@ -135,20 +135,20 @@ func (s *sshProcess) askVMkernel() (map[string]string, error) {
 }
 
 // choose takes the way in: one that is open, or one that may be opened.
-func (d dialer) choose(told map[string]string, destination string) (esx.Door, error) {
+func (d Dialer) choose(told map[string]string, destination string) (esx.Door, error) {
 	client, _ := netip.ParseAddr(strings.TrimSpace(told["client"]))
 	walls := esx.Walls{State: told["firewall"], Sets: told["sets"], Rules: told["rules"], Allowed: told["allowed"], Sockets: told["sockets"]}
 	doors, err := esx.Doors(walls, client.Unmap(), vmkernelPort)
 	if err != nil {
-		return esx.Door{}, fmt.Errorf("cli: %s: %w", destination, err)
+		return esx.Door{}, fmt.Errorf("remote: %s: %w", destination, err)
 	}
 	switch {
 	case len(doors) == 0:
 		return esx.Door{}, fault.Failf("`esxcli network firewall ruleset rule list` there shows them; `esxcli network firewall set --enabled false` there lets all pass until `... --enabled true`: that is yours to decide",
-			"cli: %s: no rule set of its firewall lets TCP in at a port that iperf3 could take", destination)
+			"remote: %s: no rule set of its firewall lets TCP in at a port that iperf3 could take", destination)
 	case doors[0].Closed && !d.Firewall:
 		return esx.Door{}, fault.Failf(fmt.Sprintf("--esx-firewall enables the rule set %s for the test and disables it after; by hand: `%s`, and `%s` undoes it", doors[0].Ruleset, doors[0].Enable(), doors[0].Disable()),
-			"cli: %s: its firewall lets nothing in to iperf3: the rule set %s would, and is disabled", destination, doors[0])
+			"remote: %s: its firewall lets nothing in to iperf3: the rule set %s would, and is disabled", destination, doors[0])
 	}
 	return doors[0], nil
 }
@@ -192,7 +192,7 @@ func notInstalledOnly(err error) error {
 }
 
 // close ends iperf3 there, and waits until the host is as it was before.
-func (v *vmkernel) close(e *env) {
+func (v *vmkernel) close(p person) {
 	close(v.stop)
 	v.ssh.in.Close()
 	end := time.AfterFunc(vmkernelUndoTime, func() { v.ssh.cmd.Process.Kill() })
@@ -206,7 +206,7 @@ func (v *vmkernel) close(e *env) {
 		word = w
 	}
 	if end.Stop(); v.door.Closed && word != "restored" {
-		e.Line(fmt.Sprintf("warning: %s did not say that its firewall is as before: see `esxcli network firewall ruleset list -r %s` there; `%s` undoes it", v.ssh.destination, v.door.Ruleset, v.door.Disable()))
+		p.Line(fmt.Sprintf("warning: %s did not say that its firewall is as before: see `esxcli network firewall ruleset list -r %s` there; `%s` undoes it", v.ssh.destination, v.door.Ruleset, v.door.Disable()))
 	}
 	v.ssh.close()
 }

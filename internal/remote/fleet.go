@@ -1,10 +1,9 @@
-package cli
+package remote
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,10 +11,11 @@ import (
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/planfile"
 )
 
-// memberOf cuts CONTROLLER/NAME. A name with :// or without a slash is none.
-func memberOf(at string) (controller, name string, ok bool) {
+// MemberOf cuts CONTROLLER/NAME. A name with :// or without a slash is none.
+func MemberOf(at string) (controller, name string, ok bool) {
 	if strings.Contains(at, "://") {
 		return "", "", false
 	}
@@ -78,31 +78,31 @@ func (f *fleets) giveBack(controller string, one *fleet) {
 	}
 }
 
-// dialFleet connects to a controller that is kept, as one who runs tests.
-func (e *env) dialFleet(ctx context.Context, controller string, c bus.FleetConfig) (*bus.Fleet, error) {
-	w, err := wayTo(controller, bus.PrivilegeOperate)
+// DialFleet connects to a controller that is kept, as one who runs tests.
+func (n *Network) DialFleet(ctx context.Context, controller string, c bus.FleetConfig) (*bus.Fleet, error) {
+	w, err := WayTo(controller, bus.PrivilegeOperate)
 	if err != nil {
 		return nil, err
 	}
-	c.Join, c.NATS, c.Version = w.join, w.nats, e.Version
+	c.Join, c.NATS, c.Version = w.Join, w.NATS, n.version
 	return bus.DialFleet(ctx, c)
 }
 
 // member connects a host of a fleet as an end point.
-func (d dialer) member(ctx context.Context, at, controller, name string) (*control.EndPoint, func(), error) {
+func (d Dialer) member(ctx context.Context, at, controller, name string) (*control.EndPoint, func(), error) {
 	if strings.Trim(controller, ".") == "" { // /tmp/x, ./x
 		return nil, nil, fault.Usagef("an end point is HOST, a name of thru join, or CONTROLLER/NAME", "%s: no such file, and no end point", at)
 	}
 	if d.Port != bus.DefaultPort && d.Port != 0 {
 		return nil, nil, fault.Usagef("leave -p out: the controller knows how to reach it", "-p %d does not go with %s", d.Port, at)
 	}
-	f, back, err := d.env.fleets.use(ctx, controller, func(ctx context.Context) (*bus.Fleet, error) {
-		return d.env.dialFleet(ctx, controller, bus.FleetConfig{Device: d.Device, LocalAddr: d.Source})
+	f, back, err := d.fleets.use(ctx, controller, func(ctx context.Context) (*bus.Fleet, error) {
+		return d.DialFleet(ctx, controller, bus.FleetConfig{Device: d.Device, LocalAddr: d.Source})
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := find(f.hosts, controller, name, time.Now())
+	h, err := FindHost(f.hosts, controller, name, time.Now())
 	if err != nil {
 		back()
 		return nil, nil, err
@@ -116,19 +116,19 @@ func (d dialer) member(ctx context.Context, at, controller, name string) (*contr
 }
 
 // greet asks a host of a fleet who it is.
-func (d dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.Host, controller string) (*control.EndPoint, error) {
+func (d Dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.Host, controller string) (*control.EndPoint, error) {
 	hctx, cancel := context.WithTimeout(ctx, helloTime)
 	defer cancel()
 	hello, err := client.Hello(hctx)
 	if err != nil {
-		return nil, fmt.Errorf("cli: asking %s who it is: %w", at, err)
+		return nil, fmt.Errorf("remote: asking %s who it is: %w", at, err)
 	}
 	e := &control.EndPoint{Name: at, Client: client, Hello: hello, Labels: h.Labels, Via: controller}
 	if len(e.Hello.DataAddrs) == 0 { // nothing was reached that could stand in
 		e.Hello.DataAddrs = hello.Addrs
 	}
 	if len(e.Hello.DataAddrs) == 0 {
-		return nil, fault.Failf("set one there: thru serve --data-addr ADDRESS", "cli: %s has told no address for data", at)
+		return nil, fault.Failf("set one there: thru serve --data-addr ADDRESS", "remote: %s has told no address for data", at)
 	}
 	if e.DataHosts, err = d.dataHosts(e); err == nil {
 		e.Addr = e.DataHosts[0] // control goes by the controller
@@ -136,8 +136,8 @@ func (d dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.
 	return e, err
 }
 
-// find is the host of a name; an error says which there are.
-func find(hosts []bus.Host, controller, name string, now time.Time) (bus.Host, error) {
+// FindHost is the host of a name; an error says which there are.
+func FindHost(hosts []bus.Host, controller, name string, now time.Time) (bus.Host, error) {
 	var names []string
 	refused := ""
 	for _, h := range hosts {
@@ -150,19 +150,19 @@ func find(hosts []bus.Host, controller, name string, now time.Time) (bus.Host, e
 			return h, nil
 		case h.Name == name:
 			return h, fault.Failf("see whether `thru serve` runs there, and whether it reaches the controller: thru hosts "+controller,
-				"cli: %s/%s is not there: it was last seen %s", controller, name, seen(h, now))
+				"remote: %s/%s is not there: it was last seen %s", controller, name, seen(h, now))
 		default:
 			names = append(names, h.Name)
 		}
 	}
 	switch {
 	case refused != "":
-		return bus.Host{}, fault.Failf("thru hosts "+controller+" lists it", "cli: %s/%s is refused: %s", controller, name, refused)
+		return bus.Host{}, fault.Failf("thru hosts "+controller+" lists it", "remote: %s/%s is refused: %s", controller, name, refused)
 	case len(hosts) == 0:
-		return bus.Host{}, fault.Failf(noHosts, "cli: %s has no hosts yet", controller)
+		return bus.Host{}, fault.Failf(NoHosts, "remote: %s has no hosts yet", controller)
 	}
-	return bus.Host{}, fault.Failf(cmp.Or(suggest("did you mean ", name, names), "thru hosts "+controller+" lists all"),
-		"cli: %s has no host named %q", controller, name)
+	return bus.Host{}, fault.Failf(cmp.Or(fault.Suggest("did you mean ", name, names), "thru hosts "+controller+" lists all"),
+		"remote: %s has no host named %q", controller, name)
 }
 
 // seen is when a host was last heard of.
@@ -173,25 +173,28 @@ func seen(h bus.Host, now time.Time) string {
 	return fmt.Sprintf("%s ago (%s)", max(now.Sub(h.SeenAt), 0).Round(time.Second), h.SeenAt.Local().Format("2006-01-02 15:04:05"))
 }
 
-// mostSuggested bounds how many names a hint has.
-const mostSuggested = 8
-
-// suggest names those that a person may have meant, nearest first; "" where
-// there are none.
-func suggest(before, name string, names []string) string {
-	if len(names) == 0 {
-		return ""
+// FleetHosts asks controllers for their hosts, also for those that are not there
+// now: that one is missing is found out when it is connected. A host that is
+// refused is none.
+func (n *Network) FleetHosts(ctx context.Context, controllers []string) (map[string][]planfile.Host, error) {
+	all := map[string][]planfile.Host{}
+	for _, name := range controllers {
+		f, back, err := n.fleets.use(ctx, name, func(ctx context.Context) (*bus.Fleet, error) {
+			return n.DialFleet(ctx, name, bus.FleetConfig{})
+		})
+		if err != nil {
+			return nil, err
+		}
+		all[name] = []planfile.Host{}
+		for _, h := range f.hosts {
+			if h.Refused == "" {
+				all[name] = append(all[name], planfile.Host{Name: h.Name, Labels: h.Labels, CPUs: h.CPUs})
+			}
+		}
+		back()
 	}
-	far := func(other string) int { return fault.Distance(strings.ToLower(name), strings.ToLower(other)) }
-	names = slices.Clone(names)
-	slices.Sort(names)
-	slices.SortStableFunc(names, func(a, b string) int { return far(a) - far(b) })
-	if far(names[0]) <= len(name)/2 {
-		return before + names[0] + "?"
-	}
-	text := strings.Join(names[:min(len(names), mostSuggested)], ", ")
-	if more := len(names) - mostSuggested; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return "there are " + text
+	return all, nil
 }
+
+// NoHosts is what to do about an empty fleet.
+const NoHosts = "on each host run `thru serve --controller NAME` with the string for agents that `thru control` prints"

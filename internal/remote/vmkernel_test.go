@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -91,8 +90,8 @@ func TestVMkernelEndPoint(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 			dir := esxHere(t, shell)
 			var said bytes.Buffer
-			d := dialer{env: &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &said}}, VMkernel: true, Firewall: true}
-			e, end, err := d.endPoint(t.Context(), "ssh://root@esx1")
+			d := Dialer{Network: New(scribe{&said}, ""), VMkernel: true, Firewall: true}
+			e, end, err := d.EndPoint(t.Context(), "ssh://root@esx1")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,15 +123,15 @@ func TestVMkernelEndPoint(t *testing.T) {
 func TestVMkernelRefused(t *testing.T) {
 	dir := esxHere(t, "/bin/sh")
 	for name, x := range map[string]struct {
-		d    dialer
+		d    Dialer
 		hint string
 	}{
-		"the firewall": {dialer{VMkernel: true}, "--esx-firewall enables the rule set gdbserver"},
-		"no measuring": {dialer{Firewall: true}, "measure with its own iperf3"},
-		"an address":   {dialer{VMkernel: true, Firewall: true, DataAddr: "vmk1"}, "the address of a VMkernel interface"},
+		"the firewall": {Dialer{VMkernel: true}, "--esx-firewall enables the rule set gdbserver"},
+		"no measuring": {Dialer{Firewall: true}, "measure with its own iperf3"},
+		"an address":   {Dialer{VMkernel: true, Firewall: true, DataAddr: "vmk1"}, "the address of a VMkernel interface"},
 	} {
-		x.d.env = &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}}
-		_, _, err := x.d.endPoint(t.Context(), "ssh://root@esx1")
+		x.d.Network = New(scribe{io.Discard}, "")
+		_, _, err := x.d.EndPoint(t.Context(), "ssh://root@esx1")
 		if err == nil || !strings.Contains(fault.Hint(err), x.hint) {
 			t.Errorf("%s: %v, hint %q", name, err, fault.Hint(err))
 		}
@@ -146,8 +145,8 @@ func TestVMkernelRefused(t *testing.T) {
 func TestVMkernelNotRestored(t *testing.T) {
 	dir := esxHere(t, "/bin/sh")
 	var said bytes.Buffer
-	d := dialer{env: &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: &said}}, VMkernel: true, Firewall: true}
-	_, end, err := d.endPoint(t.Context(), "ssh://root@esx1")
+	d := Dialer{Network: New(scribe{&said}, ""), VMkernel: true, Firewall: true}
+	_, end, err := d.EndPoint(t.Context(), "ssh://root@esx1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +180,6 @@ func FuzzVMkernelTalk(f *testing.F) {
 			t.Errorf("%q tells %v", text, told)
 		}
 		iperf3Version(told["iperf3"])
-		dialer{}.choose(told, "esx1")
+		Dialer{}.choose(told, "esx1")
 	})
 }

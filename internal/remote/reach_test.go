@@ -1,15 +1,15 @@
-package cli
+package remote
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"thru/internal/cli/console"
 	"thru/internal/fault"
 )
 
@@ -17,11 +17,9 @@ import (
 // costs a test its counters alone.
 func TestReach(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
-	cert, err := ownCertificate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+	known := httptest.NewTLSServer(nil)
+	known.Close()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: known.TLS.Certificates})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,12 +37,12 @@ func TestReach(t *testing.T) {
 	}()
 	defer func() { l.Close(); <-held }()
 	at := "vsphere://reader@" + l.Addr().(*net.TCPAddr).String()
-	d := dialer{env: &env{Console: &console.Console{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, Insecure: true, ReachTime: 200 * time.Millisecond}
-	_, err = d.reach(t.Context(), at)
+	d := Dialer{Network: New(scribe{io.Discard}, ""), Password: noPassword, Insecure: true, ReachTime: 200 * time.Millisecond}
+	_, err = d.Reach(t.Context(), at)
 	if fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "no answer within") || fault.Hint(err) == "" {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
 	}
-	all, end, err := d.below(t.Context(), []string{at, at, strings.Replace(at, "vsphere", "VSPHERE", 1) + "/sdk"})
+	all, end, err := d.Below(t.Context(), []string{at, at, strings.Replace(at, "vsphere", "VSPHERE", 1) + "/sdk"})
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sources, %v", len(all), err)
 	}
@@ -54,7 +52,7 @@ func TestReach(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := d.below(ctx, []string{at}); err == nil {
+	if _, _, err := d.Below(ctx, []string{at}); err == nil {
 		t.Error("an interrupt is no end")
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package node
 
 import (
 	"context"
@@ -12,44 +12,44 @@ import (
 	"time"
 
 	"thru/internal/agent"
-	"thru/internal/cause/knob"
+	"thru/internal/bus"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/tune"
 )
 
-// tuneFolder holds the journals of changed settings, in the state folder.
-const tuneFolder = "tune"
+// TuneFolder holds the journals of changed settings, in the state folder.
+const TuneFolder = "tune"
 
-// guardVerb is the hidden command that undoes a tuning whose process has died.
+// GuardVerb is the hidden command that undoes a tuning whose process has died.
 // Its argument is the folder of the journals.
-const guardVerb = "tune-guard"
+const GuardVerb = "tune-guard"
 
 // guardEnd is how long a guard may take to end when it is told to.
 const guardEnd = 2 * time.Second
 
-// openDesk is the one that changes the settings of this host. Its journals are
+// OpenTuner is the one that changes the settings of this host. Its journals are
 // in a state folder; only are the knobs that are allowed, all where it is empty.
-func openDesk(version string, prog *worker.Program, state string, only []string) (*tune.Desk, error) {
-	return tune.Open(filepath.Join(state, tuneFolder), tune.New(), tune.Config{
+func OpenTuner(version string, prog *worker.Program, state string, only []string) (*tune.Desk, error) {
+	return tune.Open(filepath.Join(state, TuneFolder), tune.New(), tune.Config{
 		Version: version, Only: only,
 		Guard: func(dir string) (func(bool), error) { return startGuard(prog, dir) },
 	})
 }
 
-// ownDesk is that with the user's state folder. Without one nothing can be
+// OwnTuner is that with the user's state folder. Without one nothing can be
 // changed, and all else goes on: there the desk is nil, and the error says why.
-func ownDesk(version string, prog *worker.Program) (*tune.Desk, error) {
-	state, err := defaultState()
+func OwnTuner(version string, prog *worker.Program) (*tune.Desk, error) {
+	state, err := bus.DefaultState()
 	if err != nil {
 		return nil, err
 	}
-	return openDesk(version, prog, state, nil)
+	return OpenTuner(version, prog, state, nil)
 }
 
-// by gives an agent the desk, if there is one.
-func by(d *tune.Desk) func(*agent.Config) {
+// TunedBy gives an agent the desk, if there is one.
+func TunedBy(d *tune.Desk) func(*agent.Config) {
 	return func(c *agent.Config) {
 		if d != nil {
 			c.Tuner = d
@@ -60,14 +60,14 @@ func by(d *tune.Desk) func(*agent.Config) {
 // startGuard starts the process that undoes a tuning if this one dies. It is in a
 // session of its own, so that what ends this one does not end it.
 func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err error) {
-	cmd := prog.Command(guardVerb, dir)
+	cmd := prog.Command(GuardVerb, dir)
 	cmd.SysProcAttr = apart()
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cli: starting the guard of a tuning: %w", err)
+		return nil, fmt.Errorf("node: starting the guard of a tuning: %w", err)
 	}
 	ended := make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }()
@@ -87,8 +87,8 @@ func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err 
 	}, nil
 }
 
-// guardTuning is the hidden verb: it waits for the end of its input.
-func guardTuning(args []string, in io.Reader, errw io.Writer) int {
+// GuardTuning is the hidden verb: it waits for the end of its input.
+func GuardTuning(args []string, in io.Reader, errw io.Writer) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // it ends when its pipe does
 	if len(args) != 1 {
 		fmt.Fprintln(errw, "thru tune-guard is no command for persons")
@@ -105,11 +105,11 @@ func guardTuning(args []string, in io.Reader, errw io.Writer) int {
 	return fault.OK
 }
 
-// undidTuning undoes what a crash has left of an earlier tuning, and says so.
-func undidTuning(d *tune.Desk) (said []string) {
+// Recovered undoes what a crash has left of an earlier tuning, and says so.
+func Recovered(d *tune.Desk) (said []string) {
 	changed, err := d.Recover()
 	if err != nil {
-		return []string{withHint(err)}
+		return []string{fault.WithHint(err)}
 	}
 	for _, c := range changed {
 		s := "an earlier tuning was cut off; " + changedLine(c)
@@ -142,21 +142,4 @@ func shortly(v string) string {
 		v = v[:most] + "..."
 	}
 	return v
-}
-
-// checkTuneOnly refuses a list of knobs that there are not.
-func (c *serveCmd) checkTuneOnly(tunes bool) error {
-	if len(c.TuneOnly) > 0 && !tunes {
-		return fault.Usagef("thru serve --allow tune --tune-only "+strings.Join(c.TuneOnly, ","), "--tune-only says what may be tuned, and tuning is not allowed")
-	}
-	for _, id := range c.TuneOnly {
-		k, err := findKnob("--tune-only", id)
-		if err != nil {
-			return err
-		}
-		if k.Scope == knob.OfTest {
-			return fault.Usagef("leave it out: it changes nothing of this host", "--tune-only %s: it is an option of a test, and always allowed", id)
-		}
-	}
-	return nil
 }

@@ -1,0 +1,66 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+)
+
+// Login is who we are to an iperf3 server, by the names of its flags; nil where no user is named.
+func (c *Console) Login(user, publicKey string, pkcs1 bool) (*bus.Login, error) {
+	switch {
+	case user == "" && publicKey == "":
+		return nil, nil
+	case user == "" || publicKey == "":
+		return nil, fault.Usagef("give both --username NAME and --rsa-public-key-path FILE", "half of a login is missing")
+	}
+	key, err := bus.ReadKey(publicKey)
+	if err != nil {
+		return nil, fault.Usagef("--rsa-public-key-path wants the server's public key, a PEM file", "reading the key: %w", err)
+	}
+	password, err := c.iperfPassword()
+	if err != nil {
+		return nil, err
+	}
+	return &bus.Login{User: user, Password: password, PublicKey: key, PKCS1: pkcs1}, nil
+}
+
+// passwordVariable is the one that iperf3 reads.
+const passwordVariable = "IPERF3_PASSWORD"
+
+// mostPassword bounds a password, in bytes.
+const mostPassword = 1024
+
+// iperfPassword takes it from the environment, from a person who sees no echo,
+// or from the first line of stdin. It never comes from the command line, which
+// other users can read.
+func (c *Console) iperfPassword() (string, error) {
+	if p, ok := os.LookupEnv(passwordVariable); ok {
+		return p, nil
+	}
+	if f, ok := c.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprint(c.Err, "password: ")
+		b, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(c.Err)
+		if err != nil {
+			return "", fmt.Errorf("console: reading the password: %w", err)
+		}
+		return string(b), nil
+	}
+	b, err := io.ReadAll(io.LimitReader(c.In, mostPassword))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("console: reading the password: %w", err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		return "", fault.Usagef("set "+passwordVariable+", or pass it on stdin", "no password came for the user")
+	}
+	return line, nil
+}

@@ -1,0 +1,69 @@
+package remote
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// foreignPort is the port of the program that answers at a foreign end point.
+func foreignPort(scheme string) (port int, known bool) {
+	switch scheme {
+	case measure.IPerf3:
+		return 5201, true
+	case measure.IPerf2:
+		return 5001, true
+	}
+	return 0, false
+}
+
+// EngineOf is the engine that an end point's name asks for.
+func EngineOf(name string) (string, error) {
+	scheme, _, ok := strings.Cut(name, "://")
+	if !ok || scheme == SSHScheme {
+		return measure.Native, nil
+	}
+	if _, known := foreignPort(scheme); !known {
+		if scheme == "iperf" {
+			return "", fault.Usagef("iperf3://HOST where iperf3 answers, iperf2://HOST where iperf (2) does", "iperf:// does not say which of the two")
+		}
+		return "", fault.Usagef("an end point is a joined name, HOST[:PORT], ssh://[USER@]HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]", "end points of the form %s:// are not known to this version", scheme)
+	}
+	return scheme, nil
+}
+
+// foreign is an end point without agent: an iperf3 or iperf2 server.
+func (d Dialer) foreign(name, scheme, at string) (*control.EndPoint, error) {
+	port, _ := foreignPort(scheme)
+	if d.Port != bus.DefaultPort && d.Port != 0 {
+		if _, _, err := net.SplitHostPort(at); err == nil {
+			return nil, fault.Usagef("name the port once", "-p %d does not go with %s", d.Port, name)
+		}
+		port = d.Port
+	}
+	addr, err := hostPort(strings.TrimSuffix(at, "/"), port)
+	if err != nil {
+		return nil, err
+	}
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("remote: reading %s: %w", name, err)
+	}
+	if port, err = strconv.Atoi(text); err != nil {
+		return nil, fmt.Errorf("remote: reading %s: %w", name, err)
+	}
+	if ip := net.ParseIP(host); ip != nil && d.Family != 0 && (ip.To4() != nil) != (d.Family == 4) {
+		return nil, fault.Usagef("leave -4 or -6 out: the address says which IP it is", "%s is no IPv%d address", host, d.Family)
+	}
+	e := &control.EndPoint{Name: name, Addr: addr, Foreign: true, Port: port, DataHosts: []string{host}}
+	if d.Login != nil {
+		e.Login, err = d.Login()
+	}
+	return e, err
+}

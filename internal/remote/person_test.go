@@ -1,0 +1,29 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// scribe is a person who writes down what is said, and is never asked.
+type scribe struct{ w io.Writer }
+
+func (s scribe) Line(text string)            { fmt.Fprintln(s.w, text) }
+func (s scribe) Warn(what string, err error) { fmt.Fprintln(s.w, what+":", err) }
+func (scribe) Progress() progress            { return unseen{} }
+func (scribe) Asks() io.Writer               { return nil }
+func (scribe) Interruptible(_ context.Context, ask func() (string, error)) (string, error) {
+	return ask()
+}
+
+// unseen is progress that nobody watches.
+type unseen struct{}
+
+func (unseen) Checking(string) {}
+func (unseen) Clear()          {}
+
+// noPassword is a login that nobody has a password for.
+func noPassword(string, error) func() (string, error) {
+	return func() (string, error) { return "", nil }
+}

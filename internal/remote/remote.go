@@ -1,0 +1,41 @@
+// Package remote connects end points and hypervisors by what a person calls them: this machine, a
+// joined name, HOST[:PORT], a host of a controller's fleet, a host by ssh (to which thru is copied, and
+// where it runs without a file), an ESXi host by its own iperf3, or a server of iperf.
+package remote
+
+import (
+	"context"
+	"io"
+	"sync"
+)
+
+// person hears what connecting does, and is asked where it takes one.
+type person interface {
+	// Line says what happens, Warn what goes wrong beside it.
+	Line(text string)
+	Warn(what string, err error)
+	// Progress shows what is being done, until it is cleared.
+	Progress() progress
+	// Asks is where a program writes that asks a person itself; nil: nobody is there.
+	Asks() io.Writer
+	// Interruptible asks until the context ends.
+	Interruptible(ctx context.Context, ask func() (string, error)) (string, error)
+}
+
+// progress is a line that says what is being done.
+type progress = interface {
+	Checking(what string)
+	Clear()
+}
+
+// Network is what this process has connected to, and may connect to again.
+type Network struct {
+	person  person
+	version string
+	fleets  fleets
+	parcels parcels
+	asking  sync.Mutex // held by the one ssh that may ask a person
+}
+
+// New connects for a person.
+func New(p person, version string) *Network { return &Network{person: p, version: version} }
