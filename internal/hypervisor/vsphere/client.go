@@ -5,6 +5,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -89,10 +90,7 @@ func target(cfg Config) (*Client, *url.URL, error) {
 	if _, has := u.User.Password(); has {
 		return nil, nil, fault.Usagef("leave the password out: it would stand in the history of the shell and in the list of processes", "vsphere: reading the address %.100q: it has a password", hide(cfg.URL))
 	}
-	user := cfg.User
-	if user == "" {
-		user = u.User.Username()
-	}
+	user := cmp.Or(cfg.User, u.User.Username())
 	c := &Client{name: "vsphere://" + u.Host, addr: u.Host, user: user}
 	if user != "" {
 		c.name = "vsphere://" + user + "@" + u.Host
@@ -192,6 +190,15 @@ func (c *Client) again(ctx context.Context, call func(*vim25.Client) error) erro
 		return err
 	}
 	return call(c.vim)
+}
+
+// ask is again for a call with an answer.
+func ask[T any](ctx context.Context, c *Client, call func(context.Context, soap.RoundTripper) (T, error)) (told T, err error) {
+	err = c.again(ctx, func(vc *vim25.Client) (err error) {
+		told, err = call(ctx, vc)
+		return err
+	})
+	return told, err
 }
 
 // Name is how it was asked for.

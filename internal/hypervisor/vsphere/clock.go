@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"thru/internal/measure"
@@ -45,29 +45,25 @@ func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, erro
 
 // sourceClock reads the clock of the vCenter or ESXi host that is connected.
 func (c *Client) sourceClock(ctx context.Context, now func() time.Time) (clock, error) {
-	return readClock(now, func() (at time.Time, err error) {
-		err = c.again(ctx, func(vc *vim25.Client) error {
-			told, err := methods.GetCurrentTime(ctx, vc)
-			if err == nil {
-				at = *told
-			}
-			return err
-		})
-		return at, err
+	return readClock(now, func() (time.Time, error) {
+		told, err := ask(ctx, c, methods.GetCurrentTime)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return *told, nil
 	})
 }
 
 // hostClock reads the clock of an ESXi host, by its HostDateTimeSystem.
 func (c *Client) hostClock(ctx context.Context, system types.ManagedObjectReference, now func() time.Time) (clock, error) {
-	return readClock(now, func() (at time.Time, err error) {
-		err = c.again(ctx, func(vc *vim25.Client) error {
-			res, err := methods.QueryDateTime(ctx, vc, &types.QueryDateTime{This: system})
-			if err == nil {
-				at = res.Returnval
-			}
-			return err
+	return readClock(now, func() (time.Time, error) {
+		told, err := ask(ctx, c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryDateTimeResponse, error) {
+			return methods.QueryDateTime(ctx, vc, &types.QueryDateTime{This: system})
 		})
-		return at, err
+		if err != nil {
+			return time.Time{}, err
+		}
+		return told.Returnval, nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -155,9 +156,7 @@ func (c *Client) explain(doing string, err error) error {
 		return err
 	}
 	words, hint := c.words(err)
-	if hint == "" {
-		hint = fault.Hint(err)
-	}
+	hint = cmp.Or(hint, fault.Hint(err))
 	if words != "" {
 		err = &said{words, err}
 	}
@@ -202,11 +201,8 @@ func wayWords(err error) (words, hint string) {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &trust):
-		hint = fault.Hint(trust.err)
-		if hint == "" {
-			hint = "compare the SHA-256 fingerprint with that which the server's console or `openssl x509 -fingerprint -sha256` shows there"
-		}
-		return trust.Error(), hint
+		const byHand = "compare the SHA-256 fingerprint with that which the server's console or `openssl x509 -fingerprint -sha256` shows there"
+		return trust.Error(), cmp.Or(fault.Hint(trust.err), byHand)
 	case errors.Is(err, context.Canceled):
 		return "", ""
 	case errors.As(err, &dns) && dns.IsNotFound:
@@ -275,9 +271,7 @@ func notVSphere(err error) string {
 func noPermission(f *types.NoPermission) string {
 	privilege := f.PrivilegeId
 	for _, m := range f.MissingPrivileges {
-		if privilege == "" && len(m.PrivilegeIds) > 0 {
-			privilege = m.PrivilegeIds[0]
-		}
+		privilege = cmp.Or(privilege, strings.Join(m.PrivilegeIds[:min(len(m.PrivilegeIds), 1)], ""))
 	}
 	if privilege == "" {
 		return "no permission"

@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -217,18 +218,15 @@ func trafficKey(key string) bool {
 		_, err := strconv.Atoi(number)
 		return dotted && err == nil && name != "pcislotnumber"
 	}
-	for _, other := range []string{"sched.swap.derivedname", "sched.swap.dir", "numa.autosize.cookie"} {
-		if low == other {
-			return false
-		}
+	if slices.Contains([]string{"sched.swap.derivedname", "sched.swap.dir", "numa.autosize.cookie"}, low) {
+		return false
 	}
-	for _, prefix := range []string{"sched.", "numa.", "monitor.", "monitor_control.", "cpuid.", "vmxnet3.", "mainmem.", "memtrimrate",
-		"vcpu.hotadd", "mem.hotadd", "vhv.enable", "hypervisor.cpuid.v0", "tsc.", "timetracker.", "pcipassthru."} {
-		if strings.HasPrefix(low, prefix) {
-			return true
-		}
-	}
-	return false
+	return beginsWithAny(low, "sched.", "numa.", "monitor.", "monitor_control.", "cpuid.", "vmxnet3.", "mainmem.", "memtrimrate",
+		"vcpu.hotadd", "mem.hotadd", "vhv.enable", "hypervisor.cpuid.v0", "tsc.", "timetracker.", "pcipassthru.")
+}
+
+func beginsWithAny(key string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
 // maxSetting bounds the text of a setting.

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"fmt"
 	"path"
 	"strings"
 
@@ -44,24 +45,14 @@ func takeDisks(g *measure.Guest, devices []types.BaseVirtualDevice) {
 
 // adapterName is the kind of a controller.
 func adapterName(d types.BaseVirtualDevice) string {
-	switch d.(type) {
-	case *types.ParaVirtualSCSIController:
-		return "pvscsi"
-	case *types.VirtualLsiLogicController:
-		return "lsilogic"
-	case *types.VirtualLsiLogicSASController:
-		return "lsilogic-sas"
-	case *types.VirtualBusLogicController:
-		return "buslogic"
-	case *types.VirtualNVMEController:
-		return "nvme"
-	case *types.VirtualAHCIController, *types.VirtualSATAController:
-		return "sata"
-	case *types.VirtualIDEController:
-		return "ide"
-	}
-	return ""
+	return map[string]string{
+		"ParaVirtualSCSI": "pvscsi", "VirtualLsiLogic": "lsilogic", "VirtualLsiLogicSAS": "lsilogic-sas", "VirtualBusLogic": "buslogic",
+		"VirtualNVME": "nvme", "VirtualAHCI": "sata", "VirtualSATA": "sata", "VirtualIDE": "ide",
+	}[strings.TrimSuffix(kindOf(d), "Controller")]
 }
+
+// kindOf is the API's name for the kind of a device.
+func kindOf(d any) string { return strings.TrimPrefix(fmt.Sprintf("%T", d), "*types.") }
 
 // backing is what the kinds of files that a disk lies in have in common.
 type backing struct {

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -71,25 +72,9 @@ func label(d *types.VirtualDevice) string {
 
 // nicModel is what the guest sees, by the driver's name.
 func nicModel(card types.BaseVirtualEthernetCard) *string {
-	switch card.(type) {
-	case *types.VirtualVmxnet3:
-		return new("vmxnet3")
-	case *types.VirtualE1000:
-		return new("e1000")
-	case *types.VirtualE1000e:
-		return new("e1000e")
-	case *types.VirtualPCNet32:
-		return new("pcnet32")
-	case *types.VirtualVmxnet2:
-		return new("vmxnet2")
-	case *types.VirtualVmxnet:
-		return new("vmxnet")
-	case *types.VirtualVmxnet3Vrdma:
-		return new("vrdma")
-	case *types.VirtualSriovEthernetCard:
-		return new("sriov")
-	}
-	return new(strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", card), "*types.Virtual")))
+	kind := strings.ToLower(strings.TrimPrefix(kindOf(card), "Virtual")) // "vmxnet3", "e1000e"
+	other := map[string]string{"vmxnet3vrdma": "vrdma", "sriovethernetcard": "sriov"}[kind]
+	return new(cmp.Or(other, kind))
 }
 
 // takeAddrs takes the addresses that VMware Tools report.

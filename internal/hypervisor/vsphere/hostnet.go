@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -102,11 +103,7 @@ func pnicNames(r *reader) map[string]string {
 func named(names map[string]string, keys []string) []string {
 	var all []string
 	for _, k := range keys {
-		name := names[k]
-		if name == "" {
-			name = strings.TrimPrefix(k, "key-vim.host.PhysicalNic-")
-		}
-		all = append(all, name)
+		all = append(all, cmp.Or(names[k], strings.TrimPrefix(k, "key-vim.host.PhysicalNic-")))
 	}
 	return all
 }

@@ -19,13 +19,8 @@ const bootOption = "VMkernel.Boot."
 // notOfKernel begin the names of options that are no settings of the VMkernel:
 // what agents, logs and people keep there. Some are secrets.
 func notOfKernel(key string) bool {
-	for _, prefix := range []string{"Annotations.", "Config.", "ScratchConfig.", "Syslog.", "UserVars.", "Vpx.", "Misc.HostName", "Misc.HostAgentUpdateLevel",
-		"Misc.HostIPAddr", "Misc.PreferredHostName", "DCUI.", "Security.", "vpxd."} {
-		if strings.HasPrefix(key, prefix) {
-			return true
-		}
-	}
-	return false
+	return beginsWithAny(key, "Annotations.", "Config.", "ScratchConfig.", "Syslog.", "UserVars.", "Vpx.", "Misc.HostName", "Misc.HostAgentUpdateLevel",
+		"Misc.HostIPAddr", "Misc.PreferredHostName", "DCUI.", "Security.", "vpxd.")
 }
 
 // option is the value of one advanced option of a host, or "".

@@ -226,10 +226,7 @@ func (b *builder) handOut(h *measure.GuestHost, o *types.ObjectContent) {
 		}
 		return
 	}
-	l := b.load[h.ID]
-	if l == nil {
-		l = &load{}
-	}
+	l := cmp.Or(b.load[h.ID], &load{})
 	h.Guests, h.CPUsHanded, h.MemHanded = &l.guests, &l.cpus, &l.memory
 	h.Facts.Hypervises.Guests = l.guests
 }

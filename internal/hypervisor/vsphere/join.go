@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -43,11 +44,7 @@ func (b *builder) readPorts(ctx context.Context) error {
 
 // fetchPorts reads some ports of one switch.
 func (b *builder) fetchPorts(ctx context.Context, d *distributed, nics map[string]*measure.GuestNIC) error {
-	var keys []string
-	for k := range nics {
-		keys = append(keys, k)
-	}
-	for some := range slices.Chunk(compact(keys), pageSize) {
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(nics)), pageSize) {
 		res, err := methods.FetchDVPorts(ctx, b.vc, &types.FetchDVPorts{This: d.ref,
 			Criteria: &types.DistributedVirtualSwitchPortCriteria{PortKey: some}})
 		if err != nil {

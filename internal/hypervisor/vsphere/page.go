@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -78,23 +79,12 @@ func (q query) some(ctx context.Context, vc *vim25.Client, refs []types.ManagedO
 		if err == nil || !is {
 			return err
 		}
-		left := without(refs, gone.Obj)
+		left := slices.DeleteFunc(slices.Clone(refs), func(r types.ManagedObjectReference) bool { return r.Value == gone.Obj.Value })
 		if len(left) == len(refs) {
 			return err // of something else
 		}
 		refs = left
 	}
-}
-
-// without leaves one out.
-func without(refs []types.ManagedObjectReference, gone types.ManagedObjectReference) []types.ManagedObjectReference {
-	var left []types.ManagedObjectReference
-	for _, r := range refs {
-		if r.Value != gone.Value {
-			left = append(left, r)
-		}
-	}
-	return left
 }
 
 // retrieve walks the pages of one request.

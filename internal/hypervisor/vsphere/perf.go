@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -100,8 +100,7 @@ func newPerf(ctx context.Context, c *Client, ids []string, now func() time.Time)
 // number learns the source's numbers for the counters of the table. One whose
 // unit is another than the table's is not read: it would be a wrong figure.
 func (p *perf) number(ctx context.Context) error {
-	manager := *p.c.vim.ServiceContent.PerfManager
-	found, err := p.c.properties(ctx, []types.ManagedObjectReference{manager}, "perfCounter")
+	found, err := p.c.properties(ctx, []types.ManagedObjectReference{p.manager()}, "perfCounter")
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (p *perf) number(ctx context.Context) error {
 		rows[row.native] = row
 	}
 	p.byID = map[int32]counter{}
-	for _, set := range found[manager] {
+	for _, set := range found[p.manager()] {
 		infos, _ := set.(types.ArrayOfPerfCounterInfo)
 		for _, info := range infos.PerfCounterInfo {
 			if info.GroupInfo == nil || info.NameInfo == nil || info.UnitInfo == nil {
@@ -133,19 +132,14 @@ func (p *perf) intervals(ctx context.Context) error {
 		if e.off != "" || asked[e.ref.Type] {
 			continue
 		}
-		var told types.PerfProviderSummary
-		err := p.c.again(ctx, func(vc *vim25.Client) error {
-			res, err := methods.QueryPerfProviderSummary(ctx, vc, &types.QueryPerfProviderSummary{This: *vc.ServiceContent.PerfManager, Entity: e.ref})
-			if err == nil {
-				told = res.Returnval
-			}
-			return err
+		told, err := ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryPerfProviderSummaryResponse, error) {
+			return methods.QueryPerfProviderSummary(ctx, vc, &types.QueryPerfProviderSummary{This: p.manager(), Entity: e.ref})
 		})
 		if err != nil && faultOf(err) == nil {
 			return err
 		}
-		if err == nil && told.CurrentSupported && told.RefreshRate > 0 {
-			p.every[e.ref.Type], asked[e.ref.Type] = told.RefreshRate, true
+		if err == nil && told.Returnval.CurrentSupported && told.Returnval.RefreshRate > 0 {
+			p.every[e.ref.Type], asked[e.ref.Type] = told.Returnval.RefreshRate, true
 		}
 	}
 	return nil
@@ -157,19 +151,18 @@ func (p *perf) ask(ctx context.Context) {
 		if e.off != "" || len(e.asked) > 0 {
 			continue
 		}
-		var told []types.PerfMetricId
-		e.err = p.c.again(ctx, func(vc *vim25.Client) error {
-			res, err := methods.QueryAvailablePerfMetric(ctx, vc, &types.QueryAvailablePerfMetric{
-				This: *vc.ServiceContent.PerfManager, Entity: e.ref, IntervalId: p.every[e.ref.Type],
-			})
-			if err == nil {
-				told = res.Returnval
-			}
-			return err
+		var told *types.QueryAvailablePerfMetricResponse
+		told, e.err = ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryAvailablePerfMetricResponse, error) {
+			return methods.QueryAvailablePerfMetric(ctx, vc, &types.QueryAvailablePerfMetric{This: p.manager(), Entity: e.ref, IntervalId: p.every[e.ref.Type]})
 		})
-		e.asked = p.choose(e.ref.Type, told)
+		if e.err == nil {
+			e.asked = p.choose(e.ref.Type, told.Returnval)
+		}
 	}
 }
+
+// manager is who has the counters.
+func (p *perf) manager() types.ManagedObjectReference { return *p.c.vim.ServiceContent.PerfManager }
 
 // choose keeps what the table knows; of two counters that become the same one,
 // that which the table has first.
@@ -241,13 +234,8 @@ func (p *perf) spec(e *entity) types.PerfQuerySpec {
 // query reads a few entities in one call; where the server refuses that, one by
 // one, so that one which is gone takes no other along.
 func (p *perf) query(ctx context.Context, specs []types.PerfQuerySpec) {
-	var told []types.BasePerfEntityMetricBase
-	err := p.c.again(ctx, func(vc *vim25.Client) error {
-		res, err := methods.QueryPerf(ctx, vc, &types.QueryPerf{This: *vc.ServiceContent.PerfManager, QuerySpec: specs})
-		if err == nil {
-			told = res.Returnval
-		}
-		return err
+	told, err := ask(ctx, p.c, func(ctx context.Context, vc soap.RoundTripper) (*types.QueryPerfResponse, error) {
+		return methods.QueryPerf(ctx, vc, &types.QueryPerf{This: p.manager(), QuerySpec: specs})
 	})
 	if err != nil && faultOf(err) != nil && len(specs) > 1 {
 		for i := range specs {
@@ -258,7 +246,10 @@ func (p *perf) query(ctx context.Context, specs []types.PerfQuerySpec) {
 	for _, s := range specs {
 		p.entity(s.Entity).err = err
 	}
-	for _, of := range told {
+	if err != nil {
+		return
+	}
+	for _, of := range told.Returnval {
 		if of, is := of.(*types.PerfEntityMetricCSV); is {
 			p.keep(of)
 		}

@@ -1,13 +1,13 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25"
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -27,49 +27,17 @@ type values map[types.ManagedObjectReference]map[string]types.AnyType
 // may not be seen, is absent.
 func (c *Client) properties(ctx context.Context, refs []types.ManagedObjectReference, paths ...string) (values, error) {
 	found := values{}
-	err := c.again(ctx, func(vc *vim25.Client) error { return retrieve(ctx, vc, refs, paths, found) })
-	if err == nil || !isFault[*types.ManagedObjectNotFound](err) {
-		return found, err
-	}
-	for i := range refs { // one that is gone makes the server refuse all
-		err := c.again(ctx, func(vc *vim25.Client) error { return retrieve(ctx, vc, refs[i:i+1], paths, found) })
-		if err != nil && !isFault[*types.ManagedObjectNotFound](err) {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-func retrieve(ctx context.Context, vc *vim25.Client, refs []types.ManagedObjectReference, paths []string, into values) error {
-	if len(refs) == 0 {
-		return nil
-	}
-	spec := types.PropertyFilterSpec{PropSet: []types.PropertySpec{{Type: refs[0].Type, PathSet: paths}}}
-	for _, r := range refs {
-		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: r})
-	}
-	collector := vc.ServiceContent.PropertyCollector
-	res, err := methods.RetrievePropertiesEx(ctx, vc, &types.RetrievePropertiesEx{This: collector, SpecSet: []types.PropertyFilterSpec{spec}})
-	if err != nil {
-		return err
-	}
-	for page := res.Returnval; page != nil; {
-		for _, o := range page.Objects {
-			into[o.Obj] = map[string]types.AnyType{}
+	q := query{refs: refs, paths: paths}
+	err := c.again(ctx, func(vc *vim25.Client) error {
+		return q.each(ctx, vc, func(o *types.ObjectContent) error {
+			found[o.Obj] = map[string]types.AnyType{}
 			for _, set := range o.PropSet {
-				into[o.Obj][set.Name] = set.Val
+				found[o.Obj][set.Name] = set.Val
 			}
-		}
-		if page.Token == "" {
-			break
-		}
-		more, err := methods.ContinueRetrievePropertiesEx(ctx, vc, &types.ContinueRetrievePropertiesEx{This: collector, Token: page.Token})
-		if err != nil {
-			return err
-		}
-		page = &more.Returnval
-	}
-	return nil
+			return nil
+		})
+	})
+	return found, err
 }
 
 // look reads who the entities are, where they are now, and whether they run.
@@ -144,9 +112,7 @@ func (p *perf) place(e *entity, set map[string]types.AnyType) {
 			e.on = on.Value
 		}
 	}
-	if e.first == "" {
-		e.first = e.on
-	}
+	e.first = cmp.Or(e.first, e.on)
 	e.cpus = 1
 	if n, is := set["config.hardware.numCPU"].(int32); is && n > 0 {
 		e.cpus = int(n)

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -41,14 +42,7 @@ func value[T any](r *reader, fact, path, unset string) (T, bool) {
 		r.gap(fact, fmt.Sprintf("the server tells %s in a form that is not documented (%T)", path, p.Val))
 		return none, false
 	}
-	switch refused := refusal(r.object, path); {
-	case refused != "":
-		r.gap(fact, refused)
-	case unset != "":
-		r.gap(fact, unset)
-	default:
-		r.gap(fact, r.unset)
-	}
+	r.gap(fact, cmp.Or(refusal(r.object, path), unset, r.unset))
 	return none, false
 }
 
@@ -57,10 +51,7 @@ func (r *reader) gap(fact, why string) {
 	if fact == "" {
 		return
 	}
-	if why == "" {
-		why = untold
-	}
-	r.gaps = append(r.gaps, measure.NotChecked{Fact: fact, Why: why})
+	r.gaps = append(r.gaps, measure.NotChecked{Fact: fact, Why: cmp.Or(why, untold)})
 }
 
 // refusal is why a server refuses a property, or "".

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,10 +82,7 @@ func policyParts(p types.HostNetworkPolicy) (*measure.Teaming, *measure.Shaping,
 func teamingWord(policy string) string {
 	words := map[string]string{"loadbalance_srcid": "originating port", "loadbalance_ip": "ip hash", "loadbalance_srcmac": "mac hash",
 		"failover_explicit": "explicit", "loadbalance_loadbased": "load based"}
-	if w := words[policy]; w != "" {
-		return w
-	}
-	return policy
+	return cmp.Or(words[policy], policy)
 }
 
 // switchPaths are the properties of a distributed switch.

@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -70,11 +71,11 @@ func (t tree) up(from types.ManagedObjectReference, see func(types.ManagedObject
 func (t tree) nearest(from types.ManagedObjectReference, kinds ...string) string {
 	name := ""
 	t.up(from, func(r types.ManagedObjectReference, p place) bool {
-		if slices.Contains(kinds, r.Type) {
+		found := slices.Contains(kinds, r.Type)
+		if found {
 			name = p.name
-			return true
 		}
-		return false
+		return found
 	})
 	return name
 }
@@ -136,8 +137,5 @@ func natural(a, b string) int {
 func kindWord(of string) string {
 	words := map[string]string{"VirtualMachine": "guests", "HostSystem": "hosts", "Datastore": "datastores", "OptionManager": "hosts.options",
 		"DistributedVirtualSwitch": "switches", "VmwareDistributedVirtualSwitch": "switches", "DistributedVirtualPortgroup": "port_groups"}
-	if w := words[of]; w != "" {
-		return w
-	}
-	return of
+	return cmp.Or(words[of], of)
 }

@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,12 +88,7 @@ func (w *watch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked
 
 // complete tells whether the samples of all that has some reach until a moment.
 func (p *perf) complete(until time.Time) bool {
-	for _, e := range p.entities {
-		if e.off == "" && len(e.asked) > 0 && e.upTo.Before(until) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.entities, func(e *entity) bool { return e.off == "" && len(e.asked) > 0 && e.upTo.Before(until) })
 }
 
 // mostLost is so often in a row that a server may not be reached before nobody
@@ -101,10 +97,6 @@ const mostLost = 3
 
 // unreached tells whether nothing could be asked, for a reason on the way there.
 func (p *perf) unreached() bool {
-	for _, e := range p.entities {
-		if e.err == nil || faultOf(e.err) != nil {
-			return false
-		}
-	}
-	return len(p.entities) > 0
+	reached := func(e *entity) bool { return e.err == nil || faultOf(e.err) != nil }
+	return len(p.entities) > 0 && !slices.ContainsFunc(p.entities, reached)
 }
