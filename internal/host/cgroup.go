@@ -47,17 +47,11 @@ type levels struct {
 
 // cgroup reads what the control groups around this process allow it.
 func (f FS) cgroup(n *notes) *measure.Cgroup {
-	groups, err := tree.Parsed(f.Read, "proc/self/cgroup", parseCgroup)
-	if err != nil {
-		n.add("cgroup", err.Error())
-		return nil
+	groups, mounts, err := f.placed("self")
+	var cpu levels
+	if err == nil {
+		cpu, err = f.levelsOf(groups, mounts, "cpu")
 	}
-	mounts, err := tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
-	if err != nil {
-		n.add("cgroup", err.Error())
-		return nil
-	}
-	cpu, err := f.levelsOf(groups, mounts, "cpu")
 	if err != nil {
 		n.add("cgroup", err.Error())
 		return nil
@@ -66,8 +60,8 @@ func (f FS) cgroup(n *notes) *measure.Cgroup {
 	quota := keeper[quota](n, "cgroup.quota_cpus")(f.quota(cpu))
 	if quota != nil && quota.dir != "" {
 		c.QuotaCPUs = &quota.cpus
-		if t := keeper[throttling](n, "cgroup.throttled_periods")(f.throttling(quota.dir)); t != nil {
-			c.Periods, c.Throttled, c.ThrottledNs = &t.periods, &t.throttled, &t.ns
+		if t := keeper[measure.QuotaSpan](n, "cgroup.throttled_periods")(f.throttling(*quota)); t != nil {
+			c.Periods, c.Throttled, c.ThrottledNs = &t.Periods, &t.Throttled, &t.ThrottledNs
 		}
 	}
 	if quota != nil && quota.dir == "" && f.hiddenAbove(cpu) {
@@ -81,10 +75,18 @@ func (f FS) cgroup(n *notes) *measure.Cgroup {
 		n.add("cgroup.memory_max_bytes", "none in the groups that this container shows; those above are hidden")
 	}
 	set, err := f.levelsOf(groups, mounts, "cpuset")
-	if v := keeper[[]int](n, "cgroup.cpus")(f.cpuset(set, err)); v != nil {
-		c.CPUs = *v
-	}
+	c.CPUs = orNote[[]int](n, "cgroup.cpus")(f.cpuset(set, err))
 	return c
+}
+
+// placed reads in which groups a process or a thread is, and where groups are shown.
+func (f FS) placed(task string) ([]group, []mount, error) {
+	groups, err := tree.Parsed(f.Read, path.Join("proc", task, "cgroup"), parseCgroup)
+	if err != nil {
+		return nil, nil, err
+	}
+	mounts, err := f.mounts()
+	return groups, mounts, err
 }
 
 // levelsOf finds the folders of this process's group for one controller. In
@@ -169,9 +171,6 @@ func (f FS) quota(l levels) (quota, error) {
 	return least, nil
 }
 
-// ownQuota finds the least quota of the groups around this process.
-func (f FS) ownQuota() (quota, error) { return f.quotaAround("self") }
-
 // QuotaOf is the least quota of the groups around a process, as its counters are
 // now; nil where it has none.
 func (h *Host) QuotaOf(pid int) (*measure.QuotaSpan, error) {
@@ -179,31 +178,20 @@ func (h *Host) QuotaOf(pid int) (*measure.QuotaSpan, error) {
 	if err != nil || q.dir == "" {
 		return nil, err
 	}
-	t, err := h.fs.throttling(q.dir)
+	t, err := h.fs.throttling(q)
 	if err != nil {
 		return nil, err
 	}
-	return &measure.QuotaSpan{CPUs: q.cpus, Periods: t.periods, Throttled: t.throttled, ThrottledNs: t.ns}, nil
+	return &t, nil
 }
 
 // quotaAround finds the least quota of the groups around a process, by its number
 // or "self". A kernel without control groups has none, nor has the root of all
 // groups.
 func (f FS) quotaAround(process string) (quota, error) {
-	groups, err := tree.Parsed(f.Read, path.Join("proc", process, "cgroup"), parseCgroup)
+	l, err := f.groupsAround(process, "cpu")
 	if err != nil {
 		return quota{}, unlessAbsent(err)
-	}
-	mounts, err := tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
-	if err != nil {
-		return quota{}, err
-	}
-	l, err := f.levelsOf(groups, mounts, "cpu")
-	if err != nil && l.path == "/" && f.seesAll() == nil {
-		return quota{}, nil // a network namespace's own /sys shows no groups (ip-netns(8))
-	}
-	if err != nil {
-		return quota{}, err
 	}
 	return f.quota(l)
 }
@@ -241,25 +229,20 @@ func (f FS) quotaOf(version int, dir string) (float64, error) {
 	return 0, fmt.Errorf("/%s: %s is no quota", dir, quoted(strings.Join(words, " ")))
 }
 
-// throttling counts the periods of a quota.
-type throttling struct{ periods, throttled, ns int64 }
-
-// throttling reads cpu.stat of a group. Version 2 counts microseconds,
+// throttling reads cpu.stat of a quota's group. Version 2 counts microseconds,
 // version 1 nanoseconds (Documentation/scheduler/sched-bwc.rst).
-func (f FS) throttling(dir string) (throttling, error) {
-	file := path.Join(dir, "cpu.stat")
+func (f FS) throttling(q quota) (measure.QuotaSpan, error) {
+	file := path.Join(q.dir, "cpu.stat")
 	all, err := tree.Parsed(f.Read, file, tree.Counts)
 	if err != nil {
-		return throttling{}, err
+		return measure.QuotaSpan{}, err
 	}
-	t := throttling{periods: all["nr_periods"], throttled: all["nr_throttled"]}
+	t := measure.QuotaSpan{CPUs: q.cpus, Periods: all["nr_periods"], Throttled: all["nr_throttled"], ThrottledNs: all["throttled_time"]}
 	if _, ok := all["nr_throttled"]; !ok {
 		return t, fmt.Errorf("/%s counts no periods", file)
 	}
 	if usec, ok := all["throttled_usec"]; ok {
-		t.ns = min(usec, math.MaxInt64/1000) * 1000
-	} else {
-		t.ns = all["throttled_time"]
+		t.ThrottledNs = min(usec, math.MaxInt64/1000) * 1000
 	}
 	return t, nil
 }

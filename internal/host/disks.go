@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -23,7 +22,7 @@ func (h *Host) disks(n *notes) []measure.Disk {
 		return nil
 	}
 	mounts := map[string][]measure.Mount{}
-	list, err := tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
+	list, err := f.mounts()
 	if err != nil {
 		n.add("disks.mounts", err.Error())
 	} else {
@@ -117,10 +116,7 @@ func (h *Host) mountsOf(n *notes, list []mount) map[string][]measure.Mount {
 	chosen, slow := map[string]mount{}, waiting(list)
 	var order []string
 	for _, m := range list {
-		device := m.device
-		if strings.HasPrefix(device, "0:") { // btrfs has numbers of its own: go by its source
-			device = h.fs.Optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
-		}
+		device := h.fs.deviceOf(m)
 		local := device != "" && strings.HasPrefix(m.source, "/dev/") && !over(slow, m.point)
 		// A container's runtime mounts single files: /etc/hosts, /dev/termination-log.
 		if !local || m.root != "/" && (strings.HasPrefix(m.point, "/etc/") || strings.HasPrefix(m.point, "/dev/")) {

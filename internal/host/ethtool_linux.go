@@ -27,8 +27,8 @@ const (
 )
 
 // info asks for the driver's name, versions and bus (ETHTOOL_GDRVINFO).
-func (e ethtool) info(name string) (d driverInfo, err error) {
-	err = e.with(func(fd int) error {
+func (ethtool) info(name string) (d driverInfo, err error) {
+	err = withSocket(func(fd int) error {
 		i, err := unix.IoctlGetEthtoolDrvinfo(fd, name)
 		if err != nil {
 			return answered(err)
@@ -46,105 +46,105 @@ func (e ethtool) info(name string) (d driverInfo, err error) {
 
 // features asks what is active and what can be changed, by the kernel's names
 // (ETHTOOL_GFEATURES).
-func (e ethtool) features(name string) (all map[string]feature, err error) {
-	err = e.with(func(fd int) error {
-		names, err := stringSet(fd, name, setFeatures)
-		if err != nil {
-			return err
-		}
-		blocks := (len(names) + 31) / 32
-		b := command(unix.ETHTOOL_GFEATURES, uint32(blocks), 8+blocks*featureBlock)
-		if err := ioctl(fd, name, b); err != nil {
-			return err
-		}
-		all, err = parseFeatures(names, b)
-		return err
-	})
-	return all, err
+func (ethtool) features(name string) (map[string]feature, error) {
+	names, err := stringSet(name, setFeatures)
+	if err != nil {
+		return nil, err
+	}
+	blocks := (len(names) + 31) / 32
+	b := command(unix.ETHTOOL_GFEATURES, uint32(blocks), 8+blocks*featureBlock)
+	if err := ioctl(name, b); err != nil {
+		return nil, err
+	}
+	return parseFeatures(names, b)
 }
 
 // settings asks for the link's modes (ETHTOOL_GLINKSETTINGS, since Linux 4.6):
 // first for the length of the masks, which the kernel gives as a negative
 // number, then with it.
-func (e ethtool) settings(name string) (s linkSettings, err error) {
-	err = e.with(func(fd int) error {
-		b := command(unix.ETHTOOL_GLINKSETTINGS, 0, sizeofLinkSettings)
-		if err := ioctl(fd, name, b); err != nil {
-			return err
-		}
-		words := -int8(b[15])
-		if words <= 0 {
-			return errShort
-		}
-		b = command(unix.ETHTOOL_GLINKSETTINGS, 0, sizeofLinkSettings+3*4*int(words))
-		b[15] = byte(words)
-		if err := ioctl(fd, name, b); err != nil {
-			return err
-		}
-		s, err = parseLinkSettings(b)
-		return err
-	})
-	return s, err
+func (ethtool) settings(name string) (linkSettings, error) {
+	b := command(unix.ETHTOOL_GLINKSETTINGS, 0, sizeofLinkSettings)
+	if err := ioctl(name, b); err != nil {
+		return linkSettings{}, err
+	}
+	words := -int8(b[15])
+	if words <= 0 {
+		return linkSettings{}, errShort
+	}
+	b = command(unix.ETHTOOL_GLINKSETTINGS, 0, sizeofLinkSettings+3*4*int(words))
+	b[15] = byte(words)
+	if err := ioctl(name, b); err != nil {
+		return linkSettings{}, err
+	}
+	return parseLinkSettings(b)
 }
 
 // channels asks for the queues, set and possible (ETHTOOL_GCHANNELS).
-func (e ethtool) channels(name string) (measure.Channels, error) {
-	return asked(e, name, unix.ETHTOOL_GCHANNELS, channelWords, parseChannels)
+func (ethtool) channels(name string) (measure.Channels, error) {
+	return asked(name, unix.ETHTOOL_GCHANNELS, channelWords, channelsOf)
 }
 
 // rings asks for the descriptors of a queue (ETHTOOL_GRINGPARAM).
-func (e ethtool) rings(name string) (measure.Rings, error) {
-	return asked(e, name, unix.ETHTOOL_GRINGPARAM, ringWords, parseRings)
+func (ethtool) rings(name string) (measure.Rings, error) {
+	return asked(name, unix.ETHTOOL_GRINGPARAM, ringWords, ringsOf)
 }
 
 // coalescing asks for the interrupt moderation (ETHTOOL_GCOALESCE).
-func (e ethtool) coalescing(name string) (measure.Coalesce, error) {
-	return asked(e, name, unix.ETHTOOL_GCOALESCE, coalesceWords, parseCoalesce)
+func (ethtool) coalescing(name string) (measure.Coalesce, error) {
+	return asked(name, unix.ETHTOOL_GCOALESCE, coalesceWords, coalesceOf)
 }
 
 // pause asks for the flow control (ETHTOOL_GPAUSEPARAM).
-func (e ethtool) pause(name string) (measure.Pause, error) {
-	return asked(e, name, unix.ETHTOOL_GPAUSEPARAM, pauseWords, parsePause)
+func (ethtool) pause(name string) (measure.Pause, error) {
+	return asked(name, unix.ETHTOOL_GPAUSEPARAM, pauseWords, pauseOf)
+}
+
+// asked sends one question whose answer has words numbers of 32 bits after the
+// command.
+func asked[T any](name string, cmd uint32, words int, of func([]uint32) T) (v T, err error) {
+	b := command(cmd, 0, 4*(words+1))
+	if err := ioctl(name, b); err != nil {
+		return v, err
+	}
+	return answerOf(b, words, of)
 }
 
 // rss asks how flows are spread (ETHTOOL_GRSSH): first for the sizes of table
 // and key, then with them; then what is hashed of each kind of flow
 // (ETHTOOL_GRXFH), as far as the driver tells.
-func (e ethtool) rss(name string) (r measure.RSS, err error) {
-	err = e.with(func(fd int) error {
-		b := command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH)
-		if err := ioctl(fd, name, b); err != nil {
-			return err
-		}
-		table, key := binary.NativeEndian.Uint32(b[8:]), binary.NativeEndian.Uint32(b[12:])
-		if table > maxStrings || key > maxStrings {
-			return fmt.Errorf("the driver says that its table has %d entries, its key %d bytes", table, key)
-		}
-		b = command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH+4*int(table)+int(key))
-		binary.NativeEndian.PutUint32(b[8:], table)
-		binary.NativeEndian.PutUint32(b[12:], key)
-		if err := ioctl(fd, name, b); err != nil {
-			return err
-		}
-		if r, err = parseRSS(b); err != nil {
-			return err
-		}
-		r.Fields = flowFields(fd, name)
-		if r.Table == 0 && len(slices.Concat(slices.Collect(maps.Values(r.Fields))...)) == 0 {
-			return errUntold // as virtio without RSS does, which only names a function
-		}
-		return nil
-	})
-	return r, err
+func (ethtool) rss(name string) (measure.RSS, error) {
+	b := command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH)
+	if err := ioctl(name, b); err != nil {
+		return measure.RSS{}, err
+	}
+	table, key := binary.NativeEndian.Uint32(b[8:]), binary.NativeEndian.Uint32(b[12:])
+	if table > maxStrings || key > maxStrings {
+		return measure.RSS{}, fmt.Errorf("the driver says that its table has %d entries, its key %d bytes", table, key)
+	}
+	b = command(unix.ETHTOOL_GRSSH, 0, sizeofRXFH+4*int(table)+int(key))
+	binary.NativeEndian.PutUint32(b[8:], table)
+	binary.NativeEndian.PutUint32(b[12:], key)
+	if err := ioctl(name, b); err != nil {
+		return measure.RSS{}, err
+	}
+	r, err := parseRSS(b)
+	if err != nil {
+		return r, err
+	}
+	r.Fields = flowFields(name)
+	if r.Table == 0 && len(slices.Concat(slices.Collect(maps.Values(r.Fields))...)) == 0 {
+		return r, errUntold // as virtio without RSS does, which only names a function
+	}
+	return r, nil
 }
 
 // flowFields asks what is hashed of TCP and UDP over IPv4 and IPv6. A kind
 // that the driver does not tell of is left out.
-func flowFields(fd int, name string) map[string][]string {
+func flowFields(name string) map[string][]string {
 	var all map[string][]string
 	for flow, number := range map[string]uint32{"tcp4": 1, "udp4": 2, "tcp6": 5, "udp6": 6} {
 		b := command(unix.ETHTOOL_GRXFH, number, 192) // struct ethtool_rxnfc
-		if ioctl(fd, name, b) != nil {
+		if ioctl(name, b) != nil {
 			continue
 		}
 		if all == nil {
@@ -155,48 +155,30 @@ func flowFields(fd int, name string) map[string][]string {
 	return all
 }
 
-// asked sends one question whose answer has words numbers of 32 bits after the
-// command.
-func asked[T any](e ethtool, name string, cmd uint32, words int, parse func([]byte) (T, error)) (v T, err error) {
-	err = e.with(func(fd int) error {
-		b := command(cmd, 0, 4*(words+1))
-		if err := ioctl(fd, name, b); err != nil {
-			return err
-		}
-		v, err = parse(b)
-		return err
-	})
-	return v, err
-}
-
 // counters asks for the driver's own counters (ETHTOOL_GSTATS). Some drivers
 // ask their firmware for them, which takes milliseconds.
-func (e ethtool) counters(name string) (all map[string]uint64, err error) {
-	err = e.with(func(fd int) error {
-		names, err := stringSet(fd, name, setStats)
-		if err != nil {
-			return err
-		}
-		b := command(unix.ETHTOOL_GSTATS, uint32(len(names)), 8+8*roomy(len(names)))
-		if err := ioctl(fd, name, b); err != nil {
-			return err
-		}
-		n := binary.NativeEndian.Uint32(b[4:])
-		if int(n) != len(names) {
-			return errors.New("the driver changed its counters in the middle of the reading")
-		}
-		values := make([]uint64, n)
-		for i := range values {
-			values[i] = binary.NativeEndian.Uint64(b[8+8*i:])
-		}
-		all = driverCounters(names, values)
-		return nil
-	})
-	return all, err
+func (ethtool) counters(name string) (map[string]uint64, error) {
+	names, err := stringSet(name, setStats)
+	if err != nil {
+		return nil, err
+	}
+	b := command(unix.ETHTOOL_GSTATS, uint32(len(names)), 8+8*roomy(len(names)))
+	if err := ioctl(name, b); err != nil {
+		return nil, err
+	}
+	n := binary.NativeEndian.Uint32(b[4:])
+	if int(n) != len(names) {
+		return nil, errors.New("the driver changed its counters in the middle of the reading")
+	}
+	values := make([]uint64, n)
+	for i := range values {
+		values[i] = binary.NativeEndian.Uint64(b[8+8*i:])
+	}
+	return driverCounters(names, values), nil
 }
 
-// with opens a socket of the calling thread's network namespace for do.
-func (ethtool) with(do func(fd int) error) error {
+// withSocket opens a socket of the calling thread's network namespace for do.
+func withSocket(do func(fd int) error) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("host: opening a socket for ethtool: %w", err)
@@ -206,10 +188,10 @@ func (ethtool) with(do func(fd int) error) error {
 }
 
 // stringSet asks for the names of a set (ETHTOOL_GSSET_INFO, ETHTOOL_GSTRINGS).
-func stringSet(fd int, name string, set uint32) ([]string, error) {
+func stringSet(name string, set uint32) ([]string, error) {
 	b := command(unix.ETHTOOL_GSSET_INFO, 0, 20)
 	binary.NativeEndian.PutUint64(b[8:], 1<<set)
-	if err := ioctl(fd, name, b); err != nil {
+	if err := ioctl(name, b); err != nil {
 		return nil, err
 	}
 	n := binary.NativeEndian.Uint32(b[16:])
@@ -221,7 +203,7 @@ func stringSet(fd int, name string, set uint32) ([]string, error) {
 	}
 	b = command(unix.ETHTOOL_GSTRINGS, set, 12+gstringLen*roomy(int(n)))
 	binary.NativeEndian.PutUint32(b[8:], n)
-	if err := ioctl(fd, name, b); err != nil {
+	if err := ioctl(name, b); err != nil {
 		return nil, err
 	}
 	if got := binary.NativeEndian.Uint32(b[8:]); got != n {
@@ -251,19 +233,21 @@ type ifreq struct {
 }
 
 // ioctl sends one request about an interface; the kernel answers into b.
-func ioctl(fd int, name string, b []byte) error { return answered(request(fd, name, b)) }
+func ioctl(name string, b []byte) error { return answered(request(name, b)) }
 
 // request is ioctl with the kernel's own error.
-func request(fd int, name string, b []byte) error {
+func request(name string, b []byte) error {
 	if len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("%q is too long for an interface", name)
 	}
 	r := ifreq{data: unsafe.Pointer(&b[0])}
 	copy(r.name[:], name)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&r))); errno != 0 {
-		return errno
-	}
-	return nil
+	return withSocket(func(fd int) error {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&r))); errno != 0 {
+			return errno
+		}
+		return nil
+	})
 }
 
 // Ethtool sends a request about an interface of the calling thread's network
@@ -274,7 +258,7 @@ func Ethtool(iface string, b []byte) error {
 	if len(b) < 4 {
 		return errShort
 	}
-	return ethtool{}.with(func(fd int) error { return request(fd, iface, b) })
+	return request(iface, b)
 }
 
 // answered says in words what the two usual refusals mean; other errors, of

@@ -11,16 +11,16 @@ import (
 // reach some thousands.
 const maxStrings = 1 << 16
 
-// words32 reads n numbers of 32 bits after the first word, the command.
-func words32(b []byte, n int) ([]uint32, error) {
+// answerOf takes n numbers of 32 bits after the first word, the command.
+func answerOf[T any](b []byte, n int, of func([]uint32) T) (answer T, err error) {
 	if len(b) < 4*(n+1) {
-		return nil, errShort
+		return answer, errShort
 	}
 	v := make([]uint32, n)
 	for i := range v {
 		v[i] = min(binary.NativeEndian.Uint32(b[4*(i+1):]), math.MaxInt32)
 	}
-	return v, nil
+	return of(v), nil
 }
 
 // Sizes of the answers in words without the command (include/uapi/linux/ethtool.h).
@@ -28,47 +28,31 @@ const (
 	ringWords, channelWords, coalesceWords, pauseWords = 8, 8, 22, 3
 )
 
-// parseRings reads struct ethtool_ringparam.
-func parseRings(b []byte) (measure.Rings, error) {
-	v, err := words32(b, ringWords)
-	if err != nil {
-		return measure.Rings{}, err
-	}
-	return measure.Rings{RXMax: int(v[0]), TXMax: int(v[3]), RX: int(v[4]), TX: int(v[7])}, nil
+// ringsOf reads struct ethtool_ringparam.
+func ringsOf(v []uint32) measure.Rings {
+	return measure.Rings{RXMax: int(v[0]), TXMax: int(v[3]), RX: int(v[4]), TX: int(v[7])}
 }
 
-// parseChannels reads struct ethtool_channels. Channels for other work (link
+// channelsOf reads struct ethtool_channels. Channels for other work (link
 // interrupts) are left out.
-func parseChannels(b []byte) (measure.Channels, error) {
-	v, err := words32(b, channelWords)
-	if err != nil {
-		return measure.Channels{}, err
-	}
+func channelsOf(v []uint32) measure.Channels {
 	return measure.Channels{
 		RXMax: int(v[0]), TXMax: int(v[1]), CombinedMax: int(v[3]),
 		RX: int(v[4]), TX: int(v[5]), Combined: int(v[7]),
-	}, nil
+	}
 }
 
-// parseCoalesce reads struct ethtool_coalesce.
-func parseCoalesce(b []byte) (measure.Coalesce, error) {
-	v, err := words32(b, coalesceWords)
-	if err != nil {
-		return measure.Coalesce{}, err
-	}
+// coalesceOf reads struct ethtool_coalesce.
+func coalesceOf(v []uint32) measure.Coalesce {
 	return measure.Coalesce{
 		RXNs: int64(v[0]) * 1000, RXFrames: int(v[1]), TXNs: int64(v[4]) * 1000, TXFrames: int(v[5]),
 		AdaptiveRX: v[9] != 0, AdaptiveTX: v[10] != 0,
-	}, nil
+	}
 }
 
-// parsePause reads struct ethtool_pauseparam.
-func parsePause(b []byte) (measure.Pause, error) {
-	v, err := words32(b, pauseWords)
-	if err != nil {
-		return measure.Pause{}, err
-	}
-	return measure.Pause{Autoneg: v[0] != 0, RX: v[1] != 0, TX: v[2] != 0}, nil
+// pauseOf reads struct ethtool_pauseparam.
+func pauseOf(v []uint32) measure.Pause {
+	return measure.Pause{Autoneg: v[0] != 0, RX: v[1] != 0, TX: v[2] != 0}
 }
 
 // sizeofRXFH is struct ethtool_rxfh without its table and key.

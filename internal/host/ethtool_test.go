@@ -147,3 +147,8 @@ func TestParseFeatures(t *testing.T) {
 		t.Error("an answer that is too short")
 	}
 }
+
+func parseRings(b []byte) (measure.Rings, error)       { return answerOf(b, ringWords, ringsOf) }
+func parseChannels(b []byte) (measure.Channels, error) { return answerOf(b, channelWords, channelsOf) }
+func parseCoalesce(b []byte) (measure.Coalesce, error) { return answerOf(b, coalesceWords, coalesceOf) }
+func parsePause(b []byte) (measure.Pause, error)       { return answerOf(b, pauseWords, pauseOf) }

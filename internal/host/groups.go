@@ -6,7 +6,6 @@ import (
 	"path"
 	"strconv"
 
-	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -20,7 +19,7 @@ type GroupQuota struct {
 // QuotasOf are the quotas of all groups around a process or a thread, the
 // lowest group first; none where nothing bounds it.
 func (h *Host) QuotasOf(task int) ([]GroupQuota, error) {
-	l, err := h.groupsAround(task, "cpu")
+	l, err := h.fs.groupsAround(strconv.Itoa(task), "cpu")
 	if err != nil {
 		return nil, err
 	}
@@ -33,25 +32,24 @@ func (h *Host) QuotasOf(task int) ([]GroupQuota, error) {
 		if cpus <= 0 {
 			continue
 		}
-		t, err := h.fs.throttling(dir)
+		t, err := h.fs.throttling(quota{cpus, dir})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, GroupQuota{dir, measure.QuotaSpan{CPUs: cpus, Periods: t.periods, Throttled: t.throttled, ThrottledNs: t.ns}})
+		all = append(all, GroupQuota{dir, t})
 	}
 	return all, nil
 }
 
 // Throttled reads the counters of a group that QuotasOf has named.
 func (h *Host) Throttled(group string) (measure.QuotaSpan, error) {
-	t, err := h.fs.throttling(group)
-	return measure.QuotaSpan{Periods: t.periods, Throttled: t.throttled, ThrottledNs: t.ns}, err
+	return h.fs.throttling(quota{dir: group})
 }
 
 // MemoryMaxOf is the least limit of memory of the groups around a process, in
 // bytes; nil: none.
 func (h *Host) MemoryMaxOf(pid int) (*int64, error) {
-	l, err := h.groupsAround(pid, "memory")
+	l, err := h.fs.groupsAround(strconv.Itoa(pid), "memory")
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +63,7 @@ func (h *Host) MemoryMaxOf(pid int) (*int64, error) {
 // CPUWeightOf is the weight of a process's lowest group where CPUs are short:
 // 100 is normal in version 2, 1024 in version 1 (cpu.weight, cpu.shares).
 func (h *Host) CPUWeightOf(pid int) (int64, error) {
-	l, err := h.groupsAround(pid, "cpu")
+	l, err := h.fs.groupsAround(strconv.Itoa(pid), "cpu")
 	if err == nil && len(l.dirs) == 0 {
 		err = errors.New("the root of all groups has none")
 	}
@@ -80,17 +78,13 @@ func (h *Host) CPUWeightOf(pid int) (int64, error) {
 }
 
 // groupsAround are the groups of a process or a thread for one controller.
-func (h *Host) groupsAround(task int, controller string) (levels, error) {
-	groups, err := tree.Parsed(h.fs.Read, path.Join("proc", strconv.Itoa(task), "cgroup"), parseCgroup)
+func (f FS) groupsAround(task, controller string) (levels, error) {
+	groups, mounts, err := f.placed(task)
 	if err != nil {
 		return levels{}, err
 	}
-	mounts, err := tree.Parsed(h.fs.Read, "proc/self/mountinfo", parseMountInfo)
-	if err != nil {
-		return levels{}, err
-	}
-	l, err := h.fs.levelsOf(groups, mounts, controller)
-	if err != nil && l.path == "/" && h.fs.seesAll() == nil {
+	l, err := f.levelsOf(groups, mounts, controller)
+	if err != nil && l.path == "/" && f.seesAll() == nil {
 		return levels{}, nil // a network namespace's own /sys shows no groups (ip-netns(8)); the root of all bounds nothing
 	}
 	return l, err

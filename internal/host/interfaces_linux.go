@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 
-	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -82,10 +81,7 @@ func (h *Host) survey(virtual bool) (*survey, error) {
 	}
 	s := &survey{
 		Host: h, virtual: virtual, links: links, named: map[string]*link{},
-		interrupts: sync.OnceValues(func() (interruptTable, error) {
-			return tree.Parsed(h.fs.Read, "proc/interrupts", parseInterrupts)
-		}),
-		qdiscs: sync.OnceValues(qdiscs), nodes: sync.OnceValues(h.fs.numaNodes),
+		interrupts: sync.OnceValues(h.fs.interruptTable), qdiscs: sync.OnceValues(qdiscs), nodes: sync.OnceValues(h.fs.numaNodes),
 	}
 	for i := range links {
 		s.named[links[i].name] = &links[i]

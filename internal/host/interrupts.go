@@ -28,15 +28,11 @@ type interrupt struct {
 // parseInterrupts reads the numbered interrupts of /proc/interrupts: a line has
 // the number, a count for each CPU, the chip, and after two spaces the names
 // of those who asked for it (kernel/irq/proc.c, show_interrupts).
-func parseInterrupts(text string) (interruptTable, error) { return interruptsOf(nil)(text) }
+func parseInterrupts(text string) (interruptTable, error) { return interruptsOf(text, nil) }
 
 // interruptsOf is parseInterrupts for some of them; nil: all. The lines of the
 // others, of which a large machine has thousands, are passed over.
-func interruptsOf(irqs []int) func(string) (interruptTable, error) {
-	return func(text string) (interruptTable, error) { return readInterrupts(text, irqs) }
-}
-
-func readInterrupts(text string, irqs []int) (interruptTable, error) {
+func interruptsOf(text string, irqs []int) (interruptTable, error) {
 	head, text, _ := strings.Cut(text, "\n")
 	if head == "" {
 		return interruptTable{}, errors.New("empty")
@@ -106,11 +102,15 @@ func (t interruptTable) countsByCore() []measure.IRQSpan {
 	return all
 }
 
+func (f FS) interruptTable() (interruptTable, error) {
+	return tree.Parsed(f.Read, "proc/interrupts", parseInterrupts)
+}
+
 // irqsBelow lists the interrupts of an interface, or of those that it lies on.
 // Software has none.
 func (f FS) irqsBelow(iface string) ([]int, error) {
 	var all []int
-	table := sync.OnceValues(func() (interruptTable, error) { return tree.Parsed(f.Read, "proc/interrupts", parseInterrupts) })
+	table := sync.OnceValues(f.interruptTable)
 	for _, d := range f.devices(iface, maxStack) {
 		irqs, err := f.irqsOf(d, path.Join("sys/class/net", d, "device"), table)
 		if err != nil {
@@ -183,7 +183,7 @@ func (h *Host) Interrupts(iface string) ([]int, error) {
 	if !h.fs.Exists(dir) {
 		return nil, nil
 	}
-	t, err := tree.Parsed(h.fs.Read, "proc/interrupts", parseInterrupts)
+	t, err := h.fs.interruptTable()
 	if err != nil {
 		return nil, err
 	}

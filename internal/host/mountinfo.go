@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"thru/internal/host/tree"
@@ -40,6 +41,19 @@ func parseMountInfo(text string) ([]mount, error) {
 		all = append(all, m)
 	}
 	return all, tree.UnlessEmpty(len(all), "no mounts")
+}
+
+// mounts are those that this process sees.
+func (f FS) mounts() ([]mount, error) {
+	return tree.Parsed(f.Read, "proc/self/mountinfo", parseMountInfo)
+}
+
+// deviceOf is the number of the device that a mount is on.
+func (f FS) deviceOf(m mount) string {
+	if strings.HasPrefix(m.device, "0:") { // btrfs has numbers of its own: go by its source
+		return f.Optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
+	}
+	return m.device
 }
 
 // unescaped replaces the kernel's "\040" by the character it stands for

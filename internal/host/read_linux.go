@@ -60,7 +60,8 @@ func (w *Watch) Read() Snapshot {
 		s.Qdisc = h.readQdisc(&n, iface)
 	}
 	if len(w.irqs) > 0 {
-		t := keeper[interruptTable](&n, "interrupts")(tree.Parsed(h.fs.Read, "proc/interrupts", interruptsOf(w.irqs)))
+		some := func(text string) (interruptTable, error) { return interruptsOf(text, w.irqs) }
+		t := keeper[interruptTable](&n, "interrupts")(tree.Parsed(h.fs.Read, "proc/interrupts", some))
 		if t != nil {
 			s.IRQs = t.countsByCore()
 		}
@@ -96,7 +97,7 @@ func (f FS) protocols(n *notes) map[string]uint64 {
 // findQuota finds the quota that binds first.
 func (w *Watch) findQuota() {
 	var err error
-	if w.quota, err = w.host.fs.ownQuota(); err != nil {
+	if w.quota, err = w.host.fs.quotaAround("self"); err != nil {
 		w.notes.add("cpu_quota", err.Error())
 	}
 }
@@ -110,11 +111,7 @@ func (w *Watch) readQuota(n *notes) *measure.QuotaSpan {
 	if w.quota.dir == "" {
 		return nil
 	}
-	t := keeper[throttling](n, "cpu_quota")(w.host.fs.throttling(w.quota.dir))
-	if t == nil {
-		return nil
-	}
-	return &measure.QuotaSpan{CPUs: w.quota.cpus, Periods: t.periods, Throttled: t.throttled, ThrottledNs: t.ns}
+	return keeper[measure.QuotaSpan](n, "cpu_quota")(w.host.fs.throttling(w.quota))
 }
 
 // onlyKernel is why a recorded tree lacks something.

@@ -48,7 +48,7 @@ func (r running) qdisc(name string) (measure.Qdisc, error) {
 
 // index is the number of an interface (netdevice(7), SIOCGIFINDEX).
 func (r running) index(name string) (index int32, err error) {
-	err = r.with(func(fd int) error {
+	err = withSocket(func(fd int) error {
 		i, err := unix.NewIfreq(name)
 		if err != nil {
 			return err

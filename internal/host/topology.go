@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 
-	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -130,7 +129,7 @@ func (f FS) numaNode(devices []string) (int, error) {
 func (f FS) interrupts(devices []string) (map[int][]int, error) {
 	all := map[int][]int{}
 	why := errors.New("no interrupt is known to be of the interface")
-	table := sync.OnceValues(func() (interruptTable, error) { return tree.Parsed(f.Read, "proc/interrupts", parseInterrupts) })
+	table := sync.OnceValues(f.interruptTable)
 	for _, d := range devices {
 		numbers, err := f.irqsOf(d, path.Join("sys/class/net", d, "device"), table)
 		if err != nil {

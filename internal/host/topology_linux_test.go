@@ -162,7 +162,7 @@ func TestParseInterrupts(t *testing.T) {
 	if counts := got.countsByCPU(25); !cmp.Equal(counts, map[string]int64{"1": 7}) {
 		t.Errorf("counts %v", counts)
 	}
-	if one, err := interruptsOf([]int{25})("   CPU0  CPU4\n  1:  5  6  IO-APIC  1-edge  i8042\n 25:    2    7  PCI-MSI-edge      eth0-TxRx-1\n"); err != nil ||
+	if one, err := interruptsOf("   CPU0  CPU4\n  1:  5  6  IO-APIC  1-edge  i8042\n 25:    2    7  PCI-MSI-edge      eth0-TxRx-1\n", []int{25}); err != nil ||
 		!cmp.Equal(one.countsByCore(), []measure.IRQSpan{{Core: 0, Count: 2}, {Core: 4, Count: 7}}) {
 		t.Errorf("one interrupt by core: %v, %v", one.countsByCore(), err)
 	}

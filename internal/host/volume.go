@@ -43,7 +43,7 @@ func (h *Host) volume(n *notes, fd uintptr) (v Volume) {
 		n.add("file_system", err.Error())
 		return v
 	}
-	list, err := tree.Parsed(h.fs.Read, "proc/self/mountinfo", parseMountInfo)
+	list, err := h.fs.mounts()
 	i := slices.IndexFunc(list, func(m mount) bool { return m.id == id })
 	switch {
 	case err != nil:
@@ -61,19 +61,14 @@ func (h *Host) volume(n *notes, fd uintptr) (v Volume) {
 		return v
 	}
 	v.Device, v.Model = path.Base(at), h.fs.diskModel(at)
-	if s := keeper[string](n, "scheduler")(h.fs.choice(path.Join(at, "queue/scheduler"))); s != nil {
-		v.Scheduler = *s
-	}
+	v.Scheduler = orNote[string](n, "scheduler")(h.fs.choice(path.Join(at, "queue/scheduler")))
 	v.Rotational = keeper[bool](n, "rotational")(h.fs.flag(path.Join(at, "queue/rotational")))
 	return v
 }
 
 // diskOf is the folder of the disk that a mount is on (Documentation/ABI/stable/sysfs-block).
 func (h *Host) diskOf(m mount) (string, error) {
-	device := m.device
-	if strings.HasPrefix(device, "0:") { // btrfs has numbers of its own: go by its source
-		device = h.fs.Optional(path.Join("sys/class/block", path.Base(m.source), "dev"))
-	}
+	device := h.fs.deviceOf(m)
 	if device == "" || !strings.HasPrefix(m.source, "/dev/") {
 		return "", fmt.Errorf("%s has no device of its own", m.kind)
 	}
