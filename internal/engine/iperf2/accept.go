@@ -40,13 +40,13 @@ func (d *Desk) accept(ctx context.Context, l net.Listener) error {
 			}
 		}
 		host := hostOf(addrOf(c).Addr())
-		if !d.welcome(host) {
+		if !d.silent.Enter(host, mostGreeted, mostGreeted/2) {
 			c.Close()
 			d.tell(addrOf(c), errBusy)
 			continue
 		}
 		wg.Go(func() {
-			defer d.greeted(host)
+			defer d.silent.Leave(host)
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			defer stop()
 			if err := d.greet(c); err != nil {
@@ -56,31 +56,6 @@ func (d *Desk) accept(ctx context.Context, l net.Listener) error {
 				}
 			}
 		})
-	}
-}
-
-// welcome counts one more connection of a host that has not said what it
-// wants; false where there is no room for it. One host has half of the room.
-func (d *Desk) welcome(host netip.Prefix) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := 0
-	for _, n := range d.silent {
-		all += n
-	}
-	if all >= mostGreeted || d.silent[host] >= mostGreeted/2 {
-		return false
-	}
-	d.silent[host]++
-	return true
-}
-
-// greeted counts one less.
-func (d *Desk) greeted(host netip.Prefix) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.silent[host]--; d.silent[host] == 0 {
-		delete(d.silent, host)
 	}
 }
 

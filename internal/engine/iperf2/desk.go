@@ -28,8 +28,6 @@ const (
 	callWait     = time.Minute            // for a call to be taken up
 	mostCalls    = 16                     // where the configuration names no other number
 	mostGreeted  = 256                    // TCP connections that have not said what they want
-	mostTold     = 32                     // addresses of whose refusal is told within tellEvery
-	tellEvery    = time.Second
 )
 
 // DeskConfig bounds a Desk.
@@ -51,19 +49,19 @@ type Desk struct {
 	groups  map[kinship]*caller        // to whom more streams may come
 	calls   map[string]*caller         // by token
 	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
-	told    map[netip.Addr]time.Time
-	silent  map[netip.Prefix]int // connections by host that have not said what they want
-	callers map[*caller]bool     // from the first stream to the end of the test; true while they wait to be opened
+	callers map[*caller]bool           // from the first stream to the end of the test; true while they wait to be opened
 
 	completing sync.WaitGroup // groups that will be calls
+
+	silent  engine.Crowd[netip.Prefix] // by host
+	refused engine.Refusals
 }
 
 // NewDesk makes a desk that takes no calls before Serve.
 func NewDesk(c DeskConfig) *Desk {
 	c.MaxCalls = cmp.Or(c.MaxCalls, mostCalls)
 	return &Desk{conf: c, groups: map[kinship]*caller{}, calls: map[string]*caller{},
-		sources: map[netip.AddrPort]*source{}, told: map[netip.Addr]time.Time{}, callers: map[*caller]bool{},
-		silent: map[netip.Prefix]int{}}
+		sources: map[netip.AddrPort]*source{}, callers: map[*caller]bool{}, refused: engine.Refusals{Tell: c.Refused}}
 }
 
 // caller is a client with the streams of one test.
@@ -335,20 +333,5 @@ func (d *Desk) refuse(token string) bool {
 
 // tell passes a refusal on, in bounds.
 func (d *Desk) tell(addr netip.AddrPort, reason error) {
-	now := time.Now()
-	d.mu.Lock()
-	for a, at := range d.told {
-		if now.Sub(at) > tellEvery {
-			delete(d.told, a)
-		}
-	}
-	_, again := d.told[addr.Addr()]
-	often := again || len(d.told) >= mostTold
-	if !often {
-		d.told[addr.Addr()] = now
-	}
-	d.mu.Unlock()
-	if !often && d.conf.Refused != nil {
-		d.conf.Refused(addr.String(), reason)
-	}
+	d.refused.Note(addr, time.Now(), reason)
 }

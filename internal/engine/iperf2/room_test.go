@@ -138,7 +138,7 @@ func TestOneHost(t *testing.T) {
 func TestWelcome(t *testing.T) {
 	d := NewDesk(DeskConfig{})
 	fill := func(host netip.Prefix) (n int) {
-		for d.welcome(host) {
+		for d.silent.Enter(host, mostGreeted, mostGreeted/2) {
 			n++
 		}
 		return n
@@ -148,10 +148,10 @@ func TestWelcome(t *testing.T) {
 		t.Errorf("%d, %d and %d of %d have been let in", x, y, z, mostGreeted)
 	}
 	for range mostGreeted / 2 {
-		d.greeted(a)
+		d.silent.Leave(a)
 	}
-	if n := fill(c); n != mostGreeted/2 || len(d.silent) != 2 {
-		t.Errorf("%d have been let in when others had gone: %v", n, d.silent)
+	if n := fill(c); n != mostGreeted/2 || d.silent.Size() != 2 {
+		t.Errorf("%d have been let in when others had gone, of %d hosts", n, d.silent.Size())
 	}
 }
 

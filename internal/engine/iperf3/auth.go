@@ -59,40 +59,33 @@ func newToken(l engine.Login, now time.Time) (string, error) {
 
 func publicKey(text []byte) (*rsa.PublicKey, error) {
 	const hint = "it wants a file as of `openssl rsa -in private.pem -outform PEM -pubout -out public.pem`"
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, fault.Usagef(hint, "iperf3: reading the public key: it is not PEM")
-	}
-	if key, err := x509.ParsePKCS1PublicKey(block.Bytes); err == nil {
-		return key, nil
-	}
-	any, err := x509.ParsePKIXPublicKey(block.Bytes)
-	if err != nil {
-		return nil, fault.Usagef(hint, "iperf3: reading the public key: it is none: BEGIN %s", block.Type)
-	}
-	key, ok := any.(*rsa.PublicKey)
-	if !ok {
-		return nil, fault.Usagef(hint, "iperf3: reading the public key: it is not of RSA")
-	}
-	return key, nil
+	return rsaKey(text, "public", hint, x509.ParsePKCS1PublicKey, x509.ParsePKIXPublicKey)
 }
 
 func privateKey(text []byte) (*rsa.PrivateKey, error) {
 	const hint = "it wants a file as of `openssl genrsa -out private.pem 2048`, without a password"
+	return rsaKey(text, "private", hint, x509.ParsePKCS1PrivateKey, x509.ParsePKCS8PrivateKey)
+}
+
+// rsaKey reads a key of RSA in its own form, or in the one that names its kind.
+func rsaKey[K any](text []byte, which, hint string, own func([]byte) (K, error), named func([]byte) (any, error)) (key K, err error) {
+	bad := func(format string, args ...any) (K, error) {
+		return key, fault.Usagef(hint, "iperf3: reading the "+which+" key: "+format, args...)
+	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fault.Usagef(hint, "iperf3: reading the private key: it is not PEM")
+		return bad("it is not PEM")
 	}
-	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+	if key, err = own(block.Bytes); err == nil {
 		return key, nil
 	}
-	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	found, err := named(block.Bytes)
 	if err != nil {
-		return nil, fault.Usagef(hint, "iperf3: reading the private key: it is none: BEGIN %s", block.Type)
+		return bad("it is none: BEGIN %s", block.Type)
 	}
-	key, ok := any.(*rsa.PrivateKey)
+	key, ok := found.(K)
 	if !ok {
-		return nil, fault.Usagef(hint, "iperf3: reading the private key: it is not of RSA")
+		return bad("it is not of RSA")
 	}
 	return key, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,12 +113,7 @@ func (c *call) program() string {
 
 // isVersion tells whether v can be what a program calls its version, or none.
 func isVersion(v string) bool {
-	for _, r := range v {
-		if r < ' ' || r > '~' {
-			return false
-		}
-	}
-	return len(v) <= mostVersion
+	return len(v) <= mostVersion && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // listen hears the client until the test is over, when the results are a

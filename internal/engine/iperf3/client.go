@@ -30,7 +30,7 @@ const (
 
 // client is the session of the end that dials a server.
 type client struct {
-	mover
+	told
 	end    engine.End
 	wait   waits
 	talk   talk
@@ -49,10 +49,7 @@ type client struct {
 	ended   atomic.Bool // the server has been told that the test is over
 	done    atomic.Bool // all has been said
 
-	mu        sync.Mutex
-	err       error // why lost is closed
-	omit      time.Duration
-	far, back *measure.Evidence
+	err error // why lost is closed; under mu
 }
 
 func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error) {
@@ -203,9 +200,7 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 		return fmt.Errorf("iperf3: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
 	}
 	ramp = time.Duration(seconds(ramp)) * time.Second // the server counts no others
-	c.mu.Lock()
-	c.omit = ramp
-	c.mu.Unlock()
+	c.begins(ramp)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.begin, errors.New("it did not come in time"))
 	defer cancel()
 	if err := c.talk.sayJSON(ask(c.end, ramp, c.length, c.token)); err != nil {
@@ -265,11 +260,7 @@ func (c *client) conclude() error {
 	case <-late.C:
 		return fault.Failf("its evidence is lost, that of this end is complete", "iperf3: the test is over, and the server does not tell its results")
 	}
-	own, back := c.Evidence(), (*measure.Evidence)(nil)
-	if b, ok := c.Back(); ok {
-		back = &b
-	}
-	ways := waysOf(c.end.Spec, own, back, c.omit, "iperf3")
+	ways := c.ways(c.end.Spec, c, "iperf3")
 	if err := c.talk.sayJSON(tell(ways, "").json()); err != nil {
 		return err
 	}
@@ -281,6 +272,11 @@ func (c *client) conclude() error {
 	if err != nil {
 		return err
 	}
+	if r.Version != "" {
+		for i := range ways {
+			ways[i].speak = "iperf3 " + r.Version
+		}
+	}
 	c.keep(ways, r)
 	if s, err := c.talk.hear(c.wait.word); err != nil || s != displayResults {
 		return fmt.Errorf("iperf3: the server says %v where %v is due: %w", s, displayResults, err)
@@ -291,33 +287,11 @@ func (c *client) conclude() error {
 	return err
 }
 
-// keep holds what the server has said of itself.
-func (c *client) keep(ways []way, r results) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range ways {
-		if r.Version != "" {
-			ways[i].speak = "iperf3 " + r.Version
-		}
-	}
-	c.far = ways[0].reported(r)
-	if len(ways) > 1 {
-		c.back = ways[1].reported(r)
-	}
-}
-
 // Evidence implements engine.Session.
 func (c *client) Evidence() measure.Evidence {
 	e := c.mover.Evidence()
 	e.RTTIdle = c.rtt
 	return e
-}
-
-// Far implements engine.Session.
-func (c *client) Far() (far, back *measure.Evidence) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.far, c.back
 }
 
 // Close implements engine.Session. Before the end it tells the server to give up.

@@ -33,8 +33,6 @@ const (
 	usualCalls    = 32
 	mostUnnamed   = 256 // of all
 	mostFromOne   = 64  // of one address
-	mostRefused   = 32  // addresses of whose refusal is told within refusedEvery
-	refusedEvery  = time.Second
 	acceptTrouble = 50 * time.Millisecond
 )
 
@@ -46,21 +44,23 @@ type Desk struct {
 	wait waits
 	now  func() time.Time
 
+	unnamed engine.Crowd[netip.Addr]
+	refused engine.Refusals
+
 	mu      sync.Mutex
 	calls   map[cookie]*call
 	tokens  map[string]*call
-	unnamed map[netip.Addr]int
 	opening map[netip.Addr]*call // whose UDP streams are being opened
 	freed   chan struct{}        // closed, and made anew, when one of them is done
-	refused map[netip.Addr]time.Time
 }
 
 // NewDesk returns a desk that takes no calls yet.
 func NewDesk(c DeskConfig) (*Desk, error) {
 	d := &Desk{
 		conf: c, wait: usual(), now: time.Now, calls: map[cookie]*call{}, tokens: map[string]*call{},
-		unnamed: map[netip.Addr]int{}, opening: map[netip.Addr]*call{}, freed: make(chan struct{}), refused: map[netip.Addr]time.Time{},
+		opening: map[netip.Addr]*call{}, freed: make(chan struct{}),
 	}
+	d.refused.Tell = c.Refused
 	if d.conf.MaxCalls <= 0 {
 		d.conf.MaxCalls = usualCalls
 	}
@@ -154,44 +154,20 @@ func (d *Desk) accept(ctx context.Context, l net.Listener, took func(engine.Call
 			continue
 		}
 		from := addrOf(conn.RemoteAddr())
-		if !d.enter(from) {
+		if !d.unnamed.Enter(from, mostUnnamed, mostFromOne) {
 			conn.Close()
 			d.tell(conn, errors.New("iperf3: taking a call: too many connections have not said yet what they want"))
 			continue
 		}
 		wg.Go(func() {
 			defer hurry(ctx, conn)()
-			defer d.leave(from)
+			defer d.unnamed.Leave(from)
 			err := d.greet(conn, order, took)
 			// Who hangs up without a word has only looked.
 			if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 				d.tell(conn, err)
 			}
 		})
-	}
-}
-
-// enter counts a connection that has not said what it wants; false where there
-// are too many.
-func (d *Desk) enter(from netip.Addr) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := 0
-	for _, n := range d.unnamed {
-		all += n
-	}
-	if all >= mostUnnamed || d.unnamed[from] >= mostFromOne {
-		return false
-	}
-	d.unnamed[from]++
-	return true
-}
-
-func (d *Desk) leave(from netip.Addr) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.unnamed[from]--; d.unnamed[from] <= 0 {
-		delete(d.unnamed, from)
 	}
 }
 
@@ -238,27 +214,10 @@ func (d *Desk) negotiate(c *call, took func(engine.Call)) error {
 	return nil
 }
 
-// tell passes a refusal on: within a second one of an address, and not of many.
+// tell passes a refusal on.
 func (d *Desk) tell(conn net.Conn, reason error) {
-	if d.conf.Refused == nil {
-		return
-	}
-	from, now := addrOf(conn.RemoteAddr()), d.now()
-	d.mu.Lock()
-	for a, at := range d.refused {
-		if now.Sub(at) > refusedEvery {
-			delete(d.refused, a)
-		}
-	}
-	_, again := d.refused[from]
-	often := again || len(d.refused) >= mostRefused
-	if !often {
-		d.refused[from] = now
-	}
-	d.mu.Unlock()
-	if !often {
-		d.conf.Refused(conn.RemoteAddr().String(), reason)
-	}
+	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	d.refused.Note(from, d.now(), reason)
 }
 
 // seat lets a call wait for its turn, where not too many do, nor too many of its

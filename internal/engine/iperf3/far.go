@@ -3,6 +3,8 @@ package iperf3
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"thru/internal/measure"
@@ -34,6 +36,49 @@ func waysOf(spec measure.Spec, own measure.Evidence, back *measure.Evidence, omi
 	return []way{{first, own, spec, omit, speak}, {second, *back, spec, omit, speak}}
 }
 
+// told is what both roles have of a test: its worker, and what they keep beside it.
+type told struct {
+	mover
+	mu        sync.Mutex
+	omit      time.Duration // that does not count
+	far, back *measure.Evidence
+}
+
+// begins notes the time that does not count.
+func (t *told) begins(omit time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.omit = omit
+}
+
+// ways are the directions of a test that is over.
+func (t *told) ways(s measure.Spec, m mover, speak string) []way {
+	own, back := m.Evidence(), (*measure.Evidence)(nil)
+	if b, ok := m.Back(); ok {
+		back = &b
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return waysOf(s, own, back, t.omit, speak)
+}
+
+// keep holds what the far end has said of itself.
+func (t *told) keep(ways []way, r results) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.far = ways[0].reported(r)
+	if len(ways) > 1 {
+		t.back = ways[1].reported(r)
+	}
+}
+
+// Far implements engine.Session.
+func (t *told) Far() (far, back *measure.Evidence) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.far, t.back
+}
+
 // idsOf are the streams of all directions.
 func idsOf(ways []way) (ids []int) {
 	for _, w := range ways {
@@ -59,10 +104,7 @@ func (w way) reported(r results) *measure.Evidence {
 		e.TotalBytes += x.TotalBytes
 		e.MeasuredNs = max(e.MeasuredNs, int64(min(max(s.End-s.Start, 0), 2*mostTime)*1e9))
 	}
-	span := e.MeasuredNs
-	if span == 0 {
-		span = w.ours.MeasuredNs
-	}
+	span := cmp.Or(e.MeasuredNs, w.ours.MeasuredNs)
 	if r.CPUUser > 0 || r.CPUSystem > 0 {
 		share := func(pct float64) int64 { return int64(min(max(pct, 0), 1e6) / 100 * float64(span)) }
 		e.Worker = &measure.Process{UserNs: share(r.CPUUser), SystemNs: share(r.CPUSystem)}
@@ -81,10 +123,8 @@ func (w way) reported(r results) *measure.Evidence {
 
 // find is the result of a stream, which readResults has made sure of.
 func find(all []streamResult, id int) streamResult {
-	for _, s := range all {
-		if s.ID == id {
-			return s
-		}
+	if i := slices.IndexFunc(all, func(s streamResult) bool { return s.ID == id }); i >= 0 {
+		return all[i]
 	}
 	return streamResult{ID: id, Retransmits: -1}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"thru/internal/engine"
@@ -148,12 +149,7 @@ func (p parameters) check() error {
 
 // isName tells whether s can be the name of a congestion control, or none.
 func isName(s string) bool {
-	for _, c := range s {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return len(s) <= mostName
+	return len(s) <= mostName && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
 // fields reads a JSON object; the first thing wrong is kept.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 
 // server is the session of the end that a client has called.
 type server struct {
-	mover
+	told
 	call *call
 	end  engine.End
 
@@ -28,10 +29,7 @@ type server struct {
 	once    sync.Once
 	task    sync.WaitGroup
 
-	mu        sync.Mutex
-	omit      time.Duration
-	missing   []measure.NotChecked // options that could not be set
-	far, back *measure.Evidence
+	missing []measure.NotChecked // options that could not be set; under mu
 }
 
 func (e Engine) openServer(end engine.End) (*server, error) {
@@ -158,12 +156,9 @@ func (s *server) set(c net.Conn, sends bool) {
 func (s *server) note(fact, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.missing {
-		if m.Fact == fact && m.Why == why {
-			return
-		}
+	if m := (measure.NotChecked{Fact: fact, Why: why}); !slices.Contains(s.missing, m) {
+		s.missing = append(s.missing, m)
 	}
-	s.missing = append(s.missing, measure.NotChecked{Fact: fact, Why: why})
 }
 
 // Start implements engine.Session. What this end receives must find its worker
@@ -172,9 +167,7 @@ func (s *server) Start(ctx context.Context, ramp time.Duration, near host.Placem
 	if err := s.Joined(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.omit = ramp
-	s.mu.Unlock()
+	s.begins(ramp)
 	onlySends := s.end.Sends && !s.end.Spec.Duplex
 	s.call.running.Store(true)
 	if onlySends {
@@ -216,14 +209,7 @@ func (s *server) conclude() error {
 		return errors.New("iperf3: the test ended before the client said so")
 	}
 	t := s.call.talk
-	own, back := s.Evidence(), (*measure.Evidence)(nil)
-	if b, ok := s.Back(); ok {
-		back = &b
-	}
-	s.mu.Lock()
-	omit := s.omit
-	s.mu.Unlock()
-	ways := waysOf(s.end.Spec, own, back, omit, s.call.program())
+	ways := s.ways(s.end.Spec, s, s.call.program())
 	if err := t.say(exchangeResults); err != nil {
 		return err
 	}
@@ -252,16 +238,6 @@ func (s *server) conclude() error {
 	return nil
 }
 
-// keep holds what the client has said of itself.
-func (s *server) keep(ways []way, r results) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.far = ways[0].reported(r)
-	if len(ways) > 1 {
-		s.back = ways[1].reported(r)
-	}
-}
-
 // Evidence implements engine.Session.
 func (s *server) Evidence() measure.Evidence {
 	e := s.mover.Evidence()
@@ -269,13 +245,6 @@ func (s *server) Evidence() measure.Evidence {
 	defer s.mu.Unlock()
 	e.Missing = append(e.Missing, s.missing...)
 	return e
-}
-
-// Far implements engine.Session.
-func (s *server) Far() (far, back *measure.Evidence) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.far, s.back
 }
 
 // Close implements engine.Session. Before the end it tells the client to give up.

@@ -140,8 +140,8 @@ func hold(t testing.TB, bounds waits) (addr string, ends func() []error) {
 	return ports.TCP[0].Addr().String(), func() []error {
 		cancel()
 		wg.Wait()
-		if len(d.calls)+len(d.tokens)+len(d.unnamed)+len(d.opening) > 0 {
-			t.Errorf("the desk still holds %d calls, %d tokens, %d strangers, %d that open", len(d.calls), len(d.tokens), len(d.unnamed), len(d.opening))
+		if len(d.calls)+len(d.tokens)+d.unnamed.Size()+len(d.opening) > 0 {
+			t.Errorf("the desk still holds %d calls, %d tokens, %d strangers, %d that open", len(d.calls), len(d.tokens), d.unnamed.Size(), len(d.opening))
 		}
 		return all
 	}
