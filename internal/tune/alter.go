@@ -75,7 +75,7 @@ func (d *Desk) check(settings []measure.Setting) error {
 	}
 	for _, k := range d.machine.Knobs(interfaces) {
 		if k.Refused != "" && slices.ContainsFunc(settings, func(s measure.Setting) bool { return s.Knob == k.Knob && s.Interface == k.Interface }) {
-			return fault.Failf("thru tune --dry-run prints how to do it by hand", "tune: %s cannot be changed here: %s", nameOf(measure.Setting{Knob: k.Knob, Interface: k.Interface}), k.Refused)
+			return fault.Failf("thru tune --dry-run prints how to do it by hand", "tune: %s cannot be changed here: %s", labelled(k.Knob, k.Interface), k.Refused)
 		}
 	}
 	return nil

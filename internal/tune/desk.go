@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -94,17 +95,9 @@ func Open(dir string, m Machine, c Config) (*Desk, error) {
 	if c.Possible == nil {
 		c.Possible = Possible
 	}
-	if c.socket == "" {
-		c.socket = lockName
-	}
-	if c.run == "" {
-		c.run = runFolder
-	}
+	c.socket, c.run, c.wait = cmp.Or(c.socket, lockName), cmp.Or(c.run, runFolder), cmp.Or(c.wait, holdWait)
 	if c.space == nil {
 		c.space = ownSpace
-	}
-	if c.wait == 0 {
-		c.wait = holdWait
 	}
 	if c.step == nil {
 		c.step = func(string) {}
@@ -447,12 +440,7 @@ func anyFailed(all []measure.Changed) bool {
 func same(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
 
 // nameOf is a setting as messages call it: "tso of eth0".
-func nameOf(s measure.Setting) string {
-	if s.Interface == "" {
-		return s.Knob
-	}
-	return s.Knob + " of " + s.Interface
-}
+func nameOf(s measure.Setting) string { return labelled(s.Knob, s.Interface) }
 
 // quote is a value in a message: long ones are cut.
 func quote(v string) string {

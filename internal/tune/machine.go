@@ -8,8 +8,6 @@ import (
 	"unicode"
 
 	"thru/internal/cause/knob"
-	"thru/internal/host"
-	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -32,13 +30,6 @@ type row struct {
 	link   bool                               // the driver may take the link down for a moment
 }
 
-// At returns the machine whose files lie below root: a tree for tests, with the
-// knobs that are files of /proc and /sys. "/" is this machine without those
-// that only its kernel knows.
-func At(root string) Machine {
-	return &machine{fileRows(files{tree.Tree{Root: root}}, host.At(root), func(string) error { return nil }), anyLink}
-}
-
 // anyLink takes any name for that of an interface.
 func anyLink(string) error { return nil }
 
@@ -46,12 +37,10 @@ func anyLink(string) error { return nil }
 func (m *machine) Knobs(interfaces []string) []measure.KnobState {
 	var list []measure.KnobState
 	interfaces = m.there(interfaces)
-	for _, scope := range []knob.Scope{knob.OfHost, knob.OfInterface} {
-		for _, name := range places(scope, interfaces) {
-			for _, r := range m.rows {
-				if r.scope == scope && r.names == nil {
-					list = append(list, r.state(name)...)
-				}
+	for _, name := range append([]string{""}, interfaces...) { // the host first
+		for _, r := range m.rows {
+			if r.names == nil && (r.scope == knob.OfHost) == (name == "") {
+				list = append(list, r.state(name)...)
 			}
 		}
 	}
@@ -64,14 +53,6 @@ func (m *machine) Knobs(interfaces []string) []measure.KnobState {
 		}
 	}
 	return list
-}
-
-// places are the names under which a knob of that scope is found.
-func places(scope knob.Scope, interfaces []string) []string {
-	if scope == knob.OfHost {
-		return []string{""}
-	}
-	return interfaces
 }
 
 // state is what Knobs says of one, or nothing where it is not there.

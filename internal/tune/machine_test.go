@@ -2,7 +2,6 @@ package tune
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"thru/internal/cause/knob"
+	"thru/internal/host"
+	"thru/internal/host/tree"
 	"thru/internal/measure"
 )
 
@@ -217,7 +218,15 @@ func TestSetBack(t *testing.T) {
 	}
 }
 
-func ExampleAt() {
-	fmt.Println(At("/nothing").Knobs([]string{"eth0"}))
-	// Output: []
+// At returns the machine whose files lie below root: a tree for tests, with the
+// knobs that are files of /proc and /sys. "/" is this machine without those
+// that only its kernel knows.
+func At(root string) Machine {
+	return &machine{fileRows(files{tree.Tree{Root: root}}, host.At(root), func(string) error { return nil }), anyLink}
+}
+
+func TestNothingThere(t *testing.T) {
+	if all := At("/nothing").Knobs([]string{"eth0"}); len(all) > 0 {
+		t.Error(all)
+	}
 }

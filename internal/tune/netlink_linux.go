@@ -48,16 +48,16 @@ func running(iface string) bool {
 // privileged is a row's states where any value is possible.
 func privileged(string, string) (possible, refused string) { return "", privilege() }
 
-// lengthRow is txqueuelen.
-func lengthRow() row {
+// linkRow is a number of an interface.
+func linkRow(id string, of func(*netlink.LinkAttrs) int, set func(netlink.Link, int) error) row {
 	return row{
-		knob: knob.TxQueueLen, scope: knob.OfInterface, form: amounts(1),
+		knob: id, scope: knob.OfInterface, form: amounts(1), states: privileged,
 		read: func(iface string) (string, error) {
 			a, _, err := linkOf(iface)
 			if err != nil {
 				return "", err
 			}
-			return strconv.Itoa(a.TxQLen), nil
+			return strconv.Itoa(of(a)), nil
 		},
 		set: func(iface, _, value string) error {
 			_, l, err := linkOf(iface)
@@ -68,10 +68,14 @@ func lengthRow() row {
 			if err != nil {
 				return err
 			}
-			return netlink.LinkSetTxQLen(l, int(n))
+			return set(l, int(n))
 		},
-		states: privileged,
 	}
+}
+
+// lengthRow is txqueuelen.
+func lengthRow() row {
+	return linkRow(knob.TxQueueLen, func(a *netlink.LinkAttrs) int { return a.TxQLen }, netlink.LinkSetTxQLen)
 }
 
 // Bounds of an MTU, in bytes: what every host of IPv4 must take in one piece
@@ -81,36 +85,20 @@ const leastMTU, leastMTU6 = 576, 1280
 
 // mtuRow is the MTU.
 func mtuRow(f files) row {
-	return row{
-		knob: knob.MTU, scope: knob.OfInterface, form: amounts(1), link: true,
-		read: func(iface string) (string, error) {
-			a, _, err := linkOf(iface)
-			if err != nil {
-				return "", err
-			}
-			return strconv.Itoa(a.MTU), nil
-		},
-		set: func(iface, _, value string) error {
-			a, l, err := linkOf(iface)
-			if err != nil {
-				return err
-			}
-			n, err := strconv.ParseUint(value, 10, 31)
-			if err != nil {
-				return err
-			}
-			if err := lasting(f, a, int(n)); err != nil {
-				return err
-			}
-			return netlink.LinkSetMTU(l, int(n))
-		},
-		states: func(iface, _ string) (possible, refused string) {
-			if most := greatestMTU(iface); most > 0 {
-				possible = strconv.Itoa(most)
-			}
-			return possible, privilege()
-		},
+	r := linkRow(knob.MTU, func(a *netlink.LinkAttrs) int { return a.MTU }, func(l netlink.Link, mtu int) error {
+		if err := lasting(f, l, mtu); err != nil {
+			return err
+		}
+		return netlink.LinkSetMTU(l, mtu)
+	})
+	r.link = true
+	r.states = func(iface, _ string) (possible, refused string) {
+		if most := greatestMTU(iface); most > 0 {
+			possible = strconv.Itoa(most)
+		}
+		return possible, privilege()
 	}
+	return r
 }
 
 // greatestMTU is the largest that the driver takes (IFLA_MAX_MTU); 0: it does
@@ -133,15 +121,15 @@ func greatestMTU(iface string) int {
 
 // lasting refuses an MTU that would change more than itself: what the kernel
 // then takes away or moves along it does not bring back with the old MTU.
-func lasting(f files, a *netlink.LinkAttrs, mtu int) error {
-	six := f.Exists("proc/sys/net/ipv6")
+func lasting(f files, l netlink.Link, mtu int) error {
+	a, six := l.Attrs(), f.Exists("proc/sys/net/ipv6")
 	switch {
 	case min(mtu, a.MTU) < leastMTU:
 		return fmt.Errorf("%w: below %d bytes IPv4 is not sure to work", errRefused, leastMTU)
 	case six && (mtu < leastMTU6) != (a.MTU < leastMTU6):
 		return fmt.Errorf("%w: below %d bytes an interface loses its addresses of IPv6", errRefused, leastMTU6)
 	}
-	if err := uppers(a, mtu); err != nil || !six || mtu < leastMTU6 {
+	if err := uppers(l, mtu); err != nil || !six || mtu < leastMTU6 {
 		return err
 	}
 	conf := path.Join("proc/sys/net/ipv6/conf", a.Name, "mtu")
@@ -155,7 +143,8 @@ func lasting(f files, a *netlink.LinkAttrs, mtu int) error {
 
 // uppers refuses an MTU that interfaces which lie on this one would have to
 // follow: VLANs are made smaller with it, but not larger again.
-func uppers(a *netlink.LinkAttrs, mtu int) error {
+func uppers(below netlink.Link, mtu int) error {
+	a := below.Attrs()
 	all, err := netlink.LinkList()
 	if err != nil {
 		return err
@@ -165,7 +154,7 @@ func uppers(a *netlink.LinkAttrs, mtu int) error {
 		switch {
 		case u.ParentIndex == a.Index && u.NetNsID < 0 && slices.Contains(followers(), l.Type()) && u.MTU > mtu:
 			return fmt.Errorf("%w: %s lies on it and has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
-		case u.MasterIndex == a.Index && slices.Contains([]string{"bond", "team"}, typeOf(all, a.Index)) && u.MTU != a.MTU:
+		case u.MasterIndex == a.Index && slices.Contains([]string{"bond", "team"}, below.Type()) && u.MTU != a.MTU:
 			return fmt.Errorf("%w: its member %s has %d bytes, which it would lose", errRefused, u.Name, u.MTU)
 		}
 	}
@@ -174,15 +163,6 @@ func uppers(a *netlink.LinkAttrs, mtu int) error {
 
 // followers are the kinds of interfaces that lie on one other.
 func followers() []string { return []string{"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"} }
-
-func typeOf(all []netlink.Link, index int) string {
-	for _, l := range all {
-		if l.Attrs().Index == index {
-			return l.Type()
-		}
-	}
-	return ""
-}
 
 // routes6 refuses an MTU along which the kernel would move that of a route of
 // IPv6 (net/ipv6/route.c, rt6_mtu_change_route).

@@ -195,22 +195,7 @@ func mask(value string) (string, error) {
 // cpus is the form of a list of CPUs: "0-3,8".
 func cpus(value string) (string, error) {
 	list, err := unit.ParseList(value, unit.MaxCPU)
-	if err != nil {
-		return "", err
-	}
-	var parts []string
-	for i := 0; i < len(list); {
-		last := i
-		for last+1 < len(list) && list[last+1] == list[last]+1 {
-			last++
-		}
-		part := strconv.Itoa(list[i])
-		if last > i {
-			part += "-" + strconv.Itoa(list[last])
-		}
-		parts, i = append(parts, part), last+1
-	}
-	return strings.Join(parts, ","), nil
+	return unit.List(list), err
 }
 
 // queueTable is the form of an indirection table: a queue for each entry.
