@@ -230,6 +230,9 @@ func tell(ways []way, output string) results {
 // tellStream fills what this end saw of a stream.
 func (w way) tellStream(s *streamResult, x measure.Stream) {
 	s.Bytes = x.Bytes
+	if w.ours.Sends && w.isUDP() && w.omit == 0 {
+		s.Bytes = x.TotalBytes // the last call ends behind the measured time, and what it sends is received
+	}
 	if n := x.Delta(measure.Retransmits); w.ours.Sends && n.Known {
 		s.Retransmits = *n.Signed()
 	}

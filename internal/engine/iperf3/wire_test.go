@@ -430,6 +430,24 @@ func FuzzResults(f *testing.F) {
 	})
 }
 
+// TestTellsAllDatagrams: what the last call sends behind the measured time has come there,
+// so it is told too; of a test with a ramp that is not known apart.
+func TestTellsAllDatagrams(t *testing.T) {
+	x := measure.Stream{Bytes: 800, TotalBytes: 1000}
+	for _, tt := range []struct {
+		protocol string
+		sends    bool
+		omit     time.Duration
+		want     int64
+	}{{measure.UDP, true, 0, 1000}, {measure.UDP, true, time.Second, 800}, {measure.UDP, false, 0, 800}, {measure.TCP, true, 0, 800}} {
+		w := way{spec: measure.Spec{Protocol: tt.protocol}, omit: tt.omit, ours: measure.Evidence{Sends: tt.sends}}
+		var s streamResult
+		if w.tellStream(&s, x); s.Bytes != tt.want {
+			t.Errorf("%+v: %d bytes", tt, s.Bytes)
+		}
+	}
+}
+
 // FuzzFrame: any bytes are a frame or an error, in bounded memory.
 func FuzzFrame(f *testing.F) {
 	f.Add(frame(`{"a":-nan}`))
