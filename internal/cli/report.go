@@ -206,7 +206,7 @@ func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]name
 		return nil, err
 	}
 	if len(text) == 0 {
-		return nil, e.notOpened(from.name, errors.New("the file is empty"))
+		return nil, notOpened(from.name, errors.New("the file is empty"))
 	}
 	if isCapture(text) {
 		return nil, fault.Usagef("thru explain "+from.name+" reads it", "%s is a packet capture, no result", from.name)
@@ -253,7 +253,7 @@ func (e *env) read(s *source) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(s, iperfdoc.MaxFile+1))
 	if err != nil {
-		return nil, e.notOpened(s.name, err)
+		return nil, notOpened(s.name, err)
 	}
 	return text, nil
 }

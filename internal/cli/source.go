@@ -3,12 +3,14 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"thru/internal/cli/console"
@@ -84,7 +86,7 @@ func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 	case path != "-":
 		f, err := openFile(path)
 		if err != nil {
-			return nil, e.notOpened(path, err)
+			return nil, notOpened(path, err)
 		}
 		s.file, in = f, f
 	}
@@ -99,7 +101,7 @@ func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 	s.Reader, s.begin = buffered, slices.Clone(begin)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		err = e.notOpened(path, err)
+		err = notOpened(path, err)
 	case len(begin) == 0 && path == "-":
 		err = fault.Usagef("pipe a result or a capture to it", "-: no input")
 	default:
@@ -146,7 +148,7 @@ func (s *source) readable() error {
 		}
 	}
 	if len(s.begin) == enough && !s.isCapture() && !isPage(s.begin) && bytes.IndexByte(s.begin, '{') < 0 {
-		return fault.Usagef("give what thru or iperf3 has written as JSON, a page of thru, or a capture", "%s is no result: its first %d KiB have no JSON", s.name, enough>>10)
+		return fault.Usagef("give what thru or iperf3 has written as JSON, a page of thru, or a capture", "%s is no result: its first %d KiB have no JSON", cmp.Or(strings.TrimPrefix(s.name, "-"), "the input"), enough>>10)
 	}
 	return nil
 }
@@ -158,12 +160,12 @@ func (s *source) isCapture() bool {
 }
 
 // notOpened says which file it was: the path is said in front.
-func (e *env) notOpened(path string, err error) error {
+func notOpened(path string, err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return fault.Usagef("thru "+e.Verb()+" FILE, or - for stdin", "%s: %w", fault.Named(path), err)
+	return fault.Usagef("name a file, or - for stdin", "%s: %w", fault.Named(path), err)
 }
 
 func closeSources(all []*source) {

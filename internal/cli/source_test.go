@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"thru/internal/fault"
+)
+
+// TestRefusedInput: what cannot be read is named as people named it, and the hint is right
+// for every command.
+func TestRefusedInput(t *testing.T) {
+	blank := bytes.Repeat([]byte{' '}, enough)
+	for name, want := range map[string]string{"-": "the input is no result", "x.json": "x.json is no result"} {
+		if err := (&source{name: name, begin: blank}).readable(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := fault.Hint(notOpened("/", errors.New("is a directory"))); got != "name a file, or - for stdin" {
+		t.Errorf("the hint is %q", got)
+	}
+}
