@@ -180,6 +180,26 @@ type Fact struct {
 	For   Audience // 0: all
 }
 
+// Say adds a fact; one without words is none.
+func (c *Card) Say(name string, lines ...string) { c.Type(name, nil, lines...) }
+
+// Type adds a fact with what is to be typed for it.
+func (c *Card) Type(name string, code []string, lines ...string) {
+	if lines = NonEmpty(lines...); len(lines)+len(code) > 0 {
+		c.Facts = append(c.Facts, Fact{Name: name, Lines: lines, Code: code})
+	}
+}
+
+// For says which faces have some of the facts.
+func (c Card) For(a Audience, names ...string) Card {
+	for i, f := range c.Facts {
+		if slices.Contains(names, f.Name) {
+			c.Facts[i].For = a
+		}
+	}
+	return c
+}
+
 // Notice is lines that are not to be missed, such as warnings.
 type Notice struct {
 	Title string // of a page: "Warnings"

@@ -17,20 +17,29 @@ type Table struct {
 	Fit     bool                   // a terminal leaves out the last columns that have no room, and names them
 	Most    int                    // rows that a terminal of some width shows; 0: all
 	Rest    string                 // where the others are
+	Figures bool                   // many numbers, and nothing else
 	Sheet   bool                   // facts of things side by side: what is the same of all is one cell
 }
 
 // Column is one column of a table.
 type Column struct {
-	Name  string
-	Right bool  // numbers end at the same place
-	Least int   // columns of a terminal that it can shrink to, its cells broken over lines; 0: it keeps its width
-	Bars  []Bar // one a row, drawn on a terminal that has room for them; pages have a chart
-	Wide  bool  // for pages alone: a terminal has no room for it
+	Name   string
+	Group  string // of columns: a name over them
+	Right  bool   // numbers end at the same place
+	Least  int    // columns of a terminal that it can shrink to, its cells broken over lines; 0: it keeps its width
+	Bars   []Bar  // one a row, drawn on a terminal that has room for them; pages have a chart
+	Meters []Bar  // one a row, drawn on a page below the figure
+	Wide   bool   // for pages alone: a terminal has no room for it
 }
 
 // Bar is a share of the longest one, 0 to 1, and where a mark stands in it; 0: none.
 type Bar struct{ Share, Mark float64 }
+
+// Percent is the share for a style.
+func (b Bar) Percent() float64 { return 100 * b.Share }
+
+// MarkPercent is the place of the mark for a style.
+func (b Bar) MarkPercent() float64 { return 100 * b.Mark }
 
 // Tone is what a cell says of itself by its colour.
 type Tone string
@@ -81,10 +90,22 @@ func (t Table) WithoutEmpty() Table {
 
 // For has the columns that some faces print.
 func (t Table) For(a Audience) Table {
-	return t.with(func(i int) bool {
+	t = t.with(func(i int) bool {
 		c := t.Columns[i]
 		return a == Terminal && !c.Wide || a != Terminal && c.Bars == nil
 	})
+	if a == HTML {
+		return t
+	}
+	for i, c := range t.Columns {
+		t.Columns[i].Name = strings.TrimSpace(c.Group + " " + c.Name)
+	}
+	for _, r := range t.Rows {
+		for i := range r {
+			r[i] = flat(r[i])
+		}
+	}
+	return t
 }
 
 // with keeps some of the columns.
@@ -136,4 +157,65 @@ func (c MatrixCell) Class() string {
 		class = strings.TrimSpace(fmt.Sprintf("h%d %s", c.Heat, class))
 	}
 	return class
+}
+
+// Group is a name over neighbouring columns.
+type Group struct {
+	Name string
+	Span int
+}
+
+// Groups are the names over the columns; nil where no column has one.
+func (t Table) Groups() (all []Group) {
+	named := false
+	for i, c := range t.Columns {
+		if named = named || c.Group != ""; i > 0 && c.Group == t.Columns[i-1].Group {
+			all[len(all)-1].Span++
+		} else {
+			all = append(all, Group{c.Group, 1})
+		}
+	}
+	if !named {
+		return nil
+	}
+	return all
+}
+
+// Meter is the bar below a figure; nil where there is none.
+func (t Table) Meter(column, row int) *Bar {
+	if m := t.Columns[column].Meters; row < len(m) && m[row].Share > 0 {
+		return &m[row]
+	}
+	return nil
+}
+
+// Marks within a cell of several lines. Clean leaves none of them in foreign text.
+const (
+	typedMark = "\x01"
+	typedNext = "\x02"
+)
+
+// Lines is a cell of several lines.
+func Lines(lines ...string) string { return strings.Join(lines, "\n") }
+
+// Typed are commands as a line of a cell, to be copied from a page; none without a command.
+func Typed(commands ...string) []string {
+	if len(commands) == 0 {
+		return nil
+	}
+	return []string{typedMark + strings.Join(commands, typedNext)}
+}
+
+// Commands are those of a line that Typed has made; "" of others.
+func Commands(line string) string {
+	rest, ok := strings.CutPrefix(line, typedMark)
+	if !ok {
+		return ""
+	}
+	return strings.ReplaceAll(rest, typedNext, "\n")
+}
+
+// flat is a cell in one line.
+func flat(cell string) string {
+	return strings.NewReplacer("\n", "; ", typedMark, "", typedNext, "; ").Replace(cell)
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"thru/internal/doc"
-	"thru/internal/doc/markdown"
 	"thru/internal/doc/text"
 )
 
@@ -50,25 +49,17 @@ type printer struct{ *text.Printer }
 
 func newPrinter(o TextOptions) *printer { return &printer{text.New(o)} }
 
-// markup prints in Markdown what is not yet made of blocks.
-type markup struct{ *markdown.Printer }
+// table is one of figures.
+type table = doc.Table
 
-func newMarkup() *markup { return &markup{new(markdown.Printer)} }
-
-func (m *markup) para(s string)       { m.Para(doc.Para{Text: s}) }
-func (m *markup) list(lines []string) { m.List(doc.List{Lines: lines}) }
-func (m *markup) code(lines []string) { m.Code(doc.Code{Lines: lines}) }
-
-func (m *markup) table(caption string, head []string, right []bool, rows [][]string) {
-	t := doc.Table{Caption: caption, Rows: rows}
-	for i, h := range head {
-		t.Columns = append(t.Columns, doc.Column{Name: h, Right: i < len(right) && right[i]})
+// figureColumns name the rows, and then figures.
+func figureColumns(names ...string) []doc.Column {
+	all := make([]doc.Column, len(names))
+	for i, n := range names {
+		all[i] = doc.Column{Name: n, Right: i > 0}
 	}
-	m.Table(t)
+	return all
 }
-
-func (m *markup) pairs(caption string, rows []row) { m.Pairs(doc.Pairs{Name: caption, Rows: rows}) }
-func (m *markup) tableOf(t table)                  { m.table(t.Caption, t.Head, nil, t.Rows); m.para(t.More) }
 
 // section is a part with a title.
 func section(title string, body ...doc.Block) doc.Block { return doc.Section{Title: title, Body: body} }

@@ -156,7 +156,7 @@ func lookAt(t *testing.T, ctx context.Context, name, file string) {
 		}
 	}
 	do(onPaper())
-	if n := ask(`[...document.querySelectorAll("details:not(.brief-print)")].filter(d => !d.closest(".many")).filter(d => d.lastElementChild.getBoundingClientRect().height == 0).length`); n != "0" {
+	if n := ask(`[...document.querySelectorAll("details:not(.brief-print)")].filter(d => !d.closest(".brief-print")).filter(d => d.lastElementChild.getBoundingClientRect().height == 0).length`); n != "0" {
 		t.Errorf("%s: %s parts stay closed on paper", name, n)
 	}
 	if back := ask(background); back != "rgb(255, 255, 255)" && back != "rgba(0, 0, 0, 0)" {

@@ -3,34 +3,19 @@ package report
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"slices"
 	"strconv"
 
-	"thru/internal/doc"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
-//go:embed page.html.tmpl
-var pageTemplate string
-
-//go:embed fleet.html.tmpl
-var fleetTemplate string
-
-//go:embed tuning.html.tmpl
-var tuningTemplate string
-
-//go:embed placed.html.tmpl
-var placedTemplate string
-
 // page is a view with what only a page has: charts, and tables of the evidence.
 type page struct {
 	*view
-	Style   template.CSS
 	Ladders []ladderPage
 	Picture *picture // of the answer
 	Charts  []chart  // over time
@@ -40,23 +25,14 @@ type page struct {
 	Latency *latencyPage
 	Main    []cellPage
 	Details []cellPage
-	Signed  *Signature
-	Raw     template.HTML // the document itself
 }
 
 // ladderPage is a ladder with its charts and the rows of its table.
 type ladderPage struct {
 	*ladder
 	Charts []chart
-	First  bool     // it says what its marks mean
-	Names  []string // of the windows
-	Table  []ladderRow
+	First  bool  // it says what its marks mean
 	Cells  table // what stands beside the rate of each
-}
-
-type ladderRow struct {
-	Streams int
-	Rungs   []rung // one a window
 }
 
 // cellPage is a cell with its streams and seconds.
@@ -65,14 +41,6 @@ type cellPage struct {
 	Shown   bool // its rows stand further up the page
 	Streams table
 	Seconds table
-}
-
-// table has a caption, and says in More what it left out.
-type table struct {
-	Caption string
-	Head    []string
-	Rows    [][]string
-	More    string
 }
 
 const (
@@ -84,24 +52,22 @@ const (
 // network, and without the raw result under 1 MB; that of an inventory has a row
 // for each of its guests, and grows with them.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
-	t, err := blocks.Parse(template.FuncMap{"shortGates": shortGates, "firstGates": firstGates, "moreGates": moreGates},
-		pageTemplate, fleetTemplate, tuningTemplate, placedTemplate)
-	if err != nil {
-		return err
-	}
 	p := newPage(d)
-	p.Signed = signature(o.Signed)
+	r := p.report()
+	r.Signed = signature(o.Signed)
 	if o.Raw {
-		if p.Raw, err = rawOf(d); err != nil {
+		raw, err := rawOf(d)
+		if err != nil {
 			return err
 		}
+		r.Kept = raw
 	}
-	return blocks.Write(w, t, p)
+	return blocks.Print(w, r)
 }
 
 func newPage(d *measure.Document) page {
 	v := newView(d)
-	p := page{view: v, Style: blocks.Style()}
+	p := page{view: v}
 	p.Picture = newPicture(lastState(d), v)
 	for i := range v.Ladders {
 		p.Ladders = append(p.Ladders, newLadderPage(&v.Ladders[i], i))
@@ -158,9 +124,6 @@ func drawnRuns(cells []cell) (all []string) {
 	return all
 }
 
-// Pictured is the picture of the answer.
-func (p page) Pictured() []doc.Block { return []doc.Block{p.Picture.block()} }
-
 // ManyDetails tells whether the cells are too many to be printed one by one.
 func (p page) ManyDetails() bool { return len(p.Details) > fewCells }
 
@@ -181,20 +144,6 @@ func (p page) Unsaid() []string {
 
 func newLadderPage(l *ladder, n int) ladderPage {
 	p := ladderPage{ladder: l, Charts: ladderCharts(l, n), First: n == 0}
-	for _, w := range l.Windows {
-		p.Names = append(p.Names, windowName(w))
-	}
-	for _, streams := range l.Streams {
-		r := ladderRow{Streams: streams}
-		for _, w := range l.Windows {
-			if found := l.at(streams, w); found != nil {
-				r.Rungs = append(r.Rungs, *found)
-			} else {
-				r.Rungs = append(r.Rungs, rung{Value: "-"})
-			}
-		}
-		p.Table = append(p.Table, r)
-	}
 	p.Cells = ladderCells(l)
 	if !p.First {
 		p.Cells.Caption = "Each cell"
@@ -204,7 +153,7 @@ func newLadderPage(l *ladder, n int) ladderPage {
 
 // ladderCells is what stands beside the rate of each cell of a ladder, in a row.
 func ladderCells(l *ladder) table {
-	t := table{Caption: "Each cell; all of its figures are in the CSV and JSON documents", Head: []string{"streams", "window", "retransmits", "RTT idle", "loaded", "held back by"}}
+	t := table{Figures: true, Caption: "Each cell; all of its figures are in the CSV and JSON documents", Columns: figureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
 	duration := func(ns *int64) string {
 		if ns == nil {
 			return "-"
@@ -225,33 +174,6 @@ func ladderCells(l *ladder) table {
 	return t
 }
 
-// HasRange tells whether a column of ranges has anything in it.
-func (p ladderPage) HasRange() bool {
-	return slices.ContainsFunc(p.Rungs, func(r rung) bool { return r.Range != "" && r.Range != "-" })
-}
-
-// Columns is how many each window has.
-func (p ladderPage) Columns() int {
-	n := 2
-	if p.HasRange() {
-		n++
-	}
-	if p.HasPublished() {
-		n++
-	}
-	return n
-}
-
-// HasPublished tells whether a column of published figures has anything in it.
-func (p ladderPage) HasPublished() bool {
-	for _, r := range p.Rungs {
-		if r.Published != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // streamTable is the streams of the run shown, as the sender saw them, or of
 // datagrams the receiver. Requests have no rate in bit/s, and so no table.
 func streamTable(c *measure.Cell) table {
@@ -262,11 +184,11 @@ func streamTable(c *measure.Cell) table {
 	if e == nil || e.MeasuredNs <= 0 || asks(c) {
 		return table{}
 	}
-	t := table{Caption: "Streams of " + shownName(c) + ", as the " + endName(e) + " saw them",
-		Head: []string{"stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls"}}
+	t := table{Figures: true, Caption: "Streams of " + shownName(c) + ", as the " + endName(e) + " saw them",
+		Columns: figureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls")}
 	print := streamRow
 	if isUDP(c) {
-		t.Head = []string{"stream", "rate", "datagrams", "lost", "late", "jitter", "bound to CPU", "blocked in calls"}
+		t.Columns = figureColumns("stream", "rate", "datagrams", "lost", "late", "jitter", "bound to CPU", "blocked in calls")
 		print = datagramRow
 	}
 	for i, s := range e.Streams {
@@ -343,9 +265,9 @@ func secondTable(k course) table {
 	if len(k.received) < 2 {
 		return table{}
 	}
-	t := table{Caption: "Course of " + shownName(k.cell), Head: []string{"at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits"}}
+	t := table{Figures: true, Caption: "Course of " + shownName(k.cell), Columns: figureColumns("at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits")}
 	if isUDP(k.cell) {
-		t.Head = append(t.Head[:5:5], "lost")
+		t.Columns = append(t.Columns[:5:5], figureColumns("", "lost")[1])
 	}
 	rate := func(v float64) string { return unit.Rate(v) }
 	pct := func(v float64) string { return fmt.Sprintf("%.0f%%", v) }

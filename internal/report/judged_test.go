@@ -87,7 +87,7 @@ func TestJudged(t *testing.T) {
 		if !strings.Contains(do, tt.do) {
 			t.Errorf("%s: to do %q", tt.name, do)
 		}
-		for _, want := range []string{"Why not more, ", "<code>" + tt.cause + "</code>", "172\u202f952", "over time, ", "Busy share of each core"} {
+		for _, want := range []string{"Why not more, ", "<h3>" + tt.cause, "172\u202f952", "over time, ", "Busy share of each core"} {
 			if !strings.Contains(page, want) && !strings.Contains(page, strings.ReplaceAll(want, "\u202f", "\u00a0")) {
 				t.Errorf("%s: the page has no %q", tt.name, want)
 			}

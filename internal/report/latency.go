@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -112,7 +113,7 @@ const latencyHeight = 240
 
 // newLatencyPage draws the cells that have a latency; nil without one.
 func newLatencyPage(cells []cell) *latencyPage {
-	p := &latencyPage{Table: table{Caption: "Time from request to response", Head: []string{"share of the requests"}}}
+	p := &latencyPage{Table: table{Figures: true, Caption: "Time from request to response", Columns: figureColumns("share of the requests")}}
 	var all []*measure.Latency
 	var legends []legend
 	var words []string
@@ -132,7 +133,7 @@ func newLatencyPage(cells []cell) *latencyPage {
 		all = append(all, l)
 		plot.Lines = append(plot.Lines, one)
 		legends = append(legends, legend{Key: key(one), Name: name})
-		p.Table.Head = append(p.Table.Head, name)
+		p.Table.Columns = append(p.Table.Columns, doc.Column{Name: name, Right: true})
 		words = append(words, name+": "+percentilesText(l))
 	}
 	if len(all) == 0 {

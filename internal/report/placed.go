@@ -148,14 +148,3 @@ func (p *printer) whereabouts(x *whereabouts) {
 		p.Table(x.Counters)
 	}
 }
-
-// whereabouts prints the same in Markdown.
-func (m *markup) whereabouts(x *whereabouts) {
-	if x == nil {
-		return
-	}
-	m.Head(2, "Below the end points")
-	m.Table(x.Ends)
-	m.list(slices.Concat(x.Lies, x.Notes))
-	m.Table(x.Counters)
-}

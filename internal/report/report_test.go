@@ -81,7 +81,7 @@ func TestAnswer(t *testing.T) {
 		if first != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, first, tt.want)
 		}
-		page := strings.NewReplacer("→", "-&gt;", "\u00a0", " ").Replace(pageOf(t, tt.d))
+		page := strings.NewReplacer("→", "-&gt;", "\u00a0", " ", "&#43;", "+").Replace(pageOf(t, tt.d))
 		if !strings.Contains(page, "<h1>"+strings.ReplaceAll(tt.want, ">", "&gt;")+"</h1>") {
 			t.Errorf("%s: the page does not begin with the answer", tt.name)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -18,18 +19,11 @@ type summary struct {
 }
 
 // acceptance is the verdict in words that an acceptance record needs.
-type acceptance struct {
-	Word string   // "accepted", "not accepted", "inconclusive", "no verdict"
-	Tone tone     // good, bad, or none
-	Why  string   // what it was held against, or why there is none
-	Do   string   // what would tell, where it is inconclusive
-	How  []string // commands that would give one
-	But  []string // what makes it no more than an indication
-}
+type acceptance = doc.Verdict
 
-// Mark is a sign beside the word, so that colour does not say it alone.
-func (a acceptance) Mark() string {
-	return map[tone]string{toneGood: "✓", toneBad: "✗", toneOpen: "?"}[a.Tone]
+// markOf is a sign beside the word, so that colour does not say it alone.
+func markOf(t doc.Tone) string {
+	return map[doc.Tone]string{doc.ToneGood: "✓", doc.ToneBad: "✗", doc.ToneOpen: "?"}[t]
 }
 
 // summaryRow is an answer of a few lines.
@@ -39,10 +33,7 @@ type summaryRow struct {
 }
 
 // summaryItem is a line, and what to type for it.
-type summaryItem struct {
-	Text     string
-	Commands []string
-}
+type summaryItem = doc.BriefItem
 
 // Bounds of what stands at the top of a page.
 const (
@@ -60,6 +51,7 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	if b.Accepted.Tone != toneNone && !isCheck(d) {
 		b.Accepted.But = doubts(d)
 	}
+	b.Accepted.Mark = markOf(b.Accepted.Tone)
 	b.add("Between", betweenLines(d))
 	b.add("Carries", carriedLines(d))
 	b.add("Gives", diskAnswers(d))
@@ -85,7 +77,7 @@ func (b *summary) add(name string, lines []string) {
 func (r *summaryRow) say(text string, commands ...string) {
 	same := func(i summaryItem) bool { return i.Text == text && slices.Equal(i.Commands, commands) }
 	if text+strings.Join(commands, "") != "" && !slices.ContainsFunc(r.Items, same) {
-		r.Items = append(r.Items, summaryItem{text, commands[:min(len(commands), maxCommands)]})
+		r.Items = append(r.Items, summaryItem{Text: text, Commands: commands[:min(len(commands), maxCommands)]})
 	}
 }
 

@@ -31,12 +31,11 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		p.answer(v)
 		p.filed(v)
 		return p.Flush(w)
-	case isTuning(d):
-		p.tuningText(v)
-		return p.Flush(w)
-	case isTransfer(d), isDisk(d), isInventory(d):
+	case isTuning(d), isTransfer(d), isDisk(d), isInventory(d):
 		p.answer(v)
-		p.why(v.Why, false)
+		if !isTuning(d) { // which has tried what to do about it
+			p.why(v.Why, false)
+		}
 		doc.Print(p, v.Blocks)
 		p.lists(v)
 		return p.Flush(w)

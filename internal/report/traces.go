@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -201,7 +202,7 @@ func traceWords(c *measure.Connection) string {
 // countTable is what was counted of a connection, each with the first packets
 // that it was seen in.
 func countTable(c *measure.Connection, in string) table {
-	t := table{Caption: "Packets to look up, by their number in " + in, Head: []string{"seen", "times", "payload", "first packets"}}
+	t := table{Caption: "Packets to look up, by their number in " + in, Columns: append(figureColumns("seen", "times", "payload"), doc.Column{Name: "first packets"})}
 	add := func(name string, n measure.Count) {
 		if n.N <= 0 {
 			return
@@ -242,7 +243,7 @@ func markTable(c *measure.Connection) table {
 	if c.Course == nil {
 		return table{}
 	}
-	t := table{Caption: "Packets that are marked", Head: []string{"packet", "seen as", "at", "first byte"}}
+	t := table{Figures: true, Caption: "Packets that are marked", Columns: figureColumns("packet", "seen as", "at", "first byte")}
 	type marked struct {
 		measure.PacketMark
 		as string

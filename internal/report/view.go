@@ -129,13 +129,13 @@ func newView(d *measure.Document) *view {
 		Thru:       clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
-	estates := newEstates(d)
-	v.Blocks = slices.Concat(transferBlocks(v.Moving), diskBlocks(d.Disks), estateBlocks(estates, false))
-	v.Below = estateBlocks(estates, true)
-	v.say(said)
 	if tuned != nil {
 		tuned.Ending = tuned.ending(v)
 	}
+	estates := newEstates(d)
+	v.Blocks = slices.Concat(tuned.blocks(), transferBlocks(v.Moving), diskBlocks(d.Disks), estateBlocks(estates, false))
+	v.Below = estateBlocks(estates, true)
+	v.say(said)
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}

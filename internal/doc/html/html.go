@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"maps"
+	"strings"
 
 	"thru/internal/doc"
 )
@@ -28,7 +29,7 @@ func Style() template.CSS { return template.CSS(style) }
 // and {{fixed .}} a text in which no line breaks within a figure.
 func Parse(funcs template.FuncMap, texts ...string) (*template.Template, error) {
 	t := template.New("page")
-	all := template.FuncMap{"fixed": doc.Fixed, "unknown": doc.Unknown, "page": func(a doc.Audience) bool { return a == 0 || a&doc.HTML != 0 }, "blocks": func(blocks []doc.Block) (template.HTML, error) {
+	all := template.FuncMap{"fixed": doc.Fixed, "lines": func(s string) []string { return strings.Split(s, "\n") }, "typed": doc.Commands, "unknown": doc.Unknown, "page": func(a doc.Audience) bool { return a == 0 || a&doc.HTML != 0 }, "blocks": func(blocks []doc.Block) (template.HTML, error) {
 		p := printer{template: t}
 		return p.body(blocks), p.err
 	}}

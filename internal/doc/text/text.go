@@ -174,38 +174,42 @@ func (p *Printer) Beside(b doc.Beside) { doc.Print(p, b.Body) }
 // Filter is its body: nothing can be chosen.
 func (p *Printer) Filter(b doc.Filter) { doc.Print(p, b.Body) }
 
-// Columns and margin of a card.
+// Columns of a card.
 const (
-	cardColumn = 9
-	cardMargin = 3
+	cardColumn = 9 // least of its facts, and of the lines of a notice
+	cardMargin = 4
 )
 
 // Card prints a line with its name, and its facts below.
 func (p *Printer) Card(b doc.Card) {
 	p.titled = false
-	p.Wrap(cmp.Or(ColourOf(b.Tone), Yellow), cardColumn, "  "+b.Name+" ", doc.Join(b.Badge, b.Where))
+	p.Broken(cmp.Or(ColourOf(b.Tone), Yellow), listIndent-1, b.Name+doc.Prefixed(": ", doc.Join(b.Badge, b.Where)))
 	if b.Text != "" {
-		p.Wrap("", cardMargin, strings.Repeat(" ", cardMargin), b.Text)
+		p.Wrap("", cardMargin-1, strings.Repeat(" ", cardMargin-1), b.Text)
+	}
+	column := cardColumn
+	for _, f := range b.Facts {
+		column = max(column, cardMargin+utf8.RuneCountInString(f.Name)+1)
 	}
 	for _, f := range b.Facts {
 		if f.For == 0 || f.For&doc.Terminal != 0 {
-			p.fact(f)
+			p.fact(f, column)
 		}
 	}
 }
 
 // fact prints a line of a card; a command is not broken, as it shall be copied.
-func (p *Printer) fact(f doc.Fact) {
-	name := strings.Repeat(" ", cardMargin+1)
+func (p *Printer) fact(f doc.Fact, column int) {
+	name := strings.Repeat(" ", cardMargin) + f.Name
 	if f.Name != "" {
-		name += f.Name + ":"
+		name += ":"
 	}
 	if len(f.Lines) > 0 {
-		p.Wrap("", cardColumn, name, strings.Join(f.Lines, "; "))
+		p.Wrap("", column, name, strings.Join(f.Lines, "; "))
 		name = ""
 	}
 	for _, c := range f.Code {
-		fmt.Fprintf(p, "%-*s %s\n", cardColumn, name, c)
+		p.WriteString(strings.TrimRight(fmt.Sprintf("%-*s %s", column, name, c), " ") + "\n")
 		name = ""
 	}
 }

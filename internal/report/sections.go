@@ -1,0 +1,410 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+)
+
+// report is the whole page, in its order; a terminal has an order of its own.
+func (p *page) report() doc.Report {
+	return doc.Report{
+		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: nonEmpty(p.Back), Foot: join("thru "+p.Thru, prefixed("started ", p.Started), "took "+p.Elapsed),
+		Body: slices.Concat(p.brief(), p.Blocks, whyBlocks(slices.Concat(p.Why, p.Judged)), capturedBlocks(p.Packets), stepBlocks(p.Steps, p.Ended),
+			p.Fleet.blocks(), ladderBlocks(p.Ladders), p.Placed.blocks(), p.Below, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
+	}
+}
+
+// brief is what a reader wants to know in the first minute.
+func (p *page) brief() []doc.Block {
+	b := doc.Brief{}
+	if a := p.First.Accepted; a.Word != "" { // an inventory has none
+		b.Verdict = &a
+	}
+	for _, r := range p.First.Rows {
+		b.Rows = append(b.Rows, doc.BriefRow{Name: r.Name, Items: r.Items})
+	}
+	all := []doc.Block{p.Picture.block(), b}
+	if p.Error != nil {
+		all = append(all, doc.Notice{Title: "Error", Tone: doc.ToneBad, Lines: nonEmpty(p.Error.Message, prefixed("hint: ", p.Error.Hint))})
+	}
+	if p.Fleet != nil {
+		all = append(all, doc.Notice{Title: "What failed", Tone: doc.ToneWarn, Lines: p.Fleet.Failed})
+	}
+	return all
+}
+
+// whyBlocks are each direction's findings with their evidence, and what is ruled out.
+func whyBlocks(all []diagnosis) (out []doc.Block) {
+	for _, d := range all {
+		var body []doc.Block
+		for _, f := range d.Findings {
+			body = append(body, f.card())
+		}
+		if d.More > 0 {
+			body = append(body, doc.Para{Text: fmt.Sprintf("%d more are in the JSON document.", d.More)})
+		}
+		paper := strings.Join(d.ids(), ", ")
+		if d.OfMany {
+			paper = "on screen, and in the JSON document"
+		}
+		open := doc.Table{Columns: []doc.Column{{Name: "cause"}, {Name: "missing"}, {Name: "why"}, {Name: "what would tell"}}}
+		var causes []string
+		for _, u := range d.Open {
+			open.Rows, causes = append(open.Rows, []string{u.Cause, u.Fact, u.Why, orDash(u.Tests)}), append(causes, u.Cause)
+		}
+		body = append(body, doc.Details{Title: fmt.Sprintf("%d ruled out", len(d.RuledOut)), Brief: true, Paper: paper, Body: []doc.Block{doc.Pairs{Rows: d.Against()}}},
+			doc.Details{Title: fmt.Sprintf("%d not checked: a fact is missing", len(d.Open)), Note: strings.Join(causes, ", "), Body: []doc.Block{open}})
+		out = append(out, section("Why not more"+prefixed(", ", d.Way), body...))
+	}
+	return out
+}
+
+// card is a finding with what it was seen by, and what to do.
+func (f finding) card() doc.Card {
+	tone := map[string]doc.Tone{"certain": doc.ToneBad, "likely": doc.ToneWarn}[f.Confidence]
+	if f.Healthy {
+		tone = doc.ToneGood
+	}
+	c := doc.Card{Name: f.Cause, Badge: f.Confidence, Where: join(f.Where, prefixed("because of ", f.BecauseOf)), Tone: tone, Text: f.Summary}
+	c.Say("seen", f.Evidence...)
+	c.Say("cost", f.Effect)
+	c.Say("next", f.Next)
+	c.Type("do", f.Commands, f.Advice, f.At)
+	c.Say("risk", f.Risk)
+	c.Say("rule", f.Source)
+	return c
+}
+
+// capturedBlocks are what the packets show.
+func capturedBlocks(all []packets) (out []doc.Block) {
+	for _, p := range all {
+		var facing []doc.Block
+		if x := p.Single(); x != nil {
+			facing = append(facing, *x)
+		}
+		if x := p.Crossed(); x != nil {
+			facing = append(facing, *x)
+		}
+		body := []doc.Block{p.Places(), doc.Beside{Body: facing}}
+		if len(p.Conns.Names) > 1 {
+			body = append(body, p.Conns.table())
+		}
+		var drawn []doc.Block
+		for _, t := range p.Traced {
+			drawn = append(drawn, t.details())
+		}
+		out = append(out, section("What the packets show"+prefixed(", ", p.Way), append(body, doc.Only{For: doc.HTML, Body: drawn})...))
+	}
+	return out
+}
+
+// table has a column for each connection.
+func (t connTable) table() doc.Table {
+	g := doc.Table{Caption: "Connections", Columns: []doc.Column{{Name: "figure"}}}
+	for _, n := range t.Names {
+		g.Columns = append(g.Columns, doc.Column{Name: n})
+	}
+	for _, r := range t.Rows {
+		row := []string{r.Label()}
+		for _, v := range r.Values {
+			row = append(row, orDash(v))
+		}
+		g.Rows = append(g.Rows, row)
+	}
+	if t.More > 0 {
+		g.More = fmt.Sprintf("and %d more in the JSON document", t.More)
+	}
+	return g
+}
+
+// details is a connection over time.
+func (t traced) details() doc.Block {
+	var charts []chart
+	if t.Chart != nil {
+		charts = append(charts, *t.Chart)
+	}
+	in := ""
+	if t.In != "" {
+		in = ", as " + t.In + " has it"
+	}
+	return doc.Details{Title: t.Name + " over time" + in, Open: t.Open, Body: []doc.Block{doc.Beside{Body: []doc.Block{
+		doc.Charts{Charts: charts}, t.Counts}}, doc.Details{Title: "The packets that are marked", Body: []doc.Block{t.Marks}}}}
+}
+
+// stepBlocks are the steps of an explanation, and why it stopped.
+func stepBlocks(steps []step, ended string) []doc.Block {
+	meters := make([]doc.Bar, 0, len(steps))
+	t := doc.Table{Tone: stepTone}
+	for _, s := range steps {
+		m := doc.Bar{}
+		if s.Bar != nil {
+			m = doc.Bar{Share: s.Bar.Figure / 100, Mark: s.Bar.Base / 100}
+		}
+		meters = append(meters, m)
+		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, join(s.Title, s.Way)), s.Figure, orDash(s.Against), orDash(s.Tells), s.Took})
+	}
+	t.Columns = []doc.Column{{Name: "tried"}, {Name: "figure", Meters: meters}, {Name: "against"}, {Name: "what it says"}, {Name: "took"}}
+	if len(steps) == 0 {
+		return nil
+	}
+	return []doc.Block{section("What was tried", t, doc.Para{Text: prefixed("Ended: ", ended)})}
+}
+
+func stepTone(cell string) doc.Tone {
+	if strings.HasPrefix(cell, "failed: ") {
+		return doc.ToneBad
+	}
+	return doc.ToneNone
+}
+
+// blocks are what a plan measured: rungs, comparisons, targets, settings, pairs.
+func (f *fleet) blocks() (all []doc.Block) {
+	if f == nil {
+		return nil
+	}
+	if f.Waterfall != nil {
+		all = f.Waterfall.Blocks()
+	}
+	var compared []doc.Block
+	for _, c := range f.Compared {
+		x := doc.Card{Name: c.Text, Tone: c.Tone}
+		x.Say("because", c.Reason)
+		x.Say("beside it", c.Guards...)
+		compared = append(compared, x)
+	}
+	targets := []doc.Block{f.AllTargets()}
+	if first := f.FirstTargets(); first.More != "" {
+		targets = []doc.Block{first, doc.Details{Title: fmt.Sprintf("All %d targets", len(f.Targets.Rows)), Body: targets}}
+	}
+	var charts []chart
+	if f.Chart != nil {
+		charts = append(charts, *f.Chart)
+	}
+	all = append(all, section("Against each other", compared...), section("Targets", targets...), section("What was varied", doc.Charts{Charts: charts}, f.AllSets()))
+	for _, s := range f.Details {
+		all = append(all, s.section())
+	}
+	if f.Hidden > 0 {
+		all = append(all, doc.Para{Text: fmt.Sprintf("%d more settings are in the JSON document.", f.Hidden)})
+	}
+	return all
+}
+
+// section is one set: when its pairs ran, and what they and their hosts carried.
+func (s setView) section() doc.Block {
+	var pairs []doc.Block
+	for _, g := range s.Pairs {
+		pairs = append(pairs, g)
+	}
+	body := []doc.Block{doc.Para{Text: s.Overlap}}
+	if s.Matrix != nil {
+		body = append(body, *s.Matrix)
+		pairs = []doc.Block{s.Slow, doc.Details{Title: "The pairs as a list", Body: pairs}}
+	}
+	return section(orElse(s.Name, "All pairs"), append(append(body, s.Hosts, s.Labels, s.Held), pairs...)...)
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// ladderBlocks are the cells of each ladder as a matrix of streams by window.
+func ladderBlocks(all []ladderPage) (out []doc.Block) {
+	for _, l := range all {
+		out = append(out, section(l.Path, doc.Charts{Charts: l.Charts}, l.table(),
+			doc.Details{Title: "Retransmissions, round trips and causes of each cell", Body: []doc.Block{l.Cells}}, doc.List{Lines: l.Notes, Notes: true}))
+	}
+	return out
+}
+
+// table has a group of columns for each window.
+func (l ladderPage) table() doc.Table {
+	caption := "Throughput in " + l.Unit.name + " and CPU of the whole machine"
+	if l.First {
+		caption += "; * the most; ~ may be as much: its interval reaches that of *"
+	}
+	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
+	for _, w := range l.Windows {
+		for _, name := range []string{"rate", "range", "CPU snd/rcv", "published, Gb/s"} {
+			t.Columns = append(t.Columns, doc.Column{Group: windowName(w) + " window", Name: name, Right: true})
+		}
+	}
+	for _, n := range l.Streams {
+		row := []string{fmt.Sprint(n)}
+		for _, w := range l.Windows {
+			r := l.at(n, w)
+			if r == nil {
+				r = &rung{}
+			}
+			row = append(row, orDash(strings.TrimSpace(r.Value+" "+r.Mark())), orDash(r.Range), orDash(r.CPU), orDash(r.Published))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t.WithoutEmpty()
+}
+
+func bestTone(cell string) doc.Tone {
+	if strings.HasSuffix(cell, " *") {
+		return doc.ToneGood
+	}
+	return doc.ToneNone
+}
+
+// blocks are where the end points of a test are, and what their hosts did.
+func (x *whereabouts) blocks() []doc.Block {
+	if x == nil {
+		return nil
+	}
+	return []doc.Block{section("Where they are, and what their hosts did", x.Ends, doc.List{Lines: slices.Concat(x.Lies, x.Notes), Notes: true}, x.Counters, doc.Charts{Charts: x.Charts})}
+}
+
+// gateBlocks are the conditions, those that did not pass first.
+func (p *page) gateBlocks() []doc.Block {
+	unchecked, passed := p.Unchecked(), p.Passed()
+	body := []doc.Block{gateTable(p.Warned()), doc.Details{Title: fmt.Sprintf("%d not checked", len(unchecked)), Body: []doc.Block{gapTable(unchecked)}}}
+	switch title := fmt.Sprintf("%d that pass", len(passed)); {
+	case len(passed) > 0 && len(p.Ladders) > 0:
+		body = append(body, doc.Para{Text: fmt.Sprintf("%d pass: %s", len(passed), p.PassedNames())})
+	case len(passed) > 0:
+		body = append(body, doc.Details{Title: title, Brief: true, Paper: p.PassedNames(), Body: []doc.Block{gateTable(shortGates(passed))}})
+	}
+	return []doc.Block{section("Gates", body...)}
+}
+
+// gateTable has what each gate found, with what is to be typed.
+func gateTable(gates []gateView) doc.Table {
+	t := doc.Table{Tone: gateWordTone, Columns: []doc.Column{{Name: "gate"}, {Name: ""}, {Name: "of"}, {Name: "found"}, {Name: "why it matters"}}}
+	for _, g := range gates {
+		found := append(nonEmpty(g.Fact, g.Advice, g.At), doc.Typed(g.Remedy...)...)
+		t.Rows = append(t.Rows, []string{g.ID, g.Word, g.Where, doc.Lines(append(found, nonEmpty(g.Risk)...)...), orDash(g.Why)})
+	}
+	return t.WithoutEmpty().First(maxGateRows)
+}
+
+func gateWordTone(cell string) doc.Tone {
+	return map[string]doc.Tone{"FAIL": doc.ToneBad, "WARN": doc.ToneWarn, "pass": doc.ToneGood}[cell]
+}
+
+// pathBlocks are what a probe found of each path.
+func (p *page) pathBlocks() []doc.Block {
+	var paths []doc.Block
+	for _, x := range p.Paths {
+		paths = append(paths, x)
+	}
+	body := doc.Block(doc.Beside{Body: paths})
+	if h := p.FacingPaths(); h != nil {
+		body = h.table()
+	}
+	if p.Fleet != nil {
+		body = doc.Details{Title: fmt.Sprintf("%d of the paths", len(p.Paths)), Body: []doc.Block{body}}
+	}
+	if len(p.Paths) == 0 {
+		return nil
+	}
+	return []doc.Block{section("Path", body)}
+}
+
+// figureBlocks are the figures of each flow, and its seconds as charts.
+func (p *page) figureBlocks() []doc.Block {
+	var figures []doc.Block
+	for _, c := range p.Main {
+		figures = append(figures, doc.Pairs{Name: join(c.Name, c.What), Rows: c.Rows})
+	}
+	title := "Figures"
+	if p.Slowest() {
+		title = "The slowest pairs"
+	}
+	drawn := doc.Only{For: doc.HTML, Body: []doc.Block{section("Over time", doc.List{Lines: p.Drawn, Notes: true}, doc.Charts{Charts: p.Charts})}}
+	all := []doc.Block{drawn, section(title, doc.Beside{Body: figures})}
+	if len(p.Main) == 1 {
+		all = []doc.Block{doc.Beside{Body: all}}
+	}
+	if len(p.Heat) > 0 {
+		all = append(all, doc.Only{For: doc.HTML, Body: []doc.Block{section("Cores and queues", doc.Charts{Charts: p.Heat}, doc.List{Lines: p.Unseen, Notes: true})}})
+	}
+	if p.Latency != nil {
+		all = append(all, section("Latency", doc.Beside{Body: []doc.Block{doc.Charts{Charts: []chart{p.Latency.Chart}}, p.Latency.Table}}))
+	}
+	return all
+}
+
+// openBlocks are advice, warnings, and facts that are missing.
+func (p *page) openBlocks() []doc.Block {
+	return []doc.Block{section("Advice", doc.List{Lines: p.Unsaid()}), doc.Notice{Title: "Warnings", Tone: doc.ToneWarn, Lines: p.Warnings},
+		section("Not checked", gapTable(p.Missing), doc.Details{Title: "Facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{gapTable(p.FactGaps)}})}
+}
+
+// cellBlocks are the streams and seconds of each flow.
+func (p *page) cellBlocks() []doc.Block {
+	var cells []doc.Block
+	for _, c := range p.Details {
+		what := c.What
+		if c.Beside {
+			what += " (beside)"
+		}
+		d := doc.Details{Title: join(c.Name, what+spaced(bracket(prefixed("experiment ", c.Experiment()))))}
+		if !c.Shown {
+			d.Body = append(d.Body, doc.Pairs{Rows: c.Rows})
+		}
+		d.Body = append(d.Body, c.Streams, c.Seconds)
+		cells = append(cells, d)
+	}
+	if p.ManyDetails() {
+		cells = []doc.Block{doc.Details{Title: fmt.Sprintf("%d cells", len(p.Details)), Brief: true, Paper: "the figures of each are in the page on screen, as CSV and in the JSON document", Body: cells}}
+	}
+	if p.Hidden > 0 {
+		cells = append(cells, doc.Para{Text: fmt.Sprintf("%d more cells are in the JSON document.", p.Hidden)})
+	}
+	return []doc.Block{section("Each cell", cells...)}
+}
+
+// hostBlocks are who took part.
+func (p *page) hostBlocks() (all []doc.Block) {
+	if p.Fleet != nil {
+		all = append(all, section("End points", p.Fleet.Points))
+	}
+	if len(p.Inventory.Names) == 0 {
+		return all
+	}
+	var body, interfaces []doc.Block
+	for _, part := range p.Inventory.Parts {
+		body = append(body, part.table())
+	}
+	for _, i := range p.Interfaces {
+		interfaces = append(interfaces, i)
+	}
+	more := p.MoreFacts()
+	body = append(body, doc.Details{Title: "All facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{more.table()}}, doc.Para{Text: p.Hosts.More},
+		doc.Details{Title: "Interfaces", Body: []doc.Block{doc.Beside{Body: interfaces}}})
+	return append(all, section("Hosts and guests", body...))
+}
+
+// table has the facts of all hosts side by side.
+func (h *hosts) table() doc.Table {
+	t := doc.Table{Caption: h.Caption, Sheet: true, Columns: []doc.Column{{Name: "fact"}}}
+	for _, n := range h.Names {
+		t.Columns = append(t.Columns, doc.Column{Name: n})
+	}
+	for _, r := range h.Rows {
+		t.Rows = append(t.Rows, append([]string{r.Name}, r.Values...))
+	}
+	return t
+}
+
+// againBlocks are how it was measured, and how to do it again.
+func (p *page) againBlocks() []doc.Block {
+	var steps []doc.Block
+	for _, s := range p.Again.Steps {
+		steps = append(steps, doc.Para{Text: "At " + s.At + spaced(bracket(s.Says)) + ":"}, doc.Code{Lines: []string{s.Command}})
+	}
+	if len(steps) > 0 {
+		steps = append(steps, doc.Pairs{Name: "The plan", Rows: p.Again.Plan})
+	}
+	return []doc.Block{section("How this was measured", doc.List{Lines: p.Method}), section("Reproduce", steps...)}
+}

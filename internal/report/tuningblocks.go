@@ -1,0 +1,106 @@
+package report
+
+import (
+	"fmt"
+
+	"thru/internal/doc"
+)
+
+// blocks are what a tuning did, or advises: the journey, each change, what makes it last.
+func (t *tuning) blocks() []doc.Block {
+	if t == nil {
+		return nil
+	}
+	var same doc.Notice
+	if s := t.Same; s != nil {
+		same = doc.Notice{Title: "Trust in the method", Tone: doc.ToneBad, Lines: append([]string{"where nothing was changed, a change of at most " + s.Most + " was estimated, up or down"}, s.Cases...)}
+		if s.Trusted() {
+			same.Tone = doc.ToneGood
+		}
+	}
+	var untuned []string
+	for _, s := range t.Untuned {
+		untuned = append(untuned, "not set at "+s)
+	}
+	var flags []string
+	if t.Flags != "" {
+		flags = []string{t.Flags}
+	}
+	title := "Left to you"
+	if t.DryRun {
+		title = "What to try, in this order"
+	}
+	return []doc.Block{
+		same,
+		section("What was undone", t.Restored, doc.List{Lines: t.Left}),
+		section("The journey", t.journey(), doc.List{Lines: untuned, Notes: true}),
+		section("What was tried", cards(t.Attempts, attempt.card)...),
+		doc.Para{Text: prefixed("ended: ", t.Ending)},
+		section("Options of the test that were kept", doc.Code{Lines: flags}),
+		section("To make it last beyond the next boot", cards(t.Lasting, lasting.card)...),
+		section("To undo it", doc.Code{Lines: t.Undo}),
+		section("What remains", doc.List{Lines: t.Remains}),
+		section(title, cards(t.Advice, proposal.card)...),
+	}
+}
+
+func cards[T any](all []T, card func(T) doc.Card) (out []doc.Block) {
+	for _, x := range all {
+		out = append(out, card(x))
+	}
+	return out
+}
+
+// journey is each state, first to last, with each direction.
+func (t *tuning) journey() doc.Table {
+	meters := make([]doc.Bar, 0, len(t.Journey))
+	g := doc.Table{}
+	for _, s := range t.Journey {
+		meters = append(meters, doc.Bar{Share: s.Bar / 100})
+		g.Rows = append(g.Rows, []string{s.State, s.Way, s.Figure, orDash(s.Range), orDash(s.Change), s.Held, orDash(s.Words)})
+	}
+	g.Columns = []doc.Column{{Name: "state", Least: 14}, {Name: "path", Least: 8}, {Name: t.Unit(), Right: true, Meters: meters}, {Name: "range", Right: true},
+		{Name: "change", Right: true}, {Name: "held back by", Least: 14}, {Name: "in words", Wide: true}}
+	return g.WithoutEmpty()
+}
+
+// card is a change with its outcome, and what it was judged by.
+func (a attempt) card() doc.Card {
+	c := doc.Card{Name: a.Title, Badge: a.Outcome, Tone: a.Tone, Text: a.Figures}
+	c.Say("other way", a.Other)
+	c.Say("because", a.Reason)
+	c.Say("beside it", a.Guards...)
+	c.Say("in force", a.Proofs...)
+	c.Say("why", a.Why)
+	c.Say("took", a.Took)
+	return c.For(doc.Pages, "why", "took")
+}
+
+// card is what makes kept settings outlive a boot of one host.
+func (l lasting) card() doc.Card {
+	c, run := doc.Card{Name: "At " + l.At, Where: l.Manager, Text: l.Words}, "run"
+	if l.File != "" {
+		c.Type("write", l.Content, l.File)
+		run = "then"
+	}
+	c.Type(run, l.Commands)
+	c.Type("take back", l.Undo)
+	return c
+}
+
+// card is a change that is advised, with what to type at each host.
+func (x proposal) card() doc.Card {
+	c := doc.Card{Name: fmt.Sprintf("%d. %s", x.Number, x.Title)}
+	c.Say("why", x.Why+spaced(bracket(x.For)))
+	c.Say("expect", x.Expect)
+	c.Say("source", x.Source)
+	c.Say("risk", x.Danger())
+	c.Say("by hand", x.ByHand)
+	c.Say("flags", x.Flags)
+	for _, h := range x.Hosts {
+		c.Type("do", h.Set, h.At, h.Words)
+		c.Type("check", h.Verify)
+		c.Type("undo", h.Undo)
+	}
+	return c
+}
