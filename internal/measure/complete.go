@@ -1,93 +1,71 @@
 package measure
 
-import "slices"
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
 
 // Complete is a copy that names its schema and has empty lists where the schema
 // wants lists, so that a reader of its JSON never meets null.
 func Complete(d *Document) *Document {
-	c := *d
+	c := completer{}.fill(reflect.ValueOf(*d)).Interface().(Document)
 	c.Schema = Schema
-	c.EndPoints = list(c.EndPoints)
-	c.Cells = list(c.Cells)
-	c.Tuning = completeTuning(c.Tuning)
-	for i := range c.Cells {
-		runs := list(c.Cells[i].Runs)
-		for j := range runs {
-			flows := list(runs[j].Flows)
-			for k := range flows {
-				flows[k].Sender = completeEvidence(flows[k].Sender)
-				flows[k].Receiver = completeEvidence(flows[k].Receiver)
-				flows[k].Captures, flows[k].Crossing = completeCaptures(flows[k].Captures), completeCrossing(flows[k].Crossing)
-			}
-			runs[j].Flows = flows
+	return &c
+}
+
+// completer knows of types whether JSON has lists in them that are always there.
+type completer map[reflect.Type]bool
+
+func (c completer) hasLists(t reflect.Type) bool {
+	if known, ok := c[t]; ok {
+		return known
+	}
+	c[t] = false // a type that holds itself adds nothing
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		c[t] = c.hasLists(t.Elem())
+	case reflect.Struct:
+		c[t] = slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return isList(f) || f.IsExported() && c.hasLists(f.Type) })
+	}
+	return c[t]
+}
+
+// isList tells of a list that JSON has also where it is empty.
+func isList(f reflect.StructField) bool {
+	_, options, tagged := strings.Cut(f.Tag.Get("json"), ",")
+	return f.IsExported() && f.Type.Kind() == reflect.Slice && !tagged && options == ""
+}
+
+// fill is a copy of a value with all its lists; what has none is shared.
+func (c completer) fill(v reflect.Value) reflect.Value {
+	t := v.Type()
+	if !c.hasLists(t) || t.Kind() != reflect.Struct && v.IsNil() {
+		return v
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		p := reflect.New(t.Elem())
+		p.Elem().Set(c.fill(v.Elem()))
+		return p
+	case reflect.Slice:
+		all := reflect.MakeSlice(t, v.Len(), v.Len())
+		for i := range v.Len() {
+			all.Index(i).Set(c.fill(v.Index(i)))
 		}
-		c.Cells[i].Runs = runs
+		return all
 	}
-	return &c
-}
-
-// completeTuning has lists of commands and of cells where there are none.
-func completeTuning(t *Tuning) *Tuning {
-	if t == nil {
-		return nil
-	}
-	c := *t
-	c.Advice, c.Attempts, c.Journey = slices.Clone(t.Advice), slices.Clone(t.Attempts), slices.Clone(t.Journey)
-	for i := range c.Advice {
-		c.Advice[i].Commands = completeCommands(c.Advice[i].Commands)
-	}
-	for i := range c.Attempts {
-		c.Attempts[i].Commands = completeCommands(c.Attempts[i].Commands)
-	}
-	for i := range c.Journey {
-		c.Journey[i].Cells = list(c.Journey[i].Cells)
-	}
-	return &c
-}
-
-func completeCommands(all []Commands) []Commands {
-	all = slices.Clone(all)
-	for i := range all {
-		all[i].Set = list(all[i].Set)
-	}
-	return all
-}
-
-func completeEvidence(e *Evidence) *Evidence {
-	if e == nil {
-		return nil
-	}
-	c := *e
-	c.Streams, c.Bins = list(c.Streams), list(c.Bins)
-	return &c
-}
-
-func completeCaptures(captures []Capture) []Capture {
-	if len(captures) == 0 {
-		return nil
-	}
-	all := list(captures)
-	for i := range all {
-		conns := list(all[i].Conns)
-		for j := range conns {
-			if t := conns[j].Course; t != nil {
-				c := *t
-				c.Sent, c.Acked, c.Edge, c.Flight, c.Window, c.RTT = list(c.Sent), list(c.Acked), list(c.Edge), list(c.Flight), list(c.Window), list(c.RTT)
-				conns[j].Course = &c
-			}
+	x := reflect.New(t).Elem()
+	x.Set(v)
+	for _, f := range reflect.VisibleFields(t) {
+		switch to := x.FieldByIndex(f.Index); {
+		case isList(f) && to.IsNil():
+			to.Set(reflect.MakeSlice(f.Type, 0, 0))
+		case f.IsExported():
+			to.Set(c.fill(to))
 		}
-		all[i].Conns = conns
 	}
-	return all
-}
-
-func completeCrossing(x *Crossing) *Crossing {
-	if x == nil {
-		return nil
-	}
-	c := *x
-	c.Conns = list(c.Conns)
-	return &c
+	return x
 }
 
 // list is a copy that is never nil.

@@ -70,9 +70,6 @@ func (t Table) Scenario(name string) []Row {
 	return found
 }
 
-// Localhost returns the reference rows of one host that sends to itself.
-func (t Table) Localhost() []Row { return t.Scenario(Localhost) }
-
 // Find returns the reference row of a scenario for a number of streams and a
 // window in bytes.
 func (t Table) Find(scenario string, streams int, window int64) (Row, bool) {

@@ -96,7 +96,7 @@ func TestSuspectIsNoReference(t *testing.T) {
 	if suspects != 3 {
 		t.Errorf("%d suspect rows, want 3 (T1g, T3c, T3d)", suspects)
 	}
-	if n := len(table.Localhost()); n != 7 {
+	if n := len(table.Scenario(Localhost)); n != 7 {
 		t.Errorf("%d localhost references, want 7 of 8", n)
 	}
 }

@@ -15,7 +15,7 @@ func TestProofNamesItsPackets(t *testing.T) {
 		"lost 9, packets 1, 2, 3, 4, 5, ... of b": {Counter: "lost", Value: 9, Packets: []int64{1, 2, 3, 4, 5, 6}, Capture: "b"},
 		"lost 0": {Counter: "lost", Capture: "b"},
 	} {
-		if got := proofText(&p); got != want {
+		if got := proofIn(&p, barWords(nil)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

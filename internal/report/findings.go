@@ -158,9 +158,6 @@ func whereText(w measure.Where) string {
 	return join(strings.TrimSpace(place), cpu, clean(w.Interface), clean(w.Below))
 }
 
-// proofText says "rwnd_limited 98.7% of busy_time (bar 60%)".
-func proofText(p *measure.Proof) string { return proofIn(p, barWords(nil)) }
-
 // barWords is how the value is told that a proof is judged by: what must be
 // above it, and what below.
 func barWords(flow *measure.Flow) (words [2]string) {

@@ -94,7 +94,7 @@ func TestProofText(t *testing.T) {
 		"snd_wnd, mean 64 KiB":                          {Counter: "tcp_info.snd_wnd_bytes, mean", Value: 65536, Unit: "bytes"},
 		"x ?":                                           {Counter: "x", Value: math.NaN(), Unit: "bytes"},
 	} {
-		if got := proofText(&p); got != want {
+		if got := proofIn(&p, barWords(nil)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

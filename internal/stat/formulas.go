@@ -19,9 +19,6 @@ func BDPBytes(rateBps float64, rttNs int64) float64 {
 	return rateBps * float64(rttNs) / 1e9 / 8
 }
 
-// WindowMSS is the least window of whole segments that holds the bytes.
-func WindowMSS(bytes float64, mss int64) float64 { return wholeUp(bytes, float64(mss)) }
-
 // WindowEven is the least window of an even number of segments that holds the
 // bytes: a receiver that acknowledges every second one leaves none waiting.
 func WindowEven(bytes float64, mss int64) float64 { return wholeUp(bytes, 2*float64(mss)) }
@@ -37,19 +34,6 @@ func wholeUp(x, step float64) float64 {
 // WindowRate is the most that one connection with this window carries, in bit/s.
 func WindowRate(windowBytes float64, rttNs int64) float64 {
 	return ratio(windowBytes*8, float64(rttNs)/1e9)
-}
-
-// MaxWindowScale is the greatest shift of the window option (RFC 7323, section 2.3).
-const MaxWindowScale = 14
-
-// WindowScale is the least shift with which the 16-bit window field can say
-// the window. A window beyond 1 GiB gets the greatest there is.
-func WindowScale(windowBytes int64) int {
-	shift := 0
-	for shift < MaxWindowScale && 65535<<shift < windowBytes {
-		shift++
-	}
-	return shift
 }
 
 // Link describes how packets lie on the wire.
@@ -162,14 +146,6 @@ func MaxDatagramGoodput(l Link, payload int) float64 {
 	return float64(l.RateBps) * float64(payload) / float64(frames+l.frame(last))
 }
 
-// FrameRate is how many full frames a second the link carries.
-func FrameRate(l Link) float64 {
-	if l.MTU <= 0 {
-		return math.NaN()
-	}
-	return ratio(float64(l.RateBps)/8, float64(l.frame(l.MTU)))
-}
-
 // Efficiency is the TCP efficiency of RFC 6349, section 4.2, in percent:
 // the share of the bytes sent that were not sent again.
 func Efficiency(sent, retransmitted float64) float64 {
@@ -229,10 +205,6 @@ func Jain(xs []float64) float64 {
 
 // Scaling is what P streams carry over what one carries.
 func Scaling(manyBps, oneBps float64) float64 { return ratio(manyBps, oneBps) }
-
-// RwndLimitedPct is the share of the busy time in which the receiver's window
-// held the sender back. Both counters have a resolution of one jiffy.
-func RwndLimitedPct(rwndLimitedUs, busyUs float64) float64 { return 100 * ratio(rwndLimitedUs, busyUs) }
 
 // MeanPacket is the mean size of a packet in bytes. Beyond the MTU it shows
 // that the NIC or the kernel joins segments (TSO, LRO, GRO).

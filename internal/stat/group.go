@@ -372,11 +372,3 @@ func values[K comparable](m map[K]float64) []float64 {
 	slices.Sort(all)
 	return all
 }
-
-// GroupText says what a group carried together, or "" where that is not known.
-func GroupText(g *measure.Group) string {
-	if g.Aggregate == nil {
-		return ""
-	}
-	return unit.Rate(g.Aggregate.Value)
-}
