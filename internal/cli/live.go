@@ -154,7 +154,7 @@ func (v *watch) combine(row []control.Live) report.Live {
 		e := l.Event
 		line.AtNs = max(line.AtNs, e.AtNs+e.SpanNs)
 		if l.Sends && e.Retransmits != nil {
-			line.Retransmits = new(*e.Retransmits + orZero(line.Retransmits))
+			line.Retransmits = new(*e.Retransmits + measure.Value(line.Retransmits))
 		}
 		if s := v.specs[l.Flow]; v.each == 1 || l.Sends == (s.Traffic != measure.Bulk) { // the end whose figures count
 			line.Flows[l.Flow] = liveFlow(s, e, len(v.specs) > 1, v.each == 2 || !l.Sends)
@@ -186,13 +186,6 @@ func liveFlow(s measure.Spec, e bus.Event, several, knowsLoss bool) report.LiveF
 		f.Name = "back"
 	}
 	return f
-}
-
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }
 
 func localFirst(a, b string) int {

@@ -79,7 +79,7 @@ func (u *subject) countQueues() {
 func (u *subject) describeSteering() {
 	dir := path.Join("sys/class/net", u.name, "queues")
 	flows, known := 0, false
-	for i := range min(howMany(u.out.Queues), maxQueues) {
+	for i := range min(measure.Value(u.out.Queues), maxQueues) {
 		q := "rx-" + strconv.Itoa(i)
 		u.steer("rps", &u.out.RPS, q, path.Join(dir, q, "rps_cpus"))
 		if n, err := u.fs.Number(path.Join(dir, q, "rps_flow_cnt")); err == nil && n >= 0 {
@@ -89,7 +89,7 @@ func (u *subject) describeSteering() {
 	if known && (flows > 0 || u.hardware()) {
 		u.out.RFS = &flows
 	}
-	tx := howMany(u.out.TxQueues)
+	tx := measure.Value(u.out.TxQueues)
 	for i := range min(tx, maxQueues) {
 		if tx == 1 {
 			break // no choice
@@ -97,7 +97,7 @@ func (u *subject) describeSteering() {
 		q := "tx-" + strconv.Itoa(i)
 		u.steer("xps", &u.out.XPS, q, path.Join(dir, q, "xps_cpus"))
 	}
-	if n := max(howMany(u.out.Queues), tx); n > maxQueues {
+	if n := max(measure.Value(u.out.Queues), tx); n > maxQueues {
 		u.miss("queues", fmt.Errorf("only the first %d of %d were looked at", maxQueues, n))
 	}
 }
@@ -121,14 +121,6 @@ func (u *subject) steer(key string, to *map[string]string, queue, file string) {
 		*to = map[string]string{}
 	}
 	(*to)[queue] = unit.List(cpus)
-}
-
-// howMany is what a pointer points to; 0 where it is nil.
-func howMany(p *int) int {
-	if p == nil {
-		return 0
-	}
-	return *p
 }
 
 // describeDevice asks what only a device has.

@@ -190,10 +190,10 @@ func course(e *measure.Evidence, stream int) Course {
 		}
 		t := &b.TCP[stream]
 		c.Known = true
-		c.MaxCwnd = max(c.MaxCwnd, value(cwnd(t)))
-		c.MaxWindow = max(c.MaxWindow, value(wide(t.SendWnd)))
-		c.Reordering = max(c.Reordering, value(wide(t.ReordSeen)))
-		if rtt := value(Micros(t.RTT)); rtt > 0 {
+		c.MaxCwnd = max(c.MaxCwnd, measure.Value(cwnd(t)))
+		c.MaxWindow = max(c.MaxWindow, measure.Value(wide(t.SendWnd)))
+		c.Reordering = max(c.Reordering, measure.Value(wide(t.ReordSeen)))
+		if rtt := measure.Value(Micros(t.RTT)); rtt > 0 {
 			c.MaxRTT = max(c.MaxRTT, rtt)
 			if c.MinRTT == 0 || rtt < c.MinRTT {
 				c.MinRTT = rtt
@@ -205,11 +205,4 @@ func course(e *measure.Evidence, stream int) Course {
 		c.MeanRTTUs = sum / n
 	}
 	return c
-}
-
-func value(x *int64) int64 {
-	if x == nil {
-		return 0
-	}
-	return *x
 }

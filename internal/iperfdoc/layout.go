@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"thru/internal/measure"
 )
 
 // LayoutOptions are the flags of iperf3 that change its lines.
@@ -215,7 +217,7 @@ func (l *Layout) figures(p Part, sends, udp bool) string {
 	case udp && sends:
 		return fmt.Sprintf("  %d  ", p.Packets)
 	case udp:
-		return lossFigures(value(p.JitterNs), value(p.Lost), p.Packets+value(p.Lost))
+		return lossFigures(measure.Value(p.JitterNs), measure.Value(p.Lost), p.Packets+measure.Value(p.Lost))
 	case !sends || p.Retransmits == nil:
 		return noRetransmits
 	case p.Cwnd == nil:

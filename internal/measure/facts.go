@@ -51,6 +51,14 @@ func AskedOf(source, what string) string { return what + keyOfSource + source }
 // IsAskedOf tells of what a source was asked for, and did not tell.
 func (n NotChecked) IsAskedOf() bool { return strings.Contains(n.Fact, keyOfSource) }
 
+// Value of what may not be known: zero, or empty, where it is not.
+func Value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // Facts describe a host as it was when it was measured. A nil field is in
 // NotChecked with its reason.
 type Facts struct {

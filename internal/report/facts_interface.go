@@ -25,12 +25,7 @@ func interfaceRows(i *measure.Interface) []row {
 	return slices.DeleteFunc(rows, func(r row) bool { return r.Value == "" })
 }
 
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
+func value[T any](p *T) T { return measure.Value(p) }
 
 func numberText(n *int) string {
 	if n == nil {

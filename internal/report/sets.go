@@ -135,7 +135,7 @@ func (s *set) pair() {
 		p := find(c.From, c.To, c.Group)
 		p.Flows, p.Cells = p.Flows+1, append(p.Cells, c)
 		if f := stat.MainFigure(c); f != nil {
-			p.Value = new(valueOf(p.Value) + f.Value)
+			p.Value = new(value(p.Value) + f.Value)
 		}
 		p.Whole = p.Whole || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return !r.Partial && r.Error == nil })
 		if c.Error != nil && p.Failed == "" {
@@ -155,13 +155,6 @@ func (s *set) pair() {
 			p.Value, p.Flows = new(*p.Value/float64(n)), max(1, p.Flows/n)
 		}
 	}
-}
-
-func valueOf(p *float64) float64 {
-	if p == nil {
-		return 0
-	}
-	return *p
 }
 
 // Name is the pair: "a -> b".
@@ -304,7 +297,7 @@ func (s *set) slowest() []pairFigure {
 			}
 			return 1
 		}
-		return cmp.Compare(valueOf(a.Value), valueOf(b.Value))
+		return cmp.Compare(value(a.Value), value(b.Value))
 	})
 	return sorted
 }
@@ -318,7 +311,7 @@ func (s *set) perCore() *float64 {
 			if h.CPU == nil || h.PerCoreBps == nil {
 				return nil
 			}
-			moved += valueOf(h.SentBps) + valueOf(h.ReceivedBps)
+			moved += value(h.SentBps) + value(h.ReceivedBps)
 			cores += h.CPU.Cores
 		}
 	}

@@ -295,7 +295,7 @@ func shareTable(shares []measure.Share, what string, most int) grid {
 func greatestShare(shares []measure.Share) float64 {
 	most := 0.0
 	for _, h := range shares {
-		most = max(most, valueOf(h.SentBps), valueOf(h.ReceivedBps))
+		most = max(most, value(h.SentBps), value(h.ReceivedBps))
 	}
 	return most
 }

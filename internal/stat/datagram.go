@@ -55,7 +55,7 @@ func countOf(e *measure.Evidence, of func(*measure.Stream) *measure.Datagrams) t
 		jitter, ipdv, delay = appendKnown(jitter, d.JitterNs), appendKnown(ipdv, d.IPDVMeanNs), appendKnown(delay, d.DelayMeanNs)
 		skew = appendKnown(skew, d.SkewPPM)
 		if d.DelayMaxNs != nil {
-			t.DelayMaxNs = new(max(*d.DelayMaxNs, valueOr(t.DelayMaxNs, 0)))
+			t.DelayMaxNs = new(max(*d.DelayMaxNs, measure.Value(t.DelayMaxNs)))
 		}
 	}
 	t.JitterNs, t.IPDVMeanNs, t.DelayMeanNs = whole(max(mean(jitter), 0)), whole(max(mean(ipdv), 0)), whole(max(mean(delay), 0))
@@ -94,7 +94,7 @@ func (s *summary) datagrams() {
 		jitter, ipdv = appendKnown(jitter, cmp.Or(span.IPDVMeanNs, span.JitterNs)), appendKnown(ipdv, span.IPDVMeanNs)
 		delay, skew = appendKnown(delay, span.DelayMeanNs), appendKnown(skew, span.SkewPPM)
 		if span.DelayMaxNs != nil {
-			f.DelayMaxNs = new(max(*span.DelayMaxNs, valueOr(f.DelayMaxNs, 0)))
+			f.DelayMaxNs = new(max(*span.DelayMaxNs, measure.Value(f.DelayMaxNs)))
 		}
 	}
 	if len(got) == 0 {
@@ -107,7 +107,7 @@ func (s *summary) datagrams() {
 		s.missing("datagrams.clock_skew_ppm", "the least delays do not lie on one line (a queue stood, the path changed, or the run was short): clock skew, if any, is in the delays")
 	}
 	s.delayPercentiles(&f)
-	f.LossPct = 100 * valueOr(known(ratio(float64(f.Lost), float64(f.Sent))), 0)
+	f.LossPct = 100 * measure.Value(known(ratio(float64(f.Lost), float64(f.Sent))))
 	f.Fragments = Fragments(Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}, int(f.Bytes))
 	s.cell.Datagrams = &f
 }

@@ -281,7 +281,7 @@ func goalsVerdict(targets []measure.Target, wanted []string) *measure.Verdict {
 	}
 	v := &measure.Verdict{Reason: text + wanted[first]}
 	if t.Unit == "pct" && !t.AtMost {
-		v.Required, v.Share = t.Wanted, valueOr(t.Got, 0)
+		v.Required, v.Share = t.Wanted, measure.Value(t.Got)
 	}
 	return v
 }

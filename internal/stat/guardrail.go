@@ -58,7 +58,7 @@ func cpuCost(t *team) *float64 {
 			return nil
 		}
 		cores += h.CPU.Cores
-		bps += valueOr(h.ReceivedBps, 0)
+		bps += measure.Value(h.ReceivedBps)
 	}
 	return known(PctPerGbps(cores, bps))
 }

@@ -89,7 +89,7 @@ func (t *team) endsAt(name string) []seen {
 }
 
 // moved is what a host or a label sent and received.
-func moved(s *measure.Share) float64 { return valueOr(s.SentBps, 0) + valueOr(s.ReceivedBps, 0) }
+func moved(s *measure.Share) float64 { return measure.Value(s.SentBps) + measure.Value(s.ReceivedBps) }
 
 // cpuOfHost is what the flows of a group cost a host together, and how many
 // cores it used without them; nil where its counters were not read.

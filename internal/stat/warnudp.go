@@ -127,7 +127,7 @@ func (s *summary) shareAt(fits func(string) bool) float64 {
 			addTo(&part, p.Packets)
 		}
 	}
-	return valueOr(known(ratio(float64(part), float64(s.placed()))), 0)
+	return measure.Value(known(ratio(float64(part), float64(s.placed()))))
 }
 
 // whereLost says "all of them at the receiver's socket buffer", or the share of each place.

@@ -32,7 +32,7 @@ func possibleAt(id string, i *measure.Interface) string {
 	most := 0
 	switch {
 	case id == knob.MTU:
-		most = value(i.MaxMTU)
+		most = measure.Value(i.MaxMTU)
 	case id == knob.RXRing && i.Rings != nil:
 		most = i.Rings.RXMax
 	case id == knob.TXRing && i.Rings != nil:
@@ -52,11 +52,4 @@ func fixedAt(id string, i *measure.Interface) string {
 		return ""
 	}
 	return "the driver of " + i.Name + " cannot change it"
-}
-
-func value(n *int) int {
-	if n == nil {
-		return 0
-	}
-	return *n
 }

@@ -214,13 +214,6 @@ func needs(h *gate.Host) (cores float64, by gate.Cost, ok bool) {
 	return cores, by, ok
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // SeveralStreams are for one stream whose CPU is full: last, since a program
 // that has only one connection has nothing of it.
 func SeveralStreams(r advise.Request) []advise.Draft {

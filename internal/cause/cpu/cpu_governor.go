@@ -59,10 +59,10 @@ func gateGovernor(h *gate.Host) *gate.Finding {
 		return h.Missing("frequency governor", "cpu.governors")
 	}
 	names := strings.Join(h.CPU.Governors, ", ")
-	driver := text(h.CPU.Driver)
+	driver := measure.Value(h.CPU.Driver)
 	active := strings.HasPrefix(driver, "intel_pstate") || strings.HasPrefix(driver, "amd-pstate") || strings.HasPrefix(driver, "amd_pstate")
 	if active && slices.Contains(h.CPU.Governors, "powersave") {
-		switch pref := text(h.CPU.Preference); pref {
+		switch pref := measure.Value(h.CPU.Preference); pref {
 		case "power", "balance_power":
 			return gate.Warn("%s with the preference %s", driver, pref).Do(Performance(h))
 		default:

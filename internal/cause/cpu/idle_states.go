@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"thru/internal/cause/gate"
+	"thru/internal/measure"
 )
 
 // deepSleep is the time to leave an idle state from which on it counts, in ns.
@@ -22,7 +23,7 @@ func gateIdleStates(h *gate.Host) *gate.Finding {
 	if c == nil || c.IdleExit == nil || *c.IdleExit < 0 {
 		return nil
 	}
-	state := text(c.IdleState)
+	state := measure.Value(c.IdleState)
 	if state == "" {
 		state = "the deepest state"
 	}

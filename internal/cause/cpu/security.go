@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/gate"
+	"thru/internal/measure"
 )
 
 // SecurityGate is the gate `security`.
@@ -19,7 +20,7 @@ func gateSecurity(h *gate.Host) *gate.Finding {
 		return nil
 	}
 	var parts []string
-	for _, p := range [][2]string{{"SELinux", text(s.SELinux)}, {"AppArmor", text(s.AppArmor)}, {"seccomp", text(s.Seccomp)}, {"CPU mitigations", text(s.Mitigations)}} {
+	for _, p := range [][2]string{{"SELinux", measure.Value(s.SELinux)}, {"AppArmor", measure.Value(s.AppArmor)}, {"seccomp", measure.Value(s.Seccomp)}, {"CPU mitigations", measure.Value(s.Mitigations)}} {
 		if p[1] != "" {
 			parts = append(parts, p[0]+" "+p[1])
 		}

@@ -21,7 +21,7 @@ func FromFacts(f *measure.Facts, id, iface string) string {
 	}
 	switch id {
 	case Congestion:
-		return text(f.Congestion)
+		return measure.Value(f.Congestion)
 	case Governor:
 		if f.CPU != nil && len(f.CPU.Governors) == 1 {
 			return f.CPU.Governors[0]
@@ -45,7 +45,7 @@ func ofInterface(i *measure.Interface, id string) string {
 	case id == TxQueueLen:
 		return number(i.TxLength)
 	case id == Qdisc:
-		name, _, _ := strings.Cut(text(i.Qdisc), " ") // "mq fq_codel"
+		name, _, _ := strings.Cut(measure.Value(i.Qdisc), " ") // "mq fq_codel"
 		return name
 	case id == RXRing && i.Rings != nil:
 		return strconv.Itoa(i.Rings.RX)
@@ -136,13 +136,6 @@ func IsFixed(i *measure.Interface, id string) bool {
 func Offload(id string) string {
 	return map[string]string{TSO: "tcp-segmentation-offload", GSO: "generic-segmentation-offload", GRO: "generic-receive-offload", LRO: "large-receive-offload",
 		TXChecksum: "tx-checksumming", RXChecksum: "rx-checksumming", ScatterGather: "scatter-gather"}[id]
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func number(n *int) string {

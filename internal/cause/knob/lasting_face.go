@@ -133,7 +133,7 @@ func (f *face) netplan() []measure.Lasting {
 
 func (f *face) kind() string {
 	if i := f.known(); i != nil {
-		return text(i.Kind)
+		return measure.Value(i.Kind)
 	}
 	return ""
 }
