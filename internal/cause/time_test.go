@@ -1,8 +1,6 @@
 package cause
 
 import (
-	"math"
-	rand "math/rand/v2"
 	"slices"
 	"testing"
 
@@ -110,35 +108,6 @@ func TestNextLengthensWhatFalls(t *testing.T) {
 			return
 		}
 		made = append(made, x.Name())
-	}
-}
-
-// stepDown finds what its definition says, also in a course of a million seconds,
-// where looking at all pairs takes hours.
-func TestStepDown(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		bins := make([]float64, random.IntN(9))
-		for i := range bins {
-			bins[i] = math.Round(math.Exp(3 * random.Float64()))
-		}
-		want := 0
-		for n := 1; n <= len(bins)-2 && want == 0; n++ {
-			if slices.Min(bins[:n]) > 2*slices.Max(bins[n:]) {
-				want = n
-			}
-		}
-		if at, _, _, found := diagnose.StepDown(bins); at != want || found != (want > 0) {
-			t.Fatalf("%v: a step at %d, %v; want %d", bins, at, found, want)
-		}
-	}
-	long := slices.Repeat([]float64{5, 5.5, 6}, 300_000)
-	if at, _, _, found := diagnose.StepDown(long); found {
-		t.Errorf("a step at %d of a flat course", at)
-	}
-	long = append(long, slices.Repeat([]float64{1, 2}, 50_000)...)
-	if at, before, after, found := diagnose.StepDown(long); !found || at != 900_000 || before != 5.5 || after != 1.5 {
-		t.Errorf("a step at %d from %g to %g, %v", at, before, after, found)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -201,37 +202,28 @@ func textOf(values []float64, text func([]float64) string) string {
 // may have the same packet: the greater one is told.
 func ringFull(b belowEnd) string {
 	full, none := b.measured(measure.CounterRingFull), b.measured(measure.CounterNoBuffer)
-	if len(full) == 0 || len(none) > 0 && sum(none) > sum(full) {
+	if len(full) == 0 || len(none) > 0 && stat.Sum(none) > stat.Sum(full) {
 		full = none
 	}
 	return textOf(full, total)
 }
 
-func sum(values []float64) (all float64) {
-	for _, v := range values {
-		all += v
-	}
-	return all
-}
-
-func mean(values []float64) float64 { return sum(values) / float64(len(values)) }
-
 // busyCPUs is "1.20, most 1.90" of percents of one CPU.
 func busyCPUs(values []float64) string {
-	m, most := digits(mean(values)/100), digits(slices.Max(values)/100)
+	m, most := digits(stat.Mean(values)/100), digits(slices.Max(values)/100)
 	if m == most {
 		return m
 	}
 	return m + ", most " + most
 }
 
-func meanRate(values []float64) string { return unit.Rate(mean(values)) }
+func meanRate(values []float64) string { return unit.Rate(stat.Mean(values)) }
 
-func meanCount(values []float64) string { return fmt.Sprintf("%.0f", mean(values)) }
+func meanCount(values []float64) string { return fmt.Sprintf("%.0f", stat.Mean(values)) }
 
 // meanPct is "3.2%, most 8.1%".
 func meanPct(values []float64) string {
-	m, most := unit.Percent(mean(values)), unit.Percent(slices.Max(values))
+	m, most := unit.Percent(stat.Mean(values)), unit.Percent(slices.Max(values))
 	if m == most {
 		return m
 	}
@@ -240,7 +232,7 @@ func meanPct(values []float64) string {
 
 // total counts packets.
 func total(values []float64) string {
-	return fmt.Sprintf("%.0f", sum(values))
+	return fmt.Sprintf("%.0f", stat.Sum(values))
 }
 
 func greatestSize(values []float64) string {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -42,18 +43,15 @@ func newSteps(d *measure.Document) (all []step) {
 	for i := range d.Steps[:min(len(d.Steps), maxSteps)] {
 		s := newStep(&d.Steps[i], i+1)
 		if b := &d.Steps[i]; b.Bps != nil && most > 0 {
-			s.Bar = &stepBar{Figure: share(*b.Bps, most)}
+			s.Bar = &stepBar{Figure: stat.Pct(*b.Bps, most)}
 			if b.BaseBps != nil {
-				s.Bar.Base = share(*b.BaseBps, most)
+				s.Bar.Base = stat.Pct(*b.BaseBps, most)
 			}
 		}
 		all = append(all, s)
 	}
 	return all
 }
-
-// share is a part of the whole in percent, from 0 to 100.
-func share(part, whole float64) float64 { return min(max(100*part/whole, 0), 100) }
 
 func newStep(s *measure.Step, number int) step {
 	v := step{Number: number, Title: clean(s.Title), Figure: clean(s.Figure), Tells: tellsText(s), Took: unit.Duration(s.ElapsedNs)}

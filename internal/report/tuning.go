@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -157,7 +158,7 @@ func newJourney(d *measure.Document) (all []stage) {
 			}
 			s.fill(c, in, first)
 			if most > 0 {
-				s.Bar = share(amountOf(c), most)
+				s.Bar = stat.Pct(amountOf(c), most)
 			}
 			all = append(all, s)
 		}

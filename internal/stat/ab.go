@@ -201,7 +201,7 @@ func (v *versus) pairUp(a, b map[int]float64) {
 			v.logs = append(v.logs, math.Log(b[n]/a[n]))
 		}
 	}
-	v.Pairs, v.BaseValue, v.Value = len(v.logs), known(mean(as)), known(mean(bs))
+	v.Pairs, v.BaseValue, v.Value = len(v.logs), known(Mean(as)), known(Mean(bs))
 	v.p = SignedRank(v.logs)
 }
 

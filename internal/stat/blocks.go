@@ -28,7 +28,7 @@ func (v *versus) inBlocks(base, own variant) {
 	a, b := base.runsOf(), own.runsOf()
 	v.base, v.own = logsOf(a, sortedKeys(a)), logsOf(b, sortedKeys(b))
 	v.Blocks = &measure.Blocks{BaseRuns: len(a), VariantRuns: len(b)}
-	v.BaseValue, v.Value = known(mean(valuesOf(a))), known(mean(valuesOf(b)))
+	v.BaseValue, v.Value = known(Mean(valuesOf(a))), known(Mean(valuesOf(b)))
 	v.p = 1
 	began := slices.Sorted(maps.Values(own.begins()))
 	if len(began) == 0 {

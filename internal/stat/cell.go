@@ -332,7 +332,7 @@ const leastForStable = 3
 // severalRuns is the figure over runs, each of which counts as one value. It
 // is stable where the interval is narrow and the runs are no two groups.
 func severalRuns(rates []float64, aimPct float64) *measure.Figure {
-	f := &measure.Figure{Value: mean(rates), Low: slices.Min(rates), High: slices.Max(rates), Runs: len(rates), Basis: "runs"}
+	f := &measure.Figure{Value: Mean(rates), Low: slices.Min(rates), High: slices.Max(rates), Runs: len(rates), Basis: "runs"}
 	ci, ok := MeanInterval(rates)
 	if !ok {
 		return f

@@ -157,3 +157,27 @@ func railText(name string, x float64) string {
 	}
 	return fmt.Sprintf("%.2f", x)
 }
+
+// Levels are the two levels of a course, of which the second begins at that second.
+func Levels(bins []float64) (at int, before, after float64, found bool) {
+	if at, before, after, found = ChangePoint(bins); !found {
+		at, before, after, found = stepDown(bins)
+	}
+	return at, before, after, found
+}
+
+// stepDown finds two levels in a course too short for a change-point test: a
+// first one of which every second exceeds by far every second of the rest.
+func stepDown(bins []float64) (at int, before, after float64, found bool) {
+	highest := slices.Clone(bins) // of that second and all after it: a soak has 100,000 seconds
+	for i := len(bins) - 2; i >= 0; i-- {
+		highest[i] = max(bins[i], highest[i+1])
+	}
+	least := math.Inf(1)
+	for n := 1; n <= len(bins)-2; n++ {
+		if least = min(least, bins[n-1]); least > 2*highest[n] {
+			return n, Median(bins[:n]), Median(bins[n:]), true
+		}
+	}
+	return 0, 0, 0, false
+}

@@ -1,6 +1,9 @@
 package stat
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,5 +126,51 @@ func TestPrice(t *testing.T) {
 		if got := Price(&measure.Comparison{ChangePct: &tt.gain, Guardrails: []measure.Guardrail{g}}); (got != "") != tt.dear {
 			t.Errorf("%+.0f%% for %.0f%% of a core a Gb/s instead of 212%%: %q", tt.gain, tt.cost, got)
 		}
+	}
+}
+
+// stepDown finds what its definition says, also in a course of a million seconds,
+// where looking at all pairs takes hours.
+func TestStepDown(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		bins := make([]float64, random.IntN(9))
+		for i := range bins {
+			bins[i] = math.Round(math.Exp(3 * random.Float64()))
+		}
+		want := 0
+		for n := 1; n <= len(bins)-2 && want == 0; n++ {
+			if slices.Min(bins[:n]) > 2*slices.Max(bins[n:]) {
+				want = n
+			}
+		}
+		if at, _, _, found := stepDown(bins); at != want || found != (want > 0) {
+			t.Fatalf("%v: a step at %d, %v; want %d", bins, at, found, want)
+		}
+	}
+	long := slices.Repeat([]float64{5, 5.5, 6}, 300_000)
+	if at, _, _, found := stepDown(long); found {
+		t.Errorf("a step at %d of a flat course", at)
+	}
+	long = append(long, slices.Repeat([]float64{1, 2}, 50_000)...)
+	if at, before, after, found := stepDown(long); !found || at != 900_000 || before != 5.5 || after != 1.5 {
+		t.Errorf("a step at %d from %g to %g, %v", at, before, after, found)
+	}
+}
+
+func TestMedianDeviation(t *testing.T) {
+	near(t, "of 1 to 5", MedianDeviation([]float64{1, 2, 3, 4, 5}), 100.0/3, 1e-9)
+	near(t, "of nothing", MedianDeviation(nil), 100, 0)
+	near(t, "of zeros", MedianDeviation([]float64{0, 0}), 100, 0)
+	near(t, "rising", Rising([]float64{1, 2, 3}), 1, 0)
+	near(t, "falling", Rising([]float64{3, 2, 1}), 0, 0)
+	near(t, "rising of nothing", Rising(nil), 0, 0)
+	near(t, "more than all", Pct(7, 5), 100, 0)
+	near(t, "of none", Pct(7, 0), 0, 0)
+	if c, ok := Correlation([]float64{1, 2, 3}, []float64{6, 4, 2}); !ok || math.Abs(c+1) > 1e-9 {
+		t.Errorf("correlation %g, %v", c, ok)
+	}
+	if _, ok := Correlation([]float64{1, 1}, []float64{6, 4}); ok {
+		t.Error("what does not vary has a correlation")
 	}
 }

@@ -34,9 +34,9 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 			busy = append(busy, c.Busy())
 			perCore[c.Core] = append(perCore[c.Core], c.Busy())
 		}
-		machine = append(machine, mean(busy))
+		machine = append(machine, Mean(busy))
 		idle := s.baseline(side, e)
-		cores, other, seenIdle = append(cores, CoresUsed(busy, idle)), append(other, sum(idle)/100), seenIdle || len(idle) > 0
+		cores, other, seenIdle = append(cores, CoresUsed(busy, idle)), append(other, Sum(idle)/100), seenIdle || len(idle) > 0
 		if w := e.Worker; w != nil && e.MeasuredNs > 0 {
 			worker = append(worker, (float64(w.UserNs)+float64(w.SystemNs))/float64(e.MeasuredNs))
 		}
@@ -45,9 +45,9 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 		s.missing(side+"_cpu", s.why(side, "host.cpus", "the CPU counters of the "+side+" were not read"))
 		return nil
 	}
-	f := &measure.CPUFigure{Pct: mean(machine), Cores: mean(cores), WorkerCores: known(mean(worker))}
+	f := &measure.CPUFigure{Pct: Mean(machine), Cores: Mean(cores), WorkerCores: known(Mean(worker))}
 	for _, core := range slices.Sorted(maps.Keys(perCore)) {
-		if pct := mean(perCore[core]); pct > f.MaxCorePct {
+		if pct := Mean(perCore[core]); pct > f.MaxCorePct {
 			f.MaxCore, f.MaxCorePct = core, pct
 		}
 	}
@@ -56,7 +56,7 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 	case s.cell.AtOnce > 1:
 		s.missing(side+"_cpu.pct_per_gbps", "other traffic ran at the same time: the machine's CPU is of all of it")
 	default:
-		if why := cpuCostOf(f, mean(other), s.cell.Goodput.Value); why != "" {
+		if why := cpuCostOf(f, Mean(other), s.cell.Goodput.Value); why != "" {
 			s.missing(side+"_cpu.pct_per_gbps", why)
 		}
 	}

@@ -58,8 +58,8 @@ func countOf(e *measure.Evidence, of func(*measure.Stream) *measure.Datagrams) t
 			t.DelayMaxNs = new(max(*d.DelayMaxNs, measure.Value(t.DelayMaxNs)))
 		}
 	}
-	t.JitterNs, t.IPDVMeanNs, t.DelayMeanNs = whole(max(mean(jitter), 0)), whole(max(mean(ipdv), 0)), whole(max(mean(delay), 0))
-	t.SkewPPM = known(mean(skew))
+	t.JitterNs, t.IPDVMeanNs, t.DelayMeanNs = whole(max(Mean(jitter), 0)), whole(max(Mean(ipdv), 0)), whole(max(Mean(delay), 0))
+	t.SkewPPM = known(Mean(skew))
 	return t
 }
 
@@ -101,8 +101,8 @@ func (s *summary) datagrams() {
 		s.missing("datagrams", s.why(receiverSide, "streams.datagrams", "the receiver did not count the datagrams"))
 		return
 	}
-	f.ReceivedPps, f.SentPps, f.OfferedBps = mean(got), known(mean(sent)), known(mean(offered))
-	f.JitterNs, f.DelayMeanNs, f.SkewPPM = whole(mean(jitter)), whole(mean(delay)), known(mean(skew))
+	f.ReceivedPps, f.SentPps, f.OfferedBps = Mean(got), known(Mean(sent)), known(Mean(offered))
+	f.JitterNs, f.DelayMeanNs, f.SkewPPM = whole(Mean(jitter)), whole(Mean(delay)), known(Mean(skew))
 	if f.SkewPPM == nil && len(ipdv) > 0 { // the receiver has looked for it
 		s.missing("datagrams.clock_skew_ppm", "the least delays do not lie on one line (a queue stood, the path changed, or the run was short): clock skew, if any, is in the delays")
 	}

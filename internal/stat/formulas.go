@@ -186,7 +186,7 @@ func Cubic(mss, rttNs int64, p float64) float64 {
 // CoresUsed is the CPU that the traffic cost, in cores: the busy shares of
 // all cores in percent, less those of the idle host before.
 func CoresUsed(busyPct, idlePct []float64) float64 {
-	return max(0, (sum(busyPct)-sum(idlePct))/100)
+	return max(0, (Sum(busyPct)-Sum(idlePct))/100)
 }
 
 // PctPerGbps is the CPU cost of a rate: percent of one core for each Gb/s.
@@ -200,7 +200,7 @@ func Jain(xs []float64) float64 {
 	for _, x := range xs {
 		squares += x * x
 	}
-	return ratio(sum(xs)*sum(xs), float64(len(xs))*squares)
+	return ratio(Sum(xs)*Sum(xs), float64(len(xs))*squares)
 }
 
 // Scaling is what P streams carry over what one carries.
@@ -231,7 +231,8 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-func sum(xs []float64) float64 {
+// Sum of xs.
+func Sum(xs []float64) float64 {
 	total := 0.0
 	for _, x := range xs {
 		total += x
@@ -239,5 +240,5 @@ func sum(xs []float64) float64 {
 	return total
 }
 
-// mean of xs; NaN of none.
-func mean(xs []float64) float64 { return ratio(sum(xs), float64(len(xs))) }
+// Mean of xs; NaN of none.
+func Mean(xs []float64) float64 { return ratio(Sum(xs), float64(len(xs))) }

@@ -24,7 +24,7 @@ func (s *summary) roundTrips() {
 		}
 		loaded = append(loaded, loadedRTTs(p.sender)...)
 	}
-	s.cell.RTTIdle, s.cell.RTTLoaded = whole(Median(idle)), whole(mean(loaded))
+	s.cell.RTTIdle, s.cell.RTTLoaded = whole(Median(idle)), whole(Mean(loaded))
 	if s.cell.RTTIdle == nil && !s.asks() { // requests measure it themselves
 		s.missing("rtt_idle_ns", "the dialling end sent no round trips before the traffic")
 	}

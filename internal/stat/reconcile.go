@@ -41,7 +41,7 @@ func (s *summary) reconcile() {
 		s.missing("reconciled", "it needs the whole evidence of both ends of a run")
 		return
 	}
-	r.SenderBps, r.ReceiverBps = mean(sent), mean(got)
+	r.SenderBps, r.ReceiverBps = Mean(sent), Mean(got)
 	if ackedAll && whole {
 		r.AckedBytes = &acked
 	}

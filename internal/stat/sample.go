@@ -25,7 +25,7 @@ func MeanInterval(xs []float64) (Interval, bool) {
 	if n < 2 {
 		return Interval{}, false
 	}
-	m := mean(xs)
+	m := Mean(xs)
 	half := TQuantile(0.975, n-1) * math.Sqrt(squares(xs)/float64(n-1)/float64(n))
 	return Interval{Mean: m, Low: m - half, High: m + half, N: n}, true
 }
@@ -55,7 +55,7 @@ func RunInterval(bins []float64) (Interval, bool) {
 		return Interval{}, false
 	}
 	waves := min(max(leastWaves, int(0.4*math.Cbrt(n*n))), mostWaves)
-	m, power := mean(bins), 0.0
+	m, power := Mean(bins), 0.0
 	for w := 1; w <= waves; w++ {
 		c := 0.0
 		for i, x := range bins {
@@ -72,7 +72,7 @@ func batchMeans(xs []float64, size int) []float64 {
 	var means []float64
 	for batch := range slices.Chunk(xs, size) {
 		if len(batch) == size {
-			means = append(means, mean(batch))
+			means = append(means, Mean(batch))
 		}
 	}
 	return means
@@ -122,8 +122,8 @@ func TwoGroups(runs []float64) (low, high float64, found bool) {
 		}
 	}
 	gap, wider := xs[at]-xs[at-1], max(xs[at-1]-xs[0], xs[n-1]-xs[at])
-	low, high = mean(xs[:at]), mean(xs[at:])
-	material := high-low > math.Abs(mean(xs))*materialStep/100
+	low, high = Mean(xs[:at]), Mean(xs[at:])
+	material := high-low > math.Abs(Mean(xs))*materialStep/100
 	return low, high, material && gap > wider*max(leastGap, groupGap/float64(n))
 }
 
@@ -145,4 +145,42 @@ func sortedQuantile(xs []float64, p float64) float64 {
 		return xs[len(xs)-1]
 	}
 	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
+}
+
+// Pct is a part of all in percent, between 0 and 100; 0 of nothing.
+func Pct(part, all float64) float64 {
+	if all <= 0 || math.IsNaN(part) {
+		return 0
+	}
+	return max(0, min(100, 100*part/all))
+}
+
+// MedianDeviation is the median deviation from the median in percent; 100 of nothing.
+func MedianDeviation(xs []float64) float64 {
+	median := Median(xs)
+	if len(xs) == 0 || median <= 0 {
+		return 100
+	}
+	var off []float64
+	for _, x := range xs {
+		off = append(off, math.Abs(x-median))
+	}
+	return 100 * Median(off) / median
+}
+
+// Rising is the share of the pairs of seconds of which the later one carries more: of 1
+// all do, and about half of a course that goes neither up nor down.
+func Rising(bins []float64) float64 {
+	bins = bins[:min(len(bins), 120)]
+	up, all := 0, 0
+	for i := range bins {
+		for _, later := range bins[i+1:] {
+			all++
+			up += btoi(later > bins[i])
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(up) / float64(all)
 }

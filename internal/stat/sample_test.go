@@ -57,8 +57,8 @@ func TestRunInterval(t *testing.T) {
 		if !ok || ci.N != n {
 			t.Errorf("%d bins: %+v, %v", n, ci, ok)
 		}
-		near(t, "mean", ci.Mean, mean(xs), 1)
-		near(t, "middle", (ci.Low+ci.High)/2, mean(xs), 1)
+		near(t, "mean", ci.Mean, Mean(xs), 1)
+		near(t, "middle", (ci.Low+ci.High)/2, Mean(xs), 1)
 	}
 	flat, _ := RunInterval([]float64{5, 5, 5, 5, 5, 5, 5, 5, 5, 5})
 	near(t, "half-width of what does not vary", flat.HalfWidthPct(), 0, 1e-9)

@@ -55,3 +55,9 @@ func (s Scatter) String() string {
 	return unit.Count(int64(s.Runs)) + " runs of the same state carried " + unit.Rate(s.Low) + " to " + unit.Rate(s.High) + ", a scatter of " + unit.Percent(s.Pct) +
 		": many changes that bring less than twice that are not found; longer runs (-t) and quieter hosts find more"
 }
+
+// Correlation is Pearson's coefficient; false where one of the series does not vary.
+func Correlation(xs, ys []float64) (float64, bool) {
+	c := gonum.Correlation(xs, ys, nil)
+	return c, !math.IsNaN(c) && !math.IsInf(c, 0)
+}

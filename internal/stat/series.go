@@ -43,7 +43,7 @@ func steadyIn(bins []float64, print func(float64) string) measure.Steady {
 		at, before, after, changed = ChangePoint(bins[s.Truncated:])
 	}
 	rest := bins[s.Truncated:]
-	m := mean(rest)
+	m := Mean(rest)
 	if m == 0 {
 		s.Why = "no data passed"
 		return s
@@ -73,7 +73,7 @@ const shareOfStart = 5
 // such as that of a burst, is part of what the run carried.
 func slowStart(bins []float64) int {
 	cut := MSER5(bins)
-	if cut > 0 && mean(bins[:cut]) > mean(bins[cut:]) {
+	if cut > 0 && Mean(bins[:cut]) > Mean(bins[cut:]) {
 		return 0
 	}
 	return cut
@@ -155,12 +155,12 @@ func halvesDifference(xs []float64) (difference, chance float64) {
 	}
 	a, b := xs[:half], xs[len(xs)-half:]
 	variance := (squares(a) + squares(b)) / float64(2*half-2)
-	return math.Abs(mean(a) - mean(b)), TQuantile(0.995, 2*half-2) * math.Sqrt(2*variance/float64(half))
+	return math.Abs(Mean(a) - Mean(b)), TQuantile(0.995, 2*half-2) * math.Sqrt(2*variance/float64(half))
 }
 
 // squares sums the squared distances from the mean.
 func squares(xs []float64) float64 {
-	m, total := mean(xs), 0.0
+	m, total := Mean(xs), 0.0
 	for _, x := range xs {
 		total += (x - m) * (x - m)
 	}
@@ -190,11 +190,11 @@ func ChangePoint(series []float64) (at int, before, after float64, found bool) {
 		return 0, 0, 0, false
 	}
 	before, after = Median(xs[:split]), Median(xs[split:])
-	n, distance := float64(len(xs)), math.Abs(mean(xs[split:])-mean(xs[:split]))
+	n, distance := float64(len(xs)), math.Abs(Mean(xs[split:])-Mean(xs[:split]))
 	// Of normal noise the mean absolute deviation is the standard deviation
 	// times sqrt(2/pi). Two degrees of freedom went into the medians.
 	deviation := least / (n - 2) * math.Sqrt(math.Pi/2)
-	found = math.Abs(after-before) > math.Abs(mean(xs))*materialStep/100 &&
+	found = math.Abs(after-before) > math.Abs(Mean(xs))*materialStep/100 &&
 		distance > deviation*(levelDistance+levelFewBins/n) &&
 		inOrder(xs[:split], xs[split:], before < after) >= levelOrder &&
 		least < aroundSlope(xs, before < after)

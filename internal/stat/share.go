@@ -69,7 +69,7 @@ func (t *team) rateWhere(is func(*measure.Cell) bool) *float64 {
 			totals = append(totals, total)
 		}
 	}
-	return known(mean(totals))
+	return known(Mean(totals))
 }
 
 // endsAt is the evidence of a host in all repetitions that count.
@@ -107,24 +107,24 @@ func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {
 			perCore[core] = append(perCore[core], pct)
 		}
 		slices.Sort(all) // sums of floating point hang on the order
-		machine = append(machine, mean(all))
+		machine = append(machine, Mean(all))
 		cores = append(cores, CoresUsed(all, values(idle)))
-		others = append(others, sum(values(idle))/100)
+		others = append(others, Sum(values(idle))/100)
 		workers = append(workers, worker)
 	}
 	if len(machine) == 0 {
 		return nil, 0
 	}
-	f = &measure.CPUFigure{Pct: mean(machine), Cores: mean(cores)}
-	if w := mean(workers); w > 0 {
+	f = &measure.CPUFigure{Pct: Mean(machine), Cores: Mean(cores)}
+	if w := Mean(workers); w > 0 {
 		f.WorkerCores = known(w)
 	}
 	for _, core := range slices.Sorted(maps.Keys(perCore)) {
-		if pct := mean(perCore[core]); pct > f.MaxCorePct {
+		if pct := Mean(perCore[core]); pct > f.MaxCorePct {
 			f.MaxCore, f.MaxCorePct = core, pct
 		}
 	}
-	return f, mean(others)
+	return f, Mean(others)
 }
 
 // byRun parts the ends by the repetition, in order.
@@ -172,7 +172,7 @@ func meanCores(spans []*measure.HostSpan) map[int]float64 {
 	}
 	means := map[int]float64{}
 	for core, pcts := range all {
-		means[core] = mean(pcts)
+		means[core] = Mean(pcts)
 	}
 	return means
 }

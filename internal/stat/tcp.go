@@ -96,7 +96,7 @@ func (s *summary) fairness() {
 			indices = append(indices, *index)
 		}
 	}
-	s.cell.Fairness = known(mean(indices))
+	s.cell.Fairness = known(Mean(indices))
 	if several && s.cell.Fairness == nil {
 		s.missing("jain_fairness", s.why(receiverSide, "streams", "the receiver did not count the streams apart"))
 	}

@@ -35,7 +35,7 @@ func InTurns(base, trial []float64) Turns {
 		return t
 	}
 	a, b := logs(base), logs(trial)
-	difference := mean(b) - mean(a)
+	difference := Mean(b) - Mean(a)
 	if t.Times = math.Exp(difference); math.IsInf(t.Times, 0) || math.IsNaN(t.Times) {
 		return Turns{Base: len(base), Trial: len(trial)}
 	}

@@ -40,7 +40,7 @@ func Welch(a, b []float64, level float64) (difference, low, high float64, found 
 type moments struct{ n, mean, variance float64 }
 
 func momentsOf(xs []float64) moments {
-	g := moments{n: float64(len(xs)), mean: mean(xs)}
+	g := moments{n: float64(len(xs)), mean: Mean(xs)}
 	if len(xs) > 1 {
 		g.variance = variance(xs)
 	}

@@ -61,7 +61,7 @@ func doubledRanks(xs []float64) []int {
 // than that, if each sign is as likely as the other.
 func tailOf(ranks []int, atMost int) float64 {
 	chances := signChances(ranks)
-	return min(1, sum(chances[:min(max(atMost+1, 0), len(chances))]))
+	return min(1, Sum(chances[:min(max(atMost+1, 0), len(chances))]))
 }
 
 // signChances is how likely each sum of the ranks of the positive ones is.

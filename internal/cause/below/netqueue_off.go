@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -131,7 +132,7 @@ func queueZero(e *diagnose.End) (pct float64, queues int, at diagnose.Gauge) {
 	if sums[busiest] < diagnose.FewPackets {
 		return 0, 0, at
 	}
-	return diagnose.Share(zero[busiest].Mean, sums[busiest]), count[busiest], zero[busiest]
+	return stat.Pct(zero[busiest].Mean, sums[busiest]), count[busiest], zero[busiest]
 }
 
 // isUplink tells whether a NIC of the host may carry the guest's traffic.

@@ -10,6 +10,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -200,14 +201,14 @@ func slowSwitch(f *diagnose.Flow, e *diagnose.End) *diagnose.Outcome {
 	itself := againstItself(f)
 	rwnd, _ := f.RwndPct()
 	again, _ := f.AgainPct()
-	if f.Relation() != measure.SameHost || !ok || itself <= 0 || f.IsAll() != nil || diagnose.Share(bps, itself) > rungBar {
+	if f.Relation() != measure.SameHost || !ok || itself <= 0 || f.IsAll() != nil || stat.Pct(bps, itself) > rungBar {
 		return nil
 	}
 	if f.Sender.IsFull() || f.Receiver.IsFull() || rwnd > diagnose.RwndBar || again >= diagnose.AgainBar || !f.Sender.Load().Known {
 		return nil
 	}
-	return diagnose.Possible("between two guests of %s pass %s of what one carries against itself, and their CPUs have time left", BedName(e), unit.Percent(diagnose.Share(bps, itself))).
-		By(diagnose.Below(measure.Proof{EndPoint: e.Name, Counter: "goodput of the same on one machine", Value: diagnose.Share(bps, itself), Unit: "pct"}, rungBar))
+	return diagnose.Possible("between two guests of %s pass %s of what one carries against itself, and their CPUs have time left", BedName(e), unit.Percent(stat.Pct(bps, itself))).
+		By(diagnose.Below(measure.Proof{EndPoint: e.Name, Counter: "goodput of the same on one machine", Value: stat.Pct(bps, itself), Unit: "pct"}, rungBar))
 }
 
 // againstItself is the best that a guest of the flow carries with both ends on

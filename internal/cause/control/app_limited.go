@@ -12,6 +12,7 @@ import (
 	"thru/internal/cause/rule"
 	"thru/internal/cause/window"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -135,7 +136,7 @@ func IdlePct(e *diagnose.End) (float64, bool) {
 	if len(all) == 0 {
 		return 0, false
 	}
-	return diagnose.Mean(all), true
+	return stat.Mean(all), true
 }
 
 // PacketsAppLimited judges by captures alone.

@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -111,7 +112,7 @@ func throttled(e *diagnose.End, q *measure.QuotaSpan) (pct float64, ownThread bo
 	if !ownThread {
 		waited = q.ThrottledNs
 	}
-	return diagnose.Bounded(diagnose.Share(float64(min(waited, q.ThrottledNs)), float64(e.Span()))), ownThread
+	return diagnose.Bounded(stat.Pct(float64(min(waited, q.ThrottledNs)), float64(e.Span()))), ownThread
 }
 
 // Bars of the quota, in percent.

@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -24,7 +23,7 @@ func (f *Flow) TwoLevels() (x TwoLevels, found bool) {
 	bins, e := f.Bins(), f.Receiver.Seen
 	long := f.Experiment(Longer)
 	if len(bins) >= 2*stat.LeastBins-4 {
-		if at, before, after, found := levels(bins); found {
+		if at, before, after, found := stat.Levels(bins); found {
 			return TwoLevels{time.Duration(at)*time.Second + rampOf(e), before, after}, true
 		}
 		if x, found = f.burst(bins); found {
@@ -35,7 +34,7 @@ func (f *Flow) TwoLevels() (x TwoLevels, found bool) {
 		return x, false
 	}
 	lasting := stat.Bins(f.FlowOf(RunShown(long)).Receiver)
-	if at, before, after, found := levels(lasting); found {
+	if at, before, after, found := stat.Levels(lasting); found {
 		return TwoLevels{time.Duration(at)*time.Second + rampOf(f.FlowOf(RunShown(long)).Receiver), before, after}, true
 	}
 	return f.fallen(bins, lasting)
@@ -49,7 +48,7 @@ func (f *Flow) fallen(bins, lasting []float64) (x TwoLevels, found bool) {
 	}
 	x = TwoLevels{Before: max(rampRate(f.Receiver.Seen), bins[0]), After: stat.Median(lasting[1:])}
 	_, x.Lasted = x.BurstOf(f.Receiver.Seen)
-	return x, x.Before >= StepBar*x.After && bins[len(bins)-1] < StepBar*x.After && SpreadOf(lasting[1:]) < FlatBar
+	return x, x.Before >= StepBar*x.After && bins[len(bins)-1] < StepBar*x.After && stat.MedianDeviation(lasting[1:]) < FlatBar
 }
 
 // falls tells of a rate that fell within the run: its last seconds are clearly
@@ -88,7 +87,7 @@ func (f *Flow) burst(bins []float64) (x TwoLevels, found bool) {
 		return x, false
 	}
 	x = TwoLevels{rampOf(e), rampRate(e), stat.Median(bins[1:])}
-	return x, x.Before > 2*x.After && SpreadOf(bins[1:]) < FlatBar
+	return x, x.Before > 2*x.After && stat.MedianDeviation(bins[1:]) < FlatBar
 }
 
 // LastHigh is the number of seconds until the last one above the middle of both levels.
@@ -136,28 +135,4 @@ func (f *Flow) restTime() (time.Duration, bool) {
 	there, _ := x.BurstOf(f.FlowOf(RunShown(long)).Receiver)
 	rest := time.Duration(spare * 8e9 * max(here, there) / x.After)
 	return rest, rest > 0 && rest <= mostRest
-}
-
-// levels are the two levels of a course, of which the second begins at that second.
-func levels(bins []float64) (at int, before, after float64, found bool) {
-	if at, before, after, found = stat.ChangePoint(bins); !found {
-		at, before, after, found = StepDown(bins)
-	}
-	return at, before, after, found
-}
-
-// StepDown finds two levels in a course too short for a change-point test: a
-// first one of which every second exceeds by far every second of the rest.
-func StepDown(bins []float64) (at int, before, after float64, found bool) {
-	highest := slices.Clone(bins) // of that second and all after it: a soak has 100,000 seconds
-	for i := len(bins) - 2; i >= 0; i-- {
-		highest[i] = max(bins[i], highest[i+1])
-	}
-	least := math.Inf(1)
-	for n := 1; n <= len(bins)-2; n++ {
-		if least = min(least, bins[n-1]); least > 2*highest[n] {
-			return n, stat.Median(bins[:n]), stat.Median(bins[n:]), true
-		}
-	}
-	return 0, 0, 0, false
 }

@@ -86,22 +86,13 @@ func (e *End) mean(course func(*measure.Course) *measure.Spread, second func(*me
 			}
 		}
 		if len(one) > 0 {
-			all = append(all, Mean(one))
+			all = append(all, stat.Mean(one))
 		}
 	}
 	if len(all) == 0 {
 		return 0, false
 	}
-	return Mean(all), true
-}
-
-// Mean of numbers.
-func Mean(xs []float64) float64 {
-	sum := 0.0
-	for _, x := range xs {
-		sum += x
-	}
-	return sum / float64(len(xs))
+	return stat.Mean(all), true
 }
 
 // Figures of one stream of the sender, the mean of all.
@@ -242,7 +233,7 @@ func (f *Flow) Flatness() (float64, bool) {
 	if stat.Median(bins) <= 0 {
 		return 0, false
 	}
-	return SpreadOf(bins), true
+	return stat.MedianDeviation(bins), true
 }
 
 // CeilingShare is the goodput in percent of what the link can carry, where its

@@ -236,9 +236,9 @@ func (s *Spot) AgainPct() (float64, bool) {
 		return 0, false
 	}
 	if s.Data.Again.Bytes > 0 {
-		return Share(float64(s.Data.Again.Bytes), float64(s.Data.Payload)), true
+		return stat.Pct(float64(s.Data.Again.Bytes), float64(s.Data.Payload)), true
 	}
-	return Share(float64(s.Data.Again.Segments()), float64(s.Data.Segments)), true
+	return stat.Pct(float64(s.Data.Again.Segments()), float64(s.Data.Segments)), true
 }
 
 // LeastSegments have to be seen before nothing lost among them says something.
@@ -317,7 +317,7 @@ func (s *Spot) flows() bool {
 		return true
 	}
 	c := s.Main()
-	return Share(float64(c.Data.BusyMs)*1e6, float64(c.SpanNs)) > mostly
+	return stat.Pct(float64(c.Data.BusyMs)*1e6, float64(c.SpanNs)) > mostly
 }
 
 // Acked is how much of the main connection's data was acknowledged, in bytes.
@@ -380,7 +380,7 @@ func captured(capture, fact, why string) *Outcome {
 }
 
 // LostPct is the share of a class of packets that did not arrive, in percent.
-func LostPct(sent, lost measure.Count) float64 { return Share(float64(lost.N), float64(sent.N)) }
+func LostPct(sent, lost measure.Count) float64 { return stat.Pct(float64(lost.N), float64(sent.N)) }
 
 // Arrived is how many of a class of packets did.
 func Arrived(sent, lost measure.Count) int64 { return max(0, sent.N-lost.N) }

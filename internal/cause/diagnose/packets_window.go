@@ -65,14 +65,14 @@ const weighs = 5
 func (s *Spot) ClosedPct() float64 {
 	var zero, span float64
 	for _, c := range s.Connections {
-		if Share(float64(c.Data.New), float64(s.Data.New)) >= weighs || len(s.Connections) == 1 {
+		if stat.Pct(float64(c.Data.New), float64(s.Data.New)) >= weighs || len(s.Connections) == 1 {
 			zero, span = zero+float64(c.Acks.ZeroNs), span+float64(c.SpanNs)
 		}
 	}
 	if s.Data.New < LeastFill {
 		return 0
 	}
-	return Share(zero, span)
+	return stat.Pct(zero, span)
 }
 
 // LeastFill is less than any window holds of a program that moves data, in bytes.
@@ -109,5 +109,5 @@ func (s *Spot) IdlePct() (float64, bool) {
 		sent, acked = max(sent, next), max(acked, x.Acked[i+1])
 	}
 	idle += max(0, run-margin)
-	return Share(idle, float64(x.StepNs)*float64(len(x.Sent))), true
+	return stat.Pct(idle, float64(x.StepNs)*float64(len(x.Sent))), true
 }

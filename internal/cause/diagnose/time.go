@@ -5,19 +5,6 @@ import (
 	"thru/internal/stat"
 )
 
-// SpreadOf is the median deviation from the median in percent; 100 of nothing.
-func SpreadOf(bins []float64) float64 {
-	median := stat.Median(bins)
-	if len(bins) == 0 || median <= 0 {
-		return 100
-	}
-	var off []float64
-	for _, b := range bins {
-		off = append(off, max(b-median, median-b))
-	}
-	return 100 * stat.Median(off) / median
-}
-
 // CrowdedEnd is an end whose host other work kept busy without the test; nil where none was.
 func (f *Flow) CrowdedEnd() *End {
 	for _, e := range f.Ends() {

@@ -89,7 +89,7 @@ func (e *End) windowFull() (float64, bool) {
 	if len(all) == 0 {
 		return 0, false
 	}
-	return Mean(all), true
+	return stat.Mean(all), true
 }
 
 // LateNs is how long data may wait for a reader that is not late, in ns.

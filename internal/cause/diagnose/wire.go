@@ -94,14 +94,6 @@ func Counted(n *measure.NICSpan, parts, but []string) (most float64, name string
 	return most, name
 }
 
-// Share is part of all in percent, between 0 and 100; 0 of nothing.
-func Share(part, all float64) float64 {
-	if all <= 0 || math.IsNaN(part) {
-		return 0
-	}
-	return max(0, min(100, 100*part/all))
-}
-
 // LinkIsFull tells that the link itself carries all that it can, so that nothing else binds.
 func (f *Flow) LinkIsFull() bool {
 	share, ok := f.CeilingShare()

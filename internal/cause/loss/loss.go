@@ -12,6 +12,7 @@ import (
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -206,7 +207,7 @@ func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
 	if x == nil {
 		return o
 	}
-	gone := diagnose.Share(float64(x.Data.Lost.N), float64(x.Data.SuperSent.N+x.Data.SingleSent.N))
+	gone := stat.Pct(float64(x.Data.Lost.N), float64(x.Data.SuperSent.N+x.Data.SingleSent.N))
 	if x.Data.Sent > 0 && x.Data.Lost.N > 0 {
 		o.By(x.Left.Proof("packets that left one place and did not come whole to the other", gone, "pct", x.Data.Lost.Packets...))
 		if o.Confidence == measure.Likely && l.often > 0 && l.inARow < fewInARow && !x.Misses() {
@@ -229,10 +230,10 @@ func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
 	for i := range s.Connections {
 		bytes += float64(s.Connections[i].Ignored())
 	}
-	if bytes == 0 || diagnose.Share(bytes, all) < l.Pct/2 {
+	if bytes == 0 || stat.Pct(bytes, all) < l.Pct/2 {
 		return nil
 	}
-	o := diagnose.Likely("%s of the data came to the receiver's interface and was never acknowledged: its host drops it", Rare(diagnose.Share(bytes, all))).At(f.Receiver.OnFace()).
+	o := diagnose.Likely("%s of the data came to the receiver's interface and was never acknowledged: its host drops it", Rare(stat.Pct(bytes, all))).At(f.Receiver.OnFace()).
 		By(l.proofs()...).By(s.Proof("arrived, and came again without having been acknowledged", bytes, "bytes", s.Data.Again.Packets...)).
 		Mend(diagnose.Advise(f.Receiver, "see what drops at the receiver: filters of its ingress (tc -s filter, nft list ruleset), checksums (nstat TcpInCsumErrors), a full socket (nstat TcpExtTCPRcvQDrop)"))
 	if bytes >= diagnose.FewEvents*s.MSS() && !s.Misses() {
@@ -259,7 +260,7 @@ func CutOff(f *diagnose.Flow) *diagnose.Outcome {
 	if !x.Ended {
 		o.Text = fmt.Sprintf("nothing was acknowledged any more from second %.1f on, for %s: the path was cut, or the receiver is gone", x.AtNs/1e9, unit.Duration(int64(x.Ns)))
 	}
-	pct := diagnose.Share(x.Ns, float64(s.Main().SpanNs))
+	pct := stat.Pct(x.Ns, float64(s.Main().SpanNs))
 	if pct < outageBar {
 		o.Beside()
 	}

@@ -10,6 +10,7 @@ import (
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -216,7 +217,7 @@ func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
 	if !ok {
 		return lossSeen{}, diagnose.Missing("segments that were sent again", "too few were captured")
 	}
-	l := lossSeen{Spot: s, Pct: again * (1 - diagnose.Share(float64(needless(s)), float64(s.Data.Again.N))/100)}
+	l := lossSeen{Spot: s, Pct: again * (1 - stat.Pct(float64(needless(s)), float64(s.Data.Again.N))/100)}
 	l.loaded, l.base, l.timed = s.RTT()
 	l.queue, _ = s.Stands()
 	l.bound = s.Mathis(l.loaded, l.Pct)

@@ -5,6 +5,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -77,7 +78,7 @@ func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
 	const order = "the order in which segments arrive"
 	if x := f.Crossing; x != nil && x.Data.Sent > 0 && diagnose.Arrived(x.Data.SingleSent, x.Data.SingleLost)+diagnose.Arrived(x.Data.SuperSent, x.Data.SuperLost) >= diagnose.LeastSegments {
 		all := max(x.Right.Data.Segments, x.Data.SingleSent.N+x.Data.SuperSent.N) // as they arrive, for these are counted
-		pct := diagnose.Share(float64(x.Data.Late.N), float64(all))
+		pct := stat.Pct(float64(x.Data.Late.N), float64(all))
 		switch {
 		case pct >= rareOrder && x.Data.Late.N >= fewLate:
 			return lateSegments(f, x.Right, pct, x.Data.Late, true)
@@ -91,7 +92,7 @@ func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.Missing("segments in a row", "too few were captured")
 	}
 	late := s.Data.Late
-	pct := diagnose.Share(float64(late.Segments()), float64(s.Data.Segments))
+	pct := stat.Pct(float64(late.Segments()), float64(s.Data.Segments))
 	switch {
 	case s.At != measure.AtSender && pct >= rareOrder && late.N >= fewLate:
 		return lateSegments(f, s, pct, late, s.At == measure.AtReceiver)
@@ -138,7 +139,7 @@ func bearsOrder(s *diagnose.Spot) bool {
 // afterNeedless is the rate in bit/s that losses as frequent as what was sent again
 // for nothing would leave.
 func afterNeedless(s *diagnose.Spot, rttNs float64) float64 {
-	return s.Mathis(rttNs, diagnose.Share(float64(needless(s)), float64(s.Data.Segments)))
+	return s.Mathis(rttNs, stat.Pct(float64(needless(s)), float64(s.Data.Segments)))
 }
 
 // asOrder adds what to do, and tells whether the rate hangs on the order: it makes
@@ -163,7 +164,7 @@ func costsOrder(s *diagnose.Spot) bool {
 // came after the later data, unless the path doubles packets.
 func proveOrder(s *diagnose.Spot) bool {
 	return needless(s) >= fewLate && 2*s.Data.Fast.N >= s.Data.Again.N && isNeedless(s) && !afterTimeouts(s) &&
-		diagnose.Share(float64(needless(s)), float64(s.Data.Segments)) >= rareOrder && s.Acks.DSACK.N <= 2*s.Data.Again.N
+		stat.Pct(float64(needless(s)), float64(s.Data.Segments)) >= rareOrder && s.Acks.DSACK.N <= 2*s.Data.Again.N
 }
 
 // lateBeyond judges order beyond the capture, by what comes back.

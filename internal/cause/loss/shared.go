@@ -36,7 +36,7 @@ func FateOfDatagrams(f *diagnose.Flow) (fate, bool) {
 		all += max(0, float64(p.Packets))
 	}
 	for _, p := range x.Places {
-		x.Gone[p.Place] += diagnose.Share(float64(p.Packets), all)
+		x.Gone[p.Place] += stat.Pct(float64(p.Packets), all)
 	}
 	return x, true
 }
@@ -204,7 +204,7 @@ func Rare(pct float64) string {
 // of a capture: there the connection only begins.
 func SettledFlatness(f *diagnose.Flow) (float64, bool) {
 	if bins := f.Bins(); f.PacketsOnly() && len(bins) > 3 {
-		return diagnose.SpreadOf(bins[1:]), true
+		return stat.MedianDeviation(bins[1:]), true
 	}
 	return f.Flatness()
 }

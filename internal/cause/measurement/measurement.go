@@ -162,9 +162,9 @@ func PacketsMissed(f *diagnose.Flow) *diagnose.Outcome {
 	for _, s := range f.Spots {
 		dropped := 0.0
 		if s.Dropped != nil {
-			dropped = diagnose.Share(float64(*s.Dropped), float64(*s.Dropped+s.Packets))
+			dropped = stat.Pct(float64(*s.Dropped), float64(*s.Dropped+s.Packets))
 		}
-		unseen := diagnose.Share(float64(s.Data.Unseen.N+s.Acks.Unseen.N), float64(s.Data.Segments+s.Acks.Segments))
+		unseen := stat.Pct(float64(s.Data.Unseen.N+s.Acks.Unseen.N), float64(s.Data.Segments+s.Acks.Segments))
 		if dropped == 0 && unseen == 0 {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
+	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -191,7 +192,7 @@ func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	d := x.Data
 	single, full := diagnose.LostPct(d.SingleSent, d.SingleLost), diagnose.Arrived(d.FullSent, d.FullLost)
 	// What arrived besides single segments was of larger packets.
-	came := diagnose.Share(float64(d.Arrived-(d.SingleSent.Bytes-d.SingleLost.Bytes)), float64(d.SuperSent.Bytes))
+	came := stat.Pct(float64(d.Arrived-(d.SingleSent.Bytes-d.SingleLost.Bytes)), float64(d.SuperSent.Bytes))
 	switch {
 	case d.SuperSent.N < fewSuper && x.Left.At != measure.AtSender:
 		return diagnose.CaptureAt(measure.AtSender, "packets as they leave the sender's kernel")
@@ -236,7 +237,7 @@ const superProof = "packets larger than a segment sent"
 func superSent(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
 	d := s.Data
 	acked, known := s.Acked()
-	again := diagnose.Share(float64(d.Again.Bytes), float64(d.Super.Bytes))
+	again := stat.Pct(float64(d.Again.Bytes), float64(d.Super.Bytes))
 	switch {
 	case known && acked < s.MSS() && d.Timeout.N > 1:
 		return diagnose.No("single segments are not acknowledged either")

@@ -5,6 +5,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/rule"
+	"thru/internal/stat"
 )
 
 // BadLink is the cause `bad-link`.
@@ -50,10 +51,10 @@ func judgeBadLink(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("no counter of damaged packets moved at the ends")
 	}
 	packets := float64(at.NIC().RxPackets) + bad
-	o := diagnose.Possible("packets arrive damaged at %s: %s of them", at.Name, loss.Rare(diagnose.Share(bad, packets))).
-		By(diagnose.Above(at.Proof(name, bad, "packets"), 0), at.Proof("damaged, of the packets received", diagnose.Share(bad, packets), "pct"))
+	o := diagnose.Possible("packets arrive damaged at %s: %s of them", at.Name, loss.Rare(stat.Pct(bad, packets))).
+		By(diagnose.Above(at.Proof(name, bad, "packets"), 0), at.Proof("damaged, of the packets received", stat.Pct(bad, packets), "pct"))
 	switch {
-	case f.LinkIsFull() || diagnose.Share(bad, packets) < diagnose.AgainBar:
+	case f.LinkIsFull() || stat.Pct(bad, packets) < diagnose.AgainBar:
 		o.Beside()
 	case !at.Sends():
 		f.Blame(o, bad)

@@ -64,7 +64,7 @@ func asPaused(f *diagnose.Flow, e *diagnose.End, frames float64, name, side stri
 		At(e.OnFace()).By(diagnose.Above(e.Proof(name, frames, "packets"), 0)).
 		Mend(diagnose.Advise(e, "find what is slow behind the port: a receiver whose ring or bus is full, or a switch port that many share"))
 	us, timer := diagnose.Counted(e.NIC(), []string{"pause_duration"}, []string{other(side)}) // mlx5 counts it in microseconds
-	stood := diagnose.Share(us*1e3, float64(e.Span()))
+	stood := stat.Pct(us*1e3, float64(e.Span()))
 	most := 100.0
 	for _, i := range e.Ports() {
 		if speed := diagnose.SpeedOf(i); speed > 0 {

@@ -127,20 +127,7 @@ func stealTells(e *diagnose.End, bins []float64) (float64, bool) {
 	if n < stat.LeastBins {
 		return 0, false
 	}
-	return correlation(bins[:n], steal[:n])
-}
-
-// correlation is Pearson's coefficient; false where one of the series does not vary.
-func correlation(xs, ys []float64) (float64, bool) {
-	mx, my := diagnose.Mean(xs), diagnose.Mean(ys)
-	var xy, xx, yy float64
-	for i := range xs {
-		xy += (xs[i] - mx) * (ys[i] - my)
-		xx += (xs[i] - mx) * (xs[i] - mx)
-		yy += (ys[i] - my) * (ys[i] - my)
-	}
-	c := xy / math.Sqrt(xx*yy)
-	return c, diagnose.IsNumber(c)
+	return stat.Correlation(bins[:n], steal[:n])
 }
 
 // Crowded judges what others than the test's guests take of the host's CPUs, or
@@ -275,18 +262,18 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	}
 	speed := diagnose.SpeedOf(face)
 	others := max(0, all.Mean-max(ours, e.Flow.Rate())) // the flow is ours, whatever a counter has of it
-	if diagnose.Share(all.Mean, speed) < uplinkBar || diagnose.Share(others, speed) < uplinkOther {
+	if stat.Pct(all.Mean, speed) < uplinkBar || stat.Pct(others, speed) < uplinkOther {
 		return nil, true
 	}
 	o = diagnose.Likely("others fill the uplink %s of %s: %s of its %s", diagnose.Word(up[0]), below.BedName(e), unit.Rate(others), unit.Rate(speed)).
-		By(diagnose.Above(below.Tells(all, e.Name, diagnose.Share(all.Mean, speed), "pct"), uplinkBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "share of the uplink that others take", Value: diagnose.Share(others, speed), Unit: "pct", SpanNs: all.SpanNs}, uplinkOther)).
+		By(diagnose.Above(below.Tells(all, e.Name, stat.Pct(all.Mean, speed), "pct"), uplinkBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "share of the uplink that others take", Value: stat.Pct(others, speed), Unit: "pct", SpanNs: all.SpanNs}, uplinkOther)).
 		At(below.OnBed(e, below.BedName(e))).Costs(max(0, speed-others), "they leave "+unit.Rate(max(0, speed-others)), "counters of the uplink").
 		Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "what is moved to another uplink stands still for a moment"})
 	o.Apart = []string{"cpu-limit", "cpu-steal"} // CPUs do not fill an uplink
 	switch s, r := e.Flow.Sender.Load(), e.Flow.Receiver.Load(); {
 	case e.Flow.IsAll() != nil:
 		o.Beside()
-	case diagnose.Share(all.Mean, speed) > below.WorkerFull && s.Known && r.Known && !s.IsFull() && !r.IsFull() && below.ShapedAt(e.Flow, e) == nil:
+	case stat.Pct(all.Mean, speed) > below.WorkerFull && s.Known && r.Known && !s.IsFull() && !r.IsFull() && below.ShapedAt(e.Flow, e) == nil:
 		o.Confidence = measure.Certain
 	}
 	return o, true

@@ -91,7 +91,7 @@ func portShaper(f *diagnose.Flow) *diagnose.Outcome {
 			continue
 		}
 		passed, by := bps, f.Receiver.Proof("goodput", bps, "bps")
-		if x, why := e.OfPort(below.PortRate(e)); why == "" && diagnose.Share(bps, s.Average) < below.ShapedLow {
+		if x, why := e.OfPort(below.PortRate(e)); why == "" && stat.Pct(bps, s.Average) < below.ShapedLow {
 			passed, by = x.Mean, below.Tells(x, e.Name, x.Mean, "bps") // with what others of the guest send
 		}
 		if passed < s.Average*below.ShapedLow/100 || passed > s.Average*below.ShapedHigh/100 {

@@ -45,11 +45,11 @@ func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.Missing("five seconds of the course", "the run was too short to see a trend")
 	}
 	third := len(bins) / 3
-	first, last := diagnose.Mean(bins[:third]), diagnose.Mean(bins[len(bins)-third:])
+	first, last := stat.Mean(bins[:third]), stat.Mean(bins[len(bins)-third:])
 	switch {
 	case last < riseBar*first:
 		return diagnose.No("the last third carries %s, the first %s", unit.Rate(last), unit.Rate(first))
-	case rising(bins) < 0.8:
+	case stat.Rising(bins) < 0.8:
 		return diagnose.No("the rate goes up and down")
 	}
 	if _, _, _, steps := stat.ChangePoint(bins); steps {
@@ -129,29 +129,11 @@ func asClimbing(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 // within it: what runs differ by is not in that.
 func rises(f *diagnose.Flow, longer *measure.Cell) bool {
 	bins, first := stat.Bins(f.FlowOf(diagnose.RunShown(longer)).Receiver), len(f.Bins())
-	return first > 0 && len(bins) > first && diagnose.Mean(bins[first:]) >= riseBar*diagnose.Mean(bins[:first])
+	return first > 0 && len(bins) > first && stat.Mean(bins[first:]) >= riseBar*stat.Mean(bins[:first])
 }
 
 // riseBar is how much more the last third of a run that still rises carries than the first.
 const riseBar = 1.1
-
-// rising is the share of the pairs of seconds of which the later one carries more.
-func rising(bins []float64) float64 {
-	bins = bins[:min(len(bins), 120)]
-	up, all := 0, 0
-	for i := range bins {
-		for _, later := range bins[i+1:] {
-			all++
-			if later > bins[i] {
-				up++
-			}
-		}
-	}
-	if all == 0 {
-		return 0
-	}
-	return float64(up) / float64(all)
-}
 
 // cwndGrows tells whether the congestion window is greatest in the last
 // seconds, and well above that of the first.

@@ -49,7 +49,7 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 		o.By(diagnose.Below(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput of a longer run after this one", Value: diagnose.RateOf(long), Unit: "bps"}, diagnose.StepBar*x.After))
 	}
 	after := secondsAfter(f, x)
-	spread := diagnose.SpreadOf(after)
+	spread := stat.MedianDeviation(after)
 	if len(after) < 3 || spread >= diagnose.FlatBar {
 		o.Confidence = measure.Possible // a control that losses or timeouts have thrown back falls as well, and wanders
 		return o.Then("a longer run: whether its second level stays")

@@ -275,5 +275,5 @@ func bufferFull(e *diagnose.End) (float64, bool) {
 	if len(all) == 0 {
 		return 0, false
 	}
-	return diagnose.Mean(all), true
+	return stat.Mean(all), true
 }

@@ -346,7 +346,7 @@ func fallen(s *diagnose.Spot) float64 {
 		all++
 		most = max(most, w)
 	}
-	return diagnose.Share(float64(below), float64(all))
+	return stat.Pct(float64(below), float64(all))
 }
 
 // fallenBar is that share from where on the reader is what fills the window.
