@@ -67,6 +67,12 @@ func TestRulesFire(t *testing.T) {
 		{"init", "internal/cli/x.go", "type t int\nfunc (t) init() {}", false},
 		{"panic", "internal/unit/x.go", `func f() { panic(1) }`, true},
 		{"panic", "internal/unit/x_test.go", `func f() { panic(1) }`, false},
+		{"prose", "internal/report/x.go", "import \"strings\"\nfunc f(g gate) bool { return strings.Contains(g.Fact, \"off\") }", true},
+		{"prose", "internal/cli/x.go", "import \"strings\"\nfunc f(err error) bool { return strings.HasPrefix(strings.ToLower(err.Error()), \"no\") }", true},
+		{"prose", "internal/cli/x.go", "func f(err error) bool { return re.MatchString(err.Error()) }", true},
+		{"prose", "internal/cli/x.go", "import \"strings\"\nfunc f(g gate) bool { return strings.Contains(g.ID, \"off\") }", false},
+		{"prose", "internal/cli/x.go", "import \"strings\"\nfunc f(g gate) string { return strings.Join(g.Facts, g.Why) }", false},
+		{"prose", "internal/measure/x.go", "import \"strings\"\nfunc f(g gate) bool { return strings.Contains(g.Fact, \"off\") }", false},
 		{"size", "internal/unit/x.go", strings.Repeat("\n", 600), true},
 		{"size", "internal/unit/x.go", strings.Repeat("\n", 500), false},
 	}

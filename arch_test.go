@@ -58,10 +58,17 @@ var testKits = []string{"engine/enginetest", "bus/bustest", "store/storetest", "
 var allowed = map[string]string{
 	"panic: internal/cli/cli.go":                  "kong leaves a command line by calling its exit function; a panic that run recovers ends it without ending the process",
 	"printing: internal/transfer/loopback/web.go": "net/http would print to stderr when a client breaks off; its lines go to nobody",
+	"prose: internal/agent/folder.go":             "os.Root has no values for what is no folder, and for what leads out of it",
+	"prose: internal/bus/uplink.go":               "the hint of an agent names its command, and a controller has another",
+	"prose: internal/cli/habits.go":               "kong says in words alone which flag it does not know",
+	"prose: internal/remote/vmkernel.go":          "what an ESXi host refuses comes as words through ssh",
 	"exit: truth/main.go":                         "truth is a program of its own for developers, as bench is",
 	"exit: bench/main.go":                         "bench is a program of its own for developers, as cmd/thru is one for users",
 	"exit: bench/main_other.go":                   "the same program on systems where it cannot measure",
 }
+
+// parsers read what others have written, and results of older versions.
+var parsers = []string{"measure", "host", "hypervisor", "planfile", "transfer"}
 
 // source is one parsed file.
 type source struct {
@@ -116,6 +123,7 @@ var rules = []rule{
 	{"exit", "a package that ends the process skips the clean-up of all others", checkExit},
 	{"init", "code that runs by being imported cannot be found by reading main", checkInit},
 	{"panic", "an agent must survive a bad request: errors are returned", checkPanic},
+	{"prose", "what is decided by words changes with the words: facts have values and codes, and only who shows them words them", checkProse},
 	{"size", "a file over 600 lines does more than one thing", checkSize},
 }
 
@@ -233,6 +241,52 @@ func checkPanic(s source) []string {
 		return nil
 	}
 	return builtins(s, "panic")
+}
+
+// checkProse refuses to look for words in what is said for people.
+func checkProse(s source) []string {
+	if s.test || slices.Contains(parsers, s.top()) {
+		return nil
+	}
+	var bad []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		f, ok := call.Fun.(*ast.SelectorExpr)
+		if ok && searches(f) && slices.ContainsFunc(call.Args, saysProse) {
+			bad = append(bad, s.at(call)+": searches words by "+f.Sel.Name)
+		}
+		return true
+	})
+	return bad
+}
+
+// searches tells of functions that decide by a part of a text.
+func searches(f *ast.SelectorExpr) bool {
+	if x, ok := f.X.(*ast.Ident); !ok || x.Name != "strings" && x.Name != "bytes" {
+		return strings.HasPrefix(f.Sel.Name, "Match") || strings.HasPrefix(f.Sel.Name, "FindString")
+	}
+	return slices.ContainsFunc([]string{"Contains", "HasPrefix", "HasSuffix", "Index", "LastIndex", "Cut", "TrimPrefix", "TrimSuffix", "Split", "EqualFold", "Count", "Replace"},
+		func(name string) bool { return strings.HasPrefix(f.Sel.Name, name) })
+}
+
+// saysProse tells whether an expression has a field that holds words, or the text of an error.
+func saysProse(e ast.Expr) bool {
+	found := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.CallExpr:
+			if f, ok := x.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Error" && len(x.Args) == 0 {
+				found = true
+			}
+		case *ast.SelectorExpr:
+			found = found || slices.Contains([]string{"Fact", "Why", "Reason", "Summary", "Message", "Hint"}, x.Sel.Name)
+		}
+		return !found
+	})
+	return found
 }
 
 func checkSize(s source) []string {

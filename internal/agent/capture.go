@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync"
 
 	"thru/internal/bus"
@@ -38,7 +37,7 @@ func (a *Agent) noCapture() string {
 		return "this thru does not capture"
 	}
 	if err := a.conf.Capture.Possible(); err != nil {
-		return strings.TrimSuffix(err.Error()+": "+fault.Hint(err), ": ")
+		return fault.Text(err)
 	}
 	return ""
 }

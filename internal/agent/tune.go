@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"thru/internal/bus"
 	"thru/internal/fault"
@@ -56,7 +55,7 @@ func (a *Agent) mayTune(ctx context.Context) error {
 // noTune is the same in words, with what keeps everybody from it.
 func (a *Agent) noTune(ctx context.Context) string {
 	if err := a.mayTune(ctx); err != nil {
-		return strings.TrimSuffix(err.Error()+": "+fault.Hint(err), ": ")
+		return fault.Text(err)
 	}
 	return a.conf.Tuner.NoTune()
 }

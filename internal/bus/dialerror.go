@@ -145,7 +145,7 @@ func furthest(failed []error) error {
 	var others []string
 	for i, err := range failed {
 		if i != best && err.Error() != failed[best].Error() {
-			others = append(others, strings.TrimPrefix(err.Error(), "bus: "))
+			others = append(others, fault.Plain(err.Error()))
 		}
 	}
 	if len(others) == 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"thru/internal/capture/pcapfile"
 	"thru/internal/capture/trace"
@@ -42,13 +41,13 @@ func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progre
 	case errors.Is(err, trace.ErrMerged):
 		return File{}, fault.Usagef("give each of the two captures as a file of its own, or capture at one interface instead of any",
 			"%s: each packet is in it twice, as captured at two places, and nothing tells which is which", name)
+	case errors.Is(err, pcapfile.ErrLimit):
+		return File{}, fault.Failf("write its packets to a file of fewer interfaces", "%s: %w", name, err)
 	case err != nil:
 		return File{}, fmt.Errorf("%s: %w", name, err)
 	}
 	c.File = name
 	switch {
-	case c.Packets == 0 && strings.Contains(c.Damage, pcapfile.ErrLimit.Error()):
-		return File{}, fault.Failf("write its packets to a file of fewer interfaces", "%s: %s", name, c.Damage)
 	case c.Packets == 0 && c.Damage != "":
 		return File{}, fault.Failf("write it anew: it holds no whole packet", "%s: %s", name, c.Damage)
 	case c.Packets == 0:

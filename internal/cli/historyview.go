@@ -67,7 +67,7 @@ func verdictText(v string) string {
 // titleText is what was found, and between whom or where, if the title does not say it.
 func titleText(x store.Entry) string {
 	said := []string{}
-	if len(x.Pairs) > 0 && !strings.Contains(x.Title, "->") {
+	if len(x.Pairs) > 0 && !slices.ContainsFunc(x.Pairs, func(pair string) bool { return strings.Contains(x.Title, pair) }) {
 		said = append(said, pairsText(x.Pairs))
 	}
 	if len(x.Pairs) == 0 {

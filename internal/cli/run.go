@@ -518,7 +518,7 @@ func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error
 // continued adds to an error how the run is continued.
 func (r *planRun) continued(ctx context.Context, err error) error {
 	if hint := r.howToGoOn(ctx.Err() != nil || r.waits()); fault.Code(err) == fault.Failed && hint != "" {
-		return fault.New(fault.Code(err), strings.TrimPrefix(fault.Hint(err)+"; "+hint, "; "), "%w", err)
+		return fault.New(fault.Code(err), fault.Joined(fault.Hint(err), hint), "%w", err)
 	}
 	return err
 }

@@ -21,7 +21,8 @@ func judgeFact(c *measure.FactChange, used []string) {
 	switch {
 	case strings.HasPrefix(kind, "interfaces."):
 		c.Name = interfaceName(c.Name, kind, c.Fact, thing)
-		part := kind == "interfaces.offloads" && strings.HasPrefix(innerName(c.Fact), "tx-tcp") // of TSO, which is told
+		inner := innerName(c.Fact)
+		part := kind == "interfaces.offloads" && strings.HasPrefix(inner, "tx-tcp") // of TSO, which is told
 		c.Minor = part || len(used) > 0 && !slices.Contains(used, thing)
 	case kind == "sysctls" || kind == "settings_changed":
 		c.Name = thing

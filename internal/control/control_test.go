@@ -352,7 +352,7 @@ func TestSearchIsFollowedByTrials(t *testing.T) {
 // Of two ends that fail together, the one that knows why is heard.
 func TestTheCauseIsToldNotTheEcho(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
-	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "worker: stream 1: the peer closed the connection early"}}
+	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "worker: stream 1: the peer closed the connection early", Reason: fault.PeerGone}}
 	local.script = []bus.Event{{Kind: bus.EventFailed, Error: "worker: binding to CPU 1000", Hint: "there is none"}}
 	doc, err := run(t, request(), local, peer, &quiet{})
 	if err == nil || !strings.Contains(err.Error(), "CPU 1000") || doc.Error.Hint != "there is none" {

@@ -246,7 +246,7 @@ func (r *Runner) missed(doc *measure.Document) error {
 		if !f.isOnlyGate {
 			code = fault.Failed
 		}
-		name, why := f.pair, strings.TrimPrefix(f.first.Message, "control: ")
+		name, why := f.pair, fault.Plain(f.first.Message)
 		if f.runs < f.of {
 			name += fmt.Sprintf(" (%d of %d runs)", f.runs, f.of)
 		}

@@ -459,7 +459,7 @@ func tuneTaken(t *testing.T, w *world, one bool) {
 	t.Helper()
 	w.agents["peer"].fails = func(call string) error {
 		if call == "tune" {
-			return fmt.Errorf("agent: tune: %s: another process of this host", measure.SaysTaken)
+			return fault.Because(fault.Taken, errors.New("agent: tune: another process of this host"))
 		}
 		return nil
 	}

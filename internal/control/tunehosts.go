@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"thru/internal/bus"
@@ -37,7 +36,7 @@ func (x *tuning) begin(ctx context.Context) error {
 		}
 		_, err = bus.Call(ctx, e, bus.Tune, bus.TuneRequest{Who: x.Who})
 		other := x.hosts[reply.Host]
-		if err != nil && strings.Contains(err.Error(), measure.SaysTaken) && other != "" { // another agent of a host that this client tunes already
+		if fault.ReasonOf(err) == fault.Taken && other != "" { // another agent of a host that this client tunes already
 			x.not[e.Name] = "it is the same host as " + other + ", where it is tuned"
 			continue
 		}
@@ -155,11 +154,11 @@ func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error 
 	case errors.Is(err, bus.ErrTimeout) || errors.Is(err, bus.ErrLost) || errors.Is(err, bus.ErrClosed):
 		x.unsure = true
 		return fmt.Errorf("control: changing %s at %s: %w", at[0].Knob, e.Name, err)
-	case strings.Contains(err.Error(), measure.SaysForeign):
+	case fault.ReasonOf(err) == fault.Foreign:
 		x.handsOff(at)
 		return &fallen{measure.Foreign, fmt.Sprintf("%s: %v", e.Name, err)}
 	}
-	return &fallen{measure.Failed, strings.TrimSuffix(fmt.Sprintf("%s: %v: %s", e.Name, err, fault.Hint(err)), ": ")}
+	return &fallen{measure.Failed, e.Name + ": " + fault.Text(err)}
 }
 
 // foreign compares what the hosts had with what they said that they have when the

@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"thru/internal/cause/knob"
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
@@ -48,7 +48,7 @@ func giveUp(a *measure.Attempt, err error) error {
 		return err
 	}
 	a.Outcome = f.outcome
-	a.Reason = strings.TrimPrefix(a.Reason+"; "+f.why, "; ")
+	a.Reason = fault.Joined(a.Reason, f.why)
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
 			return err
 		}
 		if len(ways) > 1 {
-			said = strings.TrimPrefix(said+"; "+w.name()+": "+a.Reason, "; ")
+			said = fault.Joined(said, w.name()+": "+a.Reason)
 			a.Reason = said
 		}
 		switch {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -86,7 +85,7 @@ func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin tim
 // reasonOf flows that stand and fall together: the error that says most.
 func reasonOf(flows []*flow) error {
 	for _, f := range flows {
-		if f.err != nil && !isEcho(f.err.Error()) {
+		if f.err != nil && !isEcho(f.err) {
 			return f.err
 		}
 	}
@@ -124,8 +123,8 @@ func (w *watching) end(s *side) {
 // more than that it closed the connection. That is waited for longer: the path that
 // has let the end of the connection pass may hold back or lose those words.
 func (w *watching) fail(s *side, err error) {
-	f, echo := s.flow, isEcho(err.Error())
-	if f.err == nil || isEcho(f.err.Error()) && !echo {
+	f, echo := s.flow, isEcho(err)
+	if f.err == nil || isEcho(f.err) && !echo {
 		f.err = err
 	}
 	w.end(s)
@@ -326,9 +325,7 @@ func longest(flows []*flow) time.Duration {
 }
 
 // isEcho tells of a failure that only says that the other end has failed.
-func isEcho(message string) bool {
-	return slices.ContainsFunc([]string{"the peer closed", "the peer reset", "the peer ended"}, func(word string) bool { return strings.Contains(message, word) })
-}
+func isEcho(err error) bool { return fault.ReasonOf(err) == fault.PeerGone }
 
 // listen merges the events of all clients of the flows into one channel.
 func listen(flows []*flow) (<-chan heard, <-chan *EndPoint, func()) {

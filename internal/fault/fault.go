@@ -6,6 +6,8 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Exit codes of the program. Verdict means: measured, but below what was required.
@@ -55,6 +57,19 @@ func Hint(err error) string {
 		err = e.Err
 	}
 	return ""
+}
+
+// Joined are those of several hints or reasons that say something, in one line.
+func Joined(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
+}
+
+// Text is an error with its hint, for a field that has both.
+func Text(err error) string {
+	if hint := Hint(err); hint != "" {
+		return err.Error() + ": " + hint
+	}
+	return err.Error()
 }
 
 // Code returns the exit code for err: OK for nil, Failed where nothing says otherwise.

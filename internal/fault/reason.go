@@ -6,6 +6,13 @@ import "errors"
 // travels with the error, also from an agent to its client.
 type Reason string
 
+// Reasons that several parts of the program know.
+const (
+	PeerGone Reason = "peer-gone"    // the other end has closed or reset the connection: it knows why
+	Taken    Reason = "tune-taken"   // the host is being tuned by another
+	Foreign  Reason = "tune-foreign" // somebody else has changed a setting meanwhile
+)
+
 // Because gives an error a reason; where that is empty it is left as it is.
 func Because(r Reason, err error) error {
 	if r == "" || err == nil {

@@ -51,6 +51,7 @@ func Decode(text []byte) (*Document, error) {
 	}
 	addBirths(&d)
 	nameTargets(&d)
+	nameOffloads(&d)
 	return &d, nil
 }
 

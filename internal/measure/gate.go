@@ -23,6 +23,8 @@ type Gate struct {
 	Remedy    []string `json:"remedy,omitempty"`    // commands for this platform, in order; nothing else
 	Risk      string   `json:"risk,omitempty"`      // of the remedy
 	Cause     string   `json:"cause,omitempty"`     // id of the cause that it would be of a slow result (causes.md)
+	Off       []string `json:"off,omitempty"`       // offloads that are off, by their knobs: "tso"
+	Fixed     bool     `json:"fixed,omitempty"`     // the driver has none of these
 	Checklist []string `json:"checklist,omitempty"` // lines of the checklist that it answers: "S-03"
 }
 

@@ -44,3 +44,22 @@ func TestTargetsOfOlderResults(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestOffloadsOfOlderResults holds that a gate of a version which had offloads in
+// its words alone has them as values.
+func TestOffloadsOfOlderResults(t *testing.T) {
+	d, err := Decode([]byte(`{"schema": "` + Schema + `", "gates": [{"id": "offloads", "status": "warn", "fact": "TSO, TX checksum of eth0: off"},
+		{"id": "offloads", "status": "warn", "fact": "GRO of eth0: off, and its driver has none"}, {"id": "offloads", "status": "pass", "fact": "TSO of eth0: off, its kind has none"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := d.Gates[0]; !slices.Equal(g.Off, []string{"tso", "tx-checksum"}) || g.Fixed {
+		t.Errorf("%+v", g)
+	}
+	if g := d.Gates[1]; !slices.Equal(g.Off, []string{"gro"}) || !g.Fixed {
+		t.Errorf("%+v", g)
+	}
+	if g := d.Gates[2]; g.Off != nil {
+		t.Errorf("%+v", g)
+	}
+}

@@ -12,13 +12,6 @@ const (
 	Settled  = "as it was"  // nothing was to do
 )
 
-// What an agent's errors of changing settings say, so that they can be told apart
-// where they come as text.
-const (
-	SaysForeign = "somebody else has changed it meanwhile"
-	SaysTaken   = "this host is being tuned by another"
-)
-
 // OfTuning begins the experiment (Cell.Experiment) of cells that a tuning leaves
 // behind: "tune-1" of the two states that its first attempt compared, "tune-state-0"
 // of the state that was found, once a later one stands.

@@ -101,6 +101,23 @@ func nameTargets(d *Document) {
 	}
 }
 
+// nameOffloads names the offloads that gates warn of, in results of versions that
+// had them in the words alone.
+func nameOffloads(d *Document) {
+	for i := range d.Gates {
+		g := &d.Gates[i]
+		if g.ID != "offloads" || g.Status != GateWarn || len(g.Off) > 0 {
+			continue
+		}
+		for _, o := range [][2]string{{"TSO", "tso"}, {"GSO", "gso"}, {"GRO", "gro"}, {"scatter-gather", "scatter-gather"}, {"TX checksum", "tx-checksum"}, {"RX checksum", "rx-checksum"}} {
+			if strings.Contains(g.Fact, o[0]) {
+				g.Off = append(g.Off, o[1])
+			}
+		}
+		g.Fixed = strings.HasSuffix(g.Fact, "its driver has none")
+	}
+}
+
 func (o *olderEnd) upgrade(e *Evidence) {
 	if o == nil || e == nil {
 		return

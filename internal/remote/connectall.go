@@ -87,7 +87,7 @@ func (d Dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint,
 func UnreachedError(missing []unreached, of int) error {
 	if len(missing) == 1 {
 		m := missing[0]
-		hint := strings.Join(slices.DeleteFunc([]string{fault.Hint(m.Err), "--go-on measures the pairs of the others"}, func(s string) bool { return s == "" }), "; ")
+		hint := fault.Joined(fault.Hint(m.Err), "--go-on measures the pairs of the others")
 		return fault.New(fault.Code(m.Err), hint, "%s cannot be reached: %w", m.Name, m.Err)
 	}
 	var all []string

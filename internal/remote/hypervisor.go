@@ -41,7 +41,7 @@ func (d Dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, e
 	}
 	e, end, err := d.EndPoint(ctx, at)
 	if err != nil && ctx.Err() == nil && fault.Code(err) == fault.Failed {
-		hint := strings.TrimPrefix(fault.Hint(err)+"; a vCenter or an ESXi host is named vsphere://USER@"+at, "; ")
+		hint := fault.Joined(fault.Hint(err), "a vCenter or an ESXi host is named vsphere://USER@"+at)
 		err = fault.Failf(hint, "%w", err)
 	}
 	return agentOf(e, end, err)

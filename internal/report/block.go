@@ -1,6 +1,8 @@
 package report
 
 import (
+	"strings"
+
 	"thru/internal/doc"
 	"thru/internal/doc/text"
 )
@@ -35,6 +37,7 @@ func clean(s string) string               { return doc.Clean(s) }
 func cleanUpTo(s string, most int) string { return doc.CleanUpTo(s, most) }
 func join(parts ...string) string         { return doc.Join(parts...) }
 func nonEmpty(all ...string) []string     { return doc.NonEmpty(all...) }
+func colon(what, why string) string       { return strings.Join(nonEmpty(what, why), ": ") }
 func orDash(s string) string              { return doc.OrDash(s) }
 func bracket(s string) string             { return doc.Bracket(s) }
 func prefixed(prefix, s string) string    { return doc.Prefixed(prefix, s) }

@@ -42,7 +42,8 @@ type finding struct {
 	Effect   string
 	Next     string
 	Advice   string
-	At       string   // "at b:", where the commands are to be run
+	Host     string   // where the commands are to be run
+	At       string   // "at b:"
 	Commands []string // whole
 	Risk     string
 	Source   string
@@ -134,11 +135,15 @@ func newFinding(f *measure.Finding, flow *measure.Flow) finding {
 			v.Commands = append(v.Commands, cleanUpTo(c, longestOrder))
 		}
 		if r.EndPoint != "" && len(v.Commands) > 0 {
-			v.At = "at " + clean(r.EndPoint) + ":"
+			v.Host = clean(r.EndPoint)
+			v.At = atHosts(v.Host)
 		}
 	}
 	return v
 }
+
+// atHosts is what stands before commands: "at a and b:".
+func atHosts(names ...string) string { return "at " + strings.Join(names, " and ") + ":" }
 
 // whereText says "receiver b, CPU 3, eth0", "receiver b, esx1", "path local -> b", "thru itself".
 func whereText(w measure.Where) string {

@@ -237,7 +237,7 @@ func failures(d *measure.Document) []string {
 		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && reasonText(p.Lost) == g.Why }); at >= 0 {
 			g.Why = clean(d.EndPoints[at].Name) + " was lost" // why is said above
 		}
-		all = append(all, "failed: "+strings.TrimSuffix((gap{Facts: g.Facts}).text(maxNamed)+": "+g.Why, ": "))
+		all = append(all, "failed: "+colon((gap{Facts: g.Facts}).text(maxNamed), g.Why))
 	}
 	if p := d.Plan; p != nil && p.Done < p.Steps {
 		all = append(all, fmt.Sprintf("%d of %d steps were measured", p.Done, p.Steps))

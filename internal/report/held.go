@@ -66,9 +66,12 @@ func reason(first, back *measure.Cell) string {
 	return ""
 }
 
+// unended is a text without the full stop that ends it.
+func unended(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
+
 // inSentence is a finding in words: flat where it is certain.
 func inSentence(f *measure.Finding) string {
-	s := strings.TrimSuffix(strings.TrimSpace(clean(f.Summary)), ".")
+	s := unended(clean(f.Summary))
 	if f.Cause == causeLinkRate {
 		s = "the link is full"
 	}

@@ -454,8 +454,8 @@ func TestMarkdown(t *testing.T) {
 func TestHostsAreMerged(t *testing.T) {
 	r, cubic := summaryRow{}, []string{"sysctl -w net.ipv4.tcp_congestion_control=cubic"}
 	for _, f := range []finding{
-		{At: "at a:", Commands: cubic}, {At: "at b:", Commands: cubic}, {At: "at a:", Commands: cubic},
-		{Advice: "raise it", At: "at a:", Commands: cubic}, {At: "at c:", Commands: []string{"ethtool -K eth0 tso on"}},
+		{Host: "a", At: "at a:", Commands: cubic}, {Host: "b", At: "at b:", Commands: cubic}, {Host: "a", At: "at a:", Commands: cubic},
+		{Advice: "raise it", Host: "a", At: "at a:", Commands: cubic}, {Host: "c", At: "at c:", Commands: []string{"ethtool -K eth0 tso on"}},
 	} {
 		r.against(&f)
 	}
@@ -505,8 +505,8 @@ func TestBetween(t *testing.T) {
 // TestSeeToOnce: what stands among the things to do with its commands is not said again without.
 func TestSeeToOnce(t *testing.T) {
 	r := summaryRow{}
-	r.say("raise the rate; at a:", "tc qdisc show")
-	r.tuned(&tuning{Advice: []proposal{{Title: "raise the rate (at a)"}, {Title: "end the other work"}, {Title: "raise the rate", Change: true}}}, false)
+	r.against(&finding{Advice: "raise the rate", Host: "a", At: "at a:", Commands: []string{"tc qdisc show"}})
+	r.tuned(&tuning{Advice: []proposal{{Title: "raise the rate (at a)", Advice: "raise the rate"}, {Title: "end the other work", Advice: "end the other work"}, {Title: "raise the rate", Change: true}}}, false)
 	var got []string
 	for _, i := range r.Items {
 		got = append(got, i.Text)

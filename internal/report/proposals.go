@@ -14,6 +14,7 @@ import (
 type proposal struct {
 	Number int
 	Title  string
+	Advice string // the title, without a host
 	For    string // what asks for it: "finding receive-window, local -> b"
 	Why    string
 	Expect string
@@ -34,7 +35,7 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) proposal {
-	v := proposal{Number: number, Title: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: reasonText(p.OnlySaid)}
+	v := proposal{Number: number, Title: clean(p.Title), Advice: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: reasonText(p.OnlySaid)}
 	switch {
 	case p.Cause != "":
 		v.For = "finding " + clean(p.Cause)
@@ -44,7 +45,7 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 	if p.From != "" && p.To != "" {
 		v.For = join(v.For, clean(p.From+" -> "+p.To))
 	}
-	if p.ExpectBps != nil && !strings.Contains(v.Expect, "b/s") {
+	if p.ExpectBps != nil && !strings.Contains(v.Expect, unit.Rate(*p.ExpectBps)) {
 		v.Expect = join(unit.Rate(*p.ExpectBps), v.Expect)
 	}
 	if p.Test != nil {
@@ -56,7 +57,7 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 			h.Words = ""
 		}
 		if h.Words == "" && len(h.Set) == 0 {
-			if several && c.EndPoint != "" && !strings.Contains(v.Title, clean(c.EndPoint)) {
+			if several && c.EndPoint != "" && v.Title == v.Advice {
 				v.Title += " (at " + clean(c.EndPoint) + ")"
 			}
 			continue

@@ -24,7 +24,11 @@ func (p *page) brief() []doc.Block {
 		b.Verdict = &a
 	}
 	for _, r := range p.First.Rows {
-		b.Rows = append(b.Rows, doc.BriefRow{Name: r.Name, Items: r.Items})
+		x := doc.BriefRow{Name: r.Name}
+		for _, i := range r.Items {
+			x.Items = append(x.Items, doc.BriefItem{Text: i.Text, Commands: i.Commands})
+		}
+		b.Rows = append(b.Rows, x)
 	}
 	all := []doc.Block{p.Picture.block(), b}
 	if p.Error != nil {

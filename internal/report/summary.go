@@ -33,7 +33,12 @@ type summaryRow struct {
 }
 
 // summaryItem is a line, and what to type for it.
-type summaryItem = doc.BriefItem
+type summaryItem struct {
+	Text     string
+	Advice   string   // that it says
+	Hosts    []string // where its commands are to be run
+	Commands []string
+}
 
 // Bounds of what stands at the top of a page.
 const (
@@ -75,9 +80,14 @@ func (b *summary) add(name string, lines []string) {
 
 // say adds a line, once; one without words is none.
 func (r *summaryRow) say(text string, commands ...string) {
-	same := func(i summaryItem) bool { return i.Text == text && slices.Equal(i.Commands, commands) }
-	if text+strings.Join(commands, "") != "" && !slices.ContainsFunc(r.Items, same) {
-		r.Items = append(r.Items, summaryItem{Text: text, Commands: commands[:min(len(commands), maxCommands)]})
+	r.add(summaryItem{Text: text, Commands: commands})
+}
+
+func (r *summaryRow) add(x summaryItem) {
+	same := func(i summaryItem) bool { return i.Text == x.Text && slices.Equal(i.Commands, x.Commands) }
+	if x.Text+strings.Join(x.Commands, "") != "" && !slices.ContainsFunc(r.Items, same) {
+		x.Commands = x.Commands[:min(len(x.Commands), maxCommands)]
+		r.Items = append(r.Items, x)
 	}
 }
 
@@ -354,7 +364,7 @@ func fillsLink(d *measure.Document, first *measure.Cell) bool {
 }
 
 func limitLine(w *diagnosis, f *finding) string {
-	s := strings.TrimSuffix(f.Summary, ".")
+	s := unended(f.Summary)
 	switch {
 	case f.Cause == measure.CauseNone:
 		s = "nothing was found that holds it back"
@@ -448,26 +458,24 @@ func (r *summaryRow) warned(v *view) {
 func (r *summaryRow) against(f *finding) {
 	switch {
 	case f.Advice+f.At != "" && !r.joins(f):
-		r.say(strings.Join(nonEmpty(f.Advice, f.At), "; "), f.Commands...)
+		r.add(summaryItem{strings.Join(nonEmpty(f.Advice, f.At), "; "), f.Advice, nonEmpty(f.Host), f.Commands})
 	case f.Advice+f.At != "":
 	case f.Next != "":
 		r.say("to be sure: " + f.Next)
 	}
 }
 
-// joins adds the host of a finding to a line that says the same of another one: "at a
-// and b:".
+// joins adds the host of a finding to a line that says the same of another one.
 func (r *summaryRow) joins(f *finding) bool {
-	head := strings.Join(nonEmpty(f.Advice, "at "), "; ")
 	i := slices.IndexFunc(r.Items, func(x summaryItem) bool {
-		return f.At != "" && strings.HasPrefix(x.Text, head) && strings.HasSuffix(x.Text, ":") && slices.Equal(x.Commands, f.Commands)
+		return f.Host != "" && len(x.Hosts) > 0 && x.Advice == f.Advice && slices.Equal(x.Commands, f.Commands)
 	})
 	if i < 0 {
 		return false
 	}
-	hosts := strings.TrimSuffix(strings.TrimPrefix(r.Items[i].Text, head), ":")
-	if host := strings.TrimSuffix(strings.TrimPrefix(f.At, "at "), ":"); !slices.Contains(strings.Split(hosts, " and "), host) {
-		r.Items[i].Text = head + hosts + " and " + host + ":"
+	if x := &r.Items[i]; !slices.Contains(x.Hosts, f.Host) {
+		x.Hosts = append(x.Hosts, f.Host)
+		x.Text = strings.Join(nonEmpty(x.Advice, atHosts(x.Hosts...)), "; ")
 	}
 	return true
 }
@@ -482,8 +490,7 @@ func (r *summaryRow) tuned(t *tuning, full bool) {
 		return
 	}
 	for _, a := range t.Advice {
-		title, _, _ := strings.Cut(a.Title, " (at ")
-		switch said := slices.ContainsFunc(r.Items, func(i summaryItem) bool { return strings.HasPrefix(i.Text, title) }); {
+		switch said := slices.ContainsFunc(r.Items, func(i summaryItem) bool { return i.Advice == a.Advice }); {
 		case a.Change:
 			r.say("try " + a.Title)
 		case !said: // with its commands, against what limits it

@@ -33,8 +33,8 @@ func targetTable(d *measure.Document) grid {
 			bar = "at most "
 		}
 		bar += targetValue(t.Wanted, t.Unit)
-		why := strings.Replace(clean(t.Reason), ", wanted: "+bar, "", 1) // it stands beside
-		if why == got {
+		why := clean(t.Reason)
+		if why == got { // it stands beside
 			why = ""
 		}
 		g.Rows = append(g.Rows, []string{clean(t.What), bar, got, []string{"fail", "pass"}[passed(t)], orDash(why)})

@@ -195,11 +195,14 @@ func (v *view) say(lines []string) {
 		}
 	}
 	for i := range v.Why {
-		if f := v.Why[i].Findings; len(f) > 0 && strings.Contains(v.Answer+"\n"+v.Back, strings.TrimSuffix(f[0].Summary, ".")) {
+		if f := v.Why[i].Findings; len(f) > 0 && v.hasSaid(unended(f[0].Summary)) {
 			f[0].Said = true
 		}
 	}
 }
+
+// hasSaid tells whether the answer has a text in it, which is then not printed again.
+func (v *view) hasSaid(text string) bool { return strings.Contains(v.Answer+"\n"+v.Back, text) }
 
 func newCell(d *measure.Document, c *measure.Cell) cell {
 	return cell{Name: pathName(c), What: join(what(c), otherAxes(c)), Beside: c.Beside, Gauge: isGauge(d, c), Tried: isExperiment(c), Rows: rows(c), Source: c}

@@ -84,14 +84,14 @@ func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
 	}
 	switch {
 	case r.Limited:
-		b.Said = append(b.Said, strings.TrimSuffix("generator-limited: "+clean(r.Why), ": "))
+		b.Said = append(b.Said, colon("generator-limited", clean(r.Why)))
 	case r.Why != "":
 		b.Said = append(b.Said, clean(r.Why))
 	}
 	if r.Verdict != nil {
 		b.Verdict = verdictWord(r.Verdict)
 		if r.Verdict.Reason != "" {
-			b.Said = append(b.Said, b.Verdict+": "+strings.TrimPrefix(clean(r.Verdict.Reason), b.Name+" "))
+			b.Said = append(b.Said, b.Verdict+": "+clean(r.Verdict.Reason))
 		}
 		if r.Verdict.Pass && r.Verdict.Share > tooMuch {
 			b.Said = append(b.Said, overWords)

@@ -123,7 +123,7 @@ func (d *Desk) NoTune() string {
 	if err == nil {
 		return ""
 	}
-	return strings.TrimSuffix(err.Error()+": "+fault.Hint(err), ": ")
+	return fault.Text(err)
 }
 
 // By says who tunes this host now; empty: nobody.

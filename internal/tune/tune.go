@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -29,8 +30,8 @@ type Machine interface {
 // Errors that callers tell apart, wrapped by what is returned.
 var (
 	ErrUnknown = errors.New("there is no such knob here")
-	ErrForeign = errors.New(measure.SaysForeign)
-	ErrTaken   = errors.New(measure.SaysTaken)
+	ErrForeign = fault.Because(fault.Foreign, errors.New("somebody else has changed it meanwhile"))
+	ErrTaken   = fault.Because(fault.Taken, errors.New("this host is being tuned by another"))
 )
 
 // errElsewhere is ErrTaken by a process whose journals are in another folder: what

@@ -169,7 +169,7 @@ func (c *change) left() string {
 func (d *Desk) closed(j *journal, c *change, outcome, why string) measure.Changed {
 	if err := j.add(entry{Line: lineUndone, At: d.now(), Number: c.Number, Outcome: outcome, Why: why}); err != nil {
 		r := c.Changed
-		r.Outcome, r.Error = outcome, strings.TrimPrefix(why+"; "+err.Error(), "; ")
+		r.Outcome, r.Error = outcome, fault.Joined(why, err.Error())
 		return r
 	}
 	return c.Changed

@@ -52,6 +52,9 @@ func Read(r *pcapfile.Reader, o Options, progress Progress) (*measure.Capture, e
 	if damage != nil {
 		c.Damage = damage.Error()
 	}
+	if c.Packets == 0 && errors.Is(damage, pcapfile.ErrLimit) {
+		return nil, damage
+	}
 	b.describe(c, r.Interfaces())
 	return c, nil
 }

@@ -35,6 +35,8 @@ type Rule struct {
 type Finding struct {
 	Status, fact, why, cause string
 	fix                      Remedy
+	off                      []string // offloads
+	fixed                    bool
 }
 
 func found(status, format string, args ...any) *Finding {
@@ -71,6 +73,12 @@ func (f *Finding) Because(format string, args ...any) *Finding {
 
 // Do adds what to do.
 func (f *Finding) Do(r Remedy) *Finding { f.fix = r; return f }
+
+// Off names the offloads that it is about; fixed where the driver has none of them.
+func (f *Finding) Off(names []string, fixed bool) *Finding {
+	f.off, f.fixed = names, fixed
+	return f
+}
 
 // As names another cause than the rule's.
 func (f *Finding) As(cause string) *Finding { f.cause = cause; return f }
@@ -114,6 +122,7 @@ func (r Rule) judge(sc *Scene) []measure.Gate {
 func (r Rule) gate(sc *Scene, f *Finding, g measure.Gate) measure.Gate {
 	g.ID, g.Status, g.Checklist = r.ID, f.Status, slices.Clone(r.Checklist)
 	g.Fact, g.Why, g.Cause = line(f.fact), r.Why, r.Cause
+	g.Off, g.Fixed = f.off, f.fixed
 	if f.why != "" {
 		g.Why = line(f.why)
 	}

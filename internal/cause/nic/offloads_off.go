@@ -52,14 +52,14 @@ func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
 	if !below.WorksFully(e) && !(e.Flow.IsAll() == nil && e.Flow.OnSameCPUs() && e.Other().IsFull()) {
 		return o.Beside()
 	}
-	if !bears(gates[0].Fact, e.Sends()) && !e.Flow.OnSameCPUs() {
+	if !bears(gates[0].Off, e.Sends()) && !e.Flow.OnSameCPUs() {
 		return o.Beside() // the work of acknowledgements alone
 	}
 	o.Confidence = measure.Likely
 	if known && mtu > 0 && length < packetRoom*mtu {
 		o.By(diagnose.Below(e.Proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
 		thread := e.Load().Thread || e.Flow.OnSameCPUs() && e.Other().Load().Thread
-		if e.Sends() && thread && !strings.Contains(gates[0].Fact, "driver has none") && segments(gates[0].Fact) {
+		if e.Sends() && thread && !gates[0].Fixed && hasAny(gates[0].Off, knob.TSO, knob.GSO) { // splitting long packets costs a sender most
 			o.Confidence = measure.Certain
 		}
 	}
@@ -88,25 +88,20 @@ func HostOffloads(e *diagnose.End) *diagnose.Outcome {
 }
 
 // bears tells whether what is off is work on the data at an end that sends, or at
-// one that receives. Words that are not known here may be either.
-func bears(fact string, sends bool) bool {
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(fact, w) })
-	}
-	sending, receiving := has("TSO", "GSO", "scatter-gather", "TX checksum"), has("GRO", "LRO", "RX checksum")
+// one that receives. Names that are not known here may be either.
+func bears(off []string, sends bool) bool {
+	sending, receiving := hasAny(off, knob.TSO, knob.GSO, knob.ScatterGather, knob.TXChecksum), hasAny(off, knob.GRO, knob.RXChecksum)
 	return sending && sends || receiving && !sends || !sending && !receiving
+}
+
+func hasAny(all []string, names ...string) bool {
+	return slices.ContainsFunc(all, func(s string) bool { return slices.Contains(names, s) })
 }
 
 // Bars of packets and interrupts.
 const (
 	packetRoom = 1.1 // of the MTU: a mean packet below it was not merged
 )
-
-// segments tells whether what is off is the splitting of long packets, which
-// costs a sender most.
-func segments(fact string) bool {
-	return strings.Contains(fact, "TSO") || strings.Contains(fact, "GSO")
-}
 
 func gateOffloads(f *gate.Face) *gate.Finding {
 	if !f.Device() && f.KindName() != "veth" && !gate.IsLoopback(f.Interface) {
@@ -115,7 +110,7 @@ func gateOffloads(f *gate.Face) *gate.Finding {
 	if f.Offloads == nil {
 		return f.Missing("offloads of "+f.Name, "offloads")
 	}
-	var off, offWords, fixed []string
+	var off, fixed, offWords, fixedWords []string
 	seen, set := 0, 0
 	for _, o := range gate.Offloads() {
 		on, known := f.Offloads[knob.Offload(o.Knob)]
@@ -130,7 +125,7 @@ func gateOffloads(f *gate.Face) *gate.Finding {
 		case o.Knob == knob.GRO && f.KindName() == "veth": // off by default: what arrives was never split
 		case !o.Soft && f.Speed() > 0 && f.Speed() <= SlowLink:
 		case knob.IsFixed(f.Interface, o.Knob):
-			fixed = append(fixed, o.Words)
+			fixed, fixedWords = append(fixed, o.Knob), append(fixedWords, o.Words)
 		default:
 			off, offWords = append(off, o.Knob), append(offWords, o.Words)
 		}
@@ -146,13 +141,13 @@ func gateOffloads(f *gate.Face) *gate.Finding {
 	case seen == 0:
 		return f.Missing("offloads of "+f.Name, "offloads")
 	case len(off) == 1 && off[0] == knob.GRO:
-		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Do(offloadsOn(f, off))
+		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Off(off, false).Do(offloadsOn(f, off))
 	case len(off) > 0:
-		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Do(offloadsOn(f, mend))
+		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Off(off, false).Do(offloadsOn(f, mend))
 	case len(fixed) > 0 && f.Speed() == 0 && !f.Device():
-		return gate.Pass("%s of %s: off, its kind has none", strings.Join(fixed, ", "), f.Name)
+		return gate.Pass("%s of %s: off, its kind has none", strings.Join(fixedWords, ", "), f.Name)
 	case len(fixed) > 0:
-		return gate.Warn("%s of %s: off, and its driver has none", strings.Join(fixed, ", "), f.Name)
+		return gate.Warn("%s of %s: off, and its driver has none", strings.Join(fixedWords, ", "), f.Name).Off(fixed, true)
 	}
 	return gate.Pass("%d of %d offloads of %s are on", set, seen, f.Name)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"thru/internal/fault"
 	"thru/internal/host"
 	"thru/internal/measure"
 )
@@ -64,6 +65,8 @@ type wireError struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 	Code    int    `json:"code"`
+
+	Reason fault.Reason `json:"reason,omitempty"`
 }
 
 type readyReply struct {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"thru/internal/fault"
 )
 
 // underWay holds the requests that are not answered yet. One thread asks,
@@ -97,7 +99,7 @@ func (w *underWay) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 			have += got // a message of a stream may come in parts
 			continue
 		case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNREFUSED):
-			return fmt.Errorf("worker: asking: the peer ended: %w", err)
+			return fault.Because(fault.PeerGone, fmt.Errorf("worker: asking: the peer ended: %w", err))
 		case err != nil:
 			return fmt.Errorf("worker: asking: %w", err)
 		}

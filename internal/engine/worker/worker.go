@@ -451,7 +451,7 @@ func socketDrops(s *stream) (n int64, known bool) {
 
 // peerClosed is the error of a connection that ended before its time.
 func peerClosed(format string, args ...any) error {
-	return fault.Failf("the process or the host there ended, or something between closed the connection", format, args...)
+	return fault.Because(fault.PeerGone, fault.Failf("the process or the host there ended, or something between closed the connection", format, args...))
 }
 
 // early says why a stream ended before the measured time was over.
@@ -460,8 +460,8 @@ func (w *worker) early(s *stream) error {
 	case s.err == nil, errors.Is(s.err, io.EOF):
 		return peerClosed("worker: stream %d: the peer closed the connection early", s.index+1)
 	case errors.Is(s.err, syscall.ECONNRESET), errors.Is(s.err, syscall.EPIPE):
-		return fault.Failf("the process or the host there ended, or a firewall cut the connection",
-			"worker: stream %d: the peer reset the connection", s.index+1)
+		return fault.Because(fault.PeerGone, fault.Failf("the process or the host there ended, or a firewall cut the connection",
+			"worker: stream %d: the peer reset the connection", s.index+1))
 	}
 	return fault.Failf(fault.Hint(s.err), "worker: stream %d: %w", s.index+1, s.err)
 }
@@ -518,12 +518,12 @@ func (w *worker) done(err error) error {
 }
 
 func toWire(err error) *wireError {
-	return &wireError{Message: err.Error(), Hint: fault.Hint(err), Code: fault.Code(err)}
+	return &wireError{Message: err.Error(), Hint: fault.Hint(err), Code: fault.Code(err), Reason: fault.ReasonOf(err)}
 }
 
 func (e *wireError) err() error {
 	if e == nil {
 		return nil
 	}
-	return fault.New(e.Code, e.Hint, "%s", e.Message)
+	return fault.Because(e.Reason, fault.New(e.Code, e.Hint, "%s", e.Message))
 }
