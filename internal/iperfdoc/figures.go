@@ -142,7 +142,7 @@ func (x *chosenCell) endWay() EndWay {
 	for j := range x.near.Streams {
 		stream := EndStream{Socket: Socket(x.first + j)}
 		if s != nil && j < len(s.Streams) {
-			stream.Sent = total(&s.Streams[j])
+			stream.Sent = total(allSent(x.cell, &s.Streams[j]))
 			stream.Sent.Course = course(s, j)
 		}
 		if r != nil && j < len(r.Streams) {
@@ -159,6 +159,17 @@ func congestion(e *measure.Evidence) string {
 		return ""
 	}
 	return e.Streams[0].Congestion
+}
+
+// allSent is what a sender of datagrams counted over the whole test where it had no ramp: its
+// last call ends behind the measured time, and what that sent is received.
+func allSent(c *measure.Cell, s *measure.Stream) *measure.Stream {
+	if s.DatagramsAll == nil || s.Datagrams == nil || !c.Spec.NoRamp {
+		return s
+	}
+	all := *s
+	all.Bytes, all.Datagrams = s.TotalBytes, s.DatagramsAll
+	return &all
 }
 
 // total is what one end counted of a stream in the measured time.

@@ -78,7 +78,7 @@ func ParseSize(text string) (int64, error) {
 			letters = strings.TrimSuffix(letters, "b")
 		}
 		var n int64
-		if n, err = scaled(number, letters, 1024); err == nil {
+		if n, err = scaled(number, suffix[:len(letters)], 1024); err == nil {
 			return n, nil
 		}
 	}

@@ -458,15 +458,15 @@ func (c *course) open() *bound {
 	if !known || c.bps > beyondShare*net {
 		o := binds("app-limited", measure.Possible, "the server or the network: which of them cannot be told from this end%s", c.underWay())
 		o.At(c.there()).By(c.proof("goodput of the transfer", c.bps, "bps"))
-		if o.Then("thru serve at the server, and --end-point NAME here"); known {
+		if o.Then("run thru serve at the server, and say --end-point NAME here"); known {
 			o.Text = "nothing that was measured holds it: it carries more than the network did from memory to memory"
-			o.Then("the same again: the path or the hosts were busier while the network was measured")
+			o.Then("transfer once more: the path or the hosts were busier while the network was measured")
 		}
 		return o
 	}
 	o := binds("app-limited", measure.Likely, "the server %s no more: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.underWay())
 	o.At(c.farEnd()).By(diagnose.Below(c.proof("share of the network's rate", c.bps/net, ""), reachedShare))
-	o.Then("CPU, disk and limits of the server: thru disk, thru check there")
+	o.Then("look at CPU, disk and limits of the server: thru disk and thru check there")
 	return o
 }
 
