@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"thru/internal/fault"
 	"thru/internal/transfer"
+	"thru/internal/transfer/stage"
 )
 
 // Sink is where the bytes of one file go.
@@ -79,9 +81,6 @@ func PartName(target string) string {
 	return filepath.Join(dir, "."+name+PartEnding)
 }
 
-// errLocked is of a file that another process is writing.
-var errLocked = errors.New("another transfer is writing it")
-
 // CheckTarget finds out before a transfer whether a file may be written: that
 // its folder is there, and that nothing else than a file has its name, without
 // overwrite nothing at all (ErrExists).
@@ -124,7 +123,7 @@ func NewFile(target string, overwrite bool) (f *File, left bool, err error) {
 	if err != nil {
 		return nil, left, fault.Failf("--to names a file in a folder that can be written to", "mover: making %s: %w", part, err)
 	}
-	if err := lock(out); err != nil {
+	if _, err := stage.Lock(out); err != nil {
 		out.Close()
 		return nil, left, fmt.Errorf("mover: making %s: %w", part, err)
 	}
@@ -152,7 +151,7 @@ func removeLeft(part string) error {
 		return fmt.Errorf("mover: opening what an earlier transfer has left: %w", err)
 	}
 	defer f.Close()
-	if err := lock(f); err != nil {
+	if _, err := stage.Lock(f); err != nil {
 		return fault.Failf("wait until it ends, or name another file", "mover: %s: %w", part, err)
 	}
 	if err := os.Remove(part); err != nil {
@@ -173,7 +172,7 @@ type File struct {
 // Write appends. A full disk is ErrFull.
 func (f *File) Write(p []byte) (int, error) {
 	n, err := f.out.Write(p)
-	if isFull(err) {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		err = fmt.Errorf("mover: writing %s: %w: %w", f.target, transfer.ErrFull, err)
 	}
 	return n, err

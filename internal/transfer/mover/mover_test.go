@@ -20,6 +20,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/transfer"
+	"thru/internal/transfer/stage"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -303,7 +304,7 @@ func TestLeft(t *testing.T) {
 	if err != nil || !left {
 		t.Fatalf("left %v, %v", left, err)
 	}
-	if _, _, err := NewFile(target, false); !errors.Is(err, errLocked) {
+	if _, _, err := NewFile(target, false); !errors.Is(err, stage.ErrLocked) {
 		t.Errorf("two write the same: %v", err)
 	}
 	f.Write([]byte("whole"))

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock holds an open folder until it is closed, or this process ends in whatever
+// Lock holds an open file or folder until it is closed, or this process ends in whatever
 // way; false where another one holds it, or the file system has no locks.
-func lock(f *os.File) (held bool, err error) {
+func Lock(f *os.File) (held bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return false, errLocked
+		return false, ErrLocked
 	}
 	return err == nil, nil
 }

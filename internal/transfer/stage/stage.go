@@ -46,8 +46,8 @@ func New(size int64) (*Folder, error) {
 	return nil, errors.Join(errs...)
 }
 
-// errLocked is of a folder that is in use.
-var errLocked = errors.New("another process uses it")
+// ErrLocked is of a file or folder that another process holds.
+var ErrLocked = errors.New("another process uses it")
 
 // tries bounds how often a folder is made anew that somebody else has just cleared.
 const tries = 8
@@ -77,7 +77,7 @@ func hold(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = lock(f)
+	_, err = Lock(f)
 	if err == nil {
 		_, err = os.Lstat(path)
 	}
@@ -120,7 +120,7 @@ func clear(dir string) {
 			continue
 		}
 		now, err := f.Stat()
-		if held, lerr := lock(f); err == nil && lerr == nil && held && os.SameFile(info, now) {
+		if held, lerr := Lock(f); err == nil && lerr == nil && held && os.SameFile(info, now) {
 			os.RemoveAll(path)
 		}
 		f.Close()
