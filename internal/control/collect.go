@@ -56,11 +56,9 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 	if s.session == "" {
 		return nil
 	}
-	select {
-	case <-s.end.Client.Lost():
+	if s.end.Client.Err() != nil {
 		s.unread = lost(s.end)
 		return s.seen.evidence(s)
-	default:
 	}
 	leave, _ := s.end.enter(context.Background()) // the time of one does not begin while others are asked
 	defer leave()

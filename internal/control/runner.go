@@ -240,21 +240,17 @@ func (r *Runner) gone(e *EndPoint) error {
 	if err := r.down[e.Name]; err != nil || !e.asked() {
 		return err
 	}
-	select {
-	case <-e.Client.Lost():
+	if e.Client.Err() != nil {
 		return lost(e)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // anyLost is the error of an end point that has gone; nil where all are there.
 func (r *Runner) anyLost() error {
 	for _, e := range r.agents() {
-		select {
-		case <-e.Client.Lost():
+		if e.Client.Err() != nil {
 			return lost(e)
-		default:
 		}
 	}
 	return nil

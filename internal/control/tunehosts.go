@@ -103,9 +103,8 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 	settled := true
 	for _, at := range byEnd(p.Settings) {
 		e := x.Ends[at[0].EndPoint]
-		reply, err := answered(ctx, func(ctx context.Context) (bus.ChangedReply, error) {
-			return bus.Call(ctx, e, bus.Alter, bus.AlterRequest{Settings: at})
-		})
+		// Its answer must be had, also where the tuning is interrupted meanwhile: without it nobody knows what is set.
+		reply, err := bus.Call(context.WithoutCancel(ctx), e, bus.Alter, bus.AlterRequest{Settings: at})
 		if err != nil {
 			return both(x.alterError(e, at, err), x.revert(ctx))
 		}
@@ -123,12 +122,6 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 		return &fallen{measure.Settled, "it is set so already"}
 	}
 	return nil
-}
-
-// answered makes a request whose answer must be had, also where the tuning is
-// interrupted meanwhile: without it nobody knows what is set. bus bounds it.
-func answered(ctx context.Context, ask func(context.Context) (bus.ChangedReply, error)) (bus.ChangedReply, error) {
-	return ask(context.WithoutCancel(ctx))
 }
 
 // byEnd are settings in order, those of one end point together.
@@ -201,9 +194,7 @@ func (x *tuning) revert(ctx context.Context) error {
 		if len(numbers) == 0 { // none is all to the agent
 			continue
 		}
-		reply, err := answered(ctx, func(ctx context.Context) (bus.ChangedReply, error) {
-			return bus.Call(ctx, x.Ends[name], bus.Revert, bus.RevertRequest{Numbers: numbers})
-		})
+		reply, err := bus.Call(context.WithoutCancel(ctx), x.Ends[name], bus.Revert, bus.RevertRequest{Numbers: numbers})
 		if err != nil {
 			x.unsure = true
 			failed = both(failed, undoError(name, err))
