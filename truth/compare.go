@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"time"
 
 	"thru/internal/compare"
@@ -97,20 +97,8 @@ func (c comparison) compared(r *rand.Rand, change float64, guards bool) *measure
 
 // has tells whether any flow had an outcome.
 func has(x *measure.Compared, outcome string) bool {
-	for _, c := range x.Cells {
-		if c.Outcome == outcome {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.Outcome == outcome })
 }
-
-func compareSubject() subject {
-	return subject{"compare", func(scale float64) []table { return []table{alikeTable(scale), railsTable(scale), foundTable(scale)} }}
-}
-
-// names are the cells of a row's conditions.
-func names(text string) []string { return strings.Split(text, "|") }
 
 // alikeTable is of sides that do not differ.
 func alikeTable(scale float64) table {
@@ -141,7 +129,7 @@ func alikeTable(scale float64) table {
 		of := func(outcome string) rate {
 			return count(trials, scale, uint64(100+i), func(r *rand.Rand) bool { return has(c.compared(r, 0, false), outcome) }).most(0.025)
 		}
-		t.rows = append(t.rows, row{names(c.name), []rate{of(measure.Worse), of(measure.Improved)}})
+		t.add(c.name, of(measure.Worse), of(measure.Improved))
 	}
 	return t
 }
@@ -161,7 +149,7 @@ func railsTable(scale float64) table {
 		{name: "8 flows, 3 against 3 results|20%", results: 3, runs: 1, flows: 8, rails: 0.2},
 	} {
 		c.run, c.session = quiet, 0.03
-		t.rows = append(t.rows, row{names(c.name), []rate{count(2000/max(c.flows, 1), scale, uint64(200+i), func(r *rand.Rand) bool { return c.compared(r, 0, true).Regression }).most(0.05)}})
+		t.add(c.name, count(2000/max(c.flows, 1), scale, uint64(200+i), func(r *rand.Rand) bool { return c.compared(r, 0, true).Regression }).most(0.05))
 	}
 	return t
 }
@@ -185,11 +173,11 @@ func foundTable(scale float64) table {
 		of := func(fall float64, outcome string) rate {
 			return count(1000, scale, uint64(300+i), func(r *rand.Rand) bool { return has(c.compared(r, math.Log1p(-fall), false), outcome) })
 		}
-		w := row{names: names(c.name)}
+		var rates []rate
 		for _, fall := range []float64{0.05, 0.1, 0.15, 0.2, 0.3, 0.35, 0.4} {
-			w.rates = append(w.rates, of(fall, measure.Worse))
+			rates = append(rates, of(fall, measure.Worse))
 		}
-		t.rows = append(t.rows, row{w.names, append(w.rates, of(0.05, measure.Equivalent))})
+		t.add(c.name, append(rates, of(0.05, measure.Equivalent))...)
 	}
 	return t
 }

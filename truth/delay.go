@@ -78,7 +78,7 @@ func stands(r *rand.Rand) path {
 // delays is how often the mean delay variation is wrong by a tenth of a
 // millisecond. Where skew cannot be told from a queue nothing is removed, and
 // the skew's own share of the mean is allowed on top.
-func delays(scale float64) []table {
+func delays(scale float64) table {
 	const barNs = 100e3
 	t := table{title: "Delay variation of datagrams under clock skew",
 		about: "A receiver's clock runs faster than the sender's; 1000 datagrams a second with random gaps, after a ramp of 1 s. " +
@@ -95,9 +95,9 @@ func delays(scale float64) []table {
 				x := delayTrial{seconds: seconds, ppm: 0.99 * ppm, every: 1e6, path: p.path} // 200 ppm is the bound itself
 				most := barNs + p.drift*(seconds+2)*1e3*ppm                                  // the ramp drifts too
 				wrong := count(200, scale, uint64(100*i)+uint64(ppm)+uint64(seconds)*1000, func(r *rand.Rand) bool { return x.off(r) > most })
-				t.rows = append(t.rows, row{[]string{p.name, fmt.Sprintf("%g s", seconds), fmt.Sprintf("%g ppm", ppm)}, []rate{wrong.most(0.05)}})
+				t.add(fmt.Sprintf("%s|%g s|%g ppm", p.name, seconds, ppm), wrong.most(0.05))
 			}
 		}
 	}
-	return []table{t}
+	return t
 }

@@ -32,15 +32,6 @@ func pathScatters() []scatterOf {
 	}
 }
 
-// explainSubject has diagnose choose the experiments of an explanation, and judge them,
-// for a flow whose window, messages, congestion control and CPUs could all be what
-// holds it: four experiments and more.
-func explainSubject() subject {
-	return subject{"explain: experiments", func(scale float64) []table {
-		return []table{deceived(scale), detected(scale)}
-	}}
-}
-
 // deceived are explanations of a path on which no experiment carries more.
 func deceived(scale float64) table {
 	t := table{
@@ -57,7 +48,7 @@ func deceived(scale float64) table {
 		if i == len(pathScatters())-1 {
 			bar = 0.02 // more than a path is taken to scatter by
 		}
-		t.rows = append(t.rows, row{[]string{s.name}, []rate{certain.most(bar)}})
+		t.add(s.name, certain.most(bar))
 	}
 	return t
 }

@@ -63,26 +63,25 @@ func ladderConditions() []climbing {
 	}
 }
 
-func ladderSubject() subject {
-	return subject{"ladder", func(scale float64) []table {
-		alike := table{title: "ladder: nothing differs",
-			about: "Eight cells (1, 2, 4, 8 streams by two windows) that carry the same, and four rungs of them. How often the advice says that more streams carry more, \"cost\", or that a\n" +
-				"window is \"clearly\" faster or slower, and how often a rung is said to carry more or less than the one below, without \"may be chance\".",
-			head: []string{"runs of a cell", "runs scatter", "cells", "advice claims", "rungs claim"}}
-		for i, c := range ladderConditions() {
-			advice := count(3000, scale, uint64(400+i), func(r *rand.Rand) bool { return claims(stat.StreamAdvice(c.cells(r, "", level), 8)) })
-			rungs := count(1000, scale, uint64(450+i), func(r *rand.Rand) bool {
-				d := &measure.Document{}
-				for _, rung := range []string{"localhost", "virtual switch", "LAN", "interconnect"} {
-					d.Cells = append(d.Cells, c.cells(r, rung, level)...)
-				}
-				stat.Ladder(d, nil)
-				return told(d.Ladder)
-			})
-			alike.rows = append(alike.rows, row{names(c.name), []rate{advice.most(0.05), rungs.most(0.05)}})
-		}
-		return []table{alike, streamsTable(scale)}
-	}}
+// alikeCells is of cells that differ by nothing.
+func alikeCells(scale float64) table {
+	alike := table{title: "ladder: nothing differs",
+		about: "Eight cells (1, 2, 4, 8 streams by two windows) that carry the same, and four rungs of them. How often the advice says that more streams carry more, \"cost\", or that a\n" +
+			"window is \"clearly\" faster or slower, and how often a rung is said to carry more or less than the one below, without \"may be chance\".",
+		head: []string{"runs of a cell", "runs scatter", "cells", "advice claims", "rungs claim"}}
+	for i, c := range ladderConditions() {
+		advice := count(3000, scale, uint64(400+i), func(r *rand.Rand) bool { return claims(stat.StreamAdvice(c.cells(r, "", level), 8)) })
+		rungs := count(1000, scale, uint64(450+i), func(r *rand.Rand) bool {
+			d := &measure.Document{}
+			for _, rung := range []string{"localhost", "virtual switch", "LAN", "interconnect"} {
+				d.Cells = append(d.Cells, c.cells(r, rung, level)...)
+			}
+			stat.Ladder(d, nil)
+			return told(d.Ladder)
+		})
+		alike.add(c.name, advice.most(0.05), rungs.most(0.05))
+	}
+	return alike
 }
 
 // streamsTable is of cells of which each doubling of the streams brings something.
@@ -90,7 +89,7 @@ func streamsTable(scale float64) table {
 	t := table{title: "ladder: what is found", about: "The same cells, where 2 streams carry more than one by so much, and 4 and 8 as much as 2; runs scatter by 3%. How often the advice is not to use one stream.",
 		head: []string{"runs of a cell", "10%", "20%", "30%", "50%", "75%", "100%"}}
 	for i, c := range []climbing{{"1", 1, scattering(0.03), 0}, {"3", 3, scattering(0.03), 0}, {"5", 5, scattering(0.03), 0}, {"10", 10, scattering(0.03), 0}} {
-		w := row{names: names(c.name)}
+		var rates []rate
 		for _, more := range []float64{0.1, 0.2, 0.3, 0.5, 0.75, 1} {
 			rate := func(streams int) float64 {
 				if streams == 1 {
@@ -98,11 +97,11 @@ func streamsTable(scale float64) table {
 				}
 				return 1e10 * (1 + more)
 			}
-			w.rates = append(w.rates, count(1000, scale, uint64(500+i), func(r *rand.Rand) bool {
+			rates = append(rates, count(1000, scale, uint64(500+i), func(r *rand.Rand) bool {
 				return !strings.HasPrefix(stat.StreamAdvice(c.cells(r, "", rate), 8)[0], "Use 1 stream:")
 			}))
 		}
-		t.rows = append(t.rows, w)
+		t.add(c.name, rates...)
 	}
 	return t
 }

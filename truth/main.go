@@ -35,15 +35,22 @@ func main() {
 // subject is one verdict and its simulation. Run makes a share (scale) of the
 // trials: 1 for the page, less for the tests.
 type subject struct {
-	title string
-	run   func(scale float64) []table
+	title  string
+	tables []func(scale float64) table
 }
 
 // subjects are in the order of the page.
 func subjects() []subject {
 	return []subject{
-		intervalSubject(), steadySubject(), runsSubject(), compareSubject(), ladderSubject(), tuneSubject(),
-		verdictSubject(), {"Delays of datagrams", delays}, explainSubject(),
+		{"Interval of a single run", []func(float64) table{intervals}},
+		{"Steady", []func(float64) table{calmRuns, steppedRuns, driftingRuns}},
+		{"Repeated runs", []func(float64) table{intervalOfRuns, groupsOfRuns}},
+		{"compare", []func(float64) table{alikeTable, railsTable, foundTable}},
+		{"ladder", []func(float64) table{alikeCells, streamsTable}},
+		{"tune", []func(float64) table{keptWrongly, keptRightly, gains}},
+		{"Verdict", []func(float64) table{verdicts}},
+		{"Delays of datagrams", []func(float64) table{delays}},
+		{"explain: experiments", []func(float64) table{deceived, detected}},
 	}
 }
 
@@ -57,7 +64,11 @@ func simulate(all []subject, scale float64) []table {
 	tables := make([][]table, len(all))
 	var running sync.WaitGroup
 	for i, s := range all {
-		running.Go(func() { tables[i] = s.run(scale) })
+		running.Go(func() {
+			for _, of := range s.tables {
+				tables[i] = append(tables[i], of(scale))
+			}
+		})
 	}
 	running.Wait()
 	return slices.Concat(tables...)

@@ -22,22 +22,28 @@ func course(r *rand.Rand, seconds int, deviation, rho float64) []float64 {
 // lengths are the runs that are simulated, in seconds.
 func lengths() []int { return []int{10, 20, 30, 60, 120} }
 
-// intervalSubject is the interval of a single run.
-func intervalSubject() subject {
-	return subject{"Interval of a single run", func(scale float64) []table {
-		t := table{
-			title: "Interval of a single run",
-			about: "How often the 95% interval of one run holds the mean that this run would have had, had it gone on. Its seconds vary by 5%, and each depends on " +
-				"the one before by rho. The width is the mean half-width over that of a mean whose variance is known. Under 30 s there is no bar, under 10 s no interval.",
-			head: []string{"seconds", "rho", "width", "covered"},
+// intervals is of a single run.
+func intervals(scale float64) table {
+	t := table{
+		title: "Interval of a single run",
+		about: "How often the 95% interval of one run holds the mean that this run would have had, had it gone on. Its seconds vary by 5%, and each depends on " +
+			"the one before by rho. The width is the mean half-width over that of a mean whose variance is known. Under 30 s there is no bar, under 10 s no interval.",
+		head: []string{"seconds", "rho", "width", "covered"},
+	}
+	for _, n := range lengths() {
+		for _, rho := range []float64{0, 0.3, 0.6} {
+			t.rows = append(t.rows, covered(n, rho, scale))
 		}
-		for _, n := range lengths() {
-			for _, rho := range []float64{0, 0.3, 0.6} {
-				t.rows = append(t.rows, covered(n, rho, scale))
-			}
-		}
-		return []table{t}
-	}}
+	}
+	return t
+}
+
+// called is how often a run is said to be not stable, and how often to have two levels.
+func called(seed int, scale float64, draw func(*rand.Rand) []float64) []rate {
+	return []rate{
+		count(1000, scale, uint64(seed), func(r *rand.Rand) bool { return !stat.Steady(draw(r)).Steady }),
+		count(1000, scale, uint64(seed), func(r *rand.Rand) bool { return len(stat.Steady(draw(r)).Levels) == 2 }),
+	}
 }
 
 // covered is the coverage and the width of the interval at one condition.
@@ -53,13 +59,6 @@ func covered(seconds int, rho, scale float64) row {
 	}
 	known := 1.96 * 0.05e9 * math.Sqrt((1+rho)/(1-rho)/float64(seconds))
 	return row{[]string{fmt.Sprint(seconds), fmt.Sprint(rho), fmt.Sprintf("%.2f", width/float64(c.trials)/known)}, []rate{c}}
-}
-
-// steadySubject is what is said of the course of a run.
-func steadySubject() subject {
-	return subject{"Steady", func(scale float64) []table {
-		return []table{calmRuns(scale), steppedRuns(scale), driftingRuns(scale)}
-	}}
 }
 
 // calmRuns are stationary.
@@ -79,7 +78,7 @@ func calmRuns(scale float64) table {
 				if rho == 0 {
 					alarms[0] = alarms[0].most(0.05)
 				}
-				t.rows = append(t.rows, row{[]string{fmt.Sprint(n), fmt.Sprint(rho), fmt.Sprintf("%g%%", 100*cv)}, alarms})
+				t.add(fmt.Sprintf("%d|%v|%g%%", n, rho, 100*cv), alarms...)
 			}
 		}
 	}
@@ -96,21 +95,17 @@ func steppedRuns(scale float64) table {
 	for _, n := range lengths()[:4] {
 		for _, cv := range []float64{0.03, 0.05} {
 			for _, at := range []int{20, 35, 50, 65, 80} {
-				stepped := func(r *rand.Rand) []float64 {
+				found := called(n+at, scale, func(r *rand.Rand) []float64 {
 					xs := course(r, n, cv, 0)
 					for i := n * at / 100; i < n; i++ {
 						xs[i] *= 0.8
 					}
 					return xs
-				}
-				found := []rate{
-					count(1000, scale, uint64(n+at), func(r *rand.Rand) bool { return !stat.Steady(stepped(r)).Steady }),
-					count(1000, scale, uint64(n+at), func(r *rand.Rand) bool { return len(stat.Steady(stepped(r)).Levels) == 2 }),
-				}
+				})
 				if cv == 0.03 {
 					found[0], found[1] = found[0].least(0.95), found[1].least(0.95)
 				}
-				t.rows = append(t.rows, row{[]string{fmt.Sprint(n), fmt.Sprintf("%g%%", 100*cv), fmt.Sprintf("%d%%", at)}, found})
+				t.add(fmt.Sprintf("%d|%g%%|%d%%", n, 100*cv, at), found...)
 			}
 		}
 	}
@@ -127,31 +122,20 @@ func driftingRuns(scale float64) table {
 	}
 	for _, n := range lengths()[:4] {
 		for _, drift := range []float64{-0.4, -0.2, -0.1, 0.1, 0.2, 0.4} {
-			drifting := func(r *rand.Rand) []float64 {
+			found := called(n, scale, func(r *rand.Rand) []float64 {
 				xs := course(r, n, 0.02, 0)
 				for i := range xs {
 					xs[i] += 1e9 * drift * float64(i) / float64(n-1)
 				}
 				return xs
-			}
-			found := []rate{
-				count(1000, scale, uint64(n), func(r *rand.Rand) bool { return !stat.Steady(drifting(r)).Steady }),
-				count(1000, scale, uint64(n), func(r *rand.Rand) bool { return len(stat.Steady(drifting(r)).Levels) == 2 }),
-			}
+			})
 			if math.Abs(drift) >= 0.2 {
 				found[1] = found[1].most(0.05)
 			}
-			t.rows = append(t.rows, row{[]string{fmt.Sprint(n), fmt.Sprintf("%+g%%", 100*drift)}, found})
+			t.add(fmt.Sprintf("%d|%+g%%", n, 100*drift), found...)
 		}
 	}
 	return t
-}
-
-// runsSubject is what is said of repeated runs.
-func runsSubject() subject {
-	return subject{"Repeated runs", func(scale float64) []table {
-		return []table{intervalOfRuns(scale), groupsOfRuns(scale)}
-	}}
 }
 
 // repeats are runs that scatter by a relative deviation, until the rule stops them.
@@ -178,10 +162,10 @@ func intervalOfRuns(scale float64) table {
 		least, most int
 	}{{"3", 0, 3, 3}, {"5", 0, 5, 5}, {"10", 0, 10, 10}, {"5 to 15 (--precision 2.5%)", 2.5, 5, 15}} {
 		for _, deviation := range []float64{0.01, 0.03, 0.1} {
-			t.rows = append(t.rows, row{[]string{c.name, fmt.Sprintf("%g%%", 100*deviation)}, []rate{count(10000, scale, 5, func(r *rand.Rand) bool {
+			t.add(fmt.Sprintf("%s|%g%%", c.name, 100*deviation), count(10000, scale, 5, func(r *rand.Rand) bool {
 				ci, _ := stat.MeanInterval(repeats(r, deviation, c.pct, c.least, c.most))
 				return ci.Low <= 1e9 && 1e9 <= ci.High
-			}).least(0.92)}})
+			}).least(0.92))
 		}
 	}
 	return t
@@ -206,10 +190,9 @@ func groupsOfRuns(scale float64) table {
 				return found
 			})
 		}
-		t.rows = append(t.rows, row{[]string{fmt.Sprint(n)}, []rate{
+		t.add(fmt.Sprint(n),
 			fires(func(r *rand.Rand) float64 { return 1 + 0.1*r.NormFloat64() }).most(0.05),
-			fires(func(r *rand.Rand) float64 { return (1 - 0.2*float64(r.IntN(2))) * (1 + 0.01*r.NormFloat64()) }),
-		}})
+			fires(func(r *rand.Rand) float64 { return (1 - 0.2*float64(r.IntN(2))) * (1 + 0.01*r.NormFloat64()) }))
 	}
 	return t
 }

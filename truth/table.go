@@ -28,6 +28,11 @@ type rate struct {
 	atLeast      float64 // bar; 0 where there is none
 }
 
+// add adds a row; its names are joined by |.
+func (t *table) add(names string, rates ...rate) {
+	t.rows = append(t.rows, row{strings.Split(names, "|"), rates})
+}
+
 func (r rate) share() float64 { return float64(r.came) / float64(max(r.trials, 1)) }
 
 // missed tells whether the rate is on the wrong side of its bar by more than

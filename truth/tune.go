@@ -52,10 +52,6 @@ func (t *tuned) gain() measure.Comparison {
 	return stat.AB(&anew.before, &anew.with, stat.GainLevel)
 }
 
-func tuneSubject() subject {
-	return subject{"tune", func(scale float64) []table { return []table{keptWrongly(scale), keptRightly(scale), gains(scale)} }}
-}
-
 // scatters are those of the runs of a state.
 func scatters() []float64 { return []float64{0.01, 0.02, 0.05, 0.1} }
 
@@ -64,9 +60,9 @@ func keptWrongly(scale float64) table {
 	t := table{title: "tune: nothing helps", about: "Tunings of so many changes, none of which does anything. How often any of them is kept, by runs that scatter by so much.",
 		head: []string{"changes", "1%", "2%", "5%", "10%"}}
 	for i, changes := range []int{1, 4, 10} {
-		w := row{names: names(fmt.Sprint(changes))}
+		var rates []rate
 		for k, scatter := range scatters() {
-			w.rates = append(w.rates, count(4000/(changes+1), scale, uint64(600+10*i+k), func(r *rand.Rand) bool {
+			rates = append(rates, count(4000/(changes+1), scale, uint64(600+10*i+k), func(r *rand.Rand) bool {
 				any := false
 				for range changes {
 					kept, _ := (&tuned{r: r, scatter: scatter}).kept(changes)
@@ -75,7 +71,7 @@ func keptWrongly(scale float64) table {
 				return any
 			}).most(0.02))
 		}
-		t.rows = append(t.rows, w)
+		t.add(fmt.Sprint(changes), rates...)
 	}
 	return t
 }
@@ -84,14 +80,14 @@ func keptWrongly(scale float64) table {
 func keptRightly(scale float64) table {
 	t := table{title: "tune: what is found", about: "A change that brings so much, one of four. How often it is kept, by runs that scatter by so much.", head: []string{"brings", "1%", "2%", "5%", "10%"}}
 	for i, brings := range []float64{0.03, 0.05, 0.1, 0.2, 0.5} {
-		w := row{names: names(fmt.Sprintf("%+.0f%%", 100*brings))}
+		var rates []rate
 		for k, scatter := range scatters() {
-			w.rates = append(w.rates, count(1000, scale, uint64(700+10*i+k), func(r *rand.Rand) bool {
+			rates = append(rates, count(1000, scale, uint64(700+10*i+k), func(r *rand.Rand) bool {
 				kept, _ := (&tuned{r: r, brings: math.Log1p(brings), scatter: scatter}).kept(4)
 				return kept
 			}))
 		}
-		t.rows = append(t.rows, w)
+		t.add(fmt.Sprintf("%+.0f%%", 100*brings), rates...)
 	}
 	return t
 }
@@ -126,8 +122,8 @@ func gains(scale float64) table {
 		if math.Abs(gonum.Mean(said, nil)-100*x.brings) <= 1+2.6*math.Sqrt(gonum.Variance(said, nil)/float64(n)) {
 			near.came = 1
 		}
-		cells := names(fmt.Sprintf("%+.0f%%|%.0f%%|%+.1f%%|%+.1f%%", 100*x.brings, 100*x.scatter, gonum.Mean(said, nil), gonum.Mean(decided, nil)))
-		t.rows = append(t.rows, row{cells, []rate{near, rate{came: holds, trials: n}.least(0.95), {came: above, trials: n}}})
+		cells := fmt.Sprintf("%+.0f%%|%.0f%%|%+.1f%%|%+.1f%%", 100*x.brings, 100*x.scatter, gonum.Mean(said, nil), gonum.Mean(decided, nil))
+		t.add(cells, near, rate{came: holds, trials: n}.least(0.95), rate{came: above, trials: n})
 	}
 	return t
 }

@@ -8,24 +8,22 @@ import (
 	"thru/internal/stat"
 )
 
-// verdictSubject is the verdict against the rate of a link.
-func verdictSubject() subject {
-	return subject{"Verdict", func(scale float64) []table {
-		t := table{
-			title: "Verdict against the link's rate",
-			about: "How often a path that carries so much of the ceiling passes, fails, or is inconclusive, where 95% are required. Runs scatter by so much. " +
-				"One run and 5 runs (--repeat 5, --acceptance); targets of a plan are held against the same figures.",
-			head: []string{"runs", "scatter of the runs", "carries", "pass", "fail", "inconclusive"},
-		}
-		for _, runs := range []int{1, 5} {
-			for _, deviation := range []float64{0.005, 0.02, 0.1} {
-				for _, share := range []float64{0.90, 0.94, 0.96, 0.99} {
-					t.rows = append(t.rows, judgedPaths(runs, deviation, share, scale))
-				}
+// verdicts are on the rate of the link.
+func verdicts(scale float64) table {
+	t := table{
+		title: "Verdict against the link's rate",
+		about: "How often a path that carries so much of the ceiling passes, fails, or is inconclusive, where 95% are required. Runs scatter by so much. " +
+			"One run and 5 runs (--repeat 5, --acceptance); targets of a plan are held against the same figures.",
+		head: []string{"runs", "scatter of the runs", "carries", "pass", "fail", "inconclusive"},
+	}
+	for _, runs := range []int{1, 5} {
+		for _, deviation := range []float64{0.005, 0.02, 0.1} {
+			for _, share := range []float64{0.90, 0.94, 0.96, 0.99} {
+				t.rows = append(t.rows, judgedPaths(runs, deviation, share, scale))
 			}
 		}
-		return []table{t}
-	}}
+	}
+	return t
 }
 
 // judgedPaths counts the verdicts of one condition. What a path carries far from the
