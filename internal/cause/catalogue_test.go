@@ -26,7 +26,7 @@ func TestEveryCause(t *testing.T) {
 	for _, r := range Causes() {
 		told = append(told, r.Cause)
 	}
-	for _, r := range transfer.TransferCauses() {
+	for _, r := range transfer.Causes() {
 		told = append(told, r.Cause)
 	}
 	want := causeIDs()
@@ -52,7 +52,7 @@ func TestCatalogueOfCauses(t *testing.T) {
 			t.Errorf("half a rule: %+v", r)
 		}
 	}
-	for _, r := range slices.Concat(Causes(), transfer.TransferCauses()) {
+	for _, r := range slices.Concat(Causes(), transfer.Causes()) {
 		if !id.MatchString(r.Cause) {
 			t.Errorf("%q is no id", r.Cause)
 		}

@@ -16,7 +16,6 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/groups"
-	"thru/internal/cause/measurement"
 	"thru/internal/cause/transfer"
 	"thru/internal/measure"
 )
@@ -65,14 +64,6 @@ func Next(d *measure.Document, cell int, made []string) (diagnose.Trial, bool) {
 // says that one is a part of the other. The rungs of one document are a ladder
 // of which the plan says so (stat.Ladder has judged them).
 func Rungs(docs []*measure.Document) { groups.Rungs(theCatalogue(), docs) }
-
-// Generator judges whether the host that made a lower rung of a ladder could
-// have filled the link of an upper one: without 1.3 times the upper ceiling at
-// its disposal a rate below that ceiling says as much of the host as of the
-// link (methods.md, formula 13). Both may be the same document.
-func Generator(lower, upper *measure.Document) []measure.Finding {
-	return measurement.Generators(theCatalogue(), lower, upper)
-}
 
 // Transfer names which layer of a transfer binds, and why. It does nothing where
 // nothing was moved.

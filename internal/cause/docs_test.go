@@ -51,7 +51,7 @@ func causesPage() string {
 		fmt.Fprintf(&b, "- `%s`: %s (%s)\n", x.ID, x.Title, x.Time)
 	}
 	b.WriteString("\n## Causes that only a file transfer has\n\nA test moves memory to memory, and knows none of them; `thru transfer` does ([transfer.md](transfer.md)).\n")
-	for _, r := range transfer.TransferCauses() {
+	for _, r := range transfer.Causes() {
 		causeEntry(&b, r, "")
 	}
 	return b.String()

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"thru/internal/cause/gate"
 	"thru/internal/host/platform"
 	"thru/internal/measure"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // recorded answers the commands of a system from a sample of package platform:

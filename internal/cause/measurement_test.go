@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/cause/measurement"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -59,7 +60,7 @@ func TestGenerator(t *testing.T) {
 		"nothing below":          {flowDoc(noEvidence, func(d *measure.Document) { d.Cells[0].Runs = nil }), flowDoc(rate(5e9)), ""},
 		"a rate was asked below": {flowDoc(local(1e9), func(d *measure.Document) { d.Cells[0].Spec.Rate = 1e9 }), flowDoc(rate(5e9)), ""},
 	} {
-		all := Generator(c.lower, c.upper)
+		all := measurement.Generators(theCatalogue(), c.lower, c.upper)
 		got := ""
 		if len(all) > 0 {
 			got = all[0].Confidence
@@ -78,18 +79,18 @@ func TestGenerator(t *testing.T) {
 func TestGeneratorOfOneDocument(t *testing.T) {
 	d := flowDoc(rate(5e9))
 	d.Cells = append(d.Cells, flowDoc(local(5.8e9)).Cells[0])
-	if all := Generator(d, d); len(all) != 1 || all[0].Where.From != "near" {
+	if all := measurement.Generators(theCatalogue(), d, d); len(all) != 1 || all[0].Where.From != "near" {
 		t.Errorf("%+v", all)
 	}
 	alone := flowDoc(rate(5.8e9), func(d *measure.Document) { near(d).PeerAddr = "127.0.0.1:5202" })
-	if all := Generator(alone, alone); len(all) != 1 {
+	if all := measurement.Generators(theCatalogue(), alone, alone); len(all) != 1 {
 		t.Errorf("a lone local cell with a stated rate: %+v", all)
 	}
-	if all := Generator(flowDoc(rate(5e9)), flowDoc(rate(5e9))); len(all) != 1 {
+	if all := measurement.Generators(theCatalogue(), flowDoc(rate(5e9)), flowDoc(rate(5e9))); len(all) != 1 {
 		t.Errorf("two rungs: %+v", all)
 	}
 	same := flowDoc(rate(5e9))
-	if all := Generator(same, same); len(all) != 0 {
+	if all := measurement.Generators(theCatalogue(), same, same); len(all) != 0 {
 		t.Errorf("a cell over the link is no rung below itself: %+v", all)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/measurement"
 	"thru/internal/measure"
 )
 
@@ -120,7 +121,7 @@ func TestDamagedDocuments(t *testing.T) {
 				for c := range d.Cells {
 					Next(d, c, nil)
 				}
-				d.Findings = append(d.Findings, Generator(d, d)...)
+				d.Findings = append(d.Findings, measurement.Generators(theCatalogue(), d, d)...)
 			}()
 			holdSound(t, fmt.Sprintf("sample %d, round %d", n, i), d)
 		}

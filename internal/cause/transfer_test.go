@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/transfer"
 	"thru/internal/measure"
 )
 
@@ -65,15 +64,15 @@ func TestTransferBinds(t *testing.T) {
 		confidence string
 	}{
 		{"the disk here is slower", measure.Transfer{}, map[string]float64{net: 950, here: 210, memory: 900, whole: 200},
-			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, transfer.CauseDisk, measure.Certain},
+			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, "disk", measure.Certain},
 		{"the disk here is slower, and was not measured apart", measure.Transfer{}, map[string]float64{net: 950, memory: 900, whole: 200},
-			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, whole, transfer.CauseDisk, measure.Likely},
+			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, whole, "disk", measure.Likely},
 		{"a run varies, and the file is not waited for", measure.Transfer{}, map[string]float64{net: 950, here: 5000, memory: 940, whole: 700},
 			func(_, w *measure.TransferRun) { w.LocalNs = 1e9 }, net, "network", measure.Certain},
 		{"the file to upload is read slowly", up, map[string]float64{net: 950, here: 100, memory: 900, whole: 100},
-			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, transfer.CauseDisk, measure.Certain},
+			func(_, w *measure.TransferRun) { w.LocalNs = 9e9 }, here, "disk", measure.Certain},
 		{"one file does not fill the disk", measure.Transfer{}, map[string]float64{net: 9500, here: 17700, memory: 5540, whole: 2800},
-			func(_, w *measure.TransferRun) { w.LocalNs = 43e8 }, whole, transfer.CauseDisk, measure.Likely},
+			func(_, w *measure.TransferRun) { w.LocalNs = 43e8 }, whole, "disk", measure.Likely},
 		{"slower with the file, which is not waited for", measure.Transfer{}, map[string]float64{here: 17700, memory: 5540, whole: 2800},
 			func(_, w *measure.TransferRun) { w.LocalNs = 1e9 }, memory, "app-limited", measure.Possible},
 		{"slower with the file, and no CPU is left", measure.Transfer{}, map[string]float64{net: 4840, here: 17700, memory: 5540, whole: 2800},
@@ -83,15 +82,15 @@ func TestTransferBinds(t *testing.T) {
 		{"the disk is reached, and no CPU is left", measure.Transfer{}, map[string]float64{net: 9500, here: 2900, memory: 5540, whole: 2800},
 			func(_, w *measure.TransferRun) {
 				w.LocalNs, w.HereCPU = 7e9, &measure.CPUFigure{Pct: 98, Cores: 1.96, WorkerCores: new(0.6)}
-			}, here, transfer.CauseDisk, measure.Likely},
+			}, here, "disk", measure.Likely},
 		{"the file comes faster than the disk gives", up, map[string]float64{net: 9500, here: 500, memory: 5540, whole: 2800},
-			func(_, w *measure.TransferRun) { w.LocalNs = 7e9 }, whole, transfer.CauseDisk, measure.Likely},
+			func(_, w *measure.TransferRun) { w.LocalNs = 7e9 }, whole, "disk", measure.Likely},
 		{"less over memory than over the disk, which fills the network", measure.Transfer{}, map[string]float64{net: 950, memory: 697, whole: 916}, nil, net, "network", measure.Certain},
 		{"less over memory than over the disk", measure.Transfer{}, map[string]float64{net: 9500, memory: 697, whole: 916}, nil, whole, "app-limited", measure.Likely},
 		{"the network is full", measure.Transfer{}, map[string]float64{net: 100, here: 2000, client: 9000, memory: 94, whole: 94},
 			func(_, w *measure.TransferRun) { w.LocalNs = 2e8 }, net, "network", measure.Certain},
-		{"the server's disk", measure.Transfer{}, map[string]float64{net: 950, far: 300, client: 9000, memory: 290}, nil, far, transfer.CauseDisk, measure.Likely},
-		{"the client's own ceiling", measure.Transfer{}, map[string]float64{net: 9000, client: 1600, memory: 1500}, nil, client, transfer.CauseClient, measure.Likely},
+		{"the server's disk", measure.Transfer{}, map[string]float64{net: 950, far: 300, client: 9000, memory: 290}, nil, far, "disk", measure.Likely},
+		{"the client's own ceiling", measure.Transfer{}, map[string]float64{net: 9000, client: 1600, memory: 1500}, nil, client, "client", measure.Likely},
 		{"a buffer that was set", measure.Transfer{Asked: measure.Amount{BufferBytes: 65536}}, map[string]float64{net: 900, memory: 25},
 			func(m, _ *measure.TransferRun) {
 				m.Sockets = connection(20, func(s *measure.Stream) { s.Window = measure.Buffer{Asked: 65536, Usable: 65536} })
@@ -122,23 +121,23 @@ func TestTransferBinds(t *testing.T) {
 		{"all CPUs are busy with something else", measure.Transfer{}, map[string]float64{net: 9000, memory: 20},
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{Pct: 99, WorkerCores: new(0.01)} }, memory, "app-limited", measure.Likely},
 		{"a cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700},
-			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, transfer.CauseCipher, measure.Likely},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, "cipher-cpu", measure.Likely},
 		{"a CPU without a cipher", measure.Transfer{Protocol: "nfs"}, map[string]float64{net: 9000, memory: 1700},
-			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.0)} }, memory, transfer.CauseClient, measure.Likely},
+			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.0)} }, memory, "client", measure.Likely},
 		{"four clients share the CPUs", measure.Transfer{Protocol: "sftp", Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700},
 			func(m, _ *measure.TransferRun) { m.HereCPU = &measure.CPUFigure{WorkerCores: new(1.1)} }, memory, "app-limited", measure.Likely},
 		{"the server offers no more", measure.Transfer{}, map[string]float64{net: 900, client: 8000, memory: 80},
 			func(m, _ *measure.TransferRun) { m.Sockets = connection(0.1, nil) }, memory, "app-limited", measure.Likely},
 		{"requests under way", measure.Transfer{Protocol: "smb", InFlight: 256 << 10}, map[string]float64{net: 900, memory: 100},
-			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, transfer.CauseRoundTrip, measure.Certain},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, "round-trips", measure.Certain},
 		{"requests under way, the network not known", measure.Transfer{Protocol: "smb", InFlight: 256 << 10}, map[string]float64{memory: 100},
-			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, transfer.CauseRoundTrip, measure.Likely},
+			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, "round-trips", measure.Likely},
 		{"requests of four clients", measure.Transfer{Protocol: "smb", InFlight: 64 << 10, Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 900, memory: 100},
 			func(m, _ *measure.TransferRun) {
 				for range 4 {
 					m.Sockets = append(m.Sockets, connection(20, nil)...)
 				}
-			}, memory, transfer.CauseRoundTrip, measure.Certain},
+			}, memory, "round-trips", measure.Certain},
 		{"far fewer requests would do", measure.Transfer{Protocol: "smb", InFlight: 16 << 20}, map[string]float64{net: 900, memory: 100},
 			func(m, _ *measure.TransferRun) { m.Sockets = connection(20, nil) }, memory, "app-limited", measure.Likely},
 		{"requests on a short way", measure.Transfer{Protocol: "smb", InFlight: 8 << 10}, map[string]float64{net: 9000, memory: 500},

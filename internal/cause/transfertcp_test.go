@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"thru/internal/cause/transfer"
 	"thru/internal/measure"
 )
 
@@ -98,7 +97,7 @@ func TestTransferServer(t *testing.T) {
 		place    string
 		who      string
 	}{
-		{"the server's cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "sshd", "sshd"), transfer.CauseCipher, measure.AtSender, ""},
+		{"the server's cipher", measure.Transfer{Protocol: "sftp"}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "sshd", "sshd"), "cipher-cpu", measure.AtSender, ""},
 		{"the server's process", up, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "nginx"), "receiver-cpu", measure.AtReceiver, ""},
 		{"one process for all clients", measure.Transfer{Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "nginx"), "sender-cpu", measure.AtSender, ""},
 		{"a process for each client", measure.Transfer{Asked: measure.Amount{Clients: 4}}, map[string]float64{net: 9000, memory: 1700}, busy(40, 0.97, "smbd", "smbd", "smbd", "smbd"), "app-limited", measure.AtSender, ""},

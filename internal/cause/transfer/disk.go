@@ -2,12 +2,22 @@ package transfer
 
 import (
 	"fmt"
-	"net/netip"
 
 	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
+
+// Disk is the cause `disk`.
+func Disk() diagnose.Rule {
+	return diagnose.Rule{
+		Cause: causeDisk, Title: "a disk is no faster",
+		Seen:   "here: the disk's own rate is reached (85 to 125%), or with the file it is slower than without and the client waits for the file for 30% of the time, while CPUs are free; at the server: 85 to 125% of what its disk carries by thru disk",
+		Apart:  "a transfer to and from memory, which has no disk of this end; one that carries more than the disk comes out of the server's memory",
+		Mends:  "none in the network: a faster disk, or more transfers at once where one file does not fill it",
+		Effect: "38 of 918 Mb/s by http to a disk of 5 MB/s", Source: "C-13, C-38, C-44; transfer.md",
+	}
+}
 
 // diskHere holds where the same transfer is slower with the file of this end, or
 // reaches what its disk carries. The layer is the disk's where that is reached,
@@ -49,13 +59,23 @@ func (c *course) diskHere() (string, *bound) {
 	return layer, o
 }
 
+// farDisk says that the disk of the server carries no more.
+func (c *course) farDisk(bps float64, p measure.Proof) *bound {
+	o := binds(causeDisk, measure.Likely, "the server's disk carries %s", unit.Rate(bps))
+	o.At(c.farEnd()).By(p).Mend(&measure.Remedy{EndPoint: c.server(), Advice: "none in the network: a faster disk at the server"})
+	if o.Then("thru disk at the server, with other block sizes"); c.t.Direction == measure.Download {
+		o.Then("the same again: what the server's memory has kept meanwhile passes faster")
+	}
+	return o
+}
+
 // fullDisk says that the disk of this end is full.
 func (c *course) fullDisk(w *measure.TransferRun) *bound {
 	verb := "takes"
 	if c.t.Direction == measure.Upload {
 		verb = "gives"
 	}
-	o := binds(CauseDisk, measure.Likely, "the disk here %s %s%s", verb, unit.Rate(w.Bps.Value), c.without(w))
+	o := binds(causeDisk, measure.Likely, "the disk here %s %s%s", verb, unit.Rate(w.Bps.Value), c.without(w))
 	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "none in the network: a faster disk, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
 	return o
 }
@@ -71,7 +91,7 @@ func (c *course) oneFile(w *measure.TransferRun, disk float64) *bound {
 	if run != nil && disk > 0 {
 		text += fmt.Sprintf("; the disk gives %s with %s", unit.Rate(disk), unit.Plural(run.Workers, "worker"))
 	}
-	o := binds(CauseDisk, measure.Likely, "%s%s", text, c.without(w))
+	o := binds(causeDisk, measure.Likely, "%s%s", text, c.without(w))
 	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "none in the network: several files at once where the disk gives more to several, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
 	return o
 }
@@ -108,66 +128,4 @@ func (c *course) diskProof(w *measure.TransferRun, disk float64) measure.Proof {
 		p.SpanNs = r.ElapsedNs
 	}
 	return p
-}
-
-// leastBusy is how many cores a process takes at least that waits for busy CPUs: one
-// that takes less waits for something else, whoever fills them.
-const leastBusy = 0.25
-
-// isBusy tells whether all CPUs of a host are busy, and the transfer's process is
-// among those that want them.
-func isBusy(cpu *measure.CPUFigure) bool {
-	return allBusy(cpu) && (cpu.WorkerCores == nil || *cpu.WorkerCores >= leastBusy)
-}
-
-// allBusy tells whether no CPU of a host is free, whoever fills them.
-func allBusy(cpu *measure.CPUFigure) bool { return cpu != nil && cpu.Pct >= busyMachine }
-
-// busyHere says that all CPUs of this end are busy in a run, and with whose work.
-func (c *course) busyHere(run *measure.TransferRun) *bound {
-	cpu := run.HereCPU
-	o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy%s", sharesOf(run))
-	o.At(c.here()).By(diagnose.Above(proofOf(run, "here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
-	if cpu.WorkerCores != nil {
-		o.By(proofOf(run, "cores used by this process", *cpu.WorkerCores, ""))
-	}
-	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
-	return o
-}
-
-// sharesOf says who keeps the CPUs of this end busy, as far as it is known.
-func sharesOf(run *measure.TransferRun) string {
-	cpu := run.HereCPU
-	if cpu.WorkerCores == nil {
-		return ""
-	}
-	own, rest, others := *cpu.WorkerCores, cpu.Cores-*cpu.WorkerCores, "others"
-	text := fmt.Sprintf(": this process takes %.2f cores of %.2f", own, max(cpu.Cores, own))
-	if onOneHost(run) {
-		if there := run.ThereCPU; there != nil && there.WorkerCores != nil {
-			text += fmt.Sprintf(", the server %.2f", *there.WorkerCores)
-			rest -= *there.WorkerCores
-		} else {
-			others = "the server, which is on this machine, and others"
-		}
-	}
-	if rest < leastBusy {
-		return text
-	}
-	return text + fmt.Sprintf(", %s %.2f", others, rest)
-}
-
-// onOneHost tells whether the connections of a run have one address at both ends.
-func onOneHost(run *measure.TransferRun) bool {
-	if len(run.Sockets) == 0 {
-		return false
-	}
-	a, wrongA := netip.ParseAddrPort(run.Sockets[0].Local)
-	b, wrongB := netip.ParseAddrPort(run.Sockets[0].Peer)
-	return wrongA == nil && wrongB == nil && (a.Addr().Unmap() == b.Addr().Unmap() || a.Addr().IsLoopback() && b.Addr().IsLoopback())
-}
-
-// proofOf is a reading at this end over the time of a run.
-func proofOf(run *measure.TransferRun, counter string, value float64, unitName string) measure.Proof {
-	return measure.Proof{EndPoint: "local", Counter: counter, Value: value, Unit: unitName, SpanNs: run.ElapsedNs}
 }

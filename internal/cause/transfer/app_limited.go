@@ -1,0 +1,76 @@
+package transfer
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/cause/control"
+	"thru/internal/cause/diagnose"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// starved holds where the server's program has nothing to send most of the time,
+// though there is room for it. One that is asked for each block waits for that.
+func (c *course) starved() *bound {
+	f := c.dataFlow()
+	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync", "thru"}, c.t.Protocol)
+	if f == nil || c.t.Direction == measure.Upload || !streams {
+		return nil
+	}
+	idle, known := control.IdlePct(f.Sender)
+	full, counted := bufferFull(f.Sender)
+	if !known || !counted || idle < starvedBar || full >= diagnose.BlockedBar {
+		return nil
+	}
+	o := binds("app-limited", measure.Likely, "the server offers no more: its socket had room, and nothing to send %s of the time", unit.Percent(idle))
+	if idle > surelyStarved {
+		o.Confidence = measure.Certain
+	}
+	o.At(c.farEnd()).By(diagnose.Above(c.farProof("readings in which nothing waits and no window is full", idle, "pct"), starvedBar),
+		diagnose.Below(c.farProof("readings in which the send buffer was used up", full, "pct"), diagnose.BlockedBar))
+	o.Then("CPU, disk and limits of the server: thru disk, thru check there")
+	return o
+}
+
+// Bars of a server that has nothing to send, in percent of the readings.
+const (
+	starvedBar    = 50
+	surelyStarved = 90
+)
+
+// open says what is left when nothing was found.
+func (c *course) open() *bound {
+	net, known := c.rate(measure.LayerNetwork)
+	if !known || c.bps > beyondShare*net {
+		o := binds("app-limited", measure.Possible, "the server or the network: which of them cannot be told from this end%s", c.underWay())
+		o.At(c.there()).By(c.proof("goodput of the transfer", c.bps, "bps"))
+		if o.Then("run thru serve at the server, and say --end-point NAME here"); known {
+			o.Text = "nothing that was measured holds it: it carries more than the network did from memory to memory"
+			o.Then("transfer once more: the path or the hosts were busier while the network was measured")
+		}
+		return o
+	}
+	o := binds("app-limited", measure.Likely, "the server %s no more: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.underWay())
+	o.At(c.farEnd()).By(diagnose.Below(c.proof("share of the network's rate", c.bps/net, ""), reachedShare))
+	o.Then("look at CPU, disk and limits of the server: thru disk and thru check there")
+	return o
+}
+
+func (c *course) serverDoes() string {
+	if c.t.Direction == measure.Upload {
+		return "takes"
+	}
+	return "offers"
+}
+
+// underWay says what is on the way of a long path, which a small buffer at the
+// server holds as well as a slow one does.
+func (c *course) underWay() string {
+	rtt := stat.TransferRTT(c.run)
+	if rtt < farNs {
+		return ""
+	}
+	return fmt.Sprintf(" (%s pass in a round trip of %s: a socket buffer of that size there does the same)", unit.Size(int64(c.inRoundTrip(rtt))), unit.Duration(rtt))
+}

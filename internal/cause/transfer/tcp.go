@@ -1,0 +1,140 @@
+package transfer
+
+import (
+	"slices"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// sureTCP holds where TCP holds the data connections up for certain, however busy
+// the CPUs are.
+func (c *course) sureTCP() *bound {
+	if o := c.heldByTCP(); o != nil && o.Confidence == measure.Certain {
+		return o
+	}
+	return nil
+}
+
+// tcp holds where the server has no CPU left, TCP holds the data connections up,
+// or they have nothing to carry.
+func (c *course) tcp() *bound {
+	if o := c.farCPU(); o != nil {
+		return o
+	}
+	if o := c.heldByTCP(); o != nil {
+		return o
+	}
+	return c.starved()
+}
+
+// heldByTCP holds where TCP holds the data connections up: by what both
+// kernels have of them, and the rules of any flow.
+func (c *course) heldByTCP() *bound {
+	f := c.dataFlow()
+	if f == nil {
+		return nil
+	}
+	held := c.sendRoom(f)
+	for n, r := range c.cat.Causes {
+		if !slices.Contains(ofConnections(), r.Cause) || c.isDisproved(r.Cause) || c.isOff(r.Cause, f) {
+			continue
+		}
+		if o := r.Apply(f); o != nil && o.State == diagnose.Holds && c.isSure(r.Cause, o) {
+			held = append(held, diagnose.Judged{Rule: r, Place: n, Outcome: o})
+		}
+	}
+	for _, j := range diagnose.InOrder(held) {
+		if j.Outcome.Aside {
+			continue
+		}
+		if o := j.Outcome; o.Where.Place == "" {
+			o.At(measure.Where{Place: measure.AtPath})
+		}
+		j.Outcome.Where.From, j.Outcome.Where.To = f.Cell.From, f.Cell.To
+		return &bound{j.Rule.Cause, *j.Outcome}
+	}
+	return nil
+}
+
+// ofConnections are the causes that the counters of a connection and of the host
+// tell by themselves. What a program does with it is no matter of these: app-limited would be said of
+// every protocol that waits for answers; and what paces shows in the network's own test.
+func ofConnections() []string {
+	return []string{"cpu-quota", "mtu-black-hole", "broken-tso", "window-scaling-off", "receive-window", "slow-reader", "policer", "reordering", "loss", "shaper", "sack-off"}
+}
+
+// isDisproved tells of causes of the path that the network's own test did not
+// meet: memory to memory it carried more.
+func (c *course) isDisproved(cause string) bool {
+	net, known := c.rate(measure.LayerNetwork)
+	return known && c.bps < reachedShare*net && slices.Contains([]string{"shaper", "policer", "mtu-black-hole", "broken-tso"}, cause)
+}
+
+// isOff tells of causes that one figure alone speaks for. On a way so short that no
+// window is too small the kernel tunes it well enough; and data that waits a moment
+// for a busy CPU leaves the window open.
+func (c *course) isOff(cause string, f *diagnose.Flow) bool {
+	switch base, known := f.BaseRTT(); cause {
+	case "receive-window":
+		return known && base < farNs && c.t.Asked.BufferBytes == 0
+	case "slow-reader":
+		held, _, told := f.WindowHeld()
+		behind, seen := f.UnreadShare()
+		return told && seen && held < diagnose.RwndClear && behind <= diagnose.UnreadBar
+	}
+	return false
+}
+
+// isSure leaves out what is merely possible, where the other rules of a transfer
+// know better; but for loss, which was counted.
+func (c *course) isSure(cause string, o *diagnose.Outcome) bool {
+	return o.Confidence != measure.Possible || cause == "loss"
+}
+
+// dataFlow is the run as a flow: its data connections as both kernels have them.
+// Nil where nothing is known of the end that sends.
+func (c *course) dataFlow() *diagnose.Flow {
+	here, there := c.evidence("local", c.run.Sockets, c.run.HereHost), c.evidence(c.server(), c.run.There, c.run.ThereHost)
+	sender, receiver := there, here
+	if c.t.Direction == measure.Upload {
+		sender, receiver = here, there
+	}
+	sender.Sends = true
+	if len(sender.Streams) == 0 {
+		return nil
+	}
+	cell := measure.Cell{
+		From: sender.EndPoint, To: receiver.EndPoint, Protocol: measure.TCP, Streams: len(sender.Streams), Goodput: c.run.Bps,
+		Spec: measure.Spec{Traffic: measure.Bulk, Protocol: measure.TCP, Streams: len(sender.Streams)}, Steady: new(stat.Steady(c.run.Seconds)),
+	}
+	cell.Runs = []measure.Run{{Goodput: &c.bps, Flows: []measure.Flow{{From: cell.From, To: cell.To, Sender: sender, Receiver: receiver}}}}
+	for _, i := range c.t.Cells {
+		if i >= 0 && i < len(c.doc.Cells) && c.doc.Cells[i].Ceiling != nil {
+			ceiling := *c.doc.Cells[i].Ceiling
+			ceiling.SharePct = 100 * c.bps / ceiling.Bps
+			cell.Ceiling = &ceiling
+		}
+	}
+	doc := &measure.Document{EndPoints: c.doc.EndPoints, Paths: c.doc.Paths, Gates: c.doc.Gates, Cells: []measure.Cell{cell}}
+	return diagnose.NewFlow(c.cat, doc, &doc.Cells[0])
+}
+
+// evidence is what one end saw of the run. Its seconds are those that this end
+// counts.
+func (c *course) evidence(name string, streams []measure.Stream, span *measure.HostSpan) *measure.Evidence {
+	e := &measure.Evidence{
+		EndPoint: name, MeasuredNs: c.run.ElapsedNs, Bytes: c.run.Bytes, TotalBytes: c.run.Bytes, Streams: streams, Host: span,
+	}
+	if len(streams) > 0 {
+		e.LocalAddr, e.PeerAddr = streams[0].Local, streams[0].Peer
+	}
+	if span != nil && span.NIC != nil {
+		e.Route = &measure.Route{Interface: span.NIC.Name}
+	}
+	for i, bps := range c.run.Seconds {
+		e.Bins = append(e.Bins, measure.StreamBin{At: int64(i) * 1e9, Span: 1e9, Bytes: int64(bps / 8)})
+	}
+	return e
+}

@@ -1,0 +1,136 @@
+package transfer
+
+import (
+	"fmt"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// buffer holds where a buffer that was set here, over the round trip, is the rate.
+func (c *course) buffer() *bound {
+	s, rtt := c.socket(), stat.TransferRTT(c.run)
+	if s == nil || rtt <= 0 || s.Window.Asked <= 0 || s.Window.Usable <= 0 {
+		return nil
+	}
+	passes := c.inRoundTrip(rtt)
+	cause, whose, least, most := "receive-window", "receive", windowLow, windowHigh
+	window, counter := s.Window.Usable, "socket buffer, usable"
+	switch {
+	case c.t.Direction == measure.Upload:
+		if c.congestionHolds(s, passes) {
+			return nil
+		}
+		cause, whose, least, most = "send-buffer", "send", sentLow, 1/sentLow
+		window, counter = s.Window.Usable+s.Window.Granted/2, "socket buffer, usable and as granted, mean"
+	case s.TCP.RecvWnd != nil && int64(*s.TCP.RecvWnd) > 0: // what the kernel makes of the buffer is its own
+		window, counter = int64(*s.TCP.RecvWnd), "tcp_info.rcv_wnd"
+	}
+	if rtt < farNs && c.halfOfNetwork() {
+		least = nearLow
+	}
+	if share := passes / float64(window); share < least || share > most {
+		return nil
+	}
+	o := binds(cause, measure.Likely, "a %s buffer of %s was set (--buffer): %s pass in each round trip of %s",
+		whose, unit.Size(s.Window.Asked), unit.Size(int64(passes)), unit.Duration(rtt))
+	if rtt >= farNs {
+		o.Confidence = measure.Certain
+	}
+	o.At(c.here()).By(c.proof(counter, float64(window), "bytes"), c.proof("in a round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
+	o.Costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
+	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
+	return o
+}
+
+// congestionHolds tells whether the congestion window of an upload, or the
+// server's window, lets no more pass: then it is not the send buffer.
+func (c *course) congestionHolds(s *measure.Stream, passes float64) bool {
+	if n, mss := s.TCP.Cwnd, s.TCP.SendMSS; n != nil && mss != nil && float64(*n)*float64(*mss) < 1.2*passes {
+		return true
+	}
+	pct, known := s.Delta(measure.WindowLimited).Pct(s.Delta(measure.BusyTime))
+	return known && pct >= diagnose.RwndBar
+}
+
+// peerWindow holds where the kernel counts that the server's window, or this
+// end's send buffer, held an upload up for most of the time.
+func (c *course) peerWindow() *bound {
+	s := c.socket()
+	if s == nil || c.t.Direction != measure.Upload {
+		return nil
+	}
+	for _, x := range []struct {
+		limited        measure.Counter
+		cause, counter string
+		where          measure.Where
+		text           string
+	}{
+		{measure.WindowLimited, "receive-window", "tcp_info.rwnd_limited_us of busy_time_us", c.there(), "the server's receive window holds it up: a socket buffer that is too small there, or a server that reads no faster"},
+		{measure.BufferLimited, "send-buffer", "tcp_info.sndbuf_limited_us of busy_time_us", c.here(), "the send buffer here holds it up"},
+	} {
+		pct, known := s.Delta(x.limited).Pct(s.Delta(measure.BusyTime))
+		if !known || pct < diagnose.RwndBar {
+			continue
+		}
+		if x.where.EndPoint == "" && stat.TransferRTT(c.run) < farNs { // no window is too small for so short a way
+			x.cause, x.text = "slow-reader", "the server takes the data no faster: its window is used up on a short way"
+		}
+		o := binds(x.cause, measure.Likely, "%s", x.text)
+		o.At(x.where).By(diagnose.Above(c.proof(x.counter, pct, "pct"), diagnose.RwndBar))
+		return o
+	}
+	return nil
+}
+
+// sendRoom holds where the send buffer is used up though nothing else holds the
+// sender: no rule of threads can tell it of a program that is not thru.
+func (c *course) sendRoom(f *diagnose.Flow) []diagnose.Judged {
+	full, known := bufferFull(f.Sender)
+	flight, ok1 := f.InFlight()
+	waits, ok2 := f.NotSent()
+	cwnd, ok3 := f.Cwnd()
+	rwnd, _, _ := f.WindowHeld()
+	loaded, base, ok4 := f.RTT()
+	buffer := f.SendBuffer()
+	switch {
+	case !known || !ok1 || !ok2 || !ok3 || !ok4 || full < diagnose.BlockedBar || base < farNs:
+		return nil
+	case waits > flight/4 && waits > 2*f.MSS(), flight > 0.85*cwnd, rwnd > diagnose.RwndBar, f.Lengthens(flight):
+		return nil
+	}
+	bound := f.BoundOf(flight)
+	o := diagnose.Likely("%s send buffer (SO_SNDBUF %s) is too small for a round trip of %s", c.senders(), unit.Size(int64(buffer)), unit.Duration(int64(loaded)))
+	o.At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("readings in which the send buffer was used up", full, "pct"), diagnose.BlockedBar),
+		f.Sender.Proof("in flight, mean", flight, "bytes"), f.Sender.Proof("SO_SNDBUF as granted", buffer, "bytes"), f.Sender.Proof("congestion window, mean", cwnd, "bytes")).
+		Costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
+		Mend(f.RaiseWindow(f.Sender, base))
+	if f.FitOf(flight) <= diagnose.SendFitBar && full > 80 && loaded < diagnose.FitsBar*base {
+		o.Confidence = measure.Certain
+	}
+	return []diagnose.Judged{{Rule: diagnose.Rule{Cause: "send-buffer"}, Outcome: o}}
+}
+
+// senders is the end that sends, in the words of a sentence.
+func (c *course) senders() string {
+	if c.t.Direction == measure.Upload {
+		return "this end's"
+	}
+	return "the server's"
+}
+
+// bufferFull is the share of readings in which the send buffer was used up, in percent.
+func bufferFull(e *diagnose.End) (float64, bool) {
+	var all []float64
+	for _, s := range e.Streams() {
+		if s.Course != nil && s.Course.BufferFull != nil {
+			all = append(all, *s.Course.BufferFull)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return stat.Mean(all), true
+}
