@@ -18,7 +18,7 @@ VET         := ./...
 # The race detector needs cgo; without a C compiler the tests run without it.
 RACE        := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # Packages that start nothing beside themselves (arch_test.go): no race can be in them.
-SEQUENTIAL  := stat cause compare planfile report nets
+SEQUENTIAL  := stat cause compare plan/planfile report nets
 # Package archives and programs of Debian that the lab and the browser tests use.
 CI_PROGRAMS := ip tc nft ping ss ethtool sysctl chromium iperf3 iperf tcpdump tshark ssh sshd nats-server fio nginx vsftpd smbd pdbedit rsync ganesha.nfsd rpcbind
 CI_PACKAGES := iproute2 python3-pandas nftables iputils-ping ethtool procps chromium iperf3 iperf tcpdump tshark openssh-client openssh-server nats-server fio nginx-light vsftpd samba rsync nfs-ganesha nfs-ganesha-vfs rpcbind

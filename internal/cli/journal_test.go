@@ -11,7 +11,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/planfile"
+	"thru/internal/plan/planfile"
 )
 
 // stateAt makes the state folder one of the test's.

@@ -15,7 +15,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/plan"
-	"thru/internal/planfile"
+	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 )
 

@@ -10,7 +10,7 @@ import (
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/place"
-	"thru/internal/planfile"
+	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 )
 

@@ -11,7 +11,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
-	"thru/internal/planfile"
+	"thru/internal/plan/planfile"
 	"thru/internal/report"
 )
 

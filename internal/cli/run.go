@@ -20,7 +20,7 @@ import (
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
 	"thru/internal/plan"
-	"thru/internal/planfile"
+	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/stat"

@@ -12,7 +12,7 @@ import (
 
 	"thru/examples"
 	"thru/internal/fault"
-	"thru/internal/planfile"
+	"thru/internal/plan/planfile"
 )
 
 // hosts are what a controller knows.

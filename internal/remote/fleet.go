@@ -11,7 +11,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/planfile"
+	"thru/internal/plan/planfile"
 )
 
 // MemberOf cuts CONTROLLER/NAME. A name with :// or without a slash is none.

@@ -248,7 +248,7 @@ func TestHostile(t *testing.T) {
 func TestOptionsAreSpelled(t *testing.T) {
 	found := 0
 	for _, file := range []string{"kind.go", "clash.go", "plan.go", "tune.go", "ladder.go"} {
-		parsed, err := parser.ParseFile(token.NewFileSet(), "../plan/"+file, nil, 0)
+		parsed, err := parser.ParseFile(token.NewFileSet(), "../"+file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	schemaFile = "../../docs/plan.schema.json"
-	guideFile  = "../../docs/plan.md"
+	schemaFile = "../../../docs/plan.schema.json"
+	guideFile  = "../../../docs/plan.md"
 )
 
 func schema(t testing.TB) *jsonschema.Schema {
