@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -55,7 +56,7 @@ func (c comparison) run(ctx context.Context, s settings, tools []tool) (*result,
 			r.entries = append(r.entries, entry{name: t.name, contender: ready, costHidden: ready.costHidden})
 		}
 	}
-	if allowedCPUs() < 2 && (c.shape.place == twoCPUs || c.shape.place == paired) {
+	if runtime.NumCPU() < 2 && (c.shape.place == twoCPUs || c.shape.place == paired) {
 		r.out, r.entries = append(r.out, "all: it needs two CPUs"), nil
 	}
 	for round := range s.repeats {

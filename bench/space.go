@@ -9,11 +9,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"strings"
+	"runtime"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"thru/internal/host"
 )
 
 // insideVariable tells the copy of this program that runs in the namespace
@@ -61,9 +63,16 @@ type site struct {
 
 // setUp readies the namespace and describes the machine.
 func setUp(s settings) (site, error) {
-	w := site{own: os.Getenv(insideVariable) == "own", cpu: cpuModel(), cpus: allowedCPUs(), kernel: kernel()}
+	facts := host.New().Facts()
+	said := func(fact *string) string {
+		if fact == nil {
+			return "unknown"
+		}
+		return *fact
+	}
+	w := site{own: os.Getenv(insideVariable) == "own", cpu: said(facts.CPUModel), cpus: runtime.NumCPU(), kernel: "Linux " + said(facts.Kernel)}
 	if !w.own {
-		w.congestion = firstLine("/proc/sys/net/ipv4/tcp_congestion_control")
+		w.congestion = said(facts.Congestion)
 		return w, nil
 	}
 	if err := loopback(s.congestion); err != nil {
@@ -98,39 +107,4 @@ func loopback(congestion string) error {
 		}
 	}
 	return nil
-}
-
-func firstLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "unknown"
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return line
-}
-
-func cpuModel() string {
-	b, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown CPU"
-}
-
-func allowedCPUs() int {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return 1
-	}
-	return set.Count()
-}
-
-func kernel() string {
-	var u unix.Utsname
-	if unix.Uname(&u) != nil {
-		return "unknown"
-	}
-	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }

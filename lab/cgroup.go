@@ -18,6 +18,9 @@ import (
 func Group(t testing.TB, controller string, one, two map[string]string) string {
 	t.Helper()
 	for parent, settings := range map[string]map[string]string{"/sys/fs/cgroup/" + controller: one, "/sys/fs/cgroup": two} {
+		if settings == nil {
+			continue
+		}
 		dir, err := os.MkdirTemp(parent, prefix)
 		if err != nil {
 			continue

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -43,12 +44,6 @@ type Pair struct {
 // NewPair builds hosts a and b in a lab of their own.
 func NewPair(t testing.TB, o Options) *Pair {
 	t.Helper()
-	if o.MTU == 0 {
-		o.MTU = 1500
-	}
-	if o.Congestion == "" {
-		o.Congestion = "cubic"
-	}
 	l := New(t)
 	p := &Pair{A: l.Host("a"), B: l.Host("b")}
 	p.Data = l.join(p.A, p.B, DataDev, 77, o.MTU, o.Congestion)
@@ -57,7 +52,7 @@ func NewPair(t testing.TB, o Options) *Pair {
 		p.B.limit(DataDev, o.Rate)
 	}
 	if o.Control {
-		p.Control = l.join(p.A, p.B, ControlDev, 78, 1500, o.Congestion)
+		p.Control = l.join(p.A, p.B, ControlDev, 78, 0, o.Congestion)
 	}
 	return p
 }
@@ -66,14 +61,15 @@ func NewPair(t testing.TB, o Options) *Pair {
 // fd00:NET::1 and ::2.
 func (l *Lab) join(a, b *Host, dev string, net, mtu int, congestion string) Link {
 	l.t.Helper()
-	l.must("ip", "link", "add", dev, "netns", a.netns, "mtu", strconv.Itoa(mtu),
-		"type", "veth", "peer", "name", dev, "netns", b.netns, "mtu", strconv.Itoa(mtu))
+	size := strconv.Itoa(cmp.Or(mtu, 1500))
+	l.must("ip", "link", "add", dev, "netns", a.netns, "mtu", size, "type", "veth", "peer", "name", dev, "netns", b.netns, "mtu", size)
 	return l.address(a, b, dev, net, congestion)
 }
 
 // address brings up the devices of a link and gives them addresses and routes.
 func (l *Lab) address(a, b *Host, dev string, net int, congestion string) Link {
 	l.t.Helper()
+	congestion = cmp.Or(congestion, "cubic")
 	v4 := func(host int) string { return fmt.Sprintf("10.%d.0.%d", net, host) }
 	v6 := func(host int) string { return fmt.Sprintf("fd00:%d::%d", net, host) }
 	for i, h := range []*Host{a, b} {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -40,12 +41,6 @@ type Wired struct {
 // addresses of NewPair.
 func NewWired(t testing.TB, o WiredOptions) *Wired {
 	t.Helper()
-	if o.MTU == 0 {
-		o.MTU = 1500
-	}
-	if o.Congestion == "" {
-		o.Congestion = "cubic"
-	}
 	l := New(t)
 	a, b := l.Host("a"), l.Host("b")
 	w, err := wire.New(wire.Options{
@@ -63,7 +58,7 @@ func NewWired(t testing.TB, o WiredOptions) *Wired {
 	})
 	x := &Wired{Pair: &Pair{A: a, B: b}, Wire: w}
 	for _, h := range []*Host{a, b} {
-		h.IP("link", "set", DataDev, "mtu", strconv.Itoa(o.MTU), "txqueuelen", "10000")
+		h.IP("link", "set", DataDev, "mtu", strconv.Itoa(cmp.Or(o.MTU, 1500)), "txqueuelen", "10000")
 		if !o.KernelBuffers {
 			h.Sysctl("net.ipv4.tcp_rmem", fmt.Sprint("4096 131072 ", wiredBuffer))
 			h.Sysctl("net.ipv4.tcp_wmem", fmt.Sprint("4096 65536 ", wiredBuffer))

@@ -15,30 +15,13 @@ import (
 	"thru/lab"
 )
 
-// Folders of control groups, version 1.
-const (
-	freezerGroups = "/sys/fs/cgroup/freezer"
-	cpuGroups     = "/sys/fs/cgroup/cpu"
-)
-
-// group makes a control group that goes with the test.
-func group(t testing.TB, controller string) string {
-	t.Helper()
-	dir := filepath.Join(controller, fmt.Sprintf("thru-lab-%d-%x", os.Getpid(), time.Now().UnixNano()&0xffffffff))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatalf("faults: making a control group: %v", err)
-	}
-	t.Cleanup(func() {
-		lab.Eventually(t, 5*time.Second, dir+" is empty", func() bool { return os.Remove(dir) == nil })
-	})
-	return dir
-}
-
 // freezer stops single threads: a whole process that stands still could not
 // see that its data waits.
 type freezer struct{ dir string }
 
-func newFreezer(t testing.TB) *freezer { return &freezer{group(t, freezerGroups)} }
+func newFreezer(t testing.TB) *freezer {
+	return &freezer{lab.Group(t, "freezer", map[string]string{}, nil)}
+}
 
 // set writes the state; a group that is gone has nobody to hold.
 func (f *freezer) set(state string) {

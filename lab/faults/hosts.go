@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,19 +53,14 @@ func hogged(cpu, programs int) func(testing.TB) *Scene {
 	}
 }
 
-// quotaPeriod of a control group in microseconds.
-const quotaPeriod = 100_000
-
 // quota is a fast link of which one end may use so many microseconds of CPU in
 // each period. `ip netns exec` hides control groups, so they are mounted anew.
 func quota(client bool, us int) func(testing.TB) *Scene {
 	return func(t testing.TB) *Scene {
 		t.Helper()
 		s := overVeth(lab.Options{})(t)
-		dir := group(t, cpuGroups)
-		write(t, filepath.Join(dir, "cpu.cfs_period_us"), fmt.Sprint(quotaPeriod))
-		write(t, filepath.Join(dir, "cpu.cfs_quota_us"), fmt.Sprint(us))
-		join := []string{"sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && mkdir "$0" && mount -t cgroup -o cpu none "$0" && echo $$ > "$1/cgroup.procs" && shift && exec "$@"`, cpuGroups, dir}
+		dir := lab.Group(t, "cpu", map[string]string{"cpu.cfs_quota_us": fmt.Sprint(us)}, nil)
+		join := []string{"sh", "-c", `mount -t tmpfs none /sys/fs/cgroup && mkdir "$0" && mount -t cgroup -o cpu none "$0" && echo $$ > "$1/cgroup.procs" && shift && exec "$@"`, "/sys/fs/cgroup/cpu", dir}
 		if client {
 			s.ClientBy = join
 		} else {
