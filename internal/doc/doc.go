@@ -69,9 +69,11 @@ type Signature struct {
 	Verify string // command that checks it
 }
 
-// Section is a part with a title. A terminal leaves the title out where the first block of the body has a caption.
+// Section is a part with a title. A terminal leaves the title out where the first block of the body has a caption,
+// unless it is a name that no caption says.
 type Section struct {
 	Title string
+	Named bool
 	Body  []Block
 }
 

@@ -98,7 +98,9 @@ func (t Table) For(a Audience) Table {
 		return t
 	}
 	for i, c := range t.Columns {
-		t.Columns[i].Name = strings.TrimSpace(c.Group + " " + c.Name)
+		if a == Markdown {
+			t.Columns[i].Name = strings.TrimSpace(c.Group + " " + c.Name)
+		}
 	}
 	for _, r := range t.Rows {
 		for i := range r {

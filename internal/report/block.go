@@ -67,6 +67,12 @@ func figureColumns(names ...string) []doc.Column {
 // section is a part with a title.
 func section(title string, body ...doc.Block) doc.Block { return doc.Section{Title: title, Body: body} }
 
+// onPages is a body that a terminal has no room for.
+func onPages(body ...doc.Block) doc.Block { return doc.Only{For: doc.Pages, Body: body} }
+
+// onTerminal is a body that pages say otherwise.
+func onTerminal(body ...doc.Block) doc.Block { return doc.Only{For: doc.Terminal, Body: body} }
+
 // HTMLOptions say what a page has beside the result itself.
 type HTMLOptions struct {
 	Raw    bool       // the whole document inside, which Embedded reads back; the page may be larger than 1 MB then

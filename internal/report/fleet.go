@@ -134,7 +134,7 @@ func newSetView(s *set) setView {
 	if len(s.Groups) == 1 {
 		g := s.Groups[0]
 		v.Overlap = overlapText(g.Overlap)
-		v.Hosts, v.Labels = shareTable(g.Hosts, "host", maxHostRows), shareTable(g.Labels, "label", maxHostRows)
+		v.Hosts, v.Labels = shareTable(g.Hosts, "host", maxHostRows).WithoutEmpty(), shareTable(g.Labels, "label", maxHostRows).WithoutEmpty()
 	}
 	slowest := s.slowest()
 	v.Slow, v.Held = slowTable(s, slowest), heldTable(s)
@@ -171,20 +171,6 @@ func slowTable(s *set, slowest []pairFigure) grid {
 	g.Caption = "pairs with less than half of the middle one"
 	return g
 }
-
-// AllTargets are the targets in a table of a page.
-func (f *fleet) AllTargets() grid { return f.Targets.First(maxTargetRows) }
-
-// FirstTargets are those that are to be seen at once, or none where all are.
-func (f *fleet) FirstTargets() grid {
-	if g := brief(f.Targets); g.More != "" {
-		return g
-	}
-	return grid{}
-}
-
-// AllSets are the sets in a table of a page.
-func (f *fleet) AllSets() grid { return f.Sets.First(maxSetRows) }
 
 // heldTable says what holds back how many pairs of a set.
 func heldTable(s *set) grid {

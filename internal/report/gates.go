@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -260,7 +261,7 @@ func (p *printer) checkText(d *measure.Document, v *view) {
 			p.Wrap("", nameWidth, "  "+r.Name, r.Value)
 		}
 	}
-	p.whereabouts(v.Placed)
+	doc.Print(p, v.Placed.blocks())
 	p.lists(v)
 }
 

@@ -16,7 +16,6 @@ import (
 // page is a view with what only a page has: charts, and tables of the evidence.
 type page struct {
 	*view
-	Ladders []ladderPage
 	Picture *picture // of the answer
 	Charts  []chart  // over time
 	Heat    []chart  // of cores and queues
@@ -25,14 +24,6 @@ type page struct {
 	Latency *latencyPage
 	Main    []cellPage
 	Details []cellPage
-}
-
-// ladderPage is a ladder with its charts and the rows of its table.
-type ladderPage struct {
-	*ladder
-	Charts []chart
-	First  bool  // it says what its marks mean
-	Cells  table // what stands beside the rate of each
 }
 
 // cellPage is a cell with its streams and seconds.
@@ -69,9 +60,6 @@ func newPage(d *measure.Document) page {
 	v := newView(d)
 	p := page{view: v}
 	p.Picture = newPicture(lastState(d), v)
-	for i := range v.Ladders {
-		p.Ladders = append(p.Ladders, newLadderPage(&v.Ladders[i], i))
-	}
 	drawn := v.Cells
 	if len(v.Ladders) > 0 {
 		drawn = nil // of a ladder the cell that is judged
@@ -129,7 +117,7 @@ func (p page) ManyDetails() bool { return len(p.Details) > fewCells }
 
 // Slowest tells whether the cells shown one by one are but the slowest pairs of a plan.
 func (p page) Slowest() bool {
-	return p.Fleet != nil && !p.Fleet.Few && len(p.view.Ladders) == 0 && len(p.Main) > 1
+	return p.Fleet != nil && !p.Fleet.Few && len(p.Ladders) == 0 && len(p.Main) > 1
 }
 
 // Unsaid is the advice that does not stand among the things to do at the top.
@@ -142,18 +130,9 @@ func (p page) Unsaid() []string {
 	return slices.DeleteFunc(slices.Clone(p.Advice), said)
 }
 
-func newLadderPage(l *ladder, n int) ladderPage {
-	p := ladderPage{ladder: l, Charts: ladderCharts(l, n), First: n == 0}
-	p.Cells = ladderCells(l)
-	if !p.First {
-		p.Cells.Caption = "Each cell"
-	}
-	return p
-}
-
 // ladderCells is what stands beside the rate of each cell of a ladder, in a row.
 func ladderCells(l *ladder) table {
-	t := table{Figures: true, Caption: "Each cell; all of its figures are in the CSV and JSON documents", Columns: figureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
+	t := table{Figures: true, Columns: figureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
 	duration := func(ns *int64) string {
 		if ns == nil {
 			return "-"

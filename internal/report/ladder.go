@@ -187,9 +187,8 @@ func (r rung) Mark() string {
 		return "*"
 	case r.Level:
 		return "~"
-	default:
-		return ""
 	}
+	return " " // figures end at one place
 }
 
 // at returns the rung of a place in the matrix, or nil.

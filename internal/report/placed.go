@@ -130,21 +130,3 @@ func rungOf(d *measure.Document, r measure.Relation) string {
 	}
 	return ""
 }
-
-// whereabouts prints where the end points are, and what their hosts did.
-func (p *printer) whereabouts(x *whereabouts) {
-	if x == nil {
-		return
-	}
-	if len(x.Ends.Rows) > 0 {
-		p.Table(x.Ends)
-	} else {
-		p.WriteByte('\n')
-	}
-	for _, s := range slices.Concat(x.Lies, x.Notes) {
-		p.Wrap("", 3, "  -", s)
-	}
-	if len(x.Counters.Rows) > 0 {
-		p.Table(x.Counters)
-	}
-}

@@ -178,7 +178,7 @@ func (p *printer) planSteps(pl plan.Plan) {
 		for next < len(pl.Steps) && slices.Equal(pairNames(pl.Steps[next]), pairs) {
 			next++
 		}
-		p.Named("  "+stepsText(first+1, next), strings.Join(pairs, ", "))
+		p.Named("", nameWidth, "  "+stepsText(first+1, next), strings.Join(pairs, ", "))
 		first = next
 	}
 }

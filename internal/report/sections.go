@@ -35,7 +35,7 @@ func (p *page) brief() []doc.Block {
 		all = append(all, doc.Notice{Title: "Error", Tone: doc.ToneBad, Lines: nonEmpty(p.Error.Message, prefixed("hint: ", p.Error.Hint))})
 	}
 	if p.Fleet != nil {
-		all = append(all, doc.Notice{Title: "What failed", Tone: doc.ToneWarn, Lines: p.Fleet.Failed})
+		all = append(all, p.Fleet.failures())
 	}
 	return all
 }
@@ -160,102 +160,6 @@ func stepBlocks(steps []step, ended string) []doc.Block {
 func stepTone(cell string) doc.Tone {
 	if strings.HasPrefix(cell, "failed: ") {
 		return doc.ToneBad
-	}
-	return doc.ToneNone
-}
-
-// blocks are what a plan measured: rungs, comparisons, targets, settings, pairs.
-func (f *fleet) blocks() (all []doc.Block) {
-	if f == nil {
-		return nil
-	}
-	if f.Waterfall != nil {
-		all = f.Waterfall.Blocks()
-	}
-	var compared []doc.Block
-	for _, c := range f.Compared {
-		x := doc.Card{Name: c.Text, Tone: c.Tone}
-		x.Say("because", c.Reason)
-		x.Say("beside it", c.Guards...)
-		compared = append(compared, x)
-	}
-	targets := []doc.Block{f.AllTargets()}
-	if first := f.FirstTargets(); first.More != "" {
-		targets = []doc.Block{first, doc.Details{Title: fmt.Sprintf("All %d targets", len(f.Targets.Rows)), Body: targets}}
-	}
-	var charts []chart
-	if f.Chart != nil {
-		charts = append(charts, *f.Chart)
-	}
-	all = append(all, section("Against each other", compared...), section("Targets", targets...), section("What was varied", doc.Charts{Charts: charts}, f.AllSets()))
-	for _, s := range f.Details {
-		all = append(all, s.section())
-	}
-	if f.Hidden > 0 {
-		all = append(all, doc.Para{Text: fmt.Sprintf("%d more settings are in the JSON document.", f.Hidden)})
-	}
-	return all
-}
-
-// section is one set: when its pairs ran, and what they and their hosts carried.
-func (s setView) section() doc.Block {
-	var pairs []doc.Block
-	for _, g := range s.Pairs {
-		pairs = append(pairs, g)
-	}
-	body := []doc.Block{doc.Para{Text: s.Overlap}}
-	if s.Matrix != nil {
-		body = append(body, *s.Matrix)
-		pairs = []doc.Block{s.Slow, doc.Details{Title: "The pairs as a list", Body: pairs}}
-	}
-	return section(orElse(s.Name, "All pairs"), append(append(body, s.Hosts, s.Labels, s.Held), pairs...)...)
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// ladderBlocks are the cells of each ladder as a matrix of streams by window.
-func ladderBlocks(all []ladderPage) (out []doc.Block) {
-	for _, l := range all {
-		out = append(out, section(l.Path, doc.Charts{Charts: l.Charts}, l.table(),
-			doc.Details{Title: "Retransmissions, round trips and causes of each cell", Body: []doc.Block{l.Cells}}, doc.List{Lines: l.Notes, Notes: true}))
-	}
-	return out
-}
-
-// table has a group of columns for each window.
-func (l ladderPage) table() doc.Table {
-	caption := "Throughput in " + l.Unit.name + " and CPU of the whole machine"
-	if l.First {
-		caption += "; * the most; ~ may be as much: its interval reaches that of *"
-	}
-	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
-	for _, w := range l.Windows {
-		for _, name := range []string{"rate", "range", "CPU snd/rcv", "published, Gb/s"} {
-			t.Columns = append(t.Columns, doc.Column{Group: windowName(w) + " window", Name: name, Right: true})
-		}
-	}
-	for _, n := range l.Streams {
-		row := []string{fmt.Sprint(n)}
-		for _, w := range l.Windows {
-			r := l.at(n, w)
-			if r == nil {
-				r = &rung{}
-			}
-			row = append(row, orDash(strings.TrimSpace(r.Value+" "+r.Mark())), orDash(r.Range), orDash(r.CPU), orDash(r.Published))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t.WithoutEmpty()
-}
-
-func bestTone(cell string) doc.Tone {
-	if strings.HasSuffix(cell, " *") {
-		return doc.ToneGood
 	}
 	return doc.ToneNone
 }

@@ -277,7 +277,7 @@ func referenceText(row published.Row) string {
 // shareTable is what each host, or all hosts of a label, had of a set that ran at once.
 func shareTable(shares []measure.Share, what string, most int) grid {
 	in := scaleFor(greatestShare(shares))
-	g := grid{Columns: []column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.name, Right: true}, {Name: "received", Right: true},
+	g := grid{Most: textHostRows, Rest: elsewhere, Columns: []column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.name, Right: true}, {Name: "received", Right: true},
 		{Name: "CPU", Right: true}, {Name: "cores", Right: true}, {Name: "busiest core", Right: true}, {Name: "memory", Right: true}, {Name: in.name + " a core", Right: true}}}
 	shown := shares
 	if len(shares) > most {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -202,6 +201,3 @@ func spaced(s string) string {
 	}
 	return " " + s
 }
-
-// GuardLine is all of them in a line.
-func (c comparison) GuardLine() string { return strings.Join(c.Guards, "; ") }

@@ -44,20 +44,16 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	}
 	p.answer(v)
 	if v.Fleet != nil {
-		p.failures(v.Fleet)
+		doc.Print(p, []doc.Block{v.Fleet.failures()})
 	}
 	p.why(v.Why, false)
 	p.captured(v.Packets, false)
 	p.steps(v)
-	switch {
-	case v.Fleet != nil:
-		p.fleet(v)
-	case len(v.Ladders) > 0:
-		p.ladders(v.Ladders)
-	default:
+	doc.Print(p, slices.Concat(v.Fleet.blocks(), ladderBlocks(v.Ladders)))
+	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.few() {
 		p.cells(v)
 	}
-	p.whereabouts(v.Placed)
+	doc.Print(p, v.Placed.blocks())
 	p.lists(v)
 	return p.Flush(w)
 }

@@ -41,7 +41,7 @@ func (p *Printer) Matrix(m doc.Matrix) {
 	}
 	p.Wrap("", 1, " ", m.Unit+"; "+m.Legend+"; "+noPair+" itself, or not in the plan")
 	if legend != "" {
-		p.Named("  names", legend)
+		p.Named("", nameWidth, "  names", legend)
 	}
 }
 

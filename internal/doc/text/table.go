@@ -45,7 +45,7 @@ func (p *Printer) Grid(t doc.Table) {
 	}
 	widths := widthsOf(t)
 	shrink(t, widths, p.Width)
-	for i, part := range parts(widths, p.Width) {
+	for i, part := range parts(t, widths, p.Width) {
 		if i > 0 {
 			p.WriteByte('\n')
 		}
@@ -63,7 +63,7 @@ func fitting(t doc.Table, room int) doc.Table {
 	for len(t.Columns) > least {
 		widths := widthsOf(t)
 		shrink(t, widths, room)
-		if len(parts(widths, room)) == 1 {
+		if len(parts(t, widths, room)) == 1 {
 			break
 		}
 		last := len(t.Columns) - 1
@@ -214,11 +214,15 @@ func takeOne(widths, floor []int) bool {
 	return widest >= 0
 }
 
-// parts divides the columns into blocks that fit; each begins with the first column.
-func parts(widths []int, room int) (parts [][]int) {
+// parts divides the columns into blocks that fit; each begins with the first column. A group stays whole.
+func parts(t doc.Table, widths []int, room int) (parts [][]int) {
 	part, used := []int{0}, Indent+widths[0]
 	for i := 1; i < len(widths); i++ {
-		if used+gap+widths[i] > room && len(part) > 1 {
+		need := gap + widths[i]
+		for j := i + 1; j < len(widths) && grouped(t, i, j) && !grouped(t, i-1, i); j++ {
+			need += gap + widths[j]
+		}
+		if used+need > room && len(part) > 1 {
 			parts = append(parts, part)
 			part, used = []int{0}, Indent+widths[0]
 		}
@@ -227,7 +231,27 @@ func parts(widths []int, room int) (parts [][]int) {
 	return append(parts, part)
 }
 
+// grouped tells whether two columns have one name over them.
+func grouped(t doc.Table, a, b int) bool {
+	return t.Columns[a].Group != "" && t.Columns[a].Group == t.Columns[b].Group
+}
+
+// groupLine prints the names over groups of columns.
+func (p *Printer) groupLine(t doc.Table, widths, part []int) {
+	line, at := "", Indent
+	for n, i := range part {
+		if n == 0 || !grouped(t, part[n-1], i) {
+			line = Pad(line, at) + t.Columns[i].Group
+		}
+		at += widths[i] + gap
+	}
+	if strings.TrimSpace(line) != "" {
+		p.WriteString(p.Paint(Bold, strings.TrimRight(line, " ")) + "\n")
+	}
+}
+
 func (p *Printer) gridPart(t doc.Table, widths, part []int) {
+	p.groupLine(t, widths, part)
 	heads := make([][]string, len(t.Columns))
 	height := 1
 	for _, i := range part {

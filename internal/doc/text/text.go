@@ -74,7 +74,7 @@ func (p *Printer) Report(r doc.Report) {
 
 // Section prints its body below its title; where the body begins with a caption, that says it.
 func (p *Printer) Section(s doc.Section) {
-	if !captioned(s.Body) {
+	if s.Named || !captioned(s.Body) {
 		p.Title(lowerFirst(s.Title))
 	}
 	doc.Print(p, s.Body)
@@ -218,12 +218,12 @@ func (p *Printer) fact(f doc.Fact, column int) {
 func (p *Printer) Notice(b doc.Notice) {
 	column, name := cardColumn, b.Name+":"
 	if b.Name == "" {
-		p.Title(b.Title)
+		p.Title(lowerFirst(b.Title))
 		column, name = listIndent, "  -"
 	}
 	p.apart()
 	for _, s := range b.Lines {
-		p.Wrap(ColourOf(b.Tone), column, name, s)
+		p.Named(ColourOf(b.Tone), column, name, s)
 	}
 }
 
@@ -285,13 +285,12 @@ func (p *Printer) Broken(code string, indent int, text string) {
 	}
 }
 
-// Named prints a name and a text that stays within the width, also where a word of it is longer.
-func (p *Printer) Named(name, words string) {
-	for i, line := range Cell(words, p.Width-nameWidth-1) {
-		if i > 0 {
-			name = ""
-		}
-		fmt.Fprintln(p, strings.TrimRight(Pad(name, nameWidth+1)+line, " "))
+// Named is Wrap for text that stays within the width, also where a word of it is longer.
+func (p *Printer) Named(code string, indent int, name, words string) {
+	head := p.Paint(code, Pad(name, indent)) + " "
+	for _, line := range Cell(words, p.Width-max(indent, utf8.RuneCountInString(name))-1) {
+		p.WriteString(head + line + "\n")
+		head = strings.Repeat(" ", indent+1)
 	}
 }
 

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+)
+
+// failures are the hosts that were lost, and the pairs that failed.
+func (f *fleet) failures() doc.Block {
+	return doc.Notice{Title: "What failed", Tone: doc.ToneWarn, Lines: f.Failed}
+}
+
+// blocks are what a plan measured: rungs, comparisons, targets, settings, pairs.
+func (f *fleet) blocks() (all []doc.Block) {
+	if f == nil {
+		return nil
+	}
+	if f.Waterfall != nil {
+		all = f.Waterfall.Blocks()
+	}
+	compared := cards(f.Compared, comparison.card)
+	if len(f.Compared) == 1 { // the answer has its sentence
+		compared = []doc.Block{onPages(compared...), onTerminal(doc.List{Lines: append(nonEmpty(f.Compared[0].Reason), f.Compared[0].Guards...)})}
+	}
+	var charts []chart
+	if f.Chart != nil {
+		charts = append(charts, *f.Chart)
+	}
+	sets := f.Sets.First(maxSetRows)
+	sets.Most, sets.Rest = textSetRows, elsewhere
+	all = append(all, section("Against each other", append(compared, onTerminal(doc.Pairs{Rows: f.Hands}))...),
+		section("Targets", f.targets()...), section("What was varied", doc.Charts{Charts: charts}, sets))
+	for i, s := range f.Details {
+		x := s.section(f.few())
+		if i > 0 && len(f.Details) > fewSets { // on a terminal the one that carried most stands for all
+			x = onPages(x)
+		}
+		all = append(all, x)
+	}
+	if len(f.Details) > fewSets {
+		all = append(all, onTerminal(doc.Para{Text: "the other settings in detail: " + elsewhere}))
+	}
+	if f.Hidden > 0 {
+		all = append(all, onPages(doc.Para{Text: fmt.Sprintf("%d more settings are in the JSON document.", f.Hidden)}))
+	}
+	return all
+}
+
+// few tells whether each pair is shown as a test of two hosts is shown.
+func (f *fleet) few() bool { return f.Few && len(f.Sets.Rows) == 0 }
+
+// elsewhere is where a terminal's reader finds the rows that have no room.
+const elsewhere = "see the HTML report"
+
+// card is an A/B test.
+func (c comparison) card() doc.Card {
+	x := doc.Card{Name: c.Text, Tone: c.Tone}
+	x.Say("because", c.Reason)
+	x.Say("beside it", c.Guards...)
+	return x
+}
+
+// targets are those that are not met, where there are many, and all of them.
+func (f *fleet) targets() []doc.Block {
+	all, first := f.Targets.First(maxTargetRows), brief(f.Targets)
+	if first.More == "" {
+		return []doc.Block{all}
+	}
+	met := ""
+	if len(first.Rows) == 0 {
+		met = fmt.Sprintf("%d targets: all are met", len(f.Targets.Rows))
+	}
+	return []doc.Block{first, doc.Para{Text: met}, doc.Details{Title: fmt.Sprintf("All %d targets", len(f.Targets.Rows)), Body: []doc.Block{all}}}
+}
+
+// section is one set: when its pairs ran, and what they and their hosts carried. Pairs are a matrix where
+// there is one that has the room, else a list; few of them have figures of their own.
+func (s setView) section(few bool) doc.Block {
+	var list []doc.Block
+	for _, g := range s.Pairs {
+		list = append(list, g)
+	}
+	shares := []doc.Block{s.Held, s.Hosts, s.Labels}
+	body := slices.Concat(list, shares)
+	if few {
+		body = []doc.Block{onPages(slices.Concat(list, shares[:1])...), s.Hosts, s.Labels}
+	}
+	if m := s.Matrix; m != nil {
+		drawn := append(slices.Concat([]doc.Block{*m, s.Slow}, shares), doc.Details{Title: "The pairs as a list", Body: list})
+		if max(len(m.Rows), len(m.Cols)) <= maxTextMatrix {
+			body = drawn
+		} else {
+			body = []doc.Block{onPages(drawn...), onTerminal(body...)}
+		}
+	}
+	return doc.Section{Title: orElse(s.Name, "All pairs"), Named: true, Body: append([]doc.Block{doc.Para{Text: s.Overlap}}, body...)}
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// ladderBlocks are the cells of each ladder as a matrix of streams by window.
+func ladderBlocks(all []ladder) (out []doc.Block) {
+	for i := range all {
+		l := &all[i]
+		cells := ladderCells(l)
+		if cells.Caption = "Each cell"; i == 0 {
+			cells.Caption += "; all of its figures are in the CSV and JSON documents"
+		}
+		out = append(out, doc.Section{Title: l.Path, Named: true, Body: []doc.Block{doc.Charts{Charts: ladderCharts(l, i)}, l.table(i == 0),
+			doc.Details{Title: "Retransmissions, round trips and causes of each cell", Body: []doc.Block{cells}}, doc.List{Lines: l.Notes, Notes: true}}})
+	}
+	return out
+}
+
+// table has a group of columns for each window. The first of several says what its marks mean.
+func (l *ladder) table(first bool) doc.Table {
+	caption := ""
+	if first {
+		caption = "Throughput, and CPU of the whole machine; * the most; ~ may be as much: its interval reaches that of *"
+	}
+	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
+	for _, w := range l.Windows {
+		group := windowName(w) + " window"
+		t.Columns = append(t.Columns, doc.Column{Group: group, Name: l.Unit.name, Right: true}, doc.Column{Group: group, Name: "range", Right: true},
+			doc.Column{Group: group, Name: "CPU snd/rcv", Right: true}, doc.Column{Group: group, Name: "published, Gb/s", Right: true, Wide: true})
+	}
+	for _, n := range l.Streams {
+		row := []string{fmt.Sprint(n)}
+		for _, w := range l.Windows {
+			r := l.at(n, w)
+			if r == nil {
+				r = &rung{Value: "-"}
+			}
+			row = append(row, r.Value+r.Mark(), orDash(r.Range), orDash(r.CPU), orDash(r.Published))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t.WithoutEmpty()
+}
+
+func bestTone(cell string) doc.Tone {
+	if strings.HasSuffix(cell, "*") {
+		return doc.ToneGood
+	}
+	return doc.ToneNone
+}
