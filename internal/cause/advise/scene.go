@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/cause/gate"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -213,11 +214,8 @@ func (w *Way) Window() int64 {
 	if w.Cell != nil {
 		streams = min(max(1, w.Cell.Streams), measure.MaxStreams)
 	}
-	return int64(min(stat.WindowEven(stat.BDPBytes(bps, w.RTT())/float64(streams), usualMSS), measure.MaxWindow))
+	return int64(min(stat.WindowEven(stat.BDPBytes(bps, w.RTT())/float64(streams), gate.UsualMSS), measure.MaxWindow))
 }
-
-// usualMSS is that of MTU 1500 with timestamps.
-const usualMSS = 1448
 
 // Carries is the most that a window carries in the direction, in bit/s; 0 where
 // the round trip is not known.

@@ -141,10 +141,8 @@ func isUplink(e *diagnose.End, nic string) bool {
 	return len(all) == 0 || slices.Contains(all, nic)
 }
 
-// Bars of a hypervisor's switch, in percent.
-const (
-	queueZeroCause = "0"
-)
+// queueZeroCause is the name of the first queue.
+const queueZeroCause = "0"
 
 func zeroProof(e *diagnose.End, at diagnose.Gauge, zero float64) measure.Proof {
 	return diagnose.Above(Tells(at, e.Name, zero, "pct"), 100*diagnose.OneShare)

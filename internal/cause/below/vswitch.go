@@ -223,10 +223,8 @@ func againstItself(f *diagnose.Flow) (bps float64) {
 	return bps
 }
 
-// Bars of a hypervisor's switch, in percent.
-const (
-	rungBar = 33.3 // of what the guest carries against itself: below it the switch costs much
-)
+// rungBar is the percentage of what the guest carries against itself below which the switch costs much.
+const rungBar = 33.3
 
 // easeSwitch lets the switch move more packets.
 func easeSwitch(e *diagnose.End) *measure.Remedy {
@@ -256,4 +254,30 @@ func among(switches []string) string {
 		return ""
 	}
 	return ", behind " + strings.Join(switches[:min(3, len(switches))], ", ")
+}
+
+// Bars of a hypervisor's switch, in percent.
+const (
+	workerBar  = 90 // of one CPU: from here on a thread that moves packets is full
+	WorkerFull = 95 // from here on for certain
+)
+
+// WorkerOutcome judges that thread; nil where it has time to spare.
+func WorkerOutcome(e *diagnose.End) *diagnose.Outcome {
+	x, ok := worker(e)
+	if !ok || x.Mean < workerBar {
+		return nil
+	}
+	f := e.Flow
+	o := diagnose.Likely("the thread of %s that moves the %s's packets is full: %s took %s of a CPU", BedName(e), e.Place, diagnose.Line(x.Instance), unit.Percent(x.Mean)).
+		By(diagnose.Above(Tells(x, e.Name, x.Mean, "pct"), workerBar))
+	switch {
+	case f.IsAll() != nil:
+		o.Beside()
+	case f.Sender.IsFull() || f.Receiver.IsFull():
+		o.Confidence = measure.Possible
+	case x.Mean > WorkerFull && f.Sender.Load().Known && f.Receiver.Load().Known && len(e.Guest().NICs) <= 1: // the threads of several adapters have one name
+		o.Confidence = measure.Certain
+	}
+	return o
 }

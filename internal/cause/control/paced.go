@@ -272,10 +272,8 @@ func fairQueueing(h *gate.Host) gate.Remedy {
 	return h.Set(knob.DefaultQdisc, "", "fq")
 }
 
-// Bounds of round trips in ns.
-const (
-	farRTT = 100e6 // from here on Reno needs minutes to recover
-)
+// farRTT is the round trip in ns from which Reno needs minutes to recover.
+const farRTT = 100e6
 
 // unpaced is one that does not space its segments, which costs a near path much.
 func ProposePaced(r advise.Request) []advise.Draft {

@@ -17,10 +17,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Sizes of packets in bytes.
-const (
-	jumboMTU = 9000
-)
+// jumboMTU is the usual MTU of jumbo frames.
+const jumboMTU = 9000
 
 // jumboFromProposal is a rate from which on fewer, larger packets may help a full CPU, in bit/s.
 const jumboFromProposal = 5e9

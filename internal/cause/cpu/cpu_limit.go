@@ -91,9 +91,9 @@ func AsLimited(e *diagnose.End, b diagnose.CpuBelow, limit string, quota float64
 		o.By(diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPU time of its quota", Value: quota, Unit: "pct"}, QuotaBar))
 	}
 	switch {
-	case b.Limit.Mean > below.ReadyCertain && (b.Full || used) && b.ReadyKnown && b.Net < below.ReadyBar:
+	case b.Limit.Mean > readyCertain && (b.Full || used) && b.ReadyKnown && b.Net < readyBar:
 		o.Confidence = measure.Certain
-	case b.Limit.Mean > limitedMuch && (b.Full || used), b.Limit.Mean > below.ReadyCertain, used && !b.LimitKnown:
+	case b.Limit.Mean > limitedMuch && (b.Full || used), b.Limit.Mean > readyCertain, used && !b.LimitKnown:
 		o.Confidence = measure.Likely
 	case b.Limit.Mean <= limitedMuch && !b.Full && !used:
 		o.Beside()

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"fmt"
 
 	"thru/internal/cause/below"
@@ -32,7 +33,7 @@ func CPUSteal() rule.Cause {
 
 // judgeCPUSteal joins the steal that the guest sees with what its host counted.
 func judgeCPUSteal(e *diagnose.End) *diagnose.Outcome {
-	own, under := stealSeen(e), below.WaitsBelow(e)
+	own, under := stealSeen(e), WaitsBelow(e)
 	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded && e.HidesSteal() {
 		return under
 	}
@@ -104,4 +105,84 @@ func gateSteal(h *gate.Host) *gate.Finding {
 		return gate.Pass("steal %s now, %s since the boot", gate.Percent(*h.Load.StealPct), gate.Percent(*b))
 	}
 	return gate.Pass("steal %s", gate.Percent(*h.Load.StealPct))
+}
+
+// Bars of what a host does with a guest's virtual CPUs, in percent of the time
+// of one.
+const (
+	readyBar     = 5  // ready and not run (esxtop %RDY): from here on it costs something
+	readyLikely  = 10 // from here on it is likely to bind
+	readyCertain = 25 // from here on it does, where nothing else is in the way
+	costopBar    = 3  // waiting for its fellows (esxtop %CSTP)
+)
+
+// WaitsBelow judges how long the host kept the guest's virtual CPUs waiting.
+func WaitsBelow(e *diagnose.End) *diagnose.Outcome {
+	if e.Guest() == nil {
+		return below.Unplaced(e, "time that the host kept its virtual CPUs waiting")
+	}
+	b := e.CPUs()
+	stop := b.Stop
+	if !b.ReadyKnown && !b.StopKnown {
+		return diagnose.Missing("time that the host kept the "+e.Place+"'s virtual CPUs waiting", cmp.Or(b.Ready.Why, "its threads are bound to CPUs that it was not told of"))
+	}
+	if o := e.Flow.IsAll(); o != nil {
+		return o
+	}
+	if b.Net < readyBar && stop.Mean < costopBar {
+		return diagnose.No("%s kept the virtual CPUs of the %s waiting %s of the time", below.BedName(e), e.Place, unit.Percent(b.Net))
+	}
+	o := diagnose.Possible("%s kept the virtual CPUs of the %s waiting %s of the time%s", below.BedName(e), e.Place, unit.Percent(max(b.Net, stop.Mean)), crowd(e))
+	if b.ReadyKnown {
+		p := below.Tells(b.Wait, e.Name, b.Net, "pct")
+		if b.Net < b.Wait.Mean {
+			p.Note = "of " + unit.Percent(b.Wait.Mean) + ", without what a limit held back"
+		}
+		o.By(diagnose.Above(p, readyBar))
+	}
+	if b.StopKnown {
+		o.By(diagnose.Above(below.Tells(stop, e.Name, stop.Mean, "pct"), costopBar))
+	}
+	switch {
+	case !b.Full && b.Net < readyLikely:
+		o.Beside()
+	case b.Full && b.Net > readyCertain && b.Unlimited:
+		o.Confidence = measure.Certain
+	case b.Full && (b.Net > readyLikely || stop.Mean > costopBar), b.Net > readyCertain:
+		o.Confidence = measure.Likely
+	}
+	return o.At(below.OnBed(e, below.BedName(e))).Mend(freeCPU(e))
+}
+
+// crowd says how many virtual CPUs share how many of the host's, where they are
+// more, or how few the guest may use.
+func crowd(e *diagnose.End) string {
+	g, h := e.Guest(), below.Bed(e)
+	if n := len(g.Affinity); n > 0 && g.CPUs != nil && n < *g.CPUs {
+		return fmt.Sprintf(": its %d virtual CPUs may use only %d of the host's", *g.CPUs, n)
+	}
+	if h == nil || h.CPUsHanded == nil || h.Facts == nil || h.Facts.Cores == nil || *h.CPUsHanded <= *h.Facts.Cores || *h.Facts.Cores <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %d virtual CPUs share its %d CPUs", *h.CPUsHanded, *h.Facts.Cores)
+}
+
+// freeCPU gives a guest's virtual CPUs more of the host's.
+func freeCPU(e *diagnose.End) *measure.Remedy {
+	r := &measure.Remedy{EndPoint: below.BedName(e), Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"}
+	if e.Kind() != measure.KindKVM {
+		r.Advice = "reserve CPU for " + below.GuestName(e) + ", give it fewer virtual CPUs, or move it or its neighbours"
+		return r
+	}
+	r.Advice = "see which CPUs its virtual CPUs may use, then bind each to one that nothing else uses (libvirt: virsh vcpupin GUEST VCPU CPU; Proxmox: qm set ID --affinity; by hand: taskset -pc CPU TID)"
+	r.Platform, r.Risk = "linux", "these only show"
+	for _, t := range e.Guest().Threads {
+		if t.Role == "vcpu" && t.TID > 0 && len(r.Commands) < 4 {
+			r.Commands = append(r.Commands, fmt.Sprintf("taskset -pc %d", t.TID))
+		}
+	}
+	if len(r.Commands) == 0 {
+		r.Commands = []string{"virsh vcpuinfo " + below.Domain(e.Guest())}
+	}
+	return r
 }

@@ -163,7 +163,7 @@ func sureOfMemory(e *diagnose.End, o *diagnose.Outcome, waited, swappedIn float6
 	switch {
 	case e.Flow.IsAll() != nil || waited <= memWaitBar && swappedIn <= 0:
 		o.Beside()
-	case waited > memCertain && cpu.ReadyKnown && cpu.Net < below.ReadyBar && cpu.Unlimited:
+	case waited > memCertain && cpu.ReadyKnown && cpu.Net < readyBar && cpu.Unlimited:
 		o.Confidence = measure.Certain
 	case waited > memWaitBar:
 		o.Confidence = measure.Likely

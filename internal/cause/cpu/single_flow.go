@@ -93,10 +93,8 @@ func others(f *diagnose.Flow, e *diagnose.End, l diagnose.Load) bool {
 	return idle > diagnose.SharedBar && taken > diagnose.SharedBar
 }
 
-// Bars of what other numbers of streams carry, as multiples of this one.
-const (
-	scaleBar = 1.3 // more streams: above it one stream is what binds
-)
+// scaleBar is how many times as much more streams must carry for one stream to be what binds.
+const scaleBar = 1.3
 
 // onOwnCPU is the place of a cause at this end, with the CPU that its busiest
 // thread is bound to, if it is.

@@ -62,10 +62,8 @@ func judgeTooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(diagnose.Advise(nil, fmt.Sprintf("use %d streams; `thru ladder` finds the best number", best.Streams)))
 }
 
-// Bars of what other numbers of streams carry, as multiples of this one.
-const (
-	fewerBar = 1.1 // fewer streams: above it these are too many
-)
+// fewerBar is how many times as much fewer streams must carry for these to be too many.
+const fewerBar = 1.1
 
 // switches is how often threads of the workers of both ends had to give their
 // CPU to another one, in a second.

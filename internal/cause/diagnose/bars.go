@@ -10,15 +10,11 @@ import (
 // PacesItself tells the congestion controls whose segments leave at a rate of their own.
 func PacesItself(control string) bool { return strings.HasPrefix(control, "bbr") }
 
-// Bars of datagrams, in percent.
-const (
-	SurplusBar = 3 // of loss, from where on more is sent than passes
-)
+// SurplusBar is the loss in percent from which more is sent than passes.
+const SurplusBar = 3
 
-// Bars of contradictions, in percent.
-const (
-	FaceBar = 80 // of the payload that the interface must have taken in: the two are not read in the same instant
-)
+// FaceBar is the percentage of the payload that the interface must have taken in: the two are not read in the same instant.
+const FaceBar = 80
 
 // Bars of the link rules, in percent of the ceiling.
 const (

@@ -6,11 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Bars of what a host does with a guest's virtual CPUs, in percent of the time
-// of one.
-const (
-	LimitedBar = 1 // held back by a limit (esxtop %MLMTD); below it is rounding
-)
+// LimitedBar is the percentage of the time of a virtual CPU that a limit holds back (esxtop %MLMTD); less is rounding.
+const LimitedBar = 1
 
 // CpuBelow is what the host did with the virtual CPUs of a guest.
 type CpuBelow struct {

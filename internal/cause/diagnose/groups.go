@@ -97,10 +97,8 @@ func (s *Sweep) sort() {
 	}
 }
 
-// Bars of groups.
-const (
-	FallBar = 5 // percent by which more flows must carry less
-)
+// FallBar is by how many percent more flows must carry less.
+const FallBar = 5
 
 // BestOf is which of a sweep carries most.
 func BestOf(s Sweep) int {

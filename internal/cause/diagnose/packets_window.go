@@ -7,10 +7,8 @@ import (
 	"thru/internal/stat"
 )
 
-// Bars of windows in packets, in percent of the time.
-const (
-	ClosedFew = 2 // below it a closed window costs nothing to speak of
-)
+// ClosedFew is the percentage of the time below which a closed window costs nothing to speak of.
+const ClosedFew = 2
 
 // windowUse is how the receiver's window holds the sender up, by packets.
 type windowUse struct {

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"strings"
 
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
@@ -40,19 +39,7 @@ func (e *End) SpreadInterrupts() *measure.Remedy {
 
 // Word is a name as a shell takes it: one that is no plain word is replaced by
 // a word in capitals, which the reader has to fill in.
-func Word(name string) string {
-	plain := name != "" && len(name) <= 64 && name[0] != '-' && !strings.ContainsFunc(name, func(c rune) bool {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		return !letter && !strings.ContainsRune("._:@-", c)
-	})
-	if plain {
-		return name
-	}
-	return "INTERFACE"
-}
-
-// usualMSS is that of MTU 1500 with timestamps.
-const usualMSS = 1448
+func Word(name string) string { return knob.Interface("linux", name) }
 
 // RaiseWindow lets a connection of this end have the window that the path
 // needs: for the rate of its link, or where that is not known for twice the

@@ -95,7 +95,7 @@ func (sc *Scene) BDP() (bytes float64, why string) {
 const (
 	PlainWindow = 65535       // the most without window scaling (RFC 9293)
 	mostWindow  = 65535 << 14 // the most with it (RFC 7323)
-	usualMSS    = 1448        // of MTU 1500 with timestamps
+	UsualMSS    = 1448        // of MTU 1500 with timestamps
 	leastMSS    = 88          // the least that Linux takes (TCP_MIN_MSS)
 	timestamps  = 12          // bytes of the option with its padding
 )
@@ -116,7 +116,7 @@ func (sc *Scene) mss() int64 {
 		}
 	}
 	if least == 0 {
-		return usualMSS
+		return UsualMSS
 	}
 	if s := hs.SYNACKSeen; s != nil && s.Timestamps != nil && *s.Timestamps {
 		least -= timestamps
@@ -234,10 +234,8 @@ func Span(ns int64) string { return unit.Duration(ns) }
 // Percent words a share.
 func Percent(pct float64) string { return unit.Percent(pct) }
 
-// Bounds of round trips in ns.
-const (
-	LanRTT = 1e6 // below it a connection is within a site
-)
+// LanRTT is the round trip in ns below which a connection is within a site.
+const LanRTT = 1e6
 
 // AtRTT words the round trip of an idle path; "" where it is not known.
 func AtRTT(rtt int64) string {

@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/mtu"
 	"thru/internal/cause/nic"
 	"thru/internal/cause/route"
 	"thru/internal/measure"
@@ -248,11 +249,11 @@ func sharedMember(e *diagnose.End, g *measure.Group, flows int) *measure.Finding
 	if e.Sends() {
 		bps = g.Hosts[i].SentBps
 	}
-	mtu := usualMTU
+	size := mtu.UsualMTU
 	if e.Face.MTU != nil && *e.Face.MTU > 0 {
-		mtu = *e.Face.MTU
+		size = *e.Face.MTU
 	}
-	most := stat.MaxGoodput(stat.Link{RateBps: int64(speed), MTU: mtu, Timestamps: true})
+	most := stat.MaxGoodput(stat.Link{RateBps: int64(speed), MTU: size, Timestamps: true})
 	if bps == nil || !(most > 0) || *bps < most*memberLow/100 || *bps > most*(1+flatOver/100.0) {
 		return nil
 	}
@@ -265,6 +266,3 @@ func sharedMember(e *diagnose.End, g *measure.Group, flows int) *measure.Finding
 		Next:     "the counters of the members (ip -s link)", Remedy: route.BundleRemedy(e.Flow), Source: "IEEE 802.1AX, 5.2.4; A-09",
 	}
 }
-
-// usualMTU is that of Ethernet.
-const usualMTU = 1500

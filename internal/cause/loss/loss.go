@@ -272,10 +272,8 @@ func CutOff(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(diagnose.Advise(nil, "see what was down at that time: links, routes and tunnels on the way, or the receiver itself (logs, ip monitor, counters of link changes)"))
 }
 
-// Bars of an outage.
-const (
-	outageBar = 5 // percent of the connection's time, from where on the rate hangs on it
-)
+// outageBar is the percentage of the connection's time from which the rate hangs on an outage.
+const outageBar = 5
 
 func gateUDPReach(w *gate.Way) *gate.Finding {
 	u := w.UDP

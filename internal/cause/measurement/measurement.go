@@ -69,15 +69,11 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(diagnose.Advise(nil, "state what the link carries (--link-rate), and look at the MTU of both ends and of the path (thru check)"))
 }
 
-// Bars of the link rules, in percent of the ceiling.
-const (
-	BeyondBar = stat.AboveCeilingPct // beyond it an assumption is wrong
-)
+// BeyondBar is the percentage of the ceiling beyond which an assumption is wrong.
+const BeyondBar = stat.AboveCeilingPct
 
-// Sizes of packets in bytes.
-const (
-	JumboFrom = 9000 // the usual MTU of jumbo frames
-)
+// JumboFrom is the usual MTU of jumbo frames, in bytes.
+const JumboFrom = 9000
 
 // ceilingAt is what the link would carry of this flow at another MTU, in
 // bit/s: the ceiling scaled by the share of the payload (methods.md, formula 4).

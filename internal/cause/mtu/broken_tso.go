@@ -216,10 +216,8 @@ func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 		x.Left.Count(superProof, d.SuperSent))
 }
 
-// Bars of packets that do not arrive. A share is in percent.
-const (
-	fewSuper = 3 // packets larger than a segment that say something of offload
-)
+// fewSuper is how many packets larger than a segment say something of offload.
+const fewSuper = 3
 
 // asOffload adds where a broken offload is, and what to do.
 func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {

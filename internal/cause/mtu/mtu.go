@@ -70,11 +70,6 @@ func smaller(w *advise.Way) []advise.Draft {
 	return []advise.Draft{own.Bring(w.Hope(), "RFC 2923; measured: 0 Mb/s with a black hole", "full segments pass: %d bytes do with DF, %d are sent now", fits, MTUAt(w, w.From))}
 }
 
-// Sizes of packets in bytes.
-const (
-	largestPacketCause = 65535
-)
-
 // sizes of the direction; false where it was not searched, or no datagram of
 // the search came back.
 func sizes(f *diagnose.Flow) (sized, bool) {
@@ -91,7 +86,7 @@ func sizes(f *diagnose.Flow) (sized, bool) {
 
 // passes tells that all that the sender claims gets through.
 func (s sized) passes() bool {
-	return s.Local || s.Claimed <= 0 || s.Bytes >= min(s.Claimed, largestPacketCause)
+	return s.Local || s.Claimed <= 0 || s.Bytes >= min(s.Claimed, largestPacket)
 }
 
 // stall is how a flow came to nothing, or nearly.

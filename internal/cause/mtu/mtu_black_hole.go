@@ -173,10 +173,8 @@ func fullCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	return asBlackHole(f, o, x.Left)
 }
 
-// Bars of packets that do not arrive. A share is in percent.
-const (
-	fewFull = 4 // full segments that have to be lost, none arriving, to be sure
-)
+// fewFull is how many full segments have to be lost, none arriving, to be sure.
+const fewFull = 4
 
 // asBlackHole adds what a black hole costs and what to do.
 func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {

@@ -57,10 +57,8 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 	return below.Symptom(below.Condition(e, gates[0]), e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // it is the round trip that the window is too small for
 }
 
-// Bars of packets and interrupts.
-const (
-	manyIRQs = 50_000 // a second on one CPU: above it they cost more than the packets
-)
+// manyIRQs is how many interrupts a second on one CPU cost more than the packets.
+const manyIRQs = 50_000
 
 func gateInterruptModeration(f *gate.Face) *gate.Finding {
 	c := f.Coalesce

@@ -98,10 +98,8 @@ func hasAny(all []string, names ...string) bool {
 	return slices.ContainsFunc(all, func(s string) bool { return slices.Contains(names, s) })
 }
 
-// Bars of packets and interrupts.
-const (
-	packetRoom = 1.1 // of the MTU: a mean packet below it was not merged
-)
+// packetRoom is the part of the MTU below which a mean packet was not merged.
+const packetRoom = 1.1
 
 func gateOffloads(f *gate.Face) *gate.Finding {
 	if !f.Device() && f.KindName() != "veth" && !gate.IsLoopback(f.Interface) {

@@ -85,10 +85,8 @@ func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
 	return gate.Pass("%s: queues %d of %d possible, CPUs %d", f.Name, set, max(f.Channels.CombinedMax, f.Channels.RXMax, set), cpus)
 }
 
-// Bounds of queues and their counters.
-const (
-	fastNUMARate = 10_000_000_000 // from here on one queue, that is one CPU, does not do
-)
+// fastNUMARate is the rate in bit/s from which one queue, that is one CPU, does not do.
+const fastNUMARate = 10_000_000_000
 
 // moreQueues gives an interface as many queues as it can have, but no more than
 // CPUs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"thru/internal/cause/below"
+	"thru/internal/cause/cpu"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
@@ -174,7 +175,7 @@ func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 		By(diagnose.Above(below.Tells(usage, e.Name, usage.Mean, "pct"), hostFullBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.SpanNs}, othersBar)).
 		At(below.OnBed(e, below.BedName(e))).Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "move busy guests away from it, reserve CPU for " + below.GuestName(e) + ", or measure at a quiet hour", Risk: "what is moved stands still for a moment; what is reserved is lost to others"})
 	o.Apart = []string{"cpu-limit", "cpu-steal"} // it is rather their root
-	wait := below.WaitsBelow(e)
+	wait := cpu.WaitsBelow(e)
 	switch {
 	case e.Flow.IsAll() != nil:
 		o.Beside()

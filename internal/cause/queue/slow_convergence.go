@@ -168,10 +168,8 @@ func gateTCPCarryOver(h *gate.Host) *gate.Finding {
 	return gate.Pass("TCP keeps what earlier connections found, or starts anew after a pause%s", gate.AtRTT(h.RTT())).Do(fix)
 }
 
-// Bounds of round trips in ns.
-const (
-	longRTT = 10e6 // from here on a connection needs long to find its rate again
-)
+// longRTT is the round trip in ns from which a connection needs long to find its rate again.
+const longRTT = 10e6
 
 // slowStart is for a rate that still rises: what an earlier connection found
 // may hold it down, and a pause makes it begin anew.

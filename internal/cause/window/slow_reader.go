@@ -60,7 +60,7 @@ func judgeSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 	if n, ok := f.Receiver.Counter("TcpExt.TCPToZeroWindowAdv"); ok && n > 0 {
 		o.By(f.Receiver.Proof("TcpExt.TCPToZeroWindowAdv", n, ""))
 	}
-	return o.Mend(diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+	return o.Mend(readFaster(f))
 }
 
 // UnreadDatagrams judges a test by UDP for a receiver that does not keep up:
@@ -110,7 +110,7 @@ func packetsSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 		if s.Data.Probes.N > 0 {
 			o.By(s.Count("probes of the closed window", s.Data.Probes))
 		}
-		return o.Mend(diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+		return o.Mend(readFaster(f))
 	case zero.N > 0:
 		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(pct))
 	case f.Receiver.IsBehind():
@@ -140,5 +140,10 @@ func readsInBits(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
 	}
 	return o.At(f.Receiver.Where()).By(diagnose.Above(s.Proof("time in which the receiver's window was below half of its greatest", fallen(s), "pct"), fallenBar),
 		s.Proof("window that the receiver advertised, least", s.Main().Window.Min, "bytes"), s.Proof("window that the receiver advertised, most", s.Main().Window.Max, "bytes")).
-		Mend(diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU"))
+		Mend(readFaster(f))
+}
+
+// readFaster is what to do where a reader is what binds.
+func readFaster(f *diagnose.Flow) *measure.Remedy {
+	return diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU")
 }

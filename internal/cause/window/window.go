@@ -42,16 +42,13 @@ func raise(s advise.Side, w *advise.Way, binds bool) (d advise.Draft, ok bool) {
 	return expect(s, d, w, holds), true
 }
 
-// anyRateProposal is one that no single connection exceeds, in bit/s: a window for that is no figure to expect.
-const anyRateProposal = 100e9
-
 // expect words what the window carries.
 func expect(s advise.Side, d advise.Draft, w *advise.Way, holds int64) advise.Draft {
 	carries := w.Carries(holds)
 	if carries <= 0 {
 		return d
 	}
-	if w.Ceiling() <= 0 && carries >= anyRateProposal {
+	if w.Ceiling() <= 0 && carries >= anyRate {
 		return d.Bring(0, "RFC 6349, section 3.3.1", "no longer a bound: %s of window are enough for any rate at %s of RTT", unit.Size(holds), unit.Duration(w.RTT()))
 	}
 	text := fmt.Sprintf("up to %s: %s of window x 8 / %s of RTT", unit.Rate(carries), unit.Size(holds), unit.Duration(w.RTT()))
@@ -123,9 +120,6 @@ func switchOn(r advise.Request, id, what string) []advise.Draft {
 	return []advise.Draft{d}
 }
 
-// plainWindowProposal is the most without window scaling (RFC 9293), in bytes.
-const plainWindowProposal = 65535
-
 // scaled expects what the buffers let the windows grow to.
 func scaled(r advise.Request, d advise.Draft) advise.Draft {
 	w := r.Way
@@ -133,7 +127,7 @@ func scaled(r advise.Request, d advise.Draft) advise.Draft {
 	if s := w.Sender().Holds(); s > 0 {
 		holds = min(holds, s)
 	}
-	plain, carries := w.Carries(plainWindowProposal), w.Carries(holds)
+	plain, carries := w.Carries(gate.PlainWindow), w.Carries(holds)
 	if plain <= 0 || carries <= plain {
 		return d
 	}
@@ -322,10 +316,8 @@ func optionGone(f *diagnose.Flow, of func(*measure.SYN) *bool, what string) (*di
 	return o, gone.where
 }
 
-// Bars of windows in packets, in percent of the time.
-const (
-	closedBar = 10 // above it the receiver's closed window is what binds
-)
+// closedBar is the percentage of the time above which the receiver's closed window is what binds.
+const closedBar = 10
 
 // fallen is the share of the time, in percent, in which the main connection's
 // window was below half of what it had been before. A kernel takes back no room

@@ -59,7 +59,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	switch {
 	case seen && behind > diagnose.UnreadBar:
 		o.Beside() // a larger window would be full of unread data too
-	case counted && pct >= diagnose.RwndBar && !f.Lengthens(plainWindow):
+	case counted && pct >= diagnose.RwndBar && !f.Lengthens(gate.PlainWindow):
 		o.By(diagnose.Above(proof, diagnose.RwndBar))
 	case counted:
 		o.Beside()
@@ -67,7 +67,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.Confidence = measure.Likely
 	}
 	if loaded, ok := f.LoadedRTT(); ok {
-		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(max(1, f.Cell.Streams))
+		bound := stat.WindowRate(gate.PlainWindow, int64(loaded)) * float64(max(1, f.Cell.Streams))
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	o.By(f.Sender.Proof("tcp_info.opt_window_scaling", 0, ""))
@@ -88,9 +88,6 @@ func Option(f *diagnose.Flow, of func(*measure.TCPInfo) *bool) (on, known bool) 
 	return false, false
 }
 
-// plainWindow is the most without scaling (RFC 9293).
-const plainWindow = 65535
-
 func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionGone(f, func(s *measure.SYN) *bool { return s.HasScale }, "TCP window scaling")
 	if o.State != diagnose.Holds {
@@ -104,13 +101,13 @@ func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.Beside() // a larger window would be full of unread data too
 	case known && held.Binds:
 		o.By(held.Proof)
-	case known || s.Data.New <= plainWindow: // too little passed to fill such a window
+	case known || s.Data.New <= gate.PlainWindow: // too little passed to fill such a window
 		o.Beside()
 	default:
 		o.Confidence = measure.Likely
 	}
 	if loaded, _, ok := s.RTT(); ok {
-		bound := stat.WindowRate(plainWindow, int64(loaded)) * float64(len(s.Connections))
+		bound := stat.WindowRate(gate.PlainWindow, int64(loaded)) * float64(len(s.Connections))
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	return o.Mend(f.SwitchOn(gate.WindowScaling(), where))

@@ -3,7 +3,6 @@ package loss
 import (
 	"fmt"
 
-	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -189,60 +188,4 @@ func PassesFar(f *diagnose.Flow) (bps float64, ok bool) {
 	passed := f.UdpPassed()
 	full := f.Cell.Ceiling != nil && passed > 0.9*f.Cell.Ceiling.Bps || passed > 0.9*diagnose.MostUDPTrial
 	return passed, !over && (full || passed > 20*goodput)
-}
-
-// Rare prints a share of loss, which counts far below what a percent is
-// usually told to.
-func Rare(pct float64) string {
-	if pct > 0 && pct < 0.01 {
-		return fmt.Sprintf("%.2g%%", pct)
-	}
-	return unit.Percent(pct)
-}
-
-// SettledFlatness is how much the rates of the seconds differ, without the first
-// of a capture: there the connection only begins.
-func SettledFlatness(f *diagnose.Flow) (float64, bool) {
-	if bins := f.Bins(); f.PacketsOnly() && len(bins) > 3 {
-		return stat.MedianDeviation(bins[1:]), true
-	}
-	return f.Flatness()
-}
-
-// SettledShare is the median rate of those seconds in percent of what the link can
-// carry; 0 where it is not known.
-func SettledShare(f *diagnose.Flow) float64 {
-	bins := f.Bins()
-	if !f.PacketsOnly() || len(bins) <= 3 || f.Cell.Ceiling == nil || f.Cell.Ceiling.Bps <= 0 {
-		return 0
-	}
-	return 100 * stat.Median(bins[1:]) / f.Cell.Ceiling.Bps
-}
-
-// Sturdy is a congestion control that does not take each loss for a full path.
-func Sturdy(r advise.Request) []advise.Draft {
-	w := r.Way
-	if w.Cell != nil && w.Cell.Protocol != measure.TCP {
-		return nil
-	}
-	now, want := advise.CongestionOf(w), "bbr"
-	if diagnose.PacesItself(now) {
-		return advise.FairQueue(w, w.From, r.Here(w.From))
-	}
-	if !w.From.Has(want) {
-		if want = "cubic"; now == want || now == "" || !w.From.Has(want) {
-			return nil
-		}
-	}
-	return advise.Use(w, want, hopes()[r.Cause])
-}
-
-// hopes are what a control that does not take each loss for a full path was
-// measured to bring.
-func hopes() map[string]string {
-	return map[string]string{
-		"loss":       "bbr for cubic: 20 to 185 Mb/s at 0.1% loss and 20 ms",
-		"policer":    "bbr for cubic: 55 to 95 of the 100 Mb/s that a policer lets pass",
-		"reordering": "bbr does not slow down for each segment that comes late; how much that is, is measured",
-	}
 }

@@ -1,0 +1,85 @@
+package below
+
+import (
+	"slices"
+
+	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
+	"thru/internal/measure"
+)
+
+// Conditions are the gates of a cause at an end point, "" for the path, that
+// are not passed: of the document, and where it has none those of its facts.
+func Conditions(f *diagnose.Flow, cause, endPoint string) []measure.Gate {
+	return slices.DeleteFunc(JudgedGates(f), func(g measure.Gate) bool {
+		return g.Cause != cause || g.EndPoint != endPoint || g.Status != measure.GateWarn && g.Status != measure.GateFail
+	})
+}
+
+// JudgedGates are all gates of the document; judged anew from its facts where
+// it is of a version that kept none. Those of what lies below an end are left
+// out: the rules look at the inventory itself.
+func JudgedGates(f *diagnose.Flow) []measure.Gate {
+	if len(f.Doc.Gates) > 0 {
+		return slices.DeleteFunc(slices.Clone(f.Doc.Gates), func(g measure.Gate) bool { return gate.IsBelowBy(f.Cat.Gates, g.ID) })
+	}
+	if f.Anew == nil {
+		s := gate.Subject{Path: f.Path(), Streams: f.Cell.Streams, UDP: f.IsUDP()}
+		for _, e := range f.Ends() {
+			if e.Facts != nil {
+				s.Ends = append(s.Ends, gate.End{Name: e.Name, Facts: e.Facts, Route: e.Route(), Shared: f.Cell.From == f.Cell.To})
+			}
+		}
+		f.Anew = gate.JudgeBy(s, f.Cat.Gates)
+	}
+	return slices.Clone(f.Anew)
+}
+
+// Told is what the gates say of a cause at this end where none of them warns:
+// nil where it does not apply to this host.
+func Told(e *diagnose.End, cause string) *diagnose.Outcome {
+	if e.Facts == nil {
+		return e.Lacks("facts of the host")
+	}
+	var passed, open *measure.Gate
+	all := JudgedGates(e.Flow)
+	for i := range all {
+		g := &all[i]
+		switch {
+		case g.Cause != cause || g.EndPoint != e.Name:
+		case g.Status == measure.GatePass && passed == nil:
+			passed = g
+		case g.Status == measure.GateNotChecked && open == nil:
+			open = g
+		}
+	}
+	switch {
+	case open != nil:
+		return diagnose.Missing(open.Fact, "it was not read")
+	case passed != nil:
+		return diagnose.No("at the %s: %s", e.Place, passed.Fact)
+	}
+	return nil
+}
+
+// Condition is a gate that warns, as a cause that may cost something.
+func Condition(e *diagnose.End, g measure.Gate) *diagnose.Outcome {
+	w := e.Where()
+	w.Interface = g.Interface
+	o := diagnose.Possible("at the %s: %s", e.Place, g.Fact).At(w)
+	o.By(measure.Proof{EndPoint: e.Name, Counter: "gate " + g.ID, Value: 1, Note: diagnose.Line(g.Fact)})
+	return o.Mend(diagnose.RemedyOf(g, e.Facts))
+}
+
+// Symptom makes a condition likely where this run shows what it brings, and
+// leaves it beside the rate where not.
+func Symptom(o *diagnose.Outcome, shown bool) *diagnose.Outcome {
+	if shown {
+		o.Confidence = measure.Likely
+		return o
+	}
+	return o.Beside()
+}
+
+// WorksFully tells that a CPU of the end is full while the flow could carry more.
+func WorksFully(e *diagnose.End) bool { return e.Flow.IsAll() == nil && e.IsFull() }
