@@ -63,7 +63,7 @@ func (x *contest) gather(before, after []*subject) {
 	switch {
 	case len(as) > 1 || len(bs) > 1:
 		x.Basis = measure.OfResults
-		x.a, x.b = logs(means(as)), logs(means(bs))
+		x.a, x.b = logs(mapped(as, stat.Mean)), logs(mapped(bs, stat.Mean))
 	default:
 		x.Basis = measure.OfRuns
 		x.a, x.b = logs(slices.Concat(as...)), logs(slices.Concat(bs...))
@@ -108,23 +108,16 @@ func unitsOf(all []*subject) (units [][]float64) {
 	return units
 }
 
-func means(groups [][]float64) (all []float64) {
-	for _, g := range groups {
-		total := 0.0
-		for _, x := range g {
-			total += x / float64(len(g))
-		}
-		all = append(all, total)
-	}
-	return all
-}
-
 // leastRate stands for a run that carried nothing, of which there is no logarithm.
 const leastRate = 1
 
-func logs(xs []float64) (all []float64) {
+func logs(xs []float64) []float64 {
+	return mapped(xs, func(x float64) float64 { return math.Log(max(x, leastRate)) })
+}
+
+func mapped[T, U any](xs []T, of func(T) U) (all []U) {
 	for _, x := range xs {
-		all = append(all, math.Log(max(x, leastRate)))
+		all = append(all, of(x))
 	}
 	return all
 }
@@ -134,16 +127,9 @@ func sampleOf(logs []float64) *measure.Sample {
 	if len(logs) == 0 {
 		return nil
 	}
-	total := 0.0
-	for _, l := range logs {
-		total += l / float64(len(logs))
-	}
-	low, high, value := rateOf(slices.Min(logs)), rateOf(slices.Max(logs)), rateOf(total)
+	low, high, value := rateOf(slices.Min(logs)), rateOf(slices.Max(logs)), rateOf(stat.Mean(logs))
 	if low == 0 && high > 0 { // nothing has no ratio to the others: their common mean
-		value = 0
-		for _, l := range logs {
-			value += rateOf(l) / float64(len(logs))
-		}
+		value = stat.Mean(mapped(logs, rateOf))
 	}
 	return &measure.Sample{Value: min(max(value, low), high), Low: low, High: high, Units: len(logs)}
 }
@@ -205,7 +191,7 @@ func settle(all []*contest, barPct float64, guards bool) {
 func (x *contest) judge(level, barPct float64) (differs bool) {
 	x.LowPct, x.HighPct, x.LevelPct, x.Outcome, x.widened = nil, nil, nil, measure.Undecided, false
 	if stalled := x.stalled(); stalled != "" {
-		x.ChangePct, x.Reason = known(100*(x.After.Value/x.Before.Value-1)), stalled
+		x.ChangePct, x.Reason = stat.Known(100*(x.After.Value/x.Before.Value-1)), stalled
 		return false
 	}
 	d, found := x.difference(level)
@@ -221,7 +207,7 @@ func (x *contest) judge(level, barPct float64) (differs bool) {
 	} else if d.High-d.Mean > d.Own {
 		x.widened, x.Indicative = true, true
 	}
-	x.d, x.LowPct, x.HighPct, x.LevelPct = d, x.percent(d.Low), x.percent(d.High), known(100*level)
+	x.d, x.LowPct, x.HighPct, x.LevelPct = d, x.percent(d.Low), x.percent(d.High), stat.Known(100*level)
 	switch {
 	case alike:
 		x.Outcome = measure.Equivalent
@@ -274,18 +260,7 @@ func (x *contest) percent(log float64) *float64 {
 	if x.Before != nil && x.Before.High == 0 {
 		return nil
 	}
-	return known(pctOf(log))
-}
-
-// pctOf is the change in percent of the logarithm of a ratio.
-func pctOf(log float64) float64 { return 100 * math.Expm1(log) }
-
-// known is a figure to keep, or nil of one that JSON cannot hold.
-func known(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
+	return stat.Known(stat.PctOfLog(log))
 }
 
 // words are the outcome in a sentence.
@@ -296,7 +271,7 @@ func (x *contest) words(barPct float64) string {
 	case measure.Equivalent:
 		text = "within " + bar
 	case measure.Undecided:
-		least := -pctOf(x.d.Low - x.d.Mean + math.Log1p(-min(barPct, 99)/100))
+		least := -stat.PctOfLog(x.d.Low - x.d.Mean + math.Log1p(-min(barPct, 99)/100))
 		text = fmt.Sprintf("whether it is beyond %s cannot be told, a fall by %s could: %s", bar, unit.Percent(math.Ceil(least)), x.advice())
 	default:
 		text = "beyond " + bar

@@ -23,26 +23,33 @@ type rail struct {
 // there are such; percentiles far out vary more from run to run than medians do.
 // The spreads are assumptions, as that of single runs is (stat.RunSpreadPct).
 func allRails() []rail {
+	p50 := func(l *measure.Latency) int64 { return l.P50 }
+	p99 := func(l *measure.Latency) int64 { return l.P99 }
+	latency := func(l *measure.Latency, of func(*measure.Latency) int64) *float64 {
+		if l == nil || l.Count == 0 {
+			return nil
+		}
+		return new(float64(of(l)))
+	}
+	idle := func(of func(*measure.Latency) int64) func(*measure.Cell) *float64 {
+		return func(c *measure.Cell) *float64 { return latency(c.Latency, of) }
+	}
+	loaded := func(of func(*measure.Latency) int64) func(*measure.Cell) *float64 {
+		return func(c *measure.Cell) *float64 { return latency(measure.Value(c.UnderLoad).Loaded, of) }
+	}
 	return []rail{
-		{"CPU per Gb/s, sender", "pct_per_gbps", func(c *measure.Cell) *float64 { return costOf(c.SenderCPU) }, 10, 1, 12},
-		{"CPU per Gb/s, receiver", "pct_per_gbps", func(c *measure.Cell) *float64 { return costOf(c.ReceiverCPU) }, 10, 1, 12},
+		{"CPU per Gb/s, sender", "pct_per_gbps", func(c *measure.Cell) *float64 { return measure.Value(c.SenderCPU).PctPerGbps }, 10, 1, 12},
+		{"CPU per Gb/s, receiver", "pct_per_gbps", func(c *measure.Cell) *float64 { return measure.Value(c.ReceiverCPU).PctPerGbps }, 10, 1, 12},
 		{"RTT idle", "ns", func(c *measure.Cell) *float64 { return float(c.RTTIdle) }, 10, 2e5, 20},
 		{"RTT under load", "ns", func(c *measure.Cell) *float64 { return float(c.RTTLoaded) }, 10, 1e6, 20},
 		{"loss", "pct", lossOf, 0, 0.1, 0.15},
 		{"sent again", "pct", sentAgain, 0, 0.1, 0.15},
-		{"latency p50", "ns", latency(func(l *measure.Latency) int64 { return l.P50 }), 10, 5e3, 20},
-		{"latency p99", "ns", latency(func(l *measure.Latency) int64 { return l.P99 }), 25, 5e3, 30},
-		{"latency p50 under load", "ns", loaded(func(l *measure.Latency) int64 { return l.P50 }), 10, 1e6, 20},
-		{"latency p99 under load", "ns", loaded(func(l *measure.Latency) int64 { return l.P99 }), 25, 1e6, 30},
+		{"latency p50", "ns", idle(p50), 10, 5e3, 20},
+		{"latency p99", "ns", idle(p99), 25, 5e3, 30},
+		{"latency p50 under load", "ns", loaded(p50), 10, 1e6, 20},
+		{"latency p99 under load", "ns", loaded(p99), 25, 1e6, 30},
 		{"jitter", "ns", jitterOf, 50, 1e6, 40},
 	}
-}
-
-func costOf(c *measure.CPUFigure) *float64 {
-	if c == nil {
-		return nil
-	}
-	return c.PctPerGbps
 }
 
 func float(n *int64) *float64 {
@@ -64,24 +71,6 @@ func sentAgain(c *measure.Cell) *float64 {
 		return nil
 	}
 	return stat.LossPct(c)
-}
-
-func latency(of func(*measure.Latency) int64) func(*measure.Cell) *float64 {
-	return func(c *measure.Cell) *float64 {
-		if c.Latency == nil || c.Latency.Count == 0 {
-			return nil
-		}
-		return new(float64(of(c.Latency)))
-	}
-}
-
-func loaded(of func(*measure.Latency) int64) func(*measure.Cell) *float64 {
-	return func(c *measure.Cell) *float64 {
-		if c.UnderLoad == nil || c.UnderLoad.Loaded == nil || c.UnderLoad.Loaded.Count == 0 {
-			return nil
-		}
-		return new(float64(of(c.UnderLoad.Loaded)))
-	}
 }
 
 func jitterOf(c *measure.Cell) *float64 {
@@ -118,7 +107,7 @@ func newGuard(r rail, before, after []float64) *guard {
 	g := &guard{rail: r, before: before, after: after}
 	g.ComparedRail = measure.ComparedRail{Name: r.name, Unit: r.unit, Before: was, After: is, Bar: r.bar()}
 	if was > 0 {
-		g.ChangePct = known(100 * (is/was - 1))
+		g.ChangePct = stat.Known(100 * (is/was - 1))
 	}
 	return g
 }
@@ -154,11 +143,7 @@ func (r rail) scaled(values []float64) []float64 {
 	if r.pct == 0 {
 		return values
 	}
-	all := make([]float64, len(values))
-	for i, x := range values {
-		all[i] = math.Log(max(x, r.least))
-	}
-	return all
+	return mapped(values, func(x float64) float64 { return math.Log(max(x, r.least)) })
 }
 
 // bar is what counts as a change, in words.

@@ -1,6 +1,9 @@
 package measure
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Delta is by how much a counter rose over a time, as a rule the measured time.
 // It has one meaning throughout:
@@ -144,6 +147,12 @@ func (t *TCPInfo) DeltaTo(to *TCPInfo, of Counter) Delta {
 		return Delta{Why: notRead}
 	}
 	return DeltaOf(of(t), of(to))
+}
+
+// Readings are what the kernel told of the connection, as far as it was read: at the end and the
+// start of the measured time, and when it closed.
+func (s *Stream) Readings() []*TCPInfo {
+	return slices.DeleteFunc([]*TCPInfo{s.TCP, s.TCPStart, s.TCPEnd}, func(t *TCPInfo) bool { return t == nil })
 }
 
 // Delta of a counter over the measured time.

@@ -1,7 +1,9 @@
 package stat
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -195,24 +197,14 @@ func (f family) versus(base, v variant, blocks bool) *versus {
 // pairUp takes the runs with the same number as pairs.
 func (v *versus) pairUp(a, b map[int]float64) {
 	var as, bs []float64
-	for _, n := range sortedKeys(a) {
+	for _, n := range slices.Sorted(maps.Keys(a)) {
 		if b[n] > 0 {
 			as, bs = append(as, a[n]), append(bs, b[n])
 			v.logs = append(v.logs, math.Log(b[n]/a[n]))
 		}
 	}
-	v.Pairs, v.BaseValue, v.Value = len(v.logs), known(Mean(as)), known(Mean(bs))
+	v.Pairs, v.BaseValue, v.Value = len(v.logs), Known(Mean(as)), Known(Mean(bs))
 	v.p = SignedRank(v.logs)
-}
-
-// sortedKeys are those of a map from numbers of runs, in order.
-func sortedKeys(m map[int]float64) []int {
-	var keys []int
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // settleHolm judges comparisons with one base: at the level at which as many
@@ -227,7 +219,7 @@ func settleHolm(all []*versus) {
 // holmP corrects the p-values for their number.
 func holmP(all []*versus) {
 	order := slices.Clone(all)
-	slices.SortStableFunc(order, func(a, b *versus) int { return compare(a.p, b.p) })
+	slices.SortStableFunc(order, func(a, b *versus) int { return cmp.Compare(a.p, b.p) })
 	least := 0.0
 	for i, v := range order {
 		least = max(least, min(1, v.p*float64(len(order)-i)))
@@ -250,7 +242,7 @@ func (v *versus) settle(level float64) {
 		return
 	}
 	estimate, low, high, found := HodgesLehmann(v.logs, level)
-	v.ChangePct = known(pctOfLog(estimate))
+	v.ChangePct = Known(PctOfLog(estimate))
 	if !found {
 		v.Reason = fmt.Sprintf("pairs of runs: %d; an interval at %s takes %d", v.Pairs, unit.Percent(100*level), LeastPairs(level))
 		return
@@ -260,7 +252,7 @@ func (v *versus) settle(level float64) {
 
 // judge holds the interval of a change, in logarithms, against the bar.
 func (v *versus) judge(estimate, low, high, level float64) {
-	v.LowPct, v.HighPct, v.LevelPct = known(pctOfLog(low)), known(pctOfLog(high)), new(100*level)
+	v.LowPct, v.HighPct, v.LevelPct = Known(PctOfLog(low)), Known(PctOfLog(high)), new(100*level)
 	bar := math.Log1p(EquivalencePct / 100.0)
 	switch {
 	case low > bar:
@@ -273,8 +265,8 @@ func (v *versus) judge(estimate, low, high, level float64) {
 	v.Reason = v.words(estimate, low, high, bar)
 }
 
-// pctOfLog is the change in percent of the logarithm of a ratio.
-func pctOfLog(x float64) float64 { return 100 * math.Expm1(x) }
+// PctOfLog is the change in percent of the logarithm of a ratio.
+func PctOfLog(x float64) float64 { return 100 * math.Expm1(x) }
 
 // words are the outcome in a sentence.
 func (v *versus) words(estimate, low, high, bar float64) string {
@@ -300,7 +292,7 @@ const mostPairs = 100
 
 // signed is a change in percent with its sign.
 func signed(log float64) string {
-	pct := pctOfLog(log)
+	pct := PctOfLog(log)
 	if math.Abs(pct) >= 10 {
 		return fmt.Sprintf("%+.0f%%", pct)
 	}

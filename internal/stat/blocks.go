@@ -26,24 +26,24 @@ func ranInBlocks(d *measure.Document) bool {
 // by itself.
 func (v *versus) inBlocks(base, own variant) {
 	a, b := base.runsOf(), own.runsOf()
-	v.base, v.own = logsOf(a, sortedKeys(a)), logsOf(b, sortedKeys(b))
+	v.base, v.own = logsOf(a, slices.Sorted(maps.Keys(a))), logsOf(b, slices.Sorted(maps.Keys(b)))
 	v.Blocks = &measure.Blocks{BaseRuns: len(a), VariantRuns: len(b)}
-	v.BaseValue, v.Value = known(Mean(valuesOf(a))), known(Mean(valuesOf(b)))
+	v.BaseValue, v.Value = Known(Mean(valuesOf(a))), Known(Mean(valuesOf(b)))
 	v.p = 1
 	began := slices.Sorted(maps.Values(own.begins()))
 	if len(began) == 0 {
 		return
 	}
 	begins := base.begins()
-	before := slices.DeleteFunc(sortedKeys(a), func(n int) bool { return begins[n] > began[0] })
-	after := slices.DeleteFunc(sortedKeys(a), func(n int) bool { return begins[n] <= began[0] })
+	before := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(n int) bool { return begins[n] > began[0] })
+	after := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(n int) bool { return begins[n] <= began[0] })
 	if len(before) == 0 || len(after) == 0 {
 		return
 	}
 	drift, low, high, found := Welch(logsOf(a, before), logsOf(a, after), 1-doubtful)
-	v.Blocks.DriftPct = known(pctOfLog(drift))
+	v.Blocks.DriftPct = Known(PctOfLog(drift))
 	if found {
-		v.Blocks.DriftLowPct, v.Blocks.DriftHighPct = known(pctOfLog(low)), known(pctOfLog(high))
+		v.Blocks.DriftLowPct, v.Blocks.DriftHighPct = Known(PctOfLog(low)), Known(PctOfLog(high))
 	}
 }
 
@@ -66,7 +66,7 @@ func (v *versus) settleBlocks(level float64) {
 		return
 	}
 	d, _ := Differ(v.base, v.own, RunSpread(true), level) // a block is a session
-	v.ChangePct = known(pctOfLog(d.Mean))
+	v.ChangePct = Known(PctOfLog(d.Mean))
 	if max(len(v.base), len(v.own)) < 2 {
 		v.Reason = fmt.Sprintf("runs: %d and %d; an interval at %s takes 2 of one of them", len(v.base), len(v.own), unit.Percent(100*level))
 		return
@@ -104,5 +104,5 @@ func logsOf(runs map[int]float64, keys []int) []float64 {
 
 // valuesOf are the runs in order.
 func valuesOf(runs map[int]float64) []float64 {
-	return mapped(sortedKeys(runs), func(n int) float64 { return runs[n] })
+	return mapped(slices.Sorted(maps.Keys(runs)), func(n int) float64 { return runs[n] })
 }

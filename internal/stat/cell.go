@@ -83,6 +83,11 @@ func (p pair) side(name string) *measure.Evidence {
 	return p.receiver
 }
 
+// ends are those whose evidence is there.
+func (p pair) ends() []*measure.Evidence {
+	return slices.DeleteFunc([]*measure.Evidence{p.sender, p.receiver}, func(e *measure.Evidence) bool { return e == nil })
+}
+
 func (p pair) complete() bool {
 	_, ok := p.rate()
 	return ok && !p.run.Partial && p.run.Error == nil
@@ -207,8 +212,8 @@ func (s *summary) why(side, fact, otherwise string) string {
 	return otherwise
 }
 
-// known is a figure to store, or nil of NaN and the infinities, which JSON cannot hold.
-func known(x float64) *float64 {
+// Known is a figure to store, or nil of NaN and the infinities, which JSON cannot hold.
+func Known(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
@@ -235,13 +240,17 @@ func Goodput(e *measure.Evidence) (bps float64, ok bool) {
 // Bins are the rates of an end's 1 s bins in bit/s. A last one under half a
 // second is left out: its noise would stand for a whole second.
 func Bins(e *measure.Evidence) []float64 {
+	return binRates(e, 8, func(b *measure.StreamBin) int64 { return b.Bytes })
+}
+
+// binRates are the rates of what each of the bins counted.
+func binRates(e *measure.Evidence, each float64, count func(*measure.StreamBin) int64) (rates []float64) {
 	if e == nil {
 		return nil
 	}
-	var rates []float64
-	for _, b := range e.Bins {
-		if b.Span >= int64(measure.Bin)/2 && b.Bytes >= 0 {
-			rates = append(rates, float64(b.Bytes)*8e9/float64(b.Span))
+	for i := range e.Bins {
+		if b := &e.Bins[i]; b.Span >= int64(measure.Bin)/2 && count(b) >= 0 {
+			rates = append(rates, float64(count(b))*(each*1e9)/float64(b.Span))
 		}
 	}
 	return rates
@@ -289,10 +298,10 @@ func (s *summary) mainFigure() {
 	if slices.ContainsFunc(s.runs, pair.borrowsCourse) {
 		bins = nil // they are the sender's: no range of what was received
 	}
-	if len(rates) == 1 {
-		*to = s.singleRun(rates[0], bins, steady)
-	} else {
+	if len(rates) > 1 {
 		*to = severalRuns(rates, precision(s.cell))
+	} else if *to = singleRun(rates[0], bins, steady); s.cell.Spec.Search { // a search changes its rate
+		(*to).CI95Low, (*to).CI95High = nil, nil
 	}
 }
 
@@ -312,13 +321,13 @@ func (s *summary) lastCourse() (measure.Steady, []float64) {
 }
 
 // singleRun is the figure of one run: range and interval come from its bins.
-func (s *summary) singleRun(rate float64, bins []float64, steady measure.Steady) *measure.Figure {
+func singleRun(rate float64, bins []float64, steady measure.Steady) *measure.Figure {
 	f := &measure.Figure{Value: rate, Low: rate, High: rate, Runs: 1, Basis: "bins of a single run"}
 	for _, b := range bins {
 		f.Low, f.High = min(f.Low, b), max(f.High, b)
 	}
-	if ci, ok := RunInterval(bins); ok && !s.cell.Spec.Search { // a search changes its rate
-		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
+	if ci, ok := RunInterval(bins); ok {
+		f.CI95Low, f.CI95High = Known(max(0, ci.Low)), Known(ci.High)
 	}
 	if steady.Checked {
 		f.Stable = new(steady.Steady)
@@ -337,7 +346,7 @@ func severalRuns(rates []float64, aimPct float64) *measure.Figure {
 	if !ok {
 		return f
 	}
-	f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
+	f.CI95Low, f.CI95High = Known(max(0, ci.Low)), Known(ci.High)
 	if len(rates) >= leastForStable {
 		_, _, groups := TwoGroups(rates)
 		f.Stable = new(ci.HalfWidthPct() <= aimPct && !groups)

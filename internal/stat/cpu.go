@@ -45,12 +45,8 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 		s.missing(side+"_cpu", s.why(side, "host.cpus", "the CPU counters of the "+side+" were not read"))
 		return nil
 	}
-	f := &measure.CPUFigure{Pct: Mean(machine), Cores: Mean(cores), WorkerCores: known(Mean(worker))}
-	for _, core := range slices.Sorted(maps.Keys(perCore)) {
-		if pct := Mean(perCore[core]); pct > f.MaxCorePct {
-			f.MaxCore, f.MaxCorePct = core, pct
-		}
-	}
+	f := &measure.CPUFigure{Pct: Mean(machine), Cores: Mean(cores), WorkerCores: Known(Mean(worker))}
+	busiestOf(f, perCore)
 	switch {
 	case s.cell.Goodput == nil: // requests have no rate in Gb/s
 	case s.cell.AtOnce > 1:
@@ -61,9 +57,18 @@ func (s *summary) cpuOf(side string) *measure.CPUFigure {
 		}
 	}
 	if seenIdle {
-		f.OtherCores = known(max(0, f.Pct/100*float64(len(perCore))-f.Cores))
+		f.OtherCores = Known(max(0, f.Pct/100*float64(len(perCore))-f.Cores))
 	}
 	return f
+}
+
+// busiestOf fills the core that was busiest, by the means of several readings.
+func busiestOf(f *measure.CPUFigure, perCore map[int][]float64) {
+	for _, core := range slices.Sorted(maps.Keys(perCore)) {
+		if pct := Mean(perCore[core]); pct > f.MaxCorePct {
+			f.MaxCore, f.MaxCorePct = core, pct
+		}
+	}
 }
 
 // cpuCostOf fills what a Gb/s cost a host, or says why that is not known: the
@@ -84,7 +89,7 @@ func cpuCostOf(f *measure.CPUFigure, other, bps float64) (why string) {
 	case bps < leastForCPU:
 		return "the rate is too low: what the host did besides weighs more"
 	}
-	f.PctPerGbps = known(PctPerGbps(f.Cores, bps))
+	f.PctPerGbps = Known(PctPerGbps(f.Cores, bps))
 	return ""
 }
 
@@ -119,21 +124,26 @@ func (s *summary) memoryOf(side string) *measure.MemFigure {
 			worker = max(worker, e.Worker.ResidentB)
 		}
 		if e != nil && e.Host != nil && e.Host.Memory != nil {
-			used = max(used, e.Host.Memory.Total-e.Host.Memory.Available)
-			total = e.Host.Memory.Total
+			used, total = max(used, e.Host.Memory.Total-e.Host.Memory.Available), e.Host.Memory.Total
 		}
 	}
-	f := measure.MemFigure{Used: positive(used), Total: positive(total), Worker: positive(worker)}
-	if f == (measure.MemFigure{}) {
+	f := memFigure(used, total, worker)
+	if f == nil {
 		s.missing(side+"_memory", s.why(side, "host.memory", "the memory of the "+side+" was not read"))
-		return nil
 	}
-	return &f
+	return f
 }
 
-func positive(n int64) *int64 {
-	if n <= 0 {
-		return nil
+// memFigure is nil where nothing is known.
+func memFigure(used, total, worker int64) *measure.MemFigure {
+	positive := func(n int64) *int64 {
+		if n <= 0 {
+			return nil
+		}
+		return &n
 	}
-	return &n
+	if f := (measure.MemFigure{Used: positive(used), Total: positive(total), Worker: positive(worker)}); f != (measure.MemFigure{}) {
+		return &f
+	}
+	return nil
 }

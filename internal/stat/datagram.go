@@ -59,7 +59,7 @@ func countOf(e *measure.Evidence, of func(*measure.Stream) *measure.Datagrams) t
 		}
 	}
 	t.JitterNs, t.IPDVMeanNs, t.DelayMeanNs = whole(max(Mean(jitter), 0)), whole(max(Mean(ipdv), 0)), whole(max(Mean(delay), 0))
-	t.SkewPPM = known(Mean(skew))
+	t.SkewPPM = Known(Mean(skew))
 	return t
 }
 
@@ -101,13 +101,13 @@ func (s *summary) datagrams() {
 		s.missing("datagrams", s.why(receiverSide, "streams.datagrams", "the receiver did not count the datagrams"))
 		return
 	}
-	f.ReceivedPps, f.SentPps, f.OfferedBps = Mean(got), known(Mean(sent)), known(Mean(offered))
-	f.JitterNs, f.DelayMeanNs, f.SkewPPM = whole(Mean(jitter)), whole(Mean(delay)), known(Mean(skew))
+	f.ReceivedPps, f.SentPps, f.OfferedBps = Mean(got), Known(Mean(sent)), Known(Mean(offered))
+	f.JitterNs, f.DelayMeanNs, f.SkewPPM = whole(Mean(jitter)), whole(Mean(delay)), Known(Mean(skew))
 	if f.SkewPPM == nil && len(ipdv) > 0 { // the receiver has looked for it
 		s.missing("datagrams.clock_skew_ppm", "the least delays do not lie on one line (a queue stood, the path changed, or the run was short): clock skew, if any, is in the delays")
 	}
 	s.delayPercentiles(&f)
-	f.LossPct = 100 * measure.Value(known(ratio(float64(f.Lost), float64(f.Sent))))
+	f.LossPct = 100 * measure.Value(Known(ratio(float64(f.Lost), float64(f.Sent))))
 	f.Fragments = Fragments(Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}, int(f.Bytes))
 	s.cell.Datagrams = &f
 }

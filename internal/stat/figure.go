@@ -122,19 +122,9 @@ func Requests(e *measure.Evidence) (perSecond float64, ok bool) {
 	return float64(n) * 1e9 / float64(e.MeasuredNs), true
 }
 
-// RequestBins are the rates of the 1 s bins of the end that asks. A last one
-// under half a second is left out.
+// RequestBins are the rates of the 1 s bins of the end that asks, as Bins has them.
 func RequestBins(e *measure.Evidence) []float64 {
-	if e == nil {
-		return nil
-	}
-	var rates []float64
-	for _, b := range e.Bins {
-		if b.Span >= int64(measure.Bin)/2 && b.Requests >= 0 {
-			rates = append(rates, float64(b.Requests)*1e9/float64(b.Span))
-		}
-	}
-	return rates
+	return binRates(e, 1, func(b *measure.StreamBin) int64 { return b.Requests })
 }
 
 // addTo adds a count that may be anything: below zero it is none, and a sum

@@ -181,7 +181,7 @@ func (g Goal) judge(d *measure.Document, x *measure.Group, cells []*measure.Cell
 		return t
 	}
 	if t.Pass = missed == 0; worst.why == "" {
-		t.Got = known(worst.value)
+		t.Got = Known(worst.value)
 	}
 	t.Reason, t.From, t.To = g.reason(*worst, len(all), missed), worst.from, worst.to
 	return t

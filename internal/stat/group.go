@@ -283,7 +283,7 @@ func (t *team) sum() {
 		}
 	}
 	if n > 0 {
-		t.group.Sum = known(total)
+		t.group.Sum = Known(total)
 	}
 }
 
@@ -311,12 +311,12 @@ func (t *team) fairness() {
 			pairs[pairName(c)] += flows[c]
 		}
 	}
-	switch rates := values(pairs); {
+	switch rates := slices.Sorted(maps.Values(pairs)); {
 	case len(rates) > 1:
-		t.group.Fairness = known(Jain(rates))
+		t.group.Fairness = Known(Jain(rates))
 		t.warnUnfair(pairs)
 	case len(flows) > 1:
-		t.group.Fairness = known(Jain(values(flows)))
+		t.group.Fairness = Known(Jain(slices.Sorted(maps.Values(flows))))
 	}
 }
 
@@ -334,8 +334,8 @@ func (t *team) warnUnfair(pairs map[string]float64) {
 		return
 	}
 	names := slices.Sorted(maps.Keys(pairs))
-	most := slices.MaxFunc(names, func(a, b string) int { return compare(pairs[a], pairs[b]) })
-	least := slices.MinFunc(names, func(a, b string) int { return compare(pairs[a], pairs[b]) })
+	most := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(pairs[a], pairs[b]) })
+	least := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(pairs[a], pairs[b]) })
 	text := fmt.Sprintf("its pairs share unfairly (Jain's index %.2f): %s has %s, %s has %s",
 		*t.group.Fairness, most, unit.Rate(pairs[most]), least, unit.Rate(pairs[least]))
 	if a, b := t.idleRTT(most), t.idleRTT(least); a > 0 && b > farther*a {
@@ -361,14 +361,4 @@ func (t *team) idleRTT(pair string) int64 {
 		}
 	}
 	return 0
-}
-
-// values of a map, in an order that does not change from run to run.
-func values[K comparable](m map[K]float64) []float64 {
-	var all []float64
-	for _, x := range m {
-		all = append(all, x)
-	}
-	slices.Sort(all)
-	return all
 }

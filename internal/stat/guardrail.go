@@ -60,7 +60,7 @@ func cpuCost(t *team) *float64 {
 		cores += h.CPU.Cores
 		bps += measure.Value(h.ReceivedBps)
 	}
-	return known(PctPerGbps(cores, bps))
+	return Known(PctPerGbps(cores, bps))
 }
 
 // worstPair is the greatest of a figure over the flows of data.
@@ -70,7 +70,7 @@ func worstPair(of func(*measure.Cell) *float64) func(*team) *float64 {
 			return nil
 		}
 		if r := worstOf("", t.bulk, of, "not known"); r.why == "" {
-			return known(r.value)
+			return Known(r.value)
 		}
 		return nil
 	}

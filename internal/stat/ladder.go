@@ -186,10 +186,10 @@ func compareRungs(l *measure.Ladder, lower, r *measure.Rung, level float64, link
 	if r.Best == nil {
 		return
 	}
-	if loss := known(100 * LadderLoss(lower.Best.Value, r.Best.Value)); loss != nil {
+	if loss := Known(100 * LadderLoss(lower.Best.Value, r.Best.Value)); loss != nil {
 		r.LossPct, r.LostBps = loss, new(lower.Best.Value-r.Best.Value)
 		if d, found := figuresDiffer(lower.Best, r.Best, nil, level); found {
-			r.LossLowPct, r.LossHighPct = known(-pctOfLog(d.High)), known(-pctOfLog(d.Low))
+			r.LossLowPct, r.LossHighPct = Known(-PctOfLog(d.High)), Known(-PctOfLog(d.Low))
 		}
 		if *loss < -worthwhilePct {
 			l.Notes = append(l.Notes, fmt.Sprintf("%s carries more than %s below it, %s against %s: %s",

@@ -266,7 +266,7 @@ func underLoad(idle, loaded *measure.Latency) *measure.UnderLoad {
 		u.Grade = gradeOf(*u.AddedNs)
 	}
 	if loaded.Mean > 0 {
-		u.Responsiveness = known(60e9 / float64(loaded.Mean))
+		u.Responsiveness = Known(60e9 / float64(loaded.Mean))
 	}
 	return &u
 }

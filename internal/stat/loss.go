@@ -251,7 +251,7 @@ func (s *summary) batch(e *measure.Evidence) float64 {
 		addTo(&calls, x.Calls)
 	}
 	fits := min(float64(measure.MaxDatagram/s.payload()), mostTogether)
-	return max(1, min(fits, valueOr(known(ratio(float64(countOf(e, inTime).Packets), float64(calls))), 1)))
+	return max(1, min(fits, valueOr(Known(ratio(float64(countOf(e, inTime).Packets), float64(calls))), 1)))
 }
 
 // isVirtual tells of lo and of veth, which have no ring and count what their peer drops.

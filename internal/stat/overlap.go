@@ -230,18 +230,8 @@ func aggregate(rates []float64, last *repeat, aimPct float64) *measure.Figure {
 	if len(rates) > 1 {
 		return severalRuns(rates, aimPct)
 	}
-	f := &measure.Figure{Value: rates[0], Low: rates[0], High: rates[0], Runs: 1, Basis: "bins of a single run"}
 	bins := last.seconds()
-	for _, b := range bins {
-		f.Low, f.High = min(f.Low, b), max(f.High, b)
-	}
-	if ci, ok := RunInterval(bins); ok {
-		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
-	}
-	if s := Steady(bins); s.Checked {
-		f.Stable = new(s.Steady)
-	}
-	return f
+	return singleRun(rates[0], bins, Steady(bins))
 }
 
 // widen takes the worst of the repetitions.

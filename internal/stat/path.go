@@ -17,8 +17,8 @@ import (
 func (s *summary) roundTrips() {
 	var idle, loaded []float64
 	for _, p := range s.runs {
-		for _, e := range []*measure.Evidence{p.sender, p.receiver} {
-			if e != nil && e.Dialled && e.RTTIdle != nil && e.RTTIdle.Samples > 0 && e.RTTIdle.Median > 0 {
+		for _, e := range p.ends() {
+			if e.Dialled && e.RTTIdle != nil && e.RTTIdle.Samples > 0 && e.RTTIdle.Median > 0 {
 				idle = append(idle, float64(e.RTTIdle.Median))
 			}
 		}
@@ -112,11 +112,7 @@ func streams(e *measure.Evidence) []measure.Stream {
 func (s *summary) evidence() []*measure.Evidence {
 	var all []*measure.Evidence
 	for _, p := range s.runs {
-		for _, e := range []*measure.Evidence{p.sender, p.receiver} {
-			if e != nil {
-				all = append(all, e)
-			}
-		}
+		all = append(all, p.ends()...)
 	}
 	return all
 }
@@ -142,7 +138,7 @@ func (s *summary) ceiling() {
 		s.missing("ceiling.encapsulation_bytes", on.unknown)
 	}
 	bps := s.most(l)
-	if known(bps) == nil {
+	if Known(bps) == nil {
 		s.missing("ceiling", fmt.Sprintf("the MTU of the path is not known or too small (%d bytes)", l.MTU))
 		return
 	}
@@ -216,8 +212,8 @@ func (s *summary) mtu() int {
 	var paths, routes, faces []int
 	for _, e := range s.evidence() {
 		for _, x := range e.Streams {
-			for _, t := range []*measure.TCPInfo{x.TCPStart, x.TCP, x.TCPEnd} {
-				if t != nil && t.PMTU != nil {
+			for _, t := range x.Readings() {
+				if t.PMTU != nil {
 					paths = append(paths, int(*t.PMTU))
 				}
 			}
@@ -260,8 +256,8 @@ func (s *summary) isIPv6() bool {
 func (s *summary) timestamps() bool {
 	for _, e := range s.evidence() {
 		for _, x := range e.Streams {
-			for _, t := range []*measure.TCPInfo{x.TCP, x.TCPStart, x.TCPEnd} {
-				if t != nil && t.Timestamps != nil {
+			for _, t := range x.Readings() {
+				if t.Timestamps != nil {
 					return *t.Timestamps
 				}
 			}

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func withWindow(cells []measure.Cell, window int64) []*measure.Cell {
 
 // streamSentence names the fewest streams that are not told from the best figure.
 func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
-	best := slices.MaxFunc(cs, func(a, b *measure.Cell) int { return compare(a.Goodput.Value, b.Goodput.Value) })
+	best := slices.MaxFunc(cs, func(a, b *measure.Cell) int { return cmp.Compare(a.Goodput.Value, b.Goodput.Value) })
 	few := best
 	for _, c := range cs {
 		if c.Streams < few.Streams && !clearlyMore(best.Goodput, c.Goodput, of) {
@@ -87,7 +88,7 @@ func streamSentence(cs []*measure.Cell, of []*measure.Figure, cpus int) string {
 			break
 		}
 	}
-	s := fmt.Sprintf("Use %s: %s at the default window", countStreams(few.Streams), unit.Rate(few.Goodput.Value))
+	s := fmt.Sprintf("Use %s: %s at the default window", unit.Plural(few.Streams, "stream"), unit.Rate(few.Goodput.Value))
 	switch {
 	case few == best:
 	case isSingle(best.Goodput) || isSingle(few.Goodput):
@@ -147,21 +148,4 @@ const worthwhilePct = 5
 // some figures.
 func clearlyMore(a, b *measure.Figure, of []*measure.Figure) bool {
 	return a.Value > b.Value*(1+worthwhilePct/100.0) && Exceeds(a, b, of)
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func countStreams(n int) string {
-	if n == 1 {
-		return "1 stream"
-	}
-	return fmt.Sprintf("%d streams", n)
 }

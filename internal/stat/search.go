@@ -33,10 +33,10 @@ func SearchCapacity(receiver *measure.Evidence, link Link, payload int) measure.
 		}
 		found.CapacityBps, found.IPCapacityBps, found.LossPct = &bps, nil, nil
 		if payload > 0 {
-			found.IPCapacityBps = known(bps * float64(ipBytes(link, payload)) / float64(payload))
+			found.IPCapacityBps = Known(bps * float64(ipBytes(link, payload)) / float64(payload))
 		}
 		if d := b.Datagrams; d != nil && d.Packets >= 0 && d.Lost >= 0 {
-			found.LossPct = known(100 * ratio(float64(d.Lost), float64(d.Lost)+float64(d.Packets)))
+			found.LossPct = Known(100 * ratio(float64(d.Lost), float64(d.Lost)+float64(d.Packets)))
 		}
 	}
 	if found.CapacityBps == nil {
@@ -190,10 +190,10 @@ func (s *LosslessSearch) Outcome(to *measure.Search) {
 	to.Trials = s.trials
 	switch {
 	case s.confirmed != nil:
-		to.LosslessBps = known(min(s.confirmed.ReceivedBps, s.confirmed.AskedBps)) // clocks differ a little
+		to.LosslessBps = Known(min(s.confirmed.ReceivedBps, s.confirmed.AskedBps)) // clocks differ a little
 		to.Why = fmt.Sprintf("confirmed by a trial of %.0f s after %d", s.confirmed.Seconds, len(s.trials)-1)
 	case s.passed:
-		to.LosslessBps = known(s.low)
+		to.LosslessBps = Known(s.low)
 		to.Why = fmt.Sprintf("not confirmed: %d trials were not enough%s", len(s.trials), s.atAnyRate())
 	case len(s.trials) == 0:
 		to.Why = "no trial was made"

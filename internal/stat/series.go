@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -139,7 +140,7 @@ func trend(xs []float64) bool {
 	n, s := float64(len(xs)), 0.0
 	for i := range xs {
 		for j := i + 1; j < len(xs); j++ {
-			s += float64(compare(xs[j], xs[i]))
+			s += float64(cmp.Compare(xs[j], xs[i]))
 		}
 	}
 	return math.Abs(s)-1 > driftPoint*math.Sqrt(n*(n-1)*(2*n+5)/18)

@@ -44,7 +44,7 @@ func (t *team) hosts() []measure.Share {
 		if s.CPU == nil {
 			unread = append(unread, name)
 		} else if bps := moved(&s); cpuCostOf(s.CPU, other, bps) == "" {
-			s.PerCoreBps = known(ratio(bps, s.CPU.Cores))
+			s.PerCoreBps = Known(ratio(bps, s.CPU.Cores))
 		}
 		all = append(all, s)
 	}
@@ -69,7 +69,7 @@ func (t *team) rateWhere(is func(*measure.Cell) bool) *float64 {
 			totals = append(totals, total)
 		}
 	}
-	return known(Mean(totals))
+	return Known(Mean(totals))
 }
 
 // endsAt is the evidence of a host in all repetitions that count.
@@ -77,8 +77,8 @@ func (t *team) endsAt(name string) []seen {
 	var all []seen
 	for _, r := range t.repeats {
 		for _, m := range r.members {
-			for _, e := range []*measure.Evidence{m.pair.sender, m.pair.receiver} {
-				if e != nil && e.EndPoint == name {
+			for _, e := range m.pair.ends() {
+				if e.EndPoint == name {
 					// Both directions of a two-way flow are of one worker, which the sending end has told of.
 					all = append(all, seen{r.index, e, m.cell.Spec.Duplex && !e.Sends})
 				}
@@ -108,8 +108,8 @@ func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {
 		}
 		slices.Sort(all) // sums of floating point hang on the order
 		machine = append(machine, Mean(all))
-		cores = append(cores, CoresUsed(all, values(idle)))
-		others = append(others, Sum(values(idle))/100)
+		cores = append(cores, CoresUsed(all, slices.Sorted(maps.Values(idle))))
+		others = append(others, Sum(slices.Sorted(maps.Values(idle)))/100)
 		workers = append(workers, worker)
 	}
 	if len(machine) == 0 {
@@ -117,13 +117,9 @@ func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {
 	}
 	f = &measure.CPUFigure{Pct: Mean(machine), Cores: Mean(cores)}
 	if w := Mean(workers); w > 0 {
-		f.WorkerCores = known(w)
+		f.WorkerCores = Known(w)
 	}
-	for _, core := range slices.Sorted(maps.Keys(perCore)) {
-		if pct := Mean(perCore[core]); pct > f.MaxCorePct {
-			f.MaxCore, f.MaxCorePct = core, pct
-		}
-	}
+	busiestOf(f, perCore)
 	return f, Mean(others)
 }
 
@@ -189,17 +185,12 @@ func memoryOfHost(ends []seen) *measure.MemFigure {
 				addTo(&all, e.Worker.ResidentB)
 			}
 			if e.Host != nil && e.Host.Memory != nil {
-				used = max(used, e.Host.Memory.Total-e.Host.Memory.Available)
-				total = e.Host.Memory.Total
+				used, total = max(used, e.Host.Memory.Total-e.Host.Memory.Available), e.Host.Memory.Total
 			}
 		}
 		worker = max(worker, all)
 	}
-	f := measure.MemFigure{Used: positive(used), Total: positive(total), Worker: positive(worker)}
-	if f == (measure.MemFigure{}) {
-		return nil
-	}
-	return &f
+	return memFigure(used, total, worker)
 }
 
 // ofLabels adds up the hosts of each label, in the order of the labels. Their
@@ -234,7 +225,7 @@ func ofLabels(hosts []measure.Share, ends []measure.EndPoint, cells []*measure.C
 		if s.CPU != nil {
 			s.CPU.Pct /= float64(len(hostsWithCPU(hosts, within)))
 			if bps := moved(&s); !slices.ContainsFunc(hosts, func(h measure.Share) bool { return within(h.Name) && h.PerCoreBps == nil }) {
-				s.CPU.PctPerGbps, s.PerCoreBps = known(PctPerGbps(s.CPU.Cores, bps)), known(ratio(bps, s.CPU.Cores))
+				s.CPU.PctPerGbps, s.PerCoreBps = Known(PctPerGbps(s.CPU.Cores, bps)), Known(ratio(bps, s.CPU.Cores))
 			}
 		}
 		all = append(all, s)

@@ -58,8 +58,8 @@ func speedAt(d *measure.Document, c *measure.Cell, host string) int64 {
 		}
 		for k := range c.Runs {
 			p := pairOf(c, &c.Runs[k])
-			for _, e := range []*measure.Evidence{p.sender, p.receiver} {
-				if e == nil || e.EndPoint != host || e.Route == nil {
+			for _, e := range p.ends() {
+				if e.EndPoint != host || e.Route == nil {
 					continue
 				}
 				if face := d.EndPoints[i].Facts.Interface(e.Route.Interface); face != nil && face.SpeedBps != nil {

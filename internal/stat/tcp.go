@@ -38,20 +38,20 @@ func (s *summary) rfc6349() {
 	var m measure.RFC6349
 	c := s.cell
 	if c.Ceiling != nil && c.Goodput != nil {
-		m.TransferTimeRatio = known(TransferTimeRatio(c.Ceiling.Bps, c.Goodput.Value))
+		m.TransferTimeRatio = Known(TransferTimeRatio(c.Ceiling.Bps, c.Goodput.Value))
 	}
 	if m.TransferTimeRatio == nil {
 		s.missing("rfc6349.transfer_time_ratio", "it needs the ceiling and a goodput")
 	}
 	sent, again := s.total(measure.BytesSent), s.total(measure.BytesRetransmitted)
 	if sent.Known && again.Known {
-		m.EfficiencyPct = known(Efficiency(float64(sent.N), float64(again.N)))
+		m.EfficiencyPct = Known(Efficiency(float64(sent.N), float64(again.N)))
 	}
 	if m.EfficiencyPct == nil {
 		s.missing("rfc6349.tcp_efficiency_pct", s.why(senderSide, "streams.tcp.bytes_sent", cmp.Or(sent.Why, again.Why, "nothing was sent")))
 	}
 	if base := s.baseRTT(); c.RTTLoaded != nil && base > 0 {
-		m.BufferDelayPct = known(BufferDelay(float64(*c.RTTLoaded), base))
+		m.BufferDelayPct = Known(BufferDelay(float64(*c.RTTLoaded), base))
 		m.BaseRTT = new(int64(base))
 	}
 	if m.BufferDelayPct == nil {
@@ -92,11 +92,11 @@ func (s *summary) fairness() {
 			shares = append(shares, float64(max(0, x.Bytes)))
 		}
 		several = several || len(shares) > 1
-		if index := known(Jain(shares)); index != nil && len(shares) > 1 {
+		if index := Known(Jain(shares)); index != nil && len(shares) > 1 {
 			indices = append(indices, *index)
 		}
 	}
-	s.cell.Fairness = known(Mean(indices))
+	s.cell.Fairness = Known(Mean(indices))
 	if several && s.cell.Fairness == nil {
 		s.missing("jain_fairness", s.why(receiverSide, "streams", "the receiver did not count the streams apart"))
 	}
@@ -123,9 +123,9 @@ func (s *summary) packets() {
 		segments, counted = segments+n, counted && ok
 	}
 	if nicBytes >= 0.95*payload && nicPackets > 0 { // the two are not read in the same instant
-		s.cell.MeanPacket = known(MeanPacket(nicBytes, nicPackets))
+		s.cell.MeanPacket = Known(MeanPacket(nicBytes, nicPackets))
 	} else if counted {
-		s.cell.MeanPacket = known(MeanPacket(payload, segments))
+		s.cell.MeanPacket = Known(MeanPacket(payload, segments))
 	}
 	if s.cell.MeanPacket == nil {
 		why := "neither the receiver's interface nor its segments were counted"

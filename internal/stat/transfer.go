@@ -15,17 +15,9 @@ func TransferFigure(x *measure.TransferRun) *measure.Figure {
 		return nil
 	}
 	rate := float64(x.Bytes) * 8e9 / float64(x.ElapsedNs)
-	f := &measure.Figure{Value: rate, Low: rate, High: rate, Runs: 1, Basis: "bins of a single run"}
-	if len(x.Seconds) >= leastSeconds {
-		if low, high := slices.Min(x.Seconds), slices.Max(x.Seconds); low <= rate && rate <= high {
-			f.Low, f.High = low, high
-		}
-	}
-	if ci, ok := RunInterval(x.Seconds); ok {
-		f.CI95Low, f.CI95High = known(max(0, ci.Low)), known(ci.High)
-	}
-	if s := Steady(x.Seconds); s.Checked {
-		f.Stable = new(s.Steady)
+	f := singleRun(rate, x.Seconds, Steady(x.Seconds))
+	if len(x.Seconds) < leastSeconds || rate < slices.Min(x.Seconds) || rate > slices.Max(x.Seconds) {
+		f.Low, f.High = rate, rate
 	}
 	return f
 }
@@ -66,7 +58,7 @@ func SpanCPU(s *measure.HostSpan) *measure.CPUFigure {
 	f.Pct = 100 * f.Cores / float64(len(s.CPUs))
 	if s.Worker != nil && s.Span > 0 {
 		own := float64(s.Worker.UserNs+s.Worker.SystemNs) / float64(s.Span)
-		f.WorkerCores, f.OtherCores = known(own), known(max(0, ran-own))
+		f.WorkerCores, f.OtherCores = Known(own), Known(max(0, ran-own))
 	}
 	return f
 }

@@ -55,7 +55,7 @@ func datagramsText(n int64) string {
 }
 
 func shareText(part, all int64) string {
-	return unit.Percent(100 * valueOr(known(ratio(float64(part), float64(all))), 100))
+	return unit.Percent(100 * valueOr(Known(ratio(float64(part), float64(all))), 100))
 }
 
 // warnRate says where the sender did not reach the rate asked for.
@@ -127,7 +127,7 @@ func (s *summary) shareAt(fits func(string) bool) float64 {
 			addTo(&part, p.Packets)
 		}
 	}
-	return measure.Value(known(ratio(float64(part), float64(s.placed()))))
+	return measure.Value(Known(ratio(float64(part), float64(s.placed()))))
 }
 
 // whereLost says "all of them at the receiver's socket buffer", or the share of each place.

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -42,7 +43,7 @@ func doubledRanks(xs []float64) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return compare(math.Abs(xs[a]), math.Abs(xs[b])) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(math.Abs(xs[a]), math.Abs(xs[b])) })
 	ranks := make([]int, len(xs))
 	for i := 0; i < len(order); {
 		k := i

@@ -123,8 +123,8 @@ func (c check) option(of func(*measure.TCPInfo) *bool) (*bool, string) {
 	wanted := c.Value != "0"
 	for _, e := range []*measure.Evidence{c.with.sender, c.with.receiver} {
 		for _, s := range streams(e) {
-			for _, t := range []*measure.TCPInfo{s.TCP, s.TCPStart, s.TCPEnd} {
-				if t == nil || of(t) == nil {
+			for _, t := range s.Readings() {
+				if of(t) == nil {
 					continue
 				}
 				if *of(t) {

@@ -78,8 +78,8 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 func Option(f *diagnose.Flow, of func(*measure.TCPInfo) *bool) (on, known bool) {
 	for _, e := range f.Ends() {
 		for _, s := range e.Streams() {
-			for _, t := range []*measure.TCPInfo{s.TCP, s.TCPStart, s.TCPEnd} {
-				if t != nil && of(t) != nil {
+			for _, t := range s.Readings() {
+				if of(t) != nil {
 					return *of(t), true
 				}
 			}
