@@ -77,6 +77,9 @@ type Section struct {
 	Body  []Block
 }
 
+// Titled is a section of some blocks.
+func Titled(title string, body ...Block) Section { return Section{Title: title, Body: body} }
+
 // Para is a paragraph.
 type Para struct{ Text string }
 

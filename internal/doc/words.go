@@ -2,9 +2,13 @@ package doc
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"thru/internal/fault"
 )
 
 // MostText bounds one foreign string, so that a page stays small.
@@ -112,4 +116,73 @@ func isWhole(s string) bool {
 func isThousands(s string) bool {
 	n := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	return n == 3 || n < 0 && len(s) == 3
+}
+
+// Bounds of what is listed, so that a report of any document stays readable and a page stays under 1 MB.
+const (
+	MostLines = 60 // warnings, reasons, facts of one kind
+	FewLines  = 8  // of these on a terminal
+)
+
+// Reason is what a part of the program says as a reason, without its name, ready to print.
+func Reason(text string) string { return fault.Plain(Clean(text)) }
+
+// CleanAll makes foreign lines safe, and bounds their number.
+func CleanAll(lines []string) []string {
+	var out []string
+	for i, s := range lines {
+		if i == MostLines {
+			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(lines)-MostLines))
+		}
+		out = append(out, Reason(s))
+	}
+	return out
+}
+
+// Spaced puts a space before what is there.
+func Spaced(s string) string { return Prefixed(" ", s) }
+
+// Verb is one of two forms, for one thing or for several.
+func Verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Number is a number that may not be known; "" then.
+func Number(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+// OnOff is a setting in a word.
+func OnOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// CSV is a foreign text as a field of CSV, of which no table program makes a formula.
+func CSV(s string) string {
+	s = Clean(s)
+	if strings.IndexAny(strings.TrimSpace(s), "=+-@＝＋－＠") == 0 {
+		s = "'" + s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+}
+
+// Quote makes one word of a POSIX shell command line.
+func Quote(s string) string {
+	s = Clean(s)
+	safe := func(r rune) bool {
+		return r < 128 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+:,./@%", r))
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !safe(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

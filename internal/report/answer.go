@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/inventory"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -20,8 +22,8 @@ func answers(d *measure.Document) []string {
 		return tuningAnswers(d)
 	case isTransfer(d):
 		return transferAnswers(d)
-	case isInventory(d):
-		return inventoryAnswers(d)
+	case inventory.Is(d):
+		return inventory.Answers(d)
 	}
 	if all := fleetAnswers(d); all != nil {
 		return all
@@ -155,7 +157,7 @@ func jitterAnswer(c *measure.Cell) string {
 	if c.Datagrams == nil || c.Datagrams.JitterNs == nil || c.Search != nil {
 		return ""
 	}
-	return ", jitter " + latencyTime(*c.Datagrams.JitterNs)
+	return ", jitter " + doc.ShortTime(*c.Datagrams.JitterNs)
 }
 
 // losslessAnswer says "; 951 Mb/s without loss".
@@ -175,9 +177,9 @@ func requestsAnswer(first, back *measure.Cell) string {
 	if l := first.Latency; l != nil {
 		ps := percentiles(l)
 		last := ps[min(len(ps)-1, 2)] // p99, where there are enough for it
-		s += ", p50 " + latencyTime(l.P50)
+		s += ", p50 " + doc.ShortTime(l.P50)
 		if len(ps) > 1 {
-			s += ", p" + strings.TrimSuffix(last.name, "%") + " " + latencyTime(last.ns)
+			s += ", p" + strings.TrimSuffix(last.name, "%") + " " + doc.ShortTime(last.ns)
 		}
 	}
 	if back != nil {
@@ -192,9 +194,9 @@ func underLoadAnswer(u *measure.UnderLoad) string {
 	case u == nil || u.Loaded == nil:
 		return ""
 	case u.Idle == nil:
-		return "; latency " + latencyTime(u.Loaded.P50) + " under load"
+		return "; latency " + doc.ShortTime(u.Loaded.P50) + " under load"
 	}
-	return "; latency " + latencyTime(u.Idle.P50) + " idle, " + latencyTime(u.Loaded.P50) + " under load" + addedAnswer(u)
+	return "; latency " + doc.ShortTime(u.Idle.P50) + " idle, " + doc.ShortTime(u.Loaded.P50) + " under load" + addedAnswer(u)
 }
 
 func addedAnswer(u *measure.UnderLoad) string {
@@ -212,23 +214,23 @@ func verdictAnswer(v *measure.Verdict, first, back *measure.Cell) string {
 
 // ofLink prints the first rate as a part of the link's, and others in the same unit.
 func ofLink(c *measure.Cell) func(float64) string {
-	in, link := scaleFor(amountOf(c)), float64(c.Ceiling.LinkBps)
+	in, link := doc.ScaleFor(amountOf(c)), float64(c.Ceiling.LinkBps)
 	if amountOf(c) == 0 {
-		in = scaleFor(link)
+		in = doc.ScaleFor(link)
 	}
 	named := false
 	return func(bps float64) string {
 		switch {
-		case named && scaleFor(bps) == in: // it needs neither link nor unit again
-			return in.number(bps)
+		case named && doc.ScaleFor(bps) == in: // it needs neither link nor unit again
+			return in.Number(bps)
 		case named:
 			return unit.Rate(bps)
 		}
 		named = true
-		if link >= 1e4*in.div {
-			return unit.Rate(bps) + " of " + plain(link/scaleFor(link).div) + " " + scaleFor(link).name
+		if link >= 1e4*in.Div {
+			return unit.Rate(bps) + " of " + doc.Plain(link/doc.ScaleFor(link).Div) + " " + doc.ScaleFor(link).Name
 		}
-		return in.number(bps) + " of " + plain(link/in.div) + " " + in.name
+		return in.Number(bps) + " of " + doc.Plain(link/in.Div) + " " + in.Name
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -212,7 +213,7 @@ func (s *set) ofLink(bps float64) string {
 		}
 	}
 	link := float64(first.Ceiling.LinkBps)
-	return rateOf(bps, link, scaleFor(link))
+	return rateOf(bps, link, doc.ScaleFor(link))
 }
 
 // causeAnswer is what binds the whole, as the end of the answer: a finding of

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -241,7 +242,7 @@ func AttemptLine(a measure.Attempt, width int) string {
 	switch c := gainOf(&a); {
 	case c == nil || c.BaseValue == nil || c.Value == nil || c.ChangePct == nil:
 		if a.Reason != "" {
-			line += ": " + reasonText(a.Reason)
+			line += ": " + doc.Reason(a.Reason)
 		}
 	default:
 		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + relative(*c.ChangePct)

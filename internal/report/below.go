@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/inventory"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -210,7 +212,7 @@ func ringFull(b belowEnd) string {
 
 // busyCPUs is "1.20, most 1.90" of percents of one CPU.
 func busyCPUs(values []float64) string {
-	m, most := digits(stat.Mean(values)/100), digits(slices.Max(values)/100)
+	m, most := doc.Digits(stat.Mean(values)/100), doc.Digits(slices.Max(values)/100)
 	if m == most {
 		return m
 	}
@@ -372,7 +374,7 @@ func (b belowEnd) runLine(zero time.Time) line {
 
 // unwatched is what was not counted below the end points.
 func unwatched(d *measure.Document) (all []measure.NotChecked) {
-	if isInventory(d) {
+	if inventory.Is(d) {
 		return nil
 	}
 	for _, v := range d.Inventories {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -33,7 +34,7 @@ const ladderHeight = 230
 const inTable = "The table of this section has its figures."
 
 func ladderThroughput(l *ladder, x xAxis, n int) chart {
-	p := panel{Title: "throughput, " + l.Unit.name, Height: ladderHeight}
+	p := panel{Title: "throughput, " + l.Unit.Name, Height: ladderHeight}
 	var legends []legend
 	basis := "range"
 	for i, w := range l.Windows {
@@ -48,9 +49,9 @@ func ladderThroughput(l *ladder, x xAxis, n int) chart {
 			if g.CI95Low != nil {
 				basis = "95% interval"
 			}
-			s.Points = append(s.Points, point{beside(l, j, i), g.Value / l.Unit.div})
-			s.Errors = append(s.Errors, span{low / l.Unit.div, high / l.Unit.div})
-			p.Max = max(p.Max, g.Value/l.Unit.div, high/l.Unit.div)
+			s.Points = append(s.Points, point{beside(l, j, i), g.Value / l.Unit.Div})
+			s.Errors = append(s.Errors, span{low / l.Unit.Div, high / l.Unit.Div})
+			p.Max = max(p.Max, g.Value/l.Unit.Div, high/l.Unit.Div)
 		}
 		p.Lines = append(p.Lines, s)
 		legends = append(legends, legend{Key: key(s), Name: windowName(w) + " window"})
@@ -224,15 +225,15 @@ func (k course) chart(n int, most course) chart {
 	sender, receiver := line{Markers: markers}, line{Style: 1, Wide: true, Markers: markers}
 	peak := func(style int, ps []point) line { return with(line{Style: style, Thin: true, Dashed: true}, ps, 1) }
 	rates, times := k.rates(most), timeScale(most.rttMax)
-	panels := []panel{{Title: rates.name, Height: coursePanel, Max: most.rateMax / rates.div,
-		Lines: []line{with(receiver, k.received, rates.div), with(sender, k.sent, rates.div)}}}
+	panels := []panel{{Title: rates.Name, Height: coursePanel, Max: most.rateMax / rates.Div,
+		Lines: []line{with(receiver, k.received, rates.Div), with(sender, k.sent, rates.Div)}}}
 	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
 		panels = append(panels, panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
 			Lines: []line{peak(0, k.senderMax), peak(1, k.receiverMax), with(receiver, k.receiverCPU, 1), with(sender, k.senderCPU, 1)}})
 	}
 	if len(k.rtt)+len(k.farRTT) > 0 {
-		panels = append(panels, panel{Title: "RTT as each end's kernel has it, " + times.name, Height: coursePanel, Max: most.rttMax / times.div,
-			Lines: []line{with(receiver, k.farRTT, times.div), with(sender, k.rtt, times.div)}})
+		panels = append(panels, panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: coursePanel, Max: most.rttMax / times.Div,
+			Lines: []line{with(receiver, k.farRTT, times.Div), with(sender, k.rtt, times.Div)}})
 	}
 	if len(k.took) > 1 {
 		panels = append(panels, delayPanel(k.took, k.tookMost, most.latency, sender))
@@ -272,8 +273,8 @@ func with(l line, ps []point, div float64) line {
 // delayPanel draws the round trips of requests beside data: the mean and the greatest of each second.
 func delayPanel(mean, most []point, top float64, as line) panel {
 	times := timeScale(top)
-	return panel{Title: "round trip of the requests beside it, " + times.name + "; fine: greatest", Height: coursePanel, Max: top / times.div,
-		Lines: []line{with(line{Thin: true, Dashed: true}, most, times.div), with(as, mean, times.div)}}
+	return panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: coursePanel, Max: top / times.Div,
+		Lines: []line{with(line{Thin: true, Dashed: true}, most, times.Div), with(as, mean, times.Div)}}
 }
 
 func secondsAxis(seconds float64) xAxis {
@@ -286,12 +287,12 @@ func secondsAxis(seconds float64) xAxis {
 }
 
 // rates is the scale of the first panel, named as its title.
-func (k course) rates(most course) scale {
+func (k course) rates(most course) doc.Scale {
 	if asks(k.cell) {
-		return scale{1, "answered a second"}
+		return doc.Scale{Div: 1, Name: "answered a second"}
 	}
-	in := scaleFor(most.rateMax)
-	return scale{in.div, "throughput, " + in.name}
+	in := doc.ScaleFor(most.rateMax)
+	return doc.Scale{Div: in.Div, Name: "throughput, " + in.Name}
 }
 
 // words says the course without a picture.
@@ -310,11 +311,11 @@ func (k course) words() string {
 }
 
 // timeScale picks the unit in which ns reads as 1 or more.
-func timeScale(ns float64) scale {
-	for _, s := range []scale{{1e9, "s"}, {1e6, "ms"}} {
-		if ns >= s.div {
+func timeScale(ns float64) doc.Scale {
+	for _, s := range []doc.Scale{{Div: 1e9, Name: "s"}, {Div: 1e6, Name: "ms"}} {
+		if ns >= s.Div {
 			return s
 		}
 	}
-	return scale{1e3, "µs"}
+	return doc.Scale{Div: 1e3, Name: "µs"}
 }

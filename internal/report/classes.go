@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -49,16 +50,16 @@ func classesAnswer(d *measure.Document) string {
 		}
 		return bps
 	}
-	in := scaleFor(up[0].Goodput.Value)
+	in := doc.ScaleFor(up[0].Goodput.Value)
 	var each []string
 	for i, c := range up {
-		rates := in.number(c.Goodput.Value)
+		rates := in.Number(c.Goodput.Value)
 		if i < len(down) {
-			rates += "/" + in.number(down[i].Goodput.Value)
+			rates += "/" + in.Number(down[i].Goodput.Value)
 		}
 		each = append(each, className(c.Spec.DSCP)+" "+rates)
 	}
-	s := fmt.Sprintf("%s %s, %s back at the same time (%s %s)", unit.Rate(sum(up)), pathName(up[0]), unit.Rate(sum(down)), strings.Join(each, ", "), in.name)
+	s := fmt.Sprintf("%s %s, %s back at the same time (%s %s)", unit.Rate(sum(up)), pathName(up[0]), unit.Rate(sum(down)), strings.Join(each, ", "), in.Name)
 	s += underLoadAnswer(up[0].UnderLoad)
 	if why := reason(up[0], down[0]); why != "" {
 		s += ": " + why
@@ -85,12 +86,12 @@ func classCharts(d *measure.Document, cells []cell) []chart {
 	if !long {
 		return nil
 	}
-	in := scaleFor(rate)
+	in := doc.ScaleFor(rate)
 	var panels []panel
 	for n, direction := range [][]*measure.Cell{up, down} {
-		p := panel{Title: pathName(direction[0]) + ", " + in.name, Height: coursePanel, Max: rate / in.div}
+		p := panel{Title: pathName(direction[0]) + ", " + in.Name, Height: coursePanel, Max: rate / in.Div}
 		for i, c := range direction {
-			l := with(line{Style: i % styles, Markers: markers}, courses[c].received, in.div)
+			l := with(line{Style: i % styles, Markers: markers}, courses[c].received, in.Div)
 			if p.Lines = append(p.Lines, l); n == 0 {
 				legends = append(legends, legend{Key: key(l), Name: className(c.Spec.DSCP)})
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"thru/internal/compare"
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -49,7 +50,7 @@ type compared struct {
 }
 
 func newCompared(x *measure.Compared) *compared {
-	v := &compared{Outcome: clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: clean(x.Thru), Warnings: cleanAll(x.Warnings)}
+	v := &compared{Outcome: clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: clean(x.Thru), Warnings: doc.CleanAll(x.Warnings)}
 	v.Answer, v.Changed = comparedAnswer(x)
 	v.Sides = []row{{Name: "before", Value: sideText(x.Before)}, {Name: "after", Value: sideText(x.After)}}
 	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
@@ -125,7 +126,7 @@ func comparedCommand(x *measure.Compared) string {
 		if len(sides) > 0 && a == sides[0].Name && len(words) > 1 {
 			a, sides = pinned(sides[0]), sides[1:]
 		}
-		words = append(words, quote(a))
+		words = append(words, doc.Quote(a))
 	}
 	if len(words) == 1 {
 		return ""
@@ -180,7 +181,7 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	several := slices.ContainsFunc(x.Cells, func(o measure.ComparedCell) bool {
 		return !o.Beside && comparedWay(&o) == comparedWay(c) && o.What != c.What
 	})
-	return cleanUpTo(flowAnswer(c, several || c.Place != ""), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), facts(x.Facts, c))), maxAnswer)
+	return cleanUpTo(flowAnswer(c, several || c.Place != ""), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), changedFacts(x.Facts, c))), maxAnswer)
 }
 
 // chosen are the settings of a flow that somebody has asked for otherwise, and that
@@ -295,12 +296,12 @@ func flowChange(c *measure.ComparedCell) string {
 	case "transactions_per_s":
 		return stat.ThreeDigits(a) + " -> " + stat.ThreeDigits(b) + "/s"
 	case "iops":
-		return perSecond(a) + " -> " + perSecond(b) + " IOPS"
+		return doc.PerSecond(a) + " -> " + doc.PerSecond(b) + " IOPS"
 	case "bytes_per_s":
-		return byteRate(a) + " -> " + byteRate(b)
+		return doc.ByteRate(a) + " -> " + doc.ByteRate(b)
 	}
-	if in := scaleFor(max(a, b)); min(a, b) >= in.div/100 {
-		return in.number(a) + " -> " + in.number(b) + " " + in.name
+	if in := doc.ScaleFor(max(a, b)); min(a, b) >= in.Div/100 {
+		return in.Number(a) + " -> " + in.Number(b) + " " + in.Name
 	}
 	return bitRate(a) + " -> " + bitRate(b)
 }
@@ -313,9 +314,9 @@ func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
 	case c.Figure == "transactions_per_s":
 		return stat.ThreeDigits(s.Value) + "/s"
 	case c.Figure == "iops":
-		return perSecond(s.Value) + " IOPS"
+		return doc.PerSecond(s.Value) + " IOPS"
 	case c.Figure == "bytes_per_s":
-		return byteRate(s.Value)
+		return doc.ByteRate(s.Value)
 	}
 	return bitRate(s.Value)
 }
@@ -323,7 +324,7 @@ func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
 // bitRate keeps what no link carries, and only a hostile document says, short.
 func bitRate(bps float64) string {
 	if !(math.Abs(bps) < 1e18) {
-		return digits(bps) + " b/s"
+		return doc.Digits(bps) + " b/s"
 	}
 	return unit.Rate(bps)
 }
@@ -343,14 +344,14 @@ func signedPct(pct float64) string {
 	case math.IsNaN(pct) || math.IsInf(pct, 0):
 		return "?"
 	case pct >= 9900:
-		return digits(1+pct/100) + " times"
+		return doc.Digits(1+pct/100) + " times"
 	}
 	return fmt.Sprintf("%+.1f%%", pct)
 }
 
-// facts names the changes that the answer tells; what changed alike at several
+// changedFacts names the changes that the answer tells; what changed alike at several
 // places is one.
-func facts(all []measure.FactChange, of *measure.ComparedCell) string {
+func changedFacts(all []measure.FactChange, of *measure.ComparedCell) string {
 	var words []string
 	var places [][]string
 	more := 0

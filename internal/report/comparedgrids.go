@@ -121,9 +121,9 @@ func railText(of string, x float64) string {
 	case "pct":
 		return unit.Percent(x)
 	case "pct_per_gbps":
-		return digits(x) + "%"
+		return doc.Digits(x) + "%"
 	}
-	return digits(x)
+	return doc.Digits(x)
 }
 
 // settingsGrid are the settings that differ, each once.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -195,14 +196,14 @@ func delayText(ns *int64) string {
 	if ns == nil {
 		return ""
 	}
-	return latencyTime(*ns)
+	return doc.ShortTime(*ns)
 }
 
 func rttPart(d *measure.Delay, part func(*measure.Delay) int64) string {
 	if d == nil || d.Samples <= 0 {
 		return ""
 	}
-	return latencyTime(part(d))
+	return doc.ShortTime(part(d))
 }
 
 // againText says "312 of 84 032", of segments, also where it is none: that is a result.

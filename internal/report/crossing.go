@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -67,13 +68,13 @@ func onewayText(there, back *measure.Delay, bound int64) string {
 		d    *measure.Delay
 	}{{"there", there}, {"back", back}} {
 		if k.d != nil && k.d.Samples > 0 {
-			parts = append(parts, fmt.Sprintf("%s median %s (%s to %s)", k.name, latencyTime(k.d.P50), latencyTime(k.d.Min), latencyTime(k.d.Max)))
+			parts = append(parts, fmt.Sprintf("%s median %s (%s to %s)", k.name, doc.ShortTime(k.d.P50), doc.ShortTime(k.d.Min), doc.ShortTime(k.d.Max)))
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return strings.Join(parts, ", ") + ", ±" + latencyTime(bound)
+	return strings.Join(parts, ", ") + ", ±" + doc.ShortTime(bound)
 }
 
 // summed adds up one direction of all connections. The delay is that of the first.
@@ -157,12 +158,12 @@ func arrivalText(c *measure.Crossed) string {
 
 // offsetText says "b is 3.4 ms behind a (±20 µs)".
 func offsetText(x *measure.Crossing, near, far string) string {
-	to := " (±" + latencyTime(x.BoundNs) + ")"
+	to := " (±" + doc.ShortTime(x.BoundNs) + ")"
 	switch {
 	case x.OffsetNs > 0:
-		return far + " is " + latencyTime(x.OffsetNs) + " ahead of " + near + to
+		return far + " is " + doc.ShortTime(x.OffsetNs) + " ahead of " + near + to
 	case x.OffsetNs < 0:
-		return far + " is " + latencyTime(-max(x.OffsetNs, -1<<62)) + " behind " + near + to
+		return far + " is " + doc.ShortTime(-max(x.OffsetNs, -1<<62)) + " behind " + near + to
 	}
 	return "equal" + to
 }

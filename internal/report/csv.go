@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/inventory"
 )
 
 // csvColumns are the columns of CSV; each names its unit. The first ones say
@@ -33,8 +35,8 @@ func csvColumns() []string {
 // The time is in seconds since that end's measured time began. What was not measured is empty. No cell can be
 // read as a formula by a spreadsheet.
 func CSV(w io.Writer, d *measure.Document) error {
-	if isInventory(d) {
-		return inventoryCSV(w, d)
+	if inventory.Is(d) {
+		return inventory.CSV(w, d)
 	}
 	t := &csvTable{out: bufio.NewWriter(w), index: map[string]int{}}
 	for i, name := range csvColumns() {
@@ -79,7 +81,7 @@ type csvTable struct {
 func (t *csvTable) about(n int, c *measure.Cell, way string, r *measure.Run, e *measure.Evidence) {
 	run, began, partial, end, endPoint := "", "", "", "", ""
 	if e != nil {
-		run, partial, end, endPoint = strconv.Itoa(r.Index), strconv.FormatBool(r.Partial), endName(e), csvText(e.EndPoint)
+		run, partial, end, endPoint = strconv.Itoa(r.Index), strconv.FormatBool(r.Partial), endName(e), doc.CSV(e.EndPoint)
 	}
 	if !r.StartedAt.IsZero() {
 		began = r.StartedAt.UTC().Format(time.RFC3339Nano)
@@ -88,8 +90,8 @@ func (t *csvTable) about(n int, c *measure.Cell, way string, r *measure.Run, e *
 	if traffic == measure.Bulk {
 		traffic = "bulk"
 	}
-	t.head = []string{strconv.Itoa(n), csvText(csvRung(c)), csvText(c.From), csvText(c.To), way, csvText(c.Protocol), csvText(traffic),
-		strconv.Itoa(c.Streams), csvPair(c.Window), csvPair(c.Length), csvText(c.Experiment), run, began, partial, end, endPoint}
+	t.head = []string{strconv.Itoa(n), doc.CSV(csvRung(c)), doc.CSV(c.From), doc.CSV(c.To), way, doc.CSV(c.Protocol), doc.CSV(traffic),
+		strconv.Itoa(c.Streams), csvPair(c.Window), csvPair(c.Length), doc.CSV(c.Experiment), run, began, partial, end, endPoint}
 }
 
 // csvRung is the rung of a cell; of one without a name it says what it is, since an
@@ -306,7 +308,7 @@ func (t *csvTable) transfer(x *measure.Transfer) {
 	from, to := x.Ends()
 	for i := range x.Runs {
 		r := &x.Runs[i]
-		t.head = []string{"", "", csvText(from), csvText(to), "", csvText(x.Protocol), csvText(x.Direction), "", "", "", "", strconv.Itoa(i), "", strconv.FormatBool(r.Error != nil), "", ""}
+		t.head = []string{"", "", doc.CSV(from), doc.CSV(to), "", doc.CSV(x.Protocol), doc.CSV(x.Direction), "", "", "", "", strconv.Itoa(i), "", strconv.FormatBool(r.Error != nil), "", ""}
 		for s, bps := range r.Seconds {
 			t.begin("transfer", -1, int64(s)*int64(time.Second), int64(time.Second))
 			t.set("goodput_bps", bps)
@@ -318,7 +320,7 @@ func (t *csvTable) transfer(x *measure.Transfer) {
 
 // disk prints each number of workers that each pattern was tried with.
 func (t *csvTable) disk(d *measure.DiskTest) {
-	t.head = []string{"", "", "", "", "", "", "disk", "", "", "", "", "0", "", strconv.FormatBool(d.Error != nil), "", csvText(d.Where)}
+	t.head = []string{"", "", "", "", "", "", "disk", "", "", "", "", "0", "", strconv.FormatBool(d.Error != nil), "", doc.CSV(d.Where)}
 	for _, r := range slices.Concat(d.Runs, d.Memory) {
 		for i, s := range r.Tried {
 			t.begin("disk", i, 0, 0)
@@ -338,15 +340,4 @@ func (t *csvTable) disk(d *measure.DiskTest) {
 }
 
 // name fills a cell with foreign text.
-func (t *csvTable) name(column, text string) { t.row[t.index[column]] = csvText(text) }
-
-// csvText is foreign text as a cell. It is quoted, so that no separator of any
-// country divides it, and what a spreadsheet would run as a formula gets an
-// apostrophe before it.
-func csvText(s string) string {
-	s = clean(s)
-	if strings.IndexAny(strings.TrimSpace(s), "=+-@＝＋－＠") == 0 {
-		s = "'" + s
-	}
-	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-}
+func (t *csvTable) name(column, text string) { t.row[t.index[column]] = doc.CSV(text) }

@@ -16,35 +16,14 @@ const maxDisks = 16
 // isDisk tells of a document of `thru disk` that has something to say.
 func isDisk(d *measure.Document) bool { return len(d.Disks) > 0 }
 
-// byteRate prints bytes a second as disks are sold: "3.21 GB/s".
-func byteRate(bytes float64) string {
-	for _, s := range []scale{{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}} {
-		if bytes >= 0.9995*s.div {
-			return digits(bytes/s.div) + " " + s.name
-		}
-	}
-	return digits(bytes) + " B/s"
-}
-
 // byteSpan prints a range of them: "3.06-3.28 GB/s".
 func byteSpan(low, high float64) string {
-	from, unitFrom, _ := strings.Cut(byteRate(low), " ")
-	to, unitTo, _ := strings.Cut(byteRate(high), " ")
+	from, unitFrom, _ := strings.Cut(doc.ByteRate(low), " ")
+	to, unitTo, _ := strings.Cut(doc.ByteRate(high), " ")
 	if unitFrom != unitTo {
 		from += " " + unitFrom
 	}
 	return from + "-" + to + " " + unitTo
-}
-
-// perSecond prints accesses a second: "85.2k".
-func perSecond(n float64) string {
-	switch {
-	case n >= 0.9995e6:
-		return digits(n/1e6) + "M"
-	case n >= 9995:
-		return digits(n/1e3) + "k"
-	}
-	return digits(n)
 }
 
 // DiskLive is a line about a disk test under way.
@@ -56,9 +35,9 @@ func DiskLive(t measure.DiskTick) string {
 	if t.Workers > 0 {
 		what += ", " + unit.Plural(t.Workers, "worker")
 	}
-	what += ": " + byteRate(t.Bytes)
+	what += ": " + doc.ByteRate(t.Bytes)
 	if t.Workers > 0 {
-		what += ", " + perSecond(t.IOPS) + " IOPS"
+		what += ", " + doc.PerSecond(t.IOPS) + " IOPS"
 	}
 	return fmt.Sprintf("%s (%.0f%%)", what, t.DonePct)
 }
@@ -84,11 +63,11 @@ func diskAnswer(t *measure.DiskTest, inBits bool) string {
 		switch {
 		case r.Bytes == nil || verb == "":
 		case strings.HasPrefix(verb, "random") && r.IOPS != nil:
-			said = append(said, verb+" "+perSecond(r.IOPS.Value)+" IOPS")
+			said = append(said, verb+" "+doc.PerSecond(r.IOPS.Value)+" IOPS")
 		case inBits:
-			said = append(said, verb+" "+unit.Rate(8*r.Bytes.Value)+" ("+byteRate(r.Bytes.Value)+")")
+			said = append(said, verb+" "+unit.Rate(8*r.Bytes.Value)+" ("+doc.ByteRate(r.Bytes.Value)+")")
 		default:
-			said = append(said, verb+" "+byteRate(r.Bytes.Value))
+			said = append(said, verb+" "+doc.ByteRate(r.Bytes.Value))
 		}
 	}
 	what := strings.Join(said, ", ")
@@ -122,7 +101,7 @@ func diskBlocks(tests []measure.DiskTest) []doc.Block {
 		for _, r := range t.Runs {
 			gives.Rows = append(gives.Rows, row{Name: clean(r.Pattern), Value: diskRunText(&r)}, row{Name: "workers tried", Value: triedText(&r)})
 			if r.Latency != nil {
-				gives.Rows = append(gives.Rows, row{Name: "latency", Value: percentilesText(r.Latency) + ", max " + latencyTime(r.Latency.Max)})
+				gives.Rows = append(gives.Rows, row{Name: "latency", Value: percentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
 			}
 		}
 		memory := titled{Name: "the same without the disk"}
@@ -143,14 +122,14 @@ const allCPUs = 95
 func diskRunText(r *measure.DiskRun) string {
 	var parts []string
 	if r.Bytes != nil {
-		s := byteRate(r.Bytes.Value)
-		if hasRange(r.Bytes) && byteRate(r.Bytes.Low) != byteRate(r.Bytes.High) {
+		s := doc.ByteRate(r.Bytes.Value)
+		if hasRange(r.Bytes) && doc.ByteRate(r.Bytes.Low) != doc.ByteRate(r.Bytes.High) {
 			s += ", seconds " + byteSpan(r.Bytes.Low, r.Bytes.High)
 		}
 		parts = append(parts, s)
 	}
 	if r.IOPS != nil {
-		parts = append(parts, perSecond(r.IOPS.Value)+" IOPS")
+		parts = append(parts, doc.PerSecond(r.IOPS.Value)+" IOPS")
 	}
 	parts = append(parts, unit.Plural(r.Workers, "worker")+" of "+unit.Size(r.BlockBytes))
 	if r.BusyPct != nil {
@@ -169,7 +148,7 @@ func diskRunText(r *measure.DiskRun) string {
 func triedText(r *measure.DiskRun) string {
 	var steps []string
 	for _, s := range r.Tried {
-		steps = append(steps, fmt.Sprintf("%d: %s", s.Workers, byteRate(s.Bytes)))
+		steps = append(steps, fmt.Sprintf("%d: %s", s.Workers, doc.ByteRate(s.Bytes)))
 	}
 	s := strings.Join(steps, ", ")
 	if r.Rising {

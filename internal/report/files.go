@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -98,31 +99,31 @@ func counterWords() map[string]string {
 }
 
 // fileGaps are the reasons in few words why something of files was not checked.
-func fileGaps(all []gap) (out []gap) {
+func fileGaps(all []doc.Gap) (out []doc.Gap) {
 	unseen := false
 	for _, g := range all {
 		switch {
 		case g.Why == measure.NotInCapture, g.Why == measure.ReadNotInCapture:
 			unseen = true
 		case slices.Contains(g.Facts, "ceiling"):
-			out = append(out, gap{Why: "--link-rate names the link's", Facts: []string{"ceiling"}})
+			out = append(out, doc.Gap{Why: "--link-rate names the link's", Facts: []string{"ceiling"}})
 		case slices.Contains(g.Facts, "time ratio"), slices.Contains(g.Facts, "steady state"): // the ceiling, and a warning, tell of them
 		default:
 			out = append(out, g)
 		}
 	}
 	if unseen {
-		out = append(out, gap{Why: "packets do not show it", Facts: []string{"CPU and memory of both ends", "what the programs read"}})
+		out = append(out, doc.Gap{Why: "packets do not show it", Facts: []string{"CPU and memory of both ends", "what the programs read"}})
 	}
 	return out
 }
 
 // tellable are the causes that another capture would tell, by what it would
 // have to be, and how many others packets leave open.
-func (d diagnosis) tellable() (all []gap, others int) {
+func (d diagnosis) tellable() (all []doc.Gap, others int) {
 	for _, u := range d.Open {
 		if why := captureText(u.Capture); why != "" {
-			all = addGap(all, u.Cause, why)
+			all = doc.AddGap(all, u.Cause, why)
 		} else {
 			others++
 		}
@@ -308,7 +309,7 @@ func (p *printer) fileOthers(d diagnosis, same bool) {
 	groups, others := d.tellable()
 	var parts []string
 	for _, g := range groups[:min(len(groups), textGroups)] {
-		parts = append(parts, g.text(gapFacts))
+		parts = append(parts, g.Text(gapFacts))
 	}
 	if others > 0 {
 		parts = append(parts, fmt.Sprintf("%d that these packets cannot tell", others))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -240,7 +241,7 @@ func withoutUnit(s, in string) string {
 // valueText prints a value of a Proof in its unit.
 func valueText(v float64, in string) string {
 	if !(math.Abs(v) < 1e15) {
-		return digits(v)
+		return doc.Digits(v)
 	}
 	switch in {
 	case "pct":
@@ -275,13 +276,13 @@ func plainNumber(v float64) string {
 	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
 		return unit.Count(int64(math.Round(v)))
 	}
-	return digits(v)
+	return doc.Digits(v)
 }
 
 // groups are the causes that were not checked, by what is missing.
-func (d diagnosis) groups() (all []gap) {
+func (d diagnosis) groups() (all []doc.Gap) {
 	for _, u := range d.Open {
-		all = addGap(all, u.Cause, u.Fact)
+		all = doc.AddGap(all, u.Cause, u.Fact)
 	}
 	return all
 }

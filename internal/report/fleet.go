@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -186,7 +187,7 @@ func heldTable(s *set) grid {
 	for _, x := range found {
 		which := "all"
 		if len(x.pairs) < len(s.Cells) {
-			which = gap{Facts: x.pairs}.text(min(len(x.pairs), 2))
+			which = doc.Gap{Facts: x.pairs}.Text(min(len(x.pairs), 2))
 		}
 		g.Rows = append(g.Rows, []string{cleanUpTo(x.mark, longestCause), fmt.Sprint(len(x.pairs)), x.text(), which})
 	}
@@ -197,15 +198,15 @@ func heldTable(s *set) grid {
 // and how much of the plan was not measured.
 func failures(d *measure.Document) []string {
 	var all []string
-	var pairs []gap
+	var pairs []doc.Gap
 	for _, p := range d.EndPoints {
 		if p.Lost != "" && len(all) < maxFailures {
-			all = append(all, clean(p.Name)+" was lost: "+reasonText(p.Lost))
+			all = append(all, clean(p.Name)+" was lost: "+doc.Reason(p.Lost))
 		}
 	}
 	for _, g := range d.Groups {
 		for _, f := range g.Failed {
-			pairs = addGap(pairs, pairName(f.From, f.To), reasonText(f.Error))
+			pairs = doc.AddGap(pairs, pairName(f.From, f.To), doc.Reason(f.Error))
 		}
 	}
 	if len(d.Groups) > 0 {
@@ -220,10 +221,10 @@ func failures(d *measure.Document) []string {
 			all = append(all, fmt.Sprintf("and %d more reasons, see the JSON document", len(pairs)-i))
 			break
 		}
-		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && reasonText(p.Lost) == g.Why }); at >= 0 {
+		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && doc.Reason(p.Lost) == g.Why }); at >= 0 {
 			g.Why = clean(d.EndPoints[at].Name) + " was lost" // why is said above
 		}
-		all = append(all, "failed: "+colon((gap{Facts: g.Facts}).text(maxNamed), g.Why))
+		all = append(all, "failed: "+colon((doc.Gap{Facts: g.Facts}).Text(maxNamed), g.Why))
 	}
 	if p := d.Plan; p != nil && p.Done < p.Steps {
 		all = append(all, fmt.Sprintf("%d of %d steps were measured", p.Done, p.Steps))
@@ -232,25 +233,25 @@ func failures(d *measure.Document) []string {
 }
 
 // addFailure adds a cell that failed, unless its group has said so.
-func addFailure(pairs []gap, c *measure.Cell) []gap {
+func addFailure(pairs []doc.Gap, c *measure.Cell) []doc.Gap {
 	name := pairName(c.From, c.To)
-	if slices.ContainsFunc(pairs, func(g gap) bool { return slices.Contains(g.Facts, name) }) {
+	if slices.ContainsFunc(pairs, func(g doc.Gap) bool { return slices.Contains(g.Facts, name) }) {
 		return pairs
 	}
-	return addGap(pairs, name, reasonText(c.Error.Message))
+	return doc.AddGap(pairs, name, doc.Reason(c.Error.Message))
 }
 
 // pointTable lists the end points, where there are more than stand side by side.
 func pointTable(d *measure.Document) grid {
-	if len(d.EndPoints) <= maxEndPoints {
+	if len(d.EndPoints) <= facts.MostEndPoints {
 		return grid{}
 	}
 	g := grid{Caption: "End points", Columns: []column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
 	for _, p := range d.EndPoints[:min(len(d.EndPoints), maxHostRows)] {
-		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", orDash(reasonText(p.Lost))}
+		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", orDash(doc.Reason(p.Lost))}
 		if p.Facts != nil {
-			for i, f := range factColumns()[1:5] {
-				r[3+i] = orDash(f.value(p.Facts))
+			for i, f := range facts.Columns()[1:5] {
+				r[3+i] = orDash(f.Value(p.Facts))
 			}
 		}
 		if p.ClockNs != nil {

@@ -129,7 +129,7 @@ func (l *ladder) table(first bool) doc.Table {
 	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
 	for _, w := range l.Windows {
 		group := windowName(w) + " window"
-		t.Columns = append(t.Columns, doc.Column{Group: group, Name: l.Unit.name, Right: true}, doc.Column{Group: group, Name: "range", Right: true},
+		t.Columns = append(t.Columns, doc.Column{Group: group, Name: l.Unit.Name, Right: true}, doc.Column{Group: group, Name: "range", Right: true},
 			doc.Column{Group: group, Name: "CPU snd/rcv", Right: true}, doc.Column{Group: group, Name: "published, Gb/s", Right: true, Wide: true})
 	}
 	for _, n := range l.Streams {

@@ -3,35 +3,20 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
-// gap is a reason and the facts that could not be had because of it.
-type gap struct {
-	Why   string
-	Facts []string
-	Like  int // reasons for the same that begin alike, and are left out
-}
-
-// isLike tells whether a reason for a fact says what this one says of another place.
-func (g gap) isLike(fact, why string) bool {
-	return beginAlike(g.Why, why) && len(g.Facts) == 1 && g.Facts[0] == fact
-}
-
-// beginAlike tells of two long texts that differ in their ends alone.
-func beginAlike(a, b string) bool { return len(b) > alike && strings.HasPrefix(a, b[:alike]) }
-
 // gaps groups by reason what was not checked of the measurement.
-func gaps(d *measure.Document) []gap {
-	var out []gap
+func gaps(d *measure.Document) []doc.Gap {
+	var out []doc.Gap
 	add := func(missing []measure.NotChecked) {
 		for _, m := range missing {
 			if !m.IsAskedOf() { // a warning says why a hypervisor did not answer, and what to do
-				out = addGap(out, inWords(clean(m.Fact)), reasonText(m.Why))
+				out = doc.AddGap(out, inWords(clean(m.Fact)), doc.Reason(m.Why))
 			}
 		}
 	}
@@ -101,67 +86,22 @@ func inWords(key string) string {
 
 // factGaps groups by reason what was not checked of the hosts. There is much
 // of it, and little that a result depends on, so text only counts it.
-func factGaps(d *measure.Document) []gap {
-	var out []gap
+func factGaps(d *measure.Document) []doc.Gap {
+	var out []doc.Gap
 	for _, p := range d.EndPoints {
 		if p.Facts == nil {
 			continue
 		}
 		for _, m := range p.Facts.NotChecked {
-			out = addGap(out, measure.FactWords(clean(m.Fact)), reasonText(m.Why))
+			out = doc.AddGap(out, measure.FactWords(clean(m.Fact)), doc.Reason(m.Why))
 		}
 	}
 	return out
 }
 
-// alike is how much of two reasons for the same fact makes them one: those of
-// many pairs differ in the names of their hosts alone.
-const alike = 40
-
-// sameWords tells of two reasons that name the same in another order, as those of
-// the two directions between two hosts do.
-func sameWords(a, b string) bool {
-	words := func(s string) []string {
-		return slices.Sorted(strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" ;,", r) }))
-	}
-	return len(a) == len(b) && slices.Equal(words(a), words(b))
-}
-
-func addGap(gaps []gap, fact, why string) []gap {
-	i := slices.IndexFunc(gaps, func(g gap) bool { return g.Why == why || slices.Contains(g.Facts, fact) && sameWords(g.Why, why) })
-	if same := slices.IndexFunc(gaps, func(g gap) bool { return g.isLike(fact, why) }); i < 0 && same >= 0 {
-		gaps[same].Like++
-		return gaps
-	}
-	switch {
-	case i < 0 && len(gaps) == maxLines:
-		return gaps
-	case i < 0:
-		return append(gaps, gap{Why: why, Facts: []string{fact}})
-	case len(gaps[i].Facts) < maxLines && !slices.Contains(gaps[i].Facts, fact):
-		gaps[i].Facts = append(gaps[i].Facts, fact)
-	}
-	return gaps
-}
-
-// text is a gap in a few words: "a, b, c and 2 more (why)".
-func (g gap) text(most int) string {
-	facts := strings.Join(g.Facts[:min(most, len(g.Facts))], ", ")
-	if n := len(g.Facts) - most; n > 0 {
-		facts += fmt.Sprintf(" and %d more", n)
-	}
-	if g.Why == "" {
-		return facts
-	}
-	if g.Like > 0 {
-		return facts + " (" + g.Why + "; and " + strconv.Itoa(g.Like) + " more like it)"
-	}
-	return facts + " (" + g.Why + ")"
-}
-
 // warnings lists each warning once, with the cells it belongs to.
 func warnings(d *measure.Document) []string {
-	out := append(cleanAll(d.Warnings), groupWarnings(d)...)
+	out := append(doc.CleanAll(d.Warnings), groupWarnings(d)...)
 	var all sayings
 	main := 0
 	for i := range d.Cells {

@@ -45,19 +45,19 @@ func newGates(d *measure.Document) []gateView {
 // joinGates makes one of the gates that say the same of several hosts.
 func joinGates(all []gateView) []gateView {
 	var joined []gateView
-	places := map[string]*gap{}
+	places := map[string]*doc.Gap{}
 	for _, g := range all {
 		where := g.Where
 		g.Where = ""
 		key := fmt.Sprint(g)
 		if places[key] == nil {
-			places[key] = &gap{}
+			places[key] = &doc.Gap{}
 			joined = append(joined, g)
 		}
 		places[key].Facts = append(places[key].Facts, where)
 	}
 	for i, g := range joined {
-		joined[i].Where = places[fmt.Sprint(g)].text(gapFacts)
+		joined[i].Where = places[fmt.Sprint(g)].Text(gapFacts)
 	}
 	return joined
 }
@@ -86,7 +86,7 @@ func shortGates(all []gateView) (rows []gateView) {
 			places, facts = append(places, x.Where), append(facts, x.Where+": "+x.Fact)
 		}
 		if len(facts) > 1 {
-			g.Where, g.Fact = gap{Facts: places}.text(gapFacts), strings.Join(facts[:min(len(facts), maxLines)], "; ")
+			g.Where, g.Fact = doc.Gap{Facts: places}.Text(gapFacts), strings.Join(facts[:min(len(facts), maxLines)], "; ")
 		}
 		if said[g.ID+g.Why] {
 			g.Why = ""
@@ -162,7 +162,7 @@ func gateWord(status string) string {
 	case measure.GatePass:
 		return "pass"
 	}
-	return notChecked
+	return doc.NotChecked
 }
 
 // gatePlace says what a gate is about.
@@ -194,12 +194,12 @@ func gatesAnswer(d *measure.Document) string {
 	}
 	fails, warns := countGates(d.Gates, measure.GateFail), countGates(d.Gates, measure.GateWarn)
 	passes := countGates(d.Gates, measure.GatePass)
-	all := []string{fmt.Sprintf("%d ", passes) + verb(passes, "passes", "pass")}
+	all := []string{fmt.Sprintf("%d ", passes) + doc.Verb(passes, "passes", "pass")}
 	if fails == 0 {
-		all[0] = unit.Plural(passes, "gate") + verb(passes, " passes", " pass")
+		all[0] = unit.Plural(passes, "gate") + doc.Verb(passes, " passes", " pass")
 	}
 	if warns > 0 {
-		all = append(all, fmt.Sprintf("%d ", warns)+verb(warns, "warns", "warn"))
+		all = append(all, fmt.Sprintf("%d ", warns)+doc.Verb(warns, "warns", "warn"))
 	}
 	if n := countGates(d.Gates, measure.GateNotChecked); n > 0 {
 		all = append(all, fmt.Sprintf("%d not checked", n))
@@ -208,7 +208,7 @@ func gatesAnswer(d *measure.Document) string {
 		return "nothing could be checked: " + unit.Plural(len(d.Gates), "gate") + " without the fact that it judges"
 	}
 	if fails > 0 {
-		all = append([]string{unit.Plural(fails, "gate") + verb(fails, " fails", " fail")}, all...)
+		all = append([]string{unit.Plural(fails, "gate") + doc.Verb(fails, " fails", " fail")}, all...)
 	}
 	answer := "fit to be measured: "
 	switch {
@@ -218,13 +218,6 @@ func gatesAnswer(d *measure.Document) string {
 		answer = "not fit to be measured: "
 	}
 	return answer + strings.Join(all, ", ")
-}
-
-func verb(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // Columns where the fact of a gate begins, and what is said of it.
@@ -316,15 +309,15 @@ func (p *printer) gateNames(name string, gates []gateView, status string) {
 // unchecked lists the gates that lack a fact, grouped by the reason.
 func (p *printer) unchecked(gates []gateView) {
 	for _, g := range uncheckedGates(gates) {
-		p.Wrap("", 12, "not checked:", g.text(gapFacts))
+		p.Wrap("", 12, "not checked:", g.Text(gapFacts))
 	}
 }
 
 // uncheckedGates are the gates that lack a fact, grouped by the reason.
-func uncheckedGates(gates []gateView) (groups []gap) {
+func uncheckedGates(gates []gateView) (groups []doc.Gap) {
 	for _, g := range gates {
 		if g.Status == measure.GateNotChecked {
-			groups = addGap(groups, g.ID+" ("+g.Where+")", g.Fact)
+			groups = doc.AddGap(groups, g.ID+" ("+g.Where+")", g.Fact)
 		}
 	}
 	return groups

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -110,7 +111,7 @@ func uncounted(cells []cell) (all []string) {
 			if len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
 				continue
 			}
-			s := "Packets of each queue at the " + endName(e) + " " + clean(e.EndPoint) + ": " + notChecked + ", " + queueReason(e)
+			s := "Packets of each queue at the " + endName(e) + " " + clean(e.EndPoint) + ": " + doc.NotChecked + ", " + queueReason(e)
 			all = append(all, s)
 		}
 		return all // one flow says it for all
@@ -122,7 +123,7 @@ func uncounted(cells []cell) (all []string) {
 func queueReason(e *measure.Evidence) string {
 	for _, m := range e.Missing {
 		if measure.IsPart(m.Fact, "interface") {
-			return reasonText(m.Why)
+			return doc.Reason(m.Why)
 		}
 	}
 	return "its driver does not count them"
@@ -272,12 +273,12 @@ func (h *heatmap) print(v float64) string {
 	if h.Unit == "%" {
 		return fmt.Sprintf("%.0f%%", min(max(v, 0), 1e6))
 	}
-	for _, s := range []scale{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
-		if v >= 0.9995*s.div {
-			return digits(v/s.div) + s.name + h.Unit
+	for _, s := range []doc.Scale{{Div: 1e9, Name: "G"}, {Div: 1e6, Name: "M"}, {Div: 1e3, Name: "k"}} {
+		if v >= 0.9995*s.Div {
+			return doc.Digits(v/s.Div) + s.Name + h.Unit
 		}
 	}
-	return digits(v) + h.Unit
+	return doc.Digits(v) + h.Unit
 }
 
 // chart draws it. Neighbours of one level are one shape, and each level is one path.

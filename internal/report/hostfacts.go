@@ -3,7 +3,9 @@ package report
 import (
 	"io"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 )
 
 // factsWidth is the column of the names of facts.
@@ -14,11 +16,11 @@ const factsWidth = 22
 func Facts(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
 	for i := range d.EndPoints {
-		h := newHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
+		h := facts.NewHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
 		p.WriteByte('\n')
 		p.Wrap(bold, 0, "", h.Names[0])
 		for _, r := range h.Rows {
-			if v := r.Values[0]; v != notChecked && v != "-" {
+			if v := r.Values[0]; v != doc.NotChecked && v != "-" {
 				p.Wrap("", factsWidth, "  "+r.Name, v)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/unit"
 )
 
@@ -54,7 +55,7 @@ func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
 			cpus = fmt.Sprint(h.CPUs)
 		}
 		g.Rows = append(g.Rows, []string{clean(h.Name), h.state(), orDash(labelsText(h.Labels, len(hosts) > 1)), cpus, agoText(h.Ago),
-			orDash(clean(h.Thru)), orDash(clean(h.Wire)), orDash(strings.Join(cleanAll(h.Addrs), " "))})
+			orDash(clean(h.Thru)), orDash(clean(h.Wire)), orDash(strings.Join(doc.CleanAll(h.Addrs), " "))})
 	}
 	p.WriteByte('\n')
 	p.Grid(g)

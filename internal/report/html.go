@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"thru/internal/doc"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -210,7 +211,7 @@ func datagramRow(s measure.Stream, measuredNs int64) []string {
 	if d := s.Datagrams; d != nil {
 		packets, lost, late = unit.Count(d.Packets), unit.Count(d.Lost), unit.Count(d.Reordered)
 		if d.JitterNs != nil {
-			jitter = latencyTime(*d.JitterNs)
+			jitter = doc.ShortTime(*d.JitterNs)
 		}
 	}
 	return append([]string{strconv.Itoa(s.Index), streamRate(s, measuredNs), packets, lost, late, jitter}, threadColumns(s, measuredNs)...)
@@ -251,7 +252,7 @@ func secondTable(k course) table {
 	rate := func(v float64) string { return unit.Rate(v) }
 	pct := func(v float64) string { return fmt.Sprintf("%.0f%%", v) }
 	rtt := func(v float64) string { return unit.Duration(int64(min(v, 1e18))) }
-	number := func(v float64) string { return plain(v) }
+	number := func(v float64) string { return doc.Plain(v) }
 	for i, p := range k.received {
 		if i == maxSecondRows {
 			t.More = "the rest is in the JSON document"

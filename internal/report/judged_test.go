@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/doc"
 	"thru/internal/doc/markdown"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 	"thru/internal/unit"
 )
 
@@ -172,7 +174,7 @@ func TestOffloads(t *testing.T) {
 	}
 	f := linuxFacts("a", 2)
 	f.Interfaces = []measure.Interface{{Name: "eth0", Offloads: all}}
-	for _, r := range newInterfaces(&measure.Document{EndPoints: []measure.EndPoint{{Name: "a", Facts: f}}})[0].Rows {
+	for _, r := range facts.Interfaces(&measure.Document{EndPoints: []measure.EndPoint{{Name: "a", Facts: f}}})[0].Rows {
 		if r.Name != "offloads" {
 			continue
 		}
@@ -186,7 +188,7 @@ func TestOffloads(t *testing.T) {
 func TestJourneyRange(t *testing.T) {
 	c := &measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{Value: 124e6, Low: 24.6e6, High: 175.9e6, CI95Low: new(0.0), CI95High: new(339e6), Runs: 3}}
 	s := stage{}
-	if s.fill(c, scale{1e6, "Mb/s"}, map[string]float64{}); s.Range != "24.6-176" {
+	if s.fill(c, doc.Scale{Div: 1e6, Name: "Mb/s"}, map[string]float64{}); s.Range != "24.6-176" {
 		t.Errorf("range %s", s.Range)
 	}
 }

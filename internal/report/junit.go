@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -101,7 +102,7 @@ func seconds(ns int64) string { return fmt.Sprintf("%.3f", time.Duration(ns).Sec
 
 // no says why, with what to do below it.
 func no(why string, more ...string) *junitNo {
-	why = reasonText(why)
+	why = doc.Reason(why)
 	var lines []string
 	for _, s := range more {
 		if s != "" {

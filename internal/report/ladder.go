@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/published"
 	"thru/internal/stat"
@@ -14,10 +15,10 @@ import (
 
 // ladder is the cells of one path as a matrix of streams by window.
 type ladder struct {
-	Path    string // "localhost", "local -> peer", "interconnect, a -> d"
-	Rung    string // of a ladder of several
-	Local   bool   // traffic stayed in one host
-	Unit    scale  // of all rates
+	Path    string    // "localhost", "local -> peer", "interconnect, a -> d"
+	Rung    string    // of a ladder of several
+	Local   bool      // traffic stayed in one host
+	Unit    doc.Scale // of all rates
 	Streams []int
 	Windows []measure.Pair
 	Rungs   []rung
@@ -90,10 +91,10 @@ func (l *ladder) finish(d *measure.Document) {
 			l.Best = r
 		}
 	}
-	l.Unit = scale{1e9, "Gb/s"}
+	l.Unit = doc.Scale{Div: 1e9, Name: "Gb/s"}
 	if l.Best != nil {
 		l.Best.Best = true
-		l.Unit = scaleFor(l.Best.Source.Goodput.Value)
+		l.Unit = doc.ScaleFor(l.Best.Source.Goodput.Value)
 	}
 	table, err := published.Load() // a broken table costs the context, not the report
 	for i := range l.Rungs {
@@ -155,9 +156,9 @@ func (l *ladder) format(r *rung) {
 		}
 		return
 	}
-	r.Value = l.Unit.number(c.Goodput.Value)
+	r.Value = l.Unit.Number(c.Goodput.Value)
 	if r.Range = "-"; hasRange(c.Goodput) {
-		r.Range = l.Unit.span(c.Goodput.Low, c.Goodput.High)
+		r.Range = l.Unit.Span(c.Goodput.Low, c.Goodput.High)
 	}
 	r.Level = !r.Best && !stat.Exceeds(l.Best.Source.Goodput, c.Goodput, l.figures())
 }
@@ -315,9 +316,9 @@ func publishedNote(t published.Table, scenario string, l *ladder) []string {
 	if least == most {
 		streams = unit.Plural(int(least), "stream")
 	}
-	rates := scale{1e9, "Gb/s"}.span(low, high)
+	rates := doc.Scale{Div: 1e9, Name: "Gb/s"}.Span(low, high)
 	if low == high {
-		rates = scale{1e9, "Gb/s"}.number(low)
+		rates = doc.Scale{Div: 1e9, Name: "Gb/s"}.Number(low)
 	}
 	return []string{fmt.Sprintf("published for %s, %s: %s Gb/s (%s)", scenarioName(scenario), streams, rates, source)}
 }

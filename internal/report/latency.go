@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
@@ -12,26 +11,12 @@ import (
 	"thru/internal/unit"
 )
 
-// latencyTime prints ns to three digits without zeros behind them: "4.8 µs",
-// "212 µs", "4.1 ms". The parts of a microsecond count here.
-func latencyTime(ns int64) string {
-	switch {
-	case ns < 0:
-		return "-" + strings.TrimPrefix(latencyTime(-max(ns, -math.MaxInt64)), "-")
-	case ns < int64(time.Microsecond) || ns >= int64(time.Second):
-		return unit.Duration(ns)
-	case float64(ns) < 999.5*float64(time.Microsecond):
-		return stat.ThreeDigits(float64(ns)/1e3) + " µs"
-	}
-	return stat.ThreeDigits(float64(ns)/1e6) + " ms"
-}
-
 // addedText is a difference with its sign: "+3.9 ms".
 func addedText(ns int64) string {
 	if ns < 0 {
-		return latencyTime(ns)
+		return doc.ShortTime(ns)
 	}
-	return "+" + latencyTime(ns)
+	return "+" + doc.ShortTime(ns)
 }
 
 // requestRows are the figures of requests and responses.
@@ -49,7 +34,7 @@ func requestRows(c *measure.Cell, add func(name, value string)) {
 	if l == nil {
 		return
 	}
-	add("latency", fmt.Sprintf("min %s, mean %s, max %s, of %s requests", latencyTime(l.Min), latencyTime(l.Mean), latencyTime(l.Max), unit.Count(l.Count)))
+	add("latency", fmt.Sprintf("min %s, mean %s, max %s, of %s requests", doc.ShortTime(l.Min), doc.ShortTime(l.Mean), doc.ShortTime(l.Max), unit.Count(l.Count)))
 	add("percentiles", percentilesText(l))
 	if l.Errors > 0 {
 		add("no response", unit.Count(l.Errors))
@@ -60,7 +45,7 @@ func requestRows(c *measure.Cell, add func(name, value string)) {
 func percentilesText(l *measure.Latency) string {
 	var words []string
 	for _, p := range percentiles(l) {
-		words = append(words, "p"+strings.TrimSuffix(p.name, "%")+" "+latencyTime(p.ns))
+		words = append(words, "p"+strings.TrimSuffix(p.name, "%")+" "+doc.ShortTime(p.ns))
 	}
 	return strings.Join(words, ", ")
 }
@@ -178,7 +163,7 @@ func timeTicks(least, greatest float64) []tick {
 	for power := low; power <= high; power++ {
 		for _, step := range steps {
 			if v := step * math.Pow(10, power); step == 1 || power < high {
-				ticks = append(ticks, tick{v, strings.ReplaceAll(latencyTime(int64(v)), " ", "\u202f")})
+				ticks = append(ticks, tick{v, strings.ReplaceAll(doc.ShortTime(int64(v)), " ", "\u202f")})
 			}
 		}
 	}
@@ -198,17 +183,17 @@ func latencyRows(all []*measure.Latency) [][]string {
 		}
 		rows = append(rows, r)
 	}
-	add("least", func(l *measure.Latency) string { return latencyTime(l.Min) })
+	add("least", func(l *measure.Latency) string { return doc.ShortTime(l.Min) })
 	for i, name := range []string{"50%", "90%", "99%", "99.9%", "99.99%"} {
 		add(name, func(l *measure.Latency) string {
 			if ps := percentiles(l); i < len(ps) {
-				return latencyTime(ps[i].ns)
+				return doc.ShortTime(ps[i].ns)
 			}
 			return "-"
 		})
 	}
-	add("greatest", func(l *measure.Latency) string { return latencyTime(l.Max) })
-	add("mean", func(l *measure.Latency) string { return latencyTime(l.Mean) })
+	add("greatest", func(l *measure.Latency) string { return doc.ShortTime(l.Max) })
+	add("mean", func(l *measure.Latency) string { return doc.ShortTime(l.Mean) })
 	add("requests", func(l *measure.Latency) string { return unit.Count(l.Count) })
 	return rows
 }

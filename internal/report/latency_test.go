@@ -14,7 +14,7 @@ func TestLatencyTime(t *testing.T) {
 		0: "0 ns", 850: "850 ns", 4_800: "4.8 µs", 12_345: "12.3 µs", 999_400: "999 µs", 999_600: "1 ms", 4_100_000: "4.1 ms",
 		212_000_000: "212 ms", 1_500_000_000: "1.5 s", -3_900_000: "-3.9 ms", math.MinInt64: "-2562047 h 47 min",
 	} {
-		if got := latencyTime(ns); got != want {
+		if got := doc.ShortTime(ns); got != want {
 			t.Errorf("%d ns is %q, want %q", ns, got, want)
 		}
 	}

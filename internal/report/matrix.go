@@ -49,7 +49,7 @@ func newMatrix(s *set) *doc.Matrix {
 		m.Cells[i] = make([]doc.MatrixCell, len(m.Cols))
 	}
 	fillMatrix(m, s, in, row, col)
-	m.Unit, m.Legend = in.name, legendOf(m)
+	m.Unit, m.Legend = in.Name, legendOf(m)
 	for i := range m.Rows {
 		m.Rows[i] = clean(m.Rows[i])
 	}
@@ -103,7 +103,7 @@ func leadingDigits(s string) string {
 }
 
 // fillMatrix enters the figures. One that is less than half of the middle one stands out.
-func fillMatrix(m *doc.Matrix, s *set, in scale, row, col map[string]int) {
+func fillMatrix(m *doc.Matrix, s *set, in doc.Scale, row, col map[string]int) {
 	values := s.values()
 	most, middle := greatestValue(values), stat.Median(values)
 	for _, p := range s.Pairs {

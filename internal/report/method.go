@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/report/facts"
+	"thru/internal/report/inventory"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -19,8 +21,8 @@ func methodLines(d *measure.Document) (all []string) {
 			"Each gate holds one fact against a bar that its line names. No load was put on the path: a gate that passes says that a measurement counts, not what it will show.",
 		}
 	}
-	if isInventory(d) {
-		return inventoryMethod()
+	if inventory.Is(d) {
+		return inventory.Method()
 	}
 	c := methodCell(d)
 	if c == nil {
@@ -161,7 +163,7 @@ func newRepeating(d *measure.Document) repeating {
 	if command == "" {
 		return r
 	}
-	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxEndPoints)] {
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), facts.MostEndPoints)] {
 		if e.Name == "local" || ofFiles(d) {
 			continue
 		}
@@ -174,7 +176,7 @@ func newRepeating(d *measure.Document) repeating {
 			r.Steps = append(r.Steps, s)
 		}
 	}
-	if n := len(d.EndPoints) - maxEndPoints; n > 0 {
+	if n := len(d.EndPoints) - facts.MostEndPoints; n > 0 {
 		r.Steps = append(r.Steps, repeatStep{At: fmt.Sprintf("%d more", n), Command: "thru serve", Says: "the same"})
 	}
 	here := repeatStep{At: "where it was measured", Command: command}

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/doc"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
+	"thru/internal/report/inventory"
 )
 
 // TestFirstMinute: whoever opens a report reads at the top whether it is
@@ -97,11 +100,11 @@ func TestInventory(t *testing.T) {
 	guest.NotChecked = []measure.NotChecked{{Fact: "machine", Why: "no SMBIOS here"}}
 	d := &measure.Document{EndPoints: []measure.EndPoint{{Name: "none"}, {Name: "p", Facts: physical}, {Name: "esx", Facts: esx}, {Name: "g", Facts: guest}}}
 	values := map[string][]string{}
-	for _, part := range newInventory(d).Parts {
+	for _, part := range inventory.Record(d).Parts {
 		for _, r := range part.Rows {
 			values[r.Name] = r.Values
 			for i, v := range r.Values {
-				if v == "" || v == notChecked {
+				if v == "" || v == doc.NotChecked {
 					t.Errorf("%s of %s says %q, and not why", r.Name, d.EndPoints[i].Name, v)
 				}
 			}
@@ -444,7 +447,7 @@ func TestMarkdown(t *testing.T) {
 				}
 			}
 		}
-		if fenced || strings.Contains(b.String(), "**Verdict:**") == isInventory(d) || !strings.HasSuffix(b.String(), "thru report --verify x.md\n```\n\n") {
+		if fenced || strings.Contains(b.String(), "**Verdict:**") == inventory.Is(d) || !strings.HasSuffix(b.String(), "thru report --verify x.md\n```\n\n") {
 			t.Errorf("%s: it does not end as it should", name)
 		}
 	}
@@ -488,9 +491,9 @@ func TestShortGates(t *testing.T) {
 
 // TestBetween: each end is named with its host, and no address twice.
 func TestBetween(t *testing.T) {
-	facts := func(host string) *measure.Facts { return &measure.Facts{Hostname: new(host), Distro: new("Debian 12")} }
-	d := &measure.Document{EndPoints: []measure.EndPoint{{Name: "local", Facts: facts("alpha")}, {Name: "10.0.0.2", Addr: "10.0.0.2:5200", Facts: facts("beta")},
-		{Name: "gamma", Addr: "10.0.0.3:5200", Facts: facts("gamma")}, {Name: "old"}}}
+	host := func(name string) *measure.Facts { return &measure.Facts{Hostname: new(name), Distro: new("Debian 12")} }
+	d := &measure.Document{EndPoints: []measure.EndPoint{{Name: "local", Facts: host("alpha")}, {Name: "10.0.0.2", Addr: "10.0.0.2:5200", Facts: host("beta")},
+		{Name: "gamma", Addr: "10.0.0.3:5200", Facts: host("gamma")}, {Name: "old"}}}
 	if got, want := strings.Join(betweenLines(d), "|"), "local is alpha, Debian 12|10.0.0.2 is beta, Debian 12|gamma: 10.0.0.3:5200, Debian 12|old"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -529,7 +532,7 @@ func TestSaidOnce(t *testing.T) {
 	}
 	lo := &measure.Facts{Interfaces: []measure.Interface{{Name: "lo", MTU: new(65536)}}}
 	d = &measure.Document{EndPoints: []measure.EndPoint{{Name: "a", Facts: lo}, {Name: "b", Facts: lo}}}
-	if all := newInterfaces(d); len(all) != 1 || all[0].Name != "lo at a; lo at b" {
+	if all := facts.Interfaces(d); len(all) != 1 || all[0].Name != "lo at a; lo at b" {
 		t.Errorf("%+v", all)
 	}
 }

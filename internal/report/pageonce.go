@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 )
 
 // Warned are the gates that ask for something to be done. The risk of a command that a
@@ -22,7 +24,7 @@ func (v *view) Warned() []gateView {
 }
 
 // Unchecked are the gates that lack a fact, by what is missing.
-func (v *view) Unchecked() []gap { return uncheckedGates(v.Gates) }
+func (v *view) Unchecked() []doc.Gap { return uncheckedGates(v.Gates) }
 
 // Against is what rules causes out: a row for each reason, with its causes.
 func (d diagnosis) Against() (rows []row) {
@@ -38,11 +40,11 @@ func (d diagnosis) Against() (rows []row) {
 }
 
 // MoreFacts are the facts of the hosts that the checklists above do not have.
-func (v *view) MoreFacts() hosts {
+func (v *view) MoreFacts() facts.Hosts {
 	h := v.Hosts
-	h.Rows = slices.DeleteFunc(slices.Clone(h.Rows), func(r factRow) bool {
-		return !strings.Contains(r.Name, ".") && slices.ContainsFunc(v.Inventory.Parts, func(part hosts) bool {
-			return slices.ContainsFunc(part.Rows, func(x factRow) bool { return slices.Equal(x.Values, r.Values) })
+	h.Rows = slices.DeleteFunc(slices.Clone(h.Rows), func(r facts.Row) bool {
+		return !strings.Contains(r.Name, ".") && slices.ContainsFunc(v.Inventory.Parts, func(part facts.Hosts) bool {
+			return slices.ContainsFunc(part.Rows, func(x facts.Row) bool { return slices.Equal(x.Values, r.Values) })
 		})
 	})
 	return h
@@ -50,18 +52,18 @@ func (v *view) MoreFacts() hosts {
 
 // FacingPaths are the paths of a ladder side by side, so that what is the same of all is
 // said once; nil of other results.
-func (v *view) FacingPaths() *hosts {
-	if len(v.Ladders) == 0 || len(v.Paths) < 2 || len(v.Paths) > maxEndPoints {
+func (v *view) FacingPaths() *facts.Hosts {
+	if len(v.Ladders) == 0 || len(v.Paths) < 2 || len(v.Paths) > facts.MostEndPoints {
 		return nil
 	}
-	h := &hosts{Caption: "Paths of the rungs"}
+	h := &facts.Hosts{Caption: "Paths of the rungs"}
 	for n, p := range v.Paths {
 		h.Names = append(h.Names, strings.TrimPrefix(p.Name, "path "))
 		for _, r := range p.Rows {
-			at := slices.IndexFunc(h.Rows, func(x factRow) bool { return x.Name == r.Name })
+			at := slices.IndexFunc(h.Rows, func(x facts.Row) bool { return x.Name == r.Name })
 			if at < 0 {
 				at = len(h.Rows)
-				h.Rows = append(h.Rows, factRow{Name: r.Name, Values: slices.Repeat([]string{"-"}, len(v.Paths))})
+				h.Rows = append(h.Rows, facts.Row{Name: r.Name, Values: slices.Repeat([]string{"-"}, len(v.Paths))})
 			}
 			h.Rows[at].Values[n] = r.Value
 		}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 )
 
@@ -156,7 +157,7 @@ func variedText(marks []string) string {
 		v, err := strconv.ParseFloat(m, 64)
 		if err != nil {
 			slices.SortFunc(marks, byName)
-			return gap{Facts: marks}.text(gapFacts)
+			return doc.Gap{Facts: marks}.Text(gapFacts)
 		}
 		if l, _ := strconv.ParseFloat(low, 64); v < l {
 			low = m

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -70,7 +71,7 @@ func placeCells(d *measure.Document, e measure.EndPoint) []string {
 		if g := v.Guest(p.Guest); g != nil {
 			for _, n := range g.NICs {
 				if n.Name == p.NIC {
-					model, uplink = clean(value(n.Model)), clean(value(n.Uplink))
+					model, uplink = clean(measure.Value(n.Model)), clean(measure.Value(n.Uplink))
 				}
 			}
 		}
@@ -79,7 +80,7 @@ func placeCells(d *measure.Document, e measure.EndPoint) []string {
 		model = clean(p.NIC)
 	}
 	return []string{clean(e.Name), orDash(machine), orDash(clean(p.HostName)), orDash(networkText(p)), orDash(model), orDash(uplink), orDash(clean(p.Cluster)),
-		orDash(clean(p.Site)), orDash(strings.Join(cleanAll(p.By), ", "))}
+		orDash(clean(p.Site)), orDash(strings.Join(doc.CleanAll(p.By), ", "))}
 }
 
 // networkText is "prod, VLAN 100".

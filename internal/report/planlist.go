@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/unit"
@@ -146,9 +147,9 @@ func targetFigure(figure string, v float64) (name, value string) {
 	case "loss_pct":
 		return "loss", unit.Percent(v)
 	case "jain_fairness":
-		return "fairness", plain(v)
+		return "fairness", doc.Plain(v)
 	}
-	return clean(figure), plain(v)
+	return clean(figure), doc.Plain(v)
 }
 
 // axesText is "streams 8, window 800K".

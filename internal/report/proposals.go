@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/fault"
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -35,7 +35,7 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) proposal {
-	v := proposal{Number: number, Title: clean(p.Title), Advice: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: reasonText(p.OnlySaid)}
+	v := proposal{Number: number, Title: clean(p.Title), Advice: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid)}
 	switch {
 	case p.Cause != "":
 		v.For = "finding " + clean(p.Cause)
@@ -196,13 +196,13 @@ func newRestored(changed []measure.Changed) (g grid, left []string) {
 	for _, c := range changed[:min(len(changed), maxTargetRows)] {
 		g.Rows = append(g.Rows, []string{orDash(clean(c.EndPoint)), clean(c.Knob), orDash(clean(c.Interface)), orDash(clean(c.Value)), orDash(clean(c.Before)), orDash(restoredWord(c.Outcome))})
 		if c.Error != "" {
-			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+reasonText(c.Error))
+			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+doc.Reason(c.Error))
 		}
 	}
 	if n := len(changed) - len(g.Rows); n > 0 {
 		g.More = fmt.Sprintf("and %d more, see the JSON document", n)
 	}
-	return g.WithoutEmpty(), cleanAll(left)
+	return g.WithoutEmpty(), doc.CleanAll(left)
 }
 
 func at2(endPoint string) string {
@@ -265,12 +265,9 @@ func settingsAnswer(n, left int) string {
 	case n == 0:
 		return "nothing to undo: thru has changed nothing here"
 	case left > 0:
-		return fmt.Sprintf("%d of %d settings are as they were before, %d %s not", n-left, n, left, verb(left, "is", "are"))
+		return fmt.Sprintf("%d of %d settings are as they were before, %d %s not", n-left, n, left, doc.Verb(left, "is", "are"))
 	case n == 1:
 		return "1 setting is as it was before"
 	}
 	return fmt.Sprintf("all %d settings are as they were before", n)
 }
-
-// reasonText is what a part of the program says as a reason, without its name, ready to print.
-func reasonText(text string) string { return fault.Plain(clean(text)) }

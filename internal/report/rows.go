@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -97,7 +98,7 @@ func figureText(c *measure.Cell) string {
 	if f == nil {
 		return ""
 	}
-	span := scaleFor(f.Value).span
+	span := doc.ScaleFor(f.Value).Span
 	if asks(c) {
 		span = func(low, high float64) string { return stat.ThreeDigits(low) + "-" + stat.ThreeDigits(high) }
 	}
@@ -146,9 +147,9 @@ func shareText(cell *measure.Cell) string {
 		return ""
 	}
 	layer := map[string]string{"l1": ", with preamble and gap", "l2": ", frames only"}[c.LinkLayer]
-	in := scaleFor(c.Bps)
-	return fmt.Sprintf("%s of the ceiling %s %s: MTU %d%s on %s %s (%s%s)", unit.Percent(c.SharePct), in.number(c.Bps), in.name,
-		c.MTU, stat.OnWire(c), plain(float64(c.LinkBps)/in.div), in.name, clean(c.LinkFrom), layer)
+	in := doc.ScaleFor(c.Bps)
+	return fmt.Sprintf("%s of the ceiling %s %s: MTU %d%s on %s %s (%s%s)", unit.Percent(c.SharePct), in.Number(c.Bps), in.Name,
+		c.MTU, stat.OnWire(c), doc.Plain(float64(c.LinkBps)/in.Div), in.Name, clean(c.LinkFrom), layer)
 }
 
 func steadyText(c *measure.Cell) string {
@@ -375,12 +376,12 @@ func reconciledText(r *measure.Reconciled) string {
 	if r == nil {
 		return ""
 	}
-	in := scaleFor(max(r.SenderBps, r.ReceiverBps))
+	in := doc.ScaleFor(max(r.SenderBps, r.ReceiverBps))
 	what := "totals"
 	if r.Note == stat.NoteOfRates {
 		what = "rates"
 	}
-	s := fmt.Sprintf("sender %s, receiver %s %s, %s %.2f%% apart", in.number(r.SenderBps), in.number(r.ReceiverBps), in.name, what, r.DifferencePct)
+	s := fmt.Sprintf("sender %s, receiver %s %s, %s %.2f%% apart", in.Number(r.SenderBps), in.Number(r.ReceiverBps), in.Name, what, r.DifferencePct)
 	if r.Note != "" {
 		s += ": " + clean(r.Note)
 	}

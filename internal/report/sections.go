@@ -175,7 +175,7 @@ func (x *whereabouts) blocks() []doc.Block {
 // gateBlocks are the conditions, those that did not pass first.
 func (p *page) gateBlocks() []doc.Block {
 	unchecked, passed := p.Unchecked(), p.Passed()
-	body := []doc.Block{gateTable(p.Warned()), doc.Details{Title: fmt.Sprintf("%d not checked", len(unchecked)), Body: []doc.Block{gapTable(unchecked)}}}
+	body := []doc.Block{gateTable(p.Warned()), doc.Details{Title: fmt.Sprintf("%d not checked", len(unchecked)), Body: []doc.Block{doc.GapTable(unchecked)}}}
 	switch title := fmt.Sprintf("%d that pass", len(passed)); {
 	case len(passed) > 0 && len(p.Ladders) > 0:
 		body = append(body, doc.Para{Text: fmt.Sprintf("%d pass: %s", len(passed), p.PassedNames())})
@@ -207,7 +207,7 @@ func (p *page) pathBlocks() []doc.Block {
 	}
 	body := doc.Block(doc.Beside{Body: paths})
 	if h := p.FacingPaths(); h != nil {
-		body = h.table()
+		body = h.Table()
 	}
 	if p.Fleet != nil {
 		body = doc.Details{Title: fmt.Sprintf("%d of the paths", len(p.Paths)), Body: []doc.Block{body}}
@@ -245,7 +245,7 @@ func (p *page) figureBlocks() []doc.Block {
 // openBlocks are advice, warnings, and facts that are missing.
 func (p *page) openBlocks() []doc.Block {
 	return []doc.Block{section("Advice", doc.List{Lines: p.Unsaid()}), doc.Notice{Title: "Warnings", Tone: doc.ToneWarn, Lines: p.Warnings},
-		section("Not checked", gapTable(p.Missing), doc.Details{Title: "Facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{gapTable(p.FactGaps)}})}
+		section("Not checked", doc.GapTable(p.Missing), doc.Details{Title: "Facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{doc.GapTable(p.FactGaps)}})}
 }
 
 // cellBlocks are the streams and seconds of each flow.
@@ -256,7 +256,7 @@ func (p *page) cellBlocks() []doc.Block {
 		if c.Beside {
 			what += " (beside)"
 		}
-		d := doc.Details{Title: join(c.Name, what+spaced(bracket(prefixed("experiment ", c.Experiment()))))}
+		d := doc.Details{Title: join(c.Name, what+doc.Spaced(bracket(prefixed("experiment ", c.Experiment()))))}
 		if !c.Shown {
 			d.Body = append(d.Body, doc.Pairs{Rows: c.Rows})
 		}
@@ -282,34 +282,22 @@ func (p *page) hostBlocks() (all []doc.Block) {
 	}
 	var body, interfaces []doc.Block
 	for _, part := range p.Inventory.Parts {
-		body = append(body, part.table())
+		body = append(body, part.Table())
 	}
 	for _, i := range p.Interfaces {
 		interfaces = append(interfaces, i)
 	}
 	more := p.MoreFacts()
-	body = append(body, doc.Details{Title: "All facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{more.table()}}, doc.Para{Text: p.Hosts.More},
+	body = append(body, doc.Details{Title: "All facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{more.Table()}}, doc.Para{Text: p.Hosts.More},
 		doc.Details{Title: "Interfaces", Body: []doc.Block{doc.Beside{Body: interfaces}}})
 	return append(all, section("Hosts and guests", body...))
-}
-
-// table has the facts of all hosts side by side.
-func (h *hosts) table() doc.Table {
-	t := doc.Table{Caption: h.Caption, Sheet: true, Columns: []doc.Column{{Name: "fact"}}}
-	for _, n := range h.Names {
-		t.Columns = append(t.Columns, doc.Column{Name: n})
-	}
-	for _, r := range h.Rows {
-		t.Rows = append(t.Rows, append([]string{r.Name}, r.Values...))
-	}
-	return t
 }
 
 // againBlocks are how it was measured, and how to do it again.
 func (p *page) againBlocks() []doc.Block {
 	var steps []doc.Block
 	for _, s := range p.Again.Steps {
-		steps = append(steps, doc.Para{Text: "At " + s.At + spaced(bracket(s.Says)) + ":"}, doc.Code{Lines: []string{s.Command}})
+		steps = append(steps, doc.Para{Text: "At " + s.At + doc.Spaced(bracket(s.Says)) + ":"}, doc.Code{Lines: []string{s.Command}})
 	}
 	if len(steps) > 0 {
 		steps = append(steps, doc.Pairs{Name: "The plan", Rows: p.Again.Plan})

@@ -23,20 +23,20 @@ func newSetChart(sets []*set) *chart {
 		return nil
 	}
 	in := scaleOf(sets, (*set).amount)
-	if in.div == 0 { // small ones would lie on the ground
+	if in.Div == 0 { // small ones would lie on the ground
 		return nil
 	}
 	at, names := valuesOf(sets, over), valuesOf(sets, beside)
 	lines, words := make([]line, max(1, len(names))), []string(nil)
-	p := panel{Title: in.name, Height: ladderHeight}
+	p := panel{Title: in.Name, Height: ladderHeight}
 	for _, s := range sets {
 		n := max(0, slices.Index(names, axisValue(s.Axes, beside)))
 		low, high := s.interval()
 		x := float64(slices.Index(at, axisValue(s.Axes, over))) + (float64(n)-float64(len(lines)-1)/2)*0.08
 		l := &lines[n]
-		l.Style, l.Points, l.Errors = n, append(l.Points, point{x, s.amount() / in.div}), append(l.Errors, span{low / in.div, high / in.div})
-		p.Max = max(p.Max, s.amount()/in.div, high/in.div)
-		words = append(words, s.Name+": "+in.number(s.amount()))
+		l.Style, l.Points, l.Errors = n, append(l.Points, point{x, s.amount() / in.Div}), append(l.Errors, span{low / in.Div, high / in.Div})
+		p.Max = max(p.Max, s.amount()/in.Div, high/in.Div)
+		words = append(words, s.Name+": "+in.Number(s.amount()))
 	}
 	p.Lines = lines
 	x := xAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: axisTitle(over)}
@@ -52,7 +52,7 @@ func newSetChart(sets []*set) *chart {
 		what = "What all pairs carried together"
 	}
 	what += ", by " + x.Title
-	c := chartOf(drawing{ID: "sets", Title: what, Desc: "In " + in.name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}, what+". Bars: the 95% interval where there is one, else the range.", legends)
+	c := chartOf(drawing{ID: "sets", Title: what, Desc: "In " + in.Name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}, what+". Bars: the 95% interval where there is one, else the range.", legends)
 	return &c
 }
 

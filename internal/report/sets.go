@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -135,17 +136,17 @@ func (s *set) pair() {
 		p := find(c.From, c.To, c.Group)
 		p.Flows, p.Cells = p.Flows+1, append(p.Cells, c)
 		if f := stat.MainFigure(c); f != nil {
-			p.Value = new(value(p.Value) + f.Value)
+			p.Value = new(measure.Value(p.Value) + f.Value)
 		}
 		p.Whole = p.Whole || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return !r.Partial && r.Error == nil })
 		if c.Error != nil && p.Failed == "" {
-			p.Failed = cmp.Or(reasonText(c.Error.Message), "failed")
+			p.Failed = cmp.Or(doc.Reason(c.Error.Message), "failed")
 		}
 	}
 	for _, g := range s.Groups {
 		for _, f := range g.Failed {
 			if p := find(f.From, f.To, g.Group); p.Failed == "" && !f.Counted { // one that counts is in the figures
-				p.Failed = cmp.Or(reasonText(f.Error), "failed")
+				p.Failed = cmp.Or(doc.Reason(f.Error), "failed")
 			}
 		}
 	}
@@ -243,7 +244,7 @@ func best(sets []*set) *set {
 
 // scaleOf is the unit of all figures of the sets: none where they lie so far
 // apart, or are of so different kinds, that each one names its own.
-func scaleOf(sets []*set, value func(*set) float64) scale {
+func scaleOf(sets []*set, value func(*set) float64) doc.Scale {
 	most, least, asked := 0.0, 0.0, 0
 	for _, s := range sets {
 		if s.Asks {
@@ -257,11 +258,11 @@ func scaleOf(sets []*set, value func(*set) float64) scale {
 	}
 	switch {
 	case asked == len(sets) && asked > 0:
-		return scale{1, "requests/s"}
+		return doc.Scale{Div: 1, Name: "requests/s"}
 	case asked > 0 || most > farApart*least:
-		return scale{0, "rate"}
+		return doc.Scale{Div: 0, Name: "rate"}
 	}
-	return scaleFor(most)
+	return doc.ScaleFor(most)
 }
 
 // farApart is how many times a rate is another one, where one unit would cost
@@ -269,14 +270,14 @@ func scaleOf(sets []*set, value func(*set) float64) scale {
 const farApart = 50
 
 // number prints a figure of the set in a unit of all.
-func (s *set) number(in scale, v float64) string {
+func (s *set) number(in doc.Scale, v float64) string {
 	if s.Asks {
-		if in.div == 0 {
+		if in.Div == 0 {
 			return s.rate(v)
 		}
 		return stat.ThreeDigits(v)
 	}
-	return in.number(v)
+	return in.Number(v)
 }
 
 // rate prints a figure of the set with its unit.
@@ -297,7 +298,7 @@ func (s *set) slowest() []pairFigure {
 			}
 			return 1
 		}
-		return cmp.Compare(value(a.Value), value(b.Value))
+		return cmp.Compare(measure.Value(a.Value), measure.Value(b.Value))
 	})
 	return sorted
 }
@@ -311,7 +312,7 @@ func (s *set) perCore() *float64 {
 			if h.CPU == nil || h.PerCoreBps == nil {
 				return nil
 			}
-			moved += value(h.SentBps) + value(h.ReceivedBps)
+			moved += measure.Value(h.SentBps) + measure.Value(h.ReceivedBps)
 			cores += h.CPU.Cores
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/published"
 	"thru/internal/stat"
@@ -42,11 +43,11 @@ func setTable(sets []*set) grid {
 		add("pairs", 0, (*set).pairsText)
 	}
 	if slices.ContainsFunc(sets, func(s *set) bool { return s.atOnce() }) {
-		add(in.name+" together", 0, func(s *set) string { return s.togetherText(in, most, figuresOf(sets)) })
+		add(in.Name+" together", 0, func(s *set) string { return s.togetherText(in, most, figuresOf(sets)) })
 		add("range", 0, func(s *set) string { return s.rangeText(in) })
 		add("each pair", 0, func(s *set) string { return s.eachText(in) })
 	} else {
-		add(in.name, 0, func(s *set) string { return s.eachText(in) })
+		add(in.Name, 0, func(s *set) string { return s.eachText(in) })
 		add("range", 0, func(s *set) string { return s.runsText(in) })
 	}
 	add("lost", 0, (*set).lostText)
@@ -54,7 +55,7 @@ func setTable(sets []*set) grid {
 	add("p99", 0, func(s *set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P99 }) })
 	add("fairness", 0, (*set).fairnessText)
 	add("busiest host", 9, (*set).busiestText)
-	add(in.name+" a core", 0, func(s *set) string { return s.perCoreText(in) })
+	add(in.Name+" a core", 0, func(s *set) string { return s.perCoreText(in) })
 	add("held back by", 8, (*set).heldBy)
 	if err == nil && slices.Contains(names, "cpus") {
 		add("published, Gb/s", 0, func(s *set) string { return orDash(vcpuText(table, s)) })
@@ -125,40 +126,40 @@ func (s *set) pairsText() string {
 }
 
 // togetherText marks the most with a star, and what may be as much with "~".
-func (s *set) togetherText(in scale, most *set, of []*measure.Figure) string {
+func (s *set) togetherText(in doc.Scale, most *set, of []*measure.Figure) string {
 	v, overlap, ok := s.together()
 	switch {
 	case !ok:
 		return "-"
 	case !overlap:
-		return in.number(v) + " sum"
+		return in.Number(v) + " sum"
 	case s == most:
-		return in.number(v) + "*"
+		return in.Number(v) + "*"
 	case most != nil && !stat.Exceeds(most.figure(), s.figure(), of):
-		return in.number(v) + "~"
+		return in.Number(v) + "~"
 	}
-	return in.number(v) + " "
+	return in.Number(v) + " "
 }
 
-func (s *set) rangeText(in scale) string {
+func (s *set) rangeText(in doc.Scale) string {
 	if !s.atOnce() || s.Groups[0].Aggregate == nil || !hasRange(s.Groups[0].Aggregate) {
 		return "-"
 	}
-	return in.span(s.Groups[0].Aggregate.Low, s.Groups[0].Aggregate.High)
+	return in.Span(s.Groups[0].Aggregate.Low, s.Groups[0].Aggregate.High)
 }
 
 // runsText is the range of the runs of a set's only flow.
-func (s *set) runsText(in scale) string {
+func (s *set) runsText(in doc.Scale) string {
 	if len(s.Cells) == 1 {
 		if f := stat.MainFigure(s.Cells[0]); f != nil && hasRange(f) && !s.Asks {
-			return in.span(f.Low, f.High)
+			return in.Span(f.Low, f.High)
 		}
 	}
 	return "-"
 }
 
 // eachText is the least and the greatest figure of a pair.
-func (s *set) eachText(in scale) string {
+func (s *set) eachText(in doc.Scale) string {
 	values := s.values()
 	switch {
 	case len(values) == 0:
@@ -168,7 +169,7 @@ func (s *set) eachText(in scale) string {
 	case s.Asks:
 		return s.number(in, values[0]) + "-" + s.number(in, values[len(values)-1])
 	}
-	return in.span(values[0], values[len(values)-1])
+	return in.Span(values[0], values[len(values)-1])
 }
 
 // lostText is the greatest loss of the set's datagrams.
@@ -200,7 +201,7 @@ func (s *set) latencyText(of func(*measure.Latency) int64) string {
 	if most < 0 {
 		return "-"
 	}
-	return latencyTime(most)
+	return doc.ShortTime(most)
 }
 
 // heldBy is the cause that holds back most of the set's flows: "paced", "paced 6 of 12".
@@ -239,9 +240,9 @@ func (s *set) busiestText() string {
 	return clean(h.Name) + " " + machinePct(h.CPU)
 }
 
-func (s *set) perCoreText(in scale) string {
+func (s *set) perCoreText(in doc.Scale) string {
 	if v := s.perCore(); v != nil && !s.Asks {
-		return in.number(*v)
+		return in.Number(*v)
 	}
 	return "-"
 }
@@ -260,25 +261,25 @@ func vcpuText(t published.Table, s *set) string {
 
 // referenceText is the rate of a published row in Gb/s.
 func referenceText(row published.Row) string {
-	in := scale{1e9, "Gb/s"}
+	in := doc.Scale{Div: 1e9, Name: "Gb/s"}
 	switch low, high := row.LowBps, row.HighBps; {
 	case row.Suspect:
 		return ""
 	case low != nil && high != nil && *low != *high:
-		return in.span(*low, *high)
+		return in.Span(*low, *high)
 	case high != nil:
-		return in.number(*high)
+		return in.Number(*high)
 	case low != nil:
-		return in.number(*low)
+		return in.Number(*low)
 	}
 	return ""
 }
 
 // shareTable is what each host, or all hosts of a label, had of a set that ran at once.
 func shareTable(shares []measure.Share, what string, most int) grid {
-	in := scaleFor(greatestShare(shares))
-	g := grid{Most: textHostRows, Rest: elsewhere, Columns: []column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.name, Right: true}, {Name: "received", Right: true},
-		{Name: "CPU", Right: true}, {Name: "cores", Right: true}, {Name: "busiest core", Right: true}, {Name: "memory", Right: true}, {Name: in.name + " a core", Right: true}}}
+	in := doc.ScaleFor(greatestShare(shares))
+	g := grid{Most: textHostRows, Rest: elsewhere, Columns: []column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.Name, Right: true}, {Name: "received", Right: true},
+		{Name: "CPU", Right: true}, {Name: "cores", Right: true}, {Name: "busiest core", Right: true}, {Name: "memory", Right: true}, {Name: in.Name + " a core", Right: true}}}
 	shown := shares
 	if len(shares) > most {
 		shown = slices.Clone(shares)
@@ -295,7 +296,7 @@ func shareTable(shares []measure.Share, what string, most int) grid {
 func greatestShare(shares []measure.Share) float64 {
 	most := 0.0
 	for _, h := range shares {
-		most = max(most, value(h.SentBps), value(h.ReceivedBps))
+		most = max(most, measure.Value(h.SentBps), measure.Value(h.ReceivedBps))
 	}
 	return most
 }
@@ -317,14 +318,14 @@ func moreCPU(a, b measure.Share) int {
 	return 0
 }
 
-func numberOr(in scale, v *float64) string {
+func numberOr(in doc.Scale, v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	return in.number(*v)
+	return in.Number(*v)
 }
 
-func shareCPU(in scale, h measure.Share) []string {
+func shareCPU(in doc.Scale, h measure.Share) []string {
 	cpu, cores, busiest, memory := "-", "-", "-", "-"
 	if h.CPU != nil {
 		cpu, cores = machinePct(h.CPU), fmt.Sprintf("%.2f", h.CPU.Cores)
@@ -354,7 +355,7 @@ func overlapText(o *measure.Overlap) string {
 // pairTable lists pairs with what tells why one is slow.
 func pairTable(s *set, pairs []pairFigure) grid {
 	in := scaleOf([]*set{s}, func(s *set) float64 { return greatestValue(s.values()) })
-	g := grid{Tone: failedTone, Columns: []column{{Name: "pair", Least: 10}, {Name: in.name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
+	g := grid{Tone: failedTone, Columns: []column{{Name: "pair", Least: 10}, {Name: in.Name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
 		{Name: "lost", Right: true}, {Name: "resent", Right: true}, {Name: "RTT", Right: true}, {Name: "CPU snd/rcv", Right: true}, {Name: "held back by", Least: 14}}}
 	for _, p := range pairs {
 		name, value, spread := p.Name(), "-", "-"
@@ -390,7 +391,7 @@ func (p pairFigure) why() string {
 }
 
 // cellColumns fills what a pair of one flow has beside its rate.
-func cellColumns(r []string, c *measure.Cell, s *set, in scale) {
+func cellColumns(r []string, c *measure.Cell, s *set, in doc.Scale) {
 	if f := stat.MainFigure(c); f != nil && hasRange(f) {
 		r[2] = s.number(in, f.Low) + "-" + s.number(in, f.High)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -71,7 +72,7 @@ func newStep(s *measure.Step, number int) step {
 		}
 	}
 	if s.Error != "" {
-		v.Failed, v.Figure = true, "failed: "+reasonText(s.Error)
+		v.Failed, v.Figure = true, "failed: "+doc.Reason(s.Error)
 	}
 	return v
 }

@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/inventory"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -60,7 +61,7 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	b.add("Between", betweenLines(d))
 	b.add("Carries", carriedLines(d))
 	b.add("Gives", diskAnswers(d))
-	if isInventory(d) {
+	if inventory.Is(d) {
 		b.add("Labels", []string{labelsText(d.Labels, true)})
 		return b
 	}
@@ -123,7 +124,7 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
 	case moved(d):
 		return acceptance{Word: "no verdict", Why: "a transfer is held against the layers below it, and against no rate"}
-	case isInventory(d): // it is read, and held against nothing
+	case inventory.Is(d): // it is read, and held against nothing
 		return acceptance{}
 	case !measured(d) && countGates(d.Gates, measure.GateFail) > 0:
 		return acceptance{Word: "no verdict", Why: "nothing was measured: a gate fails, so it would not have counted"}
@@ -164,7 +165,7 @@ func checkAcceptance(d *measure.Document) acceptance {
 	}
 	a := acceptance{Word: "fit", Tone: toneGood, Why: "no gate fails: a measurement counts"}
 	if n := countGates(d.Gates, measure.GateWarn); n > 0 {
-		a.But = []string{unit.Plural(n, "gate") + verb(n, " warns", " warn") + ": what is measured may be less than the path carries"}
+		a.But = []string{unit.Plural(n, "gate") + doc.Verb(n, " warns", " warn") + ": what is measured may be less than the path carries"}
 	}
 	return a
 }
@@ -208,7 +209,7 @@ func betweenLines(d *measure.Document) (all []string) {
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxNames)] {
 		host, system, addr, name := "", "", clean(e.Addr), clean(e.Name)
 		if e.Facts != nil {
-			host, system = clean(value(e.Facts.Hostname)), clean(value(e.Facts.Distro))
+			host, system = clean(measure.Value(e.Facts.Hostname)), clean(measure.Value(e.Facts.Distro))
 		}
 		if host == name {
 			host = ""
@@ -283,7 +284,7 @@ func carriedLine(c *measure.Cell) string {
 	}
 	s := amounts(c, nil, unit.Rate)
 	if f := c.Goodput; f != nil && f.CI95Low != nil && f.CI95High != nil && !hasCapacity(c) {
-		s += " (" + intervalText(f, scaleFor(f.Value).span) + ")"
+		s += " (" + intervalText(f, doc.ScaleFor(f.Value).Span) + ")"
 	}
 	if x := c.Ceiling; x != nil {
 		s += fmt.Sprintf(", %s of the %s that %s leaves for payload at MTU %d", unit.Percent(x.SharePct), unit.Rate(x.Bps), linkRate(x), x.MTU)
@@ -293,8 +294,8 @@ func carriedLine(c *measure.Cell) string {
 
 // linkRate is a nominal rate with no more digits than it has: "10 Gb/s".
 func linkRate(c *measure.Ceiling) string {
-	in := scaleFor(float64(c.LinkBps))
-	return plain(float64(c.LinkBps)/in.div) + " " + in.name
+	in := doc.ScaleFor(float64(c.LinkBps))
+	return doc.Plain(float64(c.LinkBps)/in.Div) + " " + in.Name
 }
 
 // limitLines name what binds each direction, and how sure that is.

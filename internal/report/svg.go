@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"math"
 	"strings"
+
+	"thru/internal/doc"
 )
 
 // drawing is one SVG of panels stacked over a common x axis.
@@ -305,7 +307,7 @@ func niceTicks(high float64, want int) []tick {
 	var ticks []tick
 	for i := 0; ; i++ {
 		v := float64(i) * step
-		ticks = append(ticks, tick{v, plain(v)})
+		ticks = append(ticks, tick{v, doc.Plain(v)})
 		if v >= high*(1-1e-9) || i > 20 {
 			return ticks
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -62,7 +63,7 @@ func passed(t measure.Target) int {
 
 func targetValue(v float64, in string) string {
 	if in == "fairness" {
-		return plain(v)
+		return doc.Plain(v)
 	}
 	return valueText(v, in)
 }
@@ -154,7 +155,7 @@ func comparisonText(c *measure.Comparison) string {
 		s += ", " + clean(c.What)
 	}
 	if c.Outcome == measure.NotCompared {
-		return s + ": " + clean(c.Outcome) + spaced(bracket(clean(c.Reason)))
+		return s + ": " + clean(c.Outcome) + doc.Spaced(bracket(clean(c.Reason)))
 	}
 	return s + ": " + clean(c.Outcome)
 }
@@ -179,7 +180,7 @@ func moreText(pct float64) string {
 func guardText(g *measure.Guardrail) string {
 	name := clean(g.Name)
 	if g.Base == nil || g.Variant == nil {
-		return name + " not checked" + spaced(bracket(clean(g.NotJudged)))
+		return name + " not checked" + doc.Spaced(bracket(clean(g.NotJudged)))
 	}
 	print := func(v float64) string {
 		if g.Unit == "pct_per_gbps" {
@@ -192,12 +193,4 @@ func guardText(g *measure.Guardrail) string {
 		s += ": worse"
 	}
 	return s
-}
-
-// spaced puts a space before what is there.
-func spaced(s string) string {
-	if s == "" {
-		return ""
-	}
-	return " " + s
 }

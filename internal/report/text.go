@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/inventory"
 	"thru/internal/unit"
 )
 
@@ -31,7 +32,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		p.answer(v)
 		p.filed(v)
 		return p.Flush(w)
-	case isTuning(d), isTransfer(d), isDisk(d), isInventory(d):
+	case isTuning(d), isTransfer(d), isDisk(d), inventory.Is(d):
 		p.answer(v)
 		if !isTuning(d) { // which has tried what to do about it
 			p.why(v.Why, false)
@@ -171,7 +172,7 @@ func gapsText(v *view) string {
 			all = append(all, fmt.Sprintf("%d more reasons, see the HTML report", len(v.Missing)-i))
 			break
 		}
-		all = append(all, g.text(gapFacts))
+		all = append(all, g.Text(gapFacts))
 	}
 	facts := 0
 	for _, g := range v.FactGaps {

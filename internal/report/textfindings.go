@@ -137,7 +137,7 @@ func (p *printer) others(d diagnosis) {
 	groups := d.groups()
 	var parts []string
 	for _, g := range groups[:min(len(groups), textGroups)] {
-		parts = append(parts, g.text(gapFacts))
+		parts = append(parts, g.Text(gapFacts))
 	}
 	if n := len(groups) - textGroups; n > 0 {
 		parts = append(parts, "and more that lack "+unit.Plural(n, "other fact"))

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -41,18 +42,18 @@ func (p *printer) knobs(e measure.EndPoint) {
 		p.Wrap(bold, 0, "", name+": there is nothing to set")
 		return
 	case e.NoTune != "":
-		p.Wrap(bold, 0, "", name+": "+reasonText(e.NoTune))
+		p.Wrap(bold, 0, "", name+": "+doc.Reason(e.NoTune))
 	default:
 		p.Wrap(bold, 0, "", name+": "+unit.Plural(len(e.Knobs), "knob"))
 	}
 	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "settable", Least: 10}}}
-	var refused []gap
+	var refused []doc.Gap
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
 		row := []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), settableText(k)}
 		if e.NoTune != "" { // nothing is, whatever the host could take
 			row[3] = "-"
 		} else if k.Refused != "" {
-			refused = addGap(refused, strings.TrimSpace(clean(k.Knob)+" "+clean(k.Interface)), reasonText(cleanUpTo(k.Refused, longestWhy)))
+			refused = doc.AddGap(refused, strings.TrimSpace(clean(k.Knob)+" "+clean(k.Interface)), doc.Reason(cleanUpTo(k.Refused, longestWhy)))
 		}
 		g.Rows = append(g.Rows, row)
 	}
@@ -63,7 +64,7 @@ func (p *printer) knobs(e measure.EndPoint) {
 		p.Grid(g.WithoutEmpty())
 	}
 	for _, r := range refused {
-		p.Wrap("", 15, "  cannot be set", r.text(maxLines))
+		p.Wrap("", 15, "  cannot be set", r.Text(maxLines))
 	}
 }
 

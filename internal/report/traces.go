@@ -52,8 +52,8 @@ func newTraced(pairs []pair, near, far *measure.Capture, id string) (all []trace
 // trace is the course of a connection in the units of its axes.
 type trace struct {
 	from *measure.Trace
-	time scale   // of the x axis
-	step float64 // in its unit
+	time doc.Scale // of the x axis
+	step float64   // in its unit
 }
 
 // traceChart draws a connection over time: its sequence numbers, its window,
@@ -66,12 +66,12 @@ func traceChart(c *measure.Connection, in, id string) (chart, bool) {
 	steps := min(max(len(t.Sent), len(t.Flight), len(t.RTT)), measure.TraceSteps)
 	length := float64(t.StepNs) * float64(steps)
 	k := trace{from: t, time: timeScale(length)}
-	k.step = float64(t.StepNs) / k.time.div
+	k.step = float64(t.StepNs) / k.time.Div
 	panels := append(append(k.sequences(), k.windows()...), k.roundTrips()...)
 	if len(panels) == 0 {
 		return chart{}, false
 	}
-	x := xAxis{High: length / k.time.div, Ticks: niceTicks(length/k.time.div, 6), Title: "time, " + k.time.name}
+	x := xAxis{High: length / k.time.Div, Ticks: niceTicks(length/k.time.Div, 6), Title: "time, " + k.time.Name}
 	x.High = x.Ticks[len(x.Ticks)-1].At
 	name := connName(c)
 	d := drawing{ID: id, Title: name + " over time", Desc: traceWords(c), X: x, Panels: panels}
@@ -122,12 +122,12 @@ func (k trace) sequences() []panel {
 	}
 	most := min(edgeRoom*sent, mostOf(t.Sent, t.Acked, t.Edge))
 	in := sizeScale(most)
-	p := panel{Title: "sequence number, " + in.name, Height: 1.6 * tracePanel, Max: most / in.div}
+	p := panel{Title: "sequence number, " + in.Name, Height: 1.6 * tracePanel, Max: most / in.Div}
 	for _, s := range []struct {
 		line
 		of []int64
 	}{{windowLine(), t.Edge}, {sentLine(), t.Sent}, {ackedLine(), t.Acked}} {
-		s.Points = k.series(s.of, 1, in.div, p.Max)
+		s.Points = k.series(s.of, 1, in.Div, p.Max)
 		p.Lines = append(p.Lines, s.line)
 	}
 	for _, s := range []struct {
@@ -135,7 +135,7 @@ func (k trace) sequences() []panel {
 		of []measure.PacketMark
 	}{{againSpots(), t.Again}, {lateSpots(), t.Late}} {
 		for _, m := range s.of[:min(len(s.of), measure.MostMarks)] {
-			s.Points = append(s.Points, point{float64(m.AtNs) / k.time.div, float64(m.Seq) / in.div})
+			s.Points = append(s.Points, point{float64(m.AtNs) / k.time.Div, float64(m.Seq) / in.Div})
 		}
 		p.Lines = append(p.Lines, s.line)
 	}
@@ -150,9 +150,9 @@ func (k trace) windows() []panel {
 		return nil
 	}
 	in := sizeScale(most)
-	p := panel{Title: "receive window and in flight, " + in.name, Height: tracePanel, Max: most / in.div}
+	p := panel{Title: "receive window and in flight, " + in.Name, Height: tracePanel, Max: most / in.Div}
 	w, f := windowLine(), sentLine()
-	w.Points, f.Points = k.series(t.Window, 0.5, in.div, p.Max), k.series(t.Flight, 0.5, in.div, p.Max)
+	w.Points, f.Points = k.series(t.Window, 0.5, in.Div, p.Max), k.series(t.Flight, 0.5, in.Div, p.Max)
 	p.Lines = []line{w, f}
 	return []panel{p}
 }
@@ -164,8 +164,8 @@ func (k trace) roundTrips() []panel {
 	}
 	in := timeScale(most)
 	l := sentLine()
-	l.Points = k.series(k.from.RTT, 0.5, in.div, math.Inf(1))
-	return []panel{{Title: "RTT, " + in.name, Height: tracePanel, Max: most / in.div, Lines: []line{l}}}
+	l.Points = k.series(k.from.RTT, 0.5, in.Div, math.Inf(1))
+	return []panel{{Title: "RTT, " + in.Name, Height: tracePanel, Max: most / in.Div, Lines: []line{l}}}
 }
 
 // mostOf is the greatest value, 0 at least.
@@ -180,13 +180,13 @@ func mostOf(lists ...[]int64) float64 {
 }
 
 // sizeScale picks the binary unit in which bytes read as 1 or more.
-func sizeScale(bytes float64) scale {
-	for _, s := range []scale{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if bytes >= s.div {
+func sizeScale(bytes float64) doc.Scale {
+	for _, s := range []doc.Scale{{Div: 1 << 40, Name: "TiB"}, {Div: 1 << 30, Name: "GiB"}, {Div: 1 << 20, Name: "MiB"}, {Div: 1 << 10, Name: "KiB"}} {
+		if bytes >= s.Div {
 			return s
 		}
 	}
-	return scale{1, "B"}
+	return doc.Scale{Div: 1, Name: "B"}
 }
 
 // traceWords says the course without a picture.

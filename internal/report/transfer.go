@@ -74,13 +74,13 @@ func fallOf(t *measure.Transfer) waterfall {
 			w.Most = max(w.Most, *l.Bps)
 		}
 	}
-	w.Unit = scaleFor(w.Most)
+	w.Unit = doc.ScaleFor(w.Most)
 	for _, l := range layers {
 		b := rungBar{Name: clean(l.Name), Way: clean(l.Where), Value: "not checked", With: clean(l.How), Binds: l.Name == t.Binds}
 		if l.Bps != nil {
 			b.Value, b.Carried = unit.Rate(*l.Bps), w.share(*l.Bps)
 		} else {
-			b.With, b.Absent = reasonText(l.Missing), true
+			b.With, b.Absent = doc.Reason(l.Missing), true
 		}
 		w.Rungs = append(w.Rungs, b)
 	}
@@ -144,8 +144,8 @@ func (m *moving) Course() []chart {
 	if long < 2 {
 		return nil
 	}
-	in := scaleFor(most)
-	p := panel{Title: "goodput, " + in.name, Height: 160, Max: most / in.div}
+	in := doc.ScaleFor(most)
+	p := panel{Title: "goodput, " + in.Name, Height: 160, Max: most / in.Div}
 	d := drawing{ID: "seconds", Title: "Goodput of each second", X: xAxis{High: float64(long), Title: "time, s"}}
 	d.X.Ticks = niceTicks(float64(long), 8)
 	d.X.High = d.X.Ticks[len(d.X.Ticks)-1].At
@@ -154,7 +154,7 @@ func (m *moving) Course() []chart {
 	for i, r := range m.Runs[:min(len(m.Runs), styles)] {
 		l := line{Style: i, Markers: 12}
 		for s, bps := range r.Seconds {
-			l.Points = append(l.Points, point{float64(s) + 0.5, bps / in.div})
+			l.Points = append(l.Points, point{float64(s) + 0.5, bps / in.Div})
 		}
 		l.Points = thin(l.Points)
 		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: key(l), Name: clean(r.Layer)})
@@ -210,7 +210,7 @@ func transferRows(t *measure.Transfer) (rows []row) {
 	}
 	add("server", join(clean(t.Server), clean(t.Identity)))
 	add("client", clean(t.Client))
-	add("agreed", strings.Join(cleanAll(t.Agreed), "; "))
+	add("agreed", strings.Join(doc.CleanAll(t.Agreed), "; "))
 	add("asked", askedText(t.Asked))
 	for i := range t.Runs {
 		r := &t.Runs[i]
@@ -270,7 +270,7 @@ func runRows(r *measure.TransferRun) (rows []row) {
 		rows = append(rows, row{Name: "checksum", Value: sumText(r)})
 	}
 	if r.Error != nil {
-		rows = append(rows, row{Name: "error", Value: reasonText(r.Error.Message)})
+		rows = append(rows, row{Name: "error", Value: doc.Reason(r.Error.Message)})
 	}
 	return rows
 }

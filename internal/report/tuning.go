@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -22,9 +23,9 @@ const (
 // tuning is what `thru tune` has done, or with --dry-run would do, ready to print.
 type tuning struct {
 	DryRun   bool
-	Expected string // time that it was said to take, in words
-	Ending   string // why it ended, and how long it took
-	In       scale  // of the figures of the journey
+	Expected string    // time that it was said to take, in words
+	Ending   string    // why it ended, and how long it took
+	In       doc.Scale // of the figures of the journey
 	Journey  []stage
 	Untuned  []string // end points that are left as they are, and why
 	Attempts []attempt
@@ -46,7 +47,7 @@ func newTuning(d *measure.Document) *tuning {
 		return nil
 	}
 	t := d.Tuning
-	v := &tuning{DryRun: t.DryRun, In: journeyScale(d), Journey: newJourney(d), Undo: undoCommands(t), Flags: keptFlags(t), Remains: cleanAll(t.Remains), Same: newSameness(d)}
+	v := &tuning{DryRun: t.DryRun, In: journeyScale(d), Journey: newJourney(d), Undo: undoCommands(t), Flags: keptFlags(t), Remains: doc.CleanAll(t.Remains), Same: newSameness(d)}
 	if t.ExpectNs > 0 {
 		v.Expected = aboutTime(time.Duration(t.ExpectNs))
 	}
@@ -65,7 +66,7 @@ func newTuning(d *measure.Document) *tuning {
 	v.Restored, v.Left = newRestored(t.Restored)
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxLasting)] {
 		if e.NoTune != "" {
-			v.Untuned = append(v.Untuned, clean(e.Name)+": "+reasonText(e.NoTune))
+			v.Untuned = append(v.Untuned, clean(e.Name)+": "+doc.Reason(e.NoTune))
 		}
 	}
 	return v
@@ -146,7 +147,7 @@ func newJourney(d *measure.Document) (all []stage) {
 	}
 	for n, m := range journey[:min(len(journey), maxAttempts)] {
 		for i, c := range cellsOf(d, m.Cells) {
-			s := stage{Way: pathName(c), Figure: in.number(amountOf(c)), Held: "-"}
+			s := stage{Way: pathName(c), Figure: in.Number(amountOf(c)), Held: "-"}
 			if i == 0 {
 				s.State = stateName(m, n)
 			}
@@ -167,14 +168,14 @@ func newJourney(d *measure.Document) (all []stage) {
 }
 
 // fill adds the doubt of a figure, and how far it is from the first one.
-func (s *stage) fill(c *measure.Cell, in scale, first map[string]float64) {
+func (s *stage) fill(c *measure.Cell, in doc.Scale, first map[string]float64) {
 	if c.Goodput == nil {
 		s.Figure = "-"
 		return
 	}
 	g := c.Goodput
 	if g.High > g.Low {
-		s.Range = in.span(g.Low, g.High)
+		s.Range = in.Span(g.Low, g.High)
 	}
 	key := c.From + "\n" + c.To
 	if base, known := first[key]; !known {
@@ -209,7 +210,7 @@ func relative(pct float64) string {
 	case factor >= 1e6:
 		return "from next to nothing"
 	case factor >= 10:
-		return "x" + digits(factor)
+		return "x" + doc.Digits(factor)
 	}
 	return signed(pct)
 }
@@ -235,7 +236,7 @@ func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
 }
 
 // journeyScale is one unit for all figures, or none where they are too far apart for one.
-func journeyScale(d *measure.Document) scale {
+func journeyScale(d *measure.Document) doc.Scale {
 	least, most := 0.0, 0.0
 	for _, m := range d.Tuning.Journey {
 		for _, c := range cellsOf(d, m.Cells) {
@@ -245,9 +246,9 @@ func journeyScale(d *measure.Document) scale {
 			most = max(most, amountOf(c))
 		}
 	}
-	in := scaleFor(most)
-	if least < 0.1*in.div {
-		return scale{}
+	in := doc.ScaleFor(most)
+	if least < 0.1*in.Div {
+		return doc.Scale{}
 	}
 	return in
 }
@@ -267,7 +268,7 @@ type attempt struct {
 }
 
 func newAttempt(a *measure.Attempt) attempt {
-	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(gainOf(a)), Reason: reasonText(a.Reason), Why: clean(a.Why)}
+	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(gainOf(a)), Reason: doc.Reason(a.Reason), Why: clean(a.Why)}
 	if a.ElapsedNs > 0 {
 		v.Took = unit.Duration(a.ElapsedNs)
 	}
@@ -354,13 +355,13 @@ func comparedText(c *measure.Comparison) string {
 			interval = unit.Percent(*c.LevelPct) + " interval " + interval
 		}
 	}
-	return s + spaced(bracket(join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
+	return s + doc.Spaced(bracket(join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
 }
 
 // fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.
 func fromTo(from, to float64) string {
-	if in := scaleFor(to); scaleFor(from) == in || from > 0.1*in.div && from < 10*in.div {
-		return in.number(from) + " -> " + unit.Rate(to)
+	if in := doc.ScaleFor(to); doc.ScaleFor(from) == in || from > 0.1*in.Div && from < 10*in.Div {
+		return in.Number(from) + " -> " + unit.Rate(to)
 	}
 	return unit.Rate(from) + " -> " + unit.Rate(to)
 }
@@ -381,7 +382,7 @@ func keptHosts(t *measure.Tuning) (hosts []string) {
 			continue
 		}
 		for _, s := range a.Settings {
-			host := quote(s.EndPoint)
+			host := doc.Quote(s.EndPoint)
 			if s.EndPoint == "" || s.EndPoint == "local" {
 				host = ""
 			}
@@ -452,8 +453,8 @@ func orders(commands []string) (all []string) {
 
 // Unit is that of the journey's figures.
 func (t *tuning) Unit() string {
-	if t.In.div == 0 {
+	if t.In.Div == 0 {
 		return "rate"
 	}
-	return t.In.name
+	return t.In.Name
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 )
 
@@ -159,7 +160,7 @@ func TestFoldUntried(t *testing.T) {
 }
 
 func TestReasonText(t *testing.T) {
-	if got := reasonText("agent: this client may measure here, but not tune"); got != "this client may measure here, but not tune" {
+	if got := doc.Reason("agent: this client may measure here, but not tune"); got != "this client may measure here, but not tune" {
 		t.Errorf("%q", got)
 	}
 }
@@ -252,9 +253,9 @@ func TestKnobs(t *testing.T) {
 func TestGapOfBothDirections(t *testing.T) {
 	const one = "the link rate is not known: interface va at local has a speed in name only; interface vb at peer has a speed in name only"
 	const other = "the link rate is not known: interface vb at peer has a speed in name only; interface va at local has a speed in name only"
-	var all []gap
+	var all []doc.Gap
 	for _, why := range []string{one, other, "the goodput is not known"} {
-		all = addGap(all, "ceiling", why)
+		all = doc.AddGap(all, "ceiling", why)
 	}
 	if len(all) != 2 || all[0].Why != one || len(all[0].Facts) != 1 {
 		t.Errorf("%+v", all)

@@ -91,7 +91,7 @@ func (l lasting) card() doc.Card {
 // card is a change that is advised, with what to type at each host.
 func (x proposal) card() doc.Card {
 	c := doc.Card{Name: fmt.Sprintf("%d. %s", x.Number, x.Title)}
-	c.Say("why", x.Why+spaced(bracket(x.For)))
+	c.Say("why", x.Why+doc.Spaced(bracket(x.For)))
 	c.Say("expect", x.Expect)
 	c.Say("source", x.Source)
 	c.Say("risk", x.Danger())

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -89,16 +90,16 @@ func sizeText(d *measure.DatagramFigures) string {
 func jitterText(d *measure.DatagramFigures) string {
 	jitter, mean, late, most := "", "", "", ""
 	if d.JitterNs != nil {
-		jitter = latencyTime(*d.JitterNs)
+		jitter = doc.ShortTime(*d.JitterNs)
 	}
 	if d.DelayMeanNs != nil {
-		mean = "PDV mean " + latencyTime(*d.DelayMeanNs)
+		mean = "PDV mean " + doc.ShortTime(*d.DelayMeanNs)
 	}
 	if d.DelayP99Ns != nil {
-		late = "p99 " + latencyTime(*d.DelayP99Ns)
+		late = "p99 " + doc.ShortTime(*d.DelayP99Ns)
 	}
 	if d.DelayMaxNs != nil {
-		most = "at most " + latencyTime(*d.DelayMaxNs)
+		most = "at most " + doc.ShortTime(*d.DelayMaxNs)
 	}
 	return join(jitter, mean, late, most)
 }

@@ -7,7 +7,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,8 @@ import (
 	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
+	"thru/internal/report/inventory"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -53,13 +54,13 @@ type view struct {
 	First      summary
 	Method     []string
 	Again      repeating
-	Inventory  inventory
-	Hosts      hosts
+	Inventory  inventory.Checklists
+	Hosts      facts.Hosts
 	Interfaces []titled // of all hosts
 	Advice     []string
 	Warnings   []string
-	Missing    []gap // of the measurement
-	FactGaps   []gap // of the hosts
+	Missing    []doc.Gap // of the measurement
+	FactGaps   []doc.Gap // of the hosts
 	Error      *measure.Error
 	Thru       string
 	Started    string
@@ -116,31 +117,34 @@ func newView(d *measure.Document) *view {
 		Fleet:      newFleet(d),
 		Gates:      newGates(d),
 		Paths:      newPaths(d),
-		Brief:      briefHosts(d),
-		Hosts:      newHosts(d),
-		Interfaces: newInterfaces(d),
-		Advice:     append(cleanAll(d.Advice), recommendedTexts(d)...),
+		Brief:      facts.Brief(d),
+		Hosts:      facts.NewHosts(d),
+		Interfaces: facts.Interfaces(d),
+		Advice:     append(doc.CleanAll(d.Advice), recommendedTexts(d)...),
 		Warnings:   warnings(d),
 		Missing:    gaps(d),
 		FactGaps:   factGaps(d),
 		Method:     methodLines(d),
 		Again:      newRepeating(d),
-		Inventory:  newInventory(d),
+		Inventory:  inventory.Record(d),
 		Thru:       clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
 	if tuned != nil {
 		tuned.Ending = tuned.ending(v)
 	}
-	estates := newEstates(d)
-	v.Blocks = slices.Concat(tuned.blocks(), transferBlocks(v.Moving), diskBlocks(d.Disks), estateBlocks(estates, false))
-	v.Below = estateBlocks(estates, true)
+	v.Blocks = slices.Concat(tuned.blocks(), transferBlocks(v.Moving), diskBlocks(d.Disks))
+	if inventory.Is(d) {
+		v.Blocks = inventory.Blocks(d)
+	} else {
+		v.Below = inventory.Blocks(d)
+	}
 	v.say(said)
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
 	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
-		v.Error = &measure.Error{Message: reasonText(d.Error.Message), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
+		v.Error = &measure.Error{Message: doc.Reason(d.Error.Message), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
 		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: clean(d.Verdict.Do), Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
@@ -310,18 +314,6 @@ func measured(d *measure.Document) bool {
 	})
 }
 
-// cleanAll makes foreign lines safe, and bounds their number.
-func cleanAll(lines []string) []string {
-	var out []string
-	for i, s := range lines {
-		if i == maxLines {
-			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(lines)-maxLines))
-		}
-		out = append(out, reasonText(s))
-	}
-	return out
-}
-
 // reproduce is the command line that asks for the same again.
 func reproduce(d *measure.Document) string {
 	words := []string{"thru"}
@@ -329,22 +321,10 @@ func reproduce(d *measure.Document) string {
 		return ""
 	}
 	if len(d.Arguments) == 0 || d.Arguments[0] != d.Command {
-		words = append(words, quote(d.Command))
+		words = append(words, doc.Quote(d.Command))
 	}
 	for _, a := range d.Arguments[:min(len(d.Arguments), maxLines)] {
-		words = append(words, quote(a))
+		words = append(words, doc.Quote(a))
 	}
 	return strings.Join(words, " ")
-}
-
-// quote makes one word of a POSIX shell command line.
-func quote(s string) string {
-	s = clean(s)
-	safe := func(r rune) bool {
-		return r < 128 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=+:,./@%", r))
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !safe(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

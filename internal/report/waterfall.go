@@ -11,7 +11,7 @@ import (
 
 // waterfall is the rungs of a ladder, the lowest first, with what each layer costs.
 type waterfall struct {
-	Unit  scale
+	Unit  doc.Scale
 	Rungs []rungBar
 	Most  float64 // bit/s at the end of the scale
 	Notes []string
@@ -41,14 +41,14 @@ func newWaterfall(d *measure.Document) *waterfall {
 	if d.Ladder == nil || len(d.Ladder.Rungs) == 0 {
 		return nil
 	}
-	w := &waterfall{Notes: cleanAll(d.Ladder.Notes)}
+	w := &waterfall{Notes: doc.CleanAll(d.Ladder.Notes)}
 	rungs := d.Ladder.Rungs[:min(len(d.Ladder.Rungs), maxLines)]
 	for i := range rungs {
 		if b := rungs[i].Best; b != nil {
 			w.Most = max(w.Most, b.Value)
 		}
 	}
-	w.Unit = scaleFor(w.Most)
+	w.Unit = doc.ScaleFor(w.Most)
 	below := 0.0
 	for i := range rungs {
 		w.Rungs = append(w.Rungs, w.bar(&rungs[i], below))
@@ -80,7 +80,7 @@ func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
 		}
 	}
 	if r.Error != "" {
-		b.Said = append(b.Said, "failed: "+reasonText(r.Error))
+		b.Said = append(b.Said, "failed: "+doc.Reason(r.Error))
 	}
 	switch {
 	case r.Limited:
@@ -121,16 +121,16 @@ func rungRate(r *measure.Rung) string {
 	if r.Ceiling == nil || r.Ceiling.LinkBps <= 0 {
 		return unit.Rate(r.Best.Value)
 	}
-	in := scaleFor(float64(r.Ceiling.LinkBps))
+	in := doc.ScaleFor(float64(r.Ceiling.LinkBps))
 	return rateOf(r.Best.Value, float64(r.Ceiling.LinkBps), in)
 }
 
 // rateOf is "9.41 of 10 Gb/s", in two units where one would not do for both.
-func rateOf(bps, link float64, in scale) string {
-	if bps < in.div/10 {
-		return unit.Rate(bps) + " of " + plain(link/in.div) + " " + in.name
+func rateOf(bps, link float64, in doc.Scale) string {
+	if bps < in.Div/10 {
+		return unit.Rate(bps) + " of " + doc.Plain(link/in.Div) + " " + in.Name
 	}
-	return in.number(bps) + " of " + plain(link/in.div) + " " + in.name
+	return in.Number(bps) + " of " + doc.Plain(link/in.Div) + " " + in.Name
 }
 
 // changeText is a change in percent with its sign: "-53%", "+4.2%".

@@ -1,4 +1,4 @@
-package report
+package inventory
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -58,15 +59,15 @@ func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
 				continue
 			}
 			if detail, ok := rule.is(g); ok {
-				m.Names, odd[g.ID] = append(m.Names, clean(g.Name)), true
-				if detail = clean(detail); detail != "" && !slices.Contains(details, detail) {
+				m.Names, odd[g.ID] = append(m.Names, doc.Clean(g.Name)), true
+				if detail = doc.Clean(detail); detail != "" && !slices.Contains(details, detail) {
 					details = append(details, detail)
 				}
 			}
 		}
 		if n := len(m.Names); n > 0 {
 			slices.Sort(details)
-			m.Text = unit.Plural(n, "VM") + verb(n, " has ", " have ") + rule.what + spaced(bracket(strings.Join(details[:min(len(details), markNames)], ", ")))
+			m.Text = unit.Plural(n, "VM") + doc.Verb(n, " has ", " have ") + rule.what + doc.Spaced(doc.Bracket(strings.Join(details[:min(len(details), markNames)], ", ")))
 			marks = append(marks, m)
 		}
 	}
@@ -79,7 +80,7 @@ func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
 }
 
 // farClock is how far a clock may be off before it is said.
-const farClock = int64(2 * second)
+const farClock = 2e9 // ns
 
 func aheadText(ns int64) string {
 	if ns < 0 {
@@ -129,14 +130,14 @@ func guestMarks(kind string) []guestMark {
 		}},
 		{"no tools that run", "what runs there and its addresses are not told, and vmxnet3 may have no driver", func(g *measure.Guest) (string, bool) {
 			t := g.Tools
-			return "", g.Power == "on" && t != nil && (value(t.Status) == "not installed" || t.Running != nil && !*t.Running)
+			return "", g.Power == "on" && t != nil && (measure.Value(t.Status) == "not installed" || t.Running != nil && !*t.Running)
 		}},
 		{"an adapter that is not connected", "", func(g *measure.Guest) (string, bool) {
 			return "", g.Power == "on" && slices.ContainsFunc(g.NICs, func(n measure.GuestNIC) bool { return n.Connected != nil && !*n.Connected })
 		}},
 		{"packets moved by QEMU itself, not in the kernel (no vhost)", "one thread of the program moves all of them", func(g *measure.Guest) (string, bool) {
 			return "", g.Power == "on" && slices.ContainsFunc(g.NICs, func(n measure.GuestNIC) bool {
-				return n.Vhost != nil && !*n.Vhost && strings.HasPrefix(value(n.Model), "virtio")
+				return n.Vhost != nil && !*n.Vhost && strings.HasPrefix(measure.Value(n.Model), "virtio")
 			})
 		}},
 	}
@@ -166,7 +167,7 @@ func hostMarks(x *estateIndex) (all []mark) {
 		m := mark{Why: rule.why}
 		for i := range x.Hosts {
 			if detail, ok := rule.is(&x.Hosts[i]); ok {
-				m.Names = append(m.Names, clean(x.Hosts[i].Name)+spaced(bracket(clean(detail))))
+				m.Names = append(m.Names, doc.Clean(x.Hosts[i].Name)+doc.Spaced(doc.Bracket(doc.Clean(detail))))
 			}
 		}
 		if n := len(m.Names); n > 0 {
@@ -174,7 +175,7 @@ func hostMarks(x *estateIndex) (all []mark) {
 			if n > 1 {
 				what = strings.NewReplacer("it has", "they have", "its version", "their version").Replace(what)
 			}
-			m.Text = unit.Plural(n, "host") + verb(n, " is ", " are ") + what
+			m.Text = unit.Plural(n, "host") + doc.Verb(n, " is ", " are ") + what
 			all = append(all, m)
 		}
 	}
@@ -218,11 +219,11 @@ func networkMarks(x *estateIndex) (all []mark) {
 	for i := range x.PortGroups {
 		p := &x.PortGroups[i]
 		if s := shapingText(p.ShapeIn, p.ShapeOut); s != "" {
-			shaped.Names = onceMore(shaped.Names, clean(p.Name)+" ("+s+")")
+			shaped.Names = onceMore(shaped.Names, doc.Clean(p.Name)+" ("+s+")")
 		}
 	}
 	if n := len(shaped.Names); n > 0 {
-		shaped.Text = unit.Plural(n, "network") + verb(n, " is", " are") + " held to a rate"
+		shaped.Text = unit.Plural(n, "network") + doc.Verb(n, " is", " are") + " held to a rate"
 		all = append(all, shaped)
 	}
 	all = append(all, smallerMTU(x)...)
@@ -241,7 +242,7 @@ func smallerMTU(x *estateIndex) (all []mark) {
 	m := mark{Why: "larger packets vanish there"}
 	small := func(s *measure.VirtualSwitch, mtu *int, what string) {
 		if s != nil && s.MTU != nil && mtu != nil && *s.MTU > 0 && *mtu > *s.MTU {
-			m.Names = onceMore(m.Names, clean(fmt.Sprintf("%s (MTU %d, %s has %d)", s.Name, *s.MTU, what, *mtu)))
+			m.Names = onceMore(m.Names, doc.Clean(fmt.Sprintf("%s (MTU %d, %s has %d)", s.Name, *s.MTU, what, *mtu)))
 		}
 	}
 	switchOf := func(group, direct string) *measure.VirtualSwitch {
@@ -257,11 +258,11 @@ func smallerMTU(x *estateIndex) (all []mark) {
 	}
 	for i := range x.Guests {
 		for _, n := range x.Guests[i].NICs {
-			small(switchOf(n.PortGroup, n.Switch), n.MTU, cmp.Or(value(n.Device), n.Name)+" of "+x.Guests[i].Name)
+			small(switchOf(n.PortGroup, n.Switch), n.MTU, cmp.Or(measure.Value(n.Device), n.Name)+" of "+x.Guests[i].Name)
 		}
 	}
 	if n := len(m.Names); n > 0 {
-		m.Text = strconv.Itoa(n) + verb(n, " switch has a smaller MTU", " switches have a smaller MTU") + " than what is connected to it"
+		m.Text = strconv.Itoa(n) + doc.Verb(n, " switch has a smaller MTU", " switches have a smaller MTU") + " than what is connected to it"
 		all = append(all, m)
 	}
 	return all

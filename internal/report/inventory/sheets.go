@@ -1,4 +1,4 @@
-package report
+package inventory
 
 import (
 	"cmp"
@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 	"thru/internal/unit"
 )
 
@@ -20,14 +22,14 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 		f = &measure.Facts{}
 	}
 	missing := slices.Concat(f.NotChecked, h.NotChecked)
-	s := sheet{Name: clean(h.Name), About: clean(join(hostState(h), machineModel(f.Machine), h.Cluster)), missing: missing}
+	s := sheet{Name: doc.Clean(h.Name), About: doc.Clean(doc.Join(hostState(h), machineModel(f.Machine), h.Cluster)), missing: missing}
 	if x.Kind != measure.KindKVM || h.UUID != "" {
-		s.line("place", join(prefixed("data center ", h.Site), prefixed("cluster ", h.Cluster), value(h.State), prefixed("UUID ", h.UUID)), "")
+		s.line("place", doc.Join(doc.Prefixed("data center ", h.Site), doc.Prefixed("cluster ", h.Cluster), measure.Value(h.State), doc.Prefixed("UUID ", h.UUID)), "")
 	}
 	f = withoutVolumes(f)
 	for _, i := range machineItems() {
 		if i.name != "file systems" { // a host of guests has datastores
-			s.Rows = append(s.Rows, row{Name: i.name, Value: i.from(f, missing, untold)})
+			s.Rows = append(s.Rows, doc.Row{Name: i.name, Value: i.from(f, missing, untold)})
 			s.said = append(s.said, i.missing...)
 		}
 	}
@@ -35,25 +37,25 @@ func hostSheet(x *estateIndex, h *measure.GuestHost) sheet {
 	if x.Kind != measure.KindKVM || len(h.Datastores) > 0 {
 		s.line("datastores, VMFS version", storesText(x, h), s.whyNot("datastores"))
 	}
-	s.line("version and build", join(hostVersion(f), qemuText(x)), s.whyNot("distribution", "kernel"))
-	s.line("BIOS, not default", "", notChecked+": the firmware does not show its settings to the hypervisor")
+	s.line("version and build", doc.Join(hostVersion(f), qemuText(x)), s.whyNot("distribution", "kernel"))
+	s.line("BIOS, not default", "", doc.NotChecked+": the firmware does not show its settings to the hypervisor")
 	settings := s.whyNot("settings_changed")
 	if x.Kind == measure.KindKVM {
-		settings = notChecked + ": Linux does not tell which settings are its defaults"
+		settings = doc.NotChecked + ": Linux does not tell which settings are its defaults"
 	}
 	s.line("settings, not default", settingsChanged(x, h, missing), settings)
 	if x.Kind != measure.KindKVM {
 		s.line("unsupported CPU", legacyText(h, missing), s.whyNot("settings_changed"))
-		s.line("boot device", value(f.Boot), s.whyNot("boot_device"))
+		s.line("boot device", measure.Value(f.Boot), s.whyNot("boot_device"))
 	}
-	s.line("NUMA", numaText(f.NUMA), s.whyNot("numa_nodes"))
+	s.line("NUMA", facts.NUMA(f.NUMA), s.whyNot("numa_nodes"))
 	s.line("guests that run", handedText(h), s.whyNot("guests_running"))
 	for _, p := range h.Ports {
-		s.line("VMkernel port "+p.Device, portText(x, &p), notChecked)
+		s.line("VMkernel port "+p.Device, portText(x, &p), doc.NotChecked)
 	}
 	for i := range x.Switches {
 		if w := &x.Switches[i]; w.Host == h.ID || slices.Contains(w.Hosts, h.ID) {
-			s.line("switch "+w.Name, switchText(w, h.ID), notChecked)
+			s.line("switch "+w.Name, switchText(w, h.ID), doc.NotChecked)
 		}
 	}
 	s.rest()
@@ -82,24 +84,24 @@ func ofEach(x *estateIndex, kind string) (all []measure.NotChecked) {
 
 // line adds a fact, or why it is not there; one without both is left out.
 func (s *sheet) line(name, value, missing string) {
-	if value = clean(value); value == "" {
+	if value = doc.Clean(value); value == "" {
 		value = missing
 	}
 	if value != "" {
-		s.Rows = append(s.Rows, row{Name: clean(name), Value: value})
+		s.Rows = append(s.Rows, doc.Row{Name: doc.Clean(name), Value: value})
 	}
 }
 
 // rest names what else could not be read, grouped by the reason.
 func (s *sheet) rest() {
-	var gaps []gap
+	var gaps []doc.Gap
 	for _, m := range s.missing {
 		if !slices.ContainsFunc(s.said, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
-			gaps = addGap(gaps, measure.FactWords(clean(m.Fact)), reasonText(m.Why))
+			gaps = doc.AddGap(gaps, measure.FactWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
 		}
 	}
-	for _, g := range gaps[:min(len(gaps), maxLines)] {
-		s.line(notChecked, g.text(maxLines), "")
+	for _, g := range gaps[:min(len(gaps), doc.MostLines)] {
+		s.line(doc.NotChecked, g.Text(doc.MostLines), "")
 	}
 }
 
@@ -112,10 +114,10 @@ func (s *sheet) whyNot(keys ...string) string {
 	s.said = append(s.said, keys...)
 	for _, m := range slices.Concat(s.missing, s.ofAll) {
 		if slices.ContainsFunc(keys, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
-			return notChecked + ": " + reasonText(m.Why)
+			return doc.NotChecked + ": " + doc.Reason(m.Why)
 		}
 	}
-	return notChecked + ": " + untold
+	return doc.NotChecked + ": " + untold
 }
 
 // isMissing tells whether a fact could not be had.
@@ -139,14 +141,14 @@ func settingsChanged(x *estateIndex, h *measure.GuestHost, missing []measure.Not
 		case m.Fact == key && len(h.Facts.Changed) == 0:
 			return ""
 		case measure.IsPart(m.Fact, key):
-			part := cmp.Or(what, "others") + " " + notChecked + " (" + m.Why + ")"
+			part := cmp.Or(what, "others") + " " + doc.NotChecked + " (" + m.Why + ")"
 			all = onceMore(all, part)
 		}
 	}
 	if len(all) > 1 && len(h.Facts.Changed) == 0 {
 		all[0] = "none that was read"
 	}
-	return strings.Join(all[:min(len(all), maxLines)], "; ")
+	return strings.Join(all[:min(len(all), doc.MostLines)], "; ")
 }
 
 func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
@@ -165,7 +167,7 @@ func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
 
 func storesText(x *estateIndex, h *measure.GuestHost) string {
 	var all []string
-	for _, id := range h.Datastores[:min(len(h.Datastores), maxInterfaces)] {
+	for _, id := range h.Datastores[:min(len(h.Datastores), facts.MostInterfaces)] {
 		d := x.stores[id]
 		if d == nil {
 			continue
@@ -174,9 +176,9 @@ func storesText(x *estateIndex, h *measure.GuestHost) string {
 		if d.Free != nil {
 			free = unit.Size(*d.Free) + " free"
 		}
-		all = append(all, d.Name+" "+bracket(join(cmp.Or(value(d.Type), "type "+notChecked), bytesText(d.Size), free, strings.Join(d.Devices, ", "))))
+		all = append(all, d.Name+" "+doc.Bracket(doc.Join(cmp.Or(measure.Value(d.Type), "type "+doc.NotChecked), bytesText(d.Size), free, strings.Join(d.Devices, ", "))))
 	}
-	if n := len(h.Datastores) - maxInterfaces; n > 0 {
+	if n := len(h.Datastores) - facts.MostInterfaces; n > 0 {
 		all = append(all, fmt.Sprintf("and %d more", n))
 	}
 	return strings.Join(all, "; ")
@@ -184,17 +186,17 @@ func storesText(x *estateIndex, h *measure.GuestHost) string {
 
 // hostVersion is "VMware ESXi 8.0.3, build-24022510": a version that both have stands once.
 func hostVersion(f *measure.Facts) string {
-	name, kernel := value(f.Distro), value(f.Kernel)
+	name, kernel := measure.Value(f.Distro), measure.Value(f.Kernel)
 	if version, build, ok := strings.Cut(kernel, " "); ok && strings.Contains(" "+name+" ", " "+version+" ") {
 		kernel = build
 	}
-	return join(name, kernel)
+	return doc.Join(name, kernel)
 }
 
 // pciText names the cards of a host, each kind with how many there are.
 func pciText(all []measure.PCIDevice) string {
-	return counted(all[:min(len(all), maxLines)], func(d *measure.PCIDevice) string {
-		return strings.TrimSpace(strings.TrimSpace(d.Vendor+" "+d.Name) + " " + bracket(d.Class))
+	return counted(all[:min(len(all), doc.MostLines)], func(d *measure.PCIDevice) string {
+		return strings.TrimSpace(strings.TrimSpace(d.Vendor+" "+d.Name) + " " + doc.Bracket(d.Class))
 	})
 }
 
@@ -232,34 +234,34 @@ func handedText(h *measure.GuestHost) string {
 }
 
 func portText(x *estateIndex, p *measure.VMkernelPort) string {
-	network := value(p.Network)
+	network := measure.Value(p.Network)
 	if g := x.groups[p.PortGroup]; g != nil {
-		network = strings.TrimSpace(cmp.Or(network, g.Name) + " " + bracket(vlanText(value(g.VLAN))))
+		network = strings.TrimSpace(cmp.Or(network, g.Name) + " " + doc.Bracket(vlanText(measure.Value(g.VLAN))))
 	}
 	tso := ""
 	if p.TSO != nil {
-		tso = "TSO " + onOff(*p.TSO)
+		tso = "TSO " + doc.OnOff(*p.TSO)
 	}
-	return join(strings.Join(p.Addrs, ", "), network, mtuOf(p.MTU), prefixed("MAC ", value(p.MAC)), tso, value(p.Stack), prefixed("for ", strings.Join(p.Services, " and ")))
+	return doc.Join(strings.Join(p.Addrs, ", "), network, mtuOf(p.MTU), doc.Prefixed("MAC ", measure.Value(p.MAC)), tso, measure.Value(p.Stack), doc.Prefixed("for ", strings.Join(p.Services, " and ")))
 }
 
-func mtuOf(mtu *int) string { return prefixed("MTU ", numberText(mtu)) }
+func mtuOf(mtu *int) string { return doc.Prefixed("MTU ", doc.Number(mtu)) }
 
 func switchText(w *measure.VirtualSwitch, host string) string {
 	own := *w
 	own.Uplinks = slices.DeleteFunc(slices.Clone(w.Uplinks), func(u measure.Uplink) bool { return u.Host != "" && u.Host != host })
 	nioc, snooping, vlans := "", "", ""
 	if w.NIOC != nil {
-		nioc = "network I/O control " + onOff(*w.NIOC)
+		nioc = "network I/O control " + doc.OnOff(*w.NIOC)
 	}
 	if w.Snooping != nil {
-		snooping = "multicast snooping " + onOff(*w.Snooping)
+		snooping = "multicast snooping " + doc.OnOff(*w.Snooping)
 	}
 	if w.VLANs != nil {
-		vlans = "VLAN filtering " + onOff(*w.VLANs)
+		vlans = "VLAN filtering " + doc.OnOff(*w.VLANs)
 	}
-	return join(w.Kind, prefixed("version ", value(w.Version)), cmp.Or(mtuOf(w.MTU), "MTU "+notChecked), prefixed("uplinks ", uplinksText(&own, w.Teaming)), prefixed("teaming by ", teamingText(w.Teaming)),
-		prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), nioc, securityOf(w.Security), snooping, vlans)
+	return doc.Join(w.Kind, doc.Prefixed("version ", measure.Value(w.Version)), cmp.Or(mtuOf(w.MTU), "MTU "+doc.NotChecked), doc.Prefixed("uplinks ", uplinksText(&own, w.Teaming)), doc.Prefixed("teaming by ", teamingText(w.Teaming)),
+		doc.Prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), nioc, securityOf(w.Security), snooping, vlans)
 }
 
 // securityOf is what a switch lets guests do beyond their own traffic, in vSphere's words.
@@ -277,39 +279,39 @@ func securityOf(s *measure.PortSecurity) string {
 			all = append(all, x.name+words[*x.on])
 		}
 	}
-	return prefixed("security: ", strings.Join(all, ", "))
+	return doc.Prefixed("security: ", strings.Join(all, ", "))
 }
 
 // guestSheet is all that C-08 asks of a guest, each line with its value or why
 // there is none.
 func guestSheet(x *estateIndex, g *measure.Guest) sheet {
-	s := sheet{Name: clean(g.Name), About: clean(join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
+	s := sheet{Name: doc.Clean(g.Name), About: doc.Clean(doc.Join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
 	host := g.Host
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name
 	}
-	s.line("place", join(prefixed("on ", host), prefixed("cluster ", g.Cluster), prefixed("data center ", g.Site), prefixed("folder ", g.Folder), prefixed("pool ", g.Pool)), s.whyNot("host"))
+	s.line("place", doc.Join(doc.Prefixed("on ", host), doc.Prefixed("cluster ", g.Cluster), doc.Prefixed("data center ", g.Site), doc.Prefixed("folder ", g.Folder), doc.Prefixed("pool ", g.Pool)), s.whyNot("host"))
 	s.line("power", powerText(g), s.whyNot("power"))
 	s.line("vCPUs", guestCPUs(g), s.whyNot("cpus"))
 	s.line("RAM", bytesText(g.Memory), s.whyNot("memory_bytes"))
 	s.disks(x, g)
-	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(value(d.Adapter), notChecked) }), noneOf(len(g.Disks), "no disk", s.whyNot("disks.adapter", "disks")))
+	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(measure.Value(d.Adapter), doc.NotChecked) }), noneOf(len(g.Disks), "no disk", s.whyNot("disks.adapter", "disks")))
 	s.adapters(x, g)
 	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", s.whyNot("nics.model", "nics")))
 	s.line("CPU allocation", s.allocationText(g.CPUShare, "cpu_allocation", hertzText), s.whyNot("cpu_allocation", "cpu_quota_cpus"))
 	if g.CPUQuota != nil {
-		s.line("CPU quota", digits(*g.CPUQuota)+" CPUs at most", "")
+		s.line("CPU quota", doc.Digits(*g.CPUQuota)+" CPUs at most", "")
 	}
 	s.line("memory allocation", s.allocationText(g.MemoryShare, "memory_allocation", unit.Size), s.whyNot("memory_allocation"))
 	s.line("CPU affinity", affinityText(g), s.whyNot("cpu_affinity", "cpu_pins"))
 	s.line("OS and service pack", s.systemText(g), s.whyNot("os_running", "os"))
 	s.line("tools", toolsText(g.Tools), s.whyNot("tools"))
-	s.line("virtual hardware", join(value(g.Hardware), value(g.Firmware)), s.whyNot("hardware_version"))
+	s.line("virtual hardware", doc.Join(measure.Value(g.Hardware), measure.Value(g.Firmware)), s.whyNot("hardware_version"))
 	if x.Kind != measure.KindKVM { // QEMU has no such setting
-		s.line("latency sensitivity", value(g.Latency), s.whyNot("latency_sensitivity"))
+		s.line("latency sensitivity", measure.Value(g.Latency), s.whyNot("latency_sensitivity"))
 	}
-	s.line("addresses", join(value(g.Hostname), strings.Join(g.Addrs, ", ")), s.whyNot("addresses", "hostname"))
-	s.line("identity", join(prefixed("id ", g.ID), prefixed("UUID ", g.UUID), prefixed("instance ", g.InstanceUUID)), "")
+	s.line("addresses", doc.Join(measure.Value(g.Hostname), strings.Join(g.Addrs, ", ")), s.whyNot("addresses", "hostname"))
+	s.line("identity", doc.Join(doc.Prefixed("id ", g.ID), doc.Prefixed("UUID ", g.UUID), doc.Prefixed("instance ", g.InstanceUUID)), "")
 	s.line("settings", settingsText(g.Advanced), "")
 	s.line("threads of the host", threadsText(g), "")
 	s.rest()
@@ -326,7 +328,7 @@ func noneOf(n int, none, missing string) string {
 
 func powerText(g *measure.Guest) string {
 	if g.Template {
-		return join("template", g.Power)
+		return doc.Join("template", g.Power)
 	}
 	return g.Power
 }
@@ -342,34 +344,34 @@ func guestCPUs(g *measure.Guest) string {
 	if g.HotAddCPU != nil && *g.HotAddCPU {
 		s += ", hot add on, which hides the NUMA nodes"
 	}
-	return join(s, prefixed("model ", value(g.CPUModel)), prefixed("NUMA nodes ", unit.List(g.NUMANodes)))
+	return doc.Join(s, doc.Prefixed("model ", measure.Value(g.CPUModel)), doc.Prefixed("NUMA nodes ", unit.List(g.NUMANodes)))
 }
 
 // disks adds a line of each virtual disk.
 func (s *sheet) disks(x *estateIndex, g *measure.Guest) {
-	for i := range g.Disks[:min(len(g.Disks), maxInterfaces)] {
+	for i := range g.Disks[:min(len(g.Disks), facts.MostInterfaces)] {
 		d := &g.Disks[i]
 		known := func(name, value, key string) string {
 			if value != "" {
 				return value
 			}
-			why := strings.TrimPrefix(s.whyNot("disks."+d.Name+"."+key, "disks."+key), notChecked+": ")
-			return name + " " + notChecked + " (" + why + ")"
+			why := strings.TrimPrefix(s.whyNot("disks."+d.Name+"."+key, "disks."+key), doc.NotChecked+": ")
+			return name + " " + doc.NotChecked + " (" + why + ")"
 		}
 		store := ""
 		if t := x.stores[d.Datastore]; t != nil {
-			store = strings.TrimSpace("on " + t.Name + " " + bracket(value(t.Type)))
+			store = strings.TrimSpace("on " + t.Name + " " + doc.Bracket(measure.Value(t.Type)))
 		}
 		limit := ""
 		if d.LimitIOPS != nil {
 			limit = fmt.Sprintf("at most %d operations/s", *d.LimitIOPS)
 		}
 		if d.LimitBytes != nil {
-			limit = join(limit, "at most "+byteRate(float64(*d.LimitBytes)))
+			limit = doc.Join(limit, "at most "+doc.ByteRate(float64(*d.LimitBytes)))
 		}
-		s.line(d.Name, join(known("adapter", value(d.Adapter), "adapter"), known("type", value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
-			known("format", value(d.Format), "format"), known("mode", value(d.Mode), "mode"), known("how created", createdText(d), "created"),
-			store, value(d.Path), prefixed("cache ", value(d.Cache)), limit), "")
+		s.line(d.Name, doc.Join(known("adapter", measure.Value(d.Adapter), "adapter"), known("type", measure.Value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
+			known("format", measure.Value(d.Format), "format"), known("mode", measure.Value(d.Mode), "mode"), known("how created", createdText(d), "created"),
+			store, measure.Value(d.Path), doc.Prefixed("cache ", measure.Value(d.Cache)), limit), "")
 	}
 	if len(g.Disks) == 0 {
 		s.line("virtual disks", "", noneOf(0, "none", s.whyNot("disks")))
@@ -378,31 +380,31 @@ func (s *sheet) disks(x *estateIndex, g *measure.Guest) {
 
 // createdText says how a disk was made.
 func createdText(d *measure.GuestDisk) string {
-	if value(d.Created) == "of its own" {
+	if measure.Value(d.Created) == "of its own" {
 		return "no parent: neither a clone nor a snapshot"
 	}
-	return prefixed("created as ", value(d.Created))
+	return doc.Prefixed("created as ", measure.Value(d.Created))
 }
 
 // adapters adds a line of each virtual adapter.
 func (s *sheet) adapters(x *estateIndex, g *measure.Guest) {
-	for i := range g.NICs[:min(len(g.NICs), maxInterfaces)] {
+	for i := range g.NICs[:min(len(g.NICs), facts.MostInterfaces)] {
 		n := &g.NICs[i]
-		model := cmp.Or(value(n.Model), "model "+notChecked)
+		model := cmp.Or(measure.Value(n.Model), "model "+doc.NotChecked)
 		state := ""
 		if n.Connected != nil && !*n.Connected {
 			state = "not connected"
 		}
 		vhost := ""
 		if n.Vhost != nil {
-			vhost = "vhost " + onOff(*n.Vhost)
+			vhost = "vhost " + doc.OnOff(*n.Vhost)
 		}
 		queues := ""
 		if n.Queues != nil {
 			queues = unit.Plural(*n.Queues, "queue")
 		}
-		s.line(n.Name, join(model, state, prefixed("MAC ", value(n.MAC)), networkName(x, n), prefixed("switch ", switchName(x, n)), prefixed("uplink ", value(n.Uplink)), prefixed("port ", value(n.Port)),
-			queues, vhost, prefixed("host interface ", value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), prefixed("held to ", nicHeldText(n)), strings.Join(n.Addrs, ", ")), "")
+		s.line(n.Name, doc.Join(model, state, doc.Prefixed("MAC ", measure.Value(n.MAC)), networkName(x, n), doc.Prefixed("switch ", switchName(x, n)), doc.Prefixed("uplink ", measure.Value(n.Uplink)), doc.Prefixed("port ", measure.Value(n.Port)),
+			queues, vhost, doc.Prefixed("host interface ", measure.Value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), doc.Prefixed("held to ", nicHeldText(n)), strings.Join(n.Addrs, ", ")), "")
 	}
 }
 
@@ -422,7 +424,7 @@ func withoutText(on map[string]bool) string {
 			off = append(off, k)
 		}
 	}
-	return prefixed("without ", strings.Join(off[:min(len(off), maxLines)], " "))
+	return doc.Prefixed("without ", strings.Join(off[:min(len(off), doc.MostLines)], " "))
 }
 
 // allocationText is "reserved 2.00 GHz, no limit, shares 4000 (normal)".
@@ -431,7 +433,7 @@ func (s *sheet) allocationText(a *measure.Allocation, key string, print func(int
 		return ""
 	}
 	open := func(name, part string) string {
-		return name + " " + notChecked + " (" + strings.TrimPrefix(s.whyNot(key+"."+part), notChecked+": ") + ")"
+		return name + " " + doc.NotChecked + " (" + strings.TrimPrefix(s.whyNot(key+"."+part), doc.NotChecked+": ") + ")"
 	}
 	reserved := open("reservation", "reserved")
 	if a.Reserved != nil {
@@ -451,26 +453,26 @@ func (s *sheet) allocationText(a *measure.Allocation, key string, print func(int
 	}
 	shares := open("shares", "shares")
 	if a.Shares != nil {
-		shares = strings.TrimSpace("shares " + strconv.FormatInt(*a.Shares, 10) + " " + bracket(value(a.Level)))
+		shares = strings.TrimSpace("shares " + strconv.FormatInt(*a.Shares, 10) + " " + doc.Bracket(measure.Value(a.Level)))
 	}
-	return join(reserved, limit, shares)
+	return doc.Join(reserved, limit, shares)
 }
 
 func hertzText(hz int64) string {
 	if hz < 1e9 {
-		return digits(float64(hz)/1e6) + " MHz"
+		return doc.Digits(float64(hz)/1e6) + " MHz"
 	}
-	return digits(float64(hz)/1e9) + " GHz"
+	return doc.Digits(float64(hz)/1e9) + " GHz"
 }
 
 func affinityText(g *measure.Guest) string {
 	var pins []string
-	for _, p := range g.Pins[:min(len(g.Pins), maxLines)] {
+	for _, p := range g.Pins[:min(len(g.Pins), doc.MostLines)] {
 		pins = append(pins, fmt.Sprintf("vCPU %d on %s", p.CPU, unit.List(p.Host)))
 	}
 	switch {
 	case len(g.Affinity) > 0:
-		return join("CPUs "+unit.List(g.Affinity), strings.Join(pins, ", "))
+		return doc.Join("CPUs "+unit.List(g.Affinity), strings.Join(pins, ", "))
 	case len(pins) > 0:
 		return strings.Join(pins, ", ")
 	case isMissing(g.NotChecked, "cpu_affinity") || isMissing(g.NotChecked, "cpu_pins"):
@@ -481,7 +483,7 @@ func affinityText(g *measure.Guest) string {
 
 // systemText is what runs in a guest by the word of its tools, and what it is configured for.
 func (s *sheet) systemText(g *measure.Guest) string {
-	runs, set := value(g.OSRuns), value(g.OS)
+	runs, set := measure.Value(g.OSRuns), measure.Value(g.OS)
 	switch {
 	case runs != "" && set != "" && runs != set:
 		return runs + " (configured for " + set + ")"
@@ -501,7 +503,7 @@ func toolsText(t *measure.GuestTools) string {
 	if t.Running != nil {
 		runs = map[bool]string{true: "running", false: "not running"}[*t.Running]
 	}
-	return join(value(t.Status), prefixed("version ", value(t.Version)), runs)
+	return doc.Join(measure.Value(t.Status), doc.Prefixed("version ", measure.Value(t.Version)), runs)
 }
 
 func settingsText(all map[string]string) string {
@@ -509,18 +511,18 @@ func settingsText(all map[string]string) string {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		words = append(words, k+"="+all[k])
 	}
-	return strings.Join(words[:min(len(words), maxLines)], ", ")
+	return strings.Join(words[:min(len(words), doc.MostLines)], ", ")
 }
 
 // threadsText names the threads of the host that work for a guest (KVM).
 func threadsText(g *measure.Guest) string {
 	var all []string
-	for _, t := range g.Threads[:min(len(g.Threads), maxLines)] {
-		all = append(all, strings.TrimSpace(t.Name+" "+bracket(join(t.Role, prefixed("CPUs ", unit.List(t.CPUs))))))
+	for _, t := range g.Threads[:min(len(g.Threads), doc.MostLines)] {
+		all = append(all, strings.TrimSpace(t.Name+" "+doc.Bracket(doc.Join(t.Role, doc.Prefixed("CPUs ", unit.List(t.CPUs))))))
 	}
 	s := strings.Join(all, ", ")
 	if g.PID != nil {
-		s = join(fmt.Sprintf("process %d", *g.PID), s)
+		s = doc.Join(fmt.Sprintf("process %d", *g.PID), s)
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package report
+package inventory
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -19,7 +20,7 @@ type among struct{ site, cluster, name string }
 
 // of names where it is: "vSwitch0 in prod".
 func (a among) of() string {
-	return strings.TrimSpace(a.name + " " + prefixed("in ", cmp.Or(a.cluster, a.site)))
+	return strings.TrimSpace(a.name + " " + doc.Prefixed("in ", cmp.Or(a.cluster, a.site)))
 }
 
 // unlike are the values of names, each with the hosts that have it.
@@ -64,12 +65,12 @@ func unlikeMarks(x *estateIndex) (all []mark) {
 		m := mark{Why: u.why}
 		for key, values := range u.values {
 			if len(values) > 1 {
-				m.Names = append(m.Names, clean(key.of()+" ("+valuesText(values)+")"))
+				m.Names = append(m.Names, doc.Clean(key.of()+" ("+valuesText(values)+")"))
 			}
 		}
 		if n := len(m.Names); n > 0 {
 			slices.Sort(m.Names)
-			m.Text = unit.Plural(n, u.noun) + verb(n, " does", " do") + " not have the same " + u.what + " on all hosts of a cluster or data center"
+			m.Text = unit.Plural(n, u.noun) + doc.Verb(n, " does", " do") + " not have the same " + u.what + " on all hosts of a cluster or data center"
 			all = append(all, m)
 		}
 	}

@@ -1,44 +1,45 @@
-package report
+package facts
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
 // hostRows are the facts of a host by subject, in the order in which people
 // ask for them.
-func hostRows(f *measure.Facts) []row {
-	return []row{
-		{Name: "machine", Value: machineText(f.Machine)}, {Name: "firmware", Value: firmwareText(f.Machine)}, {Name: "processors", Value: processorsText(f.CPU)},
-		{Name: "clock rate", Value: frequencyText(f.CPU)}, {Name: "idle states", Value: idleText(f.CPU)}, {Name: "NUMA", Value: numaText(f.NUMA)}, {Name: "RAM", Value: ramText(f.RAM)},
-		{Name: "control group", Value: cgroupText(f.Cgroup)}, {Name: "security", Value: securityText(f.Security)}, {Name: "firewall", Value: firewallText(f.Firewall)},
-		{Name: "clock", Value: clockFactsText(f.Clock)}, {Name: "disks", Value: disksText(f.Disks)}, {Name: "hypervises", Value: hypervisesText(f.Hypervises)}, {Name: "load", Value: loadText(f.Load)},
+func hostRows(f *measure.Facts) []doc.Row {
+	return []doc.Row{
+		{Name: "machine", Value: Machine(f.Machine)}, {Name: "firmware", Value: Firmware(f.Machine)}, {Name: "processors", Value: Processors(f.CPU)},
+		{Name: "clock rate", Value: Frequency(f.CPU)}, {Name: "idle states", Value: idleText(f.CPU)}, {Name: "NUMA", Value: NUMA(f.NUMA)}, {Name: "RAM", Value: ramText(f.RAM)},
+		{Name: "control group", Value: Cgroup(f.Cgroup)}, {Name: "security", Value: securityText(f.Security)}, {Name: "firewall", Value: firewallText(f.Firewall)},
+		{Name: "clock", Value: clockFactsText(f.Clock)}, {Name: "disks", Value: disksText(f.Disks)}, {Name: "hypervises", Value: Hypervises(f.Hypervises)}, {Name: "load", Value: loadText(f.Load)},
 	}
 }
 
-func machineText(m *measure.Machine) string {
+func Machine(m *measure.Machine) string {
 	if m == nil {
 		return ""
 	}
-	return join(strings.TrimSpace(m.Vendor+" "+m.Product+" "+bracket(m.Version)), m.Chassis)
+	return doc.Join(strings.TrimSpace(m.Vendor+" "+m.Product+" "+doc.Bracket(m.Version)), m.Chassis)
 }
 
-func firmwareText(m *measure.Machine) string {
+func Firmware(m *measure.Machine) string {
 	if m == nil {
 		return ""
 	}
-	s := strings.TrimSpace(m.BIOSVendor + " " + m.BIOSVersion + " " + bracket(m.BIOSDate))
+	s := strings.TrimSpace(m.BIOSVendor + " " + m.BIOSVersion + " " + doc.Bracket(m.BIOSDate))
 	if m.UEFI != nil && *m.UEFI {
-		s = join(s, "UEFI")
+		s = doc.Join(s, "UEFI")
 	}
 	return s
 }
 
-func processorsText(c *measure.Processors) string {
+func Processors(c *measure.Processors) string {
 	if c == nil {
 		return ""
 	}
@@ -52,7 +53,7 @@ func processorsText(c *measure.Processors) string {
 		}
 	}
 	if c.SMT != nil {
-		all = append(all, "SMT "+onOff(*c.SMT))
+		all = append(all, "SMT "+doc.OnOff(*c.SMT))
 	}
 	if c.Usable != nil && c.Threads != nil && *c.Usable < *c.Threads {
 		all = append(all, fmt.Sprintf("thru may use %d", *c.Usable))
@@ -63,14 +64,7 @@ func processorsText(c *measure.Processors) string {
 	return strings.Join(all, ", ")
 }
 
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
-}
-
-func frequencyText(c *measure.Processors) string {
+func Frequency(c *measure.Processors) string {
 	if c == nil {
 		return ""
 	}
@@ -80,7 +74,7 @@ func frequencyText(c *measure.Processors) string {
 		name string
 	}{{c.CurrentHz, "now"}, {c.BaseHz, "base"}, {c.MaxHz, "at most"}} {
 		if x.hz != nil && *x.hz > 0 {
-			all = append(all, fmt.Sprintf("%s %s GHz", x.name, digits(float64(*x.hz)/1e9)))
+			all = append(all, fmt.Sprintf("%s %s GHz", x.name, doc.Digits(float64(*x.hz)/1e9)))
 		}
 	}
 	if len(c.Governors) > 0 {
@@ -92,7 +86,7 @@ func frequencyText(c *measure.Processors) string {
 		}
 	}
 	if c.Boost != nil {
-		all = append(all, "boost "+onOff(*c.Boost))
+		all = append(all, "boost "+doc.OnOff(*c.Boost))
 	}
 	return strings.Join(all, ", ")
 }
@@ -106,12 +100,12 @@ func idleText(c *measure.Processors) string {
 		s += ", " + unit.Duration(*c.IdleExit) + " to leave it"
 	}
 	if c.IdleDriver != nil {
-		s += " " + bracket(*c.IdleDriver)
+		s += " " + doc.Bracket(*c.IdleDriver)
 	}
 	return s
 }
 
-func numaText(nodes []measure.NUMANode) string {
+func NUMA(nodes []measure.NUMANode) string {
 	var all []string
 	for _, n := range nodes {
 		s := fmt.Sprintf("node %d: CPUs %s", n.Node, unit.List(n.CPUs))
@@ -151,7 +145,7 @@ func ramText(r *measure.RAM) string {
 	return strings.Join(all, ", ")
 }
 
-func cgroupText(c *measure.Cgroup) string {
+func Cgroup(c *measure.Cgroup) string {
 	if c == nil {
 		return ""
 	}
@@ -160,7 +154,7 @@ func cgroupText(c *measure.Cgroup) string {
 		all = append(all, c.Container)
 	}
 	if c.QuotaCPUs != nil {
-		all = append(all, digits(*c.QuotaCPUs)+" CPUs at most")
+		all = append(all, doc.Digits(*c.QuotaCPUs)+" CPUs at most")
 	} else {
 		all = append(all, "no CPU quota")
 	}
@@ -237,7 +231,7 @@ func clockFactsText(c *measure.Clock) string {
 
 func disksText(disks []measure.Disk) string {
 	var all []string
-	for _, d := range disks[:min(len(disks), maxInterfaces)] {
+	for _, d := range disks[:min(len(disks), MostInterfaces)] {
 		s := d.Name
 		var about []string
 		if d.Model != "" {
@@ -255,12 +249,12 @@ func disksText(disks []measure.Disk) string {
 		for _, m := range d.Mounts {
 			about = append(about, m.Path+" "+m.Type)
 		}
-		all = append(all, strings.TrimSpace(s+" "+bracket(strings.Join(about, ", "))))
+		all = append(all, strings.TrimSpace(s+" "+doc.Bracket(strings.Join(about, ", "))))
 	}
 	return strings.Join(all, "; ")
 }
 
-func hypervisesText(h *measure.Hypervises) string {
+func Hypervises(h *measure.Hypervises) string {
 	if h == nil || h.Guests+h.Vhost+len(h.Switch) == 0 {
 		return ""
 	}
@@ -304,37 +298,34 @@ const leastTraffic = 1e6
 
 // briefHosts is a short table of each host for a terminal: what it is, and the
 // interface that its route leaves by.
-func briefHosts(d *measure.Document) []titled {
-	if !isCheck(d) {
-		return nil
-	}
-	var all []titled
-	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxEndPoints)] {
+func Brief(d *measure.Document) []doc.Pairs {
+	var all []doc.Pairs
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), MostEndPoints)] {
 		f := e.Facts
 		if f == nil {
 			continue
 		}
-		t := titled{Name: clean(e.Name + " " + bracket(join(value(f.Hostname), e.Addr)))}
-		rows := []row{
-			{Name: "system", Value: join(value(f.Distro), prefixed("kernel ", value(f.Kernel)))}, {Name: "machine", Value: join(machineText(f.Machine), prefixed("hypervisor ", value(f.Hypervisor)))},
-			{Name: "CPU", Value: join(value(f.CPUModel), processorsText(f.CPU))}, {Name: "clock rate", Value: frequencyText(f.CPU)}, {Name: "memory", Value: ramText(f.RAM)},
-			{Name: "control group", Value: cgroupText(f.Cgroup)}, {Name: "TCP", Value: tcpText(f)}, {Name: "firewall", Value: firewallText(f.Firewall)}, {Name: "security", Value: securityText(f.Security)},
+		t := doc.Pairs{Name: doc.Clean(e.Name + " " + doc.Bracket(doc.Join(measure.Value(f.Hostname), e.Addr)))}
+		rows := []doc.Row{
+			{Name: "system", Value: doc.Join(measure.Value(f.Distro), doc.Prefixed("kernel ", measure.Value(f.Kernel)))}, {Name: "machine", Value: doc.Join(Machine(f.Machine), doc.Prefixed("hypervisor ", measure.Value(f.Hypervisor)))},
+			{Name: "CPU", Value: doc.Join(measure.Value(f.CPUModel), Processors(f.CPU))}, {Name: "clock rate", Value: Frequency(f.CPU)}, {Name: "memory", Value: ramText(f.RAM)},
+			{Name: "control group", Value: Cgroup(f.Cgroup)}, {Name: "TCP", Value: tcpText(f)}, {Name: "firewall", Value: firewallText(f.Firewall)}, {Name: "security", Value: securityText(f.Security)},
 			{Name: "clock", Value: clockFactsText(f.Clock)}, {Name: "load", Value: loadText(f.Load)},
 		}
 		for _, name := range onPath(d, e.Name) {
 			if i := f.Interface(name); i != nil {
-				rows = append(rows, row{Name: name, Value: join(value(i.Driver), prefixed("MTU ", numberText(i.MTU)), strings.Join(i.Addrs[:min(len(i.Addrs), gapFacts)], ", "), linkText(i), slotText(i.PCI), prefixed("queues ", channelsText(i)), prefixed("rings ", ringsText(i.Rings)), prefixed("qdisc ", value(i.Qdisc)))})
+				rows = append(rows, doc.Row{Name: name, Value: doc.Join(measure.Value(i.Driver), doc.Prefixed("MTU ", doc.Number(i.MTU)), strings.Join(i.Addrs[:min(len(i.Addrs), doc.GapFacts)], ", "), Link(i), slotText(i.PCI), doc.Prefixed("queues ", channelsText(i)), doc.Prefixed("rings ", ringsText(i.Rings)), doc.Prefixed("qdisc ", measure.Value(i.Qdisc)))})
 			}
 		}
 		if len(f.RootAdds) > 0 {
-			rows = append(rows, row{Name: "as root", Value: "thru would also know " + strings.Join(f.RootAdds, ", ")})
+			rows = append(rows, doc.Row{Name: "as root", Value: "thru would also know " + strings.Join(f.RootAdds, ", ")})
 		}
 		if len(f.Commands) > 0 {
-			rows = append(rows, row{Name: "read by", Value: strings.Join(f.Commands, "; ")})
+			rows = append(rows, doc.Row{Name: "read by", Value: strings.Join(f.Commands, "; ")})
 		}
 		for _, r := range rows {
 			if r.Value != "" {
-				t.Rows = append(t.Rows, row{Name: clean(r.Name), Value: cleanUpTo(r.Value, briefMost)})
+				t.Rows = append(t.Rows, doc.Row{Name: doc.Clean(r.Name), Value: doc.CleanUpTo(r.Value, briefMost)})
 			}
 		}
 		all = append(all, t)
@@ -354,7 +345,7 @@ func tcpText(f *measure.Facts) string {
 			all = append(all, name+" "+strings.Join(v, " "))
 		}
 	}
-	return join(value(f.Congestion), strings.Join(all, ", "))
+	return doc.Join(measure.Value(f.Congestion), strings.Join(all, ", "))
 }
 
 // onPath names the interfaces of an end point that its paths leave by; without
@@ -377,7 +368,7 @@ func onPath(d *measure.Document, name string) []string {
 		}
 		for _, i := range e.Facts.Interfaces {
 			device := i.Kind != nil && *i.Kind == "physical" // a hypervisor's has no address
-			if i.Name != "lo" && i.Up != nil && *i.Up && (len(i.Addrs) > 0 || device) && len(all) < maxInterfaces {
+			if i.Name != "lo" && i.Up != nil && *i.Up && (len(i.Addrs) > 0 || device) && len(all) < MostInterfaces {
 				all = append(all, i.Name)
 			}
 		}

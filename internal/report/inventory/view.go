@@ -1,4 +1,4 @@
-package report
+package inventory
 
 import (
 	"cmp"
@@ -28,15 +28,15 @@ type estate struct {
 	Kind        string // "vsphere", "esxi", "kvm"
 	Answer      string
 	Below       bool // it is what lies below the end points of a test
-	Hosts       grid
+	Hosts       doc.Table
 	Groups      []guestGroup
-	Networks    grid
-	Stores      grid
+	Networks    doc.Table
+	Stores      doc.Table
 	Marks       []mark
 	HostSheets  []sheet
 	GuestSheets []sheet
 	Unsheeted   int // guests without a sheet
-	Gaps        []gap
+	Gaps        []doc.Gap
 }
 
 // guestGroup is the guests of one host; where they are few there is one group
@@ -56,7 +56,7 @@ func (g guestGroup) Count() string {
 	}
 	s := unit.Plural(len(g.Rows), "VM")
 	if odd > 0 {
-		s += ", " + strconv.Itoa(odd) + verb(odd, " stands out", " stand out")
+		s += ", " + strconv.Itoa(odd) + doc.Verb(odd, " stands out", " stand out")
 	}
 	return s
 }
@@ -74,7 +74,7 @@ func (e estate) Filtered() bool {
 type sheet struct {
 	Name  string
 	About string // in a few words
-	Rows  []row
+	Rows  []doc.Row
 
 	missing []measure.NotChecked // what could not be read
 	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory says it once
@@ -108,13 +108,13 @@ func indexed[T any](all []T, id func(*T) string) map[string]*T {
 }
 
 // isInventory tells of a document of `thru inventory` that has something to say.
-func isInventory(d *measure.Document) bool { return d.Command == "inventory" && len(d.Inventories) > 0 }
+func Is(d *measure.Document) bool { return d.Command == "inventory" && len(d.Inventories) > 0 }
 
 // newEstates makes the inventories of a document ready to print.
 func newEstates(d *measure.Document) (all []estate) {
 	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
 		e := newEstate(&d.Inventories[i])
-		e.Below = !isInventory(d)
+		e.Below = !Is(d)
 		all = append(all, e)
 	}
 	return all
@@ -124,7 +124,7 @@ func newEstate(v *measure.Inventory) estate {
 	x := newEstateIndex(v)
 	marks, odd := standOut(x)
 	e := estate{
-		Source: clean(v.Source), Kind: clean(v.Kind), Answer: inventoryAnswer(v, len(marks)), Marks: marks,
+		Source: doc.Clean(v.Source), Kind: doc.Clean(v.Kind), Answer: inventoryAnswer(v, len(marks)), Marks: marks,
 		Hosts: hostGrid(x), Groups: guestGroups(x, odd), Networks: networkGrid(x), Stores: storeGrid(x),
 	}
 	for i := range v.Hosts[:min(len(v.Hosts), maxSheets)] {
@@ -136,7 +136,7 @@ func newEstate(v *measure.Inventory) estate {
 		e.GuestSheets = append(e.GuestSheets, guestSheet(x, g))
 	}
 	for _, m := range v.NotChecked {
-		e.Gaps = addGap(e.Gaps, measure.FactWords(clean(m.Fact)), reasonText(m.Why))
+		e.Gaps = doc.AddGap(e.Gaps, measure.FactWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
 	}
 	return e
 }
@@ -170,22 +170,22 @@ func inventoryAnswer(v *measure.Inventory, marks int) string {
 	s := countOf(len(v.Hosts), v.HostsTotal, "host") + ", " + countOf(len(v.Guests), v.GuestsTotal, "VM")
 	switch {
 	case len(v.Guests) > 0 && on == len(v.Guests):
-		s += verb(on, " (on)", " (all on)")
+		s += doc.Verb(on, " (on)", " (all on)")
 	case len(v.Guests) > 0:
 		s += fmt.Sprintf(" (%d on)", on)
 	}
 	if len(v.Guests) == 0 && v.Kind == measure.KindKVM {
 		s = "QEMU runs no virtual machine"
 	} else {
-		s = join(s, clean(v.Product))
+		s = doc.Join(s, doc.Clean(v.Product))
 	}
 	if v.Source == "local" {
 		s += " on this machine"
 	} else if v.Source != "" {
-		s += " at " + clean(v.Source)
+		s += " at " + doc.Clean(v.Source)
 	}
 	if marks > 0 {
-		s += "; " + unit.Plural(marks, "thing") + verb(marks, " stands out", " stand out")
+		s += "; " + unit.Plural(marks, "thing") + doc.Verb(marks, " stands out", " stand out")
 	}
 	return s
 }
@@ -199,7 +199,7 @@ func countOf(n int, total *int, noun string) string {
 }
 
 // inventoryAnswers are a line of each inventory.
-func inventoryAnswers(d *measure.Document) (all []string) {
+func Answers(d *measure.Document) (all []string) {
 	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
 		v := &d.Inventories[i]
 		marks, _ := standOut(newEstateIndex(v))
@@ -212,9 +212,9 @@ func inventoryAnswers(d *measure.Document) (all []string) {
 	return all
 }
 
-func hostGrid(x *estateIndex) grid {
+func hostGrid(x *estateIndex) doc.Table {
 	// A terminal leaves out the last columns that have no room.
-	g := grid{Fit: true, Caption: "Hosts", Columns: []column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
+	g := doc.Table{Fit: true, Caption: "Hosts", Columns: []doc.Column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
 		{Name: "running VMs", Right: true}, {Name: "vCPUs of these", Right: true}, {Name: "version", Least: 12}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}}}
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
@@ -222,8 +222,8 @@ func hostGrid(x *estateIndex) grid {
 		if f == nil {
 			f = &measure.Facts{}
 		}
-		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), h.Cluster, numberText(threadsOf(f)), memoryOf(f), numberText(h.Guests), numberText(h.CPUsHanded),
-			shortProduct(hostVersion(f)), machineModel(f.Machine), shortCPU(value(f.CPUModel))))
+		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), h.Cluster, doc.Number(threadsOf(f)), memoryOf(f), doc.Number(h.Guests), doc.Number(h.CPUsHanded),
+			shortProduct(hostVersion(f)), machineModel(f.Machine), shortCPU(measure.Value(f.CPUModel))))
 	}
 	return g.WithoutEmpty().First(maxEstateRows)
 }
@@ -231,19 +231,19 @@ func hostGrid(x *estateIndex) grid {
 // dashed makes cells safe to print; one that is empty is "-".
 func dashed(cells ...string) []string {
 	for i, c := range cells {
-		cells[i] = orDash(clean(c))
+		cells[i] = doc.OrDash(doc.Clean(c))
 	}
 	return cells
 }
 
 // hostState is empty where all is well.
 func hostState(h *measure.GuestHost) string {
-	s := value(h.State)
+	s := measure.Value(h.State)
 	if s == "connected" {
 		s = ""
 	}
 	if h.Maintenance != nil && *h.Maintenance {
-		s = join(s, "maintenance")
+		s = doc.Join(s, "maintenance")
 	}
 	return s
 }
@@ -280,8 +280,8 @@ func threadsOf(f *measure.Facts) *int {
 }
 
 // guestColumns are those of the table of guests. A terminal leaves out the last ones that have no room.
-func guestColumns() []column {
-	return []column{{Name: "VM", Least: 10}, {Name: "power"}, {Name: "vCPUs", Right: true}, {Name: "memory", Right: true}, {Name: "adapter", Least: 8},
+func guestColumns() []doc.Column {
+	return []doc.Column{{Name: "VM", Least: 10}, {Name: "power"}, {Name: "vCPUs", Right: true}, {Name: "memory", Right: true}, {Name: "adapter", Least: 8},
 		{Name: "network", Least: 12}, {Name: "host", Least: 10}, {Name: "addresses", Least: 15}, {Name: "system", Least: 12}}
 }
 
@@ -294,7 +294,7 @@ func guestRow(x *estateIndex, g *measure.Guest) []string {
 	if g.Template {
 		power = "template"
 	}
-	return dashed(g.Name, power, numberText(g.CPUs), bytesText(g.Memory), adaptersText(g), networksText(x, g), cmp.Or(host, g.Host), addressesText(g.Addrs), cmp.Or(value(g.OSRuns), value(g.OS)))
+	return dashed(g.Name, power, doc.Number(g.CPUs), bytesText(g.Memory), adaptersText(g), networksText(x, g), cmp.Or(host, g.Host), addressesText(g.Addrs), cmp.Or(measure.Value(g.OSRuns), measure.Value(g.OS)))
 }
 
 func bytesText(n *int64) string {
@@ -306,7 +306,7 @@ func bytesText(n *int64) string {
 
 // adaptersText are the models of a guest's adapters: "vmxnet3", "e1000, 2 vmxnet3".
 func adaptersText(g *measure.Guest) string {
-	return counted(g.NICs, func(n *measure.GuestNIC) string { return cmp.Or(value(n.Model), notChecked) })
+	return counted(g.NICs, func(n *measure.GuestNIC) string { return cmp.Or(measure.Value(n.Model), doc.NotChecked) })
 }
 
 // counted are the different words of a list, with how often each occurs.
@@ -341,14 +341,14 @@ func networksText(x *estateIndex, g *measure.Guest) string {
 
 // networkName is "prod (VLAN 100)".
 func networkName(x *estateIndex, n *measure.GuestNIC) string {
-	name, vlan := value(n.Network), value(n.VLAN)
+	name, vlan := measure.Value(n.Network), measure.Value(n.VLAN)
 	if p := x.groups[n.PortGroup]; p != nil {
-		name, vlan = cmp.Or(name, p.Name), cmp.Or(vlan, value(p.VLAN))
+		name, vlan = cmp.Or(name, p.Name), cmp.Or(vlan, measure.Value(p.VLAN))
 	}
 	if s := x.switches[n.Switch]; s != nil {
 		name = cmp.Or(name, s.Name)
 	}
-	return strings.TrimSpace(name + " " + bracket(vlanText(vlan)))
+	return strings.TrimSpace(name + " " + doc.Bracket(vlanText(vlan)))
 }
 
 // vlanText is "VLAN 100"; "" of no tag.
@@ -397,7 +397,7 @@ func guestGroups(x *estateIndex, odd map[string]bool) []guestGroup {
 	var all []guestGroup
 	for _, key := range order {
 		if h := x.hosts[key]; h != nil {
-			groups[key].Name = clean(h.Name)
+			groups[key].Name = doc.Clean(h.Name)
 		} else if many {
 			groups[key].Name = "no host that is known"
 		}

@@ -1,6 +1,7 @@
-package report
+package inventory
 
 import (
+	"thru/internal/doc"
 	"thru/internal/measure"
 )
 
@@ -11,5 +12,5 @@ func nicHeldText(n *measure.GuestNIC) string {
 	if control != "" {
 		control += " by Network I/O Control"
 	}
-	return join(shapingText(n.LimitIn, n.Limit), control)
+	return doc.Join(shapingText(n.LimitIn, n.Limit), control)
 }

@@ -1,40 +1,31 @@
-package report
+package facts
 
 import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
 // interfaceRows are the facts of an interface.
-func interfaceRows(i *measure.Interface) []row {
-	rows := []row{
-		{Name: "kind", Value: value(i.Kind)}, {Name: "driver", Value: join(strings.TrimSpace(value(i.Driver)+" "+value(i.Version)), prefixed("firmware ", value(i.Firmware)))},
-		{Name: "link", Value: linkText(i)}, {Name: "MTU", Value: numberText(i.MTU)}, {Name: "slot", Value: slotText(i.PCI)}, {Name: "queues", Value: channelsText(i)}, {Name: "rings", Value: ringsText(i.Rings)},
+func interfaceRows(i *measure.Interface) []doc.Row {
+	rows := []doc.Row{
+		{Name: "kind", Value: measure.Value(i.Kind)}, {Name: "driver", Value: doc.Join(strings.TrimSpace(measure.Value(i.Driver)+" "+measure.Value(i.Version)), doc.Prefixed("firmware ", measure.Value(i.Firmware)))},
+		{Name: "link", Value: Link(i)}, {Name: "MTU", Value: doc.Number(i.MTU)}, {Name: "slot", Value: slotText(i.PCI)}, {Name: "queues", Value: channelsText(i)}, {Name: "rings", Value: ringsText(i.Rings)},
 		{Name: "coalescing", Value: coalesceText(i.Coalesce)}, {Name: "offloads", Value: offloadsText(i.Offloads)}, {Name: "pause", Value: pauseText(i.Pause)}, {Name: "RSS", Value: rssText(i.RSS)},
 		{Name: "RPS", Value: mapText(i.RPS)}, {Name: "XPS", Value: mapText(i.XPS)}, {Name: "interrupts", Value: irqsText(i.IRQs)}, {Name: "queue packets", Value: queuesText(i.Counters)},
-		{Name: "errors", Value: errorsText(i.Errors)}, {Name: "qdisc", Value: value(i.Qdisc)}, {Name: "NUMA node", Value: numberText(i.NUMANode)}, {Name: "bond", Value: bondText(i.Bond)},
-		{Name: "bridge", Value: bridgeText(i.Bridge)}, {Name: "tunnel", Value: tunnelText(i.Tunnel)}, {Name: "belongs to", Value: value(i.Master)}, {Name: "lies on", Value: strings.Join(i.Lower, ", ")},
+		{Name: "errors", Value: errorsText(i.Errors)}, {Name: "qdisc", Value: measure.Value(i.Qdisc)}, {Name: "NUMA node", Value: doc.Number(i.NUMANode)}, {Name: "bond", Value: bondText(i.Bond)},
+		{Name: "bridge", Value: bridgeText(i.Bridge)}, {Name: "tunnel", Value: tunnelText(i.Tunnel)}, {Name: "belongs to", Value: measure.Value(i.Master)}, {Name: "lies on", Value: strings.Join(i.Lower, ", ")},
 		{Name: "addresses", Value: strings.Join(i.Addrs, ", ")},
 	}
-	return slices.DeleteFunc(rows, func(r row) bool { return r.Value == "" })
+	return slices.DeleteFunc(rows, func(r doc.Row) bool { return r.Value == "" })
 }
 
-func value[T any](p *T) T { return measure.Value(p) }
-
-func numberText(n *int) string {
-	if n == nil {
-		return ""
-	}
-	return strconv.Itoa(*n)
-}
-
-func linkText(i *measure.Interface) string {
+func Link(i *measure.Interface) string {
 	var all []string
 	if i.SpeedBps != nil {
 		s := unit.Rate(float64(*i.SpeedBps))
@@ -50,7 +41,7 @@ func linkText(i *measure.Interface) string {
 		all = append(all, "could "+unit.Rate(float64(*i.MaxBps)))
 	}
 	if i.Autoneg != nil {
-		all = append(all, "autonegotiation "+onOff(*i.Autoneg))
+		all = append(all, "autonegotiation "+doc.OnOff(*i.Autoneg))
 	}
 	if i.Port != nil {
 		all = append(all, *i.Port)
@@ -137,14 +128,14 @@ func offloadsText(o map[string]bool) string {
 			off = append(off, name)
 		}
 	}
-	return strings.Join(nonEmpty(prefixed("off: ", strings.Join(off, ", ")), prefixed("on: ", strings.Join(on, ", "))), "; ")
+	return strings.Join(doc.NonEmpty(doc.Prefixed("off: ", strings.Join(off, ", ")), doc.Prefixed("on: ", strings.Join(on, ", "))), "; ")
 }
 
 func pauseText(p *measure.Pause) string {
 	if p == nil {
 		return ""
 	}
-	return fmt.Sprintf("receive %s, transmit %s, negotiated %s", onOff(p.RX), onOff(p.TX), onOff(p.Autoneg))
+	return fmt.Sprintf("receive %s, transmit %s, negotiated %s", doc.OnOff(p.RX), doc.OnOff(p.TX), doc.OnOff(p.Autoneg))
 }
 
 func rssText(r *measure.RSS) string {
@@ -166,7 +157,7 @@ func rssText(r *measure.RSS) string {
 
 func mapText(m map[string]string) string {
 	var all []string
-	for _, key := range slices.Sorted(maps.Keys(m))[:min(len(m), maxInterfaces)] {
+	for _, key := range slices.Sorted(maps.Keys(m))[:min(len(m), MostInterfaces)] {
 		all = append(all, key+": "+m[key])
 	}
 	return strings.Join(all, ", ")
@@ -199,7 +190,7 @@ func irqsText(irqs []measure.IRQ) string {
 // queuesText names the queues with the most packets.
 func queuesText(qs []measure.QueueCounter) string {
 	var all []string
-	for _, q := range qs[:min(len(qs), maxInterfaces)] {
+	for _, q := range qs[:min(len(qs), MostInterfaces)] {
 		all = append(all, fmt.Sprintf("%s %d", q.Queue, q.Packets))
 	}
 	return strings.Join(all, ", ")
@@ -207,7 +198,7 @@ func queuesText(qs []measure.QueueCounter) string {
 
 func errorsText(m map[string]uint64) string {
 	var all []string
-	for _, key := range slices.Sorted(maps.Keys(m))[:min(len(m), maxInterfaces)] {
+	for _, key := range slices.Sorted(maps.Keys(m))[:min(len(m), MostInterfaces)] {
 		all = append(all, fmt.Sprintf("%s %d", key, m[key]))
 	}
 	return strings.Join(all, ", ")
@@ -225,7 +216,7 @@ func bondText(b *measure.Bond) string {
 		}
 		members = append(members, s)
 	}
-	return join(strings.TrimSpace(b.Mode+" "+bracket(b.Hash)), "members "+strings.Join(members, ", "))
+	return doc.Join(strings.TrimSpace(b.Mode+" "+doc.Bracket(b.Hash)), "members "+strings.Join(members, ", "))
 }
 
 func bridgeText(b *measure.Bridge) string {
@@ -258,23 +249,23 @@ func tunnelText(t *measure.Tunnel) string {
 const longestList = 4000
 
 // newInterfaces makes a table of each interface of each host.
-func newInterfaces(d *measure.Document) []titled {
-	var all []titled
+func Interfaces(d *measure.Document) []doc.Pairs {
+	var all []doc.Pairs
 	onlyPaths := d.Ladder != nil && len(d.Paths) > 0 // the others carried nothing of it
-	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxEndPoints)] {
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), MostEndPoints)] {
 		if e.Facts == nil {
 			continue
 		}
-		for n := range e.Facts.Interfaces[:min(len(e.Facts.Interfaces), maxInterfaces)] {
+		for n := range e.Facts.Interfaces[:min(len(e.Facts.Interfaces), MostInterfaces)] {
 			i := &e.Facts.Interfaces[n]
 			if onlyPaths && !slices.Contains(onPath(d, e.Name), i.Name) {
 				continue
 			}
-			t := titled{Name: clean(i.Name + " at " + e.Name), Rows: interfaceRows(i)}
+			t := doc.Pairs{Name: doc.Clean(i.Name + " at " + e.Name), Rows: interfaceRows(i)}
 			for k := range t.Rows {
-				t.Rows[k].Value = cleanUpTo(t.Rows[k].Value, longestList)
+				t.Rows[k].Value = doc.CleanUpTo(t.Rows[k].Value, longestList)
 			}
-			like := slices.IndexFunc(all, func(x titled) bool { return slices.Equal(x.Rows, t.Rows) })
+			like := slices.IndexFunc(all, func(x doc.Pairs) bool { return slices.Equal(x.Rows, t.Rows) })
 			if like < 0 {
 				all = append(all, t)
 			} else if len(all[like].Name) < longestList { // loopbacks, as a rule

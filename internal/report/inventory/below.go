@@ -1,9 +1,11 @@
-package report
+package inventory
 
 import (
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 )
 
 // placed is what lies below an end point: the guest that it is, and the host of
@@ -38,7 +40,7 @@ func (b *placed) line(name string) string {
 		return ""
 	}
 	if name == "hypervisor, version and build" && b.host != nil && b.host.Facts != nil {
-		return clean(join(hostVersion(b.host.Facts), prefixed("on ", b.host.Name)))
+		return doc.Clean(doc.Join(hostVersion(b.host.Facts), doc.Prefixed("on ", b.host.Name)))
 	}
 	if b.guest == nil {
 		return ""
@@ -51,8 +53,8 @@ func (b *placed) line(name string) string {
 	switch name {
 	case "virtual disks and their adapters":
 		var all []string
-		for _, disk := range b.guest.Disks[:min(len(b.guest.Disks), maxInterfaces)] {
-			all = append(all, clean(disk.Name)+": "+rows[clean(disk.Name)])
+		for _, disk := range b.guest.Disks[:min(len(b.guest.Disks), facts.MostInterfaces)] {
+			all = append(all, doc.Clean(disk.Name)+": "+rows[doc.Clean(disk.Name)])
 		}
 		return strings.Join(all, "; ")
 	case "reservations, limits and shares":

@@ -1,4 +1,4 @@
-package report
+package inventory
 
 import (
 	"cmp"
@@ -7,16 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 	"thru/internal/unit"
 )
 
-// inventory is what an acceptance record says of every machine and guest: each
+// Checklists are what an acceptance record says of every machine and guest: each
 // line of the checklists C-07 (host) and C-08 (guest) has a row, and a value
 // that is not known says why.
-type inventory struct {
+type Checklists struct {
 	Names []string
-	Parts []hosts // one a checklist
+	Parts []facts.Hosts // one a checklist
 }
 
 // inventoryItem is one line: what it is called, its value, and why it may be missing.
@@ -27,13 +29,13 @@ type inventoryItem struct {
 	why     func(*measure.Facts) string
 }
 
-// newInventory lays the lines of all end points side by side.
-func newInventory(d *measure.Document) inventory {
-	points := d.EndPoints[:min(len(d.EndPoints), maxEndPoints)]
-	v := inventory{}
+// Record lays the lines of all end points side by side.
+func Record(d *measure.Document) Checklists {
+	points := d.EndPoints[:min(len(d.EndPoints), facts.MostEndPoints)]
+	v := Checklists{}
 	var below []*placed
 	for i, p := range points {
-		v.Names, below = append(v.Names, clean(p.Name)), append(below, placedAt(d, &points[i]))
+		v.Names, below = append(v.Names, doc.Clean(p.Name)), append(below, placedAt(d, &points[i]))
 	}
 	if len(points) == 0 {
 		return v
@@ -42,9 +44,9 @@ func newInventory(d *measure.Document) inventory {
 		name  string
 		items []inventoryItem
 	}{{"Machine", machineItems()}, {"Hypervisor and settings", settingItems()}, {"Guest", guestItems()}} {
-		rows := hosts{Caption: part.name, Names: v.Names}
+		rows := facts.Hosts{Caption: part.name, Names: v.Names}
 		for _, item := range part.items {
-			r := factRow{Name: item.name}
+			r := facts.Row{Name: item.name}
 			for i, p := range points {
 				r.Values = append(r.Values, cmp.Or(below[i].line(item.name), item.of(p)))
 			}
@@ -58,7 +60,7 @@ func newInventory(d *measure.Document) inventory {
 // of is the value of an item at an end point, or why there is none.
 func (i inventoryItem) of(p measure.EndPoint) string {
 	if p.Facts == nil {
-		return notChecked + ": this end point told no facts of its host"
+		return doc.NotChecked + ": this end point told no facts of its host"
 	}
 	return i.from(p.Facts, p.Facts.NotChecked, "the system does not tell it")
 }
@@ -67,24 +69,24 @@ func (i inventoryItem) of(p measure.EndPoint) string {
 // the reason where none is known.
 func (i inventoryItem) from(f *measure.Facts, missing []measure.NotChecked, otherwise string) string {
 	if s := i.value(f); s != "" {
-		return clean(s)
+		return doc.Clean(s)
 	}
 	for _, m := range missing {
 		if slices.ContainsFunc(i.missing, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
-			return notChecked + ": " + reasonText(m.Why)
+			return doc.NotChecked + ": " + doc.Reason(m.Why)
 		}
 	}
 	if i.why != nil {
 		return i.why(f)
 	}
-	return notChecked + ": " + otherwise
+	return doc.NotChecked + ": " + otherwise
 }
 
 func machineItems() []inventoryItem {
 	return []inventoryItem{
-		{"make and model", func(f *measure.Facts) string { return machineText(f.Machine) }, []string{"machine"}, nil},
-		{"firmware", func(f *measure.Facts) string { return firmwareText(f.Machine) }, []string{"machine"}, nil},
-		{"CPU type", func(f *measure.Facts) string { return value(f.CPUModel) }, []string{"cpu_model"}, nil},
+		{"make and model", func(f *measure.Facts) string { return facts.Machine(f.Machine) }, []string{"machine"}, nil},
+		{"firmware", func(f *measure.Facts) string { return facts.Firmware(f.Machine) }, []string{"machine"}, nil},
+		{"CPU type", func(f *measure.Facts) string { return measure.Value(f.CPUModel) }, []string{"cpu_model"}, nil},
 		{"CPU number", cpuNumber, []string{"cpu.sockets", "cores", "cpu"}, nil},
 		{"CPU speed", speedText, []string{"cpu.base_hz", "cpu.max_hz", "cpu.governors", "cpu"}, nil},
 		{"RAM", memoryOf, []string{"memory_bytes", "ram"}, nil},
@@ -100,11 +102,11 @@ func settingItems() []inventoryItem {
 		{"kind of machine", machineKind, []string{"hypervisor"}, nil},
 		{"hypervisor, version and build", hypervisorText, []string{"hypervisor"}, outsideOnly("its version and build")},
 		{"system", func(f *measure.Facts) string {
-			return join(value(f.Distro), prefixed("kernel ", value(f.Kernel)), value(f.Arch))
+			return doc.Join(measure.Value(f.Distro), doc.Prefixed("kernel ", measure.Value(f.Kernel)), measure.Value(f.Arch))
 		}, []string{"distribution", "kernel"}, nil},
 		{"BIOS settings that are not default", func(*measure.Facts) string { return "" }, nil, whyOf("the firmware does not show its settings to the system; turbo, SMT, idle states and NUMA are below as the system sees them")},
 		{"system settings that are not default", changedText, []string{"settings_changed"}, whyOf("this system does not tell which settings are its defaults; those that bound TCP are below with their values")},
-		{"boot device", func(f *measure.Facts) string { return value(f.Boot) }, []string{"boot_device"}, nil},
+		{"boot device", func(f *measure.Facts) string { return measure.Value(f.Boot) }, []string{"boot_device"}, nil},
 	}
 }
 
@@ -118,19 +120,19 @@ func guestItems() []inventoryItem {
 		}
 	}
 	return []inventoryItem{
-		{"vCPUs", guest(func(f *measure.Facts) string { return coresText(f.Cores) }), []string{"cores"}, noGuest("")},
+		{"vCPUs", guest(func(f *measure.Facts) string { return facts.Cores(f.Cores) }), []string{"cores"}, noGuest("")},
 		{"RAM of the guest", guest(memoryOf), []string{"memory_bytes"}, noGuest("")},
 		{"virtual disks and their adapters", guest(diskNames), []string{"disks"}, noGuest("")},
 		{"virtual network cards", guest(virtualCards), []string{"interfaces"}, noGuest("")},
 		{"reservations, limits and shares", func(*measure.Facts) string { return "" }, nil, noGuest("reservations, limits and shares")},
 		{"CPU affinity of the guest", func(*measure.Facts) string { return "" }, nil, noGuest("where its CPUs may run")},
-		{"limits seen from inside", func(f *measure.Facts) string { return cgroupText(f.Cgroup) }, []string{"cgroup"}, nil},
+		{"limits seen from inside", func(f *measure.Facts) string { return facts.Cgroup(f.Cgroup) }, []string{"cgroup"}, nil},
 	}
 }
 
 // whyOf is a reason that is the same for every host.
 func whyOf(why string) func(*measure.Facts) string {
-	return func(*measure.Facts) string { return notChecked + ": " + why }
+	return func(*measure.Facts) string { return doc.NotChecked + ": " + why }
 }
 
 // isGuest tells whether facts are of a virtual machine.
@@ -141,11 +143,11 @@ func noGuest(what string) func(*measure.Facts) string {
 	return func(f *measure.Facts) string {
 		switch {
 		case f.Hypervisor == nil:
-			return notChecked + ": it is not known whether this is a guest"
+			return doc.NotChecked + ": it is not known whether this is a guest"
 		case !isGuest(f):
 			return "no guest"
 		case what == "":
-			return notChecked + ": the system does not tell it"
+			return doc.NotChecked + ": the system does not tell it"
 		}
 		return outsideOnly(what)(f)
 	}
@@ -155,9 +157,9 @@ func noGuest(what string) func(*measure.Facts) string {
 func outsideOnly(what string) func(*measure.Facts) string {
 	return func(f *measure.Facts) string {
 		if !isGuest(f) {
-			return notChecked + ": the system does not tell it"
+			return doc.NotChecked + ": the system does not tell it"
 		}
-		return notChecked + ": a guest cannot see " + what + ", only its host can"
+		return doc.NotChecked + ": a guest cannot see " + what + ", only its host can"
 	}
 }
 
@@ -173,22 +175,22 @@ func machineKind(f *measure.Facts) string {
 
 // hypervisorText is what runs the guests here, or that nothing does.
 func hypervisorText(f *measure.Facts) string {
-	switch own := strings.ToLower(value(f.OS)); {
+	switch own := strings.ToLower(measure.Value(f.OS)); {
 	case own == "esxi" || own == "vmkernel":
-		return join(value(f.Distro), value(f.Kernel))
+		return doc.Join(measure.Value(f.Distro), measure.Value(f.Kernel))
 	case f.Hypervisor == nil:
 		return ""
 	case !isGuest(f):
-		return join("none above it", prefixed("runs ", hypervisesText(f.Hypervises)))
+		return doc.Join("none above it", doc.Prefixed("runs ", facts.Hypervises(f.Hypervises)))
 	}
 	return ""
 }
 
 func cpuNumber(f *measure.Facts) string {
-	if s := processorsText(f.CPU); s != "" {
+	if s := facts.Processors(f.CPU); s != "" {
 		return s
 	}
-	return coresText(f.Cores)
+	return facts.Cores(f.Cores)
 }
 
 func memoryOf(f *measure.Facts) string {
@@ -204,8 +206,8 @@ func memoryOf(f *measure.Facts) string {
 // fileSystems names each with its type, VMFS with its version among them.
 func fileSystems(f *measure.Facts) string {
 	var all []string
-	for _, d := range f.Disks[:min(len(f.Disks), maxInterfaces)] {
-		for _, m := range d.Mounts[:min(len(d.Mounts), maxInterfaces)] {
+	for _, d := range f.Disks[:min(len(f.Disks), facts.MostInterfaces)] {
+		for _, m := range d.Mounts[:min(len(d.Mounts), facts.MostInterfaces)] {
 			s := m.Path + " " + m.Type
 			if m.FreeBytes != nil {
 				s += ", " + unit.Size(*m.FreeBytes) + " free"
@@ -234,15 +236,15 @@ func interfacesOf(f *measure.Facts, want func(*measure.Interface) bool, ofGuest 
 	var all []string
 	for n := range f.Interfaces {
 		i := &f.Interfaces[n]
-		if !want(i) || len(all) == maxInterfaces {
+		if !want(i) || len(all) == facts.MostInterfaces {
 			continue
 		}
-		kind := value(i.Kind)
+		kind := measure.Value(i.Kind)
 		if i.Nominal != nil && *i.Nominal && kind == "physical" { // what a nested host takes for one
 			kind = ""
 		}
-		about := join(kind, value(i.Driver), prefixed("version ", value(i.Version)), prefixed("firmware ", value(i.Firmware)), linkText(i))
-		all = append(all, strings.TrimSpace(i.Name+" "+bracket(about)))
+		about := doc.Join(kind, measure.Value(i.Driver), doc.Prefixed("version ", measure.Value(i.Version)), doc.Prefixed("firmware ", measure.Value(i.Firmware)), facts.Link(i))
+		all = append(all, strings.TrimSpace(i.Name+" "+doc.Bracket(about)))
 	}
 	if len(all) == 0 && len(f.Interfaces) > 0 {
 		if ofGuest {
@@ -265,13 +267,13 @@ func interfaceKinds(f *measure.Facts) string {
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		all = append(all, fmt.Sprintf("%d %s", kinds[k], k))
 	}
-	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
+	return strings.Join(all[:min(len(all), facts.MostInterfaces)], ", ")
 }
 
 // speedText is the clock of the CPUs and what governs it, which ESXi calls its power policy.
 func speedText(f *measure.Facts) string {
-	s := frequencyText(f.CPU)
-	if strings.EqualFold(value(f.OS), "esxi") {
+	s := facts.Frequency(f.CPU)
+	if strings.EqualFold(measure.Value(f.OS), "esxi") {
 		s = strings.Replace(s, "governor ", "power policy ", 1)
 	}
 	return s
@@ -280,12 +282,12 @@ func speedText(f *measure.Facts) string {
 // diskNames names disks with the driver of their adapter.
 func diskNames(f *measure.Facts) string {
 	var all []string
-	for _, d := range f.Disks[:min(len(f.Disks), maxInterfaces)] {
+	for _, d := range f.Disks[:min(len(f.Disks), facts.MostInterfaces)] {
 		about := []string{d.Driver, d.Model}
 		if d.SizeBytes != nil {
 			about = append(about, unit.Size(*d.SizeBytes))
 		}
-		all = append(all, strings.TrimSpace(d.Name+" "+bracket(join(about...))))
+		all = append(all, strings.TrimSpace(d.Name+" "+doc.Bracket(doc.Join(about...))))
 	}
 	return strings.Join(all, "; ")
 }
@@ -296,16 +298,5 @@ func changedText(f *measure.Facts) string {
 	for _, k := range slices.Sorted(maps.Keys(f.Changed)) {
 		all = append(all, k+"="+f.Changed[k])
 	}
-	return strings.Join(all[:min(len(all), maxLines)], ", ")
-}
-
-// isUnknown tells a reason why something is not known from a value.
-func isUnknown(s string) bool { return strings.HasPrefix(s, notChecked) }
-
-// One is the value of all end points where it is the same one; "" elsewhere.
-func (r factRow) One() string {
-	if len(r.Values) < 2 || slices.ContainsFunc(r.Values, func(v string) bool { return v != r.Values[0] }) {
-		return ""
-	}
-	return r.Values[0]
+	return strings.Join(all[:min(len(all), doc.MostLines)], ", ")
 }

@@ -1,4 +1,4 @@
-package report
+package facts
 
 import (
 	"fmt"
@@ -6,38 +6,38 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
 // hosts is a table of facts: a column for each end point, a row for each fact.
-type hosts struct {
+type Hosts struct {
 	Caption string
 	Names   []string
-	Rows    []factRow
+	Rows    []Row
 	More    string // what it leaves out
 }
 
-type factRow struct {
+type Row struct {
 	Name   string
 	Values []string // one an end point; "not checked" where a fact is not known
 }
 
 const (
-	notChecked    = "not checked"
-	maxEndPoints  = 8
-	maxInterfaces = 24
+	MostEndPoints  = 8
+	MostInterfaces = 24
 )
 
 // newHosts lays the facts of all end points side by side.
-func newHosts(d *measure.Document) hosts {
-	points := d.EndPoints[:min(len(d.EndPoints), maxEndPoints)]
-	h := hosts{Caption: "Facts of the end points when they were measured"}
+func NewHosts(d *measure.Document) Hosts {
+	points := d.EndPoints[:min(len(d.EndPoints), MostEndPoints)]
+	h := Hosts{Caption: "Facts of the end points when they were measured"}
 	if n := len(d.EndPoints) - len(points); n > 0 {
 		h.More = fmt.Sprintf("The facts of %d more are in the JSON document.", n)
 	}
 	add := func(name, absent string, value func(measure.EndPoint) string) {
-		r := factRow{Name: name}
+		r := Row{Name: name}
 		known := false
 		for _, p := range points {
 			v := value(p)
@@ -52,57 +52,58 @@ func newHosts(d *measure.Document) hosts {
 		}
 	}
 	for _, p := range points {
-		h.Names = append(h.Names, clean(p.Name))
+		h.Names = append(h.Names, doc.Clean(p.Name))
 	}
-	add("address", "-", func(p measure.EndPoint) string { return clean(p.Addr) })
-	add("thru", "-", func(p measure.EndPoint) string { return clean(p.Thru) })
-	add("answers as", "-", func(p measure.EndPoint) string { return clean(p.Speaks) })
-	for _, f := range factColumns() {
-		add(f.name, notChecked, func(p measure.EndPoint) string {
+	add("address", "-", func(p measure.EndPoint) string { return doc.Clean(p.Addr) })
+	add("thru", "-", func(p measure.EndPoint) string { return doc.Clean(p.Thru) })
+	add("answers as", "-", func(p measure.EndPoint) string { return doc.Clean(p.Speaks) })
+	for _, f := range Columns() {
+		add(f.Name, doc.NotChecked, func(p measure.EndPoint) string {
 			if p.Facts == nil {
 				return ""
 			}
-			return f.value(p.Facts)
+			return f.Value(p.Facts)
 		})
 	}
 	for n, r := range hostRows(&measure.Facts{}) {
-		add(r.Name, notChecked, func(p measure.EndPoint) string {
+		add(r.Name, doc.NotChecked, func(p measure.EndPoint) string {
 			if p.Facts == nil {
 				return ""
 			}
-			return clean(hostRows(p.Facts)[n].Value)
+			return doc.Clean(hostRows(p.Facts)[n].Value)
 		})
 	}
 	for _, key := range sysctlNames(points) {
-		add(key, notChecked, func(p measure.EndPoint) string {
+		add(key, doc.NotChecked, func(p measure.EndPoint) string {
 			if p.Facts == nil {
 				return ""
 			}
-			return clean(p.Facts.Sysctls[key])
+			return doc.Clean(p.Facts.Sysctls[key])
 		})
 	}
 	return h
 }
 
-type factColumn struct {
-	name  string
-	value func(*measure.Facts) string
+// Column is a fact of a host, as a table has it.
+type Column struct {
+	Name  string
+	Value func(*measure.Facts) string
 }
 
-func factColumns() []factColumn {
+func Columns() []Column {
 	text := func(s *string) string {
 		if s == nil {
 			return ""
 		}
-		return clean(*s)
+		return doc.Clean(*s)
 	}
-	return []factColumn{
+	return []Column{
 		{"host name", func(f *measure.Facts) string { return text(f.Hostname) }},
 		{"system", func(f *measure.Facts) string {
-			return join(text(f.Distro), strings.TrimSpace(text(f.OS)+" "+text(f.Arch)))
+			return doc.Join(text(f.Distro), strings.TrimSpace(text(f.OS)+" "+text(f.Arch)))
 		}},
 		{"kernel", func(f *measure.Facts) string { return text(f.Kernel) }},
-		{"CPU", func(f *measure.Facts) string { return join(text(f.CPUModel), coresText(f.Cores)) }},
+		{"CPU", func(f *measure.Facts) string { return doc.Join(text(f.CPUModel), Cores(f.Cores)) }},
 		{"memory", func(f *measure.Facts) string {
 			if f.Memory == nil {
 				return ""
@@ -115,7 +116,7 @@ func factColumns() []factColumn {
 	}
 }
 
-func coresText(n *int) string {
+func Cores(n *int) string {
 	if n == nil {
 		return ""
 	}
@@ -125,26 +126,26 @@ func coresText(n *int) string {
 // interfacesText names each interface with what bounds it.
 func interfacesText(f *measure.Facts) string {
 	var all []string
-	for _, i := range f.Interfaces[:min(len(f.Interfaces), maxInterfaces)] {
+	for _, i := range f.Interfaces[:min(len(f.Interfaces), MostInterfaces)] {
 		var about []string
 		if i.MTU != nil {
 			about = append(about, fmt.Sprintf("MTU %d", *i.MTU))
 		}
 		if i.SpeedBps != nil && *i.SpeedBps > 0 {
-			speed := scaleFor(float64(*i.SpeedBps))
-			s := plain(float64(*i.SpeedBps)/speed.div) + " " + speed.name
+			speed := doc.ScaleFor(float64(*i.SpeedBps))
+			s := doc.Plain(float64(*i.SpeedBps)/speed.Div) + " " + speed.Name
 			if i.Nominal != nil && *i.Nominal {
 				s += " in name only"
 			}
 			about = append(about, s)
 		}
 		if i.Driver != nil {
-			about = append(about, clean(*i.Driver))
+			about = append(about, doc.Clean(*i.Driver))
 		}
 		if i.Up != nil && !*i.Up {
 			about = append(about, "down")
 		}
-		all = append(all, strings.TrimSpace(clean(i.Name)+" "+bracket(strings.Join(about, ", "))))
+		all = append(all, strings.TrimSpace(doc.Clean(i.Name)+" "+doc.Bracket(strings.Join(about, ", "))))
 	}
 	return strings.Join(all, "; ")
 }
@@ -155,10 +156,22 @@ func sysctlNames(points []measure.EndPoint) []string {
 	for _, p := range points {
 		if p.Facts != nil {
 			for key := range p.Facts.Sysctls {
-				names[clean(key)] = true
+				names[doc.Clean(key)] = true
 			}
 		}
 	}
 	sorted := slices.Sorted(maps.Keys(names))
-	return sorted[:min(len(sorted), maxLines)]
+	return sorted[:min(len(sorted), doc.MostLines)]
+}
+
+// Table has the facts of all hosts side by side.
+func (h *Hosts) Table() doc.Table {
+	t := doc.Table{Caption: h.Caption, Sheet: true, Columns: []doc.Column{{Name: "fact"}}}
+	for _, n := range h.Names {
+		t.Columns = append(t.Columns, doc.Column{Name: n})
+	}
+	for _, r := range h.Rows {
+		t.Rows = append(t.Rows, append([]string{r.Name}, r.Values...))
+	}
+	return t
 }

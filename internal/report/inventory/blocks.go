@@ -1,10 +1,10 @@
-package report
+package inventory
 
 import (
 	"fmt"
-	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
@@ -12,12 +12,11 @@ import (
 // program, or a file, gets all.
 const textGuests = 200
 
-// estateBlocks are what was asked for, or what lies below the end points of a test.
-func estateBlocks(all []estate, below bool) (out []doc.Block) {
+// Blocks are the inventories that were asked for, or what lies below the end points of a test.
+func Blocks(d *measure.Document) (out []doc.Block) {
+	all := newEstates(d)
 	for i := range all {
-		if e := &all[i]; e.Below == below {
-			out = append(out, e.section(len(all) > 1))
-		}
+		out = append(out, all[i].section(len(all) > 1))
 	}
 	return out
 }
@@ -39,10 +38,10 @@ func (e *estate) section(several bool) doc.Block {
 	case len(e.HostSheets) == 1:
 		hosts = []doc.Block{e.HostSheets[0].pairs()}
 	}
-	return section(title+doc.Prefixed(" ", doc.Bracket(e.Source)), answer, e.standOut(),
+	return doc.Titled(title+doc.Prefixed(" ", doc.Bracket(e.Source)), answer, e.standOut(),
 		doc.Only{For: doc.Terminal, Body: append(hosts, append(machines, e.Networks, e.open())...)},
 		doc.Only{For: doc.Pages, Body: []doc.Block{e.Hosts, e.machines(), e.Networks, e.Stores, sheets("The sheet of each host", e.HostSheets),
-			sheets("The sheet of each VM", e.GuestSheets, doc.Para{Text: e.Unshown()}), section("Not checked", gapTable(e.Gaps))}})
+			sheets("The sheet of each VM", e.GuestSheets, doc.Para{Text: e.Unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
 }
 
 // standOut is what the settings speak against.
@@ -58,11 +57,11 @@ func (e *estate) standOut() doc.Notice {
 func (e *estate) open() doc.Notice {
 	n := doc.Notice{Name: doc.NotChecked}
 	for i, g := range e.Gaps {
-		if i == fleetLines {
+		if i == doc.FewLines {
 			n.Lines = append(n.Lines, fmt.Sprintf("%s, see the JSON document", unit.Plural(len(e.Gaps)-i, "more reason")))
 			break
 		}
-		n.Lines = append(n.Lines, g.text(gapFacts))
+		n.Lines = append(n.Lines, g.Text(doc.GapFacts))
 	}
 	return n
 }
@@ -80,7 +79,7 @@ func (e *estate) machines() doc.Block {
 			f.Body = append(f.Body, doc.Details{Title: g.Name, Note: g.Count(), Body: []doc.Block{g.Table}})
 		}
 	}
-	return section("Virtual machines", f)
+	return doc.Titled("Virtual machines", f)
 }
 
 // all is one table of the guests of all groups, as a terminal lists them.
@@ -108,21 +107,8 @@ func sheets(title string, all []sheet, more ...doc.Block) doc.Block {
 // pairs are all that is known of one host or guest.
 func (s sheet) pairs() doc.Pairs { return doc.Pairs{Name: doc.Join(s.Name, s.About), Rows: s.Rows} }
 
-// gapTable names what could not be had, and why.
-func gapTable(gaps []gap) doc.Table {
-	t := doc.Table{Columns: []doc.Column{{Name: "fact"}, {Name: "why"}}}
-	for _, g := range gaps {
-		why := g.Why
-		if g.Like > 0 {
-			why += fmt.Sprintf("; and %d more like it", g.Like)
-		}
-		t.Rows = append(t.Rows, []string{strings.Join(g.Facts, ", "), doc.OrDash(why)})
-	}
-	return t
-}
-
 // inventoryMethod says where an inventory comes from, and what it leaves open.
-func inventoryMethod() []string {
+func Method() []string {
 	return []string{
 		"What stands here is what the hypervisor's own interfaces say of guests, hosts and networks; it was only read, and nothing was changed or measured.",
 		"What stands out is judged by settings alone: it may cost traffic, and only a test shows whether it does. What could not be read is named as not checked, with the reason.",

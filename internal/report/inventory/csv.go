@@ -1,4 +1,4 @@
-package report
+package inventory
 
 import (
 	"bufio"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 )
 
@@ -21,7 +22,7 @@ func inventoryColumns() []string {
 
 // inventoryCSV prints a row for each host ("host"), guest ("vm"), virtual adapter
 // ("adapter"), virtual disk ("disk"), network ("network") and datastore.
-func inventoryCSV(w io.Writer, d *measure.Document) error {
+func CSV(w io.Writer, d *measure.Document) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\r\n", strings.Join(inventoryColumns(), ","))
 	for i := range d.Inventories {
@@ -31,7 +32,7 @@ func inventoryCSV(w io.Writer, d *measure.Document) error {
 			row := make([]string, len(inventoryColumns()))
 			for n, name := range inventoryColumns() {
 				if row[n] = cells[name]; strings.Trim(row[n], "0123456789") != "" { // no number, which needs no quotes
-					row[n] = csvText(row[n])
+					row[n] = doc.CSV(row[n])
 				}
 			}
 			fmt.Fprintf(out, "%s\r\n", strings.Join(row, ",")) // an error stays in the writer
@@ -49,7 +50,7 @@ func inventoryCSV(w io.Writer, d *measure.Document) error {
 		}
 		for n := range x.Datastores {
 			s := &x.Datastores[n]
-			put(map[string]string{"scope": "datastore", "id": s.ID, "name": s.Name, "datacenter": s.Site, "model": value(s.Type), "size_bytes": integer(s.Size)})
+			put(map[string]string{"scope": "datastore", "id": s.ID, "name": s.Name, "datacenter": s.Site, "model": measure.Value(s.Type), "size_bytes": integer(s.Size)})
 		}
 	}
 	if err := out.Flush(); err != nil {
@@ -63,8 +64,8 @@ func hostCells(h *measure.GuestHost) map[string]string {
 	if f == nil {
 		f = &measure.Facts{}
 	}
-	return map[string]string{"scope": "host", "id": h.ID, "name": h.Name, "cluster": h.Cluster, "datacenter": h.Site, "power": value(h.State), "system": value(f.Distro), "version": value(f.Kernel),
-		"cpus": numberText(threadsOf(f)), "memory_bytes": integer(f.Memory), "model": machineModel(f.Machine), "uuid": h.UUID}
+	return map[string]string{"scope": "host", "id": h.ID, "name": h.Name, "cluster": h.Cluster, "datacenter": h.Site, "power": measure.Value(h.State), "system": measure.Value(f.Distro), "version": measure.Value(f.Kernel),
+		"cpus": doc.Number(threadsOf(f)), "memory_bytes": integer(f.Memory), "model": machineModel(f.Machine), "uuid": h.UUID}
 }
 
 // guestCells are the rows of a guest: itself, its adapters, its disks.
@@ -73,8 +74,8 @@ func guestCells(x *estateIndex, g *measure.Guest) []map[string]string {
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name
 	}
-	own := map[string]string{"scope": "vm", "id": g.ID, "name": g.Name, "host": host, "cluster": g.Cluster, "datacenter": g.Site, "power": powerText(g), "system": cmp.Or(value(g.OSRuns), value(g.OS)),
-		"version": value(g.Hardware), "cpus": numberText(g.CPUs), "memory_bytes": integer(g.Memory), "model": adaptersText(g), "network": networksText(x, g), "addresses": strings.Join(g.Addrs, " "), "uuid": g.UUID, "tools": toolsText(g.Tools)}
+	own := map[string]string{"scope": "vm", "id": g.ID, "name": g.Name, "host": host, "cluster": g.Cluster, "datacenter": g.Site, "power": powerText(g), "system": cmp.Or(measure.Value(g.OSRuns), measure.Value(g.OS)),
+		"version": measure.Value(g.Hardware), "cpus": doc.Number(g.CPUs), "memory_bytes": integer(g.Memory), "model": adaptersText(g), "network": networksText(x, g), "addresses": strings.Join(g.Addrs, " "), "uuid": g.UUID, "tools": toolsText(g.Tools)}
 	if a := g.CPUShare; a != nil {
 		own["cpu_reserved_hz"], own["cpu_limit_hz"] = integer(a.Reserved), integer(a.Limit)
 	}
@@ -84,12 +85,12 @@ func guestCells(x *estateIndex, g *measure.Guest) []map[string]string {
 	all := []map[string]string{own}
 	for i := range g.NICs {
 		n := &g.NICs[i]
-		vlan := value(n.VLAN)
+		vlan := measure.Value(n.VLAN)
 		if p := x.groups[n.PortGroup]; p != nil {
-			vlan = cmp.Or(vlan, value(p.VLAN))
+			vlan = cmp.Or(vlan, measure.Value(p.VLAN))
 		}
-		all = append(all, map[string]string{"scope": "adapter", "id": n.Key, "name": n.Name, "of": g.Name, "host": host, "model": value(n.Model), "mac": value(n.MAC), "network": value(n.Network), "vlan": vlan,
-			"switch": switchName(x, n), "mtu_bytes": numberText(n.MTU), "uplinks": value(n.Uplink), "connected": yesNo(n.Connected), "addresses": strings.Join(n.Addrs, " ")})
+		all = append(all, map[string]string{"scope": "adapter", "id": n.Key, "name": n.Name, "of": g.Name, "host": host, "model": measure.Value(n.Model), "mac": measure.Value(n.MAC), "network": measure.Value(n.Network), "vlan": vlan,
+			"switch": switchName(x, n), "mtu_bytes": doc.Number(n.MTU), "uplinks": measure.Value(n.Uplink), "connected": yesNo(n.Connected), "addresses": strings.Join(n.Addrs, " ")})
 	}
 	for i := range g.Disks {
 		d := &g.Disks[i]
@@ -97,15 +98,15 @@ func guestCells(x *estateIndex, g *measure.Guest) []map[string]string {
 		if s := x.stores[d.Datastore]; s != nil {
 			store = s.Name
 		}
-		all = append(all, map[string]string{"scope": "disk", "name": d.Name, "of": g.Name, "host": host, "model": value(d.Adapter), "format": value(d.Format), "mode": value(d.Mode), "size_bytes": integer(d.Size), "datastore": store})
+		all = append(all, map[string]string{"scope": "disk", "name": d.Name, "of": g.Name, "host": host, "model": measure.Value(d.Adapter), "format": measure.Value(d.Format), "mode": measure.Value(d.Mode), "size_bytes": integer(d.Size), "datastore": store})
 	}
 	return all
 }
 
 func groupCells(x *estateIndex, p *measure.SwitchPortGroup) map[string]string {
-	cells := map[string]string{"scope": "network", "id": p.ID, "name": p.Name, "vlan": value(p.VLAN)}
+	cells := map[string]string{"scope": "network", "id": p.ID, "name": p.Name, "vlan": measure.Value(p.VLAN)}
 	if s := x.switches[p.Switch]; s != nil {
-		cells["switch"], cells["mtu_bytes"], cells["uplinks"] = s.Name, numberText(s.MTU), uplinksText(s, nil)
+		cells["switch"], cells["mtu_bytes"], cells["uplinks"] = s.Name, doc.Number(s.MTU), uplinksText(s, nil)
 	}
 	if h := x.hosts[cmp.Or(p.Host, hostOfSwitch(x, p.Switch))]; h != nil {
 		cells["host"] = h.Name

@@ -1,4 +1,4 @@
-package report
+package inventory
 
 import (
 	"cmp"
@@ -7,14 +7,16 @@ import (
 	"strconv"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 	"thru/internal/unit"
 )
 
 // networkGrid has a row of each port group, and of a switch without any. Those
 // that are the same on several hosts are one row.
-func networkGrid(x *estateIndex) grid {
-	g := grid{Fit: true, Caption: "Networks", Columns: []column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
+func networkGrid(x *estateIndex) doc.Table {
+	g := doc.Table{Fit: true, Caption: "Networks", Columns: []doc.Column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
 		{Name: "uplinks", Least: 8}, {Name: "shaping", Least: 10}, {Name: "teaming", Least: 10}}}
 	if x.GuestsTotal != nil && *x.GuestsTotal > len(x.Guests) {
 		g.Columns[4].Name = "VMs listed"
@@ -65,7 +67,7 @@ func guestsBelow(x *estateIndex, id string) map[string]int {
 	for i := range x.Guests {
 		seen := map[string]bool{}
 		for _, n := range x.Guests[i].NICs {
-			if name := value(n.Network); n.PortGroup == "" && n.Switch == id && !seen[name] {
+			if name := measure.Value(n.Network); n.PortGroup == "" && n.Switch == id && !seen[name] {
 				seen[name] = true
 				all[name]++
 			}
@@ -107,7 +109,7 @@ func (r *netRows) add(x *estateIndex, name string, p *measure.SwitchPortGroup, s
 	if p.ShapeIn == nil && p.ShapeOut == nil {
 		shape = shapingText(s.ShapeIn, s.ShapeOut)
 	}
-	cells := []string{name, strings.TrimPrefix(vlanText(value(p.VLAN)), "VLAN "), s.Name, numberText(s.MTU), uplinksText(s, team), shape, teamingText(team)}
+	cells := []string{name, strings.TrimPrefix(vlanText(measure.Value(p.VLAN)), "VLAN "), s.Name, doc.Number(s.MTU), uplinksText(s, team), shape, teamingText(team)}
 	key := strings.Join(cells, "\x00")
 	if r.by == nil {
 		r.by = map[string]*netRow{}
@@ -151,7 +153,7 @@ func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
 		}
 	}
 	slices.Sort(all)
-	return strings.Join(all[:min(len(all), maxInterfaces)], ", ")
+	return strings.Join(all[:min(len(all), facts.MostInterfaces)], ", ")
 }
 
 // shapingText is "receiving 1.00 Gb/s, sending 2.00 Gb/s", as guests see it: vSphere
@@ -161,7 +163,7 @@ func shapingText(in, out *measure.Shaping) string {
 	if receive == send && receive != "" {
 		return receive + " each way"
 	}
-	return join(prefixed("receiving ", receive), prefixed("sending ", send))
+	return doc.Join(doc.Prefixed("receiving ", receive), doc.Prefixed("sending ", send))
 }
 
 // shapeText is the rate that a port is held to; "" where none is.
@@ -175,11 +177,11 @@ func shapeText(s *measure.Shaping) string {
 	return unit.Rate(float64(*s.AverageBps))
 }
 
-func storeGrid(x *estateIndex) grid {
-	g := grid{Fit: true, Caption: "Datastores", Columns: []column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "of one host"}, {Name: "flash"}, {Name: "on", Least: 16}}}
+func storeGrid(x *estateIndex) doc.Table {
+	g := doc.Table{Fit: true, Caption: "Datastores", Columns: []doc.Column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "of one host"}, {Name: "flash"}, {Name: "on", Least: 16}}}
 	for i := range x.Datastores {
 		s := &x.Datastores[i]
-		g.Rows = append(g.Rows, dashed(s.Name, value(s.Type), bytesText(s.Size), bytesText(s.Free), yesNo(s.Local), yesNo(s.SSD), strings.Join(s.Devices, ", ")))
+		g.Rows = append(g.Rows, dashed(s.Name, measure.Value(s.Type), bytesText(s.Size), bytesText(s.Free), yesNo(s.Local), yesNo(s.SSD), strings.Join(s.Devices, ", ")))
 	}
 	return g.WithoutEmpty().First(maxEstateRows)
 }

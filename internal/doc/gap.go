@@ -1,0 +1,85 @@
+package doc
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Gap is a reason and the facts that could not be had because of it.
+type Gap struct {
+	Why   string
+	Facts []string
+	Like  int // reasons for the same that begin alike, and are left out
+}
+
+// isLike tells whether a reason for a fact says what this one says of another place.
+func (g Gap) isLike(fact, why string) bool {
+	return beginAlike(g.Why, why) && len(g.Facts) == 1 && g.Facts[0] == fact
+}
+
+// beginAlike tells of two long texts that differ in their ends alone.
+func beginAlike(a, b string) bool { return len(b) > alike && strings.HasPrefix(a, b[:alike]) }
+
+// alike is how much of two reasons for the same fact makes them one: those of
+// many pairs differ in the names of their hosts alone.
+const alike = 40
+
+// sameWords tells of two reasons that name the same in another order, as those of
+// the two directions between two hosts do.
+func sameWords(a, b string) bool {
+	words := func(s string) []string {
+		return slices.Sorted(strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" ;,", r) }))
+	}
+	return len(a) == len(b) && slices.Equal(words(a), words(b))
+}
+
+// AddGap adds a fact to its reason: of one that is there already, or names the same in other words.
+func AddGap(gaps []Gap, fact, why string) []Gap {
+	i := slices.IndexFunc(gaps, func(g Gap) bool { return g.Why == why || slices.Contains(g.Facts, fact) && sameWords(g.Why, why) })
+	if same := slices.IndexFunc(gaps, func(g Gap) bool { return g.isLike(fact, why) }); i < 0 && same >= 0 {
+		gaps[same].Like++
+		return gaps
+	}
+	switch {
+	case i < 0 && len(gaps) == MostLines:
+		return gaps
+	case i < 0:
+		return append(gaps, Gap{Why: why, Facts: []string{fact}})
+	case len(gaps[i].Facts) < MostLines && !slices.Contains(gaps[i].Facts, fact):
+		gaps[i].Facts = append(gaps[i].Facts, fact)
+	}
+	return gaps
+}
+
+// Text is a gap in a few words: "a, b, c and 2 more (why)".
+func (g Gap) Text(most int) string {
+	facts := strings.Join(g.Facts[:min(most, len(g.Facts))], ", ")
+	if n := len(g.Facts) - most; n > 0 {
+		facts += fmt.Sprintf(" and %d more", n)
+	}
+	if g.Why == "" {
+		return facts
+	}
+	if g.Like > 0 {
+		return facts + " (" + g.Why + "; and " + strconv.Itoa(g.Like) + " more like it)"
+	}
+	return facts + " (" + g.Why + ")"
+}
+
+// GapFacts are the facts named for each reason in a line; a page has all.
+const GapFacts = 4
+
+// GapTable names what could not be had, and why.
+func GapTable(gaps []Gap) Table {
+	t := Table{Columns: []Column{{Name: "fact"}, {Name: "why"}}}
+	for _, g := range gaps {
+		why := g.Why
+		if g.Like > 0 {
+			why += fmt.Sprintf("; and %d more like it", g.Like)
+		}
+		t.Rows = append(t.Rows, []string{strings.Join(g.Facts, ", "), OrDash(why)})
+	}
+	return t
+}
