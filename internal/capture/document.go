@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -370,6 +369,6 @@ func opened(all []stream) *measure.RTT {
 	if len(ns) == 0 {
 		return nil
 	}
-	slices.SortFunc(ns, cmp.Compare)
+	slices.Sort(ns)
 	return &measure.RTT{Min: ns[0], Median: ns[len(ns)/2], Max: ns[len(ns)-1], Samples: len(ns)}
 }

@@ -1,10 +1,12 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"thru/internal/capture/pcapfile"
 	"thru/internal/capture/trace"
@@ -26,7 +28,7 @@ type File struct {
 func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progress func(packets int64)) (File, error) {
 	in, err := pcapfile.NewReader(r)
 	if err != nil {
-		return File{}, fault.Usagef(hintOf(err, "tcpdump -w, dumpcap and Wireshark write files that can be read"), "%s: %w", name, err)
+		return File{}, fault.Usagef(cmp.Or(fault.Hint(err), "tcpdump -w, dumpcap and Wireshark write files that can be read"), "%s: %w", name, err)
 	}
 	o.Record = trace.NewRecorder()
 	c, err := trace.Read(in, o, func(packets int64) error {
@@ -61,23 +63,12 @@ func Load(ctx context.Context, name string, r io.Reader, o trace.Options, progre
 	return File{Name: name, Capture: c, Recorder: o.Record}, nil
 }
 
-// hintOf keeps the hint of an error that has one.
-func hintOf(err error, otherwise string) string {
-	if h := fault.Hint(err); h != "" {
-		return h
-	}
-	return otherwise
-}
-
 // noTCP says what a capture holds instead.
 func noTCP(name string, c *measure.Capture) error {
-	others := ""
-	for i, t := range c.Others {
-		if i > 0 {
-			others += ", "
-		}
-		others += fmt.Sprintf("%s: %d", t.What, t.Packets)
+	var others []string
+	for _, t := range c.Others {
+		others = append(others, fmt.Sprintf("%s: %d", t.What, t.Packets))
 	}
 	return fault.Failf("explain follows TCP: capture with -i of the interface that the connection takes, and a filter that lets TCP pass",
-		"%s: none of its %d packets is TCP (%s)", name, c.Packets, others)
+		"%s: none of its %d packets is TCP (%s)", name, c.Packets, strings.Join(others, ", "))
 }

@@ -50,8 +50,7 @@ func createNamed(root *os.Root) (*os.File, error) {
 
 // bare is an error without the name of the file, which says nothing to a person.
 func bare(err error) error {
-	var at *os.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*os.PathError](err); ok {
 		return at.Err
 	}
 	return err

@@ -96,8 +96,7 @@ func (f fio) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outco
 	err := cmd.Run()
 	in.Close()
 	r := <-read
-	var reason syscall.Errno
-	if errors.As(r.err, &reason) { // which says more than its exit code
+	if _, ok := errors.AsType[syscall.Errno](r.err); ok { // which says more than its exit code
 		err = r.err
 	}
 	if err = cmp.Or(ctx.Err(), err, r.err); err != nil {

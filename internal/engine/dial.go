@@ -105,19 +105,7 @@ func DialHint(s measure.Spec, err error) error {
 // IdleRTT is what the kernel has seen of a TCP connection's round trips before
 // any test traffic; nil where it does not say.
 func IdleRTT(c net.Conn) *measure.RTT {
-	tc, ok := c.(*net.TCPConn)
-	if !ok {
-		return nil
-	}
-	raw, err := tc.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var info measure.TCPInfo
-	raw.Control(func(fd uintptr) {
-		b := make([]byte, sock.TCPInfoSize)
-		info = sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)])
-	})
+	info := sock.InfoOf(c)
 	if info.RTT == nil {
 		return nil
 	}

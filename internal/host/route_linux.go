@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -26,9 +27,7 @@ func (h *Host) RouteFrom(dst, src netip.Addr, device string) (measure.Route, err
 		return measure.Route{}, errors.New("host: looking up a route: no address given")
 	}
 	dst = dst.Unmap()
-	if device == "" {
-		device = dst.Zone()
-	}
+	device = cmp.Or(device, dst.Zone())
 	command := "ip route get " + dst.WithZone("").String()
 	if src.IsValid() {
 		command += " from " + src.Unmap().WithZone("").String()

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"strings"
@@ -74,10 +75,7 @@ func (u *subject) numaNode(dir string) (int, error) {
 			return only, nil
 		}
 	}
-	if err == nil {
-		err = errors.New("the firmware does not tell")
-	}
-	return 0, err
+	return 0, cmp.Or(err, errors.New("the firmware does not tell"))
 }
 
 // card names the card that a port is on: the address without its function.

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -61,7 +63,6 @@ const maxEchoes = 2000
 // the one host that has shown the token over TCP.
 type socket struct {
 	conn    *net.UDPConn
-	raw     syscall.RawConn
 	cookie  []byte
 	theirs  byte       // kind of what comes in volleys
 	host    netip.Addr // of the other end
@@ -84,20 +85,21 @@ type arrivalKey struct{ shot, copy int }
 // has at this end, and takes the datagrams of that host that begin with the
 // cookie; peer is where to send, if that is known.
 func openSocket(ctx context.Context, local netip.AddrPort, host netip.Addr, peer netip.AddrPort, device string, cookie []byte, theirs byte) (*socket, error) {
-	conn, raw, headers, err := bindUDP(ctx, local, device)
+	conn, headers, err := bindUDP(ctx, local, device)
 	if err != nil {
 		return nil, err
 	}
 	s := &socket{
-		conn: conn, raw: raw, cookie: cookie, theirs: theirs, host: host, peer: peer, headers: headers,
+		conn: conn, cookie: cookie, theirs: theirs, host: host, peer: peer, headers: headers,
 		got: map[uint16]map[arrivalKey]arrival{}, news: make(chan struct{}, 1),
 	}
 	s.stopped.Go(s.receive)
 	return s, nil
 }
 
-// bindUDP opens a UDP socket that is ready for probes, as far as this system can.
-func bindUDP(ctx context.Context, local netip.AddrPort, device string) (*net.UDPConn, syscall.RawConn, string, error) {
+// bindUDP opens a UDP socket that is ready for probes, as far as this system can;
+// headers says why IP headers are not set and seen there.
+func bindUDP(ctx context.Context, local netip.AddrPort, device string) (conn *net.UDPConn, headers string, err error) {
 	network, ipv6 := "udp4", local.Addr().Is6()
 	if ipv6 {
 		network = "udp6"
@@ -106,20 +108,13 @@ func bindUDP(ctx context.Context, local netip.AddrPort, device string) (*net.UDP
 	lc := net.ListenConfig{Control: sock.Options{Device: device, RecvBuffer: 1 << 20, SendBuffer: 1 << 20}.Control}
 	pc, err := lc.ListenPacket(ctx, network, net.JoinHostPort(local.Addr().String(), strconv.Itoa(int(local.Port()))))
 	if err != nil {
-		return nil, nil, "", fmt.Errorf("path: opening a UDP socket: %w", err)
+		return nil, "", fmt.Errorf("path: opening a UDP socket: %w", err)
 	}
-	conn := pc.(*net.UDPConn)
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		conn.Close()
-		return nil, nil, "", fmt.Errorf("path: reaching a UDP socket: %w", err)
-	}
-	headers := ""
-	ctl := raw.Control(func(fd uintptr) { err = sock.SetProbe(fd, ipv6) })
-	if err = errors.Join(ctl, err); err != nil {
+	conn = pc.(*net.UDPConn)
+	if err := sock.Reach(conn, func(fd uintptr) error { return sock.SetProbe(fd, ipv6) }); err != nil {
 		headers = err.Error()
 	}
-	return conn, raw, headers, nil
+	return conn, headers, nil
 }
 
 // close ends the goroutine too.
@@ -195,8 +190,7 @@ func (s *socket) echo(d datagram, h sock.Header, from netip.AddrPort) {
 
 // listenToRouters notes what they have said of datagrams that were too big.
 func (s *socket) listenToRouters() {
-	var said []int
-	s.raw.Control(func(fd uintptr) { said = sock.TooBig(fd) })
+	said := sock.Read(s.conn, sock.TooBig)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, mtu := range said {
@@ -245,11 +239,7 @@ func (s *socket) await(ctx context.Context, round uint16, want int, settle time.
 func (s *socket) arrivals(round uint16) []arrival {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]arrival, 0, len(s.got[round]))
-	for _, a := range s.got[round] {
-		all = append(all, a)
-	}
-	return all
+	return slices.Collect(maps.Values(s.got[round]))
 }
 
 // awaitPeer waits for the first datagram.

@@ -2,6 +2,7 @@ package path
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -101,10 +102,7 @@ func dialOne(ctx context.Context, d Dial, dialer *net.Dialer, target string, lim
 	quit := context.AfterFunc(ctx, func() { conn.Close() })
 	if err := greet(l); err != nil || !quit() {
 		conn.Close()
-		if err == nil {
-			err = ctx.Err()
-		}
-		return nil, err
+		return nil, cmp.Or(err, ctx.Err())
 	}
 	return l, nil
 }

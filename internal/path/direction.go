@@ -1,6 +1,7 @@
 package path
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -141,7 +142,7 @@ func (d *direction) facts(to *measure.OneWay, note func(fact, why string)) {
 	if d.blocked {
 		silence = "no datagram (UDP) comes through"
 	}
-	if why := first(silence, d.header); why != "" {
+	if why := cmp.Or(silence, d.header); why != "" {
 		add("hops", why)
 		add("dscp", why)
 	} else {
@@ -149,15 +150,6 @@ func (d *direction) facts(to *measure.OneWay, note func(fact, why string)) {
 		d.marks(to, add)
 	}
 	d.mtu(to, silence, add)
-}
-
-// first is the first of several reasons that is one.
-func first(reasons ...string) string {
-	i := slices.IndexFunc(reasons, func(s string) bool { return s != "" })
-	if i < 0 {
-		return ""
-	}
-	return reasons[i]
 }
 
 // hops takes the TTL that most datagrams had.
@@ -189,12 +181,12 @@ func (d *direction) mtu(to *measure.OneWay, silence string, add func(fact, why s
 	if silence != "" && d.tcp != "" {
 		silence += "; " + d.tcp
 	}
-	why := first(silence, d.noDF)
+	why := cmp.Or(silence, d.noDF)
 	switch {
 	case why == "" && d.search == nil:
-		why = "the sender does not know the MTU of its interface: " + first(d.noMTU, "its kernel does not say")
+		why = "the sender does not know the MTU of its interface: " + cmp.Or(d.noMTU, "its kernel does not say")
 	case why == "" && !d.search.confirmed:
-		why = first(d.stopped, "the search came to no end: datagrams of any size get lost")
+		why = cmp.Or(d.stopped, "the search came to no end: datagrams of any size get lost")
 	}
 	if why != "" {
 		add("mtu", why)

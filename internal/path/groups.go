@@ -34,10 +34,8 @@ func (p portTrips) hops() *int {
 	if len(p.ttls) == 0 {
 		return nil
 	}
-	for _, ttl := range p.ttls {
-		if ttl != p.ttls[0] {
-			return nil
-		}
+	if slices.Min(p.ttls) != slices.Max(p.ttls) {
+		return nil
 	}
 	return hopsOf(p.ttls[0])
 }

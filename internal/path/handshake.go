@@ -21,17 +21,10 @@ type tcpState struct {
 
 // readTCP reads it; fields that this system does not tell are nil.
 func readTCP(c *net.TCPConn) tcpState {
-	t := tcpState{ipv6: plain(c.RemoteAddr().(*net.TCPAddr).AddrPort()).Addr().Is6()}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return t
+	return tcpState{
+		info: sock.InfoOf(c), congestion: sock.Read(c, sock.ReadGranted).Congestion,
+		ipv6: plain(c.RemoteAddr().(*net.TCPAddr).AddrPort()).Addr().Is6(),
 	}
-	raw.Control(func(fd uintptr) {
-		b := make([]byte, sock.TCPInfoSize)
-		t.info = sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)])
-		t.congestion = sock.ReadGranted(fd).Congestion
-	})
-	return t
 }
 
 // known tells whether the kernel speaks of options at all.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ func probePorts(ctx context.Context, s *socket, local netip.Addr, device string,
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for i := range probes {
-		conn, _, _, err := bindUDP(ctx, netip.AddrPortFrom(local, 0), device)
+		conn, _, err := bindUDP(ctx, netip.AddrPortFrom(local, 0), device)
 		if err != nil {
 			return nil, err
 		}
@@ -125,11 +126,7 @@ func (p *portProbe) complete() bool {
 // awaitEchoes waits for the missing ones.
 func awaitEchoes(ctx context.Context, probes []*portProbe, settle time.Duration) {
 	for end := time.Now().Add(settle); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
-		missing := false
-		for _, p := range probes {
-			missing = missing || !p.complete()
-		}
-		if !missing {
+		if !slices.ContainsFunc(probes, func(p *portProbe) bool { return !p.complete() }) {
 			return
 		}
 	}
@@ -139,7 +136,7 @@ func awaitEchoes(ctx context.Context, probes []*portProbe, settle time.Duration)
 func (p *portProbe) trips() portTrips {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	t := portTrips{port: p.conn.LocalAddr().(*net.UDPAddr).Port, ttls: append([]int(nil), p.ttls...)}
+	t := portTrips{port: p.conn.LocalAddr().(*net.UDPAddr).Port, ttls: slices.Clone(p.ttls)}
 	for round, took := range p.took {
 		if round%2 == 1 {
 			t.odd = append(t.odd, took)

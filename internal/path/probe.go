@@ -1,9 +1,11 @@
 package path
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"thru/internal/measure"
@@ -114,7 +116,7 @@ func (p *probe) meet(ctx context.Context) {
 		p.path.SeenAs = own
 	}
 	if p.path.Back.Route = h.Route; h.Route == nil {
-		p.note("back.route", first(h.NoRoute, "the other end does not say"))
+		p.note("back.route", cmp.Or(h.NoRoute, "the other end does not say"))
 	}
 	if h.UDP == 0 {
 		p.noUDP = "the other end has no socket for datagrams: " + h.NoUDP
@@ -138,7 +140,7 @@ func (p *probe) directions(w way) {
 	p.forward.noDF, p.forward.noMTU, p.forward.tcp = here, w.why, p.link.tcp.ofMTU()
 	p.back = newDirection("back", p.hello.Claim, p.hello.Learned, small)
 	p.back.noDF, p.back.noMTU, p.back.tcp = there, p.hello.NoRoute, p.hello.TCP
-	if why := first(here, there); why != "" {
+	if why := cmp.Or(here, there); why != "" {
 		p.forward.header, p.back.header = why, why
 	}
 }
@@ -256,11 +258,8 @@ func (p *probe) volley(ctx context.Context, small int, settle time.Duration) boo
 	}
 	p.back.unasked = ""
 	got := p.udp.await(ctx, p.round, r.Report.Sent, settle-time.Duration(r.Report.Waited)*time.Microsecond)
-	for _, a := range got {
-		if a.Shot >= len(back) {
-			got = nil // not of what was asked for
-			break
-		}
+	if slices.ContainsFunc(got, func(a arrival) bool { return a.Shot >= len(back) }) {
+		got = nil // not of what was asked for
 	}
 	p.back.take(*r.Report, got)
 	return true
@@ -306,7 +305,7 @@ func (p *probe) finish() measure.Path {
 		{"rtt_idle", p.path.RTT != nil, ""}, {"clock_offset", p.path.Clock != nil, ""}, {"source_ports", p.path.Ports != nil, p.noUDP},
 	}
 	for _, f := range facts {
-		p.absent(f.name, f.known, first(f.why, p.stopped))
+		p.absent(f.name, f.known, cmp.Or(f.why, p.stopped))
 	}
 	p.absentOf("forward", p.path.Forward)
 	p.absentOf("back", p.path.Back)
@@ -315,7 +314,7 @@ func (p *probe) finish() measure.Path {
 
 // absentOf does so for one direction.
 func (p *probe) absentOf(name string, w measure.OneWay) {
-	why := first(p.noUDP, p.stopped)
+	why := cmp.Or(p.noUDP, p.stopped)
 	p.absent(name+".route", w.Route != nil, p.stopped)
 	p.absent(name+".mtu", w.MTU != nil, why)
 	p.absent(name+".hops", w.Hops != nil, why)
@@ -329,10 +328,8 @@ func (p *probe) absent(fact string, known bool, why string) {
 	if known {
 		return
 	}
-	for _, m := range p.path.Missing {
-		if m.Covers(fact) {
-			return
-		}
+	if slices.ContainsFunc(p.path.Missing, func(m measure.NotChecked) bool { return m.Covers(fact) }) {
+		return
 	}
-	p.note(fact, first(why, "it was not told"))
+	p.note(fact, cmp.Or(why, "it was not told"))
 }

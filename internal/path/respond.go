@@ -284,16 +284,14 @@ func (a *answerer) hello(ctx context.Context, r *Responder) hello {
 
 // savedSYN reads how the SYN of a connection came, or why that is not known.
 func savedSYN(c *net.TCPConn) (*measure.SYN, string) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err.Error()
-	}
-	var b []byte
-	ctl := raw.Control(func(fd uintptr) { b, err = sock.SavedSYN(fd) })
-	if err = errors.Join(ctl, err); err != nil {
-		return nil, err.Error()
-	}
-	syn, err := sock.ParseSYN(b)
+	var syn measure.SYN
+	err := sock.Reach(c, func(fd uintptr) error {
+		b, err := sock.SavedSYN(fd)
+		if err == nil {
+			syn, err = sock.ParseSYN(b)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -64,12 +64,7 @@ func kernelMTU(ctx context.Context, device string, local netip.Addr, remote neti
 		return 0
 	}
 	defer c.Close()
-	raw, err := c.(*net.UDPConn).SyscallConn()
-	if err != nil {
-		return 0
-	}
-	mtu := 0
-	raw.Control(func(fd uintptr) { mtu = sock.PathMTU(fd) })
+	mtu := sock.Read(c, sock.PathMTU)
 	if local.Is4() {
 		mtu = min(mtu, 65535)
 	}

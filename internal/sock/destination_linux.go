@@ -14,19 +14,14 @@ const DestinationRoom = 128
 // WantDestination has the kernel tell with each datagram to which of this
 // host's addresses it came (IP_PKTINFO, ip(7); IPV6_RECVPKTINFO, ipv6(7)).
 func WantDestination(c *net.UDPConn) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var four, six error
-	ctl := raw.Control(func(fd uintptr) {
-		four = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
-		six = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+	return Reach(c, func(fd uintptr) error {
+		four := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+		six := unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+		if four != nil && six != nil {
+			return errors.Join(four, six)
+		}
+		return nil
 	})
-	if ctl != nil || four != nil && six != nil {
-		return errors.Join(ctl, four, six)
-	}
-	return nil
 }
 
 // Destination reads that address from the control messages of a datagram.

@@ -21,15 +21,11 @@ type Kept struct {
 
 // Keep holds on to the socket of c, which may be closed then.
 func Keep(c syscall.Conn) (*Kept, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, fmt.Errorf("sock: keeping a socket: %w", err)
-	}
 	k := &Kept{}
-	ctl := raw.Control(func(fd uintptr) { k.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
-	if ctl != nil {
-		err = ctl
-	}
+	err := Reach(c, func(fd uintptr) (err error) {
+		k.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("sock: keeping a socket: %w", err)
 	}

@@ -33,33 +33,49 @@ func (r Range) Ports() []int {
 
 // Listen opens the first free port for TCP; control is applied to each socket
 // before. An error says that no port could be had.
-func (r Range) Listen(ctx context.Context, control func(network, address string, c syscall.RawConn) error) ([]net.Listener, error) {
-	lc := net.ListenConfig{Control: control}
-	lc.SetMultipathTCP(false) // another protocol than was asked for
+func (r Range) Listen(ctx context.Context, control Control) (all []net.Listener, err error) {
+	err = r.Try(func(port int) error {
+		all, err = r.ListenAt(ctx, "tcp", port, control)
+		return err
+	})
+	return all, err
+}
+
+// Try opens the first port that is not in use. An error says that none could be had.
+func (r Range) Try(open func(port int) error) error {
 	for _, port := range r.Ports() {
-		all, err := r.listenAt(ctx, &lc, port)
+		err := open(port)
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
 			continue
 		case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
-			return nil, fault.Failf("see `ip addr`: this host has no such address, or no IPv6", "sock: listening: %w", err)
+			return fault.Failf("see `ip addr`: this host has no such address, or no IPv6", "sock: listening: %w", err)
 		case err != nil:
-			return nil, fmt.Errorf("sock: listening: %w", err)
+			return fmt.Errorf("sock: listening: %w", err)
 		}
-		return all, nil
+		return nil
 	}
-	return nil, fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
-		"sock: listening: ports %d-%d are all in use", r.First, r.Last)
+	return fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
+		"sock: listening: data ports %d-%d are all in use", r.First, r.Last)
 }
 
-// listenAt opens one port on all addresses.
-func (r Range) listenAt(ctx context.Context, lc *net.ListenConfig, port int) (all []net.Listener, err error) {
-	addrs := r.Addrs
-	if len(addrs) == 0 {
-		addrs = []string{""}
+// Hosts are the addresses as package net wants them; "" is all.
+func (r Range) Hosts() []string {
+	if len(r.Addrs) == 0 {
+		return []string{""}
 	}
-	for _, a := range addrs {
-		l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(port)))
+	return r.Addrs
+}
+
+// Control is what package net calls for a socket before it is used.
+type Control = func(network, address string, c syscall.RawConn) error
+
+// ListenAt opens one port on all addresses, for "tcp", "tcp4" or "tcp6".
+func (r Range) ListenAt(ctx context.Context, network string, port int, control Control) (all []net.Listener, err error) {
+	lc := net.ListenConfig{Control: control}
+	lc.SetMultipathTCP(false) // another protocol than was asked for
+	for _, a := range r.Hosts() {
+		l, err := lc.Listen(ctx, network, net.JoinHostPort(a, strconv.Itoa(port)))
 		if err != nil {
 			for _, l := range all {
 				l.Close()

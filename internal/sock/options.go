@@ -1,7 +1,6 @@
 package sock
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -100,22 +99,15 @@ func (o Options) explain(name string, err error) error {
 // SetUserTimeout ends a TCP connection whose peer acknowledges nothing for so
 // long (TCP_USER_TIMEOUT, tcp(7)); on systems without it this does nothing.
 func SetUserTimeout(c *net.TCPConn, d time.Duration) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("sock: reaching a socket: %w", err)
-	}
-	ctl := raw.Control(func(fd uintptr) { err = setUserTimeout(fd, d) })
-	return errors.Join(ctl, err)
+	return Reach(c, func(fd uintptr) error { return setUserTimeout(fd, d) })
 }
 
 // InfoOf is what the kernel says of a connection now; empty where it does not.
-func InfoOf(c *net.TCPConn) measure.TCPInfo {
-	b := make([]byte, TCPInfoSize)
-	n := 0
-	if raw, err := c.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { n = ReadTCPInfo(fd, b) })
-	}
-	return ParseTCPInfo(b[:n])
+func InfoOf(c net.Conn) measure.TCPInfo {
+	return Read(c, func(fd uintptr) measure.TCPInfo {
+		b := make([]byte, TCPInfoSize)
+		return ParseTCPInfo(b[:ReadTCPInfo(fd, b)])
+	})
 }
 
 // SetNoDelay sets TCP_NODELAY as asked; Go turns it on for every connection.

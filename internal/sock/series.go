@@ -1,6 +1,7 @@
 package sock
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -77,7 +78,7 @@ func (s *Series) Stream() measure.Stream {
 // Carriers are the streams that carried data, those with the most first, at most
 // so many. One that carried less than a hundredth of the most was for commands.
 func Carriers(all []measure.Stream, most int) []measure.Stream {
-	slices.SortStableFunc(all, func(a, b measure.Stream) int { return int(min(max(b.Bytes-a.Bytes, -1), 1)) })
+	slices.SortStableFunc(all, func(a, b measure.Stream) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	for i := range all {
 		all[i].Index = i
 		if i == most || all[i].Bytes*100 < all[0].Bytes {

@@ -107,10 +107,13 @@ func Unread(fd uintptr) (int, bool) {
 }
 
 // IncomingCPU is the CPU on which the kernel last took in a packet of the
-// socket (SO_INCOMING_CPU, socket(7)); false where it does not say.
-func IncomingCPU(fd uintptr) (int, bool) {
+// socket (SO_INCOMING_CPU, socket(7)); nil where it does not say.
+func IncomingCPU(fd uintptr) *int {
 	n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_INCOMING_CPU)
-	return n, err == nil && n >= 0
+	if err != nil || n < 0 {
+		return nil
+	}
+	return &n
 }
 
 // setDontFragment sets DF and refuses datagrams above the path's MTU

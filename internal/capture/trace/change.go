@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -110,10 +111,7 @@ func (c *couple) rewritten(left int) []measure.Change {
 	a, b := c.conns[left], c.conns[1-left]
 	there, back := a.SYN, b.SYN // the SYN goes from left to right where From opened
 	answer, arrived := b.SYNACK, a.SYNACK
-	opened := a.FromOpened
-	if opened == nil {
-		opened = b.FromOpened
-	}
+	opened := cmp.Or(a.FromOpened, b.FromOpened)
 	if opened == nil {
 		return nil
 	}

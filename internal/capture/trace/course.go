@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
 
 	"thru/internal/capture/frame"
@@ -155,9 +156,7 @@ func (c *course) at(ns int64, large bool) *step {
 	if large {
 		most = measure.TraceSteps
 	}
-	if c.stepNs == 0 {
-		c.stepNs = firstStepNs
-	}
+	c.stepNs = cmp.Or(c.stepNs, firstStepNs)
 	i := ns / c.stepNs
 	for len(c.steps) > most || i >= int64(most) {
 		c.halve()

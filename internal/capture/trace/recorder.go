@@ -87,9 +87,7 @@ func (r *Recorder) passes(at, shown int64) {
 		r.first, r.last, r.seen = at, at, true
 	}
 	r.last = max(r.last, at)
-	if r.tick == 0 {
-		r.tick = 1_000_000
-	}
+	r.tick = cmp.Or(r.tick, 1_000_000)
 	for shown%r.tick != 0 {
 		r.tick /= 10
 	}

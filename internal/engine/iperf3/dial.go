@@ -1,6 +1,7 @@
 package iperf3
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,36 +88,10 @@ func (t talk) rest(first state) string {
 	return line
 }
 
-// control gives f the descriptor of a connection.
-func control(c any, f func(fd uintptr)) error {
-	sc, ok := c.(syscall.Conn)
-	if !ok {
-		return fmt.Errorf("iperf3: reaching a socket: %w", errors.ErrUnsupported)
-	}
-	raw, err := sc.SyscallConn()
-	if err == nil {
-		err = raw.Control(f)
-	}
-	if err != nil {
-		return fmt.Errorf("iperf3: reaching a socket: %w", err)
-	}
-	return nil
-}
-
-// datagramLength fits the path's MTU without being split; on paths of no usual
-// MTU, such as loopback, that of Ethernet.
+// datagramLength fits the path's MTU without being split; where that is not known,
+// the MTU of Ethernet.
 func datagramLength(c net.Conn) int64 {
-	const ethernet, jumbo = 1500, 9216
-	mtu := 0
-	control(c, func(fd uintptr) { mtu = pathMTU(fd) })
-	headers := 20 + 8
-	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok && a.IP.To4() == nil {
-		headers = 40 + 8
-	}
-	if mtu <= headers || mtu > jumbo {
-		mtu = ethernet
-	}
-	return int64(mtu - headers)
+	return cmp.Or(sock.DatagramRoom(c), 1500-int64(sock.UDPHeaders(c.RemoteAddr())))
 }
 
 // streams opens the data connections one after the other, as the server counts

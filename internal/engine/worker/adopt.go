@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,9 +145,7 @@ func (s *Session) Enough() error { return s.out.raw(frameEnough, nil) }
 // Abort ends the session as failed, for a reason that the worker cannot know.
 func (s *Session) Abort(err error) {
 	s.mu.Lock()
-	if s.aborted == nil {
-		s.aborted = err
-	}
+	s.aborted = cmp.Or(s.aborted, err)
 	s.mu.Unlock()
 	s.proc.in.Close() // on which the worker ends
 	time.AfterFunc(abortTime, func() { s.proc.cmd.Process.Kill() })

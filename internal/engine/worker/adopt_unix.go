@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"syscall"
+	"thru/internal/sock"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,15 +40,10 @@ func socketPair() (ours, theirs *os.File, err error) {
 // sendConns passes connections to the worker, one to a message (SCM_RIGHTS).
 func sendConns(to *os.File, conns []net.Conn) error {
 	for _, c := range conns {
-		raw, err := c.(syscall.Conn).SyscallConn()
-		if err != nil {
-			return fmt.Errorf("worker: reaching a socket: %w", err)
-		}
-		var sent error
-		ctl := raw.Control(func(fd uintptr) {
-			sent = unix.Sendmsg(int(to.Fd()), []byte{1}, unix.UnixRights(int(fd)), nil, 0)
+		err := sock.Reach(c, func(fd uintptr) error {
+			return unix.Sendmsg(int(to.Fd()), []byte{1}, unix.UnixRights(int(fd)), nil, 0)
 		})
-		if err := errors.Join(ctl, sent); err != nil {
+		if err != nil {
 			return fmt.Errorf("worker: passing a socket: %w", err)
 		}
 	}

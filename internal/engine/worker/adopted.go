@@ -79,7 +79,7 @@ func (w *worker) beginEarly(early []Early) {
 func (f *flow) receivesSince(ns int64) {
 	for _, s := range f.streams {
 		if ns > 0 && !s.sends {
-			s.firstAt.Store(min(int64(time.Unix(0, ns).Sub(f.begin)), -1))
+			s.firstAt.Store(min(ns-f.begin.UnixNano(), -1))
 		}
 	}
 }
@@ -88,8 +88,8 @@ func (f *flow) receivesSince(ns int64) {
 func (f *flow) sawEarly() {
 	for _, s := range f.streams {
 		if e := s.early; e.Since > 0 {
-			s.firstAt.Store(min(int64(time.Unix(0, e.Since).Sub(f.begin)), -1))
-			s.lastAt.Store(int64(time.Unix(0, max(e.Since, e.Until)).Sub(f.begin)))
+			s.firstAt.Store(min(e.Since-f.begin.UnixNano(), -1))
+			s.lastAt.Store(max(e.Since, e.Until) - f.begin.UnixNano())
 			if e.Bytes > 0 {
 				f.sawFirst(s)
 			}
@@ -257,17 +257,7 @@ func (w *worker) awaitSent(ctx context.Context, most time.Duration) {
 
 func (w *worker) unsent() bool {
 	for _, s := range w.flow.streams {
-		if !s.sends {
-			continue
-		}
-		if !closed(s.done) {
-			return true
-		}
-		var queued int
-		if raw, err := s.sock.SyscallConn(); err == nil {
-			raw.Control(func(fd uintptr) { queued = sock.Queued(fd) })
-		}
-		if queued > 0 {
+		if s.sends && (!closed(s.done) || sock.Read(s.sock, sock.Queued) > 0) {
 			return true
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"thru/internal/engine"
@@ -75,12 +74,8 @@ type link struct {
 }
 
 func (l *link) close() {
-	closeConns(l.tcp)
-	for _, c := range l.udp {
-		if c != nil {
-			c.Close()
-		}
-	}
+	closeAll(l.tcp)
+	closeAll(l.udp)
 	closeAll(l.listeners)
 }
 
@@ -94,43 +89,27 @@ type ports struct {
 
 func (p *ports) close() {
 	closeAll(p.tcp)
-	for _, u := range p.udp {
-		u.Close()
-	}
+	closeAll(p.udp)
 }
 
 // listen opens the first free port of the range, on all addresses asked for.
-// Options are set before, so that the SYN-ACK carries them.
-func listen(ctx context.Context, c openCommand) (*ports, error) {
-	addrs := c.Addrs
-	if len(addrs) == 0 {
-		addrs = []string{""}
-	}
-	for i := range c.Last - c.First + 1 {
-		// Beginning where the last session ended, so that the same ports do not
-		// meet again while the kernel still remembers their connection.
-		port := c.First + (c.Offset+i)%(c.Last-c.First+1)
-		p, err := listenOn(ctx, c, addrs, port)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if err != nil {
-			return nil, listenHint(err)
-		}
-		return p, nil
-	}
-	return nil, fault.Failf("end other programs on these ports, or give a larger range: thru serve --data-ports FIRST-LAST",
-		"worker: listening: data ports %d-%d are all in use", c.First, c.Last)
+// Options are set before, so that the SYN-ACK carries them. It begins where the
+// last session ended, so that the same ports do not meet again while the kernel
+// still remembers their connection.
+func listen(ctx context.Context, c openCommand) (p *ports, err error) {
+	at := sock.Range{Addrs: c.Addrs, First: c.First, Last: c.Last, Offset: c.Offset}
+	err = at.Try(func(port int) error {
+		p, err = listenOn(ctx, c, at, port)
+		return err
+	})
+	return p, err
 }
 
 // listenOn opens one port for TCP and, where the streams are UDP, for it too.
-func listenOn(ctx context.Context, c openCommand, addrs []string, port int) (*ports, error) {
-	lc := net.ListenConfig{Control: c.options().Control}
-	// Go would listen with MPTCP where the kernel has it: another protocol than was asked for.
-	lc.SetMultipathTCP(false)
+func listenOn(ctx context.Context, c openCommand, at sock.Range, port int) (*ports, error) {
 	p := &ports{}
 	var err error
-	if p.tcp, err = listenAll(ctx, &lc, engine.Network("tcp", c.Spec.Family), addrs, port); err != nil {
+	if p.tcp, err = at.ListenAt(ctx, engine.Network("tcp", c.Spec.Family), port, c.options().Control); err != nil {
 		return nil, err
 	}
 	p.port = p.tcp[0].Addr().(*net.TCPAddr).Port
@@ -138,41 +117,27 @@ func listenOn(ctx context.Context, c openCommand, addrs []string, port int) (*po
 		return p, nil
 	}
 	uc := net.ListenConfig{Control: c.datagramOptions().Control}
-	for _, a := range addrs {
+	for _, a := range at.Hosts() {
 		u, err := uc.ListenPacket(ctx, engine.Network("udp", c.Spec.Family), net.JoinHostPort(a, strconv.Itoa(p.port)))
 		if err != nil {
 			p.close()
-			return nil, fmt.Errorf("worker: listening for datagrams: %w", err)
+			return nil, err
 		}
 		p.udp = append(p.udp, u.(*net.UDPConn))
 	}
 	return p, nil
 }
 
-func listenAll(ctx context.Context, lc *net.ListenConfig, network string, addrs []string, port int) ([]net.Listener, error) {
-	var ls []net.Listener
-	for _, a := range addrs {
-		l, err := lc.Listen(ctx, network, net.JoinHostPort(a, strconv.Itoa(port)))
-		if err != nil {
-			closeAll(ls)
-			return nil, fmt.Errorf("worker: listening for data: %w", err)
-		}
-		ls = append(ls, l)
-	}
-	return ls, nil
-}
-
-// listenHint explains an address that this end has not.
-func listenHint(err error) error {
-	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
-		return fault.Failf("see `ip addr`: this host has no such address, or no IPv6", "%w", err)
-	}
-	return err
-}
-
-func closeAll[C io.Closer](cs []C) {
+// closeAll closes those that are there.
+func closeAll[C interface {
+	comparable
+	io.Closer
+}](cs []C) {
+	var none C
 	for _, c := range cs {
-		c.Close()
+		if c != none {
+			c.Close()
+		}
 	}
 }
 
@@ -211,7 +176,7 @@ func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPCo
 			}
 			conns[g.index] = g.conn
 		case <-ctx.Done():
-			closeConns(conns)
+			closeAll(conns)
 			return nil, fault.Failf("is another program between the hosts, or did the peer die?",
 				"worker: waiting for data connections: %d of %d came in time", len(conns)-left, len(conns))
 		}
@@ -251,14 +216,6 @@ func greetAll(ctx context.Context, c openCommand, l net.Listener, found chan<- g
 				tc.Close()
 			}
 		})
-	}
-}
-
-func closeConns(conns []*net.TCPConn) {
-	for _, c := range conns {
-		if c != nil {
-			c.Close()
-		}
 	}
 }
 
@@ -331,9 +288,8 @@ func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPC
 		wg.Go(func() { conns[i], errs[i] = dialStream(ctx, c, target, i) })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		closeConns(conns)
-		i := slices.IndexFunc(errs, func(e error) bool { return e != nil })
+	if i := slices.IndexFunc(errs, func(e error) bool { return e != nil }); i >= 0 {
+		closeAll(conns)
 		return nil, fmt.Errorf("worker: opening stream %d of %d to %s: %w", i+1, n, target, errs[i])
 	}
 	return conns, nil

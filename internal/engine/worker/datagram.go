@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -52,12 +53,7 @@ func (l *link) dialDatagrams(ctx context.Context, c openCommand, target string) 
 		wg.Go(func() { l.udp[i], errs[i] = dialDatagram(ctx, c, target, i) })
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err // the others say the same
-		}
-	}
-	return nil
+	return cmp.Or(errs...) // the others say the same
 }
 
 // dialDatagram opens one UDP stream and has it confirmed.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"time"
 
 	"thru/internal/engine"
@@ -86,7 +87,13 @@ func (v *evidence) addBin(s *sample) {
 	}
 	v.addMore(&b, v.bin, s)
 	v.e.Bins = append(v.e.Bins, b)
-	v.bin, v.finish = s, s
+	v.bin = s
+	v.finishAt(s)
+}
+
+// finishAt ends the measured time with s.
+func (v *evidence) finishAt(s *sample) {
+	v.finish = s
 	v.e.MeasuredNs = int64(s.At - v.mark.At)
 	v.e.Worker = used(v.mark.Usage, s.Usage)
 	v.e.Bytes = sum(*s) - sum(*v.mark)
@@ -102,10 +109,7 @@ func (v *evidence) trim(s *sample) {
 		b := &v.e.Bins[n-1]
 		b.Span = int64(s.At) - b.At
 	}
-	v.finish = s
-	v.e.MeasuredNs = int64(s.At - v.mark.At)
-	v.e.Worker = used(v.mark.Usage, s.Usage)
-	v.e.Bytes = sum(*s) - sum(*v.mark)
+	v.finishAt(s)
 }
 
 // close keeps the per-stream figures as of s.
@@ -116,10 +120,7 @@ func (v *evidence) close(s *sample) {
 	if len(v.e.Streams) != len(s.Streams) {
 		v.e.Streams = make([]measure.Stream, len(s.Streams))
 	}
-	end := v.finish
-	if end == nil {
-		end = s
-	}
+	end := cmp.Or(v.finish, s)
 	for i := range s.Streams {
 		x := &v.e.Streams[i]
 		a, b := v.mark.Streams[i], end.Streams[i]

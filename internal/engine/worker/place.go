@@ -33,7 +33,7 @@ func (w *worker) place(near host.PlacementFacts) {
 			s.placed = "left to the scheduler: over loopback both ends want one CPU, and the other one is not thru's to place"
 			continue
 		}
-		q.IncomingCPU = incomingCPU(s.sock)
+		q.IncomingCPU = sock.Read(s.sock, sock.IncomingCPU)
 		s.cpus, s.placed = host.Placement(q)
 	}
 }
@@ -58,16 +58,4 @@ func isLoopback(s socket) bool {
 	}
 	peer, _, err := net.SplitHostPort(s.RemoteAddr().String())
 	return err == nil && (local == peer || net.ParseIP(peer).IsLoopback())
-}
-
-func incomingCPU(s socket) *int {
-	var cpu *int
-	if raw, err := s.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) {
-			if n, ok := sock.IncomingCPU(fd); ok {
-				cpu = &n
-			}
-		})
-	}
-	return cpu
 }

@@ -124,12 +124,10 @@ func (portablePath) interrupt(s *stream) { s.sock.SetDeadline(time.Unix(1, 0)) }
 
 // cause is the system's word without the addresses that net.OpError repeats.
 func cause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
-	var sys *os.SyscallError
-	if errors.As(err, &sys) {
+	if sys, ok := errors.AsType[*os.SyscallError](err); ok {
 		err = sys.Err
 	}
 	return err

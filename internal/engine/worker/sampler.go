@@ -280,10 +280,7 @@ func (w *worker) describe(s *stream) measure.Stream {
 	if s.check != nil && !s.sends {
 		d.Checked = s.check.result()
 	}
-	var g sock.Granted
-	if raw, err := s.sock.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) { g = sock.ReadGranted(fd) })
-	}
+	g := sock.Read(s.sock, sock.ReadGranted)
 	granted, want := g.RecvBuffer, asked.RecvBuffer
 	if s.sends {
 		granted, want = g.SendBuffer, asked.SendBuffer

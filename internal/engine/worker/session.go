@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -186,10 +187,7 @@ func (s *Session) reason(err error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failure != nil {
-		return s.failure
-	}
-	return err
+	return cmp.Or(s.failure, err)
 }
 
 // Close implements engine.Session.

@@ -61,16 +61,10 @@ func (w *worker) stopped(limit time.Duration) error {
 func (w *worker) ask() {
 	first, segments := w.asked.at.IsZero(), int64(0)
 	for _, s := range w.flow.streams {
-		raw, err := s.sock.SyscallConn()
-		if err != nil {
-			continue
-		}
-		_ = raw.Control(func(fd uintptr) {
+		segments += sock.Read(s.sock, func(fd uintptr) int64 {
 			sock.AskPeer(fd) // refused: what comes by itself tells
 			var b [sock.TCPInfoSize]byte
-			if m := sock.ParseMoment(b[:sock.ReadTCPInfo(fd, b[:])]); m.SegsIn > 0 {
-				segments += m.SegsIn
-			}
+			return max(sock.ParseMoment(b[:sock.ReadTCPInfo(fd, b[:])]).SegsIn, 0)
 		})
 	}
 	w.asked.at = time.Now()

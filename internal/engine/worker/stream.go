@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/sock"
 	"thru/internal/stat"
 )
 
@@ -166,7 +168,7 @@ func lengthOf(c openCommand, conn socket) int {
 	case c.Spec.Traffic != measure.Bulk:
 		n = 1
 	case c.Spec.Protocol == measure.UDP:
-		n = defaultDatagram(conn)
+		n = cmp.Or(sock.DatagramRoom(conn), safeDatagram)
 	default:
 		n = int64(defaultLength(c.wanted()))
 	}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -35,19 +34,15 @@ func canGSO(f *flow) error {
 }
 
 func canGSOWith(f *flow, s *stream) error {
-	var err error
-	ctl := control(s.sock, func(fd uintptr) {
+	return sock.Reach(s.sock, func(fd uintptr) error {
 		if !s.sends {
-			err = sock.SetUDPGRO(fd, true)
-			return
+			return sock.SetUDPGRO(fd, true)
 		}
 		if mtu := sock.PathMTU(fd); mtu > 0 && f.length+sock.UDPHeaders(s.sock.RemoteAddr()) > mtu {
-			err = fmt.Errorf("datagrams of %d bytes do not fit MTU %d whole", f.length, mtu)
-			return
+			return fmt.Errorf("datagrams of %d bytes do not fit MTU %d whole", f.length, mtu)
 		}
-		err = sock.SetUDPSegment(fd, f.length)
+		return sock.SetUDPSegment(fd, f.length)
 	})
-	return errors.Join(ctl, err)
 }
 
 func (p gsoPath) prepare(f *flow, s *stream) error {
@@ -422,30 +417,7 @@ func (d *datagramReceiver) segmentSize(i, size int) int {
 	return each
 }
 
-// control runs do with the descriptor of a socket.
-func control(s socket, do func(fd uintptr)) error {
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("worker: reaching a socket: %w", err)
-	}
-	return raw.Control(do)
-}
-
-// defaultDatagram fits the path's MTU without being split; on paths of no
-// usual MTU, such as loopback, that of Ethernet.
-func defaultDatagram(s socket) int64 {
-	mtu := 0
-	control(s, func(fd uintptr) { mtu = sock.PathMTU(fd) })
-	headers := sock.UDPHeaders(s.RemoteAddr())
-	if mtu > 9216 || mtu <= headers {
-		return safeDatagram
-	}
-	return int64(mtu - headers)
-}
-
 // setPacing has the kernel hold a rate in bit/s, and keeps what waits for it short.
 func setPacing(s socket, bps int64) error {
-	var err error
-	ctl := control(s, func(fd uintptr) { err = sock.SetPacing(fd, bps) })
-	return errors.Join(ctl, err)
+	return sock.Reach(s, func(fd uintptr) error { return sock.SetPacing(fd, bps) })
 }

@@ -1,11 +1,11 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"syscall"
+	"thru/internal/sock"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,20 +45,16 @@ func unpoll(f *flow, s *stream) (*os.File, error) {
 // takeSocket duplicates a socket and makes it blocking before package os sees
 // it, which would have it watched as well.
 func takeSocket(s syscall.Conn) (*os.File, error) {
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return nil, fmt.Errorf("worker: reaching a socket: %w", err)
-	}
 	var file *os.File
-	ctl := raw.Control(func(fd uintptr) {
-		var own int
-		if own, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			return
+	err := sock.Reach(s, func(fd uintptr) error {
+		own, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return err
 		}
-		err = unix.SetNonblock(own, false)
 		file = os.NewFile(uintptr(own), "socket")
+		return unix.SetNonblock(own, false)
 	})
-	if err := errors.Join(ctl, err); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("worker: taking a socket: %w", err)
 	}
 	return file, nil

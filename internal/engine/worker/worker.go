@@ -42,6 +42,9 @@ func Main(in io.Reader, out io.Writer) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	if n := w.cmd.Spec.Streams; n < 1 || n > measure.MaxStreams {
+		return fmt.Errorf("worker: reading command: %d streams", n)
+	}
 	return w.run(ctx)
 }
 
@@ -82,36 +85,11 @@ func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 		}
 		switch kind {
 		case frameOpen:
-			var c openCommand
-			if err := json.Unmarshal(payload, &c); err != nil {
-				return fmt.Errorf("worker: reading command: %w", err)
-			}
-			if c.Spec.Streams < 1 || c.Spec.Streams > measure.MaxStreams {
-				return fmt.Errorf("worker: reading command: %d streams", c.Spec.Streams)
-			}
-			select {
-			case open <- c:
-			default:
-				return errors.New("worker: opened twice")
-			}
+			err = handOn(payload, open)
 		case frameStart:
-			var c startCommand
-			if err := json.Unmarshal(payload, &c); err != nil {
-				return fmt.Errorf("worker: reading command: %w", err)
-			}
-			select {
-			case w.start <- c:
-			default:
-			}
+			err = handOn(payload, w.start)
 		case frameTake:
-			var c takeCommand
-			if err := json.Unmarshal(payload, &c); err != nil {
-				return fmt.Errorf("worker: reading command: %w", err)
-			}
-			select {
-			case w.taking <- c:
-			default:
-			}
+			err = handOn(payload, w.taking)
 		case frameEnough:
 			if !closed(w.enough) {
 				close(w.enough)
@@ -119,7 +97,23 @@ func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 		default:
 			return fmt.Errorf("worker: unknown command %q", kind)
 		}
+		if err != nil {
+			return fmt.Errorf("worker: reading command %c: %w", kind, err)
+		}
 	}
+}
+
+// handOn gives a command to who waits for it; the first of a kind counts.
+func handOn[C any](payload []byte, to chan<- C) error {
+	var c C
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return err
+	}
+	select {
+	case to <- c:
+	default:
+	}
+	return nil
 }
 
 // run is the worker's main flow: connect, wait for the barrier, move, report.
@@ -253,22 +247,11 @@ func addresses(conns []net.Conn) []measure.Addresses {
 }
 
 // segment is the largest segment that a TCP connection sends; 0 where that is not known.
-func segment(c net.Conn) (bytes int) {
-	t, ok := c.(*net.TCPConn)
-	if !ok {
-		return 0
+func segment(c net.Conn) int {
+	if mss := sock.InfoOf(c).SendMSS; mss != nil {
+		return int(*mss)
 	}
-	raw, err := t.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	raw.Control(func(fd uintptr) {
-		b := make([]byte, sock.TCPInfoSize)
-		if info := sock.ParseTCPInfo(b[:sock.ReadTCPInfo(fd, b)]); info.SendMSS != nil {
-			bytes = int(*info.SendMSS)
-		}
-	})
-	return bytes
+	return 0
 }
 
 // newFlow makes streams of what is connected. Connections that come and go
@@ -443,9 +426,10 @@ func socketDrops(s *stream) (n int64, known bool) {
 	if _, udp := s.sock.RemoteAddr().(*net.UDPAddr); !udp {
 		return 0, false
 	}
-	if raw, err := s.sock.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) { n, known = sock.Drops(fd) })
-	}
+	_ = sock.Reach(s.sock, func(fd uintptr) error {
+		n, known = sock.Drops(fd)
+		return nil
+	})
 	return n, known
 }
 

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"net/netip"
@@ -105,9 +106,7 @@ func readDetail(i *measure.Interface, line string) {
 	case "capabilities":
 		bsdOffloads(i, "", listed(line))
 	case "ether", "lladdr":
-		if i.MAC == nil {
-			i.MAC = text(first)
-		}
+		i.MAC = cmp.Or(i.MAC, text(first))
 	case "inet", "inet6":
 		addAddr(i, parts...)
 	case "media":

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,10 +85,7 @@ func readProfiler(in string, r *reading) error {
 		return fmt.Errorf("not the JSON that is documented: %w", err)
 	}
 	for _, d := range doc.Devices {
-		if d.Name == "" {
-			d.Name = d.BSD
-		}
-		i := r.known(d.Name)
+		i := r.known(cmp.Or(d.Name, d.BSD))
 		if i == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -155,9 +156,7 @@ func readHardwareMemory(w Row, r *reading) error {
 // interface.
 func readBoot(w Row, r *reading) error {
 	for _, key := range []string{"bootfilesystemuuid", "bootnic", "statelessbootnic"} {
-		if r.facts.Boot == nil {
-			r.facts.Boot = text(w[key])
-		}
+		r.facts.Boot = cmp.Or(r.facts.Boot, text(w[key]))
 	}
 	return nil
 }
@@ -233,10 +232,7 @@ func readFirewall(w Row, r *reading) error {
 
 // readFilesystems takes the volumes with the version of VMFS.
 func readFilesystems(w Row, r *reading) {
-	name := said(w["volumename"])
-	if name == "" {
-		name = w["uuid"]
-	}
+	name := cmp.Or(said(w["volumename"]), w["uuid"])
 	if kind := said(w["type"]); strings.HasPrefix(kind, "VMFS-") || strings.HasPrefix(kind, "NFS") || kind == "vsan" {
 		r.facts.Disks = append(r.facts.Disks, measure.Disk{Name: name, SizeBytes: Many(w["size"], 1),
 			Mounts: []measure.Mount{{Path: w["mountpoint"], Type: kind, FreeBytes: Many(w["free"], 1)}}})

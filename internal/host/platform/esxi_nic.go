@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -26,10 +27,7 @@ func readNICList(in string, r *reading) error {
 		}
 		i := r.port(name)
 		i.Kind, i.Driver, i.Bus, i.MAC, i.MTU = new(physical), text(w["driver"]), text(w["pcidevice"]), text(w["macaddress"]), Count(w["mtu"])
-		i.Up, i.Carrier = Truth(w["adminstatus"]), Truth(w["linkstatus"])
-		if i.Carrier == nil {
-			i.Carrier = Truth(w["link"])
-		}
+		i.Up, i.Carrier = Truth(w["adminstatus"]), cmp.Or(Truth(w["linkstatus"]), Truth(w["link"]))
 		if bps := Many(w["speed"], 1_000_000); bps != nil && *bps > 0 {
 			i.SpeedBps = bps
 			if d := strings.ToLower(w["duplex"]); d == "full" || d == "half" { // without a link it says Half
@@ -135,11 +133,7 @@ func readVmk(w Row, r *reading) {
 	}
 	i := r.port(name)
 	i.Kind, i.MTU, i.MAC, i.Up, i.Nominal = new("vmkernel"), Count(w["mtu"]), text(w["macaddress"]), Truth(w["enabled"]), new(true)
-	for _, key := range []string{"portset", "vdsname"} {
-		if i.Master == nil {
-			i.Master = text(w[key])
-		}
-	}
+	i.Master = cmp.Or(i.Master, text(w["portset"]), text(w["vdsname"]))
 	// "TSO MSS" is the largest burst that the VMkernel port gives to the
 	// interface: 0 is off (C-25).
 	if n, ok := w.number("tsomss"); ok {

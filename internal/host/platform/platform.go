@@ -10,6 +10,7 @@
 package platform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,9 +148,7 @@ func Read(ctx context.Context, name string, r Runner) (measure.Facts, error) {
 		for _, j := range jobs {
 			read.take(j)
 			worked = worked || j.err == nil
-			if first == nil {
-				first = j.err
-			}
+			first = cmp.Or(first, j.err)
 		}
 	}
 	if s.finish != nil {

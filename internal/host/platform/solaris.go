@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -209,9 +210,7 @@ func readShowPhys(i *measure.Interface, w Row, _ *reading) {
 
 // readShowMAC takes the factory addresses, the first of each link.
 func readShowMAC(i *measure.Interface, w Row, _ *reading) {
-	if i.MAC == nil {
-		i.MAC = text(w["address"])
-	}
+	i.MAC = cmp.Or(i.MAC, text(w["address"]))
 }
 
 // readShowVLAN takes the numbers of VLANs.

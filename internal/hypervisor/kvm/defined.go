@@ -73,20 +73,14 @@ type domain struct {
 		Text string `xml:",chardata"`
 	} `xml:"memory"`
 	VCPU string `xml:"vcpu"`
-	Tune struct {
-		Pins []struct {
-			CPU  int    `xml:"vcpu,attr"`
-			Host string `xml:"cpuset,attr"`
-		} `xml:"vcpupin"`
-	} `xml:"cputune"`
+	Pins []struct {
+		CPU  int    `xml:"vcpu,attr"`
+		Host string `xml:"cpuset,attr"`
+	} `xml:"cputune>vcpupin"`
 	OS struct {
-		Firmware string `xml:"firmware,attr"`
-		Loader   struct {
-			Type string `xml:"type,attr"`
-		} `xml:"loader"`
-		Type struct {
-			Machine string `xml:"machine,attr"`
-		} `xml:"type"`
+		Firmware string     `xml:"firmware,attr"`
+		Loader   attributes `xml:"loader"`
+		Type     attributes `xml:"type"`
 	} `xml:"os"`
 	CPU struct {
 		Mode  string `xml:"mode,attr"`
@@ -96,49 +90,40 @@ type domain struct {
 	NICs  []domainNIC  `xml:"devices>interface"`
 }
 
+// attributes are those that are read of any element, each of which has some of them.
+type attributes struct {
+	Type    string `xml:"type,attr"`
+	Machine string `xml:"machine,attr"`
+	File    string `xml:"file,attr"`
+	Dev     string `xml:"dev,attr"`
+	Name    string `xml:"name,attr"`
+	Bus     string `xml:"bus,attr"`
+	Cache   string `xml:"cache,attr"`
+	Bridge  string `xml:"bridge,attr"`
+	Network string `xml:"network,attr"`
+	Address string `xml:"address,attr"`
+	State   string `xml:"state,attr"`
+	Queues  int    `xml:"queues,attr"`
+	Size    int    `xml:"size,attr"`
+}
+
 type domainDisk struct {
-	Type   string `xml:"type,attr"`
-	Device string `xml:"device,attr"`
-	Driver struct {
-		Type  string `xml:"type,attr"`
-		Cache string `xml:"cache,attr"`
-	} `xml:"driver"`
-	Source struct {
-		File string `xml:"file,attr"`
-		Dev  string `xml:"dev,attr"`
-		Name string `xml:"name,attr"`
-	} `xml:"source"`
-	Target struct {
-		Dev string `xml:"dev,attr"`
-		Bus string `xml:"bus,attr"`
-	} `xml:"target"`
-	Transient *struct{} `xml:"transient"`
+	Type      string     `xml:"type,attr"`
+	Device    string     `xml:"device,attr"`
+	Driver    attributes `xml:"driver"`
+	Source    attributes `xml:"source"`
+	Target    attributes `xml:"target"`
+	Transient *struct{}  `xml:"transient"`
 }
 
 type domainNIC struct {
-	Type string `xml:"type,attr"`
-	MAC  struct {
-		Address string `xml:"address,attr"`
-	} `xml:"mac"`
-	Source struct {
-		Bridge    string `xml:"bridge,attr"`
-		Network   string `xml:"network,attr"`
-		Dev       string `xml:"dev,attr"`
-		PortGroup string `xml:"portgroup,attr"`
-	} `xml:"source"`
-	Model struct {
-		Type string `xml:"type,attr"`
-	} `xml:"model"`
-	Driver struct {
-		Name   string `xml:"name,attr"`
-		Queues int    `xml:"queues,attr"`
-	} `xml:"driver"`
-	MTU struct {
-		Size int `xml:"size,attr"`
-	} `xml:"mtu"`
-	Link struct {
-		State string `xml:"state,attr"`
-	} `xml:"link"`
+	Type   string     `xml:"type,attr"`
+	MAC    attributes `xml:"mac"`
+	Source attributes `xml:"source"`
+	Model  attributes `xml:"model"`
+	Driver attributes `xml:"driver"`
+	MTU    attributes `xml:"mtu"`
+	Link   attributes `xml:"link"`
 }
 
 // readDomain reads the file of a guest of libvirt.
@@ -159,15 +144,12 @@ func readDomain(name string, b []byte) (measure.Guest, error) {
 	if n, ok := size(strings.TrimSpace(d.Memory.Text)+strings.TrimPrefix(in, "bytes"), "B"); ok {
 		g.Memory = &n
 	}
-	g.CPUModel = known(strings.TrimPrefix(d.CPU.Mode, "custom"))
-	if g.CPUModel == nil {
-		g.CPUModel = known(strings.TrimSpace(d.CPU.Model))
-	}
+	g.CPUModel = cmp.Or(known(strings.TrimPrefix(d.CPU.Mode, "custom")), known(strings.TrimSpace(d.CPU.Model)))
 	g.Firmware = new("bios")
 	if d.OS.Firmware == "efi" || d.OS.Loader.Type == "pflash" {
 		g.Firmware = new("efi")
 	}
-	for _, p := range d.Tune.Pins {
+	for _, p := range d.Pins {
 		if cpus, err := hostCPUs(p.Host); err == nil && p.CPU >= 0 {
 			g.Pins = append(g.Pins, measure.Pin{CPU: p.CPU, Host: cpus})
 		}
@@ -199,10 +181,7 @@ func (x *domainDisk) disk() measure.GuestDisk {
 	}
 	where := x.Source.File + x.Source.Dev + x.Source.Name
 	d.Path = known(withoutSecrets(where))
-	d.Type = known(map[string]string{"block": "block device"}[x.Type])
-	if d.Type == nil {
-		d.Type = known(x.Type)
-	}
+	d.Type = known(cmp.Or(map[string]string{"block": "block device"}[x.Type], x.Type))
 	if x.Device == "cdrom" {
 		d.Type = new("cdrom")
 	}
@@ -212,10 +191,7 @@ func (x *domainDisk) disk() measure.GuestDisk {
 func (x *domainNIC) nic(number int) measure.GuestNIC {
 	n := measure.GuestNIC{Name: "net" + strconv.Itoa(number), Model: known(model(x.Model.Type)), MAC: mac(x.MAC.Address)}
 	n.Key = n.Name
-	n.Network = known(x.Source.Bridge + x.Source.Network + x.Source.Dev)
-	if n.Network == nil {
-		n.Network = known(x.Type)
-	}
+	n.Network = cmp.Or(known(x.Source.Bridge+x.Source.Network+x.Source.Dev), known(x.Type))
 	if x.Type == "bridge" && x.Source.Bridge != "" {
 		n.Switch = bridgeID(clean(x.Source.Bridge))
 	}

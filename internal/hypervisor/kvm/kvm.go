@@ -15,7 +15,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -221,10 +223,7 @@ func product(t files, facts *measure.Facts) string {
 // Close implements hypervisor.Source: it ends what is being watched.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	var all []*watch
-	for w := range h.watches {
-		all = append(all, w)
-	}
+	all := slices.Collect(maps.Keys(h.watches))
 	h.mu.Unlock()
 	for _, w := range all {
 		w.stop()

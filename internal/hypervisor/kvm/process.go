@@ -94,10 +94,7 @@ func (t files) isTwin(pid int, known []process) bool {
 // away tells whether a process is in another network namespace than this one:
 // its interfaces are not ours. Who may not look is told an error.
 func (t files) away(pid int) (bool, error) {
-	own, its := t.Link("proc/thread-self/ns/net"), t.Link(proc(pid, "ns/net"))
-	if own == "" {
-		own = t.Link("proc/self/ns/net")
-	}
+	own, its := cmp.Or(t.Link("proc/thread-self/ns/net"), t.Link("proc/self/ns/net")), t.Link(proc(pid, "ns/net"))
 	if own == "" || its == "" {
 		return false, errors.New("only root sees the network namespace and the files of others")
 	}

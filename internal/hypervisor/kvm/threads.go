@@ -3,6 +3,7 @@ package kvm
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,10 +167,7 @@ func (p *process) pins(online int) {
 		}
 	}
 	if bound == cpus && bound > 0 && len(together) < online {
-		for c := range together {
-			p.Affinity = append(p.Affinity, c)
-		}
-		slices.Sort(p.Affinity)
+		p.Affinity = slices.Sorted(maps.Keys(together))
 	}
 }
 

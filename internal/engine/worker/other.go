@@ -3,6 +3,8 @@
 package worker
 
 import (
+	"errors"
+	"net"
 	"time"
 
 	"thru/internal/fault"
@@ -28,3 +30,26 @@ func confineProcess(cpus []int) error {
 	return fault.Usagef("leave the CPUs out for this end point, or confine the agent by the system's own means (cpuset(1), start /affinity)",
 		"worker: confining to CPUs %s: thru does that on Linux only", unit.List(cpus))
 }
+
+// crr is the listener of connections that come and go.
+type crr struct{ listener *net.TCPListener }
+
+func newCRR(c openCommand, l *link) (*crr, error) {
+	if c.Dials {
+		return &crr{}, nil
+	}
+	at := l.tcp[len(l.tcp)-1].LocalAddr().(*net.TCPAddr).IP
+	for _, x := range l.listeners {
+		if own := x.Addr().(*net.TCPAddr).IP; own.IsUnspecified() || own.Equal(at) {
+			return &crr{x.(*net.TCPListener)}, nil
+		}
+	}
+	return nil, errors.New("worker: answering: no listener has the address of the connection")
+}
+
+// paths names the data paths of this end on this system, the best first.
+func paths(c openCommand) []path {
+	return portablePaths(c)
+}
+
+func setPacing(socket, int64) error { return errors.New("this system paces no sockets") }

@@ -1,0 +1,30 @@
+package sock
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// Reach runs do with the descriptor of a connection, which stays open meanwhile.
+func Reach(conn any, do func(fd uintptr) error) error {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return fmt.Errorf("sock: reaching a socket: %w", errors.ErrUnsupported)
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("sock: reaching a socket: %w", err)
+	}
+	ctl := raw.Control(func(fd uintptr) { err = do(fd) })
+	return errors.Join(ctl, err)
+}
+
+// Read is what of tells of a connection's descriptor; the zero value where that cannot be reached.
+func Read[T any](conn any, of func(fd uintptr) T) (v T) {
+	_ = Reach(conn, func(fd uintptr) error {
+		v = of(fd)
+		return nil
+	})
+	return v
+}
