@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/report/inventory"
 	"thru/internal/stat"
@@ -299,19 +300,19 @@ func (b belowEnd) chart(n int) (chart, bool) {
 	}
 	zero := b.runs[0].begin
 	width := b.runs[len(b.runs)-1].end.Sub(zero).Seconds()
-	var panels []panel
+	var panels []draw.Panel
 	var legends []legend
 	var words []string
-	draw := func(title string, least float64, lines []belowLine) {
-		p := panel{Title: title, Height: coursePanel * 0.8, Max: least}
+	plot := func(title string, least float64, lines []belowLine) {
+		p := draw.Panel{Title: title, Height: coursePanel * 0.8, Max: least}
 		for i, l := range lines {
 			points := b.points(l.counter, zero, width)
 			if len(points) == 0 {
 				continue
 			}
-			x := line{Style: i, Dashed: i%2 == 1, Points: points, Markers: markers}
+			x := draw.Line{Style: i, Dashed: i%2 == 1, Points: points, Markers: markers}
 			p.Lines, p.Max = append(p.Lines, x), max(p.Max, greatest(points))
-			legends = append(legends, legend{Key: key(x), Name: l.name})
+			legends = append(legends, legend{Key: draw.Key(x), Name: l.name})
 			words = append(words, fmt.Sprintf("%s at most %.1f", l.name, greatest(points)))
 		}
 		if len(p.Lines) > 0 {
@@ -319,22 +320,22 @@ func (b belowEnd) chart(n int) (chart, bool) {
 			panels = append(panels, p)
 		}
 	}
-	draw("CPU, % of the time", 5, []belowLine{{measure.CounterReady, "ready, and not run"}, {measure.CounterCoStop, "co-stop"}, {measure.CounterLimited, "kept by a limit"}})
-	draw("CPU of the host, %", 100, []belowLine{{measure.CounterUsage, "used"}})
-	draw("packets dropped in each interval", leastCount, []belowLine{{measure.CounterRxDropped, "on the way in"}, {measure.CounterTxDropped, "on the way out"}})
+	plot("CPU, % of the time", 5, []belowLine{{measure.CounterReady, "ready, and not run"}, {measure.CounterCoStop, "co-stop"}, {measure.CounterLimited, "kept by a limit"}})
+	plot("CPU of the host, %", 100, []belowLine{{measure.CounterUsage, "used"}})
+	plot("packets dropped in each interval", leastCount, []belowLine{{measure.CounterRxDropped, "on the way in"}, {measure.CounterTxDropped, "on the way out"}})
 	if len(panels) == 0 {
 		return chart{}, false
 	}
-	legends = append(legends, legend{Key: key(b.runLine(zero)), Name: "a run is measured"})
-	x := xAxis{High: width, Ticks: niceTicks(width, 6), Title: "time from the first run, s"}
-	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
-	d := drawing{ID: fmt.Sprintf("below%d", n), Title: b.name + " during the runs", Desc: strings.Join(words, "; "), X: x, Panels: panels}
-	return chartOf(d, b.name+" during the runs.", legends), true
+	legends = append(legends, legend{Key: draw.Key(b.runLine(zero)), Name: "a run is measured"})
+	x := draw.XAxis{High: width, Ticks: draw.NiceTicks(width, 6), Title: "time from the first run, s"}
+	x.Ticks = slices.DeleteFunc(x.Ticks, func(t draw.Tick) bool { return t.At > x.High })
+	d := draw.Drawing{ID: fmt.Sprintf("below%d", n), Title: b.name + " during the runs", Desc: strings.Join(words, "; "), X: x, Panels: panels}
+	return draw.Chart(d, b.name+" during the runs.", legends), true
 }
 
 // points are the samples of a counter in the middle of their intervals, those of
 // several parts together.
-func (b belowEnd) points(counter string, zero time.Time, width float64) (ps []point) {
+func (b belowEnd) points(counter string, zero time.Time, width float64) (ps []draw.Point) {
 	sums := map[time.Time]float64{}
 	every, parts := time.Duration(0), 1.0
 	all := b.of(counter)
@@ -350,10 +351,10 @@ func (b belowEnd) points(counter string, zero time.Time, width float64) (ps []po
 	for at, v := range sums {
 		x := at.Add(-every / 2).Sub(zero).Seconds()
 		if x >= 0 && x <= width && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			ps = append(ps, point{x, v})
+			ps = append(ps, draw.Point{X: x, Y: v})
 		}
 	}
-	slices.SortFunc(ps, func(a, b point) int {
+	slices.SortFunc(ps, func(a, b draw.Point) int {
 		if a.X < b.X {
 			return -1
 		}
@@ -363,11 +364,11 @@ func (b belowEnd) points(counter string, zero time.Time, width float64) (ps []po
 }
 
 // runLine lies on the axis where a run was measured.
-func (b belowEnd) runLine(zero time.Time) line {
-	l := line{Style: 3, Bare: true}
+func (b belowEnd) runLine(zero time.Time) draw.Line {
+	l := draw.Line{Style: 3, Bare: true}
 	for _, r := range b.runs[:min(len(b.runs), maxCells)] {
 		begin, end := r.begin.Sub(zero).Seconds(), r.end.Sub(zero).Seconds()
-		l.Points = append(l.Points, point{begin, 0}, point{end, 0}, point{end, math.NaN()})
+		l.Points = append(l.Points, draw.Point{X: begin, Y: 0}, draw.Point{X: end, Y: 0}, draw.Point{X: end, Y: math.NaN()})
 	}
 	return l
 }

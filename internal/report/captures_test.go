@@ -102,18 +102,17 @@ func TestSmallConnectionsStandBack(t *testing.T) {
 	}
 }
 
-func TestLinesBreakWhereThereIsNoValue(t *testing.T) {
+func TestSeriesHaveNoValueWhereNothingWasSeen(t *testing.T) {
 	k := trace{step: 2}
-	got := unbrokenParts(k.series([]int64{-1, 10, 20, -1, 30, -1, 40, 900, 50, 60}, 0.5, 10, 50))
-	want := [][]point{{{3, 1}, {5, 2}}, {{17, 5}, {19, 6}}}
+	nan := math.NaN()
+	got := k.series([]int64{-1, 10, 20, -1, 30, -1, 40, 900, 50, 60}, 0.5, 10, 50)
+	want := []float64{nan, 1, 2, nan, 3, nan, 4, nan, 5, 6}
 	if len(got) != len(want) {
 		t.Fatalf("%v, want %v", got, want)
 	}
-	for i := range want {
-		for j := range want[i] {
-			if got[i][j] != want[i][j] || math.IsNaN(got[i][j].Y) {
-				t.Errorf("%v, want %v", got, want)
-			}
+	for i, y := range want {
+		if got[i].Y != y && !(math.IsNaN(y) && math.IsNaN(got[i].Y)) {
+			t.Errorf("%d: %v, want %v", i, got[i], y)
 		}
 	}
 }

@@ -7,23 +7,19 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
-
-// chartOf renders a drawing.
-func chartOf(d drawing, caption string, legends []legend) chart {
-	return chart{SVG: d.svg(), Caption: caption, Legend: legends}
-}
 
 // ladderCharts draws throughput, and beside it CPU, over the number of streams.
 func ladderCharts(l *ladder, n int) []chart {
 	if l.Best == nil || len(l.Streams) < 2 { // the table says as much
 		return nil
 	}
-	x := xAxis{Low: -0.5, High: float64(len(l.Streams)) - 0.5, Title: "streams"}
+	x := draw.XAxis{Low: -0.5, High: float64(len(l.Streams)) - 0.5, Title: "streams"}
 	for i, s := range l.Streams {
-		x.Ticks = append(x.Ticks, tick{float64(i), fmt.Sprint(s)})
+		x.Ticks = append(x.Ticks, draw.Tick{At: float64(i), Label: fmt.Sprint(s)})
 	}
 	return []chart{ladderThroughput(l, x, n), ladderCPU(l, x, n)}
 }
@@ -33,12 +29,12 @@ const ladderHeight = 230
 // inTable describes a chart beside a table of the same figures.
 const inTable = "The table of this section has its figures."
 
-func ladderThroughput(l *ladder, x xAxis, n int) chart {
-	p := panel{Title: "throughput, " + l.Unit.Name, Height: ladderHeight}
+func ladderThroughput(l *ladder, x draw.XAxis, n int) chart {
+	p := draw.Panel{Title: "throughput, " + l.Unit.Name, Height: ladderHeight}
 	var legends []legend
 	basis := "range"
 	for i, w := range l.Windows {
-		s := line{Style: i}
+		s := draw.Line{Style: i}
 		for j, streams := range l.Streams {
 			r := l.at(streams, w)
 			if r == nil || r.Source.Goodput == nil {
@@ -49,16 +45,16 @@ func ladderThroughput(l *ladder, x xAxis, n int) chart {
 			if g.CI95Low != nil {
 				basis = "95% interval"
 			}
-			s.Points = append(s.Points, point{beside(l, j, i), g.Value / l.Unit.Div})
-			s.Errors = append(s.Errors, span{low / l.Unit.Div, high / l.Unit.Div})
+			s.Points = append(s.Points, draw.Point{X: beside(l, j, i), Y: g.Value / l.Unit.Div})
+			s.Errors = append(s.Errors, draw.Span{Low: low / l.Unit.Div, High: high / l.Unit.Div})
 			p.Max = max(p.Max, g.Value/l.Unit.Div, high/l.Unit.Div)
 		}
 		p.Lines = append(p.Lines, s)
-		legends = append(legends, legend{Key: key(s), Name: windowName(w) + " window"})
+		legends = append(legends, legend{Key: draw.Key(s), Name: windowName(w) + " window"})
 	}
-	d := drawing{ID: fmt.Sprintf("ladder%d", n), Title: "Throughput by streams and window, " + l.Path,
-		Desc: inTable, X: x, Panels: []panel{p}}
-	return chartOf(d, "Throughput by streams and window. Bars: "+basis+".", legends)
+	d := draw.Drawing{ID: fmt.Sprintf("ladder%d", n), Title: "Throughput by streams and window, " + l.Path,
+		Desc: inTable, X: x, Panels: []draw.Panel{p}}
+	return draw.Chart(d, "Throughput by streams and window. Bars: "+basis+".", legends)
 }
 
 // beside moves the windows of one number of streams apart, so that none hides another.
@@ -66,47 +62,47 @@ func beside(l *ladder, streams, window int) float64 {
 	return float64(streams) + (float64(window)-float64(len(l.Windows)-1)/2)*0.12
 }
 
-func ladderCPU(l *ladder, x xAxis, n int) chart {
-	p := panel{Title: "CPU, % of the whole machine", Height: ladderHeight, Max: 100}
+func ladderCPU(l *ladder, x draw.XAxis, n int) chart {
+	p := draw.Panel{Title: "CPU, % of the whole machine", Height: ladderHeight, Max: 100}
 	var legends []legend
 	for i, w := range l.Windows {
-		sender, receiver := line{Style: i}, line{Style: i, Wide: true}
+		sender, receiver := draw.Line{Style: i}, draw.Line{Style: i, Wide: true}
 		for j, streams := range l.Streams {
 			r := l.at(streams, w)
 			if r == nil {
 				continue
 			}
 			if f := r.Source.SenderCPU; f != nil {
-				sender.Points = append(sender.Points, point{beside(l, j, i), f.Pct})
+				sender.Points = append(sender.Points, draw.Point{X: beside(l, j, i), Y: f.Pct})
 			}
 			if f := r.Source.ReceiverCPU; f != nil {
-				receiver.Points = append(receiver.Points, point{beside(l, j, i), f.Pct})
+				receiver.Points = append(receiver.Points, draw.Point{X: beside(l, j, i), Y: f.Pct})
 			}
 		}
 		p.Lines = append(p.Lines, receiver, sender)
-		legends = append(legends, legend{Key: key(sender), Name: "sender, " + windowName(w) + " window"}, legend{Key: key(receiver), Name: "receiver, " + windowName(w) + " window"})
+		legends = append(legends, legend{Key: draw.Key(sender), Name: "sender, " + windowName(w) + " window"}, legend{Key: draw.Key(receiver), Name: "receiver, " + windowName(w) + " window"})
 	}
-	d := drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
-		Desc: inTable, X: x, Panels: []panel{p}}
+	d := draw.Drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
+		Desc: inTable, X: x, Panels: []draw.Panel{p}}
 	caption := "CPU of sender and receiver in the same cells."
 	if l.Local {
 		caption = "CPU in the same cells. Sender and receiver are the same machine."
 	}
-	return chartOf(d, caption, legends)
+	return draw.Chart(d, caption, legends)
 }
 
 // course is what one cell did over time, in the units of its panels.
 type course struct {
 	cell                         *measure.Cell
-	sent, received               []point // bit/s
-	senderCPU, senderMax         []point // %
-	receiverCPU, receiverMax     []point
-	rtt, farRTT                  []point // ns, of the sender's kernel and of the receiver's
-	retransmits, farAgain        []point // segments, likewise
-	lost                         []point // datagrams
-	took, tookMost               []point // ns, of the requests beside it: the mean and the greatest of each second
-	seconds, rateMax, rttMax, re float64 // greatest values; re of retransmits or losses
-	latency                      float64 // the same of took and tookMost
+	sent, received               []draw.Point // bit/s
+	senderCPU, senderMax         []draw.Point // %
+	receiverCPU, receiverMax     []draw.Point
+	rtt, farRTT                  []draw.Point // ns, of the sender's kernel and of the receiver's
+	retransmits, farAgain        []draw.Point // segments, likewise
+	lost                         []draw.Point // datagrams
+	took, tookMost               []draw.Point // ns, of the requests beside it: the mean and the greatest of each second
+	seconds, rateMax, rttMax, re float64      // greatest values; re of retransmits or losses
+	latency                      float64      // the same of took and tookMost
 }
 
 // maxPoints bounds one line of a chart.
@@ -137,7 +133,7 @@ func newCourse(c *measure.Cell) course {
 	}
 	k.senderCPU, k.senderMax = cpuOf(sender)
 	k.receiverCPU, k.receiverMax = cpuOf(receiver)
-	for _, l := range []*[]point{&k.senderCPU, &k.senderMax, &k.receiverCPU, &k.receiverMax} {
+	for _, l := range []*[]draw.Point{&k.senderCPU, &k.senderMax, &k.receiverCPU, &k.receiverMax} {
 		*l = thin(*l)
 	}
 	k.rateMax = greatest(k.sent, k.received)
@@ -151,15 +147,15 @@ func newCourse(c *measure.Cell) course {
 }
 
 // thin averages neighbours until at most maxPoints are left.
-func thin(ps []point) []point {
+func thin(ps []draw.Point) []draw.Point {
 	group := (len(ps) + maxPoints - 1) / maxPoints
 	if group < 2 {
 		return ps
 	}
-	var out []point
+	var out []draw.Point
 	for i := 0; i < len(ps); i += group {
 		part := ps[i:min(i+group, len(ps))]
-		var mean point
+		var mean draw.Point
 		for _, p := range part {
 			mean.X += p.X / float64(len(part))
 			mean.Y += p.Y / float64(len(part))
@@ -169,7 +165,7 @@ func thin(ps []point) []point {
 	return out
 }
 
-func greatest(series ...[]point) float64 {
+func greatest(series ...[]draw.Point) float64 {
 	most := 0.0
 	for _, ps := range series {
 		for _, p := range ps {
@@ -222,67 +218,69 @@ const (
 )
 
 func (k course) chart(n int, most course) chart {
-	sender, receiver := line{Markers: markers}, line{Style: 1, Wide: true, Markers: markers}
-	peak := func(style int, ps []point) line { return with(line{Style: style, Thin: true, Dashed: true}, ps, 1) }
+	sender, receiver := draw.Line{Markers: markers}, draw.Line{Style: 1, Wide: true, Markers: markers}
+	peak := func(style int, ps []draw.Point) draw.Line {
+		return with(draw.Line{Style: style, Thin: true, Dashed: true}, ps, 1)
+	}
 	rates, times := k.rates(most), timeScale(most.rttMax)
-	panels := []panel{{Title: rates.Name, Height: coursePanel, Max: most.rateMax / rates.Div,
-		Lines: []line{with(receiver, k.received, rates.Div), with(sender, k.sent, rates.Div)}}}
+	panels := []draw.Panel{{Title: rates.Name, Height: coursePanel, Max: most.rateMax / rates.Div,
+		Lines: []draw.Line{with(receiver, k.received, rates.Div), with(sender, k.sent, rates.Div)}}}
 	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
-		panels = append(panels, panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
-			Lines: []line{peak(0, k.senderMax), peak(1, k.receiverMax), with(receiver, k.receiverCPU, 1), with(sender, k.senderCPU, 1)}})
+		panels = append(panels, draw.Panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
+			Lines: []draw.Line{peak(0, k.senderMax), peak(1, k.receiverMax), with(receiver, k.receiverCPU, 1), with(sender, k.senderCPU, 1)}})
 	}
 	if len(k.rtt)+len(k.farRTT) > 0 {
-		panels = append(panels, panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: coursePanel, Max: most.rttMax / times.Div,
-			Lines: []line{with(receiver, k.farRTT, times.Div), with(sender, k.rtt, times.Div)}})
+		panels = append(panels, draw.Panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: coursePanel, Max: most.rttMax / times.Div,
+			Lines: []draw.Line{with(receiver, k.farRTT, times.Div), with(sender, k.rtt, times.Div)}})
 	}
 	if len(k.took) > 1 {
 		panels = append(panels, delayPanel(k.took, k.tookMost, most.latency, sender))
 	}
-	counted := func(title string, ps, far []point) {
+	counted := func(title string, ps, far []draw.Point) {
 		if len(ps)+len(far) > 0 && most.re > 0 {
-			panels = append(panels, panel{Title: title, Height: coursePanel * 0.7, Max: max(most.re, leastCount),
-				Lines: []line{with(line{Stems: true}, ps, 1), with(line{Style: 1, Stems: true}, far, 1)}})
+			panels = append(panels, draw.Panel{Title: title, Height: coursePanel * 0.7, Max: max(most.re, leastCount),
+				Lines: []draw.Line{with(draw.Line{Stems: true}, ps, 1), with(draw.Line{Style: 1, Stems: true}, far, 1)}})
 		}
 	}
 	counted("retransmitted segments a second", k.retransmits, k.farAgain)
 	counted("lost datagrams a second", k.lost, nil)
 	name := pathName(k.cell)
-	d := drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: secondsAxis(most.seconds), Panels: panels}
+	d := draw.Drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: secondsAxis(most.seconds), Panels: panels}
 	var legends []legend
 	if len(k.sent) > 0 {
-		legends = append(legends, legend{Key: key(sender), Name: "sender"})
+		legends = append(legends, legend{Key: draw.Key(sender), Name: "sender"})
 	}
 	if len(k.received)+len(k.receiverCPU) > 0 {
-		legends = append(legends, legend{Key: key(receiver), Name: "receiver"})
+		legends = append(legends, legend{Key: draw.Key(receiver), Name: "receiver"})
 	}
 	caption := name + " over time, " + join(what(k.cell), otherAxes(k.cell)) + "."
 	if len(k.retransmits)+len(k.farAgain) > 0 && most.re == 0 {
 		caption += " No retransmissions."
 	}
-	return chartOf(d, caption, legends)
+	return draw.Chart(d, caption, legends)
 }
 
 // with is the line through points whose values are divided.
-func with(l line, ps []point, div float64) line {
+func with(l draw.Line, ps []draw.Point, div float64) draw.Line {
 	for _, p := range ps {
-		l.Points = append(l.Points, point{p.X, p.Y / div})
+		l.Points = append(l.Points, draw.Point{X: p.X, Y: p.Y / div})
 	}
 	return l
 }
 
 // delayPanel draws the round trips of requests beside data: the mean and the greatest of each second.
-func delayPanel(mean, most []point, top float64, as line) panel {
+func delayPanel(mean, most []draw.Point, top float64, as draw.Line) draw.Panel {
 	times := timeScale(top)
-	return panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: coursePanel, Max: top / times.Div,
-		Lines: []line{with(line{Thin: true, Dashed: true}, most, times.Div), with(as, mean, times.Div)}}
+	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: coursePanel, Max: top / times.Div,
+		Lines: []draw.Line{with(draw.Line{Thin: true, Dashed: true}, most, times.Div), with(as, mean, times.Div)}}
 }
 
-func secondsAxis(seconds float64) xAxis {
-	x := xAxis{High: seconds, Ticks: niceTicks(seconds, 6), Title: "time, s"}
+func secondsAxis(seconds float64) draw.XAxis {
+	x := draw.XAxis{High: seconds, Ticks: draw.NiceTicks(seconds, 6), Title: "time, s"}
 	if x.High <= 0 {
 		x.High = x.Ticks[len(x.Ticks)-1].At
 	}
-	x.Ticks = slices.DeleteFunc(x.Ticks, func(t tick) bool { return t.At > x.High })
+	x.Ticks = slices.DeleteFunc(x.Ticks, func(t draw.Tick) bool { return t.At > x.High })
 	return x
 }
 

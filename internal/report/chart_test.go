@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 )
 
@@ -35,7 +36,7 @@ func TestChartsOfOnePoint(t *testing.T) {
 // show where they have one course; what never happened has no panel.
 func TestOverlap(t *testing.T) {
 	k := course{cell: &measure.Cell{From: "a", To: "b", Protocol: measure.TCP}, seconds: 2, rateMax: 1e9,
-		sent: []point{{0.5, 1e9}, {1.5, 1e9}}, retransmits: []point{{0.5, 0}, {1.5, 0}}}
+		sent: []draw.Point{{X: 0.5, Y: 1e9}, {X: 1.5, Y: 1e9}}, retransmits: []draw.Point{{X: 0.5, Y: 0}, {X: 1.5, Y: 0}}}
 	k.received = k.sent
 	c := k.chart(0, k)
 	below, above := strings.Index(string(c.SVG), `class="line c1 wide"`), strings.Index(string(c.SVG), `class="line c0"`)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -87,13 +88,13 @@ func classCharts(d *measure.Document, cells []cell) []chart {
 		return nil
 	}
 	in := doc.ScaleFor(rate)
-	var panels []panel
+	var panels []draw.Panel
 	for n, direction := range [][]*measure.Cell{up, down} {
-		p := panel{Title: pathName(direction[0]) + ", " + in.Name, Height: coursePanel, Max: rate / in.Div}
+		p := draw.Panel{Title: pathName(direction[0]) + ", " + in.Name, Height: coursePanel, Max: rate / in.Div}
 		for i, c := range direction {
-			l := with(line{Style: i % styles, Markers: markers}, courses[c].received, in.Div)
+			l := with(draw.Line{Style: i % draw.Styles, Markers: markers}, courses[c].received, in.Div)
 			if p.Lines = append(p.Lines, l); n == 0 {
-				legends = append(legends, legend{Key: key(l), Name: className(c.Spec.DSCP)})
+				legends = append(legends, legend{Key: draw.Key(l), Name: className(c.Spec.DSCP)})
 			}
 		}
 		panels = append(panels, p)
@@ -101,10 +102,10 @@ func classCharts(d *measure.Document, cells []cell) []chart {
 	if x := askedBeside(cells, up[0]); x != nil {
 		asker, _ := shownFlow(x)
 		mean, most := latencyCourse(asker)
-		panels = append(panels, delayPanel(mean, most, greatest(mean, most), line{Markers: markers}))
+		panels = append(panels, delayPanel(mean, most, greatest(mean, most), draw.Line{Markers: markers}))
 	}
-	drawn := drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
-	return []chart{chartOf(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}
+	drawn := draw.Drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
+	return []chart{draw.Chart(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}
 }
 
 // className is a code point as RFC 2474 and RFC 3246 name it; the number of others.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -29,33 +30,33 @@ func diskChart(t *measure.DiskTest, n int) (chart, bool) {
 	if len(workers) < 2 || len(workers) > maxLines {
 		return chart{}, false
 	}
-	d := drawing{ID: fmt.Sprintf("disk%d", n), Title: "Rate by workers, " + diskName(t), X: xAxis{Low: -0.5, High: float64(len(workers)) - 0.5, Title: "workers"}}
+	d := draw.Drawing{ID: fmt.Sprintf("disk%d", n), Title: "Rate by workers, " + diskName(t), X: draw.XAxis{Low: -0.5, High: float64(len(workers)) - 0.5, Title: "workers"}}
 	for i, w := range workers {
-		d.X.Ticks = append(d.X.Ticks, tick{float64(i), fmt.Sprint(w)})
+		d.X.Ticks = append(d.X.Ticks, draw.Tick{At: float64(i), Label: fmt.Sprint(w)})
 	}
 	var legends []legend
 	var words []string
-	order, random := panel{Title: "in order, MB/s", Height: 130}, panel{Title: "at random, 1000 IOPS", Height: 130}
-	for i, r := range t.Runs[:min(len(t.Runs), styles)] {
+	order, random := draw.Panel{Title: "in order, MB/s", Height: 130}, draw.Panel{Title: "at random, 1000 IOPS", Height: 130}
+	for i, r := range t.Runs[:min(len(t.Runs), draw.Styles)] {
 		p, div := &order, 1e6
 		if strings.HasPrefix(r.Pattern, "random") {
 			p, div = &random, 1e3*float64(max(r.BlockBytes, 1))
 		}
-		l := line{Style: i}
+		l := draw.Line{Style: i}
 		for _, s := range r.Tried {
-			l.Points = append(l.Points, point{float64(slices.Index(workers, s.Workers)), s.Bytes / div})
+			l.Points = append(l.Points, draw.Point{X: float64(slices.Index(workers, s.Workers)), Y: s.Bytes / div})
 			p.Max = max(p.Max, s.Bytes/div)
 		}
-		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: key(l), Name: clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
+		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: draw.Key(l), Name: clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
 		words = append(words, clean(r.Pattern)+": "+triedText(&r))
 	}
-	for _, p := range []panel{order, random} {
+	for _, p := range []draw.Panel{order, random} {
 		if len(p.Lines) > 0 {
 			d.Panels = append(d.Panels, p)
 		}
 	}
 	d.Desc = strings.Join(words, "; ")
-	return chartOf(d, "Workers are raised until their sum stops rising: "+diskName(t)+".", legends), true
+	return draw.Chart(d, "Workers are raised until their sum stops rising: "+diskName(t)+".", legends), true
 }
 
 // triedWorkers are all numbers of workers that a disk was tried with.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -116,18 +117,15 @@ func buffer(e *measure.Evidence) *measure.Buffer {
 	return least
 }
 
-// point is one value of a series; X is seconds since the measured time began.
-type point struct{ X, Y float64 }
-
 const second = 1e9 // ns
 
 // throughputOf is goodput over time in bit/s, as one end saw it.
-func throughputOf(e *measure.Evidence) []point {
-	var ps []point
+func throughputOf(e *measure.Evidence) []draw.Point {
+	var ps []draw.Point
 	if e != nil {
 		for _, b := range e.Bins {
 			if b.Span > 0 {
-				ps = append(ps, point{middle(b.At, b.Span), float64(b.Bytes) * 8 * second / float64(b.Span)})
+				ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: float64(b.Bytes) * 8 * second / float64(b.Span)})
 			}
 		}
 	}
@@ -135,7 +133,7 @@ func throughputOf(e *measure.Evidence) []point {
 }
 
 // cpuOf is a host's CPU over time: the whole machine, and its busiest core.
-func cpuOf(e *measure.Evidence) (machine, busiest []point) {
+func cpuOf(e *measure.Evidence) (machine, busiest []draw.Point) {
 	if e == nil {
 		return nil, nil
 	}
@@ -143,8 +141,8 @@ func cpuOf(e *measure.Evidence) (machine, busiest []point) {
 		h := &e.PerSec[i]
 		if mean, most, ok := machineBusy(h); ok {
 			x := middle(h.At, h.Span)
-			machine = append(machine, point{x, mean})
-			busiest = append(busiest, point{x, most})
+			machine = append(machine, draw.Point{X: x, Y: mean})
+			busiest = append(busiest, draw.Point{X: x, Y: most})
 		}
 	}
 	return machine, busiest
@@ -152,22 +150,22 @@ func cpuOf(e *measure.Evidence) (machine, busiest []point) {
 
 // latencyCourse is the time from request to response over time in ns: the mean and
 // the greatest of each second.
-func latencyCourse(e *measure.Evidence) (mean, most []point) {
+func latencyCourse(e *measure.Evidence) (mean, most []draw.Point) {
 	if e == nil {
 		return nil, nil
 	}
 	for _, b := range e.Bins {
 		if b.LatencyMean > 0 {
 			at := middle(b.At, b.Span)
-			mean, most = append(mean, point{at, float64(b.LatencyMean)}), append(most, point{at, float64(b.LatencyMax)})
+			mean, most = append(mean, draw.Point{X: at, Y: float64(b.LatencyMean)}), append(most, draw.Point{X: at, Y: float64(b.LatencyMax)})
 		}
 	}
 	return mean, most
 }
 
 // rttOf is the sender's smoothed RTT over time in ns, the mean over its streams.
-func rttOf(e *measure.Evidence) []point {
-	var ps []point
+func rttOf(e *measure.Evidence) []draw.Point {
+	var ps []draw.Point
 	if e == nil {
 		return nil
 	}
@@ -179,19 +177,19 @@ func rttOf(e *measure.Evidence) []point {
 			}
 		}
 		if n > 0 {
-			ps = append(ps, point{middle(b.At, b.Span), sum / float64(n)})
+			ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: sum / float64(n)})
 		}
 	}
 	return ps
 }
 
 // requestsOf is how many requests a second were answered, as the end saw it that asks.
-func requestsOf(e *measure.Evidence) []point {
-	var ps []point
+func requestsOf(e *measure.Evidence) []draw.Point {
+	var ps []draw.Point
 	if e != nil {
 		for _, b := range e.Bins {
 			if b.Span > 0 {
-				ps = append(ps, point{middle(b.At, b.Span), float64(b.Requests) * second / float64(b.Span)})
+				ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: float64(b.Requests) * second / float64(b.Span)})
 			}
 		}
 	}
@@ -199,12 +197,12 @@ func requestsOf(e *measure.Evidence) []point {
 }
 
 // lostOf is the datagrams that did not come to the receiver in each second.
-func lostOf(e *measure.Evidence) []point {
-	var ps []point
+func lostOf(e *measure.Evidence) []draw.Point {
+	var ps []draw.Point
 	if e != nil {
 		for _, b := range e.Bins {
 			if b.Datagrams != nil && b.Span > 0 {
-				ps = append(ps, point{middle(b.At, b.Span), float64(b.Datagrams.Lost)})
+				ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: float64(b.Datagrams.Lost)})
 			}
 		}
 	}
@@ -212,14 +210,14 @@ func lostOf(e *measure.Evidence) []point {
 }
 
 // retransmitsOf is the sender's retransmitted segments in each second.
-func retransmitsOf(e *measure.Evidence) []point {
+func retransmitsOf(e *measure.Evidence) []draw.Point {
 	if e == nil {
 		return nil
 	}
-	var ps []point
+	var ps []draw.Point
 	for i, b := range e.Bins {
 		if resent, known := resentIn(e, i).Float(); known {
-			ps = append(ps, point{middle(b.At, b.Span), resent})
+			ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: resent})
 		}
 	}
 	return ps

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -284,30 +285,30 @@ func (h *heatmap) print(v float64) string {
 // chart draws it. Neighbours of one level are one shape, and each level is one path.
 func (h *heatmap) chart(of string) chart {
 	height := heatTop + float64(len(h.Rows))*heatHeight + heatBottom
-	right := svgWidth - heatRight
-	var c canvas
-	c.add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s-t %s-d">`, svgWidth, height, h.ID, h.ID)
-	c.add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, h.ID, template.HTMLEscapeString(h.Title+", "+of), h.ID, template.HTMLEscapeString(h.words()))
-	c.text("tick", "end", svgWidth, heatTop-8, "mean")
+	right := draw.Width - heatRight
+	var c draw.Canvas
+	c.Add(`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s-t %s-d">`, draw.Width, height, h.ID, h.ID)
+	c.Add(`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>`, h.ID, template.HTMLEscapeString(h.Title+", "+of), h.ID, template.HTMLEscapeString(h.words()))
+	c.Text("tick", "end", draw.Width, heatTop-8, "mean")
 	for level, path := range h.paths(right) {
 		if path != "" {
-			c.add(`<path class="heat h%d" d="%s"/>`, level, path)
+			c.Add(`<path class="heat h%d" d="%s"/>`, level, path)
 		}
 	}
 	for i, r := range h.Rows {
 		y := heatTop + float64(i)*heatHeight + heatHeight - 5
-		c.text("tick", "end", heatLeft-8, y, r.Name)
-		c.text("tick", "end", svgWidth, y, h.print(r.mean()))
+		c.Text("tick", "end", heatLeft-8, y, r.Name)
+		c.Text("tick", "end", draw.Width, y, h.print(r.mean()))
 	}
 	bottom := height - heatBottom
-	ticks := niceTicks(h.Seconds, 6)
+	ticks := draw.NiceTicks(h.Seconds, 6)
 	for _, t := range ticks {
 		if t.At <= h.Seconds {
-			c.text("tick", "middle", project(t.At, 0, h.Seconds, heatLeft, right), bottom+18, t.Label)
+			c.Text("tick", "middle", draw.Project(t.At, 0, h.Seconds, heatLeft, right), bottom+18, t.Label)
 		}
 	}
-	c.text("axis", "middle", (heatLeft+right)/2, bottom+36, "time, s")
-	c.add("</svg>")
+	c.Text("axis", "middle", (heatLeft+right)/2, bottom+36, "time, s")
+	c.Add("</svg>")
 	return chart{SVG: template.HTML(c.String()), Caption: h.Title + h.More + ".", Legend: h.legend()}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -270,7 +271,7 @@ func secondTable(k course) table {
 }
 
 // nth prints the value of a series at an index, "-" where it has none.
-func nth(ps []point, i int, print func(float64) string) string {
+func nth(ps []draw.Point, i int, print func(float64) string) string {
 	if i >= len(ps) || math.IsNaN(ps[i].Y) || math.IsInf(ps[i].Y, 0) {
 		return "-"
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -102,22 +103,22 @@ func newLatencyPage(cells []cell) *latencyPage {
 	var all []*measure.Latency
 	var legends []legend
 	var words []string
-	plot := panel{Title: "latency", Height: latencyHeight}
+	plot := draw.Panel{Title: "latency", Height: latencyHeight}
 	least, greatest, most := math.Inf(1), 0.0, 0.0
 	for _, c := range cells {
 		l := c.Source.Latency
-		if l == nil || c.Tried || c.Beside && !c.Gauge || len(all) == styles {
+		if l == nil || c.Tried || c.Beside && !c.Gauge || len(all) == draw.Styles {
 			continue
 		}
 		name := seriesName(c)
-		one := line{Style: len(all), Dashed: len(all)%2 == 1, Markers: markers}
+		one := draw.Line{Style: len(all), Dashed: len(all)%2 == 1, Markers: markers}
 		for _, at := range stat.LatencyCurve(l) {
-			one.Points = append(one.Points, point{at.Nines, at.Ns})
+			one.Points = append(one.Points, draw.Point{X: at.Nines, Y: at.Ns})
 			least, greatest, most = min(least, at.Ns), max(greatest, at.Ns), max(most, at.Nines)
 		}
 		all = append(all, l)
 		plot.Lines = append(plot.Lines, one)
-		legends = append(legends, legend{Key: key(one), Name: name})
+		legends = append(legends, legend{Key: draw.Key(one), Name: name})
 		p.Table.Columns = append(p.Table.Columns, doc.Column{Name: name, Right: true})
 		words = append(words, name+": "+percentilesText(l))
 	}
@@ -125,8 +126,8 @@ func newLatencyPage(cells []cell) *latencyPage {
 		return nil
 	}
 	plot.Log = timeTicks(least, greatest)
-	d := drawing{ID: "latency", Title: "Latency by percentile", Desc: strings.Join(words, "; "), X: ninesAxis(most), Panels: []panel{plot}}
-	p.Chart = chartOf(d, "Share of the requests that took at most so long.", legends)
+	d := draw.Drawing{ID: "latency", Title: "Latency by percentile", Desc: strings.Join(words, "; "), X: ninesAxis(most), Panels: []draw.Panel{plot}}
+	p.Chart = draw.Chart(d, "Share of the requests that took at most so long.", legends)
 	p.Table.Rows = latencyRows(all)
 	return p
 }
@@ -140,9 +141,9 @@ func seriesName(c cell) string {
 }
 
 // ninesAxis has the percentiles, each nine as wide as the next.
-func ninesAxis(most float64) xAxis {
-	x := xAxis{High: max(most, 1), Title: "share of the requests"}
-	for _, t := range []tick{{math.Log10(2), "50%"}, {1, "90%"}, {2, "99%"}, {3, "99.9%"}, {4, "99.99%"}, {5, "99.999%"}} {
+func ninesAxis(most float64) draw.XAxis {
+	x := draw.XAxis{High: max(most, 1), Title: "share of the requests"}
+	for _, t := range []draw.Tick{{At: math.Log10(2), Label: "50%"}, {At: 1, Label: "90%"}, {At: 2, Label: "99%"}, {At: 3, Label: "99.9%"}, {At: 4, Label: "99.99%"}, {At: 5, Label: "99.999%"}} {
 		if t.At <= x.High {
 			x.Ticks = append(x.Ticks, t)
 		}
@@ -152,18 +153,18 @@ func ninesAxis(most float64) xAxis {
 
 // timeTicks are the powers of ten in ns that hold all times; where these are
 // close together, twos and fives too.
-func timeTicks(least, greatest float64) []tick {
+func timeTicks(least, greatest float64) []draw.Tick {
 	low, high := math.Floor(math.Log10(clampTime(least))), math.Ceil(math.Log10(clampTime(greatest)))
 	high = max(high, low+1)
 	steps := []float64{1}
 	if high-low <= 2 {
 		steps = []float64{1, 2, 5}
 	}
-	var ticks []tick
+	var ticks []draw.Tick
 	for power := low; power <= high; power++ {
 		for _, step := range steps {
 			if v := step * math.Pow(10, power); step == 1 || power < high {
-				ticks = append(ticks, tick{v, strings.ReplaceAll(doc.ShortTime(int64(v)), " ", "\u202f")})
+				ticks = append(ticks, draw.Tick{At: v, Label: strings.ReplaceAll(doc.ShortTime(int64(v)), " ", "\u202f")})
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"thru/internal/doc/draw"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -371,7 +372,7 @@ func TestNiceTicks(t *testing.T) {
 		{math.Inf(1), 4, "1.00e+18", 3}, {math.NaN(), 4, "1", 3}, {-5, 4, "1", 3}, {956, 3, "1000", 3},
 	}
 	for _, tt := range tests {
-		ticks := niceTicks(tt.high, tt.want)
+		ticks := draw.NiceTicks(tt.high, tt.want)
 		if last := ticks[len(ticks)-1]; last.Label != tt.ends || len(ticks) != tt.n || ticks[0].At != 0 {
 			t.Errorf("niceTicks(%v, %d): %v, want %d up to %s", tt.high, tt.want, ticks, tt.n, tt.ends)
 		}

@@ -4,13 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc/draw"
 	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
 
 // maxChartLines bounds the lines of a chart, as there are colours for so many.
-const maxChartLines = styles
+const maxChartLines = draw.Styles
 
 // numericAxes are those whose values have an order, the most telling one first.
 func numericAxes() []string { return []string{"end_points", "cpus", "streams", "window", "length"} }
@@ -27,32 +28,32 @@ func newSetChart(sets []*set) *chart {
 		return nil
 	}
 	at, names := valuesOf(sets, over), valuesOf(sets, beside)
-	lines, words := make([]line, max(1, len(names))), []string(nil)
-	p := panel{Title: in.Name, Height: ladderHeight}
+	lines, words := make([]draw.Line, max(1, len(names))), []string(nil)
+	p := draw.Panel{Title: in.Name, Height: ladderHeight}
 	for _, s := range sets {
 		n := max(0, slices.Index(names, axisValue(s.Axes, beside)))
 		low, high := s.interval()
 		x := float64(slices.Index(at, axisValue(s.Axes, over))) + (float64(n)-float64(len(lines)-1)/2)*0.08
 		l := &lines[n]
-		l.Style, l.Points, l.Errors = n, append(l.Points, point{x, s.amount() / in.Div}), append(l.Errors, span{low / in.Div, high / in.Div})
+		l.Style, l.Points, l.Errors = n, append(l.Points, draw.Point{X: x, Y: s.amount() / in.Div}), append(l.Errors, draw.Span{Low: low / in.Div, High: high / in.Div})
 		p.Max = max(p.Max, s.amount()/in.Div, high/in.Div)
 		words = append(words, s.Name+": "+in.Number(s.amount()))
 	}
 	p.Lines = lines
-	x := xAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: axisTitle(over)}
+	x := draw.XAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: axisTitle(over)}
 	for i, v := range at {
-		x.Ticks = append(x.Ticks, tick{float64(i), text.Shortened(v, 12)})
+		x.Ticks = append(x.Ticks, draw.Tick{At: float64(i), Label: text.Shortened(v, 12)})
 	}
 	var legends []legend
 	for i, n := range names {
-		legends = append(legends, legend{Key: key(lines[i]), Name: axisWords(measure.Axis{Name: beside, Value: n})})
+		legends = append(legends, legend{Key: draw.Key(lines[i]), Name: axisWords(measure.Axis{Name: beside, Value: n})})
 	}
 	what := "What a pair carried"
 	if slices.ContainsFunc(sets, (*set).atOnce) {
 		what = "What all pairs carried together"
 	}
 	what += ", by " + x.Title
-	c := chartOf(drawing{ID: "sets", Title: what, Desc: "In " + in.Name + ". " + strings.Join(words, "; "), X: x, Panels: []panel{p}}, what+". Bars: the 95% interval where there is one, else the range.", legends)
+	c := draw.Chart(draw.Drawing{ID: "sets", Title: what, Desc: "In " + in.Name + ". " + strings.Join(words, "; "), X: x, Panels: []draw.Panel{p}}, what+". Bars: the 95% interval where there is one, else the range.", legends)
 	return &c
 }
 

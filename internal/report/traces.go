@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -71,40 +72,40 @@ func traceChart(c *measure.Connection, in, id string) (chart, bool) {
 	if len(panels) == 0 {
 		return chart{}, false
 	}
-	x := xAxis{High: length / k.time.Div, Ticks: niceTicks(length/k.time.Div, 6), Title: "time, " + k.time.Name}
+	x := draw.XAxis{High: length / k.time.Div, Ticks: draw.NiceTicks(length/k.time.Div, 6), Title: "time, " + k.time.Name}
 	x.High = x.Ticks[len(x.Ticks)-1].At
 	name := connName(c)
-	d := drawing{ID: id, Title: name + " over time", Desc: traceWords(c), X: x, Panels: panels}
-	return chartOf(d, "Sequence numbers, window and round trips, as "+in+" has them.", k.legends()), true
+	d := draw.Drawing{ID: id, Title: name + " over time", Desc: traceWords(c), X: x, Panels: panels}
+	return draw.Chart(d, "Sequence numbers, window and round trips, as "+in+" has them.", k.legends()), true
 }
 
 // The lines and marks of the panels.
-func sentLine() line   { return line{Style: 0, Bare: true} }
-func ackedLine() line  { return line{Style: 2, Bare: true} }
-func windowLine() line { return line{Style: 3, Bare: true, Dashed: true} }
-func againSpots() line { return line{Style: 1, Spots: bars} }
-func lateSpots() line  { return line{Style: 3, Spots: crosses} }
+func sentLine() draw.Line   { return draw.Line{Style: 0, Bare: true} }
+func ackedLine() draw.Line  { return draw.Line{Style: 2, Bare: true} }
+func windowLine() draw.Line { return draw.Line{Style: 3, Bare: true, Dashed: true} }
+func againSpots() draw.Line { return draw.Line{Style: 1, Spots: draw.Bars} }
+func lateSpots() draw.Line  { return draw.Line{Style: 3, Spots: draw.Crosses} }
 
 func (k trace) legends() []legend {
-	all := []legend{{Key: key(sentLine()), Name: "sent, in flight"}, {Key: key(ackedLine()), Name: "acknowledged"}, {Key: key(windowLine()), Name: "receive window, its edge"}}
+	all := []legend{{Key: draw.Key(sentLine()), Name: "sent, in flight"}, {Key: draw.Key(ackedLine()), Name: "acknowledged"}, {Key: draw.Key(windowLine()), Name: "receive window, its edge"}}
 	if len(k.from.Again) > 0 {
-		all = append(all, legend{Key: key(againSpots()), Name: "sent again"})
+		all = append(all, legend{Key: draw.Key(againSpots()), Name: "sent again"})
 	}
 	if len(k.from.Late) > 0 {
-		all = append(all, legend{Key: key(lateSpots()), Name: "out of order"})
+		all = append(all, legend{Key: draw.Key(lateSpots()), Name: "out of order"})
 	}
 	return all
 }
 
 // series are the values of the steps, where a step without one breaks the line.
 // Values above most are not drawn. Part is where in its step a value stands.
-func (k trace) series(values []int64, part, div, most float64) (ps []point) {
+func (k trace) series(values []int64, part, div, most float64) (ps []draw.Point) {
 	for i, v := range values[:min(len(values), measure.TraceSteps)] {
 		y := float64(v) / div
 		if v < 0 || y > most {
 			y = math.NaN()
 		}
-		ps = append(ps, point{(float64(i) + part) * k.step, y})
+		ps = append(ps, draw.Point{X: (float64(i) + part) * k.step, Y: y})
 	}
 	return ps
 }
@@ -114,7 +115,7 @@ func (k trace) series(values []int64, part, div, most float64) (ps []point) {
 const edgeRoom = 1.25
 
 // sequences is the panel of what was sent and acknowledged, and what went wrong with it.
-func (k trace) sequences() []panel {
+func (k trace) sequences() []draw.Panel {
 	t := k.from
 	sent := mostOf(t.Sent, t.Acked)
 	if sent <= 0 {
@@ -122,42 +123,42 @@ func (k trace) sequences() []panel {
 	}
 	most := min(edgeRoom*sent, mostOf(t.Sent, t.Acked, t.Edge))
 	in := sizeScale(most)
-	p := panel{Title: "sequence number, " + in.Name, Height: 1.6 * tracePanel, Max: most / in.Div}
+	p := draw.Panel{Title: "sequence number, " + in.Name, Height: 1.6 * tracePanel, Max: most / in.Div}
 	for _, s := range []struct {
-		line
+		draw.Line
 		of []int64
 	}{{windowLine(), t.Edge}, {sentLine(), t.Sent}, {ackedLine(), t.Acked}} {
 		s.Points = k.series(s.of, 1, in.Div, p.Max)
-		p.Lines = append(p.Lines, s.line)
+		p.Lines = append(p.Lines, s.Line)
 	}
 	for _, s := range []struct {
-		line
+		draw.Line
 		of []measure.PacketMark
 	}{{againSpots(), t.Again}, {lateSpots(), t.Late}} {
 		for _, m := range s.of[:min(len(s.of), measure.MostMarks)] {
-			s.Points = append(s.Points, point{float64(m.AtNs) / k.time.Div, float64(m.Seq) / in.Div})
+			s.Points = append(s.Points, draw.Point{X: float64(m.AtNs) / k.time.Div, Y: float64(m.Seq) / in.Div})
 		}
-		p.Lines = append(p.Lines, s.line)
+		p.Lines = append(p.Lines, s.Line)
 	}
-	return []panel{p}
+	return []draw.Panel{p}
 }
 
 // windows is the panel of the receive window and of what was in flight.
-func (k trace) windows() []panel {
+func (k trace) windows() []draw.Panel {
 	t := k.from
 	most := mostOf(t.Flight, t.Window)
 	if most <= 0 {
 		return nil
 	}
 	in := sizeScale(most)
-	p := panel{Title: "receive window and in flight, " + in.Name, Height: tracePanel, Max: most / in.Div}
+	p := draw.Panel{Title: "receive window and in flight, " + in.Name, Height: tracePanel, Max: most / in.Div}
 	w, f := windowLine(), sentLine()
 	w.Points, f.Points = k.series(t.Window, 0.5, in.Div, p.Max), k.series(t.Flight, 0.5, in.Div, p.Max)
-	p.Lines = []line{w, f}
-	return []panel{p}
+	p.Lines = []draw.Line{w, f}
+	return []draw.Panel{p}
 }
 
-func (k trace) roundTrips() []panel {
+func (k trace) roundTrips() []draw.Panel {
 	most := mostOf(k.from.RTT)
 	if most <= 0 {
 		return nil
@@ -165,7 +166,7 @@ func (k trace) roundTrips() []panel {
 	in := timeScale(most)
 	l := sentLine()
 	l.Points = k.series(k.from.RTT, 0.5, in.Div, math.Inf(1))
-	return []panel{{Title: "RTT, " + in.Name, Height: tracePanel, Max: most / in.Div, Lines: []line{l}}}
+	return []draw.Panel{{Title: "RTT, " + in.Name, Height: tracePanel, Max: most / in.Div, Lines: []draw.Line{l}}}
 }
 
 // mostOf is the greatest value, 0 at least.

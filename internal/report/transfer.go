@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -145,23 +146,23 @@ func (m *moving) Course() []chart {
 		return nil
 	}
 	in := doc.ScaleFor(most)
-	p := panel{Title: "goodput, " + in.Name, Height: 160, Max: most / in.Div}
-	d := drawing{ID: "seconds", Title: "Goodput of each second", X: xAxis{High: float64(long), Title: "time, s"}}
-	d.X.Ticks = niceTicks(float64(long), 8)
+	p := draw.Panel{Title: "goodput, " + in.Name, Height: 160, Max: most / in.Div}
+	d := draw.Drawing{ID: "seconds", Title: "Goodput of each second", X: draw.XAxis{High: float64(long), Title: "time, s"}}
+	d.X.Ticks = draw.NiceTicks(float64(long), 8)
 	d.X.High = d.X.Ticks[len(d.X.Ticks)-1].At
 	var legends []legend
 	var words []string
-	for i, r := range m.Runs[:min(len(m.Runs), styles)] {
-		l := line{Style: i, Markers: 12}
+	for i, r := range m.Runs[:min(len(m.Runs), draw.Styles)] {
+		l := draw.Line{Style: i, Markers: 12}
 		for s, bps := range r.Seconds {
-			l.Points = append(l.Points, point{float64(s) + 0.5, bps / in.Div})
+			l.Points = append(l.Points, draw.Point{X: float64(s) + 0.5, Y: bps / in.Div})
 		}
 		l.Points = thin(l.Points)
-		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: key(l), Name: clean(r.Layer)})
+		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: draw.Key(l), Name: clean(r.Layer)})
 		words = append(words, clean(r.Layer)+": "+runRate(&r))
 	}
-	d.Panels, d.Desc = []panel{p}, strings.Join(words, "; ")
-	return []chart{chartOf(d, "Goodput of each second, of all clients.", legends)}
+	d.Panels, d.Desc = []draw.Panel{p}, strings.Join(words, "; ")
+	return []chart{draw.Chart(d, "Goodput of each second, of all clients.", legends)}
 }
 
 // runRate is the goodput of a run.
