@@ -174,6 +174,7 @@ type Card struct {
 	Where string
 	Tone  Tone
 	Text  string // in a sentence; "" where something before has said it
+	Said  bool   // the answer of a terminal has the text
 	Facts []Fact
 }
 

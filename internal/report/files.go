@@ -262,14 +262,15 @@ func hostOf(end string) string {
 // filed prints a result of files: the finding and the handshake come first, the
 // causes that were ruled out last.
 func (p *printer) filed(v *view) {
-	p.why(v.Why, true)
+	doc.Print(p, whyBlocks(v.Why, true))
 	p.captured(v.Packets, true)
 	p.fileCells(v)
-	for i, d := range v.Why {
-		if i == 0 {
-			p.WriteByte('\n')
+	for i := range v.Why {
+		var before *diagnosis
+		if i > 0 {
+			before = &v.Why[i-1]
 		}
-		p.fileOthers(d, i > 0 && sameOthers(d, v.Why[i-1]))
+		doc.Print(p, []doc.Block{doc.Pairs{Name: v.Why[i].Way, Rows: v.Why[i].others(before, true)}})
 	}
 	left := *v
 	if left.Missing = fileGaps(v.Missing); v.Silent {
@@ -288,33 +289,6 @@ func (p *printer) fileCells(v *view) {
 	for _, c := range v.Cells {
 		p.named(c.Rows)
 	}
-}
-
-// fileOthers names the causes that are ruled out, and those that another
-// capture would tell.
-func (p *printer) fileOthers(d diagnosis, same bool) {
-	if d.Way != "" && len(d.Way) < maxAnswer {
-		p.Wrap("", 2, "", "  "+d.Way)
-	}
-	if same {
-		p.Wrap("", othersColumn, "  other causes:", "as for the other direction")
-		return
-	}
-	if ids := d.ids(); len(ids) > 0 {
-		p.Wrap("", othersColumn, "  ruled out:", strings.Join(ids, ", "))
-	}
-	if len(d.Open) == 0 {
-		return
-	}
-	groups, others := d.tellable()
-	var parts []string
-	for _, g := range groups[:min(len(groups), textGroups)] {
-		parts = append(parts, g.Text(gapFacts))
-	}
-	if others > 0 {
-		parts = append(parts, fmt.Sprintf("%d that these packets cannot tell", others))
-	}
-	p.Wrap("", othersColumn, "  not checked:", strings.Join(parts, "; "))
 }
 
 // isSilent tells of a document of files without any figure.

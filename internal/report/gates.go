@@ -220,97 +220,70 @@ func gatesAnswer(d *measure.Document) string {
 	return answer + strings.Join(all, ", ")
 }
 
-// Columns where the fact of a gate begins, and what is said of it.
-const (
-	gateMargin = 3
-	gateColumn = 9
-)
-
-// checkText prints a check: the answer, what is to be done, what passed in a
-// few lines, the path, and the hosts.
-func (p *printer) checkText(d *measure.Document, v *view) {
-	code := bold + ";" + green
+// checkTone is that of the worst gate.
+func checkTone(d *measure.Document) doc.Tone {
 	switch worst := measure.Worst(d.Gates); {
 	case worst == measure.GateFail || d.Error != nil:
-		code = bold + ";" + red
+		return doc.ToneBad
 	case worst == measure.GateWarn:
-		code = bold + ";" + yellow
+		return doc.ToneWarn
 	}
-	fmt.Fprintln(p, p.Paint(code, v.Answer))
-	var before gateView
-	for _, g := range v.Gates {
-		if g.Status == measure.GateFail || g.Status == measure.GateWarn {
-			p.WriteByte('\n')
-			p.gate(g, before)
-			before = g
-		}
+	return doc.ToneGood
+}
+
+// checkBlocks are a check on a terminal: what is to be done, what passed in a few lines, the path, and the hosts.
+func (v *view) checkBlocks() []doc.Block {
+	var rows []row
+	if s := v.passedText(); s != "" {
+		rows = append(rows, row{Name: "pass", Value: s})
 	}
-	p.WriteByte('\n')
-	p.gateNames("pass:", v.Gates, measure.GatePass)
-	p.unchecked(v.Gates)
+	for _, g := range uncheckedGates(v.Gates) {
+		rows = append(rows, row{Name: doc.NotChecked, Value: g.Text(gapFacts)})
+	}
+	all := []doc.Block{section("Gates", append(gateCards(v.Gates), doc.Pairs{Rows: rows})...)}
 	for _, t := range slices.Concat(v.Paths, v.Brief) {
-		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, t.Name))
-		for _, r := range t.Rows {
-			p.Wrap("", nameWidth, "  "+r.Name, r.Value)
-		}
+		all = append(all, t)
 	}
-	doc.Print(p, v.Placed.blocks())
-	p.lists(v)
+	return append(all, v.Placed.blocks()...)
 }
 
-// gate prints one that asks for something to be done. What the one before has
+// gateCards are the gates that ask for something to be done. What the one before has
 // said already, of the other end or direction, is not said again.
-func (p *printer) gate(g, before gateView) {
-	code := bold + ";" + yellow
-	if g.Status == measure.GateFail {
-		code = bold + ";" + red
-	}
-	fmt.Fprintf(p, "%s %s  %s\n", p.Paint(code, g.Word), p.Paint(bold, g.ID), g.Where)
-	p.Wrap("", gateMargin, strings.Repeat(" ", gateMargin), g.Fact)
-	if g.ID != before.ID || g.Why != before.Why {
-		p.Wrap("", gateColumn, "    why:", g.Why)
-	}
-	name := "    do:"
-	for _, words := range []string{g.Advice, g.At} {
-		if words != "" {
-			p.Wrap("", gateColumn, name, words)
-			name = strings.Repeat(" ", gateColumn)
-		}
-	}
-	for _, r := range g.Remedy {
-		fmt.Fprintf(p, "%-*s %s\n", gateColumn, name, r) // a command is not broken: it shall be copied
-		name = ""
-	}
-	if g.Risk != "" && (g.ID != before.ID || g.Risk != before.Risk) {
-		p.Wrap("", gateColumn, "    risk:", g.Risk)
-	}
-}
-
-// gateNames lists the ids of all gates of a status, each once.
-func (p *printer) gateNames(name string, gates []gateView, status string) {
-	var ids []string
+func gateCards(gates []gateView) (all []doc.Block) {
+	var before gateView
 	for _, g := range gates {
-		if g.Status != status {
+		if g.Status != measure.GateFail && g.Status != measure.GateWarn {
 			continue
 		}
+		why, risk := g.Why, g.Risk
+		if g.ID == before.ID && why == before.Why {
+			why = ""
+		}
+		if g.ID == before.ID && risk == before.Risk {
+			risk = ""
+		}
+		c := doc.Card{Name: g.Word + " " + g.ID, Where: g.Where, Tone: gateWordTone(g.Word), Text: g.Fact}
+		c.Say("why", why)
+		c.Type("do", g.Remedy, g.Advice, g.At)
+		c.Say("risk", risk)
+		all, before = append(all, c), g
+	}
+	return all
+}
+
+// passedText names the gates that hold, each once, with the place of those that do not hold elsewhere.
+func (v *view) passedText() string {
+	var ids []string
+	for _, g := range v.Passed() {
 		id := g.ID
-		if slices.ContainsFunc(gates, func(x gateView) bool { return x.ID == id && x.Status != status }) {
-			id += " (" + g.Where + ")" // elsewhere it is not so
+		if slices.ContainsFunc(v.Gates, func(x gateView) bool { return x.ID == id && x.Status != measure.GatePass }) {
+			id += " (" + g.Where + ")"
 		}
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) > 0 {
-		p.Wrap(green, 5, name, strings.Join(ids, ", "))
-	}
-}
-
-// unchecked lists the gates that lack a fact, grouped by the reason.
-func (p *printer) unchecked(gates []gateView) {
-	for _, g := range uncheckedGates(gates) {
-		p.Wrap("", 12, "not checked:", g.Text(gapFacts))
-	}
+	return strings.Join(ids, ", ")
 }
 
 // uncheckedGates are the gates that lack a fact, grouped by the reason.
@@ -354,12 +327,7 @@ func (p *printer) gateLines(v *view) {
 // GateFailures prints the gates for whose sake nothing was measured.
 func GateFailures(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
-	var before gateView
-	for _, g := range newGates(d) {
-		if g.Status == measure.GateFail {
-			p.gate(g, before)
-			before = g
-		}
-	}
+	failed := slices.DeleteFunc(newGates(d), func(g gateView) bool { return g.Status != measure.GateFail })
+	doc.Print(p, gateCards(failed))
 	return p.Flush(w)
 }

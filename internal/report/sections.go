@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"thru/internal/doc"
 )
@@ -12,7 +11,7 @@ import (
 func (p *page) report() doc.Report {
 	return doc.Report{
 		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: nonEmpty(p.Back), Foot: join("thru "+p.Thru, prefixed("started ", p.Started), "took "+p.Elapsed),
-		Body: slices.Concat(p.brief(), p.Blocks, whyBlocks(slices.Concat(p.Why, p.Judged)), capturedBlocks(p.Packets), stepBlocks(p.Steps, p.Ended),
+		Body: slices.Concat(p.brief(), p.Blocks, whyBlocks(slices.Concat(p.Why, p.Judged), false), capturedBlocks(p.Packets), stepBlocks(p.Steps, p.Ended),
 			p.Fleet.blocks(), ladderBlocks(p.Ladders), p.Placed.blocks(), p.Below, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
 	}
 }
@@ -38,48 +37,6 @@ func (p *page) brief() []doc.Block {
 		all = append(all, p.Fleet.failures())
 	}
 	return all
-}
-
-// whyBlocks are each direction's findings with their evidence, and what is ruled out.
-func whyBlocks(all []diagnosis) (out []doc.Block) {
-	for _, d := range all {
-		var body []doc.Block
-		for _, f := range d.Findings {
-			body = append(body, f.card())
-		}
-		if d.More > 0 {
-			body = append(body, doc.Para{Text: fmt.Sprintf("%d more are in the JSON document.", d.More)})
-		}
-		paper := strings.Join(d.ids(), ", ")
-		if d.OfMany {
-			paper = "on screen, and in the JSON document"
-		}
-		open := doc.Table{Columns: []doc.Column{{Name: "cause"}, {Name: "missing"}, {Name: "why"}, {Name: "what would tell"}}}
-		var causes []string
-		for _, u := range d.Open {
-			open.Rows, causes = append(open.Rows, []string{u.Cause, u.Fact, u.Why, orDash(u.Tests)}), append(causes, u.Cause)
-		}
-		body = append(body, doc.Details{Title: fmt.Sprintf("%d ruled out", len(d.RuledOut)), Brief: true, Paper: paper, Body: []doc.Block{doc.Pairs{Rows: d.Against()}}},
-			doc.Details{Title: fmt.Sprintf("%d not checked: a fact is missing", len(d.Open)), Note: strings.Join(causes, ", "), Body: []doc.Block{open}})
-		out = append(out, section("Why not more"+prefixed(", ", d.Way), body...))
-	}
-	return out
-}
-
-// card is a finding with what it was seen by, and what to do.
-func (f finding) card() doc.Card {
-	tone := map[string]doc.Tone{"certain": doc.ToneBad, "likely": doc.ToneWarn}[f.Confidence]
-	if f.Healthy {
-		tone = doc.ToneGood
-	}
-	c := doc.Card{Name: f.Cause, Badge: f.Confidence, Where: join(f.Where, prefixed("because of ", f.BecauseOf)), Tone: tone, Text: f.Summary}
-	c.Say("seen", f.Evidence...)
-	c.Say("cost", f.Effect)
-	c.Say("next", f.Next)
-	c.Type("do", f.Commands, f.Advice, f.At)
-	c.Say("risk", f.Risk)
-	c.Say("rule", f.Source)
-	return c
 }
 
 // capturedBlocks are what the packets show.
@@ -136,32 +93,6 @@ func (t traced) details() doc.Block {
 	}
 	return doc.Details{Title: t.Name + " over time" + in, Open: t.Open, Body: []doc.Block{doc.Beside{Body: []doc.Block{
 		doc.Charts{Charts: charts}, t.Counts}}, doc.Details{Title: "The packets that are marked", Body: []doc.Block{t.Marks}}}}
-}
-
-// stepBlocks are the steps of an explanation, and why it stopped.
-func stepBlocks(steps []step, ended string) []doc.Block {
-	meters := make([]doc.Bar, 0, len(steps))
-	t := doc.Table{Tone: stepTone}
-	for _, s := range steps {
-		m := doc.Bar{}
-		if s.Bar != nil {
-			m = doc.Bar{Share: s.Bar.Figure / 100, Mark: s.Bar.Base / 100}
-		}
-		meters = append(meters, m)
-		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, join(s.Title, s.Way)), s.Figure, orDash(s.Against), orDash(s.Tells), s.Took})
-	}
-	t.Columns = []doc.Column{{Name: "tried"}, {Name: "figure", Meters: meters}, {Name: "against"}, {Name: "what it says"}, {Name: "took"}}
-	if len(steps) == 0 {
-		return nil
-	}
-	return []doc.Block{section("What was tried", t, doc.Para{Text: prefixed("Ended: ", ended)})}
-}
-
-func stepTone(cell string) doc.Tone {
-	if strings.HasPrefix(cell, "failed: ") {
-		return doc.ToneBad
-	}
-	return doc.ToneNone
 }
 
 // blocks are where the end points of a test are, and what their hosts did.

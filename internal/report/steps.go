@@ -8,7 +8,6 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
-	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -24,13 +23,8 @@ type step struct {
 	Against string // "4.10 Gb/s (+0.5%)"
 	Tells   string // "points to receiver-cpu; rules out loss, policer"
 	Took    string
-	Failed  bool
-	Bar     *stepBar
+	Bar     doc.Bar // of the greatest of all steps, with what it is held against
 }
-
-// stepBar is a figure beside the one that it is held against, in percent of
-// the greatest of all steps.
-type stepBar struct{ Figure, Base float64 }
 
 func newSteps(d *measure.Document) (all []step) {
 	most := 0.0
@@ -44,9 +38,9 @@ func newSteps(d *measure.Document) (all []step) {
 	for i := range d.Steps[:min(len(d.Steps), maxSteps)] {
 		s := newStep(&d.Steps[i], i+1)
 		if b := &d.Steps[i]; b.Bps != nil && most > 0 {
-			s.Bar = &stepBar{Figure: stat.Pct(*b.Bps, most)}
+			s.Bar.Share = *b.Bps / most
 			if b.BaseBps != nil {
-				s.Bar.Base = stat.Pct(*b.BaseBps, most)
+				s.Bar.Mark = *b.BaseBps / most
 			}
 		}
 		all = append(all, s)
@@ -72,7 +66,7 @@ func newStep(s *measure.Step, number int) step {
 		}
 	}
 	if s.Error != "" {
-		v.Failed, v.Figure = true, "failed: "+doc.Reason(s.Error)
+		v.Figure = "failed: " + doc.Reason(s.Error)
 	}
 	return v
 }
@@ -131,52 +125,24 @@ func StepLine(s measure.Step, width int) string {
 // leastTells is the room, in columns, from which a part of what a step told is worth its place.
 const leastTells = 24
 
-// Columns of the table of steps; what was tried and what it told share the rest.
-const (
-	stepsTable   = 100 // columns from which there is a table; under it each step is a block
-	numberWidth  = 2
-	tookWidth    = 8
-	againstWidth = 20
-)
-
-// steps prints what an explanation has tried, and why it stopped.
-func (p *printer) steps(v *view) {
-	if len(v.Steps) > 0 {
-		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, "what was tried"))
-	}
-	if p.Width >= stepsTable {
-		p.stepsTable(v.Steps)
-	} else {
-		for _, s := range v.Steps {
-			p.stepBlock(s)
-		}
-	}
-	if v.Ended != "" {
-		p.Wrap("", 0, "", "ended: "+v.Ended)
-	}
-}
-
-func (p *printer) stepBlock(s step) {
-	text := join(s.Title, s.Way)
-	for _, part := range []struct{ before, text string }{{": ", s.Figure}, {", against ", s.Against}, {", ", s.Took}} {
-		if part.text != "" {
-			text += part.before + part.text
-		}
-	}
-	p.Wrap(bold, numberWidth, fmt.Sprintf("%*d", numberWidth, s.Number), text)
-	if s.Tells != "" {
-		p.Wrap("", numberWidth, strings.Repeat(" ", numberWidth), s.Tells)
-	}
-}
-
-func (p *printer) stepsTable(steps []step) {
+// stepBlocks are the steps of an explanation, and why it stopped.
+func stepBlocks(steps []step, ended string) []doc.Block {
 	if len(steps) == 0 {
-		return
+		return nil
 	}
-	rest := p.Width - numberWidth - againstWidth - tookWidth - 5*2
-	widths := []int{numberWidth, rest * 3 / 10, rest * 3 / 10, againstWidth, rest - rest*3/10*2, tookWidth}
-	p.Columns(widths, []string{"#", "tried", "figure", "against", "what it says", "took"})
+	meters := make([]doc.Bar, 0, len(steps))
+	t := doc.Table{Tone: stepTone}
 	for _, s := range steps {
-		p.Columns(widths, []string{fmt.Sprint(s.Number), join(s.Title, s.Way), s.Figure, s.Against, s.Tells, s.Took})
+		meters = append(meters, s.Bar)
+		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, join(s.Title, s.Way)), s.Figure, orDash(s.Against), orDash(s.Tells), s.Took})
 	}
+	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "what it says", Least: 20}, {Name: "took"}}
+	return []doc.Block{section("What was tried", t, doc.Para{Text: prefixed("Ended: ", ended)})}
+}
+
+func stepTone(cell string) doc.Tone {
+	if strings.HasPrefix(cell, "failed: ") {
+		return doc.ToneBad
+	}
+	return doc.ToneNone
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/report/inventory"
 	"thru/internal/unit"
@@ -26,7 +27,9 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	v := newView(d)
 	switch {
 	case isCheck(d):
-		p.checkText(d, v)
+		p.Loud(bold+";"+text.ColourOf(checkTone(d)), v.Answer)
+		doc.Print(p, v.checkBlocks())
+		p.lists(v)
 		return p.Flush(w)
 	case ofFiles(d):
 		p.answer(v)
@@ -35,7 +38,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	case isTuning(d), isTransfer(d), isDisk(d), inventory.Is(d):
 		p.answer(v)
 		if !isTuning(d) { // which has tried what to do about it
-			p.why(v.Why, false)
+			doc.Print(p, whyBlocks(v.Why, false))
 		}
 		doc.Print(p, v.Blocks)
 		p.lists(v)
@@ -47,9 +50,9 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	if v.Fleet != nil {
 		doc.Print(p, []doc.Block{v.Fleet.failures()})
 	}
-	p.why(v.Why, false)
+	doc.Print(p, whyBlocks(v.Why, false))
 	p.captured(v.Packets, false)
-	p.steps(v)
+	doc.Print(p, stepBlocks(v.Steps, v.Ended))
 	doc.Print(p, slices.Concat(v.Fleet.blocks(), ladderBlocks(v.Ladders)))
 	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.few() {
 		p.cells(v)

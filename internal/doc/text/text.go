@@ -184,7 +184,7 @@ const (
 func (p *Printer) Card(b doc.Card) {
 	p.titled = false
 	p.Broken(cmp.Or(ColourOf(b.Tone), Yellow), listIndent-1, b.Name+doc.Prefixed(": ", doc.Join(b.Badge, b.Where)))
-	if b.Text != "" {
+	if b.Text != "" && !b.Said {
 		p.Wrap("", cardMargin-1, strings.Repeat(" ", cardMargin-1), b.Text)
 	}
 	column := cardColumn

@@ -1,0 +1,146 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// Bounds of what a terminal shows of a diagnosis; page and JSON document have more.
+const (
+	textFindings = 4
+	textGroups   = 4 // reasons for which causes were not checked
+)
+
+// whyBlocks are each direction's findings with their evidence, and what is ruled out. Of files a terminal has
+// the facts of the first finding alone, and other causes further below.
+func whyBlocks(all []diagnosis, files bool) (out []doc.Block) {
+	var before *diagnosis
+	for i := range all {
+		d := &all[i]
+		body := slices.Concat(d.cards(before, files), d.details())
+		if !files {
+			body = append(body, onTerminal(doc.Pairs{Rows: d.others(before, false)}))
+		}
+		out, before = append(out, section("Why not more"+prefixed(", ", d.Way), body...)), d
+	}
+	return out
+}
+
+// cards are the findings. What the direction before has said is not said again on a terminal.
+func (d *diagnosis) cards(before *diagnosis, files bool) (body []doc.Block) {
+	for n, f := range d.Findings {
+		c := f.card()
+		switch {
+		case n > 0 && (files || f.Confidence == measure.Possible):
+			c = c.For(doc.Pages, "seen", "cost", "next", "do", "risk", "rule")
+		case before != nil && before.has(f):
+			c = c.For(doc.Pages, "next", "risk", "rule")
+		default:
+			c = c.For(doc.Pages, "rule")
+		}
+		if b := doc.Block(c); n < textFindings {
+			body = append(body, b)
+		} else {
+			body = append(body, onPages(b))
+		}
+	}
+	if more := d.More + len(d.Findings) - textFindings; more > 0 {
+		body = append(body, onTerminal(doc.List{Lines: []string{fmt.Sprintf("%d more in the JSON document and the page", more)}}))
+	}
+	if d.More > 0 {
+		body = append(body, onPages(doc.Para{Text: fmt.Sprintf("%d more are in the JSON document.", d.More)}))
+	}
+	return body
+}
+
+// has tells whether a direction has the same finding, with the same advice.
+func (d *diagnosis) has(f finding) bool {
+	return slices.ContainsFunc(d.Findings, func(x finding) bool {
+		return x.Cause == f.Cause && x.Advice == f.Advice && x.Risk == f.Risk && x.Next == f.Next
+	})
+}
+
+// card is a finding with what it was seen by, and what to do.
+func (f finding) card() doc.Card {
+	tone := map[string]doc.Tone{"certain": doc.ToneBad, "likely": doc.ToneWarn}[f.Confidence]
+	if f.Healthy {
+		tone = doc.ToneGood
+	}
+	c := doc.Card{Name: f.name(), Badge: f.Confidence, Where: join(f.Where, prefixed("because of ", f.BecauseOf)), Tone: tone, Text: f.Summary, Said: f.Said}
+	c.Say("seen", f.Evidence...)
+	c.Say("cost", f.Effect)
+	c.Say("next", f.Next)
+	c.Type("do", f.Commands, f.Advice, f.At)
+	c.Say("risk", f.Risk)
+	c.Say("rule", f.Source)
+	return c
+}
+
+// name is the cause; where there is none, that.
+func (f finding) name() string {
+	if f.Cause == measure.CauseNone {
+		return "nothing found"
+	}
+	return f.Cause
+}
+
+// details are the other causes with what speaks against them, or what is missing.
+func (d *diagnosis) details() []doc.Block {
+	paper := strings.Join(d.ids(), ", ")
+	if d.OfMany {
+		paper = "on screen, and in the JSON document"
+	}
+	open := doc.Table{Columns: []doc.Column{{Name: "cause"}, {Name: "missing"}, {Name: "why"}, {Name: "what would tell"}}}
+	var causes []string
+	for _, u := range d.Open {
+		open.Rows, causes = append(open.Rows, []string{u.Cause, u.Fact, u.Why, orDash(u.Tests)}), append(causes, u.Cause)
+	}
+	return []doc.Block{
+		doc.Details{Title: fmt.Sprintf("%d ruled out", len(d.RuledOut)), Brief: true, Paper: paper, Body: []doc.Block{doc.Pairs{Rows: d.Against()}}},
+		doc.Details{Title: fmt.Sprintf("%d not checked: a fact is missing", len(d.Open)), Note: strings.Join(causes, ", "), Body: []doc.Block{open}},
+	}
+}
+
+// others are the other causes in a few lines: those ruled out, and the others by what is missing, of
+// files by what another capture would tell.
+func (d *diagnosis) others(before *diagnosis, files bool) (rows []row) {
+	if before != nil && sameOthers(*d, *before) {
+		return []row{{Name: "other causes", Value: "as for " + orElse(before.Way, "the other direction")}}
+	}
+	if ids := d.ids(); len(ids) > 0 {
+		rows = append(rows, row{Name: "ruled out", Value: strings.Join(ids, ", ")})
+	}
+	if len(d.Open) == 0 {
+		return rows
+	}
+	groups, others := d.groups(), 0
+	if files {
+		groups, others = d.tellable()
+	}
+	var parts []string
+	for _, g := range groups[:min(len(groups), textGroups)] {
+		parts = append(parts, g.Text(gapFacts))
+	}
+	if n := len(groups) - textGroups; n > 0 && !files {
+		parts = append(parts, "and more that lack "+unit.Plural(n, "other fact"))
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("%d that these packets cannot tell", others))
+	}
+	count := unit.Plural(len(d.Open), "cause") + ": "
+	if files {
+		count = ""
+	}
+	return append(rows, row{Name: "not checked", Value: count + strings.Join(parts, "; ")})
+}
+
+// sameOthers tells whether two directions rule out the same, and leave the same open.
+func sameOthers(a, b diagnosis) bool {
+	return slices.EqualFunc(a.RuledOut, b.RuledOut, func(x, y row) bool { return x.Name == y.Name }) &&
+		slices.EqualFunc(a.Open, b.Open, func(x, y unsettled) bool { return x.Cause == y.Cause && x.Fact == y.Fact })
+}
