@@ -194,11 +194,7 @@ func (s *set) amount() float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
+	return stat.Mean(values)
 }
 
 // values are those of the pairs that have one, in order of size. One that
@@ -222,13 +218,7 @@ func (s *set) values() []float64 {
 
 // failed counts the pairs that failed.
 func (s *set) failed() int {
-	n := 0
-	for _, p := range s.Pairs {
-		if p.Failed != "" {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(slices.Clone(s.Pairs), func(p pairFigure) bool { return p.Failed == "" }))
 }
 
 // best is the set that carried most; nil where none carried anything.
@@ -303,34 +293,22 @@ func (s *set) slowest() []pairFigure {
 	return sorted
 }
 
-// perCore is what all hosts of the set sent and received over the cores that
-// they used; nil where a host has no such figure.
-func (s *set) perCore() *float64 {
-	moved, cores := 0.0, 0.0
+// perCore is what a core of all hosts of the set carried (stat.PerCore).
+func (s *set) perCore() *float64 { return stat.PerCore(s.hosts()) }
+
+// hosts are those of all groups of the set.
+func (s *set) hosts() (all []measure.Share) {
 	for _, g := range s.Groups {
-		for _, h := range g.Hosts {
-			if h.CPU == nil || h.PerCoreBps == nil {
-				return nil
-			}
-			moved += measure.Value(h.SentBps) + measure.Value(h.ReceivedBps)
-			cores += h.CPU.Cores
-		}
+		all = append(all, g.Hosts...)
 	}
-	if cores <= 0 || moved <= 0 {
-		return nil
-	}
-	return new(moved / cores)
+	return all
 }
 
 // busiest is the host whose CPU was used most; nil where none is known.
 func (s *set) busiest() *measure.Share {
-	var most *measure.Share
-	for _, g := range s.Groups {
-		for i := range g.Hosts {
-			if h := &g.Hosts[i]; h.CPU != nil && (most == nil || h.CPU.Pct > most.CPU.Pct) {
-				most = h
-			}
-		}
+	hosts := slices.DeleteFunc(s.hosts(), func(h measure.Share) bool { return h.CPU == nil })
+	if len(hosts) == 0 {
+		return nil
 	}
-	return most
+	return new(slices.MaxFunc(hosts, moreCPU))
 }

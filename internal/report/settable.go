@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -283,7 +284,7 @@ func shareTable(shares []measure.Share, what string, most int) grid {
 	shown := shares
 	if len(shares) > most {
 		shown = slices.Clone(shares)
-		slices.SortStableFunc(shown, func(a, b measure.Share) int { return moreCPU(a, b) })
+		slices.SortStableFunc(shown, func(a, b measure.Share) int { return moreCPU(b, a) })
 		shown = shown[:most]
 		g.More = fmt.Sprintf("of %d, those with most CPU", len(shares))
 	}
@@ -301,7 +302,7 @@ func greatestShare(shares []measure.Share) float64 {
 	return most
 }
 
-// moreCPU orders hosts by the CPU that they used; those that do not say come last.
+// moreCPU orders hosts by the CPU that they used; those that do not say come first.
 func moreCPU(a, b measure.Share) int {
 	pct := func(h measure.Share) float64 {
 		if h.CPU == nil {
@@ -309,13 +310,7 @@ func moreCPU(a, b measure.Share) int {
 		}
 		return h.CPU.Pct
 	}
-	switch x, y := pct(a), pct(b); {
-	case x > y:
-		return -1
-	case x < y:
-		return 1
-	}
-	return 0
+	return cmp.Compare(pct(a), pct(b))
 }
 
 func numberOr(in doc.Scale, v *float64) string {

@@ -356,3 +356,19 @@ func TestFairnessOfLostPairs(t *testing.T) {
 		t.Errorf("fairness %v", *d.Groups[0].Fairness)
 	}
 }
+
+func TestPerCore(t *testing.T) {
+	host := func(sent, received, cores float64) measure.Share {
+		return measure.Share{SentBps: &sent, ReceivedBps: &received, CPU: &measure.CPUFigure{Cores: cores}, PerCoreBps: new(1.0)}
+	}
+	if bps := PerCore([]measure.Share{host(1e9, 2e9, 1), host(0, 3e9, 2)}); bps == nil || *bps != 2e9 {
+		t.Errorf("%v, want 2e9", measure.Value(bps))
+	}
+	unknown := host(1, 1, 1)
+	unknown.PerCoreBps = nil
+	for _, none := range [][]measure.Share{nil, {host(1, 1, 0)}, {host(1e9, 2e9, 1), unknown}} {
+		if bps := PerCore(none); bps != nil {
+			t.Errorf("%v of %+v", *bps, none)
+		}
+	}
+}

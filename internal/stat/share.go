@@ -91,6 +91,23 @@ func (t *team) endsAt(name string) []seen {
 // moved is what a host or a label sent and received.
 func moved(s *measure.Share) float64 { return measure.Value(s.SentBps) + measure.Value(s.ReceivedBps) }
 
+// PerCore is what hosts sent and received together over the cores that they used, in
+// bit/s; nil where one of them has no such figure.
+func PerCore(hosts []measure.Share) *float64 {
+	bps, cores := 0.0, 0.0
+	for i := range hosts {
+		h := &hosts[i]
+		if h.CPU == nil || h.PerCoreBps == nil {
+			return nil
+		}
+		bps, cores = bps+moved(h), cores+h.CPU.Cores
+	}
+	if cores <= 0 || bps <= 0 {
+		return nil
+	}
+	return new(bps / cores)
+}
+
 // cpuOfHost is what the flows of a group cost a host together, and how many
 // cores it used without them; nil where its counters were not read.
 func cpuOfHost(ends []seen) (f *measure.CPUFigure, other float64) {

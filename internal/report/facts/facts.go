@@ -48,13 +48,9 @@ func Processors(c *measure.Processors) string {
 		n    *int
 		noun string
 	}{{c.Sockets, "socket"}, {c.Cores, "core"}, {c.Threads, "thread"}} {
-		if x.n != nil {
-			all = append(all, unit.Plural(*x.n, x.noun))
-		}
+		all = said(all, x.n, func(n int) string { return unit.Plural(n, x.noun) })
 	}
-	if c.SMT != nil {
-		all = append(all, "SMT "+doc.OnOff(*c.SMT))
-	}
+	all = said(all, c.SMT, func(on bool) string { return "SMT " + doc.OnOff(on) })
 	if c.Usable != nil && c.Threads != nil && *c.Usable < *c.Threads {
 		all = append(all, fmt.Sprintf("thru may use %d", *c.Usable))
 	}
@@ -63,6 +59,17 @@ func Processors(c *measure.Processors) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// said adds the words of a fact where it is known.
+func said[T any](all []string, fact *T, words func(T) string) []string {
+	if fact == nil {
+		return all
+	}
+	return append(all, words(*fact))
+}
+
+// bare is a fact that needs no words.
+func bare(s string) string { return s }
 
 func Frequency(c *measure.Processors) string {
 	if c == nil {
@@ -80,15 +87,8 @@ func Frequency(c *measure.Processors) string {
 	if len(c.Governors) > 0 {
 		all = append(all, "governor "+strings.Join(c.Governors, ", "))
 	}
-	for _, s := range []*string{c.Driver, c.Preference} {
-		if s != nil {
-			all = append(all, *s)
-		}
-	}
-	if c.Boost != nil {
-		all = append(all, "boost "+doc.OnOff(*c.Boost))
-	}
-	return strings.Join(all, ", ")
+	all = said(said(all, c.Driver, bare), c.Preference, bare)
+	return strings.Join(said(all, c.Boost, func(on bool) string { return "boost " + doc.OnOff(on) }), ", ")
 }
 
 func idleText(c *measure.Processors) string {
@@ -123,9 +123,7 @@ func ramText(r *measure.RAM) string {
 	}
 	var all []string
 	size := func(n *int64, words string) {
-		if n != nil {
-			all = append(all, unit.Size(*n)+" "+words)
-		}
+		all = said(all, n, func(n int64) string { return unit.Size(n) + " " + words })
 	}
 	size(r.Total, "in all")
 	size(r.Available, "available")
@@ -135,9 +133,7 @@ func ramText(r *measure.RAM) string {
 	if r.HugePages != nil && r.HugeSize != nil && *r.HugePages > 0 {
 		all = append(all, fmt.Sprintf("%d huge pages of %s", *r.HugePages, unit.Size(*r.HugeSize)))
 	}
-	if r.THP != nil {
-		all = append(all, "transparent huge pages "+*r.THP)
-	}
+	all = said(all, r.THP, func(s string) string { return "transparent huge pages " + s })
 	if r.Balloon != nil && *r.Balloon > 0 {
 		size(r.Balloon, "taken back by the hypervisor")
 	}
@@ -158,9 +154,7 @@ func Cgroup(c *measure.Cgroup) string {
 	} else {
 		all = append(all, "no CPU quota")
 	}
-	if c.MemoryMax != nil {
-		all = append(all, unit.Size(*c.MemoryMax)+" at most")
-	}
+	all = said(all, c.MemoryMax, func(n int64) string { return unit.Size(n) + " at most" })
 	if c.Throttled != nil && c.Periods != nil && *c.Throttled > 0 {
 		all = append(all, fmt.Sprintf("throttled in %s of %s periods", unit.Count(*c.Throttled), unit.Count(*c.Periods)))
 	}
@@ -176,9 +170,7 @@ func securityText(s *measure.Security) string {
 		name  string
 		value *string
 	}{{"SELinux", s.SELinux}, {"AppArmor", s.AppArmor}, {"seccomp", s.Seccomp}, {"CPU mitigations", s.Mitigations}} {
-		if x.value != nil {
-			all = append(all, x.name+" "+*x.value)
-		}
+		all = said(all, x.value, func(s string) string { return x.name + " " + s })
 	}
 	return strings.Join(all, ", ")
 }
@@ -210,13 +202,8 @@ func clockFactsText(c *measure.Clock) string {
 	if c == nil {
 		return ""
 	}
-	var all []string
-	if c.Source != nil {
-		all = append(all, *c.Source)
-	}
-	if c.ReadNs != nil {
-		all = append(all, "a reading costs "+unit.Duration(*c.ReadNs))
-	}
+	all := said(nil, c.Source, bare)
+	all = said(all, c.ReadNs, func(ns int64) string { return "a reading costs " + unit.Duration(ns) })
 	if c.Synchronised != nil && *c.Synchronised {
 		s := "kept by a time service"
 		if c.MaxErrorNs != nil {
@@ -237,15 +224,11 @@ func disksText(disks []measure.Disk) string {
 		if d.Model != "" {
 			about = append(about, d.Model)
 		}
-		if d.SizeBytes != nil {
-			about = append(about, unit.Size(*d.SizeBytes))
-		}
+		about = said(about, d.SizeBytes, unit.Size)
 		if d.Rotational != nil && *d.Rotational {
 			about = append(about, "rotating")
 		}
-		if d.Scheduler != nil {
-			about = append(about, "scheduler "+*d.Scheduler)
-		}
+		about = said(about, d.Scheduler, func(s string) string { return "scheduler " + s })
 		for _, m := range d.Mounts {
 			about = append(about, m.Path+" "+m.Type)
 		}
@@ -272,16 +255,11 @@ func loadText(l *measure.Load) string {
 	if l == nil {
 		return ""
 	}
-	var all []string
-	if l.CPUPct != nil {
-		all = append(all, "CPU "+unit.Percent(*l.CPUPct))
-	}
+	all := said(nil, l.CPUPct, func(pct float64) string { return "CPU " + unit.Percent(pct) })
 	if l.BusiestPct != nil && l.BusiestCPU != nil {
 		all = append(all, fmt.Sprintf("busiest CPU %d %s", *l.BusiestCPU, unit.Percent(*l.BusiestPct)))
 	}
-	if l.StealPct != nil {
-		all = append(all, "steal "+unit.Percent(*l.StealPct))
-	}
+	all = said(all, l.StealPct, func(pct float64) string { return "steal " + unit.Percent(pct) })
 	for _, p := range l.Top {
 		all = append(all, fmt.Sprintf("%s %s", p.Name, unit.Percent(p.CPUPct)))
 	}

@@ -91,12 +91,7 @@ type Column struct {
 }
 
 func Columns() []Column {
-	text := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return doc.Clean(*s)
-	}
+	text := func(s *string) string { return doc.Clean(measure.Value(s)) }
 	return []Column{
 		{"host name", func(f *measure.Facts) string { return text(f.Hostname) }},
 		{"system", func(f *measure.Facts) string {
@@ -127,10 +122,7 @@ func Cores(n *int) string {
 func interfacesText(f *measure.Facts) string {
 	var all []string
 	for _, i := range f.Interfaces[:min(len(f.Interfaces), MostInterfaces)] {
-		var about []string
-		if i.MTU != nil {
-			about = append(about, fmt.Sprintf("MTU %d", *i.MTU))
-		}
+		about := said(nil, i.MTU, func(n int) string { return fmt.Sprintf("MTU %d", n) })
 		if i.SpeedBps != nil && *i.SpeedBps > 0 {
 			speed := doc.ScaleFor(float64(*i.SpeedBps))
 			s := doc.Plain(float64(*i.SpeedBps)/speed.Div) + " " + speed.Name
@@ -139,9 +131,7 @@ func interfacesText(f *measure.Facts) string {
 			}
 			about = append(about, s)
 		}
-		if i.Driver != nil {
-			about = append(about, doc.Clean(*i.Driver))
-		}
+		about = said(about, i.Driver, doc.Clean)
 		if i.Up != nil && !*i.Up {
 			about = append(about, "down")
 		}

@@ -34,18 +34,12 @@ func Link(i *measure.Interface) string {
 		}
 		all = append(all, s)
 	}
-	if i.Duplex != nil {
-		all = append(all, *i.Duplex+" duplex")
-	}
+	all = said(all, i.Duplex, func(s string) string { return s + " duplex" })
 	if i.MaxBps != nil && i.SpeedBps != nil && *i.MaxBps > *i.SpeedBps {
 		all = append(all, "could "+unit.Rate(float64(*i.MaxBps)))
 	}
-	if i.Autoneg != nil {
-		all = append(all, "autonegotiation "+doc.OnOff(*i.Autoneg))
-	}
-	if i.Port != nil {
-		all = append(all, *i.Port)
-	}
+	all = said(all, i.Autoneg, func(on bool) string { return "autonegotiation " + doc.OnOff(on) })
+	all = said(all, i.Port, bare)
 	switch {
 	case i.Up != nil && !*i.Up:
 		all = append(all, "down")
