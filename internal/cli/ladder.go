@@ -41,15 +41,15 @@ type ladderCmd struct {
 // several that are compared.
 func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	switch {
-	case c.rungs() == 0 && !c.VCPUs && len(c.More) > 0:
+	case len(c.rungs()) == 0 && !c.VCPUs && len(c.More) > 0:
 		return c.filled(ctx, e)
-	case c.rungs() > 0 && c.What != "":
+	case len(c.rungs()) > 0 && c.What != "":
 		return fault.Usagef("name it in --across HERE,THERE, or leave the flags out", "%s does not go with %s", c.What, fault.Few(e.TypedOf("--same-host", "--same-lan", "--across")))
 	case c.VCPUs && len(c.More) > 0:
 		return fault.Usagef("name one", "--vcpus is of one end point")
-	case c.rungs() > 0 && c.VCPUs:
+	case len(c.rungs()) > 0 && c.VCPUs:
 		return fault.Clashing("first one, then the other", "--vcpus", "--same-host --same-lan --across")
-	case c.rungs() > 0, c.VCPUs:
+	case len(c.rungs()) > 0, c.VCPUs:
 		return c.compare(ctx, e)
 	case c.Resume.Asked && c.What == "", e.isPlan(c.What):
 		return c.planned(ctx, e)
@@ -60,14 +60,14 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	return c.single(ctx, e)
 }
 
-// rungs counts those that flags name.
-func (c *ladderCmd) rungs() (n int) {
-	for _, pair := range []string{c.SameHost, c.SameLAN, c.Across} {
-		if pair != "" {
-			n++
-		}
-	}
-	return n
+// rungFlag is a flag that names the two ends of a rung.
+type rungFlag struct{ flag, rung, pair string }
+
+// rungs are those that flags name, the lowest first.
+func (c *ladderCmd) rungs() []rungFlag {
+	return slices.DeleteFunc([]rungFlag{
+		{"--same-host", plan.RungSwitch, c.SameHost}, {"--same-lan", plan.RungLAN, c.SameLAN}, {"--across", plan.RungInterconnect, c.Across},
+	}, func(x rungFlag) bool { return x.pair == "" })
 }
 
 // isPlan tells a plan file from an end point. A name that was joined is an end
@@ -224,14 +224,7 @@ func (c *ladderCmd) goOn(ctx context.Context, r *planRun) error {
 // pairs are the rungs that flags name, the lowest first.
 func (c *ladderCmd) pairs() ([]plan.Rung, error) {
 	var rungs []plan.Rung
-	for _, x := range []struct{ flag, name, pair string }{
-		{"--same-host", plan.RungSwitch, c.SameHost},
-		{"--same-lan", plan.RungLAN, c.SameLAN},
-		{"--across", plan.RungInterconnect, c.Across},
-	} {
-		if x.pair == "" {
-			continue
-		}
+	for _, x := range c.rungs() {
 		from, to, ok := strings.Cut(x.pair, ",")
 		if from, to = strings.TrimSpace(from), strings.TrimSpace(to); !ok || from == "" || to == "" || strings.Contains(to, ",") || from == to {
 			return nil, fault.Usagef(x.flag+" takes two end points, such as "+x.flag+" vm1,vm2", "%s %s: these are no two end points", x.flag, x.pair)
@@ -239,7 +232,7 @@ func (c *ladderCmd) pairs() ([]plan.Rung, error) {
 		if len(rungs) == 0 {
 			rungs = append(rungs, plan.Rung{Name: plan.RungLocalhost, Pair: between(from, from)})
 		}
-		rungs = append(rungs, plan.Rung{Name: x.name, Pair: between(from, to)})
+		rungs = append(rungs, plan.Rung{Name: x.rung, Pair: between(from, to)})
 	}
 	return rungs, nil
 }

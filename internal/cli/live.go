@@ -78,7 +78,15 @@ func mainSpec(p plan.Plan) measure.Spec {
 }
 
 // Hear implements control.Observer.
-func (v *watch) Hear(e control.Event) {
+func (v *watch) Hear(e control.Event) { hearSteps(v, v.Board, e) }
+
+// hearSteps tells a view of a plan what happens; the rest is the board's.
+func hearSteps(v interface {
+	Step(label string, specs []measure.Spec, done, total int)
+	Live(control.Live)
+	Ran(*measure.Cell)
+	Failed(measure.Spec, error)
+}, b *console.Board, e control.Event) {
 	switch e := e.(type) {
 	case control.StepBegun:
 		v.Step(e.Label, e.Specs, e.Done, e.Total)
@@ -89,7 +97,7 @@ func (v *watch) Hear(e control.Event) {
 	case control.Failed:
 		v.Failed(e.Spec, e.Err)
 	default:
-		v.Board.Hear(e)
+		b.Hear(e)
 	}
 }
 

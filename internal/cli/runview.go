@@ -63,20 +63,7 @@ func (v *runView) close() {
 }
 
 // Hear implements control.Observer.
-func (v *runView) Hear(e control.Event) {
-	switch e := e.(type) {
-	case control.StepBegun:
-		v.Step(e.Label, e.Specs, e.Done, e.Total)
-	case control.Live:
-		v.Live(e)
-	case control.Ran:
-		v.Ran(e.Cell)
-	case control.Failed:
-		v.Failed(e.Spec, e.Err)
-	default:
-		v.Board.Hear(e)
-	}
-}
+func (v *runView) Hear(e control.Event) { hearSteps(v, v.Board, e) }
 
 // Step begins the lines of a step.
 func (v *runView) Step(label string, specs []measure.Spec, done, total int) {

@@ -67,9 +67,11 @@ func (t Test) sends() bool { return t.Reverse == t.Server }
 // Conn is a connection. Socket is its number in all that follows: iperf3's
 // are file descriptors, Socket gives such as those look like.
 type Conn struct {
-	Socket                int
-	LocalHost, RemoteHost string
-	LocalPort, RemotePort int
+	Socket     int    `json:"socket"`
+	LocalHost  string `json:"local_host"`
+	LocalPort  int    `json:"local_port"`
+	RemoteHost string `json:"remote_host"`
+	RemotePort int    `json:"remote_port"`
 }
 
 // Socket is the number that the i-th connection gets (from 0), of
@@ -174,10 +176,13 @@ type Total struct {
 
 // Course is what a sender's TCP went through: of what the intervals showed.
 type Course struct {
-	Known                     bool
-	Reordering                int64
-	MaxCwnd, MaxWindow        int64 // bytes
-	MaxRTT, MinRTT, MeanRTTUs int64
+	Known      bool  `json:"-"`
+	Reordering int64 `json:"reorder"`
+	MaxCwnd    int64 `json:"max_snd_cwnd"` // bytes
+	MaxWindow  int64 `json:"max_snd_wnd"`  // bytes
+	MaxRTT     int64 `json:"max_rtt"`      // us, as the rest
+	MinRTT     int64 `json:"min_rtt"`
+	MeanRTTUs  int64 `json:"mean_rtt"`
 }
 
 // sums adds up what both ends counted of all streams.

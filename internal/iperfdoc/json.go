@@ -24,9 +24,9 @@ type jsonDoc struct {
 
 // jsonHead is `start` where nothing was connected.
 type jsonHead struct {
-	Connected []jsonConn `json:"connected"`
-	Version   string     `json:"version"`
-	System    string     `json:"system_info"`
+	Connected []Conn `json:"connected"`
+	Version   string `json:"version"`
+	System    string `json:"system_info"`
 }
 
 type jsonStart struct {
@@ -43,14 +43,6 @@ type jsonStart struct {
 	SendBuffer int64         `json:"sndbuf_actual"`
 	RecvBuffer int64         `json:"rcvbuf_actual"`
 	Test       jsonTestStart `json:"test_start"`
-}
-
-type jsonConn struct {
-	Socket     int    `json:"socket"`
-	LocalHost  string `json:"local_host"`
-	LocalPort  int    `json:"local_port"`
-	RemoteHost string `json:"remote_host"`
-	RemotePort int    `json:"remote_port"`
 }
 
 type jsonTime struct {
@@ -140,19 +132,10 @@ type jsonTotal struct {
 	Socket *int `json:"socket,omitempty"`
 	jsonSpan
 	Retransmits *int64 `json:"retransmits,omitempty"`
-	*jsonCourse
+	*Course
 	*jsonDatagrams
 	OutOfOrder *int64 `json:"out_of_order,omitempty"`
 	Sender     bool   `json:"sender"`
-}
-
-type jsonCourse struct {
-	Reordering int64 `json:"reorder"`
-	MaxCwnd    int64 `json:"max_snd_cwnd"`
-	MaxWindow  int64 `json:"max_snd_wnd"`
-	MaxRTT     int64 `json:"max_rtt"`
-	MinRTT     int64 `json:"min_rtt"`
-	MeanRTT    int64 `json:"mean_rtt"`
 }
 
 type jsonDatagrams struct {
@@ -194,11 +177,7 @@ func bit(b bool) int {
 }
 
 func (t Test) head() jsonHead {
-	h := jsonHead{Connected: []jsonConn{}, Version: t.Version, System: t.System}
-	for _, c := range t.Conns {
-		h.Connected = append(h.Connected, jsonConn{c.Socket, c.LocalHost, c.LocalPort, c.RemoteHost, c.RemotePort})
-	}
-	return h
+	return jsonHead{Connected: append([]Conn{}, t.Conns...), Version: t.Version, System: t.System}
 }
 
 func (t Test) json() jsonStart {
@@ -328,7 +307,7 @@ func (w EndWay) unknown() EndWay {
 func (w EndWay) tcpRow(s EndStream) jsonEndStream {
 	sent := &jsonTotal{Socket: &s.Socket, jsonSpan: span(0, w.Sent, s.Sent.Bytes), Retransmits: s.Sent.Retransmits, Sender: w.Sends}
 	if c := s.Sent.Course; c.Known || s.Sent.Retransmits != nil {
-		sent.jsonCourse = &jsonCourse{c.Reordering, c.MaxCwnd, c.MaxWindow, c.MaxRTT, c.MinRTT, c.MeanRTTUs}
+		sent.Course = &c
 	}
 	return jsonEndStream{
 		Sender:   sent,

@@ -121,17 +121,6 @@ func (v *view) Passed() []gateView {
 // maxGateRows bounds the gates in one table of a page.
 const maxGateRows = 400
 
-// firstGates are those that a table shows.
-func firstGates(all []gateView) []gateView { return all[:min(len(all), maxGateRows)] }
-
-// moreGates says how many a table leaves out; "" where it has all.
-func moreGates(all []gateView) string {
-	if n := len(all) - maxGateRows; n > 0 {
-		return fmt.Sprintf("and %d more, see the JSON document", n)
-	}
-	return ""
-}
-
 // PassedNames are those that hold, each once, for paper.
 func (v *view) PassedNames() string {
 	var ids []string

@@ -16,7 +16,6 @@ import (
 const (
 	maxLayers   = 20
 	maxRatios   = 20
-	maxSockets  = 8
 	maxPrograms = 3 // of the server, by name
 )
 

@@ -23,9 +23,6 @@ type Experiment struct {
 	Vary func(f *Flow, s *measure.Spec) bool
 }
 
-// Experiments is the catalogue, the cheapest first.
-func Experiments() []Experiment { return experiments() }
-
 // Trial is an experiment that is to be made, for whose sake, and how.
 type Trial struct {
 	Experiment
@@ -185,7 +182,7 @@ func (f *Flow) judged(cause string) *Outcome {
 
 // ExperimentOf is the experiment of that id.
 func ExperimentOf(id string) (Experiment, bool) {
-	for _, x := range experiments() {
+	for _, x := range Experiments() {
 		if x.ID == id {
 			return x, true
 		}

@@ -39,7 +39,8 @@ const (
 	captureTrial = 3 * time.Second
 )
 
-func experiments() []Experiment {
+// Experiments is the catalogue, the cheapest first.
+func Experiments() []Experiment {
 	return []Experiment{
 		{SmallSegments, "the same in segments of 536 bytes at a low rate", ShortTrial, varySegments},
 		{Captured, "the same with a capture of its packets", captureTrial, varyCapture},
