@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 )
 
@@ -32,48 +33,20 @@ func TestPicture(t *testing.T) {
 		}
 		p := newPage(goldenDocuments()[name]).Picture
 		if p == nil {
-			p = &picture{}
+			p = &draw.Picture{}
 		}
-		marks := slices.DeleteFunc(slices.Clone(p.Rows), func(r rungBar) bool { return r.Mark == 0 })
+		marks := slices.DeleteFunc(slices.Clone(p.Rows), func(r draw.Rung) bool { return r.Mark == 0 })
 		if len(marks) != want.marks || strings.Join(names(p), ", ") != want.legend {
 			t.Errorf("%s: %d ceilings, %q", name, len(marks), names(p))
 		}
 	}
 }
 
-func names(p *picture) (all []string) {
+func names(p *draw.Picture) (all []string) {
 	for _, l := range p.Legend {
 		all = append(all, l.Name)
 	}
 	return all
-}
-
-// TestBar: a bar has the length of its share, its ceiling and its interval where
-// they are, and nothing where nothing was measured.
-func TestBar(t *testing.T) {
-	for _, c := range []struct {
-		bar  rungBar
-		has  []string
-		none []string
-	}{
-		{rungBar{Carried: 0.5, Mark: 1, Low: 0.4, High: 0.6}, []string{`class="fall" width="50.00%"`, `class="roof" x1="100.00%"`, `x1="40.00%" y1="50%" x2="60.00%"`}, []string{"lost", "absent"}},
-		{rungBar{Carried: 0.5, Below: 0.8, Binds: true}, []string{`class="lost" width="80.00%"`, `class="fall binds"`}, []string{"roof", "span"}},
-		{rungBar{Carried: 0.5, Was: true}, []string{`class="was"`}, []string{"fall"}},
-		{rungBar{Absent: true}, []string{`class="absent" width="100.00%"`}, []string{"fall"}},
-		{rungBar{}, nil, []string{"rect"}},
-	} {
-		svg := string(c.bar.Track())
-		for _, s := range c.has {
-			if !strings.Contains(svg, s) {
-				t.Errorf("%+v: no %s in %s", c.bar, s, svg)
-			}
-		}
-		for _, s := range c.none {
-			if strings.Contains(svg, s) {
-				t.Errorf("%+v: %s in %s", c.bar, s, svg)
-			}
-		}
-	}
 }
 
 // TestComparedPicture: a comparison shows each flow before and after, on one scale; a

@@ -44,7 +44,7 @@ func comparedReport(x *measure.Compared) doc.Report {
 	r := doc.Report{Command: "thru compare", Answer: v.Answer, More: doc.NonEmpty(v.Changed), Tone: v.Tone, Foot: doc.Join("thru "+v.Thru, doc.Prefixed("compared ", v.When))}
 	verdict := doc.Verdict{Word: v.Outcome, Tone: v.badge(), Why: strings.Join(v.Tells, "; ")}
 	r.Body = []doc.Block{
-		comparedPicture(x).block(),
+		comparedPicture(x).Block(),
 		doc.Brief{Verdict: &verdict},
 		doc.Only{For: doc.Terminal, Body: []doc.Block{doc.Para{Text: verdict.Why}}},
 		doc.Pairs{Rows: v.Sides},

@@ -18,11 +18,11 @@ import (
 // page is a view with what only a page has: charts, and tables of the evidence.
 type page struct {
 	*view
-	Picture *picture // of the answer
-	Charts  []chart  // over time
-	Heat    []chart  // of cores and queues
-	Drawn   []string // which run is drawn, where there are several
-	Unseen  []string // queues that are not in it, and why
+	Picture *draw.Picture // of the answer
+	Charts  []chart       // over time
+	Heat    []chart       // of cores and queues
+	Drawn   []string      // which run is drawn, where there are several
+	Unseen  []string      // queues that are not in it, and why
 	Latency *latencyPage
 	Main    []cellPage
 	Details []cellPage

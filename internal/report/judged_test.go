@@ -229,22 +229,6 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestUnlikeRungs: beside a rung that is hundreds of times as fast a bar can still be seen, and the
-// drawing says that its scale is another one.
-func TestUnlikeRungs(t *testing.T) {
-	far := &waterfall{Rungs: []rungBar{{Carried: 1}, {Carried: 0.0048, Below: 1, Mark: 0.0044}, {Carried: 0.0023, Below: 0.0048, Mark: 0.0022}, {}}}
-	w, logarithmic := far.drawn()
-	if last := w.Rungs[2]; !logarithmic || last.Carried < 0.09 || last.Carried >= w.Rungs[1].Carried || w.Rungs[0].Carried != 1 || last.Mark > last.Carried || w.Rungs[3].Carried != 0 || far.Rungs[2].Carried != 0.0023 {
-		t.Errorf("%+v", w.Rungs)
-	}
-	if b := far.picture("Rungs."); !strings.Contains(b.Caption, "logarithmic") {
-		t.Error(b.Caption)
-	}
-	if _, logarithmic := (&waterfall{Rungs: []rungBar{{Carried: 1}, {Carried: 0.5}}}).drawn(); logarithmic {
-		t.Error("bars that can be seen are drawn as they are")
-	}
-}
-
 // TestLevel: settings that cannot be told apart are said to be so.
 func TestLevel(t *testing.T) {
 	one := func(low, high float64) *set {

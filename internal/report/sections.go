@@ -29,7 +29,7 @@ func (p *page) brief() []doc.Block {
 		}
 		b.Rows = append(b.Rows, x)
 	}
-	all := []doc.Block{p.Picture.block(), b}
+	all := []doc.Block{p.Picture.Block(), b}
 	if p.Error != nil {
 		all = append(all, doc.Notice{Title: "Error", Tone: doc.ToneBad, Lines: nonEmpty(p.Error.Message, prefixed("hint: ", p.Error.Hint))})
 	}

@@ -76,9 +76,9 @@ func fallOf(t *measure.Transfer) waterfall {
 	}
 	w.Unit = doc.ScaleFor(w.Most)
 	for _, l := range layers {
-		b := rungBar{Name: clean(l.Name), Way: clean(l.Where), Value: "not checked", With: clean(l.How), Binds: l.Name == t.Binds}
+		b := draw.Rung{Name: clean(l.Name), Way: clean(l.Where), Value: "not checked", With: clean(l.How), Binds: l.Name == t.Binds}
 		if l.Bps != nil {
-			b.Value, b.Carried = unit.Rate(*l.Bps), w.share(*l.Bps)
+			b.Value, b.Carried = unit.Rate(*l.Bps), w.Share(*l.Bps)
 		} else {
 			b.With, b.Absent = doc.Reason(l.Missing), true
 		}

@@ -5,35 +5,16 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
 // waterfall is the rungs of a ladder, the lowest first, with what each layer costs.
 type waterfall struct {
+	draw.Fall
 	Unit  doc.Scale
-	Rungs []rungBar
-	Most  float64 // bit/s at the end of the scale
 	Notes []string
-}
-
-// rungBar is one rung ready to print. A share is of the scale.
-type rungBar struct {
-	Name, Way string
-	Value     string // "9.41 of 10 Gb/s", "not measured"
-	With      string // cell that carried it
-	Change    string // against the rung below: "-53% (10.8 Gb/s)"
-	Ceiling   string // "94.1%"
-	Verdict   string // "pass", "fail" or ""
-	Limited   bool
-	Binds     bool     // of a transfer: the whole carries no more than it
-	Absent    bool     // it was not measured, which is not nothing
-	Said      []string // what is to be said of it
-	Carried   float64  // share of the bar
-	Mark      float64  // share of the ceiling's mark; 0: none
-	Below     float64  // share that the rung below carried; 0: none
-	Low, High float64  // shares between which it lies; equal: not known
-	Was       bool     // of a comparison: the figure before
 }
 
 // newWaterfall makes the rungs of a document ready; nil where it has none.
@@ -59,13 +40,13 @@ func newWaterfall(d *measure.Document) *waterfall {
 	return w
 }
 
-func (w *waterfall) bar(r *measure.Rung, below float64) rungBar {
-	b := rungBar{Name: clean(r.Name), Way: wayOf(r.From, r.To), With: clean(r.Label), Limited: r.Limited, Below: w.share(below)}
+func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
+	b := draw.Rung{Name: clean(r.Name), Way: wayOf(r.From, r.To), With: clean(r.Label), Limited: r.Limited, Below: w.Share(below)}
 	if b.Value = "not measured"; r.Best != nil {
-		b.Value, b.Carried = rungRate(r), w.share(r.Best.Value)
+		b.Value, b.Carried = rungRate(r), w.Share(r.Best.Value)
 	}
 	if r.Ceiling != nil {
-		b.Mark = w.share(r.Ceiling.Bps)
+		b.Mark = w.Share(r.Ceiling.Bps)
 		if r.Best != nil {
 			b.Ceiling = unit.Percent(100 * r.Best.Value / r.Ceiling.Bps)
 		}
@@ -106,14 +87,6 @@ func wayOf(from, to string) string {
 		return clean(from)
 	}
 	return clean(from + " -> " + to)
-}
-
-// share of the scale, 0 to 1.
-func (w *waterfall) share(bps float64) float64 {
-	if !(w.Most > 0) || !(bps > 0) {
-		return 0
-	}
-	return min(bps/w.Most, 1)
 }
 
 // rungRate is what a rung carried, of its link where that is known.
