@@ -43,10 +43,7 @@ func newWatch(e *env, p plan.Plan, ends remote.Pair, interval time.Duration, sil
 
 // describePlan says before the test what will run, and for how long.
 func describePlan(p plan.Plan, ends remote.Pair) string {
-	what := fmt.Sprintf("%d runs", p.Runs())
-	if p.Runs() == 1 {
-		what = "1 run"
-	}
+	what := unit.Plural(p.Runs(), "run")
 	where := theEnds(ends)
 	spec := mainSpec(p)
 	if spec.Amount > 0 {
@@ -110,7 +107,7 @@ func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
 		return
 	}
 	if v.plan.Command != "ladder" {
-		v.Line("%s%s, %s", label, repetition(done, total), streams(specs[0].Streams))
+		v.Line("%s%s, %s", label, repetition(done, total), unit.Plural(specs[0].Streams, "stream"))
 	}
 }
 
@@ -119,13 +116,6 @@ func repetition(done, total int) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%d of %d)", done+1, total)
-}
-
-func streams(n int) string {
-	if n == 1 {
-		return "1 stream"
-	}
-	return fmt.Sprintf("%d streams", n)
 }
 
 // Live prints a line when both ends of all

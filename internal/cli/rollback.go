@@ -15,6 +15,7 @@ import (
 	"thru/internal/node"
 	"thru/internal/plan"
 	"thru/internal/tune"
+	"thru/internal/unit"
 )
 
 // rollback undoes what thru has changed at an end point, by the journal there:
@@ -115,10 +116,10 @@ func notRestored(changed []measure.Changed) error {
 		}
 	}
 	if n := len(names); n > 0 {
-		said = append(said, fmt.Sprintf("not as before: %s (%d of %s)", strings.Join(names, ", "), n, plan.Counted(settings, "setting")))
+		said = append(said, fmt.Sprintf("not as before: %s (%d of %s)", strings.Join(names, ", "), n, unit.Plural(settings, "setting")))
 	}
 	if journals > 0 {
-		said = append(said, plan.Counted(journals, "journal")+" not read, or not all of it")
+		said = append(said, unit.Plural(journals, "journal")+" not read, or not all of it")
 	}
 	hint := "what another has set is theirs, and is not tried again: set it by hand if you want the value before"
 	if failed {

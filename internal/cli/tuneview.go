@@ -9,7 +9,6 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/measure"
-	"thru/internal/plan"
 	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/unit"
@@ -94,13 +93,13 @@ func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, h
 	}
 	switch {
 	case how.AA > 0:
-		return fmt.Sprintf("%s: %s of the state with itself, about %s", where, plan.Counted(how.AA, "comparison"), expected)
+		return fmt.Sprintf("%s: %s of the state with itself, about %s", where, unit.Plural(how.AA, "comparison"), expected)
 	case n == 0:
 		return where + ": no change to try"
 	case t.DryRun:
 		return where + ": to try what is proposed would take about " + expected
 	}
-	what := plan.Counted(n, "change") + " to try at first"
+	what := unit.Plural(n, "change") + " to try at first"
 	switch {
 	case time.Duration(t.ExpectNs) > how.Budget:
 		return where + ": " + what + ", about " + expected + "; the budget ends it after " + roundTime(how.Budget)

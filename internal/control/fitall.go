@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -191,17 +192,9 @@ func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Rout
 	if doc.Gates = worstFirst(gates, brief); brief {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: fmt.Sprintf("of more than %d pairs only the gates that do not pass are listed", mostListed)})
 	}
-	for _, why := range sorted(unprobed) {
+	for _, why := range slices.Sorted(maps.Keys(unprobed)) {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "paths", Why: fmt.Sprintf("%d of %d paths: %s", unprobed[why], len(pairs), why)})
 	}
-}
-
-func sorted(counts map[string]int) (keys []string) {
-	for k := range counts {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // gatesOf a pair. Where its path was not probed, that is said once for all of

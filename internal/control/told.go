@@ -65,11 +65,7 @@ func sureness(d measure.Diagnosis, cause string) int {
 
 // baseTitle says what traffic all is held against.
 func baseTitle(c measure.Cell) string {
-	streams := "1 stream"
-	if c.Streams != 1 {
-		streams = fmt.Sprintf("%d streams", c.Streams)
-	}
-	return fmt.Sprintf("the traffic itself: %s, %s", strings.ToUpper(c.Protocol), streams)
+	return fmt.Sprintf("the traffic itself: %s, %s", strings.ToUpper(c.Protocol), unit.Plural(c.Streams, "stream"))
 }
 
 // cellFigure is what came of a cell, in words.

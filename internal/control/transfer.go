@@ -271,7 +271,7 @@ func (r *Runner) network(ctx context.Context, doc *measure.Document, p *plan.Pla
 		}
 		f := c.Goodput
 		layer.Bps, layer.Low, layer.High, layer.Where = &f.Value, &f.Low, &f.High, measure.PairName(c.From, c.To)
-		layer.How = fmt.Sprintf("thru's own data plane, memory to memory, %s", streamsText(c.Streams))
+		layer.How = fmt.Sprintf("thru's own data plane, memory to memory, %s", unit.Plural(c.Streams, "stream"))
 		doc.Transfer.Cells = append(doc.Transfer.Cells, i)
 		break
 	}
@@ -448,11 +448,4 @@ func uneven(t *measure.Transfer) string {
 func isAbout(row published.Row, t *measure.Transfer) bool {
 	of := map[string][]string{"ftp": {"C9", "C10"}, "ftps": {"C9", "C10"}, "smb": {"C11"}, "nfs": {"C12", "C13", "C14"}, "nfs4": {"C12", "C13", "C14"}}[t.Protocol]
 	return slices.Contains(append(of, "C15"), row.ID)
-}
-
-func streamsText(n int) string {
-	if n == 1 {
-		return "1 stream"
-	}
-	return fmt.Sprintf("%d streams", n)
 }

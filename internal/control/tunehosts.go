@@ -12,7 +12,7 @@ import (
 	"thru/internal/cause/knob"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // begin makes this client the one who tunes, at each end that lets it. A dry run
@@ -58,7 +58,7 @@ func (x *tuning) begin(ctx context.Context) error {
 // state.
 func (x *tuning) noteOpen(e *EndPoint, open []measure.Changed) {
 	if n := len(open); n > 0 {
-		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, plan.Counted(n, "setting")))
+		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, unit.Plural(n, "setting")))
 	}
 }
 

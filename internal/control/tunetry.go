@@ -12,6 +12,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/stat"
+	"thru/internal/unit"
 )
 
 // try makes one change, and keeps it where it is shown to help. The error is one
@@ -462,7 +463,7 @@ func (c *contest) outOfTime(pairs int) error {
 	case pairs == c.out.Pairs && left < c.wants(c.way):
 		return &fallen{measure.NoTime, fmt.Sprintf("%d pairs of runs leave open whether it helps, and the budget does not hold as many again", pairs) + moreTime}
 	case left <= 0:
-		return &fallen{measure.NoTime, fmt.Sprintf("the budget was spent after %s of runs", plan.Counted(pairs, "pair")) + moreTime}
+		return &fallen{measure.NoTime, fmt.Sprintf("the budget was spent after %s of runs", unit.Plural(pairs, "pair")) + moreTime}
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func VCPUs(r Request) (Plan, error) {
 		}
 		for _, s := range steps {
 			streams := s.Specs[0].Streams
-			s.Label = Counted(cpus, "CPU") + ", " + Counted(streams, "stream")
+			s.Label = unit.Plural(cpus, "CPU") + ", " + unit.Plural(streams, "stream")
 			s.Axes = []measure.Axis{{Name: "cpus", Value: strconv.Itoa(cpus)}, {Name: "streams", Value: strconv.Itoa(streams)}}
 			p.Steps = append(p.Steps, s)
 		}
@@ -106,13 +106,5 @@ func cellLabel(streams int, window int64) string {
 	if window > 0 {
 		name = unit.Size(window) + " window"
 	}
-	return Counted(streams, "stream") + ", " + name
-}
-
-// Counted is a number of things: "1 stream", "4 streams".
-func Counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return unit.Plural(streams, "stream") + ", " + name
 }

@@ -36,7 +36,7 @@ func rows(c *measure.Cell) []row {
 	add("steady", steadyText(c))
 	machineRows(c, add)
 	if c.Retransmits != nil {
-		add("retransmits", segments(*c.Retransmits))
+		add("retransmits", unit.Counted(*c.Retransmits, "segment"))
 	}
 	add("RTT", rttText(c.RTTIdle, c.RTTLoaded))
 	add("RFC 6349", rfc6349Text(c.RFC6349))
@@ -419,11 +419,4 @@ func ioText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 		return ""
 	}
 	return io + " I/O"
-}
-
-func segments(n int64) string {
-	if n == 1 {
-		return "1 segment"
-	}
-	return unit.Count(n) + " segments"
 }

@@ -27,17 +27,17 @@ func (s *summary) warnDatagrams() {
 		s.warn("%s of the datagrams came out of order, up to %s places late", shareText(d.Reordered, d.Received), unit.Count(d.ReorderMost))
 	}
 	if d.Duplicates > 0 {
-		s.warn("%s came more than once: something on the path repeats them", datagramsText(d.Duplicates))
+		s.warn("%s came more than once: something on the path repeats them", unit.Counted(d.Duplicates, "datagram"))
 	}
 	var damaged int64
 	for _, p := range s.runs {
 		addTo(&damaged, protoSum(p.receiver, "Udp.InCsumErrors", "Udp6.InCsumErrors"))
 		if n := countOf(p.receiver, inTime).Foreign; n > 0 {
-			s.warn("run %d: %s of others came to the test's port and are not counted", p.run.Index+1, datagramsText(n))
+			s.warn("run %d: %s of others came to the test's port and are not counted", p.run.Index+1, unit.Counted(n, "datagram"))
 		}
 	}
 	if damaged > 0 {
-		s.warn("%s came damaged to the receiver's host, which dropped them (Udp.InCsumErrors): something on the path changes data", datagramsText(damaged))
+		s.warn("%s came damaged to the receiver's host, which dropped them (Udp.InCsumErrors): something on the path changes data", unit.Counted(damaged, "datagram"))
 	}
 }
 
@@ -45,13 +45,6 @@ func (s *summary) warnDatagrams() {
 func (s *summary) fits() string {
 	l := Link{MTU: s.pathMTU(), IPv6: s.isIPv6()}
 	return fmt.Sprintf("-l %d fits the MTU of %d", l.MTU-l.ipHeader()-udpHeader, l.MTU)
-}
-
-func datagramsText(n int64) string {
-	if n == 1 {
-		return "1 datagram"
-	}
-	return unit.Count(n) + " datagrams"
 }
 
 func shareText(part, all int64) string {
@@ -166,15 +159,8 @@ func (s *summary) warnRequests() {
 		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(spec.Traffic, f.Value), RequestRate(spec.Traffic, asked))
 	}
 	if l := s.cell.Latency; l != nil && l.Errors > 0 {
-		s.warn("%s had no response in time: they are not in the latency", requestsText(l.Errors))
+		s.warn("%s had no response in time: they are not in the latency", unit.Counted(l.Errors, "request"))
 	}
-}
-
-func requestsText(n int64) string {
-	if n == 1 {
-		return "1 request"
-	}
-	return unit.Count(n) + " requests"
 }
 
 // warnWrongBytes says that data arrived changed, which no other figure can make up for.

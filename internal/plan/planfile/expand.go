@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // Bounds of a plan.
@@ -245,7 +246,7 @@ func (b *builder) flows(pair plan.Pair, p point, t plan.Request) ([]plan.Step, e
 	}
 	for _, h := range []*host{from, to} {
 		if t.CPUs > h.cpus && h.cpus > 0 {
-			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take as many as each end has at most", "%s has %s: it cannot be confined to %d", clip(h.Name), plan.Counted(h.cpus, "CPU"), t.CPUs)
+			return nil, b.File.errorf(b.axisValue(p, "cpus"), "take as many as each end has at most", "%s has %s: it cannot be confined to %d", clip(h.Name), unit.Plural(h.cpus, "CPU"), t.CPUs)
 		}
 	}
 	steps, err := pair.Steps(t)
@@ -298,10 +299,10 @@ func (b *builder) finish(x *flowSet, p point, t plan.Request, pairs int) plan.St
 	}
 	var many []string
 	if pairs > 1 {
-		many = append(many, plan.Counted(pairs, "pair"), b.round)
+		many = append(many, unit.Plural(pairs, "pair"), b.round)
 	}
 	if t.EndPoints > 1 && len(b.axes) == 0 && !s.Beside {
-		many = append(many, plan.Counted(t.EndPoints, "end point")+" a host")
+		many = append(many, unit.Plural(t.EndPoints, "end point")+" a host")
 	}
 	s.Label = joined(append(many, what...)...)
 	if s.Label == "" {

@@ -5,6 +5,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/unit"
 )
 
 // Types of pairs.
@@ -184,7 +185,7 @@ func (f *File) expandPairs(h *hosts) (list []plan.Pair, turned map[[2]string]boo
 		return nil, nil, f.errorf(n, "a mesh, a ring or a matrix needs two hosts at least", "there is no pair to measure")
 	}
 	if g.twice > 0 {
-		h.warnings = append(h.warnings, "named more than once, and measured once: "+plan.Counted(g.twice, "pair"))
+		h.warnings = append(h.warnings, "named more than once, and measured once: "+unit.Plural(g.twice, "pair"))
 	}
 	return g.list, g.turned, nil
 }

@@ -115,7 +115,7 @@ func flows(t plan.Request, n int) string {
 	case t.Protocol == measure.UDP:
 		thing = "UDP stream"
 	}
-	return plan.Counted(n, thing)
+	return unit.Plural(n, thing)
 }
 
 // phrase is a value of an axis as a label says it; "" where the label says it otherwise.
@@ -127,9 +127,9 @@ func phrase(a measure.Axis, t plan.Request) string {
 	case "window", "length":
 		return sizes(v, map[string]measure.Pair{"window": t.Window, "length": t.Length}[a.Name]) + " " + a.Name
 	case "cpus":
-		return plan.Counted(t.CPUs, "CPU")
+		return unit.Plural(t.CPUs, "CPU")
 	case "end_points":
-		return plan.Counted(t.EndPoints, "end point") + " a host"
+		return unit.Plural(t.EndPoints, "end point") + " a host"
 	case "dscp":
 		return "DSCP " + v
 	case "mss":
