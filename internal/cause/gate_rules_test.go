@@ -394,7 +394,7 @@ func hostCases() []ruleCase {
 			for q := range i.IRQs {
 				i.IRQs[q].Effective, i.IRQs[q].Counts = nil, map[string]int64{"5": 900, "6": 2}
 			}
-		}), "go to CPU 5, of 8", "echo 0 > /proc/irq/100/smp_affinity_list"},
+		}), "go to CPU 5, of 8", "echo 0 > /proc/irq/104/smp_affinity_list"},
 		{"irq-spread", none_, gap("interfaces.ens1f0.interrupts", func(f ff, i ii, p pp) { i.IRQs = nil }), "because of a test", ""},
 		{"irq-sharing", pass_, nil, "no device shares", ""},
 		{"irq-sharing", warn_, on(func(f ff, i ii, p pp) { i.IRQs[3].Shared = []string{"ehci_hcd:usb1"} }), "interrupt 103 of ens1f0 is shared with ehci_hcd:usb1", ""},
