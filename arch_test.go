@@ -34,14 +34,14 @@ var beside = map[string][]string{
 	"cause/knob": {"measure", "unit", "stat"}, // whose settings its commands are of, lists of CPUs in their values, and what shows that one is in force
 	"engine":     {"sock", "host"},
 	"path":       {"sock", "host"},
-	"transfer":   {"sock", "host", "bus"},                 // the sockets' options, what a transfer costs this host, and the agent that moves files
-	"disk":       {"host"},                                // which knows what a file lies on
-	"hypervisor": {"host"},                                // whose parsers and platforms read hosts
-	"tune":       {"host"},                                // which asks drivers, and knows the interrupts of an interface
-	"report":     {"published", "plan", "compare", "doc"}, // plan: what a dry run lists; doc: what a report is made of
-	"node":       {"agent", "control"},                    // which it makes, and who runs the tests of its callers
-	"remote":     {"agent", "control", "node"},            // the agent of this process, and control's end points
-	"plan":       {"place"},                               // what fills the rungs of a ladder that is written as a plan file
+	"transfer":   {"sock", "host", "bus"},                          // the sockets' options, what a transfer costs this host, and the agent that moves files
+	"disk":       {"host"},                                         // which knows what a file lies on
+	"hypervisor": {"host"},                                         // whose parsers and platforms read hosts
+	"tune":       {"host"},                                         // which asks drivers, and knows the interrupts of an interface
+	"report":     {"published", "plan", "compare", "doc", "place"}, // plan: what a dry run lists; doc: what a report is made of; place: what stands out in an inventory
+	"node":       {"agent", "control"},                             // which it makes, and who runs the tests of its callers
+	"remote":     {"agent", "control", "node"},                     // the agent of this process, and control's end points
+	"plan":       {"place"},                                        // what fills the rungs of a ladder that is written as a plan file
 }
 
 // impure are the parts of the standard library that reach out of the

@@ -52,3 +52,11 @@ func (n *GuestNIC) Emulated(kind string) bool {
 func (i *Interface) IsDevice() bool {
 	return i != nil && i.Kind != nil && slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, *i.Kind)
 }
+
+// ThreadCount is how many threads the CPUs of a host have; nil where that is not known.
+func (f *Facts) ThreadCount() *int {
+	if f.CPU != nil && f.CPU.Threads != nil {
+		return f.CPU.Threads
+	}
+	return f.Cores
+}

@@ -181,6 +181,11 @@ func (b Beneath) policy(sends bool) (s *Shaping, at string, told bool) {
 	return nil, "", false
 }
 
+// Holds tells of a port that is held to a rate, which need not be known.
+func (s *Shaping) Holds() bool {
+	return s != nil && (s.Enabled == nil || *s.Enabled) && (s.Enabled != nil || s.AverageBps != nil)
+}
+
 // on tells of a rate that is in force.
 func (s *Shaping) on() bool {
 	return s != nil && (s.Enabled == nil || *s.Enabled) && s.AverageBps != nil && *s.AverageBps > 0

@@ -65,7 +65,7 @@ func hostCells(h *measure.GuestHost) map[string]string {
 		f = &measure.Facts{}
 	}
 	return map[string]string{"scope": "host", "id": h.ID, "name": h.Name, "cluster": h.Cluster, "datacenter": h.Site, "power": measure.Value(h.State), "system": measure.Value(f.Distro), "version": measure.Value(f.Kernel),
-		"cpus": doc.Number(threadsOf(f)), "memory_bytes": integer(f.Memory), "model": machineModel(f.Machine), "uuid": h.UUID}
+		"cpus": doc.Number(f.ThreadCount()), "memory_bytes": integer(f.Memory), "model": machineModel(f.Machine), "uuid": h.UUID}
 }
 
 // guestCells are the rows of a guest: itself, its adapters, its disks.

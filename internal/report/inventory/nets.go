@@ -169,7 +169,7 @@ func shapingText(in, out *measure.Shaping) string {
 // shapeText is the rate that a port is held to; "" where none is.
 func shapeText(s *measure.Shaping) string {
 	switch {
-	case s == nil || s.Enabled != nil && !*s.Enabled || s.Enabled == nil && s.AverageBps == nil:
+	case !s.Holds():
 		return ""
 	case s.AverageBps == nil:
 		return "at a rate that is not known"

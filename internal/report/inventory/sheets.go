@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/place"
 	"thru/internal/report/facts"
 	"thru/internal/unit"
 )
@@ -152,12 +153,12 @@ func settingsChanged(x *estateIndex, h *measure.GuestHost, missing []measure.Not
 }
 
 func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
-	if s := legacyCPU(h); s != "" {
+	if s := place.LegacySetting(h.Facts); s != "" {
 		return "allowed by " + s + ": this version of ESXi does not support such a CPU"
 	}
 	unread := func(m measure.NotChecked) bool {
 		name, _ := m.Below("settings_changed")
-		return m.Fact == "settings_changed" || isLegacyCPU(name)
+		return m.Fact == "settings_changed" || place.IsLegacySetting(name)
 	}
 	if h.Facts == nil || slices.ContainsFunc(missing, unread) {
 		return ""

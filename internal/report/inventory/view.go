@@ -222,7 +222,7 @@ func hostGrid(x *estateIndex) doc.Table {
 		if f == nil {
 			f = &measure.Facts{}
 		}
-		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), h.Cluster, doc.Number(threadsOf(f)), memoryOf(f), doc.Number(h.Guests), doc.Number(h.CPUsHanded),
+		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), h.Cluster, doc.Number(f.ThreadCount()), memoryOf(f), doc.Number(h.Guests), doc.Number(h.CPUsHanded),
 			shortProduct(hostVersion(f)), machineModel(f.Machine), shortCPU(measure.Value(f.CPUModel))))
 	}
 	return g.WithoutEmpty().First(maxEstateRows)
@@ -270,13 +270,6 @@ func shortProduct(name string) string {
 		before += rest
 	}
 	return strings.ReplaceAll(strings.TrimPrefix(before, "VMware "), "Releasebuild-", "build ")
-}
-
-func threadsOf(f *measure.Facts) *int {
-	if f.CPU != nil && f.CPU.Threads != nil {
-		return f.CPU.Threads
-	}
-	return f.Cores
 }
 
 // guestColumns are those of the table of guests. A terminal leaves out the last ones that have no room.
