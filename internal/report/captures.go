@@ -30,27 +30,6 @@ type packets struct {
 	Traced   []traced
 }
 
-// Places is the table of the captures with the handshake.
-func (p packets) Places() titled {
-	return titled{Name: "Captures", Rows: append(p.Captures[:len(p.Captures):len(p.Captures)], p.Opening...)}
-}
-
-// Crossed is the table of what two captures tell together; nil where there is none.
-func (p packets) Crossed() *titled {
-	if len(p.Crossing) == 0 {
-		return nil
-	}
-	return &titled{Name: "Between the two captures", Rows: p.Crossing}
-}
-
-// Single is the table of the connection, where there is but one.
-func (p packets) Single() *titled {
-	if len(p.Conns.Names) != 1 {
-		return nil
-	}
-	return &titled{Name: "Connection " + p.Conns.Names[0], Rows: p.Conns.lines()}
-}
-
 // newPackets are those of each captured flow.
 func newPackets(d *measure.Document) (all []packets) {
 	var flows []*measure.Flow

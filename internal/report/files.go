@@ -263,7 +263,7 @@ func hostOf(end string) string {
 // causes that were ruled out last.
 func (p *printer) filed(v *view) {
 	doc.Print(p, whyBlocks(v.Why, true))
-	p.captured(v.Packets, true)
+	doc.Print(p, capturedBlocks(v.Packets))
 	p.fileCells(v)
 	for i := range v.Why {
 		var before *diagnosis
@@ -287,7 +287,7 @@ func (p *printer) fileCells(v *view) {
 		return
 	}
 	for _, c := range v.Cells {
-		p.named(c.Rows)
+		doc.Print(p, []doc.Block{doc.Pairs{Name: "Figures", Rows: c.Rows}})
 	}
 }
 

@@ -73,7 +73,7 @@ func TestFilesAreShort(t *testing.T) {
 	f.Crossing.Conns[0].Acks.Delay = &measure.Delay{Min: 20e6, P50: 24e6, Max: 31e6, Samples: 9}
 	printed := textFace(t, d, TextOptions{Width: 80})
 	all := strings.Split(printed, "\n")
-	if n := len(all) - 1; n > 62 { // it has a line of every kind
+	if n := len(all) - 1; n > 68 { // it has a line of every kind
 		t.Errorf("%d lines", n)
 	}
 	if !strings.Contains(strings.Join(all[:24], "\n"), "  handshake ") {

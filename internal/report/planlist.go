@@ -13,6 +13,9 @@ import (
 	"thru/internal/unit"
 )
 
+// nameWidth is the column of the names.
+const nameWidth = 15
+
 // PlanList prints what a plan will do: how much and how long in the first
 // line, then each step with its traffic, and the pairs where they are others
 // than those of the step before.

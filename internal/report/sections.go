@@ -39,62 +39,6 @@ func (p *page) brief() []doc.Block {
 	return all
 }
 
-// capturedBlocks are what the packets show.
-func capturedBlocks(all []packets) (out []doc.Block) {
-	for _, p := range all {
-		var facing []doc.Block
-		if x := p.Single(); x != nil {
-			facing = append(facing, *x)
-		}
-		if x := p.Crossed(); x != nil {
-			facing = append(facing, *x)
-		}
-		body := []doc.Block{p.Places(), doc.Beside{Body: facing}}
-		if len(p.Conns.Names) > 1 {
-			body = append(body, p.Conns.table())
-		}
-		var drawn []doc.Block
-		for _, t := range p.Traced {
-			drawn = append(drawn, t.details())
-		}
-		out = append(out, section("What the packets show"+prefixed(", ", p.Way), append(body, doc.Only{For: doc.HTML, Body: drawn})...))
-	}
-	return out
-}
-
-// table has a column for each connection.
-func (t connTable) table() doc.Table {
-	g := doc.Table{Caption: "Connections", Columns: []doc.Column{{Name: "figure"}}}
-	for _, n := range t.Names {
-		g.Columns = append(g.Columns, doc.Column{Name: n})
-	}
-	for _, r := range t.Rows {
-		row := []string{r.Label()}
-		for _, v := range r.Values {
-			row = append(row, orDash(v))
-		}
-		g.Rows = append(g.Rows, row)
-	}
-	if t.More > 0 {
-		g.More = fmt.Sprintf("and %d more in the JSON document", t.More)
-	}
-	return g
-}
-
-// details is a connection over time.
-func (t traced) details() doc.Block {
-	var charts []chart
-	if t.Chart != nil {
-		charts = append(charts, *t.Chart)
-	}
-	in := ""
-	if t.In != "" {
-		in = ", as " + t.In + " has it"
-	}
-	return doc.Details{Title: t.Name + " over time" + in, Open: t.Open, Body: []doc.Block{doc.Beside{Body: []doc.Block{
-		doc.Charts{Charts: charts}, t.Counts}}, doc.Details{Title: "The packets that are marked", Body: []doc.Block{t.Marks}}}}
-}
-
 // blocks are where the end points of a test are, and what their hosts did.
 func (x *whereabouts) blocks() []doc.Block {
 	if x == nil {

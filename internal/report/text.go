@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	nameWidth  = 15 // column of the names in a cell's table
-	fleetLines = 8  // warnings and reasons that are printed of a plan of many pairs
-	gapFacts   = 4  // facts named for each reason; the page has all
+	fleetLines = 8 // warnings and reasons that are printed of a plan of many pairs
+	gapFacts   = 4 // facts named for each reason; the page has all
 )
 
 // Text prints a result whose first line is the answer. It prints nothing where
@@ -51,7 +50,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		doc.Print(p, []doc.Block{v.Fleet.failures()})
 	}
 	doc.Print(p, whyBlocks(v.Why, false))
-	p.captured(v.Packets, false)
+	doc.Print(p, capturedBlocks(v.Packets))
 	doc.Print(p, stepBlocks(v.Steps, v.Ended))
 	doc.Print(p, slices.Concat(v.Fleet.blocks(), ladderBlocks(v.Ladders)))
 	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.few() {
@@ -98,12 +97,11 @@ func (p *printer) cells(v *view) {
 		if !c.main() || len(c.Rows) == 0 {
 			continue
 		}
-		fmt.Fprintf(p, "\n%s\n", p.Paint(bold, c.Name+", "+c.What))
-		for _, r := range c.Rows {
-			if len(v.Steps) == 0 || isBrief(r.Name) {
-				p.Wrap("", nameWidth, "  "+r.Name, r.Value)
-			}
+		rows := c.Rows
+		if len(v.Steps) > 0 {
+			rows = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !isBrief(r.Name) })
 		}
+		doc.Print(p, []doc.Block{doc.Pairs{Name: c.Name + ", " + c.What, Rows: rows}})
 	}
 	if v.Hidden > 0 {
 		fmt.Fprintf(p, "\nand %s, see the JSON document\n", unit.Plural(v.Hidden, "more cell"))

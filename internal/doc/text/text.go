@@ -161,7 +161,7 @@ func (p *Printer) Pairs(b doc.Pairs) {
 	}
 	wide := nameWidth
 	for _, r := range b.Rows {
-		wide = min(max(wide, utf8.RuneCountInString(r.Name)+3), mostName)
+		wide = min(max(wide, utf8.RuneCountInString(r.Name)+2), mostName)
 	}
 	for _, r := range b.Rows {
 		p.Wrap("", wide, "  "+r.Name, r.Value)

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"thru/internal/doc"
+)
+
+// capturedBlocks are what the packets show.
+func capturedBlocks(all []packets) (out []doc.Block) {
+	for _, p := range all {
+		body := []doc.Block{doc.Pairs{Name: "Captures", Rows: slices.Concat(p.Opening, p.Captures)},
+			doc.Beside{Body: []doc.Block{p.Conns.single(), doc.Pairs{Name: "Between the two captures", Rows: p.Crossing}}}}
+		if len(p.Conns.Names) > 1 {
+			short := p.Conns.table(p.Conns.Short)
+			short.Caption += ", the first " + p.Conns.Names[0]
+			body = append(body, onPages(p.Conns.table(p.Conns.Names)), onTerminal(short))
+		}
+		var drawn []doc.Block
+		for _, t := range p.Traced {
+			drawn = append(drawn, t.details())
+		}
+		out = append(out, doc.Section{Title: "What the packets show" + prefixed(", ", p.Way), Named: true, Body: append(body, doc.Only{For: doc.HTML, Body: drawn})})
+	}
+	return out
+}
+
+// single is the connection, where there is but one.
+func (t connTable) single() doc.Pairs {
+	if len(t.Names) != 1 {
+		return doc.Pairs{}
+	}
+	return doc.Pairs{Name: "Connection " + t.Names[0], Rows: t.lines()}
+}
+
+// table has a column for each connection.
+func (t connTable) table(names []string) doc.Table {
+	g := doc.Table{Caption: "Connections", Fit: true, Columns: []doc.Column{{Name: "figure", Least: 14}}}
+	for _, n := range names {
+		g.Columns = append(g.Columns, doc.Column{Name: n, Least: 12})
+	}
+	for _, r := range t.Rows {
+		row := []string{r.Label()}
+		for _, v := range r.Values {
+			row = append(row, orDash(v))
+		}
+		g.Rows = append(g.Rows, row)
+	}
+	if t.More > 0 {
+		g.More = fmt.Sprintf("and %d more in the JSON document", t.More)
+	}
+	return g
+}
+
+// details is a connection over time.
+func (t traced) details() doc.Block {
+	var charts []chart
+	if t.Chart != nil {
+		charts = append(charts, *t.Chart)
+	}
+	in := ""
+	if t.In != "" {
+		in = ", as " + t.In + " has it"
+	}
+	return doc.Details{Title: t.Name + " over time" + in, Open: t.Open, Body: []doc.Block{doc.Beside{Body: []doc.Block{
+		doc.Charts{Charts: charts}, t.Counts}}, doc.Details{Title: "The packets that are marked", Body: []doc.Block{t.Marks}}}}
+}
