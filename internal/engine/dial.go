@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"syscall"
@@ -66,6 +68,32 @@ func Dialer(s measure.Spec, protocol string, o sock.Options, port int, timeout t
 		d.LocalAddr = &net.UDPAddr{IP: ip, Port: port, Zone: zone}
 	}
 	return d, nil
+}
+
+// DialTime bounds one connect: a SYN that is sent again after 1 and 3 s fits in.
+const DialTime = 4 * time.Second
+
+// Dial opens data connection index of a test to a target.
+func Dial(ctx context.Context, s measure.Spec, protocol string, o sock.Options, index int, target string) (net.Conn, error) {
+	d, err := Dialer(s, protocol, o, SourcePort(s, index), DialTime)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.DialContext(ctx, Network(protocol, s.Family), target)
+	return c, DialHint(s, err)
+}
+
+// CloseAll closes the connections that are there.
+func CloseAll[C interface {
+	comparable
+	io.Closer
+}](conns []C) {
+	var none C
+	for _, c := range conns {
+		if c != none {
+			c.Close()
+		}
+	}
 }
 
 // SourcePort is that of stream index; 0 leaves it to the kernel.

@@ -94,7 +94,7 @@ func (g Engine) call(ctx context.Context, e engine.End) (*session, error) {
 		return nil, err
 	}
 	if err := s.adopt(g.Program, task); err != nil {
-		closeAll(s.conns)
+		engine.CloseAll(s.conns)
 		return nil, err
 	}
 	return s, nil
@@ -153,7 +153,7 @@ func (s *session) Start(ctx context.Context, ramp time.Duration, near host.Place
 	}
 	given, err := s.take(ctx, conns, ramp)
 	if err != nil {
-		closeAll(conns)
+		engine.CloseAll(conns)
 		return err
 	}
 	if err := s.Take(ctx, given); err != nil {
@@ -172,7 +172,7 @@ func (s *session) Close() error {
 	s.conns = nil
 	s.mu.Unlock()
 	s.over()
-	closeAll(conns)
+	engine.CloseAll(conns)
 	err := s.Session.Close()
 	s.letGo()
 	if s.release != nil {

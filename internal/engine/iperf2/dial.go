@@ -13,11 +13,8 @@ import (
 	"thru/internal/sock"
 )
 
-// Bounds of connecting: of one target, and of all streams together.
-const (
-	dialTime   = 4 * time.Second
-	dialBudget = 10 * time.Second
-)
+// dialBudget bounds connecting of all streams together.
+const dialBudget = 10 * time.Second
 
 // dialAll opens the streams of a call to the first target that answers. Over
 // UDP nothing answers: the first target that the kernel has a route to is taken.
@@ -50,31 +47,19 @@ func dialRest(ctx context.Context, e engine.End, target string, first net.Conn) 
 	wg.Wait()
 	for i, err := range errs {
 		if err != nil {
-			closeAll(conns)
+			engine.CloseAll(conns)
 			return nil, fmt.Errorf("iperf2: opening stream %d of %d: %w", i+1, len(conns), err)
 		}
 	}
 	return conns, nil
 }
 
-func closeAll(conns []net.Conn) {
-	for _, c := range conns {
-		if c != nil {
-			c.Close()
-		}
-	}
-}
-
 // dialOne opens stream i.
 func dialOne(ctx context.Context, e engine.End, target string, i int) (net.Conn, error) {
 	s := e.Spec
-	d, err := engine.Dialer(s, s.Protocol, engine.SocketOptions(s, s.Protocol, e.Sends), engine.SourcePort(s, i), dialTime)
+	c, err := engine.Dial(ctx, s, s.Protocol, engine.SocketOptions(s, s.Protocol, e.Sends), i, target)
 	if err != nil {
 		return nil, err
-	}
-	c, err := d.DialContext(ctx, engine.Network(s.Protocol, s.Family), target)
-	if err != nil {
-		return nil, engine.DialHint(s, err)
 	}
 	if tc, ok := c.(*net.TCPConn); ok {
 		if err := sock.SetNoDelay(tc, e.Spec.NoDelay); err != nil {

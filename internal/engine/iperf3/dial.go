@@ -20,7 +20,6 @@ import (
 
 // Bounds of connecting, and of how often the first datagram is sent.
 const (
-	dialTime   = 4 * time.Second
 	dialBudget = 8 * time.Second
 	helloTries = 4
 )
@@ -28,13 +27,13 @@ const (
 // dialControl opens the control connection to the first target that answers
 // as a server does, and says what it tried in vain.
 func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []string, c cookie) (t talk, skipped []string, err error) {
-	d, err := engine.Dialer(s, measure.TCP, sock.Options{Arrivals: true}, 0, dialTime)
+	d, err := engine.Dialer(s, measure.TCP, sock.Options{Arrivals: true}, 0, engine.DialTime)
 	if err != nil {
 		return t, nil, fault.Because(ReasonNoName, err)
 	}
 	var last fault.Reason
 	for _, target := range targets {
-		try, cancel := context.WithTimeout(ctx, min(dialTime, dialBudget/time.Duration(len(targets))))
+		try, cancel := context.WithTimeout(ctx, min(engine.DialTime, dialBudget/time.Duration(len(targets))))
 		conn, err := d.DialContext(try, engine.Network("tcp", s.Family), target)
 		err = connecting(engine.DialHint(s, err))
 		cancel()
@@ -144,14 +143,10 @@ func closeAll(conns []worker.Conn) {
 // the server said nothing: its word may have been lost, or ours.
 func (c *client) stream(ctx context.Context, i int, sends bool, started <-chan struct{}) (conn net.Conn, answered bool, err error) {
 	s := c.end.Spec
-	d, err := engine.Dialer(s, s.Protocol, engine.SocketOptions(s, s.Protocol, sends), engine.SourcePort(s, i), dialTime)
-	if err != nil {
-		return nil, false, err
-	}
 	// To the very address that the control connection has reached.
-	conn, err = d.DialContext(ctx, engine.Network(s.Protocol, s.Family), c.talk.conn.RemoteAddr().String())
+	conn, err = engine.Dial(ctx, s, s.Protocol, engine.SocketOptions(s, s.Protocol, sends), i, c.talk.conn.RemoteAddr().String())
 	if err != nil {
-		return nil, false, connecting(engine.DialHint(s, err))
+		return nil, false, connecting(err)
 	}
 	if u, ok := conn.(*net.UDPConn); ok {
 		answered, err = c.helloDatagram(ctx, u, started)

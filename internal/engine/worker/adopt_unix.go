@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"thru/internal/engine"
 	"thru/internal/sock"
 	"time"
 
@@ -59,12 +60,12 @@ func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
 		case errors.Is(err, unix.EAGAIN) && ctx.Err() == nil, errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			closeAll(conns)
+			engine.CloseAll(conns)
 			return nil, fmt.Errorf("worker: taking connection %d of %d over: %w", len(conns)+1, n, err)
 		}
 		conns = append(conns, c)
 		if c.RemoteAddr() == nil { // a connection that was reset on its way here has no peer any more
-			closeAll(conns)
+			engine.CloseAll(conns)
 			return nil, peerClosed("worker: taking connection %d of %d over: the peer closed the connection early", len(conns), n)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -23,12 +22,8 @@ import (
 // handshakeTime bounds what a peer may take for one message of the handshake.
 const handshakeTime = 5 * time.Second
 
-// dialTime bounds one connect, dialBudget all targets together: a SYN that is
-// sent again after 1 and 3 s fits in where there is one target.
-const (
-	dialTime   = 4 * time.Second
-	dialBudget = 8 * time.Second
-)
+// dialBudget bounds connecting to all targets together.
+const dialBudget = 8 * time.Second
 
 // options are what this end asks of each TCP socket.
 func (c openCommand) options() sock.Options {
@@ -74,9 +69,9 @@ type link struct {
 }
 
 func (l *link) close() {
-	closeAll(l.tcp)
-	closeAll(l.udp)
-	closeAll(l.listeners)
+	engine.CloseAll(l.tcp)
+	engine.CloseAll(l.udp)
+	engine.CloseAll(l.listeners)
 }
 
 // ports are the sockets on which the end that listens awaits the other one:
@@ -88,8 +83,8 @@ type ports struct {
 }
 
 func (p *ports) close() {
-	closeAll(p.tcp)
-	closeAll(p.udp)
+	engine.CloseAll(p.tcp)
+	engine.CloseAll(p.udp)
 }
 
 // listen opens the first free port of the range, on all addresses asked for.
@@ -128,19 +123,6 @@ func listenOn(ctx context.Context, c openCommand, at sock.Range, port int) (*por
 	return p, nil
 }
 
-// closeAll closes those that are there.
-func closeAll[C interface {
-	comparable
-	io.Closer
-}](cs []C) {
-	var none C
-	for _, c := range cs {
-		if c != none {
-			c.Close()
-		}
-	}
-}
-
 // greeted is a connection that has shown the token.
 type greeted struct {
 	conn  *net.TCPConn
@@ -176,7 +158,7 @@ func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPCo
 			}
 			conns[g.index] = g.conn
 		case <-ctx.Done():
-			closeAll(conns)
+			engine.CloseAll(conns)
 			return nil, fault.Failf("is another program between the hosts, or did the peer die?",
 				"worker: waiting for data connections: %d of %d came in time", len(conns)-left, len(conns))
 		}
@@ -225,7 +207,7 @@ func dial(ctx context.Context, c openCommand) (*link, error) {
 		return nil, fault.Failf("", "worker: dialling: no target address")
 	}
 	l := &link{}
-	each := min(dialTime, dialBudget/time.Duration(len(c.Targets)))
+	each := min(engine.DialTime, dialBudget/time.Duration(len(c.Targets)))
 	for _, target := range c.Targets {
 		try, cancel := context.WithTimeout(ctx, each)
 		first, err := dialStream(try, c, target, 0)
@@ -289,7 +271,7 @@ func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPC
 	}
 	wg.Wait()
 	if i := slices.IndexFunc(errs, func(e error) bool { return e != nil }); i >= 0 {
-		closeAll(conns)
+		engine.CloseAll(conns)
 		return nil, fmt.Errorf("worker: opening stream %d of %d to %s: %w", i+1, n, target, errs[i])
 	}
 	return conns, nil
@@ -297,13 +279,9 @@ func dialRest(ctx context.Context, c openCommand, target string, first *net.TCPC
 
 // dialStream connects one stream and exchanges tokens on it.
 func dialStream(ctx context.Context, c openCommand, target string, index int) (*net.TCPConn, error) {
-	d, err := engine.Dialer(c.Spec, measure.TCP, c.options(), engine.SourcePort(c.Spec, index), dialTime)
+	conn, err := engine.Dial(ctx, c.Spec, measure.TCP, c.options(), index, target)
 	if err != nil {
 		return nil, err
-	}
-	conn, err := d.DialContext(ctx, engine.Network("tcp", c.Spec.Family), target)
-	if err != nil {
-		return nil, engine.DialHint(c.Spec, err)
 	}
 	tc := conn.(*net.TCPConn)
 	if err := introduce(ctx, tc, c.Token, index); err != nil {

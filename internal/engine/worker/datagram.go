@@ -58,13 +58,9 @@ func (l *link) dialDatagrams(ctx context.Context, c openCommand, target string) 
 
 // dialDatagram opens one UDP stream and has it confirmed.
 func dialDatagram(ctx context.Context, c openCommand, target string, index int) (*net.UDPConn, error) {
-	d, err := engine.Dialer(c.Spec, measure.UDP, c.datagramOptions(), engine.SourcePort(c.Spec, index), dialTime)
+	conn, err := engine.Dial(ctx, c.Spec, measure.UDP, c.datagramOptions(), index, target)
 	if err != nil {
 		return nil, err
-	}
-	conn, err := d.DialContext(ctx, engine.Network("udp", c.Spec.Family), target)
-	if err != nil {
-		return nil, engine.DialHint(c.Spec, err)
 	}
 	u := conn.(*net.UDPConn)
 	if err := introduceDatagrams(u, c, index); err != nil {

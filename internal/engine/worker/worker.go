@@ -475,7 +475,7 @@ func (w *worker) close() {
 	if w.flow.side != nil {
 		w.flow.side.conn.Close()
 	}
-	closeAll(w.listeners)
+	engine.CloseAll(w.listeners)
 }
 
 // fail reports an error in place of a connection.
