@@ -71,6 +71,9 @@ func TestGoals(t *testing.T) {
 		if d.Verdict == nil || d.Verdict.Pass != all {
 			t.Errorf("%s: verdict %+v", name, d.Verdict)
 		}
+		if x := d.Targets[len(d.Targets)-1]; tt.goal.Of == OfPair && !strings.HasPrefix(x.Reason, measure.PairName(x.From, x.To)+":") || tt.goal.Of == OfHost && x.From != "" {
+			t.Errorf("%s: decided by the pair %q, %q: %s", name, x.From, x.To, x.Reason)
+		}
 	}
 }
 

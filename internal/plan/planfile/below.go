@@ -14,18 +14,9 @@ const hypervisorForms = "vsphere://USER@HOST, ssh://root@HOST, or an end point o
 
 // readHypervisors reads those that may have the end points. A plan is passed on,
 // so no password stands in it.
-func (f *File) readHypervisors() error {
-	n, ok := f.at("hypervisors")
-	if !ok {
-		return nil
-	}
-	var err error
-	f.below, err = each(f.source, n, "hypervisors", "[vsphere://reader@vcenter.example]", mostHypervisors, f.readHypervisor)
-	for i, at := range f.below {
-		if err == nil && slices.Contains(f.below[:i], at) {
-			return f.errorf(n.items[i], "name it once", "the hypervisor %q is there twice", clip(at))
-		}
-	}
+func (f *File) readHypervisors() (err error) {
+	name := func(at string) string { return at }
+	f.below, err = entries(f, "hypervisors", "[vsphere://reader@vcenter.example]", mostHypervisors, name, once{"hypervisor", "name it once"}, f.readHypervisor)
 	return err
 }
 

@@ -111,23 +111,14 @@ func (s *source) selectorOf(n *node, what string) (selector, error) {
 	return x, nil
 }
 
-func (f *File) readEndPoints() error {
-	n, ok := f.at("end_points")
-	if !ok {
-		return nil
-	}
-	seen := map[string]bool{}
-	var err error
-	f.endPoints, err = each(f.source, n, "end_points", "[a, {name: b, at: 10.0.0.2}]", mostHosts, func(x *node) (endPoint, error) {
-		e, err := f.readEndPoint(x)
-		if err == nil && e.match == nil {
-			if seen[e.Name] {
-				err = f.errorf(x, "names tell end points apart", "the end point %q is there twice", clip(e.Name))
-			}
-			seen[e.Name] = true
+func (f *File) readEndPoints() (err error) {
+	name := func(e endPoint) string {
+		if e.match != nil {
+			return "" // it stands for many
 		}
-		return e, err
-	})
+		return e.Name
+	}
+	f.endPoints, err = entries(f, "end_points", "[a, {name: b, at: 10.0.0.2}]", mostHosts, name, once{"end point", "names tell end points apart"}, f.readEndPoint)
 	return err
 }
 

@@ -7,21 +7,9 @@ import (
 // mostRungs bounds the rungs of a ladder.
 const mostRungs = 100
 
-func (f *File) readRungs() error {
-	n, ok := f.at("rungs")
-	if !ok {
-		return nil
-	}
-	seen := map[string]bool{}
-	var err error
-	f.rungs, err = each(f.source, n, "rungs", "[{name: LAN, pair: [a, b]}]", mostRungs, func(x *node) (rung, error) {
-		r, err := f.readRung(x)
-		if err == nil && seen[r.name] {
-			err = f.errorf(x, "names tell rungs apart", "the rung %q is there twice", clip(r.name))
-		}
-		seen[r.name] = true
-		return r, err
-	})
+func (f *File) readRungs() (err error) {
+	name := func(r rung) string { return r.name }
+	f.rungs, err = entries(f, "rungs", "[{name: LAN, pair: [a, b]}]", mostRungs, name, once{"rung", "names tell rungs apart"}, f.readRung)
 	return err
 }
 

@@ -166,3 +166,27 @@ func each[T any](s *source, n *node, what, example string, most int, read func(*
 	}
 	return values, errors.Join(all...)
 }
+
+// once is how an entry is called that stands in a list twice, and what to do then.
+type once struct{ what, hint string }
+
+// entries reads those of a key, none where the file does not have it. What has no
+// name may be there twice.
+func entries[T any](f *File, key, example string, most int, name func(T) string, o once, read func(*node) (T, error)) ([]T, error) {
+	n, ok := f.at(key)
+	if !ok {
+		return nil, nil
+	}
+	seen := map[string]bool{}
+	return each(f.source, n, key, example, most, func(x *node) (T, error) {
+		v, err := read(x)
+		switch id := name(v); {
+		case err != nil || id == "":
+		case seen[id]:
+			err = f.errorf(x, o.hint, "the %s %q is there twice", o.what, clip(id))
+		default:
+			seen[id] = true
+		}
+		return v, err
+	})
+}

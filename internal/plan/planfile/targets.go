@@ -71,13 +71,8 @@ func rateOrShare(text string) (string, float64, error) {
 // mostTargets bounds the targets of a plan.
 const mostTargets = 1000
 
-func (f *File) readTargets() error {
-	n, ok := f.at("targets")
-	if !ok {
-		return nil
-	}
-	var err error
-	f.targets, err = each(f.source, n, "targets", `[{pair: ">= 95%"}]`, mostTargets, f.readTarget)
+func (f *File) readTargets() (err error) {
+	f.targets, err = entries(f, "targets", `[{pair: ">= 95%"}]`, mostTargets, func(target) string { return "" }, once{}, f.readTarget)
 	return err
 }
 
