@@ -1,0 +1,35 @@
+package text
+
+import (
+	"testing"
+
+	"thru/internal/doc"
+)
+
+// TestPrinter: what a terminal makes of blocks, and what it leaves out.
+func TestPrinter(t *testing.T) {
+	bars := []doc.Bar{{Share: 1}, {Share: 0.5, Mark: 0.75}}
+	for name, tt := range map[string]struct {
+		width int
+		block doc.Block
+		want  string
+	}{
+		"a caption says what the title would": {80, doc.Titled("Disk", doc.Pairs{Name: "/srv", Rows: []doc.Row{{Name: "method", Value: "fio"}}}), "\n/srv\n  method        fio\n"},
+		"a title, as nothing else says it":    {80, doc.Titled("What remains", doc.List{Lines: []string{"one"}}), "\nwhat remains\n  - one\n"},
+		"for pages alone":                     {80, doc.Only{For: doc.Pages, Body: []doc.Block{doc.Para{Text: "no"}}}, ""},
+		"folded":                              {80, doc.Details{Title: "more", Body: []doc.Block{doc.Para{Text: "no"}}}, ""},
+		"bars, and a column for pages": {40, doc.Table{Columns: []doc.Column{{Name: "rung"}, {Bars: bars}, {Name: "carries", Right: true}, {Name: "with", Wide: true}},
+			Rows: [][]string{{"a", "-", "10 Gb/s", "x"}, {"b", "-", "5 Gb/s", "y"}}},
+			"\n  rung                           carries\n  a     ███████████████████████  10 Gb/s\n  b     ████████████    |         5 Gb/s\n"},
+		"columns without room": {20, doc.Table{Fit: true, Columns: []doc.Column{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}, Rows: [][]string{{"1111111111", "2222222222", "3333333333", "4444444444"}}},
+			"\n  a           b           c\n  1111111111  2222222222  3333333333\n  no room for: d\n"},
+		"a card": {80, doc.Card{Name: "offloads-off", Badge: "likely", Facts: []doc.Fact{{Name: "do", Lines: []string{"at b:"}, Code: []string{"ethtool -K eth0 gro on"}}, {Name: "rule", Lines: []string{"x"}, For: doc.Pages}}},
+			"  offloads-off: likely\n    do:   at b:\n          ethtool -K eth0 gro on\n"},
+	} {
+		p := New(Options{Width: tt.width})
+		doc.Print(p, []doc.Block{tt.block})
+		if got := p.String(); got != tt.want {
+			t.Errorf("%s:\n%s, want\n%s", name, got, tt.want)
+		}
+	}
+}
