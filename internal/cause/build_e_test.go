@@ -159,6 +159,13 @@ func warns(id, cause, at, fact string) hostsEdit {
 	return gateOf(id, cause, at, fact, measure.GateWarn)
 }
 
+// lacksOffloads has the gate of an end's offloads warn of those that are off, by their knobs.
+func lacksOffloads(at, fact string, off ...string) hostsEdit {
+	return func(h *hosts) {
+		h.doc.Gates = append(h.doc.Gates, measure.Gate{ID: "offloads", Cause: "offloads-off", EndPoint: at, Status: measure.GateWarn, Fact: fact, Interface: "eth0", Off: off})
+	}
+}
+
 func gateOf(id, cause, at, fact, status string) hostsEdit {
 	return func(h *hosts) {
 		h.doc.Gates = append(h.doc.Gates, measure.Gate{ID: id, Cause: cause, EndPoint: at, Status: status, Fact: fact, Interface: "eth0"})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 
@@ -129,12 +130,11 @@ func TestConditions(t *testing.T) {
 		})
 	}
 	of := func(cause string) hostsEdit { return warns("x", cause, "a", "it is so") }
-	off := func(end, fact string) hostsEdit { return warns("offloads", "offloads-off", end, fact) }
 	judgeHosts(t, "offloads-off", []hostsRow{
-		{"of the sender, which is full", []hostsEdit{off("a", "TX checksum of eth0: off"), full}, "likely", ""},
-		{"of both ways", []hostsEdit{off("a", "TX checksum, RX checksum of eth0: off"), full}, "likely", ""},
-		{"of what the sender receives", []hostsEdit{off("a", "RX checksum of eth0: off"), full}, "possible beside", ""},
-		{"of another system", []hostsEdit{off("a", "LSO of Ethernet 2: off"), full}, "likely", ""},
+		{"of the sender, which is full", []hostsEdit{lacksOffloads("a", "TX checksum of eth0: off", knob.TXChecksum), full}, "likely", ""},
+		{"of both ways", []hostsEdit{lacksOffloads("a", "TX checksum, RX checksum of eth0: off", knob.TXChecksum, knob.RXChecksum), full}, "likely", ""},
+		{"of what the sender receives", []hostsEdit{lacksOffloads("a", "RX checksum of eth0: off", knob.RXChecksum), full}, "possible beside", ""},
+		{"of another system", []hostsEdit{lacksOffloads("a", "LSO of Ethernet 2: off", "LSO"), full}, "likely", ""},
 	})
 	judgeHosts(t, "emulated-nic", []hostsRow{{"a CPU full", []hostsEdit{of("emulated-nic"), full}, "likely", ""}})
 	judgeHosts(t, "wrong-driver", []hostsRow{{"a CPU full", []hostsEdit{of("wrong-driver"), full}, "possible beside", ""}})

@@ -3,6 +3,7 @@ package cause
 import (
 	"testing"
 
+	"thru/internal/cause/knob"
 	"thru/internal/cause/nic"
 	"thru/internal/measure"
 )
@@ -53,7 +54,7 @@ func TestOneCPU(t *testing.T) {
 }
 
 func TestOffloadsOff(t *testing.T) {
-	off := warns("offloads", "offloads-off", "a", "TSO, GSO of eth0: off")
+	off := lacksOffloads("a", "TSO, GSO of eth0: off", knob.TSO, knob.GSO)
 	sent := func(bytes, packets uint64) hostsEdit {
 		return func(h *hosts) { h.sender.Host.NIC.TxBytes, h.sender.Host.NIC.TxPackets = bytes, packets }
 	}
@@ -62,9 +63,9 @@ func TestOffloadsOff(t *testing.T) {
 		{"CPU full, packets not counted", []hostsEdit{off, sending(97, 1)}, "likely", ""},
 		{"CPU full, long packets", []hostsEdit{off, sending(97, 1), sent(50_000e6, 1e6)}, "no", "48.8 KiB"},
 		{"CPU free", []hostsEdit{off, sent(1514e6, 1e6)}, "possible beside", ""},
-		{"GRO alone, of the sender", []hostsEdit{warns("offloads", "offloads-off", "a", "GRO of eth0: off"), sending(97, 1), sent(1514e6, 1e6)}, "possible beside", ""},
-		{"GRO alone, of the receiver", []hostsEdit{warns("offloads", "offloads-off", "b", "GRO of eth0: off"), reading(97, 1)}, "likely", ""},
-		{"the driver has none", []hostsEdit{warns("offloads", "offloads-off", "a", "TSO of eth0: off, and its driver has none"), sending(97, 1), sent(1514e6, 1e6)}, "likely", ""},
+		{"GRO alone, of the sender", []hostsEdit{lacksOffloads("a", "GRO of eth0: off", knob.GRO), sending(97, 1), sent(1514e6, 1e6)}, "possible beside", ""},
+		{"GRO alone, of the receiver", []hostsEdit{lacksOffloads("b", "GRO of eth0: off", knob.GRO), reading(97, 1)}, "likely", ""},
+		{"the driver has none", []hostsEdit{lacksOffloads("a", "TSO of eth0: off, and its driver has none", knob.TSO), func(h *hosts) { h.doc.Gates[len(h.doc.Gates)-1].Fixed = true }, sending(97, 1), sent(1514e6, 1e6)}, "likely", ""},
 		{"one kernel, the reader full", []hostsEdit{off, reading(97, 1), sameMachine, sent(1514e6, 1e6)}, "certain", ""},
 	})
 }
