@@ -82,8 +82,11 @@ func WritePrivate(path string, data []byte, replace bool) error {
 	return nil
 }
 
+// HalfWritten begins the name of a file that is not whole yet.
+const HalfWritten = ".new-"
+
 func writeTemp(dir string, data []byte) (string, error) {
-	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
+	f, err := os.CreateTemp(dir, HalfWritten+"*") // mode 0600
 	if err != nil {
 		return "", err
 	}

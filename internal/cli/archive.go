@@ -2,25 +2,17 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"thru/internal/cli/console"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
-	"thru/internal/report"
 	"thru/internal/store"
 )
-
-// putTime bounds how long a command waits for the store when its figures are
-// printed already: other processes may be writing to it.
-const putTime = 20 * time.Second
 
 // storeFile is a flag of all commands that read or write the store.
 type storeFile struct {
@@ -49,7 +41,7 @@ func (f storeFlags) AfterApply(e *env) error {
 		return fault.Usagef("leave one of them out", "--label names a kept result, and --no-store keeps none")
 	}
 	e.archive = archiveOf(f.keepFlags)
-	e.archive.labels = labels
+	e.archive.Labels = labels
 	return nil
 }
 
@@ -67,9 +59,9 @@ func readLabels(words []string) (map[string]string, error) {
 		key, value = fault.Unsecret(strings.TrimSpace(key)), fault.Unsecret(strings.TrimSpace(value))
 		switch {
 		case !found, key == "", value == "":
-			return nil, fault.Usagef("such as --label site=fra", "--label %q: no KEY=VALUE", short(w))
-		case len(key) > mostLabel, len(value) > mostLabel, console.Printable(w) != w:
-			return nil, fault.Usagef(fmt.Sprintf("at most %d bytes of plain text each", mostLabel), "--label %q: no label", short(w))
+			return nil, fault.Usagef("such as --label site=fra", "--label %q: no KEY=VALUE", fault.Short(w))
+		case len(key) > mostLabel, len(value) > mostLabel, fault.Printable(w) != w:
+			return nil, fault.Usagef(fmt.Sprintf("at most %d bytes of plain text each", mostLabel), "--label %q: no label", fault.Short(w))
 		}
 		if before, twice := labels[key]; twice && before != value {
 			return nil, fault.Usagef("give each key once", "--label %s is given as %s and as %s", key, before, value)
@@ -82,84 +74,15 @@ func readLabels(words []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// archive is where the result of this command goes.
-type archive struct {
-	path    string // empty: the default
-	off     bool
-	labels  map[string]string
-	instead string // id of what the same run had kept before, which goes
-	id      string // under which it was kept
-	most    int    // results of the command that are kept; 0 is no bound
-}
-
-// atMost is the same with a bound: strangers cause what a server keeps.
-func (a archive) atMost(n int) archive {
-	a.most = n
-	return a
-}
-
 // archiveOf is what flags ask for, and where they say nothing the environment.
-func archiveOf(f keepFlags) archive {
-	return archive{path: cmp.Or(f.Store, os.Getenv("THRU_STORE")), off: f.NoStore || !slices.Contains([]string{"", "0", "no", "false"}, os.Getenv("THRU_NO_STORE"))}
-}
-
-// defaultStore is the default place of the store (XDG Base Directory Specification).
-func defaultStore() (string, error) {
-	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
-		return filepath.Join(d, "thru", "results.db"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fault.Failf("name a file with --store", "cli: finding the data folder: %w", err)
-	}
-	return filepath.Join(home, ".local", "share", "thru", "results.db"), nil
-}
-
-// open opens the store.
-func (a archive) open(o store.Options) (store.Store, error) {
-	path, err := a.path, error(nil)
-	if path == "" {
-		path, err = defaultStore()
-	}
-	if err != nil {
-		return nil, err
-	}
-	o.Patience = putTime
-	return store.Open(path, o)
-}
-
-// worthKeeping tells whether a document says anything that was found out.
-func worthKeeping(doc *measure.Document) bool {
-	t := doc.Tuning
-	return measured(doc) || doc.Command == "check" && len(doc.Gates) > 0 || t != nil && len(t.Attempts) > 0
-}
-
-// keep puts a document into the store and returns its id; empty where nothing
-// is kept.
-func (a archive) keep(doc *measure.Document) (string, error) {
-	if a.off || !worthKeeping(doc) {
-		return "", nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is kept too
-	defer cancel()
-	s, err := a.open(store.Options{})
-	if err != nil {
-		return "", err
-	}
-	id, err := s.Put(ctx, doc, report.Answer(doc))
-	if err == nil && a.instead != "" && a.instead != id {
-		_, err = s.Delete(ctx, a.instead)
-	}
-	if err == nil && a.most > 0 {
-		_, err = s.Prune(ctx, store.Retention{Command: doc.Command, Count: a.most})
-	}
-	return id, errors.Join(err, s.Close())
+func archiveOf(f keepFlags) library.Archive {
+	return library.Archive{Path: cmp.Or(f.Store, os.Getenv("THRU_STORE")), Off: f.NoStore || !slices.Contains([]string{"", "0", "no", "false"}, os.Getenv("THRU_NO_STORE"))}
 }
 
 // store keeps what was printed, and says so. That it cannot be kept takes
 // nothing along: figures and exit code stay.
 func (e *env) store(doc *measure.Document, quiet bool) {
-	id, err := e.archive.keep(doc)
+	id, err := e.archive.Keep(doc)
 	switch {
 	case errors.Is(err, store.ErrNone): // nothing that anybody here could mend
 	case err != nil:
@@ -167,5 +90,5 @@ func (e *env) store(doc *measure.Document, quiet bool) {
 	case id != "" && !quiet:
 		fmt.Fprintf(e.Out, "stored: %s\n", id)
 	}
-	e.archive.id = id
+	e.archive.ID = id
 }

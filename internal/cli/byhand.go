@@ -44,7 +44,7 @@ func (r *planRun) byHand(ctx context.Context, p plan.Plan) error {
 		return err
 	}
 	if r.journal != nil {
-		r.hands = r.journal.head.Hands
+		r.hands = r.journal.Head.Hands
 	}
 	doc, turns := r.before, 0
 	var err error
@@ -187,8 +187,8 @@ func (r *planRun) keepHands() {
 	if r.journal == nil {
 		return
 	}
-	r.journal.head.Hands = r.hands
-	if err := r.journal.writeHead(); err != nil {
+	r.journal.Head.Hands = r.hands
+	if err := r.journal.WriteHead(); err != nil {
 		r.env.Line("warning: what was asked for cannot be noted: " + fault.Plain(err.Error()))
 	}
 }
@@ -230,7 +230,7 @@ func (r *planRun) told(ctx context.Context, x *measure.Hand, h *plan.Hand) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.Wait)
 	defer cancel()
-	_, err := console.Until(ctx, "the terminal", func() (string, error) { return bufio.NewReader(r.env.In).ReadString('\n') })
+	_, err := fault.Until(ctx, "the terminal", func() (string, error) { return bufio.NewReader(r.env.In).ReadString('\n') })
 	if err != nil {
 		return r.gaveUp(ctx, x, h, "nobody has said that it is done")
 	}

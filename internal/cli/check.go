@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/remote"
@@ -92,7 +93,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if doc == nil {
 		return err
 	}
-	doc.Arguments, doc.Labels = e.Arguments(), e.archive.labels
+	doc.Arguments, doc.Labels = e.Arguments(), e.archive.Labels
 	perr := e.print(doc, out)
 	e.store(doc, c.JSON)
 	if perr != nil && err == nil {
@@ -123,7 +124,7 @@ func (c *checkCmd) runner(e *env) (_ *control.Runner, r plan.Request, err error)
 	if c.EndPoint == "" && slices.Contains(e.Args, "") {
 		return nil, r, fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
 	}
-	g.Costs, g.Paths = knownCosts(), openPaths()
+	g.Costs, g.Paths = library.KnownCosts(), library.OpenPaths()
 	return &control.Runner{Version: e.Version, Link: link, Gating: &g}, r, nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/node"
 	"thru/internal/plan/option"
@@ -57,8 +58,13 @@ type grammar struct {
 // env is what a command needs of the world.
 type env struct {
 	*console.Console
-	archive archive         // where the result goes
+	archive library.Archive // where the result goes
 	network *remote.Network // by which end points are connected
+}
+
+// reader is what reads the results that a command names.
+func (e *env) reader() *library.Reader {
+	return &library.Reader{In: e.In, Version: e.Version, Line: e.Line, Archive: e.archive}
 }
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.

@@ -12,6 +12,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/compare"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/report"
 	"thru/internal/stat"
@@ -50,7 +51,7 @@ that was measured before has failed, it is 1.`
 func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	bar, err := unit.ParsePercent(c.Bar)
 	if err != nil || !(bar > 0) || bar > 50 || math.IsNaN(bar) {
-		return fault.Usagef("such as --bar 5%", "--bar %s: no percentage above 0 and up to 50", short(c.Bar))
+		return fault.Usagef("such as --bar 5%", "--bar %s: no percentage above 0 and up to 50", fault.Short(c.Bar))
 	}
 	for _, f := range []struct{ flag, file string }{{"--html", c.HTML}, {"--markdown", strings.TrimPrefix(c.Markdown, "-")}} {
 		if err := writable(f.flag, f.file); err != nil {
@@ -74,13 +75,13 @@ func (c *compareCmd) Run(ctx context.Context, e *env) error {
 }
 
 // find looks both words up.
-func (c *compareCmd) find(ctx context.Context, e *env) (before, after []named, err error) {
+func (c *compareCmd) find(ctx context.Context, e *env) (before, after []library.Result, err error) {
 	filter, err := c.filter(time.Now())
 	if err != nil {
 		return nil, nil, err
 	}
 	e.archive = archiveOf(keepFlags{storeFile: c.storeFile})
-	shelf := e.library(stat.Link{})
+	shelf := e.reader().Shelf(stat.Link{})
 	defer func() { err = errors.Join(err, shelf.Close()) }()
 	if before, err = c.one(ctx, shelf, c.Before, filter); err != nil {
 		return nil, nil, err
@@ -89,24 +90,24 @@ func (c *compareCmd) find(ctx context.Context, e *env) (before, after []named, e
 	return before, after, err
 }
 
-func (c *compareCmd) one(ctx context.Context, shelf *library, word string, f store.Filter) ([]named, error) {
-	found, err := shelf.find(ctx, word, f)
+func (c *compareCmd) one(ctx context.Context, shelf *library.Shelf, word string, f store.Filter) ([]library.Result, error) {
+	found, err := shelf.Find(ctx, word, f)
 	if err == nil && len(found) == 0 {
-		err = fault.Usagef("thru history lists what is kept", "%s: no result", fault.Named(short(word)))
+		err = fault.Usagef("thru history lists what is kept", "%s: no result", fault.Named(fault.Short(word)))
 	}
 	return found, err
 }
 
-func namesOf(all []named) (names []string) {
+func namesOf(all []library.Result) (names []string) {
 	for _, n := range all {
-		names = append(names, n.name)
+		names = append(names, n.Name)
 	}
 	return names
 }
 
-func documentsOf(all []named) (docs []*measure.Document) {
+func documentsOf(all []library.Result) (docs []*measure.Document) {
 	for _, n := range all {
-		docs = append(docs, n.doc)
+		docs = append(docs, n.Doc)
 	}
 	return docs
 }

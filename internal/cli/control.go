@@ -15,6 +15,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/cli/console"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/remote"
 )
 
@@ -74,8 +75,8 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 	defer unlock()
 	say := &console.Sayer{On: e.Console, JSON: c.JSON}
 	s := controlling{Ready: true, Thru: e.Version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
-	keep := &intake{dir: s.Results, say: say}
-	conf := bus.RegistryConfig{NATS: nats, Intake: keep.take}
+	keep := &library.Intake{Dir: s.Results, Say: say}
+	conf := bus.RegistryConfig{NATS: nats, Intake: keep.Take}
 	if conf.Book, err = bus.OpenNameBook(state.Dir()); err != nil {
 		return err
 	}
@@ -170,8 +171,8 @@ func (c *controlCmd) openState() (*bus.State, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	unlock, err := lockFile(filepath.Join(dir, "control.lock"))
-	if errors.Is(err, errLocked) {
+	unlock, err := bus.LockFile(filepath.Join(dir, "control.lock"))
+	if errors.Is(err, bus.ErrLocked) {
 		err = fault.Failf("end that one, or give this one a folder of its own: --state DIR", "cli: another `thru control` has the state folder %s", dir)
 	}
 	if err == nil && c.Rotate {

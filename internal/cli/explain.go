@@ -10,6 +10,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/remote"
@@ -81,13 +82,13 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 		return err
 	}
 	view := newTrials(e, p, ends, budget)
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: quickGates(false), Below: ends.Below}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: library.QuickGates(false), Below: ends.Below}
 	k.into(&runner)
 	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Explain(ctx, p, how, budget)
 	view.Clear()
 	doc.Arguments = e.Arguments()
-	keepCosts(doc)
+	library.KeepCosts(doc)
 	return e.outcome(doc, k.forms(out), err)
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,16 +11,17 @@ import (
 	"thru/internal/capture/trace"
 	"thru/internal/cli/console"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
 // captures reads files of packets and makes one result of them: of one place,
 // or of two. It returns none where the files are no captures.
-func (c *explainCmd) captures(ctx context.Context, e *env, sources []*source, link stat.Link) ([]named, error) {
+func (c *explainCmd) captures(ctx context.Context, e *env, sources []*library.Source, link stat.Link) ([]library.Result, error) {
 	n := 0
 	for _, s := range sources {
-		if s.isCapture() {
+		if s.IsCapture() {
 			n++
 		}
 	}
@@ -47,32 +46,20 @@ func (c *explainCmd) captures(ctx context.Context, e *env, sources []*source, li
 		return nil, err
 	}
 	doc.Thru, doc.Arguments = e.Version, e.Arguments()
-	summarise(doc, link)
+	library.Summarise(doc, link)
 	for _, w := range doc.Warnings {
 		if !c.JSON {
 			e.Line("warning: " + w)
 		}
 	}
-	return []named{{strings.Join(c.What, ", "), doc}}, nil
-}
-
-// Names of captures; a compressed one has a suffix more.
-var captureSuffixes = []string{".pcap", ".pcapng", ".cap"}
-
-// isCaptureName tells by the name whether packets are in a file.
-func isCaptureName(path string) bool {
-	name := strings.ToLower(path)
-	for _, packed := range []string{".gz", ".zst", ".xz", ".bz2", ".lz4"} {
-		name = strings.TrimSuffix(name, packed)
-	}
-	return slices.Contains(captureSuffixes, filepath.Ext(name))
+	return []library.Result{{Name: strings.Join(c.What, ", "), Doc: doc}}, nil
 }
 
 // load reads one capture, and tells on a terminal how far it is.
-func (e *env) load(ctx context.Context, s *source) (capture.File, error) {
-	r := passing{in: s, name: s.name, size: s.size, begin: time.Now(), w: e.Board(false)}
+func (e *env) load(ctx context.Context, s *library.Source) (capture.File, error) {
+	r := passing{in: s, name: s.Name, size: s.Size, begin: time.Now(), w: e.Board(false)}
 	defer r.w.Clear()
-	return console.Until(ctx, s.name, func() (capture.File, error) { return capture.Load(ctx, s.name, &r, trace.Options{}, r.tell) })
+	return fault.Until(ctx, s.Name, func() (capture.File, error) { return capture.Load(ctx, s.Name, &r, trace.Options{}, r.tell) })
 }
 
 // passing is a file that is read, of which a terminal shows how far.

@@ -10,6 +10,7 @@ import (
 	"thru/internal/bus"
 	"thru/internal/cause"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -44,7 +45,7 @@ func (e *env) isFile(name string) bool {
 	if joined {
 		return false
 	}
-	isLike := e.isStored(name) || strings.EqualFold(filepath.Ext(name), ".json") || isCaptureName(name)
+	isLike := e.reader().IsStored(name) || strings.EqualFold(filepath.Ext(name), ".json") || library.IsCaptureName(name)
 	return exists || isLike || strings.ContainsRune(name, filepath.Separator)
 }
 
@@ -67,18 +68,18 @@ func (e *env) isJoined(name string) (joined, exists bool) {
 }
 
 // kept reads the files: captures are of one test, all others hold one or more.
-func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]named, error) {
-	sources, err := e.open(ctx, c.What)
+func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]library.Result, error) {
+	sources, err := e.reader().Open(ctx, c.What)
 	if err != nil {
 		return nil, err
 	}
-	defer closeSources(sources)
+	defer library.CloseSources(sources)
 	all, err := c.captures(ctx, e, sources, link)
 	if err != nil || len(all) > 0 {
 		return all, err
 	}
 	for _, s := range sources {
-		found, err := e.results(ctx, s, link)
+		found, err := e.reader().Results(ctx, s, link)
 		if err != nil {
 			return nil, err
 		}
@@ -107,22 +108,22 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	}
 	docs := make([]*measure.Document, len(all))
 	for i, r := range all {
-		docs[i] = r.doc
+		docs[i] = r.Doc
 	}
 	cause.Rungs(docs)
 	unexplained := 0
 	var below *measure.Verdict
 	for i, r := range all {
 		if len(all) > 1 {
-			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
+			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.Name)
 		}
-		if err := e.printKept(r.doc, out); err != nil {
+		if err := e.printKept(r.Doc, out); err != nil {
 			return err
 		}
-		if len(r.doc.Findings) == 0 {
+		if len(r.Doc.Findings) == 0 {
 			unexplained++
 		}
-		if v := r.doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
+		if v := r.Doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
 			below = v
 		}
 	}

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -41,80 +39,6 @@ func TestTurn(t *testing.T) {
 		if (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-	}
-}
-
-// newIntake keeps into a folder, and says what it does into the buffer.
-func newIntake(t *testing.T) (*intake, *bytes.Buffer) {
-	t.Helper()
-	var said bytes.Buffer
-	return &intake{dir: t.TempDir(), say: &console.Sayer{On: &console.Console{Out: &said, Err: &said}}}, &said
-}
-
-const aResult = `{"schema":"thru.result/2","thru_version":"x","command":"serve","started_at":"2026-11-22T14:00:00Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]}`
-
-// What a host says about itself and its results leads to no file but its own.
-func TestIntake(t *testing.T) {
-	in, said := newIntake(t)
-	for _, c := range []struct{ name, id, file string }{
-		{"web1", "20261122T140000.000000000Z-ABC", "web1/20261122T140000.000000000Z-ABC.thru.json"},
-		{"web1", "..%2f..%2fx y", "web1/_2f.._2fx_y.thru.json"},
-		{"", "a", "UKEY/a.thru.json"},
-	} {
-		for range 2 { // the word that it is kept was lost, so it comes again
-			if err := in.take(bus.Spooled{Agent: "UKEY", Name: c.name, ID: c.id, Body: []byte(aResult)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(filepath.Join(in.dir, filepath.FromSlash(c.file)))
-		if err != nil || string(got) != aResult {
-			t.Errorf("%v: %q", err, got)
-		}
-	}
-	said.Reset()
-	if err := in.take(bus.Spooled{Agent: "UKEY", Name: "web1", ID: "bad", Body: []byte("\x1b[2J{")}); err != nil {
-		t.Errorf("what can never be used comes again for ever: %v", err)
-	}
-	if text := said.String(); !strings.Contains(text, "no result") || strings.Contains(text, "\x1b") {
-		t.Errorf("said %q", text)
-	}
-}
-
-// A disk that is full is said once, and the result is not confirmed.
-func TestIntakeCannotWrite(t *testing.T) {
-	in, said := newIntake(t)
-	if err := os.WriteFile(filepath.Join(in.dir, "web1"), nil, 0o600); err != nil { // where the folder would be
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := in.take(bus.Spooled{Name: "web1", ID: "a", Body: []byte(aResult)}); err == nil || fault.Hint(err) == "" {
-			t.Errorf("confirmed, or no hint: %v", err)
-		}
-	}
-	if n := strings.Count(said.String(), "cannot be kept"); n != 1 {
-		t.Errorf("said %d times: %q", n, said.String())
-	}
-}
-
-// The results of a host are bounded, and those of the others stay.
-func TestIntakeIsBounded(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"1", "2", "3"} {
-		f, err := os.Create(filepath.Join(dir, name+resultEnding))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Truncate(bytesOfHost / 2); err != nil { // takes no room
-			t.Fatal(err)
-		}
-		f.Close()
-	}
-	if err := makeRoom(dir, 10); err != nil {
-		t.Fatal(err)
-	}
-	left, _ := filepath.Glob(filepath.Join(dir, "*"))
-	if len(left) != 1 || filepath.Base(left[0]) != "3"+resultEnding {
-		t.Errorf("left: %q", left)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/node"
 	"thru/internal/report"
@@ -95,7 +96,7 @@ func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signatu
 	var key *bus.Signer
 	if signs {
 		var err error
-		if key, err = e.signer(); err != nil {
+		if key, err = library.Signer(); err != nil {
 			e.Warn("the report is not signed", err)
 		} else {
 			who = &report.Signature{Host: node.Hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
@@ -108,7 +109,7 @@ func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signatu
 	text := b.Bytes()
 	if who != nil {
 		var err error
-		if text, err = sealed(text, key, who.Host, time.Now()); err != nil {
+		if text, err = library.Sealed(text, key, who.Host, time.Now()); err != nil {
 			return err
 		}
 	}

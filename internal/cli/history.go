@@ -14,6 +14,7 @@ import (
 
 	"thru/internal/cli/console"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/report"
 	"thru/internal/store"
@@ -52,7 +53,7 @@ func (f filterFlags) filter(now time.Time) (store.Filter, error) {
 	if f.Pair != "" {
 		from, to, found := strings.Cut(f.Pair, "..")
 		if !found || from == "" || to == "" {
-			return s, fault.Usagef("such as --pair local..peer", "--pair %q: no A..B", short(f.Pair))
+			return s, fault.Usagef("such as --pair local..peer", "--pair %q: no A..B", fault.Short(f.Pair))
 		}
 		s.Pair = measure.PairName(from, to)
 	}
@@ -61,12 +62,12 @@ func (f filterFlags) filter(now time.Time) (store.Filter, error) {
 		return s, err
 	}
 	if f.Since != "" {
-		if s.Since, _, err = readWhen(f.Since, now); err != nil {
+		if s.Since, _, err = library.ReadWhen(f.Since, now); err != nil {
 			return s, err
 		}
 	}
 	if f.Until != "" {
-		_, s.Until, err = readWhen(f.Until, now)
+		_, s.Until, err = library.ReadWhen(f.Until, now)
 	}
 	return s, err
 }
@@ -99,11 +100,11 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	f.Limit = c.Limit
 	var text []string
 	for _, w := range c.Words {
-		if when, err := readSpan(w, now); err == nil {
+		if when, err := library.ReadSpan(w, now); err == nil {
 			if !f.Since.IsZero() || !f.Until.IsZero() {
 				return fault.Usagef("give one: a span, or --since and --until", "%s: another time is given too", fault.Named(w))
 			}
-			f.Since, f.Until = when.since, when.until
+			f.Since, f.Until = when.Since, when.Until
 			continue
 		}
 		text = append(text, w)
@@ -153,7 +154,7 @@ func (f filterFlags) none() bool {
 
 // withStore opens the store, uses it and gives it back.
 func (e *env) withStore(at storeFile, o store.Options, use func(store.Store) error) error {
-	s, err := archiveOf(keepFlags{storeFile: at}).open(o)
+	s, err := archiveOf(keepFlags{storeFile: at}).Open(o)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(e.Out, "%s written to %s\n", results(n), c.File)
+		_, err = fmt.Fprintf(e.Out, "%s written to %s\n", unit.Plural(n, "result"), c.File)
 		return err
 	})
 }
@@ -230,22 +231,22 @@ type historyImportCmd struct {
 
 // Run imports.
 func (c *historyImportCmd) Run(ctx context.Context, e *env) error {
-	sources, err := e.open(ctx, c.Files)
+	sources, err := e.reader().Open(ctx, c.Files)
 	if err != nil {
 		return err
 	}
-	defer closeSources(sources)
+	defer library.CloseSources(sources)
 	return e.withStore(c.storeFile, store.Options{}, func(s store.Store) error {
 		bad := 0
 		for _, from := range sources {
 			got, err := store.Import(ctx, from, s, report.Answer)
 			for _, b := range got.Left {
-				e.Line(fmt.Sprintf("%s, line %d: %s", from.name, b.Line, b.Why))
+				e.Line(fmt.Sprintf("%s, line %d: %s", from.Name, b.Line, b.Why))
 			}
 			if bad += got.Bad; err != nil {
-				return fmt.Errorf("%s: %w", fault.Named(from.name), err)
+				return fmt.Errorf("%s: %w", fault.Named(from.Name), err)
 			}
-			fmt.Fprintf(e.Out, "%s: %s taken over\n", from.name, results(got.Kept))
+			fmt.Fprintf(e.Out, "%s: %s taken over\n", from.Name, unit.Plural(got.Kept, "result"))
 		}
 		if bad > 0 {
 			return fault.Failf("what could be read is there; the rest is no result of thru", "%s could not be taken over", unit.Plural(bad, "line"))
@@ -266,7 +267,7 @@ func (c *historyRmCmd) Run(ctx context.Context, e *env) error {
 	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {
 		var going []store.Entry
 		for _, word := range c.IDs {
-			x, err := entryOf(ctx, s, word, store.Filter{})
+			x, err := library.EntryOf(ctx, s, word, store.Filter{})
 			if err != nil {
 				return err
 			}
@@ -290,15 +291,15 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 	var r store.Retention
 	var err error
 	if c.Older != "" {
-		begin, _, werr := readWhen(c.Older, time.Now())
-		if !ago.MatchString(c.Older) || werr != nil {
-			return fault.Usagef("such as --older 90d", "--older %q is no age", short(c.Older))
+		begin, _, werr := library.ReadWhen(c.Older, time.Now())
+		if !library.Ago.MatchString(c.Older) || werr != nil {
+			return fault.Usagef("such as --older 90d", "--older %q is no age", fault.Short(c.Older))
 		}
 		r.Age = time.Since(begin)
 	}
 	if c.Bytes != "" {
 		if r.Bytes, err = unit.ParseSize(c.Bytes); err != nil || r.Bytes <= 0 {
-			return fault.Usagef("such as --max-bytes 500M", "--max-bytes %q is no size", short(c.Bytes))
+			return fault.Usagef("such as --max-bytes 500M", "--max-bytes %q is no size", fault.Short(c.Bytes))
 		}
 	}
 	if r.Count = c.Keep; c.Keep < 0 || r == (store.Retention{}) {
@@ -310,7 +311,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 			count.DryRun = true
 			n, err := s.Prune(ctx, count)
 			if err == nil && n > 0 {
-				err = e.Confirm(ctx, fmt.Sprintf("Remove the oldest %s?", results(n)))
+				err = e.Confirm(ctx, fmt.Sprintf("Remove the oldest %s?", unit.Plural(n, "result")))
 			}
 			if err != nil {
 				return err
@@ -318,7 +319,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 		}
 		n, err := s.Prune(ctx, r)
 		if err == nil {
-			_, err = fmt.Fprintf(e.Out, "%s removed\n", results(n))
+			_, err = fmt.Fprintf(e.Out, "%s removed\n", unit.Plural(n, "result"))
 		}
 		return err
 	})
@@ -335,16 +336,13 @@ func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, ye
 		named = strings.Join(ids[:3], ", ") + ", ..."
 	}
 	if !yes {
-		if err := e.Confirm(ctx, fmt.Sprintf("Remove %s (%s)?", results(len(ids)), named)); err != nil {
+		if err := e.Confirm(ctx, fmt.Sprintf("Remove %s (%s)?", unit.Plural(len(ids), "result"), named)); err != nil {
 			return err
 		}
 	}
 	n, err := s.Delete(ctx, ids...)
 	if err == nil {
-		_, err = fmt.Fprintf(e.Out, "%s removed\n", results(n))
+		_, err = fmt.Fprintf(e.Out, "%s removed\n", unit.Plural(n, "result"))
 	}
 	return err
 }
-
-// results counts them.
-func results(n int) string { return unit.Plural(n, "result") }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/cli/console"
+	"thru/internal/fault"
 	"thru/internal/store"
 )
 
@@ -23,7 +24,7 @@ const commandColumn = 9
 func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, now time.Time) {
 	longest := len("id")
 	for _, x := range entries {
-		longest = max(longest, len(console.Printable(x.ID)))
+		longest = max(longest, len(fault.Printable(x.ID)))
 	}
 	head := "result"
 	if width > 0 && width < narrow {
@@ -31,8 +32,8 @@ func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, no
 	}
 	fmt.Fprintf(w, "%-*s  %-7s  %-*s  %-4s  %s\n", longest, "id", "when", commandColumn, "command", "", head)
 	for _, x := range entries {
-		line := fmt.Sprintf("%-*s  %-7s  %-*s  ", longest, console.Printable(x.ID), whenText(x.StartedAt, now), commandColumn, console.Cut(console.Printable(x.Command), commandColumn))
-		verdict := fmt.Sprintf("%-4s", console.Printable(verdictText(x.Verdict)))
+		line := fmt.Sprintf("%-*s  %-7s  %-*s  ", longest, fault.Printable(x.ID), whenText(x.StartedAt, now), commandColumn, console.Cut(fault.Printable(x.Command), commandColumn))
+		verdict := fmt.Sprintf("%-4s", fault.Printable(verdictText(x.Verdict)))
 		room := width - len(line) - len(verdict) - 2
 		said, below := titleText(x)+labelsText(x, "  "), ""
 		if width > 0 && width < narrow {
@@ -79,7 +80,7 @@ func titleText(x store.Entry) string {
 	if x.Error != "" {
 		said = append(said, "error: "+x.Error)
 	}
-	return console.Printable(strings.Join(said, "  "))
+	return fault.Printable(strings.Join(said, "  "))
 }
 
 // labelsText is by which labels it is called, after a gap.
@@ -89,7 +90,7 @@ func labelsText(x store.Entry, gap string) string {
 		said += gap + k + "=" + x.Labels[k]
 		gap = "  "
 	}
-	return console.Printable(said)
+	return fault.Printable(said)
 }
 
 // pairsText is "a <-> b" where both directions were measured, and counts what is more.

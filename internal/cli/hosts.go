@@ -160,7 +160,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 	}
 	for _, h := range hosts {
 		if h.Waiting > 0 || h.Problem != "" {
-			fmt.Fprintf(e.Out, "\n%s: %s\n", h.Name, console.Printable(keeping(h)))
+			fmt.Fprintf(e.Out, "\n%s: %s\n", h.Name, fault.Printable(keeping(h)))
 		}
 	}
 	if !facts {

@@ -52,8 +52,8 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 		Schema: measure.Schema, Thru: e.Version, Command: "inventory", Arguments: e.Arguments(), StartedAt: begin, ElapsedNs: time.Since(begin).Nanoseconds(),
 		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Inventories: []measure.Inventory{v},
 	}
-	if !e.archive.off && len(v.Guests) > mostKeptGuests {
-		e.archive.off = true
+	if !e.archive.Off && len(v.Guests) > mostKeptGuests {
+		e.archive.Off = true
 		e.Warn("the result is not in the history", fault.Failf("--vm and --host choose some, --json prints all", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))
 	}
 	return e.outcome(doc, out, nil)
@@ -70,7 +70,7 @@ func (c *inventoryCmd) sensible(e *env) error {
 	}
 	for _, p := range slices.Concat(c.VM, c.Host) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
-			return fault.Usagef("such as --vm 'web*'; * stands for any letters, ? for one, [ab] for one of these", "%q is no pattern", short(p))
+			return fault.Usagef("such as --vm 'web*'; * stands for any letters, ? for one, [ab] for one of these", "%q is no pattern", fault.Short(p))
 		}
 	}
 	if c.isVSphere() {

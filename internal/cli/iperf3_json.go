@@ -9,6 +9,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/remote"
@@ -57,9 +58,9 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 	}
 	v := newOriginalView(o, e.Out, e.Version)
 	v.introduce(ctx, ends.Local)
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: v, Gating: quickGates(force), Below: ends.Below}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: v, Gating: library.QuickGates(force), Below: ends.Below}
 	doc, err := runner.Run(ctx, p)
-	doc.Arguments, doc.Labels = e.Arguments(), e.archive.labels
+	doc.Arguments, doc.Labels = e.Arguments(), e.archive.Labels
 	defer e.store(doc, true)
 	if werr := v.end(doc, err); werr != nil && err == nil {
 		return werr

@@ -57,10 +57,10 @@ func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s := &originalServer{o: o, e: e, out: out, stop: stop, turn: make(chan struct{}, 1)}
-	s.r = reception{version: e.Version, connect: server.Client, watch: s.watch, told: s.told}
+	s.r = node.Reception{Version: e.Version, Connect: server.Client, Watch: s.watch, Told: s.told}
 	s.listening()
 	err = calls.Serve(ctx, func(call engine.Call) { s.take(ctx, call) })
-	s.r.wait()
+	s.r.Wait()
 	if err != nil {
 		return originalError(e.Err, "error", err)
 	}
@@ -100,7 +100,7 @@ type originalServer struct {
 	e    *env
 	out  io.Writer
 	stop context.CancelFunc
-	r    reception
+	r    node.Reception
 
 	turn    chan struct{} // holds one: a test runs, and what follows belongs to it until told
 	view    *originalView // of that test
@@ -121,7 +121,7 @@ const turnWait = time.Second
 
 // take runs a caller's test, if no other one runs.
 func (s *originalServer) take(ctx context.Context, call engine.Call) {
-	s.r.wg.Go(func() {
+	s.r.Tests.Go(func() {
 		select {
 		case s.turn <- struct{}{}:
 			s.begin(ctx, call)
@@ -143,7 +143,7 @@ func (s *originalServer) begin(ctx context.Context, call engine.Call) {
 	}
 	s.view = newOriginalView(s.o, s.out, s.e.Version)
 	s.view.called(call)
-	s.r.take(ctx, call)
+	s.r.Take(ctx, call)
 }
 
 func (s *originalServer) watch(engine.Call) control.Observer { return s.view }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +14,8 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/plan"
-	"thru/internal/plan/planfile"
 	"thru/internal/remote"
+	"thru/internal/runs"
 )
 
 // ladderTime is the length of a ladder's runs (B-09).
@@ -160,20 +159,12 @@ const withPlan = "with a plan go -t, --link-rate, --force, --hypervisor, the for
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
 		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
-		options: runOptions{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
+		options: runs.Options{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.LinkRate != "" {
 		r.options.LinkRate = strings.Split(c.LinkRate, ",")
 	}
 	return r
-}
-
-// askedRungs is what a ladder by flags is made of. It is kept with its run, as a
-// plan file is.
-type askedRungs struct {
-	Rungs   []plan.Rung  `json:"rungs,omitempty"`
-	VCPUs   bool         `json:"vcpus,omitempty"`
-	Request plan.Request `json:"request"`
 }
 
 // compare measures several rungs, or one with more and more CPUs.
@@ -182,7 +173,7 @@ func (c *ladderCmd) compare(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	a := askedRungs{VCPUs: c.VCPUs, Request: request}
+	a := runs.Rungs{VCPUs: c.VCPUs, Request: request}
 	if c.VCPUs {
 		a.Request.Local, a.Request.Peer = control.Local, cmp.Or(c.What, control.Local)
 	} else if a.Rungs, err = c.pairs(); err != nil {
@@ -207,11 +198,11 @@ func (c *ladderCmd) compare(ctx context.Context, e *env) error {
 
 // goOn continues a ladder that was asked for by the same flags.
 func (c *ladderCmd) goOn(ctx context.Context, r *planRun) error {
-	runs, err := runsFolder()
+	kept, err := runs.Folder()
 	if err != nil {
 		return err
 	}
-	dir, err := findRun(runs, c.Keep, c.Resume.Run, "ladder", checksum(r.text))
+	dir, err := runs.Find(kept, c.Keep, c.Resume.Run, "ladder", runs.Checksum(r.text))
 	if err != nil {
 		return err
 	}
@@ -242,101 +233,4 @@ func (c *ladderCmd) pairs() ([]plan.Rung, error) {
 func between(from, to string) plan.Pair {
 	local := from == control.Local || to == control.Local
 	return plan.Pair{From: from, To: to, DialTo: to == control.Local && from != to, Either: !local && from != to}
-}
-
-// readRungs reads what compare has kept of a ladder.
-func readRungs(text []byte) (a askedRungs, ok bool) {
-	err := json.Unmarshal(text, &a)
-	return a, err == nil && (len(a.Rungs) > 0 || a.VCPUs)
-}
-
-// plan is that of the rungs. How many CPUs an end has matters to the study of
-// them alone; where that is not known yet, as many are taken as here.
-func (a askedRungs) plan(found func(endPoint string) planfile.Found) (p plan.Plan, err error) {
-	r := a.Request
-	names := []string{r.Local, r.Peer}
-	if a.VCPUs {
-		there := found(r.Peer)
-		r.LocalCPUs, r.PeerCPUs = cmp.Or(found(r.Local).CPUs, runtime.NumCPU()), cmp.Or(there.CPUs, runtime.NumCPU())
-		r.Engine = there.Engine
-		p, err = plan.VCPUs(r)
-	} else {
-		rungs := slices.Clone(a.Rungs)
-		names = nil
-		for i, x := range rungs {
-			names = append(names, x.From, x.To)
-			rungs[i].Engine = cmp.Or(found(x.From).Engine, found(x.To).Engine)
-			if rungs[i].Engine != "" && x.From != control.Local && x.To != control.Local {
-				return p, fault.Usagef("its other end is local: --same-host local,"+x.To, "%s and %s: an ESXi host's iperf3 is measured from this machine only", x.From, x.To)
-			}
-		}
-		p, err = plan.Rungs(rungs, r)
-	}
-	p.Order = plan.OrderSequential
-	for i, name := range names {
-		if slices.Index(names, name) == i {
-			p.EndPoints = append(p.EndPoints, plan.EndPoint{Name: name})
-		}
-	}
-	return p, err
-}
-
-// flagOf names the flag of a rung, by which --link-rate may mean it too.
-func flagOf(rung string) string {
-	return map[string]string{plan.RungSwitch: "same-host", plan.RungLAN: "same-lan", plan.RungInterconnect: "across"}[rung]
-}
-
-// setLinks sets the rates of paths that were stated: RATE of the whole plan, of
-// a ladder of its topmost rung, and RUNG=RATE of one rung, each once.
-func setLinks(p *plan.Plan, stated []string) error {
-	rungs := rungsOf(*p)
-	said := map[string]string{}
-	for _, text := range stated {
-		name, rate, named := strings.Cut(text, "=")
-		if !named {
-			name, rate = "", text
-		}
-		link, err := linkRate(strings.TrimSpace(rate))
-		if err != nil {
-			return err
-		}
-		if !named && len(rungs) > 0 {
-			name = rungs[len(rungs)-1]
-		}
-		rung := name // as the plan calls it; "" without rungs
-		if at := slices.IndexFunc(rungs, func(r string) bool { return isRung(r, name) }); at >= 0 {
-			rung = rungs[at]
-		} else if name != "" {
-			return fault.Usagef("the rungs are: "+cmp.Or(strings.Join(rungs, ", "), "none, so state one rate: --link-rate 10G"), "--link-rate %s: there is no rung %s", text, name)
-		}
-		if before, twice := said[rung]; twice {
-			return fault.Usagef("state one rate for each rung", "--link-rate %s and %s are of the same path", before, text)
-		}
-		if said[rung] = text; rung == "" {
-			p.Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
-		}
-		for i := range p.Steps {
-			if isRung(p.Steps[i].Rung, name) {
-				p.Steps[i].Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
-			}
-		}
-	}
-	return nil
-}
-
-// isRung tells whether a rung is meant by its name, or by that of its flag.
-func isRung(rung, name string) bool {
-	name = strings.TrimSpace(name)
-	return rung != "" && (strings.EqualFold(rung, name) || flagOf(rung) == strings.ToLower(name))
-}
-
-// rungsOf are the rungs of a plan, the lowest first.
-func rungsOf(p plan.Plan) []string {
-	var rungs []string
-	for _, s := range p.Steps {
-		if s.Rung != "" && !slices.Contains(rungs, s.Rung) {
-			rungs = append(rungs, s.Rung)
-		}
-	}
-	return rungs
 }

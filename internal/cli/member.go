@@ -79,8 +79,8 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 // lock holds the state folder, which is who this host is: of two processes with
 // one identity the bus would end one, and both would deliver what is spooled.
 func (m *member) lock(state *bus.State) (err error) {
-	m.unlock, err = lockFile(filepath.Join(state.Dir(), "serve.lock"))
-	if errors.Is(err, errLocked) {
+	m.unlock, err = bus.LockFile(filepath.Join(state.Dir(), "serve.lock"))
+	if errors.Is(err, bus.ErrLocked) {
 		return fault.Failf("end that one, or give this one a folder of its own: --state DIR, and another --name",
 			"cli: another `thru serve` is in a fleet by the state folder %s: two cannot be one host", state.Dir())
 	}

@@ -13,6 +13,7 @@ import (
 	"thru/internal/plan"
 	"thru/internal/plan/planfile"
 	"thru/internal/report"
+	"thru/internal/runs"
 )
 
 type planCmd struct {
@@ -145,7 +146,7 @@ func (r *planRun) list(p plan.Plan) error {
 		return report.PlanList(r.env.Out, p, report.TextOptions{Width: width, Colour: colour})
 	}
 	l := listedPlan{
-		Thru: r.env.Version, Name: p.Name, SHA256: checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),
+		Thru: r.env.Version, Name: p.Name, SHA256: runs.Checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),
 		EndPoints: []listedEnd{}, Steps: []listedStep{}, Warnings: p.Warnings,
 	}
 	for _, x := range p.EndPoints {

@@ -1,25 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"thru/internal/cause"
-	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/node"
-	"thru/internal/report"
 	"thru/internal/stat"
 	"thru/internal/store"
-	"thru/internal/unit"
 )
 
 type reportCmd struct {
@@ -104,7 +98,7 @@ func (c *reportCmd) filesAsked() bool { return c.HTML+c.Markdown+c.CSV+c.JUnit !
 
 // printKey prints the key of this host, for those who get its reports.
 func (c *reportCmd) printKey(e *env) error {
-	s, err := e.signer()
+	s, err := library.Signer()
 	if err != nil {
 		return err
 	}
@@ -116,12 +110,12 @@ func (c *reportCmd) printKey(e *env) error {
 }
 
 // find looks the results up.
-func (c *reportCmd) find(ctx context.Context, e *env, link stat.Link) (all []named, err error) {
+func (c *reportCmd) find(ctx context.Context, e *env, link stat.Link) (all []library.Result, err error) {
 	e.archive = archiveOf(keepFlags{storeFile: c.storeFile})
-	shelf := e.library(link)
+	shelf := e.reader().Shelf(link)
 	defer func() { err = errors.Join(err, shelf.Close()) }()
 	for _, word := range c.Results {
-		found, err := shelf.find(ctx, word, store.Filter{})
+		found, err := shelf.Find(ctx, word, store.Filter{})
 		if err != nil {
 			return nil, err
 		}
@@ -131,20 +125,20 @@ func (c *reportCmd) find(ctx context.Context, e *env, link stat.Link) (all []nam
 }
 
 // printAll prints them, and makes of them how the command ends.
-func (c *reportCmd) printAll(e *env, all []named) error {
+func (c *reportCmd) printAll(e *env, all []library.Result) error {
 	failed := 0
 	var below *measure.Verdict
 	for i, r := range all {
 		if len(all) > 1 && !c.IPerf3 {
-			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.name)
+			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.Name)
 		}
-		if err := c.print(e, r.doc); err != nil {
+		if err := c.print(e, r.Doc); err != nil {
 			return err
 		}
-		if !measured(r.doc) && !tunedAnyhow(r.doc) && !worthKeeping(r.doc) {
+		if !library.Measured(r.Doc) && !library.Tuned(r.Doc) && !library.WorthKeeping(r.Doc) {
 			failed++
 		}
-		if v := r.doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
+		if v := r.Doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
 			below = v
 		}
 	}
@@ -155,12 +149,6 @@ func (c *reportCmd) printAll(e *env, all []named) error {
 		return verdictError(below)
 	}
 	return nil
-}
-
-// named is a result with what to call it among several.
-type named struct {
-	name string
-	doc  *measure.Document
 }
 
 // print writes one result in the form asked for. One without figures is its error.
@@ -196,130 +184,4 @@ func (e *env) printKept(doc *measure.Document, f forms) error {
 		e.ErrorLines(fault.Failf(doc.Error.Hint, "%s", doc.Error.Message))
 	}
 	return nil
-}
-
-// results reads what a file holds: one result of thru, or one or more of iperf3.
-// Findings are those of this version's rules.
-func (e *env) results(ctx context.Context, from *source, link stat.Link) ([]named, error) {
-	text, err := console.Until(ctx, from.name, func() ([]byte, error) { return e.read(from) })
-	if err != nil {
-		return nil, err
-	}
-	if len(text) == 0 {
-		return nil, notOpened(from.name, errors.New("the file is empty"))
-	}
-	if isCapture(text) {
-		return nil, fault.Usagef("thru explain "+from.name+" reads it", "%s is a packet capture, no result", from.name)
-	}
-	if isResult(text) || isPage(text) {
-		read := report.ReadJSON
-		if isPage(text) {
-			read = report.Embedded
-			if v := verify(from.name, text, "", ""); v.Signed && !v.Valid {
-				e.Line("warning: " + from.name + ": " + v.Reason + "; what is shown is the result inside")
-			}
-		}
-		doc, err := read(bytes.NewReader(text))
-		if err != nil {
-			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", fault.Named(from.name), err)
-		}
-		rediagnose(doc, link)
-		return []named{{from.name, doc}}, nil
-	}
-	docs, warnings, err := iperfdoc.Read(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fault.Named(from.name), err)
-	}
-	for _, w := range warnings {
-		e.Line("warning: " + from.name + ": " + w)
-	}
-	var all []named
-	for i, doc := range docs {
-		doc.Thru = e.Version
-		summarise(doc, link)
-		name := from.name
-		if len(docs) > 1 {
-			name = fmt.Sprintf("%s, test %d of %d", from.name, i+1, len(docs))
-		}
-		all = append(all, named{name, doc})
-	}
-	return all, nil
-}
-
-// read takes all of it, up to the most that a result may have.
-func (e *env) read(s *source) ([]byte, error) {
-	if s.size > iperfdoc.MaxFile {
-		return nil, fault.Usagef("split it: each document is a result of its own", "%s has %s, and a result at most %s", s.name, unit.Size(s.size), unit.Size(iperfdoc.MaxFile))
-	}
-	text, err := io.ReadAll(io.LimitReader(s, iperfdoc.MaxFile+1))
-	if err != nil {
-		return nil, notOpened(s.name, err)
-	}
-	return text, nil
-}
-
-// isResult tells thru's documents from iperf3's.
-func isResult(text []byte) bool {
-	var head struct {
-		Schema *string `json:"schema"`
-	}
-	return json.Unmarshal(text, &head) == nil && head.Schema != nil
-}
-
-// isPage recognises a page that thru has written.
-func isPage(text []byte) bool { return bytes.HasPrefix(text, []byte("<!DOCTYPE html>")) }
-
-// isCapture recognises pcap files, of either byte order and with times in
-// microseconds or nanoseconds, and pcapng (draft-ietf-opsawg-pcap, -pcapng).
-func isCapture(text []byte) bool {
-	for _, magic := range []string{"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1", "\xa1\xb2\xcd\x34", "\x34\xcd\xb2\xa1", "\x0a\x0d\x0d\x0a"} {
-		if bytes.HasPrefix(text, []byte(magic)) {
-			return true
-		}
-	}
-	return false
-}
-
-// rediagnose makes the findings of a kept document anew, and where a link rate
-// is stated the figures that hang on it.
-func rediagnose(doc *measure.Document, link stat.Link) {
-	if link.RateBps > 0 {
-		summarise(doc, link)
-		return
-	}
-	together(doc)
-	cause.Diagnose(doc)
-	cause.Rungs([]*measure.Document{doc})
-}
-
-// together judges what ran at the same time in a document that was kept while
-// its plan was running.
-func together(doc *measure.Document) {
-	if doc.Plan != nil && doc.Groups == nil {
-		stat.Groups(doc)
-		stat.Compare(doc)
-	}
-}
-
-// summarise makes figures of the evidence that a document has.
-func summarise(doc *measure.Document, link stat.Link) {
-	facts := map[string]*measure.Facts{}
-	for _, p := range doc.EndPoints {
-		facts[p.Name] = p.Facts
-	}
-	for i := range doc.Cells {
-		stat.Summarise(&doc.Cells[i], facts, link)
-	}
-	before := doc.Verdict
-	doc.Verdict = stat.Verdict(doc.Cells)
-	if doc.Plan != nil {
-		stat.Groups(doc)
-		stat.Ladder(doc, func(string) stat.Link { return link })
-		stat.Compare(doc)
-	}
-	if len(doc.Targets) > 0 { // what was demanded then still decides
-		doc.Verdict = before
-	}
-	cause.Diagnose(doc)
-	cause.Rungs([]*measure.Document{doc})
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,20 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"thru/internal/bus"
-	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	"thru/internal/report"
+	"thru/internal/runs"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -73,7 +72,7 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
 		env: e, command: "run", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
-		options: runOptions{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
+		options: runs.Options{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
 		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run wants a plan file")
@@ -93,12 +92,12 @@ type planRun struct {
 	flags    runFlags
 	under    belowFlags
 	password func(whose string, none error) func() (string, error) // for the hypervisors of all blocks
-	options  runOptions
+	options  runs.Options
 
 	name    string // of the plan, as it was given
 	text    []byte
 	plan    expander
-	journal *journal
+	journal *runs.Journal
 	below   []hypervisor.Source
 	unbelow func()            // closes them; nil: there are none
 	hands   []measure.Hand    // what was asked of a person
@@ -135,28 +134,28 @@ func (r *planRun) resume(ctx context.Context, file string) error {
 
 // open takes up the run of a folder, with what it began with.
 func (r *planRun) open(ctx context.Context, dir string) (err error) {
-	if r.journal, r.text, err = resumeJournal(dir); err != nil {
+	if r.journal, r.text, err = runs.Resume(dir); err != nil {
 		return err
 	}
-	h := r.journal.head
-	r.before = r.journal.before
-	if !h.unfinished() {
-		r.journal.close()
-		return fault.Usagef("thru report "+filepath.Join(dir, documentName)+" shows it", "the run %s is complete", h.Run)
+	h := r.journal.Head
+	r.before = r.journal.Before
+	if !h.Unfinished() {
+		r.journal.Close()
+		return fault.Usagef("thru report "+filepath.Join(dir, runs.DocumentName)+" shows it", "the run %s is complete", h.Run)
 	}
-	if !r.options.empty() && !r.options.sameSteps(h.Options) {
-		r.journal.close()
+	if !r.options.Empty() && !r.options.SameSteps(h.Options) {
+		r.journal.Close()
 		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
 	}
 	h.Options.Hypervisors = append(h.Options.Hypervisors, r.options.Hypervisors...)
 	h.Options.Force = h.Options.Force || r.options.Force // it may be what the run ended for
-	r.journal.head.Options = h.Options
+	r.journal.Head.Options = h.Options
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
-	if len(r.env.archive.labels) == 0 {
-		r.env.archive.labels = h.Labels
+	if len(r.env.archive.Labels) == 0 {
+		r.env.archive.Labels = h.Labels
 	}
 	if err := r.read(ctx); err != nil {
-		r.journal.close()
+		r.journal.Close()
 		return err
 	}
 	return nil
@@ -164,8 +163,8 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 
 // read makes the plan of its text.
 func (r *planRun) read(ctx context.Context) error {
-	if rungs, ok := readRungs(r.text); ok {
-		r.plan = rungs.plan
+	if rungs, ok := runs.ReadRungs(r.text); ok {
+		r.plan = rungs.Plan
 		return nil
 	}
 	file, err := planfile.Parse(r.name, r.text)
@@ -195,12 +194,12 @@ func (r *planRun) read(ctx context.Context) error {
 // folder finds that of the run to continue: the one that is named by --keep, or
 // by --resume=RUN, or the last one of the plan, or of any.
 func (r *planRun) folder(ctx context.Context, file string) (string, error) {
-	runs, err := runsFolder()
+	kept, err := runs.Folder()
 	if err != nil {
 		return "", err
 	}
 	name := r.flags.Resume.Run
-	if _, err := os.Stat(filepath.Join(runs, filepath.Base(file), headName)); err == nil && name == "" && file != "" {
+	if _, err := os.Stat(filepath.Join(kept, filepath.Base(file), runs.HeadName)); err == nil && name == "" && file != "" {
 		name, file = file, "" // `thru run --resume RUN`, which reads as the plan
 	}
 	var sum string
@@ -209,57 +208,9 @@ func (r *planRun) folder(ctx context.Context, file string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		sum = checksum(text)
+		sum = runs.Checksum(text)
 	}
-	return findRun(runs, r.flags.Keep, name, file, sum)
-}
-
-// findRun is the folder of the run that is meant: keep is a folder that was
-// named, run a name, file a plan with the checksum sum; each may be empty.
-func findRun(runs, keep, run, file, sum string) (string, error) {
-	changed := func(h runHead) error {
-		return fault.Usagef("give the plan back its old text, or begin anew: leave --resume out", "%s has changed since the run %s", file, h.Run)
-	}
-	if keep != "" && run != "" {
-		return "", fault.Usagef("name the run once: --resume=RUN, or --resume --keep FOLDER", "--keep and --resume=%s name two runs", run)
-	}
-	if dir := cmp.Or(keep, runFolder(runs, run)); dir != "" {
-		h, err := readHead(filepath.Clean(dir))
-		if err == nil && sum != "" && h.SHA256 != sum {
-			err = changed(h)
-		}
-		return filepath.Clean(dir), err
-	}
-	heads := listRuns(runs)
-	for _, h := range heads {
-		if h.unfinished() && (sum == "" || h.SHA256 == sum) {
-			return filepath.Join(runs, h.Run), nil
-		}
-	}
-	for _, h := range heads {
-		if h.unfinished() && filepath.Base(h.Plan) == filepath.Base(file) {
-			return "", changed(h)
-		}
-	}
-	what := "no run"
-	if file != "" {
-		what += " of " + file
-	}
-	return "", fault.Usagef("begin one: leave --resume out", "%s was interrupted", what)
-}
-
-// runFolder is where a run is that --resume=RUN names: by its own name, or by its
-// folder or document, as they are printed; "" where none is named.
-func runFolder(runs, run string) string {
-	switch {
-	case run == "":
-		return ""
-	case filepath.Base(run) == run:
-		return filepath.Join(runs, run)
-	case filepath.Base(run) == documentName:
-		return filepath.Dir(run)
-	}
-	return run
+	return runs.Find(kept, r.flags.Keep, name, file, sum)
 }
 
 // maxPlan bounds the text that is read, in bytes.
@@ -270,17 +221,17 @@ func (e *env) readPlan(ctx context.Context, file string) ([]byte, error) {
 	if file == "" {
 		return nil, fault.Usagef("name a plan file, or - for stdin", "the name of the plan is empty")
 	}
-	return console.Until(ctx, file, func() ([]byte, error) {
+	return fault.Until(ctx, file, func() ([]byte, error) {
 		var in io.Reader = e.In
 		if file != "-" {
-			f, err := openFile(file)
+			f, err := library.OpenFile(file)
 			if err != nil {
 				return nil, e.noPlan(file, err)
 			}
 			defer f.Close()
 			in = f
 		}
-		if _, err := fileSize(in, file); err != nil {
+		if _, err := library.FileSize(in, file); err != nil {
 			return nil, err
 		}
 		text, err := io.ReadAll(io.LimitReader(in, maxPlan+1))
@@ -313,70 +264,15 @@ func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error)
 	if r.options.Force {
 		p.Gates = plan.GatesForce
 	}
-	if err := only(&p, r.options.Only); err != nil {
+	if err := runs.Only(&p, r.options.Only); err != nil {
 		return p, err
 	}
-	return p, setLinks(&p, r.options.LinkRate) // of the rungs that are left: a rate of none is a mistake
-}
-
-// only leaves the steps that hold one of the words.
-func only(p *plan.Plan, words []string) error {
-	if len(words) == 0 {
-		return nil
-	}
-	var labels []string
-	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool {
-		if !slices.Contains(labels, s.Label) {
-			labels = append(labels, s.Label)
-		}
-		return !slices.ContainsFunc(words, func(w string) bool { return holds(s, w) })
-	})
-	if len(steps) == 0 {
-		return fault.Usagef("the steps are: "+strings.Join(labels[:min(len(labels), fault.MostNamed)], "; "), "--only %s leaves no step", strings.Join(words, " --only "))
-	}
-	p.Steps = steps
-	p.EndPoints = usedEnds(*p)
-	p.Targets = slices.DeleteFunc(slices.Clone(p.Targets), func(t plan.Target) bool {
-		return !slices.ContainsFunc(steps, func(s plan.Step) bool { return aims(t, s) })
-	})
-	return nil
-}
-
-// aims tells whether a target is of a step.
-func aims(t plan.Target, s plan.Step) bool {
-	for _, a := range t.Where {
-		if !slices.Contains(s.Axes, a) {
-			return false
-		}
-	}
-	return t.Rung == "" || t.Rung == s.Rung
-}
-
-// holds tells whether a step's label or rung holds a word, or it has the value NAME=VALUE.
-func holds(s plan.Step, word string) bool {
-	word = strings.ToLower(word)
-	for _, a := range s.Axes {
-		if strings.ToLower(a.Name+"="+a.Value) == word {
-			return true
-		}
-	}
-	return strings.Contains(strings.ToLower(s.Label), word) || strings.Contains(strings.ToLower(s.Rung), word)
-}
-
-// usedEnds are the end points that some step names.
-func usedEnds(p plan.Plan) []plan.EndPoint {
-	used := map[string]bool{}
-	for _, s := range p.Steps {
-		for _, x := range s.Specs {
-			used[x.From], used[x.To] = true, true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(p.EndPoints), func(e plan.EndPoint) bool { return !used[e.Name] })
+	return p, runs.SetLinks(&p, r.options.LinkRate, linkRate) // of the rungs that are left: a rate of none is a mistake
 }
 
 // run connects the end points, measures, and prints what came of it.
 func (r *planRun) run(ctx context.Context) error {
-	defer func() { r.journal.close(); r.closeBelow() }()
+	defer func() { r.journal.Close(); r.closeBelow() }()
 	p, err := r.expanded(unconnected)
 	if err != nil {
 		return err
@@ -456,14 +352,14 @@ func family(p plan.Plan) int {
 // that cannot be made is no reason not to measure.
 func (r *planRun) keep(p plan.Plan) error {
 	if r.journal != nil {
-		text := fmt.Sprintf("goes on with %s: %d of %d steps are done", r.journal.head.Run, r.journal.head.Done, r.journal.head.Steps)
-		if d := r.journal.before; d != nil && slices.ContainsFunc(d.Cells, hasFailed) {
+		text := fmt.Sprintf("goes on with %s: %d of %d steps are done", r.journal.Head.Run, r.journal.Head.Done, r.journal.Head.Steps)
+		if d := r.journal.Before; d != nil && slices.ContainsFunc(d.Cells, hasFailed) {
 			text += "; those that failed are made again"
 		}
 		r.env.Line(text)
 		return nil
 	}
-	j, err := newJournal(r.flags.Keep, r.text, runHead{Command: r.command, Plan: r.name, Options: r.options, Labels: r.env.archive.labels, Steps: p.Runs()})
+	j, err := runs.Begin(r.flags.Keep, r.text, runs.Head{Command: r.command, Plan: r.name, Options: r.options, Labels: r.env.archive.Labels, Steps: p.Runs()})
 	switch {
 	case err == nil:
 		r.journal = j
@@ -485,12 +381,12 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	view := newRunView(r.env, p, ends)
 	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
 	if p.Gates != plan.GatesOff {
-		runner.Gating = quickGates(p.Gates == plan.GatesForce)
+		runner.Gating = library.QuickGates(p.Gates == plan.GatesForce)
 	}
 	runner.Before = r.before
 	if r.journal != nil {
-		r.journal.warn = func(text string) { view.Clear(); r.env.Line(text) }
-		runner.Saved, runner.Planned = r.journal.step, r.journal.planned(p)
+		r.journal.Warn = func(text string) { view.Clear(); r.env.Line(text) }
+		runner.Saved, runner.Planned = r.journal.Step, r.journal.Planned(p)
 	} else if r.hands != nil {
 		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, Hands: r.hands}
 	}
@@ -498,20 +394,20 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	view.close()
 	doc.Arguments = r.env.Arguments()
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), remote.SameHost(ends)...)
-	keepCosts(doc)
+	library.KeepCosts(doc)
 	return doc, err
 }
 
 // conclude keeps and prints what was measured.
 func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error) error {
-	r.journal.end(doc, err)
+	r.journal.End(doc, err)
 	if err = r.continued(ctx, err); err != nil {
 		doc.Error = control.Describe(err)
 	}
-	r.forms.kept = r.journal.kept()
-	r.env.archive.instead = r.journal.stored()
+	r.forms.kept = r.journal.Kept()
+	r.env.archive.Instead = r.journal.Stored()
 	err = r.env.outcome(doc, r.forms, err)
-	r.journal.setStored(r.env.archive.id)
+	r.journal.SetStored(r.env.archive.ID)
 	return err
 }
 
@@ -530,11 +426,11 @@ func (r *planRun) howToGoOn(interrupted bool) string {
 		does = "makes the steps again that failed"
 	}
 	switch j := r.journal; {
-	case j.kept() == "" || !j.head.unfinished():
+	case j.Kept() == "" || !j.Head.Unfinished():
 		return ""
 	case r.flags.Keep != "":
 		return fmt.Sprintf("thru %s --resume --keep %s %s", r.command, r.flags.Keep, does)
 	default:
-		return fmt.Sprintf("thru %s --resume=%s %s", r.command, j.head.Run, does)
+		return fmt.Sprintf("thru %s --resume=%s %s", r.command, j.Head.Run, does)
 	}
 }

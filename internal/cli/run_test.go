@@ -14,6 +14,8 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/planfile"
+	"thru/internal/runs"
 )
 
 // flow is a Spec between two end points.
@@ -47,7 +49,7 @@ func TestOnly(t *testing.T) {
 		{[]string{"nosuch"}, 0, 0, 0}, {[]string{"streams=8"}, 0, 0, 0},
 	} {
 		p := sample()
-		err := only(&p, tt.words)
+		err := runs.Only(&p, tt.words)
 		if tt.steps == 0 {
 			if fault.Code(err) != fault.Usage || !strings.Contains(fault.Hint(err), "3 pairs, 4 streams") {
 				t.Errorf("%q: %v", tt.words, err)
@@ -78,7 +80,7 @@ func TestSetLinks(t *testing.T) {
 		{[]string{"across=fast"}, "", "--link-rate takes a value"},
 	} {
 		p := sample()
-		err := setLinks(&p, tt.stated)
+		err := runs.SetLinks(&p, tt.stated, linkRate)
 		if tt.hint != "" {
 			if fault.Code(err) != fault.Usage || !strings.HasPrefix(fault.Hint(err), tt.hint) {
 				t.Errorf("%q: %v, hint %s", tt.stated, err, fault.Hint(err))
@@ -95,7 +97,7 @@ func TestSetLinks(t *testing.T) {
 	}
 	p := sample()
 	p.Steps = p.Steps[2:]
-	if err := setLinks(&p, []string{"1G"}); err != nil || p.Link.RateBps != 1e9 {
+	if err := runs.SetLinks(&p, []string{"1G"}, linkRate); err != nil || p.Link.RateBps != 1e9 {
 		t.Errorf("without rungs: %v, %+v", err, p.Link)
 	}
 }
@@ -186,4 +188,26 @@ func drawn(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// A run that began with --force goes on with it, and one that a gate has ended may
+// go on with it.
+func TestForceIsKept(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	text, err := planfile.Starter("mesh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ began, now, want bool }{{true, false, true}, {false, true, true}, {false, false, false}} {
+		j, err := runs.Begin("", text, runs.Head{Command: "run", Plan: "a.yaml", Steps: 3, Options: runs.Options{Time: "1", Force: tt.began}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Close()
+		r := &planRun{env: &env{Console: &console.Console{}}, options: runs.Options{Force: tt.now}}
+		if err := r.open(t.Context(), j.Dir); err != nil || r.options.Force != tt.want || r.options.Time != "1" || r.journal.Head.Options.Force != tt.want {
+			t.Errorf("%+v: %v, %+v", tt, err, r.options)
+		}
+		r.journal.Close()
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
 	"thru/internal/hypervisor/kvm"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/node"
 	"thru/internal/tune"
@@ -126,14 +127,14 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r := &reception{version: e.Version, connect: server.Client, keep: c.results(state), archive: archiveOf(c.keepFlags).atMost(mostResults), warn: e.Warn, told: told.call, most: limits.Sessions - limits.Sessions/4}
-	err = calls.Serve(ctx, func(call engine.Call) { r.take(ctx, call) })
+	r := &node.Reception{Version: e.Version, Connect: server.Client, Keep: c.results(state), Archive: archiveOf(c.keepFlags).AtMost(library.MostResults), Warn: e.Warn, Told: told.call, Most: limits.Sessions - limits.Sessions/4}
+	err = calls.Serve(ctx, func(call engine.Call) { r.Take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))
 	} else {
 		<-ctx.Done()
 	}
-	r.wait()
+	r.Wait()
 	place.leave()
 	service.Close()
 	a.Close()

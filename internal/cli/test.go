@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/remote"
@@ -133,20 +131,20 @@ func (e *env) measure(ctx context.Context, p plan.Plan, ends remote.Pair, link s
 		return err
 	}
 	watch := newWatch(e, p, ends, time.Duration(p.Steps[0].Specs[0].Interval), f.silent)
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: watch, Gating: quickGates(f.Force), Below: ends.Below}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: watch, Gating: library.QuickGates(f.Force), Below: ends.Below}
 	k.into(&runner)
 	doc, err := runner.Run(ctx, p)
 	watch.Clear()
 	doc.Arguments = e.Arguments()
-	keepCosts(doc)
+	library.KeepCosts(doc)
 	return e.outcome(doc, k.forms(out), err)
 }
 
 // outcome prints and keeps what was measured, also before an error, and makes of
 // it how the command ends.
 func (e *env) outcome(doc *measure.Document, f forms, err error) error {
-	if len(e.archive.labels) > 0 { // a document that was read has its own
-		doc.Labels = e.archive.labels
+	if len(e.archive.Labels) > 0 { // a document that was read has its own
+		doc.Labels = e.archive.Labels
 	}
 	perr := e.print(doc, f)
 	e.store(doc, f.JSON)
@@ -208,7 +206,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	width, colour := console.Terminal(e.Out)
 	options := report.TextOptions{Width: width, Colour: colour}
 	show := report.Text
-	if !measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !tunedAnyhow(doc) && report.Answer(doc) == "" {
+	if !library.Measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !library.Tuned(doc) && report.Answer(doc) == "" {
 		show = report.GateFailures
 	}
 	if terr := show(e.Out, doc, options); terr != nil {
@@ -226,103 +224,4 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		fmt.Fprintf(e.Out, "kept: %s\n", f.kept)
 	}
 	return err
-}
-
-// tunedAnyhow tells of a tuning that has something to say without any figure: of a
-// rollback, or of advice.
-func tunedAnyhow(doc *measure.Document) bool {
-	return doc.Tuning != nil && (doc.Error == nil || len(doc.Tuning.Restored)+len(doc.Tuning.Attempts) > 0)
-}
-
-// moved tells of a transfer of which anything is known.
-func moved(doc *measure.Document) bool { return doc.Transfer != nil && len(doc.Transfer.Runs) > 0 }
-
-// measured is false where an error came before any figure.
-func measured(doc *measure.Document) bool {
-	for _, c := range doc.Cells {
-		if stat.Measured(&c) {
-			return true
-		}
-	}
-	return len(doc.Disks) > 0 || moved(doc) || doc.Command == "inventory" && len(doc.Inventories) > 0
-}
-
-// writable finds out before a long measurement whether a file that a flag names
-// can be written.
-func writable(flag, path string) error {
-	if path == "" {
-		return nil
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return unwritten(flag, fmt.Errorf("%s is a folder", path))
-	}
-	if isDevice(path) {
-		return nil
-	}
-	f, err := besideFile(path, 0o644)
-	if at := (*os.PathError)(nil); errors.As(err, &at) {
-		err = fmt.Errorf("%s: %w", path, at.Err)
-	}
-	if err != nil {
-		return unwritten(flag, err)
-	}
-	f.Close()
-	return os.Remove(f.Name())
-}
-
-// besideFile makes a file of a name of its own where another one is to be: it is
-// nobody's, and no link is followed.
-func besideFile(path string, mode os.FileMode) (*os.File, error) {
-	return os.OpenFile(fmt.Sprintf("%s.%s%s", path, rand.Text()[:8], part), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-}
-
-// unwritten is the error of a file that a flag names.
-func unwritten(flag string, err error) error {
-	return fault.Failf(flag+" wants a file in a folder that can be written to", "cli: writing the file of %s: %w", flag, err)
-}
-
-// part is the ending of a file that is not whole yet.
-const part = ".part"
-
-// replaceFile writes a file beside its place and renames it, so that no half
-// one is ever found there.
-func replaceFile(flag, path string, content []byte) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // the file is replaced, not the link to it
-	}
-	if isDevice(path) {
-		if err := writeInto(path, content); err != nil {
-			return unwritten(flag, err)
-		}
-		return nil
-	}
-	f, err := besideFile(path, 0o644)
-	if err != nil {
-		return unwritten(flag, err)
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return unwritten(flag, err)
-	}
-	return nil
-}
-
-// isDevice tells of a device, a pipe or the like: it is written to, and nobody's to replace.
-func isDevice(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
-}
-
-// writeInto writes to what is there and stays.
-func writeInto(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/remote"
@@ -101,7 +102,7 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	}
 	p := e.Board(false)
 	m.Live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Watch: p, Gating: quickGates(c.Force)}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Watch: p, Gating: library.QuickGates(c.Force)}
 	doc, err := runner.Transfer(ctx, x)
 	p.Clear()
 	doc.Arguments = e.Arguments()

@@ -15,6 +15,7 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/node"
 	"thru/internal/plan"
@@ -164,12 +165,12 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	view := newTuneView(ctx, e, ends, t, c.Yes)
 	view.begin(p.Time())
 	t.Accept = view.accept
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: quickGates(false)}
+	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: library.QuickGates(false)}
 	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 	doc, err := runner.Tune(ctx, p, how, t)
 	view.Clear()
 	doc.Arguments = e.Arguments()
-	keepCosts(doc)
+	library.KeepCosts(doc)
 	return c.outcome(e, doc, err)
 }
 

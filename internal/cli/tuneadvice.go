@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause"
 	"thru/internal/cause/advise"
 	"thru/internal/fault"
+	"thru/internal/library"
 	"thru/internal/measure"
 )
 
@@ -26,25 +27,25 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	if err := c.writable(); err != nil {
 		return err
 	}
-	sources, err := e.open(ctx, []string{c.What})
+	sources, err := e.reader().Open(ctx, []string{c.What})
 	if err != nil {
 		return err
 	}
-	defer closeSources(sources)
-	found, err := e.results(ctx, sources[0], link)
+	defer library.CloseSources(sources)
+	found, err := e.reader().Results(ctx, sources[0], link)
 	if err != nil {
 		return err
 	}
 	if len(found) != 1 {
 		return fault.Usagef("keep it in a file of its own", "%s holds %d results, and one is advised on at a time", c.What, len(found))
 	}
-	doc := found[0].doc
-	if !measured(doc) && len(doc.Findings) == 0 && len(doc.Gates) == 0 {
+	doc := found[0].Doc
+	if !library.Measured(doc) && len(doc.Findings) == 0 && len(doc.Gates) == 0 {
 		return fault.Failf("measure first: thru test END POINT --json > result.json", "%s: there is nothing in it to give advice on", fault.Named(c.What))
 	}
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.Arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
-	e.archive.off = true // nothing was measured
+	e.archive.Off = true // nothing was measured
 	return c.outcome(e, doc, nil)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/cli/console"
 	"thru/internal/control"
+	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/remote"
 	"thru/internal/report"
@@ -77,7 +78,7 @@ func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 		return
 	}
 	for i, p := range proposals {
-		v.Printf("%3d %s\n", i+1, console.Cut(console.Printable(p.Title), v.Width-4))
+		v.Printf("%3d %s\n", i+1, console.Cut(fault.Printable(p.Title), v.Width-4))
 	}
 }
 
@@ -142,7 +143,7 @@ func (v *tuneView) progress(now string) {
 	if rest := time.Until(v.until); rest >= time.Second {
 		left = "; " + roundTime(rest) + " left"
 	}
-	v.Now(console.Cut(v.nth+console.Printable(now), v.Width-len(left)-1) + left)
+	v.Now(console.Cut(v.nth+fault.Printable(now), v.Width-len(left)-1) + left)
 }
 
 // Tried prints what became of it.
@@ -165,7 +166,7 @@ func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 	}
 	v.Clear()
 	if len(all) > 0 {
-		v.Printf("%s\n", console.Cut(console.Printable("stands at  "+strings.Join(all, ", ")), v.Width))
+		v.Printf("%s\n", console.Cut(fault.Printable("stands at  "+strings.Join(all, ", ")), v.Width))
 	}
 }
 
@@ -188,11 +189,11 @@ func (v *tuneView) accept(p measure.Proposal) (declined string) {
 
 // question names the risk of a change.
 func question(p measure.Proposal) string {
-	risk := console.Printable(p.Risk)
+	risk := fault.Printable(p.Risk)
 	if risk != "" {
 		risk = " (" + risk + ")"
 	}
-	return fmt.Sprintf("%s may cut the connection to the host for a while%s. Try it? [y/N] ", console.Printable(p.Title), risk)
+	return fmt.Sprintf("%s may cut the connection to the host for a while%s. Try it? [y/N] ", fault.Printable(p.Title), risk)
 }
 
 // hear waits for a line of the terminal; an interrupt is a no.

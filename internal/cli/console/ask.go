@@ -15,7 +15,7 @@ func (c *Console) Confirm(ctx context.Context, question string) error {
 	if !IsTerminal(c.In) {
 		return fault.Usagef("--yes does it without asking", "there is no terminal to ask at: %s", question)
 	}
-	fmt.Fprint(c.Err, Printable(question)+" [y/N] ")
+	fmt.Fprint(c.Err, fault.Printable(question)+" [y/N] ")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make(chan string)
@@ -46,25 +46,5 @@ func LinesOf(ctx context.Context, in io.Reader, to chan<- string) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// Until does what may wait for a pipe that nobody writes to; an interrupt ends it.
-func Until[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := do()
-		done <- outcome{value, err}
-	}()
-	select {
-	case x := <-done:
-		return x.value, x.err
-	case <-ctx.Done():
-		var none T
-		return none, fault.Failf("", "%s: interrupted", fault.Named(path))
 	}
 }

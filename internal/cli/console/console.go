@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode"
 
 	"thru/internal/fault"
 	"thru/internal/measure"
@@ -83,20 +81,7 @@ func (c *Console) Warn(what string, err error) {
 // Line writes one to stderr. Names of files and what other hosts say may hold
 // characters that command a terminal: they are shown as question marks. No
 // secret is shown.
-func (c *Console) Line(text string) { fmt.Fprintln(c.Err, Printable(fault.Unsecret(text))) }
-
-// Printable is the text as one line without what commands a terminal.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case unicode.IsPrint(r):
-			return r
-		}
-		return '?'
-	}, text)
-}
+func (c *Console) Line(text string) { fmt.Fprintln(c.Err, fault.Printable(fault.Unsecret(text))) }
 
 // WantsJSON looks at the bare arguments, since flags may be what is wrong.
 func (c *Console) WantsJSON() bool { return slices.Contains(c.Args, "--json") }

@@ -77,7 +77,7 @@ func (p *Passwords) ask(whose string, none error) (string, error) {
 		return text, nil
 	}
 	if f, ok := p.on.In.(*os.File); ok && IsTerminal(p.on.In) {
-		fmt.Fprint(p.on.Err, Printable(strings.TrimSpace("password "+whose)+": "))
+		fmt.Fprint(p.on.Err, fault.Printable(strings.TrimSpace("password "+whose)+": "))
 		text, err := term.ReadPassword(int(f.Fd()))
 		fmt.Fprintln(p.on.Err)
 		if err != nil {
@@ -99,7 +99,7 @@ func (c *Console) Interruptible(ctx context.Context, ask func() (string, error))
 	if err != nil {
 		return ask()
 	}
-	text, err := Until(ctx, "the terminal", ask)
+	text, err := fault.Until(ctx, "the terminal", ask)
 	if ctx.Err() != nil {
 		term.Restore(int(f.Fd()), before)
 		fmt.Fprintln(c.Err)

@@ -59,7 +59,7 @@ func (s *Sayer) write(kind, text string, more map[string]any) {
 		json.NewEncoder(s.On.Out).Encode(line)
 		return
 	}
-	if text = Printable(text); kind == "warning" {
+	if text = fault.Printable(text); kind == "warning" {
 		fmt.Fprintf(s.On.Err, "%s warning: %s\n", now.Format("15:04:05"), text)
 		return
 	}

@@ -1,4 +1,4 @@
-package cli
+package library
 
 import (
 	"os"
@@ -52,8 +52,8 @@ func TestCostsOfHosts(t *testing.T) {
 		EndPoints: []measure.EndPoint{{Name: "local", Facts: facts("ant")}, {Name: "bee", Facts: facts("b.example")}, {Name: "iperf3://c"}},
 		Cells:     []measure.Cell{cell("local", "bee", 9e9), cell("local", "local", 40e9), cell("iperf3://c", "local", 1e9)},
 	}
-	keepCosts(doc)
-	ant, bee := knownCosts()("ant"), knownCosts()("b.example")
+	KeepCosts(doc)
+	ant, bee := KnownCosts()("ant"), KnownCosts()("b.example")
 	if len(ant) != 2 || !ant[0].Sends || ant[0].Bps != 9e9 || ant[0].Cores != 0.5 || ant[1].Sends || ant[1].Cores != 1.5 || ant[0].CPUModel != "EPYC" {
 		t.Errorf("ant: %+v", ant)
 	}
@@ -61,9 +61,9 @@ func TestCostsOfHosts(t *testing.T) {
 		t.Errorf("bee: %+v", bee)
 	}
 	for range 3 * mostCosts {
-		keepCosts(doc)
+		KeepCosts(doc)
 	}
-	if n := len(knownCosts()("b.example")); n != mostCosts {
+	if n := len(KnownCosts()("b.example")); n != mostCosts {
 		t.Errorf("%d costs are kept, want %d", n, mostCosts)
 	}
 }
@@ -71,7 +71,7 @@ func TestCostsOfHosts(t *testing.T) {
 // A file that is none, or too long, is nothing known, and holds nothing up.
 func TestOnlyFilesAreKnown(t *testing.T) {
 	k := knownPaths{t.TempDir()}
-	if err := os.WriteFile(filepath.Join(k.dir, "long"), make([]byte, mostKnown+1), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(k.dir, "long"), make([]byte, 2<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("/dev/zero", filepath.Join(k.dir, "link")); err != nil {

@@ -1,17 +1,13 @@
-package cli
+package library
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/cli/console"
-	"thru/internal/control"
-	"thru/internal/fault"
 	"thru/internal/measure"
 )
 
@@ -31,22 +27,8 @@ type seal struct {
 	over []byte
 }
 
-// signer is the key by which this host's agent is known. It is made on first use,
-// as the agent's identity is.
-func (e *env) signer() (*bus.Signer, error) {
-	dir, err := bus.DefaultState()
-	if err != nil {
-		return nil, err
-	}
-	state, err := bus.OpenState(dir)
-	if err != nil {
-		return nil, err
-	}
-	return state.Signer()
-}
-
-// sealed returns the text with the line that signs it.
-func sealed(text []byte, s *bus.Signer, host string, at time.Time) ([]byte, error) {
+// Sealed returns the text with the line that signs it.
+func Sealed(text []byte, s *bus.Signer, host string, at time.Time) ([]byte, error) {
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		text = append(text, '\n')
 	}
@@ -84,8 +66,8 @@ func readSeal(text []byte) (*seal, error) {
 	return &seal{Key: string(m[1]), Host: string(m[2]), At: at, sig: string(m[4]), over: text[:bytes.LastIndex(text, []byte(" sig="))]}, nil
 }
 
-// verified is what --verify finds out, as --json prints it.
-type verified struct {
+// Verified is what --verify finds out, as --json prints it.
+type Verified struct {
 	File     string         `json:"file"`
 	Signed   bool           `json:"signed"`
 	Valid    bool           `json:"valid"` // as it was when it was signed, and by --signer where one is named
@@ -99,14 +81,14 @@ type verified struct {
 
 // Who signed, as far as this host can tell.
 const (
-	signerOwn     = "this host"
-	signerNamed   = "as named"
+	SignerOwn     = "this host"
+	SignerNamed   = "as named"
 	signerUnknown = "unknown"
 )
 
-// verify judges a file against its signature, and against a key that was named.
-func verify(file string, text []byte, signer, own string) verified {
-	v := verified{File: file}
+// Verify judges a file against its signature, and against a key that was named.
+func Verify(file string, text []byte, signer, own string) Verified {
+	v := Verified{File: file}
 	s, err := readSeal(text)
 	if err != nil {
 		v.Signed, v.Reason = true, err.Error()
@@ -130,82 +112,25 @@ func verify(file string, text []byte, signer, own string) verified {
 	}
 	switch s.Key {
 	case signer:
-		v.Signer = signerNamed
+		v.Signer = SignerNamed
 	case own:
-		v.Signer = signerOwn
+		v.Signer = SignerOwn
 	default:
 		v.Signer = signerUnknown
 	}
 	return v
 }
 
-// verify prints what is known of the signatures of files.
-func (c *reportCmd) verify(ctx context.Context, e *env) error {
-	if c.Signer != "" && !bus.ValidSigner(c.Signer) {
-		return fault.Usagef("it is one word that begins with A: thru report --my-key prints that of a host", "--signer %q is no key", short(c.Signer))
-	}
-	own := ""
-	if dir, err := bus.DefaultState(); err == nil && bus.HasState(dir) { // who only checks needs no key
-		if s, err := e.signer(); err == nil {
-			own = s.Key
-		}
-	}
-	var worst error
-	for _, path := range c.Results {
-		text, err := console.Until(ctx, path, func() ([]byte, error) { return e.wholeFile(path) })
-		if err != nil {
-			return err
-		}
-		v := verify(path, text, c.Signer, own)
-		var verr error
-		switch {
-		case !v.Signed:
-			verr = fault.Failf("thru report RESULT --html FILE signs what it writes", "%s: %s", fault.Named(path), v.Reason)
-		case !v.Valid:
-			verr = fault.New(fault.Verdict, "ask who gave it to you for it once more", "%s: %s", fault.Named(path), v.Reason)
-		}
-		if fault.Code(verr) > fault.Code(worst) {
-			worst = verr
-		}
-		if err := e.printVerified(v, verr, c.JSON); err != nil {
-			return err
-		}
-	}
-	if worst != nil {
-		return printed{worst}
-	}
-	return nil
-}
-
-// printVerified prints what was found out of one file.
-func (e *env) printVerified(v verified, verr error, asJSON bool) error {
-	if asJSON {
-		if verr != nil {
-			v.Error = control.Describe(verr)
-		}
-		return printJSON(e.Out, v)
-	}
-	if verr != nil {
-		e.ErrorLines(verr)
-		return nil
-	}
-	by := "whose key this host does not know; compare it with what " + v.Host + " prints for `thru report --my-key`"
-	switch v.Signer {
-	case signerOwn:
-		by = "which is this host"
-	case signerNamed:
-		by = "with the key that you named"
-	}
-	_, err := fmt.Fprintf(e.Out, "%s: signed by %s at %s, %s\nkey: %s\nNothing in it was changed since.\n", console.Printable(v.File), v.Host, v.SignedAt.Local().Format("2006-01-02 15:04:05 MST"), by, v.Key)
-	return err
-}
-
-// wholeFile reads a file, or stdin, up to the most that a report may have.
-func (e *env) wholeFile(path string) ([]byte, error) {
-	s, err := e.openOne(context.Background(), path)
+// Signer is the key by which this host's agent is known. It is made on first use,
+// as the agent's identity is.
+func Signer() (*bus.Signer, error) {
+	dir, err := bus.DefaultState()
 	if err != nil {
 		return nil, err
 	}
-	defer closeSources([]*source{s})
-	return e.read(s)
+	state, err := bus.OpenState(dir)
+	if err != nil {
+		return nil, err
+	}
+	return state.Signer()
 }

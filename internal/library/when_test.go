@@ -1,4 +1,4 @@
-package cli
+package library
 
 import (
 	"testing"
@@ -39,13 +39,13 @@ func TestReadSpan(t *testing.T) {
 		{"yesterday..today", "2026-11-21 00:00:00", "2026-11-23 00:00:00"},
 		{"..", "", ""},
 	} {
-		got, err := readSpan(c.word, now)
-		if err != nil || !got.since.Equal(at(c.since)) || !got.until.Equal(at(c.until)) {
-			t.Errorf("%s: %v to %v (%v), want %q to %q", c.word, got.since, got.until, err, c.since, c.until)
+		got, err := ReadSpan(c.word, now)
+		if err != nil || !got.Since.Equal(at(c.since)) || !got.Until.Equal(at(c.until)) {
+			t.Errorf("%s: %v to %v (%v), want %q to %q", c.word, got.Since, got.Until, err, c.since, c.until)
 		}
 	}
 	for _, word := range []string{"", "soon", "2026-13-01", "7", "d", "-3d", "9999999d", "2026-11-21..2026-11-19", "1h..12h", "last-weak", "2026-11-20...2026-11-21"} {
-		if got, err := readSpan(word, now); err == nil {
+		if got, err := ReadSpan(word, now); err == nil {
 			t.Errorf("%q is read as %v", word, got)
 		}
 	}

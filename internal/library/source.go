@@ -1,4 +1,4 @@
-package cli
+package library
 
 import (
 	"bufio"
@@ -9,21 +9,23 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"thru/internal/cli/console"
+	"golang.org/x/term"
+
 	"thru/internal/fault"
 	"thru/internal/stat"
 )
 
-// source is a file that was named, or stdin. It is opened once, since a pipe
+// Source is a file that was named, or stdin. It is opened once, since a pipe
 // can be read only once, and what its beginning tells is kept.
-type source struct {
+type Source struct {
 	io.Reader
-	name  string
-	size  int64    // 0: not known
+	Name  string
+	Size  int64    // 0: not known
 	file  *os.File // nil: stdin, which stays open
 	begin []byte
 }
@@ -32,8 +34,8 @@ type source struct {
 // first brace of what iperf3 wrote.
 const enough = 64 << 10
 
-// open opens the files that were named, in order; stdin is "-".
-func (e *env) open(ctx context.Context, paths []string) (all []*source, err error) {
+// Open opens the files that were named, in order; stdin is "-".
+func (r *Reader) Open(ctx context.Context, paths []string) (all []*Source, err error) {
 	stdin := 0
 	for _, path := range paths {
 		if path == "-" {
@@ -44,9 +46,9 @@ func (e *env) open(ctx context.Context, paths []string) (all []*source, err erro
 		return nil, fault.Usagef("name - once", "stdin (-) is named %d times, and it can be read once", stdin)
 	}
 	for _, path := range paths {
-		s, err := console.Until(ctx, path, func() (*source, error) { return e.openOne(ctx, path) })
+		s, err := fault.Until(ctx, path, func() (*Source, error) { return r.openOne(ctx, path) })
 		if err != nil {
-			closeSources(all)
+			CloseSources(all)
 			return nil, err
 		}
 		all = append(all, s)
@@ -57,15 +59,15 @@ func (e *env) open(ctx context.Context, paths []string) (all []*source, err erro
 // pipeWait is how long a named pipe may have nobody who writes to it.
 const pipeWait = 700 * time.Millisecond
 
-// openFile opens a file to read, and a named pipe that somebody writes to.
-func openFile(path string) (*os.File, error) {
+// OpenFile opens a file to read, and a named pipe that somebody writes to.
+func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return os.Open(path)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pipeWait)
 	defer cancel()
-	f, err := console.Until(ctx, path, func() (*os.File, error) { return os.Open(path) })
+	f, err := fault.Until(ctx, path, func() (*os.File, error) { return os.Open(path) })
 	if f == nil && ctx.Err() != nil {
 		return nil, errors.New("nobody writes to this pipe")
 	}
@@ -73,29 +75,29 @@ func openFile(path string) (*os.File, error) {
 }
 
 // openOne may wait for what a pipe brings.
-func (e *env) openOne(ctx context.Context, path string) (*source, error) {
-	s := &source{name: path}
-	in := e.In
+func (r *Reader) openOne(ctx context.Context, path string) (*Source, error) {
+	s := &Source{Name: path}
+	in := r.In
 	switch {
-	case e.isStored(path):
-		text, err := e.library(stat.Link{}).text(ctx, path)
+	case r.IsStored(path):
+		text, err := r.Shelf(stat.Link{}).text(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		in, s.size = bytes.NewReader(text), int64(len(text))
+		in, s.Size = bytes.NewReader(text), int64(len(text))
 	case path != "-":
-		f, err := openFile(path)
+		f, err := OpenFile(path)
 		if err != nil {
 			return nil, notOpened(path, err)
 		}
 		s.file, in = f, f
 	}
-	size, err := fileSize(in, path)
+	size, err := FileSize(in, path)
 	if err != nil {
-		closeSources([]*source{s})
+		CloseSources([]*Source{s})
 		return nil, err
 	}
-	s.size = max(s.size, size)
+	s.Size = max(s.Size, size)
 	buffered := bufio.NewReaderSize(in, enough)
 	begin, err := buffered.Peek(enough)
 	s.Reader, s.begin = buffered, slices.Clone(begin)
@@ -108,7 +110,7 @@ func (e *env) openOne(ctx context.Context, path string) (*source, error) {
 		err = s.readable()
 	}
 	if err != nil {
-		closeSources([]*source{s})
+		CloseSources([]*Source{s})
 		return nil, err
 	}
 	return s, nil
@@ -119,9 +121,9 @@ var unreadPacked = []struct{ begin, name string }{
 	{"\xfd7zXZ", "xz"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"},
 }
 
-// fileSize is the size of a regular file, 0 of anything else. It refuses a device that
+// FileSize is the size of a regular file, 0 of anything else. It refuses a device that
 // never ends; a terminal and a pipe are read.
-func fileSize(in io.Reader, name string) (int64, error) {
+func FileSize(in io.Reader, name string) (int64, error) {
 	f, isFile := in.(*os.File)
 	if !isFile {
 		return 0, nil
@@ -134,29 +136,29 @@ func fileSize(in io.Reader, name string) (int64, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
 		return info.Size(), nil
-	case mode&os.ModeDevice != 0 && !console.IsTerminal(f) && !os.SameFile(info, null):
+	case mode&os.ModeDevice != 0 && !term.IsTerminal(int(f.Fd())) && !os.SameFile(info, null):
 		return 0, fault.Usagef("name a file, or - for stdin", "%s is a device, not a file", name)
 	}
 	return 0, nil
 }
 
 // readable refuses by its beginning what cannot be a result or a capture.
-func (s *source) readable() error {
+func (s *Source) readable() error {
 	for _, p := range unreadPacked {
 		if bytes.HasPrefix(s.begin, []byte(p.begin)) {
-			return fault.Usagef(fmt.Sprintf("unpack it first: %s -d; gzip and zstd are read as they are", p.name), "%s is compressed with %s, which is not read", s.name, p.name)
+			return fault.Usagef(fmt.Sprintf("unpack it first: %s -d; gzip and zstd are read as they are", p.name), "%s is compressed with %s, which is not read", s.Name, p.name)
 		}
 	}
-	if len(s.begin) == enough && !s.isCapture() && !isPage(s.begin) && bytes.IndexByte(s.begin, '{') < 0 {
-		return fault.Usagef("give what thru or iperf3 has written as JSON, a page of thru, or a capture", "%s is no result: its first %d KiB have no JSON", cmp.Or(strings.TrimPrefix(s.name, "-"), "the input"), enough>>10)
+	if len(s.begin) == enough && !s.IsCapture() && !isPage(s.begin) && bytes.IndexByte(s.begin, '{') < 0 {
+		return fault.Usagef("give what thru or iperf3 has written as JSON, a page of thru, or a capture", "%s is no result: its first %d KiB have no JSON", cmp.Or(strings.TrimPrefix(s.Name, "-"), "the input"), enough>>10)
 	}
 	return nil
 }
 
-// isCapture tells captures from results by their beginning, or by their name.
-func (s *source) isCapture() bool {
+// IsCapture tells captures from results by their beginning, or by their name.
+func (s *Source) IsCapture() bool {
 	isPacked := bytes.HasPrefix(s.begin, []byte("\x1f\x8b")) || bytes.HasPrefix(s.begin, []byte("\x28\xb5\x2f\xfd")) // gzip, zstd
-	return isCaptureName(s.name) || isCapture(s.begin) || isPacked
+	return IsCaptureName(s.Name) || isCapture(s.begin) || isPacked
 }
 
 // notOpened says which file it was: the path is said in front.
@@ -168,10 +170,23 @@ func notOpened(path string, err error) error {
 	return fault.Usagef("name a file, or - for stdin", "%s: %w", fault.Named(path), err)
 }
 
-func closeSources(all []*source) {
+// CloseSources closes all that were opened.
+func CloseSources(all []*Source) {
 	for _, s := range all {
 		if s.file != nil {
 			s.file.Close()
 		}
 	}
+}
+
+// Names of captures; a compressed one has a suffix more.
+var captureSuffixes = []string{".pcap", ".pcapng", ".cap"}
+
+// IsCaptureName tells by the name whether packets are in a file.
+func IsCaptureName(path string) bool {
+	name := strings.ToLower(path)
+	for _, packed := range []string{".gz", ".zst", ".xz", ".bz2", ".lz4"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	return slices.Contains(captureSuffixes, filepath.Ext(name))
 }

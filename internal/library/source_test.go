@@ -1,4 +1,4 @@
-package cli
+package library
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 func TestRefusedInput(t *testing.T) {
 	blank := bytes.Repeat([]byte{' '}, enough)
 	for name, want := range map[string]string{"-": "the input is no result", "x.json": "x.json is no result"} {
-		if err := (&source{name: name, begin: blank}).readable(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if err := (&Source{Name: name, begin: blank}).readable(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package library
 
 import (
 	"regexp"
@@ -10,17 +10,17 @@ import (
 )
 
 // span is a time from since until before until; what is zero does not bind.
-type span struct{ since, until time.Time }
+type span struct{ Since, Until time.Time }
 
 // whenHint is how times may be given.
 const whenHint = "such as 7d or 12h ago, 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two with .. between"
 
-// ago is a time before now: 30m, 12h, 7d, 4w.
-var ago = regexp.MustCompile(`^([0-9]{1,6})(m|min|h|d|w)$`)
+// Ago is a time before now: 30m, 12h, 7d, 4w.
+var Ago = regexp.MustCompile(`^([0-9]{1,6})(m|min|h|d|w)$`)
 
-// readSpan reads a span of time: a day or week by its name, or SINCE..UNTIL, of
+// ReadSpan reads a span of time: a day or week by its name, or SINCE..UNTIL, of
 // which either may be left out. Days begin at midnight here; weeks on Monday (ISO 8601).
-func readSpan(word string, now time.Time) (span, error) {
+func ReadSpan(word string, now time.Time) (span, error) {
 	if s, ok := namedSpan(strings.ReplaceAll(word, " ", "-"), now); ok {
 		return s, nil
 	}
@@ -28,20 +28,20 @@ func readSpan(word string, now time.Time) (span, error) {
 	var s span
 	var err error
 	if from != "" {
-		if s.since, _, err = readWhen(from, now); err != nil {
+		if s.Since, _, err = ReadWhen(from, now); err != nil {
 			return s, err
 		}
 	}
 	switch {
 	case both && to != "":
-		_, s.until, err = readWhen(to, now)
+		_, s.Until, err = ReadWhen(to, now)
 	case !both:
-		_, s.until, err = readWhen(from, now)
-		if ago.MatchString(from) { // the last so many days
-			s.until = time.Time{}
+		_, s.Until, err = ReadWhen(from, now)
+		if Ago.MatchString(from) { // the last so many days
+			s.Until = time.Time{}
 		}
 	}
-	if err == nil && !s.until.IsZero() && !s.since.Before(s.until) {
+	if err == nil && !s.Until.IsZero() && !s.Since.Before(s.Until) {
 		err = fault.Usagef("the earlier one comes first", "%s: it ends before it begins", fault.Named(word))
 	}
 	return s, err
@@ -73,12 +73,12 @@ func midnight(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
 }
 
-// readWhen reads one moment, or a day, which has a begin and an end.
-func readWhen(word string, now time.Time) (begin, end time.Time, err error) {
+// ReadWhen reads one moment, or a day, which has a begin and an end.
+func ReadWhen(word string, now time.Time) (begin, end time.Time, err error) {
 	if s, ok := namedSpan(word, now); ok {
-		return s.since, s.until, nil
+		return s.Since, s.Until, nil
 	}
-	if m := ago.FindStringSubmatch(word); m != nil {
+	if m := Ago.FindStringSubmatch(word); m != nil {
 		n, _ := strconv.Atoi(m[1])
 		switch m[2] {
 		case "d":
@@ -101,11 +101,11 @@ func readWhen(word string, now time.Time) (begin, end time.Time, err error) {
 			return t, t.AddDate(0, 0, f.days).Add(f.long), nil
 		}
 	}
-	return begin, end, fault.Usagef(whenHint, "%q is no time", short(word))
+	return begin, end, fault.Usagef(whenHint, "%q is no time", fault.Short(word))
 }
 
 // isSpan tells whether a word is meant as a span of time.
 func isSpan(word string) bool {
-	_, err := readSpan(word, time.Now())
+	_, err := ReadSpan(word, time.Now())
 	return err == nil || strings.Contains(word, "..")
 }

@@ -1,4 +1,4 @@
-package cli
+package runs
 
 import (
 	"errors"
@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/plan/planfile"
 )
 
 // stateAt makes the state folder one of the test's.
@@ -27,13 +25,13 @@ func documentOf(done int) *measure.Document {
 	return &measure.Document{Schema: measure.Schema, Command: "run", StartedAt: time.Now(), Plan: &measure.Planned{Name: "x", Steps: 3, Done: done}}
 }
 
-func begun(t *testing.T, dir, plan, text string) *journal {
+func begun(t *testing.T, dir, plan, text string) *Journal {
 	t.Helper()
-	j, err := newJournal(dir, []byte(text), runHead{Command: "run", Plan: plan, Steps: 3})
+	j, err := Begin(dir, []byte(text), Head{Command: "run", Plan: plan, Steps: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(j.close)
+	t.Cleanup(j.Close)
 	return j
 }
 
@@ -41,32 +39,32 @@ func begun(t *testing.T, dir, plan, text string) *journal {
 func TestJournalGoesOn(t *testing.T) {
 	runs := stateAt(t)
 	j := begun(t, "", "my plan.yaml", "thru: 1\n")
-	if !strings.HasSuffix(j.head.Run, "-my-plan") {
-		t.Errorf("the run is named %s", j.head.Run)
+	if !strings.HasSuffix(j.Head.Run, "-my-plan") {
+		t.Errorf("the run is named %s", j.Head.Run)
 	}
 	j.save(documentOf(1))
 	j.save(documentOf(2))
-	if _, _, err := resumeJournal(j.dir); err == nil {
+	if _, _, err := Resume(j.Dir); err == nil {
 		t.Error("a run is continued that is under way")
 	}
-	j.close()
-	dir, err := findRun(runs, "", "", "other/my plan.yaml", checksum([]byte("thru: 1\n")))
-	if err != nil || dir != j.dir {
+	j.Close()
+	dir, err := Find(runs, "", "", "other/my plan.yaml", Checksum([]byte("thru: 1\n")))
+	if err != nil || dir != j.Dir {
 		t.Fatalf("%s, %v", dir, err)
 	}
-	again, text, err := resumeJournal(dir)
+	again, text, err := Resume(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.close()
-	if d := again.before; string(text) != "thru: 1\n" || d == nil || d.Plan.Done != 2 || again.head.Run != j.head.Run || len(again.head.Began) != 2 {
+	defer again.Close()
+	if d := again.Before; string(text) != "thru: 1\n" || d == nil || d.Plan.Done != 2 || again.Head.Run != j.Head.Run || len(again.Head.Began) != 2 {
 		t.Errorf("continued with %q, %+v", text, d)
 	}
 	doc := documentOf(3)
-	again.head.Ended = true
+	again.Head.Ended = true
 	again.save(doc)
-	if again.head.unfinished() || again.head.Done != 3 {
-		t.Errorf("after the last step: %+v", again.head)
+	if again.Head.Unfinished() || again.Head.Done != 3 {
+		t.Errorf("after the last step: %+v", again.Head)
 	}
 }
 
@@ -78,17 +76,17 @@ func TestFindRun(t *testing.T) {
 		done       int
 	}{{"a.yaml", "a", 1}, {"a.yaml", "a", 2}, {"b.yaml", "b", 1}, {"a.yaml", "a", 3}} {
 		j := begun(t, "", r.plan, r.text)
-		j.head.Began[0] = time.Unix(int64(r.done)+j.head.Began[0].Unix(), 0) // runs of one second have an order
-		j.head.Ended = r.done == 3
+		j.Head.Began[0] = time.Unix(int64(r.done)+j.Head.Began[0].Unix(), 0) // runs of one second have an order
+		j.Head.Ended = r.done == 3
 		j.save(documentOf(r.done))
-		j.close()
+		j.Close()
 	}
-	a, b := checksum([]byte("a")), checksum([]byte("b"))
+	a, b := Checksum([]byte("a")), Checksum([]byte("b"))
 	last := listRuns(runs)[0].Run
 	if err := os.MkdirAll(filepath.Join(runs, "broken"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(runs, "broken", headName), []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(runs, "broken", HeadName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -97,16 +95,16 @@ func TestFindRun(t *testing.T) {
 		{"of a plan", "", "", "a.yaml", a, "-a-2", ""},
 		{"of any", "", "", "", "", "-a-2", ""},
 		{"of another", "", "", "b.yaml", b, "-b", ""},
-		{"its text has changed", "", "", "b.yaml", checksum([]byte("c")), "", "b.yaml has changed since the run"},
-		{"there is none", "", "", "c.yaml", checksum([]byte("c")), "", "no run of c.yaml was interrupted"},
+		{"its text has changed", "", "", "b.yaml", Checksum([]byte("c")), "", "b.yaml has changed since the run"},
+		{"there is none", "", "", "c.yaml", Checksum([]byte("c")), "", "no run of c.yaml was interrupted"},
 		{"no such run", "", "nosuch", "", "", "", "holds no run"},
 		{"no such folder", t.TempDir(), "", "", "", "", "holds no run"},
 		{"by its folder", "", filepath.Join(runs, last), "", "", last, ""},
-		{"by its document, as it is printed", "", filepath.Join(runs, last, documentName), "", "", last, ""},
+		{"by its document, as it is printed", "", filepath.Join(runs, last, DocumentName), "", "", last, ""},
 		{"twice", t.TempDir(), last, "", "", "", "name two runs"},
 		{"damaged", "", "broken", "", "", "", "run.json is damaged"},
 	} {
-		dir, err := findRun(runs, tt.keep, tt.run, tt.file, tt.sum)
+		dir, err := Find(runs, tt.keep, tt.run, tt.file, tt.sum)
 		switch {
 		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) || fault.Code(err) != fault.Usage || fault.Hint(err) == ""):
 			t.Errorf("%s: %s, %v", tt.name, dir, err)
@@ -122,16 +120,16 @@ func TestOldRunsGo(t *testing.T) {
 	first := begun(t, "", "under-way.yaml", "x")
 	measured := begun(t, "", "measured.yaml", "x")
 	measured.save(documentOf(1))
-	measured.close()
+	measured.Close()
 	for range mostRuns + 5 {
-		begun(t, "", "many.yaml", "x").close()
+		begun(t, "", "many.yaml", "x").Close()
 	}
 	heads := listRuns(runs)
 	if len(heads) > mostRuns+1 || len(heads) < mostRuns {
 		t.Errorf("%d runs are kept", len(heads))
 	}
-	for _, j := range []*journal{first, measured} {
-		if _, err := os.Stat(filepath.Join(j.dir, planName)); err != nil {
+	for _, j := range []*Journal{first, measured} {
+		if _, err := os.Stat(filepath.Join(j.Dir, planName)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -143,22 +141,22 @@ func TestJournalRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "kept")
 	j := begun(t, dir, "a.yaml", "a")
 	j.save(documentOf(1))
-	j.close()
-	if _, err := newJournal(dir, []byte("b"), runHead{}); fault.Code(err) != fault.Usage {
+	j.Close()
+	if _, err := Begin(dir, []byte("b"), Head{}); fault.Code(err) != fault.Usage {
 		t.Errorf("a run is written over: %v", err)
 	}
-	for _, name := range []string{planName, documentName} {
+	for _, name := range []string{planName, DocumentName} {
 		mine := t.TempDir()
 		if err := os.WriteFile(filepath.Join(mine, name), []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := newJournal(mine, []byte("b"), runHead{})
+		_, err := Begin(mine, []byte("b"), Head{})
 		if text, _ := os.ReadFile(filepath.Join(mine, name)); fault.Code(err) != fault.Usage || string(text) != "precious" {
 			t.Errorf("%s of somebody is written over: %v, %q", name, err, text)
 		}
 	}
 	for name, text := range map[string]string{
-		documentName: `{"schema":"thru.result/1","cells":[`,
+		DocumentName: `{"schema":"thru.result/1","cells":[`,
 		planName:     "another plan",
 	} {
 		path := filepath.Join(dir, name)
@@ -169,40 +167,18 @@ func TestJournalRefuses(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := resumeJournal(dir); err == nil || fault.Hint(err) == "" {
+		if _, _, err := Resume(dir); err == nil || fault.Hint(err) == "" {
 			t.Errorf("with a damaged %s: %v", name, err)
 		}
 		if err := os.WriteFile(path, good, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	again, _, err := resumeJournal(dir)
+	again, _, err := Resume(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.close()
-}
-
-// A run that began with --force goes on with it, and one that a gate has ended may
-// go on with it.
-func TestForceIsKept(t *testing.T) {
-	stateAt(t)
-	text, err := planfile.Starter("mesh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct{ began, now, want bool }{{true, false, true}, {false, true, true}, {false, false, false}} {
-		j, err := newJournal("", text, runHead{Command: "run", Plan: "a.yaml", Steps: 3, Options: runOptions{Time: "1", Force: tt.began}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		j.close()
-		r := &planRun{env: &env{Console: &console.Console{}}, options: runOptions{Force: tt.now}}
-		if err := r.open(t.Context(), j.dir); err != nil || r.options.Force != tt.want || r.options.Time != "1" || r.journal.head.Options.Force != tt.want {
-			t.Errorf("%+v: %v, %+v", tt, err, r.options)
-		}
-		r.journal.close()
-	}
+	again.Close()
 }
 
 // The document is written whole: not after each of many short steps.
@@ -210,24 +186,24 @@ func TestStepsAreWrittenNowAndThen(t *testing.T) {
 	stateAt(t)
 	j := begun(t, "", "a.yaml", "a")
 	done := func() int {
-		d, err := readDocument(filepath.Join(j.dir, documentName))
+		d, err := ReadDocument(filepath.Join(j.Dir, DocumentName))
 		if err != nil || d == nil {
 			t.Fatal(err)
 		}
 		return d.Plan.Done
 	}
 	for n := range 3 {
-		j.step(documentOf(n + 1))
+		j.Step(documentOf(n + 1))
 	}
 	if n := done(); n != 1 {
 		t.Errorf("after short steps %d are written", n)
 	}
 	j.next = time.Now()
-	j.step(documentOf(2))
+	j.Step(documentOf(2))
 	if n := done(); n != 2 {
 		t.Errorf("after a while %d are written", n)
 	}
-	j.end(documentOf(3), errors.New("interrupted"))
+	j.End(documentOf(3), errors.New("interrupted"))
 	if n := done(); n != 3 {
 		t.Errorf("in the end %d are written", n)
 	}
@@ -239,33 +215,33 @@ func TestJournalOnAFullDisk(t *testing.T) {
 	j := begun(t, "", "a.yaml", "a")
 	j.save(documentOf(1))
 	var said []string
-	j.warn = func(s string) { said = append(said, s) }
-	if err := os.MkdirAll(filepath.Join(j.dir, documentName+part, "x"), 0o700); err != nil { // nothing can be written there
+	j.Warn = func(s string) { said = append(said, s) }
+	if err := os.MkdirAll(filepath.Join(j.Dir, DocumentName+halfWritten, "x"), 0o700); err != nil { // nothing can be written there
 		t.Fatal(err)
 	}
 	j.save(documentOf(2))
 	j.save(documentOf(3))
-	if len(said) != 1 || j.kept() != "" {
-		t.Errorf("said %q, kept %q", said, j.kept())
+	if len(said) != 1 || j.Kept() != "" {
+		t.Errorf("said %q, kept %q", said, j.Kept())
 	}
-	if d, err := readDocument(filepath.Join(j.dir, documentName)); err != nil || d.Plan.Done != 1 {
+	if d, err := ReadDocument(filepath.Join(j.Dir, DocumentName)); err != nil || d.Plan.Done != 1 {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
 
 // A document that takes long to write is not written after each step, and whole at the end.
 func TestJournalPacesItself(t *testing.T) {
-	j := &journal{dir: t.TempDir()}
-	j.step(documentOf(1))
+	j := &Journal{Dir: t.TempDir()}
+	j.Step(documentOf(1))
 	j.next = time.Now().Add(time.Hour) // as if that had taken minutes
-	j.step(documentOf(2))
-	if doc, err := readDocument(filepath.Join(j.dir, documentName)); err != nil || doc.Plan.Done != 1 {
+	j.Step(documentOf(2))
+	if doc, err := ReadDocument(filepath.Join(j.Dir, DocumentName)); err != nil || doc.Plan.Done != 1 {
 		t.Errorf("in between: %+v, %v", doc, err)
 	}
-	j.end(documentOf(2), nil)
-	if doc, err := readDocument(filepath.Join(j.dir, documentName)); err != nil || doc.Plan.Done != 2 {
+	j.End(documentOf(2), nil)
+	if doc, err := ReadDocument(filepath.Join(j.Dir, DocumentName)); err != nil || doc.Plan.Done != 2 {
 		t.Errorf("at the end: %+v, %v", doc, err)
 	}
-	var none *journal
-	none.step(documentOf(1))
+	var none *Journal
+	none.Step(documentOf(1))
 }

@@ -1,6 +1,6 @@
 //go:build unix && !solaris
 
-package cli
+package bus
 
 import (
 	"errors"
@@ -9,9 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile holds a file until it is unlocked, or this process ends in whatever
-// way. The error is errLocked where another one holds it.
-func lockFile(path string) (unlock func(), err error) {
+// ErrLocked is the error of a file that another process holds.
+var ErrLocked = errors.New("another thru has it under way")
+
+// LockFile holds a file until it is unlocked, or this process ends in whatever
+// way. The error is ErrLocked where another one holds it.
+func LockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -19,7 +22,7 @@ func lockFile(path string) (unlock func(), err error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = errLocked
+			err = ErrLocked
 		}
 		return nil, err
 	}

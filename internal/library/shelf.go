@@ -1,4 +1,4 @@
-package cli
+package library
 
 import (
 	"bytes"
@@ -17,8 +17,10 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report"
+	"thru/internal/runs"
 	"thru/internal/stat"
 	"thru/internal/store"
+	"thru/internal/unit"
 )
 
 // mostOfSpan bounds how many results one word may name.
@@ -33,9 +35,9 @@ var lastWord = regexp.MustCompile(`^last(~([0-9]{1,6}))?$`)
 // wholeID is an id of the store.
 var wholeID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}$`)
 
-// isStored tells the words that can only mean a result of the store: its id, last,
+// IsStored tells the words that can only mean a result of the store: its id, last,
 // or last~2. A file of that name comes first.
-func (e *env) isStored(word string) bool {
+func (r *Reader) IsStored(word string) bool {
 	if !wholeID.MatchString(word) && !lastWord.MatchString(word) {
 		return false
 	}
@@ -43,47 +45,48 @@ func (e *env) isStored(word string) bool {
 	return err != nil
 }
 
-// library is where words that name results are looked up: files, runs that are
+// Shelf is where words that name results are looked up: files, runs that are
 // kept, and the store, which is opened only where a word asks for it.
-type library struct {
-	env  *env
-	link stat.Link
-	open store.Store
-	now  time.Time
+type Shelf struct {
+	*Reader
+	link   stat.Link
+	opened store.Store
+	now    time.Time
 }
 
-func (e *env) library(link stat.Link) *library {
-	return &library{env: e, link: link, now: time.Now()}
+// Shelf is where results are looked up, with the rate of the link that a person states.
+func (r *Reader) Shelf(link stat.Link) *Shelf {
+	return &Shelf{Reader: r, link: link, now: time.Now()}
 }
 
 // Close gives the store back.
-func (l *library) Close() error {
-	if l.open == nil {
+func (l *Shelf) Close() error {
+	if l.opened == nil {
 		return nil
 	}
-	return l.open.Close()
+	return l.opened.Close()
 }
 
 // store opens the store. One that is not there yet holds nothing.
-func (l *library) store() (store.Store, error) {
-	if l.open != nil {
-		return l.open, nil
+func (l *Shelf) store() (store.Store, error) {
+	if l.opened != nil {
+		return l.opened, nil
 	}
-	s, err := l.env.archive.open(store.Options{ReadOnly: true})
+	s, err := l.Archive.Open(store.Options{ReadOnly: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Usagef("each test keeps its result, unless --no-store says otherwise; thru history lists them", "no result is kept yet")
 	}
 	if err != nil {
 		return nil, err
 	}
-	l.open = s
+	l.opened = s
 	return s, nil
 }
 
-// find returns what a word names: a file with one or more results, - for stdin,
+// Find returns what a word names: a file with one or more results, - for stdin,
 // an id or the begin of one, last, last~2, a run, or a span of time. Of a span
 // only what fits the filter is taken, the oldest first.
-func (l *library) find(ctx context.Context, word string, f store.Filter) ([]named, error) {
+func (l *Shelf) Find(ctx context.Context, word string, f store.Filter) ([]Result, error) {
 	switch {
 	case word == "":
 		return nil, fault.Usagef("thru history lists them", "the name of a result is empty")
@@ -95,13 +98,13 @@ func (l *library) find(ctx context.Context, word string, f store.Filter) ([]name
 		return l.span(ctx, word, f)
 	}
 	if doc, err := l.run(word); doc != nil || err != nil {
-		return []named{{word, doc}}, err
+		return []Result{{word, doc}}, err
 	}
-	return nil, fault.Usagef("an id of thru history, last, last~1, a run that is kept, a span such as last-week, or a file", "there is no result %q, and no such file", short(word))
+	return nil, fault.Usagef("an id of thru history, last, last~1, a run that is kept, a span such as last-week, or a file", "there is no result %q, and no such file", fault.Short(word))
 }
 
 // isFile tells whether a word is meant as a file: one with a slash, and what exists.
-func (l *library) isFile(word string) bool {
+func (l *Shelf) isFile(word string) bool {
 	if word == "-" || strings.ContainsAny(word, `/\`) || strings.HasSuffix(word, ".json") {
 		return true
 	}
@@ -109,37 +112,37 @@ func (l *library) isFile(word string) bool {
 	return err == nil
 }
 
-func (l *library) file(ctx context.Context, path string) ([]named, error) {
-	sources, err := l.env.open(ctx, []string{path})
+func (l *Shelf) file(ctx context.Context, path string) ([]Result, error) {
+	sources, err := l.Open(ctx, []string{path})
 	if err != nil {
 		return nil, err
 	}
-	defer closeSources(sources)
-	return l.env.results(ctx, sources[0], l.link)
+	defer CloseSources(sources)
+	return l.Results(ctx, sources[0], l.link)
 }
 
 // one returns the result that a word names by itself.
-func (l *library) one(ctx context.Context, word string, f store.Filter) ([]named, error) {
+func (l *Shelf) one(ctx context.Context, word string, f store.Filter) ([]Result, error) {
 	s, err := l.store()
 	if err != nil {
 		return nil, err
 	}
-	x, err := entryOf(ctx, s, word, f)
+	x, err := EntryOf(ctx, s, word, f)
 	if err != nil {
 		return nil, err
 	}
 	return l.get(ctx, []store.Entry{x})
 }
 
-// entryOf looks up an id, or the begin of one, which must tell it from all others,
+// EntryOf looks up an id, or the begin of one, which must tell it from all others,
 // or counts back from the newest result that fits the filter.
-func entryOf(ctx context.Context, s store.Store, word string, f store.Filter) (store.Entry, error) {
+func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (store.Entry, error) {
 	if m := lastWord.FindStringSubmatch(word); m != nil {
 		back, _ := strconv.Atoi(m[2])
 		f.Limit = back + 1
 		found, _, err := s.Find(ctx, f)
 		if err == nil && len(found) <= back {
-			err = fault.Usagef("thru history lists them", "%s: there are %s to choose from", fault.Named(word), results(len(found)))
+			err = fault.Usagef("thru history lists them", "%s: there are %s to choose from", fault.Named(word), unit.Plural(len(found), "result"))
 		}
 		if err != nil {
 			return store.Entry{}, err
@@ -147,7 +150,7 @@ func entryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 		return found[back], nil
 	}
 	if !idBegin.MatchString(word) {
-		return store.Entry{}, fault.Usagef("thru history lists them", "%q is no id", short(word))
+		return store.Entry{}, fault.Usagef("thru history lists them", "%q is no id", fault.Short(word))
 	}
 	found, more, err := s.Find(ctx, store.Filter{Prefix: word, Limit: 4})
 	if err != nil {
@@ -172,8 +175,8 @@ func entryOf(ctx context.Context, s store.Store, word string, f store.Filter) (s
 	return store.Entry{}, fault.Usagef("give more of it; the first 8 digits and two dots are all of that day: 2026-11-20..2026-11-20", "%s may be %s", word, strings.Join(ids, ", "))
 }
 
-func (l *library) span(ctx context.Context, word string, f store.Filter) ([]named, error) {
-	when, err := readSpan(word, l.now)
+func (l *Shelf) span(ctx context.Context, word string, f store.Filter) ([]Result, error) {
+	when, err := ReadSpan(word, l.now)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +184,7 @@ func (l *library) span(ctx context.Context, word string, f store.Filter) ([]name
 	if err != nil {
 		return nil, err
 	}
-	f.Since, f.Until, f.Limit = when.since, when.until, mostOfSpan
+	f.Since, f.Until, f.Limit = when.Since, when.Until, mostOfSpan
 	found, more, err := s.Find(ctx, f)
 	if err != nil {
 		return nil, err
@@ -197,36 +200,36 @@ func (l *library) span(ctx context.Context, word string, f store.Filter) ([]name
 }
 
 // get reads documents. Findings are those of this version's rules.
-func (l *library) get(ctx context.Context, entries []store.Entry) ([]named, error) {
-	var all []named
+func (l *Shelf) get(ctx context.Context, entries []store.Entry) ([]Result, error) {
+	var all []Result
 	for _, x := range entries {
-		doc, err := l.open.Get(ctx, x.ID)
+		doc, err := l.opened.Get(ctx, x.ID)
 		if errors.Is(err, store.ErrNotFound) && len(entries) > 1 {
 			continue // somebody has removed it meanwhile
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cli: reading the result %s: %w", x.ID, err)
+			return nil, fmt.Errorf("library: reading the result %s: %w", x.ID, err)
 		}
 		rediagnose(doc, l.link)
-		all = append(all, named{x.ID, doc})
+		all = append(all, Result{x.ID, doc})
 	}
 	return all, nil
 }
 
 // text is the JSON of a result as it is kept: whoever reads it diagnoses it.
-func (l *library) text(ctx context.Context, word string) (text []byte, err error) {
+func (l *Shelf) text(ctx context.Context, word string) (text []byte, err error) {
 	s, err := l.store()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	x, err := entryOf(ctx, s, word, store.Filter{})
+	x, err := EntryOf(ctx, s, word, store.Filter{})
 	if err != nil {
 		return nil, err
 	}
 	doc, err := s.Get(ctx, x.ID)
 	if err != nil {
-		return nil, fmt.Errorf("cli: reading the result %s: %w", x.ID, err)
+		return nil, fmt.Errorf("library: reading the result %s: %w", x.ID, err)
 	}
 	var b bytes.Buffer
 	err = report.JSON(&b, doc)
@@ -235,21 +238,21 @@ func (l *library) text(ctx context.Context, word string) (text []byte, err error
 
 // run reads the document of a run that is kept in the state folder; nil where
 // there is none of that name.
-func (l *library) run(word string) (*measure.Document, error) {
-	runs, err := runsFolder()
+func (l *Shelf) run(word string) (*measure.Document, error) {
+	kept, err := runs.Folder()
 	if err != nil || !filepath.IsLocal(word) {
 		return nil, nil
 	}
-	dir := filepath.Join(runs, word)
-	if _, err := os.Stat(filepath.Join(dir, headName)); err != nil {
+	dir := filepath.Join(kept, word)
+	if _, err := os.Stat(filepath.Join(dir, runs.HeadName)); err != nil {
 		return nil, nil
 	}
-	doc, err := readDocument(filepath.Join(dir, documentName))
+	doc, err := runs.ReadDocument(filepath.Join(dir, runs.DocumentName))
 	if err != nil {
-		return nil, fmt.Errorf("cli: reading the run %s: %w", word, err)
+		return nil, fmt.Errorf("library: reading the run %s: %w", word, err)
 	}
 	if doc == nil {
-		return nil, fault.Failf("thru run --resume="+word+" goes on with it", "cli: nothing was measured yet by the run %s", word)
+		return nil, fault.Failf("thru run --resume="+word+" goes on with it", "library: nothing was measured yet by the run %s", word)
 	}
 	rediagnose(doc, l.link)
 	return doc, nil

@@ -1,8 +1,6 @@
-package cli
+package library
 
 import (
-	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/control"
 	"thru/internal/measure"
+	"thru/internal/runs"
 	"thru/internal/stat"
 )
 
@@ -22,14 +21,11 @@ import (
 // pathAge is how long the facts of a path hold where nothing has changed at its ends.
 const pathAge = 10 * time.Minute
 
-// mostKnown bounds a file, in bytes.
-const mostKnown = 1 << 20
-
 // knownPaths implements control.PathCache by a file for each path.
 type knownPaths struct{ dir string }
 
-// openPaths returns the cache of this user; one without folder finds nothing.
-func openPaths() knownPaths {
+// OpenPaths returns the cache of this user; one without folder finds nothing.
+func OpenPaths() knownPaths {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return knownPaths{}
@@ -39,7 +35,7 @@ func openPaths() knownPaths {
 
 // Load implements control.PathCache.
 func (k knownPaths) Load(key string) (p measure.Path, ok bool) {
-	if k.dir == "" || key == "" || !readKnown(filepath.Join(k.dir, key), &p) {
+	if k.dir == "" || key == "" || !runs.ReadJSON(filepath.Join(k.dir, key), &p) {
 		return measure.Path{}, false
 	}
 	age := time.Since(time.Unix(0, p.TakenAt))
@@ -57,7 +53,7 @@ func (k knownPaths) Keep(key string, p measure.Path) {
 			os.Remove(filepath.Join(k.dir, e.Name()))
 		}
 	}
-	writeKnown(filepath.Join(k.dir, key), p)
+	runs.WriteJSON(filepath.Join(k.dir, key), p)
 }
 
 // Drop implements control.PathCache.
@@ -79,19 +75,19 @@ func costsFile() string {
 	return filepath.Join(dir, "costs.json")
 }
 
-// knownCosts looks hosts up in the file.
-func knownCosts() func(hostname string) []gate.Cost {
+// KnownCosts looks hosts up in the file.
+func KnownCosts() func(hostname string) []gate.Cost {
 	all := map[string][]gate.Cost{}
-	readKnown(costsFile(), &all)
+	runs.ReadJSON(costsFile(), &all)
 	return func(hostname string) []gate.Cost { return all[hostname] }
 }
 
-// keepCosts adds what a result tells of its hosts. Loopback tells nothing: there
+// KeepCosts adds what a result tells of its hosts. Loopback tells nothing: there
 // one machine does the work of both ends.
-func keepCosts(doc *measure.Document) {
+func KeepCosts(doc *measure.Document) {
 	found := false
 	all := map[string][]gate.Cost{}
-	readKnown(costsFile(), &all)
+	runs.ReadJSON(costsFile(), &all)
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		if c.Experiment != "" && c.Experiment != diagnose.Base { // made to be unlike what people test
@@ -119,7 +115,7 @@ func keepCosts(doc *measure.Document) {
 		}
 	}
 	if found {
-		writeKnown(costsFile(), all)
+		runs.WriteJSON(costsFile(), all)
 	}
 }
 
@@ -152,39 +148,7 @@ func factsOf(doc *measure.Document, endPoint string) *measure.Facts {
 	return nil
 }
 
-// readKnown reads a JSON file, and tells whether there was one that could be read.
-func readKnown(file string, into any) bool {
-	i, err := os.Lstat(file)
-	if err != nil || !i.Mode().IsRegular() { // a pipe would hold the command up
-		return false
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, mostKnown+1))
-	return err == nil && len(b) <= mostKnown && json.Unmarshal(b, into) == nil
-}
-
-// writeKnown replaces a JSON file as a whole, for this user alone.
-func writeKnown(file string, v any) {
-	b, err := json.Marshal(v)
-	if err != nil || file == "" || len(b) > mostKnown || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
-		return
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return
-	}
-	_, err = tmp.Write(b)
-	if cerr := tmp.Close(); err == nil && cerr == nil && os.Rename(tmp.Name(), file) == nil {
-		return
-	}
-	os.Remove(tmp.Name())
-}
-
-// quickGates are those that a test takes before any traffic.
-func quickGates(force bool) *control.Gating {
-	return &control.Gating{Force: force, Costs: knownCosts(), Paths: openPaths()}
+// QuickGates are those that a test takes before any traffic.
+func QuickGates(force bool) *control.Gating {
+	return &control.Gating{Force: force, Costs: KnownCosts(), Paths: OpenPaths()}
 }

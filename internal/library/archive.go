@@ -1,0 +1,81 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/store"
+)
+
+// putTime bounds how long a command waits for the store when its figures are
+// printed already: other processes may be writing to it.
+const putTime = 20 * time.Second
+
+// Archive is where the result of this command goes.
+type Archive struct {
+	Path    string // empty: the default
+	Off     bool
+	Labels  map[string]string
+	Instead string // id of what the same run had kept before, which goes
+	ID      string // under which it was kept
+	most    int    // results of the command that are kept; 0 is no bound
+}
+
+// AtMost is the same with a bound: strangers cause what a server keeps.
+func (a Archive) AtMost(n int) Archive {
+	a.most = n
+	return a
+}
+
+// defaultStore is the default place of the store (XDG Base Directory Specification).
+func defaultStore() (string, error) {
+	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "thru", "results.db"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fault.Failf("name a file with --store", "library: finding the data folder: %w", err)
+	}
+	return filepath.Join(home, ".local", "share", "thru", "results.db"), nil
+}
+
+// Open opens the store.
+func (a Archive) Open(o store.Options) (store.Store, error) {
+	path, err := a.Path, error(nil)
+	if path == "" {
+		path, err = defaultStore()
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Patience = putTime
+	return store.Open(path, o)
+}
+
+// Keep puts a document into the store and returns its id; empty where nothing
+// is kept.
+func (a Archive) Keep(doc *measure.Document) (string, error) {
+	if a.Off || !WorthKeeping(doc) {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is kept too
+	defer cancel()
+	s, err := a.Open(store.Options{})
+	if err != nil {
+		return "", err
+	}
+	id, err := s.Put(ctx, doc, report.Answer(doc))
+	if err == nil && a.Instead != "" && a.Instead != id {
+		_, err = s.Delete(ctx, a.Instead)
+	}
+	if err == nil && a.most > 0 {
+		_, err = s.Prune(ctx, store.Retention{Command: doc.Command, Count: a.most})
+	}
+	return id, errors.Join(err, s.Close())
+}

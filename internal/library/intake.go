@@ -1,0 +1,104 @@
+package library
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// teller tells what happens while a command serves. console.Sayer is one.
+type teller interface {
+	Tell(kind, text string, more map[string]any)
+	Once(topic, kind, text string, more map[string]any)
+	Forget(topic string)
+	Warn(text string)
+}
+
+// Intake keeps results that hosts deliver: a folder for each host, so that none
+// can crowd out another.
+type Intake struct {
+	Dir string
+	Say teller
+	mu  sync.Mutex // one is written at a time
+}
+
+// bytesOfHost bounds what is kept of one host: above it the oldest goes.
+const bytesOfHost = 256 << 20
+
+// Take returns nil when the result is on the disk, or can never be used.
+func (i *Intake) Take(s bus.Spooled) error {
+	who := cmp.Or(s.Name, s.Agent)
+	doc, err := headOf(s.Body)
+	if err != nil { // it would come again for ever
+		i.Say.Warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
+		return nil
+	}
+	i.mu.Lock()
+	path, err := put(filepath.Join(i.Dir, safeName(who)), safeName(s.ID), s.Body, bytesOfHost)
+	i.mu.Unlock()
+	if err != nil {
+		i.Say.Once("intake", "warning", fmt.Sprintf("results of hosts cannot be kept, and stay there: %v", err), nil)
+		return fault.Failf("make room on the controller's disk", "library: keeping a result: %w", err)
+	}
+	i.Say.Forget("intake")
+	i.Say.Tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
+		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
+	return nil
+}
+
+// head is what is read of a delivered result. What a host sends may take a
+// thousand times its length when it is decoded, so no more is.
+type head struct {
+	Schema    string    `json:"schema"`
+	Command   string    `json:"command"`
+	StartedAt time.Time `json:"started_at"`
+	Cells     firstCell `json:"cells"`
+}
+
+// firstCell is who was measured in the first of an array.
+type firstCell struct{ From, To string }
+
+// UnmarshalJSON implements json.Unmarshaler: it reads the first element alone.
+func (f *firstCell) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') || !d.More() {
+		return err
+	}
+	var first struct {
+		From string `json:"from"`
+		To   string `json:"to"`
+	}
+	err := d.Decode(&first)
+	*f = firstCell(first)
+	return err
+}
+
+// headOf refuses what no thru can have written. One of another version of the
+// schema is kept: a newer thru reads it.
+func headOf(text []byte) (h head, err error) {
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, err
+	}
+	if name, _, _ := strings.Cut(measure.Schema, "/"); !strings.HasPrefix(h.Schema, name+"/") {
+		return h, errors.New("it names no schema of a result")
+	}
+	return h, nil
+}
+
+// about says what a result is of.
+func about(h head) string {
+	if h.Cells == (firstCell{}) {
+		return fault.Short(h.Command)
+	}
+	return fmt.Sprintf("%s, %s -> %s", h.StartedAt.Local().Format("2006-01-02 15:04:05"), fault.Short(h.Cells.From), fault.Short(h.Cells.To))
+}

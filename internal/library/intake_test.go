@@ -1,0 +1,122 @@
+package library
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"thru/internal/bus"
+	"thru/internal/cli/console"
+	"thru/internal/fault"
+)
+
+// A small result that would be large when it is decoded costs the controller
+// what it is long.
+func TestIntakeOfMuchInLittle(t *testing.T) {
+	in, _ := newIntake(t)
+	bomb := `{"schema":"thru.result/2","cells":[` + strings.Repeat("{},", 1<<20) + `{}]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := in.Take(bus.Spooled{Agent: "UKEY", ID: "a", Body: []byte(bomb)}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 4*uint64(len(bomb)) {
+		t.Errorf("%d bytes took %d of memory", len(bomb), took)
+	}
+}
+
+// A result of a newer thru is kept for one that reads it, and what is said of
+// one is short.
+func TestIntakeOfANewerSchema(t *testing.T) {
+	in, said := newIntake(t)
+	newer := strings.Replace(aResult, "thru.result/2", "thru.result/3", 1)
+	newer = strings.Replace(newer, `"cells":[]`, `"cells":[{"from":"local","to":"\u001b[2J`+strings.Repeat("x", 1000)+`"},{"from":"b","to":"c"}]`, 1)
+	if err := in.Take(bus.Spooled{Agent: "UKEY", ID: "a", Body: []byte(newer)}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(in.Dir, "UKEY", "a"+resultEnding))
+	if err != nil || string(got) != newer {
+		t.Errorf("%v: %q", err, got)
+	}
+	if text := said.String(); !strings.Contains(text, "local -> ") || strings.Contains(text, "\x1b") || strings.Contains(text, strings.Repeat("x", 500)) {
+		t.Errorf("said %q", text)
+	}
+}
+
+const aResult = `{"schema":"thru.result/2","thru_version":"x","command":"serve","started_at":"2026-11-22T14:00:00Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]}`
+
+// newIntake keeps into a folder, and says what it does into the buffer.
+func newIntake(t *testing.T) (*Intake, *bytes.Buffer) {
+	t.Helper()
+	var said bytes.Buffer
+	return &Intake{Dir: t.TempDir(), Say: &console.Sayer{On: &console.Console{Out: &said, Err: &said}}}, &said
+}
+
+// What a host says about itself and its results leads to no file but its own.
+func TestIntake(t *testing.T) {
+	in, said := newIntake(t)
+	for _, c := range []struct{ name, id, file string }{
+		{"web1", "20261122T140000.000000000Z-ABC", "web1/20261122T140000.000000000Z-ABC.thru.json"},
+		{"web1", "..%2f..%2fx y", "web1/_2f.._2fx_y.thru.json"},
+		{"", "a", "UKEY/a.thru.json"},
+	} {
+		for range 2 { // the word that it is kept was lost, so it comes again
+			if err := in.Take(bus.Spooled{Agent: "UKEY", Name: c.name, ID: c.id, Body: []byte(aResult)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(filepath.Join(in.Dir, filepath.FromSlash(c.file)))
+		if err != nil || string(got) != aResult {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
+	said.Reset()
+	if err := in.Take(bus.Spooled{Agent: "UKEY", Name: "web1", ID: "bad", Body: []byte("\x1b[2J{")}); err != nil {
+		t.Errorf("what can never be used comes again for ever: %v", err)
+	}
+	if text := said.String(); !strings.Contains(text, "no result") || strings.Contains(text, "\x1b") {
+		t.Errorf("said %q", text)
+	}
+}
+
+// A disk that is full is said once, and the result is not confirmed.
+func TestIntakeCannotWrite(t *testing.T) {
+	in, said := newIntake(t)
+	if err := os.WriteFile(filepath.Join(in.Dir, "web1"), nil, 0o600); err != nil { // where the folder would be
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := in.Take(bus.Spooled{Name: "web1", ID: "a", Body: []byte(aResult)}); err == nil || fault.Hint(err) == "" {
+			t.Errorf("confirmed, or no hint: %v", err)
+		}
+	}
+	if n := strings.Count(said.String(), "cannot be kept"); n != 1 {
+		t.Errorf("said %d times: %q", n, said.String())
+	}
+}
+
+// The results of a host are bounded, and those of the others stay.
+func TestIntakeIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"1", "2", "3"} {
+		f, err := os.Create(filepath.Join(dir, name+resultEnding))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Truncate(bytesOfHost / 2); err != nil { // takes no room
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	if err := makeRoom(dir, 10, bytesOfHost); err != nil {
+		t.Fatal(err)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(left) != 1 || filepath.Base(left[0]) != "3"+resultEnding {
+		t.Errorf("left: %q", left)
+	}
+}

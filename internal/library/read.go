@@ -1,0 +1,171 @@
+// Package library keeps and finds results: in the store, in folders, in files that thru or iperf3 has
+// written, and by the words of people (last, a span of time, a run). It signs reports and checks who
+// signed one, and knows what earlier commands have found out of hosts and paths.
+package library
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"thru/internal/cause"
+	"thru/internal/fault"
+	"thru/internal/iperfdoc"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Reader reads results and captures that a person names: files, stdin, and what is kept.
+type Reader struct {
+	In      io.Reader
+	Version string       // of thru
+	Line    func(string) // hears warnings
+	Archive Archive
+}
+
+// Result is a result with what to call it among several.
+type Result struct {
+	Name string
+	Doc  *measure.Document
+}
+
+// Results reads what a file holds: one result of thru, or one or more of iperf3.
+// Findings are those of this version's rules.
+func (r *Reader) Results(ctx context.Context, from *Source, link stat.Link) ([]Result, error) {
+	text, err := fault.Until(ctx, from.Name, func() ([]byte, error) { return r.read(from) })
+	if err != nil {
+		return nil, err
+	}
+	if len(text) == 0 {
+		return nil, notOpened(from.Name, errors.New("the file is empty"))
+	}
+	if isCapture(text) {
+		return nil, fault.Usagef("thru explain "+from.Name+" reads it", "%s is a packet capture, no result", from.Name)
+	}
+	if isResult(text) || isPage(text) {
+		read := report.ReadJSON
+		if isPage(text) {
+			read = report.Embedded
+			if v := Verify(from.Name, text, "", ""); v.Signed && !v.Valid {
+				r.Line("warning: " + from.Name + ": " + v.Reason + "; what is shown is the result inside")
+			}
+		}
+		doc, err := read(bytes.NewReader(text))
+		if err != nil {
+			return nil, fault.New(fault.Usage, fault.Hint(err), "%s: %w", fault.Named(from.Name), err)
+		}
+		rediagnose(doc, link)
+		return []Result{{from.Name, doc}}, nil
+	}
+	docs, warnings, err := iperfdoc.Read(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", fault.Named(from.Name), err)
+	}
+	for _, w := range warnings {
+		r.Line("warning: " + from.Name + ": " + w)
+	}
+	var all []Result
+	for i, doc := range docs {
+		doc.Thru = r.Version
+		Summarise(doc, link)
+		name := from.Name
+		if len(docs) > 1 {
+			name = fmt.Sprintf("%s, test %d of %d", from.Name, i+1, len(docs))
+		}
+		all = append(all, Result{name, doc})
+	}
+	return all, nil
+}
+
+// read takes all of it, up to the most that a result may have.
+func (r *Reader) read(s *Source) ([]byte, error) {
+	if s.Size > iperfdoc.MaxFile {
+		return nil, fault.Usagef("split it: each document is a result of its own", "%s has %s, and a result at most %s", s.Name, unit.Size(s.Size), unit.Size(iperfdoc.MaxFile))
+	}
+	text, err := io.ReadAll(io.LimitReader(s, iperfdoc.MaxFile+1))
+	if err != nil {
+		return nil, notOpened(s.Name, err)
+	}
+	return text, nil
+}
+
+// isResult tells thru's documents from iperf3's.
+func isResult(text []byte) bool {
+	var head struct {
+		Schema *string `json:"schema"`
+	}
+	return json.Unmarshal(text, &head) == nil && head.Schema != nil
+}
+
+// isPage recognises a page that thru has written.
+func isPage(text []byte) bool { return bytes.HasPrefix(text, []byte("<!DOCTYPE html>")) }
+
+// isCapture recognises pcap files, of either byte order and with times in
+// microseconds or nanoseconds, and pcapng (draft-ietf-opsawg-pcap, -pcapng).
+func isCapture(text []byte) bool {
+	for _, magic := range []string{"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1", "\xa1\xb2\xcd\x34", "\x34\xcd\xb2\xa1", "\x0a\x0d\x0d\x0a"} {
+		if bytes.HasPrefix(text, []byte(magic)) {
+			return true
+		}
+	}
+	return false
+}
+
+// rediagnose makes the findings of a kept document anew, and where a link rate
+// is stated the figures that hang on it.
+func rediagnose(doc *measure.Document, link stat.Link) {
+	if link.RateBps > 0 {
+		Summarise(doc, link)
+		return
+	}
+	together(doc)
+	cause.Diagnose(doc)
+	cause.Rungs([]*measure.Document{doc})
+}
+
+// together judges what ran at the same time in a document that was kept while
+// its plan was running.
+func together(doc *measure.Document) {
+	if doc.Plan != nil && doc.Groups == nil {
+		stat.Groups(doc)
+		stat.Compare(doc)
+	}
+}
+
+// Summarise makes figures of the evidence that a document has.
+func Summarise(doc *measure.Document, link stat.Link) {
+	facts := map[string]*measure.Facts{}
+	for _, p := range doc.EndPoints {
+		facts[p.Name] = p.Facts
+	}
+	for i := range doc.Cells {
+		stat.Summarise(&doc.Cells[i], facts, link)
+	}
+	before := doc.Verdict
+	doc.Verdict = stat.Verdict(doc.Cells)
+	if doc.Plan != nil {
+		stat.Groups(doc)
+		stat.Ladder(doc, func(string) stat.Link { return link })
+		stat.Compare(doc)
+	}
+	if len(doc.Targets) > 0 { // what was demanded then still decides
+		doc.Verdict = before
+	}
+	cause.Diagnose(doc)
+	cause.Rungs([]*measure.Document{doc})
+}
+
+// WholeFile reads a file, or stdin, up to the most that a report may have.
+func (r *Reader) WholeFile(path string) ([]byte, error) {
+	s, err := r.openOne(context.Background(), path)
+	if err != nil {
+		return nil, err
+	}
+	defer CloseSources([]*Source{s})
+	return r.read(s)
+}

@@ -1,0 +1,126 @@
+package runs
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"thru/internal/fault"
+	"thru/internal/plan"
+	"thru/internal/stat"
+)
+
+// Only leaves the steps that hold one of the words.
+func Only(p *plan.Plan, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	var labels []string
+	steps := slices.DeleteFunc(slices.Clone(p.Steps), func(s plan.Step) bool {
+		if !slices.Contains(labels, s.Label) {
+			labels = append(labels, s.Label)
+		}
+		return !slices.ContainsFunc(words, func(w string) bool { return holds(s, w) })
+	})
+	if len(steps) == 0 {
+		return fault.Usagef("the steps are: "+strings.Join(labels[:min(len(labels), fault.MostNamed)], "; "), "--only %s leaves no step", strings.Join(words, " --only "))
+	}
+	p.Steps = steps
+	p.EndPoints = usedEnds(*p)
+	p.Targets = slices.DeleteFunc(slices.Clone(p.Targets), func(t plan.Target) bool {
+		return !slices.ContainsFunc(steps, func(s plan.Step) bool { return aims(t, s) })
+	})
+	return nil
+}
+
+// aims tells whether a target is of a step.
+func aims(t plan.Target, s plan.Step) bool {
+	for _, a := range t.Where {
+		if !slices.Contains(s.Axes, a) {
+			return false
+		}
+	}
+	return t.Rung == "" || t.Rung == s.Rung
+}
+
+// holds tells whether a step's label or rung holds a word, or it has the value NAME=VALUE.
+func holds(s plan.Step, word string) bool {
+	word = strings.ToLower(word)
+	for _, a := range s.Axes {
+		if strings.ToLower(a.Name+"="+a.Value) == word {
+			return true
+		}
+	}
+	return strings.Contains(strings.ToLower(s.Label), word) || strings.Contains(strings.ToLower(s.Rung), word)
+}
+
+// usedEnds are the end points that some step names.
+func usedEnds(p plan.Plan) []plan.EndPoint {
+	used := map[string]bool{}
+	for _, s := range p.Steps {
+		for _, x := range s.Specs {
+			used[x.From], used[x.To] = true, true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(p.EndPoints), func(e plan.EndPoint) bool { return !used[e.Name] })
+}
+
+// flagOf names the flag of a rung, by which --link-rate may mean it too.
+func flagOf(rung string) string {
+	return map[string]string{plan.RungSwitch: "same-host", plan.RungLAN: "same-lan", plan.RungInterconnect: "across"}[rung]
+}
+
+// SetLinks sets the rates of paths that were stated: RATE of the whole plan, of
+// a ladder of its topmost rung, and RUNG=RATE of one rung, each once.
+func SetLinks(p *plan.Plan, stated []string, parse func(rate string) (stat.Link, error)) error {
+	rungs := rungsOf(*p)
+	said := map[string]string{}
+	for _, text := range stated {
+		name, rate, named := strings.Cut(text, "=")
+		if !named {
+			name, rate = "", text
+		}
+		link, err := parse(strings.TrimSpace(rate))
+		if err != nil {
+			return err
+		}
+		if !named && len(rungs) > 0 {
+			name = rungs[len(rungs)-1]
+		}
+		rung := name // as the plan calls it; "" without rungs
+		if at := slices.IndexFunc(rungs, func(r string) bool { return isRung(r, name) }); at >= 0 {
+			rung = rungs[at]
+		} else if name != "" {
+			return fault.Usagef("the rungs are: "+cmp.Or(strings.Join(rungs, ", "), "none, so state one rate: --link-rate 10G"), "--link-rate %s: there is no rung %s", text, name)
+		}
+		if before, twice := said[rung]; twice {
+			return fault.Usagef("state one rate for each rung", "--link-rate %s and %s are of the same path", before, text)
+		}
+		if said[rung] = text; rung == "" {
+			p.Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
+		}
+		for i := range p.Steps {
+			if isRung(p.Steps[i].Rung, name) {
+				p.Steps[i].Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
+			}
+		}
+	}
+	return nil
+}
+
+// isRung tells whether a rung is meant by its name, or by that of its flag.
+func isRung(rung, name string) bool {
+	name = strings.TrimSpace(name)
+	return rung != "" && (strings.EqualFold(rung, name) || flagOf(rung) == strings.ToLower(name))
+}
+
+// rungsOf are the rungs of a plan, the lowest first.
+func rungsOf(p plan.Plan) []string {
+	var rungs []string
+	for _, s := range p.Steps {
+		if s.Rung != "" && !slices.Contains(rungs, s.Rung) {
+			rungs = append(rungs, s.Rung)
+		}
+	}
+	return rungs
+}

@@ -1,0 +1,56 @@
+package runs
+
+import (
+	"cmp"
+	"path/filepath"
+
+	"thru/internal/fault"
+)
+
+// Find is the folder of the run that is meant: keep is a folder that was
+// named, run a name, file a plan with the checksum sum; each may be empty.
+func Find(runs, keep, run, file, sum string) (string, error) {
+	changed := func(h Head) error {
+		return fault.Usagef("give the plan back its old text, or begin anew: leave --resume out", "%s has changed since the run %s", file, h.Run)
+	}
+	if keep != "" && run != "" {
+		return "", fault.Usagef("name the run once: --resume=RUN, or --resume --keep FOLDER", "--keep and --resume=%s name two runs", run)
+	}
+	if dir := cmp.Or(keep, runFolder(runs, run)); dir != "" {
+		h, err := readHead(filepath.Clean(dir))
+		if err == nil && sum != "" && h.SHA256 != sum {
+			err = changed(h)
+		}
+		return filepath.Clean(dir), err
+	}
+	heads := listRuns(runs)
+	for _, h := range heads {
+		if h.Unfinished() && (sum == "" || h.SHA256 == sum) {
+			return filepath.Join(runs, h.Run), nil
+		}
+	}
+	for _, h := range heads {
+		if h.Unfinished() && filepath.Base(h.Plan) == filepath.Base(file) {
+			return "", changed(h)
+		}
+	}
+	what := "no run"
+	if file != "" {
+		what += " of " + file
+	}
+	return "", fault.Usagef("begin one: leave --resume out", "%s was interrupted", what)
+}
+
+// runFolder is where a run is that --resume=RUN names: by its own name, or by its
+// folder or document, as they are printed; "" where none is named.
+func runFolder(runs, run string) string {
+	switch {
+	case run == "":
+		return ""
+	case filepath.Base(run) == run:
+		return filepath.Join(runs, run)
+	case filepath.Base(run) == DocumentName:
+		return filepath.Dir(run)
+	}
+	return run
+}

@@ -1,0 +1,392 @@
+// Package runs keeps the runs of plans while they go on: plan, options and document in a folder, so that
+// an interrupt or a kill costs a step and not the run. It also finds the run to go on with, and chooses
+// the steps and links that a command line names.
+package runs
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/report"
+)
+
+// mostRuns is how many runs are kept in the state folder.
+const mostRuns = 20
+
+// Files of a run's folder.
+const (
+	planName     = "plan.yaml"     // as it was read
+	HeadName     = "run.json"      // runHead
+	DocumentName = "document.json" // what was measured so far (docs/result.md)
+	lockName     = "lock"          // held while the run is under way
+)
+
+// Options are what the command line adds to a plan. A run is continued with
+// those that it began with.
+type Options struct {
+	Time     string   `json:"time,omitempty"`
+	LinkRate []string `json:"link_rate,omitempty"`
+	Only     []string `json:"only,omitempty"`
+	Force    bool     `json:"force,omitempty"`
+
+	Hypervisors []string `json:"hypervisors,omitempty"` // beside the plan's
+}
+
+// Empty tells that nothing is added.
+func (o Options) Empty() bool { return o.Time == "" && len(o.LinkRate)+len(o.Only) == 0 }
+
+// SameSteps tells whether both make the same steps of a plan.
+func (o Options) SameSteps(x Options) bool {
+	o.Force, x.Force, o.Hypervisors, x.Hypervisors = false, false, nil, nil
+	return reflect.DeepEqual(o, x)
+}
+
+// Head is what is known of a run besides its figures.
+type Head struct {
+	Run     string            `json:"run"`
+	Command string            `json:"command"`
+	Plan    string            `json:"plan"` // name of the file as it was given
+	SHA256  string            `json:"sha256"`
+	Options Options           `json:"options"`
+	Began   []time.Time       `json:"began"`
+	Steps   int               `json:"steps"`
+	Done    int               `json:"steps_done"`
+	Ended   bool              `json:"ended,omitempty"` // all was measured
+	Labels  map[string]string `json:"labels,omitempty"`
+	Stored  string            `json:"stored,omitempty"`  // id in the store of what was measured so far
+	Hands   []measure.Hand    `json:"by_hand,omitempty"` // what a person was asked for between its blocks
+}
+
+// Unfinished tells whether there is something left to measure.
+func (h Head) Unfinished() bool { return !h.Ended }
+
+// vain is 1 for a run of which nothing was measured, else 0.
+func (h Head) vain() int {
+	if h.Unfinished() && h.Done == 0 {
+		return 1
+	}
+	return 0
+}
+
+// Journal keeps a run in a folder while it goes on: so an interrupt, the end of
+// this process or of a host costs the step under way, not the run. A nil one
+// keeps nothing.
+type Journal struct {
+	Dir    string
+	Head   Head
+	Before *measure.Document // what the run had measured when it was interrupted
+	unlock func()
+	Warn   func(string) // hears once that the folder cannot be written
+	lost   error        // why it could not
+	next   time.Time    // before that no step is written
+}
+
+// The document is written whole: after a step only where the time that writing
+// takes is a small part of the time between.
+const (
+	leastBetween = 2 * time.Second
+	shareBetween = 20 // times as long as the last writing took
+)
+
+// Folder is where runs are kept unless a folder is named.
+func Folder() (string, error) {
+	state, err := bus.DefaultState()
+	return filepath.Join(state, "runs"), err
+}
+
+// Checksum names the content of a plan.
+func Checksum(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Begin makes the folder of a run that begins: dir, or one in the state
+// folder, of which the oldest goes.
+func Begin(dir string, text []byte, head Head) (*Journal, error) {
+	head.SHA256, head.Began = Checksum(text), []time.Time{time.Now().UTC()}
+	j := &Journal{Dir: dir, Head: head}
+	var err error
+	if dir == "" {
+		err = j.makeFolder()
+	} else {
+		err = j.takeFolder()
+	}
+	if err == nil {
+		j.unlock, err = bus.LockFile(filepath.Join(j.Dir, lockName))
+	}
+	if err == nil {
+		err = writeWhole(filepath.Join(j.Dir, planName), text)
+	}
+	if err == nil {
+		err = j.WriteHead()
+	}
+	if err != nil {
+		j.Close()
+		return nil, fmt.Errorf("runs: keeping the run: %w", err)
+	}
+	return j, nil
+}
+
+// makeFolder makes one in the state folder, named after the moment and the plan.
+func (j *Journal) makeFolder() error {
+	runs, err := Folder()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(runs, 0o700); err != nil {
+		return err
+	}
+	dropOldRuns(runs, mostRuns-1)
+	base := j.Head.Began[0].Format("20060102-150405") + "-" + runName(j.Head.Plan)
+	for n := 1; ; n++ {
+		j.Head.Run = base
+		if n > 1 {
+			j.Head.Run = fmt.Sprintf("%s-%d", base, n)
+		}
+		j.Dir = filepath.Join(runs, j.Head.Run)
+		if err := os.Mkdir(j.Dir, 0o700); !errors.Is(err, os.ErrExist) || n == mostRuns {
+			return err
+		}
+	}
+}
+
+// takeFolder takes the one that was named, unless it holds a run, or files of
+// somebody's that would be written over.
+func (j *Journal) takeFolder() error {
+	if _, err := os.Lstat(filepath.Join(j.Dir, HeadName)); err == nil {
+		return fault.Usagef("continue it with --resume, or name another folder", "%s holds a run already", j.Dir)
+	}
+	for _, name := range []string{planName, DocumentName} {
+		if _, err := os.Lstat(filepath.Join(j.Dir, name)); err == nil {
+			return fault.Usagef("name another folder, or a new one", "%s holds a %s, which would be written over", j.Dir, name)
+		}
+	}
+	j.Head.Run = filepath.Base(j.Dir)
+	return os.MkdirAll(j.Dir, 0o700)
+}
+
+// runName is the plan's name as part of a folder's.
+func runName(plan string) string {
+	plan = strings.TrimSuffix(filepath.Base(plan), filepath.Ext(plan))
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '-'
+	}, plan)
+	return name[:min(len(name), 40)]
+}
+
+// dropOldRuns keeps the newest and those that are under way; first those go of
+// which nothing was measured.
+func dropOldRuns(runs string, keep int) {
+	heads := listRuns(runs)
+	slices.SortStableFunc(heads, func(a, b Head) int { return cmp.Compare(a.vain(), b.vain()) })
+	for _, h := range heads[min(keep, len(heads)):] {
+		dir := filepath.Join(runs, h.Run)
+		if unlock, err := bus.LockFile(filepath.Join(dir, lockName)); err == nil {
+			os.RemoveAll(dir)
+			unlock()
+		}
+	}
+}
+
+// listRuns reads the heads of the runs of a folder, the newest first.
+func listRuns(runs string) []Head {
+	var heads []Head
+	entries, _ := os.ReadDir(runs)
+	for _, e := range entries {
+		if h, err := readHead(filepath.Join(runs, e.Name())); err == nil {
+			heads = append(heads, h)
+		}
+	}
+	slices.SortStableFunc(heads, func(a, b Head) int {
+		return b.Began[len(b.Began)-1].Compare(a.Began[len(a.Began)-1])
+	})
+	return heads
+}
+
+// readHead reads that of the run in a folder.
+func readHead(dir string) (h Head, err error) {
+	file := filepath.Join(dir, HeadName)
+	if _, err := os.Stat(file); err != nil {
+		return h, fault.Usagef("the runs that are kept are folders of "+filepath.Dir(dir), "%s holds no run", dir)
+	}
+	if !ReadJSON(file, &h) || len(h.Began) == 0 {
+		return h, fault.Usagef("begin anew: leave --resume out; what was measured is in "+filepath.Join(dir, DocumentName), "the run in %s cannot be continued: %s is damaged", dir, file)
+	}
+	h.Run = filepath.Base(dir)
+	return h, nil
+}
+
+// Resume opens the folder of a run that was interrupted, with the text of its plan.
+func Resume(dir string) (j *Journal, text []byte, err error) {
+	j = &Journal{Dir: dir}
+	if j.Head, err = readHead(dir); err != nil {
+		return nil, nil, err
+	}
+	j.unlock, err = bus.LockFile(filepath.Join(dir, lockName))
+	if err == nil {
+		text, err = os.ReadFile(filepath.Join(dir, planName))
+	}
+	if err == nil && Checksum(text) != j.Head.SHA256 {
+		err = fmt.Errorf("%s is not the plan that the run began with", filepath.Join(dir, planName))
+	}
+	if err == nil {
+		j.Before, err = ReadDocument(filepath.Join(dir, DocumentName))
+	}
+	if err != nil {
+		j.Close()
+		hint := "begin anew: leave --resume out"
+		if errors.Is(err, bus.ErrLocked) {
+			hint = "wait until it has ended, or end it"
+		}
+		return nil, nil, fault.Failf(hint, "runs: continuing the run %s: %w", j.Head.Run, err)
+	}
+	j.Head.Began = append(j.Head.Began, time.Now().UTC())
+	return j, text, nil
+}
+
+// ReadDocument reads what was measured so far; nil where that was nothing yet.
+func ReadDocument(path string) (*measure.Document, error) {
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	doc, err := measure.Decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return doc, nil
+}
+
+// Step saves the document after a step, unless that was done a moment ago.
+func (j *Journal) Step(doc *measure.Document) {
+	if j == nil {
+		return
+	}
+	begin := time.Now()
+	if begin.Before(j.next) {
+		return
+	}
+	j.save(doc)
+	j.next = time.Now().Add(max(leastBetween, shareBetween*time.Since(begin)))
+}
+
+// save writes the document as it is now. A folder that cannot be written, as on
+// a full disk, is said once and holds nothing up.
+func (j *Journal) save(doc *measure.Document) {
+	if j == nil {
+		return
+	}
+	if doc.Plan != nil {
+		j.Head.Steps, j.Head.Done = doc.Plan.Steps, doc.Plan.Done
+	}
+	var out bytes.Buffer
+	err := report.JSON(&out, doc)
+	if err == nil {
+		err = writeWhole(filepath.Join(j.Dir, DocumentName), out.Bytes())
+	}
+	if err == nil {
+		err = j.WriteHead()
+	}
+	if err != nil && j.lost == nil && j.Warn != nil {
+		j.Warn(fmt.Sprintf("warning: the run cannot be kept in %s: %v; it goes on, and cannot be continued if it is interrupted", j.Dir, err))
+	}
+	j.lost = err
+}
+
+// End saves the document that the command prints. A run that was measured to
+// its end is not continued, whatever its verdict.
+func (j *Journal) End(doc *measure.Document, err error) {
+	if j != nil {
+		j.Head.Ended = err == nil
+		j.save(doc)
+	}
+}
+
+// Stored is the id under which the run was kept when it was interrupted.
+func (j *Journal) Stored() string {
+	if j == nil {
+		return ""
+	}
+	return j.Head.Stored
+}
+
+// SetStored notes the id, so that what continues the run replaces it. Where it
+// cannot be noted both are kept.
+func (j *Journal) SetStored(id string) {
+	if j == nil || id == "" || j.Dir == "" {
+		return
+	}
+	j.Head.Stored = id
+	if err := j.WriteHead(); err != nil && j.lost == nil && j.Warn != nil {
+		j.Warn("warning: the run's id cannot be noted: " + fault.Plain(err.Error()))
+	}
+}
+
+// Planned names the run and its plan in the document.
+func (j *Journal) Planned(p plan.Plan) *measure.Planned {
+	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.Head.Run, SHA256: j.Head.SHA256, Hands: slices.Clone(j.Head.Hands)}
+}
+
+// WriteHead writes down what is known of the run besides its figures.
+func (j *Journal) WriteHead() error {
+	text, err := json.MarshalIndent(j.Head, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(j.Dir, HeadName), append(text, '\n'))
+}
+
+// Kept is the file of the result, empty where it could not be written.
+func (j *Journal) Kept() string {
+	if j == nil || j.lost != nil {
+		return ""
+	}
+	return filepath.Join(j.Dir, DocumentName)
+}
+
+// Close lets others go on with the run.
+func (j *Journal) Close() {
+	if j != nil && j.unlock != nil {
+		j.unlock()
+		j.unlock = nil
+	}
+}
+
+// halfWritten ends the name of a file that is not whole yet.
+const halfWritten = ".part"
+
+// writeWhole replaces a file as a whole, for this user alone: whoever reads it
+// at any moment finds the old content or the new one.
+func writeWhole(path string, content []byte) error {
+	tmp := path + halfWritten
+	err := os.WriteFile(tmp, content, 0o600)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		os.Remove(tmp)
+	}
+	return err
+}
