@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"thru/internal/cause"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/library"
@@ -105,7 +106,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if !c.JSON && fault.Code(err) != fault.Verdict { // the gates have said it
 		e.ErrorLines(err)
 	}
-	return printed{err}
+	return console.Printed(err)
 }
 
 // runner is what judges, before anything is connected.

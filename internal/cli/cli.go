@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/internal/cli/console"
+	"thru/internal/cli/iperf3"
 	"thru/internal/control"
 	"thru/internal/engine/worker"
 	"thru/internal/fault"
@@ -115,16 +116,10 @@ func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int
 			if ctx.Err() != nil && s != syscall.SIGHUP {
 				return fault.Failed
 			}
-			cancel(signalled{s})
+			cancel(console.Signalled{Signal: s})
 		}
 	}
 }
-
-// signalled is the cause of a command's end by a signal: a canceled context, else.
-type signalled struct{ signal os.Signal }
-
-func (signalled) Error() string { return context.Canceled.Error() }
-func (signalled) Unwrap() error { return context.Canceled }
 
 // command runs the command line, says what went wrong, and returns the exit code.
 func (e *env) command(ctx context.Context) int {
@@ -251,15 +246,9 @@ func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
 	return err
 }
 
-// printed wraps an error that is already part of a printed result.
-type printed struct{ error }
-
-func (p printed) Unwrap() error { return p.error }
-
 // say prints an error for a person, and where --json was asked for a document for programs.
 func (e *env) say(err error) {
-	var p printed
-	if errors.As(err, &p) {
+	if console.WasPrinted(err) {
 		return
 	}
 	if e.WantsJSON() {
@@ -269,7 +258,7 @@ func (e *env) say(err error) {
 		})
 	}
 	if e.Verb() != "iperf3" {
-		e.sayAsIPerf3(err)
+		iperf3.Fail(e.Console, err)
 	}
 	e.ErrorLines(err)
 }

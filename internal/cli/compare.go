@@ -159,14 +159,14 @@ func (e *env) comparedError(x *measure.Compared) error {
 		}
 	}
 	if x.Regression {
-		return printed{fault.New(fault.Verdict, "", "%s", x.Reason)}
+		return console.Printed(fault.New(fault.Verdict, "", "%s", x.Reason))
 	}
 	if x.Outcome != measure.NotCompared && failed == 0 {
 		return nil
 	}
 	err := fault.Failf(nothingHint(x), "%s", x.Reason)
 	e.ErrorLines(err)
-	return printed{err}
+	return console.Printed(err)
 }
 
 // nothingHint is what to do where nothing could be compared.

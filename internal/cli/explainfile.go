@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cause"
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/measure"
@@ -131,9 +132,9 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	case unexplained > 0:
 		err := fault.Failf("", "%d of the results hold no traffic that could be explained", unexplained)
 		e.ErrorLines(err)
-		return printed{err}
+		return console.Printed(err)
 	case below != nil:
-		return verdictError(below)
+		return console.VerdictError(below)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"thru/internal/cli/console"
+	"thru/internal/cli/iperf3"
 	"thru/internal/fault"
 	"thru/internal/plan"
 )
@@ -139,11 +140,11 @@ func TestRequests(t *testing.T) {
 // planOf a command line.
 func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 	if args[0] == "iperf3" {
-		o, err := parseOriginal(args[1:])
+		o, err := iperf3.Parse(args[1:])
 		if err != nil {
 			return p, err
 		}
-		return plan.Test(withCPUs(o.request, 2, 2))
+		return plan.Test(withCPUs(o.Request, 2, 2))
 	}
 	var g grammar
 	e := &env{Console: &console.Console{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Args: args}}
@@ -163,7 +164,7 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 	switch args[0] {
 	case "test":
 		if r, err = g.Test.read(e); err == nil {
-			err = g.Test.settle(&r, g.Test.JSON)
+			err = g.Test.Settle(&r, g.Test.JSON)
 		}
 		if r.Local, r.Peer = "local", "h"; err == nil {
 			p, err = plan.Test(withCPUs(r, 2, 2))

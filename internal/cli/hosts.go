@@ -73,7 +73,7 @@ func (c *hostsCmd) Run(ctx context.Context, e *env) error {
 	if one { // whether it can be used is the exit code
 		if _, err := remote.FindHost(hosts, controller, name, time.Now()); err != nil {
 			e.ErrorLines(err)
-			return printed{err}
+			return console.Printed(err)
 		}
 	}
 	if len(hosts) == 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
 	"thru/internal/library"
@@ -143,10 +144,10 @@ func (c *reportCmd) printAll(e *env, all []library.Result) error {
 		}
 	}
 	if failed > 0 {
-		return printed{fault.Failf("", "%d of the results hold no figures", failed)}
+		return console.Printed(fault.Failf("", "%d of the results hold no figures", failed))
 	}
 	if below != nil {
-		return verdictError(below)
+		return console.VerdictError(below)
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func (c *serveCmd) desks(ctx context.Context, e *env, listen engine.Listen, l bu
 	}
 	calls := node.Calls{IPerf3Port: c.IPerf3Port, IPerf2Port: c.IPerf2Port, Login: node.Login(c.iperfLogin)}
 	return calls.Open(ctx, listen, l, func(addr string, reason error) {
-		tellRefused(e, addr, reason)
+		e.Refused(addr, reason)
 	})
 }
 

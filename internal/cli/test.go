@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cli/console"
+	"thru/internal/cli/iperf3"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/library"
@@ -26,7 +27,7 @@ const testTime = 10 * time.Second
 type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	loginFlags
-	documentFlags
+	iperf3.Document
 	captureFlags
 	belowFlags
 	trafficFlags
@@ -54,7 +55,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.settle(&r, c.JSON || c.HTML != ""); err != nil {
+	if err := c.Document.Settle(&r, c.JSON || c.HTML != ""); err != nil {
 		return err
 	}
 	// The request is checked before anything is connected: usage errors come at once.
@@ -71,8 +72,8 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.asked() {
-		return e.measureAsIPerf3(ctx, c.documentFlags, r, p, ends, link, c.Force)
+	if c.Asked() {
+		return c.Document.Measure(ctx, e.asIPerf3(), r, p, ends, link, c.Force)
 	}
 	k, err := c.keeper(p, ends)
 	if err != nil {
@@ -154,22 +155,13 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 	switch v := doc.Verdict; {
 	case err != nil && !f.JSON:
 		e.ErrorLines(err)
-		return printed{err}
+		return console.Printed(err)
 	case err != nil:
-		return printed{err}
+		return console.Printed(err)
 	case v != nil && !v.Pass:
-		return verdictError(v)
+		return console.VerdictError(v)
 	}
 	return nil
-}
-
-// verdictError ends a command whose figures did not pass: they have been printed.
-func verdictError(v *measure.Verdict) error {
-	code := fault.Verdict
-	if v.Inconclusive {
-		code = fault.Inconclusive
-	}
-	return printed{fault.New(code, "", "%s", v.Reason)}
 }
 
 // forms are those in which a document is asked for.
@@ -191,7 +183,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	for _, x := range []error{f.unkept, unwritten} {
 		if x != nil {
 			e.ErrorLines(x)
-			err = printed{x}
+			err = console.Printed(x)
 		}
 	}
 	if f.JSON {

@@ -140,8 +140,3 @@ func (t *toldTests) flows(all []agent.Ended) {
 	}
 	t.print(time.Now().Format("15:04:05 ")+host+": "+line, r)
 }
-
-// tellRefused says who was turned away before it came to a test.
-func tellRefused(e *env, addr string, reason error) {
-	fmt.Fprintf(e.Err, "%s%s: %v\n", time.Now().Format("15:04:05 "), addr, reason)
-}

@@ -198,7 +198,7 @@ func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
 		if report.BusyForTarget(doc) != "" {
 			code = fault.Inconclusive
 		}
-		return printed{fault.New(code, "", "the target of %s is not met", unit.Rate(t.TargetBps))}
+		return console.Printed(fault.New(code, "", "the target of %s is not met", unit.Rate(t.TargetBps)))
 	}
 	return nil
 }

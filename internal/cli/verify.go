@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/library"
@@ -43,7 +44,7 @@ func (c *reportCmd) verify(ctx context.Context, e *env) error {
 		}
 	}
 	if worst != nil {
-		return printed{worst}
+		return console.Printed(worst)
 	}
 	return nil
 }

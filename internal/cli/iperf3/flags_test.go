@@ -1,4 +1,4 @@
-package cli
+package iperf3
 
 import (
 	"os"
@@ -16,7 +16,7 @@ import (
 // read parses a line that must be right.
 func read(t *testing.T, line string) *original {
 	t.Helper()
-	o, err := parseOriginal(strings.Fields(line))
+	o, err := Parse(strings.Fields(line))
 	if err != nil {
 		t.Fatalf("iperf3 %s: %v", line, err)
 	}
@@ -73,7 +73,7 @@ func TestOriginalCommandLines(t *testing.T) {
 		{"-c host -d --debug=2 --forceflush --udp-counters-64bit --gsro --rcv-timeout 1000 --snd-timeout 5 --cntl-ka=1/2/3 --cntl-ka --connect-timeout 500 --pacing-timer 1K",
 			func(*plan.Request) {}},
 	} {
-		got := read(t, c.line).request
+		got := read(t, c.line).Request
 		want := plan.Request{Engine: measure.IPerf3, Protocol: measure.TCP, Streams: 1, Duration: 10 * time.Second,
 			Interval: time.Second, OneWay: true, RampSet: true, EachStream: true}
 		c.want(&want)
@@ -86,7 +86,7 @@ func TestOriginalCommandLines(t *testing.T) {
 		if got != want {
 			t.Errorf("iperf3 %s asks for\n%+v, want\n%+v", c.line, got, want)
 		}
-		if _, err := plan.Test(withCPUs(got, 2, 2)); err != nil {
+		if _, err := plan.Test(twoCPUs(got)); err != nil {
 			t.Errorf("iperf3 %s: plan refuses it: %v", c.line, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestOriginalRefuses(t *testing.T) {
 		{"host -c", "-c needs a value"},
 		{"-c host -n 0", "nothing would pass"},
 	} {
-		_, err := parseOriginal(strings.Fields(c.line))
+		_, err := Parse(strings.Fields(c.line))
 		if err == nil || !strings.Contains(err.Error(), c.want) || fault.Code(err) != fault.Failed || fault.Hint(err) == "" {
 			t.Errorf("iperf3 %s: %v (exit code %d), want %q", c.line, err, fault.Code(err), c.want)
 		}
@@ -175,7 +175,7 @@ func TestOriginalRefuses(t *testing.T) {
 // Every flag of the recorded lists of iperf3 is in the grammar: it does what
 // it should, or is refused with a reason.
 func TestOriginalKnowsEveryFlag(t *testing.T) {
-	files, err := filepath.Glob("testdata/habits/iperf3-*.flags")
+	files, err := filepath.Glob("../testdata/habits/iperf3-*.flags")
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%d lists, %v", len(files), err)
 	}
@@ -223,7 +223,7 @@ func FuzzOriginal(f *testing.F) {
 	f.Add("-s -D --timestamps=%s -- x")
 	f.Add("-uRb1G -c ::1%lo -S 0x20")
 	f.Fuzz(func(t *testing.T, line string) {
-		o, err := parseOriginal(strings.Split(line, " "))
+		o, err := Parse(strings.Split(line, " "))
 		if err == nil && !o.help && !o.version && o.server == (o.host != "") {
 			t.Errorf("%q is neither client nor server", line)
 		}

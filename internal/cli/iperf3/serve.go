@@ -1,4 +1,4 @@
-package cli
+package iperf3
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 
 	"thru/internal/agent"
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/engine"
 	"thru/internal/engine/iperf3"
@@ -25,7 +26,7 @@ import (
 
 // serve is the server: it answers iperf3 clients one after the other, and
 // shows each test as iperf3 does. Several at once are `thru serve --iperf`.
-func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
+func (o *original) serve(ctx context.Context, e Host, out io.Writer) error {
 	limits := agent.DefaultLimits()
 	limits.RateBps = o.maxRate
 	if o.maxTime > 0 {
@@ -72,22 +73,22 @@ func (o *original) serve(ctx context.Context, e *env, out io.Writer) error {
 
 // listen is where the server may be reached.
 func (o *original) listen() engine.Listen {
-	l := engine.Listen{Device: o.request.BindDev}
+	l := engine.Listen{Device: o.Request.BindDev}
 	switch {
-	case o.request.BindAddr != "":
-		l.Addrs = []string{o.request.BindAddr}
-	case o.request.Family == 4:
+	case o.Request.BindAddr != "":
+		l.Addrs = []string{o.Request.BindAddr}
+	case o.Request.Family == 4:
 		l.Addrs = []string{"0.0.0.0"}
-	case o.request.Family == 6:
+	case o.Request.Family == 6:
 		l.Addrs = []string{"::"}
 	}
 	return l
 }
 
 // desk opens the port; here, where there is no other, it must be had.
-func (o *original) desk(ctx context.Context, e *env, at engine.Listen, l bus.Limits) (node.Answering, error) {
+func (o *original) desk(ctx context.Context, e Host, at engine.Listen, l bus.Limits) (node.Answering, error) {
 	f := node.Calls{IPerf3Port: o.port, Login: node.Login{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.pkcs1, Skew: o.skew}}
-	d, warnings, err := f.Open(ctx, at, l, func(addr string, reason error) { tellRefused(e, addr, reason) })
+	d, warnings, err := f.Open(ctx, at, l, func(addr string, reason error) { e.Refused(addr, reason) })
 	if err == nil && d.Three == nil {
 		err = fault.Failf("end the program that holds the port, or choose another: -p PORT", "%s", strings.Join(warnings, "; "))
 	}
@@ -97,7 +98,7 @@ func (o *original) desk(ctx context.Context, e *env, at engine.Listen, l bus.Lim
 // originalServer shows the tests of its callers.
 type originalServer struct {
 	o    *original
-	e    *env
+	e    Host
 	out  io.Writer
 	stop context.CancelFunc
 	r    node.Reception
@@ -134,12 +135,12 @@ func (s *originalServer) take(ctx context.Context, call engine.Call) {
 func (s *originalServer) begin(ctx context.Context, call engine.Call) {
 	for i := range call.Specs {
 		spec := &call.Specs[i]
-		spec.EachStream, spec.Interval = true, int64(s.o.request.Interval)
+		spec.EachStream, spec.Interval = true, int64(s.o.Request.Interval)
 		cpu := &spec.SenderCPU
 		if spec.From != control.Local {
 			cpu = &spec.ReceiverCPU
 		}
-		*cpu = cmp.Or(*cpu, s.o.request.LocalCPU) // the client's wish comes first
+		*cpu = cmp.Or(*cpu, s.o.Request.LocalCPU) // the client's wish comes first
 	}
 	s.view = newOriginalView(s.o, s.out, s.e.Version)
 	s.view.called(call)
@@ -164,7 +165,7 @@ func (s *originalServer) told(_ engine.Call, doc *measure.Document, _ string, er
 	s.served++
 	if s.o.oneOff {
 		if err = errors.Join(err, werr); err != nil {
-			s.failure = printed{fault.New(fault.Failed, "", "%w", err)}
+			s.failure = console.Printed(fault.New(fault.Failed, "", "%w", err))
 		}
 		s.stop()
 		return

@@ -1,4 +1,4 @@
-package cli
+package iperf3
 
 import (
 	"bytes"
@@ -19,9 +19,9 @@ import (
 func play(t *testing.T, line string, result error) (out string, v *originalView) {
 	t.Helper()
 	o := read(t, line)
-	r := o.request
+	r := o.Request
 	r.Local, r.Peer = control.Local, "iperf3://host:5201"
-	p, err := plan.Test(withCPUs(r, 2, 2))
+	p, err := plan.Test(twoCPUs(r))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,4 +157,10 @@ func TestStrftime(t *testing.T) {
 			t.Errorf("strftime %q is %q, want %q", format, got, want)
 		}
 	}
+}
+
+// twoCPUs is a request between hosts of two CPUs.
+func twoCPUs(r plan.Request) plan.Request {
+	r.LocalCPUs, r.PeerCPUs = 2, 2
+	return r
 }

@@ -1,4 +1,4 @@
-package cli
+package iperf3
 
 import (
 	"fmt"

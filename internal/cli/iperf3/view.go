@@ -1,4 +1,4 @@
-package cli
+package iperf3
 
 import (
 	"cmp"
@@ -83,7 +83,7 @@ func (v *originalView) Hear(e control.Event) {
 // Step takes what the test is.
 func (v *originalView) Step(specs []measure.Spec) {
 	v.specs, v.waiting, v.conns = specs, make([][]control.Live, len(specs)), make([][]measure.Addresses, len(specs))
-	s, r := specs[0], &v.o.request
+	s, r := specs[0], &v.o.Request
 	t := &v.test
 	t.Time, t.Server = time.Now(), v.o.server
 	t.Protocol, t.Streams = strings.ToUpper(s.Protocol), s.Streams
@@ -260,7 +260,7 @@ func (v *originalView) end(doc *measure.Document, err error) error {
 	if err != nil {
 		r.Error = originalWords(err)
 	}
-	if !v.o.request.FarOutput { // a server that was asked once tells it unasked ever after
+	if !v.o.Request.FarOutput { // a server that was asked once tells it unasked ever after
 		r.End.ServerText, r.End.ServerJSON = "", ""
 	}
 	switch {

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package cli
+package iperf3
 
 import "thru/internal/fault"
 
@@ -9,5 +9,5 @@ const detachedVariable = "THRU_IPERF3_DETACHED"
 
 // detach is not possible here.
 func detach() error {
-	return fault.Failf("leave -D out, and start it as a service", "cli: this system has no daemons as iperf3 makes them")
+	return fault.Failf("leave -D out, and start it as a service", "iperf3: this system has no daemons as iperf3 makes them")
 }

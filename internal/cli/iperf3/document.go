@@ -1,4 +1,4 @@
-package cli
+package iperf3
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
@@ -16,18 +17,19 @@ import (
 	"thru/internal/stat"
 )
 
-// documentFlags print a test as iperf3 does, for scripts that read that.
-type documentFlags struct {
+// Document are the flags that print a test as iperf3 does, for scripts that read that.
+type Document struct {
 	Original bool `group:"Output" short:"J" name:"iperf3-json" help:"Print iperf3's JSON document (docs/iperf3.md); forward alone unless -R or --bidir."`
 	Stream   bool `group:"Output" name:"json-stream" help:"The same line by line, while the test runs."`
 }
 
-func (f documentFlags) asked() bool { return f.Original || f.Stream }
+// Asked tells whether one of them was given.
+func (f Document) Asked() bool { return f.Original || f.Stream }
 
-// settle makes the request such as iperf3's document can hold it: one test, in
+// Settle makes the request such as iperf3's document can hold it: one test, in
 // one direction or in both at once.
-func (f documentFlags) settle(r *plan.Request, ours bool) error {
-	if !f.asked() {
+func (f Document) Settle(r *plan.Request, ours bool) error {
+	if !f.Asked() {
 		return nil
 	}
 	if ours || r.Traffic != measure.Bulk || r.Latency || r.Search || r.Acceptance || r.Repeat > 1 || r.PrecisionPct > 0 || r.Capture > 0 {
@@ -38,8 +40,8 @@ func (f documentFlags) settle(r *plan.Request, ours bool) error {
 	return nil
 }
 
-// sayAsIPerf3 gives programs that read iperf3's documents the error in one.
-func (e *env) sayAsIPerf3(err error) {
+// Fail gives programs that read iperf3's documents the error in one.
+func Fail(e *console.Console, err error) {
 	switch {
 	case slices.Contains(e.Args, "--json-stream"):
 		iperfdoc.NewStream(e.Out).Fail(fault.Unsecret(originalWords(err)))
@@ -48,10 +50,10 @@ func (e *env) sayAsIPerf3(err error) {
 	}
 }
 
-// measureAsIPerf3 runs a plan and prints it in iperf3's terms.
-func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Request, p plan.Plan, ends remote.Pair, link stat.Link, force bool) error {
+// Measure runs a plan and prints it in iperf3's terms.
+func (f Document) Measure(ctx context.Context, e Host, r plan.Request, p plan.Plan, ends remote.Pair, link stat.Link, force bool) error {
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside })
-	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, request: r, host: ends.Peer.Name}
+	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, Request: r, host: ends.Peer.Name}
 	if host, port, err := net.SplitHostPort(ends.Peer.Addr); err == nil {
 		o.host = host
 		o.port, _ = strconv.Atoi(port)
@@ -60,16 +62,16 @@ func (e *env) measureAsIPerf3(ctx context.Context, f documentFlags, r plan.Reque
 	v.introduce(ctx, ends.Local)
 	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: v, Gating: library.QuickGates(force), Below: ends.Below}
 	doc, err := runner.Run(ctx, p)
-	doc.Arguments, doc.Labels = e.Arguments(), e.archive.Labels
-	defer e.store(doc, true)
+	doc.Arguments = e.Arguments()
+	defer e.Keep(doc)
 	if werr := v.end(doc, err); werr != nil && err == nil {
 		return werr
 	}
 	if err != nil {
-		return printed{err}
+		return console.Printed(err)
 	}
 	if d := doc.Verdict; d != nil && !d.Pass {
-		return verdictError(d)
+		return console.VerdictError(d)
 	}
 	return nil
 }

@@ -1,4 +1,6 @@
-package cli
+// Package iperf3 is `thru iperf3`: the command line, the output and the exit codes of iperf3, for scripts
+// and fingers that have it; and its documents for thru test -J.
+package iperf3
 
 import (
 	"cmp"
@@ -13,25 +15,28 @@ import (
 	"syscall"
 
 	"thru/internal/bus"
+	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/engine/iperf3"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
+	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/stat"
 )
 
-// iperf3Cmd is iperf3's command line for those that have it in scripts and in
-// their fingers: alias iperf3='thru iperf3'.
-type iperf3Cmd struct {
-	Args []string `arg:"" optional:"" name:"arguments" help:"As of iperf3: thru iperf3 --help."`
+// Host is the command that is called as iperf3 is, and what it has of thru.
+type Host struct {
+	*console.Console
+	Network *remote.Network
+	Keep    func(doc *measure.Document) // puts a result into the history
 }
 
 // Run is iperf3: client or server, its output, and exit code 1 for whatever went wrong.
-func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
-	o, err := parseOriginal(c.Args)
+func Run(ctx context.Context, e Host, args []string) error {
+	o, err := Parse(args)
 	switch {
 	case err != nil:
 		return originalError(e.Err, "parameter error", err)
@@ -46,7 +51,7 @@ func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
 		}
 		return nil
 	}
-	out, done, err := o.open(e)
+	out, done, err := o.open(&e)
 	if err != nil {
 		return originalError(e.Err, "error", err)
 	}
@@ -66,7 +71,7 @@ func originalError(w io.Writer, kind string, err error) error {
 	} else if h != "" {
 		fmt.Fprintf(w, "hint: %s\n", h)
 	}
-	return printed{fault.New(fault.Failed, "", "%w", err)}
+	return console.Printed(fault.New(fault.Failed, "", "%w", err))
 }
 
 // noConnection is how iperf3 begins to say why there is no connection.
@@ -93,22 +98,24 @@ func originalWords(err error) string {
 }
 
 // open gives what the output goes to, and writes the pid file.
-func (o *original) open(e *env) (io.Writer, func(), error) {
+func (o *original) open(e *Host) (io.Writer, func(), error) {
 	out, done := e.Out, func() {}
 	if o.logFile != "" {
 		f, err := os.OpenFile(o.logFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return nil, nil, fault.Failf("--logfile wants a file in a folder that can be written to", "cli: opening the log: %w", err)
+			return nil, nil, fault.Failf("--logfile wants a file in a folder that can be written to", "iperf3: opening the log: %w", err)
 		}
 		out, done = f, func() { f.Close() }
-		e.Err = either{f, e.Err} // errors too, as in iperf3
+		c := *e.Console
+		c.Err = either{f, e.Err} // errors too, as in iperf3
+		e.Console = &c
 	}
 	if o.pidFile == "" {
 		return out, done, nil
 	}
 	if err := os.WriteFile(o.pidFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
 		done()
-		return nil, nil, fault.Failf("-I wants a file in a folder that can be written to", "cli: writing the process id: %w", err)
+		return nil, nil, fault.Failf("-I wants a file in a folder that can be written to", "iperf3: writing the process id: %w", err)
 	}
 	return out, func() { os.Remove(o.pidFile); done() }, nil
 }
@@ -125,18 +132,19 @@ func (e either) Write(b []byte) (int, error) {
 }
 
 // measure is the client.
-func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
-	r := o.request
+func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
+	r := o.Request
 	r.Title, r.Extra = o.title, o.extraData
 	r.Local, r.Peer = control.Local, "iperf3://"+bracketed(o.host)+":"+strconv.Itoa(o.port)
-	p, err := plan.Test(withCPUs(r, 2, 2))
+	r.LocalCPUs, r.PeerCPUs = 2, 2 // the streams are told
+	p, err := plan.Test(r)
 	if err != nil {
 		return originalError(e.Err, "parameter error", err)
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside }) // iperf3 measures nothing beside
-	d := remote.Dialer{Network: e.network, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
+	d := remote.Dialer{Network: e.Network, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
 	d.Login = func() (*bus.Login, error) {
-		return loginFlags{User: o.user, PublicKey: o.publicKey, PKCS1: o.pkcs1}.login(e)
+		return e.Login(o.user, o.publicKey, o.pkcs1)
 	}
 	ends, closeAll, err := d.Pair(ctx, r.Peer)
 	if err != nil {
@@ -148,8 +156,7 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: stat.Link{}, Watch: v}
 	doc, err := runner.Run(ctx, p)
 	doc.Arguments = e.Arguments()
-	e.archive = archiveOf(keepFlags{})
-	defer e.store(doc, true)
+	defer e.Keep(doc)
 	if words := endedBySignal(ctx, "client"); words != "" && err != nil {
 		if err = v.end(doc, errors.New(words)); v.tellsErrors() {
 			return err
@@ -162,8 +169,8 @@ func (o *original) measure(ctx context.Context, e *env, out io.Writer) error {
 
 // endedBySignal is what iperf3 says where a signal has ended it, which is no failure; "" else.
 func endedBySignal(ctx context.Context, role string) string {
-	cause, ok := errors.AsType[signalled](context.Cause(ctx))
-	number, _ := cause.signal.(syscall.Signal)
+	cause, ok := errors.AsType[console.Signalled](context.Cause(ctx))
+	number, _ := cause.Signal.(syscall.Signal)
 	if !ok || number == 0 {
 		return ""
 	}
@@ -172,12 +179,12 @@ func endedBySignal(ctx context.Context, role string) string {
 }
 
 // conclude says why a test failed, where that is not part of the output.
-func (o *original) conclude(e *env, v *originalView, writing, err error) error {
+func (o *original) conclude(e Host, v *originalView, writing, err error) error {
 	switch {
 	case err != nil && !v.tellsErrors():
 		return originalError(e.Err, "error", err)
 	case err != nil:
-		return printed{fault.New(fault.Failed, "", "%w", err)}
+		return console.Printed(fault.New(fault.Failed, "", "%w", err))
 	case writing != nil:
 		return originalError(e.Err, "error", writing)
 	}

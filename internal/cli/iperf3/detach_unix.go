@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package iperf3
 
 import (
 	"fmt"
@@ -17,13 +17,13 @@ const detachedVariable = "THRU_IPERF3_DETACHED"
 func detach() error {
 	self, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("cli: finding this program: %w", err)
+		return fmt.Errorf("iperf3: finding this program: %w", err)
 	}
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Env = append(os.Environ(), detachedVariable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("cli: going on in the background: %w", err)
+		return fmt.Errorf("iperf3: going on in the background: %w", err)
 	}
 	return cmd.Process.Release()
 }

@@ -1,4 +1,4 @@
-package cli
+package iperf3
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ type original struct {
 	server        bool
 	host          string // of the server, at the client
 	port          int
-	request       plan.Request // what the client measures
+	Request       plan.Request // what the client measures
 
 	// Output.
 	format     byte // of rates: one of kmgtKMGT, 0 for what fits
@@ -60,11 +60,11 @@ const (
 	originalSkew = 10 // seconds
 )
 
-// parseOriginal reads the arguments of `thru iperf3`. Its errors end the
+// Parse reads the arguments of `thru iperf3`. Its errors end the
 // command with 1, as iperf3 does.
-func parseOriginal(args []string) (*original, error) {
+func Parse(args []string) (*original, error) {
 	o := &original{port: originalPort, skew: originalSkew}
-	o.request = plan.Request{
+	o.Request = plan.Request{
 		Engine: measure.IPerf3, Protocol: measure.TCP, Streams: 1, Duration: originalTime, Interval: time.Second,
 		RampSet: true, EachStream: true,
 	}
@@ -92,7 +92,7 @@ func parseOriginal(args []string) (*original, error) {
 
 // consistent checks what only the whole command line tells.
 func (o *original) consistent() error {
-	r := &o.request
+	r := &o.Request
 	if slices.Contains(o.given, option.Given{ID: "direction", Value: plan.Reverse}) && slices.Contains(o.given, option.Given{ID: "direction", Value: plan.Bidir}) {
 		return errors.New("cannot be both reverse and bidirectional")
 	}
@@ -150,7 +150,7 @@ func (o *original) testOptions() (rows []flagRow) {
 			}
 			row.set = func(value string) error {
 				o.given = append(o.given, option.Given{ID: x.ID, Value: f.Value})
-				return f.Apply(&x, &o.request, value)
+				return f.Apply(&x, &o.Request, value)
 			}
 			rows = append(rows, row)
 		}
@@ -268,7 +268,7 @@ func (o *original) setFormat(s string) error {
 
 func (o *original) setHost(s string) error {
 	host, dev, _ := strings.Cut(s, "%")
-	o.request.BindDev = cmp.Or(dev, o.request.BindDev)
+	o.Request.BindDev = cmp.Or(dev, o.Request.BindDev)
 	return text(&o.host)(host)
 }
 
