@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,9 +10,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"thru/internal/bus"
+	"thru/internal/cli/iperf3"
 	"thru/internal/fault"
+	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
+	"thru/internal/remote"
 	"thru/internal/stat"
 )
 
@@ -145,3 +150,42 @@ func dropRepeats(k *kong.Context) {
 		}
 	}
 }
+
+// iperf3Cmd is iperf3's command line for those that have it in scripts and in
+// their fingers: alias iperf3='thru iperf3'.
+type iperf3Cmd struct {
+	Args []string `arg:"" optional:"" name:"arguments" help:"As of iperf3: thru iperf3 --help."`
+}
+
+// Run is iperf3.
+func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
+	e.archive = archiveOf(keepFlags{})
+	return iperf3.Run(ctx, e.asIPerf3(), c.Args)
+}
+
+// asIPerf3 is this command as one that prints as iperf3 does.
+func (e *env) asIPerf3() iperf3.Host {
+	return iperf3.Host{Console: e.Console, Network: e.network, Keep: func(doc *measure.Document) {
+		doc.Labels = e.archive.Labels
+		e.store(doc, true)
+	}}
+}
+
+// loginFlags are iperf3's, for servers that ask who their client is.
+type loginFlags struct {
+	User      string `group:"iperf end points" name:"username" placeholder:"NAME" help:"User of an iperf3 server that asks for one; the password comes from IPERF3_PASSWORD or is asked for."`
+	PublicKey string `group:"iperf end points" name:"rsa-public-key-path" type:"path" placeholder:"FILE" help:"That server's public RSA key."`
+	PKCS1     bool   `group:"iperf end points" name:"use-pkcs1-padding" help:"The older padding, for servers before 3.17."`
+}
+
+// engineOf is the engine of an end point, which has to be iperf3's for a login there.
+func (f loginFlags) engineOf(e *env, name string) (string, error) {
+	engine, err := remote.EngineOf(name)
+	if these := e.TypedOf("--username", "--rsa-public-key-path", "--use-pkcs1-padding"); err == nil && engine != measure.IPerf3 && len(these) > 0 {
+		err = fault.Usagef("name a server of iperf3: iperf3://HOST", "%s not go with this end point", flagsDo(these))
+	}
+	return engine, err
+}
+
+// login reads what the flags name; nil where no user is named.
+func (f loginFlags) login(e *env) (*bus.Login, error) { return e.Login(f.User, f.PublicKey, f.PKCS1) }

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"thru/internal/agent"
 	"thru/internal/bus"
@@ -21,25 +17,6 @@ import (
 	"thru/internal/node"
 	"thru/internal/plan"
 )
-
-// Dialer connects the end points of a command.
-type Dialer struct {
-	*Network
-	Family    int
-	Port      int
-	Device    string
-	Source    string
-	DataAddr  string
-	Login     func() (*bus.Login, error)                            // who we are, where a foreign end point asks
-	Tunes     bool                                                  // settings are changed: what an earlier tuning has left is undone first
-	VMkernel  bool                                                  // an ESXi host may answer with its own iperf3
-	Firewall  bool                                                  // and a rule set of its firewall be enabled for that
-	Password  func(whose string, none error) func() (string, error) // of a hypervisor
-	Insecure  bool                                                  // any certificate of a hypervisor is accepted
-	Asking    func(ask func() (string, error)) (string, error)      // asks a person for a password; nil: at once
-	ReachTime time.Duration                                         // for a hypervisor to answer; 0: reachTime
-	Checks    bool                                                  // facts alone are wanted: a system that is read by its own commands is refused
-}
 
 // Pair is the local end and its peer, which may be the same, and what may lie below them.
 type Pair struct {
@@ -68,9 +45,6 @@ func (p Pair) Settle(r *plan.Request) {
 		r.Engine, r.DataAddr = p.Peer.Engine, ""
 	}
 }
-
-// helloTime bounds the first exchange with an end point.
-const helloTime = 5 * time.Second
 
 // Pair starts the agent in this process and connects the peer.
 func (d Dialer) Pair(ctx context.Context, name string) (Pair, func(), error) {
@@ -222,55 +196,4 @@ func noController(name string, j bus.Join) error {
 		return fault.Usagef("thru serve --controller "+name+" is what its string lets do", "%s is a controller, no end point", name)
 	}
 	return nil
-}
-
-// pinFirst trusts a certificate on first use, and says so.
-func (d Dialer) pinFirst(keys *bus.Keyring) func(string, [32]byte) error {
-	return func(addr string, sum [32]byte) error {
-		first, err := keys.CheckPin(addr, sum)
-		if err == nil && first {
-			d.person.Line(fmt.Sprintf("first contact with %s: its certificate sha256:%x... is kept", addr, sum[:6]))
-		}
-		return err
-	}
-}
-
-// hostPort reads HOST, HOST:PORT, [V6]:PORT or a bare IPv6 address.
-func hostPort(s string, port int) (string, error) {
-	h, p, err := net.SplitHostPort(s)
-	if err != nil {
-		h, p = strings.Trim(s, "[]"), strconv.Itoa(port)
-	}
-	n, err := strconv.Atoi(p)
-	if err == nil && (n < 1 || n > 65535) {
-		return "", fault.Usagef("-p takes 1 to 65535", "port %d is none", n)
-	}
-	if h == "" || err != nil || strings.ContainsAny(h, " /\\@") {
-		return "", fault.Usagef("an end point is a joined name, CONTROLLER/NAME or HOST[:PORT], such as 10.0.0.2 or [fd00::2]:5200", "%q is no end point", s)
-	}
-	return net.JoinHostPort(h, p), nil
-}
-
-// dataHosts are where the peer takes data connections: what its operator
-// set, else the address that control has reached.
-func (d Dialer) dataHosts(e *control.EndPoint) ([]string, error) {
-	hosts := e.Hello.DataAddrs
-	if len(hosts) == 0 {
-		h, _, err := net.SplitHostPort(e.Addr)
-		if err != nil {
-			return nil, fmt.Errorf("remote: reading the address of %s: %w", e.Name, err)
-		}
-		hosts = []string{h}
-	}
-	if d.DataAddr != "" || d.Family == 0 {
-		return hosts, nil
-	}
-	fit := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool {
-		ip := net.ParseIP(h)
-		return ip != nil && (ip.To4() != nil) != (d.Family == 4)
-	})
-	if len(fit) == 0 {
-		return nil, fault.Failf("name one with --data-addr", "remote: %s has no IPv%d data address, only %s", e.Name, d.Family, strings.Join(hosts, " "))
-	}
-	return fit, nil
 }

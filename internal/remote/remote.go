@@ -7,6 +7,9 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
+
+	"thru/internal/bus"
 )
 
 // person hears what connecting does, and is asked where it takes one.
@@ -39,3 +42,22 @@ type Network struct {
 
 // New connects for a person.
 func New(p person, version string) *Network { return &Network{person: p, version: version} }
+
+// Dialer connects the end points of a command.
+type Dialer struct {
+	*Network
+	Family    int
+	Port      int
+	Device    string
+	Source    string
+	DataAddr  string
+	Login     func() (*bus.Login, error)                            // who we are, where a foreign end point asks
+	Tunes     bool                                                  // settings are changed: what an earlier tuning has left is undone first
+	VMkernel  bool                                                  // an ESXi host may answer with its own iperf3
+	Firewall  bool                                                  // and a rule set of its firewall be enabled for that
+	Password  func(whose string, none error) func() (string, error) // of a hypervisor
+	Insecure  bool                                                  // any certificate of a hypervisor is accepted
+	Asking    func(ask func() (string, error)) (string, error)      // asks a person for a password; nil: at once
+	ReachTime time.Duration                                         // for a hypervisor to answer; 0: reachTime
+	Checks    bool                                                  // facts alone are wanted: a system that is read by its own commands is refused
+}

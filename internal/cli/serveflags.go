@@ -12,6 +12,23 @@ import (
 	"thru/internal/unit"
 )
 
+// iperfFlags let clients of other programs measure with this host.
+type iperfFlags struct {
+	IPerf      bool   `name:"iperf" help:"Also answer iperf3 and iperf2 clients, several at once; the result of each test is kept. Implied by --no-auth."`
+	IPerf3Port int    `name:"iperf3-port" default:"5201" placeholder:"PORT" help:"TCP and UDP port for iperf3 clients (default 5201); 0 for none."`
+	IPerf2Port int    `name:"iperf2-port" default:"5001" placeholder:"PORT" help:"TCP and UDP port for iperf2 clients (default 5001); 0 for none."`
+	Results    string `name:"results" type:"path" placeholder:"DIR" help:"Folder for their results, the newest 1000 (default: results in the state folder)."`
+	iperfLogin
+}
+
+// iperfLogin is what iperf3 calls them: who may measure.
+type iperfLogin struct {
+	Users      string `name:"authorized-users-path" type:"path" placeholder:"FILE" help:"iperf3's file of users: its clients must log in, and iperf2's, which cannot, are not answered."`
+	PrivateKey string `name:"rsa-private-key-path" type:"path" placeholder:"FILE" help:"The private RSA key that opens their logins."`
+	PKCS1      bool   `name:"use-pkcs1-padding" help:"Logins have the older padding, of iperf3 before 3.17."`
+	Skew       int    `name:"time-skew-threshold" default:"10" placeholder:"SECONDS" help:"How far the clock of who logs in may be away."`
+}
+
 // files says where clients may measure disks and move files, for the agent.
 func (c *serveCmd) files() (func(*agent.Config), error) {
 	allowed := slices.Contains(c.Allow, bus.PrivilegeFiles)
