@@ -137,7 +137,7 @@ func stepBlocks(steps []step, ended string) []doc.Block {
 		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, join(s.Title, s.Way)), s.Figure, orDash(s.Against), orDash(s.Tells), s.Took})
 	}
 	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "what it says", Least: 20}, {Name: "took"}}
-	return []doc.Block{section("What was tried", t, doc.Para{Text: prefixed("Ended: ", ended)})}
+	return []doc.Block{section("What was tried", t, doc.Para{Text: prefixed("ended: ", ended)})}
 }
 
 func stepTone(cell string) doc.Tone {
