@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
 	"thru/internal/measure"
 )
 
@@ -168,7 +169,13 @@ func lacksOffloads(at, fact string, off ...string) hostsEdit {
 
 func gateOf(id, cause, at, fact, status string) hostsEdit {
 	return func(h *hosts) {
-		h.doc.Gates = append(h.doc.Gates, measure.Gate{ID: id, Cause: cause, EndPoint: at, Status: status, Fact: fact, Interface: "eth0"})
+		g := measure.Gate{ID: id, Cause: cause, EndPoint: at, Status: status, Fact: fact, Interface: "eth0", Fixed: strings.HasSuffix(fact, "its driver has none")}
+		for _, o := range gate.Offloads() {
+			if id == "offloads" && strings.Contains(fact, o.Words) {
+				g.Off = append(g.Off, o.Knob)
+			}
+		}
+		h.doc.Gates = append(h.doc.Gates, g)
 	}
 }
 
