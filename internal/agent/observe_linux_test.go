@@ -86,7 +86,7 @@ func TestObserve(t *testing.T) {
 	if s := got.Streams[0]; s.TCP == nil || s.TCPStart == nil || s.Course == nil || s.Course.InFlight == nil || s.Course.BufferFull == nil || s.Window.Granted <= 0 || s.Congestion == "" {
 		t.Errorf("of a connection that was there %+v", s)
 	}
-	if s := got.Streams[1]; s.TCPStart != nil {
+	if s := got.Streams[1]; s.TCPStart == nil || *s.TCPStart.BytesAcked != 0 {
 		t.Errorf("of one that came later %+v", s)
 	}
 	if got.Host.Worker == nil || len(got.Programs) != 1 || got.Host.NIC == nil || got.Host.NIC.Name != "lo" {
