@@ -109,12 +109,11 @@ func TestStoryB(t *testing.T) {
 	s.ServerBy = s.ClientBy
 	lower := Measure(t, &Scene{Client: s.Client, ClientBy: s.ClientBy}, []string{"test"}, flags("-t 2 --one-way --force -C cubic")...)
 	upper := Measure(t, s, []string{"test"}, flags("-t 2 --one-way --force --link-rate 40G")...)
-	found := cause.Generator(lower, upper)
-	if len(found) != 1 || found[0].Where.Place != measure.AtTool || !strings.HasSuffix(found[0].Cause, "-cpu") {
+	cause.Rungs([]*measure.Document{lower, upper})
+	if found := upper.Findings; len(found) == 0 || found[0].Where.Place != measure.AtTool || !strings.HasSuffix(found[0].Cause, "-cpu") {
 		t.Errorf("of a generator that is too weak: %+v", found)
-	}
-	for _, x := range found {
-		fmt.Printf("B-07 %s: %s\n", x.Cause, x.Summary)
+	} else {
+		fmt.Printf("B-07 %s: %s\n", found[0].Cause, found[0].Summary)
 	}
 
 	file := filepath.Join(t.TempDir(), "rung4.json")
