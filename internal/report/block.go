@@ -41,7 +41,6 @@ func colon(what, why string) string       { return strings.Join(nonEmpty(what, w
 func orDash(s string) string              { return doc.OrDash(s) }
 func bracket(s string) string             { return doc.Bracket(s) }
 func prefixed(prefix, s string) string    { return doc.Prefixed(prefix, s) }
-func fixed(s string) string               { return doc.Fixed(s) }
 func pad(s string, n int) string          { return text.Pad(s, n) }
 
 // TextOptions say how Text lays out its lines.

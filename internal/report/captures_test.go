@@ -97,7 +97,7 @@ func TestSmallConnectionsStandBack(t *testing.T) {
 	d := capturedTest()
 	conns := d.Cells[0].Runs[0].Flows[0].Captures[0].Conns
 	conns[2].Data.New, conns[3].Data.New = 164, 0
-	if printed := textFace(t, d, TextOptions{}); strings.Contains(printed, ":40116") || !strings.Contains(printed, "                and 2 more connections\n") {
+	if printed := textFace(t, d, TextOptions{}); strings.Contains(printed, ":40116") || !strings.Contains(printed, "and 2 more in the JSON document\n") {
 		t.Errorf("small connections are shown:\n%s", printed)
 	}
 }
