@@ -155,7 +155,7 @@ func (c *yardClient) Prepare(_ context.Context, _ string, m bus.PrepareRequest) 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.queue == nil || c.queue[0] != c {
+	if len(c.queue) == 0 || c.queue[0] != c {
 		return bus.PrepareReply{}, errors.New("not your turn")
 	}
 	if m.Dials && c.refuses != "" && strings.HasPrefix(m.Targets[0], c.refuses) {

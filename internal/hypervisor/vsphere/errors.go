@@ -113,6 +113,9 @@ func serviceVersion(ctx context.Context, web *soap.Client) (string, error) {
 		told, err = readVersions(res.Body)
 		return err
 	})
+	if err != nil && ctx.Err() != nil {
+		return "", ctx.Err() // a server that ends as we give up has not answered in time
+	}
 	if err != nil {
 		return "", err
 	}
