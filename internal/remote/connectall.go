@@ -83,6 +83,9 @@ func (d Dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint,
 	return e, stop, nil
 }
 
+// mostHints bounds the hints of end points that are missing for several reasons.
+const mostHints = 2
+
 // UnreachedError names all that could not be connected, and why.
 func UnreachedError(missing []unreached, of int) error {
 	if len(missing) == 1 {
@@ -90,18 +93,17 @@ func UnreachedError(missing []unreached, of int) error {
 		hint := fault.Joined(fault.Hint(m.Err), "--go-on measures the pairs of the others")
 		return fault.New(fault.Code(m.Err), hint, "%s cannot be reached: %w", m.Name, m.Err)
 	}
-	var all []string
+	var all, hints []string
 	for _, m := range missing {
-		all = append(all, fmt.Sprintf("%s (%v)", m.Name, m.Err))
+		all = append(all, fmt.Sprintf("%s (%s)", m.Name, fault.Plain(m.Err.Error())))
+		if hint := cmp.Or(fault.Hint(m.Err), "start `thru serve` there"); !slices.Contains(hints, hint) && len(hints) < mostHints {
+			hints = append(hints, hint)
+		}
 	}
 	if more := len(all) - fault.MostNamed; more > 0 {
 		all = append(all[:fault.MostNamed], fmt.Sprintf("and %d more", more))
 	}
-	hint := fault.Hint(missing[0].Err)
-	if hint == "" || slices.ContainsFunc(missing, func(m unreached) bool { return fault.Hint(m.Err) != hint }) {
-		hint = "start `thru serve` there"
-	}
-	return fault.Failf(hint+"; or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
+	return fault.Failf(strings.Join(hints, "; ")+"; or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
 }
 
 // SameAgent refuses two names for one agent: it has one turn, so that a pair of

@@ -117,6 +117,12 @@ func TestUnreached(t *testing.T) {
 	if got := all.Error(); !strings.HasPrefix(got, "11 of 20 end points cannot be reached: h0 (no route); h1") || !strings.HasSuffix(got, "and 3 more") {
 		t.Error(got)
 	}
+	changed := fault.Failf("remove its line", "bus: the certificate has changed")
+	two := UnreachedError([]unreached{{"a", changed}, {"b", refused}}, 2)
+	if got := two.Error() + "\n" + fault.Hint(two); got != "2 of 2 end points cannot be reached: a (the certificate has changed); b (no route)\n"+
+		"remove its line; start it; or let --go-on measure the pairs of the others" {
+		t.Error(got)
+	}
 }
 
 // One agent under two names has one turn: a pair of the two would wait for itself.
