@@ -44,16 +44,21 @@ func TestFleetAggregates(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			// A busy machine starts workers so late that few ran at once, and the document says so.
-			for try := 0; !f.aggregates(t, tt.pairs, tt.cells, tt.most) && try < 3; try++ {
+			for range 4 {
+				if f.aggregates(t, tt.pairs, tt.cells, tt.most) {
+					return
+				}
 				t.Log("too little ran at once: again")
 			}
+			t.Error("in no run enough ran at once")
 		})
 	}
 }
 
 // aggregates runs pairs at once for 3 s and judges what the document says of them.
-// It is false where less than a second of it ran at once.
+// It is false where less than half of it ran at once.
 func (f *fleet) aggregates(t *testing.T, pairs string, cells int, most float64) bool {
+	const span = 3 * time.Second
 	before := map[string]lab.Counters{}
 	for i := range f.Hosts {
 		before[fmt.Sprintf("h%d", i+1)] = f.Switch.Counters(f.Port(i))
@@ -74,27 +79,27 @@ func (f *fleet) aggregates(t *testing.T, pairs string, cells int, most float64) 
 	if g.Cells != cells || len(g.Failed) > 0 {
 		t.Errorf("%d cells, want %d; failed: %+v", g.Cells, cells, g.Failed)
 	}
-	// To the byte, over the whole life of the connections, but for what was sent twice.
+	// To the byte, over the whole life of the connections.
 	got := received(doc, 0)
 	for i := range f.Hosts {
 		name := fmt.Sprintf("h%d", i+1)
 		c := f.Switch.Counters(f.Port(i)).Sub(before[name])
 		counted := lab.Payload(c.TxBytes, c.TxPackets)
-		if want := got[name]; want > 0 && (counted < want*0.99 || counted > want*1.03) {
+		if want := got[name]; want > 0 && !near(counted, want, 1) {
 			t.Errorf("%s says that it has received %.0f bytes, its port has counted %.0f", name, want, counted)
 		}
 	}
 	o := *g.Overlap
 	t.Logf("%.1f Mb/s over %v, skew %v of %v, fairness %v", g.Aggregate.Value/1e6, time.Duration(o.Ns), time.Duration(o.SkewNs), time.Duration(o.BoundNs), *g.Fairness)
-	if time.Duration(o.Ns) < time.Second {
+	if time.Duration(o.Ns) < span/2 {
 		return false
 	}
 	// And the aggregate, over the time in which all ran.
 	counted := plateau(watched, time.Duration(o.Ns))
-	if g.Aggregate.Value > counted*1.01 || g.Aggregate.Value < counted*0.9 {
+	if g.Aggregate.Value > counted*1.01 || g.Aggregate.Value < counted*0.95 {
 		t.Errorf("the aggregate is %.2f Mb/s, the switch has counted %.2f", g.Aggregate.Value/1e6, counted/1e6)
 	}
-	if g.Aggregate.Value > most*1.01 || g.Aggregate.Value < most*0.7 {
+	if g.Aggregate.Value > most*1.01 || g.Aggregate.Value < most*0.85 {
 		t.Errorf("the aggregate is %.2f Mb/s of %.2f", g.Aggregate.Value/1e6, most/1e6)
 	}
 	return true

@@ -118,16 +118,22 @@ func TestRateIsHeldEitherWay(t *testing.T) {
 		spec := enginetest.Suite{Engine: Engine{}}.Spec(2)
 		spec.Rate, spec.Duration = 100e6, int64(time.Second)
 		p := program(t)
-		sent, got := run(t, spec, Engine{Program: p, Without: without}, Engine{Program: p}, nil)
 		want := "kernel"
 		if without != nil {
 			want = "thru"
 		}
-		if by := sent.Streams[0].PacedBy; by != want || got.Streams[0].PacedBy != "" {
-			t.Errorf("paced by %q, at the receiver by %q; want %q", by, got.Streams[0].PacedBy, want)
+		// Whoever else keeps the machine busy makes a run slower, never faster: the best of three.
+		rate := 0.0
+		for range 3 {
+			sent, got := run(t, spec, Engine{Program: p, Without: without}, Engine{Program: p}, nil)
+			if by := sent.Streams[0].PacedBy; by != want || got.Streams[0].PacedBy != "" {
+				t.Errorf("paced by %q, at the receiver by %q; want %q", by, got.Streams[0].PacedBy, want)
+			}
+			if rate = max(rate, float64(got.Bytes)*8e9/float64(got.MeasuredNs)); rate >= 80e6 {
+				break
+			}
 		}
-		// Without a rate it is gigabits; a busy machine falls behind the rate.
-		if rate := float64(got.Bytes) * 8e9 / float64(got.MeasuredNs); rate < 10e6 || rate > 110e6 {
+		if rate < 80e6 || rate > 110e6 {
 			t.Errorf("by %s: %.1f Mb/s of 100", want, rate/1e6)
 		}
 	}
