@@ -49,7 +49,7 @@ test: ## vet and run all tests; needs no root, installs nothing, lists what it s
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
 	{ $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '/lab$$' -e '/cli$$' -e '/iperf[23]$$' -e '/transfer$$' -e '/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
 	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) ./internal/transfer/... || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
