@@ -1,9 +1,10 @@
 // Package report prints a measure.Document for people (Text, HTML, Markdown, Live) and
 // for programs (JSON, CSV). It is pure: data in, an io.Writer out.
 //
-// Text and HTML print the same view, in which it is decided what to show and
-// every figure is formatted, so that the two never disagree. What was not
-// measured is left out, or said to be not checked; it is never printed as zero.
+// Text, HTML and Markdown print the same view, in which it is decided what to show
+// and every figure is formatted, as the same blocks (package doc), so that they never
+// disagree. What was not measured is left out, or said to be not checked; it is never
+// printed as zero.
 package report
 
 import (

@@ -207,7 +207,7 @@ func keepsBusy(f *diagnose.Flow, idle float64) *diagnose.Outcome {
 	return diagnose.Missing("whether the program always had data to send", fmt.Sprintf("data was under way %s of the time, and nothing else in the packets holds the rate", unit.Percent(100-idle)))
 }
 
-// longerMessages are for a program that hands over little at a time.
+// ProposeAppLimited proposes longer messages for a program that hands over little at a time.
 func ProposeAppLimited(r advise.Request) []advise.Draft {
 	c := r.Way.Cell
 	const want = 1 << 20

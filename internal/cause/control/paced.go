@@ -275,7 +275,7 @@ func fairQueueing(h *gate.Host) gate.Remedy {
 // farRTT is the round trip in ns from which Reno needs minutes to recover.
 const farRTT = 100e6
 
-// unpaced is one that does not space its segments, which costs a near path much.
+// ProposePaced proposes a congestion control that does not space its segments, which costs a near path much.
 func ProposePaced(r advise.Request) []advise.Draft {
 	w := r.Way
 	if now := advise.CongestionOf(w); now != "" && !diagnose.PacesItself(now) {

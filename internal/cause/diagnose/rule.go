@@ -67,8 +67,8 @@ func Held(confidence, format string, args ...any) *Outcome {
 	return &Outcome{Confidence: confidence, Text: fmt.Sprintf(format, args...)}
 }
 
-// certain, likely and possible word a cause that holds: the part of a sentence
-// that follows "4.1 of 10 Gb/s:".
+// Certain is the outcome of a cause that holds. Its words, as those of Likely and
+// Possible, are the part of a sentence that follows "4.1 of 10 Gb/s:".
 func Certain(format string, args ...any) *Outcome { return Held(measure.Certain, format, args...) }
 
 // Likely is the outcome of a cause whose neighbours are not ruled out.

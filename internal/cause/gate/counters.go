@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A class of counters of errors and drops.
+// Class is a kind of counters of errors and drops.
 type Class int
 
 const (

@@ -144,7 +144,7 @@ func (h *Host) Key(s Setting) string {
 	return "sysctls"
 }
 
-// windowScaling, sack and timestampsSetting are the switches of TCP.
+// WindowScaling is the switch of TCP for windows above 64 KiB.
 // That of Solaris is whether it offers scaling with a small
 // buffer too; Windows ties it to the autotuning of the window.
 func WindowScaling() Setting {

@@ -43,7 +43,7 @@ func found(status, format string, args ...any) *Finding {
 	return &Finding{Status: status, fact: fmt.Sprintf(format, args...)}
 }
 
-// pass, warn and fail word what was found.
+// Pass is the finding of a gate that passes.
 func Pass(format string, args ...any) *Finding { return found(measure.GatePass, format, args...) }
 
 // Warn is the finding of a gate that warns.

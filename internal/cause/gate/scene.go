@@ -223,9 +223,10 @@ func Reason(missing []measure.NotChecked, facts ...string) string {
 // NotRead is the reason of a fact that has none.
 const NotRead = "not read"
 
-// Rate and size in words.
+// Rate words a rate in bit/s.
 func Rate[N int64 | float64](bps N) string { return unit.Rate(float64(bps)) }
 
+// Size words a number of bytes.
 func Size[N int64 | float64](bytes N) string { return unit.Size(int64(bytes)) }
 
 // Span words a time in ns.

@@ -16,7 +16,7 @@ import (
 	"thru/internal/unit"
 )
 
-// interrupts gives each interrupt of an interface a CPU of its own, of the
+// ProposeIRQOneCPU gives each interrupt of an interface a CPU of its own, of the
 // adapter's node; where it has only one, software spreads its packets.
 func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	h := r.Receiving()

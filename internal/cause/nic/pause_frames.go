@@ -103,7 +103,7 @@ func leavesRoom(f *diagnose.Flow, e *diagnose.End, stood float64) bool {
 	return least*(1-stood/100) > 2*f.Rate()
 }
 
-// noPause has the port no longer stop for its partner.
+// ProposePauseFrames has the port no longer stop for its partner.
 func ProposePauseFrames(r advise.Request) []advise.Draft {
 	h := r.At
 	if h == nil {

@@ -98,8 +98,8 @@ func QueueOf(counter string) (int, bool) {
 	return 0, false
 }
 
-// spread has all queues get their share: the table, then the fields that flows
-// are told apart by.
+// ProposeRSSNotSpreading has all queues get their share: by the table, then by the
+// fields that flows are told apart by.
 func ProposeRSSNotSpreading(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	face := r.Here(h)

@@ -88,8 +88,8 @@ func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
 // fastNUMARate is the rate in bit/s from which one queue, that is one CPU, does not do.
 const fastNUMARate = 10_000_000_000
 
-// moreQueues gives an interface as many queues as it can have, but no more than
-// CPUs.
+// ProposeTooFewQueues gives an interface as many queues as it can have, but no more
+// than CPUs.
 func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 	h := r.Receiving()
 	if h.Kind(r.Here(h)) == "veth" {

@@ -390,7 +390,7 @@ func gateGuestShaping(h *gate.Host) *gate.Finding {
 	return gate.Pass("no traffic shaping below what is wanted is on for %s", b.Guest.Name)
 }
 
-// longerQueue is for datagrams for which the sender's own host has no room: in
+// ProposeShaper is for datagrams for which the sender's own host has no room: in
 // the queue of the interface, or in the ring of its adapter.
 func ProposeShaper(r advise.Request) []advise.Draft {
 	c, h := r.Way.Cell, r.Way.From

@@ -171,7 +171,7 @@ func gateTCPCarryOver(h *gate.Host) *gate.Finding {
 // longRTT is the round trip in ns from which a connection needs long to find its rate again.
 const longRTT = 10e6
 
-// slowStart is for a rate that still rises: what an earlier connection found
+// ProposeSlowConvergence is for a rate that still rises: what an earlier connection found
 // may hold it down, and a pause makes it begin anew.
 func ProposeSlowConvergence(r advise.Request) []advise.Draft {
 	h := r.Way.From

@@ -27,6 +27,7 @@ type XAxis struct {
 	Title     string // with unit
 }
 
+// Tick is a mark on an axis, and what stands there.
 type Tick struct {
 	At    float64
 	Label string
@@ -68,6 +69,7 @@ type Line struct {
 	Markers int  // about how many; 0 means all
 }
 
+// Span is a part of an axis.
 type Span struct{ Low, High float64 }
 
 // Spot is the shape of points that no line joins.
@@ -100,8 +102,10 @@ const (
 // Canvas collects SVG elements. All text that goes in is escaped here.
 type Canvas struct{ strings.Builder }
 
+// Add adds an element, as fmt.Fprintf prints it.
 func (c *Canvas) Add(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
 
+// Text adds a text of a CSS class that is anchored at a point.
 func (c *Canvas) Text(class, anchor string, x, y float64, s string) {
 	c.Add(`<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`, class, anchor, x, y, html.EscapeString(s))
 }

@@ -1,3 +1,5 @@
+// Package facts words the facts of hosts and their interfaces: a short table for a terminal, all of them
+// for pages and Markdown, and single facts for other subjects. What is not known has no words, or says so.
 package facts
 
 import (
@@ -21,6 +23,7 @@ func hostRows(f *measure.Facts) []doc.Row {
 	}
 }
 
+// Machine names the maker, the product and its shape.
 func Machine(m *measure.Machine) string {
 	if m == nil {
 		return ""
@@ -28,6 +31,7 @@ func Machine(m *measure.Machine) string {
 	return doc.Join(strings.TrimSpace(m.Vendor+" "+m.Product+" "+doc.Bracket(m.Version)), m.Chassis)
 }
 
+// Firmware names the firmware of a machine with its version and date.
 func Firmware(m *measure.Machine) string {
 	if m == nil {
 		return ""
@@ -39,6 +43,7 @@ func Firmware(m *measure.Machine) string {
 	return s
 }
 
+// Processors counts sockets, cores and threads, and says which of them thru may not use.
 func Processors(c *measure.Processors) string {
 	if c == nil {
 		return ""
@@ -71,6 +76,7 @@ func said[T any](all []string, fact *T, words func(T) string) []string {
 // bare is a fact that needs no words.
 func bare(s string) string { return s }
 
+// Frequency is the clock of the CPUs, and what governs it.
 func Frequency(c *measure.Processors) string {
 	if c == nil {
 		return ""
@@ -105,6 +111,7 @@ func idleText(c *measure.Processors) string {
 	return s
 }
 
+// NUMA lists the CPUs and the memory of each node.
 func NUMA(nodes []measure.NUMANode) string {
 	var all []string
 	for _, n := range nodes {
@@ -141,6 +148,7 @@ func ramText(r *measure.RAM) string {
 	return strings.Join(all, ", ")
 }
 
+// Cgroup says what the control group of thru is held to.
 func Cgroup(c *measure.Cgroup) string {
 	if c == nil {
 		return ""
@@ -237,6 +245,7 @@ func disksText(disks []measure.Disk) string {
 	return strings.Join(all, "; ")
 }
 
+// Hypervises counts what runs there for virtual machines; "" where nothing does.
 func Hypervises(h *measure.Hypervises) string {
 	if h == nil || h.Guests+h.Vhost+len(h.Switch) == 0 {
 		return ""
@@ -274,7 +283,7 @@ func loadText(l *measure.Load) string {
 // leastTraffic is what is worth a word, in bit/s.
 const leastTraffic = 1e6
 
-// briefHosts is a short table of each host for a terminal: what it is, and the
+// Brief is a short table of each host for a terminal: what it is, and the
 // interface that its route leaves by.
 func Brief(d *measure.Document) []doc.Pairs {
 	var all []doc.Pairs

@@ -11,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// hosts is a table of facts: a column for each end point, a row for each fact.
+// Hosts is a table of facts: a column for each end point, a row for each fact.
 type Hosts struct {
 	Caption string
 	Names   []string
@@ -19,17 +19,19 @@ type Hosts struct {
 	More    string // what it leaves out
 }
 
+// Row is a fact of all end points.
 type Row struct {
 	Name   string
 	Values []string // one an end point; "not checked" where a fact is not known
 }
 
+// Bounds of what is printed; the JSON document has all.
 const (
 	MostEndPoints  = 8
 	MostInterfaces = 24
 )
 
-// newHosts lays the facts of all end points side by side.
+// NewHosts lays the facts of all end points side by side.
 func NewHosts(d *measure.Document) Hosts {
 	points := d.EndPoints[:min(len(d.EndPoints), MostEndPoints)]
 	h := Hosts{Caption: "Facts of the end points when they were measured"}
@@ -90,6 +92,7 @@ type Column struct {
 	Value func(*measure.Facts) string
 }
 
+// Columns are the facts of hosts that stand side by side.
 func Columns() []Column {
 	text := func(s *string) string { return doc.Clean(measure.Value(s)) }
 	return []Column{
@@ -111,6 +114,7 @@ func Columns() []Column {
 	}
 }
 
+// Cores counts the logical cores; "" where they are not known.
 func Cores(n *int) string {
 	if n == nil {
 		return ""

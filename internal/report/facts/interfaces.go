@@ -25,6 +25,7 @@ func interfaceRows(i *measure.Interface) []doc.Row {
 	return slices.DeleteFunc(rows, func(r doc.Row) bool { return r.Value == "" })
 }
 
+// Link is the speed, the duplex and the state of a link.
 func Link(i *measure.Interface) string {
 	var all []string
 	if i.SpeedBps != nil {
@@ -242,7 +243,7 @@ func tunnelText(t *measure.Tunnel) string {
 // told whole, since the one that is off is what is looked for.
 const longestList = 4000
 
-// newInterfaces makes a table of each interface of each host.
+// Interfaces makes a table of each interface of each host.
 func Interfaces(d *measure.Document) []doc.Pairs {
 	var all []doc.Pairs
 	onlyPaths := d.Ladder != nil && len(d.Paths) > 0 // the others carried nothing of it

@@ -1,3 +1,5 @@
+// Package inventory prints what hypervisors tell of their machines: tables, what stands out, a sheet of each host
+// and guest, the lines of an acceptance record, and CSV. Of a test it is what lies below the end points.
 package inventory
 
 import (
@@ -107,7 +109,7 @@ func sheets(title string, all []sheet, more ...doc.Block) doc.Block {
 // pairs are all that is known of one host or guest.
 func (s sheet) pairs() doc.Pairs { return doc.Pairs{Name: doc.Join(s.Name, s.About), Rows: s.Rows} }
 
-// inventoryMethod says where an inventory comes from, and what it leaves open.
+// Method says where an inventory comes from, and what it leaves open.
 func Method() []string {
 	return []string{
 		"What stands here is what the hypervisor's own interfaces say of guests, hosts and networks; it was only read, and nothing was changed or measured.",

@@ -20,7 +20,7 @@ func inventoryColumns() []string {
 		"model", "mac", "network", "vlan", "switch", "mtu_bytes", "uplinks", "connected", "addresses", "format", "mode", "size_bytes", "datastore", "uuid", "tools"}
 }
 
-// inventoryCSV prints a row for each host ("host"), guest ("vm"), virtual adapter
+// CSV prints a row for each host ("host"), guest ("vm"), virtual adapter
 // ("adapter"), virtual disk ("disk"), network ("network") and datastore.
 func CSV(w io.Writer, d *measure.Document) error {
 	out := bufio.NewWriter(w)

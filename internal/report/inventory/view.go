@@ -107,7 +107,7 @@ func indexed[T any](all []T, id func(*T) string) map[string]*T {
 	return found
 }
 
-// isInventory tells of a document of `thru inventory` that has something to say.
+// Is tells of a document of `thru inventory` that has something to say.
 func Is(d *measure.Document) bool { return d.Command == "inventory" && len(d.Inventories) > 0 }
 
 // newEstates makes the inventories of a document ready to print.
@@ -198,7 +198,7 @@ func countOf(n int, total *int, noun string) string {
 	return strconv.Itoa(n) + " of " + unit.Plural(*total, noun)
 }
 
-// inventoryAnswers are a line of each inventory.
+// Answers are a line of each inventory.
 func Answers(d *measure.Document) (all []string) {
 	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
 		v := &d.Inventories[i]
