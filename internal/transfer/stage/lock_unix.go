@@ -11,13 +11,16 @@ import (
 )
 
 // Lock holds an open file or folder until it is closed, or this process ends in whatever
-// way; false where another one holds it, or the file system has no locks.
+// way; false where another one holds it (ErrLocked), or the file system has no locks.
 func Lock(f *os.File) (held bool, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
 		return false, ErrLocked
+	case errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EOPNOTSUPP):
+		return false, nil // a file system without locks
 	}
-	return err == nil, nil
+	return err == nil, err
 }
 
 // mine tells of a folder that nobody else may change.

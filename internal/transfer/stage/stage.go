@@ -77,8 +77,7 @@ func hold(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = Lock(f)
-	if err == nil {
+	if _, err = Lock(f); !errors.Is(err, ErrLocked) { // without a lock it serves too
 		_, err = os.Lstat(path)
 	}
 	if err != nil {

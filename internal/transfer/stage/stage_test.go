@@ -102,3 +102,21 @@ func TestKilled(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// TestLockFails: what is no lock of another, and no want of locks, is told.
+func TestLockFails(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no locks of files there")
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held, err := Lock(f); !held || err != nil {
+		t.Errorf("a file of nobody's: %v, %v", held, err)
+	}
+	f.Close()
+	if held, err := Lock(f); held || err == nil || errors.Is(err, ErrLocked) {
+		t.Errorf("a closed one: %v, %v", held, err)
+	}
+}
