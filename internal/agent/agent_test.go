@@ -140,6 +140,12 @@ func TestOnlyTheTurnMeasures(t *testing.T) {
 	if _, err := prepare(a, "two", nil); err == nil {
 		t.Error("two measured in one's turn")
 	}
+	if _, err := a.Answer(t.Context(), "two", bus.Empty{}); err == nil || !strings.Contains(err.Error(), "answering a probe: it is another client's turn") {
+		t.Errorf("two answers a probe in one's turn: %v", err)
+	}
+	if _, err := a.Probe(t.Context(), "two", bus.ProbeRequest{Token: "T"}); err == nil || !strings.Contains(err.Error(), "probing: it is another client's turn") {
+		t.Errorf("two probes in one's turn: %v", err)
+	}
 	if _, err := prepare(a, "one", nil); err != nil {
 		t.Error(err)
 	}
@@ -167,6 +173,9 @@ func TestLimits(t *testing.T) {
 	}
 	if _, err := prepare(a, "c", nil); err == nil {
 		t.Error("a third session was opened")
+	}
+	if _, err := a.Answer(t.Context(), "c", bus.Empty{}); err == nil || !strings.Contains(err.Error(), "answering a probe: 2 sessions run already") || fault.Hint(err) == "" {
+		t.Errorf("a probe beside them: %v", err)
 	}
 	if f.opened[0].end.MaxRate != 7 {
 		t.Error("the engine was not told the rate limit")

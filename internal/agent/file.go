@@ -35,7 +35,7 @@ func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (
 		return bus.FileReply{}, err
 	}
 	defer dir.Close()
-	listen, err := a.enter()
+	listen, err := a.enter(client, doing)
 	if err != nil {
 		return bus.FileReply{}, err
 	}

@@ -14,9 +14,6 @@ import (
 
 // Prepare answers bus.Prepare.
 func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest) (bus.PrepareReply, error) {
-	if !a.turns.has(client) {
-		return bus.PrepareReply{}, errNotYourTurn("preparing")
-	}
 	if err := a.admit(m.Spec); err != nil {
 		return bus.PrepareReply{}, err
 	}
@@ -34,7 +31,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 	if !ok {
 		return bus.PrepareReply{}, fault.Failf("both ends need a thru that knows it", "agent: engine %q is not known here", m.Spec.Engine)
 	}
-	listen, err := a.enter()
+	listen, err := a.enter(client, "preparing")
 	if err != nil {
 		return bus.PrepareReply{}, err
 	}

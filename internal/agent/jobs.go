@@ -128,19 +128,24 @@ type diskTest struct {
 	test measure.DiskTest // once it is over
 }
 
-// enter takes a place for a session that is about to open, and says where it may listen.
-func (a *Agent) enter() (engine.Listen, error) {
+// enter takes a place for what a client is about to open in its turn, and says where it
+// may listen.
+func (a *Agent) enter(client, doing string) (engine.Listen, error) {
+	if !a.turns.has(client) {
+		return engine.Listen{}, errNotYourTurn(doing)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listen := a.conf.Listen
 	if a.closed {
-		return listen, fault.Failf("", "agent: preparing: the agent ends")
+		return listen, fault.Failf("", "agent: %s: the agent ends", doing)
 	}
 	if a.measuresDisk() {
-		return listen, fault.Failf("try again when that has ended", "agent: preparing: a disk is measured here")
+		return listen, fault.Failf("try again when that has ended", "agent: %s: a disk is measured here", doing)
 	}
 	if len(a.sessions)+a.opening+a.moving() >= a.conf.Limits.Sessions {
-		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more", "agent: preparing: %d sessions run already, the limit of this end point", a.conf.Limits.Sessions)
+		return listen, fault.Failf("wait for other tests to end, or measure fewer pairs there at once; thru serve --max-sessions N allows more",
+			"agent: %s: %d sessions run already, the limit of this end point", doing, a.conf.Limits.Sessions)
 	}
 	a.opening++
 	listen.Offset = a.opened % (listen.Last - listen.First + 1)

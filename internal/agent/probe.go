@@ -14,10 +14,7 @@ import (
 // Answer answers bus.Answer: it opens the answering end of a probe. A
 // client has one at a time; a new one ends the old.
 func (a *Agent) Answer(ctx context.Context, client string, _ bus.Empty) (bus.AnswerReply, error) {
-	if !a.turns.has(client) {
-		return bus.AnswerReply{}, errNotYourTurn("answering a probe")
-	}
-	listen, err := a.enter()
+	listen, err := a.enter(client, "answering a probe")
 	if err != nil {
 		return bus.AnswerReply{}, err
 	}
@@ -38,9 +35,6 @@ func (a *Agent) Answer(ctx context.Context, client string, _ bus.Empty) (bus.Ans
 // Probe answers bus.Probe: it is the dialling end. Without a token no
 // thru answers there, and one side's view is all there is.
 func (a *Agent) Probe(ctx context.Context, client string, m bus.ProbeRequest) (bus.ProbeReply, error) {
-	if !a.turns.has(client) {
-		return bus.ProbeReply{}, errNotYourTurn("probing")
-	}
 	if m.Token == "" && !bus.IsOwn(ctx) {
 		return bus.ProbeReply{}, fault.Failf("run thru there itself", "agent: probing without a token is for this process alone, not for others")
 	}
@@ -52,7 +46,7 @@ func (a *Agent) Probe(ctx context.Context, client string, m bus.ProbeRequest) (b
 	if len(m.Targets) > maxTargets {
 		return bus.ProbeReply{}, fault.Failf("", "agent: probing: %d targets are above the %d that a host can have", len(m.Targets), maxTargets)
 	}
-	if _, err := a.enter(); err != nil {
+	if _, err := a.enter(client, "probing"); err != nil {
 		return bus.ProbeReply{}, err
 	}
 	defer a.leave("")
