@@ -17,6 +17,9 @@ import (
 	"thru/internal/report"
 )
 
+// oldHalfWritten is how earlier versions of thru began the name of a file that was not whole yet.
+const oldHalfWritten = ".part"
+
 // resultEnding marks the files of results that are kept in a folder, and may be removed there.
 const resultEnding = ".thru.json"
 
@@ -62,7 +65,7 @@ func makeRoom(dir string, more, mostBytes int64) error {
 		info, err := e.Info()
 		switch {
 		case err != nil:
-		case strings.HasPrefix(e.Name(), bus.HalfWritten) && time.Since(info.ModTime()) > time.Hour:
+		case isLeft(e.Name()) && time.Since(info.ModTime()) > time.Hour: // nobody writes it any more
 			os.Remove(filepath.Join(dir, e.Name()))
 		case strings.HasSuffix(e.Name(), resultEnding):
 			sizes[e.Name()] = info.Size()
@@ -82,6 +85,11 @@ func makeRoom(dir string, more, mostBytes int64) error {
 		all -= size
 	}
 	return nil
+}
+
+// isLeft tells by its name of a file that was not whole when its writer crashed.
+func isLeft(name string) bool {
+	return strings.HasPrefix(name, bus.HalfWritten) || strings.HasPrefix(name, oldHalfWritten)
 }
 
 // safeName is what another host says, as the name of a file on any system.

@@ -2,11 +2,14 @@ package library
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"thru/internal/bus"
 	"thru/internal/cli/console"
@@ -118,5 +121,28 @@ func TestIntakeIsBounded(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Join(dir, "*"))
 	if len(left) != 1 || filepath.Base(left[0]) != "3"+resultEnding {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// What a crash has left half written goes, also where an earlier thru wrote it;
+// what may still be written, and what is nobody's of ours, stays.
+func TestLeftoversGo(t *testing.T) {
+	dir, old := t.TempDir(), time.Now().Add(-2*time.Hour)
+	for name, at := range map[string]time.Time{".new-1": old, ".part1": old, ".new-2": time.Now(), ".part2": time.Now(), "notes": old, "1" + resultEnding: old} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := makeRoom(dir, 1, bytesOfHost); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{".new-2", ".part2", "1" + resultEnding, "notes"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left %q, %v, want %q", left, err, want)
 	}
 }

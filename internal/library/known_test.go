@@ -1,6 +1,7 @@
 package library
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -71,7 +72,12 @@ func TestCostsOfHosts(t *testing.T) {
 // A file that is none, or too long, is nothing known, and holds nothing up.
 func TestOnlyFilesAreKnown(t *testing.T) {
 	k := knownPaths{t.TempDir()}
-	if err := os.WriteFile(filepath.Join(k.dir, "long"), make([]byte, 2<<20), 0o600); err != nil {
+	k.Keep("short", measure.Path{TakenAt: time.Now().UnixNano()})
+	text, err := os.ReadFile(filepath.Join(k.dir, "short"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(k.dir, "long"), append(text, bytes.Repeat([]byte(" "), 1<<20)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("/dev/zero", filepath.Join(k.dir, "link")); err != nil {
