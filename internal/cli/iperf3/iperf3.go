@@ -158,11 +158,11 @@ func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
 	doc.Arguments = e.Arguments()
 	defer e.Keep(doc)
 	if words := endedBySignal(ctx, "client"); words != "" && err != nil {
-		if err = v.end(doc, errors.New(words)); v.tellsErrors() {
-			return err
+		writing := v.end(doc, errors.New(words))
+		if !v.tellsErrors() {
+			fmt.Fprintf(e.Err, "iperf3: %s\n", words)
 		}
-		fmt.Fprintf(e.Err, "iperf3: %s\n", words)
-		return nil
+		return o.conclude(e, v, writing, nil)
 	}
 	return o.conclude(e, v, v.end(doc, err), err)
 }
