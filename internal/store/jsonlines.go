@@ -247,7 +247,7 @@ func (j *jsonText) Read(p []byte) (int, error) {
 			j.blanks = 0
 		}
 		if j.blanks > mostBlanks {
-			return i, fmt.Errorf("%w: more than %d blanks in a row", errNoText, mostBlanks)
+			return i, fmt.Errorf("%w: more than %d blanks or zeros in a row", errNoText, mostBlanks)
 		}
 	}
 	return n, err
