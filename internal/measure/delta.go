@@ -198,7 +198,17 @@ func (e *Evidence) Protocol(names ...string) Delta {
 	}
 	sum := Delta{Known: true}
 	for _, name := range names {
-		sum.N = saturating(sum.N, e.Host.Proto[name])
+		sum = sum.Plus(e.Host.protocol(name))
 	}
 	return sum
+}
+
+// protocol is one of these counters; unknown where it was reset.
+func (h *HostSpan) protocol(name string) Delta {
+	n, moved := h.Proto[name]
+	i := slices.IndexFunc(h.Missing, func(m NotChecked) bool { return m.Fact == "protocol."+name })
+	if !moved && i >= 0 {
+		return Delta{Why: h.Missing[i].Why}
+	}
+	return Delta{N: n, Known: true}
 }

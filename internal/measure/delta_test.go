@@ -69,6 +69,13 @@ func TestDeltaSums(t *testing.T) {
 	if d := e.Protocol("a", "b", "c"); d != known(7) {
 		t.Errorf("%+v", d)
 	}
+	e.Host.Missing = []NotChecked{{Fact: "protocol.a", Why: "it wrapped"}, {Fact: "protocol.c", Why: "it was reset"}}
+	if d := e.Protocol("a", "b"); d != known(7) {
+		t.Errorf("of one that wrapped: %+v", d)
+	}
+	if d := e.Protocol("a", "c"); d != (Delta{Why: "it was reset"}) {
+		t.Errorf("of one that was reset: %+v", d)
+	}
 	if d := (&Evidence{Host: &HostSpan{}}).Protocol("a"); d.Known || d.Why == "" {
 		t.Errorf("of counters that were not read: %+v", d)
 	}

@@ -77,9 +77,13 @@ func backlogDrops(e *measure.Evidence) int64 {
 	return n
 }
 
-// protoSum adds protocol counters. Of those, only the ones that moved are there.
+// protoSum adds those protocol counters that are known.
 func protoSum(e *measure.Evidence, names ...string) int64 {
-	return bounded64(e.Protocol(names...).N)
+	var n int64
+	for _, name := range names {
+		addTo(&n, bounded64(e.Protocol(name).N))
+	}
+	return n
 }
 
 // unseen names the places of which no counter was read, where a loss is laid
