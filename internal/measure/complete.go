@@ -2,31 +2,35 @@ package measure
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 )
 
 // Complete is a copy that names its schema and has empty lists where the schema
 // wants lists, so that a reader of its JSON never meets null.
 func Complete(d *Document) *Document {
-	c := completer{}.fill(reflect.ValueOf(*d)).Interface().(Document)
+	c := *d
+	completer{}.fill(reflect.ValueOf(&c).Elem())
 	c.Schema = Schema
 	return &c
 }
 
-// completer knows of types whether JSON has lists in them that are always there.
-type completer map[reflect.Type]bool
+// completer knows of structs which fields, by their numbers, are lists that JSON always
+// has, or have such in them.
+type completer map[reflect.Type][]int
 
-func (c completer) hasLists(t reflect.Type) bool {
-	if known, ok := c[t]; ok {
+// fields are those of a struct, or of the structs that a pointer or a slice holds.
+func (c completer) fields(t reflect.Type) []int {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if known, ok := c[t]; ok || t.Kind() != reflect.Struct {
 		return known
 	}
-	c[t] = false // a type that holds itself adds nothing
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice:
-		c[t] = c.hasLists(t.Elem())
-	case reflect.Struct:
-		c[t] = slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return isList(f) || f.IsExported() && c.hasLists(f.Type) })
+	c[t] = nil // a type that holds itself adds nothing
+	for i := range t.NumField() {
+		if f := t.Field(i); isList(f) || f.IsExported() && len(c.fields(f.Type)) > 0 {
+			c[t] = append(c[t], i)
+		}
 	}
 	return c[t]
 }
@@ -37,35 +41,35 @@ func isList(f reflect.StructField) bool {
 	return f.IsExported() && f.Type.Kind() == reflect.Slice && !tagged && options == ""
 }
 
-// fill is a copy of a value with all its lists; what has none is shared.
-func (c completer) fill(v reflect.Value) reflect.Value {
+// fill makes the lists of a value. What has such in it becomes a copy; all else is shared.
+func (c completer) fill(v reflect.Value) {
 	t := v.Type()
-	if !c.hasLists(t) || t.Kind() != reflect.Struct && v.IsNil() {
-		return v
+	fields := c.fields(t)
+	if len(fields) == 0 || t.Kind() != reflect.Struct && v.IsNil() {
+		return
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		p := reflect.New(t.Elem())
-		p.Elem().Set(c.fill(v.Elem()))
-		return p
+		p.Elem().Set(v.Elem())
+		c.fill(p.Elem())
+		v.Set(p)
 	case reflect.Slice:
 		all := reflect.MakeSlice(t, v.Len(), v.Len())
+		reflect.Copy(all, v)
 		for i := range v.Len() {
-			all.Index(i).Set(c.fill(v.Index(i)))
+			c.fill(all.Index(i))
 		}
-		return all
-	}
-	x := reflect.New(t).Elem()
-	x.Set(v)
-	for _, f := range reflect.VisibleFields(t) {
-		switch to := x.FieldByIndex(f.Index); {
-		case isList(f) && to.IsNil():
-			to.Set(reflect.MakeSlice(f.Type, 0, 0))
-		case f.IsExported():
-			to.Set(c.fill(to))
+		v.Set(all)
+	default:
+		for _, i := range fields {
+			if f := v.Field(i); f.Kind() == reflect.Slice && f.IsNil() && isList(t.Field(i)) {
+				f.Set(reflect.MakeSlice(f.Type(), 0, 0))
+			} else {
+				c.fill(f)
+			}
 		}
 	}
-	return x
 }
 
 // list is a copy that is never nil.

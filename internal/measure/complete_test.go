@@ -2,6 +2,7 @@ package measure
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -33,5 +34,44 @@ func TestWithoutSamples(t *testing.T) {
 	}
 	if again := WithoutSamples(bare); len(again.Missing) != 2 {
 		t.Errorf("nothing was left out, and it says %+v", again.Missing)
+	}
+}
+
+// fillPointers gives a value all that it can hold but lists, and of lists that are left out
+// where they are empty one element.
+func fillPointers(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillPointers(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillPointers(v.Index(0))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() && !isList(f) {
+				fillPointers(v.Field(i))
+			}
+		}
+	}
+}
+
+// A complete document has no null, wherever in it a list is nil, and the original keeps its lists.
+func TestComplete(t *testing.T) {
+	d := &Document{}
+	fillPointers(reflect.ValueOf(d).Elem())
+	d.Cells = []Cell{{}}
+	fillPointers(reflect.ValueOf(&d.Cells[0]).Elem())
+	d.Cells[0].Runs = []Run{{Flows: []Flow{{Sender: &Evidence{Streams: []Stream{{}}}, Captures: []Capture{{Conns: []Connection{{Course: &Trace{}}}}}}}}}
+	was, _ := json.Marshal(d)
+	text, _ := json.Marshal(Complete(d))
+	if now, _ := json.Marshal(d); string(now) != string(was) || !strings.Contains(string(was), ":null") {
+		t.Errorf("the original has changed, or had all lists: %s", now)
+	}
+	if _, after, found := strings.Cut(string(text), ":null"); found {
+		t.Errorf("there is a null before %.80s", after)
+	}
+	if c := Complete(&Document{}); c.Schema != Schema || c.EndPoints == nil || c.Cells == nil || c.Tuning != nil {
+		t.Errorf("%+v", c)
 	}
 }
