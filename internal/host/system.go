@@ -35,11 +35,12 @@ func denied(why string) bool {
 // rootAdds names, each once, the facts that were denied, for one line for people.
 func rootAdds(n notes) []string {
 	var all []string
+	facts := measure.NewVocabulary()
 	for _, note := range n {
 		if !denied(note.Why) {
 			continue
 		}
-		if name := measure.FactTitle(note.Fact); !slices.Contains(all, name) {
+		if name := facts.Title(note.Fact); !slices.Contains(all, name) {
 			all = append(all, name)
 		}
 	}

@@ -139,8 +139,9 @@ type Vocabulary map[string]FactRow
 
 // NewVocabulary makes one.
 func NewVocabulary() Vocabulary {
-	v := Vocabulary{}
-	for _, row := range factRows() {
+	rows := factRows()
+	v := make(Vocabulary, len(rows))
+	for _, row := range rows {
 		v[row.Key] = row
 	}
 	return v
@@ -170,9 +171,8 @@ func plainTitle(key string) string {
 	return strings.NewReplacer("_", " ", ".", " ").Replace(key)
 }
 
-// FactTitle is what people call a fact by its key, whatever interface it is of.
-func FactTitle(key string) string {
-	v := NewVocabulary()
+// Title is what people call a fact by its key, whatever interface it is of.
+func (v Vocabulary) Title(key string) string {
 	head, rest, _ := strings.Cut(key, ".")
 	if v[head].Is(Whole) {
 		return v[head].Title
@@ -186,11 +186,11 @@ func FactTitle(key string) string {
 	return cmp.Or(v[key].Title, partWords()[key], v.Row(key).Title)
 }
 
-// FactWords is what people call a fact of an inventory or a host by its key, where it is
+// Words are what people call a fact of an inventory or a host by its key, where it is
 // not known: "guests.nics.uplink" is "uplink in use of each adapter", "port_groups.lab.failover"
 // is "teaming of port group lab". Keys of something else stay as they are.
-func FactWords(key string) string {
-	v, parts, wholes := NewVocabulary(), partWords(), wholeWords()
+func (v Vocabulary) Words(key string) string {
+	parts, wholes := partWords(), wholeWords()
 	word := func(part string) string { return cmp.Or(parts[part], v[part].Title, v["interfaces."+part].Title) }
 	head, rest, below := strings.Cut(key, ".")
 	if !below {
@@ -204,7 +204,7 @@ func FactWords(key string) string {
 		return cmp.Or(v[key].Title, key)
 	}
 	if head == "guests" { // what is said of all of them
-		if inner := FactWords(rest); inner != rest || word(rest) != "" {
+		if inner := v.Words(rest); inner != rest || word(rest) != "" {
 			return inner
 		} else if strings.Contains(rest, ".") {
 			return key

@@ -81,19 +81,20 @@ func inWords(key string) string {
 	if counter, ok := strings.CutPrefix(key, "transfer.runs.there_host."); ok {
 		return "of the server's host: " + counter
 	}
-	return measure.FactWords(key)
+	return measure.NewVocabulary().Words(key)
 }
 
 // factGaps groups by reason what was not checked of the hosts. There is much
 // of it, and little that a result depends on, so text only counts it.
 func factGaps(d *measure.Document) []doc.Gap {
 	var out []doc.Gap
+	v := measure.NewVocabulary()
 	for _, p := range d.EndPoints {
 		if p.Facts == nil {
 			continue
 		}
 		for _, m := range p.Facts.NotChecked {
-			out = doc.AddGap(out, measure.FactWords(clean(m.Fact)), doc.Reason(m.Why))
+			out = doc.AddGap(out, v.Words(clean(m.Fact)), doc.Reason(m.Why))
 		}
 	}
 	return out

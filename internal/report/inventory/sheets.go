@@ -96,9 +96,10 @@ func (s *sheet) line(name, value, missing string) {
 // rest names what else could not be read, grouped by the reason.
 func (s *sheet) rest() {
 	var gaps []doc.Gap
+	v := measure.NewVocabulary()
 	for _, m := range s.missing {
 		if !slices.ContainsFunc(s.said, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
-			gaps = doc.AddGap(gaps, measure.FactWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
+			gaps = doc.AddGap(gaps, v.Words(doc.Clean(m.Fact)), doc.Reason(m.Why))
 		}
 	}
 	for _, g := range gaps[:min(len(gaps), doc.MostLines)] {

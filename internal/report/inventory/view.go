@@ -135,8 +135,9 @@ func newEstate(v *measure.Inventory) estate {
 	for _, g := range guests {
 		e.GuestSheets = append(e.GuestSheets, guestSheet(x, g))
 	}
+	words := measure.NewVocabulary()
 	for _, m := range v.NotChecked {
-		e.Gaps = doc.AddGap(e.Gaps, measure.FactWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
+		e.Gaps = doc.AddGap(e.Gaps, words.Words(doc.Clean(m.Fact)), doc.Reason(m.Why))
 	}
 	return e
 }
