@@ -166,7 +166,7 @@ func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
 			}
 			side, err := r.readSide(ctx, f, s, x)
 			if err != nil {
-				lack(x, "captures at "+s.end.Name, reason(err))
+				lack(x, "captures at "+s.end.Name, fault.Text(err))
 				continue
 			}
 			sides = append(sides, side)
@@ -177,7 +177,7 @@ func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
 		}
 		var err error
 		if x.Crossing, err = trace.Cross(sides[0], sides[1]); err != nil {
-			lack(x, "crossing", reason(err))
+			lack(x, "crossing", fault.Text(err))
 		}
 	}
 }
@@ -185,14 +185,6 @@ func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
 // lack notes what a capture should have told.
 func lack(x *measure.Flow, fact, why string) {
 	x.Missing = append(x.Missing, measure.NotChecked{Fact: fact, Why: why})
-}
-
-// reason words an error with its hint.
-func reason(err error) string {
-	if h := fault.Hint(err); h != "" {
-		return err.Error() + ": " + h
-	}
-	return err.Error()
 }
 
 // whyNot says why there is no capture of an end.
@@ -217,7 +209,7 @@ func (r *Runner) readSide(ctx context.Context, f *flow, s *side, x *measure.Flow
 	if r.Keep != nil {
 		var err error
 		if name, err = r.Keep(Packets{From: f.spec.From, To: f.spec.To, EndPoint: s.end.Name, Experiment: r.experiment, Pcapng: p.file}); err != nil {
-			lack(x, "packets of "+s.end.Name+" as a file", reason(err))
+			lack(x, "packets of "+s.end.Name+" as a file", fault.Text(err))
 		}
 	}
 	file, err := capture.Load(ctx, "the packets of "+s.end.Name, bytes.NewReader(p.file), trace.Options{Only: wanted(x, s), MTU: p.what.MTU}, nil)

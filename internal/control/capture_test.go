@@ -227,7 +227,7 @@ func TestCaptureNotAllowed(t *testing.T) {
 			r, local, peer := capturing(t)
 			tt.change(&r.Ends["peer"].Hello)
 			_, err := r.Run(t.Context(), captured(t, nil))
-			if err == nil || !strings.Contains(reason(err), tt.says) || !strings.Contains(err.Error(), "peer") {
+			if err == nil || !strings.Contains(fault.Text(err), tt.says) || !strings.Contains(err.Error(), "peer") {
 				t.Errorf("%v, hint %q", err, fault.Hint(err))
 			}
 			if len(local.captures)+len(peer.captures) > 0 {
