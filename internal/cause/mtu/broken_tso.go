@@ -278,12 +278,3 @@ func proposeBrokenTSO(r advise.Request) []advise.Draft {
 	}
 	return []advise.Draft{alone, both}
 }
-
-// proof of what passes.
-func (s sized) proof(f *diagnose.Flow) measure.Proof {
-	p := measure.Proof{EndPoint: f.Sender.Name, Counter: "largest packet that passes with DF", Value: float64(s.Bytes), Unit: "bytes"}
-	if s.Claimed > 0 {
-		return diagnose.Below(p, float64(s.Claimed))
-	}
-	return p
-}

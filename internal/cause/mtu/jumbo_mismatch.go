@@ -73,16 +73,16 @@ func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
 	switch {
 	case !ok:
 		return diagnose.Missing("largest packet that passes", "the path was not searched; `thru check` does it")
-	case s.Claimed < jumboClaim:
+	case s.Claimed < jumboFrom:
 		return diagnose.No("the sender claims no jumbo frames: MTU %d", s.Claimed)
 	case s.passes():
 		return diagnose.No("%d bytes pass with DF", s.Bytes)
 	}
 	var o *diagnose.Outcome
 	switch {
-	case s.peer > 0 && s.peer < s.Claimed && s.Bytes <= s.peer+vlanTagCause:
+	case s.peer > 0 && s.peer < s.Claimed && s.Bytes <= s.peer+vlanTag:
 		o = diagnose.Certain("jumbo frames are set at %s and not at %s: %d bytes pass of %d", f.Sender.Name, f.Receiver.Name, s.Bytes, s.Claimed)
-	case s.peer >= jumboClaim:
+	case s.peer >= jumboFrom:
 		o = diagnose.Certain("jumbo frames are set at both ends and do not pass between: %d bytes do of %d", s.Bytes, s.Claimed)
 	default:
 		o = diagnose.Certain("jumbo frames are set at %s and do not pass: %d bytes do of %d", f.Sender.Name, s.Bytes, s.Claimed)
@@ -94,14 +94,6 @@ func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return o.Costs(0, "nothing that is larger passes", "the search with DF")
 }
-
-// Sizes of packets in bytes.
-const (
-	jumboClaim   = 8000 // an MTU from here on means jumbo frames
-	tcpHeaders   = 40   // of IPv4 and TCP without options
-	udpHeaders   = 28
-	vlanTagCause = 4 // what an interface may take beyond its MTU
-)
 
 // Narrowest is the smallest MTU below the two ends that is less than what the
 // end there has; nil where there is none.
@@ -159,17 +151,6 @@ func mtuOf(e *diagnose.End) int {
 	return 0
 }
 
-// mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
-func mtu(h *gate.Host) int {
-	if r := h.End.Route; r != nil && r.MTU > 0 {
-		return r.MTU
-	}
-	if i := h.Top(); i != nil && i.MTU != nil && *i.MTU > 0 {
-		return *i.MTU
-	}
-	return 0
-}
-
 // mtusBelow are the MTUs that a packet of the end meets below it, by name.
 func mtusBelow(e *diagnose.End, b measure.Beneath) map[string]int {
 	if b.Guest == nil && b.Host != nil && b.Switch == nil {
@@ -192,28 +173,6 @@ func underPort(b measure.Beneath, has func(addr string) bool) *measure.VirtualSw
 	return nil
 }
 
-// packet is the largest that this flow sends, in bytes; 0 unknown.
-func packet(f *diagnose.Flow, s sized) float64 {
-	if d := f.Cell.Datagrams; f.IsUDP() && d != nil && d.Bytes > 0 {
-		n := float64(d.Bytes) + udpHeaders
-		if s.Claimed > 0 {
-			n = min(n, float64(s.Claimed)) // the kernel cuts larger ones into fragments
-		}
-		return n
-	}
-	if mss := f.MSS(); mss > 0 {
-		return mss + tcpHeaders
-	}
-	return 0
-}
-
-// sized is what is known of the sizes that pass in the direction of the data.
-type sized struct {
-	*measure.PathMTU
-	peer   int  // MTU that the other end claims; 0 unknown
-	routed bool // a router lies between
-}
-
 func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	s := f.AnySpot()
 	if s == nil || s.Main().SYN == nil || s.Main().SYNACK == nil || s.Main().SYN.MSS == nil || s.Main().SYNACK.MSS == nil {
@@ -221,9 +180,9 @@ func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	a, b := *s.Main().SYN.MSS, *s.Main().SYNACK.MSS
 	switch {
-	case max(a, b) < jumboClaim-tcpHeaders:
+	case max(a, b) < jumboFrom-tcpHeaders:
 		return diagnose.No("neither end offers jumbo frames: MSS %d and %d", a, b)
-	case min(a, b) < jumboClaim-tcpHeaders:
+	case min(a, b) < jumboFrom-tcpHeaders:
 		return diagnose.Missing("the size that passes", fmt.Sprintf("one end offers jumbo frames and the other does not (MSS %d and %d): TCP uses the smaller ones; `thru check` searches it", a, b))
 	case tooBig(f, s) != nil:
 		return diagnose.No("a router says that the next link takes less")
@@ -237,17 +196,6 @@ func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o
-}
-
-// tooBig is a router's word to the sender of the flow that its packets are too
-// large; nil where none came.
-func tooBig(f *diagnose.Flow, s *diagnose.Spot) *measure.TooBig {
-	for i := range s.TooBig {
-		if b := &s.TooBig[i]; b.Of == s.Main().From && b.MTU > 0 && b.MTU < s.Main().MaxPacket {
-			return b
-		}
-	}
-	return nil
 }
 
 // isRouted tells whether packets pass a router, by their time to live.

@@ -9,22 +9,27 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/measure"
 )
 
 // Sizes of packets in bytes.
 const (
-	UsualMTU        = 1500
-	leastMTU        = 1280 // of IPv6 (RFC 8200): the kernel takes its addresses away below
-	vlanTagProposal = 4    // which an interface may take beyond its MTU
+	UsualMTU      = 1500
+	leastMTU      = 1280  // of IPv6 (RFC 8200): the kernel takes its addresses away below
+	jumboFrom     = 8000  // an MTU from here on means jumbo frames
+	largestPacket = 65535 // of IP (RFC 791): an interface may claim 65536
+	vlanTag       = 4     // which an interface may take beyond its MTU
+	tcpHeaders    = 40    // of IPv4 and TCP without options
+	udpHeaders    = 28
 )
 
 // Crossing says what an MTU change costs beside what the knob does.
 const Crossing = "every switch between must carry it; the path is searched before it is kept"
 
 // largestThatFits is the largest packet that passes in both directions; 0 where it was not
-// searched. 1504 is 1500 with room for a tag, which the next interface may not have.
+// searched.
 func largestThatFits(w *advise.Way) int {
 	least := 0
 	for _, o := range []*measure.OneWay{w.There, w.Back} {
@@ -32,10 +37,26 @@ func largestThatFits(w *advise.Way) int {
 			least = o.MTU.Bytes
 		}
 	}
-	if (least-vlanTagProposal)%100 == 0 {
-		return least - vlanTagProposal
+	return untagged(least)
+}
+
+// untagged is an MTU without room for a tag: 1504 is 1500 with it, which the next interface may not have.
+func untagged(mtu int) int {
+	if (mtu-vlanTag)%100 == 0 {
+		return mtu - vlanTag
 	}
-	return least
+	return mtu
+}
+
+// mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
+func mtu(h *gate.Host) int {
+	if r := h.End.Route; r != nil && r.MTU > 0 {
+		return r.MTU
+	}
+	if i := h.Top(); i != nil && i.MTU != nil && *i.MTU > 0 {
+		return *i.MTU
+	}
+	return 0
 }
 
 // MTUAt of the interface by which a host reaches the other; 0 not known.
@@ -70,6 +91,13 @@ func smaller(w *advise.Way) []advise.Draft {
 	return []advise.Draft{own.Bring(w.Hope(), "RFC 2923; measured: 0 Mb/s with a black hole", "full segments pass: %d bytes do with DF, %d are sent now", fits, MTUAt(w, w.From))}
 }
 
+// sized is what is known of the sizes that pass in the direction of the data.
+type sized struct {
+	*measure.PathMTU
+	peer   int  // MTU that the other end claims; 0 unknown
+	routed bool // a router lies between
+}
+
 // sizes of the direction; false where it was not searched, or no datagram of
 // the search came back.
 func sizes(f *diagnose.Flow) (sized, bool) {
@@ -87,6 +115,30 @@ func sizes(f *diagnose.Flow) (sized, bool) {
 // passes tells that all that the sender claims gets through.
 func (s sized) passes() bool {
 	return s.Local || s.Claimed <= 0 || s.Bytes >= min(s.Claimed, largestPacket)
+}
+
+// proof of what passes.
+func (s sized) proof(f *diagnose.Flow) measure.Proof {
+	p := measure.Proof{EndPoint: f.Sender.Name, Counter: "largest packet that passes with DF", Value: float64(s.Bytes), Unit: "bytes"}
+	if s.Claimed > 0 {
+		return diagnose.Below(p, float64(s.Claimed))
+	}
+	return p
+}
+
+// packet is the largest that this flow sends, in bytes; 0 unknown.
+func packet(f *diagnose.Flow, s sized) float64 {
+	if d := f.Cell.Datagrams; f.IsUDP() && d != nil && d.Bytes > 0 {
+		n := float64(d.Bytes) + udpHeaders
+		if s.Claimed > 0 {
+			n = min(n, float64(s.Claimed)) // the kernel cuts larger ones into fragments
+		}
+		return n
+	}
+	if mss := f.MSS(); mss > 0 {
+		return mss + tcpHeaders
+	}
+	return 0
 }
 
 // stall is how a flow came to nothing, or nearly.

@@ -176,6 +176,17 @@ func fullCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 // fewFull is how many full segments have to be lost, none arriving, to be sure.
 const fewFull = 4
 
+// tooBig is a router's word to the sender of the flow that its packets are too
+// large; nil where none came.
+func tooBig(f *diagnose.Flow, s *diagnose.Spot) *measure.TooBig {
+	for i := range s.TooBig {
+		if b := &s.TooBig[i]; b.Of == s.Main().From && b.MTU > 0 && b.MTU < s.Main().MaxPacket {
+			return b
+		}
+	}
+	return nil
+}
+
 // asBlackHole adds what a black hole costs and what to do.
 func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {
 	o.At(measure.Where{Place: measure.AtPath}).Mend(mendSize(f, "mtu-black-hole", ProbeSizes(f)))
@@ -217,21 +228,14 @@ func gateTunnel(f *gate.Face) *gate.Finding {
 	return gate.Pass("%s: %d bytes of headers a packet, MTU %d of %d", what, t.Overhead, *f.MTU, *below.MTU)
 }
 
-// fits is what passes in both directions: one MTU for both ends. 1504 is 1500
-// with room for a tag, which the next interface may not have.
+// fits is what passes in both directions: one MTU for both ends.
 func fits(w *gate.Way) int {
 	least := w.MTU.Bytes
 	if m := w.Other().MTU; m != nil && m.Bytes > 0 {
 		least = min(least, m.Bytes)
 	}
-	if (least-vlanTag)%100 == 0 {
-		return least - vlanTag
-	}
-	return least
+	return untagged(least)
 }
-
-// vlanTag is what an interface may take beyond its MTU.
-const vlanTag = 4
 
 func gateMTUPath(w *gate.Way) *gate.Finding {
 	m := w.MTU
@@ -254,12 +258,8 @@ func gateMTUPath(w *gate.Way) *gate.Finding {
 	return swallowed(w)
 }
 
-// Sizes of packets.
-const (
-	jumboFrom     = 8000  // a claimed MTU from here on means jumbo frames
-	largestPacket = 65535 // of IP (RFC 791): an interface may claim 65536
-	jumboFilled   = 8972  // payload that fills MTU 9000: less 20 of IP and 8 of UDP or ICMP
-)
+// jumboFilled is the payload that fills MTU 9000: less 20 bytes of IP and 8 of UDP or ICMP.
+const jumboFilled = 8972
 
 // mtuHolds words that what is claimed passes.
 func mtuHolds(w *gate.Way) *gate.Finding {
