@@ -7,11 +7,16 @@ import (
 	"thru/internal/doc"
 )
 
-// capturedBlocks are what the packets show.
-func capturedBlocks(all []packets) (out []doc.Block) {
+// capturedBlocks are what the packets show. A terminal has it in one list, which the rows of further figures end.
+func capturedBlocks(all []packets, more ...row) (out []doc.Block) {
 	for _, p := range all {
-		body := []doc.Block{doc.Pairs{Name: "Captures", Rows: slices.Concat(p.Opening, p.Captures)},
-			doc.Beside{Body: []doc.Block{p.Conns.single(), doc.Pairs{Name: "Between the two captures", Rows: p.Crossing}}}}
+		rows, single := slices.Concat(p.Opening, p.Captures), p.Conns.single()
+		short := rows
+		if len(single.Rows) > 0 {
+			short = slices.Concat(rows, []row{{Name: "connection", Value: p.Conns.Names[0]}}, single.Rows)
+		}
+		body := []doc.Block{onTerminal(doc.Pairs{Rows: slices.Concat(short, p.Crossing, more)}), onPages(doc.Pairs{Name: "Captures", Rows: rows},
+			doc.Beside{Body: []doc.Block{single, doc.Pairs{Name: "Between the two captures", Rows: p.Crossing}}})}
 		if len(p.Conns.Names) > 1 {
 			short := p.Conns.table(p.Conns.Short)
 			short.Caption += ", the first " + p.Conns.Names[0]

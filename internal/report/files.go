@@ -263,8 +263,14 @@ func hostOf(end string) string {
 // causes that were ruled out last.
 func (p *printer) filed(v *view) {
 	doc.Print(p, whyBlocks(v.Why, true))
-	doc.Print(p, capturedBlocks(v.Packets))
-	p.fileCells(v)
+	var figures []row // of a single direction: they go on with those of its connection
+	if len(v.Cells) == 1 {
+		figures = v.Cells[0].Rows
+	}
+	doc.Print(p, capturedBlocks(v.Packets, figures...))
+	if len(v.Cells) > 1 {
+		p.cells(v)
+	}
 	for i := range v.Why {
 		var before *diagnosis
 		if i > 0 {
@@ -277,18 +283,6 @@ func (p *printer) filed(v *view) {
 		left.Missing = nil // of a connection that carried nothing there are no figures to miss
 	}
 	p.lists(&left)
-}
-
-// fileCells prints the other figures of each direction; of a single one they go
-// on with those of its connection.
-func (p *printer) fileCells(v *view) {
-	if len(v.Cells) > 1 {
-		p.cells(v)
-		return
-	}
-	for _, c := range v.Cells {
-		doc.Print(p, []doc.Block{doc.Pairs{Name: "Figures", Rows: c.Rows}})
-	}
 }
 
 // isSilent tells of a document of files without any figure.

@@ -34,20 +34,18 @@ func whyBlocks(all []diagnosis, files bool) (out []doc.Block) {
 // cards are the findings. What the direction before has said is not said again on a terminal.
 func (d *diagnosis) cards(before *diagnosis, files bool) (body []doc.Block) {
 	for n, f := range d.Findings {
-		c := f.card()
+		body = append(body, onPages(f.card()))
+		if n >= textFindings {
+			continue
+		}
+		pages := []string{"rule"} // what a terminal has no room for
 		switch {
 		case n > 0 && (files || f.Confidence == measure.Possible):
-			c = c.For(doc.Pages, "seen", "cost", "next", "do", "risk", "rule")
+			pages = append(pages, "seen", "cost", "next", "do", "risk")
 		case before != nil && before.has(f):
-			c = c.For(doc.Pages, "next", "risk", "rule")
-		default:
-			c = c.For(doc.Pages, "rule")
+			pages, f.Advice = append(pages, "next", "risk"), ""
 		}
-		if b := doc.Block(c); n < textFindings {
-			body = append(body, b)
-		} else {
-			body = append(body, onPages(b))
-		}
+		body = append(body, onTerminal(f.card().For(doc.Pages, pages...)))
 	}
 	if more := d.More + len(d.Findings) - textFindings; more > 0 {
 		body = append(body, onTerminal(doc.List{Lines: []string{fmt.Sprintf("%d more in the JSON document and the page", more)}}))

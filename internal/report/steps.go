@@ -104,8 +104,9 @@ const mostTold = 8
 
 // StepLine is a step in one line without a newline, as it is told when it has
 // ended. What has no room in width (0: no bound) is left out from the right.
-func StepLine(s measure.Step, width int) string {
-	v := newStep(&s, 0)
+func StepLine(s measure.Step, width int) string { return newStep(&s, 0).line(width) }
+
+func (v step) line(width int) string {
 	line := join(v.Title, v.Way)
 	for i, part := range []struct{ before, text string }{{": ", v.Figure}, {", against ", v.Against}, {", ", v.Took}} {
 		longer := line + part.before + part.text
@@ -132,12 +133,14 @@ func stepBlocks(steps []step, ended string) []doc.Block {
 	}
 	meters := make([]doc.Bar, 0, len(steps))
 	t := doc.Table{Tone: stepTone}
+	var lines []string
 	for _, s := range steps {
+		lines = append(lines, s.line(0))
 		meters = append(meters, s.Bar)
 		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, join(s.Title, s.Way)), s.Figure, orDash(s.Against), orDash(s.Tells), s.Took})
 	}
 	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "what it says", Least: 20}, {Name: "took"}}
-	return []doc.Block{section("What was tried", t, doc.Para{Text: prefixed("ended: ", ended)})}
+	return []doc.Block{section("What was tried", onPages(t), onTerminal(doc.List{Lines: lines}), doc.Para{Text: prefixed("ended: ", ended)})}
 }
 
 func stepTone(cell string) doc.Tone {

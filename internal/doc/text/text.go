@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -180,33 +181,44 @@ const (
 	cardMargin = 4
 )
 
-// Card prints a line with its name, and its facts below.
+// Card prints a line with its name, and its facts below. One whose facts stand on pages alone is one line, where it has the room.
 func (p *Printer) Card(b doc.Card) {
 	p.titled = false
-	p.Broken(cmp.Or(ColourOf(b.Tone), Yellow), listIndent-1, b.Name+doc.Prefixed(": ", doc.Join(b.Badge, b.Where)))
-	if b.Text != "" && !b.Said {
+	code, head := cmp.Or(ColourOf(b.Tone), Yellow), b.Name+doc.Prefixed(": ", doc.Join(b.Badge, b.Where))
+	facts := slices.DeleteFunc(slices.Clone(b.Facts), func(f doc.Fact) bool { return f.For != 0 && f.For&doc.Terminal == 0 })
+	if b.Said {
+		b.Text = ""
+	}
+	if one := "  " + head + ": " + b.Text; b.Text != "" && len(facts) == 0 && len(b.Facts) > 0 && utf8.RuneCountInString(one) <= p.Width {
+		p.WriteString("  " + p.Paint(code, head) + ": " + b.Text + "\n")
+		return
+	}
+	p.Broken(code, listIndent-1, head)
+	if b.Text != "" {
 		p.Wrap("", cardMargin-1, strings.Repeat(" ", cardMargin-1), b.Text)
 	}
 	column := cardColumn
 	for _, f := range b.Facts {
 		column = max(column, cardMargin+utf8.RuneCountInString(f.Name)+1)
 	}
-	for _, f := range b.Facts {
-		if f.For == 0 || f.For&doc.Terminal != 0 {
-			p.fact(f, column)
-		}
+	for _, f := range facts {
+		p.fact(f, column)
 	}
 }
 
-// fact prints a line of a card; a command is not broken, as it shall be copied.
+// fact prints a line of a card, and one for each part of what is to be typed; a command is not broken, as it shall be copied.
 func (p *Printer) fact(f doc.Fact, column int) {
 	name := strings.Repeat(" ", cardMargin) + f.Name
 	if f.Name != "" {
 		name += ":"
 	}
-	if len(f.Lines) > 0 {
-		p.Wrap("", column, name, strings.Join(f.Lines, "; "))
-		name = ""
+	lines := f.Lines
+	if len(f.Code) == 0 {
+		lines = doc.NonEmpty(strings.Join(lines, "; "))
+	}
+	for _, s := range lines {
+		p.Wrap("", column, name, s)
+		name = " "
 	}
 	for _, c := range f.Code {
 		p.WriteString(strings.TrimRight(fmt.Sprintf("%-*s %s", column, name, c), " ") + "\n")
