@@ -58,7 +58,7 @@ func TestFleetAggregates(t *testing.T) {
 // aggregates runs pairs at once for 3 s and judges what the document says of them.
 // It is false where less than half of it ran at once.
 func (f *fleet) aggregates(t *testing.T, pairs string, cells int, most float64) bool {
-	const span = 3 * time.Second
+	const ramp, span = time.Second, 3 * time.Second
 	before := map[string]lab.Counters{}
 	for i := range f.Hosts {
 		before[fmt.Sprintf("h%d", i+1)] = f.Switch.Counters(f.Port(i))
@@ -95,8 +95,8 @@ func (f *fleet) aggregates(t *testing.T, pairs string, cells int, most float64) 
 		return false
 	}
 	// And the aggregate, over the time in which all ran.
-	counted := plateau(watched, time.Duration(o.Ns))
-	if g.Aggregate.Value > counted*1.01 || g.Aggregate.Value < counted*0.95 {
+	begin, end := together(doc, ramp)
+	if counted := carried(watched, begin, end); !near(g.Aggregate.Value, counted, 1) {
 		t.Errorf("the aggregate is %.2f Mb/s, the switch has counted %.2f", g.Aggregate.Value/1e6, counted/1e6)
 	}
 	if g.Aggregate.Value > most*1.01 || g.Aggregate.Value < most*0.85 {

@@ -137,21 +137,32 @@ func received(doc measure.Document, group int) map[string]float64 {
 	return got
 }
 
-// plateau is the most that ports have carried together in any span so long, as a
-// rate of payload in bit/s.
-func plateau(ports map[string][]lab.Reading, span time.Duration) (most float64) {
-	var first, last time.Time
-	for _, all := range ports {
-		first, last = all[0].At, all[len(all)-1].At
-	}
-	for begin := first; begin.Add(span).Before(last); begin = begin.Add(50 * time.Millisecond) {
-		total := 0.0
-		for _, all := range ports {
-			total += (at(all, begin.Add(span)) - at(all, begin)) * 8 / span.Seconds()
+// together is when all runs of the first group were measured, by this machine's clock.
+// They had the same ramp.
+func together(doc measure.Document, ramp time.Duration) (begin, end time.Time) {
+	for _, c := range doc.Cells {
+		for _, r := range c.Runs {
+			if c.Group != 0 || r.Timing == nil || r.MeasuredFrom == nil {
+				continue
+			}
+			start := r.MeasuredFrom.Add(-ramp)
+			if b := start.Add(time.Duration(r.Timing.StartNs)); b.After(begin) {
+				begin = b
+			}
+			if e := start.Add(time.Duration(r.Timing.EndNs)); end.IsZero() || e.Before(end) {
+				end = e
+			}
 		}
-		most = max(most, total)
 	}
-	return most
+	return begin, end
+}
+
+// carried is the rate of payload in bit/s that ports have counted together in a time.
+func carried(ports map[string][]lab.Reading, begin, end time.Time) (total float64) {
+	for _, all := range ports {
+		total += (at(all, end) - at(all, begin)) * 8 / end.Sub(begin).Seconds()
+	}
+	return total
 }
 
 // at is the payload that a port has sent until a moment, in bytes, between two
