@@ -92,16 +92,18 @@ func (n *Noting) Write(b []byte) (int, error) {
 	return k, err
 }
 
-// Ended is why a file of size bytes has not come whole to the writer; nil where it has.
-// err is what the copying ended with.
+// Ended is why a file of size bytes, which is negative where the server has not told it,
+// has not come whole to the writer; nil where it has. err is what the copying ended with.
 func (n *Noting) Ended(ctx context.Context, size int64, err error) error {
 	switch {
 	case n.Err != nil:
 		return n.Err
 	case ctx.Err() != nil:
 		return cmp.Or(err, context.Cause(ctx))
-	case n.N < size || errors.Is(err, io.ErrUnexpectedEOF):
+	case n.N < size:
 		return fmt.Errorf("%w: %d of %d (%w)", ErrShort, n.N, size, cmp.Or(err, io.ErrUnexpectedEOF))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: after %d bytes (%w)", ErrShort, n.N, err)
 	}
 	return err
 }
