@@ -69,6 +69,14 @@ type Signature struct {
 	Verify string // command that checks it
 }
 
+// Clean is the signature made safe to print.
+func (s *Signature) Clean() *Signature {
+	if s == nil {
+		return nil
+	}
+	return &Signature{Host: Clean(s.Host), Key: Clean(s.Key), Verify: Clean(s.Verify)}
+}
+
 // Section is a part with a title. A terminal leaves the title out where the first block of the body has a caption,
 // unless it is a name that no caption says.
 type Section struct {
@@ -248,6 +256,15 @@ type Only struct {
 	For  Audience
 	Body []Block
 }
+
+// OnPages is a body that a terminal has no room for.
+func OnPages(body ...Block) Only { return Only{For: Pages, Body: body} }
+
+// OnTerminal is a body that pages say otherwise.
+func OnTerminal(body ...Block) Only { return Only{For: Terminal, Body: body} }
+
+// OnScreen is a body of drawings, which only a page in a browser has.
+func OnScreen(body ...Block) Only { return Only{For: HTML, Body: body} }
 
 // Audience is a set of faces.
 type Audience int

@@ -32,6 +32,15 @@ type Column struct {
 	Wide   bool   // for pages alone: a terminal has no room for it
 }
 
+// FigureColumns name the rows, and then figures.
+func FigureColumns(names ...string) []Column {
+	all := make([]Column, len(names))
+	for i, n := range names {
+		all[i] = Column{Name: n, Right: i > 0}
+	}
+	return all
+}
+
 // Bar is a share of the longest one, 0 to 1, and where a mark stands in it; 0: none.
 type Bar struct{ Share, Mark float64 }
 

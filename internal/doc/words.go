@@ -52,6 +52,9 @@ func NonEmpty(all ...string) (kept []string) {
 	return kept
 }
 
+// Colon says what, and why where it is known.
+func Colon(what, why string) string { return strings.Join(NonEmpty(what, why), ": ") }
+
 // OrDash is "-" for nothing.
 func OrDash(s string) string { return cmp.Or(s, "-") }
 

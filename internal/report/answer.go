@@ -203,7 +203,7 @@ func addedAnswer(u *measure.UnderLoad) string {
 	if u.AddedNs == nil {
 		return ""
 	}
-	return " (" + join(addedText(*u.AddedNs), prefixed("grade ", u.Grade)) + ")"
+	return " (" + doc.Join(addedText(*u.AddedNs), doc.Prefixed("grade ", u.Grade)) + ")"
 }
 
 // verdictAnswer says "956 of 1000 Mb/s local -> peer (100% of what MTU 1500 allows): pass".

@@ -96,7 +96,7 @@ func rungName(name string) string {
 	case "virtual switch", "LAN", "interconnect":
 		return "the " + name
 	}
-	return clean(name)
+	return doc.Clean(name)
 }
 
 // setsAnswer says what the pairs carried: of the set that carried most.
@@ -109,7 +109,7 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 	if other := otherWay(sets, s); other != nil {
 		text += "; the other way " + other.answer()
 	} else if len(sets) > 1 && s.Name != "" {
-		text += " with " + join(s.Rung, s.Name) + ", the most of " + unit.Plural(len(sets), "setting") + levelText(sets, s)
+		text += " with " + doc.Join(s.Rung, s.Name) + ", the most of " + unit.Plural(len(sets), "setting") + levelText(sets, s)
 	}
 	if n := s.failed(); n > 0 {
 		text += fmt.Sprintf("; %d failed", n)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -164,7 +165,7 @@ func adviceAnswer(t *measure.Tuning) string {
 			continue
 		}
 		if changes++; first == "" {
-			first = clean(p.Title)
+			first = doc.Clean(p.Title)
 		}
 	}
 	more := ""
@@ -207,7 +208,7 @@ func targetAnswer(d *measure.Document) string {
 		return fmt.Sprintf("; the target of %s is met", unit.Rate(d.Tuning.TargetBps))
 	}
 	if host := BusyForTarget(d); host != "" {
-		return fmt.Sprintf("; inconclusive: the target of %s is not met, and %s was busy without the test", unit.Rate(d.Tuning.TargetBps), clean(host))
+		return fmt.Sprintf("; inconclusive: the target of %s is not met, and %s was busy without the test", unit.Rate(d.Tuning.TargetBps), doc.Clean(host))
 	}
 	return fmt.Sprintf("; the target of %s is not met", unit.Rate(d.Tuning.TargetBps))
 }
@@ -238,7 +239,7 @@ func MeetsTarget(d *measure.Document) bool {
 // receive windows of up to 25 MiB at b: 38.9 -> 181 Mb/s, +365% (+340..+391%)".
 // What has no room in width (0: no bound) is cut.
 func AttemptLine(a measure.Attempt, width int) string {
-	line := pad(clean(a.Outcome), outcomeWidth) + " " + clean(a.Title)
+	line := text.Pad(doc.Clean(a.Outcome), outcomeWidth) + " " + doc.Clean(a.Title)
 	switch c := gainOf(&a); {
 	case c == nil || c.BaseValue == nil || c.Value == nil || c.ChangePct == nil:
 		if a.Reason != "" {

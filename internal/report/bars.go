@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/stat"
@@ -41,7 +42,7 @@ func newPicture(d *measure.Document, v *view) *draw.Picture {
 		b := draw.Rung{Name: pathName(c), Value: unit.Rate(amountOf(c)), Carried: w.Share(amountOf(c))}
 		if ways[b.Name] > 1 {
 			caption = strings.Replace(caption, "direction", "flow", 1)
-			b.Name = join(b.Name, what(c), otherAxes(c))
+			b.Name = doc.Join(b.Name, what(c), otherAxes(c))
 		}
 		if c.Ceiling != nil {
 			b.Mark, b.Change = w.Share(c.Ceiling.Bps), unit.Percent(c.Ceiling.SharePct)+" of "+unit.Rate(c.Ceiling.Bps)
@@ -79,13 +80,13 @@ func comparedPicture(x *measure.Compared) *draw.Picture {
 			continue
 		}
 		for _, s := range []*measure.Sample{c.Before, c.After} {
-			b := draw.Rung{Name: clean(comparedName(x.Cells, c)) + ", before", Value: sampleText(c, s), Was: true}
+			b := draw.Rung{Name: doc.Clean(comparedName(x.Cells, c)) + ", before", Value: sampleText(c, s), Was: true}
 			if s == c.After {
 				b.Name, b.Was = "after", false
 				if c.ChangePct != nil {
 					b.Change = signedPct(*c.ChangePct)
 				}
-				b.Change = join(b.Change, clean(c.Outcome))
+				b.Change = doc.Join(b.Change, doc.Clean(c.Outcome))
 			}
 			if b.Absent = s == nil; !b.Absent {
 				b.Carried, b.Low, b.High = s.Value, s.Low, s.High

@@ -61,9 +61,9 @@ func belowRuns(d *measure.Document) (all []belowEnd) {
 				continue
 			}
 			if on[x.told[0]] == nil {
-				*x.to = append(*x.to, belowEnd{clean(x.name), x.told, runs})
+				*x.to = append(*x.to, belowEnd{doc.Clean(x.name), x.told, runs})
 			}
-			on[x.told[0]] = append(on[x.told[0]], clean(e.Name))
+			on[x.told[0]] = append(on[x.told[0]], doc.Clean(e.Name))
 		}
 	}
 	all = slices.Concat(guests, hosts)
@@ -248,16 +248,16 @@ func greatestSize(values []float64) string {
 
 // counterGrid is a row for each guest and host of which something was counted
 // while a run was measured.
-func counterGrid(all []belowEnd) grid {
-	g := grid{Caption: "What they did while it was measured", Columns: []column{{Name: "machine", Least: 12}}}
+func counterGrid(all []belowEnd) doc.Table {
+	g := doc.Table{Caption: "What they did while it was measured", Columns: []doc.Column{{Name: "machine", Least: 12}}}
 	figures := belowFigures()
 	for _, f := range figures {
-		g.Columns = append(g.Columns, column{Name: f.name, Right: true, Least: 6})
+		g.Columns = append(g.Columns, doc.Column{Name: f.name, Right: true, Least: 6})
 	}
 	for _, b := range all {
 		row := []string{b.name}
 		for _, f := range figures {
-			row = append(row, orDash(f.text(b)))
+			row = append(row, doc.OrDash(f.text(b)))
 		}
 		if slices.ContainsFunc(row[1:], func(cell string) bool { return cell != "-" }) {
 			g.Rows = append(g.Rows, row)
@@ -277,7 +277,7 @@ const aboutCounters = "ready, co-stop, limited: share of the time, of a VM the m
 const mostBelowCharts = 8
 
 // belowCharts draws the counters over the time of the runs.
-func belowCharts(all []belowEnd) (charts []chart) {
+func belowCharts(all []belowEnd) (charts []doc.Chart) {
 	for _, b := range all {
 		if len(charts) == mostBelowCharts {
 			break
@@ -294,14 +294,14 @@ type belowLine struct{ counter, name string }
 
 // chart draws what kept a guest or a host from its CPUs, and what was dropped. The
 // runs lie on the axis below.
-func (b belowEnd) chart(n int) (chart, bool) {
+func (b belowEnd) chart(n int) (doc.Chart, bool) {
 	if len(b.runs) == 0 {
-		return chart{}, false
+		return doc.Chart{}, false
 	}
 	zero := b.runs[0].begin
 	width := b.runs[len(b.runs)-1].end.Sub(zero).Seconds()
 	var panels []draw.Panel
-	var legends []legend
+	var legends []doc.Legend
 	var words []string
 	plot := func(title string, least float64, lines []belowLine) {
 		p := draw.Panel{Title: title, Height: coursePanel * 0.8, Max: least}
@@ -312,7 +312,7 @@ func (b belowEnd) chart(n int) (chart, bool) {
 			}
 			x := draw.Line{Style: i, Dashed: i%2 == 1, Points: points, Markers: markers}
 			p.Lines, p.Max = append(p.Lines, x), max(p.Max, greatest(points))
-			legends = append(legends, legend{Key: draw.Key(x), Name: l.name})
+			legends = append(legends, doc.Legend{Key: draw.Key(x), Name: l.name})
 			words = append(words, fmt.Sprintf("%s at most %.1f", l.name, greatest(points)))
 		}
 		if len(p.Lines) > 0 {
@@ -324,9 +324,9 @@ func (b belowEnd) chart(n int) (chart, bool) {
 	plot("CPU of the host, %", 100, []belowLine{{measure.CounterUsage, "used"}})
 	plot("packets dropped in each interval", leastCount, []belowLine{{measure.CounterRxDropped, "on the way in"}, {measure.CounterTxDropped, "on the way out"}})
 	if len(panels) == 0 {
-		return chart{}, false
+		return doc.Chart{}, false
 	}
-	legends = append(legends, legend{Key: draw.Key(b.runLine(zero)), Name: "a run is measured"})
+	legends = append(legends, doc.Legend{Key: draw.Key(b.runLine(zero)), Name: "a run is measured"})
 	x := draw.XAxis{High: width, Ticks: draw.NiceTicks(width, 6), Title: "time from the first run, s"}
 	x.Ticks = slices.DeleteFunc(x.Ticks, func(t draw.Tick) bool { return t.At > x.High })
 	d := draw.Drawing{ID: fmt.Sprintf("below%d", n), Title: b.name + " during the runs", Desc: strings.Join(words, "; "), X: x, Panels: panels}

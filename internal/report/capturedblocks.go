@@ -8,25 +8,25 @@ import (
 )
 
 // capturedBlocks are what the packets show. A terminal has it in one list, which the rows of further figures end.
-func capturedBlocks(all []packets, more ...row) (out []doc.Block) {
+func capturedBlocks(all []packets, more ...doc.Row) (out []doc.Block) {
 	for _, p := range all {
 		rows, single := slices.Concat(p.Opening, p.Captures), p.Conns.single()
 		short := rows
 		if len(single.Rows) > 0 {
-			short = slices.Concat(rows, []row{{Name: "connection", Value: p.Conns.Names[0]}}, single.Rows)
+			short = slices.Concat(rows, []doc.Row{{Name: "connection", Value: p.Conns.Names[0]}}, single.Rows)
 		}
-		body := []doc.Block{onTerminal(doc.Pairs{Rows: slices.Concat(short, p.Crossing, more)}), onPages(doc.Pairs{Name: "Captures", Rows: rows},
+		body := []doc.Block{doc.OnTerminal(doc.Pairs{Rows: slices.Concat(short, p.Crossing, more)}), doc.OnPages(doc.Pairs{Name: "Captures", Rows: rows},
 			doc.Beside{Body: []doc.Block{single, doc.Pairs{Name: "Between the two captures", Rows: p.Crossing}}})}
 		if len(p.Conns.Names) > 1 {
 			short := p.Conns.table(p.Conns.Short)
 			short.Caption += ", the first " + p.Conns.Names[0]
-			body = append(body, onPages(p.Conns.table(p.Conns.Names)), onTerminal(short))
+			body = append(body, doc.OnPages(p.Conns.table(p.Conns.Names)), doc.OnTerminal(short))
 		}
 		var drawn []doc.Block
 		for _, t := range p.Traced {
 			drawn = append(drawn, t.details())
 		}
-		out = append(out, doc.Section{Title: "What the packets show" + prefixed(", ", p.Way), Named: true, Body: append(body, doc.Only{For: doc.HTML, Body: drawn})})
+		out = append(out, doc.Section{Title: "What the packets show" + doc.Prefixed(", ", p.Way), Named: true, Body: append(body, doc.Only{For: doc.HTML, Body: drawn})})
 	}
 	return out
 }
@@ -48,7 +48,7 @@ func (t connTable) table(names []string) doc.Table {
 	for _, r := range t.Rows {
 		row := []string{r.Label()}
 		for _, v := range r.Values {
-			row = append(row, orDash(v))
+			row = append(row, doc.OrDash(v))
 		}
 		g.Rows = append(g.Rows, row)
 	}
@@ -60,7 +60,7 @@ func (t connTable) table(names []string) doc.Table {
 
 // details is a connection over time.
 func (t traced) details() doc.Block {
-	var charts []chart
+	var charts []doc.Chart
 	if t.Chart != nil {
 		charts = append(charts, *t.Chart)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -22,11 +23,11 @@ const (
 
 // packets is what the captures of one flow tell, ready to print.
 type packets struct {
-	Way      string // "local -> b"; "" where no other flow was captured
-	Captures []row  // each with its place, size and cost
-	Opening  []row  // SYN and SYN-ACK with their options
+	Way      string    // "local -> b"; "" where no other flow was captured
+	Captures []doc.Row // each with its place, size and cost
+	Opening  []doc.Row // SYN and SYN-ACK with their options
 	Conns    connTable
-	Crossing []row // what left one place and came to the other
+	Crossing []doc.Row // what left one place and came to the other
 	Traced   []traced
 }
 
@@ -41,7 +42,7 @@ func newPackets(d *measure.Document) (all []packets) {
 	for i, f := range flows {
 		p := packets{Captures: captureRows(f)}
 		if len(flows) > 1 {
-			p.Way = clean(f.From + " -> " + f.To)
+			p.Way = doc.Clean(f.From + " -> " + f.To)
 		}
 		near, far := placesOf(f)
 		pairs := pairsOf(f, near, far)
@@ -95,10 +96,10 @@ func placesOf(f *measure.Flow) (near, far *measure.Capture) {
 
 // captureRows are the captures of a flow: what was captured where, how much of
 // it is missing, and what it cost.
-func captureRows(f *measure.Flow) (rows []row) {
+func captureRows(f *measure.Flow) (rows []doc.Row) {
 	for i := range f.Captures[:min(len(f.Captures), maxCaptured)] {
 		c := &f.Captures[i]
-		rows = append(rows, row{Name: captureName(c), Value: standText(c) + ": " + join(amountText(c), lackText(c), oddText(c), routersText(c))})
+		rows = append(rows, doc.Row{Name: captureName(c), Value: standText(c) + ": " + doc.Join(amountText(c), lackText(c), oddText(c), routersText(c))})
 	}
 	return rows
 }
@@ -114,7 +115,7 @@ func captureName(c *measure.Capture) string {
 	if c.File != "" && c.Number > 0 {
 		name += fmt.Sprintf(" #%d", c.Number)
 	}
-	return cleanUpTo(name, longestPlace)
+	return doc.CleanUpTo(name, longestPlace)
 }
 
 // baseName is a file's name without its folders.
@@ -124,13 +125,13 @@ func standText(c *measure.Capture) string {
 	words := map[string]string{measure.AtSender: "at the sender", measure.AtReceiver: "at the receiver", measure.AtPath: "between the ends", "": "place not known"}
 	place, ok := words[c.Place]
 	if !ok {
-		place = clean(c.Place)
+		place = doc.Clean(c.Place)
 	}
 	if c.EndPoint != "" && c.Interface != "" {
-		place += ", " + cleanUpTo(c.Interface, longestPlace)
+		place += ", " + doc.CleanUpTo(c.Interface, longestPlace)
 	}
 	if c.PlacedBy != "" {
-		place += " (" + clean(c.PlacedBy) + ")"
+		place += " (" + doc.Clean(c.PlacedBy) + ")"
 	}
 	return place
 }
@@ -179,9 +180,9 @@ func lackText(c *measure.Capture) string {
 		parts = append(parts, cost)
 	}
 	if c.Damage != "" {
-		parts = append(parts, "not read to its end: "+clean(c.Damage))
+		parts = append(parts, "not read to its end: "+doc.Clean(c.Damage))
 	}
-	return join(parts...)
+	return doc.Join(parts...)
 }
 
 // oddText is what was captured in a way that needs a word.
@@ -201,9 +202,9 @@ func oddText(c *measure.Capture) string {
 			parts = append(parts, "other kinds too")
 			break
 		}
-		parts = append(parts, unit.Count(t.Packets)+" "+clean(t.What)+" left out")
+		parts = append(parts, unit.Count(t.Packets)+" "+doc.Clean(t.What)+" left out")
 	}
-	return join(parts...)
+	return doc.Join(parts...)
 }
 
 // routersText is what routers said of packets that were too large.
@@ -214,9 +215,9 @@ func routersText(c *measure.Capture) string {
 		if t.MTU > 0 {
 			mtu = fmt.Sprintf("names MTU %d", t.MTU)
 		}
-		parts = append(parts, fmt.Sprintf("router %s says too big and %s, %s (packet %s)", clean(t.From), mtu, timesText(t.Count), unit.Count(t.Packet)))
+		parts = append(parts, fmt.Sprintf("router %s says too big and %s, %s (packet %s)", doc.Clean(t.From), mtu, timesText(t.Count), unit.Count(t.Packet)))
 	}
-	return join(parts...)
+	return doc.Join(parts...)
 }
 
 func timesText(n int64) string {
@@ -237,7 +238,7 @@ func numbersText(numbers []int64, capture string) string {
 	}
 	s += numberList(numbers, maxNumbers)
 	if capture != "" {
-		s += " of " + cleanUpTo(baseName(capture), longestPlace)
+		s += " of " + doc.CleanUpTo(baseName(capture), longestPlace)
 	}
 	return s
 }
@@ -256,13 +257,13 @@ func numberList(numbers []int64, most int) string {
 }
 
 // openingRows are SYN and SYN-ACK of the main connection, and how many have the same.
-func openingRows(c *measure.Capture) (rows []row) {
+func openingRows(c *measure.Capture) (rows []doc.Row) {
 	if len(c.Conns) == 0 {
 		return nil
 	}
 	first := &c.Conns[0]
 	if both := openingText(first.SYN); both != "" && both == openingText(first.SYNACK) {
-		return []row{{Name: "handshake", Value: by(first, true) + "the same both ways: " + both + sameIn(c.Conns, both, func(c *measure.Connection) *measure.Opening { return c.SYN })}}
+		return []doc.Row{{Name: "handshake", Value: by(first, true) + "the same both ways: " + both + sameIn(c.Conns, both, func(c *measure.Connection) *measure.Opening { return c.SYN })}}
 	}
 	for _, x := range []struct {
 		name string
@@ -272,10 +273,10 @@ func openingRows(c *measure.Capture) (rows []row) {
 		if text == "" {
 			continue
 		}
-		rows = append(rows, row{Name: x.name, Value: by(first, x.name == "SYN") + text + sameIn(c.Conns, text, x.of)})
+		rows = append(rows, doc.Row{Name: x.name, Value: by(first, x.name == "SYN") + text + sameIn(c.Conns, text, x.of)})
 	}
 	if len(rows) == 0 {
-		return []row{{Name: "handshake", Value: "not in the capture"}}
+		return []doc.Row{{Name: "handshake", Value: "not in the capture"}}
 	}
 	return rows
 }
@@ -300,9 +301,9 @@ func by(c *measure.Connection, syn bool) string {
 	case c.FromOpened == nil:
 		return "" // who opened it is not known
 	case *c.FromOpened == syn:
-		return cleanUpTo(c.From, longestPlace) + ": "
+		return doc.CleanUpTo(c.From, longestPlace) + ": "
 	}
-	return cleanUpTo(c.To, longestPlace) + ": "
+	return doc.CleanUpTo(c.To, longestPlace) + ": "
 }
 
 func openingText(o *measure.Opening) string {

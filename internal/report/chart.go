@@ -13,7 +13,7 @@ import (
 )
 
 // ladderCharts draws throughput, and beside it CPU, over the number of streams.
-func ladderCharts(l *ladder, n int) []chart {
+func ladderCharts(l *ladder, n int) []doc.Chart {
 	if l.Best == nil || len(l.Streams) < 2 { // the table says as much
 		return nil
 	}
@@ -21,7 +21,7 @@ func ladderCharts(l *ladder, n int) []chart {
 	for i, s := range l.Streams {
 		x.Ticks = append(x.Ticks, draw.Tick{At: float64(i), Label: fmt.Sprint(s)})
 	}
-	return []chart{ladderThroughput(l, x, n), ladderCPU(l, x, n)}
+	return []doc.Chart{ladderThroughput(l, x, n), ladderCPU(l, x, n)}
 }
 
 const ladderHeight = 230
@@ -29,9 +29,9 @@ const ladderHeight = 230
 // inTable describes a chart beside a table of the same figures.
 const inTable = "The table of this section has its figures."
 
-func ladderThroughput(l *ladder, x draw.XAxis, n int) chart {
+func ladderThroughput(l *ladder, x draw.XAxis, n int) doc.Chart {
 	p := draw.Panel{Title: "throughput, " + l.Unit.Name, Height: ladderHeight}
-	var legends []legend
+	var legends []doc.Legend
 	basis := "range"
 	for i, w := range l.Windows {
 		s := draw.Line{Style: i}
@@ -50,7 +50,7 @@ func ladderThroughput(l *ladder, x draw.XAxis, n int) chart {
 			p.Max = max(p.Max, g.Value/l.Unit.Div, high/l.Unit.Div)
 		}
 		p.Lines = append(p.Lines, s)
-		legends = append(legends, legend{Key: draw.Key(s), Name: windowName(w) + " window"})
+		legends = append(legends, doc.Legend{Key: draw.Key(s), Name: windowName(w) + " window"})
 	}
 	d := draw.Drawing{ID: fmt.Sprintf("ladder%d", n), Title: "Throughput by streams and window, " + l.Path,
 		Desc: inTable, X: x, Panels: []draw.Panel{p}}
@@ -62,9 +62,9 @@ func beside(l *ladder, streams, window int) float64 {
 	return float64(streams) + (float64(window)-float64(len(l.Windows)-1)/2)*0.12
 }
 
-func ladderCPU(l *ladder, x draw.XAxis, n int) chart {
+func ladderCPU(l *ladder, x draw.XAxis, n int) doc.Chart {
 	p := draw.Panel{Title: "CPU, % of the whole machine", Height: ladderHeight, Max: 100}
-	var legends []legend
+	var legends []doc.Legend
 	for i, w := range l.Windows {
 		sender, receiver := draw.Line{Style: i}, draw.Line{Style: i, Wide: true}
 		for j, streams := range l.Streams {
@@ -80,7 +80,7 @@ func ladderCPU(l *ladder, x draw.XAxis, n int) chart {
 			}
 		}
 		p.Lines = append(p.Lines, receiver, sender)
-		legends = append(legends, legend{Key: draw.Key(sender), Name: "sender, " + windowName(w) + " window"}, legend{Key: draw.Key(receiver), Name: "receiver, " + windowName(w) + " window"})
+		legends = append(legends, doc.Legend{Key: draw.Key(sender), Name: "sender, " + windowName(w) + " window"}, doc.Legend{Key: draw.Key(receiver), Name: "receiver, " + windowName(w) + " window"})
 	}
 	d := draw.Drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
 		Desc: inTable, X: x, Panels: []draw.Panel{p}}
@@ -179,7 +179,7 @@ func greatest(series ...[]draw.Point) float64 {
 
 // courseCharts draws each main cell over time, all on the same scales; requests beside
 // several of them are drawn with the first.
-func courseCharts(cells []cell) []chart {
+func courseCharts(cells []cell) []doc.Chart {
 	var all []course
 	var asked []*measure.Cell
 	var most course
@@ -201,7 +201,7 @@ func courseCharts(cells []cell) []chart {
 		most.seconds, most.rateMax = max(most.seconds, k.seconds), max(most.rateMax, k.rateMax)
 		most.rttMax, most.re = max(most.rttMax, k.rttMax), max(most.re, k.re)
 	}
-	var charts []chart
+	var charts []doc.Chart
 	for i, k := range all {
 		charts = append(charts, k.chart(i, most))
 	}
@@ -217,7 +217,7 @@ const (
 	leastCount  = 4 // of an axis that counts whole things
 )
 
-func (k course) chart(n int, most course) chart {
+func (k course) chart(n int, most course) doc.Chart {
 	sender, receiver := draw.Line{Markers: markers}, draw.Line{Style: 1, Wide: true, Markers: markers}
 	peak := func(style int, ps []draw.Point) draw.Line {
 		return with(draw.Line{Style: style, Thin: true, Dashed: true}, ps, 1)
@@ -246,14 +246,14 @@ func (k course) chart(n int, most course) chart {
 	counted("lost datagrams a second", k.lost, nil)
 	name := pathName(k.cell)
 	d := draw.Drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: secondsAxis(most.seconds), Panels: panels}
-	var legends []legend
+	var legends []doc.Legend
 	if len(k.sent) > 0 {
-		legends = append(legends, legend{Key: draw.Key(sender), Name: "sender"})
+		legends = append(legends, doc.Legend{Key: draw.Key(sender), Name: "sender"})
 	}
 	if len(k.received)+len(k.receiverCPU) > 0 {
-		legends = append(legends, legend{Key: draw.Key(receiver), Name: "receiver"})
+		legends = append(legends, doc.Legend{Key: draw.Key(receiver), Name: "receiver"})
 	}
-	caption := name + " over time, " + join(what(k.cell), otherAxes(k.cell)) + "."
+	caption := name + " over time, " + doc.Join(what(k.cell), otherAxes(k.cell)) + "."
 	if len(k.retransmits)+len(k.farAgain) > 0 && most.re == 0 {
 		caption += " No retransmissions."
 	}

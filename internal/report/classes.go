@@ -70,12 +70,12 @@ func classesAnswer(d *measure.Document) string {
 
 // classCharts draw the rates of all classes in each direction over time, and the delay
 // below them, as flent does; nil of a test without classes.
-func classCharts(d *measure.Document, cells []cell) []chart {
+func classCharts(d *measure.Document, cells []cell) []doc.Chart {
 	up, down := classCells(d)
 	if len(up) == 0 {
 		return nil
 	}
-	var legends []legend
+	var legends []doc.Legend
 	var words []string
 	seconds, rate, long := 0.0, 0.0, false
 	courses := map[*measure.Cell]course{}
@@ -94,7 +94,7 @@ func classCharts(d *measure.Document, cells []cell) []chart {
 		for i, c := range direction {
 			l := with(draw.Line{Style: i % draw.Styles, Markers: markers}, courses[c].received, in.Div)
 			if p.Lines = append(p.Lines, l); n == 0 {
-				legends = append(legends, legend{Key: draw.Key(l), Name: className(c.Spec.DSCP)})
+				legends = append(legends, doc.Legend{Key: draw.Key(l), Name: className(c.Spec.DSCP)})
 			}
 		}
 		panels = append(panels, p)
@@ -105,7 +105,7 @@ func classCharts(d *measure.Document, cells []cell) []chart {
 		panels = append(panels, delayPanel(mean, most, greatest(mean, most), draw.Line{Markers: markers}))
 	}
 	drawn := draw.Drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
-	return []chart{draw.Chart(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}
+	return []doc.Chart{draw.Chart(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}
 }
 
 // className is a code point as RFC 2474 and RFC 3246 name it; the number of others.

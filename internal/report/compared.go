@@ -30,18 +30,18 @@ type compared struct {
 	Answer   string
 	Changed  string // the facts that stand beside it first
 	Outcome  string
-	Tone     tone
-	Tells    []string // what the answer does not say of the outcome
-	Sides    []row    // what is compared
-	Flows    grid
-	Reasons  []row // why a flow has its outcome
-	Facts    grid
-	Minor    grid // facts that hardly bear on a rate
-	Causes   []row
-	Rails    grid
+	Tone     doc.Tone
+	Tells    []string  // what the answer does not say of the outcome
+	Sides    []doc.Row // what is compared
+	Flows    doc.Table
+	Reasons  []doc.Row // why a flow has its outcome
+	Facts    doc.Table
+	Minor    doc.Table // facts that hardly bear on a rate
+	Causes   []doc.Row
+	Rails    doc.Table
 	AsBefore string // names of the guardrails that have not changed
-	Settings grid
-	Gates    grid
+	Settings doc.Table
+	Gates    doc.Table
 	Alone    []string // flows that one side alone has
 	Warnings []string
 	Command  string
@@ -50,28 +50,28 @@ type compared struct {
 }
 
 func newCompared(x *measure.Compared) *compared {
-	v := &compared{Outcome: clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: clean(x.Thru), Warnings: doc.CleanAll(x.Warnings)}
+	v := &compared{Outcome: doc.Clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: doc.Clean(x.Thru), Warnings: doc.CleanAll(x.Warnings)}
 	v.Answer, v.Changed = comparedAnswer(x)
-	v.Sides = []row{{Name: "before", Value: sideText(x.Before)}, {Name: "after", Value: sideText(x.After)}}
+	v.Sides = []doc.Row{{Name: "before", Value: sideText(x.Before)}, {Name: "after", Value: sideText(x.After)}}
 	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
 	v.Facts, v.Minor = factsGrid(x.Facts)
 	v.Rails, v.AsBefore = railsGrid(x.Cells)
 	v.Settings, v.Gates = settingsGrid(x.Cells), gatesGrid(x.Gates)
 	for _, c := range x.Causes[:min(len(x.Causes), maxLines)] {
-		v.Causes = append(v.Causes, row{Name: clean(endsText(c.From, c.To)), Value: clean(c.Before) + " -> " + clean(c.After) + prefixed(": ", clean(c.Says))})
+		v.Causes = append(v.Causes, doc.Row{Name: doc.Clean(endsText(c.From, c.To)), Value: doc.Clean(c.Before) + " -> " + doc.Clean(c.After) + doc.Prefixed(": ", doc.Clean(c.Says))})
 	}
 	for _, u := range x.Unmatched[:min(len(x.Unmatched), maxLines)] {
-		v.Alone = append(v.Alone, clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))
+		v.Alone = append(v.Alone, doc.Clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))
 	}
 	if n := len(x.Unmatched) - maxLines; n > 0 {
 		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
 	}
 	if len(x.Cells) > 1 && tellsMore(x) {
-		v.Tells = append(v.Tells, clean(x.Reason))
+		v.Tells = append(v.Tells, doc.Clean(x.Reason))
 	}
 	if x.Regression && x.Outcome != measure.Worse {
-		v.Answer = cleanUpTo(worstRail(x.Cells)+"; "+v.Answer, maxAnswer)
-		v.Tone = toneBad
+		v.Answer = doc.CleanUpTo(worstRail(x.Cells)+"; "+v.Answer, maxAnswer)
+		v.Tone = doc.ToneBad
 	}
 	v.Command = comparedCommand(x)
 	if x.ComparedAt != nil {
@@ -159,29 +159,29 @@ func tellsMore(x *measure.Compared) bool {
 }
 
 // outcomeTone colours an outcome: what is undecided is not fine.
-func outcomeTone(outcome string) tone {
+func outcomeTone(outcome string) doc.Tone {
 	switch outcome {
 	case measure.Improved, "better":
-		return toneGood
+		return doc.ToneGood
 	case measure.Worse:
-		return toneBad
+		return doc.ToneBad
 	case measure.Undecided, measure.NotCompared:
-		return toneWarn
+		return doc.ToneWarn
 	}
-	return toneNone
+	return doc.ToneNone
 }
 
 // comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse",
 // and "changed: MTU of eth0 9000 -> 1500 at peer". Of several flows it is the worst.
 func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	if len(x.Cells) == 0 {
-		return clean(x.Reason), ""
+		return doc.Clean(x.Reason), ""
 	}
 	c := worstCompared(x.Cells)
 	several := slices.ContainsFunc(x.Cells, func(o measure.ComparedCell) bool {
 		return !o.Beside && comparedWay(&o) == comparedWay(c) && o.What != c.What
 	})
-	return cleanUpTo(flowAnswer(c, several || c.Place != ""), maxAnswer), cleanUpTo(prefixed("changed: ", join(chosen(c), changedFacts(x.Facts, c))), maxAnswer)
+	return doc.CleanUpTo(flowAnswer(c, several || c.Place != ""), maxAnswer), doc.CleanUpTo(doc.Prefixed("changed: ", doc.Join(chosen(c), changedFacts(x.Facts, c))), maxAnswer)
 }
 
 // chosen are the settings of a flow that somebody has asked for otherwise, and that
@@ -234,7 +234,7 @@ func flowAnswer(c *measure.ComparedCell, named bool) string {
 	if c.Before == nil || c.After == nil || c.ChangePct == nil {
 		return way + ": " + c.Outcome + ", " + c.Reason
 	}
-	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + prefixed(" ", bracket(rangeText(c))) + ": " + c.Outcome
+	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(rangeText(c))) + ": " + c.Outcome
 }
 
 // comparedWay is the direction of a flow, or where a disk is.
@@ -419,17 +419,17 @@ func sideText(s measure.ComparedSide) string {
 		if failed > 0 {
 			lost = fmt.Sprintf("%d of them failed", failed)
 		}
-		return clean(join(s.Name, fmt.Sprintf("%d results", n), lost, when(first.StartedAt)+" to "+when(last.StartedAt), machinesText(last)))
+		return doc.Clean(doc.Join(s.Name, fmt.Sprintf("%d results", n), lost, when(first.StartedAt)+" to "+when(last.StartedAt), machinesText(last)))
 	}
 	called := s.Name
 	if first.Name != "" && first.Name != s.Name {
-		called += " " + bracket(first.Name)
+		called += " " + doc.Bracket(first.Name)
 	}
 	failed := ""
 	if first.Error != "" {
 		failed = "which failed: " + first.Error
 	}
-	return clean(join(called, prefixed("thru ", first.Command), when(first.StartedAt), machinesText(first), failed))
+	return doc.Clean(doc.Join(called, doc.Prefixed("thru ", first.Command), when(first.StartedAt), machinesText(first), failed))
 }
 
 // machinesText are the machines of a result, at most a few.
@@ -439,7 +439,7 @@ func machinesText(r measure.ComparedResult) string {
 	if n := len(r.Hosts) - len(names); n > 0 {
 		more = fmt.Sprintf("%d hosts more", n)
 	}
-	return join(strings.Join(names, ", "), more)
+	return doc.Join(strings.Join(names, ", "), more)
 }
 
 // when is a time for people; "" of none.

@@ -19,6 +19,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"thru/internal/compare"
+	"thru/internal/doc"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
 )
@@ -167,7 +168,7 @@ func TestComparedRailInTheAnswer(t *testing.T) {
 	x.Cells[0].Guards = []measure.ComparedRail{{Name: "loss", Unit: "pct", Before: 1, After: 2, ChangePct: new(100.0), Worse: true},
 		{Name: "RTT under load", Unit: "ns", Before: 4.4e6, After: 12e6, ChangePct: new(172.7), Worse: true}, {Name: "jitter", Unit: "ns", Before: 1e6, After: 9e6}}
 	v := newCompared(x)
-	if !strings.HasPrefix(v.Answer, "RTT under load 4.40 ms -> 12.0 ms (+172.7%) local -> peer: worse (and 1 more figure); ") || v.Tone != toneBad {
+	if !strings.HasPrefix(v.Answer, "RTT under load 4.40 ms -> 12.0 ms (+172.7%) local -> peer: worse (and 1 more figure); ") || v.Tone != doc.ToneBad {
 		t.Error(v.Answer)
 	}
 }

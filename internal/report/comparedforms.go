@@ -26,14 +26,14 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 // ComparedHTML prints a comparison as one page that needs nothing else.
 func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
 	r := comparedReport(x)
-	r.Signed = signature(o.Signed)
+	r.Signed = o.Signed.Clean()
 	return blocks.Print(w, r)
 }
 
 // ComparedMarkdown prints a comparison as text with headings and tables.
 func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error {
 	r, m := comparedReport(x), new(markdown.Printer)
-	r.Signed = signature(o.Signed)
+	r.Signed = o.Signed.Clean()
 	m.Report(r)
 	return m.Flush(w)
 }
@@ -46,18 +46,18 @@ func comparedReport(x *measure.Compared) doc.Report {
 	r.Body = []doc.Block{
 		comparedPicture(x).Block(),
 		doc.Brief{Verdict: &verdict},
-		doc.Only{For: doc.Terminal, Body: []doc.Block{doc.Para{Text: verdict.Why}}},
+		doc.OnTerminal(doc.Para{Text: verdict.Why}),
 		doc.Pairs{Rows: v.Sides},
 		doc.Notice{Title: "Warnings", Name: "warning", Tone: doc.ToneWarn, Lines: v.Warnings},
-		section("The change", v.Flows, doc.List{Lines: flatRows("", v.Reasons), Notes: true}),
-		section("What changed beside it", v.facts()...),
-		section("Beside the rate", v.Rails, doc.Para{Text: v.AsBefore}),
-		section("Settings that differ", v.Settings),
-		section("Gates", v.Gates),
-		section("Measured on one side only", doc.List{Lines: v.Alone}),
+		doc.Titled("The change", v.Flows, doc.List{Lines: flatRows("", v.Reasons), Notes: true}),
+		doc.Titled("What changed beside it", v.facts()...),
+		doc.Titled("Beside the rate", v.Rails, doc.Para{Text: v.AsBefore}),
+		doc.Titled("Settings that differ", v.Settings),
+		doc.Titled("Gates", v.Gates),
+		doc.Titled("Measured on one side only", doc.List{Lines: v.Alone}),
 	}
 	if v.Command != "" {
-		r.Body = append(r.Body, doc.Only{For: doc.Pages, Body: []doc.Block{section("Reproduce", doc.Code{Lines: []string{v.Command}})}})
+		r.Body = append(r.Body, doc.Only{For: doc.Pages, Body: []doc.Block{doc.Titled("Reproduce", doc.Code{Lines: []string{v.Command}})}})
 	}
 	return r
 }
@@ -66,12 +66,12 @@ func comparedReport(x *measure.Compared) doc.Report {
 func (v *compared) facts() []doc.Block {
 	all := []doc.Block{v.Facts}
 	if len(v.Facts.Rows) == 0 {
-		all = []doc.Block{doc.Only{For: doc.Pages, Body: []doc.Block{doc.Para{Text: "No fact of the hosts or of the path that bears on a rate."}}}}
+		all = []doc.Block{doc.OnPages(doc.Para{Text: "No fact of the hosts or of the path that bears on a rate."})}
 	}
 	all = append(all, doc.List{Lines: flatRows("Held back ", v.Causes)})
 	if n := len(v.Minor.Rows); n > 0 {
 		more := "and " + unit.Plural(n, "fact") + " that hardly " + map[bool]string{true: "bears", false: "bear"}[n == 1] + " on a rate, see --html or --json"
-		all = append(all, doc.Details{Title: "Facts that hardly bear on a rate", Body: []doc.Block{v.Minor}}, doc.Only{For: doc.Terminal, Body: []doc.Block{doc.Para{Text: more}}})
+		all = append(all, doc.Details{Title: "Facts that hardly bear on a rate", Body: []doc.Block{v.Minor}}, doc.OnTerminal(doc.Para{Text: more}))
 	}
 	return all
 }

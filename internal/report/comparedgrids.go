@@ -12,13 +12,13 @@ import (
 
 // flowsGrid has a row for each flow. Where all are of one traffic, or of one
 // direction, the caption names it.
-func flowsGrid(x *measure.Compared) grid {
-	g := grid{Tone: outcomeTone, Columns: []column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
+func flowsGrid(x *measure.Compared) doc.Table {
+	g := doc.Table{Tone: outcomeTone, Columns: []doc.Column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
 		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
 	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
 	way := commonWay(x.Cells)
-	if g.Caption = clean(way); alike {
-		g.Caption = clean(x.Cells[0].What)
+	if g.Caption = doc.Clean(way); alike {
+		g.Caption = doc.Clean(x.Cells[0].What)
 	}
 	for i := range x.Cells {
 		c := &x.Cells[i]
@@ -29,7 +29,7 @@ func flowsGrid(x *measure.Compared) grid {
 		if alike {
 			what = ""
 		}
-		g.Rows = append(g.Rows, []string{clean(comparedWay(c)), orDash(clean(what)), clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, orDash(rangeText(c))})
+		g.Rows = append(g.Rows, []string{doc.Clean(comparedWay(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(rangeText(c))})
 	}
 	if way != "" && !alike {
 		g.Columns = g.Columns[1:]
@@ -41,15 +41,15 @@ func flowsGrid(x *measure.Compared) grid {
 }
 
 // flowReasons are why flows have their outcome, each reason once.
-func flowReasons(x *measure.Compared) (all []row) {
+func flowReasons(x *measure.Compared) (all []doc.Row) {
 	at := map[string]int{}
 	for i := range x.Cells {
 		c := &x.Cells[i]
 		if c.Reason == "" || len(all) == maxLines {
 			continue
 		}
-		text := clean(c.Outcome + ": " + c.Reason)
-		name := clean(comparedName(x.Cells, c))
+		text := doc.Clean(c.Outcome + ": " + c.Reason)
+		name := doc.Clean(comparedName(x.Cells, c))
 		if k, known := at[text]; known {
 			if !slices.Contains(strings.Split(all[k].Name, "; "), name) && len(all[k].Name) < doc.MostText {
 				all[k].Name += "; " + name
@@ -57,31 +57,31 @@ func flowReasons(x *measure.Compared) (all []row) {
 			continue
 		}
 		at[text] = len(all)
-		all = append(all, row{Name: name, Value: text})
+		all = append(all, doc.Row{Name: name, Value: text})
 	}
 	return all
 }
 
 // factsGrid are the facts that changed, and those of them that hardly matter.
-func factsGrid(all []measure.FactChange) (main, minor grid) {
-	columns := []column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
-	main = grid{Caption: "Facts that changed; what bears most on a rate comes first", Columns: columns}
-	minor = grid{Caption: "Facts that changed and hardly bear on a rate", Columns: columns}
+func factsGrid(all []measure.FactChange) (main, minor doc.Table) {
+	columns := []doc.Column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
+	main = doc.Table{Caption: "Facts that changed; what bears most on a rate comes first", Columns: columns}
+	minor = doc.Table{Caption: "Facts that changed and hardly bear on a rate", Columns: columns}
 	for _, f := range all {
 		to := &main
 		if f.Minor {
 			to = &minor
 		}
-		to.Rows = append(to.Rows, []string{clean(f.Of), clean(f.Name), orDash(clean(f.Before)), orDash(clean(f.After))})
+		to.Rows = append(to.Rows, []string{doc.Clean(f.Of), doc.Clean(f.Name), doc.OrDash(doc.Clean(f.Before)), doc.OrDash(doc.Clean(f.After))})
 	}
 	return main.First(maxFacts), minor.First(maxFacts)
 }
 
 // railsGrid are the guardrails that changed, the worse first, and the names of
 // those that did not.
-func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
-	g = grid{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
-		Columns: []column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
+func railsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string) {
+	g = doc.Table{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
+		Columns: []doc.Column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
 	var better [][]string
 	var same []string
 	for i := range cells {
@@ -90,15 +90,15 @@ func railsGrid(cells []measure.ComparedCell) (g grid, asBefore string) {
 			if r.ChangePct != nil {
 				change = signedPct(*r.ChangePct)
 			}
-			line := []string{clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, clean(comparedName(cells, &cells[i]))}
+			line := []string{doc.Clean(r.Name), "worse", railText(r.Unit, r.Before), railText(r.Unit, r.After), change, doc.Clean(comparedName(cells, &cells[i]))}
 			switch {
 			case r.Worse:
 				g.Rows = append(g.Rows, line)
 			case r.Better:
 				line[1] = "better"
 				better = append(better, line)
-			case !slices.Contains(same, clean(r.Name)):
-				same = append(same, clean(r.Name))
+			case !slices.Contains(same, doc.Clean(r.Name)):
+				same = append(same, doc.Clean(r.Name))
 			}
 		}
 	}
@@ -127,12 +127,12 @@ func railText(of string, x float64) string {
 }
 
 // settingsGrid are the settings that differ, each once.
-func settingsGrid(cells []measure.ComparedCell) grid {
-	g := grid{Caption: "Settings of the measurement that were not the same",
-		Columns: []column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
+func settingsGrid(cells []measure.ComparedCell) doc.Table {
+	g := doc.Table{Caption: "Settings of the measurement that were not the same",
+		Columns: []doc.Column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}
 	for i := range cells {
 		for _, s := range cells[i].Settings {
-			r := []string{clean(s.Name), orDash(clean(s.Before)), orDash(clean(s.After)), clean(comparedName(cells, &cells[i]))}
+			r := []string{doc.Clean(s.Name), doc.OrDash(doc.Clean(s.Before)), doc.OrDash(doc.Clean(s.After)), doc.Clean(comparedName(cells, &cells[i]))}
 			k := slices.IndexFunc(g.Rows, func(x []string) bool { return slices.Equal(x[:3], r[:3]) })
 			switch {
 			case k < 0:
@@ -145,15 +145,15 @@ func settingsGrid(cells []measure.ComparedCell) grid {
 	return g.First(maxLines)
 }
 
-func gatesGrid(all []measure.GateChange) grid {
-	g := grid{Caption: "Gates that are not what they were", Tone: gateTone,
-		Columns: []column{{Name: "gate"}, {Name: "of", Least: 8}, {Name: "before"}, {Name: "after"}, {Name: "found", Least: 20}}}
+func gatesGrid(all []measure.GateChange) doc.Table {
+	g := doc.Table{Caption: "Gates that are not what they were", Tone: gateTone,
+		Columns: []doc.Column{{Name: "gate"}, {Name: "of", Least: 8}, {Name: "before"}, {Name: "after"}, {Name: "found", Least: 20}}}
 	for _, x := range all {
-		g.Rows = append(g.Rows, []string{clean(x.ID), orDash(clean(x.Of)), clean(x.Before), clean(x.After), orDash(clean(x.Fact))})
+		g.Rows = append(g.Rows, []string{doc.Clean(x.ID), doc.OrDash(doc.Clean(x.Of)), doc.Clean(x.Before), doc.Clean(x.After), doc.OrDash(doc.Clean(x.Fact))})
 	}
 	return g.First(maxFacts)
 }
 
-func gateTone(status string) tone {
-	return map[string]tone{measure.GatePass: toneGood, measure.GateWarn: toneWarn, measure.GateFail: toneBad}[status]
+func gateTone(status string) doc.Tone {
+	return map[string]doc.Tone{measure.GatePass: doc.ToneGood, measure.GateWarn: doc.ToneWarn, measure.GateFail: doc.ToneBad}[status]
 }

@@ -90,7 +90,7 @@ func newConnTable(near *measure.Capture, pairs []pair) connTable {
 }
 
 // lines are the figures of a single connection, one line a group.
-func (t connTable) lines() (rows []row) {
+func (t connTable) lines() (rows []doc.Row) {
 	for _, r := range t.Rows {
 		value := r.Values[0]
 		if r.Name != "" {
@@ -100,13 +100,13 @@ func (t connTable) lines() (rows []row) {
 			rows[n].Value += ", " + value
 			continue
 		}
-		rows = append(rows, row{Name: r.Group, Value: value})
+		rows = append(rows, doc.Row{Name: r.Group, Value: value})
 	}
 	return rows
 }
 
 func connName(c *measure.Connection) string {
-	return cleanUpTo(c.From, longestPlace) + " -> " + cleanUpTo(c.To, longestPlace)
+	return doc.CleanUpTo(c.From, longestPlace) + " -> " + doc.CleanUpTo(c.To, longestPlace)
 }
 
 // shortConn is a connection by its number and the port of the end that differs from connection to connection.
@@ -119,7 +119,7 @@ func shortConn(c *measure.Connection) string {
 	if !ok || len(port) > 5 {
 		return fmt.Sprintf("#%d", c.Index)
 	}
-	return ":" + clean(port)
+	return ":" + doc.Clean(port)
 }
 
 // connFigure is a figure of a connection. What the network does to the data is
@@ -280,5 +280,5 @@ func resetText(c *measure.Connection) string {
 	if !strings.HasPrefix(c.EndedBy, "rst") {
 		return ""
 	}
-	return clean(c.EndedBy)
+	return doc.Clean(c.EndedBy)
 }

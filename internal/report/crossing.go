@@ -11,7 +11,7 @@ import (
 
 // crossingRows are what two captures tell together: how much of what left one
 // place came to the other, by size, and what was rewritten on the way.
-func crossingRows(f *measure.Flow) (rows []row) {
+func crossingRows(f *measure.Flow) (rows []doc.Row) {
 	x := f.Crossing
 	if x == nil || len(x.Conns) == 0 {
 		return nil
@@ -22,7 +22,7 @@ func crossingRows(f *measure.Flow) (rows []row) {
 	}
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, row{Name: name, Value: value})
+			rows = append(rows, doc.Row{Name: name, Value: value})
 		}
 	}
 	nearName, farName := sideName(f, near), sideName(f, far)
@@ -44,7 +44,7 @@ func crossingRows(f *measure.Flow) (rows []row) {
 		if i > 0 {
 			name = ""
 		}
-		rows = append(rows, row{Name: name, Value: c})
+		rows = append(rows, doc.Row{Name: name, Value: c})
 	}
 	return rows
 }
@@ -113,11 +113,11 @@ func lostText(c *measure.Crossed, capture string) string {
 	}{{"super-packets", c.SuperLost.N, c.SuperSent.N}, {"single segments", c.SingleLost.N, c.SingleSent.N},
 		{"full ones", c.FullLost.N, c.FullSent.N}, {"small ones", c.SmallLost.N, c.SmallSent.N}} {
 		if k.sent > 0 && (c.SingleLost.N > 0 || !strings.HasSuffix(k.name, " ones")) { // their sizes tell only of what was lost
-			classes = join(classes, fmt.Sprintf("%s %s of %s", k.name, unit.Count(k.lost), unit.Count(k.sent)))
+			classes = doc.Join(classes, fmt.Sprintf("%s %s of %s", k.name, unit.Count(k.lost), unit.Count(k.sent)))
 		}
 	}
 	if part := c.Lost.N - c.SuperLost.N - c.SingleLost.N; part > 0 && c.SuperSent.N+c.SingleSent.N > 0 {
-		classes = join(classes, unit.Count(part)+" in part")
+		classes = doc.Join(classes, unit.Count(part)+" in part")
 	}
 	if classes != "" {
 		classes = ": " + classes
@@ -153,7 +153,7 @@ func arrivalText(c *measure.Crossed) string {
 	if c.Doubled.N > 0 {
 		doubled = unit.Count(c.Doubled.N) + " arrived twice"
 	}
-	return join(late, doubled)
+	return doc.Join(late, doubled)
 }
 
 // offsetText says "b is 3.4 ms behind a (±20 µs)".
@@ -188,7 +188,7 @@ func changes(x *measure.Crossing) (all []string) {
 		}
 	}
 	for i, c := range found {
-		s := cleanUpTo(c.What, longestPlace) + ": " + cleanUpTo(c.Left, longestPlace) + " -> " + cleanUpTo(c.Arrived, longestPlace)
+		s := doc.CleanUpTo(c.What, longestPlace) + ": " + doc.CleanUpTo(c.Left, longestPlace) + " -> " + doc.CleanUpTo(c.Arrived, longestPlace)
 		if len(c.Packets) == 2 {
 			s += fmt.Sprintf(" (packets %d, %d)", c.Packets[0], c.Packets[1])
 		}

@@ -28,9 +28,9 @@ func byteSpan(low, high float64) string {
 
 // DiskLive is a line about a disk test under way.
 func DiskLive(t measure.DiskTick) string {
-	what := clean(t.Doing)
+	what := doc.Clean(t.Doing)
 	if t.Target != "" {
-		what += ", baseline in " + clean(t.Target)
+		what += ", baseline in " + doc.Clean(t.Target)
 	}
 	if t.Workers > 0 {
 		what += ", " + unit.Plural(t.Workers, "worker")
@@ -79,12 +79,12 @@ func diskAnswer(t *measure.DiskTest, inBits bool) string {
 
 // diskName is "/srv at web1 (ext4 on nvme0n1)".
 func diskName(t *measure.DiskTest) string {
-	s := clean(t.Path) + " at " + clean(t.Where)
+	s := doc.Clean(t.Path) + " at " + doc.Clean(t.Where)
 	switch {
 	case t.FileSystem != "" && t.Device != "":
-		return s + " (" + clean(t.FileSystem) + " on " + clean(t.Device) + ")"
+		return s + " (" + doc.Clean(t.FileSystem) + " on " + doc.Clean(t.Device) + ")"
 	case t.FileSystem != "":
-		return s + " (" + clean(t.FileSystem) + ")"
+		return s + " (" + doc.Clean(t.FileSystem) + ")"
 	}
 	return s
 }
@@ -97,18 +97,18 @@ func diskBlocks(tests []measure.DiskTest) []doc.Block {
 	}
 	for i := range tests[:min(len(tests), maxDisks)] {
 		t := &tests[i]
-		gives := titled{Name: diskName(t)}
+		gives := doc.Pairs{Name: diskName(t)}
 		for _, r := range t.Runs {
-			gives.Rows = append(gives.Rows, row{Name: clean(r.Pattern), Value: diskRunText(&r)}, row{Name: "workers tried", Value: triedText(&r)})
+			gives.Rows = append(gives.Rows, doc.Row{Name: doc.Clean(r.Pattern), Value: diskRunText(&r)}, doc.Row{Name: "workers tried", Value: triedText(&r)})
 			if r.Latency != nil {
-				gives.Rows = append(gives.Rows, row{Name: "latency", Value: percentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
+				gives.Rows = append(gives.Rows, doc.Row{Name: "latency", Value: percentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
 			}
 		}
-		memory := titled{Name: "the same without the disk"}
+		memory := doc.Pairs{Name: "the same without the disk"}
 		for _, r := range t.Memory {
-			memory.Rows = append(memory.Rows, row{Name: clean(r.Pattern), Value: clean(r.Target) + ": " + diskRunText(&r)})
+			memory.Rows = append(memory.Rows, doc.Row{Name: doc.Clean(r.Pattern), Value: doc.Clean(r.Target) + ": " + diskRunText(&r)})
 		}
-		for _, x := range []titled{gives, memory, {Name: "how it was measured", Rows: diskRows(t)}} {
+		for _, x := range []doc.Pairs{gives, memory, {Name: "how it was measured", Rows: diskRows(t)}} {
 			s.Body = append(s.Body, x)
 		}
 	}
@@ -158,10 +158,10 @@ func triedText(r *measure.DiskRun) string {
 }
 
 // diskRows are how it was measured, and on what.
-func diskRows(t *measure.DiskTest) (rows []row) {
+func diskRows(t *measure.DiskTest) (rows []doc.Row) {
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, row{Name: name, Value: clean(value)})
+			rows = append(rows, doc.Row{Name: name, Value: doc.Clean(value)})
 		}
 	}
 	add("method", t.Method)
@@ -169,8 +169,8 @@ func diskRows(t *measure.DiskTest) (rows []row) {
 	if t.FileBytes > 0 {
 		add("file", fmt.Sprintf("%s; %s were free before", unit.Size(t.FileBytes), unit.Size(t.FreeBytes)))
 	}
-	add("file system", join(t.FileSystem, mountText(t)))
-	add("device", join(t.Device, t.Model, kindOfDisk(t)))
+	add("file system", doc.Join(t.FileSystem, mountText(t)))
+	add("device", doc.Join(t.Device, t.Model, kindOfDisk(t)))
 	add("scheduler", t.Scheduler)
 	for _, m := range t.Missing {
 		add("not checked", m.Fact+": "+m.Why)

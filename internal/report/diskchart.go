@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -14,7 +15,7 @@ import (
 const maxDiskCharts = 4
 
 // diskCharts draw what each number of workers has reached, a line for each pattern.
-func diskCharts(tests []measure.DiskTest) (all []chart) {
+func diskCharts(tests []measure.DiskTest) (all []doc.Chart) {
 	for i := range tests {
 		if c, ok := diskChart(&tests[i], i); ok && len(all) < maxDiskCharts {
 			all = append(all, c)
@@ -25,16 +26,16 @@ func diskCharts(tests []measure.DiskTest) (all []chart) {
 
 // diskChart is the drawing of one disk: in order by bytes, at random by accesses.
 // There is none where no pattern was tried with two numbers of workers.
-func diskChart(t *measure.DiskTest, n int) (chart, bool) {
+func diskChart(t *measure.DiskTest, n int) (doc.Chart, bool) {
 	workers := triedWorkers(t)
 	if len(workers) < 2 || len(workers) > maxLines {
-		return chart{}, false
+		return doc.Chart{}, false
 	}
 	d := draw.Drawing{ID: fmt.Sprintf("disk%d", n), Title: "Rate by workers, " + diskName(t), X: draw.XAxis{Low: -0.5, High: float64(len(workers)) - 0.5, Title: "workers"}}
 	for i, w := range workers {
 		d.X.Ticks = append(d.X.Ticks, draw.Tick{At: float64(i), Label: fmt.Sprint(w)})
 	}
-	var legends []legend
+	var legends []doc.Legend
 	var words []string
 	order, random := draw.Panel{Title: "in order, MB/s", Height: 130}, draw.Panel{Title: "at random, 1000 IOPS", Height: 130}
 	for i, r := range t.Runs[:min(len(t.Runs), draw.Styles)] {
@@ -47,8 +48,8 @@ func diskChart(t *measure.DiskTest, n int) (chart, bool) {
 			l.Points = append(l.Points, draw.Point{X: float64(slices.Index(workers, s.Workers)), Y: s.Bytes / div})
 			p.Max = max(p.Max, s.Bytes/div)
 		}
-		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: draw.Key(l), Name: clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
-		words = append(words, clean(r.Pattern)+": "+triedText(&r))
+		p.Lines, legends = append(p.Lines, l), append(legends, doc.Legend{Key: draw.Key(l), Name: doc.Clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
+		words = append(words, doc.Clean(r.Pattern)+": "+triedText(&r))
 	}
 	for _, p := range []draw.Panel{order, random} {
 		if len(p.Lines) > 0 {

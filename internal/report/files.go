@@ -27,14 +27,14 @@ func ofFiles(d *measure.Document) bool {
 }
 
 // fileRows are the figures of a cell that what the packets show does not have.
-func fileRows(c *measure.Cell, all []row) (out []row) {
+func fileRows(c *measure.Cell, all []doc.Row) (out []doc.Row) {
 	if stat.MainFigure(c) == nil {
 		return nil
 	}
 	for _, r := range all {
 		switch r.Name {
 		case "goodput":
-			out = append(out, row{Name: "by seconds", Value: r.Value})
+			out = append(out, doc.Row{Name: "by seconds", Value: r.Value})
 		case "share", "streams", "BDP":
 			out = append(out, r)
 		case "steady":
@@ -177,7 +177,7 @@ func fateOf(c *measure.Capture) string {
 	if passed {
 		said = "no rate to be told "
 	}
-	said += cleanUpTo(hostOf(first.From), longestPlace) + " -> " + cleanUpTo(hostOf(first.To), longestPlace) + ": "
+	said += doc.CleanUpTo(hostOf(first.From), longestPlace) + " -> " + doc.CleanUpTo(hostOf(first.To), longestPlace) + ": "
 	if len(c.Conns) == 1 {
 		return said + fates[0] + untilItsEnd(c, first)
 	}
@@ -263,7 +263,7 @@ func hostOf(end string) string {
 // causes that were ruled out last.
 func (p *printer) filed(v *view) {
 	doc.Print(p, whyBlocks(v.Why, true))
-	var figures []row // of a single direction: they go on with those of its connection
+	var figures []doc.Row // of a single direction: they go on with those of its connection
 	if len(v.Cells) == 1 {
 		figures = v.Cells[0].Rows
 	}

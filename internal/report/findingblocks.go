@@ -24,9 +24,9 @@ func whyBlocks(all []diagnosis, files bool) (out []doc.Block) {
 		d := &all[i]
 		body := slices.Concat(d.cards(before, files), d.details())
 		if !files {
-			body = append(body, onTerminal(doc.Pairs{Rows: d.others(before, false)}))
+			body = append(body, doc.OnTerminal(doc.Pairs{Rows: d.others(before, false)}))
 		}
-		out, before = append(out, section("Why not more"+prefixed(", ", d.Way), body...)), d
+		out, before = append(out, doc.Titled("Why not more"+doc.Prefixed(", ", d.Way), body...)), d
 	}
 	return out
 }
@@ -34,7 +34,7 @@ func whyBlocks(all []diagnosis, files bool) (out []doc.Block) {
 // cards are the findings. What the direction before has said is not said again on a terminal.
 func (d *diagnosis) cards(before *diagnosis, files bool) (body []doc.Block) {
 	for n, f := range d.Findings {
-		body = append(body, onPages(f.card()))
+		body = append(body, doc.OnPages(f.card()))
 		if n >= textFindings {
 			continue
 		}
@@ -45,13 +45,13 @@ func (d *diagnosis) cards(before *diagnosis, files bool) (body []doc.Block) {
 		case before != nil && before.has(f):
 			pages, f.Advice = append(pages, "next", "risk"), ""
 		}
-		body = append(body, onTerminal(f.card().For(doc.Pages, pages...)))
+		body = append(body, doc.OnTerminal(f.card().For(doc.Pages, pages...)))
 	}
 	if more := d.More + len(d.Findings) - textFindings; more > 0 {
-		body = append(body, onTerminal(doc.List{Lines: []string{fmt.Sprintf("%d more in the JSON document and the page", more)}}))
+		body = append(body, doc.OnTerminal(doc.List{Lines: []string{fmt.Sprintf("%d more in the JSON document and the page", more)}}))
 	}
 	if d.More > 0 {
-		body = append(body, onPages(doc.Para{Text: fmt.Sprintf("%d more are in the JSON document.", d.More)}))
+		body = append(body, doc.OnPages(doc.Para{Text: fmt.Sprintf("%d more are in the JSON document.", d.More)}))
 	}
 	return body
 }
@@ -69,7 +69,7 @@ func (f finding) card() doc.Card {
 	if f.Healthy {
 		tone = doc.ToneGood
 	}
-	c := doc.Card{Name: f.name(), Badge: f.Confidence, Where: join(f.Where, prefixed("because of ", f.BecauseOf)), Tone: tone, Text: f.Summary, Said: f.Said}
+	c := doc.Card{Name: f.name(), Badge: f.Confidence, Where: doc.Join(f.Where, doc.Prefixed("because of ", f.BecauseOf)), Tone: tone, Text: f.Summary, Said: f.Said}
 	c.Say("seen", f.Evidence...)
 	c.Say("cost", f.Effect)
 	c.Say("next", f.Next)
@@ -96,7 +96,7 @@ func (d *diagnosis) details() []doc.Block {
 	open := doc.Table{Columns: []doc.Column{{Name: "cause"}, {Name: "missing"}, {Name: "why"}, {Name: "what would tell"}}}
 	var causes []string
 	for _, u := range d.Open {
-		open.Rows, causes = append(open.Rows, []string{u.Cause, u.Fact, u.Why, orDash(u.Tests)}), append(causes, u.Cause)
+		open.Rows, causes = append(open.Rows, []string{u.Cause, u.Fact, u.Why, doc.OrDash(u.Tests)}), append(causes, u.Cause)
 	}
 	return []doc.Block{
 		doc.Details{Title: fmt.Sprintf("%d ruled out", len(d.RuledOut)), Brief: true, Paper: paper, Body: []doc.Block{doc.Pairs{Rows: d.Against()}}},
@@ -106,12 +106,12 @@ func (d *diagnosis) details() []doc.Block {
 
 // others are the other causes in a few lines: those ruled out, and the others by what is missing, of
 // files by what another capture would tell.
-func (d *diagnosis) others(before *diagnosis, files bool) (rows []row) {
+func (d *diagnosis) others(before *diagnosis, files bool) (rows []doc.Row) {
 	if before != nil && sameOthers(*d, *before) {
-		return []row{{Name: "other causes", Value: "as for " + orElse(before.Way, "the other direction")}}
+		return []doc.Row{{Name: "other causes", Value: "as for " + orElse(before.Way, "the other direction")}}
 	}
 	if ids := d.ids(); len(ids) > 0 {
-		rows = append(rows, row{Name: "ruled out", Value: strings.Join(ids, ", ")})
+		rows = append(rows, doc.Row{Name: "ruled out", Value: strings.Join(ids, ", ")})
 	}
 	if len(d.Open) == 0 {
 		return rows
@@ -134,11 +134,11 @@ func (d *diagnosis) others(before *diagnosis, files bool) (rows []row) {
 	if files {
 		count = ""
 	}
-	return append(rows, row{Name: "not checked", Value: count + strings.Join(parts, "; ")})
+	return append(rows, doc.Row{Name: "not checked", Value: count + strings.Join(parts, "; ")})
 }
 
 // sameOthers tells whether two directions rule out the same, and leave the same open.
 func sameOthers(a, b diagnosis) bool {
-	return slices.EqualFunc(a.RuledOut, b.RuledOut, func(x, y row) bool { return x.Name == y.Name }) &&
+	return slices.EqualFunc(a.RuledOut, b.RuledOut, func(x, y doc.Row) bool { return x.Name == y.Name }) &&
 		slices.EqualFunc(a.Open, b.Open, func(x, y unsettled) bool { return x.Cause == y.Cause && x.Fact == y.Fact })
 }

@@ -27,9 +27,9 @@ const (
 type diagnosis struct {
 	Way      string // "local -> b"; "" where one says it for all
 	Findings []finding
-	More     int   // findings over maxFindings
-	OfMany   bool  // it is of one flow of many
-	RuledOut []row // cause and the figure against it
+	More     int       // findings over maxFindings
+	OfMany   bool      // it is of one flow of many
+	RuledOut []doc.Row // cause and the figure against it
 	Open     []unsettled
 }
 
@@ -108,35 +108,35 @@ func newDiagnosis(from measure.Diagnosis, flow *measure.Flow) diagnosis {
 		d.Findings = append(d.Findings, newFinding(&from.Findings[i], flow))
 	}
 	for _, x := range from.RuledOut[:min(len(from.RuledOut), maxCauses)] {
-		d.RuledOut = append(d.RuledOut, row{Name: cleanUpTo(x.Cause, longestCause), Value: cleanUpTo(x.Why, longestWhy)})
+		d.RuledOut = append(d.RuledOut, doc.Row{Name: doc.CleanUpTo(x.Cause, longestCause), Value: doc.CleanUpTo(x.Why, longestWhy)})
 	}
 	for _, x := range from.NotChecked[:min(len(from.NotChecked), maxCauses)] {
-		d.Open = append(d.Open, unsettled{cleanUpTo(x.Cause, longestCause), cleanUpTo(x.Fact, longestWhy),
-			cleanUpTo(x.Why, longestWhy), cleanUpTo(strings.Join(x.Tests, ", "), longestWhy), x.Capture})
+		d.Open = append(d.Open, unsettled{doc.CleanUpTo(x.Cause, longestCause), doc.CleanUpTo(x.Fact, longestWhy),
+			doc.CleanUpTo(x.Why, longestWhy), doc.CleanUpTo(strings.Join(x.Tests, ", "), longestWhy), x.Capture})
 	}
 	return d
 }
 
 func newFinding(f *measure.Finding, flow *measure.Flow) finding {
-	v := finding{Cause: cleanUpTo(f.Cause, longestCause), Confidence: cleanUpTo(f.Confidence, longestCause), Where: whereText(f.Where),
-		BecauseOf: cleanUpTo(f.BecauseOf, longestCause), Summary: clean(f.Summary), Healthy: f.Healthy, Next: clean(f.Next), Source: sourceText(f.Source)}
+	v := finding{Cause: doc.CleanUpTo(f.Cause, longestCause), Confidence: doc.CleanUpTo(f.Confidence, longestCause), Where: whereText(f.Where),
+		BecauseOf: doc.CleanUpTo(f.BecauseOf, longestCause), Summary: doc.Clean(f.Summary), Healthy: f.Healthy, Next: doc.Clean(f.Next), Source: sourceText(f.Source)}
 	for i := range f.Evidence[:min(len(f.Evidence), maxProofs)] {
 		p := worded(f.Evidence[i], flow)
 		v.Evidence = append(v.Evidence, proofIn(&p, barWords(flow)))
 	}
 	if e := f.Effect; e != nil {
-		v.Effect = clean(e.Text)
+		v.Effect = doc.Clean(e.Text)
 		if e.From != "" {
-			v.Effect += " (from " + clean(e.From) + ")"
+			v.Effect += " (from " + doc.Clean(e.From) + ")"
 		}
 	}
 	if r := f.Remedy; r != nil {
-		v.Advice, v.Risk = clean(r.Advice), clean(r.Risk)
+		v.Advice, v.Risk = doc.Clean(r.Advice), doc.Clean(r.Risk)
 		for _, c := range r.Commands[:min(len(r.Commands), maxCommands)] {
-			v.Commands = append(v.Commands, cleanUpTo(c, longestOrder))
+			v.Commands = append(v.Commands, doc.CleanUpTo(c, longestOrder))
 		}
 		if r.EndPoint != "" && len(v.Commands) > 0 {
-			v.Host = clean(r.EndPoint)
+			v.Host = doc.Clean(r.EndPoint)
 			v.At = atHosts(v.Host)
 		}
 	}
@@ -148,20 +148,20 @@ func atHosts(names ...string) string { return "at " + strings.Join(names, " and 
 
 // whereText says "receiver b, CPU 3, eth0", "receiver b, esx1", "path local -> b", "thru itself".
 func whereText(w measure.Where) string {
-	place := clean(w.Place)
+	place := doc.Clean(w.Place)
 	switch {
 	case w.Place == measure.AtTool:
 		place = "thru itself"
 	case w.Place == measure.AtPath && w.From != "" && w.To != "":
-		place += " " + clean(w.From+" -> "+w.To)
+		place += " " + doc.Clean(w.From+" -> "+w.To)
 	case w.EndPoint != "":
-		place += " " + clean(w.EndPoint)
+		place += " " + doc.Clean(w.EndPoint)
 	}
 	cpu := ""
 	if w.CPU != nil {
 		cpu = fmt.Sprintf("CPU %d", *w.CPU)
 	}
-	return join(strings.TrimSpace(place), cpu, clean(w.Interface), clean(w.Below))
+	return doc.Join(strings.TrimSpace(place), cpu, doc.Clean(w.Interface), doc.Clean(w.Below))
 }
 
 // barWords is how the value is told that a proof is judged by: what must be
@@ -174,7 +174,7 @@ func barWords(flow *measure.Flow) (words [2]string) {
 }
 
 func proofIn(p *measure.Proof, bar [2]string) string {
-	name, of := shareOf(clean(p.Counter))
+	name, of := shareOf(doc.Clean(p.Counter))
 	s := shortName(name, p.Unit) + " " + valueText(p.Value, p.Unit)
 	if of != "" {
 		s += " of " + shortName(of, p.Unit)
@@ -190,7 +190,7 @@ func proofIn(p *measure.Proof, bar [2]string) string {
 	}
 	s += numbersText(p.Packets, p.Capture)
 	if p.Note != "" {
-		s += ": " + clean(p.Note)
+		s += ": " + doc.Clean(p.Note)
 	}
 	return s
 }
@@ -268,7 +268,7 @@ func valueText(v float64, in string) string {
 	if v == 1 {
 		in = strings.TrimSuffix(in, "s")
 	}
-	return plainNumber(v) + " " + clean(in)
+	return plainNumber(v) + " " + doc.Clean(in)
 }
 
 // plainNumber prints counts whole, with their thousands apart, and others to three digits.

@@ -17,13 +17,13 @@ type fleet struct {
 	Failed    []string // hosts that were lost, pairs that failed, and why
 	Waterfall *waterfall
 	Compared  []comparison
-	Hands     []row // what was done by hand between blocks
-	Targets   grid
-	Sets      grid // a row for each set, where there are several
-	Chart     *chart
+	Hands     []doc.Row // what was done by hand between blocks
+	Targets   doc.Table
+	Sets      doc.Table // a row for each set, where there are several
+	Chart     *doc.Chart
 	Details   []setView
 	Hidden    int // sets without details
-	Points    grid
+	Points    doc.Table
 	Few       bool // few enough pairs to show each as a test of two hosts is shown
 }
 
@@ -32,11 +32,11 @@ type setView struct {
 	Name    string
 	Overlap string
 	Matrix  *doc.Matrix
-	Pairs   []grid // all of them, or the slowest and the fastest
-	Slow    grid   // those far below the rest
-	Held    grid   // causes, with how many pairs they hold back
-	Hosts   grid
-	Labels  grid
+	Pairs   []doc.Table // all of them, or the slowest and the fastest
+	Slow    doc.Table   // those far below the rest
+	Held    doc.Table   // causes, with how many pairs they hold back
+	Hosts   doc.Table
+	Labels  doc.Table
 }
 
 // Bounds of what is shown in detail.
@@ -130,7 +130,7 @@ func (f *fleet) details(sets []*set) {
 func newSetView(s *set) setView {
 	v := setView{Name: s.Name, Matrix: newMatrix(s)}
 	if s.Rung != "" && !strings.Contains(s.Name, s.Rung) {
-		v.Name = join(s.Rung, s.Name)
+		v.Name = doc.Join(s.Rung, s.Name)
 	}
 	if len(s.Groups) == 1 {
 		g := s.Groups[0]
@@ -142,7 +142,7 @@ func newSetView(s *set) setView {
 	if len(slowest) <= fewPairs {
 		all := pairTable(s, s.Pairs)
 		all.Caption = "each pair"
-		v.Pairs = []grid{all}
+		v.Pairs = []doc.Table{all}
 		return v
 	}
 	low := pairTable(s, slowest[:worstPairs])
@@ -151,13 +151,13 @@ func newSetView(s *set) setView {
 	slices.Reverse(fastest)
 	high := pairTable(s, fastest)
 	high.Caption = fmt.Sprintf("the fastest pairs, of %d", len(slowest))
-	v.Pairs = []grid{low, high}
+	v.Pairs = []doc.Table{low, high}
 	return v
 }
 
 // slowTable lists what a matrix only shows the figure of: pairs that carry less
 // than half of the middle one.
-func slowTable(s *set, slowest []pairFigure) grid {
+func slowTable(s *set, slowest []pairFigure) doc.Table {
 	bar := stat.Median(s.values()) / 2
 	var slow []pairFigure
 	for _, p := range slowest {
@@ -166,7 +166,7 @@ func slowTable(s *set, slowest []pairFigure) grid {
 		}
 	}
 	if len(slow) == 0 {
-		return grid{}
+		return doc.Table{}
 	}
 	g := pairTable(s, slow)
 	g.Caption = "pairs with less than half of the middle one"
@@ -174,7 +174,7 @@ func slowTable(s *set, slowest []pairFigure) grid {
 }
 
 // heldTable says what holds back how many pairs of a set.
-func heldTable(s *set) grid {
+func heldTable(s *set) doc.Table {
 	var all sayings
 	for _, c := range s.Cells {
 		if isHeld(c) {
@@ -183,13 +183,13 @@ func heldTable(s *set) grid {
 	}
 	found := all.joined()
 	slices.SortStableFunc(found, func(a, b *saying) int { return len(b.pairs) - len(a.pairs) })
-	g := grid{Caption: "what holds them back", Columns: []column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "how", Least: 20}, {Name: "which", Least: 12}}}
+	g := doc.Table{Caption: "what holds them back", Columns: []doc.Column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "how", Least: 20}, {Name: "which", Least: 12}}}
 	for _, x := range found {
 		which := "all"
 		if len(x.pairs) < len(s.Cells) {
 			which = doc.Gap{Facts: x.pairs}.Text(min(len(x.pairs), 2))
 		}
-		g.Rows = append(g.Rows, []string{cleanUpTo(x.mark, longestCause), fmt.Sprint(len(x.pairs)), x.text(), which})
+		g.Rows = append(g.Rows, []string{doc.CleanUpTo(x.mark, longestCause), fmt.Sprint(len(x.pairs)), x.text(), which})
 	}
 	return g.First(maxFindings)
 }
@@ -201,7 +201,7 @@ func failures(d *measure.Document) []string {
 	var pairs []doc.Gap
 	for _, p := range d.EndPoints {
 		if p.Lost != "" && len(all) < maxFailures {
-			all = append(all, clean(p.Name)+" was lost: "+doc.Reason(p.Lost))
+			all = append(all, doc.Clean(p.Name)+" was lost: "+doc.Reason(p.Lost))
 		}
 	}
 	for _, g := range d.Groups {
@@ -222,9 +222,9 @@ func failures(d *measure.Document) []string {
 			break
 		}
 		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && doc.Reason(p.Lost) == g.Why }); at >= 0 {
-			g.Why = clean(d.EndPoints[at].Name) + " was lost" // why is said above
+			g.Why = doc.Clean(d.EndPoints[at].Name) + " was lost" // why is said above
 		}
-		all = append(all, "failed: "+colon((doc.Gap{Facts: g.Facts}).Text(maxNamed), g.Why))
+		all = append(all, "failed: "+doc.Colon((doc.Gap{Facts: g.Facts}).Text(maxNamed), g.Why))
 	}
 	if p := d.Plan; p != nil && p.Done < p.Steps {
 		all = append(all, fmt.Sprintf("%d of %d steps were measured", p.Done, p.Steps))
@@ -242,16 +242,16 @@ func addFailure(pairs []doc.Gap, c *measure.Cell) []doc.Gap {
 }
 
 // pointTable lists the end points, where there are more than stand side by side.
-func pointTable(d *measure.Document) grid {
+func pointTable(d *measure.Document) doc.Table {
 	if len(d.EndPoints) <= facts.MostEndPoints {
-		return grid{}
+		return doc.Table{}
 	}
-	g := grid{Caption: "End points", Columns: []column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
+	g := doc.Table{Caption: "End points", Columns: []doc.Column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
 	for _, p := range d.EndPoints[:min(len(d.EndPoints), maxHostRows)] {
-		r := []string{clean(p.Name), orDash(clean(p.Addr)), orDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", orDash(doc.Reason(p.Lost))}
+		r := []string{doc.Clean(p.Name), doc.OrDash(doc.Clean(p.Addr)), doc.OrDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", doc.OrDash(doc.Reason(p.Lost))}
 		if p.Facts != nil {
 			for i, f := range facts.Columns()[1:5] {
-				r[3+i] = orDash(f.Value(p.Facts))
+				r[3+i] = doc.OrDash(f.Value(p.Facts))
 			}
 		}
 		if p.ClockNs != nil {

@@ -23,28 +23,28 @@ func (f *fleet) blocks() (all []doc.Block) {
 	}
 	compared := cards(f.Compared, comparison.card)
 	if len(f.Compared) == 1 { // the answer has its sentence
-		compared = []doc.Block{onPages(compared...), onTerminal(doc.List{Lines: append(nonEmpty(f.Compared[0].Reason), f.Compared[0].Guards...)})}
+		compared = []doc.Block{doc.OnPages(compared...), doc.OnTerminal(doc.List{Lines: append(doc.NonEmpty(f.Compared[0].Reason), f.Compared[0].Guards...)})}
 	}
-	var charts []chart
+	var charts []doc.Chart
 	if f.Chart != nil {
 		charts = append(charts, *f.Chart)
 	}
 	sets := f.Sets.First(maxSetRows)
 	sets.Most, sets.Rest = textSetRows, elsewhere
-	all = append(all, section("Against each other", append(compared, onTerminal(doc.Pairs{Rows: f.Hands}))...),
-		section("Targets", f.targets()...), section("What was varied", doc.Charts{Charts: charts}, sets))
+	all = append(all, doc.Titled("Against each other", append(compared, doc.OnTerminal(doc.Pairs{Rows: f.Hands}))...),
+		doc.Titled("Targets", f.targets()...), doc.Titled("What was varied", doc.Charts{Charts: charts}, sets))
 	for i, s := range f.Details {
 		x := s.section(f.few())
 		if i > 0 && len(f.Details) > fewSets { // on a terminal the one that carried most stands for all
-			x = onPages(x)
+			x = doc.OnPages(x)
 		}
 		all = append(all, x)
 	}
 	if len(f.Details) > fewSets {
-		all = append(all, onTerminal(doc.Para{Text: "the other settings in detail: " + elsewhere}))
+		all = append(all, doc.OnTerminal(doc.Para{Text: "the other settings in detail: " + elsewhere}))
 	}
 	if f.Hidden > 0 {
-		all = append(all, onPages(doc.Para{Text: fmt.Sprintf("%d more settings are in the JSON document.", f.Hidden)}))
+		all = append(all, doc.OnPages(doc.Para{Text: fmt.Sprintf("%d more settings are in the JSON document.", f.Hidden)}))
 	}
 	return all
 }
@@ -86,14 +86,14 @@ func (s setView) section(few bool) doc.Block {
 	shares := []doc.Block{s.Held, s.Hosts, s.Labels}
 	body := slices.Concat(list, shares)
 	if few {
-		body = []doc.Block{onPages(slices.Concat(list, shares[:1])...), s.Hosts, s.Labels}
+		body = []doc.Block{doc.OnPages(slices.Concat(list, shares[:1])...), s.Hosts, s.Labels}
 	}
 	if m := s.Matrix; m != nil {
 		drawn := append(slices.Concat([]doc.Block{*m, s.Slow}, shares), doc.Details{Title: "The pairs as a list", Body: list})
 		if max(len(m.Rows), len(m.Cols)) <= maxTextMatrix {
 			body = drawn
 		} else {
-			body = []doc.Block{onPages(drawn...), onTerminal(body...)}
+			body = []doc.Block{doc.OnPages(drawn...), doc.OnTerminal(body...)}
 		}
 	}
 	return doc.Section{Title: orElse(s.Name, "All pairs"), Named: true, Body: append([]doc.Block{doc.Para{Text: s.Overlap}}, body...)}
@@ -139,7 +139,7 @@ func (l *ladder) table(first bool) doc.Table {
 			if r == nil {
 				r = &rung{Value: "-"}
 			}
-			row = append(row, r.Value+r.Mark(), orDash(r.Range), orDash(r.CPU), orDash(r.Published))
+			row = append(row, r.Value+r.Mark(), doc.OrDash(r.Range), doc.OrDash(r.CPU), doc.OrDash(r.Published))
 		}
 		t.Rows = append(t.Rows, row)
 	}

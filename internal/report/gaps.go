@@ -16,7 +16,7 @@ func gaps(d *measure.Document) []doc.Gap {
 	add := func(missing []measure.NotChecked) {
 		for _, m := range missing {
 			if !m.IsAskedOf() { // a warning says why a hypervisor did not answer, and what to do
-				out = doc.AddGap(out, inWords(clean(m.Fact)), doc.Reason(m.Why))
+				out = doc.AddGap(out, inWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func factGaps(d *measure.Document) []doc.Gap {
 			continue
 		}
 		for _, m := range p.Facts.NotChecked {
-			out = doc.AddGap(out, v.Words(clean(m.Fact)), doc.Reason(m.Why))
+			out = doc.AddGap(out, v.Words(doc.Clean(m.Fact)), doc.Reason(m.Why))
 		}
 	}
 	return out
@@ -122,7 +122,7 @@ func warnings(d *measure.Document) []string {
 			case ofFile(c) && strings.HasPrefix(w, "single run"): // what is in a file is one run
 			case strings.Contains(w, "cut the window") && isCut(c) && inLadder(d, c): // the ladder's note says it once
 			default:
-				all.of(mark, clean(w), cellLabel(d, c), c.From, c.To)
+				all.of(mark, doc.Clean(w), cellLabel(d, c), c.From, c.To)
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func groupWarnings(d *measure.Document) []string {
 	var all sayings
 	for i := range d.Groups {
 		for _, w := range d.Groups[i].Warnings {
-			all.of("", clean(w), setName(conditions(d.Groups[i].Axes), d.Groups[i].Label), "", "")
+			all.of("", doc.Clean(w), setName(conditions(d.Groups[i].Axes), d.Groups[i].Label), "", "")
 		}
 	}
 	var out []string
@@ -191,7 +191,7 @@ func whose(cells []string, main int) string {
 func cellLabel(d *measure.Document, c *measure.Cell) string {
 	switch {
 	case d.Command == "ladder" && c.Label != "" || isGauge(d, c):
-		return clean(c.Label)
+		return doc.Clean(c.Label)
 	case d.Command == "ladder":
 		return unit.Plural(c.Streams, "stream") + ", " + windowName(c.Window) + " window"
 	case c.Beside:

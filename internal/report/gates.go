@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/text"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -29,11 +30,11 @@ func newGates(d *measure.Document) []gateView {
 	var all []gateView
 	for _, g := range d.Gates {
 		all = append(all, gateView{
-			Status: clean(g.Status), Word: gateWord(g.Status), ID: clean(g.ID), Where: gatePlace(g), Fact: clean(g.Fact), Why: clean(g.Why),
-			Advice: clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: clean(g.Risk),
+			Status: doc.Clean(g.Status), Word: gateWord(g.Status), ID: doc.Clean(g.ID), Where: gatePlace(g), Fact: doc.Clean(g.Fact), Why: doc.Clean(g.Why),
+			Advice: doc.Clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: doc.Clean(g.Risk),
 		})
 		if v := &all[len(all)-1]; len(v.Remedy) > 0 && g.RemedyAt != "" && g.RemedyAt != g.EndPoint {
-			v.At = "at " + clean(g.RemedyAt) + ":"
+			v.At = "at " + doc.Clean(g.RemedyAt) + ":"
 		}
 	}
 	if isPlanned(d) {
@@ -103,7 +104,7 @@ const commandMost = 8192
 // commandLines makes commands fit to be printed, and cuts none that is honest.
 func commandLines(commands []string) (all []string) {
 	for _, c := range commands[:min(len(commands), maxLines)] {
-		all = append(all, cleanUpTo(c, commandMost))
+		all = append(all, doc.CleanUpTo(c, commandMost))
 	}
 	return all
 }
@@ -158,11 +159,11 @@ func gateWord(status string) string {
 func gatePlace(g measure.Gate) string {
 	switch {
 	case g.From != "" && g.To != "":
-		return clean(g.From + " -> " + g.To)
+		return doc.Clean(g.From + " -> " + g.To)
 	case g.Interface != "":
-		return clean(g.EndPoint + ", " + g.Interface)
+		return doc.Clean(g.EndPoint + ", " + g.Interface)
 	case g.EndPoint != "":
-		return clean(g.EndPoint)
+		return doc.Clean(g.EndPoint)
 	}
 	return "path"
 }
@@ -222,14 +223,14 @@ func checkTone(d *measure.Document) doc.Tone {
 
 // checkBlocks are a check on a terminal: what is to be done, what passed in a few lines, the path, and the hosts.
 func (v *view) checkBlocks() []doc.Block {
-	var rows []row
+	var rows []doc.Row
 	if s := v.passedText(); s != "" {
-		rows = append(rows, row{Name: "pass", Value: s})
+		rows = append(rows, doc.Row{Name: "pass", Value: s})
 	}
 	for _, g := range uncheckedGates(v.Gates) {
-		rows = append(rows, row{Name: doc.NotChecked, Value: g.Text(gapFacts)})
+		rows = append(rows, doc.Row{Name: doc.NotChecked, Value: g.Text(gapFacts)})
 	}
-	all := []doc.Block{section("Gates", append(gateCards(v.Gates), doc.Pairs{Rows: rows})...)}
+	all := []doc.Block{doc.Titled("Gates", append(gateCards(v.Gates), doc.Pairs{Rows: rows})...)}
 	for _, t := range slices.Concat(v.Paths, v.Brief) {
 		all = append(all, t)
 	}
@@ -306,7 +307,7 @@ func (p *printer) gateLines(v *view) {
 		case g.Advice != "":
 			s += "; do: " + g.Advice
 		}
-		p.Wrap(yellow, 9, "gate:", s)
+		p.Wrap(text.Yellow, 9, "gate:", s)
 	}
 	if more > 0 {
 		p.Wrap("", 9, "gate:", fmt.Sprintf("%d more: `thru check` has all, with reasons", more))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/unit"
@@ -13,10 +14,10 @@ import (
 const maxHands = 50
 
 // handRows are what was done by hand between the blocks of a plan.
-func handRows(p *measure.Planned) []row {
-	var rows []row
+func handRows(p *measure.Planned) []doc.Row {
+	var rows []doc.Row
 	for i := range p.Hands[:min(len(p.Hands), maxHands)] {
-		rows = append(rows, row{Name: "by hand", Value: handText(&p.Hands[i])})
+		rows = append(rows, doc.Row{Name: "by hand", Value: handText(&p.Hands[i])})
 	}
 	return rows
 }
@@ -27,13 +28,13 @@ func handText(h *measure.Hand) string {
 	var done []string
 	if h.How != "was so" {
 		for _, c := range h.Commands[:min(len(h.Commands), maxProofs)] {
-			done = append(done, "`"+cleanUpTo(c, longestOrder)+"`")
+			done = append(done, "`"+doc.CleanUpTo(c, longestOrder)+"`")
 		}
 		if h.Reboot {
 			done = append(done, "started anew")
 		}
 	}
-	s := clean(h.Variant) + ", at " + clean(h.Host)
+	s := doc.Clean(h.Variant) + ", at " + doc.Clean(h.Host)
 	if len(done) > 0 {
 		s += ": " + strings.Join(done, ", ")
 	}
@@ -43,13 +44,13 @@ func handText(h *measure.Hand) string {
 	case h.How == "word":
 		return s + "; in force by the word of who ran it"
 	}
-	fact := clean(h.Fact)
+	fact := doc.Clean(h.Fact)
 	switch {
 	case h.After == nil:
 	case h.Before != nil && *h.Before != *h.After:
-		fact += " " + clean(*h.Before) + " -> " + clean(*h.After)
+		fact += " " + doc.Clean(*h.Before) + " -> " + doc.Clean(*h.After)
 	default:
-		fact += " " + clean(*h.After)
+		fact += " " + doc.Clean(*h.After)
 	}
 	if h.How == "was so" {
 		return s + "; was in force: " + fact
@@ -59,12 +60,12 @@ func handText(h *measure.Hand) string {
 
 // plannedHand is what will have to be done, before a plan runs.
 func plannedHand(h plan.Hand) string {
-	s := clean(h.Variant) + ": at " + clean(h.Host) + ", "
+	s := doc.Clean(h.Variant) + ": at " + doc.Clean(h.Host) + ", "
 	for i, c := range h.Commands {
 		if i > 0 {
 			s += "; "
 		}
-		s += cleanUpTo(c, longestOrder)
+		s += doc.CleanUpTo(c, longestOrder)
 	}
 	if h.Reboot {
 		s += ", and start it anew"
@@ -72,5 +73,5 @@ func plannedHand(h plan.Hand) string {
 	if h.Fact == "" {
 		return s + "; nothing shows when it is done"
 	}
-	return s + fmt.Sprintf(" (until %s is %s, at most %s)", clean(h.Fact), clean(h.Is), unit.Duration(int64(h.Wait)))
+	return s + fmt.Sprintf(" (until %s is %s, at most %s)", doc.Clean(h.Fact), doc.Clean(h.Is), unit.Duration(int64(h.Wait)))
 }

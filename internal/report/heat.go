@@ -51,7 +51,7 @@ const (
 
 // heatmaps draws CPU and queues of both ends of the first main cells; of cells that ran at
 // the same time each host once.
-func heatmaps(cells []cell) (all []chart) {
+func heatmaps(cells []cell) (all []doc.Chart) {
 	type hostThen struct {
 		group int
 		host  string
@@ -65,9 +65,9 @@ func heatmaps(cells []cell) (all []chart) {
 		before := len(all)
 		for i, kind := range []func(*measure.Evidence, string) heatmap{coreHeat, queueHeat, interruptHeat} {
 			for _, e := range heatEnds(c.Source) { // the ends of one kind stand side by side
-				place := "the " + endName(e) + " " + clean(e.EndPoint)
+				place := "the " + endName(e) + " " + doc.Clean(e.EndPoint)
 				if c.Source.From == c.Source.To || c.Source.AtOnce > 1 {
-					place = clean(e.EndPoint)
+					place = doc.Clean(e.EndPoint)
 				}
 				then := hostThen{c.Source.Group, e.EndPoint, i}
 				if c.Source.AtOnce > 1 && shown[then] {
@@ -112,7 +112,7 @@ func uncounted(cells []cell) (all []string) {
 			if len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
 				continue
 			}
-			s := "Packets of each queue at the " + endName(e) + " " + clean(e.EndPoint) + ": " + doc.NotChecked + ", " + queueReason(e)
+			s := "Packets of each queue at the " + endName(e) + " " + doc.Clean(e.EndPoint) + ": " + doc.NotChecked + ", " + queueReason(e)
 			all = append(all, s)
 		}
 		return all // one flow says it for all
@@ -283,7 +283,7 @@ func (h *heatmap) print(v float64) string {
 }
 
 // chart draws it. Neighbours of one level are one shape, and each level is one path.
-func (h *heatmap) chart(of string) chart {
+func (h *heatmap) chart(of string) doc.Chart {
 	height := heatTop + float64(len(h.Rows))*heatHeight + heatBottom
 	right := draw.Width - heatRight
 	var c draw.Canvas
@@ -309,7 +309,7 @@ func (h *heatmap) chart(of string) chart {
 	}
 	c.Text("axis", "middle", (heatLeft+right)/2, bottom+36, "time, s")
 	c.Add("</svg>")
-	return chart{SVG: template.HTML(c.String()), Caption: h.Title + h.More + ".", Legend: h.legend()}
+	return doc.Chart{SVG: template.HTML(c.String()), Caption: h.Title + h.More + ".", Legend: h.legend()}
 }
 
 // paths are the shapes of each level.
@@ -337,10 +337,10 @@ func (h *heatmap) paths(right float64) []string {
 }
 
 // legend is the scale, from none to the most.
-func (h *heatmap) legend() (all []legend) {
+func (h *heatmap) legend() (all []doc.Legend) {
 	for _, l := range []int{0, heatLevels / 3, 2 * heatLevels / 3, heatLevels} {
 		k := fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="heat h%d" d="M1 1h32v14h-32z"/></svg>`, l)
-		all = append(all, legend{Key: template.HTML(k), Name: h.print(h.Most * float64(l) / heatLevels)})
+		all = append(all, doc.Legend{Key: template.HTML(k), Name: h.print(h.Most * float64(l) / heatLevels)})
 	}
 	return all
 }

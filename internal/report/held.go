@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -71,7 +72,7 @@ func unended(text string) string { return strings.TrimSuffix(strings.TrimSpace(t
 
 // inSentence is a finding in words: flat where it is certain.
 func inSentence(f *measure.Finding) string {
-	s := unended(clean(f.Summary))
+	s := unended(doc.Clean(f.Summary))
 	if f.Cause == causeLinkRate {
 		s = "the link is full"
 	}
@@ -79,7 +80,7 @@ func inSentence(f *measure.Finding) string {
 	case f.Cause == measure.CauseNone:
 		return "nothing found that holds it back"
 	case s == "":
-		return clean(f.Cause)
+		return doc.Clean(f.Cause)
 	case f.Confidence == measure.Likely:
 		return "probably " + s
 	case f.Confidence == measure.Possible:

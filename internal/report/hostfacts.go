@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"thru/internal/doc"
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
 )
@@ -18,7 +19,7 @@ func Facts(w io.Writer, d *measure.Document, o TextOptions) error {
 	for i := range d.EndPoints {
 		h := facts.NewHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
 		p.WriteByte('\n')
-		p.Wrap(bold, 0, "", h.Names[0])
+		p.Wrap(text.Bold, 0, "", h.Names[0])
 		for _, r := range h.Rows {
 			if v := r.Values[0]; v != doc.NotChecked && v != "-" {
 				p.Wrap("", factsWidth, "  "+r.Name, v)

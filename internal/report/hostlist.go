@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/doc"
+	"thru/internal/doc/text"
 	"thru/internal/unit"
 )
 
@@ -34,7 +35,7 @@ func (h HostRow) state() string {
 	case !h.Online:
 		return "not there"
 	case h.Busy != "":
-		return "busy: " + clean(h.Busy)
+		return "busy: " + doc.Clean(h.Busy)
 	}
 	return "free"
 }
@@ -43,25 +44,25 @@ func (h HostRow) state() string {
 // in the order given.
 func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
 	p := newPrinter(o)
-	p.Wrap(bold, 0, "", hostsAnswer(hosts))
+	p.Wrap(text.Bold, 0, "", hostsAnswer(hosts))
 	if len(hosts) == 0 {
 		return p.Flush(w)
 	}
-	g := grid{Tone: stateTone, Columns: []column{{Name: "name", Least: 8}, {Name: "state", Least: 12}, {Name: "labels", Least: 8},
+	g := doc.Table{Tone: stateTone, Columns: []doc.Column{{Name: "name", Least: 8}, {Name: "state", Least: 12}, {Name: "labels", Least: 8},
 		{Name: "CPUs", Right: true}, {Name: "seen", Right: true}, {Name: "thru", Least: 5}, {Name: "wire"}, {Name: "addresses", Least: 15}}}
 	for _, h := range hosts {
 		cpus := "-"
 		if h.CPUs > 0 {
 			cpus = fmt.Sprint(h.CPUs)
 		}
-		g.Rows = append(g.Rows, []string{clean(h.Name), h.state(), orDash(labelsText(h.Labels, len(hosts) > 1)), cpus, agoText(h.Ago),
-			orDash(clean(h.Thru)), orDash(clean(h.Wire)), orDash(strings.Join(doc.CleanAll(h.Addrs), " "))})
+		g.Rows = append(g.Rows, []string{doc.Clean(h.Name), h.state(), doc.OrDash(labelsText(h.Labels, len(hosts) > 1)), cpus, agoText(h.Ago),
+			doc.OrDash(doc.Clean(h.Thru)), doc.OrDash(doc.Clean(h.Wire)), doc.OrDash(strings.Join(doc.CleanAll(h.Addrs), " "))})
 	}
 	p.WriteByte('\n')
 	p.Grid(g)
 	for _, h := range hosts {
 		if h.Refused != "" {
-			p.Broken(yellow, 0, clean(h.Name)+" is refused: "+clean(h.Refused))
+			p.Broken(text.Yellow, 0, doc.Clean(h.Name)+" is refused: "+doc.Clean(h.Refused))
 		}
 	}
 	return p.Flush(w)
@@ -87,16 +88,16 @@ func hostsAnswer(hosts []HostRow) string {
 }
 
 // stateTone is the colour of a state.
-func stateTone(cell string) tone {
+func stateTone(cell string) doc.Tone {
 	switch {
 	case cell == "refused":
-		return toneBad
+		return doc.ToneBad
 	case cell == "not there", strings.HasPrefix(cell, "busy: "):
-		return toneWarn
+		return doc.ToneWarn
 	case cell == "free":
-		return toneGood
+		return doc.ToneGood
 	}
-	return toneNone
+	return doc.ToneNone
 }
 
 // fewLabels of a host are listed where there are others.
@@ -106,7 +107,7 @@ const fewLabels = 4
 func labelsText(labels map[string]string, short bool) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		all = append(all, clean(key+"="+labels[key]))
+		all = append(all, doc.Clean(key+"="+labels[key]))
 	}
 	if left := len(all) - fewLabels; short && left > 1 {
 		return strings.Join(all[:fewLabels], " ") + fmt.Sprintf(" and %d more", left)

@@ -15,12 +15,21 @@ import (
 	"thru/internal/unit"
 )
 
+// HTMLOptions say what a page has beside the result itself.
+type HTMLOptions struct {
+	Raw    bool       // the whole document inside, which Embedded reads back; the page may be larger than 1 MB then
+	Signed *Signature // who signs the page; nil: nobody
+}
+
+// Signature is what a page says of the one who signs it.
+type Signature = doc.Signature
+
 // page is a view with what only a page has: charts, and tables of the evidence.
 type page struct {
 	*view
 	Picture *draw.Picture // of the answer
-	Charts  []chart       // over time
-	Heat    []chart       // of cores and queues
+	Charts  []doc.Chart   // over time
+	Heat    []doc.Chart   // of cores and queues
 	Drawn   []string      // which run is drawn, where there are several
 	Unseen  []string      // queues that are not in it, and why
 	Latency *latencyPage
@@ -32,8 +41,8 @@ type page struct {
 type cellPage struct {
 	cell
 	Shown   bool // its rows stand further up the page
-	Streams table
-	Seconds table
+	Streams doc.Table
+	Seconds doc.Table
 }
 
 const (
@@ -47,7 +56,7 @@ const (
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 	p := newPage(d)
 	r := p.report()
-	r.Signed = signature(o.Signed)
+	r.Signed = o.Signed.Clean()
 	if o.Raw {
 		raw, err := rawOf(d)
 		if err != nil {
@@ -90,7 +99,7 @@ func newPage(d *measure.Document) page {
 			q.Shown = true
 			p.Main = append(p.Main, q)
 		} else if s := heldText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
-			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], row{Name: "held back by", Value: s})
+			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], doc.Row{Name: "held back by", Value: s})
 		}
 		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {
 			p.Details = append(p.Details, q)
@@ -133,8 +142,8 @@ func (p page) Unsaid() []string {
 }
 
 // ladderCells is what stands beside the rate of each cell of a ladder, in a row.
-func ladderCells(l *ladder) table {
-	t := table{Figures: true, Columns: figureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
+func ladderCells(l *ladder) doc.Table {
+	t := doc.Table{Figures: true, Columns: doc.FigureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
 	duration := func(ns *int64) string {
 		if ns == nil {
 			return "-"
@@ -148,7 +157,7 @@ func ladderCells(l *ladder) table {
 			again = unit.Count(*c.Retransmits)
 		}
 		if f := binding(c); f != nil {
-			held = clean(f.Cause) + " (" + clean(f.Confidence) + ")"
+			held = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + ")"
 		}
 		t.Rows = append(t.Rows, []string{strconv.Itoa(c.Streams), windowName(c.Window), again, duration(c.RTTIdle), duration(c.RTTLoaded), held})
 	}
@@ -157,19 +166,19 @@ func ladderCells(l *ladder) table {
 
 // streamTable is the streams of the run shown, as the sender saw them, or of
 // datagrams the receiver. Requests have no rate in bit/s, and so no table.
-func streamTable(c *measure.Cell) table {
+func streamTable(c *measure.Cell) doc.Table {
 	e, receiver := shownFlow(c)
 	if e == nil || len(e.Streams) == 0 || isUDP(c) && receiver != nil { // of datagrams the receiver knows more
 		e = receiver
 	}
 	if e == nil || e.MeasuredNs <= 0 || asks(c) {
-		return table{}
+		return doc.Table{}
 	}
-	t := table{Figures: true, Caption: "Streams of " + shownName(c) + ", as the " + endName(e) + " saw them",
-		Columns: figureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls")}
+	t := doc.Table{Figures: true, Caption: "Streams of " + shownName(c) + ", as the " + endName(e) + " saw them",
+		Columns: doc.FigureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls")}
 	print := streamRow
 	if isUDP(c) {
-		t.Columns = figureColumns("stream", "rate", "datagrams", "lost", "late", "jitter", "bound to CPU", "blocked in calls")
+		t.Columns = doc.FigureColumns("stream", "rate", "datagrams", "lost", "late", "jitter", "bound to CPU", "blocked in calls")
 		print = datagramRow
 	}
 	for i, s := range e.Streams {
@@ -242,13 +251,13 @@ func uint32Text(n *uint32) string {
 }
 
 // secondTable is the course in figures: the same as the chart, to read.
-func secondTable(k course) table {
+func secondTable(k course) doc.Table {
 	if len(k.received) < 2 {
-		return table{}
+		return doc.Table{}
 	}
-	t := table{Figures: true, Caption: "Course of " + shownName(k.cell), Columns: figureColumns("at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits")}
+	t := doc.Table{Figures: true, Caption: "Course of " + shownName(k.cell), Columns: doc.FigureColumns("at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits")}
 	if isUDP(k.cell) {
-		t.Columns = append(t.Columns[:5:5], figureColumns("", "lost")[1])
+		t.Columns = append(t.Columns[:5:5], doc.FigureColumns("", "lost")[1])
 	}
 	rate := func(v float64) string { return unit.Rate(v) }
 	pct := func(v float64) string { return fmt.Sprintf("%.0f%%", v) }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -22,7 +23,7 @@ func judged(d *measure.Document) (c *measure.Cell, name string) {
 	case d.Command == "ladder":
 		if all := ladders(d); len(all) > 0 && all[0].Best != nil {
 			c = all[0].Best.Source
-			return c, join(all[0].Path, unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
+			return c, doc.Join(all[0].Path, unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
 		}
 		return nil, ""
 	case !isFleet(d):
@@ -31,13 +32,13 @@ func judged(d *measure.Document) (c *measure.Cell, name string) {
 	for i := range d.Targets {
 		if t := &d.Targets[i]; !t.Pass {
 			if c = ofTarget(d, t); c != nil {
-				return c, join(pathName(c), setName(conditions(c.Axes), ""), "of which a target is not met")
+				return c, doc.Join(pathName(c), setName(conditions(c.Axes), ""), "of which a target is not met")
 			}
 		}
 	}
 	if d.Verdict != nil && !d.Verdict.Pass {
 		if c = worstShare(d); c != nil {
-			return c, join(pathName(c), setName(conditions(c.Axes), ""), "the least of its link")
+			return c, doc.Join(pathName(c), setName(conditions(c.Axes), ""), "the least of its link")
 		}
 	}
 	s := best(newSets(d))
@@ -53,7 +54,7 @@ func judged(d *measure.Document) (c *measure.Cell, name string) {
 	if c == nil {
 		return nil, ""
 	}
-	name = join(pathName(c), setName(conditions(c.Axes), ""))
+	name = doc.Join(pathName(c), setName(conditions(c.Axes), ""))
 	if len(slowest) > 1 {
 		name += ", the slowest pair"
 	}
@@ -86,7 +87,7 @@ func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 	if c == nil {
 		return nil, ""
 	}
-	return c, join(clean(of.Name), pathName(c), unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
+	return c, doc.Join(doc.Clean(of.Name), pathName(c), unit.Plural(c.Streams, "stream"), windowName(c.Window)+" window")
 }
 
 // ofTarget is the flow that a target is about: that of the pair which decides it,
@@ -179,7 +180,7 @@ func warningsOf(cells ...*measure.Cell) (lines []string) {
 			continue
 		}
 		for _, w := range c.Warnings {
-			all.add("", clean(w), c)
+			all.add("", doc.Clean(w), c)
 		}
 	}
 	for _, x := range all.joined() {

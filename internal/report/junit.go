@@ -57,7 +57,7 @@ type junitNo struct {
 // target of a plan, and for each gate (skipped where it was not checked). A command
 // that broke off is an error too.
 func JUnit(w io.Writer, d *measure.Document) error {
-	x := junitSuites{Name: clean("thru " + d.Command), Seconds: seconds(d.ElapsedNs)}
+	x := junitSuites{Name: doc.Clean("thru " + d.Command), Seconds: seconds(d.ElapsedNs)}
 	began := d.StartedAt.UTC().Format("2006-01-02T15:04:05")
 	for _, s := range []junitSuite{
 		{Name: "command", Cases: junitCommand(d)}, {Name: "verdict", Cases: junitVerdicts(d)}, {Name: "targets", Cases: junitTargets(d)},
@@ -106,15 +106,15 @@ func no(why string, more ...string) *junitNo {
 	var lines []string
 	for _, s := range more {
 		if s != "" {
-			lines = append(lines, clean(s))
+			lines = append(lines, doc.Clean(s))
 		}
 	}
-	return &junitNo{clean(why), strings.Join(lines, "\n")}
+	return &junitNo{doc.Clean(why), strings.Join(lines, "\n")}
 }
 
 // junitCommand is the command itself: whether it came to its end.
 func junitCommand(d *measure.Document) []junitCase {
-	c := junitCase{Name: clean(strings.Join(append([]string{"thru"}, d.Arguments...), " ")), Seconds: seconds(d.ElapsedNs), Out: Answer(d)}
+	c := junitCase{Name: doc.Clean(strings.Join(append([]string{"thru"}, d.Arguments...), " ")), Seconds: seconds(d.ElapsedNs), Out: Answer(d)}
 	if d.BrokeOff() && d.Error.ExitCode != fault.Inconclusive {
 		c.Error = no(d.Error.Message, d.Error.Hint)
 	}
@@ -123,7 +123,7 @@ func junitCommand(d *measure.Document) []junitCase {
 
 func junitVerdicts(d *measure.Document) (all []junitCase) {
 	judge := func(name string, v *measure.Verdict) {
-		c := junitCase{Name: clean(name), Out: clean(v.Reason)}
+		c := junitCase{Name: doc.Clean(name), Out: doc.Clean(v.Reason)}
 		switch {
 		case v.Inconclusive:
 			c.Error = no("inconclusive: "+v.Reason, v.Do)
@@ -147,8 +147,8 @@ func junitVerdicts(d *measure.Document) (all []junitCase) {
 
 func junitTargets(d *measure.Document) (all []junitCase) {
 	for _, r := range targetTable(d).Rows {
-		c := junitCase{Name: r[0], Out: join("wanted "+r[1], "got "+r[2])}
-		why := no(join("wanted "+r[1], "got "+r[2]), r[4])
+		c := junitCase{Name: r[0], Out: doc.Join("wanted "+r[1], "got "+r[2])}
+		why := no(doc.Join("wanted "+r[1], "got "+r[2]), r[4])
 		switch {
 		case r[3] == "fail" && d.Verdict != nil && d.Verdict.Inconclusive:
 			c.Error = why
@@ -167,7 +167,7 @@ func junitFlows(d *measure.Document) (all []junitCase) {
 		if c.Beside || isExperiment(c) || isGauge(d, c) {
 			continue
 		}
-		x := junitCase{Name: join(clean(c.Rung), pathName(c), what(c), setName(conditions(c.Axes), "")), Out: figureText(c)}
+		x := junitCase{Name: doc.Join(doc.Clean(c.Rung), pathName(c), what(c), setName(conditions(c.Axes), "")), Out: figureText(c)}
 		span := int64(0)
 		for _, r := range c.Runs {
 			for _, f := range r.Flows {
@@ -187,11 +187,11 @@ func junitFlows(d *measure.Document) (all []junitCase) {
 
 func junitGates(d *measure.Document) (all []junitCase) {
 	for _, g := range d.Gates {
-		where := clean(g.EndPoint)
+		where := doc.Clean(g.EndPoint)
 		if g.From != "" {
-			where = clean(g.From + " -> " + g.To)
+			where = doc.Clean(g.From + " -> " + g.To)
 		}
-		c := junitCase{Name: join(clean(g.ID), where, clean(g.Interface)), Out: clean(g.Fact)}
+		c := junitCase{Name: doc.Join(doc.Clean(g.ID), where, doc.Clean(g.Interface)), Out: doc.Clean(g.Fact)}
 		switch g.Status {
 		case measure.GateFail:
 			c.Failure = no(g.Fact, append([]string{g.Why, g.Advice}, g.Remedy...)...)

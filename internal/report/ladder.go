@@ -46,8 +46,8 @@ func ladders(d *measure.Document) []ladder {
 			continue
 		}
 		path := pathName(c)
-		if c.Rung != "" && clean(c.Rung) != path {
-			path = join(clean(c.Rung), path)
+		if c.Rung != "" && doc.Clean(c.Rung) != path {
+			path = doc.Join(doc.Clean(c.Rung), path)
 		}
 		at := slices.IndexFunc(all, func(l ladder) bool { return l.Path == path })
 		if at < 0 {
@@ -138,7 +138,7 @@ func (l *ladder) heldNotes(said map[string]bool) (notes []string) {
 		if c := x.Source; len(c.Findings) > 0 && (x.rung != l.Best || len(notes) == 0) {
 			held := heldText(c)
 			if f := binding(c); f != nil && said[held] {
-				held = clean(f.Cause) + " (" + clean(f.Confidence) + "), as above"
+				held = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + "), as above"
 			}
 			said[heldText(c)] = true
 			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), windowName(c.Window), held))
@@ -241,7 +241,7 @@ func limits(d *measure.Document) string {
 		}
 		r, w := p.Facts.Sysctls["net.core.rmem_max"], p.Facts.Sysctls["net.core.wmem_max"]
 		if r != "" && w != "" {
-			return fmt.Sprintf(" (net.core.rmem_max is %s, wmem_max %s)", clean(r), clean(w))
+			return fmt.Sprintf(" (net.core.rmem_max is %s, wmem_max %s)", doc.Clean(r), doc.Clean(w))
 		}
 	}
 	return ""

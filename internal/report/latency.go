@@ -81,27 +81,27 @@ func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
 	}
 	added, often := "", ""
 	if u.AddedNs != nil {
-		added = join(addedText(*u.AddedNs)+" at the median", prefixed("grade ", u.Grade))
+		added = doc.Join(addedText(*u.AddedNs)+" at the median", doc.Prefixed("grade ", u.Grade))
 	}
 	if u.Responsiveness != nil {
 		often = stat.ThreeDigits(*u.Responsiveness) + " round trips a minute under load"
 	}
-	add("queue's delay", join(added, often))
+	add("queue's delay", doc.Join(added, often))
 }
 
 // latencyPage is the distributions of a page: a curve and a table of them all.
 type latencyPage struct {
-	Chart chart
-	Table table
+	Chart doc.Chart
+	Table doc.Table
 }
 
 const latencyHeight = 240
 
 // newLatencyPage draws the cells that have a latency; nil without one.
 func newLatencyPage(cells []cell) *latencyPage {
-	p := &latencyPage{Table: table{Figures: true, Caption: "Time from request to response", Columns: figureColumns("share of the requests")}}
+	p := &latencyPage{Table: doc.Table{Figures: true, Caption: "Time from request to response", Columns: doc.FigureColumns("share of the requests")}}
 	var all []*measure.Latency
-	var legends []legend
+	var legends []doc.Legend
 	var words []string
 	plot := draw.Panel{Title: "latency", Height: latencyHeight}
 	least, greatest, most := math.Inf(1), 0.0, 0.0
@@ -118,7 +118,7 @@ func newLatencyPage(cells []cell) *latencyPage {
 		}
 		all = append(all, l)
 		plot.Lines = append(plot.Lines, one)
-		legends = append(legends, legend{Key: draw.Key(one), Name: name})
+		legends = append(legends, doc.Legend{Key: draw.Key(one), Name: name})
 		p.Table.Columns = append(p.Table.Columns, doc.Column{Name: name, Right: true})
 		words = append(words, name+": "+percentilesText(l))
 	}
@@ -135,7 +135,7 @@ func newLatencyPage(cells []cell) *latencyPage {
 // seriesName tells a cell's latency from the others'.
 func seriesName(c cell) string {
 	if c.Gauge {
-		return strings.TrimPrefix(clean(c.Source.Label), "latency, ")
+		return strings.TrimPrefix(doc.Clean(c.Source.Label), "latency, ")
 	}
 	return c.Name
 }

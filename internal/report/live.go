@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"thru/internal/doc"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -98,7 +99,7 @@ func liveRate(f LiveFlow, named bool) string {
 		text += fmt.Sprintf("   lost %-6s", liveLoss(*f.Packets, *f.Lost))
 	}
 	if named {
-		text += " " + clean(f.Name)
+		text += " " + doc.Clean(f.Name)
 	}
 	return text
 }
@@ -131,7 +132,7 @@ func liveCPU(ends []LiveCPU, long bool) string {
 		if long {
 			form = "%s %s%% (max %s%%)"
 		}
-		parts = append(parts, fmt.Sprintf(form, clean(e.Name), livePct(e.MachinePct), livePct(e.MaxCorePct)))
+		parts = append(parts, fmt.Sprintf(form, doc.Clean(e.Name), livePct(e.MachinePct), livePct(e.MaxCorePct)))
 	}
 	if len(parts) == 0 {
 		return ""

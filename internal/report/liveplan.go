@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"thru/internal/doc"
 	"thru/internal/doc/text"
 	"thru/internal/unit"
 )
@@ -54,7 +55,7 @@ func livePlanLine(l LivePlan, width int) string {
 	if l.Bps != nil && l.Phase == "" {
 		carried = unit.Rate(*l.Bps)
 	}
-	carried = fmt.Sprintf("%10s", orDash(clean(carried)))
+	carried = fmt.Sprintf("%10s", doc.OrDash(doc.Clean(carried)))
 	pairs := ""
 	if len(l.Pairs) > 1 {
 		pairs = unit.Plural(len(l.Pairs), "pair")
@@ -65,7 +66,7 @@ func livePlanLine(l LivePlan, width int) string {
 		soFar = failed + " so far" // which may be more than there are pairs
 	}
 	bar, left := livePlanBar(l)
-	label := clean(l.Label)
+	label := doc.Clean(l.Label)
 	for _, parts := range [][]string{{where, carried, pairs, soFar, label, bar + left}, {where, carried, pairs, soFar, label, left},
 		{where, carried, pairs, soFar, left}, {where, carried, failed, left}, {where, carried, failed}} {
 		line := strings.TrimRight(joinGap(parts), " ")
@@ -99,7 +100,7 @@ func livePairs(pairs []LivePair, width, lines int) []string {
 	for _, x := range pairs {
 		widest = max(widest, utf8.RuneCountInString(livePair(x)))
 	}
-	each := max(1, (width-gridIndent)/(widest+livePairGap))
+	each := max(1, (width-text.Indent)/(widest+livePairGap))
 	room := min(each*lines, maxLivePairs)
 	if len(pairs) > room {
 		pairs = slices.Clone(pairs)
@@ -116,9 +117,9 @@ func livePairs(pairs []LivePair, width, lines int) []string {
 	for row := range slices.Chunk(texts, each) {
 		line := ""
 		for _, s := range row {
-			line += pad(s, widest+livePairGap)
+			line += text.Pad(s, widest+livePairGap)
 		}
-		line = strings.TrimRight(strings.Repeat(" ", gridIndent)+line, " ")
+		line = strings.TrimRight(strings.Repeat(" ", text.Indent)+line, " ")
 		if r := []rune(line); len(r) > width {
 			line = string(r[:max(0, width-3)]) + "..."
 		}

@@ -22,7 +22,7 @@ type MarkdownOptions struct {
 func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	p, m := newPage(d), new(markdown.Printer)
 	r := p.report()
-	r.Signed = signature(o.Signed)
+	r.Signed = o.Signed.Clean()
 	if o.Summary {
 		m.Top(r)
 		doc.Print(m, p.brief())

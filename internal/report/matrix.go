@@ -51,10 +51,10 @@ func newMatrix(s *set) *doc.Matrix {
 	fillMatrix(m, s, in, row, col)
 	m.Unit, m.Legend = in.Name, legendOf(m)
 	for i := range m.Rows {
-		m.Rows[i] = clean(m.Rows[i])
+		m.Rows[i] = doc.Clean(m.Rows[i])
 	}
 	for i := range m.Cols {
-		m.Cols[i] = clean(m.Cols[i])
+		m.Cols[i] = doc.Clean(m.Cols[i])
 	}
 	return m
 }
@@ -113,15 +113,15 @@ func fillMatrix(m *doc.Matrix, s *set, in doc.Scale, row, col map[string]int) {
 			c.Text = s.number(in, *p.Value)
 			c.Heat = 1 + int(math.Round((heats-1)*min(max(*p.Value/max(most, 1e-9), 0), 1)))
 			if *p.Value < middle/2 {
-				c.Tone = toneWarn
+				c.Tone = doc.ToneWarn
 			}
 		case p.Failed != "":
-			c.Text, c.Tone = cellFailed, toneBad
+			c.Text, c.Tone = cellFailed, doc.ToneBad
 		default:
 			c.Text = cellMissing
 		}
 		if p.Value != nil && p.Failed != "" {
-			c.Tone = toneBad
+			c.Tone = doc.ToneBad
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
@@ -39,7 +40,7 @@ func methodLines(d *measure.Document) (all []string) {
 	}
 	if c.Ceiling != nil {
 		all = append(all, fmt.Sprintf("The ceiling is what the link's rate (%s) leaves for payload at MTU %d, when the headers of Ethernet, IP and %s are taken off.",
-			ceilingSource(c.Ceiling), c.Ceiling.MTU, strings.ToUpper(clean(c.Protocol))))
+			ceilingSource(c.Ceiling), c.Ceiling.MTU, strings.ToUpper(doc.Clean(c.Protocol))))
 	}
 	if len(d.Findings)+len(c.Findings) > 0 {
 		all = append(all, `Rules judge the causes by the counters of both ends. "Certain": the evidence is there, and similar causes are ruled out; "likely": one of those is not ruled out; "possible": a condition for it holds, its cost was not measured.`)
@@ -54,7 +55,7 @@ func methodLines(d *measure.Document) (all []string) {
 	if len(d.Comparisons) > 0 || isTuning(d) && len(d.Tuning.Attempts) > 0 {
 		all = append(all, "What is compared ran in turns, one with the change and one without, again and again, so that a drift of the network falls on both.")
 	}
-	return nonEmpty(all...)
+	return doc.NonEmpty(all...)
 }
 
 // methodCell is the cell whose way of measuring stands for all.
@@ -140,13 +141,13 @@ func machineMethod(c *measure.Cell) string {
 }
 
 func ceilingSource(c *measure.Ceiling) string {
-	return linkRate(c) + ", " + clean(c.LinkFrom)
+	return linkRate(c) + ", " + doc.Clean(c.LinkFrom)
 }
 
 // repeating is how to do it again: what to run at each host, and the plan.
 type repeating struct {
 	Steps []repeatStep
-	Plan  []row
+	Plan  []doc.Row
 }
 
 // repeatStep is what to type at one host.
@@ -181,11 +182,11 @@ func newRepeating(d *measure.Document) repeating {
 	}
 	here := repeatStep{At: "where it was measured", Command: command}
 	if d.Thru != "" {
-		here.Says = "thru " + clean(d.Thru)
+		here.Says = "thru " + doc.Clean(d.Thru)
 	}
 	r.Steps = append(r.Steps, here)
 	if p := d.Plan; p != nil {
-		r.Plan = []row{{Name: "plan", Value: clean(p.Name)}, {Name: "run", Value: clean(p.Run)}, {Name: "SHA-256 of the plan file", Value: clean(p.SHA256)}, {Name: "order", Value: clean(p.Order)},
+		r.Plan = []doc.Row{{Name: "plan", Value: doc.Clean(p.Name)}, {Name: "run", Value: doc.Clean(p.Run)}, {Name: "SHA-256 of the plan file", Value: doc.Clean(p.SHA256)}, {Name: "order", Value: doc.Clean(p.Order)},
 			{Name: "steps", Value: fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
 		r.Plan = append(r.Plan, handRows(p)...)
 	}
@@ -194,22 +195,22 @@ func newRepeating(d *measure.Document) repeating {
 
 // farStep is what an end point other than the one in command has to run.
 func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
-	s := repeatStep{At: clean(e.Name)}
+	s := repeatStep{At: doc.Clean(e.Name)}
 	program := strings.ToLower(e.Speaks)
 	switch {
 	case asksOverSSH(d, e.Name), e.Facts != nil && e.Facts.OS != nil && *e.Facts.OS == "esxi":
 		return s, false // nothing is to be started there
 	case strings.HasPrefix(program, "iperf3"):
-		s.Command, s.Says = "iperf3 -s", clean(e.Speaks)
+		s.Command, s.Says = "iperf3 -s", doc.Clean(e.Speaks)
 	case strings.HasPrefix(program, "iperf"):
-		s.Command, s.Says = "iperf -s", clean(e.Speaks)
+		s.Command, s.Says = "iperf -s", doc.Clean(e.Speaks)
 	case e.Speaks != "":
 		return s, false
 	default:
 		s.Command = "thru serve"
 		s.Says = "once, at the other end: thru join NAME takes the join string that it prints"
 		if e.Thru != "" {
-			s.Says = "thru " + clean(e.Thru) + "; " + s.Says
+			s.Says = "thru " + doc.Clean(e.Thru) + "; " + s.Says
 		}
 	}
 	return s, true

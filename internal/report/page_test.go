@@ -34,30 +34,30 @@ func TestFirstMinute(t *testing.T) {
 		name  string
 		d     *measure.Document
 		word  string
-		tone  tone
+		tone  doc.Tone
 		rows  []string // "name: text" that is in a row
 		never string
 	}{
-		{"pass", verdictTest(), "accepted", toneGood, []string{"Carries: 956 Mb/s local -> peer (95% interval of this run 948-964), 100% of the 956 Mb/s that 1 Gb/s leaves for payload at MTU 1500",
+		{"pass", verdictTest(), "accepted", doc.ToneGood, []string{"Carries: 956 Mb/s local -> peer (95% interval of this run 948-964), 100% of the 956 Mb/s that 1 Gb/s leaves for payload at MTU 1500",
 			"Limited by: the link itself", "To do: nothing", "Between: peer is beta, 192.0.2.2:5200"}, "--link-rate 10G"},
-		{"fail", unmet, "not accepted", toneBad, []string{"To do: let `thru explain` find"}, ""},
-		{"fail with a cause", explainTest(), "not accepted", toneBad, []string{"Limited by: local -> b: all interrupts of eth0 at b go to CPU 3", "Limited by: b -> local: the link itself: it is full", "To do: ethtool -L eth0 combined 8"}, ""},
-		{"a gate was overruled", forced, "accepted", toneGood, []string{"To do: mend the path"}, ""},
-		{"broke off", cut, "no verdict", toneNone, []string{"To do: look there"}, ""},
-		{"no rate", noRate, "no verdict", toneNone, nil, ""},
-		{"requests", rrTest(), "no verdict", toneNone, []string{"Carries: requests/s"}, "Limited by"},
-		{"one host", localhostTest(), "no verdict", toneNone, []string{"Carries: 48.9 Gb/s localhost"}, "--link-rate"},
-		{"nothing", failedTest(), "no verdict", toneNone, []string{"To do: start thru serve on that host"}, "Carries"},
-		{"held back by a gate", held, "no verdict", toneNone, []string{"To do: mend the path"}, "Carries"},
-		{"empty", &measure.Document{}, "no verdict", toneNone, nil, "Carries"},
-		{"unfit", unfit, "not fit", toneBad, []string{"To do: path: f"}, "Carries"},
-		{"checked", checked(), "not fit", toneBad, nil, "Limited by"},
-		{"target of a tuning", tunedTest(), "accepted", toneGood, []string{"To do: make what was kept last"}, ""},
-		{"targets of a plan", manyToOneTest(), "not accepted", toneBad, []string{"Carries: 8 pairs at once carried 7.52 of 10 Gb/s", "Limited by: the CPU 3 of store is full"}, ""},
-		{"rungs", rungsTest(), "not accepted", toneBad, []string{"Carries: interconnect: 9.41 of 10 Gb/s"}, ""},
-		{"a disk", diskDocument(), "no verdict", toneNone, []string{"Gives: /srv at b (ext4 on nvme0n1): reads 3.22 GB/s", "Between: b is beta"}, "see the error"},
-		{"a transfer", transferDocument(), "no verdict", toneNone, []string{"Carries: 1.02 Gb/s files -> local, protocol over disk", "Carries: 1.71 Gb/s files -> local, protocol over memory", "Limited by: the disk here takes 1.02 Gb/s"}, "nothing was measured"},
-		{"labels", labelled, "accepted", toneGood, []string{"Labels: rack=7 site=east"}, ""},
+		{"fail", unmet, "not accepted", doc.ToneBad, []string{"To do: let `thru explain` find"}, ""},
+		{"fail with a cause", explainTest(), "not accepted", doc.ToneBad, []string{"Limited by: local -> b: all interrupts of eth0 at b go to CPU 3", "Limited by: b -> local: the link itself: it is full", "To do: ethtool -L eth0 combined 8"}, ""},
+		{"a gate was overruled", forced, "accepted", doc.ToneGood, []string{"To do: mend the path"}, ""},
+		{"broke off", cut, "no verdict", doc.ToneNone, []string{"To do: look there"}, ""},
+		{"no rate", noRate, "no verdict", doc.ToneNone, nil, ""},
+		{"requests", rrTest(), "no verdict", doc.ToneNone, []string{"Carries: requests/s"}, "Limited by"},
+		{"one host", localhostTest(), "no verdict", doc.ToneNone, []string{"Carries: 48.9 Gb/s localhost"}, "--link-rate"},
+		{"nothing", failedTest(), "no verdict", doc.ToneNone, []string{"To do: start thru serve on that host"}, "Carries"},
+		{"held back by a gate", held, "no verdict", doc.ToneNone, []string{"To do: mend the path"}, "Carries"},
+		{"empty", &measure.Document{}, "no verdict", doc.ToneNone, nil, "Carries"},
+		{"unfit", unfit, "not fit", doc.ToneBad, []string{"To do: path: f"}, "Carries"},
+		{"checked", checked(), "not fit", doc.ToneBad, nil, "Limited by"},
+		{"target of a tuning", tunedTest(), "accepted", doc.ToneGood, []string{"To do: make what was kept last"}, ""},
+		{"targets of a plan", manyToOneTest(), "not accepted", doc.ToneBad, []string{"Carries: 8 pairs at once carried 7.52 of 10 Gb/s", "Limited by: the CPU 3 of store is full"}, ""},
+		{"rungs", rungsTest(), "not accepted", doc.ToneBad, []string{"Carries: interconnect: 9.41 of 10 Gb/s"}, ""},
+		{"a disk", diskDocument(), "no verdict", doc.ToneNone, []string{"Gives: /srv at b (ext4 on nvme0n1): reads 3.22 GB/s", "Between: b is beta"}, "see the error"},
+		{"a transfer", transferDocument(), "no verdict", doc.ToneNone, []string{"Carries: 1.02 Gb/s files -> local, protocol over disk", "Carries: 1.71 Gb/s files -> local, protocol over memory", "Limited by: the disk here takes 1.02 Gb/s"}, "nothing was measured"},
+		{"labels", labelled, "accepted", doc.ToneGood, []string{"Labels: rack=7 site=east"}, ""},
 	} {
 		v := newView(tt.d)
 		if a := v.First.Accepted; a.Word != tt.word || a.Tone != tt.tone || a.Why == "" && a.Word != "accepted" {

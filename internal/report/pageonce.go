@@ -27,9 +27,9 @@ func (v *view) Warned() []gateView {
 func (v *view) Unchecked() []doc.Gap { return uncheckedGates(v.Gates) }
 
 // Against is what rules causes out: a row for each reason, with its causes.
-func (d diagnosis) Against() (rows []row) {
+func (d diagnosis) Against() (rows []doc.Row) {
 	for _, r := range d.RuledOut {
-		same := slices.IndexFunc(rows, func(x row) bool { return x.Value == r.Value })
+		same := slices.IndexFunc(rows, func(x doc.Row) bool { return x.Value == r.Value })
 		if same < 0 {
 			rows = append(rows, r)
 		} else {

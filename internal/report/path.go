@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -14,21 +15,21 @@ import (
 const maxPaths = 24
 
 // newPaths makes a table of each path.
-func newPaths(d *measure.Document) []titled {
-	var all []titled
+func newPaths(d *measure.Document) []doc.Pairs {
+	var all []doc.Pairs
 	for i := range d.Paths[:min(len(d.Paths), maxPaths)] {
 		p := &d.Paths[i]
-		t := titled{Name: clean("path " + p.From + " -> " + p.To)}
+		t := doc.Pairs{Name: doc.Clean("path " + p.From + " -> " + p.To)}
 		if p.Cached {
 			t.Name += " (as it was found lately)"
 		}
-		for _, r := range []row{
+		for _, r := range []doc.Row{
 			{Name: "address", Value: addressText(p)}, {Name: "route", Value: bothWays(p, "route", routeText)}, {Name: "RTT, probes", Value: pathRTTText(p.RTT)}, {Name: "MTU", Value: bothWays(p, "mtu", mtuText)},
 			{Name: "TCP options", Value: handshakeText(p.Handshake)}, {Name: "hops", Value: bothWays(p, "hops", hopsText)}, {Name: "UDP", Value: bothWays(p, "udp", udpReachText)},
 			{Name: "DSCP, ECN", Value: bothWays(p, "dscp", marksText)}, {Name: "clocks", Value: clockText(p)}, {Name: "source ports", Value: portsText(p.Ports)},
 		} {
 			if r.Value != "" {
-				t.Rows = append(t.Rows, row{Name: r.Name, Value: clean(r.Value)})
+				t.Rows = append(t.Rows, doc.Row{Name: r.Name, Value: doc.Clean(r.Value)})
 			}
 		}
 		all = append(all, t)
@@ -83,7 +84,7 @@ func routeText(w measure.OneWay) string {
 	if hops := w.Route.NextHops; len(hops) > 1 {
 		var names []string
 		for _, n := range hops[:min(len(hops), maxNamed)] {
-			names = append(names, clean(n.String()))
+			names = append(names, doc.Clean(n.String()))
 		}
 		if more := len(hops) - len(names); more > 0 {
 			names = append(names, unit.Plural(more, "more next hop"))
@@ -106,7 +107,7 @@ func hashText(policy string) string {
 	case measure.HashLayer4:
 		return "addresses and ports (" + policy + ")"
 	}
-	return clean(policy)
+	return doc.Clean(policy)
 }
 
 func pathRTTText(r *measure.PathRTT) string {

@@ -13,10 +13,10 @@ import (
 // whereabouts is what is known of where the end points of a test are, and of what
 // their hosts did meanwhile.
 type whereabouts struct {
-	Ends     grid
+	Ends     doc.Table
 	Lies     []string // how pairs lie to each other
-	Counters grid
-	Charts   []chart
+	Counters doc.Table
+	Charts   []doc.Chart
 	Notes    []string
 }
 
@@ -28,13 +28,13 @@ func newPlaced(d *measure.Document) *whereabouts {
 	if !slices.ContainsFunc(d.EndPoints, func(e measure.EndPoint) bool { return e.Placement != nil || e.NoPlace != "" }) {
 		return nil
 	}
-	p := &whereabouts{Lies: relationLines(d), Ends: grid{Caption: "Where the end points are", Columns: []column{
+	p := &whereabouts{Lies: relationLines(d), Ends: doc.Table{Caption: "Where the end points are", Columns: []doc.Column{
 		{Name: "end point", Least: 8}, {Name: "machine", Least: 10}, {Name: "host", Least: 8}, {Name: "network", Least: 8}, {Name: "adapter", Least: 8}, {Name: "uplink", Least: 6},
 		{Name: "cluster", Least: 8}, {Name: "data center", Least: 8}, {Name: "known by", Least: 8}}}}
 	for _, e := range d.EndPoints {
 		if e.Placement == nil {
 			if e.NoPlace != "" && e.NoPlace != nobodyAsked {
-				p.Notes = append(p.Notes, clean(e.Name)+": not found: "+cleanUpTo(e.NoPlace, maxReason))
+				p.Notes = append(p.Notes, doc.Clean(e.Name)+": not found: "+doc.CleanUpTo(e.NoPlace, maxReason))
 			}
 			continue
 		}
@@ -63,7 +63,7 @@ const maxReason = 240
 // placeCells is the row of an end point.
 func placeCells(d *measure.Document, e measure.EndPoint) []string {
 	p := e.Placement
-	machine, model, uplink := clean(p.GuestName), "", ""
+	machine, model, uplink := doc.Clean(p.GuestName), "", ""
 	if p.Guest == "" {
 		machine = "the host itself"
 	}
@@ -71,25 +71,25 @@ func placeCells(d *measure.Document, e measure.EndPoint) []string {
 		if g := v.Guest(p.Guest); g != nil {
 			for _, n := range g.NICs {
 				if n.Name == p.NIC {
-					model, uplink = clean(measure.Value(n.Model)), clean(measure.Value(n.Uplink))
+					model, uplink = doc.Clean(measure.Value(n.Model)), doc.Clean(measure.Value(n.Uplink))
 				}
 			}
 		}
 	}
 	if model == "" {
-		model = clean(p.NIC)
+		model = doc.Clean(p.NIC)
 	}
-	return []string{clean(e.Name), orDash(machine), orDash(clean(p.HostName)), orDash(networkText(p)), orDash(model), orDash(uplink), orDash(clean(p.Cluster)),
-		orDash(clean(p.Site)), orDash(strings.Join(doc.CleanAll(p.By), ", "))}
+	return []string{doc.Clean(e.Name), doc.OrDash(machine), doc.OrDash(doc.Clean(p.HostName)), doc.OrDash(networkText(p)), doc.OrDash(model), doc.OrDash(uplink), doc.OrDash(doc.Clean(p.Cluster)),
+		doc.OrDash(doc.Clean(p.Site)), doc.OrDash(strings.Join(doc.CleanAll(p.By), ", "))}
 }
 
 // networkText is "prod, VLAN 100".
 func networkText(p *measure.Placement) string {
-	vlan := clean(p.VLAN)
+	vlan := doc.Clean(p.VLAN)
 	if vlan == "" || vlan == "0" {
-		return clean(p.Network)
+		return doc.Clean(p.Network)
 	}
-	return join(clean(p.Network), "VLAN "+vlan)
+	return doc.Join(doc.Clean(p.Network), "VLAN "+vlan)
 }
 
 func inventoryBySource(d *measure.Document, source string) *measure.Inventory {
@@ -104,9 +104,9 @@ func inventoryBySource(d *measure.Document, source string) *measure.Inventory {
 // relationLines say how the pairs lie, with the rung that one makes.
 func relationLines(d *measure.Document) (all []string) {
 	for _, r := range d.Relations {
-		rung, line := rungOf(d, r), clean(r.From)+" and "+clean(r.To)+": "
+		rung, line := rungOf(d, r), doc.Clean(r.From)+" and "+doc.Clean(r.To)+": "
 		if r.From == r.To {
-			line = clean(r.From) + " with itself: "
+			line = doc.Clean(r.From) + " with itself: "
 		}
 		switch {
 		case rung != "":
@@ -114,7 +114,7 @@ func relationLines(d *measure.Document) (all []string) {
 		case r.From == r.To: // nobody asks how a machine lies to itself
 			continue
 		}
-		all = append(all, line+clean(r.Kind)+" ("+cleanUpTo(r.Why, maxReason)+")")
+		all = append(all, line+doc.Clean(r.Kind)+" ("+doc.CleanUpTo(r.Why, maxReason)+")")
 	}
 	if n := len(all) - mostPlaced; n > 0 {
 		all = append(all[:mostPlaced], unit.Plural(n, "more pair")+", see the JSON document")
@@ -126,7 +126,7 @@ func relationLines(d *measure.Document) (all []string) {
 func rungOf(d *measure.Document, r measure.Relation) string {
 	for _, c := range d.Cells {
 		if c.Rung != "" && (c.From == r.From && c.To == r.To || c.From == r.To && c.To == r.From) {
-			return clean(c.Rung)
+			return doc.Clean(c.Rung)
 		}
 	}
 	return ""

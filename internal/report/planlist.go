@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"thru/internal/doc"
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/unit"
@@ -21,7 +22,7 @@ const nameWidth = 15
 // than those of the step before.
 func PlanList(w io.Writer, pl plan.Plan, o TextOptions) error {
 	p := newPrinter(o)
-	p.Wrap(bold, 0, "", PlanLine(pl))
+	p.Wrap(text.Bold, 0, "", PlanLine(pl))
 	if pl.Order != "" {
 		p.Wrap("", nameWidth, "  order", planOrder(pl))
 	}
@@ -70,7 +71,7 @@ func PlanLine(pl plan.Plan) string {
 	}
 	s += ", " + word + " " + aboutTime(pl.Time())
 	if pl.Name != "" {
-		s = clean(pl.Name) + ": " + s
+		s = doc.Clean(pl.Name) + ": " + s
 	}
 	return s
 }
@@ -92,7 +93,7 @@ func aboutTime(d time.Duration) string {
 }
 
 func planOrder(pl plan.Plan) string {
-	s := clean(pl.Order)
+	s := doc.Clean(pl.Order)
 	switch pl.Order {
 	case plan.OrderSequential:
 		s += ": one step after the other"
@@ -111,13 +112,13 @@ func planOrder(pl plan.Plan) string {
 func endPointText(e plan.EndPoint) string {
 	at := ""
 	if e.At != "" && e.At != e.Name {
-		at = clean(e.At)
+		at = doc.Clean(e.At)
 	}
 	data := ""
 	if e.DataAddr != "" {
-		data = "data at " + clean(e.DataAddr)
+		data = "data at " + doc.Clean(e.DataAddr)
 	}
-	return strings.TrimSpace(clean(e.Name) + " " + bracket(join(at, labelsText(e.Labels, true), data)))
+	return strings.TrimSpace(doc.Clean(e.Name) + " " + doc.Bracket(doc.Join(at, labelsText(e.Labels, true), data)))
 }
 
 // wantedText is a target: "total goodput at least 9 Gb/s, where streams is 8".
@@ -133,7 +134,7 @@ func wantedText(t plan.Target) string {
 		s += ", where " + axesText(t.Where)
 	}
 	if t.Rung != "" {
-		s += ", on the rung " + clean(t.Rung)
+		s += ", on the rung " + doc.Clean(t.Rung)
 	}
 	return s
 }
@@ -152,14 +153,14 @@ func targetFigure(figure string, v float64) (name, value string) {
 	case "jain_fairness":
 		return "fairness", doc.Plain(v)
 	}
-	return clean(figure), doc.Plain(v)
+	return doc.Clean(figure), doc.Plain(v)
 }
 
 // axesText is "streams 8, window 800K".
 func axesText(axes []measure.Axis) string {
 	var all []string
 	for _, a := range axes {
-		all = append(all, clean(strings.ReplaceAll(a.Name, "_", " ")+" "+a.Value))
+		all = append(all, doc.Clean(strings.ReplaceAll(a.Name, "_", " ")+" "+a.Value))
 	}
 	return strings.Join(all, ", ")
 }
@@ -167,7 +168,7 @@ func axesText(axes []measure.Axis) string {
 // planSteps prints the steps as a table, and below it the pairs of each step,
 // once where steps that follow each other have the same.
 func (p *printer) planSteps(pl plan.Plan) {
-	g := grid{Columns: []column{{Name: "step", Right: true}, {Name: "what", Least: 12}, {Name: "flows", Right: true}, {Name: "traffic", Least: 12}, {Name: "time", Right: true}}}
+	g := doc.Table{Columns: []doc.Column{{Name: "step", Right: true}, {Name: "what", Least: 12}, {Name: "flows", Right: true}, {Name: "traffic", Least: 12}, {Name: "time", Right: true}}}
 	for i, s := range pl.Steps {
 		g.Rows = append(g.Rows, []string{fmt.Sprint(i + 1), stepName(s), fmt.Sprint(len(s.Specs)), traffics(s), unit.Duration(int64(s.Time().Round(100 * time.Millisecond)))})
 	}
@@ -196,9 +197,9 @@ func stepsText(first, last int) string {
 }
 
 func stepName(s plan.Step) string {
-	name := clean(s.Label)
+	name := doc.Clean(s.Label)
 	if s.Rung != "" && !strings.Contains(s.Label, s.Rung) {
-		name = join(clean(s.Rung), name)
+		name = doc.Join(doc.Clean(s.Rung), name)
 	}
 	if s.Beside {
 		name += " (beside, once)"
@@ -227,9 +228,9 @@ func pairNames(s plan.Step) []string {
 
 func pairName(from, to string) string {
 	if from == to {
-		return clean(from) + " to itself"
+		return doc.Clean(from) + " to itself"
 	}
-	return clean(from) + " -> " + clean(to)
+	return doc.Clean(from) + " -> " + doc.Clean(to)
 }
 
 // traffics are the kinds of traffic of a step, each once, without what its label says.

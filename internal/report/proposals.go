@@ -35,38 +35,38 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) proposal {
-	v := proposal{Number: number, Title: clean(p.Title), Advice: clean(p.Title), Why: clean(p.Why), Expect: clean(p.Expect), Source: sourceText(p.Source), Risk: clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid)}
+	v := proposal{Number: number, Title: doc.Clean(p.Title), Advice: doc.Clean(p.Title), Why: doc.Clean(p.Why), Expect: doc.Clean(p.Expect), Source: sourceText(p.Source), Risk: doc.Clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid)}
 	switch {
 	case p.Cause != "":
-		v.For = "finding " + clean(p.Cause)
+		v.For = "finding " + doc.Clean(p.Cause)
 	case p.Gate != "":
-		v.For = "gate " + clean(p.Gate)
+		v.For = "gate " + doc.Clean(p.Gate)
 	}
 	if p.From != "" && p.To != "" {
-		v.For = join(v.For, clean(p.From+" -> "+p.To))
+		v.For = doc.Join(v.For, doc.Clean(p.From+" -> "+p.To))
 	}
 	if p.ExpectBps != nil && !strings.Contains(v.Expect, unit.Rate(*p.ExpectBps)) {
-		v.Expect = join(unit.Rate(*p.ExpectBps), v.Expect)
+		v.Expect = doc.Join(unit.Rate(*p.ExpectBps), v.Expect)
 	}
 	if p.Test != nil {
-		v.Flags = clean(p.Test.Flags)
+		v.Flags = doc.Clean(p.Test.Flags)
 	}
 	for _, c := range p.Commands[:min(len(p.Commands), maxLines)] {
-		h := handwork{Words: clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(once(c.Verify))}
+		h := handwork{Words: doc.Clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(once(c.Verify))}
 		if h.Words == v.Title { // advice without commands: it says it already
 			h.Words = ""
 		}
 		if h.Words == "" && len(h.Set) == 0 {
 			if several && c.EndPoint != "" && v.Title == v.Advice {
-				v.Title += " (at " + clean(c.EndPoint) + ")"
+				v.Title += " (at " + doc.Clean(c.EndPoint) + ")"
 			}
 			continue
 		}
 		if several && c.EndPoint != "" {
-			h.At = "at " + clean(c.EndPoint)
+			h.At = "at " + doc.Clean(c.EndPoint)
 		}
 		if c.Platform != "" && c.Platform != "linux" {
-			h.At = strings.TrimSpace(h.At + " (" + clean(c.Platform) + ")")
+			h.At = strings.TrimSpace(h.At + " (" + doc.Clean(c.Platform) + ")")
 		}
 		v.Hosts = append(v.Hosts, h)
 	}
@@ -77,7 +77,7 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 // of the checklist, and notes that are not published, are for those who build thru.
 func sourceText(source string) string {
 	var parts []string
-	for _, s := range strings.Split(clean(source), "; ") {
+	for _, s := range strings.Split(doc.Clean(source), "; ") {
 		if strings.HasPrefix(s, "methods.md") {
 			_, s, _ = strings.Cut(s, ": ")
 		}
@@ -162,7 +162,7 @@ func newSameness(d *measure.Document) *sameness {
 		}
 		if c.Outcome == measure.Improved || c.Outcome == measure.Worse {
 			if s.Wrong++; len(s.Cases) < maxProofs {
-				s.Cases = append(s.Cases, fmt.Sprintf("comparison %d: %s: %s", i+1, comparedText(c), clean(c.Outcome)))
+				s.Cases = append(s.Cases, fmt.Sprintf("comparison %d: %s: %s", i+1, comparedText(c), doc.Clean(c.Outcome)))
 			}
 		}
 	}
@@ -191,12 +191,12 @@ func (s *sameness) text() string {
 }
 
 // newRestored lists what a rollback has done, and why anything is left.
-func newRestored(changed []measure.Changed) (g grid, left []string) {
-	g = grid{Tone: restoredTone, Columns: []column{{Name: "at", Least: 6}, {Name: "knob"}, {Name: "interface"}, {Name: "set to", Least: 10}, {Name: "before", Least: 10}, {Name: "outcome"}}}
+func newRestored(changed []measure.Changed) (g doc.Table, left []string) {
+	g = doc.Table{Tone: restoredTone, Columns: []doc.Column{{Name: "at", Least: 6}, {Name: "knob"}, {Name: "interface"}, {Name: "set to", Least: 10}, {Name: "before", Least: 10}, {Name: "outcome"}}}
 	for _, c := range changed[:min(len(changed), maxTargetRows)] {
-		g.Rows = append(g.Rows, []string{orDash(clean(c.EndPoint)), clean(c.Knob), orDash(clean(c.Interface)), orDash(clean(c.Value)), orDash(clean(c.Before)), orDash(restoredWord(c.Outcome))})
+		g.Rows = append(g.Rows, []string{doc.OrDash(doc.Clean(c.EndPoint)), doc.Clean(c.Knob), doc.OrDash(doc.Clean(c.Interface)), doc.OrDash(doc.Clean(c.Value)), doc.OrDash(doc.Clean(c.Before)), doc.OrDash(restoredWord(c.Outcome))})
 		if c.Error != "" {
-			left = append(left, strings.TrimSpace(clean(c.Knob)+" "+clean(c.Interface))+at2(c.EndPoint)+": "+doc.Reason(c.Error))
+			left = append(left, strings.TrimSpace(doc.Clean(c.Knob)+" "+doc.Clean(c.Interface))+at2(c.EndPoint)+": "+doc.Reason(c.Error))
 		}
 	}
 	if n := len(changed) - len(g.Rows); n > 0 {
@@ -209,7 +209,7 @@ func at2(endPoint string) string {
 	if endPoint == "" {
 		return ""
 	}
-	return " at " + clean(endPoint)
+	return " at " + doc.Clean(endPoint)
 }
 
 // restoredWord is the outcome of undoing a change, for a person.
@@ -222,19 +222,19 @@ func restoredWord(outcome string) string {
 	case measure.Foreign:
 		return "left: changed by another"
 	}
-	return clean(outcome)
+	return doc.Clean(outcome)
 }
 
-func restoredTone(cell string) tone {
+func restoredTone(cell string) doc.Tone {
 	switch cell {
 	case "restored":
-		return toneGood
+		return doc.ToneGood
 	case "failed":
-		return toneBad
+		return doc.ToneBad
 	case "left: changed by another":
-		return toneWarn
+		return doc.ToneWarn
 	}
-	return toneNone
+	return doc.ToneNone
 }
 
 // restoredAnswer says "all 3 settings are as they were before". What is of no

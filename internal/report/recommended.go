@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -28,7 +29,7 @@ func recommendedTexts(d *measure.Document) (all []string) {
 			s += " (one run each: --repeat 5 tells more)"
 		}
 		if len(d.Recommended) > 1 {
-			s = join(clean(r.Rung), clean(r.From+" -> "+r.To)) + ": " + s
+			s = doc.Join(doc.Clean(r.Rung), doc.Clean(r.From+" -> "+r.To)) + ": " + s
 		}
 		all = append(all, s)
 	}

@@ -12,11 +12,11 @@ import (
 
 // rows are the figures of a cell, the most asked-for first. A figure that is
 // absent leaves no row.
-func rows(c *measure.Cell) []row {
-	var out []row
+func rows(c *measure.Cell) []doc.Row {
+	var out []doc.Row
 	add := func(name, value string) {
 		if value != "" {
-			out = append(out, row{Name: name, Value: value})
+			out = append(out, doc.Row{Name: name, Value: value})
 		}
 	}
 	sender, receiver := shownFlow(c)
@@ -73,7 +73,7 @@ func because(e *measure.Error) string {
 	if e == nil {
 		return ""
 	}
-	return ": " + clean(e.Message)
+	return ": " + doc.Clean(e.Message)
 }
 
 // machineRows are CPU and memory of each end; of one host, they stand once.
@@ -106,7 +106,7 @@ func figureText(c *measure.Cell) string {
 	if hasRange(f) {
 		spread = "range " + span(f.Low, f.High)
 	}
-	return join(stat.FigureText(c), intervalText(f, span), spread, basisText(c, f))
+	return doc.Join(stat.FigureText(c), intervalText(f, span), spread, basisText(c, f))
 }
 
 // intervalText is the interval of a figure, and whether it is of one run alone.
@@ -149,7 +149,7 @@ func shareText(cell *measure.Cell) string {
 	layer := map[string]string{"l1": ", with preamble and gap", "l2": ", frames only"}[c.LinkLayer]
 	in := doc.ScaleFor(c.Bps)
 	return fmt.Sprintf("%s of the ceiling %s %s: MTU %d%s on %s %s (%s%s)", unit.Percent(c.SharePct), in.Number(c.Bps), in.Name,
-		c.MTU, stat.OnWire(c), doc.Plain(float64(c.LinkBps)/in.Div), in.Name, clean(c.LinkFrom), layer)
+		c.MTU, stat.OnWire(c), doc.Plain(float64(c.LinkBps)/in.Div), in.Name, doc.Clean(c.LinkFrom), layer)
 }
 
 func steadyText(c *measure.Cell) string {
@@ -158,13 +158,13 @@ func steadyText(c *measure.Cell) string {
 	case s == nil:
 		return ""
 	case !s.Checked:
-		return join("not checked", clean(s.Why))
+		return doc.Join("not checked", doc.Clean(s.Why))
 	case len(s.Levels) == 2 && s.Why == "":
-		return join(fmt.Sprintf("no: two levels, %s and %s", unit.Rate(s.Levels[0]), unit.Rate(s.Levels[1])), clean(s.Why))
+		return doc.Join(fmt.Sprintf("no: two levels, %s and %s", unit.Rate(s.Levels[0]), unit.Rate(s.Levels[1])), doc.Clean(s.Why))
 	case s.Steady:
 		return fmt.Sprintf("yes (slope %s, halves differ by %s)", unit.Percent(s.SlopePct), unit.Percent(s.HalvesPct))
 	case s.Why != "":
-		return "no: " + clean(s.Why)
+		return "no: " + doc.Clean(s.Why)
 	default:
 		return fmt.Sprintf("no (slope %s, halves differ by %s)", unit.Percent(s.SlopePct), unit.Percent(s.HalvesPct))
 	}
@@ -218,7 +218,7 @@ func workersText(c *measure.Cell) string {
 // tells of it, of that program.
 func endCPU(c *measure.Cell, f *measure.CPUFigure, e *measure.Evidence) string {
 	if f == nil && e != nil && e.Reported != "" && e.Worker != nil && e.MeasuredNs > 0 {
-		s := fmt.Sprintf("%s itself %.2f cores", clean(e.Reported), float64(e.Worker.UserNs+e.Worker.SystemNs)/float64(e.MeasuredNs))
+		s := fmt.Sprintf("%s itself %.2f cores", doc.Clean(e.Reported), float64(e.Worker.UserNs+e.Worker.SystemNs)/float64(e.MeasuredNs))
 		if c.Spec.Duplex {
 			s += ", both directions together"
 		}
@@ -234,7 +234,7 @@ func costText(sender, receiver *measure.CPUFigure, first string) string {
 		}
 		return end + " " + unit.Percent(*f.PctPerGbps)
 	}
-	if s := join(one(sender, first), one(receiver, "receiver")); s != "" {
+	if s := doc.Join(one(sender, first), one(receiver, "receiver")); s != "" {
 		return s + " of a core"
 	}
 	return ""
@@ -252,7 +252,7 @@ func memoryText(m *measure.MemFigure) string {
 	if m.Worker != nil {
 		worker = "thru " + unit.Size(*m.Worker)
 	}
-	return join(used, worker)
+	return doc.Join(used, worker)
 }
 
 func rttText(idle, loaded *int64) string {
@@ -280,7 +280,7 @@ func rfc6349Text(m *measure.RFC6349) string {
 		efficiency = fmt.Sprintf("efficiency %.2f%%", *m.EfficiencyPct)
 	}
 	delay = bufferDelayText(m)
-	return join(ratio, efficiency, delay)
+	return doc.Join(ratio, efficiency, delay)
 }
 
 // tellingPct is the buffer delay above which its percentage says nothing any more.
@@ -308,7 +308,7 @@ func streamsText(c *measure.Cell) string {
 	if c.Scaling != nil && c.Streams > 1 {
 		scaling = fmt.Sprintf("%.2f times a single stream", *c.Scaling)
 	}
-	return join(fair, scaling)
+	return doc.Join(fair, scaling)
 }
 
 func packetText(bytes float64) string {
@@ -326,7 +326,7 @@ func bdpText(c *measure.Cell) string {
 	if c.NeededWindow != nil {
 		need = "needs a window of " + unit.Size(*c.NeededWindow)
 	}
-	return join(bdp, need)
+	return doc.Join(bdp, need)
 }
 
 // windowText is shown where a window was asked for or the kernel cut one, and
@@ -342,13 +342,13 @@ func windowText(c *measure.Cell, sender, receiver *measure.Buffer) string {
 	}
 	switch {
 	case s == r && s != "":
-		return join(asked, "both ends got "+s)
+		return doc.Join(asked, "both ends got "+s)
 	case s != "" && r != "":
-		return join(asked, "sender got "+s+", receiver "+r)
+		return doc.Join(asked, "sender got "+s+", receiver "+r)
 	case s != "":
-		return join(asked, "sender got "+s)
+		return doc.Join(asked, "sender got "+s)
 	case r != "":
-		return join(asked, "receiver got "+r)
+		return doc.Join(asked, "receiver got "+r)
 	}
 	return asked
 }
@@ -383,36 +383,36 @@ func reconciledText(r *measure.Reconciled) string {
 	}
 	s := fmt.Sprintf("sender %s, receiver %s %s, %s %.2f%% apart", in.Number(r.SenderBps), in.Number(r.ReceiverBps), in.Name, what, r.DifferencePct)
 	if r.Note != "" {
-		s += ": " + clean(r.Note)
+		s += ": " + doc.Clean(r.Note)
 	}
 	return s
 }
 
 // stackText names congestion control, MSS, the data path and the interfaces.
 func stackText(c *measure.Cell, sender, receiver *measure.Evidence) string {
-	congestion, mss, io, via := clean(c.Spec.Congestion), "", ioText(c, sender, receiver), ""
+	congestion, mss, io, via := doc.Clean(c.Spec.Congestion), "", ioText(c, sender, receiver), ""
 	if sender != nil && sender.Reported != "" {
 		congestion = "" // what was asked for may not be what that program used
 	}
 	if sender != nil && len(sender.Streams) > 0 {
 		s := sender.Streams[0]
-		congestion = clean(s.Congestion)
+		congestion = doc.Clean(s.Congestion)
 		if s.MSS > 0 {
 			mss = fmt.Sprintf("MSS %d", s.MSS)
 		}
 	}
 	if sender != nil && sender.Route != nil && receiver != nil && receiver.Route != nil {
-		via = clean(sender.Route.Interface + " -> " + receiver.Route.Interface)
+		via = doc.Clean(sender.Route.Interface + " -> " + receiver.Route.Interface)
 	}
-	return join(congestion, mss, io, via)
+	return doc.Join(congestion, mss, io, via)
 }
 
 // ioText names the data path, of both ends where they differ: "sendfile -> lean I/O".
 func ioText(c *measure.Cell, sender, receiver *measure.Evidence) string {
-	io := clean(c.IO)
+	io := doc.Clean(c.IO)
 	if sender != nil && receiver != nil && sender.IO != "" && receiver.IO != "" {
-		if io = clean(sender.IO); sender.IO != receiver.IO {
-			io += " -> " + clean(receiver.IO)
+		if io = doc.Clean(sender.IO); sender.IO != receiver.IO {
+			io += " -> " + doc.Clean(receiver.IO)
 		}
 	}
 	if io == "" {

@@ -10,7 +10,7 @@ import (
 // report is the whole page, in its order; a terminal has an order of its own.
 func (p *page) report() doc.Report {
 	return doc.Report{
-		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: nonEmpty(p.Back), Foot: join("thru "+p.Thru, prefixed("started ", p.Started), "took "+p.Elapsed),
+		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: doc.NonEmpty(p.Back), Foot: doc.Join("thru "+p.Thru, doc.Prefixed("started ", p.Started), "took "+p.Elapsed),
 		Body: slices.Concat(p.brief(), p.Blocks, whyBlocks(slices.Concat(p.Why, p.Judged), false), capturedBlocks(p.Packets), stepBlocks(p.Steps, p.Ended),
 			p.Fleet.blocks(), ladderBlocks(p.Ladders), p.Placed.blocks(), p.Below, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
 	}
@@ -31,7 +31,7 @@ func (p *page) brief() []doc.Block {
 	}
 	all := []doc.Block{p.Picture.Block(), b}
 	if p.Error != nil {
-		all = append(all, doc.Notice{Title: "Error", Tone: doc.ToneBad, Lines: nonEmpty(p.Error.Message, prefixed("hint: ", p.Error.Hint))})
+		all = append(all, doc.Notice{Title: "Error", Tone: doc.ToneBad, Lines: doc.NonEmpty(p.Error.Message, doc.Prefixed("hint: ", p.Error.Hint))})
 	}
 	if p.Fleet != nil {
 		all = append(all, p.Fleet.failures())
@@ -44,7 +44,7 @@ func (x *whereabouts) blocks() []doc.Block {
 	if x == nil {
 		return nil
 	}
-	return []doc.Block{section("Where they are, and what their hosts did", x.Ends, doc.List{Lines: slices.Concat(x.Lies, x.Notes), Notes: true}, x.Counters, doc.Charts{Charts: x.Charts})}
+	return []doc.Block{doc.Titled("Where they are, and what their hosts did", x.Ends, doc.List{Lines: slices.Concat(x.Lies, x.Notes), Notes: true}, x.Counters, doc.Charts{Charts: x.Charts})}
 }
 
 // gateBlocks are the conditions, those that did not pass first.
@@ -57,15 +57,15 @@ func (p *page) gateBlocks() []doc.Block {
 	case len(passed) > 0:
 		body = append(body, doc.Details{Title: title, Brief: true, Paper: p.PassedNames(), Body: []doc.Block{gateTable(shortGates(passed))}})
 	}
-	return []doc.Block{section("Gates", body...)}
+	return []doc.Block{doc.Titled("Gates", body...)}
 }
 
 // gateTable has what each gate found, with what is to be typed.
 func gateTable(gates []gateView) doc.Table {
 	t := doc.Table{Tone: gateWordTone, Columns: []doc.Column{{Name: "gate"}, {Name: ""}, {Name: "of"}, {Name: "found"}, {Name: "why it matters"}}}
 	for _, g := range gates {
-		found := append(nonEmpty(g.Fact, g.Advice, g.At), doc.Typed(g.Remedy...)...)
-		t.Rows = append(t.Rows, []string{g.ID, g.Word, g.Where, doc.Lines(append(found, nonEmpty(g.Risk)...)...), orDash(g.Why)})
+		found := append(doc.NonEmpty(g.Fact, g.Advice, g.At), doc.Typed(g.Remedy...)...)
+		t.Rows = append(t.Rows, []string{g.ID, g.Word, g.Where, doc.Lines(append(found, doc.NonEmpty(g.Risk)...)...), doc.OrDash(g.Why)})
 	}
 	return t.WithoutEmpty().First(maxGateRows)
 }
@@ -90,37 +90,37 @@ func (p *page) pathBlocks() []doc.Block {
 	if len(p.Paths) == 0 {
 		return nil
 	}
-	return []doc.Block{section("Path", body)}
+	return []doc.Block{doc.Titled("Path", body)}
 }
 
 // figureBlocks are the figures of each flow, and its seconds as charts.
 func (p *page) figureBlocks() []doc.Block {
 	var figures []doc.Block
 	for _, c := range p.Main {
-		figures = append(figures, doc.Pairs{Name: join(c.Name, c.What), Rows: c.Rows})
+		figures = append(figures, doc.Pairs{Name: doc.Join(c.Name, c.What), Rows: c.Rows})
 	}
 	title := "Figures"
 	if p.Slowest() {
 		title = "The slowest pairs"
 	}
-	drawn := doc.Only{For: doc.HTML, Body: []doc.Block{section("Over time", doc.List{Lines: p.Drawn, Notes: true}, doc.Charts{Charts: p.Charts})}}
-	all := []doc.Block{drawn, section(title, doc.Beside{Body: figures})}
+	drawn := doc.Only{For: doc.HTML, Body: []doc.Block{doc.Titled("Over time", doc.List{Lines: p.Drawn, Notes: true}, doc.Charts{Charts: p.Charts})}}
+	all := []doc.Block{drawn, doc.Titled(title, doc.Beside{Body: figures})}
 	if len(p.Main) == 1 {
 		all = []doc.Block{doc.Beside{Body: all}}
 	}
 	if len(p.Heat) > 0 {
-		all = append(all, doc.Only{For: doc.HTML, Body: []doc.Block{section("Cores and queues", doc.Charts{Charts: p.Heat}, doc.List{Lines: p.Unseen, Notes: true})}})
+		all = append(all, doc.Only{For: doc.HTML, Body: []doc.Block{doc.Titled("Cores and queues", doc.Charts{Charts: p.Heat}, doc.List{Lines: p.Unseen, Notes: true})}})
 	}
 	if p.Latency != nil {
-		all = append(all, section("Latency", doc.Beside{Body: []doc.Block{doc.Charts{Charts: []chart{p.Latency.Chart}}, p.Latency.Table}}))
+		all = append(all, doc.Titled("Latency", doc.Beside{Body: []doc.Block{doc.Charts{Charts: []doc.Chart{p.Latency.Chart}}, p.Latency.Table}}))
 	}
 	return all
 }
 
 // openBlocks are advice, warnings, and facts that are missing.
 func (p *page) openBlocks() []doc.Block {
-	return []doc.Block{section("Advice", doc.List{Lines: p.Unsaid()}), doc.Notice{Title: "Warnings", Tone: doc.ToneWarn, Lines: p.Warnings},
-		section("Not checked", doc.GapTable(p.Missing), doc.Details{Title: "Facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{doc.GapTable(p.FactGaps)}})}
+	return []doc.Block{doc.Titled("Advice", doc.List{Lines: p.Unsaid()}), doc.Notice{Title: "Warnings", Tone: doc.ToneWarn, Lines: p.Warnings},
+		doc.Titled("Not checked", doc.GapTable(p.Missing), doc.Details{Title: "Facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{doc.GapTable(p.FactGaps)}})}
 }
 
 // cellBlocks are the streams and seconds of each flow.
@@ -131,7 +131,7 @@ func (p *page) cellBlocks() []doc.Block {
 		if c.Beside {
 			what += " (beside)"
 		}
-		d := doc.Details{Title: join(c.Name, what+doc.Spaced(bracket(prefixed("experiment ", c.Experiment()))))}
+		d := doc.Details{Title: doc.Join(c.Name, what+doc.Spaced(doc.Bracket(doc.Prefixed("experiment ", c.Experiment()))))}
 		if !c.Shown {
 			d.Body = append(d.Body, doc.Pairs{Rows: c.Rows})
 		}
@@ -144,13 +144,13 @@ func (p *page) cellBlocks() []doc.Block {
 	if p.Hidden > 0 {
 		cells = append(cells, doc.Para{Text: fmt.Sprintf("%d more cells are in the JSON document.", p.Hidden)})
 	}
-	return []doc.Block{section("Each cell", cells...)}
+	return []doc.Block{doc.Titled("Each cell", cells...)}
 }
 
 // hostBlocks are who took part.
 func (p *page) hostBlocks() (all []doc.Block) {
 	if p.Fleet != nil {
-		all = append(all, section("End points", p.Fleet.Points))
+		all = append(all, doc.Titled("End points", p.Fleet.Points))
 	}
 	if len(p.Inventory.Names) == 0 {
 		return all
@@ -165,17 +165,17 @@ func (p *page) hostBlocks() (all []doc.Block) {
 	more := p.MoreFacts()
 	body = append(body, doc.Details{Title: "All facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{more.Table()}}, doc.Para{Text: p.Hosts.More},
 		doc.Details{Title: "Interfaces", Body: []doc.Block{doc.Beside{Body: interfaces}}})
-	return append(all, section("Hosts and guests", body...))
+	return append(all, doc.Titled("Hosts and guests", body...))
 }
 
 // againBlocks are how it was measured, and how to do it again.
 func (p *page) againBlocks() []doc.Block {
 	var steps []doc.Block
 	for _, s := range p.Again.Steps {
-		steps = append(steps, doc.Para{Text: "At " + s.At + doc.Spaced(bracket(s.Says)) + ":"}, doc.Code{Lines: []string{s.Command}})
+		steps = append(steps, doc.Para{Text: "At " + s.At + doc.Spaced(doc.Bracket(s.Says)) + ":"}, doc.Code{Lines: []string{s.Command}})
 	}
 	if len(steps) > 0 {
 		steps = append(steps, doc.Pairs{Name: "The plan", Rows: p.Again.Plan})
 	}
-	return []doc.Block{section("How this was measured", doc.List{Lines: p.Method}), section("Reproduce", steps...)}
+	return []doc.Block{doc.Titled("How this was measured", doc.List{Lines: p.Method}), doc.Titled("Reproduce", steps...)}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/doc/text"
 	"thru/internal/measure"
@@ -18,7 +19,7 @@ func numericAxes() []string { return []string{"end_points", "cpus", "streams", "
 
 // newSetChart draws what the sets carried over one axis, a line for each value of
 // another one; nil where a drawing would not show it.
-func newSetChart(sets []*set) *chart {
+func newSetChart(sets []*set) *doc.Chart {
 	over, beside, ok := chartAxes(sets)
 	if !ok {
 		return nil
@@ -44,9 +45,9 @@ func newSetChart(sets []*set) *chart {
 	for i, v := range at {
 		x.Ticks = append(x.Ticks, draw.Tick{At: float64(i), Label: text.Shortened(v, 12)})
 	}
-	var legends []legend
+	var legends []doc.Legend
 	for i, n := range names {
-		legends = append(legends, legend{Key: draw.Key(lines[i]), Name: axisWords(measure.Axis{Name: beside, Value: n})})
+		legends = append(legends, doc.Legend{Key: draw.Key(lines[i]), Name: axisWords(measure.Axis{Name: beside, Value: n})})
 	}
 	what := "What a pair carried"
 	if slices.ContainsFunc(sets, (*set).atOnce) {

@@ -55,7 +55,7 @@ func newSets(d *measure.Document) []*set {
 		key := g.Rung + "\x00" + axesText(axes) + "\x00" + map[bool]string{true: "asks"}[asked]
 		s := byKey[key]
 		if s == nil {
-			s = &set{Name: setName(axes, g.Label), Rung: clean(g.Rung), Axes: axes, Asks: asked}
+			s = &set{Name: setName(axes, g.Label), Rung: doc.Clean(g.Rung), Axes: axes, Asks: asked}
 			byKey[key] = s
 			all = append(all, s)
 		}
@@ -88,14 +88,14 @@ func setName(axes []measure.Axis, label string) string {
 		words = append(words, axisWords(a))
 	}
 	if len(words) == 0 {
-		return clean(label)
+		return doc.Clean(label)
 	}
 	return strings.Join(words, ", ")
 }
 
 // axisWords is one value of an axis: "4 streams", "800K window".
 func axisWords(a measure.Axis) string {
-	v := clean(a.Value)
+	v := doc.Clean(a.Value)
 	plural := func(one, many string) string {
 		if v == "1" {
 			return "1 " + one
@@ -116,7 +116,7 @@ func axisWords(a measure.Axis) string {
 	case "congestion", "variant", "direction":
 		return v
 	}
-	return clean(strings.ReplaceAll(a.Name, "_", " ")) + " " + v
+	return doc.Clean(strings.ReplaceAll(a.Name, "_", " ")) + " " + v
 }
 
 // pair adds up the flows of each pair. A pair of several groups has their mean.
@@ -161,9 +161,9 @@ func (s *set) pair() {
 // Name is the pair: "a -> b".
 func (p pairFigure) Name() string {
 	if p.From == p.To {
-		return clean(p.From) + " to itself"
+		return doc.Clean(p.From) + " to itself"
 	}
-	return clean(p.From + " -> " + p.To)
+	return doc.Clean(p.From + " -> " + p.To)
 }
 
 // atOnce tells whether the pairs of the set ran at the same time.

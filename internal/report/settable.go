@@ -24,21 +24,21 @@ const (
 )
 
 // setTable is a row for each set of a plan: what was varied, and what came of it.
-func setTable(sets []*set) grid {
+func setTable(sets []*set) doc.Table {
 	names, in, most := axisNames(sets), scaleOf(sets, (*set).amount), best(sets)
 	table, err := published.Load() // a broken table costs the context, not the report
 	var columns []setColumn
 	add := func(name string, least int, cell func(*set) string) {
-		columns = append(columns, setColumn{column{Name: name, Right: least == 0, Least: least}, cell})
+		columns = append(columns, setColumn{doc.Column{Name: name, Right: least == 0, Least: least}, cell})
 	}
 	if slices.ContainsFunc(sets, func(s *set) bool { return s.Rung != "" }) {
-		add("rung", 8, func(s *set) string { return orDash(s.Rung) })
+		add("rung", 8, func(s *set) string { return doc.OrDash(s.Rung) })
 	}
 	if len(names) == 0 {
-		add("what", 12, func(s *set) string { return orDash(s.Name) })
+		add("what", 12, func(s *set) string { return doc.OrDash(s.Name) })
 	}
 	for _, n := range names {
-		add(axisTitle(n), 6, func(s *set) string { return orDash(axisValue(s.Axes, n)) })
+		add(axisTitle(n), 6, func(s *set) string { return doc.OrDash(axisValue(s.Axes, n)) })
 	}
 	if slices.ContainsFunc(sets, func(s *set) bool { return len(s.Pairs) > 1 }) {
 		add("pairs", 0, (*set).pairsText)
@@ -59,21 +59,21 @@ func setTable(sets []*set) grid {
 	add(in.Name+" a core", 0, func(s *set) string { return s.perCoreText(in) })
 	add("held back by", 8, (*set).heldBy)
 	if err == nil && slices.Contains(names, "cpus") {
-		add("published, Gb/s", 0, func(s *set) string { return orDash(vcpuText(table, s)) })
+		add("published, Gb/s", 0, func(s *set) string { return doc.OrDash(vcpuText(table, s)) })
 	}
 	return rowsOf(sets, columns).WithoutEmpty()
 }
 
 // setColumn is a column of the table, and what it says of a set.
 type setColumn struct {
-	column
+	doc.Column
 	cell func(*set) string
 }
 
-func rowsOf(sets []*set, columns []setColumn) grid {
-	var g grid
+func rowsOf(sets []*set, columns []setColumn) doc.Table {
+	var g doc.Table
 	for _, c := range columns {
-		g.Columns = append(g.Columns, c.column)
+		g.Columns = append(g.Columns, c.Column)
 	}
 	for _, s := range sets {
 		var r []string
@@ -106,13 +106,13 @@ func axisTitle(name string) string {
 	case "end_points":
 		return "end points a host"
 	}
-	return clean(strings.ReplaceAll(name, "_", " "))
+	return doc.Clean(strings.ReplaceAll(name, "_", " "))
 }
 
 func axisValue(axes []measure.Axis, name string) string {
 	for _, a := range axes {
 		if a.Name == name {
-			return clean(a.Value)
+			return doc.Clean(a.Value)
 		}
 	}
 	return ""
@@ -220,9 +220,9 @@ func (s *set) heldBy() string {
 		}
 	}
 	if most == "" || causes[most] == len(s.Cells) {
-		return orDash(cleanUpTo(most, longestCause))
+		return doc.OrDash(doc.CleanUpTo(most, longestCause))
 	}
-	return fmt.Sprintf("%s %d of %d", cleanUpTo(most, longestCause), causes[most], len(s.Cells))
+	return fmt.Sprintf("%s %d of %d", doc.CleanUpTo(most, longestCause), causes[most], len(s.Cells))
 }
 
 func (s *set) fairnessText() string {
@@ -238,7 +238,7 @@ func (s *set) busiestText() string {
 	if h == nil {
 		return "-"
 	}
-	return clean(h.Name) + " " + machinePct(h.CPU)
+	return doc.Clean(h.Name) + " " + machinePct(h.CPU)
 }
 
 func (s *set) perCoreText(in doc.Scale) string {
@@ -277,9 +277,9 @@ func referenceText(row published.Row) string {
 }
 
 // shareTable is what each host, or all hosts of a label, had of a set that ran at once.
-func shareTable(shares []measure.Share, what string, most int) grid {
+func shareTable(shares []measure.Share, what string, most int) doc.Table {
 	in := doc.ScaleFor(greatestShare(shares))
-	g := grid{Most: textHostRows, Rest: elsewhere, Columns: []column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.Name, Right: true}, {Name: "received", Right: true},
+	g := doc.Table{Most: textHostRows, Rest: elsewhere, Columns: []doc.Column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.Name, Right: true}, {Name: "received", Right: true},
 		{Name: "CPU", Right: true}, {Name: "cores", Right: true}, {Name: "busiest core", Right: true}, {Name: "memory", Right: true}, {Name: in.Name + " a core", Right: true}}}
 	shown := shares
 	if len(shares) > most {
@@ -289,7 +289,7 @@ func shareTable(shares []measure.Share, what string, most int) grid {
 		g.More = fmt.Sprintf("of %d, those with most CPU", len(shares))
 	}
 	for _, h := range shown {
-		g.Rows = append(g.Rows, append([]string{clean(h.Name), fmt.Sprint(h.Flows), numberOr(in, h.SentBps), numberOr(in, h.ReceivedBps)}, shareCPU(in, h)...))
+		g.Rows = append(g.Rows, append([]string{doc.Clean(h.Name), fmt.Sprint(h.Flows), numberOr(in, h.SentBps), numberOr(in, h.ReceivedBps)}, shareCPU(in, h)...))
 	}
 	return g
 }
@@ -348,9 +348,9 @@ func overlapText(o *measure.Overlap) string {
 }
 
 // pairTable lists pairs with what tells why one is slow.
-func pairTable(s *set, pairs []pairFigure) grid {
+func pairTable(s *set, pairs []pairFigure) doc.Table {
 	in := scaleOf([]*set{s}, func(s *set) float64 { return greatestValue(s.values()) })
-	g := grid{Tone: failedTone, Columns: []column{{Name: "pair", Least: 10}, {Name: in.Name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
+	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "pair", Least: 10}, {Name: in.Name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
 		{Name: "lost", Right: true}, {Name: "resent", Right: true}, {Name: "RTT", Right: true}, {Name: "CPU snd/rcv", Right: true}, {Name: "held back by", Least: 14}}}
 	for _, p := range pairs {
 		name, value, spread := p.Name(), "-", "-"
@@ -379,7 +379,7 @@ func (p pairFigure) why() string {
 	}
 	for _, c := range p.Cells {
 		if isHeld(c) {
-			return cleanUpTo(c.Findings[0].Cause, longestCause)
+			return doc.CleanUpTo(c.Findings[0].Cause, longestCause)
 		}
 	}
 	return "-"
@@ -415,12 +415,12 @@ func greatestValue(sorted []float64) float64 {
 }
 
 // failedTone marks what failed.
-func failedTone(cell string) tone {
+func failedTone(cell string) doc.Tone {
 	switch {
 	case cell == "failed" || cell == "fail":
-		return toneBad
+		return doc.ToneBad
 	case cell == "pass":
-		return toneGood
+		return doc.ToneGood
 	}
-	return toneNone
+	return doc.ToneNone
 }

@@ -49,12 +49,12 @@ func newSteps(d *measure.Document) (all []step) {
 }
 
 func newStep(s *measure.Step, number int) step {
-	v := step{Number: number, Title: clean(s.Title), Figure: clean(s.Figure), Tells: tellsText(s), Took: unit.Duration(s.ElapsedNs)}
+	v := step{Number: number, Title: doc.Clean(s.Title), Figure: doc.Clean(s.Figure), Tells: tellsText(s), Took: unit.Duration(s.ElapsedNs)}
 	if v.Title == "" {
-		v.Title = clean(s.Experiment)
+		v.Title = doc.Clean(s.Experiment)
 	}
 	if s.From != "" && s.To != "" {
-		v.Way = clean(s.From + " -> " + s.To)
+		v.Way = doc.Clean(s.From + " -> " + s.To)
 	}
 	if v.Figure == "" && s.Bps != nil {
 		v.Figure = unit.Rate(*s.Bps)
@@ -93,7 +93,7 @@ func tellsText(s *measure.Step) string {
 		case n > mostTold: // a first look rules out nearly all: the report lists them
 			parts = append(parts, p.verb+unit.Plural(n, "cause"))
 		case n > 0:
-			parts = append(parts, p.verb+cleanUpTo(strings.Join(p.causes, ", "), maxAnswer))
+			parts = append(parts, p.verb+doc.CleanUpTo(strings.Join(p.causes, ", "), maxAnswer))
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -107,7 +107,7 @@ const mostTold = 8
 func StepLine(s measure.Step, width int) string { return newStep(&s, 0).line(width) }
 
 func (v step) line(width int) string {
-	line := join(v.Title, v.Way)
+	line := doc.Join(v.Title, v.Way)
 	for i, part := range []struct{ before, text string }{{": ", v.Figure}, {", against ", v.Against}, {", ", v.Took}} {
 		longer := line + part.before + part.text
 		if part.text != "" && (i == 0 || width <= 0 || utf8.RuneCountInString(longer) <= width) {
@@ -137,10 +137,10 @@ func stepBlocks(steps []step, ended string) []doc.Block {
 	for _, s := range steps {
 		lines = append(lines, s.line(0))
 		meters = append(meters, s.Bar)
-		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, join(s.Title, s.Way)), s.Figure, orDash(s.Against), orDash(s.Tells), s.Took})
+		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, doc.Join(s.Title, s.Way)), s.Figure, doc.OrDash(s.Against), doc.OrDash(s.Tells), s.Took})
 	}
 	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "what it says", Least: 20}, {Name: "took"}}
-	return []doc.Block{section("What was tried", onPages(t), onTerminal(doc.List{Lines: lines}), doc.Para{Text: prefixed("ended: ", ended)})}
+	return []doc.Block{doc.Titled("What was tried", doc.OnPages(t), doc.OnTerminal(doc.List{Lines: lines}), doc.Para{Text: doc.Prefixed("ended: ", ended)})}
 }
 
 func stepTone(cell string) doc.Tone {

@@ -54,7 +54,7 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	if isTuning(whole) && targetAnswer(whole) != "" {
 		b.Accepted = targetAcceptance(whole)
 	}
-	if b.Accepted.Tone != toneNone && !isCheck(d) {
+	if b.Accepted.Tone != doc.ToneNone && !isCheck(d) {
 		b.Accepted.But = doubts(d)
 	}
 	b.Accepted.Mark = markOf(b.Accepted.Tone)
@@ -109,17 +109,17 @@ func newAcceptance(d *measure.Document) acceptance {
 	case isCheck(d):
 		return checkAcceptance(d)
 	case v != nil && v.Inconclusive:
-		return acceptance{Word: "inconclusive", Tone: toneOpen, Why: join(judgedText(v), clean(v.Reason)), Do: clean(v.Do)}
+		return acceptance{Word: "inconclusive", Tone: doc.ToneOpen, Why: doc.Join(judgedText(v), doc.Clean(v.Reason)), Do: doc.Clean(v.Do)}
 	case v != nil && !v.Pass:
-		return acceptance{Word: "not accepted", Tone: toneBad, Why: clean(v.Reason)}
+		return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: doc.Clean(v.Reason)}
 	case failedTargets(d) > 0:
-		return acceptance{Word: "not accepted", Tone: toneBad, Why: targetsLine(d)}
+		return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: targetsLine(d)}
 	case v != nil && d.BrokeOff():
 		return acceptance{Word: "no verdict", Why: "what was measured would pass, but it did not run to its end"}
 	case v != nil && len(d.Targets) > 0:
-		return acceptance{Word: "accepted", Tone: toneGood, Why: join(targetsLine(d), forcedText(d))}
+		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(targetsLine(d), forcedText(d))}
 	case v != nil:
-		return acceptance{Word: "accepted", Tone: toneGood, Why: join(judgedText(v), clean(v.Reason), forcedText(d))}
+		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(judgedText(v), doc.Clean(v.Reason), forcedText(d))}
 	case isDisk(d) && !isTransfer(d):
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
 	case moved(d):
@@ -146,24 +146,24 @@ func judgedText(v *measure.Verdict) string {
 func targetAcceptance(d *measure.Document) acceptance {
 	why := strings.TrimPrefix(targetAnswer(d), "; ")
 	if MeetsTarget(d) {
-		return acceptance{Word: "accepted", Tone: toneGood, Why: why}
+		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: why}
 	}
 	if host := BusyForTarget(d); host != "" {
-		return acceptance{Word: "inconclusive", Tone: toneOpen, Why: strings.TrimPrefix(why, "inconclusive: "), Do: clean(stat.EndOther(host))}
+		return acceptance{Word: "inconclusive", Tone: doc.ToneOpen, Why: strings.TrimPrefix(why, "inconclusive: "), Do: doc.Clean(stat.EndOther(host))}
 	}
-	return acceptance{Word: "not accepted", Tone: toneBad, Why: why}
+	return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: why}
 }
 
 func checkAcceptance(d *measure.Document) acceptance {
 	switch fail := countGates(d.Gates, measure.GateFail); {
 	case fail == 1:
-		return acceptance{Word: "not fit", Tone: toneBad, Why: "a gate fails: a measurement would not count"}
+		return acceptance{Word: "not fit", Tone: doc.ToneBad, Why: "a gate fails: a measurement would not count"}
 	case fail > 1:
-		return acceptance{Word: "not fit", Tone: toneBad, Why: fmt.Sprintf("%d gates fail: a measurement would not count", fail)}
+		return acceptance{Word: "not fit", Tone: doc.ToneBad, Why: fmt.Sprintf("%d gates fail: a measurement would not count", fail)}
 	case d.BrokeOff() || countGates(d.Gates, measure.GatePass) == 0:
 		return acceptance{Word: "no verdict", Why: "it could not be checked to the end"}
 	}
-	a := acceptance{Word: "fit", Tone: toneGood, Why: "no gate fails: a measurement counts"}
+	a := acceptance{Word: "fit", Tone: doc.ToneGood, Why: "no gate fails: a measurement counts"}
 	if n := countGates(d.Gates, measure.GateWarn); n > 0 {
 		a.But = []string{unit.Plural(n, "gate") + doc.Verb(n, " warns", " warn") + ": what is measured may be less than the path carries"}
 	}
@@ -207,9 +207,9 @@ func verdictCommands(d *measure.Document) []string {
 func betweenLines(d *measure.Document) (all []string) {
 	many := len(d.EndPoints) > maxNames/2
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxNames)] {
-		host, system, addr, name := "", "", clean(e.Addr), clean(e.Name)
+		host, system, addr, name := "", "", doc.Clean(e.Addr), doc.Clean(e.Name)
 		if e.Facts != nil {
-			host, system = clean(measure.Value(e.Facts.Hostname)), clean(measure.Value(e.Facts.Distro))
+			host, system = doc.Clean(measure.Value(e.Facts.Hostname)), doc.Clean(measure.Value(e.Facts.Distro))
 		}
 		if host == name {
 			host = ""
@@ -217,13 +217,13 @@ func betweenLines(d *measure.Document) (all []string) {
 		if strings.HasPrefix(addr, name) {
 			addr = ""
 		}
-		switch about := join(addr, system); {
+		switch about := doc.Join(addr, system); {
 		case many:
-			all = append(all, strings.TrimSpace(name+" "+bracket(host)))
+			all = append(all, strings.TrimSpace(name+" "+doc.Bracket(host)))
 		case host != "":
-			all = append(all, name+" is "+join(host, about))
+			all = append(all, name+" is "+doc.Join(host, about))
 		default:
-			all = append(all, name+prefixed(": ", about))
+			all = append(all, name+doc.Prefixed(": ", about))
 		}
 	}
 	if !many {
@@ -248,14 +248,14 @@ func carriedLines(d *measure.Document) (all []string) {
 	if d.Ladder != nil {
 		for i := range d.Ladder.Rungs {
 			if r := &d.Ladder.Rungs[i]; r.Best != nil {
-				all = append(all, clean(r.Name)+": "+rungRate(r))
+				all = append(all, doc.Clean(r.Name)+": "+rungRate(r))
 			}
 		}
 		slices.Reverse(all) // the way that is of most interest is the highest one
 		return all
 	}
 	if s := best(newSets(d)); s != nil && mainCount(d) > 2 {
-		return []string{join(s.answer(), s.Name)}
+		return []string{doc.Join(s.answer(), s.Name)}
 	}
 	if s := ladderAnswer(d); s != "" {
 		return []string{s}
@@ -388,10 +388,10 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 	r := summaryRow{Name: "To do"}
 	for _, g := range v.Open() {
 		if g.Status == measure.GateFail {
-			r.say(strings.Join(nonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
+			r.say(strings.Join(doc.NonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
 		}
 	}
-	if isCheck(d) && b.Accepted.Tone == toneGood {
+	if isCheck(d) && b.Accepted.Tone == doc.ToneGood {
 		r.warned(v)
 	}
 	if v.Error != nil && d.BrokeOff() {
@@ -450,7 +450,7 @@ func (r *summaryRow) warned(v *view) {
 		if len(r.Items) == 0 {
 			r.say("nothing has to be done: it may be measured. Better first:")
 		}
-		r.say(strings.Join(nonEmpty(g.ID+" ("+where+"): "+g.Fact, advice, g.At), "; "), g.Remedy...)
+		r.say(strings.Join(doc.NonEmpty(g.ID+" ("+where+"): "+g.Fact, advice, g.At), "; "), g.Remedy...)
 		said[g.ID] = 0
 	}
 }
@@ -459,7 +459,7 @@ func (r *summaryRow) warned(v *view) {
 func (r *summaryRow) against(f *finding) {
 	switch {
 	case f.Advice+f.At != "" && !r.joins(f):
-		r.add(summaryItem{strings.Join(nonEmpty(f.Advice, f.At), "; "), f.Advice, nonEmpty(f.Host), f.Commands})
+		r.add(summaryItem{strings.Join(doc.NonEmpty(f.Advice, f.At), "; "), f.Advice, doc.NonEmpty(f.Host), f.Commands})
 	case f.Advice+f.At != "":
 	case f.Next != "":
 		r.say("to be sure: " + f.Next)
@@ -476,7 +476,7 @@ func (r *summaryRow) joins(f *finding) bool {
 	}
 	if x := &r.Items[i]; !slices.Contains(x.Hosts, f.Host) {
 		x.Hosts = append(x.Hosts, f.Host)
-		x.Text = strings.Join(nonEmpty(x.Advice, atHosts(x.Hosts...)), "; ")
+		x.Text = strings.Join(doc.NonEmpty(x.Advice, atHosts(x.Hosts...)), "; ")
 	}
 	return true
 }
@@ -504,9 +504,9 @@ func nothingToDo(a acceptance, d *measure.Document) string {
 	switch {
 	case !measured(d) && !isCheck(d) && !isDisk(d) && !moved(d):
 		return "see the error below"
-	case a.Tone == toneGood:
+	case a.Tone == doc.ToneGood:
 		return "nothing: it does what was asked of it"
-	case a.Tone == toneBad && !isCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
+	case a.Tone == doc.ToneBad && !isCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
 		return "let `thru explain` find by experiment what holds it back"
 	}
 	return "nothing was found that a setting would mend"

@@ -19,8 +19,8 @@ const (
 )
 
 // targetTable lists what the plan demands and what came of it, what failed first.
-func targetTable(d *measure.Document) grid {
-	g := grid{Tone: failedTone, Columns: []column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
+func targetTable(d *measure.Document) doc.Table {
+	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
 	sorted := slices.Clone(d.Targets)
 	slices.SortStableFunc(sorted, func(a, b measure.Target) int { return passed(a) - passed(b) })
 	for _, t := range sorted {
@@ -33,17 +33,17 @@ func targetTable(d *measure.Document) grid {
 			bar = "at most "
 		}
 		bar += targetValue(t.Wanted, t.Unit)
-		why := clean(t.Reason)
+		why := doc.Clean(t.Reason)
 		if why == got { // it stands beside
 			why = ""
 		}
-		g.Rows = append(g.Rows, []string{clean(t.What), bar, got, []string{"fail", "pass"}[passed(t)], orDash(why)})
+		g.Rows = append(g.Rows, []string{doc.Clean(t.What), bar, got, []string{"fail", "pass"}[passed(t)], doc.OrDash(why)})
 	}
 	return g
 }
 
 // brief leaves out the targets that are met where there are many.
-func brief(g grid) grid {
+func brief(g doc.Table) doc.Table {
 	met := slices.IndexFunc(g.Rows, func(r []string) bool { return r[3] == "pass" })
 	if n := len(g.Rows) - met; met >= 0 && len(g.Rows) > fewTargets {
 		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d that are met", n)
@@ -107,15 +107,15 @@ type comparison struct {
 	Reason  string
 	Outcome string
 	Guards  []string // figures beside it that got worse, or were not judged
-	Tone    tone
+	Tone    doc.Tone
 }
 
 func newComparisons(d *measure.Document) []comparison {
 	var all []comparison
 	for i := range d.Comparisons[:min(len(d.Comparisons), maxCompared)] {
 		c := &d.Comparisons[i]
-		v := comparison{Text: comparisonText(c), Reason: clean(c.Reason), Outcome: clean(c.Outcome)}
-		v.Tone = map[string]tone{measure.Improved: toneGood, measure.Worse: toneBad, measure.Undecided: toneWarn}[c.Outcome]
+		v := comparison{Text: comparisonText(c), Reason: doc.Clean(c.Reason), Outcome: doc.Clean(c.Outcome)}
+		v.Tone = map[string]doc.Tone{measure.Improved: doc.ToneGood, measure.Worse: doc.ToneBad, measure.Undecided: doc.ToneWarn}[c.Outcome]
 		for j := range c.Guardrails[:min(len(c.Guardrails), maxProofs)] {
 			if s := guardText(&c.Guardrails[j]); s != "" {
 				v.Guards = append(v.Guards, s)
@@ -133,14 +133,14 @@ func comparisonText(c *measure.Comparison) string {
 	if c.Figure == "transactions_per_s" {
 		verb = "answers"
 	}
-	s := clean(c.Variant)
+	s := doc.Clean(c.Variant)
 	switch {
 	case c.ChangePct == nil:
-		s += " against " + clean(c.Base)
+		s += " against " + doc.Clean(c.Base)
 	case math.Abs(*c.ChangePct) < 0.005:
-		s += " " + verb + " as much as " + clean(c.Base)
+		s += " " + verb + " as much as " + doc.Clean(c.Base)
 	default:
-		s += " " + verb + " " + moreText(*c.ChangePct) + " than " + clean(c.Base)
+		s += " " + verb + " " + moreText(*c.ChangePct) + " than " + doc.Clean(c.Base)
 	}
 	interval := ""
 	if c.LowPct != nil && c.HighPct != nil {
@@ -150,14 +150,14 @@ func comparisonText(c *measure.Comparison) string {
 		}
 		interval = fmt.Sprintf("%s interval %s to %s", unit.Percent(level), changeText(*c.LowPct), changeText(*c.HighPct))
 	}
-	s += " (" + join(interval, comparedRuns(c)) + ")"
+	s += " (" + doc.Join(interval, comparedRuns(c)) + ")"
 	if c.What != "" {
-		s += ", " + clean(c.What)
+		s += ", " + doc.Clean(c.What)
 	}
 	if c.Outcome == measure.NotCompared {
-		return s + ": " + clean(c.Outcome) + doc.Spaced(bracket(clean(c.Reason)))
+		return s + ": " + doc.Clean(c.Outcome) + doc.Spaced(doc.Bracket(doc.Clean(c.Reason)))
 	}
-	return s + ": " + clean(c.Outcome)
+	return s + ": " + doc.Clean(c.Outcome)
 }
 
 // comparedRuns says of how many runs a comparison is: "8 pairs of runs".
@@ -178,9 +178,9 @@ func moreText(pct float64) string {
 
 // guardText is a figure beside a comparison: "RTT under load 4.20 ms, was 1.10 ms: worse".
 func guardText(g *measure.Guardrail) string {
-	name := clean(g.Name)
+	name := doc.Clean(g.Name)
 	if g.Base == nil || g.Variant == nil {
-		return name + " not checked" + doc.Spaced(bracket(clean(g.NotJudged)))
+		return name + " not checked" + doc.Spaced(doc.Bracket(doc.Clean(g.NotJudged)))
 	}
 	print := func(v float64) string {
 		if g.Unit == "pct_per_gbps" {

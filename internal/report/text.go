@@ -18,6 +18,14 @@ const (
 	gapFacts   = 4 // facts named for each reason; the page has all
 )
 
+// TextOptions say how Text lays out its lines.
+type TextOptions = text.Options
+
+// printer prints on a terminal what is not yet made of blocks.
+type printer struct{ *text.Printer }
+
+func newPrinter(o TextOptions) *printer { return &printer{text.New(o)} }
+
 // Text prints a result whose first line is the answer. It prints nothing where
 // nothing was measured: the command prints the error then. Of captures it says
 // what the packets show all the same.
@@ -26,7 +34,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	v := newView(d)
 	switch {
 	case isCheck(d):
-		p.Loud(bold+";"+text.ColourOf(checkTone(d)), v.Answer)
+		p.Loud(text.Bold+";"+text.ColourOf(checkTone(d)), v.Answer)
 		doc.Print(p, v.checkBlocks())
 		p.lists(v)
 		return p.Flush(w)
@@ -65,14 +73,14 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 func isCheck(d *measure.Document) bool { return d.Command == "check" && len(d.Gates) > 0 }
 
 func (p *printer) answer(v *view) {
-	code := bold
+	code := text.Bold
 	switch {
 	case v.Verdict != nil && v.Verdict.Pass:
-		code = bold + ";" + green
+		code = text.Bold + ";" + text.Green
 	case v.Verdict != nil && v.Verdict.Open:
-		code = bold + ";" + yellow
+		code = text.Bold + ";" + text.Yellow
 	case v.Verdict != nil:
-		code = bold + ";" + red
+		code = text.Bold + ";" + text.Red
 	}
 	answer := v.Answer
 	if answer == "" {
@@ -99,7 +107,7 @@ func (p *printer) cells(v *view) {
 		}
 		rows := c.Rows
 		if len(v.Steps) > 0 {
-			rows = slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !isBrief(r.Name) })
+			rows = slices.DeleteFunc(slices.Clone(rows), func(r doc.Row) bool { return !isBrief(r.Name) })
 		}
 		doc.Print(p, []doc.Block{doc.Pairs{Name: c.Name + ", " + c.What, Rows: rows}})
 	}
@@ -158,7 +166,7 @@ func (p *printer) lists(v *view) {
 		warned = append(warned[:fleetLines:fleetLines], fmt.Sprintf("%d more, see the HTML report", n))
 	}
 	for _, s := range warned {
-		p.Wrap(yellow, 9, "warning:", s)
+		p.Wrap(text.Yellow, 9, "warning:", s)
 	}
 	if s := gapsText(v); s != "" {
 		p.Wrap("", 9, "not checked:", s)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -36,24 +37,24 @@ func Knobs(w io.Writer, points []measure.EndPoint, o TextOptions) error {
 
 // knobs prints those of one end point.
 func (p *printer) knobs(e measure.EndPoint) {
-	name := clean(e.Name)
+	name := doc.Clean(e.Name)
 	switch {
 	case len(e.Knobs) == 0 && e.NoTune == "":
-		p.Wrap(bold, 0, "", name+": there is nothing to set")
+		p.Wrap(text.Bold, 0, "", name+": there is nothing to set")
 		return
 	case e.NoTune != "":
-		p.Wrap(bold, 0, "", name+": "+doc.Reason(e.NoTune))
+		p.Wrap(text.Bold, 0, "", name+": "+doc.Reason(e.NoTune))
 	default:
-		p.Wrap(bold, 0, "", name+": "+unit.Plural(len(e.Knobs), "knob"))
+		p.Wrap(text.Bold, 0, "", name+": "+unit.Plural(len(e.Knobs), "knob"))
 	}
-	g := grid{Columns: []column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "settable", Least: 10}}}
+	g := doc.Table{Columns: []doc.Column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "settable", Least: 10}}}
 	var refused []doc.Gap
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
-		row := []string{clean(k.Knob), orDash(clean(k.Interface)), orDash(cleanUpTo(k.Value, longestWhy)), settableText(k)}
+		row := []string{doc.Clean(k.Knob), doc.OrDash(doc.Clean(k.Interface)), doc.OrDash(doc.CleanUpTo(k.Value, longestWhy)), settableText(k)}
 		if e.NoTune != "" { // nothing is, whatever the host could take
 			row[3] = "-"
 		} else if k.Refused != "" {
-			refused = doc.AddGap(refused, strings.TrimSpace(clean(k.Knob)+" "+clean(k.Interface)), doc.Reason(cleanUpTo(k.Refused, longestWhy)))
+			refused = doc.AddGap(refused, strings.TrimSpace(doc.Clean(k.Knob)+" "+doc.Clean(k.Interface)), doc.Reason(doc.CleanUpTo(k.Refused, longestWhy)))
 		}
 		g.Rows = append(g.Rows, row)
 	}
@@ -71,7 +72,7 @@ func (p *printer) knobs(e measure.EndPoint) {
 // settableText says what a knob can be set to: "no", "yes" where its values are not
 // known beforehand, "up to 65535" of numbers, else all values.
 func settableText(k measure.KnobState) string {
-	possible := cleanUpTo(k.Possible, longestWhy)
+	possible := doc.CleanUpTo(k.Possible, longestWhy)
 	switch {
 	case k.Refused != "":
 		return "no"

@@ -24,9 +24,9 @@ type traced struct {
 	Name   string
 	In     string // the capture that has it, where there are two
 	Open   bool   // the first of the page: others are folded
-	Chart  *chart
-	Counts table // what was counted, and in which packets first
-	Marks  table // packets sent again, and those out of order
+	Chart  *doc.Chart
+	Counts doc.Table // what was counted, and in which packets first
+	Marks  doc.Table // packets sent again, and those out of order
 }
 
 // newTraced are the connections of which a page has something to show.
@@ -59,10 +59,10 @@ type trace struct {
 
 // traceChart draws a connection over time: its sequence numbers, its window,
 // its round trips.
-func traceChart(c *measure.Connection, in, id string) (chart, bool) {
+func traceChart(c *measure.Connection, in, id string) (doc.Chart, bool) {
 	t := c.Course
 	if t == nil || t.StepNs <= 0 || len(t.Sent)+len(t.Flight)+len(t.RTT) == 0 {
-		return chart{}, false
+		return doc.Chart{}, false
 	}
 	steps := min(max(len(t.Sent), len(t.Flight), len(t.RTT)), measure.TraceSteps)
 	length := float64(t.StepNs) * float64(steps)
@@ -70,7 +70,7 @@ func traceChart(c *measure.Connection, in, id string) (chart, bool) {
 	k.step = float64(t.StepNs) / k.time.Div
 	panels := append(append(k.sequences(), k.windows()...), k.roundTrips()...)
 	if len(panels) == 0 {
-		return chart{}, false
+		return doc.Chart{}, false
 	}
 	x := draw.XAxis{High: length / k.time.Div, Ticks: draw.NiceTicks(length/k.time.Div, 6), Title: "time, " + k.time.Name}
 	x.High = x.Ticks[len(x.Ticks)-1].At
@@ -86,13 +86,13 @@ func windowLine() draw.Line { return draw.Line{Style: 3, Bare: true, Dashed: tru
 func againSpots() draw.Line { return draw.Line{Style: 1, Spots: draw.Bars} }
 func lateSpots() draw.Line  { return draw.Line{Style: 3, Spots: draw.Crosses} }
 
-func (k trace) legends() []legend {
-	all := []legend{{Key: draw.Key(sentLine()), Name: "sent, in flight"}, {Key: draw.Key(ackedLine()), Name: "acknowledged"}, {Key: draw.Key(windowLine()), Name: "receive window, its edge"}}
+func (k trace) legends() []doc.Legend {
+	all := []doc.Legend{{Key: draw.Key(sentLine()), Name: "sent, in flight"}, {Key: draw.Key(ackedLine()), Name: "acknowledged"}, {Key: draw.Key(windowLine()), Name: "receive window, its edge"}}
 	if len(k.from.Again) > 0 {
-		all = append(all, legend{Key: draw.Key(againSpots()), Name: "sent again"})
+		all = append(all, doc.Legend{Key: draw.Key(againSpots()), Name: "sent again"})
 	}
 	if len(k.from.Late) > 0 {
-		all = append(all, legend{Key: draw.Key(lateSpots()), Name: "out of order"})
+		all = append(all, doc.Legend{Key: draw.Key(lateSpots()), Name: "out of order"})
 	}
 	return all
 }
@@ -202,8 +202,8 @@ func traceWords(c *measure.Connection) string {
 
 // countTable is what was counted of a connection, each with the first packets
 // that it was seen in.
-func countTable(c *measure.Connection, in string) table {
-	t := table{Caption: "Packets to look up, by their number in " + in, Columns: append(figureColumns("seen", "times", "payload"), doc.Column{Name: "first packets"})}
+func countTable(c *measure.Connection, in string) doc.Table {
+	t := doc.Table{Caption: "Packets to look up, by their number in " + in, Columns: append(doc.FigureColumns("seen", "times", "payload"), doc.Column{Name: "first packets"})}
 	add := func(name string, n measure.Count) {
 		if n.N <= 0 {
 			return
@@ -240,11 +240,11 @@ func wayCounts(w *measure.Way) []namedCount {
 }
 
 // markTable lists the packets that are marked in the chart.
-func markTable(c *measure.Connection) table {
+func markTable(c *measure.Connection) doc.Table {
 	if c.Course == nil {
-		return table{}
+		return doc.Table{}
 	}
-	t := table{Figures: true, Caption: "Packets that are marked", Columns: figureColumns("packet", "seen as", "at", "first byte")}
+	t := doc.Table{Figures: true, Caption: "Packets that are marked", Columns: doc.FigureColumns("packet", "seen as", "at", "first byte")}
 	type marked struct {
 		measure.PacketMark
 		as string

@@ -25,8 +25,8 @@ type moving struct {
 	Runs      []measure.TransferRun
 	Binds     string
 	Why       string
-	Rows      []row // facts of the transfer
-	Published grid
+	Rows      []doc.Row // facts of the transfer
+	Published doc.Table
 }
 
 // isTransfer tells of a document of `thru transfer`.
@@ -42,7 +42,7 @@ func movedLines(d *measure.Document) (all []string) {
 	from, to := d.Transfer.Ends()
 	for _, r := range d.Transfer.Runs {
 		if r.Bps != nil {
-			all = append(all, join(unit.Rate(r.Bps.Value)+" "+clean(from+" -> "+to), clean(r.Layer)))
+			all = append(all, doc.Join(unit.Rate(r.Bps.Value)+" "+doc.Clean(from+" -> "+to), doc.Clean(r.Layer)))
 		}
 	}
 	slices.Reverse(all) // the whole first
@@ -55,12 +55,12 @@ func newMoving(d *measure.Document) *moving {
 		return nil
 	}
 	t := d.Transfer
-	m := &moving{Binds: clean(t.Binds), Why: clean(t.Why), Runs: t.Runs, Rows: transferRows(t)}
+	m := &moving{Binds: doc.Clean(t.Binds), Why: doc.Clean(t.Why), Runs: t.Runs, Rows: transferRows(t)}
 	m.Fall = fallOf(t)
-	m.Published = grid{Caption: "Published figures of such transfers: they are of other machines, and no bar to reach",
-		Columns: []column{{Name: "id"}, {Name: "of", Least: 20}, {Name: "carried", Right: true}}}
+	m.Published = doc.Table{Caption: "Published figures of such transfers: they are of other machines, and no bar to reach",
+		Columns: []doc.Column{{Name: "id"}, {Name: "of", Least: 20}, {Name: "carried", Right: true}}}
 	for _, r := range t.Ratios[:min(len(t.Ratios), maxRatios)] {
-		m.Published.Rows = append(m.Published.Rows, []string{clean(r.ID), clean(r.Name), unit.Rate(r.Bps)})
+		m.Published.Rows = append(m.Published.Rows, []string{doc.Clean(r.ID), doc.Clean(r.Name), unit.Rate(r.Bps)})
 	}
 	return m
 }
@@ -76,7 +76,7 @@ func fallOf(t *measure.Transfer) waterfall {
 	}
 	w.Unit = doc.ScaleFor(w.Most)
 	for _, l := range layers {
-		b := draw.Rung{Name: clean(l.Name), Way: clean(l.Where), Value: "not checked", With: clean(l.How), Binds: l.Name == t.Binds}
+		b := draw.Rung{Name: doc.Clean(l.Name), Way: doc.Clean(l.Where), Value: "not checked", With: doc.Clean(l.How), Binds: l.Name == t.Binds}
 		if l.Bps != nil {
 			b.Value, b.Carried = unit.Rate(*l.Bps), w.Share(*l.Bps)
 		} else {
@@ -125,15 +125,15 @@ func (m *moving) Layers() doc.Table {
 	return t.WithoutEmpty()
 }
 
-func bindsTone(cell string) tone {
+func bindsTone(cell string) doc.Tone {
 	if cell == "binds" {
-		return toneWarn
+		return doc.ToneWarn
 	}
-	return toneNone
+	return doc.ToneNone
 }
 
 // Course draws the seconds of each run, where there are several.
-func (m *moving) Course() []chart {
+func (m *moving) Course() []doc.Chart {
 	most, long := 0.0, 0
 	for _, r := range m.Runs {
 		for _, bps := range r.Seconds {
@@ -149,7 +149,7 @@ func (m *moving) Course() []chart {
 	d := draw.Drawing{ID: "seconds", Title: "Goodput of each second", X: draw.XAxis{High: float64(long), Title: "time, s"}}
 	d.X.Ticks = draw.NiceTicks(float64(long), 8)
 	d.X.High = d.X.Ticks[len(d.X.Ticks)-1].At
-	var legends []legend
+	var legends []doc.Legend
 	var words []string
 	for i, r := range m.Runs[:min(len(m.Runs), draw.Styles)] {
 		l := draw.Line{Style: i, Markers: 12}
@@ -157,11 +157,11 @@ func (m *moving) Course() []chart {
 			l.Points = append(l.Points, draw.Point{X: float64(s) + 0.5, Y: bps / in.Div})
 		}
 		l.Points = thin(l.Points)
-		p.Lines, legends = append(p.Lines, l), append(legends, legend{Key: draw.Key(l), Name: clean(r.Layer)})
-		words = append(words, clean(r.Layer)+": "+runRate(&r))
+		p.Lines, legends = append(p.Lines, l), append(legends, doc.Legend{Key: draw.Key(l), Name: doc.Clean(r.Layer)})
+		words = append(words, doc.Clean(r.Layer)+": "+runRate(&r))
 	}
 	d.Panels, d.Desc = []draw.Panel{p}, strings.Join(words, "; ")
-	return []chart{draw.Chart(d, "Goodput of each second, of all clients.", legends)}
+	return []doc.Chart{draw.Chart(d, "Goodput of each second, of all clients.", legends)}
 }
 
 // runRate is the goodput of a run.
@@ -184,7 +184,7 @@ func transferAnswers(d *measure.Document) []string {
 	if last == nil {
 		return nil
 	}
-	s := fmt.Sprintf("%s by %s, %s of %s", unit.Rate(last.Bps.Value), clean(t.Protocol), clean(t.Direction), unit.Size(last.Bytes))
+	s := fmt.Sprintf("%s by %s, %s of %s", unit.Rate(last.Bps.Value), doc.Clean(t.Protocol), doc.Clean(t.Direction), unit.Size(last.Bytes))
 	if t.Asked.Clients > 1 {
 		s += " by " + unit.Plural(t.Asked.Clients, "client")
 	}
@@ -192,31 +192,31 @@ func transferAnswers(d *measure.Document) []string {
 		s += " (partial: it ended early)"
 	}
 	if t.Why != "" {
-		s += ": " + clean(t.Why)
+		s += ": " + doc.Clean(t.Why)
 	}
 	return []string{s}
 }
 
 // transferRows are the facts of a transfer.
-func transferRows(t *measure.Transfer) (rows []row) {
+func transferRows(t *measure.Transfer) (rows []doc.Row) {
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, row{Name: name, Value: value})
+			rows = append(rows, doc.Row{Name: name, Value: value})
 		}
 	}
-	add("from", clean(t.URL))
+	add("from", doc.Clean(t.URL))
 	if t.Direction == measure.Upload {
 		rows[len(rows)-1].Name = "to"
 	}
-	add("server", join(clean(t.Server), clean(t.Identity)))
-	add("client", clean(t.Client))
+	add("server", doc.Join(doc.Clean(t.Server), doc.Clean(t.Identity)))
+	add("client", doc.Clean(t.Client))
 	add("agreed", strings.Join(doc.CleanAll(t.Agreed), "; "))
 	add("asked", askedText(t.Asked))
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		for _, x := range runRows(r) {
 			if len(t.Runs) > 1 {
-				x.Name += ", " + strings.TrimPrefix(clean(r.Layer), "protocol over ")
+				x.Name += ", " + strings.TrimPrefix(doc.Clean(r.Layer), "protocol over ")
 			}
 			rows = append(rows, x)
 		}
@@ -225,36 +225,36 @@ func transferRows(t *measure.Transfer) (rows []row) {
 }
 
 func askedText(a measure.Amount) string {
-	s := join(unit.Size(a.Bytes), clean(a.From)+" -> "+clean(a.To))
+	s := doc.Join(unit.Size(a.Bytes), doc.Clean(a.From)+" -> "+doc.Clean(a.To))
 	if a.Clients > 1 {
-		s = join(s, unit.Plural(a.Clients, "client"))
+		s = doc.Join(s, unit.Plural(a.Clients, "client"))
 	}
 	if a.BlockBytes > 0 {
-		s = join(s, "blocks of "+unit.Size(a.BlockBytes))
+		s = doc.Join(s, "blocks of "+unit.Size(a.BlockBytes))
 	}
 	if a.BufferBytes > 0 {
-		s = join(s, "socket buffers of "+unit.Size(a.BufferBytes))
+		s = doc.Join(s, "socket buffers of "+unit.Size(a.BufferBytes))
 	}
 	if a.SizeWhy != "" {
-		s = join(s, "the size is "+clean(a.SizeWhy)+" (--size says another)")
+		s = doc.Join(s, "the size is "+doc.Clean(a.SizeWhy)+" (--size says another)")
 	}
 	return s
 }
 
 // runRows are the facts of one run.
-func runRows(r *measure.TransferRun) (rows []row) {
+func runRows(r *measure.TransferRun) (rows []doc.Row) {
 	if r.Bps != nil {
 		value := unit.Rate(r.Bps.Value)
 		if r.Bps.High > r.Bps.Low {
 			value += ", seconds " + unit.RateRange(r.Bps.Low, r.Bps.High)
 		}
-		rows = append(rows, row{Name: "goodput", Value: join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
+		rows = append(rows, doc.Row{Name: "goodput", Value: doc.Join(value, unit.Size(r.Bytes)+" in "+unit.Duration(r.ElapsedNs), "first byte after "+unit.Duration(r.SetupNs))})
 	}
 	if len(r.Each) > 0 {
-		rows = append(rows, row{Name: "each client", Value: unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
+		rows = append(rows, doc.Row{Name: "each client", Value: unit.RateRange(slices.Min(r.Each), slices.Max(r.Each))})
 	}
-	for _, x := range []row{
-		{Name: "CPU here", Value: transferCPU(r.HereCPU, cmp.Or(clean(r.HereProgram), "this process"))}, {Name: "CPU there", Value: transferCPU(r.ThereCPU, programsText(r.Programs))},
+	for _, x := range []doc.Row{
+		{Name: "CPU here", Value: transferCPU(r.HereCPU, cmp.Or(doc.Clean(r.HereProgram), "this process"))}, {Name: "CPU there", Value: transferCPU(r.ThereCPU, programsText(r.Programs))},
 		{Name: "TCP here", Value: socketText(r.Sockets)}, {Name: "TCP there", Value: socketText(r.There)},
 	} {
 		if x.Value != "" {
@@ -263,14 +263,14 @@ func runRows(r *measure.TransferRun) (rows []row) {
 	}
 	switch {
 	case r.Checked != nil && *r.Checked:
-		rows = append(rows, row{Name: "compared", Value: join("what arrived is what was sent", sumText(r))})
+		rows = append(rows, doc.Row{Name: "compared", Value: doc.Join("what arrived is what was sent", sumText(r))})
 	case r.Checked != nil:
-		rows = append(rows, row{Name: "compared", Value: "what arrived is NOT what was sent"})
+		rows = append(rows, doc.Row{Name: "compared", Value: "what arrived is NOT what was sent"})
 	case sumText(r) != "":
-		rows = append(rows, row{Name: "checksum", Value: sumText(r)})
+		rows = append(rows, doc.Row{Name: "checksum", Value: sumText(r)})
 	}
 	if r.Error != nil {
-		rows = append(rows, row{Name: "error", Value: doc.Reason(r.Error.Message)})
+		rows = append(rows, doc.Row{Name: "error", Value: doc.Reason(r.Error.Message)})
 	}
 	return rows
 }
@@ -308,7 +308,7 @@ func programsText(names []string) string {
 				same++
 			}
 		}
-		text := clean(n)
+		text := doc.Clean(n)
 		if same > 1 {
 			text += fmt.Sprintf(" (%d processes)", same)
 		}
@@ -321,7 +321,7 @@ func programsText(names []string) string {
 
 // sumText has the checksums of a run.
 func sumText(r *measure.TransferRun) string {
-	return join(prefixed("CRC-32C ", clean(r.CRC32C)), prefixed("SHA-256 ", clean(r.SHA256)))
+	return doc.Join(doc.Prefixed("CRC-32C ", doc.Clean(r.CRC32C)), doc.Prefixed("SHA-256 ", doc.Clean(r.SHA256)))
 }
 
 // socketText says what TCP did on the connection that carried the most.
@@ -351,13 +351,13 @@ func socketText(sockets []measure.Stream) string {
 		parts = append(parts, "buffer "+unit.Size(s.Window.Usable)+" of "+unit.Size(s.Window.Asked)+" asked")
 	}
 	if s.Congestion != "" {
-		parts = append(parts, clean(s.Congestion))
+		parts = append(parts, doc.Clean(s.Congestion))
 	}
 	return strings.Join(parts, ", ")
 }
 
 // smallRows compare many small files with the large one.
-func smallRows(t *measure.Transfer) []row {
+func smallRows(t *measure.Transfer) []doc.Row {
 	s := t.Small
 	if s == nil || s.Bps == nil || s.Files == 0 {
 		return nil
@@ -369,5 +369,5 @@ func smallRows(t *measure.Transfer) []row {
 			text += fmt.Sprintf(" (%s of what one large file carries)", unit.Percent(100*s.Bps.Value/r.Bps.Value))
 		}
 	}
-	return []row{{Name: "small files", Value: text}}
+	return []doc.Row{{Name: "small files", Value: text}}
 }

@@ -35,7 +35,7 @@ type tuning struct {
 	Flags    string   // options of a test that were kept
 	Remains  []string
 	Same     *sameness // --aa
-	Restored grid      // --rollback
+	Restored doc.Table // --rollback
 	Left     []string  // of it, why
 }
 
@@ -66,7 +66,7 @@ func newTuning(d *measure.Document) *tuning {
 	v.Restored, v.Left = newRestored(t.Restored)
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxLasting)] {
 		if e.NoTune != "" {
-			v.Untuned = append(v.Untuned, clean(e.Name)+": "+doc.Reason(e.NoTune))
+			v.Untuned = append(v.Untuned, doc.Clean(e.Name)+": "+doc.Reason(e.NoTune))
 		}
 	}
 	return v
@@ -155,7 +155,7 @@ func newJourney(d *measure.Document) (all []stage) {
 				s.Held = heldWord(m.Causes[i])
 			}
 			if i < len(m.Findings) {
-				s.Words = strings.TrimPrefix(clean(m.Findings[i]), s.Way+": ")
+				s.Words = strings.TrimPrefix(doc.Clean(m.Findings[i]), s.Way+": ")
 			}
 			s.fill(c, in, first)
 			if most > 0 {
@@ -193,7 +193,7 @@ func heldWord(cause string) string {
 	case measure.CauseNone:
 		return "nothing found"
 	}
-	return cleanUpTo(cause, longestCause)
+	return doc.CleanUpTo(cause, longestCause)
 }
 
 // changeOf is that from one figure to another, "" where there was nothing.
@@ -220,9 +220,9 @@ func stateName(m measure.Milestone, n int) string {
 	case n == 0 && m.Title == "":
 		return "as it was found"
 	case n == 0 || m.Attempt == nil:
-		return clean(m.Title)
+		return doc.Clean(m.Title)
 	}
-	return "+ " + clean(m.Title)
+	return "+ " + doc.Clean(m.Title)
 }
 
 // cellsOf are those of a document by their indices.
@@ -256,7 +256,7 @@ func journeyScale(d *measure.Document) doc.Scale {
 // attempt is a change that was tried, ready to print.
 type attempt struct {
 	Outcome string
-	Tone    tone
+	Tone    doc.Tone
 	Title   string
 	Figures string // "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)"
 	Reason  string
@@ -268,20 +268,20 @@ type attempt struct {
 }
 
 func newAttempt(a *measure.Attempt) attempt {
-	v := attempt{Outcome: clean(a.Outcome), Title: clean(a.Title), Figures: comparedText(gainOf(a)), Reason: doc.Reason(a.Reason), Why: clean(a.Why)}
+	v := attempt{Outcome: doc.Clean(a.Outcome), Title: doc.Clean(a.Title), Figures: comparedText(gainOf(a)), Reason: doc.Reason(a.Reason), Why: doc.Clean(a.Why)}
 	if a.ElapsedNs > 0 {
 		v.Took = unit.Duration(a.ElapsedNs)
 	}
 	switch a.Outcome {
 	case measure.Kept:
-		v.Tone = toneGood
+		v.Tone = doc.ToneGood
 		if v.Figures != "" { // they are the reason
 			v.Reason = ""
 		}
 	case measure.Failed, measure.NotInUse:
-		v.Tone = toneBad
+		v.Tone = doc.ToneBad
 	case measure.Foreign, measure.Declined, measure.NoTime:
-		v.Tone = toneWarn
+		v.Tone = doc.ToneWarn
 	}
 	if a.OtherWay != nil {
 		v.Other = comparedText(a.OtherWay)
@@ -314,9 +314,9 @@ func (v *attempt) guard(c *measure.Comparison, kept bool) {
 
 // proofOf says "read back: 4096 131072 26214400", "window of the connection not seen: ...".
 func proofOf(x *measure.Verification) string {
-	s := clean(x.What)
+	s := doc.Clean(x.What)
 	if x.EndPoint != "" {
-		s += " at " + clean(x.EndPoint)
+		s += " at " + doc.Clean(x.EndPoint)
 	}
 	switch {
 	case x.Holds == nil:
@@ -325,7 +325,7 @@ func proofOf(x *measure.Verification) string {
 		s += ", NOT in force"
 	}
 	if x.Fact != "" {
-		s += ": " + clean(x.Fact)
+		s += ": " + doc.Clean(x.Fact)
 	}
 	return s
 }
@@ -340,7 +340,7 @@ func comparedText(c *measure.Comparison) string {
 		s = unit.Count(int64(*c.BaseValue)) + " -> " + unit.Count(int64(*c.Value)) + " requests/s"
 	}
 	if c.What != "" {
-		s += " " + clean(c.What)
+		s += " " + doc.Clean(c.What)
 	}
 	if c.ChangePct != nil {
 		s += ", " + relative(*c.ChangePct)
@@ -355,7 +355,7 @@ func comparedText(c *measure.Comparison) string {
 			interval = unit.Percent(*c.LevelPct) + " interval " + interval
 		}
 	}
-	return s + doc.Spaced(bracket(join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
+	return s + doc.Spaced(doc.Bracket(doc.Join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
 }
 
 // fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.
@@ -403,7 +403,7 @@ func keptFlags(t *measure.Tuning) string {
 		if a.Outcome != measure.Kept || a.Test == nil || a.Test.Flags == "" {
 			continue
 		}
-		text := clean(a.Test.Flags)
+		text := doc.Clean(a.Test.Flags)
 		name, _, _ := strings.Cut(text, " ")
 		if !strings.HasPrefix(name, "-") {
 			words = append(words, text)
@@ -423,9 +423,9 @@ type lasting struct {
 }
 
 func newLasting(l *measure.Lasting) lasting {
-	v := lasting{At: clean(l.EndPoint), Manager: clean(l.Manager), File: clean(l.File), Words: clean(l.Words)}
+	v := lasting{At: doc.Clean(l.EndPoint), Manager: doc.Clean(l.Manager), File: doc.Clean(l.File), Words: doc.Clean(l.Words)}
 	if l.Platform != "" {
-		v.Manager = join(v.Manager, clean(l.Platform))
+		v.Manager = doc.Join(v.Manager, doc.Clean(l.Platform))
 	}
 	if l.Content != "" {
 		for i, line := range strings.Split(strings.TrimRight(l.Content, "\n"), "\n") {
@@ -433,7 +433,7 @@ func newLasting(l *measure.Lasting) lasting {
 				v.Content = append(v.Content, "...")
 				break
 			}
-			v.Content = append(v.Content, cleanUpTo(line, longestOrder))
+			v.Content = append(v.Content, doc.CleanUpTo(line, longestOrder))
 		}
 	}
 	v.Commands, v.Undo = orders(l.Commands), orders(l.Undo)
@@ -446,7 +446,7 @@ func orders(commands []string) (all []string) {
 		if i == maxLines {
 			return append(all, fmt.Sprintf("# and %d more, see the JSON document", len(commands)-i))
 		}
-		all = append(all, cleanUpTo(c, longestOrder))
+		all = append(all, doc.CleanUpTo(c, longestOrder))
 	}
 	return all
 }

@@ -32,15 +32,15 @@ func (t *tuning) blocks() []doc.Block {
 	}
 	return []doc.Block{
 		same,
-		section("What was undone", t.Restored, doc.List{Lines: t.Left}),
-		section("The journey", t.journey(), doc.List{Lines: untuned, Notes: true}),
-		section("What was tried", cards(t.Attempts, attempt.card)...),
-		doc.Para{Text: prefixed("ended: ", t.Ending)},
-		section("Options of the test that were kept", doc.Code{Lines: flags}),
-		section("To make it last beyond the next boot", cards(t.Lasting, lasting.card)...),
-		section("To undo it", doc.Code{Lines: t.Undo}),
-		section("What remains", doc.List{Lines: t.Remains}),
-		section(title, cards(t.Advice, proposal.card)...),
+		doc.Titled("What was undone", t.Restored, doc.List{Lines: t.Left}),
+		doc.Titled("The journey", t.journey(), doc.List{Lines: untuned, Notes: true}),
+		doc.Titled("What was tried", cards(t.Attempts, attempt.card)...),
+		doc.Para{Text: doc.Prefixed("ended: ", t.Ending)},
+		doc.Titled("Options of the test that were kept", doc.Code{Lines: flags}),
+		doc.Titled("To make it last beyond the next boot", cards(t.Lasting, lasting.card)...),
+		doc.Titled("To undo it", doc.Code{Lines: t.Undo}),
+		doc.Titled("What remains", doc.List{Lines: t.Remains}),
+		doc.Titled(title, cards(t.Advice, proposal.card)...),
 	}
 }
 
@@ -57,7 +57,7 @@ func (t *tuning) journey() doc.Table {
 	g := doc.Table{}
 	for _, s := range t.Journey {
 		meters = append(meters, doc.Bar{Share: s.Bar / 100})
-		g.Rows = append(g.Rows, []string{s.State, s.Way, s.Figure, orDash(s.Range), orDash(s.Change), s.Held, orDash(s.Words)})
+		g.Rows = append(g.Rows, []string{s.State, s.Way, s.Figure, doc.OrDash(s.Range), doc.OrDash(s.Change), s.Held, doc.OrDash(s.Words)})
 	}
 	g.Columns = []doc.Column{{Name: "state", Least: 14}, {Name: "path", Least: 8}, {Name: t.Unit(), Right: true, Meters: meters}, {Name: "range", Right: true},
 		{Name: "change", Right: true}, {Name: "held back by", Least: 14}, {Name: "in words", Wide: true}}
@@ -91,7 +91,7 @@ func (l lasting) card() doc.Card {
 // card is a change that is advised, with what to type at each host.
 func (x proposal) card() doc.Card {
 	c := doc.Card{Name: fmt.Sprintf("%d. %s", x.Number, x.Title)}
-	c.Say("why", x.Why+doc.Spaced(bracket(x.For)))
+	c.Say("why", x.Why+doc.Spaced(doc.Bracket(x.For)))
 	c.Say("expect", x.Expect)
 	c.Say("source", x.Source)
 	c.Say("risk", x.Danger())

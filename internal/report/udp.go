@@ -55,7 +55,7 @@ func placeRows(places []measure.LossPlace, add func(name, value string)) {
 	name = "remedy"
 	for _, p := range places {
 		if 100*float64(p.Packets) >= worthPct*all && p.Remedy != "" {
-			add(name, clean(p.Remedy))
+			add(name, doc.Clean(p.Remedy))
 			name = "and"
 		}
 	}
@@ -63,14 +63,14 @@ func placeRows(places []measure.LossPlace, add func(name, value string)) {
 
 // placeText is "6 900 at the receiver's socket buffer of peer: by which counter".
 func placeText(p measure.LossPlace) string {
-	s := unit.Count(p.Packets) + " " + clean(stat.PlaceText(p.Place))
+	s := unit.Count(p.Packets) + " " + doc.Clean(stat.PlaceText(p.Place))
 	if p.EndPoint != "" {
-		s += " of " + clean(p.EndPoint)
+		s += " of " + doc.Clean(p.EndPoint)
 	}
 	if p.Place == measure.LossPath {
 		return s + ": what no counter of the hosts explains"
 	}
-	return s + ": " + clean(p.Counter)
+	return s + ": " + doc.Clean(p.Counter)
 }
 
 func sizeText(d *measure.DatagramFigures) string {
@@ -84,7 +84,7 @@ func sizeText(d *measure.DatagramFigures) string {
 	if d.Fragments > 1 {
 		fragments = fmt.Sprintf("in %d fragments", d.Fragments)
 	}
-	return join(size, fragments, sent, stat.ThreeDigits(d.ReceivedPps)+"/s received")
+	return doc.Join(size, fragments, sent, stat.ThreeDigits(d.ReceivedPps)+"/s received")
 }
 
 func jitterText(d *measure.DatagramFigures) string {
@@ -101,7 +101,7 @@ func jitterText(d *measure.DatagramFigures) string {
 	if d.DelayMaxNs != nil {
 		most = "at most " + doc.ShortTime(*d.DelayMaxNs)
 	}
-	return join(jitter, mean, late, most)
+	return doc.Join(jitter, mean, late, most)
 }
 
 // orderText is shown where datagrams came late or twice.
@@ -113,7 +113,7 @@ func orderText(d *measure.DatagramFigures) string {
 	if d.Duplicates > 0 {
 		twice = unit.Count(d.Duplicates) + " came again"
 	}
-	return join(late, twice)
+	return doc.Join(late, twice)
 }
 
 func verifiedText(v *measure.Checked) string {
@@ -142,15 +142,15 @@ func searchRows(c *measure.Cell, add func(name, value string)) {
 	if s.LossPct != nil {
 		loss = unit.Percent(*s.LossPct) + " lost in it"
 	}
-	add("capacity", join(capacity, headers, loss))
-	why := clean(s.Why)
+	add("capacity", doc.Join(capacity, headers, loss))
+	why := doc.Clean(s.Why)
 	switch {
 	case s.LosslessBps != nil:
-		add("without loss", join(unit.Rate(*s.LosslessBps)+" (RFC 2544)", why))
+		add("without loss", doc.Join(unit.Rate(*s.LosslessBps)+" (RFC 2544)", why))
 	case len(s.Trials) > 0:
-		add("without loss", join("not found", why))
+		add("without loss", doc.Join("not found", why))
 	case s.CapacityBps == nil:
-		add("capacity", join("not found", why))
+		add("capacity", doc.Join("not found", why))
 	}
 	add("trials", trialsText(s.Trials))
 }

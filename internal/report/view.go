@@ -50,14 +50,14 @@ type view struct {
 	Cells      []cell
 	Hidden     int // cells over maxCells
 	Gates      []gateView
-	Paths      []titled
-	Brief      []titled // a short table of each host
+	Paths      []doc.Pairs
+	Brief      []doc.Pairs // a short table of each host
 	First      summary
 	Method     []string
 	Again      repeating
 	Inventory  inventory.Checklists
 	Hosts      facts.Hosts
-	Interfaces []titled // of all hosts
+	Interfaces []doc.Pairs // of all hosts
 	Advice     []string
 	Warnings   []string
 	Missing    []doc.Gap // of the measurement
@@ -84,7 +84,7 @@ type cell struct {
 	Beside bool
 	Gauge  bool // latency beside bulk data: its figures stand with those of the data
 	Tried  bool // an experiment of an explanation
-	Rows   []row
+	Rows   []doc.Row
 	Source *measure.Cell
 }
 
@@ -93,7 +93,7 @@ func (c cell) Experiment() string {
 	if !c.Tried {
 		return ""
 	}
-	return clean(c.Source.Experiment)
+	return doc.Clean(c.Source.Experiment)
 }
 
 // main tells whether a cell is a result of its own.
@@ -107,13 +107,13 @@ func newView(d *measure.Document) *view {
 		Tuning:     tuned,
 		Moving:     newMoving(d),
 		Placed:     newPlaced(d),
-		Command:    clean(d.Command),
+		Command:    doc.Clean(d.Command),
 		Why:        newDiagnoses(d),
 		Judged:     judgedDiagnosis(d),
 		Packets:    newPackets(d),
 		Silent:     isSilent(d),
 		Steps:      newSteps(d),
-		Ended:      clean(d.Ended),
+		Ended:      doc.Clean(d.Ended),
 		Ladders:    ladders(d),
 		Fleet:      newFleet(d),
 		Gates:      newGates(d),
@@ -128,7 +128,7 @@ func newView(d *measure.Document) *view {
 		Method:     methodLines(d),
 		Again:      newRepeating(d),
 		Inventory:  inventory.Record(d),
-		Thru:       clean(d.Thru),
+		Thru:       doc.Clean(d.Thru),
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
 	if tuned != nil {
@@ -145,10 +145,10 @@ func newView(d *measure.Document) *view {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
 	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
-		v.Error = &measure.Error{Message: doc.Reason(d.Error.Message), Hint: clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
+		v.Error = &measure.Error{Message: doc.Reason(d.Error.Message), Hint: doc.Clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
-		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: clean(d.Verdict.Do), Word: verdictWord(d.Verdict), Reason: clean(d.Verdict.Reason)}
+		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: doc.Clean(d.Verdict.Do), Word: verdictWord(d.Verdict), Reason: doc.Clean(d.Verdict.Reason)}
 		v.Verdict.Reason = unsaid(d, v.Answer, v.Verdict.Reason)
 	}
 	v.showCells(d)
@@ -193,7 +193,7 @@ const maxAnswer = 400
 // say takes the lines of the answer, and marks the findings that they name.
 func (v *view) say(lines []string) {
 	for i, s := range lines {
-		if s = cleanUpTo(s, maxAnswer); i == 0 {
+		if s = doc.CleanUpTo(s, maxAnswer); i == 0 {
 			v.Answer = s
 		} else {
 			v.Back = s
@@ -210,7 +210,7 @@ func (v *view) say(lines []string) {
 func (v *view) hasSaid(text string) bool { return strings.Contains(v.Answer+"\n"+v.Back, text) }
 
 func newCell(d *measure.Document, c *measure.Cell) cell {
-	return cell{Name: pathName(c), What: join(what(c), otherAxes(c)), Beside: c.Beside, Gauge: isGauge(d, c), Tried: isExperiment(c), Rows: rows(c), Source: c}
+	return cell{Name: pathName(c), What: doc.Join(what(c), otherAxes(c)), Beside: c.Beside, Gauge: isGauge(d, c), Tried: isExperiment(c), Rows: rows(c), Source: c}
 }
 
 // otherAxes are what a plan varied beside what the traffic says of itself.
@@ -244,19 +244,19 @@ func pathName(c *measure.Cell) string {
 		others-- // requests beside it are no other direction
 	}
 	if c.From == c.To && others > 0 && c.Label != "" && !asks(c) {
-		return "localhost " + clean(c.Label)
+		return "localhost " + doc.Clean(c.Label)
 	}
 	if c.From == c.To {
 		return "localhost"
 	}
-	return clean(c.From + " -> " + c.To)
+	return doc.Clean(c.From + " -> " + c.To)
 }
 
 // what is the traffic of a cell: "TCP, 4 streams, 800 KiB window".
 func what(c *measure.Cell) string {
 	label, rate, window := "", "", ""
 	if c.Spec.LatencyProbe {
-		label = clean(c.Label)
+		label = doc.Clean(c.Label)
 	}
 	if c.Spec.Rate > 0 {
 		rate = unit.Rate(float64(c.Spec.Rate)) + " asked for"
@@ -271,7 +271,7 @@ func what(c *measure.Cell) string {
 	if c.Spec.DSCP > 0 {
 		class = className(c.Spec.DSCP)
 	}
-	return join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window, class)
+	return doc.Join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window, class)
 }
 
 func trafficName(c *measure.Cell) string {
@@ -281,14 +281,14 @@ func trafficName(c *measure.Cell) string {
 	case c.Spec.Traffic == measure.CRR:
 		return " connect, request, response"
 	case asks(c):
-		return " " + clean(c.Spec.Traffic)
+		return " " + doc.Clean(c.Spec.Traffic)
 	case c.Spec.Search:
 		return " search"
 	}
 	return ""
 }
 
-func protocolName(c *measure.Cell) string { return strings.ToUpper(clean(c.Protocol)) }
+func protocolName(c *measure.Cell) string { return strings.ToUpper(doc.Clean(c.Protocol)) }
 
 // windowName is a window as asked for: "default", "800 KiB", or "1 MiB/4 MiB"
 // for sender and receiver.

@@ -41,7 +41,7 @@ func newWaterfall(d *measure.Document) *waterfall {
 }
 
 func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
-	b := draw.Rung{Name: clean(r.Name), Way: wayOf(r.From, r.To), With: clean(r.Label), Limited: r.Limited, Below: w.Share(below)}
+	b := draw.Rung{Name: doc.Clean(r.Name), Way: wayOf(r.From, r.To), With: doc.Clean(r.Label), Limited: r.Limited, Below: w.Share(below)}
 	if b.Value = "not measured"; r.Best != nil {
 		b.Value, b.Carried = rungRate(r), w.Share(r.Best.Value)
 	}
@@ -65,14 +65,14 @@ func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
 	}
 	switch {
 	case r.Limited:
-		b.Said = append(b.Said, colon("generator-limited", clean(r.Why)))
+		b.Said = append(b.Said, doc.Colon("generator-limited", doc.Clean(r.Why)))
 	case r.Why != "":
-		b.Said = append(b.Said, clean(r.Why))
+		b.Said = append(b.Said, doc.Clean(r.Why))
 	}
 	if r.Verdict != nil {
 		b.Verdict = verdictWord(r.Verdict)
 		if r.Verdict.Reason != "" {
-			b.Said = append(b.Said, b.Verdict+": "+clean(r.Verdict.Reason))
+			b.Said = append(b.Said, b.Verdict+": "+doc.Clean(r.Verdict.Reason))
 		}
 		if r.Verdict.Pass && r.Verdict.Share > tooMuch {
 			b.Said = append(b.Said, overWords)
@@ -84,9 +84,9 @@ func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
 // wayOf is the path of a rung: "a -> b", or the one host.
 func wayOf(from, to string) string {
 	if from == to {
-		return clean(from)
+		return doc.Clean(from)
 	}
-	return clean(from + " -> " + to)
+	return doc.Clean(from + " -> " + to)
 }
 
 // rungRate is what a rung carried, of its link where that is known.
