@@ -53,6 +53,7 @@ type grammar struct {
 	Report    reportCmd    `cmd:"" help:"Show a result that was kept, as text, page, Markdown, CSV or JSON; check who signed a page."`
 	History   historyCmd   `cmd:"" help:"List the results that are kept; export, import, remove them."`
 	Compare   compareCmd   `cmd:"" help:"What changed between results: the figures with their doubt, and which fact beside them. A regression ends with exit code 3."`
+	Help      helpCmd      `cmd:"" help:"Print a page of the documentation; without a topic the list of them, by question."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 

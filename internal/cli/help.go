@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"thru/docs"
+	"thru/internal/cli/console"
+	"thru/internal/doc/text"
+	"thru/internal/fault"
+)
+
+type helpCmd struct {
+	Topic []string `arg:"" optional:"" help:"A page, a command, or a cause, gate or knob by its id."`
+}
+
+// Run prints the pages of a topic, or the options of a command that has no page.
+func (c *helpCmd) Run(e *env, k *kong.Context) error {
+	topic := strings.TrimSuffix(strings.Join(c.Topic, " "), ".md")
+	var commands []string
+	for _, n := range k.Model.Children {
+		if !n.Hidden {
+			commands = append(commands, n.Name)
+		}
+	}
+	pages := pagesOf(topic)
+	isCommand := len(c.Topic) > 0 && slices.Contains(commands, c.Topic[0])
+	if len(pages) == 0 && isCommand {
+		_, err := k.Parse(append(c.Topic, "--help"))
+		return err
+	}
+	if len(pages) == 0 {
+		return unknownTopic(topic, slices.Concat(docs.Topics(), commands, docs.IDs()))
+	}
+	if isCommand {
+		pages = append(pages, "Its options: thru "+topic+" --help")
+	}
+	width, colour := console.Terminal(e.Out)
+	p := text.New(text.Options{Width: width, Colour: colour})
+	for _, page := range pages {
+		p.Page(page, referTo)
+		p.WriteByte('\n')
+	}
+	return p.Flush(e.Out)
+}
+
+func unknownTopic(topic string, known []string) error {
+	hint := "thru help lists the topics"
+	if near := fault.Nearest(topic, known); near != "" {
+		hint = "did you mean thru help " + near + "? " + hint
+	}
+	return fault.Usagef(hint, "there is no help about %q", topic)
+}
+
+// pagesOf are the pages of a topic: one by name, or the sections of an id.
+func pagesOf(topic string) []string {
+	if topic == "" {
+		topic = docs.Index
+	}
+	if page := docs.Page(topic); page != "" {
+		return []string{page}
+	}
+	return docs.Section(topic)
+}
+
+// referTo words a link: to a page as the command that prints it.
+func referTo(name, target string) string {
+	target, _, _ = strings.Cut(target, "#")
+	topic, isPage := strings.CutSuffix(target, ".md")
+	switch {
+	case !isPage || docs.Page(topic) == "":
+		return name
+	case path.Base(name) == target || name == topic:
+		return "`thru help " + topic + "`"
+	default:
+		return name + " (thru help " + topic + ")"
+	}
+}
