@@ -73,6 +73,9 @@ func TestRulesFire(t *testing.T) {
 		{"prose", "internal/cli/x.go", "import \"strings\"\nfunc f(g gate) bool { return strings.Contains(g.ID, \"off\") }", false},
 		{"prose", "internal/cli/x.go", "import \"strings\"\nfunc f(g gate) string { return strings.Join(g.Facts, g.Why) }", false},
 		{"prose", "internal/measure/x.go", "import \"strings\"\nfunc f(g gate) bool { return strings.Contains(g.Fact, \"off\") }", false},
+		{"prose", "internal/report/x.go", "import \"strings\"\nfunc f(c cell) {\n\tfor _, w := range c.Warnings {\n\t\t_ = strings.Contains(w, \"single run\")\n\t}\n}", true},
+		{"prose", "internal/report/x.go", "import \"strings\"\nfunc f(warning string) bool { return strings.Contains(warning, \"single run\") }", true},
+		{"prose", "internal/report/x.go", "import \"strings\"\nfunc f(c cell) {\n\tfor _, w := range c.Hosts {\n\t\t_ = strings.Contains(w, \"single run\")\n\t}\n}", false},
 		{"size", "internal/unit/x.go", strings.Repeat("\n", 600), true},
 		{"size", "internal/unit/x.go", strings.Repeat("\n", 500), false},
 	}

@@ -284,11 +284,30 @@ func saysProse(e ast.Expr) bool {
 				found = true
 			}
 		case *ast.SelectorExpr:
-			found = found || slices.Contains([]string{"Fact", "Why", "Reason", "Summary", "Message", "Hint"}, x.Sel.Name)
+			found = found || slices.Contains([]string{"Fact", "Why", "Reason", "Summary", "Message", "Hint", "Warnings", "Means"}, x.Sel.Name)
+		case *ast.Ident:
+			found = found || x.Name == "warning" || isWarning(x)
 		}
 		return !found
 	})
 	return found
+}
+
+// isWarning tells of a variable that a loop over warnings has.
+func isWarning(x *ast.Ident) bool {
+	if x.Obj == nil {
+		return false
+	}
+	made, ok := x.Obj.Decl.(*ast.AssignStmt)
+	if !ok || len(made.Rhs) != 1 {
+		return false
+	}
+	over, ok := made.Rhs[0].(*ast.UnaryExpr) // as the parser writes a range
+	if !ok || over.Op != token.RANGE {
+		return false
+	}
+	f, ok := over.X.(*ast.SelectorExpr)
+	return ok && f.Sel.Name == "Warnings"
 }
 
 func checkSize(s source) []string {

@@ -187,8 +187,41 @@ type Cell struct {
 	Diagnosis
 	Missing  []NotChecked `json:"not_checked,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
+	Coded    []Warning    `json:"coded_warnings,omitempty"` // those of Warnings that programs tell apart
 	Error    *Error       `json:"error,omitempty"`
 	Runs     []Run        `json:"runs"`
+}
+
+// Warning is one that has a code: its text, and what it means for the figures.
+type Warning struct {
+	Code  string `json:"code"`
+	Text  string `json:"text"`
+	Means string `json:"means"`
+}
+
+// Codes of warnings. All but WindowCut keep a verdict from being more than an indication.
+const (
+	SingleRun  = "single_run"
+	FewRuns    = "few_runs"
+	TwoGroups  = "two_groups"
+	NotStable  = "not_stable"
+	TooShort   = "too_short"
+	EndedEarly = "ended_early"
+	BusyHost   = "busy_host"
+	WindowCut  = "window_cut"
+)
+
+// String is the warning in words.
+func (w Warning) String() string { return w.Text + ": " + w.Means }
+
+// CodeOf is the code of a warning of the cell; "" of one without.
+func (c *Cell) CodeOf(warning string) string {
+	for _, w := range c.Coded {
+		if w.String() == warning {
+			return w.Code
+		}
+	}
+	return ""
 }
 
 // DatagramFigures are those of all streams in the measured time of the runs

@@ -187,7 +187,7 @@ func ladderTest() *measure.Document {
 				}
 			}
 			if window > 0 {
-				c.Warnings = []string{"the kernel of the sender local cut the window: asked 800 KiB, granted 416 KiB, of which 208 KiB are usable"}
+				warn(&c, measure.Warning{Code: measure.WindowCut, Text: "the kernel of the sender local cut the window", Means: "asked 800 KiB, granted 416 KiB, of which 208 KiB are usable"})
 			}
 			d.Cells = append(d.Cells, c)
 		}

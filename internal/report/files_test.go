@@ -64,7 +64,7 @@ func TestAnswerWithoutAFigure(t *testing.T) {
 func TestFilesAreShort(t *testing.T) {
 	d := brokenTSOTest()
 	c := &d.Cells[0]
-	c.Warnings = []string{"single run: how far runs differ is not known"}
+	warn(c, measure.Warning{Code: measure.SingleRun, Text: "single run", Means: "how far runs differ is not known"})
 	c.Findings[0].Evidence = append(c.Findings[0].Evidence, measure.Proof{Counter: "tcp_info.opt_sack"}, measure.Proof{Counter: "tcp_info.total_retrans of data_segs_out", Value: 22.3, Unit: "pct", Threshold: new(0.001), Above: true})
 	c.Findings = append(c.Findings, measure.Finding{Cause: "loss", Confidence: measure.Certain, BecauseOf: "broken-tso", Summary: "a part is lost", Remedy: &measure.Remedy{Advice: "find what loses"}})
 	c.NotChecked = []measure.Unsettled{{Cause: "cpu-steal", Why: "a capture does not report it"}, {Cause: "asymmetric-route", Why: "one capture does not", Capture: measure.CaptureAtOtherEnd}}

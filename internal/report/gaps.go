@@ -103,6 +103,21 @@ func factGaps(d *measure.Document) []doc.Gap {
 // warnings lists each warning once, with the cells it belongs to.
 func warnings(d *measure.Document) []string {
 	out := append(doc.CleanAll(d.Warnings), groupWarnings(d)...)
+	return append(out, cellLines(d, func(c *measure.Cell) (lines []string) {
+		for _, w := range c.Warnings {
+			switch code := c.CodeOf(w); {
+			case code == measure.SingleRun && ofFile(c): // what is in a file is one run
+			case code == measure.WindowCut && isCut(c) && inLadder(d, c): // the ladder's note says it once
+			default:
+				lines = append(lines, doc.Clean(w))
+			}
+		}
+		return lines
+	})...)
+}
+
+// cellLines lists once what is said of cells, with the cells it belongs to.
+func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 	var all sayings
 	main := 0
 	for i := range d.Cells {
@@ -117,16 +132,11 @@ func warnings(d *measure.Document) []string {
 		} else {
 			main++
 		}
-		for _, w := range c.Warnings {
-			switch {
-			case ofFile(c) && strings.HasPrefix(w, "single run"): // what is in a file is one run
-			case strings.Contains(w, "cut the window") && isCut(c) && inLadder(d, c): // the ladder's note says it once
-			default:
-				all.of(mark, doc.Clean(w), cellLabel(d, c), c.From, c.To)
-			}
+		for _, w := range of(c) {
+			all.of(mark, w, cellLabel(d, c), c.From, c.To)
 		}
 	}
-	return append(out, warningLines(all.joined(), main)...)
+	return warningLines(all.joined(), main)
 }
 
 // warningLines are what is said of so many main cells, a line each.

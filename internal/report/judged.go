@@ -2,7 +2,6 @@ package report
 
 import (
 	"slices"
-	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
@@ -155,32 +154,29 @@ func doubts(d *measure.Document) (all []string) {
 	var lines []string
 	switch c, _ := judged(d); {
 	case c != nil && d.Ladder == nil && d.Command != "ladder":
-		lines = warnings(d)
+		lines = cellLines(d, doubtsOf)
 	case c != nil:
-		lines = warningsOf(c)
+		lines = doubtsOfAll(c)
 	default:
-		lines = warningsOf(first, back)
+		lines = doubtsOfAll(first, back)
 	}
 	for _, s := range lines {
-		if before, _, ok := strings.Cut(s, " busy without the test"); ok { // what follows stands among the warnings
-			s = before + " busy without the test"
-		}
-		if isDoubt(s) && !slices.Contains(all, s) && len(all) < maxSummary {
+		if !slices.Contains(all, s) && len(all) < maxSummary {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// warningsOf are those of some cells, which may be nil, each once.
-func warningsOf(cells ...*measure.Cell) (lines []string) {
+// doubtsOfAll are those of some cells, which may be nil, each once.
+func doubtsOfAll(cells ...*measure.Cell) (lines []string) {
 	var all sayings
 	for _, c := range cells {
 		if c == nil {
 			continue
 		}
-		for _, w := range c.Warnings {
-			all.add("", doc.Clean(w), c)
+		for _, w := range doubtsOf(c) {
+			all.add("", w, c)
 		}
 	}
 	for _, x := range all.joined() {
@@ -189,14 +185,19 @@ func warningsOf(cells ...*measure.Cell) (lines []string) {
 	return lines
 }
 
-// isDoubt tells of a warning that a reader of the verdict has to know.
-func isDoubt(warning string) bool {
-	for _, mark := range []string{"single run", "indicative", "not stable", "not steady", "two groups", "busy without the test", "too short to speak", "ended early"} {
-		if strings.Contains(warning, mark) {
-			return true
+// doubtsOf are the warnings of a cell that a reader of the verdict has to know. What
+// a busy host means stands among the warnings.
+func doubtsOf(c *measure.Cell) (lines []string) {
+	for _, w := range c.Coded {
+		switch {
+		case w.Code == measure.WindowCut, w.Code == measure.SingleRun && ofFile(c):
+		case w.Code == measure.BusyHost:
+			lines = append(lines, doc.Clean(w.Text))
+		default:
+			lines = append(lines, doc.Clean(w.String()))
 		}
 	}
-	return false
+	return lines
 }
 
 // overText says that what passes is more than its link can carry.

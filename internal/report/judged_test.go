@@ -100,11 +100,19 @@ func TestJudged(t *testing.T) {
 	}
 }
 
+// warn adds a warning that has a code.
+func warn(c *measure.Cell, w measure.Warning) {
+	c.Coded, c.Warnings = append(c.Coded, w), append(c.Warnings, w.String())
+}
+
 // TestDoubts: an acceptance has its doubt beside it, and what passes with more
 // than the link can carry is said to.
 func TestDoubts(t *testing.T) {
 	single, over, steady := verdictTest(), verdictTest(), verdictTest()
-	single.Cells[0].Warnings = []string{"single run: how far runs differ is not known", "not stable: its halves differ by 30.6%", "local: 100% busy without the test: CPU figures are not of the test alone", "of no matter"}
+	single.Cells[0].Warnings = []string{"of no matter"}
+	warn(&single.Cells[0], measure.Warning{Code: measure.SingleRun, Text: "single run", Means: "how far runs differ is not known"})
+	warn(&single.Cells[0], measure.Warning{Code: measure.NotStable, Text: "not stable", Means: "its halves differ by 30.6%"})
+	warn(&single.Cells[0], measure.Warning{Code: measure.BusyHost, Text: "local: 100% busy without the test", Means: "CPU figures are not of the test alone"})
 	over.Cells[0].Warnings, over.Verdict.Share = nil, 106.09
 	steady.Cells[0].Warnings = nil
 	for _, tt := range []struct {

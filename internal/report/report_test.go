@@ -304,7 +304,9 @@ func TestWarningsNameTheirCells(t *testing.T) {
 	busy := newDocument("test")
 	for i, ends := range [][2]string{{"local", "10.0.0.2"}, {"10.0.0.2", "local"}} {
 		c := newCellFor(ends[0], ends[1], 1, 9e9)
-		c.Warnings = []string{fmt.Sprintf("local: %d%% busy without the test", 99+i), fmt.Sprintf("10.0.0.2: %d%% busy without the test", 98-i)}
+		for _, text := range []string{fmt.Sprintf("local: %d%% busy without the test", 99+i), fmt.Sprintf("10.0.0.2: %d%% busy without the test", 98-i)} {
+			warn(&c, measure.Warning{Code: measure.BusyHost, Text: text, Means: "not of the test alone"})
+		}
 		busy.Cells = append(busy.Cells, c)
 	}
 	if got := strings.Join(doubts(busy), "|"); got != "10.0.0.2, local: 97-100% busy without the test" {
@@ -319,7 +321,7 @@ func TestWarningsNameTheirCells(t *testing.T) {
 		want string
 	}{
 		{counted, "local -> peer / peer -> local: the sender counted 7.20 / 8.20 kb/s and the receiver 8.00 / 7.00 of 9"},
-		{busy, "10.0.0.2, local: 97-100% busy without the test"},
+		{busy, "10.0.0.2, local: 97-100% busy without the test: not of the test alone"},
 		{ladder, fmt.Sprintf("busy by 9.5-%d.5%% without the test, 2 more", 8+len(ladder.Cells))},
 		{d, "of the main|localhost, 1 stream: of the short one"},
 		{both, both.Cells[0].Warnings[0] + "|peer -> local: of the second"},

@@ -411,10 +411,19 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 	if len(r.Items) == 0 {
 		r.say(nothingToDo(b.Accepted, d))
 	}
-	if slices.ContainsFunc(b.Accepted.But, func(s string) bool { return strings.Contains(s, "single run") || strings.Contains(s, "indicative") }) {
+	if len(b.Accepted.But) > 0 && hasFewRuns(d) {
 		r.say(repeatText(d))
 	}
 	b.take(r)
+}
+
+// hasFewRuns tells whether what the verdict is about was measured too rarely for an acceptance.
+func hasFewRuns(d *measure.Document) bool {
+	first, back, _ := mainCells(d)
+	c, _ := judged(d)
+	return slices.ContainsFunc([]*measure.Cell{first, back, c}, func(c *measure.Cell) bool {
+		return c != nil && slices.ContainsFunc(c.Coded, func(w measure.Warning) bool { return w.Code == measure.SingleRun || w.Code == measure.FewRuns })
+	})
 }
 
 // repeatText is how an indication becomes an acceptance.

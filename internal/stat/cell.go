@@ -59,7 +59,7 @@ func forget(c *measure.Cell) {
 	c.SenderCPU, c.ReceiverCPU, c.SenderMem, c.ReceiverMem = nil, nil, nil, nil
 	c.Retransmits, c.Fairness, c.MeanPacket = nil, nil, nil
 	c.Datagrams, c.LossPlaces, c.Transactions, c.Latency, c.Checked = nil, nil, nil, nil, nil
-	c.Missing, c.Warnings = nil, nil
+	c.Missing, c.Warnings, c.Coded = nil, nil, nil
 }
 
 // pair is one run with the evidence of both ends, each of which may be nil.
@@ -191,6 +191,14 @@ func (s *summary) lacks(fact string) bool {
 func (s *summary) warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(s.cell.Warnings, text) {
 		s.cell.Warnings = append(s.cell.Warnings, text)
+	}
+}
+
+// code adds a warning that programs tell from others, once.
+func (s *summary) code(code, text, means string) {
+	if w := (measure.Warning{Code: code, Text: text, Means: means}); !slices.Contains(s.cell.Coded, w) {
+		s.cell.Coded = append(s.cell.Coded, w)
+		s.warn("%s", w)
 	}
 }
 

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -50,7 +51,7 @@ func (s *summary) warnFailures() {
 		case p.run.Error != nil:
 			s.warn("run %d failed: %s", number, p.run.Error.Message)
 		case p.run.Partial:
-			s.warn("run %d ended early: what was measured until then is kept", number)
+			s.code(measure.EndedEarly, fmt.Sprintf("run %d ended early", number), "what was measured until then is kept")
 		}
 		for _, side := range []string{senderSide, receiverSide} {
 			// The run's error says more than that of its ends.
@@ -60,7 +61,7 @@ func (s *summary) warnFailures() {
 		}
 	}
 	if f := MainFigure(s.cell); f != nil && !slices.ContainsFunc(s.all, pair.complete) {
-		s.warn("no run is complete: the figures are of runs that ended early")
+		s.code(measure.EndedEarly, "no run is complete", "the figures are of runs that ended early")
 	}
 }
 
@@ -104,7 +105,7 @@ func (s *summary) warnOtherWork() {
 		for _, p := range s.runs {
 			e := p.side(side)
 			if busy := IdleBusy(e); busy > MaxIdleBusyPct {
-				s.warn("%s: %s busy without the test: CPU figures, and perhaps the rate, are not of the test alone", e.EndPoint, unit.Percent(busy))
+				s.code(measure.BusyHost, fmt.Sprintf("%s: %s busy without the test", e.EndPoint, unit.Percent(busy)), "CPU figures, and perhaps the rate, are not of the test alone")
 				break
 			}
 		}
@@ -117,13 +118,13 @@ func (s *summary) warnRepeats() {
 	switch {
 	case s.cell.Beside || f.Runs >= AcceptanceRuns:
 	case f.Runs == 1:
-		s.warn("single run: how far runs differ is not known")
+		s.code(measure.SingleRun, "single run", "how far runs differ is not known")
 	default:
-		s.warn("%d runs: indicative, an acceptance takes %d", f.Runs, AcceptanceRuns)
+		s.code(measure.FewRuns, unit.Plural(f.Runs, "run"), fmt.Sprintf("indicative, an acceptance takes %d", AcceptanceRuns))
 	}
 	rates := s.rates()
 	if low, high, found := TwoGroups(rates); found {
-		s.warn("the runs fall into two groups, %s and %s: their mean describes neither", print(low), print(high))
+		s.code(measure.TwoGroups, fmt.Sprintf("the runs fall into two groups, %s and %s", print(low), print(high)), "their mean describes neither")
 		return
 	}
 	if ci, ok := MeanInterval(rates); ok && f.Stable != nil && !*f.Stable {
@@ -131,8 +132,8 @@ func (s *summary) warnRepeats() {
 		if s.cell.AskedPct == 0 {
 			bar = "or less is stable"
 		}
-		s.warn("not stable: the 95%% interval reached %s of the mean after %d runs, %s %s",
-			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(precision(s.cell)), bar)
+		s.code(measure.NotStable, "not stable", fmt.Sprintf("the 95%% interval reached %s of the mean after %d runs, %s %s",
+			unit.Percent(ci.HalfWidthPct()), f.Runs, unit.Percent(precision(s.cell)), bar))
 	}
 }
 
@@ -189,11 +190,11 @@ func (s *summary) warnCourse() {
 	switch steady := s.cell.Steady; {
 	case steady == nil:
 	case !steady.Checked && !s.cell.Beside:
-		s.warn("too short to speak of a steady state: %s", steady.Why)
+		s.code(measure.TooShort, "too short to speak of a steady state", steady.Why)
 	case steady.Checked && !steady.Steady && MainFigure(s.cell).Runs == 1:
-		s.warn("not stable: %s", steady.Why)
+		s.code(measure.NotStable, "not stable", steady.Why)
 	case steady.Checked && !steady.Steady:
-		s.warn("the last run was not steady: %s", steady.Why)
+		s.code(measure.NotStable, "the last run was not steady", steady.Why)
 	}
 }
 
@@ -209,8 +210,8 @@ func (s *summary) warnWindows() {
 	for _, side := range []string{senderSide, receiverSide} {
 		for _, x := range streams(last.side(side)) {
 			if w := x.Window; w.Cut {
-				s.warn("the kernel of the %s %s cut the window: asked %s, granted %s, of which %s are usable",
-					side, last.side(side).EndPoint, unit.Size(w.Asked), unit.Size(w.Granted), unit.Size(w.Usable))
+				s.code(measure.WindowCut, fmt.Sprintf("the kernel of the %s %s cut the window", side, last.side(side).EndPoint),
+					fmt.Sprintf("asked %s, granted %s, of which %s are usable", unit.Size(w.Asked), unit.Size(w.Granted), unit.Size(w.Usable)))
 				break // the streams of an end are alike
 			}
 		}
