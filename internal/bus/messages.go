@@ -3,6 +3,30 @@
 // server; a client gets in with a join string.
 //
 // docs/wire.md describes subjects, messages and how versions meet.
+//
+// # A verb
+//
+// A verb is a row of verb.go: its name, the wire version that brought it, how long a reply is waited for, its request and
+// reply. Call asks it, On answers it, and nothing between the two knows any verb. Work that goes on between two
+// requests is a job (agent/jobs.go): a request or the end of its client ends it, and the turn is not passed on before.
+//
+// # A pair and a fleet
+//
+// The listener of the control plane is ours, as NATS has none that we could use: the agent's front does TLS and pipes each connection
+// to the embedded server. So --bind-dev works, and a port in use on one address is no failure of the others.
+//
+// `thru control` opens a hub and a registry. The hub moves messages; the registry knows the owner of each name and who is
+// there. `thru serve --controller` attaches its agent to the hub, and the agent does not know which way its clients come.
+// A fleet has the same messages as a pair on other subjects (dispatcher has both answered, route asks over both). Agents and operators
+// keep no state between them: presence, and results that nobody fetched, belong to the registry.
+//
+// A client of a fleet's bus is a key, and the key stands in the subjects. So permissions are a few lines, the same in our hub and
+// in a NATS server that knows nothing of thru. NATS may lose a message when a connection breaks: in a fleet requests are sent
+// again and run once, and events that end a session are numbered. A blip shorter than the lease loses nothing.
+//
+// An agent under a controller writes what a session has seen to disk when it ends (agent/spool.go), as a document of one end, until its
+// client has collected and released it. It delivers what nobody fetched; the controller stores it (library/intake.go), and
+// then the agent forgets it.
 package bus
 
 import (

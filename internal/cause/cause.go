@@ -6,6 +6,19 @@
 // It is pure: the same document gives the same answer. The mechanism is in
 // diagnose, gate and advise; the causes are in the families beside them, and
 // catalogue.go is their table.
+//
+// # One explanation
+//
+//  1. Diagnose fills the findings of every result from the evidence that the document holds anyway. A rule says of its cause
+//     that it holds, that a figure speaks against it, or which fact is missing. A root stands before what it brings along
+//     (Rule.Brings); what the rate does not depend on comes last.
+//  2. `thru explain` (control/explain.go) probes the path, measures the traffic that was asked for (the base), and diagnoses. While the first
+//     finding is not certain and the budget lasts, Next names the experiment that separates the open causes: a measure.Spec that
+//     differs from the base in one thing. Its cell joins the document, and the same rules judge again. What an experiment ruled out is
+//     the difference of the two diagnoses.
+//  3. A stored result is diagnosed anew when it is read, so better rules improve old results.
+//  4. Recorded evidence of real faults holds the rules (lab/faults, `make faults`): namespaces, veth, tbf, nft, and lab/wire, a path in user
+//     space that delays, drops, reorders and rewrites each segment.
 package cause
 
 import (

@@ -7,6 +7,9 @@
 // range by results (judge.go). What changed beside them comes from the facts
 // that the documents hold (facts.go, path.go, causes.go). What a subject is, each
 // family says: flow.go, disk.go, transfer.go.
+//
+// Facts are compared as they stand in the JSON of measure.Facts, so a new fact is compared without a line here. Its row of
+// measure/vocabulary.go says how people call it, how near it is to a rate, and what is noise; factnames.go adds its owner.
 package compare
 
 import (

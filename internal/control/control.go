@@ -1,7 +1,3 @@
-// Package control runs a plan over end points and assembles the result. It is
-// a state machine that prints nothing: what a person may want to see on the
-// way goes to an Observer. A run on this machine alone goes through an agent
-// in this process, so that one host and many are one code path.
 package control
 
 import (

@@ -6,6 +6,10 @@
 // The one file that it makes has no name from the first moment where the file
 // system can do that, and else none as soon as it is open. So nothing is left,
 // whatever ends the process.
+//
+// `thru disk` (control/disk.go) takes the turn at one agent, which opens the folder (os.Root: for other hosts only below `serve --files`) and calls
+// this package. More workers join until the sum no longer rises (climb.go). What moves the data is a method: fio, which
+// inherits the open file, or our own workers (work.go). Both have one contract in the tests.
 package disk
 
 import (

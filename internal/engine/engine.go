@@ -4,6 +4,21 @@
 //
 // Engines never import each other; enginetest holds the contract that each
 // of them passes.
+//
+// # Foreign programs
+//
+// An engine that speaks a foreign protocol runs in the agent, and a worker moves its bytes: state machines want goroutines and a
+// garbage collector, hot loops neither. It makes the connections and hands their descriptors to a worker over a Unix socket
+// (worker.Adopt, Take; SCM_RIGHTS). Windows has no such thing, and these end points are refused there.
+//
+// Of iperf3://HOST the local agent alone has a session. The worker says when it has stopped, the engine tells the far
+// end, reads its results, and calls Enough. What the far end reports of itself is the evidence of that end (Session.Far), marked
+// reported_by.
+//
+// The engine's server side (`thru serve --iperf`) takes a call up to the point where it knows what is asked for. That makes a plan of
+// one step, which package node runs as for any client of its own: with turn, limits, evidence, and a document that is kept.
+// Prepare.Token names the call to the engine. A foreign client does not queue, since its program knows only "busy": it is told so
+// while another test has the turn. Foreign clients share the turn among themselves.
 package engine
 
 import (

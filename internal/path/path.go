@@ -12,6 +12,8 @@
 // The search for the MTU (mtu.go) and the grouping of source ports (groups.go)
 // are pure. Linux is complete; other systems have round trips, clock and the
 // reach of UDP, and say what they lack.
+//
+// The SYN is read at the end where it arrived (TCP_SAVE_SYN) and compared with what the other end's stack sends: no capture, no root.
 package path
 
 import (

@@ -1,6 +1,23 @@
 // Package remote connects end points and hypervisors by what a person calls them: this machine, a
 // joined name, HOST[:PORT], a host of a controller's fleet, a host by ssh (to which thru is copied, and
 // where it runs without a file), an ESXi host by its own iperf3, or a server of iperf.
+//
+// # One end over ssh
+//
+//  1. sshend.go runs the system's ssh once. A script there (sshfar.go) says what system it is, makes a private folder, takes the program
+//     by its exact length, verifies it, and runs `thru attend`.
+//  2. attend opens its own program by a descriptor, removes the folder, and serves one client at stdin and stdout (bus.Carry,
+//     bus.Over): no port for control, no secret, no file. Data goes to the address that ssh has reached.
+//  3. An ESXi host (vmkernel.go) gets another script (vmkernelfar.go): it describes its firewall, this end chooses (esx.Doors), and the script
+//     starts the host's own iperf3. From then on it is a foreign end point. What is changed there is noted in a folder before it
+//     is changed, for whoever has to undo it.
+//  4. No end reads what is meant for another: the script says when it will read, and the control plane begins behind a line that
+//     thru prints. Where one dies, the next reads the end of its input and ends.
+//
+// # A fleet
+//
+// CONTROLLER/NAME (fleet.go) is one more way to connect an end point. All hosts of a controller share one connection of the process,
+// and each is a bus.Client like that of a pair. So package control knows no fleet.
 package remote
 
 import (

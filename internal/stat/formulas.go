@@ -5,6 +5,11 @@
 // It is pure: the same evidence gives the same figures on every machine. A
 // formula without a meaningful result (a division by zero) returns NaN, and a
 // summary turns that into an absent figure with a reason.
+//
+// Loss is assigned to a place by counters of both ends (loss.go): those of the test's own sockets first, then the hosts'; the rest is the
+// path's. An aggregate is of the overlap (overlap.go): flows of many pairs never begin at the same instant, so each receiver's
+// seconds are placed on one clock, and only the time in which all flows were measured counts. The sum of their own
+// figures stands beside it. A ceiling needs a known rate: the speed of veth, virtio or vmxnet3 is a name, and is never used.
 package stat
 
 import (

@@ -2,6 +2,20 @@
 // when, where and what was measured. A Store is safe for several goroutines and
 // for several processes at once, and a document that Put has returned an id for
 // is there after whatever ends the process or the machine.
+//
+// # One history
+//
+//  1. A command that has measured prints its document, then hands it to a Store. Put returns an id when the result is on the disk. A store
+//     that fails costs a warning, never the figures. Nothing else knows where results are.
+//  2. Open is the store of one person: a SQLite file, opened by each process for itself (open.go), so there is no service. A document is
+//     compressed JSON; beside it are an Entry, made of it in one place (entry.go), and the names that it is found by. Find
+//     reads no document.
+//  3. An id is when the result began and the beginning of the SHA-256 of its JSON (document.go). So the same result is kept once,
+//     wherever it comes from: an export that is imported on another machine has its id there too.
+//  4. storetest is the contract of every Store.
+//
+// On a network file system there is no write-ahead log: SQLite's needs memory that all writers share, which two machines do not have. There it
+// uses the older journal, with locks of the file system alone (netfs_linux.go).
 package store
 
 import (

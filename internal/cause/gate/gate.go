@@ -6,6 +6,8 @@
 // guesses: where a fact is missing the gate is "not checked" and names it.
 // A gate fails only where a measurement would be void or the stated need is
 // beyond the host; what merely costs some of the rate is a warning.
+//
+// `thru test` refuses a host that fails a gate, so a false alarm would cost more than a miss.
 package gate
 
 import (

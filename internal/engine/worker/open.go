@@ -7,6 +7,27 @@
 // which moves data along one of the paths of this system (copy_linux.go,
 // portable.go). Open connects by thru's own handshake (docs/data.md); Adopt
 // takes over what an engine has connected by another protocol.
+//
+// # Why it is built so
+//
+// The hot threads make raw system calls, of which Go's scheduler knows nothing. So the process runs without garbage
+// collection and without asynchronous preemption, which both would wait for a blocked thread. GOMAXPROCS is above the
+// number of threads. Killing the process is always safe.
+//
+//   - A sample is a binary frame with the kernel's raw tcp_info: taking one allocates nothing.
+//   - Blocked time is the rest: a hot thread does nothing but socket calls. So wall time, less its time on a CPU and its
+//     wait for one (/proc/TID/schedstat), was spent blocked in them. The hot path reads no clock for it.
+//   - A data path is a row of a table (paths.go). Each end probes its own, takes what was asked for or the next that
+//     works, and names it in its evidence. So the ends may differ: "sendfile -> lean", "gso -> mmsg".
+//   - Threads are placed (host.Placement). Over loopback both ends of a TCP stream or of a request share one CPU, since the kernel
+//     handles a packet where it was sent; that is 1.7 times the rate of two CPUs. UDP is left to the scheduler, which is
+//     faster there. Near a NIC the CPUs of its NUMA node are taken, without the one that handles its interrupts.
+//   - Few CPUs (the axis cpus of a plan) are a set: the worker binds all its threads before it connects. The kernel's work
+//     for packets goes where interrupts go, so the summary says how much of it left the set.
+//   - The kernel holds a rate of TCP (SO_MAX_PACING_RATE), which spaces segments. Each end holds what it allows (--max-rate) by
+//     itself. UDP goes in bursts of at most 250 us, since pacing it in the kernel needs the qdisc fq.
+//   - One thread sends requests at a rate and another takes the answers, so that a slow answer delays no request (no
+//     coordinated omission). Back to back one thread does both: that is faster, and its rate is the measurement.
 package worker
 
 import (

@@ -2,6 +2,9 @@
 // Services API, by govmomi's types): which virtual machines, hosts, switches
 // and datastores there are and what they are made of, and their counters. It
 // only reads.
+//
+// It asks for counters by number of samples, not by time (perf.go): the server would compare a time with the clock of an ESXi host,
+// and where that is wrong nothing comes. clock.go and perfclock.go place what comes by comparing the clocks.
 package vsphere
 
 import (

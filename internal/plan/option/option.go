@@ -1,6 +1,9 @@
 // Package option is the one table of the options of a test. A row says by which
 // flags the command line and iperf3's have the option, by which key a plan file
 // has it, which values it takes, and what they change of a plan.Request.
+//
+// An error about options names them by id (plan.Refused: "{window}", "{io=lean}"). The command line says -w, `thru iperf3` iperf3's
+// flag, a plan file the key and its position (Spelled), so that no face reads the words of another.
 package option
 
 import (
