@@ -9,7 +9,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thru/internal/fault"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 )
@@ -34,16 +33,16 @@ func (f *askedFlag) given() bool { return f.on || f.text != "" }
 // asks is a command that takes options of the table.
 type asks interface {
 	options() *asked
-	// takes are the long names of the flags, of which none are all, and what their
-	// help says where they mean something of their own.
-	takes() (names string, help map[string]string)
+	// takes are the long names of the flags, of which none are all, and the group
+	// and the help of those that mean something of their own.
+	takes() (names string, own map[string]option.Flag)
 }
 
 func (a *asked) options() *asked { return a }
 
 // Flags that several commands take.
 const (
-	flowOptions = "time length omit window congestion set-mss no-delay dscp version4 version6 zerocopy lean io affinity together "
+	flowOptions = "link-rate time length omit window congestion set-mss no-delay dscp version4 version6 zerocopy lean io affinity together "
 	endOptions  = "reverse one-way bind bind-dev cport data-addr "
 )
 
@@ -56,7 +55,7 @@ func withOptions(k *kong.Kong) error {
 		if !ok {
 			continue
 		}
-		names, help := c.takes()
+		names, own := c.takes()
 		var flags, last []*kong.Flag
 		for _, o := range option.Table() {
 			for _, f := range o.Flags {
@@ -66,31 +65,44 @@ func withOptions(k *kong.Kong) error {
 				}
 				a := &askedFlag{Flag: f, of: &o}
 				c.options().flags = append(c.options().flags, a)
-				if f.Last {
-					last = append(last, a.kong(mappers, help[long[0]]))
-				} else {
-					flags = append(flags, a.kong(mappers, help[long[0]]))
+				if x, ok := own[long[0]]; ok {
+					f.Help, f.Group = x.Help, cmp.Or(x.Group, f.Group)
+				}
+				switch flag := a.kong(mappers, f.Help, f.Group); {
+				case f.Last:
+					last = append(last, flag)
+				case f.First:
+					command.Flags = slices.Insert(command.Flags, firstOf(command.Flags, flag), flag)
+				default:
+					flags = append(flags, flag)
 				}
 			}
 		}
-		at := slices.IndexFunc(command.Flags, func(own *kong.Flag) bool {
-			return slices.ContainsFunc(append(flags, last...), func(f *kong.Flag) bool { return own.Group != nil && f.Group.Key == own.Group.Key })
-		})
-		command.Flags = append(slices.Insert(command.Flags, max(at, 0), flags...), last...)
+		command.Flags = append(slices.Insert(command.Flags, firstOf(command.Flags, append(flags, last...)...), flags...), last...)
 	}
 	return nil
 }
 
-// kong is the flag in kong's model, with help of the command's own where it has any.
-func (f *askedFlag) kong(mappers *kong.Registry, help string) *kong.Flag {
+// firstOf is where the first flag stands that is in a group of others; 0: none is.
+func firstOf(all []*kong.Flag, others ...*kong.Flag) int {
+	return max(0, slices.IndexFunc(all, func(f *kong.Flag) bool {
+		return slices.ContainsFunc(others, func(o *kong.Flag) bool { return f.Group != nil && f.Group.Key == o.Group.Key })
+	}))
+}
+
+// kong is the flag in kong's model.
+func (f *askedFlag) kong(mappers *kong.Registry, help, group string) *kong.Flag {
 	short, long := f.Spellings()
 	target := reflect.ValueOf(&f.text).Elem()
 	if f.Value != "" {
 		target = reflect.ValueOf(&f.on).Elem()
 	}
-	help = cmp.Or(help, f.Help)
-	v := &kong.Value{Name: long[0], Help: help, OrigHelp: help, Mapper: mappers.ForValue(target), Tag: &kong.Tag{}, Target: target, DefaultValue: reflect.New(target.Type()).Elem()}
-	v.Flag = &kong.Flag{Value: v, Short: short, Aliases: long[1:], PlaceHolder: f.Place, Group: &kong.Group{Key: f.Group, Title: f.Group}}
+	mapper := mappers.ForValue(target)
+	if f.Many {
+		mapper = kong.MapperFunc(joinedFlag)
+	}
+	v := &kong.Value{Name: long[0], Help: help, OrigHelp: help, Mapper: mapper, Tag: &kong.Tag{}, Target: target, DefaultValue: reflect.New(target.Type()).Elem()}
+	v.Flag = &kong.Flag{Value: v, Short: short, Aliases: long[1:], PlaceHolder: f.Place, Group: &kong.Group{Key: group, Title: group}}
 	return v.Flag
 }
 
@@ -99,14 +111,14 @@ func (a *asked) has(id string) bool {
 	return slices.ContainsFunc(a.flags, func(f *askedFlag) bool { return f.of.ID == id && f.given() })
 }
 
-// text is what was given for it; "" where nothing was.
-func (a *asked) text(id string) string {
+// take is what was given for it, which the command reads by itself; "" where nothing was.
+func (a *asked) take(id string) (text string) {
 	for _, f := range a.flags {
 		if f.of.ID == id {
-			return f.text
+			text, f.text = f.text, ""
 		}
 	}
-	return ""
+	return text
 }
 
 // request is what was asked for, of traffic that lasts so long unless -t says otherwise.
@@ -125,8 +137,8 @@ func (a *asked) request(usual time.Duration) (plan.Request, error) {
 		if !f.given() {
 			continue
 		}
-		if err := f.Apply(f.of, &r, f.text); err != nil {
-			return r, fault.Usagef(f.of.Hint(f.Name(), f.text), "%s %s: %w", f.Name(), f.text, because(err))
+		if err := f.Read(f.of, &r, f.text); err != nil {
+			return r, err
 		}
 	}
 	a.silent, r.Interval = r.Interval == 0, cmp.Or(r.Interval, time.Second)

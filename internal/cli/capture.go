@@ -108,13 +108,6 @@ func (k *keeper) keep(p control.Packets) (string, error) {
 	return name, nil
 }
 
-// into has a runner keep its captures, where any are to be.
-func (k *keeper) into(r *control.Runner) {
-	if k != nil {
-		r.Keep = k.keep
-	}
-}
-
 // forms are those of a result, with what became of its packets.
 func (k *keeper) forms(f forms) forms {
 	if k != nil {

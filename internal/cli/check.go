@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,13 +9,12 @@ import (
 	"time"
 
 	"thru/internal/cause"
-	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/host/platform"
 	"thru/internal/library"
-	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/remote"
 )
 
@@ -24,17 +22,19 @@ type checkCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://[USER@]HOST[:PORT] (Linux; ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
 	gateFlags
 	belowFlags
-	LinkRate string `group:"Gates" name:"link-rate" type:"once" placeholder:"RATE" help:"Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."`
-	List     bool   `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
-	Port     int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
+	List bool `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
+	Port int  `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags
 	storeFlags
 	asked
 }
 
 // takes implements asks.
-func (*checkCmd) takes() (names string, help map[string]string) {
-	return "streams version4 version6 bind bind-dev data-addr", map[string]string{"streams": "Parallel connections that are planned."}
+func (*checkCmd) takes() (string, map[string]option.Flag) {
+	return "streams version4 version6 bind bind-dev data-addr link-rate", map[string]option.Flag{
+		"streams":   {Help: "Parallel connections that are planned."},
+		"link-rate": {Group: "Gates", Help: "Rate that the path is wanted to carry, such as 10G (1G/l2: counted in frames, as shapers do)."},
+	}
 }
 
 // gateFlags choose gates.
@@ -79,75 +79,40 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if c.List {
 		return c.list(e)
 	}
-	runner, r, err := c.runner(e)
+	g, r, err := c.read(e)
 	if err != nil {
 		return err
 	}
-	out, err := c.wanted()
+	d := e.dialer(r, c.Port)
+	d.Checks = true
+	s, err := e.open(ctx, d, c.EndPoint, &r, c.formFlags, c.belowFlags)
+	if other := (*remote.OtherSystem)(nil); errors.As(err, &other) {
+		return c.bySSH(ctx, e, &control.Runner{Version: e.Version, Link: stated(r.Link), Gating: g})
+	}
 	if err != nil {
 		return err
 	}
-	var doc *measure.Document
-	doc, err = c.byAgents(ctx, e, runner, r)
-	var other *remote.OtherSystem
-	if errors.As(err, &other) {
-		doc, err = c.bySSH(ctx, e, runner)
-	}
-	if doc == nil {
-		return err
-	}
-	doc.Arguments, doc.Labels = e.Arguments(), e.archive.Labels
-	perr := e.print(doc, out)
-	e.store(doc, c.JSON)
-	if perr != nil && err == nil {
-		return perr
-	}
-	if err == nil {
-		return nil
-	}
-	if !c.JSON && fault.Code(err) != fault.Verdict { // the gates have said it
-		e.ErrorLines(err)
-	}
-	return console.Printed(err)
+	defer s.close()
+	s.runner.Gating, s.runner.Watch = g, e.Board(false)
+	doc, err := s.runner.Check(ctx, probing(r), r.Streams)
+	return s.end(doc, err)
 }
 
-// runner is what judges, before anything is connected.
-func (c *checkCmd) runner(e *env) (_ *control.Runner, r plan.Request, err error) {
+// read turns the flags into terms of plan and control, before anything is connected.
+func (c *checkCmd) read(e *env) (*control.Gating, plan.Request, error) {
 	g, err := c.gating()
 	if err != nil {
-		return nil, r, err
-	}
-	link, err := linkRate(c.LinkRate)
-	if err != nil {
-		return nil, r, err
-	}
-	if r, err = c.request(0); err != nil {
-		return nil, r, err
-	}
-	if c.EndPoint == "" && slices.Contains(e.Args, "") {
-		return nil, r, fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
+		return nil, plan.Request{}, err
 	}
 	g.Costs, g.Paths = library.KnownCosts(), library.OpenPaths()
-	return &control.Runner{Version: e.Version, Link: link, Gating: &g}, r, nil
-}
-
-// byAgents checks this machine, and a peer and the path to it.
-func (c *checkCmd) byAgents(ctx context.Context, e *env, runner *control.Runner, r plan.Request) (*measure.Document, error) {
-	if _, err := remote.EngineOf(c.EndPoint); err != nil {
-		return nil, err
+	r, err := c.request(0)
+	if err == nil && c.EndPoint == "" && slices.Contains(e.Args, "") {
+		err = fault.Usagef("leave it out to check this machine, or say `local`", "the end point is empty")
 	}
-	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
-	d := remote.Dialer{Network: e.network, Family: how.Family, Port: c.Port, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr, Checks: true}
-	ends, closeAll, err := c.above(ctx, e, d, c.EndPoint)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = remote.EngineOf(c.EndPoint)
 	}
-	defer closeAll()
-	runner.Ends, runner.Below = ends.All(), ends.Below
-	p := e.Board(false)
-	defer p.Clear()
-	runner.Watch = p
-	return runner.Check(ctx, how, r.Streams)
+	return &g, r, err
 }
 
 // list prints the catalogue of gates.
@@ -168,12 +133,7 @@ func (c *checkCmd) list(e *env) error {
 		for _, r := range rules {
 			all = append(all, entry{r.ID, r.Title, r.About, r.Warns, r.Fails, r.Why, r.Cause, r.Checklist})
 		}
-		b, err := json.MarshalIndent(all, "", "  ")
-		if err != nil {
-			return fmt.Errorf("cli: writing the gates: %w", err)
-		}
-		_, err = fmt.Fprintf(e.Out, "%s\n", b)
-		return err
+		return printJSON(e.Out, all)
 	}
 	for _, r := range rules {
 		if _, err := fmt.Fprintf(e.Out, "%-22s %s: %s\n", r.ID, r.Title, r.About); err != nil {
@@ -185,11 +145,15 @@ func (c *checkCmd) list(e *env) error {
 
 // bySSH reads a host on which no thru runs, such as an ESXi server, by its own
 // commands over the system's ssh, and judges its facts. It changes nothing there.
-func (c *checkCmd) bySSH(ctx context.Context, e *env, runner runnerOfFacts) (*measure.Document, error) {
+func (c *checkCmd) bySSH(ctx context.Context, e *env, runner *control.Runner) error {
 	begin := time.Now()
+	out, err := c.wanted()
+	if err != nil {
+		return err
+	}
 	destination, port, err := remote.SSHTarget(c.EndPoint)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p := e.Board(false)
 	defer p.Clear()
@@ -198,17 +162,13 @@ func (c *checkCmd) bySSH(ctx context.Context, e *env, runner runnerOfFacts) (*me
 	defer r.Close()
 	system, err := platform.Detect(ctx, r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.Checking("reading " + destination + " (" + system + ")")
 	facts, err := platform.Read(ctx, system, r)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return runner.CheckFacts(c.EndPoint, destination, facts, begin)
-}
-
-// runnerOfFacts is the part of control.Runner that bySSH needs.
-type runnerOfFacts interface {
-	CheckFacts(name, addr string, facts measure.Facts, begin time.Time) (*measure.Document, error)
+	doc, err := runner.CheckFacts(c.EndPoint, destination, facts, begin)
+	return e.concluded(doc, out, p, err)
 }

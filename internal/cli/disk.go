@@ -64,9 +64,7 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	w := newDiskWatch(e)
 	runner := &control.Runner{Version: e.Version, Watch: w}
 	doc, err := runner.Disk(ctx, end, bus.DiskStart{Path: path, Spec: spec}, w.tick)
-	w.Clear()
-	doc.Arguments = e.Arguments()
-	return e.outcome(doc, out, err)
+	return e.concluded(doc, out, w, err)
 }
 
 // spec reads the flags that say what to measure.

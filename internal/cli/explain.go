@@ -10,9 +10,9 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/unit"
@@ -35,9 +35,9 @@ type explainCmd struct {
 }
 
 // takes implements asks.
-func (*explainCmd) takes() (names string, help map[string]string) {
-	return flowOptions + endOptions + "udp bitrate streams capture-packets get-server-output", map[string]string{
-		"udp": "Explain datagrams; 1 Mb/s a stream unless -b says otherwise.", "streams": "Parallel connections (default 1: one shows best what holds it back).",
+func (*explainCmd) takes() (string, map[string]option.Flag) {
+	return flowOptions + endOptions + "udp bitrate streams capture-packets get-server-output", map[string]option.Flag{
+		"udp": {Help: "Explain datagrams; 1 Mb/s a stream unless -b says otherwise."}, "streams": {Help: "Parallel connections (default 1: one shows best what holds it back)."},
 	}
 }
 
@@ -59,37 +59,21 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
-	link, err := linkRate(c.LinkRate)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags, c.loginFlags), endPoint, &r, c.formFlags, c.belowFlags)
 	if err != nil {
 		return err
 	}
-	out, err := c.wanted()
-	if err != nil {
-		return err
-	}
-	ends, closeAll, err := c.above(ctx, e, c.dial(e, r, c.loginFlags), endPoint)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	ends.Settle(&r)
+	defer s.close()
 	p, err := plan.Explain(r)
 	if err != nil {
 		return err
 	}
-	k, err := c.keeper(p, ends)
-	if err != nil {
+	if err := s.capture(c.captureFlags, p); err != nil {
 		return err
 	}
-	view := newTrials(e, p, ends, budget)
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: library.QuickGates(false), Below: ends.Below}
-	k.into(&runner)
-	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
-	doc, err := runner.Explain(ctx, p, how, budget)
-	view.Clear()
-	doc.Arguments = e.Arguments()
-	library.KeepCosts(doc)
-	return e.outcome(doc, k.forms(out), err)
+	s.runner.Watch = newTrials(e, p, s.ends, budget)
+	doc, err := s.runner.Explain(ctx, p, probing(r), budget)
+	return s.end(doc, err)
 }
 
 // read turns the flags into plan's terms. The request is checked before

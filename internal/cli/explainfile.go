@@ -97,7 +97,7 @@ func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]librar
 // explainFiles prints what the evidence that was kept says, and judges rungs of
 // a ladder by each other.
 func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
-	link, err := linkRate(c.LinkRate)
+	r, err := c.request(0)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	all, err := c.kept(ctx, e, link)
+	all, err := c.kept(ctx, e, stated(r.Link))
 	if err != nil {
 		return err
 	}
@@ -113,23 +113,23 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 		return fault.Usagef("name them one at a time: without --json and --html all are printed", "--json and --html take one result, and here are %d", len(all))
 	}
 	docs := make([]*measure.Document, len(all))
-	for i, r := range all {
-		docs[i] = r.Doc
+	for i, x := range all {
+		docs[i] = x.Doc
 	}
 	cause.Rungs(docs)
 	unexplained := 0
 	var below *measure.Verdict
-	for i, r := range all {
+	for i, x := range all {
 		if len(all) > 1 {
-			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.Name)
+			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), x.Name)
 		}
-		if err := e.printKept(r.Doc, out); err != nil {
+		if err := e.printKept(x.Doc, out); err != nil {
 			return err
 		}
-		if len(r.Doc.Findings) == 0 {
+		if len(x.Doc.Findings) == 0 {
 			unexplained++
 		}
-		if v := r.Doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
+		if v := x.Doc.Verdict; r.Link.RateBps > 0 && v != nil && !v.Pass {
 			below = v
 		}
 	}

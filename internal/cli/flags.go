@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -14,15 +13,12 @@ import (
 	"thru/internal/cli/iperf3"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/remote"
-	"thru/internal/stat"
 )
 
 // flowFlags go with every test.
 type flowFlags struct {
-	LinkRate string `group:"Output" name:"link-rate" type:"joined" placeholder:"RATE" help:"Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). Of several rungs: of the topmost, or RUNG=RATE,RUNG=RATE."`
 	formFlags
 	storeFlags
 	asked
@@ -47,34 +43,10 @@ func readAll(flags []reading) error {
 			continue
 		}
 		if err := f.parse(f.text); err != nil {
-			return fault.Usagef(fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), "%s %s: %w", f.flag, f.text, because(err))
+			return option.Misread(f.flag, f.text, fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), err)
 		}
 	}
 	return nil
-}
-
-// because is what is wrong with a value, without the text that is said anyway.
-func because(err error) error {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
-}
-
-// linkRate reads the nominal rate that the user states of a link.
-func linkRate(text string) (stat.Link, error) {
-	if text == "" {
-		return stat.Link{}, nil
-	}
-	if strings.ContainsAny(text, ",=") {
-		return stat.Link{}, fault.Usagef("state one rate, such as 10G; RUNG=RATE,RUNG=RATE is for a ladder of several rungs", "--link-rate %s: this is of one path", text)
-	}
-	var r plan.Request
-	o := option.Find("link_rate")
-	if err := o.Set(&r, text); err != nil {
-		return stat.Link{}, fault.Usagef(o.Hint("--link-rate", text), "--link-rate %s: %w", text, because(err))
-	}
-	return stat.Link{RateBps: r.Link.RateBps, Layer: r.Link.Layer}, nil
 }
 
 // typedFlags are the flags of a command line in order, each once, by their short

@@ -169,9 +169,7 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 		if r.Local, r.Peer = "local", "h"; err == nil {
 			p, err = plan.Test(withCPUs(r, 2, 2))
 		}
-		if link, wrong := linkRate(g.Test.LinkRate); err == nil {
-			p.Link, err = plan.Link{RateBps: link.RateBps, Layer: link.Layer}, wrong
-		}
+		p.Link = r.Link
 	case "ladder":
 		if r, err = g.Ladder.read(); err == nil {
 			p, err = plan.Ladder(withCPUs(r, 2, 2))

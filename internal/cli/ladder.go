@@ -17,6 +17,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/place"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	"thru/internal/runs"
@@ -98,10 +99,6 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	link, err := linkRate(c.LinkRate)
-	if err != nil {
-		return err
-	}
 	if r.Engine, err = c.engineOf(e, c.What); err != nil {
 		return err
 	}
@@ -109,24 +106,22 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if _, err := plan.Ladder(r); err != nil { // before anything is connected
 		return err
 	}
-	d := remote.Dialer{Network: e.network, Family: r.Family, Port: c.Port, VMkernel: true, Firewall: c.Firewall}
-	d.Login = func() (*bus.Login, error) { return c.login(e) }
-	ends, closeAll, err := c.above(ctx, e, d, c.What)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags, c.loginFlags), c.What, &r, c.formFlags, c.belowFlags)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
-	ends.Settle(&r)
+	defer s.close()
+	s.runner.Gating.Force = c.Force
 	p, err := plan.Ladder(r)
 	if err != nil {
 		return err
 	}
-	return e.measure(ctx, p, ends, link, &c.trafficFlags, nil)
+	return s.measure(ctx, p, c.silent)
 }
 
 // takes implements asks.
-func (*ladderCmd) takes() (names string, help map[string]string) {
-	return flowOptions + "repeat precision reverse interval get-server-output", map[string]string{"reverse": "From the end point to here; of a rung, from the second to the first."}
+func (*ladderCmd) takes() (string, map[string]option.Flag) {
+	return flowOptions + "repeat precision reverse interval get-server-output", map[string]option.Flag{"reverse": {Help: "From the end point to here; of a rung, from the second to the first."}}
 }
 
 // read turns the flags into plan's terms.
@@ -143,7 +138,7 @@ func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 		return fault.Usagef("write it into the plan (docs/plan.md); "+withPlan, "%s not go with a plan", flagsDo(others))
 	}
 	r := c.run(e)
-	r.options.Time = c.text("time")
+	r.options.Time = c.take("time")
 	if err := r.begin(ctx, c.What); err != nil {
 		return err
 	}
@@ -165,14 +160,15 @@ func (c *ladderCmd) run(e *env) *planRun {
 		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
 		options: runs.Options{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
-	if c.LinkRate != "" {
-		r.options.LinkRate = strings.Split(c.LinkRate, ",")
+	if rates := c.take("link_rate"); rates != "" {
+		r.options.LinkRate = strings.Split(rates, ",")
 	}
 	return r
 }
 
 // compare measures several rungs, or one with more and more CPUs.
 func (c *ladderCmd) compare(ctx context.Context, e *env) error {
+	r := c.run(e)
 	request, err := c.read()
 	if err != nil {
 		return err
@@ -183,7 +179,6 @@ func (c *ladderCmd) compare(ctx context.Context, e *env) error {
 	} else if a.Rungs, err = c.pairs(); err != nil {
 		return err
 	}
-	r := c.run(e)
 	r.name = "ladder"
 	if r.text, err = json.Marshal(a); err != nil {
 		return fmt.Errorf("cli: keeping the ladder: %w", err)
@@ -278,11 +273,11 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 	if others := e.TypedBut(ofPlans...); len(others) > 0 {
 		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which it goes (docs/plan.md)", "%s not go with several end points", flagsDo(others))
 	}
+	r := c.run(e)
 	request, err := c.read()
 	if err != nil {
 		return err
 	}
-	r := c.run(e)
 	d := remote.Dialer{Network: e.network, Port: bus.DefaultPort}
 	if err := r.connectBelow(ctx, d, nil); err != nil {
 		return err

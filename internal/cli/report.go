@@ -13,6 +13,7 @@ import (
 	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/node"
+	"thru/internal/plan/option"
 	"thru/internal/stat"
 	"thru/internal/store"
 )
@@ -28,11 +29,16 @@ type reportCmd struct {
 	CSV      string   `group:"Form" name:"csv" type:"outfile" placeholder:"FILE" help:"Write all samples as CSV; - is stdout."`
 	JUnit    string   `group:"Form" name:"junit" type:"outfile" placeholder:"FILE" help:"Write what passed and what failed as JUnit XML; - is stdout."`
 	Samples  bool     `group:"Form" name:"samples" help:"With --json: also each second of every stream, core and counter."`
-	LinkRate string   `name:"link-rate" type:"once" placeholder:"RATE" help:"Nominal rate of the link, for ceiling and verdict, where the file knows none or another."`
 	Verify   bool     `group:"Signature" name:"verify" help:"The files are pages or Markdown: who signed them, and were they changed since (exit code 3)?"`
 	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: it must be this key that signed."`
 	MyKey    bool     `group:"Signature" name:"my-key" help:"Print the key with which this host signs."`
 	storeFile
+	asked
+}
+
+// takes implements asks.
+func (*reportCmd) takes() (string, map[string]option.Flag) {
+	return "link-rate", map[string]option.Flag{"link-rate": {Group: "Form", Help: "Nominal rate of the link, for ceiling and verdict, where the file knows none or another."}}
 }
 
 // Run prints results that were kept, or judges signatures.
@@ -46,14 +52,14 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	case c.Verify:
 		return c.verify(ctx, e)
 	}
-	link, err := linkRate(c.LinkRate)
+	r, err := c.request(0)
 	if err != nil {
 		return err
 	}
 	if _, err := c.forms().wanted(); err != nil {
 		return err
 	}
-	all, err := c.find(ctx, e, link)
+	all, err := c.find(ctx, e, stated(r.Link))
 	if err != nil {
 		return err
 	}
@@ -139,7 +145,7 @@ func (c *reportCmd) printAll(e *env, all []library.Result) error {
 		if !library.Measured(r.Doc) && !library.Tuned(r.Doc) && !library.WorthKeeping(r.Doc) {
 			failed++
 		}
-		if v := r.Doc.Verdict; c.LinkRate != "" && v != nil && !v.Pass {
+		if v := r.Doc.Verdict; c.has("link_rate") && v != nil && !v.Pass {
 			below = v
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/runs"
-	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
@@ -267,7 +266,7 @@ func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error)
 	if err := runs.Only(&p, r.options.Only); err != nil {
 		return p, err
 	}
-	return p, runs.SetLinks(&p, r.options.LinkRate, linkRate) // of the rungs that are left: a rate of none is a mistake
+	return p, runs.SetLinks(&p, r.options.LinkRate) // of the rungs that are left: a rate of none is a mistake
 }
 
 // run connects the end points, measures, and prints what came of it.
@@ -379,7 +378,7 @@ func hasFailed(c measure.Cell) bool {
 // measure runs so many turns of the plan, 0: all.
 func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
 	view := newRunView(r.env, p, ends)
-	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stat.Link{RateBps: p.Link.RateBps, Layer: p.Link.Layer}}
+	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stated(p.Link)}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = library.QuickGates(p.Gates == plan.GatesForce)
 	}

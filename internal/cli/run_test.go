@@ -80,7 +80,7 @@ func TestSetLinks(t *testing.T) {
 		{[]string{"across=fast"}, "", "--link-rate takes a value"},
 	} {
 		p := sample()
-		err := runs.SetLinks(&p, tt.stated, linkRate)
+		err := runs.SetLinks(&p, tt.stated)
 		if tt.hint != "" {
 			if fault.Code(err) != fault.Usage || !strings.HasPrefix(fault.Hint(err), tt.hint) {
 				t.Errorf("%q: %v, hint %s", tt.stated, err, fault.Hint(err))
@@ -97,7 +97,7 @@ func TestSetLinks(t *testing.T) {
 	}
 	p := sample()
 	p.Steps = p.Steps[2:]
-	if err := runs.SetLinks(&p, []string{"1G"}, linkRate); err != nil || p.Link.RateBps != 1e9 {
+	if err := runs.SetLinks(&p, []string{"1G"}); err != nil || p.Link.RateBps != 1e9 {
 		t.Errorf("without rungs: %v, %+v", err, p.Link)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/library"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/remote"
@@ -70,21 +69,17 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	out, err := c.wanted()
+	s, err := e.open(ctx, e.dialer(plan.Request{}, c.Port), c.EndPoint, &plan.Request{}, c.formFlags, belowFlags{})
 	if err != nil {
 		return err
 	}
-	d := remote.Dialer{Network: e.network, Port: c.Port}
-	ends, closeAll, err := d.Pair(ctx, c.EndPoint)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
+	defer s.close()
 	var agent own.Agent
-	if ends.Peer.Client != nil {
-		agent = ends.Peer.Client
+	peer := s.ends.Peer
+	if peer.Client != nil {
+		agent = peer.Client
 	}
-	if err := m.Meet(ends.Peer.Name, agent, ends.Peer.Hello, ends.Peer.DataHosts); err != nil {
+	if err := m.Meet(peer.Name, agent, peer.Hello, peer.DataHosts); err != nil {
 		return err
 	}
 	x := control.Transferring{Transfer: m.Asked(), Mover: m, There: c.ServerFolder}
@@ -95,18 +90,16 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 		x.Here = ""
 	}
 	if c.EndPoint != "" && c.EndPoint != control.Local || m.Ours() {
-		x.Server = ends.Peer
+		x.Server = peer
 	}
-	if x.Network, err = c.network(ends); err != nil {
+	if x.Network, err = c.network(s.ends); err != nil {
 		return err
 	}
 	p := e.Board(false)
 	m.Live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Watch: p, Gating: library.QuickGates(c.Force)}
-	doc, err := runner.Transfer(ctx, x)
-	p.Clear()
-	doc.Arguments = e.Arguments()
-	return e.outcome(doc, out, session.Hinted(err, c.Overwrite))
+	s.runner.Watch, s.runner.Gating.Force = p, c.Force
+	doc, err := s.runner.Transfer(ctx, x)
+	return s.end(doc, session.Hinted(err, c.Overwrite))
 }
 
 // liveTransfer is a line of a transfer under way.

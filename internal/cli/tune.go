@@ -15,10 +15,10 @@ import (
 	"thru/internal/cli/console"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/node"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/tune"
@@ -49,7 +49,7 @@ type tuneCmd struct {
 }
 
 // takes implements asks.
-func (*tuneCmd) takes() (names string, help map[string]string) {
+func (*tuneCmd) takes() (string, map[string]option.Flag) {
 	return flowOptions + endOptions + "streams", nil
 }
 
@@ -140,52 +140,33 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	link, err := linkRate(c.LinkRate)
-	if err != nil {
+	if err := writable("--script", c.Script); err != nil {
 		return err
 	}
-	if err := c.writable(); err != nil {
-		return err
-	}
-	d := c.dial(e, r, loginFlags{})
+	d := e.dial(r, c.Port, c.esxFlags, loginFlags{})
 	d.Tunes = !c.DryRun
-	ends, closeAll, err := d.Pair(ctx, c.What)
+	s, err := e.open(ctx, d, c.What, &r, c.formFlags, belowFlags{})
 	if err != nil {
 		return err
 	}
-	defer closeAll()
-	ends.Settle(&r)
-	p, err := plan.Tune(withCPUs(r, ends.Local.Hello.CPUs, ends.PeerCPUs()))
+	defer s.close()
+	p, err := plan.Tune(withCPUs(r, s.ends.Local.Hello.CPUs, s.ends.PeerCPUs()))
 	if err != nil {
 		return err
 	}
-	if t.Try, err = readSettings(c.Try, []string{control.Local, ends.Peer.Name}); err != nil {
+	if t.Try, err = readSettings(c.Try, []string{control.Local, s.ends.Peer.Name}); err != nil {
 		return err
 	}
-	view := newTuneView(ctx, e, ends, t, c.Yes)
+	view := newTuneView(ctx, e, s.ends, t, c.Yes)
 	view.begin(p.Time())
-	t.Accept = view.accept
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: view, Gating: library.QuickGates(false)}
-	how := control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
-	doc, err := runner.Tune(ctx, p, how, t)
-	view.Clear()
-	doc.Arguments = e.Arguments()
-	library.KeepCosts(doc)
-	return c.outcome(e, doc, err)
+	s.runner.Watch, t.Accept = view, view.accept
+	doc, err := s.runner.Tune(ctx, p, probing(r), t)
+	return c.outcome(e, doc, s.end(doc, err))
 }
 
-// writable finds out whether the files that are asked for can be written.
-func (c *tuneCmd) writable() error {
-	if _, err := c.wanted(); err != nil {
-		return err
-	}
-	return writable("--script", c.Script)
-}
-
-// outcome prints what came of it, writes the scripts, and holds it against the target.
+// outcome writes the scripts of what was printed, and holds it against the target.
 func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
-	err = e.outcome(doc, forms{formFlags: c.formFlags}, err)
-	if err != nil && (fault.Code(err) != fault.Verdict && fault.Code(err) != fault.Inconclusive || c.LinkRate != "") { // the link's own rate is no target
+	if err != nil && (fault.Code(err) != fault.Verdict && fault.Code(err) != fault.Inconclusive || c.has("link_rate")) { // the link's own rate is no target
 		return err
 	}
 	if c.Script != "" {
@@ -347,7 +328,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := c.dial(e, r, loginFlags{})
+	d := e.dial(r, c.Port, c.esxFlags, loginFlags{})
 	d.VMkernel = false // iperf3 has no settings
 	ends, closeAll, err := d.Pair(ctx, c.What)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // adviseFile prints what a result that was kept speaks for. Nothing is measured,
 // and nothing changed.
 func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
-	link, err := linkRate(c.LinkRate)
+	r, err := c.request(0)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,11 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.writable(); err != nil {
+	out, err := c.wanted()
+	if err == nil {
+		err = writable("--script", c.Script)
+	}
+	if err != nil {
 		return err
 	}
 	sources, err := e.reader().Open(ctx, []string{c.What})
@@ -40,7 +44,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 		return err
 	}
 	defer library.CloseSources(sources)
-	found, err := e.reader().Results(ctx, sources[0], link)
+	found, err := e.reader().Results(ctx, sources[0], stated(r.Link))
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	doc.Command, doc.Arguments, doc.Ended, doc.Error = "tune", e.Arguments(), "", nil
 	doc.Tuning = adviceOf(doc, advise.Seen{Only: only})
 	e.archive.Off = true // nothing was measured
-	return c.outcome(e, doc, nil)
+	return c.outcome(e, doc, e.outcome(doc, out, nil))
 }
 
 // adviceOf is a dry run on what a document says. Of one that was tuned it is
@@ -184,7 +188,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 	if c.State != "" {
 		return measure.EndPoint{}, nil, fault.Usagef("run it there: thru tune --rollback --state DIR", "--state is a folder of this host, and %s is another", c.What)
 	}
-	end, closeEnd, err := c.dial(e, plan.Request{}, loginFlags{}).EndPoint(ctx, c.What)
+	end, closeEnd, err := e.dial(plan.Request{}, c.Port, c.esxFlags, loginFlags{}).EndPoint(ctx, c.What)
 	if err != nil {
 		return measure.EndPoint{}, nil, err
 	}

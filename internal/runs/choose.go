@@ -7,7 +7,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/plan"
-	"thru/internal/stat"
+	"thru/internal/plan/option"
 )
 
 // Only leaves the steps that hold one of the words.
@@ -72,7 +72,7 @@ func flagOf(rung string) string {
 
 // SetLinks sets the rates of paths that were stated: RATE of the whole plan, of
 // a ladder of its topmost rung, and RUNG=RATE of one rung, each once.
-func SetLinks(p *plan.Plan, stated []string, parse func(rate string) (stat.Link, error)) error {
+func SetLinks(p *plan.Plan, stated []string) error {
 	rungs := rungsOf(*p)
 	said := map[string]string{}
 	for _, text := range stated {
@@ -80,7 +80,7 @@ func SetLinks(p *plan.Plan, stated []string, parse func(rate string) (stat.Link,
 		if !named {
 			name, rate = "", text
 		}
-		link, err := parse(strings.TrimSpace(rate))
+		link, err := option.LinkRate(strings.TrimSpace(rate))
 		if err != nil {
 			return err
 		}
@@ -97,11 +97,11 @@ func SetLinks(p *plan.Plan, stated []string, parse func(rate string) (stat.Link,
 			return fault.Usagef("state one rate for each rung", "--link-rate %s and %s are of the same path", before, text)
 		}
 		if said[rung] = text; rung == "" {
-			p.Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
+			p.Link = link
 		}
 		for i := range p.Steps {
 			if isRung(p.Steps[i].Rung, name) {
-				p.Steps[i].Link = plan.Link{RateBps: link.RateBps, Layer: link.Layer}
+				p.Steps[i].Link = link
 			}
 		}
 	}

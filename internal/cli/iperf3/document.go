@@ -10,11 +10,8 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/iperfdoc"
-	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
-	"thru/internal/remote"
-	"thru/internal/stat"
 )
 
 // Document are the flags that print a test as iperf3 does, for scripts that read that.
@@ -51,16 +48,16 @@ func Fail(e *console.Console, err error) {
 }
 
 // Measure runs a plan and prints it in iperf3's terms.
-func (f Document) Measure(ctx context.Context, e Host, r plan.Request, p plan.Plan, ends remote.Pair, link stat.Link, force bool) error {
+func (f Document) Measure(ctx context.Context, e Host, r plan.Request, p plan.Plan, peer *control.EndPoint, runner control.Runner) error {
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside })
-	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, Request: r, host: ends.Peer.Name}
-	if host, port, err := net.SplitHostPort(ends.Peer.Addr); err == nil {
+	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, Request: r, host: peer.Name}
+	if host, port, err := net.SplitHostPort(peer.Addr); err == nil {
 		o.host = host
 		o.port, _ = strconv.Atoi(port)
 	}
 	v := newOriginalView(o, e.Out, e.Version)
-	v.introduce(ctx, ends.Local)
-	runner := control.Runner{Version: e.Version, Ends: ends.All(), Link: link, Watch: v, Gating: library.QuickGates(force), Below: ends.Below}
+	v.introduce(ctx, runner.Ends[control.Local])
+	runner.Watch = v
 	doc, err := runner.Run(ctx, p)
 	doc.Arguments = e.Arguments()
 	defer e.Keep(doc)

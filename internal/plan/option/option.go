@@ -68,6 +68,8 @@ type Flag struct {
 	None  bool                                     // 0 is as if it were not given
 	Serve bool                                     // of iperf3: the server takes it too
 	Last  bool                                     // in its group of the help, behind a command's own flags
+	First bool                                     // in its group of the help, before a command's own flags
+	Many  bool                                     // given more than once it is a list with commas
 }
 
 // Name is the usual spelling: "-P".
@@ -95,6 +97,31 @@ func (f Flag) Apply(o *Option, r *plan.Request, text string) error {
 		set = f.Set
 	}
 	return set(r, cmp.Or(f.Value, text))
+}
+
+// Read is Apply for a person, who is told of a mistake what the flag takes.
+func (f Flag) Read(o *Option, r *plan.Request, text string) error {
+	err := f.Apply(o, r, text)
+	if err == nil {
+		return nil
+	}
+	return Misread(f.Name(), text, cmp.Or(fault.Hint(err), o.Hint(f.Name(), text)), err)
+}
+
+// Misread is the error of a flag's value that is none, without the text that is said anyway.
+func Misread(flag, text, hint string, err error) error {
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return fault.Usagef(hint, "%s %s: %w", flag, text, err)
+}
+
+// LinkRate reads the nominal rate of one path, as --link-rate has it.
+func LinkRate(text string) (plan.Link, error) {
+	var r plan.Request
+	o := Find("link_rate")
+	err := o.Flags[0].Read(o, &r, text)
+	return r.Link, err
 }
 
 // Find is the option of that id; nil: there is none.

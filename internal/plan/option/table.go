@@ -141,7 +141,7 @@ var runs = []Option{
 	{ID: "server_output", Value: truth(func(r *plan.Request) *bool { return &r.FarOutput }),
 		Flags: []Flag{last(yes("iperf end points", "--get-server-output", "Ask an iperf3 server for what it printed, and keep it in the result."))},
 		IPerf: []Flag{yes("", "--get-server-output", "print the server's report too")}},
-	{ID: "link_rate", Key: OfPlan, Value: link(), Flags: []Flag{{Names: "--link-rate"}}},
+	{ID: "link_rate", Key: OfPlan, Value: link(), Flags: []Flag{first(flag(ofOutput, "--link-rate", "RATE", "Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). Of several rungs: of the topmost, or RUNG=RATE,RUNG=RATE."))}},
 	{ID: "capture", Flags: []Flag{{Names: "--capture"}}},
 	{ID: "capture_packets", Value: whole(1, measure.MaxCapture, func(r *plan.Request) *int64 { return &r.Capture }), Flags: []Flag{last(flag("Packets", "--capture-packets", "N", "Packets to capture at each end, at most (default 300000)."))}},
 }
@@ -169,6 +169,12 @@ func served(f Flag) Flag {
 
 func last(f Flag) Flag {
 	f.Last = true
+	return f
+}
+
+// first is a flag before the command's own of its group; what is given for several paths adds up.
+func first(f Flag) Flag {
+	f.First, f.Many = true, true
 	return f
 }
 

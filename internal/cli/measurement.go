@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+
+	"thru/internal/bus"
+	"thru/internal/control"
+	"thru/internal/library"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/remote"
+	"thru/internal/stat"
+)
+
+// measurement is the path of all commands that measure between two ends: these are
+// connected, and what the runner makes of them is printed, kept and judged.
+type measurement struct {
+	*env
+	runner control.Runner
+	ends   remote.Pair
+	close  func()
+	forms  forms
+	keeper *keeper // of packets; nil: none are kept
+}
+
+// open connects the ends and what lies below them, once it is known that the files
+// that are asked for can be written. What connecting tells is taken into the request.
+func (e *env) open(ctx context.Context, d remote.Dialer, peer string, r *plan.Request, out formFlags, below belowFlags) (*measurement, error) {
+	f, err := out.wanted()
+	if err != nil {
+		return nil, err
+	}
+	s := &measurement{env: e, forms: f}
+	if s.ends, s.close, err = below.above(ctx, e, d, peer); err != nil {
+		return nil, err
+	}
+	s.ends.Settle(r)
+	s.runner = control.Runner{Version: e.Version, Ends: s.ends.All(), Below: s.ends.Below, Link: stated(r.Link), Gating: library.QuickGates(false)}
+	return s, nil
+}
+
+// capture has the packets of a plan kept where the flags ask for it.
+func (s *measurement) capture(f captureFlags, p plan.Plan) (err error) {
+	if s.keeper, err = f.keeper(p, s.ends); s.keeper != nil {
+		s.runner.Keep = s.keeper.keep
+	}
+	return err
+}
+
+// end prints and keeps what was measured, and makes of it how the command ends.
+func (s *measurement) end(doc *measure.Document, err error) error {
+	return s.concluded(doc, s.keeper.forms(s.forms), s.runner.Watch, err)
+}
+
+// concluded is outcome of what somebody has watched until now.
+func (e *env) concluded(doc *measure.Document, f forms, watch control.Observer, err error) error {
+	if w, ok := watch.(interface{ Clear() }); ok {
+		w.Clear()
+	}
+	doc.Arguments = e.Arguments()
+	library.KeepCosts(doc)
+	return e.outcome(doc, f, err)
+}
+
+// dialer connects ends as a request asks for it.
+func (e *env) dialer(r plan.Request, port int) remote.Dialer {
+	return remote.Dialer{Network: e.network, Port: port, Family: r.Family, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr}
+}
+
+// dial is a dialer whose other end may be a program that is no agent.
+func (e *env) dial(r plan.Request, port int, x esxFlags, l loginFlags) remote.Dialer {
+	d := e.dialer(r, port)
+	d.VMkernel, d.Firewall = true, x.Firewall
+	d.Login = func() (*bus.Login, error) { return l.login(e) }
+	return d
+}
+
+// probing is how the path of a request is probed.
+func probing(r plan.Request) control.Probing {
+	return control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
+}
+
+// stated is a rate that a person has stated, as figures are held against it.
+func stated(l plan.Link) stat.Link { return stat.Link{RateBps: l.RateBps, Layer: l.Layer} }
