@@ -54,7 +54,7 @@ var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall",
 const dataPlane = "worker"
 
 // testKits are packages that only tests import; they are held to the rules of tests.
-var testKits = []string{"engine/enginetest", "bus/bustest", "store/storetest", "transfer/transfertest", "hypervisor/hypervisortest"}
+var testKits = []string{"engine/enginetest", "bus/bustest", "transfer/transfertest", "hypervisor/hypervisortest"}
 
 // allowed lists exceptions to a rule by "rule: file", each with its reason.
 var allowed = map[string]string{

@@ -11,7 +11,6 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/store"
-	"thru/internal/store/storetest"
 )
 
 // Environment of a child process: the store's file, the number of its first
@@ -60,7 +59,7 @@ func work(s store.Store, i int) error {
 
 // sized is a document of some length between 1 and 200 KB.
 func sized(i int) *measure.Document {
-	doc := storetest.Document(i)
+	doc := document(i)
 	r := rand.New(rand.NewPCG(7, uint64(i)))
 	for range r.IntN(8) * r.IntN(8) * 100 {
 		doc.Arguments = append(doc.Arguments, strconv.FormatUint(r.Uint64(), 36))

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thru/internal/store"
-	"thru/internal/store/storetest"
 )
 
 // To open a store a second time lets go of nothing that this process holds by
@@ -16,7 +15,7 @@ import (
 func TestLocksStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	s := open(t, path)
-	storetest.Put(t, s, storetest.Document(0), "")
+	put(t, s, document(0), "")
 	again, err := store.Open(path, store.Options{})
 	if err != nil {
 		t.Fatal(err)

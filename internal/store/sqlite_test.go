@@ -20,7 +20,6 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/store"
-	"thru/internal/store/storetest"
 )
 
 // open opens a store and closes it with the test.
@@ -58,13 +57,13 @@ func execute(t testing.TB, db *sql.DB, statement string) {
 
 func TestSQLite(t *testing.T) {
 	path := ""
-	storetest.Run(t, storetest.Suite{
+	contract{
 		Open: func(t *testing.T) store.Store {
 			path = filepath.Join(t.TempDir(), "a#b%20 c", "results.db")
 			return open(t, path)
 		},
 		Again: func(t *testing.T) store.Store { return open(t, path) },
-	})
+	}.run(t)
 }
 
 // What was kept is there when it is opened again, and nothing lies beside it.
@@ -74,7 +73,7 @@ func TestAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := storetest.Fill(t, s, 5)
+	ids := putMany(t, s, 5)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +98,9 @@ func TestAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			storetest.Same(t, doc, storetest.Document(i))
+			same(t, doc, document(i))
 		}
-		if _, err := s.Put(context.Background(), storetest.Document(99), ""); (err != nil) != o.ReadOnly {
+		if _, err := s.Put(context.Background(), document(99), ""); (err != nil) != o.ReadOnly {
 			t.Errorf("Put with %+v: %v", o, err)
 		}
 		if err := s.Close(); err != nil {
@@ -188,7 +187,7 @@ func TestHalfMade(t *testing.T) {
 func TestOwnLog(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "its.db"))
-	storetest.Fill(t, s, 3)
+	putMany(t, s, 3)
 	path := filepath.Join(dir, "left.db")
 	for _, end := range []string{"", "-wal"} {
 		b, err := os.ReadFile(filepath.Join(dir, "its.db"+end))
@@ -371,7 +370,7 @@ func TestFirstAtOnce(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			if _, err := s.Put(context.Background(), storetest.Document(i), ""); err != nil {
+			if _, err := s.Put(context.Background(), document(i), ""); err != nil {
 				t.Error(err)
 			}
 		})
@@ -389,7 +388,7 @@ func TestHeld(t *testing.T) {
 	execute(t, holder, "BEGIN IMMEDIATE")
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := s.Put(ctx, storetest.Document(1), ""); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fault.Hint(err), "end that process") {
+	if _, err := s.Put(ctx, document(1), ""); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fault.Hint(err), "end that process") {
 		t.Errorf("Put while it is held: %v, hint %q", err, fault.Hint(err))
 	}
 	if _, _, err := s.Find(context.Background(), store.Filter{}); err != nil {
@@ -397,7 +396,7 @@ func TestHeld(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() {
-		_, err := s.Put(context.Background(), storetest.Document(2), "")
+		_, err := s.Put(context.Background(), document(2), "")
 		done <- err
 	}()
 	select {
@@ -420,7 +419,7 @@ func fill(t *testing.T, path string, n int) []string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	return storetest.Fill(t, s, n)
+	return putMany(t, s, n)
 }
 
 // check fails where a file is not whole, or has not n results (-1: any number).

@@ -14,7 +14,6 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/store"
-	"thru/internal/store/storetest"
 )
 
 // TestMain is also what a child process of a test does.
@@ -47,7 +46,7 @@ func TestRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id := storetest.Put(t, s, doc, ""); id != e.ID {
+		if id := put(t, s, doc, ""); id != e.ID {
 			t.Errorf("%s kept again is %s", e.ID, id)
 		}
 		if len(e.Hosts) == 0 || len(e.Pairs) == 0 || e.Thru == "" {

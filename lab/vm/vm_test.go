@@ -1,10 +1,28 @@
+// Package vm runs real virtual machines under emulation: QEMU without
+// acceleration, Debian's kernel, and a file system in memory that holds busybox
+// and thru. So the drivers that guests have (e1000, e1000e, vmxnet3, virtio) are
+// the real ones, on any machine that can run a program as root.
+//
+// A Site is a switch, which is a network namespace with a bridge, and a host at
+// it. Every VM of a site boots the same image, has one adapter of a chosen model
+// at the bridge, and serves as a thru end point. Nothing that a VM does is kept:
+// it has no disk, or a disk whose changes are thrown away with it.
+//
+// It needs qemu-system-x86, busybox-static and, once, an archive of Debian to
+// fetch a kernel from. A VM ends with the process that started it.
 package vm
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +31,206 @@ import (
 
 	"thru/internal/measure"
 )
+
+// Models of adapters that the image has drivers for, as Spec.NIC has them.
+const (
+	E1000   = "e1000"
+	E1000E  = "e1000e"
+	VMXNET3 = "vmxnet3"
+	Virtio  = "virtio-net-pci"
+)
+
+// Bounds of what is waited for. Under emulation a VM takes about 8 s to be
+// ready, each further one at the same time as much again on two CPUs.
+const (
+	readyLimit = 120 * time.Second
+	quitLimit  = 5 * time.Second
+)
+
+// readyMark is what init writes to the console when the end point listens and
+// the adapter has a carrier.
+const readyMark = "vm: ready"
+
+// Spec says what a VM is made of.
+type Spec struct {
+	Name   string
+	Number int    // FirstNumber to 99, its own in the site: address, MAC and UUID follow from it
+	NIC    string // model: E1000 ...
+	CPUs   int    // 0 means 1
+	Memory int    // in MB; 0 means 512
+	MTU    int    // of the adapter in the guest; 0 means 1500
+	Disk   string // raw image that it sees as /dev/vda; what it writes there is lost with it. Empty: none
+}
+
+// Address is that of the VM in the site's network.
+func (s Spec) Address() netip.Addr { return netip.AddrFrom4([4]byte{10, siteNet, 0, byte(s.Number)}) }
+
+// MAC is that of its adapter, in the range that QEMU has for itself (52:54:00).
+func (s Spec) MAC() string { return fmt.Sprintf("52:54:00:77:00:%02x", s.Number) }
+
+// UUID is what the VM's firmware says of itself (SMBIOS, system UUID).
+func (s Spec) UUID() string { return fmt.Sprintf("74687275-766d-4000-8000-0000000000%02x", s.Number) }
+
+// Tap is the name of the adapter's other end, a port of the site's bridge.
+func (s Spec) Tap() string { return fmt.Sprintf("vm%d", s.Number) }
+
+// VM is a virtual machine that runs.
+type VM struct {
+	Spec
+	site   *Site
+	folder string // console, sockets
+	cmd    *exec.Cmd
+	ended  chan struct{} // closed when QEMU has ended
+	stderr *strings.Builder
+	shell  *shell // nil until Ready
+	closed bool
+}
+
+// Start boots a VM and returns while it does. The end of ctx kills it. The
+// caller closes it.
+func (s *Site) Start(ctx context.Context, spec Spec) (*VM, error) {
+	if spec.Name == "" || spec.Number < FirstNumber || spec.Number > 99 || s.image.Drivers[spec.NIC] == nil {
+		return nil, fmt.Errorf("vm: starting %q: number %d or adapter %q is none", spec.Name, spec.Number, spec.NIC)
+	}
+	folder, err := os.MkdirTemp("", "thru-vm-") // short: paths of sockets have 108 bytes at most (unix(7))
+	if err != nil {
+		return nil, fmt.Errorf("vm: starting %s: %w", spec.Name, err)
+	}
+	if err := s.plug(spec); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	v := &VM{Spec: spec, site: s, folder: folder, ended: make(chan struct{}), stderr: &strings.Builder{}}
+	v.cmd = s.Switch.Command(ctx, emulator, spec.arguments(s.image, folder)...)
+	v.cmd.Stderr = v.stderr
+	if err := v.run(); err != nil {
+		return nil, errors.Join(fmt.Errorf("vm: starting %s: %w", spec.Name, err), s.unplug(spec), os.RemoveAll(folder))
+	}
+	return v, nil
+}
+
+// Pid is the process id of QEMU.
+func (v *VM) Pid() int { return v.cmd.Process.Pid }
+
+// Console is what the kernel and init have written so far.
+func (v *VM) Console() string {
+	text, err := os.ReadFile(filepath.Join(v.folder, consoleFile))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Ready waits until the guest serves as an end point. The error holds the end of
+// the console.
+func (v *VM) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	for !strings.Contains(v.Console(), readyMark) {
+		select {
+		case <-v.ended:
+			return fmt.Errorf("vm: %s ended while it booted: %s\n%s", v.Name, strings.TrimSpace(v.stderr.String()), tail(v.Console()))
+		case <-ctx.Done():
+			return fmt.Errorf("vm: waiting for %s: %w\n%s", v.Name, ctx.Err(), tail(v.Console()))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	var err error
+	v.shell, err = dialShell(ctx, filepath.Join(v.folder, shellSocket))
+	return err
+}
+
+// Run has the guest's shell run a line, and returns what that wrote to standard
+// output and error. An exit code other than 0 is an error.
+func (v *VM) Run(ctx context.Context, line string) (string, error) {
+	if v.shell == nil {
+		return "", fmt.Errorf("vm: running %q: %s is not ready", line, v.Name)
+	}
+	out, code, err := v.shell.run(ctx, line)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("exit code %d: %s", code, strings.TrimSpace(out))
+	}
+	if err != nil {
+		return out, fmt.Errorf("vm: running %q in %s: %w", line, v.Name, err)
+	}
+	return out, nil
+}
+
+// Joins are what thru serve in the guest has said when it was ready: the join
+// string, and those that allow more by name ("tune").
+type Joins struct {
+	Join string            `json:"join_string"`
+	More map[string]string `json:"join_strings"`
+}
+
+// Joins reads the join strings of the guest's end point.
+func (v *VM) Joins(ctx context.Context) (Joins, error) {
+	out, err := v.Run(ctx, "cat "+serveFile)
+	if err != nil {
+		return Joins{}, err
+	}
+	var j Joins
+	if err := json.NewDecoder(strings.NewReader(out)).Decode(&j); err != nil {
+		return j, fmt.Errorf("vm: reading the join strings of %s: %w", v.Name, err)
+	}
+	return j, nil
+}
+
+// Close ends the VM as pulling its plug would, and removes its port and files. The
+// second time it does nothing.
+func (v *VM) Close() error {
+	if v.closed {
+		return nil
+	}
+	v.closed = true
+	if v.shell != nil {
+		v.shell.close()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), quitLimit)
+	defer cancel()
+	err := monitor(ctx, filepath.Join(v.folder, monitorSocket), "quit")
+	select {
+	case <-v.ended:
+		err = nil // whoever ended it
+	case <-ctx.Done():
+		_ = v.cmd.Process.Kill() // gone already: what was wanted
+		<-v.ended
+	}
+	return errors.Join(err, v.site.unplug(v.Spec), os.RemoveAll(v.folder))
+}
+
+// tail is the end of a console, up to where the kernel says that init has ended.
+func tail(text string) string {
+	text, _, _ = strings.Cut(text, "Kernel panic")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}
+
+// arguments are those of QEMU (qemu-system-x86_64(1)) for a VM whose console and
+// sockets are in a folder.
+func (s Spec) arguments(image *Image, folder string) []string {
+	in := func(name string) string { return filepath.Join(folder, name) }
+	args := []string{
+		// Threads have names, as libvirt and Proxmox have QEMU do it: "CPU 0/TCG".
+		"-name", "guest=" + s.Name + ",debug-threads=on", "-uuid", s.UUID(), "-nodefaults", "-display", "none", "-no-reboot",
+		// Never the acceleration of this machine: the same everywhere, also inside a guest.
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
+		"-smp", fmt.Sprint(max(s.CPUs, 1)), "-m", fmt.Sprint(cmp.Or(s.Memory, 512)),
+		"-kernel", image.Kernel, "-initrd", image.Initramfs,
+		// What the kernel does not know it hands to init as variables (Documentation/admin-guide/kernel-parameters.rst).
+		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 vm_name=%s vm_nic=%s vm_address=%s/24 vm_mtu=%d", s.Name, s.NIC, s.Address(), cmp.Or(s.MTU, 1500)),
+		"-serial", "file:" + in(consoleFile),
+		"-chardev", "socket,id=shell,server=on,wait=off,path=" + in(shellSocket), "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=shell",
+		"-qmp", "unix:" + in(monitorSocket) + ",server=on,wait=off",
+		"-netdev", "tap,id=net0,script=no,downscript=no,vhost=off,ifname=" + s.Tap(),
+		"-device", s.NIC + ",netdev=net0,romfile=,mac=" + s.MAC(), // no boot ROM: it is not there without ipxe-qemu
+	}
+	if s.Disk != "" {
+		args = slices.Concat(args, []string{
+			"-drive", "if=none,id=disk0,format=raw,snapshot=on,file=" + s.Disk, // changes go to a file without a name
+			"-device", "virtio-blk-pci,drive=disk0"})
+	}
+	return args
+}
 
 // TestArguments holds what QEMU is told: never the machine's own acceleration, a
 // disk whose changes are thrown away, and an identity of its own.

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"thru/internal/store"
 )
 
-func (x Suite) exported(t *testing.T) {
+func (x contract) exported(t *testing.T) {
 	from, n := x.Open(t), store.DefaultLimit+20 // more than a page
-	ids := Fill(t, from, n)
+	ids := putMany(t, from, n)
 	var out bytes.Buffer
 	if written, err := store.Export(within(t), &out, from, store.Filter{}); written != n || err != nil {
 		t.Fatalf("Export: %d, %v", written, err)
@@ -27,7 +27,7 @@ func (x Suite) exported(t *testing.T) {
 		}
 	}
 	for i, id := range ids {
-		Same(t, get(t, to, id), Document(i))
+		same(t, get(t, to, id), document(i))
 		if e, err := to.Entry(within(t), id); err != nil || e.Title != fmt.Sprintf("%d Mb/s, Number %d", i, i) {
 			t.Errorf("entry %+v, %v", e, err)
 		}
@@ -42,21 +42,21 @@ func (x Suite) exported(t *testing.T) {
 	}
 }
 
-func (x Suite) hostileLines(t *testing.T) {
+func (x contract) hostileLines(t *testing.T) {
 	s := x.Open(t)
 	lines := []string{
-		text1(t, Document(0)), // a document as it is
+		text1(t, document(0)), // a document as it is
 		"",
 		`{"title":"x"}`,
 		`{"title":"x","document":{"schema":"thru.result/9"}}`,
-		`{"title":"x","document":` + text1(t, Document(1)) + `}`,
+		`{"title":"x","document":` + text1(t, document(1)) + `}`,
 		"not JSON",
-		`{"title":1,"document":` + text1(t, Document(2)) + `}`,
+		`{"title":1,"document":` + text1(t, document(2)) + `}`,
 		`{"document":{"schema":"thru.result/1","started_at":"9999-12-31T23:59:59-12:00"}}`,
 		strings.Repeat("[", 100_000),
 		`{"schema":"thru.result/1","cells":[{}` + strings.Repeat(",{}", 100_000) + "]}",
 		"null", "[]", "\x00\xff",
-		`{"document":` + text1(t, Document(3)) + "}\r",
+		`{"document":` + text1(t, document(3)) + "}\r",
 	}
 	done, err := store.Import(within(t), strings.NewReader(strings.Join(lines, "\n")), s, nil)
 	if err != nil {

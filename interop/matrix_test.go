@@ -13,8 +13,8 @@
 //	make interop RUN=TestInterop/thru-iperf3  thru as client of iperf3 servers
 //	make interop RUN=TestJudges               real client and real server: what they differ by themselves
 //
-// This file says what is measured, figures.go reads what the programs print,
-// judge.go compares, and the tests run them.
+// matrix_test.go says what is measured, figures_test.go reads what the programs
+// print, judge_test.go compares, and the other files run them.
 package interop
 
 import (

@@ -1,5 +1,4 @@
-// Package storetest holds the contract that every store passes.
-package storetest
+package store_test
 
 import (
 	"context"
@@ -23,44 +22,44 @@ import (
 // limit bounds each step of a test; it is no assertion of speed.
 const limit = time.Minute
 
-// Suite describes the store under test.
-type Suite struct {
+// contract describes the store under test.
+type contract struct {
 	// Open opens a store that is empty when its test begins; again opens the
 	// same one a second time, beside the first, where that can be done.
 	Open  func(t *testing.T) store.Store
 	Again func(t *testing.T) store.Store
 }
 
-// Run runs the contract.
-func Run(t *testing.T, s Suite) {
-	t.Run("round trip", s.roundTrip)
-	t.Run("ids", s.ids)
-	t.Run("the same again", s.again)
-	t.Run("entry", s.entry)
-	t.Run("filters", s.filters)
-	t.Run("pages", s.pages)
-	t.Run("delete", s.deletes)
-	t.Run("prune", s.prunes)
-	t.Run("prune a command", s.prunesCommand)
-	t.Run("not there", s.notThere)
-	t.Run("unfit", s.unfit)
-	t.Run("hostile", s.hostile)
-	t.Run("cancelled", s.cancelled)
-	t.Run("writers", s.writers)
-	t.Run("export and import", s.exported)
-	t.Run("hostile lines", s.hostileLines)
+// run holds the store to the contract that every store keeps.
+func (x contract) run(t *testing.T) {
+	t.Run("round trip", x.roundTrip)
+	t.Run("ids", x.ids)
+	t.Run("the same again", x.again)
+	t.Run("entry", x.entry)
+	t.Run("filters", x.filters)
+	t.Run("pages", x.pages)
+	t.Run("delete", x.deletes)
+	t.Run("prune", x.prunes)
+	t.Run("prune a command", x.prunesCommand)
+	t.Run("not there", x.notThere)
+	t.Run("unfit", x.unfit)
+	t.Run("hostile", x.hostile)
+	t.Run("cancelled", x.cancelled)
+	t.Run("writers", x.writers)
+	t.Run("export and import", x.exported)
+	t.Run("hostile lines", x.hostileLines)
 }
 
-// Begin is when Document(0) began.
-func Begin() time.Time { return time.Date(2026, 11, 22, 20, 15, 30, 0, time.UTC) }
+// begin is when document(0) began.
+func begin() time.Time { return time.Date(2026, 11, 22, 20, 15, 30, 0, time.UTC) }
 
-// Document is a result of its own for each number, a minute after the one before:
+// document is a result of its own for each number, a minute after the one before:
 // of a -> b, with host names, labels and figures that its tests look for.
-func Document(i int) *measure.Document {
+func document(i int) *measure.Document {
 	hostname, value := fmt.Sprintf("Machine-%d", i%7), float64(i)*1e6+0.5
 	doc := &measure.Document{
 		Schema: measure.Schema, Thru: "1.2.3", Command: []string{"test", "ladder", "check"}[i%3],
-		StartedAt: Begin().Add(time.Duration(i) * time.Minute), ElapsedNs: int64(i),
+		StartedAt: begin().Add(time.Duration(i) * time.Minute), ElapsedNs: int64(i),
 		Labels: map[string]string{"ticket": fmt.Sprint(i % 5)},
 		EndPoints: []measure.EndPoint{
 			{Name: "local", Facts: &measure.Facts{Hostname: &hostname}},
@@ -85,18 +84,18 @@ func Document(i int) *measure.Document {
 	return doc
 }
 
-// Fill keeps the documents of the numbers below n, and returns their ids.
-func Fill(t testing.TB, s store.Store, n int) []string {
+// putMany keeps the documents of the numbers below n, and returns their ids.
+func putMany(t testing.TB, s store.Store, n int) []string {
 	t.Helper()
 	all := make([]string, n)
 	for i := range all {
-		all[i] = Put(t, s, Document(i), fmt.Sprintf("%d Mb/s, Number %d", i, i))
+		all[i] = put(t, s, document(i), fmt.Sprintf("%d Mb/s, Number %d", i, i))
 	}
 	return all
 }
 
-// Put keeps a document.
-func Put(t testing.TB, s store.Store, doc *measure.Document, title string) string {
+// put keeps a document.
+func put(t testing.TB, s store.Store, doc *measure.Document, title string) string {
 	t.Helper()
 	id, err := s.Put(within(t), doc, title)
 	if err != nil {
@@ -105,8 +104,8 @@ func Put(t testing.TB, s store.Store, doc *measure.Document, title string) strin
 	return id
 }
 
-// Same fails where two documents are not the same JSON.
-func Same(t testing.TB, got, want *measure.Document) {
+// same fails where two documents are not the same JSON.
+func same(t testing.TB, got, want *measure.Document) {
 	t.Helper()
 	if d := cmp.Diff(text(t, want), text(t, got)); d != "" {
 		t.Fatalf("a document is not what was kept (-kept +read):\n%s", d)
@@ -151,20 +150,20 @@ func find(t testing.TB, s store.Store, f store.Filter) (ids []string, more bool)
 	return ids, more
 }
 
-func (x Suite) roundTrip(t *testing.T) {
+func (x contract) roundTrip(t *testing.T) {
 	s := x.Open(t)
 	for i := range 8 {
-		doc := Document(i)
+		doc := document(i)
 		if i == 3 {
 			doc.EndPoints, doc.Cells = nil, nil
 		}
-		Same(t, get(t, s, Put(t, s, doc, "")), doc)
+		same(t, get(t, s, put(t, s, doc, "")), doc)
 	}
 }
 
-func (x Suite) ids(t *testing.T) {
+func (x contract) ids(t *testing.T) {
 	s := x.Open(t)
-	id := Put(t, s, Document(0), "")
+	id := put(t, s, document(0), "")
 	if !strings.HasPrefix(id, "20261122-201530-") || len(id) != len("20261122-201530-a3f9") {
 		t.Errorf("id %q", id)
 	}
@@ -172,9 +171,9 @@ func (x Suite) ids(t *testing.T) {
 	seen := map[string]bool{id: true}
 	longer := 0
 	for i := 1; i <= 700; i++ {
-		doc := Document(0)
+		doc := document(0)
 		doc.ElapsedNs = int64(i)
-		one := Put(t, s, doc, "")
+		one := put(t, s, doc, "")
 		if seen[one] {
 			t.Fatalf("%s is the id of two results", one)
 		}
@@ -191,11 +190,11 @@ func (x Suite) ids(t *testing.T) {
 	}
 }
 
-func (x Suite) again(t *testing.T) {
+func (x contract) again(t *testing.T) {
 	s := x.Open(t)
-	doc := Document(1)
-	id := Put(t, s, doc, "first")
-	if again := Put(t, s, get(t, s, id), "second"); again != id {
+	doc := document(1)
+	id := put(t, s, doc, "first")
+	if again := put(t, s, get(t, s, id), "second"); again != id {
 		t.Errorf("the same document has the ids %s and %s", id, again)
 	}
 	if ids, _ := find(t, s, store.Filter{}); len(ids) != 1 {
@@ -204,9 +203,9 @@ func (x Suite) again(t *testing.T) {
 	if e, err := s.Entry(within(t), id); err != nil || e.Title != "first" {
 		t.Errorf("entry %+v, %v: want the first title", e, err)
 	}
-	untitled := Put(t, s, Document(2), "")
-	Put(t, s, Document(2), "")
-	Put(t, s, Document(2), "Said later")
+	untitled := put(t, s, document(2), "")
+	put(t, s, document(2), "")
+	put(t, s, document(2), "Said later")
 	if e, err := s.Entry(within(t), untitled); err != nil || e.Title != "Said later" {
 		t.Errorf("entry %+v, %v: want the title that it had not", e, err)
 	}
@@ -215,16 +214,16 @@ func (x Suite) again(t *testing.T) {
 	}
 }
 
-func (x Suite) entry(t *testing.T) {
+func (x contract) entry(t *testing.T) {
 	s := x.Open(t)
-	id := Put(t, s, Document(5), "5 Mb/s\x1b[31m\nforged")
+	id := put(t, s, document(5), "5 Mb/s\x1b[31m\nforged")
 	got, err := s.Entry(within(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	value := 5e6 + 0.5
 	want := store.Entry{
-		ID: id, StartedAt: Begin().Add(5 * time.Minute), ElapsedNs: 5, Command: "check", Title: "5 Mb/s?[31m?forged",
+		ID: id, StartedAt: begin().Add(5 * time.Minute), ElapsedNs: 5, Command: "check", Title: "5 Mb/s?[31m?forged",
 		Hosts: []string{"local", "Machine-5", "db5"}, Pairs: []string{"local -> db5"},
 		Labels: map[string]string{"ticket": "0", "role": "web"}, Verdict: store.Fail, Goodput: &value, Thru: "1.2.3",
 		Bytes: got.Bytes, KeptAt: got.KeptAt,
@@ -244,10 +243,10 @@ func (x Suite) entry(t *testing.T) {
 	}
 }
 
-func (x Suite) filters(t *testing.T) {
+func (x contract) filters(t *testing.T) {
 	const n = 60
 	s := x.Open(t)
-	all := Fill(t, s, n)
+	all := putMany(t, s, n)
 	yes, no := true, false
 	cases := []struct {
 		name string
@@ -270,9 +269,9 @@ func (x Suite) filters(t *testing.T) {
 		{"none", store.Filter{Verdict: store.NoVerdict}, func(i int) bool { return i%4 >= 2 }},
 		{"failed", store.Filter{Failed: &yes}, func(i int) bool { return i%4 == 2 }},
 		{"not failed", store.Filter{Failed: &no}, func(i int) bool { return i%4 != 2 }},
-		{"since", store.Filter{Since: Begin().Add(40 * time.Minute).In(time.FixedZone("", 3600))}, func(i int) bool { return i >= 40 }},
-		{"until", store.Filter{Until: Begin().Add(40 * time.Minute)}, func(i int) bool { return i < 40 }},
-		{"since, a little later", store.Filter{Since: Begin().Add(40*time.Minute + 1)}, func(i int) bool { return i > 40 }},
+		{"since", store.Filter{Since: begin().Add(40 * time.Minute).In(time.FixedZone("", 3600))}, func(i int) bool { return i >= 40 }},
+		{"until", store.Filter{Until: begin().Add(40 * time.Minute)}, func(i int) bool { return i < 40 }},
+		{"since, a little later", store.Filter{Since: begin().Add(40*time.Minute + 1)}, func(i int) bool { return i > 40 }},
 		{"title", store.Filter{Text: "nUMBER 7"}, func(i int) bool { return i == 7 }},
 		{"machine by a part", store.Filter{Text: "machine-6"}, func(i int) bool { return i%7 == 6 }},
 		{"plan by a part", store.Filter{Text: "NIGHT"}, func(i int) bool { return i%6 == 0 }},
@@ -301,13 +300,13 @@ func (x Suite) filters(t *testing.T) {
 	}
 }
 
-func (x Suite) pages(t *testing.T) {
+func (x contract) pages(t *testing.T) {
 	s := x.Open(t)
-	want := Fill(t, s, 7)
+	want := putMany(t, s, 7)
 	for i := range 4 { // began in one second, and so do their ids
-		doc := Document(6)
+		doc := document(6)
 		doc.StartedAt = doc.StartedAt.Add(time.Duration(i+1) * time.Millisecond)
-		want = append(want, Put(t, s, doc, ""))
+		want = append(want, put(t, s, doc, ""))
 	}
 	slices.Reverse(want)
 	for _, size := range []int{1, 2, 3, 11, 20} {
@@ -329,7 +328,7 @@ func (x Suite) pages(t *testing.T) {
 		}
 	}
 	for i := range store.DefaultLimit {
-		want = slices.Insert(want, 0, Put(t, s, Document(7+i), ""))
+		want = slices.Insert(want, 0, put(t, s, document(7+i), ""))
 	}
 	if got, more := find(t, s, store.Filter{}); !slices.Equal(got, want[:store.DefaultLimit]) || !more {
 		t.Errorf("a page that is not bounded has %d, more %v", len(got), more)
@@ -342,9 +341,9 @@ func (x Suite) pages(t *testing.T) {
 	}
 }
 
-func (x Suite) deletes(t *testing.T) {
+func (x contract) deletes(t *testing.T) {
 	s := x.Open(t)
-	ids := Fill(t, s, 6)
+	ids := putMany(t, s, 6)
 	if n, err := s.Delete(within(t), ids[1], "no such id", ids[4], ids[1]); n != 2 || err != nil {
 		t.Fatalf("Delete: %d, %v", n, err)
 	}
@@ -360,20 +359,20 @@ func (x Suite) deletes(t *testing.T) {
 	if got, _ := find(t, s, store.Filter{Hosts: []string{"db1"}}); len(got) != 0 {
 		t.Errorf("a deleted one is found by its host: %v", got)
 	}
-	if id := Put(t, s, Document(1), ""); id != ids[1] {
+	if id := put(t, s, document(1), ""); id != ids[1] {
 		t.Errorf("kept again as %s, was %s", id, ids[1])
 	}
 }
 
-func (x Suite) prunes(t *testing.T) {
+func (x contract) prunes(t *testing.T) {
 	s := x.Open(t)
 	now := time.Now().UTC()
 	var ids []string
 	for i := range 30 { // the newest first: now, an hour ago...
-		doc := Document(i)
+		doc := document(i)
 		doc.StartedAt = now.Add(-time.Duration(i) * time.Hour)
 		doc.Arguments = []string{noise(i, 20_000)}
-		ids = append(ids, Put(t, s, doc, ""))
+		ids = append(ids, put(t, s, doc, ""))
 	}
 	step := func(r store.Retention, gone int) {
 		t.Helper()
@@ -410,9 +409,9 @@ func (x Suite) prunes(t *testing.T) {
 	step(store.Retention{Bytes: 1}, len(ids)-1)
 }
 
-func (x Suite) prunesCommand(t *testing.T) {
+func (x contract) prunesCommand(t *testing.T) {
 	s := x.Open(t)
-	Fill(t, s, 12) // a third each of test, ladder and check, the oldest in 2026
+	putMany(t, s, 12) // a third each of test, ladder and check, the oldest in 2026
 	count := func(command string, want int) {
 		t.Helper()
 		if got, _ := find(t, s, store.Filter{Commands: []string{command}}); len(got) != want {
@@ -439,12 +438,12 @@ func (x Suite) prunesCommand(t *testing.T) {
 		count("ladder", c.ladder)
 		count("check", 4)
 	}
-	old := Document(1)
+	old := document(1)
 	old.StartedAt, old.ElapsedNs = time.Now().AddDate(-1, 0, 0), 99
-	Put(t, s, old, "")
-	other := Document(0)
+	put(t, s, old, "")
+	other := document(0)
 	other.StartedAt = old.StartedAt
-	Put(t, s, other, "")
+	put(t, s, other, "")
 	if n, err := s.Prune(within(t), store.Retention{Command: "ladder", Age: 300 * 24 * time.Hour}); n != 1 || err != nil {
 		t.Fatalf("Prune by age: %d, %v", n, err)
 	}
@@ -460,7 +459,7 @@ func noise(seed, bytes int) string {
 	return b.String()
 }
 
-func (x Suite) notThere(t *testing.T) {
+func (x contract) notThere(t *testing.T) {
 	s := x.Open(t)
 	if got, more := find(t, s, store.Filter{Limit: 1}); len(got) != 0 || more {
 		t.Errorf("an empty store has %v", got)
@@ -478,11 +477,11 @@ func (x Suite) notThere(t *testing.T) {
 	}
 }
 
-func (x Suite) unfit(t *testing.T) {
+func (x contract) unfit(t *testing.T) {
 	s := x.Open(t)
-	nan := Document(1)
+	nan := document(1)
 	nan.Cells[0].Goodput.Value = math.NaN()
-	late := Document(2)
+	late := document(2)
 	late.StartedAt = time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, doc := range map[string]*measure.Document{"NaN": nan, "year": late} {
 		if id, err := s.Put(within(t), doc, ""); err == nil || id != "" {
@@ -494,21 +493,21 @@ func (x Suite) unfit(t *testing.T) {
 	}
 }
 
-func (x Suite) hostile(t *testing.T) {
+func (x contract) hostile(t *testing.T) {
 	s := x.Open(t)
 	name := "</script>\x00'\";\xff\u202e\n" + strings.Repeat("ä", 1000)
-	doc := Document(0)
+	doc := document(0)
 	doc.EndPoints[0].Name, doc.EndPoints[0].Labels = name, map[string]string{name: name, "": ""}
 	doc.Cells[0].From, doc.Cells[0].Goodput.Value = name, 1e308
 	doc.Plan = &measure.Planned{Name: name}
 	doc.StartedAt = time.Time{}
-	id := Put(t, s, doc, name)
+	id := put(t, s, doc, name)
 	got := get(t, s, id)
 	clean := strings.ToValidUTF8(name, "\ufffd")
 	if got.EndPoints[0].Name != clean || got.Cells[0].Goodput.Value != 1e308 {
 		t.Errorf("read: %.40q, %v", got.EndPoints[0].Name, got.Cells[0].Goodput)
 	}
-	if again := Put(t, s, got, name); again != id {
+	if again := put(t, s, got, name); again != id {
 		t.Errorf("read and kept again as %s, was %s", again, id)
 	}
 	for _, f := range []store.Filter{{Hosts: []string{"db0"}}, {Text: "ÄÄ"}, {Verdict: store.Pass}, {Labels: map[string]string{"": ""}}} {
@@ -518,12 +517,12 @@ func (x Suite) hostile(t *testing.T) {
 	}
 }
 
-func (x Suite) cancelled(t *testing.T) {
+func (x contract) cancelled(t *testing.T) {
 	s := x.Open(t)
-	id := Put(t, s, Document(0), "")
+	id := put(t, s, document(0), "")
 	ctx, cancel := context.WithCancel(within(t))
 	cancel()
-	_, put := s.Put(ctx, Document(1), "")
+	_, put := s.Put(ctx, document(1), "")
 	_, got := s.Get(ctx, id)
 	_, _, found := s.Find(ctx, store.Filter{})
 	_, deleted := s.Delete(ctx, id)
@@ -538,7 +537,7 @@ func (x Suite) cancelled(t *testing.T) {
 	}
 }
 
-func (x Suite) writers(t *testing.T) {
+func (x contract) writers(t *testing.T) {
 	const writers, each = 8, 12
 	first := x.Open(t)
 	stores := []store.Store{first}
@@ -550,7 +549,7 @@ func (x Suite) writers(t *testing.T) {
 		wg.Go(func() {
 			s := stores[w%len(stores)]
 			for i := range each {
-				doc := Document(w*each + i)
+				doc := document(w*each + i)
 				id, err := s.Put(within(t), doc, "")
 				if err != nil {
 					t.Errorf("writer %d: %v", w, err)
