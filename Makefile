@@ -49,16 +49,16 @@ test: ## vet and run all tests; needs no root, installs nothing, lists what it s
 	@$(if $(RACE),,echo "no C compiler: without the race detector";) \
 	mkdir -p bin; rm -f bin/failed; export GORACE="atexit_sleep_ms=0 $$GORACE"; \
 	{ $(PLAIN) $(GO) test -v -vet=off -parallel 3 $(SEQUENTIAL:%=./internal/%) || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
+	  $(GO) test -v -vet=off -parallel 3 $(RACE) $$($(GO) list ./... | grep -v -e '^thru/lab$$' -e '^thru/lab/faults$$' -e '/internal/cli$$' -e '/engine/iperf[23]$$' -e '/internal/transfer$$' -e '/internal/transfer/' $(SEQUENTIAL:%=-e 'thru/internal/%$$')) || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/engine/iperf2 ./internal/engine/iperf3 || touch bin/failed; \
 	  $(GO) test -v -vet=off -p 4 -parallel 4 $(RACE) ./internal/transfer/... || touch bin/failed; \
 	  $(GO) test -v -vet=off -parallel 4 $(RACE) ./internal/cli || touch bin/failed; \
-	  $(GO) test -v -vet=off -parallel 5 $(RACE) -timeout 10m ./lab || touch bin/failed; \
+	  $(GO) test -v -vet=off -p 1 -parallel 5 $(RACE) -timeout 10m ./lab ./lab/faults || touch bin/failed; \
 	} 2>&1 | awk -f .ci/test-report.awk; \
 	test ! -e bin/failed
 
 lab: ## run the tests in network namespaces, the long ones too, and kill what writes to a store 200 times; needs root, fails where one cannot run
-	THRU_REQUIRE_LAB=1 $(GO) test -tags long -count=1 -v -timeout 25m ./lab
+	THRU_REQUIRE_LAB=1 $(GO) test -tags long -count=1 -v -p 1 -timeout 25m ./lab ./lab/faults ./lab/tuning
 	$(GO) test -count=1 -v -timeout 15m ./internal/store -run TestKilled -kills 200
 
 # It runs in the package's folder, so that go test shows the table while it grows.
@@ -83,7 +83,7 @@ vmlab: build ## measure and tune real virtual machines under emulation: their ad
 
 # Each figure is of fixed seeds, so that the page changes only with the code.
 truth: ## simulate how often each verdict is wrong, and write docs/statistics.md; TRUTH='-only steady' prints one subject
-	$(PLAIN) $(GO) run ./truth $(TRUTH)
+	cd truth && $(PLAIN) $(GO) test -count=1 -timeout 60m -run TestBars -scale 1 -page ../docs/statistics.md $(TRUTH)
 
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
 	$(GO) run ./bench $(BENCH)

@@ -1,16 +1,36 @@
-package main
+// Package truth simulates the verdicts that thru prints, with the code that
+// makes them, and holds how often each may be wrong. `make truth` writes the rates
+// to docs/statistics.md. Seeds are fixed, so that the page changes only with the code.
+package truth
 
 import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// scaleOfTest is the share of the trials that a test makes: enough to see a
-// verdict that is broken, not to see one that is a little off.
-const scaleOfTest = 0.02
+// The usual share of the trials is enough to see a verdict that is broken, not to
+// see one that is a little off.
+var (
+	page  = flag.String("page", "", "file to write all rates to")
+	only  = flag.String("only", "", "simulate only the subjects whose title contains this, and print their rates")
+	scale = flag.Float64("scale", 0.02, "share of the trials to make")
+)
 
 func TestBars(t *testing.T) {
-	for _, line := range misses(simulate(subjects(), scaleOfTest)) {
+	tables := simulate(chosen(*only), *scale)
+	if *only != "" {
+		fmt.Print(markdown(tables))
+	} else if *page != "" {
+		if err := os.WriteFile(*page, []byte(markdown(tables)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, line := range misses(tables) {
 		t.Error(line)
 	}
 }
@@ -39,4 +59,46 @@ func TestMarkdown(t *testing.T) {
 	if want := "| CV | false alarms | trials |\n|---|---|---|\n| 3% | 1.0% (at most 5%) | 100 |\n"; !strings.Contains(page, want) {
 		t.Errorf("page:\n%s", page)
 	}
+}
+
+// subject is one verdict and its simulation. Run makes a share (scale) of the
+// trials: 1 for the page, less for the tests.
+type subject struct {
+	title  string
+	tables []func(scale float64) table
+}
+
+// subjects are in the order of the page.
+func subjects() []subject {
+	return []subject{
+		{"Interval of a single run", []func(float64) table{intervals}},
+		{"Steady", []func(float64) table{calmRuns, steppedRuns, driftingRuns}},
+		{"Repeated runs", []func(float64) table{intervalOfRuns, groupsOfRuns}},
+		{"compare", []func(float64) table{alikeTable, railsTable, foundTable}},
+		{"ladder", []func(float64) table{alikeCells, streamsTable}},
+		{"tune", []func(float64) table{keptWrongly, keptRightly, gains}},
+		{"Verdict", []func(float64) table{verdicts}},
+		{"Delays of datagrams", []func(float64) table{delays}},
+		{"explain: experiments", []func(float64) table{deceived, detected}},
+	}
+}
+
+// chosen are the subjects whose title contains a word.
+func chosen(word string) []subject {
+	return slices.DeleteFunc(subjects(), func(s subject) bool { return !strings.Contains(s.title, word) })
+}
+
+// simulate runs the subjects side by side and keeps their order.
+func simulate(all []subject, scale float64) []table {
+	tables := make([][]table, len(all))
+	var running sync.WaitGroup
+	for i, s := range all {
+		running.Go(func() {
+			for _, of := range s.tables {
+				tables[i] = append(tables[i], of(scale))
+			}
+		})
+	}
+	running.Wait()
+	return slices.Concat(tables...)
 }

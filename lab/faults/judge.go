@@ -102,11 +102,6 @@ func (r Row) WrongCertain() bool {
 	return len(r.False) > 0 || !r.Right() && r.Degree == measure.Certain
 }
 
-// Head is the line above the rows.
-func Head() string {
-	return fmt.Sprintf("%-26s %-2s %-20s %-20s %-9s %-9s %10s %6s", "fault", "", "expected", "first finding", "confidence", "place", "Mb/s", "s")
-}
-
 // String is the row as a line of the table.
 func (r Row) String() string {
 	want, found, verdict := cmp.Or(r.Want.Cause, "silent"), cmp.Or(r.Cause, "nothing"), "ok"
@@ -120,31 +115,4 @@ func (r Row) String() string {
 		verdict += ": " + r.Trouble
 	}
 	return fmt.Sprintf("%-26s %-2s %-20s %-20s %-9s  %-9s %10.1f %6.1f %s", r.Fault, r.Direction, want, found, r.Degree, r.Place, r.Bps/1e6, r.Elapsed.Seconds(), verdict)
-}
-
-// Tally counts rows.
-type Tally struct {
-	Rows, Right, FalseAlarms, WrongCertains int
-	Wrong                                   []Row
-}
-
-// Add counts one more.
-func (t *Tally) Add(r Row) {
-	t.Rows++
-	if r.Right() {
-		t.Right++
-		return
-	}
-	t.Wrong = append(t.Wrong, r)
-	if r.FalseAlarm() {
-		t.FalseAlarms++
-	}
-	if r.WrongCertain() {
-		t.WrongCertains++
-	}
-}
-
-// String is the summary.
-func (t *Tally) String() string {
-	return fmt.Sprintf("%d rows: %d right, %d wrong; of these %d false alarms, %d certain", t.Rows, t.Right, len(t.Wrong), t.FalseAlarms, t.WrongCertains)
 }

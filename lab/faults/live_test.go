@@ -1,11 +1,9 @@
-package lab_test
+package faults
 
 import (
 	"slices"
 	"strings"
 	"testing"
-
-	"thru/lab/faults"
 )
 
 // TestFaultsLive finds five of the faults of `make faults` on this machine's
@@ -13,14 +11,14 @@ import (
 // wait more than they work, so they run together, and nothing else beside them.
 func TestFaultsLive(t *testing.T) {
 	live := []string{"receive-window", "loss-1", "mtu-black-hole", "broken-tso-far", "healthy-200M-20ms"}
-	for _, f := range faults.All() {
+	for _, f := range All() {
 		if !slices.Contains(live, f.Name) {
 			continue
 		}
 		live = slices.DeleteFunc(live, func(name string) bool { return name == f.Name })
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			_, rows := faults.Run(t, f, strings.Fields("explain -t 2 --budget 12")...)
+			_, rows := Run(t, f, strings.Fields("explain -t 2 --budget 12")...)
 			for _, r := range rows {
 				if !r.Right() {
 					t.Errorf("%s", r)

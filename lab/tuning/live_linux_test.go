@@ -1,6 +1,6 @@
 //go:build long
 
-package lab_test
+package tuning
 
 import (
 	"errors"
@@ -14,7 +14,6 @@ import (
 
 	"thru/internal/measure"
 	"thru/lab"
-	"thru/lab/tuning"
 	"thru/lab/wire"
 )
 
@@ -22,17 +21,16 @@ import (
 const (
 	large     = "4096 131072 8388608"
 	small     = "4096 65536 131072"
-	useful    = "tcp-rmem=" + large + "@" + tuning.Peer
-	pointless = "tcp-wmem=4096 65536 6291456@" + tuning.Peer
-	rmem      = "net.ipv4.tcp_rmem"
+	useful    = "tcp-rmem=" + large + "@" + Peer
+	pointless = "tcp-wmem=4096 65536 6291456@" + Peer
 )
 
-// tuneLimit bounds a tuning of these tests, far above what it takes.
-const tuneLimit = 100 * time.Second
+// quickLimit bounds a tuning of these tests, far above what it takes.
+const quickLimit = 100 * time.Second
 
 // tune are the arguments of a quick tuning of the peer.
 func tune(args ...string) []string {
-	return append(strings.Fields("tune "+tuning.Peer+" --json --yes -t 0.3 -O 0.1 --one-way --budget 90s"), args...)
+	return append(strings.Fields("tune "+Peer+" --json --yes -t 0.3 -O 0.1 --one-way --budget 90s"), args...)
 }
 
 // outcome of the attempt that changes a knob, "" where there is none.
@@ -62,9 +60,9 @@ func TestTuneKeepsWhatHelps(t *testing.T) {
 	way := wire.Way{Rate: 200e6, Delay: 10 * time.Millisecond, Queue: 2 << 20}
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
 	x.B.Sysctl(rmem, small)
-	s := tuning.Over(t, x.Pair)
+	s := Over(t, x.Pair)
 	before := s.Settings()
-	d, code := s.Run(s.A, tuneLimit, tune("--only", "tcp-rmem,tcp-wmem,mtu", "--try", useful, "--try", pointless, "--try", "mtu=1500@"+tuning.Peer+":"+lab.DataDev)...)
+	d, code := s.Run(s.A, quickLimit, tune("--only", "tcp-rmem,tcp-wmem,mtu", "--try", useful, "--try", pointless, "--try", "mtu=1500@"+Peer+":"+lab.DataDev)...)
 	if code != 0 || d.Tuning == nil || len(d.Tuning.Journey) < 2 {
 		t.Fatalf("exit %d, error %+v, tuning %+v", code, d.Error, d.Tuning)
 	}
@@ -78,7 +76,7 @@ func TestTuneKeepsWhatHelps(t *testing.T) {
 		t.Errorf("it left %q, want %q", got, want)
 	}
 	boot := s.Booted(lab.NewPair(t, lab.Options{}))
-	if stood := s.RollBack(); !slices.Equal(stood, []string{"tcp-rmem@" + tuning.Peer}) {
+	if stood := s.RollBack(); !slices.Equal(stood, []string{"tcp-rmem@" + Peer}) {
 		t.Errorf("a rollback found %q in force", stood)
 	}
 	if left := s.Changed(before); len(left) > 0 {
@@ -95,9 +93,9 @@ func TestTuneKeepsWhatHelps(t *testing.T) {
 // as they were.
 func TestTuneKilled(t *testing.T) {
 	t.Parallel()
-	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
-	for i, who := range []string{tuning.Controller, tuning.Agent, tuning.PowerCut} {
-		k := tuning.Kill{Who: who, Write: 3 + 4*i, Open: true, Args: []string{"-t", "0.3", "-O", "0.1", "--one-way", "--try", useful, "--try", "tso=off@local:" + lab.DataDev}}
+	s := Over(t, lab.NewPair(t, lab.Options{Rate: 1e9}))
+	for i, who := range []string{Controller, Agent, PowerCut} {
+		k := Kill{Who: who, Write: 3 + 4*i, Open: true, Args: []string{"-t", "0.3", "-O", "0.1", "--one-way", "--try", useful, "--try", "tso=off@local:" + lab.DataDev}}
 		if r := k.Do(s); !r.Right() || r.Open == 0 {
 			t.Errorf("%s", r)
 		}
@@ -108,13 +106,13 @@ func TestTuneKilled(t *testing.T) {
 // somebody else sets meanwhile stays.
 func TestTuneOneAtATime(t *testing.T) {
 	t.Parallel()
-	s := tuning.Over(t, lab.NewPair(t, lab.Options{Rate: gigabit}))
+	s := Over(t, lab.NewPair(t, lab.Options{Rate: 1e9}))
 	was := value(s.B, rmem)
-	long := strings.Fields("tune " + tuning.Peer + " --json -t 3 -O 0.1 --one-way --budget 90s --only tcp-rmem") // so that it outlasts the others
+	long := strings.Fields("tune " + Peer + " --json -t 3 -O 0.1 --one-way --budget 90s --only tcp-rmem") // so that it outlasts the others
 	one := s.Start(s.A, "", append(long, "--try", useful)...)
 	inForce := func() {
 		t.Helper()
-		lab.Eventually(t, tuneLimit, "the change is in force", func() bool {
+		lab.Eventually(t, quickLimit, "the change is in force", func() bool {
 			if !one.Running() {
 				t.Fatalf("it has ended: %s", one.Stdout())
 			}
@@ -125,7 +123,7 @@ func TestTuneOneAtATime(t *testing.T) {
 	other := s.As(t.TempDir())
 	other.Join(nil)
 	for host, args := range map[*lab.Host][]string{s.A: tune("--try", useful), s.B: strings.Fields("tune --json --yes -t 0.3 --budget 20s")} {
-		d, code := other.Run(host, tuneLimit, args...)
+		d, code := other.Run(host, quickLimit, args...)
 		if code != 1 || d.Error == nil || d.Error.Hint == "" || !strings.Contains(d.Error.Message, "tuned by another") {
 			t.Errorf("a second tuning at %s: exit %d, error %+v", host.Name, code, d.Error)
 		}
@@ -133,7 +131,7 @@ func TestTuneOneAtATime(t *testing.T) {
 	inForce()
 	const foreign = "4096 131072 5555555"
 	s.B.Sysctl(rmem, foreign)
-	one.Wait(tuneLimit)
+	one.Wait(quickLimit)
 	if got := outcome(one.Document(), "tcp-rmem"); got != measure.Foreign {
 		t.Errorf("what somebody else has set ended as %q", got)
 	}
@@ -150,13 +148,13 @@ func TestTuneWithoutRights(t *testing.T) {
 	way := wire.Way{Rate: 100e6, Delay: 10 * time.Millisecond, Queue: 1 << 20}
 	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
 	x.B.Sysctl(rmem, small)
-	s := tuning.Over(t, x.Pair)
+	s := Over(t, x.Pair)
 	before := s.Settings()
 	home, by := nobody(t)
 	other := s.As(home)
 	other.Join(by)
-	p := other.StartBy(s.A, by, "", strings.Fields("tune "+tuning.Measured+" --json --yes -t 0.5 -O 0.2 --one-way --budget 15s")...)
-	code := p.Wait(tuneLimit)
+	p := other.StartBy(s.A, by, "", strings.Fields("tune "+Measured+" --json --yes -t 0.5 -O 0.2 --one-way --budget 15s")...)
+	code := p.Wait(quickLimit)
 	d := p.Document()
 	if code != 0 || d.Tuning == nil || len(d.Tuning.Advice) == 0 {
 		t.Fatalf("exit %d, error %+v, tuning %+v", code, d.Error, d.Tuning)
@@ -164,7 +162,7 @@ func TestTuneWithoutRights(t *testing.T) {
 	asked := false
 	for _, p := range d.Tuning.Advice {
 		for _, set := range p.Settings {
-			asked = asked || set.Knob == "tcp-rmem" && set.EndPoint == tuning.Measured && p.OnlySaid != "" && len(p.Commands) > 0
+			asked = asked || set.Knob == "tcp-rmem" && set.EndPoint == Measured && p.OnlySaid != "" && len(p.Commands) > 0
 		}
 	}
 	if !asked {
