@@ -44,6 +44,18 @@ func TestSection(t *testing.T) {
 	}
 }
 
+// TestLength holds the front pages short.
+func TestLength(t *testing.T) {
+	for file, most := range map[string]int{"../README.md": 150, "../ARCHITECTURE.md": 120} {
+		if n := strings.Count(read(t, file), "\n"); n > most {
+			t.Errorf("%s has %d lines, at most %d", file, n, most)
+		}
+	}
+	if info, err := os.Stat("page.png"); err != nil || info.Size() > 200_000 {
+		t.Errorf("page.png: %v, at most 200 kB", info)
+	}
+}
+
 // TestMap holds that the files which the architecture names are there.
 func TestMap(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(?:internal/)?([a-z0-9/_]+\\.go)`").FindAllStringSubmatch(read(t, "../ARCHITECTURE.md"), -1) {
