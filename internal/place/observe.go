@@ -124,6 +124,26 @@ func setting(f *measure.Facts, end string) string {
 	return ""
 }
 
+// ClockOff is how far the clock of an inventory's source is ahead, in ns; false where
+// that is not known, or too little to matter.
+func ClockOff(v *measure.Inventory) (aheadNs int64, off bool) {
+	const least = 2e9 // ns
+	if v.ClockNs == nil {
+		return 0, false
+	}
+	return *v.ClockNs, max(*v.ClockNs, -*v.ClockNs) > least
+}
+
+// HeldNetworks are the port groups whose guests are held to a rate.
+func HeldNetworks(v *measure.Inventory) (all []*measure.SwitchPortGroup) {
+	for i := range v.PortGroups {
+		if p := &v.PortGroups[i]; p.ShapeIn.Holds() || p.ShapeOut.Holds() {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
 // SmallerMTU is a switch that takes less than what is connected to it.
 type SmallerMTU struct {
 	Switch *measure.VirtualSwitch

@@ -50,6 +50,24 @@ func TestObserveHost(t *testing.T) {
 	}
 }
 
+func TestInventoryItself(t *testing.T) {
+	held := &measure.Shaping{AverageBps: new(int64(1e9))}
+	v := &measure.Inventory{PortGroups: []measure.SwitchPortGroup{{Name: "free"}, {Name: "in", ShapeIn: held}, {Name: "out", ShapeOut: held},
+		{Name: "off", ShapeOut: &measure.Shaping{Enabled: new(false), AverageBps: new(int64(1e9))}}}}
+	if got := HeldNetworks(v); len(got) != 2 || got[0].Name != "in" || got[1].Name != "out" {
+		t.Errorf("%+v", got)
+	}
+	for ahead, want := range map[int64]bool{0: false, 1e9: false, 3e9: true, -3e9: true} {
+		v.ClockNs = &ahead
+		if got, off := ClockOff(v); off != want || got != ahead {
+			t.Errorf("%d: %d %v", ahead, got, off)
+		}
+	}
+	if _, off := ClockOff(&measure.Inventory{}); off {
+		t.Error("a clock that was not read is off")
+	}
+}
+
 func TestUnlike(t *testing.T) {
 	v := &measure.Inventory{Switches: []measure.VirtualSwitch{
 		{ID: "s1", Name: "vSwitch0", Host: "h1", MTU: new(1500)}, {ID: "s2", Name: "vSwitch0", Host: "h2", MTU: new(9000)}, {ID: "s3", Name: "vSwitch0", Host: "h3", MTU: new(9000)}}}

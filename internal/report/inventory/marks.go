@@ -47,7 +47,7 @@ const (
 	maxMarks  = 24 // of an inventory
 )
 
-// standOut judges an inventory by itself, and says which guests it named.
+// standOut words what package place observes of an inventory, and says which guests it named.
 func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
 	odd = map[string]bool{}
 	seen := make([][]place.Observation, len(x.Guests))
@@ -81,16 +81,13 @@ func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
 			marks = append(marks, m)
 		}
 	}
-	if ahead := x.ClockNs; ahead != nil && max(*ahead, -*ahead) > farClock {
-		marks = append(marks, mark{Text: "its clock is " + aheadText(*ahead), Why: "thru corrects the times of counters by it"})
+	if ahead, off := place.ClockOff(x.Inventory); off {
+		marks = append(marks, mark{Text: "its clock is " + aheadText(ahead), Why: "thru corrects the times of counters by it"})
 	}
 	marks = append(marks, hostMarks(x)...)
 	marks = append(marks, networkMarks(x)...)
 	return marks[:min(len(marks), maxMarks)], odd
 }
-
-// farClock is how far a clock may be off before it is said.
-const farClock = 2e9 // ns
 
 func aheadText(ns int64) string {
 	if ns < 0 {
@@ -164,11 +161,8 @@ func hostMarks(x *estateIndex) (all []mark) {
 // networkMarks are about switches and networks.
 func networkMarks(x *estateIndex) (all []mark) {
 	shaped := mark{Why: "guests there receive and send no more"}
-	for i := range x.PortGroups {
-		p := &x.PortGroups[i]
-		if s := shapingText(p.ShapeIn, p.ShapeOut); s != "" {
-			shaped.Names = onceMore(shaped.Names, doc.Clean(p.Name)+" ("+s+")")
-		}
+	for _, p := range place.HeldNetworks(x.Inventory) {
+		shaped.Names = onceMore(shaped.Names, doc.Clean(p.Name)+" ("+shapingText(p.ShapeIn, p.ShapeOut)+")")
 	}
 	if n := len(shaped.Names); n > 0 {
 		shaped.Text = unit.Plural(n, "network") + doc.Verb(n, " is", " are") + " held to a rate"
