@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"thru/internal/cause/advise"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/lab/faults"
 )
@@ -168,7 +169,7 @@ func holdSoundProposals(t testing.TB, name string, list []measure.Proposal) {
 			t.Errorf("%s: %s expects nothing", name, p.ID)
 		case len(p.Settings) > 0 && len(p.Commands) == 0:
 			t.Errorf("%s: %s has no commands", name, p.ID)
-		case p.ExpectBps != nil && !(*p.ExpectBps > 0 && *p.ExpectBps <= advise.MostRate):
+		case p.ExpectBps != nil && !(*p.ExpectBps > 0 && *p.ExpectBps <= scene.MostRate):
 			t.Errorf("%s: %s expects %v", name, p.ID, *p.ExpectBps)
 		}
 		seen[p.ID] = true

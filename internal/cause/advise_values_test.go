@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"thru/internal/cause/advise"
+	"thru/internal/cause/scene"
 )
 
 // TestWith: parts of a value are replaced where they stand, and others stay.
@@ -29,11 +30,11 @@ func TestWith(t *testing.T) {
 func TestCovers(t *testing.T) {
 	to := netip.MustParseAddr("10.0.0.2")
 	for dest, want := range map[string]int{"default": 0, "0.0.0.0/0": 0, "10.0.0.0/24": 24, "10.0.0.2": 32, "10.0.1.0/24": -1, "10.0.0.3": -1, "::/0": -1, "fd00::/8": -1, "nonsense": -1, "": -1} {
-		if got := advise.Covers(dest, to); got != want {
+		if got := scene.Covers(dest, to); got != want {
 			t.Errorf("%s covers %d bits, not %d", dest, got, want)
 		}
 	}
-	if got := advise.Covers("10.0.0.0/8", netip.Addr{}); got != -1 {
+	if got := scene.Covers("10.0.0.0/8", netip.Addr{}); got != -1 {
 		t.Errorf("an address that is not known is in a network: %d", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -170,7 +170,7 @@ func lacksOffloads(at, fact string, off ...string) hostsEdit {
 func gateOf(id, cause, at, fact, status string) hostsEdit {
 	return func(h *hosts) {
 		g := measure.Gate{ID: id, Cause: cause, EndPoint: at, Status: status, Fact: fact, Interface: "eth0", Fixed: strings.HasSuffix(fact, "its driver has none")}
-		for _, o := range gate.Offloads() {
+		for _, o := range scene.Offloads() {
 			if id == "offloads" && strings.Contains(fact, o.Words) {
 				g.Off = append(g.Off, o.Knob)
 			}

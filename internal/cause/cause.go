@@ -29,15 +29,16 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/groups"
+	"thru/internal/cause/scene"
 	"thru/internal/cause/transfer"
 	"thru/internal/measure"
 )
 
 // Judge returns all gates, the worst first, then in the order of the catalogue.
-func Judge(s gate.Subject) []measure.Gate { return gate.Judge(s, Gates()) }
+func Judge(s scene.Subject) []measure.Gate { return gate.Judge(s, Gates()) }
 
 // JudgeBelow returns the gates of what a hypervisor says of guests alone.
-func JudgeBelow(s gate.Subject) []measure.Gate {
+func JudgeBelow(s scene.Subject) []measure.Gate {
 	return gate.Judge(s, slices.DeleteFunc(Gates(), func(r gate.Rule) bool { return !r.Below }))
 }
 

@@ -3,14 +3,14 @@ package cause
 import (
 	"testing"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
 // placed makes guests of both ends, of which a hypervisor says all that is well,
 // and spoils the first one.
-func placed(edit func(b *measure.Beneath, s *gate.Subject)) func(*gate.Subject) {
-	return func(s *gate.Subject) {
+func placed(edit func(b *measure.Beneath, s *scene.Subject)) func(*scene.Subject) {
+	return func(s *scene.Subject) {
 		for i := range s.Ends {
 			v := &measure.Inventory{Source: "vsphere://vc", Kind: measure.KindVSphere}
 			g := &measure.Guest{ID: "vm-1", Name: "web1", CPUShare: &measure.Allocation{Limited: new(false)}, NICs: []measure.GuestNIC{{Name: "Network adapter 1", Model: new("vmxnet3"), Uplink: new("vmnic0")}}}
@@ -27,11 +27,11 @@ func placed(edit func(b *measure.Beneath, s *gate.Subject)) func(*gate.Subject) 
 
 func belowCases() []ruleCase {
 	type bb = *measure.Beneath
-	of := func(edit func(b bb)) func(*gate.Subject) { return placed(func(b bb, _ *gate.Subject) { edit(b) }) }
+	of := func(edit func(b bb)) func(*scene.Subject) { return placed(func(b bb, _ *scene.Subject) { edit(b) }) }
 	well := placed(nil)
 	shaped := func(bps int64) *measure.Shaping { return &measure.Shaping{Enabled: new(true), AverageBps: &bps} }
-	windows := func(status string, runs bool) func(*gate.Subject) {
-		return placed(func(b bb, s *gate.Subject) {
+	windows := func(status string, runs bool) func(*scene.Subject) {
+		return placed(func(b bb, s *scene.Subject) {
 			s.Ends[0].Facts.OS = nil
 			b.Guest.OS, b.Guest.Tools = new("windows2019srv_64Guest"), &measure.GuestTools{Status: &status, Running: &runs}
 		})
@@ -47,7 +47,7 @@ func belowCases() []ruleCase {
 		{"guest-mtu", warn_, of(func(b bb) { b.Switch.MTU = new(1500) }), "the switch vSwitch0 takes packets of 1500 bytes, and ens1f0 has an MTU of 9000", "MTU 9000 there; or 1500 at ens1f0"},
 		{"guest-mtu", warn_, of(func(b bb) { b.Host.Facts.Interfaces[0].MTU = new(1500) }), "the uplink vmnic0 of esx1", ""},
 		{"guest-mtu", pass_, of(func(b bb) { b.Switch.MTU = new(-5) }), "", ""},
-		{"guest-mtu", warn_, placed(func(b bb, s *gate.Subject) { // its route is not known
+		{"guest-mtu", warn_, placed(func(b bb, s *scene.Subject) { // its route is not known
 			s.Ends[0].Route, b.NIC.MAC, s.Ends[0].Facts.Interface("ens1f0").MAC, b.Switch.MTU = nil, new("AA:BB:CC:DD:EE:01"), new("aa:bb:cc:dd:ee:01"), new(1500)
 		}), "ens1f0 has an MTU of 9000", ""},
 		{"guest-mtu", none_, of(func(b bb) { b.Switch, b.Host = nil, nil }), "does not tell", ""},
@@ -55,8 +55,8 @@ func belowCases() []ruleCase {
 		{"guest-shaping", warn_, of(func(b bb) { b.PortGroup.ShapeOut = shaped(1e9) }), "port group prod holds what web1 sends to 1.00 Gb/s", "switch it off"},
 		{"guest-shaping", warn_, of(func(b bb) { b.PortGroup.ShapeIn = shaped(1e9) }), "what web1 receives", ""},
 		{"guest-shaping", warn_, of(func(b bb) { b.NIC.Limit = shaped(1e9) }), "Network adapter 1 of web1", ""},
-		{"guest-shaping", warn_, placed(func(b bb, s *gate.Subject) { b.PortGroup.ShapeOut, s.LinkBps = shaped(1e9), 10e9 }), "", ""},
-		{"guest-shaping", pass_, placed(func(b bb, s *gate.Subject) { b.PortGroup.ShapeOut, s.LinkBps = shaped(1e9), 1e9 }), "", ""},
+		{"guest-shaping", warn_, placed(func(b bb, s *scene.Subject) { b.PortGroup.ShapeOut, s.LinkBps = shaped(1e9), 10e9 }), "", ""},
+		{"guest-shaping", pass_, placed(func(b bb, s *scene.Subject) { b.PortGroup.ShapeOut, s.LinkBps = shaped(1e9), 1e9 }), "", ""},
 		{"guest-shaping", none_, of(func(b bb) { b.PortGroup = nil }), "does not tell", ""},
 		{"guest-cpu-limit", pass_, well, "no CPU limit", ""},
 		{"guest-cpu-limit", warn_, of(func(b bb) { b.Guest.CPUShare = &measure.Allocation{Limited: new(true), Limit: new(int64(2.5e9))} }), "web1 may use 2.5 GHz", "remove the CPU limit"},

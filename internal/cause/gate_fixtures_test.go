@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -34,7 +34,7 @@ func linuxHost(kernel, hypervisor string) *measure.Facts {
 // allOffloads as ethtool names them.
 func allOffloads() map[string]bool {
 	m := map[string]bool{"large-receive-offload": false}
-	for _, o := range gate.Offloads() {
+	for _, o := range scene.Offloads() {
 		m[knob.Offload(o.Knob)] = true
 	}
 	return m
@@ -166,16 +166,16 @@ func goodPath(rtt int64, mtu int) *measure.Path {
 }
 
 // pair of two hosts alike on a healthy path.
-func pair(facts func() *measure.Facts, face string, rtt int64, mtu int) gate.Subject {
+func pair(facts func() *measure.Facts, face string, rtt int64, mtu int) scene.Subject {
 	route := func() *measure.Route { return &measure.Route{Interface: face, MTU: mtu} }
-	return gate.Subject{Ends: []gate.End{{Name: "local", Facts: facts(), Route: route()}, {Name: "peer", Facts: facts(), Route: route()}}, Path: goodPath(rtt, mtu)}
+	return scene.Subject{Ends: []scene.End{{Name: "local", Facts: facts(), Route: route()}, {Name: "peer", Facts: facts(), Route: route()}}, Path: goodPath(rtt, mtu)}
 }
 
 // serverPair is the bare-metal pair, which most tests spoil.
-func serverPair() gate.Subject { return pair(bareMetal, "ens1f0", 200_000, 9000) }
+func serverPair() scene.Subject { return pair(bareMetal, "ens1f0", 200_000, 9000) }
 
 // fact returns the interface of an end's route.
-func face(s gate.Subject, end int) *measure.Interface {
+func face(s scene.Subject, end int) *measure.Interface {
 	return s.Ends[end].Facts.Interface(s.Ends[end].Route.Interface)
 }
 

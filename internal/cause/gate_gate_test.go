@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/fault"
 	"thru/internal/measure"
 )
@@ -92,27 +92,27 @@ func TestFaces(t *testing.T) {
 		{"absent", nil},
 		{"", []string{"ens1f0"}},
 	} {
-		e := gate.End{Facts: facts}
+		e := scene.End{Facts: facts}
 		if c.route != "" {
 			e.Route = &measure.Route{Interface: c.route}
 		}
 		var got []string
-		for _, f := range gate.NewHost(&gate.Scene{}, &e).Faces {
+		for _, f := range scene.NewHost(&scene.Scene{}, &e).Faces {
 			got = append(got, f.Name)
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("route %q: %q, want %q", c.route, got, c.want)
 		}
 	}
-	inside := gate.End{Facts: &measure.Facts{Interfaces: []measure.Interface{loopback(), veth("eth0", "10.0.0.2/24")}}}
-	if list := gate.NewHost(&gate.Scene{}, &inside).Faces; len(list) != 1 || list[0].Name != "eth0" || list[0].Firm {
+	inside := scene.End{Facts: &measure.Facts{Interfaces: []measure.Interface{loopback(), veth("eth0", "10.0.0.2/24")}}}
+	if list := scene.NewHost(&scene.Scene{}, &inside).Faces; len(list) != 1 || list[0].Name != "eth0" || list[0].Firm {
 		t.Errorf("in a container: %v", list)
 	}
 }
 
 // TestEmpty holds that nothing gives nothing.
 func TestEmpty(t *testing.T) {
-	if got := Judge(gate.Subject{}); got == nil || len(got) != 0 {
+	if got := Judge(scene.Subject{}); got == nil || len(got) != 0 {
 		t.Errorf("%v", got)
 	}
 }

@@ -5,29 +5,31 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
 // healthy are subjects that must raise no false alarm. warns lists what is
 // truly worth a word, not_checked what such a host cannot say.
 func healthy() map[string]struct {
-	subject     gate.Subject
+	subject     scene.Subject
 	warns, gaps []string
 } {
-	local := func(f *measure.Facts) gate.Subject {
+	local := func(f *measure.Facts) scene.Subject {
 		route := &measure.Route{Interface: "lo", MTU: 65536}
 		p := goodPath(30_000, 65535)
 		p.To = "local"
-		return gate.Subject{Ends: []gate.End{{Name: "local", Facts: f, Route: route, Shared: true}, {Name: "local", Facts: f, Route: route, Shared: true}}, Path: p}
+		return scene.Subject{Ends: []scene.End{{Name: "local", Facts: f, Route: route, Shared: true}, {Name: "local", Facts: f, Route: route, Shared: true}}, Path: p}
 	}
-	alone := func(f *measure.Facts) gate.Subject { return gate.Subject{Ends: []gate.End{{Name: "local", Facts: f}}} }
+	alone := func(f *measure.Facts) scene.Subject {
+		return scene.Subject{Ends: []scene.End{{Name: "local", Facts: f}}}
+	}
 	wan := pair(kvmGuest, "eth0", 8e6, 1500)
 	wan.Path.Forward.Hops, wan.Path.Back.Hops = new(9), new(9)
 	stated := pair(kvmGuest, "eth0", 200_000, 1500)
 	stated.LinkBps = 10e9
 	type subject = struct {
-		subject     gate.Subject
+		subject     scene.Subject
 		warns, gaps []string
 	}
 	rate := []string{"cpu-capacity", "receive-window", "send-buffer"}

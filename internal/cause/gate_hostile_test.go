@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -114,7 +115,7 @@ func (r filler) spoil(v reflect.Value) {
 }
 
 // hostileSubject is a subject of which some or nothing makes sense.
-func hostileSubject(seed uint64) gate.Subject {
+func hostileSubject(seed uint64) scene.Subject {
 	r := filler{rand.New(rand.NewPCG(seed, 5))}
 	if seed%2 == 1 {
 		s := serverPair()
@@ -124,9 +125,9 @@ func hostileSubject(seed uint64) gate.Subject {
 		r.spoil(reflect.ValueOf(&s).Elem())
 		return s
 	}
-	s := gate.Subject{LinkBps: r.int(), LinkL2: r.IntN(2) == 0, Streams: int(r.int())}
+	s := scene.Subject{LinkBps: r.int(), LinkL2: r.IntN(2) == 0, Streams: int(r.int())}
 	for range r.IntN(4) {
-		e := gate.End{Name: r.text(), Shared: r.IntN(4) == 0}
+		e := scene.End{Name: r.text(), Shared: r.IntN(4) == 0}
 		for _, v := range []any{&e.Facts, &e.Route, &e.Costs, &e.Below} {
 			r.fill(reflect.ValueOf(v).Elem())
 		}
@@ -137,7 +138,7 @@ func hostileSubject(seed uint64) gate.Subject {
 }
 
 // checkGates holds what must be true of all gates, whatever the facts.
-func checkGates(t *testing.T, s gate.Subject) {
+func checkGates(t *testing.T, s scene.Subject) {
 	t.Helper()
 	gates := Judge(s)
 	if again := Judge(s); !reflect.DeepEqual(gates, again) {
@@ -213,7 +214,7 @@ func TestThousands(t *testing.T) {
 
 // FuzzJudge reads facts and a path as they come from another host.
 func FuzzJudge(f *testing.F) {
-	for _, s := range []gate.Subject{serverPair(), pair(kvmGuest, "eth0", 1e6, 1500), pair(freeBSD, "vmx0", 1e6, 1500), hostileSubject(7)} {
+	for _, s := range []scene.Subject{serverPair(), pair(kvmGuest, "eth0", 1e6, 1500), pair(freeBSD, "vmx0", 1e6, 1500), hostileSubject(7)} {
 		if len(s.Ends) == 0 {
 			continue
 		}
@@ -230,7 +231,7 @@ func FuzzJudge(f *testing.F) {
 		if json.Unmarshal(facts, &fs) != nil || json.Unmarshal(path, &p) != nil {
 			return
 		}
-		s := gate.Subject{LinkBps: link, Path: &p, Ends: []gate.End{{Name: p.From, Facts: &fs, Route: p.Forward.Route, Shared: shared}, {Name: p.To, Facts: &fs, Shared: shared}}}
+		s := scene.Subject{LinkBps: link, Path: &p, Ends: []scene.End{{Name: p.From, Facts: &fs, Route: p.Forward.Route, Shared: shared}, {Name: p.To, Facts: &fs, Shared: shared}}}
 		checkGates(t, s)
 	})
 }

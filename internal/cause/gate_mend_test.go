@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -18,26 +18,26 @@ func TestFix(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		facts    *measure.Facts
-		fix      func(*gate.Host) gate.Remedy
+		fix      func(*scene.Host) scene.Remedy
 		commands string // all of them; "" none
 		advice   string // a part of it
 	}{
-		{"a window", linux, func(h *gate.Host) gate.Remedy { return gate.Window(h, 25_000_000, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 75000000'", ""},
-		{"a send buffer", linux, func(h *gate.Host) gate.Remedy { return gate.Window(h, 25_000_000, true) }, "sysctl -w net.ipv4.tcp_wmem='4096 16384 75000000'", ""},
-		{"a window that is allowed", linux, func(h *gate.Host) gate.Remedy { return gate.Window(h, 1_000_000, false) }, "", "allows 3 MiB a connection already"},
-		{"a window of an unknown host", nil, func(h *gate.Host) gate.Remedy { return gate.Window(h, 1_000_000, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'", ""},
-		{"a window of an unknown system", system("plan9"), func(h *gate.Host) gate.Remedy { return gate.Window(h, 1_000_000, false) }, "", "977 KiB"},
-		{"a window beyond all bounds", nil, func(h *gate.Host) gate.Remedy { return gate.Window(h, 1<<62, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 3221176320'", ""},
-		{"timestamps of Windows", system("windows"), func(h *gate.Host) gate.Remedy { return h.Set(knob.Timestamps, "", "1") }, "netsh int tcp set global timestamps=enabled", ""},
-		{"a control that is none", nil, func(h *gate.Host) gate.Remedy { return h.Set(knob.Congestion, "", "$(reboot)") }, "sysctl -w net.ipv4.tcp_congestion_control=VALUE", ""},
-		{"an offload, a strange name", linux, func(h *gate.Host) gate.Remedy {
+		{"a window", linux, func(h *scene.Host) scene.Remedy { return scene.Window(h, 25_000_000, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 75000000'", ""},
+		{"a send buffer", linux, func(h *scene.Host) scene.Remedy { return scene.Window(h, 25_000_000, true) }, "sysctl -w net.ipv4.tcp_wmem='4096 16384 75000000'", ""},
+		{"a window that is allowed", linux, func(h *scene.Host) scene.Remedy { return scene.Window(h, 1_000_000, false) }, "", "allows 3 MiB a connection already"},
+		{"a window of an unknown host", nil, func(h *scene.Host) scene.Remedy { return scene.Window(h, 1_000_000, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 3000000'", ""},
+		{"a window of an unknown system", system("plan9"), func(h *scene.Host) scene.Remedy { return scene.Window(h, 1_000_000, false) }, "", "977 KiB"},
+		{"a window beyond all bounds", nil, func(h *scene.Host) scene.Remedy { return scene.Window(h, 1<<62, false) }, "sysctl -w net.ipv4.tcp_rmem='4096 131072 3221176320'", ""},
+		{"timestamps of Windows", system("windows"), func(h *scene.Host) scene.Remedy { return h.Set(knob.Timestamps, "", "1") }, "netsh int tcp set global timestamps=enabled", ""},
+		{"a control that is none", nil, func(h *scene.Host) scene.Remedy { return h.Set(knob.Congestion, "", "$(reboot)") }, "sysctl -w net.ipv4.tcp_congestion_control=VALUE", ""},
+		{"an offload, a strange name", linux, func(h *scene.Host) scene.Remedy {
 			return h.FaceOf("a b").Set(knob.TSO, "off").And(h.FaceOf("a b").Set(knob.GSO, "off"))
 		}, "ethtool -K INTERFACE tso off gso off", ""},
-		{"interrupts", linux, func(h *gate.Host) gate.Remedy { return gate.Interrupts(h.FaceOf("eth0")) }, "echo 0 > /proc/irq/40/smp_affinity_list\necho 1 > /proc/irq/41/smp_affinity_list", ""},
-		{"packets of one interrupt", linux, func(h *gate.Host) gate.Remedy { return gate.Interrupts(h.FaceOf("a b")) }, "echo f > /sys/class/net/INTERFACE/queues/rx-0/rps_cpus", ""},
-		{"interrupts of nobody knows what", nil, func(h *gate.Host) gate.Remedy { return gate.Interrupts(h.FaceOf("")) }, "", "over several CPUs"},
+		{"interrupts", linux, func(h *scene.Host) scene.Remedy { return scene.Interrupts(h.FaceOf("eth0")) }, "echo 0 > /proc/irq/40/smp_affinity_list\necho 1 > /proc/irq/41/smp_affinity_list", ""},
+		{"packets of one interrupt", linux, func(h *scene.Host) scene.Remedy { return scene.Interrupts(h.FaceOf("a b")) }, "echo f > /sys/class/net/INTERFACE/queues/rx-0/rps_cpus", ""},
+		{"interrupts of nobody knows what", nil, func(h *scene.Host) scene.Remedy { return scene.Interrupts(h.FaceOf("")) }, "", "over several CPUs"},
 	} {
-		h := gate.HostOf("a", c.facts)
+		h := scene.HostOf("a", c.facts)
 		got := h.Fix(c.fix(h))
 		if lines := strings.Join(got.Commands, "\n"); lines != c.commands || !strings.Contains(got.Advice+got.Risk, c.advice) {
 			t.Errorf("%s: %q, %q", c.name, lines, got.Advice)
@@ -51,7 +51,7 @@ func TestFix(t *testing.T) {
 // TestFixLeavesFacts holds that a host's facts stay as they were read.
 func TestFixLeavesFacts(t *testing.T) {
 	f := &measure.Facts{}
-	if gate.HostOf("a", f); f.OS != nil {
+	if scene.HostOf("a", f); f.OS != nil {
 		t.Errorf("facts were changed: %+v", f)
 	}
 }
@@ -68,7 +68,7 @@ func TestFixSparesTheKept(t *testing.T) {
 	}
 	facts := &measure.Facts{OS: new("linux"), Congestion: new("bbr"), Tuned: append(keptOff("gro"), changed("congestion-control", "cubic", "bbr"))}
 	control := func(name string) *measure.Remedy {
-		h := gate.HostOf("a", facts)
+		h := scene.HostOf("a", facts)
 		return h.Fix(h.Set(knob.Congestion, "", name))
 	}
 	if w := control("cubic"); len(w.Commands) > 0 || !strings.Contains(w.Advice, "keep congestion-control bbr, which a tuning has shown to help here") {

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
 // unlike are two ends on one wire, of which one has jumbo frames.
-func unlike(passes int) gate.Subject {
+func unlike(passes int) scene.Subject {
 	s := serverPair()
 	smallLink(&s)
 	s.Path.Back.MTU = &measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true, Probes: 4}

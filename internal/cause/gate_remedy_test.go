@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"thru/internal/cause/cpu"
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/nic"
 	"thru/internal/cause/queue"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -37,20 +37,20 @@ func golden(t *testing.T, file, text string) {
 }
 
 // acts is every remedy that a system has commands of its own for.
-func acts(h *gate.Host, f *gate.Face) []struct {
+func acts(h *scene.Host, f *scene.Face) []struct {
 	name string
-	gate.Remedy
+	scene.Remedy
 } {
 	return []struct {
 		name string
-		gate.Remedy
+		scene.Remedy
 	}{
-		{"renegotiate", nic.Renegotiate(f)}, {"mtu", gate.SetMTU(f, 1500)},
+		{"renegotiate", nic.Renegotiate(f)}, {"mtu", scene.SetMTU(f, 1500)},
 		{"offloads", f.Set(knob.TXChecksum, "on").And(f.Set(knob.TSO, "on")).And(f.Set(knob.GRO, "on"))}, {"lro off", f.Set(knob.LRO, "off")},
 		{"queues", f.Set(knob.Channels, "combined 8")}, {"spread", f.Set(knob.RSSTable, "0 1 2 3 4 5 6 7").And(f.Set(knob.RSSHash, "udp4 sdfn"))}, {"ring", f.Set(knob.RXRing, "4096")},
 		{"scaling", h.Set(knob.WindowScaling, "", "1")}, {"sack", h.Set(knob.SACK, "", "1")}, {"timestamps", h.Set(knob.Timestamps, "", "1")},
-		{"receive", gate.SetBuffers(h, 25_000_960, false)}, {"send", gate.SetBuffers(h, 25_000_960, true)}, {"-w", h.Set(knob.RmemMax, "", "25000960")}, {"probing", h.Set(knob.MTUProbing, "", "1")},
-		{"cubic", h.Set(knob.Congestion, "", "cubic")}, {"performance", cpu.Performance(h)}, {"interrupts", gate.SpreadInterrupts(f)},
+		{"receive", scene.SetBuffers(h, 25_000_960, false)}, {"send", scene.SetBuffers(h, 25_000_960, true)}, {"-w", h.Set(knob.RmemMax, "", "25000960")}, {"probing", h.Set(knob.MTUProbing, "", "1")},
+		{"cubic", h.Set(knob.Congestion, "", "cubic")}, {"performance", cpu.Performance(h)}, {"interrupts", scene.SpreadInterrupts(f)},
 		{"look", queue.LookAtTraffic(h)},
 	}
 }
@@ -60,7 +60,7 @@ func TestRemedies(t *testing.T) {
 	for _, c := range [][2]string{{"linux", "eth0"}, {"linux", "eth0; rm -rf /"}, {"linux", "-a"}, {"freebsd", "vmx0"}, {"darwin", "en0"}, {"windows", "Ethernet 2"},
 		{"windows", "it's"}, {"solaris", "net0"}, {"illumos", "vioif0"}, {"esxi", "vmnic0"}, {"plan9", "ether0"}} {
 		facts := &measure.Facts{OS: new(c[0]), Cores: new(4), Interfaces: []measure.Interface{{Name: c[1], Kind: new("physical"), IRQs: []measure.IRQ{{Number: 24}, {Number: 25}}}}}
-		h := gate.NewHost(&gate.Scene{}, &gate.End{Name: "local", Facts: facts, Route: &measure.Route{Interface: c[1]}})
+		h := scene.NewHost(&scene.Scene{}, &scene.End{Name: "local", Facts: facts, Route: &measure.Route{Interface: c[1]}})
 		fmt.Fprintf(&b, "## %s, %q\n", c[0], c[1])
 		for _, a := range acts(h, h.Faces[0]) {
 			if a.Advice != "" {
@@ -160,11 +160,11 @@ func TestBuffersGrow(t *testing.T) {
 		{"solaris", "tcp.max_buf", "9000000", []string{"ipadm set-prop -p recv_buf=3145728 tcp"}, []string{"ipadm set-prop -p send_buf=3145728 tcp"}},
 		{"windows", "Internet.AutoTuningLevelLocal", "Experimental", nil, nil},
 	} {
-		h := gate.NewHost(&gate.Scene{}, &gate.End{Facts: &measure.Facts{OS: &c.os, Sysctls: map[string]string{c.has: c.value}}})
-		if got := gate.SetBuffers(h, window, false).Lines; !slices.Equal(got, c.receive) {
+		h := scene.NewHost(&scene.Scene{}, &scene.End{Facts: &measure.Facts{OS: &c.os, Sysctls: map[string]string{c.has: c.value}}})
+		if got := scene.SetBuffers(h, window, false).Lines; !slices.Equal(got, c.receive) {
 			t.Errorf("%s, %s %s: receive %q, want %q", c.os, c.has, c.value, got, c.receive)
 		}
-		if got := gate.SetBuffers(h, window, true).Lines; !slices.Equal(got, c.send) {
+		if got := scene.SetBuffers(h, window, true).Lines; !slices.Equal(got, c.send) {
 			t.Errorf("%s, %s %s: send %q, want %q", c.os, c.has, c.value, got, c.send)
 		}
 	}
@@ -197,7 +197,7 @@ func TestWindowToSet(t *testing.T) {
 	for _, y := range []*measure.SYN{s.Path.Handshake.SYNSeen, s.Path.Handshake.SYNACKSeen} {
 		y.MSS = new(1460)
 	}
-	sc := gate.NewScene(s)
+	sc := scene.NewScene(s)
 	bdp, _ := sc.BDP()
 	if w := sc.Window(bdp); bdp != 25e6 || w < 25e6 || w%(2*1448) != 0 || w-25e6 >= 2*1448 {
 		t.Errorf("BDP %v, window %d", bdp, w)

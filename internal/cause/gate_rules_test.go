@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -21,18 +21,18 @@ const (
 // first end (or of the path there).
 type ruleCase struct {
 	rule, status string
-	spoil        func(*gate.Subject)
+	spoil        func(*scene.Subject)
 	fact         string // part of the fact
 	remedy       string // part of the remedy, in words or commands; "" for any
 }
 
 // i is the interface of the route of the first end, f its facts, p the path.
-func on(change func(f *measure.Facts, i *measure.Interface, p *measure.Path)) func(*gate.Subject) {
-	return func(s *gate.Subject) { change(s.Ends[0].Facts, face(*s, 0), s.Path) }
+func on(change func(f *measure.Facts, i *measure.Interface, p *measure.Path)) func(*scene.Subject) {
+	return func(s *scene.Subject) { change(s.Ends[0].Facts, face(*s, 0), s.Path) }
 }
 
 // gap leaves a fact out, with a reason.
-func gap(fact string, drop func(f *measure.Facts, i *measure.Interface, p *measure.Path)) func(*gate.Subject) {
+func gap(fact string, drop func(f *measure.Facts, i *measure.Interface, p *measure.Path)) func(*scene.Subject) {
 	return on(func(f *measure.Facts, i *measure.Interface, p *measure.Path) {
 		drop(f, i, p)
 		n := measure.NotChecked{Fact: fact, Why: "because of a test"}
@@ -50,15 +50,15 @@ type (
 func guest(f ff) { f.Hypervisor, f.CPU.Governors = new("vmware"), nil }
 
 // wan stretches the path to 20 ms, over a router.
-func wan(s *gate.Subject) {
+func wan(s *scene.Subject) {
 	*s.Path.RTT = measure.PathRTT{Min: 19e6, P50: 20e6, P90: 21e6, P99: 22e6, Max: 23e6, Samples: 100}
 	s.Path.Handshake.RTTNs = new(int64(20e6))
 }
 
 // cutTo sets a buffer of the first end, of a host of so much memory (0: not known), where
 // no speed of a link is known.
-func cutTo(name, value string, memory int64) func(*gate.Subject) {
-	return func(s *gate.Subject) {
+func cutTo(name, value string, memory int64) func(*scene.Subject) {
+	return func(s *scene.Subject) {
 		wan(s)
 		face(*s, 0).Nominal, face(*s, 1).Nominal = new(true), new(true)
 		s.Ends[0].Facts.Sysctls[name], s.Ends[0].Facts.RAM.Total = value, nil
@@ -74,29 +74,29 @@ func smaller(w *measure.OneWay, bytes int, router *int) {
 }
 
 // smallLink gives the peer's interface an MTU of 1500.
-func smallLink(s *gate.Subject) {
+func smallLink(s *scene.Subject) {
 	r := s.Ends[1].Route
 	r.MTU, s.Ends[1].Facts.Interface(r.Interface).MTU = 1500, new(1500)
 }
 
 func linkCases() []ruleCase {
 	return []ruleCase{
-		{"host-facts", none_, func(s *gate.Subject) { s.Ends[0].Facts = nil }, "no agent", ""},
+		{"host-facts", none_, func(s *scene.Subject) { s.Ends[0].Facts = nil }, "no agent", ""},
 		{"link-up", pass_, nil, "with carrier", ""},
 		{"link-up", fail_, on(func(f ff, i ii, p pp) { i.Up = new(false) }), "is down", "ip link set dev ens1f0 up"},
 		{"link-up", fail_, on(func(f ff, i ii, p pp) { i.Carrier = new(false) }), "no carrier", ""},
 		{"link-up", none_, gap("interfaces.ens1f0.up", func(f ff, i ii, p pp) { i.Up = nil }), "because of a test", ""},
 		{"link-speed", pass_, nil, "25.0 Gb/s", ""},
-		{"link-speed", fail_, func(s *gate.Subject) { s.LinkBps = 40e9 }, "40.0 Gb/s wanted, ens1f0 runs at 25.0", ""},
-		{"link-speed", pass_, func(s *gate.Subject) { s.LinkBps = 25e9 }, "25.0 Gb/s", ""},
-		{"link-speed", warn_, func(s *gate.Subject) { s.LinkBps, s.LinkL2 = 25e9, true }, "25.0 Gb/s of frames take 25.1", ""},
+		{"link-speed", fail_, func(s *scene.Subject) { s.LinkBps = 40e9 }, "40.0 Gb/s wanted, ens1f0 runs at 25.0", ""},
+		{"link-speed", pass_, func(s *scene.Subject) { s.LinkBps = 25e9 }, "25.0 Gb/s", ""},
+		{"link-speed", warn_, func(s *scene.Subject) { s.LinkBps, s.LinkL2 = 25e9, true }, "25.0 Gb/s of frames take 25.1", ""},
 		{"link-speed", warn_, on(func(f ff, i ii, p pp) { i.SpeedBps, i.PeerBps = new(int64(1e9)), new(int64(10e9)) }), "its partner can do 10.0", "ethtool -s ens1f0 autoneg on"},
 		{"link-speed", pass_, on(func(f ff, i ii, p pp) { i.SpeedBps = new(int64(10e9)) }), "could do 25.0", ""},
 		{"link-speed", none_, gap("interfaces.ens1f0.speed_bps", func(f ff, i ii, p pp) { i.SpeedBps = nil }), "because of a test", ""},
-		{"link-speed", none_, func(s *gate.Subject) { face(*s, 0).Nominal, s.LinkBps = new(true), 10e9 }, "a name only", ""},
+		{"link-speed", none_, func(s *scene.Subject) { face(*s, 0).Nominal, s.LinkBps = new(true), 10e9 }, "a name only", ""},
 		{"duplex", pass_, nil, "full", ""},
 		{"duplex", fail_, on(func(f ff, i ii, p pp) { i.Duplex = new("half") }), "half duplex", ""},
-		{"duplex", warn_, func(s *gate.Subject) { face(*s, 0).Duplex = new("half"); s.Ends[0].Route = nil }, "half duplex", ""},
+		{"duplex", warn_, func(s *scene.Subject) { face(*s, 0).Duplex = new("half"); s.Ends[0].Route = nil }, "half duplex", ""},
 		{"duplex", none_, gap("interfaces.ens1f0.duplex", func(f ff, i ii, p pp) { i.Duplex = nil }), "because of a test", ""},
 		{"link-errors", pass_, nil, "no errors", ""},
 		{"link-errors", warn_, on(func(f ff, i ii, p pp) { i.Errors = map[string]uint64{"rx_crc_errors": 9000, "tx_dropped": 4} }), "9000 of 8000000", ""},
@@ -129,7 +129,7 @@ func linkCases() []ruleCase {
 		{"tunnel", pass_, on(tunnelled(1450)), "50 bytes", ""},
 		{"tunnel", warn_, on(tunnelled(1500)), "exceed 1500", "ip link set dev ens1f0 mtu 1450"},
 		{"pcie-bandwidth", pass_, nil, "PCIe 4 x8 of ens1f0 carries 109 Gb/s", ""},
-		{"pcie-bandwidth", fail_, func(s *gate.Subject) { s.LinkBps = 25e9; face(*s, 0).PCI.UsableBps = new(int64(13.9e9)) }, "25.0 Gb/s wanted", ""},
+		{"pcie-bandwidth", fail_, func(s *scene.Subject) { s.LinkBps = 25e9; face(*s, 0).PCI.UsableBps = new(int64(13.9e9)) }, "25.0 Gb/s wanted", ""},
 		{"pcie-bandwidth", warn_, on(func(f ff, i ii, p pp) { i.PCI.UsableBps = new(int64(13.9e9)) }), "carries 13.9 Gb/s of the port's 25.0", ""},
 		{"pcie-bandwidth", warn_, on(func(f ff, i ii, p pp) {
 			i.PCI.UsableBps = new(int64(27.4e9))
@@ -145,8 +145,8 @@ func linkCases() []ruleCase {
 		{"nic-model", gone_, nil, "", ""},
 		{"nic-model", pass_, on(func(f ff, i ii, p pp) { guest(f); i.Driver = new("vmxnet3") }), "paravirtual", ""},
 		{"nic-model", warn_, on(func(f ff, i ii, p pp) { guest(f); i.Driver, i.PCI.Device = new("e1000"), "0x100f" }), "emulated by vmware (e1000, an 82545EM)", "vmxnet3"},
-		{"nic-model", fail_, func(s *gate.Subject) { guest(s.Ends[0].Facts); face(*s, 0).Driver, s.LinkBps = new("e1000e"), 10e9 }, "emulated", ""},
-		{"nic-model", warn_, func(s *gate.Subject) { guest(s.Ends[0].Facts); face(*s, 0).Driver, s.LinkBps = new("8139cp"), 1e9 }, "emulated", ""},
+		{"nic-model", fail_, func(s *scene.Subject) { guest(s.Ends[0].Facts); face(*s, 0).Driver, s.LinkBps = new("e1000e"), 10e9 }, "emulated", ""},
+		{"nic-model", warn_, func(s *scene.Subject) { guest(s.Ends[0].Facts); face(*s, 0).Driver, s.LinkBps = new("8139cp"), 1e9 }, "emulated", ""},
 		{"nic-model", gone_, on(func(f ff, i ii, p pp) { i.Driver = new("e1000e") }), "", ""},
 		{"nic-model", none_, gap("hypervisor", func(f ff, i ii, p pp) { f.Hypervisor, i.Driver = nil, new("e1000") }), "because of a test", ""},
 		{"driver-of-kernel", pass_, nil, "ice 6.8.0", ""},
@@ -206,7 +206,7 @@ func pathCases() []ruleCase {
 			p.Forward.MTU.Claimed, p.Back.MTU.Claimed = 1500, 1500
 			smaller(&p.Forward, 1404, nil)
 		}), "1404 bytes pass", "mtu 1400"},
-		{"mtu-agreement", pass_, func(s *gate.Subject) { // what a route says is no MTU of the link
+		{"mtu-agreement", pass_, func(s *scene.Subject) { // what a route says is no MTU of the link
 			s.Ends[0].Route = &measure.Route{Interface: s.Ends[0].Route.Interface, MTU: 1400}
 		}, "at both ends", ""},
 		{"mtu-path", warn_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Claimed = 1500; smaller(&p.Forward, 1492, new(1492)) }), "a router says 1492", ""},
@@ -214,8 +214,8 @@ func pathCases() []ruleCase {
 		{"mtu-path", none_, on(func(f ff, i ii, p pp) { p.Forward.MTU.Bytes = 0 }), "no datagram", ""},
 		{"mtu-path", pass_, on(func(f ff, i ii, p pp) { *p.Forward.MTU = measure.PathMTU{Bytes: 65535, Claimed: 65536} }), "65535", ""},
 		{"mtu-agreement", pass_, nil, "9000 at both ends", ""},
-		{"mtu-agreement", warn_, func(s *gate.Subject) { smallLink(s) }, "MTU 9000 at local, 1500 at peer", "ip link set dev ens1f0 mtu 1500"},
-		{"mtu-agreement", pass_, func(s *gate.Subject) { smallLink(s); s.Ends[0].Route.Gateway = "192.0.2.254" }, "with a router between", ""},
+		{"mtu-agreement", warn_, func(s *scene.Subject) { smallLink(s) }, "MTU 9000 at local, 1500 at peer", "ip link set dev ens1f0 mtu 1500"},
+		{"mtu-agreement", pass_, func(s *scene.Subject) { smallLink(s); s.Ends[0].Route.Gateway = "192.0.2.254" }, "with a router between", ""},
 		{"rtt-spread", pass_, nil, "median 200", ""},
 		{"rtt-spread", warn_, on(func(f ff, i ii, p pp) { p.RTT.P99 = 19e6 }), "1 of 100 takes more than 19.0 ms", ""},
 		{"rtt-spread", warn_, on(func(f ff, i ii, p pp) { p.RTT.P90, p.RTT.P99 = 5e6, 6e6 }), "1 of 10 takes more than 5.00 ms", ""},
@@ -240,12 +240,12 @@ func pathCases() []ruleCase {
 		{"several-ways", pass_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer4) }), "no different ways; local has 2 next hops", ""},
 		{"several-ways", none_, gap("source_ports", func(f ff, i ii, p pp) { p.Ports = nil }), "because of a test", ""},
 		{"tcp-proxy", pass_, nil, "handshake took 200", ""},
-		{"tcp-proxy", warn_, func(s *gate.Subject) { wan(s); s.Path.Handshake.RTTNs = new(int64(3e5)) }, "data takes 19", ""},
+		{"tcp-proxy", warn_, func(s *scene.Subject) { wan(s); s.Path.Handshake.RTTNs = new(int64(3e5)) }, "data takes 19", ""},
 	}
 }
 
 func tcpCases() []ruleCase {
-	set := func(name, value string) func(*gate.Subject) {
+	set := func(name, value string) func(*scene.Subject) {
 		return on(func(f ff, i ii, p pp) { f.Sysctls[name] = value })
 	}
 	return []ruleCase{
@@ -282,41 +282,41 @@ func tcpCases() []ruleCase {
 		{"mss", none_, gap("handshake.syn_sent", func(f ff, i ii, p pp) { p.Handshake.SYNSent = nil }), "because of a test", ""},
 		{"receive-window", pass_, nil, "3 MiB", ""},
 		{"receive-window", warn_, wan, "receive window at most 3 MiB (tcp_rmem); bandwidth-delay product 59.6 MiB: 25.0 Gb/s at 20.0 ms RTT", "net.ipv4.tcp_rmem='4096 131072 187"},
-		{"receive-window", pass_, func(s *gate.Subject) { wan(s); s.Streams = 32 }, "3 MiB", ""},
-		{"receive-window", warn_, func(s *gate.Subject) { wan(s); s.Streams = 2 }, "receive window at most 3 MiB", "net.ipv4.tcp_rmem='4096 131072 93"},
+		{"receive-window", pass_, func(s *scene.Subject) { wan(s); s.Streams = 32 }, "3 MiB", ""},
+		{"receive-window", warn_, func(s *scene.Subject) { wan(s); s.Streams = 2 }, "receive window at most 3 MiB", "net.ipv4.tcp_rmem='4096 131072 93"},
 		{"receive-window", none_, on(func(f ff, i ii, p pp) { p.RTT = nil }), "round trip", ""},
 		{"receive-window", none_, gap("sysctls.net.ipv4.tcp_rmem", func(f ff, i ii, p pp) { delete(f.Sysctls, "net.ipv4.tcp_rmem") }), "because of a test", ""},
-		{"receive-window", none_, func(s *gate.Subject) { wan(s); face(*s, 0).Nominal, face(*s, 1).Nominal = new(true), new(true) }, "carries 1.26 Gb/s", ""},
+		{"receive-window", none_, func(s *scene.Subject) { wan(s); face(*s, 0).Nominal, face(*s, 1).Nominal = new(true), new(true) }, "carries 1.26 Gb/s", ""},
 		{"receive-window", warn_, cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30), "receive window at most 3 KiB (tcp_rmem), where Linux sets 3 MiB by itself", "net.ipv4.tcp_rmem='4096 4096 6291456'"},
 		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 3145728", 4<<30), "carries 629 Mb/s", ""},
 		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 1048576", 128<<20), "suffices", ""},
 		{"receive-window", none_, cutTo("net.ipv4.tcp_rmem", "4096 131072 1048576", 0), "suffices", ""},
-		{"receive-window", warn_, func(s *gate.Subject) { cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30)(s); s.Path.RTT = nil }, "where Linux sets 3 MiB by itself", "6291456"},
+		{"receive-window", warn_, func(s *scene.Subject) { cutTo("net.ipv4.tcp_rmem", "4096 4096 6144", 4<<30)(s); s.Path.RTT = nil }, "where Linux sets 3 MiB by itself", "6291456"},
 		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 4<<30), "send buffer at most 4 KiB (tcp_wmem), where Linux sets 4 MiB by itself", "net.ipv4.tcp_wmem='4096 4096 4194304'"},
 		{"send-buffer", warn_, cutTo("net.ipv4.tcp_wmem", "4096 4096 4096", 128<<20), "where Linux sets 1 MiB by itself", "1048576"},
 		{"send-buffer", pass_, nil, "4 MiB", ""},
 		{"send-buffer", warn_, wan, "bandwidth-delay product 59.6 MiB: ", "net.ipv4.tcp_wmem='4096 16384 187"},
 		{"send-buffer", none_, gap("sysctls", func(f ff, i ii, p pp) { f.Sysctls = nil }), "because of a test", ""},
 		{"explicit-window", pass_, nil, "-w gets at most 208 KiB (rmem_max, wmem_max): 8.52 Gb/s a connection; without -w up to 3 MiB (tcp_rmem)", "net.core.rmem_max"},
-		{"explicit-window", pass_, func(s *gate.Subject) { s.Streams = 8 }, "-w up to 208 KiB (rmem_max, wmem_max) is granted", ""},
+		{"explicit-window", pass_, func(s *scene.Subject) { s.Streams = 8 }, "-w up to 208 KiB (rmem_max, wmem_max) is granted", ""},
 		{"explicit-window", pass_, on(func(f ff, i ii, p pp) { p.RTT.P50 = 30_000 }), "granted", ""},
 		{"congestion-control", pass_, nil, "cubic at 200", ""},
 		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { f.Congestion = new("bbr") }), "bbr within a site at 200", "tcp_congestion_control=cubic"},
 		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { f.Congestion = new("bbr") }), "bbr within", "tcp_allowed_congestion_control"},
 		{"congestion-control", warn_, on(func(f ff, i ii, p pp) { p.Forward.Congestion = new("bbr") }), "bbr within", "a route of this host names bbr: `ip route replace"},
 		{"congestion-control", pass_, on(func(f ff, i ii, p pp) { f.Congestion, i.SpeedBps = new("bbr"), new(int64(1e9)) }), "at 1.00 Gb/s its small bursts", ""},
-		{"congestion-control", pass_, func(s *gate.Subject) { wan(s); s.Ends[0].Facts.Congestion = new("bbr") }, "bbr at 20.0 ms", ""},
-		{"congestion-control", warn_, func(s *gate.Subject) {
+		{"congestion-control", pass_, func(s *scene.Subject) { wan(s); s.Ends[0].Facts.Congestion = new("bbr") }, "bbr at 20.0 ms", ""},
+		{"congestion-control", warn_, func(s *scene.Subject) {
 			wan(s)
 			s.Ends[0].Facts.Congestion, s.Ends[0].Facts.Kernel = new("bbr"), new("4.9.0-13-amd64")
 		}, "4.9.0", "tc qdisc replace dev ens1f0 root fq"},
-		{"congestion-control", warn_, func(s *gate.Subject) { wan(s); s.Ends[0].Facts.Congestion = new("dctcp") }, "dctcp", ""},
+		{"congestion-control", warn_, func(s *scene.Subject) { wan(s); s.Ends[0].Facts.Congestion = new("dctcp") }, "dctcp", ""},
 		{"congestion-control", none_, gap("congestion_control", func(f ff, i ii, p pp) { f.Congestion = nil }), "because of a test", ""},
 		{"qdisc", pass_, nil, "mq fq_codel", ""},
 		{"qdisc", pass_, on(func(f ff, i ii, p pp) { i.Qdisc = new("tbf") }), "may hold the rate", ""},
-		{"qdisc", warn_, func(s *gate.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("tbf fq_codel"), 10e9 }, "tbf, which may hold the rate below the 10.0 Gb/s", "tc -s qdisc show dev ens1f0"},
-		{"qdisc", pass_, func(s *gate.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("mq fq_codel"), 10e9 }, "mq fq_codel", ""},
-		{"qdisc", pass_, func(s *gate.Subject) { // perhaps not the way of the traffic
+		{"qdisc", warn_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("tbf fq_codel"), 10e9 }, "tbf, which may hold the rate below the 10.0 Gb/s", "tc -s qdisc show dev ens1f0"},
+		{"qdisc", pass_, func(s *scene.Subject) { face(*s, 0).Qdisc, s.LinkBps = new("mq fq_codel"), 10e9 }, "mq fq_codel", ""},
+		{"qdisc", pass_, func(s *scene.Subject) { // perhaps not the way of the traffic
 			face(*s, 0).Qdisc, s.LinkBps, s.Ends[0].Route = new("cake"), 10e9, nil
 		}, "may hold the rate", ""},
 		{"qdisc", warn_, on(func(f ff, i ii, p pp) { i.Qdisc = new("htb netem") }), "netem", "tc qdisc del dev ens1f0 root"},
@@ -327,8 +327,8 @@ func tcpCases() []ruleCase {
 }
 
 func hostCases() []ruleCase {
-	cost := func(c gate.Cost) func(*gate.Subject) {
-		return func(s *gate.Subject) { c.Protocol = measure.TCP; s.Ends[0].Costs = []gate.Cost{c} }
+	cost := func(c scene.Cost) func(*scene.Subject) {
+		return func(s *scene.Subject) { c.Protocol = measure.TCP; s.Ends[0].Costs = []scene.Cost{c} }
 	}
 	quota := func(cpus float64) func(ff, ii, pp) {
 		return func(f ff, i ii, p pp) { f.Cgroup.QuotaCPUs = &cpus }
@@ -409,14 +409,14 @@ func hostCases() []ruleCase {
 		{"rings", warn_, on(func(f ff, i ii, p pp) { i.Errors["rx_out_of_buffer"], i.Rings.RX = 5000, 8160 }), "all 8160", ""},
 		{"rings", none_, gap("interfaces.ens1f0.error_counters", func(f ff, i ii, p pp) { i.Errors = nil }), "dropped by the ring of ens1f0: because of a test", ""},
 		{"rings", none_, gap("interfaces.ens1f0.rings", func(f ff, i ii, p pp) { i.Rings = nil }), "because of a test", ""},
-		{"cpu-capacity", pass_, cost(gate.Cost{Sends: true, Bps: 10e9, Cores: 1}), "takes 2.5 of 8 CPUs for sending", ""},
-		{"cpu-capacity", warn_, cost(gate.Cost{Bps: 1e9, Cores: 1}), "takes 25.0 CPUs for receiving, of 8", ""},
-		{"cpu-capacity", warn_, func(s *gate.Subject) {
-			cost(gate.Cost{Bps: 10e9, Cores: 1.5, BusiestPct: 99, Streams: 1})(s)
+		{"cpu-capacity", pass_, cost(scene.Cost{Sends: true, Bps: 10e9, Cores: 1}), "takes 2.5 of 8 CPUs for sending", ""},
+		{"cpu-capacity", warn_, cost(scene.Cost{Bps: 1e9, Cores: 1}), "takes 25.0 CPUs for receiving, of 8", ""},
+		{"cpu-capacity", warn_, func(s *scene.Subject) {
+			cost(scene.Cost{Bps: 10e9, Cores: 1.5, BusiestPct: 99, Streams: 1})(s)
 			s.Streams = 1
 		}, "one stream filled a CPU at 10.0", ""},
 		{"cpu-capacity", none_, nil, "no earlier result", ""},
-		{"cpu-capacity", none_, cost(gate.Cost{Bps: 1e9, Cores: 1, CPUModel: "another CPU"}), "no earlier result", ""},
+		{"cpu-capacity", none_, cost(scene.Cost{Bps: 1e9, Cores: 1, CPUModel: "another CPU"}), "no earlier result", ""},
 		{"governor", pass_, nil, "performance", ""},
 		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Driver, f.CPU.Governors = new("acpi-cpufreq"), []string{"ondemand"} }), "ondemand", "echo performance"},
 		{"governor", warn_, on(func(f ff, i ii, p pp) { f.CPU.Governors, f.CPU.Preference = []string{"powersave"}, new("power") }), "preference power", ""},
@@ -435,8 +435,8 @@ func hostCases() []ruleCase {
 		{"cpu-quota", fail_, on(quota(0.2)), "0.2 CPUs", "cpu.max"},
 		{"cpu-quota", fail_, on(func(f ff, i ii, p pp) { quota(0.2)(f, i, p); f.Cgroup.Path = "/a/../../../etc/x" }), "0.2 CPUs", "raise cpu.max"},
 		{"cpu-quota", pass_, on(quota(4)), "4 CPUs, of 8", ""},
-		{"cpu-quota", fail_, func(s *gate.Subject) { on(quota(2))(s); s.LinkBps = 25e9; cost(gate.Cost{Bps: 10e9, Cores: 1})(s) }, "takes 2.5", ""},
-		{"cpu-quota", warn_, func(s *gate.Subject) { on(quota(0.5))(s); s.LinkBps = 1e9; cost(gate.Cost{Bps: 10e9, Cores: 1})(s) }, "takes 0.1", ""},
+		{"cpu-quota", fail_, func(s *scene.Subject) { on(quota(2))(s); s.LinkBps = 25e9; cost(scene.Cost{Bps: 10e9, Cores: 1})(s) }, "takes 2.5", ""},
+		{"cpu-quota", warn_, func(s *scene.Subject) { on(quota(0.5))(s); s.LinkBps = 1e9; cost(scene.Cost{Bps: 10e9, Cores: 1})(s) }, "takes 0.1", ""},
 		{"cpu-quota", warn_, on(func(f ff, i ii, p pp) { quota(2)(f, i, p); f.Load.Throttled = new(int64(3)) }), "used up 3 times", ""},
 		{"cpu-quota", warn_, on(func(f ff, i ii, p pp) {
 			quota(2)(f, i, p)
@@ -451,9 +451,9 @@ func hostCases() []ruleCase {
 		{"memory", none_, gap("ram", func(f ff, i ii, p pp) { f.RAM = nil }), "because of a test", ""},
 		{"tcp-memory", pass_, nil, "1 MiB of the 3 GiB", ""},
 		{"tcp-memory", warn_, on(func(f ff, i ii, p pp) { f.RAM.TCPPages = new(int64(2900 << 20)) }), "of the 3 GiB", "tcp_mem="},
-		{"tcp-memory", warn_, func(s *gate.Subject) { wan(s); s.Ends[0].Facts.RAM.TCPMax = new(int64(100 << 20)) }, "needs 119 MiB", "tcp_mem="},
+		{"tcp-memory", warn_, func(s *scene.Subject) { wan(s); s.Ends[0].Facts.RAM.TCPMax = new(int64(100 << 20)) }, "needs 119 MiB", "tcp_mem="},
 		{"tcp-memory", none_, gap("ram.tcp_memory_bytes", func(f ff, i ii, p pp) { f.RAM.TCPPages = nil }), "because of a test", ""},
-		{"tcp-memory", warn_, func(s *gate.Subject) {
+		{"tcp-memory", warn_, func(s *scene.Subject) {
 			wan(s)
 			s.Ends[0].Facts.RAM.TCPMax, s.Ends[0].Facts.RAM.TCPPages = new(int64(100<<20)), nil
 		}, "needs 119 MiB", ""},

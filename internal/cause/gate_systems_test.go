@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/host/platform"
 	"thru/internal/measure"
 
@@ -76,7 +76,7 @@ func TestCountersOfSystems(t *testing.T) {
 			t.Fatalf("%s: no %s", c.sample, c.nic)
 		}
 		i.Nominal = new(false) // some samples are of guests, where the wire is not judged
-		s := gate.Subject{Ends: []gate.End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}
+		s := scene.Subject{Ends: []scene.End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}
 		g, _ := of(Judge(s), c.rule)
 		if g.Status != warn_ || !strings.Contains(g.Fact, "70007") || !strings.Contains(g.Fact, c.counter) {
 			t.Errorf("%s, %s: %s; counters %v", c.sample, c.counter, told(g), i.Errors)
@@ -93,7 +93,7 @@ func TestSlotsOfSystems(t *testing.T) {
 		{"esxi", "esxi-7", "vmnic0", "pcie-bandwidth", none_, "PCIe bandwidth of vmnic0: the commands of this system do not tell it"},
 	} {
 		f := factsOf(t, c.system, c.sample, "", "")
-		s := gate.Subject{LinkBps: 10e9, Ends: []gate.End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}
+		s := scene.Subject{LinkBps: 10e9, Ends: []scene.End{{Name: "local", Facts: f, Route: &measure.Route{Interface: c.nic}}}}
 		if c.status == fail_ {
 			s.LinkBps = 200e9
 		}
@@ -117,7 +117,7 @@ func TestPowerOfSystems(t *testing.T) {
 	} {
 		f := factsOf(t, c.system, c.sample, c.pattern, c.replacement)
 		f.Hypervisor = new("none")
-		if g, _ := of(Judge(gate.Subject{Ends: []gate.End{{Name: "local", Facts: f}}}), "governor"); g.Status != c.status || !strings.Contains(g.Fact, c.fact) {
+		if g, _ := of(Judge(scene.Subject{Ends: []scene.End{{Name: "local", Facts: f}}}), "governor"); g.Status != c.status || !strings.Contains(g.Fact, c.fact) {
 			t.Errorf("%s, %s: %s", c.sample, c.fact, told(g))
 		}
 	}
@@ -127,18 +127,18 @@ func TestPowerOfSystems(t *testing.T) {
 // that those of several queues are added up.
 func TestCountedOnce(t *testing.T) {
 	for _, c := range []struct {
-		class    gate.Class
+		class    scene.Class
 		counters map[string]uint64
 		want     uint64
 		name     string
 	}{
-		{gate.NoRoom, map[string]uint64{"rx_missed_errors": 60, "rx_out_of_buffer": 60}, 60, "rx_missed_errors"},
-		{gate.NoRoom, map[string]uint64{"Rx Queue#0 pkts rx OOB": 70, "Rx Queue#1 pkts rx OOB": 80, "rx_missed_errors": 9}, 150, "Rx Queue#1 pkts rx OOB"},
-		{gate.WireErrors, map[string]uint64{"rx_crc_errors": 60, "port.rx_crc_errors": 61, "tx_dropped": 900}, 61, "port.rx_crc_errors"},
-		{gate.WireErrors, map[string]uint64{"rx0_crc": ^uint64(0), "rx1_crc": 2}, ^uint64(0), "rx0_crc"},
-		{gate.WireErrors, nil, 0, ""},
+		{scene.NoRoom, map[string]uint64{"rx_missed_errors": 60, "rx_out_of_buffer": 60}, 60, "rx_missed_errors"},
+		{scene.NoRoom, map[string]uint64{"Rx Queue#0 pkts rx OOB": 70, "Rx Queue#1 pkts rx OOB": 80, "rx_missed_errors": 9}, 150, "Rx Queue#1 pkts rx OOB"},
+		{scene.WireErrors, map[string]uint64{"rx_crc_errors": 60, "port.rx_crc_errors": 61, "tx_dropped": 900}, 61, "port.rx_crc_errors"},
+		{scene.WireErrors, map[string]uint64{"rx0_crc": ^uint64(0), "rx1_crc": 2}, ^uint64(0), "rx0_crc"},
+		{scene.WireErrors, nil, 0, ""},
 	} {
-		f := &gate.Face{Interface: &measure.Interface{Errors: c.counters}, Host: &gate.Host{System: "linux"}}
+		f := &scene.Face{Interface: &measure.Interface{Errors: c.counters}, Host: &scene.Host{System: "linux"}}
 		if n, name := f.Counted(c.class); n != c.want || name != c.name {
 			t.Errorf("%v: %d by %q, want %d by %q", c.counters, n, name, c.want, c.name)
 		}

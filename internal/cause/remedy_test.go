@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
 	"thru/internal/cause/mtu"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -42,9 +42,9 @@ func TestRemediesOfTCP(t *testing.T) {
 		remedy               *measure.Remedy
 		at, platform, starts string
 	}{
-		"an option at the receiver":      {f.SwitchOn(gate.SackSetting(), f.Receiver.Where()), "b", "freebsd", "sysctl net.inet.tcp.sack.enable=1"},
-		"an option of an unknown host":   {f.SwitchOn(gate.SackSetting(), f.Sender.Where()), "a", "linux", "sysctl -w net.ipv4.tcp_sack=1"},
-		"an option taken out on the way": {f.SwitchOn(gate.SackSetting(), measure.Where{Place: measure.AtPath}), "", "", ""},
+		"an option at the receiver":      {f.SwitchOn(scene.SackSetting(), f.Receiver.Where()), "b", "freebsd", "sysctl net.inet.tcp.sack.enable=1"},
+		"an option of an unknown host":   {f.SwitchOn(scene.SackSetting(), f.Sender.Where()), "a", "linux", "sysctl -w net.ipv4.tcp_sack=1"},
+		"an option taken out on the way": {f.SwitchOn(scene.SackSetting(), measure.Where{Place: measure.AtPath}), "", "", ""},
 		"segmentation offload":           {mtu.OffloadOff(f), "a", "linux", "ethtool -K eth0 tso off gso off"},
 		"sizes":                          {mtu.ProbeSizes(f), "a", "linux", "sysctl -w net.ipv4.tcp_mtu_probing=1"},
 		"a congestion control":           {f.UseControl("cubic"), "a", "linux", "sysctl -w net.ipv4.tcp_congestion_control=cubic"},

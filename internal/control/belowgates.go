@@ -5,6 +5,7 @@ import (
 
 	"thru/internal/cause"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -15,9 +16,9 @@ const mostListed = 16
 // after the others were judged: a hypervisor may take its time. None of them
 // fails, so none was missed.
 func (r *Runner) judgeBelow(doc *measure.Document) {
-	s := gate.Subject{LinkBps: r.Link.RateBps}
+	s := scene.Subject{LinkBps: r.Link.RateBps}
 	for _, e := range doc.EndPoints {
-		s.Ends = append(s.Ends, gate.End{Name: e.Name, Facts: e.Facts, Below: e.Placement.Beneath(doc.Inventories)})
+		s.Ends = append(s.Ends, scene.End{Name: e.Name, Facts: e.Facts, Below: e.Placement.Beneath(doc.Inventories)})
 	}
 	gates := cause.JudgeBelow(s)
 	if c := r.Gating; c != nil {

@@ -12,7 +12,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cause"
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -148,7 +148,7 @@ func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path,
 
 // judge lets the gates look at all that is known.
 func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, planned measure.Spec) error {
-	s := gate.Subject{LinkBps: r.Link.RateBps, LinkL2: r.Link.Layer == unit.L2, Streams: planned.Streams, UDP: planned.Protocol == measure.UDP}
+	s := scene.Subject{LinkBps: r.Link.RateBps, LinkL2: r.Link.Layer == unit.L2, Streams: planned.Streams, UDP: planned.Protocol == measure.UDP}
 	if len(doc.Paths) > 0 {
 		s.Path = &doc.Paths[0]
 	}
@@ -183,8 +183,8 @@ func (r *Runner) choose(doc *measure.Document) error {
 }
 
 // judged is an end point as the gates look at it.
-func (r *Runner) judged(e measure.EndPoint, route *measure.Route) gate.End {
-	x := gate.End{Name: e.Name, Facts: e.Facts, Route: route}
+func (r *Runner) judged(e measure.EndPoint, route *measure.Route) scene.End {
+	x := scene.End{Name: e.Name, Facts: e.Facts, Route: route}
 	if c := r.Gating; c != nil && c.Costs != nil && e.Facts != nil && e.Facts.Hostname != nil {
 		x.Costs = c.Costs(*e.Facts.Hostname)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"thru/internal/cause"
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/unit"
@@ -200,7 +200,7 @@ func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Rout
 // gatesOf a pair. Where its path was not probed, that is said once for all of
 // them, and not by each gate.
 func (r *Runner) gatesOf(x *pairing, ends map[string]measure.EndPoint, routes map[string]*measure.Route) []measure.Gate {
-	s := gate.Subject{Path: x.path, LinkBps: x.link.RateBps, LinkL2: x.link.Layer == unit.L2, Streams: x.spec.Streams, UDP: x.spec.Protocol == measure.UDP}
+	s := scene.Subject{Path: x.path, LinkBps: x.link.RateBps, LinkL2: x.link.Layer == unit.L2, Streams: x.spec.Streams, UDP: x.spec.Protocol == measure.UDP}
 	names := []string{x.from.Name, x.to.Name}
 	if x.from == x.to {
 		names = names[:1]

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/fault"
 	"thru/internal/hypervisor"
 	"thru/internal/measure"
@@ -131,10 +131,10 @@ type Runner struct {
 
 // Gating says how the conditions of a measurement are judged.
 type Gating struct {
-	Only, Skip []string                          // ids of gates; none: all
-	Force      bool                              // measure although a gate fails
-	Costs      func(hostname string) []gate.Cost // what earlier tests cost a host; nil: not known
-	Paths      PathCache                         // nil: every path is probed
+	Only, Skip []string                           // ids of gates; none: all
+	Force      bool                               // measure although a gate fails
+	Costs      func(hostname string) []scene.Cost // what earlier tests cost a host; nil: not known
+	Paths      PathCache                          // nil: every path is probed
 }
 
 // PathCache keeps what was found of a path for a while. A key stands for the

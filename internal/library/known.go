@@ -7,7 +7,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/runs"
@@ -76,17 +76,17 @@ func costsFile() string {
 }
 
 // KnownCosts looks hosts up in the file.
-func KnownCosts() func(hostname string) []gate.Cost {
-	all := map[string][]gate.Cost{}
+func KnownCosts() func(hostname string) []scene.Cost {
+	all := map[string][]scene.Cost{}
 	runs.ReadJSON(costsFile(), &all)
-	return func(hostname string) []gate.Cost { return all[hostname] }
+	return func(hostname string) []scene.Cost { return all[hostname] }
 }
 
 // KeepCosts adds what a result tells of its hosts. Loopback tells nothing: there
 // one machine does the work of both ends.
 func KeepCosts(doc *measure.Document) {
 	found := false
-	all := map[string][]gate.Cost{}
+	all := map[string][]scene.Cost{}
 	runs.ReadJSON(costsFile(), &all)
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
@@ -102,7 +102,7 @@ func KeepCosts(doc *measure.Document) {
 			if wasBusy(c, end.name) || c.From == c.To || c.Goodput == nil || end.cpu == nil || host == nil || host.Hostname == nil || c.AtOnce > 1 {
 				continue
 			}
-			cost := gate.Cost{
+			cost := scene.Cost{
 				Sends: end.sends, Protocol: c.Protocol, IO: c.IO, Bps: c.Goodput.Value, Cores: end.cpu.Cores,
 				BusiestPct: end.cpu.MaxCorePct, Streams: c.Streams, At: doc.StartedAt,
 			}

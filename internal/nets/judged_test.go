@@ -19,6 +19,7 @@ import (
 	"thru/internal/cause"
 	"thru/internal/cause/advise"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/lab/faults"
 )
@@ -43,7 +44,7 @@ func judge(d *measure.Document) (gates []measure.Gate, advice []measure.Proposal
 
 // judgedGates are made of the facts that the document holds, as before its traffic.
 func judgedGates(d *measure.Document) []measure.Gate {
-	var s gate.Subject
+	var s scene.Subject
 	if len(d.Paths) > 0 {
 		s.Path = &d.Paths[0]
 	}
@@ -52,7 +53,7 @@ func judgedGates(d *measure.Document) []measure.Gate {
 		s.Streams, s.UDP = spec.Streams, spec.Protocol == measure.UDP
 	}
 	for i, e := range d.EndPoints {
-		x := gate.End{Name: e.Name, Facts: e.Facts, Shared: len(d.EndPoints) == 1, Below: e.Placement.Beneath(d.Inventories)}
+		x := scene.End{Name: e.Name, Facts: e.Facts, Shared: len(d.EndPoints) == 1, Below: e.Placement.Beneath(d.Inventories)}
 		if s.Path != nil && i < 2 {
 			x.Route = []*measure.Route{s.Path.Forward.Route, s.Path.Back.Route}[i]
 		}

@@ -17,16 +17,17 @@ import (
 	"thru/internal/cause"
 	"thru/internal/cause/advise"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/compare"
 	"thru/internal/measure"
 	"thru/internal/report"
 )
 
-// scene is a case that the packages' own tests make, as far as it reaches code
+// sceneCase is a case that the packages' own tests make, as far as it reaches code
 // that no stored result does; a line of testdata/scenes.jsonl.gz. It has a
 // document to be judged; or, with Seen, one whose findings ask for advice; or
 // documents of a ladder; or what gates are made of; or results to be compared.
-type scene struct {
+type sceneCase struct {
 	Name     string            `json:"name"`
 	Document json.RawMessage   `json:"document,omitempty"`
 	Seen     *seen             `json:"seen,omitempty"`
@@ -44,7 +45,7 @@ type seen struct {
 	Only   []string
 }
 
-// subject is gate.Subject, with fields of its own so that those can be renamed.
+// subject is scene.Subject, with fields of its own so that those can be renamed.
 type subject struct {
 	Ends    []end
 	Path    *measure.Path
@@ -55,7 +56,7 @@ type subject struct {
 	UDP     bool
 }
 
-// end is gate.End.
+// end is scene.End.
 type end struct {
 	Name   string
 	Facts  *measure.Facts
@@ -98,11 +99,11 @@ func (c *compared) concluded(t *testing.T) string {
 
 // gates of a subject.
 func (s *subject) gates() []measure.Gate {
-	x := gate.Subject{Path: s.Path, NoPath: s.NoPath, LinkBps: s.LinkBps, LinkL2: s.LinkL2, Streams: s.Streams, UDP: s.UDP}
+	x := scene.Subject{Path: s.Path, NoPath: s.NoPath, LinkBps: s.LinkBps, LinkL2: s.LinkL2, Streams: s.Streams, UDP: s.UDP}
 	for _, e := range s.Ends {
-		y := gate.End{Name: e.Name, Facts: e.Facts, Route: e.Route, Shared: e.Shared, Below: e.Below}
+		y := scene.End{Name: e.Name, Facts: e.Facts, Route: e.Route, Shared: e.Shared, Below: e.Below}
 		for _, c := range e.Costs {
-			y.Costs = append(y.Costs, gate.Cost{Sends: c.Sends, Protocol: c.Protocol, IO: c.IO, Bps: c.Bps, Cores: c.Cores, BusiestPct: c.BusiestPct, Streams: c.Streams, CPUModel: c.CPUModel, At: c.At})
+			y.Costs = append(y.Costs, scene.Cost{Sends: c.Sends, Protocol: c.Protocol, IO: c.IO, Bps: c.Bps, Cores: c.Cores, BusiestPct: c.BusiestPct, Streams: c.Streams, CPUModel: c.CPUModel, At: c.At})
 		}
 		x.Ends = append(x.Ends, y)
 	}
@@ -110,7 +111,7 @@ func (s *subject) gates() []measure.Gate {
 }
 
 // concluded of a scene.
-func (s *scene) concluded(t *testing.T) string {
+func (s *sceneCase) concluded(t *testing.T) string {
 	t.Helper()
 	var all []string
 	switch {
@@ -218,7 +219,7 @@ var (
 )
 
 // scenes of testdata, in their order.
-func scenes(t *testing.T) (all []scene) {
+func scenes(t *testing.T) (all []sceneCase) {
 	t.Helper()
 	f, err := os.Open("testdata/scenes.jsonl.gz")
 	if err != nil {
@@ -230,7 +231,7 @@ func scenes(t *testing.T) (all []scene) {
 		t.Fatal(err)
 	}
 	for d := json.NewDecoder(z); ; {
-		var s scene
+		var s sceneCase
 		if err := d.Decode(&s); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {

@@ -31,7 +31,7 @@ type Seen struct {
 
 // Propose is Propose by these rules.
 func Propose(doc *measure.Document, rules []Rule, seen Seen) []measure.Proposal {
-	sc := newScene(doc)
+	sc := newAdvice(doc)
 	sc.rules = rules
 	sc.kept = seen.Kept
 	var now, late []measure.Proposal

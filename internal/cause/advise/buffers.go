@@ -2,6 +2,7 @@ package advise
 
 import (
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 )
 
 // Greatest buffers that Linux begins with on a host with memory enough
@@ -14,7 +15,7 @@ const (
 // Side is one of the two buffers of a direction.
 type Side struct {
 	Knob  string
-	H     *Host
+	H     *scene.Host
 	Usual int64
 	Part  int64 // of it so much can be under way: a half of the receiver's (bookkeeping), all of the sender's
 	What  string

@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -19,7 +20,7 @@ func (w *Way) Shown(d Draft, x *measure.Cell) Draft {
 // CongestionOf is what connections of the direction get, "" not known: what the host
 // says now, else of the probe, of the run, of the facts.
 func CongestionOf(w *Way) string {
-	if route := w.From.Route(w.Peer(w.From)); route != nil && route.Value != "" {
+	if route := w.From.RouteTo(w.Peer(w.From)); route != nil && route.Value != "" {
 		return strings.ToLower(route.Value)
 	}
 	if s := w.From.State(knob.Congestion, ""); s.Known && len(w.From.Point.Knobs) > 0 {
@@ -39,7 +40,7 @@ func CongestionOf(w *Way) string {
 // can ask for one by itself as long as no route names one.
 func Use(w *Way, want, hope string) []Draft {
 	h := w.From
-	route := h.Route(w.Peer(h))
+	route := h.RouteTo(w.Peer(h))
 	named := route != nil && route.Value != ""
 	host := h.State(knob.Congestion, "")
 	overridden := host.Known && w.There != nil && w.There.Congestion != nil && !strings.EqualFold(*w.There.Congestion, host.Value)
@@ -77,20 +78,20 @@ func Use(w *Way, want, hope string) []Draft {
 
 // FairQueue is the qdisc that paces each connection, where the interface has a
 // plain one; nothing where it has it, or one that somebody has set up.
-func FairQueue(w *Way, h *Host, face string) []Draft {
+func FairQueue(w *Way, h *scene.Host, face string) []Draft {
 	s := h.State(knob.Qdisc, face)
-	if !s.Known || s.Refused != "" || !slices.Contains([]string{"pfifo_fast", "fq_codel", "noqueue"}, s.Value) || s.Possible != "" && !s.Offers("fq") || h.Kind(face) == "veth" {
+	if !s.Known || s.Refused != "" || !slices.Contains([]string{"pfifo_fast", "fq_codel", "noqueue"}, s.Value) || s.Possible != "" && !s.Offers("fq") || h.FaceOf(face).KindName() == "veth" {
 		return nil
 	}
 	return []Draft{Change(h, knob.Qdisc, face, "fq", "%s of %s has the qdisc fq, which paces connections", face, h.Name).ForWay(w)}
 }
 
 // needsFairQueue tells of kernels whose TCP does not pace by itself: before 4.13.
-func needsFairQueue(h *Host) bool {
-	if h.Facts.Kernel == nil || !h.IsLinux() {
+func needsFairQueue(h *scene.Host) bool {
+	if h.Kernel == nil || !h.IsLinux() {
 		return false
 	}
-	parts := strings.SplitN(*h.Facts.Kernel, ".", 3)
+	parts := strings.SplitN(*h.Kernel, ".", 3)
 	if len(parts) < 2 {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/unit"
 )
 
@@ -21,8 +22,8 @@ func OffloadsOffProposal(r Request) []Draft {
 	for _, id := range knob.Offloads() {
 		s := r.At.State(id, face)
 		switch {
-		case id == knob.LRO || !s.Is("off") || id == knob.GRO && r.At.Kind(face) == "veth":
-		case r.TakesBack(r.At.Set(id, face, "on")):
+		case id == knob.LRO || !s.Is("off") || id == knob.GRO && r.At.FaceOf(face).KindName() == "veth":
+		case r.TakesBack(r.At.Setting(id, face, "on")):
 			kept = append(kept, id)
 		case s.Refused != "":
 			fixed = append(fixed, id)
@@ -41,7 +42,7 @@ func OffloadsOffProposal(r Request) []Draft {
 	}
 	d := Draft{Title: strings.Join(off, ", ") + " on at " + face + " of " + r.At.Name}
 	for _, id := range off {
-		d.Settings = append(d.Settings, r.At.Set(id, face, "on"))
+		d.Settings = append(d.Settings, r.At.Setting(id, face, "on"))
 	}
 	if r.Finding != nil {
 		d = d.ForWay(r.Way)
@@ -58,8 +59,8 @@ func Steering(r Request) []Draft {
 	}
 	face := r.Here(h)
 	queues, _ := Pairs(h.Value(knob.RPS, face))
-	cpus := h.Near(face)
-	if len(queues) != 1 || len(cpus) < 2 || h.Kind(face) == "loopback" || r.Way.Local() {
+	cpus := h.FaceOf(face).Near()
+	if len(queues) != 1 || len(cpus) < 2 || h.FaceOf(face).KindName() == "loopback" || r.Way.Local() {
 		return nil
 	}
 	if taker, known := taker(r, h, face); known && len(cpus) > 1 {
@@ -74,11 +75,11 @@ func Steering(r Request) []Draft {
 }
 
 // taker is the CPU that takes the interrupts of an interface: as found, or as set.
-func taker(r Request, h *Host, face string) (cpu int, known bool) {
+func taker(r Request, h *scene.Host, face string) (cpu int, known bool) {
 	if r.Finding != nil && r.Finding.Where.CPU != nil && r.Finding.Where.EndPoint == h.Name {
 		return *r.Finding.Where.CPU, true
 	}
-	if i := h.Facts.Interface(face); i != nil && len(i.IRQs) == 1 && len(i.IRQs[0].Effective) == 1 {
+	if i := h.Interface(face); i != nil && len(i.IRQs) == 1 && len(i.IRQs[0].Effective) == 1 {
 		return i.IRQs[0].Effective[0], true
 	}
 	return 0, false

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
 // proposal makes a draft complete: what the knobs are now, why, what it risks,
 // whether thru does it, and how it is done by hand.
-func (sc *scene) proposal(r Request, d Draft) measure.Proposal {
+func (sc *advice) proposal(r Request, d Draft) measure.Proposal {
 	p := measure.Proposal{ID: line(d.Name()), Title: line(d.Title), Settings: knob.Ordered(d.Settings), Test: d.Test, Why: line(r.why()), Expect: line(d.expect), Source: d.Source, OnlySaid: line(d.only)}
 	if d.from != nil && d.to != nil {
 		p.From, p.To = d.from.Name, d.to.Name
@@ -27,7 +28,7 @@ func (sc *scene) proposal(r Request, d Draft) measure.Proposal {
 	}
 	risks := []string{d.Risk}
 	for _, s := range p.Settings {
-		now := sc.named(s.EndPoint).State(s.Knob, s.Interface)
+		now := sc.Named(s.EndPoint).State(s.Knob, s.Interface)
 		if now.Known {
 			b := s
 			b.Value = now.Value
@@ -90,9 +91,9 @@ func (r Request) why() string {
 }
 
 // refused says why thru does not make a setting itself; "" it does, or was not asked.
-func (sc *scene) refused(s measure.Setting) string {
-	h := sc.named(s.EndPoint)
-	if why := h.refuses(); why != "" {
+func (sc *advice) refused(s measure.Setting) string {
+	h := sc.Named(s.EndPoint)
+	if why := refuses(h); why != "" {
 		return why
 	}
 	now := h.State(s.Knob, s.Interface)
@@ -107,15 +108,31 @@ func (sc *scene) refused(s measure.Setting) string {
 	return ""
 }
 
+// refuses says why thru does not change settings at this host at all; "" it does,
+// or was not asked.
+func refuses(h *scene.Host) string {
+	switch {
+	case h.Point.Speaks != "":
+		return h.Name + " is no agent of thru: it speaks " + h.Point.Speaks
+	case !h.IsLinux():
+		return fmt.Sprintf("thru changes settings on Linux only, and %s runs %s", h.Name, h.System)
+	case h.Point.Lost != "":
+		return h.Name + " is no longer there: " + h.Point.Lost
+	case h.Point.NoTune != "":
+		return h.Point.NoTune
+	}
+	return ""
+}
+
 // commands are the same by hand, at each host in the order of the knobs.
-func (sc *scene) commands(d Draft) []measure.Commands {
+func (sc *advice) commands(d Draft) []measure.Commands {
 	if d.words != nil {
 		return []measure.Commands{*d.words}
 	}
 	var list []measure.Commands
 	for _, name := range ends(knob.Ordered(d.Settings)) {
-		h := sc.named(name)
-		c := measure.Commands{EndPoint: name, Platform: h.os}
+		h := sc.Named(name)
+		c := measure.Commands{EndPoint: name, Platform: h.System}
 		if c.Platform == "" {
 			c.Platform = "linux"
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -30,22 +31,22 @@ type Draft struct {
 	expect   string // "" where the knob's own effect is what to expect
 	Bps      float64
 	Source   string
-	Risk     string // more than the knob's own
-	late     bool   // after all that the gates ask for
-	Once     bool   // never again after something like it was kept
-	from, to *Host  // direction for whose sake it is; nil: whichever carries less
+	Risk     string      // more than the knob's own
+	late     bool        // after all that the gates ask for
+	Once     bool        // never again after something like it was kept
+	from, to *scene.Host // direction for whose sake it is; nil: whichever carries less
 	words    *measure.Commands
 	only     string // why thru does not do it itself, beside what its settings say
 }
 
 // Request is a finding or a gate that asks for a change.
 type Request struct {
-	*scene
+	*advice
 	Cause   string
 	Finding *measure.Finding // one of these
 	Gate    *measure.Gate
-	Way     *Way  // direction that it is about, or one that the host takes part in; nil: none is known
-	At      *Host // whose it is; nil: of the path
+	Way     *Way        // direction that it is about, or one that the host takes part in; nil: none is known
+	At      *scene.Host // whose it is; nil: of the path
 	iface   string
 }
 
@@ -69,7 +70,7 @@ func byCost(a, b *measure.Gate) int {
 // requests in order: findings, gates that fail, gates that warn, and what is tried where
 // next to nothing passes. Buffers that hold less than the path needs come right after the
 // first finding: where several faults are there at once, the others hide them.
-func (sc *scene) requests() []Request {
+func (sc *advice) requests() []Request {
 	var first, all []Request
 	for _, f := range sc.findings() {
 		if !f.Healthy && f.Cause != measure.CauseNone && f.Cause != "" && f.Summary != "" {
@@ -98,7 +99,7 @@ func (sc *scene) requests() []Request {
 
 // findings of the last measurement of each direction, the one that needs help
 // most first; those of the whole where the cells have none.
-func (sc *scene) findings() (all []*measure.Finding) {
+func (sc *advice) findings() (all []*measure.Finding) {
 	for _, w := range sc.ways {
 		if w.Cell != nil {
 			for i := range w.Cell.Findings {
@@ -114,8 +115,8 @@ func (sc *scene) findings() (all []*measure.Finding) {
 	return all
 }
 
-func (sc *scene) asFinding(f *measure.Finding) Request {
-	r := Request{scene: sc, Cause: f.Cause, Finding: f, iface: f.Where.Interface}
+func (sc *advice) asFinding(f *measure.Finding) Request {
+	r := Request{advice: sc, Cause: f.Cause, Finding: f, iface: f.Where.Interface}
 	if f.Where.From != "" && f.Where.To != "" {
 		r.Way = sc.way(f.Where.From, f.Where.To)
 	} else if len(sc.ways) > 0 {
@@ -123,7 +124,7 @@ func (sc *scene) asFinding(f *measure.Finding) Request {
 	}
 	switch w := f.Where; {
 	case w.EndPoint != "":
-		r.At = sc.named(w.EndPoint)
+		r.At = sc.Named(w.EndPoint)
 	case r.Way != nil && w.Place == measure.AtSender:
 		r.At = r.Way.From
 	case r.Way != nil && w.Place == measure.AtReceiver:
@@ -134,10 +135,10 @@ func (sc *scene) asFinding(f *measure.Finding) Request {
 
 // asGate takes for a gate of a host the direction that it matters for: of what
 // it receives that to it, else that from it.
-func (sc *scene) asGate(g *measure.Gate) Request {
-	r := Request{scene: sc, Cause: g.Cause, Gate: g, iface: g.Interface}
+func (sc *advice) asGate(g *measure.Gate) Request {
+	r := Request{advice: sc, Cause: g.Cause, Gate: g, iface: g.Interface}
 	if g.EndPoint != "" {
-		r.At = sc.named(g.EndPoint)
+		r.At = sc.Named(g.EndPoint)
 	}
 	receives := slices.Contains([]string{"receive-window", "queues", "queue-spread", "rss", "rings", "irq-spread", "numa", "interrupt-moderation"}, g.ID)
 	for _, w := range sc.ways {
@@ -189,7 +190,7 @@ func (r Request) drafts() []Draft {
 
 // Here is the interface that a request is about at a host: the one that it
 // names, else that of the route.
-func (r Request) Here(h *Host) string {
+func (r Request) Here(h *scene.Host) string {
 	if r.iface != "" && h == r.At {
 		return r.iface
 	}
@@ -209,8 +210,8 @@ func (r Request) words() []Draft {
 		d.Risk = m.Risk
 	case r.Gate != nil:
 		c = measure.Commands{EndPoint: r.Gate.RemedyAt, Set: r.Gate.Remedy, Words: r.Gate.Advice}
-		if h := r.host(c.EndPoint); h != nil && len(c.Set) > 0 {
-			c.Platform = h.os
+		if h := r.Host(c.EndPoint); h != nil && len(c.Set) > 0 {
+			c.Platform = h.System
 		}
 		d.Risk = r.Gate.Risk
 	}
@@ -248,14 +249,9 @@ func (r Request) place() string {
 	return name
 }
 
-// Set is a setting of a host.
-func (h *Host) Set(id, iface, value string) measure.Setting {
-	return measure.Setting{EndPoint: h.Name, Knob: id, Interface: iface, Value: value}
-}
-
 // Change is a draft of one setting.
-func Change(h *Host, id, iface, value, title string, args ...any) Draft {
-	return Draft{Settings: []measure.Setting{h.Set(id, iface, value)}, Title: fmt.Sprintf(title, args...)}
+func Change(h *scene.Host, id, iface, value, title string, args ...any) Draft {
+	return Draft{Settings: []measure.Setting{h.Setting(id, iface, value)}, Title: fmt.Sprintf(title, args...)}
 }
 
 // ForWay says for which direction it is.
@@ -302,7 +298,7 @@ func spot(s measure.Setting) string {
 }
 
 // wasKept tells whether a change of the same knob was kept.
-func (sc *scene) wasKept(s measure.Setting) bool {
+func (sc *advice) wasKept(s measure.Setting) bool {
 	return slices.ContainsFunc(sc.kept, func(id string) bool {
 		for part := range strings.SplitSeq(id, "+") {
 			if name, _, _ := strings.Cut(part, "="); name == spot(s) {
@@ -320,13 +316,13 @@ func (r Request) TakesBack(s measure.Setting) bool {
 	if r.wasKept(s) && (r.Gate != nil || knob.Offload(s.Knob) != "" && s.Value == "on") {
 		return true
 	}
-	return slices.ContainsFunc(knob.Kept(r.named(s.EndPoint).Facts), func(c measure.Changed) bool { return knob.TakesBack(c, s) })
+	return slices.ContainsFunc(knob.Kept(r.Named(s.EndPoint).Facts), func(c measure.Changed) bool { return knob.TakesBack(c, s) })
 }
 
 // changes tells whether a draft differs from what is there.
-func (sc *scene) changes(d Draft) bool {
+func (sc *advice) changes(d Draft) bool {
 	return len(d.Settings) == 0 || slices.ContainsFunc(d.Settings, func(s measure.Setting) bool {
-		now := sc.named(s.EndPoint).State(s.Knob, s.Interface)
+		now := sc.Named(s.EndPoint).State(s.Knob, s.Interface)
 		return !now.Known || !knob.Same(now.Value, s.Value) && !(knob.Offload(s.Knob) != "" && now.Is(s.Value))
 	})
 }

@@ -14,7 +14,7 @@ const (
 // stalls asks for the last resort of each direction that carries next to nothing: segmentation
 // offload off, whether or not a rule could tell that it is broken, since another fault may
 // hide it. What a finding has asked for already stays where it is.
-func (sc *scene) stalls() (all []Request) {
+func (sc *advice) stalls() (all []Request) {
 	for _, w := range sc.ways {
 		if w.stalled() {
 			all = append(all, sc.asFinding(&measure.Finding{
@@ -40,7 +40,7 @@ func (w *Way) stalled() bool {
 
 // linkRate is that of the slower interface, in bit/s; 0 where it is not known.
 func (w *Way) linkRate() float64 {
-	return float64(min(w.From.Speed(w.Face(w.From)), w.To.Speed(w.Face(w.To))))
+	return float64(min(w.From.FaceOf(w.Face(w.From)).Speed(), w.To.FaceOf(w.Face(w.To)).Speed()))
 }
 
 // again is the share of its segments that the sender has sent again in the last run; told is

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -196,7 +196,7 @@ func Verbatim(name string) string { return strings.ReplaceAll(name, "%", "%%") }
 
 // Below is what the first inventory that knows the end says of it as a guest;
 // false where it is none, or nobody was asked.
-func Below(h *gate.Host) (measure.Beneath, bool) {
+func Below(h *scene.Host) (measure.Beneath, bool) {
 	if len(h.End.Below) == 0 || h.End.Below[0].Guest == nil {
 		return measure.Beneath{}, false
 	}

@@ -5,6 +5,7 @@ import (
 
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -24,10 +25,10 @@ func JudgedGates(f *diagnose.Flow) []measure.Gate {
 		return slices.DeleteFunc(slices.Clone(f.Doc.Gates), func(g measure.Gate) bool { return gate.IsBelowBy(f.Cat.Gates, g.ID) })
 	}
 	if f.Anew == nil {
-		s := gate.Subject{Path: f.Path(), Streams: f.Cell.Streams, UDP: f.IsUDP()}
+		s := scene.Subject{Path: f.Path(), Streams: f.Cell.Streams, UDP: f.IsUDP()}
 		for _, e := range f.Ends() {
 			if e.Facts != nil {
-				s.Ends = append(s.Ends, gate.End{Name: e.Name, Facts: e.Facts, Route: e.Route(), Shared: f.Cell.From == f.Cell.To})
+				s.Ends = append(s.Ends, scene.End{Name: e.Name, Facts: e.Facts, Route: e.Route(), Shared: f.Cell.From == f.Cell.To})
 			}
 		}
 		f.Anew = gate.JudgeBy(s, f.Cat.Gates)

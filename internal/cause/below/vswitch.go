@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -237,14 +238,14 @@ func easeSwitch(e *diagnose.End) *measure.Remedy {
 	return r
 }
 
-func gateVirtualSwitch(h *gate.Host) *gate.Finding {
+func gateVirtualSwitch(h *scene.Host) *gate.Finding {
 	v := h.Hypervises
 	if v == nil || v.Guests <= 0 && v.Vhost <= 0 && len(v.Switch) == 0 {
 		return nil
 	}
 	if l := h.Load; l != nil && l.VhostPct != nil && *l.VhostPct > 80 {
 		return gate.Warn("a thread that moves guests' packets fills %s of a CPU; %d guests run here", gate.Percent(*l.VhostPct), v.Guests).
-			Do(gate.Advise("give the busy guest's adapter several queues: driver name=vhost queues=4").Risking(gate.OnTheHost))
+			Do(scene.Advise("give the busy guest's adapter several queues: driver name=vhost queues=4").Risking(scene.OnTheHost))
 	}
 	return gate.Pass("%d guests run here%s", max(0, v.Guests), among(v.Switch))
 }

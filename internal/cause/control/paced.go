@@ -13,6 +13,7 @@ import (
 	"thru/internal/cause/nic"
 	"thru/internal/cause/queue"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/cause/window"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -165,14 +166,14 @@ func waits(s *diagnose.Spot) (float64, bool) {
 // spaces them.
 const pacedBar = 2.5
 
-func gateCongestionControl(h *gate.Host) *gate.Finding {
+func gateCongestionControl(h *scene.Host) *gate.Finding {
 	name, rtt := control(h), h.RTT()
-	near := rtt > 0 && rtt < gate.LanRTT || h.End.Shared && h.End.Route != nil // a test of loopback
+	near := rtt > 0 && rtt < scene.LanRTT || h.End.Shared && h.End.Route != nil // a test of loopback
 	switch {
 	case h.Subject.UDP:
 		return nil
 	case name == "":
-		return h.Missing("congestion control", "congestion_control")
+		return gate.Missing(h, "congestion control", "congestion_control")
 	case strings.HasPrefix(name, "bbr") && near && h.Scene.Rate() > 0 && h.Scene.Rate() <= nic.SlowLink:
 		return gate.Pass("%s%s: at %s its small bursts cost the CPUs little", name, gate.AtRTT(rtt), gate.Rate(h.Scene.Rate()))
 	case strings.HasPrefix(name, "bbr") && near:
@@ -197,7 +198,7 @@ func gateCongestionControl(h *gate.Host) *gate.Finding {
 
 // control is the congestion control that the host's connections get on the
 // path, else its default, in small letters; "" unknown.
-func control(h *gate.Host) string {
+func control(h *scene.Host) string {
 	for _, w := range h.Ways() {
 		if w.From == h.Name && w.Congestion != nil {
 			return strings.ToLower(*w.Congestion)
@@ -208,7 +209,7 @@ func control(h *gate.Host) string {
 }
 
 // standardControl is the congestion control of connections for which no route names another.
-func standardControl(h *gate.Host) (name string, known bool) {
+func standardControl(h *scene.Host) (name string, known bool) {
 	if h.Congestion != nil {
 		return strings.ToLower(*h.Congestion), true
 	}
@@ -220,14 +221,14 @@ func standardControl(h *gate.Host) (name string, known bool) {
 // pace. What a route names counts before the host's default, and in a network
 // namespace the kernel takes only what the host's own allows
 // (tcp_set_default_congestion_control, ip-route(8)).
-func otherControl(h *gate.Host) gate.Remedy {
+func otherControl(h *scene.Host) scene.Remedy {
 	name := lossBased(h)
 	if h.System != "linux" {
 		return h.Set(knob.Congestion, "", name)
 	}
-	route := gate.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+	route := scene.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
 	if standard, known := standardControl(h); known && standard != control(h) {
-		return gate.Advise("a route of this host names " + gate.Command("%s", control(h)) + ": " + route)
+		return scene.Advise("a route of this host names " + scene.Command("%s", control(h)) + ": " + route)
 	}
 	r := h.Set(knob.Congestion, "", name)
 	return r.Risking(r.Risk + "; where it is refused (in a container): add it to net.ipv4.tcp_allowed_congestion_control " +
@@ -235,7 +236,7 @@ func otherControl(h *gate.Host) gate.Remedy {
 }
 
 // lossBased is a congestion control that does not pace, of those that the host has.
-func lossBased(h *gate.Host) string {
+func lossBased(h *scene.Host) string {
 	for _, name := range []string{"cubic", "reno", "newreno"} {
 		if slices.Contains(h.CongAvail, name) {
 			return name
@@ -245,7 +246,7 @@ func lossBased(h *gate.Host) string {
 }
 
 // before tells whether the host's Linux is older than a release.
-func before(h *gate.Host, major, minor int) bool {
+func before(h *scene.Host, major, minor int) bool {
 	if h.Kernel == nil || h.System != "linux" {
 		return false
 	}
@@ -259,13 +260,13 @@ func before(h *gate.Host, major, minor int) bool {
 }
 
 // fairQueue tells whether the interface of the route has the qdisc fq.
-func fairQueue(h *gate.Host) bool {
+func fairQueue(h *scene.Host) bool {
 	i := h.Top()
 	return i != nil && i.Qdisc != nil && slices.Contains(strings.Fields(*i.Qdisc), "fq")
 }
 
 // fairQueueing sets it.
-func fairQueueing(h *gate.Host) gate.Remedy {
+func fairQueueing(h *scene.Host) scene.Remedy {
 	if i := h.Top(); i != nil {
 		return i.Set(knob.Qdisc, "fq")
 	}

@@ -10,9 +10,9 @@ import (
 
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/mtu"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -28,7 +28,7 @@ const jumboFromProposal = 5e9
 func Jumbo(r advise.Request) []advise.Draft {
 	w := r.Way
 	a, b := w.Face(w.From), w.Face(w.To)
-	fast := min(w.From.Speed(a), w.To.Speed(b)) >= 2*jumboFromProposal || w.Goodput() >= jumboFromProposal
+	fast := min(w.From.FaceOf(a).Speed(), w.To.FaceOf(b).Speed()) >= 2*jumboFromProposal || w.Goodput() >= jumboFromProposal
 	if w.Local() || w.Routed() || !fast || !w.From.Facts.Interface(a).IsDevice() || !w.To.Facts.Interface(b).IsDevice() || mtu.MTUAt(w, w.From) > mtu.UsualMTU || mtu.MTUAt(w, w.To) > mtu.UsualMTU {
 		return nil
 	}
@@ -183,8 +183,8 @@ func scaled(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
 }
 
 // costs of earlier TCP tests of this host as it is, the highest rate first.
-func costs(h *gate.Host, sends bool) []gate.Cost {
-	var list []gate.Cost
+func costs(h *scene.Host, sends bool) []scene.Cost {
+	var list []scene.Cost
 	for _, c := range h.End.Costs {
 		usable := c.Bps > 0 && c.Cores > 0 && !math.IsInf(c.Bps, 0) && !math.IsInf(c.Cores, 0)
 		same := h.CPUModel == nil || c.CPUModel == "" || c.CPUModel == *h.CPUModel
@@ -192,7 +192,7 @@ func costs(h *gate.Host, sends bool) []gate.Cost {
 			list = append(list, c)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b gate.Cost) int {
+	slices.SortStableFunc(list, func(a, b scene.Cost) int {
 		return cmp.Or(cmp.Compare(b.Bps, a.Bps), cmp.Compare(a.Cores, b.Cores))
 	})
 	return list
@@ -200,7 +200,7 @@ func costs(h *gate.Host, sends bool) []gate.Cost {
 
 // needs is how many CPUs the rate takes in the direction that takes more, and
 // the test that tells so. ok is false where no earlier test does.
-func needs(h *gate.Host) (cores float64, by gate.Cost, ok bool) {
+func needs(h *scene.Host) (cores float64, by scene.Cost, ok bool) {
 	want := float64(h.Rate())
 	for _, sends := range []bool{true, false} {
 		if list := costs(h, sends); len(list) > 0 && want > 0 {

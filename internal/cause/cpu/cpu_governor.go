@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -49,14 +50,14 @@ func judgeCPUGovernor(e *diagnose.End) *diagnose.Outcome {
 	return o
 }
 
-func gateGovernor(h *gate.Host) *gate.Finding {
+func gateGovernor(h *scene.Host) *gate.Finding {
 	if guest, known := h.Guest(); guest || h.System == "" {
 		return nil
 	} else if !known && (h.CPU == nil || len(h.CPU.Governors) == 0) {
 		return nil // perhaps a guest, and nothing that says otherwise
 	}
 	if h.CPU == nil || len(h.CPU.Governors) == 0 {
-		return h.Missing("frequency governor", "cpu.governors")
+		return gate.Missing(h, "frequency governor", "cpu.governors")
 	}
 	names := strings.Join(h.CPU.Governors, ", ")
 	driver := measure.Value(h.CPU.Driver)
@@ -76,7 +77,7 @@ func gateGovernor(h *gate.Host) *gate.Finding {
 }
 
 // Performance holds the clock up.
-func Performance(h *gate.Host) gate.Remedy {
+func Performance(h *scene.Host) scene.Remedy {
 	return h.Set(knob.Governor, "", "performance").Costing("more power and heat")
 }
 
@@ -94,7 +95,7 @@ func slow(governor string) bool {
 }
 
 // clocks words the clock now and at most.
-func clocks(h *gate.Host) string {
+func clocks(h *scene.Host) string {
 	if h.CPU.CurrentHz == nil || h.CPU.MaxHz == nil {
 		return ""
 	}

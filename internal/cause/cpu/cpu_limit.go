@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -118,19 +119,19 @@ func LiftLimit(e *diagnose.End) *measure.Remedy {
 	return r
 }
 
-func gateGuestCPULimit(h *gate.Host) *gate.Finding {
+func gateGuestCPULimit(h *scene.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	if !ok {
 		return nil
 	}
-	fix := gate.Advise("on the hypervisor: remove the CPU limit of this guest, or raise it").Risking("it may then take CPU that others of the host count on")
+	fix := scene.Advise("on the hypervisor: remove the CPU limit of this guest, or raise it").Risking("it may then take CPU that others of the host count on")
 	switch cpus, hz, known := b.CPULimit(); {
 	case cpus > 0:
 		return gate.Warn("%s may use %.3g CPUs", b.Guest.Name, cpus).Do(fix)
 	case hz > 0:
 		return gate.Warn("%s may use %.3g GHz", b.Guest.Name, hz/1e9).Do(fix)
 	case !known:
-		return gate.NotChecked("CPU limit of "+b.Guest.Name, gate.Reason(b.Guest.NotChecked, "cpu_allocation", "cpu_quota_cpus"))
+		return gate.NotChecked("CPU limit of "+b.Guest.Name, scene.Reason(b.Guest.NotChecked, "cpu_allocation", "cpu_quota_cpus"))
 	}
 	return gate.Pass("no CPU limit is set for %s", b.Guest.Name)
 }

@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -121,16 +122,16 @@ const (
 	mostlyBar    = 50 // of the time: above it the quota is likely to bind a thread that had time to spare, too
 )
 
-func gateCPUQuota(h *gate.Host) *gate.Finding {
+func gateCPUQuota(h *scene.Host) *gate.Finding {
 	c := h.Cgroup
 	if h.System != "linux" && c == nil {
 		return nil
 	}
 	if c == nil {
-		return h.Missing("CPU quota", "cgroup")
+		return gate.Missing(h, "CPU quota", "cgroup")
 	}
-	if c.QuotaCPUs == nil && gate.Reason(h.NotChecked, "cgroup.quota_cpus") != gate.NotRead {
-		return h.Missing("CPU quota", "cgroup.quota_cpus")
+	if c.QuotaCPUs == nil && scene.Reason(h.NotChecked, "cgroup.quota_cpus") != scene.NotRead {
+		return gate.Missing(h, "CPU quota", "cgroup.quota_cpus")
 	}
 	if c.QuotaCPUs == nil {
 		return gate.Pass("no CPU quota")
@@ -158,25 +159,25 @@ func gateCPUQuota(h *gate.Host) *gate.Finding {
 }
 
 // liftQuota says where the limit is.
-func liftQuota(h *gate.Host) gate.Remedy {
+func liftQuota(h *scene.Host) scene.Remedy {
 	const others = "the limit protects others"
 	c := h.Cgroup
 	switch {
 	case c == nil:
 	case c.Container == "docker" || c.Container == "podman":
-		return gate.Advise("on the host of the container: " + c.Container + " update --cpus 0 CONTAINER").Risking("the limit protects other containers")
+		return scene.Advise("on the host of the container: " + c.Container + " update --cpus 0 CONTAINER").Risking("the limit protects other containers")
 	case c.Container == "kubernetes":
-		return gate.Advise("raise resources.limits.cpu of the pod").Risking("the pod is started again")
+		return scene.Advise("raise resources.limits.cpu of the pod").Risking("the pod is started again")
 	case c.Version == 2 && plainPath(c.Path):
-		return gate.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).Saying("a group above may have the quota: there likewise")
+		return scene.Commands(others, fmt.Sprintf("echo max > /sys/fs/cgroup%s/cpu.max", c.Path)).Saying("a group above may have the quota: there likewise")
 	case plainPath(c.Path): // where the controller is mounted differs: cpu, or cpu,cpuacct
-		return gate.Advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of one above, where the controller cpu is mounted").Risking(others)
+		return scene.Advise("write -1 into cpu.cfs_quota_us of the group " + c.Path + ", or of one above, where the controller cpu is mounted").Risking(others)
 	}
-	return gate.Advise("raise cpu.max (cgroup 2) or cpu.cfs_quota_us (cgroup 1) of the group or of one above").Risking(others)
+	return scene.Advise("raise cpu.max (cgroup 2) or cpu.cfs_quota_us (cgroup 1) of the group or of one above").Risking(others)
 }
 
 // plainPath tells whether a path can stand in a command as it is, below the
 // folder that the command puts before it.
 func plainPath(path string) bool {
-	return len(path) > 1 && path[0] == '/' && gate.Plain(path[1:], "/") && !slices.Contains(strings.Split(path, "/"), "..")
+	return len(path) > 1 && path[0] == '/' && scene.Plain(path[1:], "/") && !slices.Contains(strings.Split(path, "/"), "..")
 }

@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -86,7 +87,7 @@ func where(x diagnose.Stolen, e *diagnose.End) measure.Where {
 	return e.Where()
 }
 
-func gateSteal(h *gate.Host) *gate.Finding {
+func gateSteal(h *scene.Host) *gate.Finding {
 	guest, known := h.Guest()
 	if known && !guest || h.System == "esxi" {
 		return nil
@@ -95,11 +96,11 @@ func gateSteal(h *gate.Host) *gate.Finding {
 		if !guest {
 			return nil
 		}
-		return h.Missing("steal time", "load.steal_pct")
+		return gate.Missing(h, "steal time", "load.steal_pct")
 	}
 	if *h.Load.StealPct > 2 {
 		return gate.Warn("the hypervisor takes %s of this guest's CPU time", gate.Percent(*h.Load.StealPct)).
-			Do(gate.Advise("reserve CPU for this guest, or move it or its neighbours").Risking(gate.OnTheHost))
+			Do(scene.Advise("reserve CPU for this guest, or move it or its neighbours").Risking(scene.OnTheHost))
 	}
 	if b := h.Load.StealBoot; b != nil && *b > 2 {
 		return gate.Pass("steal %s now, %s since the boot", gate.Percent(*h.Load.StealPct), gate.Percent(*b))

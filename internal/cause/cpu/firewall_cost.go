@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -63,19 +64,19 @@ func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 	return below.Symptom(below.Condition(e, gates[0]), gates[0].ID != "conntrack" && works)
 }
 
-func gateConntrack(h *gate.Host) *gate.Finding {
+func gateConntrack(h *scene.Host) *gate.Finding {
 	w := h.Firewall
 	if w == nil || w.Conntrack == nil {
 		if h.System != "linux" {
 			return nil
 		}
-		return h.Missing("whether connections are tracked", "firewall.conntrack")
+		return gate.Missing(h, "whether connections are tracked", "firewall.conntrack")
 	}
 	if !*w.Conntrack {
 		return gate.Pass("connections are not tracked")
 	}
 	if w.Tracked == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
-		return h.Missing("room for tracked connections", "firewall.conntrack_entries")
+		return gate.Missing(h, "room for tracked connections", "firewall.conntrack_entries")
 	}
 	full := 100 * float64(*w.Tracked) / float64(*w.TrackedMax)
 	if full > 80 {
@@ -87,20 +88,20 @@ func gateConntrack(h *gate.Host) *gate.Finding {
 	return gate.Pass("%d of %d connections are tracked", *w.Tracked, *w.TrackedMax)
 }
 
-func gateFirewallRules(h *gate.Host) *gate.Finding {
+func gateFirewallRules(h *scene.Host) *gate.Finding {
 	w := h.Firewall
 	if h.System != "linux" && w == nil {
 		return nil
 	}
 	if w == nil || w.Rules == nil {
-		return h.Missing("rules of the firewall", "firewall.nft_rules", "firewall.nft_tables")
+		return gate.Missing(h, "rules of the firewall", "firewall.nft_rules", "firewall.nft_tables")
 	}
 	longest := *w.Rules
 	if w.LongestChain != nil {
 		longest = *w.LongestChain
 	}
 	if longest > longChain {
-		return gate.Warn("a chain of %d rules", longest).Do(gate.Advise("put a rule that accepts the test's ports first; `nft list ruleset` shows them"))
+		return gate.Warn("a chain of %d rules", longest).Do(scene.Advise("put a rule that accepts the test's ports first; `nft list ruleset` shows them"))
 	}
 	legacy := ""
 	if w.LegacyRules != nil && *w.LegacyRules > 0 {
@@ -112,7 +113,7 @@ func gateFirewallRules(h *gate.Host) *gate.Finding {
 // longChain is how many rules of one chain cost a packet more than the stack does.
 const longChain = 500
 
-func gateBridgeNetfilter(f *gate.Face) *gate.Finding {
+func gateBridgeNetfilter(f *scene.Face) *gate.Finding {
 	if f.Bridge == nil || f.Bridge.Netfilter == nil {
 		return nil
 	}
@@ -120,32 +121,32 @@ func gateBridgeNetfilter(f *gate.Face) *gate.Finding {
 		return gate.Pass("frames of the bridge %s do not pass the firewall of IP", f.Name)
 	}
 	w := f.Host.Firewall
-	legacy := gate.Reason(f.Host.NotChecked, "firewall.iptables_tables")
+	legacy := scene.Reason(f.Host.NotChecked, "firewall.iptables_tables")
 	switch {
 	case w != nil && (w.Rules != nil && *w.Rules > 0 || len(w.Legacy) > 0):
 		return gate.Warn("frames of the bridge %s pass the firewall of IP", f.Name).Do(bridgePlain(f.Host))
 	case w == nil || w.Rules == nil:
-		return f.Host.Missing("rules that frames of the bridge "+f.Name+" pass", "firewall.nft_rules", "firewall.nft_tables")
-	case legacy != gate.NotRead:
+		return gate.Missing(f.Host, "rules that frames of the bridge "+f.Name+" pass", "firewall.nft_rules", "firewall.nft_tables")
+	case legacy != scene.NotRead:
 		return gate.NotChecked("rules that frames of the bridge "+f.Name+" pass", legacy)
 	}
 	return gate.Pass("frames of the bridge %s pass the firewall of IP, which has no rules", f.Name)
 }
 
 // bridgePlain keeps bridged frames from the firewall.
-func bridgePlain(h *gate.Host) gate.Remedy {
-	r := gate.Sysctls(h, "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
+func bridgePlain(h *scene.Host) scene.Remedy {
+	r := scene.Sysctls(h, "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
 	r.Risk = "Docker and Kubernetes rely on it: their rules between containers stop working; " + r.Risk
 	return r
 }
 
 // moreTracked doubles the table, where its size is known.
-func moreTracked(h *gate.Host) gate.Remedy {
+func moreTracked(h *scene.Host) scene.Remedy {
 	w := h.Firewall
 	if h.System != "linux" || w == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
-		return gate.Remedy{}
+		return scene.Remedy{}
 	}
 	most := max(*w.TrackedMax, 2*min(*w.TrackedMax, 1<<29)) // within what the kernel takes
-	return gate.Sysctls(h, fmt.Sprintf("net.netfilter.nf_conntrack_max=%d", most)).
+	return scene.Sysctls(h, fmt.Sprintf("net.netfilter.nf_conntrack_max=%d", most)).
 		Costing("can be set in the host's own network namespace only (of a container: at its host)")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -18,7 +19,7 @@ func IdleStatesGate() gate.Rule {
 		Source: "Linux cpuidle.rst", Remedy: "no deep states while latency is measured", Checklist: []string{"C-15"}, Host: gateIdleStates}
 }
 
-func gateIdleStates(h *gate.Host) *gate.Finding {
+func gateIdleStates(h *scene.Host) *gate.Finding {
 	c := h.CPU
 	if c == nil || c.IdleExit == nil || *c.IdleExit < 0 {
 		return nil
@@ -28,9 +29,9 @@ func gateIdleStates(h *gate.Host) *gate.Finding {
 		state = "the deepest state"
 	}
 	if *c.IdleExit > deepSleep && wakesUp(h, *c.IdleExit) {
-		fix := gate.Remedy{}
+		fix := scene.Remedy{}
 		if h.System == "linux" {
-			fix = gate.Commands("more power and heat; lasts until the next boot", fmt.Sprintf("cpupower idle-set -D %d", deepSleep/1000))
+			fix = scene.Commands("more power and heat; lasts until the next boot", fmt.Sprintf("cpupower idle-set -D %d", deepSleep/1000))
 		}
 		r := h.Subject.Path.RTT
 		return gate.Warn("%s takes %s to leave; round trips take %s to %s", state, gate.Span(*c.IdleExit), gate.Span(r.Min), gate.Span(r.P90)).Do(fix)
@@ -40,7 +41,7 @@ func gateIdleStates(h *gate.Host) *gate.Finding {
 
 // wakesUp tells whether the round trips of the idle path look as if a CPU had
 // to leave such a state first. On a long path other things hide it.
-func wakesUp(h *gate.Host, exit int64) bool {
+func wakesUp(h *scene.Host, exit int64) bool {
 	p := h.Subject.Path
-	return p != nil && p.RTT != nil && !h.OnOneMachine() && p.RTT.Min > 0 && p.RTT.Min < 10*gate.LanRTT && p.RTT.P90-p.RTT.Min > exit/2
+	return p != nil && p.RTT != nil && !h.OnOneMachine() && p.RTT.Min > 0 && p.RTT.Min < 10*scene.LanRTT && p.RTT.P90-p.RTT.Min > exit/2
 }

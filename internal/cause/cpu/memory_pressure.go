@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -170,17 +171,17 @@ func sureOfMemory(e *diagnose.End, o *diagnose.Outcome, waited, swappedIn float6
 	}
 }
 
-func gateMemory(h *gate.Host) *gate.Finding {
+func gateMemory(h *scene.Host) *gate.Finding {
 	m := h.RAM
 	if m == nil || m.Available == nil || *m.Available < 0 {
-		return h.Missing("memory that can be had", "ram.available_bytes")
+		return gate.Missing(h, "memory that can be had", "ram.available_bytes")
 	}
 	total := *m.Available
 	if m.Total != nil && *m.Total > 0 {
 		total = *m.Total
 	}
 	tenth := *m.Available < total/10
-	fix := gate.Advise("stop what takes it, or give this host more memory")
+	fix := scene.Advise("stop what takes it, or give this host more memory")
 	switch {
 	case h.Cgroup != nil && h.Cgroup.MemoryMax != nil && *h.Cgroup.MemoryMax < littleLimit:
 		return gate.Warn("the control group allows %s of memory", gate.Size(max(0, *h.Cgroup.MemoryMax))).Do(fix)
@@ -188,7 +189,7 @@ func gateMemory(h *gate.Host) *gate.Finding {
 		return gate.Warn("%s of %s memory can be had", gate.Size(*m.Available), gate.Size(total)).Do(fix)
 	case tenth && m.Balloon != nil && *m.Balloon > 0:
 		return gate.Warn("%s of %s memory can be had; the hypervisor has taken back %s", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.Balloon)).
-			Do(gate.Advise("reserve memory for this guest").Risking(gate.OnTheHost))
+			Do(scene.Advise("reserve memory for this guest").Risking(scene.OnTheHost))
 	case tenth && m.SwapUsed != nil && *m.SwapUsed > 0:
 		return gate.Warn("%s of %s memory can be had, %s are swapped out", gate.Size(*m.Available), gate.Size(total), gate.Size(*m.SwapUsed)).Do(fix)
 	}
@@ -201,16 +202,16 @@ const (
 	littleLimit  = 128 << 20
 )
 
-func gateTCPMemory(h *gate.Host) *gate.Finding {
+func gateTCPMemory(h *scene.Host) *gate.Finding {
 	m := h.RAM
 	if m == nil || m.TCPMax == nil || *m.TCPMax <= 0 {
 		return nil // only Linux has it, and says so with the memory
 	}
 	product, _ := h.BDP()
 	planned := 2 * product // all windows together, at the buffers' size
-	raise := gate.Remedy{}
+	raise := scene.Remedy{}
 	if h.System == "linux" {
-		raise = gate.Sysctls(h, tcpPages(int64(min(4*(planned+float64(*m.TCPMax))/4096, 1<<40))))
+		raise = scene.Sysctls(h, tcpPages(int64(min(4*(planned+float64(*m.TCPMax))/4096, 1<<40))))
 	}
 	switch {
 	case m.TCPPages != nil && float64(*m.TCPPages) > 0.75*float64(*m.TCPMax):
@@ -218,7 +219,7 @@ func gateTCPMemory(h *gate.Host) *gate.Finding {
 	case planned > 0.5*float64(*m.TCPMax):
 		return gate.Warn("the path needs %s of buffers, all TCP may have %s", gate.Size(planned), gate.Size(*m.TCPMax)).Do(raise)
 	case m.TCPPages == nil:
-		return h.Missing("how much of its "+gate.Size(*m.TCPMax)+" TCP has", "ram.tcp_memory_bytes", "ram")
+		return gate.Missing(h, "how much of its "+gate.Size(*m.TCPMax)+" TCP has", "ram.tcp_memory_bytes", "ram")
 	}
 	return gate.Pass("TCP has %s of the %s that it may have", gate.Size(max(0, *m.TCPPages)), gate.Size(*m.TCPMax))
 }

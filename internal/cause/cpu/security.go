@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -14,7 +15,7 @@ func SecurityGate() gate.Rule {
 		Source: "C-32", Remedy: "none", Checklist: []string{"C-32"}, Host: gateSecurity}
 }
 
-func gateSecurity(h *gate.Host) *gate.Finding {
+func gateSecurity(h *scene.Host) *gate.Finding {
 	s := h.Security
 	if s == nil {
 		return nil

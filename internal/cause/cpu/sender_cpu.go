@@ -5,6 +5,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/unit"
 )
 
@@ -54,7 +55,7 @@ func judgeSenderCPU(f *diagnose.Flow) *diagnose.Outcome {
 	return unlessPaced(f, onOtherCPUs(f, scaled(f, o)))
 }
 
-func gateCPUCapacity(h *gate.Host) *gate.Finding {
+func gateCPUCapacity(h *scene.Host) *gate.Finding {
 	if !h.Known {
 		return nil
 	}
@@ -67,7 +68,7 @@ func gateCPUCapacity(h *gate.Host) *gate.Finding {
 	case !ok:
 		return gate.NotChecked("CPUs for "+gate.Rate(h.Rate()), "no earlier result of this host tells what it costs")
 	case h.CPUs() == 0:
-		return h.Missing("CPUs for "+gate.Rate(h.Rate()), "cores")
+		return gate.Missing(h, "CPUs for "+gate.Rate(h.Rate()), "cores")
 	}
 	what, cause := "receiving", "receiver-cpu"
 	if by.Sends {
@@ -75,7 +76,7 @@ func gateCPUCapacity(h *gate.Host) *gate.Finding {
 	}
 	if has := allowed(h); cores > has {
 		return gate.Warn("%s takes %.1f CPUs for %s, of %.3g: an earlier test used %.1f for %s", gate.Rate(h.Rate()), cores, what, has, by.Cores, gate.Rate(by.Bps)).
-			As(cause).Do(gate.Advise("more CPUs for this host, offloads on, MTU 9000"))
+			As(cause).Do(scene.Advise("more CPUs for this host, offloads on, MTU 9000"))
 	}
 	if f := oneStream(h); f != nil {
 		return f
@@ -84,7 +85,7 @@ func gateCPUCapacity(h *gate.Host) *gate.Finding {
 }
 
 // allowed is how many CPUs' worth of time thru may use.
-func allowed(h *gate.Host) float64 {
+func allowed(h *scene.Host) float64 {
 	has := float64(h.CPUs())
 	if h.Cgroup != nil && h.Cgroup.QuotaCPUs != nil && *h.Cgroup.QuotaCPUs > 0 {
 		has = min(has, *h.Cgroup.QuotaCPUs)
@@ -93,7 +94,7 @@ func allowed(h *gate.Host) float64 {
 }
 
 // oneStream tells where a single planned stream filled a CPU below the rate before.
-func oneStream(h *gate.Host) *gate.Finding {
+func oneStream(h *scene.Host) *gate.Finding {
 	if h.Subject.Streams != 1 {
 		return nil
 	}
@@ -102,7 +103,7 @@ func oneStream(h *gate.Host) *gate.Finding {
 			if c.Streams == 1 && c.BusiestPct >= fullCore && c.Bps < float64(h.Rate()) {
 				return gate.Warn("one stream filled a CPU at %s, of %s", gate.Rate(c.Bps), gate.Rate(h.Rate())).
 					Because("one stream uses one CPU of the receiver: several use several").As("single-flow").
-					Do(gate.Advise("test with several connections too: thru test -P 4"))
+					Do(scene.Advise("test with several connections too: thru test -P 4"))
 			}
 		}
 	}

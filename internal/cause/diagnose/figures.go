@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -182,7 +182,7 @@ func (f *Flow) MSS() float64 {
 }
 
 // Segment is the payload of a full segment in bytes: where it is not known, that of MTU 1500.
-func (f *Flow) Segment() float64 { return cmp.Or(f.MSS(), gate.UsualMSS) }
+func (f *Flow) Segment() float64 { return cmp.Or(f.MSS(), scene.UsualMSS) }
 
 // Threads. A hot thread is on a CPU, waits for one, or is blocked in its
 // socket calls: shares of the measured time in percent, of the stream with the

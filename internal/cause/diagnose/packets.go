@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
@@ -335,7 +335,7 @@ func (s *Spot) MSS() float64 {
 	if n := s.Main().MSS; n > 0 {
 		return float64(n)
 	}
-	return gate.UsualMSS
+	return scene.UsualMSS
 }
 
 // Proof is a figure of the capture; packets are the numbers of those that show it.

@@ -3,8 +3,8 @@ package diagnose
 import (
 	"fmt"
 
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -20,8 +20,8 @@ func Advise(at *End, text string) *measure.Remedy {
 }
 
 // Host is the end's host, for what is to be done there, and Adapter the interface by which it reaches the other end.
-func (e *End) Host() *gate.Host    { return gate.HostOf(e.Name, e.Facts) }
-func (e *End) Adapter() *gate.Face { return e.Host().FaceOf(e.FaceName()) }
+func (e *End) Host() *scene.Host    { return scene.HostOf(e.Name, e.Facts) }
+func (e *End) Adapter() *scene.Face { return e.Host().FaceOf(e.FaceName()) }
 
 // FaceName is the interface by which the end reaches the other; "" where it is not known.
 func (e *End) FaceName() string {
@@ -34,7 +34,7 @@ func (e *End) FaceName() string {
 // SpreadInterrupts has more CPUs take the packets that the end receives.
 func (e *End) SpreadInterrupts() *measure.Remedy {
 	f := e.Adapter()
-	return f.Host.Fix(gate.Interrupts(f))
+	return f.Host.Fix(scene.Interrupts(f))
 }
 
 // Word is a name as a shell takes it: one that is no plain word is replaced by
@@ -61,7 +61,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Remedy {
 		}
 	}
 	h := e.Host()
-	r := h.Fix(gate.Window(h, window, e.Sends()))
+	r := h.Fix(scene.Window(h, window, e.Sends()))
 	if len(r.Commands) > 0 {
 		each := ""
 		if f.Cell.Streams > 1 {
@@ -73,7 +73,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Remedy {
 }
 
 // SwitchOn turns an option of TCP on where it is off.
-func (f *Flow) SwitchOn(option gate.Setting, where measure.Where) *measure.Remedy {
+func (f *Flow) SwitchOn(option scene.Switch, where measure.Where) *measure.Remedy {
 	for _, e := range f.Ends() {
 		if where.Place == e.Place {
 			h := e.Host()
@@ -86,10 +86,10 @@ func (f *Flow) SwitchOn(option gate.Setting, where measure.Where) *measure.Remed
 // UseControl chooses another congestion control at the sender.
 func (f *Flow) UseControl(name string) *measure.Remedy {
 	h := f.Sender.Host()
-	r := h.Set(knob.Congestion, "", name).Or(gate.Command("have connections use %s", name))
+	r := h.Set(knob.Congestion, "", name).Or(scene.Command("have connections use %s", name))
 	if h.System == "linux" && len(r.Lines) > 0 {
 		r.Risk += "; where it is refused (in a container) name it by the route: " +
-			gate.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+			scene.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
 	}
 	return h.Fix(r)
 }
@@ -97,7 +97,7 @@ func (f *Flow) UseControl(name string) *measure.Remedy {
 // LostOption tells which end did not offer an option of TCP, or that it was
 // taken out on the way, by the handshake of the path's probe, else by the
 // setting of the hosts. The place is the path where nobody knows.
-func (f *Flow) LostOption(of func(*measure.SYN) *bool, option gate.Setting) (measure.Where, string) {
+func (f *Flow) LostOption(of func(*measure.SYN) *bool, option scene.Switch) (measure.Where, string) {
 	p, setting := f.Path(), knob.Sysctl(option.Knob)
 	if p != nil && p.Handshake != nil {
 		hs := p.Handshake

@@ -13,47 +13,13 @@ package gate
 import (
 	"cmp"
 	"slices"
-	"time"
 
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
-// Subject is what is judged.
-type Subject struct {
-	Ends    []End         // in order, the one that runs the command first
-	Path    *measure.Path // between the first two, where it was probed
-	NoPath  string        // why it was not, where there is one
-	LinkBps int64         // rate that is wanted or stated; 0: none
-	LinkL2  bool          // that rate counts frames without preamble and gap (see stat.Link)
-	Streams int           // connections at a time that are planned; 0: not known
-	UDP     bool          // datagrams are planned, and no TCP
-}
-
-// End is one host.
-type End struct {
-	Name   string            // "local", "host2"
-	Facts  *measure.Facts    // nil: no agent is there; one gate says so
-	Route  *measure.Route    // towards the other end; nil: whatever could carry the traffic is judged
-	Costs  []Cost            // what earlier tests cost this host
-	Shared bool              // all ends are this same machine: its facts are judged once
-	Below  []measure.Beneath // what lies below it, by each hypervisor that knows it; none: nobody was asked
-}
-
-// Cost is what moving data cost a host in an earlier result.
-type Cost struct {
-	Sends      bool      // it sent; else it received
-	Protocol   string    // "tcp" or "udp"
-	IO         string    // data path, as in measure.Spec
-	Bps        float64   // goodput
-	Cores      float64   // CPUs used, less those of the idle host
-	BusiestPct float64   // of the busiest CPU
-	Streams    int       // connections at a time
-	CPUModel   string    // of the host then
-	At         time.Time // when that was; only carried
-}
-
 // JudgeBy is Judge by these rules.
-func JudgeBy(s Subject, by []Rule) []measure.Gate { return Judge(s, by) }
+func JudgeBy(s scene.Subject, by []Rule) []measure.Gate { return Judge(s, by) }
 
 // IsBelowBy is IsBelow by these rules.
 func IsBelowBy(by []Rule, id string) bool {
@@ -61,8 +27,8 @@ func IsBelowBy(by []Rule, id string) bool {
 }
 
 // Judge applies the rules to the subject: the worst gates first, then in the order of the rules.
-func Judge(s Subject, by []Rule) []measure.Gate {
-	sc := NewScene(s)
+func Judge(s scene.Subject, by []Rule) []measure.Gate {
+	sc := scene.NewScene(s)
 	gates := []measure.Gate{}
 	for _, r := range by {
 		gates = append(gates, r.judge(sc)...)
@@ -82,4 +48,28 @@ func Sort(gates []measure.Gate) []measure.Gate {
 // not known before what is well.
 func Rank(status string) int {
 	return slices.Index([]string{measure.GateFail, measure.GateWarn, measure.GateNotChecked, measure.GatePass}, status)
+}
+
+// EndGates judge whether there is anything to judge.
+func EndGates() []Rule {
+	return []Rule{{
+		ID: "host-facts", Title: "Facts of the host",
+		About:  "whether an agent is there that tells what its host is, and the interface of the route is among its facts",
+		Why:    "what cannot be seen cannot be judged: a limit of that host would be taken for one of the path",
+		Source: "C-07, C-08",
+		Remedy: "run `thru serve` there", Checklist: []string{"C-07", "C-08"},
+		Host: hostFacts,
+	}}
+}
+
+func hostFacts(h *scene.Host) *Finding {
+	switch r := h.End.Route; {
+	case !h.Known:
+		return NotChecked("facts of this host", "no agent of thru is there")
+	case r != nil && h.Interface(r.Interface) == nil:
+		return NotChecked("interface "+r.Interface+" of the route", scene.Reason(h.NotChecked, "interfaces."+r.Interface, "interfaces"))
+	case len(h.Faces) == 0:
+		return NotChecked("interfaces", "none is up that could carry a test")
+	}
+	return nil
 }

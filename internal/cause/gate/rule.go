@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -25,16 +26,16 @@ type Rule struct {
 
 	// One of these judges. Each is called once for all that it is about, and
 	// returns nil where the rule does not apply.
-	Host func(*Host) *Finding // a host
-	Face func(*Face) *Finding // an interface that the traffic passes
-	Path func(*Scene) *Finding
-	Way  func(*Way) *Finding // a direction of the path
+	Host func(*scene.Host) *Finding // a host
+	Face func(*scene.Face) *Finding // an interface that the traffic passes
+	Path func(*scene.Scene) *Finding
+	Way  func(*scene.Way) *Finding // a direction of the path
 }
 
 // Finding is the outcome of a rule for one subject.
 type Finding struct {
 	Status, fact, why, cause string
-	fix                      Remedy
+	fix                      scene.Remedy
 	off                      []string // offloads
 	fixed                    bool
 }
@@ -72,7 +73,7 @@ func (f *Finding) Because(format string, args ...any) *Finding {
 }
 
 // Do adds what to do.
-func (f *Finding) Do(r Remedy) *Finding { f.fix = r; return f }
+func (f *Finding) Do(r scene.Remedy) *Finding { f.fix = r; return f }
 
 // Off names the offloads that it is about; fixed where the driver has none of them.
 func (f *Finding) Off(names []string, fixed bool) *Finding {
@@ -84,14 +85,14 @@ func (f *Finding) Off(names []string, fixed bool) *Finding {
 func (f *Finding) As(cause string) *Finding { f.cause = cause; return f }
 
 // judge applies the rule to all that it is about.
-func (r Rule) judge(sc *Scene) []measure.Gate {
+func (r Rule) judge(sc *scene.Scene) []measure.Gate {
 	var gates []measure.Gate
 	add := func(f *Finding, at measure.Gate) {
 		if f != nil {
 			gates = append(gates, r.gate(sc, f, at))
 		}
 	}
-	for _, h := range sc.judged() {
+	for _, h := range sc.Judged() {
 		if r.Host != nil {
 			add(r.Host(h), measure.Gate{EndPoint: h.Name})
 		}
@@ -119,7 +120,7 @@ func (r Rule) judge(sc *Scene) []measure.Gate {
 }
 
 // gate fills in what the rule says of all its findings.
-func (r Rule) gate(sc *Scene, f *Finding, g measure.Gate) measure.Gate {
+func (r Rule) gate(sc *scene.Scene, f *Finding, g measure.Gate) measure.Gate {
 	g.ID, g.Status, g.Checklist = r.ID, f.Status, slices.Clone(r.Checklist)
 	g.Fact, g.Why, g.Cause = line(f.fact), r.Why, r.Cause
 	g.Off, g.Fixed = f.off, f.fixed
@@ -129,12 +130,12 @@ func (r Rule) gate(sc *Scene, f *Finding, g measure.Gate) measure.Gate {
 	if f.cause != "" {
 		g.Cause = f.cause
 	}
-	if h := sc.Host(cmp.Or(f.fix.at, g.EndPoint)); h != nil {
-		f.fix = h.sparing(f.fix)
+	if h := sc.Host(cmp.Or(f.fix.End, g.EndPoint)); h != nil {
+		f.fix = h.Sparing(f.fix)
 	}
 	g.Advice, g.Remedy, g.Risk = f.fix.Advice, f.fix.Lines, f.fix.Risk
 	if len(g.Remedy) > 0 {
-		g.RemedyAt = cmp.Or(f.fix.at, g.EndPoint)
+		g.RemedyAt = cmp.Or(f.fix.End, g.EndPoint)
 	}
 	return g
 }

@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -275,17 +276,17 @@ func CutOff(f *diagnose.Flow) *diagnose.Outcome {
 // outageBar is the percentage of the connection's time from which the rate hangs on an outage.
 const outageBar = 5
 
-func gateUDPReach(w *gate.Way) *gate.Finding {
+func gateUDPReach(w *scene.Way) *gate.Finding {
 	u := w.UDP
 	switch {
 	case u == nil || u.Sent <= 0:
-		return w.Missing("whether UDP arrives", "udp")
+		return gate.Missing(w, "whether UDP arrives", "udp")
 	case u.Got <= 0:
 		return gate.Warn("none of %d datagrams arrived", u.Sent).
-			Because("tests of UDP cannot run this way; TCP can").Do(gate.Advise(gate.Command("let UDP to the data ports of %s pass the firewalls", gate.EndName(w.To))))
+			Because("tests of UDP cannot run this way; TCP can").Do(scene.Advise(scene.Command("let UDP to the data ports of %s pass the firewalls", scene.EndName(w.To))))
 	case u.Sent >= 10 && float64(u.Got) < 0.9*float64(u.Sent):
 		return gate.Warn("%d of %d small datagrams arrived", u.Got, u.Sent).
-			Do(gate.Advise("look for a firewall that limits the rate of UDP, and for loss: `thru test -u --search` finds the rate that passes"))
+			Do(scene.Advise("look for a firewall that limits the rate of UDP, and for loss: `thru test -u --search` finds the rate that passes"))
 	}
 	return gate.Pass("%d of %d datagrams arrived", min(u.Got, u.Sent), u.Sent)
 }

@@ -2,6 +2,7 @@ package measurement
 
 import (
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 )
 
 // ClockOffsetGate is the gate `clock-offset`.
@@ -11,7 +12,7 @@ func ClockOffsetGate() gate.Rule {
 		Source: "RFC 5905", Remedy: "none: thru takes the offset out", Checklist: []string{"C-33"}, Path: gateClockOffset}
 }
 
-func gateClockOffset(sc *gate.Scene) *gate.Finding {
+func gateClockOffset(sc *scene.Scene) *gate.Finding {
 	c := sc.Subject.Path.Clock
 	if c == nil || sc.OnOneMachine() {
 		return nil

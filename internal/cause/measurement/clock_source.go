@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 )
 
 // slowRead is what one reading of the clock may cost in ns.
@@ -18,13 +19,13 @@ func ClockSourceGate() gate.Rule {
 		Source: "Linux clocksource drivers; vdso(7)", Remedy: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}
 }
 
-func gateClockSource(h *gate.Host) *gate.Finding {
+func gateClockSource(h *scene.Host) *gate.Finding {
 	c := h.Clock
 	if c == nil || c.Source == nil {
 		if h.System != "linux" {
 			return nil
 		}
-		return h.Missing("clock source", "clock.source")
+		return gate.Missing(h, "clock source", "clock.source")
 	}
 	cost := ""
 	if c.ReadNs != nil && *c.ReadNs >= 0 {
@@ -38,18 +39,18 @@ func gateClockSource(h *gate.Host) *gate.Finding {
 }
 
 // betterClock chooses a faster one that the host has.
-func betterClock(h *gate.Host) gate.Remedy {
+func betterClock(h *scene.Host) scene.Remedy {
 	for _, name := range []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "TSC", "TSC-low"} {
 		if *h.Clock.Source == name || !slices.Contains(h.Clock.Available, name) {
 			continue
 		}
 		switch h.System {
 		case "linux":
-			return gate.Commands("lasts until the next boot; the kernel had its reason: see dmesg for clocksource",
+			return scene.Commands("lasts until the next boot; the kernel had its reason: see dmesg for clocksource",
 				"echo "+name+" > /sys/devices/system/clocksource/clocksource0/current_clocksource")
 		case "freebsd":
-			return gate.Sysctls(h, "kern.timecounter.hardware="+name)
+			return scene.Sysctls(h, "kern.timecounter.hardware="+name)
 		}
 	}
-	return gate.Remedy{}
+	return scene.Remedy{}
 }

@@ -2,6 +2,7 @@ package measurement
 
 import (
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 )
 
 // ClockSyncGate is the gate `clock-sync`.
@@ -11,7 +12,7 @@ func ClockSyncGate() gate.Rule {
 		Source: "adjtimex(2)", Remedy: "chrony or another time service", Checklist: []string{"C-33"}, Host: gateClockSync}
 }
 
-func gateClockSync(h *gate.Host) *gate.Finding {
+func gateClockSync(h *scene.Host) *gate.Finding {
 	c := h.Clock
 	if c == nil || c.Synchronised == nil {
 		return nil

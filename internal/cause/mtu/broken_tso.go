@@ -3,9 +3,9 @@ package mtu
 import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -94,7 +94,7 @@ func OffloadOff(f *diagnose.Flow) *measure.Remedy {
 }
 
 // segmentationOff has the kernel, not the adapter, split what is longer than a packet.
-func segmentationOff(f *gate.Face) gate.Remedy {
+func segmentationOff(f *scene.Face) scene.Remedy {
 	return f.Set(knob.TSO, "off").And(f.Set(knob.GSO, "off")).Costing("more work for the CPU").Or("switch TSO and GSO off")
 }
 

@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -208,7 +209,7 @@ func isRouted(f *diagnose.Flow, s *diagnose.Spot) bool {
 	return len(ttls) > 0 && !slices.Contains([]int{32, 64, 128, 255}, ttls[0]) // hosts begin with one of these
 }
 
-func gateMTUAgreement(sc *gate.Scene) *gate.Finding {
+func gateMTUAgreement(sc *scene.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	a, b := sc.Host(p.From), sc.Host(p.To)
 	if a == nil || b == nil || sc.OnOneMachine() || linkMTU(a) == 0 || linkMTU(b) == 0 {
@@ -227,20 +228,20 @@ func gateMTUAgreement(sc *gate.Scene) *gate.Finding {
 	}
 	f := gate.Warn("MTU %d at %s, %d at %s", linkMTU(a), a.Name, linkMTU(b), b.Name)
 	if i := large.Top(); i != nil {
-		f.Do(gate.At(large, gate.SetMTU(i, linkMTU(small))))
+		f.Do(scene.At(large, scene.SetMTU(i, linkMTU(small))))
 	}
 	return f
 }
 
 // linkMTU is that of the interface, whatever a route holds its packets to; 0 unknown.
-func linkMTU(h *gate.Host) int {
+func linkMTU(h *scene.Host) int {
 	if i := h.Top(); i != nil && i.MTU != nil && *i.MTU > 0 {
 		return *i.MTU
 	}
 	return mtu(h)
 }
 
-func gateGuestMTU(h *gate.Host) *gate.Finding {
+func gateGuestMTU(h *scene.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	top := carries(h, b)
 	if !ok || top == nil || top.MTU == nil {
@@ -257,7 +258,7 @@ func gateGuestMTU(h *gate.Host) *gate.Finding {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if n := all[name]; n > 0 && n < *top.MTU {
 			return gate.Warn("%s takes packets of %d bytes, and %s has an MTU of %d", name, n, top.Name, *top.MTU).
-				Do(gate.Advise(gate.Command("on the hypervisor: MTU %d there; or %d at %s of the guest", *top.MTU, n, top.NIC())).Risking("all ports of a switch share its MTU"))
+				Do(scene.Advise(scene.Command("on the hypervisor: MTU %d there; or %d at %s of the guest", *top.MTU, n, top.NIC())).Risking("all ports of a switch share its MTU"))
 		}
 	}
 	return gate.Pass("all below %s take the %d bytes of %s", b.Guest.Name, *top.MTU, top.Name)
@@ -265,14 +266,14 @@ func gateGuestMTU(h *gate.Host) *gate.Finding {
 
 // carries is the interface of the guest that the test uses: that of its route,
 // else the one with the MAC of its adapter.
-func carries(h *gate.Host, b measure.Beneath) *gate.Face {
+func carries(h *scene.Host, b measure.Beneath) *scene.Face {
 	if top := h.Top(); top != nil {
 		return top
 	}
 	for i := range h.Interfaces {
 		d := &h.Interfaces[i]
 		if b.NIC != nil && b.NIC.MAC != nil && d.MAC != nil && strings.EqualFold(*b.NIC.MAC, *d.MAC) {
-			return &gate.Face{Interface: d, Host: h}
+			return &scene.Face{Interface: d, Host: h}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -203,7 +204,7 @@ const leastPath = 1280
 
 // gateMSS compares with the packets of the other direction: an MSS is what
 // its sender wants to receive.
-func gateMSS(w *gate.Way) *gate.Finding {
+func gateMSS(w *scene.Way) *gate.Finding {
 	if w.Sent == nil || w.Seen == nil || w.Sent.MSS == nil || w.Seen.MSS == nil {
 		return gate.MissingOption(w, "MSS")
 	}
@@ -215,7 +216,7 @@ func gateMSS(w *gate.Way) *gate.Finding {
 	if seen < sent && seen < fits-20 {
 		return gate.Warn("MSS %d of %s arrives at %s as %d; the path takes %d", sent, w.From, w.To, seen, fits).
 			Because("%.3g%% more packets for the same data", 100*(float64(fits)/float64(max(seen, 1))-1)).
-			Do(gate.Advise(gate.Command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
+			Do(scene.Advise(scene.Command("find the clamp between (nft: tcp option maxseg size set) and raise it to %d", fits)))
 	}
 	if seen < sent {
 		return gate.Pass("MSS %d of %s arrives as %d, which fits the path", sent, w.From, seen)

@@ -9,8 +9,8 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -49,7 +49,7 @@ func untagged(mtu int) int {
 }
 
 // mtu of the host's interface towards the other end, as the route knows it; 0 unknown.
-func mtu(h *gate.Host) int {
+func mtu(h *scene.Host) int {
 	if r := h.End.Route; r != nil && r.MTU > 0 {
 		return r.MTU
 	}
@@ -60,10 +60,10 @@ func mtu(h *gate.Host) int {
 }
 
 // MTUAt of the interface by which a host reaches the other; 0 not known.
-func MTUAt(w *advise.Way, h *advise.Host) int { return int(h.State(knob.MTU, w.Face(h)).Number()) }
+func MTUAt(w *advise.Way, h *scene.Host) int { return int(h.State(knob.MTU, w.Face(h)).Number()) }
 
 // SetMTU changes it; ok is false where that changes nothing or cannot be.
-func SetMTU(w *advise.Way, h *advise.Host, bytes int) (d advise.Draft, ok bool) {
+func SetMTU(w *advise.Way, h *scene.Host, bytes int) (d advise.Draft, ok bool) {
 	face := w.Face(h)
 	s := h.State(knob.MTU, face)
 	if face == "" || bytes < leastMTU || int64(bytes) == s.Number() || s.Most() > 0 && int64(bytes) > s.Most() {

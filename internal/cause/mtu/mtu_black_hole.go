@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -93,7 +94,7 @@ func ProbeSizes(f *diagnose.Flow) *measure.Remedy {
 }
 
 // probeMTU lets TCP find the size that passes by itself (RFC 4821).
-func probeMTU(h *gate.Host) gate.Remedy { return h.Set(knob.MTUProbing, "", "1") }
+func probeMTU(h *scene.Host) scene.Remedy { return h.Set(knob.MTUProbing, "", "1") }
 
 // silentStall judges a connection that came to nothing where the path was not searched.
 func silentStall(f *diagnose.Flow) *diagnose.Outcome {
@@ -210,7 +211,7 @@ func silentPackets(f *diagnose.Flow, s *diagnose.Spot, acked float64) *diagnose.
 	return o
 }
 
-func gateTunnel(f *gate.Face) *gate.Finding {
+func gateTunnel(f *scene.Face) *gate.Finding {
 	t := f.Tunnel
 	if t == nil {
 		return nil
@@ -223,13 +224,13 @@ func gateTunnel(f *gate.Face) *gate.Finding {
 	fits := *below.MTU - t.Overhead
 	if *f.MTU > fits {
 		return gate.Warn("%s: MTU %d and %d bytes of headers exceed %d of %s", what, *f.MTU, t.Overhead, *below.MTU, below.Name).
-			Do(gate.SetMTU(f, fits))
+			Do(scene.SetMTU(f, fits))
 	}
 	return gate.Pass("%s: %d bytes of headers a packet, MTU %d of %d", what, t.Overhead, *f.MTU, *below.MTU)
 }
 
 // fits is what passes in both directions: one MTU for both ends.
-func fits(w *gate.Way) int {
+func fits(w *scene.Way) int {
 	least := w.MTU.Bytes
 	if m := w.Other().MTU; m != nil && m.Bytes > 0 {
 		least = min(least, m.Bytes)
@@ -237,10 +238,10 @@ func fits(w *gate.Way) int {
 	return untagged(least)
 }
 
-func gateMTUPath(w *gate.Way) *gate.Finding {
+func gateMTUPath(w *scene.Way) *gate.Finding {
 	m := w.MTU
 	if m == nil {
-		return w.Missing("largest packet that passes", "mtu")
+		return gate.Missing(w, "largest packet that passes", "mtu")
 	}
 	if m.Bytes <= 0 {
 		return gate.NotChecked("largest packet that passes", "no datagram of the search arrived")
@@ -262,7 +263,7 @@ func gateMTUPath(w *gate.Way) *gate.Finding {
 const jumboFilled = 8972
 
 // mtuHolds words that what is claimed passes.
-func mtuHolds(w *gate.Way) *gate.Finding {
+func mtuHolds(w *scene.Way) *gate.Finding {
 	m := w.MTU
 	switch {
 	case m.Jumbo != nil && *m.Jumbo:
@@ -274,7 +275,7 @@ func mtuHolds(w *gate.Way) *gate.Finding {
 }
 
 // swallowed judges a path on which larger packets vanish without a word.
-func swallowed(w *gate.Way) *gate.Finding {
+func swallowed(w *scene.Way) *gate.Finding {
 	m, peer := w.MTU, far(w)
 	claims, do, cause := fmt.Sprintf("MTU %d at %s", m.Claimed, w.From), blackHole(w), ""
 	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
@@ -299,7 +300,7 @@ func swallowed(w *gate.Way) *gate.Finding {
 }
 
 // far is the MTU of the receiving end's interface; 0 where it is not known.
-func far(w *gate.Way) int {
+func far(w *scene.Way) int {
 	if m := w.Other().MTU; m != nil && m.Claimed > 0 {
 		return m.Claimed
 	}
@@ -310,7 +311,7 @@ func far(w *gate.Way) int {
 }
 
 // blackHole is for a path that swallows what is too large.
-func blackHole(w *gate.Way) gate.Remedy {
+func blackHole(w *scene.Way) scene.Remedy {
 	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
 	if h := w.Sender(); h != nil && h.Top() != nil {
 		words += fmt.Sprintf("; until then MTU %d", fits(w))
@@ -322,17 +323,17 @@ func blackHole(w *gate.Way) gate.Remedy {
 }
 
 // smallerMTU is for a size that the sender claims and the path does not take.
-func smallerMTU(w *gate.Way, fits int) gate.Remedy {
+func smallerMTU(w *scene.Way, fits int) scene.Remedy {
 	h := w.Sender()
 	if h == nil || h.Top() == nil {
-		return gate.Advise("the same MTU at both ends and on every switch between")
+		return scene.Advise("the same MTU at both ends and on every switch between")
 	}
-	return gate.At(h, gate.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits))
+	return scene.At(h, scene.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits))
 }
 
 // segment is the largest packet that TCP sends this way: what the other end's
 // MSS lets it; 0 where that is not known.
-func segment(w *gate.Way) int {
+func segment(w *scene.Way) int {
 	if s := w.Other().Seen; s != nil && s.MSS != nil && *s.MSS > 0 {
 		return *s.MSS + w.Headers()
 	}
@@ -340,7 +341,7 @@ func segment(w *gate.Way) int {
 }
 
 // probes tells whether the sender finds out what passes by itself (RFC 4821).
-func probes(w *gate.Way) bool {
+func probes(w *scene.Way) bool {
 	h := w.Sender()
 	if h == nil {
 		return false

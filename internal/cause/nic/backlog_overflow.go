@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 )
 
 // BacklogOverflow is the cause `backlog-overflow`.
@@ -46,7 +47,7 @@ func judgeBacklogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(e.Where()).Mend(h.Fix(longerBacklog(h).Or("let more received packets wait for the stack")))
 }
 
-func gateBacklog(h *gate.Host) *gate.Finding {
+func gateBacklog(h *scene.Host) *gate.Finding {
 	l := h.Load
 	if l == nil || l.Dropped == nil {
 		return nil // only Linux counts it, and the gate of the load says where it was not read
@@ -58,7 +59,7 @@ func gateBacklog(h *gate.Host) *gate.Finding {
 }
 
 // longerBacklog doubles what may wait for the stack, within reason.
-func longerBacklog(h *gate.Host) gate.Remedy {
+func longerBacklog(h *scene.Host) scene.Remedy {
 	n, ok := h.Number(knob.Sysctl(knob.Backlog))
 	if !ok {
 		n = 1000

@@ -5,6 +5,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/stat"
 )
 
@@ -68,15 +69,15 @@ func wireErrors() []string {
 	return []string{"crc", "symbol_err", "uncorrectable", "fec_uncorr", "fcs", "rx_jabber", "rx_errors_phy"}
 }
 
-func gateLinkErrors(f *gate.Face) *gate.Finding {
+func gateLinkErrors(f *scene.Face) *gate.Finding {
 	if !f.Wired() {
 		return nil
 	}
-	bad, name := f.Counted(gate.WireErrors)
+	bad, name := f.Counted(scene.WireErrors)
 	packets := f.Received()
 	switch {
-	case f.Uncounted(gate.WireErrors) != "":
-		return gate.NotChecked("error counters of "+f.Name, f.Uncounted(gate.WireErrors))
+	case f.Uncounted(scene.WireErrors) != "":
+		return gate.NotChecked("error counters of "+f.Name, f.Uncounted(scene.WireErrors))
 	case packets == 0 && bad > 100:
 		return gate.Warn("%d packets arrived with errors at %s (%s) since its driver was loaded", bad, f.Name, name)
 	case bad > 10 && packets > 0 && float64(bad) > 1e-6*float64(packets):

@@ -4,6 +4,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -46,7 +47,7 @@ func judgeDuplex(f *diagnose.Flow) *diagnose.Outcome {
 	})
 }
 
-func gateDuplex(f *gate.Face) *gate.Finding {
+func gateDuplex(f *scene.Face) *gate.Finding {
 	if !f.Wired() {
 		return nil
 	}
@@ -54,7 +55,7 @@ func gateDuplex(f *gate.Face) *gate.Finding {
 	case f.Duplex == nil && f.Speed() == 0:
 		return nil // the gate of the speed says why
 	case f.Duplex == nil:
-		return f.Missing("duplex of "+f.Name, "duplex")
+		return gate.Missing(f, "duplex of "+f.Name, "duplex")
 	case *f.Duplex == "half":
 		return gate.FailIf(f.Firm, "%s is half duplex", f.Name).Do(Renegotiate(f))
 	}

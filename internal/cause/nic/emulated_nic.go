@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -85,7 +86,7 @@ func ChangeModel(e *diagnose.End, n *measure.GuestNIC) *measure.Remedy {
 	return r
 }
 
-func gateNICModel(f *gate.Face) *gate.Finding {
+func gateNICModel(f *scene.Face) *gate.Finding {
 	if !f.Device() {
 		return nil
 	}
@@ -95,7 +96,7 @@ func gateNICModel(f *gate.Face) *gate.Finding {
 	case f.KindName() == "paravirtual" || measure.ParavirtualDriver(f.DriverName()):
 		return gate.Pass("%s is paravirtual (%s)", f.Name, f.DriverName())
 	case imitated && !known && f.KindName() != "emulated":
-		return f.Host.Missing("whether "+f.Name+" ("+f.DriverName()+") is emulated", "hypervisor")
+		return gate.Missing(f.Host, "whether "+f.Name+" ("+f.DriverName()+") is emulated", "hypervisor")
 	case imitated && (guest || f.KindName() == "emulated"):
 		want := f.Wanted()
 		card := f.PCI.EmulatedCard()
@@ -105,18 +106,18 @@ func gateNICModel(f *gate.Face) *gate.Finding {
 		bad := gate.FailIf(f.Firm && want > 1e9, "%s is emulated by %s (%s%s)", f.Name, f.Host.HypervisorName(), f.DriverName(), card)
 		return bad.Do(changeModel(f.Host))
 	case guest && f.Driver == nil:
-		return f.Missing("model of "+f.Name, "driver")
+		return gate.Missing(f, "model of "+f.Name, "driver")
 	}
 	return nil
 }
 
-func gateGuestAdapter(h *gate.Host) *gate.Finding {
+func gateGuestAdapter(h *scene.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	switch {
 	case !ok || b.NIC == nil:
 		return nil
 	case b.NIC.Model == nil || *b.NIC.Model == "":
-		return gate.NotChecked("model of "+b.NIC.Name, gate.Reason(b.Guest.NotChecked, "nics.model", "nics"))
+		return gate.NotChecked("model of "+b.NIC.Name, scene.Reason(b.Guest.NotChecked, "nics.model", "nics"))
 	case !b.NIC.Emulated(b.Kind()):
 		return gate.Pass("%s of %s is a %s", b.NIC.Name, b.Guest.Name, *b.NIC.Model)
 	}
@@ -124,15 +125,15 @@ func gateGuestAdapter(h *gate.Host) *gate.Finding {
 }
 
 // changeModel is done on the hypervisor, not in the guest.
-func changeModel(h *gate.Host) gate.Remedy {
+func changeModel(h *scene.Host) scene.Remedy {
 	const risk = "the guest is shut down for it, and gets a new MAC address"
 	switch h.HypervisorName() {
 	case "vmware":
-		return gate.Advise("on the hypervisor, in the guest's .vmx file: ethernet0.virtualDev = vmxnet3").Risking(risk)
+		return scene.Advise("on the hypervisor, in the guest's .vmx file: ethernet0.virtualDev = vmxnet3").Risking(risk)
 	case "kvm", "qemu":
-		return gate.Advise("on the hypervisor, in the guest's definition: model type virtio in place of the emulated one").Risking(risk)
+		return scene.Advise("on the hypervisor, in the guest's definition: model type virtio in place of the emulated one").Risking(risk)
 	case "virtualbox":
-		return gate.Advise("on the hypervisor: VBoxManage modifyvm GUEST --nic-type1 virtio").Risking(risk)
+		return scene.Advise("on the hypervisor: VBoxManage modifyvm GUEST --nic-type1 virtio").Risking(risk)
 	}
-	return gate.Advise("on the hypervisor: choose its paravirtual adapter for this guest").Risking(risk)
+	return scene.Advise("on the hypervisor: choose its paravirtual adapter for this guest").Risking(risk)
 }

@@ -10,6 +10,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -60,7 +61,7 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 // manyIRQs is how many interrupts a second on one CPU cost more than the packets.
 const manyIRQs = 50_000
 
-func gateInterruptModeration(f *gate.Face) *gate.Finding {
+func gateInterruptModeration(f *scene.Face) *gate.Finding {
 	c := f.Coalesce
 	if c == nil || !f.Wired() {
 		return nil
@@ -75,7 +76,7 @@ func gateInterruptModeration(f *gate.Face) *gate.Finding {
 }
 
 // adaptive lets the driver choose how long it waits.
-func adaptive(f *gate.Face) gate.Remedy { return f.Set(knob.Coalescing, "adaptive-rx on") }
+func adaptive(f *scene.Face) scene.Remedy { return f.Set(knob.Coalescing, "adaptive-rx on") }
 
 // proposeInterruptModeration has the driver choose how long it gathers packets, and where it can
 // or does not help, has a fixed time that is shorter. They are proposals of their

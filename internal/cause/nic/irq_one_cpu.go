@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -73,28 +74,28 @@ func JudgeIRQOneCPU(e *diagnose.End) *diagnose.Outcome {
 	return o.Mend(e.SpreadInterrupts())
 }
 
-func gateIRQSpread(f *gate.Face) *gate.Finding {
+func gateIRQSpread(f *scene.Face) *gate.Finding {
 	if !f.Device() || f.RxQueues() <= 1 || f.Host.CPUs() <= 1 {
 		return nil
 	}
 	cpus, irqs := takers(f)
 	switch {
 	case irqs == 0:
-		return f.Missing("interrupts of "+f.Name, "interrupts")
+		return gate.Missing(f, "interrupts of "+f.Name, "interrupts")
 	case irqs > 1 && len(cpus) == 1 && len(f.RPS) == 0:
-		return gate.Warn("all %d interrupts of %s go to CPU %d, of %d", irqs, f.Name, cpus[0], f.Host.CPUs()).Do(gate.SpreadInterrupts(f))
+		return gate.Warn("all %d interrupts of %s go to CPU %d, of %d", irqs, f.Name, cpus[0], f.Host.CPUs()).Do(scene.SpreadInterrupts(f))
 	}
 	return gate.Pass("%d interrupts of %s go to %d CPUs", irqs, f.Name, len(cpus))
 }
 
-func gateIRQSharing(f *gate.Face) *gate.Finding {
+func gateIRQSharing(f *scene.Face) *gate.Finding {
 	if len(f.IRQs) == 0 {
 		return nil
 	}
 	for _, q := range f.IRQs {
 		if len(q.Shared) > 0 {
 			return gate.Warn("interrupt %d of %s is shared with %s", q.Number, f.Name, strings.Join(q.Shared[:min(3, len(q.Shared))], ", ")).
-				Do(gate.Advise("use MSI-X (driver option, BIOS), or another slot").Risking("the host must be shut down"))
+				Do(scene.Advise("use MSI-X (driver option, BIOS), or another slot").Risking("the host must be shut down"))
 		}
 	}
 	return gate.Pass("no device shares the %d interrupts of %s", len(f.IRQs), f.Name)

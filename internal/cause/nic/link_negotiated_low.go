@@ -6,6 +6,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -73,18 +74,18 @@ func asSlow(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, i *measure.I
 	return o.Mend(gateRemedy(f, "link-negotiated-low", e, "autonegotiation on at both ends; check cable, optics and the switch port"))
 }
 
-func gateLinkSpeed(f *gate.Face) *gate.Finding {
+func gateLinkSpeed(f *scene.Face) *gate.Finding {
 	if !f.Device() && f.Speed() == 0 {
 		return nil // no wire: nothing to judge, and nothing missing
 	}
 	want := f.Wanted()
 	switch {
-	case gate.IsTrue(f.Nominal) && want > 0:
+	case scene.IsTrue(f.Nominal) && want > 0:
 		return gate.NotChecked(fmt.Sprintf("whether %s carries %s", f.Name, gate.Rate(want)), "its speed is a name only, no bound ("+f.DriverName()+")")
-	case gate.IsTrue(f.Nominal):
+	case scene.IsTrue(f.Nominal):
 		return gate.Pass("%s has a speed in name only (%s): it bounds nothing", f.Name, f.DriverName())
 	case f.Speed() == 0:
-		return f.Missing("speed of "+f.Name, "speed_bps")
+		return gate.Missing(f, "speed of "+f.Name, "speed_bps")
 	}
 	if bad := tooSlow(f, want); bad != nil {
 		return bad
@@ -101,7 +102,7 @@ func gateLinkSpeed(f *gate.Face) *gate.Finding {
 }
 
 // tooSlow judges the speed against the wanted rate.
-func tooSlow(f *gate.Face, want int64) *gate.Finding {
+func tooSlow(f *scene.Face, want int64) *gate.Finding {
 	if want <= 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package nic
 
 import (
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 )
 
 // LinkUpGate is the gate `link-up`.
@@ -12,8 +13,8 @@ func LinkUpGate() gate.Rule {
 		Remedy: "set it up, check cable and switch port", Checklist: []string{"C-24"}, Face: gateLinkUp}
 }
 
-func gateLinkUp(f *gate.Face) *gate.Finding {
-	if gate.IsLoopback(f.Interface) || f.Member { // of its members the bond tells
+func gateLinkUp(f *scene.Face) *gate.Finding {
+	if scene.IsLoopback(f.Interface) || f.Member { // of its members the bond tells
 		return nil
 	}
 	up := command(f, map[string]string{
@@ -22,12 +23,12 @@ func gateLinkUp(f *gate.Face) *gate.Finding {
 		"windows": "Enable-NetAdapter -Name %s", "esxi": "esxcli network nic up -n %s",
 	})
 	switch {
-	case gate.IsFalse(f.Up):
+	case scene.IsFalse(f.Up):
 		return gate.FailIf(f.Firm, "%s is down", f.Name).Do(up)
-	case gate.IsFalse(f.Carrier):
-		return gate.FailIf(f.Firm, "%s is up, but has no carrier", f.Name).Do(gate.Advise("check cable, optics and the switch port"))
+	case scene.IsFalse(f.Carrier):
+		return gate.FailIf(f.Firm, "%s is up, but has no carrier", f.Name).Do(scene.Advise("check cable, optics and the switch port"))
 	case f.Up == nil:
-		return f.Missing("whether "+f.Name+" is up", "up")
+		return gate.Missing(f, "whether "+f.Name+" is up", "up")
 	case f.Carrier == nil:
 		return gate.Pass("%s is up", f.Name)
 	}
@@ -35,9 +36,9 @@ func gateLinkUp(f *gate.Face) *gate.Finding {
 }
 
 // command of this host's system with the interface's name.
-func command(f *gate.Face, bySystem map[string]string) gate.Remedy {
+func command(f *scene.Face, bySystem map[string]string) scene.Remedy {
 	if format, ok := bySystem[f.Host.System]; ok {
-		return gate.Commands("", gate.Command(format, f.NIC()))
+		return scene.Commands("", scene.Command(format, f.NIC()))
 	}
-	return gate.Advise(gate.Command("see the settings of %s", f.NIC()))
+	return scene.Advise(scene.Command("see the settings of %s", f.NIC()))
 }

@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 )
 
 // LROForwarding is the cause `lro-forwarding`.
@@ -36,7 +37,7 @@ func judgeLROForwarding(e *diagnose.End) *diagnose.Outcome {
 	return below.Condition(e, gates[0]).Beside() // the end's own packets are not passed on
 }
 
-func gateLROForwarding(f *gate.Face) *gate.Finding {
+func gateLROForwarding(f *scene.Face) *gate.Finding {
 	if !f.Offloads["large-receive-offload"] {
 		return nil
 	}
@@ -48,13 +49,13 @@ func gateLROForwarding(f *gate.Face) *gate.Finding {
 	case forwards != "" && forwards != "0":
 		return gate.Warn("LRO is on at %s, and the host routes", f.Name).Do(f.Set(knob.LRO, "off"))
 	case !known || forwards == "":
-		return f.Host.Missing("whether the host routes, with LRO on at "+f.Name, "sysctls.net.ipv4.ip_forward", "sysctls.net.inet.ip.forwarding")
+		return gate.Missing(f.Host, "whether the host routes, with LRO on at "+f.Name, "sysctls.net.ipv4.ip_forward", "sysctls.net.inet.ip.forwarding")
 	}
 	return gate.Pass("LRO is on at %s, and the host passes nothing on", f.Name)
 }
 
 // isBridge tells whether an interface of that name is a bridge.
-func isBridge(h *gate.Host, name string) bool {
+func isBridge(h *scene.Host, name string) bool {
 	i := h.Interface(name)
 	return i != nil && (i.Bridge != nil || i.Kind != nil && *i.Kind == "bridge")
 }

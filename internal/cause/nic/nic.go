@@ -10,8 +10,8 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
-	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -23,7 +23,7 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	face := r.Here(h)
 	s := h.State(knob.IRQAffinity, face)
 	irqs, now := advise.Pairs(s.Value)
-	cpus := h.Near(face)
+	cpus := h.FaceOf(face).Near()
 	if len(irqs) < 2 || len(cpus) < 2 && r.Cause != "numa-remote" || len(cpus) == 0 {
 		return advise.Steering(r)
 	}
@@ -36,7 +36,7 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	if len(change) == 0 {
 		return advise.Steering(r)
 	}
-	d := advise.Draft{Settings: []measure.Setting{h.Set(knob.IRQAffinity, face, advise.With(s.Value, change...))},
+	d := advise.Draft{Settings: []measure.Setting{h.Setting(knob.IRQAffinity, face, advise.With(s.Value, change...))},
 		Title: fmt.Sprintf("the %d interrupts of %s at %s go to CPUs %s in turns", len(irqs), face, h.Name, unit.List(cpus))}
 	if r.Finding != nil {
 		d = d.ForWay(r.Way)
@@ -46,7 +46,7 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 
 // takers are the CPUs that take the interrupts of the interface: as set, or
 // as counted where the setting is not known.
-func takers(f *gate.Face) (cpus []int, irqs int) {
+func takers(f *scene.Face) (cpus []int, irqs int) {
 	for _, q := range f.IRQs {
 		list := q.Effective
 		if len(list) == 0 {
@@ -64,7 +64,7 @@ func takers(f *gate.Face) (cpus []int, irqs int) {
 // counted is the CPU that took an interrupt most often.
 func counted(q measure.IRQ) []int {
 	best, most := -1, int64(0)
-	for _, key := range gate.SortedKeys(q.Counts) {
+	for _, key := range scene.SortedKeys(q.Counts) {
 		if cpu, err := strconv.Atoi(key); err == nil && q.Counts[key] > most {
 			best, most = cpu, q.Counts[key]
 		}
@@ -76,7 +76,7 @@ func counted(q measure.IRQ) []int {
 }
 
 // Renegotiate makes the link agree on its speed again.
-func Renegotiate(f *gate.Face) gate.Remedy {
+func Renegotiate(f *scene.Face) scene.Remedy {
 	return command(f, map[string]string{
 		"linux":   "ethtool -s %s autoneg on",
 		"freebsd": "ifconfig %s media autoselect",

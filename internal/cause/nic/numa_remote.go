@@ -10,6 +10,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -71,18 +72,18 @@ func remoteThreads(e *diagnose.End) *diagnose.Outcome {
 	return nil
 }
 
-func gateNUMA(f *gate.Face) *gate.Finding {
-	local := f.Host.NodeCPUs(f)
+func gateNUMA(f *scene.Face) *gate.Finding {
+	local := f.NodeCPUs()
 	if !f.Device() || len(f.Host.NUMA) < 2 || len(local) == 0 {
 		return nil
 	}
 	if c := f.Host.Cgroup; c != nil && len(c.CPUs) > 0 && !shares(c.CPUs, local) {
 		return gate.Warn("%s is at NUMA node %d, and thru may use CPUs of other nodes only", f.Name, *f.NUMANode).
-			Do(gate.Advise("start thru with CPUs of that node: taskset -c " + unit.List(local) + " thru ..."))
+			Do(scene.Advise("start thru with CPUs of that node: taskset -c " + unit.List(local) + " thru ..."))
 	}
 	cpus, irqs := takers(f)
 	if irqs > 0 && !shares(cpus, local) && max(f.Speed(), f.Wanted()) >= 25_000_000_000 {
-		return gate.Warn("%s is at NUMA node %d, its interrupts go to other nodes", f.Name, *f.NUMANode).Do(gate.SpreadInterrupts(f))
+		return gate.Warn("%s is at NUMA node %d, its interrupts go to other nodes", f.Name, *f.NUMANode).Do(scene.SpreadInterrupts(f))
 	}
 	return gate.Pass("%s is at NUMA node %d, with %d CPUs", f.Name, *f.NUMANode, len(local))
 }
@@ -98,7 +99,7 @@ func NearCPU(r advise.Request) []advise.Draft {
 	if h == nil || c == nil || c.Streams != 1 || c.Spec.SenderCPU != nil || c.Spec.ReceiverCPU != nil {
 		return nil
 	}
-	cpus := h.Near(r.Here(h))
+	cpus := h.FaceOf(r.Here(h)).Near()
 	if i := h.Facts.Interface(r.Here(h)); i == nil || i.NUMANode == nil || len(cpus) == 0 {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -101,16 +102,16 @@ func hasAny(all []string, names ...string) bool {
 // packetRoom is the part of the MTU below which a mean packet was not merged.
 const packetRoom = 1.1
 
-func gateOffloads(f *gate.Face) *gate.Finding {
-	if !f.Device() && f.KindName() != "veth" && !gate.IsLoopback(f.Interface) {
+func gateOffloads(f *scene.Face) *gate.Finding {
+	if !f.Device() && f.KindName() != "veth" && !scene.IsLoopback(f.Interface) {
 		return nil // VLANs, bonds and tunnels have what lies below them
 	}
 	if f.Offloads == nil {
-		return f.Missing("offloads of "+f.Name, "offloads")
+		return gate.Missing(f, "offloads of "+f.Name, "offloads")
 	}
 	var off, fixed, offWords, fixedWords []string
 	seen, set := 0, 0
-	for _, o := range gate.Offloads() {
+	for _, o := range scene.Offloads() {
 		on, known := f.Offloads[knob.Offload(o.Knob)]
 		if known {
 			seen++
@@ -137,7 +138,7 @@ func gateOffloads(f *gate.Face) *gate.Finding {
 	}
 	switch {
 	case seen == 0:
-		return f.Missing("offloads of "+f.Name, "offloads")
+		return gate.Missing(f, "offloads of "+f.Name, "offloads")
 	case len(off) == 1 && off[0] == knob.GRO:
 		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Off(off, false).Do(offloadsOn(f, off))
 	case len(off) > 0:
@@ -159,7 +160,7 @@ func short(ids []string) (names []string) {
 }
 
 // offloadsOn switches offloads on, what others need first.
-func offloadsOn(f *gate.Face, ids []string) (r gate.Remedy) {
+func offloadsOn(f *scene.Face, ids []string) (r scene.Remedy) {
 	for _, id := range knob.Offloads() {
 		if slices.Contains(ids, id) {
 			r = r.And(f.Set(id, "on"))

@@ -6,6 +6,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -61,12 +62,12 @@ func judgePCIe(f *diagnose.Flow) *diagnose.Outcome {
 	})
 }
 
-func gatePCIeBandwidth(f *gate.Face) *gate.Finding {
+func gatePCIeBandwidth(f *scene.Face) *gate.Finding {
 	if !f.Wired() || f.PCI == nil {
 		return nil // a hypervisor's device is on no real bus
 	}
 	if f.PCI.UsableBps == nil || *f.PCI.UsableBps <= 0 {
-		return f.Missing("PCIe bandwidth of "+f.Name, "pci.usable_bps")
+		return gate.Missing(f, "PCIe bandwidth of "+f.Name, "pci.usable_bps")
 	}
 	usable, want := *f.PCI.UsableBps, f.Wanted()
 	switch {
@@ -82,7 +83,7 @@ func gatePCIeBandwidth(f *gate.Face) *gate.Finding {
 }
 
 // slot names lanes and generation: "PCIe 3 x8".
-func slot(f *gate.Face) string {
+func slot(f *scene.Face) string {
 	if f.PCI.Gen == nil || f.PCI.Lanes == nil {
 		return "the slot"
 	}
@@ -90,21 +91,21 @@ func slot(f *gate.Face) string {
 }
 
 // otherSlot is the remedy of every slot that carries too little.
-func otherSlot() gate.Remedy {
-	return gate.Advise("put the card into a slot with more lanes or of a newer generation").Risking("the host must be shut down")
+func otherSlot() scene.Remedy {
+	return scene.Advise("put the card into a slot with more lanes or of a newer generation").Risking("the host must be shut down")
 }
 
 // siblingUp tells whether another port of the same card is in use.
-func siblingUp(f *gate.Face) bool {
+func siblingUp(f *scene.Face) bool {
 	for _, name := range f.PCI.Siblings {
-		if i := f.Host.Interface(name); i != nil && gate.IsTrue(i.Up) && !gate.IsFalse(i.Carrier) {
+		if i := f.Host.Interface(name); i != nil && scene.IsTrue(i.Up) && !scene.IsFalse(i.Carrier) {
 			return true
 		}
 	}
 	return false
 }
 
-func gatePCIeTrained(f *gate.Face) *gate.Finding {
+func gatePCIeTrained(f *scene.Face) *gate.Finding {
 	if !f.Wired() || f.PCI == nil || f.PCI.Gen == nil || f.PCI.Lanes == nil {
 		return nil // the gate of the bandwidth says what is missing
 	}
@@ -114,7 +115,7 @@ func gatePCIeTrained(f *gate.Face) *gate.Finding {
 	lanes, gen := both(f.PCI.MaxLanes, f.PCI.SlotLanes), both(f.PCI.MaxGen, f.PCI.SlotGen)
 	if lanes > *f.PCI.Lanes || gen > *f.PCI.Gen {
 		return gate.Warn("%s runs at %s; card and slot can do PCIe %d x%d", f.Name, slot(f), max(gen, *f.PCI.Gen), max(lanes, *f.PCI.Lanes)).
-			Do(gate.Advise("seat the card again, and look at the speed of the slot in the BIOS").Risking("the host must be shut down"))
+			Do(scene.Advise("seat the card again, and look at the speed of the slot in the BIOS").Risking("the host must be shut down"))
 	}
 	switch {
 	case f.PCI.MaxLanes == nil || f.PCI.MaxGen == nil:

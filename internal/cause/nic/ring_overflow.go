@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -132,11 +133,11 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(where).Mend(e.Host().Fix(longerRing(e.Adapter())))
 }
 
-func gateRings(f *gate.Face) *gate.Finding {
+func gateRings(f *scene.Face) *gate.Finding {
 	if !f.Device() {
 		return nil
 	}
-	drops, name := f.Counted(gate.NoRoom)
+	drops, name := f.Counted(scene.NoRoom)
 	packets := f.Received()
 	many := drops >= 100 && (packets == 0 || float64(drops) > 1e-5*float64(packets))
 	size, most := 0, 0
@@ -151,25 +152,25 @@ func gateRings(f *gate.Face) *gate.Finding {
 			Because("the ring can be no longer: CPUs must take packets off it faster, by more queues or less work")
 	case many:
 		return gate.Warn("%d packets dropped by the ring of %s (%s)", drops, f.Name, name)
-	case f.Rings == nil && gate.IsTrue(f.Nominal):
+	case f.Rings == nil && scene.IsTrue(f.Nominal):
 		return nil // some of the hypervisors' devices have no such setting
 	case f.Rings == nil:
-		return f.Missing("rings of "+f.Name, "rings")
-	case f.Uncounted(gate.NoRoom) != "":
-		return gate.NotChecked("packets dropped by the ring of "+f.Name, f.Uncounted(gate.NoRoom))
+		return gate.Missing(f, "rings of "+f.Name, "rings")
+	case f.Uncounted(scene.NoRoom) != "":
+		return gate.NotChecked("packets dropped by the ring of "+f.Name, f.Uncounted(scene.NoRoom))
 	}
 	return gate.Pass("the ring of %s has %d of %d descriptors, %d packets dropped", f.Name, size, max(size, most), drops)
 }
 
 // longerRing gives a receive queue as many descriptors as it can have.
-func longerRing(f *gate.Face) gate.Remedy {
+func longerRing(f *scene.Face) scene.Remedy {
 	switch {
 	case f.Rings != nil && f.Rings.RXMax > f.Rings.RX:
 		return f.Set(knob.RXRing, fmt.Sprint(f.Rings.RXMax))
 	case f.Rings != nil:
-		return gate.Advise("the ring has all its descriptors: more queues, or a faster CPU, must take packets off it")
+		return scene.Advise("the ring has all its descriptors: more queues, or a faster CPU, must take packets off it")
 	}
-	return gate.Advise("give the receive ring more descriptors (ethtool -G), or take packets off it by more queues")
+	return scene.Advise("give the receive ring more descriptors (ethtool -G), or take packets off it by more queues")
 }
 
 // ProposeRingOverflow gives the receive ring more descriptors.

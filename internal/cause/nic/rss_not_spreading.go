@@ -12,6 +12,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -151,13 +152,13 @@ func counts(value string) map[string]int {
 	return n
 }
 
-func gateQueueSpread(f *gate.Face) *gate.Finding {
+func gateQueueSpread(f *scene.Face) *gate.Finding {
 	if !f.Device() || f.RxQueues() <= 1 {
 		return nil
 	}
 	queues := perQueue(f)
 	if len(queues) < 2 {
-		return f.Missing("packets of each queue of "+f.Name, "queue_counters")
+		return gate.Missing(f, "packets of each queue of "+f.Name, "queue_counters")
 	}
 	total := f.Received()
 	if total < enoughTold {
@@ -178,7 +179,7 @@ func gateQueueSpread(f *gate.Face) *gate.Finding {
 }
 
 // perQueue are the packets of the receive queues by name, in the order of the facts.
-func perQueue(f *gate.Face) (list []measure.QueueCounter) {
+func perQueue(f *scene.Face) (list []measure.QueueCounter) {
 	for _, c := range f.Counters {
 		if strings.HasPrefix(c.Queue, "rx") {
 			list = append(list, c)
@@ -194,15 +195,15 @@ const (
 	unevenTimes = 4       // a queue with so many times the entries of another
 )
 
-func gateRSS(f *gate.Face) *gate.Finding {
+func gateRSS(f *scene.Face) *gate.Finding {
 	if !f.Device() || f.RxQueues() <= 1 {
 		return nil
 	}
 	if f.RSS == nil || len(f.RSS.Queues) == 0 {
-		if gate.IsTrue(f.Nominal) {
+		if scene.IsTrue(f.Nominal) {
 			return nil // the hypervisor spreads, and does not say how
 		}
-		return f.Missing("how "+f.Name+" spreads flows", "rss")
+		return gate.Missing(f, "how "+f.Name+" spreads flows", "rss")
 	}
 	least, most, used := 0, 0, 0
 	for _, n := range f.RSS.Queues {
@@ -224,7 +225,7 @@ func gateRSS(f *gate.Face) *gate.Finding {
 }
 
 // udpByAddress tells where UDP flows between two hosts all go to one queue.
-func udpByAddress(f *gate.Face) string {
+func udpByAddress(f *scene.Face) string {
 	fields, ok := f.RSS.Fields["udp4"]
 	if !ok || slices.ContainsFunc(fields, func(s string) bool { return strings.Contains(s, "port") }) {
 		return ""
@@ -235,7 +236,7 @@ func udpByAddress(f *gate.Face) string {
 // SpreadFlows has the interface of an end spread flows over all its receive queues.
 func SpreadFlows(e *diagnose.End) *measure.Remedy {
 	f := e.Adapter()
-	r := gate.Remedy{}
+	r := scene.Remedy{}
 	if n := f.RxQueues(); n > 1 {
 		r = spread(f, n)
 	}
@@ -243,7 +244,7 @@ func SpreadFlows(e *diagnose.End) *measure.Remedy {
 }
 
 // spread makes RSS use all queues in turns, and ports as well as addresses.
-func spread(f *gate.Face, queues int) gate.Remedy {
+func spread(f *scene.Face, queues int) scene.Remedy {
 	const most = 4096 // no adapter has more
 	var table strings.Builder
 	for q := range min(queues, most) {

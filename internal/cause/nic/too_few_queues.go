@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -42,13 +43,13 @@ func JudgeTooFewQueues(e *diagnose.End) *diagnose.Outcome {
 	return below.Symptom(below.Condition(e, gates[0]), e.Flow.IsAll() == nil && !e.Sends() && !e.Flow.OnSameCPUs() && e.Load().Packet && e.Flows() > 1)
 }
 
-func gateQueues(f *gate.Face) *gate.Finding {
+func gateQueues(f *scene.Face) *gate.Finding {
 	if !f.Device() {
 		return queuesOfSoftware(f)
 	}
 	set, cpus := f.RxQueues(), f.Host.CPUs()
 	if set == 0 {
-		return f.Missing("queues of "+f.Name, "channels")
+		return gate.Missing(f, "queues of "+f.Name, "channels")
 	}
 	return queuesSet(f, set, cpus)
 }
@@ -56,7 +57,7 @@ func gateQueues(f *gate.Face) *gate.Finding {
 // queuesOfSoftware: a veth moves packets on the CPU that sends them, whatever
 // its queues, which is told and not judged; but with GRO each queue takes its
 // packets itself, on one CPU, as a NIC's does (drivers/net/veth.c, veth_xmit).
-func queuesOfSoftware(f *gate.Face) *gate.Finding {
+func queuesOfSoftware(f *scene.Face) *gate.Finding {
 	if f.KindName() != "veth" || f.RxQueues() == 0 {
 		return nil
 	}
@@ -67,7 +68,7 @@ func queuesOfSoftware(f *gate.Face) *gate.Finding {
 }
 
 // queuesSet compares what is set with what is possible.
-func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
+func queuesSet(f *scene.Face, set, cpus int) *gate.Finding {
 	want := max(f.Wanted(), f.Speed())
 	switch c := f.Channels; {
 	case set == 1 && cpus > 1 && c != nil && max(c.CombinedMax, c.RXMax) > 1:
@@ -78,7 +79,7 @@ func queuesSet(f *gate.Face, set, cpus int) *gate.Finding {
 		return gate.Warn("%s has 1 queue of %d possible, for %d CPUs", f.Name, most, cpus).Do(f.Set(knob.Channels, fmt.Sprintf("%s %d", kind, min(most, cpus))))
 	case set == 1 && cpus > 1 && want >= fastNUMARate && len(f.RPS) == 0:
 		return gate.Warn("%s has only 1 queue, for %d CPUs and %s", f.Name, cpus, gate.Rate(want)).
-			Because("one CPU takes every packet; RPS or a device with several queues spreads them").Do(gate.PacketSteering(f))
+			Because("one CPU takes every packet; RPS or a device with several queues spreads them").Do(scene.PacketSteering(f))
 	case c == nil:
 		return gate.Pass("%s: receive queues %d, CPUs %d", f.Name, set, cpus)
 	}
@@ -92,7 +93,7 @@ const fastNUMARate = 10_000_000_000
 // than CPUs.
 func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 	h := r.Receiving()
-	if h.Kind(r.Here(h)) == "veth" {
+	if h.FaceOf(r.Here(h)).KindName() == "veth" {
 		return queuesOfPair(r, h)
 	}
 	if own, ok := channels(r, h, "combined", "rx", "tx"); ok {
@@ -104,7 +105,7 @@ func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 // queuesOfPair is the same of a veth. What one end receives by comes from the
 // other one's transmit queues, which may not be more (veth_set_channels). So
 // first the receiving end alone, then with the sending one.
-func queuesOfPair(r advise.Request, h *advise.Host) []advise.Draft {
+func queuesOfPair(r advise.Request, h *scene.Host) []advise.Draft {
 	peer := r.Way.From
 	if h == peer {
 		peer = r.Way.To
@@ -123,7 +124,7 @@ func queuesOfPair(r advise.Request, h *advise.Host) []advise.Draft {
 }
 
 // channels raises queues of some kinds of one host; ok is false where it has all.
-func channels(r advise.Request, h *advise.Host, kinds ...string) (d advise.Draft, ok bool) {
+func channels(r advise.Request, h *scene.Host, kinds ...string) (d advise.Draft, ok bool) {
 	face := r.Here(h)
 	s := h.State(knob.Channels, face)
 	has, most := counts(s.Value), counts(s.Possible)
@@ -142,6 +143,6 @@ func channels(r advise.Request, h *advise.Host, kinds ...string) (d advise.Draft
 	if len(change) == 0 {
 		return advise.Draft{}, false
 	}
-	return advise.Draft{Settings: []measure.Setting{h.Set(knob.Channels, face, advise.With(s.Value, change...))},
+	return advise.Draft{Settings: []measure.Setting{h.Setting(knob.Channels, face, advise.With(s.Value, change...))},
 		Title: "queues of " + face + " at " + h.Name + ": " + strings.Join(titles, ", ")}, true
 }

@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -86,7 +87,7 @@ func isWindows(f *measure.Facts, g *measure.Guest) bool {
 	return false
 }
 
-func gateDriverOfKernel(f *gate.Face) *gate.Finding {
+func gateDriverOfKernel(f *scene.Face) *gate.Finding {
 	if !f.Device() {
 		return nil
 	}
@@ -95,21 +96,21 @@ func gateDriverOfKernel(f *gate.Face) *gate.Finding {
 		name += " " + *f.Version
 	}
 	switch {
-	case gate.IsFalse(f.InTree):
-		fix := gate.Commands("", gate.Command("modinfo %s", f.DriverName())).Saying("compare what it tells with the kernel, and take the driver of this kernel")
+	case scene.IsFalse(f.InTree):
+		fix := scene.Commands("", scene.Command("modinfo %s", f.DriverName())).Saying("compare what it tells with the kernel, and take the driver of this kernel")
 		if f.Host.System != "linux" {
-			fix = gate.Remedy{}
+			fix = scene.Remedy{}
 		}
 		return gate.Warn("the driver of %s (%s) did not come with this kernel", f.Name, name).Do(fix)
-	case gate.IsTrue(f.InTree):
+	case scene.IsTrue(f.InTree):
 		return gate.Pass("the driver of %s (%s) is the kernel's own", f.Name, name)
 	case f.Driver == nil:
-		return f.Missing("driver of "+f.Name, "driver")
+		return gate.Missing(f, "driver of "+f.Name, "driver")
 	}
-	return f.Missing("whether the driver of "+f.Name+" ("+name+") is the kernel's own", "driver_of_kernel")
+	return gate.Missing(f, "whether the driver of "+f.Name+" ("+name+") is the kernel's own", "driver_of_kernel")
 }
 
-func gateGuestTools(h *gate.Host) *gate.Finding {
+func gateGuestTools(h *scene.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	if !ok {
 		return nil
@@ -117,7 +118,7 @@ func gateGuestTools(h *gate.Host) *gate.Finding {
 	word, known := OldTools(h.Facts, b.Guest)
 	switch {
 	case word != "":
-		return gate.Warn("the hypervisor's tools in %s are %s", b.Guest.Name, word).Do(gate.Advise("install the current tools in it").Risking("the guest may restart"))
+		return gate.Warn("the hypervisor's tools in %s are %s", b.Guest.Name, word).Do(scene.Advise("install the current tools in it").Risking("the guest may restart"))
 	case known:
 		return gate.Pass("the hypervisor's tools in %s are current", b.Guest.Name)
 	}

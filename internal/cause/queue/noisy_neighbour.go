@@ -11,6 +11,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -280,13 +281,13 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	return o, true
 }
 
-func gateLinkLoad(f *gate.Face) *gate.Finding {
+func gateLinkLoad(f *scene.Face) *gate.Finding {
 	l := f.Host.Load
-	if l == nil || gate.IsLoopback(f.Interface) || f.Below {
+	if l == nil || scene.IsLoopback(f.Interface) || f.Below {
 		return nil // the gate of the CPU load says that it was not read
 	}
 	at := slices.IndexFunc(l.Interfaces, func(i measure.InterfaceLoad) bool { return i.Name == f.Name })
-	if why := gate.Reason(f.Host.NotChecked, "load.interfaces"); at < 0 && why != gate.NotRead {
+	if why := scene.Reason(f.Host.NotChecked, "load.interfaces"); at < 0 && why != scene.NotRead {
 		return gate.NotChecked("other traffic of "+f.Name, why)
 	}
 	if at < 0 {
@@ -307,17 +308,17 @@ func gateLinkLoad(f *gate.Face) *gate.Finding {
 }
 
 // LookAtTraffic names what shows who uses the network.
-func LookAtTraffic(h *gate.Host) gate.Remedy {
-	return gate.Advise("stop it, or measure when it is quiet; who it is: `" + cmp.Or(map[string]string{
+func LookAtTraffic(h *scene.Host) scene.Remedy {
+	return scene.Advise("stop it, or measure when it is quiet; who it is: `" + cmp.Or(map[string]string{
 		"linux": "ss -tunp", "freebsd": "sockstat -c", "darwin": "nettop -m tcp", "windows": "Get-NetTCPConnection -State Established",
 		"solaris": "netstat -nu", "illumos": "netstat -nu", "esxi": "esxcli network ip connection list",
 	}[h.System], "netstat -n") + "`")
 }
 
-func gateRTTSpread(sc *gate.Scene) *gate.Finding {
+func gateRTTSpread(sc *scene.Scene) *gate.Finding {
 	r := sc.Subject.Path.RTT
 	if r == nil || r.P50 <= 0 {
-		return sc.Missing("round trip of the idle path", "rtt_idle")
+		return gate.Missing(sc, "round trip of the idle path", "rtt_idle")
 	}
 	switch {
 	case r.Samples < 20:
@@ -329,10 +330,10 @@ func gateRTTSpread(sc *gate.Scene) *gate.Finding {
 	return gate.Pass("median %s, 99 of 100 within %s", gate.Span(r.P50), gate.Span(r.P99))
 }
 
-func gateCPULoad(h *gate.Host) *gate.Finding {
+func gateCPULoad(h *scene.Host) *gate.Finding {
 	l := h.Load
 	if l == nil || l.CPUPct == nil {
-		return h.Missing("load of the CPUs", "load.cpu_pct")
+		return gate.Missing(h, "load of the CPUs", "load.cpu_pct")
 	}
 	busiest := math.NaN()
 	if l.BusiestPct != nil {
@@ -349,16 +350,16 @@ func gateCPULoad(h *gate.Host) *gate.Finding {
 }
 
 // lookAtBusiest is for a process that takes much: it may be what the host is for.
-func lookAtBusiest(h *gate.Host) gate.Remedy {
+func lookAtBusiest(h *scene.Host) scene.Remedy {
 	top := h.Load.Top
 	if len(top) == 0 || top[0].PID <= 0 || !(top[0].CPUPct >= muchOfCPU) {
-		return gate.Remedy{}
+		return scene.Remedy{}
 	}
 	name := ""
-	if gate.Plain(top[0].Name, "") {
+	if scene.Plain(top[0].Name, "") {
 		name = " (" + top[0].Name + ")"
 	}
-	return gate.Advise(fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
+	return scene.Advise(fmt.Sprintf("see what process %d%s does; measure when it is idle or has ended", top[0].PID, name))
 }
 
 // muchOfCPU is what of one CPU a process takes, in percent, that is held for
@@ -367,10 +368,10 @@ const muchOfCPU = 20
 
 // busiestProcess names it, and says where none explains the load: package host
 // lists those above 5% of a CPU.
-func busiestProcess(h *gate.Host) string {
+func busiestProcess(h *scene.Host) string {
 	l := h.Load
 	switch {
-	case len(l.Top) == 0 && gate.Reason(h.NotChecked, "load.processes") != gate.NotRead:
+	case len(l.Top) == 0 && scene.Reason(h.NotChecked, "load.processes") != scene.NotRead:
 		return ""
 	case len(l.Top) == 0:
 		return "; no process takes more than 5% of one"

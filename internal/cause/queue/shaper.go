@@ -12,6 +12,7 @@ import (
 	"thru/internal/cause/knob"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -338,20 +339,20 @@ func waited(d *measure.Delay) float64 {
 	return float64(d.P50 - d.Min)
 }
 
-func gateQdisc(f *gate.Face) *gate.Finding {
+func gateQdisc(f *scene.Face) *gate.Finding {
 	if f.Qdisc == nil || *f.Qdisc == "noqueue" {
 		return nil
 	}
 	kinds := strings.Fields(*f.Qdisc)
 	if slices.Contains(kinds, "netem") {
 		return gate.Warn("%s has the qdisc netem, which delays or drops on purpose", f.Name).
-			Do(gate.Commands("whoever set it wants it back", gate.Command("tc qdisc del dev %s root", f.NIC())))
+			Do(scene.Commands("whoever set it wants it back", scene.Command("tc qdisc del dev %s root", f.NIC())))
 	}
 	shaper := slices.IndexFunc(kinds, func(k string) bool { return slices.Contains(shapers(), k) })
 	switch {
 	case shaper >= 0 && f.Firm && f.Host.Subject.LinkBps > 0:
 		return gate.Warn("%s has the qdisc %s, which may hold the rate below the %s that are wanted", f.Name, kinds[shaper], gate.Rate(f.Host.Subject.LinkBps)).
-			Do(gate.Advise(gate.Command("`tc -s qdisc show dev %s` tells its rate (of htb and hfsc: `tc class show dev %s`)", f.NIC(), f.NIC())))
+			Do(scene.Advise(scene.Command("`tc -s qdisc show dev %s` tells its rate (of htb and hfsc: `tc class show dev %s`)", f.NIC(), f.NIC())))
 	case shaper >= 0:
 		return gate.Pass("%s has the qdisc %s, which may hold the rate: it is the link then", f.Name, kinds[shaper])
 	}
@@ -362,7 +363,7 @@ func gateQdisc(f *gate.Face) *gate.Finding {
 // no fact of the host.
 func shapers() []string { return []string{"tbf", "htb", "cake", "hfsc"} }
 
-func gateGuestShaping(h *gate.Host) *gate.Finding {
+func gateGuestShaping(h *scene.Host) *gate.Finding {
 	b, ok := below.Below(h)
 	if !ok {
 		return nil
@@ -382,7 +383,7 @@ func gateGuestShaping(h *gate.Host) *gate.Finding {
 			continue
 		}
 		return gate.Warn("%s holds what %s %s to %s", at, b.Guest.Name, what, gate.Rate(*s.AverageBps)).
-			Do(gate.Advise("on the hypervisor: raise the average of that traffic shaping, or switch it off").Risking("it may be meant"))
+			Do(scene.Advise("on the hypervisor: raise the average of that traffic shaping, or switch it off").Risking("it may be meant"))
 	}
 	if !told {
 		return gate.NotChecked("traffic shaping of "+b.Guest.Name, "the inventory does not tell it")

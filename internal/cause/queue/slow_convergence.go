@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -150,12 +151,12 @@ func cwndGrows(f *diagnose.Flow) (grows, known bool) {
 // began in slow start.
 const farBar = 3
 
-func gateTCPCarryOver(h *gate.Host) *gate.Finding {
+func gateTCPCarryOver(h *scene.Host) *gate.Finding {
 	product, _ := h.BDP()
 	if h.System != "linux" || product < 1e6 || h.RTT() < longRTT {
 		return nil
 	}
-	var fix gate.Remedy
+	var fix scene.Remedy
 	if h.Sysctls[knob.Sysctl(knob.NoMetricsSave)] == "0" {
 		fix = h.Set(knob.NoMetricsSave, "", "1")
 	}

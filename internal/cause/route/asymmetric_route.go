@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -106,13 +107,13 @@ func oneWayOnly(f *diagnose.Flow) *diagnose.Outcome {
 		Then("a capture at an end").Mend(diagnose.Advise(nil, "look at the routes of both ends, and at what the port that copies packets is set to"))
 }
 
-func gateHops(sc *gate.Scene) *gate.Finding {
+func gateHops(sc *scene.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	switch {
 	case p.Forward.Hops == nil:
-		return sc.Missing("routers on the way", "forward.hops", "forward")
+		return gate.Missing(sc, "routers on the way", "forward.hops", "forward")
 	case p.Back.Hops == nil:
-		return sc.Missing("routers on the way back", "back.hops", "back")
+		return gate.Missing(sc, "routers on the way back", "back.hops", "back")
 	case *p.Forward.Hops != *p.Back.Hops:
 		return gate.Warn("routers on the way: %d there, %d back", *p.Forward.Hops, *p.Back.Hops)
 	}

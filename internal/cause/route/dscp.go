@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
 // congested is the mark that a queue sets (RFC 3168, CE).
 const congested = 3
 
-func gateDSCP(w *gate.Way) *gate.Finding {
+func gateDSCP(w *scene.Way) *gate.Finding {
 	if len(w.Marks) == 0 {
 		return nil
 	}
@@ -22,7 +23,7 @@ func gateDSCP(w *gate.Way) *gate.Finding {
 		return gate.Pass("marks arrive as they were sent (%d tried)", len(w.Marks))
 	}
 	return gate.Warn("%s", strings.Join(parts, "; ")).
-		Do(gate.Advise("have every switch and router between trust the marks, or do not count on classes of traffic on this path"))
+		Do(scene.Advise("have every switch and router between trust the marks, or do not count on classes of traffic on this path"))
 }
 
 // mark is one value of a field of the IP header, as sent and as it arrived.

@@ -16,6 +16,7 @@ import (
 	"thru/internal/cause/loss"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -204,7 +205,7 @@ func fillsOneByOne(f *diagnose.Flow) bool {
 	return false
 }
 
-func gateBond(f *gate.Face) *gate.Finding {
+func gateBond(f *scene.Face) *gate.Finding {
 	if f.Bond == nil {
 		return nil
 	}
@@ -223,13 +224,13 @@ func gateBond(f *gate.Face) *gate.Finding {
 	case len(down) > 0:
 		return gate.Warn("%s of %s carry nothing: down", strings.Join(down, ", "), f.Name).
 			Because("%d of %d members carry the traffic", len(f.Bond.Members)-len(down), len(f.Bond.Members)).
-			Do(gate.Advise("check cable and switch port of " + words(down)))
+			Do(scene.Advise("check cable and switch port of " + words(down)))
 	case len(apart) > 0:
 		return gate.Warn("%s of %s carry nothing: in another LACP group than %d", strings.Join(apart, ", "), f.Name, *main).
-			Do(gate.Advise("put the switch ports of " + words(apart) + " into the same LACP group"))
+			Do(scene.Advise("put the switch ports of " + words(apart) + " into the same LACP group"))
 	case slices.Contains([]string{"802.3ad", "balance-xor"}, f.Bond.Mode) && f.Bond.Hash == "layer2" && len(f.Bond.Members) > 1:
 		return gate.Warn("%s chooses members by layer 2 addresses: all flows to one host take one", f.Name).
-			Do(gate.Commands(knob.MayFlap, gate.Command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.NIC())).
+			Do(scene.Commands(knob.MayFlap, scene.Command("ip link set dev %s type bond xmit_hash_policy layer3+4", f.NIC())).
 				Saying("let the switch hash by address and port too"))
 	}
 	return gate.Pass("%s: %s, %d members up%s%s", f.Name, f.Bond.Mode, len(f.Bond.Members), hashed(f.Bond.Hash), groupsUnknown(f.Bond))
@@ -239,7 +240,7 @@ func gateBond(f *gate.Face) *gate.Finding {
 func words(names []string) string {
 	var list []string
 	for _, name := range names {
-		list = append(list, gate.Command("%s", gate.NIC{Name: name}))
+		list = append(list, scene.Command("%s", scene.NIC{Name: name}))
 	}
 	return strings.Join(list, ", ")
 }
@@ -262,7 +263,7 @@ func groupsUnknown(b *measure.Bond) string {
 	return "; its LACP groups are not known"
 }
 
-func gateSeveralWays(sc *gate.Scene) *gate.Finding {
+func gateSeveralWays(sc *scene.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	hops := ""
 	for _, w := range []struct {
@@ -275,16 +276,16 @@ func gateSeveralWays(sc *gate.Scene) *gate.Finding {
 		said := fmt.Sprintf("%s has %d next hops towards %s (%s)", w.from, len(w.route.NextHops), w.to, nextHopsText(w.route.NextHops))
 		if h := sc.Host(w.from); h != nil && w.route.Hash == measure.HashLayer3 {
 			return gate.Warn("%s, chosen by addresses alone", said).Because("all flows between these ends take one of them").
-				Do(gate.At(h, gate.Commands("flows of all programs may take another next hop than before", gate.Command("sysctl -w %s=1", hashPolicy(p))).Saying("let it choose by port too")))
+				Do(scene.At(h, scene.Commands("flows of all programs may take another next hop than before", scene.Command("sysctl -w %s=1", hashPolicy(p))).Saying("let it choose by port too")))
 		}
 		hops += "; " + said
 	}
 	switch s := p.Ports; {
 	case s == nil || s.Ports <= 0:
-		return sc.Missing("whether source ports take different ways", "source_ports")
+		return gate.Missing(sc, "whether source ports take different ways", "source_ports")
 	case s.Ways > 1:
 		return gate.Warn("flows may take %d ways, by their source port (seen in %s%s)%s", s.Ways, s.By, groupsText(s.Groups), hops).
-			Do(gate.Advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
+			Do(scene.Advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
 	default:
 		return gate.Pass("%d source ports show no different ways%s", s.Ports, hops)
 	}

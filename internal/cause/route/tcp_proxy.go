@@ -4,6 +4,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -78,7 +79,7 @@ func kernelRTT(f *diagnose.Flow) (float64, bool) {
 	return 0, false
 }
 
-func gateTCPProxy(sc *gate.Scene) *gate.Finding {
+func gateTCPProxy(sc *scene.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	if p.Handshake == nil || p.Handshake.RTTNs == nil || p.RTT == nil || p.RTT.Min <= 0 || *p.Handshake.RTTNs <= 0 {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -93,7 +94,7 @@ func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 }
 
 // gateExplicitWindow tells only: without -w the limit does not matter.
-func gateExplicitWindow(h *gate.Host) *gate.Finding {
+func gateExplicitWindow(h *scene.Host) *gate.Finding {
 	limit, of := int64(0), ""
 	switch h.System {
 	case "linux":
@@ -129,7 +130,7 @@ func gateExplicitWindow(h *gate.Host) *gate.Finding {
 }
 
 // raiseLimit lets programs ask for the window.
-func raiseLimit(h *gate.Host, window int64) (r gate.Remedy) {
+func raiseLimit(h *scene.Host, window int64) (r scene.Remedy) {
 	for _, id := range []string{knob.RmemMax, knob.WmemMax} {
 		if has, _ := h.Number(knob.Sysctl(id)); has < window {
 			r = r.And(h.Set(id, "", fmt.Sprint(window)))
@@ -157,7 +158,7 @@ func proposeFixedWindow(r advise.Request) []advise.Draft {
 	list := []advise.Draft{free}
 	for _, x := range []struct {
 		id   string
-		h    *advise.Host
+		h    *scene.Host
 		want int64
 	}{{knob.RmemMax, w.To, c.Spec.Window.Recv}, {knob.WmemMax, w.From, c.Spec.Window.Send}} {
 		if now := x.h.State(x.id, ""); now.Known && now.Number() > 0 && now.Number() < x.want {

@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -141,7 +142,7 @@ func packetsReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 		Mend(f.RaiseWindow(f.Receiver, h.RTT))
 }
 
-func gateReceiveWindow(h *gate.Host) *gate.Finding {
+func gateReceiveWindow(h *scene.Host) *gate.Finding {
 	l := h.Limits()
 	return holds(h, buffer{l.Window, "receive window", l.WindowOf, l.Keys[0], false})
 }

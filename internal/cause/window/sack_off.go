@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/knob"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
@@ -38,7 +39,7 @@ func SACKOff() rule.Cause {
 
 func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.SACK }, func(s *measure.SYN) *bool { return s.SACK },
-		gate.SackSetting(), "selective acknowledgements (SACK)", "opt_sack")
+		scene.SackSetting(), "selective acknowledgements (SACK)", "opt_sack")
 	if o.State != diagnose.Holds {
 		return o
 	}
@@ -61,7 +62,7 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
-		Mend(f.SwitchOn(gate.SackSetting(), where))
+		Mend(f.SwitchOn(scene.SackSetting(), where))
 }
 
 // offloadLoses tells that the packets that are lost are those of a broken offload.
@@ -95,14 +96,14 @@ func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
-		Mend(f.SwitchOn(gate.SackSetting(), where))
+		Mend(f.SwitchOn(scene.SackSetting(), where))
 }
 
-func gateSACK(h *gate.Host) *gate.Finding {
-	return switched(h, gate.SackSetting(), func() *gate.Finding { return gate.Warn("SACK is off").Do(h.Set(knob.SACK, "", "1")) })
+func gateSACK(h *scene.Host) *gate.Finding {
+	return switched(h, scene.SackSetting(), func() *gate.Finding { return gate.Warn("SACK is off").Do(h.Set(knob.SACK, "", "1")) })
 }
 
-func gateSACKPath(w *gate.Way) *gate.Finding {
+func gateSACKPath(w *scene.Way) *gate.Finding {
 	return option(w, "SACK", func(s *measure.SYN) *bool { return s.SACK }, func() *gate.Finding {
 		return gate.Warn("SACK of %s is taken out before %s", w.From, w.To).Do(leaveAlone())
 	})

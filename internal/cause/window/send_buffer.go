@@ -7,6 +7,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -58,7 +59,7 @@ func packetsSendBuffer(f *diagnose.Flow) *diagnose.Outcome {
 // buffer is to be what bounds it.
 const evenBar = 1.25
 
-func gateSendBuffer(h *gate.Host) *gate.Finding {
+func gateSendBuffer(h *scene.Host) *gate.Finding {
 	if h.System == "windows" {
 		return nil // it has no such limit: the send buffer follows the window (SO_SNDBUF, ISB)
 	}

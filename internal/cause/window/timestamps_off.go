@@ -6,6 +6,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -33,12 +34,12 @@ func TimestampsOff() rule.Cause {
 
 func judgeTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 	o, where := optionOff(f, func(t *measure.TCPInfo) *bool { return t.Timestamps }, func(s *measure.SYN) *bool { return s.Timestamps },
-		gate.TimestampsSetting(), "TCP timestamps", "opt_timestamps")
+		scene.TimestampsSetting(), "TCP timestamps", "opt_timestamps")
 	if o.State != diagnose.Holds {
 		return o
 	}
 	return o.Beside().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
-		Mend(f.SwitchOn(gate.TimestampsSetting(), where))
+		Mend(f.SwitchOn(scene.TimestampsSetting(), where))
 }
 
 func packetsTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
@@ -47,16 +48,16 @@ func packetsTimestampsOff(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	return o.Beside().Costs(0, "the round trip is sampled once a window; above 4 GiB a window old segments pass for new ones", "RFC 7323, sections 4 and 5").
-		Mend(f.SwitchOn(gate.TimestampsSetting(), where))
+		Mend(f.SwitchOn(scene.TimestampsSetting(), where))
 }
 
-func gateTimestamps(h *gate.Host) *gate.Finding {
-	return switched(h, gate.TimestampsSetting(), func() *gate.Finding {
+func gateTimestamps(h *scene.Host) *gate.Finding {
+	return switched(h, scene.TimestampsSetting(), func() *gate.Finding {
 		return gate.Warn("TCP timestamps are off").Do(h.Set(knob.Timestamps, "", "1"))
 	})
 }
 
-func gateTimestampsPath(w *gate.Way) *gate.Finding {
+func gateTimestampsPath(w *scene.Way) *gate.Finding {
 	return option(w, "timestamps", func(s *measure.SYN) *bool { return s.Timestamps }, func() *gate.Finding {
 		return gate.Warn("TCP timestamps of %s are taken out before %s", w.From, w.To).Do(leaveAlone())
 	})

@@ -9,6 +9,7 @@ import (
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -127,7 +128,7 @@ func scaled(r advise.Request, d advise.Draft) advise.Draft {
 	if s := w.Sender().Holds(); s > 0 {
 		holds = min(holds, s)
 	}
-	plain, carries := w.Carries(gate.PlainWindow), w.Carries(holds)
+	plain, carries := w.Carries(scene.PlainWindow), w.Carries(holds)
 	if plain <= 0 || carries <= plain {
 		return d
 	}
@@ -143,12 +144,12 @@ type buffer struct {
 }
 
 // holds compares what one connection can have under way with the path.
-func holds(h *gate.Host, b buffer) *gate.Finding {
+func holds(h *scene.Host, b buffer) *gate.Finding {
 	if !h.Known {
 		return nil
 	}
 	if b.most <= 0 {
-		return h.Missing("largest "+b.what, b.key)
+		return gate.Missing(h, "largest "+b.what, b.key)
 	}
 	product, why := h.BDP()
 	all := float64(b.most) * float64(h.Streams())
@@ -165,12 +166,12 @@ func holds(h *gate.Host, b buffer) *gate.Finding {
 	}
 	return gate.Warn("%s at most %s (%s); bandwidth-delay product %s: %s at %s RTT", b.what, gate.Size(b.most), b.of, gate.Size(product), gate.Rate(h.Rate()), gate.Span(h.RTT())).
 		Because("it carries at most %s%s; window needed: %s", gate.Rate(stat.WindowRate(all, h.RTT())), together, gate.Size(window)).
-		Do(gate.SetBuffers(h, window, b.sends))
+		Do(scene.SetBuffers(h, window, b.sends))
 }
 
 // suffices judges a buffer where no rate is known: by the rate that it carries,
 // and by what the system would have set itself.
-func suffices(h *gate.Host, b buffer, why string) *gate.Finding {
+func suffices(h *scene.Host, b buffer, why string) *gate.Finding {
 	carries, says := 0.0, ""
 	if h.RTT() > 0 {
 		carries = stat.WindowRate(float64(b.most)*float64(h.Streams()), h.RTT())
@@ -183,7 +184,7 @@ func suffices(h *gate.Host, b buffer, why string) *gate.Finding {
 	case carries >= anyRate:
 		return gate.Pass("%s up to %s carries %s at %s RTT", b.what, gate.Size(b.most), gate.Rate(carries), gate.Span(h.RTT()))
 	case booted > 0 && b.most < booted/2:
-		f := gate.Warn("%s at most %s (%s), where Linux sets %s by itself", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(gate.SetBuffer(h, b.sends, h.BootBuffer(b.sends)))
+		f := gate.Warn("%s at most %s (%s), where Linux sets %s by itself", b.what, gate.Size(b.most), b.of, gate.Size(booted)).Do(scene.SetBuffer(h, b.sends, h.BootBuffer(b.sends)))
 		if says != "" {
 			f = f.Because("%s; somebody has made it smaller", says)
 		}
@@ -195,7 +196,7 @@ func suffices(h *gate.Host, b buffer, why string) *gate.Finding {
 }
 
 // booted is what one connection can have under way by that buffer.
-func booted(h *gate.Host, sends bool) int64 {
+func booted(h *scene.Host, sends bool) int64 {
 	if sends {
 		return h.BootBuffer(sends)
 	}
@@ -207,14 +208,14 @@ const anyRate = 100e9
 
 // switched judges a switch of the host. A system without such a switch has
 // nothing that could be wrong.
-func switched(h *gate.Host, s gate.Setting, off func() *gate.Finding) *gate.Finding {
+func switched(h *scene.Host, s scene.Switch, off func() *gate.Finding) *gate.Finding {
 	if h.Known && h.System != "" && len(s.Names[h.System]) == 0 {
 		return nil
 	}
-	on, known := h.State(s)
+	on, known := h.IsOn(s)
 	switch {
 	case !known:
-		return h.Missing(s.What, h.Key(s))
+		return gate.Missing(h, s.What, h.Key(s))
 	case !on:
 		return off()
 	}
@@ -223,7 +224,7 @@ func switched(h *gate.Host, s gate.Setting, off func() *gate.Finding) *gate.Find
 
 // option judges one option of a segment as it was sent and as it arrived. An
 // option that was not sent cannot be lost: the sending host's gate tells of it.
-func option(w *gate.Way, what string, has func(*measure.SYN) *bool, gone func() *gate.Finding) *gate.Finding {
+func option(w *scene.Way, what string, has func(*measure.SYN) *bool, gone func() *gate.Finding) *gate.Finding {
 	if w.Sent == nil || w.Seen == nil || has(w.Sent) == nil || has(w.Seen) == nil {
 		return gate.MissingOption(w, what)
 	}
@@ -237,13 +238,13 @@ func option(w *gate.Way, what string, has func(*measure.SYN) *bool, gone func() 
 }
 
 // leaveAlone is for the box between.
-func leaveAlone() gate.Remedy {
-	return gate.Advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
+func leaveAlone() scene.Remedy {
+	return scene.Advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
 }
 
 // optionOff judges an option of TCP as the kernel negotiated it: certain where
 // it is off, at the end or on the way where it went missing.
-func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*measure.SYN) *bool, option gate.Setting, what, key string) (*diagnose.Outcome, measure.Where) {
+func optionOff(f *diagnose.Flow, of func(*measure.TCPInfo) *bool, syn func(*measure.SYN) *bool, option scene.Switch, what, key string) (*diagnose.Outcome, measure.Where) {
 	on, known := Option(f, of)
 	switch {
 	case !known:

@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -49,7 +50,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	pct, proof, counted := f.WindowHeld()
 	o := diagnose.Likely("TCP window scaling is off: no window is larger than 64 KiB")
-	where, how := f.LostOption(func(s *measure.SYN) *bool { return s.HasScale }, gate.WindowScaling())
+	where, how := f.LostOption(func(s *measure.SYN) *bool { return s.HasScale }, scene.WindowScaling())
 	o.At(where)
 	if how != "" {
 		o.Text = fmt.Sprintf("TCP window scaling is off (%s): no window is larger than 64 KiB", how)
@@ -59,7 +60,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	switch {
 	case seen && behind > diagnose.UnreadBar:
 		o.Beside() // a larger window would be full of unread data too
-	case counted && pct >= diagnose.RwndBar && !f.Lengthens(gate.PlainWindow):
+	case counted && pct >= diagnose.RwndBar && !f.Lengthens(scene.PlainWindow):
 		o.By(diagnose.Above(proof, diagnose.RwndBar))
 	case counted:
 		o.Beside()
@@ -67,11 +68,11 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.Confidence = measure.Likely
 	}
 	if loaded, ok := f.LoadedRTT(); ok {
-		bound := stat.WindowRate(gate.PlainWindow, int64(loaded)) * float64(max(1, f.Cell.Streams))
+		bound := stat.WindowRate(scene.PlainWindow, int64(loaded)) * float64(max(1, f.Cell.Streams))
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	o.By(f.Sender.Proof("tcp_info.opt_window_scaling", 0, ""))
-	return o.Mend(f.SwitchOn(gate.WindowScaling(), where))
+	return o.Mend(f.SwitchOn(scene.WindowScaling(), where))
 }
 
 // Option of TCP as the kernels negotiated it, the sender's before the receiver's.
@@ -101,43 +102,43 @@ func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.Beside() // a larger window would be full of unread data too
 	case known && held.Binds:
 		o.By(held.Proof)
-	case known || s.Data.New <= gate.PlainWindow: // too little passed to fill such a window
+	case known || s.Data.New <= scene.PlainWindow: // too little passed to fill such a window
 		o.Beside()
 	default:
 		o.Confidence = measure.Likely
 	}
 	if loaded, _, ok := s.RTT(); ok {
-		bound := stat.WindowRate(gate.PlainWindow, int64(loaded)) * float64(len(s.Connections))
+		bound := stat.WindowRate(scene.PlainWindow, int64(loaded)) * float64(len(s.Connections))
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
-	return o.Mend(f.SwitchOn(gate.WindowScaling(), where))
+	return o.Mend(f.SwitchOn(scene.WindowScaling(), where))
 }
 
-func gateWindowScaling(h *gate.Host) *gate.Finding {
-	if l := h.Limits(); (h.System == "solaris" || h.System == "illumos") && l.Window > gate.PlainWindow {
+func gateWindowScaling(h *scene.Host) *gate.Finding {
+	if l := h.Limits(); (h.System == "solaris" || h.System == "illumos") && l.Window > scene.PlainWindow {
 		return gate.Pass("on: window scaling, by a buffer of %s", gate.Size(l.Window))
 	}
-	return switched(h, gate.WindowScaling(), func() *gate.Finding {
+	return switched(h, scene.WindowScaling(), func() *gate.Finding {
 		need, _ := h.BDP()
-		return gate.FailIf(need > gate.PlainWindow, "window scaling is off").Because("%s", capped(h.Scene)).Do(h.Set(knob.WindowScaling, "", "1"))
+		return gate.FailIf(need > scene.PlainWindow, "window scaling is off").Because("%s", capped(h.Scene)).Do(h.Set(knob.WindowScaling, "", "1"))
 	})
 }
 
 // capped words what 64 KiB a round trip come to.
-func capped(sc *gate.Scene) string {
+func capped(sc *scene.Scene) string {
 	if sc.RTT() == 0 {
 		return "a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms"
 	}
-	return "a connection carries at most " + gate.Rate(stat.WindowRate(gate.PlainWindow, sc.RTT())) + " at the RTT of " + gate.Span(sc.RTT())
+	return "a connection carries at most " + gate.Rate(stat.WindowRate(scene.PlainWindow, sc.RTT())) + " at the RTT of " + gate.Span(sc.RTT())
 }
 
-func gateWindowScalingPath(w *gate.Way) *gate.Finding {
+func gateWindowScalingPath(w *scene.Way) *gate.Finding {
 	need, _ := w.BDP()
 	f := option(w, "window scaling", func(s *measure.SYN) *bool { return s.HasScale }, func() *gate.Finding {
-		return gate.FailIf(need > gate.PlainWindow, "window scaling of %s is taken out before %s", w.From, w.To).Because("%s", capped(w.Scene)).Do(leaveAlone())
+		return gate.FailIf(need > scene.PlainWindow, "window scaling of %s is taken out before %s", w.From, w.To).Because("%s", capped(w.Scene)).Do(leaveAlone())
 	})
 	if f.Status == measure.GatePass && w.Sent.WindowScale != nil && w.Seen.WindowScale != nil && *w.Sent.WindowScale != *w.Seen.WindowScale {
-		return gate.FailIf(need > gate.PlainWindow, "window scale %d of %s arrives as %d", *w.Sent.WindowScale, w.From, *w.Seen.WindowScale).
+		return gate.FailIf(need > scene.PlainWindow, "window scale %d of %s arrives as %d", *w.Sent.WindowScale, w.From, *w.Seen.WindowScale).
 			Because("the ends disagree on every window that they tell each other").Do(leaveAlone())
 	}
 	return f

@@ -1,4 +1,4 @@
-package gate
+package scene
 
 import (
 	"net/netip"
@@ -123,10 +123,42 @@ func (h *Host) Top() *Face {
 // Speed is the rate of the wire behind the interface in bit/s; 0 where none
 // is known, or it is a name only.
 func (f *Face) Speed() int64 {
-	if f.SpeedBps == nil || *f.SpeedBps <= 0 || IsTrue(f.Nominal) {
+	if f.SpeedBps == nil || *f.SpeedBps <= 0 || *f.SpeedBps > MostRate || IsTrue(f.Nominal) {
 		return 0
 	}
 	return *f.SpeedBps
+}
+
+// MostRate bounds what a figure may say, in bit/s: more is a damaged document.
+const MostRate = 1e14
+
+// NodeCPUs are the CPUs of the adapter's node; none where that is not known.
+func (f *Face) NodeCPUs() []int {
+	for _, n := range f.Host.NUMA {
+		if f.NUMANode != nil && n.Node == *f.NUMANode && len(n.CPUs) > 0 {
+			return slices.DeleteFunc(slices.Clone(n.CPUs), func(c int) bool { return c < 0 || c >= mostCPUs })
+		}
+	}
+	return nil
+}
+
+// Near are those, and where they are not known all CPUs of the host.
+func (f *Face) Near() []int {
+	if cpus := f.NodeCPUs(); cpus != nil {
+		return cpus
+	}
+	return firstCPUs(f.Host.CPUs())
+}
+
+// RxQueues is how many receive queues are set; 0 where it is not known.
+func (f *Face) RxQueues() int {
+	if c := f.Channels; c != nil && c.Combined+c.RX > 0 {
+		return max(c.Combined, 0) + max(c.RX, 0)
+	}
+	if f.Queues != nil && *f.Queues > 0 {
+		return *f.Queues
+	}
+	return 0
 }
 
 // KindName in words, "" where it is not known.
@@ -161,17 +193,13 @@ func (f *Face) Wanted() int64 {
 	return f.Host.Subject.LinkBps
 }
 
-// Missing is a gate for a fact of the interface that could not be had. A fact
-// that is absent without a reason makes no sense for its kind: nil. Of a real
-// device it is still told.
-func (f *Face) Missing(what, fact string) *Finding {
+// WhyNot is the reason for a fact of the interface that is lacking. One that is absent
+// without a reason makes no sense for its kind, and is not told; of a real device it is.
+func (f *Face) WhyNot(facts ...string) (why string, told bool) {
 	own := "interfaces." + f.Name
-	parent, _, _ := strings.Cut(fact, ".")
-	why := Reason(f.Host.NotChecked, own+"."+fact, own+"."+parent, own+".*", own, "interfaces")
-	if why == NotRead && !f.Wired() {
-		return nil
-	}
-	return NotChecked(what, why)
+	parent, _, _ := strings.Cut(facts[0], ".")
+	why = Reason(f.Host.NotChecked, own+"."+facts[0], own+"."+parent, own+".*", own, "interfaces")
+	return why, why != NotRead || f.Wired()
 }
 
 // IsTrue tells of a fact that is known and true.

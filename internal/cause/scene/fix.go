@@ -1,4 +1,4 @@
-package gate
+package scene
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/cause/knob"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // HostOf is an end of a result of which these facts are known, for what is to be done there.
@@ -18,12 +19,12 @@ func HostOf(name string, facts *measure.Facts) *Host {
 	if own.OS == nil || *own.OS == "" {
 		own.OS = new("linux")
 	}
-	return NewScene(Subject{Ends: []End{{Name: name, Facts: &own}}}).hosts[0]
+	return Of(&measure.EndPoint{Name: name, Facts: &own})
 }
 
 // Fix is a remedy as a finding has it.
 func (h *Host) Fix(r Remedy) *measure.Remedy {
-	r = h.sparing(r)
+	r = h.Sparing(r)
 	fix := &measure.Remedy{EndPoint: h.Name, Commands: r.Lines, Advice: r.Advice, Risk: r.Risk}
 	if len(r.Lines) > 0 {
 		fix.Platform = h.System
@@ -74,9 +75,9 @@ func Window(h *Host, bytes int64, sends bool) Remedy {
 		has, of = l.Send, l.SendOf
 	}
 	if has >= bytes {
-		return Advise(fmt.Sprintf("%s allows %s a connection already: see whether the program sets a buffer of its own (SO_SNDBUF, SO_RCVBUF, -w), or the kernel is short of memory", of, Size(has)))
+		return Advise(fmt.Sprintf("%s allows %s a connection already: see whether the program sets a buffer of its own (SO_SNDBUF, SO_RCVBUF, -w), or the kernel is short of memory", of, unit.Size(has)))
 	}
-	return SetBuffers(h, bytes, sends).Or("raise the buffers so that a connection can have " + Size(bytes) + " under way")
+	return SetBuffers(h, bytes, sends).Or("raise the buffers so that a connection can have " + unit.Size(bytes) + " under way")
 }
 
 // SetBuffers lets one connection have the window under way. Only the buffer of one
@@ -103,10 +104,7 @@ func SetBuffer(h *Host, sends bool, bytes int64) Remedy {
 // SpreadInterrupts gives each interrupt a CPU of its own, of the adapter's node first.
 func SpreadInterrupts(f *Face) Remedy {
 	const most = 16 // commands
-	cpus := f.Host.NodeCPUs(f)
-	if len(cpus) == 0 {
-		cpus = firstCPUs(f.Host.CPUs())
-	}
+	cpus := f.Near()
 	value := ""
 	for i, q := range f.IRQs[:min(most, len(f.IRQs))] {
 		if len(cpus) > 0 {
@@ -143,32 +141,8 @@ func PacketSteering(f *Face) Remedy {
 
 // firstCPUs are the numbers of so many CPUs.
 func firstCPUs(n int) (cpus []int) {
-	for c := range min(n, 4096) {
+	for c := range n {
 		cpus = append(cpus, c)
 	}
 	return cpus
-}
-
-// NodeCPUs are the CPUs of the adapter's node; nil where that is not known.
-func (h *Host) NodeCPUs(f *Face) []int {
-	if f.NUMANode == nil {
-		return nil
-	}
-	for _, n := range h.NUMA {
-		if n.Node == *f.NUMANode {
-			return n.CPUs
-		}
-	}
-	return nil
-}
-
-// RxQueues is how many receive queues are set; 0 where it is not known.
-func (f *Face) RxQueues() int {
-	if c := f.Channels; c != nil && c.Combined+c.RX > 0 {
-		return max(c.Combined, 0) + max(c.RX, 0)
-	}
-	if f.Queues != nil && *f.Queues > 0 {
-		return *f.Queues
-	}
-	return 0
 }

@@ -1,15 +1,19 @@
-package gate
+package scene
 
 import (
 	"slices"
 	"strings"
 
 	"thru/internal/cause/knob"
+	"thru/internal/unit"
 )
 
-// sparing leaves out of a remedy what would take back a change that a tuning has
+// longest text that comes from a host, in characters.
+const longest = 240
+
+// Sparing leaves out of a remedy what would take back a change that a tuning has
 // kept: it was shown to help here, which no rule knows better.
-func (h *Host) sparing(r Remedy) Remedy {
+func (h *Host) Sparing(r Remedy) Remedy {
 	var lines, kept []string
 	for _, command := range r.Lines {
 		against := knob.Against(h.System, h.Facts, command)
@@ -26,7 +30,7 @@ func (h *Host) sparing(r Remedy) Remedy {
 	if len(kept) == 0 {
 		return r
 	}
-	advice := "keep " + line(strings.Join(kept, ", ")) + ", which a tuning has shown to help here, and make it permanent; what needs it is to be mended elsewhere: " +
+	advice := "keep " + unit.Line(strings.Join(kept, ", "), longest) + ", which a tuning has shown to help here, and make it permanent; what needs it is to be mended elsewhere: " +
 		"the driver or firmware of the adapter, the hypervisor's switch, a device on the way"
 	if len(lines) == 0 {
 		return Advise(advice)

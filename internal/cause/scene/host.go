@@ -1,4 +1,4 @@
-package gate
+package scene
 
 import (
 	"slices"
@@ -14,6 +14,7 @@ import (
 type Host struct {
 	*Scene
 	End    *End
+	Point  *measure.EndPoint // never nil
 	Name   string
 	System string
 	Known  bool
@@ -24,13 +25,7 @@ type Host struct {
 
 // NewHost is an end with what several rules ask of it.
 func NewHost(sc *Scene, e *End) *Host {
-	h := &Host{Scene: sc, End: e, Name: e.Name, Known: e.Facts != nil, Facts: e.Facts}
-	if !h.Known {
-		h.Facts = &measure.Facts{}
-	}
-	if h.OS != nil {
-		h.System = strings.ToLower(*h.OS)
-	}
+	h := of(sc, e, &measure.EndPoint{Name: e.Name})
 	h.byName = make(map[string]*measure.Interface, len(h.Interfaces))
 	for i := range h.Interfaces {
 		if d := &h.Interfaces[i]; h.byName[d.Name] == nil {
@@ -41,18 +36,35 @@ func NewHost(sc *Scene, e *End) *Host {
 	return h
 }
 
-// Interface returns the interface of that name, or nil.
-func (h *Host) Interface(name string) *measure.Interface { return h.byName[name] }
+// Of is an end point of a result, of which no interface is picked to be judged.
+func Of(e *measure.EndPoint) *Host {
+	return of(&Scene{}, &End{Name: e.Name, Facts: e.Facts}, e)
+}
 
-// Missing is a gate for a fact of the host that could not be had, by the
-// reason that the host gave for it, for another that comes with it, or for
-// what it belongs to.
-func (h *Host) Missing(what string, facts ...string) *Finding {
+func of(sc *Scene, e *End, point *measure.EndPoint) *Host {
+	h := &Host{Scene: sc, End: e, Point: point, Name: e.Name, Known: e.Facts != nil, Facts: e.Facts}
 	if !h.Known {
-		return nil // one gate says that there are no facts at all
+		h.Facts = &measure.Facts{}
 	}
+	if h.OS != nil {
+		h.System = strings.ToLower(*h.OS)
+	}
+	return h
+}
+
+// Interface returns the interface of that name, or nil.
+func (h *Host) Interface(name string) *measure.Interface {
+	if h.byName == nil {
+		return h.Facts.Interface(name)
+	}
+	return h.byName[name]
+}
+
+// WhyNot is the reason that the host gave for a fact that it lacks, for another that
+// comes with it, or for what it belongs to; told is false where nothing is known of it.
+func (h *Host) WhyNot(facts ...string) (why string, told bool) {
 	parent, _, _ := strings.Cut(facts[0], ".")
-	return NotChecked(what, Reason(h.NotChecked, append(facts, parent)...))
+	return Reason(h.NotChecked, append(facts, parent)...), h.Known
 }
 
 // Guest tells whether the host is a virtual machine; known is false where it cannot say.
@@ -70,14 +82,17 @@ func (h *Host) HypervisorName() string {
 
 // CPUs is how many logical CPUs thru may use; 0 where it is not known.
 func (h *Host) CPUs() int {
-	if h.CPU != nil && h.CPU.Usable != nil && *h.CPU.Usable > 0 {
-		return *h.CPU.Usable
-	}
-	if h.Cores != nil && *h.Cores > 0 {
-		return *h.Cores
+	switch {
+	case h.CPU != nil && h.CPU.Usable != nil && *h.CPU.Usable > 0:
+		return min(*h.CPU.Usable, mostCPUs)
+	case h.Cores != nil && *h.Cores > 0:
+		return min(*h.Cores, mostCPUs)
 	}
 	return 0
 }
+
+// mostCPUs bounds what a host may say of itself.
+const mostCPUs = 4096
 
 // Sysctl is the first of the settings that the host has. Systems differ in
 // names, and tools of the same system in their capitals.
@@ -119,16 +134,16 @@ func SortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// Setting is a switch of TCP that every system has under another name.
-type Setting struct {
+// Switch is a setting of TCP that every system has under another name.
+type Switch struct {
 	Knob  string // that sets it
 	What  string // "window scaling"
 	Names map[string][]string
 	off   []string // values that mean off, in small letters
 }
 
-// State tells whether a switch is on; known is false where it was not read.
-func (h *Host) State(s Setting) (on, known bool) {
+// IsOn tells whether a switch is on; known is false where it was not read.
+func (h *Host) IsOn(s Switch) (on, known bool) {
 	v, ok := h.Sysctl(s.Names[h.System]...)
 	if !ok || v == "" {
 		return false, false
@@ -137,7 +152,7 @@ func (h *Host) State(s Setting) (on, known bool) {
 }
 
 // Key of the switch on this system, for the gate that it is missing.
-func (h *Host) Key(s Setting) string {
+func (h *Host) Key(s Switch) string {
 	if names := s.Names[h.System]; len(names) > 0 {
 		return "sysctls." + names[0]
 	}
@@ -147,8 +162,8 @@ func (h *Host) Key(s Setting) string {
 // WindowScaling is the switch of TCP for windows above 64 KiB.
 // That of Solaris is whether it offers scaling with a small
 // buffer too; Windows ties it to the autotuning of the window.
-func WindowScaling() Setting {
-	return Setting{knob.WindowScaling, "window scaling", map[string][]string{
+func WindowScaling() Switch {
+	return Switch{knob.WindowScaling, "window scaling", map[string][]string{
 		"linux":   {"net.ipv4.tcp_window_scaling"},
 		"freebsd": {"net.inet.tcp.rfc1323"},
 		"darwin":  {"net.inet.tcp.rfc1323"},
@@ -158,8 +173,8 @@ func WindowScaling() Setting {
 }
 
 // SackSetting is the switch of selective acknowledgement by its names on each system.
-func SackSetting() Setting {
-	return Setting{knob.SACK, "selective acknowledgement (SACK)", map[string][]string{
+func SackSetting() Switch {
+	return Switch{knob.SACK, "selective acknowledgement (SACK)", map[string][]string{
 		"linux":   {"net.ipv4.tcp_sack"},
 		"freebsd": {"net.inet.tcp.sack.enable"},
 		"darwin":  {"net.inet.tcp.sack"},
@@ -168,34 +183,10 @@ func SackSetting() Setting {
 }
 
 // TimestampsSetting is the switch of TCP timestamps by its names on each system.
-func TimestampsSetting() Setting {
-	return Setting{knob.Timestamps, "TCP timestamps", map[string][]string{
+func TimestampsSetting() Switch {
+	return Switch{knob.Timestamps, "TCP timestamps", map[string][]string{
 		"linux":   {"net.ipv4.tcp_timestamps"},
 		"freebsd": {"net.inet.tcp.rfc1323"},
 		"darwin":  {"net.inet.tcp.rfc1323"},
 	}, []string{"0"}}
-}
-
-// EndGates judge whether there is anything to judge.
-func EndGates() []Rule {
-	return []Rule{{
-		ID: "host-facts", Title: "Facts of the host",
-		About:  "whether an agent is there that tells what its host is, and the interface of the route is among its facts",
-		Why:    "what cannot be seen cannot be judged: a limit of that host would be taken for one of the path",
-		Source: "C-07, C-08",
-		Remedy: "run `thru serve` there", Checklist: []string{"C-07", "C-08"},
-		Host: hostFacts,
-	}}
-}
-
-func hostFacts(h *Host) *Finding {
-	switch r := h.End.Route; {
-	case !h.Known:
-		return NotChecked("facts of this host", "no agent of thru is there")
-	case r != nil && h.Interface(r.Interface) == nil:
-		return NotChecked("interface "+r.Interface+" of the route", Reason(h.NotChecked, "interfaces."+r.Interface, "interfaces"))
-	case len(h.Faces) == 0:
-		return NotChecked("interfaces", "none is up that could carry a test")
-	}
-	return nil
 }

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/cause/gate"
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 	"thru/internal/stat"
 )
 
-// scene is a document with what several rules ask of it.
-type scene struct {
+// advice is a document with what several rules ask of it.
+type advice struct {
+	*scene.Scene
 	doc   *measure.Document
-	hosts []*Host
 	rules []Rule
 	kept  []string // ids of the proposals that were kept
 	ways  []*Way   // directions, what needs help most first
@@ -23,21 +23,16 @@ type scene struct {
 
 // Way is one direction of the data.
 type Way struct {
-	*scene
-	From, To *Host
+	*advice
+	From, To *scene.Host
 	Cell     *measure.Cell // its last measurement; nil: none
 	path     *measure.Path // that was probed; nil: none
 	There    *measure.OneWay
 	Back     *measure.OneWay
 }
 
-func newScene(doc *measure.Document) *scene {
-	sc := &scene{doc: doc}
-	for i := range doc.EndPoints {
-		if e := &doc.EndPoints[i]; sc.host(e.Name) == nil {
-			sc.hosts = append(sc.hosts, newHost(e))
-		}
-	}
+func newAdvice(doc *measure.Document) *advice {
+	sc := &advice{Scene: scene.OfDocument(doc), doc: doc}
 	for i := range doc.Cells {
 		if c := &doc.Cells[i]; isMain(c) {
 			sc.way(c.From, c.To).Cell = c
@@ -72,13 +67,13 @@ func (w *Way) rank() int {
 }
 
 // way between two end points; a new one where there is none.
-func (sc *scene) way(from, to string) *Way {
+func (sc *advice) way(from, to string) *Way {
 	for _, w := range sc.ways {
 		if w.From.Name == from && w.To.Name == to {
 			return w
 		}
 	}
-	w := &Way{scene: sc, From: sc.named(from), To: sc.named(to)}
+	w := &Way{advice: sc, From: sc.Named(from), To: sc.Named(to)}
 	sc.ways = append(sc.ways, w)
 	return w
 }
@@ -88,39 +83,13 @@ func (w *Way) probed(p *measure.Path, there, back *measure.OneWay) {
 	w.path, w.There, w.Back = p, there, back
 }
 
-// host of that name; nil where the document has none.
-func (sc *scene) host(name string) *Host {
-	i := slices.IndexFunc(sc.hosts, func(h *Host) bool { return h.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return sc.hosts[i]
-}
-
-// named is never nil: of an end point that the document does not describe only
-// the name is known.
-func (sc *scene) named(name string) *Host {
-	h := sc.host(name)
-	if h == nil {
-		h = newHost(&measure.EndPoint{Name: name})
-		sc.hosts = append(sc.hosts, h)
-	}
-	return h
-}
-
-// IsOurs tells whether a host is the one that the command runs at: a document
-// names that first.
-func (sc *scene) IsOurs(h *Host) bool {
-	return len(sc.hosts) > 0 && sc.hosts[0] == h
-}
-
 // full tells that the link is full for certain in every direction that was measured.
-func (sc *scene) full() bool {
+func (sc *advice) full() bool {
 	return sc.isMeasured() && !slices.ContainsFunc(sc.ways, func(w *Way) bool { return w.isMeasured() && !w.full() })
 }
 
 // isMeasured tells whether any direction was.
-func (sc *scene) isMeasured() bool { return slices.ContainsFunc(sc.ways, (*Way).isMeasured) }
+func (sc *advice) isMeasured() bool { return slices.ContainsFunc(sc.ways, (*Way).isMeasured) }
 
 // isMeasured tells whether the direction was measured, and diagnosed.
 func (w *Way) isMeasured() bool { return w.Cell != nil && len(w.Cell.Findings) > 0 }
@@ -132,7 +101,7 @@ func (w *Way) full() bool {
 
 // MayBeHeld tells of a direction that a setting may hold back: not of one that is full,
 // nor of one that carries no data where others do.
-func (w *Way) MayBeHeld() bool { return !w.full() && (w.Cell != nil || !w.scene.isMeasured()) }
+func (w *Way) MayBeHeld() bool { return !w.full() && (w.Cell != nil || !w.advice.isMeasured()) }
 
 // Goodput of the direction in bit/s; 0 where it is not known.
 func (w *Way) Goodput() float64 {
@@ -142,12 +111,9 @@ func (w *Way) Goodput() float64 {
 	return sane(w.Cell.Goodput.Value)
 }
 
-// MostRate bounds what a figure may say, in bit/s: more is a damaged document.
-const MostRate = 1e14
-
 // sane is a rate that arithmetic can be done with; else 0.
 func sane(bps float64) float64 {
-	if math.IsNaN(bps) || bps < 0 || bps > MostRate {
+	if math.IsNaN(bps) || bps < 0 || bps > scene.MostRate {
 		return 0
 	}
 	return bps
@@ -184,10 +150,10 @@ func (w *Way) atMost(bps float64) float64 {
 // Rate that a window is to hold, with the words for it: that of the link, else
 // twice the best that was measured between the two.
 func (w *Way) Rate() (bps float64, of string) {
-	if w.Cell != nil && w.Cell.Ceiling != nil && w.Cell.Ceiling.LinkBps > 0 && w.Cell.Ceiling.LinkBps < MostRate {
+	if w.Cell != nil && w.Cell.Ceiling != nil && w.Cell.Ceiling.LinkBps > 0 && w.Cell.Ceiling.LinkBps < scene.MostRate {
 		return float64(w.Cell.Ceiling.LinkBps), "the link's rate"
 	}
-	if a, b := w.From.Speed(w.Face(w.From)), w.To.Speed(w.Face(w.To)); a > 0 && b > 0 {
+	if a, b := w.From.FaceOf(w.Face(w.From)).Speed(), w.To.FaceOf(w.Face(w.To)).Speed(); a > 0 && b > 0 {
 		return float64(min(a, b)), "the interfaces' rate"
 	}
 	best := 0.0
@@ -214,7 +180,7 @@ func (w *Way) Window() int64 {
 	if w.Cell != nil {
 		streams = min(max(1, w.Cell.Streams), measure.MaxStreams)
 	}
-	return int64(min(stat.WindowEven(stat.BDPBytes(bps, w.RTT())/float64(streams), gate.UsualMSS), measure.MaxWindow))
+	return int64(min(stat.WindowEven(stat.BDPBytes(bps, w.RTT())/float64(streams), scene.UsualMSS), measure.MaxWindow))
 }
 
 // Carries is the most that a window carries in the direction, in bit/s; 0 where
@@ -239,7 +205,7 @@ func (w *Way) Hope() float64 {
 }
 
 // Face is the interface by which a host of the direction reaches the other; "" not known.
-func (w *Way) Face(h *Host) string {
+func (w *Way) Face(h *scene.Host) string {
 	leaves := w.There
 	if h == w.To && h != w.From {
 		leaves = w.Back
@@ -251,7 +217,7 @@ func (w *Way) Face(h *Host) string {
 }
 
 // Peer is the address by which a host of the direction reaches the other; invalid where it is not known.
-func (w *Way) Peer(h *Host) netip.Addr {
+func (w *Way) Peer(h *scene.Host) netip.Addr {
 	if w.path == nil {
 		return netip.Addr{}
 	}
@@ -297,16 +263,16 @@ func (w *Way) Best(fits func(*measure.Cell) bool) *measure.Cell {
 }
 
 // Both ends of the direction, each once.
-func Both(w *Way) []*Host {
+func Both(w *Way) []*scene.Host {
 	if w.Local() {
-		return []*Host{w.From}
+		return []*scene.Host{w.From}
 	}
-	return []*Host{w.From, w.To}
+	return []*scene.Host{w.From, w.To}
 }
 
 // Receiving is the host whose packets a request is about: its own, else the
 // receiver of the direction.
-func (r Request) Receiving() *Host {
+func (r Request) Receiving() *scene.Host {
 	if r.At != nil {
 		return r.At
 	}

@@ -1,4 +1,4 @@
-package gate
+package scene
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ type Remedy struct {
 	Lines  []string // commands, each as a shell takes it: no words beside them
 	Risk   string   // what the commands, or the advice, may cost
 	Advice string   // where no command does it, or to be done before
-	at     string   // end point to run the commands at, where the gate belongs to none
+	End    string   // end point to run the commands at, where the gate belongs to none
 }
 
 // OnTheHost is who does what a guest cannot.
@@ -56,7 +56,7 @@ func (r Remedy) Saying(advice string) Remedy { r.Advice = advice; return r }
 func (r Remedy) Risking(risk string) Remedy { r.Risk = risk; return r }
 
 // At says at which end point to run the commands, for gates that belong to none.
-func At(h *Host, r Remedy) Remedy { r.at = h.Name; return r }
+func At(h *Host, r Remedy) Remedy { r.End = h.Name; return r }
 
 // EndName is the name of an end point on its way into a command.
 type EndName string

@@ -1,13 +1,50 @@
-package gate
+// Package scene is what is known of the hosts of a result and of the path between
+// them, as all causes see it: one set of accessors over facts, counters of interfaces
+// and settings, and the commands that change them there (Remedy).
+package scene
 
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"thru/internal/measure"
 	"thru/internal/stat"
-	"thru/internal/unit"
 )
+
+// Subject is what is judged.
+type Subject struct {
+	Ends    []End         // in order, the one that runs the command first
+	Path    *measure.Path // between the first two, where it was probed
+	NoPath  string        // why it was not, where there is one
+	LinkBps int64         // rate that is wanted or stated; 0: none
+	LinkL2  bool          // that rate counts frames without preamble and gap (see stat.Link)
+	Streams int           // connections at a time that are planned; 0: not known
+	UDP     bool          // datagrams are planned, and no TCP
+}
+
+// End is one host.
+type End struct {
+	Name   string            // "local", "host2"
+	Facts  *measure.Facts    // nil: no agent is there; one gate says so
+	Route  *measure.Route    // towards the other end; nil: whatever could carry the traffic is judged
+	Costs  []Cost            // what earlier tests cost this host
+	Shared bool              // all ends are this same machine: its facts are judged once
+	Below  []measure.Beneath // what lies below it, by each hypervisor that knows it; none: nobody was asked
+}
+
+// Cost is what moving data cost a host in an earlier result.
+type Cost struct {
+	Sends      bool      // it sent; else it received
+	Protocol   string    // "tcp" or "udp"
+	IO         string    // data path, as in measure.Spec
+	Bps        float64   // goodput
+	Cores      float64   // CPUs used, less those of the idle host
+	BusiestPct float64   // of the busiest CPU
+	Streams    int       // connections at a time
+	CPUModel   string    // of the host then
+	At         time.Time // when that was; only carried
+}
 
 // Scene is a subject with what several rules ask of it.
 type Scene struct {
@@ -24,9 +61,20 @@ func NewScene(s Subject) *Scene {
 	return sc
 }
 
-// judged are the hosts whose own facts are judged: a machine that is at both
+// OfDocument is the scene of a result: its end points.
+func OfDocument(doc *measure.Document) *Scene {
+	sc := &Scene{}
+	for i := range doc.EndPoints {
+		if e := &doc.EndPoints[i]; sc.Host(e.Name) == nil {
+			sc.hosts = append(sc.hosts, Of(e))
+		}
+	}
+	return sc
+}
+
+// Judged are the hosts whose own facts are judged: a machine that is at both
 // ends counts once.
-func (sc *Scene) judged() []*Host {
+func (sc *Scene) Judged() []*Host {
 	var list []*Host
 	shared := false
 	for _, h := range sc.hosts {
@@ -44,15 +92,27 @@ func (sc *Scene) OnOneMachine() bool {
 	return slices.ContainsFunc(sc.Subject.Ends, func(e End) bool { return e.Shared })
 }
 
-// Host named by a path.
+// Host of that name; nil where there is none.
 func (sc *Scene) Host(name string) *Host {
-	for _, h := range sc.hosts {
-		if h.Name == name {
-			return h
-		}
+	i := slices.IndexFunc(sc.hosts, func(h *Host) bool { return h.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return sc.hosts[i]
 }
+
+// Named is never nil: of an end point that is not described only the name is known.
+func (sc *Scene) Named(name string) *Host {
+	h := sc.Host(name)
+	if h == nil {
+		h = Of(&measure.EndPoint{Name: name})
+		sc.hosts = append(sc.hosts, h)
+	}
+	return h
+}
+
+// IsOurs tells whether a host is the one that the command runs at: that is named first.
+func (sc *Scene) IsOurs(h *Host) bool { return len(sc.hosts) > 0 && sc.hosts[0] == h }
 
 // RTT is the median round trip of the idle path in ns; 0 where it is not known.
 func (sc *Scene) RTT() int64 {
@@ -109,7 +169,7 @@ func (sc *Scene) Window(bdp float64) int64 {
 // other, less the timestamps; else that of the usual MTU.
 func (sc *Scene) mss() int64 {
 	least := 0
-	hs := sc.handshake()
+	hs := sc.Handshake()
 	for _, s := range []*measure.SYN{hs.SYNSeen, hs.SYNACKSeen} {
 		if s != nil && s.MSS != nil && *s.MSS >= leastMSS && (least == 0 || *s.MSS < least) {
 			least = *s.MSS
@@ -124,8 +184,8 @@ func (sc *Scene) mss() int64 {
 	return int64(least)
 }
 
-// handshake is never nil.
-func (sc *Scene) handshake() measure.Handshake {
+// Handshake of the probe; never nil.
+func (sc *Scene) Handshake() measure.Handshake {
 	if p := sc.Subject.Path; p != nil && p.Handshake != nil {
 		return *p.Handshake
 	}
@@ -170,7 +230,7 @@ type Way struct {
 
 // Ways are both directions.
 func (sc *Scene) Ways() []*Way {
-	p, hs := sc.Subject.Path, sc.handshake()
+	p, hs := sc.Subject.Path, sc.Handshake()
 	if p == nil {
 		return nil
 	}
@@ -193,19 +253,19 @@ func (w *Way) Other() *Way {
 // that is judged.
 func (w *Way) Sender() *Host { return w.Scene.Host(w.From) }
 
-// Missing is a gate for a fact of the path that could not be had. Keys stand
-// alone or below their direction ("forward.mtu").
-func (w *Way) Missing(what, fact string) *Finding {
+// WhyNot is the reason for a fact of the path that is lacking. Keys stand alone or below
+// their direction ("forward.mtu").
+func (w *Way) WhyNot(facts ...string) (why string, told bool) {
 	dir := "forward"
 	if w.Back {
 		dir = "back"
 	}
-	return NotChecked(what, Reason(w.Subject.Path.Missing, dir+"."+fact, dir, fact))
+	return Reason(w.Subject.Path.Missing, dir+"."+facts[0], dir, facts[0]), true
 }
 
-// Missing is the same of what belongs to no direction.
-func (sc *Scene) Missing(what string, facts ...string) *Finding {
-	return NotChecked(what, Reason(sc.Subject.Path.Missing, facts...))
+// WhyNot is the same of what belongs to no direction.
+func (sc *Scene) WhyNot(facts ...string) (why string, told bool) {
+	return Reason(sc.Subject.Path.Missing, facts...), true
 }
 
 // Reason of the first of the facts that says why it is missing.
@@ -223,39 +283,5 @@ func Reason(missing []measure.NotChecked, facts ...string) string {
 // NotRead is the reason of a fact that has none.
 const NotRead = "not read"
 
-// Rate words a rate in bit/s.
-func Rate[N int64 | float64](bps N) string { return unit.Rate(float64(bps)) }
-
-// Size words a number of bytes.
-func Size[N int64 | float64](bytes N) string { return unit.Size(int64(bytes)) }
-
-// Span words a time in ns.
-func Span(ns int64) string { return unit.Duration(ns) }
-
-// Percent words a share.
-func Percent(pct float64) string { return unit.Percent(pct) }
-
 // LanRTT is the round trip in ns below which a connection is within a site.
 const LanRTT = 1e6
-
-// AtRTT words the round trip of an idle path; "" where it is not known.
-func AtRTT(rtt int64) string {
-	if rtt == 0 {
-		return ""
-	}
-	return " at " + Span(rtt) + " RTT"
-}
-
-// MissingOption names what could not be seen of a segment.
-func MissingOption(w *Way, what string) *Finding {
-	parts := []string{"handshake.syn_sent", "handshake.syn_seen", "handshake"}
-	if w.Back {
-		parts = []string{"handshake.synack_sent", "handshake.synack_seen", "handshake"}
-	}
-	for _, m := range w.Subject.Path.Missing {
-		if slices.Contains(parts, m.Fact) { // what is below them is of one option alone
-			return NotChecked(what+" of "+w.From+" at both ends", m.Why)
-		}
-	}
-	return NotChecked(what+" of "+w.From+" at both ends", "this end's system does not tell what it sent")
-}
