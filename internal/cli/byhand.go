@@ -12,12 +12,12 @@ import (
 	"thru/internal/bus"
 	"thru/internal/cli/console"
 	"thru/internal/control"
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/host/platform"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/remote"
-	"thru/internal/report"
 	"thru/internal/unit"
 )
 
@@ -265,7 +265,7 @@ func (r *planRun) await(ctx context.Context, x *measure.Hand, h *plan.Hand) erro
 		case ctx.Err() == nil:
 			last, gone = why.Error(), gone || !errors.Is(why, errNoFact)
 		}
-		p.Checking(fmt.Sprintf("waiting for %s since %s: %s", h.Host, report.AboutTime(time.Since(began)), last))
+		p.Checking(fmt.Sprintf("waiting for %s since %s: %s", h.Host, doc.AboutTime(time.Since(began)), last))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/cli/console"
 	"thru/internal/control"
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/remote"
@@ -37,7 +38,7 @@ func newTuneView(ctx context.Context, e *env, ends remote.Pair, how control.Tuni
 // begin says what will be done, and how long the part takes that is known before
 // anything was measured: also where nobody watches.
 func (v *tuneView) begin(base time.Duration) {
-	about := report.AboutTime(base + lookTime)
+	about := doc.AboutTime(base + lookTime)
 	switch {
 	case v.how.DryRun:
 		v.e.Line(fmt.Sprintf("%s: about %s for the traffic as it is; nothing is changed", theEnds(v.ends), about))
@@ -85,7 +86,7 @@ func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 // plannedLine says "local and b: 4 changes to try at first, about 5 min; at most
 // 10 min". What one that is kept brings along comes on top.
 func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, how control.Tuning) string {
-	expected := report.AboutTime(time.Duration(t.ExpectNs))
+	expected := doc.AboutTime(time.Duration(t.ExpectNs))
 	n := 0
 	for _, p := range proposals {
 		if p.OnlySaid == "" {

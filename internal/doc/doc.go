@@ -214,6 +214,14 @@ func (c Card) For(a Audience, names ...string) Card {
 	return c
 }
 
+// Cards are the cards of a list.
+func Cards[T any](all []T, card func(T) Card) (out []Block) {
+	for _, x := range all {
+		out = append(out, card(x))
+	}
+	return out
+}
+
 // Notice is lines that are not to be missed, such as warnings.
 type Notice struct {
 	Title string // of a page: "Warnings"

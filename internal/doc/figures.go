@@ -91,6 +91,29 @@ func PerSecond(n float64) string {
 	return Digits(n)
 }
 
+// AboutTime is a time that is an estimate, rounded, in words: "2 min 10 s".
+func AboutTime(d time.Duration) string {
+	switch {
+	case d > 10*time.Minute:
+		d = d.Round(time.Minute)
+	case d > time.Minute:
+		d = d.Round(10 * time.Second)
+	default:
+		d = (d + time.Second - 1).Truncate(time.Second)
+	}
+	return unit.Duration(int64(d))
+}
+
+// TimeScale picks the unit in which ns reads as 1 or more.
+func TimeScale(ns float64) Scale {
+	for _, s := range []Scale{{Div: 1e9, Name: "s"}, {Div: 1e6, Name: "ms"}} {
+		if ns >= s.Div {
+			return s
+		}
+	}
+	return Scale{Div: 1e3, Name: "µs"}
+}
+
 // ShortTime prints ns to three digits without zeros behind them: "4.8 µs",
 // "212 µs", "4.1 ms". The parts of a microsecond count here.
 func ShortTime(ns int64) string {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -64,7 +65,7 @@ func wayText(from, to *measure.Cell) string {
 	switch {
 	case !stat.Measured(from) && !stat.Measured(to):
 		return "no result"
-	case abs(amountOf(to)-amountOf(from)) <= stat.EquivalencePct/100.0*amountOf(from): // as much as before
+	case math.Abs(amountOf(to)-amountOf(from)) <= stat.EquivalencePct/100.0*amountOf(from): // as much as before
 		return unit.Rate(amountOf(to))
 	}
 	return fromTo(amountOf(from), amountOf(to))

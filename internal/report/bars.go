@@ -29,7 +29,7 @@ func newPicture(d *measure.Document, v *view) *draw.Picture {
 	if len(cells) == 0 || len(cells) > maxBars {
 		return nil
 	}
-	var w waterfall
+	var w draw.Fall
 	caption, ways := "What each direction carries; no ceiling is known.", map[string]int{}
 	for _, c := range cells {
 		_, high := figureSpan(c)
@@ -73,7 +73,7 @@ func pictured(d *measure.Document, v *view) (all []*measure.Cell) {
 // comparedPicture draws the flows of a comparison before and after, those of one
 // kind of figure; nil where they are too many.
 func comparedPicture(x *measure.Compared) *draw.Picture {
-	var w waterfall
+	var w draw.Fall
 	for i := range x.Cells {
 		c := &x.Cells[i]
 		if c.Beside || c.Figure != x.Cells[0].Figure || c.Before == nil && c.After == nil {

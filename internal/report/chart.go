@@ -222,7 +222,7 @@ func (k course) chart(n int, most course) doc.Chart {
 	peak := func(style int, ps []draw.Point) draw.Line {
 		return with(draw.Line{Style: style, Thin: true, Dashed: true}, ps, 1)
 	}
-	rates, times := k.rates(most), timeScale(most.rttMax)
+	rates, times := k.rates(most), doc.TimeScale(most.rttMax)
 	panels := []draw.Panel{{Title: rates.Name, Height: coursePanel, Max: most.rateMax / rates.Div,
 		Lines: []draw.Line{with(receiver, k.received, rates.Div), with(sender, k.sent, rates.Div)}}}
 	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
@@ -270,7 +270,7 @@ func with(l draw.Line, ps []draw.Point, div float64) draw.Line {
 
 // delayPanel draws the round trips of requests beside data: the mean and the greatest of each second.
 func delayPanel(mean, most []draw.Point, top float64, as draw.Line) draw.Panel {
-	times := timeScale(top)
+	times := doc.TimeScale(top)
 	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: coursePanel, Max: top / times.Div,
 		Lines: []draw.Line{with(draw.Line{Thin: true, Dashed: true}, most, times.Div), with(as, mean, times.Div)}}
 }
@@ -306,14 +306,4 @@ func (k course) words() string {
 		parts = append(parts, fmt.Sprintf("at most %.0f lost datagrams a second", k.re))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// timeScale picks the unit in which ns reads as 1 or more.
-func timeScale(ns float64) doc.Scale {
-	for _, s := range []doc.Scale{{Div: 1e9, Name: "s"}, {Div: 1e6, Name: "ms"}} {
-		if ns >= s.Div {
-			return s
-		}
-	}
-	return doc.Scale{Div: 1e3, Name: "µs"}
 }

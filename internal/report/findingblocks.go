@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +109,7 @@ func (d *diagnosis) details() []doc.Block {
 // files by what another capture would tell.
 func (d *diagnosis) others(before *diagnosis, files bool) (rows []doc.Row) {
 	if before != nil && sameOthers(*d, *before) {
-		return []doc.Row{{Name: "other causes", Value: "as for " + orElse(before.Way, "the other direction")}}
+		return []doc.Row{{Name: "other causes", Value: "as for " + cmp.Or(before.Way, "the other direction")}}
 	}
 	if ids := d.ids(); len(ids) > 0 {
 		rows = append(rows, doc.Row{Name: "ruled out", Value: strings.Join(ids, ", ")})

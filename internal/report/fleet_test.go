@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/unit"
@@ -118,7 +119,7 @@ func planText(t *testing.T, p plan.Plan, width int) string {
 
 func TestPlanList(t *testing.T) {
 	mesh := meshPlan()
-	want := `mesh: 7 pairs in 4 steps, 3 runs of each, about ` + aboutTime(mesh.Time()) + `
+	want := `mesh: 7 pairs in 4 steps, 3 runs of each, about ` + doc.AboutTime(mesh.Time()) + `
   order         simultaneous: all pairs of a step at once
   end points    a (ssh://root@10.0.0.1, site=east)
                 b
@@ -156,7 +157,7 @@ func TestPlanList(t *testing.T) {
 	}
 	precise := meshPlan()
 	precise.Repeat, precise.Name = plan.Repeat{Min: 3, Max: 15, PrecisionPct: 2.5}, ""
-	if got, want := PlanLine(precise), "7 pairs in 4 steps, 3 to 15 runs of each until they agree within 2.5%, at most "+aboutTime(precise.Time()); got != want {
+	if got, want := PlanLine(precise), "7 pairs in 4 steps, 3 to 15 runs of each until they agree within 2.5%, at most "+doc.AboutTime(precise.Time()); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

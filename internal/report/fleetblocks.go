@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (f *fleet) blocks() (all []doc.Block) {
 	if f.Waterfall != nil {
 		all = f.Waterfall.Blocks()
 	}
-	compared := cards(f.Compared, comparison.card)
+	compared := doc.Cards(f.Compared, comparison.card)
 	if len(f.Compared) == 1 { // the answer has its sentence
 		compared = []doc.Block{doc.OnPages(compared...), doc.OnTerminal(doc.List{Lines: append(doc.NonEmpty(f.Compared[0].Reason), f.Compared[0].Guards...)})}
 	}
@@ -96,14 +97,7 @@ func (s setView) section(few bool) doc.Block {
 			body = []doc.Block{doc.OnPages(drawn...), doc.OnTerminal(body...)}
 		}
 	}
-	return doc.Section{Title: orElse(s.Name, "All pairs"), Named: true, Body: append([]doc.Block{doc.Para{Text: s.Overlap}}, body...)}
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
+	return doc.Section{Title: cmp.Or(s.Name, "All pairs"), Named: true, Body: append([]doc.Block{doc.Para{Text: s.Overlap}}, body...)}
 }
 
 // ladderBlocks are the cells of each ladder as a matrix of streams by window.

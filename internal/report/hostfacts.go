@@ -14,8 +14,8 @@ const factsWidth = 22
 
 // Facts prints what is known of each end point of a document, one after the
 // other: what was not checked is left out.
-func Facts(w io.Writer, d *measure.Document, o TextOptions) error {
-	p := newPrinter(o)
+func Facts(w io.Writer, d *measure.Document, o text.Options) error {
+	p := text.New(o)
 	for i := range d.EndPoints {
 		h := facts.NewHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
 		p.WriteByte('\n')

@@ -42,8 +42,8 @@ func (h HostRow) state() string {
 
 // HostsTable prints the hosts of a fleet: a line that counts them, and a table
 // in the order given.
-func HostsTable(w io.Writer, hosts []HostRow, o TextOptions) error {
-	p := newPrinter(o)
+func HostsTable(w io.Writer, hosts []HostRow, o text.Options) error {
+	p := text.New(o)
 	p.Wrap(text.Bold, 0, "", hostsAnswer(hosts))
 	if len(hosts) == 0 {
 		return p.Flush(w)

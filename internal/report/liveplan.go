@@ -86,7 +86,7 @@ func joinGap(parts []string) string {
 func livePlanBar(l LivePlan) (bar, left string) {
 	bar, left = liveBar(Live{ElapsedNs: l.ElapsedNs, TotalNs: l.TotalNs})
 	if rest := l.TotalNs - l.ElapsedNs; left != "" && rest > 60*int64(second) {
-		left = aboutTime(time.Duration(rest)) + " left"
+		left = doc.AboutTime(time.Duration(rest)) + " left"
 	}
 	return bar, left
 }

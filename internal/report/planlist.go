@@ -20,8 +20,8 @@ const nameWidth = 15
 // PlanList prints what a plan will do: how much and how long in the first
 // line, then each step with its traffic, and the pairs where they are others
 // than those of the step before.
-func PlanList(w io.Writer, pl plan.Plan, o TextOptions) error {
-	p := newPrinter(o)
+func PlanList(w io.Writer, pl plan.Plan, o text.Options) error {
+	p := text.New(o)
 	p.Wrap(text.Bold, 0, "", PlanLine(pl))
 	if pl.Order != "" {
 		p.Wrap("", nameWidth, "  order", planOrder(pl))
@@ -47,7 +47,7 @@ func PlanList(w io.Writer, pl plan.Plan, o TextOptions) error {
 		}
 		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedHand(h))
 	}
-	p.planSteps(pl)
+	planSteps(p, pl)
 	return p.Flush(w)
 }
 
@@ -69,27 +69,11 @@ func PlanLine(pl plan.Plan) string {
 	if pl.Repeat.Min < pl.Repeat.Max {
 		word = "at most"
 	}
-	s += ", " + word + " " + aboutTime(pl.Time())
+	s += ", " + word + " " + doc.AboutTime(pl.Time())
 	if pl.Name != "" {
 		s = doc.Clean(pl.Name) + ": " + s
 	}
 	return s
-}
-
-// AboutTime is a time that is an estimate, rounded, in words: "2 min 10 s".
-func AboutTime(d time.Duration) string { return aboutTime(d) }
-
-// aboutTime rounds a time that is an estimate.
-func aboutTime(d time.Duration) string {
-	switch {
-	case d > 10*time.Minute:
-		d = d.Round(time.Minute)
-	case d > time.Minute:
-		d = d.Round(10 * time.Second)
-	default:
-		d = (d + time.Second - 1).Truncate(time.Second)
-	}
-	return unit.Duration(int64(d))
 }
 
 func planOrder(pl plan.Plan) string {
@@ -167,7 +151,7 @@ func axesText(axes []measure.Axis) string {
 
 // planSteps prints the steps as a table, and below it the pairs of each step,
 // once where steps that follow each other have the same.
-func (p *printer) planSteps(pl plan.Plan) {
+func planSteps(p *text.Printer, pl plan.Plan) {
 	g := doc.Table{Columns: []doc.Column{{Name: "step", Right: true}, {Name: "what", Least: 12}, {Name: "flows", Right: true}, {Name: "traffic", Least: 12}, {Name: "time", Right: true}}}
 	for i, s := range pl.Steps {
 		g.Rows = append(g.Rows, []string{fmt.Sprint(i + 1), stepName(s), fmt.Sprint(len(s.Specs)), traffics(s), unit.Duration(int64(s.Time().Round(100 * time.Millisecond)))})

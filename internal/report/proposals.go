@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -157,7 +158,7 @@ func newSameness(d *measure.Document) *sameness {
 	most := 0.0
 	for i, c := range compared {
 		counts[c.Outcome]++
-		if c.ChangePct != nil && abs(*c.ChangePct) > abs(most) {
+		if c.ChangePct != nil && math.Abs(*c.ChangePct) > math.Abs(most) {
 			most = *c.ChangePct
 		}
 		if c.Outcome == measure.Improved || c.Outcome == measure.Worse {
@@ -172,11 +173,9 @@ func newSameness(d *measure.Document) *sameness {
 			words = append(words, fmt.Sprintf("%d %s", n, outcome))
 		}
 	}
-	s.Counts, s.Most = strings.Join(words, ", "), unit.Percent(abs(most))
+	s.Counts, s.Most = strings.Join(words, ", "), unit.Percent(math.Abs(most))
 	return s
 }
-
-func abs(x float64) float64 { return max(x, -x) }
 
 // Trusted tells whether so few came out as a difference as may.
 func (s *sameness) Trusted() bool { return float64(s.Wrong) <= max(falseAlarms*float64(s.Total), 0) }

@@ -13,30 +13,30 @@ import (
 )
 
 // ending says why it ended, and how long it took beside what was said before.
-func (t *tuning) ending(v *view) string {
-	if v.Ended == "" || t.Expected == "" {
-		return v.Ended
+func (t *tuning) ending(why, elapsed string) string {
+	if why == "" || t.Expected == "" {
+		return why
 	}
 	if t.DryRun {
-		return v.Ended + "; to try it would take about " + t.Expected
+		return why + "; to try it would take about " + t.Expected
 	}
-	return v.Ended + "; took " + v.Elapsed + ", expected " + t.Expected
+	return why + "; took " + elapsed + ", expected " + t.Expected
 }
 
 // Knobs prints what can be set at the end points, and why what cannot cannot.
-func Knobs(w io.Writer, points []measure.EndPoint, o TextOptions) error {
-	p := newPrinter(o)
+func Knobs(w io.Writer, points []measure.EndPoint, o text.Options) error {
+	p := text.New(o)
 	for i, e := range points {
 		if i > 0 {
 			p.WriteByte('\n')
 		}
-		p.knobs(e)
+		knobs(p, e)
 	}
 	return p.Flush(w)
 }
 
 // knobs prints those of one end point.
-func (p *printer) knobs(e measure.EndPoint) {
+func knobs(p *text.Printer, e measure.EndPoint) {
 	name := doc.Clean(e.Name)
 	switch {
 	case len(e.Knobs) == 0 && e.NoTune == "":

@@ -66,7 +66,7 @@ func traceChart(c *measure.Connection, in, id string) (doc.Chart, bool) {
 	}
 	steps := min(max(len(t.Sent), len(t.Flight), len(t.RTT)), measure.TraceSteps)
 	length := float64(t.StepNs) * float64(steps)
-	k := trace{from: t, time: timeScale(length)}
+	k := trace{from: t, time: doc.TimeScale(length)}
 	k.step = float64(t.StepNs) / k.time.Div
 	panels := append(append(k.sequences(), k.windows()...), k.roundTrips()...)
 	if len(panels) == 0 {
@@ -163,7 +163,7 @@ func (k trace) roundTrips() []draw.Panel {
 	if most <= 0 {
 		return nil
 	}
-	in := timeScale(most)
+	in := doc.TimeScale(most)
 	l := sentLine()
 	l.Points = k.series(k.from.RTT, 0.5, in.Div, math.Inf(1))
 	return []draw.Panel{{Title: "RTT, " + in.Name, Height: tracePanel, Max: most / in.Div, Lines: []draw.Line{l}}}

@@ -21,7 +21,7 @@ const (
 
 // moving is a file transfer, ready to print.
 type moving struct {
-	Fall      waterfall // its layers as the rungs of a waterfall
+	Fall      draw.Fall // its layers as the rungs of a waterfall
 	Runs      []measure.TransferRun
 	Binds     string
 	Why       string
@@ -66,15 +66,14 @@ func newMoving(d *measure.Document) *moving {
 }
 
 // fallOf draws layers as rungs: each against the one before it that was measured.
-func fallOf(t *measure.Transfer) waterfall {
-	var w waterfall
+func fallOf(t *measure.Transfer) draw.Fall {
+	var w draw.Fall
 	layers := t.Layers[:min(len(t.Layers), maxLayers)]
 	for _, l := range layers {
 		if l.Bps != nil {
 			w.Most = max(w.Most, *l.Bps)
 		}
 	}
-	w.Unit = doc.ScaleFor(w.Most)
 	for _, l := range layers {
 		b := draw.Rung{Name: doc.Clean(l.Name), Way: doc.Clean(l.Where), Value: "not checked", With: doc.Clean(l.How), Binds: l.Name == t.Binds}
 		if l.Bps != nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func newTuning(d *measure.Document) *tuning {
 	t := d.Tuning
 	v := &tuning{DryRun: t.DryRun, In: journeyScale(d), Journey: newJourney(d), Undo: undoCommands(t), Flags: keptFlags(t), Remains: doc.CleanAll(t.Remains), Same: newSameness(d)}
 	if t.ExpectNs > 0 {
-		v.Expected = aboutTime(time.Duration(t.ExpectNs))
+		v.Expected = doc.AboutTime(time.Duration(t.ExpectNs))
 	}
 	if v.Same == nil {
 		for i := range t.Attempts[:min(len(t.Attempts), maxAttempts)] {
@@ -344,7 +345,7 @@ func comparedText(c *measure.Comparison) string {
 	}
 	if c.ChangePct != nil {
 		s += ", " + relative(*c.ChangePct)
-		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); abs(of-*c.ChangePct) > max(2, abs(of)/4) {
+		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); math.Abs(of-*c.ChangePct) > max(2, math.Abs(of)/4) {
 			s += " pair by pair" // a restless path: the two figures beside it say something else
 		}
 	}

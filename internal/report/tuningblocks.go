@@ -34,21 +34,14 @@ func (t *tuning) blocks() []doc.Block {
 		same,
 		doc.Titled("What was undone", t.Restored, doc.List{Lines: t.Left}),
 		doc.Titled("The journey", t.journey(), doc.List{Lines: untuned, Notes: true}),
-		doc.Titled("What was tried", cards(t.Attempts, attempt.card)...),
+		doc.Titled("What was tried", doc.Cards(t.Attempts, attempt.card)...),
 		doc.Para{Text: doc.Prefixed("ended: ", t.Ending)},
 		doc.Titled("Options of the test that were kept", doc.Code{Lines: flags}),
-		doc.Titled("To make it last beyond the next boot", cards(t.Lasting, lasting.card)...),
+		doc.Titled("To make it last beyond the next boot", doc.Cards(t.Lasting, lasting.card)...),
 		doc.Titled("To undo it", doc.Code{Lines: t.Undo}),
 		doc.Titled("What remains", doc.List{Lines: t.Remains}),
-		doc.Titled(title, cards(t.Advice, proposal.card)...),
+		doc.Titled(title, doc.Cards(t.Advice, proposal.card)...),
 	}
-}
-
-func cards[T any](all []T, card func(T) doc.Card) (out []doc.Block) {
-	for _, x := range all {
-		out = append(out, card(x))
-	}
-	return out
 }
 
 // journey is each state, first to last, with each direction.

@@ -132,7 +132,7 @@ func newView(d *measure.Document) *view {
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
 	if tuned != nil {
-		tuned.Ending = tuned.ending(v)
+		tuned.Ending = tuned.ending(v.Ended, v.Elapsed)
 	}
 	v.Blocks = slices.Concat(tuned.blocks(), transferBlocks(v.Moving), diskBlocks(d.Disks))
 	if inventory.Is(d) {
