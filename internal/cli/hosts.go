@@ -15,6 +15,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/remote"
 	"thru/internal/report"
+	"thru/internal/report/facts"
 )
 
 type hostsCmd struct {
@@ -137,13 +138,13 @@ func (c *hostsCmd) list(ctx context.Context, fleet *bus.Fleet, controller, name 
 }
 
 // print writes the list in the form asked for.
-func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controller string, hosts []bus.Host, facts bool) error {
+func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controller string, hosts []bus.Host, known bool) error {
 	now := time.Now()
 	out := listed{Controller: controller, At: now, Hosts: make([]listedHost, len(hosts))}
 	for i, h := range hosts {
 		out.Hosts[i].Host = h
 	}
-	if facts {
+	if known {
 		readFacts(ctx, fleet, out.Hosts)
 	}
 	if c.JSON {
@@ -163,7 +164,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 			fmt.Fprintf(e.Out, "\n%s: %s\n", h.Name, fault.Printable(keeping(h)))
 		}
 	}
-	if !facts {
+	if !known {
 		return nil
 	}
 	doc := &measure.Document{Schema: measure.Schema, Command: "hosts"}
@@ -174,7 +175,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 		}
 		doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: h.Name, Addr: strings.Join(h.Addrs, " "), Thru: h.Thru, Facts: h.Facts, Labels: h.Labels})
 	}
-	return report.Facts(e.Out, doc, options)
+	return facts.Print(e.Out, doc, options)
 }
 
 // keeping says of results that wait at a host how many, and what is in their way.

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -14,7 +15,7 @@ import (
 // of an A/B test, or of the pairs that ran at once. None where a test of two
 // hosts says it better.
 func fleetAnswers(d *measure.Document) []string {
-	if !isPlanned(d) {
+	if !result.IsPlanned(d) {
 		return nil
 	}
 	if s := rungsAnswer(d); s != "" {
@@ -28,7 +29,7 @@ func fleetAnswers(d *measure.Document) []string {
 		fallthrough
 	case n == 1:
 		return []string{comparisonText(&d.Comparisons[0]), pairs}
-	case pairs == "" || len(d.Targets) == 0 && mainCount(d) <= 2 && len(sets) == 1:
+	case pairs == "" || len(d.Targets) == 0 && result.MainCount(d) <= 2 && len(sets) == 1:
 		return nil
 	}
 	return []string{pairs + causeAnswer(d, best(sets))}
@@ -61,7 +62,7 @@ func rungsAnswer(d *measure.Document) string {
 		s += " (generator-limited: it may carry more)"
 	}
 	if top.Verdict != nil {
-		s += ": " + verdictWord(top.Verdict)
+		s += ": " + result.VerdictWord(top.Verdict)
 	}
 	for i := range rungs {
 		if r := &rungs[i]; r != top && r.Verdict != nil && !r.Verdict.Pass {
@@ -118,7 +119,7 @@ func setsAnswer(d *measure.Document, sets []*set) string {
 		return text + ": " + targetsAnswer(d)
 	}
 	if d.Verdict != nil {
-		text += ": " + verdictWord(d.Verdict)
+		text += ": " + result.VerdictWord(d.Verdict)
 	}
 	return text
 }
@@ -224,20 +225,20 @@ func causeAnswer(d *measure.Document, s *set) string {
 		mark = "; "
 	}
 	if whole := wholeFindings(d); len(whole) > 0 {
-		return mark + inSentence(&whole[0])
+		return mark + result.InSentence(&whole[0])
 	}
-	var all sayings
+	var all result.Sayings
 	for _, c := range s.Cells {
-		if isHeld(c) {
-			all.add(c.Findings[0].Cause, inSentence(binding(c)), c)
+		if result.IsHeld(c) {
+			all.Add(c.Findings[0].Cause, result.InSentence(result.Binding(c)), c)
 		}
 	}
-	for _, x := range all.joined() {
-		switch n := len(x.pairs); {
+	for _, x := range all.Joined() {
+		switch n := len(x.Pairs); {
 		case n == len(s.Cells):
-			return mark + x.text()
+			return mark + x.Text()
 		case 2*n >= len(s.Cells):
-			return fmt.Sprintf("%swhat holds back %d of %s: %s", mark, n, unit.Plural(len(s.Cells), "flow"), x.text())
+			return fmt.Sprintf("%swhat holds back %d of %s: %s", mark, n, unit.Plural(len(s.Cells), "flow"), x.Text())
 		}
 	}
 	return ""

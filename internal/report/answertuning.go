@@ -9,6 +9,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/text"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -52,7 +53,7 @@ func journeyAnswer(d *measure.Document) string {
 		if n := slices.IndexFunc(last, func(c *measure.Cell) bool { return sameWay(c, from) }); n >= 0 {
 			to = last[n]
 		}
-		name := pathName(from)
+		name := result.PathName(from)
 		if i == 1 && from.From == first[0].To && from.To == first[0].From && from.From != from.To {
 			name = "back"
 		}
@@ -65,10 +66,10 @@ func wayText(from, to *measure.Cell) string {
 	switch {
 	case !stat.Measured(from) && !stat.Measured(to):
 		return "no result"
-	case math.Abs(amountOf(to)-amountOf(from)) <= stat.EquivalencePct/100.0*amountOf(from): // as much as before
-		return unit.Rate(amountOf(to))
+	case math.Abs(result.AmountOf(to)-result.AmountOf(from)) <= stat.EquivalencePct/100.0*result.AmountOf(from): // as much as before
+		return unit.Rate(result.AmountOf(to))
 	}
-	return fromTo(amountOf(from), amountOf(to))
+	return fromTo(result.AmountOf(from), result.AmountOf(to))
 }
 
 func sameWay(a, b *measure.Cell) bool { return a.From == b.From && a.To == b.To }
@@ -79,7 +80,7 @@ func ends(d *measure.Document) (first, last []*measure.Cell) {
 	if n := len(d.Tuning.Journey); n > 0 {
 		return cellsOf(d, d.Tuning.Journey[0].Cells), cellsOf(d, d.Tuning.Journey[n-1].Cells)
 	}
-	there, back, _ := mainCells(d)
+	there, back, _ := result.MainCells(d)
 	for _, c := range []*measure.Cell{there, back} {
 		if c != nil {
 			first = append(first, c)
@@ -189,8 +190,8 @@ func adviceAnswer(t *measure.Tuning) string {
 func linkIsFull(d *measure.Document) bool {
 	_, last := ends(d)
 	return len(last) > 0 && !slices.ContainsFunc(last, func(c *measure.Cell) bool {
-		f := binding(c)
-		return f == nil || f.Cause != causeLinkRate || !f.Healthy
+		f := result.Binding(c)
+		return f == nil || f.Cause != result.CauseLinkRate || !f.Healthy
 	})
 }
 
@@ -229,7 +230,7 @@ func BusyForTarget(d *measure.Document) string {
 func MeetsTarget(d *measure.Document) bool {
 	_, last := ends(d)
 	for _, c := range last {
-		if amountOf(c) < d.Tuning.TargetBps {
+		if result.AmountOf(c) < d.Tuning.TargetBps {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/report/inventory"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -366,7 +367,7 @@ func (b belowEnd) points(counter string, zero time.Time, width float64) (ps []dr
 // runLine lies on the axis where a run was measured.
 func (b belowEnd) runLine(zero time.Time) draw.Line {
 	l := draw.Line{Style: 3, Bare: true}
-	for _, r := range b.runs[:min(len(b.runs), maxCells)] {
+	for _, r := range b.runs[:min(len(b.runs), result.MaxCells)] {
 		begin, end := r.begin.Sub(zero).Seconds(), r.end.Sub(zero).Seconds()
 		l.Points = append(l.Points, draw.Point{X: begin, Y: 0}, draw.Point{X: end, Y: 0}, draw.Point{X: end, Y: math.NaN()})
 	}

@@ -7,17 +7,14 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
 // Bounds of what is shown of captures. The JSON document has all of it.
 const (
-	maxCaptured  = 4  // flows, and captures of one flow
-	maxConns     = 4  // connections of one flow
-	maxNumbers   = 5  // packets that one line names
-	maxKinds     = 4  // kinds of packets, routers, rewritten fields
-	longestPlace = 40 // characters of a capture's name
-
+	maxConns     = 4     // connections of one flow
+	maxKinds     = 4     // kinds of packets, routers, rewritten fields
 	wholePackets = 65535 // a snap length that cuts nothing: the most that an IP packet holds
 )
 
@@ -35,7 +32,7 @@ type packets struct {
 func newPackets(d *measure.Document) (all []packets) {
 	var flows []*measure.Flow
 	for i := range d.Cells {
-		if f := capturedFlow(&d.Cells[i]); f != nil && len(flows) < maxCaptured {
+		if f := result.CapturedFlow(&d.Cells[i]); f != nil && len(flows) < result.MaxCaptured {
 			flows = append(flows, f)
 		}
 	}
@@ -51,23 +48,6 @@ func newPackets(d *measure.Document) (all []packets) {
 		all = append(all, p)
 	}
 	return all
-}
-
-// capturedFlow is the flow of a cell of which there are packets: that of the
-// run shown, else of another.
-func capturedFlow(c *measure.Cell) *measure.Flow {
-	runs := []*measure.Run{shownRun(c)}
-	for i := range c.Runs {
-		runs = append(runs, &c.Runs[i])
-	}
-	for _, r := range runs {
-		for i := 0; r != nil && i < len(r.Flows); i++ {
-			if len(r.Flows[i].Captures) > 0 {
-				return &r.Flows[i]
-			}
-		}
-	}
-	return nil
 }
 
 // placesOf are the capture nearer to the sender, from which a flow's figures
@@ -97,7 +77,7 @@ func placesOf(f *measure.Flow) (near, far *measure.Capture) {
 // captureRows are the captures of a flow: what was captured where, how much of
 // it is missing, and what it cost.
 func captureRows(f *measure.Flow) (rows []doc.Row) {
-	for i := range f.Captures[:min(len(f.Captures), maxCaptured)] {
+	for i := range f.Captures[:min(len(f.Captures), result.MaxCaptured)] {
 		c := &f.Captures[i]
 		rows = append(rows, doc.Row{Name: captureName(c), Value: standText(c) + ": " + doc.Join(amountText(c), lackText(c), oddText(c), routersText(c))})
 	}
@@ -106,7 +86,7 @@ func captureRows(f *measure.Flow) (rows []doc.Row) {
 
 // captureName is the file, or the end point that captured.
 func captureName(c *measure.Capture) string {
-	name := baseName(c.File)
+	name := result.BaseName(c.File)
 	for _, other := range []string{c.EndPoint, c.Interface, "capture"} {
 		if name == "" {
 			name = other
@@ -115,11 +95,8 @@ func captureName(c *measure.Capture) string {
 	if c.File != "" && c.Number > 0 {
 		name += fmt.Sprintf(" #%d", c.Number)
 	}
-	return doc.CleanUpTo(name, longestPlace)
+	return doc.CleanUpTo(name, result.LongestPlace)
 }
-
-// baseName is a file's name without its folders.
-func baseName(file string) string { return file[1+strings.LastIndexAny(file, `/\`):] }
 
 func standText(c *measure.Capture) string {
 	words := map[string]string{measure.AtSender: "at the sender", measure.AtReceiver: "at the receiver", measure.AtPath: "between the ends", "": "place not known"}
@@ -128,7 +105,7 @@ func standText(c *measure.Capture) string {
 		place = doc.Clean(c.Place)
 	}
 	if c.EndPoint != "" && c.Interface != "" {
-		place += ", " + doc.CleanUpTo(c.Interface, longestPlace)
+		place += ", " + doc.CleanUpTo(c.Interface, result.LongestPlace)
 	}
 	if c.PlacedBy != "" {
 		place += " (" + doc.Clean(c.PlacedBy) + ")"
@@ -192,10 +169,10 @@ func oddText(c *measure.Capture) string {
 		parts = append(parts, unit.Count(c.Twice.N)+" captured twice and counted once")
 	}
 	if c.BackTime.N > 0 {
-		parts = append(parts, "its clock went back "+timesText(c.BackTime.N)+numbersText(c.BackTime.Packets, ""))
+		parts = append(parts, "its clock went back "+result.TimesText(c.BackTime.N)+result.NumbersText(c.BackTime.Packets, ""))
 	}
 	if c.Stepped.N > 0 {
-		parts = append(parts, "its clock was set ahead "+timesText(c.Stepped.N)+numbersText(c.Stepped.Packets, "")+", which is left out of all times")
+		parts = append(parts, "its clock was set ahead "+result.TimesText(c.Stepped.N)+result.NumbersText(c.Stepped.Packets, "")+", which is left out of all times")
 	}
 	for i, t := range c.Others {
 		if i == maxKinds {
@@ -215,45 +192,9 @@ func routersText(c *measure.Capture) string {
 		if t.MTU > 0 {
 			mtu = fmt.Sprintf("names MTU %d", t.MTU)
 		}
-		parts = append(parts, fmt.Sprintf("router %s says too big and %s, %s (packet %s)", doc.Clean(t.From), mtu, timesText(t.Count), unit.Count(t.Packet)))
+		parts = append(parts, fmt.Sprintf("router %s says too big and %s, %s (packet %s)", doc.Clean(t.From), mtu, result.TimesText(t.Count), unit.Count(t.Packet)))
 	}
 	return doc.Join(parts...)
-}
-
-func timesText(n int64) string {
-	if n == 1 {
-		return "once"
-	}
-	return unit.Count(n) + " times"
-}
-
-// numbersText names packets: ", packets 45, 99, 120, ... of a.pcapng".
-func numbersText(numbers []int64, capture string) string {
-	if len(numbers) == 0 {
-		return ""
-	}
-	s := ", packets "
-	if len(numbers) == 1 {
-		s = ", packet "
-	}
-	s += numberList(numbers, maxNumbers)
-	if capture != "" {
-		s += " of " + doc.CleanUpTo(baseName(capture), longestPlace)
-	}
-	return s
-}
-
-// numberList writes packet numbers as they are typed into a filter: without gaps in them.
-func numberList(numbers []int64, most int) string {
-	var all []string
-	for i, n := range numbers {
-		if i == most {
-			all = append(all, "...")
-			break
-		}
-		all = append(all, fmt.Sprint(n))
-	}
-	return strings.Join(all, ", ")
 }
 
 // openingRows are SYN and SYN-ACK of the main connection, and how many have the same.
@@ -301,9 +242,9 @@ func by(c *measure.Connection, syn bool) string {
 	case c.FromOpened == nil:
 		return "" // who opened it is not known
 	case *c.FromOpened == syn:
-		return doc.CleanUpTo(c.From, longestPlace) + ": "
+		return doc.CleanUpTo(c.From, result.LongestPlace) + ": "
 	}
-	return doc.CleanUpTo(c.To, longestPlace) + ": "
+	return doc.CleanUpTo(c.To, result.LongestPlace) + ": "
 }
 
 func openingText(o *measure.Opening) string {
@@ -323,7 +264,52 @@ func openingText(o *measure.Opening) string {
 		}
 	}
 	if o.Again.N > 0 {
-		s += ", sent " + timesText(1+min(o.Again.N, math.MaxInt64-1))
+		s += ", sent " + result.TimesText(1+min(o.Again.N, math.MaxInt64-1))
 	}
 	return s
+}
+
+// sideName is how a capture is called where it has been named before: by its
+// side, where two files were made at both ends.
+func sideName(f *measure.Flow, c *measure.Capture) string {
+	near, far := placesOf(f)
+	if c.EndPoint == "" && far != nil && near.Place == measure.AtSender && far.Place == measure.AtReceiver {
+		if c == near {
+			return "the sender's"
+		}
+		return "the receiver's"
+	}
+	return captureName(c)
+}
+
+func synText(s *measure.SYN) string {
+	if s == nil {
+		return ""
+	}
+	var all []string
+	if s.MSS != nil {
+		all = append(all, fmt.Sprintf("MSS %d", *s.MSS))
+	}
+	switch {
+	case s.HasScale != nil && !*s.HasScale:
+		all = append(all, "no window scale")
+	case s.WindowScale != nil:
+		all = append(all, fmt.Sprintf("window scale %d", *s.WindowScale))
+	case s.HasScale != nil:
+		all = append(all, "window scale") // its value is not known here
+	}
+	for _, o := range []struct {
+		on   *bool
+		name string
+	}{{s.SACK, "SACK"}, {s.Timestamps, "timestamps"}} {
+		if o.on != nil && *o.on {
+			all = append(all, o.name)
+		} else if o.on != nil {
+			all = append(all, "no "+o.name)
+		}
+	}
+	if s.ECN != nil && *s.ECN {
+		all = append(all, "ECN")
+	}
+	return strings.Join(all, ", ")
 }

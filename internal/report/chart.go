@@ -9,87 +9,9 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
-
-// ladderCharts draws throughput, and beside it CPU, over the number of streams.
-func ladderCharts(l *ladder, n int) []doc.Chart {
-	if l.Best == nil || len(l.Streams) < 2 { // the table says as much
-		return nil
-	}
-	x := draw.XAxis{Low: -0.5, High: float64(len(l.Streams)) - 0.5, Title: "streams"}
-	for i, s := range l.Streams {
-		x.Ticks = append(x.Ticks, draw.Tick{At: float64(i), Label: fmt.Sprint(s)})
-	}
-	return []doc.Chart{ladderThroughput(l, x, n), ladderCPU(l, x, n)}
-}
-
-const ladderHeight = 230
-
-// inTable describes a chart beside a table of the same figures.
-const inTable = "The table of this section has its figures."
-
-func ladderThroughput(l *ladder, x draw.XAxis, n int) doc.Chart {
-	p := draw.Panel{Title: "throughput, " + l.Unit.Name, Height: ladderHeight}
-	var legends []doc.Legend
-	basis := "range"
-	for i, w := range l.Windows {
-		s := draw.Line{Style: i}
-		for j, streams := range l.Streams {
-			r := l.at(streams, w)
-			if r == nil || r.Source.Goodput == nil {
-				continue
-			}
-			g := r.Source.Goodput
-			low, high := interval(g)
-			if g.CI95Low != nil {
-				basis = "95% interval"
-			}
-			s.Points = append(s.Points, draw.Point{X: beside(l, j, i), Y: g.Value / l.Unit.Div})
-			s.Errors = append(s.Errors, draw.Span{Low: low / l.Unit.Div, High: high / l.Unit.Div})
-			p.Max = max(p.Max, g.Value/l.Unit.Div, high/l.Unit.Div)
-		}
-		p.Lines = append(p.Lines, s)
-		legends = append(legends, doc.Legend{Key: draw.Key(s), Name: windowName(w) + " window"})
-	}
-	d := draw.Drawing{ID: fmt.Sprintf("ladder%d", n), Title: "Throughput by streams and window, " + l.Path,
-		Desc: inTable, X: x, Panels: []draw.Panel{p}}
-	return draw.Chart(d, "Throughput by streams and window. Bars: "+basis+".", legends)
-}
-
-// beside moves the windows of one number of streams apart, so that none hides another.
-func beside(l *ladder, streams, window int) float64 {
-	return float64(streams) + (float64(window)-float64(len(l.Windows)-1)/2)*0.12
-}
-
-func ladderCPU(l *ladder, x draw.XAxis, n int) doc.Chart {
-	p := draw.Panel{Title: "CPU, % of the whole machine", Height: ladderHeight, Max: 100}
-	var legends []doc.Legend
-	for i, w := range l.Windows {
-		sender, receiver := draw.Line{Style: i}, draw.Line{Style: i, Wide: true}
-		for j, streams := range l.Streams {
-			r := l.at(streams, w)
-			if r == nil {
-				continue
-			}
-			if f := r.Source.SenderCPU; f != nil {
-				sender.Points = append(sender.Points, draw.Point{X: beside(l, j, i), Y: f.Pct})
-			}
-			if f := r.Source.ReceiverCPU; f != nil {
-				receiver.Points = append(receiver.Points, draw.Point{X: beside(l, j, i), Y: f.Pct})
-			}
-		}
-		p.Lines = append(p.Lines, receiver, sender)
-		legends = append(legends, doc.Legend{Key: draw.Key(sender), Name: "sender, " + windowName(w) + " window"}, doc.Legend{Key: draw.Key(receiver), Name: "receiver, " + windowName(w) + " window"})
-	}
-	d := draw.Drawing{ID: fmt.Sprintf("ladder%d-cpu", n), Title: "CPU by streams and window, " + l.Path,
-		Desc: inTable, X: x, Panels: []draw.Panel{p}}
-	caption := "CPU of sender and receiver in the same cells."
-	if l.Local {
-		caption = "CPU in the same cells. Sender and receiver are the same machine."
-	}
-	return draw.Chart(d, caption, legends)
-}
 
 // course is what one cell did over time, in the units of its panels.
 type course struct {
@@ -109,7 +31,7 @@ type course struct {
 const maxPoints = 240
 
 // askedBeside is the requests that showed the latency while a cell ran; nil: none did.
-func askedBeside(cells []cell, c *measure.Cell) *measure.Cell {
+func askedBeside(cells []result.Cell, c *measure.Cell) *measure.Cell {
 	for _, x := range cells {
 		if x.Gauge && x.Source.Group == c.Group && x.Source.AtOnce > 1 {
 			return x.Source
@@ -119,20 +41,20 @@ func askedBeside(cells []cell, c *measure.Cell) *measure.Cell {
 }
 
 func newCourse(c *measure.Cell) course {
-	sender, receiver := shownFlow(c)
-	k := course{cell: c, sent: thin(throughputOf(sender)), received: thin(throughputOf(receiver)),
-		rtt: thin(rttOf(sender)), farRTT: thin(rttOf(receiver)), retransmits: thin(retransmitsOf(sender)), farAgain: thin(retransmitsOf(receiver))}
+	sender, receiver := result.ShownFlow(c)
+	k := course{cell: c, sent: thin(result.ThroughputOf(sender)), received: thin(result.ThroughputOf(receiver)),
+		rtt: thin(result.RTTOf(sender)), farRTT: thin(result.RTTOf(receiver)), retransmits: thin(result.RetransmitsOf(sender)), farAgain: thin(result.RetransmitsOf(receiver))}
 	if greatest(k.farAgain) == 0 { // it sends acknowledgements alone, which are not sent again
 		k.farAgain = nil
 	}
 	switch {
-	case asks(c):
-		k.sent, k.received, k.rtt, k.farRTT = thin(requestsOf(sender)), nil, nil, nil
-	case isUDP(c):
-		k.lost = thin(lostOf(receiver))
+	case result.Asks(c):
+		k.sent, k.received, k.rtt, k.farRTT = thin(result.RequestsOf(sender)), nil, nil, nil
+	case result.IsUDP(c):
+		k.lost = thin(result.LostOf(receiver))
 	}
-	k.senderCPU, k.senderMax = cpuOf(sender)
-	k.receiverCPU, k.receiverMax = cpuOf(receiver)
+	k.senderCPU, k.senderMax = result.CPUOf(sender)
+	k.receiverCPU, k.receiverMax = result.CPUOf(receiver)
 	for _, l := range []*[]draw.Point{&k.senderCPU, &k.senderMax, &k.receiverCPU, &k.receiverMax} {
 		*l = thin(*l)
 	}
@@ -140,7 +62,7 @@ func newCourse(c *measure.Cell) course {
 	k.rttMax, k.re = greatest(k.rtt, k.farRTT), greatest(k.retransmits, k.farAgain, k.lost)
 	for _, e := range []*measure.Evidence{sender, receiver} {
 		if e != nil {
-			k.seconds = max(k.seconds, float64(e.MeasuredNs)/second)
+			k.seconds = max(k.seconds, float64(e.MeasuredNs)/result.Second)
 		}
 	}
 	return k
@@ -179,12 +101,12 @@ func greatest(series ...[]draw.Point) float64 {
 
 // courseCharts draws each main cell over time, all on the same scales; requests beside
 // several of them are drawn with the first.
-func courseCharts(cells []cell) []doc.Chart {
+func courseCharts(cells []result.Cell) []doc.Chart {
 	var all []course
 	var asked []*measure.Cell
 	var most course
 	for _, c := range cells {
-		if !c.main() || len(all) == maxCourses && c.Source.AtOnce < 2*maxCourses || len(all) == 2*maxCourses {
+		if !c.Main() || len(all) == maxCourses && c.Source.AtOnce < 2*maxCourses || len(all) == 2*maxCourses {
 			continue
 		}
 		k := newCourse(c.Source)
@@ -193,8 +115,8 @@ func courseCharts(cells []cell) []doc.Chart {
 		}
 		if x := askedBeside(cells, c.Source); x != nil && !slices.Contains(asked, x) {
 			asked = append(asked, x)
-			asker, _ := shownFlow(x)
-			k.took, k.tookMost = latencyCourse(asker)
+			asker, _ := result.ShownFlow(x)
+			k.took, k.tookMost = result.LatencyCourse(asker)
 			most.latency = max(most.latency, greatest(k.took, k.tookMost))
 		}
 		all = append(all, k)
@@ -244,7 +166,7 @@ func (k course) chart(n int, most course) doc.Chart {
 	}
 	counted("retransmitted segments a second", k.retransmits, k.farAgain)
 	counted("lost datagrams a second", k.lost, nil)
-	name := pathName(k.cell)
+	name := result.PathName(k.cell)
 	d := draw.Drawing{ID: fmt.Sprintf("course%d", n), Title: name + " over time", Desc: k.words(), X: secondsAxis(most.seconds), Panels: panels}
 	var legends []doc.Legend
 	if len(k.sent) > 0 {
@@ -253,7 +175,7 @@ func (k course) chart(n int, most course) doc.Chart {
 	if len(k.received)+len(k.receiverCPU) > 0 {
 		legends = append(legends, doc.Legend{Key: draw.Key(receiver), Name: "receiver"})
 	}
-	caption := name + " over time, " + doc.Join(what(k.cell), otherAxes(k.cell)) + "."
+	caption := name + " over time, " + doc.Join(result.What(k.cell), result.OtherAxes(k.cell)) + "."
 	if len(k.retransmits)+len(k.farAgain) > 0 && most.re == 0 {
 		caption += " No retransmissions."
 	}
@@ -286,7 +208,7 @@ func secondsAxis(seconds float64) draw.XAxis {
 
 // rates is the scale of the first panel, named as its title.
 func (k course) rates(most course) doc.Scale {
-	if asks(k.cell) {
+	if result.Asks(k.cell) {
 		return doc.Scale{Div: 1, Name: "answered a second"}
 	}
 	in := doc.ScaleFor(most.rateMax)
@@ -295,8 +217,8 @@ func (k course) rates(most course) doc.Scale {
 
 // words says the course without a picture.
 func (k course) words() string {
-	parts := []string{what(k.cell)}
-	if g := k.cell.Goodput; g != nil && !asks(k.cell) {
+	parts := []string{result.What(k.cell)}
+	if g := k.cell.Goodput; g != nil && !result.Asks(k.cell) {
 		parts = append(parts, "goodput "+unit.Rate(g.Value)+", between "+unit.Rate(g.Low)+" and "+unit.Rate(g.High))
 	}
 	if len(k.retransmits) > 0 {

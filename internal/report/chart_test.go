@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 // TestChartsOfOnePoint: what was measured for one second has no course and no map, and
@@ -13,7 +14,7 @@ import (
 func TestChartsOfOnePoint(t *testing.T) {
 	d := goldenDocuments()["verdict"]
 	for i := range d.Cells {
-		for _, e := range evidences(&d.Cells[i]) {
+		for _, e := range result.Evidences(&d.Cells[i]) {
 			e.PerSec, e.Bins = e.PerSec[:min(len(e.PerSec), 1)], e.Bins[:min(len(e.Bins), 1)]
 		}
 	}
@@ -25,10 +26,6 @@ func TestChartsOfOnePoint(t *testing.T) {
 		if !strings.Contains(pageOf(t, goldenDocuments()["verdict"]), title) {
 			t.Errorf("several seconds have no %q", title)
 		}
-	}
-	l := &ladder{Streams: []int{4}, Best: &rung{}}
-	if c := ladderCharts(l, 0); c != nil {
-		t.Errorf("%d charts of one number of streams", len(c))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -20,7 +21,7 @@ func classCells(d *measure.Document) (up, down []*measure.Cell) {
 	}
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || isExperiment(c) || asks(c) || !stat.Measured(c) || c.AtOnce < 4 {
+		if c.Beside || result.IsExperiment(c) || result.Asks(c) || !stat.Measured(c) || c.AtOnce < 4 {
 			continue
 		}
 		if len(up) == 0 || c.From == up[0].From {
@@ -58,11 +59,11 @@ func classesAnswer(d *measure.Document) string {
 		if i < len(down) {
 			rates += "/" + in.Number(down[i].Goodput.Value)
 		}
-		each = append(each, className(c.Spec.DSCP)+" "+rates)
+		each = append(each, result.ClassName(c.Spec.DSCP)+" "+rates)
 	}
-	s := fmt.Sprintf("%s %s, %s back at the same time (%s %s)", unit.Rate(sum(up)), pathName(up[0]), unit.Rate(sum(down)), strings.Join(each, ", "), in.Name)
-	s += underLoadAnswer(up[0].UnderLoad)
-	if why := reason(up[0], down[0]); why != "" {
+	s := fmt.Sprintf("%s %s, %s back at the same time (%s %s)", unit.Rate(sum(up)), result.PathName(up[0]), unit.Rate(sum(down)), strings.Join(each, ", "), in.Name)
+	s += result.UnderLoadAnswer(up[0].UnderLoad)
+	if why := result.Reason(up[0], down[0]); why != "" {
 		s += ": " + why
 	}
 	return s
@@ -70,7 +71,7 @@ func classesAnswer(d *measure.Document) string {
 
 // classCharts draw the rates of all classes in each direction over time, and the delay
 // below them, as flent does; nil of a test without classes.
-func classCharts(d *measure.Document, cells []cell) []doc.Chart {
+func classCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	up, down := classCells(d)
 	if len(up) == 0 {
 		return nil
@@ -82,7 +83,7 @@ func classCharts(d *measure.Document, cells []cell) []doc.Chart {
 	for _, c := range slices.Concat(up, down) {
 		k := newCourse(c)
 		courses[c], seconds, rate, long = k, max(seconds, k.seconds), max(rate, greatest(k.received)), long || len(k.received) > 1
-		words = append(words, pathName(c)+", "+className(c.Spec.DSCP)+": "+unit.Rate(c.Goodput.Value))
+		words = append(words, result.PathName(c)+", "+result.ClassName(c.Spec.DSCP)+": "+unit.Rate(c.Goodput.Value))
 	}
 	if !long {
 		return nil
@@ -90,33 +91,20 @@ func classCharts(d *measure.Document, cells []cell) []doc.Chart {
 	in := doc.ScaleFor(rate)
 	var panels []draw.Panel
 	for n, direction := range [][]*measure.Cell{up, down} {
-		p := draw.Panel{Title: pathName(direction[0]) + ", " + in.Name, Height: coursePanel, Max: rate / in.Div}
+		p := draw.Panel{Title: result.PathName(direction[0]) + ", " + in.Name, Height: coursePanel, Max: rate / in.Div}
 		for i, c := range direction {
 			l := with(draw.Line{Style: i % draw.Styles, Markers: markers}, courses[c].received, in.Div)
 			if p.Lines = append(p.Lines, l); n == 0 {
-				legends = append(legends, doc.Legend{Key: draw.Key(l), Name: className(c.Spec.DSCP)})
+				legends = append(legends, doc.Legend{Key: draw.Key(l), Name: result.ClassName(c.Spec.DSCP)})
 			}
 		}
 		panels = append(panels, p)
 	}
 	if x := askedBeside(cells, up[0]); x != nil {
-		asker, _ := shownFlow(x)
-		mean, most := latencyCourse(asker)
+		asker, _ := result.ShownFlow(x)
+		mean, most := result.LatencyCourse(asker)
 		panels = append(panels, delayPanel(mean, most, greatest(mean, most), draw.Line{Markers: markers}))
 	}
 	drawn := draw.Drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
 	return []doc.Chart{draw.Chart(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}
-}
-
-// className is a code point as RFC 2474 and RFC 3246 name it; the number of others.
-func className(dscp int) string {
-	switch {
-	case dscp == 0:
-		return "BE"
-	case dscp == 46:
-		return "EF"
-	case dscp%8 == 0:
-		return fmt.Sprintf("CS%d", dscp/8)
-	}
-	return fmt.Sprintf("DSCP %d", dscp)
 }

@@ -14,6 +14,7 @@ import (
 	"thru/internal/compare"
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -57,20 +58,20 @@ func newCompared(x *measure.Compared) *compared {
 	v.Facts, v.Minor = factsGrid(x.Facts)
 	v.Rails, v.AsBefore = railsGrid(x.Cells)
 	v.Settings, v.Gates = settingsGrid(x.Cells), gatesGrid(x.Gates)
-	for _, c := range x.Causes[:min(len(x.Causes), maxLines)] {
+	for _, c := range x.Causes[:min(len(x.Causes), result.MaxLines)] {
 		v.Causes = append(v.Causes, doc.Row{Name: doc.Clean(endsText(c.From, c.To)), Value: doc.Clean(c.Before) + " -> " + doc.Clean(c.After) + doc.Prefixed(": ", doc.Clean(c.Says))})
 	}
-	for _, u := range x.Unmatched[:min(len(x.Unmatched), maxLines)] {
+	for _, u := range x.Unmatched[:min(len(x.Unmatched), result.MaxLines)] {
 		v.Alone = append(v.Alone, doc.Clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))
 	}
-	if n := len(x.Unmatched) - maxLines; n > 0 {
+	if n := len(x.Unmatched) - result.MaxLines; n > 0 {
 		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
 	}
 	if len(x.Cells) > 1 && tellsMore(x) {
 		v.Tells = append(v.Tells, doc.Clean(x.Reason))
 	}
 	if x.Regression && x.Outcome != measure.Worse {
-		v.Answer = doc.CleanUpTo(worstRail(x.Cells)+"; "+v.Answer, maxAnswer)
+		v.Answer = doc.CleanUpTo(worstRail(x.Cells)+"; "+v.Answer, result.MaxAnswer)
 		v.Tone = doc.ToneBad
 	}
 	v.Command = comparedCommand(x)
@@ -122,7 +123,7 @@ func worstRail(cells []measure.ComparedCell) string {
 func comparedCommand(x *measure.Compared) string {
 	words := []string{"thru"}
 	sides := []measure.ComparedSide{x.Before, x.After}
-	for _, a := range x.Arguments[:min(len(x.Arguments), maxLines)] {
+	for _, a := range x.Arguments[:min(len(x.Arguments), result.MaxLines)] {
 		if len(sides) > 0 && a == sides[0].Name && len(words) > 1 {
 			a, sides = pinned(sides[0]), sides[1:]
 		}
@@ -181,7 +182,7 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	several := slices.ContainsFunc(x.Cells, func(o measure.ComparedCell) bool {
 		return !o.Beside && comparedWay(&o) == comparedWay(c) && o.What != c.What
 	})
-	return doc.CleanUpTo(flowAnswer(c, several || c.Place != ""), maxAnswer), doc.CleanUpTo(doc.Prefixed("changed: ", doc.Join(chosen(c), changedFacts(x.Facts, c))), maxAnswer)
+	return doc.CleanUpTo(flowAnswer(c, several || c.Place != ""), result.MaxAnswer), doc.CleanUpTo(doc.Prefixed("changed: ", doc.Join(chosen(c), changedFacts(x.Facts, c))), result.MaxAnswer)
 }
 
 // chosen are the settings of a flow that somebody has asked for otherwise, and that
@@ -434,7 +435,7 @@ func sideText(s measure.ComparedSide) string {
 
 // machinesText are the machines of a result, at most a few.
 func machinesText(r measure.ComparedResult) string {
-	names := r.Hosts[:min(len(r.Hosts), fleetLines)]
+	names := r.Hosts[:min(len(r.Hosts), result.FleetLines)]
 	more := ""
 	if n := len(r.Hosts) - len(names); n > 0 {
 		more = fmt.Sprintf("%d hosts more", n)

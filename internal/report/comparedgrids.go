@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -45,7 +46,7 @@ func flowReasons(x *measure.Compared) (all []doc.Row) {
 	at := map[string]int{}
 	for i := range x.Cells {
 		c := &x.Cells[i]
-		if c.Reason == "" || len(all) == maxLines {
+		if c.Reason == "" || len(all) == result.MaxLines {
 			continue
 		}
 		text := doc.Clean(c.Outcome + ": " + c.Reason)
@@ -142,7 +143,7 @@ func settingsGrid(cells []measure.ComparedCell) doc.Table {
 			}
 		}
 	}
-	return g.First(maxLines)
+	return g.First(result.MaxLines)
 }
 
 func gatesGrid(all []measure.GateChange) doc.Table {

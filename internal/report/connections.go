@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -106,7 +107,7 @@ func (t connTable) lines() (rows []doc.Row) {
 }
 
 func connName(c *measure.Connection) string {
-	return doc.CleanUpTo(c.From, longestPlace) + " -> " + doc.CleanUpTo(c.To, longestPlace)
+	return doc.CleanUpTo(c.From, result.LongestPlace) + " -> " + doc.CleanUpTo(c.To, result.LongestPlace)
 }
 
 // shortConn is a connection by its number and the port of the end that differs from connection to connection.
@@ -237,21 +238,21 @@ func spreadPart(s *measure.Spread, part func(*measure.Spread) float64) string {
 	if s == nil {
 		return ""
 	}
-	return valueText(part(s), "bytes")
+	return result.ValueText(part(s), "bytes")
 }
 
 func fullText(c *measure.Connection) string {
 	if c.WindowFull == nil {
 		return ""
 	}
-	return valueText(*c.WindowFull, "pct") + " of time"
+	return result.ValueText(*c.WindowFull, "pct") + " of time"
 }
 
 func timesOrNone(c measure.Count) string {
 	if c.N <= 0 {
 		return ""
 	}
-	return timesText(c.N)
+	return result.TimesText(c.N)
 }
 
 func closedFor(c *measure.Connection) string {

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -132,7 +133,7 @@ func countedPackets(c measure.Count, capture string) string {
 		s = "1 packet"
 	}
 	if len(c.Packets) > 0 {
-		s += " (" + numberList(c.Packets, maxNumbers) + " of " + capture + ")"
+		s += " (" + result.NumberList(c.Packets, result.MaxNumbers) + " of " + capture + ")"
 	}
 	return s
 }
@@ -188,7 +189,7 @@ func changes(x *measure.Crossing) (all []string) {
 		}
 	}
 	for i, c := range found {
-		s := doc.CleanUpTo(c.What, longestPlace) + ": " + doc.CleanUpTo(c.Left, longestPlace) + " -> " + doc.CleanUpTo(c.Arrived, longestPlace)
+		s := doc.CleanUpTo(c.What, result.LongestPlace) + ": " + doc.CleanUpTo(c.Left, result.LongestPlace) + " -> " + doc.CleanUpTo(c.Arrived, result.LongestPlace)
 		if len(c.Packets) == 2 {
 			s += fmt.Sprintf(" (packets %d, %d)", c.Packets[0], c.Packets[1])
 		}

@@ -14,6 +14,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/inventory"
+	"thru/internal/report/result"
 )
 
 // csvColumns are the columns of CSV; each names its unit. The first ones say
@@ -81,7 +82,7 @@ type csvTable struct {
 func (t *csvTable) about(n int, c *measure.Cell, way string, r *measure.Run, e *measure.Evidence) {
 	run, began, partial, end, endPoint := "", "", "", "", ""
 	if e != nil {
-		run, partial, end, endPoint = strconv.Itoa(r.Index), strconv.FormatBool(r.Partial), endName(e), doc.CSV(e.EndPoint)
+		run, partial, end, endPoint = strconv.Itoa(r.Index), strconv.FormatBool(r.Partial), result.EndName(e), doc.CSV(e.EndPoint)
 	}
 	if !r.StartedAt.IsZero() {
 		began = r.StartedAt.UTC().Format(time.RFC3339Nano)
@@ -100,7 +101,7 @@ func csvRung(c *measure.Cell) string {
 	switch {
 	case c.Rung != "":
 		return c.Rung
-	case isLocalhost(c):
+	case result.IsLocalhost(c):
 		return "localhost"
 	}
 	return "path"
@@ -135,7 +136,7 @@ func forward(d *measure.Document, c *measure.Cell) string {
 // cell prints the figure of a cell, over all runs that count.
 func (t *csvTable) cell(c *measure.Cell) {
 	f, name := c.Goodput, "goodput_bps"
-	if asks(c) {
+	if result.Asks(c) {
 		f, name = c.Transactions, "requests_per_s"
 	}
 	t.begin("cell", -1, 0, 0)
@@ -143,7 +144,7 @@ func (t *csvTable) cell(c *measure.Cell) {
 	if f != nil { // else it failed
 		t.set(name, f.Value)
 	}
-	if f != nil && !asks(c) {
+	if f != nil && !result.Asks(c) {
 		t.set("goodput_low_bps", f.Low)
 		t.set("goodput_high_bps", f.High)
 	}
@@ -160,8 +161,8 @@ func (t *csvTable) begin(scope string, number int, at, span int64) {
 	if number >= 0 {
 		t.row[t.index["number"]] = strconv.Itoa(number)
 	}
-	t.set("at_s", float64(at)/second)
-	t.set("length_s", float64(span)/second)
+	t.set("at_s", float64(at)/result.Second)
+	t.set("length_s", float64(span)/result.Second)
 }
 
 // set fills a cell; what is no number stays empty.
@@ -179,7 +180,7 @@ func (t *csvTable) end() {
 // flow prints each second of an end: the flow with its host, then its streams.
 func (t *csvTable) flow(e *measure.Evidence) {
 	rtt := map[float64]float64{}
-	for _, p := range rttOf(e) {
+	for _, p := range result.RTTOf(e) {
 		rtt[p.X] = p.Y
 	}
 	asked := slices.ContainsFunc(e.Bins, func(b measure.StreamBin) bool { return b.Requests > 0 })
@@ -187,14 +188,14 @@ func (t *csvTable) flow(e *measure.Evidence) {
 		b := &e.Bins[i]
 		t.begin("flow", -1, b.At, b.Span)
 		t.rate(b.Bytes, b.Span)
-		if resent, known := resentIn(e, i).Float(); known && e.Sends {
+		if resent, known := result.ResentIn(e, i).Float(); known && e.Sends {
 			t.set("retransmits_segments", resent)
 		}
-		if v, ok := rtt[middle(b.At, b.Span)]; ok {
+		if v, ok := rtt[result.Middle(b.At, b.Span)]; ok {
 			t.set("rtt_ns", v)
 		}
 		if asked && b.Span > 0 { // a second without an answer is a stall, and no gap
-			t.set("requests_per_s", float64(b.Requests)*second/float64(b.Span))
+			t.set("requests_per_s", float64(b.Requests)*result.Second/float64(b.Span))
 		}
 		t.datagrams(b.Datagrams)
 		t.host(hostAt(e, i))
@@ -205,7 +206,7 @@ func (t *csvTable) flow(e *measure.Evidence) {
 
 func (t *csvTable) rate(bytes, span int64) {
 	if span > 0 {
-		t.set("goodput_bps", float64(bytes)*8*second/float64(span))
+		t.set("goodput_bps", float64(bytes)*8*result.Second/float64(span))
 	}
 }
 
@@ -262,7 +263,7 @@ func hostAt(e *measure.Evidence, n int) *measure.HostSpan {
 }
 
 func (t *csvTable) host(h *measure.HostSpan) {
-	if mean, most, ok := machineBusy(h); ok {
+	if mean, most, ok := result.MachineBusy(h); ok {
 		t.set("cpu_busy_pct", mean)
 		t.set("busiest_core_pct", most)
 		for _, c := range h.CPUs {

@@ -6,15 +6,13 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
 
 // maxDisks bounds the disks of a page; the JSON document has all.
 const maxDisks = 16
-
-// isDisk tells of a document of `thru disk` that has something to say.
-func isDisk(d *measure.Document) bool { return len(d.Disks) > 0 }
 
 // byteSpan prints a range of them: "3.06-3.28 GB/s".
 func byteSpan(low, high float64) string {
@@ -45,9 +43,9 @@ func DiskLive(t measure.DiskTick) string {
 // diskAnswers are a line for each disk.
 func diskAnswers(d *measure.Document) (all []string) {
 	for i := range d.Disks[:min(len(d.Disks), maxDisks)] {
-		all = append(all, diskAnswer(&d.Disks[i], isTransfer(d)))
+		all = append(all, diskAnswer(&d.Disks[i], result.IsTransfer(d)))
 	}
-	if n := len(all); n > 0 && d.Error != nil && !isTransfer(d) {
+	if n := len(all); n > 0 && d.Error != nil && !result.IsTransfer(d) {
 		all[n-1] += " (partial: it ended early)"
 	}
 	return all
@@ -101,7 +99,7 @@ func diskBlocks(tests []measure.DiskTest) []doc.Block {
 		for _, r := range t.Runs {
 			gives.Rows = append(gives.Rows, doc.Row{Name: doc.Clean(r.Pattern), Value: diskRunText(&r)}, doc.Row{Name: "workers tried", Value: triedText(&r)})
 			if r.Latency != nil {
-				gives.Rows = append(gives.Rows, doc.Row{Name: "latency", Value: percentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
+				gives.Rows = append(gives.Rows, doc.Row{Name: "latency", Value: result.PercentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
 			}
 		}
 		memory := doc.Pairs{Name: "the same without the disk"}
@@ -123,7 +121,7 @@ func diskRunText(r *measure.DiskRun) string {
 	var parts []string
 	if r.Bytes != nil {
 		s := doc.ByteRate(r.Bytes.Value)
-		if hasRange(r.Bytes) && doc.ByteRate(r.Bytes.Low) != doc.ByteRate(r.Bytes.High) {
+		if result.HasRange(r.Bytes) && doc.ByteRate(r.Bytes.Low) != doc.ByteRate(r.Bytes.High) {
 			s += ", seconds " + byteSpan(r.Bytes.Low, r.Bytes.High)
 		}
 		parts = append(parts, s)

@@ -8,6 +8,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -28,7 +29,7 @@ func diskCharts(tests []measure.DiskTest) (all []doc.Chart) {
 // There is none where no pattern was tried with two numbers of workers.
 func diskChart(t *measure.DiskTest, n int) (doc.Chart, bool) {
 	workers := triedWorkers(t)
-	if len(workers) < 2 || len(workers) > maxLines {
+	if len(workers) < 2 || len(workers) > result.MaxLines {
 		return doc.Chart{}, false
 	}
 	d := draw.Drawing{ID: fmt.Sprintf("disk%d", n), Title: "Rate by workers, " + diskName(t), X: draw.XAxis{Low: -0.5, High: float64(len(workers)) - 0.5, Title: "workers"}}

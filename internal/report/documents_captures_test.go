@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 // The documents of captures, made by hand with the shape of real ones.
@@ -156,7 +157,7 @@ func explained(files []string, c measure.Cell) *measure.Document {
 	d := newDocument("explain", files...)
 	d.EndPoints = []measure.EndPoint{{Name: c.From}, {Name: c.To}}
 	c.SenderCPU, c.ReceiverCPU, c.SenderMem, c.ReceiverMem, c.Reconciled, c.RFC6349 = nil, nil, nil, nil, nil, nil
-	for _, e := range evidences(&c) {
+	for _, e := range result.Evidences(&c) {
 		e.PerSec, e.Route = nil, nil
 	}
 	d.Cells, d.Findings = []measure.Cell{c}, c.Findings

@@ -2,6 +2,7 @@ package report
 
 import (
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 )
 
@@ -11,7 +12,7 @@ import (
 // printed like, other documents show.
 func told(c *measure.Cell, findings ...measure.Finding) *measure.Cell {
 	c.Findings = findings
-	for _, e := range evidences(c) {
+	for _, e := range result.Evidences(c) {
 		e.Streams, e.Bins, e.PerSec = e.Streams[:1], e.Bins[:3], e.PerSec[:3]
 		for i := range e.Bins {
 			e.Bins[i].Streams, e.Bins[i].TCP = nil, e.Bins[i].TCP[:1]
@@ -77,7 +78,7 @@ func receiveWindow(end, from, to string) measure.Finding {
 }
 
 func fullLink() measure.Finding {
-	return measure.Finding{Cause: causeLinkRate, Where: measure.Where{Place: measure.AtPath}, Confidence: measure.Certain, Healthy: true, Summary: "the link is full: 100% of what MTU 1500 allows",
+	return measure.Finding{Cause: result.CauseLinkRate, Where: measure.Where{Place: measure.AtPath}, Confidence: measure.Certain, Healthy: true, Summary: "the link is full: 100% of what MTU 1500 allows",
 		Evidence: []measure.Proof{pct("goodput_bps of ceiling", 99.96, 95)}}
 }
 

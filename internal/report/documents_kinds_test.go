@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 )
 
@@ -35,7 +36,7 @@ func udpCell(from, to string, streams int, bps, lostShare float64) measure.Cell 
 	f := &c.Runs[0].Flows[0]
 	f.Sender, f.Receiver = end(from, true, bps, streams, 10), end(to, false, bps*(1-lostShare), streams, 10)
 	f.Sender.RTTIdle = &measure.RTT{Min: 180e3, Median: 210e3, Max: 400e3, Samples: 20}
-	for _, e := range evidences(&c) {
+	for _, e := range result.Evidences(&c) {
 		e.IO = measure.IOGSO
 		hosted(e, map[bool]float64{true: 71, false: 98}[e.Sends])
 		datagramsOf(e, lostShare)
@@ -132,7 +133,7 @@ func times(median float64, n int) *measure.Latency {
 func requestsCell(from, to, traffic string, median float64, n int) measure.Cell {
 	c := newCellFor(from, to, 1, float64(n)*8/10)
 	c.Spec.Traffic, c.Length, c.AtOnce = traffic, measure.Pair{Send: 1, Recv: 1}, 1
-	for _, e := range evidences(&c) {
+	for _, e := range result.Evidences(&c) {
 		hosted(e, 88)
 		for i := range e.Streams {
 			e.Streams[i].Requests, e.Streams[i].TCP, e.Streams[i].TCPStart, e.Streams[i].Length = int64(n), nil, nil, 1
@@ -171,7 +172,7 @@ func underLoadTest() *measure.Document {
 	idle.Spec.LatencyProbe, loaded.Spec.LatencyProbe = true, true
 	bulk.Group, bulk.AtOnce, bulk.Label = 1, 2, "data"
 	loaded.Group, loaded.AtOnce = 1, 2
-	for _, e := range evidences(&bulk) {
+	for _, e := range result.Evidences(&bulk) {
 		hosted(e, 93)
 		for i := range e.Bins {
 			for k := range e.Bins[i].TCP { // the queue is 4 ms long
@@ -189,7 +190,7 @@ func searchTest() *measure.Document {
 	d := newDocument("test", "peer", "-u", "--search", "--link-rate", "1G")
 	c := udpCell("local", "peer", 1, 956e6, 0.001)
 	c.Spec.Search = true
-	for _, e := range evidences(&c) {
+	for _, e := range result.Evidences(&c) {
 		for i := range e.Bins { // the rate climbs to the capacity
 			b := &e.Bins[i]
 			b.Bytes = min(int64(float64(b.Bytes)*float64(i+3)/9), 119_500_000)
@@ -225,7 +226,7 @@ func leanTest() *measure.Document {
 	d.EndPoints = d.EndPoints[:1]
 	c := newCellFor("local", "local", 2, 131e9)
 	c.IO, c.Spec.IO, c.AtOnce = measure.IOLean, measure.IOLean, 1
-	for _, e := range evidences(&c) {
+	for _, e := range result.Evidences(&c) {
 		hosted(e, 100)
 		if e.IO = measure.IOLean; e.Sends {
 			e.IO = measure.IOSendfile
@@ -266,9 +267,9 @@ func TestClassesAnswer(t *testing.T) {
 	if got := Answer(summarised(d, stat.Link{})); !strings.HasPrefix(got, want) {
 		t.Errorf("%q", got)
 	}
-	var cells []cell
+	var cells []result.Cell
 	for i := range d.Cells {
-		cells = append(cells, newCell(d, &d.Cells[i]))
+		cells = append(cells, result.NewCell(d, &d.Cells[i]))
 	}
 	all := classCharts(d, cells)
 	if len(all) != 1 || len(all[0].Legend) != 4 || all[0].Legend[2].Name != "CS5" || strings.Count(string(all[0].SVG), `class="line`) != 8 {

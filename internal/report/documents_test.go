@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 // The documents of the golden tests: made by hand, with the shape and the
@@ -72,7 +73,7 @@ func single(c *measure.Cell, bps float64, seconds int) {
 	if c.From != c.To {
 		return
 	}
-	for _, e := range evidences(c) {
+	for _, e := range result.Evidences(c) {
 		e.LocalAddr, e.PeerAddr, e.Route = "127.0.0.1:40112", "127.0.0.1:5202", &measure.Route{Interface: "lo", Source: "127.0.0.1", MTU: 65536}
 	}
 }
@@ -120,7 +121,7 @@ func bidirTest() *measure.Document {
 		bps := map[string]float64{"local": 9.41e9, "peer": 8.87e9}[way[0]]
 		c := newCellFor(way[0], way[1], 4, bps)
 		c.Window = measure.Pair{Send: 800 << 10, Recv: 800 << 10}
-		for _, e := range evidences(&c) {
+		for _, e := range result.Evidences(&c) {
 			for i := range e.Streams {
 				e.Streams[i].Window = measure.Buffer{Asked: 800 << 10, Set: 800 << 10, Granted: 425984, Usable: 212992, Cut: true}
 			}
@@ -179,7 +180,7 @@ func ladderTest() *measure.Document {
 			single(&c, bps, 2)
 			c.Goodput = &measure.Figure{Value: bps, Low: bps * 0.97, High: bps * 1.02, Runs: 3, Basis: "runs", Stable: new(true)}
 			c.SenderCPU.Pct, c.ReceiverCPU.Pct = 52+float64(11*i), 52+float64(11*i)
-			for _, e := range evidences(&c) {
+			for _, e := range result.Evidences(&c) {
 				for s := range e.Streams {
 					if window > 0 {
 						e.Streams[s].Window = measure.Buffer{Asked: window, Set: window, Granted: 425984, Usable: 212992, Cut: true}

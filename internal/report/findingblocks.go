@@ -8,6 +8,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -123,7 +124,7 @@ func (d *diagnosis) others(before *diagnosis, files bool) (rows []doc.Row) {
 	}
 	var parts []string
 	for _, g := range groups[:min(len(groups), textGroups)] {
-		parts = append(parts, g.Text(gapFacts))
+		parts = append(parts, g.Text(result.GapFacts))
 	}
 	if n := len(groups) - textGroups; n > 0 && !files {
 		parts = append(parts, "and more that lack "+unit.Plural(n, "other fact"))
@@ -142,4 +143,17 @@ func (d *diagnosis) others(before *diagnosis, files bool) (rows []doc.Row) {
 func sameOthers(a, b diagnosis) bool {
 	return slices.EqualFunc(a.RuledOut, b.RuledOut, func(x, y doc.Row) bool { return x.Name == y.Name }) &&
 		slices.EqualFunc(a.Open, b.Open, func(x, y unsettled) bool { return x.Cause == y.Cause && x.Fact == y.Fact })
+}
+
+// Against is what rules causes out: a row for each reason, with its causes.
+func (d diagnosis) Against() (rows []doc.Row) {
+	for _, r := range d.RuledOut {
+		same := slices.IndexFunc(rows, func(x doc.Row) bool { return x.Value == r.Value })
+		if same < 0 {
+			rows = append(rows, r)
+		} else {
+			rows[same].Name += ", " + r.Name
+		}
+	}
+	return rows
 }

@@ -2,32 +2,25 @@ package report
 
 import (
 	"fmt"
-	"math"
-	"reflect"
 	"slices"
 	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
 // Bounds of what a page shows of one direction, so that foreign documents keep it small.
 const (
-	maxFindings  = 8
-	maxProofs    = 8
-	maxCommands  = 6
-	maxCauses    = 80 // ruled out, or not checked
-	longestCause = 60 // characters of an id
-	longestWhy   = 200
-	longestOrder = 1000 // characters of a command
+	maxCauses = 80 // ruled out, or not checked
 )
 
 // diagnosis is why the flow of one direction carries no more, ready to print.
 type diagnosis struct {
 	Way      string // "local -> b"; "" where one says it for all
 	Findings []finding
-	More     int       // findings over maxFindings
+	More     int       // findings over result.MaxFindings
 	OfMany   bool      // it is of one flow of many
 	RuledOut []doc.Row // cause and the figure against it
 	Open     []unsettled
@@ -53,74 +46,25 @@ type finding struct {
 // unsettled is a cause that could not be checked.
 type unsettled struct{ Cause, Fact, Why, Tests, Capture string }
 
-// newDiagnoses are those of the direction that is answered first and of the
-// one back, or one for both where they say the same.
-func newDiagnoses(d *measure.Document) (all []diagnosis) {
-	if isCheck(d) || d.Command == "ladder" {
-		return nil
-	}
-	if isSilent(d) {
-		return silentDiagnoses(d)
-	}
-	if isFleet(d) || isTransfer(d) {
-		if found := wholeFindings(d); len(found) > 0 {
-			all = append(all, newDiagnosis(measure.Diagnosis{Findings: found}, nil))
-		}
-		return all
-	}
-	first, back, _ := mainCells(d)
-	if first == nil || len(first.Findings) == 0 && (back == nil || len(back.Findings) == 0) {
-		if len(d.Findings) > 0 {
-			all = append(all, newDiagnosis(measure.Diagnosis{Findings: d.Findings}, nil))
-		}
-		return all
-	}
-	first, back = worseFirst(first, back)
-	for _, c := range []*measure.Cell{first, back} {
-		if c != nil && len(c.Findings) > 0 && (c == first || !sameFindings(c.Findings, first.Findings)) {
-			x := newDiagnosis(c.Diagnosis, capturedFlow(c))
-			x.Way = pathName(c)
-			all = append(all, x)
-		}
-	}
-	switch {
-	case len(all) == 1 && back != nil && len(back.Findings) > 0:
-		all[0].Way += " and back"
-	case len(all) == 1:
-		all[0].Way = ""
-	}
-	return all
-}
-
-// sameFindings tells whether two directions are held by the same, at the same
-// place, with the same to be done.
-func sameFindings(a, b []measure.Finding) bool {
-	return slices.EqualFunc(a, b, func(x, y measure.Finding) bool {
-		x.Where.From, x.Where.To, y.Where.From, y.Where.To = "", "", "", ""
-		return x.Cause == y.Cause && x.Confidence == y.Confidence &&
-			(x.Healthy && y.Healthy || reflect.DeepEqual(x.Where, y.Where) && reflect.DeepEqual(x.Remedy, y.Remedy))
-	})
-}
-
 func newDiagnosis(from measure.Diagnosis, flow *measure.Flow) diagnosis {
-	d := diagnosis{More: max(0, len(from.Findings)-maxFindings)}
-	for i := range from.Findings[:min(len(from.Findings), maxFindings)] {
+	d := diagnosis{More: max(0, len(from.Findings)-result.MaxFindings)}
+	for i := range from.Findings[:min(len(from.Findings), result.MaxFindings)] {
 		d.Findings = append(d.Findings, newFinding(&from.Findings[i], flow))
 	}
 	for _, x := range from.RuledOut[:min(len(from.RuledOut), maxCauses)] {
-		d.RuledOut = append(d.RuledOut, doc.Row{Name: doc.CleanUpTo(x.Cause, longestCause), Value: doc.CleanUpTo(x.Why, longestWhy)})
+		d.RuledOut = append(d.RuledOut, doc.Row{Name: doc.CleanUpTo(x.Cause, result.LongestCause), Value: doc.CleanUpTo(x.Why, result.LongestWhy)})
 	}
 	for _, x := range from.NotChecked[:min(len(from.NotChecked), maxCauses)] {
-		d.Open = append(d.Open, unsettled{doc.CleanUpTo(x.Cause, longestCause), doc.CleanUpTo(x.Fact, longestWhy),
-			doc.CleanUpTo(x.Why, longestWhy), doc.CleanUpTo(strings.Join(x.Tests, ", "), longestWhy), x.Capture})
+		d.Open = append(d.Open, unsettled{doc.CleanUpTo(x.Cause, result.LongestCause), doc.CleanUpTo(x.Fact, result.LongestWhy),
+			doc.CleanUpTo(x.Why, result.LongestWhy), doc.CleanUpTo(strings.Join(x.Tests, ", "), result.LongestWhy), x.Capture})
 	}
 	return d
 }
 
 func newFinding(f *measure.Finding, flow *measure.Flow) finding {
-	v := finding{Cause: doc.CleanUpTo(f.Cause, longestCause), Confidence: doc.CleanUpTo(f.Confidence, longestCause), Where: whereText(f.Where),
-		BecauseOf: doc.CleanUpTo(f.BecauseOf, longestCause), Summary: doc.Clean(f.Summary), Healthy: f.Healthy, Next: doc.Clean(f.Next), Source: sourceText(f.Source)}
-	for i := range f.Evidence[:min(len(f.Evidence), maxProofs)] {
+	v := finding{Cause: doc.CleanUpTo(f.Cause, result.LongestCause), Confidence: doc.CleanUpTo(f.Confidence, result.LongestCause), Where: whereText(f.Where),
+		BecauseOf: doc.CleanUpTo(f.BecauseOf, result.LongestCause), Summary: doc.Clean(f.Summary), Healthy: f.Healthy, Next: doc.Clean(f.Next), Source: result.SourceText(f.Source)}
+	for i := range f.Evidence[:min(len(f.Evidence), result.MaxProofs)] {
 		p := worded(f.Evidence[i], flow)
 		v.Evidence = append(v.Evidence, proofIn(&p, barWords(flow)))
 	}
@@ -132,8 +76,8 @@ func newFinding(f *measure.Finding, flow *measure.Flow) finding {
 	}
 	if r := f.Remedy; r != nil {
 		v.Advice, v.Risk = doc.Clean(r.Advice), doc.Clean(r.Risk)
-		for _, c := range r.Commands[:min(len(r.Commands), maxCommands)] {
-			v.Commands = append(v.Commands, doc.CleanUpTo(c, longestOrder))
+		for _, c := range r.Commands[:min(len(r.Commands), result.MaxCommands)] {
+			v.Commands = append(v.Commands, doc.CleanUpTo(c, result.LongestOrder))
 		}
 		if r.EndPoint != "" && len(v.Commands) > 0 {
 			v.Host = doc.Clean(r.EndPoint)
@@ -175,20 +119,20 @@ func barWords(flow *measure.Flow) (words [2]string) {
 
 func proofIn(p *measure.Proof, bar [2]string) string {
 	name, of := shareOf(doc.Clean(p.Counter))
-	s := shortName(name, p.Unit) + " " + valueText(p.Value, p.Unit)
+	s := shortName(name, p.Unit) + " " + result.ValueText(p.Value, p.Unit)
 	if of != "" {
 		s += " of " + shortName(of, p.Unit)
 	}
 	switch {
 	case p.Threshold != nil && p.Above:
-		s += fmt.Sprintf(bar[0], valueText(*p.Threshold, p.Unit))
+		s += fmt.Sprintf(bar[0], result.ValueText(*p.Threshold, p.Unit))
 	case p.Threshold != nil:
-		s += fmt.Sprintf(bar[1], valueText(*p.Threshold, p.Unit))
+		s += fmt.Sprintf(bar[1], result.ValueText(*p.Threshold, p.Unit))
 	}
 	if p.SpanNs > 0 {
 		s += " in " + unit.Duration(p.SpanNs)
 	}
-	s += numbersText(p.Packets, p.Capture)
+	s += result.NumbersText(p.Packets, p.Capture)
 	if p.Note != "" {
 		s += ": " + doc.Clean(p.Note)
 	}
@@ -238,47 +182,6 @@ func withoutUnit(s, in string) string {
 	return s
 }
 
-// valueText prints a value of a Proof in its unit.
-func valueText(v float64, in string) string {
-	if !(math.Abs(v) < 1e15) {
-		return doc.Digits(v)
-	}
-	switch in {
-	case "pct":
-		if v > 0 && v < 0.01 { // loss counts far below what a percent is usually told to
-			return fmt.Sprintf("%.2g%%", v)
-		}
-		return unit.Percent(v)
-	case "bps":
-		return unit.Rate(v)
-	case "bytes":
-		return unit.Size(int64(math.Round(v)))
-	case "ns":
-		return unit.Duration(int64(math.Round(v)))
-	case yesOrNo:
-		if v == 0 {
-			return "no"
-		}
-		return "yes"
-	case "per_s":
-		return plainNumber(v) + "/s"
-	case "":
-		return plainNumber(v)
-	}
-	if v == 1 {
-		in = strings.TrimSuffix(in, "s")
-	}
-	return plainNumber(v) + " " + doc.Clean(in)
-}
-
-// plainNumber prints counts whole, with their thousands apart, and others to three digits.
-func plainNumber(v float64) string {
-	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
-		return unit.Count(int64(math.Round(v)))
-	}
-	return doc.Digits(v)
-}
-
 // groups are the causes that were not checked, by what is missing.
 func (d diagnosis) groups() (all []doc.Gap) {
 	for _, u := range d.Open {
@@ -300,6 +203,23 @@ func heldText(c *measure.Cell) string {
 	if len(c.Findings) == 0 {
 		return ""
 	}
-	f := newFinding(&c.Findings[0], capturedFlow(c))
+	f := newFinding(&c.Findings[0], result.CapturedFlow(c))
 	return f.Cause + " (" + f.Confidence + "): " + f.Summary
+}
+
+// wholeFindings are those of the plan as a whole, not of one of its pairs.
+func wholeFindings(d *measure.Document) []measure.Finding {
+	said := map[string]bool{}
+	key := func(f *measure.Finding) string {
+		return f.Cause + "\x00" + whereText(f.Where) + "\x00" + f.Summary
+	}
+	for i := range d.Cells {
+		for j := range d.Cells[i].Findings {
+			said[key(&d.Cells[i].Findings[j])] = true
+		}
+	}
+	if result.IsTransfer(d) && len(d.Findings) > 0 { // what holds the transfer stands, whatever the network's own test says
+		delete(said, key(&d.Findings[0]))
+	}
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f measure.Finding) bool { return said[key(&f)] || f.Cause == measure.CauseNone })
 }

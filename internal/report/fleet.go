@@ -8,6 +8,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -41,27 +42,20 @@ type setView struct {
 
 // Bounds of what is shown in detail.
 const (
-	fewCells    = 4  // main cells that are shown one by one
 	fewPairs    = 24 // that are all listed
 	worstPairs  = 8  // else so many of the slowest, and of the fastest
 	maxDetails  = 12 // sets
 	maxMatrix   = 12000
 	maxFailures = 12 // reasons
-	maxNamed    = 10 // pairs of a reason
 )
-
-// isPlanned tells of a document that tables stand for, not cells.
-func isPlanned(d *measure.Document) bool {
-	return len(d.Groups) > 0 || d.Ladder != nil || len(d.Targets) > 0 || len(d.Comparisons) > 0
-}
 
 // newFleet makes a plan's document ready; nil of a test of two hosts.
 func newFleet(d *measure.Document) *fleet {
-	if !isPlanned(d) {
+	if !result.IsPlanned(d) {
 		return nil
 	}
 	sets := newSets(d)
-	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: mainCount(d) <= fewCells, Points: pointTable(d)}
+	f := &fleet{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: result.MainCount(d) <= result.FewCells, Points: pointTable(d)}
 	if d.Plan != nil {
 		f.Hands = handRows(d.Plan)
 	}
@@ -74,17 +68,6 @@ func newFleet(d *measure.Document) *fleet {
 	}
 	f.details(tabled)
 	return f
-}
-
-// mainCount counts the cells that are results of their own.
-func mainCount(d *measure.Document) int {
-	n := 0
-	for i := range d.Cells {
-		if c := &d.Cells[i]; !c.Beside && !isExperiment(c) && !isGauge(d, c) {
-			n++
-		}
-	}
-	return n
 }
 
 // inLadders tells whether the matrix of a rung shows all of a set.
@@ -135,7 +118,7 @@ func newSetView(s *set) setView {
 	if len(s.Groups) == 1 {
 		g := s.Groups[0]
 		v.Overlap = overlapText(g.Overlap)
-		v.Hosts, v.Labels = shareTable(g.Hosts, "host", maxHostRows).WithoutEmpty(), shareTable(g.Labels, "label", maxHostRows).WithoutEmpty()
+		v.Hosts, v.Labels = shareTable(g.Hosts, "host", result.MaxHostRows).WithoutEmpty(), shareTable(g.Labels, "label", result.MaxHostRows).WithoutEmpty()
 	}
 	slowest := s.slowest()
 	v.Slow, v.Held = slowTable(s, slowest), heldTable(s)
@@ -175,23 +158,23 @@ func slowTable(s *set, slowest []pairFigure) doc.Table {
 
 // heldTable says what holds back how many pairs of a set.
 func heldTable(s *set) doc.Table {
-	var all sayings
+	var all result.Sayings
 	for _, c := range s.Cells {
-		if isHeld(c) {
-			all.add(c.Findings[0].Cause, inSentence(binding(c)), c)
+		if result.IsHeld(c) {
+			all.Add(c.Findings[0].Cause, result.InSentence(result.Binding(c)), c)
 		}
 	}
-	found := all.joined()
-	slices.SortStableFunc(found, func(a, b *saying) int { return len(b.pairs) - len(a.pairs) })
+	found := all.Joined()
+	slices.SortStableFunc(found, func(a, b *result.Saying) int { return len(b.Pairs) - len(a.Pairs) })
 	g := doc.Table{Caption: "what holds them back", Columns: []doc.Column{{Name: "cause", Least: 12}, {Name: "pairs", Right: true}, {Name: "how", Least: 20}, {Name: "which", Least: 12}}}
 	for _, x := range found {
 		which := "all"
-		if len(x.pairs) < len(s.Cells) {
-			which = doc.Gap{Facts: x.pairs}.Text(min(len(x.pairs), 2))
+		if len(x.Pairs) < len(s.Cells) {
+			which = doc.Gap{Facts: x.Pairs}.Text(min(len(x.Pairs), 2))
 		}
-		g.Rows = append(g.Rows, []string{doc.CleanUpTo(x.mark, longestCause), fmt.Sprint(len(x.pairs)), x.text(), which})
+		g.Rows = append(g.Rows, []string{doc.CleanUpTo(x.Mark, result.LongestCause), fmt.Sprint(len(x.Pairs)), x.Text(), which})
 	}
-	return g.First(maxFindings)
+	return g.First(result.MaxFindings)
 }
 
 // failures are the hosts that were lost and the pairs that failed, by reason,
@@ -206,7 +189,7 @@ func failures(d *measure.Document) []string {
 	}
 	for _, g := range d.Groups {
 		for _, f := range g.Failed {
-			pairs = doc.AddGap(pairs, pairName(f.From, f.To), doc.Reason(f.Error))
+			pairs = doc.AddGap(pairs, result.PairName(f.From, f.To), doc.Reason(f.Error))
 		}
 	}
 	if len(d.Groups) > 0 {
@@ -224,7 +207,7 @@ func failures(d *measure.Document) []string {
 		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && doc.Reason(p.Lost) == g.Why }); at >= 0 {
 			g.Why = doc.Clean(d.EndPoints[at].Name) + " was lost" // why is said above
 		}
-		all = append(all, "failed: "+doc.Colon((doc.Gap{Facts: g.Facts}).Text(maxNamed), g.Why))
+		all = append(all, "failed: "+doc.Colon((doc.Gap{Facts: g.Facts}).Text(result.MaxNamed), g.Why))
 	}
 	if p := d.Plan; p != nil && p.Done < p.Steps {
 		all = append(all, fmt.Sprintf("%d of %d steps were measured", p.Done, p.Steps))
@@ -234,7 +217,7 @@ func failures(d *measure.Document) []string {
 
 // addFailure adds a cell that failed, unless its group has said so.
 func addFailure(pairs []doc.Gap, c *measure.Cell) []doc.Gap {
-	name := pairName(c.From, c.To)
+	name := result.PairName(c.From, c.To)
 	if slices.ContainsFunc(pairs, func(g doc.Gap) bool { return slices.Contains(g.Facts, name) }) {
 		return pairs
 	}
@@ -247,8 +230,8 @@ func pointTable(d *measure.Document) doc.Table {
 		return doc.Table{}
 	}
 	g := doc.Table{Caption: "End points", Columns: []doc.Column{{Name: "name"}, {Name: "address"}, {Name: "labels"}, {Name: "system"}, {Name: "kernel"}, {Name: "CPU"}, {Name: "memory"}, {Name: "clock ahead", Right: true}, {Name: "lost"}}}
-	for _, p := range d.EndPoints[:min(len(d.EndPoints), maxHostRows)] {
-		r := []string{doc.Clean(p.Name), doc.OrDash(doc.Clean(p.Addr)), doc.OrDash(labelsText(p.Labels, true)), "-", "-", "-", "-", "-", doc.OrDash(doc.Reason(p.Lost))}
+	for _, p := range d.EndPoints[:min(len(d.EndPoints), result.MaxHostRows)] {
+		r := []string{doc.Clean(p.Name), doc.OrDash(doc.Clean(p.Addr)), doc.OrDash(facts.Labels(p.Labels, true)), "-", "-", "-", "-", "-", doc.OrDash(doc.Reason(p.Lost))}
 		if p.Facts != nil {
 			for i, f := range facts.Columns()[1:5] {
 				r[3+i] = doc.OrDash(f.Value(p.Facts))
@@ -265,29 +248,6 @@ func pointTable(d *measure.Document) doc.Table {
 	return g.WithoutEmpty()
 }
 
-// wholeFindings are those of the plan as a whole, not of one of its pairs.
-func wholeFindings(d *measure.Document) []measure.Finding {
-	said := map[string]bool{}
-	key := func(f *measure.Finding) string {
-		return f.Cause + "\x00" + whereText(f.Where) + "\x00" + f.Summary
-	}
-	for i := range d.Cells {
-		for j := range d.Cells[i].Findings {
-			said[key(&d.Cells[i].Findings[j])] = true
-		}
-	}
-	if isTransfer(d) && len(d.Findings) > 0 { // what holds the transfer stands, whatever the network's own test says
-		delete(said, key(&d.Findings[0]))
-	}
-	return slices.DeleteFunc(slices.Clone(d.Findings), func(f measure.Finding) bool { return said[key(&f)] || f.Cause == measure.CauseNone })
-}
-
-// isFleet tells of a document with more than a pair of hosts, or more than one
-// setting: no cell of it stands for the whole.
-func isFleet(d *measure.Document) bool {
-	return isPlanned(d) && (mainCount(d) > fewCells || len(newSets(d)) > 1)
-}
-
 // worstCells are the cells of a large plan that are shown one by one: the one
 // that is judged, the slowest of the set that carried most, and what failed with figures.
 func worstCells(d *measure.Document) []*measure.Cell {
@@ -301,7 +261,7 @@ func worstCells(d *measure.Document) []*measure.Cell {
 	}
 	for _, p := range s.slowest() {
 		for _, c := range p.Cells {
-			if len(c.Runs) > 0 && len(all) < fewCells && !slices.Contains(all, c) {
+			if len(c.Runs) > 0 && len(all) < result.FewCells && !slices.Contains(all, c) {
 				all = append(all, c)
 			}
 		}

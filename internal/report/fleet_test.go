@@ -14,6 +14,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -303,7 +304,7 @@ func TestLongNamesFit(t *testing.T) {
 
 func TestByName(t *testing.T) {
 	names := []string{"web10", "web2", "a", "web02", "web1", "web", "b1c2", "b1c10", "web2x"}
-	slices.SortFunc(names, byName)
+	slices.SortFunc(names, result.ByName)
 	if got, want := strings.Join(names, " "), "a b1c2 b1c10 web web1 web02 web2 web2x web10"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -342,16 +343,6 @@ func TestPairWarnings(t *testing.T) {
 	if got := strings.Join(warnings(d), "|"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, text := range []string{"a.-b 3.5. of ab -a", "", "b", "a\u00e4 1", "-", "NaN 0x1p-2", "..", "b-"} {
-		words, marks := templateOf(text, "a", "b")
-		back := words[0]
-		for i, m := range marks {
-			back += m + words[i+1]
-		}
-		if back != text || len(words) != len(marks)+1 {
-			t.Errorf("%q: %q and %q", text, words, marks)
-		}
-	}
 }
 
 // TestFailures: what a lost host did is said once, and a pair that failed on
@@ -365,14 +356,6 @@ func TestFailures(t *testing.T) {
 	want := "d was lost: no answer for 10 s|failed: a -> d, b -> d, c -> d, d -> a, d -> b, d -> c: d was lost|1 of 2 steps were measured"
 	if got := strings.Join(failures(d), "|"); got != want {
 		t.Errorf("%q, want %q", got, want)
-	}
-	part := set{Pairs: []pairFigure{{Value: new(3.0)}, {Value: new(1.0), Failed: "lost"}, {Value: new(2.0)}, {Failed: "lost"}}}
-	if got := part.values(); !slices.Equal(got, []float64{2, 3}) {
-		t.Errorf("values %v", got)
-	}
-	part.Pairs = part.Pairs[1:2]
-	if got := part.values(); !slices.Equal(got, []float64{1}) {
-		t.Errorf("values of what failed alone: %v", got)
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/report/result"
 )
 
 // failures are the hosts that were lost, and the pairs that failed.
@@ -35,7 +35,7 @@ func (f *fleet) blocks() (all []doc.Block) {
 	all = append(all, doc.Titled("Against each other", append(compared, doc.OnTerminal(doc.Pairs{Rows: f.Hands}))...),
 		doc.Titled("Targets", f.targets()...), doc.Titled("What was varied", doc.Charts{Charts: charts}, sets))
 	for i, s := range f.Details {
-		x := s.section(f.few())
+		x := s.section(f.ShowsCells())
 		if i > 0 && len(f.Details) > fewSets { // on a terminal the one that carried most stands for all
 			x = doc.OnPages(x)
 		}
@@ -50,8 +50,8 @@ func (f *fleet) blocks() (all []doc.Block) {
 	return all
 }
 
-// few tells whether each pair is shown as a test of two hosts is shown.
-func (f *fleet) few() bool { return f.Few && len(f.Sets.Rows) == 0 }
+// ShowsCells tells whether each pair is shown as a test of two hosts is shown.
+func (f *fleet) ShowsCells() bool { return f.Few && len(f.Sets.Rows) == 0 }
 
 // elsewhere is where a terminal's reader finds the rows that have no room.
 const elsewhere = "see the HTML report"
@@ -66,7 +66,7 @@ func (c comparison) card() doc.Card {
 
 // targets are those that are not met, where there are many, and all of them.
 func (f *fleet) targets() []doc.Block {
-	all, first := f.Targets.First(maxTargetRows), brief(f.Targets)
+	all, first := f.Targets.First(result.MaxTargetRows), brief(f.Targets)
 	if first.More == "" {
 		return []doc.Block{all}
 	}
@@ -98,51 +98,4 @@ func (s setView) section(few bool) doc.Block {
 		}
 	}
 	return doc.Section{Title: cmp.Or(s.Name, "All pairs"), Named: true, Body: append([]doc.Block{doc.Para{Text: s.Overlap}}, body...)}
-}
-
-// ladderBlocks are the cells of each ladder as a matrix of streams by window.
-func ladderBlocks(all []ladder) (out []doc.Block) {
-	for i := range all {
-		l := &all[i]
-		cells := ladderCells(l)
-		if cells.Caption = "Each cell"; i == 0 {
-			cells.Caption += "; all of its figures are in the CSV and JSON documents"
-		}
-		out = append(out, doc.Section{Title: l.Path, Named: true, Body: []doc.Block{doc.Charts{Charts: ladderCharts(l, i)}, l.table(i == 0),
-			doc.Details{Title: "Retransmissions, round trips and causes of each cell", Body: []doc.Block{cells}}, doc.List{Lines: l.Notes, Notes: true}}})
-	}
-	return out
-}
-
-// table has a group of columns for each window. The first of several says what its marks mean.
-func (l *ladder) table(first bool) doc.Table {
-	caption := ""
-	if first {
-		caption = "Throughput, and CPU of the whole machine; * the most; ~ may be as much: its interval reaches that of *"
-	}
-	t := doc.Table{Caption: caption, Columns: []doc.Column{{Name: "streams", Right: true}}, Tone: bestTone}
-	for _, w := range l.Windows {
-		group := windowName(w) + " window"
-		t.Columns = append(t.Columns, doc.Column{Group: group, Name: l.Unit.Name, Right: true}, doc.Column{Group: group, Name: "range", Right: true},
-			doc.Column{Group: group, Name: "CPU snd/rcv", Right: true}, doc.Column{Group: group, Name: "published, Gb/s", Right: true, Wide: true})
-	}
-	for _, n := range l.Streams {
-		row := []string{fmt.Sprint(n)}
-		for _, w := range l.Windows {
-			r := l.at(n, w)
-			if r == nil {
-				r = &rung{Value: "-"}
-			}
-			row = append(row, r.Value+r.Mark(), doc.OrDash(r.Range), doc.OrDash(r.CPU), doc.OrDash(r.Published))
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t.WithoutEmpty()
-}
-
-func bestTone(cell string) doc.Tone {
-	if strings.HasSuffix(cell, "*") {
-		return doc.ToneGood
-	}
-	return doc.ToneNone
 }

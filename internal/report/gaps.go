@@ -7,6 +7,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -26,20 +27,20 @@ func gaps(d *measure.Document) []doc.Gap {
 		add(d.Groups[i].Missing)
 	}
 	for i := range d.Cells {
-		if d.Cells[i].Beside || isExperiment(&d.Cells[i]) {
+		if d.Cells[i].Beside || result.IsExperiment(&d.Cells[i]) {
 			continue
 		}
 		add(d.Cells[i].Missing)
-		for _, e := range evidences(&d.Cells[i]) {
+		for _, e := range result.Evidences(&d.Cells[i]) {
 			add(e.Missing)
 		}
-		if r := shownRun(&d.Cells[i]); r != nil {
+		if r := result.ShownRun(&d.Cells[i]); r != nil {
 			for _, f := range r.Flows {
 				add(f.Missing)
 			}
 		}
-		if f := capturedFlow(&d.Cells[i]); f != nil {
-			for _, c := range f.Captures[:min(len(f.Captures), maxCaptured)] {
+		if f := result.CapturedFlow(&d.Cells[i]); f != nil {
+			for _, c := range f.Captures[:min(len(f.Captures), result.MaxCaptured)] {
 				add(c.Missing)
 			}
 			if f.Crossing != nil {
@@ -106,7 +107,7 @@ func warnings(d *measure.Document) []string {
 	return append(out, cellLines(d, func(c *measure.Cell) (lines []string) {
 		for _, w := range c.Warnings {
 			switch code := c.CodeOf(w); {
-			case code == measure.SingleRun && ofFile(c): // what is in a file is one run
+			case code == measure.SingleRun && result.OfFile(c): // what is in a file is one run
 			case code == measure.WindowCut && isCut(c) && inLadder(d, c): // the ladder's note says it once
 			default:
 				lines = append(lines, doc.Clean(w))
@@ -118,12 +119,12 @@ func warnings(d *measure.Document) []string {
 
 // cellLines lists once what is said of cells, with the cells it belongs to.
 func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
-	var all sayings
+	var all result.Sayings
 	main := 0
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		beside := c.Beside || isGauge(d, c)
-		if isExperiment(c) || beside && isFleet(d) {
+		beside := c.Beside || result.IsGauge(d, c)
+		if result.IsExperiment(c) || beside && isFleet(d) {
 			continue // what is odd about it was asked for, or is of no interest among many
 		}
 		mark := ""
@@ -133,52 +134,52 @@ func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 			main++
 		}
 		for _, w := range of(c) {
-			all.of(mark, w, cellLabel(d, c), c.From, c.To)
+			all.Of(mark, w, cellLabel(d, c), c.From, c.To)
 		}
 	}
-	return warningLines(all.joined(), main)
+	return warningLines(all.Joined(), main)
 }
 
 // warningLines are what is said of so many main cells, a line each.
-func warningLines(said []*saying, main int) (out []string) {
+func warningLines(said []*result.Saying, main int) (out []string) {
 	for i, w := range said {
-		label := whose(w.pairs, main)
-		switch sides := w.sides(); {
-		case i == maxLines:
+		label := whose(w.Pairs, main)
+		switch sides := w.Sides(); {
+		case i == result.MaxLines:
 			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(said)-i))
-		case w.mark == "" && sides != "":
+		case w.Mark == "" && sides != "":
 			out = append(out, sides)
 			continue
-		case w.mark != "" && slices.ContainsFunc(said, func(x *saying) bool { return x.mark == "" && x.text() == w.text() }):
+		case w.Mark != "" && slices.ContainsFunc(said, func(x *result.Saying) bool { return x.Mark == "" && x.Text() == w.Text() }):
 			continue // it is said of the main ones
-		case w.mark != "":
-			label = w.mark + ": "
+		case w.Mark != "":
+			label = w.Mark + ": "
 		}
-		out = append(out, label+w.text())
+		out = append(out, label+w.Text())
 	}
 	return out
 }
 
 // groupWarnings are those of what ran at once, each once.
 func groupWarnings(d *measure.Document) []string {
-	var all sayings
+	var all result.Sayings
 	for i := range d.Groups {
 		for _, w := range d.Groups[i].Warnings {
-			all.of("", doc.Clean(w), setName(conditions(d.Groups[i].Axes), d.Groups[i].Label), "", "")
+			all.Of("", doc.Clean(w), result.SetName(result.Conditions(d.Groups[i].Axes), d.Groups[i].Label), "", "")
 		}
 	}
 	var out []string
-	for i, x := range all.joined() {
-		if i == maxLines {
+	for i, x := range all.Joined() {
+		if i == result.MaxLines {
 			break
 		}
 		switch {
-		case len(x.pairs) == len(d.Groups):
-			out = append(out, x.text())
-		case len(x.pairs) == 1 && x.pairs[0] != "":
-			out = append(out, x.pairs[0]+": "+x.text())
+		case len(x.Pairs) == len(d.Groups):
+			out = append(out, x.Text())
+		case len(x.Pairs) == 1 && x.Pairs[0] != "":
+			out = append(out, x.Pairs[0]+": "+x.Text())
 		default:
-			out = append(out, fmt.Sprintf("%d of %d settings: %s", len(x.pairs), len(d.Groups), x.text()))
+			out = append(out, fmt.Sprintf("%d of %d settings: %s", len(x.Pairs), len(d.Groups), x.Text()))
 		}
 	}
 	return out
@@ -200,13 +201,13 @@ func whose(cells []string, main int) string {
 // cellLabel tells a cell from its neighbours in few words.
 func cellLabel(d *measure.Document, c *measure.Cell) string {
 	switch {
-	case d.Command == "ladder" && c.Label != "" || isGauge(d, c):
+	case d.Command == "ladder" && c.Label != "" || result.IsGauge(d, c):
 		return doc.Clean(c.Label)
 	case d.Command == "ladder":
-		return unit.Plural(c.Streams, "stream") + ", " + windowName(c.Window) + " window"
+		return unit.Plural(c.Streams, "stream") + ", " + result.WindowName(c.Window) + " window"
 	case c.Beside:
-		return pathName(c) + ", " + unit.Plural(c.Streams, "stream")
+		return result.PathName(c) + ", " + unit.Plural(c.Streams, "stream")
 	default:
-		return pathName(c)
+		return result.PathName(c)
 	}
 }

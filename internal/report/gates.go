@@ -10,6 +10,7 @@ import (
 	"thru/internal/doc/text"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -37,7 +38,7 @@ func newGates(d *measure.Document) []gateView {
 			v.At = "at " + doc.Clean(g.RemedyAt) + ":"
 		}
 	}
-	if isPlanned(d) {
+	if result.IsPlanned(d) {
 		all = joinGates(all)
 	}
 	return all
@@ -58,7 +59,7 @@ func joinGates(all []gateView) []gateView {
 		places[key].Facts = append(places[key].Facts, where)
 	}
 	for i, g := range joined {
-		joined[i].Where = places[fmt.Sprint(g)].Text(gapFacts)
+		joined[i].Where = places[fmt.Sprint(g)].Text(result.GapFacts)
 	}
 	return joined
 }
@@ -87,7 +88,7 @@ func shortGates(all []gateView) (rows []gateView) {
 			places, facts = append(places, x.Where), append(facts, x.Where+": "+x.Fact)
 		}
 		if len(facts) > 1 {
-			g.Where, g.Fact = doc.Gap{Facts: places}.Text(gapFacts), strings.Join(facts[:min(len(facts), maxLines)], "; ")
+			g.Where, g.Fact = doc.Gap{Facts: places}.Text(result.GapFacts), strings.Join(facts[:min(len(facts), result.MaxLines)], "; ")
 		}
 		if said[g.ID+g.Why] {
 			g.Why = ""
@@ -103,7 +104,7 @@ const commandMost = 8192
 
 // commandLines makes commands fit to be printed, and cuts none that is honest.
 func commandLines(commands []string) (all []string) {
-	for _, c := range commands[:min(len(commands), maxLines)] {
+	for _, c := range commands[:min(len(commands), result.MaxLines)] {
 		all = append(all, doc.CleanUpTo(c, commandMost))
 	}
 	return all
@@ -126,7 +127,7 @@ const maxGateRows = 400
 func (v *view) PassedNames() string {
 	var ids []string
 	for _, g := range v.Passed() {
-		if !slices.Contains(ids, g.ID) && len(ids) < maxLines {
+		if !slices.Contains(ids, g.ID) && len(ids) < result.MaxLines {
 			ids = append(ids, g.ID)
 		}
 	}
@@ -228,7 +229,7 @@ func (v *view) checkBlocks() []doc.Block {
 		rows = append(rows, doc.Row{Name: "pass", Value: s})
 	}
 	for _, g := range uncheckedGates(v.Gates) {
-		rows = append(rows, doc.Row{Name: doc.NotChecked, Value: g.Text(gapFacts)})
+		rows = append(rows, doc.Row{Name: doc.NotChecked, Value: g.Text(result.GapFacts)})
 	}
 	all := []doc.Block{doc.Titled("Gates", append(gateCards(v.Gates), doc.Pairs{Rows: rows})...)}
 	for _, t := range slices.Concat(v.Paths, v.Brief) {

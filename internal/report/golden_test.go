@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -43,7 +44,7 @@ func TestGolden(t *testing.T) {
 func TestGoldenTexts(t *testing.T) {
 	o := TextOptions{Width: 80}
 	for name, print := range map[string]func(io.Writer) error{
-		"facts": func(w io.Writer) error { return Facts(w, checked(), o) },
+		"facts": func(w io.Writer) error { return facts.Print(w, checked(), o) },
 		"knobs": func(w io.Writer) error { return Knobs(w, checked().EndPoints, o) },
 		"fails": func(w io.Writer) error { return GateFailures(w, gated(), o) },
 		"hosts": func(w io.Writer) error { return HostsTable(w, fleetHosts(), o) },

@@ -7,6 +7,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -27,8 +28,8 @@ func handRows(p *measure.Planned) []doc.Row {
 func handText(h *measure.Hand) string {
 	var done []string
 	if h.How != "was so" {
-		for _, c := range h.Commands[:min(len(h.Commands), maxProofs)] {
-			done = append(done, "`"+doc.CleanUpTo(c, longestOrder)+"`")
+		for _, c := range h.Commands[:min(len(h.Commands), result.MaxProofs)] {
+			done = append(done, "`"+doc.CleanUpTo(c, result.LongestOrder)+"`")
 		}
 		if h.Reboot {
 			done = append(done, "started anew")
@@ -65,7 +66,7 @@ func plannedHand(h plan.Hand) string {
 		if i > 0 {
 			s += "; "
 		}
-		s += doc.CleanUpTo(c, longestOrder)
+		s += doc.CleanUpTo(c, result.LongestOrder)
 	}
 	if h.Reboot {
 		s += ", and start it anew"

@@ -10,6 +10,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -51,7 +52,7 @@ const (
 
 // heatmaps draws CPU and queues of both ends of the first main cells; of cells that ran at
 // the same time each host once.
-func heatmaps(cells []cell) (all []doc.Chart) {
+func heatmaps(cells []result.Cell) (all []doc.Chart) {
 	type hostThen struct {
 		group int
 		host  string
@@ -59,13 +60,13 @@ func heatmaps(cells []cell) (all []doc.Chart) {
 	}
 	drawn, shown := 0, map[hostThen]bool{}
 	for _, c := range cells {
-		if !c.main() || drawn == maxHeatCells {
+		if !c.Main() || drawn == maxHeatCells {
 			continue
 		}
 		before := len(all)
 		for i, kind := range []func(*measure.Evidence, string) heatmap{coreHeat, queueHeat, interruptHeat} {
 			for _, e := range heatEnds(c.Source) { // the ends of one kind stand side by side
-				place := "the " + endName(e) + " " + doc.Clean(e.EndPoint)
+				place := "the " + result.EndName(e) + " " + doc.Clean(e.EndPoint)
 				if c.Source.From == c.Source.To || c.Source.AtOnce > 1 {
 					place = doc.Clean(e.EndPoint)
 				}
@@ -89,7 +90,7 @@ func heatmaps(cells []cell) (all []doc.Chart) {
 
 // heatEnds are the ends of the flow shown; of one host, one is enough.
 func heatEnds(c *measure.Cell) (ends []*measure.Evidence) {
-	sender, receiver := shownFlow(c)
+	sender, receiver := result.ShownFlow(c)
 	if sender != nil {
 		ends = append(ends, sender)
 	}
@@ -100,19 +101,19 @@ func heatEnds(c *measure.Cell) (ends []*measure.Evidence) {
 }
 
 // uncounted says at which ends the packets of each queue are not known, and why.
-func uncounted(cells []cell) (all []string) {
+func uncounted(cells []result.Cell) (all []string) {
 	for _, c := range cells {
-		if !c.main() {
+		if !c.Main() {
 			continue
 		}
-		if isLocalhost(c.Source) {
+		if result.IsLocalhost(c.Source) {
 			return nil // which has none
 		}
 		for _, e := range heatEnds(c.Source) {
 			if len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
 				continue
 			}
-			s := "Packets of each queue at the " + endName(e) + " " + doc.Clean(e.EndPoint) + ": " + doc.NotChecked + ", " + queueReason(e)
+			s := "Packets of each queue at the " + result.EndName(e) + " " + doc.Clean(e.EndPoint) + ": " + doc.NotChecked + ", " + queueReason(e)
 			all = append(all, s)
 		}
 		return all // one flow says it for all
@@ -154,7 +155,7 @@ func queueHeat(e *measure.Evidence, place string) heatmap {
 				if way == "tx" {
 					key++
 				}
-				set(key, fmt.Sprintf("%s %d", way, q), float64(n)*second/float64(s.Span))
+				set(key, fmt.Sprintf("%s %d", way, q), float64(n)*result.Second/float64(s.Span))
 			}
 		}
 	})
@@ -167,7 +168,7 @@ func interruptHeat(e *measure.Evidence, place string) heatmap {
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
 		for _, i := range s.IRQs {
 			if s.Span > 0 {
-				set(i.Core, fmt.Sprintf("CPU %d", i.Core), float64(i.Count)*second/float64(s.Span))
+				set(i.Core, fmt.Sprintf("CPU %d", i.Core), float64(i.Count)*result.Second/float64(s.Span))
 			}
 		}
 	})
@@ -195,7 +196,7 @@ func (h *heatmap) gather(e *measure.Evidence, read func(*measure.HostSpan, func(
 	sums, names := map[int][]sum{}, map[int]string{}
 	for i := range e.PerSec {
 		s := &e.PerSec[i]
-		h.Seconds = max(h.Seconds, float64(s.At+s.Span)/second)
+		h.Seconds = max(h.Seconds, float64(s.At+s.Span)/result.Second)
 		read(s, func(key int, name string, v float64) {
 			if sums[key] == nil {
 				sums[key], names[key] = make([]sum, columns), name
@@ -351,5 +352,5 @@ func (h *heatmap) words() string {
 	for _, r := range h.Rows {
 		all = append(all, r.Name+" "+h.print(r.mean())+" on average, at most "+h.print(greatestOf(r.Values)))
 	}
-	return strings.Join(all, "; ") + " over " + unit.Duration(int64(min(h.Seconds, 1e9)*second))
+	return strings.Join(all, "; ") + " over " + unit.Duration(int64(min(h.Seconds, 1e9)*result.Second))
 }

@@ -3,13 +3,12 @@ package report
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"thru/internal/doc"
 	"thru/internal/doc/text"
+	"thru/internal/report/facts"
 	"thru/internal/unit"
 )
 
@@ -55,7 +54,7 @@ func HostsTable(w io.Writer, hosts []HostRow, o text.Options) error {
 		if h.CPUs > 0 {
 			cpus = fmt.Sprint(h.CPUs)
 		}
-		g.Rows = append(g.Rows, []string{doc.Clean(h.Name), h.state(), doc.OrDash(labelsText(h.Labels, len(hosts) > 1)), cpus, agoText(h.Ago),
+		g.Rows = append(g.Rows, []string{doc.Clean(h.Name), h.state(), doc.OrDash(facts.Labels(h.Labels, len(hosts) > 1)), cpus, agoText(h.Ago),
 			doc.OrDash(doc.Clean(h.Thru)), doc.OrDash(doc.Clean(h.Wire)), doc.OrDash(strings.Join(doc.CleanAll(h.Addrs), " "))})
 	}
 	p.WriteByte('\n')
@@ -98,21 +97,6 @@ func stateTone(cell string) doc.Tone {
 		return doc.ToneGood
 	}
 	return doc.ToneNone
-}
-
-// fewLabels of a host are listed where there are others.
-const fewLabels = 4
-
-// labelsText is "role=web site=east", by name; where it is to be short, the first few.
-func labelsText(labels map[string]string, short bool) string {
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		all = append(all, doc.Clean(key+"="+labels[key]))
-	}
-	if left := len(all) - fewLabels; short && left > 1 {
-		return strings.Join(all[:fewLabels], " ") + fmt.Sprintf(" and %d more", left)
-	}
-	return strings.Join(all, " ")
 }
 
 // agoText is how long ago a host was seen, in whole seconds.

@@ -12,6 +12,7 @@ import (
 	"thru/internal/doc/draw"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -39,7 +40,7 @@ type page struct {
 
 // cellPage is a cell with its streams and seconds.
 type cellPage struct {
-	cell
+	result.Cell
 	Shown   bool // its rows stand further up the page
 	Streams doc.Table
 	Seconds doc.Table
@@ -70,12 +71,12 @@ func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 func newPage(d *measure.Document) page {
 	v := newView(d)
 	p := page{view: v}
-	p.Picture = newPicture(lastState(d), v)
+	p.Picture = newPicture(result.LastState(d), v)
 	drawn := v.Cells
 	if len(v.Ladders) > 0 {
 		drawn = nil // of a ladder the cell that is judged
 		if c, _ := judged(d); c != nil {
-			drawn = []cell{newCell(d, c)}
+			drawn = []result.Cell{result.NewCell(d, c)}
 		}
 	}
 	if p.Charts = classCharts(d, drawn); p.Charts == nil {
@@ -87,15 +88,15 @@ func newPage(d *measure.Document) page {
 		if v.Silent {
 			break // what the packets show is all there is
 		}
-		drawn := slices.ContainsFunc(drawn, func(x cell) bool { return x.Source == c.Source })
+		drawn := slices.ContainsFunc(drawn, func(x result.Cell) bool { return x.Source == c.Source })
 		if inLadder(d, c.Source) && !drawn && !c.Tried {
 			continue // its ladder has a row of it
 		}
-		q := cellPage{cell: c, Streams: streamTable(c.Source)}
+		q := cellPage{Cell: c, Streams: streamTable(c.Source)}
 		if i < maxCourses || drawn && len(v.Ladders) > 0 {
 			q.Seconds = secondTable(newCourse(c.Source))
 		}
-		if len(v.Ladders) == 0 && c.main() && len(p.Main) < maxCourses {
+		if len(v.Ladders) == 0 && c.Main() && len(p.Main) < maxCourses {
 			q.Shown = true
 			p.Main = append(p.Main, q)
 		} else if s := heldText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
@@ -109,22 +110,22 @@ func newPage(d *measure.Document) page {
 }
 
 // drawnRuns says which run of each flow is drawn, since the figures are of all.
-func drawnRuns(cells []cell) (all []string) {
+func drawnRuns(cells []result.Cell) (all []string) {
 	n := 0
 	for _, c := range cells {
-		if !c.main() || n == maxCourses {
+		if !c.Main() || n == maxCourses {
 			continue
 		}
 		n++
 		if len(c.Source.Runs) > 1 {
-			all = append(all, c.Name+": drawn is "+shownName(c.Source)+"; the figures are of all runs")
+			all = append(all, c.Name+": drawn is "+result.ShownName(c.Source)+"; the figures are of all runs")
 		}
 	}
 	return all
 }
 
 // ManyDetails tells whether the cells are too many to be printed one by one.
-func (p page) ManyDetails() bool { return len(p.Details) > fewCells }
+func (p page) ManyDetails() bool { return len(p.Details) > result.FewCells }
 
 // Slowest tells whether the cells shown one by one are but the slowest pairs of a plan.
 func (p page) Slowest() bool {
@@ -141,43 +142,20 @@ func (p page) Unsaid() []string {
 	return slices.DeleteFunc(slices.Clone(p.Advice), said)
 }
 
-// ladderCells is what stands beside the rate of each cell of a ladder, in a row.
-func ladderCells(l *ladder) doc.Table {
-	t := doc.Table{Figures: true, Columns: doc.FigureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
-	duration := func(ns *int64) string {
-		if ns == nil {
-			return "-"
-		}
-		return unit.Duration(*ns)
-	}
-	for _, r := range l.Rungs {
-		c := r.Source
-		again, held := "-", "-"
-		if c.Retransmits != nil {
-			again = unit.Count(*c.Retransmits)
-		}
-		if f := binding(c); f != nil {
-			held = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + ")"
-		}
-		t.Rows = append(t.Rows, []string{strconv.Itoa(c.Streams), windowName(c.Window), again, duration(c.RTTIdle), duration(c.RTTLoaded), held})
-	}
-	return t
-}
-
 // streamTable is the streams of the run shown, as the sender saw them, or of
 // datagrams the receiver. Requests have no rate in bit/s, and so no table.
 func streamTable(c *measure.Cell) doc.Table {
-	e, receiver := shownFlow(c)
-	if e == nil || len(e.Streams) == 0 || isUDP(c) && receiver != nil { // of datagrams the receiver knows more
+	e, receiver := result.ShownFlow(c)
+	if e == nil || len(e.Streams) == 0 || result.IsUDP(c) && receiver != nil { // of datagrams the receiver knows more
 		e = receiver
 	}
-	if e == nil || e.MeasuredNs <= 0 || asks(c) {
+	if e == nil || e.MeasuredNs <= 0 || result.Asks(c) {
 		return doc.Table{}
 	}
-	t := doc.Table{Figures: true, Caption: "Streams of " + shownName(c) + ", as the " + endName(e) + " saw them",
+	t := doc.Table{Figures: true, Caption: "Streams of " + result.ShownName(c) + ", as the " + result.EndName(e) + " saw them",
 		Columns: doc.FigureColumns("stream", "rate", "retransmits", "RTT", "cwnd", "MSS", "bound to CPU", "blocked in calls")}
 	print := streamRow
-	if isUDP(c) {
+	if result.IsUDP(c) {
 		t.Columns = doc.FigureColumns("stream", "rate", "datagrams", "lost", "late", "jitter", "bound to CPU", "blocked in calls")
 		print = datagramRow
 	}
@@ -189,13 +167,6 @@ func streamTable(c *measure.Cell) doc.Table {
 		t.Rows = append(t.Rows, print(s, e.MeasuredNs))
 	}
 	return t
-}
-
-func endName(e *measure.Evidence) string {
-	if e.Sends {
-		return "sender"
-	}
-	return "receiver"
 }
 
 func streamRow(s measure.Stream, measuredNs int64) []string {
@@ -228,7 +199,7 @@ func datagramRow(s measure.Stream, measuredNs int64) []string {
 }
 
 func streamRate(s measure.Stream, measuredNs int64) string {
-	return unit.Rate(float64(s.Bytes) * 8 * second / float64(measuredNs))
+	return unit.Rate(float64(s.Bytes) * 8 * result.Second / float64(measuredNs))
 }
 
 // threadColumns are the CPU of a stream's thread, and how long it was blocked.
@@ -255,8 +226,8 @@ func secondTable(k course) doc.Table {
 	if len(k.received) < 2 {
 		return doc.Table{}
 	}
-	t := doc.Table{Figures: true, Caption: "Course of " + shownName(k.cell), Columns: doc.FigureColumns("at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits")}
-	if isUDP(k.cell) {
+	t := doc.Table{Figures: true, Caption: "Course of " + result.ShownName(k.cell), Columns: doc.FigureColumns("at", "sender", "receiver", "CPU sender", "CPU receiver", "RTT", "retransmits")}
+	if result.IsUDP(k.cell) {
 		t.Columns = append(t.Columns[:5:5], doc.FigureColumns("", "lost")[1])
 	}
 	rate := func(v float64) string { return unit.Rate(v) }
@@ -269,7 +240,7 @@ func secondTable(k course) doc.Table {
 			break
 		}
 		row := []string{fmt.Sprintf("%.1f s", p.X), nth(k.sent, i, rate), rate(p.Y), nth(k.senderCPU, i, pct), nth(k.receiverCPU, i, pct)}
-		if isUDP(k.cell) {
+		if result.IsUDP(k.cell) {
 			row = append(row, nth(k.lost, i, number))
 		} else {
 			row = append(row, nth(k.rtt, i, rtt), nth(k.retransmits, i, number))

@@ -13,6 +13,7 @@ import (
 	"thru/internal/doc/markdown"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -166,7 +167,7 @@ func TestAdvised(t *testing.T) {
 		t.Errorf("to do %q", do)
 	}
 	for i := range d.Cells {
-		d.Cells[i].Findings = []measure.Finding{{Cause: causeLinkRate, Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}}
+		d.Cells[i].Findings = []measure.Finding{{Cause: result.CauseLinkRate, Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}}
 	}
 	v := newView(d)
 	if do := linesOf(v, "To do"); !strings.HasPrefix(do, "nothing has to be changed") || !strings.Contains(v.Answer, "the link is full; ") {
@@ -255,7 +256,7 @@ func TestLevel(t *testing.T) {
 // TestStalledRequests: a second in which nothing was answered is 0 in the samples, not empty.
 func TestStalledRequests(t *testing.T) {
 	d := rrTest()
-	sender, _ := shownFlow(&d.Cells[0])
+	sender, _ := result.ShownFlow(&d.Cells[0])
 	sender.Bins[1].Requests = 0
 	var out bytes.Buffer
 	if err := CSV(&out, d); err != nil {

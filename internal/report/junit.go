@@ -10,6 +10,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 // The elements of JUnit XML that pipelines read, as the schemas of Jenkins and
@@ -164,10 +165,10 @@ func junitTargets(d *measure.Document) (all []junitCase) {
 func junitFlows(d *measure.Document) (all []junitCase) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || isExperiment(c) || isGauge(d, c) {
+		if c.Beside || result.IsExperiment(c) || result.IsGauge(d, c) {
 			continue
 		}
-		x := junitCase{Name: doc.Join(doc.Clean(c.Rung), pathName(c), what(c), setName(conditions(c.Axes), "")), Out: figureText(c)}
+		x := junitCase{Name: doc.Join(doc.Clean(c.Rung), result.PathName(c), result.What(c), result.SetName(result.Conditions(c.Axes), "")), Out: result.FigureText(c)}
 		span := int64(0)
 		for _, r := range c.Runs {
 			for _, f := range r.Flows {

@@ -9,6 +9,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/published"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -40,18 +41,18 @@ type rung struct {
 // ladders groups the cells of a ladder document by rung and path.
 func ladders(d *measure.Document) []ladder {
 	var all []ladder
-	for i := range d.Cells[:min(len(d.Cells), maxCells)] {
+	for i := range d.Cells[:min(len(d.Cells), result.MaxCells)] {
 		c := &d.Cells[i]
 		if !inLadder(d, c) {
 			continue
 		}
-		path := pathName(c)
+		path := result.PathName(c)
 		if c.Rung != "" && doc.Clean(c.Rung) != path {
 			path = doc.Join(doc.Clean(c.Rung), path)
 		}
 		at := slices.IndexFunc(all, func(l ladder) bool { return l.Path == path })
 		if at < 0 {
-			all, at = append(all, ladder{Path: path, Rung: c.Rung, Local: isLocalhost(c)}), len(all)
+			all, at = append(all, ladder{Path: path, Rung: c.Rung, Local: result.IsLocalhost(c)}), len(all)
 		}
 		all[at].add(c)
 	}
@@ -69,7 +70,7 @@ func inLadder(d *measure.Document, c *measure.Cell) bool {
 	if d.Ladder == nil && d.Command != "ladder" || d.Ladder != nil && (c.Rung == "" || c.AtOnce > 1 || c.Beside) {
 		return false
 	}
-	return !slices.ContainsFunc(conditions(c.Axes), func(a measure.Axis) bool { return a.Name != "streams" && a.Name != "window" })
+	return !slices.ContainsFunc(result.Conditions(c.Axes), func(a measure.Axis) bool { return a.Name != "streams" && a.Name != "window" })
 }
 
 func (l *ladder) add(c *measure.Cell) {
@@ -127,7 +128,7 @@ func (l *ladder) heldNotes(said map[string]bool) (notes []string) {
 	}
 	least := l.Best
 	for i := range l.Rungs {
-		if r := &l.Rungs[i]; (stat.Measured(r.Source) || isHeld(r.Source)) && amountOf(r.Source) < amountOf(least.Source) {
+		if r := &l.Rungs[i]; (stat.Measured(r.Source) || result.IsHeld(r.Source)) && result.AmountOf(r.Source) < result.AmountOf(least.Source) {
 			least = r
 		}
 	}
@@ -137,11 +138,11 @@ func (l *ladder) heldNotes(said map[string]bool) (notes []string) {
 	}{{"the most", l.Best}, {"the least", least}} {
 		if c := x.Source; len(c.Findings) > 0 && (x.rung != l.Best || len(notes) == 0) {
 			held := heldText(c)
-			if f := binding(c); f != nil && said[held] {
+			if f := result.Binding(c); f != nil && said[held] {
 				held = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + "), as above"
 			}
 			said[heldText(c)] = true
-			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), windowName(c.Window), held))
+			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), result.WindowName(c.Window), held))
 		}
 	}
 	return notes
@@ -149,7 +150,7 @@ func (l *ladder) heldNotes(said map[string]bool) (notes []string) {
 
 func (l *ladder) format(r *rung) {
 	c := r.Source
-	r.CPU = machinePct(c.SenderCPU) + "/" + machinePct(c.ReceiverCPU)
+	r.CPU = result.MachinePct(c.SenderCPU) + "/" + result.MachinePct(c.ReceiverCPU)
 	if c.Goodput == nil {
 		if r.Value = "-"; c.Error != nil {
 			r.Value = "failed"
@@ -157,7 +158,7 @@ func (l *ladder) format(r *rung) {
 		return
 	}
 	r.Value = l.Unit.Number(c.Goodput.Value)
-	if r.Range = "-"; hasRange(c.Goodput) {
+	if r.Range = "-"; result.HasRange(c.Goodput) {
 		r.Range = l.Unit.Span(c.Goodput.Low, c.Goodput.High)
 	}
 	r.Level = !r.Best && !stat.Exceeds(l.Best.Source.Goodput, c.Goodput, l.figures())
@@ -171,14 +172,6 @@ func (l *ladder) figures() (all []*measure.Figure) {
 		}
 	}
 	return all
-}
-
-// interval is where a figure lies: its 95% interval, or its range without one.
-func interval(f *measure.Figure) (low, high float64) {
-	if f.CI95Low != nil && f.CI95High != nil {
-		return *f.CI95Low, *f.CI95High
-	}
-	return f.Low, f.High
 }
 
 // Mark is what stands behind a rung's value: "*" the most, "~" not distinguishable from it.
@@ -202,17 +195,10 @@ func (l *ladder) at(streams int, window measure.Pair) *rung {
 	return nil
 }
 
-func machinePct(f *measure.CPUFigure) string {
-	if f == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f%%", f.Pct)
-}
-
 // isCut tells whether the kernel granted a cell less window than was asked for.
 func isCut(c *measure.Cell) bool {
-	return slices.ContainsFunc(evidences(c), func(e *measure.Evidence) bool {
-		b := buffer(e)
+	return slices.ContainsFunc(result.Evidences(c), func(e *measure.Evidence) bool {
+		b := result.Buffer(e)
 		return b != nil && b.Cut
 	})
 }
@@ -221,9 +207,9 @@ func isCut(c *measure.Cell) bool {
 func cutNote(l *ladder, d *measure.Document) string {
 	asked, got := int64(0), int64(math.MaxInt64)
 	for _, r := range l.Rungs {
-		for _, e := range evidences(r.Source) {
-			if b := buffer(e); b != nil && b.Cut {
-				asked, got = max(asked, b.Asked), min(got, usable(b))
+		for _, e := range result.Evidences(r.Source) {
+			if b := result.Buffer(e); b != nil && b.Cut {
+				asked, got = max(asked, b.Asked), min(got, result.Usable(b))
 			}
 		}
 	}
@@ -294,7 +280,7 @@ func publishedNote(t published.Table, scenario string, l *ladder) []string {
 	c := l.Best.Source
 	if row, ok := t.Find(scenario, c.Streams, c.Window.Send); ok && publishedText(t, scenario, c) != "" {
 		return []string{fmt.Sprintf("published for %s with %s at the %s window: %s Gb/s (%s; %s%s)",
-			scenarioName(scenario), unit.Plural(c.Streams, "stream"), windowName(c.Window), publishedText(t, scenario, c), row.Tool, published.SourceTitle(row.Source), doubt(row))}
+			scenarioName(scenario), unit.Plural(c.Streams, "stream"), result.WindowName(c.Window), publishedText(t, scenario, c), row.Tool, published.SourceTitle(row.Source), doubt(row))}
 	}
 	var low, high float64
 	var source string
@@ -329,4 +315,20 @@ func doubt(row published.Row) string {
 		return ""
 	}
 	return "; it lies " + row.Note
+}
+
+// referenceText is the rate of a published row in Gb/s.
+func referenceText(row published.Row) string {
+	in := doc.Scale{Div: 1e9, Name: "Gb/s"}
+	switch low, high := row.LowBps, row.HighBps; {
+	case row.Suspect:
+		return ""
+	case low != nil && high != nil && *low != *high:
+		return in.Span(*low, *high)
+	case high != nil:
+		return in.Number(*high)
+	case low != nil:
+		return in.Number(*low)
+	}
+	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"thru/internal/doc"
-	"thru/internal/measure"
 )
 
 func TestLatencyTime(t *testing.T) {
@@ -37,15 +36,6 @@ func TestTimeTicks(t *testing.T) {
 		}
 		if strings.Join(got, "|") != tt.want {
 			t.Errorf("%g to %g: %q, want %q", tt.least, tt.greatest, got, tt.want)
-		}
-	}
-}
-
-// TestPercentilesNeedRequests: of a hundred requests there is no p99.99.
-func TestPercentilesNeedRequests(t *testing.T) {
-	for n, want := range map[int64]int{1: 1, 10: 2, 999: 3, 1000: 4, 10_000: 5} {
-		if got := percentiles(&measure.Latency{Count: n}); len(got) != want {
-			t.Errorf("of %d requests %d percentiles, want %d", n, len(got), want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"thru/internal/doc"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -76,10 +77,10 @@ func liveTime(l Live) string {
 	if l.Phase == "ramp" {
 		return " ramp"
 	}
-	if l.AtNs%int64(second) > int64(second)/20 && l.AtNs%int64(second) < int64(second)*19/20 {
-		return fmt.Sprintf("%3.1f s", float64(l.AtNs)/second)
+	if l.AtNs%int64(result.Second) > int64(result.Second)/20 && l.AtNs%int64(result.Second) < int64(result.Second)*19/20 {
+		return fmt.Sprintf("%3.1f s", float64(l.AtNs)/result.Second)
 	}
-	return fmt.Sprintf("%3.0f s", float64(l.AtNs)/second)
+	return fmt.Sprintf("%3.0f s", float64(l.AtNs)/result.Second)
 }
 
 func liveRate(f LiveFlow, named bool) string {
@@ -87,13 +88,13 @@ func liveRate(f LiveFlow, named bool) string {
 	switch {
 	case f.SpanNs <= 0:
 	case f.Requests != nil:
-		text = stat.ThreeDigits(float64(*f.Requests)*second/float64(f.SpanNs)) + " answered/s"
+		text = stat.ThreeDigits(float64(*f.Requests)*result.Second/float64(f.SpanNs)) + " answered/s"
 	default:
-		text = unit.Rate(float64(f.Bytes) * 8 * second / float64(f.SpanNs))
+		text = unit.Rate(float64(f.Bytes) * 8 * result.Second / float64(f.SpanNs))
 	}
 	text = fmt.Sprintf("%9s", text)
 	if f.Packets != nil && f.SpanNs > 0 {
-		text += fmt.Sprintf(" %9s/s", stat.ThreeDigits(float64(*f.Packets)*second/float64(f.SpanNs)))
+		text += fmt.Sprintf(" %9s/s", stat.ThreeDigits(float64(*f.Packets)*result.Second/float64(f.SpanNs)))
 	}
 	if f.Packets != nil && f.Lost != nil {
 		text += fmt.Sprintf("   lost %-6s", liveLoss(*f.Packets, *f.Lost))
@@ -154,6 +155,6 @@ func liveBar(l Live) (bar, left string) {
 	}
 	done := min(max(float64(l.ElapsedNs)/float64(l.TotalNs), 0), 1)
 	full := int(done * barWidth)
-	rest := math.Ceil(float64(max(l.TotalNs-l.ElapsedNs, 0)) / second)
+	rest := math.Ceil(float64(max(l.TotalNs-l.ElapsedNs, 0)) / result.Second)
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barWidth-full) + "] ", fmt.Sprintf("%.0f s left", rest)
 }

@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/doc/text"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -85,7 +86,7 @@ func joinGap(parts []string) string {
 // livePlanBar is "[####------] " and "14 min left".
 func livePlanBar(l LivePlan) (bar, left string) {
 	bar, left = liveBar(Live{ElapsedNs: l.ElapsedNs, TotalNs: l.TotalNs})
-	if rest := l.TotalNs - l.ElapsedNs; left != "" && rest > 60*int64(second) {
+	if rest := l.TotalNs - l.ElapsedNs; left != "" && rest > 60*int64(result.Second) {
 		left = doc.AboutTime(time.Duration(rest)) + " left"
 	}
 	return bar, left
@@ -156,5 +157,5 @@ func livePair(x LivePair) string {
 	case x.Bps != nil:
 		value = unit.Rate(*x.Bps)
 	}
-	return fmt.Sprintf("%s %9s", pairName(x.From, x.To), value)
+	return fmt.Sprintf("%s %9s", result.PairName(x.From, x.To), value)
 }

@@ -3,9 +3,9 @@ package report
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"thru/internal/doc"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 )
 
@@ -62,44 +62,14 @@ func newMatrix(s *set) *doc.Matrix {
 // orderMatrix sorts the hosts of a side by their names, numbers in them by size, so
 // that the diagonal is one.
 func orderMatrix(m *doc.Matrix, row, col map[string]int) {
-	slices.SortFunc(m.Rows, byName)
-	slices.SortFunc(m.Cols, byName)
+	slices.SortFunc(m.Rows, result.ByName)
+	slices.SortFunc(m.Cols, result.ByName)
 	for i, n := range m.Rows {
 		row[n] = i
 	}
 	for i, n := range m.Cols {
 		col[n] = i
 	}
-}
-
-// byName orders names, with numbers in them by their size: "web2" before "web10".
-func byName(a, b string) int {
-	x, y := a, b
-	for x != "" && y != "" {
-		nx, ny := leadingDigits(x), leadingDigits(y)
-		if nx != "" && ny != "" {
-			if vx, vy := strings.TrimLeft(nx, "0"), strings.TrimLeft(ny, "0"); vx != vy {
-				if len(vx) != len(vy) {
-					return len(vx) - len(vy)
-				}
-				return strings.Compare(vx, vy)
-			}
-			x, y = x[len(nx):], y[len(ny):]
-			continue
-		}
-		if x[0] != y[0] {
-			return int(x[0]) - int(y[0])
-		}
-		x, y = x[1:], y[1:]
-	}
-	if x == "" && y == "" {
-		return strings.Compare(a, b)
-	}
-	return len(x) - len(y)
-}
-
-func leadingDigits(s string) string {
-	return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
 }
 
 // fillMatrix enters the figures. One that is less than half of the middle one stands out.

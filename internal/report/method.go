@@ -9,6 +9,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -16,7 +17,7 @@ import (
 // methodLines say in plain words how a result was measured, and what that
 // leaves open: a reader shall not have to believe a figure.
 func methodLines(d *measure.Document) (all []string) {
-	if isCheck(d) {
+	if result.IsCheck(d) {
 		return []string{
 			"The facts were read from each host's own kernel; the path was probed by some hundred small packets between the end points, in both directions.",
 			"Each gate holds one fact against a bar that its line names. No load was put on the path: a gate that passes says that a measurement counts, not what it will show.",
@@ -52,7 +53,7 @@ func methodLines(d *measure.Document) (all []string) {
 			all = append(all, "Pairs were measured one after the other: no two ran at the same time.")
 		}
 	}
-	if len(d.Comparisons) > 0 || isTuning(d) && len(d.Tuning.Attempts) > 0 {
+	if len(d.Comparisons) > 0 || result.IsTuning(d) && len(d.Tuning.Attempts) > 0 {
 		all = append(all, "What is compared ran in turns, one with the change and one without, again and again, so that a drift of the network falls on both.")
 	}
 	return doc.NonEmpty(all...)
@@ -63,7 +64,7 @@ func methodCell(d *measure.Document) *measure.Cell {
 	if c, _ := judged(d); c != nil {
 		return c
 	}
-	first, _, _ := mainCells(d)
+	first, _, _ := result.MainCells(d)
 	for i := range d.Cells {
 		if first == nil && stat.MainFigure(&d.Cells[i]) != nil {
 			first = &d.Cells[i]
@@ -77,7 +78,7 @@ func filesMethod(d *measure.Document) string {
 	switch {
 	case d.Command == "import":
 		return "These are the figures of another program, read from its output; thru has measured nothing itself."
-	case ofFiles(d):
+	case result.OfFiles(d):
 		return "These figures come from captured packets; thru has sent nothing itself."
 	}
 	return ""
@@ -88,11 +89,11 @@ func countMethod(c *measure.Cell) string {
 	switch {
 	case c.Spec.Traffic == measure.CRR:
 		return "A connection counts when it was opened, one request was answered on it, and it was closed, by the clock of the end that asks."
-	case asks(c) && c.Spec.PerSecond > 0:
+	case result.Asks(c) && c.Spec.PerSecond > 0:
 		return "A request's time counts from the moment at which it was due, so that a stall shows in all the requests that it held up (no coordinated omission)."
-	case asks(c):
+	case result.Asks(c):
 		return "A request's time is that from its sending to the whole response, by the clock of the end that asks; the next request waits for it."
-	case isUDP(c):
+	case result.IsUDP(c):
 		return "Goodput is the payload of the datagrams that the receiver's program got, by the receiver's own clock. Loss is told by sequence numbers, over the life of the streams."
 	}
 	return "Goodput is the payload that the receiver's program got, by the receiver's clock: without headers, retransmissions and what only left the sender."
@@ -100,7 +101,7 @@ func countMethod(c *measure.Cell) string {
 
 // timeMethod says how long was measured, after which ramp, and how often.
 func timeMethod(c *measure.Cell) string {
-	sender, receiver := shownFlow(c)
+	sender, receiver := result.ShownFlow(c)
 	e := receiver
 	if e == nil {
 		e = sender
@@ -141,7 +142,7 @@ func machineMethod(c *measure.Cell) string {
 }
 
 func ceilingSource(c *measure.Ceiling) string {
-	return linkRate(c) + ", " + doc.Clean(c.LinkFrom)
+	return result.LinkRate(c) + ", " + doc.Clean(c.LinkFrom)
 }
 
 // repeating is how to do it again: what to run at each host, and the plan.
@@ -165,7 +166,7 @@ func newRepeating(d *measure.Document) repeating {
 		return r
 	}
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), facts.MostEndPoints)] {
-		if e.Name == "local" || ofFiles(d) {
+		if e.Name == "local" || result.OfFiles(d) {
 			continue
 		}
 		s, ok := farStep(d, e)

@@ -15,6 +15,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
+	"thru/internal/report/result"
 )
 
 // TestFirstMinute: whoever opens a report reads at the top whether it is
@@ -362,7 +363,7 @@ func worst() map[string]*measure.Document {
 		f := huge.Cells[i].Goodput
 		f.Value, f.Low, f.High, f.CI95Low, f.CI95High = 1e308, -1e308, math.Inf(1), new(math.NaN()), new(1e308)
 		huge.Cells[i].Ceiling.Bps, huge.Cells[i].Ceiling.SharePct, huge.Cells[i].Ceiling.LinkBps = math.NaN(), math.Inf(-1), math.MinInt64
-		for _, e := range evidences(&huge.Cells[i]) {
+		for _, e := range result.Evidences(&huge.Cells[i]) {
 			e.MeasuredNs, e.Bins[0].Bytes, e.Bins[1].Span, e.Bins[2].At = math.MaxInt64, math.MaxInt64, math.MinInt64, math.MinInt64
 			e.PerSec[0].CPUs[0].User, e.PerSec[1].CPUs[0].User, e.PerSec[2].CPUs[0].Core, e.PerSec[3].Span = math.NaN(), 1e308, -5, math.MaxInt64
 		}

@@ -26,19 +26,6 @@ func (v *view) Warned() []gateView {
 // Unchecked are the gates that lack a fact, by what is missing.
 func (v *view) Unchecked() []doc.Gap { return uncheckedGates(v.Gates) }
 
-// Against is what rules causes out: a row for each reason, with its causes.
-func (d diagnosis) Against() (rows []doc.Row) {
-	for _, r := range d.RuledOut {
-		same := slices.IndexFunc(rows, func(x doc.Row) bool { return x.Value == r.Value })
-		if same < 0 {
-			rows = append(rows, r)
-		} else {
-			rows[same].Name += ", " + r.Name
-		}
-	}
-	return rows
-}
-
 // MoreFacts are the facts of the hosts that the checklists above do not have.
 func (v *view) MoreFacts() facts.Hosts {
 	h := v.Hosts

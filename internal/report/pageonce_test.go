@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 // TestLadderPageIsShort: a ladder says what it measured in 4000 words: a row for each
@@ -101,7 +102,7 @@ func TestDrawnOnce(t *testing.T) {
 	run.Flows = []measure.Flow{flow}
 	back.Runs = []measure.Run{run}
 	d.Cells = append(d.Cells, back)
-	asker, _ := shownFlow(&d.Cells[2])
+	asker, _ := result.ShownFlow(&d.Cells[2])
 	asker.Bins = slices.Clone(flow.Sender.Bins)
 	for i := range asker.Bins {
 		asker.Bins[i].LatencyMean, asker.Bins[i].LatencyMax = 4e6, 9e6

@@ -8,6 +8,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -83,7 +84,7 @@ func routeText(w measure.OneWay) string {
 	}
 	if hops := w.Route.NextHops; len(hops) > 1 {
 		var names []string
-		for _, n := range hops[:min(len(hops), maxNamed)] {
+		for _, n := range hops[:min(len(hops), result.MaxNamed)] {
 			names = append(names, doc.Clean(n.String()))
 		}
 		if more := len(hops) - len(names); more > 0 {
@@ -202,38 +203,6 @@ func optionsText(sent, seen *measure.SYN) string {
 		return a
 	}
 	return a + " arrives as " + b
-}
-
-func synText(s *measure.SYN) string {
-	if s == nil {
-		return ""
-	}
-	var all []string
-	if s.MSS != nil {
-		all = append(all, fmt.Sprintf("MSS %d", *s.MSS))
-	}
-	switch {
-	case s.HasScale != nil && !*s.HasScale:
-		all = append(all, "no window scale")
-	case s.WindowScale != nil:
-		all = append(all, fmt.Sprintf("window scale %d", *s.WindowScale))
-	case s.HasScale != nil:
-		all = append(all, "window scale") // its value is not known here
-	}
-	for _, o := range []struct {
-		on   *bool
-		name string
-	}{{s.SACK, "SACK"}, {s.Timestamps, "timestamps"}} {
-		if o.on != nil && *o.on {
-			all = append(all, o.name)
-		} else if o.on != nil {
-			all = append(all, "no "+o.name)
-		}
-	}
-	if s.ECN != nil && *s.ECN {
-		all = append(all, "ECN")
-	}
-	return strings.Join(all, ", ")
 }
 
 func clockText(p *measure.Path) string {

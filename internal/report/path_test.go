@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 // TestRouteText: a route names each of its next hops, and what chooses one.
@@ -14,7 +15,7 @@ func TestRouteText(t *testing.T) {
 	r := measure.Route{Interface: "eth0", Gateway: "10.0.0.1", MTU: 1500, NextHops: hops, Hash: measure.HashLayer3}
 	many := r
 	many.Hash = measure.HashLayer4
-	for i := range maxNamed {
+	for i := range result.MaxNamed {
 		many.NextHops = append(many.NextHops, measure.NextHop{Interface: fmt.Sprint("x", i)})
 	}
 	for _, c := range []struct {

@@ -11,6 +11,8 @@ import (
 	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/report/facts"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -102,7 +104,7 @@ func endPointText(e plan.EndPoint) string {
 	if e.DataAddr != "" {
 		data = "data at " + doc.Clean(e.DataAddr)
 	}
-	return strings.TrimSpace(doc.Clean(e.Name) + " " + doc.Bracket(doc.Join(at, labelsText(e.Labels, true), data)))
+	return strings.TrimSpace(doc.Clean(e.Name) + " " + doc.Bracket(doc.Join(at, facts.Labels(e.Labels, true), data)))
 }
 
 // wantedText is a target: "total goodput at least 9 Gb/s, where streams is 8".
@@ -115,7 +117,7 @@ func wantedText(t plan.Target) string {
 	of := map[string]string{plan.TargetTotal: "total", plan.TargetPair: "each pair's", plan.TargetHost: "each host's"}[t.Of]
 	s := strings.TrimSpace(of + " " + figure + " " + word + " " + wanted)
 	if len(t.Where) > 0 {
-		s += ", where " + axesText(t.Where)
+		s += ", where " + result.AxesText(t.Where)
 	}
 	if t.Rung != "" {
 		s += ", on the rung " + doc.Clean(t.Rung)
@@ -138,15 +140,6 @@ func targetFigure(figure string, v float64) (name, value string) {
 		return "fairness", doc.Plain(v)
 	}
 	return doc.Clean(figure), doc.Plain(v)
-}
-
-// axesText is "streams 8, window 800K".
-func axesText(axes []measure.Axis) string {
-	var all []string
-	for _, a := range axes {
-		all = append(all, doc.Clean(strings.ReplaceAll(a.Name, "_", " ")+" "+a.Value))
-	}
-	return strings.Join(all, ", ")
 }
 
 // planSteps prints the steps as a table, and below it the pairs of each step,
@@ -197,7 +190,7 @@ func pairNames(s plan.Step) []string {
 	flows := map[string]int{}
 	var names []string
 	for _, x := range s.Specs {
-		name := pairName(x.From, x.To)
+		name := result.PairName(x.From, x.To)
 		if flows[name]++; flows[name] == 1 {
 			names = append(names, name)
 		}
@@ -210,19 +203,12 @@ func pairNames(s plan.Step) []string {
 	return names
 }
 
-func pairName(from, to string) string {
-	if from == to {
-		return doc.Clean(from) + " to itself"
-	}
-	return doc.Clean(from) + " -> " + doc.Clean(to)
-}
-
 // traffics are the kinds of traffic of a step, each once, without what its label says.
 func traffics(s plan.Step) string {
 	var all []string
 	for _, x := range s.Specs {
 		c := measure.Cell{From: x.From, To: x.To, Protocol: x.Protocol, Streams: x.Streams, Window: x.Window, Spec: x}
-		parts := slices.DeleteFunc(strings.Split(what(&c), ", "), func(part string) bool { return slices.Contains(strings.Split(s.Label, ", "), part) })
+		parts := slices.DeleteFunc(strings.Split(result.What(&c), ", "), func(part string) bool { return slices.Contains(strings.Split(s.Label, ", "), part) })
 		text := strings.Join(append(parts, unit.Duration(x.Duration)), ", ")
 		if !slices.Contains(all, text) {
 			all = append(all, text)

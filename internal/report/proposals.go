@@ -3,11 +3,11 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -36,7 +36,7 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) proposal {
-	v := proposal{Number: number, Title: doc.Clean(p.Title), Advice: doc.Clean(p.Title), Why: doc.Clean(p.Why), Expect: doc.Clean(p.Expect), Source: sourceText(p.Source), Risk: doc.Clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid)}
+	v := proposal{Number: number, Title: doc.Clean(p.Title), Advice: doc.Clean(p.Title), Why: doc.Clean(p.Why), Expect: doc.Clean(p.Expect), Source: result.SourceText(p.Source), Risk: doc.Clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid)}
 	switch {
 	case p.Cause != "":
 		v.For = "finding " + doc.Clean(p.Cause)
@@ -52,8 +52,8 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 	if p.Test != nil {
 		v.Flags = doc.Clean(p.Test.Flags)
 	}
-	for _, c := range p.Commands[:min(len(p.Commands), maxLines)] {
-		h := handwork{Words: doc.Clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(once(c.Verify))}
+	for _, c := range p.Commands[:min(len(p.Commands), result.MaxLines)] {
+		h := handwork{Words: doc.Clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(result.Once(c.Verify))}
 		if h.Words == v.Title { // advice without commands: it says it already
 			h.Words = ""
 		}
@@ -72,43 +72,6 @@ func newProposal(p *measure.Proposal, number int, several bool) proposal {
 		v.Hosts = append(v.Hosts, h)
 	}
 	return v
-}
-
-// sourceText names the sources of a finding or an expectation that a reader can look up: lines
-// of the checklist, and notes that are not published, are for those who build thru.
-func sourceText(source string) string {
-	var parts []string
-	for _, s := range strings.Split(doc.Clean(source), "; ") {
-		if strings.HasPrefix(s, "methods.md") {
-			_, s, _ = strings.Cut(s, ": ")
-		}
-		what, where, _ := strings.Cut(s, " (")
-		switch {
-		case s == "":
-			continue
-		case strings.HasPrefix(s, "checklist ") || strings.HasPrefix(s, "checklist,") || strings.HasPrefix(s, "reference"):
-			continue
-		case what == "measured" && where != "":
-			s = measuredSource
-		}
-		if !slices.Contains(parts, s) {
-			parts = append(parts, s)
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-// measuredSource is a source that is no publication.
-const measuredSource = "measured with thru in a lab"
-
-// once leaves out lines that stand further up already.
-func once(lines []string) (all []string) {
-	for _, s := range lines {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // Danger is the risk, and first that the connection may be cut.
@@ -162,7 +125,7 @@ func newSameness(d *measure.Document) *sameness {
 			most = *c.ChangePct
 		}
 		if c.Outcome == measure.Improved || c.Outcome == measure.Worse {
-			if s.Wrong++; len(s.Cases) < maxProofs {
+			if s.Wrong++; len(s.Cases) < result.MaxProofs {
 				s.Cases = append(s.Cases, fmt.Sprintf("comparison %d: %s: %s", i+1, comparedText(c), doc.Clean(c.Outcome)))
 			}
 		}
@@ -192,7 +155,7 @@ func (s *sameness) text() string {
 // newRestored lists what a rollback has done, and why anything is left.
 func newRestored(changed []measure.Changed) (g doc.Table, left []string) {
 	g = doc.Table{Tone: restoredTone, Columns: []doc.Column{{Name: "at", Least: 6}, {Name: "knob"}, {Name: "interface"}, {Name: "set to", Least: 10}, {Name: "before", Least: 10}, {Name: "outcome"}}}
-	for _, c := range changed[:min(len(changed), maxTargetRows)] {
+	for _, c := range changed[:min(len(changed), result.MaxTargetRows)] {
 		g.Rows = append(g.Rows, []string{doc.OrDash(doc.Clean(c.EndPoint)), doc.Clean(c.Knob), doc.OrDash(doc.Clean(c.Interface)), doc.OrDash(doc.Clean(c.Value)), doc.OrDash(doc.Clean(c.Before)), doc.OrDash(restoredWord(c.Outcome))})
 		if c.Error != "" {
 			left = append(left, strings.TrimSpace(doc.Clean(c.Knob)+" "+doc.Clean(c.Interface))+at2(c.EndPoint)+": "+doc.Reason(c.Error))

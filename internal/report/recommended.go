@@ -5,6 +5,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -15,7 +16,7 @@ func recommendedTexts(d *measure.Document) (all []string) {
 		return nil
 	}
 	for _, r := range d.Recommended {
-		use, most := setName(r.Use, ""), setName(r.Best, "")
+		use, most := result.SetName(r.Use, ""), result.SetName(r.Best, "")
 		s := "use " + use + ": " + unit.Rate(r.Bps)
 		if use == most {
 			s += fmt.Sprintf(", the most of %d settings", r.Settings)

@@ -17,6 +17,7 @@ import (
 	"thru/internal/doc/draw"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 func textFace(t *testing.T, d *measure.Document, o TextOptions) string {
@@ -113,7 +114,7 @@ func hostile() *measure.Document {
 		if c.Steady != nil {
 			c.Steady.Why = evil
 		}
-		for _, e := range evidences(c) {
+		for _, e := range result.Evidences(c) {
 			e.Streams[0].Congestion, e.Route.Interface = evil, evil
 		}
 	}
@@ -147,7 +148,7 @@ func hostileKinds() []*measure.Document {
 		c.LossPlaces = append(c.LossPlaces, measure.LossPlace{Place: evil, Packets: math.MaxInt64, Counter: evil, Remedy: evil})
 	}
 	c.Datagrams = &measure.DatagramFigures{Bytes: -1, LossPct: -1e300, Lost: math.MinInt64, JitterNs: new(int64(math.MinInt64)), SentPps: new(1e300), Reordered: 1, Fragments: 9}
-	for _, e := range evidences(c) {
+	for _, e := range result.Evidences(c) {
 		e.IO = evil + e.EndPoint
 	}
 	for i := range asked.Cells {
@@ -333,24 +334,6 @@ func TestWarningsNameTheirCells(t *testing.T) {
 	}
 }
 
-// A busy host says whose work that is.
-func TestWhoseCPU(t *testing.T) {
-	for want, f := range map[string]measure.CPUFigure{
-		"host 99.3% busy, nearly all by others (1.97 cores), busiest core 1: 99.6%":        {Pct: 99.3, Cores: 0, MaxCore: 1, MaxCorePct: 99.6, OtherCores: new(1.97)},
-		"host 90% busy, mostly by others (1.10 cores; the test 0.70), busiest core 0: 90%": {Pct: 90, Cores: 0.7, MaxCorePct: 90, OtherCores: new(1.1)},
-		"90% of the machine, 1.70 cores, busiest core 0: 90%":                              {Pct: 90, Cores: 1.7, MaxCorePct: 90, OtherCores: new(0.1)},
-		"12% of the machine, 0.02 cores, busiest core 0: 20%":                              {Pct: 12, Cores: 0.02, MaxCorePct: 20, OtherCores: new(0.22)},
-	} {
-		if got := cpuText(&f, "the machine"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	all := measure.CPUFigure{Pct: 100, Cores: 2, MaxCorePct: 100, WorkerCores: new(0.06), OtherCores: new(1.9)} // of a transfer: other work included
-	if got, want := transferCPU(&all, "this process"), "host 100% busy, nearly all by others (1.90 cores), core 0 100%, this process 0.06 cores"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 func TestSingleValueHasNoRange(t *testing.T) {
 	for _, d := range []*measure.Document{localhostTest(), ladderTest()} {
 		for i := range d.Cells {
@@ -466,7 +449,7 @@ func smallKinds() *measure.Document {
 	d.Cells = append(searchTest().Cells, requestsCell("local", "peer", measure.CRR, 1000, 100))
 	d.Cells = append(d.Cells, underLoadTest().Cells...)
 	for i := range d.Cells {
-		for _, e := range evidences(&d.Cells[i]) {
+		for _, e := range result.Evidences(&d.Cells[i]) {
 			e.Bins, e.PerSec, e.Streams, e.Host = e.Bins[:1], nil, e.Streams[:1], nil
 		}
 	}
@@ -476,7 +459,7 @@ func smallKinds() *measure.Document {
 // smallCapture has a crossing, and a course of a few steps.
 func smallCapture() *measure.Document {
 	d := brokenTSOTest()
-	for _, e := range evidences(&d.Cells[0]) {
+	for _, e := range result.Evidences(&d.Cells[0]) {
 		e.Bins, e.Streams = e.Bins[:1], e.Streams[:1]
 	}
 	c := &d.Cells[0].Runs[0].Flows[0].Captures[0].Conns[0]

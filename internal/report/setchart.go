@@ -8,6 +8,7 @@ import (
 	"thru/internal/doc/draw"
 	"thru/internal/doc/text"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 )
 
@@ -47,7 +48,7 @@ func newSetChart(sets []*set) *doc.Chart {
 	}
 	var legends []doc.Legend
 	for i, n := range names {
-		legends = append(legends, doc.Legend{Key: draw.Key(lines[i]), Name: axisWords(measure.Axis{Name: beside, Value: n})})
+		legends = append(legends, doc.Legend{Key: draw.Key(lines[i]), Name: result.AxisWords(measure.Axis{Name: beside, Value: n})})
 	}
 	what := "What a pair carried"
 	if slices.ContainsFunc(sets, (*set).atOnce) {
@@ -99,7 +100,7 @@ func valuesOf(sets []*set, name string) []string {
 // interval is where what a set carried lies; of several pairs in turn it is the value alone.
 func (s *set) interval() (low, high float64) {
 	if f := s.figure(); f != nil {
-		return interval(f)
+		return result.Interval(f)
 	}
 	return s.amount(), s.amount()
 }

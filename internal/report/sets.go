@@ -3,10 +3,10 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -40,7 +40,7 @@ func newSets(d *measure.Document) []*set {
 	var all []*set
 	byKey, byGroup := map[string]*set{}, map[int][]*measure.Cell{}
 	for i := range d.Cells {
-		if c := &d.Cells[i]; !c.Beside && !isExperiment(c) && !isGauge(d, c) {
+		if c := &d.Cells[i]; !c.Beside && !result.IsExperiment(c) && !result.IsGauge(d, c) {
 			byGroup[c.Group] = append(byGroup[c.Group], c)
 		}
 	}
@@ -50,12 +50,12 @@ func newSets(d *measure.Document) []*set {
 		if len(cells) == 0 && len(g.Failed) == 0 {
 			continue
 		}
-		axes := conditions(g.Axes)
-		asked := len(cells) > 0 && asks(cells[0])
-		key := g.Rung + "\x00" + axesText(axes) + "\x00" + map[bool]string{true: "asks"}[asked]
+		axes := result.Conditions(g.Axes)
+		asked := len(cells) > 0 && result.Asks(cells[0])
+		key := g.Rung + "\x00" + result.AxesText(axes) + "\x00" + map[bool]string{true: "asks"}[asked]
 		s := byKey[key]
 		if s == nil {
-			s = &set{Name: setName(axes, g.Label), Rung: doc.Clean(g.Rung), Axes: axes, Asks: asked}
+			s = &set{Name: result.SetName(axes, g.Label), Rung: doc.Clean(g.Rung), Axes: axes, Asks: asked}
 			byKey[key] = s
 			all = append(all, s)
 		}
@@ -69,54 +69,11 @@ func newSets(d *measure.Document) []*set {
 
 // bulkFirst leaves out requests that ran beside data: they show its latency.
 func bulkFirst(cells []*measure.Cell) []*measure.Cell {
-	bulk := slices.DeleteFunc(slices.Clone(cells), asks)
+	bulk := slices.DeleteFunc(slices.Clone(cells), result.Asks)
 	if len(bulk) == 0 {
 		return cells
 	}
 	return bulk
-}
-
-// conditions are the axes that are not the pairs themselves.
-func conditions(axes []measure.Axis) []measure.Axis {
-	return slices.DeleteFunc(slices.Clone(axes), func(a measure.Axis) bool { return a.Name == "pair" || a.Name == "pairs" })
-}
-
-// setName is the axes as people say them, else the label of the group.
-func setName(axes []measure.Axis, label string) string {
-	var words []string
-	for _, a := range axes {
-		words = append(words, axisWords(a))
-	}
-	if len(words) == 0 {
-		return doc.Clean(label)
-	}
-	return strings.Join(words, ", ")
-}
-
-// axisWords is one value of an axis: "4 streams", "800K window".
-func axisWords(a measure.Axis) string {
-	v := doc.Clean(a.Value)
-	plural := func(one, many string) string {
-		if v == "1" {
-			return "1 " + one
-		}
-		return v + " " + many
-	}
-	switch a.Name {
-	case "streams":
-		return plural("stream", "streams")
-	case "window":
-		return v + " window"
-	case "end_points":
-		return plural("end point", "end points") + " a host"
-	case "cpus":
-		return plural("CPU", "CPUs")
-	case "dscp":
-		return "DSCP " + v
-	case "congestion", "variant", "direction":
-		return v
-	}
-	return doc.Clean(strings.ReplaceAll(a.Name, "_", " ")) + " " + v
 }
 
 // pair adds up the flows of each pair. A pair of several groups has their mean.
@@ -311,4 +268,10 @@ func (s *set) busiest() *measure.Share {
 		return nil
 	}
 	return new(slices.MaxFunc(hosts, moreCPU))
+}
+
+// isFleet tells of a document with more than a pair of hosts, or more than one
+// setting: no cell of it stands for the whole.
+func isFleet(d *measure.Document) bool {
+	return result.IsPlanned(d) && (result.MainCount(d) > result.FewCells || len(newSets(d)) > 1)
 }

@@ -10,6 +10,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/published"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -20,7 +21,6 @@ const (
 	fewSets      = 2   // that are all shown in detail in a terminal
 	textSetRows  = 40
 	textHostRows = 24
-	maxHostRows  = 200
 )
 
 // setTable is a row for each set of a plan: what was varied, and what came of it.
@@ -143,7 +143,7 @@ func (s *set) togetherText(in doc.Scale, most *set, of []*measure.Figure) string
 }
 
 func (s *set) rangeText(in doc.Scale) string {
-	if !s.atOnce() || s.Groups[0].Aggregate == nil || !hasRange(s.Groups[0].Aggregate) {
+	if !s.atOnce() || s.Groups[0].Aggregate == nil || !result.HasRange(s.Groups[0].Aggregate) {
 		return "-"
 	}
 	return in.Span(s.Groups[0].Aggregate.Low, s.Groups[0].Aggregate.High)
@@ -152,7 +152,7 @@ func (s *set) rangeText(in doc.Scale) string {
 // runsText is the range of the runs of a set's only flow.
 func (s *set) runsText(in doc.Scale) string {
 	if len(s.Cells) == 1 {
-		if f := stat.MainFigure(s.Cells[0]); f != nil && hasRange(f) && !s.Asks {
+		if f := stat.MainFigure(s.Cells[0]); f != nil && result.HasRange(f) && !s.Asks {
 			return in.Span(f.Low, f.High)
 		}
 	}
@@ -209,7 +209,7 @@ func (s *set) latencyText(of func(*measure.Latency) int64) string {
 func (s *set) heldBy() string {
 	causes := map[string]int{}
 	for _, c := range s.Cells {
-		if isHeld(c) {
+		if result.IsHeld(c) {
 			causes[c.Findings[0].Cause]++
 		}
 	}
@@ -220,9 +220,9 @@ func (s *set) heldBy() string {
 		}
 	}
 	if most == "" || causes[most] == len(s.Cells) {
-		return doc.OrDash(doc.CleanUpTo(most, longestCause))
+		return doc.OrDash(doc.CleanUpTo(most, result.LongestCause))
 	}
-	return fmt.Sprintf("%s %d of %d", doc.CleanUpTo(most, longestCause), causes[most], len(s.Cells))
+	return fmt.Sprintf("%s %d of %d", doc.CleanUpTo(most, result.LongestCause), causes[most], len(s.Cells))
 }
 
 func (s *set) fairnessText() string {
@@ -238,7 +238,7 @@ func (s *set) busiestText() string {
 	if h == nil {
 		return "-"
 	}
-	return doc.Clean(h.Name) + " " + machinePct(h.CPU)
+	return doc.Clean(h.Name) + " " + result.MachinePct(h.CPU)
 }
 
 func (s *set) perCoreText(in doc.Scale) string {
@@ -258,22 +258,6 @@ func vcpuText(t published.Table, s *set) string {
 		return ""
 	}
 	return referenceText(row)
-}
-
-// referenceText is the rate of a published row in Gb/s.
-func referenceText(row published.Row) string {
-	in := doc.Scale{Div: 1e9, Name: "Gb/s"}
-	switch low, high := row.LowBps, row.HighBps; {
-	case row.Suspect:
-		return ""
-	case low != nil && high != nil && *low != *high:
-		return in.Span(*low, *high)
-	case high != nil:
-		return in.Number(*high)
-	case low != nil:
-		return in.Number(*low)
-	}
-	return ""
 }
 
 // shareTable is what each host, or all hosts of a label, had of a set that ran at once.
@@ -323,7 +307,7 @@ func numberOr(in doc.Scale, v *float64) string {
 func shareCPU(in doc.Scale, h measure.Share) []string {
 	cpu, cores, busiest, memory := "-", "-", "-", "-"
 	if h.CPU != nil {
-		cpu, cores = machinePct(h.CPU), fmt.Sprintf("%.2f", h.CPU.Cores)
+		cpu, cores = result.MachinePct(h.CPU), fmt.Sprintf("%.2f", h.CPU.Cores)
 		if h.CPU.MaxCorePct > 0 {
 			busiest = fmt.Sprintf("%.0f%%", h.CPU.MaxCorePct)
 		}
@@ -378,8 +362,8 @@ func (p pairFigure) why() string {
 		return p.Failed
 	}
 	for _, c := range p.Cells {
-		if isHeld(c) {
-			return doc.CleanUpTo(c.Findings[0].Cause, longestCause)
+		if result.IsHeld(c) {
+			return doc.CleanUpTo(c.Findings[0].Cause, result.LongestCause)
 		}
 	}
 	return "-"
@@ -387,7 +371,7 @@ func (p pairFigure) why() string {
 
 // cellColumns fills what a pair of one flow has beside its rate.
 func cellColumns(r []string, c *measure.Cell, s *set, in doc.Scale) {
-	if f := stat.MainFigure(c); f != nil && hasRange(f) {
+	if f := stat.MainFigure(c); f != nil && result.HasRange(f) {
 		r[2] = s.number(in, f.Low) + "-" + s.number(in, f.High)
 	}
 	if c.Ceiling != nil {
@@ -403,7 +387,7 @@ func cellColumns(r []string, c *measure.Cell, s *set, in doc.Scale) {
 		r[6] = unit.Duration(*c.RTTLoaded)
 	}
 	if c.SenderCPU != nil || c.ReceiverCPU != nil {
-		r[7] = machinePct(c.SenderCPU) + "/" + machinePct(c.ReceiverCPU)
+		r[7] = result.MachinePct(c.SenderCPU) + "/" + result.MachinePct(c.ReceiverCPU)
 	}
 }
 

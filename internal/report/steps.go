@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"unicode/utf8"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -71,17 +71,6 @@ func newStep(s *measure.Step, number int) step {
 	return v
 }
 
-// signed is a change in percent, with its sign.
-func signed(pct float64) string {
-	switch {
-	case math.Abs(pct) >= 100:
-		return fmt.Sprintf("%+.0f%%", pct)
-	case math.Abs(pct) < 0.05: // no sign of what is not seen
-		return "0.0%"
-	}
-	return fmt.Sprintf("%+.1f%%", pct)
-}
-
 // tellsText is what a step has told of which causes.
 func tellsText(s *measure.Step) string {
 	var parts []string
@@ -93,7 +82,7 @@ func tellsText(s *measure.Step) string {
 		case n > mostTold: // a first look rules out nearly all: the report lists them
 			parts = append(parts, p.verb+unit.Plural(n, "cause"))
 		case n > 0:
-			parts = append(parts, p.verb+doc.CleanUpTo(strings.Join(p.causes, ", "), maxAnswer))
+			parts = append(parts, p.verb+doc.CleanUpTo(strings.Join(p.causes, ", "), result.MaxAnswer))
 		}
 	}
 	return strings.Join(parts, "; ")

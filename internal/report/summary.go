@@ -7,7 +7,9 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -51,10 +53,10 @@ const (
 // document, and of its last state where a tuning has several.
 func newSummary(whole, d *measure.Document, v *view) summary {
 	b := summary{Accepted: newAcceptance(d)}
-	if isTuning(whole) && targetAnswer(whole) != "" {
+	if result.IsTuning(whole) && targetAnswer(whole) != "" {
 		b.Accepted = targetAcceptance(whole)
 	}
-	if b.Accepted.Tone != doc.ToneNone && !isCheck(d) {
+	if b.Accepted.Tone != doc.ToneNone && !result.IsCheck(d) {
 		b.Accepted.But = doubts(d)
 	}
 	b.Accepted.Mark = markOf(b.Accepted.Tone)
@@ -62,12 +64,12 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	b.add("Carries", carriedLines(d))
 	b.add("Gives", diskAnswers(d))
 	if inventory.Is(d) {
-		b.add("Labels", []string{labelsText(d.Labels, true)})
+		b.add("Labels", []string{facts.Labels(d.Labels, true)})
 		return b
 	}
 	b.add("Limited by", limitLines(d, v))
 	b.do(whole, d, v)
-	b.add("Labels", []string{labelsText(d.Labels, true)})
+	b.add("Labels", []string{facts.Labels(d.Labels, true)})
 	return b
 }
 
@@ -87,7 +89,7 @@ func (r *summaryRow) say(text string, commands ...string) {
 func (r *summaryRow) add(x summaryItem) {
 	same := func(i summaryItem) bool { return i.Text == x.Text && slices.Equal(i.Commands, x.Commands) }
 	if x.Text+strings.Join(x.Commands, "") != "" && !slices.ContainsFunc(r.Items, same) {
-		x.Commands = x.Commands[:min(len(x.Commands), maxCommands)]
+		x.Commands = x.Commands[:min(len(x.Commands), result.MaxCommands)]
 		r.Items = append(r.Items, x)
 	}
 }
@@ -106,7 +108,7 @@ func (b *summary) take(r summaryRow) {
 // a target to hold it against there is no verdict, and a way to one.
 func newAcceptance(d *measure.Document) acceptance {
 	switch v := d.Verdict; {
-	case isCheck(d):
+	case result.IsCheck(d):
 		return checkAcceptance(d)
 	case v != nil && v.Inconclusive:
 		return acceptance{Word: "inconclusive", Tone: doc.ToneOpen, Why: doc.Join(judgedText(v), doc.Clean(v.Reason)), Do: doc.Clean(v.Do)}
@@ -120,7 +122,7 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(targetsLine(d), forcedText(d))}
 	case v != nil:
 		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(judgedText(v), doc.Clean(v.Reason), forcedText(d))}
-	case isDisk(d) && !isTransfer(d):
+	case result.IsDisk(d) && !result.IsTransfer(d):
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
 	case moved(d):
 		return acceptance{Word: "no verdict", Why: "a transfer is held against the layers below it, and against no rate"}
@@ -180,9 +182,9 @@ func forcedText(d *measure.Document) string {
 
 // noVerdictText is why nothing says whether it is enough.
 func noVerdictText(d *measure.Document) string {
-	first, _, _ := mainCells(d)
+	first, _, _ := result.MainCells(d)
 	switch {
-	case first != nil && asks(first):
+	case first != nil && result.Asks(first):
 		return "requests have no link's rate to be held against; a plan can set targets for them"
 	case first != nil && first.From == first.To:
 		return "traffic within one host has no link that it could be held against"
@@ -192,9 +194,9 @@ func noVerdictText(d *measure.Document) string {
 
 // verdictCommands measure the same again, held against a rate; the reader puts in which.
 func verdictCommands(d *measure.Document) []string {
-	first, _, _ := mainCells(d)
+	first, _, _ := result.MainCells(d)
 	again := slices.Contains([]string{"test", "explain", "ladder", "run", "tune"}, d.Command)
-	if first == nil || asks(first) || first.From == first.To || !again || slices.Contains(d.Arguments, "--link-rate") {
+	if first == nil || result.Asks(first) || first.From == first.To || !again || slices.Contains(d.Arguments, "--link-rate") {
 		return nil
 	}
 	plain := *d
@@ -240,9 +242,9 @@ func betweenLines(d *measure.Document) (all []string) {
 // setting under which the pairs carried most.
 func carriedLines(d *measure.Document) (all []string) {
 	switch {
-	case isCheck(d):
+	case result.IsCheck(d):
 		return nil
-	case isTransfer(d):
+	case result.IsTransfer(d):
 		return movedLines(d)
 	}
 	if d.Ladder != nil {
@@ -254,7 +256,7 @@ func carriedLines(d *measure.Document) (all []string) {
 		slices.Reverse(all) // the way that is of most interest is the highest one
 		return all
 	}
-	if s := best(newSets(d)); s != nil && mainCount(d) > 2 {
+	if s := best(newSets(d)); s != nil && result.MainCount(d) > 2 {
 		return []string{doc.Join(s.answer(), s.Name)}
 	}
 	if s := ladderAnswer(d); s != "" {
@@ -263,14 +265,14 @@ func carriedLines(d *measure.Document) (all []string) {
 	if s := classesAnswer(d); s != "" {
 		return []string{s}
 	}
-	first, back, _ := mainCells(d)
+	first, back, _ := result.MainCells(d)
 	for _, c := range []*measure.Cell{first, back} {
 		if c != nil && stat.MainFigure(c) != nil {
 			all = append(all, carriedLine(c))
 		}
 	}
-	if first != nil && !asks(first) {
-		if s := rttText(first.RTTIdle, first.RTTLoaded); s != "" {
+	if first != nil && !result.Asks(first) {
+		if s := result.RTTText(first.RTTIdle, first.RTTLoaded); s != "" {
 			all = append(all, "round trip on its own connections "+s)
 		}
 	}
@@ -279,28 +281,22 @@ func carriedLines(d *measure.Document) (all []string) {
 
 // carriedLine is "956 Mb/s local -> peer (95% interval 948-964), 100% of what MTU 1500 allows on 1 Gb/s".
 func carriedLine(c *measure.Cell) string {
-	if asks(c) {
-		return requestsAnswer(c, nil)
+	if result.Asks(c) {
+		return result.RequestsAnswer(c, nil)
 	}
-	s := amounts(c, nil, unit.Rate)
-	if f := c.Goodput; f != nil && f.CI95Low != nil && f.CI95High != nil && !hasCapacity(c) {
-		s += " (" + intervalText(f, doc.ScaleFor(f.Value).Span) + ")"
+	s := result.Amounts(c, nil, unit.Rate)
+	if f := c.Goodput; f != nil && f.CI95Low != nil && f.CI95High != nil && !result.HasCapacity(c) {
+		s += " (" + result.IntervalText(f, doc.ScaleFor(f.Value).Span) + ")"
 	}
 	if x := c.Ceiling; x != nil {
-		s += fmt.Sprintf(", %s of the %s that %s leaves for payload at MTU %d", unit.Percent(x.SharePct), unit.Rate(x.Bps), linkRate(x), x.MTU)
+		s += fmt.Sprintf(", %s of the %s that %s leaves for payload at MTU %d", unit.Percent(x.SharePct), unit.Rate(x.Bps), result.LinkRate(x), x.MTU)
 	}
 	return s
 }
 
-// linkRate is a nominal rate with no more digits than it has: "10 Gb/s".
-func linkRate(c *measure.Ceiling) string {
-	in := doc.ScaleFor(float64(c.LinkBps))
-	return doc.Plain(float64(c.LinkBps)/in.Div) + " " + in.Name
-}
-
 // limitLines name what binds each direction, and how sure that is.
 func limitLines(d *measure.Document, v *view) (all []string) {
-	if isCheck(d) {
+	if result.IsCheck(d) {
 		return nil
 	}
 	if v.Tuning != nil && len(v.Tuning.Remains) > 0 {
@@ -318,12 +314,12 @@ func limitLines(d *measure.Document, v *view) (all []string) {
 	if len(all) > 0 {
 		return all
 	}
-	first, _, _ := mainCells(d)
+	first, _, _ := result.MainCells(d)
 	if c, _ := judged(d); c != nil {
 		first = c
 	}
 	switch {
-	case first == nil || asks(first):
+	case first == nil || result.Asks(first):
 		return nil
 	case fillsLink(d, first):
 		return []string{"the link itself: it carries what its rate leaves for payload"}
@@ -340,7 +336,7 @@ func pairsLimit(d *measure.Document, v *view) string {
 	if c, _ := judged(d); c != nil && len(c.Findings) > 0 {
 		same := 0
 		for _, x := range s.Cells {
-			if f := binding(x); f != nil && f.Cause == c.Findings[0].Cause {
+			if f := result.Binding(x); f != nil && f.Cause == c.Findings[0].Cause {
 				same++
 			}
 		}
@@ -365,11 +361,11 @@ func fillsLink(d *measure.Document, first *measure.Cell) bool {
 }
 
 func limitLine(w *diagnosis, f *finding) string {
-	s := unended(f.Summary)
+	s := result.Unended(f.Summary)
 	switch {
 	case f.Cause == measure.CauseNone:
 		s = "nothing was found that holds it back"
-	case f.Cause == causeLinkRate:
+	case f.Cause == result.CauseLinkRate:
 		s = "the link itself: it is full"
 	case s == "":
 		s = f.Cause
@@ -391,7 +387,7 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 			r.say(strings.Join(doc.NonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
 		}
 	}
-	if isCheck(d) && b.Accepted.Tone == doc.ToneGood {
+	if result.IsCheck(d) && b.Accepted.Tone == doc.ToneGood {
 		r.warned(v)
 	}
 	if v.Error != nil && d.BrokeOff() {
@@ -419,7 +415,7 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 
 // hasFewRuns tells whether what the verdict is about was measured too rarely for an acceptance.
 func hasFewRuns(d *measure.Document) bool {
-	first, back, _ := mainCells(d)
+	first, back, _ := result.MainCells(d)
 	c, _ := judged(d)
 	return slices.ContainsFunc([]*measure.Cell{first, back, c}, func(c *measure.Cell) bool {
 		return c != nil && slices.ContainsFunc(c.Coded, func(w measure.Warning) bool { return w.Code == measure.SingleRun || w.Code == measure.FewRuns })
@@ -511,11 +507,11 @@ func (r *summaryRow) tuned(t *tuning, full bool) {
 
 func nothingToDo(a acceptance, d *measure.Document) string {
 	switch {
-	case !measured(d) && !isCheck(d) && !isDisk(d) && !moved(d):
+	case !measured(d) && !result.IsCheck(d) && !result.IsDisk(d) && !moved(d):
 		return "see the error below"
 	case a.Tone == doc.ToneGood:
 		return "nothing: it does what was asked of it"
-	case a.Tone == doc.ToneBad && !isCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
+	case a.Tone == doc.ToneBad && !result.IsCheck(d), len(a.How) > 0 && len(d.Findings) == 0:
 		return "let `thru explain` find by experiment what holds it back"
 	}
 	return "nothing was found that a setting would mend"

@@ -7,12 +7,12 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
 // Bounds of what is said of targets and comparisons.
 const (
-	maxTargetRows  = 200 // on the page
 	textTargetRows = 20
 	fewTargets     = 8 // that are all listed in a terminal
 	maxCompared    = 40
@@ -26,13 +26,13 @@ func targetTable(d *measure.Document) doc.Table {
 	for _, t := range sorted {
 		got := "not measured"
 		if t.Got != nil {
-			got = targetValue(*t.Got, t.Unit)
+			got = result.TargetValue(*t.Got, t.Unit)
 		}
 		bar := "at least "
 		if t.AtMost {
 			bar = "at most "
 		}
-		bar += targetValue(t.Wanted, t.Unit)
+		bar += result.TargetValue(t.Wanted, t.Unit)
 		why := doc.Clean(t.Reason)
 		if why == got { // it stands beside
 			why = ""
@@ -61,13 +61,6 @@ func passed(t measure.Target) int {
 	return 0
 }
 
-func targetValue(v float64, in string) string {
-	if in == "fairness" {
-		return doc.Plain(v)
-	}
-	return valueText(v, in)
-}
-
 // targetsLine says "3 of 8 targets failed", "all 8 targets are met".
 func targetsLine(d *measure.Document) string {
 	failed := failedTargets(d)
@@ -88,7 +81,7 @@ func targetsLine(d *measure.Document) string {
 // targetsAnswer says it in the answer: what is not met may be open.
 func targetsAnswer(d *measure.Document) string {
 	if v := d.Verdict; v != nil && v.Inconclusive {
-		return verdictWord(v) + ", " + targetsLine(d)
+		return result.VerdictWord(v) + ", " + targetsLine(d)
 	}
 	return targetsLine(d)
 }
@@ -116,8 +109,8 @@ func newComparisons(d *measure.Document) []comparison {
 		c := &d.Comparisons[i]
 		v := comparison{Text: comparisonText(c), Reason: doc.Clean(c.Reason), Outcome: doc.Clean(c.Outcome)}
 		v.Tone = map[string]doc.Tone{measure.Improved: doc.ToneGood, measure.Worse: doc.ToneBad, measure.Undecided: doc.ToneWarn}[c.Outcome]
-		for j := range c.Guardrails[:min(len(c.Guardrails), maxProofs)] {
-			if s := guardText(&c.Guardrails[j]); s != "" {
+		for j := range c.Guardrails[:min(len(c.Guardrails), result.MaxProofs)] {
+			if s := result.GuardText(&c.Guardrails[j]); s != "" {
 				v.Guards = append(v.Guards, s)
 			}
 		}
@@ -140,7 +133,7 @@ func comparisonText(c *measure.Comparison) string {
 	case math.Abs(*c.ChangePct) < 0.005:
 		s += " " + verb + " as much as " + doc.Clean(c.Base)
 	default:
-		s += " " + verb + " " + moreText(*c.ChangePct) + " than " + doc.Clean(c.Base)
+		s += " " + verb + " " + result.MoreText(*c.ChangePct) + " than " + doc.Clean(c.Base)
 	}
 	interval := ""
 	if c.LowPct != nil && c.HighPct != nil {
@@ -166,31 +159,4 @@ func comparedRuns(c *measure.Comparison) string {
 		return fmt.Sprintf("%d and %s, in blocks", b.BaseRuns, unit.Plural(b.VariantRuns, "run"))
 	}
 	return unit.Plural(c.Pairs, "pair") + " of runs"
-}
-
-// moreText is "12% more", "3% less".
-func moreText(pct float64) string {
-	if pct < 0 {
-		return unit.Percent(-pct) + " less"
-	}
-	return unit.Percent(pct) + " more"
-}
-
-// guardText is a figure beside a comparison: "RTT under load 4.20 ms, was 1.10 ms: worse".
-func guardText(g *measure.Guardrail) string {
-	name := doc.Clean(g.Name)
-	if g.Base == nil || g.Variant == nil {
-		return name + " not checked" + doc.Spaced(doc.Bracket(doc.Clean(g.NotJudged)))
-	}
-	print := func(v float64) string {
-		if g.Unit == "pct_per_gbps" {
-			return unit.Percent(v) + " of a core"
-		}
-		return targetValue(v, g.Unit)
-	}
-	s := name + " " + print(*g.Variant) + ", was " + print(*g.Base)
-	if g.Worse {
-		s += ": worse"
-	}
-	return s
 }

@@ -10,12 +10,8 @@ import (
 	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/report/inventory"
+	"thru/internal/report/result"
 	"thru/internal/unit"
-)
-
-const (
-	fleetLines = 8 // warnings and reasons that are printed of a plan of many pairs
-	gapFacts   = 4 // facts named for each reason; the page has all
 )
 
 // TextOptions say how Text lays out its lines.
@@ -33,18 +29,18 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
 	v := newView(d)
 	switch {
-	case isCheck(d):
+	case result.IsCheck(d):
 		p.Loud(text.Bold+";"+text.ColourOf(checkTone(d)), v.Answer)
 		doc.Print(p, v.checkBlocks())
 		p.lists(v)
 		return p.Flush(w)
-	case ofFiles(d):
+	case result.OfFiles(d):
 		p.answer(v)
 		p.filed(v)
 		return p.Flush(w)
-	case isTuning(d), isTransfer(d), isDisk(d), inventory.Is(d):
+	case result.IsTuning(d), result.IsTransfer(d), result.IsDisk(d), inventory.Is(d):
 		p.answer(v)
-		if !isTuning(d) { // which has tried what to do about it
+		if !result.IsTuning(d) { // which has tried what to do about it
 			doc.Print(p, whyBlocks(v.Why, false))
 		}
 		doc.Print(p, v.Blocks)
@@ -61,16 +57,13 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	doc.Print(p, capturedBlocks(v.Packets))
 	doc.Print(p, stepBlocks(v.Steps, v.Ended))
 	doc.Print(p, slices.Concat(v.Fleet.blocks(), ladderBlocks(v.Ladders)))
-	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.few() {
+	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.ShowsCells() {
 		p.cells(v)
 	}
 	doc.Print(p, v.Placed.blocks())
 	p.lists(v)
 	return p.Flush(w)
 }
-
-// isCheck tells of a document that judges hosts and path, and measures nothing.
-func isCheck(d *measure.Document) bool { return d.Command == "check" && len(d.Gates) > 0 }
 
 func (p *printer) answer(v *view) {
 	code := text.Bold
@@ -102,7 +95,7 @@ func (p *printer) answer(v *view) {
 // cells prints a table for each main cell, and a line for each beside them.
 func (p *printer) cells(v *view) {
 	for _, c := range v.Cells {
-		if !c.main() || len(c.Rows) == 0 {
+		if !c.Main() || len(c.Rows) == 0 {
 			continue
 		}
 		rows := c.Rows
@@ -137,14 +130,14 @@ func (p *printer) beside(v *view) {
 }
 
 // besideText is a cell in one line.
-func besideText(c cell) string {
-	figure := figureText(c.Source)
+func besideText(c result.Cell) string {
+	figure := result.FigureText(c.Source)
 	if figure == "" {
 		figure = "no result"
 	}
 	s := c.Name + ", " + unit.Plural(c.Source.Streams, "stream") + ": " + figure
 	if c.Source.SenderCPU != nil || c.Source.ReceiverCPU != nil {
-		s += ", CPU sender/receiver " + machinePct(c.Source.SenderCPU) + "/" + machinePct(c.Source.ReceiverCPU)
+		s += ", CPU sender/receiver " + result.MachinePct(c.Source.SenderCPU) + "/" + result.MachinePct(c.Source.ReceiverCPU)
 	}
 	return s
 }
@@ -162,8 +155,8 @@ func (p *printer) lists(v *view) {
 		p.Wrap("", 9, "advice:", s)
 	}
 	warned := v.Warnings
-	if n := len(warned) - fleetLines; v.Fleet != nil && n > 0 {
-		warned = append(warned[:fleetLines:fleetLines], fmt.Sprintf("%d more, see the HTML report", n))
+	if n := len(warned) - result.FleetLines; v.Fleet != nil && n > 0 {
+		warned = append(warned[:result.FleetLines:result.FleetLines], fmt.Sprintf("%d more, see the HTML report", n))
 	}
 	for _, s := range warned {
 		p.Wrap(text.Yellow, 9, "warning:", s)
@@ -177,11 +170,11 @@ func (p *printer) lists(v *view) {
 func gapsText(v *view) string {
 	var all []string
 	for i, g := range v.Missing {
-		if v.Fleet != nil && i == fleetLines {
+		if v.Fleet != nil && i == result.FleetLines {
 			all = append(all, fmt.Sprintf("%d more reasons, see the HTML report", len(v.Missing)-i))
 			break
 		}
-		all = append(all, g.Text(gapFacts))
+		all = append(all, g.Text(result.GapFacts))
 	}
 	facts := 0
 	for _, g := range v.FactGaps {

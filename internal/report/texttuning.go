@@ -9,11 +9,12 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/text"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
-// ending says why it ended, and how long it took beside what was said before.
-func (t *tuning) ending(why, elapsed string) string {
+// HowEnded says why it ended, and how long it took beside what was said before.
+func (t *tuning) HowEnded(why, elapsed string) string {
 	if why == "" || t.Expected == "" {
 		return why
 	}
@@ -50,11 +51,11 @@ func knobs(p *text.Printer, e measure.EndPoint) {
 	g := doc.Table{Columns: []doc.Column{{Name: "knob"}, {Name: "interface", Least: 12}, {Name: "now", Least: 10}, {Name: "settable", Least: 10}}}
 	var refused []doc.Gap
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
-		row := []string{doc.Clean(k.Knob), doc.OrDash(doc.Clean(k.Interface)), doc.OrDash(doc.CleanUpTo(k.Value, longestWhy)), settableText(k)}
+		row := []string{doc.Clean(k.Knob), doc.OrDash(doc.Clean(k.Interface)), doc.OrDash(doc.CleanUpTo(k.Value, result.LongestWhy)), settableText(k)}
 		if e.NoTune != "" { // nothing is, whatever the host could take
 			row[3] = "-"
 		} else if k.Refused != "" {
-			refused = doc.AddGap(refused, strings.TrimSpace(doc.Clean(k.Knob)+" "+doc.Clean(k.Interface)), doc.Reason(doc.CleanUpTo(k.Refused, longestWhy)))
+			refused = doc.AddGap(refused, strings.TrimSpace(doc.Clean(k.Knob)+" "+doc.Clean(k.Interface)), doc.Reason(doc.CleanUpTo(k.Refused, result.LongestWhy)))
 		}
 		g.Rows = append(g.Rows, row)
 	}
@@ -65,14 +66,14 @@ func knobs(p *text.Printer, e measure.EndPoint) {
 		p.Grid(g.WithoutEmpty())
 	}
 	for _, r := range refused {
-		p.Wrap("", 15, "  cannot be set", r.Text(maxLines))
+		p.Wrap("", 15, "  cannot be set", r.Text(result.MaxLines))
 	}
 }
 
 // settableText says what a knob can be set to: "no", "yes" where its values are not
 // known beforehand, "up to 65535" of numbers, else all values.
 func settableText(k measure.KnobState) string {
-	possible := doc.CleanUpTo(k.Possible, longestWhy)
+	possible := doc.CleanUpTo(k.Possible, result.LongestWhy)
 	switch {
 	case k.Refused != "":
 		return "no"

@@ -9,6 +9,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -208,7 +209,7 @@ func countTable(c *measure.Connection, in string) doc.Table {
 		if n.N <= 0 {
 			return
 		}
-		payload, numbers := "-", numberList(n.Packets, markNumbers)
+		payload, numbers := "-", result.NumberList(n.Packets, markNumbers)
 		if n.Bytes > 0 {
 			payload = unit.Size(n.Bytes)
 		}

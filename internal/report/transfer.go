@@ -9,6 +9,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -29,12 +30,9 @@ type moving struct {
 	Published doc.Table
 }
 
-// isTransfer tells of a document of `thru transfer`.
-func isTransfer(d *measure.Document) bool { return d.Transfer != nil }
-
 // moved tells of a transfer that has a figure.
 func moved(d *measure.Document) bool {
-	return isTransfer(d) && slices.ContainsFunc(d.Transfer.Runs, func(r measure.TransferRun) bool { return r.Bps != nil })
+	return result.IsTransfer(d) && slices.ContainsFunc(d.Transfer.Runs, func(r measure.TransferRun) bool { return r.Bps != nil })
 }
 
 // movedLines are what each run carried: "1.02 Gb/s files -> local, protocol over disk".
@@ -51,7 +49,7 @@ func movedLines(d *measure.Document) (all []string) {
 
 // newMoving makes a transfer ready; nil where there is none.
 func newMoving(d *measure.Document) *moving {
-	if !isTransfer(d) {
+	if !result.IsTransfer(d) {
 		return nil
 	}
 	t := d.Transfer
@@ -283,7 +281,7 @@ func transferCPU(c *measure.CPUFigure, who string) string {
 	if c.OtherCores != nil {
 		own := *c
 		own.Cores = max(0, c.Cores-*c.OtherCores)
-		if others := othersText(&own); others != "" {
+		if others := result.OthersText(&own); others != "" {
 			s = "host " + unit.Percent(c.Pct) + " busy, " + others
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -40,11 +41,8 @@ type tuning struct {
 	Left     []string  // of it, why
 }
 
-// isTuning tells of a document of `thru tune`.
-func isTuning(d *measure.Document) bool { return d.Tuning != nil }
-
 func newTuning(d *measure.Document) *tuning {
-	if !isTuning(d) {
+	if !result.IsTuning(d) {
 		return nil
 	}
 	t := d.Tuning
@@ -92,36 +90,6 @@ func foldUntried(attempts []attempt) (all []attempt) {
 	return all
 }
 
-// lastState is the document with the cells of the state that a tuning has ended
-// in, as results of their own. The runs that were compared on the way are not
-// shown one by one.
-func lastState(d *measure.Document) *measure.Document {
-	if !isTuning(d) {
-		return d
-	}
-	shown := *d
-	shown.Cells, shown.Comparisons, shown.Steps = nil, nil, nil
-	take := func(c measure.Cell) {
-		c.Experiment, c.Axes = "", nil
-		shown.Cells = append(shown.Cells, c)
-	}
-	if n := len(d.Tuning.Journey); n > 0 {
-		for _, i := range d.Tuning.Journey[n-1].Cells {
-			if i >= 0 && i < len(d.Cells) {
-				take(d.Cells[i])
-			}
-		}
-	}
-	if len(shown.Cells) == 0 {
-		for i := range d.Cells {
-			if !isExperiment(&d.Cells[i]) {
-				take(d.Cells[i])
-			}
-		}
-	}
-	return &shown
-}
-
 // stage is one direction in one state of a tuning.
 type stage struct {
 	State  string // "as it was found", or the change that led to it; "" of a further direction
@@ -141,14 +109,14 @@ func newJourney(d *measure.Document) (all []stage) {
 	in := journeyScale(d)
 	for _, m := range journey {
 		for _, c := range cellsOf(d, m.Cells) {
-			if amountOf(c) > most {
-				most = amountOf(c)
+			if result.AmountOf(c) > most {
+				most = result.AmountOf(c)
 			}
 		}
 	}
 	for n, m := range journey[:min(len(journey), maxAttempts)] {
 		for i, c := range cellsOf(d, m.Cells) {
-			s := stage{Way: pathName(c), Figure: in.Number(amountOf(c)), Held: "-"}
+			s := stage{Way: result.PathName(c), Figure: in.Number(result.AmountOf(c)), Held: "-"}
 			if i == 0 {
 				s.State = stateName(m, n)
 			}
@@ -160,7 +128,7 @@ func newJourney(d *measure.Document) (all []stage) {
 			}
 			s.fill(c, in, first)
 			if most > 0 {
-				s.Bar = stat.Pct(amountOf(c), most)
+				s.Bar = stat.Pct(result.AmountOf(c), most)
 			}
 			all = append(all, s)
 		}
@@ -194,7 +162,7 @@ func heldWord(cause string) string {
 	case measure.CauseNone:
 		return "nothing found"
 	}
-	return doc.CleanUpTo(cause, longestCause)
+	return doc.CleanUpTo(cause, result.LongestCause)
 }
 
 // changeOf is that from one figure to another, "" where there was nothing.
@@ -228,7 +196,7 @@ func stateName(m measure.Milestone, n int) string {
 
 // cellsOf are those of a document by their indices.
 func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
-	for _, i := range indices[:min(len(indices), maxLines)] {
+	for _, i := range indices[:min(len(indices), result.MaxLines)] {
 		if i >= 0 && i < len(d.Cells) {
 			all = append(all, &d.Cells[i])
 		}
@@ -241,10 +209,10 @@ func journeyScale(d *measure.Document) doc.Scale {
 	least, most := 0.0, 0.0
 	for _, m := range d.Tuning.Journey {
 		for _, c := range cellsOf(d, m.Cells) {
-			if v := amountOf(c); v > 0 && (least == 0 || v < least) {
+			if v := result.AmountOf(c); v > 0 && (least == 0 || v < least) {
 				least = v
 			}
-			most = max(most, amountOf(c))
+			most = max(most, result.AmountOf(c))
 		}
 	}
 	in := doc.ScaleFor(most)
@@ -290,7 +258,7 @@ func newAttempt(a *measure.Attempt) attempt {
 	for _, c := range []*measure.Comparison{a.Comparison, a.OtherWay} {
 		v.guard(c, a.Outcome == measure.Kept)
 	}
-	for i := range a.Verified[:min(len(a.Verified), maxProofs)] {
+	for i := range a.Verified[:min(len(a.Verified), result.MaxProofs)] {
 		v.Proofs = append(v.Proofs, proofOf(&a.Verified[i]))
 	}
 	return v
@@ -302,9 +270,9 @@ func (v *attempt) guard(c *measure.Comparison, kept bool) {
 	if c == nil {
 		return
 	}
-	for i := range c.Guardrails[:min(len(c.Guardrails), maxProofs)] {
+	for i := range c.Guardrails[:min(len(c.Guardrails), result.MaxProofs)] {
 		if g := &c.Guardrails[i]; g.Worse {
-			s := guardText(g)
+			s := result.GuardText(g)
 			if kept {
 				s = "its price: " + strings.TrimSuffix(s, ": worse")
 			}
@@ -434,7 +402,7 @@ func newLasting(l *measure.Lasting) lasting {
 				v.Content = append(v.Content, "...")
 				break
 			}
-			v.Content = append(v.Content, doc.CleanUpTo(line, longestOrder))
+			v.Content = append(v.Content, doc.CleanUpTo(line, result.LongestOrder))
 		}
 	}
 	v.Commands, v.Undo = orders(l.Commands), orders(l.Undo)
@@ -444,10 +412,10 @@ func newLasting(l *measure.Lasting) lasting {
 // orders are commands, made safe and bounded; none is cut where it can be read.
 func orders(commands []string) (all []string) {
 	for i, c := range commands {
-		if i == maxLines {
+		if i == result.MaxLines {
 			return append(all, fmt.Sprintf("# and %d more, see the JSON document", len(commands)-i))
 		}
-		all = append(all, doc.CleanUpTo(c, longestOrder))
+		all = append(all, doc.CleanUpTo(c, result.LongestOrder))
 	}
 	return all
 }
@@ -458,4 +426,15 @@ func (t *tuning) Unit() string {
 		return "rate"
 	}
 	return t.In.Name
+}
+
+// signed is a change in percent, with its sign.
+func signed(pct float64) string {
+	switch {
+	case math.Abs(pct) >= 100:
+		return fmt.Sprintf("%+.0f%%", pct)
+	case math.Abs(pct) < 0.05: // no sign of what is not seen
+		return "0.0%"
+	}
+	return fmt.Sprintf("%+.1f%%", pct)
 }

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 )
 
 func TestTuningAnswer(t *testing.T) {
@@ -173,7 +174,7 @@ func TestSourceText(t *testing.T) {
 		"reference, causes (too-few-queues, numa); Linux scaling.rst": "Linux scaling.rst",
 		"checklist B-17, C-18":                                        "",
 	} {
-		if got := sourceText(source); got != want {
+		if got := result.SourceText(source); got != want {
 			t.Errorf("%q: %q, want %q", source, got, want)
 		}
 	}

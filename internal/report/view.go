@@ -17,15 +17,9 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
-)
-
-// Bounds of what is printed, so that a report of any document stays readable
-// and a page stays under 1 MB. The JSON document has everything.
-const (
-	maxCells = 100
-	maxLines = 60 // warnings, reasons, facts of one kind
 )
 
 // view is a document made ready to print.
@@ -47,8 +41,8 @@ type view struct {
 	Blocks     []doc.Block  // of its subject
 	Below      []doc.Block  // what lies below the end points
 	Placed     *whereabouts // where the end points are; nil: nobody was asked
-	Cells      []cell
-	Hidden     int // cells over maxCells
+	Cells      []result.Cell
+	Hidden     int // cells over result.MaxCells
 	Gates      []gateView
 	Paths      []doc.Pairs
 	Brief      []doc.Pairs // a short table of each host
@@ -77,32 +71,10 @@ type verdict struct {
 	Do     string // what would tell
 }
 
-// cell is one flow with its figures as lines of name and value.
-type cell struct {
-	Name   string // "local -> peer"
-	What   string // "TCP, 4 streams, default window"
-	Beside bool
-	Gauge  bool // latency beside bulk data: its figures stand with those of the data
-	Tried  bool // an experiment of an explanation
-	Rows   []doc.Row
-	Source *measure.Cell
-}
-
-// Experiment is the name of the experiment that a cell was measured for, if any.
-func (c cell) Experiment() string {
-	if !c.Tried {
-		return ""
-	}
-	return doc.Clean(c.Source.Experiment)
-}
-
-// main tells whether a cell is a result of its own.
-func (c cell) main() bool { return !c.Beside && !c.Gauge && !c.Tried }
-
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
 	whole, said, tuned := d, answers(d), newTuning(d)
-	d = lastState(d)
+	d = result.LastState(d)
 	v := &view{
 		Tuning:     tuned,
 		Moving:     newMoving(d),
@@ -111,7 +83,7 @@ func newView(d *measure.Document) *view {
 		Why:        newDiagnoses(d),
 		Judged:     judgedDiagnosis(d),
 		Packets:    newPackets(d),
-		Silent:     isSilent(d),
+		Silent:     result.IsSilent(d),
 		Steps:      newSteps(d),
 		Ended:      doc.Clean(d.Ended),
 		Ladders:    ladders(d),
@@ -132,7 +104,7 @@ func newView(d *measure.Document) *view {
 		Elapsed:    unit.Duration(d.ElapsedNs),
 	}
 	if tuned != nil {
-		tuned.Ending = tuned.ending(v.Ended, v.Elapsed)
+		tuned.Ending = tuned.HowEnded(v.Ended, v.Elapsed)
 	}
 	v.Blocks = slices.Concat(tuned.blocks(), transferBlocks(v.Moving), diskBlocks(d.Disks))
 	if inventory.Is(d) {
@@ -144,11 +116,11 @@ func newView(d *measure.Document) *view {
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
-	if d.Error != nil && !(isCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
+	if d.Error != nil && !(result.IsCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
 		v.Error = &measure.Error{Message: doc.Reason(d.Error.Message), Hint: doc.Clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
-		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: doc.Clean(d.Verdict.Do), Word: verdictWord(d.Verdict), Reason: doc.Clean(d.Verdict.Reason)}
+		v.Verdict = &verdict{Pass: d.Verdict.Pass, Open: d.Verdict.Inconclusive, Do: doc.Clean(d.Verdict.Do), Word: result.VerdictWord(d.Verdict), Reason: doc.Clean(d.Verdict.Reason)}
 		v.Verdict.Reason = unsaid(d, v.Answer, v.Verdict.Reason)
 	}
 	v.showCells(d)
@@ -159,7 +131,7 @@ func newView(d *measure.Document) *view {
 // unsaid is what the reason of a verdict adds to the answer of a plan. That of a
 // ladder stands below its rungs.
 func unsaid(d *measure.Document, answer, reason string) string {
-	if d.Ladder != nil && len(d.Targets) == 0 && isPlanned(d) {
+	if d.Ladder != nil && len(d.Targets) == 0 && result.IsPlanned(d) {
 		return ""
 	}
 	if said := targetsLine(d); said != "" && strings.Contains(answer, said) {
@@ -173,34 +145,31 @@ func unsaid(d *measure.Document, answer, reason string) string {
 func (v *view) showCells(d *measure.Document) {
 	if v.Fleet != nil && !v.Fleet.Few && len(v.Ladders) == 0 {
 		for _, c := range worstCells(d) {
-			v.Cells = append(v.Cells, newCell(d, c))
+			v.Cells = append(v.Cells, result.NewCell(d, c))
 		}
 		v.Hidden = len(d.Cells) - len(v.Cells)
 		return
 	}
 	for i := range d.Cells {
-		if i == maxCells {
-			v.Hidden = len(d.Cells) - maxCells
+		if i == result.MaxCells {
+			v.Hidden = len(d.Cells) - result.MaxCells
 			break
 		}
-		v.Cells = append(v.Cells, newCell(d, &d.Cells[i]))
+		v.Cells = append(v.Cells, result.NewCell(d, &d.Cells[i]))
 	}
 }
-
-// maxAnswer bounds a line of the answer, in characters.
-const maxAnswer = 400
 
 // say takes the lines of the answer, and marks the findings that they name.
 func (v *view) say(lines []string) {
 	for i, s := range lines {
-		if s = doc.CleanUpTo(s, maxAnswer); i == 0 {
+		if s = doc.CleanUpTo(s, result.MaxAnswer); i == 0 {
 			v.Answer = s
 		} else {
 			v.Back = s
 		}
 	}
 	for i := range v.Why {
-		if f := v.Why[i].Findings; len(f) > 0 && v.hasSaid(unended(f[0].Summary)) {
+		if f := v.Why[i].Findings; len(f) > 0 && v.hasSaid(result.Unended(f[0].Summary)) {
 			f[0].Said = true
 		}
 	}
@@ -209,106 +178,10 @@ func (v *view) say(lines []string) {
 // hasSaid tells whether the answer has a text in it, which is then not printed again.
 func (v *view) hasSaid(text string) bool { return strings.Contains(v.Answer+"\n"+v.Back, text) }
 
-func newCell(d *measure.Document, c *measure.Cell) cell {
-	return cell{Name: pathName(c), What: doc.Join(what(c), otherAxes(c)), Beside: c.Beside, Gauge: isGauge(d, c), Tried: isExperiment(c), Rows: rows(c), Source: c}
-}
-
-// otherAxes are what a plan varied beside what the traffic says of itself.
-func otherAxes(c *measure.Cell) string {
-	var words []string
-	for _, a := range conditions(c.Axes) {
-		if a.Name != "streams" && a.Name != "window" {
-			words = append(words, axisWords(a))
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-// asks tells whether a cell's traffic is requests and responses.
-func asks(c *measure.Cell) bool { return c.Spec.Traffic != measure.Bulk }
-
-// isUDP tells whether a cell is bulk data in datagrams.
-func isUDP(c *measure.Cell) bool { return c.Protocol == measure.UDP && !asks(c) }
-
-// isGauge tells whether a cell's requests were to show the latency beside bulk
-// data (--latency), and are no result of their own.
-func isGauge(d *measure.Document, c *measure.Cell) bool {
-	return c.Spec.LatencyProbe &&
-		slices.ContainsFunc(d.Cells, func(x measure.Cell) bool { return !asks(&x) })
-}
-
-// pathName is how a cell's direction is called: "local -> peer".
-func pathName(c *measure.Cell) string {
-	others := c.AtOnce - 1
-	if c.UnderLoad != nil {
-		others-- // requests beside it are no other direction
-	}
-	if c.From == c.To && others > 0 && c.Label != "" && !asks(c) {
-		return "localhost " + doc.Clean(c.Label)
-	}
-	if c.From == c.To {
-		return "localhost"
-	}
-	return doc.Clean(c.From + " -> " + c.To)
-}
-
-// what is the traffic of a cell: "TCP, 4 streams, 800 KiB window".
-func what(c *measure.Cell) string {
-	label, rate, window := "", "", ""
-	if c.Spec.LatencyProbe {
-		label = doc.Clean(c.Label)
-	}
-	if c.Spec.Rate > 0 {
-		rate = unit.Rate(float64(c.Spec.Rate)) + " asked for"
-		if c.Streams > 1 { // -b is of each
-			rate += " in all"
-		}
-	}
-	if c.Window != (measure.Pair{}) {
-		window = windowName(c.Window) + " window"
-	}
-	class := ""
-	if c.Spec.DSCP > 0 {
-		class = className(c.Spec.DSCP)
-	}
-	return doc.Join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window, class)
-}
-
-func trafficName(c *measure.Cell) string {
-	switch {
-	case c.Spec.Traffic == measure.RR:
-		return " request and response"
-	case c.Spec.Traffic == measure.CRR:
-		return " connect, request, response"
-	case asks(c):
-		return " " + doc.Clean(c.Spec.Traffic)
-	case c.Spec.Search:
-		return " search"
-	}
-	return ""
-}
-
-func protocolName(c *measure.Cell) string { return strings.ToUpper(doc.Clean(c.Protocol)) }
-
-// windowName is a window as asked for: "default", "800 KiB", or "1 MiB/4 MiB"
-// for sender and receiver.
-func windowName(w measure.Pair) string {
-	one := func(bytes int64) string {
-		if bytes == 0 {
-			return "default"
-		}
-		return unit.Size(bytes)
-	}
-	if w.Send == w.Recv {
-		return one(w.Send)
-	}
-	return one(w.Send) + "/" + one(w.Recv)
-}
-
 // measured tells whether there is anything to report.
 func measured(d *measure.Document) bool {
 	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool {
-		return stat.Measured(&c) || isHeld(&c) || isSentOnly(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+		return stat.Measured(&c) || result.IsHeld(&c) || result.IsSentOnly(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
 			_, ok := stat.RunFigure(&c, &r)
 			return ok || r.Goodput != nil
 		})
@@ -324,7 +197,7 @@ func reproduce(d *measure.Document) string {
 	if len(d.Arguments) == 0 || d.Arguments[0] != d.Command {
 		words = append(words, doc.Quote(d.Command))
 	}
-	for _, a := range d.Arguments[:min(len(d.Arguments), maxLines)] {
+	for _, a := range d.Arguments[:min(len(d.Arguments), result.MaxLines)] {
 		words = append(words, doc.Quote(a))
 	}
 	return strings.Join(words, " ")

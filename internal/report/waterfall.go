@@ -7,6 +7,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -23,7 +24,7 @@ func newWaterfall(d *measure.Document) *waterfall {
 		return nil
 	}
 	w := &waterfall{Notes: doc.CleanAll(d.Ladder.Notes)}
-	rungs := d.Ladder.Rungs[:min(len(d.Ladder.Rungs), maxLines)]
+	rungs := d.Ladder.Rungs[:min(len(d.Ladder.Rungs), result.MaxLines)]
 	for i := range rungs {
 		if b := rungs[i].Best; b != nil {
 			w.Most = max(w.Most, b.Value)
@@ -70,7 +71,7 @@ func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
 		b.Said = append(b.Said, doc.Clean(r.Why))
 	}
 	if r.Verdict != nil {
-		b.Verdict = verdictWord(r.Verdict)
+		b.Verdict = result.VerdictWord(r.Verdict)
 		if r.Verdict.Reason != "" {
 			b.Said = append(b.Said, b.Verdict+": "+doc.Clean(r.Verdict.Reason))
 		}

@@ -1,4 +1,4 @@
-package report
+package facts
 
 import (
 	"io"
@@ -6,18 +6,17 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/text"
 	"thru/internal/measure"
-	"thru/internal/report/facts"
 )
 
 // factsWidth is the column of the names of facts.
 const factsWidth = 22
 
-// Facts prints what is known of each end point of a document, one after the
+// Print prints what is known of each end point of a document, one after the
 // other: what was not checked is left out.
-func Facts(w io.Writer, d *measure.Document, o text.Options) error {
+func Print(w io.Writer, d *measure.Document, o text.Options) error {
 	p := text.New(o)
 	for i := range d.EndPoints {
-		h := facts.NewHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
+		h := NewHosts(&measure.Document{EndPoints: d.EndPoints[i : i+1]})
 		p.WriteByte('\n')
 		p.Wrap(text.Bold, 0, "", h.Names[0])
 		for _, r := range h.Rows {

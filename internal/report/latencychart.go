@@ -1,93 +1,16 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
+	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
-
-// addedText is a difference with its sign: "+3.9 ms".
-func addedText(ns int64) string {
-	if ns < 0 {
-		return doc.ShortTime(ns)
-	}
-	return "+" + doc.ShortTime(ns)
-}
-
-// requestRows are the figures of requests and responses.
-func requestRows(c *measure.Cell, add func(name, value string)) {
-	if !asks(c) {
-		return
-	}
-	if n := c.Length; max(n.Send, n.Recv) > 1 {
-		add("messages", unit.Size(max(n.Send, 1))+" asked, "+unit.Size(max(n.Recv, 1))+" answered")
-	}
-	if c.Spec.PerSecond > 0 {
-		add("asked for", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from when each was due")
-	}
-	l := c.Latency
-	if l == nil {
-		return
-	}
-	add("latency", fmt.Sprintf("min %s, mean %s, max %s, of %s requests", doc.ShortTime(l.Min), doc.ShortTime(l.Mean), doc.ShortTime(l.Max), unit.Count(l.Count)))
-	add("percentiles", percentilesText(l))
-	if l.Errors > 0 {
-		add("no response", unit.Count(l.Errors))
-	}
-}
-
-// percentilesText is "p50 4.8 µs, p90 5.2 µs, p99 6.1 µs, p99.9 12 µs, p99.99 48 µs".
-func percentilesText(l *measure.Latency) string {
-	var words []string
-	for _, p := range percentiles(l) {
-		words = append(words, "p"+strings.TrimSuffix(p.name, "%")+" "+doc.ShortTime(p.ns))
-	}
-	return strings.Join(words, ", ")
-}
-
-type percentile struct {
-	name string
-	ns   int64
-}
-
-// percentiles are those that the count reaches: one in ten thousand is
-// nothing of a hundred.
-func percentiles(l *measure.Latency) []percentile {
-	all := []percentile{{"50%", l.P50}, {"90%", l.P90}, {"99%", l.P99}, {"99.9%", l.P999}, {"99.99%", l.P9999}}
-	for i, least := range []int64{math.MinInt64, 10, 100, 1000, 10_000} {
-		if l.Count < least {
-			return all[:i]
-		}
-	}
-	return all
-}
-
-// underLoadRows compare the latency beside the data with that of the idle path.
-func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
-	if u == nil {
-		return
-	}
-	if u.Idle != nil {
-		add("latency, idle", percentilesText(u.Idle))
-	}
-	if u.Loaded != nil {
-		add("under load", percentilesText(u.Loaded))
-	}
-	added, often := "", ""
-	if u.AddedNs != nil {
-		added = doc.Join(addedText(*u.AddedNs)+" at the median", doc.Prefixed("grade ", u.Grade))
-	}
-	if u.Responsiveness != nil {
-		often = stat.ThreeDigits(*u.Responsiveness) + " round trips a minute under load"
-	}
-	add("queue's delay", doc.Join(added, often))
-}
 
 // latencyPage is the distributions of a page: a curve and a table of them all.
 type latencyPage struct {
@@ -98,7 +21,7 @@ type latencyPage struct {
 const latencyHeight = 240
 
 // newLatencyPage draws the cells that have a latency; nil without one.
-func newLatencyPage(cells []cell) *latencyPage {
+func newLatencyPage(cells []result.Cell) *latencyPage {
 	p := &latencyPage{Table: doc.Table{Figures: true, Caption: "Time from request to response", Columns: doc.FigureColumns("share of the requests")}}
 	var all []*measure.Latency
 	var legends []doc.Legend
@@ -120,7 +43,7 @@ func newLatencyPage(cells []cell) *latencyPage {
 		plot.Lines = append(plot.Lines, one)
 		legends = append(legends, doc.Legend{Key: draw.Key(one), Name: name})
 		p.Table.Columns = append(p.Table.Columns, doc.Column{Name: name, Right: true})
-		words = append(words, name+": "+percentilesText(l))
+		words = append(words, name+": "+result.PercentilesText(l))
 	}
 	if len(all) == 0 {
 		return nil
@@ -133,7 +56,7 @@ func newLatencyPage(cells []cell) *latencyPage {
 }
 
 // seriesName tells a cell's latency from the others'.
-func seriesName(c cell) string {
+func seriesName(c result.Cell) string {
 	if c.Gauge {
 		return strings.TrimPrefix(doc.Clean(c.Source.Label), "latency, ")
 	}
@@ -187,8 +110,8 @@ func latencyRows(all []*measure.Latency) [][]string {
 	add("least", func(l *measure.Latency) string { return doc.ShortTime(l.Min) })
 	for i, name := range []string{"50%", "90%", "99%", "99.9%", "99.99%"} {
 		add(name, func(l *measure.Latency) string {
-			if ps := percentiles(l); i < len(ps) {
-				return doc.ShortTime(ps[i].ns)
+			if ps := result.Percentiles(l); i < len(ps) {
+				return doc.ShortTime(ps[i].NS)
 			}
 			return "-"
 		})

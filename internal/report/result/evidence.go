@@ -1,4 +1,4 @@
-package report
+package result
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"thru/internal/stat"
 )
 
-// shownRun is the run that stands for a cell: the one whose figure is nearest
+// ShownRun is the run that stands for a cell: the one whose figure is nearest
 // to that of the cell.
-func shownRun(c *measure.Cell) *measure.Run {
+func ShownRun(c *measure.Cell) *measure.Run {
 	var best *measure.Run
 	distance := math.Inf(1)
 	f := stat.MainFigure(c)
@@ -30,9 +30,9 @@ func shownRun(c *measure.Cell) *measure.Run {
 	return best
 }
 
-// shownName is "run 2 of 3, the one nearest to the figure of all", or "the run" where there is but one.
-func shownName(c *measure.Cell) string {
-	shown := shownRun(c)
+// ShownName is "run 2 of 3, the one nearest to the figure of all", or "the run" where there is but one.
+func ShownName(c *measure.Cell) string {
+	shown := ShownRun(c)
 	for i := range c.Runs {
 		if &c.Runs[i] == shown && len(c.Runs) > 1 {
 			return fmt.Sprintf("run %d of %d, the one nearest to the figure of all", i+1, len(c.Runs))
@@ -49,17 +49,17 @@ func runFigure(c *measure.Cell, r *measure.Run) (float64, bool) {
 	return stat.RunFigure(c, r)
 }
 
-// shownFlow is the first flow of the run that stands for a cell, with the
+// ShownFlow is the first flow of the run that stands for a cell, with the
 // evidence of its ends, which may be nil.
-func shownFlow(c *measure.Cell) (sender, receiver *measure.Evidence) {
-	if r := shownRun(c); r != nil && len(r.Flows) > 0 {
+func ShownFlow(c *measure.Cell) (sender, receiver *measure.Evidence) {
+	if r := ShownRun(c); r != nil && len(r.Flows) > 0 {
 		return r.Flows[0].Sender, r.Flows[0].Receiver
 	}
 	return nil, nil
 }
 
-// evidences lists what both ends saw in every run of a cell.
-func evidences(c *measure.Cell) []*measure.Evidence {
+// Evidences lists what both ends saw in every run of a cell.
+func Evidences(c *measure.Cell) []*measure.Evidence {
 	var all []*measure.Evidence
 	for _, r := range c.Runs {
 		for _, f := range r.Flows {
@@ -73,12 +73,12 @@ func evidences(c *measure.Cell) []*measure.Evidence {
 	return all
 }
 
-// isLocalhost tells whether a cell's traffic stayed in one host.
-func isLocalhost(c *measure.Cell) bool {
+// IsLocalhost tells whether a cell's traffic stayed in one host.
+func IsLocalhost(c *measure.Cell) bool {
 	if c.From == c.To {
 		return true
 	}
-	for _, e := range evidences(c) {
+	for _, e := range Evidences(c) {
 		if a, err := netip.ParseAddrPort(e.PeerAddr); err == nil && a.Addr().Unmap().IsLoopback() {
 			return true
 		}
@@ -91,8 +91,8 @@ func isPartial(c *measure.Cell) bool {
 	return slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Partial })
 }
 
-// machineBusy is the mean over a host's cores and the busiest of them, in percent.
-func machineBusy(h *measure.HostSpan) (mean, busiest float64, ok bool) {
+// MachineBusy is the mean over a host's cores and the busiest of them, in percent.
+func MachineBusy(h *measure.HostSpan) (mean, busiest float64, ok bool) {
 	if h == nil || len(h.CPUs) == 0 {
 		return 0, 0, false
 	}
@@ -103,8 +103,8 @@ func machineBusy(h *measure.HostSpan) (mean, busiest float64, ok bool) {
 	return mean, busiest, true
 }
 
-// buffer is the window of the stream that got the least.
-func buffer(e *measure.Evidence) *measure.Buffer {
+// Buffer is the window of the stream that got the least.
+func Buffer(e *measure.Evidence) *measure.Buffer {
 	if e == nil {
 		return nil
 	}
@@ -117,30 +117,31 @@ func buffer(e *measure.Evidence) *measure.Buffer {
 	return least
 }
 
-const second = 1e9 // ns
+// Second is the length of a second.
+const Second = 1e9 // ns
 
-// throughputOf is goodput over time in bit/s, as one end saw it.
-func throughputOf(e *measure.Evidence) []draw.Point {
+// ThroughputOf is goodput over time in bit/s, as one end saw it.
+func ThroughputOf(e *measure.Evidence) []draw.Point {
 	var ps []draw.Point
 	if e != nil {
 		for _, b := range e.Bins {
 			if b.Span > 0 {
-				ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: float64(b.Bytes) * 8 * second / float64(b.Span)})
+				ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: float64(b.Bytes) * 8 * Second / float64(b.Span)})
 			}
 		}
 	}
 	return ps
 }
 
-// cpuOf is a host's CPU over time: the whole machine, and its busiest core.
-func cpuOf(e *measure.Evidence) (machine, busiest []draw.Point) {
+// CPUOf is a host's CPU over time: the whole machine, and its busiest core.
+func CPUOf(e *measure.Evidence) (machine, busiest []draw.Point) {
 	if e == nil {
 		return nil, nil
 	}
 	for i := range e.PerSec {
 		h := &e.PerSec[i]
-		if mean, most, ok := machineBusy(h); ok {
-			x := middle(h.At, h.Span)
+		if mean, most, ok := MachineBusy(h); ok {
+			x := Middle(h.At, h.Span)
 			machine = append(machine, draw.Point{X: x, Y: mean})
 			busiest = append(busiest, draw.Point{X: x, Y: most})
 		}
@@ -148,23 +149,23 @@ func cpuOf(e *measure.Evidence) (machine, busiest []draw.Point) {
 	return machine, busiest
 }
 
-// latencyCourse is the time from request to response over time in ns: the mean and
+// LatencyCourse is the time from request to response over time in ns: the mean and
 // the greatest of each second.
-func latencyCourse(e *measure.Evidence) (mean, most []draw.Point) {
+func LatencyCourse(e *measure.Evidence) (mean, most []draw.Point) {
 	if e == nil {
 		return nil, nil
 	}
 	for _, b := range e.Bins {
 		if b.LatencyMean > 0 {
-			at := middle(b.At, b.Span)
+			at := Middle(b.At, b.Span)
 			mean, most = append(mean, draw.Point{X: at, Y: float64(b.LatencyMean)}), append(most, draw.Point{X: at, Y: float64(b.LatencyMax)})
 		}
 	}
 	return mean, most
 }
 
-// rttOf is the sender's smoothed RTT over time in ns, the mean over its streams.
-func rttOf(e *measure.Evidence) []draw.Point {
+// RTTOf is the sender's smoothed RTT over time in ns, the mean over its streams.
+func RTTOf(e *measure.Evidence) []draw.Point {
 	var ps []draw.Point
 	if e == nil {
 		return nil
@@ -177,54 +178,54 @@ func rttOf(e *measure.Evidence) []draw.Point {
 			}
 		}
 		if n > 0 {
-			ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: sum / float64(n)})
+			ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: sum / float64(n)})
 		}
 	}
 	return ps
 }
 
-// requestsOf is how many requests a second were answered, as the end saw it that asks.
-func requestsOf(e *measure.Evidence) []draw.Point {
+// RequestsOf is how many requests a second were answered, as the end saw it that asks.
+func RequestsOf(e *measure.Evidence) []draw.Point {
 	var ps []draw.Point
 	if e != nil {
 		for _, b := range e.Bins {
 			if b.Span > 0 {
-				ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: float64(b.Requests) * second / float64(b.Span)})
+				ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: float64(b.Requests) * Second / float64(b.Span)})
 			}
 		}
 	}
 	return ps
 }
 
-// lostOf is the datagrams that did not come to the receiver in each second.
-func lostOf(e *measure.Evidence) []draw.Point {
+// LostOf is the datagrams that did not come to the receiver in each second.
+func LostOf(e *measure.Evidence) []draw.Point {
 	var ps []draw.Point
 	if e != nil {
 		for _, b := range e.Bins {
 			if b.Datagrams != nil && b.Span > 0 {
-				ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: float64(b.Datagrams.Lost)})
+				ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: float64(b.Datagrams.Lost)})
 			}
 		}
 	}
 	return ps
 }
 
-// retransmitsOf is the sender's retransmitted segments in each second.
-func retransmitsOf(e *measure.Evidence) []draw.Point {
+// RetransmitsOf is the sender's retransmitted segments in each second.
+func RetransmitsOf(e *measure.Evidence) []draw.Point {
 	if e == nil {
 		return nil
 	}
 	var ps []draw.Point
 	for i, b := range e.Bins {
-		if resent, known := resentIn(e, i).Float(); known {
-			ps = append(ps, draw.Point{X: middle(b.At, b.Span), Y: resent})
+		if resent, known := ResentIn(e, i).Float(); known {
+			ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: resent})
 		}
 	}
 	return ps
 }
 
-// resentIn are the segments that all streams sent again in one of the seconds.
-func resentIn(e *measure.Evidence, second int) measure.Delta {
+// ResentIn are the segments that all streams sent again in one of the seconds.
+func ResentIn(e *measure.Evidence, second int) measure.Delta {
 	sum := measure.Delta{Known: len(e.Bins[second].TCP) > 0}
 	for stream := range e.Bins[second].TCP {
 		sum = sum.Plus(e.SecondDelta(second, stream, measure.Retransmits))
@@ -232,4 +233,5 @@ func resentIn(e *measure.Evidence, second int) measure.Delta {
 	return sum
 }
 
-func middle(at, span int64) float64 { return (float64(at) + float64(span)/2) / second }
+// Middle is the middle of an interval, in seconds.
+func Middle(at, span int64) float64 { return (float64(at) + float64(span)/2) / Second }

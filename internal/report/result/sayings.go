@@ -1,4 +1,4 @@
-package report
+package result
 
 import (
 	"slices"
@@ -11,51 +11,81 @@ import (
 	"thru/internal/measure"
 )
 
-// saying is what is said of several flows in the same words, but for numbers and
+// ByName orders names, with numbers in them by their size: "web2" before "web10".
+func ByName(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		nx, ny := leadingDigits(x), leadingDigits(y)
+		if nx != "" && ny != "" {
+			if vx, vy := strings.TrimLeft(nx, "0"), strings.TrimLeft(ny, "0"); vx != vy {
+				if len(vx) != len(vy) {
+					return len(vx) - len(vy)
+				}
+				return strings.Compare(vx, vy)
+			}
+			x, y = x[len(nx):], y[len(ny):]
+			continue
+		}
+		if x[0] != y[0] {
+			return int(x[0]) - int(y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	if x == "" && y == "" {
+		return strings.Compare(a, b)
+	}
+	return len(x) - len(y)
+}
+
+func leadingDigits(s string) string {
+	return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
+}
+
+// Saying is what is said of several flows in the same words, but for numbers and
 // for the names of the hosts.
-type saying struct {
-	mark   string     // tells it from what reads the same
+type Saying struct {
+	Mark   string     // tells it from what reads the same
 	words  []string   // what all have in common; "" where a number or a name stands
 	places [][]string // what stood there in each, once
 	each   [][]string // what stood there, of the first three
-	pairs  []string   // whose it is
+	Pairs  []string   // whose it is
 }
 
-// sayings are what is said of several pairs, each once.
-type sayings struct {
-	list  []*saying
-	byKey map[string]*saying
+// Sayings are what is said of several pairs, each once.
+type Sayings struct {
+	list  []*Saying
+	byKey map[string]*Saying
 }
 
-// add takes in what is said of a pair. What has another mark is another thing.
-func (s *sayings) add(mark, text string, c *measure.Cell) {
-	s.of(mark, text, pathName(c), c.From, c.To)
+// Add takes in what is said of a pair. What has another mark is another thing.
+func (s *Sayings) Add(mark, text string, c *measure.Cell) {
+	s.Of(mark, text, PathName(c), c.From, c.To)
 }
 
-// of takes in what is said of something, in which those two names may stand.
-func (s *sayings) of(mark, text, what, from, to string) {
+// Of takes in what is said of something, in which those two names may stand.
+func (s *Sayings) Of(mark, text, what, from, to string) {
 	words, marks := templateOf(text, from, to)
 	key := mark + "\x00" + strings.Join(words, "\x00")
 	x := s.byKey[key]
 	if x == nil {
-		x = &saying{mark: mark, words: words, places: make([][]string, len(marks))}
+		x = &Saying{Mark: mark, words: words, places: make([][]string, len(marks))}
 		if s.byKey == nil {
-			s.byKey = map[string]*saying{}
+			s.byKey = map[string]*Saying{}
 		}
 		s.byKey[key], s.list = x, append(s.list, x)
 	}
 	x.add(marks, what)
 }
 
-// joined are all of them; those that read the same are one, for a host may be
+// Joined are all of them; those that read the same are one, for a host may be
 // called as a word is.
-func (s *sayings) joined() []*saying {
-	var out []*saying
+func (s *Sayings) Joined() []*Saying {
+	var out []*Saying
 	for _, x := range s.list {
-		text := x.text()
-		at := slices.IndexFunc(out, func(y *saying) bool { return y.mark == x.mark && y.text() == text })
+		text := x.Text()
+		at := slices.IndexFunc(out, func(y *Saying) bool { return y.Mark == x.Mark && y.Text() == text })
 		if at >= 0 {
-			out[at].pairs = append(out[at].pairs, x.pairs...)
+			out[at].Pairs = append(out[at].Pairs, x.Pairs...)
 			continue
 		}
 		out = append(out, x)
@@ -99,26 +129,26 @@ func inName(r rune) bool {
 	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r))
 }
 
-func (w *saying) add(marks []string, pair string) {
+func (w *Saying) add(marks []string, pair string) {
 	for i, m := range marks {
-		if !slices.Contains(w.places[i], m) && len(w.places[i]) < maxHostRows {
+		if !slices.Contains(w.places[i], m) && len(w.places[i]) < MaxHostRows {
 			w.places[i] = append(w.places[i], m)
 		}
 	}
 	if len(w.each) < 3 {
 		w.each = append(w.each, marks)
 	}
-	w.pairs = append(w.pairs, pair)
+	w.Pairs = append(w.Pairs, pair)
 }
 
-// sides is what is said of two pairs with other numbers, with those of each: a range would
+// Sides is what is said of two pairs with other numbers, with those of each: a range would
 // not tell which is whose. It is "" of one, of more, and where names differ.
-func (w *saying) sides() string {
-	if len(w.pairs) != 2 || len(w.each) != 2 || w.pairs[0] == w.pairs[1] || slices.Equal(w.each[0], w.each[1]) {
+func (w *Saying) Sides() string {
+	if len(w.Pairs) != 2 || len(w.each) != 2 || w.Pairs[0] == w.Pairs[1] || slices.Equal(w.each[0], w.each[1]) {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(w.pairs[0] + " / " + w.pairs[1] + ": ")
+	b.WriteString(w.Pairs[0] + " / " + w.Pairs[1] + ": ")
 	for i, s := range w.words {
 		b.WriteString(s)
 		if i == len(w.places) {
@@ -136,7 +166,8 @@ func (w *saying) sides() string {
 	return b.String()
 }
 
-func (w *saying) text() string {
+// Text is what is said of all of them.
+func (w *Saying) Text() string {
 	var b strings.Builder
 	for i, s := range w.words {
 		b.WriteString(s)
@@ -156,8 +187,8 @@ func variedText(marks []string) string {
 	for _, m := range marks {
 		v, err := strconv.ParseFloat(m, 64)
 		if err != nil {
-			slices.SortFunc(marks, byName)
-			return doc.Gap{Facts: marks}.Text(gapFacts)
+			slices.SortFunc(marks, ByName)
+			return doc.Gap{Facts: marks}.Text(GapFacts)
 		}
 		if l, _ := strconv.ParseFloat(low, 64); v < l {
 			low = m

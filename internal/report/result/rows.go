@@ -1,8 +1,9 @@
-package report
+package result
 
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
@@ -19,10 +20,10 @@ func rows(c *measure.Cell) []doc.Row {
 			out = append(out, doc.Row{Name: name, Value: value})
 		}
 	}
-	sender, receiver := shownFlow(c)
+	sender, receiver := ShownFlow(c)
 	searchRows(c, add)
 	name := figureName(c)
-	add(name, figureText(c))
+	add(name, FigureText(c))
 	if stat.MainFigure(c) == nil {
 		add(name, "not measured"+because(c.Error))
 	}
@@ -38,21 +39,21 @@ func rows(c *measure.Cell) []doc.Row {
 	if c.Retransmits != nil {
 		add("retransmits", unit.Counted(*c.Retransmits, "segment"))
 	}
-	add("RTT", rttText(c.RTTIdle, c.RTTLoaded))
+	add("RTT", RTTText(c.RTTIdle, c.RTTLoaded))
 	add("RFC 6349", rfc6349Text(c.RFC6349))
 	add("streams", streamsText(c))
 	if c.MeanPacket != nil {
 		add("mean packet", packetText(*c.MeanPacket))
 	}
 	add("BDP", bdpText(c))
-	add("window", windowText(c, buffer(sender), buffer(receiver)))
+	add("window", windowText(c, Buffer(sender), Buffer(receiver)))
 	add("both ends", reconciledText(c.Reconciled))
 	if c.Protocol == measure.UDP {
 		add("UDP", stackText(c, sender, receiver))
 	} else {
 		add("TCP", stackText(c, sender, receiver))
 	}
-	if ofFile(c) {
+	if OfFile(c) {
 		return fileRows(c, out)
 	}
 	return out
@@ -63,7 +64,7 @@ func figureName(c *measure.Cell) string {
 	switch {
 	case c.Spec.Traffic == measure.CRR:
 		return "connections"
-	case asks(c):
+	case Asks(c):
 		return "requests"
 	}
 	return "goodput"
@@ -78,7 +79,7 @@ func because(e *measure.Error) string {
 
 // machineRows are CPU and memory of each end; of one host, they stand once.
 func machineRows(c *measure.Cell, add func(name, value string)) {
-	sender, receiver := shownFlow(c)
+	sender, receiver := ShownFlow(c)
 	if c.From == c.To && c.SenderCPU != nil {
 		add("CPU", cpuText(c.SenderCPU, "the machine")+workersText(c))
 		add("CPU per Gb/s", costText(c.SenderCPU, nil, "both ends"))
@@ -92,25 +93,25 @@ func machineRows(c *measure.Cell, add func(name, value string)) {
 	add("mem, receiver", memoryText(c.ReceiverMem))
 }
 
-// figureText is the main figure of a cell with its doubt.
-func figureText(c *measure.Cell) string {
+// FigureText is the main figure of a cell with its doubt.
+func FigureText(c *measure.Cell) string {
 	f := stat.MainFigure(c)
 	if f == nil {
 		return ""
 	}
 	span := doc.ScaleFor(f.Value).Span
-	if asks(c) {
+	if Asks(c) {
 		span = func(low, high float64) string { return stat.ThreeDigits(low) + "-" + stat.ThreeDigits(high) }
 	}
 	spread := ""
-	if hasRange(f) {
+	if HasRange(f) {
 		spread = "range " + span(f.Low, f.High)
 	}
-	return doc.Join(stat.FigureText(c), intervalText(f, span), spread, basisText(c, f))
+	return doc.Join(stat.FigureText(c), IntervalText(f, span), spread, basisText(c, f))
 }
 
-// intervalText is the interval of a figure, and whether it is of one run alone.
-func intervalText(f *measure.Figure, span func(low, high float64) string) string {
+// IntervalText is the interval of a figure, and whether it is of one run alone.
+func IntervalText(f *measure.Figure, span func(low, high float64) string) string {
 	switch {
 	case f.CI95Low == nil || f.CI95High == nil:
 		return ""
@@ -120,13 +121,13 @@ func intervalText(f *measure.Figure, span func(low, high float64) string) string
 	return "95% interval " + span(*f.CI95Low, *f.CI95High)
 }
 
-// hasRange is false for a single value, whose range says nothing.
-func hasRange(f *measure.Figure) bool { return f.Low != f.High || f.Runs > 1 }
+// HasRange is false for a single value, whose range says nothing.
+func HasRange(f *measure.Figure) bool { return f.Low != f.High || f.Runs > 1 }
 
 // basisText says how often it was measured, and whether that is enough.
 func basisText(c *measure.Cell, f *measure.Figure) string {
 	s := "single run"
-	if ofFile(c) {
+	if OfFile(c) {
 		s = ""
 	}
 	if f.Runs > 1 {
@@ -174,16 +175,16 @@ func cpuText(f *measure.CPUFigure, of string) string {
 	if f == nil {
 		return ""
 	}
-	if others := othersText(f); others != "" {
+	if others := OthersText(f); others != "" {
 		return fmt.Sprintf("host %s busy, %s, busiest core %d: %s", unit.Percent(f.Pct), others, f.MaxCore, unit.Percent(f.MaxCorePct))
 	}
 	return fmt.Sprintf("%s of %s, %.2f cores, busiest core %d: %s",
 		unit.Percent(f.Pct), of, f.Cores, f.MaxCore, unit.Percent(f.MaxCorePct))
 }
 
-// othersText says that most of what a busy host did was no part of the test; ""
+// OthersText says that most of what a busy host did was no part of the test; ""
 // where it was, or the host had CPUs to spare.
-func othersText(f *measure.CPUFigure) string {
+func OthersText(f *measure.CPUFigure) string {
 	const busy, mostly, nearly = 50, 0.5, 0.9 // percent of the machine; shares of what it did
 	if f.OtherCores == nil || f.Pct < busy {
 		return ""
@@ -255,7 +256,8 @@ func memoryText(m *measure.MemFigure) string {
 	return doc.Join(used, worker)
 }
 
-func rttText(idle, loaded *int64) string {
+// RTTText is "200 µs idle -> 4.1 ms loaded", of what is known.
+func RTTText(idle, loaded *int64) string {
 	switch {
 	case idle != nil && loaded != nil:
 		return unit.Duration(*idle) + " idle -> " + unit.Duration(*loaded) + " loaded"
@@ -336,8 +338,8 @@ func windowText(c *measure.Cell, sender, receiver *measure.Buffer) string {
 	asked, s, r := "", gotText(sender), gotText(receiver)
 	switch {
 	case c.Window != (measure.Pair{}) || cut:
-		asked = "asked " + windowName(c.Window)
-	case !isUDP(c):
+		asked = "asked " + WindowName(c.Window)
+	case !IsUDP(c):
 		return ""
 	}
 	switch {
@@ -358,14 +360,14 @@ func gotText(b *measure.Buffer) string {
 	case b == nil || b.Granted == 0:
 		return ""
 	case b.Cut:
-		return unit.Size(usable(b)) + " (cut by the kernel)"
+		return unit.Size(Usable(b)) + " (cut by the kernel)"
 	default:
-		return unit.Size(usable(b))
+		return unit.Size(Usable(b))
 	}
 }
 
-// usable is what the data can use of a buffer; a system that says nothing else grants all.
-func usable(b *measure.Buffer) int64 {
+// Usable is what the data can use of a buffer; a system that says nothing else grants all.
+func Usable(b *measure.Buffer) int64 {
 	if b.Usable > 0 {
 		return b.Usable
 	}
@@ -419,4 +421,38 @@ func ioText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 		return ""
 	}
 	return io + " I/O"
+}
+
+// fileRows are the figures of a cell that what the packets show does not have.
+func fileRows(c *measure.Cell, all []doc.Row) (out []doc.Row) {
+	if stat.MainFigure(c) == nil {
+		return nil
+	}
+	for _, r := range all {
+		switch r.Name {
+		case "goodput":
+			out = append(out, doc.Row{Name: "by seconds", Value: r.Value})
+		case "share", "streams", "BDP":
+			out = append(out, r)
+		case "steady":
+			if !strings.HasPrefix(r.Value, "not checked") {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// MachinePct is what a flow used of a machine in percent, "-" where that is not known.
+func MachinePct(f *measure.CPUFigure) string {
+	if f == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", f.Pct)
+}
+
+// LinkRate is a nominal rate with no more digits than it has: "10 Gb/s".
+func LinkRate(c *measure.Ceiling) string {
+	in := doc.ScaleFor(float64(c.LinkBps))
+	return doc.Plain(float64(c.LinkBps)/in.Div) + " " + in.Name
 }

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"reflect"
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/report/result"
+)
+
+// silentDiagnoses are those of connections without any figure, where there is a
+// cause to name: that nothing was measured the answer has said.
+func silentDiagnoses(d *measure.Document) (all []diagnosis) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if slices.ContainsFunc(c.Findings, func(f measure.Finding) bool { return f.Cause != "none" }) {
+			all = append(all, newDiagnosis(c.Diagnosis, result.CapturedFlow(c)))
+		}
+	}
+	return all[:min(len(all), 2)]
+}
+
+// newDiagnoses are those of the direction that is answered first and of the
+// one back, or one for both where they say the same.
+func newDiagnoses(d *measure.Document) (all []diagnosis) {
+	if result.IsCheck(d) || d.Command == "ladder" {
+		return nil
+	}
+	if result.IsSilent(d) {
+		return silentDiagnoses(d)
+	}
+	if isFleet(d) || result.IsTransfer(d) {
+		if found := wholeFindings(d); len(found) > 0 {
+			all = append(all, newDiagnosis(measure.Diagnosis{Findings: found}, nil))
+		}
+		return all
+	}
+	first, back, _ := result.MainCells(d)
+	if first == nil || len(first.Findings) == 0 && (back == nil || len(back.Findings) == 0) {
+		if len(d.Findings) > 0 {
+			all = append(all, newDiagnosis(measure.Diagnosis{Findings: d.Findings}, nil))
+		}
+		return all
+	}
+	first, back = result.WorseFirst(first, back)
+	for _, c := range []*measure.Cell{first, back} {
+		if c != nil && len(c.Findings) > 0 && (c == first || !sameFindings(c.Findings, first.Findings)) {
+			x := newDiagnosis(c.Diagnosis, result.CapturedFlow(c))
+			x.Way = result.PathName(c)
+			all = append(all, x)
+		}
+	}
+	switch {
+	case len(all) == 1 && back != nil && len(back.Findings) > 0:
+		all[0].Way += " and back"
+	case len(all) == 1:
+		all[0].Way = ""
+	}
+	return all
+}
+
+// sameFindings tells whether two directions are held by the same, at the same
+// place, with the same to be done.
+func sameFindings(a, b []measure.Finding) bool {
+	return slices.EqualFunc(a, b, func(x, y measure.Finding) bool {
+		x.Where.From, x.Where.To, y.Where.From, y.Where.To = "", "", "", ""
+		return x.Cause == y.Cause && x.Confidence == y.Confidence &&
+			(x.Healthy && y.Healthy || reflect.DeepEqual(x.Where, y.Where) && reflect.DeepEqual(x.Remedy, y.Remedy))
+	})
+}
+
+// judgedDiagnosis is what the flow that is judged is held back by, with its evidence.
+func judgedDiagnosis(d *measure.Document) []diagnosis {
+	c, name := judged(d)
+	if c == nil || len(c.Findings) == 0 {
+		return nil
+	}
+	x := newDiagnosis(c.Diagnosis, result.CapturedFlow(c))
+	x.Way, x.OfMany = name, true
+	return []diagnosis{x}
+}

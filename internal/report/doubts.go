@@ -1,0 +1,73 @@
+package report
+
+import (
+	"slices"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+)
+
+// doubts are what keeps a verdict from being more than an indication: of the
+// flows that it is about.
+func doubts(d *measure.Document) (all []string) {
+	if over := overText(d); over != "" {
+		all = append(all, over)
+	}
+	first, back, _ := result.MainCells(d)
+	var lines []string
+	switch c, _ := judged(d); {
+	case c != nil && d.Ladder == nil && d.Command != "ladder":
+		lines = cellLines(d, doubtsOf)
+	case c != nil:
+		lines = doubtsOfAll(c)
+	default:
+		lines = doubtsOfAll(first, back)
+	}
+	for _, s := range lines {
+		if !slices.Contains(all, s) && len(all) < maxSummary {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// doubtsOfAll are those of some cells, which may be nil, each once.
+func doubtsOfAll(cells ...*measure.Cell) (lines []string) {
+	var all result.Sayings
+	for _, c := range cells {
+		if c == nil {
+			continue
+		}
+		for _, w := range doubtsOf(c) {
+			all.Add("", w, c)
+		}
+	}
+	for _, x := range all.Joined() {
+		lines = append(lines, x.Text())
+	}
+	return lines
+}
+
+// doubtsOf are the warnings of a cell that a reader of the verdict has to know. What
+// a busy host means stands among the warnings.
+func doubtsOf(c *measure.Cell) (lines []string) {
+	for _, w := range c.Coded {
+		switch {
+		case w.Code == measure.WindowCut, w.Code == measure.SingleRun && result.OfFile(c):
+		case w.Code == measure.BusyHost:
+			lines = append(lines, doc.Clean(w.Text))
+		default:
+			lines = append(lines, doc.Clean(w.String()))
+		}
+	}
+	return lines
+}
+
+// overText says that what passes is more than its link can carry.
+func overText(d *measure.Document) string {
+	if v := d.Verdict; v == nil || !v.Pass || !(v.Share > tooMuch) {
+		return ""
+	}
+	return overWords
+}

@@ -1,0 +1,25 @@
+package facts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+)
+
+// fewLabels of a host are listed where there are others.
+const fewLabels = 4
+
+// Labels is "role=web site=east", by name; where it is to be short, the first few.
+func Labels(labels map[string]string, short bool) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, doc.Clean(key+"="+labels[key]))
+	}
+	if left := len(all) - fewLabels; short && left > 1 {
+		return strings.Join(all[:fewLabels], " ") + fmt.Sprintf(" and %d more", left)
+	}
+	return strings.Join(all, " ")
+}

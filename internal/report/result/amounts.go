@@ -1,0 +1,211 @@
+package result
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Sentence is the answer of a cell and of the one back, with what binds them.
+func Sentence(v *measure.Verdict, first, back *measure.Cell, others int) string {
+	s, why := "", Reason(first, back)
+	switch {
+	case Asks(first):
+		s = RequestsAnswer(first, back)
+	case v != nil && first.Ceiling != nil:
+		s = verdictAnswer(v, first, back) + verdictReason(v, first, back)
+		why = ""
+	case IsUDP(first):
+		s = Amounts(first, back, unit.Rate)
+	default:
+		s = Amounts(first, back, unit.Rate) + ", " + What(first)
+	}
+	s += losslessAnswer(first.Search) + UnderLoadAnswer(first.UnderLoad)
+	if others > 0 {
+		s += ", and " + unit.Plural(others, "more flow")
+	}
+	if isPartial(first) || back != nil && isPartial(back) {
+		s += " (partial: it ended early)"
+	}
+	if why != "" {
+		s += ": " + why
+	}
+	return s
+}
+
+// MainCells picks the cell to name first, the one the other way, and counts
+// the rest. Cells measured beside the main ones, or to tell causes apart, are
+// not part of the answer. Bulk data comes before requests, which may be there
+// for its sake.
+func MainCells(d *measure.Document) (first, back *measure.Cell, others int) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		switch {
+		case c.Beside || IsExperiment(c) || IsGauge(d, c) || !stat.Measured(c) && !IsHeld(c) && !IsSentOnly(c):
+		case first == nil:
+			first = c
+		case back == nil && Asks(c) == Asks(first) && c.From == first.To && c.To == first.From && c.Streams == first.Streams && c.Window == first.Window:
+			back = c
+		default:
+			others++
+		}
+	}
+	return first, back, others
+}
+
+// Amounts says "48.9 Gb/s local -> peer, 47.1 Gb/s back", and of datagrams
+// "912 Mb/s of UDP local -> peer, 0.00% lost".
+func Amounts(first, back *measure.Cell, print func(float64) string) string {
+	s := print(AmountOf(first))
+	switch {
+	case !stat.Measured(first):
+		s = "no result"
+	case HasCapacity(first):
+		if first.Search.Rising {
+			s = "at least " + s
+		}
+		s = "capacity " + s + " of UDP"
+	case IsUDP(first):
+		s += " of UDP"
+	}
+	s += " " + PathName(first) + lostAnswer(first) + jitterAnswer(first)
+	if back == nil {
+		return s
+	}
+	if stat.Measured(back) {
+		s += ", " + print(AmountOf(back)) + " back" + lostAnswer(back)
+	} else {
+		s += ", no result back"
+	}
+	if back.Group == first.Group {
+		s += " at the same time"
+	}
+	return s
+}
+
+// AmountOf is what the answer says of a cell: its goodput, or of a search the
+// capacity. Of a cell that came to no figure it is nothing.
+func AmountOf(c *measure.Cell) float64 {
+	switch {
+	case HasCapacity(c):
+		return *c.Search.CapacityBps
+	case c.Goodput == nil:
+		return 0
+	}
+	return c.Goodput.Value
+}
+
+// HasCapacity tells of a search that has found what the path carries.
+func HasCapacity(c *measure.Cell) bool { return c.Search != nil && c.Search.CapacityBps != nil }
+
+// lostAnswer is ", 0.75% lost" of a cell of datagrams. A search loses on purpose.
+func lostAnswer(c *measure.Cell) string {
+	if c.Datagrams == nil || c.Search != nil {
+		return ""
+	}
+	return ", " + lossPct(c.Datagrams) + " lost"
+}
+
+func jitterAnswer(c *measure.Cell) string {
+	if c.Datagrams == nil || c.Datagrams.JitterNs == nil || c.Search != nil {
+		return ""
+	}
+	return ", jitter " + doc.ShortTime(*c.Datagrams.JitterNs)
+}
+
+// losslessAnswer says "; 951 Mb/s without loss".
+func losslessAnswer(s *measure.Search) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.LosslessBps == nil || !s.IsConfirmed():
+		return "; no rate without loss was confirmed"
+	}
+	return "; " + unit.Rate(*s.LosslessBps) + " without loss"
+}
+
+// RequestsAnswer says "204 000 requests/s local -> peer, p50 4.8 µs, p99 6.1 µs".
+func RequestsAnswer(first, back *measure.Cell) string {
+	s := stat.FigureText(first) + " " + PathName(first)
+	if l := first.Latency; l != nil {
+		ps := Percentiles(l)
+		last := ps[min(len(ps)-1, 2)] // p99, where there are enough for it
+		s += ", p50 " + doc.ShortTime(l.P50)
+		if len(ps) > 1 {
+			s += ", p" + strings.TrimSuffix(last.name, "%") + " " + doc.ShortTime(last.NS)
+		}
+	}
+	if back != nil {
+		s += ", " + stat.FigureText(back) + " back"
+	}
+	return s
+}
+
+// UnderLoadAnswer says "; latency 200 µs idle, 4.1 ms under load (+3.9 ms)".
+func UnderLoadAnswer(u *measure.UnderLoad) string {
+	switch {
+	case u == nil || u.Loaded == nil:
+		return ""
+	case u.Idle == nil:
+		return "; latency " + doc.ShortTime(u.Loaded.P50) + " under load"
+	}
+	return "; latency " + doc.ShortTime(u.Idle.P50) + " idle, " + doc.ShortTime(u.Loaded.P50) + " under load" + addedAnswer(u)
+}
+
+func addedAnswer(u *measure.UnderLoad) string {
+	if u.AddedNs == nil {
+		return ""
+	}
+	return " (" + doc.Join(addedText(*u.AddedNs), doc.Prefixed("grade ", u.Grade)) + ")"
+}
+
+// verdictAnswer says "956 of 1000 Mb/s local -> peer (100% of what MTU 1500 allows): pass".
+func verdictAnswer(v *measure.Verdict, first, back *measure.Cell) string {
+	allows := fmt.Sprintf("%s of what MTU %d allows", unit.Percent(v.Share), first.Ceiling.MTU)
+	return fmt.Sprintf("%s (%s): %s", Amounts(first, back, ofLink(first)), allows, VerdictWord(v))
+}
+
+// ofLink prints the first rate as a part of the link's, and others in the same unit.
+func ofLink(c *measure.Cell) func(float64) string {
+	in, link := doc.ScaleFor(AmountOf(c)), float64(c.Ceiling.LinkBps)
+	if AmountOf(c) == 0 {
+		in = doc.ScaleFor(link)
+	}
+	named := false
+	return func(bps float64) string {
+		switch {
+		case named && doc.ScaleFor(bps) == in: // it needs neither link nor unit again
+			return in.Number(bps)
+		case named:
+			return unit.Rate(bps)
+		}
+		named = true
+		if link >= 1e4*in.Div {
+			return unit.Rate(bps) + " of " + doc.Plain(link/doc.ScaleFor(link).Div) + " " + doc.ScaleFor(link).Name
+		}
+		return in.Number(bps) + " of " + doc.Plain(link/in.Div) + " " + in.Name
+	}
+}
+
+// VerdictWord is "pass", "fail" or "inconclusive".
+func VerdictWord(v *measure.Verdict) string {
+	switch {
+	case v.Pass:
+		return "pass"
+	case v.Inconclusive:
+		return "inconclusive"
+	}
+	return "fail"
+}
+
+// Interval is where a figure lies: its 95% interval, or its range without one.
+func Interval(f *measure.Figure) (low, high float64) {
+	if f.CI95Low != nil && f.CI95High != nil {
+		return *f.CI95Low, *f.CI95High
+	}
+	return f.Low, f.High
+}

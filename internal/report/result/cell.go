@@ -1,0 +1,148 @@
+// Package result words the flows of a result, which all subjects of a report have in
+// common: what a flow is called, its figures as rows, what holds it back, what its
+// ends have seen in each second, what is said of many flows at once.
+package result
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// EndName is the end that has seen something: "sender" or "receiver".
+func EndName(e *measure.Evidence) string {
+	if e.Sends {
+		return "sender"
+	}
+	return "receiver"
+}
+
+// PairName is "a -> b", or "a to itself".
+func PairName(from, to string) string {
+	if from == to {
+		return doc.Clean(from) + " to itself"
+	}
+	return doc.Clean(from) + " -> " + doc.Clean(to)
+}
+
+// Cell is one flow with its figures as lines of name and value.
+type Cell struct {
+	Name   string // "local -> peer"
+	What   string // "TCP, 4 streams, default window"
+	Beside bool
+	Gauge  bool // latency beside bulk data: its figures stand with those of the data
+	Tried  bool // an experiment of an explanation
+	Rows   []doc.Row
+	Source *measure.Cell
+}
+
+// Experiment is the name of the experiment that a cell was measured for, if any.
+func (c Cell) Experiment() string {
+	if !c.Tried {
+		return ""
+	}
+	return doc.Clean(c.Source.Experiment)
+}
+
+// Main tells whether a cell is a result of its own.
+func (c Cell) Main() bool { return !c.Beside && !c.Gauge && !c.Tried }
+
+// NewCell makes a flow ready to print.
+func NewCell(d *measure.Document, c *measure.Cell) Cell {
+	return Cell{Name: PathName(c), What: doc.Join(What(c), OtherAxes(c)), Beside: c.Beside, Gauge: IsGauge(d, c), Tried: IsExperiment(c), Rows: rows(c), Source: c}
+}
+
+// OtherAxes are what a plan varied beside what the traffic says of itself.
+func OtherAxes(c *measure.Cell) string {
+	var words []string
+	for _, a := range Conditions(c.Axes) {
+		if a.Name != "streams" && a.Name != "window" {
+			words = append(words, AxisWords(a))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Asks tells whether a cell's traffic is requests and responses.
+func Asks(c *measure.Cell) bool { return c.Spec.Traffic != measure.Bulk }
+
+// IsUDP tells whether a cell is bulk data in datagrams.
+func IsUDP(c *measure.Cell) bool { return c.Protocol == measure.UDP && !Asks(c) }
+
+// IsGauge tells whether a cell's requests were to show the latency beside bulk
+// data (--latency), and are no result of their own.
+func IsGauge(d *measure.Document, c *measure.Cell) bool {
+	return c.Spec.LatencyProbe &&
+		slices.ContainsFunc(d.Cells, func(x measure.Cell) bool { return !Asks(&x) })
+}
+
+// PathName is how a cell's direction is called: "local -> peer".
+func PathName(c *measure.Cell) string {
+	others := c.AtOnce - 1
+	if c.UnderLoad != nil {
+		others-- // requests beside it are no other direction
+	}
+	if c.From == c.To && others > 0 && c.Label != "" && !Asks(c) {
+		return "localhost " + doc.Clean(c.Label)
+	}
+	if c.From == c.To {
+		return "localhost"
+	}
+	return doc.Clean(c.From + " -> " + c.To)
+}
+
+// What is the traffic of a cell: "TCP, 4 streams, 800 KiB window".
+func What(c *measure.Cell) string {
+	label, rate, window := "", "", ""
+	if c.Spec.LatencyProbe {
+		label = doc.Clean(c.Label)
+	}
+	if c.Spec.Rate > 0 {
+		rate = unit.Rate(float64(c.Spec.Rate)) + " asked for"
+		if c.Streams > 1 { // -b is of each
+			rate += " in all"
+		}
+	}
+	if c.Window != (measure.Pair{}) {
+		window = WindowName(c.Window) + " window"
+	}
+	class := ""
+	if c.Spec.DSCP > 0 {
+		class = ClassName(c.Spec.DSCP)
+	}
+	return doc.Join(label, protocolName(c)+trafficName(c), unit.Plural(c.Streams, "stream"), rate, window, class)
+}
+
+func trafficName(c *measure.Cell) string {
+	switch {
+	case c.Spec.Traffic == measure.RR:
+		return " request and response"
+	case c.Spec.Traffic == measure.CRR:
+		return " connect, request, response"
+	case Asks(c):
+		return " " + doc.Clean(c.Spec.Traffic)
+	case c.Spec.Search:
+		return " search"
+	}
+	return ""
+}
+
+func protocolName(c *measure.Cell) string { return strings.ToUpper(doc.Clean(c.Protocol)) }
+
+// WindowName is a window as asked for: "default", "800 KiB", or "1 MiB/4 MiB"
+// for sender and receiver.
+func WindowName(w measure.Pair) string {
+	one := func(bytes int64) string {
+		if bytes == 0 {
+			return "default"
+		}
+		return unit.Size(bytes)
+	}
+	if w.Send == w.Recv {
+		return one(w.Send)
+	}
+	return one(w.Send) + "/" + one(w.Recv)
+}

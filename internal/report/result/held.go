@@ -1,0 +1,119 @@
+package result
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// IsExperiment tells whether a cell was measured to tell causes apart, and is
+// no result of its own.
+func IsExperiment(c *measure.Cell) bool { return c.Experiment != "" && c.Experiment != baseExperiment }
+
+// baseExperiment is the experiment under the conditions that were asked for.
+const baseExperiment = "base"
+
+// Binding is the finding that binds a flow of bulk data; nil where none is known.
+func Binding(c *measure.Cell) *measure.Finding {
+	if c == nil || Asks(c) || len(c.Findings) == 0 {
+		return nil
+	}
+	return &c.Findings[0]
+}
+
+// IsHeld tells of a cell that a fault holds back, even to no figure at all.
+func IsHeld(c *measure.Cell) bool {
+	f := Binding(c)
+	return f != nil && !f.Healthy && f.Cause != measure.CauseNone
+}
+
+// IsSentOnly tells of a flow that ended early and of which only the sending end
+// is known: what a host delivers when its client did not fetch it.
+func IsSentOnly(c *measure.Cell) bool {
+	return isPartial(c) && !slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+		return !slices.ContainsFunc(r.Flows, func(f measure.Flow) bool { return f.Sender != nil && f.Sender.Bytes > 0 && f.Receiver == nil })
+	})
+}
+
+// HeldApart tells whether two directions need a sentence each: one is held
+// back by what does not hold the other. A verdict that is met needs none.
+func HeldApart(v *measure.Verdict, first, back *measure.Cell) bool {
+	if !IsHeld(first) && !IsHeld(back) || v != nil && v.Pass {
+		return false
+	}
+	f, b := Binding(first), Binding(back)
+	return f == nil || b == nil || f.Cause != b.Cause
+}
+
+// WorseFirst orders two directions by what they carried; one of them may be missing.
+func WorseFirst(first, back *measure.Cell) (worse, other *measure.Cell) {
+	if back != nil && IsHeld(back) && (!IsHeld(first) || AmountOf(back) < AmountOf(first)) {
+		return back, first
+	}
+	return first, back
+}
+
+// Reason is what binds a cell and the one back, as the end of a sentence; ""
+// where nothing was found.
+func Reason(first, back *measure.Cell) string {
+	worse, _ := WorseFirst(first, back)
+	if f := Binding(worse); f != nil && f.Cause != measure.CauseNone {
+		return InSentence(f)
+	}
+	return ""
+}
+
+// Unended is a text without the full stop that ends it.
+func Unended(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
+
+// InSentence is a finding in words: flat where it is certain.
+func InSentence(f *measure.Finding) string {
+	s := Unended(doc.Clean(f.Summary))
+	if f.Cause == CauseLinkRate {
+		s = "the link is full"
+	}
+	switch {
+	case f.Cause == measure.CauseNone:
+		return "nothing found that holds it back"
+	case s == "":
+		return doc.Clean(f.Cause)
+	case f.Confidence == measure.Likely:
+		return "probably " + s
+	case f.Confidence == measure.Possible:
+		return "perhaps " + s
+	}
+	return s
+}
+
+// CauseLinkRate is the finding of a flow that fills a link of known rate.
+const CauseLinkRate = "link-rate"
+
+// verdictReason stands behind the verdict: what kept it from being met, or that the link is full.
+func verdictReason(v *measure.Verdict, first, back *measure.Cell) string {
+	full := func(c *measure.Cell) bool { return c == nil || Binding(c) != nil && Binding(c).Cause == CauseLinkRate }
+	s := Reason(first, back)
+	if s == "" || v.Pass && !(full(first) && full(back)) {
+		return ""
+	}
+	return ", " + s
+}
+
+// OtherSentence is the direction that carried more, where another cause holds it, or none.
+func OtherSentence(worse, other *measure.Cell, v *measure.Verdict) string {
+	print := unit.Rate
+	if v != nil && other.Ceiling != nil {
+		print = ofLink(other)
+	}
+	s := Amounts(other, nil, print)
+	if worse.Group == other.Group && stat.Measured(other) {
+		s += " at the same time"
+	}
+	if f := Binding(other); f != nil {
+		s += ": " + InSentence(f)
+	}
+	return s
+}

@@ -1,0 +1,99 @@
+package result
+
+import (
+	"slices"
+
+	"thru/internal/measure"
+	"thru/internal/stat"
+)
+
+// CapturedFlow is the flow of a cell of which there are packets: that of the
+// run shown, else of another.
+func CapturedFlow(c *measure.Cell) *measure.Flow {
+	runs := []*measure.Run{ShownRun(c)}
+	for i := range c.Runs {
+		runs = append(runs, &c.Runs[i])
+	}
+	for _, r := range runs {
+		for i := 0; r != nil && i < len(r.Flows); i++ {
+			if len(r.Flows[i].Captures) > 0 {
+				return &r.Flows[i]
+			}
+		}
+	}
+	return nil
+}
+
+// IsDisk tells of a document of `thru disk` that has something to say.
+func IsDisk(d *measure.Document) bool { return len(d.Disks) > 0 }
+
+// OfFile tells whether a cell is known by files of packets only.
+func OfFile(c *measure.Cell) bool {
+	f := CapturedFlow(c)
+	return f != nil && f.Captures[0].File != "" && f.Captures[0].EndPoint == ""
+}
+
+// OfFiles tells whether a document was made of captured files.
+func OfFiles(d *measure.Document) bool {
+	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return OfFile(&c) })
+}
+
+// IsSilent tells of a document of files without any figure.
+func IsSilent(d *measure.Document) bool {
+	return OfFiles(d) && !slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return stat.Measured(&c) || IsHeld(&c) })
+}
+
+// IsPlanned tells of a document that tables stand for, not cells.
+func IsPlanned(d *measure.Document) bool {
+	return len(d.Groups) > 0 || d.Ladder != nil || len(d.Targets) > 0 || len(d.Comparisons) > 0
+}
+
+// MainCount counts the cells that are results of their own.
+func MainCount(d *measure.Document) int {
+	n := 0
+	for i := range d.Cells {
+		if c := &d.Cells[i]; !c.Beside && !IsExperiment(c) && !IsGauge(d, c) {
+			n++
+		}
+	}
+	return n
+}
+
+// IsCheck tells of a document that judges hosts and path, and measures nothing.
+func IsCheck(d *measure.Document) bool { return d.Command == "check" && len(d.Gates) > 0 }
+
+// IsTransfer tells of a document of `thru transfer`.
+func IsTransfer(d *measure.Document) bool { return d.Transfer != nil }
+
+// IsTuning tells of a document of `thru tune`.
+func IsTuning(d *measure.Document) bool { return d.Tuning != nil }
+
+// LastState is the document with the cells of the state that a tuning has ended
+// in, as results of their own. The runs that were compared on the way are not
+// shown one by one.
+func LastState(d *measure.Document) *measure.Document {
+	if !IsTuning(d) {
+		return d
+	}
+	shown := *d
+	shown.Cells, shown.Comparisons, shown.Steps = nil, nil, nil
+	take := func(c measure.Cell) {
+		c.Experiment, c.Axes = "", nil
+		shown.Cells = append(shown.Cells, c)
+	}
+	if n := len(d.Tuning.Journey); n > 0 {
+		for _, i := range d.Tuning.Journey[n-1].Cells {
+			if i >= 0 && i < len(d.Cells) {
+				take(d.Cells[i])
+			}
+		}
+	}
+	if len(shown.Cells) == 0 {
+		for i := range d.Cells {
+			if !IsExperiment(&d.Cells[i]) {
+				take(d.Cells[i])
+			}
+		}
+	}
+	return &shown
+}

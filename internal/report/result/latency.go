@@ -1,0 +1,89 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// addedText is a difference with its sign: "+3.9 ms".
+func addedText(ns int64) string {
+	if ns < 0 {
+		return doc.ShortTime(ns)
+	}
+	return "+" + doc.ShortTime(ns)
+}
+
+// requestRows are the figures of requests and responses.
+func requestRows(c *measure.Cell, add func(name, value string)) {
+	if !Asks(c) {
+		return
+	}
+	if n := c.Length; max(n.Send, n.Recv) > 1 {
+		add("messages", unit.Size(max(n.Send, 1))+" asked, "+unit.Size(max(n.Recv, 1))+" answered")
+	}
+	if c.Spec.PerSecond > 0 {
+		add("asked for", stat.RequestRate(c.Spec.Traffic, c.Spec.PerSecond*float64(max(c.Streams, 1)))+"; latency counts from when each was due")
+	}
+	l := c.Latency
+	if l == nil {
+		return
+	}
+	add("latency", fmt.Sprintf("min %s, mean %s, max %s, of %s requests", doc.ShortTime(l.Min), doc.ShortTime(l.Mean), doc.ShortTime(l.Max), unit.Count(l.Count)))
+	add("percentiles", PercentilesText(l))
+	if l.Errors > 0 {
+		add("no response", unit.Count(l.Errors))
+	}
+}
+
+// PercentilesText is "p50 4.8 µs, p90 5.2 µs, p99 6.1 µs, p99.9 12 µs, p99.99 48 µs".
+func PercentilesText(l *measure.Latency) string {
+	var words []string
+	for _, p := range Percentiles(l) {
+		words = append(words, "p"+strings.TrimSuffix(p.name, "%")+" "+doc.ShortTime(p.NS))
+	}
+	return strings.Join(words, ", ")
+}
+
+type percentile struct {
+	name string
+	NS   int64
+}
+
+// Percentiles are those that the count reaches: one in ten thousand is
+// nothing of a hundred.
+func Percentiles(l *measure.Latency) []percentile {
+	all := []percentile{{"50%", l.P50}, {"90%", l.P90}, {"99%", l.P99}, {"99.9%", l.P999}, {"99.99%", l.P9999}}
+	for i, least := range []int64{math.MinInt64, 10, 100, 1000, 10_000} {
+		if l.Count < least {
+			return all[:i]
+		}
+	}
+	return all
+}
+
+// underLoadRows compare the latency beside the data with that of the idle path.
+func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
+	if u == nil {
+		return
+	}
+	if u.Idle != nil {
+		add("latency, idle", PercentilesText(u.Idle))
+	}
+	if u.Loaded != nil {
+		add("under load", PercentilesText(u.Loaded))
+	}
+	added, often := "", ""
+	if u.AddedNs != nil {
+		added = doc.Join(addedText(*u.AddedNs)+" at the median", doc.Prefixed("grade ", u.Grade))
+	}
+	if u.Responsiveness != nil {
+		often = stat.ThreeDigits(*u.Responsiveness) + " round trips a minute under load"
+	}
+	add("queue's delay", doc.Join(added, often))
+}

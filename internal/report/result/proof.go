@@ -1,0 +1,168 @@
+package result
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// BaseName is a file's name without its folders.
+func BaseName(file string) string { return file[1+strings.LastIndexAny(file, `/\`):] }
+
+// TimesText is "once", "twice", "5 times".
+func TimesText(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return unit.Count(n) + " times"
+}
+
+// NumbersText names packets: ", packets 45, 99, 120, ... of a.pcapng".
+func NumbersText(numbers []int64, capture string) string {
+	if len(numbers) == 0 {
+		return ""
+	}
+	s := ", packets "
+	if len(numbers) == 1 {
+		s = ", packet "
+	}
+	s += NumberList(numbers, MaxNumbers)
+	if capture != "" {
+		s += " of " + doc.CleanUpTo(BaseName(capture), LongestPlace)
+	}
+	return s
+}
+
+// NumberList writes packet numbers as they are typed into a filter: without gaps in them.
+func NumberList(numbers []int64, most int) string {
+	var all []string
+	for i, n := range numbers {
+		if i == most {
+			all = append(all, "...")
+			break
+		}
+		all = append(all, fmt.Sprint(n))
+	}
+	return strings.Join(all, ", ")
+}
+
+// YesOrNo is the unit of a Proof that tells whether an option is on.
+const YesOrNo = "yes or no"
+
+// ValueText prints a value of a Proof in its unit.
+func ValueText(v float64, in string) string {
+	if !(math.Abs(v) < 1e15) {
+		return doc.Digits(v)
+	}
+	switch in {
+	case "pct":
+		if v > 0 && v < 0.01 { // loss counts far below what a percent is usually told to
+			return fmt.Sprintf("%.2g%%", v)
+		}
+		return unit.Percent(v)
+	case "bps":
+		return unit.Rate(v)
+	case "bytes":
+		return unit.Size(int64(math.Round(v)))
+	case "ns":
+		return unit.Duration(int64(math.Round(v)))
+	case YesOrNo:
+		if v == 0 {
+			return "no"
+		}
+		return "yes"
+	case "per_s":
+		return plainNumber(v) + "/s"
+	case "":
+		return plainNumber(v)
+	}
+	if v == 1 {
+		in = strings.TrimSuffix(in, "s")
+	}
+	return plainNumber(v) + " " + doc.Clean(in)
+}
+
+// plainNumber prints counts whole, with their thousands apart, and others to three digits.
+func plainNumber(v float64) string {
+	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
+		return unit.Count(int64(math.Round(v)))
+	}
+	return doc.Digits(v)
+}
+
+// SourceText names the sources of a finding or an expectation that a reader can look up: lines
+// of the checklist, and notes that are not published, are for those who build thru.
+func SourceText(source string) string {
+	var parts []string
+	for _, s := range strings.Split(doc.Clean(source), "; ") {
+		if strings.HasPrefix(s, "methods.md") {
+			_, s, _ = strings.Cut(s, ": ")
+		}
+		what, where, _ := strings.Cut(s, " (")
+		switch {
+		case s == "":
+			continue
+		case strings.HasPrefix(s, "checklist ") || strings.HasPrefix(s, "checklist,") || strings.HasPrefix(s, "reference"):
+			continue
+		case what == "measured" && where != "":
+			s = measuredSource
+		}
+		if !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// measuredSource is a source that is no publication.
+const measuredSource = "measured with thru in a lab"
+
+// Once leaves out lines that stand further up already.
+func Once(lines []string) (all []string) {
+	for _, s := range lines {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// TargetValue prints the value of a target in its unit.
+func TargetValue(v float64, in string) string {
+	if in == "fairness" {
+		return doc.Plain(v)
+	}
+	return ValueText(v, in)
+}
+
+// MoreText is "12% more", "3% less".
+func MoreText(pct float64) string {
+	if pct < 0 {
+		return unit.Percent(-pct) + " less"
+	}
+	return unit.Percent(pct) + " more"
+}
+
+// GuardText is a figure beside a comparison: "RTT under load 4.20 ms, was 1.10 ms: worse".
+func GuardText(g *measure.Guardrail) string {
+	name := doc.Clean(g.Name)
+	if g.Base == nil || g.Variant == nil {
+		return name + " not checked" + doc.Spaced(doc.Bracket(doc.Clean(g.NotJudged)))
+	}
+	print := func(v float64) string {
+		if g.Unit == "pct_per_gbps" {
+			return unit.Percent(v) + " of a core"
+		}
+		return TargetValue(v, g.Unit)
+	}
+	s := name + " " + print(*g.Variant) + ", was " + print(*g.Base)
+	if g.Worse {
+		s += ": worse"
+	}
+	return s
+}
