@@ -86,7 +86,8 @@ truth: ## simulate how often each verdict is wrong, and write docs/statistics.md
 	cd truth && $(PLAIN) $(GO) test -count=1 -timeout 60m -run TestBars -scale 1 -page ../docs/statistics.md $(TRUTH)
 
 bench: build bin/ceiling ## compare with other tools and the machine's limit; BENCH='-only tcp -repeats 9', '-h' for more
-	$(GO) run ./bench $(BENCH)
+	$(GO) test -c -tags bench -o bin/bench ./bench
+	bin/bench $(BENCH)
 
 # The limit: the same system calls in C. Without a C compiler bench says that it is missing.
 bin/ceiling: bench/ceiling.c
@@ -117,8 +118,8 @@ fuzz: ## run each fuzz test for FUZZTIME (20s)
 
 lint: ## check format, vet for SYSTEMS (linux freebsd windows), staticcheck
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags interop,faults,long,tuning,vmlab ./... || exit 1; done
-	$(PLAIN) $(GO) run $(STATICCHECK) -tags interop,faults,long,tuning,vmlab ./...
+	@for os in $(SYSTEMS); do echo "vet $$os"; GOOS=$$os $(PLAIN) $(GO) vet -tags bench,interop,faults,long,tuning,vmlab ./... || exit 1; done
+	$(PLAIN) $(GO) run $(STATICCHECK) -tags bench,interop,faults,long,tuning,vmlab ./...
 
 cross: ## build for every system, and hold the linux binary to its size; CROSS=linux/amd64 chooses
 	@mkdir -p dist

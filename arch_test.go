@@ -64,8 +64,6 @@ var allowed = map[string]string{
 	"prose: internal/bus/uplink.go":               "the hint of an agent names its command, and a controller has another",
 	"prose: internal/cli/habits.go":               "kong says in words alone which flag it does not know",
 	"prose: internal/remote/vmkernel.go":          "what an ESXi host refuses comes as words through ssh",
-	"exit: bench/main.go":                         "bench is a program of its own for developers, as cmd/thru is one for users",
-	"exit: bench/main_other.go":                   "the same program on systems where it cannot measure",
 }
 
 // parsers read what others have written, and results of older versions.

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package bench
 
 // comparison is one shape of traffic that all tools are asked for, and what
 // thru promises there.

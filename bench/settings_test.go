@@ -1,6 +1,6 @@
 //go:build linux
 
-// Bench compares thru with other tools and with the limit that the machine
+// Package bench compares thru with other tools and with the limit that the machine
 // sets (ceiling.c): interleaved runs in a network namespace of their own, the
 // same CPUs for all, ratios with their 95% interval, and the bars that thru
 // holds itself to. `make bench` runs it; docs/performance.md holds its tables.
@@ -10,24 +10,20 @@
 // curl, lftp, sftp, scp, smbclient, nfs-cp, rsync, with nginx, vsftpd, sshd, smbd,
 // ganesha.nfsd, rsync as servers. IPERF3 names a second, newer iperf3. What is
 // missing is said.
-package main
+package bench
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
 
-	"thru/internal/engine/worker"
 	"thru/internal/unit"
 )
 
@@ -44,34 +40,6 @@ type settings struct {
 	idle       time.Duration
 	scale      []int
 	bytes      int64
-}
-
-// main is also the agents of a fleet, and their workers.
-func main() {
-	if len(os.Args) > 1 && (os.Args[1] == worker.Verb || os.Args[1] == agentsVerb) {
-		err := error(nil)
-		if os.Args[1] == worker.Verb {
-			err = worker.Main(os.Stdin, os.Stdout)
-		} else {
-			err = serveAgents(os.Args[2:])
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	runtime.LockOSThread() // children inherit this thread's CPUs, and end with it
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := parse(os.Args[1:])
-	if err == nil {
-		err = run(ctx, s)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 }
 
 func parse(args []string) (settings, error) {
