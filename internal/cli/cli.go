@@ -28,6 +28,7 @@ import (
 	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/report"
+	"thru/internal/unit"
 )
 
 // Version of thru; set by the linker (`make build`) and never changed.
@@ -190,6 +191,9 @@ func run(ctx context.Context, e *env) (err error) {
 	if err != nil {
 		return usage(e.Args, err)
 	}
+	if err := refuseEmpty(k); err != nil {
+		return err
+	}
 	e.Typed = typedFlags(k)
 	dropRepeats(k)
 	err = option.Spelled(k.Run(), option.AsFlag)
@@ -205,7 +209,7 @@ func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
 		kong.Writers(e.Out, e.Err), kong.Exit(func(code int) { panic(helpShown(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.PostBuild(withOptions), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
+		kong.Help(helpWithExitCodes), kong.NamedMapper("newfile", kong.MapperFunc(newFile)), kong.NamedMapper("outfile", kong.MapperFunc(outFile)), kong.NamedMapper("joined", kong.MapperFunc(joinedFlag)), kong.NamedMapper("once", kong.MapperFunc(onceFlag)), kong.NamedMapper("place", kong.MapperFunc(placeFlag)), kong.NamedMapper("size", above(unit.ParseSize)), kong.NamedMapper("rate", above(unit.ParseRate)), kong.NamedMapper("time", above(unit.ParseDuration)), kong.PostBuild(withOptions), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(e))
 	if err != nil {
 		return nil, fmt.Errorf("cli: building the command line: %w", err)
 	}

@@ -14,23 +14,21 @@ import (
 	"thru/internal/disk"
 	"thru/internal/fault"
 	"thru/internal/measure"
-	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/report"
-	"thru/internal/unit"
 )
 
 type diskCmd struct {
-	Path     string   `arg:"" name:"path" help:"Folder whose file system is measured. A file without a name is made in it, of at most half of what is free; nothing of it stays."`
-	EndPoint string   `arg:"" optional:"" name:"end-point" help:"Where that folder is: a name that was joined (thru serve --allow files --files DIR), or ssh://[USER@]HOST[:PORT]; without it on this machine."`
-	Pattern  []string `group:"What" name:"pattern" placeholder:"PATTERN" help:"Only these: seq-read, rand-read, seq-write, rand-write (default: all)."`
-	Block    string   `group:"What" name:"block" placeholder:"SIZE" help:"Bytes of each access (default: 128K in order, 4K at random)."`
-	Size     string   `group:"What" name:"size" placeholder:"SIZE" help:"Size of the file (default: 1G past the page cache, else twice the memory; less where there is no room or the disk is slow)."`
-	Time     string   `group:"What" short:"t" name:"time" default:"3s" placeholder:"TIME" help:"Measured time of each step."`
-	By       string   `group:"What" name:"by" placeholder:"METHOD" help:"fio, or thru for its own workers (default: fio where it is installed)."`
-	Workers  int      `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5% twice in a row."`
-	NoMemory bool     `group:"What" name:"no-memory" help:"Leave the baseline out: the same over a file in memory, and to nowhere."`
-	Port     int      `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
+	Path     string        `arg:"" name:"path" help:"Folder whose file system is measured. A file without a name is made in it, of at most half of what is free; nothing of it stays."`
+	EndPoint string        `arg:"" optional:"" name:"end-point" help:"Where that folder is: a name that was joined (thru serve --allow files --files DIR), or ssh://[USER@]HOST[:PORT]; without it on this machine."`
+	Pattern  []string      `group:"What" name:"pattern" placeholder:"PATTERN" help:"Only these: seq-read, rand-read, seq-write, rand-write (default: all)."`
+	Block    int64         `group:"What" name:"block" type:"size" like:"128K or 4K" placeholder:"SIZE" help:"Bytes of each access (default: 128K in order, 4K at random)."`
+	Size     int64         `group:"What" name:"size" type:"size" like:"1G" placeholder:"SIZE" help:"Size of the file (default: 1G past the page cache, else twice the memory; less where there is no room or the disk is slow)."`
+	Time     time.Duration `group:"What" short:"t" name:"time" type:"time" like:"3s" default:"3s" placeholder:"TIME" help:"Measured time of each step."`
+	By       string        `group:"What" name:"by" placeholder:"METHOD" help:"fio, or thru for its own workers (default: fio where it is installed)."`
+	Workers  int           `group:"What" name:"max-workers" default:"64" placeholder:"N" help:"Workers are doubled up to so many, until the sum rises by less than 5% twice in a row."`
+	NoMemory bool          `group:"What" name:"no-memory" help:"Leave the baseline out: the same over a file in memory, and to nowhere."`
+	Port     int           `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags
 	storeFlags
 }
@@ -69,7 +67,7 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 
 // spec reads the flags that say what to measure.
 func (c *diskCmd) spec() (measure.DiskSpec, error) {
-	s := measure.DiskSpec{By: c.By, Workers: c.Workers, NoMemory: c.NoMemory}
+	s := measure.DiskSpec{By: c.By, Workers: c.Workers, NoMemory: c.NoMemory, BlockBytes: c.Block, FileBytes: c.Size, RunNs: int64(c.Time)}
 	known := diskPatterns()
 	for _, name := range splitList(c.Pattern) {
 		p, ok := known[name]
@@ -78,23 +76,8 @@ func (c *diskCmd) spec() (measure.DiskSpec, error) {
 		}
 		s.Patterns = append(s.Patterns, p)
 	}
-	if len(c.Pattern) > 0 && len(s.Patterns) == 0 {
-		return s, fault.Usagef("--pattern takes seq-read, rand-read, seq-write, rand-write", "--pattern names none")
-	}
 	if c.Workers < 1 {
 		return s, fault.Usagef("take 1 or more", "--max-workers %d: nobody would measure", c.Workers)
-	}
-	err := readAll([]reading{
-		{"--block", c.Block, "128K or 4K", func(text string) (err error) { s.BlockBytes, err = option.Positive(unit.ParseSize)(text); return }},
-		{"--size", c.Size, "1G", func(text string) (err error) { s.FileBytes, err = option.Positive(unit.ParseSize)(text); return }},
-		{"-t", c.Time, "3s", func(text string) (err error) {
-			d, err := unit.ParseDuration(text)
-			s.RunNs = int64(d)
-			return err
-		}},
-	})
-	if err != nil {
-		return s, err
 	}
 	return s, disk.Check(s)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"thru/internal/cli/console"
@@ -18,15 +17,12 @@ import (
 	"thru/internal/unit"
 )
 
-// How long each direction is measured before the experiments, and all together.
-const (
-	explainTime   = 5 * time.Second
-	explainBudget = 60 * time.Second
-)
+// explainTime is how long each direction is measured before the experiments.
+const explainTime = 5 * time.Second
 
 type explainCmd struct {
-	What   []string `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: captures (pcap or pcapng: one, or one of each end), results of thru (--json) and of iperf3 (-J), - for stdin, of a ladder the lowest rung first. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
-	Budget string   `group:"How much" name:"budget" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
+	What   []string      `arg:"" optional:"" name:"end-point|file" help:"An end point as for test, or files: captures (pcap or pcapng: one, or one of each end), results of thru (--json) and of iperf3 (-J), - for stdin, of a ladder the lowest rung first. A name that was joined is an end point; else a file that exists, and what ends in .json, is a file. Without any: this machine against itself."`
+	Budget time.Duration `group:"How much" name:"budget" type:"time" like:"60 or 2m" none:"a budget of 0 s holds nothing" default:"60s" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
 	flowFlags
 	captureFlags
 	belowFlags
@@ -55,7 +51,7 @@ func (c *explainCmd) Run(ctx context.Context, e *env) error {
 
 // explainPath measures and makes experiments.
 func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) error {
-	r, budget, err := c.read(e, endPoint)
+	r, err := c.read(e, endPoint)
 	if err != nil {
 		return err
 	}
@@ -71,38 +67,30 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err := s.capture(c.captureFlags, p); err != nil {
 		return err
 	}
-	s.runner.Watch = newTrials(e, p, s.ends, budget)
-	doc, err := s.runner.Explain(ctx, p, probing(r), budget)
+	s.runner.Watch = newTrials(e, p, s.ends, c.Budget)
+	doc, err := s.runner.Explain(ctx, p, probing(r), c.Budget)
 	return s.end(doc, err)
 }
 
 // read turns the flags into plan's terms. The request is checked before
 // anything is connected: usage errors come at once.
-func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, budget time.Duration, err error) {
+func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, err error) {
 	if r, err = c.request(explainTime); err != nil {
-		return r, 0, err
+		return r, err
 	}
 	if err := c.packets(&r); err != nil {
-		return r, 0, err
+		return r, err
 	}
 	if r.Engine, err = c.engineOf(e, endPoint); err != nil {
-		return r, 0, err
-	}
-	if endPoint == "" && slices.Contains(e.Args, "") {
-		return r, 0, fault.Usagef("leave it out to explain this machine, or say `local`", "the end point is empty")
-	}
-	budget = explainBudget
-	err = readAll([]reading{{"--budget", c.Budget, "60 or 2m", func(s string) (err error) { budget, err = unit.ParseDuration(s); return }}})
-	if err != nil {
-		return r, 0, err
+		return r, err
 	}
 	r.Local, r.Peer = control.Local, cmp.Or(endPoint, control.Local)
 	p, err := plan.Explain(r)
-	if err == nil && p.Time() > budget {
+	if err == nil && p.Time() > c.Budget {
 		err = fault.Usagef("a longer --budget, a shorter -t, or one direction: -R or --one-way",
-			"a budget of %s: the traffic that is to be explained takes %s by itself", unit.Duration(int64(budget)), unit.Duration(int64(p.Time())))
+			"a budget of %s: the traffic that is to be explained takes %s by itself", unit.Duration(int64(c.Budget)), unit.Duration(int64(p.Time())))
 	}
-	return r, budget, err
+	return r, err
 }
 
 // trials tells on a terminal what an explanation tries. It implements

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -30,23 +32,73 @@ type trafficFlags struct {
 	Force bool `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 }
 
-// reading is the text of a flag and what reads it.
-type reading struct {
-	flag, text, like string
-	parse            func(string) error
+// above reads a value above zero. The flag's tags say what it takes: `like` shows
+// it, `most` bounds it, and `none` says what is wrong with zero.
+func above[T ~int64](parse func(string) (T, error)) kong.MapperFunc {
+	return func(ctx *kong.DecodeContext, to reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("string", &text); err != nil {
+			return err
+		}
+		name, tag := flagName(ctx.Value.Flag), ctx.Value.Tag
+		if text == "" {
+			return noValue(name)
+		}
+		v, err := parse(text)
+		if err == nil && v <= 0 {
+			err = errors.New(cmp.Or(tag.Get("none"), "nothing would pass"))
+		}
+		if most, _ := parse(tag.Get("most")); err == nil && most > 0 && v > most {
+			err = fmt.Errorf("that is more than %s", tag.Get("most"))
+		}
+		if err != nil {
+			return option.Misread(name, text, name+" takes a value such as "+tag.Get("like"), err)
+		}
+		to.SetInt(int64(v))
+		return nil
+	}
 }
 
-// readAll reads those that were given.
-func readAll(flags []reading) error {
-	for _, f := range flags {
-		if f.text == "" {
-			continue
-		}
-		if err := f.parse(f.text); err != nil {
-			return option.Misread(f.flag, f.text, fmt.Sprintf("%s takes a value such as %s", f.flag, f.like), err)
+// placeFlag reads a path, of which an empty one would be the folder that one is in.
+func placeFlag(ctx *kong.DecodeContext, to reflect.Value) error {
+	if err := readOnce(ctx, to); err != nil {
+		return err
+	}
+	to.SetString(kong.ExpandPath(to.String()))
+	return nil
+}
+
+// refuseEmpty refuses what is empty on a command line, as an unset variable of a
+// shell leaves it: an empty --only would else leave all knobs to be changed.
+func refuseEmpty(k *kong.Context) error {
+	for _, p := range k.Path {
+		switch {
+		case p.Flag != nil && isEmpty(p.Flag.Target):
+			return noValue(flagName(p.Flag))
+		case p.Positional != nil && isEmpty(p.Positional.Target):
+			switch name, _, _ := strings.Cut(p.Positional.Name, "|"); name {
+			case "end-point", "source":
+				return fault.Usagef("leave it out for this machine, or say `local`", "the %s is empty", strings.ReplaceAll(name, "-", " "))
+			}
 		}
 	}
 	return nil
+}
+
+func noValue(flag string) error {
+	return fault.Usagef("leave "+flag+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", flag)
+}
+
+// isEmpty tells of a text, or a list of texts, that was given and says nothing.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice:
+		all, is := v.Interface().([]string)
+		return is && !slices.ContainsFunc(all, func(s string) bool { return strings.TrimSpace(s) != "" })
+	case reflect.String:
+		return v.String() == ""
+	}
+	return false
 }
 
 // typedFlags are the flags of a command line in order, each once, by their short
@@ -104,7 +156,7 @@ func readOnce(ctx *kong.DecodeContext, to reflect.Value) error {
 		return err
 	}
 	if value == "" {
-		return errors.New("it is empty")
+		return noValue(flagName(ctx.Value.Flag))
 	}
 	to.SetString(value)
 	return nil

@@ -175,7 +175,7 @@ func planOf(t *testing.T, args []string) (p plan.Plan, err error) {
 			p, err = plan.Ladder(withCPUs(r, 2, 2))
 		}
 	case "explain":
-		if r, _, err = g.Explain.read(e, "h"); err == nil {
+		if r, err = g.Explain.read(e, "h"); err == nil {
 			p, err = plan.Explain(withCPUs(r, 2, 2))
 		}
 	case "tune":

@@ -201,6 +201,9 @@ func usage(args []string, err error) error {
 		all = p.Context.Model
 		verb, _, _ = strings.Cut(p.Context.Command(), " ")
 	}
+	if f := (*fault.Error)(nil); errors.As(err, &f) {
+		return f
+	}
 	flag, unknown := unknownFlag(err)
 	if value := badValue(p, err); value != nil {
 		return value

@@ -283,15 +283,14 @@ func (c *historyRmCmd) Run(ctx context.Context, e *env) error {
 type historyPruneCmd struct {
 	Older string `name:"older" placeholder:"TIME" help:"Those that are older, such as 90d or 12w."`
 	Keep  int    `name:"keep" placeholder:"N" help:"All but the newest so many."`
-	Bytes string `name:"max-bytes" placeholder:"SIZE" help:"The oldest, until the file is at most so large, such as 500M."`
+	Bytes int64  `name:"max-bytes" type:"size" like:"500M" placeholder:"SIZE" help:"The oldest, until the file is at most so large, such as 500M."`
 	storeFile
 	Yes bool `name:"yes" help:"Do not ask."`
 }
 
 // Run prunes.
 func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
-	var r store.Retention
-	var err error
+	r := store.Retention{Bytes: c.Bytes, Count: c.Keep}
 	if c.Older != "" {
 		begin, _, werr := library.ReadWhen(c.Older, time.Now())
 		if !library.Ago.MatchString(c.Older) || werr != nil {
@@ -299,12 +298,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 		}
 		r.Age = time.Since(begin)
 	}
-	if c.Bytes != "" {
-		if r.Bytes, err = unit.ParseSize(c.Bytes); err != nil || r.Bytes <= 0 {
-			return fault.Usagef("such as --max-bytes 500M", "--max-bytes %q is no size", fault.Short(c.Bytes))
-		}
-	}
-	if r.Count = c.Keep; c.Keep < 0 || r == (store.Retention{}) {
+	if c.Keep < 0 || r == (store.Retention{}) {
 		return fault.Usagef("such as --older 90d, --keep 1000 or --max-bytes 500M", "nothing says what may go")
 	}
 	return e.withStore(c.storeFile, store.Options{Existing: true}, func(s store.Store) error {

@@ -65,9 +65,6 @@ const mostKeptGuests = 20_000
 
 // sensible refuses flags that do not go together.
 func (c *inventoryCmd) sensible(e *env) error {
-	if c.Source == "" && slices.Contains(e.Args, "") {
-		return fault.Usagef("leave it out to list this machine's, or say `local`", "the source is empty")
-	}
 	for _, p := range slices.Concat(c.VM, c.Host) {
 		if _, err := path.Match(p, ""); err != nil || p == "" {
 			return fault.Usagef("such as --vm 'web*'; * stands for any letters, ? for one, [ab] for one of these", "%q is no pattern", fault.Short(p))

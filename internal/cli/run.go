@@ -18,6 +18,7 @@ import (
 	"thru/internal/library"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/plan/option"
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
 	"thru/internal/report"
@@ -170,17 +171,12 @@ func (r *planRun) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := readAll([]reading{{"-t", r.options.Time, "10, 0.5 or 1m", func(s string) error {
-		d, err := unit.ParseDuration(s)
-		if err == nil && d <= 0 {
-			err = errors.New("no time to measure in")
+	if text := r.options.Time; text != "" {
+		d, err := option.Positive(unit.ParseDuration)(text)
+		if err != nil {
+			return option.Misread("-t", text, "-t takes a value such as 10, 0.5 or 1m", err)
 		}
-		if err == nil {
-			file.Hasten(d)
-		}
-		return err
-	}}}); err != nil {
-		return err
+		file.Hasten(d)
 	}
 	fleets, err := r.env.network.FleetHosts(ctx, file.Controllers())
 	if err != nil {

@@ -25,27 +25,26 @@ import (
 	"thru/internal/measure"
 	"thru/internal/node"
 	"thru/internal/tune"
-	"thru/internal/unit"
 )
 
 type serveCmd struct {
-	Allow       []string `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files); inventory (list the virtual machines of this host, and read their counters)."`
-	TuneOnly    []string `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these (docs/knobs.md has all)."`
-	Files       []string `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured (a file is written there, without a name, of at most half of what is free), and files moved by thru://."`
-	MaxFile     string   `name:"max-file" default:"16G" placeholder:"SIZE" help:"Upper bound of a file that is written there."`
-	NoAuth      bool     `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
-	Port        int      `short:"p" placeholder:"PORT" help:"Control port (default 5200)."`
-	Bind        []string `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
-	BindDev     string   `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF for control and data."`
-	DataAddr    []string `name:"data-addr" placeholder:"ADDRESS" help:"Addresses for data, if not where control goes."`
-	DataPorts   string   `name:"data-ports" default:"5202-5233" placeholder:"FIRST-LAST" help:"Ports for data."`
-	State       string   `name:"state" type:"path" placeholder:"DIR" help:"Folder for certificate and secret (default: thru in the user's state folder)."`
-	Rotate      bool     `name:"rotate" help:"Make a new secret and certificate first; old join strings no longer work."`
-	MaxRate     string   `name:"max-rate" placeholder:"RATE" help:"Upper bound of a test's rate, such as 1G."`
-	MaxStreams  int      `name:"max-streams" default:"128" help:"Upper bound of a test's streams."`
-	MaxTime     string   `name:"max-time" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
-	MaxSessions int      `name:"max-sessions" default:"32" help:"Upper bound of flow ends at a time, of all clients."`
-	JSON        bool     `name:"json" help:"Print one JSON line when ready, and one for each test."`
+	Allow       []string      `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files); inventory (list the virtual machines of this host, and read their counters)."`
+	TuneOnly    []string      `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these (docs/knobs.md has all)."`
+	Files       []string      `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured (a file is written there, without a name, of at most half of what is free), and files moved by thru://."`
+	MaxFile     int64         `name:"max-file" type:"size" like:"16G" default:"16G" placeholder:"SIZE" help:"Upper bound of a file that is written there."`
+	NoAuth      bool          `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`
+	Port        int           `short:"p" placeholder:"PORT" help:"Control port (default 5200)."`
+	Bind        []string      `short:"B" name:"bind" placeholder:"ADDRESS" help:"Addresses for control (default: all)."`
+	BindDev     string        `name:"bind-dev" placeholder:"DEVICE" help:"Device or VRF for control and data."`
+	DataAddr    []string      `name:"data-addr" placeholder:"ADDRESS" help:"Addresses for data, if not where control goes."`
+	DataPorts   string        `name:"data-ports" default:"5202-5233" placeholder:"FIRST-LAST" help:"Ports for data."`
+	State       string        `name:"state" type:"path" placeholder:"DIR" help:"Folder for certificate and secret (default: thru in the user's state folder)."`
+	Rotate      bool          `name:"rotate" help:"Make a new secret and certificate first; old join strings no longer work."`
+	MaxRate     int64         `name:"max-rate" type:"rate" like:"1G or 500M" placeholder:"RATE" help:"Upper bound of a test's rate, such as 1G."`
+	MaxStreams  int           `name:"max-streams" default:"128" help:"Upper bound of a test's streams."`
+	MaxTime     time.Duration `name:"max-time" type:"time" like:"60s or 1h" default:"24h" placeholder:"TIME" help:"Upper bound of a test's measured time."`
+	MaxSessions int           `name:"max-sessions" default:"32" help:"Upper bound of flow ends at a time, of all clients."`
+	JSON        bool          `name:"json" help:"Print one JSON line when ready, and one for each test."`
 	memberFlags
 	iperfFlags
 	keepFlags
@@ -153,9 +152,6 @@ func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) 
 
 // known refuses privileges that there are not.
 func (c *serveCmd) known(e *env) error {
-	if empty := withoutValue(e.Args, "--tune-only", "--allow", "--files", "--max-file"); empty != "" {
-		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
-	}
 	for _, p := range c.Allow {
 		if !slices.Contains(bus.Privileges(), p) {
 			return fault.Usagef("--allow takes "+strings.Join(bus.Privileges(), ", ")+"; measuring is always allowed", "--allow %s: no such privilege", p)
@@ -218,16 +214,10 @@ func (c *serveCmd) parse() (bus.Limits, engine.Listen, error) {
 	if c.MaxStreams < 1 || c.MaxStreams > measure.MaxStreams || c.MaxSessions < 1 {
 		return l, listen, fault.Usagef(fmt.Sprintf("--max-streams takes 1 to %d, --max-sessions 1 or more", measure.MaxStreams), "the limits leave nothing to serve")
 	}
-	longest, err := unit.ParseDuration(c.MaxTime)
-	if err != nil || longest < measure.MinDuration {
+	if c.MaxTime < measure.MinDuration {
 		return l, listen, fault.Usagef("--max-time takes a value such as 60s or 1h", "--max-time %s: no length of a test", c.MaxTime)
 	}
-	l.DurationNs = int64(min(longest, measure.MaxDuration))
-	if c.MaxRate != "" {
-		if l.RateBps, err = unit.ParseRate(c.MaxRate); err != nil || l.RateBps == 0 {
-			return l, listen, fault.Usagef("--max-rate takes a value such as 1G or 500M", "--max-rate %s: no rate", c.MaxRate)
-		}
-	}
+	l.DurationNs, l.RateBps = int64(min(c.MaxTime, measure.MaxDuration)), c.MaxRate
 	for _, addr := range append(append([]string{}, c.Bind...), c.DataAddr...) {
 		if net.ParseIP(strings.SplitN(addr, "%", 2)[0]) == nil {
 			return l, listen, fault.Usagef("--bind and --data-addr take addresses of this host, such as 10.0.0.2", "%q is no address", addr)

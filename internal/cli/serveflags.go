@@ -9,7 +9,6 @@ import (
 	"thru/internal/agent"
 	"thru/internal/bus"
 	"thru/internal/fault"
-	"thru/internal/unit"
 )
 
 // iperfFlags let clients of other programs measure with this host.
@@ -38,11 +37,7 @@ func (c *serveCmd) files() (func(*agent.Config), error) {
 	case !allowed && len(c.Files) > 0:
 		return nil, fault.Usagef("thru serve --allow files --files "+c.Files[0], "--files says where disks may be measured and files moved, and that is not allowed")
 	}
-	most, err := unit.ParseSize(c.MaxFile)
-	if err != nil || most <= 0 {
-		return nil, fault.Usagef("--max-file takes a value such as 16G", "--max-file %s: no size of a file", c.MaxFile)
-	}
-	f := agent.Files{MaxBytes: most}
+	f := agent.Files{MaxBytes: c.MaxFile}
 	for _, name := range c.Files {
 		dir, err := filepath.Abs(name)
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -104,8 +103,6 @@ func (*testCmd) takes() (string, map[string]option.Flag) { return "", nil }
 // sensible refuses values that say nothing, which an unset variable of a script gives.
 func (c *testCmd) sensible(e *env, r plan.Request) error {
 	switch {
-	case c.EndPoint == "" && slices.Contains(e.Args, ""):
-		return fault.Usagef("leave it out to measure this machine, or say `local`", "the end point is empty")
 	case r.Acceptance && c.has("time"):
 		return fault.Usagef("--acceptance measures 60 s x 5 in both directions; for other times: --repeat 5 -t SECONDS", "-t does not go with --acceptance")
 	}

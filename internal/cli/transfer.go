@@ -11,7 +11,6 @@ import (
 	"thru/internal/control"
 	"thru/internal/fault"
 	"thru/internal/plan"
-	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
@@ -20,9 +19,6 @@ import (
 	"thru/internal/transfer/session"
 	"thru/internal/unit"
 )
-
-// networkTime is how long the network is measured beside a transfer.
-const networkTime = 5 * time.Second
 
 // Bounds of what is asked of a server.
 const (
@@ -35,7 +31,7 @@ type transferCmd struct {
 	Upload     bool   `group:"What" name:"upload" help:"From here to the server (default: from the server to here)."`
 	From       string `group:"What" name:"from" placeholder:"generated|FILE" help:"What is uploaded (default: generated). generated without --upload: it is uploaded first, downloaded, compared and removed."`
 	To         string `group:"What" name:"to" placeholder:"nowhere|memory|FILE" help:"Where a download goes (default: nowhere). With FILE both are measured, without the disk here and with it."`
-	Size       string `group:"What" name:"size" placeholder:"SIZE" help:"Bytes of generated data, of each client (default: what lasts 10 s, by a short trial)."`
+	Size       int64  `group:"What" name:"size" type:"size" like:"1G or 64M" placeholder:"SIZE" help:"Bytes of generated data, of each client (default: what lasts 10 s, by a short trial)."`
 	Many       int    `group:"What" name:"many" placeholder:"N" default:"1" help:"Clients at once."`
 	Small      int    `group:"What" name:"small" placeholder:"N" help:"Also N files of 64 KiB, one after the other, against the large one: they are uploaded, and removed."`
 	Overwrite  bool   `group:"What" name:"overwrite" help:"Replace a file that is there. At the server with the file of --from, or with --keep; other generated data lies beside it."`
@@ -45,20 +41,20 @@ type transferCmd struct {
 	NoChecksum bool   `group:"What" name:"no-checksum" help:"Leave checksums out: CRC-32C of what passes, and SHA-256 of a file here."`
 	Unread     bool   `group:"What" name:"no-read-back" help:"Do not download what was uploaded to compare it."`
 
-	Buffer string        `group:"How" name:"buffer" placeholder:"SIZE" help:"Socket buffers of data connections, such as 64K or 2000000 (default: the kernel tunes them)."`
-	Block  string        `group:"How" name:"block" placeholder:"SIZE" help:"Bytes per read and write of the protocol, such as 128K (default: the protocol's own)."`
+	Buffer int64         `group:"How" name:"buffer" type:"size" like:"64K or 2000000" most:"1G" placeholder:"SIZE" help:"Socket buffers of data connections, such as 64K or 2000000 (default: the kernel tunes them)."`
+	Block  int64         `group:"How" name:"block" type:"size" like:"128K or 1M" most:"1G" placeholder:"SIZE" help:"Bytes per read and write of the protocol, such as 128K (default: the protocol's own)."`
 	Wait   time.Duration `group:"How" name:"timeout" default:"30s" placeholder:"TIME" help:"Give up after so long without any byte."`
 
 	PasswordStdin bool   `group:"Login" name:"password-stdin" help:"Read the password from the first line of stdin (else: THRU_PASSWORD)."`
-	Key           string `group:"Login" short:"i" name:"identity" type:"path" placeholder:"FILE" help:"sftp: private key."`
+	Key           string `group:"Login" short:"i" name:"identity" type:"place" placeholder:"FILE" help:"sftp: private key."`
 	Pin           string `group:"Login" name:"pin" placeholder:"SHA256" help:"Accept this certificate or host key alone."`
 	Insecure      bool   `group:"Login" name:"insecure" help:"Accept any certificate or host key."`
 
-	EndPoint     string `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too (default: of thru:// the one that it names)."`
-	ServerFolder string `group:"Ends" name:"server-folder" placeholder:"DIR" help:"With --end-point: the folder of the file as that host has it (default: of thru:// the one that it names); its disk is measured (thru serve --allow files --files DIR there)."`
-	Port         int    `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
-	Time         string `group:"Ends" short:"t" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
-	Force        bool   `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
+	EndPoint     string        `group:"Ends" name:"end-point" placeholder:"NAME" help:"The agent at the server (thru serve there): what the network carries from memory to memory is measured too (default: of thru:// the one that it names)."`
+	ServerFolder string        `group:"Ends" name:"server-folder" placeholder:"DIR" help:"With --end-point: the folder of the file as that host has it (default: of thru:// the one that it names); its disk is measured (thru serve --allow files --files DIR there)."`
+	Port         int           `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
+	Time         time.Duration `group:"Ends" short:"t" type:"time" like:"10 or 0.5" default:"5s" placeholder:"SECONDS" help:"How long the network is measured (default 5)."`
+	Force        bool          `group:"Ends" name:"force" help:"Measure the network although a gate fails."`
 	formFlags
 	storeFlags
 }
@@ -123,7 +119,7 @@ func (c *transferCmd) transfer(e *env) (*session.Transfer, error) {
 	if end := target.EndPoint(); end != "" {
 		c.EndPoint, c.ServerFolder = cmp.Or(c.EndPoint, end), cmp.Or(c.ServerFolder, path.Dir("/"+target.Path))
 	}
-	if err := c.sensible(e); err != nil {
+	if err := c.sensible(); err != nil {
 		return nil, err
 	}
 	if err := c.ours(target); err != nil {
@@ -131,50 +127,28 @@ func (c *transferCmd) transfer(e *env) (*session.Transfer, error) {
 	}
 	o := session.Options{
 		Upload: c.Upload, From: c.From, To: c.To, Many: c.Many, Small: c.Small, Overwrite: c.Overwrite, Keep: c.Keep,
-		NoCeiling: c.NoCeiling, NoChecksum: c.NoChecksum, Unread: c.Unread,
+		Size: c.Size, NoCeiling: c.NoCeiling, NoChecksum: c.NoChecksum, Unread: c.Unread,
 	}
-	var buffer, block int64
-	err = readAll([]reading{
-		{"--size", c.Size, "1G or 64M", func(s string) (err error) { o.Size, err = option.Positive(unit.ParseSize)(s); return }},
-		{"--buffer", c.Buffer, "64K or 2000000", func(s string) (err error) { buffer, err = upTo(1 << 30)(option.Positive(unit.ParseSize)(s)); return }},
-		{"--block", c.Block, "128K or 1M", func(s string) (err error) { block, err = upTo(1 << 30)(option.Positive(unit.ParseSize)(s)); return }},
-	})
-	if err != nil {
-		return nil, err
-	}
-	if block > 0 && target.Protocol == "rsync" {
+	if c.Block > 0 && target.Protocol == "rsync" {
 		return nil, fault.Usagef("leave it out", "--block does not go with rsync: it sends whole files in blocks of its own")
 	}
 	return session.New(target, o, transfer.Config{
 		Password: console.NewPasswords(e.Console, c.PasswordStdin).Of("", transfer.ErrLogin),
-		Pin:      c.Pin, Insecure: c.Insecure, Key: c.Key, Buffer: int(buffer), Block: int(block), Timeout: c.Wait,
+		Pin:      c.Pin, Insecure: c.Insecure, Key: c.Key, Buffer: int(c.Buffer), Block: int(c.Block), Timeout: c.Wait,
 	})
 }
 
-// upTo bounds what was parsed.
-func upTo(most int64) func(int64, error) (int64, error) {
-	return func(n int64, err error) (int64, error) {
-		if err == nil && n > most {
-			err = fmt.Errorf("that is more than %s", unit.Size(most))
-		}
-		return n, err
-	}
-}
-
 // sensible refuses flags that do not go together.
-func (c *transferCmd) sensible(e *env) error {
+func (c *transferCmd) sensible() error {
 	generated := c.From == session.Generated || c.From == "" && c.Upload
-	empty := withoutValue(e.Args, "--from", "--to", "--size", "--pin", "--buffer", "--block", "--end-point", "--server-folder", "--identity", "-i")
 	switch {
-	case empty != "":
-		return fault.Usagef("leave it out for the default", "%s has no value", empty)
 	case c.Upload && c.To != "":
 		return fault.Usagef("an upload goes to the file that the URL names", "--to does not go with --upload")
 	case !c.Upload && c.From != "" && !generated:
 		return fault.Usagef("--upload --from FILE, or the file's URL alone", "a download comes from the server")
 	case c.Keep && !generated:
 		return fault.Usagef("nothing is made at the server, and nothing removed", "--keep does not go with a file that is there")
-	case c.Size != "" && !generated:
+	case c.Size > 0 && !generated:
 		return fault.Usagef("--size is of generated data: --from generated", "--size does not go with a file that is there")
 	case c.Many < 1 || c.Many > mostClients:
 		return fault.Usagef(fmt.Sprintf("--many takes 1 to %d", mostClients), "--many %d: no number of clients", c.Many)
@@ -216,11 +190,8 @@ func (c *transferCmd) network(ends remote.Pair) (*plan.Plan, error) {
 	if c.EndPoint == "" || c.EndPoint == control.Local {
 		return nil, nil
 	}
-	r := plan.Request{Local: control.Local, Peer: ends.Peer.Name, Duration: networkTime, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: c.Many}
-	err := readAll([]reading{{"-t", c.Time, "10 or 0.5", func(s string) (err error) { r.Duration, err = unit.ParseDuration(s); return }}})
-	if err != nil {
-		return nil, err
-	}
+	r := plan.Request{Local: control.Local, Peer: ends.Peer.Name, Duration: c.Time, Interval: time.Second, Reverse: !c.Upload, OneWay: c.Upload, Streams: c.Many}
+	var err error
 	if r.Engine, err = remote.EngineOf(c.EndPoint); err != nil {
 		return nil, err
 	}

@@ -25,25 +25,22 @@ import (
 	"thru/internal/unit"
 )
 
-// tuneBudget is how long a tuning may take unless --budget says otherwise.
-const tuneBudget = 10 * time.Minute
-
 // mostAA bounds the comparisons of a state with itself.
 const mostAA = 1000
 
 type tuneCmd struct {
-	What     string   `arg:"" optional:"" name:"end-point|result.json" help:"An end point as for test, or a result that was kept, for advice alone. Without it this machine against itself."`
-	DryRun   bool     `group:"Tuning" name:"dry-run" help:"Change nothing: measure, and print what to change, why, what it should bring, the commands and what undoes them."`
-	Script   string   `group:"Tuning" name:"script" type:"newfile" placeholder:"FILE" help:"With --dry-run: also write the advice as FILE-ENDPOINT.sh, and FILE-ENDPOINT.undo.sh that undoes it."`
-	Yes      bool     `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
-	Target   string   `group:"Tuning" name:"target" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not, 4 where a busy host could not show it)."`
-	Budget   string   `group:"Tuning" name:"budget" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold, and one under way is undone when it ends."`
-	Only     []string `group:"Tuning" name:"only" placeholder:"KNOB" help:"Change only these (thru tune --list)."`
-	Try      []string `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
-	AA       *int     `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
-	Rollback bool     `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`
-	State    string   `group:"Tuning" name:"state" type:"path" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve that has one of its own."`
-	List     bool     `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
+	What     string        `arg:"" optional:"" name:"end-point|result.json" help:"An end point as for test, or a result that was kept, for advice alone. Without it this machine against itself."`
+	DryRun   bool          `group:"Tuning" name:"dry-run" help:"Change nothing: measure, and print what to change, why, what it should bring, the commands and what undoes them."`
+	Script   string        `group:"Tuning" name:"script" type:"newfile" placeholder:"FILE" help:"With --dry-run: also write the advice as FILE-ENDPOINT.sh, and FILE-ENDPOINT.undo.sh that undoes it."`
+	Yes      bool          `group:"Tuning" name:"yes" help:"Try changes that may cut the connection to a host without asking. They are undone by themselves where it is lost."`
+	Target   int64         `group:"Tuning" name:"target" type:"rate" like:"9G or 950M" none:"a target of nothing is met by anything" placeholder:"RATE" help:"End when each direction carries this much, such as 9G (exit code 3 where it does not, 4 where a busy host could not show it)."`
+	Budget   time.Duration `group:"Tuning" name:"budget" type:"time" like:"5m or 600" none:"a budget of 0 s holds nothing" default:"10m" placeholder:"TIME" help:"Time for all of it, such as 5m (default: 10m). No change is begun that it does not hold, and one under way is undone when it ends."`
+	Only     []string      `group:"Tuning" name:"only" placeholder:"KNOB" help:"Change only these (thru tune --list)."`
+	Try      []string      `group:"Tuning" name:"try" sep:"none" placeholder:"KNOB=VALUE" help:"Try this setting first: KNOB=VALUE[@END POINT][:INTERFACE], such as tcp-rmem='4096 131072 8388608'@esx2 or gro=on:eth0. Can be repeated."`
+	AA       *int          `group:"Tuning" name:"aa" placeholder:"N" help:"Compare the state N times with itself, and change nothing: how far can the comparisons be trusted?"`
+	Rollback bool          `group:"Tuning" name:"rollback" help:"Undo what thru has changed at the end point (without one: here), by its journal: also after a crash or a boot."`
+	State    string        `group:"Tuning" name:"state" type:"place" placeholder:"DIR" help:"With --rollback: the state folder of a thru serve that has one of its own."`
+	List     bool          `group:"Tuning" name:"list" help:"Print the knobs of both ends with their values, and which of them can be set."`
 	flowFlags
 	endFlags
 }
@@ -78,17 +75,13 @@ func (c *tuneCmd) sensible(e *env) error {
 		}
 	}
 	others := e.TypedBut(append(formNames(), "--dry-run", "--script", "--only", "--yes", "--link-rate", "--store", "--no-store", "--label")...)
-	file, empty := e.isFile(c.What), withoutValue(e.Args, "--only", "--try", "--target", "--budget", "--state", "--script")
+	file := e.isFile(c.What)
 	switch {
-	case empty != "":
-		return fault.Usagef("leave "+empty+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", empty)
-	case c.What == "" && slices.Contains(e.Args, ""):
-		return fault.Usagef("leave it out to tune this machine, or say `local`", "the end point is empty")
 	case apart > 1:
 		return fault.Clashing("one after the other", "--dry-run --aa --list --rollback", "")
 	case c.AA != nil && (*c.AA < 1 || *c.AA > mostAA):
 		return fault.Usagef(fmt.Sprintf("--aa takes 1 to %d; 60 tell enough", mostAA), "--aa %d: no number of comparisons that can be made", *c.AA)
-	case c.AA != nil && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target != ""):
+	case c.AA != nil && (len(c.Try) > 0 || len(c.Only) > 0 || c.Target > 0):
 		return fault.Clashing("--aa changes nothing", "--try --only --target", "--aa")
 	case c.State != "" && !c.Rollback:
 		return fault.Usagef("thru tune --rollback --state DIR", "--state says where a journal is, and there is no --rollback")
@@ -116,22 +109,6 @@ func (c *tuneCmd) stateThere() error {
 		return fault.Usagef("it is the folder that `thru serve --state` was given", "--state %s: that is no folder", c.State)
 	}
 	return nil
-}
-
-// withoutValue is which of some flags was given an empty value, as an unset
-// variable of a shell leaves it; "" where none was. An empty --only would else
-// leave all knobs to be changed.
-func withoutValue(args []string, flags ...string) string {
-	for i, a := range args {
-		flag, given := strings.CutSuffix(a, "=")
-		if !given && !(i+1 < len(args) && args[i+1] == "") {
-			continue
-		}
-		if slices.Contains(flags, flag) {
-			return flag
-		}
-	}
-	return ""
 }
 
 // tunePath measures, changes, and keeps what helps.
@@ -193,16 +170,9 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r.Engine, err = remote.EngineOf(c.What); err != nil {
 		return r, t, err
 	}
-	t = control.Tuning{Budget: tuneBudget, DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Who: "thru tune at " + node.Hostname()}
+	t = control.Tuning{Budget: c.Budget, TargetBps: float64(c.Target), DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Who: "thru tune at " + node.Hostname()}
 	if c.AA != nil {
 		t.AA = *c.AA
-	}
-	err = readAll([]reading{
-		{"--budget", c.Budget, "5m or 600", func(s string) (err error) { t.Budget, err = someTime(s); return }},
-		{"--target", c.Target, "9G or 950M", func(s string) (err error) { t.TargetBps, err = targetRate(s); return }},
-	})
-	if err != nil {
-		return r, t, err
 	}
 	if t.Only, err = onlyKnobs(c.Only); err != nil {
 		return r, t, err
@@ -219,30 +189,9 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	return r, t, err
 }
 
-// someTime reads a time above zero.
-func someTime(text string) (time.Duration, error) {
-	d, err := unit.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("a budget of 0 s holds nothing")
-	}
-	return d, err
-}
-
-// targetRate reads a rate above zero.
-func targetRate(text string) (float64, error) {
-	rate, err := unit.ParseRate(text)
-	if err == nil && rate == 0 {
-		err = fmt.Errorf("a target of nothing is met by anything")
-	}
-	return float64(rate), err
-}
-
 // onlyKnobs are those that a list with commas names.
 func onlyKnobs(lists []string) ([]string, error) {
 	ids := splitList(lists)
-	if len(lists) > 0 && len(ids) == 0 {
-		return nil, fault.Usagef("`thru tune --list` names all", "--only names no knob")
-	}
 	for _, id := range ids {
 		if _, err := findKnob("--only", id); err != nil {
 			return nil, err

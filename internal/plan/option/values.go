@@ -159,8 +159,8 @@ func link() Value {
 }
 
 // Positive refuses zero, which an unset variable of a script gives.
-func Positive(parse func(string) (int64, error)) func(string) (int64, error) {
-	return func(s string) (int64, error) {
+func Positive[T ~int64](parse func(string) (T, error)) func(string) (T, error) {
+	return func(s string) (T, error) {
 		n, err := parse(s)
 		if err == nil && n <= 0 {
 			err = errors.New("nothing would pass")
