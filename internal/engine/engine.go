@@ -2,8 +2,8 @@
 // one flow as a Session, which connects, starts on a barrier, reports its
 // progress, and keeps the evidence of its end.
 //
-// Engines never import each other; enginetest holds the contract that each
-// of them passes.
+// Engines never import each other. The contract of the data plane that all of them
+// use is in the tests of package worker.
 //
 // # Foreign programs
 //

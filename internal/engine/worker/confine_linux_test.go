@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"thru/internal/engine"
-	"thru/internal/engine/enginetest"
 	"thru/internal/host"
 	"thru/internal/unit"
 )
@@ -19,13 +18,13 @@ import (
 func TestConfined(t *testing.T) {
 	allowed := host.Allowed()
 	first, last := unit.List(allowed[:1]), unit.List(allowed[len(allowed)-1:])
-	suite := enginetest.Suite{Engine: Engine{Program: program(t)}, Gone: gone}
+	suite := suite{Engine: Engine{Program: program(t)}, Gone: gone}
 	for _, unplaced := range []bool{false, true} {
-		spec := suite.Spec(3)
+		spec := suite.spec(3)
 		spec.Duration, spec.Unplaced = int64(time.Minute), unplaced
 		spec.SenderCPUs, spec.ReceiverCPUs = first, last
-		sender, receiver := suite.Pair(t, spec, true)
-		enginetest.Start(t, 0, sender, receiver)
+		sender, receiver := suite.pair(t, spec, true)
+		start(t, 0, sender, receiver)
 		for range 3 { // the threads are there
 			<-receiver.Updates()
 		}

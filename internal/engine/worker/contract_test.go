@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"thru/internal/engine/enginetest"
 	"thru/internal/measure"
 )
 
@@ -39,17 +38,17 @@ func TestContract(t *testing.T) {
 	for _, kind := range []struct {
 		name string
 		ios  []string
-		run  func(*testing.T, enginetest.Suite)
+		run  func(suite, *testing.T)
 	}{
-		{"tcp", []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable}, enginetest.Run},
-		{"udp", []string{measure.IOGSO, measure.IOBatch, measure.IOPortable}, enginetest.RunUDP},
-		{"requests", []string{measure.IOCopy, measure.IOPortable}, enginetest.RunRequests},
+		{"tcp", []string{measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOPortable}, suite.runTCP},
+		{"udp", []string{measure.IOGSO, measure.IOBatch, measure.IOPortable}, suite.runUDP},
+		{"requests", []string{measure.IOCopy, measure.IOPortable}, suite.runRequests},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			for _, io := range kind.ios {
 				t.Run(io, func(t *testing.T) {
-					kind.run(t, enginetest.Suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone})
+					kind.run(suite{Engine: Engine{Program: p}, IO: here(t, io), Gone: gone}, t)
 				})
 			}
 		})

@@ -88,7 +88,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // than the sender could send, and so holds the sender by its window.
 func TestCourseOfASlowReceiver(t *testing.T) {
 	p := program(t)
-	spec := enginetest.Suite{Engine: Engine{}}.Spec(2)
+	spec := suite{Engine: Engine{}}.spec(2)
 	receiver, err := Engine{Program: p}.Open(t.Context(), engine.End{Name: "b", Spec: spec, MaxRate: 80e6, Listen: engine.Listen{Addrs: []string{"127.0.0.1"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestCourseOfASlowReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sender.Close() })
-	enginetest.Start(t, 100*time.Millisecond, sender, receiver)
+	start(t, 100*time.Millisecond, sender, receiver)
 	enginetest.Finish(t, sender)
 	enginetest.Finish(t, receiver)
 	for i, s := range sender.Evidence().Streams {

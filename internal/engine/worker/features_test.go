@@ -40,7 +40,7 @@ func run(t *testing.T, spec measure.Spec, a, b Engine, through func(target strin
 	if spec.Amount > 0 {
 		ramp = 0
 	}
-	enginetest.Start(t, ramp, sender, receiver)
+	start(t, ramp, sender, receiver)
 	enginetest.Finish(t, sender)
 	enginetest.Finish(t, receiver)
 	return sender.Evidence(), receiver.Evidence()
@@ -54,7 +54,7 @@ func port(s engine.Session) string {
 
 // A feature that one end lacks is replaced there, named, and harms nothing.
 func TestFeaturesFallBack(t *testing.T) {
-	suite := enginetest.Suite{Engine: Engine{}}
+	suite := suite{Engine: Engine{}}
 	udp := func(s *measure.Spec) { s.Protocol, s.Rate = measure.UDP, 8e6 }
 	for _, tt := range []struct {
 		name           string
@@ -72,7 +72,7 @@ func TestFeaturesFallBack(t *testing.T) {
 		{"no raw calls", func(*measure.Spec) {}, [2][]string{{measure.IOCopy, measure.IOSendfile}, nil}, measure.IOPortable, measure.IOCopy, "io.copy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			spec := suite.Spec(1)
+			spec := suite.spec(1)
 			tt.change(&spec)
 			p := program(t)
 			sent, got := run(t, spec, Engine{Program: p, Without: tt.without[0]}, Engine{Program: p, Without: tt.without[1]}, nil)
@@ -91,7 +91,7 @@ func TestFeaturesFallBack(t *testing.T) {
 
 // A path that is insisted on is taken or refused.
 func TestForcedPathIsRefused(t *testing.T) {
-	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec := suite{Engine: Engine{}}.spec(1)
 	spec.Protocol, spec.Rate, spec.IO, spec.IOForced = measure.UDP, 8e6, measure.IOGSO, true
 	p := program(t)
 	receiver, err := Engine{Program: p}.Open(t.Context(), engine.End{Spec: spec, Listen: engine.Listen{Addrs: []string{"127.0.0.1"}}})
@@ -115,7 +115,7 @@ func TestForcedPathIsRefused(t *testing.T) {
 // The kernel holds a rate where it can, thru itself elsewhere, and both hold it.
 func TestRateIsHeldEitherWay(t *testing.T) {
 	for _, without := range [][]string{nil, {"pacing"}} {
-		spec := enginetest.Suite{Engine: Engine{}}.Spec(2)
+		spec := suite{Engine: Engine{}}.spec(2)
 		spec.Rate, spec.Duration = 100e6, int64(time.Second)
 		p := program(t)
 		want := "kernel"
@@ -141,7 +141,7 @@ func TestRateIsHeldEitherWay(t *testing.T) {
 
 // A byte that the path changes is found, with its place.
 func TestVerifyFindsAWrongByte(t *testing.T) {
-	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec := suite{Engine: Engine{}}.spec(1)
 	spec.Verify = true
 	const wrong = 1_000_000
 	p := program(t)
@@ -227,7 +227,7 @@ func TestSourceFileFallsBackToMemory(t *testing.T) {
 func TestTinyAmountEnds(t *testing.T) {
 	p := program(t)
 	for range 8 {
-		spec := enginetest.Suite{Engine: Engine{}}.Spec(3)
+		spec := suite{Engine: Engine{}}.spec(3)
 		spec.Amount, spec.Duration = 1, int64(time.Minute)
 		if _, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, nil); got.Bytes != 1 || got.Error != "" {
 			t.Fatalf("%d bytes, error %q", got.Bytes, got.Error)
@@ -237,10 +237,10 @@ func TestTinyAmountEnds(t *testing.T) {
 
 // A CPU that does not exist is an error that says which do.
 func TestUnknownCPU(t *testing.T) {
-	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec := suite{Engine: Engine{}}.spec(1)
 	spec.SenderCPU = new(1000)
 	p := program(t)
-	sender, receiver := enginetest.Suite{Engine: Engine{Program: p}, Gone: gone}.Pair(t, spec, true)
+	sender, receiver := suite{Engine: Engine{Program: p}, Gone: gone}.pair(t, spec, true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	receiver.Start(ctx, 0, host.PlacementFacts{})
@@ -253,7 +253,7 @@ func TestUnknownCPU(t *testing.T) {
 
 // Live figures more often than each second take nothing from the seconds.
 func TestShortIntervalsKeepTheSeconds(t *testing.T) {
-	spec := enginetest.Suite{Engine: Engine{}}.Spec(1)
+	spec := suite{Engine: Engine{}}.spec(1)
 	spec.Duration, spec.Rate = int64(2*time.Second), 50e6
 	p := program(t)
 	_, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, nil)

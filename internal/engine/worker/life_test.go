@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"thru/internal/engine"
-	"thru/internal/engine/enginetest"
 )
 
 func program(t *testing.T) *Program {
@@ -29,11 +28,11 @@ func program(t *testing.T) *Program {
 // A worker whose parent dies ends by itself, also in the middle of a test:
 // its pipe closes, whatever its threads do.
 func TestWorkerEndsWithItsPipe(t *testing.T) {
-	s := enginetest.Suite{Engine: Engine{Program: program(t)}, Gone: gone}
-	spec := s.Spec(2)
+	s := suite{Engine: Engine{Program: program(t)}, Gone: gone}
+	spec := s.spec(2)
 	spec.Duration = int64(time.Minute)
-	sender, receiver := s.Pair(t, spec, true)
-	enginetest.Start(t, 0, sender, receiver)
+	sender, receiver := s.pair(t, spec, true)
+	start(t, 0, sender, receiver)
 	<-receiver.Updates()
 	for _, x := range []engine.Session{sender, receiver} {
 		p := x.(*Session).proc
@@ -48,8 +47,8 @@ func TestWorkerEndsWithItsPipe(t *testing.T) {
 
 // A worker that hangs is killed: stopping it keeps it from reading its pipe.
 func TestStuckWorkerIsKilled(t *testing.T) {
-	s := enginetest.Suite{Engine: Engine{Program: program(t)}, Gone: gone}
-	sender, receiver := s.Pair(t, s.Spec(1), true)
+	s := suite{Engine: Engine{Program: program(t)}, Gone: gone}
+	sender, receiver := s.pair(t, s.spec(1), true)
 	if err := syscall.Kill(sender.Process(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

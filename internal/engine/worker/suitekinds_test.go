@@ -1,31 +1,32 @@
-package enginetest
+package worker
 
 import (
 	"testing"
 	"time"
 
 	"thru/internal/engine"
+	"thru/internal/engine/enginetest"
 	"thru/internal/measure"
 )
 
 // run measures spec from one end to the other and returns what both saw.
-func (s Suite) run(t *testing.T, spec measure.Spec, dialFrom bool) (sent, got measure.Evidence) {
+func (s suite) run(t *testing.T, spec measure.Spec, dialFrom bool) (sent, got measure.Evidence) {
 	t.Helper()
-	sender, receiver := s.Pair(t, spec, dialFrom)
+	sender, receiver := s.pair(t, spec, dialFrom)
 	ramp := 100 * time.Millisecond
 	if spec.Amount > 0 {
 		ramp = 0
 	}
-	Start(t, ramp, sender, receiver)
-	checkCourse(t, "sender", Finish(t, sender))
-	checkCourse(t, "receiver", Finish(t, receiver))
+	start(t, ramp, sender, receiver)
+	checkCourse(t, "sender", enginetest.Finish(t, sender))
+	checkCourse(t, "receiver", enginetest.Finish(t, receiver))
 	return sender.Evidence(), receiver.Evidence()
 }
 
 // amount: no byte more or less passes, however the streams share it.
-func (s Suite) amount(t *testing.T) {
+func (s suite) amount(t *testing.T) {
 	for _, bytes := range []int64{1, 1_000_003, 64 << 20} {
-		spec := s.Spec(3)
+		spec := s.spec(3)
 		spec.Amount, spec.Duration = bytes, int64(limit)
 		sent, got := s.run(t, spec, true)
 		for _, e := range []measure.Evidence{sent, got} {
@@ -37,13 +38,13 @@ func (s Suite) amount(t *testing.T) {
 }
 
 // twoWays: both directions on the same connections, each with its evidence.
-func (s Suite) twoWays(t *testing.T) {
-	spec := s.Spec(2)
+func (s suite) twoWays(t *testing.T) {
+	spec := s.spec(2)
 	spec.Duplex = true
-	sender, receiver := s.Pair(t, spec, true)
-	Start(t, 100*time.Millisecond, sender, receiver)
-	checkCourse(t, "one end", progressOf(Finish(t, sender), false))
-	checkCourse(t, "other end", progressOf(Finish(t, receiver), false))
+	sender, receiver := s.pair(t, spec, true)
+	start(t, 100*time.Millisecond, sender, receiver)
+	checkCourse(t, "one end", progressOf(enginetest.Finish(t, sender), false))
+	checkCourse(t, "other end", progressOf(enginetest.Finish(t, receiver), false))
 	a, b := sender.Evidence(), receiver.Evidence()
 	back, ok := receiver.Back()
 	echo, ok2 := sender.Back()
@@ -73,7 +74,7 @@ func progressOf(us []engine.Update, back bool) []engine.Update {
 }
 
 // verified: every byte is compared, and none is wrong.
-func (s Suite) verified(t *testing.T, spec measure.Spec) {
+func (s suite) verified(t *testing.T, spec measure.Spec) {
 	spec.Verify = true
 	_, got := s.run(t, spec, true)
 	for _, x := range got.Streams {
@@ -86,8 +87,8 @@ func (s Suite) verified(t *testing.T, spec measure.Spec) {
 	}
 }
 
-// RunUDP runs the contract of datagrams.
-func RunUDP(t *testing.T, s Suite) {
+// runUDP runs the contract of datagrams.
+func (s suite) runUDP(t *testing.T) {
 	for name, length := range map[string]int64{"least": measure.MinDatagram, "default": 0, "large": measure.MaxDatagram} {
 		if length == measure.MaxDatagram && s.IO == measure.IOGSO {
 			continue // they do not fit the MTU of loopback whole: refused, see TestFeaturesFallBack
@@ -105,8 +106,8 @@ func RunUDP(t *testing.T, s Suite) {
 }
 
 // udp is a short test of few enough datagrams that none should be lost.
-func (s Suite) udp(streams int, length int64) measure.Spec {
-	spec := s.Spec(streams)
+func (s suite) udp(streams int, length int64) measure.Spec {
+	spec := s.spec(streams)
 	spec.Protocol, spec.Rate = measure.UDP, 8_000_000
 	spec.Length = measure.Pair{Send: length, Recv: length}
 	spec.Window = measure.Pair{Recv: 4 << 20}
@@ -117,7 +118,7 @@ func (s Suite) udp(streams int, length int64) measure.Spec {
 // which they had before.
 const strays = 3
 
-func (s Suite) datagrams(t *testing.T, length int64, dialFrom bool) {
+func (s suite) datagrams(t *testing.T, length int64, dialFrom bool) {
 	sent, got := s.run(t, s.udp(2, length), dialFrom)
 	checkEvidence(t, sent, 2)
 	checkEvidence(t, got, 2)
@@ -142,7 +143,7 @@ func (s Suite) datagrams(t *testing.T, length int64, dialFrom bool) {
 }
 
 // manyDatagramStreams: each has a port of its own at the end that dials.
-func (s Suite) manyDatagramStreams(t *testing.T) {
+func (s suite) manyDatagramStreams(t *testing.T) {
 	spec := s.udp(measure.MaxStreams, 100)
 	sent, got := s.run(t, spec, true)
 	ports := map[string]bool{}
@@ -158,7 +159,7 @@ func (s Suite) manyDatagramStreams(t *testing.T) {
 }
 
 // flood: nothing is counted that was not sent, whatever is lost.
-func (s Suite) flood(t *testing.T) {
+func (s suite) flood(t *testing.T) {
 	spec := s.udp(1, 64)
 	spec.Rate = 0
 	sent, got := s.run(t, spec, true)
@@ -169,7 +170,7 @@ func (s Suite) flood(t *testing.T) {
 }
 
 // datagramAmount: as many datagrams as the amount fills, and the time they took.
-func (s Suite) datagramAmount(t *testing.T) {
+func (s suite) datagramAmount(t *testing.T) {
 	spec := s.udp(1, 1000)
 	spec.Amount, spec.Duration = 100_500, int64(limit)
 	sent, got := s.run(t, spec, true)
@@ -186,7 +187,7 @@ func (s Suite) datagramAmount(t *testing.T) {
 }
 
 // search: the rate rises from where it began.
-func (s Suite) search(t *testing.T) {
+func (s suite) search(t *testing.T) {
 	spec := s.udp(1, 1000)
 	spec.Rate, spec.Search, spec.Duration = 0, true, int64(time.Second)
 	sent, _ := s.run(t, spec, true)
@@ -196,7 +197,7 @@ func (s Suite) search(t *testing.T) {
 }
 
 // searchBounded: what an end allows holds for a search too.
-func (s Suite) searchBounded(t *testing.T) {
+func (s suite) searchBounded(t *testing.T) {
 	spec := s.udp(1, 1000)
 	spec.Rate, spec.Search, spec.Duration, spec.MaxRate = 0, true, int64(time.Second), 2_000_000
 	_, got := s.run(t, spec, true)
@@ -205,8 +206,8 @@ func (s Suite) searchBounded(t *testing.T) {
 	}
 }
 
-// RunRequests runs the contract of requests and responses.
-func RunRequests(t *testing.T, s Suite) {
+// runRequests runs the contract of requests and responses.
+func (s suite) runRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		protocol string
@@ -228,7 +229,7 @@ func RunRequests(t *testing.T, s Suite) {
 				name += " at a rate"
 			}
 			t.Run(name, func(t *testing.T) {
-				spec := s.Spec(2)
+				spec := s.spec(2)
 				spec.Protocol, spec.Traffic, spec.Length, spec.PerSecond = tt.protocol, tt.traffic, tt.sizes, rate
 				spec.DialFrom = true
 				sent, got := s.run(t, spec, tt.forward)
@@ -237,7 +238,7 @@ func RunRequests(t *testing.T, s Suite) {
 		}
 	}
 	t.Run("requests are bounded", func(t *testing.T) {
-		spec := s.Spec(1)
+		spec := s.spec(1)
 		spec.Traffic, spec.Length, spec.MaxRate = measure.RR, measure.Pair{Send: 10_000, Recv: 10_000}, 8_000_000
 		sent, _ := s.run(t, spec, true)
 		if rate := float64(sent.Bytes) * 8e9 / float64(sent.MeasuredNs); rate > 12e6 {
@@ -245,7 +246,7 @@ func RunRequests(t *testing.T, s Suite) {
 		}
 	})
 	t.Run("closes at any time", func(t *testing.T) {
-		spec := s.Spec(2)
+		spec := s.spec(2)
 		spec.Traffic = measure.RR
 		s.closes(t, spec)
 	})
