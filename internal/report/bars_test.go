@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"thru/internal/doc/draw"
-	"thru/internal/measure"
 )
 
 // TestPicture: the answer stands at the top as bars: each direction against its
@@ -47,20 +46,4 @@ func names(p *draw.Picture) (all []string) {
 		all = append(all, l.Name)
 	}
 	return all
-}
-
-// TestComparedPicture: a comparison shows each flow before and after, on one scale; a
-// flow that was not measured after is no bar of nothing.
-func TestComparedPicture(t *testing.T) {
-	p := comparedPicture(comparisons()["compared-worse"])
-	if p == nil || len(p.Rows) != 4 || !p.Rows[0].Was || p.Rows[1].Was || p.Rows[1].Carried >= p.Rows[0].Carried || p.Rows[1].Change != "-15.1%, worse" {
-		t.Fatalf("%+v", p)
-	}
-	x := &measure.Compared{Cells: []measure.ComparedCell{{From: "a", To: "b", Before: &measure.Sample{Value: 1e9}}}}
-	if p := comparedPicture(x); len(p.Rows) != 2 || !p.Rows[1].Absent || p.Rows[0].Carried != 1 {
-		t.Errorf("%+v", p)
-	}
-	if p := comparedPicture(&measure.Compared{}); p != nil {
-		t.Errorf("%+v", p)
-	}
 }

@@ -142,7 +142,13 @@ func printCompared(w *bytes.Buffer, kind string, x *measure.Compared) error {
 // Every badge has a colour in the style sheet of all pages.
 func TestComparedBadge(t *testing.T) {
 	for name, x := range comparisons() {
-		if class := cmp.Or(string(newCompared(x).badge()), "none"); !strings.Contains(string(blocks.Style()), ".badge."+class+" {") {
+		class := "none"
+		for _, b := range comparedReport(x).Body {
+			if b, ok := b.(doc.Brief); ok {
+				class = cmp.Or(string(b.Verdict.Tone), class)
+			}
+		}
+		if !strings.Contains(string(blocks.Style()), ".badge."+class+" {") {
 			t.Errorf("%s: the style has no badge %q", name, class)
 		}
 	}
@@ -167,7 +173,7 @@ func TestComparedRailInTheAnswer(t *testing.T) {
 	x.Regression = true
 	x.Cells[0].Guards = []measure.ComparedRail{{Name: "loss", Unit: "pct", Before: 1, After: 2, ChangePct: new(100.0), Worse: true},
 		{Name: "RTT under load", Unit: "ns", Before: 4.4e6, After: 12e6, ChangePct: new(172.7), Worse: true}, {Name: "jitter", Unit: "ns", Before: 1e6, After: 9e6}}
-	v := newCompared(x)
+	v := comparedReport(x)
 	if !strings.HasPrefix(v.Answer, "RTT under load 4.40 ms -> 12.0 ms (+172.7%) local -> peer: worse (and 1 more figure); ") || v.Tone != doc.ToneBad {
 		t.Error(v.Answer)
 	}
@@ -179,29 +185,37 @@ func TestComparedReproduce(t *testing.T) {
 	x := comparisons()["compared-worse"]
 	x.Arguments, x.ComparedAt = []string{"compare", "last~1", "last", "--html", "x.html"}, new(began())
 	x.Before.Results[0].Hosts, x.After.Results[0].Name = []string{"local is vm1", "peer is vm2"}, "20260314-092653-b7c1"
-	v := newCompared(x)
-	if want := "thru compare 20260314-092653-a3f9 20260314-092653-b7c1 --html x.html"; v.Command != want {
-		t.Errorf("%q, want %q", v.Command, want)
-	}
-	if !strings.Contains(v.Sides[0].Value, "local is vm1, peer is vm2") || comparedReport(x).Foot != "thru 0.1.0, compared 2026-03-14 09:26 UTC" {
-		t.Errorf("%q, %q", v.Sides[0].Value, comparedReport(x).Foot)
+	page := printedComparison(t, x)
+	for _, want := range []string{"thru compare 20260314-092653-a3f9 20260314-092653-b7c1 --html x.html", "local is vm1, peer is vm2", "thru 0.1.0, compared 2026-03-14 09:26 UTC"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
 	}
 	x = comparisons()["compared-range"]
 	x.Arguments = []string{"compare", "--pair", "local..peer", "last-week", "today"}
-	if v, want := newCompared(x), "thru compare --pair local..peer 2026-03-07T09:26:53Z..2026-03-13T09:26:53Z 20260314-092653-a3f9"; v.Command != want {
-		t.Errorf("%q, want %q", v.Command, want)
+	if page, want := printedComparison(t, x), "thru compare --pair local..peer 2026-03-07T09:26:53Z..2026-03-13T09:26:53Z 20260314-092653-a3f9"; !strings.Contains(page, want) {
+		t.Errorf("no %q in\n%s", want, page)
 	}
+}
+
+func printedComparison(t *testing.T, x *measure.Compared) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := ComparedMarkdown(&b, x, MarkdownOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // What somebody has asked for otherwise stands before what has changed by itself.
 func TestComparedSettingsInTheAnswer(t *testing.T) {
 	x := comparisons()["compared-worse"]
 	x.Cells[0].Settings = []measure.SettingDiff{{Name: "streams", Before: "4", After: "1", Refuses: true}, {Name: "congestion control", Before: "bbr", After: "reno"}, {Name: "MSS in use", Before: "8948", After: "1448"}}
-	if v := newCompared(x); !strings.HasPrefix(v.Changed, "changed: streams 4 -> 1, congestion control bbr -> reno, MTU of eth0 9000 -> 1500 at peer") {
-		t.Error(v.Changed)
+	if v := comparedReport(x); len(v.More) == 0 || !strings.HasPrefix(v.More[0], "changed: streams 4 -> 1, congestion control bbr -> reno, MTU of eth0 9000 -> 1500 at peer") {
+		t.Error(v.More)
 	}
-	if v := newCompared(comparisons()["compared-refused"]); v.Changed != "" { // its reason has said it
-		t.Error(v.Changed)
+	if v := comparedReport(comparisons()["compared-refused"]); len(v.More) > 0 { // its reason has said it
+		t.Error(v.More)
 	}
 }
 

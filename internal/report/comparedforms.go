@@ -2,41 +2,12 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"thru/internal/doc"
-	blocks "thru/internal/doc/html"
-	"thru/internal/doc/markdown"
-	"thru/internal/doc/text"
 	"thru/internal/measure"
 	"thru/internal/unit"
 )
-
-// ComparedText prints a comparison whose first line is the answer.
-func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
-	p, r := text.New(o), comparedReport(x)
-	if len(r.More) > 0 { // one answer for a program to read
-		r.Answer, r.More = r.Answer+"; "+r.More[0], nil
-	}
-	p.Report(r)
-	return p.Flush(w)
-}
-
-// ComparedHTML prints a comparison as one page that needs nothing else.
-func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
-	r := comparedReport(x)
-	r.Signed = o.Signed.Clean()
-	return blocks.Print(w, r)
-}
-
-// ComparedMarkdown prints a comparison as text with headings and tables.
-func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error {
-	r, m := comparedReport(x), new(markdown.Printer)
-	r.Signed = o.Signed.Clean()
-	m.Report(r)
-	return m.Flush(w)
-}
 
 // comparedReport is a comparison on all faces.
 func comparedReport(x *measure.Compared) doc.Report {

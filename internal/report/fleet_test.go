@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/plan"
-	"thru/internal/report/result"
 	"thru/internal/unit"
 )
 
@@ -163,41 +161,6 @@ func TestPlanList(t *testing.T) {
 	}
 }
 
-func TestLivePlan(t *testing.T) {
-	l := LivePlan{Turn: 3, Turns: 12, Label: "mesh, 4 streams", Bps: new(7.52e9), Failed: 1, ElapsedNs: 40e9, TotalNs: 100e9,
-		Pairs: []LivePair{{"a", "b", new(940e6), false}, {"a", "c", nil, true}, {"b", "a", nil, false}}}
-	ramp := LivePlan{Turn: 1, Turns: 1, Phase: "ramp", ElapsedNs: 1e9, TotalNs: 1000e9}
-	tests := []struct {
-		name         string
-		live         LivePlan
-		width, lines int
-		want         string
-	}{
-		{"all", l, 100, 3, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   mesh, 4 streams   [####------] 60 s left\n  a -> b  940 Mb/s   a -> c    failed   b -> a         -"},
-		{"a column", l, 30, 4, " 3/12    7.52 Gb/s   1 failed\n  a -> b  940 Mb/s\n  a -> c    failed\n  b -> a         -"},
-		{"the slowest", l, 30, 3, " 3/12    7.52 Gb/s   1 failed\n  a -> c    failed\n  and 2 more"},
-		{"one line", l, 60, 1, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   60 s left"},
-		{"ramp", ramp, 0, 2, "1/1         ramp   [----------] 17 min left"},
-		{"too narrow", l, 8, 1, " 3/12"},
-	}
-	for _, tt := range tests {
-		got := LivePlanLines(tt.live, tt.width, tt.lines)
-		if strings.Join(got, "\n") != tt.want {
-			t.Errorf("%s:\n%s\nwant\n%s", tt.name, strings.Join(got, "\n"), tt.want)
-		}
-		if len(got) > tt.lines {
-			t.Errorf("%s: %d lines of %d", tt.name, len(got), tt.lines)
-		}
-	}
-	many := l
-	for i := range 500 {
-		many.Pairs = append(many.Pairs, LivePair{fmt.Sprintf("host%d\x1b", i), strings.Repeat("x", i%90), new(float64(i) * 1e6), i == 77})
-	}
-	for width := 60; width <= 200; width += 20 {
-		fits(t, "live", strings.Join(LivePlanLines(many, width, 10), "\n"), width)
-	}
-}
-
 // TestPageOfAFleetIsSmall: many pairs, hosts, paths, gates and targets.
 func TestPageOfAFleetIsSmall(t *testing.T) {
 	for _, x := range [][2]int{{500, 1}, {100, 99}, {30, 29}, {300, 4}} {
@@ -302,14 +265,6 @@ func TestLongNamesFit(t *testing.T) {
 	}
 }
 
-func TestByName(t *testing.T) {
-	names := []string{"web10", "web2", "a", "web02", "web1", "web", "b1c2", "b1c10", "web2x"}
-	slices.SortFunc(names, result.ByName)
-	if got, want := strings.Join(names, " "), "a b1c2 b1c10 web web1 web02 web2 web2x web10"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
 // TestMatrix: a matrix that is wider than the terminal goes on below, with the
 // numbers of the hosts where names do not fit.
 func TestMatrix(t *testing.T) {
@@ -354,7 +309,7 @@ func TestFailures(t *testing.T) {
 	}
 	d.Plan.Done = 1
 	want := "d was lost: no answer for 10 s|failed: a -> d, b -> d, c -> d, d -> a, d -> b, d -> c: d was lost|1 of 2 steps were measured"
-	if got := strings.Join(failures(d), "|"); got != want {
+	if got := strings.Join(newFleet(d).Failed, "|"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

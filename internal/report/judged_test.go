@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/doc"
 	"thru/internal/doc/markdown"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
@@ -62,7 +61,12 @@ func TestJudged(t *testing.T) {
 		return []measure.Finding{found("of-"+c.From+"-"+c.To, "held from "+c.From+" to "+c.To, "show "+c.From)}
 	})
 	mesh.Targets, mesh.Verdict, mesh.Findings = nil, nil, nil
-	slowest := best(newSets(mesh)).slowest()[0]
+	slowest := &mesh.Cells[0]
+	for i := range mesh.Cells {
+		if c := &mesh.Cells[i]; c.Group == slowest.Group && c.Goodput != nil && c.Goodput.Value < slowest.Goodput.Value {
+			slowest = c
+		}
+	}
 	failed := each(meshTest(), func(c *measure.Cell) []measure.Finding {
 		return []measure.Finding{found("of-"+c.From+"-"+c.To, "held from "+c.From+" to "+c.To, "show "+c.From)}
 	})
@@ -193,15 +197,6 @@ func TestOffloads(t *testing.T) {
 	}
 }
 
-// TestJourneyRange: the range of a state is that of its runs, not the interval.
-func TestJourneyRange(t *testing.T) {
-	c := &measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{Value: 124e6, Low: 24.6e6, High: 175.9e6, CI95Low: new(0.0), CI95High: new(339e6), Runs: 3}}
-	s := stage{}
-	if s.fill(c, doc.Scale{Div: 1e6, Name: "Mb/s"}, map[string]float64{}); s.Range != "24.6-176" {
-		t.Errorf("range %s", s.Range)
-	}
-}
-
 // TestDrawn: of several runs the page says which one is drawn.
 func TestDrawn(t *testing.T) {
 	d := verdictTest()
@@ -234,21 +229,6 @@ func TestNarrow(t *testing.T) {
 		}
 		if n := len(newView(d).Passed()); n > 0 && !strings.Contains(page, fmt.Sprintf(`<details class="brief-print"><summary>%d that pass<span class="paper">: `, n)) {
 			t.Errorf("%s: %d gates that pass are no line", name, n)
-		}
-	}
-}
-
-// TestLevel: settings that cannot be told apart are said to be so.
-func TestLevel(t *testing.T) {
-	one := func(low, high float64) *set {
-		v := (low + high) / 2
-		c := &measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{Value: v, Low: low, High: high, Runs: 3}}
-		return &set{Cells: []*measure.Cell{c}, Pairs: []pairFigure{{From: "a", To: "b", Value: &v, Cells: []*measure.Cell{c}}}}
-	}
-	most, near, far := one(190e6, 194e6), one(188e6, 191e6), one(90e6, 95e6)
-	for want, sets := range map[string][]*set{"": {most, far}, ", all of which may carry as much": {most, near}, ", 1 of which may carry as much": {near, most, far}} {
-		if got := levelText(sets, most); got != want {
-			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

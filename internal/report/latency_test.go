@@ -19,27 +19,6 @@ func TestLatencyTime(t *testing.T) {
 	}
 }
 
-func TestTimeTicks(t *testing.T) {
-	tests := []struct {
-		least, greatest float64
-		want            string
-	}{
-		{4_090, 9_400_000, "1 µs|10 µs|100 µs|1 ms|10 ms"},
-		{200_000, 900_000, "100 µs|200 µs|500 µs|1 ms"},
-		{1000, 1000, "1 µs|2 µs|5 µs|10 µs"},
-		{-7, 0, "1 ns|2 ns|5 ns|10 ns"},
-	}
-	for _, tt := range tests {
-		var got []string
-		for _, x := range timeTicks(tt.least, tt.greatest) {
-			got = append(got, strings.ReplaceAll(x.Label, "\u202f", " "))
-		}
-		if strings.Join(got, "|") != tt.want {
-			t.Errorf("%g to %g: %q, want %q", tt.least, tt.greatest, got, tt.want)
-		}
-	}
-}
-
 func TestUnbroken(t *testing.T) {
 	for text, want := range map[string]string{
 		"of 2 041 230 requests": "of|2 041 230|requests", "p99.9 101 µs, then p": "p99.9 101 µs,|then|p", "range 202 000-206 000": "range|202 000-206 000",

@@ -132,43 +132,6 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestHeat: a row for each core and each queue, in order; many are bounded.
-func TestHeat(t *testing.T) {
-	e := end("b", false, 1e9, 1, 3)
-	for i := range e.PerSec {
-		e.PerSec[i].NIC = &measure.NICSpan{Driver: map[string]uint64{"rx_queue_1_packets": 900, "rx_queue_0_packets": 100, "tx-1.packets": 50, "rx_queue_x_packets": 1, "rx_queue_0_drops": 7}}
-		e.PerSec[i].IRQs = []measure.IRQSpan{{Core: 3, Count: 12000}}
-	}
-	cores, queues, irqs := coreHeat(e, "b"), queueHeat(e, "b"), interruptHeat(e, "b")
-	for _, tt := range []struct {
-		h    heatmap
-		want string
-	}{
-		{cores, "CPU 0 29% on average, at most 31%; CPU 1 97% on average, at most 99% over 3 s"},
-		{queues, "rx 0 100/s on average, at most 100/s; rx 1 900/s on average, at most 900/s; tx 1 50.0/s on average, at most 50.0/s over 3 s"},
-		{irqs, "CPU 3 12.0k/s on average, at most 12.0k/s over 3 s"},
-	} {
-		if got := tt.h.words(); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-	if queues.level(900) != heatLevels || queues.level(math.NaN()) != 0 || queues.level(math.Inf(1)) != heatLevels || cores.level(-1) != 0 {
-		t.Error("the levels are wrong")
-	}
-	e.PerSec = nil
-	for i := range 500 {
-		h := measure.HostSpan{At: int64(i) * 1e9, Span: 1e9}
-		for c := range 200 {
-			h.CPUs = append(h.CPUs, measure.CPU{Core: c, User: float64(c) / 2})
-		}
-		e.PerSec = append(e.PerSec, h)
-	}
-	h := coreHeat(e, "b")
-	if len(h.Rows) != maxHeatRows || h.Rows[0].Name != "CPU 168" || len(h.Rows[0].Values) > maxHeatColumns || !strings.Contains(h.More, "32 of 200") {
-		t.Errorf("%d rows from %s, %d columns%s", len(h.Rows), h.Rows[0].Name, len(h.Rows[0].Values), h.More)
-	}
-}
-
 // TestRepeating: what has to run at each host stands in the report.
 func TestRepeating(t *testing.T) {
 	d := verdictTest()

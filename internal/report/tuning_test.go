@@ -117,24 +117,10 @@ func TestGainIsMeasuredAnew(t *testing.T) {
 	if got := AttemptLine(a, 0); !strings.HasSuffix(got, ", +3.1% (+2.2..+4%)") && !strings.HasSuffix(got, ", +3.1% (+2.2..+4.0%)") {
 		t.Error(got)
 	}
-	if v := newAttempt(&a); !strings.Contains(v.Figures, "+3.1%") {
-		t.Error(v.Figures)
-	}
-}
-
-// TestKeptFlags: a line of options that can be typed.
-func TestKeptFlags(t *testing.T) {
-	for want, kept := range map[string][]string{
-		"": {""}, "-P 4 --lean": {"-P 2", "-P 4", "--lean"}, "--lean -P 4": {"-P 2", "--lean", "-P 4"}, "-P 4; leave -w out": {"leave -w out", "-P 4"}, "leave -w out": {"leave -w out"},
-	} {
-		var list measure.Tuning
-		for _, f := range kept {
-			list.Attempts = append(list.Attempts, measure.Attempt{Outcome: measure.Kept, Proposal: measure.Proposal{Test: &measure.TestOptions{Flags: f}}})
-		}
-		list.Attempts = append(list.Attempts, measure.Attempt{Outcome: measure.Undone, Proposal: measure.Proposal{Test: &measure.TestOptions{Flags: "-P 8"}}})
-		if got := keptFlags(&list); got != want {
-			t.Errorf("%q: %q, want %q", kept, got, want)
-		}
+	d := tunedTest()
+	d.Tuning.Attempts[0] = a
+	if figures := newTuning(d).Attempts[0].Figures; !strings.Contains(figures, "+3.1%") {
+		t.Error(figures)
 	}
 }
 
@@ -180,23 +166,6 @@ func TestSourceText(t *testing.T) {
 	}
 }
 
-func TestSettable(t *testing.T) {
-	for _, tt := range []struct{ value, possible, refused, want string }{
-		{"1500", "65535", "", "up to 65535"},
-		{"rx 1 tx 1", "rx 2 tx 2", "", "up to rx 2 tx 2"},
-		{"combined 4", "rx 2", "", "rx 2"},
-		{"1", "0 1 2", "", "0 1 2"},
-		{"bbr", "reno bbr", "", "reno bbr"},
-		{"on", "off", "", "off"},
-		{"4194304", "", "", "yes"},
-		{"off", "off", "the driver does not let it be changed", "no"},
-	} {
-		if got := settableText(measure.KnobState{Value: tt.value, Possible: tt.possible, Refused: tt.refused}); got != tt.want {
-			t.Errorf("%s, %s: %q, want %q", tt.value, tt.possible, got, tt.want)
-		}
-	}
-}
-
 // TestKnobsUntuned: where nothing may be set no knob is said to be settable.
 func TestKnobsUntuned(t *testing.T) {
 	var b strings.Builder
@@ -207,15 +176,6 @@ func TestKnobsUntuned(t *testing.T) {
 	}
 	if got := b.String(); !strings.HasPrefix(got, "b: this client may measure here, but not tune\n") || strings.Contains(got, "settable") || strings.Contains(got, "cannot be set") {
 		t.Errorf("%s", got)
-	}
-}
-
-// TestSignless: what rounds to nothing has no sign.
-func TestSignless(t *testing.T) {
-	for pct, want := range map[float64]string{-0.04: "0.0%", 0: "0.0%", 0.05: "+0.1%", -1.04: "-1.0%", 340: "+340%"} {
-		if got := signed(pct); got != want {
-			t.Errorf("%v: %s, want %s", pct, got, want)
-		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package result
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // TestTemplates: words and marks put together are the text again.
 func TestTemplates(t *testing.T) {
@@ -13,5 +17,13 @@ func TestTemplates(t *testing.T) {
 		if back != text || len(words) != len(marks)+1 {
 			t.Errorf("%q: %q and %q", text, words, marks)
 		}
+	}
+}
+
+func TestByName(t *testing.T) {
+	names := []string{"web10", "web2", "a", "web02", "web1", "web", "b1c2", "b1c10", "web2x"}
+	slices.SortFunc(names, ByName)
+	if got, want := strings.Join(names, " "), "a b1c2 b1c10 web web1 web02 web2 web2x web10"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -1,0 +1,51 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestLivePlan(t *testing.T) {
+	l := LivePlan{Turn: 3, Turns: 12, Label: "mesh, 4 streams", Bps: new(7.52e9), Failed: 1, ElapsedNs: 40e9, TotalNs: 100e9,
+		Pairs: []LivePair{{"a", "b", new(940e6), false}, {"a", "c", nil, true}, {"b", "a", nil, false}}}
+	ramp := LivePlan{Turn: 1, Turns: 1, Phase: "ramp", ElapsedNs: 1e9, TotalNs: 1000e9}
+	tests := []struct {
+		name         string
+		live         LivePlan
+		width, lines int
+		want         string
+	}{
+		{"all", l, 100, 3, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   mesh, 4 streams   [####------] 60 s left\n  a -> b  940 Mb/s   a -> c    failed   b -> a         -"},
+		{"a column", l, 30, 4, " 3/12    7.52 Gb/s   1 failed\n  a -> b  940 Mb/s\n  a -> c    failed\n  b -> a         -"},
+		{"the slowest", l, 30, 3, " 3/12    7.52 Gb/s   1 failed\n  a -> c    failed\n  and 2 more"},
+		{"one line", l, 60, 1, " 3/12    7.52 Gb/s   3 pairs   1 failed so far   60 s left"},
+		{"ramp", ramp, 0, 2, "1/1         ramp   [----------] 17 min left"},
+		{"too narrow", l, 8, 1, " 3/12"},
+	}
+	for _, tt := range tests {
+		got := LivePlanLines(tt.live, tt.width, tt.lines)
+		if strings.Join(got, "\n") != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.name, strings.Join(got, "\n"), tt.want)
+		}
+		if len(got) > tt.lines {
+			t.Errorf("%s: %d lines of %d", tt.name, len(got), tt.lines)
+		}
+	}
+}
+
+// TestLivePlanFits: however many pairs there are, whatever they are called.
+func TestLivePlanFits(t *testing.T) {
+	var l LivePlan
+	for i := range 500 {
+		l.Pairs = append(l.Pairs, LivePair{fmt.Sprintf("host%d\x1b", i), strings.Repeat("x", i%90), new(float64(i) * 1e6), i == 77})
+	}
+	for width := 60; width <= 200; width += 20 {
+		for _, line := range LivePlanLines(l, width, 10) {
+			if n := utf8.RuneCountInString(line); n > width || strings.Contains(line, "\x1b") {
+				t.Errorf("%d columns of %d: %q", n, width, line)
+			}
+		}
+	}
+}
