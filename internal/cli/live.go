@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/remote"
-	"thru/internal/report"
+	"thru/internal/report/live"
 	"thru/internal/unit"
 )
 
@@ -135,14 +135,14 @@ func (v *watch) Live(l control.Live) {
 		v.progress(line)
 		return
 	}
-	v.Printf("%s\n", report.LiveLine(line, v.Width))
+	v.Printf("%s\n", live.Line(line, v.Width))
 }
 
 // combine makes one line of the interval's events: bytes as the receivers saw
 // them, retransmits of the senders, the load of each host once.
-func (v *watch) combine(row []control.Live) report.Live {
+func (v *watch) combine(row []control.Live) live.State {
 	first := row[0]
-	line := report.Live{Phase: first.Event.Phase, Flows: make([]report.LiveFlow, len(v.specs)),
+	line := live.State{Phase: first.Event.Phase, Flows: make([]live.Flow, len(v.specs)),
 		ElapsedNs: int64(first.Ramp), TotalNs: int64(first.Ramp + first.Total)}
 	if v.specs[0].Amount > 0 {
 		line.TotalNs = 0 // how long it takes is what is measured
@@ -159,18 +159,18 @@ func (v *watch) combine(row []control.Live) report.Live {
 		}
 		if !seen[l.EndPoint] {
 			seen[l.EndPoint] = true
-			line.Ends = append(line.Ends, report.LiveCPU{Name: l.EndPoint, MachinePct: e.CPUPct, MaxCorePct: e.CPUMaxPct})
+			line.Ends = append(line.Ends, live.CPU{Name: l.EndPoint, MachinePct: e.CPUPct, MaxCorePct: e.CPUMaxPct})
 		}
 	}
 	line.ElapsedNs += line.AtNs
-	slices.SortFunc(line.Ends, func(a, b report.LiveCPU) int { return localFirst(a.Name, b.Name) })
+	slices.SortFunc(line.Ends, func(a, b live.CPU) int { return localFirst(a.Name, b.Name) })
 	return line
 }
 
 // liveFlow is one flow of a line, with what its kind of traffic has; of a
 // sender to a foreign end nobody knows the loss yet.
-func liveFlow(s measure.Spec, e bus.Event, several, knowsLoss bool) report.LiveFlow {
-	f := report.LiveFlow{Name: s.From + " -> " + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
+func liveFlow(s measure.Spec, e bus.Event, several, knowsLoss bool) live.Flow {
+	f := live.Flow{Name: s.From + " -> " + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
 	switch {
 	case s.Traffic != measure.Bulk:
 		f.Name, f.Requests = "beside", &e.Requests
@@ -202,7 +202,7 @@ func (v *watch) Failed(s measure.Spec, err error) {
 }
 
 // progress keeps one line on the screen that says how far the whole plan is.
-func (v *watch) progress(l report.Live) {
+func (v *watch) progress(l live.State) {
 	left := v.plan.Time() - time.Since(v.begin)
 	v.Now(fmt.Sprintf("[%d/%d] %-26s %12s   about %s left", v.done+1, v.total, v.step,
 		unit.Rate(float64(l.Flows[0].Bytes)*8e9/float64(max(l.Flows[0].SpanNs, 1))), unit.Duration(int64(max(left, 0).Round(time.Second)))))

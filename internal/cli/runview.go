@@ -11,7 +11,7 @@ import (
 	"thru/internal/control"
 	"thru/internal/measure"
 	"thru/internal/plan"
-	"thru/internal/report"
+	"thru/internal/report/live"
 	"thru/internal/unit"
 )
 
@@ -134,20 +134,20 @@ func (v *runView) draw() {
 		return
 	}
 	v.drawn = time.Now()
-	v.Now(report.LivePlanLines(v.state(), v.Width-1, liveLines)...)
+	v.Now(live.PlanLines(v.state(), v.Width-1, liveLines)...)
 }
 
 // state is the plan as it is now.
-func (v *runView) state() report.LivePlan {
+func (v *runView) state() live.Plan {
 	elapsed := time.Since(v.begin)
-	l := report.LivePlan{
+	l := live.Plan{
 		Turn: v.turn + 1, Turns: v.total, Label: strings.TrimPrefix(v.label, fmt.Sprintf("%d pairs, ", len(v.specs))), Phase: v.phase,
 		ElapsedNs: int64(elapsed), TotalNs: int64(elapsed + v.left()),
 	}
 	sum, known := 0.0, false
 	for i, s := range v.specs {
 		f := v.flows[i]
-		l.Pairs = append(l.Pairs, report.LivePair{From: s.From, To: s.To, Bps: f.bps, Failed: f.failed})
+		l.Pairs = append(l.Pairs, live.Pair{From: s.From, To: s.To, Bps: f.bps, Failed: f.failed})
 		if f.failed {
 			l.Failed++
 		}

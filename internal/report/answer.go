@@ -4,8 +4,10 @@ import (
 	"strings"
 
 	"thru/internal/measure"
+	"thru/internal/report/capture"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
+	"thru/internal/report/series"
 )
 
 // Answer is the result as a person would say it, and what binds it.
@@ -34,13 +36,13 @@ func answers(d *measure.Document) []string {
 	if result.IsCheck(d) {
 		return []string{gatesAnswer(d)}
 	}
-	if s := classesAnswer(d); s != "" {
+	if s := series.ClassesAnswer(d); s != "" {
 		return []string{s}
 	}
 	first, back, others := result.MainCells(d)
 	switch {
 	case first == nil:
-		if s := fileAnswer(d); s != "" {
+		if s := capture.Answer(d); s != "" {
 			return []string{s}
 		}
 		return nil

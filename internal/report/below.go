@@ -13,6 +13,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
+	"thru/internal/report/series"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -305,16 +306,16 @@ func (b belowEnd) chart(n int) (doc.Chart, bool) {
 	var legends []doc.Legend
 	var words []string
 	plot := func(title string, least float64, lines []belowLine) {
-		p := draw.Panel{Title: title, Height: coursePanel * 0.8, Max: least}
+		p := draw.Panel{Title: title, Height: series.CoursePanel * 0.8, Max: least}
 		for i, l := range lines {
 			points := b.points(l.counter, zero, width)
 			if len(points) == 0 {
 				continue
 			}
-			x := draw.Line{Style: i, Dashed: i%2 == 1, Points: points, Markers: markers}
-			p.Lines, p.Max = append(p.Lines, x), max(p.Max, greatest(points))
+			x := draw.Line{Style: i, Dashed: i%2 == 1, Points: points, Markers: series.Markers}
+			p.Lines, p.Max = append(p.Lines, x), max(p.Max, series.Greatest(points))
 			legends = append(legends, doc.Legend{Key: draw.Key(x), Name: l.name})
-			words = append(words, fmt.Sprintf("%s at most %.1f", l.name, greatest(points)))
+			words = append(words, fmt.Sprintf("%s at most %.1f", l.name, series.Greatest(points)))
 		}
 		if len(p.Lines) > 0 {
 			p.Lines = append(p.Lines, b.runLine(zero))
@@ -323,7 +324,7 @@ func (b belowEnd) chart(n int) (doc.Chart, bool) {
 	}
 	plot("CPU, % of the time", 5, []belowLine{{measure.CounterReady, "ready, and not run"}, {measure.CounterCoStop, "co-stop"}, {measure.CounterLimited, "kept by a limit"}})
 	plot("CPU of the host, %", 100, []belowLine{{measure.CounterUsage, "used"}})
-	plot("packets dropped in each interval", leastCount, []belowLine{{measure.CounterRxDropped, "on the way in"}, {measure.CounterTxDropped, "on the way out"}})
+	plot("packets dropped in each interval", series.LeastCount, []belowLine{{measure.CounterRxDropped, "on the way in"}, {measure.CounterTxDropped, "on the way out"}})
 	if len(panels) == 0 {
 		return doc.Chart{}, false
 	}
@@ -361,7 +362,7 @@ func (b belowEnd) points(counter string, zero time.Time, width float64) (ps []dr
 		}
 		return 1
 	})
-	return thin(ps)
+	return series.Thin(ps)
 }
 
 // runLine lies on the axis where a run was measured.

@@ -22,6 +22,7 @@ import (
 	"thru/internal/doc"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
+	"thru/internal/report/compared"
 )
 
 const comparisonSchema = "../../docs/comparison.schema.json"
@@ -143,7 +144,7 @@ func printCompared(w *bytes.Buffer, kind string, x *measure.Compared) error {
 func TestComparedBadge(t *testing.T) {
 	for name, x := range comparisons() {
 		class := "none"
-		for _, b := range comparedReport(x).Body {
+		for _, b := range compared.Report(x).Body {
 			if b, ok := b.(doc.Brief); ok {
 				class = cmp.Or(string(b.Verdict.Tone), class)
 			}
@@ -173,7 +174,7 @@ func TestComparedRailInTheAnswer(t *testing.T) {
 	x.Regression = true
 	x.Cells[0].Guards = []measure.ComparedRail{{Name: "loss", Unit: "pct", Before: 1, After: 2, ChangePct: new(100.0), Worse: true},
 		{Name: "RTT under load", Unit: "ns", Before: 4.4e6, After: 12e6, ChangePct: new(172.7), Worse: true}, {Name: "jitter", Unit: "ns", Before: 1e6, After: 9e6}}
-	v := comparedReport(x)
+	v := compared.Report(x)
 	if !strings.HasPrefix(v.Answer, "RTT under load 4.40 ms -> 12.0 ms (+172.7%) local -> peer: worse (and 1 more figure); ") || v.Tone != doc.ToneBad {
 		t.Error(v.Answer)
 	}
@@ -211,10 +212,10 @@ func printedComparison(t *testing.T, x *measure.Compared) string {
 func TestComparedSettingsInTheAnswer(t *testing.T) {
 	x := comparisons()["compared-worse"]
 	x.Cells[0].Settings = []measure.SettingDiff{{Name: "streams", Before: "4", After: "1", Refuses: true}, {Name: "congestion control", Before: "bbr", After: "reno"}, {Name: "MSS in use", Before: "8948", After: "1448"}}
-	if v := comparedReport(x); len(v.More) == 0 || !strings.HasPrefix(v.More[0], "changed: streams 4 -> 1, congestion control bbr -> reno, MTU of eth0 9000 -> 1500 at peer") {
+	if v := compared.Report(x); len(v.More) == 0 || !strings.HasPrefix(v.More[0], "changed: streams 4 -> 1, congestion control bbr -> reno, MTU of eth0 9000 -> 1500 at peer") {
 		t.Error(v.More)
 	}
-	if v := comparedReport(comparisons()["compared-refused"]); len(v.More) > 0 { // its reason has said it
+	if v := compared.Report(comparisons()["compared-refused"]); len(v.More) > 0 { // its reason has said it
 		t.Error(v.More)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/report/result"
+	"thru/internal/report/series"
 	"thru/internal/stat"
 )
 
@@ -271,17 +272,17 @@ func TestClassesAnswer(t *testing.T) {
 	for i := range d.Cells {
 		cells = append(cells, result.NewCell(d, &d.Cells[i]))
 	}
-	all := classCharts(d, cells)
+	all := series.ClassCharts(d, cells)
 	if len(all) != 1 || len(all[0].Legend) != 4 || all[0].Legend[2].Name != "CS5" || strings.Count(string(all[0].SVG), `class="line`) != 8 {
 		t.Errorf("%d charts of the classes over time: %+v", len(all), all)
 	}
 	for i := range d.Cells {
 		d.Cells[i].Spec.DSCP = 0
 	}
-	if got := classesAnswer(d); got != "" {
+	if got := series.ClassesAnswer(d); got != "" {
 		t.Errorf("of one class it says %q", got)
 	}
-	if all := classCharts(d, cells); all != nil {
+	if all := series.ClassCharts(d, cells); all != nil {
 		t.Errorf("of one class there are %d charts of classes", len(all))
 	}
 }

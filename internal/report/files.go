@@ -5,6 +5,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/capture"
 )
 
 // What is special about results of captured files: no test was made, so what
@@ -38,7 +39,7 @@ func (p *printer) filed(v *view) {
 	if len(v.Cells) == 1 {
 		figures = v.Cells[0].Rows
 	}
-	doc.Print(p, capturedBlocks(v.Packets, figures...))
+	doc.Print(p, capture.Blocks(v.Packets, figures...))
 	if len(v.Cells) > 1 {
 		p.cells(v)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/capture"
 	"thru/internal/report/result"
 )
 
@@ -19,12 +20,12 @@ func worded(p measure.Proof, f *measure.Flow) measure.Proof {
 	if strings.HasSuffix(p.Counter, ":") {
 		p.Unit = result.YesOrNo
 	}
-	near, far := placesOf(f)
+	near, far := capture.PlacesOf(f)
 	for _, c := range []*measure.Capture{near, far} {
 		if c == nil || p.Capture == "" || result.BaseName(p.Capture) != result.BaseName(c.File) {
 			continue
 		}
-		if p.Capture = sideName(f, c); far == nil {
+		if p.Capture = capture.SideName(f, c); far == nil {
 			p.Capture = ""
 		}
 		break

@@ -8,6 +8,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/capture"
 	"thru/internal/report/result"
 	"thru/internal/unit"
 )
@@ -195,7 +196,7 @@ func handshakeText(h *measure.Handshake) string {
 
 // optionsText prints what was sent, and what came of it where that differs.
 func optionsText(sent, seen *measure.SYN) string {
-	a, b := synText(sent), synText(seen)
+	a, b := capture.SynText(sent), capture.SynText(seen)
 	switch {
 	case a == "" || a == b:
 		return b

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"thru/internal/doc"
+	"thru/internal/report/capture"
 )
 
 // report is the whole page, in its order; a terminal has an order of its own.
 func (p *page) report() doc.Report {
 	return doc.Report{
 		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: doc.NonEmpty(p.Back), Foot: doc.Join("thru "+p.Thru, doc.Prefixed("started ", p.Started), "took "+p.Elapsed),
-		Body: slices.Concat(p.brief(), p.Blocks, whyBlocks(slices.Concat(p.Why, p.Judged), false), capturedBlocks(p.Packets), stepBlocks(p.Steps, p.Ended),
+		Body: slices.Concat(p.brief(), p.Blocks, whyBlocks(slices.Concat(p.Why, p.Judged), false), capture.Blocks(p.Packets), stepBlocks(p.Steps, p.Ended),
 			p.Fleet.blocks(), ladderBlocks(p.Ladders), p.Placed.blocks(), p.Below, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
+	"thru/internal/report/series"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -262,7 +263,7 @@ func carriedLines(d *measure.Document) (all []string) {
 	if s := ladderAnswer(d); s != "" {
 		return []string{s}
 	}
-	if s := classesAnswer(d); s != "" {
+	if s := series.ClassesAnswer(d); s != "" {
 		return []string{s}
 	}
 	first, back, _ := result.MainCells(d)

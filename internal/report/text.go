@@ -9,6 +9,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/doc/text"
 	"thru/internal/measure"
+	"thru/internal/report/capture"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
 	"thru/internal/unit"
@@ -54,7 +55,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		doc.Print(p, []doc.Block{v.Fleet.failures()})
 	}
 	doc.Print(p, whyBlocks(v.Why, false))
-	doc.Print(p, capturedBlocks(v.Packets))
+	doc.Print(p, capture.Blocks(v.Packets))
 	doc.Print(p, stepBlocks(v.Steps, v.Ended))
 	doc.Print(p, slices.Concat(v.Fleet.blocks(), ladderBlocks(v.Ladders)))
 	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.ShowsCells() {

@@ -10,6 +10,7 @@ import (
 	"thru/internal/doc/draw"
 	"thru/internal/measure"
 	"thru/internal/report/result"
+	"thru/internal/report/series"
 	"thru/internal/unit"
 )
 
@@ -153,7 +154,7 @@ func (m *moving) Course() []doc.Chart {
 		for s, bps := range r.Seconds {
 			l.Points = append(l.Points, draw.Point{X: float64(s) + 0.5, Y: bps / in.Div})
 		}
-		l.Points = thin(l.Points)
+		l.Points = series.Thin(l.Points)
 		p.Lines, legends = append(p.Lines, l), append(legends, doc.Legend{Key: draw.Key(l), Name: doc.Clean(r.Layer)})
 		words = append(words, doc.Clean(r.Layer)+": "+runRate(&r))
 	}

@@ -15,6 +15,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/capture"
 	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
@@ -29,7 +30,7 @@ type view struct {
 	Back       string // the direction back, where another cause holds it
 	Why        []diagnosis
 	Judged     []diagnosis // why the flow of a plan that is judged carries no more
-	Packets    []packets
+	Packets    []capture.Packets
 	Steps      []step
 	Silent     bool   // captured connections without any figure
 	Ended      string // why an explanation stopped
@@ -82,7 +83,7 @@ func newView(d *measure.Document) *view {
 		Command:    doc.Clean(d.Command),
 		Why:        newDiagnoses(d),
 		Judged:     judgedDiagnosis(d),
-		Packets:    newPackets(d),
+		Packets:    capture.New(d),
 		Silent:     result.IsSilent(d),
 		Steps:      newSteps(d),
 		Ended:      doc.Clean(d.Ended),

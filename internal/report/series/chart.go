@@ -1,4 +1,5 @@
-package report
+// Package series draws what flows did over time, and what their cores and queues did, as charts and tables.
+package series
 
 import (
 	"fmt"
@@ -19,7 +20,7 @@ type course struct {
 	sent, received               []draw.Point // bit/s
 	senderCPU, senderMax         []draw.Point // %
 	receiverCPU, receiverMax     []draw.Point
-	rtt, farRTT                  []draw.Point // ns, of the sender's kernel and of the receiver's
+	RTT, farRTT                  []draw.Point // ns, of the sender's kernel and of the receiver's
 	retransmits, farAgain        []draw.Point // segments, likewise
 	lost                         []draw.Point // datagrams
 	took, tookMost               []draw.Point // ns, of the requests beside it: the mean and the greatest of each second
@@ -42,24 +43,24 @@ func askedBeside(cells []result.Cell, c *measure.Cell) *measure.Cell {
 
 func newCourse(c *measure.Cell) course {
 	sender, receiver := result.ShownFlow(c)
-	k := course{cell: c, sent: thin(result.ThroughputOf(sender)), received: thin(result.ThroughputOf(receiver)),
-		rtt: thin(result.RTTOf(sender)), farRTT: thin(result.RTTOf(receiver)), retransmits: thin(result.RetransmitsOf(sender)), farAgain: thin(result.RetransmitsOf(receiver))}
-	if greatest(k.farAgain) == 0 { // it sends acknowledgements alone, which are not sent again
+	k := course{cell: c, sent: Thin(result.ThroughputOf(sender)), received: Thin(result.ThroughputOf(receiver)),
+		RTT: Thin(result.RTTOf(sender)), farRTT: Thin(result.RTTOf(receiver)), retransmits: Thin(result.RetransmitsOf(sender)), farAgain: Thin(result.RetransmitsOf(receiver))}
+	if Greatest(k.farAgain) == 0 { // it sends acknowledgements alone, which are not sent again
 		k.farAgain = nil
 	}
 	switch {
 	case result.Asks(c):
-		k.sent, k.received, k.rtt, k.farRTT = thin(result.RequestsOf(sender)), nil, nil, nil
+		k.sent, k.received, k.RTT, k.farRTT = Thin(result.RequestsOf(sender)), nil, nil, nil
 	case result.IsUDP(c):
-		k.lost = thin(result.LostOf(receiver))
+		k.lost = Thin(result.LostOf(receiver))
 	}
 	k.senderCPU, k.senderMax = result.CPUOf(sender)
 	k.receiverCPU, k.receiverMax = result.CPUOf(receiver)
 	for _, l := range []*[]draw.Point{&k.senderCPU, &k.senderMax, &k.receiverCPU, &k.receiverMax} {
-		*l = thin(*l)
+		*l = Thin(*l)
 	}
-	k.rateMax = greatest(k.sent, k.received)
-	k.rttMax, k.re = greatest(k.rtt, k.farRTT), greatest(k.retransmits, k.farAgain, k.lost)
+	k.rateMax = Greatest(k.sent, k.received)
+	k.rttMax, k.re = Greatest(k.RTT, k.farRTT), Greatest(k.retransmits, k.farAgain, k.lost)
 	for _, e := range []*measure.Evidence{sender, receiver} {
 		if e != nil {
 			k.seconds = max(k.seconds, float64(e.MeasuredNs)/result.Second)
@@ -68,8 +69,8 @@ func newCourse(c *measure.Cell) course {
 	return k
 }
 
-// thin averages neighbours until at most maxPoints are left.
-func thin(ps []draw.Point) []draw.Point {
+// Thin averages neighbours until at most maxPoints are left.
+func Thin(ps []draw.Point) []draw.Point {
 	group := (len(ps) + maxPoints - 1) / maxPoints
 	if group < 2 {
 		return ps
@@ -87,7 +88,8 @@ func thin(ps []draw.Point) []draw.Point {
 	return out
 }
 
-func greatest(series ...[]draw.Point) float64 {
+// Greatest is the greatest value of some series, 0 of none.
+func Greatest(series ...[]draw.Point) float64 {
 	most := 0.0
 	for _, ps := range series {
 		for _, p := range ps {
@@ -99,14 +101,14 @@ func greatest(series ...[]draw.Point) float64 {
 	return most
 }
 
-// courseCharts draws each main cell over time, all on the same scales; requests beside
+// Charts draws each main cell over time, all on the same scales; requests beside
 // several of them are drawn with the first.
-func courseCharts(cells []result.Cell) []doc.Chart {
+func Charts(cells []result.Cell) []doc.Chart {
 	var all []course
 	var asked []*measure.Cell
 	var most course
 	for _, c := range cells {
-		if !c.Main() || len(all) == maxCourses && c.Source.AtOnce < 2*maxCourses || len(all) == 2*maxCourses {
+		if !c.Main() || len(all) == MaxCourses && c.Source.AtOnce < 2*MaxCourses || len(all) == 2*MaxCourses {
 			continue
 		}
 		k := newCourse(c.Source)
@@ -117,7 +119,7 @@ func courseCharts(cells []result.Cell) []doc.Chart {
 			asked = append(asked, x)
 			asker, _ := result.ShownFlow(x)
 			k.took, k.tookMost = result.LatencyCourse(asker)
-			most.latency = max(most.latency, greatest(k.took, k.tookMost))
+			most.latency = max(most.latency, Greatest(k.took, k.tookMost))
 		}
 		all = append(all, k)
 		most.seconds, most.rateMax = max(most.seconds, k.seconds), max(most.rateMax, k.rateMax)
@@ -130,37 +132,37 @@ func courseCharts(cells []result.Cell) []doc.Chart {
 	return charts
 }
 
-// maxCourses bounds the cells that are drawn over time; twice as many that ran at once.
-const maxCourses = 4
+// MaxCourses bounds the cells that are drawn over time; twice as many that ran at once.
+const MaxCourses = 4
 
 const (
-	coursePanel = 110
-	markers     = 8 // on each line
-	leastCount  = 4 // of an axis that counts whole things
+	CoursePanel = 110
+	Markers     = 8 // on each line
+	LeastCount  = 4 // of an axis that counts whole things
 )
 
 func (k course) chart(n int, most course) doc.Chart {
-	sender, receiver := draw.Line{Markers: markers}, draw.Line{Style: 1, Wide: true, Markers: markers}
+	sender, receiver := draw.Line{Markers: Markers}, draw.Line{Style: 1, Wide: true, Markers: Markers}
 	peak := func(style int, ps []draw.Point) draw.Line {
 		return with(draw.Line{Style: style, Thin: true, Dashed: true}, ps, 1)
 	}
 	rates, times := k.rates(most), doc.TimeScale(most.rttMax)
-	panels := []draw.Panel{{Title: rates.Name, Height: coursePanel, Max: most.rateMax / rates.Div,
+	panels := []draw.Panel{{Title: rates.Name, Height: CoursePanel, Max: most.rateMax / rates.Div,
 		Lines: []draw.Line{with(receiver, k.received, rates.Div), with(sender, k.sent, rates.Div)}}}
 	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
-		panels = append(panels, draw.Panel{Title: "CPU, % of the machine; fine: busiest core", Height: coursePanel, Max: 100,
+		panels = append(panels, draw.Panel{Title: "CPU, % of the machine; fine: busiest core", Height: CoursePanel, Max: 100,
 			Lines: []draw.Line{peak(0, k.senderMax), peak(1, k.receiverMax), with(receiver, k.receiverCPU, 1), with(sender, k.senderCPU, 1)}})
 	}
-	if len(k.rtt)+len(k.farRTT) > 0 {
-		panels = append(panels, draw.Panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: coursePanel, Max: most.rttMax / times.Div,
-			Lines: []draw.Line{with(receiver, k.farRTT, times.Div), with(sender, k.rtt, times.Div)}})
+	if len(k.RTT)+len(k.farRTT) > 0 {
+		panels = append(panels, draw.Panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: CoursePanel, Max: most.rttMax / times.Div,
+			Lines: []draw.Line{with(receiver, k.farRTT, times.Div), with(sender, k.RTT, times.Div)}})
 	}
 	if len(k.took) > 1 {
 		panels = append(panels, delayPanel(k.took, k.tookMost, most.latency, sender))
 	}
 	counted := func(title string, ps, far []draw.Point) {
 		if len(ps)+len(far) > 0 && most.re > 0 {
-			panels = append(panels, draw.Panel{Title: title, Height: coursePanel * 0.7, Max: max(most.re, leastCount),
+			panels = append(panels, draw.Panel{Title: title, Height: CoursePanel * 0.7, Max: max(most.re, LeastCount),
 				Lines: []draw.Line{with(draw.Line{Stems: true}, ps, 1), with(draw.Line{Style: 1, Stems: true}, far, 1)}})
 		}
 	}
@@ -193,7 +195,7 @@ func with(l draw.Line, ps []draw.Point, div float64) draw.Line {
 // delayPanel draws the round trips of requests beside data: the mean and the greatest of each second.
 func delayPanel(mean, most []draw.Point, top float64, as draw.Line) draw.Panel {
 	times := doc.TimeScale(top)
-	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: coursePanel, Max: top / times.Div,
+	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: CoursePanel, Max: top / times.Div,
 		Lines: []draw.Line{with(draw.Line{Thin: true, Dashed: true}, most, times.Div), with(as, mean, times.Div)}}
 }
 

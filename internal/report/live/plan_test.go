@@ -1,4 +1,4 @@
-package report
+package live
 
 import (
 	"fmt"
@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-func TestLivePlan(t *testing.T) {
-	l := LivePlan{Turn: 3, Turns: 12, Label: "mesh, 4 streams", Bps: new(7.52e9), Failed: 1, ElapsedNs: 40e9, TotalNs: 100e9,
-		Pairs: []LivePair{{"a", "b", new(940e6), false}, {"a", "c", nil, true}, {"b", "a", nil, false}}}
-	ramp := LivePlan{Turn: 1, Turns: 1, Phase: "ramp", ElapsedNs: 1e9, TotalNs: 1000e9}
+func TestPlan(t *testing.T) {
+	l := Plan{Turn: 3, Turns: 12, Label: "mesh, 4 streams", Bps: new(7.52e9), Failed: 1, ElapsedNs: 40e9, TotalNs: 100e9,
+		Pairs: []Pair{{"a", "b", new(940e6), false}, {"a", "c", nil, true}, {"b", "a", nil, false}}}
+	ramp := Plan{Turn: 1, Turns: 1, Phase: "ramp", ElapsedNs: 1e9, TotalNs: 1000e9}
 	tests := []struct {
 		name         string
-		live         LivePlan
+		live         Plan
 		width, lines int
 		want         string
 	}{
@@ -25,7 +25,7 @@ func TestLivePlan(t *testing.T) {
 		{"too narrow", l, 8, 1, " 3/12"},
 	}
 	for _, tt := range tests {
-		got := LivePlanLines(tt.live, tt.width, tt.lines)
+		got := PlanLines(tt.live, tt.width, tt.lines)
 		if strings.Join(got, "\n") != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, strings.Join(got, "\n"), tt.want)
 		}
@@ -35,14 +35,14 @@ func TestLivePlan(t *testing.T) {
 	}
 }
 
-// TestLivePlanFits: however many pairs there are, whatever they are called.
-func TestLivePlanFits(t *testing.T) {
-	var l LivePlan
+// TestPlanFits: however many pairs there are, whatever they are called.
+func TestPlanFits(t *testing.T) {
+	var l Plan
 	for i := range 500 {
-		l.Pairs = append(l.Pairs, LivePair{fmt.Sprintf("host%d\x1b", i), strings.Repeat("x", i%90), new(float64(i) * 1e6), i == 77})
+		l.Pairs = append(l.Pairs, Pair{fmt.Sprintf("host%d\x1b", i), strings.Repeat("x", i%90), new(float64(i) * 1e6), i == 77})
 	}
 	for width := 60; width <= 200; width += 20 {
-		for _, line := range LivePlanLines(l, width, 10) {
+		for _, line := range PlanLines(l, width, 10) {
 			if n := utf8.RuneCountInString(line); n > width || strings.Contains(line, "\x1b") {
 				t.Errorf("%d columns of %d: %q", n, width, line)
 			}

@@ -1,4 +1,4 @@
-package report
+package compared
 
 import (
 	"thru/internal/doc"
@@ -7,9 +7,9 @@ import (
 	"thru/internal/report/result"
 )
 
-// comparedPicture draws the flows of a comparison before and after, those of one
+// picture draws the flows of a comparison before and after, those of one
 // kind of figure; nil where they are too many.
-func comparedPicture(x *measure.Compared) *draw.Picture {
+func picture(x *measure.Compared) *draw.Picture {
 	var w draw.Fall
 	for i := range x.Cells {
 		c := &x.Cells[i]

@@ -1,4 +1,4 @@
-package report
+package series
 
 import (
 	"fmt"
@@ -39,9 +39,9 @@ func classCells(d *measure.Document) (up, down []*measure.Cell) {
 	return up, down
 }
 
-// classesAnswer says "87.4 Mb/s local -> peer, 88.9 Mb/s back, in classes BE 21.9/22.4, EF
+// ClassesAnswer says "87.4 Mb/s local -> peer, 88.9 Mb/s back, in classes BE 21.9/22.4, EF
 // 20.1/20.2 Mb/s; latency 35 µs idle, 17.4 ms under load (+17.3 ms, grade A)"; empty of any other test.
-func classesAnswer(d *measure.Document) string {
+func ClassesAnswer(d *measure.Document) string {
 	up, down := classCells(d)
 	if len(up) == 0 {
 		return ""
@@ -69,9 +69,9 @@ func classesAnswer(d *measure.Document) string {
 	return s
 }
 
-// classCharts draw the rates of all classes in each direction over time, and the delay
+// ClassCharts draw the rates of all classes in each direction over time, and the delay
 // below them, as flent does; nil of a test without classes.
-func classCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
+func ClassCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	up, down := classCells(d)
 	if len(up) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func classCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	courses := map[*measure.Cell]course{}
 	for _, c := range slices.Concat(up, down) {
 		k := newCourse(c)
-		courses[c], seconds, rate, long = k, max(seconds, k.seconds), max(rate, greatest(k.received)), long || len(k.received) > 1
+		courses[c], seconds, rate, long = k, max(seconds, k.seconds), max(rate, Greatest(k.received)), long || len(k.received) > 1
 		words = append(words, result.PathName(c)+", "+result.ClassName(c.Spec.DSCP)+": "+unit.Rate(c.Goodput.Value))
 	}
 	if !long {
@@ -91,9 +91,9 @@ func classCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	in := doc.ScaleFor(rate)
 	var panels []draw.Panel
 	for n, direction := range [][]*measure.Cell{up, down} {
-		p := draw.Panel{Title: result.PathName(direction[0]) + ", " + in.Name, Height: coursePanel, Max: rate / in.Div}
+		p := draw.Panel{Title: result.PathName(direction[0]) + ", " + in.Name, Height: CoursePanel, Max: rate / in.Div}
 		for i, c := range direction {
-			l := with(draw.Line{Style: i % draw.Styles, Markers: markers}, courses[c].received, in.Div)
+			l := with(draw.Line{Style: i % draw.Styles, Markers: Markers}, courses[c].received, in.Div)
 			if p.Lines = append(p.Lines, l); n == 0 {
 				legends = append(legends, doc.Legend{Key: draw.Key(l), Name: result.ClassName(c.Spec.DSCP)})
 			}
@@ -103,7 +103,7 @@ func classCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	if x := askedBeside(cells, up[0]); x != nil {
 		asker, _ := result.ShownFlow(x)
 		mean, most := result.LatencyCourse(asker)
-		panels = append(panels, delayPanel(mean, most, greatest(mean, most), draw.Line{Markers: markers}))
+		panels = append(panels, delayPanel(mean, most, Greatest(mean, most), draw.Line{Markers: Markers}))
 	}
 	drawn := draw.Drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}
 	return []doc.Chart{draw.Chart(drawn, "What each class received over time, in both directions, and the delay beside them.", legends)}

@@ -1,4 +1,4 @@
-package report
+package series
 
 import (
 	"fmt"
@@ -50,9 +50,9 @@ const (
 	heatBottom = 40.0
 )
 
-// heatmaps draws CPU and queues of both ends of the first main cells; of cells that ran at
+// Heatmaps draws CPU and queues of both ends of the first main cells; of cells that ran at
 // the same time each host once.
-func heatmaps(cells []result.Cell) (all []doc.Chart) {
+func Heatmaps(cells []result.Cell) (all []doc.Chart) {
 	type hostThen struct {
 		group int
 		host  string
@@ -100,8 +100,8 @@ func heatEnds(c *measure.Cell) (ends []*measure.Evidence) {
 	return ends
 }
 
-// uncounted says at which ends the packets of each queue are not known, and why.
-func uncounted(cells []result.Cell) (all []string) {
+// Uncounted says at which ends the packets of each queue are not known, and why.
+func Uncounted(cells []result.Cell) (all []string) {
 	for _, c := range cells {
 		if !c.Main() {
 			continue

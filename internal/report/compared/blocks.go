@@ -1,4 +1,4 @@
-package report
+package compared
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"thru/internal/unit"
 )
 
-// comparedReport is a comparison on all faces.
-func comparedReport(x *measure.Compared) doc.Report {
-	v := newCompared(x)
+// Report is a comparison on all faces.
+func Report(x *measure.Compared) doc.Report {
+	v := newView(x)
 	r := doc.Report{Command: "thru compare", Answer: v.Answer, More: doc.NonEmpty(v.Changed), Tone: v.Tone, Foot: doc.Join("thru "+v.Thru, doc.Prefixed("compared ", v.When))}
 	verdict := doc.Verdict{Word: v.Outcome, Tone: v.badge(), Why: strings.Join(v.Tells, "; ")}
 	r.Body = []doc.Block{
-		comparedPicture(x).Block(),
+		picture(x).Block(),
 		doc.Brief{Verdict: &verdict},
 		doc.OnTerminal(doc.Para{Text: verdict.Why}),
 		doc.Pairs{Rows: v.Sides},
@@ -34,7 +34,7 @@ func comparedReport(x *measure.Compared) doc.Report {
 }
 
 // facts are those that changed; a terminal counts what hardly bears on a rate.
-func (v *compared) facts() []doc.Block {
+func (v *view) facts() []doc.Block {
 	all := []doc.Block{v.Facts}
 	if len(v.Facts.Rows) == 0 {
 		all = []doc.Block{doc.OnPages(doc.Para{Text: "No fact of the hosts or of the path that bears on a rate."})}
@@ -48,7 +48,7 @@ func (v *compared) facts() []doc.Block {
 }
 
 // badge is the tone of the outcome: what is the same is fine too, and what is open is neither.
-func (v *compared) badge() doc.Tone {
+func (v *view) badge() doc.Tone {
 	switch v.Tone {
 	case doc.ToneGood, doc.ToneNone:
 		return doc.ToneGood

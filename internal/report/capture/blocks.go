@@ -1,4 +1,4 @@
-package report
+package capture
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"thru/internal/doc"
 )
 
-// capturedBlocks are what the packets show. A terminal has it in one list, which the rows of further figures end.
-func capturedBlocks(all []packets, more ...doc.Row) (out []doc.Block) {
+// Blocks are what the packets show. A terminal has it in one list, which the rows of further figures end.
+func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 	for _, p := range all {
 		rows, single := slices.Concat(p.Opening, p.Captures), p.Conns.single()
 		short := rows

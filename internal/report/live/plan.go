@@ -1,4 +1,4 @@
-package report
+package live
 
 import (
 	"fmt"
@@ -13,44 +13,44 @@ import (
 	"thru/internal/unit"
 )
 
-// LivePlan is the state of a plan while it runs.
-type LivePlan struct {
-	Turn, Turns int        // run under way, from 1; steps times repeats
-	Label       string     // of the step: "4 streams, default window"
-	Phase       string     // what is done: "connecting", "ramp", "collecting"; empty while it is measured
-	Bps         *float64   // goodput of all pairs now; nil: not known yet
-	Pairs       []LivePair // of the step under way
-	Failed      int        // pairs that have failed, in the whole plan so far
-	ElapsedNs   int64      // of TotalNs
-	TotalNs     int64      // estimate of the whole plan; 0: not known
+// Plan is the state of a plan while it runs.
+type Plan struct {
+	Turn, Turns int      // run under way, from 1; steps times repeats
+	Label       string   // of the step: "4 streams, default window"
+	Phase       string   // what is done: "connecting", "ramp", "collecting"; empty while it is measured
+	Bps         *float64 // goodput of all pairs now; nil: not known yet
+	Pairs       []Pair   // of the step under way
+	Failed      int      // pairs that have failed, in the whole plan so far
+	ElapsedNs   int64    // of TotalNs
+	TotalNs     int64    // estimate of the whole plan; 0: not known
 }
 
-// LivePair is one pair of the step under way.
-type LivePair struct {
+// Pair is one pair of the step under way.
+type Pair struct {
 	From, To string
 	Bps      *float64 // goodput now; nil: not known
 	Failed   bool
 }
 
-// maxLivePairs bounds the pairs that a running plan shows one by one.
+// maxPairs bounds the pairs that a running plan shows one by one.
 const (
-	maxLivePairs = 24
-	livePairGap  = 3
+	maxPairs = 24
+	pairGap  = 3
 )
 
-// LivePlanLines formats a running plan without newlines: the first line says
+// PlanLines formats a running plan without newlines: the first line says
 // where it is and what all carry together, the rest each pair: where not
 // all find room, the slowest. The first line leaves parts out from the right
 // where width (0: no bound) has no room. Lines bounds them all.
-func LivePlanLines(l LivePlan, width, lines int) []string {
-	out := []string{livePlanLine(l, width)}
+func PlanLines(l Plan, width, lines int) []string {
+	out := []string{planLine(l, width)}
 	if lines > 1 && len(l.Pairs) > 1 {
-		out = append(out, livePairs(l.Pairs, width, lines-1)...)
+		out = append(out, pairLines(l.Pairs, width, lines-1)...)
 	}
 	return out
 }
 
-func livePlanLine(l LivePlan, width int) string {
+func planLine(l Plan, width int) string {
 	where := fmt.Sprintf("%*d/%d", len(fmt.Sprint(l.Turns)), l.Turn, l.Turns)
 	carried := l.Phase
 	if l.Bps != nil && l.Phase == "" {
@@ -66,7 +66,7 @@ func livePlanLine(l LivePlan, width int) string {
 		failed = fmt.Sprintf("%d failed", l.Failed)
 		soFar = failed + " so far" // which may be more than there are pairs
 	}
-	bar, left := livePlanBar(l)
+	bar, left := planBar(l)
 	label := doc.Clean(l.Label)
 	for _, parts := range [][]string{{where, carried, pairs, soFar, label, bar + left}, {where, carried, pairs, soFar, label, left},
 		{where, carried, pairs, soFar, left}, {where, carried, failed, left}, {where, carried, failed}} {
@@ -83,26 +83,26 @@ func joinGap(parts []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), "   ")
 }
 
-// livePlanBar is "[####------] " and "14 min left".
-func livePlanBar(l LivePlan) (bar, left string) {
-	bar, left = liveBar(Live{ElapsedNs: l.ElapsedNs, TotalNs: l.TotalNs})
+// planBar is "[####------] " and "14 min left".
+func planBar(l Plan) (bar, left string) {
+	bar, left = barText(State{ElapsedNs: l.ElapsedNs, TotalNs: l.TotalNs})
 	if rest := l.TotalNs - l.ElapsedNs; left != "" && rest > 60*int64(result.Second) {
 		left = doc.AboutTime(time.Duration(rest)) + " left"
 	}
 	return bar, left
 }
 
-// livePairs prints pairs in columns, as many lines as there may be.
-func livePairs(pairs []LivePair, width, lines int) []string {
+// pairLines prints pairs in columns, as many lines as there may be.
+func pairLines(pairs []Pair, width, lines int) []string {
 	if width <= 0 {
 		width = text.DefaultWidth
 	}
 	widest := 0
 	for _, x := range pairs {
-		widest = max(widest, utf8.RuneCountInString(livePair(x)))
+		widest = max(widest, utf8.RuneCountInString(pairText(x)))
 	}
-	each := max(1, (width-text.Indent)/(widest+livePairGap))
-	room := min(each*lines, maxLivePairs)
+	each := max(1, (width-text.Indent)/(widest+pairGap))
+	room := min(each*lines, maxPairs)
 	if len(pairs) > room {
 		pairs = slices.Clone(pairs)
 		slices.SortStableFunc(pairs, slowestFirst)
@@ -110,7 +110,7 @@ func livePairs(pairs []LivePair, width, lines int) []string {
 	}
 	var texts, out []string
 	for _, x := range pairs[:min(len(pairs), room)] {
-		texts = append(texts, livePair(x))
+		texts = append(texts, pairText(x))
 	}
 	if n := len(pairs) - len(texts); n > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", n))
@@ -118,7 +118,7 @@ func livePairs(pairs []LivePair, width, lines int) []string {
 	for row := range slices.Chunk(texts, each) {
 		line := ""
 		for _, s := range row {
-			line += text.Pad(s, widest+livePairGap)
+			line += text.Pad(s, widest+pairGap)
 		}
 		line = strings.TrimRight(strings.Repeat(" ", text.Indent)+line, " ")
 		if r := []rune(line); len(r) > width {
@@ -130,8 +130,8 @@ func livePairs(pairs []LivePair, width, lines int) []string {
 }
 
 // slowestFirst orders pairs: failed ones, then those with no figure, then by rate.
-func slowestFirst(a, b LivePair) int {
-	rank := func(x LivePair) float64 {
+func slowestFirst(a, b Pair) int {
+	rank := func(x Pair) float64 {
 		switch {
 		case x.Failed:
 			return -2
@@ -149,7 +149,7 @@ func slowestFirst(a, b LivePair) int {
 	return 0
 }
 
-func livePair(x LivePair) string {
+func pairText(x Pair) string {
 	value := "-"
 	switch {
 	case x.Failed:

@@ -1,4 +1,4 @@
-package report
+package capture
 
 import (
 	"math"
@@ -35,7 +35,7 @@ func TestPlacesOfAFlow(t *testing.T) {
 			}
 			return -1
 		}
-		near, far := placesOf(&tt.f)
+		near, far := PlacesOf(&tt.f)
 		if index(near) != tt.near || index(far) != tt.far {
 			t.Errorf("%s: %d and %d, want %d and %d", tt.name, index(near), index(far), tt.near, tt.far)
 		}

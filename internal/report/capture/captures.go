@@ -1,4 +1,6 @@
-package report
+// Package capture words what captured packets tell of a flow: its connections, their handshakes and
+// their time lines, what was lost between two captures, and what became of connections without data.
+package capture
 
 import (
 	"fmt"
@@ -18,8 +20,8 @@ const (
 	wholePackets = 65535 // a snap length that cuts nothing: the most that an IP packet holds
 )
 
-// packets is what the captures of one flow tell, ready to print.
-type packets struct {
+// Packets is what the captures of one flow tell, ready to print.
+type Packets struct {
 	Way      string    // "local -> b"; "" where no other flow was captured
 	Captures []doc.Row // each with its place, size and cost
 	Opening  []doc.Row // SYN and SYN-ACK with their options
@@ -28,8 +30,8 @@ type packets struct {
 	Traced   []traced
 }
 
-// newPackets are those of each captured flow.
-func newPackets(d *measure.Document) (all []packets) {
+// New are those of each captured flow.
+func New(d *measure.Document) (all []Packets) {
 	var flows []*measure.Flow
 	for i := range d.Cells {
 		if f := result.CapturedFlow(&d.Cells[i]); f != nil && len(flows) < result.MaxCaptured {
@@ -37,11 +39,11 @@ func newPackets(d *measure.Document) (all []packets) {
 		}
 	}
 	for i, f := range flows {
-		p := packets{Captures: captureRows(f)}
+		p := Packets{Captures: captureRows(f)}
 		if len(flows) > 1 {
 			p.Way = doc.Clean(f.From + " -> " + f.To)
 		}
-		near, far := placesOf(f)
+		near, far := PlacesOf(f)
 		pairs := pairsOf(f, near, far)
 		p.Opening, p.Conns, p.Crossing = openingRows(near), newConnTable(near, pairs), crossingRows(f)
 		p.Traced = newTraced(pairs[:min(len(pairs), maxConns/len(flows))], near, far, fmt.Sprint("trace", i))
@@ -50,9 +52,9 @@ func newPackets(d *measure.Document) (all []packets) {
 	return all
 }
 
-// placesOf are the capture nearer to the sender, from which a flow's figures
+// PlacesOf are the capture nearer to the sender, from which a flow's figures
 // are taken, and the other one, nil where there is none.
-func placesOf(f *measure.Flow) (near, far *measure.Capture) {
+func PlacesOf(f *measure.Flow) (near, far *measure.Capture) {
 	left, right := 0, 1
 	if x := f.Crossing; x != nil {
 		left, right = x.Left, x.Right
@@ -251,7 +253,7 @@ func openingText(o *measure.Opening) string {
 	if o == nil {
 		return ""
 	}
-	s := synText(&o.SYN)
+	s := SynText(&o.SYN)
 	if s == "" {
 		s = "no options"
 	}
@@ -269,10 +271,10 @@ func openingText(o *measure.Opening) string {
 	return s
 }
 
-// sideName is how a capture is called where it has been named before: by its
+// SideName is how a capture is called where it has been named before: by its
 // side, where two files were made at both ends.
-func sideName(f *measure.Flow, c *measure.Capture) string {
-	near, far := placesOf(f)
+func SideName(f *measure.Flow, c *measure.Capture) string {
+	near, far := PlacesOf(f)
 	if c.EndPoint == "" && far != nil && near.Place == measure.AtSender && far.Place == measure.AtReceiver {
 		if c == near {
 			return "the sender's"
@@ -282,7 +284,8 @@ func sideName(f *measure.Flow, c *measure.Capture) string {
 	return captureName(c)
 }
 
-func synText(s *measure.SYN) string {
+// SynText is the options of a SYN: "MSS 1460, window scale 7, SACK, timestamps".
+func SynText(s *measure.SYN) string {
 	if s == nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package report
+package capture
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"thru/internal/unit"
 )
 
-// fileAnswer says what became of connections without any figure; "" where no file
+// Answer says what became of connections without any figure; "" where no file
 // was captured.
-func fileAnswer(d *measure.Document) string {
+func Answer(d *measure.Document) string {
 	for i := range d.Cells {
 		if c := &d.Cells[i]; result.OfFile(c) {
-			near, _ := placesOf(result.CapturedFlow(c))
+			near, _ := PlacesOf(result.CapturedFlow(c))
 			return fateOf(near)
 		}
 	}

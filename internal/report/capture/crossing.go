@@ -1,4 +1,4 @@
-package report
+package capture
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func crossingRows(f *measure.Flow) (rows []doc.Row) {
 	if x == nil || len(x.Conns) == 0 {
 		return nil
 	}
-	near, far := placesOf(f)
+	near, far := PlacesOf(f)
 	if far == nil {
 		return nil
 	}
@@ -26,7 +26,7 @@ func crossingRows(f *measure.Flow) (rows []doc.Row) {
 			rows = append(rows, doc.Row{Name: name, Value: value})
 		}
 	}
-	nearName, farName := sideName(f, near), sideName(f, far)
+	nearName, farName := SideName(f, near), SideName(f, far)
 	data, acks := summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Data }), summed(x, func(c *measure.CrossedConn) *measure.Crossed { return &c.Acks })
 	add("crossed", fmt.Sprintf("%s left %s, %s came to %s", unit.Size(data.Sent), nearName, unit.Size(data.Arrived), farName))
 	add("lost", lostText(&data, nearName))

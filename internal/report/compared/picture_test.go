@@ -1,4 +1,4 @@
-package report
+package compared
 
 import (
 	"testing"
@@ -10,15 +10,15 @@ import (
 // flow that was not measured after is no bar of nothing.
 func TestComparedPicture(t *testing.T) {
 	worse := measure.ComparedCell{From: "a", To: "b", Before: &measure.Sample{Value: 956e6}, After: &measure.Sample{Value: 812e6}, ChangePct: new(-15.06), Outcome: measure.Worse}
-	p := comparedPicture(&measure.Compared{Cells: []measure.ComparedCell{worse, worse}})
+	p := picture(&measure.Compared{Cells: []measure.ComparedCell{worse, worse}})
 	if p == nil || len(p.Rows) != 4 || !p.Rows[0].Was || p.Rows[1].Was || p.Rows[1].Carried >= p.Rows[0].Carried || p.Rows[1].Change != "-15.1%, worse" {
 		t.Fatalf("%+v", p)
 	}
 	x := &measure.Compared{Cells: []measure.ComparedCell{{From: "a", To: "b", Before: &measure.Sample{Value: 1e9}}}}
-	if p := comparedPicture(x); len(p.Rows) != 2 || !p.Rows[1].Absent || p.Rows[0].Carried != 1 {
+	if p := picture(x); len(p.Rows) != 2 || !p.Rows[1].Absent || p.Rows[0].Carried != 1 {
 		t.Errorf("%+v", p)
 	}
-	if p := comparedPicture(&measure.Compared{}); p != nil {
+	if p := picture(&measure.Compared{}); p != nil {
 		t.Errorf("%+v", p)
 	}
 }

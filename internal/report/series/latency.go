@@ -1,4 +1,4 @@
-package report
+package series
 
 import (
 	"math"
@@ -12,17 +12,17 @@ import (
 	"thru/internal/unit"
 )
 
-// latencyPage is the distributions of a page: a curve and a table of them all.
-type latencyPage struct {
+// LatencyPage is the distributions of a page: a curve and a table of them all.
+type LatencyPage struct {
 	Chart doc.Chart
 	Table doc.Table
 }
 
 const latencyHeight = 240
 
-// newLatencyPage draws the cells that have a latency; nil without one.
-func newLatencyPage(cells []result.Cell) *latencyPage {
-	p := &latencyPage{Table: doc.Table{Figures: true, Caption: "Time from request to response", Columns: doc.FigureColumns("share of the requests")}}
+// NewLatencyPage draws the cells that have a latency; nil without one.
+func NewLatencyPage(cells []result.Cell) *LatencyPage {
+	p := &LatencyPage{Table: doc.Table{Figures: true, Caption: "Time from request to response", Columns: doc.FigureColumns("share of the requests")}}
 	var all []*measure.Latency
 	var legends []doc.Legend
 	var words []string
@@ -34,7 +34,7 @@ func newLatencyPage(cells []result.Cell) *latencyPage {
 			continue
 		}
 		name := seriesName(c)
-		one := draw.Line{Style: len(all), Dashed: len(all)%2 == 1, Markers: markers}
+		one := draw.Line{Style: len(all), Dashed: len(all)%2 == 1, Markers: Markers}
 		for _, at := range stat.LatencyCurve(l) {
 			one.Points = append(one.Points, draw.Point{X: at.Nines, Y: at.Ns})
 			least, greatest, most = min(least, at.Ns), max(greatest, at.Ns), max(most, at.Nines)

@@ -1,4 +1,5 @@
-package report
+// Package live words a test while it runs: a line for each interval, and the pairs of a plan.
+package live
 
 import (
 	"fmt"
@@ -13,21 +14,21 @@ import (
 	"thru/internal/unit"
 )
 
-// Live is what one line of progress is made of.
-type Live struct {
-	Phase       string     // "ramp" while nothing counts yet; anything else is measured
-	AtNs        int64      // end of the interval, since the measured time began; negative in the ramp
-	Flows       []LiveFlow // one, or two for bidirectional traffic
-	Retransmits *int64     // segments in the interval, of all flows; nil: not known
-	Ends        []LiveCPU
+// State is what one line of progress is made of.
+type State struct {
+	Phase       string // "ramp" while nothing counts yet; anything else is measured
+	AtNs        int64  // end of the interval, since the measured time began; negative in the ramp
+	Flows       []Flow // one, or two for bidirectional traffic
+	Retransmits *int64 // segments in the interval, of all flows; nil: not known
+	Ends        []CPU
 	ElapsedNs   int64 // of TotalNs
 	TotalNs     int64 // ramp and measured time; 0: not known, no bar
 }
 
-// LiveFlow is the data of one direction in the interval. Packets and Lost are
+// Flow is the data of one direction in the interval. Packets and Lost are
 // of datagrams and Requests of requests that were answered: nil where the
 // traffic is of another kind.
-type LiveFlow struct {
+type Flow struct {
 	Name     string // said where there is more than one flow: "back"
 	Bytes    int64
 	SpanNs   int64  // length of the interval
@@ -36,8 +37,8 @@ type LiveFlow struct {
 	Requests *int64 // then Bytes says nothing
 }
 
-// LiveCPU is the load of one host in the interval; nil is not known.
-type LiveCPU struct {
+// CPU is the load of one host in the interval; nil is not known.
+type CPU struct {
 	Name       string
 	MachinePct *float64
 	MaxCorePct *float64
@@ -45,18 +46,18 @@ type LiveCPU struct {
 
 const barWidth = 10
 
-// LiveLine formats one line without a newline, in fixed columns. It leaves
+// Line formats one line without a newline, in fixed columns. It leaves
 // parts out from the right where width (0: no bound) has no room.
-func LiveLine(l Live, width int) string {
-	columns := []string{liveTime(l)}
+func Line(l State, width int) string {
+	columns := []string{timeText(l)}
 	for _, f := range l.Flows {
-		columns = append(columns, liveRate(f, len(l.Flows) > 1))
+		columns = append(columns, rateText(f, len(l.Flows) > 1))
 	}
-	if c := liveRetransmits(l); c != "" {
+	if c := retransmitsText(l); c != "" {
 		columns = append(columns, c)
 	}
-	cpu, short := liveCPU(l.Ends, true), liveCPU(l.Ends, false)
-	bar, left := liveBar(l)
+	cpu, short := cpuText(l.Ends, true), cpuText(l.Ends, false)
+	bar, left := barText(l)
 	best := strings.Join(columns, "   ")
 	for _, tail := range [][]string{{cpu, bar + left}, {cpu, left}, {short, left}, {short}, {left}} {
 		line := best
@@ -73,7 +74,7 @@ func LiveLine(l Live, width int) string {
 	return strings.TrimRight(best, " ")
 }
 
-func liveTime(l Live) string {
+func timeText(l State) string {
 	if l.Phase == "ramp" {
 		return " ramp"
 	}
@@ -83,7 +84,7 @@ func liveTime(l Live) string {
 	return fmt.Sprintf("%3.0f s", float64(l.AtNs)/result.Second)
 }
 
-func liveRate(f LiveFlow, named bool) string {
+func rateText(f Flow, named bool) string {
 	text := "-"
 	switch {
 	case f.SpanNs <= 0:
@@ -97,7 +98,7 @@ func liveRate(f LiveFlow, named bool) string {
 		text += fmt.Sprintf(" %9s/s", stat.ThreeDigits(float64(*f.Packets)*result.Second/float64(f.SpanNs)))
 	}
 	if f.Packets != nil && f.Lost != nil {
-		text += fmt.Sprintf("   lost %-6s", liveLoss(*f.Packets, *f.Lost))
+		text += fmt.Sprintf("   lost %-6s", lossText(*f.Packets, *f.Lost))
 	}
 	if named {
 		text += " " + doc.Clean(f.Name)
@@ -105,18 +106,18 @@ func liveRate(f LiveFlow, named bool) string {
 	return text
 }
 
-// liveLoss is the share of an interval's datagrams that did not come.
-func liveLoss(packets, lost int64) string {
+// lossText is the share of an interval's datagrams that did not come.
+func lossText(packets, lost int64) string {
 	if lost <= 0 {
 		return "0%"
 	}
 	return unit.Percent(100 * float64(lost) / (float64(lost) + float64(max(packets, 0))))
 }
 
-// liveRetransmits has its column where any flow could have some.
-func liveRetransmits(l Live) string {
-	other := func(f LiveFlow) bool { return f.Packets != nil || f.Requests != nil }
-	if l.Retransmits == nil && len(l.Flows) > 0 && !slices.ContainsFunc(l.Flows, func(f LiveFlow) bool { return !other(f) }) {
+// retransmitsText has its column where any flow could have some.
+func retransmitsText(l State) string {
+	other := func(f Flow) bool { return f.Packets != nil || f.Requests != nil }
+	if l.Retransmits == nil && len(l.Flows) > 0 && !slices.ContainsFunc(l.Flows, func(f Flow) bool { return !other(f) }) {
 		return ""
 	}
 	if l.Retransmits == nil {
@@ -125,15 +126,15 @@ func liveRetransmits(l Live) string {
 	return fmt.Sprintf("retr %-4d", *l.Retransmits)
 }
 
-// liveCPU is "CPU local 51% (max 98%)", or in short "CPU local 51/98%".
-func liveCPU(ends []LiveCPU, long bool) string {
+// cpuText is "CPU local 51% (max 98%)", or in short "CPU local 51/98%".
+func cpuText(ends []CPU, long bool) string {
 	var parts []string
 	for _, e := range ends {
 		form := "%s %s/%s%%"
 		if long {
 			form = "%s %s%% (max %s%%)"
 		}
-		parts = append(parts, fmt.Sprintf(form, doc.Clean(e.Name), livePct(e.MachinePct), livePct(e.MaxCorePct)))
+		parts = append(parts, fmt.Sprintf(form, doc.Clean(e.Name), pctText(e.MachinePct), pctText(e.MaxCorePct)))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -141,15 +142,15 @@ func liveCPU(ends []LiveCPU, long bool) string {
 	return "CPU " + strings.Join(parts, " | ")
 }
 
-func livePct(v *float64) string {
+func pctText(v *float64) string {
 	if v == nil || math.IsNaN(*v) {
 		return "  -"
 	}
 	return fmt.Sprintf("%3.0f", *v)
 }
 
-// liveBar is "[######----] " and "7 s left".
-func liveBar(l Live) (bar, left string) {
+// barText is "[######----] " and "7 s left".
+func barText(l State) (bar, left string) {
 	if l.TotalNs <= 0 {
 		return "", ""
 	}

@@ -1,0 +1,450 @@
+// Package compared words a comparison of results: the change of each flow, what changed beside it, and what may have caused it.
+package compared
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/compare"
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bounds of what is shown of a comparison. The JSON document has all.
+const (
+	maxFlowRows = 100 // flows
+	maxFacts    = 40  // facts that changed
+	answerFacts = 3   // of these, named in the answer
+)
+
+// view is a comparison made ready to print.
+type view struct {
+	Answer   string
+	Changed  string // the facts that stand beside it first
+	Outcome  string
+	Tone     doc.Tone
+	Tells    []string  // what the answer does not say of the outcome
+	Sides    []doc.Row // what is compared
+	Flows    doc.Table
+	Reasons  []doc.Row // why a flow has its outcome
+	Facts    doc.Table
+	Minor    doc.Table // facts that hardly bear on a rate
+	Causes   []doc.Row
+	Rails    doc.Table
+	AsBefore string // names of the guardrails that have not changed
+	Settings doc.Table
+	Gates    doc.Table
+	Alone    []string // flows that one side alone has
+	Warnings []string
+	Command  string
+	Thru     string
+	When     string // it was compared
+}
+
+func newView(x *measure.Compared) *view {
+	v := &view{Outcome: doc.Clean(x.Outcome), Tone: outcomeTone(x.Outcome), Thru: doc.Clean(x.Thru), Warnings: doc.CleanAll(x.Warnings)}
+	v.Answer, v.Changed = comparedAnswer(x)
+	v.Sides = []doc.Row{{Name: "before", Value: sideText(x.Before)}, {Name: "after", Value: sideText(x.After)}}
+	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
+	v.Facts, v.Minor = factsGrid(x.Facts)
+	v.Rails, v.AsBefore = railsGrid(x.Cells)
+	v.Settings, v.Gates = settingsGrid(x.Cells), gatesGrid(x.Gates)
+	for _, c := range x.Causes[:min(len(x.Causes), result.MaxLines)] {
+		v.Causes = append(v.Causes, doc.Row{Name: doc.Clean(endsText(c.From, c.To)), Value: doc.Clean(c.Before) + " -> " + doc.Clean(c.After) + doc.Prefixed(": ", doc.Clean(c.Says))})
+	}
+	for _, u := range x.Unmatched[:min(len(x.Unmatched), result.MaxLines)] {
+		v.Alone = append(v.Alone, doc.Clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))
+	}
+	if n := len(x.Unmatched) - result.MaxLines; n > 0 {
+		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
+	}
+	if len(x.Cells) > 1 && tellsMore(x) {
+		v.Tells = append(v.Tells, doc.Clean(x.Reason))
+	}
+	if x.Regression && x.Outcome != measure.Worse {
+		v.Answer = doc.CleanUpTo(worstRail(x.Cells)+"; "+v.Answer, result.MaxAnswer)
+		v.Tone = doc.ToneBad
+	}
+	v.Command = comparedCommand(x)
+	if x.ComparedAt != nil {
+		v.When = when(*x.ComparedAt)
+	}
+	return v
+}
+
+// worstRail names the guardrail that made a regression of a comparison whose rates
+// are none: the one that grew most, and how many others did.
+func worstRail(cells []measure.ComparedCell) string {
+	var worst *measure.ComparedRail
+	grown := func(r *measure.ComparedRail) float64 {
+		if r.ChangePct == nil { // from nothing
+			return math.Inf(1)
+		}
+		return *r.ChangePct
+	}
+	way, more := "", -1
+	for i := range cells {
+		for k := range cells[i].Guards {
+			r := &cells[i].Guards[k]
+			if cells[i].Beside || !r.Worse {
+				continue
+			}
+			more++
+			if worst == nil || grown(r) > grown(worst) {
+				worst, way = r, comparedWay(&cells[i])
+			}
+		}
+	}
+	if worst == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %s -> %s", worst.Name, railText(worst.Unit, worst.Before), railText(worst.Unit, worst.After))
+	if worst.ChangePct != nil {
+		text += " (" + signedPct(*worst.ChangePct) + ")"
+	}
+	text += " " + way + ": worse"
+	if more > 0 {
+		text += fmt.Sprintf(" (and %s)", unit.Plural(more, "more figure"))
+	}
+	return text
+}
+
+// comparedCommand is the command to make the comparison again: of words such as
+// "last", which name another result after the next one, it has the ids.
+func comparedCommand(x *measure.Compared) string {
+	words := []string{"thru"}
+	sides := []measure.ComparedSide{x.Before, x.After}
+	for _, a := range x.Arguments[:min(len(x.Arguments), result.MaxLines)] {
+		if len(sides) > 0 && a == sides[0].Name && len(words) > 1 {
+			a, sides = pinned(sides[0]), sides[1:]
+		}
+		words = append(words, doc.Quote(a))
+	}
+	if len(words) == 1 {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+// pinned is a side by a word that will name the same later: an id, or of a span its
+// results' first and last second.
+func pinned(s measure.ComparedSide) string {
+	n := len(s.Results)
+	switch {
+	case n == 1 && s.Results[0].Name != "":
+		return s.Results[0].Name
+	case n > 1 && !s.Results[0].StartedAt.IsZero():
+		return s.Results[0].StartedAt.UTC().Format(time.RFC3339) + ".." + s.Results[n-1].StartedAt.UTC().Format(time.RFC3339)
+	}
+	return s.Name
+}
+
+// tellsMore tells whether there is more than one main flow, or none was compared.
+func tellsMore(x *measure.Compared) bool {
+	main := 0
+	for _, c := range x.Cells {
+		if !c.Beside {
+			main++
+		}
+	}
+	return main > 1 || x.Outcome == measure.NotCompared
+}
+
+// outcomeTone colours an outcome: what is undecided is not fine.
+func outcomeTone(outcome string) doc.Tone {
+	switch outcome {
+	case measure.Improved, "better":
+		return doc.ToneGood
+	case measure.Worse:
+		return doc.ToneBad
+	case measure.Undecided, measure.NotCompared:
+		return doc.ToneWarn
+	}
+	return doc.ToneNone
+}
+
+// comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse",
+// and "changed: MTU of eth0 9000 -> 1500 at peer". Of several flows it is the worst.
+func comparedAnswer(x *measure.Compared) (answer, changed string) {
+	if len(x.Cells) == 0 {
+		return doc.Clean(x.Reason), ""
+	}
+	c := worstCompared(x.Cells)
+	several := slices.ContainsFunc(x.Cells, func(o measure.ComparedCell) bool {
+		return !o.Beside && comparedWay(&o) == comparedWay(c) && o.What != c.What
+	})
+	return doc.CleanUpTo(flowAnswer(c, several || c.Place != ""), result.MaxAnswer), doc.CleanUpTo(doc.Prefixed("changed: ", doc.Join(chosen(c), changedFacts(x.Facts, c))), result.MaxAnswer)
+}
+
+// chosen are the settings of a flow that somebody has asked for otherwise, and that
+// make another figure.
+func chosen(c *measure.ComparedCell) string {
+	var words []string
+	for _, s := range c.Settings {
+		if s.Refuses && c.ChangePct != nil || slices.Contains([]string{"congestion control", "data path", "engine", "IP version"}, s.Name) {
+			words = append(words, fmt.Sprintf("%s %s -> %s", s.Name, s.Before, s.After))
+		}
+	}
+	return strings.Join(words[:min(len(words), answerFacts)], ", ")
+}
+
+// worstCompared is the flow to name first: of the worst outcome, and of these the
+// one with the greatest fall.
+func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
+	rank := func(c *measure.ComparedCell) int {
+		r := slices.Index([]string{measure.Worse, measure.Undecided, measure.Improved, measure.Equivalent, measure.NotCompared}, c.Outcome)
+		if c.Failed {
+			r = 0
+		}
+		if c.Beside {
+			r += 10
+		}
+		return r
+	}
+	change := func(c *measure.ComparedCell) float64 {
+		if c.ChangePct == nil {
+			return 0
+		}
+		return *c.ChangePct
+	}
+	worst := &all[0]
+	for i := range all {
+		if c := &all[i]; cmp.Or(cmp.Compare(rank(c), rank(worst)), cmp.Compare(change(c), change(worst))) < 0 {
+			worst = c
+		}
+	}
+	return worst
+}
+
+// flowAnswer is a flow with its figures in a line, named by its traffic too where
+// its direction alone would not tell which it is.
+func flowAnswer(c *measure.ComparedCell, named bool) string {
+	way := comparedWay(c)
+	if named {
+		way += " (" + c.What + ")"
+	}
+	if c.Before == nil || c.After == nil || c.ChangePct == nil {
+		return way + ": " + c.Outcome + ", " + c.Reason
+	}
+	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(rangeText(c))) + ": " + c.Outcome
+}
+
+// comparedWay is the direction of a flow, or where a disk is.
+func comparedWay(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
+
+// commonWay is the direction, or the disk, of all cells where these are of several
+// things; else "".
+func commonWay(cells []measure.ComparedCell) string {
+	several := false
+	for i := range cells {
+		if comparedWay(&cells[i]) != comparedWay(&cells[0]) {
+			return ""
+		}
+		several = several || cells[i].What != cells[0].What
+	}
+	if !several {
+		return ""
+	}
+	return comparedWay(&cells[0])
+}
+
+// comparedName is what tells a cell from the others: its direction, or where all
+// have the same its traffic.
+func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string {
+	if commonWay(cells) != "" {
+		return whatCompared(c)
+	}
+	return comparedWay(c)
+}
+
+// whatCompared is the traffic of a cell, marked where it decides nothing.
+func whatCompared(c *measure.ComparedCell) string {
+	if c.Beside {
+		return c.What + " (beside)"
+	}
+	return c.What
+}
+
+// atText is "/srv at web1" of a disk, else the direction.
+func atText(place, from, to string) string {
+	if place != "" {
+		return place + " at " + from
+	}
+	return endsText(from, to)
+}
+
+func endsText(from, to string) string {
+	if from == to {
+		return "localhost"
+	}
+	return measure.PairName(from, to)
+}
+
+// flowChange says "956 -> 812 Mb/s", of requests "204 000 -> 180 000/s", of a disk
+// "3.21 GB/s -> 2.87 GB/s" or "85.2k -> 61.0k IOPS".
+func flowChange(c *measure.ComparedCell) string {
+	a, b := c.Before.Value, c.After.Value
+	switch c.Figure {
+	case "transactions_per_s":
+		return stat.ThreeDigits(a) + " -> " + stat.ThreeDigits(b) + "/s"
+	case "iops":
+		return doc.PerSecond(a) + " -> " + doc.PerSecond(b) + " IOPS"
+	case "bytes_per_s":
+		return doc.ByteRate(a) + " -> " + doc.ByteRate(b)
+	}
+	if in := doc.ScaleFor(max(a, b)); min(a, b) >= in.Div/100 {
+		return in.Number(a) + " -> " + in.Number(b) + " " + in.Name
+	}
+	return bitRate(a) + " -> " + bitRate(b)
+}
+
+// sampleText is one side's figure.
+func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
+	switch {
+	case s == nil:
+		return "-"
+	case c.Figure == "transactions_per_s":
+		return stat.ThreeDigits(s.Value) + "/s"
+	case c.Figure == "iops":
+		return doc.PerSecond(s.Value) + " IOPS"
+	case c.Figure == "bytes_per_s":
+		return doc.ByteRate(s.Value)
+	}
+	return bitRate(s.Value)
+}
+
+// bitRate keeps what no link carries, and only a hostile document says, short.
+func bitRate(bps float64) string {
+	if !(math.Abs(bps) < 1e18) {
+		return doc.Digits(bps) + " b/s"
+	}
+	return unit.Rate(bps)
+}
+
+// rangeText is the interval of a change: "-16.0..-14.2".
+func rangeText(c *measure.ComparedCell) string {
+	if c.LowPct == nil || c.HighPct == nil {
+		return ""
+	}
+	return strings.TrimSuffix(signedPct(*c.LowPct), "%") + ".." + strings.TrimSuffix(signedPct(*c.HighPct), "%")
+}
+
+// signedPct is a change with its sign: "-15.1%"; of a hundredfold and more how many
+// times as much.
+func signedPct(pct float64) string {
+	switch {
+	case math.IsNaN(pct) || math.IsInf(pct, 0):
+		return "?"
+	case pct >= 9900:
+		return doc.Digits(1+pct/100) + " times"
+	}
+	return fmt.Sprintf("%+.1f%%", pct)
+}
+
+// changedFacts names the changes that the answer tells; what changed alike at several
+// places is one.
+func changedFacts(all []measure.FactChange, of *measure.ComparedCell) string {
+	var words []string
+	var places [][]string
+	more := 0
+	for _, f := range all {
+		said := fmt.Sprintf("%s %s -> %s", f.Name, f.Before, f.After)
+		i := slices.Index(words, said)
+		switch {
+		case f.Minor, f.Fact == "paths.mtu" && followsMTU(all, f):
+		case i >= 0 && len(places[i]) < answerFacts:
+			places[i] = append(places[i], f.Of)
+		case i >= 0:
+		case len(words) == answerFacts:
+			more++
+		default:
+			words, places = append(words, said), append(places, []string{f.Of})
+		}
+	}
+	for i := range words {
+		words[i] += " " + changedAt(places[i], of)
+	}
+	if more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+// followsMTU tells of a path's MTU that is that of an interface which changed alike.
+func followsMTU(all []measure.FactChange, p measure.FactChange) bool {
+	return slices.ContainsFunc(all, func(f measure.FactChange) bool {
+		return !f.Minor && compare.KindOfFact(f.Fact) == "interfaces.mtu_bytes" && f.Before == p.Before && f.After == p.After
+	})
+}
+
+// changedAt is "at peer", "at both ends" of a flow, or of a path "on local -> peer"
+// and "both ways".
+func changedAt(places []string, of *measure.ComparedCell) string {
+	are := func(a, b string) bool {
+		return len(places) == 2 && slices.Contains(places, a) && slices.Contains(places, b)
+	}
+	switch {
+	case are(of.From, of.To):
+		return "at both ends"
+	case are(measure.PairName(of.From, of.To), measure.PairName(of.To, of.From)):
+		return "both ways"
+	case strings.Contains(places[0], " -> "):
+		return "on " + strings.Join(places, " and ")
+	}
+	return "at " + strings.Join(places, " and ")
+}
+
+// sideText names the results of a side.
+func sideText(s measure.ComparedSide) string {
+	n := len(s.Results)
+	if n == 0 {
+		return "no result"
+	}
+	first, last := s.Results[0], s.Results[n-1]
+	if n > 1 {
+		failed, lost := 0, ""
+		for _, r := range s.Results {
+			if r.Error != "" {
+				failed++
+			}
+		}
+		if failed > 0 {
+			lost = fmt.Sprintf("%d of them failed", failed)
+		}
+		return doc.Clean(doc.Join(s.Name, fmt.Sprintf("%d results", n), lost, when(first.StartedAt)+" to "+when(last.StartedAt), machinesText(last)))
+	}
+	called := s.Name
+	if first.Name != "" && first.Name != s.Name {
+		called += " " + doc.Bracket(first.Name)
+	}
+	failed := ""
+	if first.Error != "" {
+		failed = "which failed: " + first.Error
+	}
+	return doc.Clean(doc.Join(called, doc.Prefixed("thru ", first.Command), when(first.StartedAt), machinesText(first), failed))
+}
+
+// machinesText are the machines of a result, at most a few.
+func machinesText(r measure.ComparedResult) string {
+	names := r.Hosts[:min(len(r.Hosts), result.FleetLines)]
+	more := ""
+	if n := len(r.Hosts) - len(names); n > 0 {
+		more = fmt.Sprintf("%d hosts more", n)
+	}
+	return doc.Join(strings.Join(names, ", "), more)
+}
+
+// when is a time for people; "" of none.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04") + " UTC"
+}
