@@ -288,7 +288,7 @@ func TestExternalErrors(t *testing.T) {
 		"wrong name":    {change(func(c *bus.NATSConfig) { c.URL = strings.Replace(c.URL, "localhost", "127.0.0.1", 1) }), bus.ErrCertificate, "as its certificate does"},
 		"no authority":  {change(func(c *bus.NATSConfig) { c.CA = "" }), bus.ErrCertificate, "--tls-ca"},
 		"another's CA":  {change(func(c *bus.NATSConfig) { c.CA = other.ca }), bus.ErrCertificate, "--tls-ca"},
-		"unknown key":   {change(func(c *bus.NATSConfig) { c.Nkey = other.operators[0].Nkey }), bus.ErrSecret, "docs/fleet.md"},
+		"unknown key":   {change(func(c *bus.NATSConfig) { c.Nkey = other.operators[0].Nkey }), bus.ErrSecret, "thru help fleet"},
 		"nobody there":  {change(func(c *bus.NATSConfig) { c.URL = fmt.Sprintf("nats://localhost:%d", freePort(t)) }), bus.ErrRefused, "4222"},
 		"no key":        {change(func(c *bus.NATSConfig) { c.Nkey = "" }), nil, "--nkey FILE or --creds FILE"},
 		"both keys":     {change(func(c *bus.NATSConfig) { c.Creds = "x" }), nil, "one of the two"},
@@ -348,7 +348,7 @@ func TestExternalPermissions(t *testing.T) {
 		defer f.Close()
 		_, err = f.Hosts(t.Context())
 	}
-	if !errors.Is(err, bus.ErrSecret) || !strings.Contains(fault.Hint(err), "docs/fleet.md") {
+	if !errors.Is(err, bus.ErrSecret) || !strings.Contains(fault.Hint(err), "thru help fleet") {
 		t.Errorf("an operator with an agent's key: %v", err)
 	}
 }

@@ -133,10 +133,10 @@ func (c NATSConfig) explain(key string, err error) error {
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fault.Failf("give the server a certificate (tls {} in its configuration): thru logs in by TLS only", "bus: the NATS server at %s has no TLS: %w", c.URL, ErrCertificate)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
-		return fault.Failf("add the key to the users in the server's configuration (docs/fleet.md has the block)",
+		return fault.Failf("add the key to the users in the server's configuration (`thru help fleet` has the block)",
 			"bus: the NATS server at %s does not let the key %s in: %w: %w", c.URL, key, ErrSecret, err)
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return fault.Failf("give the key the permissions of docs/fleet.md", "bus: the NATS server at %s refuses what thru needs: %w: %w", c.URL, ErrSecret, err)
+		return fault.Failf("give the key the permissions that `thru help fleet` lists", "bus: the NATS server at %s refuses what thru needs: %w: %w", c.URL, ErrSecret, err)
 	case errors.Is(err, nats.ErrNkeysNotSupported):
 		return fault.Failf("put the block that `thru control --nats-config` prints into the server's configuration: it lets anybody in as it is",
 			"bus: the NATS server at %s asks for no key: %w", c.URL, err)

@@ -15,7 +15,7 @@ import (
 
 // captureFlags ask for the packets of the traffic.
 type captureFlags struct {
-	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (docs/capture.md)."`
+	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (thru help capture)."`
 	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng, of explain x.base.local.pcapng and so on."`
 }
 

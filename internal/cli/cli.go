@@ -72,7 +72,8 @@ func (e *env) reader() *library.Reader {
 
 const description = `thru proves what a network path carries, and explains why it does not carry more.
 
-With no END POINT a command measures this machine against itself.`
+With no END POINT a command measures this machine against itself.
+thru help lists the documentation by question.`
 
 const exitCodes = `
 Exit codes: 0 fine, 1 failed, 2 wrong usage, 3 measured but below the required rate or worse than before, or a gate fails, 4 inconclusive.`

@@ -27,7 +27,7 @@ type compareCmd struct {
 	Bar    string `name:"bar" default:"2%" placeholder:"PCT" help:"A change within it is none (default 2%)."`
 	Anyway bool   `name:"anyway" help:"Compare although settings differ that make other things of the figures."`
 	FailOn string `name:"fail-on" enum:"rate,any" default:"rate" placeholder:"rate|any" help:"What ends with exit code 3: a rate that got worse, or also CPU, round trip, loss or latency (default rate)."`
-	JSON   bool   `group:"Form" name:"json" help:"Print one JSON document (docs/comparison.md)."`
+	JSON   bool   `group:"Form" name:"json" help:"Print one JSON document (thru help comparison)."`
 	HTML   string `group:"Form" name:"html" type:"newfile" placeholder:"FILE" help:"Write one page to hand over, signed by this host."`
 
 	Markdown string `group:"Form" name:"markdown" type:"outfile" placeholder:"FILE" help:"Write it as Markdown, signed; - is stdout."`

@@ -18,7 +18,7 @@ import (
 
 // formFlags say in which forms a result is printed and written.
 type formFlags struct {
-	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (docs/result.md)."`
+	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (thru help result)."`
 	Samples  bool   `group:"Output" name:"samples" help:"With --json: also each second of every stream, core and counter."`
 	HTML     string `group:"Output" name:"html" type:"newfile" placeholder:"FILE" help:"Also write a self-contained report."`
 	Markdown string `group:"Output" name:"markdown" type:"newfile" placeholder:"FILE" help:"Also write it as Markdown."`

@@ -135,7 +135,7 @@ func (c *ladderCmd) read() (plan.Request, error) {
 // planned runs a plan file with rungs, or goes on with a run.
 func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 	if others := e.TypedBut(ofPlans...); len(others) > 0 {
-		return fault.Usagef("write it into the plan (docs/plan.md); "+withPlan, "%s not go with a plan", flagsDo(others))
+		return fault.Usagef("write it into the plan (`thru help plan`); "+withPlan, "%s not go with a plan", flagsDo(others))
 	}
 	r := c.run(e)
 	r.options.Time = c.take("time")
@@ -271,7 +271,7 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 		return fault.Usagef("thru ladder --resume goes on with the last ladder", "--resume goes without end points")
 	}
 	if others := e.TypedBut(ofPlans...); len(others) > 0 {
-		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which it goes (docs/plan.md)", "%s not go with several end points", flagsDo(others))
+		return fault.Usagef("thru plan new ladder --from URL writes the plan, into which it goes (`thru help plan`)", "%s not go with several end points", flagsDo(others))
 	}
 	r := c.run(e)
 	request, err := c.read()

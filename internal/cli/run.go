@@ -27,7 +27,7 @@ import (
 )
 
 type runCmd struct {
-	Plan     string   `arg:"" optional:"" name:"plan" help:"A plan file (docs/plan.md; thru plan new writes one to start from), - for stdin. With --resume it may be left out."`
+	Plan     string   `arg:"" optional:"" name:"plan" help:"A plan file (thru help plan; thru plan new writes one to start from), - for stdin. With --resume it may be left out."`
 	DryRun   bool     `group:"Run" name:"dry-run" help:"Print what would run, and for how long. Connects to nothing, but to a controller whose hosts the plan selects."`
 	Time     string   `group:"Run" short:"t" placeholder:"SECONDS" help:"Every run at most so long, without a ramp, and as few as there can be: to try a plan out before it runs for its figures."`
 	LinkRate []string `group:"Output" name:"link-rate" sep:"," placeholder:"RATE" help:"Nominal rate of the path, such as 10G, instead of the plan's; RUNG=RATE of one rung of a ladder."`

@@ -29,7 +29,7 @@ import (
 
 type serveCmd struct {
 	Allow       []string      `name:"allow" placeholder:"PRIVILEGE" help:"What else a client may do, by a join string of its own: capture (the packets of its tests), tune (change settings of this host, and undo them), which need root; files (below --files: measure the disks, and read, write and remove files); inventory (list the virtual machines of this host, and read their counters)."`
-	TuneOnly    []string      `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these (docs/knobs.md has all)."`
+	TuneOnly    []string      `name:"tune-only" placeholder:"KNOB" help:"With --allow tune: only these (thru help knobs has all)."`
 	Files       []string      `name:"files" placeholder:"DIR" help:"With --allow files: folders below which disks may be measured (a file is written there, without a name, of at most half of what is free), and files moved by thru://."`
 	MaxFile     int64         `name:"max-file" type:"size" like:"16G" default:"16G" placeholder:"SIZE" help:"Upper bound of a file that is written there."`
 	NoAuth      bool          `name:"no-auth" help:"Serve measuring to anybody who can reach the port: for a closed lab."`

@@ -16,7 +16,7 @@ import (
 
 // Document are the flags that print a test as iperf3 does, for scripts that read that.
 type Document struct {
-	Original bool `group:"Output" short:"J" name:"iperf3-json" help:"Print iperf3's JSON document (docs/iperf3.md); forward alone unless -R or --bidir."`
+	Original bool `group:"Output" short:"J" name:"iperf3-json" help:"Print iperf3's JSON document (thru help iperf3); forward alone unless -R or --bidir."`
 	Stream   bool `group:"Output" name:"json-stream" help:"The same line by line, while the test runs."`
 }
 

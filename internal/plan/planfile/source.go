@@ -11,7 +11,7 @@ import (
 )
 
 // starterHint says where a plan comes from.
-const starterHint = "`thru plan new mesh` writes a plan to start from; docs/plan.md describes each key"
+const starterHint = "`thru plan new mesh` writes a plan to start from; `thru help plan` describes each key"
 
 // source is the file that is read. Its errors say where.
 type source struct{ name string }
