@@ -25,6 +25,7 @@ type checkCmd struct {
 	List bool `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
 	Port int  `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags
+	wholeFlag
 	storeFlags
 	asked
 }

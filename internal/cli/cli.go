@@ -36,6 +36,8 @@ var Version = "0.1.0-dev"
 
 // grammar is the whole command line.
 type grammar struct {
+	Color string `name:"color" enum:"auto,always,never" default:"auto" help:"Colour: auto (a terminal, without $$NO_COLOR), always, never."`
+
 	Test      testCmd      `cmd:"" help:"Measure a path: both directions, CPU of both ends, and what the figures mean."`
 	Check     checkCmd     `cmd:"" help:"Is this host, and the path to an end point, fit to be measured? What is not, and what to do."`
 	Explain   explainCmd   `cmd:"" help:"Why is it not more? Makes the tests that tell, of an end point, or reads what was kept: results, or captures (pcap, pcapng)."`
@@ -63,6 +65,12 @@ type env struct {
 	*console.Console
 	archive library.Archive // where the result goes
 	network *remote.Network // by which end points are connected
+}
+
+// AfterApply implements kong.AfterApply.
+func (g *grammar) AfterApply(e *env) error {
+	e.Color = g.Color
+	return nil
 }
 
 // reader is what reads the results that a command names.

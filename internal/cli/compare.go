@@ -140,7 +140,7 @@ func (c *compareCmd) print(e *env, x *measure.Compared) error {
 	case c.Markdown == "-":
 		return nil
 	}
-	width, colour := console.Terminal(e.Out)
+	width, colour := e.Terminal()
 	if err := report.ComparedText(e.Out, x, report.TextOptions{Width: width, Colour: colour}); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 // flowFlags go with every test.
 type flowFlags struct {
 	formFlags
+	wholeFlag
 	storeFlags
 	asked
 }

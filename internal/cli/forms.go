@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thru/internal/bus"
+	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/measure"
@@ -27,6 +28,26 @@ type formFlags struct {
 	JUnit    string `group:"Output" name:"junit" type:"newfile" placeholder:"FILE" help:"Also write what passed and what failed as JUnit XML, for a pipeline."`
 }
 
+// wholeFlag goes with commands whose default is the answer.
+type wholeFlag struct {
+	All bool `group:"Output" name:"all" help:"Print all that is known, not the answer alone."`
+}
+
+// showAll is the command that prints all of what was measured, or of a result that was kept.
+func (e *env) showAll(kept bool) string {
+	switch {
+	case kept:
+		words := []string{"thru"}
+		for _, a := range append(e.Arguments(), "--all") {
+			words = append(words, doc.Quote(a))
+		}
+		return strings.Join(words, " ")
+	case e.archive.Off:
+		return "--all"
+	}
+	return "thru report last --all"
+}
+
 // formFile is a file in which a result is asked for.
 type formFile struct {
 	flag, file string
@@ -36,7 +57,7 @@ type formFile struct {
 
 // formNames are the flags of forms.
 func formNames() []string {
-	return []string{"--json", "--samples", "--html", "--markdown", "--summary", "--csv", "--junit"}
+	return []string{"--json", "--samples", "--html", "--markdown", "--summary", "--csv", "--junit", "--all", "--color"}
 }
 
 // files are those that a document, which may still be measured, is written to.

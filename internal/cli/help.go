@@ -8,7 +8,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thru/docs"
-	"thru/internal/cli/console"
 	"thru/internal/doc/text"
 	"thru/internal/fault"
 )
@@ -38,7 +37,7 @@ func (c *helpCmd) Run(e *env, k *kong.Context) error {
 	if isCommand {
 		pages = append(pages, "Its options: thru "+topic+" --help")
 	}
-	width, colour := console.Terminal(e.Out)
+	width, colour := e.Terminal()
 	p := text.New(text.Options{Width: width, Colour: colour})
 	for _, page := range pages {
 		p.Page(page, referTo)

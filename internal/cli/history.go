@@ -140,7 +140,7 @@ func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now
 		_, err := fmt.Fprintln(e.Out, "No result fits. `thru history` lists all.")
 		return err
 	}
-	width, colour := console.Terminal(e.Out)
+	width, colour := e.Terminal()
 	w := bufio.NewWriter(e.Out)
 	writeEntries(w, found, width, colour, now)
 	if more {

@@ -150,7 +150,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controll
 	if c.JSON {
 		return json.NewEncoder(e.Out).Encode(out)
 	}
-	width, colour := console.Terminal(e.Out)
+	width, colour := e.Terminal()
 	options := report.TextOptions{Width: width, Colour: colour}
 	rows := make([]report.HostRow, len(hosts))
 	for i, h := range hosts {

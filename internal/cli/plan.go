@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 
-	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/plan"
@@ -142,7 +141,7 @@ type listedStep struct {
 func (r *planRun) list(p plan.Plan) error {
 	if !r.forms.JSON {
 		r.sayWarnings(p)
-		width, colour := console.Terminal(r.env.Out)
+		width, colour := r.env.Terminal()
 		return report.PlanList(r.env.Out, p, report.TextOptions{Width: width, Colour: colour})
 	}
 	l := listedPlan{

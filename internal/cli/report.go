@@ -32,6 +32,7 @@ type reportCmd struct {
 	Verify   bool     `group:"Signature" name:"verify" help:"The files are pages or Markdown: who signed them, and were they changed since (exit code 3)?"`
 	Signer   string   `group:"Signature" name:"signer" placeholder:"KEY" help:"With --verify: it must be this key that signed."`
 	MyKey    bool     `group:"Signature" name:"my-key" help:"Print the key with which this host signs."`
+	wholeFlag
 	storeFile
 	asked
 }
@@ -184,6 +185,7 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 
 // printKept writes a result that was kept, with the error that it ended by.
 func (e *env) printKept(doc *measure.Document, f forms) error {
+	f.read = true
 	if err := e.print(doc, f); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"thru/internal/plan"
 	"thru/internal/plan/option"
 	"thru/internal/report"
+	"thru/internal/report/short"
 )
 
 // testTime is how long a direction is measured unless -t says otherwise, as in iperf3.
@@ -142,6 +144,7 @@ type forms struct {
 	formFlags          // a file may be -, which is stdout, where the command takes that
 	raw       bool     // the page has the whole document inside
 	packets   []string // files that were written already
+	read      bool     // a result that was kept, not measured now
 	kept      string   // the file that the document is kept in; empty: none
 	unkept    error    // of packets that could not be written
 }
@@ -168,9 +171,14 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		}
 		return errors.Join(err, report.JSON(e.Out, doc))
 	}
-	width, colour := console.Terminal(e.Out)
+	width, colour := e.Terminal()
 	options := report.TextOptions{Width: width, Colour: colour}
 	show := report.Text
+	if len(e.TypedOf("--all")) == 0 {
+		show = func(w io.Writer, d *measure.Document, o report.TextOptions) error {
+			return short.Text(w, d, o, e.showAll(f.read))
+		}
+	}
 	if !library.Measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !library.Tuned(doc) && report.Answer(doc) == "" {
 		show = report.GateFailures
 	}

@@ -300,7 +300,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	if c.JSON {
 		return report.JSON(e.Out, doc)
 	}
-	width, colour := console.Terminal(e.Out)
+	width, colour := e.Terminal()
 	return report.Knobs(e.Out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
 }
 

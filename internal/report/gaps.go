@@ -103,10 +103,16 @@ func factGaps(d *measure.Document) []doc.Gap {
 
 // warnings lists each warning once, with the cells it belongs to.
 func warnings(d *measure.Document) []string {
+	return warningsBut(d, func(string) bool { return false })
+}
+
+// warningsBut are all but those with some codes.
+func warningsBut(d *measure.Document, left func(code string) bool) []string {
 	out := append(doc.CleanAll(d.Warnings), groupWarnings(d)...)
 	return append(out, cellLines(d, func(c *measure.Cell) (lines []string) {
 		for _, w := range c.Warnings {
 			switch code := c.CodeOf(w); {
+			case left(code):
 			case code == measure.SingleRun && result.OfFile(c): // what is in a file is one run
 			case code == measure.WindowCut && isCut(c) && inLadder(d, c): // the ladder's note says it once
 			default:

@@ -17,6 +17,7 @@ type Console struct {
 	Out, Err io.Writer
 	Args     []string
 	Typed    []string // flags of the command line, as in --help: "-P", "--dry-run"
+	Color    string   // auto, always, never
 	Version  string
 	Password *string // of THRU_PASSWORD; nil: none was set
 }

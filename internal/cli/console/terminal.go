@@ -21,13 +21,16 @@ func terminalSize(w io.Writer) (width int, ok bool) {
 }
 
 // Terminal is the width to print for, 0 where there is none, and whether colour is wanted (no-color.org).
-func Terminal(w io.Writer) (width int, colour bool) {
-	width, ok := terminalSize(w)
-	if !ok {
-		return 0, false
+func (c *Console) Terminal() (width int, colour bool) {
+	width, ok := terminalSize(c.Out)
+	switch c.Color {
+	case "always":
+		return width, true
+	case "never":
+		return width, false
 	}
 	_, plain := os.LookupEnv("NO_COLOR")
-	return width, !plain && os.Getenv("TERM") != "dumb"
+	return width, ok && !plain && os.Getenv("TERM") != "dumb"
 }
 
 // IsTerminal tells whether a person types there.

@@ -28,7 +28,7 @@ func Sentence(v *measure.Verdict, first, back *measure.Cell, others int) string 
 	if others > 0 {
 		s += ", and " + unit.Plural(others, "more flow")
 	}
-	if isPartial(first) || back != nil && isPartial(back) {
+	if IsPartial(first) || back != nil && IsPartial(back) {
 		s += " (partial: it ended early)"
 	}
 	if why != "" {

@@ -86,8 +86,8 @@ func IsLocalhost(c *measure.Cell) bool {
 	return false
 }
 
-// isPartial tells whether a cell has a run that ended early.
-func isPartial(c *measure.Cell) bool {
+// IsPartial tells whether a cell has a run that ended early.
+func IsPartial(c *measure.Cell) bool {
 	return slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Partial })
 }
 

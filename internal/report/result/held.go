@@ -34,7 +34,7 @@ func IsHeld(c *measure.Cell) bool {
 // IsSentOnly tells of a flow that ended early and of which only the sending end
 // is known: what a host delivers when its client did not fetch it.
 func IsSentOnly(c *measure.Cell) bool {
-	return isPartial(c) && !slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+	return IsPartial(c) && !slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
 		return !slices.ContainsFunc(r.Flows, func(f measure.Flow) bool { return f.Sender != nil && f.Sender.Bytes > 0 && f.Receiver == nil })
 	})
 }

@@ -133,7 +133,7 @@ func basisText(c *measure.Cell, f *measure.Figure) string {
 	if f.Runs > 1 {
 		s = unit.Plural(f.Runs, "run")
 	}
-	if isPartial(c) {
+	if IsPartial(c) {
 		s += " that ended early"
 	}
 	if f.Stable != nil && !*f.Stable {

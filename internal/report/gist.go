@@ -1,0 +1,168 @@
+package report
+
+import (
+	"slices"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/inventory"
+	"thru/internal/report/result"
+)
+
+// Gist is what the short form on a terminal (package short) is made of, in the words of the long one.
+type Gist struct {
+	Check    bool     // hosts and path were judged, nothing was measured
+	Answer   []string // its lines
+	Tone     doc.Tone // of the answer
+	Partial  bool     // it ended early
+	AtOnce   bool     // both directions ran at the same time
+	Flows    []Flow   // the direction that is answered first, and the one back
+	Others   int      // flows that are left out
+	Why      []doc.Card
+	Also     []string // findings that come after the first, "paced (likely)"
+	Gates    []doc.Block
+	Warned   []string // gates that are not held, by name
+	Warnings []string // but those that the figures say
+	Advice   []string
+	Path     []doc.Block // of a check
+	Ladder   []doc.Block
+	RuledOut int // causes
+	Facts    int // that were not checked, those that causes lack included
+}
+
+// Flow is one direction, and what holds it back.
+type Flow struct {
+	Name, Limit string
+	Cell        *measure.Cell
+}
+
+// NewGist takes of a document what its short form needs; none where it has no short form.
+func NewGist(d *measure.Document) (g Gist, ok bool) {
+	ladder := d.Command == "ladder"
+	if result.IsTuning(d) || result.IsTransfer(d) || result.IsDisk(d) || inventory.Is(d) || result.IsPlanned(d) && d.Ladder == nil || !result.IsCheck(d) && !result.OfFiles(d) && !measured(d) {
+		return g, false
+	}
+	v := newView(d)
+	g = Gist{Check: result.IsCheck(d), Answer: doc.NonEmpty(v.Answer, v.Back), Advice: v.Advice, Warnings: warningsBut(d, figureSays), Ladder: v.shortLadder()}
+	if g.Tone = newAcceptance(d).Tone; g.Check {
+		g.Tone = checkTone(d)
+	}
+	if !ladder {
+		g.flows(d)
+	}
+	g.reasons(v)
+	g.gates(v)
+	for _, x := range slices.Concat(v.Missing, v.FactGaps) {
+		g.Facts += len(x.Facts)
+	}
+	return g, true
+}
+
+// figureSays tells of a warning that stands with the figure in a word, or is about every short test.
+func figureSays(code string) bool {
+	return slices.Contains([]string{measure.SingleRun, measure.FewRuns, measure.TooShort, measure.EndedEarly}, code)
+}
+
+func (g *Gist) flows(d *measure.Document) {
+	first, back, others := result.MainCells(d)
+	g.Others, g.AtOnce = others, first != nil && back != nil && first.Group == back.Group
+	for _, c := range []*measure.Cell{first, back} {
+		if c == nil {
+			continue
+		}
+		g.Partial = g.Partial || result.IsPartial(c)
+		f := Flow{Name: result.PathName(c), Cell: c}
+		if len(c.Findings) > 0 {
+			x := newFinding(&c.Findings[0], nil)
+			f.Limit = x.limit()
+		}
+		g.Flows = append(g.Flows, f)
+	}
+}
+
+// limit is what binds, in a word or two.
+func (f *finding) limit() string {
+	switch {
+	case f.Cause == measure.CauseNone:
+		return f.name()
+	case f.Cause == result.CauseLinkRate:
+		return "the link: it is full"
+	case f.Confidence != measure.Certain:
+		return f.Cause + " " + doc.Bracket(f.Confidence)
+	}
+	return f.Cause
+}
+
+// reasons takes the first finding of each direction, with its evidence and what to do.
+func (g *Gist) reasons(v *view) {
+	open := 0
+	for _, d := range slices.Concat(v.Why, v.Judged) {
+		g.RuledOut, open = max(g.RuledOut, len(d.RuledOut)), max(open, len(d.Open))
+		for n := range d.Findings {
+			f := &d.Findings[n]
+			switch {
+			case f.Healthy || f.Cause == measure.CauseNone:
+				continue
+			case n == 0 && !slices.ContainsFunc(g.Why, func(c doc.Card) bool { return c.Name == f.Cause && c.Text == f.Summary }):
+				g.Why = append(g.Why, f.shortCard(d.Way))
+			case n > 0 && !slices.Contains(g.Also, f.limit()):
+				g.Also = append(g.Also, f.limit())
+			}
+		}
+	}
+	g.Facts = open
+}
+
+// mostSeen is how many figures a short card shows.
+const mostSeen = 2
+
+// shortCard is the card of a finding with the first of its evidence, and what to do.
+func (f *finding) shortCard(way string) doc.Card {
+	brief := *f
+	brief.Evidence = f.Evidence[:min(len(f.Evidence), mostSeen)]
+	if len(f.Commands) > 0 || f.Advice != "" && f.Confidence == measure.Certain {
+		brief.Next = ""
+	}
+	c := brief.card().For(doc.Pages, "rule")
+	c.Where = doc.Join(way, c.Where)
+	return c
+}
+
+// gates takes those that are to be seen to: of a check with what to do, else by name.
+func (g *Gist) gates(v *view) {
+	for _, x := range v.Gates {
+		switch failed := x.Status == measure.GateFail; {
+		case !failed && x.Status != measure.GateWarn:
+		case g.Check || failed:
+			x.Why = ""
+			g.Gates = append(g.Gates, gateCards([]gateView{x})...)
+		default:
+			g.Warned = append(g.Warned, x.ID+" "+doc.Bracket(x.Where))
+		}
+	}
+	for _, p := range v.Paths {
+		rows := slices.DeleteFunc(slices.Clone(p.Rows), func(r doc.Row) bool { return !slices.Contains([]string{"RTT", "RTT, probes", "MTU"}, r.Name) })
+		if g.Check && len(rows) > 0 {
+			g.Path = append(g.Path, doc.Pairs{Name: p.Name, Rows: rows})
+		}
+	}
+}
+
+// shortLadder is what each layer costs, or of a single ladder its figures.
+func (v *view) shortLadder() (all []doc.Block) {
+	if v.Fleet != nil && v.Fleet.Waterfall != nil {
+		w := v.Fleet.Waterfall
+		var lines []string
+		for _, r := range w.Rungs {
+			if (r.Limited || r.Carried == 0) && len(r.Said) > 0 {
+				lines = append(lines, r.Name+": "+r.Said[0])
+			}
+		}
+		return []doc.Block{doc.Titled("What each layer costs", w.Table(), doc.List{Lines: lines, Notes: true})}
+	}
+	for i := range v.Ladders {
+		l := &v.Ladders[i]
+		all = append(all, doc.Section{Title: l.Path, Named: true, Body: []doc.Block{l.table(i == 0)}})
+	}
+	return all
+}

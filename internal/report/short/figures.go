@@ -1,0 +1,120 @@
+package short
+
+import (
+	"slices"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// leastColumn is what a column of a direction can shrink to.
+const leastColumn = 16
+
+// figure is a row of the table: what a flow has of it.
+type figure struct {
+	name string
+	of   func(*report.Flow) string
+}
+
+// figures are the directions beside each other.
+func figures(g *report.Gist) doc.Table {
+	corner := ""
+	if g.AtOnce {
+		corner = "both at once"
+	}
+	t := doc.Table{Columns: []doc.Column{{Name: corner}}}
+	for i := range g.Flows {
+		t.Columns = append(t.Columns, doc.Column{Name: g.Flows[i].Name, Least: leastColumn})
+	}
+	for _, f := range rows() {
+		row := []string{f.name}
+		for i := range g.Flows {
+			row = append(row, doc.OrDash(f.of(&g.Flows[i])))
+		}
+		if slices.ContainsFunc(row[1:], func(s string) bool { return s != "-" }) {
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t
+}
+
+func rows() []figure {
+	return []figure{
+		{"goodput", func(f *report.Flow) string { return rate(f.Cell, false) }},
+		{"requests", func(f *report.Flow) string { return rate(f.Cell, true) }},
+		{"latency", func(f *report.Flow) string { return latency(f.Cell.Latency) }},
+		{"under load", func(f *report.Flow) string {
+			if u := f.Cell.UnderLoad; u != nil {
+				return doc.Join(latency(u.Loaded), doc.Prefixed("grade ", u.Grade))
+			}
+			return ""
+		}},
+		{"lost", func(f *report.Flow) string { return lost(f.Cell.Datagrams) }},
+		{"CPU", func(f *report.Flow) string { return cpu(f.Cell.SenderCPU, f.Cell.From == f.Cell.To) }},
+		{"CPU, sender", func(f *report.Flow) string { return cpu(f.Cell.SenderCPU, f.Cell.From != f.Cell.To) }},
+		{"CPU, receiver", func(f *report.Flow) string { return cpu(f.Cell.ReceiverCPU, f.Cell.From != f.Cell.To) }},
+		{"RTT", func(f *report.Flow) string { return result.RTTText(f.Cell.RTTIdle, f.Cell.RTTLoaded) }},
+		{"retransmissions", func(f *report.Flow) string {
+			if n := f.Cell.Retransmits; n != nil {
+				return unit.Counted(*n, "segment")
+			}
+			return ""
+		}},
+		{"limited by", func(f *report.Flow) string { return f.Limit }},
+	}
+}
+
+// rate is "956 Mb/s (100%), single run".
+func rate(c *measure.Cell, requests bool) string {
+	f := stat.MainFigure(c)
+	if result.Asks(c) != requests {
+		return ""
+	}
+	if f == nil {
+		return "not measured"
+	}
+	s, runs := stat.FigureText(c), "single run"
+	if c.Ceiling != nil && c.Goodput != nil {
+		s += " " + doc.Bracket(unit.Percent(c.Ceiling.SharePct))
+	}
+	if f.Runs > 1 {
+		runs = unit.Plural(f.Runs, "run")
+	}
+	if f.Stable != nil && !*f.Stable {
+		runs += ", not stable"
+	}
+	return doc.Join(s, runs)
+}
+
+func latency(l *measure.Latency) string {
+	if l == nil {
+		return ""
+	}
+	return "p50 " + doc.ShortTime(l.P50) + ", p99 " + doc.ShortTime(l.P99)
+}
+
+func lost(d *measure.DatagramFigures) string {
+	if d == nil {
+		return ""
+	}
+	s := unit.Percent(d.LossPct)
+	if d.JitterNs != nil {
+		s += ", jitter " + doc.ShortTime(*d.JitterNs)
+	}
+	return s
+}
+
+// cpu is how busy the machine is, and whether others keep it so.
+func cpu(f *measure.CPUFigure, shown bool) string {
+	switch {
+	case f == nil || !shown:
+		return ""
+	case f.OtherCores != nil && *f.OtherCores > f.Cores && *f.OtherCores >= 0.5:
+		return unit.Percent(f.Pct) + ", most by others"
+	}
+	return unit.Percent(f.Pct) + ", busiest core " + unit.Percent(f.MaxCorePct)
+}

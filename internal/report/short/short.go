@@ -1,0 +1,150 @@
+// Package short prints the answer of a result: the short form of a terminal, which `--all` replaces by the whole.
+// It takes its words from package report, and says what they come to in as few lines as tell it: the answer, what
+// binds with what to do, a small table of figures, and one line of what is left out.
+package short
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/doc/text"
+	"thru/internal/measure"
+	"thru/internal/report"
+	"thru/internal/report/result"
+	"thru/internal/unit"
+)
+
+// Bounds of what is listed; a line counts the others.
+const mostLines = 3
+
+// Text prints the answer of a result, or all of it where it has no short form. All is the command that shows the whole.
+func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
+	g, ok := report.NewGist(d)
+	if !ok {
+		return report.Text(w, d, o)
+	}
+	p := text.New(o)
+	lines := answer(d, &g)
+	p.Report(doc.Report{Answer: lines[0], More: lines[1:], Tone: g.Tone, Body: blocks(&g, lines[0])})
+	p.Wrap("", 0, "", hidden(&g, all))
+	return p.Flush(w)
+}
+
+// answer is the rate against its ceiling with the verdict; without a ceiling the answer of the whole report.
+func answer(d *measure.Document, g *report.Gist) []string {
+	c := worst(g.Flows)
+	if c == nil {
+		if len(g.Answer) == 0 {
+			return []string{"no result, only parts of it"}
+		}
+		return append(g.Answer, reasons(d)...)
+	}
+	x := c.Cell.Ceiling
+	name := " " + c.Name
+	if v := d.Verdict; v != nil && v.Pass { // each direction has it, and the table their names
+		name = ""
+	}
+	s := fmt.Sprintf("%s%s, %s of the %s that MTU %d allows on %s", unit.Rate(c.Cell.Goodput.Value), name,
+		unit.Percent(x.SharePct), unit.Rate(x.Bps), x.MTU, result.LinkRate(x))
+	if g.Partial {
+		s += " (partial: it ended early)"
+	}
+	switch v := d.Verdict; {
+	case v == nil:
+	case v.Pass:
+		s += ": pass"
+	case v.Inconclusive:
+		s += ": inconclusive"
+	default:
+		s += fmt.Sprintf(": fail, %s is required", unit.Percent(v.Required))
+	}
+	return append([]string{s}, reasons(d)...)
+}
+
+// worst is the flow of TCP that has least of its ceiling; nil where one has none.
+func worst(flows []report.Flow) (least *report.Flow) {
+	for i := range flows {
+		c := flows[i].Cell
+		if c.Ceiling == nil || c.Goodput == nil || result.Asks(c) || c.Protocol != measure.TCP {
+			return nil
+		}
+		if least == nil || c.Ceiling.SharePct < least.Cell.Ceiling.SharePct {
+			least = &flows[i]
+		}
+	}
+	return least
+}
+
+// reasons are why a verdict is open, and what would tell.
+func reasons(d *measure.Document) []string {
+	if d.Verdict == nil || !d.Verdict.Inconclusive {
+		return nil
+	}
+	return doc.NonEmpty(doc.Clean(d.Verdict.Reason), doc.Prefixed("do: ", doc.Clean(d.Verdict.Do)))
+}
+
+// blocks are what stands below the answer, which has said something.
+func blocks(g *report.Gist, said string) (all []doc.Block) {
+	all = append(all, doc.Titled("What limits it", cards(g.Why, said)...), doc.Titled("Gates", g.Gates...), figures(g))
+	all = append(all, g.Path...)
+	all = append(all, g.Ladder...)
+	var rest []doc.Row
+	add := func(name, value string) {
+		if value != "" {
+			rest = append(rest, doc.Row{Name: name, Value: value})
+		}
+	}
+	add("also", strings.Join(g.Also, ", "))
+	if g.Others > 0 {
+		add("and", unit.Plural(g.Others, "more flow"))
+	}
+	if len(g.Warned) > 0 && g.Tone != doc.ToneGood {
+		add("gates", fmt.Sprintf("%d warn: %s", len(g.Warned), first(g.Warned)))
+	}
+	for _, s := range bounded(g.Advice) {
+		add("advice", s)
+	}
+	for _, s := range bounded(g.Warnings) {
+		add("warning", s)
+	}
+	return append(all, doc.Pairs{Rows: rest})
+}
+
+// cards are findings, whose words the answer may have.
+func cards(findings []doc.Card, said string) (all []doc.Block) {
+	for _, c := range findings {
+		c.Said = strings.Contains(said, c.Text)
+		all = append(all, c)
+	}
+	return all
+}
+
+// first names some of a list, and counts the others.
+func first(all []string) string { return strings.Join(bounded(all), ", ") }
+
+func bounded(all []string) []string {
+	if n := len(all) - mostLines; n > 0 {
+		return append(all[:mostLines:mostLines], fmt.Sprintf("and %d more", n))
+	}
+	return all
+}
+
+// hidden is one line of what the short form leaves out, with the command that shows it.
+func hidden(g *report.Gist, all string) string {
+	var parts []string
+	if n := len(g.Warned); n > 0 && g.Tone == doc.ToneGood {
+		parts = append(parts, unit.Plural(n, "gate")+doc.Verb(n, " warns", " warn"))
+	}
+	if g.RuledOut > 0 {
+		parts = append(parts, unit.Plural(g.RuledOut, "cause")+" ruled out")
+	}
+	if g.Facts > 0 {
+		parts = append(parts, unit.Plural(g.Facts, "fact")+" not checked")
+	}
+	if len(parts) == 0 {
+		parts = []string{"all figures"}
+	}
+	return strings.Join(parts, "; ") + " (" + all + ")"
+}

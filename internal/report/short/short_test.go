@@ -1,0 +1,140 @@
+package short
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"thru/internal/doc/text"
+	"thru/internal/measure"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// load reads a document of the goldens of package report.
+func load(t *testing.T, name string) *measure.Document {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "testdata", name+".json.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := new(measure.Document)
+	if err := json.Unmarshal(b, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestAnswers: the answer of each kind of result is short, and fits a terminal.
+func TestAnswers(t *testing.T) {
+	open := load(t, "verdict")
+	open.Verdict.Pass, open.Verdict.Inconclusive = false, true
+	open.Verdict.Reason, open.Verdict.Do = "peer was busy without the test: it could not have shown the rate", "end the other work at peer, and measure again"
+	single := load(t, "verdict")
+	for i := range single.Cells {
+		w := measure.Warning{Code: measure.SingleRun, Text: "single run", Means: "how far runs differ is not known"}
+		single.Cells[i].Coded, single.Cells[i].Warnings = []measure.Warning{w}, []string{w.String()}
+	}
+	for _, tt := range []struct {
+		name string
+		most int // lines, without that of where it is kept
+		d    *measure.Document
+		want []string // of the first line
+	}{
+		{"healthy", 11, single, []string{"951 Mb/s, 99.4% of the 956 Mb/s that MTU 1500 allows on 1 Gb/s: pass"}},
+		{"link-rate", 11, nil, []string{"951 Mb/s, 99.4% of the", "pass"}},
+		{"none", 11, nil, []string{"Gb/s"}},
+		{"localhost", 16, nil, []string{"48.9 Gb/s localhost"}},
+		{"bidir", 16, nil, []string{"9.41 Gb/s local -> peer, 8.87 Gb/s back at the same time"}},
+		{"inconclusive", 14, open, []string{": inconclusive"}},
+		{"explain", 27, nil, []string{"4.10 Gb/s local -> b, 42.9% of the 9.56 Gb/s", "fail, 95% is required"}},
+		{"receiver-cpu", 28, nil, nil},
+		{"apart", 34, nil, nil},
+		{"mtu-black-hole", 26, nil, nil},
+		{"udp-loss", 20, nil, []string{"2.14% lost"}},
+		{"rr", 12, nil, []string{"204 000 requests/s"}},
+		{"under-load", 14, nil, []string{"grade A+"}},
+		{"partial", 14, nil, []string{"ended early"}},
+		{"gated", 22, nil, []string{"pass"}},
+		{"check", 24, nil, []string{"not fit to be measured: 1 gate fails"}},
+		{"ladder", 18, nil, []string{"52.1 Gb/s with 4 streams"}},
+		{"rungs", 22, nil, []string{"the interconnect carries 9.41 of 10 Gb/s"}},
+		{"captured", 12, nil, []string{"934 Mb/s"}},
+		{"broken-tso", 24, nil, nil},
+	} {
+		if tt.d == nil {
+			tt.d = load(t, tt.name)
+		}
+		for _, whole := range []bool{false, true} { // on a terminal, and where a program reads it
+			var b bytes.Buffer
+			o := text.Options{Width: 80}
+			if whole {
+				o.Width = 0
+			}
+			if err := Text(&b, tt.d, o, "thru report last --all"); err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+			for _, w := range tt.want {
+				if whole && !strings.Contains(lines[0], w) {
+					t.Errorf("%s: no %q in %q", tt.name, w, lines[0])
+				}
+			}
+			if whole {
+				continue
+			}
+			if len(lines) > tt.most {
+				t.Errorf("%s: %d lines, at most %d", tt.name, len(lines), tt.most)
+			}
+			for _, l := range lines {
+				if strings.Contains(l, "single run: ") {
+					t.Errorf("%s: %q stands with the figure", tt.name, l)
+				}
+				if utf8.RuneCountInString(l) > o.Width && !strings.HasPrefix(l, "          ") { // but commands, which are copied
+					t.Errorf("%s: %q is wider than %d columns", tt.name, l, o.Width)
+				}
+			}
+			golden(t, tt.name, b.String())
+		}
+	}
+}
+
+// TestNothingLost: the line of what is left out counts it, and names the command that shows it.
+func TestNothingLost(t *testing.T) {
+	var b bytes.Buffer
+	if err := Text(&b, load(t, "explain"), text.Options{Width: 80}, "thru report 4711 --all"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "8 causes ruled out; 10 facts not checked (thru report 4711 --all)\n"; !strings.HasSuffix(b.String(), want) {
+		t.Errorf("no %q at the end of\n%s", want, b.String())
+	}
+	b.Reset()
+	if err := Text(&b, load(t, "disk"), text.Options{Width: 80}, "--all"); err != nil || strings.Contains(b.String(), "--all") {
+		t.Errorf("a result without a short form is printed whole: %v\n%s", err, b.String())
+	}
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s -want +got (accept with -update):\n%s", file, diff)
+	}
+}
