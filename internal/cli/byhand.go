@@ -308,8 +308,9 @@ var errNoFact = errors.New("was not read")
 func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error) {
 	d := remote.Dialer{Network: r.env.network, Port: bus.DefaultPort, Checks: true}
 	if strings.HasPrefix(at, remote.SSHScheme+"://") {
-		if facts, known, err := factsByCommands(ctx, at); known || err != nil {
-			return facts, err
+		facts, _, err := factsByCommands(ctx, at, func(string) {})
+		if !errors.Is(err, platform.ErrUnknown) { // which an agent reads
+			return &facts, err
 		}
 	}
 	var e *control.EndPoint
@@ -331,21 +332,22 @@ func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error
 	return &reply.Facts, err
 }
 
-// factsByCommands reads a host over ssh whose system has commands that are known;
-// known is false of one that an agent reads.
-func factsByCommands(ctx context.Context, at string) (facts *measure.Facts, known bool, err error) {
+// factsByCommands reads a host over ssh by its own commands; tell hears what is done.
+func factsByCommands(ctx context.Context, at string, tell func(string)) (facts measure.Facts, destination string, err error) {
 	destination, port, err := remote.SSHTarget(at)
 	if err != nil {
-		return nil, false, err
+		return facts, "", err
 	}
+	tell("logging in at " + destination)
 	far := platform.SSH(destination, port)
 	defer far.Close()
 	system, err := platform.Detect(ctx, far)
-	if err != nil || !platform.Known(system) {
-		return nil, false, err
+	if err != nil {
+		return facts, "", err
 	}
-	read, err := platform.Read(ctx, system, far)
-	return &read, true, err
+	tell("reading " + destination + " (" + system + ")")
+	facts, err = platform.Read(ctx, system, far)
+	return facts, destination, err
 }
 
 // clipLine is a value in a line.

@@ -73,10 +73,10 @@ func (k *keeper) name(p control.Packets) string {
 		parts = append(parts, "reverse")
 	}
 	if p.Experiment != "" {
-		parts = append(parts, fileName(p.Experiment))
+		parts = append(parts, fileName(p.Experiment, '-'))
 	}
 	if !k.alone {
-		parts = append(parts, fileName(p.EndPoint))
+		parts = append(parts, fileName(p.EndPoint, '-'))
 	}
 	if kind == "" {
 		kind = ".pcapng"
@@ -84,14 +84,13 @@ func (k *keeper) name(p control.Packets) string {
 	return strings.Join(parts, ".") + kind
 }
 
-// fileName is the name of an end point without what no file's name may have.
-func fileName(endPoint string) string {
+// fileName is the name of an end point with another letter for what no file's name may have.
+func fileName(endPoint string, other rune) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+		if strings.ContainsRune(plainLetters, r) {
 			return r
 		}
-		return '-'
+		return other
 	}, endPoint)
 }
 

@@ -11,7 +11,6 @@ import (
 	"thru/internal/cause"
 	"thru/internal/control"
 	"thru/internal/fault"
-	"thru/internal/host/platform"
 	"thru/internal/library"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
@@ -141,21 +140,9 @@ func (c *checkCmd) bySSH(ctx context.Context, e *env, runner *control.Runner) er
 	if err != nil {
 		return err
 	}
-	destination, port, err := remote.SSHTarget(c.EndPoint)
-	if err != nil {
-		return err
-	}
 	p := e.Board(false)
 	defer p.Clear()
-	p.Checking("logging in at " + destination)
-	r := platform.SSH(destination, port)
-	defer r.Close()
-	system, err := platform.Detect(ctx, r)
-	if err != nil {
-		return err
-	}
-	p.Checking("reading " + destination + " (" + system + ")")
-	facts, err := platform.Read(ctx, system, r)
+	facts, destination, err := factsByCommands(ctx, c.EndPoint, p.Checking)
 	if err != nil {
 		return err
 	}

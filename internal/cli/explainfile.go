@@ -117,31 +117,34 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 		docs[i] = x.Doc
 	}
 	cause.Rungs(docs)
-	unexplained := 0
-	var below *measure.Verdict
+	failed, err := e.printEach(all, len(all) > 1, c.has("link_rate"), func(d *measure.Document) error { return e.printKept(d, out) },
+		func(d *measure.Document) bool { return len(d.Findings) == 0 })
+	if failed == 0 {
+		return err
+	}
+	err = fault.Failf("", "%d of the results hold no traffic that could be explained", failed)
+	e.ErrorLines(err)
+	return console.Printed(err)
+}
+
+// printEach prints results that were kept, and counts those that hold nothing of
+// what was asked. Where a rate was stated, its error is the verdict that is not met.
+func (e *env) printEach(all []library.Result, names, stated bool, show func(*measure.Document) error, fails func(*measure.Document) bool) (failed int, err error) {
 	for i, x := range all {
-		if len(all) > 1 {
+		if names {
 			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), x.Name)
 		}
-		if err := e.printKept(x.Doc, out); err != nil {
-			return err
+		if err := show(x.Doc); err != nil {
+			return 0, err
 		}
-		if len(x.Doc.Findings) == 0 {
-			unexplained++
+		if fails(x.Doc) {
+			failed++
 		}
-		if v := x.Doc.Verdict; r.Link.RateBps > 0 && v != nil && !v.Pass {
-			below = v
+		if v := x.Doc.Verdict; stated && v != nil && !v.Pass {
+			err = console.VerdictError(v)
 		}
 	}
-	switch {
-	case unexplained > 0:
-		err := fault.Failf("", "%d of the results hold no traffic that could be explained", unexplained)
-		e.ErrorLines(err)
-		return console.Printed(err)
-	case below != nil:
-		return console.VerdictError(below)
-	}
-	return nil
+	return failed, err
 }
 
 // captures reads files of packets and makes one result of them: of one place,

@@ -164,11 +164,10 @@ func (e *env) withStore(at storeFile, o store.Options, use func(store.Store) err
 }
 
 func printJSON(w io.Writer, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err == nil {
-		_, err = w.Write(append(text, '\n'))
-	}
-	if err != nil {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("cli: printing JSON: %w", err)
 	}
 	return nil

@@ -116,7 +116,12 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	return s.measure(ctx, p, c.silent)
+	view := newRunView(e, p, s.ends.All(), c.silent)
+	view.Line("%s", describePlan(p, s.ends))
+	s.runner.Watch = view
+	doc, err := s.runner.Run(ctx, p)
+	view.stepOver()
+	return s.end(doc, err)
 }
 
 // takes implements asks.
@@ -139,10 +144,7 @@ func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 	}
 	r := c.run(e)
 	r.options.Time = c.take("time")
-	if err := r.begin(ctx, c.What); err != nil {
-		return err
-	}
-	return r.run(ctx)
+	return r.whole(ctx, c.What)
 }
 
 // ofRuns are the flags of plans and of several rungs alone, and ofPlans all that go
@@ -179,36 +181,12 @@ func (c *ladderCmd) compare(ctx context.Context, e *env) error {
 	} else if a.Rungs, err = c.pairs(); err != nil {
 		return err
 	}
-	r.name = "ladder"
-	if r.text, err = json.Marshal(a); err != nil {
+	text, err := json.Marshal(a)
+	if err != nil {
 		return fmt.Errorf("cli: keeping the ladder: %w", err)
 	}
-	if r.text = append(r.text, '\n'); r.flags.Resume.Asked {
-		return c.goOn(ctx, r)
-	}
-	if _, err := c.wanted(); err != nil {
-		return err
-	}
-	if err := r.read(ctx); err != nil {
-		return err
-	}
-	return r.run(ctx)
-}
-
-// goOn continues a ladder that was asked for by the same flags.
-func (c *ladderCmd) goOn(ctx context.Context, r *planRun) error {
-	kept, err := runs.Folder()
-	if err != nil {
-		return err
-	}
-	dir, err := runs.Find(kept, c.Keep, c.Resume.Run, "ladder", runs.Checksum(r.text))
-	if err != nil {
-		return err
-	}
-	if err := r.open(ctx, dir); err != nil {
-		return err
-	}
-	return r.run(ctx)
+	r.text = append(text, '\n')
+	return r.whole(ctx, "ladder")
 }
 
 // pairs are the rungs that flags name, the lowest first.
@@ -288,12 +266,8 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 		return err
 	}
 	e.sayRungs(l)
-	r.name, r.text, r.options.Hypervisors = "ladder", planfile.LadderFrom(l, c.Hypervisor, request.Duration), nil
-	if err := r.read(ctx); err != nil {
-		r.closeBelow()
-		return err
-	}
-	return r.run(ctx)
+	r.text, r.options.Hypervisors = planfile.LadderFrom(l, c.Hypervisor, request.Duration), nil
+	return r.whole(ctx, "ladder")
 }
 
 // sayRungs tells which rungs were found, and why others were not.

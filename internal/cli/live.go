@@ -22,10 +22,6 @@ type watch struct {
 	*console.Board
 	plan     plan.Plan
 	interval time.Duration
-	begin    time.Time
-	step     string
-	done     int
-	total    int
 	specs    []measure.Spec
 	rows     map[int64][]control.Live // by number of the interval: what has come of it
 	each     int                      // how many ends tell of a flow: a foreign one does not
@@ -33,7 +29,7 @@ type watch struct {
 }
 
 func newWatch(e *env, p plan.Plan, ends remote.Pair, interval time.Duration, silent bool) *watch {
-	v := &watch{Board: e.Board(silent), plan: p, interval: interval, begin: time.Now(), each: 2}
+	v := &watch{Board: e.Board(silent), plan: p, interval: interval, each: 2}
 	if ends.Peer.Foreign {
 		v.each = 1
 	}
@@ -100,15 +96,12 @@ func hearSteps(v interface {
 
 // Step begins the lines of a run.
 func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
-	v.step, v.done, v.total = label, done, total
 	v.specs, v.rows = specs, map[int64][]control.Live{}
 	v.trial = specs[0].Protocol == measure.UDP && v.plan.Steps[0].Specs[0].Search && !specs[0].Search
 	if v.trial { // one line each, when it is over
 		return
 	}
-	if v.plan.Command != "ladder" {
-		v.Line("%s%s, %s", label, repetition(done, total), unit.Plural(specs[0].Streams, "stream"))
-	}
+	v.Line("%s%s, %s", label, repetition(done, total), unit.Plural(specs[0].Streams, "stream"))
 }
 
 func repetition(done, total int) string {
@@ -129,13 +122,8 @@ func (v *watch) Live(l control.Live) {
 	if len(v.rows[n]) < v.each*len(v.specs) {
 		return
 	}
-	line := v.combine(v.rows[n])
+	v.Printf("%s\n", live.Line(v.combine(v.rows[n]), v.Width))
 	delete(v.rows, n)
-	if v.plan.Command == "ladder" {
-		v.progress(line)
-		return
-	}
-	v.Printf("%s\n", live.Line(line, v.Width))
 }
 
 // combine makes one line of the interval's events: bytes as the receivers saw
@@ -201,22 +189,10 @@ func (v *watch) Failed(s measure.Spec, err error) {
 	v.Line("%s -> %s failed: %v", s.From, s.To, err)
 }
 
-// progress keeps one line on the screen that says how far the whole plan is.
-func (v *watch) progress(l live.State) {
-	left := v.plan.Time() - time.Since(v.begin)
-	v.Now(fmt.Sprintf("[%d/%d] %-26s %12s   about %s left", v.done+1, v.total, v.step,
-		unit.Rate(float64(l.Flows[0].Bytes)*8e9/float64(max(l.Flows[0].SpanNs, 1))), unit.Duration(int64(max(left, 0).Round(time.Second)))))
-}
-
-// Ran prints what a trial, or a rung of a ladder, has carried.
+// Ran prints what a trial has carried.
 func (v *watch) Ran(c *measure.Cell) {
 	if c.Search != nil && len(c.Search.Trials) > 0 {
 		t := c.Search.Trials[len(c.Search.Trials)-1]
 		v.Line("  trial %d: %s asked, %s received, %s of %s lost", len(c.Search.Trials), unit.Rate(t.AskedBps), unit.Rate(t.ReceivedBps), unit.Count(t.Lost), unit.Count(t.Sent))
-		return
 	}
-	if v.plan.Command != "ladder" || c.Goodput == nil {
-		return
-	}
-	v.Line("[%d/%d] %-26s %12s", v.done+1, v.total, v.step, unit.Rate(c.Goodput.Value))
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -154,11 +153,5 @@ func (r *planRun) list(p plan.Plan) error {
 	for _, s := range p.Steps {
 		l.Steps = append(l.Steps, listedStep{s.Label, s.Rung, s.Axes, s.Apart, int64(s.Time()), s.Specs})
 	}
-	enc := json.NewEncoder(r.env.Out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(l); err != nil {
-		return fmt.Errorf("cli: printing the plan: %w", err)
-	}
-	return nil
+	return printJSON(r.env.Out, l)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"thru/internal/cli/console"
 	"thru/internal/fault"
@@ -67,7 +66,15 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	if len(all) > 1 && (c.JSON || c.filesAsked()) {
 		return fault.Usagef("name them one at a time: `thru report` without --json, --html, --markdown, --csv and --junit prints them all", "these forms take one result, and here are %d", len(all))
 	}
-	return c.printAll(e, all)
+	names := len(all) > 1 && !c.IPerf3
+	failed, err := e.printEach(all, names, c.has("link_rate"), func(d *measure.Document) error { return c.print(e, d) },
+		func(d *measure.Document) bool {
+			return !library.Measured(d) && !library.Tuned(d) && !library.WorthKeeping(d)
+		})
+	if failed > 0 {
+		err = console.Printed(fault.Failf("", "%d of the results hold no figures", failed))
+	}
+	return err
 }
 
 // sensible refuses what does not go together.
@@ -130,33 +137,6 @@ func (c *reportCmd) find(ctx context.Context, e *env, link stat.Link) (all []lib
 		all = append(all, found...)
 	}
 	return all, nil
-}
-
-// printAll prints them, and makes of them how the command ends.
-func (c *reportCmd) printAll(e *env, all []library.Result) error {
-	failed := 0
-	var below *measure.Verdict
-	for i, r := range all {
-		if len(all) > 1 && !c.IPerf3 {
-			fmt.Fprintf(e.Out, "%s%s\n", strings.Repeat("\n", min(i, 1)), r.Name)
-		}
-		if err := c.print(e, r.Doc); err != nil {
-			return err
-		}
-		if !library.Measured(r.Doc) && !library.Tuned(r.Doc) && !library.WorthKeeping(r.Doc) {
-			failed++
-		}
-		if v := r.Doc.Verdict; c.has("link_rate") && v != nil && !v.Pass {
-			below = v
-		}
-	}
-	if failed > 0 {
-		return console.Printed(fault.Failf("", "%d of the results hold no figures", failed))
-	}
-	if below != nil {
-		return console.VerdictError(below)
-	}
-	return nil
 }
 
 // print writes one result in the form asked for. One without figures is its error.

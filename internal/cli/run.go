@@ -77,10 +77,7 @@ func (c *runCmd) Run(ctx context.Context, e *env) error {
 	if c.Plan == "" && !c.Resume.Asked {
 		return fault.Usagef("thru plan new mesh my.yaml writes one; thru run my.yaml runs it", "run wants a plan file")
 	}
-	if err := r.begin(ctx, c.Plan); err != nil {
-		return err
-	}
-	return r.run(ctx)
+	return r.whole(ctx, c.Plan)
 }
 
 // planRun is one run of a plan, from its text to its document.
@@ -104,6 +101,15 @@ type planRun struct {
 	before  *measure.Document // what was measured before: by the run that is continued, or in the blocks until now
 }
 
+// whole reads the plan and runs it.
+func (r *planRun) whole(ctx context.Context, file string) error {
+	if err := r.begin(ctx, file); err != nil {
+		r.closeBelow()
+		return err
+	}
+	return r.run(ctx)
+}
+
 // expander makes the plan, of what is known of the end points.
 type expander func(found func(endPoint string) planfile.Found) (plan.Plan, error)
 
@@ -113,23 +119,25 @@ func (r *planRun) begin(ctx context.Context, file string) error {
 		return err
 	}
 	if r.flags.Resume.Asked {
-		return r.resume(ctx, file)
+		dir, err := r.folder(ctx, file)
+		if err != nil {
+			return err
+		}
+		return r.open(ctx, dir)
 	}
-	var err error
 	r.name = file
-	if r.text, err = r.env.readPlan(ctx, file); err != nil {
+	if err := r.readText(ctx, file); err != nil {
 		return err
 	}
 	return r.read(ctx)
 }
 
-// resume goes on with a run that was interrupted.
-func (r *planRun) resume(ctx context.Context, file string) error {
-	dir, err := r.folder(ctx, file)
-	if err != nil {
-		return err
+// readText reads the text of the plan, unless flags have said it.
+func (r *planRun) readText(ctx context.Context, file string) (err error) {
+	if r.text == nil {
+		r.text, err = r.env.readPlan(ctx, file)
 	}
-	return r.open(ctx, dir)
+	return err
 }
 
 // open takes up the run of a folder, with what it began with.
@@ -199,11 +207,10 @@ func (r *planRun) folder(ctx context.Context, file string) (string, error) {
 	}
 	var sum string
 	if file != "" {
-		text, err := r.env.readPlan(ctx, file)
-		if err != nil {
+		if err := r.readText(ctx, file); err != nil {
 			return "", err
 		}
-		sum = runs.Checksum(text)
+		sum = runs.Checksum(r.text)
 	}
 	return runs.Find(kept, r.flags.Keep, name, file, sum)
 }
@@ -306,7 +313,7 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 // connect connects all end points. With --go-on the pairs of one that cannot be
 // reached fail, and the others are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
-	v := newRunView(r.env, p, nil)
+	v := newRunView(r.env, p, nil, false)
 	if len(r.hands) < 2 { // between blocks it has been said
 		v.Line("%s", report.PlanLine(p))
 	}
@@ -373,7 +380,7 @@ func hasFailed(c measure.Cell) bool {
 
 // measure runs so many turns of the plan, 0: all.
 func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
-	view := newRunView(r.env, p, ends)
+	view := newRunView(r.env, p, ends, false)
 	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stated(p.Link)}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = library.QuickGates(p.Gates == plan.GatesForce)
@@ -386,7 +393,8 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, Hands: r.hands}
 	}
 	doc, err := runner.Run(ctx, p)
-	view.close()
+	view.stepOver()
+	view.Clear()
 	doc.Arguments = r.env.Arguments()
 	doc.Warnings = append(append(doc.Warnings, p.Warnings...), remote.SameHost(ends)...)
 	library.KeepCosts(doc)

@@ -132,7 +132,7 @@ func TestRungsOfFlags(t *testing.T) {
 func TestRunView(t *testing.T) {
 	var out bytes.Buffer
 	p := sample()
-	v := newRunView(&env{Console: &console.Console{Err: &out}}, p, nil)
+	v := newRunView(&env{Console: &console.Console{Err: &out}}, p, nil, false)
 	v.W, v.Width = &out, 80
 	v.Checking("facts")
 	v.Step("3 pairs, 4 streams", p.Steps[2].Specs, 2, 3)
@@ -152,7 +152,7 @@ func TestRunView(t *testing.T) {
 		}
 		v.Ran(&c)
 	}
-	v.close()
+	v.stepOver()
 	screen := drawn(out.String())
 	if want := "c -> a failed: closed\n3/3    2.00 Gb/s   3 pairs, 4 streams"; strings.TrimSpace(screen) != want {
 		t.Errorf("the screen shows %q, want %q", screen, want)

@@ -49,17 +49,12 @@ const (
 	liveLines = 7
 )
 
-func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint) *runView {
-	v := &runView{Board: e.Board(false), plan: p, turns: p.Schedule(), foreign: map[string]bool{}, begin: time.Now(), stepped: time.Now()}
+func newRunView(e *env, p plan.Plan, ends map[string]*control.EndPoint, silent bool) *runView {
+	v := &runView{Board: e.Board(silent), plan: p, turns: p.Schedule(), foreign: map[string]bool{}, begin: time.Now(), stepped: time.Now()}
 	for name, x := range ends {
 		v.foreign[name] = x.Foreign
 	}
 	return v
-}
-
-func (v *runView) close() {
-	v.stepOver()
-	v.Clear()
 }
 
 // Hear implements control.Observer.

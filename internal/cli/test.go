@@ -73,12 +73,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if err := s.capture(c.captureFlags, p); err != nil {
 		return err
 	}
-	return s.measure(ctx, p, c.silent)
-}
-
-// measure runs a plan; what was measured before an error is printed too.
-func (s *measurement) measure(ctx context.Context, p plan.Plan, silent bool) error {
-	s.runner.Watch = newWatch(s.env, p, s.ends, time.Duration(p.Steps[0].Specs[0].Interval), silent)
+	s.runner.Watch = newWatch(e, p, s.ends, time.Duration(p.Steps[0].Specs[0].Interval), c.silent)
 	doc, err := s.runner.Run(ctx, p)
 	return s.end(doc, err)
 }

@@ -197,7 +197,7 @@ func TestScriptNames(t *testing.T) {
 
 func TestFileWord(t *testing.T) {
 	for name, want := range map[string]string{"esx2": "esx2", "ssh://root@10.0.0.2:22": "ssh___root_10.0.0.2_22", "../../etc/x": ".._.._etc_x", "a\nb": "a_b"} {
-		if got := fileWord(name); got != want {
+		if got := fileName(name, '_'); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}

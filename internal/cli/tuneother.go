@@ -113,7 +113,7 @@ const (
 func scriptNames(path string, hosts []string) (names []string) {
 	taken := map[string]bool{}
 	for _, h := range hosts {
-		word := fileWord(h)
+		word := fileName(h, '_')
 		word = word[:min(len(word), longestFile-scriptEnding-len(filepath.Base(path))-1)]
 		name := path + "-" + word
 		for n := 2; taken[strings.ToLower(name)] || taken[strings.ToLower(name+".undo")]; n++ {
@@ -123,17 +123,6 @@ func scriptNames(path string, hosts []string) (names []string) {
 		names = append(names, name)
 	}
 	return names
-}
-
-// fileWord is the name of a host as part of a file's name.
-func fileWord(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '.', r == '_':
-			return r
-		}
-		return '_'
-	}, name)
 }
 
 // writeScripts writes the advice as scripts, and says which.

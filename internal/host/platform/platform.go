@@ -86,6 +86,9 @@ func systems() map[string]system {
 // Known tells whether the commands of a system are known.
 func Known(name string) bool { _, ok := systems()[name]; return ok }
 
+// ErrUnknown is of a system whose commands are not known.
+var ErrUnknown = errors.New("are not known")
+
 // Commands lists what Read would run on a system, with NIC for the name of an
 // interface; nothing for a system that is not known.
 func Commands(name string) []string {
@@ -132,7 +135,7 @@ func ask(ctx context.Context, r Runner, name string, args ...string) (string, er
 func Read(ctx context.Context, name string, r Runner) (measure.Facts, error) {
 	s, ok := systems()[name]
 	if !ok {
-		return measure.Facts{}, fmt.Errorf("platform: reading facts: the commands of %.40q are not known", name)
+		return measure.Facts{}, fmt.Errorf("platform: reading facts: the commands of %.40q %w", name, ErrUnknown)
 	}
 	read := &reading{facts: measure.Facts{OS: &name}, failed: map[string]string{}, seen: map[string]bool{}}
 	worked, first := false, error(nil)
