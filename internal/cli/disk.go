@@ -15,7 +15,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/remote"
-	"thru/internal/report"
+	"thru/internal/report/transfer"
 )
 
 type diskCmd struct {
@@ -128,6 +128,6 @@ func newDiskWatch(e *env) *diskWatch { return &diskWatch{Board: e.Board(false)} 
 func (w *diskWatch) tick(t measure.DiskTick) {
 	if now := time.Now(); now.Sub(w.last) >= drawEvery {
 		w.last = now
-		w.Checking(report.DiskLive(t))
+		w.Checking(transfer.DiskLive(t))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/report/facts"
+	"thru/internal/report/fleet"
 )
 
 type hostsCmd struct {
@@ -138,25 +139,25 @@ func (c *hostsCmd) list(ctx context.Context, fleet *bus.Fleet, controller, name 
 }
 
 // print writes the list in the form asked for.
-func (c *hostsCmd) print(ctx context.Context, e *env, fleet *bus.Fleet, controller string, hosts []bus.Host, known bool) error {
+func (c *hostsCmd) print(ctx context.Context, e *env, members *bus.Fleet, controller string, hosts []bus.Host, known bool) error {
 	now := time.Now()
 	out := listed{Controller: controller, At: now, Hosts: make([]listedHost, len(hosts))}
 	for i, h := range hosts {
 		out.Hosts[i].Host = h
 	}
 	if known {
-		readFacts(ctx, fleet, out.Hosts)
+		readFacts(ctx, members, out.Hosts)
 	}
 	if c.JSON {
 		return json.NewEncoder(e.Out).Encode(out)
 	}
 	width, colour := e.Terminal()
 	options := report.TextOptions{Width: width, Colour: colour}
-	rows := make([]report.HostRow, len(hosts))
+	rows := make([]fleet.HostRow, len(hosts))
 	for i, h := range hosts {
 		rows[i] = hostRow(h, now)
 	}
-	if err := report.HostsTable(e.Out, rows, options); err != nil {
+	if err := fleet.HostsTable(e.Out, rows, options); err != nil {
 		return err
 	}
 	for _, h := range hosts {
@@ -191,8 +192,8 @@ func keeping(h bus.Host) string {
 }
 
 // hostRow is a host as report shows it.
-func hostRow(h bus.Host, now time.Time) report.HostRow {
-	r := report.HostRow{
+func hostRow(h bus.Host, now time.Time) fleet.HostRow {
+	r := fleet.HostRow{
 		Name: h.Name, Labels: h.Labels, Thru: h.Thru, Addrs: h.DataAddrs, CPUs: h.CPUs,
 		Online: h.Online, Busy: h.Busy, Refused: h.Refused,
 	}

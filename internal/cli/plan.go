@@ -11,6 +11,7 @@ import (
 	"thru/internal/plan"
 	"thru/internal/plan/planfile"
 	"thru/internal/report"
+	"thru/internal/report/fleet"
 	"thru/internal/runs"
 )
 
@@ -90,7 +91,7 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 		return r.list(p)
 	}
 	r.sayWarnings(p)
-	_, err = fmt.Fprintf(e.Out, "%s is right\n%s\n", c.File, report.PlanLine(p))
+	_, err = fmt.Fprintf(e.Out, "%s is right\n%s\n", c.File, fleet.PlanLine(p))
 	return err
 }
 
@@ -141,7 +142,7 @@ func (r *planRun) list(p plan.Plan) error {
 	if !r.forms.JSON {
 		r.sayWarnings(p)
 		width, colour := r.env.Terminal()
-		return report.PlanList(r.env.Out, p, report.TextOptions{Width: width, Colour: colour})
+		return fleet.PlanList(r.env.Out, p, report.TextOptions{Width: width, Colour: colour})
 	}
 	l := listedPlan{
 		Thru: r.env.Version, Name: p.Name, SHA256: runs.Checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),

@@ -21,7 +21,7 @@ import (
 	"thru/internal/plan/option"
 	"thru/internal/plan/planfile"
 	"thru/internal/remote"
-	"thru/internal/report"
+	"thru/internal/report/fleet"
 	"thru/internal/runs"
 	"thru/internal/unit"
 )
@@ -315,7 +315,7 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil, false)
 	if len(r.hands) < 2 { // between blocks it has been said
-		v.Line("%s", report.PlanLine(p))
+		v.Line("%s", fleet.PlanLine(p))
 	}
 	d := remote.Dialer{Network: r.env.network, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
 	if err := r.connectBelow(ctx, d, p.Hypervisors); err != nil {

@@ -21,6 +21,7 @@ import (
 	"thru/internal/plan/option"
 	"thru/internal/remote"
 	"thru/internal/report"
+	"thru/internal/report/tuning"
 	"thru/internal/tune"
 	"thru/internal/unit"
 )
@@ -151,9 +152,9 @@ func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
 			return err
 		}
 	}
-	if t := doc.Tuning; t != nil && t.TargetBps > 0 && !t.DryRun && !report.MeetsTarget(doc) {
+	if t := doc.Tuning; t != nil && t.TargetBps > 0 && !t.DryRun && !tuning.MeetsTarget(doc) {
 		code := fault.Verdict
-		if report.BusyForTarget(doc) != "" {
+		if tuning.BusyForTarget(doc) != "" {
 			code = fault.Inconclusive
 		}
 		return console.Printed(fault.New(code, "", "the target of %s is not met", unit.Rate(t.TargetBps)))
@@ -301,7 +302,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 		return report.JSON(e.Out, doc)
 	}
 	width, colour := e.Terminal()
-	return report.Knobs(e.Out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
+	return tuning.Knobs(e.Out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
 }
 
 // knobsOf asks an end point for the knobs of the host and of its interfaces that are

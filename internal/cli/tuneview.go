@@ -12,7 +12,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/remote"
-	"thru/internal/report"
+	"thru/internal/report/tuning"
 	"thru/internal/unit"
 )
 
@@ -154,7 +154,7 @@ func (v *tuneView) Tried(a measure.Attempt) {
 	if a.Outcome == measure.NoTime && a.Comparison == nil && a.ElapsedNs == 0 { // the result says it of all of them
 		return
 	}
-	v.Printf("%s\n", report.AttemptLine(a, v.Width))
+	v.Printf("%s\n", tuning.AttemptLine(a, v.Width))
 }
 
 // Stands prints what the state carries.

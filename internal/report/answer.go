@@ -5,9 +5,13 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/report/capture"
+	"thru/internal/report/fleet"
 	"thru/internal/report/inventory"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
 	"thru/internal/report/series"
+	"thru/internal/report/transfer"
+	"thru/internal/report/tuning"
 )
 
 // Answer is the result as a person would say it, and what binds it.
@@ -18,20 +22,20 @@ func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") 
 func answers(d *measure.Document) []string {
 	switch {
 	case result.IsTuning(d):
-		return tuningAnswers(d)
+		return tuning.Answers(d)
 	case result.IsTransfer(d):
-		return transferAnswers(d)
+		return transfer.Answers(d)
 	case inventory.Is(d):
 		return inventory.Answers(d)
 	}
-	if all := fleetAnswers(d); all != nil {
+	if all := fleet.Answers(d); all != nil {
 		return all
 	}
-	if s := ladderAnswer(d); s != "" {
+	if s := ladder.Answer(d); s != "" {
 		return []string{s}
 	}
 	if result.IsDisk(d) {
-		return diskAnswers(d)
+		return transfer.DiskAnswers(d)
 	}
 	if result.IsCheck(d) {
 		return []string{gatesAnswer(d)}

@@ -5,16 +5,18 @@ import (
 	"slices"
 
 	"thru/internal/measure"
+	"thru/internal/report/fleet"
 	"thru/internal/report/result"
+	"thru/internal/report/why"
 )
 
 // silentDiagnoses are those of connections without any figure, where there is a
 // cause to name: that nothing was measured the answer has said.
-func silentDiagnoses(d *measure.Document) (all []diagnosis) {
+func silentDiagnoses(d *measure.Document) (all []why.Diagnosis) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		if slices.ContainsFunc(c.Findings, func(f measure.Finding) bool { return f.Cause != "none" }) {
-			all = append(all, newDiagnosis(c.Diagnosis, result.CapturedFlow(c)))
+			all = append(all, why.New(c.Diagnosis, result.CapturedFlow(c)))
 		}
 	}
 	return all[:min(len(all), 2)]
@@ -22,30 +24,30 @@ func silentDiagnoses(d *measure.Document) (all []diagnosis) {
 
 // newDiagnoses are those of the direction that is answered first and of the
 // one back, or one for both where they say the same.
-func newDiagnoses(d *measure.Document) (all []diagnosis) {
+func newDiagnoses(d *measure.Document) (all []why.Diagnosis) {
 	if result.IsCheck(d) || d.Command == "ladder" {
 		return nil
 	}
 	if result.IsSilent(d) {
 		return silentDiagnoses(d)
 	}
-	if isFleet(d) || result.IsTransfer(d) {
-		if found := wholeFindings(d); len(found) > 0 {
-			all = append(all, newDiagnosis(measure.Diagnosis{Findings: found}, nil))
+	if fleet.Is(d) || result.IsTransfer(d) {
+		if found := why.OfWhole(d); len(found) > 0 {
+			all = append(all, why.New(measure.Diagnosis{Findings: found}, nil))
 		}
 		return all
 	}
 	first, back, _ := result.MainCells(d)
 	if first == nil || len(first.Findings) == 0 && (back == nil || len(back.Findings) == 0) {
 		if len(d.Findings) > 0 {
-			all = append(all, newDiagnosis(measure.Diagnosis{Findings: d.Findings}, nil))
+			all = append(all, why.New(measure.Diagnosis{Findings: d.Findings}, nil))
 		}
 		return all
 	}
 	first, back = result.WorseFirst(first, back)
 	for _, c := range []*measure.Cell{first, back} {
 		if c != nil && len(c.Findings) > 0 && (c == first || !sameFindings(c.Findings, first.Findings)) {
-			x := newDiagnosis(c.Diagnosis, result.CapturedFlow(c))
+			x := why.New(c.Diagnosis, result.CapturedFlow(c))
 			x.Way = result.PathName(c)
 			all = append(all, x)
 		}
@@ -70,12 +72,12 @@ func sameFindings(a, b []measure.Finding) bool {
 }
 
 // judgedDiagnosis is what the flow that is judged is held back by, with its evidence.
-func judgedDiagnosis(d *measure.Document) []diagnosis {
-	c, name := judged(d)
+func judgedDiagnosis(d *measure.Document) []why.Diagnosis {
+	c, name := fleet.Judged(d)
 	if c == nil || len(c.Findings) == 0 {
 		return nil
 	}
-	x := newDiagnosis(c.Diagnosis, result.CapturedFlow(c))
+	x := why.New(c.Diagnosis, result.CapturedFlow(c))
 	x.Way, x.OfMany = name, true
-	return []diagnosis{x}
+	return []why.Diagnosis{x}
 }

@@ -5,18 +5,19 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/fleet"
 	"thru/internal/report/result"
 )
 
 // doubts are what keeps a verdict from being more than an indication: of the
 // flows that it is about.
 func doubts(d *measure.Document) (all []string) {
-	if over := overText(d); over != "" {
+	if over := fleet.OverText(d); over != "" {
 		all = append(all, over)
 	}
 	first, back, _ := result.MainCells(d)
 	var lines []string
-	switch c, _ := judged(d); {
+	switch c, _ := fleet.Judged(d); {
 	case c != nil && d.Ladder == nil && d.Command != "ladder":
 		lines = cellLines(d, doubtsOf)
 	case c != nil:
@@ -62,12 +63,4 @@ func doubtsOf(c *measure.Cell) (lines []string) {
 		}
 	}
 	return lines
-}
-
-// overText says that what passes is more than its link can carry.
-func overText(d *measure.Document) string {
-	if v := d.Verdict; v == nil || !v.Pass || !(v.Share > tooMuch) {
-		return ""
-	}
-	return overWords
 }

@@ -6,6 +6,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/capture"
+	"thru/internal/report/why"
 )
 
 // What is special about results of captured files: no test was made, so what
@@ -34,7 +35,7 @@ func fileGaps(all []doc.Gap) (out []doc.Gap) {
 // filed prints a result of files: the finding and the handshake come first, the
 // causes that were ruled out last.
 func (p *printer) filed(v *view) {
-	doc.Print(p, whyBlocks(v.Why, true))
+	doc.Print(p, why.Blocks(v.Why, true))
 	var figures []doc.Row // of a single direction: they go on with those of its connection
 	if len(v.Cells) == 1 {
 		figures = v.Cells[0].Rows
@@ -44,11 +45,11 @@ func (p *printer) filed(v *view) {
 		p.cells(v)
 	}
 	for i := range v.Why {
-		var before *diagnosis
+		var before *why.Diagnosis
 		if i > 0 {
 			before = &v.Why[i-1]
 		}
-		doc.Print(p, []doc.Block{doc.Pairs{Name: v.Why[i].Way, Rows: v.Why[i].others(before, true)}})
+		doc.Print(p, []doc.Block{doc.Pairs{Name: v.Why[i].Way, Rows: v.Why[i].Others(before, true)}})
 	}
 	left := *v
 	if left.Missing = fileGaps(v.Missing); v.Silent {

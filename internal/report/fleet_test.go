@@ -13,12 +13,13 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/plan"
+	"thru/internal/report/fleet"
 	"thru/internal/unit"
 )
 
 // fleetHosts are four hosts in the four states that a host can have, and one with a name from elsewhere.
-func fleetHosts() []HostRow {
-	return []HostRow{
+func fleetHosts() []fleet.HostRow {
+	return []fleet.HostRow{
 		{Name: "web1", Labels: map[string]string{"site": "east", "role": "web"}, Thru: "0.1.0", Wire: "1.4", Addrs: []string{"10.1.0.1", "fd00::1"}, CPUs: 8, Ago: 300 * time.Millisecond, Online: true},
 		{Name: "web2", Labels: map[string]string{"site": "east", "role": "web"}, Thru: "0.1.0", Wire: "1.4", Addrs: []string{"10.1.0.2"}, CPUs: 8, Ago: 2 * time.Second, Online: true, Busy: "tests for ops since 8 s"},
 		{Name: "web1", Thru: "0.1.0", Wire: "1.4", Ago: 4 * time.Second, Online: true, Refused: "the name web1 belongs to another key"},
@@ -27,10 +28,10 @@ func fleetHosts() []HostRow {
 	}
 }
 
-func hostsText(t *testing.T, hosts []HostRow, o TextOptions) string {
+func hostsText(t *testing.T, hosts []fleet.HostRow, o TextOptions) string {
 	t.Helper()
 	var b strings.Builder
-	if err := HostsTable(&b, hosts, o); err != nil {
+	if err := fleet.HostsTable(&b, hosts, o); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -110,7 +111,7 @@ func meshPlan() plan.Plan {
 func planText(t *testing.T, p plan.Plan, width int) string {
 	t.Helper()
 	var b strings.Builder
-	if err := PlanList(&b, p, TextOptions{Width: width}); err != nil {
+	if err := fleet.PlanList(&b, p, TextOptions{Width: width}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -156,7 +157,7 @@ func TestPlanList(t *testing.T) {
 	}
 	precise := meshPlan()
 	precise.Repeat, precise.Name = plan.Repeat{Min: 3, Max: 15, PrecisionPct: 2.5}, ""
-	if got, want := PlanLine(precise), "7 pairs in 4 steps, 3 to 15 runs of each until they agree within 2.5%, at most "+doc.AboutTime(precise.Time()); got != want {
+	if got, want := fleet.PlanLine(precise), "7 pairs in 4 steps, 3 to 15 runs of each until they agree within 2.5%, at most "+doc.AboutTime(precise.Time()); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -309,7 +310,7 @@ func TestFailures(t *testing.T) {
 	}
 	d.Plan.Done = 1
 	want := "d was lost: no answer for 10 s|failed: a -> d, b -> d, c -> d, d -> a, d -> b, d -> c: d was lost|1 of 2 steps were measured"
-	if got := strings.Join(newFleet(d).Failed, "|"); got != want {
+	if got := strings.Join(fleet.New(d).Failed, "|"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/fleet"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
 	"thru/internal/unit"
 )
@@ -114,7 +116,7 @@ func warningsBut(d *measure.Document, left func(code string) bool) []string {
 			switch code := c.CodeOf(w); {
 			case left(code):
 			case code == measure.SingleRun && result.OfFile(c): // what is in a file is one run
-			case code == measure.WindowCut && isCut(c) && inLadder(d, c): // the ladder's note says it once
+			case code == measure.WindowCut && ladder.IsCut(c) && ladder.Has(d, c): // the ladder's note says it once
 			default:
 				lines = append(lines, doc.Clean(w))
 			}
@@ -130,7 +132,7 @@ func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		beside := c.Beside || result.IsGauge(d, c)
-		if result.IsExperiment(c) || beside && isFleet(d) {
+		if result.IsExperiment(c) || beside && fleet.Is(d) {
 			continue // what is odd about it was asked for, or is of no interest among many
 		}
 		mark := ""

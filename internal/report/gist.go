@@ -7,6 +7,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
+	"thru/internal/report/why"
 )
 
 // Gist is what the short form on a terminal (package short) is made of, in the words of the long one.
@@ -73,24 +74,11 @@ func (g *Gist) flows(d *measure.Document) {
 		g.Partial = g.Partial || result.IsPartial(c)
 		f := Flow{Name: result.PathName(c), Cell: c}
 		if len(c.Findings) > 0 {
-			x := newFinding(&c.Findings[0], nil)
-			f.Limit = x.limit()
+			x := why.NewFinding(&c.Findings[0], nil)
+			f.Limit = x.Limit()
 		}
 		g.Flows = append(g.Flows, f)
 	}
-}
-
-// limit is what binds, in a word or two.
-func (f *finding) limit() string {
-	switch {
-	case f.Cause == measure.CauseNone:
-		return f.name()
-	case f.Cause == result.CauseLinkRate:
-		return "the link: it is full"
-	case f.Confidence != measure.Certain:
-		return f.Cause + " " + doc.Bracket(f.Confidence)
-	}
-	return f.Cause
 }
 
 // reasons takes the first finding of each direction, with its evidence and what to do.
@@ -104,28 +92,13 @@ func (g *Gist) reasons(v *view) {
 			case f.Healthy || f.Cause == measure.CauseNone:
 				continue
 			case n == 0 && !slices.ContainsFunc(g.Why, func(c doc.Card) bool { return c.Name == f.Cause && c.Text == f.Summary }):
-				g.Why = append(g.Why, f.shortCard(d.Way))
-			case n > 0 && !slices.Contains(g.Also, f.limit()):
-				g.Also = append(g.Also, f.limit())
+				g.Why = append(g.Why, f.ShortCard(d.Way))
+			case n > 0 && !slices.Contains(g.Also, f.Limit()):
+				g.Also = append(g.Also, f.Limit())
 			}
 		}
 	}
 	g.Facts = open
-}
-
-// mostSeen is how many figures a short card shows.
-const mostSeen = 2
-
-// shortCard is the card of a finding with the first of its evidence, and what to do.
-func (f *finding) shortCard(way string) doc.Card {
-	brief := *f
-	brief.Evidence = f.Evidence[:min(len(f.Evidence), mostSeen)]
-	if len(f.Commands) > 0 || f.Advice != "" && f.Confidence == measure.Certain {
-		brief.Next = ""
-	}
-	c := brief.card().For(doc.Pages, "rule")
-	c.Where = doc.Join(way, c.Where)
-	return c
 }
 
 // gates takes those that are to be seen to: of a check with what to do, else by name.
@@ -162,7 +135,7 @@ func (v *view) shortLadder() (all []doc.Block) {
 	}
 	for i := range v.Ladders {
 		l := &v.Ladders[i]
-		all = append(all, doc.Section{Title: l.Path, Named: true, Body: []doc.Block{l.table(i == 0)}})
+		all = append(all, doc.Section{Title: l.Path, Named: true, Body: []doc.Block{l.Table(i == 0)}})
 	}
 	return all
 }

@@ -12,6 +12,8 @@ import (
 
 	"thru/internal/measure"
 	"thru/internal/report/facts"
+	"thru/internal/report/fleet"
+	"thru/internal/report/tuning"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -45,10 +47,10 @@ func TestGoldenTexts(t *testing.T) {
 	o := TextOptions{Width: 80}
 	for name, print := range map[string]func(io.Writer) error{
 		"facts": func(w io.Writer) error { return facts.Print(w, checked(), o) },
-		"knobs": func(w io.Writer) error { return Knobs(w, checked().EndPoints, o) },
+		"knobs": func(w io.Writer) error { return tuning.Knobs(w, checked().EndPoints, o) },
 		"fails": func(w io.Writer) error { return GateFailures(w, gated(), o) },
-		"hosts": func(w io.Writer) error { return HostsTable(w, fleetHosts(), o) },
-		"plan":  func(w io.Writer) error { return PlanList(w, meshPlan(), o) },
+		"hosts": func(w io.Writer) error { return fleet.HostsTable(w, fleetHosts(), o) },
+		"plan":  func(w io.Writer) error { return fleet.PlanList(w, meshPlan(), o) },
 	} {
 		var got bytes.Buffer
 		if err := print(&got); err != nil {

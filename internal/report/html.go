@@ -9,8 +9,11 @@ import (
 	"thru/internal/doc/draw"
 	blocks "thru/internal/doc/html"
 	"thru/internal/measure"
+	"thru/internal/report/fleet"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
 	"thru/internal/report/series"
+	"thru/internal/report/why"
 )
 
 // HTMLOptions say what a page has beside the result itself.
@@ -67,7 +70,7 @@ func newPage(d *measure.Document) page {
 	drawn := v.Cells
 	if len(v.Ladders) > 0 {
 		drawn = nil // of a ladder the cell that is judged
-		if c, _ := judged(d); c != nil {
+		if c, _ := fleet.Judged(d); c != nil {
 			drawn = []result.Cell{result.NewCell(d, c)}
 		}
 	}
@@ -81,7 +84,7 @@ func newPage(d *measure.Document) page {
 			break // what the packets show is all there is
 		}
 		drawn := slices.ContainsFunc(drawn, func(x result.Cell) bool { return x.Source == c.Source })
-		if inLadder(d, c.Source) && !drawn && !c.Tried {
+		if ladder.Has(d, c.Source) && !drawn && !c.Tried {
 			continue // its ladder has a row of it
 		}
 		q := cellPage{Cell: c, Streams: series.StreamTable(c.Source)}
@@ -91,7 +94,7 @@ func newPage(d *measure.Document) page {
 		if len(v.Ladders) == 0 && c.Main() && len(p.Main) < series.MaxCourses {
 			q.Shown = true
 			p.Main = append(p.Main, q)
-		} else if s := heldText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
+		} else if s := why.HeldText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
 			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], doc.Row{Name: "held back by", Value: s})
 		}
 		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {

@@ -12,6 +12,7 @@ import (
 	"thru/internal/doc/markdown"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
+	"thru/internal/report/fleet"
 	"thru/internal/report/result"
 	"thru/internal/unit"
 )
@@ -100,7 +101,7 @@ func TestJudged(t *testing.T) {
 			}
 		}
 	}
-	if c, name := judged(verdictTest()); c != nil || name != "" {
+	if c, name := fleet.Judged(verdictTest()); c != nil || name != "" {
 		t.Errorf("a test of two hosts is about %q", name)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/fault"
 	"thru/internal/measure"
+	"thru/internal/report/fleet"
 	"thru/internal/report/result"
 )
 
@@ -147,7 +148,7 @@ func junitVerdicts(d *measure.Document) (all []junitCase) {
 }
 
 func junitTargets(d *measure.Document) (all []junitCase) {
-	for _, r := range targetTable(d).Rows {
+	for _, r := range fleet.TargetTable(d).Rows {
 		c := junitCase{Name: r[0], Out: doc.Join("wanted "+r[1], "got "+r[2])}
 		why := no(doc.Join("wanted "+r[1], "got "+r[2]), r[4])
 		switch {

@@ -8,6 +8,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
+	"thru/internal/report/fleet"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
 	"thru/internal/stat"
@@ -46,8 +47,8 @@ func methodLines(d *measure.Document) (all []string) {
 	if len(d.Findings)+len(c.Findings) > 0 {
 		all = append(all, `Rules judge the causes by the counters of both ends. "Certain": the evidence is there, and similar causes are ruled out; "likely": one of those is not ruled out; "possible": a condition for it holds, its cost was not measured.`)
 	}
-	if len(d.Groups) > 0 && len(newSets(d)) > 0 {
-		if slices.ContainsFunc(newSets(d), (*set).atOnce) {
+	if len(d.Groups) > 0 && len(fleet.Sets(d)) > 0 {
+		if slices.ContainsFunc(fleet.Sets(d), (*fleet.Set).AtOnce) {
 			all = append(all, "Pairs of one group were started at the same moment on clocks that had been compared before; what they carried together counts only the time in which all of them ran.")
 		} else {
 			all = append(all, "Pairs were measured one after the other: no two ran at the same time.")
@@ -61,7 +62,7 @@ func methodLines(d *measure.Document) (all []string) {
 
 // methodCell is the cell whose way of measuring stands for all.
 func methodCell(d *measure.Document) *measure.Cell {
-	if c, _ := judged(d); c != nil {
+	if c, _ := fleet.Judged(d); c != nil {
 		return c
 	}
 	first, _, _ := result.MainCells(d)
@@ -189,7 +190,7 @@ func newRepeating(d *measure.Document) repeating {
 	if p := d.Plan; p != nil {
 		r.Plan = []doc.Row{{Name: "plan", Value: doc.Clean(p.Name)}, {Name: "run", Value: doc.Clean(p.Run)}, {Name: "SHA-256 of the plan file", Value: doc.Clean(p.SHA256)}, {Name: "order", Value: doc.Clean(p.Order)},
 			{Name: "steps", Value: fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
-		r.Plan = append(r.Plan, handRows(p)...)
+		r.Plan = append(r.Plan, fleet.HandRows(p)...)
 	}
 	return r
 }

@@ -16,6 +16,8 @@ import (
 	"thru/internal/report/facts"
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
+	"thru/internal/report/tuning"
+	"thru/internal/report/why"
 )
 
 // TestFirstMinute: whoever opens a report reads at the top whether it is
@@ -420,7 +422,7 @@ func TestMarkdown(t *testing.T) {
 // What is to be done at two hosts alike is one line.
 func TestHostsAreMerged(t *testing.T) {
 	r, cubic := summaryRow{}, []string{"sysctl -w net.ipv4.tcp_congestion_control=cubic"}
-	for _, f := range []finding{
+	for _, f := range []why.Finding{
 		{Host: "a", At: "at a:", Commands: cubic}, {Host: "b", At: "at b:", Commands: cubic}, {Host: "a", At: "at a:", Commands: cubic},
 		{Advice: "raise it", Host: "a", At: "at a:", Commands: cubic}, {Host: "c", At: "at c:", Commands: []string{"ethtool -K eth0 tso on"}},
 	} {
@@ -472,8 +474,8 @@ func TestBetween(t *testing.T) {
 // TestSeeToOnce: what stands among the things to do with its commands is not said again without.
 func TestSeeToOnce(t *testing.T) {
 	r := summaryRow{}
-	r.against(&finding{Advice: "raise the rate", Host: "a", At: "at a:", Commands: []string{"tc qdisc show"}})
-	r.tuned(&tuning{Advice: []proposal{{Title: "raise the rate (at a)", Advice: "raise the rate"}, {Title: "end the other work", Advice: "end the other work"}, {Title: "raise the rate", Change: true}}}, false)
+	r.against(&why.Finding{Advice: "raise the rate", Host: "a", At: "at a:", Commands: []string{"tc qdisc show"}})
+	r.tuned(&tuning.View{Advice: []tuning.Proposal{{Title: "raise the rate (at a)", Advice: "raise the rate"}, {Title: "end the other work", Advice: "end the other work"}, {Title: "raise the rate", Change: true}}}, false)
 	var got []string
 	for _, i := range r.Items {
 		got = append(got, i.Text)

@@ -7,6 +7,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
+	"thru/internal/report/why"
 )
 
 // Warned are the gates that ask for something to be done. The risk of a command that a
@@ -15,7 +16,7 @@ func (v *view) Warned() []gateView {
 	rows := shortGates(v.gatesBy(func(g gateView) bool { return g.Status == measure.GateFail || g.Status == measure.GateWarn }))
 	for i := range rows {
 		for _, d := range slices.Concat(v.Why, v.Judged) {
-			if len(rows[i].Remedy) > 0 && slices.ContainsFunc(d.Findings, func(f finding) bool { return f.Risk != "" && slices.Equal(f.Commands, rows[i].Remedy) }) {
+			if len(rows[i].Remedy) > 0 && slices.ContainsFunc(d.Findings, func(f why.Finding) bool { return f.Risk != "" && slices.Equal(f.Commands, rows[i].Remedy) }) {
 				rows[i].Risk = ""
 			}
 		}

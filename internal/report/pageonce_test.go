@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"thru/internal/measure"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
 	"thru/internal/unit"
 )
@@ -24,7 +25,7 @@ func TestLadderPageIsShort(t *testing.T) {
 		if n := len(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page, " "))); n > 3800 {
 			t.Errorf("%s: %d words", name, n)
 		}
-		for _, l := range ladders(d) {
+		for _, l := range ladder.All(d) {
 			for _, r := range l.Rungs {
 				if c := r.Source; c.RTTIdle != nil && c.RTTLoaded != nil && !strings.Contains(page, "<td>"+unit.Duration(*c.RTTIdle)+"</td><td>"+unit.Duration(*c.RTTLoaded)+"</td>") {
 					t.Errorf("%s: no row of %s with %d streams", name, l.Path, c.Streams)

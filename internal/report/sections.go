@@ -6,14 +6,16 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/report/capture"
+	"thru/internal/report/ladder"
+	"thru/internal/report/why"
 )
 
 // report is the whole page, in its order; a terminal has an order of its own.
 func (p *page) report() doc.Report {
 	return doc.Report{
 		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: doc.NonEmpty(p.Back), Foot: doc.Join("thru "+p.Thru, doc.Prefixed("started ", p.Started), "took "+p.Elapsed),
-		Body: slices.Concat(p.brief(), p.Blocks, whyBlocks(slices.Concat(p.Why, p.Judged), false), capture.Blocks(p.Packets), stepBlocks(p.Steps, p.Ended),
-			p.Fleet.blocks(), ladderBlocks(p.Ladders), p.Placed.blocks(), p.Below, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
+		Body: slices.Concat(p.brief(), p.Blocks, why.Blocks(slices.Concat(p.Why, p.Judged), false), capture.Blocks(p.Packets), stepBlocks(p.Steps, p.Ended),
+			p.Fleet.Blocks(), ladder.Blocks(p.Ladders), p.Placed.blocks(), p.Below, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
 	}
 }
 
@@ -35,7 +37,7 @@ func (p *page) brief() []doc.Block {
 		all = append(all, doc.Notice{Title: "Error", Tone: doc.ToneBad, Lines: doc.NonEmpty(p.Error.Message, doc.Prefixed("hint: ", p.Error.Hint))})
 	}
 	if p.Fleet != nil {
-		all = append(all, p.Fleet.failures())
+		all = append(all, p.Fleet.Failures())
 	}
 	return all
 }

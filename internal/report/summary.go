@@ -8,9 +8,14 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
+	"thru/internal/report/fleet"
 	"thru/internal/report/inventory"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
 	"thru/internal/report/series"
+	"thru/internal/report/transfer"
+	"thru/internal/report/tuning"
+	"thru/internal/report/why"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -54,7 +59,7 @@ const (
 // document, and of its last state where a tuning has several.
 func newSummary(whole, d *measure.Document, v *view) summary {
 	b := summary{Accepted: newAcceptance(d)}
-	if result.IsTuning(whole) && targetAnswer(whole) != "" {
+	if result.IsTuning(whole) && tuning.TargetAnswer(whole) != "" {
 		b.Accepted = targetAcceptance(whole)
 	}
 	if b.Accepted.Tone != doc.ToneNone && !result.IsCheck(d) {
@@ -63,7 +68,7 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 	b.Accepted.Mark = markOf(b.Accepted.Tone)
 	b.add("Between", betweenLines(d))
 	b.add("Carries", carriedLines(d))
-	b.add("Gives", diskAnswers(d))
+	b.add("Gives", transfer.DiskAnswers(d))
 	if inventory.Is(d) {
 		b.add("Labels", []string{facts.Labels(d.Labels, true)})
 		return b
@@ -115,17 +120,17 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "inconclusive", Tone: doc.ToneOpen, Why: doc.Join(judgedText(v), doc.Clean(v.Reason)), Do: doc.Clean(v.Do)}
 	case v != nil && !v.Pass:
 		return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: doc.Clean(v.Reason)}
-	case failedTargets(d) > 0:
-		return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: targetsLine(d)}
+	case fleet.FailedTargets(d) > 0:
+		return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: fleet.TargetsLine(d)}
 	case v != nil && d.BrokeOff():
 		return acceptance{Word: "no verdict", Why: "what was measured would pass, but it did not run to its end"}
 	case v != nil && len(d.Targets) > 0:
-		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(targetsLine(d), forcedText(d))}
+		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(fleet.TargetsLine(d), forcedText(d))}
 	case v != nil:
 		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: doc.Join(judgedText(v), doc.Clean(v.Reason), forcedText(d))}
 	case result.IsDisk(d) && !result.IsTransfer(d):
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
-	case moved(d):
+	case transfer.Moved(d):
 		return acceptance{Word: "no verdict", Why: "a transfer is held against the layers below it, and against no rate"}
 	case inventory.Is(d): // it is read, and held against nothing
 		return acceptance{}
@@ -147,11 +152,11 @@ func judgedText(v *measure.Verdict) string {
 
 // targetAcceptance is that of a tuning with a target.
 func targetAcceptance(d *measure.Document) acceptance {
-	why := strings.TrimPrefix(targetAnswer(d), "; ")
-	if MeetsTarget(d) {
+	why := strings.TrimPrefix(tuning.TargetAnswer(d), "; ")
+	if tuning.MeetsTarget(d) {
 		return acceptance{Word: "accepted", Tone: doc.ToneGood, Why: why}
 	}
-	if host := BusyForTarget(d); host != "" {
+	if host := tuning.BusyForTarget(d); host != "" {
 		return acceptance{Word: "inconclusive", Tone: doc.ToneOpen, Why: strings.TrimPrefix(why, "inconclusive: "), Do: doc.Clean(stat.EndOther(host))}
 	}
 	return acceptance{Word: "not accepted", Tone: doc.ToneBad, Why: why}
@@ -246,21 +251,21 @@ func carriedLines(d *measure.Document) (all []string) {
 	case result.IsCheck(d):
 		return nil
 	case result.IsTransfer(d):
-		return movedLines(d)
+		return transfer.MovedLines(d)
 	}
 	if d.Ladder != nil {
 		for i := range d.Ladder.Rungs {
 			if r := &d.Ladder.Rungs[i]; r.Best != nil {
-				all = append(all, doc.Clean(r.Name)+": "+rungRate(r))
+				all = append(all, doc.Clean(r.Name)+": "+fleet.RungRate(r))
 			}
 		}
 		slices.Reverse(all) // the way that is of most interest is the highest one
 		return all
 	}
-	if s := best(newSets(d)); s != nil && result.MainCount(d) > 2 {
-		return []string{doc.Join(s.answer(), s.Name)}
+	if s := fleet.Best(fleet.Sets(d)); s != nil && result.MainCount(d) > 2 {
+		return []string{doc.Join(s.Answer(), s.Name)}
 	}
-	if s := ladderAnswer(d); s != "" {
+	if s := ladder.Answer(d); s != "" {
 		return []string{s}
 	}
 	if s := series.ClassesAnswer(d); s != "" {
@@ -316,7 +321,7 @@ func limitLines(d *measure.Document, v *view) (all []string) {
 		return all
 	}
 	first, _, _ := result.MainCells(d)
-	if c, _ := judged(d); c != nil {
+	if c, _ := fleet.Judged(d); c != nil {
 		first = c
 	}
 	switch {
@@ -330,11 +335,11 @@ func limitLines(d *measure.Document, v *view) (all []string) {
 
 // pairsLimit is what binds most pairs of a plan, where that is not said of the one that is judged.
 func pairsLimit(d *measure.Document, v *view) string {
-	s := best(newSets(d))
+	s := fleet.Best(fleet.Sets(d))
 	if v.Fleet == nil || d.Ladder != nil || len(v.Why) > 0 || s == nil {
 		return ""
 	}
-	if c, _ := judged(d); c != nil && len(c.Findings) > 0 {
+	if c, _ := fleet.Judged(d); c != nil && len(c.Findings) > 0 {
 		same := 0
 		for _, x := range s.Cells {
 			if f := result.Binding(x); f != nil && f.Cause == c.Findings[0].Cause {
@@ -345,7 +350,7 @@ func pairsLimit(d *measure.Document, v *view) string {
 			return ""
 		}
 	}
-	return strings.TrimLeft(causeAnswer(d, s), ":; ")
+	return strings.TrimLeft(fleet.CauseAnswer(d, s), ":; ")
 }
 
 // fillsLink tells whether the figures reach what the link leaves for payload:
@@ -355,13 +360,13 @@ func fillsLink(d *measure.Document, first *measure.Cell) bool {
 		return true
 	}
 	cells := []*measure.Cell{first}
-	if s := best(newSets(d)); s != nil {
+	if s := fleet.Best(fleet.Sets(d)); s != nil {
 		cells = s.Cells
 	}
 	return !slices.ContainsFunc(cells, func(c *measure.Cell) bool { return c.Ceiling == nil || !(c.Ceiling.SharePct >= stat.PassPct) })
 }
 
-func limitLine(w *diagnosis, f *finding) string {
+func limitLine(w *why.Diagnosis, f *why.Finding) string {
 	s := result.Unended(f.Summary)
 	switch {
 	case f.Cause == measure.CauseNone:
@@ -400,7 +405,7 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 		}
 	}
 	if v.Tuning != nil {
-		r.tuned(v.Tuning, linkIsFull(whole))
+		r.tuned(v.Tuning, tuning.LinkIsFull(whole))
 	}
 	for _, s := range v.Advice {
 		r.say(s)
@@ -417,7 +422,7 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 // hasFewRuns tells whether what the verdict is about was measured too rarely for an acceptance.
 func hasFewRuns(d *measure.Document) bool {
 	first, back, _ := result.MainCells(d)
-	c, _ := judged(d)
+	c, _ := fleet.Judged(d)
 	return slices.ContainsFunc([]*measure.Cell{first, back, c}, func(c *measure.Cell) bool {
 		return c != nil && slices.ContainsFunc(c.Coded, func(w measure.Warning) bool { return w.Code == measure.SingleRun || w.Code == measure.FewRuns })
 	})
@@ -462,7 +467,7 @@ func (r *summaryRow) warned(v *view) {
 }
 
 // against takes what a finding says to do, or the test that would tell.
-func (r *summaryRow) against(f *finding) {
+func (r *summaryRow) against(f *why.Finding) {
 	switch {
 	case f.Advice+f.At != "" && !r.joins(f):
 		r.add(summaryItem{strings.Join(doc.NonEmpty(f.Advice, f.At), "; "), f.Advice, doc.NonEmpty(f.Host), f.Commands})
@@ -473,7 +478,7 @@ func (r *summaryRow) against(f *finding) {
 }
 
 // joins adds the host of a finding to a line that says the same of another one.
-func (r *summaryRow) joins(f *finding) bool {
+func (r *summaryRow) joins(f *why.Finding) bool {
 	i := slices.IndexFunc(r.Items, func(x summaryItem) bool {
 		return f.Host != "" && len(x.Hosts) > 0 && x.Advice == f.Advice && slices.Equal(x.Commands, f.Commands)
 	})
@@ -482,13 +487,13 @@ func (r *summaryRow) joins(f *finding) bool {
 	}
 	if x := &r.Items[i]; !slices.Contains(x.Hosts, f.Host) {
 		x.Hosts = append(x.Hosts, f.Host)
-		x.Text = strings.Join(doc.NonEmpty(x.Advice, atHosts(x.Hosts...)), "; ")
+		x.Text = strings.Join(doc.NonEmpty(x.Advice, why.AtHosts(x.Hosts...)), "; ")
 	}
 	return true
 }
 
 // tuned takes what a tuning leaves to its reader: of a link that is full nothing.
-func (r *summaryRow) tuned(t *tuning, full bool) {
+func (r *summaryRow) tuned(t *tuning.View, full bool) {
 	if len(t.Lasting) > 0 {
 		r.say("make what was kept last beyond the next boot (below)")
 	}
@@ -508,7 +513,7 @@ func (r *summaryRow) tuned(t *tuning, full bool) {
 
 func nothingToDo(a acceptance, d *measure.Document) string {
 	switch {
-	case !measured(d) && !result.IsCheck(d) && !result.IsDisk(d) && !moved(d):
+	case !measured(d) && !result.IsCheck(d) && !result.IsDisk(d) && !transfer.Moved(d):
 		return "see the error below"
 	case a.Tone == doc.ToneGood:
 		return "nothing: it does what was asked of it"

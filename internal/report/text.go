@@ -11,7 +11,9 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/capture"
 	"thru/internal/report/inventory"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
+	"thru/internal/report/why"
 	"thru/internal/unit"
 )
 
@@ -42,7 +44,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	case result.IsTuning(d), result.IsTransfer(d), result.IsDisk(d), inventory.Is(d):
 		p.answer(v)
 		if !result.IsTuning(d) { // which has tried what to do about it
-			doc.Print(p, whyBlocks(v.Why, false))
+			doc.Print(p, why.Blocks(v.Why, false))
 		}
 		doc.Print(p, v.Blocks)
 		p.lists(v)
@@ -52,12 +54,12 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	}
 	p.answer(v)
 	if v.Fleet != nil {
-		doc.Print(p, []doc.Block{v.Fleet.failures()})
+		doc.Print(p, []doc.Block{v.Fleet.Failures()})
 	}
-	doc.Print(p, whyBlocks(v.Why, false))
+	doc.Print(p, why.Blocks(v.Why, false))
 	doc.Print(p, capture.Blocks(v.Packets))
 	doc.Print(p, stepBlocks(v.Steps, v.Ended))
-	doc.Print(p, slices.Concat(v.Fleet.blocks(), ladderBlocks(v.Ladders)))
+	doc.Print(p, slices.Concat(v.Fleet.Blocks(), ladder.Blocks(v.Ladders)))
 	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.ShowsCells() {
 		p.cells(v)
 	}

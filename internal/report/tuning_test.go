@@ -7,6 +7,7 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/result"
+	"thru/internal/report/tuning"
 )
 
 func TestTuningAnswer(t *testing.T) {
@@ -102,7 +103,7 @@ func TestAttemptLine(t *testing.T) {
 		{4, 0, "declined   MTU of 9000 at b (eth0): it may cut the connection, and --yes was not given"},
 	}
 	for _, tt := range tests {
-		if got := AttemptLine(attempts[tt.attempt], tt.width); got != tt.want {
+		if got := tuning.AttemptLine(attempts[tt.attempt], tt.width); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
@@ -114,12 +115,12 @@ func TestGainIsMeasuredAnew(t *testing.T) {
 	anew := *a.Comparison
 	anew.ChangePct, anew.LowPct, anew.HighPct = new(3.1), new(2.2), new(4.0)
 	a.Gain = &anew
-	if got := AttemptLine(a, 0); !strings.HasSuffix(got, ", +3.1% (+2.2..+4%)") && !strings.HasSuffix(got, ", +3.1% (+2.2..+4.0%)") {
+	if got := tuning.AttemptLine(a, 0); !strings.HasSuffix(got, ", +3.1% (+2.2..+4%)") && !strings.HasSuffix(got, ", +3.1% (+2.2..+4.0%)") {
 		t.Error(got)
 	}
 	d := tunedTest()
 	d.Tuning.Attempts[0] = a
-	if figures := newTuning(d).Attempts[0].Figures; !strings.Contains(figures, "+3.1%") {
+	if figures := tuning.New(d).Attempts[0].Figures; !strings.Contains(figures, "+3.1%") {
 		t.Error(figures)
 	}
 }
@@ -140,7 +141,7 @@ func TestFoldUntried(t *testing.T) {
 	begun := none
 	begun.Comparison = against("local -> b", 1e6, 1e6, -1, 1, 3, measure.Undecided)
 	d.Tuning.Attempts = []measure.Attempt{none, begun, none, none, none}
-	got := newTuning(d).Attempts
+	got := tuning.New(d).Attempts
 	if len(got) != 3 || got[0].Title != mtuProposal().Title || got[1].Figures == "" || !strings.HasPrefix(got[2].Title, "3 changes,") || got[2].Reason != none.Reason {
 		t.Errorf("%+v", got)
 	}
@@ -171,7 +172,7 @@ func TestKnobsUntuned(t *testing.T) {
 	var b strings.Builder
 	point := tunedTest().EndPoints[1]
 	point.NoTune = "agent: this client may measure here, but not tune"
-	if err := Knobs(&b, []measure.EndPoint{point}, TextOptions{Width: 80}); err != nil {
+	if err := tuning.Knobs(&b, []measure.EndPoint{point}, TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.String(); !strings.HasPrefix(got, "b: this client may measure here, but not tune\n") || strings.Contains(got, "settable") || strings.Contains(got, "cannot be set") {
@@ -200,7 +201,7 @@ func TestLastState(t *testing.T) {
 func TestKnobs(t *testing.T) {
 	var b strings.Builder
 	points := append(tunedTest().EndPoints, measure.EndPoint{Name: "c"})
-	if err := Knobs(&b, points, TextOptions{Width: 80}); err != nil {
+	if err := tuning.Knobs(&b, points, TextOptions{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"local: thru does not run as root here\n", "b: 3 knobs\n", "cannot be set rx-ring eth0 (the driver has no", "up to 4096 131072 2147483647", " on off\n", "256 ", " no\n", "c: there is nothing to set\n"} {

@@ -17,8 +17,13 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/capture"
 	"thru/internal/report/facts"
+	"thru/internal/report/fleet"
 	"thru/internal/report/inventory"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
+	"thru/internal/report/transfer"
+	"thru/internal/report/tuning"
+	"thru/internal/report/why"
 	"thru/internal/stat"
 	"thru/internal/unit"
 )
@@ -28,20 +33,20 @@ type view struct {
 	Command    string // "test"
 	Answer     string // what a person would say first; "" where nothing was measured
 	Back       string // the direction back, where another cause holds it
-	Why        []diagnosis
-	Judged     []diagnosis // why the flow of a plan that is judged carries no more
+	Why        []why.Diagnosis
+	Judged     []why.Diagnosis // why the flow of a plan that is judged carries no more
 	Packets    []capture.Packets
 	Steps      []step
 	Silent     bool   // captured connections without any figure
 	Ended      string // why an explanation stopped
 	Verdict    *verdict
-	Ladders    []ladder
-	Fleet      *fleet // of a plan of many pairs
-	Tuning     *tuning
-	Moving     *moving      // of a file transfer
-	Blocks     []doc.Block  // of its subject
-	Below      []doc.Block  // what lies below the end points
-	Placed     *whereabouts // where the end points are; nil: nobody was asked
+	Ladders    []ladder.Ladder
+	Fleet      *fleet.View // of a plan of many pairs
+	Tuning     *tuning.View
+	Moving     *transfer.View // of a file transfer
+	Blocks     []doc.Block    // of its subject
+	Below      []doc.Block    // what lies below the end points
+	Placed     *whereabouts   // where the end points are; nil: nobody was asked
 	Cells      []result.Cell
 	Hidden     int // cells over result.MaxCells
 	Gates      []gateView
@@ -74,11 +79,11 @@ type verdict struct {
 
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
-	whole, said, tuned := d, answers(d), newTuning(d)
+	whole, said, tuned := d, answers(d), tuning.New(d)
 	d = result.LastState(d)
 	v := &view{
 		Tuning:     tuned,
-		Moving:     newMoving(d),
+		Moving:     transfer.New(d),
 		Placed:     newPlaced(d),
 		Command:    doc.Clean(d.Command),
 		Why:        newDiagnoses(d),
@@ -87,8 +92,8 @@ func newView(d *measure.Document) *view {
 		Silent:     result.IsSilent(d),
 		Steps:      newSteps(d),
 		Ended:      doc.Clean(d.Ended),
-		Ladders:    ladders(d),
-		Fleet:      newFleet(d),
+		Ladders:    ladder.All(d),
+		Fleet:      fleet.New(d),
 		Gates:      newGates(d),
 		Paths:      newPaths(d),
 		Brief:      facts.Brief(d),
@@ -107,7 +112,7 @@ func newView(d *measure.Document) *view {
 	if tuned != nil {
 		tuned.Ending = tuned.HowEnded(v.Ended, v.Elapsed)
 	}
-	v.Blocks = slices.Concat(tuned.blocks(), transferBlocks(v.Moving), diskBlocks(d.Disks))
+	v.Blocks = slices.Concat(tuned.Blocks(), transfer.Blocks(v.Moving), transfer.DiskBlocks(d.Disks))
 	if inventory.Is(d) {
 		v.Blocks = inventory.Blocks(d)
 	} else {
@@ -135,7 +140,7 @@ func unsaid(d *measure.Document, answer, reason string) string {
 	if d.Ladder != nil && len(d.Targets) == 0 && result.IsPlanned(d) {
 		return ""
 	}
-	if said := targetsLine(d); said != "" && strings.Contains(answer, said) {
+	if said := fleet.TargetsLine(d); said != "" && strings.Contains(answer, said) {
 		reason = strings.TrimLeft(strings.TrimPrefix(reason, said), ";: ")
 	}
 	return reason
@@ -145,7 +150,7 @@ func unsaid(d *measure.Document, answer, reason string) string {
 // slowest, for which it is worth it.
 func (v *view) showCells(d *measure.Document) {
 	if v.Fleet != nil && !v.Fleet.Few && len(v.Ladders) == 0 {
-		for _, c := range worstCells(d) {
+		for _, c := range fleet.WorstCells(d) {
 			v.Cells = append(v.Cells, result.NewCell(d, c))
 		}
 		v.Hidden = len(d.Cells) - len(v.Cells)

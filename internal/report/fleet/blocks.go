@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"thru/internal/doc"
+	"thru/internal/report/result"
+)
+
+// Failures are the hosts that were lost, and the pairs that failed.
+func (f *View) Failures() doc.Block {
+	return doc.Notice{Title: "What failed", Tone: doc.ToneWarn, Lines: f.Failed}
+}
+
+// Blocks are what a plan measured: rungs, comparisons, targets, settings, pairs.
+func (f *View) Blocks() (all []doc.Block) {
+	if f == nil {
+		return nil
+	}
+	if f.Waterfall != nil {
+		all = f.Waterfall.Blocks()
+	}
+	compared := doc.Cards(f.Compared, comparison.card)
+	if len(f.Compared) == 1 { // the answer has its sentence
+		compared = []doc.Block{doc.OnPages(compared...), doc.OnTerminal(doc.List{Lines: append(doc.NonEmpty(f.Compared[0].Reason), f.Compared[0].Guards...)})}
+	}
+	var charts []doc.Chart
+	if f.Chart != nil {
+		charts = append(charts, *f.Chart)
+	}
+	sets := f.Sets.First(maxSetRows)
+	sets.Most, sets.Rest = textSetRows, elsewhere
+	all = append(all, doc.Titled("Against each other", append(compared, doc.OnTerminal(doc.Pairs{Rows: f.Hands}))...),
+		doc.Titled("Targets", f.targets()...), doc.Titled("What was varied", doc.Charts{Charts: charts}, sets))
+	for i, s := range f.Details {
+		x := s.section(f.ShowsCells())
+		if i > 0 && len(f.Details) > fewSets { // on a terminal the one that carried most stands for all
+			x = doc.OnPages(x)
+		}
+		all = append(all, x)
+	}
+	if len(f.Details) > fewSets {
+		all = append(all, doc.OnTerminal(doc.Para{Text: "the other settings in detail: " + elsewhere}))
+	}
+	if f.Hidden > 0 {
+		all = append(all, doc.OnPages(doc.Para{Text: fmt.Sprintf("%d more settings are in the JSON document.", f.Hidden)}))
+	}
+	return all
+}
+
+// ShowsCells tells whether each pair is shown as a test of two hosts is shown.
+func (f *View) ShowsCells() bool { return f.Few && len(f.Sets.Rows) == 0 }
+
+// elsewhere is where a terminal's reader finds the rows that have no room.
+const elsewhere = "see the HTML report"
+
+// card is an A/B test.
+func (c comparison) card() doc.Card {
+	x := doc.Card{Name: c.Text, Tone: c.Tone}
+	x.Say("because", c.Reason)
+	x.Say("beside it", c.Guards...)
+	return x
+}
+
+// targets are those that are not met, where there are many, and all of them.
+func (f *View) targets() []doc.Block {
+	all, first := f.Targets.First(result.MaxTargetRows), brief(f.Targets)
+	if first.More == "" {
+		return []doc.Block{all}
+	}
+	met := ""
+	if len(first.Rows) == 0 {
+		met = fmt.Sprintf("%d targets: all are met", len(f.Targets.Rows))
+	}
+	return []doc.Block{first, doc.Para{Text: met}, doc.Details{Title: fmt.Sprintf("All %d targets", len(f.Targets.Rows)), Body: []doc.Block{all}}}
+}
+
+// section is one set: when its pairs ran, and what they and their hosts carried. Pairs are a matrix where
+// there is one that has the room, else a list; few of them have figures of their own.
+func (s setView) section(few bool) doc.Block {
+	var list []doc.Block
+	for _, g := range s.Pairs {
+		list = append(list, g)
+	}
+	shares := []doc.Block{s.Held, s.Hosts, s.Labels}
+	body := slices.Concat(list, shares)
+	if few {
+		body = []doc.Block{doc.OnPages(slices.Concat(list, shares[:1])...), s.Hosts, s.Labels}
+	}
+	if m := s.Matrix; m != nil {
+		drawn := append(slices.Concat([]doc.Block{*m, s.Slow}, shares), doc.Details{Title: "The pairs as a list", Body: list})
+		if max(len(m.Rows), len(m.Cols)) <= maxTextMatrix {
+			body = drawn
+		} else {
+			body = []doc.Block{doc.OnPages(drawn...), doc.OnTerminal(body...)}
+		}
+	}
+	return doc.Section{Title: cmp.Or(s.Name, "All pairs"), Named: true, Body: append([]doc.Block{doc.Para{Text: s.Overlap}}, body...)}
+}

@@ -1,0 +1,128 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/doc/draw"
+	"thru/internal/doc/text"
+	"thru/internal/measure"
+	"thru/internal/report/ladder"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+)
+
+// maxChartLines bounds the lines of a chart, as there are colours for so many.
+const maxChartLines = draw.Styles
+
+// numericAxes are those whose values have an order, the most telling one first.
+func numericAxes() []string { return []string{"end_points", "cpus", "streams", "window", "length"} }
+
+// newSetChart draws what the sets carried over one axis, a line for each value of
+// another one; nil where a drawing would not show it.
+func newSetChart(sets []*Set) *doc.Chart {
+	over, beside, ok := chartAxes(sets)
+	if !ok {
+		return nil
+	}
+	in := scaleOf(sets, (*Set).amount)
+	if in.Div == 0 { // small ones would lie on the ground
+		return nil
+	}
+	at, names := valuesOf(sets, over), valuesOf(sets, beside)
+	lines, words := make([]draw.Line, max(1, len(names))), []string(nil)
+	p := draw.Panel{Title: in.Name, Height: ladder.ChartHeight}
+	for _, s := range sets {
+		n := max(0, slices.Index(names, axisValue(s.Axes, beside)))
+		low, high := s.interval()
+		x := float64(slices.Index(at, axisValue(s.Axes, over))) + (float64(n)-float64(len(lines)-1)/2)*0.08
+		l := &lines[n]
+		l.Style, l.Points, l.Errors = n, append(l.Points, draw.Point{X: x, Y: s.amount() / in.Div}), append(l.Errors, draw.Span{Low: low / in.Div, High: high / in.Div})
+		p.Max = max(p.Max, s.amount()/in.Div, high/in.Div)
+		words = append(words, s.Name+": "+in.Number(s.amount()))
+	}
+	p.Lines = lines
+	x := draw.XAxis{Low: -0.5, High: float64(len(at)) - 0.5, Title: axisTitle(over)}
+	for i, v := range at {
+		x.Ticks = append(x.Ticks, draw.Tick{At: float64(i), Label: text.Shortened(v, 12)})
+	}
+	var legends []doc.Legend
+	for i, n := range names {
+		legends = append(legends, doc.Legend{Key: draw.Key(lines[i]), Name: result.AxisWords(measure.Axis{Name: beside, Value: n})})
+	}
+	what := "What a pair carried"
+	if slices.ContainsFunc(sets, (*Set).AtOnce) {
+		what = "What all pairs carried together"
+	}
+	what += ", by " + x.Title
+	c := draw.Chart(draw.Drawing{ID: "sets", Title: what, Desc: "In " + in.Name + ". " + strings.Join(words, "; "), X: x, Panels: []draw.Panel{p}}, what+". Bars: the 95% interval where there is one, else the range.", legends)
+	return &c
+}
+
+// chartAxes picks the axis that a chart runs over, and the one that its lines
+// tell apart: there must be one point for each pair of their values, at most.
+func chartAxes(sets []*Set) (over, beside string, ok bool) {
+	var varied []string
+	for _, n := range axisNames(sets) {
+		if len(valuesOf(sets, n)) > 1 {
+			varied = append(varied, n)
+		}
+	}
+	for _, n := range numericAxes() {
+		if over == "" && slices.Contains(varied, n) {
+			over = n
+		}
+	}
+	if over == "" || slices.ContainsFunc(sets, func(s *Set) bool { return s.Rung != "" || s.Asks || len(s.values()) == 0 }) {
+		return "", "", false
+	}
+	if len(sets) == len(valuesOf(sets, over)) {
+		return over, "", true
+	}
+	if len(varied) != 2 {
+		return "", "", false
+	}
+	beside = varied[1-slices.Index(varied, over)]
+	return over, beside, len(valuesOf(sets, beside)) <= maxChartLines
+}
+
+// valuesOf are the values of an axis, in the order in which they first come.
+func valuesOf(sets []*Set, name string) []string {
+	var all []string
+	for _, s := range sets {
+		if v := axisValue(s.Axes, name); name != "" && v != "" && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// interval is where what a set carried lies; of several pairs in turn it is the value alone.
+func (s *Set) interval() (low, high float64) {
+	if f := s.figure(); f != nil {
+		return result.Interval(f)
+	}
+	return s.amount(), s.amount()
+}
+
+// figure is what a set carried; nil of several pairs in turn.
+func (s *Set) figure() *measure.Figure {
+	switch {
+	case s.AtOnce() && s.Groups[0].Aggregate != nil:
+		return s.Groups[0].Aggregate
+	case len(s.Cells) == 1:
+		return stat.MainFigure(s.Cells[0])
+	}
+	return nil
+}
+
+// figuresOf are those of all sets that have one.
+func figuresOf(sets []*Set) (all []*measure.Figure) {
+	for _, s := range sets {
+		if f := s.figure(); f != nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}

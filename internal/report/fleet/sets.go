@@ -1,0 +1,277 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Set is what a plan measured under the same conditions: the groups that have
+// the same rung and axes. One group is of pairs that ran at once; several ran
+// one after the other.
+type Set struct {
+	Name   string // "4 streams, default window"
+	Rung   string
+	Axes   []measure.Axis
+	Asks   bool // requests and responses, which have no bit/s
+	Groups []*measure.Group
+	Cells  []*measure.Cell
+	Pairs  []pairFigure
+}
+
+// pairFigure is what one pair of a set carried: all its flows together.
+type pairFigure struct {
+	From, To string
+	Flows    int
+	Value    *float64 // bit/s, or requests a second; nil: no figure
+	Failed   string   // why; empty: it did not fail
+	Whole    bool     // a run of it ended as planned, which its figure is of
+	Cells    []*measure.Cell
+}
+
+// Sets are those of a document, in the order in which they were measured.
+// Cells beside the main ones and latency probes are not part of them.
+func Sets(d *measure.Document) []*Set {
+	var all []*Set
+	byKey, byGroup := map[string]*Set{}, map[int][]*measure.Cell{}
+	for i := range d.Cells {
+		if c := &d.Cells[i]; !c.Beside && !result.IsExperiment(c) && !result.IsGauge(d, c) {
+			byGroup[c.Group] = append(byGroup[c.Group], c)
+		}
+	}
+	for i := range d.Groups {
+		g := &d.Groups[i]
+		cells := bulkFirst(byGroup[g.Group])
+		if len(cells) == 0 && len(g.Failed) == 0 {
+			continue
+		}
+		axes := result.Conditions(g.Axes)
+		asked := len(cells) > 0 && result.Asks(cells[0])
+		key := g.Rung + "\x00" + result.AxesText(axes) + "\x00" + map[bool]string{true: "asks"}[asked]
+		s := byKey[key]
+		if s == nil {
+			s = &Set{Name: result.SetName(axes, g.Label), Rung: doc.Clean(g.Rung), Axes: axes, Asks: asked}
+			byKey[key] = s
+			all = append(all, s)
+		}
+		s.Groups, s.Cells = append(s.Groups, g), append(s.Cells, cells...)
+	}
+	for _, s := range all {
+		s.pair()
+	}
+	return all
+}
+
+// bulkFirst leaves out requests that ran beside data: they show its latency.
+func bulkFirst(cells []*measure.Cell) []*measure.Cell {
+	bulk := slices.DeleteFunc(slices.Clone(cells), result.Asks)
+	if len(bulk) == 0 {
+		return cells
+	}
+	return bulk
+}
+
+// pair adds up the flows of each pair. A pair of several groups has their mean.
+func (s *Set) pair() {
+	type key struct{ from, to string }
+	at, groups := map[key]int{}, map[key]map[int]bool{}
+	find := func(from, to string, group int) *pairFigure {
+		k := key{from, to}
+		if _, ok := at[k]; !ok {
+			at[k], groups[k] = len(s.Pairs), map[int]bool{}
+			s.Pairs = append(s.Pairs, pairFigure{From: from, To: to})
+		}
+		groups[k][group] = true
+		return &s.Pairs[at[k]]
+	}
+	for _, c := range s.Cells {
+		p := find(c.From, c.To, c.Group)
+		p.Flows, p.Cells = p.Flows+1, append(p.Cells, c)
+		if f := stat.MainFigure(c); f != nil {
+			p.Value = new(measure.Value(p.Value) + f.Value)
+		}
+		p.Whole = p.Whole || slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return !r.Partial && r.Error == nil })
+		if c.Error != nil && p.Failed == "" {
+			p.Failed = cmp.Or(doc.Reason(c.Error.Message), "failed")
+		}
+	}
+	for _, g := range s.Groups {
+		for _, f := range g.Failed {
+			if p := find(f.From, f.To, g.Group); p.Failed == "" && !f.Counted { // one that counts is in the figures
+				p.Failed = cmp.Or(doc.Reason(f.Error), "failed")
+			}
+		}
+	}
+	for i := range s.Pairs {
+		p := &s.Pairs[i]
+		if n := len(groups[key{p.From, p.To}]); n > 1 && p.Value != nil {
+			p.Value, p.Flows = new(*p.Value/float64(n)), max(1, p.Flows/n)
+		}
+	}
+}
+
+// Name is the pair: "a -> b".
+func (p pairFigure) Name() string {
+	if p.From == p.To {
+		return doc.Clean(p.From) + " to itself"
+	}
+	return doc.Clean(p.From + " -> " + p.To)
+}
+
+// AtOnce tells whether the pairs of the set ran at the same time.
+func (s *Set) AtOnce() bool { return len(s.Groups) == 1 && (len(s.Cells) > 1 || len(s.Pairs) > 1) }
+
+// together is what all pairs of a set that ran at once carried, and whether
+// that is over the time in which all of them ran, not a mere sum.
+func (s *Set) together() (bps float64, overlap, ok bool) {
+	if !s.AtOnce() {
+		return 0, false, false
+	}
+	g := s.Groups[0]
+	switch {
+	case g.Aggregate != nil:
+		return g.Aggregate.Value, true, true
+	case g.Sum != nil:
+		return *g.Sum, false, true
+	}
+	return 0, false, false
+}
+
+// amount is what sets are ranked by: what all carried at once, else the mean of the pairs.
+func (s *Set) amount() float64 {
+	if v, _, ok := s.together(); ok {
+		return v
+	}
+	values := s.values()
+	if len(values) == 0 {
+		return 0
+	}
+	return stat.Mean(values)
+}
+
+// values are those of the pairs that have one, in order of size. One that
+// failed on the way counts only where all did.
+func (s *Set) values() []float64 {
+	var whole, parts []float64
+	for _, p := range s.Pairs {
+		switch {
+		case p.Value != nil && (p.Failed == "" || p.Whole):
+			whole = append(whole, *p.Value)
+		case p.Value != nil:
+			parts = append(parts, *p.Value)
+		}
+	}
+	if len(whole) == 0 {
+		whole = parts
+	}
+	slices.Sort(whole)
+	return whole
+}
+
+// failed counts the pairs that failed.
+func (s *Set) failed() int {
+	return len(slices.DeleteFunc(slices.Clone(s.Pairs), func(p pairFigure) bool { return p.Failed == "" }))
+}
+
+// Best is the set that carried most; nil where none carried anything.
+func Best(sets []*Set) *Set {
+	var most *Set
+	for _, s := range sets {
+		if len(s.values()) > 0 && (most == nil || s.Asks == most.Asks && s.amount() > most.amount() || most.Asks && !s.Asks) {
+			most = s
+		}
+	}
+	return most
+}
+
+// scaleOf is the unit of all figures of the sets: none where they lie so far
+// apart, or are of so different kinds, that each one names its own.
+func scaleOf(sets []*Set, value func(*Set) float64) doc.Scale {
+	most, least, asked := 0.0, 0.0, 0
+	for _, s := range sets {
+		if s.Asks {
+			asked++
+		}
+		if v := value(s); v > 0 {
+			if most = max(most, v); least == 0 || v < least {
+				least = v
+			}
+		}
+	}
+	switch {
+	case asked == len(sets) && asked > 0:
+		return doc.Scale{Div: 1, Name: "requests/s"}
+	case asked > 0 || most > farApart*least:
+		return doc.Scale{Div: 0, Name: "rate"}
+	}
+	return doc.ScaleFor(most)
+}
+
+// farApart is how many times a rate is another one, where one unit would cost
+// the small one its digits.
+const farApart = 50
+
+// number prints a figure of the set in a unit of all.
+func (s *Set) number(in doc.Scale, v float64) string {
+	if s.Asks {
+		if in.Div == 0 {
+			return s.rate(v)
+		}
+		return stat.ThreeDigits(v)
+	}
+	return in.Number(v)
+}
+
+// rate prints a figure of the set with its unit.
+func (s *Set) rate(v float64) string {
+	if s.Asks {
+		return stat.ThreeDigits(v) + " requests/s"
+	}
+	return unit.Rate(v)
+}
+
+// slowest are the pairs of a set from the one that carried least: failed ones first.
+func (s *Set) slowest() []pairFigure {
+	sorted := slices.Clone(s.Pairs)
+	slices.SortStableFunc(sorted, func(a, b pairFigure) int {
+		if (a.Failed != "") != (b.Failed != "") {
+			if a.Failed != "" {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(measure.Value(a.Value), measure.Value(b.Value))
+	})
+	return sorted
+}
+
+// perCore is what a core of all hosts of the set carried (stat.PerCore).
+func (s *Set) perCore() *float64 { return stat.PerCore(s.hosts()) }
+
+// hosts are those of all groups of the set.
+func (s *Set) hosts() (all []measure.Share) {
+	for _, g := range s.Groups {
+		all = append(all, g.Hosts...)
+	}
+	return all
+}
+
+// busiest is the host whose CPU was used most; nil where none is known.
+func (s *Set) busiest() *measure.Share {
+	hosts := slices.DeleteFunc(s.hosts(), func(h measure.Share) bool { return h.CPU == nil })
+	if len(hosts) == 0 {
+		return nil
+	}
+	return new(slices.MaxFunc(hosts, moreCPU))
+}
+
+// Is tells of a document with more than a pair of hosts, or more than one
+// setting: no cell of it stands for the whole.
+func Is(d *measure.Document) bool {
+	return result.IsPlanned(d) && (result.MainCount(d) > result.FewCells || len(Sets(d)) > 1)
+}

@@ -1,0 +1,411 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/published"
+	"thru/internal/report/ladder"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bounds of the tables of a fleet.
+const (
+	maxSetRows   = 200 // on the page
+	fewSets      = 2   // that are all shown in detail in a terminal
+	textSetRows  = 40
+	textHostRows = 24
+)
+
+// setTable is a row for each set of a plan: what was varied, and what came of it.
+func setTable(sets []*Set) doc.Table {
+	names, in, most := axisNames(sets), scaleOf(sets, (*Set).amount), Best(sets)
+	table, err := published.Load() // a broken table costs the context, not the report
+	var columns []setColumn
+	add := func(name string, least int, cell func(*Set) string) {
+		columns = append(columns, setColumn{doc.Column{Name: name, Right: least == 0, Least: least}, cell})
+	}
+	if slices.ContainsFunc(sets, func(s *Set) bool { return s.Rung != "" }) {
+		add("rung", 8, func(s *Set) string { return doc.OrDash(s.Rung) })
+	}
+	if len(names) == 0 {
+		add("what", 12, func(s *Set) string { return doc.OrDash(s.Name) })
+	}
+	for _, n := range names {
+		add(axisTitle(n), 6, func(s *Set) string { return doc.OrDash(axisValue(s.Axes, n)) })
+	}
+	if slices.ContainsFunc(sets, func(s *Set) bool { return len(s.Pairs) > 1 }) {
+		add("pairs", 0, (*Set).pairsText)
+	}
+	if slices.ContainsFunc(sets, func(s *Set) bool { return s.AtOnce() }) {
+		add(in.Name+" together", 0, func(s *Set) string { return s.togetherText(in, most, figuresOf(sets)) })
+		add("range", 0, func(s *Set) string { return s.rangeText(in) })
+		add("each pair", 0, func(s *Set) string { return s.eachText(in) })
+	} else {
+		add(in.Name, 0, func(s *Set) string { return s.eachText(in) })
+		add("range", 0, func(s *Set) string { return s.runsText(in) })
+	}
+	add("lost", 0, (*Set).lostText)
+	add("p50", 0, func(s *Set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P50 }) })
+	add("p99", 0, func(s *Set) string { return s.latencyText(func(l *measure.Latency) int64 { return l.P99 }) })
+	add("fairness", 0, (*Set).fairnessText)
+	add("busiest host", 9, (*Set).busiestText)
+	add(in.Name+" a core", 0, func(s *Set) string { return s.perCoreText(in) })
+	add("held back by", 8, (*Set).heldBy)
+	if err == nil && slices.Contains(names, "cpus") {
+		add("published, Gb/s", 0, func(s *Set) string { return doc.OrDash(vcpuText(table, s)) })
+	}
+	return rowsOf(sets, columns).WithoutEmpty()
+}
+
+// setColumn is a column of the table, and what it says of a set.
+type setColumn struct {
+	doc.Column
+	cell func(*Set) string
+}
+
+func rowsOf(sets []*Set, columns []setColumn) doc.Table {
+	var g doc.Table
+	for _, c := range columns {
+		g.Columns = append(g.Columns, c.Column)
+	}
+	for _, s := range sets {
+		var r []string
+		for _, c := range columns {
+			r = append(r, c.cell(s))
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	return g
+}
+
+// axisNames are the axes of all sets, in the order in which they first come.
+func axisNames(sets []*Set) []string {
+	var names []string
+	for _, s := range sets {
+		for _, a := range s.Axes {
+			if !slices.Contains(names, a.Name) {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names
+}
+
+// axisTitle is what people call an axis.
+func axisTitle(name string) string {
+	switch name {
+	case "cpus":
+		return "CPUs"
+	case "end_points":
+		return "end points a host"
+	}
+	return doc.Clean(strings.ReplaceAll(name, "_", " "))
+}
+
+func axisValue(axes []measure.Axis, name string) string {
+	for _, a := range axes {
+		if a.Name == name {
+			return doc.Clean(a.Value)
+		}
+	}
+	return ""
+}
+
+// pairsText is "8", or "6 of 8" where two failed.
+func (s *Set) pairsText() string {
+	if n := s.failed(); n > 0 {
+		return fmt.Sprintf("%d of %d", len(s.Pairs)-n, len(s.Pairs))
+	}
+	return fmt.Sprint(len(s.Pairs))
+}
+
+// togetherText marks the most with a star, and what may be as much with "~".
+func (s *Set) togetherText(in doc.Scale, most *Set, of []*measure.Figure) string {
+	v, overlap, ok := s.together()
+	switch {
+	case !ok:
+		return "-"
+	case !overlap:
+		return in.Number(v) + " sum"
+	case s == most:
+		return in.Number(v) + "*"
+	case most != nil && !stat.Exceeds(most.figure(), s.figure(), of):
+		return in.Number(v) + "~"
+	}
+	return in.Number(v) + " "
+}
+
+func (s *Set) rangeText(in doc.Scale) string {
+	if !s.AtOnce() || s.Groups[0].Aggregate == nil || !result.HasRange(s.Groups[0].Aggregate) {
+		return "-"
+	}
+	return in.Span(s.Groups[0].Aggregate.Low, s.Groups[0].Aggregate.High)
+}
+
+// runsText is the range of the runs of a set's only flow.
+func (s *Set) runsText(in doc.Scale) string {
+	if len(s.Cells) == 1 {
+		if f := stat.MainFigure(s.Cells[0]); f != nil && result.HasRange(f) && !s.Asks {
+			return in.Span(f.Low, f.High)
+		}
+	}
+	return "-"
+}
+
+// eachText is the least and the greatest figure of a pair.
+func (s *Set) eachText(in doc.Scale) string {
+	values := s.values()
+	switch {
+	case len(values) == 0:
+		return "-"
+	case s.number(in, values[0]) == s.number(in, values[len(values)-1]):
+		return s.number(in, values[0])
+	case s.Asks:
+		return s.number(in, values[0]) + "-" + s.number(in, values[len(values)-1])
+	}
+	return in.Span(values[0], values[len(values)-1])
+}
+
+// lostText is the greatest loss of the set's datagrams.
+func (s *Set) lostText() string {
+	most, known := 0.0, false
+	for _, c := range s.Cells {
+		if c.Datagrams != nil {
+			most, known = max(most, c.Datagrams.LossPct), true
+		}
+	}
+	if !known {
+		return "-"
+	}
+	return unit.Percent(most)
+}
+
+// latencyText is the longest of a percentile: of the requests, or of those
+// beside data under load.
+func (s *Set) latencyText(of func(*measure.Latency) int64) string {
+	most := int64(-1)
+	for _, c := range s.Cells {
+		switch {
+		case c.UnderLoad != nil && c.UnderLoad.Loaded != nil:
+			most = max(most, of(c.UnderLoad.Loaded))
+		case c.Latency != nil:
+			most = max(most, of(c.Latency))
+		}
+	}
+	if most < 0 {
+		return "-"
+	}
+	return doc.ShortTime(most)
+}
+
+// heldBy is the cause that holds back most of the set's flows: "paced", "paced 6 of 12".
+func (s *Set) heldBy() string {
+	causes := map[string]int{}
+	for _, c := range s.Cells {
+		if result.IsHeld(c) {
+			causes[c.Findings[0].Cause]++
+		}
+	}
+	most := ""
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		if most == "" || causes[cause] > causes[most] {
+			most = cause
+		}
+	}
+	if most == "" || causes[most] == len(s.Cells) {
+		return doc.OrDash(doc.CleanUpTo(most, result.LongestCause))
+	}
+	return fmt.Sprintf("%s %d of %d", doc.CleanUpTo(most, result.LongestCause), causes[most], len(s.Cells))
+}
+
+func (s *Set) fairnessText() string {
+	if len(s.Groups) != 1 || s.Groups[0].Fairness == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", *s.Groups[0].Fairness)
+}
+
+// busiestText is the host whose CPU was used most: "b 87%".
+func (s *Set) busiestText() string {
+	h := s.busiest()
+	if h == nil {
+		return "-"
+	}
+	return doc.Clean(h.Name) + " " + result.MachinePct(h.CPU)
+}
+
+func (s *Set) perCoreText(in doc.Scale) string {
+	if v := s.perCore(); v != nil && !s.Asks {
+		return in.Number(*v)
+	}
+	return "-"
+}
+
+// vcpuText is what was published for a machine of as many CPUs (B-16).
+func vcpuText(t published.Table, s *Set) string {
+	if len(s.Cells) == 0 {
+		return ""
+	}
+	row, ok := t.Find("vm-"+axisValue(s.Axes, "cpus")+"-vcpu", s.Cells[0].Streams, published.DefaultWindow)
+	if !ok {
+		return ""
+	}
+	return ladder.ReferenceText(row)
+}
+
+// shareTable is what each host, or all hosts of a label, had of a set that ran at once.
+func shareTable(shares []measure.Share, what string, most int) doc.Table {
+	in := doc.ScaleFor(greatestShare(shares))
+	g := doc.Table{Most: textHostRows, Rest: elsewhere, Columns: []doc.Column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.Name, Right: true}, {Name: "received", Right: true},
+		{Name: "CPU", Right: true}, {Name: "cores", Right: true}, {Name: "busiest core", Right: true}, {Name: "memory", Right: true}, {Name: in.Name + " a core", Right: true}}}
+	shown := shares
+	if len(shares) > most {
+		shown = slices.Clone(shares)
+		slices.SortStableFunc(shown, func(a, b measure.Share) int { return moreCPU(b, a) })
+		shown = shown[:most]
+		g.More = fmt.Sprintf("of %d, those with most CPU", len(shares))
+	}
+	for _, h := range shown {
+		g.Rows = append(g.Rows, append([]string{doc.Clean(h.Name), fmt.Sprint(h.Flows), numberOr(in, h.SentBps), numberOr(in, h.ReceivedBps)}, shareCPU(in, h)...))
+	}
+	return g
+}
+
+func greatestShare(shares []measure.Share) float64 {
+	most := 0.0
+	for _, h := range shares {
+		most = max(most, measure.Value(h.SentBps), measure.Value(h.ReceivedBps))
+	}
+	return most
+}
+
+// moreCPU orders hosts by the CPU that they used; those that do not say come first.
+func moreCPU(a, b measure.Share) int {
+	pct := func(h measure.Share) float64 {
+		if h.CPU == nil {
+			return -1
+		}
+		return h.CPU.Pct
+	}
+	return cmp.Compare(pct(a), pct(b))
+}
+
+func numberOr(in doc.Scale, v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return in.Number(*v)
+}
+
+func shareCPU(in doc.Scale, h measure.Share) []string {
+	cpu, cores, busiest, memory := "-", "-", "-", "-"
+	if h.CPU != nil {
+		cpu, cores = result.MachinePct(h.CPU), fmt.Sprintf("%.2f", h.CPU.Cores)
+		if h.CPU.MaxCorePct > 0 {
+			busiest = fmt.Sprintf("%.0f%%", h.CPU.MaxCorePct)
+		}
+	}
+	if h.Memory != nil && h.Memory.Used != nil {
+		memory = unit.Size(*h.Memory.Used)
+	}
+	return []string{cpu, cores, busiest, memory, numberOr(in, h.PerCoreBps)}
+}
+
+// overlapText says how simultaneous the pairs of a group were.
+func overlapText(o *measure.Overlap) string {
+	if o == nil {
+		return ""
+	}
+	clocks := "clocks known to ±" + unit.Duration(o.BoundNs)
+	if o.BoundNs == 0 { // one host receives all
+		clocks = "on one clock"
+	}
+	return fmt.Sprintf("all ran together for %s (%s of the longest run); they started within %s of each other (%s)",
+		unit.Duration(o.Ns), unit.Percent(o.SharePct), unit.Duration(o.SkewNs), clocks)
+}
+
+// pairTable lists pairs with what tells why one is slow.
+func pairTable(s *Set, pairs []pairFigure) doc.Table {
+	in := scaleOf([]*Set{s}, func(s *Set) float64 { return greatestValue(s.values()) })
+	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "pair", Least: 10}, {Name: in.Name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
+		{Name: "lost", Right: true}, {Name: "resent", Right: true}, {Name: "RTT", Right: true}, {Name: "CPU snd/rcv", Right: true}, {Name: "held back by", Least: 14}}}
+	for _, p := range pairs {
+		name, value, spread := p.Name(), "-", "-"
+		if p.Flows > 1 {
+			name += fmt.Sprintf(" (%d flows)", p.Flows)
+		}
+		switch {
+		case p.Value != nil:
+			value = s.number(in, *p.Value)
+		case p.Failed != "":
+			value = "failed"
+		}
+		r := []string{name, value, spread, "-", "-", "-", "-", "-", p.why()}
+		if len(p.Cells) == 1 {
+			cellColumns(r, p.Cells[0], s, in)
+		}
+		g.Rows = append(g.Rows, r)
+	}
+	return g.WithoutEmpty()
+}
+
+// why is what failed a pair, else the cause that binds it.
+func (p pairFigure) why() string {
+	if p.Failed != "" {
+		return p.Failed
+	}
+	for _, c := range p.Cells {
+		if result.IsHeld(c) {
+			return doc.CleanUpTo(c.Findings[0].Cause, result.LongestCause)
+		}
+	}
+	return "-"
+}
+
+// cellColumns fills what a pair of one flow has beside its rate.
+func cellColumns(r []string, c *measure.Cell, s *Set, in doc.Scale) {
+	if f := stat.MainFigure(c); f != nil && result.HasRange(f) {
+		r[2] = s.number(in, f.Low) + "-" + s.number(in, f.High)
+	}
+	if c.Ceiling != nil {
+		r[3] = unit.Percent(c.Ceiling.SharePct)
+	}
+	if c.Datagrams != nil {
+		r[4] = unit.Percent(c.Datagrams.LossPct)
+	}
+	if c.Retransmits != nil {
+		r[5] = unit.Count(*c.Retransmits)
+	}
+	if c.RTTLoaded != nil {
+		r[6] = unit.Duration(*c.RTTLoaded)
+	}
+	if c.SenderCPU != nil || c.ReceiverCPU != nil {
+		r[7] = result.MachinePct(c.SenderCPU) + "/" + result.MachinePct(c.ReceiverCPU)
+	}
+}
+
+func greatestValue(sorted []float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[len(sorted)-1]
+}
+
+// failedTone marks what failed.
+func failedTone(cell string) doc.Tone {
+	switch {
+	case cell == "failed" || cell == "fail":
+		return doc.ToneBad
+	case cell == "pass":
+		return doc.ToneGood
+	}
+	return doc.ToneNone
+}

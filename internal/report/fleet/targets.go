@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/unit"
+)
+
+// Bounds of what is said of targets and comparisons.
+const (
+	textTargetRows = 20
+	fewTargets     = 8 // that are all listed in a terminal
+	maxCompared    = 40
+)
+
+// TargetTable lists what the plan demands and what came of it, what failed first.
+func TargetTable(d *measure.Document) doc.Table {
+	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
+	sorted := slices.Clone(d.Targets)
+	slices.SortStableFunc(sorted, func(a, b measure.Target) int { return passed(a) - passed(b) })
+	for _, t := range sorted {
+		got := "not measured"
+		if t.Got != nil {
+			got = result.TargetValue(*t.Got, t.Unit)
+		}
+		bar := "at least "
+		if t.AtMost {
+			bar = "at most "
+		}
+		bar += result.TargetValue(t.Wanted, t.Unit)
+		why := doc.Clean(t.Reason)
+		if why == got { // it stands beside
+			why = ""
+		}
+		g.Rows = append(g.Rows, []string{doc.Clean(t.What), bar, got, []string{"fail", "pass"}[passed(t)], doc.OrDash(why)})
+	}
+	return g
+}
+
+// brief leaves out the targets that are met where there are many.
+func brief(g doc.Table) doc.Table {
+	met := slices.IndexFunc(g.Rows, func(r []string) bool { return r[3] == "pass" })
+	if n := len(g.Rows) - met; met >= 0 && len(g.Rows) > fewTargets {
+		g.Rows, g.More = g.Rows[:met], fmt.Sprintf("and %d that are met", n)
+	}
+	if left := len(g.Rows) - textTargetRows; left > 0 {
+		g.Rows, g.More = g.Rows[:textTargetRows], fmt.Sprintf("and %d more that are not met", left)
+	}
+	return g
+}
+
+func passed(t measure.Target) int {
+	if t.Pass {
+		return 1
+	}
+	return 0
+}
+
+// TargetsLine says "3 of 8 targets failed", "all 8 targets are met".
+func TargetsLine(d *measure.Document) string {
+	failed := FailedTargets(d)
+	switch n := len(d.Targets); {
+	case n == 0:
+		return ""
+	case failed == 0 && n == 1:
+		return "the target is met"
+	case failed == 0:
+		return fmt.Sprintf("all %d targets are met", n)
+	case n == 1:
+		return "the target is not met"
+	default:
+		return fmt.Sprintf("%d of %d targets are not met", failed, n)
+	}
+}
+
+// targetsAnswer says it in the answer: what is not met may be open.
+func targetsAnswer(d *measure.Document) string {
+	if v := d.Verdict; v != nil && v.Inconclusive {
+		return result.VerdictWord(v) + ", " + TargetsLine(d)
+	}
+	return TargetsLine(d)
+}
+
+// FailedTargets counts the targets that are not met.
+func FailedTargets(d *measure.Document) int {
+	failed := 0
+	for _, t := range d.Targets {
+		failed += 1 - passed(t)
+	}
+	return failed
+}
+
+// comparison is an A/B test in words.
+type comparison struct {
+	Text    string // one sentence
+	Reason  string
+	Outcome string
+	Guards  []string // figures beside it that got worse, or were not judged
+	Tone    doc.Tone
+}
+
+func newComparisons(d *measure.Document) []comparison {
+	var all []comparison
+	for i := range d.Comparisons[:min(len(d.Comparisons), maxCompared)] {
+		c := &d.Comparisons[i]
+		v := comparison{Text: comparisonText(c), Reason: doc.Clean(c.Reason), Outcome: doc.Clean(c.Outcome)}
+		v.Tone = map[string]doc.Tone{measure.Improved: doc.ToneGood, measure.Worse: doc.ToneBad, measure.Undecided: doc.ToneWarn}[c.Outcome]
+		for j := range c.Guardrails[:min(len(c.Guardrails), result.MaxProofs)] {
+			if s := result.GuardText(&c.Guardrails[j]); s != "" {
+				v.Guards = append(v.Guards, s)
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// comparisonText says "bbr carries 12% more than cubic (95% interval 9.1% to
+// 15% more; 8 pairs of runs): improved".
+func comparisonText(c *measure.Comparison) string {
+	verb := "carries"
+	if c.Figure == "transactions_per_s" {
+		verb = "answers"
+	}
+	s := doc.Clean(c.Variant)
+	switch {
+	case c.ChangePct == nil:
+		s += " against " + doc.Clean(c.Base)
+	case math.Abs(*c.ChangePct) < 0.005:
+		s += " " + verb + " as much as " + doc.Clean(c.Base)
+	default:
+		s += " " + verb + " " + result.MoreText(*c.ChangePct) + " than " + doc.Clean(c.Base)
+	}
+	interval := ""
+	if c.LowPct != nil && c.HighPct != nil {
+		level := 95.0
+		if c.LevelPct != nil {
+			level = *c.LevelPct
+		}
+		interval = fmt.Sprintf("%s interval %s to %s", unit.Percent(level), changeText(*c.LowPct), changeText(*c.HighPct))
+	}
+	s += " (" + doc.Join(interval, comparedRuns(c)) + ")"
+	if c.What != "" {
+		s += ", " + doc.Clean(c.What)
+	}
+	if c.Outcome == measure.NotCompared {
+		return s + ": " + doc.Clean(c.Outcome) + doc.Spaced(doc.Bracket(doc.Clean(c.Reason)))
+	}
+	return s + ": " + doc.Clean(c.Outcome)
+}
+
+// comparedRuns says of how many runs a comparison is: "8 pairs of runs".
+func comparedRuns(c *measure.Comparison) string {
+	if b := c.Blocks; b != nil {
+		return fmt.Sprintf("%d and %s, in blocks", b.BaseRuns, unit.Plural(b.VariantRuns, "run"))
+	}
+	return unit.Plural(c.Pairs, "pair") + " of runs"
+}

@@ -1,0 +1,203 @@
+package transfer
+
+import (
+	"fmt"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// maxDisks bounds the disks of a page; the JSON document has all.
+const maxDisks = 16
+
+// byteSpan prints a range of them: "3.06-3.28 GB/s".
+func byteSpan(low, high float64) string {
+	from, unitFrom, _ := strings.Cut(doc.ByteRate(low), " ")
+	to, unitTo, _ := strings.Cut(doc.ByteRate(high), " ")
+	if unitFrom != unitTo {
+		from += " " + unitFrom
+	}
+	return from + "-" + to + " " + unitTo
+}
+
+// DiskLive is a line about a disk test under way.
+func DiskLive(t measure.DiskTick) string {
+	what := doc.Clean(t.Doing)
+	if t.Target != "" {
+		what += ", baseline in " + doc.Clean(t.Target)
+	}
+	if t.Workers > 0 {
+		what += ", " + unit.Plural(t.Workers, "worker")
+	}
+	what += ": " + doc.ByteRate(t.Bytes)
+	if t.Workers > 0 {
+		what += ", " + doc.PerSecond(t.IOPS) + " IOPS"
+	}
+	return fmt.Sprintf("%s (%.0f%%)", what, t.DonePct)
+}
+
+// DiskAnswers are a line for each disk.
+func DiskAnswers(d *measure.Document) (all []string) {
+	for i := range d.Disks[:min(len(d.Disks), maxDisks)] {
+		all = append(all, diskAnswer(&d.Disks[i], result.IsTransfer(d)))
+	}
+	if n := len(all); n > 0 && d.Error != nil && !result.IsTransfer(d) {
+		all[n-1] += " (partial: it ended early)"
+	}
+	return all
+}
+
+// diskAnswer is what a disk gives, in a sentence; inBits adds the unit of networks.
+func diskAnswer(t *measure.DiskTest, inBits bool) string {
+	var said []string
+	for _, r := range t.Runs {
+		verb := map[string]string{
+			measure.SequentialRead: "reads", measure.SequentialWrite: "writes", measure.RandomRead: "random reads", measure.RandomWrite: "random writes",
+		}[r.Pattern]
+		switch {
+		case r.Bytes == nil || verb == "":
+		case strings.HasPrefix(verb, "random") && r.IOPS != nil:
+			said = append(said, verb+" "+doc.PerSecond(r.IOPS.Value)+" IOPS")
+		case inBits:
+			said = append(said, verb+" "+unit.Rate(8*r.Bytes.Value)+" ("+doc.ByteRate(r.Bytes.Value)+")")
+		default:
+			said = append(said, verb+" "+doc.ByteRate(r.Bytes.Value))
+		}
+	}
+	what := strings.Join(said, ", ")
+	if what == "" {
+		what = "nothing was measured"
+	}
+	return diskName(t) + ": " + what
+}
+
+// diskName is "/srv at web1 (ext4 on nvme0n1)".
+func diskName(t *measure.DiskTest) string {
+	s := doc.Clean(t.Path) + " at " + doc.Clean(t.Where)
+	switch {
+	case t.FileSystem != "" && t.Device != "":
+		return s + " (" + doc.Clean(t.FileSystem) + " on " + doc.Clean(t.Device) + ")"
+	case t.FileSystem != "":
+		return s + " (" + doc.Clean(t.FileSystem) + ")"
+	}
+	return s
+}
+
+// DiskBlocks are tables of each disk: what it gives, the baseline, and how it was measured.
+func DiskBlocks(tests []measure.DiskTest) []doc.Block {
+	s := doc.Section{Title: "Disk"}
+	if charts := diskCharts(tests); len(charts) > 0 {
+		s.Body = append(s.Body, doc.Charts{Charts: charts})
+	}
+	for i := range tests[:min(len(tests), maxDisks)] {
+		t := &tests[i]
+		gives := doc.Pairs{Name: diskName(t)}
+		for _, r := range t.Runs {
+			gives.Rows = append(gives.Rows, doc.Row{Name: doc.Clean(r.Pattern), Value: diskRunText(&r)}, doc.Row{Name: "workers tried", Value: triedText(&r)})
+			if r.Latency != nil {
+				gives.Rows = append(gives.Rows, doc.Row{Name: "latency", Value: result.PercentilesText(r.Latency) + ", max " + doc.ShortTime(r.Latency.Max)})
+			}
+		}
+		memory := doc.Pairs{Name: "the same without the disk"}
+		for _, r := range t.Memory {
+			memory.Rows = append(memory.Rows, doc.Row{Name: doc.Clean(r.Pattern), Value: doc.Clean(r.Target) + ": " + diskRunText(&r)})
+		}
+		for _, x := range []doc.Pairs{gives, memory, {Name: "how it was measured", Rows: diskRows(t)}} {
+			s.Body = append(s.Body, x)
+		}
+	}
+	return []doc.Block{s}
+}
+
+// allCPUs is from where on no CPU is free, in percent of the machine.
+const allCPUs = 95
+
+// diskRunText is what one pattern reached.
+func diskRunText(r *measure.DiskRun) string {
+	var parts []string
+	if r.Bytes != nil {
+		s := doc.ByteRate(r.Bytes.Value)
+		if result.HasRange(r.Bytes) && doc.ByteRate(r.Bytes.Low) != doc.ByteRate(r.Bytes.High) {
+			s += ", seconds " + byteSpan(r.Bytes.Low, r.Bytes.High)
+		}
+		parts = append(parts, s)
+	}
+	if r.IOPS != nil {
+		parts = append(parts, doc.PerSecond(r.IOPS.Value)+" IOPS")
+	}
+	parts = append(parts, unit.Plural(r.Workers, "worker")+" of "+unit.Size(r.BlockBytes))
+	if r.BusyPct != nil {
+		parts = append(parts, "device busy "+unit.Percent(*r.BusyPct))
+	}
+	if r.CPU != nil {
+		parts = append(parts, "CPU "+stat.ThreeDigits(r.CPU.Cores)+" cores")
+		if r.CPU.Pct >= allCPUs && r.Target == "" {
+			parts = append(parts, "all of them busy: the disk may give more")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// triedText is what each number of workers reached: "1: 210 MB/s, 2: 395 MB/s".
+func triedText(r *measure.DiskRun) string {
+	var steps []string
+	for _, s := range r.Tried {
+		steps = append(steps, fmt.Sprintf("%d: %s", s.Workers, doc.ByteRate(s.Bytes)))
+	}
+	s := strings.Join(steps, ", ")
+	if r.Rising {
+		s += "; it still rose: more workers than were allowed may reach more"
+	}
+	return s
+}
+
+// diskRows are how it was measured, and on what.
+func diskRows(t *measure.DiskTest) (rows []doc.Row) {
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, doc.Row{Name: name, Value: doc.Clean(value)})
+		}
+	}
+	add("method", t.Method)
+	add("page cache", t.Cache)
+	if t.FileBytes > 0 {
+		add("file", fmt.Sprintf("%s; %s were free before", unit.Size(t.FileBytes), unit.Size(t.FreeBytes)))
+	}
+	add("file system", doc.Join(t.FileSystem, mountText(t)))
+	add("device", doc.Join(t.Device, t.Model, kindOfDisk(t)))
+	add("scheduler", t.Scheduler)
+	for _, m := range t.Missing {
+		add("not checked", m.Fact+": "+m.Why)
+	}
+	return rows
+}
+
+func mountText(t *measure.DiskTest) string {
+	if t.Mount == "" {
+		return ""
+	}
+	return "at " + t.Mount + ": " + t.Options
+}
+
+func kindOfDisk(t *measure.DiskTest) string {
+	switch {
+	case t.Rotational == nil:
+		return ""
+	case *t.Rotational && isVirtual(t):
+		return "says that it rotates (a virtual disk: not known)"
+	case *t.Rotational:
+		return "rotational"
+	}
+	return "not rotational"
+}
+
+// isVirtual tells of disks whose host decides what they say of themselves: virtio
+// and Xen by the name of the device, others by their model.
+func isVirtual(t *measure.DiskTest) bool {
+	model := strings.ToLower(t.Model)
+	return strings.HasPrefix(t.Device, "vd") || strings.HasPrefix(t.Device, "xvd") || strings.Contains(model, "qemu") || strings.Contains(model, "virtual")
+}

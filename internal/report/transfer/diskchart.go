@@ -1,0 +1,75 @@
+package transfer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/doc/draw"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/unit"
+)
+
+// maxDiskCharts bounds the drawings of disks: those of a transfer's ends are two.
+const maxDiskCharts = 4
+
+// diskCharts draw what each number of workers has reached, a line for each pattern.
+func diskCharts(tests []measure.DiskTest) (all []doc.Chart) {
+	for i := range tests {
+		if c, ok := diskChart(&tests[i], i); ok && len(all) < maxDiskCharts {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// diskChart is the drawing of one disk: in order by bytes, at random by accesses.
+// There is none where no pattern was tried with two numbers of workers.
+func diskChart(t *measure.DiskTest, n int) (doc.Chart, bool) {
+	workers := triedWorkers(t)
+	if len(workers) < 2 || len(workers) > result.MaxLines {
+		return doc.Chart{}, false
+	}
+	d := draw.Drawing{ID: fmt.Sprintf("disk%d", n), Title: "Rate by workers, " + diskName(t), X: draw.XAxis{Low: -0.5, High: float64(len(workers)) - 0.5, Title: "workers"}}
+	for i, w := range workers {
+		d.X.Ticks = append(d.X.Ticks, draw.Tick{At: float64(i), Label: fmt.Sprint(w)})
+	}
+	var legends []doc.Legend
+	var words []string
+	order, random := draw.Panel{Title: "in order, MB/s", Height: 130}, draw.Panel{Title: "at random, 1000 IOPS", Height: 130}
+	for i, r := range t.Runs[:min(len(t.Runs), draw.Styles)] {
+		p, div := &order, 1e6
+		if strings.HasPrefix(r.Pattern, "random") {
+			p, div = &random, 1e3*float64(max(r.BlockBytes, 1))
+		}
+		l := draw.Line{Style: i}
+		for _, s := range r.Tried {
+			l.Points = append(l.Points, draw.Point{X: float64(slices.Index(workers, s.Workers)), Y: s.Bytes / div})
+			p.Max = max(p.Max, s.Bytes/div)
+		}
+		p.Lines, legends = append(p.Lines, l), append(legends, doc.Legend{Key: draw.Key(l), Name: doc.Clean(r.Pattern) + " of " + unit.Size(r.BlockBytes)})
+		words = append(words, doc.Clean(r.Pattern)+": "+triedText(&r))
+	}
+	for _, p := range []draw.Panel{order, random} {
+		if len(p.Lines) > 0 {
+			d.Panels = append(d.Panels, p)
+		}
+	}
+	d.Desc = strings.Join(words, "; ")
+	return draw.Chart(d, "Workers are raised until their sum stops rising: "+diskName(t)+".", legends), true
+}
+
+// triedWorkers are all numbers of workers that a disk was tried with.
+func triedWorkers(t *measure.DiskTest) (all []int) {
+	for _, r := range t.Runs {
+		for _, s := range r.Tried {
+			if !slices.Contains(all, s.Workers) {
+				all = append(all, s.Workers)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}

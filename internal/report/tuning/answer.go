@@ -1,0 +1,272 @@
+package tuning
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/doc/text"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// tuningAnswer says "38.9 -> 187 Mb/s local -> b, 41.2 -> 186 Mb/s back: 3 of
+// 7 changes kept", and whether the target is met.
+func tuningAnswer(d *measure.Document) string {
+	t := d.Tuning
+	if t.Restored != nil || isRollback(d) {
+		return restoredAnswer(t.Restored)
+	}
+	if s := newSameness(d); s != nil {
+		return s.text()
+	}
+	s := journeyAnswer(d)
+	if s == "" && !t.DryRun {
+		return ""
+	}
+	return strings.TrimPrefix(s+": "+changesAnswer(d), ": ") + TargetAnswer(d)
+}
+
+// Answers is that as the lines of an answer: none where there is none.
+func Answers(d *measure.Document) []string {
+	if s := tuningAnswer(d); s != "" {
+		return []string{s}
+	}
+	return nil
+}
+
+// isRollback tells of a tuning that only undid what earlier ones have left.
+func isRollback(d *measure.Document) bool {
+	return !d.Tuning.DryRun && len(d.Cells) == 0 && d.Error == nil && len(d.Tuning.Attempts)+len(d.Tuning.Journey)+len(d.Tuning.Advice) == 0
+}
+
+// journeyAnswer is the way from the first to the last figure of each direction.
+func journeyAnswer(d *measure.Document) string {
+	var parts []string
+	first, last := ends(d)
+	for i, from := range first {
+		to := from
+		if n := slices.IndexFunc(last, func(c *measure.Cell) bool { return sameWay(c, from) }); n >= 0 {
+			to = last[n]
+		}
+		name := result.PathName(from)
+		if i == 1 && from.From == first[0].To && from.To == first[0].From && from.From != from.To {
+			name = "back"
+		}
+		parts = append(parts, wayText(from, to)+" "+name)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func wayText(from, to *measure.Cell) string {
+	switch {
+	case !stat.Measured(from) && !stat.Measured(to):
+		return "no result"
+	case math.Abs(result.AmountOf(to)-result.AmountOf(from)) <= stat.EquivalencePct/100.0*result.AmountOf(from): // as much as before
+		return unit.Rate(result.AmountOf(to))
+	}
+	return fromTo(result.AmountOf(from), result.AmountOf(to))
+}
+
+func sameWay(a, b *measure.Cell) bool { return a.From == b.From && a.To == b.To }
+
+// ends are the cells of the first state and of the last; of a result that was
+// kept both are its main cells.
+func ends(d *measure.Document) (first, last []*measure.Cell) {
+	if n := len(d.Tuning.Journey); n > 0 {
+		return cellsOf(d, d.Tuning.Journey[0].Cells), cellsOf(d, d.Tuning.Journey[n-1].Cells)
+	}
+	there, back, _ := result.MainCells(d)
+	for _, c := range []*measure.Cell{there, back} {
+		if c != nil {
+			first = append(first, c)
+		}
+	}
+	return first, first
+}
+
+// changesAnswer says what became of the changes.
+func changesAnswer(d *measure.Document) string {
+	t := d.Tuning
+	if t.DryRun && d.Error == nil {
+		if LinkIsFull(d) && len(t.Advice) > 0 {
+			return "the link is full; " + adviceAnswer(t)
+		}
+		return adviceAnswer(t)
+	}
+	kept, tried, last := 0, 0, ""
+	for _, a := range t.Attempts {
+		switch a.Outcome {
+		case measure.Kept:
+			kept++
+		case measure.Undone, measure.NotInUse, measure.Failed:
+		default:
+			continue
+		}
+		tried++
+		last = a.Outcome
+	}
+	switch {
+	case tried == 0:
+		return untriedAnswer(d)
+	case kept == 0 && tried == 1:
+		return oneAnswer(last)
+	case kept == 0:
+		return fmt.Sprintf("none of %d changes is shown to help, all are undone", tried)
+	case kept == tried && kept == 1:
+		return "the one change that was tried is kept"
+	case kept == tried:
+		return fmt.Sprintf("all %d changes kept", tried)
+	}
+	return fmt.Sprintf("%d of %d changes kept", kept, tried)
+}
+
+// untriedAnswer says of a tuning that has tried nothing why.
+func untriedAnswer(d *measure.Document) string {
+	switch t := d.Tuning; {
+	case d.Error != nil:
+		return "it ended before any change was tried"
+	case t.TargetBps > 0 && MeetsTarget(d):
+		return "no change was needed"
+	case len(t.Attempts)+len(t.Advice) > 0:
+		return "no change was tried"
+	}
+	return nothingAnswer(d.Tuning)
+}
+
+// nothingAnswer says that there is nothing to change, and where that was not all
+// that could be looked at.
+func nothingAnswer(t *measure.Tuning) string {
+	if len(t.Only) > 0 {
+		return "nothing was found to change among what --only names"
+	}
+	return "nothing was found to change"
+}
+
+// oneAnswer says what became of the only change that was tried, and not kept.
+func oneAnswer(outcome string) string {
+	switch outcome {
+	case measure.Failed:
+		return "the one change that was tried failed, and nothing is changed"
+	case measure.NotInUse:
+		return "the one change that was tried was made and not in use, and is undone"
+	}
+	return "the one change that was tried is not shown to help, and is undone"
+}
+
+// adviceAnswer names the first change that is advised, and counts what no
+// command changes.
+func adviceAnswer(t *measure.Tuning) string {
+	first, changes, advice := "", 0, t.Advice
+	for _, p := range advice {
+		if !isChange(&p) {
+			continue
+		}
+		if changes++; first == "" {
+			first = doc.Clean(p.Title)
+		}
+	}
+	more := ""
+	if n := len(advice) - changes; n > 0 {
+		more = "; " + unit.Plural(n, "thing") + " to see to"
+	}
+	switch {
+	case len(advice) == 0:
+		return nothingAnswer(t)
+	case changes == 0:
+		return "no setting to change" + more
+	case changes == 1:
+		return "one change to try: " + first + more
+	}
+	return fmt.Sprintf("%d changes to try, first: %s%s", changes, first, more)
+}
+
+// LinkIsFull tells whether all that was measured last fills its link: then no
+// change can be shown to help.
+func LinkIsFull(d *measure.Document) bool {
+	_, last := ends(d)
+	return len(last) > 0 && !slices.ContainsFunc(last, func(c *measure.Cell) bool {
+		f := result.Binding(c)
+		return f == nil || f.Cause != result.CauseLinkRate || !f.Healthy
+	})
+}
+
+// isChange tells a change that commands or flags make from what is left to people:
+// commands of what sets no knob only show.
+func isChange(p *measure.Proposal) bool {
+	return p.Test != nil || len(p.Settings) > 0 && slices.ContainsFunc(p.Commands, func(c measure.Commands) bool { return len(c.Set) > 0 })
+}
+
+// TargetAnswer is "; the target of 150 Mb/s is met".
+func TargetAnswer(d *measure.Document) string {
+	if d.Tuning.TargetBps <= 0 || d.Tuning.DryRun {
+		return ""
+	}
+	if MeetsTarget(d) {
+		return fmt.Sprintf("; the target of %s is met", unit.Rate(d.Tuning.TargetBps))
+	}
+	if host := BusyForTarget(d); host != "" {
+		return fmt.Sprintf("; inconclusive: the target of %s is not met, and %s was busy without the test", unit.Rate(d.Tuning.TargetBps), doc.Clean(host))
+	}
+	return fmt.Sprintf("; the target of %s is not met", unit.Rate(d.Tuning.TargetBps))
+}
+
+// BusyForTarget is a host that could not have shown a target which is not met, since
+// other work kept it busy; "" where none was.
+func BusyForTarget(d *measure.Document) string {
+	if MeetsTarget(d) {
+		return ""
+	}
+	_, last := ends(d)
+	return stat.BusyHost(last)
+}
+
+// MeetsTarget tells whether each direction carries what a tuning has as its
+// target, in the state that it has ended in.
+func MeetsTarget(d *measure.Document) bool {
+	_, last := ends(d)
+	for _, c := range last {
+		if result.AmountOf(c) < d.Tuning.TargetBps {
+			return false
+		}
+	}
+	return len(last) > 0
+}
+
+// AttemptLine is what became of a change, in one line without a newline: "kept
+// receive windows of up to 25 MiB at b: 38.9 -> 181 Mb/s, +365% (+340..+391%)".
+// What has no room in width (0: no bound) is cut.
+func AttemptLine(a measure.Attempt, width int) string {
+	line := text.Pad(doc.Clean(a.Outcome), outcomeWidth) + " " + doc.Clean(a.Title)
+	switch c := gainOf(&a); {
+	case c == nil || c.BaseValue == nil || c.Value == nil || c.ChangePct == nil:
+		if a.Reason != "" {
+			line += ": " + doc.Reason(a.Reason)
+		}
+	default:
+		line += ": " + fromTo(*c.BaseValue, *c.Value) + ", " + relative(*c.ChangePct)
+		if c.LowPct != nil && c.HighPct != nil {
+			line += " (" + strings.TrimSuffix(relative(*c.LowPct), "%") + ".." + relative(*c.HighPct) + ")"
+		}
+	}
+	if r := []rune(line); width > 3 && len(r) > width {
+		line = string(r[:width-3]) + "..."
+	}
+	return line
+}
+
+// gainOf is the comparison that says what a change brings: of a kept one that of runs
+// made after the decision.
+func gainOf(a *measure.Attempt) *measure.Comparison {
+	if a.Gain != nil {
+		return a.Gain
+	}
+	return a.Comparison
+}
+
+// outcomeWidth is the longest outcome of an attempt.
+const outcomeWidth = 10

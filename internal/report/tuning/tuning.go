@@ -1,0 +1,431 @@
+// Package tuning words what thru tune has tried and kept, what it advises, and what can be set at a host.
+package tuning
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Bounds of what is shown of a tuning, so that foreign documents keep it small.
+const (
+	maxAttempts  = 100
+	maxProposals = 100
+	maxLasting   = 30
+	maxFileLines = 60
+)
+
+// View is what `thru tune` has done, or with --dry-run would do, ready to print.
+type View struct {
+	DryRun   bool
+	Expected string    // time that it was said to take, in words
+	Ending   string    // why it ended, and how long it took
+	In       doc.Scale // of the figures of the journey
+	Journey  []stage
+	Untuned  []string // end points that are left as they are, and why
+	Attempts []attempt
+	Advice   []Proposal
+	Lasting  []lasting
+	Undo     []string // commands that bring back what was there before
+	Flags    string   // options of a test that were kept
+	Remains  []string
+	Same     *sameness // --aa
+	Restored doc.Table // --rollback
+	Left     []string  // of it, why
+}
+
+// New makes a tuning ready to print; nil of other documents.
+func New(d *measure.Document) *View {
+	if !result.IsTuning(d) {
+		return nil
+	}
+	t := d.Tuning
+	v := &View{DryRun: t.DryRun, In: journeyScale(d), Journey: newJourney(d), Undo: undoCommands(t), Flags: keptFlags(t), Remains: doc.CleanAll(t.Remains), Same: newSameness(d)}
+	if t.ExpectNs > 0 {
+		v.Expected = doc.AboutTime(time.Duration(t.ExpectNs))
+	}
+	if v.Same == nil {
+		for i := range t.Attempts[:min(len(t.Attempts), maxAttempts)] {
+			v.Attempts = append(v.Attempts, newAttempt(&t.Attempts[i]))
+		}
+		v.Attempts = foldUntried(v.Attempts)
+	}
+	for i := range t.Advice[:min(len(t.Advice), maxProposals)] {
+		v.Advice = append(v.Advice, newProposal(&t.Advice[i], i+1, len(d.EndPoints) > 1))
+	}
+	for i := range t.Lasting[:min(len(t.Lasting), maxLasting)] {
+		v.Lasting = append(v.Lasting, newLasting(&t.Lasting[i]))
+	}
+	v.Restored, v.Left = newRestored(t.Restored)
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxLasting)] {
+		if e.NoTune != "" {
+			v.Untuned = append(v.Untuned, doc.Clean(e.Name)+": "+doc.Reason(e.NoTune))
+		}
+	}
+	return v
+}
+
+// foldUntried makes one of those in a row that the budget did not hold at all: they
+// stand in full in what is left to the reader.
+func foldUntried(attempts []attempt) (all []attempt) {
+	untried := func(a attempt) bool { return a.Outcome == measure.NoTime && a.Figures == "" }
+	for i := 0; i < len(attempts); i++ {
+		n := 1
+		for untried(attempts[i]) && i+n < len(attempts) && untried(attempts[i+n]) && attempts[i+n].Reason == attempts[i].Reason {
+			n++
+		}
+		if n == 1 {
+			all = append(all, attempts[i])
+			continue
+		}
+		all = append(all, attempt{Outcome: attempts[i].Outcome, Tone: attempts[i].Tone, Title: unit.Plural(n, "change") + ", the last that are left to you below", Reason: attempts[i].Reason})
+		i += n - 1
+	}
+	return all
+}
+
+// stage is one direction in one state of a tuning.
+type stage struct {
+	State  string // "as it was found", or the change that led to it; "" of a further direction
+	Way    string
+	Figure string // with its unit, or in that of the journey
+	Range  string
+	Change string  // from the state that was found
+	Held   string  // the cause that binds it
+	Words  string  // the same in words
+	Bar    float64 // percent of the greatest figure
+}
+
+// newJourney lists the states, first to last, each direction of each.
+func newJourney(d *measure.Document) (all []stage) {
+	journey := d.Tuning.Journey
+	first, most := map[string]float64{}, 0.0
+	in := journeyScale(d)
+	for _, m := range journey {
+		for _, c := range cellsOf(d, m.Cells) {
+			if result.AmountOf(c) > most {
+				most = result.AmountOf(c)
+			}
+		}
+	}
+	for n, m := range journey[:min(len(journey), maxAttempts)] {
+		for i, c := range cellsOf(d, m.Cells) {
+			s := stage{Way: result.PathName(c), Figure: in.Number(result.AmountOf(c)), Held: "-"}
+			if i == 0 {
+				s.State = stateName(m, n)
+			}
+			if i < len(m.Causes) {
+				s.Held = heldWord(m.Causes[i])
+			}
+			if i < len(m.Findings) {
+				s.Words = strings.TrimPrefix(doc.Clean(m.Findings[i]), s.Way+": ")
+			}
+			s.fill(c, in, first)
+			if most > 0 {
+				s.Bar = stat.Pct(result.AmountOf(c), most)
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// fill adds the doubt of a figure, and how far it is from the first one.
+func (s *stage) fill(c *measure.Cell, in doc.Scale, first map[string]float64) {
+	if c.Goodput == nil {
+		s.Figure = "-"
+		return
+	}
+	g := c.Goodput
+	if g.High > g.Low {
+		s.Range = in.Span(g.Low, g.High)
+	}
+	key := c.From + "\n" + c.To
+	if base, known := first[key]; !known {
+		first[key] = g.Value
+	} else {
+		s.Change = changeOf(base, g.Value)
+	}
+}
+
+// heldWord names a cause.
+func heldWord(cause string) string {
+	switch cause {
+	case "":
+		return "-"
+	case measure.CauseNone:
+		return "nothing found"
+	}
+	return doc.CleanUpTo(cause, result.LongestCause)
+}
+
+// changeOf is that from one figure to another, "" where there was nothing.
+func changeOf(base, value float64) string {
+	if base <= 0 {
+		return ""
+	}
+	return relative(100 * (value/base - 1))
+}
+
+// relative is a change in percent, "+365%"; from ten times on a factor, "x155".
+func relative(pct float64) string {
+	switch factor := 1 + pct/100; {
+	case factor >= 1e6:
+		return "from next to nothing"
+	case factor >= 10:
+		return "x" + doc.Digits(factor)
+	}
+	return result.SignedPct(pct)
+}
+
+func stateName(m measure.Milestone, n int) string {
+	switch {
+	case n == 0 && m.Title == "":
+		return "as it was found"
+	case n == 0 || m.Attempt == nil:
+		return doc.Clean(m.Title)
+	}
+	return "+ " + doc.Clean(m.Title)
+}
+
+// cellsOf are those of a document by their indices.
+func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
+	for _, i := range indices[:min(len(indices), result.MaxLines)] {
+		if i >= 0 && i < len(d.Cells) {
+			all = append(all, &d.Cells[i])
+		}
+	}
+	return all
+}
+
+// journeyScale is one unit for all figures, or none where they are too far apart for one.
+func journeyScale(d *measure.Document) doc.Scale {
+	least, most := 0.0, 0.0
+	for _, m := range d.Tuning.Journey {
+		for _, c := range cellsOf(d, m.Cells) {
+			if v := result.AmountOf(c); v > 0 && (least == 0 || v < least) {
+				least = v
+			}
+			most = max(most, result.AmountOf(c))
+		}
+	}
+	in := doc.ScaleFor(most)
+	if least < 0.1*in.Div {
+		return doc.Scale{}
+	}
+	return in
+}
+
+// attempt is a change that was tried, ready to print.
+type attempt struct {
+	Outcome string
+	Tone    doc.Tone
+	Title   string
+	Figures string // "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)"
+	Reason  string
+	Other   string   // what it did to the other direction
+	Guards  []string // figures that got worse
+	Proofs  []string // how it showed that it is in force, or not
+	Why     string   // what it was tried for
+	Took    string
+}
+
+func newAttempt(a *measure.Attempt) attempt {
+	v := attempt{Outcome: doc.Clean(a.Outcome), Title: doc.Clean(a.Title), Figures: comparedText(gainOf(a)), Reason: doc.Reason(a.Reason), Why: doc.Clean(a.Why)}
+	if a.ElapsedNs > 0 {
+		v.Took = unit.Duration(a.ElapsedNs)
+	}
+	switch a.Outcome {
+	case measure.Kept:
+		v.Tone = doc.ToneGood
+		if v.Figures != "" { // they are the reason
+			v.Reason = ""
+		}
+	case measure.Failed, measure.NotInUse:
+		v.Tone = doc.ToneBad
+	case measure.Foreign, measure.Declined, measure.NoTime:
+		v.Tone = doc.ToneWarn
+	}
+	if a.OtherWay != nil {
+		v.Other = comparedText(a.OtherWay)
+	}
+	for _, c := range []*measure.Comparison{a.Comparison, a.OtherWay} {
+		v.guard(c, a.Outcome == measure.Kept)
+	}
+	for i := range a.Verified[:min(len(a.Verified), result.MaxProofs)] {
+		v.Proofs = append(v.Proofs, proofOf(&a.Verified[i]))
+	}
+	return v
+}
+
+// guard adds what a comparison says that the change costs; what was kept all the
+// same is worth that.
+func (v *attempt) guard(c *measure.Comparison, kept bool) {
+	if c == nil {
+		return
+	}
+	for i := range c.Guardrails[:min(len(c.Guardrails), result.MaxProofs)] {
+		if g := &c.Guardrails[i]; g.Worse {
+			s := result.GuardText(g)
+			if kept {
+				s = "its price: " + strings.TrimSuffix(s, ": worse")
+			}
+			v.Guards = append(v.Guards, s)
+		}
+	}
+}
+
+// proofOf says "read back: 4096 131072 26214400", "window of the connection not seen: ...".
+func proofOf(x *measure.Verification) string {
+	s := doc.Clean(x.What)
+	if x.EndPoint != "" {
+		s += " at " + doc.Clean(x.EndPoint)
+	}
+	switch {
+	case x.Holds == nil:
+		s += ", not checked"
+	case !*x.Holds:
+		s += ", NOT in force"
+	}
+	if x.Fact != "" {
+		s += ": " + doc.Clean(x.Fact)
+	}
+	return s
+}
+
+// comparedText says "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)".
+func comparedText(c *measure.Comparison) string {
+	if c == nil || c.BaseValue == nil || c.Value == nil {
+		return ""
+	}
+	s := fromTo(*c.BaseValue, *c.Value)
+	if c.Figure == "transactions_per_s" {
+		s = unit.Count(int64(*c.BaseValue)) + " -> " + unit.Count(int64(*c.Value)) + " requests/s"
+	}
+	if c.What != "" {
+		s += " " + doc.Clean(c.What)
+	}
+	if c.ChangePct != nil {
+		s += ", " + relative(*c.ChangePct)
+		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); math.Abs(of-*c.ChangePct) > max(2, math.Abs(of)/4) {
+			s += " pair by pair" // a restless path: the two figures beside it say something else
+		}
+	}
+	interval := ""
+	if c.LowPct != nil && c.HighPct != nil {
+		interval = relative(*c.LowPct) + " to " + relative(*c.HighPct)
+		if c.LevelPct != nil {
+			interval = unit.Percent(*c.LevelPct) + " interval " + interval
+		}
+	}
+	return s + doc.Spaced(doc.Bracket(doc.Join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
+}
+
+// fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.
+func fromTo(from, to float64) string {
+	if in := doc.ScaleFor(to); doc.ScaleFor(from) == in || from > 0.1*in.Div && from < 10*in.Div {
+		return in.Number(from) + " -> " + unit.Rate(to)
+	}
+	return unit.Rate(from) + " -> " + unit.Rate(to)
+}
+
+// undoCommands bring back what was there before, at each host of which anything was kept.
+func undoCommands(t *measure.Tuning) (all []string) {
+	for _, host := range keptHosts(t) {
+		all = append(all, strings.TrimSpace("thru tune --rollback "+host))
+	}
+	return all
+}
+
+// keptHosts are those with settings that were kept, as words of a command line;
+// "" is the host where the command ran.
+func keptHosts(t *measure.Tuning) (hosts []string) {
+	for _, a := range t.Attempts {
+		if a.Outcome != measure.Kept {
+			continue
+		}
+		for _, s := range a.Settings {
+			host := doc.Quote(s.EndPoint)
+			if s.EndPoint == "" || s.EndPoint == "local" {
+				host = ""
+			}
+			if !slices.Contains(hosts, host) && len(hosts) < maxLasting {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+// keptFlags are the options of a test that were kept, as they are typed: of one that
+// was kept twice the last. What is no flag ("leave -w out") follows in words.
+func keptFlags(t *measure.Tuning) string {
+	var flags, words []string
+	for _, a := range t.Attempts {
+		if a.Outcome != measure.Kept || a.Test == nil || a.Test.Flags == "" {
+			continue
+		}
+		text := doc.Clean(a.Test.Flags)
+		name, _, _ := strings.Cut(text, " ")
+		if !strings.HasPrefix(name, "-") {
+			words = append(words, text)
+			continue
+		}
+		flags = append(slices.DeleteFunc(flags, func(f string) bool { return f == name || strings.HasPrefix(f, name+" ") }), text)
+	}
+	return strings.TrimPrefix(strings.Join(append([]string{strings.Join(flags, " ")}, words...), "; "), "; ")
+}
+
+// lasting is what makes kept settings outlive a boot of one host.
+type lasting struct {
+	At, Manager, File string
+	Words             string
+	Content           []string // lines of the file
+	Commands, Undo    []string
+}
+
+func newLasting(l *measure.Lasting) lasting {
+	v := lasting{At: doc.Clean(l.EndPoint), Manager: doc.Clean(l.Manager), File: doc.Clean(l.File), Words: doc.Clean(l.Words)}
+	if l.Platform != "" {
+		v.Manager = doc.Join(v.Manager, doc.Clean(l.Platform))
+	}
+	if l.Content != "" {
+		for i, line := range strings.Split(strings.TrimRight(l.Content, "\n"), "\n") {
+			if i == maxFileLines {
+				v.Content = append(v.Content, "...")
+				break
+			}
+			v.Content = append(v.Content, doc.CleanUpTo(line, result.LongestOrder))
+		}
+	}
+	v.Commands, v.Undo = orders(l.Commands), orders(l.Undo)
+	return v
+}
+
+// orders are commands, made safe and bounded; none is cut where it can be read.
+func orders(commands []string) (all []string) {
+	for i, c := range commands {
+		if i == result.MaxLines {
+			return append(all, fmt.Sprintf("# and %d more, see the JSON document", len(commands)-i))
+		}
+		all = append(all, doc.CleanUpTo(c, result.LongestOrder))
+	}
+	return all
+}
+
+// Unit is that of the journey's figures.
+func (t *View) Unit() string {
+	if t.In.Div == 0 {
+		return "rate"
+	}
+	return t.In.Name
+}

@@ -1,0 +1,159 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/unit"
+)
+
+// Bounds of what a terminal shows of a diagnosis; page and JSON document have more.
+const (
+	textFindings = 4
+	textGroups   = 4 // reasons for which causes were not checked
+)
+
+// Blocks are each direction's findings with their evidence, and what is ruled out. Of files a terminal has
+// the facts of the first finding alone, and other causes further below.
+func Blocks(all []Diagnosis, files bool) (out []doc.Block) {
+	var before *Diagnosis
+	for i := range all {
+		d := &all[i]
+		body := slices.Concat(d.cards(before, files), d.details())
+		if !files {
+			body = append(body, doc.OnTerminal(doc.Pairs{Rows: d.Others(before, false)}))
+		}
+		out, before = append(out, doc.Titled("Why not more"+doc.Prefixed(", ", d.Way), body...)), d
+	}
+	return out
+}
+
+// cards are the findings. What the direction before has said is not said again on a terminal.
+func (d *Diagnosis) cards(before *Diagnosis, files bool) (body []doc.Block) {
+	for n, f := range d.Findings {
+		body = append(body, doc.OnPages(f.card()))
+		if n >= textFindings {
+			continue
+		}
+		pages := []string{"rule"} // what a terminal has no room for
+		switch {
+		case n > 0 && (files || f.Confidence == measure.Possible):
+			pages = append(pages, "seen", "cost", "next", "do", "risk")
+		case before != nil && before.has(f):
+			pages, f.Advice = append(pages, "next", "risk"), ""
+		}
+		body = append(body, doc.OnTerminal(f.card().For(doc.Pages, pages...)))
+	}
+	if more := d.More + len(d.Findings) - textFindings; more > 0 {
+		body = append(body, doc.OnTerminal(doc.List{Lines: []string{fmt.Sprintf("%d more in the JSON document and the page", more)}}))
+	}
+	if d.More > 0 {
+		body = append(body, doc.OnPages(doc.Para{Text: fmt.Sprintf("%d more are in the JSON document.", d.More)}))
+	}
+	return body
+}
+
+// has tells whether a direction has the same finding, with the same advice.
+func (d *Diagnosis) has(f Finding) bool {
+	return slices.ContainsFunc(d.Findings, func(x Finding) bool {
+		return x.Cause == f.Cause && x.Advice == f.Advice && x.Risk == f.Risk && x.Next == f.Next
+	})
+}
+
+// card is a finding with what it was seen by, and what to do.
+func (f Finding) card() doc.Card {
+	tone := map[string]doc.Tone{"certain": doc.ToneBad, "likely": doc.ToneWarn}[f.Confidence]
+	if f.Healthy {
+		tone = doc.ToneGood
+	}
+	c := doc.Card{Name: f.name(), Badge: f.Confidence, Where: doc.Join(f.Where, doc.Prefixed("because of ", f.BecauseOf)), Tone: tone, Text: f.Summary, Said: f.Said}
+	c.Say("seen", f.Evidence...)
+	c.Say("cost", f.Effect)
+	c.Say("next", f.Next)
+	c.Type("do", f.Commands, f.Advice, f.At)
+	c.Say("risk", f.Risk)
+	c.Say("rule", f.Source)
+	return c
+}
+
+// name is the cause; where there is none, that.
+func (f Finding) name() string {
+	if f.Cause == measure.CauseNone {
+		return "nothing found"
+	}
+	return f.Cause
+}
+
+// details are the other causes with what speaks against them, or what is missing.
+func (d *Diagnosis) details() []doc.Block {
+	paper := strings.Join(d.ids(), ", ")
+	if d.OfMany {
+		paper = "on screen, and in the JSON document"
+	}
+	open := doc.Table{Columns: []doc.Column{{Name: "cause"}, {Name: "missing"}, {Name: "why"}, {Name: "what would tell"}}}
+	var causes []string
+	for _, u := range d.Open {
+		open.Rows, causes = append(open.Rows, []string{u.Cause, u.Fact, u.Why, doc.OrDash(u.Tests)}), append(causes, u.Cause)
+	}
+	return []doc.Block{
+		doc.Details{Title: fmt.Sprintf("%d ruled out", len(d.RuledOut)), Brief: true, Paper: paper, Body: []doc.Block{doc.Pairs{Rows: d.Against()}}},
+		doc.Details{Title: fmt.Sprintf("%d not checked: a fact is missing", len(d.Open)), Note: strings.Join(causes, ", "), Body: []doc.Block{open}},
+	}
+}
+
+// Others are the other causes in a few lines: those ruled out, and the others by what is missing, of
+// files by what another capture would tell.
+func (d *Diagnosis) Others(before *Diagnosis, files bool) (rows []doc.Row) {
+	if before != nil && sameOthers(*d, *before) {
+		return []doc.Row{{Name: "other causes", Value: "as for " + cmp.Or(before.Way, "the other direction")}}
+	}
+	if ids := d.ids(); len(ids) > 0 {
+		rows = append(rows, doc.Row{Name: "ruled out", Value: strings.Join(ids, ", ")})
+	}
+	if len(d.Open) == 0 {
+		return rows
+	}
+	groups, others := d.groups(), 0
+	if files {
+		groups, others = d.tellable()
+	}
+	var parts []string
+	for _, g := range groups[:min(len(groups), textGroups)] {
+		parts = append(parts, g.Text(result.GapFacts))
+	}
+	if n := len(groups) - textGroups; n > 0 && !files {
+		parts = append(parts, "and more that lack "+unit.Plural(n, "other fact"))
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("%d that these packets cannot tell", others))
+	}
+	count := unit.Plural(len(d.Open), "cause") + ": "
+	if files {
+		count = ""
+	}
+	return append(rows, doc.Row{Name: "not checked", Value: count + strings.Join(parts, "; ")})
+}
+
+// sameOthers tells whether two directions rule out the same, and leave the same open.
+func sameOthers(a, b Diagnosis) bool {
+	return slices.EqualFunc(a.RuledOut, b.RuledOut, func(x, y doc.Row) bool { return x.Name == y.Name }) &&
+		slices.EqualFunc(a.Open, b.Open, func(x, y unsettled) bool { return x.Cause == y.Cause && x.Fact == y.Fact })
+}
+
+// Against is what rules causes out: a row for each reason, with its causes.
+func (d Diagnosis) Against() (rows []doc.Row) {
+	for _, r := range d.RuledOut {
+		same := slices.IndexFunc(rows, func(x doc.Row) bool { return x.Value == r.Value })
+		if same < 0 {
+			rows = append(rows, r)
+		} else {
+			rows[same].Name += ", " + r.Name
+		}
+	}
+	return rows
+}

@@ -1,0 +1,73 @@
+package why
+
+import (
+	"cmp"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/capture"
+	"thru/internal/report/result"
+)
+
+// worded is a proof from files as people read it who see the files named and how
+// long they are. Flow is nil where none was captured.
+func worded(p measure.Proof, f *measure.Flow) measure.Proof {
+	if f == nil || f.Captures[0].File == "" {
+		return p
+	}
+	p.SpanNs, p.Counter = 0, cmp.Or(counterWords()[p.Counter], p.Counter)
+	if strings.HasSuffix(p.Counter, ":") {
+		p.Unit = result.YesOrNo
+	}
+	near, far := capture.PlacesOf(f)
+	for _, c := range []*measure.Capture{near, far} {
+		if c == nil || p.Capture == "" || result.BaseName(p.Capture) != result.BaseName(c.File) {
+			continue
+		}
+		if p.Capture = capture.SideName(f, c); far == nil {
+			p.Capture = ""
+		}
+		break
+	}
+	return p
+}
+
+// counterWords names for people what a counter of the kernel is called, where
+// it stands for what was counted in packets. A colon ends what is on or off.
+func counterWords() map[string]string {
+	return map[string]string{
+		"tcp_info.total_retrans of data_segs_out": "segments sent again, of all",
+		"tcp_info.rtt_ns under load, mean":        "round trip under load, mean",
+		"tcp_info.opt_sack":                       "SACK at both ends:",
+		"tcp_info.opt_timestamps":                 "time stamps at both ends:",
+		"tcp_info.opt_window_scaling":             "window scaling at both ends:",
+		"the option in the handshake":             "it is in the handshake:",
+	}
+}
+
+// tellable are the causes that another capture would tell, by what it would
+// have to be, and how many others packets leave open.
+func (d Diagnosis) tellable() (all []doc.Gap, others int) {
+	for _, u := range d.Open {
+		if why := captureText(u.Capture); why != "" {
+			all = doc.AddGap(all, u.Cause, why)
+		} else {
+			others++
+		}
+	}
+	return all, others
+}
+
+// captureText says which capture would tell; "" where none would.
+func captureText(capture string) string {
+	switch capture {
+	case measure.AtSender, measure.AtReceiver:
+		return "a capture at the " + capture + " would tell"
+	case measure.CaptureAtOtherEnd:
+		return "a second capture at the other end would tell"
+	case measure.CaptureHandshake:
+		return "the handshake is not in the capture"
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+// Package why words what holds a flow back: findings with their evidence and what to do, what was ruled out, and what is open.
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/unit"
+)
+
+// Bounds of what a page shows of one direction, so that foreign documents keep it small.
+const (
+	maxCauses = 80 // ruled out, or not checked
+)
+
+// Diagnosis is why the flow of one direction carries no more, ready to print.
+type Diagnosis struct {
+	Way      string // "local -> b"; "" where one says it for all
+	Findings []Finding
+	More     int       // findings over result.MaxFindings
+	OfMany   bool      // it is of one flow of many
+	RuledOut []doc.Row // cause and the figure against it
+	Open     []unsettled
+}
+
+// Finding is one cause with what it was seen by.
+type Finding struct {
+	Cause, Confidence, Where, BecauseOf, Summary string
+
+	Said     bool // the answer has said it
+	Healthy  bool
+	Evidence []string
+	Effect   string
+	Next     string
+	Advice   string
+	Host     string   // where the commands are to be run
+	At       string   // "at b:"
+	Commands []string // whole
+	Risk     string
+	Source   string
+}
+
+// unsettled is a cause that could not be checked.
+type unsettled struct{ Cause, Fact, Why, Tests, Capture string }
+
+// New makes a diagnosis ready to print; flow is nil where nothing was captured.
+func New(from measure.Diagnosis, flow *measure.Flow) Diagnosis {
+	d := Diagnosis{More: max(0, len(from.Findings)-result.MaxFindings)}
+	for i := range from.Findings[:min(len(from.Findings), result.MaxFindings)] {
+		d.Findings = append(d.Findings, NewFinding(&from.Findings[i], flow))
+	}
+	for _, x := range from.RuledOut[:min(len(from.RuledOut), maxCauses)] {
+		d.RuledOut = append(d.RuledOut, doc.Row{Name: doc.CleanUpTo(x.Cause, result.LongestCause), Value: doc.CleanUpTo(x.Why, result.LongestWhy)})
+	}
+	for _, x := range from.NotChecked[:min(len(from.NotChecked), maxCauses)] {
+		d.Open = append(d.Open, unsettled{doc.CleanUpTo(x.Cause, result.LongestCause), doc.CleanUpTo(x.Fact, result.LongestWhy),
+			doc.CleanUpTo(x.Why, result.LongestWhy), doc.CleanUpTo(strings.Join(x.Tests, ", "), result.LongestWhy), x.Capture})
+	}
+	return d
+}
+
+// NewFinding makes a finding ready to print; flow is nil where nothing was captured.
+func NewFinding(f *measure.Finding, flow *measure.Flow) Finding {
+	v := Finding{Cause: doc.CleanUpTo(f.Cause, result.LongestCause), Confidence: doc.CleanUpTo(f.Confidence, result.LongestCause), Where: whereText(f.Where),
+		BecauseOf: doc.CleanUpTo(f.BecauseOf, result.LongestCause), Summary: doc.Clean(f.Summary), Healthy: f.Healthy, Next: doc.Clean(f.Next), Source: result.SourceText(f.Source)}
+	for i := range f.Evidence[:min(len(f.Evidence), result.MaxProofs)] {
+		p := worded(f.Evidence[i], flow)
+		v.Evidence = append(v.Evidence, proofIn(&p, barWords(flow)))
+	}
+	if e := f.Effect; e != nil {
+		v.Effect = doc.Clean(e.Text)
+		if e.From != "" {
+			v.Effect += " (from " + doc.Clean(e.From) + ")"
+		}
+	}
+	if r := f.Remedy; r != nil {
+		v.Advice, v.Risk = doc.Clean(r.Advice), doc.Clean(r.Risk)
+		for _, c := range r.Commands[:min(len(r.Commands), result.MaxCommands)] {
+			v.Commands = append(v.Commands, doc.CleanUpTo(c, result.LongestOrder))
+		}
+		if r.EndPoint != "" && len(v.Commands) > 0 {
+			v.Host = doc.Clean(r.EndPoint)
+			v.At = AtHosts(v.Host)
+		}
+	}
+	return v
+}
+
+// AtHosts is what stands before commands: "at a and b:".
+func AtHosts(names ...string) string { return "at " + strings.Join(names, " and ") + ":" }
+
+// whereText says "receiver b, CPU 3, eth0", "receiver b, esx1", "path local -> b", "thru itself".
+func whereText(w measure.Where) string {
+	place := doc.Clean(w.Place)
+	switch {
+	case w.Place == measure.AtTool:
+		place = "thru itself"
+	case w.Place == measure.AtPath && w.From != "" && w.To != "":
+		place += " " + doc.Clean(w.From+" -> "+w.To)
+	case w.EndPoint != "":
+		place += " " + doc.Clean(w.EndPoint)
+	}
+	cpu := ""
+	if w.CPU != nil {
+		cpu = fmt.Sprintf("CPU %d", *w.CPU)
+	}
+	return doc.Join(strings.TrimSpace(place), cpu, doc.Clean(w.Interface), doc.Clean(w.Below))
+}
+
+// barWords is how the value is told that a proof is judged by: what must be
+// above it, and what below.
+func barWords(flow *measure.Flow) (words [2]string) {
+	if flow != nil && flow.Captures[0].File != "" {
+		return [2]string{" (over %s counts)", " (below %s counts)"}
+	}
+	return [2]string{" (bar %s)", " (bar: below %s)"}
+}
+
+func proofIn(p *measure.Proof, bar [2]string) string {
+	name, of := shareOf(doc.Clean(p.Counter))
+	s := shortName(name, p.Unit) + " " + result.ValueText(p.Value, p.Unit)
+	if of != "" {
+		s += " of " + shortName(of, p.Unit)
+	}
+	switch {
+	case p.Threshold != nil && p.Above:
+		s += fmt.Sprintf(bar[0], result.ValueText(*p.Threshold, p.Unit))
+	case p.Threshold != nil:
+		s += fmt.Sprintf(bar[1], result.ValueText(*p.Threshold, p.Unit))
+	}
+	if p.SpanNs > 0 {
+		s += " in " + unit.Duration(p.SpanNs)
+	}
+	s += result.NumbersText(p.Packets, p.Capture)
+	if p.Note != "" {
+		s += ": " + doc.Clean(p.Note)
+	}
+	return s
+}
+
+// shareOf splits what the value is a share of from "rwnd_limited_us of
+// busy_time_us" and "unread in the socket, of its room". Other words stay whole.
+func shareOf(counter string) (name, of string) {
+	if name, of, ok := strings.Cut(counter, ", of "); ok {
+		return name, of
+	}
+	if name, of, ok := strings.Cut(counter, " of "); ok && !strings.Contains(name, " ") {
+		return name, of
+	}
+	return counter, ""
+}
+
+// shortName is a counter without the structure its first word stands in, and
+// without the unit that stands behind the value.
+func shortName(s, in string) string {
+	first, rest := s, ""
+	if i := strings.IndexAny(s, " ,/"); i >= 0 {
+		first, rest = s[:i], s[i:]
+	}
+	for _, rollup := range []string{".summation", ".average"} { // of vSphere: the words before it are the counter
+		if name, ok := strings.CutSuffix(first, rollup); ok {
+			return name + rest
+		}
+	}
+	return withoutUnit(first[1+strings.LastIndexByte(strings.TrimSuffix(first, "."), '.'):], in) + rest
+}
+
+func withoutUnit(s, in string) string {
+	suffixes := []string{"_" + in}
+	switch in {
+	case "pct":
+		suffixes = append(suffixes, "_us", "_ns", "_bytes", "_bps") // a share of them
+	case "ns":
+		suffixes = append(suffixes, "_us")
+	}
+	for _, suffix := range suffixes {
+		if rest, ok := strings.CutSuffix(s, suffix); ok && rest != "" {
+			return rest
+		}
+	}
+	return s
+}
+
+// groups are the causes that were not checked, by what is missing.
+func (d Diagnosis) groups() (all []doc.Gap) {
+	for _, u := range d.Open {
+		all = doc.AddGap(all, u.Cause, u.Fact)
+	}
+	return all
+}
+
+// ids are the causes that are ruled out.
+func (d Diagnosis) ids() (all []string) {
+	for _, r := range d.RuledOut {
+		all = append(all, r.Name)
+	}
+	return all
+}
+
+// HeldText is the binding finding of a cell in one line: "receiver-cpu (certain): the receiver's CPU 3 is full".
+func HeldText(c *measure.Cell) string {
+	if len(c.Findings) == 0 {
+		return ""
+	}
+	f := NewFinding(&c.Findings[0], result.CapturedFlow(c))
+	return f.Cause + " (" + f.Confidence + "): " + f.Summary
+}
+
+// OfWhole are those of the plan as a whole, not of one of its pairs.
+func OfWhole(d *measure.Document) []measure.Finding {
+	said := map[string]bool{}
+	key := func(f *measure.Finding) string {
+		return f.Cause + "\x00" + whereText(f.Where) + "\x00" + f.Summary
+	}
+	for i := range d.Cells {
+		for j := range d.Cells[i].Findings {
+			said[key(&d.Cells[i].Findings[j])] = true
+		}
+	}
+	if result.IsTransfer(d) && len(d.Findings) > 0 { // what holds the transfer stands, whatever the network's own test says
+		delete(said, key(&d.Findings[0]))
+	}
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f measure.Finding) bool { return said[key(&f)] || f.Cause == measure.CauseNone })
+}

@@ -1,0 +1,35 @@
+package why
+
+import (
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+)
+
+// Limit is what binds, in a word or two.
+func (f *Finding) Limit() string {
+	switch {
+	case f.Cause == measure.CauseNone:
+		return f.name()
+	case f.Cause == result.CauseLinkRate:
+		return "the link: it is full"
+	case f.Confidence != measure.Certain:
+		return f.Cause + " " + doc.Bracket(f.Confidence)
+	}
+	return f.Cause
+}
+
+// mostSeen is how many figures a short card shows.
+const mostSeen = 2
+
+// ShortCard is the card of a finding with the first of its evidence, and what to do.
+func (f *Finding) ShortCard(way string) doc.Card {
+	brief := *f
+	brief.Evidence = f.Evidence[:min(len(f.Evidence), mostSeen)]
+	if len(f.Commands) > 0 || f.Advice != "" && f.Confidence == measure.Certain {
+		brief.Next = ""
+	}
+	c := brief.card().For(doc.Pages, "rule")
+	c.Where = doc.Join(way, c.Where)
+	return c
+}
