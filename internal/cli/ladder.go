@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"thru/internal/bus"
 	"thru/internal/control"
@@ -22,9 +21,6 @@ import (
 	"thru/internal/remote"
 	"thru/internal/runs"
 )
-
-// ladderTime is the length of a ladder's runs (B-09).
-const ladderTime = 60 * time.Second
 
 type ladderCmd struct {
 	What     string   `arg:"" optional:"" name:"end-point|plan" help:"An end point as for test, whose path is one rung; or a plan file with rungs. A name that was joined is an end point; else a file that exists, and what ends in .yaml, is a plan. Without any: the rung of this machine against itself."`
@@ -134,7 +130,7 @@ func (c *ladderCmd) read() (plan.Request, error) {
 	if c.has("window") {
 		return plan.Request{}, fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w SIZE", "-w does not go with ladder")
 	}
-	return c.request(ladderTime)
+	return c.request(plan.LadderTime)
 }
 
 // planned runs a plan file with rungs, or goes on with a run.

@@ -20,9 +20,6 @@ import (
 	"thru/internal/report/short"
 )
 
-// testTime is how long a direction is measured unless -t says otherwise, as in iperf3.
-const testTime = 10 * time.Second
-
 type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	loginFlags
@@ -80,7 +77,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 
 // read turns the flags into plan's terms.
 func (c *testCmd) read(e *env) (plan.Request, error) {
-	r, err := c.request(testTime)
+	r, err := c.request(plan.TestTime)
 	if err != nil {
 		return r, err
 	}

@@ -242,6 +242,13 @@ func DefaultStreams(cpusA, cpusB int) int {
 	return min(max(min(cpusA, cpusB)/2, 1), 8)
 }
 
+// How long a direction is measured unless something else is asked for: as in
+// iperf3, and by each cell of a ladder (B-09).
+const (
+	TestTime   = 10 * time.Second
+	LadderTime = 60 * time.Second
+)
+
 // besideTime bounds the single-stream figure beside a test of several streams.
 const besideTime = 3 * time.Second
 

@@ -56,7 +56,6 @@ type original struct {
 // Limits of iperf3 that thru has otherwise, or not at all.
 const (
 	originalPort = 5201
-	originalTime = 10 * time.Second
 	originalSkew = 10 // seconds
 )
 
@@ -65,7 +64,7 @@ const (
 func Parse(args []string) (*original, error) {
 	o := &original{port: originalPort, skew: originalSkew}
 	o.Request = plan.Request{
-		Engine: measure.IPerf3, Protocol: measure.TCP, Streams: 1, Duration: originalTime, Interval: time.Second,
+		Engine: measure.IPerf3, Protocol: measure.TCP, Streams: 1, Duration: plan.TestTime, Interval: time.Second,
 		RampSet: true, EachStream: true,
 	}
 	_, err := getopt( // iperf3 does not look at what is no option either

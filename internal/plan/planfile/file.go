@@ -27,14 +27,9 @@ const Version = 1
 // Local is this machine's name in a plan.
 const Local = "local"
 
-// Times and repeats of a plan that does not say them: those of `thru test`, of a
-// ladder (B-09), and the fewest blocks from which an A/B comparison can tell
-// anything with 95% confidence (methods.md).
-const (
-	usualTime   = 10 * time.Second
-	ladderTime  = 60 * time.Second
-	usualBlocks = 6
-)
+// usualBlocks are the fewest from which an A/B comparison can tell anything with
+// 95% confidence (methods.md): the repeats of a plan that does not say them.
+const usualBlocks = 6
 
 // File is a plan file that was read. Expand makes a plan of it.
 type File struct {
@@ -192,9 +187,9 @@ func (f *File) linkRate(n *node) (plan.Link, error) {
 }
 
 func (f *File) readTraffic() error {
-	f.base.Duration, f.base.Interval = usualTime, time.Second
+	f.base.Duration, f.base.Interval = plan.TestTime, time.Second
 	if f.rungs != nil {
-		f.base.Duration = ladderTime
+		f.base.Duration = plan.LadderTime
 	}
 	n, ok := f.at("traffic")
 	if !ok {

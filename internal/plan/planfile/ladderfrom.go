@@ -2,15 +2,18 @@ package planfile
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"thru/internal/measure"
 	"thru/internal/place"
 	"thru/internal/plan"
+	"thru/internal/unit"
+
+	"github.com/goccy/go-yaml/token"
 )
 
 // LadderFrom writes a commented plan of rungs that were found in inventories. A
@@ -36,7 +39,7 @@ func LadderFrom(l place.Ladder, from []string, each time.Duration) []byte {
 		b.WriteString(rungLines(r))
 	}
 	if each == 0 {
-		each = ladderTime
+		each = plan.LadderTime
 	}
 	fmt.Fprintf(&b, "\ntraffic:\n  time: %s    # of each cell: a rung has %d\n", strconv.FormatFloat(each.Seconds(), 'f', -1, 64)+"s", 2*len(plan.LadderStreams()))
 	return []byte(b.String())
@@ -105,39 +108,19 @@ func rateText(bps int64) string {
 	return strconv.FormatInt(bps, 10)
 }
 
+// plain is a text that YAML reads as it is written, also within brackets.
+var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./@-]*(://([A-Za-z0-9_./@:%-]*[A-Za-z0-9_./@%-])?)?$`)
+
 // quoted is a text of YAML, quoted where it could be read as something else.
 func quoted(s string) string {
-	s = strings.ToValidUTF8(s, "?")
-	marks := "-_./@"
-	if strings.Contains(s, "://") {
-		marks += ":%"
-	}
-	plain := s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(marks, r))
-	}) && !strings.HasSuffix(s, ":")
-	looks := func(s string) bool { // like a number, a word of YAML, or a mark
-		_, err := strconv.ParseFloat(s, 64)
-		return err == nil || strings.ContainsAny(s[:1], "-._/@0123456789") && !strings.Contains(s, ".") || strings.Contains(" true false yes no on off null y n ", " "+strings.ToLower(s)+" ")
-	}
-	if plain && !looks(s) && !strings.ContainsAny(s[:1], "-@") {
+	if plain.MatchString(s) && !token.IsNeedQuoted(s) {
 		return s
 	}
-	return strconv.Quote(s)
-}
-
-// commented is a text that stays in its comment.
-func commented(s string) string {
-	clean := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	if r := []rune(clean); len(r) > mostComment {
-		clean = string(r[:mostComment]) + "..."
-	}
-	return strings.Join(strings.Fields(clean), " ")
+	return strconv.Quote(strings.ToValidUTF8(s, "?"))
 }
 
 // mostComment bounds a comment, in letters.
 const mostComment = 200
+
+// commented is a text that stays in its comment.
+func commented(s string) string { return unit.Line(strings.Join(strings.Fields(s), " "), mostComment) }

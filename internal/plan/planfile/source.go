@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"thru/internal/fault"
+	"thru/internal/unit"
 )
 
 // starterHint says where a plan comes from.
@@ -23,18 +23,7 @@ func (s *source) errorf(n *node, hint, format string, args ...any) error {
 
 // clip is a text from the file as an error repeats it: short, and without
 // signs that would move a terminal's cursor.
-func clip(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
-	if r := []rune(clean); len(r) > mostTitle {
-		return string(r[:mostTitle]) + "..."
-	}
-	return clean
-}
+func clip(text string) string { return unit.Line(text, mostTitle) }
 
 // meant is the hint about a word that is none of those known.
 func meant(text string, words []string) string {
