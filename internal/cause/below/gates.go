@@ -27,7 +27,7 @@ func JudgedGates(f *diagnose.Flow) []measure.Gate {
 	if f.Anew == nil {
 		s := scene.Subject{Path: f.Path(), Streams: f.Cell.Streams, UDP: f.IsUDP()}
 		for _, e := range f.Ends() {
-			if e.Facts != nil {
+			if e.Known {
 				s.Ends = append(s.Ends, scene.End{Name: e.Name, Facts: e.Facts, Route: e.Route(), Shared: f.Cell.From == f.Cell.To})
 			}
 		}
@@ -39,7 +39,7 @@ func JudgedGates(f *diagnose.Flow) []measure.Gate {
 // Told is what the gates say of a cause at this end where none of them warns:
 // nil where it does not apply to this host.
 func Told(e *diagnose.End, cause string) *diagnose.Outcome {
-	if e.Facts == nil {
+	if !e.Known {
 		return e.Lacks("facts of the host")
 	}
 	var passed, open *measure.Gate
@@ -69,7 +69,7 @@ func Condition(e *diagnose.End, g measure.Gate) *diagnose.Outcome {
 	w.Interface = g.Interface
 	o := diagnose.Possible("at the %s: %s", e.Place, g.Fact).At(w)
 	o.By(measure.Proof{EndPoint: e.Name, Counter: "gate " + g.ID, Value: 1, Note: diagnose.Line(g.Fact)})
-	return o.Mend(diagnose.RemedyOf(g, e.Facts))
+	return o.Mend(e.RemedyOf(g))
 }
 
 // Symptom makes a condition likely where this run shows what it brings, and

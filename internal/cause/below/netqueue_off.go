@@ -39,21 +39,21 @@ func JudgeNetqueueOff(e *diagnose.End) *diagnose.Outcome {
 }
 
 func netQueueSeen(e *diagnose.End) *diagnose.Outcome {
-	if e.Facts == nil {
+	if !e.Known {
 		return e.Lacks("facts of the host")
 	}
-	if e.Facts.OS != nil && *e.Facts.OS == "esxi" {
+	if e.System == "esxi" {
 		if v, told := Setting(e.Facts, "netNetqueueEnabled"); told && IsOff(v) {
 			return diagnose.Possible("NetQueue of the %s is off", e.Place).At(e.Where()).
 				By(measure.Proof{EndPoint: e.Name, Counter: "kernel option netNetqueueEnabled", Value: 0, Note: "its default is TRUE"}).
-				Mend(e.Host().Fix(e.Adapter().Set(knob.Channels, "combined 1")))
+				Mend(e.Machine().Fix(e.Adapter().Set(knob.Channels, "combined 1")))
 		}
 		if !tellsChanges(e.Facts) {
 			return e.Lacks("settings_changed")
 		}
 		return diagnose.No("netNetqueueEnabled of the %s has its default", e.Place)
 	}
-	if e.Facts.Hypervisor != nil && *e.Facts.Hypervisor == "vmware" {
+	if e.HypervisorName() == "vmware" {
 		return diagnose.Missing("ESXi's kernel option netNetqueueEnabled", fmt.Sprintf("the %s is a guest: --hypervisor URL asks its host", e.Place))
 	}
 	return nil // only ESXi has it

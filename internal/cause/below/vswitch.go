@@ -59,7 +59,7 @@ func switchSeen(e *diagnose.End) *diagnose.Outcome {
 	if gates := Conditions(e.Flow, "vswitch", e.Name); len(gates) > 0 {
 		return Symptom(Condition(e, gates[0]), e.Flow.IsAll() == nil && !e.IsFull())
 	}
-	if e.Facts != nil && e.Facts.Hypervisor != nil && *e.Facts.Hypervisor != "none" {
+	if guest, _ := e.Host.Guest(); guest {
 		return diagnose.Missing("threads of the hypervisor's switch", fmt.Sprintf("the %s is a guest: --hypervisor URL asks its host", e.Place))
 	}
 	return Told(e, "vswitch")

@@ -156,7 +156,7 @@ func sharers(f *diagnose.Flow, e *diagnose.End, l diagnose.Load, others bool) st
 // relieve says what takes work off a CPU.
 func relieve(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, l diagnose.Load, others bool) *diagnose.Outcome {
 	switch {
-	case others && e.Facts != nil && e.Facts.Load != nil && len(e.Facts.Load.Top) > 0:
+	case others && e.Facts.Load != nil && len(e.Facts.Load.Top) > 0:
 		p := e.Facts.Load.Top[0]
 		return o.Mend(diagnose.Advise(e, fmt.Sprintf("see what process %d (%.40s) does, and measure when it is idle, or with other CPUs (-A)", p.PID, p.Name)))
 	case others:

@@ -43,9 +43,9 @@ func judgeCPUGovernor(e *diagnose.End) *diagnose.Outcome {
 	if !below.WorksFully(e) {
 		return o.Beside()
 	}
-	if c := e.Facts; c != nil && c.CPU != nil && c.CPU.CurrentHz != nil && c.CPU.MaxHz != nil && float64(*c.CPU.CurrentHz) < 0.7*float64(*c.CPU.MaxHz) {
+	if c := e.CPU; c != nil && c.CurrentHz != nil && c.MaxHz != nil && float64(*c.CurrentHz) < 0.7*float64(*c.MaxHz) {
 		o.Confidence = measure.Likely
-		o.By(diagnose.Below(e.Proof("clock of the fastest CPU when it was read", float64(*c.CPU.CurrentHz), "Hz"), 0.7*float64(*c.CPU.MaxHz)))
+		o.By(diagnose.Below(e.Proof("clock of the fastest CPU when it was read", float64(*c.CurrentHz), "Hz"), 0.7*float64(*c.MaxHz)))
 	}
 	return o
 }

@@ -68,28 +68,28 @@ func judgeCPUQuota(e *diagnose.End) *diagnose.Outcome {
 	case l.IsFull() && 2*lost > l.Hot.Wait, lost > mostlyBar: // most of what it waited
 		o.Confidence = measure.Likely
 	}
-	return o.Mend(e.Host().Fix(liftQuota(e.Host())))
+	return o.Mend(e.Machine().Fix(liftQuota(e.Machine())))
 }
 
 // quotaByFacts judges by what the control groups are set to, where nobody
 // counted how often it was used up.
 func quotaByFacts(e *diagnose.End) *diagnose.Outcome {
 	switch {
-	case e.Facts == nil:
+	case !e.Known:
 		return e.Lacks("the CPU quota")
-	case e.Facts.Cgroup == nil && e.Facts.OS != nil && *e.Facts.OS == "linux":
+	case e.Cgroup == nil && e.System == "linux":
 		return diagnose.Missing("the CPU quota of the "+e.Place, whyNot(e, "cgroup"))
-	case e.Facts.Cgroup == nil:
+	case e.Cgroup == nil:
 		return nil // this system has no such thing
-	case e.Facts.Cgroup.QuotaCPUs == nil:
+	case e.Cgroup.QuotaCPUs == nil:
 		return diagnose.No("the %s has no CPU quota", e.Place)
 	}
-	return diagnose.Missing(fmt.Sprintf("how often the %s's quota of %.3g CPUs was used up", e.Place, *e.Facts.Cgroup.QuotaCPUs), e.Why("host.cpu_quota"))
+	return diagnose.Missing(fmt.Sprintf("how often the %s's quota of %.3g CPUs was used up", e.Place, *e.Cgroup.QuotaCPUs), e.Why("host.cpu_quota"))
 }
 
 // whyNot is the reason that the host gives for a fact that it could not read.
 func whyNot(e *diagnose.End, fact string) string {
-	for _, m := range e.Facts.NotChecked {
+	for _, m := range e.NotChecked {
 		if m.Fact == fact && m.Why != "" {
 			return m.Why
 		}

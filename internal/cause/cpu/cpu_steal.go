@@ -43,7 +43,7 @@ func judgeCPUSteal(e *diagnose.End) *diagnose.Outcome {
 
 // stealSeen is what the guest itself saw of it.
 func stealSeen(e *diagnose.End) *diagnose.Outcome {
-	if e.Guest() == nil && e.Facts != nil && e.Facts.Hypervisor != nil && *e.Facts.Hypervisor == "none" {
+	if e.Guest() == nil && e.HypervisorName() == "none" {
 		return diagnose.No("the %s is no virtual machine", e.Place)
 	}
 	if e.Seen == nil || e.Seen.Host == nil || len(e.Seen.Host.CPUs) == 0 {

@@ -49,7 +49,7 @@ func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 	gates := below.Conditions(e.Flow, "firewall-cost", e.Name)
 	if drops > 0 {
 		o := diagnose.Possible("connection tracking of the %s dropped %.0f packets", e.Place, drops).At(e.Where()).By(counted...)
-		h := e.Host()
+		h := e.Machine()
 		o.Mend(h.Fix(moreTracked(h).Or("make room for more tracked connections, or do not track the test's ports")))
 		if e.Flow.Blame(o, drops); o.Confidence == measure.Certain { // connections of others are dropped first
 			o.Confidence = measure.Likely

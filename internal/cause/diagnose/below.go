@@ -18,13 +18,10 @@ import (
 
 // findBelow looks up where the end is, among all inventories of the document.
 func (e *End) findBelow() {
-	for i := range e.Flow.Doc.EndPoints {
-		if x := &e.Flow.Doc.EndPoints[i]; x.Name == e.Name {
-			e.Below, e.NoPlace = x.Placement.Beneath(e.Flow.Doc.Inventories), x.NoPlace
-			if len(e.Below) == 0 && x.Placement != nil {
-				e.NoPlace = cmp.Or(e.NoPlace, "the inventory of "+x.Placement.Source+" does not list it")
-			}
-		}
+	x := e.Point
+	e.Below, e.NoPlace = x.Placement.Beneath(e.Flow.Doc.Inventories), x.NoPlace
+	if len(e.Below) == 0 && x.Placement != nil {
+		e.NoPlace = cmp.Or(e.NoPlace, "the inventory of "+x.Placement.Source+" does not list it")
 	}
 }
 

@@ -123,7 +123,7 @@ func (f *Flow) OnSameCPUs() bool {
 		return true
 	}
 	a, b := f.Sender.Facts, f.Receiver.Facts
-	if a == nil || b == nil || !Equal(a.Hostname, b.Hostname) || !Equal(a.Kernel, b.Kernel) || !Equal(a.Memory, b.Memory) || !Equal(a.CPUModel, b.CPUModel) {
+	if !Equal(a.Hostname, b.Hostname) || !Equal(a.Kernel, b.Kernel) || !Equal(a.Memory, b.Memory) || !Equal(a.CPUModel, b.CPUModel) {
 		return false
 	}
 	if f.Sender.Seen == nil || f.Receiver.Seen == nil || f.Sender.Seen.Host == nil || f.Receiver.Seen.Host == nil {

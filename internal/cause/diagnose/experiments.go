@@ -128,15 +128,12 @@ func varyLean(_ *Flow, s *measure.Spec) bool {
 // host has and does not use already.
 func varyControl(names ...string) func(*Flow, *measure.Spec) bool {
 	return func(f *Flow, s *measure.Spec) bool {
-		if f.Sender.Facts == nil {
-			return false
-		}
 		used := f.Congestion()
 		if f.IsUDP() {
 			return false
 		}
 		for _, n := range names {
-			if slices.Contains(f.Sender.Facts.CongAvail, n) {
+			if slices.Contains(f.Sender.CongAvail, n) {
 				s.Congestion = n
 				return n != used
 			}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"thru/internal/cause/scene"
 	"thru/internal/measure"
 )
 
@@ -22,10 +23,9 @@ type Flow struct {
 
 // End is one of its ends. What was not seen there is nil.
 type End struct {
+	*scene.Host
 	Flow  *Flow
 	Place string // measure.AtSender or AtReceiver
-	Name  string
-	Facts *measure.Facts
 	Seen  *measure.Evidence
 	Face  *measure.Interface // by which it reaches the other
 
@@ -34,14 +34,15 @@ type End struct {
 }
 
 func newEnd(f *Flow, place, name string, seen *measure.Evidence) *End {
-	e := &End{Flow: f, Place: place, Name: name, Seen: seen}
+	point := &measure.EndPoint{Name: name}
 	for i := range f.Doc.EndPoints {
-		if f.Doc.EndPoints[i].Name == name {
-			e.Facts = f.Doc.EndPoints[i].Facts
+		if x := &f.Doc.EndPoints[i]; x.Name == name {
+			point = x
 		}
 	}
+	e := &End{Host: scene.Of(point), Flow: f, Place: place, Seen: seen}
 	if seen != nil && seen.Route != nil {
-		e.Face = e.Facts.Interface(seen.Route.Interface)
+		e.Face = e.Interface(seen.Route.Interface)
 	}
 	e.findBelow()
 	return e
@@ -166,10 +167,10 @@ func (f *Flow) OnOneMachine() bool {
 }
 
 // RemedyOf takes over what a gate says is to be done.
-func RemedyOf(g measure.Gate, facts *measure.Facts) *measure.Remedy {
+func (e *End) RemedyOf(g measure.Gate) *measure.Remedy {
 	r := &measure.Remedy{EndPoint: g.RemedyAt, Commands: g.Remedy, Advice: g.Advice, Risk: g.Risk}
-	if facts != nil && facts.OS != nil && len(g.Remedy) > 0 {
-		r.Platform = *facts.OS
+	if len(g.Remedy) > 0 {
+		r.Platform = e.System
 	}
 	if r.EndPoint == "" {
 		r.EndPoint = g.EndPoint
@@ -200,10 +201,5 @@ func (e *End) Route() *measure.Route {
 // the other end sends to.
 func (e *End) Has(addr string) bool {
 	plain, _, _ := strings.Cut(addr, "/")
-	for _, x := range e.Flow.Doc.EndPoints {
-		if x.Name == e.Name && plain != "" && (x.Addr == plain || strings.HasPrefix(x.Addr, plain+":")) {
-			return true
-		}
-	}
-	return false
+	return plain != "" && (e.Point.Addr == plain || strings.HasPrefix(e.Point.Addr, plain+":"))
 }

@@ -90,7 +90,8 @@ func (e *End) stolenOf(do string) float64 {
 
 // isGuest tells whether the end is a virtual machine.
 func (e *End) isGuest() bool {
-	return e.Guest() != nil || e.Facts != nil && e.Facts.Hypervisor != nil && *e.Facts.Hypervisor != "none"
+	is, _ := e.Host.Guest()
+	return is || e.Guest() != nil
 }
 
 // staysInGuest tells that no host lies between the ends: both are in one kernel.
@@ -106,11 +107,11 @@ func (e *End) HidesSteal() bool {
 	if !e.isGuest() || e.OnESXi() {
 		return e.isGuest()
 	}
-	if e.Facts == nil || e.Facts.OS != nil && *e.Facts.OS != "linux" {
+	if !e.Known || !e.IsLinux() {
 		return true
 	}
 	sees := []string{"kvm", "firecracker", "cloud-hypervisor", "xen"}
-	return e.Kind() == "" && !slices.Contains(sees, *e.Facts.Hypervisor)
+	return e.Kind() == "" && !slices.Contains(sees, e.HypervisorName())
 }
 
 // isToldInside tells whether the first finding of the cell is all that can be told from

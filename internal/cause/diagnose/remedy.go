@@ -19,9 +19,9 @@ func Advise(at *End, text string) *measure.Remedy {
 	return r
 }
 
-// Host is the end's host, for what is to be done there, and Adapter the interface by which it reaches the other end.
-func (e *End) Host() *scene.Host    { return scene.HostOf(e.Name, e.Facts) }
-func (e *End) Adapter() *scene.Face { return e.Host().FaceOf(e.FaceName()) }
+// Machine is the end's host, for what is to be done there, and Adapter the interface by which it reaches the other end.
+func (e *End) Machine() *scene.Host { return scene.HostOf(e.Name, e.Facts) }
+func (e *End) Adapter() *scene.Face { return e.Machine().FaceOf(e.FaceName()) }
 
 // FaceName is the interface by which the end reaches the other; "" where it is not known.
 func (e *End) FaceName() string {
@@ -60,7 +60,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Remedy {
 			return Advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
 		}
 	}
-	h := e.Host()
+	h := e.Machine()
 	r := h.Fix(scene.Window(h, window, e.Sends()))
 	if len(r.Commands) > 0 {
 		each := ""
@@ -76,7 +76,7 @@ func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Remedy {
 func (f *Flow) SwitchOn(option scene.Switch, where measure.Where) *measure.Remedy {
 	for _, e := range f.Ends() {
 		if where.Place == e.Place {
-			h := e.Host()
+			h := e.Machine()
 			return h.Fix(h.Set(option.Knob, "", "1").Or("switch " + option.What + " on"))
 		}
 	}
@@ -85,7 +85,7 @@ func (f *Flow) SwitchOn(option scene.Switch, where measure.Where) *measure.Remed
 
 // UseControl chooses another congestion control at the sender.
 func (f *Flow) UseControl(name string) *measure.Remedy {
-	h := f.Sender.Host()
+	h := f.Sender.Machine()
 	r := h.Set(knob.Congestion, "", name).Or(scene.Command("have connections use %s", name))
 	if h.System == "linux" && len(r.Lines) > 0 {
 		r.Risk += "; where it is refused (in a container) name it by the route: " +
@@ -116,7 +116,7 @@ func (f *Flow) LostOption(of func(*measure.SYN) *bool, option scene.Switch) (mea
 		}
 	}
 	for _, e := range f.Ends() {
-		if e.Facts != nil && e.Facts.Sysctls[setting] == "0" {
+		if e.Sysctls[setting] == "0" {
 			return e.Where(), setting + " is 0 at " + e.Name
 		}
 	}

@@ -21,7 +21,7 @@ func (e *End) Ports() []*measure.Interface {
 	}
 	var wired []*measure.Interface
 	for seen, next := []string{}, []string{e.Face.Name}; len(next) > 0 && len(seen) < mostBelow; next = next[1:] {
-		i := e.Facts.Interface(next[0])
+		i := e.Interface(next[0])
 		if i == nil || slices.Contains(seen, i.Name) {
 			continue
 		}

@@ -183,12 +183,12 @@ const deadRate = 100_000
 func mendSize(f *diagnose.Flow, cause string, otherwise *measure.Remedy) *measure.Remedy {
 	for _, g := range below.JudgedGates(f) {
 		if g.ID == "mtu-path" && g.From == f.Cell.From && g.To == f.Cell.To && (len(g.Remedy) > 0 || g.Advice != "") && g.Status != measure.GatePass {
-			return diagnose.RemedyOf(g, f.Sender.Facts)
+			return f.Sender.RemedyOf(g)
 		}
 	}
 	for _, g := range below.Conditions(f, cause, "") {
 		if len(g.Remedy) > 0 || g.Advice != "" {
-			return diagnose.RemedyOf(g, f.Sender.Facts)
+			return f.Sender.RemedyOf(g)
 		}
 	}
 	return otherwise

@@ -84,7 +84,7 @@ func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
 // cannot be mended on the way.
 func ProbeSizes(f *diagnose.Flow) *measure.Remedy {
 	const advice = "let ICMP (fragmentation needed, packet too big) pass every firewall between, or lower the MTU"
-	h := f.Sender.Host()
+	h := f.Sender.Machine()
 	r := h.Fix(probeMTU(h))
 	if f.IsUDP() || len(r.Commands) == 0 {
 		return diagnose.Advise(f.Sender, advice)

@@ -43,7 +43,7 @@ func judgeBacklogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("the receiver's backlog dropped no packet")
 	}
 	o := f.Dropped(e, n, "softnet_stat dropped", "the receiver's backlog overflows: it dropped %.0f packets")
-	h := e.Host()
+	h := e.Machine()
 	return o.At(e.Where()).Mend(h.Fix(longerBacklog(h).Or("let more received packets wait for the stack")))
 }
 

@@ -44,7 +44,7 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 		if rate := perSecond(e, most); ok && rate > manyIRQs && diagnose.Busy(cpu) > diagnose.FullBar && e.Flow.IsAll() == nil {
 			o := diagnose.Possible("CPU %d of the %s is interrupted %.0f times a second", n, e.Place, rate).At(e.OnCPU(n)).
 				By(diagnose.Above(e.Proof(fmt.Sprintf("/proc/interrupts of CPU %d", n), rate, "per_s"), manyIRQs)).
-				Mend(e.Host().Fix(adaptive(e.Adapter()).Or("have the adapter choose its interrupt moderation itself")))
+				Mend(e.Machine().Fix(adaptive(e.Adapter()).Or("have the adapter choose its interrupt moderation itself")))
 			if cpu.IRQ > 20 {
 				o.Confidence = measure.Likely
 			}

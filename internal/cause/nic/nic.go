@@ -123,7 +123,7 @@ func eachPort(f *diagnose.Flow, fact string, clear string, judge func(e *diagnos
 func gateRemedy(f *diagnose.Flow, cause string, e *diagnose.End, advice string) *measure.Remedy {
 	for _, g := range below.Conditions(f, cause, e.Name) {
 		if len(g.Remedy) > 0 || g.Advice != "" {
-			return diagnose.RemedyOf(g, e.Facts)
+			return e.RemedyOf(g)
 		}
 	}
 	return diagnose.Advise(e, advice)

@@ -51,15 +51,10 @@ const fastRate = 10e9
 // remoteThreads judges the CPUs that the end's threads are bound to against
 // the node of the adapter; nil where nothing is to be said of them.
 func remoteThreads(e *diagnose.End) *diagnose.Outcome {
-	if e.Face == nil || e.Face.NUMANode == nil || e.Facts == nil || len(e.Facts.NUMA) < 2 {
+	if e.Face == nil || e.Face.NUMANode == nil || len(e.NUMA) < 2 {
 		return nil
 	}
-	var local []int
-	for _, n := range e.Facts.NUMA {
-		if n.Node == *e.Face.NUMANode {
-			local = n.CPUs
-		}
-	}
+	local := e.FaceOf(e.Face.Name).NodeCPUs()
 	for _, s := range e.Streams() {
 		if s.CPU == nil || len(local) == 0 || slices.Contains(local, *s.CPU) {
 			continue

@@ -54,7 +54,7 @@ func ringSeen(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("no packet found the receiver's ring full")
 	}
 	o := f.Dropped(e, n, counter, "the receiver's ring overflows: it dropped %.0f packets")
-	return o.At(e.OnFace()).Mend(e.Host().Fix(longerRing(e.Adapter())))
+	return o.At(e.OnFace()).Mend(e.Machine().Fix(longerRing(e.Adapter())))
 }
 
 // noRoom is how many packets found the end's receive ring full, by the counter
@@ -130,7 +130,7 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	where := e.OnFace()
 	where.Below = below.SwitchName(e)
-	return o.At(where).Mend(e.Host().Fix(longerRing(e.Adapter())))
+	return o.At(where).Mend(e.Machine().Fix(longerRing(e.Adapter())))
 }
 
 func gateRings(f *scene.Face) *gate.Finding {

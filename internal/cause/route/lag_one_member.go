@@ -83,7 +83,7 @@ func judgeLAGOneMember(f *diagnose.Flow) *diagnose.Outcome {
 func bundle(f *diagnose.Flow) *diagnose.Outcome {
 	for _, e := range f.Ends() {
 		if gates := below.Conditions(f, "lag-one-member", e.Name); len(gates) > 0 {
-			return diagnose.Possible("%s", gates[0].Fact).At(e.OnFace()).Beside().Mend(diagnose.RemedyOf(gates[0], e.Facts))
+			return diagnose.Possible("%s", gates[0].Fact).At(e.OnFace()).Beside().Mend(e.RemedyOf(gates[0]))
 		}
 	}
 	return f.Untried(diagnose.EightStreams)
@@ -151,7 +151,7 @@ func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 func BundleRemedy(f *diagnose.Flow) *measure.Remedy {
 	for _, e := range f.Ends() {
 		for _, g := range below.Conditions(f, "lag-one-member", e.Name) {
-			return diagnose.RemedyOf(g, e.Facts)
+			return e.RemedyOf(g)
 		}
 	}
 	return diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by address and port (layer3+4), and use several streams: one flow never exceeds one member")
