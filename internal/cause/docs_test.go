@@ -107,7 +107,7 @@ func knobsPage() string {
 		}
 		entry(&b, k.ID, k.Title, [][2]string{{"About", k.About}, {"Of a", string(k.Scope)}, {"Acts on data of the", string(k.Role)}, {"On Linux", "`" + k.Linux + "`"},
 			{"Needs", k.Needs}, {"Effect", k.Effect}, {"Source", k.Source}, {"Risk", k.Risk}, {"May cut the connection", cuts}, {"In force when", k.Verify},
-			{"Commands for", strings.Join(k.Platforms, ", ")}, {"Checklist", strings.Join(k.Checklist, ", ")}}...)
+			{"Commands for", strings.Join(k.Platforms(), ", ")}, {"Checklist", strings.Join(k.Checklist, ", ")}}...)
 	}
 	return b.String()
 }

@@ -6,16 +6,6 @@ import (
 	"strings"
 )
 
-// How long changes last on other systems.
-const (
-	afterBoot   = "in force after the next boot"
-	ipadmKeeps  = "ipadm keeps it over a boot"
-	dladmKeeps  = "dladm keeps it over a boot"
-	adapterKeep = "Windows keeps it over a boot; the adapter restarts"
-	netshKeeps  = "Windows keeps it over a boot"
-	esxcliKeeps = "ESXi keeps it over a boot"
-)
-
 // A cluster of FreeBSD's mbufs, and with the mbuf that holds it (MCLBYTES,
 // MSIZE): of maxsockbuf a buffer can use 2048 bytes of 2304.
 const (
@@ -162,28 +152,6 @@ func bsdFlag(flag string) func(*wording) {
 	}
 }
 
-// toggle words what is on or off: one command each. Where the state before is
-// not known it was the other one.
-func (w *wording) toggle(on, off, show string) {
-	state, _, _ := strings.Cut(w.set.Value, " ")
-	before, _, _ := strings.Cut(w.before, " ")
-	switch {
-	case state != "on" && state != "off":
-		w.say("on or off")
-		return
-	case before == state:
-		w.do(map[string]string{"on": on, "off": off}[state], map[string]string{"on": on, "off": off}[state], show)
-		return
-	case before == "":
-		w.say("undoing supposes that it was the other way round: " + show + " tells")
-	}
-	if state == "on" {
-		w.do(on, off, show)
-		return
-	}
-	w.do(off, on, show)
-}
-
 // bsdDevice is how settings name the device of an interface: "dev.vmx.0" of vmx0.
 func (w *wording) bsdDevice() string {
 	name := w.set.Interface
@@ -223,19 +191,6 @@ func bsdPause(w *wording) {
 		old = flowControl(w.before, "0123")
 	}
 	w.sysctl(key, flowControl(w.set.Value, "0123"), old)
-}
-
-// flowControl chooses of four words: for none, receive, send, both.
-func flowControl(value, of string) string {
-	p := pairs(value)
-	i := 0
-	if named(p, "rx") == "on" {
-		i++
-	}
-	if named(p, "tx") == "on" {
-		i += 2
-	}
-	return of[i : i+1]
 }
 
 func bsdInterrupts(w *wording) {

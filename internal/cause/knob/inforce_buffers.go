@@ -7,6 +7,12 @@ import (
 	"thru/internal/unit"
 )
 
+// Buffers show in what fills them.
+func recvWindowShown() shown { return shown{"window that the receiver advertises", check.recvWindow} }
+func sendBufferShown() shown {
+	return shown{"data that waits in the sender's socket", check.sendBuffer}
+}
+
 // recvWindow tells whether the receiver advertised a window that the value before
 // did not allow. Windows that the kernel tunes differ from run to run; only one
 // beyond the bound shows that it was lifted.

@@ -10,6 +10,9 @@ import (
 	"thru/internal/unit"
 )
 
+// queuesShown is what several knobs show in.
+func queuesShown() shown { return shown{"counters of the queues", check.queues} }
+
 // worthwhileShare is the part of all packets or interrupts from which on a queue
 // or a CPU is said to take part.
 const worthwhileShare = 0.05

@@ -88,6 +88,10 @@ type Knob struct {
 	Cuts      bool     // the connection to the host may be cut or the link go down
 	Verify    string   // how it shows that it is in force, beside being read back
 	shows     shown    // the same by what a test counts; none: nothing does
-	Platforms []string // systems for which Commands has words
 	Checklist []string // lines of the checklist that it answers
+}
+
+// Systems whose words By knows. On Linux thru can set the knobs itself.
+func Systems() []string {
+	return []string{"linux", "freebsd", "darwin", "windows", "solaris", "illumos", "esxi"}
 }

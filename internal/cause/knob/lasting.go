@@ -50,7 +50,7 @@ func Lasting(h Host, kept []measure.Setting) []measure.Lasting {
 func latest(endPoint string, kept []measure.Setting) []measure.Setting {
 	var own []measure.Setting
 	for _, s := range kept {
-		if k, ok := about(s.Knob); !ok || k.Scope == OfTest || s.EndPoint != "" && s.EndPoint != endPoint {
+		if k, ok := Find(s.Knob); !ok || k.Scope == OfTest || s.EndPoint != "" && s.EndPoint != endPoint {
 			continue
 		}
 		own = slices.DeleteFunc(own, func(o measure.Setting) bool { return o.Knob == s.Knob && o.Interface == s.Interface })

@@ -60,7 +60,7 @@ func TestWords(t *testing.T) {
 		fmt.Fprintf(&b, "## %s\n", os)
 		for _, s := range sample() {
 			k, ok := Find(s.knob)
-			if !ok || !slices.Contains(k.Platforms, os) {
+			if !ok || !slices.Contains(k.Platforms(), os) {
 				continue
 			}
 			nic := nics[os]

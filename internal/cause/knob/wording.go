@@ -3,6 +3,7 @@ package knob
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"thru/internal/measure"
@@ -20,45 +21,16 @@ type Words struct {
 	Words  string   // where no command does it, or what to do before
 }
 
-// By words a setting for a system ("linux", "freebsd", ...). before is the
-// value that the knob has in the same form, "" where that is not known; then
-// the host's facts, which may be nil, are asked, and what they do not tell
-// either is left to the reader, with the command that tells it.
-func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
-	if before == "" {
-		before = FromFacts(f, s.Knob, s.Interface)
-	}
-	w := &wording{os: os, facts: f, set: s, before: before}
-	if k, ok := about(s.Knob); ok {
-		if k.Scope == OfTest {
-			return w.option(k)
-		}
-		w.knob = k
-		if do := system(os)[s.Knob]; do != nil {
-			do(w)
-		}
-	}
-	return w.words()
-}
-
-// system is how each knob is worded for one system.
-func system(os string) map[string]func(*wording) {
-	switch os {
-	case "linux":
-		return linux()
-	case "freebsd":
-		return freebsd()
-	case "darwin":
-		return darwin()
-	case "windows":
-		return windows()
-	case "solaris", "illumos":
-		return sun()
-	case "esxi":
-		return esxi()
-	}
-	return nil
-}
+// How long changes last.
+const (
+	untilBoot   = "lasts until the next boot"
+	afterBoot   = "in force after the next boot"
+	ipadmKeeps  = "ipadm keeps it over a boot"
+	dladmKeeps  = "dladm keeps it over a boot"
+	adapterKeep = "Windows keeps it over a boot; the adapter restarts"
+	netshKeeps  = "Windows keeps it over a boot"
+	esxcliKeeps = "ESXi keeps it over a boot"
+)
 
 // Words for a reader that stand for what is not known, or is no plain word.
 const (
@@ -321,4 +293,47 @@ func named(list []pair, name string) string {
 		}
 	}
 	return unknownValue
+}
+
+// toggle words what is on or off: one command each. Where the state before is
+// not known it was the other one.
+func (w *wording) toggle(on, off, show string) {
+	state, _, _ := strings.Cut(w.set.Value, " ")
+	before, _, _ := strings.Cut(w.before, " ")
+	switch {
+	case state != "on" && state != "off":
+		w.say("on or off")
+		return
+	case before == state:
+		w.do(map[string]string{"on": on, "off": off}[state], map[string]string{"on": on, "off": off}[state], show)
+		return
+	case before == "":
+		w.say("undoing supposes that it was the other way round: " + show + " tells")
+	}
+	if state == "on" {
+		w.do(on, off, show)
+		return
+	}
+	w.do(off, on, show)
+}
+
+// verifyPath adds a ping of a full packet that must not be split: the MTU
+// without the headers of IPv4 and ICMP.
+func (w *wording) verifyPath(ping string) {
+	if mtu, err := strconv.Atoi(w.set.Value); err == nil && mtu > 28 {
+		w.verify(fmt.Sprintf(ping, mtu-28))
+	}
+}
+
+// flowControl chooses of four words: for none, receive, send, both.
+func flowControl(value, of string) string {
+	p := pairs(value)
+	i := 0
+	if named(p, "rx") == "on" {
+		i++
+	}
+	if named(p, "tx") == "on" {
+		i += 2
+	}
+	return of[i : i+1]
 }

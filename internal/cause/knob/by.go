@@ -1,0 +1,54 @@
+package knob
+
+import (
+	"slices"
+	"thru/internal/measure"
+)
+
+// Platforms are the systems for which By has words.
+func (k Knob) Platforms() []string {
+	return slices.DeleteFunc(Systems(), func(os string) bool {
+		_, worded := system(os)[k.ID]
+		return !worded && (k.Scope != OfTest || os == "esxi") // where thru itself runs
+	})
+}
+
+// By words a setting for a system ("linux", "freebsd", ...). before is the
+// value that the knob has in the same form, "" where that is not known; then
+// the host's facts, which may be nil, are asked, and what they do not tell
+// either is left to the reader, with the command that tells it.
+func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
+	if before == "" {
+		before = FromFacts(f, s.Knob, s.Interface)
+	}
+	w := &wording{os: os, facts: f, set: s, before: before}
+	if k, ok := Find(s.Knob); ok {
+		if k.Scope == OfTest {
+			return w.option(k)
+		}
+		w.knob = k
+		if do := system(os)[s.Knob]; do != nil {
+			do(w)
+		}
+	}
+	return w.words()
+}
+
+// system is how each knob is worded for one system.
+func system(os string) map[string]func(*wording) {
+	switch os {
+	case "linux":
+		return linux()
+	case "freebsd":
+		return freebsd()
+	case "darwin":
+		return darwin()
+	case "windows":
+		return windows()
+	case "solaris", "illumos":
+		return sun()
+	case "esxi":
+		return esxi()
+	}
+	return nil
+}
