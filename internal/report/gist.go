@@ -45,8 +45,11 @@ func NewGist(d *measure.Document) (g Gist, ok bool) {
 	}
 	v := newView(d)
 	g = Gist{Check: result.IsCheck(d), Answer: doc.NonEmpty(v.Answer, v.Back), Advice: v.Advice, Warnings: warningsBut(d, figureSays), Ladder: v.shortLadder()}
-	if g.Tone = newAcceptance(d).Tone; g.Check {
+	switch g.Tone = newAcceptance(d).Tone; {
+	case g.Check:
 		g.Tone = checkTone(d)
+	case g.Tone == doc.ToneOpen:
+		g.Tone = doc.ToneWarn
 	}
 	if !ladder {
 		g.flows(d)
@@ -73,6 +76,9 @@ func (g *Gist) flows(d *measure.Document) {
 		}
 		g.Partial = g.Partial || result.IsPartial(c)
 		f := Flow{Name: result.PathName(c), Cell: c}
+		if others > 0 && c.AtOnce > 2 { // each class at once (--rrul)
+			f.Name = doc.Join(f.Name, result.ClassName(c.Spec.DSCP))
+		}
 		if len(c.Findings) > 0 {
 			x := why.NewFinding(&c.Findings[0], nil)
 			f.Limit = x.Limit()

@@ -36,10 +36,7 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 func answer(d *measure.Document, g *report.Gist) []string {
 	c := worst(g.Flows)
 	if c == nil {
-		if len(g.Answer) == 0 {
-			return []string{"no result, only parts of it"}
-		}
-		return append(g.Answer, reasons(d)...)
+		return append(judged(d, g.Answer), reasons(d)...)
 	}
 	x := c.Cell.Ceiling
 	name := " " + c.Name
@@ -51,16 +48,29 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	if g.Partial {
 		s += " (partial: it ended early)"
 	}
-	switch v := d.Verdict; {
+	return append([]string{s + verdict(d.Verdict)}, reasons(d)...)
+}
+
+// verdict is the word at the end of the answer, and what was required where that is not met.
+func verdict(v *measure.Verdict) string {
+	switch {
 	case v == nil:
-	case v.Pass:
-		s += ": pass"
-	case v.Inconclusive:
-		s += ": inconclusive"
-	default:
-		s += fmt.Sprintf(": fail, %s is required", unit.Percent(v.Required))
+		return ""
+	case v.Pass || v.Inconclusive:
+		return ": " + result.VerdictWord(v)
 	}
-	return append([]string{s}, reasons(d)...)
+	return fmt.Sprintf(": %s, %s is required", result.VerdictWord(v), unit.Percent(v.Required))
+}
+
+// judged is the answer of the whole report; that of a single ladder has no verdict yet.
+func judged(d *measure.Document, lines []string) []string {
+	if len(lines) == 0 {
+		return []string{"no result, only parts of it"}
+	}
+	if d.Command == "ladder" && d.Ladder == nil {
+		lines[0] += verdict(d.Verdict)
+	}
+	return lines
 }
 
 // worst is the flow of TCP that has least of its ceiling; nil where one has none.
