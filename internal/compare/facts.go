@@ -44,16 +44,7 @@ func endPoints(a, b *side, pairs []matched) ends {
 }
 
 func (s *side) has(name string) bool {
-	return slices.ContainsFunc(s.docs, func(d *measure.Document) bool { return factsOf(d, name) != nil })
-}
-
-func factsOf(d *measure.Document, name string) *measure.Facts {
-	for _, e := range d.EndPoints {
-		if e.Name == name {
-			return e.Facts
-		}
-	}
-	return nil
+	return slices.ContainsFunc(s.docs, func(d *measure.Document) bool { return d.FactsOf(name) != nil })
 }
 
 // leaves are the facts of a host: what is measured by key, as text.
@@ -86,7 +77,7 @@ func factChanges(a, b *side, e ends, pairs []matched) (all []measure.FactChange)
 
 // versionChanges are what runs at an end point: thru, or another program.
 func versionChanges(a, b *side, was, name string) (all []measure.FactChange) {
-	x, y := endPoint(a.last(), was), endPoint(b.last(), name)
+	x, y := measure.Value(a.last().EndPoint(was)), measure.Value(b.last().EndPoint(name))
 	if x.Thru != "" && y.Thru != "" && x.Thru != y.Thru {
 		all = append(all, measure.FactChange{Of: name, Fact: "end_points.thru_version", Name: "thru", Before: x.Thru, After: y.Thru})
 	}
@@ -94,15 +85,6 @@ func versionChanges(a, b *side, was, name string) (all []measure.FactChange) {
 		all = append(all, measure.FactChange{Of: name, Fact: "end_points.program", Name: "program", Before: cmp.Or(x.Speaks, "thru"), After: cmp.Or(y.Speaks, "thru")})
 	}
 	return all
-}
-
-func endPoint(d *measure.Document, name string) measure.EndPoint {
-	for _, e := range d.EndPoints {
-		if e.Name == name {
-			return e
-		}
-	}
-	return measure.EndPoint{}
 }
 
 // leavesOf are all values that the results of a side have of each fact of an end
@@ -114,7 +96,7 @@ func (s *side) leavesOf(name string, of func(role) string, roles roles) (all map
 		called[of(r)] = r.id
 	}
 	for _, d := range s.docs {
-		f := factsOf(d, name)
+		f := d.FactsOf(name)
 		if f == nil {
 			continue
 		}
@@ -344,7 +326,7 @@ func (s *side) interfacesUsed(name string) (all []string) {
 			}
 		}
 	}
-	facts := factsOf(d, name)
+	facts := d.FactsOf(name)
 	for i := 0; i < len(all) && i < most*most; i++ {
 		if x := facts.Interface(all[i]); x != nil {
 			for _, lower := range x.Lower {

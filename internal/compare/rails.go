@@ -40,8 +40,8 @@ func allRails() []rail {
 	return []rail{
 		{"CPU per Gb/s, sender", "pct_per_gbps", func(c *measure.Cell) *float64 { return measure.Value(c.SenderCPU).PctPerGbps }, 10, 1, 12},
 		{"CPU per Gb/s, receiver", "pct_per_gbps", func(c *measure.Cell) *float64 { return measure.Value(c.ReceiverCPU).PctPerGbps }, 10, 1, 12},
-		{"RTT idle", "ns", func(c *measure.Cell) *float64 { return float(c.RTTIdle) }, 10, 2e5, 20},
-		{"RTT under load", "ns", func(c *measure.Cell) *float64 { return float(c.RTTLoaded) }, 10, 1e6, 20},
+		{"RTT idle", "ns", func(c *measure.Cell) *float64 { return measure.As[float64](c.RTTIdle) }, 10, 2e5, 20},
+		{"RTT under load", "ns", func(c *measure.Cell) *float64 { return measure.As[float64](c.RTTLoaded) }, 10, 1e6, 20},
 		{"loss", "pct", lossOf, 0, 0.1, 0.15},
 		{"sent again", "pct", sentAgain, 0, 0.1, 0.15},
 		{"latency p50", "ns", idle(p50), 10, 5e3, 20},
@@ -50,13 +50,6 @@ func allRails() []rail {
 		{"latency p99 under load", "ns", loaded(p99), 25, 1e6, 30},
 		{"jitter", "ns", jitterOf, 50, 1e6, 40},
 	}
-}
-
-func float(n *int64) *float64 {
-	if n == nil {
-		return nil
-	}
-	return new(float64(*n))
 }
 
 func lossOf(c *measure.Cell) *float64 {
@@ -77,7 +70,7 @@ func jitterOf(c *measure.Cell) *float64 {
 	if c.Datagrams == nil || c.Spec.Search {
 		return nil
 	}
-	return float(c.Datagrams.JitterNs)
+	return measure.As[float64](c.Datagrams.JitterNs)
 }
 
 // guard is a guardrail under judgement.

@@ -82,10 +82,8 @@ func ofTuning(c *measure.Cell) bool { return strings.HasPrefix(c.Experiment, mea
 
 // hostOf is the name that the machine of an end point gives itself.
 func hostOf(d *measure.Document, name string) string {
-	for _, e := range d.EndPoints {
-		if e.Name == name && e.Facts != nil && e.Facts.Hostname != nil {
-			return *e.Facts.Hostname
-		}
+	if f := d.FactsOf(name); f != nil {
+		return measure.Value(f.Hostname)
 	}
 	return ""
 }

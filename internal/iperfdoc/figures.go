@@ -53,7 +53,7 @@ func (x *chosenCell) way(n int) Way {
 
 func (p *Part) tcp(now *measure.TCPInfo, resent measure.Delta) {
 	p.Cwnd, p.RTTUs, p.RTTVarUs = cwnd(now), Micros(now.RTT), Micros(now.RTTVar)
-	p.SendWindow, p.PathMTU, p.Reordering = wide(now.SendWnd), wide(now.PMTU), wide(now.ReordSeen)
+	p.SendWindow, p.PathMTU, p.Reordering = measure.As[int64](now.SendWnd), measure.As[int64](now.PMTU), measure.As[int64](now.ReordSeen)
 	p.Retransmits = resent.Signed()
 }
 
@@ -76,13 +76,6 @@ func cwnd(t *measure.TCPInfo) *int64 {
 		return nil
 	}
 	return new(int64(*t.Cwnd) * int64(*t.SendMSS))
-}
-
-func wide(x *uint32) *int64 {
-	if x == nil {
-		return nil
-	}
-	return new(int64(*x))
 }
 
 // Micros is a length of time in ns as iperf3 tells it, in microseconds.
@@ -202,8 +195,8 @@ func course(e *measure.Evidence, stream int) Course {
 		t := &b.TCP[stream]
 		c.Known = true
 		c.MaxCwnd = max(c.MaxCwnd, measure.Value(cwnd(t)))
-		c.MaxWindow = max(c.MaxWindow, measure.Value(wide(t.SendWnd)))
-		c.Reordering = max(c.Reordering, measure.Value(wide(t.ReordSeen)))
+		c.MaxWindow = max(c.MaxWindow, int64(measure.Value(t.SendWnd)))
+		c.Reordering = max(c.Reordering, int64(measure.Value(t.ReordSeen)))
 		if rtt := measure.Value(Micros(t.RTT)); rtt > 0 {
 			c.MaxRTT = max(c.MaxRTT, rtt)
 			if c.MinRTT == 0 || rtt < c.MinRTT {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // FromDocument puts a result into iperf3's terms. iperf3 knows one test in one
@@ -75,7 +76,7 @@ func chosen(doc *measure.Document) []chosenCell {
 	if len(all) == 2 && all[0].sends == all[1].sends {
 		all = all[:1]
 	}
-	slices.SortStableFunc(all, func(a, b chosenCell) int { return bit(b.sends != b.server) - bit(a.sends != a.server) })
+	slices.SortStableFunc(all, func(a, b chosenCell) int { return unit.Bit(b.sends != b.server) - unit.Bit(a.sends != a.server) })
 	if len(all) == 2 {
 		all[1].first = len(all[0].near.Streams)
 	}

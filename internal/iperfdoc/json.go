@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"thru/internal/unit"
 )
 
 // The document as iperf3 prints it. The order of the fields is the order of
@@ -169,13 +171,6 @@ func span(start, end time.Duration, bytes int64) jsonSpan {
 
 func milliseconds(ns int64) float64 { return float64(ns) / 1e6 }
 
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func (t Test) head() jsonHead {
 	return jsonHead{Connected: append([]Conn{}, t.Conns...), Version: t.Version, System: t.System}
 }
@@ -187,7 +182,7 @@ func (t Test) json() jsonStart {
 		Cookie:   t.Cookie, Rate: t.Rate, FQRate: t.FQRate, Window: t.Window, SendBuffer: t.SendBuffer, RecvBuffer: t.RecvBuffer,
 		Test: jsonTestStart{
 			Protocol: t.Protocol, Streams: t.Streams, BlockSize: t.BlockSize, Omit: seconds(t.Omit), Duration: seconds(t.Duration),
-			Bytes: t.Bytes, Blocks: t.Blocks, Reverse: bit(t.Reverse), TOS: t.TOS, Rate: t.Rate, Bidir: bit(t.Bidir),
+			Bytes: t.Bytes, Blocks: t.Blocks, Reverse: unit.Bit(t.Reverse), TOS: t.TOS, Rate: t.Rate, Bidir: unit.Bit(t.Bidir),
 			FQRate: t.FQRate, Interval: seconds(t.Interval),
 		},
 	}

@@ -98,7 +98,7 @@ func KeepCosts(doc *measure.Document) {
 			sends bool
 			cpu   *measure.CPUFigure
 		}{{c.From, true, c.SenderCPU}, {c.To, false, c.ReceiverCPU}} {
-			host := factsOf(doc, end.name)
+			host := doc.FactsOf(end.name)
 			if wasBusy(c, end.name) || c.From == c.To || c.Goodput == nil || end.cpu == nil || host == nil || host.Hostname == nil || c.AtOnce > 1 {
 				continue
 			}
@@ -137,15 +137,6 @@ func wasBusy(c *measure.Cell, endPoint string) bool {
 		}
 	}
 	return false
-}
-
-func factsOf(doc *measure.Document, endPoint string) *measure.Facts {
-	for _, e := range doc.EndPoints {
-		if e.Name == endPoint {
-			return e.Facts
-		}
-	}
-	return nil
 }
 
 // QuickGates are those that a test takes before any traffic.

@@ -77,19 +77,19 @@ func (d Delta) Pct(of Delta) (float64, bool) {
 type Counter func(*TCPInfo) *uint64
 
 // Retransmits are the segments that were sent again.
-func Retransmits(t *TCPInfo) *uint64 { return wide(t.Retrans) }
+func Retransmits(t *TCPInfo) *uint64 { return As[uint64](t.Retrans) }
 
 // SegmentsSent are the data segments that were sent, retransmissions among them.
-func SegmentsSent(t *TCPInfo) *uint64 { return wide(t.DataSegsOut) }
+func SegmentsSent(t *TCPInfo) *uint64 { return As[uint64](t.DataSegsOut) }
 
 // SegmentsReceived are the data segments that came.
-func SegmentsReceived(t *TCPInfo) *uint64 { return wide(t.DataSegsIn) }
+func SegmentsReceived(t *TCPInfo) *uint64 { return As[uint64](t.DataSegsIn) }
 
 // Duplicates are the segments that the receiver had already (DSACK).
-func Duplicates(t *TCPInfo) *uint64 { return wide(t.DSACKDups) }
+func Duplicates(t *TCPInfo) *uint64 { return As[uint64](t.DSACKDups) }
 
 // Reorderings are how often the kernel saw reordering.
-func Reorderings(t *TCPInfo) *uint64 { return wide(t.ReordSeen) }
+func Reorderings(t *TCPInfo) *uint64 { return As[uint64](t.ReordSeen) }
 
 // BytesSent are the bytes that were sent, retransmissions among them.
 func BytesSent(t *TCPInfo) *uint64 { return t.BytesSent }
@@ -111,13 +111,6 @@ func BytesAcked(t *TCPInfo) *uint64 { return t.BytesAcked }
 
 // BytesReceived are the bytes that came in order.
 func BytesReceived(t *TCPInfo) *uint64 { return t.BytesReceived }
-
-func wide(x *uint32) *uint64 {
-	if x == nil {
-		return nil
-	}
-	return new(uint64(*x))
-}
 
 // AtBirth is the start of a connection that was made within the time: the counters
 // that t has, at zero.

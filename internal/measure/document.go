@@ -54,6 +54,24 @@ type Error struct {
 // exitVerdict is the exit code of what was measured to its end, and is not accepted.
 const exitVerdict = 3
 
+// EndPoint is the one of that name; nil where there is none.
+func (d *Document) EndPoint(name string) *EndPoint {
+	for i := range d.EndPoints {
+		if d.EndPoints[i].Name == name {
+			return &d.EndPoints[i]
+		}
+	}
+	return nil
+}
+
+// FactsOf are those of the end point of that name; nil where they are not known.
+func (d *Document) FactsOf(name string) *Facts {
+	if e := d.EndPoint(name); e != nil {
+		return e.Facts
+	}
+	return nil
+}
+
 // BrokeOff tells of a document whose command failed, other than by its verdict: what
 // it has measured until then has not passed.
 func (d *Document) BrokeOff() bool { return d.Error != nil && d.Error.ExitCode != exitVerdict }

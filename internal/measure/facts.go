@@ -59,6 +59,14 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
+// As is a number of another type; nil where it is not known.
+func As[To, From int64 | uint32 | uint64 | float64](p *From) *To {
+	if p == nil {
+		return nil
+	}
+	return new(To(*p))
+}
+
 // Facts describe a host as it was when it was measured. A nil field is in
 // NotChecked with its reason.
 type Facts struct {

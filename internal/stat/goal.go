@@ -297,7 +297,7 @@ func (g Goal) readings(d *measure.Document, x *measure.Group, cells []*measure.C
 	switch g.Figure {
 	case FigureRTT, FigureLoss:
 		worst := g.ofPairs(x, cells)
-		slices.SortStableFunc(worst, func(a, b reading) int { return btoi(g.isWorse(b, a)) - btoi(g.isWorse(a, b)) })
+		slices.SortStableFunc(worst, func(a, b reading) int { return unit.Bit(g.isWorse(b, a)) - unit.Bit(g.isWorse(a, b)) })
 		return worst[:min(1, len(worst))]
 	case FigureFairness:
 		return []reading{readingOf("", x.Fairness, "fairness takes two pairs that were measured")}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // drops is what one counter says of lost datagrams.
@@ -30,7 +31,7 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 		return nil
 	}
 	counters = slices.Clone(counters)
-	slices.SortStableFunc(counters, func(a, b drops) int { return btoi(b.exact) - btoi(a.exact) })
+	slices.SortStableFunc(counters, func(a, b drops) int { return unit.Bit(b.exact) - unit.Bit(a.exact) })
 	took := make([]int64, len(counters))
 	left := lost
 	take := func(i int, most float64) {
@@ -70,13 +71,6 @@ const standsFor = ", of which each stands for"
 
 // slack is how much larger than the mean those are that find no room.
 const slack = 1.12
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
 
 const pathRemedy = "send slower (-b), or look at the drop counters of the switches and hypervisors between the ends, and of the receiver's own firewall; thru test -u --search finds the rate that passes"
 

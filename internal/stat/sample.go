@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"thru/internal/unit"
 )
 
 // Interval is a mean with its two-sided 95% interval by Student's t.
@@ -176,7 +178,7 @@ func Rising(bins []float64) float64 {
 	for i := range bins {
 		for _, later := range bins[i+1:] {
 			all++
-			up += btoi(later > bins[i])
+			up += unit.Bit(later > bins[i])
 		}
 	}
 	if all == 0 {

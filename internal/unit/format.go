@@ -203,3 +203,11 @@ func List(numbers []int) string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// Bit is 1 of what is true, else 0.
+func Bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/engine"
 	"thru/internal/measure"
+	"thru/internal/unit"
 )
 
 // Limits that iperf3's own server has, beside those that measure.Spec shares.
@@ -67,8 +68,8 @@ func ask(e engine.End, ramp time.Duration, length int64, token string) parameter
 		MSS: int64(s.MSS), NoDelay: s.NoDelay, Parallel: s.Streams,
 		Reverse: !e.Sends && !s.Duplex, Bidirectional: s.Duplex,
 		Length: length, Rate: s.Rate / int64(s.Streams), TOS: s.DSCP << 2, Congestion: s.Congestion,
-		Output: one(s.FarOutput), Counters64: one(s.Protocol == measure.UDP), DontFragment: one(s.DontFragment),
-		ZeroCopy: one(s.IO == measure.IOSendfile || s.IO == measure.IOLean), SkipCopy: one(s.IO == measure.IOLean),
+		Output: unit.Bit(s.FarOutput), Counters64: unit.Bit(s.Protocol == measure.UDP), DontFragment: unit.Bit(s.DontFragment),
+		ZeroCopy: unit.Bit(s.IO == measure.IOSendfile || s.IO == measure.IOLean), SkipCopy: unit.Bit(s.IO == measure.IOLean),
 		Token: token, Version: clientSays, Title: s.Title, Extra: s.Extra,
 	}
 	if s.Amount > 0 {
@@ -83,13 +84,6 @@ func ask(e engine.End, ramp time.Duration, length int64, token string) parameter
 	}
 	p.Window = cmp.Or(p.Window, s.Window.Send, s.Window.Recv)
 	return p
-}
-
-func one(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // seconds is a time in whole seconds, rounded up.
@@ -110,8 +104,8 @@ func readParameters(b []byte) (parameters, error) {
 		Parallel: int(f.number("parallel", 1, measure.MaxStreams, codeStreams)), Length: f.number("len", 0, mostLength, codeLength),
 		Rate: f.number("bandwidth", 0, measure.MaxRate, codeParameters), PacedRate: f.number("fqrate", 0, measure.MaxRate, codeParameters),
 		TOS: int(f.number("TOS", 0, 255, codeTOS)), Congestion: f.text("congestion"), Token: f.text("authtoken"), Version: f.text("client_version"), Title: f.text("title"), Extra: f.text("extra_data"),
-		Output: one(f.flag("get_server_output")), Counters64: one(f.flag("udp_counters_64bit")), ZeroCopy: one(f.flag("zerocopy")),
-		DontFragment: one(f.flag("dont_fragment")), SkipCopy: one(f.flag("skip_rx_copy")),
+		Output: unit.Bit(f.flag("get_server_output")), Counters64: unit.Bit(f.flag("udp_counters_64bit")), ZeroCopy: unit.Bit(f.flag("zerocopy")),
+		DontFragment: unit.Bit(f.flag("dont_fragment")), SkipCopy: unit.Bit(f.flag("skip_rx_copy")),
 	}
 	if f.has("server_affinity") {
 		p.Affinity = new(int(f.number("server_affinity", 0, mostCPU, codeAffinity)))
@@ -243,7 +237,7 @@ func (p parameters) rate() int64 {
 	return min(cmp.Or(p.Rate, p.PacedRate)*int64(p.Parallel), measure.MaxRate)
 }
 
-func (p parameters) ways() int { return 1 + one(p.Bidirectional) }
+func (p parameters) ways() int { return 1 + unit.Bit(p.Bidirectional) }
 
 // specs are the flows of a client's test: to this end, from it, or both. name
 // is that of the client, "local" this end.

@@ -127,8 +127,8 @@ func (v *evidence) tick(a, b streamSample, resent measure.Delta) measure.Tick {
 		return t
 	}
 	now := sock.ParseTCPInfo(b.Info)
-	t.RTT, t.RTTVar, t.PathMTU = now.RTT, now.RTTVar, wide(now.PMTU)
-	t.SendWindow, t.ReordSeen = wide(now.SendWnd), wide(now.ReordSeen)
+	t.RTT, t.RTTVar, t.PathMTU = now.RTT, now.RTTVar, measure.As[int64](now.PMTU)
+	t.SendWindow, t.ReordSeen = measure.As[int64](now.SendWnd), measure.As[int64](now.ReordSeen)
 	if v.e.Sends {
 		t.Retransmits = resent.Signed()
 	}
@@ -136,11 +136,4 @@ func (v *evidence) tick(a, b streamSample, resent measure.Delta) measure.Tick {
 		t.Cwnd = new(int64(*now.Cwnd) * int64(*now.SendMSS))
 	}
 	return t
-}
-
-func wide(x *uint32) *int64 {
-	if x == nil {
-		return nil
-	}
-	return new(int64(*x))
 }
