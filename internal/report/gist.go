@@ -8,6 +8,7 @@ import (
 	"thru/internal/report/inventory"
 	"thru/internal/report/result"
 	"thru/internal/report/why"
+	"thru/internal/stat"
 )
 
 // Gist is what the short form on a terminal (package short) is made of, in the words of the long one.
@@ -19,6 +20,7 @@ type Gist struct {
 	AtOnce   bool     // both directions ran at the same time
 	Flows    []Flow   // the direction that is answered first, and the one back
 	Others   int      // flows that are left out
+	Failed   []string // flows without any figure, and why
 	Why      []doc.Card
 	Also     []string // findings that come after the first, "paced (likely)"
 	Gates    []doc.Block
@@ -84,6 +86,12 @@ func (g *Gist) flows(d *measure.Document) {
 			f.Limit = x.Limit()
 		}
 		g.Flows = append(g.Flows, f)
+	}
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if !c.Beside && !result.IsExperiment(c) && !result.IsGauge(d, c) && !slices.Contains([]*measure.Cell{first, back}, c) && stat.MainFigure(c) == nil && c.Error != nil {
+			g.Failed = append(g.Failed, result.PathName(c)+": "+doc.Reason(c.Error.Message))
+		}
 	}
 }
 

@@ -36,7 +36,7 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 func answer(d *measure.Document, g *report.Gist) []string {
 	c := worst(g.Flows)
 	if c == nil {
-		return append(judged(d, g.Answer), reasons(d)...)
+		return append(judged(d, g.Answer), reasons(d.Verdict, d.Ladder != nil)...)
 	}
 	x := c.Cell.Ceiling
 	name := " " + c.Name
@@ -48,7 +48,7 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	if g.Partial {
 		s += " (partial: it ended early)"
 	}
-	return append([]string{s + verdict(d.Verdict)}, reasons(d)...)
+	return append([]string{s + verdict(d.Verdict)}, reasons(d.Verdict, true)...)
 }
 
 // verdict is the word at the end of the answer, and what was required where that is not met.
@@ -87,12 +87,12 @@ func worst(flows []report.Flow) (least *report.Flow) {
 	return least
 }
 
-// reasons are why a verdict is open, and what would tell.
-func reasons(d *measure.Document) []string {
-	if d.Verdict == nil || !d.Verdict.Inconclusive {
+// reasons are why a verdict is open, and what would tell; of one that is not met, where no share says so.
+func reasons(v *measure.Verdict, hasShare bool) []string {
+	if v == nil || v.Pass || hasShare && !v.Inconclusive {
 		return nil
 	}
-	return doc.NonEmpty(doc.Clean(d.Verdict.Reason), doc.Prefixed("do: ", doc.Clean(d.Verdict.Do)))
+	return doc.NonEmpty(doc.Clean(v.Reason), doc.Prefixed("do: ", doc.Clean(v.Do)))
 }
 
 // blocks are what stands below the answer, which has said something.
@@ -106,6 +106,7 @@ func blocks(g *report.Gist, said string) (all []doc.Block) {
 			rest = append(rest, doc.Row{Name: name, Value: value})
 		}
 	}
+	add("not measured", first(g.Failed))
 	add("also", strings.Join(g.Also, ", "))
 	if g.Others > 0 {
 		add("and", unit.Plural(g.Others, "more flow"))

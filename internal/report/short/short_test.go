@@ -42,6 +42,13 @@ func TestAnswers(t *testing.T) {
 		w := measure.Warning{Code: measure.SingleRun, Text: "single run", Means: "how far runs differ is not known"}
 		single.Cells[i].Coded, single.Cells[i].Warnings = []measure.Warning{w}, []string{w.String()}
 	}
+	long := load(t, "bidir")
+	for i := range long.Cells {
+		c := &long.Cells[i]
+		c.From, c.To = strings.Replace(c.From, "peer", "esx-host-01.frankfurt.example.com", 1), strings.Replace(c.To, "peer", "esx-host-01.frankfurt.example.com", 1)
+	}
+	failing := load(t, "ladder")
+	failing.Verdict = &measure.Verdict{Required: 95, Share: 20, Reason: "localhost carries 20% of the ceiling"}
 	for _, tt := range []struct {
 		name string
 		most int // lines, without that of where it is kept
@@ -53,6 +60,8 @@ func TestAnswers(t *testing.T) {
 		{"none", 11, nil, []string{"Gb/s"}},
 		{"localhost", 16, nil, []string{"48.9 Gb/s localhost"}},
 		{"bidir", 16, nil, []string{"9.41 Gb/s local -> peer, 8.87 Gb/s back at the same time"}},
+		{"long-names", 19, long, nil},
+		{"ladder-fails", 19, failing, []string{"carried: fail, 95% is required"}},
 		{"inconclusive", 14, open, []string{": inconclusive"}},
 		{"explain", 27, nil, []string{"4.10 Gb/s local -> b, 42.9% of the 9.56 Gb/s", "fail, 95% is required"}},
 		{"receiver-cpu", 28, nil, nil},
