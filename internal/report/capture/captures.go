@@ -13,13 +13,6 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is shown of captures. The JSON document has all of it.
-const (
-	maxConns     = 4     // connections of one flow
-	maxKinds     = 4     // kinds of packets, routers, rewritten fields
-	wholePackets = 65535 // a snap length that cuts nothing: the most that an IP packet holds
-)
-
 // Packets is what the captures of one flow tell, ready to print.
 type Packets struct {
 	Way      string    // "local -> b"; "" where no other flow was captured
@@ -52,30 +45,6 @@ func New(d *measure.Document) (all []Packets) {
 	return all
 }
 
-// PlacesOf are the capture nearer to the sender, from which a flow's figures
-// are taken, and the other one, nil where there is none.
-func PlacesOf(f *measure.Flow) (near, far *measure.Capture) {
-	left, right := 0, 1
-	if x := f.Crossing; x != nil {
-		left, right = x.Left, x.Right
-	} else if len(f.Captures) > 1 && (f.Captures[1].Place == measure.AtSender || f.Captures[0].Place == measure.AtReceiver) {
-		left, right = 1, 0
-	}
-	at := func(i int) *measure.Capture {
-		if i < 0 || i >= len(f.Captures) {
-			return nil
-		}
-		return &f.Captures[i]
-	}
-	if at(left) == nil {
-		return &f.Captures[0], nil
-	}
-	if left == right {
-		right = -1
-	}
-	return at(left), at(right)
-}
-
 // captureRows are the captures of a flow: what was captured where, how much of
 // it is missing, and what it cost.
 func captureRows(f *measure.Flow) (rows []doc.Row) {
@@ -84,20 +53,6 @@ func captureRows(f *measure.Flow) (rows []doc.Row) {
 		rows = append(rows, doc.Row{Name: captureName(c), Value: standText(c) + ": " + doc.Join(amountText(c), lackText(c), oddText(c), routersText(c))})
 	}
 	return rows
-}
-
-// captureName is the file, or the end point that captured.
-func captureName(c *measure.Capture) string {
-	name := result.BaseName(c.File)
-	for _, other := range []string{c.EndPoint, c.Interface, "capture"} {
-		if name == "" {
-			name = other
-		}
-	}
-	if c.File != "" && c.Number > 0 {
-		name += fmt.Sprintf(" #%d", c.Number)
-	}
-	return doc.CleanUpTo(name, result.LongestPlace)
 }
 
 func standText(c *measure.Capture) string {
@@ -269,19 +224,6 @@ func openingText(o *measure.Opening) string {
 		s += ", sent " + result.TimesText(1+min(o.Again.N, math.MaxInt64-1))
 	}
 	return s
-}
-
-// SideName is how a capture is called where it has been named before: by its
-// side, where two files were made at both ends.
-func SideName(f *measure.Flow, c *measure.Capture) string {
-	near, far := PlacesOf(f)
-	if c.EndPoint == "" && far != nil && near.Place == measure.AtSender && far.Place == measure.AtReceiver {
-		if c == near {
-			return "the sender's"
-		}
-		return "the receiver's"
-	}
-	return captureName(c)
 }
 
 // SynText is the options of a SYN: "MSS 1460, window scale 7, SACK, timestamps".

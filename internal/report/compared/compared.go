@@ -17,13 +17,6 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is shown of a comparison. The JSON document has all.
-const (
-	maxFlowRows = 100 // flows
-	maxFacts    = 40  // facts that changed
-	answerFacts = 3   // of these, named in the answer
-)
-
 // view is a comparison made ready to print.
 type view struct {
 	Answer   string
@@ -157,19 +150,6 @@ func tellsMore(x *measure.Compared) bool {
 	return main > 1 || x.Outcome == measure.NotCompared
 }
 
-// outcomeTone colours an outcome: what is undecided is not fine.
-func outcomeTone(outcome string) doc.Tone {
-	switch outcome {
-	case measure.Improved, "better":
-		return doc.ToneGood
-	case measure.Worse:
-		return doc.ToneBad
-	case measure.Undecided, measure.NotCompared:
-		return doc.ToneWarn
-	}
-	return doc.ToneNone
-}
-
 // comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse",
 // and "changed: MTU of eth0 9000 -> 1500 at peer". Of several flows it is the worst.
 func comparedAnswer(x *measure.Compared) (answer, changed string) {
@@ -236,57 +216,6 @@ func flowAnswer(c *measure.ComparedCell, named bool) string {
 	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(rangeText(c))) + ": " + c.Outcome
 }
 
-// comparedWay is the direction of a flow, or where a disk is.
-func comparedWay(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
-
-// commonWay is the direction, or the disk, of all cells where these are of several
-// things; else "".
-func commonWay(cells []measure.ComparedCell) string {
-	several := false
-	for i := range cells {
-		if comparedWay(&cells[i]) != comparedWay(&cells[0]) {
-			return ""
-		}
-		several = several || cells[i].What != cells[0].What
-	}
-	if !several {
-		return ""
-	}
-	return comparedWay(&cells[0])
-}
-
-// comparedName is what tells a cell from the others: its direction, or where all
-// have the same its traffic.
-func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string {
-	if commonWay(cells) != "" {
-		return whatCompared(c)
-	}
-	return comparedWay(c)
-}
-
-// whatCompared is the traffic of a cell, marked where it decides nothing.
-func whatCompared(c *measure.ComparedCell) string {
-	if c.Beside {
-		return c.What + " (beside)"
-	}
-	return c.What
-}
-
-// atText is "/srv at web1" of a disk, else the direction.
-func atText(place, from, to string) string {
-	if place != "" {
-		return place + " at " + from
-	}
-	return endsText(from, to)
-}
-
-func endsText(from, to string) string {
-	if from == to {
-		return "localhost"
-	}
-	return measure.PairName(from, to)
-}
-
 // flowChange says "956 -> 812 Mb/s", of requests "204 000 -> 180 000/s", of a disk
 // "3.21 GB/s -> 2.87 GB/s" or "85.2k -> 61.0k IOPS".
 func flowChange(c *measure.ComparedCell) string {
@@ -303,49 +232,6 @@ func flowChange(c *measure.ComparedCell) string {
 		return in.Number(a) + " -> " + in.Number(b) + " " + in.Name
 	}
 	return bitRate(a) + " -> " + bitRate(b)
-}
-
-// sampleText is one side's figure.
-func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
-	switch {
-	case s == nil:
-		return "-"
-	case c.Figure == "transactions_per_s":
-		return stat.ThreeDigits(s.Value) + "/s"
-	case c.Figure == "iops":
-		return doc.PerSecond(s.Value) + " IOPS"
-	case c.Figure == "bytes_per_s":
-		return doc.ByteRate(s.Value)
-	}
-	return bitRate(s.Value)
-}
-
-// bitRate keeps what no link carries, and only a hostile document says, short.
-func bitRate(bps float64) string {
-	if !(math.Abs(bps) < 1e18) {
-		return doc.Digits(bps) + " b/s"
-	}
-	return unit.Rate(bps)
-}
-
-// rangeText is the interval of a change: "-16.0..-14.2".
-func rangeText(c *measure.ComparedCell) string {
-	if c.LowPct == nil || c.HighPct == nil {
-		return ""
-	}
-	return strings.TrimSuffix(signedPct(*c.LowPct), "%") + ".." + strings.TrimSuffix(signedPct(*c.HighPct), "%")
-}
-
-// signedPct is a change with its sign: "-15.1%"; of a hundredfold and more how many
-// times as much.
-func signedPct(pct float64) string {
-	switch {
-	case math.IsNaN(pct) || math.IsInf(pct, 0):
-		return "?"
-	case pct >= 9900:
-		return doc.Digits(1+pct/100) + " times"
-	}
-	return fmt.Sprintf("%+.1f%%", pct)
 }
 
 // changedFacts names the changes that the answer tells; what changed alike at several

@@ -1,14 +1,12 @@
 package compared
 
 import (
-	"math"
 	"slices"
 	"strings"
 
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/result"
-	"thru/internal/unit"
 )
 
 // flowsGrid has a row for each flow. Where all are of one traffic, or of one
@@ -113,18 +111,6 @@ func railsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string) {
 		g.More, asBefore = asBefore, ""
 	}
 	return g, asBefore
-}
-
-func railText(of string, x float64) string {
-	switch of {
-	case "ns":
-		return unit.Duration(int64(min(x, math.MaxInt64/2)))
-	case "pct":
-		return unit.Percent(x)
-	case "pct_per_gbps":
-		return doc.Digits(x) + "%"
-	}
-	return doc.Digits(x)
 }
 
 // settingsGrid are the settings that differ, each once.

@@ -283,82 +283,8 @@ func loadText(l *measure.Load) string {
 // leastTraffic is what is worth a word, in bit/s.
 const leastTraffic = 1e6
 
-// Brief is a short table of each host for a terminal: what it is, and the
-// interface that its route leaves by.
-func Brief(d *measure.Document) []doc.Pairs {
-	var all []doc.Pairs
-	for _, e := range d.EndPoints[:min(len(d.EndPoints), MostEndPoints)] {
-		f := e.Facts
-		if f == nil {
-			continue
-		}
-		t := doc.Pairs{Name: doc.Clean(e.Name + " " + doc.Bracket(doc.Join(measure.Value(f.Hostname), e.Addr)))}
-		rows := []doc.Row{
-			{Name: "system", Value: doc.Join(measure.Value(f.Distro), doc.Prefixed("kernel ", measure.Value(f.Kernel)))}, {Name: "machine", Value: doc.Join(Machine(f.Machine), doc.Prefixed("hypervisor ", measure.Value(f.Hypervisor)))},
-			{Name: "CPU", Value: doc.Join(measure.Value(f.CPUModel), Processors(f.CPU))}, {Name: "clock rate", Value: Frequency(f.CPU)}, {Name: "memory", Value: ramText(f.RAM)},
-			{Name: "control group", Value: Cgroup(f.Cgroup)}, {Name: "TCP", Value: tcpText(f)}, {Name: "firewall", Value: firewallText(f.Firewall)}, {Name: "security", Value: securityText(f.Security)},
-			{Name: "clock", Value: clockFactsText(f.Clock)}, {Name: "load", Value: loadText(f.Load)},
-		}
-		for _, name := range onPath(d, e.Name) {
-			if i := f.Interface(name); i != nil {
-				rows = append(rows, doc.Row{Name: name, Value: doc.Join(measure.Value(i.Driver), doc.Prefixed("MTU ", doc.Number(i.MTU)), strings.Join(i.Addrs[:min(len(i.Addrs), doc.GapFacts)], ", "), Link(i), slotText(i.PCI), doc.Prefixed("queues ", channelsText(i)), doc.Prefixed("rings ", ringsText(i.Rings)), doc.Prefixed("qdisc ", measure.Value(i.Qdisc)))})
-			}
-		}
-		if len(f.RootAdds) > 0 {
-			rows = append(rows, doc.Row{Name: "as root", Value: "thru would also know " + strings.Join(f.RootAdds, ", ")})
-		}
-		if len(f.Commands) > 0 {
-			rows = append(rows, doc.Row{Name: "read by", Value: strings.Join(f.Commands, "; ")})
-		}
-		for _, r := range rows {
-			if r.Value != "" {
-				t.Rows = append(t.Rows, doc.Row{Name: doc.Clean(r.Name), Value: doc.CleanUpTo(r.Value, briefMost)})
-			}
-		}
-		all = append(all, t)
-	}
-	return all
-}
-
-// briefMost bounds a row of a brief table, in characters: the commands that an
-// ESXi host is read by are some thousand.
-const briefMost = 4096
-
-// tcpText names what bounds a window on Linux, and the default congestion control.
-func tcpText(f *measure.Facts) string {
-	var all []string
-	for _, name := range []string{"tcp_rmem", "tcp_wmem"} {
-		if v := strings.Fields(f.Sysctls["net.ipv4."+name]); len(v) == 3 {
-			all = append(all, name+" "+strings.Join(v, " "))
-		}
-	}
-	return doc.Join(measure.Value(f.Congestion), strings.Join(all, ", "))
-}
-
-// onPath names the interfaces of an end point that its paths leave by; without
-// a path those that are up and have an address or a wire, loopback aside.
-func onPath(d *measure.Document, name string) []string {
-	var all []string
-	for _, p := range d.Paths {
-		for end, w := range map[string]measure.OneWay{p.From: p.Forward, p.To: p.Back} {
-			if end == name && w.Route != nil {
-				all = append(all, w.Route.Interface)
-			}
-		}
-	}
-	if len(all) > 0 {
-		return all
-	}
-	for _, e := range d.EndPoints {
-		if e.Name != name || e.Facts == nil {
-			continue
-		}
-		for _, i := range e.Facts.Interfaces {
-			device := i.Kind != nil && *i.Kind == "physical" // a hypervisor's has no address
-			if i.Name != "lo" && i.Up != nil && *i.Up && (len(i.Addrs) > 0 || device) && len(all) < MostInterfaces {
-				all = append(all, i.Name)
-			}
-		}
-	}
-	return all
-}
+// Bounds of what is printed; the JSON document has all.
+const (
+	MostEndPoints  = 8
+	MostInterfaces = 24
+)

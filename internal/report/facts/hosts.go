@@ -25,12 +25,6 @@ type Row struct {
 	Values []string // one an end point; "not checked" where a fact is not known
 }
 
-// Bounds of what is printed; the JSON document has all.
-const (
-	MostEndPoints  = 8
-	MostInterfaces = 24
-)
-
 // NewHosts lays the facts of all end points side by side.
 func NewHosts(d *measure.Document) Hosts {
 	points := d.EndPoints[:min(len(d.EndPoints), MostEndPoints)]

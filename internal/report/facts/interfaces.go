@@ -270,3 +270,31 @@ func Interfaces(d *measure.Document) []doc.Pairs {
 	}
 	return all
 }
+
+// onPath names the interfaces of an end point that its paths leave by; without
+// a path those that are up and have an address or a wire, loopback aside.
+func onPath(d *measure.Document, name string) []string {
+	var all []string
+	for _, p := range d.Paths {
+		for end, w := range map[string]measure.OneWay{p.From: p.Forward, p.To: p.Back} {
+			if end == name && w.Route != nil {
+				all = append(all, w.Route.Interface)
+			}
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	for _, e := range d.EndPoints {
+		if e.Name != name || e.Facts == nil {
+			continue
+		}
+		for _, i := range e.Facts.Interfaces {
+			device := i.Kind != nil && *i.Kind == "physical" // a hypervisor's has no address
+			if i.Name != "lo" && i.Up != nil && *i.Up && (len(i.Addrs) > 0 || device) && len(all) < MostInterfaces {
+				all = append(all, i.Name)
+			}
+		}
+	}
+	return all
+}

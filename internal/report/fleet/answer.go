@@ -83,15 +83,6 @@ func rungsAnswer(d *measure.Document) string {
 	return s
 }
 
-// chanceText says of a rung that what it takes of the one below may be chance: 0
-// lies in its interval. Older results have none.
-func chanceText(r *measure.Rung) string {
-	if r.LossLowPct == nil || r.LossHighPct == nil || *r.LossLowPct > 0 || *r.LossHighPct < 0 {
-		return ""
-	}
-	return ", which may be chance"
-}
-
 // rungName puts an article where a rung has the name of a kind of network.
 func rungName(name string) string {
 	switch name {

@@ -53,9 +53,6 @@ func (f *View) Blocks() (all []doc.Block) {
 // ShowsCells tells whether each pair is shown as a test of two hosts is shown.
 func (f *View) ShowsCells() bool { return f.Few && len(f.Sets.Rows) == 0 }
 
-// elsewhere is where a terminal's reader finds the rows that have no room.
-const elsewhere = "see the HTML report"
-
 // card is an A/B test.
 func (c comparison) card() doc.Card {
 	x := doc.Card{Name: c.Text, Tone: c.Tone}

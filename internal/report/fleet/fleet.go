@@ -9,7 +9,6 @@ import (
 	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
-	"thru/internal/report/ladder"
 	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -70,11 +69,6 @@ func New(d *measure.Document) *View {
 	}
 	f.details(tabled)
 	return f
-}
-
-// inLadders tells whether the matrix of a rung shows all of a set.
-func inLadders(d *measure.Document, s *Set) bool {
-	return len(s.Cells) > 0 && !slices.ContainsFunc(s.Cells, func(c *measure.Cell) bool { return !ladder.Has(d, c) })
 }
 
 // details shows the sets with more than one pair, the one that carried most first.

@@ -10,7 +10,6 @@ import (
 	"thru/internal/measure"
 	"thru/internal/report/ladder"
 	"thru/internal/report/result"
-	"thru/internal/stat"
 )
 
 // maxChartLines bounds the lines of a chart, as there are colours for so many.
@@ -104,25 +103,4 @@ func (s *Set) interval() (low, high float64) {
 		return result.Interval(f)
 	}
 	return s.amount(), s.amount()
-}
-
-// figure is what a set carried; nil of several pairs in turn.
-func (s *Set) figure() *measure.Figure {
-	switch {
-	case s.AtOnce() && s.Groups[0].Aggregate != nil:
-		return s.Groups[0].Aggregate
-	case len(s.Cells) == 1:
-		return stat.MainFigure(s.Cells[0])
-	}
-	return nil
-}
-
-// figuresOf are those of all sets that have one.
-func figuresOf(sets []*Set) (all []*measure.Figure) {
-	for _, s := range sets {
-		if f := s.figure(); f != nil {
-			all = append(all, f)
-		}
-	}
-	return all
 }

@@ -6,6 +6,7 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
+	"thru/internal/report/ladder"
 	"thru/internal/report/result"
 	"thru/internal/stat"
 	"thru/internal/unit"
@@ -274,4 +275,41 @@ func (s *Set) busiest() *measure.Share {
 // setting: no cell of it stands for the whole.
 func Is(d *measure.Document) bool {
 	return result.IsPlanned(d) && (result.MainCount(d) > result.FewCells || len(Sets(d)) > 1)
+}
+
+// inLadders tells whether the matrix of a rung shows all of a set.
+func inLadders(d *measure.Document, s *Set) bool {
+	return len(s.Cells) > 0 && !slices.ContainsFunc(s.Cells, func(c *measure.Cell) bool { return !ladder.Has(d, c) })
+}
+
+// figure is what a set carried; nil of several pairs in turn.
+func (s *Set) figure() *measure.Figure {
+	switch {
+	case s.AtOnce() && s.Groups[0].Aggregate != nil:
+		return s.Groups[0].Aggregate
+	case len(s.Cells) == 1:
+		return stat.MainFigure(s.Cells[0])
+	}
+	return nil
+}
+
+// figuresOf are those of all sets that have one.
+func figuresOf(sets []*Set) (all []*measure.Figure) {
+	for _, s := range sets {
+		if f := s.figure(); f != nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// moreCPU orders hosts by the CPU that they used; those that do not say come first.
+func moreCPU(a, b measure.Share) int {
+	pct := func(h measure.Share) float64 {
+		if h.CPU == nil {
+			return -1
+		}
+		return h.CPU.Pct
+	}
+	return cmp.Compare(pct(a), pct(b))
 }

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -287,17 +286,6 @@ func greatestShare(shares []measure.Share) float64 {
 	return most
 }
 
-// moreCPU orders hosts by the CPU that they used; those that do not say come first.
-func moreCPU(a, b measure.Share) int {
-	pct := func(h measure.Share) float64 {
-		if h.CPU == nil {
-			return -1
-		}
-		return h.CPU.Pct
-	}
-	return cmp.Compare(pct(a), pct(b))
-}
-
 func numberOr(in doc.Scale, v *float64) string {
 	if v == nil {
 		return "-"
@@ -409,3 +397,6 @@ func failedTone(cell string) doc.Tone {
 	}
 	return doc.ToneNone
 }
+
+// elsewhere is where a terminal's reader finds the rows that have no room.
+const elsewhere = "see the HTML report"

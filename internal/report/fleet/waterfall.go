@@ -144,3 +144,12 @@ func (w *waterfall) Lines() (all []string) {
 	}
 	return append(all, append(w.Notes, "published figures are there to compare how they change with streams and window: "+ladder.Caution)...)
 }
+
+// chanceText says of a rung that what it takes of the one below may be chance: 0
+// lies in its interval. Older results have none.
+func chanceText(r *measure.Rung) string {
+	if r.LossLowPct == nil || r.LossHighPct == nil || *r.LossLowPct > 0 || *r.LossHighPct < 0 {
+		return ""
+	}
+	return ", which may be chance"
+}

@@ -12,40 +12,7 @@ import (
 	"thru/internal/unit"
 )
 
-// mark is something that stands out in an inventory: whose settings are likely
-// to cost traffic, or to make its figures hard to explain. It is no finding:
-// nothing was measured.
-type mark struct {
-	Text  string   // "2 VMs have an emulated adapter"
-	Names []string // of what
-	Why   string   // why it matters
-}
-
-// Shown are the first names.
-func (m mark) Shown() string {
-	names := strings.Join(m.Names[:min(len(m.Names), markNames)], ", ")
-	if n := len(m.Names) - markNames; n > 0 {
-		names += fmt.Sprintf(" and %d more", n)
-	}
-	return names
-}
-
-// Line is a mark in one line, with the first names.
-func (m mark) Line() string {
-	s := m.Text
-	if names := m.Shown(); names != "" {
-		s += ": " + names
-	}
-	if m.Why != "" {
-		s += "; " + m.Why
-	}
-	return s
-}
-
-const (
-	markNames = 4  // named for each mark
-	maxMarks  = 24 // of an inventory
-)
+const maxMarks = 24 // of an inventory
 
 // standOut words what package place observes of an inventory, and says which guests it named.
 func standOut(x *estateIndex) (marks []mark, odd map[string]bool) {
@@ -170,13 +137,6 @@ func networkMarks(x *estateIndex) (all []mark) {
 	}
 	all = append(all, smallerMTU(x)...)
 	return append(all, unlikeMarks(x)...)
-}
-
-func onceMore(all []string, s string) []string {
-	if slices.Contains(all, s) {
-		return all
-	}
-	return append(all, s)
 }
 
 // smallerMTU finds switches whose MTU is below that of what is connected to them.

@@ -186,15 +186,6 @@ func storesText(x *estateIndex, h *measure.GuestHost) string {
 	return strings.Join(all, "; ")
 }
 
-// hostVersion is "VMware ESXi 8.0.3, build-24022510": a version that both have stands once.
-func hostVersion(f *measure.Facts) string {
-	name, kernel := measure.Value(f.Distro), measure.Value(f.Kernel)
-	if version, build, ok := strings.Cut(kernel, " "); ok && strings.Contains(" "+name+" ", " "+version+" ") {
-		kernel = build
-	}
-	return doc.Join(name, kernel)
-}
-
 // pciText names the cards of a host, each kind with how many there are.
 func pciText(all []measure.PCIDevice) string {
 	return counted(all[:min(len(all), doc.MostLines)], func(d *measure.PCIDevice) string {
@@ -408,15 +399,6 @@ func (s *sheet) adapters(x *estateIndex, g *measure.Guest) {
 		s.line(n.Name, doc.Join(model, state, doc.Prefixed("MAC ", measure.Value(n.MAC)), networkName(x, n), doc.Prefixed("switch ", switchName(x, n)), doc.Prefixed("uplink ", measure.Value(n.Uplink)), doc.Prefixed("port ", measure.Value(n.Port)),
 			queues, vhost, doc.Prefixed("host interface ", measure.Value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), doc.Prefixed("held to ", nicHeldText(n)), strings.Join(n.Addrs, ", ")), "")
 	}
-}
-
-func switchName(x *estateIndex, n *measure.GuestNIC) string {
-	if p := x.groups[n.PortGroup]; p != nil {
-		if w := x.switches[p.Switch]; w != nil {
-			return w.Name
-		}
-	}
-	return ""
 }
 
 func withoutText(on map[string]bool) string {

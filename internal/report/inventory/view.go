@@ -16,7 +16,6 @@ import (
 const (
 	maxInventories = 8
 	maxGuestRows   = 5000
-	maxEstateRows  = 500 // of hosts, networks, datastores
 	maxSheets      = 300 // of guests; those that stand out come first
 	fewGuests      = 60  // a page shows so many in one table, more by their hosts
 )
@@ -68,43 +67,6 @@ func (e estate) Filtered() bool {
 		n += len(g.Rows)
 	}
 	return n > fewGuests/4
-}
-
-// sheet is all that is known of one host or guest.
-type sheet struct {
-	Name  string
-	About string // in a few words
-	Rows  []doc.Row
-
-	missing []measure.NotChecked // what could not be read
-	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory says it once
-	said    []string             // keys of these that a line has named
-}
-
-// estateIndex finds what an inventory lists by its id.
-type estateIndex struct {
-	*measure.Inventory
-	hosts    map[string]*measure.GuestHost
-	switches map[string]*measure.VirtualSwitch
-	groups   map[string]*measure.SwitchPortGroup
-	stores   map[string]*measure.Datastore
-}
-
-func newEstateIndex(v *measure.Inventory) *estateIndex {
-	return &estateIndex{Inventory: v,
-		hosts:    indexed(v.Hosts, func(h *measure.GuestHost) string { return h.ID }),
-		switches: indexed(v.Switches, func(s *measure.VirtualSwitch) string { return s.ID }),
-		groups:   indexed(v.PortGroups, func(g *measure.SwitchPortGroup) string { return g.ID }),
-		stores:   indexed(v.Datastores, func(s *measure.Datastore) string { return s.ID }),
-	}
-}
-
-func indexed[T any](all []T, id func(*T) string) map[string]*T {
-	found := make(map[string]*T, len(all))
-	for i := range all {
-		found[id(&all[i])] = &all[i]
-	}
-	return found
 }
 
 // Is tells of a document of `thru inventory` that has something to say.
@@ -229,48 +191,12 @@ func hostGrid(x *estateIndex) doc.Table {
 	return g.WithoutEmpty().First(maxEstateRows)
 }
 
-// dashed makes cells safe to print; one that is empty is "-".
-func dashed(cells ...string) []string {
-	for i, c := range cells {
-		cells[i] = doc.OrDash(doc.Clean(c))
-	}
-	return cells
-}
-
-// hostState is empty where all is well.
-func hostState(h *measure.GuestHost) string {
-	s := measure.Value(h.State)
-	if s == "connected" {
-		s = ""
-	}
-	if h.Maintenance != nil && *h.Maintenance {
-		s = doc.Join(s, "maintenance")
-	}
-	return s
-}
-
-func machineModel(m *measure.Machine) string {
-	if m == nil {
-		return ""
-	}
-	return strings.TrimSpace(m.Vendor + " " + m.Product)
-}
-
 // shortCPU is the name of a processor without what is the same of all.
 func shortCPU(model string) string {
 	for _, noise := range []string{"(R)", "(TM)", "(r)", "(tm)", " CPU", " Processor"} {
 		model = strings.ReplaceAll(model, noise, "")
 	}
 	return strings.Join(strings.Fields(model), " ")
-}
-
-// shortProduct is a system's name without the image profile in brackets.
-func shortProduct(name string) string {
-	before, after, cut := strings.Cut(name, " (")
-	if _, rest, ok := strings.Cut(after, ")"); cut && ok {
-		before += rest
-	}
-	return strings.ReplaceAll(strings.TrimPrefix(before, "VMware "), "Releasebuild-", "build ")
 }
 
 // guestColumns are those of the table of guests. A terminal leaves out the last ones that have no room.
@@ -289,68 +215,6 @@ func guestRow(x *estateIndex, g *measure.Guest) []string {
 		power = "template"
 	}
 	return dashed(g.Name, power, doc.Number(g.CPUs), bytesText(g.Memory), adaptersText(g), networksText(x, g), cmp.Or(host, g.Host), addressesText(g.Addrs), cmp.Or(measure.Value(g.OSRuns), measure.Value(g.OS)))
-}
-
-func bytesText(n *int64) string {
-	if n == nil {
-		return ""
-	}
-	return unit.Size(*n)
-}
-
-// adaptersText are the models of a guest's adapters: "vmxnet3", "e1000, 2 vmxnet3".
-func adaptersText(g *measure.Guest) string {
-	return counted(g.NICs, func(n *measure.GuestNIC) string { return cmp.Or(measure.Value(n.Model), doc.NotChecked) })
-}
-
-// counted are the different words of a list, with how often each occurs.
-func counted[T any](list []T, word func(*T) string) string {
-	times := map[string]int{}
-	var words []string
-	for i := range list {
-		w := word(&list[i])
-		if times[w]++; times[w] == 1 && w != "" {
-			words = append(words, w)
-		}
-	}
-	slices.Sort(words)
-	for i, w := range words {
-		if times[w] > 1 {
-			words[i] = fmt.Sprintf("%d %s", times[w], w)
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-// networksText are the networks of a guest, each once, with its VLAN.
-func networksText(x *estateIndex, g *measure.Guest) string {
-	var all []string
-	for i := range g.NICs {
-		if s := networkName(x, &g.NICs[i]); s != "" && !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return strings.Join(all, ", ")
-}
-
-// networkName is "prod (VLAN 100)".
-func networkName(x *estateIndex, n *measure.GuestNIC) string {
-	name, vlan := measure.Value(n.Network), measure.Value(n.VLAN)
-	if p := x.groups[n.PortGroup]; p != nil {
-		name, vlan = cmp.Or(name, p.Name), cmp.Or(vlan, measure.Value(p.VLAN))
-	}
-	if s := x.switches[n.Switch]; s != nil {
-		name = cmp.Or(name, s.Name)
-	}
-	return strings.TrimSpace(name + " " + doc.Bracket(vlanText(vlan)))
-}
-
-// vlanText is "VLAN 100"; "" of no tag.
-func vlanText(vlan string) string {
-	if vlan == "" || vlan == "0" {
-		return ""
-	}
-	return "VLAN " + vlan
 }
 
 // shownAddrs is how many addresses of a guest a table shows.

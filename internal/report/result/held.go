@@ -6,8 +6,6 @@ import (
 
 	"thru/internal/doc"
 	"thru/internal/measure"
-	"thru/internal/stat"
-	"thru/internal/unit"
 )
 
 // IsExperiment tells whether a cell was measured to tell causes apart, and is
@@ -39,34 +37,6 @@ func IsSentOnly(c *measure.Cell) bool {
 	})
 }
 
-// HeldApart tells whether two directions need a sentence each: one is held
-// back by what does not hold the other. A verdict that is met needs none.
-func HeldApart(v *measure.Verdict, first, back *measure.Cell) bool {
-	if !IsHeld(first) && !IsHeld(back) || v != nil && v.Pass {
-		return false
-	}
-	f, b := Binding(first), Binding(back)
-	return f == nil || b == nil || f.Cause != b.Cause
-}
-
-// WorseFirst orders two directions by what they carried; one of them may be missing.
-func WorseFirst(first, back *measure.Cell) (worse, other *measure.Cell) {
-	if back != nil && IsHeld(back) && (!IsHeld(first) || AmountOf(back) < AmountOf(first)) {
-		return back, first
-	}
-	return first, back
-}
-
-// Reason is what binds a cell and the one back, as the end of a sentence; ""
-// where nothing was found.
-func Reason(first, back *measure.Cell) string {
-	worse, _ := WorseFirst(first, back)
-	if f := Binding(worse); f != nil && f.Cause != measure.CauseNone {
-		return InSentence(f)
-	}
-	return ""
-}
-
 // Unended is a text without the full stop that ends it.
 func Unended(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
 
@@ -91,29 +61,3 @@ func InSentence(f *measure.Finding) string {
 
 // CauseLinkRate is the finding of a flow that fills a link of known rate.
 const CauseLinkRate = "link-rate"
-
-// verdictReason stands behind the verdict: what kept it from being met, or that the link is full.
-func verdictReason(v *measure.Verdict, first, back *measure.Cell) string {
-	full := func(c *measure.Cell) bool { return c == nil || Binding(c) != nil && Binding(c).Cause == CauseLinkRate }
-	s := Reason(first, back)
-	if s == "" || v.Pass && !(full(first) && full(back)) {
-		return ""
-	}
-	return ", " + s
-}
-
-// OtherSentence is the direction that carried more, where another cause holds it, or none.
-func OtherSentence(worse, other *measure.Cell, v *measure.Verdict) string {
-	print := unit.Rate
-	if v != nil && other.Ceiling != nil {
-		print = ofLink(other)
-	}
-	s := Amounts(other, nil, print)
-	if worse.Group == other.Group && stat.Measured(other) {
-		s += " at the same time"
-	}
-	if f := Binding(other); f != nil {
-		s += ": " + InSentence(f)
-	}
-	return s
-}

@@ -75,18 +75,6 @@ func diskAnswer(t *measure.DiskTest, inBits bool) string {
 	return diskName(t) + ": " + what
 }
 
-// diskName is "/srv at web1 (ext4 on nvme0n1)".
-func diskName(t *measure.DiskTest) string {
-	s := doc.Clean(t.Path) + " at " + doc.Clean(t.Where)
-	switch {
-	case t.FileSystem != "" && t.Device != "":
-		return s + " (" + doc.Clean(t.FileSystem) + " on " + doc.Clean(t.Device) + ")"
-	case t.FileSystem != "":
-		return s + " (" + doc.Clean(t.FileSystem) + ")"
-	}
-	return s
-}
-
 // DiskBlocks are tables of each disk: what it gives, the baseline, and how it was measured.
 func DiskBlocks(tests []measure.DiskTest) []doc.Block {
 	s := doc.Section{Title: "Disk"}
@@ -140,19 +128,6 @@ func diskRunText(r *measure.DiskRun) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// triedText is what each number of workers reached: "1: 210 MB/s, 2: 395 MB/s".
-func triedText(r *measure.DiskRun) string {
-	var steps []string
-	for _, s := range r.Tried {
-		steps = append(steps, fmt.Sprintf("%d: %s", s.Workers, doc.ByteRate(s.Bytes)))
-	}
-	s := strings.Join(steps, ", ")
-	if r.Rising {
-		s += "; it still rose: more workers than were allowed may reach more"
-	}
-	return s
 }
 
 // diskRows are how it was measured, and on what.

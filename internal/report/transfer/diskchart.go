@@ -73,3 +73,28 @@ func triedWorkers(t *measure.DiskTest) (all []int) {
 	slices.Sort(all)
 	return all
 }
+
+// diskName is "/srv at web1 (ext4 on nvme0n1)".
+func diskName(t *measure.DiskTest) string {
+	s := doc.Clean(t.Path) + " at " + doc.Clean(t.Where)
+	switch {
+	case t.FileSystem != "" && t.Device != "":
+		return s + " (" + doc.Clean(t.FileSystem) + " on " + doc.Clean(t.Device) + ")"
+	case t.FileSystem != "":
+		return s + " (" + doc.Clean(t.FileSystem) + ")"
+	}
+	return s
+}
+
+// triedText is what each number of workers reached: "1: 210 MB/s, 2: 395 MB/s".
+func triedText(r *measure.DiskRun) string {
+	var steps []string
+	for _, s := range r.Tried {
+		steps = append(steps, fmt.Sprintf("%d: %s", s.Workers, doc.ByteRate(s.Bytes)))
+	}
+	s := strings.Join(steps, ", ")
+	if r.Rising {
+		s += "; it still rose: more workers than were allowed may reach more"
+	}
+	return s
+}

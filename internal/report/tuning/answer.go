@@ -195,12 +195,6 @@ func LinkIsFull(d *measure.Document) bool {
 	})
 }
 
-// isChange tells a change that commands or flags make from what is left to people:
-// commands of what sets no knob only show.
-func isChange(p *measure.Proposal) bool {
-	return p.Test != nil || len(p.Settings) > 0 && slices.ContainsFunc(p.Commands, func(c measure.Commands) bool { return len(c.Set) > 0 })
-}
-
 // TargetAnswer is "; the target of 150 Mb/s is met".
 func TargetAnswer(d *measure.Document) string {
 	if d.Tuning.TargetBps <= 0 || d.Tuning.DryRun {
@@ -257,15 +251,6 @@ func AttemptLine(a measure.Attempt, width int) string {
 		line = string(r[:width-3]) + "..."
 	}
 	return line
-}
-
-// gainOf is the comparison that says what a change brings: of a kept one that of runs
-// made after the decision.
-func gainOf(a *measure.Attempt) *measure.Comparison {
-	if a.Gain != nil {
-		return a.Gain
-	}
-	return a.Comparison
 }
 
 // outcomeWidth is the longest outcome of an attempt.

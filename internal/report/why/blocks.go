@@ -157,3 +157,29 @@ func (d Diagnosis) Against() (rows []doc.Row) {
 	}
 	return rows
 }
+
+// tellable are the causes that another capture would tell, by what it would
+// have to be, and how many others packets leave open.
+func (d Diagnosis) tellable() (all []doc.Gap, others int) {
+	for _, u := range d.Open {
+		if why := captureText(u.Capture); why != "" {
+			all = doc.AddGap(all, u.Cause, why)
+		} else {
+			others++
+		}
+	}
+	return all, others
+}
+
+// captureText says which capture would tell; "" where none would.
+func captureText(capture string) string {
+	switch capture {
+	case measure.AtSender, measure.AtReceiver:
+		return "a capture at the " + capture + " would tell"
+	case measure.CaptureAtOtherEnd:
+		return "a second capture at the other end would tell"
+	case measure.CaptureHandshake:
+		return "the handshake is not in the capture"
+	}
+	return ""
+}

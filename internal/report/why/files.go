@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/capture"
 	"thru/internal/report/result"
@@ -44,30 +43,4 @@ func counterWords() map[string]string {
 		"tcp_info.opt_window_scaling":             "window scaling at both ends:",
 		"the option in the handshake":             "it is in the handshake:",
 	}
-}
-
-// tellable are the causes that another capture would tell, by what it would
-// have to be, and how many others packets leave open.
-func (d Diagnosis) tellable() (all []doc.Gap, others int) {
-	for _, u := range d.Open {
-		if why := captureText(u.Capture); why != "" {
-			all = doc.AddGap(all, u.Cause, why)
-		} else {
-			others++
-		}
-	}
-	return all, others
-}
-
-// captureText says which capture would tell; "" where none would.
-func captureText(capture string) string {
-	switch capture {
-	case measure.AtSender, measure.AtReceiver:
-		return "a capture at the " + capture + " would tell"
-	case measure.CaptureAtOtherEnd:
-		return "a second capture at the other end would tell"
-	case measure.CaptureHandshake:
-		return "the handshake is not in the capture"
-	}
-	return ""
 }

@@ -12,10 +12,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what a page shows of one direction, so that foreign documents keep it small.
-const (
-	maxCauses = 80 // ruled out, or not checked
-)
+// maxCauses bounds those that a page shows as ruled out, or not checked.
+const maxCauses = 80
 
 // Diagnosis is why the flow of one direction carries no more, ready to print.
 type Diagnosis struct {

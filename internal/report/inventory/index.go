@@ -1,0 +1,206 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/unit"
+)
+
+// mark is something that stands out in an inventory: whose settings are likely
+// to cost traffic, or to make its figures hard to explain. It is no finding:
+// nothing was measured.
+type mark struct {
+	Text  string   // "2 VMs have an emulated adapter"
+	Names []string // of what
+	Why   string   // why it matters
+}
+
+// Shown are the first names.
+func (m mark) Shown() string {
+	names := strings.Join(m.Names[:min(len(m.Names), markNames)], ", ")
+	if n := len(m.Names) - markNames; n > 0 {
+		names += fmt.Sprintf(" and %d more", n)
+	}
+	return names
+}
+
+// Line is a mark in one line, with the first names.
+func (m mark) Line() string {
+	s := m.Text
+	if names := m.Shown(); names != "" {
+		s += ": " + names
+	}
+	if m.Why != "" {
+		s += "; " + m.Why
+	}
+	return s
+}
+
+const markNames = 4 // named for each mark
+
+func onceMore(all []string, s string) []string {
+	if slices.Contains(all, s) {
+		return all
+	}
+	return append(all, s)
+}
+
+// hostVersion is "VMware ESXi 8.0.3, build-24022510": a version that both have stands once.
+func hostVersion(f *measure.Facts) string {
+	name, kernel := measure.Value(f.Distro), measure.Value(f.Kernel)
+	if version, build, ok := strings.Cut(kernel, " "); ok && strings.Contains(" "+name+" ", " "+version+" ") {
+		kernel = build
+	}
+	return doc.Join(name, kernel)
+}
+
+func switchName(x *estateIndex, n *measure.GuestNIC) string {
+	if p := x.groups[n.PortGroup]; p != nil {
+		if w := x.switches[p.Switch]; w != nil {
+			return w.Name
+		}
+	}
+	return ""
+}
+
+const maxEstateRows = 500 // of hosts, networks, datastores
+
+// sheet is all that is known of one host or guest.
+type sheet struct {
+	Name  string
+	About string // in a few words
+	Rows  []doc.Row
+
+	missing []measure.NotChecked // what could not be read
+	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory says it once
+	said    []string             // keys of these that a line has named
+}
+
+// estateIndex finds what an inventory lists by its id.
+type estateIndex struct {
+	*measure.Inventory
+	hosts    map[string]*measure.GuestHost
+	switches map[string]*measure.VirtualSwitch
+	groups   map[string]*measure.SwitchPortGroup
+	stores   map[string]*measure.Datastore
+}
+
+func newEstateIndex(v *measure.Inventory) *estateIndex {
+	return &estateIndex{Inventory: v,
+		hosts:    indexed(v.Hosts, func(h *measure.GuestHost) string { return h.ID }),
+		switches: indexed(v.Switches, func(s *measure.VirtualSwitch) string { return s.ID }),
+		groups:   indexed(v.PortGroups, func(g *measure.SwitchPortGroup) string { return g.ID }),
+		stores:   indexed(v.Datastores, func(s *measure.Datastore) string { return s.ID }),
+	}
+}
+
+func indexed[T any](all []T, id func(*T) string) map[string]*T {
+	found := make(map[string]*T, len(all))
+	for i := range all {
+		found[id(&all[i])] = &all[i]
+	}
+	return found
+}
+
+// dashed makes cells safe to print; one that is empty is "-".
+func dashed(cells ...string) []string {
+	for i, c := range cells {
+		cells[i] = doc.OrDash(doc.Clean(c))
+	}
+	return cells
+}
+
+// hostState is empty where all is well.
+func hostState(h *measure.GuestHost) string {
+	s := measure.Value(h.State)
+	if s == "connected" {
+		s = ""
+	}
+	if h.Maintenance != nil && *h.Maintenance {
+		s = doc.Join(s, "maintenance")
+	}
+	return s
+}
+
+func machineModel(m *measure.Machine) string {
+	if m == nil {
+		return ""
+	}
+	return strings.TrimSpace(m.Vendor + " " + m.Product)
+}
+
+// shortProduct is a system's name without the image profile in brackets.
+func shortProduct(name string) string {
+	before, after, cut := strings.Cut(name, " (")
+	if _, rest, ok := strings.Cut(after, ")"); cut && ok {
+		before += rest
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(before, "VMware "), "Releasebuild-", "build ")
+}
+
+func bytesText(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return unit.Size(*n)
+}
+
+// adaptersText are the models of a guest's adapters: "vmxnet3", "e1000, 2 vmxnet3".
+func adaptersText(g *measure.Guest) string {
+	return counted(g.NICs, func(n *measure.GuestNIC) string { return cmp.Or(measure.Value(n.Model), doc.NotChecked) })
+}
+
+// counted are the different words of a list, with how often each occurs.
+func counted[T any](list []T, word func(*T) string) string {
+	times := map[string]int{}
+	var words []string
+	for i := range list {
+		w := word(&list[i])
+		if times[w]++; times[w] == 1 && w != "" {
+			words = append(words, w)
+		}
+	}
+	slices.Sort(words)
+	for i, w := range words {
+		if times[w] > 1 {
+			words[i] = fmt.Sprintf("%d %s", times[w], w)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// networksText are the networks of a guest, each once, with its VLAN.
+func networksText(x *estateIndex, g *measure.Guest) string {
+	var all []string
+	for i := range g.NICs {
+		if s := networkName(x, &g.NICs[i]); s != "" && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// networkName is "prod (VLAN 100)".
+func networkName(x *estateIndex, n *measure.GuestNIC) string {
+	name, vlan := measure.Value(n.Network), measure.Value(n.VLAN)
+	if p := x.groups[n.PortGroup]; p != nil {
+		name, vlan = cmp.Or(name, p.Name), cmp.Or(vlan, measure.Value(p.VLAN))
+	}
+	if s := x.switches[n.Switch]; s != nil {
+		name = cmp.Or(name, s.Name)
+	}
+	return strings.TrimSpace(name + " " + doc.Bracket(vlanText(vlan)))
+}
+
+// vlanText is "VLAN 100"; "" of no tag.
+func vlanText(vlan string) string {
+	if vlan == "" || vlan == "0" {
+		return ""
+	}
+	return "VLAN " + vlan
+}

@@ -1,0 +1,33 @@
+package result
+
+import (
+	"thru/internal/doc"
+	"thru/internal/measure"
+)
+
+// Cell is one flow with its figures as lines of name and value.
+type Cell struct {
+	Name   string // "local -> peer"
+	What   string // "TCP, 4 streams, default window"
+	Beside bool
+	Gauge  bool // latency beside bulk data: its figures stand with those of the data
+	Tried  bool // an experiment of an explanation
+	Rows   []doc.Row
+	Source *measure.Cell
+}
+
+// Experiment is the name of the experiment that a cell was measured for, if any.
+func (c Cell) Experiment() string {
+	if !c.Tried {
+		return ""
+	}
+	return doc.Clean(c.Source.Experiment)
+}
+
+// Main tells whether a cell is a result of its own.
+func (c Cell) Main() bool { return !c.Beside && !c.Gauge && !c.Tried }
+
+// NewCell makes a flow ready to print.
+func NewCell(d *measure.Document, c *measure.Cell) Cell {
+	return Cell{Name: PathName(c), What: doc.Join(What(c), OtherAxes(c)), Beside: c.Beside, Gauge: IsGauge(d, c), Tried: IsExperiment(c), Rows: rows(c), Source: c}
+}

@@ -1,0 +1,95 @@
+package tuning
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/report/result"
+	"thru/internal/unit"
+)
+
+// isChange tells a change that commands or flags make from what is left to people:
+// commands of what sets no knob only show.
+func isChange(p *measure.Proposal) bool {
+	return p.Test != nil || len(p.Settings) > 0 && slices.ContainsFunc(p.Commands, func(c measure.Commands) bool { return len(c.Set) > 0 })
+}
+
+// gainOf is the comparison that says what a change brings: of a kept one that of runs
+// made after the decision.
+func gainOf(a *measure.Attempt) *measure.Comparison {
+	if a.Gain != nil {
+		return a.Gain
+	}
+	return a.Comparison
+}
+
+// relative is a change in percent, "+365%"; from ten times on a factor, "x155".
+func relative(pct float64) string {
+	switch factor := 1 + pct/100; {
+	case factor >= 1e6:
+		return "from next to nothing"
+	case factor >= 10:
+		return "x" + doc.Digits(factor)
+	}
+	return result.SignedPct(pct)
+}
+
+// cellsOf are those of a document by their indices.
+func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
+	for _, i := range indices[:min(len(indices), result.MaxLines)] {
+		if i >= 0 && i < len(d.Cells) {
+			all = append(all, &d.Cells[i])
+		}
+	}
+	return all
+}
+
+// comparedText says "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)".
+func comparedText(c *measure.Comparison) string {
+	if c == nil || c.BaseValue == nil || c.Value == nil {
+		return ""
+	}
+	s := fromTo(*c.BaseValue, *c.Value)
+	if c.Figure == "transactions_per_s" {
+		s = unit.Count(int64(*c.BaseValue)) + " -> " + unit.Count(int64(*c.Value)) + " requests/s"
+	}
+	if c.What != "" {
+		s += " " + doc.Clean(c.What)
+	}
+	if c.ChangePct != nil {
+		s += ", " + relative(*c.ChangePct)
+		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); math.Abs(of-*c.ChangePct) > max(2, math.Abs(of)/4) {
+			s += " pair by pair" // a restless path: the two figures beside it say something else
+		}
+	}
+	interval := ""
+	if c.LowPct != nil && c.HighPct != nil {
+		interval = relative(*c.LowPct) + " to " + relative(*c.HighPct)
+		if c.LevelPct != nil {
+			interval = unit.Percent(*c.LevelPct) + " interval " + interval
+		}
+	}
+	return s + doc.Spaced(doc.Bracket(doc.Join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
+}
+
+// fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.
+func fromTo(from, to float64) string {
+	if in := doc.ScaleFor(to); doc.ScaleFor(from) == in || from > 0.1*in.Div && from < 10*in.Div {
+		return in.Number(from) + " -> " + unit.Rate(to)
+	}
+	return unit.Rate(from) + " -> " + unit.Rate(to)
+}
+
+// orders are commands, made safe and bounded; none is cut where it can be read.
+func orders(commands []string) (all []string) {
+	for i, c := range commands {
+		if i == result.MaxLines {
+			return append(all, fmt.Sprintf("# and %d more, see the JSON document", len(commands)-i))
+		}
+		all = append(all, doc.CleanUpTo(c, result.LongestOrder))
+	}
+	return all
+}
