@@ -49,7 +49,7 @@ func rows() []figure {
 		{"latency", func(f *report.Flow) string { return latency(f.Cell.Latency) }},
 		{"under load", func(f *report.Flow) string {
 			if u := f.Cell.UnderLoad; u != nil {
-				return doc.Join(latency(u.Loaded), doc.Prefixed("grade ", u.Grade))
+				return latency(u.Loaded)
 			}
 			return ""
 		}},

@@ -48,7 +48,7 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	if g.Partial {
 		s += " (partial: it ended early)"
 	}
-	return append([]string{s + verdict(d.Verdict)}, reasons(d.Verdict, true)...)
+	return append([]string{s + verdict(d.Verdict) + result.UnderLoadAnswer(c.Cell.UnderLoad)}, reasons(d.Verdict, true)...)
 }
 
 // verdict is the word at the end of the answer, and what was required where that is not met.

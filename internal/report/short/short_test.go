@@ -47,6 +47,8 @@ func TestAnswers(t *testing.T) {
 		c := &long.Cells[i]
 		c.From, c.To = strings.Replace(c.From, "peer", "esx-host-01.frankfurt.example.com", 1), strings.Replace(c.To, "peer", "esx-host-01.frankfurt.example.com", 1)
 	}
+	latency := load(t, "verdict")
+	latency.Cells[1].UnderLoad = load(t, "under-load").Cells[0].UnderLoad
 	failing := load(t, "ladder")
 	failing.Verdict = &measure.Verdict{Required: 95, Share: 20, Reason: "localhost carries 20% of the ceiling"}
 	for _, tt := range []struct {
@@ -60,6 +62,7 @@ func TestAnswers(t *testing.T) {
 		{"none", 11, nil, []string{"Gb/s"}},
 		{"localhost", 16, nil, []string{"48.9 Gb/s localhost"}},
 		{"bidir", 16, nil, []string{"9.41 Gb/s local -> peer, 8.87 Gb/s back at the same time"}},
+		{"latency", 13, latency, []string{": pass; latency 201 µs idle, 4.12 ms under load (+3.92 ms, grade A+)"}},
 		{"long-names", 19, long, nil},
 		{"ladder-fails", 19, failing, []string{"carried: fail, 95% is required"}},
 		{"inconclusive", 14, open, []string{": inconclusive"}},
