@@ -47,8 +47,10 @@ func TestAnswers(t *testing.T) {
 		c := &long.Cells[i]
 		c.From, c.To = strings.Replace(c.From, "peer", "esx-host-01.frankfurt.example.com", 1), strings.Replace(c.To, "peer", "esx-host-01.frankfurt.example.com", 1)
 	}
-	latency := load(t, "verdict")
-	latency.Cells[1].UnderLoad = load(t, "under-load").Cells[0].UnderLoad
+	latency, loaded := load(t, "verdict"), load(t, "under-load")
+	for i := range latency.Cells {
+		latency.Cells[i].UnderLoad = loaded.Cells[1].UnderLoad
+	}
 	failing := load(t, "ladder")
 	failing.Verdict = &measure.Verdict{Required: 95, Share: 20, Reason: "localhost carries 20% of the ceiling"}
 	for _, tt := range []struct {
