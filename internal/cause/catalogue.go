@@ -139,8 +139,8 @@ func Gates() []gate.Rule {
 func proposalRules() []advise.Rule {
 	var list []advise.Rule
 	for _, c := range All() {
-		for _, propose := range c.Propose {
-			list = append(list, advise.Rule{Cause: c.Cause, Propose: propose})
+		if len(c.Propose) > 0 {
+			list = append(list, advise.Rule{Cause: c.Cause, Urgent: c.Urgent, Gates: c.Gates, Propose: c.Propose})
 		}
 	}
 	return list

@@ -5,30 +5,23 @@ import (
 	"thru/internal/cause/scene"
 )
 
-// Greatest buffers that Linux begins with on a host with memory enough
-// (ip-sysctl.rst). A host that has less was set so by somebody.
-const (
-	usualRmem = 6 << 20
-	usualWmem = 4 << 20
-)
-
 // Side is one of the two buffers of a direction.
 type Side struct {
 	Knob  string
 	H     *scene.Host
-	Usual int64
+	Usual int64 // what Linux begins with on a host with memory enough: a host that has less was set so by somebody
 	Part  int64 // of it so much can be under way: a half of the receiver's (bookkeeping), all of the sender's
 	What  string
 }
 
 // Receiver is the receive buffer of the direction.
 func (w *Way) Receiver() Side {
-	return Side{knob.TCPRmem, w.To, usualRmem, 2, "receive windows"}
+	return Side{knob.TCPRmem, w.To, scene.MostRmem, 2, "receive windows"}
 }
 
 // Sender is the send buffer of the direction.
 func (w *Way) Sender() Side {
-	return Side{knob.TCPWmem, w.From, usualWmem, 1, "send buffers"}
+	return Side{knob.TCPWmem, w.From, scene.MostWmem, 1, "send buffers"}
 }
 
 // Holds is what one connection can have under way now, in bytes; 0 not known.

@@ -3,9 +3,11 @@ package advise
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -15,8 +17,10 @@ import (
 // Rule says what to change where a cause of a slow result was found, or a gate
 // names it.
 type Rule struct {
-	Cause   string // of a finding, or of a gate (docs/causes.md)
-	Propose Proposer
+	Cause   string      // of a finding, or of a gate (docs/causes.md)
+	Urgent  int         // order of its gates among those that are urgent, from 1 on; 0: it is not
+	Gates   []gate.Rule // that name it
+	Propose []Proposer  // in order
 }
 
 // Proposer lists the changes that help against what asks for one.
@@ -50,21 +54,24 @@ type Request struct {
 	iface   string
 }
 
-// costly are causes that gates name, by what they may cost, the most first: what keeps
-// a rate down to a window a round trip, what loses, what takes CPU. Others follow.
-func costly() []string {
-	return []string{"window-scaling-off", "receive-window", "send-buffer", "jumbo-mismatch", "mtu-black-hole", "sack-off", "offloads-off", "too-few-queues"}
-}
-
-// byCost orders gates so.
-func byCost(a, b *measure.Gate) int {
+// byUrgency orders gates by what their causes may cost, the most first: what keeps a
+// rate down to a window a round trip, what loses, what takes CPU. Others follow.
+func (sc *advice) byUrgency(a, b *measure.Gate) int {
 	place := func(g *measure.Gate) int {
-		if i := slices.Index(costly(), g.Cause); i >= 0 {
-			return i
+		i := slices.IndexFunc(sc.rules, func(r Rule) bool { return r.Cause == g.Cause && r.Urgent > 0 })
+		if i < 0 {
+			return math.MaxInt
 		}
-		return len(costly())
+		return sc.rules[i].Urgent
 	}
 	return cmp.Compare(place(a), place(b))
+}
+
+// receives tells whether a gate matters for what its host receives.
+func (sc *advice) receives(id string) bool {
+	return slices.ContainsFunc(sc.rules, func(r Rule) bool {
+		return slices.ContainsFunc(r.Gates, func(g gate.Rule) bool { return g.ID == id && g.Receives })
+	})
 }
 
 // requests in order: findings, gates that fail, gates that warn, and what is tried where
@@ -85,7 +92,7 @@ func (sc *advice) requests() []Request {
 				gates = append(gates, g)
 			}
 		}
-		slices.SortStableFunc(gates, byCost)
+		slices.SortStableFunc(gates, sc.byUrgency)
 		for _, g := range gates {
 			if r := sc.asGate(g); r.isTight() {
 				first = append(first, r)
@@ -140,7 +147,7 @@ func (sc *advice) asGate(g *measure.Gate) Request {
 	if g.EndPoint != "" {
 		r.At = sc.Named(g.EndPoint)
 	}
-	receives := slices.Contains([]string{"receive-window", "queues", "queue-spread", "rss", "rings", "irq-spread", "numa", "interrupt-moderation"}, g.ID)
+	receives := sc.receives(g.ID)
 	for _, w := range sc.ways {
 		ends := w.From == r.At && !receives || w.To == r.At && receives
 		if g.From != "" && (w.From.Name == g.From && w.To.Name == g.To) || g.From == "" && ends {
@@ -160,8 +167,11 @@ func (r Request) drafts() []Draft {
 	var list []Draft
 	if r.Way != nil {
 		for _, x := range r.rules {
-			if x.Cause == r.Cause {
-				list = append(list, x.Propose(r)...)
+			if x.Cause != r.Cause {
+				continue
+			}
+			for _, propose := range x.Propose {
+				list = append(list, propose(r)...)
 			}
 		}
 	}

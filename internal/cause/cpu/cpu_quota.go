@@ -26,7 +26,7 @@ func CPUQuota() rule.Cause {
 		},
 		Gates: []gate.Rule{
 			{
-				ID: "cpu-quota", Title: "CPU quota", About: "the time that the control groups around thru allow, and whether it was used up",
+				ID: "cpu-quota", Words: "cgroup cgroups quota limit throttling", Title: "CPU quota", About: "the time that the control groups around thru allow, and whether it was used up",
 				Fails:  "less than the stated rate takes by earlier tests; without such, less than one CPU",
 				Warns:  "less than one CPU, and the stated rate takes less by earlier tests; the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
 				Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",

@@ -21,11 +21,11 @@ func FirewallCost() rule.Cause {
 			Source: "/proc/net/stat/nf_conntrack; gates conntrack, firewall-rules, bridge-netfilter", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow", "loss"},
 		},
 		Gates: []gate.Rule{
-			{ID: "conntrack", Title: "Tracked connections", About: "how full the table of connections is, and packets dropped for it",
+			{ID: "conntrack", Words: "nf_conntrack tracking", Title: "Tracked connections", About: "how full the table of connections is, and packets dropped for it",
 				Warns:  "above 80% of its room; or 100 packets or more dropped since the boot",
 				Why:    "when the table is full new connections are dropped without a word",
 				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Remedy: "a larger table; do not track the test's ports", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: gateConntrack},
-			{ID: "firewall-rules", Title: "Length of the firewall", About: "rules of the longest chain of nftables",
+			{ID: "firewall-rules", Words: "firewall nft nftables iptables", Title: "Length of the firewall", About: "rules of the longest chain of nftables",
 				Warns:  "more than 500",
 				Why:    "each packet of a new flow walks the chain, and without tracking every packet does",
 				Source: "thru's own bound", Remedy: "sets and maps in place of long chains; accept the test's ports first", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: gateFirewallRules},

@@ -17,7 +17,7 @@ import (
 func ReceiverCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "receiver-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receiver's CPU is full", Judge: judgeReceiverCPU,
+			Cause: "receiver-cpu", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receiver's CPU is full", Judge: judgeReceiverCPU,
 			Seen:  "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
 			Apart: "the sender is held up, and its own CPUs are not full; several streams carry more",
 			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",

@@ -13,7 +13,7 @@ import (
 func SenderCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "sender-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: judgeSenderCPU,
+			Cause: "sender-cpu", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: judgeSenderCPU,
 			Seen:  "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
 			Apart: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
 			Mends: "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
@@ -21,7 +21,7 @@ func SenderCPU() rule.Cause {
 		},
 		Gates: []gate.Rule{
 			{
-				ID: "cpu-capacity", Title: "CPUs for the rate",
+				ID: "cpu-capacity", Words: "cpu cpus cores", Title: "CPUs for the rate",
 				About:  "the CPUs that the rate takes, by what earlier TCP tests cost this host, against those that thru may use",
 				Warns:  "the rate takes more CPUs than there are; or one planned stream filled a CPU below the rate",
 				Why:    "a host that cannot make the rate measures itself: plan CPUs before the link is blamed",

@@ -92,7 +92,7 @@ func (f *Flow) diagnose() measure.Diagnosis {
 			if f.PacketsOnly() && o.experiment {
 				o.Text = "`thru explain END POINT` between the two makes it"
 			}
-			if !o.experiment && slices.Contains(decisive(), r.Cause) {
+			if !o.experiment && r.Binds {
 				lacking = append(lacking, r.Cause)
 			}
 			d.NotChecked = append(d.NotChecked, measure.Unsettled{Cause: r.Cause, Fact: Line(o.Fact), Why: Line(o.Text), Tests: r.Tests, Capture: o.capture})
@@ -145,12 +145,6 @@ func (f *Flow) nothing(lacking []string) measure.Finding {
 		n.Next = "state the rate of the link (--link-rate): it tells how much of it this is"
 	}
 	return n
-}
-
-// decisive are the causes that usually bind: where one of them was not checked,
-// "nothing was found" says little.
-func decisive() []string {
-	return []string{"receive-window", "sender-cpu", "receiver-cpu", "loss", "shaper"}
 }
 
 // Whole is what is said of all main cells together: the findings of the cell

@@ -22,6 +22,7 @@ type Rule struct {
 	Tests  []string // experiments that tell, the most telling first
 	Brings []string // causes whose evidence this one brings along: it is their root
 	Unseen string   // what the host of a guest can do that looks like this from inside; with none it stays certain there
+	Binds  bool     // it usually binds: where it was not checked, "nothing was found" says little
 	UDP    bool     // it is judged for datagrams
 	TCP    bool     // it is judged for TCP
 

@@ -14,6 +14,7 @@ import (
 type Rule struct {
 	ID        string   // stable, kebab-case
 	Title     string   // what it is about
+	Words     string   // what else people call it, in small letters
 	About     string   // what is judged, with the facts that it takes
 	Warns     string   // when it warns; "" never
 	Fails     string   // when it fails; "" never
@@ -23,6 +24,7 @@ type Rule struct {
 	Cause     string   // id of the cause that it would be of a slow result
 	Checklist []string // lines of the checklist that it answers
 	Below     bool     // of what a hypervisor says of a guest
+	Receives  bool     // it matters for what the host receives; else for what it sends
 
 	// One of these judges. Each is called once for all that it is about, and
 	// returns nil where the rule does not apply.

@@ -24,7 +24,7 @@ func Policer() rule.Cause {
 			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
 			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
 		},
-		Propose: []advise.Proposer{Sturdy},
+		Propose: []advise.Proposer{sturdier("bbr for cubic: 55 to 95 of the 100 Mb/s that a policer lets pass")},
 	}
 }
 

@@ -18,7 +18,7 @@ func Reordering() rule.Cause {
 			Apart: "the sequence numbers of UDP", Mends: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
 			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{diagnose.UdpBelow, diagnose.Captured}, Brings: []string{"loss"},
 		},
-		Propose: []advise.Proposer{Sturdy},
+		Propose: []advise.Proposer{sturdier("bbr does not slow down for each segment that comes late; how much that is, is measured")},
 	}
 }
 

@@ -13,7 +13,7 @@ const slowRead = 300
 
 // ClockSourceGate is the gate `clock-source`.
 func ClockSourceGate() gate.Rule {
-	return gate.Rule{ID: "clock-source", Title: "Clock source", About: "what time is read from, and what one reading costs",
+	return gate.Rule{ID: "clock-source", Words: "tsc hpet clocksource", Title: "Clock source", About: "what time is read from, and what one reading costs",
 		Warns:  "hpet, acpi_pm or jiffies; or a reading costs more than 300 ns",
 		Why:    "a clock that is read by a system call or from a chip costs 0.3 to 1 us with every packet's time stamp",
 		Source: "Linux clocksource drivers; vdso(7)", Remedy: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}

@@ -19,7 +19,7 @@ func BadLink() rule.Cause {
 			Effect: "as loss does: 20 of 189 Mb/s at 0.1% and 20 ms", Source: "if_link.h, rx_crc_errors; ethtool -S", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
-			{ID: "link-errors", Title: "Errors on the wire",
+			{ID: "link-errors", Words: "crc fec errors", Title: "Errors on the wire",
 				About:  "counters of checksum, symbol and uncorrectable errors, the largest of them, against the packets received; outside Linux and ESXi all errors of received packets",
 				Warns:  "more than one in a million packets, or more than 100 where packets are not known",
 				Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",

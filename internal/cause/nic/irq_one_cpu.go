@@ -23,7 +23,7 @@ func IRQOneCPU() rule.Cause {
 			Source: "/proc/interrupts; /proc/net/softnet_stat; Linux scaling.rst", Brings: []string{"receiver-cpu", "ring-overflow", "backlog-overflow", "slow-reader"},
 		},
 		Gates: []gate.Rule{
-			{ID: "irq-spread", Title: "Interrupts over the CPUs", About: "the CPUs that take the interrupts of an interface with several queues",
+			{ID: "irq-spread", Words: "irq irqs interrupts affinity irqbalance", Receives: true, Title: "Interrupts over the CPUs", About: "the CPUs that take the interrupts of an interface with several queues",
 				Warns:  "all of its interrupts go to one CPU of several, without RPS",
 				Why:    "one CPU then takes the packets of all queues: the queues gain nothing",
 				Source: "Linux scaling.rst", Remedy: "one CPU for each queue", Cause: "irq-one-cpu", Checklist: []string{"C-11", "C-29"}, Face: gateIRQSpread},

@@ -21,7 +21,7 @@ func LinkNegotiatedLow() rule.Cause {
 			Effect: "1 of 10 Gb/s", Source: "ethtool(8); IEEE 802.3, clause 28", Brings: []string{"link-rate", "shaper"},
 		},
 		Gates: []gate.Rule{
-			{ID: "link-speed", Title: "Speed of the link",
+			{ID: "link-speed", Words: "speed autoneg negotiation", Title: "Speed of the link",
 				About:  "the speed against --link-rate, and against what the adapter and its partner can; a speed that is a name only (virtio, vmxnet3, veth) bounds nothing",
 				Warns:  "the link has negotiated less than both ends of it can",
 				Fails:  "--link-rate is above the speed of the route's interface",

@@ -7,7 +7,7 @@ import (
 
 // LinkUpGate is the gate `link-up`.
 func LinkUpGate() gate.Rule {
-	return gate.Rule{ID: "link-up", Title: "Link", About: "whether the interface is up and has a carrier",
+	return gate.Rule{ID: "link-up", Words: "carrier link up", Title: "Link", About: "whether the interface is up and has a carrier",
 		Fails: "the interface of the route is down or has no carrier",
 		Why:   "without a link nothing is measured", Source: "netdevice(7): IFF_UP, IFF_LOWER_UP",
 		Remedy: "set it up, check cable and switch port", Checklist: []string{"C-24"}, Face: gateLinkUp}

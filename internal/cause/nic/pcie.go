@@ -21,7 +21,7 @@ func PCIe() rule.Cause {
 			Effect: "6.9 of 10 Gb/s by PCIe 1.0 x4", Source: "PCI Express Base Specification; methods.md, formula 7",
 		},
 		Gates: []gate.Rule{
-			{ID: "pcie-bandwidth", Title: "PCIe bandwidth",
+			{ID: "pcie-bandwidth", Words: "pci bus slot lanes", Title: "PCIe bandwidth",
 				About:  "what the slot's link carries in each direction against the speed of the port, of all ports of the card, and --link-rate (PCIe 1 to 6)",
 				Warns:  "the link carries less than the port, or less than all ports of the card where another one of them is up",
 				Fails:  "--link-rate is above what the link carries",

@@ -26,7 +26,7 @@ func RingOverflow() rule.Cause {
 		},
 		Gates: []gate.Rule{
 			{
-				ID: "rings", Title: "Receive rings", About: "packets dropped for want of a free descriptor (the largest of the counters that each system has for them), and the size of the ring against its maximum",
+				ID: "rings", Words: "ring descriptors buffers drops", Receives: true, Title: "Receive rings", About: "packets dropped for want of a free descriptor (the largest of the counters that each system has for them), and the size of the ring against its maximum",
 				Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
 				Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
 				Source: "Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",

@@ -27,11 +27,11 @@ func NoisyNeighbour() rule.Cause {
 			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
 		},
 		Gates: []gate.Rule{
-			{ID: "link-load", Title: "Other traffic on the link", About: "what else the interface carried while no test ran",
+			{ID: "link-load", Words: "traffic", Title: "Other traffic on the link", About: "what else the interface carried while no test ran",
 				Warns:  "more than 5% of its speed, or 50 Mb/s where the speed is a name only",
 				Why:    "what others send is missing from the result, and changes from run to run",
 				Source: "thru's own bound", Remedy: "stop it, or measure when it is quiet", Cause: "noisy-neighbour", Checklist: []string{"C-33"}, Face: gateLinkLoad},
-			{ID: "rtt-spread", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
+			{ID: "rtt-spread", Words: "jitter latency rtt ping delay", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
 				Warns:  "of 20 samples or more the 90th percentile is three times the median and 3 ms above it, or the 99th so and 10 ms",
 				Why:    "a path that queues or sleeps while idle gives results that change from run to run",
 				Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Remedy: "look for other traffic, Wi-Fi, a busy host or power saving",

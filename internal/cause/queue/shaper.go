@@ -22,18 +22,18 @@ import (
 func Shaper() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "shaper", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a queue on the way lets no more pass", Judge: JudgeShaper, Packets: PacketsShaper,
+			Cause: "shaper", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a queue on the way lets no more pass", Judge: JudgeShaper, Packets: PacketsShaper,
 			Seen:  "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
 			Apart: "UDP above the rate stands in the queue all along (16 packets or more, a quarter of the greatest delay on average), then is lost; below it neither",
 			Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
 			Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold, diagnose.EightStreams}, Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
-			{ID: "qdisc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
+			{ID: "qdisc", Words: "fq shaper tbf htb cake netem tc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
 				Warns:  "netem, which delays and drops on purpose; where --link-rate states a rate, a shaper (tbf, htb, cake, hfsc) on the route's interface",
 				Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
 				Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Cause: "shaper", Checklist: []string{"C-33"}, Face: gateQdisc},
-			{ID: "guest-shaping", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
+			{ID: "guest-shaping", Words: "shaping portgroup", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
 				Warns:  "one is on, at less than the rate that is wanted, or no rate is stated",
 				Why:    "nothing passes faster than its average for longer than a burst",
 				Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Cause: "shaper", Checklist: []string{"C-33"}, Below: true, Host: gateGuestShaping},

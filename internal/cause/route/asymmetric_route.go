@@ -22,7 +22,7 @@ func AsymmetricRoute() rule.Cause {
 			Effect: "one direction has another delay, MTU and loss", Source: "RFC 7679, section 1.1; TTL of received packets", Tests: []string{diagnose.Captured},
 		},
 		Gates: []gate.Rule{
-			{ID: "hops", Title: "Routers on the way", About: "how many routers each direction passes",
+			{ID: "hops", Words: "ttl routers traceroute", Title: "Routers on the way", About: "how many routers each direction passes",
 				Warns:  "the directions differ",
 				Why:    "the way back may have another MTU, delay and loss than the way there: judge each direction apart",
 				Source: "RFC 7679, section 1.1", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, Path: gateHops},

@@ -107,7 +107,7 @@ func markName(field string, n int) string {
 
 // DSCPGate is the gate `dscp`.
 func DSCPGate() gate.Rule {
-	return gate.Rule{ID: "dscp", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
+	return gate.Rule{ID: "dscp", Words: "tos ecn qos marks", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
 		Warns:  "a mark is cleared or changed (a mark of ECN that a queue turned into CE is not)",
 		Why:    "a mark that is cleared on the way puts the traffic into another class than the one that is tested",
 		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, Way: gateDSCP}

@@ -16,6 +16,9 @@ type Cause struct {
 	diagnose.Rule
 	// Gates show before any traffic that it would bind. Their Cause is this one.
 	Gates []gate.Rule
+	// Urgent is its place among the causes whose gates are mended first, by what they
+	// may cost, from 1 on; 0: its gates follow.
+	Urgent int
 	// Propose are the changes of settings that help, in order; none: then
 	// the remedy of the finding is passed on in words.
 	Propose []advise.Proposer

@@ -80,8 +80,8 @@ func autotuning(level string) int64 {
 // Greatest buffers that Linux sets as it boots, in bytes: a 128th of the memory, between
 // these (net/ipv4/tcp.c, tcp_init; receive buffers of newer kernels are larger).
 const (
-	leastRmem, mostRmem = 128 << 10, 6 << 20
-	leastWmem, mostWmem = 64 << 10, 4 << 20
+	leastRmem, MostRmem = 128 << 10, 6 << 20
+	leastWmem, MostWmem = 64 << 10, 4 << 20
 )
 
 // BootBuffer is the greatest buffer that the kernel of a Linux host sets as it boots, in
@@ -91,7 +91,7 @@ func (h *Host) BootBuffer(sends bool) int64 {
 		return 0
 	}
 	if sends {
-		return min(max(*h.RAM.Total/128, leastWmem), mostWmem)
+		return min(max(*h.RAM.Total/128, leastWmem), MostWmem)
 	}
-	return min(max(*h.RAM.Total/128, leastRmem), mostRmem)
+	return min(max(*h.RAM.Total/128, leastRmem), MostRmem)
 }

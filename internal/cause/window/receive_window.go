@@ -25,14 +25,15 @@ import (
 func ReceiveWindow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
-			Cause: "receive-window", TCP: true, Title: "the receiver's window is too small for the round trip", Judge: judgeReceiveWindow, Packets: packetsReceiveWindow,
+			Cause: "receive-window", Binds: true, TCP: true, Title: "the receiver's window is too small for the round trip", Judge: judgeReceiveWindow, Packets: packetsReceiveWindow,
 			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty; in a capture at the sender: what is under way fills the window most of the time, the round trip does not grow, and goodput is the window over it",
 			Apart: "a slow reader leaves its queue full; a larger window helps only here; before a full queue a larger one only makes that longer",
 			Mends: "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
 			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{diagnose.MoreWindow, diagnose.EightStreams, diagnose.Captured},
 		},
+		Urgent: 2,
 		Gates: []gate.Rule{
-			{ID: "receive-window", Title: "Largest receive window", About: "the window that the host's receive buffer can grow to, against the bandwidth-delay product of the path",
+			{ID: "receive-window", Words: "bdp rmem tcp_rmem window recvbuf", Receives: true, Title: "Largest receive window", About: "the window that the host's receive buffer can grow to, against the bandwidth-delay product of the path",
 				Warns:  "the product exceeds the window (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "a connection carries one window a round trip: 3 MiB at 20 ms is 1.26 Gb/s, whatever the link",
 				Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst; 6 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",

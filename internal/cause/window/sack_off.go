@@ -24,6 +24,7 @@ func SACKOff() rule.Cause {
 			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
 			Source: "RFC 2018; tcp_info.tcpi_options; TcpExt.TCPRenoRecovery, TCPTimeouts", Tests: []string{diagnose.Captured},
 		},
+		Urgent: 6,
 		Gates: []gate.Rule{
 			{ID: "sack", Title: "SACK of the host", About: "whether the host offers selective acknowledgement",
 				Warns:  "it is off",

@@ -24,8 +24,9 @@ func WindowScalingOff() rule.Cause {
 			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
 			Source: "RFC 7323; tcp_info.tcpi_options", Tests: []string{diagnose.Captured}, Brings: []string{"receive-window"},
 		},
+		Urgent: 1,
 		Gates: []gate.Rule{
-			{ID: "window-scaling", Title: "Window scaling of the host", About: "whether the host offers TCP windows above 64 KiB",
+			{ID: "window-scaling", Words: "wscale scaling", Title: "Window scaling of the host", About: "whether the host offers TCP windows above 64 KiB",
 				Fails:  "it is off and the path needs a window above 64 KiB",
 				Warns:  "it is off",
 				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
