@@ -43,6 +43,7 @@ func (a *asked) options() *asked { return a }
 // Flags that several commands take.
 const (
 	flowOptions = "link-rate time length omit window congestion set-mss no-delay dscp version4 version6 zerocopy lean io affinity together "
+	farOptions  = "username rsa-public-key-path use-pkcs1-padding get-server-output "
 	endOptions  = "reverse one-way bind bind-dev cport data-addr "
 )
 

@@ -27,12 +27,11 @@ type explainCmd struct {
 	captureFlags
 	belowFlags
 	endFlags
-	loginFlags
 }
 
 // takes implements asks.
 func (*explainCmd) takes() (string, map[string]option.Flag) {
-	return flowOptions + endOptions + "udp bitrate streams capture-packets get-server-output", map[string]option.Flag{
+	return flowOptions + endOptions + "udp bitrate streams capture-packets " + farOptions, map[string]option.Flag{
 		"udp": {Help: "Explain datagrams; 1 Mb/s a stream unless -b says otherwise."}, "streams": {Help: "Parallel connections (default 1: one shows best what holds it back)."},
 	}
 }
@@ -55,7 +54,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
-	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags, c.loginFlags), endPoint, &r, c.formFlags, c.belowFlags)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), endPoint, &r, c.formFlags, c.belowFlags)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, err error) {
 	if err := c.packets(&r); err != nil {
 		return r, err
 	}
-	if r.Engine, err = c.engineOf(e, endPoint); err != nil {
+	if r.Engine, err = remote.EngineOf(endPoint); err != nil {
 		return r, err
 	}
 	r.Local, r.Peer = control.Local, cmp.Or(endPoint, control.Local)

@@ -30,7 +30,6 @@ type ladderCmd struct {
 	Across   string   `group:"Rungs" name:"across" type:"once" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
 	VCPUs    bool     `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
 	trafficFlags
-	loginFlags
 	belowFlags
 	Port   int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
 	DryRun bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
@@ -95,14 +94,14 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	if r.Engine, err = c.engineOf(e, c.What); err != nil {
+	if r.Engine, err = remote.EngineOf(c.What); err != nil {
 		return err
 	}
 	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
 	if _, err := plan.Ladder(r); err != nil { // before anything is connected
 		return err
 	}
-	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags, c.loginFlags), c.What, &r, c.formFlags, c.belowFlags)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), c.What, &r, c.formFlags, c.belowFlags)
 	if err != nil {
 		return err
 	}
@@ -122,7 +121,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 
 // takes implements asks.
 func (*ladderCmd) takes() (string, map[string]option.Flag) {
-	return flowOptions + "repeat precision reverse interval get-server-output", map[string]option.Flag{"reverse": {Help: "From the end point to here; of a rung, from the second to the first."}}
+	return flowOptions + "repeat precision reverse interval " + farOptions, map[string]option.Flag{"reverse": {Help: "From the end point to here; of a rung, from the second to the first."}}
 }
 
 // read turns the flags into plan's terms.

@@ -10,6 +10,8 @@ import (
 	"thru/internal/plan"
 	"thru/internal/remote"
 	"thru/internal/stat"
+
+	"github.com/alecthomas/kong"
 )
 
 // measurement is the path of all commands that measure between two ends: these are
@@ -68,10 +70,13 @@ func (e *env) dialer(r plan.Request, port int) remote.Dialer {
 }
 
 // dial is a dialer whose other end may be a program that is no agent.
-func (e *env) dial(r plan.Request, port int, x esxFlags, l loginFlags) remote.Dialer {
+func (e *env) dial(r plan.Request, port int, x esxFlags) remote.Dialer {
 	d := e.dialer(r, port)
 	d.VMkernel, d.Firewall = true, x.Firewall
-	d.Login = func() (*bus.Login, error) { return l.login(e) }
+	if key := &r.Login.PublicKey; *key != "" {
+		*key = kong.ExpandPath(*key)
+	}
+	d.Login = func() (*bus.Login, error) { return e.Login(r.Login) }
 	return d
 }
 

@@ -16,13 +16,13 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/option"
+	"thru/internal/remote"
 	"thru/internal/report"
 	"thru/internal/report/short"
 )
 
 type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
-	loginFlags
 	iperf3.Document
 	captureFlags
 	belowFlags
@@ -54,7 +54,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
-	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags, c.loginFlags), c.EndPoint, &r, c.formFlags, c.belowFlags)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), c.EndPoint, &r, c.formFlags, c.belowFlags)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *testCmd) read(e *env) (plan.Request, error) {
 	if err := c.packets(&r); err != nil {
 		return r, err
 	}
-	r.Engine, err = c.engineOf(e, c.EndPoint)
+	r.Engine, err = remote.EngineOf(c.EndPoint)
 	return r, err
 }
 

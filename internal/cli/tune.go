@@ -121,7 +121,7 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	if err := writable("--script", c.Script); err != nil {
 		return err
 	}
-	d := e.dial(r, c.Port, c.esxFlags, loginFlags{})
+	d := e.dial(r, c.Port, c.esxFlags)
 	d.Tunes = !c.DryRun
 	s, err := e.open(ctx, d, c.What, &r, c.formFlags, belowFlags{})
 	if err != nil {
@@ -278,7 +278,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	d := e.dial(r, c.Port, c.esxFlags, loginFlags{})
+	d := e.dial(r, c.Port, c.esxFlags)
 	d.VMkernel = false // iperf3 has no settings
 	ends, closeAll, err := d.Pair(ctx, c.What)
 	if err != nil {

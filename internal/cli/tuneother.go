@@ -177,7 +177,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 	if c.State != "" {
 		return measure.EndPoint{}, nil, fault.Usagef("run it there: thru tune --rollback --state DIR", "--state is a folder of this host, and %s is another", c.What)
 	}
-	end, closeEnd, err := e.dial(plan.Request{}, c.Port, c.esxFlags, loginFlags{}).EndPoint(ctx, c.What)
+	end, closeEnd, err := e.dial(plan.Request{}, c.Port, c.esxFlags).EndPoint(ctx, c.What)
 	if err != nil {
 		return measure.EndPoint{}, nil, err
 	}

@@ -43,7 +43,7 @@ const mostIPerf3Length = 1 << 20
 func (r Request) checkFar() error {
 	name := r.engine()
 	far, three, two := name != measure.Native, name == measure.IPerf3, name == measure.IPerf2
-	const agent = "it takes thru at both ends (thru serve)"
+	const agent, login = "it takes thru at both ends (thru serve)", "name a server of iperf3: iperf3://HOST"
 	for _, c := range []struct {
 		bad        bool
 		hint, text string
@@ -60,6 +60,9 @@ func (r Request) checkFar() error {
 		{two && differ(r.Window), "name one size: an iperf2 server sets its own by its {window}", "the receiver's window cannot be set at an iperf2 end point"},
 		{two && r.Bidir && !r.OneConnection, "an iperf2 end point does both directions on one TCP connection: {direction=bidir} {one_connection}", "{direction=bidir} alone does not go to an iperf2 end point"},
 		{two && r.PeerCPU != nil, "name the local CPU alone: {affinity} N", "iperf2 takes no CPU from its client"},
+		{!three && r.Login.User != "", login, "{user} does not go with this end point"},
+		{!three && r.Login.PublicKey != "", login, "{public_key} does not go with this end point"},
+		{!three && r.Login.PKCS1, login, "{older_padding} does not go with this end point"},
 		{!three && r.FarOutput, "it is of iperf3:// end points", "{server_output} does not go to this end point"},
 	} {
 		if c.bad {

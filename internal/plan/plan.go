@@ -206,12 +206,19 @@ type Request struct {
 	EachStream          bool   // live figures of each stream
 	FarOutput           bool   // iperf3: what the far end printed
 	Title, Extra        string // iperf3: what the test is called, and is kept with it
+	Login               Login  `json:"-"`
 	Repeat              int
 	PrecisionPct        float64
 	Acceptance          bool
 	Link                Link `json:",omitzero"` // nominal rate of the path
 
 	either bool // where the local end cannot connect, the peer tries
+}
+
+// Login says who logs in to an iperf3 server, and by which key of it.
+type Login struct {
+	User, PublicKey string
+	PKCS1           bool // the older padding
 }
 
 // Directions of a request, in the words of plan files: from the local end to the

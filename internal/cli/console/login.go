@@ -11,17 +11,18 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/fault"
+	"thru/internal/plan"
 )
 
 // Login is who we are to an iperf3 server, by the names of its flags; nil where no user is named.
-func (c *Console) Login(user, publicKey string, pkcs1 bool) (*bus.Login, error) {
+func (c *Console) Login(l plan.Login) (*bus.Login, error) {
 	switch {
-	case user == "" && publicKey == "":
+	case l.User == "" && l.PublicKey == "":
 		return nil, nil
-	case user == "" || publicKey == "":
+	case l.User == "" || l.PublicKey == "":
 		return nil, fault.Usagef("give both --username NAME and --rsa-public-key-path FILE", "half of a login is missing")
 	}
-	key, err := bus.ReadKey(publicKey)
+	key, err := bus.ReadKey(l.PublicKey)
 	if err != nil {
 		return nil, fault.Usagef("--rsa-public-key-path wants the server's public key, a PEM file", "reading the key: %w", err)
 	}
@@ -29,7 +30,7 @@ func (c *Console) Login(user, publicKey string, pkcs1 bool) (*bus.Login, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &bus.Login{User: user, Password: password, PublicKey: key, PKCS1: pkcs1}, nil
+	return &bus.Login{User: l.User, Password: password, PublicKey: key, PKCS1: l.PKCS1}, nil
 }
 
 // passwordVariable is the one that iperf3 reads.

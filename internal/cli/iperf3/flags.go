@@ -26,9 +26,7 @@ type original struct {
 	Request       plan.Request // what the client measures
 
 	// Output.
-	format     byte // of rates: one of kmgtKMGT, 0 for what fits
-	title      string
-	extraData  string
+	format     byte   // of rates: one of kmgtKMGT, 0 for what fits
 	timestamps string // layout as strftime(3) takes it; empty is none
 	verbose    bool
 	json       bool
@@ -37,10 +35,6 @@ type original struct {
 	silent     bool // -i 0
 	logFile    string
 	pidFile    string
-
-	// Who we are, at the client.
-	user, publicKey string
-	pkcs1           bool
 
 	// Of the server.
 	daemon, oneOff     bool
@@ -108,7 +102,7 @@ func (o *original) consistent() error {
 		return fmt.Errorf("%s is for the client only", o.clientOnly)
 	case !o.server && o.served != "":
 		return fmt.Errorf("%s is for the server only", o.served)
-	case (o.user == "") != (o.publicKey == ""):
+	case (r.Login.User == "") != (r.Login.PublicKey == ""):
 		return errors.New("--username and --rsa-public-key-path go together")
 	case (o.users == "") != (o.privateKey == ""):
 		return errors.New("--rsa-private-key-path and --authorized-users-path go together")
@@ -175,7 +169,6 @@ func (o *original) commonOptions() []flagRow {
 		{long: "snd-timeout", value: needsValue, takes: "MS", help: "accepted, likewise", set: number(new(int), 0, math.MaxInt32)},
 		{long: "cntl-ka", value: optionalValue, takes: "N/N/N", help: "accepted: a control connection that dies is noticed", set: nothing},
 		{short: 'm', long: "mptcp", set: refuse("thru has no MPTCP")},
-		{long: "use-pkcs1-padding", help: "for servers before 3.17: the older padding", set: on(&o.pkcs1)},
 		{short: 'v', long: "version", help: "print the version", set: on(&o.version)},
 		{short: 'h', long: "help", help: "print this", set: on(&o.help)},
 	}
@@ -203,13 +196,9 @@ func (o *original) clientOptions() []flagRow {
 		{short: 'X', long: "xbind", value: needsValue, side: ofClient, takes: "NAME", set: refuse("thru has no SCTP")},
 		{long: "nstreams", value: needsValue, side: ofClient, takes: "N", set: refuse("thru has no SCTP")},
 		{long: "connect-timeout", value: needsValue, side: ofClient, takes: "MS", help: "accepted: every wait of thru has a bound", set: number(new(int), 1, math.MaxInt32)},
-		{long: "username", value: needsValue, side: ofClient, takes: "USER", help: "to log in; the password is IPERF3_PASSWORD, or asked for", set: text(&o.user)},
-		{long: "rsa-public-key-path", value: needsValue, side: ofClient, takes: "FILE", help: "key of the server", set: text(&o.publicKey)},
 		{short: 'L', long: "flowlabel", value: needsValue, side: ofClient, takes: "N", set: refuse("thru sets no IPv6 flow label")},
 		{long: "skip-rx-copy", side: ofClient, set: refuse("of an iperf3 server thru asks no such thing; between two thru: thru test --lean")},
 		{long: "gsro", side: ofClient, help: "always so where it works", set: nothing},
-		{short: 'T', long: "title", value: needsValue, side: ofClient, takes: "TEXT", help: "before every line", set: text(&o.title)},
-		{long: "extra-data", value: needsValue, side: ofClient, takes: "TEXT", help: "to keep in the JSON document", set: text(&o.extraData)},
 		{long: "udp-counters-64bit", side: ofClient, help: "always so", set: nothing},
 		{long: "repeating-payload", side: ofClient, set: refuse("what thru sends does not repeat")},
 		{long: "fq-rate", value: needsValue, side: ofClient, takes: "RATE", help: "of each stream, by the kernel's pacing", set: into(&o.fqRate, unit.ParseRate)},

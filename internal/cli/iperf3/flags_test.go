@@ -104,7 +104,7 @@ func TestOriginalOptions(t *testing.T) {
 		{"-c host --json", func(o *original) bool { return o.json && !o.jsonStream }},
 		{"-c host --json-stream --json-stream-full-output", func(o *original) bool { return o.jsonStream && o.jsonFull }},
 		{"-c host -f m -V -T title --extra-data more", func(o *original) bool {
-			return o.format == 'm' && o.verbose && o.title == "title" && o.extraData == "more"
+			return o.format == 'm' && o.verbose && o.Request.Title == "title" && o.Request.Extra == "more"
 		}},
 		{"-c host --timestamps", func(o *original) bool { return o.timestamps == "%c " }},
 		{"-c host --timestamps=%s", func(o *original) bool { return o.timestamps == "%s" }},
@@ -116,10 +116,10 @@ func TestOriginalOptions(t *testing.T) {
 			return o.maxRate == 1e9 && o.maxTime == time.Minute
 		}},
 		{"-s --rsa-private-key-path k --authorized-users-path u --time-skew-threshold 3 --use-pkcs1-padding", func(o *original) bool {
-			return o.privateKey == "k" && o.users == "u" && o.skew == 3 && o.pkcs1
+			return o.privateKey == "k" && o.users == "u" && o.skew == 3 && o.Request.Login.PKCS1
 		}},
 		{"-c host --username me --rsa-public-key-path k --use-pkcs1-padding", func(o *original) bool {
-			return o.user == "me" && o.publicKey == "k" && o.pkcs1
+			return o.Request.Login.User == "me" && o.Request.Login.PublicKey == "k" && o.Request.Login.PKCS1
 		}},
 		{"-v", func(o *original) bool { return o.version }},
 		{"--help", func(o *original) bool { return o.help }},

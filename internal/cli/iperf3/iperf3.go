@@ -134,7 +134,6 @@ func (e either) Write(b []byte) (int, error) {
 // measure is the client.
 func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
 	r := o.Request
-	r.Title, r.Extra = o.title, o.extraData
 	r.Local, r.Peer = control.Local, "iperf3://"+bracketed(o.host)+":"+strconv.Itoa(o.port)
 	r.LocalCPUs, r.PeerCPUs = 2, 2 // the streams are told
 	p, err := plan.Test(r)
@@ -143,9 +142,7 @@ func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
 	}
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside }) // iperf3 measures nothing beside
 	d := remote.Dialer{Network: e.Network, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
-	d.Login = func() (*bus.Login, error) {
-		return e.Login(o.user, o.publicKey, o.pkcs1)
-	}
+	d.Login = func() (*bus.Login, error) { return e.Login(r.Login) }
 	ends, closeAll, err := d.Pair(ctx, r.Peer)
 	if err != nil {
 		return originalError(e.Err, "error", err)

@@ -87,7 +87,7 @@ func (o *original) listen() engine.Listen {
 
 // desk opens the port; here, where there is no other, it must be had.
 func (o *original) desk(ctx context.Context, e Host, at engine.Listen, l bus.Limits) (node.Answering, error) {
-	f := node.Calls{IPerf3Port: o.port, Login: node.Login{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.pkcs1, Skew: o.skew}}
+	f := node.Calls{IPerf3Port: o.port, Login: node.Login{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.Request.Login.PKCS1, Skew: o.skew}}
 	d, warnings, err := f.Open(ctx, at, l, func(addr string, reason error) { e.Refused(addr, reason) })
 	if err == nil && d.Three == nil {
 		err = fault.Failf("end the program that holds the port, or choose another: -p PORT", "%s", strings.Join(warnings, "; "))

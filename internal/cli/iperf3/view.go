@@ -39,7 +39,7 @@ type originalView struct {
 func newOriginalView(o *original, out io.Writer, version string) *originalView {
 	v := &originalView{o: o, out: out}
 	v.test = iperfdoc.Test{
-		Version: iperfdoc.Version(version), Host: o.host, Port: o.port, Title: o.title, Extra: o.extraData,
+		Version: iperfdoc.Version(version), Host: o.host, Port: o.port, Title: o.Request.Title, Extra: o.Request.Extra,
 		Cookie: strings.ToLower(rand.Text() + rand.Text())[:36],
 	}
 	switch {

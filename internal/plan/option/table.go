@@ -21,6 +21,7 @@ const (
 	ofEnds    = "Ends and directions"
 	ofSockets = "Sockets"
 	ofCPU     = "CPU"
+	ofIPerf   = "iperf end points"
 	ofOutput  = "Output"
 )
 
@@ -138,8 +139,19 @@ var runs = []Option{
 	{ID: "interval", Value: interval(time.Hour),
 		Flags: []Flag{last(flag(ofOutput, "-i --interval", "SECONDS", "Spacing of the live figures; 0 for none."))},
 		IPerf: []Flag{served(reads(interval(time.Minute).Set, "-i --interval", "SECONDS", "between reports; 0 for none"))}},
+	{ID: "user", Value: text("anna", func(r *plan.Request) *string { return &r.Login.User }),
+		Flags: []Flag{flag(ofIPerf, "--username", "NAME", "User of an iperf3 server that asks for one; the password comes from IPERF3_PASSWORD or is asked for.")},
+		IPerf: []Flag{flag("", "--username", "USER", "to log in; the password is IPERF3_PASSWORD, or asked for")}},
+	{ID: "public_key", Value: text("server.pem", func(r *plan.Request) *string { return &r.Login.PublicKey }),
+		Flags: []Flag{flag(ofIPerf, "--rsa-public-key-path", "FILE", "That server's public RSA key.")},
+		IPerf: []Flag{flag("", "--rsa-public-key-path", "FILE", "key of the server")}},
+	{ID: "older_padding", Value: truth(func(r *plan.Request) *bool { return &r.Login.PKCS1 }),
+		Flags: []Flag{yes(ofIPerf, "--use-pkcs1-padding", "The older padding, for servers before 3.17.")},
+		IPerf: []Flag{served(yes("", "--use-pkcs1-padding", "for servers before 3.17: the older padding"))}},
+	{ID: "title", Value: text("uplink", func(r *plan.Request) *string { return &r.Title }), IPerf: []Flag{flag("", "-T --title", "TEXT", "before every line")}},
+	{ID: "extra_data", Value: text("rack 4", func(r *plan.Request) *string { return &r.Extra }), IPerf: []Flag{flag("", "--extra-data", "TEXT", "to keep in the JSON document")}},
 	{ID: "server_output", Value: truth(func(r *plan.Request) *bool { return &r.FarOutput }),
-		Flags: []Flag{last(yes("iperf end points", "--get-server-output", "Ask an iperf3 server for what it printed, and keep it in the result."))},
+		Flags: []Flag{yes(ofIPerf, "--get-server-output", "Ask an iperf3 server for what it printed, and keep it in the result.")},
 		IPerf: []Flag{yes("", "--get-server-output", "print the server's report too")}},
 	{ID: "link_rate", Key: OfPlan, Value: link(), Flags: []Flag{first(flag(ofOutput, "--link-rate", "RATE", "Nominal rate of the link, such as 10G, for ceiling and verdict (1G/l2: counted in frames, as shapers do). Of several rungs: of the topmost, or RUNG=RATE,RUNG=RATE."))}},
 	{ID: "capture", Flags: []Flag{{Names: "--capture"}}},
