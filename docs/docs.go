@@ -2,6 +2,7 @@
 package docs
 
 import (
+	"cmp"
 	"embed"
 	"slices"
 	"strings"
@@ -58,4 +59,18 @@ func IDs() (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Mentions are the topics whose pages have a word, most often first; at most so many.
+func Mentions(word string, most int) []string {
+	count := map[string]int{}
+	var all []string
+	for _, topic := range Topics() {
+		if n := strings.Count(strings.ToLower(Page(topic)), strings.ToLower(word)); n > 0 {
+			count[topic] = n
+			all = append(all, topic)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
+	return all[:min(len(all), most)]
 }

@@ -44,6 +44,15 @@ func TestSection(t *testing.T) {
 	}
 }
 
+func TestMentions(t *testing.T) {
+	if all := Mentions("Firewall", 3); len(all) != 3 || !slices.Contains(all, "gates") {
+		t.Errorf("firewall is mentioned in %q", all)
+	}
+	if all := Mentions("no-such-word", 3); len(all) != 0 {
+		t.Errorf("an absent word is mentioned in %q", all)
+	}
+}
+
 // TestLength holds the front pages short.
 func TestLength(t *testing.T) {
 	for file, most := range map[string]int{"../README.md": 150, "../ARCHITECTURE.md": 120} {

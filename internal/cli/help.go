@@ -46,10 +46,16 @@ func (c *helpCmd) Run(e *env, k *kong.Context) error {
 	return p.Flush(e.Out)
 }
 
+// mostMentions bounds the pages that a hint names.
+const mostMentions = 4
+
+// unknownTopic names what a person may have meant, or the pages that have the word.
 func unknownTopic(topic string, known []string) error {
 	hint := "thru help lists the topics"
 	if near := fault.Nearest(topic, known); near != "" {
 		hint = "did you mean thru help " + near + "? " + hint
+	} else if pages := docs.Mentions(topic, mostMentions); len(pages) > 0 {
+		hint = "pages with that word: " + strings.Join(pages, ", ") + "; " + hint
 	}
 	return fault.Usagef(hint, "there is no help about %q", topic)
 }
