@@ -18,6 +18,9 @@ import (
 	"thru/internal/unit"
 )
 
+// mostPlaced bounds the end points that are listed one by one.
+const mostPlaced = 40
+
 // stretch is the measured time of a run.
 type stretch struct{ begin, end time.Time }
 

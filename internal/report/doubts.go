@@ -64,3 +64,6 @@ func doubtsOf(c *measure.Cell) (lines []string) {
 	}
 	return lines
 }
+
+// maxSummary bounds the lines of a row at the top of a page.
+const maxSummary = 4

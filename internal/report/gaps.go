@@ -219,3 +219,23 @@ func cellLabel(d *measure.Document, c *measure.Cell) string {
 		return result.PathName(c)
 	}
 }
+
+// fileGaps are the reasons in few words why something of files was not checked.
+func fileGaps(all []doc.Gap) (out []doc.Gap) {
+	unseen := false
+	for _, g := range all {
+		switch {
+		case g.Why == measure.NotInCapture, g.Why == measure.ReadNotInCapture:
+			unseen = true
+		case slices.Contains(g.Facts, "ceiling"):
+			out = append(out, doc.Gap{Why: "--link-rate names the link's", Facts: []string{"ceiling"}})
+		case slices.Contains(g.Facts, "time ratio"), slices.Contains(g.Facts, "steady state"): // the ceiling, and a warning, tell of them
+		default:
+			out = append(out, g)
+		}
+	}
+	if unseen {
+		out = append(out, doc.Gap{Why: "packets do not show it", Facts: []string{"CPU and memory of both ends", "what the programs read"}})
+	}
+	return out
+}

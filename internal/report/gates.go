@@ -2,12 +2,10 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"thru/internal/doc"
-	"thru/internal/doc/text"
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/report/result"
@@ -27,8 +25,11 @@ type gateView struct {
 	Risk      string
 }
 
-func newGates(d *measure.Document) []gateView {
-	var all []gateView
+// gateList are gates in the order of their document.
+type gateList []gateView
+
+// newGates makes the gates of a document ready to print.
+func newGates(d *measure.Document) (all gateList) {
 	for _, g := range d.Gates {
 		all = append(all, gateView{
 			Status: doc.Clean(g.Status), Word: gateWord(g.Status), ID: doc.Clean(g.ID), Where: gatePlace(g), Fact: doc.Clean(g.Fact), Why: doc.Clean(g.Why),
@@ -39,16 +40,15 @@ func newGates(d *measure.Document) []gateView {
 		}
 	}
 	if result.IsPlanned(d) {
-		all = joinGates(all)
+		all = all.Joined()
 	}
 	return all
 }
 
-// joinGates makes one of the gates that say the same of several hosts.
-func joinGates(all []gateView) []gateView {
-	var joined []gateView
+// Joined makes one of the gates that say the same of several hosts.
+func (l gateList) Joined() (joined gateList) {
 	places := map[string]*doc.Gap{}
-	for _, g := range all {
+	for _, g := range l {
 		where := g.Where
 		g.Where = ""
 		key := fmt.Sprint(g)
@@ -64,12 +64,12 @@ func joinGates(all []gateView) []gateView {
 	return joined
 }
 
-// shortGates makes one row of what a gate found at several places, where the same is to be
+// Short makes one row of what a gate found at several places, where the same is to be
 // done. The reason of a gate is said once, and one that holds needs none.
-func shortGates(all []gateView) (rows []gateView) {
+func (l gateList) Short() (rows gateList) {
 	found, said := map[string][]gateView{}, map[string]bool{}
 	var marks []string
-	for _, g := range joinGates(all) {
+	for _, g := range l.Joined() {
 		if g.Status == measure.GatePass {
 			g.Why = ""
 		}
@@ -110,23 +110,16 @@ func commandLines(commands []string) (all []string) {
 	return all
 }
 
-// Open are the gates that did not pass; Passed are the others.
-func (v *view) Open() []gateView {
-	return v.gatesBy(func(g gateView) bool { return g.Status != measure.GatePass })
-}
-
 // Passed are the gates that hold.
-func (v *view) Passed() []gateView {
-	return v.gatesBy(func(g gateView) bool { return g.Status == measure.GatePass })
-}
+func (l gateList) Passed() gateList { return l.With(measure.GatePass) }
 
 // maxGateRows bounds the gates in one table of a page.
 const maxGateRows = 400
 
 // PassedNames are those that hold, each once, for paper.
-func (v *view) PassedNames() string {
+func (l gateList) PassedNames() string {
 	var ids []string
-	for _, g := range v.Passed() {
+	for _, g := range l.Passed() {
 		if !slices.Contains(ids, g.ID) && len(ids) < result.MaxLines {
 			ids = append(ids, g.ID)
 		}
@@ -134,13 +127,9 @@ func (v *view) PassedNames() string {
 	return strings.Join(ids, ", ")
 }
 
-func (v *view) gatesBy(want func(gateView) bool) (all []gateView) {
-	for _, g := range v.Gates {
-		if want(g) {
-			all = append(all, g)
-		}
-	}
-	return all
+// With are the gates that have come to one of these.
+func (l gateList) With(status ...string) gateList {
+	return slices.DeleteFunc(slices.Clone(l), func(g gateView) bool { return !slices.Contains(status, g.Status) })
 }
 
 // gateWord is louder where something is to be done.
@@ -222,27 +211,11 @@ func checkTone(d *measure.Document) doc.Tone {
 	return doc.ToneGood
 }
 
-// checkBlocks are a check on a terminal: what is to be done, what passed in a few lines, the path, and the hosts.
-func (v *view) checkBlocks() []doc.Block {
-	var rows []doc.Row
-	if s := v.passedText(); s != "" {
-		rows = append(rows, doc.Row{Name: "pass", Value: s})
-	}
-	for _, g := range uncheckedGates(v.Gates) {
-		rows = append(rows, doc.Row{Name: doc.NotChecked, Value: g.Text(result.GapFacts)})
-	}
-	all := []doc.Block{doc.Titled("Gates", append(gateCards(v.Gates), doc.Pairs{Rows: rows})...)}
-	for _, t := range slices.Concat(v.Paths, v.Brief) {
-		all = append(all, t)
-	}
-	return append(all, v.Placed.blocks()...)
-}
-
-// gateCards are the gates that ask for something to be done. What the one before has
+// Cards are the gates that ask for something to be done. What the one before has
 // said already, of the other end or direction, is not said again.
-func gateCards(gates []gateView) (all []doc.Block) {
+func (l gateList) Cards() (all []doc.Block) {
 	var before gateView
-	for _, g := range gates {
+	for _, g := range l {
 		if g.Status != measure.GateFail && g.Status != measure.GateWarn {
 			continue
 		}
@@ -262,12 +235,12 @@ func gateCards(gates []gateView) (all []doc.Block) {
 	return all
 }
 
-// passedText names the gates that hold, each once, with the place of those that do not hold elsewhere.
-func (v *view) passedText() string {
+// PassedText names the gates that hold, each once, with the place of those that do not hold elsewhere.
+func (l gateList) PassedText() string {
 	var ids []string
-	for _, g := range v.Passed() {
+	for _, g := range l.Passed() {
 		id := g.ID
-		if slices.ContainsFunc(v.Gates, func(x gateView) bool { return x.ID == id && x.Status != measure.GatePass }) {
+		if slices.ContainsFunc(l, func(x gateView) bool { return x.ID == id && x.Status != measure.GatePass }) {
 			id += " (" + g.Where + ")"
 		}
 		if !slices.Contains(ids, id) {
@@ -277,9 +250,9 @@ func (v *view) passedText() string {
 	return strings.Join(ids, ", ")
 }
 
-// uncheckedGates are the gates that lack a fact, grouped by the reason.
-func uncheckedGates(gates []gateView) (groups []doc.Gap) {
-	for _, g := range gates {
+// Unchecked are the gates that lack a fact, grouped by the reason.
+func (l gateList) Unchecked() (groups []doc.Gap) {
+	for _, g := range l {
 		if g.Status == measure.GateNotChecked {
 			groups = doc.AddGap(groups, g.ID+" ("+g.Where+")", g.Fact)
 		}
@@ -287,38 +260,16 @@ func uncheckedGates(gates []gateView) (groups []doc.Gap) {
 	return groups
 }
 
-// maxGateLines is how many gates are named below the figures of a test.
-const maxGateLines = 3
-
-// gateLines tells below the figures of a test which gates did not pass.
-func (p *printer) gateLines(v *view) {
-	shown, more := 0, 0
-	for _, g := range v.Gates {
-		if g.Status != measure.GateFail && g.Status != measure.GateWarn {
-			continue
-		}
-		if shown++; shown > maxGateLines {
-			more++
-			continue
-		}
-		s := g.ID + " (" + g.Where + "): " + g.Fact
-		switch {
-		case len(g.Remedy) > 0:
-			s += "; do: " + strings.TrimSpace(g.At+" "+strings.Join(g.Remedy, "; "))
-		case g.Advice != "":
-			s += "; do: " + g.Advice
-		}
-		p.Wrap(text.Yellow, 9, "gate:", s)
+// Table has what each gate found, with what is to be typed.
+func (l gateList) Table() doc.Table {
+	t := doc.Table{Tone: gateWordTone, Columns: []doc.Column{{Name: "gate"}, {Name: ""}, {Name: "of"}, {Name: "found"}, {Name: "why it matters"}}}
+	for _, g := range l {
+		found := append(doc.NonEmpty(g.Fact, g.Advice, g.At), doc.Typed(g.Remedy...)...)
+		t.Rows = append(t.Rows, []string{g.ID, g.Word, g.Where, doc.Lines(append(found, doc.NonEmpty(g.Risk)...)...), doc.OrDash(g.Why)})
 	}
-	if more > 0 {
-		p.Wrap("", 9, "gate:", fmt.Sprintf("%d more: `thru check` has all, with reasons", more))
-	}
+	return t.WithoutEmpty().First(maxGateRows)
 }
 
-// GateFailures prints the gates for whose sake nothing was measured.
-func GateFailures(w io.Writer, d *measure.Document, o TextOptions) error {
-	p := newPrinter(o)
-	failed := slices.DeleteFunc(newGates(d), func(g gateView) bool { return g.Status != measure.GateFail })
-	doc.Print(p, gateCards(failed))
-	return p.Flush(w)
+func gateWordTone(cell string) doc.Tone {
+	return map[string]doc.Tone{"FAIL": doc.ToneBad, "WARN": doc.ToneWarn, "pass": doc.ToneGood}[cell]
 }

@@ -122,7 +122,7 @@ func (g *Gist) gates(v *view) {
 		case !failed && x.Status != measure.GateWarn:
 		case g.Check || failed:
 			x.Why = ""
-			g.Gates = append(g.Gates, gateCards([]gateView{x})...)
+			g.Gates = append(g.Gates, gateList{x}.Cards()...)
 		default:
 			g.Warned = append(g.Warned, x.ID+" "+doc.Bracket(x.Where))
 		}

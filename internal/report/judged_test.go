@@ -28,7 +28,7 @@ func found(cause, summary string, commands ...string) measure.Finding {
 }
 
 // linesOf are the lines of a row of the summary.
-func linesOf(v *view, name string) string {
+func linesOf(v page, name string) string {
 	var all []string
 	for _, r := range v.First.Rows {
 		for _, i := range r.Items {
@@ -87,7 +87,7 @@ func TestJudged(t *testing.T) {
 		{"the target that is not met", "held from " + last.From + " to " + last.To, "show " + last.From, "of-" + last.From + "-" + last.To, failed},
 		{"the best of a ladder", "held with 4 streams", "", "of-4", plain},
 	} {
-		v := newView(tt.d)
+		v := newPage(tt.d)
 		limit, do, page := linesOf(v, "Limited by"), linesOf(v, "To do"), pageOf(t, tt.d)
 		if !strings.Contains(limit, tt.limit) || strings.Count(limit, "held ") != 1 {
 			t.Errorf("%s: limited by %q", tt.name, limit)
@@ -131,7 +131,7 @@ func TestDoubts(t *testing.T) {
 		{"over", over, []string{"more than the link can carry"}, "nothing"},
 		{"steady", steady, nil, "nothing"},
 	} {
-		v := newView(tt.d)
+		v := newPage(tt.d)
 		said := strings.Join(v.First.Accepted.But, "\n")
 		for _, w := range tt.want {
 			if !strings.Contains(said, w) {
@@ -153,13 +153,13 @@ func TestCheckWarns(t *testing.T) {
 		return measure.Gate{ID: "cpu-load", EndPoint: at, Status: measure.GateWarn, Fact: "100% of the CPUs are busy", Why: "w", Advice: "measure when it is idle"}
 	}
 	d := &measure.Document{Command: "check", Gates: []measure.Gate{warn("local"), warn("peer"), {ID: "sack", Status: measure.GatePass, Fact: "on", Why: "w"}}}
-	v := newView(d)
+	v := newPage(d)
 	do := linesOf(v, "To do")
 	if v.First.Accepted.Word != "fit" || !strings.Contains(do, "Better first:") || strings.Count(do, "measure when it is idle") != 1 || !strings.Contains(do, "local, peer") {
 		t.Errorf("%s: %q", v.First.Accepted.Word, do)
 	}
 	d.Gates = d.Gates[2:]
-	if do := linesOf(newView(d), "To do"); do != "nothing: it does what was asked of it" {
+	if do := linesOf(newPage(d), "To do"); do != "nothing: it does what was asked of it" {
 		t.Errorf("nothing warns: %q", do)
 	}
 }
@@ -168,13 +168,13 @@ func TestCheckWarns(t *testing.T) {
 func TestAdvised(t *testing.T) {
 	d := advisedTest()
 	d.Tuning.Advice = append(d.Tuning.Advice, measure.Proposal{Title: "`tc -s qdisc show dev va` tells its rate"})
-	if do := linesOf(newView(d), "To do"); strings.Contains(do, "try `tc") {
+	if do := linesOf(newPage(d), "To do"); strings.Contains(do, "try `tc") {
 		t.Errorf("to do %q", do)
 	}
 	for i := range d.Cells {
 		d.Cells[i].Findings = []measure.Finding{{Cause: result.CauseLinkRate, Confidence: measure.Certain, Healthy: true, Summary: "the link is full"}}
 	}
-	v := newView(d)
+	v := newPage(d)
 	if do := linesOf(v, "To do"); !strings.HasPrefix(do, "nothing has to be changed") || !strings.Contains(v.Answer, "the link is full; ") {
 		t.Errorf("%q, to do %q", v.Answer, do)
 	}
@@ -228,7 +228,7 @@ func TestNarrow(t *testing.T) {
 				}
 			}
 		}
-		if n := len(newView(d).Passed()); n > 0 && !strings.Contains(page, fmt.Sprintf(`<details class="brief-print"><summary>%d that pass<span class="paper">: `, n)) {
+		if n := len(newPage(d).Gates.Passed()); n > 0 && !strings.Contains(page, fmt.Sprintf(`<details class="brief-print"><summary>%d that pass<span class="paper">: `, n)) {
 			t.Errorf("%s: %d gates that pass are no line", name, n)
 		}
 	}

@@ -227,3 +227,18 @@ func asksOverSSH(d *measure.Document, name string) bool {
 	}
 	return strings.HasPrefix(name, "ssh://")
 }
+
+// reproduce is the command line that asks for the same again.
+func reproduce(d *measure.Document) string {
+	words := []string{"thru"}
+	if len(d.Arguments) == 0 && d.Command == "import" { // no command of thru has measured it
+		return ""
+	}
+	if len(d.Arguments) == 0 || d.Arguments[0] != d.Command {
+		words = append(words, doc.Quote(d.Command))
+	}
+	for _, a := range d.Arguments[:min(len(d.Arguments), result.MaxLines)] {
+		words = append(words, doc.Quote(a))
+	}
+	return strings.Join(words, " ")
+}

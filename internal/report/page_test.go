@@ -62,7 +62,7 @@ func TestFirstMinute(t *testing.T) {
 		{"a transfer", transferDocument(), "no verdict", doc.ToneNone, []string{"Carries: 1.02 Gb/s files -> local, protocol over disk", "Carries: 1.71 Gb/s files -> local, protocol over memory", "Limited by: the disk here takes 1.02 Gb/s"}, "nothing was measured"},
 		{"labels", labelled, "accepted", doc.ToneGood, []string{"Labels: rack=7 site=east"}, ""},
 	} {
-		v := newView(tt.d)
+		v := newPage(tt.d)
 		if a := v.First.Accepted; a.Word != tt.word || a.Tone != tt.tone || a.Why == "" && a.Word != "accepted" {
 			t.Errorf("%s: %+v, want %s", tt.name, a, tt.word)
 		}
@@ -84,7 +84,7 @@ func TestFirstMinute(t *testing.T) {
 			t.Errorf("%s: %q in\n%s", tt.name, tt.never, said)
 		}
 	}
-	if how := newView(noRate).First.Accepted.How; len(how) != 1 || how[0] != "thru test peer --link-rate 10G" {
+	if how := newPage(noRate).First.Accepted.How; len(how) != 1 || how[0] != "thru test peer --link-rate 10G" {
 		t.Errorf("the way to a verdict is %q", how)
 	}
 }
@@ -153,7 +153,7 @@ func TestRepeating(t *testing.T) {
 		t.Errorf("%+v: ssh needs nothing there", s)
 	}
 	for name, d := range goldenDocuments() {
-		for _, s := range newView(d).Method {
+		for _, s := range newPage(d).Method {
 			if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, ")") {
 				t.Errorf("%s: %q is no sentence", name, s)
 			}
@@ -443,8 +443,8 @@ func TestShortGates(t *testing.T) {
 	warn := func(where, fact, command string) gateView {
 		return gateView{Status: measure.GateWarn, Word: "WARN", ID: "congestion-control", Where: where, Fact: fact, Why: "bbr paces", Remedy: []string{command}}
 	}
-	rows := shortGates([]gateView{warn("a", "bbr at 118 µs RTT", "one"), warn("b", "bbr at 421 µs RTT", "one"), warn("c", "bbr at 5 µs RTT", "two"),
-		{Status: measure.GatePass, ID: "mtu", Where: "a, eth0", Fact: "MTU 1500 at a", Why: "frames"}, {Status: measure.GatePass, ID: "mtu", Where: "b, eth0", Fact: "MTU 9000 at b", Why: "frames"}})
+	rows := (gateList{warn("a", "bbr at 118 µs RTT", "one"), warn("b", "bbr at 421 µs RTT", "one"), warn("c", "bbr at 5 µs RTT", "two"),
+		{Status: measure.GatePass, ID: "mtu", Where: "a, eth0", Fact: "MTU 1500 at a", Why: "frames"}, {Status: measure.GatePass, ID: "mtu", Where: "b, eth0", Fact: "MTU 9000 at b", Why: "frames"}}).Short()
 	var got []string
 	for _, g := range rows {
 		got = append(got, strings.Join([]string{g.Where, g.Fact, g.Why}, "|"))

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/facts"
 	"thru/internal/report/why"
@@ -12,8 +11,8 @@ import (
 
 // Warned are the gates that ask for something to be done. The risk of a command that a
 // finding above names is said there.
-func (v *view) Warned() []gateView {
-	rows := shortGates(v.gatesBy(func(g gateView) bool { return g.Status == measure.GateFail || g.Status == measure.GateWarn }))
+func (v *view) Warned() gateList {
+	rows := v.Gates.With(measure.GateFail, measure.GateWarn).Short()
 	for i := range rows {
 		for _, d := range slices.Concat(v.Why, v.Judged) {
 			if len(rows[i].Remedy) > 0 && slices.ContainsFunc(d.Findings, func(f why.Finding) bool { return f.Risk != "" && slices.Equal(f.Commands, rows[i].Remedy) }) {
@@ -23,9 +22,6 @@ func (v *view) Warned() []gateView {
 	}
 	return rows
 }
-
-// Unchecked are the gates that lack a fact, by what is missing.
-func (v *view) Unchecked() []doc.Gap { return uncheckedGates(v.Gates) }
 
 // MoreFacts are the facts of the hosts that the checklists above do not have.
 func (v *view) MoreFacts() facts.Hosts {

@@ -20,9 +20,6 @@ type whereabouts struct {
 	Notes    []string
 }
 
-// mostPlaced bounds the end points that are listed one by one.
-const mostPlaced = 40
-
 // newPlaced is nil where nobody was asked.
 func newPlaced(d *measure.Document) *whereabouts {
 	if !slices.ContainsFunc(d.EndPoints, func(e measure.EndPoint) bool { return e.Placement != nil || e.NoPlace != "" }) {
@@ -130,4 +127,12 @@ func rungOf(d *measure.Document, r measure.Relation) string {
 		}
 	}
 	return ""
+}
+
+// blocks are where the end points of a test are, and what their hosts did.
+func (x *whereabouts) blocks() []doc.Block {
+	if x == nil {
+		return nil
+	}
+	return []doc.Block{doc.Titled("Where they are, and what their hosts did", x.Ends, doc.List{Lines: slices.Concat(x.Lies, x.Notes), Notes: true}, x.Counters, doc.Charts{Charts: x.Charts})}
 }

@@ -42,39 +42,17 @@ func (p *page) brief() []doc.Block {
 	return all
 }
 
-// blocks are where the end points of a test are, and what their hosts did.
-func (x *whereabouts) blocks() []doc.Block {
-	if x == nil {
-		return nil
-	}
-	return []doc.Block{doc.Titled("Where they are, and what their hosts did", x.Ends, doc.List{Lines: slices.Concat(x.Lies, x.Notes), Notes: true}, x.Counters, doc.Charts{Charts: x.Charts})}
-}
-
 // gateBlocks are the conditions, those that did not pass first.
 func (p *page) gateBlocks() []doc.Block {
-	unchecked, passed := p.Unchecked(), p.Passed()
-	body := []doc.Block{gateTable(p.Warned()), doc.Details{Title: fmt.Sprintf("%d not checked", len(unchecked)), Body: []doc.Block{doc.GapTable(unchecked)}}}
+	unchecked, passed := p.Gates.Unchecked(), p.Gates.Passed()
+	body := []doc.Block{p.Warned().Table(), doc.Details{Title: fmt.Sprintf("%d not checked", len(unchecked)), Body: []doc.Block{doc.GapTable(unchecked)}}}
 	switch title := fmt.Sprintf("%d that pass", len(passed)); {
 	case len(passed) > 0 && len(p.Ladders) > 0:
-		body = append(body, doc.Para{Text: fmt.Sprintf("%d pass: %s", len(passed), p.PassedNames())})
+		body = append(body, doc.Para{Text: fmt.Sprintf("%d pass: %s", len(passed), p.Gates.PassedNames())})
 	case len(passed) > 0:
-		body = append(body, doc.Details{Title: title, Brief: true, Paper: p.PassedNames(), Body: []doc.Block{gateTable(shortGates(passed))}})
+		body = append(body, doc.Details{Title: title, Brief: true, Paper: p.Gates.PassedNames(), Body: []doc.Block{passed.Short().Table()}})
 	}
 	return []doc.Block{doc.Titled("Gates", body...)}
-}
-
-// gateTable has what each gate found, with what is to be typed.
-func gateTable(gates []gateView) doc.Table {
-	t := doc.Table{Tone: gateWordTone, Columns: []doc.Column{{Name: "gate"}, {Name: ""}, {Name: "of"}, {Name: "found"}, {Name: "why it matters"}}}
-	for _, g := range gates {
-		found := append(doc.NonEmpty(g.Fact, g.Advice, g.At), doc.Typed(g.Remedy...)...)
-		t.Rows = append(t.Rows, []string{g.ID, g.Word, g.Where, doc.Lines(append(found, doc.NonEmpty(g.Risk)...)...), doc.OrDash(g.Why)})
-	}
-	return t.WithoutEmpty().First(maxGateRows)
-}
-
-func gateWordTone(cell string) doc.Tone {
-	return map[string]doc.Tone{"FAIL": doc.ToneBad, "WARN": doc.ToneWarn, "pass": doc.ToneGood}[cell]
 }
 
 // pathBlocks are what a probe found of each path.

@@ -49,11 +49,8 @@ type summaryItem struct {
 	Commands []string
 }
 
-// Bounds of what stands at the top of a page.
-const (
-	maxSummary = 4 // lines of a row
-	maxNames   = 8 // hosts
-)
+// maxNames bounds the hosts at the top of a page.
+const maxNames = 8
 
 // newSummary takes what the view says elsewhere in detail: of the whole
 // document, and of its last state where a tuning has several.
@@ -388,10 +385,8 @@ func limitLine(w *why.Diagnosis, f *why.Finding) string {
 // do says what is to be done: so that it can be measured, or against what limits it.
 func (b *summary) do(whole, d *measure.Document, v *view) {
 	r := summaryRow{Name: "To do"}
-	for _, g := range v.Open() {
-		if g.Status == measure.GateFail {
-			r.say(strings.Join(doc.NonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
-		}
+	for _, g := range v.Gates.With(measure.GateFail) {
+		r.say(strings.Join(doc.NonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
 	}
 	if result.IsCheck(d) && b.Accepted.Tone == doc.ToneGood {
 		r.warned(v)
@@ -443,7 +438,7 @@ func repeatText(d *measure.Document) string {
 // warned takes what the gates of a host that is fit warn of, a line for each gate.
 func (r *summaryRow) warned(v *view) {
 	said := map[string]int{}
-	warns := joinGates(v.gatesBy(func(g gateView) bool { return g.Status == measure.GateWarn }))
+	warns := v.Gates.With(measure.GateWarn).Joined()
 	for _, g := range warns {
 		said[g.ID]++
 	}

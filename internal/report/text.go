@@ -188,3 +188,73 @@ func gapsText(v *view) string {
 	}
 	return strings.Join(all, "; ")
 }
+
+// filed prints a result of files: the finding and the handshake come first, the
+// causes that were ruled out last.
+func (p *printer) filed(v *view) {
+	doc.Print(p, why.Blocks(v.Why, true))
+	var figures []doc.Row // of a single direction: they go on with those of its connection
+	if len(v.Cells) == 1 {
+		figures = v.Cells[0].Rows
+	}
+	doc.Print(p, capture.Blocks(v.Packets, figures...))
+	if len(v.Cells) > 1 {
+		p.cells(v)
+	}
+	for i := range v.Why {
+		var before *why.Diagnosis
+		if i > 0 {
+			before = &v.Why[i-1]
+		}
+		doc.Print(p, []doc.Block{doc.Pairs{Name: v.Why[i].Way, Rows: v.Why[i].Others(before, true)}})
+	}
+	left := *v
+	if left.Missing = fileGaps(v.Missing); v.Silent {
+		left.Missing = nil // of a connection that carried nothing there are no figures to miss
+	}
+	p.lists(&left)
+}
+
+// checkBlocks are a check on a terminal: what is to be done, what passed in a few lines, the path, and the hosts.
+func (v *view) checkBlocks() []doc.Block {
+	var rows []doc.Row
+	if s := v.Gates.PassedText(); s != "" {
+		rows = append(rows, doc.Row{Name: "pass", Value: s})
+	}
+	for _, g := range v.Gates.Unchecked() {
+		rows = append(rows, doc.Row{Name: doc.NotChecked, Value: g.Text(result.GapFacts)})
+	}
+	all := []doc.Block{doc.Titled("Gates", append(v.Gates.Cards(), doc.Pairs{Rows: rows})...)}
+	for _, t := range slices.Concat(v.Paths, v.Brief) {
+		all = append(all, t)
+	}
+	return append(all, v.Placed.blocks()...)
+}
+
+// maxGateLines is how many gates are named below the figures of a test.
+const maxGateLines = 3
+
+// gateLines tells below the figures of a test which gates did not pass.
+func (p *printer) gateLines(v *view) {
+	open := v.Gates.With(measure.GateFail, measure.GateWarn)
+	for _, g := range open[:min(len(open), maxGateLines)] {
+		s := g.ID + " (" + g.Where + "): " + g.Fact
+		switch {
+		case len(g.Remedy) > 0:
+			s += "; do: " + strings.TrimSpace(g.At+" "+strings.Join(g.Remedy, "; "))
+		case g.Advice != "":
+			s += "; do: " + g.Advice
+		}
+		p.Wrap(text.Yellow, 9, "gate:", s)
+	}
+	if more := len(open) - maxGateLines; more > 0 {
+		p.Wrap("", 9, "gate:", fmt.Sprintf("%d more: `thru check` has all, with reasons", more))
+	}
+}
+
+// GateFailures prints the gates for whose sake nothing was measured.
+func GateFailures(w io.Writer, d *measure.Document, o TextOptions) error {
+	p := newPrinter(o)
+	doc.Print(p, newGates(d).With(measure.GateFail).Cards())
+	return p.Flush(w)
+}

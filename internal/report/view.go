@@ -49,10 +49,9 @@ type view struct {
 	Placed     *whereabouts   // where the end points are; nil: nobody was asked
 	Cells      []result.Cell
 	Hidden     int // cells over result.MaxCells
-	Gates      []gateView
+	Gates      gateList
 	Paths      []doc.Pairs
 	Brief      []doc.Pairs // a short table of each host
-	First      summary
 	Method     []string
 	Again      repeating
 	Inventory  inventory.Checklists
@@ -79,7 +78,7 @@ type verdict struct {
 
 // newView decides what to show of a document.
 func newView(d *measure.Document) *view {
-	whole, said, tuned := d, answers(d), tuning.New(d)
+	said, tuned := answers(d), tuning.New(d)
 	d = result.LastState(d)
 	v := &view{
 		Tuning:     tuned,
@@ -130,7 +129,6 @@ func newView(d *measure.Document) *view {
 		v.Verdict.Reason = unsaid(d, v.Answer, v.Verdict.Reason)
 	}
 	v.showCells(d)
-	v.First = newSummary(whole, d, v)
 	return v
 }
 
@@ -192,19 +190,4 @@ func measured(d *measure.Document) bool {
 			return ok || r.Goodput != nil
 		})
 	})
-}
-
-// reproduce is the command line that asks for the same again.
-func reproduce(d *measure.Document) string {
-	words := []string{"thru"}
-	if len(d.Arguments) == 0 && d.Command == "import" { // no command of thru has measured it
-		return ""
-	}
-	if len(d.Arguments) == 0 || d.Arguments[0] != d.Command {
-		words = append(words, doc.Quote(d.Command))
-	}
-	for _, a := range d.Arguments[:min(len(d.Arguments), result.MaxLines)] {
-		words = append(words, doc.Quote(a))
-	}
-	return strings.Join(words, " ")
 }
