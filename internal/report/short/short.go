@@ -28,7 +28,7 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 	p := text.New(o)
 	lines := answer(d, &g)
 	p.Report(doc.Report{Answer: lines[0], More: lines[1:], Tone: g.Tone, Body: blocks(&g, lines[0])})
-	p.Wrap("", 0, "", hidden(&g, all))
+	p.Wrap("", 0, "", hidden(d, &g, all))
 	return p.Flush(w)
 }
 
@@ -143,12 +143,12 @@ func bounded(all []string) []string {
 }
 
 // hidden is one line of what the short form leaves out, with the command that shows it.
-func hidden(g *report.Gist, all string) string {
+func hidden(d *measure.Document, g *report.Gist, all string) string {
 	var parts []string
 	if n := len(g.Warned); n > 0 && g.Tone == doc.ToneGood {
 		parts = append(parts, unit.Plural(n, "gate")+doc.Verb(n, " warns", " warn"))
 	}
-	if g.RuledOut > 0 {
+	if g.RuledOut > 0 && (g.Tone != doc.ToneGood || d.Command == "explain") { // of a test that passes nobody asks
 		parts = append(parts, unit.Plural(g.RuledOut, "cause")+" ruled out")
 	}
 	if g.Facts > 0 {
