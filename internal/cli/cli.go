@@ -266,15 +266,22 @@ func (e *env) say(err error) {
 		return
 	}
 	if e.WantsJSON() {
-		report.JSON(e.Out, &measure.Document{
-			Schema: measure.Schema, Thru: e.Version, Command: e.Verb(), Arguments: e.Arguments(), StartedAt: time.Now(),
-			Error: console.UnsecretError(control.Describe(err)), EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
-		})
+		doc := e.document()
+		doc.Error = console.UnsecretError(control.Describe(err))
+		report.JSON(e.Out, doc)
 	}
 	if e.Verb() != "iperf3" {
 		iperf3.Fail(e.Console, err)
 	}
 	e.ErrorLines(err)
+}
+
+// document is one of this command, in which nothing stands yet.
+func (e *env) document() *measure.Document {
+	return &measure.Document{
+		Schema: measure.Schema, Thru: e.Version, Command: e.Verb(), Arguments: e.Arguments(), StartedAt: time.Now(),
+		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{},
+	}
 }
 
 type versionCmd struct{}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -114,25 +113,16 @@ func documentsOf(all []library.Result) (docs []*measure.Document) {
 
 // print writes the comparison in the forms that were asked for.
 func (c *compareCmd) print(e *env, x *measure.Compared) error {
-	var files []string
-	for _, f := range []struct {
-		flag, file string
-		write      func(w io.Writer, s *report.Signature) error
-	}{
+	files := []formFile{
 		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
 			return report.ComparedHTML(w, x, report.HTMLOptions{Signed: s})
-		}},
+		}, true},
 		{"--markdown", c.Markdown, func(w io.Writer, s *report.Signature) error {
 			return report.ComparedMarkdown(w, x, report.MarkdownOptions{Signed: s})
-		}},
-	} {
-		if f.file == "" {
-			continue
-		}
-		if err := e.writeForm(f.flag, f.file, f.write, true); err != nil {
-			return err
-		}
-		files = append(files, f.file)
+		}, true},
+	}
+	if err := e.writeForms(files); err != nil {
+		return err
 	}
 	switch {
 	case c.JSON:
@@ -140,13 +130,10 @@ func (c *compareCmd) print(e *env, x *measure.Compared) error {
 	case c.Markdown == "-":
 		return nil
 	}
-	width, colour := e.Terminal()
-	if err := report.ComparedText(e.Out, x, report.TextOptions{Width: width, Colour: colour}); err != nil {
+	if err := report.ComparedText(e.Out, x, e.text()); err != nil {
 		return err
 	}
-	for _, f := range files {
-		fmt.Fprintf(e.Out, "report: %s\n", f)
-	}
+	e.sayFiles(files)
 	return nil
 }
 

@@ -159,13 +159,9 @@ func (c *controlCmd) permits(e *env) error {
 // openState opens the state folder and holds it: two controllers would each keep
 // names that the other does not know.
 func (c *controlCmd) openState() (*bus.State, func(), error) {
-	dir := c.State
-	if dir == "" {
-		all, err := bus.DefaultState()
-		if err != nil {
-			return nil, nil, err
-		}
-		dir = filepath.Join(all, "control") // beside that of an agent on this host
+	dir, err := stateFolder(c.State, "control") // beside that of an agent on this host
+	if err != nil {
+		return nil, nil, err
 	}
 	state, err := bus.OpenState(dir)
 	if err != nil {

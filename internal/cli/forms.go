@@ -96,35 +96,50 @@ func (f formFlags) wanted() (forms, error) {
 	return out, nil
 }
 
-// writeForms writes the files in which a document is asked for beside what is
-// printed. A page and Markdown are signed.
-func (e *env) writeForms(doc *measure.Document, f forms) error {
-	for _, x := range f.files(doc) {
+// writeForms writes the files that are asked for beside what is printed. A page
+// and Markdown are signed.
+func (e *env) writeForms(files []formFile) error {
+	for _, x := range files {
 		if x.file == "" {
 			continue
 		}
-		if err := e.writeForm(x.flag, x.file, x.write, x.signed); err != nil {
+		if err := e.writeForm(x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// sayFiles names the files that were written.
+func (e *env) sayFiles(files []formFile) {
+	for _, x := range files {
+		if x.file != "" {
+			fmt.Fprintf(e.Out, "report: %s\n", x.file)
+		}
+	}
+}
+
+// text is how results are printed where this command prints.
+func (e *env) text() report.TextOptions {
+	width, colour := e.Terminal()
+	return report.TextOptions{Width: width, Colour: colour}
+}
+
 // writeForm writes one of them. Where this host has no key it is written without
 // a signature, and says so.
-func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signature) error, signs bool) error {
+func (e *env) writeForm(x formFile) error {
 	var who *report.Signature
 	var key *bus.Signer
-	if signs {
+	if x.signed {
 		var err error
 		if key, err = library.Signer(); err != nil {
 			e.Warn("the report is not signed", err)
 		} else {
-			who = &report.Signature{Host: node.Hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(file)) + " --signer KEY"}
+			who = &report.Signature{Host: node.Hostname(), Key: key.Key, Verify: "thru report --verify " + plainName(filepath.Base(x.file)) + " --signer KEY"}
 		}
 	}
 	var b bytes.Buffer
-	if err := write(&b, who); err != nil {
+	if err := x.write(&b, who); err != nil {
 		return fmt.Errorf("cli: writing the report: %w", err)
 	}
 	text := b.Bytes()
@@ -134,7 +149,7 @@ func (e *env) writeForm(flag, file string, write func(io.Writer, *report.Signatu
 			return err
 		}
 	}
-	return e.deliver(flag, file, text)
+	return e.deliver(x.flag, x.file, text)
 }
 
 // plainLetters mean nothing to a shell.

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"thru/internal/cli/console"
 	"thru/internal/fault"
 	"thru/internal/library"
 	"thru/internal/measure"
@@ -361,15 +360,15 @@ func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, no
 	}
 	fmt.Fprintf(w, "%-*s  %-7s  %-*s  %-4s  %s\n", longest, "id", "when", commandColumn, "command", "", head)
 	for _, x := range entries {
-		line := fmt.Sprintf("%-*s  %-7s  %-*s  ", longest, fault.Printable(x.ID), whenText(x.StartedAt, now), commandColumn, console.Cut(fault.Printable(x.Command), commandColumn))
+		line := fmt.Sprintf("%-*s  %-7s  %-*s  ", longest, fault.Printable(x.ID), whenText(x.StartedAt, now), commandColumn, unit.Cut(fault.Printable(x.Command), commandColumn))
 		verdict := fmt.Sprintf("%-4s", fault.Printable(verdictText(x.Verdict)))
 		room := width - len(line) - len(verdict) - 2
 		said, below := titleText(x)+labelsText(x, "  "), ""
 		if width > 0 && width < narrow {
-			said, below = labelsText(x, ""), "  "+console.Cut(titleText(x), width-2)+"\n"
+			said, below = labelsText(x, ""), "  "+unit.Cut(titleText(x), width-2)+"\n"
 		}
 		if width > 0 {
-			said = console.Cut(said, room)
+			said = unit.Cut(said, room)
 		}
 		fmt.Fprintf(w, "%s\n%s", strings.TrimRight(line+coloured(verdict, x.Verdict, colour)+"  "+said, " "), below)
 	}

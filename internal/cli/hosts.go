@@ -14,7 +14,6 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/remote"
-	"thru/internal/report"
 	"thru/internal/report/facts"
 	"thru/internal/report/fleet"
 )
@@ -151,8 +150,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, members *bus.Fleet, contro
 	if c.JSON {
 		return json.NewEncoder(e.Out).Encode(out)
 	}
-	width, colour := e.Terminal()
-	options := report.TextOptions{Width: width, Colour: colour}
+	options := e.text()
 	rows := make([]fleet.HostRow, len(hosts))
 	for i, h := range hosts {
 		rows[i] = hostRow(h, now)

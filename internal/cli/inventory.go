@@ -27,7 +27,7 @@ type inventoryCmd struct {
 
 // Run lists virtual machines, hosts and networks.
 func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
-	begin := time.Now()
+	doc := e.document()
 	if err := c.sensible(e); err != nil {
 		return err
 	}
@@ -48,10 +48,7 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: e.Version, Command: "inventory", Arguments: e.Arguments(), StartedAt: begin, ElapsedNs: time.Since(begin).Nanoseconds(),
-		EndPoints: []measure.EndPoint{}, Cells: []measure.Cell{}, Inventories: []measure.Inventory{v},
-	}
+	doc.ElapsedNs, doc.Inventories = time.Since(doc.StartedAt).Nanoseconds(), []measure.Inventory{v}
 	if !e.archive.Off && len(v.Guests) > mostKeptGuests {
 		e.archive.Off = true
 		e.Warn("the result is not in the history", fault.Failf("--vm and --host choose some, --json prints all", "it has %d VMs, and at most %d are kept", len(v.Guests), mostKeptGuests))

@@ -10,7 +10,6 @@ import (
 	"thru/internal/measure"
 	"thru/internal/plan"
 	"thru/internal/plan/planfile"
-	"thru/internal/report"
 	"thru/internal/report/fleet"
 	"thru/internal/runs"
 )
@@ -141,8 +140,7 @@ type listedStep struct {
 func (r *planRun) list(p plan.Plan) error {
 	if !r.forms.JSON {
 		r.sayWarnings(p)
-		width, colour := r.env.Terminal()
-		return fleet.PlanList(r.env.Out, p, report.TextOptions{Width: width, Colour: colour})
+		return fleet.PlanList(r.env.Out, p, r.env.text())
 	}
 	l := listedPlan{
 		Thru: r.env.Version, Name: p.Name, SHA256: runs.Checksum(r.text), Order: p.Order, Runs: p.Runs(), Duration: int64(p.Time()),

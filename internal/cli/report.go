@@ -148,18 +148,14 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.JSON || !c.filesAsked() {
 		return e.printKept(doc, f)
 	}
-	if err := e.writeForms(doc, f); err != nil { // the files are what was asked for
+	files := f.files(doc)
+	if err := e.writeForms(files); err != nil { // the files are what was asked for
 		return err
 	}
-	files := f.files(doc)
 	if slices.ContainsFunc(files, func(x formFile) bool { return x.file == "-" }) {
 		return nil // which has the stdout for itself
 	}
-	for _, x := range files {
-		if x.file != "" {
-			fmt.Fprintf(e.Out, "report: %s\n", x.file)
-		}
-	}
+	e.sayFiles(files)
 	return nil
 }
 

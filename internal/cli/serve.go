@@ -147,7 +147,7 @@ func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) 
 		server, err := bus.Memory()
 		return server, nil, err
 	}
-	return bus.Listen(ctx, bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: c.controlAddrs()})
+	return bus.Listen(ctx, bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: controlAddrs(c.Bind, c.Port)})
 }
 
 // known refuses privileges that there are not.
@@ -240,12 +240,9 @@ func parsePorts(s string) (first, last int, err error) {
 }
 
 func (c *serveCmd) openState() (*bus.State, error) {
-	dir := c.State
-	if dir == "" {
-		var err error
-		if dir, err = bus.DefaultState(); err != nil {
-			return nil, err
-		}
+	dir, err := stateFolder(c.State, "")
+	if err != nil {
+		return nil, err
 	}
 	state, err := bus.OpenState(dir)
 	if err == nil && c.Rotate {
@@ -254,8 +251,13 @@ func (c *serveCmd) openState() (*bus.State, error) {
 	return state, err
 }
 
-func (c *serveCmd) controlAddrs() []string {
-	return controlAddrs(c.Bind, c.Port)
+// stateFolder is the one that is named, else one in the user's state folder.
+func stateFolder(named, within string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	all, err := bus.DefaultState()
+	return filepath.Join(all, within), err
 }
 
 // controlAddrs are where control listens: on all addresses unless some are named.

@@ -147,7 +147,7 @@ type forms struct {
 func (e *env) print(doc *measure.Document, f forms) error {
 	var err, unwritten error
 	doc.Error = console.UnsecretError(doc.Error)
-	unwritten = e.writeForms(doc, f)
+	unwritten = e.writeForms(f.files(doc))
 	for _, x := range []error{f.unkept, unwritten} {
 		if x != nil {
 			e.ErrorLines(x)
@@ -163,8 +163,6 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		}
 		return errors.Join(err, report.JSON(e.Out, doc))
 	}
-	width, colour := e.Terminal()
-	options := report.TextOptions{Width: width, Colour: colour}
 	show := report.Text
 	if len(e.TypedOf("--all")) == 0 {
 		show = func(w io.Writer, d *measure.Document, o report.TextOptions) error {
@@ -174,13 +172,11 @@ func (e *env) print(doc *measure.Document, f forms) error {
 	if !library.Measured(doc) && len(doc.Findings) == 0 && doc.Command != "check" && !library.Tuned(doc) && report.Answer(doc) == "" {
 		show = report.GateFailures
 	}
-	if terr := show(e.Out, doc, options); terr != nil {
+	if terr := show(e.Out, doc, e.text()); terr != nil {
 		return errors.Join(err, terr)
 	}
-	for _, x := range f.files(doc) {
-		if x.file != "" && unwritten == nil {
-			fmt.Fprintf(e.Out, "report: %s\n", x.file)
-		}
+	if unwritten == nil {
+		e.sayFiles(f.files(doc))
 	}
 	if len(f.packets) > 0 {
 		fmt.Fprintf(e.Out, "packets: %s\n", strings.Join(f.packets, " "))

@@ -285,7 +285,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 		return err
 	}
 	defer closeAll()
-	doc := &measure.Document{Schema: measure.Schema, Thru: e.Version, Command: "tune", Arguments: e.Arguments(), StartedAt: time.Now(), Cells: []measure.Cell{}}
+	doc := e.document()
 	both := []*control.EndPoint{ends.Local}
 	if ends.Peer != ends.Local {
 		both = append(both, ends.Peer)
@@ -301,8 +301,7 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	if c.JSON {
 		return report.JSON(e.Out, doc)
 	}
-	width, colour := e.Terminal()
-	return tuning.Knobs(e.Out, doc.EndPoints, report.TextOptions{Width: width, Colour: colour})
+	return tuning.Knobs(e.Out, doc.EndPoints, e.text())
 }
 
 // knobsOf asks an end point for the knobs of the host and of its interfaces that are

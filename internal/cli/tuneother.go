@@ -148,10 +148,8 @@ func (c *tuneCmd) writeScripts(e *env, doc *measure.Document) error {
 // rollback undoes what thru has changed at an end point, by the journal there:
 // of this host by this process alone, without an agent.
 func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
-	doc := &measure.Document{
-		Schema: measure.Schema, Thru: e.Version, Command: "tune", Arguments: e.Arguments(), StartedAt: time.Now(),
-		Cells: []measure.Cell{}, Tuning: &measure.Tuning{Restored: []measure.Changed{}},
-	}
+	doc := e.document()
+	doc.Tuning = &measure.Tuning{Restored: []measure.Changed{}}
 	point, changed, err := c.restore(ctx, e)
 	if err != nil {
 		return err
@@ -200,10 +198,8 @@ func restoreHere(e *env, state string) ([]measure.Changed, error) {
 		return nil, err
 	}
 	defer prog.Close()
-	if state == "" {
-		if state, err = bus.DefaultState(); err != nil {
-			return nil, err
-		}
+	if state, err = stateFolder(state, ""); err != nil {
+		return nil, err
 	}
 	desk, err := node.OpenTuner(e.Version, prog, state, nil)
 	if err != nil {

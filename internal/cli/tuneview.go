@@ -79,7 +79,7 @@ func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 		return
 	}
 	for i, p := range proposals {
-		v.Printf("%3d %s\n", i+1, console.Cut(fault.Printable(p.Title), v.Width-4))
+		v.Printf("%3d %s\n", i+1, unit.Cut(fault.Printable(p.Title), v.Width-4))
 	}
 }
 
@@ -144,7 +144,7 @@ func (v *tuneView) progress(now string) {
 	if rest := time.Until(v.until); rest >= time.Second {
 		left = "; " + roundTime(rest) + " left"
 	}
-	v.Now(console.Cut(v.nth+fault.Printable(now), v.Width-len(left)-1) + left)
+	v.Now(unit.Cut(v.nth+fault.Printable(now), v.Width-len(left)-1) + left)
 }
 
 // Tried prints what became of it.
@@ -167,7 +167,7 @@ func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 	}
 	v.Clear()
 	if len(all) > 0 {
-		v.Printf("%s\n", console.Cut(fault.Printable("stands at  "+strings.Join(all, ", ")), v.Width))
+		v.Printf("%s\n", unit.Cut(fault.Printable("stands at  "+strings.Join(all, ", ")), v.Width))
 	}
 }
 

@@ -106,10 +106,7 @@ func (v step) line(width int) string {
 	if v.Tells != "" && (width <= 0 || width-utf8.RuneCountInString(line) >= leastTells) {
 		line += "; " + v.Tells
 	}
-	if r := []rune(line); width > 3 && len(r) > width {
-		line = string(r[:width-3]) + "..."
-	}
-	return line
+	return unit.Cut(line, width)
 }
 
 // leastTells is the room, in columns, from which a part of what a step told is worth its place.

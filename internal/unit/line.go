@@ -21,3 +21,11 @@ func Line(text string, most int) string {
 	}
 	return b.String()
 }
+
+// Cut shortens a text to the columns of a terminal; of too few nothing is left out.
+func Cut(text string, room int) string {
+	if r := []rune(text); room > 3 && len(r) > room {
+		return string(r[:room-3]) + "..."
+	}
+	return text
+}

@@ -93,11 +93,3 @@ func otherTests(n int) string {
 	}
 	return fmt.Sprintf("%d other tests", n)
 }
-
-// Cut shortens a text to the room that there is.
-func Cut(text string, room int) string {
-	if r := []rune(text); room > 3 && len(r) > room {
-		return string(r[:room-3]) + "..."
-	}
-	return text
-}

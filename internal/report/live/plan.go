@@ -121,10 +121,7 @@ func pairLines(pairs []Pair, width, lines int) []string {
 			line += text.Pad(s, widest+pairGap)
 		}
 		line = strings.TrimRight(strings.Repeat(" ", text.Indent)+line, " ")
-		if r := []rune(line); len(r) > width {
-			line = string(r[:max(0, width-3)]) + "..."
-		}
-		out = append(out, line)
+		out = append(out, unit.Cut(line, width))
 	}
 	return out
 }

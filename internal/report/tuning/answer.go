@@ -247,10 +247,7 @@ func AttemptLine(a measure.Attempt, width int) string {
 			line += " (" + strings.TrimSuffix(relative(*c.LowPct), "%") + ".." + relative(*c.HighPct) + ")"
 		}
 	}
-	if r := []rune(line); width > 3 && len(r) > width {
-		line = string(r[:width-3]) + "..."
-	}
-	return line
+	return unit.Cut(line, width)
 }
 
 // outcomeWidth is the longest outcome of an attempt.
