@@ -84,13 +84,13 @@ func (p *page) figureBlocks() []doc.Block {
 	if p.Slowest() {
 		title = "The slowest pairs"
 	}
-	drawn := doc.Only{For: doc.HTML, Body: []doc.Block{doc.Titled("Over time", doc.List{Lines: p.Drawn, Notes: true}, doc.Charts{Charts: p.Charts})}}
+	drawn := doc.OnScreen(doc.Titled("Over time", doc.List{Lines: p.Drawn, Notes: true}, doc.Charts{Charts: p.Charts}))
 	all := []doc.Block{drawn, doc.Titled(title, doc.Beside{Body: figures})}
 	if len(p.Main) == 1 {
 		all = []doc.Block{doc.Beside{Body: all}}
 	}
 	if len(p.Heat) > 0 {
-		all = append(all, doc.Only{For: doc.HTML, Body: []doc.Block{doc.Titled("Cores and queues", doc.Charts{Charts: p.Heat}, doc.List{Lines: p.Unseen, Notes: true})}})
+		all = append(all, doc.OnScreen(doc.Titled("Cores and queues", doc.Charts{Charts: p.Heat}, doc.List{Lines: p.Unseen, Notes: true})))
 	}
 	if p.Latency != nil {
 		all = append(all, doc.Titled("Latency", doc.Beside{Body: []doc.Block{doc.Charts{Charts: []doc.Chart{p.Latency.Chart}}, p.Latency.Table}}))

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"thru/internal/doc"
 	"thru/internal/measure"
 	"thru/internal/report/result"
 	"thru/internal/report/tuning"
@@ -147,12 +146,6 @@ func TestFoldUntried(t *testing.T) {
 	}
 }
 
-func TestReasonText(t *testing.T) {
-	if got := doc.Reason("agent: this client may measure here, but not tune"); got != "this client may measure here, but not tune" {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestSourceText(t *testing.T) {
 	for source, want := range map[string]string{
 		"RFC 6349, 3.3.1; checklist S-09; Linux ip-sysctl.rst":        "RFC 6349, 3.3.1; Linux ip-sysctl.rst",
@@ -208,18 +201,5 @@ func TestKnobs(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
-	}
-}
-
-// TestGapOfBothDirections: what both directions lack for the same reason is said once.
-func TestGapOfBothDirections(t *testing.T) {
-	const one = "the link rate is not known: interface va at local has a speed in name only; interface vb at peer has a speed in name only"
-	const other = "the link rate is not known: interface vb at peer has a speed in name only; interface va at local has a speed in name only"
-	var all []doc.Gap
-	for _, why := range []string{one, other, "the goodput is not known"} {
-		all = doc.AddGap(all, "ceiling", why)
-	}
-	if len(all) != 2 || all[0].Why != one || len(all[0].Facts) != 1 {
-		t.Errorf("%+v", all)
 	}
 }

@@ -26,7 +26,7 @@ func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 		for _, t := range p.Traced {
 			drawn = append(drawn, t.details())
 		}
-		out = append(out, doc.Section{Title: "What the packets show" + doc.Prefixed(", ", p.Way), Named: true, Body: append(body, doc.Only{For: doc.HTML, Body: drawn})})
+		out = append(out, doc.Section{Title: "What the packets show" + doc.Prefixed(", ", p.Way), Named: true, Body: append(body, doc.OnScreen(drawn...))})
 	}
 	return out
 }

@@ -117,12 +117,7 @@ func (s *Set) pair() {
 }
 
 // Name is the pair: "a -> b".
-func (p pairFigure) Name() string {
-	if p.From == p.To {
-		return doc.Clean(p.From) + " to itself"
-	}
-	return doc.Clean(p.From + " -> " + p.To)
-}
+func (p pairFigure) Name() string { return result.PairName(p.From, p.To) }
 
 // AtOnce tells whether the pairs of the set ran at the same time.
 func (s *Set) AtOnce() bool { return len(s.Groups) == 1 && (len(s.Cells) > 1 || len(s.Pairs) > 1) }

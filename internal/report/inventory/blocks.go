@@ -43,7 +43,7 @@ func (e *estate) section(several bool) doc.Block {
 	return doc.Titled(title+doc.Prefixed(" ", doc.Bracket(e.Source)), answer, e.standOut(),
 		doc.Only{For: doc.Terminal, Body: append(hosts, append(machines, e.Networks, e.open())...)},
 		doc.Only{For: doc.Pages, Body: []doc.Block{e.Hosts, e.machines(), e.Networks, e.Stores, sheets("The sheet of each host", e.HostSheets),
-			sheets("The sheet of each VM", e.GuestSheets, doc.Para{Text: e.Unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
+			sheets("The sheet of each VM", e.GuestSheets, doc.Para{Text: e.unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
 }
 
 // standOut is what the settings speak against.
@@ -71,7 +71,7 @@ func (e *estate) open() doc.Notice {
 // machines are the guests, by their hosts where they are many.
 func (e *estate) machines() doc.Block {
 	f := doc.Filter{}
-	if e.Filtered() {
+	if e.filtered() {
 		f.Choices = []doc.Choice{{Class: "only-on", Text: "only those that are on"}, {Class: "only-odd", Text: "only those that stand out"}}
 	}
 	for _, g := range e.Groups {
@@ -117,8 +117,8 @@ func Method() []string {
 	}
 }
 
-// Unshown says how to see the guests that have no sheet; "" where all have one.
-func (e estate) Unshown() string {
+// unshown says how to see the guests that have no sheet; "" where all have one.
+func (e estate) unshown() string {
 	if e.Unsheeted == 0 {
 		return ""
 	}

@@ -60,8 +60,8 @@ func (g guestGroup) Count() string {
 	return s
 }
 
-// Filtered tells whether the guests of a page are so many that it helps to filter them.
-func (e estate) Filtered() bool {
+// filtered tells whether the guests of a page are so many that it helps to filter them.
+func (e estate) filtered() bool {
 	n := 0
 	for _, g := range e.Groups {
 		n += len(g.Rows)

@@ -14,7 +14,7 @@ func (t *View) Blocks() []doc.Block {
 	var same doc.Notice
 	if s := t.Same; s != nil {
 		same = doc.Notice{Title: "Trust in the method", Tone: doc.ToneBad, Lines: append([]string{"where nothing was changed, a change of at most " + s.Most + " was estimated, up or down"}, s.Cases...)}
-		if s.Trusted() {
+		if s.trusted() {
 			same.Tone = doc.ToneGood
 		}
 	}
@@ -87,7 +87,7 @@ func (x Proposal) card() doc.Card {
 	c.Say("why", x.Why+doc.Spaced(doc.Bracket(x.For)))
 	c.Say("expect", x.Expect)
 	c.Say("source", x.Source)
-	c.Say("risk", x.Danger())
+	c.Say("risk", x.danger())
 	c.Say("by hand", x.ByHand)
 	c.Say("flags", x.Flags)
 	for _, h := range x.Hosts {

@@ -74,8 +74,8 @@ func newProposal(p *measure.Proposal, number int, several bool) Proposal {
 	return v
 }
 
-// Danger is the risk, and first that the connection may be cut.
-func (p Proposal) Danger() string {
+// danger is the risk, and first that the connection may be cut.
+func (p Proposal) danger() string {
 	if !p.Cuts {
 		return p.Risk
 	}
@@ -140,13 +140,13 @@ func newSameness(d *measure.Document) *sameness {
 	return s
 }
 
-// Trusted tells whether so few came out as a difference as may.
-func (s *sameness) Trusted() bool { return float64(s.Wrong) <= max(falseAlarms*float64(s.Total), 0) }
+// trusted tells whether so few came out as a difference as may.
+func (s *sameness) trusted() bool { return float64(s.Wrong) <= max(falseAlarms*float64(s.Total), 0) }
 
 // text is the outcome in a sentence.
 func (s *sameness) text() string {
 	t := unit.Plural(s.Total, "comparison") + " of this state with itself: " + s.Counts
-	if s.Wrong > 0 && !s.Trusted() {
+	if s.Wrong > 0 && !s.trusted() {
 		t += "; at most 2 of 60 may come out as a difference"
 	}
 	return t

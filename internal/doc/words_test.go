@@ -1,4 +1,4 @@
-package report
+package doc_test
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 	"thru/internal/doc"
 )
 
-func TestLatencyTime(t *testing.T) {
+func TestShortTime(t *testing.T) {
 	for ns, want := range map[int64]string{
 		0: "0 ns", 850: "850 ns", 4_800: "4.8 µs", 12_345: "12.3 µs", 999_400: "999 µs", 999_600: "1 ms", 4_100_000: "4.1 ms",
 		212_000_000: "212 ms", 1_500_000_000: "1.5 s", -3_900_000: "-3.9 ms", math.MinInt64: "-2562047 h 47 min",
@@ -27,5 +27,24 @@ func TestUnbroken(t *testing.T) {
 		if got := strings.Join(doc.Unbroken(text), "|"); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestGapOfBothDirections: what both directions lack for the same reason is said once.
+func TestGapOfBothDirections(t *testing.T) {
+	const one = "the link rate is not known: interface va at local has a speed in name only; interface vb at peer has a speed in name only"
+	const other = "the link rate is not known: interface vb at peer has a speed in name only; interface va at local has a speed in name only"
+	var all []doc.Gap
+	for _, why := range []string{one, other, "the goodput is not known"} {
+		all = doc.AddGap(all, "ceiling", why)
+	}
+	if len(all) != 2 || all[0].Why != one || len(all[0].Facts) != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestReasonText(t *testing.T) {
+	if got := doc.Reason("agent: this client may measure here, but not tune"); got != "this client may measure here, but not tune" {
+		t.Errorf("%q", got)
 	}
 }
