@@ -14,6 +14,9 @@ import (
 // MostText bounds one foreign string, so that a page stays small.
 const MostText = 300
 
+// MostRisk bounds what is said of the risk of a change, which is to be read to its end.
+const MostRisk = 2 * MostText
+
 // Clean makes a string of another host safe to print: no control or
 // direction-changing characters, one line, bounded length.
 func Clean(s string) string { return CleanUpTo(s, MostText) }

@@ -33,7 +33,7 @@ func newGates(d *measure.Document) (all gateList) {
 	for _, g := range d.Gates {
 		all = append(all, gateView{
 			Status: doc.Clean(g.Status), Word: gateWord(g.Status), ID: doc.Clean(g.ID), Where: gatePlace(g), Fact: doc.Clean(g.Fact), Why: doc.Clean(g.Why),
-			Advice: doc.Clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: doc.Clean(g.Risk),
+			Advice: doc.Clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: doc.CleanUpTo(g.Risk, doc.MostRisk),
 		})
 		if v := &all[len(all)-1]; len(v.Remedy) > 0 && g.RemedyAt != "" && g.RemedyAt != g.EndPoint {
 			v.At = "at " + doc.Clean(g.RemedyAt) + ":"

@@ -135,6 +135,16 @@ func TestNothingLost(t *testing.T) {
 	}
 }
 
+// TestRiskIsWhole: what may go wrong with a command is read to its end.
+func TestRiskIsWhole(t *testing.T) {
+	d := load(t, "check")
+	d.Gates[0].Risk = strings.Repeat("it may do this and that; ", 20) + "the last risk"
+	var b bytes.Buffer
+	if err := Text(&b, d, text.Options{Width: 80}, "--all"); err != nil || !strings.Contains(b.String(), "last risk") {
+		t.Errorf("the risk is cut: %v\n%s", err, b.String())
+	}
+}
+
 // golden compares with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()

@@ -76,7 +76,7 @@ func NewFinding(f *measure.Finding, flow *measure.Flow) Finding {
 		}
 	}
 	if r := f.Remedy; r != nil {
-		v.Advice, v.Risk = doc.Clean(r.Advice), doc.Clean(r.Risk)
+		v.Advice, v.Risk = doc.Clean(r.Advice), doc.CleanUpTo(r.Risk, doc.MostRisk)
 		for _, c := range r.Commands[:min(len(r.Commands), result.MaxCommands)] {
 			v.Commands = append(v.Commands, doc.CleanUpTo(c, result.LongestOrder))
 		}
