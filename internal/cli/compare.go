@@ -52,8 +52,8 @@ func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	if err != nil || !(bar > 0) || bar > 50 || math.IsNaN(bar) {
 		return fault.Usagef("such as --bar 5%", "--bar %s: no percentage above 0 and up to 50", fault.Short(c.Bar))
 	}
-	for _, f := range []struct{ flag, file string }{{"--html", c.HTML}, {"--markdown", strings.TrimPrefix(c.Markdown, "-")}} {
-		if err := writable(f.flag, f.file); err != nil {
+	for _, f := range c.files(nil) {
+		if err := writable(f.flag, strings.TrimPrefix(f.file, "-")); err != nil {
 			return err
 		}
 	}
@@ -113,14 +113,7 @@ func documentsOf(all []library.Result) (docs []*measure.Document) {
 
 // print writes the comparison in the forms that were asked for.
 func (c *compareCmd) print(e *env, x *measure.Compared) error {
-	files := []formFile{
-		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
-			return report.ComparedHTML(w, x, report.HTMLOptions{Signed: s})
-		}, true},
-		{"--markdown", c.Markdown, func(w io.Writer, s *report.Signature) error {
-			return report.ComparedMarkdown(w, x, report.MarkdownOptions{Signed: s})
-		}, true},
-	}
+	files := c.files(x)
 	if err := e.writeForms(files); err != nil {
 		return err
 	}
@@ -135,6 +128,18 @@ func (c *compareCmd) print(e *env, x *measure.Compared) error {
 	}
 	e.sayFiles(files)
 	return nil
+}
+
+// files are those that a comparison, which may still be made, is written to.
+func (c *compareCmd) files(x *measure.Compared) []formFile {
+	return []formFile{
+		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
+			return report.ComparedHTML(w, x, report.HTMLOptions{Signed: s})
+		}, true},
+		{"--markdown", c.Markdown, func(w io.Writer, s *report.Signature) error {
+			return report.ComparedMarkdown(w, x, report.MarkdownOptions{Signed: s})
+		}, true},
+	}
 }
 
 // comparedError is how the command ends; the document has been printed.

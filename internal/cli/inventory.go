@@ -70,10 +70,8 @@ func (c *inventoryCmd) sensible(e *env) error {
 	if c.isVSphere() {
 		return nil
 	}
-	for flag, set := range map[string]bool{"--password-stdin": c.PasswordStdin, "--insecure": c.Insecure} {
-		if set {
-			return fault.Usagef("leave it out: ssh has keys of its own, and an end point its join string", "%s is of vsphere:// alone", flag)
-		}
+	if these := e.TypedOf("--password-stdin", "--insecure"); len(these) > 0 {
+		return fault.Usagef("leave it out: ssh has keys of its own, and an end point its join string", "%s is of vsphere:// alone", these[0])
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (c *transferCmd) transfer(e *env) (*session.Transfer, error) {
 	if err := c.sensible(); err != nil {
 		return nil, err
 	}
-	if err := c.ours(target); err != nil {
+	if err := c.ours(e, target); err != nil {
 		return nil, err
 	}
 	o := session.Options{
@@ -167,20 +167,15 @@ func (c *transferCmd) sensible() error {
 }
 
 // ours refuses flags that say nothing to a protocol.
-func (c *transferCmd) ours(target session.URL) error {
+func (c *transferCmd) ours(e *env, target session.URL) error {
 	switch {
 	case c.Key != "" && target.Protocol != "sftp" && target.Protocol != clients.Thru:
 		return fault.Usagef("a private key is of sftp://", "-i does not go with %s://", target.Protocol)
 	case target.Protocol != clients.Thru:
 		return nil
 	}
-	for _, x := range []struct {
-		flag string
-		set  bool
-	}{{"--password-stdin", c.PasswordStdin}, {"--identity", c.Key != ""}, {"--pin", c.Pin != ""}, {"--insecure", c.Insecure}} {
-		if x.set {
-			return fault.Usagef("leave it out: an end point has been let in by its join string (thru join), which pins its certificate", "%s does not go with thru://", x.flag)
-		}
+	if these := e.TypedOf("--password-stdin", "-i", "--pin", "--insecure"); len(these) > 0 {
+		return fault.Usagef("leave it out: an end point has been let in by its join string (thru join), which pins its certificate", "%s does not go with thru://", these[0])
 	}
 	return nil
 }
