@@ -31,7 +31,7 @@ func JudgedGates(f *diagnose.Flow) []measure.Gate {
 				s.Ends = append(s.Ends, scene.End{Name: e.Name, Facts: e.Facts, Route: e.Route(), Shared: f.Cell.From == f.Cell.To})
 			}
 		}
-		f.Anew = gate.JudgeBy(s, f.Cat.Gates)
+		f.Anew = gate.Judge(s, f.Cat.Gates)
 	}
 	return slices.Clone(f.Anew)
 }
@@ -61,6 +61,25 @@ func Told(e *diagnose.End, cause string) *diagnose.Outcome {
 		return diagnose.No("at the %s: %s", e.Place, passed.Fact)
 	}
 	return nil
+}
+
+// Gated is what the gate of a cause says of an end: the condition that it warns of; where
+// it does not warn, what Told says.
+func Gated(e *diagnose.End, cause string) (o *diagnose.Outcome, warns bool) {
+	if gates := Conditions(e.Flow, cause, e.Name); len(gates) > 0 {
+		return Condition(e, gates[0]), true
+	}
+	return Told(e, cause), false
+}
+
+// Remedy is what the first of the gates that has one says is to be done, else otherwise.
+func Remedy(e *diagnose.End, gates []measure.Gate, otherwise *measure.Remedy) *measure.Remedy {
+	for _, g := range gates {
+		if len(g.Remedy) > 0 || g.Advice != "" {
+			return e.RemedyOf(g)
+		}
+	}
+	return otherwise
 }
 
 // Condition is a gate that warns, as a cause that may cost something.

@@ -35,11 +35,10 @@ func CPUGovernor() rule.Cause {
 }
 
 func judgeCPUGovernor(e *diagnose.End) *diagnose.Outcome {
-	gates := below.Conditions(e.Flow, "cpu-governor", e.Name)
-	if len(gates) == 0 {
-		return below.Told(e, "cpu-governor")
+	o, warns := below.Gated(e, "cpu-governor")
+	if !warns {
+		return o
 	}
-	o := below.Condition(e, gates[0])
 	if !below.WorksFully(e) {
 		return o.Beside()
 	}

@@ -59,12 +59,9 @@ func (e *End) Load() Load {
 		}
 	}
 	l.Thread = l.Known && l.Hot.Run+l.Hot.Wait > ThreadBar
-	if e.Seen == nil || e.Seen.Host == nil {
-		return l
-	}
-	l.CPUs = len(e.Seen.Host.CPUs)
+	l.CPUs = len(e.Counters().CPUs)
 	bound, allowed := BoundTo(e), 0
-	for _, c := range e.Seen.Host.CPUs {
+	for _, c := range e.Counters().CPUs {
 		if bound == nil || *bound == c.Core {
 			if allowed++; allowed == 1 || Busy(c) < l.Least {
 				l.Least = Busy(c)
@@ -99,11 +96,8 @@ func (e *End) process() (Threads, bool) {
 // waiting. It is the share of the steal that the thread's share of the CPU
 // comes to.
 func (e *End) stolen(s measure.Stream, run float64) float64 {
-	if e.Seen == nil || e.Seen.Host == nil || len(e.Seen.Host.CPUs) == 0 {
-		return 0
-	}
 	steal, worked, n := 0.0, 0.0, 0.0
-	for _, c := range e.Seen.Host.CPUs {
+	for _, c := range e.Counters().CPUs {
 		if s.CPU != nil && *s.CPU != c.Core {
 			continue
 		}

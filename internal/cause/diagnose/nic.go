@@ -24,10 +24,10 @@ func (e *End) Flows() (n int) {
 // MeanPacket is the mean length of the packets that the kernel handed to the
 // interface, or took from it, in bytes: above the MTU where they were merged.
 func (e *End) MeanPacket() (float64, bool) {
-	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.NIC == nil {
+	n := e.NIC()
+	if n == nil {
 		return 0, false
 	}
-	n := e.Seen.Host.NIC
 	bytes, packets := n.RxBytes, n.RxPackets
 	if e.Sends() {
 		bytes, packets = n.TxBytes, n.TxPackets

@@ -54,15 +54,12 @@ type Stolen struct {
 // is full of received packets, where more was taken of it. What is taken of other
 // CPUs is no loss to the flow.
 func (e *End) OwnSteal() (x Stolen) {
-	if e.Seen == nil || e.Seen.Host == nil {
-		return x
-	}
-	x.Cores = e.Own(e.Seen.Host.CPUs)
+	x.Cores = e.Own(e.Counters().CPUs)
 	x.Mean, _ = StealOf(x.Cores)
 	for _, c := range x.Cores {
 		x.Busy += Busy(c) / float64(len(x.Cores))
 	}
-	for _, c := range e.Seen.Host.CPUs {
+	for _, c := range e.Counters().CPUs {
 		if Busy(c) > FullBar && Packets(c) > 0 && Packets(c)+Bounded(c.Steal) > PacketBar && Packets(c) >= Packets(e.Load().Soft) && Bounded(c.Steal) > x.Mean {
 			x = Stolen{[]measure.CPU{c}, Bounded(c.Steal), Busy(c)}
 		}

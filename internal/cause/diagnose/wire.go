@@ -72,13 +72,17 @@ func (e *End) OnPort(i *measure.Interface) measure.Where {
 	return w
 }
 
-// NIC is what the interface of the end counted in the measured time.
-func (e *End) NIC() *measure.NICSpan {
+// Counters are what the host of the end counted in the measured time; none where nothing
+// was seen.
+func (e *End) Counters() measure.HostSpan {
 	if e.Seen == nil || e.Seen.Host == nil {
-		return nil
+		return measure.HostSpan{}
 	}
-	return e.Seen.Host.NIC
+	return *e.Seen.Host
 }
+
+// NIC is what the interface of the end counted in the measured time.
+func (e *End) NIC() *measure.NICSpan { return e.Counters().NIC }
 
 // Counted sums the counters of a driver that moved and whose names have one of
 // the parts and none of the others, and names the largest of them. Counters

@@ -18,9 +18,6 @@ import (
 	"thru/internal/measure"
 )
 
-// JudgeBy is Judge by these rules.
-func JudgeBy(s scene.Subject, by []Rule) []measure.Gate { return Judge(s, by) }
-
 // IsBelowBy is IsBelow by these rules.
 func IsBelowBy(by []Rule, id string) bool {
 	return slices.ContainsFunc(by, func(r Rule) bool { return r.ID == id && r.Below })

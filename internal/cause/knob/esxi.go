@@ -7,7 +7,7 @@ import (
 
 func esxi() map[string]func(*wording) {
 	return map[string]func(*wording){
-		MTU: esxMTU, TSO: esxTSO, ScatterGather: esxNIC("sg"), TXChecksum: esxNIC("cso"), LRO: esxLRO, GRO: esxLRO,
+		MTU: esxMTU, TSO: esxTSO, ScatterGather: esxNIC("sg"), TXChecksum: esxNIC("cso"), LRO: esxLRO(), GRO: esxLRO(),
 		RXRing: esxRing("-r"), TXRing: esxRing("-t"), Coalescing: esxCoalescing, Pause: esxPause, Channels: esxQueues,
 		TxQueueLen: esxAdvanced("/Net/MaxNetifTxQueueLen", "-i"), Congestion: esxCongestion, Governor: esxPower,
 	}
@@ -40,11 +40,8 @@ func esxMTU(w *wording) {
 
 // esxNIC words an offload of a physical adapter.
 func esxNIC(what string) func(*wording) {
-	return func(w *wording) {
-		w.lasts = esxcliKeeps
-		command := "esxcli network nic " + what + " set -n " + w.nic() + " -e "
-		w.toggle(command+"1", command+"0", "esxcli network nic "+what+" get")
-	}
+	command := "esxcli network nic " + what + " set -n {nic} -e "
+	return toggles(esxcliKeeps, command+"1", command+"0", "esxcli network nic "+what+" get")
 }
 
 // esxTSO: one setting for each version of IP, of all adapters.
@@ -57,20 +54,13 @@ func esxTSO(w *wording) {
 	w.say("adapters take it when their driver is loaded anew: boot the host, or reload the module (esxcli system module), which cuts its links")
 }
 
-func esxLRO(w *wording) {
-	w.lasts = esxcliKeeps
+func esxLRO() func(*wording) {
 	const command = "esxcli system settings advanced set -o /Net/Vmxnet3HwLRO -i "
-	w.toggle(command+"1", command+"0", "esxcli system settings advanced list -o /Net/Vmxnet3HwLRO")
+	return toggles(esxcliKeeps, command+"1", command+"0", "esxcli system settings advanced list -o /Net/Vmxnet3HwLRO")
 }
 
 func esxRing(option string) func(*wording) {
-	return func(w *wording) {
-		w.lasts = untilBoot
-		w.change(func(v string) string {
-			return "esxcli network nic ring current set -n " + w.nic() + " " + option + " " + v
-		}, w.value(), w.old(),
-			"esxcli network nic ring current get -n "+w.nic())
-	}
+	return sets(untilBoot, "esxcli network nic ring current set -n {nic} "+option+" {value}", "esxcli network nic ring current get -n {nic}")
 }
 
 func esxCoalescing(w *wording) {

@@ -145,11 +145,7 @@ func bsdMTU(w *wording) {
 
 // bsdFlag words an option of ifconfig: "tso", and "-tso" for off.
 func bsdFlag(flag string) func(*wording) {
-	return func(w *wording) {
-		w.lasts = untilBoot
-		on, off := "ifconfig "+w.nic()+" "+flag, "ifconfig "+w.nic()+" -"+flag
-		w.toggle(on, off, "ifconfig "+w.nic())
-	}
+	return toggles(untilBoot, "ifconfig {nic} "+flag, "ifconfig {nic} -"+flag, "ifconfig {nic}")
 }
 
 // bsdDevice is how settings name the device of an interface: "dev.vmx.0" of vmx0.

@@ -9,31 +9,26 @@ import (
 func linux() map[string]func(*wording) {
 	all := map[string]func(*wording){
 		RouteCongestion: linuxRoute, Qdisc: linuxQdisc, MTU: linuxMTU,
-		RXRing: linuxRing("rx"), TXRing: linuxRing("tx"),
+		RXRing:     sets(untilBoot, "ethtool -G {nic} rx {value}", "ethtool -g {nic}"),
+		TXRing:     sets(untilBoot, "ethtool -G {nic} tx {value}", "ethtool -g {nic}"),
 		Channels:   linuxPairs("ethtool -L %s", "ethtool -l %s", true),
 		Coalescing: linuxPairs("ethtool -C %s", "ethtool -c %s", true),
 		Pause:      linuxPairs("ethtool -A %s", "ethtool -a %s", true),
 		RSSHash:    linuxPairs("ethtool -N %s rx-flow-hash", "", false),
 		RSSTable:   linuxTable,
 		RPS:        linuxMasks("rps_cpus"), XPS: linuxMasks("xps_cpus"),
-		IRQAffinity: linuxInterrupts, Governor: linuxGovernor, TxQueueLen: linuxQueueLength,
+		IRQAffinity: linuxInterrupts, Governor: linuxGovernor,
+		TxQueueLen: sets(untilBoot, "ip link set dev {nic} txqueuelen {value}", "ip link show dev {nic}"),
 	}
 	for _, k := range append(tcpKnobs(), stackKnobs()...) {
 		if strings.HasPrefix(k.Linux, "net.") {
-			all[k.ID] = linuxSysctl(k.Linux)
+			all[k.ID] = sets(untilBoot, "sysctl -w "+k.Linux+"={value}", "sysctl "+k.Linux)
 		}
 	}
 	for _, k := range offloadKnobs() {
 		all[k.ID] = linuxFeature(strings.TrimPrefix(k.Linux, "ethtool -K "))
 	}
 	return all
-}
-
-func linuxSysctl(name string) func(*wording) {
-	return func(w *wording) {
-		w.lasts = untilBoot
-		w.change(format("sysctl -w %s=%s", name), w.value(), w.old(), "sysctl "+name)
-	}
 }
 
 // linuxRoute words the congestion control of a route. A route is replaced as a
@@ -119,18 +114,6 @@ func linuxMTU(w *wording) {
 	w.lasts = untilBoot
 	w.change(format("ip link set dev %s mtu %s", w.nic()), w.value(), w.old(), "ip link show dev "+w.nic())
 	w.verifyPath("ping -M do -c 3 -s %d PEER")
-}
-
-func linuxQueueLength(w *wording) {
-	w.lasts = untilBoot
-	w.change(format("ip link set dev %s txqueuelen %s", w.nic()), w.value(), w.old(), "ip link show dev "+w.nic())
-}
-
-func linuxRing(side string) func(*wording) {
-	return func(w *wording) {
-		w.lasts = untilBoot
-		w.change(format("ethtool -G %s %s %s", w.nic(), side), w.value(), w.old(), "ethtool -g "+w.nic())
-	}
 }
 
 // linuxFeature words an offload. Its value is "on" or "off", and may name the

@@ -88,10 +88,7 @@ func winProperty(keyword string) func(*wording) {
 
 // winToggle words an offload: what names the cmdlets after their verb.
 func winToggle(what string) func(*wording) {
-	return func(w *wording) {
-		w.lasts = adapterKeep
-		w.toggle("Enable"+what+" -Name "+w.nic(), "Disable"+what+" -Name "+w.nic(), "Get"+what+" -Name "+w.nic())
-	}
+	return toggles(adapterKeep, "Enable"+what+" -Name {nic}", "Disable"+what+" -Name {nic}", "Get"+what+" -Name {nic}")
 }
 
 // winModeration: the adapter has moderation (1) or not (0); how long it waits its driver chooses.

@@ -133,6 +133,27 @@ func (w *wording) change(command func(value string) string, value, old, read str
 	w.do(command(value), command(old), read)
 }
 
+// sets words a knob by one command that takes its value; {nic} and {value} stand for
+// the interface and the value.
+func sets(lasts, command, show string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = lasts
+		command, show := w.named(command), w.named(show)
+		w.change(func(value string) string { return strings.Replace(command, "{value}", value, 1) }, w.value(), w.old(), show)
+	}
+}
+
+// toggles words a knob that is on or off by one command each.
+func toggles(lasts, on, off, show string) func(*wording) {
+	return func(w *wording) {
+		w.lasts = lasts
+		w.toggle(w.named(on), w.named(off), w.named(show))
+	}
+}
+
+// named is a command with the interface put in for {nic}.
+func (w *wording) named(command string) string { return strings.ReplaceAll(command, "{nic}", w.nic()) }
+
 // readFirst names a command that tells a value which is not known.
 func (w *wording) readFirst(command string) {
 	if command != "" && !slices.Contains(w.unread, command) {

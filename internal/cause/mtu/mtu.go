@@ -186,12 +186,7 @@ func mendSize(f *diagnose.Flow, cause string, otherwise *measure.Remedy) *measur
 			return f.Sender.RemedyOf(g)
 		}
 	}
-	for _, g := range below.Conditions(f, cause, "") {
-		if len(g.Remedy) > 0 || g.Advice != "" {
-			return f.Sender.RemedyOf(g)
-		}
-	}
-	return otherwise
+	return below.Remedy(f.Sender, below.Conditions(f, cause, ""), otherwise)
 }
 
 // sizeBinds tells whether this flow comes to nothing since its packets are

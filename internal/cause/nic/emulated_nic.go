@@ -58,11 +58,11 @@ func judgeEmulatedNIC(e *diagnose.End) *diagnose.Outcome {
 }
 
 func emulatedSeen(e *diagnose.End) *diagnose.Outcome {
-	gates := below.Conditions(e.Flow, "emulated-nic", e.Name)
-	if len(gates) == 0 {
-		return below.Told(e, "emulated-nic")
+	o, warns := below.Gated(e, "emulated-nic")
+	if !warns {
+		return o
 	}
-	return below.Symptom(below.Condition(e, gates[0]), below.WorksFully(e))
+	return below.Symptom(o, below.WorksFully(e))
 }
 
 // GuestNIC is the adapter that carries the test.

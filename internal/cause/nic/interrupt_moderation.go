@@ -37,7 +37,7 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 	if e.Flow.OnSameCPUs() {
 		return diagnose.No("no interrupt lies between the ends")
 	}
-	if e.Seen != nil && e.Seen.Host != nil && len(e.Seen.Host.IRQs) > 0 {
+	if len(e.Counters().IRQs) > 0 {
 		counts, _, _ := taken(e)
 		n, most, _ := BusiestOf(counts)
 		cpu, ok := core(e, n)
@@ -51,11 +51,11 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 			return o
 		}
 	}
-	gates := below.Conditions(e.Flow, "interrupt-moderation", e.Name)
-	if len(gates) == 0 {
-		return below.Told(e, "interrupt-moderation")
+	o, warns := below.Gated(e, "interrupt-moderation")
+	if !warns {
+		return o
 	}
-	return below.Symptom(below.Condition(e, gates[0]), e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // it is the round trip that the window is too small for
+	return below.Symptom(o, e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // it is the round trip that the window is too small for
 }
 
 // manyIRQs is how many interrupts a second on one CPU cost more than the packets.

@@ -30,11 +30,11 @@ func LROForwarding() rule.Cause {
 }
 
 func judgeLROForwarding(e *diagnose.End) *diagnose.Outcome {
-	gates := below.Conditions(e.Flow, "lro-forwarding", e.Name)
-	if len(gates) == 0 {
-		return below.Told(e, "lro-forwarding")
+	o, warns := below.Gated(e, "lro-forwarding")
+	if !warns {
+		return o
 	}
-	return below.Condition(e, gates[0]).Beside() // the end's own packets are not passed on
+	return o.Beside() // the end's own packets are not passed on
 }
 
 func gateLROForwarding(f *scene.Face) *gate.Finding {

@@ -121,12 +121,7 @@ func eachPort(f *diagnose.Flow, fact string, clear string, judge func(e *diagnos
 // gateRemedy is what a gate of that cause says is to be done at an end, else
 // the advice.
 func gateRemedy(f *diagnose.Flow, cause string, e *diagnose.End, advice string) *measure.Remedy {
-	for _, g := range below.Conditions(f, cause, e.Name) {
-		if len(g.Remedy) > 0 || g.Advice != "" {
-			return e.RemedyOf(g)
-		}
-	}
-	return diagnose.Advise(e, advice)
+	return below.Remedy(e, below.Conditions(f, cause, e.Name), diagnose.Advise(e, advice))
 }
 
 // perSecond is a count of the measured time for each second of it; 0 where the
@@ -157,17 +152,14 @@ func BusiestOf(counts map[int]float64) (core int, most, share float64) {
 // taken is how often each CPU took packets of the end's interface, by its
 // interrupts, else by what it processed; false where neither is known.
 func taken(e *diagnose.End) (counts map[int]float64, counter string, known bool) {
-	if e.Seen == nil || e.Seen.Host == nil {
-		return nil, "", false
-	}
 	counts = map[int]float64{}
-	for _, q := range e.Seen.Host.IRQs {
+	for _, q := range e.Counters().IRQs {
 		counts[q.Core] += float64(q.Count)
 	}
 	if len(counts) > 0 {
 		return counts, "/proc/interrupts", true
 	}
-	for _, s := range e.Seen.Host.Softnet {
+	for _, s := range e.Counters().Softnet {
 		counts[s.Core] += float64(s.Processed)
 	}
 	return counts, "/proc/net/softnet_stat processed", len(counts) > 0
@@ -175,14 +167,12 @@ func taken(e *diagnose.End) (counts map[int]float64, counter string, known bool)
 
 // core is what a CPU of the end did; false where it is not known.
 func core(e *diagnose.End, n int) (measure.CPU, bool) {
-	if e.Seen == nil || e.Seen.Host == nil {
-		return measure.CPU{}, false
-	}
-	i := slices.IndexFunc(e.Seen.Host.CPUs, func(c measure.CPU) bool { return c.Core == n })
+	cpus := e.Counters().CPUs
+	i := slices.IndexFunc(cpus, func(c measure.CPU) bool { return c.Core == n })
 	if i < 0 {
 		return measure.CPU{}, false
 	}
-	return e.Seen.Host.CPUs[i], true
+	return cpus[i], true
 }
 
 // fewFlows may have come by one queue of several by chance.

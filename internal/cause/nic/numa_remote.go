@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -35,14 +36,11 @@ func NUMARemote() rule.Cause {
 }
 
 func judgeNUMARemote(e *diagnose.End) *diagnose.Outcome {
-	if gates := below.Conditions(e.Flow, "numa-remote", e.Name); len(gates) > 0 {
-		bps, _ := e.Flow.Goodput()
-		return below.Symptom(below.Condition(e, gates[0]), below.WorksFully(e) && bps > fastRate)
+	gated, warns := below.Gated(e, "numa-remote")
+	if warns {
+		return below.Symptom(gated, below.WorksFully(e) && e.Flow.Rate() > fastRate)
 	}
-	if o := remoteThreads(e); o != nil {
-		return o
-	}
-	return below.Told(e, "numa-remote")
+	return cmp.Or(remoteThreads(e), gated)
 }
 
 // fastRate is where memory of another node begins to cost, in bit/s.

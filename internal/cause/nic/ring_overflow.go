@@ -60,10 +60,10 @@ func ringSeen(f *diagnose.Flow) *diagnose.Outcome {
 // noRoom is how many packets found the end's receive ring full, by the counter
 // that tells most; several may count the same ones.
 func noRoom(e *diagnose.End) (most float64, counter string, known bool) {
-	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.NIC == nil {
+	n := e.NIC()
+	if n == nil {
 		return 0, "", false
 	}
-	n := e.Seen.Host.NIC
 	if n.RxRing != nil {
 		most, counter, known = float64(*n.RxRing), "rx_missed_errors and rx_fifo_errors", true
 	}

@@ -71,10 +71,10 @@ func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 // of the facts whose counter did not move took none.
 func QueuesUsed(e *diagnose.End) map[int]float64 {
 	used := map[int]float64{}
-	if e.Seen == nil || e.Seen.Host == nil || e.Seen.Host.NIC == nil {
+	if e.NIC() == nil {
 		return used
 	}
-	for name, n := range e.Seen.Host.NIC.Driver {
+	for name, n := range e.NIC().Driver {
 		if q, ok := QueueOf(name); ok {
 			used[q] += float64(n)
 		}

@@ -37,11 +37,11 @@ func TooFewQueues() rule.Cause {
 
 // JudgeTooFewQueues judges the queues of an end by its counters.
 func JudgeTooFewQueues(e *diagnose.End) *diagnose.Outcome {
-	gates := below.Conditions(e.Flow, "too-few-queues", e.Name)
-	if len(gates) == 0 {
-		return below.Told(e, "too-few-queues")
+	o, warns := below.Gated(e, "too-few-queues")
+	if !warns {
+		return o
 	}
-	return below.Symptom(below.Condition(e, gates[0]), e.Flow.IsAll() == nil && !e.Sends() && !e.Flow.OnSameCPUs() && e.Load().Packet && e.Flows() > 1)
+	return below.Symptom(o, e.Flow.IsAll() == nil && !e.Sends() && !e.Flow.OnSameCPUs() && e.Load().Packet && e.Flows() > 1)
 }
 
 func gateQueues(f *scene.Face) *gate.Finding {

@@ -34,11 +34,11 @@ func WrongDriver() rule.Cause {
 }
 
 func judgeWrongDriver(e *diagnose.End) *diagnose.Outcome {
-	gates := below.Conditions(e.Flow, "wrong-driver", e.Name)
-	if len(gates) == 0 {
-		return below.Best(ToolsTooOld(e), below.Told(e, "wrong-driver"))
+	o, warns := below.Gated(e, "wrong-driver")
+	if warns {
+		return o.Beside()
 	}
-	return below.Condition(e, gates[0]).Beside()
+	return below.Best(ToolsTooOld(e), o)
 }
 
 // ToolsTooOld is an aside of a guest whose drivers come with the hypervisor's
