@@ -140,7 +140,7 @@ func proposalRules() []advise.Rule {
 	var list []advise.Rule
 	for _, c := range All() {
 		if len(c.Propose) > 0 {
-			list = append(list, advise.Rule{Cause: c.Cause, Urgent: c.Urgent, Gates: c.Gates, Propose: c.Propose})
+			list = append(list, advise.Rule{Cause: c.Cause, Urgent: c.Urgent, Gates: c.Gates, Propose: c.Propose, Tight: c.Tight, LastResort: c.LastResort})
 		}
 	}
 	return list

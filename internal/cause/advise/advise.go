@@ -57,7 +57,7 @@ func Propose(doc *measure.Document, rules []Rule, seen Seen) []measure.Proposal 
 	for _, p := range late {
 		now = add(now, p)
 	}
-	return slices.DeleteFunc(now, func(p measure.Proposal) bool { return !seen.lets(p) })
+	return slices.DeleteFunc(now, func(p measure.Proposal) bool { return !seen.lets(p, sc.isOfTight(p.Gate)) })
 }
 
 // add appends a proposal, or where the same one is there already says in it who
@@ -83,14 +83,14 @@ func ofHost(p measure.Proposal) string {
 	return p.Commands[0].EndPoint
 }
 
-// lets tells whether a proposal may come, after what was seen.
-func (s Seen) lets(p measure.Proposal) bool {
+// lets tells whether a proposal may come, after what was seen; tight: a gate asks for it
+// that says what is known to bind.
+func (s Seen) lets(p measure.Proposal, tight bool) bool {
 	if s.Never[p.ID] || !s.wants(p) {
 		return false
 	}
 	before, tried := s.Undone[p.ID]
-	again := p.Cause != "" || p.Gate == "receive-window" || p.Gate == "send-buffer"
-	return !tried || again && len(s.Kept) > before
+	return !tried || (p.Cause != "" || tight) && len(s.Kept) > before
 }
 
 // wants tells whether all knobs of a proposal may be proposed.

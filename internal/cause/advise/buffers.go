@@ -27,15 +27,9 @@ func (w *Way) Sender() Side {
 // Holds is what one connection can have under way now, in bytes; 0 not known.
 func (s Side) Holds() int64 { return s.H.State(s.Knob, "").Number() / s.Part }
 
-// isTight tells that a request is about a buffer that is known to hold less than the path needs.
-func (r Request) isTight() bool {
-	if r.Way == nil || r.Cause != "receive-window" && r.Cause != "send-buffer" {
-		return false
-	}
-	own := r.Way.Receiver()
-	if r.Cause == "send-buffer" {
-		own = r.Way.Sender()
-	}
+// IsTight tells that a request is about this buffer, and that it is known to hold less
+// than the path needs.
+func (r Request) IsTight(own Side) bool {
 	holds := own.Holds()
 	return r.Way.MayBeHeld() && own.H == r.At && holds > 0 && holds < r.Way.Window()
 }

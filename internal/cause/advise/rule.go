@@ -17,10 +17,14 @@ import (
 // Rule says what to change where a cause of a slow result was found, or a gate
 // names it.
 type Rule struct {
-	Cause   string      // of a finding, or of a gate (docs/causes.md)
-	Urgent  int         // order of its gates among those that are urgent, from 1 on; 0: it is not
-	Gates   []gate.Rule // that name it
-	Propose []Proposer  // in order
+	Cause   string             // of a finding, or of a gate (docs/causes.md)
+	Urgent  int                // order of its gates among those that are urgent, from 1 on; 0: it is not
+	Gates   []gate.Rule        // that name it
+	Propose []Proposer         // in order
+	Tight   func(Request) bool // a gate asks for what is known to bind: its changes come right after those of the first finding, and again after others were kept; nil of most causes
+	// LastResort is what to suppose of a direction that carries next to nothing, after all
+	// else; nil of most causes.
+	LastResort func(*Way) *measure.Finding
 }
 
 // Proposer lists the changes that help against what asks for one.
@@ -67,10 +71,23 @@ func (sc *advice) byUrgency(a, b *measure.Gate) int {
 	return cmp.Compare(place(a), place(b))
 }
 
-// receives tells whether a gate matters for what its host receives.
+// isTight tells of a request by a gate of what is known to bind.
+func (sc *advice) isTight(r Request) bool {
+	return r.Way != nil && slices.ContainsFunc(sc.rules, func(x Rule) bool { return x.Cause == r.Cause && x.Tight != nil && x.Tight(r) })
+}
+
+// isOfTight tells of a gate whose cause may be known to bind, receives of one that matters
+// for what its host receives.
+func (sc *advice) isOfTight(id string) bool {
+	return sc.hasGate(func(r Rule, g gate.Rule) bool { return g.ID == id && r.Tight != nil })
+}
 func (sc *advice) receives(id string) bool {
+	return sc.hasGate(func(_ Rule, g gate.Rule) bool { return g.ID == id && g.Receives })
+}
+
+func (sc *advice) hasGate(fits func(Rule, gate.Rule) bool) bool {
 	return slices.ContainsFunc(sc.rules, func(r Rule) bool {
-		return slices.ContainsFunc(r.Gates, func(g gate.Rule) bool { return g.ID == id && g.Receives })
+		return slices.ContainsFunc(r.Gates, func(g gate.Rule) bool { return fits(r, g) })
 	})
 }
 
@@ -94,14 +111,30 @@ func (sc *advice) requests() []Request {
 		}
 		slices.SortStableFunc(gates, sc.byUrgency)
 		for _, g := range gates {
-			if r := sc.asGate(g); r.isTight() {
+			if r := sc.asGate(g); sc.isTight(r) {
 				first = append(first, r)
 			} else {
 				all = append(all, r)
 			}
 		}
 	}
-	return slices.Concat(first, all, sc.stalls())
+	return slices.Concat(first, all, sc.lastResorts())
+}
+
+// lastResorts are asked for each direction. What a finding has asked for already stays
+// where it is.
+func (sc *advice) lastResorts() (all []Request) {
+	for _, r := range sc.rules {
+		for _, w := range sc.ways {
+			if r.LastResort == nil {
+				continue
+			}
+			if f := r.LastResort(w); f != nil {
+				all = append(all, sc.asFinding(f))
+			}
+		}
+	}
+	return all
 }
 
 // findings of the last measurement of each direction, the one that needs help

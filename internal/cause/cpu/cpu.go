@@ -218,7 +218,7 @@ func SeveralStreams(r advise.Request) []advise.Draft {
 	if r.Way.Cell == nil || r.Way.Cell.Streams > 1 {
 		return nil
 	}
-	list := advise.MoreStreams(r)
+	list := MoreStreams(r)
 	for i := range list {
 		list[i] = list[i].AtLast()
 	}

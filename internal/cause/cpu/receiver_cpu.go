@@ -8,6 +8,7 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/knob"
+	"thru/internal/cause/nic"
 	"thru/internal/cause/rule"
 	"thru/internal/measure"
 	"thru/internal/unit"
@@ -23,7 +24,7 @@ func ReceiverCPU() rule.Cause {
 			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
 			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
 		},
-		Propose: []advise.Proposer{Jumbo, advise.OffloadsOffProposal, advise.Steering, Budget, Lean, SeveralStreams},
+		Propose: []advise.Proposer{Jumbo, nic.ProposeOffloadsOff, nic.Steering, Budget, Lean, SeveralStreams},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/nic"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/unit"
@@ -29,7 +30,7 @@ func SenderCPU() rule.Cause {
 				Cause: "sender-cpu", Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: gateCPUCapacity,
 			},
 		},
-		Propose: []advise.Proposer{Jumbo, advise.OffloadsOffProposal, Lean, SeveralStreams},
+		Propose: []advise.Proposer{Jumbo, nic.ProposeOffloadsOff, Lean, SeveralStreams},
 	}
 }
 

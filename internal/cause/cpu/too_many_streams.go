@@ -90,7 +90,7 @@ func ProposeTooManyStreams(r advise.Request) []advise.Draft {
 		if x.Goodput.Value < diagnose.GroupGainBar*r.Way.Goodput() {
 			return nil
 		}
-		return []advise.Draft{advise.Streams(r.Way, x.Streams, x)}
+		return []advise.Draft{Streams(r.Way, x.Streams, x)}
 	}
-	return []advise.Draft{advise.Streams(r.Way, max(1, c.Streams/2), nil)}
+	return []advise.Draft{Streams(r.Way, max(1, c.Streams/2), nil)}
 }

@@ -21,7 +21,8 @@ func BrokenTSO() rule.Cause {
 			Mends: "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
 			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.Captured, diagnose.SmallSegments, diagnose.UdpThrice}, Brings: []string{"loss", "policer", "reordering"},
 		},
-		Propose: []advise.Proposer{proposeBrokenTSO},
+		Propose:    []advise.Proposer{proposeBrokenTSO},
+		LastResort: lastResort,
 	}
 }
 

@@ -25,7 +25,7 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	irqs, now := advise.Pairs(s.Value)
 	cpus := h.FaceOf(face).Near()
 	if len(irqs) < 2 || len(cpus) < 2 && r.Cause != "numa-remote" || len(cpus) == 0 {
-		return advise.Steering(r)
+		return Steering(r)
 	}
 	change := []string{}
 	for i, irq := range irqs {
@@ -34,7 +34,7 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 		}
 	}
 	if len(change) == 0 {
-		return advise.Steering(r)
+		return Steering(r)
 	}
 	d := advise.Draft{Settings: []measure.Setting{h.Setting(knob.IRQAffinity, face, advise.With(s.Value, change...))},
 		Title: fmt.Sprintf("the %d interrupts of %s at %s go to CPUs %s in turns", len(irqs), face, h.Name, unit.List(cpus))}
@@ -189,4 +189,39 @@ func sharesQueue(e *diagnose.End) *diagnose.Outcome {
 		return diagnose.No("%d flows may well share a queue", n)
 	}
 	return nil
+}
+
+// Steering spreads the packets of the one queue by software (RPS), over the CPUs
+// of the adapter's node without the one that takes its interrupts.
+func Steering(r advise.Request) []advise.Draft {
+	h := r.Receiving()
+	if r.At != nil && r.At != r.Way.To && r.Cause == "receiver-cpu" {
+		return nil
+	}
+	face := r.Here(h)
+	queues, _ := advise.Pairs(h.Value(knob.RPS, face))
+	cpus := h.FaceOf(face).Near()
+	if len(queues) != 1 || len(cpus) < 2 || h.FaceOf(face).KindName() == "loopback" || r.Way.Local() {
+		return nil
+	}
+	if taker, known := taker(r, h, face); known && len(cpus) > 1 {
+		cpus = slices.DeleteFunc(slices.Clone(cpus), func(c int) bool { return c == taker })
+	}
+	value := advise.With("", queues[0], knob.Mask(cpus))
+	where := "CPUs " + unit.List(cpus) + " share them"
+	if len(cpus) == 1 {
+		where = fmt.Sprintf("CPU %d takes them", cpus[0])
+	}
+	return []advise.Draft{advise.Change(h, knob.RPS, face, value, "packets of the one queue of %s at %s: %s (RPS)", face, h.Name, where).ForWay(r.Way)}
+}
+
+// taker is the CPU that takes the interrupts of an interface: as found, or as set.
+func taker(r advise.Request, h *scene.Host, face string) (cpu int, known bool) {
+	if r.Finding != nil && r.Finding.Where.CPU != nil && r.Finding.Where.EndPoint == h.Name {
+		return *r.Finding.Where.CPU, true
+	}
+	if i := h.Interface(face); i != nil && len(i.IRQs) == 1 && len(i.IRQs[0].Effective) == 1 {
+		return i.IRQs[0].Effective[0], true
+	}
+	return 0, false
 }

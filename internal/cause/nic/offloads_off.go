@@ -32,7 +32,7 @@ func OffloadsOff() rule.Cause {
 				Why:    "without TSO the CPU makes every packet: 9 of 49 Gb/s between namespaces, 3.4 with all off",
 				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Remedy: "switch them on", Cause: "offloads-off", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: gateOffloads},
 		},
-		Propose: []advise.Proposer{advise.OffloadsOffProposal},
+		Propose: []advise.Proposer{ProposeOffloadsOff},
 	}
 }
 
@@ -168,4 +168,44 @@ func offloadsOn(f *scene.Face, ids []string) (r scene.Remedy) {
 		}
 	}
 	return r
+}
+
+// ProposeOffloadsOff switches on what is off, in the order in which one needs the
+// other, as one change of the interface. A veth goes without GRO: what arrives
+// there was never split.
+func ProposeOffloadsOff(r advise.Request) []advise.Draft {
+	if r.At == nil {
+		return nil
+	}
+	face := r.Here(r.At)
+	var off, fixed, kept []string
+	for _, id := range knob.Offloads() {
+		s := r.At.State(id, face)
+		switch {
+		case id == knob.LRO || !s.Is("off") || id == knob.GRO && r.At.FaceOf(face).KindName() == "veth":
+		case r.TakesBack(r.At.Setting(id, face, "on")):
+			kept = append(kept, id)
+		case s.Refused != "":
+			fixed = append(fixed, id)
+		default:
+			off = append(off, id)
+		}
+	}
+	if len(off) == 0 {
+		off = fixed // then it is said why not
+	}
+	if len(off) == 0 {
+		off = kept // which is dropped, so that no remedy in words asks for it either
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	d := advise.Draft{Title: strings.Join(off, ", ") + " on at " + face + " of " + r.At.Name}
+	for _, id := range off {
+		d.Settings = append(d.Settings, r.At.Setting(id, face, "on"))
+	}
+	if r.Finding != nil {
+		d = d.ForWay(r.Way)
+	}
+	return []advise.Draft{d.Bring(0, "measured between namespaces; docs/causes.md, offloads-off", "less work for each byte: 9.1 Gb/s without TSO and 3.4 with none, of 49 with all")}
 }

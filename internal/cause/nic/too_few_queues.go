@@ -100,7 +100,7 @@ func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 	if own, ok := channels(r, h, "combined", "rx", "tx"); ok {
 		return []advise.Draft{own}
 	}
-	return advise.Steering(r)
+	return Steering(r)
 }
 
 // queuesOfPair is the same of a veth. What one end receives by comes from the
@@ -121,7 +121,7 @@ func queuesOfPair(r advise.Request, h *scene.Host) []advise.Draft {
 	case too && peer != h:
 		return []advise.Draft{other}
 	}
-	return advise.Steering(r)
+	return Steering(r)
 }
 
 // channels raises queues of some kinds of one host; ok is false where it has all.

@@ -10,6 +10,7 @@ import (
 
 	"thru/internal/cause/advise"
 	"thru/internal/cause/below"
+	"thru/internal/cause/cpu"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
 	"thru/internal/cause/knob"
@@ -43,7 +44,7 @@ func LAGOneMember() rule.Cause {
 				Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
 				Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralWays},
 		},
-		Propose: []advise.Proposer{advise.MoreStreams},
+		Propose: []advise.Proposer{cpu.MoreStreams},
 	}
 }
 

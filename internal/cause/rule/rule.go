@@ -6,6 +6,7 @@ import (
 	"thru/internal/cause/advise"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/measure"
 )
 
 // Cause is one cause of a rate that is lower than it could be. It stands in one
@@ -22,4 +23,8 @@ type Cause struct {
 	// Propose are the changes of settings that help, in order; none: then
 	// the remedy of the finding is passed on in words.
 	Propose []advise.Proposer
+	// Tight tells of a gate that says what is known to bind (advise.Rule).
+	Tight func(advise.Request) bool
+	// LastResort supposes it where next to nothing passes (advise.Rule).
+	LastResort func(*advise.Way) *measure.Finding
 }

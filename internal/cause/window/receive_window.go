@@ -40,6 +40,7 @@ func ReceiveWindow() rule.Cause {
 				Cause: "receive-window", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateReceiveWindow},
 		},
 		Propose: []advise.Proposer{proposeReceiveWindow},
+		Tight:   func(r advise.Request) bool { return r.IsTight(r.Way.Receiver()) },
 	}
 }
 

@@ -31,6 +31,7 @@ func SendBuffer() rule.Cause {
 				Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateSendBuffer},
 		},
 		Propose: []advise.Proposer{proposeSendBuffer},
+		Tight:   func(r advise.Request) bool { return r.IsTight(r.Way.Sender()) },
 	}
 }
 
