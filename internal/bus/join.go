@@ -117,10 +117,7 @@ func (j Join) String() string {
 
 // Redacted describes the join string without its secret.
 func (j Join) Redacted() string {
-	name := j.Name
-	if name == "" {
-		name = "end point"
-	}
+	name := cmp.Or(j.Name, "end point")
 	return fmt.Sprintf("%s at %s, sha256:%x..., %s, secret %s", name, strings.Join(j.Control, " "), j.CertSHA256[:6], j.Privilege, redacted)
 }
 

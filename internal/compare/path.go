@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -60,10 +61,7 @@ func oneWay(p *measure.Path, from, to string, o *measure.OneWay) wayFacts {
 		add("paths.silent", yesNo(o.MTU.Silent))
 	}
 	if o.Route != nil {
-		gateway := o.Route.Gateway
-		if gateway == "" {
-			gateway = "none, on the link"
-		}
+		gateway := cmp.Or(o.Route.Gateway, "none, on the link")
 		add("paths.gateway", gateway)
 	}
 	if o.Hops != nil {
@@ -76,10 +74,7 @@ func oneWay(p *measure.Path, from, to string, o *measure.OneWay) wayFacts {
 		add("paths.ways", strconv.Itoa(p.Ports.Ways))
 	}
 	if from == p.From && !p.Quick {
-		seen := p.SeenAs
-		if seen == "" {
-			seen = "its own"
-		}
+		seen := cmp.Or(p.SeenAs, "its own")
 		add("paths.seen_as", seen)
 	}
 	if h := p.Handshake; h != nil {

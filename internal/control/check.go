@@ -215,10 +215,7 @@ func disqualified(gates []measure.Gate, hint string) error {
 		return nil
 	}
 	g := failed[0]
-	where := g.EndPoint
-	if where == "" {
-		where = "the path"
-	}
+	where := cmp.Or(g.EndPoint, "the path")
 	more := ""
 	if n := len(failed) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)

@@ -5,6 +5,7 @@ import (
 
 	"thru/internal/bus"
 	"thru/internal/fault"
+	"thru/internal/measure"
 )
 
 // connect opens both ends of a flow. Where the plan leaves open who dials, and
@@ -66,10 +67,7 @@ func (r *Runner) noteDial(f *flow) {
 	if !f.spec.Either || f.rides != nil {
 		return
 	}
-	if r.swapped == nil {
-		r.swapped = map[route]bool{}
-	}
-	r.swapped[f.route()] = f.swapped
+	measure.Put(&r.swapped, f.route(), f.swapped)
 }
 
 // releaseStale ends the sessions of attempts that came to nothing.

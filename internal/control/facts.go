@@ -57,10 +57,7 @@ func factsError(e *EndPoint, err error) error {
 
 // leaveOut has an end point take no part any more.
 func (r *Runner) leaveOut(name string, why error) {
-	if r.down == nil {
-		r.down = map[string]error{}
-	}
-	r.down[name] = why
+	measure.Put(&r.down, name, why)
 }
 
 // describe is the end point as the document names it.

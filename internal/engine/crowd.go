@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"thru/internal/measure"
 )
 
 // Crowd counts connections that have not said what they want, by whose they
@@ -81,9 +83,6 @@ func (r *Refusals) isNew(from netip.Addr, now time.Time) bool {
 	if _, again := r.told[from]; again || len(r.told) >= mostRefused {
 		return false
 	}
-	if r.told == nil {
-		r.told = map[netip.Addr]time.Time{}
-	}
-	r.told[from] = now
+	measure.Put(&r.told, from, now)
 	return true
 }

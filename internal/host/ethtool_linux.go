@@ -147,10 +147,7 @@ func flowFields(name string) map[string][]string {
 		if ioctl(name, b) != nil {
 			continue
 		}
-		if all == nil {
-			all = map[string][]string{}
-		}
-		all[flow] = hashFields(binary.NativeEndian.Uint64(b[8:]))
+		measure.Put(&all, flow, hashFields(binary.NativeEndian.Uint64(b[8:])))
 	}
 	return all
 }

@@ -74,10 +74,7 @@ func (t interruptTable) countsByCPU(irq int) map[string]int64 {
 		if err != nil || n <= 0 {
 			continue
 		}
-		if all == nil {
-			all = map[string]int64{}
-		}
-		all[t.cpus[i]] = n
+		measure.Put(&all, t.cpus[i], n)
 	}
 	return all
 }

@@ -49,10 +49,7 @@ func (f FS) placement(n *notes, iface string) PlacementFacts {
 		if v == nil {
 			continue
 		}
-		if p.Siblings == nil {
-			p.Siblings = map[int][]int{}
-		}
-		p.Siblings[cpu] = *v
+		measure.Put(&p.Siblings, cpu, *v)
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package iperfdoc
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -57,10 +58,7 @@ func (r *reading) bins(sends bool, rows []stream) []measure.StreamBin {
 
 // add counts a row to the interval.
 func add(b *measure.StreamBin, row node, i int) {
-	span := duration(row.get("seconds"))
-	if span == 0 {
-		span = duration(row.get("end")) - duration(row.get("start"))
-	}
+	span := cmp.Or(duration(row.get("seconds")), duration(row.get("end"))-duration(row.get("start")))
 	b.At, b.Span = duration(row.get("start")), max(b.Span, span)
 	n := min(row.get("bytes").count(), math.MaxInt64/(2*maxStreams))
 	b.Bytes += n

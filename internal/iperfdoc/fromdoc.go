@@ -31,9 +31,7 @@ func FromDocument(doc *measure.Document) Report {
 	}
 	all := chosen(doc)
 	if len(all) == 0 {
-		if r.Error == "" {
-			r.Error = "nothing was measured that iperf3 has a form for: bulk data in one direction, or in both at once"
-		}
+		r.Error = cmp.Or(r.Error, "nothing was measured that iperf3 has a form for: bulk data in one direction, or in both at once")
 		return r
 	}
 	first := all[0]
@@ -178,9 +176,7 @@ func test(t Test, doc *measure.Document, all []chosenCell) Test {
 		t.Conns = append(t.Conns, conns(c)...)
 		for _, s := range c.near.Streams[:min(1, len(c.near.Streams))] {
 			t.MSS = max(t.MSS, int64(s.MSS))
-			if t.BlockSize == 0 {
-				t.BlockSize = s.Length
-			}
+			t.BlockSize = cmp.Or(t.BlockSize, s.Length)
 			if c.sends {
 				t.SendBuffer = s.Window.Granted
 			} else {

@@ -1,6 +1,7 @@
 package iperfdoc
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -32,9 +33,7 @@ type Layout struct {
 
 // NewLayout returns a printer to w.
 func NewLayout(w io.Writer, o LayoutOptions) *Layout {
-	if o.Format == 0 {
-		o.Format = 'a'
-	}
+	o.Format = cmp.Or(o.Format, 'a')
 	return &Layout{w: w, o: o}
 }
 

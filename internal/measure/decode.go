@@ -2,6 +2,7 @@ package measure
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -179,9 +180,7 @@ func (s *scale) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); f.IsExported() && !f.Anonymous && name != "-" {
-			if name == "" {
-				name = f.Name
-			}
+			name = cmp.Or(name, f.Name)
 			all[folded(name)] = f.Type
 		}
 	}

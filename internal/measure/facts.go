@@ -59,6 +59,14 @@ func Value[T any](p *T) (v T) {
 	return v
 }
 
+// Put sets a key of a map that may not be there yet.
+func Put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
+}
+
 // As is a number of another type; nil where it is not known.
 func As[To, From int64 | uint32 | uint64 | float64](p *From) *To {
 	if p == nil {

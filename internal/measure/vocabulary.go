@@ -156,9 +156,7 @@ func (v Vocabulary) Row(key string) FactRow {
 		at = at[:max(0, strings.LastIndexByte(at, '.'))]
 		row.Trait = v[at].Trait & Minor
 	}
-	if row.Title == "" {
-		row.Title = plainTitle(key)
-	}
+	row.Title = cmp.Or(row.Title, plainTitle(key))
 	return row
 }
 

@@ -147,9 +147,7 @@ func (p *probe) directions(w way) {
 
 // stop notes why the other end can be asked no more; the first reason counts.
 func (p *probe) stop(err error) {
-	if p.stopped == "" {
-		p.stopped = "the connection of the probe ended before: " + err.Error()
-	}
+	p.stopped = cmp.Or(p.stopped, "the connection of the probe ended before: "+err.Error())
 }
 
 // handshake tells the options of TCP at both ends.
@@ -288,9 +286,7 @@ func (p *probe) ports(ctx context.Context) {
 func (p *probe) finish() measure.Path {
 	p.path.TakenAt = time.Now().UnixNano()
 	h := p.path.Handshake
-	if h == nil {
-		h = &measure.Handshake{}
-	}
+	h = cmp.Or(h, &measure.Handshake{})
 	facts := []struct {
 		name  string
 		known bool

@@ -81,9 +81,7 @@ func ObserveHost(h *measure.GuestHost) (all []Observation) {
 		}
 	}
 	f := h.Facts
-	if f == nil {
-		f = &measure.Facts{}
-	}
+	f = cmp.Or(f, &measure.Facts{})
 	legacy, queues := LegacySetting(f), setting(f, "netnetqueueenabled")
 	now, _, _ := strings.Cut(strings.ToLower(queues), " ")
 	note(OutOfService, h.State != nil && *h.State != "" && *h.State != "connected" || h.Maintenance != nil && *h.Maintenance, "")

@@ -108,9 +108,7 @@ func connect(p *measure.Placement, v *measure.Inventory, group, sw string, netwo
 	}
 	if g := v.PortGroup(group); g != nil {
 		p.Network, p.SwitchID = cmp.Or(g.Name, p.Network), cmp.Or(g.Switch, sw)
-		if vlan == nil {
-			vlan = g.VLAN
-		}
+		vlan = cmp.Or(vlan, g.VLAN)
 	}
 	if vlan != nil {
 		p.VLAN = *vlan

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"thru/internal/fault"
+	"thru/internal/measure"
 	"thru/internal/unit"
 )
 
@@ -178,10 +179,7 @@ func (p *parcels) of(far farEnd) (parcel, error) {
 	if err != nil {
 		return parcel{}, err
 	}
-	if p.all == nil {
-		p.all = map[farEnd]parcel{}
-	}
-	p.all[far] = box
+	measure.Put(&p.all, far, box)
 	return box, nil
 }
 

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -75,9 +76,7 @@ func (s *summary) search() {
 	}
 	if old := s.cell.Search; old != nil {
 		best.LosslessBps, best.Trials = old.LosslessBps, old.Trials
-		if best.Why == "" {
-			best.Why = old.Why
-		}
+		best.Why = cmp.Or(best.Why, old.Why)
 	}
 	s.cell.Search = &best
 	if best.CapacityBps == nil {

@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"cmp"
+
 	"thru/internal/capture/frame"
 )
 
@@ -164,9 +166,7 @@ func (c *conn) closes(i int, p *frame.Packet) {
 		}
 	case p.Flags&frame.FIN != 0:
 		c.ends[i].fin = true
-		if c.endedBy == "" {
-			c.endedBy = "fin"
-		}
+		c.endedBy = cmp.Or(c.endedBy, "fin")
 	}
 }
 

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,10 +107,7 @@ func (p *Printer) matrixBlock(m doc.Matrix, heads, rows []string, first, end, na
 	for i, r := range rows {
 		line := indent + Pad(Shortened(r, name), name)
 		for _, c := range m.Cells[i][first:end] {
-			figure := c.Text
-			if figure == "" {
-				figure = noPair
-			}
+			figure := cmp.Or(c.Text, noPair)
 			line += " " + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(figure))) + p.Paint(ColourOf(c.Tone), figure)
 		}
 		p.WriteString(line + "\n")

@@ -339,10 +339,7 @@ func countError(i *measure.Interface, name, value string) {
 	if err != nil || n == 0 {
 		return
 	}
-	if i.Errors == nil {
-		i.Errors = map[string]uint64{}
-	}
-	i.Errors[name] = n
+	measure.Put(&i.Errors, name, n)
 }
 
 // keep copies the settings of the TCP stack among the values of sysctl.

@@ -163,10 +163,7 @@ func readBoot(w Row, r *reading) error {
 
 // changed keeps a setting that is not the system's default.
 func (r *reading) changed(name, value string) {
-	if r.facts.Changed == nil {
-		r.facts.Changed = map[string]string{}
-	}
-	r.facts.Changed[name] = value
+	measure.Put(&r.facts.Changed, name, value)
 }
 
 // readKernelChanged takes the kernel options that are not the default:

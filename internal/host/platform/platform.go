@@ -89,16 +89,6 @@ func Known(name string) bool { _, ok := systems()[name]; return ok }
 // ErrUnknown is of a system whose commands are not known.
 var ErrUnknown = errors.New("are not known")
 
-// Commands lists what Read would run on a system, with NIC for the name of an
-// interface; nothing for a system that is not known.
-func Commands(name string) []string {
-	var all []string
-	for _, c := range systems()[name].commands {
-		all = append(all, c.names(c.line)...)
-	}
-	return all
-}
-
 // Detect asks a host what system it is: "freebsd", "esxi", "solaris",
 // "illumos", "darwin" or "linux".
 func Detect(ctx context.Context, r Runner) (string, error) {

@@ -81,27 +81,18 @@ func (r *reading) seePorts(key string) {
 
 // sysctl keeps a setting under the system's own name.
 func (r *reading) sysctl(name, value string) {
-	if r.facts.Sysctls == nil {
-		r.facts.Sysctls = map[string]string{}
-	}
-	r.facts.Sysctls[name] = value
+	measure.Put(&r.facts.Sysctls, name, value)
 }
 
 // offload keeps whether an offload of an interface is on, by ethtool's name.
 func offload(i *measure.Interface, name string, on bool) {
-	if i.Offloads == nil {
-		i.Offloads = map[string]bool{}
-	}
-	i.Offloads[name] = on
+	measure.Put(&i.Offloads, name, on)
 }
 
 // firewall keeps whether a firewall is on.
 func (r *reading) firewall(name string, on bool) {
 	f := at(&r.facts.Firewall)
-	if f.On == nil {
-		f.On = map[string]bool{}
-	}
-	f.On[name] = on
+	measure.Put(&f.On, name, on)
 }
 
 // fail keeps why the facts of a command may be missing.

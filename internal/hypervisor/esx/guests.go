@@ -240,10 +240,7 @@ func fill(g *measure.Guest, v map[string]string) {
 	g.NICs = adapters(v)
 	for key, value := range v {
 		if bears(key) {
-			if g.Advanced == nil {
-				g.Advanced = map[string]string{}
-			}
-			g.Advanced[key] = value
+			measure.Put(&g.Advanced, key, value)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package hypervisortest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -234,10 +235,7 @@ func (x Suite) counts(t *testing.T, s hypervisor.Source, ids []string) ([]measur
 
 // end ends a watch and holds what counters are.
 func (x Suite) end(t *testing.T, w hypervisor.Watch, ids []string) ([]measure.Series, []measure.NotChecked) {
-	wait := x.Wait
-	if wait == 0 {
-		wait = 100 * time.Millisecond
-	}
+	wait := cmp.Or(x.Wait, 100*time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	defer cancel()
 	series, missing := w.End(ctx)

@@ -244,10 +244,7 @@ func takeAdvanced(g *measure.Guest, r *reader) {
 		if !known || !trafficKey(o.Key) {
 			continue
 		}
-		if g.Advanced == nil {
-			g.Advanced = map[string]string{}
-		}
-		g.Advanced[o.Key] = v
+		measure.Put(&g.Advanced, o.Key, v)
 		if strings.EqualFold(o.Key, "numa.nodeAffinity") {
 			g.NUMANodes = nodeList(v)
 		}

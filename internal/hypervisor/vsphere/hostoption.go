@@ -72,10 +72,7 @@ func kernelText(v string) string {
 
 // changed keeps a setting that is not the system's default.
 func changed(f *measure.Facts, name, value string) {
-	if f.Changed == nil {
-		f.Changed = map[string]string{}
-	}
-	f.Changed[name] = value
+	measure.Put(&f.Changed, name, value)
 }
 
 // takeChanged compares the options of a host with their defaults

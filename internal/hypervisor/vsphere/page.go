@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,9 +30,7 @@ type query struct {
 // each hands every object of a query to take, page by page, until that returns an
 // error. An object that was removed meanwhile is left out.
 func (q query) each(ctx context.Context, vc *vim25.Client, take func(*types.ObjectContent) error) error {
-	if q.page == 0 {
-		q.page = pageSize
-	}
+	q.page = cmp.Or(q.page, pageSize)
 	if q.types != nil {
 		return q.all(ctx, vc, take)
 	}

@@ -21,9 +21,7 @@ func standardSwitches(o *types.ObjectContent) ([]measure.VirtualSwitch, []measur
 	list, _ := value[types.ArrayOfHostVirtualSwitch](r, "", "config.network.vswitch", "")
 	for _, s := range list.HostVirtualSwitch {
 		v := measure.VirtualSwitch{ID: standardID(host, s.Name), Name: s.Name, Kind: "standard", Host: host, MTU: positive(s.Mtu), Ports: positive(s.NumPorts)}
-		if v.MTU == nil {
-			v.MTU = positive(s.Spec.Mtu)
-		}
+		v.MTU = cmp.Or(v.MTU, positive(s.Spec.Mtu))
 		if v.MTU == nil {
 			v.NotChecked = append(v.NotChecked, measure.NotChecked{Fact: "mtu_bytes", Why: untold})
 		}

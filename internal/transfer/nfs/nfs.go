@@ -3,7 +3,9 @@
 // in flight.
 //
 // The calls are made here, not by a library: those there are for Go dial by
-// themselves, wait for each call, and do not end with a context.
+// themselves, wait for each call, do not end with a context, and speak version 3
+// alone. XDR is a few lines (xdr.go): an encoder by reflection would need a struct
+// for each call and reply, which takes more than writing its fields in order.
 package nfs
 
 import (

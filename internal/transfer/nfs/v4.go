@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -86,10 +87,7 @@ func (v *v4) describe(info *transfer.Info) (calls int) {
 
 // begin makes a client and a session (sections 18.35, 18.36).
 func (v *v4) begin(ctx context.Context) error {
-	port := v.cfg.Port
-	if port == "" {
-		port = nfsPort
-	}
+	port := cmp.Or(v.cfg.Port, nfsPort)
 	if err := v.connect(ctx, port); err != nil {
 		return err
 	}

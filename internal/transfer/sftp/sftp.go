@@ -77,9 +77,7 @@ func (s *session) open(ctx context.Context) error {
 	config := &ssh.ClientConfig{
 		User: s.cfg.User, Auth: login.methods(), HostKeyCallback: trust.check, HostKeyAlgorithms: trust.algorithms(addr),
 	}
-	if config.User == "" {
-		config.User = os.Getenv("USER")
-	}
+	config.User = cmp.Or(config.User, os.Getenv("USER"))
 	secure, channels, requests, err := ssh.NewClientConn(conn, addr, config)
 	if err != nil {
 		return login.explain(err)

@@ -4,6 +4,7 @@ package transfertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,9 +55,7 @@ type contract struct {
 
 // Run runs the contract.
 func Run(t *testing.T, s Suite) {
-	if s.Large == 0 {
-		s.Large = 8 << 20
-	}
+	s.Large = cmp.Or(s.Large, 8<<20)
 	c := contract{s, s.Start(t)}
 	for _, part := range []struct {
 		name string
