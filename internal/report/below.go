@@ -130,20 +130,25 @@ func (b belowEnd) of(counter string) (whole []*measure.Series) {
 	return nil
 }
 
-// measured are the values of a counter that were counted while runs were
-// measured, each sample once; those of several parts follow each other.
-func (b belowEnd) measured(counter string) (values []float64) {
+// sampled calls for each sample of a counter that was counted while runs were measured, once
+// for each of several parts.
+func (b belowEnd) sampled(counter string, take func(at time.Time, value float64)) {
 	for _, s := range b.of(counter) {
 		seen := map[time.Time]bool{}
 		for _, r := range b.runs {
 			for _, x := range s.Within(r.begin, r.end) {
 				if !seen[x.EndedAt] && !math.IsNaN(x.Value) && !math.IsInf(x.Value, 0) {
 					seen[x.EndedAt] = true
-					values = append(values, x.Value)
+					take(x.EndedAt, x.Value)
 				}
 			}
 		}
 	}
+}
+
+// measured are the values of a counter; those of several parts follow each other.
+func (b belowEnd) measured(counter string) (values []float64) {
+	b.sampled(counter, func(_ time.Time, value float64) { values = append(values, value) })
 	return values
 }
 
@@ -151,17 +156,7 @@ func (b belowEnd) measured(counter string) (values []float64) {
 // added up.
 func (b belowEnd) sums(counter string) (values []float64) {
 	at := map[time.Time]float64{}
-	for _, s := range b.of(counter) {
-		seen := map[time.Time]bool{}
-		for _, r := range b.runs {
-			for _, x := range s.Within(r.begin, r.end) {
-				if !seen[x.EndedAt] && !math.IsNaN(x.Value) && !math.IsInf(x.Value, 0) {
-					seen[x.EndedAt] = true
-					at[x.EndedAt] += x.Value
-				}
-			}
-		}
-	}
+	b.sampled(counter, func(moment time.Time, value float64) { at[moment] += value })
 	return slices.Sorted(maps.Values(at))
 }
 

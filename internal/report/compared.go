@@ -1,9 +1,6 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
 
 	blocks "thru/internal/doc/html"
@@ -40,16 +37,4 @@ func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error
 
 // ComparedJSON prints the document of docs/comparison.md. It writes nothing where
 // that cannot be encoded.
-func ComparedJSON(w io.Writer, x *measure.Compared) error {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(x); err != nil {
-		return fmt.Errorf("report: encoding the comparison: %w", err)
-	}
-	if _, err := w.Write(out.Bytes()); err != nil {
-		return fmt.Errorf("report: writing JSON: %w", err)
-	}
-	return nil
-}
+func ComparedJSON(w io.Writer, x *measure.Compared) error { return encode(w, "comparison", x) }

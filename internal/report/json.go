@@ -16,12 +16,17 @@ const MaxDocument = 64 << 20
 // JSON prints the document of docs/result.md: one value, indented, with a
 // newline behind. It writes nothing where the document cannot be encoded.
 func JSON(w io.Writer, d *measure.Document) error {
+	return encode(w, "result", measure.Complete(d))
+}
+
+// encode prints one value.
+func encode(w io.Writer, what string, value any) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(measure.Complete(d)); err != nil {
-		return fmt.Errorf("report: encoding the result: %w", err)
+	if err := enc.Encode(value); err != nil {
+		return fmt.Errorf("report: encoding the %s: %w", what, err)
 	}
 	if _, err := w.Write(withoutControls(out.Bytes())); err != nil {
 		return fmt.Errorf("report: writing JSON: %w", err)

@@ -120,17 +120,25 @@ func Buffer(e *measure.Evidence) *measure.Buffer {
 // Second is the length of a second.
 const Second = 1e9 // ns
 
-// ThroughputOf is goodput over time in bit/s, as one end saw it.
-func ThroughputOf(e *measure.Evidence) []draw.Point {
-	var ps []draw.Point
-	if e != nil {
-		for _, b := range e.Bins {
-			if b.Span > 0 {
-				ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: float64(b.Bytes) * 8 * Second / float64(b.Span)})
-			}
+// perBin are the values of the seconds of an end that have one.
+func perBin(e *measure.Evidence, value func(i int, b *measure.StreamBin) (y float64, ok bool)) (ps []draw.Point) {
+	if e == nil {
+		return nil
+	}
+	for i := range e.Bins {
+		b := &e.Bins[i]
+		if y, ok := value(i, b); ok {
+			ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: y})
 		}
 	}
 	return ps
+}
+
+// ThroughputOf is goodput over time in bit/s, as one end saw it.
+func ThroughputOf(e *measure.Evidence) []draw.Point {
+	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
+		return float64(b.Bytes) * 8 * Second / float64(b.Span), b.Span > 0
+	})
 }
 
 // CPUOf is a host's CPU over time: the whole machine, and its busiest core.
@@ -152,76 +160,44 @@ func CPUOf(e *measure.Evidence) (machine, busiest []draw.Point) {
 // LatencyCourse is the time from request to response over time in ns: the mean and
 // the greatest of each second.
 func LatencyCourse(e *measure.Evidence) (mean, most []draw.Point) {
-	if e == nil {
-		return nil, nil
-	}
-	for _, b := range e.Bins {
-		if b.LatencyMean > 0 {
-			at := Middle(b.At, b.Span)
-			mean, most = append(mean, draw.Point{X: at, Y: float64(b.LatencyMean)}), append(most, draw.Point{X: at, Y: float64(b.LatencyMax)})
-		}
-	}
+	mean = perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) { return float64(b.LatencyMean), b.LatencyMean > 0 })
+	most = perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) { return float64(b.LatencyMax), b.LatencyMean > 0 })
 	return mean, most
 }
 
 // RTTOf is the sender's smoothed RTT over time in ns, the mean over its streams.
 func RTTOf(e *measure.Evidence) []draw.Point {
-	var ps []draw.Point
-	if e == nil {
-		return nil
-	}
-	for _, b := range e.Bins {
+	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
 		sum, n := 0.0, 0
 		for _, t := range b.TCP {
 			if t.RTT != nil {
 				sum, n = sum+float64(*t.RTT), n+1
 			}
 		}
-		if n > 0 {
-			ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: sum / float64(n)})
-		}
-	}
-	return ps
+		return sum / float64(n), n > 0
+	})
 }
 
 // RequestsOf is how many requests a second were answered, as the end saw it that asks.
 func RequestsOf(e *measure.Evidence) []draw.Point {
-	var ps []draw.Point
-	if e != nil {
-		for _, b := range e.Bins {
-			if b.Span > 0 {
-				ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: float64(b.Requests) * Second / float64(b.Span)})
-			}
-		}
-	}
-	return ps
+	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
+		return float64(b.Requests) * Second / float64(b.Span), b.Span > 0
+	})
 }
 
 // LostOf is the datagrams that did not come to the receiver in each second.
 func LostOf(e *measure.Evidence) []draw.Point {
-	var ps []draw.Point
-	if e != nil {
-		for _, b := range e.Bins {
-			if b.Datagrams != nil && b.Span > 0 {
-				ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: float64(b.Datagrams.Lost)})
-			}
+	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
+		if b.Datagrams == nil {
+			return 0, false
 		}
-	}
-	return ps
+		return float64(b.Datagrams.Lost), b.Span > 0
+	})
 }
 
 // RetransmitsOf is the sender's retransmitted segments in each second.
 func RetransmitsOf(e *measure.Evidence) []draw.Point {
-	if e == nil {
-		return nil
-	}
-	var ps []draw.Point
-	for i, b := range e.Bins {
-		if resent, known := ResentIn(e, i).Float(); known {
-			ps = append(ps, draw.Point{X: Middle(b.At, b.Span), Y: resent})
-		}
-	}
-	return ps
+	return perBin(e, func(i int, _ *measure.StreamBin) (float64, bool) { return ResentIn(e, i).Float() })
 }
 
 // ResentIn are the segments that all streams sent again in one of the seconds.
