@@ -91,7 +91,7 @@ func Blocks(m *View) []doc.Block {
 	if m == nil {
 		return nil
 	}
-	layers := []doc.Block{doc.Charts{Charts: m.Course()}, m.Layers(), doc.Only{For: doc.Terminal, Body: []doc.Block{doc.List{Lines: m.hows()}}}, doc.Pairs{Name: "The transfer", Rows: m.Rows}}
+	layers := []doc.Block{doc.Charts{Charts: m.Course()}, m.Layers(), doc.OnTerminal(doc.List{Lines: m.hows()}), doc.Pairs{Name: "The transfer", Rows: m.Rows}}
 	return []doc.Block{doc.Section{Title: "Layers", Body: append(layers, m.Published)}}
 }
 

@@ -36,7 +36,10 @@ type handwork struct {
 }
 
 func newProposal(p *measure.Proposal, number int, several bool) Proposal {
-	v := Proposal{Number: number, Title: doc.Clean(p.Title), Advice: doc.Clean(p.Title), Why: doc.Clean(p.Why), Expect: doc.Clean(p.Expect), Source: result.SourceText(p.Source), Risk: doc.Clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid)}
+	v := Proposal{
+		Number: number, Title: doc.Clean(p.Title), Advice: doc.Clean(p.Title), Why: doc.Clean(p.Why), Expect: doc.Clean(p.Expect),
+		Source: result.SourceText(p.Source), Risk: doc.Clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid),
+	}
 	switch {
 	case p.Cause != "":
 		v.For = "finding " + doc.Clean(p.Cause)
