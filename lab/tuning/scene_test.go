@@ -78,7 +78,7 @@ type serving struct {
 func (s *Scene) Serve() {
 	s.t.Helper()
 	s.stopServing()
-	s.serves = s.Start(s.B, "", "serve", "--json", "--allow", "tune", "--iperf3-port", "0", "--iperf2-port", "0")
+	s.serves = s.Start(s.B, "", "serve", "--json", "--allow", "tune")
 	var said serving
 	lab.Eventually(s.t, readyLimit, "thru serve is ready", func() bool {
 		if !s.serves.Running() {

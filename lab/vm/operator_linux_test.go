@@ -124,7 +124,7 @@ func (o *operator) serve(h *lab.Host, name, allow string) {
 	}
 	defer func() { _ = out.Close() }()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := h.Command(ctx, "sh", "-c", groups, os.Getenv("THRU_BINARY"), "serve", "--json", "--allow", allow, "--iperf3-port", "0", "--iperf2-port", "0")
+	cmd := h.Command(ctx, "sh", "-c", groups, os.Getenv("THRU_BINARY"), "serve", "--json", "--allow", allow)
 	cmd.Env = append(os.Environ(), "HOME="+o.t.TempDir(), "XDG_CONFIG_HOME=", "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CACHE_HOME=")
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
