@@ -125,7 +125,10 @@ func Causes() []diagnose.Rule {
 func Gates() []gate.Rule {
 	list := conditions()
 	for _, c := range All() {
-		list = append(list, c.Gates...)
+		for _, g := range c.Gates {
+			g.Cause = c.Cause
+			list = append(list, g)
+		}
 	}
 	order := gateOrder()
 	slices.SortStableFunc(list, func(a, b gate.Rule) int {

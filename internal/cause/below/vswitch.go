@@ -28,7 +28,7 @@ func Vswitch() rule.Cause {
 			{ID: "virtual-switch", Words: "vswitch bridge ovs vhost", Title: "Virtual switch", About: "bridges on the way, and the threads that move guests' packets",
 				Warns:  "a thread that moves guests' packets (vhost) fills 80% of a CPU while no test runs",
 				Why:    "each guest's packets pass one thread of the host: when it is full, so is the guest's network",
-				Source: "the catalogue of causes (vswitch); C-25", Remedy: "multi-queue vhost, or SR-IOV", Cause: "vswitch", Checklist: []string{"C-25", "C-28"}, Host: gateVirtualSwitch},
+				Source: "the catalogue of causes (vswitch); C-25", Remedy: "multi-queue vhost, or SR-IOV", Checklist: []string{"C-25", "C-28"}, Host: gateVirtualSwitch},
 		},
 	}
 }

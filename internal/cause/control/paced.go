@@ -32,7 +32,7 @@ func Paced() rule.Cause {
 			{ID: "congestion-control", Words: "cc bbr cubic reno dctcp", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
 				Warns:  "bbr where the RTT is below 1 ms (it paces), of a path over 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
 				Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
-				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Cause: "paced", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
+				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
 		},
 		Propose: []advise.Proposer{ProposePaced},
 	}

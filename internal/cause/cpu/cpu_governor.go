@@ -28,7 +28,7 @@ func CPUGovernor() rule.Cause {
 			{ID: "governor", Words: "cpufreq frequency powersave performance power", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
 				Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
 				Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
-				Source: "Linux intel_pstate.rst, cpufreq.rst", Remedy: "the governor performance", Cause: "cpu-governor", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
+				Source: "Linux intel_pstate.rst, cpufreq.rst", Remedy: "the governor performance", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
 		},
 		Propose: []advise.Proposer{proposeCPUGovernor},
 	}

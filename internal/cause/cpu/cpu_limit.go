@@ -27,7 +27,7 @@ func CPULimit() rule.Cause {
 			{ID: "guest-cpu-limit", Words: "vcpu maxlimited", Title: "CPU limit of a guest", About: "the limit, or quota, that the hypervisor holds the guest's CPUs to",
 				Warns:  "one is set",
 				Why:    "the guest cannot see it: its CPUs stand still when the limit is used up",
-				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Cause: "cpu-limit", Checklist: []string{"C-08", "C-33"}, Below: true, Host: gateGuestCPULimit},
+				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Checklist: []string{"C-08", "C-33"}, Below: true, Host: gateGuestCPULimit},
 		},
 	}
 }

@@ -30,7 +30,7 @@ func CPUQuota() rule.Cause {
 				Fails:  "less than the stated rate takes by earlier tests; without such, less than one CPU",
 				Warns:  "less than one CPU, and the stated rate takes less by earlier tests; the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
 				Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
-				Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Cause: "cpu-quota", Checklist: []string{"C-08", "C-29"}, Host: gateCPUQuota,
+				Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Checklist: []string{"C-08", "C-29"}, Host: gateCPUQuota,
 			},
 		},
 	}

@@ -27,7 +27,7 @@ func CPUSteal() rule.Cause {
 			{ID: "steal", Title: "CPU time taken by the hypervisor", About: "steal time of the whole virtual machine",
 				Warns:  "above 2% while no test runs",
 				Why:    "what the hypervisor gives to others is missing here, and comes back in bursts",
-				Source: "proc(5), /proc/stat", Remedy: "reserve CPU for this guest, or move it", Cause: "cpu-steal", Checklist: []string{"C-29", "C-37"}, Host: gateSteal},
+				Source: "proc(5), /proc/stat", Remedy: "reserve CPU for this guest, or move it", Checklist: []string{"C-29", "C-37"}, Host: gateSteal},
 		},
 	}
 }

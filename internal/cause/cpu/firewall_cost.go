@@ -24,15 +24,15 @@ func FirewallCost() rule.Cause {
 			{ID: "conntrack", Words: "nf_conntrack tracking", Title: "Tracked connections", About: "how full the table of connections is, and packets dropped for it",
 				Warns:  "above 80% of its room; or 100 packets or more dropped since the boot",
 				Why:    "when the table is full new connections are dropped without a word",
-				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Remedy: "a larger table; do not track the test's ports", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: gateConntrack},
+				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Remedy: "a larger table; do not track the test's ports", Checklist: []string{"C-33"}, Host: gateConntrack},
 			{ID: "firewall-rules", Words: "firewall nft nftables iptables", Title: "Length of the firewall", About: "rules of the longest chain of nftables",
 				Warns:  "more than 500",
 				Why:    "each packet of a new flow walks the chain, and without tracking every packet does",
-				Source: "thru's own bound", Remedy: "sets and maps in place of long chains; accept the test's ports first", Cause: "firewall-cost", Checklist: []string{"C-33"}, Host: gateFirewallRules},
+				Source: "thru's own bound", Remedy: "sets and maps in place of long chains; accept the test's ports first", Checklist: []string{"C-33"}, Host: gateFirewallRules},
 			{ID: "bridge-netfilter", Title: "Firewall of a bridge", About: "whether frames of a bridge on the way pass the firewall of IP (br_netfilter)",
 				Warns:  "they do, and there are rules",
 				Why:    "bridged frames walk all chains of IP as well: CPU for each packet, and surprising drops",
-				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Remedy: "switch it off where no container needs it", Cause: "firewall-cost", Checklist: []string{"C-33"}, Face: gateBridgeNetfilter},
+				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Remedy: "switch it off where no container needs it", Checklist: []string{"C-33"}, Face: gateBridgeNetfilter},
 		},
 	}
 }

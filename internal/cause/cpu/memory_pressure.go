@@ -27,11 +27,11 @@ func MemoryPressure() rule.Cause {
 			{ID: "memory", Words: "ram swap balloon", Title: "Memory", About: "memory that programs can have, the control groups' limit, swap in use, and what the hypervisor has taken back",
 				Warns:  "less than 256 MiB can be had; or less than a tenth, with swap in use or memory taken back; or a limit below 128 MiB",
 				Why:    "a kernel short of memory cuts TCP's buffers and swaps: the rate falls in steps",
-				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Remedy: "free or add memory", Cause: "memory-pressure", Checklist: []string{"C-30", "C-12"}, Host: gateMemory},
+				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Remedy: "free or add memory", Checklist: []string{"C-30", "C-12"}, Host: gateMemory},
 			{ID: "tcp-memory", Words: "tcp_mem", Title: "Memory of TCP", About: "what all TCP sockets have, and may have (tcp_mem), against the windows that the path needs",
 				Warns:  "three quarters are in use; or the planned windows take more than half of it",
 				Why:    "above its limit the kernel shrinks every socket's buffer and drops what has arrived",
-				Source: "ip-sysctl.rst, tcp_mem", Remedy: "raise tcp_mem", Cause: "memory-pressure", Checklist: []string{"C-30"}, Host: gateTCPMemory},
+				Source: "ip-sysctl.rst, tcp_mem", Remedy: "raise tcp_mem", Checklist: []string{"C-30"}, Host: gateTCPMemory},
 		},
 	}
 }

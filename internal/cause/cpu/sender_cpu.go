@@ -27,7 +27,7 @@ func SenderCPU() rule.Cause {
 				Warns:  "the rate takes more CPUs than there are; or one planned stream filled a CPU below the rate",
 				Why:    "a host that cannot make the rate measures itself: plan CPUs before the link is blamed",
 				Source: "CPUs used x rate / measured rate; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Remedy: "more CPUs, offloads, more streams",
-				Cause: "sender-cpu", Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: gateCPUCapacity,
+				Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: gateCPUCapacity,
 			},
 		},
 		Propose: []advise.Proposer{Jumbo, nic.ProposeOffloadsOff, Lean, SeveralStreams},

@@ -8,7 +8,7 @@ import (
 // Platforms are the systems for which By has words.
 func (k Knob) Platforms() []string {
 	return slices.DeleteFunc(Systems(), func(os string) bool {
-		_, worded := system(os)[k.ID]
+		_, worded := wordsOf(os)[k.ID]
 		return !worded && (k.Scope != OfTest || os == "esxi") // where thru itself runs
 	})
 }
@@ -27,15 +27,15 @@ func By(os string, f *measure.Facts, s measure.Setting, before string) Words {
 			return w.option(k)
 		}
 		w.knob = k
-		if do := system(os)[s.Knob]; do != nil {
+		if do := wordsOf(os)[s.Knob]; do != nil {
 			do(w)
 		}
 	}
 	return w.words()
 }
 
-// system is how each knob is worded for one system.
-func system(os string) map[string]func(*wording) {
+// wordsOf is how each knob is worded for one system.
+func wordsOf(os string) map[string]func(*wording) {
 	switch os {
 	case "linux":
 		return linux()

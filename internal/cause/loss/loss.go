@@ -31,7 +31,7 @@ func Loss() rule.Cause {
 			{ID: "udp-reach", Words: "udp reachability", Title: "UDP", About: "whether small datagrams arrive",
 				Warns:  "none arrive, or fewer than nine of ten (of ten or more)",
 				Why:    "tests of UDP and the search for the MTU need it; what loses small idle packets loses more under load",
-				Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Cause: "loss", Checklist: []string{"C-33"}, Way: gateUDPReach},
+				Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Checklist: []string{"C-33"}, Way: gateUDPReach},
 		},
 		Propose: []advise.Proposer{sturdier("bbr for cubic: 20 to 185 Mb/s at 0.1% loss and 20 ms")},
 	}

@@ -30,11 +30,11 @@ func JumboMismatch() rule.Cause {
 			{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces by which the ends reach each other",
 				Warns:  "they differ, and no router lies between",
 				Why:    "the end with the larger MTU sends what the other drops: UDP and any protocol without an MSS stalls",
-				Source: "C-20, C-21", Remedy: "the same MTU at both ends", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
+				Source: "C-20, C-21", Remedy: "the same MTU at both ends", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
 			{ID: "guest-mtu", Words: "vswitch-mtu", Title: "MTU below a guest", About: "the MTUs of the guest's interface, of what is behind it in its host, of the switch and of its uplinks",
 				Warns:  "one below is smaller than the guest's",
 				Why:    "what is larger is dropped without a word: a switch sends no ICMP",
-				Source: "C-20, C-21", Remedy: "the same MTU at each of them", Cause: "jumbo-mismatch", Checklist: []string{"C-20", "C-21"}, Below: true, Host: gateGuestMTU},
+				Source: "C-20, C-21", Remedy: "the same MTU at each of them", Checklist: []string{"C-20", "C-21"}, Below: true, Host: gateGuestMTU},
 		},
 		Propose: []advise.Proposer{proposeJumboMismatch},
 	}

@@ -24,7 +24,7 @@ func MSSClamp() rule.Cause {
 			{ID: "mss", Title: "MSS on the way", About: "the MSS as it was sent and as it arrived, against the largest packet that passes",
 				Warns:  "it arrives smaller than sent, and below what the path takes by more than 20 bytes",
 				Why:    "smaller segments mean more packets and more headers for the same data",
-				Source: "RFC 9293, section 3.7.1; RFC 6691", Remedy: "raise the clamp of the router or VPN between", Cause: "mss-clamp", Checklist: []string{"C-16", "C-21"}, Way: gateMSS},
+				Source: "RFC 9293, section 3.7.1; RFC 6691", Remedy: "raise the clamp of the router or VPN between", Checklist: []string{"C-16", "C-21"}, Way: gateMSS},
 		},
 	}
 }

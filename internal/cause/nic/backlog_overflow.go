@@ -24,7 +24,7 @@ func BacklogOverflow() rule.Cause {
 			{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped before a full backlog while no test ran",
 				Warns:  "any",
 				Why:    "a host that drops packets while idle drops more of them under load",
-				Source: "Linux softnet_stat, column 2", Remedy: "a longer backlog; more CPUs for received packets", Cause: "backlog-overflow", Checklist: []string{"C-32"}, Host: gateBacklog},
+				Source: "Linux softnet_stat, column 2", Remedy: "a longer backlog; more CPUs for received packets", Checklist: []string{"C-32"}, Host: gateBacklog},
 		},
 		Propose: []advise.Proposer{ProposeBacklogOverflow},
 	}

@@ -23,7 +23,7 @@ func BadLink() rule.Cause {
 				About:  "counters of checksum, symbol and uncorrectable errors, the largest of them, against the packets received; outside Linux and ESXi all errors of received packets",
 				Warns:  "more than one in a million packets, or more than 100 where packets are not known",
 				Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",
-				Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Cause: "bad-link", Checklist: []string{"C-24"}, Face: gateLinkErrors},
+				Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Checklist: []string{"C-24"}, Face: gateLinkErrors},
 		},
 	}
 }

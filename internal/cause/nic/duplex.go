@@ -20,7 +20,7 @@ func Duplex() rule.Cause {
 			{ID: "duplex", Title: "Duplex", About: "whether the link sends and receives at the same time",
 				Fails: "half duplex on an interface of the route", Warns: "half duplex on one that may carry the traffic",
 				Why:    "half duplex collides with its own acknowledgements: often less than a tenth of the rate",
-				Source: "IEEE 802.3, clause 4", Remedy: "autonegotiation at both ends", Cause: "duplex", Checklist: []string{"C-24"}, Face: gateDuplex},
+				Source: "IEEE 802.3, clause 4", Remedy: "autonegotiation at both ends", Checklist: []string{"C-24"}, Face: gateDuplex},
 		},
 	}
 }

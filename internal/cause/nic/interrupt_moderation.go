@@ -27,7 +27,7 @@ func InterruptModeration() rule.Cause {
 			{ID: "interrupt-moderation", Words: "coalescing coalesce itr", Receives: true, Title: "Interrupt moderation", About: "how long the adapter waits before it interrupts",
 				Warns:  "500 us or more after a received packet, fixed",
 				Why:    "the wait is added to every round trip, and bursts of that length fill the ring",
-				Source: "ethtool(8), -c", Remedy: "let the driver choose", Cause: "interrupt-moderation", Checklist: []string{"B-19", "C-24"}, Face: gateInterruptModeration},
+				Source: "ethtool(8), -c", Remedy: "let the driver choose", Checklist: []string{"B-19", "C-24"}, Face: gateInterruptModeration},
 		},
 		Propose: []advise.Proposer{proposeInterruptModeration},
 	}

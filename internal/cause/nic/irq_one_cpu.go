@@ -26,11 +26,11 @@ func IRQOneCPU() rule.Cause {
 			{ID: "irq-spread", Words: "irq irqs interrupts affinity irqbalance", Receives: true, Title: "Interrupts over the CPUs", About: "the CPUs that take the interrupts of an interface with several queues",
 				Warns:  "all of its interrupts go to one CPU of several, without RPS",
 				Why:    "one CPU then takes the packets of all queues: the queues gain nothing",
-				Source: "Linux scaling.rst", Remedy: "one CPU for each queue", Cause: "irq-one-cpu", Checklist: []string{"C-11", "C-29"}, Face: gateIRQSpread},
+				Source: "Linux scaling.rst", Remedy: "one CPU for each queue", Checklist: []string{"C-11", "C-29"}, Face: gateIRQSpread},
 			{ID: "irq-sharing", Title: "Shared interrupts", About: "whether other devices have the same interrupt",
 				Warns:  "another device has it",
 				Why:    "each interrupt then asks the drivers of all its devices; one slow driver holds up the others",
-				Source: "C-11", Remedy: "MSI-X, or another slot", Cause: "irq-one-cpu", Checklist: []string{"C-11"}, Face: gateIRQSharing},
+				Source: "C-11", Remedy: "MSI-X, or another slot", Checklist: []string{"C-11"}, Face: gateIRQSharing},
 		},
 		Propose: []advise.Proposer{ProposeIRQOneCPU},
 	}

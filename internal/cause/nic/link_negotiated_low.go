@@ -27,7 +27,7 @@ func LinkNegotiatedLow() rule.Cause {
 				Fails:  "--link-rate is above the speed of the route's interface",
 				Why:    "a link carries no more than it has negotiated: 1 Gb/s gives at most 941 Mb/s of TCP at MTU 1500",
 				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Remedy: "cable, optics, autonegotiation at both ends",
-				Cause: "link-negotiated-low", Checklist: []string{"C-24", "A-07", "B-20"}, Face: gateLinkSpeed},
+				Checklist: []string{"C-24", "A-07", "B-20"}, Face: gateLinkSpeed},
 		},
 	}
 }

@@ -23,7 +23,7 @@ func LROForwarding() rule.Cause {
 			{ID: "lro-forwarding", Title: "LRO of a host that passes packets on", About: "large receive offload where the host routes or the interface is in a bridge",
 				Warns:  "LRO is on there",
 				Why:    "merged packets exceed the MTU of the next link: they are dropped, and uploads crawl",
-				Source: "Linux netdev-features.rst", Remedy: "LRO off (GRO may stay)", Cause: "lro-forwarding", Checklist: []string{"C-22"}, Face: gateLROForwarding},
+				Source: "Linux netdev-features.rst", Remedy: "LRO off (GRO may stay)", Checklist: []string{"C-22"}, Face: gateLROForwarding},
 		},
 		Propose: []advise.Proposer{proposeLROForwarding},
 	}

@@ -29,7 +29,7 @@ func NUMARemote() rule.Cause {
 			{ID: "numa", Receives: true, Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
 				Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
 				Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
-				Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Cause: "numa-remote", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
+				Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
 		},
 		Propose: []advise.Proposer{ProposeIRQOneCPU, NearCPU},
 	}

@@ -30,7 +30,7 @@ func OffloadsOff() rule.Cause {
 			{ID: "offloads", Words: "tso gso gro lso rsc lro sg checksum checksums offload segmentation", Title: "Offloads", About: "segmentation (TSO, GSO), receive offload (GRO), scatter-gather and checksums of the interface and those it lies on",
 				Warns:  "one is off; of a link up to 2.5 Gb/s only GSO and GRO count, of a veth all but GRO",
 				Why:    "without TSO the CPU makes every packet: 9 of 49 Gb/s between namespaces, 3.4 with all off",
-				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Remedy: "switch them on", Cause: "offloads-off", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: gateOffloads},
+				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Remedy: "switch them on", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: gateOffloads},
 		},
 		Propose: []advise.Proposer{ProposeOffloadsOff},
 	}

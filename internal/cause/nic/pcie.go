@@ -26,11 +26,11 @@ func PCIe() rule.Cause {
 				Warns:  "the link carries less than the port, or less than all ports of the card where another one of them is up",
 				Fails:  "--link-rate is above what the link carries",
 				Why:    "a card gives no more than its slot: PCIe 1.0 x4 carries 6.9 Gb/s of a 10 Gb/s port",
-				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Remedy: "a slot with more lanes or of a newer generation", Cause: "pcie", Checklist: []string{"C-09"}, Face: gatePCIeBandwidth},
+				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Remedy: "a slot with more lanes or of a newer generation", Checklist: []string{"C-09"}, Face: gatePCIeBandwidth},
 			{ID: "pcie-trained", Title: "PCIe link of the slot", About: "lanes and generation in use against what both card and slot can",
 				Warns:  "the link runs with fewer lanes or a lower generation than card and slot can",
 				Why:    "a card that is not seated well, or a lane that fails, takes half the bandwidth or more",
-				Source: "PCI Express Base Specification, link training", Remedy: "seat the card again; BIOS settings of the slot", Cause: "pcie", Checklist: []string{"C-09"}, Face: gatePCIeTrained},
+				Source: "PCI Express Base Specification, link training", Remedy: "seat the card again; BIOS settings of the slot", Checklist: []string{"C-09"}, Face: gatePCIeTrained},
 		},
 	}
 }

@@ -30,7 +30,7 @@ func RingOverflow() rule.Cause {
 				Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
 				Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
 				Source: "Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",
-				Cause: "ring-overflow", Checklist: []string{"C-24", "C-37"}, Face: gateRings,
+				Checklist: []string{"C-24", "C-37"}, Face: gateRings,
 			},
 		},
 		Propose: []advise.Proposer{ProposeRingOverflow},

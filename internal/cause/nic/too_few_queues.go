@@ -29,7 +29,7 @@ func TooFewQueues() rule.Cause {
 			{ID: "queues", Words: "channels multiqueue vmq netqueue rps xps", Receives: true, Title: "Queues", About: "the receive queues that are set against those that are possible, and against the CPUs",
 				Warns:  "one queue is set and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
 				Why:    "one queue is one CPU: the rate grows with the queues until it is the CPUs that are full",
-				Source: "C-22: queues = cores; Linux scaling.rst", Remedy: "as many queues as CPUs", Cause: "too-few-queues", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
+				Source: "C-22: queues = cores; Linux scaling.rst", Remedy: "as many queues as CPUs", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
 		},
 		Propose: []advise.Proposer{ProposeTooFewQueues},
 	}

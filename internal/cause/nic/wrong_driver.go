@@ -24,11 +24,11 @@ func WrongDriver() rule.Cause {
 			{ID: "driver-of-kernel", Words: "version module", Title: "Driver of this kernel", About: "whether the driver came with the running kernel and was built for it",
 				Warns:  "the driver is not the kernel's own",
 				Why:    "a driver for another release takes settings without effect (S-05): what it says must be verified",
-				Source: "S-03, S-05, C-26", Remedy: "the driver of this kernel, or its maker's for exactly this release", Cause: "wrong-driver", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
+				Source: "S-03, S-05, C-26", Remedy: "the driver of this kernel, or its maker's for exactly this release", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
 			{ID: "guest-tools", Words: "vmtools tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest whose adapter's driver comes with them (Windows)",
 				Warns:  "they are old, missing, or do not run",
 				Why:    "vmxnet3's driver comes with them: an old one lacks offloads and repairs",
-				Source: "C-26", Remedy: "install the current ones", Cause: "wrong-driver", Checklist: []string{"C-26"}, Below: true, Host: gateGuestTools},
+				Source: "C-26", Remedy: "install the current ones", Checklist: []string{"C-26"}, Below: true, Host: gateGuestTools},
 		},
 	}
 }

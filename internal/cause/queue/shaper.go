@@ -32,11 +32,11 @@ func Shaper() rule.Cause {
 			{ID: "qdisc", Words: "fq shaper tbf htb cake netem tc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
 				Warns:  "netem, which delays and drops on purpose; where --link-rate states a rate, a shaper (tbf, htb, cake, hfsc) on the route's interface",
 				Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
-				Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Cause: "shaper", Checklist: []string{"C-33"}, Face: gateQdisc},
+				Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Checklist: []string{"C-33"}, Face: gateQdisc},
 			{ID: "guest-shaping", Words: "shaping portgroup", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
 				Warns:  "one is on, at less than the rate that is wanted, or no rate is stated",
 				Why:    "nothing passes faster than its average for longer than a burst",
-				Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Cause: "shaper", Checklist: []string{"C-33"}, Below: true, Host: gateGuestShaping},
+				Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Checklist: []string{"C-33"}, Below: true, Host: gateGuestShaping},
 		},
 		Propose: []advise.Proposer{ProposeShaper},
 	}

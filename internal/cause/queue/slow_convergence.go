@@ -26,7 +26,7 @@ func SlowConvergence() rule.Cause {
 		Gates: []gate.Rule{
 			{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
 				Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
-				Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Cause: "slow-convergence", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
+				Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
 		},
 		Propose: []advise.Proposer{ProposeSlowConvergence},
 	}

@@ -25,7 +25,7 @@ func AsymmetricRoute() rule.Cause {
 			{ID: "hops", Words: "ttl routers traceroute", Title: "Routers on the way", About: "how many routers each direction passes",
 				Warns:  "the directions differ",
 				Why:    "the way back may have another MTU, delay and loss than the way there: judge each direction apart",
-				Source: "RFC 7679, section 1.1", Remedy: "look at the routes of both ends", Cause: "asymmetric-route", Checklist: []string{"C-04"}, Path: gateHops},
+				Source: "RFC 7679, section 1.1", Remedy: "look at the routes of both ends", Checklist: []string{"C-04"}, Path: gateHops},
 		},
 	}
 }

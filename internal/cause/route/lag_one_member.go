@@ -38,11 +38,11 @@ func LAGOneMember() rule.Cause {
 				Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
 				Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
 				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Remedy: "layer3+4 hashing, LACP at the switch",
-				Cause: "lag-one-member", Checklist: []string{"A-03", "A-09"}, Face: gateBond},
+				Checklist: []string{"A-03", "A-09"}, Face: gateBond},
 			{ID: "several-ways", Words: "ecmp multipath", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
 				Warns:  "they do; or an end has several next hops and chooses among them by addresses alone",
 				Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
-				Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Cause: "lag-one-member", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralWays},
+				Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralWays},
 		},
 		Propose: []advise.Proposer{cpu.MoreStreams},
 	}

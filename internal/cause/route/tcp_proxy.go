@@ -22,7 +22,7 @@ func TCPProxy() rule.Cause {
 			{ID: "tcp-proxy", Words: "proxy middlebox", Title: "End of TCP", About: "the round trip of the handshake against that of data",
 				Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
 				Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
-				Source: "RFC 3135 (split connections)", Remedy: "bypass it", Cause: "tcp-proxy", Checklist: []string{"C-16"}, Path: gateTCPProxy},
+				Source: "RFC 3135 (split connections)", Remedy: "bypass it", Checklist: []string{"C-16"}, Path: gateTCPProxy},
 		},
 	}
 }

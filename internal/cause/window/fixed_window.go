@@ -27,7 +27,7 @@ func FixedWindow() rule.Cause {
 		Gates: []gate.Rule{
 			{ID: "explicit-window", Words: "rmem_max wmem_max maxsockbuf -w", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
 				Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
-				Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Cause: "fixed-window", Checklist: []string{"C-18", "C-39", "B-19"}, Host: gateExplicitWindow},
+				Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Checklist: []string{"C-18", "C-39", "B-19"}, Host: gateExplicitWindow},
 		},
 		Propose: []advise.Proposer{proposeFixedWindow},
 	}

@@ -37,7 +37,7 @@ func ReceiveWindow() rule.Cause {
 				Warns:  "the product exceeds the window (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "a connection carries one window a round trip: 3 MiB at 20 ms is 1.26 Gb/s, whatever the link",
 				Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst; 6 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
-				Cause: "receive-window", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateReceiveWindow},
+				Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateReceiveWindow},
 		},
 		Propose: []advise.Proposer{proposeReceiveWindow},
 		Tight:   func(r advise.Request) bool { return r.IsTight(r.Way.Receiver()) },

@@ -29,10 +29,10 @@ func SACKOff() rule.Cause {
 			{ID: "sack", Title: "SACK of the host", About: "whether the host offers selective acknowledgement",
 				Warns:  "it is off",
 				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Remedy: "switch it on", Cause: "sack-off", Checklist: []string{"C-16"}, Host: gateSACK},
+				Source: "RFC 2018", Remedy: "switch it on", Checklist: []string{"C-16"}, Host: gateSACK},
 			{ID: "sack-path", Title: "SACK on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
 				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Remedy: "the box between must leave TCP options alone", Cause: "sack-off", Checklist: []string{"C-16"}, Way: gateSACKPath},
+				Source: "RFC 2018", Remedy: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Way: gateSACKPath},
 		},
 		Propose: []advise.Proposer{proposeSACKOff},
 	}

@@ -28,7 +28,7 @@ func SendBuffer() rule.Cause {
 				Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
 				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
-				Cause: "send-buffer", Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateSendBuffer},
+				Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateSendBuffer},
 		},
 		Propose: []advise.Proposer{proposeSendBuffer},
 		Tight:   func(r advise.Request) bool { return r.IsTight(r.Way.Sender()) },

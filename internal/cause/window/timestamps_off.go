@@ -23,10 +23,10 @@ func TimestampsOff() rule.Cause {
 			{ID: "timestamps", Title: "Timestamps of the host", About: "whether the host offers TCP timestamps (Windows does not by itself)",
 				Warns:  "they are off on Linux or FreeBSD",
 				Why:    "without them the RTT is sampled once a window, and above 4 GiB a window no old segment is told from a new one",
-				Source: "RFC 7323, sections 4 and 5", Remedy: "switch them on", Cause: "timestamps-off", Checklist: []string{"C-16"}, Host: gateTimestamps},
+				Source: "RFC 7323, sections 4 and 5", Remedy: "switch them on", Checklist: []string{"C-16"}, Host: gateTimestamps},
 			{ID: "timestamps-path", Title: "Timestamps on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
 				Why:    "without them the RTT is sampled once a window: slower to notice queues and losses",
-				Source: "RFC 7323", Remedy: "the box between must leave TCP options alone", Cause: "timestamps-off", Checklist: []string{"C-16"}, Way: gateTimestampsPath},
+				Source: "RFC 7323", Remedy: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Way: gateTimestampsPath},
 		},
 		Propose: []advise.Proposer{proposeTimestampsOff},
 	}
