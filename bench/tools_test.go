@@ -140,7 +140,7 @@ func readThru(outputs []string) (reading, error) {
 	r := reading{figure: math.NaN(), p50: math.NaN(), p99: math.NaN()}
 	for _, c := range d.Cells {
 		switch {
-		case c.Beside:
+		case c.Baseline:
 			continue
 		case c.Transactions != nil:
 			r.figure = c.Transactions.Value

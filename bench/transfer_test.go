@@ -145,15 +145,15 @@ func lay(name string, bytes int64) error {
 
 func newMoving(s settings, service fileService, server servers.Server, dir string, upload bool) *moving {
 	m := &moving{service: service, server: server, upload: upload, settings: s, dir: dir}
-	way := []string{"download", "to nowhere", "file to file"}
+	direction := []string{"download", "to nowhere", "file to file"}
 	if upload {
-		way = []string{"upload", "thru: generated data, others: a file", "file to file"}
+		direction = []string{"upload", "thru: generated data, others: a file", "file to file"}
 	}
 	size := unit.Size(s.bytes)
 	bars := []bar{{"0.9 of the best standard client", []claim{over(bestPeer, asFast)}}}
 	about := shape{kind: fileMove, place: asCome}
-	m.nowhere = &result{comparison: comparison{service.name(upload), fmt.Sprintf("%s of %s, %s", way[0], size, way[1]), about, bars}}
-	m.whole = &result{comparison: comparison{service.name(upload) + "-file", fmt.Sprintf("%s of %s, %s, with connection and login", way[0], size, way[2]), about, bars}}
+	m.nowhere = &result{comparison: comparison{service.name(upload), fmt.Sprintf("%s of %s, %s", direction[0], size, direction[1]), about, bars}}
+	m.whole = &result{comparison: comparison{service.name(upload) + "-file", fmt.Sprintf("%s of %s, %s, with connection and login", direction[0], size, direction[2]), about, bars}}
 	add := func(name string) {
 		m.nowhere.entries = append(m.nowhere.entries, entry{name: name})
 		m.whole.entries = append(m.whole.entries, entry{name: name})

@@ -13,12 +13,12 @@ import (
 
 // fileService is a protocol, its server, and the programs that people copy with.
 type fileService struct {
-	protocol  string
-	ready     func(dir string) (servers.Server, error)
-	ports     []string // at which the server listens when it is ready
-	apart     bool     // the server needs a mount namespace of its own
-	certified bool     // by a certificate or key that nobody knows
-	clients   func(at servers.Server, dir string) []fileClient
+	protocol     string
+	ready        func(dir string) (servers.Server, error)
+	ports        []string // at which the server listens when it is ready
+	ownNamespace bool     // the server needs a mount namespace of its own
+	certified    bool     // by a certificate or key that nobody knows
+	clients      func(at servers.Server, dir string) []fileClient
 }
 
 // fileClient is a program with its calls. name is that of a file at the server.
@@ -52,7 +52,7 @@ func (s fileService) url(at servers.Server, name string) string {
 // argv is how the server is called: in a session of its own, since smbd ends all of
 // the one that it is in.
 func (s fileService) argv(at servers.Server) []string {
-	if s.apart {
+	if s.ownNamespace {
 		return append([]string{"setsid", "unshare", "-m"}, at.Argv...)
 	}
 	return append([]string{"setsid"}, at.Argv...)
@@ -81,7 +81,7 @@ func fileServices() []fileService {
 		{protocol: "sftp", ports: []string{sshPort}, certified: true, clients: sshClients, ready: readySSH},
 		{protocol: "smb", ports: []string{smbPort}, clients: smbClients,
 			ready: func(dir string) (servers.Server, error) { return servers.Samba(dir, smbPort) }},
-		{protocol: "nfs", ports: []string{"2049", "20048"}, apart: true, clients: nfsClients,
+		{protocol: "nfs", ports: []string{"2049", "20048"}, ownNamespace: true, clients: nfsClients,
 			ready: func(dir string) (servers.Server, error) { return servers.Ganesha(dir, []string{"3"}) }},
 		{protocol: "rsync", ports: []string{rsyncPort}, clients: rsyncClients,
 			ready: func(dir string) (servers.Server, error) { return servers.Rsync(dir, rsyncPort, "") }},

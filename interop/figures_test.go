@@ -156,7 +156,7 @@ func ReadThru(out []byte) (Report, error) {
 // beside the test do not count.
 func ThruReport(d *measure.Document, atServer bool) (r Report) {
 	for _, c := range d.Cells {
-		if c.Beside || len(c.Runs) == 0 {
+		if c.Baseline || len(c.Runs) == 0 {
 			continue
 		}
 		half := &r.Forward
@@ -297,12 +297,12 @@ func TestJudge(t *testing.T) {
 		miss           bool
 	}{{1e9, 0.975e9, false}, {1e9, 0.96e9, true}, {0.96e9, 1e9, true}} {
 		client, server := Report{Forward: half(c.client, 0)}, Report{Forward: half(0, c.server)}
-		rows := Judge("a -> b", Shape{Way: Forward, Streams: 1}, client, server)
+		rows := Judge("a -> b", Shape{Direction: Forward, Streams: 1}, client, server)
 		if len(rows) != 1 || (rows[0].Miss != "") != c.miss {
 			t.Errorf("%v and %v: %v", c.client, c.server, rows)
 		}
 	}
-	rows := Judge("a -> b", Shape{Way: Bidir, Streams: 1}, Report{Forward: half(1, 1)}, Report{Forward: half(1, 1)})
+	rows := Judge("a -> b", Shape{Direction: Bidir, Streams: 1}, Report{Forward: half(1, 1)}, Report{Forward: half(1, 1)})
 	if len(rows) != 2 || rows[0].Miss != "" || rows[1].Miss == "" {
 		t.Errorf("an end that says nothing of the way back: %v", rows)
 	}
@@ -310,7 +310,7 @@ func TestJudge(t *testing.T) {
 
 func TestJudgeLoss(t *testing.T) {
 	lost := func(n int64) Report { return Report{Forward: Half{Lost: &n}} }
-	s := Shape{UDP: true, Way: Forward, Streams: 1}
+	s := Shape{UDP: true, Direction: Forward, Streams: 1}
 	for _, c := range []struct {
 		client, server Report
 		dropped        int64
@@ -342,20 +342,20 @@ func TestCommandLines(t *testing.T) {
 		seen[s.String()] = true
 	}
 	for _, c := range []struct{ got, want string }{
-		{strings.Join(ClientArgs(IPerf3, "h", 1, Shape{Way: Bidir, Streams: 4}), " "), "-c h -p 1 -t 2 -P 4 --bidir -J"},
-		{strings.Join(ClientArgs(IPerf2, "h", 1, Shape{Way: Reverse, Streams: 1, UDP: true, Rate: 5, Seconds: 1}), " "), "-c h -p 1 -t 1 -P 1 -u -l 1400 -b 5 -R -y C"},
+		{strings.Join(ClientArgs(IPerf3, "h", 1, Shape{Direction: Bidir, Streams: 4}), " "), "-c h -p 1 -t 2 -P 4 --bidir -J"},
+		{strings.Join(ClientArgs(IPerf2, "h", 1, Shape{Direction: Reverse, Streams: 1, UDP: true, Rate: 5, Seconds: 1}), " "), "-c h -p 1 -t 1 -P 1 -u -l 1400 -b 5 -R -y C"},
 		{strings.Join(ServerArgs(IPerf2, 1, Shape{UDP: true}), " "), "-s -p 1 -u -l 1400 -y C"},
-		{strings.Join(ThruArgs(IPerf2, "h", 1, Shape{Way: Bidir, Streams: 1, NoRamp: true}), " "), "test --json -t 2 -P 1 -O 0 --bidir --one-connection iperf2://h:1"},
-		{strings.Join(ThruArgs(IPerf3, "h", 1, Shape{Way: Forward, Streams: 1}), " "), "test --json -t 2 -P 1 --one-way iperf3://h:1"},
+		{strings.Join(ThruArgs(IPerf2, "h", 1, Shape{Direction: Bidir, Streams: 1, NoRamp: true}), " "), "test --json -t 2 -P 1 -O 0 --bidir --one-connection iperf2://h:1"},
+		{strings.Join(ThruArgs(IPerf3, "h", 1, Shape{Direction: Forward, Streams: 1}), " "), "test --json -t 2 -P 1 --one-way iperf3://h:1"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
 		}
 	}
-	if LeftOut(IPerf2, Thru, Shape{UDP: true, Way: Reverse}) == "" || LeftOut(Thru, IPerf2, Shape{UDP: true, Way: Reverse}) != "" {
+	if LeftOut(IPerf2, Thru, Shape{UDP: true, Direction: Reverse}) == "" || LeftOut(Thru, IPerf2, Shape{UDP: true, Direction: Reverse}) != "" {
 		t.Error("the wrong directions are left out")
 	}
-	if LeftOut(IPerf2, Thru, Shape{UDP: true, Way: Bidir}) == "" || LeftOut(IPerf3, Thru, Shape{UDP: true, Way: Bidir}) != "" {
+	if LeftOut(IPerf2, Thru, Shape{UDP: true, Direction: Bidir}) == "" || LeftOut(IPerf3, Thru, Shape{UDP: true, Direction: Bidir}) != "" {
 		t.Error("the wrong shapes are left out")
 	}
 }

@@ -44,10 +44,10 @@ func Head() string { return head.String() }
 // Judge compares what both ends say of a test: a row for each direction that it has.
 func Judge(who string, s Shape, client, server Report) []Row {
 	var rows []Row
-	if s.Way != Reverse {
+	if s.Direction != Reverse {
 		rows = append(rows, judgeHalf(client.Forward.Sent, server.Forward.Received))
 	}
-	if s.Way != Forward {
+	if s.Direction != Forward {
 		rows = append(rows, judgeHalf(client.Back.Received, server.Back.Sent))
 	}
 	for i := range rows {
@@ -86,7 +86,7 @@ func megabits(bps *float64) string {
 // for may be lost too, or have come when the test was over.
 func JudgeLoss(who string, s Shape, client, server Report, dropped, unplaced int64) Row {
 	c, v := client.Forward.Lost, server.Forward.Lost
-	if s.Way == Reverse {
+	if s.Direction == Reverse {
 		c, v = client.Back.Lost, server.Back.Lost
 	}
 	r := Row{Who: who, What: s.String() + " 1% loss", Client: count(c), Server: count(v), Difference: fmt.Sprintf("of %d", dropped)}

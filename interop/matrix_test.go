@@ -24,24 +24,24 @@ import (
 	"time"
 )
 
-// Way is the direction of the data.
-type Way string
+// Direction is the direction of the data.
+type Direction string
 
 // Ways. Reverse is from the server to the client.
 const (
-	Forward Way = "forward"
-	Reverse Way = "reverse"
-	Bidir   Way = "bidir"
+	Forward Direction = "forward"
+	Reverse Direction = "reverse"
+	Bidir   Direction = "bidir"
 )
 
 // Shape is one kind of test.
 type Shape struct {
-	UDP     bool
-	Way     Way
-	Streams int
-	NoRamp  bool  // thru counts from the first datagram
-	Rate    int64 // of each stream, in bit/s; 0 is the usual one
-	Seconds int   // 0 is Time
+	UDP       bool
+	Direction Direction
+	Streams   int
+	NoRamp    bool  // thru counts from the first datagram
+	Rate      int64 // of each stream, in bit/s; 0 is the usual one
+	Seconds   int   // 0 is Time
 }
 
 // String names a shape, also in the names of the tests.
@@ -50,7 +50,7 @@ func (s Shape) String() string {
 	if s.UDP {
 		protocol = "udp"
 	}
-	return fmt.Sprintf("%s-%s-P%d", protocol, s.Way, s.Streams)
+	return fmt.Sprintf("%s-%s-P%d", protocol, s.Direction, s.Streams)
 }
 
 // Shapes are the cells of every pair of programs: TCP and UDP, each direction
@@ -58,9 +58,9 @@ func (s Shape) String() string {
 func Shapes() []Shape {
 	var all []Shape
 	for _, udp := range []bool{false, true} {
-		for _, way := range []Way{Forward, Reverse, Bidir} {
+		for _, direction := range []Direction{Forward, Reverse, Bidir} {
 			for _, streams := range []int{1, 4} {
-				all = append(all, Shape{UDP: udp, Way: way, Streams: streams})
+				all = append(all, Shape{UDP: udp, Direction: direction, Streams: streams})
 			}
 		}
 	}
@@ -105,11 +105,11 @@ func (s Shape) amount() []string {
 func ClientArgs(program, server string, port int, s Shape) []string {
 	args := append([]string{"-c", server, "-p", strconv.Itoa(port)}, s.amount()...)
 	switch {
-	case s.Way == Reverse:
+	case s.Direction == Reverse:
 		args = append(args, "-R")
-	case s.Way == Bidir && program == IPerf2:
+	case s.Direction == Bidir && program == IPerf2:
 		args = append(args, "--full-duplex")
-	case s.Way == Bidir:
+	case s.Direction == Bidir:
 		args = append(args, "--bidir")
 	}
 	if program == IPerf2 {
@@ -142,9 +142,9 @@ func ThruArgs(program, server string, port int, s Shape) []string {
 		args = append(args, "-O", "0")
 	}
 	switch {
-	case s.Way == Forward:
+	case s.Direction == Forward:
 		args = append(args, "--one-way")
-	case s.Way == Reverse:
+	case s.Direction == Reverse:
 		args = append(args, "-R")
 	case program == IPerf2:
 		args = append(args, "--bidir", "--one-connection")
@@ -158,9 +158,9 @@ func ThruArgs(program, server string, port int, s Shape) []string {
 func LeftOut(client, server string, s Shape) string {
 	two := client == IPerf2 || server == IPerf2
 	switch {
-	case two && s.UDP && s.Way == Bidir:
+	case two && s.UDP && s.Direction == Bidir:
 		return "iperf 2 has no UDP in both directions on one socket that works"
-	case client == IPerf2 && server == Thru && s.UDP && s.Way == Reverse:
+	case client == IPerf2 && server == Thru && s.UDP && s.Direction == Reverse:
 		return "an iperf 2 client's address is not proven over UDP, and thru sends no datagrams to such a one"
 	}
 	return ""

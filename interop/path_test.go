@@ -78,9 +78,9 @@ func TestInteropLoss(t *testing.T) {
 		h.Must("ethtool", "-K", lab.DataDev, "gso", "off", "tso", "off", "gro", "off", "tx-udp-segmentation", "off")
 	}
 	shape := Shape{UDP: true, Streams: 1, NoRamp: true, Rate: 50_000_000}
-	for _, way := range []Way{Forward, Reverse} {
+	for _, direction := range []Direction{Forward, Reverse} {
 		s := shape
-		s.Way = way
+		s.Direction = direction
 		for _, name := range judges() {
 			t.Run(Thru+"-"+name+"/"+s.String(), func(t *testing.T) {
 				results.judge(t, func(t *testing.T) []Row {
@@ -94,9 +94,9 @@ func TestInteropLoss(t *testing.T) {
 		}
 	}
 	server := serve(t, p.B)
-	for _, way := range []Way{Forward, Reverse} {
+	for _, direction := range []Direction{Forward, Reverse} {
 		s := shape
-		s.Way = way
+		s.Direction = direction
 		for _, name := range judges() {
 			if LeftOut(kind(name), Thru, s) != "" { // said already
 				continue
@@ -115,7 +115,7 @@ func TestInteropLoss(t *testing.T) {
 
 // receiver is the host that the data goes to.
 func receiver(p *lab.Pair, s Shape) *lab.Host {
-	if s.Way == Reverse {
+	if s.Direction == Reverse {
 		return p.A
 	}
 	return p.B
@@ -143,7 +143,7 @@ func TestInteropTogether(t *testing.T) {
 	server := serve(t, p.B)
 	var all []caller
 	for i := range 8 {
-		c := caller{IPerf3, Shape{Way: Forward, Streams: 1, Rate: 50_000_000, UDP: i%2 == 1}, fmt.Sprintf("10.77.0.%d", 11+i)}
+		c := caller{IPerf3, Shape{Direction: Forward, Streams: 1, Rate: 50_000_000, UDP: i%2 == 1}, fmt.Sprintf("10.77.0.%d", 11+i)}
 		if i%4 > 1 {
 			c.name = IPerf2
 		}
@@ -197,7 +197,7 @@ func TestInteropCapture(t *testing.T) {
 		if !known[protocol] {
 			results.leave("packets of "+protocol, "this tshark knows no such protocol; TCP and UDP below it are judged")
 		}
-		for _, s := range []Shape{{UDP: true, Way: Forward}, {UDP: true, Way: Reverse}, {Way: Forward}, {Way: Bidir}} {
+		for _, s := range []Shape{{UDP: true, Direction: Forward}, {UDP: true, Direction: Reverse}, {Direction: Forward}, {Direction: Bidir}} {
 			s.Streams, s.Rate, s.Seconds = 1, 2_000_000, 1
 			decode := ""
 			if known[protocol] && s.UDP {

@@ -14,22 +14,22 @@ import (
 // trouble is what a path that control shares with the traffic does to both.
 type trouble struct {
 	name  string
-	usual wire.Way // both ways
-	bad   wire.Way // both ways, once the test is under way, for some time; zero: nothing changes
+	usual wire.Impairment // both ways
+	bad   wire.Impairment // both ways, once the test is under way, for some time; zero: nothing changes
 	args  string
 }
 
 // troubles are those through which both ends stay alive.
 func troubles() []trouble {
 	const delay = 2 * time.Millisecond
-	usual := wire.Way{Rate: 100e6, Delay: delay}
+	usual := wire.Impairment{Rate: 100e6, Delay: delay}
 	half := usual
 	half.Loss = 0.5
 	return []trouble{
 		{name: "half of the packets are lost", usual: usual, bad: half},
-		{name: "a policer", usual: wire.Way{PoliceRate: 90e6, Delay: delay}, args: "-P 4"},
-		{name: "a queue of 3 s", usual: wire.Way{Rate: 20e6, Queue: 20e6 / 8 * 3, Delay: delay}, args: "-u -b 40M"},
-		{name: "a bucket runs empty", usual: wire.Way{PeakRate: 350e6, Rate: 100e6, Burst: (350e6 - 100e6) / 8 * 3, Delay: delay}, args: "-u -b 400M"},
+		{name: "a policer", usual: wire.Impairment{PoliceRate: 90e6, Delay: delay}, args: "-P 4"},
+		{name: "a queue of 3 s", usual: wire.Impairment{Rate: 20e6, Queue: 20e6 / 8 * 3, Delay: delay}, args: "-u -b 40M"},
+		{name: "a bucket runs empty", usual: wire.Impairment{PeakRate: 350e6, Rate: 100e6, Burst: (350e6 - 100e6) / 8 * 3, Delay: delay}, args: "-u -b 400M"},
 	}
 }
 
@@ -40,7 +40,7 @@ func (x trouble) runs(t *testing.T, seed uint64, seconds int) (*lab.Wired, *prog
 	server := serve(t, w.B, "--no-auth")
 	args := append([]string{"test", "--json", "--one-way", "-t", fmt.Sprint(seconds), w.Data.B4.String()}, strings.Fields(x.args)...)
 	client := start(t, w.A, t.TempDir(), "", args...)
-	if x.bad == (wire.Way{}) {
+	if x.bad == (wire.Impairment{}) {
 		return w, server, client
 	}
 	lab.Eventually(t, 20*time.Second, "the test is under way", func() bool { return w.Wire.Counters(wire.AtoB).Out.Bytes > 100e6/8*2 })
@@ -63,7 +63,7 @@ func (x trouble) survives(t *testing.T, seed uint64, seconds int) {
 func (x trouble) ends(t *testing.T, seed uint64, seconds int) string {
 	t.Helper()
 	w, _, client := x.runs(t, seed, seconds+4)
-	if x.bad != (wire.Way{}) {
+	if x.bad != (wire.Impairment{}) {
 		time.Sleep(time.Duration(seconds) * time.Second) // the trouble itself
 		w.Wire.Set(wire.AtoB, x.usual)
 		w.Wire.Set(wire.BtoA, x.usual)
@@ -97,11 +97,11 @@ const goneLimit = 15 * time.Second
 // on a path that loses half of the packets.
 func TestReallyGone(t *testing.T) {
 	t.Parallel()
-	none := wire.Way{Loss: 1}
+	none := wire.Impairment{Loss: 1}
 	for _, c := range []struct {
 		name   string
 		kill   bool
-		then   wire.Way // of the path
+		then   wire.Impairment // of the path
 		reason string
 	}{
 		{"killed on a lossy path", true, troubles()[0].bad, "is gone: "},

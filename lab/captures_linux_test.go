@@ -35,7 +35,7 @@ func iperfs(args ...string) func(*testing.T, *Wired) {
 }
 
 // slow limits a path to a rate at which captures stay small.
-func slow(w wire.Way) wire.Way {
+func slow(w wire.Impairment) wire.Impairment {
 	w.Rate, w.Queue = 40e6, 256<<10
 	w.Delay = 10 * time.Millisecond
 	w.Seed = 7
@@ -44,24 +44,24 @@ func slow(w wire.Way) wire.Way {
 
 // deep is such a path with a queue that a second of traffic cannot fill, however
 // the sender starts.
-func deep(w wire.Way) wire.Way {
+func deep(w wire.Impairment) wire.Impairment {
 	w = slow(w)
 	w.Queue = 8 << 20
 	return w
 }
 
 // back is the other direction of such a path.
-var back = wire.Way{Delay: 10 * time.Millisecond}
+var back = wire.Impairment{Delay: 10 * time.Millisecond}
 
 var captures = []captured{
-	{name: "loss", path: WiredOptions{AtoB: slow(wire.Way{Loss: 0.01}), BtoA: back}, run: iperfs(), inOrder: true},
-	{name: "loss without SACK", path: WiredOptions{AtoB: slow(wire.Way{Loss: 0.01, StripSACK: true}), BtoA: back}, run: iperfs(), inOrder: true},
-	{name: "no window scaling", path: WiredOptions{AtoB: slow(wire.Way{StripWScale: true}), BtoA: back}, run: iperfs(), inOrder: true, lossless: true},
-	{name: "reordering", path: WiredOptions{AtoB: deep(wire.Way{Reorder: 0.03, ReorderDelay: 3 * time.Millisecond}), BtoA: back}, run: iperfs(), lossless: true},
-	{name: "duplicates", path: WiredOptions{AtoB: deep(wire.Way{Duplicate: 0.02}), BtoA: back}, run: iperfs(), inOrder: true, lossless: true},
-	{name: "broken segmentation offload", path: WiredOptions{AtoB: wire.Way{DropAbove: 1514, Delay: 5 * time.Millisecond}, BtoA: back}, run: iperfs(), inOrder: true},
-	{name: "both ways", path: WiredOptions{AtoB: slow(wire.Way{Loss: 0.005}), BtoA: slow(wire.Way{Loss: 0.005})}, run: iperfs("--bidir"), inOrder: true},
-	{name: "slow reader", path: WiredOptions{AtoB: wire.Way{Delay: 2 * time.Millisecond}, BtoA: wire.Way{Delay: 2 * time.Millisecond}}, run: slowReader, inOrder: true, lossless: true},
+	{name: "loss", path: WiredOptions{AtoB: slow(wire.Impairment{Loss: 0.01}), BtoA: back}, run: iperfs(), inOrder: true},
+	{name: "loss without SACK", path: WiredOptions{AtoB: slow(wire.Impairment{Loss: 0.01, StripSACK: true}), BtoA: back}, run: iperfs(), inOrder: true},
+	{name: "no window scaling", path: WiredOptions{AtoB: slow(wire.Impairment{StripWScale: true}), BtoA: back}, run: iperfs(), inOrder: true, lossless: true},
+	{name: "reordering", path: WiredOptions{AtoB: deep(wire.Impairment{Reorder: 0.03, ReorderDelay: 3 * time.Millisecond}), BtoA: back}, run: iperfs(), lossless: true},
+	{name: "duplicates", path: WiredOptions{AtoB: deep(wire.Impairment{Duplicate: 0.02}), BtoA: back}, run: iperfs(), inOrder: true, lossless: true},
+	{name: "broken segmentation offload", path: WiredOptions{AtoB: wire.Impairment{DropAbove: 1514, Delay: 5 * time.Millisecond}, BtoA: back}, run: iperfs(), inOrder: true},
+	{name: "both ways", path: WiredOptions{AtoB: slow(wire.Impairment{Loss: 0.005}), BtoA: slow(wire.Impairment{Loss: 0.005})}, run: iperfs("--bidir"), inOrder: true},
+	{name: "slow reader", path: WiredOptions{AtoB: wire.Impairment{Delay: 2 * time.Millisecond}, BtoA: wire.Impairment{Delay: 2 * time.Millisecond}}, run: slowReader, inOrder: true, lossless: true},
 }
 
 // slowReader moves data to a program that reads for a while, then sleeps.
@@ -224,25 +224,25 @@ func compareCounts(t *testing.T, file string, c *measure.Capture) {
 	shark := tshark(t, file)
 	for i := range c.Conns {
 		m := &c.Conns[i]
-		for _, way := range []struct {
+		for _, direction := range []struct {
 			from     string
-			own, far *measure.Way
+			own, far *measure.Direction
 		}{{m.From, &m.Data, &m.Acks}, {m.To, &m.Acks, &m.Data}} {
-			of := func(mark string) int64 { return shark[sharkKey{m.Index, way.from, mark}] }
+			of := func(mark string) int64 { return shark[sharkKey{m.Index, direction.from, mark}] }
 			for _, x := range []struct {
 				what        string
 				ours, their int64
 			}{
-				{"sent again or out of order", way.own.Again.N + way.own.Late.N + twiceOf(c, i, way.own), of("retransmission") + of("out_of_order")},
-				{"gaps", way.own.Gaps.N, of("lost_segment")},
-				{"acknowledged unseen", way.far.Unseen.N, of("ack_lost_segment")},
-				{"duplicate acknowledgements", way.own.DupAcks.N, of("duplicate_ack")},
-				{"zero windows", way.own.Zero.N, of("zero_window")},
-				{"probes and keep-alives", way.own.Probes.N + way.own.KeepAlive.N, of("zero_window_probe") + of("keep_alive")},
-				{"window filled", way.own.Filled.N, of("window_full")},
+				{"sent again or out of order", direction.own.Again.N + direction.own.Late.N + twiceOf(c, i, direction.own), of("retransmission") + of("out_of_order")},
+				{"gaps", direction.own.Gaps.N, of("lost_segment")},
+				{"acknowledged unseen", direction.far.Unseen.N, of("ack_lost_segment")},
+				{"duplicate acknowledgements", direction.own.DupAcks.N, of("duplicate_ack")},
+				{"zero windows", direction.own.Zero.N, of("zero_window")},
+				{"probes and keep-alives", direction.own.Probes.N + direction.own.KeepAlive.N, of("zero_window_probe") + of("keep_alive")},
+				{"window filled", direction.own.Filled.N, of("window_full")},
 			} {
 				if x.ours != x.their {
-					t.Errorf("%s: %s, %s: %d, Wireshark %d", filepath.Base(file), way.from, x.what, x.ours, x.their)
+					t.Errorf("%s: %s, %s: %d, Wireshark %d", filepath.Base(file), direction.from, x.what, x.ours, x.their)
 				}
 			}
 		}
@@ -251,7 +251,7 @@ func compareCounts(t *testing.T, file string, c *measure.Capture) {
 
 // twiceOf are the packets that came twice, which Wireshark takes for sent again:
 // in these captures they are of the main connection's data.
-func twiceOf(c *measure.Capture, conn int, w *measure.Way) int64 {
+func twiceOf(c *measure.Capture, conn int, w *measure.Direction) int64 {
 	if conn == 0 && w == &c.Conns[0].Data {
 		return c.Twice.N
 	}

@@ -54,7 +54,7 @@ func wantGate(t *testing.T, doc measure.Document, id, want string) {
 		t.Errorf("gate %s: %q, want %q\n%s", id, got, want, gates(doc))
 	}
 	for _, g := range doc.Gates {
-		if g.ID == id && g.Status == measure.GateFail && len(g.Remedy) == 0 && g.Advice == "" {
+		if g.ID == id && g.Status == measure.GateFail && len(g.Fix) == 0 && g.Advice == "" {
 			t.Errorf("gate %s fails and says nothing of what to do: %+v", id, g)
 		}
 	}
@@ -75,12 +75,12 @@ func TestHealthyPairPasses(t *testing.T) {
 				t.Fatalf("MTU %d, %s: no path: %+v", mtu, addr, doc.Missing)
 			}
 			path := doc.Paths[0]
-			for name, w := range map[string]measure.OneWay{"forward": path.Forward, "back": path.Back} {
+			for name, w := range map[string]measure.DirectionFacts{"forward": path.Forward, "back": path.Back} {
 				if w.MTU == nil || w.MTU.Bytes != mtu || w.Hops == nil || *w.Hops != 0 || w.UDP == nil || w.UDP.Got == 0 || w.Route == nil || w.Congestion == nil || *w.Congestion != "cubic" {
 					t.Errorf("MTU %d, %s, %s: %+v, %+v", mtu, addr, name, w, path.Missing)
 				}
 			}
-			if path.Ports == nil || path.Ports.Ways != 1 || path.RTT == nil || path.Clock == nil || path.Handshake == nil {
+			if path.Ports == nil || path.Ports.Directions != 1 || path.RTT == nil || path.Clock == nil || path.Handshake == nil {
 				t.Errorf("MTU %d, %s: %+v", mtu, addr, path)
 			}
 		}

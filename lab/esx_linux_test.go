@@ -125,9 +125,9 @@ func notChecked(doc measure.Document, fact string) string {
 	return ""
 }
 
-// TestVMkernelWays are a firewall that needs nothing, one that must not be
+// TestVMkernelDirections are a firewall that needs nothing, one that must not be
 // touched, and builds that let iperf3 run only as a copy, or not at all.
-func TestVMkernelWays(t *testing.T) {
+func TestVMkernelDirections(t *testing.T) {
 	t.Parallel()
 	const refused = `case "$0" in */bin/iperf3) case "$1" in -s) echo "iperf3: error - unable to start listener for connections: Operation not permitted" >&2; exit 1;; esac;; esac; `
 	tests := []struct {
@@ -197,8 +197,8 @@ func TestVMkernelRestored(t *testing.T) {
 }
 
 // restored ends a test in each way.
-func restored(t *testing.T, ways []ending) {
-	for _, tt := range ways {
+func restored(t *testing.T, directions []ending) {
+	for _, tt := range directions {
 		t.Run(tt.name, func(t *testing.T) {
 			p := lab.NewPair(t, lab.Options{Rate: gigabit})
 			s := startESX(t, p, false, realIPerf3)

@@ -45,12 +45,12 @@ func startNATSFleet(t *testing.T, o lab.FleetOptions) *natsFleet {
 		t.Fatal(err)
 	}
 	f.startServer(t)
-	f.control = start(t, f.Controller, f.state, "", append([]string{"control", "--state", f.state}, f.way("control")...)...)
+	f.control = start(t, f.Controller, f.state, "", append([]string{"control", "--state", f.state}, f.direction("control")...)...)
 	for i := range f.Hosts {
 		f.homes = append(f.homes, t.TempDir())
-		f.agents = append(f.agents, f.startAgent(t, i, f.way(fmt.Sprintf("h%d", i+1))...))
+		f.agents = append(f.agents, f.startAgent(t, i, f.direction(fmt.Sprintf("h%d", i+1))...))
 	}
-	if p := start(t, f.Controller, f.home, "", append([]string{"join", "fleet"}, f.way("me")...)...); p.wait(t, 10*time.Second) != 0 {
+	if p := start(t, f.Controller, f.home, "", append([]string{"join", "fleet"}, f.direction("me")...)...); p.wait(t, 10*time.Second) != 0 {
 		t.Fatal("thru join has failed")
 	}
 	f.awaitHosts(t, len(f.Hosts))
@@ -59,8 +59,8 @@ func startNATSFleet(t *testing.T, o lab.FleetOptions) *natsFleet {
 
 func (f *natsFleet) path(name string) string { return filepath.Join(f.dir, name) }
 
-// way are the flags that lead to the server with a key.
-func (f *natsFleet) way(key string) []string {
+// direction are the flags that lead to the server with a key.
+func (f *natsFleet) direction(key string) []string {
 	return []string{"--nats", fmt.Sprintf("tls://%s:4222", f.Control()), "--nkey", f.path(key + ".nk"), "--tls-ca", f.path("cert.pem")}
 }
 

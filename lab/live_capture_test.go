@@ -38,8 +38,8 @@ func capturing(t *testing.T, x *lab.Wired, args ...string) (home string) {
 func TestCaptureAtBothEnds(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Root())
-	way := wire.Way{Rate: 40e6, Queue: 256 << 10, Delay: 5 * time.Millisecond, Loss: 0.01, Seed: 7}
-	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: wire.Way{Delay: 5 * time.Millisecond}})
+	direction := wire.Impairment{Rate: 40e6, Queue: 256 << 10, Delay: 5 * time.Millisecond, Loss: 0.01, Seed: 7}
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: direction, BtoA: wire.Impairment{Delay: 5 * time.Millisecond}})
 	home := capturing(t, x)
 	file := filepath.Join(t.TempDir(), "x.pcapng")
 	p := start(t, x.A, home, "", "test", "captures", "--json", "--keep", file, "--one-way", "-P", "2", "-t", "2", "-O", "1")
@@ -112,7 +112,7 @@ func TestExplainCaptures(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Root())
 	delay := 5 * time.Millisecond
-	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Way{DropAbove: 1514, Delay: delay}, BtoA: wire.Way{Delay: delay}})
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Impairment{DropAbove: 1514, Delay: delay}, BtoA: wire.Impairment{Delay: delay}})
 	home := capturing(t, x)
 	p := start(t, x.A, home, "", "explain", "captures", "--json", "--one-way", "-t", "2", "-O", "0.5", "--budget", "45")
 	p.wait(t, 55*time.Second)
@@ -145,7 +145,7 @@ func causes(doc measure.Document) string {
 func TestCaptureIsRefused(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Root())
-	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Way{DropAbove: 1514, Delay: 5 * time.Millisecond}, BtoA: wire.Way{Delay: 5 * time.Millisecond}})
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: wire.Impairment{DropAbove: 1514, Delay: 5 * time.Millisecond}, BtoA: wire.Impairment{Delay: 5 * time.Millisecond}})
 	home := capturing(t, x)
 	p := start(t, x.A, home, "", "test", "measures", "--capture", "-t", "0.3")
 	if code := p.wait(t, 20*time.Second); code != 1 || !strings.Contains(p.stderr.String(), "--allow capture") {

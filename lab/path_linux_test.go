@@ -175,7 +175,7 @@ func TestProbeHealthy(t *testing.T) {
 // wantHealthy checks that nothing is amiss.
 func wantHealthy(t *testing.T, p measure.Path, routers int) {
 	t.Helper()
-	for name, w := range map[string]measure.OneWay{"forward": p.Forward, "back": p.Back} {
+	for name, w := range map[string]measure.DirectionFacts{"forward": p.Forward, "back": p.Back} {
 		wantMTU(t, name, w.MTU, measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true})
 		if w.Hops == nil || *w.Hops != routers {
 			t.Errorf("%s: hops %v, want %d", name, w.Hops, routers)
@@ -209,7 +209,7 @@ func wantHealthy(t *testing.T, p measure.Path, routers int) {
 	want := []string(nil)
 	if p.Quick {
 		want = []string{"source_ports"}
-	} else if p.Ports == nil || p.Ports.Ways != 1 || p.Ports.Ports != 16 {
+	} else if p.Ports == nil || p.Ports.Directions != 1 || p.Ports.Ports != 16 {
 		t.Errorf("source ports %+v", p.Ports)
 	}
 	if got := missing(p); !slices.Equal(got, want) {
@@ -435,13 +435,13 @@ func TestProbeNAT(t *testing.T) {
 	if p.SeenAs != c.links[0].A4.String() || p.FromAddr != c.links[1].A4.String() || p.ToAddr != c.four().String() {
 		t.Errorf("from %s, seen as %s, to %s", p.FromAddr, p.SeenAs, p.ToAddr)
 	}
-	if u := p.Back.UDP; u == nil || u.Got != u.Sent || p.Back.MTU == nil || !p.Back.MTU.Local || p.Ports == nil || p.Ports.Ways != 1 {
+	if u := p.Back.UDP; u == nil || u.Got != u.Sent || p.Back.MTU == nil || !p.Back.MTU.Local || p.Ports == nil || p.Ports.Directions != 1 {
 		t.Errorf("back %+v, ports %+v", p.Back, p.Ports)
 	}
 }
 
-// TestProbeWays: two ways of different length, chosen by the source port.
-func TestProbeWays(t *testing.T) {
+// TestProbeDirections: two ways of different length, chosen by the source port.
+func TestProbeDirections(t *testing.T) {
 	t.Parallel()
 	l := New(t)
 	a, near, far, extra, b := l.Host("a"), l.Host("near"), l.Host("far"), l.Host("extra"), l.Host("b")
@@ -461,7 +461,7 @@ func TestProbeWays(t *testing.T) {
 	extra.IP("route", "add", "10.1.1.2", "via", eb.B4.String())
 	p := probe(t, a, b, netip.MustParseAddr("10.1.1.2"), "full")
 	s := p.Ports
-	if s == nil || s.Ways != 2 || s.By != "hops" || len(s.Groups) != 2 || *s.Groups[0].Hops != 1 || *s.Groups[1].Hops != 2 {
+	if s == nil || s.Directions != 2 || s.By != "hops" || len(s.Groups) != 2 || *s.Groups[0].Hops != 1 || *s.Groups[1].Hops != 2 {
 		j, _ := json.Marshal(p)
 		t.Errorf("source ports %+v: %s", s, j)
 	}
@@ -471,7 +471,7 @@ func TestProbeWays(t *testing.T) {
 	}
 	a.Sysctl("net.ipv4.fib_multipath_hash_policy", "0")
 	p = probe(t, a, b, netip.MustParseAddr("10.1.1.2"), "full")
-	if r := p.Forward.Route; r == nil || len(r.NextHops) != 2 || r.Hash != measure.HashLayer3 || p.Ports == nil || p.Ports.Ways != 1 {
+	if r := p.Forward.Route; r == nil || len(r.NextHops) != 2 || r.Hash != measure.HashLayer3 || p.Ports == nil || p.Ports.Directions != 1 {
 		t.Errorf("by addresses alone: route %+v, source ports %+v", r, p.Ports)
 	}
 }

@@ -188,7 +188,7 @@ func test(t *testing.T, h *lab.Host, args ...string) measure.Document {
 func mainCells(doc measure.Document) []measure.Cell {
 	var cells []measure.Cell
 	for _, c := range doc.Cells {
-		if !c.Beside {
+		if !c.Baseline {
 			cells = append(cells, c)
 		}
 	}

@@ -53,8 +53,8 @@ func capped(rate int64) func(testing.TB) *lab.Pair {
 func far(t testing.TB) *lab.Pair {
 	t.Helper()
 	const rate = 200_000_000
-	way := wire.Way{Rate: rate, Delay: 10 * time.Millisecond, Queue: rate / 8 / 20}
-	return lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way}).Pair
+	direction := wire.Impairment{Rate: rate, Delay: 10 * time.Millisecond, Queue: rate / 8 / 20}
+	return lab.NewWired(t, lab.WiredOptions{AtoB: direction, BtoA: direction}).Pair
 }
 
 // TestTransferLayer: the network is named where it binds, and the server where
@@ -146,11 +146,11 @@ func (b binding) keep(t *testing.T, doc *measure.Document) {
 }
 
 func (b binding) title() string {
-	way := "down"
+	direction := "down"
 	if b.upload {
-		way = "up"
+		direction = "up"
 	}
-	return strings.Join([]string{b.name, b.protocol, way}, " ")
+	return strings.Join([]string{b.name, b.protocol, direction}, " ")
 }
 
 // transfer builds the path, server, agent and limits, and runs the command.

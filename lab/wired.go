@@ -21,7 +21,7 @@ const wiredBuffer = 64 << 20
 // WiredOptions of a Wired. The zero value is a fast path of MTU 1500 with
 // cubic, and hosts that may have 64 MB on the way.
 type WiredOptions struct {
-	AtoB, BtoA wire.Way
+	AtoB, BtoA wire.Impairment
 	MTU        int    // of the devices at both hosts; 0 means 1500
 	Congestion string // congestion control over the path; empty means cubic
 	NoOffloads bool   // the hosts segment packets and compute checksums themselves

@@ -52,7 +52,7 @@ func (x *Wired) since(d wire.Direction, do func()) wire.Counters {
 func TestWiredEnds(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("lab", func(t *testing.T) {
-		x := wired(t, WiredOptions{AtoB: wire.Way{Delay: time.Second}}, "ping")
+		x := wired(t, WiredOptions{AtoB: wire.Impairment{Delay: time.Second}}, "ping")
 		_, _ = x.A.Output("ping", "-c", "1", "-W", "0.1", x.Data.B4.String()) // is on its way at the end
 		if c := x.Wire.Counters(wire.AtoB); c.In.Packets == 0 {
 			t.Errorf("nothing went by the path: %+v", c)
@@ -64,7 +64,7 @@ func TestWiredEnds(t *testing.T) {
 // TestWiredDelay: what a ping sees is the sum of both ways, in both families.
 func TestWiredDelay(t *testing.T) {
 	t.Parallel()
-	x := wired(t, WiredOptions{AtoB: wire.Way{Delay: 30 * time.Millisecond}, BtoA: wire.Way{Delay: 10 * time.Millisecond}}, "ping")
+	x := wired(t, WiredOptions{AtoB: wire.Impairment{Delay: 30 * time.Millisecond}, BtoA: wire.Impairment{Delay: 10 * time.Millisecond}}, "ping")
 	for _, addr := range []netip.Addr{x.Data.B4, x.Data.B6} {
 		out := x.A.Must("ping", "-c", "5", "-i", "0.1", addr.String())
 		found := regexp.MustCompile(`rtt min/avg/max/mdev = ([0-9.]+)/`).FindStringSubmatch(out)
@@ -82,23 +82,23 @@ func TestWiredRates(t *testing.T) {
 	x := wired(t, WiredOptions{}, "iperf3")
 	const mega = 1e6
 	tests := []struct {
-		name     string
-		way      wire.Way
-		args     []string
-		min, max float64 // bit/s
-		drops    func(wire.Counters) int64
+		name      string
+		direction wire.Impairment
+		args      []string
+		min, max  float64 // bit/s
+		drops     func(wire.Counters) int64
 	}{
-		{"a rate", wire.Way{Rate: 200 * mega, Delay: time.Millisecond}, nil, 150 * mega, 200 * tcpShare * mega * 1.02, nil},
-		{"a short queue", wire.Way{Rate: 200 * mega, Queue: 64 << 10, Delay: time.Millisecond}, nil, 50 * mega, 200 * tcpShare * mega * 1.02, func(c wire.Counters) int64 { return c.Queue.Packets }},
-		{"a policer", wire.Way{PoliceRate: 200 * mega, PoliceBurst: 100e3, Delay: 5 * time.Millisecond}, nil, 30 * mega, 205 * tcpShare * mega, func(c wire.Counters) int64 { return c.Police.Packets }},
-		{"one member", wire.Way{Members: 2, MemberRate: 100 * mega}, nil, 80 * mega, 100 * mega, nil},
-		{"both members", wire.Way{Members: 2, MemberRate: 100 * mega}, []string{"-P", "12"}, 120 * mega, 200 * mega, nil},
-		{"one flow", wire.Way{PerFlowRate: 50 * mega}, nil, 40 * mega, 50 * mega, nil},
-		{"four flows", wire.Way{PerFlowRate: 50 * mega}, []string{"-P", "4"}, 150 * mega, 200 * mega, nil},
+		{"a rate", wire.Impairment{Rate: 200 * mega, Delay: time.Millisecond}, nil, 150 * mega, 200 * tcpShare * mega * 1.02, nil},
+		{"a short queue", wire.Impairment{Rate: 200 * mega, Queue: 64 << 10, Delay: time.Millisecond}, nil, 50 * mega, 200 * tcpShare * mega * 1.02, func(c wire.Counters) int64 { return c.Queue.Packets }},
+		{"a policer", wire.Impairment{PoliceRate: 200 * mega, PoliceBurst: 100e3, Delay: 5 * time.Millisecond}, nil, 30 * mega, 205 * tcpShare * mega, func(c wire.Counters) int64 { return c.Police.Packets }},
+		{"one member", wire.Impairment{Members: 2, MemberRate: 100 * mega}, nil, 80 * mega, 100 * mega, nil},
+		{"both members", wire.Impairment{Members: 2, MemberRate: 100 * mega}, []string{"-P", "12"}, 120 * mega, 200 * mega, nil},
+		{"one flow", wire.Impairment{PerFlowRate: 50 * mega}, nil, 40 * mega, 50 * mega, nil},
+		{"four flows", wire.Impairment{PerFlowRate: 50 * mega}, []string{"-P", "4"}, 150 * mega, 200 * mega, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x.Wire.Set(wire.AtoB, tt.way)
+			x.Wire.Set(wire.AtoB, tt.direction)
 			var got float64
 			c := x.since(wire.AtoB, func() { got = x.goodput(t, tt.args...) })
 			if got < tt.min || got > tt.max {
@@ -109,8 +109,8 @@ func TestWiredRates(t *testing.T) {
 			}
 		})
 	}
-	x.Wire.Set(wire.AtoB, wire.Way{})
-	x.Wire.Set(wire.BtoA, wire.Way{Rate: 50 * mega})
+	x.Wire.Set(wire.AtoB, wire.Impairment{})
+	x.Wire.Set(wire.BtoA, wire.Impairment{Rate: 50 * mega})
 	if got := x.goodput(t, "-R"); got < 40*mega || got > 50*mega {
 		t.Errorf("back: %.1f Mb/s of 50", got/mega)
 	}
@@ -123,15 +123,15 @@ func TestWiredDatagrams(t *testing.T) {
 	const calls, each = 40, 25
 	x := wired(t, WiredOptions{}, "nstat")
 	for _, tt := range []struct {
-		name string
-		addr netip.Addr
-		way  wire.Way
+		name      string
+		addr      netip.Addr
+		direction wire.Impairment
 	}{
-		{"loss and reordering", x.Data.B4, wire.Way{Loss: 0.1, Reorder: 0.1, ReorderDelay: 2 * time.Millisecond, Delay: time.Millisecond}},
-		{"bursts and duplicates", x.Data.B6, wire.Way{Loss: 0.1, LossBurst: 4, Duplicate: 0.1}},
+		{"loss and reordering", x.Data.B4, wire.Impairment{Loss: 0.1, Reorder: 0.1, ReorderDelay: 2 * time.Millisecond, Delay: time.Millisecond}},
+		{"bursts and duplicates", x.Data.B6, wire.Impairment{Loss: 0.1, LossBurst: 4, Duplicate: 0.1}},
 	} {
-		tt.way.Rate, tt.way.Queue = 50e6, 10<<20 // slow enough for the receiver, with room for all
-		x.Wire.Set(wire.AtoB, tt.way)
+		tt.direction.Rate, tt.direction.Queue = 50e6, 10<<20 // slow enough for the receiver, with room for all
+		x.Wire.Set(wire.AtoB, tt.direction)
 		to := netip.AddrPortFrom(tt.addr, udpPort).String()
 		r := receive(t, x.B, to, true)
 		full := x.B.kernelCounts(t, "UdpRcvbufErrors", "Udp6RcvbufErrors")
@@ -174,7 +174,7 @@ func (h *Host) kernelCounts(t *testing.T, names ...string) (sum int) {
 func TestWiredMTU(t *testing.T) {
 	t.Parallel()
 	x := wired(t, WiredOptions{}, "ping", "iperf3")
-	x.Wire.Set(wire.AtoB, wire.Way{MTU: 1400})
+	x.Wire.Set(wire.AtoB, wire.Impairment{MTU: 1400})
 	ping := func(addr netip.Addr, payload int) string {
 		out, _ := x.A.Output("ping", "-c", "2", "-i", "0.2", "-W", "0.3", "-M", "do", "-s", strconv.Itoa(payload), addr.String())
 		return out
@@ -187,7 +187,7 @@ func TestWiredMTU(t *testing.T) {
 			t.Errorf("%s: in silence: %s", addr, out)
 		}
 	}
-	x.Wire.Set(wire.AtoB, wire.Way{MTU: 1400, ICMP: true, Rate: 100e6})
+	x.Wire.Set(wire.AtoB, wire.Impairment{MTU: 1400, ICMP: true, Rate: 100e6})
 	for addr, header := range map[netip.Addr]int{x.Data.B4: 28, x.Data.B6: 48} {
 		if out := ping(addr, 1401-header); !strings.Contains(out, "mtu = 1400") && !strings.Contains(out, "mtu: 1400") && !strings.Contains(out, "mtu=1400") {
 			t.Errorf("%s: with a router that says so: %s", addr, out)
@@ -210,13 +210,13 @@ func TestWiredMTU(t *testing.T) {
 func TestWiredOptions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		way       wire.Way
+		direction wire.Impairment
 		has, lost string // words of ss(8)
 	}{
-		{wire.Way{}, " ts sack cubic wscale:", " mss:888"},
-		{wire.Way{StripTimestamps: true}, " sack cubic wscale:", " ts "},
-		{wire.Way{StripSACK: true}, " ts cubic wscale:", "sack"},
-		{wire.Way{StripWScale: true}, " ts sack cubic ", "wscale"},
+		{wire.Impairment{}, " ts sack cubic wscale:", " mss:888"},
+		{wire.Impairment{StripTimestamps: true}, " sack cubic wscale:", " ts "},
+		{wire.Impairment{StripSACK: true}, " ts cubic wscale:", "sack"},
+		{wire.Impairment{StripWScale: true}, " ts sack cubic ", "wscale"},
 	}
 	x := wired(t, WiredOptions{}, "iperf3", "ss")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -229,17 +229,17 @@ func TestWiredOptions(t *testing.T) {
 	Eventually(t, 5*time.Second, "iperf3 listens", func() bool { return len(x.B.Sockets()) > 0 })
 	for _, addr := range []netip.Addr{x.Data.B4, x.Data.B6} {
 		for _, tt := range tests {
-			x.Wire.Set(wire.AtoB, tt.way)
+			x.Wire.Set(wire.AtoB, tt.direction)
 			if info := x.info(t, addr); !strings.Contains(info, tt.has) || strings.Contains(info, tt.lost) {
 				t.Errorf("%s: want %q and not %q: %s", addr, tt.has, tt.lost, info)
 			}
 		}
-		x.Wire.Set(wire.AtoB, wire.Way{})
-		x.Wire.Set(wire.BtoA, wire.Way{ClampMSS: 900}) // the SYN-ACK limits what A sends
+		x.Wire.Set(wire.AtoB, wire.Impairment{})
+		x.Wire.Set(wire.BtoA, wire.Impairment{ClampMSS: 900}) // the SYN-ACK limits what A sends
 		if mss := regexp.MustCompile(` mss:(\d+)`).FindStringSubmatch(x.info(t, addr)); mss == nil || mss[1] != "888" {
 			t.Errorf("%s: MSS %q, want 900 less 12 of timestamps", addr, mss)
 		}
-		x.Wire.Set(wire.BtoA, wire.Way{})
+		x.Wire.Set(wire.BtoA, wire.Impairment{})
 	}
 }
 
@@ -272,7 +272,7 @@ func (x *Wired) info(t *testing.T, addr netip.Addr) (info string) {
 // again one by one; without segmentation in the NIC it is well.
 func TestWiredBrokenTSO(t *testing.T) {
 	t.Parallel()
-	x := wired(t, WiredOptions{AtoB: wire.Way{DropAbove: 1514, Rate: 500e6}}, "iperf3", "ethtool")
+	x := wired(t, WiredOptions{AtoB: wire.Impairment{DropAbove: 1514, Rate: 500e6}}, "iperf3", "ethtool")
 	var broken float64
 	c := x.since(wire.AtoB, func() { broken = x.goodput(t) })
 	if c.Oversize.Packets == 0 || c.Oversize != c.Dropped() {
@@ -289,10 +289,10 @@ func TestWiredBrokenTSO(t *testing.T) {
 // TestWiredReordering: the sender's TCP sees that packets overtake each other.
 func TestWiredReordering(t *testing.T) {
 	t.Parallel()
-	x := wired(t, WiredOptions{BtoA: wire.Way{Delay: 2 * time.Millisecond}}, "iperf3", "nstat")
+	x := wired(t, WiredOptions{BtoA: wire.Impairment{Delay: 2 * time.Millisecond}}, "iperf3", "nstat")
 	seen := func() int { return x.A.kernelCounts(t, "TcpExtTCPSACKReorder", "TcpExtTCPTSReorder") }
 	for share, want := range map[float64]bool{0: false, 0.01: true} {
-		x.Wire.Set(wire.AtoB, wire.Way{Rate: 100e6, Queue: 4 << 20, Delay: 2 * time.Millisecond, Reorder: share, ReorderDelay: 3 * time.Millisecond})
+		x.Wire.Set(wire.AtoB, wire.Impairment{Rate: 100e6, Queue: 4 << 20, Delay: 2 * time.Millisecond, Reorder: share, ReorderDelay: 3 * time.Millisecond})
 		before := seen()
 		x.goodput(t)
 		if got := seen() - before; (got > 0) != want {
@@ -305,7 +305,7 @@ func TestWiredReordering(t *testing.T) {
 // checksum, and the other end takes it.
 func TestWiredNoOffloads(t *testing.T) {
 	t.Parallel()
-	x := wired(t, WiredOptions{NoOffloads: true, MTU: 9000, AtoB: wire.Way{Rate: 500e6}}, "iperf3")
+	x := wired(t, WiredOptions{NoOffloads: true, MTU: 9000, AtoB: wire.Impairment{Rate: 500e6}}, "iperf3")
 	before := x.A.Counters(DataDev)
 	c := x.since(wire.AtoB, func() {
 		if got := x.goodput(t); got < 300e6 {

@@ -14,13 +14,13 @@ import (
 
 // comparison is a condition of `thru compare`: what both sides are made of.
 type comparison struct {
-	name    string
-	results int                      // a side
-	runs    int                      // a result
-	flows   int                      // a result
-	run     func(*rand.Rand) float64 // logarithm by which a run differs
-	session float64                  // standard deviation of what a flow's runs of one result have in common
-	rails   float64                  // standard deviation of each guardrail of a result; 0: there are none
+	name       string
+	results    int                      // a side
+	runs       int                      // a result
+	flows      int                      // a result
+	run        func(*rand.Rand) float64 // logarithm by which a run differs
+	session    float64                  // standard deviation of what a flow's runs of one result have in common
+	guardrails float64                  // standard deviation of each guardrail of a result; 0: there are none
 }
 
 // quiet are runs that scatter by 1%.
@@ -62,8 +62,8 @@ func (c comparison) cell(r *rand.Rand, to string, change float64) measure.Cell {
 		rates = append(rates, 1e9*math.Exp(level+c.run(r)))
 	}
 	cell := flowCell(to, rates)
-	if c.rails > 0 {
-		vary := func(x float64) float64 { return x * math.Exp(c.rails*r.NormFloat64()) }
+	if c.guardrails > 0 {
+		vary := func(x float64) float64 { return x * math.Exp(c.guardrails*r.NormFloat64()) }
 		cell.SenderCPU, cell.ReceiverCPU = &measure.CPUFigure{PctPerGbps: new(vary(20))}, &measure.CPUFigure{PctPerGbps: new(vary(30))}
 		cell.RTTIdle, cell.RTTLoaded = new(int64(vary(5e6))), new(int64(vary(2e7)))
 		cell.RFC6349 = &measure.RFC6349{EfficiencyPct: new(100 - vary(0.5))}
@@ -100,8 +100,8 @@ func has(x *measure.Compared, outcome string) bool {
 	return slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.Outcome == outcome })
 }
 
-// alikeTable is of sides that do not differ.
-func alikeTable(scale float64) table {
+// equalTable is of sides that do not differ.
+func equalTable(scale float64) table {
 	t := table{title: "compare: nothing has changed",
 		about: "Two sides of the same. A session has a level of its own for each flow, common to all its runs (standard deviation as named); runs scatter about it.\n" +
 			"\"Two levels\": half of the runs carry 20% less. \"One in ten\": loses a quarter. Rates of several flows: any of them.",
@@ -134,19 +134,19 @@ func alikeTable(scale float64) table {
 	return t
 }
 
-// railsTable is of `--fail-on any` where nothing has changed.
-func railsTable(scale float64) table {
+// guardrailsTable is of `--fail-on any` where nothing has changed.
+func guardrailsTable(scale float64) table {
 	t := table{title: "compare --fail-on any: nothing has changed",
 		about: "How often a rate or any of seven guardrails of any flow ends the command with exit code 3. Sessions scatter by 3%, runs by 1%; each guardrail\n" +
 			"scatters from result to result by so much (standard deviation of the logarithm).",
 		head: []string{"sides", "guardrails", "regression"}}
 	for i, c := range []comparison{
-		{name: "1 against 1 result of one run|10%", runs: 1, rails: 0.1},
-		{name: "1 against 1 result of 3 runs|10%", runs: 3, rails: 0.1},
-		{name: "3 against 3 results|10%", results: 3, runs: 1, rails: 0.1},
-		{name: "3 against 3 results|30%", results: 3, runs: 1, rails: 0.3},
-		{name: "5 against 5 results|30%", results: 5, runs: 3, rails: 0.3},
-		{name: "8 flows, 3 against 3 results|20%", results: 3, runs: 1, flows: 8, rails: 0.2},
+		{name: "1 against 1 result of one run|10%", runs: 1, guardrails: 0.1},
+		{name: "1 against 1 result of 3 runs|10%", runs: 3, guardrails: 0.1},
+		{name: "3 against 3 results|10%", results: 3, runs: 1, guardrails: 0.1},
+		{name: "3 against 3 results|30%", results: 3, runs: 1, guardrails: 0.3},
+		{name: "5 against 5 results|30%", results: 5, runs: 3, guardrails: 0.3},
+		{name: "8 flows, 3 against 3 results|20%", results: 3, runs: 1, flows: 8, guardrails: 0.2},
 	} {
 		c.run, c.session = quiet, 0.03
 		t.add(c.name, count(2000/max(c.flows, 1), scale, uint64(200+i), func(r *rand.Rand) bool { return c.compared(r, 0, true).Regression }).most(0.05))

@@ -135,7 +135,7 @@ func explainCell(s measure.Spec, id string, share float64) measure.Cell {
 	sender := &measure.Evidence{EndPoint: "a", Sends: true, MeasuredNs: s.Duration, PeerAddr: "10.0.0.2:5202", Streams: []measure.Stream{stream}}
 	receiver := &measure.Evidence{EndPoint: "b", MeasuredNs: s.Duration, Bytes: bytes, Streams: []measure.Stream{{RunNs: new(s.Duration / 5), WaitNs: new(int64), BlockedNs: new(s.Duration * 4 / 5)}}}
 	return measure.Cell{
-		From: "a", To: "b", Protocol: s.Protocol, Streams: s.Streams, Window: s.Window, Length: s.Length, Spec: s, AtOnce: 1, Experiment: id, Beside: id != diagnose.Base,
+		From: "a", To: "b", Protocol: s.Protocol, Streams: s.Streams, Window: s.Window, Length: s.Length, Spec: s, AtOnce: 1, Experiment: id, Baseline: id != diagnose.Base,
 		Goodput: &measure.Figure{Value: bps, Runs: 1},
 		Runs:    []measure.Run{{Goodput: &bps, Flows: []measure.Flow{{From: "a", To: "b", Sender: sender, Receiver: receiver}}}},
 	}

@@ -63,8 +63,8 @@ func ladderConditions() []climbing {
 	}
 }
 
-// alikeCells is of cells that differ by nothing.
-func alikeCells(scale float64) table {
+// equalCells is of cells that differ by nothing.
+func equalCells(scale float64) table {
 	alike := table{title: "ladder: nothing differs",
 		about: "Eight cells (1, 2, 4, 8 streams by two windows) that carry the same, and four rungs of them. How often the advice says that more streams carry more, \"cost\", or that a\n" +
 			"window is \"clearly\" faster or slower, and how often a rung is said to carry more or less than the one below, without \"may be chance\".",

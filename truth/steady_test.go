@@ -8,9 +8,9 @@ import (
 	"thru/internal/stat"
 )
 
-// course is a run of so many seconds about 1 Gb/s: noise of a relative
+// run is a run of so many seconds about 1 Gb/s: noise of a relative
 // deviation, each second of which depends on the one before by rho.
-func course(r *rand.Rand, seconds int, deviation, rho float64) []float64 {
+func run(r *rand.Rand, seconds int, deviation, rho float64) []float64 {
 	xs, last := make([]float64, seconds), r.NormFloat64()
 	for i := range xs {
 		xs[i] = 1e9 * max(0, 1+deviation*last)
@@ -50,7 +50,7 @@ func called(seed int, scale float64, draw func(*rand.Rand) []float64) []rate {
 func covered(seconds int, rho, scale float64) row {
 	width := 0.0
 	c := count(4000, scale, uint64(seconds), func(r *rand.Rand) bool {
-		ci, _ := stat.RunInterval(course(r, seconds, 0.05, rho))
+		ci, _ := stat.RunInterval(run(r, seconds, 0.05, rho))
 		width += (ci.High - ci.Low) / 2
 		return ci.Low <= 1e9 && 1e9 <= ci.High
 	})
@@ -72,8 +72,8 @@ func calmRuns(scale float64) table {
 		for _, rho := range []float64{0, 0.3, 0.6} {
 			for _, cv := range []float64{0.03, 0.1, 0.2} {
 				alarms := []rate{
-					count(1000, scale, uint64(n), func(r *rand.Rand) bool { return !stat.Steady(course(r, n, cv, rho)).Steady }),
-					count(1000, scale, uint64(n), func(r *rand.Rand) bool { _, _, _, found := stat.ChangePoint(course(r, n, cv, rho)); return found }),
+					count(1000, scale, uint64(n), func(r *rand.Rand) bool { return !stat.Steady(run(r, n, cv, rho)).Steady }),
+					count(1000, scale, uint64(n), func(r *rand.Rand) bool { _, _, _, found := stat.ChangePoint(run(r, n, cv, rho)); return found }),
 				}
 				if rho == 0 {
 					alarms[0] = alarms[0].most(0.05)
@@ -96,7 +96,7 @@ func steppedRuns(scale float64) table {
 		for _, cv := range []float64{0.03, 0.05} {
 			for _, at := range []int{20, 35, 50, 65, 80} {
 				found := called(n+at, scale, func(r *rand.Rand) []float64 {
-					xs := course(r, n, cv, 0)
+					xs := run(r, n, cv, 0)
 					for i := n * at / 100; i < n; i++ {
 						xs[i] *= 0.8
 					}
@@ -123,7 +123,7 @@ func driftingRuns(scale float64) table {
 	for _, n := range lengths()[:4] {
 		for _, drift := range []float64{-0.4, -0.2, -0.1, 0.1, 0.2, 0.4} {
 			found := called(n, scale, func(r *rand.Rand) []float64 {
-				xs := course(r, n, 0.02, 0)
+				xs := run(r, n, 0.02, 0)
 				for i := range xs {
 					xs[i] += 1e9 * drift * float64(i) / float64(n-1)
 				}

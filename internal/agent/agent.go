@@ -38,7 +38,7 @@ type Config struct {
 	Tuner     Tuner         // nil: no setting is changed
 	Files     Files         // where clients from outside may measure disks and move files
 
-	Below hypervisor.Source // the virtual machines of this host; nil: they are not listed
+	Hypervisor hypervisor.Source // the virtual machines of this host; nil: they are not listed
 
 	Labels map[string]string // that its operator gave it
 	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
@@ -73,9 +73,9 @@ type Agent struct {
 	began     time.Time // of the clock that it tells
 	busy      func()    // Busy may say something else now
 
-	jobs map[string]work         // those under way, and those whose result was not fetched, by session
-	met  map[string][]netip.Addr // from where clients have measured
-	over map[string][]Ended      // flows of clients that have the turn
+	jobs   map[string]work         // those under way, and those whose result was not fetched, by session
+	proved map[string][]netip.Addr // from where clients have measured
+	over   map[string][]Ended      // flows of clients that have the turn
 
 	tuner, tunedBy string // client that tunes this host, and what it calls itself
 }
@@ -84,7 +84,7 @@ type Agent struct {
 func New(c Config) *Agent {
 	return &Agent{
 		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
-		jobs: map[string]work{}, met: map[string][]netip.Addr{}, over: map[string][]Ended{},
+		jobs: map[string]work{}, proved: map[string][]netip.Addr{}, over: map[string][]Ended{},
 		publish: func(string, bus.Event) {}, busy: func() {},
 	}
 }
@@ -180,8 +180,8 @@ func (a *Agent) Reserve(_ context.Context, client string, m bus.ReserveRequest) 
 	return bus.ReserveReply{Granted: ahead == 0, Ahead: ahead}, nil
 }
 
-// tellEnded says what a client's flows have measured.
-func (a *Agent) tellEnded(client string) {
+// reportEnded says what a client's flows have measured.
+func (a *Agent) reportEnded(client string) {
 	a.mu.Lock()
 	flows := a.over[client]
 	delete(a.over, client)
@@ -191,7 +191,7 @@ func (a *Agent) tellEnded(client string) {
 	}
 }
 
-func (a *Agent) tell(client string, e bus.Event) {
+func (a *Agent) report(client string, e bus.Event) {
 	a.mu.Lock()
 	p := a.publish
 	a.mu.Unlock()

@@ -38,7 +38,7 @@ func (a *Agent) Busy() string {
 	}
 	waiting := a.turns.queued() - len(clients)
 	if tuner != "" {
-		waiting = a.turns.queuedBeside(tuner)
+		waiting = a.turns.othersQueued(tuner)
 		text = strings.TrimSuffix("is being tuned by "+cmp.Or(tunedBy, "a client")+": "+text, ": ")
 	}
 	switch {

@@ -55,7 +55,7 @@ func (a *Agent) measureDisk(ctx context.Context, d *diskTest, c disk.Config) {
 	defer close(d.over)
 	defer c.Root.Close()
 	test, err := disk.Measure(ctx, c, func(t measure.DiskTick) {
-		a.tell(d.client, bus.Event{Session: d.session, Kind: bus.EventProgress, Disk: &t})
+		a.report(d.client, bus.Event{Session: d.session, Kind: bus.EventProgress, Disk: &t})
 	})
 	e := bus.Event{Session: d.session, Kind: bus.EventDone}
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *Agent) measureDisk(ctx context.Context, d *diskTest, c disk.Config) {
 		e = bus.Failed(d.session, err)
 	}
 	d.test = test
-	a.tell(d.client, e)
+	a.report(d.client, e)
 }
 
 // EndDisk answers bus.Disk.End. The turn stays the client's.

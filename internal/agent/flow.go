@@ -109,7 +109,7 @@ func (a *Agent) Collect(ctx context.Context, client string, m bus.CollectRequest
 	}
 	r := s.evidence(ctx)
 	s.collected.Store(true)
-	a.meet(client, r.Evidence.PeerAddr)
+	a.prove(client, r.Evidence.PeerAddr)
 	return r, nil
 }
 
@@ -132,7 +132,7 @@ func (a *Agent) Gone(client string) {
 	a.end(client, "") // first: what still sends would be measured in a host in change
 	a.untune(client)
 	a.mu.Lock()
-	delete(a.met, client)
+	delete(a.proved, client)
 	a.mu.Unlock()
 }
 
@@ -151,7 +151,7 @@ func (a *Agent) end(client, id string) {
 			left++
 		}
 	}
-	tell := a.busy
+	report := a.busy
 	a.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range ours {
@@ -160,10 +160,10 @@ func (a *Agent) end(client, id string) {
 	wg.Wait()
 	if left += a.endJobs(client, id, false); left == 0 {
 		a.turns.giveBack(client)
-		a.tellEnded(client)
+		a.reportEnded(client)
 	}
 	if len(ours) > 0 {
-		tell()
+		report()
 	}
 	if id == "" { // after the turn is gone, without which no new one is opened
 		a.endResponder(client)

@@ -25,7 +25,7 @@ func (a *Agent) mayList(ctx context.Context) error {
 	if !bus.Allows(ctx, bus.PrivilegeInventory) {
 		return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeInventory), "agent: this client may measure here, but not list virtual machines"))
 	}
-	if a.conf.Below == nil {
+	if a.conf.Hypervisor == nil {
 		return fault.Failf("upgrade thru there", "agent: this thru lists no virtual machines")
 	}
 	return nil
@@ -36,7 +36,7 @@ func (a *Agent) Guests(ctx context.Context, _ string, _ bus.Empty) (bus.GuestsRe
 	if err := a.mayList(ctx); err != nil {
 		return bus.GuestsReply{}, err
 	}
-	v, err := a.conf.Below.Inventory(ctx, nil, nil)
+	v, err := a.conf.Hypervisor.Inventory(ctx, nil, nil)
 	return bus.GuestsReply{Inventory: v}, err
 }
 
@@ -51,7 +51,7 @@ func (a *Agent) BeginWatch(ctx context.Context, client string, m bus.WatchStart)
 	if err := a.hasWatchRoom(client); err != nil {
 		return bus.JobReply{}, err
 	}
-	inner, err := a.conf.Below.Watch(context.WithoutCancel(ctx), m.IDs) // it outlives the request, and ends with its client
+	inner, err := a.conf.Hypervisor.Watch(context.WithoutCancel(ctx), m.IDs) // it outlives the request, and ends with its client
 	if err != nil {
 		return bus.JobReply{}, err
 	}

@@ -63,7 +63,7 @@ func (w fakeWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChec
 func newBelow(t *testing.T) (*Agent, *fakeBelow) {
 	t.Helper()
 	f := &fakeBelow{}
-	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{}, Host: host.New(), Limits: DefaultLimits(), Below: f})
+	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{}, Host: host.New(), Limits: DefaultLimits(), Hypervisor: f})
 	t.Cleanup(a.Close)
 	return a, f
 }

@@ -52,9 +52,9 @@ func (a *Agent) forget(w work) bool {
 	a.mu.Lock()
 	_, known := a.jobs[w.base().session]
 	delete(a.jobs, w.base().session)
-	tell := a.busy
+	report := a.busy
 	a.mu.Unlock()
-	tell()
+	report()
 	return known
 }
 

@@ -50,7 +50,7 @@ type observed struct {
 	local, peer netip.AddrPort // as this host has them
 	series      sock.Series
 	inode       uint32
-	told        time.Time // when the client named it
+	named       time.Time // when the client named it
 	found, gone bool
 	sought      bool // its processes were looked for
 }
@@ -131,7 +131,7 @@ func (a *Agent) isOf(ctx context.Context, client string) func(netip.Addr) bool {
 		return func(netip.Addr) bool { return true }
 	}
 	a.mu.Lock()
-	known := slices.Clone(a.met[client])
+	known := slices.Clone(a.proved[client])
 	a.mu.Unlock()
 	if addr, ok := bus.ClientAddr(ctx); ok {
 		known = append(known, addr)
@@ -139,8 +139,8 @@ func (a *Agent) isOf(ctx context.Context, client string) func(netip.Addr) bool {
 	return func(x netip.Addr) bool { return slices.Contains(known, x.Unmap().WithZone("")) }
 }
 
-// meet remembers that a client has shown the token of a data connection from there.
-func (a *Agent) meet(client, addr string) {
+// prove remembers that a client has shown the token of a data connection from there.
+func (a *Agent) prove(client, addr string) {
 	x, err := addrOf(addr)
 	if err != nil {
 		return
@@ -151,13 +151,13 @@ func (a *Agent) meet(client, addr string) {
 	if !a.turns.has(client) { // it has gone meanwhile, and nobody would forget it
 		return
 	}
-	if !slices.Contains(a.met[client], x) && len(a.met[client]) < mostMet {
-		a.met[client] = append(a.met[client], x)
+	if !slices.Contains(a.proved[client], x) && len(a.proved[client]) < mostProved {
+		a.proved[client] = append(a.proved[client], x)
 	}
 }
 
-// mostMet bounds the addresses that a client is known by.
-const mostMet = 64
+// mostProved bounds the addresses that a client is known by.
+const mostProved = 64
 
 var errObserves = fault.Failf("", "agent: observing a transfer: another one is observed for this client, or it has gone, or the agent ends")
 
@@ -185,7 +185,7 @@ func (o *observation) add(conns []measure.Addresses, later bool) error {
 			o.refused++
 			continue
 		}
-		x := &observed{local: local, peer: peer, told: time.Now(), series: sock.Series{Local: c.Peer, Peer: c.Local}}
+		x := &observed{local: local, peer: peer, named: time.Now(), series: sock.Series{Local: c.Peer, Peer: c.Local}}
 		x.series.Begin(later)
 		o.conns = append(o.conns, x)
 	}
@@ -230,7 +230,7 @@ func (o *observation) look(now time.Time) {
 		c, err := o.diag.Find(x.local, x.peer)
 		switch {
 		case errors.Is(err, sock.ErrNoConnection) || err == nil && !c.IsKnown:
-			x.gone = x.found || now.Sub(x.told) > comeWithin // else it may come: the client hears of it first
+			x.gone = x.found || now.Sub(x.named) > comeWithin // else it may come: the client hears of it first
 		case err != nil:
 			o.why = err.Error()
 		default:
@@ -329,7 +329,7 @@ func (o *observation) seen(after host.Snapshot) bus.ObserveResult {
 			r.Streams = append(r.Streams, x.series.Stream())
 		}
 	}
-	r.Streams = sock.Carriers(r.Streams, mostStreams)
+	r.Streams = sock.DataStreams(r.Streams, mostStreams)
 	if why := o.whyFew(found); why != "" {
 		r.Missing = append(r.Missing, measure.NotChecked{Fact: "streams", Why: why})
 	}

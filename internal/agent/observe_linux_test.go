@@ -83,7 +83,7 @@ func TestObserve(t *testing.T) {
 	if len(got.Streams) != 2 || got.Streams[0].Bytes != 300_000 || got.Streams[1].Bytes != 100_000 || got.Streams[0].Local != as.Peer || got.Streams[0].Peer != as.Local {
 		t.Errorf("streams %+v", got.Streams)
 	}
-	if s := got.Streams[0]; s.TCP == nil || s.TCPStart == nil || s.Course == nil || s.Course.InFlight == nil || s.Course.BufferFull == nil || s.Window.Granted <= 0 || s.Congestion == "" {
+	if s := got.Streams[0]; s.TCP == nil || s.TCPStart == nil || s.Timeline == nil || s.Timeline.InFlight == nil || s.Timeline.BufferFull == nil || s.Window.Granted <= 0 || s.Congestion == "" {
 		t.Errorf("of a connection that was there %+v", s)
 	}
 	if s := got.Streams[1]; s.TCPStart == nil || *s.TCPStart.BytesAcked != 0 {
@@ -147,11 +147,11 @@ func TestObserveOthers(t *testing.T) {
 func TestObserveMet(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	takeTurn(t, a, "c")
-	a.meet("c", "[::ffff:192.0.2.7]:4000")
-	a.meet("c", "192.0.2.7:4001")
-	a.meet("c", "nonsense")
-	if len(a.met["c"]) != 1 {
-		t.Errorf("met %v", a.met)
+	a.prove("c", "[::ffff:192.0.2.7]:4000")
+	a.prove("c", "192.0.2.7:4001")
+	a.prove("c", "nonsense")
+	if len(a.proved["c"]) != 1 {
+		t.Errorf("met %v", a.proved)
 	}
 	from := a.isOf(t.Context(), "c")
 	for addr, want := range map[string]bool{"192.0.2.7": true, "::ffff:192.0.2.7": true, "192.0.2.8": false, "127.0.0.1": false} {
@@ -161,9 +161,9 @@ func TestObserveMet(t *testing.T) {
 		}
 	}
 	a.Gone("c")
-	a.meet("c", "192.0.2.7:4002") // what was under way ends late
-	if len(a.met) != 0 {
-		t.Errorf("of one that is gone: %v", a.met)
+	a.prove("c", "192.0.2.7:4002") // what was under way ends late
+	if len(a.proved) != 0 {
+		t.Errorf("of one that is gone: %v", a.proved)
 	}
 }
 
@@ -251,11 +251,11 @@ func TestComeWithin(t *testing.T) {
 	if err := o.add([]measure.Addresses{{Local: "127.0.0.1:1", Peer: "127.0.0.1:2"}}, true); err != nil {
 		t.Fatal(err)
 	}
-	o.look(o.conns[0].told.Add(comeWithin))
+	o.look(o.conns[0].named.Add(comeWithin))
 	if o.conns[0].gone {
 		t.Error("it may still come")
 	}
-	o.look(o.conns[0].told.Add(comeWithin + 1))
+	o.look(o.conns[0].named.Add(comeWithin + 1))
 	if !o.conns[0].gone {
 		t.Error("it is looked for for ever")
 	}

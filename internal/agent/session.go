@@ -102,7 +102,7 @@ func (s *session) follow() {
 		case engine.Failed:
 			e.Kind, e.Error, e.Hint, e.Reason = bus.EventFailed, u.Err.Error(), fault.Hint(u.Err), fault.ReasonOf(u.Err)
 		}
-		s.agent.tell(s.client, e)
+		s.agent.report(s.client, e)
 	}
 }
 

@@ -226,10 +226,10 @@ func (s *Spool) index(id string) int {
 
 func (s *Spool) changed() {
 	s.mu.Lock()
-	tell := s.change
+	report := s.change
 	s.mu.Unlock()
-	if tell != nil {
-		tell()
+	if report != nil {
+		report()
 	}
 }
 

@@ -68,7 +68,7 @@ func (s *session) wait(ramp time.Duration, at time.Time, route *measure.Route, n
 		return
 	}
 	if err := s.letGo(ctx, ramp, route, near); err != nil && s.ctx.Err() == nil {
-		s.agent.tell(s.client, bus.Failed(s.id, err))
+		s.agent.report(s.client, bus.Failed(s.id, err))
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *session) letGo(ctx context.Context, ramp time.Duration, route *measure.
 		return err
 	}
 	if s.spec.EachStream {
-		s.agent.tell(s.client, bus.Event{Session: s.id, Kind: bus.EventConnected, Conns: s.inner.Ready().Conns})
+		s.agent.report(s.client, bus.Event{Session: s.id, Kind: bus.EventConnected, Conns: s.inner.Ready().Conns})
 	}
 	s.expire.Reset(ramp + time.Duration(s.spec.Duration) + leftover)
 	s.host.watch(s.agent.conf.Host, s.inner.Process(), route)

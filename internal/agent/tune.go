@@ -11,7 +11,7 @@ import (
 )
 
 // Tuner reads and changes the settings of this host, for one client at a time:
-// tune.Desk, or what stands in for it in tests.
+// tune.Tuner, or what stands in for it in tests.
 type Tuner interface {
 	// Knobs are those of the host and of the interfaces named.
 	Knobs(interfaces []string) []measure.KnobState
@@ -23,7 +23,7 @@ type Tuner interface {
 	Open() []measure.Changed
 	// By says who tunes this host now; empty: nobody.
 	By() string
-	Begin(client, who string) error
+	Begin(client, owner string) error
 	Alter(client string, settings []measure.Setting) ([]measure.Changed, error)
 	Revert(client string, numbers []int64) ([]measure.Changed, error)
 	Rollback() ([]measure.Changed, error)
@@ -96,11 +96,11 @@ func (a *Agent) Tune(ctx context.Context, client string, m bus.TuneRequest) (bus
 	if err := a.keepTurn(client, "tuning"); err != nil {
 		return bus.Empty{}, err
 	}
-	if err := a.conf.Tuner.Begin(client, m.Who); err != nil {
+	if err := a.conf.Tuner.Begin(client, m.Owner); err != nil {
 		a.turns.yield(client)
 		return bus.Empty{}, err
 	}
-	a.tuning(client, m.Who)
+	a.tuning(client, m.Owner)
 	if err := ctx.Err(); err != nil { // Gone may have come before Begin had the host; from here on it finds it
 		a.untune(client)
 		return bus.Empty{}, fmt.Errorf("agent: tuning: %w", err)
@@ -120,9 +120,9 @@ func (a *Agent) keepTurn(client, what string) error {
 func (a *Agent) tuning(client, who string) {
 	a.mu.Lock()
 	a.tuner, a.tunedBy = client, who
-	tell := a.busy
+	report := a.busy
 	a.mu.Unlock()
-	tell()
+	report()
 }
 
 // Alter answers bus.Alter.

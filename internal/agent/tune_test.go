@@ -61,7 +61,7 @@ func (f *fakeTuner) Gone(client string)      { f.note("gone", client) }
 
 // tuneTable asks an agent for all that changes something.
 func tuneTable(c *bus.Client, ctx context.Context) map[string]error {
-	_, tune := bus.Call(ctx, c, bus.Tune, bus.TuneRequest{Who: "alice"})
+	_, tune := bus.Call(ctx, c, bus.Tune, bus.TuneRequest{Owner: "alice"})
 	_, alter := bus.Call(ctx, c, bus.Alter, bus.AlterRequest{Settings: []measure.Setting{{Knob: "mtu", Value: "9000"}}})
 	_, revert := bus.Call(ctx, c, bus.Revert, bus.RevertRequest{})
 	_, tuned := bus.Call(ctx, c, bus.TuneEnd, bus.Empty{})
@@ -198,11 +198,11 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 	ctx := t.Context()
 	tuner := own(t, a)
 	takeTurn(t, a, "other")
-	if _, err := bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Who: "alice"}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
+	if _, err := bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Owner: "alice"}); err == nil || fault.Hint(err) == "" || len(f.heard()) > 0 {
 		t.Error("a tuning begins while another measures:", err)
 	}
 	a.Gone("other")
-	if _, err := bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Who: "alice"}); err != nil {
+	if _, err := bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Owner: "alice"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.Busy(); got != "is being tuned by alice" || told == 0 {
@@ -234,7 +234,7 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 	if a.Busy() != "" {
 		t.Error(a.Busy())
 	}
-	bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Who: "alice"})
+	bus.Call(ctx, tuner, bus.Tune, bus.TuneRequest{Owner: "alice"})
 	if err := tuner.Close(); err != nil {
 		t.Error(err)
 	}
@@ -276,7 +276,7 @@ func TestLostWhileItBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{Who: "alice"}); err == nil {
+	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{Owner: "alice"}); err == nil {
 		t.Error("a client that is gone tunes")
 	}
 	var heard []string
@@ -316,10 +316,10 @@ func TestRollbackTakesTheTurn(t *testing.T) {
 	f.meets = nil
 	takeTurn(t, a, "other")
 	a.Gone("other")
-	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{Who: "alice"}); err != nil {
+	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{Owner: "alice"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := bus.Call(t.Context(), c, bus.Rollback, bus.Empty{}); err != nil { // which the desk refuses
+	if _, err := bus.Call(t.Context(), c, bus.Rollback, bus.Empty{}); err != nil { // which the tuner refuses
 		t.Error(err)
 	}
 	if r, _ := a.Reserve(t.Context(), "other", bus.ReserveRequest{}); r.Granted {

@@ -79,8 +79,8 @@ func (t *turns) queued() int {
 	return len(t.queue)
 }
 
-// queuedBeside is how many others do so.
-func (t *turns) queuedBeside(client string) int {
+// othersQueued is how many others do so.
+func (t *turns) othersQueued(client string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.index(client) >= 0 {

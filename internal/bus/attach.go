@@ -82,7 +82,7 @@ type Post struct {
 // posting is a client of the agent, and what is kept so that a blip loses nothing.
 type posting struct {
 	*login
-	who   operatorID
+	owner operatorID
 	epoch string // random: tells the client that it is still the same login
 	kept  keptAnswers
 	ends  bool // guarded by Post.mu
@@ -190,7 +190,7 @@ func (p *Post) Announce() {
 
 // linked is told of each connection that stands.
 func (p *Post) linked() {
-	p.tell(func(s *Status) { s.Connected, s.Err = true, nil })
+	p.setStatus(func(s *Status) { s.Connected, s.Err = true, nil })
 	for _, x := range p.everyone() {
 		x.spare(leaseTime / 2) // while the bus was away nobody could be heard
 	}
@@ -202,18 +202,18 @@ func (p *Post) unlinked(err error) {
 	if err == nil {
 		err = nats.ErrConnectionClosed
 	}
-	p.tell(func(s *Status) { s.Connected, s.Err = false, p.uplink.why(err) })
+	p.setStatus(func(s *Status) { s.Connected, s.Err = false, p.uplink.why(err) })
 }
 
 // trouble is told of what the server objects to while the connection stands.
 func (p *Post) trouble(err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		p.tell(func(s *Status) { s.Err = p.uplink.why(err) })
+		p.setStatus(func(s *Status) { s.Err = p.uplink.why(err) })
 	}
 }
 
-// tell changes the status; an older one that nobody has read is dropped.
-func (p *Post) tell(change func(*Status)) {
+// setStatus changes the status; an older one that nobody has read is dropped.
+func (p *Post) setStatus(change func(*Status)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.status)
@@ -299,7 +299,7 @@ func (p *Post) login(who operatorID) (*posting, error) {
 		return nil, errFull
 	}
 	granted := append([]string{PrivilegeMeasure}, p.conf.Allow...)
-	x := &posting{who: who, epoch: newID()}
+	x := &posting{owner: who, epoch: newID()}
 	x.login = newLogin(who.client(), granted, false, newLife(), func() {})
 	p.posted[who.client()] = x
 	return x, nil
@@ -365,7 +365,7 @@ func (p *Post) watch() {
 		select {
 		case <-life.C:
 			for _, x := range p.everyone() {
-				p.nc.Publish(reSubject(x.who, p.ID(), wordAlive), x.sign())
+				p.nc.Publish(reSubject(x.owner, p.ID(), wordAlive), x.sign())
 			}
 		case <-lease.C:
 			p.endSilent(leaseTime)
@@ -405,7 +405,7 @@ func (p *Post) leave() {
 	for _, x := range p.everyone() {
 		ends.Go(func() {
 			x.login.end(p.answers.gone)
-			p.nc.Publish(reSubject(x.who, p.ID(), wordLeave), nil)
+			p.nc.Publish(reSubject(x.owner, p.ID(), wordLeave), nil)
 		})
 	}
 	ends.Wait()

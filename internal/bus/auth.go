@@ -50,7 +50,7 @@ func (d doorman) admit(id uint64, client, secret string) error {
 func (c ServerConfig) grants(secret string) []string {
 	for _, name := range sets() {
 		if c.State.secretOf(name).matches(secret) {
-			allowed := slices.DeleteFunc(apart(name), func(p string) bool { return !slices.Contains(c.Allow, p) })
+			allowed := slices.DeleteFunc(splitPrivileges(name), func(p string) bool { return !slices.Contains(c.Allow, p) })
 			return append([]string{PrivilegeMeasure}, allowed...)
 		}
 	}

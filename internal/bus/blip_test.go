@@ -74,7 +74,7 @@ func (r *relay) cut() {
 	r.open = map[net.Conn]bool{}
 }
 
-func (r *relay) mend() {
+func (r *relay) fix() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down = false
@@ -128,7 +128,7 @@ func TestBlip(t *testing.T) {
 			}
 			close(release)
 			time.Sleep(100 * time.Millisecond)
-			cut.mend()
+			cut.fix()
 			if err := <-result; err != nil {
 				t.Error(err)
 			}

@@ -142,7 +142,7 @@ func exchanges() []exchange {
 		of(bus.CapturePart, bus.CaptureRequest{Session: "s7", Offset: 5}, bus.CaptureReply{Pcapng: []byte("p")}),
 		of(bus.Release, bus.ReleaseRequest{Session: "s7"}, bus.Empty{}),
 		of(bus.Knobs, bus.KnobsRequest{Peer: "10.0.0.1"}, bus.KnobsReply{Knobs: []measure.KnobState{{Knob: "tcp-rmem", Value: "1 2 3"}}, Open: changed.Changed, By: "bob"}),
-		of(bus.Tune, bus.TuneRequest{Who: "alice"}, bus.Empty{}),
+		of(bus.Tune, bus.TuneRequest{Owner: "alice"}, bus.Empty{}),
 		of(bus.Alter, bus.AlterRequest{Settings: []measure.Setting{changed.Changed[0].Setting}}, changed),
 		of(bus.Revert, bus.RevertRequest{Numbers: []int64{300001}}, changed),
 		of(bus.Rollback, bus.Empty{}, changed),

@@ -34,7 +34,7 @@ type FleetConfig struct {
 type Fleet struct {
 	uplink   *uplink
 	nc       *nats.Conn
-	who      operatorID
+	owner    operatorID
 	version  string
 	registry *Client
 
@@ -60,7 +60,7 @@ func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		uplink: t, who: operatorID{t.id.pub, newID()}, version: c.Version, closed: make(chan struct{}),
+		uplink: t, owner: operatorID{t.id.pub, newID()}, version: c.Version, closed: make(chan struct{}),
 		clients: map[string]*Client{}, names: map[string]string{}, long: make(chan struct{}, longAtOnce),
 	}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
@@ -126,7 +126,7 @@ func (f *Fleet) Client(agentID string) *Client {
 	if c := f.clients[agentID]; c != nil && c.Err() == nil {
 		return c
 	}
-	c := newClient(f.who.client())
+	c := newClient(f.owner.client())
 	c.version, c.name = f.version, "host "+f.names[agentID]
 	if f.names[agentID] == "" {
 		c.name = "host " + agentID[:min(len(agentID), 8)]
@@ -148,7 +148,7 @@ func (f *Fleet) share(c *Client, agent string) {
 		return
 	}
 	var err error
-	if r.sub, err = f.nc.Subscribe(reSubject(f.who, agent, ">"), r.hear); err != nil {
+	if r.sub, err = f.nc.Subscribe(reSubject(f.owner, agent, ">"), r.hear); err != nil {
 		c.cancel(f.lostError(err))
 		return
 	}
@@ -167,7 +167,7 @@ func (f *Fleet) keepAlive() {
 	for {
 		select {
 		case <-tick.C:
-			f.nc.Publish(aliveSubject(f.who), nil)
+			f.nc.Publish(aliveSubject(f.owner), nil)
 		case <-f.ctx.Done():
 			return
 		}
@@ -195,7 +195,7 @@ func (f *Fleet) back() {
 		c.life.spare(leaseTime / 2)
 	}
 	f.mu.Unlock()
-	f.nc.Publish(aliveSubject(f.who), nil)
+	f.nc.Publish(aliveSubject(f.owner), nil)
 }
 
 // trouble is told of what the connection objects to: of an agent that sends more

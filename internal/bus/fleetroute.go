@@ -56,7 +56,7 @@ func (r *fleetRoute) ask(ctx context.Context, q Question, header nats.Header, bo
 		}
 	}
 	number, replies := r.expect()
-	m := &nats.Msg{Subject: toSubject(r.agent, r.fleet.who, q.Verb), Reply: reSubject(r.fleet.who, r.agent, wordReply+"."+number), Header: header, Data: body}
+	m := &nats.Msg{Subject: toSubject(r.agent, r.fleet.owner, q.Verb), Reply: reSubject(r.fleet.owner, r.agent, wordReply+"."+number), Header: header, Data: body}
 	began, wait := time.Now(), time.Duration(0)
 	var nobody error
 	for {
@@ -119,7 +119,7 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 	if r.client.ctx.Err() != nil {
 		return
 	}
-	kind := strings.TrimPrefix(m.Subject, reSubject(r.fleet.who, r.agent, ""))
+	kind := strings.TrimPrefix(m.Subject, reSubject(r.fleet.owner, r.agent, ""))
 	number, isReply := strings.CutPrefix(kind, wordReply+".")
 	if m.Header.Get("Status") != "503" { // that is the server's
 		r.client.life.touch()
@@ -128,7 +128,7 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 	switch {
 	case isReply && !r.same(m.Header.Get(headerLogin)):
 	case isReply:
-		r.hand(number, m)
+		r.deliver(number, m)
 	case kind == wordEvent:
 		r.event(m)
 	case kind == wordAlive:
@@ -140,8 +140,8 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 	}
 }
 
-// hand gives a reply to who waits for it.
-func (r *fleetRoute) hand(number string, m *nats.Msg) {
+// deliver gives a reply to who waits for it.
+func (r *fleetRoute) deliver(number string, m *nats.Msg) {
 	final := m.Header.Get("Status") != "503"
 	r.mu.Lock()
 	replies := r.waiting[number]
@@ -208,7 +208,7 @@ func (r *fleetRoute) event(m *nats.Msg) {
 
 // again asks for the events after a number.
 func (r *fleetRoute) again(after uint64) {
-	r.fleet.nc.Publish(toSubject(r.agent, r.fleet.who, verbAgain), jsonOf(againRequest{after}))
+	r.fleet.nc.Publish(toSubject(r.agent, r.fleet.owner, verbAgain), jsonOf(againRequest{after}))
 }
 
 // alive takes a sign of life.
@@ -283,7 +283,7 @@ func (r *fleetRoute) cut() {
 // end implements route: the agent is told, and ends what is the client's.
 func (r *fleetRoute) end() {
 	if r.agent != tokenRegistry && validKey(r.agent) {
-		r.fleet.nc.Publish(toSubject(r.agent, r.fleet.who, verbBye), nil)
+		r.fleet.nc.Publish(toSubject(r.agent, r.fleet.owner, verbBye), nil)
 	}
 	r.cut()
 }

@@ -146,12 +146,12 @@ func (s *Server) note(id uint64, key, privilege string) (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.links[id]
-	if l == nil || l.who != "" {
+	if l == nil || l.owner != "" {
 		return nil, fmt.Errorf("bus: letting in: the link is another's: %w", ErrSecret)
 	}
 	same, agents := 0, 0
 	for _, other := range s.links {
-		if other.who == key {
+		if other.owner == key {
 			same++
 		}
 		if other.agent {
@@ -165,6 +165,6 @@ func (s *Server) note(id uint64, key, privilege string) (*link, error) {
 		return nil, fmt.Errorf("bus: letting in: %d connections have this key: %w", same, ErrSecret)
 	}
 	l.letIn()
-	l.who, l.agent = key, privilege == PrivilegeAgent
+	l.owner, l.agent = key, privilege == PrivilegeAgent
 	return l, nil
 }

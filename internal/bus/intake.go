@@ -65,7 +65,7 @@ func (in *intake) hear(m *nats.Msg) {
 	case whole != nil:
 		go in.keep(agent, whole)
 	case a != (ackMessage{}):
-		in.say(agent, part.Transfer, a)
+		in.acknowledge(agent, part.Transfer, a)
 	}
 }
 
@@ -189,10 +189,10 @@ func (in *intake) keep(agent string, x *incoming) {
 	in.mu.Lock()
 	in.drop(agent)
 	in.mu.Unlock()
-	in.say(agent, x.Transfer, a)
+	in.acknowledge(agent, x.Transfer, a)
 }
 
-func (in *intake) say(agent, transfer string, a ackMessage) {
+func (in *intake) acknowledge(agent, transfer string, a ackMessage) {
 	in.r.nc.Publish(ackSubject(agent, transfer), jsonOf(a))
 }
 

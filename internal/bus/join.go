@@ -52,8 +52,8 @@ func Together(privileges []string) string {
 	return strings.Join(slices.DeleteFunc(Privileges(), func(p string) bool { return !slices.Contains(privileges, p) }), ",")
 }
 
-// apart are the privileges of such a name; none where it is no set of Privileges.
-func apart(name string) []string {
+// splitPrivileges are the privileges of such a name; none where it is no set of Privileges.
+func splitPrivileges(name string) []string {
 	if all := strings.Split(name, ","); Together(all) == name {
 		return all
 	}
@@ -191,7 +191,7 @@ func (d joinDoc) join() (Join, error) {
 		return Join{}, fault.Usagef(joinAgain, "bus: the join string has no certificate")
 	}
 	known := []string{PrivilegeMeasure, PrivilegeAgent, PrivilegeOperate}
-	if !slices.Contains(known, d.Privilege) && len(apart(d.Privilege)) == 0 {
+	if !slices.Contains(known, d.Privilege) && len(splitPrivileges(d.Privilege)) == 0 {
 		return Join{}, fault.Usagef("upgrade thru here, or ask for a join string for measuring", "bus: the join string is for a privilege that this thru does not know")
 	}
 	if err := d.check(); err != nil {

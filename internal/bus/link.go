@@ -29,7 +29,7 @@ type link struct {
 	pace  *rate.Limiter // of the bytes that the client sends; bounded once it is known
 	done  chan struct{} // closed by close
 	once  sync.Once
-	who   string // of a fleet's member: its key; guarded by Server.mu
+	owner string // of a fleet's member: its key; guarded by Server.mu
 	agent bool   // the member is an agent; guarded by Server.mu
 }
 

@@ -245,7 +245,7 @@ type KnobsReply struct {
 // It is so until TuneEnd, or until it is gone: then all that it has changed is
 // undone.
 type TuneRequest struct {
-	Who string `json:"who"` // for the one who is kept out meanwhile
+	Owner string `json:"who"` // for the one who is kept out meanwhile
 }
 
 // AlterRequest sets knobs, in order: each is written to the journal first, and read

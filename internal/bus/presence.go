@@ -72,7 +72,7 @@ func (p *Post) here(m *nats.Msg) {
 	if err != nil || other.Instance == p.instance || other.Leaving || !p.olderThan(other) {
 		return
 	}
-	p.tell(func(s *Status) {
+	p.setStatus(func(s *Status) {
 		s.Ended, s.Connected = true, false
 		hint := "end one of the two; if the machine was cloned, run `thru serve --rotate` at one of them"
 		if p.conf.NATS != nil {
@@ -125,7 +125,7 @@ func (p *Post) ack(m *nats.Msg) {
 	}
 	if t[3] == wordName {
 		why := printable(a.Refused, maxSentence)
-		p.tell(func(s *Status) {
+		p.setStatus(func(s *Status) {
 			if s.Err = nil; why == "" { // the name is free now
 				return
 			}

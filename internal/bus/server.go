@@ -267,9 +267,9 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 func (s *Server) leave(l *link) {
 	s.mu.Lock()
 	delete(s.links, l.id)
-	gone, ended, member := s.gone, l.login, l.who
+	gone, ended, member := s.gone, l.login, l.owner
 	for _, other := range s.links {
-		if other.who == member { // who is still here by another connection
+		if other.owner == member { // who is still here by another connection
 			member = ""
 		}
 	}

@@ -151,7 +151,7 @@ func TestDeliverAcrossBlip(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	cut.cut()
 	time.Sleep(50 * time.Millisecond)
-	cut.mend()
+	cut.fix()
 	if err := <-done; err != nil { // it was cut before the offer was answered
 		waitStatus(t, p, func(s bus.Status) bool { return s.Connected })
 		err = p.Deliver(t.Context(), bus.Spooled{ID: "x", Body: want})

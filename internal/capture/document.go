@@ -42,7 +42,7 @@ func Document(ctx context.Context, files ...File) (*measure.Document, error) {
 	doc := &measure.Document{
 		Schema: measure.Schema, Command: "explain", StartedAt: files[0].Capture.StartedAt, EndPoints: d.endPoints(), Cells: []measure.Cell{},
 	}
-	for _, w := range d.ways {
+	for _, w := range d.directions {
 		doc.Cells = append(doc.Cells, d.cell(w))
 	}
 	for i := range doc.Cells {
@@ -62,16 +62,16 @@ func Document(ctx context.Context, files ...File) (*measure.Document, error) {
 
 // draft is a document in the making.
 type draft struct {
-	files    []File
-	sender   *File // the capture that tells of the sender: the one nearer to it
-	receiver *File
-	crossing *measure.Crossing
-	server   map[*measure.Capture]string // HOST:PORT that listens
-	ways     []way
+	files      []File
+	sender     *File // the capture that tells of the sender: the one nearer to it
+	receiver   *File
+	crossing   *measure.Crossing
+	server     map[*measure.Capture]string // HOST:PORT that listens
+	directions []direction
 }
 
-// way is one direction of the flow's data.
-type way struct {
+// direction is one direction of the flow's data.
+type direction struct {
 	back     bool // not that of the main connection
 	from, to string
 	sender   *File // the capture nearer to the sender of this direction
@@ -136,10 +136,10 @@ func (d *draft) find() {
 	for _, f := range d.files {
 		d.server[f.Capture] = listens(&f.Capture.Conns[0])
 	}
-	main := d.way(false)
-	d.ways = []way{main}
-	if back := d.way(true); total(back.acked) > max(leastPayload, total(main.acked)/leastBack) {
-		d.ways = append(d.ways, back)
+	main := d.direction(false)
+	d.directions = []direction{main}
+	if back := d.direction(true); total(back.acked) > max(leastPayload, total(main.acked)/leastBack) {
+		d.directions = append(d.directions, back)
 	}
 }
 
@@ -158,10 +158,10 @@ func listens(c *measure.Connection) string {
 	return c.From
 }
 
-// way gathers what went in one direction.
-func (d *draft) way(back bool) way {
+// direction gathers what went in one direction.
+func (d *draft) direction(back bool) direction {
 	main := &d.sender.Capture.Conns[0]
-	w := way{back: back, from: host(main.From), to: host(main.To), sender: d.sender, receiver: d.receiver, crossing: d.crossing}
+	w := direction{back: back, from: host(main.From), to: host(main.To), sender: d.sender, receiver: d.receiver, crossing: d.crossing}
 	if d.crossing != nil { // it may be another address behind NAT
 		w.to = host(d.receiver.Capture.Conns[0].To)
 	}
@@ -178,7 +178,7 @@ func (d *draft) way(back bool) way {
 
 // crossed are the receiver's streams of the connections that are streams at the
 // sender: of data that never came only the sender's capture knows.
-func (d *draft) crossed(w way) []stream {
+func (d *draft) crossed(w direction) []stream {
 	var out []stream
 	for _, s := range d.allOf(w.receiver, w.back) {
 		if slices.ContainsFunc(w.crossing.Conns, func(x measure.CrossedConn) bool {
@@ -259,7 +259,7 @@ func total(all []stream) (n int64) {
 
 // endPoints are named by their addresses.
 func (d *draft) endPoints() []measure.EndPoint {
-	w := d.ways[0]
+	w := d.directions[0]
 	out := []measure.EndPoint{{Name: w.from, Addr: w.from}}
 	if w.to != w.from {
 		out = append(out, measure.EndPoint{Name: w.to, Addr: w.to})
@@ -276,7 +276,7 @@ func host(hostPort string) string {
 }
 
 // cell is one direction as a test.
-func (d *draft) cell(w way) measure.Cell {
+func (d *draft) cell(w direction) measure.Cell {
 	flow := measure.Flow{From: w.from, To: w.to, Sender: d.senderSide(w), Receiver: d.receiverSide(w)}
 	d.attach(&flow, w)
 	spec := measure.Spec{
@@ -293,7 +293,7 @@ func (d *draft) cell(w way) measure.Cell {
 }
 
 // attach adds the captures to a flow, with the connections of its direction.
-func (d *draft) attach(flow *measure.Flow, w way) {
+func (d *draft) attach(flow *measure.Flow, w direction) {
 	indices := map[int]bool{} // of the left capture
 	for i := range d.files {
 		c := *d.files[i].Capture
@@ -343,7 +343,7 @@ func turned(from *measure.Crossing) *measure.Crossing {
 
 // placeOf is where a capture stands as seen from a direction: the sender of the
 // one is the receiver of the other.
-func (w *way) placeOf(c *measure.Capture) string {
+func (w *direction) placeOf(c *measure.Capture) string {
 	switch {
 	case w.back && c.Place == measure.AtSender:
 		return measure.AtReceiver

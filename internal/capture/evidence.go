@@ -11,7 +11,7 @@ import (
 const mostBins = 4096
 
 // senderSide is what the capture nearer to the sender tells of it.
-func (d *draft) senderSide(w way) *measure.Evidence {
+func (d *draft) senderSide(w direction) *measure.Evidence {
 	e := d.side(w.sender, w.sent, span{math.MaxInt64, math.MinInt64}, func(s *stream) trace.Volume { return s.sent })
 	e.EndPoint, e.Sends = w.from, true
 	atSender := w.placeOf(w.sender.Capture) == measure.AtSender
@@ -35,7 +35,7 @@ func (d *draft) senderSide(w way) *measure.Evidence {
 
 // receiverSide is what the capture nearer to the receiver tells of it: what it
 // acknowledged had arrived in order.
-func (d *draft) receiverSide(w way) *measure.Evidence {
+func (d *draft) receiverSide(w direction) *measure.Evidence {
 	e := d.side(w.receiver, w.acked, w.stall(), (*stream).got)
 	e.EndPoint, e.Dialled = w.to, !e.Dialled
 	e.LocalAddr, e.PeerAddr = e.PeerAddr, e.LocalAddr
@@ -57,7 +57,7 @@ const stallNs = 1_000_000_000
 // stall is the time in which the sender tried to send, as the clock at the
 // receiver has it, where data came to the receiver no more: only the sender's
 // capture knows how long it went on. It is empty where data came to the end.
-func (w *way) stall() span {
+func (w *direction) stall() span {
 	s := span{math.MaxInt64, math.MinInt64}
 	acked := int64(math.MinInt64)
 	for i := range w.sent {
@@ -197,7 +197,7 @@ func both(a, b *bool) *bool {
 
 // roundTrips fills the mean of a bin's round trips, of the connections whose
 // course is known.
-func (w *way) roundTrips(b *measure.StreamBin) {
+func (w *direction) roundTrips(b *measure.StreamBin) {
 	all, start := w.sent, int64(math.MaxInt64)
 	for i := range all {
 		start = min(start, all[i].sent.FirstNs)
@@ -219,14 +219,14 @@ func (w *way) roundTrips(b *measure.StreamBin) {
 
 // meanRTT is the mean of a course's steps between two times.
 func meanRTT(c *measure.Capture, conn *measure.Connection, from, to int64) (mean int64, ok bool) {
-	course := conn.Course
-	if course == nil || course.StepNs <= 0 {
+	timeline := conn.Timeline
+	if timeline == nil || timeline.StepNs <= 0 {
 		return 0, false
 	}
 	begin := c.StartedAt.UnixNano() + conn.StartNs
 	var sum, n int64
-	for i := max(0, (from-begin)/course.StepNs); i < int64(len(course.RTT)) && begin+i*course.StepNs < to; i++ {
-		if rtt := course.RTT[i]; rtt >= 0 {
+	for i := max(0, (from-begin)/timeline.StepNs); i < int64(len(timeline.RTT)) && begin+i*timeline.StepNs < to; i++ {
+		if rtt := timeline.RTT[i]; rtt >= 0 {
 			sum, n = sum+rtt, n+1
 		}
 	}

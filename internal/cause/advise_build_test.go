@@ -12,8 +12,8 @@ import (
 // Linux hosts with all as it should be, with changes to it.
 func advisedPair(changes ...func(*measure.Document)) *measure.Document {
 	route := &measure.Route{Interface: "eth0", MTU: 1500}
-	sees := func() measure.OneWay {
-		return measure.OneWay{Route: route, MTU: &measure.PathMTU{Bytes: 1500, Claimed: 1500}, Congestion: new("cubic")}
+	sees := func() measure.DirectionFacts {
+		return measure.DirectionFacts{Route: route, MTU: &measure.PathMTU{Bytes: 1500, Claimed: 1500}, Congestion: new("cubic")}
 	}
 	d := &measure.Document{
 		EndPoints: []measure.EndPoint{{Name: "a", Facts: advisedFacts()}, {Name: "b", Facts: advisedFacts()}},
@@ -58,8 +58,8 @@ func advisedFacts() *measure.Facts {
 func finds(cause, place string, change ...func(*measure.Finding)) func(*measure.Document) {
 	return func(d *measure.Document) {
 		f := measure.Finding{Cause: cause, Confidence: measure.Certain, Summary: "it is " + cause,
-			Where:  measure.Where{Place: place, From: "a", To: "b", EndPoint: map[string]string{measure.AtSender: "a", measure.AtReceiver: "b"}[place]},
-			Remedy: &measure.Remedy{Advice: "mend " + cause}}
+			Where: measure.Where{Place: place, From: "a", To: "b", EndPoint: map[string]string{measure.AtSender: "a", measure.AtReceiver: "b"}[place]},
+			Fix:   &measure.Fix{Advice: "mend " + cause}}
 		for _, c := range change {
 			c(&f)
 		}
@@ -89,7 +89,7 @@ func withInterface(at int, change func(*measure.Interface)) func(*measure.Docume
 func withExperiment(experiment string, bps float64, change func(*measure.Cell)) func(*measure.Document) {
 	return func(d *measure.Document) {
 		c := cell("a", "b", bps)
-		c.Experiment, c.Beside = experiment, true
+		c.Experiment, c.Baseline = experiment, true
 		change(&c)
 		d.Cells = append(d.Cells, c)
 	}

@@ -310,16 +310,16 @@ func TestSeen(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
 		}
 	}
-	mended := advisedPair(withGate("offloads", "offloads-off", "a"), finds("sender-cpu", measure.AtSender), withInterface(0, func(i *measure.Interface) {
+	fixed := advisedPair(withGate("offloads", "offloads-off", "a"), finds("sender-cpu", measure.AtSender), withInterface(0, func(i *measure.Interface) {
 		i.Offloads["tcp-segmentation-offload"], i.Offloads["generic-receive-offload"], i.MaxMTU = false, false, new(1500)
 	}))
 	for kept, want := range map[string]string{"": "gro@a:eth0+tso@a:eth0 lean streams=8", "tso@a:eth0": "gro@a:eth0 lean streams=8", "gso@a:eth0+tso@a:eth0": "gro@a:eth0 lean streams=8", "tso@b:eth0": "gro@a:eth0+tso@a:eth0 lean streams=8"} {
-		if got := ids(Propose(mended, advise.Seen{Kept: []string{kept}})); got != want {
+		if got := ids(Propose(fixed, advise.Seen{Kept: []string{kept}})); got != want {
 			t.Errorf("offloads after %q: %q, want %q", kept, got, want)
 		}
 	}
-	mended = advisedPair(withGate("offloads", "offloads-off", "a"), finds("offloads-off", measure.AtSender), withInterface(0, func(i *measure.Interface) { i.Offloads["tcp-segmentation-offload"] = false }))
-	if got := sets(Propose(mended, advise.Seen{Kept: []string{"tso@a:eth0"}})); got != "" {
+	fixed = advisedPair(withGate("offloads", "offloads-off", "a"), finds("offloads-off", measure.AtSender), withInterface(0, func(i *measure.Interface) { i.Offloads["tcp-segmentation-offload"] = false }))
+	if got := sets(Propose(fixed, advise.Seen{Kept: []string{"tso@a:eth0"}})); got != "" {
 		t.Errorf("after TSO off was kept: %q", got)
 	}
 	buffers := advisedPair(withGate("receive-window", "receive-window", "b"), sysctl(1, "net.ipv4.tcp_rmem", "4096 131072 262144"))

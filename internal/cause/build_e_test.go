@@ -72,7 +72,7 @@ func evidenceOfHost(name string, sends bool) *measure.Evidence {
 	}
 	e.Base = &measure.HostSpan{CPUs: []measure.CPU{{Core: 0, User: 1, Idle: 99}, {Core: 1, Idle: 100}, {Core: 2, Idle: 100}, {Core: 3, Idle: 100}}}
 	spend(e, 20, 1)
-	e.Streams[0].Course = &measure.Course{SendWnd: &measure.Spread{Mean: 3 << 20}, Unread: &measure.Spread{Mean: 1000}}
+	e.Streams[0].Timeline = &measure.Timeline{SendWnd: &measure.Spread{Mean: 3 << 20}, Unread: &measure.Spread{Mean: 1000}}
 	return e
 }
 
@@ -130,7 +130,7 @@ func core(n int, c measure.CPU) hostsEdit {
 }
 
 func waitsUnread(bytes float64) hostsEdit {
-	return func(h *hosts) { h.receiver.Streams[0].Course.Unread.Mean = bytes }
+	return func(h *hosts) { h.receiver.Streams[0].Timeline.Unread.Mean = bytes }
 }
 
 func sentAgain(n uint32) hostsEdit {
@@ -215,7 +215,7 @@ func judgeHosts(t *testing.T, cause string, rows []hostsRow) {
 		case o.State == diagnose.Unknown:
 			got, text = "missing", o.Fact+": "+o.Text
 		default:
-			if got, text = o.Confidence, o.Text; o.Aside {
+			if got, text = o.Confidence, o.Text; o.NotBinding {
 				got += " beside"
 			}
 			if len(o.Evidence) == 0 {

@@ -41,12 +41,12 @@ func testPath() measure.Path {
 	syn := func() *measure.SYN {
 		return &measure.SYN{MSS: new(1460), WindowScale: new(10), HasScale: new(true), SACK: new(true), Timestamps: new(true)}
 	}
-	way := func() measure.OneWay {
-		return measure.OneWay{Route: &measure.Route{Interface: "eth0", Gateway: "10.0.0.1", MTU: 1500}, MTU: &measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true},
+	direction := func() measure.DirectionFacts {
+		return measure.DirectionFacts{Route: &measure.Route{Interface: "eth0", Gateway: "10.0.0.1", MTU: 1500}, MTU: &measure.PathMTU{Bytes: 1500, Claimed: 1500, Local: true},
 			Hops: new(1), UDP: &measure.UDPReach{Sent: 4, Got: 4}}
 	}
 	return measure.Path{From: "near", To: "far", RTT: &measure.PathRTT{Min: 9e6, P50: 10e6, P90: 11e6, P99: 12e6, Max: 12e6, Samples: testPings},
-		Handshake: &measure.Handshake{SYNSent: syn(), SYNSeen: syn(), SYNACKSent: syn(), SYNACKSeen: syn(), RTTNs: new(int64(9.5e6))}, Forward: way(), Back: way()}
+		Handshake: &measure.Handshake{SYNSent: syn(), SYNSeen: syn(), SYNACKSent: syn(), SYNACKSeen: syn(), RTTNs: new(int64(9.5e6))}, Forward: direction(), Back: direction()}
 }
 
 // flowCell is a cell of one run at a rate, the same in every second.
@@ -141,7 +141,7 @@ func loaded(ms float64) func(*measure.Document) {
 func try(id string, bps float64, edits ...func(*measure.Cell)) func(*measure.Document) {
 	return func(d *measure.Document) {
 		c := flowCell("near", "far", bps)
-		c.Experiment, c.Beside = id, true
+		c.Experiment, c.Baseline = id, true
 		for _, edit := range edits {
 			edit(&c)
 		}
@@ -188,7 +188,7 @@ func judgeRows(t *testing.T, cause string, rows []row) {
 			if o != nil && !strings.Contains(o.Text+" "+o.Fact, row.says) {
 				t.Errorf("says %q, want %q in it", o.Text+" "+o.Fact, row.says)
 			}
-			if o != nil && o.State == diagnose.Holds && !o.Healthy && (o.Remedy == nil || len(o.Evidence) == 0 && cause != "lag-one-member") {
+			if o != nil && o.State == diagnose.Holds && !o.Healthy && (o.Fix == nil || len(o.Evidence) == 0 && cause != "lag-one-member") {
 				t.Errorf("holds without evidence or remedy: %+v", o)
 			}
 		})
@@ -210,7 +210,7 @@ func stateOf(o *diagnose.Outcome) string {
 	if o.Healthy {
 		text += " well"
 	}
-	if o.Aside {
+	if o.NotBinding {
 		text += " beside"
 	}
 	return text

@@ -61,8 +61,8 @@ func filmedConn(place string) measure.Connection {
 	const bytes = int64(filmRate / 8 * 10)
 	c := measure.Connection{From: "10.0.0.1:40000", To: "10.0.0.2:5201", FirstPacket: 1, SpanNs: int64(filmTime), FromOpened: new(true),
 		SYN: opening(1), SYNACK: opening(2), OpenNs: new(int64(20 * ms)), OpenFarNs: new(int64(20 * ms)), MSS: filmMSS, MaxPacket: 1500,
-		Data: measure.Way{Packets: bytes / filmMSS, Segments: bytes / filmMSS, Payload: bytes, New: bytes, MaxPacket: 1500, TTLs: []int{64}, BusyMs: 9500},
-		Acks: measure.Way{Packets: 80_000, Segments: 80_000, TTLs: []int{61}, WindowMin: new(int64(3 << 20)), WindowMax: new(int64(4 << 20))},
+		Data: measure.Direction{Packets: bytes / filmMSS, Segments: bytes / filmMSS, Payload: bytes, New: bytes, MaxPacket: 1500, TTLs: []int{64}, BusyMs: 9500},
+		Acks: measure.Direction{Packets: 80_000, Segments: 80_000, TTLs: []int{61}, WindowMin: new(int64(3 << 20)), WindowMax: new(int64(4 << 20))},
 		RTT:  delays(20*ms, 20500*time.Microsecond), RTTBack: delays(30*time.Microsecond, 50*time.Microsecond),
 		Flight: &measure.Spread{Mean: 470e3, Min: 0, Max: 900e3}, Window: &measure.Spread{Mean: 4 << 20, Min: 3 << 20, Max: 4 << 20},
 		WindowFull: new(0.0), BurstBytes: &measure.Spread{Mean: 20 * filmMSS, Min: filmMSS, Max: 64 * filmMSS}, GoodputBps: new(float64(filmRate)), EndedBy: "fin"}
@@ -75,7 +75,7 @@ func filmedConn(place string) measure.Connection {
 		}
 		x.Sent, x.Acked = append(x.Sent, sent), append(x.Acked, max(0, acked))
 	}
-	c.Course = x
+	c.Timeline = x
 	c.SYN.TTL, c.SYNACK.TTL = 64, 61
 	switch place {
 	case measure.AtSender:
@@ -149,9 +149,9 @@ func carries(bps float64) capturesEdit {
 		c.Data.New, c.Data.Payload = bytes, bytes
 		c.Data.Segments, c.Data.Packets = bytes/filmMSS, bytes/filmMSS
 		c.Data.Super.Bytes = bytes * 9 / 10
-		for i := range c.Course.Sent {
-			c.Course.Sent[i] = bytes * int64(i+1) / measure.TraceSteps
-			c.Course.Acked[i] = max(0, c.Course.Sent[i]-c.Course.Sent[0]/2)
+		for i := range c.Timeline.Sent {
+			c.Timeline.Sent[i] = bytes * int64(i+1) / measure.TraceSteps
+			c.Timeline.Acked[i] = max(0, c.Timeline.Sent[i]-c.Timeline.Sent[0]/2)
 		}
 	})
 }
@@ -162,11 +162,11 @@ func sendsAgain(segments int64, row int) capturesEdit {
 		c.Data.Again = someSegments(segments, 100)
 		c.Data.Fast = c.Data.Again
 		c.Acks.DupAcks, c.Acks.SACKed = measure.Count{N: 3 * segments}, measure.Count{N: 3 * segments}
-		c.Course.Again = nil
+		c.Timeline.Again = nil
 		marks, each := min(segments, measure.MostMarks), int64(row)
 		apart := int64(filmTime) / max(1, (marks+each-1)/each)
 		for i := range marks {
-			c.Course.Again = append(c.Course.Again, measure.PacketMark{AtNs: i/each*apart + i%each*int64(ms/10), Packet: 100 + i})
+			c.Timeline.Again = append(c.Timeline.Again, measure.PacketMark{AtNs: i/each*apart + i%each*int64(ms/10), Packet: 100 + i})
 		}
 	})
 }

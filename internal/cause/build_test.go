@@ -35,7 +35,7 @@ type made struct {
 	length       int64
 	asked        measure.Pair
 	bins         []float64
-	noCourse     bool
+	noTimeline   bool
 	noTimes      bool // an old kernel: no busy time in tcp_info
 	proto        map[string]uint64
 }
@@ -90,13 +90,13 @@ func (m made) stream() measure.Stream {
 		s.Congestion = m.control
 	}
 	s.RunNs, s.WaitNs, s.BlockedNs = ns(m.sender)
-	if !m.noCourse {
+	if !m.noTimeline {
 		one := func(x float64) *measure.Spread { return &measure.Spread{Mean: x, Min: x, Max: x} }
-		s.Course = &measure.Course{
+		s.Timeline = &measure.Timeline{
 			Samples: 250, InFlight: one(m.flight / madeMSS), Cwnd: one(m.cwnd / madeMSS), NotSent: one(m.notSent), SendWnd: one(m.window),
 			RTT: one(float64(m.rtt.Nanoseconds())), Pacing: one(m.pacing / 8), WndFull: new(m.wndFull), Idle: new(m.idle),
 		}
-		s.Course.InFlight.Max = max(m.flight, m.flightMost) / madeMSS
+		s.Timeline.InFlight.Max = max(m.flight, m.flightMost) / madeMSS
 	}
 	return s
 }
@@ -113,9 +113,9 @@ func ns(t diagnose.Threads) (run, wait, blocked *int64) {
 func (m made) receiverSide() *measure.Evidence {
 	e := &measure.Evidence{EndPoint: "b", MeasuredNs: int64(madeTime), Bytes: int64(m.bps / 8 * madeTime.Seconds()), Host: &measure.HostSpan{Proto: map[string]uint64{}}}
 	for range max(1, m.streams) {
-		s := measure.Stream{Course: &measure.Course{Unread: &measure.Spread{Mean: m.unread}}}
-		if m.noCourse {
-			s.Course = nil
+		s := measure.Stream{Timeline: &measure.Timeline{Unread: &measure.Spread{Mean: m.unread}}}
+		if m.noTimeline {
+			s.Timeline = nil
 		}
 		s.RunNs, s.WaitNs, s.BlockedNs = ns(m.receiver)
 		e.Streams = append(e.Streams, s)
@@ -145,7 +145,7 @@ func linux(name string) *measure.Facts {
 // experiment is a TCP cell of that id that carried bps.
 func experiment(id string, bps float64) measure.Cell {
 	c := made{bps: bps}.cell()
-	c.Experiment, c.Beside = id, true
+	c.Experiment, c.Baseline = id, true
 	return c
 }
 
@@ -154,7 +154,7 @@ func experiment(id string, bps float64) measure.Cell {
 func takeTurns(d *measure.Document) {
 	for _, c := range d.Cells[1:] {
 		again := d.Cells[0]
-		again.Experiment, again.Beside = c.Experiment, true
+		again.Experiment, again.Baseline = c.Experiment, true
 		d.Cells = append(d.Cells, again)
 	}
 }
@@ -162,7 +162,7 @@ func takeTurns(d *measure.Document) {
 // inTurn is one more run of a flow in turn with an experiment.
 func inTurn(m made, id string) measure.Cell {
 	c := m.cell()
-	c.Experiment, c.Beside = id, true
+	c.Experiment, c.Baseline = id, true
 	return c
 }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/control"
 	"thru/internal/cause/cpu"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/measurement"
 	"thru/internal/cause/mtu"
@@ -83,8 +83,8 @@ func All() []rule.Cause {
 		cpu.CPUGovernor(),
 		nic.NUMARemote(),
 		cpu.FirewallCost(),
-		below.Vswitch(),
-		below.NetqueueOff(),
+		hypervisor.Vswitch(),
+		hypervisor.NetqueueOff(),
 	}
 }
 

@@ -56,7 +56,7 @@ func TestCatalogueOfCauses(t *testing.T) {
 		if !id.MatchString(r.Cause) {
 			t.Errorf("%q is no id", r.Cause)
 		}
-		for what, text := range map[string]string{"title": r.Title, "seen": r.Seen, "apart": r.Apart, "mends": r.Mends, "effect": r.Effect, "source": r.Source} {
+		for what, text := range map[string]string{"title": r.Title, "seen": r.Seen, "apart": r.Distinction, "mends": r.Fix, "effect": r.Effect, "source": r.Source} {
 			if text == "" || strings.Contains(text, "\n") {
 				t.Errorf("%s: %s is %q", r.Cause, what, text)
 			}

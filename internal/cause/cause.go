@@ -37,13 +37,13 @@ import (
 // Judge returns all gates, the worst first, then in the order of the catalogue.
 func Judge(s scene.Subject) []measure.Gate { return gate.Judge(s, Gates()) }
 
-// JudgeBelow returns the gates of what a hypervisor says of guests alone.
-func JudgeBelow(s scene.Subject) []measure.Gate {
-	return gate.Judge(s, slices.DeleteFunc(Gates(), func(r gate.Rule) bool { return !r.Below }))
+// JudgeHypervisors returns the gates of what a hypervisor says of guests alone.
+func JudgeHypervisors(s scene.Subject) []measure.Gate {
+	return gate.Judge(s, slices.DeleteFunc(Gates(), func(r gate.Rule) bool { return !r.Hypervisor }))
 }
 
-// IsBelow tells whether a gate judges what a hypervisor says of a guest.
-func IsBelow(id string) bool { return gate.IsBelowBy(Gates(), id) }
+// IsHypervisorGate tells whether a gate judges what a hypervisor says of a guest.
+func IsHypervisorGate(id string) bool { return gate.IsHypervisorGateBy(Gates(), id) }
 
 // Filter keeps the gates whose ids are in only (all, where it is empty) and
 // not in skip. An id that no rule has is a mistake of the caller's, and the

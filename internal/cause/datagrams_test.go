@@ -16,7 +16,7 @@ func astray(lossPct float64, place string, waitedNs int64) func(*measure.Documen
 		c.Ceiling, c.Spec.Rate = nil, 400e6
 		c.Datagrams.DelayMeanNs, c.Datagrams.OfferedBps = &waitedNs, new(400e6)
 		if place != "" {
-			c.LossPlaces = []measure.LossPlace{{Place: place, Packets: 1000, Counter: "counter", Remedy: "do this"}, {Place: measure.LossBacklog, Packets: 10}}
+			c.LossPlaces = []measure.LossPlace{{Place: place, Packets: 1000, Counter: "counter", Fix: "do this"}, {Place: measure.LossBacklog, Packets: 10}}
 		}
 	}
 }

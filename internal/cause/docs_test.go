@@ -62,7 +62,7 @@ func causeEntry(b *strings.Builder, r diagnose.Rule, judged string) {
 	if r.Unseen != "" { // what keeps it from being certain where the host was not asked
 		inside = "likely at most, as long as nobody asked whether its host " + r.Unseen
 	}
-	entry(b, r.Cause, r.Title, [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Apart}, {"Remedy", r.Mends}, {"Effect", r.Effect}, {"Source", r.Source},
+	entry(b, r.Cause, r.Title, [][2]string{{"Seen by", r.Seen}, {"Told apart by", r.Distinction}, {"Remedy", r.Fix}, {"Effect", r.Effect}, {"Source", r.Source},
 		{"From inside a guest", inside}, {"Judged for", judged}, {"Experiments", quoted(r.Tests)}, {"Brings along", quoted(r.Brings)}}...)
 }
 
@@ -90,7 +90,7 @@ func gatesPage() string {
 	var b strings.Builder
 	b.WriteString("## The gates\n")
 	for _, r := range Gates() {
-		entry(&b, r.ID, r.Title, [][2]string{{"Judged", r.About}, {"Fails", r.Fails}, {"Warns", r.Warns}, {"Why", r.Why}, {"Source", r.Source}, {"Remedy", r.Remedy},
+		entry(&b, r.ID, r.Title, [][2]string{{"Judged", r.About}, {"Fails", r.Fails}, {"Warns", r.Warns}, {"Why", r.Why}, {"Source", r.Source}, {"Remedy", r.Fix},
 			{"Cause", r.Cause}, {"Checklist", strings.Join(r.Checklist, ", ")}}...)
 	}
 	return b.String()

@@ -16,7 +16,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("bad or double id %q", r.ID)
 		}
 		ids = append(ids, r.ID)
-		for what, text := range map[string]string{"title": r.Title, "about": r.About, "why": r.Why, "source": r.Source, "remedy": r.Remedy} {
+		for what, text := range map[string]string{"title": r.Title, "about": r.About, "why": r.Why, "source": r.Source, "remedy": r.Fix} {
 			if text == "" || strings.Contains(text, "\n") || what == "why" && len([]rune(text)) > 110 {
 				t.Errorf("%s: %s is %q (%d)", r.ID, what, text, len([]rune(text)))
 			}
@@ -30,7 +30,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s: cause %q, checklist %q", r.ID, r.Cause, r.Checklist)
 		}
 		judges := 0
-		for _, has := range []bool{r.Host != nil, r.Face != nil, r.Path != nil, r.Way != nil} {
+		for _, has := range []bool{r.Host != nil, r.Face != nil, r.Path != nil, r.Direction != nil} {
 			if has {
 				judges++
 			}

@@ -155,14 +155,14 @@ func syn(mss int) *measure.SYN {
 
 // goodPath is what a probe of a healthy path finds.
 func goodPath(rtt int64, mtu int) *measure.Path {
-	way := func() measure.OneWay {
-		return measure.OneWay{MTU: &measure.PathMTU{Bytes: mtu, Claimed: mtu, Local: true, Probes: 4}, Hops: new(0),
+	direction := func() measure.DirectionFacts {
+		return measure.DirectionFacts{MTU: &measure.PathMTU{Bytes: mtu, Claimed: mtu, Local: true, Probes: 4}, Hops: new(0),
 			Marks: []measure.Mark{{Sent: 10, Seen: 10, ECNSent: 2, ECNSeen: 2}}, UDP: &measure.UDPReach{Sent: 20, Got: 20}}
 	}
 	return &measure.Path{From: "local", To: "peer", FromAddr: "192.0.2.1", ToAddr: "192.0.2.2",
 		RTT:       &measure.PathRTT{Min: rtt * 9 / 10, P50: rtt, P90: rtt * 11 / 10, P99: rtt * 3 / 2, Max: rtt * 2, Samples: 100},
 		Handshake: &measure.Handshake{SYNSent: syn(mtu - 40), SYNSeen: syn(mtu - 40), SYNACKSent: syn(mtu - 40), SYNACKSeen: syn(mtu - 40), RTTNs: new(rtt)},
-		Forward:   way(), Back: way(), Clock: &measure.ClockOffset{OffsetNs: -2e6, BoundNs: rtt / 2}, Ports: &measure.SourcePorts{Ports: 16, Ways: 1}}
+		Forward:   direction(), Back: direction(), Clock: &measure.ClockOffset{OffsetNs: -2e6, BoundNs: rtt / 2}, Ports: &measure.SourcePorts{Ports: 16, Directions: 1}}
 }
 
 // pair of two hosts alike on a healthy path.
@@ -181,5 +181,5 @@ func face(s scene.Subject, end int) *measure.Interface {
 
 // told is a gate as "status id: fact", for messages.
 func told(g measure.Gate) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %s [%s%s%s] %s | %s | %q | %s | %s", g.Status, g.ID, g.EndPoint, g.From, g.Interface, g.Fact, g.Why, g.Remedy, g.Advice, g.Risk))
+	return strings.TrimSpace(fmt.Sprintf("%s %s [%s%s%s] %s | %s | %q | %s | %s", g.Status, g.ID, g.EndPoint, g.From, g.Interface, g.Fact, g.Why, g.Fix, g.Advice, g.Risk))
 }

@@ -128,7 +128,7 @@ func hostileSubject(seed uint64) scene.Subject {
 	s := scene.Subject{LinkBps: r.int(), LinkL2: r.IntN(2) == 0, Streams: int(r.int())}
 	for range r.IntN(4) {
 		e := scene.End{Name: r.text(), Shared: r.IntN(4) == 0}
-		for _, v := range []any{&e.Facts, &e.Route, &e.Costs, &e.Below} {
+		for _, v := range []any{&e.Facts, &e.Route, &e.Costs, &e.Placements} {
 			r.fill(reflect.ValueOf(v).Elem())
 		}
 		s.Ends = append(s.Ends, e)
@@ -154,12 +154,12 @@ func checkGates(t *testing.T, s scene.Subject) {
 		if !utf8.ValidString(g.Fact) || strings.ContainsAny(g.Fact+g.Why, "\n\x1b") || utf8.RuneCountInString(g.Fact) > gate.LongestLine+3 {
 			t.Errorf("not one line of text: %q", g.Fact)
 		}
-		for _, line := range append(slices.Clone(g.Remedy), g.Risk, g.Advice) {
+		for _, line := range append(slices.Clone(g.Fix), g.Risk, g.Advice) {
 			if strings.Contains(line, evil) {
 				t.Errorf("text of a host in a command: %s", told(g))
 			}
 		}
-		if strings.Contains(g.Fact, "NaN") || strings.Contains(g.Fact, "%!") || strings.Contains(strings.Join(g.Remedy, ""), "%!") {
+		if strings.Contains(g.Fact, "NaN") || strings.Contains(g.Fact, "%!") || strings.Contains(strings.Join(g.Fix, ""), "%!") {
 			t.Errorf("no words: %s", told(g))
 		}
 	}

@@ -29,7 +29,7 @@ func TestUnlikeEnds(t *testing.T) {
 		if path.Status != warn_ || agreement.Status != warn_ || strings.Contains(path.Why+agreement.Why, "TCP stalls") {
 			t.Errorf("%d pass:\n%s\n%s", passes, told(path), told(agreement))
 		}
-		if path.Cause != agreement.Cause || path.RemedyAt != "local" || agreement.RemedyAt != "local" || !slices.Equal(path.Remedy, agreement.Remedy) {
+		if path.Cause != agreement.Cause || path.FixAt != "local" || agreement.FixAt != "local" || !slices.Equal(path.Fix, agreement.Fix) {
 			t.Errorf("%d pass: remedies differ:\n%s\n%s", passes, told(path), told(agreement))
 		}
 		if strings.Contains(path.Advice, "ICMP") {

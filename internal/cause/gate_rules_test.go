@@ -23,7 +23,7 @@ type ruleCase struct {
 	rule, status string
 	spoil        func(*scene.Subject)
 	fact         string // part of the fact
-	remedy       string // part of the remedy, in words or commands; "" for any
+	fix          string // part of the remedy, in words or commands; "" for any
 }
 
 // i is the interface of the route of the first end, f its facts, p the path.
@@ -69,7 +69,7 @@ func cutTo(name, value string, memory int64) func(*scene.Subject) {
 }
 
 // smaller makes only so many bytes pass, one way.
-func smaller(w *measure.OneWay, bytes int, router *int) {
+func smaller(w *measure.DirectionFacts, bytes int, router *int) {
 	*w.MTU = measure.PathMTU{Bytes: bytes, Claimed: w.MTU.Claimed, Silent: router == nil, Router: router, Jumbo: new(false), Probes: 20}
 }
 
@@ -232,9 +232,9 @@ func pathCases() []ruleCase {
 		{"hops", warn_, on(func(f ff, i ii, p pp) { p.Back.Hops = new(3) }), "routers on the way: 0 there, 3 back", ""},
 		{"hops", none_, gap("back.hops", func(f ff, i ii, p pp) { p.Back.Hops = nil }), "because of a test", ""},
 		{"several-ways", pass_, nil, "16 source ports", ""},
-		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Ports.Ways, p.Ports.By = 2, "delay" }), "2 ways", ""},
+		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Ports.Directions, p.Ports.By = 2, "delay" }), "2 ways", ""},
 		{"several-ways", warn_, on(func(f ff, i ii, p pp) {
-			p.Ports.Ways, p.Ports.By, p.Ports.Groups = 2, "delay", []measure.PortGroup{{Ports: []int{40001, 40002}, RTTNs: 1e6}, {Ports: []int{40003}, RTTNs: 3e6}}
+			p.Ports.Directions, p.Ports.By, p.Ports.Groups = 2, "delay", []measure.PortGroup{{Ports: []int{40001, 40002}, RTTNs: 1e6}, {Ports: []int{40003}, RTTNs: 3e6}}
 		}), "40001 40002 in 1.00 ms; 40003 in 3.00 ms", ""},
 		{"several-ways", warn_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer3) }), "2 next hops towards peer (10.0.0.1 by e0, 10.0.1.1 by e1), chosen by addresses alone", "sysctl -w net.ipv4.fib_multipath_hash_policy=1"},
 		{"several-ways", pass_, on(func(f ff, i ii, p pp) { p.Forward.Route = twoHops(measure.HashLayer4) }), "no different ways; local has 2 next hops", ""},
@@ -526,8 +526,8 @@ func TestGates(t *testing.T) {
 				}
 				return
 			}
-			if g.Status != c.status || !strings.Contains(g.Fact, c.fact) || !strings.Contains(strings.Join(append(g.Remedy, g.Advice, g.Risk), "\n"), c.remedy) {
-				t.Errorf("want %s %q %q:\n%s", c.status, c.fact, c.remedy, told(g))
+			if g.Status != c.status || !strings.Contains(g.Fact, c.fact) || !strings.Contains(strings.Join(append(g.Fix, g.Advice, g.Risk), "\n"), c.fix) {
+				t.Errorf("want %s %q %q:\n%s", c.status, c.fact, c.fix, told(g))
 			}
 			if len([]rune(g.Fact)) > 115 || len([]rune(g.Why)) > 115 || g.Why == "" {
 				t.Errorf("%d and %d characters: %s", len([]rune(g.Fact)), len([]rune(g.Why)), told(g))

@@ -93,7 +93,7 @@ func TestAggregateFalls(t *testing.T) {
 		for _, x := range d.Findings {
 			if strings.HasPrefix(x.Summary, "4 end points a host carry") {
 				got, summary = x.Cause+" "+x.Confidence, x.Summary
-				if x.Effect == nil || *x.Effect.BoundBps != tt.four*1e9 || len(x.Evidence) == 0 || x.Evidence[0].Threshold == nil || x.Remedy == nil || x.Next == "" {
+				if x.Effect == nil || *x.Effect.BoundBps != tt.four*1e9 || len(x.Evidence) == 0 || x.Evidence[0].Threshold == nil || x.Fix == nil || x.Next == "" {
 					t.Errorf("%s: half a finding: %+v", name, x)
 				}
 			}

@@ -200,7 +200,7 @@ func TestOldDocuments(t *testing.T) {
 	})
 	r, _ := diagnose.RuleOf(theCatalogue(), "offloads-off")
 	o := r.Apply(diagnose.NewFlow(theCatalogue(), h.doc, h.cell))
-	if o == nil || o.State != diagnose.Holds || o.Remedy == nil || len(o.Remedy.Commands) != 1 || !strings.Contains(o.Remedy.Commands[0], "ethtool -K eth0 tso on gso on") {
+	if o == nil || o.State != diagnose.Holds || o.Fix == nil || len(o.Fix.Commands) != 1 || !strings.Contains(o.Fix.Commands[0], "ethtool -K eth0 tso on gso on") {
 		t.Errorf("offloads that are off in the facts alone: %+v", o)
 	}
 }

@@ -27,7 +27,7 @@ func stuck(mss uint32) func(*measure.Document) {
 
 // onSegment takes the router out of the path.
 func onSegment(d *measure.Document) {
-	for _, w := range []*measure.OneWay{&d.Paths[0].Forward, &d.Paths[0].Back} {
+	for _, w := range []*measure.DirectionFacts{&d.Paths[0].Forward, &d.Paths[0].Back} {
 		w.Hops, w.Route.Gateway = new(0), ""
 	}
 }

@@ -48,7 +48,7 @@ func TestOneCPU(t *testing.T) {
 	})
 	h := twoHosts(many, interruptsOn(0, 0, 60_000, 0), full)
 	Diagnose(h.doc)
-	if f := h.cell.Findings; len(f) < 2 || f[0].Cause != "irq-one-cpu" || f[1].BecauseOf != "irq-one-cpu" || f[0].Remedy == nil {
+	if f := h.cell.Findings; len(f) < 2 || f[0].Cause != "irq-one-cpu" || f[1].BecauseOf != "irq-one-cpu" || f[0].Fix == nil {
 		t.Errorf("interrupts on one CPU: %+v", f)
 	}
 }

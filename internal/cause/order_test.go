@@ -22,9 +22,9 @@ func TestOrder(t *testing.T) {
 		{"the surer first", []diagnose.Judged{make(other, 0, diagnose.Likely("")), make(consequence, 1, diagnose.Certain(""))}, []string{"consequence", "other"}},
 		{"a root before what it brings", []diagnose.Judged{make(consequence, 0, diagnose.Certain("")), make(root, 1, diagnose.Likely(""))}, []string{"root", "consequence<root"}},
 		{"what is merely possible is no root", []diagnose.Judged{make(consequence, 0, diagnose.Certain("")), make(root, 1, diagnose.Possible(""))}, []string{"consequence", "root"}},
-		{"of what is its own root", []diagnose.Judged{make(consequence, 0, &diagnose.Outcome{Confidence: measure.Certain, Apart: []string{"root"}}), make(root, 1, diagnose.Likely(""))}, []string{"consequence", "root"}},
-		{"what costs nothing last", []diagnose.Judged{make(other, 0, diagnose.Certain("").Beside()), make(consequence, 1, diagnose.Possible(""))}, []string{"consequence", "other"}},
-		{"what costs nothing is no root", []diagnose.Judged{make(root, 0, diagnose.Certain("").Beside()), make(consequence, 1, diagnose.Likely(""))}, []string{"consequence", "root"}},
+		{"of what is its own root", []diagnose.Judged{make(consequence, 0, &diagnose.Outcome{Confidence: measure.Certain, RuledOutEffects: []string{"root"}}), make(root, 1, diagnose.Likely(""))}, []string{"consequence", "root"}},
+		{"what costs nothing last", []diagnose.Judged{make(other, 0, diagnose.Certain("").MarkNotBinding()), make(consequence, 1, diagnose.Possible(""))}, []string{"consequence", "other"}},
+		{"what costs nothing is no root", []diagnose.Judged{make(root, 0, diagnose.Certain("").MarkNotBinding()), make(consequence, 1, diagnose.Likely(""))}, []string{"consequence", "root"}},
 		{"of equals the catalogue decides", []diagnose.Judged{make(other, 5, diagnose.Likely("")), make(consequence, 2, diagnose.Likely(""))}, []string{"consequence", "other"}},
 		{"a root comes up with its consequence", []diagnose.Judged{make(other, 0, diagnose.Likely("")), make(consequence, 1, diagnose.Certain("")), make(root, 2, diagnose.Likely(""))}, []string{"root", "consequence<root", "other"}},
 	} {

@@ -12,12 +12,12 @@ import (
 func fallingTo(bytes int64) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Window.Min, c.Window.Max = 1024, max(c.Window.Max, 238*kb)
-		for i := range c.Course.Sent {
+		for i := range c.Timeline.Sent {
 			w := bytes
 			if i < 20 {
 				w = int64(c.Window.Max)
 			}
-			c.Course.Window = append(c.Course.Window, w)
+			c.Timeline.Window = append(c.Timeline.Window, w)
 		}
 	})
 }
@@ -32,7 +32,7 @@ func standsStill(from, long time.Duration) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
 		c.Data.Timeout, c.Data.Again, c.Data.Wake = someSegments(3, 900), someSegments(155, 900), someSegments(80, 910)
 		c.Data.Again.Bytes = 155 * filmMSS
-		x := c.Course
+		x := c.Timeline
 		a, b := int64(from)/x.StepNs, int64(from+long)/x.StepNs
 		for i := a; i < min(b, int64(len(x.Sent))); i++ {
 			x.Sent[i], x.Acked[i] = x.Sent[a-1], x.Acked[a-1]
@@ -65,22 +65,22 @@ func TestDeadPackets(t *testing.T) {
 		return func(x *captures) {
 			c := x.conns[0]
 			syn := c.SYN
-			*c = measure.Connection{From: c.From, To: c.To, FromOpened: new(true), SYN: syn, GoodputBps: new(0.0), Data: measure.Way{Packets: 6}}
+			*c = measure.Connection{From: c.From, To: c.To, FromOpened: new(true), SYN: syn, GoodputBps: new(0.0), Data: measure.Direction{Packets: 6}}
 			edit(c)
 		}
 	}
 	nothing := func(acked int64) capturesEdit {
 		return eachConn(func(c *measure.Connection) {
-			c.Data = measure.Way{Packets: 6, Segments: 6, Payload: 600, New: 100 + acked, MaxPacket: 152, Again: someSegments(5, 4), Timeout: someSegments(5, 4)}
-			for i := range c.Course.Sent {
-				c.Course.Sent[i], c.Course.Acked[i] = 100+acked, acked
+			c.Data = measure.Direction{Packets: 6, Segments: 6, Payload: 600, New: 100 + acked, MaxPacket: 152, Again: someSegments(5, 4), Timeout: someSegments(5, 4)}
+			for i := range c.Timeline.Sent {
+				c.Timeline.Sent[i], c.Timeline.Acked[i] = 100+acked, acked
 			}
 		})
 	}
 	for want, edit := range map[string]capturesEdit{
 		"a SYN was sent to 10.0.0.2:5201 6 times and never answered":         opened(func(c *measure.Connection) { c.SYN.Again = someSegments(5, 2) }),
 		"a SYN was sent to 10.0.0.2:5201 and never answered":                 opened(func(c *measure.Connection) {}),
-		"refused: 10.0.0.2:5201 answered the SYN with RST":                   opened(func(c *measure.Connection) { c.Acks = measure.Way{Packets: 1, RST: someSegments(1, 2)} }),
+		"refused: 10.0.0.2:5201 answered the SYN with RST":                   opened(func(c *measure.Connection) { c.Acks = measure.Direction{Packets: 1, RST: someSegments(1, 2)} }),
 		"data was sent 6 times and never acknowledged":                       nothing(0),
 		"nothing was acknowledged any more: what came then was sent 6 times": nothing(200),
 	} {
@@ -93,8 +93,8 @@ func TestDeadPackets(t *testing.T) {
 	}
 }
 
-// TestQueueOnWhichWay: two captures tell on which way a queue stands, one does not.
-func TestQueueOnWhichWay(t *testing.T) {
+// TestQueueOnWhichDirection: two captures tell on which way a queue stands, one does not.
+func TestQueueOnWhichDirection(t *testing.T) {
 	back := crossedAcks(func(d *measure.Crossed) { d.Delay = delays(10*ms, 50*ms) })
 	there := crossedData(func(d *measure.Crossed) { d.Delay = delays(10*ms, 50*ms) })
 	for name, x := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 // pauses of so many steps.
 func idleFor(pct float64, steps int) capturesEdit {
 	return eachConn(func(c *measure.Connection) {
-		x := c.Course
+		x := c.Timeline
 		at, debt := int64(0), 0.0
 		for i := range x.Sent {
 			if i%steps == 0 {
@@ -71,7 +71,7 @@ func TestWindowsInPackets(t *testing.T) {
 		{"it falls, seen at the receiver", nearReceiver, with(fallingTo(40 * kb)), map[string]string{"slow-reader": "likely", "receive-window": "?"}},
 		{"it falls, and has room all the same", nearSender, []capturesEdit{uneven, fallingTo(1000 * kb)}, map[string]string{"slow-reader": "?"}},
 		{"pauses of a round trip, seen at the receiver", nearReceiver, []capturesEdit{uneven, idleFor(50, 1)}, map[string]string{"app-limited": "?"}},
-		{"without a course", nearSender, []capturesEdit{uneven, eachConn(func(c *measure.Connection) { c.Course = nil })}, map[string]string{"app-limited": "?"}},
+		{"without a course", nearSender, []capturesEdit{uneven, eachConn(func(c *measure.Connection) { c.Timeline = nil })}, map[string]string{"app-limited": "?"}},
 
 		{"what is under way is bounded", nearSender, []capturesEdit{carries(44e6), eachConn(func(c *measure.Connection) { c.Flight = &measure.Spread{Mean: 105 * kb, Max: 112 * kb} })}, map[string]string{"send-buffer": "possible", "shaper": "?", "receive-window": "no"}},
 		{"what is under way varies", nearSender, []capturesEdit{carries(44e6), uneven, eachConn(func(c *measure.Connection) { c.Flight = &measure.Spread{Mean: 60 * kb, Max: 112 * kb} })}, map[string]string{"send-buffer": "no"}},
@@ -89,7 +89,7 @@ func TestWindowFigures(t *testing.T) {
 	d := filmed(nearSender, carries(39.2e6), windowOf(99*kb, 97), roundTrip(20*ms, 20600*time.Microsecond))
 	Diagnose(d)
 	x := d.Findings[0]
-	if x.Cause != "receive-window" || x.Where.Place != measure.AtReceiver || x.Where.EndPoint != "10.0.0.2" || x.Remedy == nil || x.Effect == nil {
+	if x.Cause != "receive-window" || x.Where.Place != measure.AtReceiver || x.Where.EndPoint != "10.0.0.2" || x.Fix == nil || x.Effect == nil {
 		t.Fatalf("%+v", x)
 	}
 	if b := x.Effect.BoundBps; b == nil || *b < 39e6 || *b > 40e6 {
@@ -135,8 +135,8 @@ func TestLossInPackets(t *testing.T) {
 		{"many in a row, and a queue was full", nearSender, with(rows, eachConn(func(c *measure.Connection) { c.RTT.P99 = int64(50 * ms) })), map[string]string{"policer": "no"}},
 		{"many in a row, once", nearSender, with(rows, sendsAgain(60, 60)), map[string]string{"policer": "no"}},
 		{"many in a row, of the first half alone", nearSender, with(rows, eachConn(func(c *measure.Connection) {
-			for i := range c.Course.Again {
-				c.Course.Again[i].AtNs /= 2
+			for i := range c.Timeline.Again {
+				c.Timeline.Again[i].AtNs /= 2
 			}
 		})), map[string]string{"policer": "no"}},
 		{"many in a row, at a flat rate, receiver", nearReceiver, rows, map[string]string{"policer": "likely"}},
@@ -230,7 +230,7 @@ func TestOrderInPackets(t *testing.T) {
 	})
 }
 
-func TestWaysInPackets(t *testing.T) {
+func TestDirectionsInPackets(t *testing.T) {
 	changed := func(what string) capturesEdit {
 		return func(x *captures) {
 			x.flow.Crossing.Conns[0].Changed = append(x.flow.Crossing.Conns[0].Changed, measure.Change{What: what, Left: "its own", Arrived: "other ones", Packets: []int64{1, 1}})
@@ -241,7 +241,7 @@ func TestWaysInPackets(t *testing.T) {
 		{"more routers back", nearBoth, []capturesEdit{uneven, connOf(0, func(c *measure.Connection) { c.Acks.TTLs = []int{58} })}, map[string]string{"asymmetric-route": "likely"}},
 		{"several ways back", nearBoth, []capturesEdit{uneven, connOf(0, func(c *measure.Connection) { c.Acks.TTLs = []int{61, 58} })}, map[string]string{"asymmetric-route": "?"}},
 		{"one capture", nearSender, []capturesEdit{uneven}, map[string]string{"asymmetric-route": "?", "tcp-proxy": "?"}},
-		{"one direction only", anywhere, []capturesEdit{uneven, eachConn(func(c *measure.Connection) { c.Acks, c.RTT, c.RTTBack = measure.Way{}, nil, nil })}, map[string]string{"asymmetric-route": "possible"}},
+		{"one direction only", anywhere, []capturesEdit{uneven, eachConn(func(c *measure.Connection) { c.Acks, c.RTT, c.RTTBack = measure.Direction{}, nil, nil })}, map[string]string{"asymmetric-route": "possible"}},
 		{"other numbers and options", nearBoth, []capturesEdit{uneven, changed("sequence numbers"), connOf(1, func(c *measure.Connection) { c.SYN.WindowScale = new(9) })}, map[string]string{"tcp-proxy": "certain"}},
 		{"other numbers, the same options", nearBoth, []capturesEdit{uneven, changed("sequence numbers")}, map[string]string{"tcp-proxy": "likely"}},
 		{"another MSS", nearBoth, []capturesEdit{uneven, changed("syn mss")}, map[string]string{"tcp-proxy": "no"}},
@@ -286,7 +286,7 @@ func TestOtherDirection(t *testing.T) {
 		t.Error("the window that was closed is of the other direction")
 	}
 	f := diagnose.NewFlow(theCatalogue(), d, c)
-	if f.Crossing == nil || f.Crossing.Left.At != measure.AtSender || f.Spots[0].Data.Segments != 80_000 || *f.Spots[0].Connections[0].FromOpened {
+	if f.Crossing == nil || f.Crossing.Left.At != measure.AtSender || f.CapturePoints[0].Data.Segments != 80_000 || *f.CapturePoints[0].Connections[0].FromOpened {
 		t.Errorf("not turned: %+v", f.Crossing)
 	}
 }
@@ -296,7 +296,7 @@ func TestCapturedExperiment(t *testing.T) {
 	d := smallReceive().document()
 	film := filmed(nearBoth, brokenOffload)
 	trial := film.Cells[0]
-	trial.From, trial.To, trial.Experiment, trial.Beside = "a", "b", diagnose.Captured, true
+	trial.From, trial.To, trial.Experiment, trial.Baseline = "a", "b", diagnose.Captured, true
 	trial.Runs[0].Flows[0].From, trial.Runs[0].Flows[0].To = "a", "b"
 	d.Cells = append(d.Cells, trial)
 	Diagnose(d)

@@ -32,7 +32,7 @@ func judgeFilms(t *testing.T, films []film) {
 				}
 			}
 			for _, f := range d.Cells[0].Findings {
-				if f.Cause != measure.CauseNone && f.Remedy == nil {
+				if f.Cause != measure.CauseNone && f.Fix == nil {
 					t.Errorf("%s has no remedy", f.Cause)
 				}
 				if f.Cause != measure.CauseNone && !slices.ContainsFunc(f.Evidence, func(p measure.Proof) bool { return p.Capture != "" }) {
@@ -164,12 +164,12 @@ func brokenOffload(x *captures) {
 func swallowing(x *captures) {
 	carries(1)(x)
 	eachConn(func(c *measure.Connection) {
-		c.Data = measure.Way{Packets: 20, Segments: 40, Payload: 40 * filmMSS, New: 30 * filmMSS, MaxPacket: 14_532, Super: someSegments(2, 4),
+		c.Data = measure.Direction{Packets: 20, Segments: 40, Payload: 40 * filmMSS, New: 30 * filmMSS, MaxPacket: 14_532, Super: someSegments(2, 4),
 			Again: someSegments(6, 8), Timeout: someSegments(6, 8), TTLs: []int{64}}
 		c.Data.Super.Bytes = 20 * filmMSS
 		c.RTT.Samples = 1
-		for i := range c.Course.Sent {
-			c.Course.Sent[i], c.Course.Acked[i] = 30*filmMSS, 37
+		for i := range c.Timeline.Sent {
+			c.Timeline.Sent[i], c.Timeline.Acked[i] = 30*filmMSS, 37
 		}
 	})(x)
 	if x.flow.Crossing != nil {
@@ -179,7 +179,7 @@ func swallowing(x *captures) {
 			d.SuperSent.Bytes = 20 * filmMSS
 		})(x)
 		c := x.conns[1]
-		c.Data = measure.Way{Packets: 5, Segments: 5, Payload: 37, New: 37, MaxPacket: 89, TTLs: []int{61}}
+		c.Data = measure.Direction{Packets: 5, Segments: 5, Payload: 37, New: 37, MaxPacket: 89, TTLs: []int{61}}
 	}
 }
 
@@ -211,8 +211,8 @@ func TestSizesOfPackets(t *testing.T) {
 		{"black hole, both", nearBoth, []capturesEdit{swallowing}, map[string]string{"mtu-black-hole": "certain", "broken-tso": "no", "jumbo-mismatch": "no"}},
 		{"black hole, sender", nearSender, []capturesEdit{swallowing}, map[string]string{"mtu-black-hole": "likely", "broken-tso": "no"}},
 		{"black hole, and nothing was acknowledged", nearSender, []capturesEdit{swallowing, eachConn(func(c *measure.Connection) {
-			for i := range c.Course.Acked {
-				c.Course.Acked[i] = 0
+			for i := range c.Timeline.Acked {
+				c.Timeline.Acked[i] = 0
 			}
 		})}, map[string]string{"mtu-black-hole": "possible"}},
 		{"black hole, receiver", nearReceiver, []capturesEdit{swallowing, eachConn(func(c *measure.Connection) { c.Data.MaxPacket = 89 })}, map[string]string{"mtu-black-hole": "?"}},

@@ -20,7 +20,7 @@ func bbrAlone() made {
 func TestSender(t *testing.T) {
 	cubic := func(bps float64) measure.Cell {
 		c := with(made{bps: bps}, func(m *made) { m.control = "cubic" }).cell()
-		c.Experiment, c.Beside, c.Spec.Congestion = diagnose.OtherControl, true, "cubic"
+		c.Experiment, c.Baseline, c.Spec.Congestion = diagnose.OtherControl, true, "cubic"
 		return c
 	}
 	for _, x := range []struct {
@@ -38,7 +38,7 @@ func TestSender(t *testing.T) {
 		{"nothing to send", with(bbrAlone(), func(m *made) {
 			m.control, m.idle, m.notSent, m.sender = "cubic", 95, 0, diagnose.Threads{Run: 20, Wait: 1, Blocked: 79}
 		}), nil, "app-limited", "no"}, // blocked in send()
-		{"no course", with(small(), func(m *made) { m.noCourse, m.length = true, 128<<10 }), nil, "app-limited", "?"},
+		{"no course", with(small(), func(m *made) { m.noTimeline, m.length = true, 128<<10 }), nil, "app-limited", "?"},
 		{"bbr on a LAN", bbrAlone(), nil, "paced", "likely"},
 		{"bbr on a LAN that loses half of all", with(bbrAlone(), func(m *made) { m.againPct = 47 }), nil, "paced", "no"},
 		{"bbr that fills a link", with(bbrAlone(), func(m *made) { m.bps, m.pacing, m.link = 9400*mb, 9500*mb, 10_000*mb }), nil, "paced", "no"},
@@ -86,11 +86,11 @@ func TestPacingGate(t *testing.T) {
 	} {
 		d := tt.of.document()
 		d.Gates = []measure.Gate{
-			{ID: "congestion-control", Cause: "paced", EndPoint: "a", Status: measure.GateWarn, Fact: "bbr", Remedy: []string{"sysctl"}},
-			{ID: "congestion-control", Cause: "paced", EndPoint: "b", Status: measure.GateWarn, Fact: "bbr", Remedy: []string{"sysctl"}},
+			{ID: "congestion-control", Cause: "paced", EndPoint: "a", Status: measure.GateWarn, Fact: "bbr", Fix: []string{"sysctl"}},
+			{ID: "congestion-control", Cause: "paced", EndPoint: "b", Status: measure.GateWarn, Fact: "bbr", Fix: []string{"sysctl"}},
 		}
 		Diagnose(d)
-		if g := d.Gates[0]; g.Status != tt.want || (len(g.Remedy) > 0) != (tt.want == measure.GateWarn) {
+		if g := d.Gates[0]; g.Status != tt.want || (len(g.Fix) > 0) != (tt.want == measure.GateWarn) {
 			t.Errorf("%s: %+v", name, g)
 		}
 		if g := d.Gates[1]; g.Status != measure.GateWarn {

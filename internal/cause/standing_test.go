@@ -78,7 +78,7 @@ func TestHasQueue(t *testing.T) {
 		if got := f.HasQueue(); got != x.want {
 			t.Errorf("%s: %v", x.name, got)
 		}
-		f.Sender.Seen.Streams[0].Course.RTT.Max = float64((x.base + 5*(x.rtt-x.base)).Nanoseconds())
+		f.Sender.Seen.Streams[0].Timeline.RTT.Max = float64((x.base + 5*(x.rtt-x.base)).Nanoseconds())
 		if f.HasQueue() {
 			t.Errorf("%s: a host stood still for once", x.name)
 		}

@@ -174,19 +174,19 @@ func TestNoisyNeighbour(t *testing.T) {
 // loss and without a queue, is on its way up.
 func TestStillClimbs(t *testing.T) {
 	m := made{bps: 5 * mb, rtt: 309 * ms, base: 300 * ms, flight: 188 * kb, cwnd: 188 * kb, window: 748 * kb, notSent: 224 * kb}
-	grown := func(m made, course ...uint32) *measure.Document {
+	grown := func(m made, timeline ...uint32) *measure.Document {
 		d := m.document()
 		e := d.Cells[0].Runs[0].Flows[0].Sender
-		for i, n := range course {
+		for i, n := range timeline {
 			e.Bins = append(e.Bins, measure.StreamBin{At: int64(i) * 1e9, Span: 1e9, TCP: []measure.TCPInfo{{Cwnd: new(n)}}})
 		}
 		return d
 	}
 	for _, x := range []struct {
-		name   string
-		change func(*made)
-		course []uint32
-		want   string
+		name     string
+		change   func(*made)
+		timeline []uint32
+		want     string
 	}{
 		{"grows", nil, []uint32{120, 128, 137}, "likely"},
 		{"falls", nil, []uint32{137, 128, 120}, "no"},
@@ -199,7 +199,7 @@ func TestStillClimbs(t *testing.T) {
 		if x.change != nil {
 			x.change(&c)
 		}
-		d := grown(c, x.course...)
+		d := grown(c, x.timeline...)
 		Diagnose(d)
 		if got := outcomeOf(d.Cells[0].Diagnosis, "slow-convergence"); got != x.want {
 			t.Errorf("%s: %q, want %q", x.name, got, x.want)

@@ -162,7 +162,7 @@ func TestTransferBinds(t *testing.T) {
 			if d.Transfer.Binds != tt.binds || got.Cause != tt.cause || got.Confidence != tt.confidence {
 				t.Errorf("%q binds by %s (%s: %s), want %q by %s (%s)", d.Transfer.Binds, got.Cause, got.Confidence, got.Summary, tt.binds, tt.cause, tt.confidence)
 			}
-			if (d.Transfer.Why == "") != (tt.binds == "") || got.Confidence != measure.Certain && got.Cause != "" && got.Next == "" && got.Remedy == nil && len(got.Evidence) == 0 {
+			if (d.Transfer.Why == "") != (tt.binds == "") || got.Confidence != measure.Certain && got.Cause != "" && got.Next == "" && got.Fix == nil && len(got.Evidence) == 0 {
 				t.Errorf("nothing is said of it: %+v", got)
 			}
 		})

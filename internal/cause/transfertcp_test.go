@@ -52,7 +52,7 @@ func carried(rttMs, flight float64, change func(*measure.Stream)) []measure.Stre
 			MinRTT: new(int64(rttMs * 1_000_000)), SendMSS: new(uint32(1448)), Retrans: new(uint32(0)), DataSegsOut: new(uint32(100_000)), ReordSeen: new(uint32(0)), DSACKDups: new(uint32(0)),
 			SACK: new(true), Timestamps: new(true), WScaleOK: new(true), BusyUs: new(uint64(10e6)), RwndLimitedUs: new(uint64(0)),
 		},
-		Course: &measure.Course{
+		Timeline: &measure.Timeline{
 			Samples: 200, Every: 50e6, InFlight: one(flight), Cwnd: one(2 * flight), NotSent: one(500_000), SendWnd: one(8 << 20), RTT: one(rttMs * 1e6), Pacing: one(1e9),
 			CwndFull: new(0.0), WndFull: new(0.0), Idle: new(0.0), BufferFull: new(100.0),
 		},
@@ -81,13 +81,13 @@ func TestTransferServer(t *testing.T) {
 		return func(m, _ *measure.TransferRun) { m.Sockets = streams }
 	}
 	idle := func(s *measure.Stream) {
-		s.Course.Idle, s.Course.BufferFull, s.Course.NotSent = new(97.0), new(1.0), &measure.Spread{}
+		s.Timeline.Idle, s.Timeline.BufferFull, s.Timeline.NotSent = new(97.0), new(1.0), &measure.Spread{}
 	}
-	full := func(s *measure.Stream) { s.Course.NotSent = &measure.Spread{} }
+	full := func(s *measure.Stream) { s.Timeline.NotSent = &measure.Spread{} }
 	held := func(s *measure.Stream) {
-		s.TCP.RwndLimitedUs, s.Course.SendWnd, s.Course.WndFull = new(uint64(9e6)), &measure.Spread{Mean: 100 * 1448}, new(95.0)
+		s.TCP.RwndLimitedUs, s.Timeline.SendWnd, s.Timeline.WndFull = new(uint64(9e6)), &measure.Spread{Mean: 100 * 1448}, new(95.0)
 	}
-	lost := func(s *measure.Stream) { s.TCP.Retrans, s.Course.Cwnd = new(uint32(500)), &measure.Spread{Mean: 12} }
+	lost := func(s *measure.Stream) { s.TCP.Retrans, s.Timeline.Cwnd = new(uint32(500)), &measure.Spread{Mean: 12} }
 	tests := []struct {
 		name     string
 		transfer measure.Transfer
@@ -135,7 +135,7 @@ func TestTransferServer(t *testing.T) {
 func TestTransferDisproved(t *testing.T) {
 	queued := func(m, _ *measure.TransferRun) {
 		m.There = carried(20, 300, func(s *measure.Stream) {
-			s.Course.RTT, s.Course.Cwnd, s.Course.CwndFull = &measure.Spread{Mean: 60e6}, &measure.Spread{Mean: 300}, new(100.0)
+			s.Timeline.RTT, s.Timeline.Cwnd, s.Timeline.CwndFull = &measure.Spread{Mean: 60e6}, &measure.Spread{Mean: 300}, new(100.0)
 		})
 		m.Seconds = []float64{57.9e6, 58e6, 57.8e6, 57.9e6, 58e6}
 	}

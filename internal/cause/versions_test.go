@@ -32,7 +32,7 @@ func TestEarlierVersions(t *testing.T) {
 			continue
 		}
 		c := &doc.Cells[0]
-		if len(c.Findings) != 0 || c.Runs[0].Flows[0].Sender.Streams[0].Course != nil {
+		if len(c.Findings) != 0 || c.Runs[0].Flows[0].Sender.Streams[0].Timeline != nil {
 			t.Fatalf("%s is of no earlier version", file)
 		}
 		cause.Diagnose(doc)

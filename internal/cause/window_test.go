@@ -42,8 +42,8 @@ func TestWindows(t *testing.T) {
 		want map[string]string
 	}{
 		{"small window", smallReceive(), nil, map[string]string{"receive-window": "certain", "slow-reader": "no", "send-buffer": "no", "loss": "no", "window-scaling-off": "no", "fixed-window": "no"}},
-		{"no course", smallReceive(), func(m *made) { m.noCourse = true }, map[string]string{"receive-window": "likely", "slow-reader": "?"}},
-		{"no times", smallReceive(), func(m *made) { m.noTimes, m.noCourse = true, true }, map[string]string{"receive-window": "?", "slow-reader": "?"}},
+		{"no course", smallReceive(), func(m *made) { m.noTimeline = true }, map[string]string{"receive-window": "likely", "slow-reader": "?"}},
+		{"no times", smallReceive(), func(m *made) { m.noTimes, m.noTimeline = true, true }, map[string]string{"receive-window": "?", "slow-reader": "?"}},
 		{"no times, but a larger congestion window", smallReceive(), func(m *made) { m.noTimes, m.unread = true, 0 }, map[string]string{"receive-window": "certain"}},
 		{"no times, and a smaller congestion window", smallReceive(), func(m *made) { m.noTimes, m.cwnd, m.wndFull = true, 50*kb, 0 }, map[string]string{"receive-window": "no"}},
 		{"window beyond what was carried", smallReceive(), func(m *made) { m.window = 200 * kb }, map[string]string{"receive-window": "likely"}},
@@ -165,7 +165,7 @@ func TestTwiceTheBuffer(t *testing.T) {
 // TestFixedWindowByExperiment: the rate without -w settles it.
 func TestFixedWindowByExperiment(t *testing.T) {
 	m := smallReceive()
-	m.asked.Recv, m.noCourse = 64<<10, true
+	m.asked.Recv, m.noTimeline = 64<<10, true
 	for _, x := range []struct {
 		free float64
 		want string
@@ -186,7 +186,7 @@ func TestTwiceTheWindow(t *testing.T) {
 		"it carries more":              {78 * mb, func(*made) {}, "certain"},
 		"it carries the same":          {40 * mb, func(*made) {}, "likely"},
 		"the window held it at times":  {78 * mb, func(m *made) { m.rwndPct, m.wndFull = 30, 30 }, "possible"},
-		"what is unread is not known":  {78 * mb, func(m *made) { m.noCourse = true }, "likely"},
+		"what is unread is not known":  {78 * mb, func(m *made) { m.noTimeline = true }, "likely"},
 		"the reader is what is behind": {78 * mb, func(m *made) { m.unread = 300 * kb }, "no"},
 	} {
 		m := smallReceive()

@@ -32,11 +32,11 @@ func (f *captureFlags) packets(r *plan.Request) error {
 
 // keeper writes captures to files.
 type keeper struct {
-	path    string
-	ways    bool // the files of both directions have names of their own
-	alone   bool // both ends are one machine, and one capture holds all
-	written []string
-	err     error // of a file that could not be written
+	path       string
+	directions bool // the files of both directions have names of their own
+	alone      bool // both ends are one machine, and one capture holds all
+	written    []string
+	err        error // of a file that could not be written
 }
 
 // keeper finds out before a long measurement whether its captures can be
@@ -57,7 +57,7 @@ func (f *captureFlags) keeper(p plan.Plan, ends remote.Pair) (*keeper, error) {
 			}
 		}
 	}
-	k.ways = len(senders) > 1
+	k.directions = len(senders) > 1
 	return k, writable("--keep", k.name(control.Packets{From: control.Local, EndPoint: control.Local}))
 }
 
@@ -67,9 +67,9 @@ func (f *captureFlags) keeper(p plan.Plan, ends remote.Pair) (*keeper, error) {
 func (k *keeper) name(p control.Packets) string {
 	kind := filepath.Ext(k.path)
 	parts := []string{strings.TrimSuffix(k.path, kind)}
-	if k.ways && p.From == control.Local {
+	if k.directions && p.From == control.Local {
 		parts = append(parts, "forward")
-	} else if k.ways {
+	} else if k.directions {
 		parts = append(parts, "reverse")
 	}
 	if p.Experiment != "" {

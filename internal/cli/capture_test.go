@@ -20,10 +20,10 @@ func TestKeeperNames(t *testing.T) {
 	}{
 		{keeper{path: "x.pcapng"}, packetsHere, "x.local.pcapng"},
 		{keeper{path: "x", alone: true}, packetsHere, "x.pcapng"},
-		{keeper{path: "a.b/x.cap", ways: true}, packetsHere, "a.b/x.forward.local.cap"},
+		{keeper{path: "a.b/x.cap", directions: true}, packetsHere, "a.b/x.forward.local.cap"},
 		{keeper{path: "x.pcapng"}, base, "x.base.iperf3---db-1.pcapng"},
 		{keeper{path: "x.pcapng", alone: true}, base, "x.base.pcapng"},
-		{keeper{path: "x.pcapng", ways: true}, back, "x.reverse.one-stream.db.pcapng"},
+		{keeper{path: "x.pcapng", directions: true}, back, "x.reverse.one-stream.db.pcapng"},
 	} {
 		if got := tt.k.name(tt.p); got != tt.want {
 			t.Errorf("%+v of %+v: %s, want %s", tt.p, tt.k, got, tt.want)

@@ -20,7 +20,7 @@ import (
 type checkCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, HOST[:PORT], iperf3://HOST (one connection, which an iperf3 -s -1 takes for its client), or ssh://[USER@]HOST[:PORT] (Linux; ESXi, FreeBSD, illumos, macOS: facts alone); without it this machine alone."`
 	gateFlags
-	belowFlags
+	hypervisorFlags
 	List bool `group:"Gates" name:"list" help:"Print all gates with what they judge, and end."`
 	Port int  `group:"Ends" short:"p" default:"5200" help:"Control port of the end point."`
 	formFlags
@@ -77,7 +77,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	}
 	d := e.dialer(r, c.Port)
 	d.Checks = true
-	s, err := e.open(ctx, d, c.EndPoint, &r, c.formFlags, c.belowFlags)
+	s, err := e.open(ctx, d, c.EndPoint, &r, c.formFlags, c.hypervisorFlags)
 	if other := (*remote.OtherSystem)(nil); errors.As(err, &other) {
 		return c.bySSH(ctx, e, &control.Runner{Version: e.Version, Link: stated(r.Link), Gating: g})
 	}

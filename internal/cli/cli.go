@@ -143,7 +143,7 @@ func (e *env) command(ctx context.Context) int {
 		return fault.OK
 	}
 	if err != nil {
-		e.say(err)
+		e.printError(err)
 	}
 	return fault.Code(err)
 }
@@ -260,8 +260,8 @@ func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
 	return err
 }
 
-// say prints an error for a person, and where --json was asked for a document for programs.
-func (e *env) say(err error) {
+// printError prints an error for a person, and where --json was asked for a document for programs.
+func (e *env) printError(err error) {
 	if console.WasPrinted(err) {
 		return
 	}

@@ -126,7 +126,7 @@ func (c *compareCmd) print(e *env, x *measure.Compared) error {
 	if err := report.ComparedText(e.Out, x, e.text()); err != nil {
 		return err
 	}
-	e.sayFiles(files)
+	e.listFiles(files)
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (c *compareCmd) files(x *measure.Compared) []formFile {
 func (e *env) comparedError(x *measure.Compared) error {
 	failed := 0
 	for _, f := range x.Cells {
-		if f.Failed && !f.Beside {
+		if f.Failed && !f.Baseline {
 			failed++
 		}
 	}
@@ -175,11 +175,11 @@ func nothingHint(x *measure.Compared) string {
 	}
 	var words []string
 	for _, u := range x.Unmatched {
-		way := measure.PairName(u.From, u.To)
+		direction := measure.PairName(u.From, u.To)
 		if u.Place != "" {
-			way = u.Place + " at " + u.From
+			direction = u.Place + " at " + u.From
 		}
-		words = append(words, u.Side+" has "+way+" ("+u.What+")")
+		words = append(words, u.Side+" has "+direction+" ("+u.What+")")
 		if len(words) == 4 {
 			break
 		}

@@ -75,7 +75,7 @@ func (c *controlCmd) Run(ctx context.Context, e *env) error {
 	defer unlock()
 	say := &console.Sayer{On: e.Console, JSON: c.JSON}
 	s := controlling{Ready: true, Thru: e.Version, Control: []string{}, Results: cmp.Or(c.Results, filepath.Join(state.Dir(), "results"))}
-	keep := &library.Intake{Dir: s.Results, Say: say}
+	keep := &library.Intake{Dir: s.Results, Notify: say}
 	conf := bus.RegistryConfig{NATS: nats, Intake: keep.Take}
 	if conf.Book, err = bus.OpenNameBook(state.Dir()); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (r roll) follow(ctx context.Context, hosts func() []bus.Host) {
 			old, known := was[h.ID]
 			was[h.ID] = h
 			if kind, text := turn(old, h, known); kind != "" {
-				r.say.Tell(kind, text, map[string]any{"host": h})
+				r.say.Notify(kind, text, map[string]any{"host": h})
 			}
 		}
 		select {

@@ -32,10 +32,10 @@ func (f natsFlags) config() (*bus.NATSConfig, error) {
 	return &bus.NATSConfig{URL: f.NATS, CA: f.CA, Nkey: f.Nkey, Creds: f.Creds}, nil
 }
 
-// wayGiven is the way to a controller as --controller names it: a kept name,
+// controllerGiven is the way to a controller as --controller names it: a kept name,
 // the join string itself, or - for stdin. What it is called is returned, which
 // never is the string.
-func (e *env) wayGiven(text string) (string, remote.Route, error) {
+func (e *env) controllerGiven(text string) (string, remote.Route, error) {
 	const ask = "ask for the string that `thru control` prints for agents"
 	var err error
 	switch {
@@ -46,7 +46,7 @@ func (e *env) wayGiven(text string) (string, remote.Route, error) {
 		}
 		text = string(b)
 	case !strings.HasPrefix(text, "thru") || len(text) <= remote.MostName: // a string is longer than any name
-		w, err := remote.WayTo(text, bus.PrivilegeAgent)
+		w, err := remote.ControllerString(text, bus.PrivilegeAgent)
 		return text, w, err
 	}
 	j, err := bus.ParseJoin(text)

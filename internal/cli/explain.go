@@ -25,7 +25,7 @@ type explainCmd struct {
 	Budget time.Duration `group:"How much" name:"budget" type:"time" like:"60 or 2m" none:"a budget of 0 s holds nothing" default:"60s" placeholder:"SECONDS" help:"Time for all tests together, such as 30 or 2m (default: 60)."`
 	flowFlags
 	captureFlags
-	belowFlags
+	hypervisorFlags
 	endFlags
 }
 
@@ -54,7 +54,7 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	if err != nil {
 		return err
 	}
-	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), endPoint, &r, c.formFlags, c.belowFlags)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), endPoint, &r, c.formFlags, c.hypervisorFlags)
 	if err != nil {
 		return err
 	}
@@ -101,11 +101,11 @@ type trials struct {
 
 func newTrials(e *env, p plan.Plan, ends remote.Pair, budget time.Duration) *trials {
 	v := &trials{Board: e.Board(false), until: time.Now().Add(budget)}
-	ways := "both directions"
+	directions := "both directions"
 	if len(p.Steps) == 1 {
-		ways = p.Steps[0].Label
+		directions = p.Steps[0].Label
 	}
-	v.Printf("%s: %s, then what tells causes apart; at most %s\n", theEnds(ends), ways, unit.Duration(int64(budget)))
+	v.Printf("%s: %s, then what tells causes apart; at most %s\n", theEnds(ends), directions, unit.Duration(int64(budget)))
 	return v
 }
 

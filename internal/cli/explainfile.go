@@ -190,7 +190,7 @@ func (c *explainCmd) captures(ctx context.Context, e *env, sources []*library.So
 func (e *env) load(ctx context.Context, s *library.Source) (capture.File, error) {
 	r := passing{in: s, name: s.Name, size: s.Size, begin: time.Now(), w: e.Board(false)}
 	defer r.w.Clear()
-	return fault.Until(ctx, s.Name, func() (capture.File, error) { return capture.Load(ctx, s.Name, &r, trace.Options{}, r.tell) })
+	return fault.Until(ctx, s.Name, func() (capture.File, error) { return capture.Load(ctx, s.Name, &r, trace.Options{}, r.showProgress) })
 }
 
 // passing is a file that is read, of which a terminal shows how far.
@@ -210,8 +210,8 @@ func (p *passing) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// tell shows the bytes that were read and the pace, a few times a second.
-func (p *passing) tell(packets int64) {
+// showProgress shows the bytes that were read and the pace, a few times a second.
+func (p *passing) showProgress(packets int64) {
 	now := time.Now()
 	if now.Sub(p.was) < 250*time.Millisecond {
 		return

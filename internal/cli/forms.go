@@ -110,8 +110,8 @@ func (e *env) writeForms(files []formFile) error {
 	return nil
 }
 
-// sayFiles names the files that were written.
-func (e *env) sayFiles(files []formFile) {
+// listFiles names the files that were written.
+func (e *env) listFiles(files []formFile) {
 	for _, x := range files {
 		if x.file != "" {
 			fmt.Fprintf(e.Out, "report: %s\n", x.file)

@@ -130,7 +130,7 @@ func TestRequests(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				fmt.Fprintf(&got, "  %s, beside %v: %s\n", s.Label, s.Beside, specs)
+				fmt.Fprintf(&got, "  %s, beside %v: %s\n", s.Label, s.Baseline, specs)
 			}
 		}
 	}

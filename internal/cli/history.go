@@ -205,7 +205,7 @@ func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (
 	if _, err := os.Lstat(path); err == nil {
 		return 0, fault.Failf(hint, "%s is there already", path)
 	}
-	out, err := besideFile(path, 0o600)
+	out, err := temporaryBeside(path, 0o600)
 	if err != nil {
 		return 0, unwritten("export", err)
 	}

@@ -30,7 +30,7 @@ type ladderCmd struct {
 	Across   string   `group:"Rungs" name:"across" type:"once" placeholder:"A,D" help:"Two end points in different data centers: what their interconnect carries. With any of these the first end point is also measured against itself."`
 	VCPUs    bool     `group:"Rungs" name:"vcpus" help:"How the rate grows with the CPUs: 1, 2, 4 and 8 of them (the vCPU study), on this machine or to an end point."`
 	trafficFlags
-	belowFlags
+	hypervisorFlags
 	Port   int  `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
 	DryRun bool `group:"Run" name:"dry-run" help:"Of rungs and plans: print what would run, and for how long."`
 	runFlags
@@ -101,7 +101,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	if _, err := plan.Ladder(r); err != nil { // before anything is connected
 		return err
 	}
-	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), c.What, &r, c.formFlags, c.belowFlags)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), c.What, &r, c.formFlags, c.hypervisorFlags)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ const withPlan = "with a plan go -t, --link-rate, --force, --hypervisor, the for
 // run is the run of a plan with the flags that go with any.
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
-		env: e, command: "ladder", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
+		env: e, command: "ladder", flags: c.runFlags, under: c.hypervisorFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
 		options: runs.Options{Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if rates := c.take("link_rate"); rates != "" {
@@ -252,21 +252,21 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 		return err
 	}
 	d := remote.Dialer{Network: e.network, Port: bus.DefaultPort}
-	if err := r.connectBelow(ctx, d, nil); err != nil {
+	if err := r.connectHypervisors(ctx, d, nil); err != nil {
 		return err
 	}
-	l, err := e.rungsFrom(ctx, r.below, append([]string{c.What}, c.More...))
+	l, err := e.rungsFrom(ctx, r.hypervisors, append([]string{c.What}, c.More...))
 	if err != nil {
-		r.closeBelow()
+		r.closeHypervisors()
 		return err
 	}
-	e.sayRungs(l)
+	e.printRungs(l)
 	r.text, r.options.Hypervisors = planfile.LadderFrom(l, c.Hypervisor, request.Duration), nil
 	return r.whole(ctx, "ladder")
 }
 
-// sayRungs tells which rungs were found, and why others were not.
-func (e *env) sayRungs(l place.Ladder) {
+// printRungs tells which rungs were found, and why others were not.
+func (e *env) printRungs(l place.Ladder) {
 	for _, r := range l.Rungs {
 		switch {
 		case !r.Filled():
@@ -289,8 +289,8 @@ func (c *planNewCmd) fromHypervisors(ctx context.Context, e *env) error {
 	if file != "" && file != "-" && !isYAML(file) {
 		ends, file = append([]string{file}, ends...), ""
 	}
-	f := belowFlags{Hypervisor: c.From, vsphereFlags: c.vsphereFlags}
-	sources, closeAll, err := f.onto(e, remote.Dialer{Network: e.network, Port: bus.DefaultPort}).Below(ctx, c.From)
+	f := hypervisorFlags{Hypervisor: c.From, vsphereFlags: c.vsphereFlags}
+	sources, closeAll, err := f.onto(e, remote.Dialer{Network: e.network, Port: bus.DefaultPort}).Hypervisors(ctx, c.From)
 	if err != nil {
 		return err
 	}

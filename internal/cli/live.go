@@ -63,7 +63,7 @@ func theEnds(ends remote.Pair) string {
 // mainSpec is the first flow that is no figure beside.
 func mainSpec(p plan.Plan) measure.Spec {
 	for _, s := range p.Steps {
-		if !s.Beside {
+		if !s.Baseline {
 			return s.Specs[0]
 		}
 	}

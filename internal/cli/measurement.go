@@ -27,7 +27,7 @@ type measurement struct {
 
 // open connects the ends and what lies below them, once it is known that the files
 // that are asked for can be written. What connecting tells is taken into the request.
-func (e *env) open(ctx context.Context, d remote.Dialer, peer string, r *plan.Request, out formFlags, below belowFlags) (*measurement, error) {
+func (e *env) open(ctx context.Context, d remote.Dialer, peer string, r *plan.Request, out formFlags, below hypervisorFlags) (*measurement, error) {
 	f, err := out.wanted()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (e *env) open(ctx context.Context, d remote.Dialer, peer string, r *plan.Re
 		return nil, err
 	}
 	s.ends.Settle(r)
-	s.runner = control.Runner{Version: e.Version, Ends: s.ends.All(), Below: s.ends.Below, Link: stated(r.Link), Gating: library.QuickGates(false)}
+	s.runner = control.Runner{Version: e.Version, Ends: s.ends.All(), Hypervisors: s.ends.Hypervisors, Link: stated(r.Link), Gating: library.QuickGates(false)}
 	return s, nil
 }
 

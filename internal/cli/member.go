@@ -55,7 +55,7 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 	m := &member{under: f.NATS, say: &console.Sayer{On: e.Console, JSON: c.JSON}}
 	to := remote.Route{NATS: nats}
 	if nats == nil {
-		if m.under, to, err = e.wayGiven(f.Controller); err != nil {
+		if m.under, to, err = e.controllerGiven(f.Controller); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +203,7 @@ func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 	switch {
 	case err == nil:
 		m.say.Forget("spool")
-		m.say.Tell("delivered", "the controller has what a client had not fetched: "+s.ID, map[string]any{"result": s.ID})
+		m.say.Notify("delivered", "the controller has what a client had not fetched: "+s.ID, map[string]any{"result": s.ID})
 	case ctx.Err() == nil:
 		m.say.Once("spool", "warning", "what clients have not fetched stays here for now: "+fault.WithHint(err), nil)
 	}

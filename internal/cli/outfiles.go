@@ -22,7 +22,7 @@ func writable(flag, path string) error {
 	if isDevice(path) {
 		return nil
 	}
-	f, err := besideFile(path, 0o644)
+	f, err := temporaryBeside(path, 0o644)
 	if at := (*os.PathError)(nil); errors.As(err, &at) {
 		err = fmt.Errorf("%s: %w", path, at.Err)
 	}
@@ -33,9 +33,9 @@ func writable(flag, path string) error {
 	return os.Remove(f.Name())
 }
 
-// besideFile makes a file of a name of its own where another one is to be: it is
+// temporaryBeside makes a file of a name of its own where another one is to be: it is
 // nobody's, and no link is followed.
-func besideFile(path string, mode os.FileMode) (*os.File, error) {
+func temporaryBeside(path string, mode os.FileMode) (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%s%s", path, rand.Text()[:8], part), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 }
 
@@ -59,7 +59,7 @@ func replaceFile(flag, path string, content []byte) error {
 		}
 		return nil
 	}
-	f, err := besideFile(path, 0o644)
+	f, err := temporaryBeside(path, 0o644)
 	if err != nil {
 		return unwritten(flag, err)
 	}

@@ -89,7 +89,7 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 	if c.JSON {
 		return r.list(p)
 	}
-	r.sayWarnings(p)
+	r.printWarnings(p)
 	_, err = fmt.Fprintf(e.Out, "%s is right\n%s\n", c.File, fleet.PlanLine(p))
 	return err
 }
@@ -97,8 +97,8 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 // unconnected is what is known of end points that are not connected.
 func unconnected(string) planfile.Found { return planfile.Found{} }
 
-// sayWarnings tells what the one who wrote the plan should know.
-func (r *planRun) sayWarnings(p plan.Plan) {
+// printWarnings tells what the one who wrote the plan should know.
+func (r *planRun) printWarnings(p plan.Plan) {
 	for _, w := range p.Warnings {
 		r.env.Line("warning: " + w)
 	}
@@ -139,7 +139,7 @@ type listedStep struct {
 // list prints what would run.
 func (r *planRun) list(p plan.Plan) error {
 	if !r.forms.JSON {
-		r.sayWarnings(p)
+		r.printWarnings(p)
 		return fleet.PlanList(r.env.Out, p, r.env.text())
 	}
 	l := listedPlan{
@@ -150,7 +150,7 @@ func (r *planRun) list(p plan.Plan) error {
 		l.EndPoints = append(l.EndPoints, listedEnd{x.Name, x.At, x.Labels})
 	}
 	for _, s := range p.Steps {
-		l.Steps = append(l.Steps, listedStep{s.Label, s.Rung, s.Axes, s.Apart, int64(s.Time()), s.Specs})
+		l.Steps = append(l.Steps, listedStep{s.Label, s.Rung, s.Axes, s.Independent, int64(s.Time()), s.Specs})
 	}
 	return printJSON(r.env.Out, l)
 }

@@ -28,7 +28,7 @@ func TestPrintUnwritten(t *testing.T) {
 			var out, errw bytes.Buffer
 			e := &env{Console: &console.Console{Out: &out, Err: &errw, Args: []string{"test", "--json"}}}
 			err := e.print(&measure.Document{Schema: measure.Schema, Command: "test", StartedAt: time.Now()}, f)
-			e.say(err)
+			e.printError(err)
 			if fault.Code(err) != fault.Failed || strings.Count(errw.String(), "thru: ") != 1 || !strings.Contains(errw.String(), "hint: ") {
 				t.Errorf("%v, exit code %d, stderr %q", err, fault.Code(err), errw.String())
 			}

@@ -155,7 +155,7 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if slices.ContainsFunc(files, func(x formFile) bool { return x.file == "-" }) {
 		return nil // which has the stdout for itself
 	}
-	e.sayFiles(files)
+	e.listFiles(files)
 	return nil
 }
 

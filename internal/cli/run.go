@@ -35,7 +35,7 @@ type runCmd struct {
 	formFlags
 	storeFlags
 	runFlags
-	belowFlags
+	hypervisorFlags
 }
 
 // runFlags are of all commands that run a plan.
@@ -71,7 +71,7 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 // Run runs a plan file, or the rest of it.
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
-		env: e, command: "run", flags: c.runFlags, under: c.belowFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
+		env: e, command: "run", flags: c.runFlags, under: c.hypervisorFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
 		options: runs.Options{Time: c.Time, LinkRate: c.LinkRate, Only: c.Only, Force: c.Force, Hypervisors: c.Hypervisor},
 	}
 	if c.Plan == "" && !c.Resume.Asked {
@@ -87,24 +87,24 @@ type planRun struct {
 	dry      bool
 	forms    forms
 	flags    runFlags
-	under    belowFlags
-	password func(whose string, none error) func() (string, error) // for the hypervisors of all blocks
+	under    hypervisorFlags
+	password func(owner string, none error) func() (string, error) // for the hypervisors of all blocks
 	options  runs.Options
 
-	name    string // of the plan, as it was given
-	text    []byte
-	plan    expander
-	journal *runs.Journal
-	below   []hypervisor.Source
-	unbelow func()            // closes them; nil: there are none
-	hands   []measure.Hand    // what was asked of a person
-	before  *measure.Document // what was measured before: by the run that is continued, or in the blocks until now
+	name        string // of the plan, as it was given
+	text        []byte
+	plan        expander
+	journal     *runs.Journal
+	hypervisors []hypervisor.Source
+	unbelow     func()               // closes them; nil: there are none
+	manualSteps []measure.ManualStep // what was asked of a person
+	before      *measure.Document    // what was measured before: by the run that is continued, or in the blocks until now
 }
 
 // whole reads the plan and runs it.
 func (r *planRun) whole(ctx context.Context, file string) error {
 	if err := r.begin(ctx, file); err != nil {
-		r.closeBelow()
+		r.closeHypervisors()
 		return err
 	}
 	return r.run(ctx)
@@ -274,7 +274,7 @@ func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error)
 
 // run connects the end points, measures, and prints what came of it.
 func (r *planRun) run(ctx context.Context) error {
-	defer func() { r.journal.Close(); r.closeBelow() }()
+	defer func() { r.journal.Close(); r.closeHypervisors() }()
 	p, err := r.expanded(unconnected)
 	if err != nil {
 		return err
@@ -282,8 +282,8 @@ func (r *planRun) run(ctx context.Context) error {
 	if r.dry {
 		return r.list(p)
 	}
-	if len(p.Hands) > 0 {
-		return r.byHand(ctx, p)
+	if len(p.ManualSteps) > 0 {
+		return r.runBlocks(ctx, p)
 	}
 	ends, closeAll, err := r.connect(ctx, p)
 	if err != nil {
@@ -314,11 +314,11 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 // reached fail, and the others are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil, false)
-	if len(r.hands) < 2 { // between blocks it has been said
+	if len(r.manualSteps) < 2 { // between blocks it has been said
 		v.Line("%s", fleet.PlanLine(p))
 	}
 	d := remote.Dialer{Network: r.env.network, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
-	if err := r.connectBelow(ctx, d, p.Hypervisors); err != nil {
+	if err := r.connectHypervisors(ctx, d, p.Hypervisors); err != nil {
 		return nil, nil, err
 	}
 	ends, missing, closeAll := d.ConnectAll(ctx, p.EndPoints)
@@ -331,7 +331,7 @@ func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control
 	}
 	if err != nil {
 		closeAll()
-		r.closeBelow()
+		r.closeHypervisors()
 		return nil, nil, err
 	}
 	for _, m := range missing {
@@ -381,7 +381,7 @@ func hasFailed(c measure.Cell) bool {
 // measure runs so many turns of the plan, 0: all.
 func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
 	view := newRunView(r.env, p, ends, false)
-	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Below: r.below, Link: stated(p.Link)}
+	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Hypervisors: r.hypervisors, Link: stated(p.Link)}
 	if p.Gates != plan.GatesOff {
 		runner.Gating = library.QuickGates(p.Gates == plan.GatesForce)
 	}
@@ -389,8 +389,8 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	if r.journal != nil {
 		r.journal.Warn = func(text string) { view.Clear(); r.env.Line(text) }
 		runner.Saved, runner.Planned = r.journal.Step, r.journal.Planned(p)
-	} else if r.hands != nil {
-		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, Hands: r.hands}
+	} else if r.manualSteps != nil {
+		runner.Planned = &measure.Planned{Name: p.Name, Order: p.Order, ManualSteps: r.manualSteps}
 	}
 	doc, err := runner.Run(ctx, p)
 	view.stepOver()

@@ -33,7 +33,7 @@ func sample() plan.Plan {
 		Steps: []plan.Step{
 			{Label: "1 stream", Rung: plan.RungLocalhost, Specs: []measure.Spec{flow("a", "a")}},
 			{Label: "4 streams", Rung: plan.RungInterconnect, Axes: four, Specs: []measure.Spec{flow("a", "b")}},
-			{Label: "3 pairs, 4 streams", Axes: four, Apart: true, Labels: []string{"ab", "bc", "ca"}, Specs: []measure.Spec{flow("a", "b"), flow("b", "c"), flow("c", "a")}},
+			{Label: "3 pairs, 4 streams", Axes: four, Independent: true, Labels: []string{"ab", "bc", "ca"}, Specs: []measure.Spec{flow("a", "b"), flow("b", "c"), flow("c", "a")}},
 		},
 	}
 }

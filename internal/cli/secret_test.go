@@ -26,7 +26,7 @@ func TestSecretsStayInside(t *testing.T) {
 	} {
 		var out, errw bytes.Buffer
 		e := &env{Console: &console.Console{Out: &out, Err: &errw, Args: []string{"serve", "--controller", secret, "--json"}}}
-		e.say(fault.Usagef("not "+secret, "%q is none; nor is %s", secret, secret))
+		e.printError(fault.Usagef("not "+secret, "%q is none; nor is %s", secret, secret))
 		for _, part := range []string{strings.TrimSpace(secret), join[20:half], join[half : len(join)-20], "hunter", "HUNTER"} {
 			if strings.Contains(out.String(), part) || strings.Contains(errw.String(), part) {
 				t.Errorf("of %q is told:\n%s\n%s", secret, &out, &errw)

@@ -91,7 +91,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer prog.Close()
-	desk, err := node.OpenTuner(e.Version, prog, state.Dir(), c.TuneOnly)
+	tuner, err := node.OpenTuner(e.Version, prog, state.Dir(), c.TuneOnly)
 	if err != nil {
 		return err
 	}
@@ -104,13 +104,13 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	defer server.Close()
-	calls, more, err := c.desks(ctx, e, listen, limits)
+	calls, more, err := c.iperfServers(ctx, e, listen, limits)
 	if err != nil {
 		return err
 	}
-	warnings = slices.Concat(warnings, more, node.Recovered(desk))
-	told := tellTests(e, c.JSON)
-	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(desk), files, func(c *agent.Config) { c.Ended = told.flows })
+	warnings = slices.Concat(warnings, more, node.Recovered(tuner))
+	told := newTestLines(e, c.JSON)
+	a := node.NewAgent(e.Version, node.Hostname(), calls.Engines(prog), limits, c.DataAddr, listen, place.config, node.TunedBy(tuner), files, func(c *agent.Config) { c.Ended = told.flows })
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 			return err
 		}
 	}
-	r := &node.Reception{Version: e.Version, Connect: server.Client, Keep: c.results(state), Archive: archiveOf(c.keepFlags).AtMost(library.MostResults), Warn: e.Warn, Told: told.call, Most: limits.Sessions - limits.Sessions/4}
+	r := &node.Reception{Version: e.Version, Connect: server.Client, Keep: c.results(state), Archive: archiveOf(c.keepFlags).AtMost(library.MostResults), Warn: e.Warn, OnResult: told.call, Most: limits.Sessions - limits.Sessions/4}
 	err = calls.Serve(ctx, func(call engine.Call) { r.Take(ctx, call) })
 	if place != nil {
 		err = errors.Join(err, place.run(ctx))
@@ -183,8 +183,8 @@ func (c *serveCmd) inVain() (said []string) {
 	return said
 }
 
-// desks opens those that were asked for.
-func (c *serveCmd) desks(ctx context.Context, e *env, listen engine.Listen, l bus.Limits) (node.Answering, []string, error) {
+// iperfServers opens those that were asked for.
+func (c *serveCmd) iperfServers(ctx context.Context, e *env, listen engine.Listen, l bus.Limits) (node.Answering, []string, error) {
 	if !c.IPerf && !c.NoAuth {
 		return node.Answering{}, nil, nil
 	}

@@ -25,7 +25,7 @@ type testCmd struct {
 	EndPoint string `arg:"" optional:"" name:"end-point" help:"A name that was joined, CONTROLLER/NAME, HOST[:PORT], iperf3://HOST[:PORT] or iperf2://HOST[:PORT]; without it this machine against itself."`
 	iperf3.Document
 	captureFlags
-	belowFlags
+	hypervisorFlags
 	trafficFlags
 	endFlags
 }
@@ -54,7 +54,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
-	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), c.EndPoint, &r, c.formFlags, c.belowFlags)
+	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), c.EndPoint, &r, c.formFlags, c.hypervisorFlags)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (e *env) print(doc *measure.Document, f forms) error {
 		return errors.Join(err, terr)
 	}
 	if unwritten == nil {
-		e.sayFiles(f.files(doc))
+		e.listFiles(f.files(doc))
 	}
 	if len(f.packets) > 0 {
 		fmt.Fprintf(e.Out, "packets: %s\n", strings.Join(f.packets, " "))

@@ -14,8 +14,8 @@ import (
 	"thru/internal/remote"
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
-	"thru/internal/transfer/mover"
 	"thru/internal/transfer/own"
+	"thru/internal/transfer/runner"
 	"thru/internal/transfer/session"
 	"thru/internal/unit"
 )
@@ -65,7 +65,7 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	s, err := e.open(ctx, e.dialer(plan.Request{}, c.Port), c.EndPoint, &plan.Request{}, c.formFlags, belowFlags{})
+	s, err := e.open(ctx, e.dialer(plan.Request{}, c.Port), c.EndPoint, &plan.Request{}, c.formFlags, hypervisorFlags{})
 	if err != nil {
 		return err
 	}
@@ -75,10 +75,10 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	if peer.Client != nil {
 		agent = peer.Client
 	}
-	if err := m.Meet(peer.Name, agent, peer.Hello, peer.DataHosts); err != nil {
+	if err := m.UseAgent(peer.Name, agent, peer.Hello, peer.DataHosts); err != nil {
 		return err
 	}
-	x := control.Transferring{Transfer: m.Asked(), Mover: m, There: c.ServerFolder}
+	x := control.Transferring{Transfer: m.Asked(), Runner: m, There: c.ServerFolder}
 	if x.Here, err = m.Folder(); err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 		return err
 	}
 	p := e.Board(false)
-	m.Live = func(l mover.Live) { p.Checking(liveTransfer(l)) }
+	m.Live = func(l runner.Live) { p.Checking(liveTransfer(l)) }
 	s.runner.Watch, s.runner.Gating.Force = p, c.Force
 	doc, err := s.runner.Transfer(ctx, x)
 	return s.end(doc, session.Hinted(err, c.Overwrite))
 }
 
 // liveTransfer is a line of a transfer under way.
-func liveTransfer(l mover.Live) string {
+func liveTransfer(l runner.Live) string {
 	if l.Total <= 0 {
 		return unit.Size(l.Bytes) + ", " + unit.Rate(l.Bps)
 	}

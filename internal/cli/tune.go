@@ -123,7 +123,7 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	}
 	d := e.dial(r, c.Port, c.esxFlags)
 	d.Tunes = !c.DryRun
-	s, err := e.open(ctx, d, c.What, &r, c.formFlags, belowFlags{})
+	s, err := e.open(ctx, d, c.What, &r, c.formFlags, hypervisorFlags{})
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r.Engine, err = remote.EngineOf(c.What); err != nil {
 		return r, t, err
 	}
-	t = control.Tuning{Budget: c.Budget, TargetBps: float64(c.Target), DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Who: "thru tune at " + node.Hostname()}
+	t = control.Tuning{Budget: c.Budget, TargetBps: float64(c.Target), DryRun: c.DryRun, Seed: uint64(time.Now().UnixNano()), Owner: "thru tune at " + node.Hostname()}
 	if c.AA != nil {
 		t.AA = *c.AA
 	}

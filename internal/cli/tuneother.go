@@ -201,11 +201,11 @@ func restoreHere(e *env, state string) ([]measure.Changed, error) {
 	if state, err = stateFolder(state, ""); err != nil {
 		return nil, err
 	}
-	desk, err := node.OpenTuner(e.Version, prog, state, nil)
+	tuner, err := node.OpenTuner(e.Version, prog, state, nil)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := desk.Rollback()
+	changed, err := tuner.Rollback()
 	if err == nil && len(changed) == 0 {
 		e.Line(lookedAt(state))
 	}

@@ -10,14 +10,14 @@ import (
 // causeChanges are those that something else holds back than before.
 func causeChanges(pairs []matched) (all []measure.CauseChange) {
 	for _, p := range pairs {
-		if p.after.beside() {
+		if p.after.baseline() {
 			continue
 		}
 		was, is := p.before.newest().finding, p.after.newest().finding
 		if was == nil || is == nil || was.Cause == is.Cause && was.Where.Place == is.Where.Place {
 			continue
 		}
-		all = append(all, measure.CauseChange{From: p.after.from, To: p.after.to, Before: causeText(was), After: causeText(is), Says: is.Summary})
+		all = append(all, measure.CauseChange{From: p.after.from, To: p.after.to, Before: causeText(was), After: causeText(is), Summary: is.Summary})
 	}
 	return all
 }

@@ -41,7 +41,7 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 		o.BarPct = DefaultBar
 	}
 	a, b := newSide(before, o.Before, o.BeforeNames), newSide(after, o.After, o.AfterNames)
-	x := &measure.Compared{Schema: measure.ComparedSchema, Before: a.told(), After: b.told(), BarPct: o.BarPct, Anyway: o.Anyway, Cells: []measure.ComparedCell{}}
+	x := &measure.Compared{Schema: measure.ComparedSchema, Before: a.summary(), After: b.summary(), BarPct: o.BarPct, Anyway: o.Anyway, Cells: []measure.ComparedCell{}}
 	pairs, restA, restB := match(a, b)
 	x.Unmatched = append(unmatched("before", restA), unmatched("after", restB)...)
 	all := make([]*contest, 0, len(pairs))
@@ -56,7 +56,7 @@ func Of(before, after []*measure.Document, o Options) *measure.Compared {
 	x.Facts = append(pathChanges(a, b, ends), factChanges(a, b, ends, pairs)...)
 	x.Facts = append(x.Facts, diskChanges(pairs)...)
 	sortFacts(x.Facts, pairs)
-	sayOnce(x)
+	dropRepeated(x)
 	x.Causes = causeChanges(pairs)
 	x.Gates = gateChanges(a, b, ends)
 	x.Warnings = sideWarnings(a, b, pairs)
@@ -100,7 +100,7 @@ func (s *side) last() *measure.Document {
 	return s.docs[len(s.docs)-1]
 }
 
-func (s *side) told() measure.ComparedSide {
+func (s *side) summary() measure.ComparedSide {
 	out := measure.ComparedSide{Name: s.name, Results: []measure.ComparedResult{}}
 	for i, d := range s.docs {
 		r := measure.ComparedResult{Name: s.ids[i], Command: d.Command, Thru: d.Thru, StartedAt: d.StartedAt, Hosts: hostsOf(d)}
@@ -131,9 +131,9 @@ func hostsOf(d *measure.Document) (all []string) {
 func conclude(x *measure.Compared, o Options, noun string) {
 	count := map[string]int{}
 	failed, main := 0, 0
-	var rails []string
+	var guardrails []string
 	for _, c := range x.Cells {
-		if c.Beside {
+		if c.Baseline {
 			continue
 		}
 		main++
@@ -142,8 +142,8 @@ func conclude(x *measure.Compared, o Options, noun string) {
 			failed++
 		}
 		for _, g := range c.Guards {
-			if g.Worse && !slices.Contains(rails, g.Name) {
-				rails = append(rails, g.Name)
+			if g.Worse && !slices.Contains(guardrails, g.Name) {
+				guardrails = append(guardrails, g.Name)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func conclude(x *measure.Compared, o Options, noun string) {
 		}
 	}
 	compared := main - count[measure.NotCompared]
-	x.Regression = count[measure.Worse] > 0 || o.Guards && len(rails) > 0
+	x.Regression = count[measure.Worse] > 0 || o.Guards && len(guardrails) > 0
 	switch {
 	case compared == 0 && len(x.Cells) == 0:
 		x.Reason = "no " + noun + " was measured on both sides"
@@ -167,8 +167,8 @@ func conclude(x *measure.Compared, o Options, noun string) {
 	if failed > 0 {
 		x.Reason += fmt.Sprintf("; %d measured before, and failed after", failed)
 	}
-	if o.Guards && len(rails) > 0 {
-		x.Reason += "; worse beside the rate: " + strings.Join(rails, ", ")
+	if o.Guards && len(guardrails) > 0 {
+		x.Reason += "; worse beside the rate: " + strings.Join(guardrails, ", ")
 	}
 }
 
@@ -227,7 +227,7 @@ func machinesWarning(name string, s *side) (all []string) {
 	}
 	for _, end := range order {
 		if h := hosts[end]; len(h) > 1 {
-			all = append(all, fmt.Sprintf("%s, %s is several machines (%s): choose one by --host", name, end, told(h)))
+			all = append(all, fmt.Sprintf("%s, %s is several machines (%s): choose one by --host", name, end, valuesText(h)))
 		}
 	}
 	return all

@@ -206,9 +206,9 @@ func TestMatching(t *testing.T) {
 func TestOtherStreams(t *testing.T) {
 	one1, four := result("local", "peer", 10, 1e9), result("local", "peer", 10, 2e9)
 	one1.Cells[0].Streams = 1
-	beside := result("local", "peer", 10, 1e9).Cells[0]
-	beside.Beside, beside.Streams = true, 1
-	four.Cells = append(four.Cells, beside)
+	baseline := result("local", "peer", 10, 1e9).Cells[0]
+	baseline.Baseline, baseline.Streams = true, 1
+	four.Cells = append(four.Cells, baseline)
 	for _, tt := range []struct{ before, after *measure.Document }{{one1, four}, {four, one1}} {
 		x := Of(one(tt.before), one(tt.after), Options{})
 		if len(x.Cells) != 1 || x.Cells[0].Outcome != measure.NotCompared || !strings.Contains(x.Cells[0].Reason, "streams: ") || len(x.Unmatched) != 1 || x.Unmatched[0].What != "TCP, 1 stream (beside)" {
@@ -277,20 +277,20 @@ func TestFailedAfter(t *testing.T) {
 func TestBesideDecidesNothing(t *testing.T) {
 	with := func(single, tried float64) *measure.Document {
 		d := result("local", "peer", 10, 1e9, 1.001e9, 0.999e9)
-		beside := result("local", "peer", 10, single, single*1.001, single*0.999).Cells[0]
-		beside.Beside, beside.Streams = true, 1
+		baseline := result("local", "peer", 10, single, single*1.001, single*0.999).Cells[0]
+		baseline.Baseline, baseline.Streams = true, 1
 		experiment := result("local", "peer", 10, tried).Cells[0]
 		experiment.Experiment, experiment.Streams = "streams-8", 8
-		d.Cells = append(d.Cells, beside, experiment)
+		d.Cells = append(d.Cells, baseline, experiment)
 		return d
 	}
 	x := Of(one(with(5e8, 1e9)), one(with(1e8, 1e8)), Options{})
-	if len(x.Cells) != 2 || x.Regression || x.Outcome != measure.Equivalent || x.Cells[1].Outcome != measure.Worse || !x.Cells[1].Beside {
+	if len(x.Cells) != 2 || x.Regression || x.Outcome != measure.Equivalent || x.Cells[1].Outcome != measure.Worse || !x.Cells[1].Baseline {
 		t.Errorf("%s, %+v", x.Outcome, x.Cells)
 	}
 }
 
-func TestRails(t *testing.T) {
+func TestGuardrails(t *testing.T) {
 	d := func(cost, loss float64, rtt int64) *measure.Document {
 		x := result("local", "peer", 10, 1e9, 1.001e9, 0.999e9)
 		c := &x.Cells[0]
@@ -338,7 +338,7 @@ func TestRails(t *testing.T) {
 
 // Guardrails of a range are told apart by what they vary by: where nothing has changed
 // --fail-on any rarely ends by 3, and what has doubled is found.
-func TestRailsRarelyFire(t *testing.T) {
+func TestGuardrailsRarelyFire(t *testing.T) {
 	const trials = 300
 	r := rand.New(rand.NewPCG(11, 3))
 	side := func(factor float64) (all []*measure.Document) {

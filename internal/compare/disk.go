@@ -31,9 +31,9 @@ func diskSubjects(d *measure.Document) (all []*subject) {
 // diskSubject is one pattern: at random the accesses a second are its figure, in
 // order the bytes. Blocks of another size refuse, so each tells of the other too.
 func diskSubject(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) *subject {
-	s := &subject{doc: d, family: disks, from: t.Where, to: t.Where, place: t.Path, kind: disks + ";" + r.Pattern + ";" + r.Target, name: r.Pattern, beside: r.Target != "", disk: t}
+	s := &subject{doc: d, family: disks, from: t.Where, to: t.Where, place: t.Path, kind: disks + ";" + r.Pattern + ";" + r.Target, name: r.Pattern, baseline: r.Target != "", disk: t}
 	s.settings = diskSettings(d, t, r)
-	if s.beside {
+	if s.baseline {
 		s.name += " of " + r.Target
 	}
 	f := r.Bytes
@@ -53,7 +53,7 @@ func diskSubject(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) *
 func diskSettings(d *measure.Document, t *measure.DiskTest, r *measure.DiskRun) []setting {
 	all := []setting{
 		refusing("block", sizeOr(r.BlockBytes, "default"), worded(r.BlockBytes > 0, "blocks of "+unit.Size(r.BlockBytes))),
-		{name: "folder", value: t.Path, apart: true},
+		{name: "folder", value: t.Path, distinguishes: true},
 		{name: "method", value: t.Method},
 		{name: "file", value: sizeOr(t.FileBytes, "")},
 		{name: "measured time", value: timeText(r.ElapsedNs)},
@@ -89,13 +89,13 @@ func timeText(ns int64) string {
 
 // diskChanges are the facts of measured disks that are not what they were.
 func diskChanges(pairs []matched) (all []measure.FactChange) {
-	told := map[string]bool{}
+	valuesText := map[string]bool{}
 	for _, p := range pairs {
 		was, is := p.before.newest().disk, p.after.newest().disk
-		if was == nil || is == nil || told[p.after.from+"\n"+p.after.place] {
+		if was == nil || is == nil || valuesText[p.after.from+"\n"+p.after.place] {
 			continue
 		}
-		told[p.after.from+"\n"+p.after.place] = true
+		valuesText[p.after.from+"\n"+p.after.place] = true
 		before := diskFacts(was)
 		for i, f := range diskFacts(is) {
 			if b := before[i]; b.value != f.value && b.value != "" && f.value != "" {

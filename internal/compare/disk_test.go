@@ -47,10 +47,10 @@ func TestDisks(t *testing.T) {
 	if random.Figure != "iops" || random.Place != "/srv" || random.From != "local" || random.Basis != measure.OfSingles || random.Outcome != measure.Worse || !strings.Contains(random.Reason, "single runs") {
 		t.Errorf("%+v", random)
 	}
-	if c := cellOf(t, x, "sequential read, blocks of 128 KiB"); c.Figure != "bytes_per_s" || c.Beside || !strings.Contains(c.Reason, "several results each side") {
+	if c := cellOf(t, x, "sequential read, blocks of 128 KiB"); c.Figure != "bytes_per_s" || c.Baseline || !strings.Contains(c.Reason, "several results each side") {
 		t.Errorf("%+v", c)
 	}
-	if c := cellOf(t, x, "sequential read of /dev/shm"); !c.Beside {
+	if c := cellOf(t, x, "sequential read of /dev/shm"); !c.Baseline {
 		t.Errorf("the baseline decides: %+v", c)
 	}
 	var guards []string
@@ -153,11 +153,11 @@ func TestTransfers(t *testing.T) {
 	after.Findings[0].Cause = "disk"
 	x := Of(one(transferResult(1.71e9, 1.02e9)), one(after), Options{})
 	whole := cellOf(t, x, "sftp download, protocol over disk")
-	if len(x.Cells) != 4 || whole.Outcome != measure.Worse || whole.From != "files" || whole.To != "local" || whole.Beside || whole.Basis != measure.OfSingles {
+	if len(x.Cells) != 4 || whole.Outcome != measure.Worse || whole.From != "files" || whole.To != "local" || whole.Baseline || whole.Basis != measure.OfSingles {
 		t.Fatalf("%d cells: %+v", len(x.Cells), whole)
 	}
 	for _, what := range []string{"sftp download, network", "sftp download, disk here"} {
-		if c := cellOf(t, x, what); !c.Beside {
+		if c := cellOf(t, x, what); !c.Baseline {
 			t.Errorf("%s decides", what)
 		}
 	}

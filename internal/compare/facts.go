@@ -134,7 +134,7 @@ func differingFacts(x, y map[string][]string, gaps []string) (all []measure.Fact
 				continue
 			}
 		}
-		all = append(all, measure.FactChange{Fact: key, Before: told(was), After: told(is)})
+		all = append(all, measure.FactChange{Fact: key, Before: valuesText(was), After: valuesText(is)})
 	}
 	return all
 }
@@ -156,7 +156,7 @@ func sameSet(a, b []string) bool {
 // most is how many values of one fact are named.
 const most = 4
 
-func told(values []string) string {
+func valuesText(values []string) string {
 	switch {
 	case len(values) == 0:
 		return "none"

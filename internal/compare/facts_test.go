@@ -92,7 +92,7 @@ func TestSayOnce(t *testing.T) {
 		x := result("local", "peer", 10, 1e9)
 		f := x.EndPoints[0].Facts
 		f.Congestion, f.Sysctls["net.ipv4.tcp_congestion_control"] = &name, name
-		x.Paths = []measure.Path{{From: "local", To: "peer", Forward: measure.OneWay{Congestion: &name}, Back: measure.OneWay{Congestion: new("cubic")}}}
+		x.Paths = []measure.Path{{From: "local", To: "peer", Forward: measure.DirectionFacts{Congestion: &name}, Back: measure.DirectionFacts{Congestion: new("cubic")}}}
 		x.Cells[0].Runs[0].Flows[0].Sender.Streams[0].Congestion = name
 		return x
 	}
@@ -139,8 +139,8 @@ func TestPathChanges(t *testing.T) {
 	path := func(mtu, hops int, sack bool) *measure.Document {
 		d := result("local", "peer", 10, 1e9)
 		d.Paths = []measure.Path{{From: "local", To: "peer", Handshake: &measure.Handshake{SYNSeen: &measure.SYN{SACK: &sack}},
-			Forward: measure.OneWay{MTU: &measure.PathMTU{Bytes: mtu}, Hops: &hops, Route: &measure.Route{Interface: "eth0"}},
-			Back:    measure.OneWay{MTU: &measure.PathMTU{Bytes: 1500}}}}
+			Forward: measure.DirectionFacts{MTU: &measure.PathMTU{Bytes: mtu}, Hops: &hops, Route: &measure.Route{Interface: "eth0"}},
+			Back:    measure.DirectionFacts{MTU: &measure.PathMTU{Bytes: 1500}}}}
 		return d
 	}
 	var got []string
@@ -161,7 +161,7 @@ func TestCausesAndGates(t *testing.T) {
 		return x
 	}
 	x := Of(one(d("link-rate", measure.GatePass)), one(d("receiver-cpu", measure.GateWarn)), Options{})
-	if len(x.Causes) != 1 || x.Causes[0].Before != "link-rate (receiver)" || x.Causes[0].After != "receiver-cpu (receiver)" || x.Causes[0].Says != "it is so" {
+	if len(x.Causes) != 1 || x.Causes[0].Before != "link-rate (receiver)" || x.Causes[0].After != "receiver-cpu (receiver)" || x.Causes[0].Summary != "it is so" {
 		t.Errorf("%+v", x.Causes)
 	}
 	if len(x.Gates) != 1 || x.Gates[0].Of != "local -> peer" || x.Gates[0].Before != "pass" || x.Gates[0].After != "warn" {

@@ -15,8 +15,8 @@ import (
 func flowSubjects(d *measure.Document) (all []*subject) {
 	for _, c := range resultCells(d) {
 		s := &subject{
-			doc: d, family: flows, from: c.From, to: c.To, kind: kindOf(c), name: protocolText(c), beside: isBeside(c),
-			settings: settingsOf(d, c), varied: stat.AxesText(axesBeside(c)), values: runValues(c), guarded: c, finding: firstFinding(c.Findings), flow: c,
+			doc: d, family: flows, from: c.From, to: c.To, kind: kindOf(c), name: protocolText(c), baseline: isBaseline(c),
+			settings: settingsOf(d, c), varied: stat.AxesText(axesVaried(c)), values: runValues(c), guarded: c, finding: firstFinding(c.Findings), flow: c,
 		}
 		var ok bool
 		if s.key, s.figure, ok = valueOf(c); !ok {
@@ -30,7 +30,7 @@ func flowSubjects(d *measure.Document) (all []*subject) {
 // kindOf is what must be alike for flows to be held against each other at all:
 // protocol, rung, what a plan varied beside the settings, and whether the flow counts.
 func kindOf(c *measure.Cell) string {
-	return strings.Join([]string{protocolText(c), c.Rung, stat.AxesText(axesBeside(c)), label(c), strconv.FormatBool(isBeside(c))}, ";")
+	return strings.Join([]string{protocolText(c), c.Rung, stat.AxesText(axesVaried(c)), label(c), strconv.FormatBool(isBaseline(c))}, ";")
 }
 
 // protocolText is "TCP", "UDP", "TCP request and response".
@@ -58,8 +58,8 @@ func label(c *measure.Cell) string {
 	return ""
 }
 
-// axesBeside are what a plan varied beside what the settings say.
-func axesBeside(c *measure.Cell) []measure.Axis {
+// axesVaried are what a plan varied beside what the settings say.
+func axesVaried(c *measure.Cell) []measure.Axis {
 	said := []string{"streams", "window", "length", "rate", "duration", "end_points", "congestion"}
 	return slices.DeleteFunc(slices.Clone(c.Axes), func(a measure.Axis) bool { return slices.Contains(said, a.Name) })
 }

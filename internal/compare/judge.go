@@ -31,7 +31,7 @@ type contest struct {
 func newContest(p matched, o Options) *contest {
 	before, after := p.before.newest(), p.after.newest()
 	x := &contest{family: after.family}
-	x.From, x.To, x.Place, x.What, x.Beside = p.after.from, p.after.to, p.after.place, after.what(), after.beside
+	x.From, x.To, x.Place, x.What, x.Baseline = p.after.from, p.after.to, p.after.place, after.what(), after.baseline
 	x.Settings = differing(before, after)
 	x.Figure = after.key
 	x.gather(p.before.members, p.after.members)
@@ -150,27 +150,27 @@ type judgement func(level float64) (differs bool)
 // a doubt, their guardrails another one, and what stands beside a third. Where a
 // guardrail is a regression too (guards), one doubt is that of all that may be one.
 func settle(all []*contest, barPct float64, guards bool) {
-	var rates, rails, beside []judgement
+	var rates, guardrails, baseline []judgement
 	for _, x := range all {
 		if x.Outcome == measure.NotCompared {
 			continue
 		}
 		rate := func(level float64) bool { return x.judge(level, barPct) }
-		if x.Beside {
-			beside = append(beside, rate)
+		if x.Baseline {
+			baseline = append(baseline, rate)
 			for _, g := range x.guards {
-				beside = append(beside, g.judge)
+				baseline = append(baseline, g.judge)
 			}
 			continue
 		}
 		rates = append(rates, rate)
 		for _, g := range x.guards {
-			rails = append(rails, g.judge)
+			guardrails = append(guardrails, g.judge)
 		}
 	}
-	families := [][]judgement{rates, rails, beside}
+	families := [][]judgement{rates, guardrails, baseline}
 	if guards {
-		families = [][]judgement{append(rates, rails...), beside}
+		families = [][]judgement{append(rates, guardrails...), baseline}
 	}
 	for _, f := range families {
 		stat.Holm(len(f), func(i int, level float64) bool { return f[i](level) })
@@ -314,7 +314,7 @@ func (x *contest) advice() string {
 		return "more results would tell"
 	case x.family != flows:
 		return "several results each side would tell (spans, such as last-week and today)"
-	case min(len(x.a), len(x.b)) >= leastValues && x.d.Own < stat.LeastTold(len(x.a), len(x.b), true, 0.95):
+	case min(len(x.a), len(x.b)) >= leastValues && x.d.Own < stat.LeastDetectable(len(x.a), len(x.b), true, 0.95):
 		return "more runs of one session tell little more; several results each side would (spans, such as last-week and today)"
 	case min(len(x.a), len(x.b)) >= enoughRuns:
 		return fmt.Sprintf("the runs of a side vary by up to %s: longer runs (-t 30) on a quiet path would tell, or several results each side", unit.Percent(100*max(spanOf(x.a), spanOf(x.b))))
@@ -346,7 +346,7 @@ func (x *contest) called() string {
 	if x.family == flows {
 		return measure.PairName(x.From, x.To)
 	}
-	return wayText(x.From, x.To) + ", " + x.What
+	return directionText(x.From, x.To) + ", " + x.What
 }
 
 // unevenness says what keeps a mean from standing for values in order of time.

@@ -11,16 +11,16 @@ import (
 // pathChanges are the facts of paths that are not what they were: of each
 // direction that the newest result of either side has probed or taken.
 func pathChanges(a, b *side, e ends) (all []measure.FactChange) {
-	before, after := a.wayFacts(), b.wayFacts()
+	before, after := a.directionFacts(), b.directionFacts()
 	names := measure.NewVocabulary()
 	for _, w := range after {
 		from, to := e.before[w.from], e.before[w.to]
-		i := slices.IndexFunc(before, func(x wayFacts) bool { return x.from == from && x.to == to })
+		i := slices.IndexFunc(before, func(x directionFacts) bool { return x.from == from && x.to == to })
 		if i < 0 {
 			continue
 		}
 		for _, f := range w.facts {
-			k := slices.IndexFunc(before[i].facts, func(x wayFact) bool { return x.kind == f.kind })
+			k := slices.IndexFunc(before[i].facts, func(x directionFact) bool { return x.kind == f.kind })
 			if k < 0 || before[i].facts[k].value == f.value {
 				continue
 			}
@@ -30,21 +30,21 @@ func pathChanges(a, b *side, e ends) (all []measure.FactChange) {
 	return all
 }
 
-// wayFacts are the facts of one direction.
-type wayFacts struct {
+// directionFacts are the facts of one direction.
+type directionFacts struct {
 	from, to string
-	facts    []wayFact
+	facts    []directionFact
 }
 
-type wayFact struct{ kind, value string }
+type directionFact struct{ kind, value string }
 
-// wayFacts are those of the newest result that has probed a path.
-func (s *side) wayFacts() (all []wayFacts) {
+// directionFacts are those of the newest result that has probed a path.
+func (s *side) directionFacts() (all []directionFacts) {
 	for _, d := range slices.Backward(s.docs) {
 		for i := range d.Paths {
 			p := &d.Paths[i]
-			for _, w := range []wayFacts{oneWay(p, p.From, p.To, &p.Forward), oneWay(p, p.To, p.From, &p.Back)} {
-				if !slices.ContainsFunc(all, func(x wayFacts) bool { return x.from == w.from && x.to == w.to }) {
+			for _, w := range []directionFacts{oneDirection(p, p.From, p.To, &p.Forward), oneDirection(p, p.To, p.From, &p.Back)} {
+				if !slices.ContainsFunc(all, func(x directionFacts) bool { return x.from == w.from && x.to == w.to }) {
 					all = append(all, w)
 				}
 			}
@@ -53,9 +53,9 @@ func (s *side) wayFacts() (all []wayFacts) {
 	return all
 }
 
-func oneWay(p *measure.Path, from, to string, o *measure.OneWay) wayFacts {
-	w := wayFacts{from: from, to: to}
-	add := func(kind, value string) { w.facts = append(w.facts, wayFact{kind, value}) }
+func oneDirection(p *measure.Path, from, to string, o *measure.DirectionFacts) directionFacts {
+	w := directionFacts{from: from, to: to}
+	add := func(kind, value string) { w.facts = append(w.facts, directionFact{kind, value}) }
 	if o.MTU != nil {
 		add("paths.mtu", strconv.Itoa(o.MTU.Bytes))
 		add("paths.silent", yesNo(o.MTU.Silent))
@@ -71,7 +71,7 @@ func oneWay(p *measure.Path, from, to string, o *measure.OneWay) wayFacts {
 		add("paths.congestion", *o.Congestion)
 	}
 	if p.Ports != nil && from == p.From {
-		add("paths.ways", strconv.Itoa(p.Ports.Ways))
+		add("paths.ways", strconv.Itoa(p.Ports.Directions))
 	}
 	if from == p.From && !p.Quick {
 		seen := cmp.Or(p.SeenAs, "its own")
@@ -88,26 +88,26 @@ func oneWay(p *measure.Path, from, to string, o *measure.OneWay) wayFacts {
 }
 
 // synFacts are the options of a segment of the handshake as they arrived.
-func synFacts(s *measure.SYN) (all []wayFact) {
+func synFacts(s *measure.SYN) (all []directionFact) {
 	if s == nil {
 		return nil
 	}
 	if s.MSS != nil {
-		all = append(all, wayFact{"paths.syn_mss", strconv.Itoa(*s.MSS)})
+		all = append(all, directionFact{"paths.syn_mss", strconv.Itoa(*s.MSS)})
 	}
 	if s.HasScale != nil {
 		value := "no such option"
 		if *s.HasScale && s.WindowScale != nil {
 			value = strconv.Itoa(*s.WindowScale)
 		}
-		all = append(all, wayFact{"paths.window_scale", value})
+		all = append(all, directionFact{"paths.window_scale", value})
 	}
 	for _, o := range []struct {
 		kind string
 		on   *bool
 	}{{"paths.sack", s.SACK}, {"paths.timestamps", s.Timestamps}, {"paths.ecn", s.ECN}} {
 		if o.on != nil {
-			all = append(all, wayFact{o.kind, map[bool]string{true: "on", false: "off"}[*o.on]})
+			all = append(all, directionFact{o.kind, map[bool]string{true: "on", false: "off"}[*o.on]})
 		}
 	}
 	return all

@@ -64,9 +64,9 @@ func isCongestion(key string) bool {
 	return slices.Contains([]string{"congestion_control", "sysctls[net.ipv4.tcp_congestion_control]", "settings_changed[net.ipv4.tcp_congestion_control]", "paths.congestion"}, key)
 }
 
-// sayOnce leaves out of paths what the sending host has said, and of settings what
+// dropRepeated leaves out of paths what the sending host has said, and of settings what
 // a fact has: one change is named once.
-func sayOnce(x *measure.Compared) {
+func dropRepeated(x *measure.Compared) {
 	alike := func(f measure.FactChange, before, after string) bool { return f.Before == before && f.After == after }
 	hosts := slices.Clone(x.Facts)
 	x.Facts = slices.DeleteFunc(x.Facts, func(p measure.FactChange) bool {

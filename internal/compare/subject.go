@@ -15,7 +15,7 @@ type subject struct {
 	place    string // folder of a disk
 	kind     string // what no other is ever held against
 	name     string // what was measured: "TCP", "random read"
-	beside   bool   // it decides nothing
+	baseline bool   // it decides nothing
 	settings []setting
 	varied   string // what a plan varied beside the settings, in words
 
@@ -51,11 +51,11 @@ func subjectsOf(d *measure.Document) []*subject {
 
 // setting is one thing that was asked of a measurement, or by which it was made.
 type setting struct {
-	name    string
-	value   string
-	shown   string // with its noun, where it belongs to what people call it
-	refuses bool   // figures under two values of it are of different things
-	apart   bool   // it tells two of one result apart, and refuses nothing
+	name          string
+	value         string
+	shown         string // with its noun, where it belongs to what people call it
+	refuses       bool   // figures under two values of it are of different things
+	distinguishes bool   // it tells two of one result apart, and refuses nothing
 }
 
 // refusing is a setting under two values of which figures are of different things.
@@ -67,7 +67,7 @@ func refusing(name, value, shown string) setting {
 func (s *subject) identity() string {
 	var words []string
 	for _, x := range s.settings {
-		if x.refuses || x.apart {
+		if x.refuses || x.distinguishes {
 			words = append(words, x.name+"="+x.value)
 		}
 	}
@@ -115,8 +115,8 @@ func nounOf(sides ...*side) string {
 	return flows
 }
 
-// wayText is between whom: "local -> peer", or the one host.
-func wayText(from, to string) string {
+// directionText is between whom: "local -> peer", or the one host.
+func directionText(from, to string) string {
 	if from == to {
 		return from
 	}

@@ -31,8 +31,8 @@ func (t *team) newest() *subject {
 	return t.members[len(t.members)-1]
 }
 
-// beside tells whether the subject decides nothing.
-func (t *team) beside() bool { return t.newest().beside }
+// baseline tells whether the subject decides nothing.
+func (t *team) baseline() bool { return t.newest().baseline }
 
 // matched are the teams of both sides that measure the same.
 type matched struct{ before, after *team }
@@ -169,7 +169,7 @@ func take(as, bs *[]*team, fits func(x, y *team) bool) (pairs []matched) {
 // ordered has main ones before those beside them, else the order of the documents.
 func ordered(pairs []matched) []matched {
 	rank := func(m matched) int {
-		if m.after.beside() {
+		if m.after.baseline() {
 			return 1
 		}
 		return 0
@@ -178,13 +178,13 @@ func ordered(pairs []matched) []matched {
 	return pairs
 }
 
-// isBeside tells whether a cell decides nothing.
-func isBeside(c *measure.Cell) bool { return c.Beside && !ofTuning(c) }
+// isBaseline tells whether a cell decides nothing.
+func isBaseline(c *measure.Cell) bool { return c.Baseline && !ofTuning(c) }
 
 // renamed tells of a pair whose end points are not called what they were, or are
 // other machines by their own names.
 func (p matched) renamed() (all []string) {
-	was, is := wayText(p.before.from, p.before.to), wayText(p.after.from, p.after.to)
+	was, is := directionText(p.before.from, p.before.to), directionText(p.after.from, p.after.to)
 	if was != is {
 		all = append(all, "before it was "+was+", after it is "+is)
 	}
@@ -199,11 +199,11 @@ func (p matched) renamed() (all []string) {
 // unmatched are the subjects that only one side has.
 func unmatched(name string, rest []*team) (all []measure.UnmatchedCell) {
 	for _, t := range rest {
-		if t.family != flows && t.newest().figure == nil || t.family == disks && t.beside() {
+		if t.family != flows && t.newest().figure == nil || t.family == disks && t.baseline() {
 			continue // nobody is known to have wanted it, or it is the baseline of what is named
 		}
 		what := t.newest().what()
-		if t.beside() {
+		if t.baseline() {
 			what += " (beside)"
 		}
 		all = append(all, measure.UnmatchedCell{Side: name, From: t.from, To: t.to, Place: t.place, What: what})

@@ -20,10 +20,10 @@ func layerSubjects(d *measure.Document) (all []*subject) {
 		if s.figure == nil {
 			s.figure = ranged(l.Bps, l.Low, l.High)
 		}
-		if s.beside && s.figure == nil { // not every transfer looks for each of them
+		if s.baseline && s.figure == nil { // not every transfer looks for each of them
 			continue
 		}
-		if s.beside && strings.HasPrefix(l.Name, "disk") {
+		if s.baseline && strings.HasPrefix(l.Name, "disk") {
 			s.settings = append(s.settings, setting{name: "how the disk was measured", value: l.How})
 		}
 		all = append(all, s)
@@ -40,7 +40,7 @@ func layerSubjects(d *measure.Document) (all []*subject) {
 		all = append(all, s)
 	}
 	for _, s := range all {
-		if !s.beside && s.figure != nil {
+		if !s.baseline && s.figure != nil {
 			last = s
 		}
 	}
@@ -70,8 +70,8 @@ func newLayer(d *measure.Document, layer string, run *measure.TransferRun) *subj
 	t := d.Transfer
 	s := &subject{doc: d, family: transfers, kind: transfers + ";" + t.Direction + ";" + layer, name: layerName(t, layer), key: "goodput_bps", why: without(d)}
 	s.from, s.to = t.Ends()
-	s.beside = !slices.Contains([]string{measure.LayerMemory, measure.LayerWhole, "small files"}, layer)
-	s.settings = transferSettings(d, run, s.beside)
+	s.baseline = !slices.Contains([]string{measure.LayerMemory, measure.LayerWhole, "small files"}, layer)
+	s.settings = transferSettings(d, run, s.baseline)
 	switch {
 	case run == nil:
 	case run.Error != nil:
@@ -89,7 +89,7 @@ func transferSettings(d *measure.Document, run *measure.TransferRun, below bool)
 	a := &t.Asked
 	all := []setting{
 		refusing("clients", strconv.Itoa(max(a.Clients, 1)), worded(a.Clients > 1, unit.Plural(a.Clients, "client"))),
-		{name: "file", value: t.URL, apart: true},
+		{name: "file", value: t.URL, distinguishes: true},
 		{name: "thru", value: d.Thru},
 	}
 	if below {

@@ -46,7 +46,7 @@ func (s agentSource) Inventory(ctx context.Context, want func(*measure.Guest) bo
 	}
 	reply, err := bus.Call(ctx, s.end, bus.Guests, bus.Empty{})
 	if err != nil {
-		return measure.Inventory{}, whose(s.end, err)
+		return measure.Inventory{}, ownerOf(s.end, err)
 	}
 	v := reply.Inventory
 	v.Source, v.ReadAt, v.ClockNs = s.Name(), time.Now(), nil
@@ -78,7 +78,7 @@ func (s agentSource) Watch(ctx context.Context, ids []string) (hypervisor.Watch,
 	}
 	reply, err := bus.Call(ctx, s.end, bus.Watch.Begin, bus.WatchStart{IDs: ids})
 	if err != nil {
-		return nil, whose(s.end, err)
+		return nil, ownerOf(s.end, err)
 	}
 	return agentWatch{s, reply.Session}, nil
 }
@@ -93,7 +93,7 @@ type agentWatch struct {
 func (w agentWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChecked) {
 	reply, err := bus.Call(ctx, w.source.end, bus.Watch.End, bus.JobEnd{Session: w.session})
 	if err != nil {
-		return nil, []measure.NotChecked{{Fact: "series", Why: whose(w.source.end, err).Error()}}
+		return nil, []measure.NotChecked{{Fact: "series", Why: ownerOf(w.source.end, err).Error()}}
 	}
 	ahead, err := w.source.ahead(ctx)
 	if err != nil {

@@ -61,7 +61,7 @@ func (o oneSample) End(context.Context) (all []measure.Series, missing []measure
 // its reply takes many messages.
 func TestAgentSourceContract(t *testing.T) {
 	hypervisortest.Suite{Reopens: true, Open: func(t *testing.T) hypervisor.Source {
-		a := agent.New(agent.Config{Name: "kvm1", Version: "test", Host: host.New(), Limits: agent.DefaultLimits(), Below: manyGuests{1200}})
+		a := agent.New(agent.Config{Name: "kvm1", Version: "test", Host: host.New(), Limits: agent.DefaultLimits(), Hypervisor: manyGuests{1200}})
 		c, err := bus.InProcess(a)
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func (r *Runner) Check(ctx context.Context, how Probing, streams int) (*measure.
 	doc := r.document("check", begin)
 	err := r.check(ctx, doc, how, streams)
 	r.placeEnds(ctx, doc)
-	r.endBelow(ctx, doc)
+	r.fetchCounters(ctx, doc)
 	if ctx.Err() != nil {
 		err = fault.Failf("", "interrupted")
 	}
@@ -84,7 +84,7 @@ func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, 
 		if i == 0 {
 			facts, routes, err = r.facts(ctx, doc, loadTime, func(name string) string { return r.opposite(name, true) })
 			if err == nil {
-				r.lookBelow(ctx, doc, routes)
+				r.findGuests(ctx, doc, routes)
 			}
 		} else if how != nil {
 			path, unprobed = r.probe(ctx, *how)
@@ -220,16 +220,16 @@ func disqualified(gates []measure.Gate, hint string) error {
 	if n := len(failed) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	hints := slices.DeleteFunc([]string{remedy(g), hint}, func(s string) bool { return s == "" })
+	hints := slices.DeleteFunc([]string{fix(g), hint}, func(s string) bool { return s == "" })
 	return fault.New(fault.Verdict, strings.Join(hints, "; or "), "%s is not fit to be measured: %s: %s%s", where, g.ID, g.Fact, more)
 }
 
-// remedy of a gate in one line: the advice, then the commands, with where to
+// fix of a gate in one line: the advice, then the commands, with where to
 // run them if the gate does not say whose it is.
-func remedy(g measure.Gate) string {
-	do := strings.Join(g.Remedy, "; ")
-	if do != "" && g.EndPoint == "" && g.RemedyAt != "" {
-		do = "at " + g.RemedyAt + ": " + do
+func fix(g measure.Gate) string {
+	do := strings.Join(g.Fix, "; ")
+	if do != "" && g.EndPoint == "" && g.FixAt != "" {
+		do = "at " + g.FixAt + ": " + do
 	}
 	return strings.Join(slices.DeleteFunc([]string{g.Advice, do}, func(s string) bool { return s == "" }), "; ")
 }

@@ -22,8 +22,8 @@ func (m memory) Keep(key string, p measure.Path)      { m[key] = p }
 func probed(claimed, found int) *fakeAgent {
 	a := newAgent("local")
 	a.path.Path = measure.Path{
-		Forward: measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: claimed}, MTU: &measure.PathMTU{Bytes: found, Claimed: claimed, Silent: found < claimed}},
-		Back:    measure.OneWay{Route: &measure.Route{Interface: "eth0", MTU: claimed}, MTU: &measure.PathMTU{Bytes: claimed, Claimed: claimed}},
+		Forward: measure.DirectionFacts{Route: &measure.Route{Interface: "eth0", MTU: claimed}, MTU: &measure.PathMTU{Bytes: found, Claimed: claimed, Silent: found < claimed}},
+		Back:    measure.DirectionFacts{Route: &measure.Route{Interface: "eth0", MTU: claimed}, MTU: &measure.PathMTU{Bytes: claimed, Claimed: claimed}},
 	}
 	return a
 }

@@ -26,7 +26,7 @@ func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error
 	if ctx.Err() != nil {
 		err = interruption(doc)
 	}
-	r.endBelow(ctx, doc)
+	r.fetchCounters(ctx, doc)
 	r.conclude(p, doc)
 	if err != nil && ctx.Err() == nil {
 		if v := r.unseen(doc); v != nil {
@@ -49,7 +49,7 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 		err = r.allowed(p)
 	}
 	if err == nil {
-		r.lookBelow(ctx, doc, routes)
+		r.findGuests(ctx, doc, routes)
 		r.summarise(p, doc, facts)
 		err = r.fit(ctx, p, doc, routes)
 	}
@@ -57,7 +57,7 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 		r.placeEnds(ctx, doc)
 	}
 	if err == nil {
-		r.watchBelow(ctx, doc)
+		r.watchGuests(ctx, doc)
 		if err = r.runAll(ctx, p, doc, facts); err != nil {
 			r.forgetPath()
 		}
@@ -86,7 +86,7 @@ func cells(p plan.Plan) []measure.Cell {
 		for i, spec := range s.Specs {
 			out = append(out, measure.Cell{
 				From: spec.From, To: spec.To, Label: cellLabel(s, i), Group: g, Protocol: spec.Protocol, Streams: spec.Streams,
-				Window: spec.Window, Length: spec.Length, Spec: spec, Beside: s.Beside, Runs: []measure.Run{},
+				Window: spec.Window, Length: spec.Length, Spec: spec, Baseline: s.Baseline, Runs: []measure.Run{},
 				AtOnce: len(s.Specs), AskedPct: p.Repeat.PrecisionPct, Rung: s.Rung, Axes: s.Axes,
 			})
 		}
@@ -106,7 +106,7 @@ func cellLabel(s plan.Step, i int) string {
 	switch {
 	case i < len(s.Labels):
 		return s.Labels[i]
-	case len(s.Specs) < 2 || s.Apart:
+	case len(s.Specs) < 2 || s.Independent:
 		return s.Label
 	case s.Specs[i].Traffic != measure.Bulk:
 		return plan.LoadedLatency

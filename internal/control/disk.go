@@ -53,7 +53,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 	}
 	reply, err := bus.Call(ctx, e, bus.Disk.Begin, ask)
 	if err != nil {
-		return none, whose(e, err)
+		return none, ownerOf(e, err)
 	}
 	err = followDisk(ctx, e, reply.Session, watch)
 	if e.Client.Err() != nil {
@@ -66,7 +66,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 	t := result.Test
 	t.Where = e.Name
 	if t.Error != nil {
-		err = whose(e, fault.New(t.Error.ExitCode, t.Error.Hint, "%s", t.Error.Message))
+		err = ownerOf(e, fault.New(t.Error.ExitCode, t.Error.Hint, "%s", t.Error.Message))
 	}
 	return t, err
 }
@@ -82,8 +82,8 @@ func mayMeasureDisk(e *EndPoint) error {
 	return nil
 }
 
-// whose names the end point of an error, where that is not this machine's.
-func whose(e *EndPoint, err error) error {
+// ownerOf names the end point of an error, where that is not this machine's.
+func ownerOf(e *EndPoint, err error) error {
 	if e.Name == Local {
 		return err
 	}
@@ -105,7 +105,7 @@ func followDisk(ctx context.Context, e *EndPoint, session string, watch func(mea
 			case x.Kind == bus.EventDone:
 				return nil
 			case x.Kind == bus.EventFailed:
-				return whose(e, fault.Failf(x.Hint, "%s", x.Error))
+				return ownerOf(e, fault.Failf(x.Hint, "%s", x.Error))
 			case x.Disk != nil && watch != nil:
 				watch(*x.Disk)
 			}

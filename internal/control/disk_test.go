@@ -14,10 +14,10 @@ import (
 // diskAgent measures disks as a test says.
 type diskAgent struct {
 	*fakeAgent
-	refuses error
-	course  []bus.Event
-	test    measure.DiskTest
-	untold  error // of asking for the result
+	refuses  error
+	timeline []bus.Event
+	test     measure.DiskTest
+	untold   error // of asking for the result
 }
 
 // at is the agent at an end point.
@@ -29,7 +29,7 @@ func (d *diskAgent) at(name string) *diskAgent {
 
 func (d *diskAgent) Disk(_ context.Context, _ string, m bus.DiskStart) (bus.JobReply, error) {
 	d.called("disk " + m.Path)
-	for _, e := range d.course {
+	for _, e := range d.timeline {
 		d.Pushed <- e
 	}
 	return bus.JobReply{Session: "d1"}, d.refuses
@@ -60,11 +60,11 @@ func TestDisk(t *testing.T) {
 		disks int
 		calls string
 	}{
-		{"measured", diskAgent{course: []bus.Event{other, tick, tick, done}, test: measured}, nil, "", "", 2, 1, "reserve disk /srv disked d1 release"},
-		{"failed in the middle", diskAgent{course: []bus.Event{tick, failed}, test: half}, nil, "control: peer: disk: full", "make room", 1, 1, "reserve disk /srv disked d1 release"},
-		{"failed at once", diskAgent{course: []bus.Event{failed}, test: measure.DiskTest{Error: half.Error}}, nil, "control: peer: disk: full", "make room", 0, 0, "reserve disk /srv disked d1 release"},
+		{"measured", diskAgent{timeline: []bus.Event{other, tick, tick, done}, test: measured}, nil, "", "", 2, 1, "reserve disk /srv disked d1 release"},
+		{"failed in the middle", diskAgent{timeline: []bus.Event{tick, failed}, test: half}, nil, "control: peer: disk: full", "make room", 1, 1, "reserve disk /srv disked d1 release"},
+		{"failed at once", diskAgent{timeline: []bus.Event{failed}, test: measure.DiskTest{Error: half.Error}}, nil, "control: peer: disk: full", "make room", 0, 0, "reserve disk /srv disked d1 release"},
 		{"refused", diskAgent{refuses: fault.Usagef("there", "agent: not here")}, nil, "control: peer: agent: not here", "there", 0, 0, "reserve disk /srv release"},
-		{"its figures do not come", diskAgent{course: []bus.Event{done}, untold: errors.New("bus: no reply")}, nil, "fetching the figures", "", 0, 0, "reserve disk /srv disked d1 release"},
+		{"its figures do not come", diskAgent{timeline: []bus.Event{done}, untold: errors.New("bus: no reply")}, nil, "fetching the figures", "", 0, 0, "reserve disk /srv disked d1 release"},
 		{"not allowed", diskAgent{}, func(h *bus.HelloReply) { h.Privileges = []string{bus.PrivilegeMeasure} }, "may not measure disks", "--allow files", 0, 0, ""},
 	}
 	for _, tt := range tests {
@@ -96,7 +96,7 @@ func TestDisk(t *testing.T) {
 
 // TestDiskInterrupted: what was measured until then is fetched.
 func TestDiskInterrupted(t *testing.T) {
-	a := &diskAgent{course: []bus.Event{{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{}}},
+	a := &diskAgent{timeline: []bus.Event{{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{}}},
 		test: measure.DiskTest{Runs: []measure.DiskRun{{}}, Error: &measure.Error{Message: "disk: context canceled", ExitCode: 1}}}
 	e := &EndPoint{Name: "peer", Client: a.at("peer"), Hello: bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeFiles}}}
 	ctx, cancel := context.WithCancel(t.Context())

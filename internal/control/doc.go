@@ -27,7 +27,7 @@
 // an interrupt or a kill costs the step under way, and --resume runs the rest.
 //
 //  1. Run walks plan.Schedule(). A plan of many pairs goes on after one that failed; a command about two hosts ends there. A step with Apart
-//     (apart.go) shares its phases with a step of one pair, but each flow has an error of its own.
+//     (independent.go) shares its phases with a step of one pair, but each flow has an error of its own.
 //  2. turns.go takes the turn at every agent: all at once where nobody else is ahead, else one after the other in the order of the agents' ids,
 //     which all controllers share. So two of them never wait for each other.
 //  3. clock.go compares each agent's monotonic clock with this process's (NTP's formula, the quickest of 8 exchanges; half its
@@ -39,7 +39,7 @@
 //     collected. The next steps leave it out. stat.Groups judges what the pairs carried while all of them ran.
 //  7. Before the traffic fitall.go judges each host and probes up to 64 paths, those at the same time that share no host. A gate that fails
 //     takes out its host or its pair, by name; the run ends where none is left.
-//  8. Variants that a person or a reboot brings into force run in blocks (plan/blocks.go): cli/byhand.go says what to do, waits until
+//  8. Variants that a person or a reboot brings into force run in blocks (plan/blocks.go): cli/manual.go says what to do, waits until
 //     a fact of the host shows it, connects anew, and lets the next Runner go on from the document so far (Runner.Until, as --resume does).
 //     stat/blocks.go compares.
 //

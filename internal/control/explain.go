@@ -46,16 +46,16 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 	}
 	if err == nil {
 		r.placeEnds(ctx, doc)
-		r.watchBelow(ctx, doc)
+		r.watchGuests(ctx, doc)
 		err = x.measure(ctx, p)
 	}
 	if err == nil {
-		err = x.tell(ctx)
+		err = x.makeExperiments(ctx)
 	}
 	if ctx.Err() != nil {
 		doc.Ended, err = endedInterrupted, fault.Failf(kept(doc), "interrupted")
 	}
-	r.endBelow(ctx, doc)
+	r.fetchCounters(ctx, doc)
 	r.conclude(p, doc)
 	x.judge()
 	return finished(doc, begin, err)
@@ -101,7 +101,7 @@ func (x *explanation) look(ctx context.Context, how Probing, planned measure.Spe
 	if unprobed != nil {
 		s.Error = unprobed.Error()
 	}
-	x.told(s)
+	x.addStep(s)
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
 		s := x.stepOf(b, n, measure.Diagnosis{}, err)
 		s.RuledOut = nil // most of the catalogue, which the cell has
 		s.Title, s.ElapsedNs = baseTitle(x.doc.Cells[n]), int64(time.Since(begin))
-		x.told(s)
+		x.addStep(s)
 	}
 	return nil
 }
@@ -140,9 +140,9 @@ func began(c *measure.Cell) bool {
 	return false
 }
 
-// tell makes the experiments: of the first direction within half of the time
+// makeExperiments makes the experiments: of the first direction within half of the time
 // that is left, then of the other, and then of the first with what remains.
-func (x *explanation) tell(ctx context.Context) error {
+func (x *explanation) makeExperiments(ctx context.Context) error {
 	turns := x.bases
 	if len(turns) > 1 {
 		turns = append(slices.Clone(turns), turns[0])
@@ -232,7 +232,7 @@ func (x *explanation) try(ctx context.Context, b *base, t diagnose.Trial, step p
 	if base := x.doc.Cells[b.cell].Goodput; base != nil {
 		s.BaseBps = &base.Value
 	}
-	x.told(s)
+	x.addStep(s)
 	return err
 }
 
@@ -267,7 +267,7 @@ func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
 }
 
 // told adds a step that has ended.
-func (x *explanation) told(s measure.Step) {
+func (x *explanation) addStep(s measure.Step) {
 	x.doc.Steps = append(x.doc.Steps, s)
 	x.notify(Explained{s})
 }

@@ -60,7 +60,7 @@ func TestExplain(t *testing.T) {
 	}
 	for _, s := range doc.Steps[1:] {
 		c := doc.Cells[s.Cells[0]]
-		if c.Experiment != s.Experiment || c.From != s.From || c.Beside != (s.Experiment != diagnose.Base) || s.Figure == "" || s.Bps == nil || s.Says == "" {
+		if c.Experiment != s.Experiment || c.From != s.From || c.Baseline != (s.Experiment != diagnose.Base) || s.Figure == "" || s.Bps == nil || s.Conclusion == "" {
 			t.Errorf("step %+v of cell %+v", s, c)
 		}
 		if s.Experiment != diagnose.Base && (len(s.Asked) == 0 || s.BaseBps == nil) {
@@ -94,7 +94,7 @@ func TestExplainCertain(t *testing.T) {
 		x.doc.Cells[i] = cells(p)[i]
 		x.doc.Cells[i].Findings = []measure.Finding{{Cause: "fixed-window", Confidence: measure.Certain}}
 	}
-	if err := x.tell(t.Context()); err != nil || x.doc.Ended != endedCertain || len(local.asked()) != 0 {
+	if err := x.makeExperiments(t.Context()); err != nil || x.doc.Ended != endedCertain || len(local.asked()) != 0 {
 		t.Errorf("%v, %q, asked %q", err, x.doc.Ended, local.asked())
 	}
 }
@@ -254,7 +254,7 @@ func TestPathFigure(t *testing.T) {
 	syn := &measure.SYN{MSS: new(1460)}
 	path := measure.Path{
 		RTT: &measure.PathRTT{P50: 20_100_000}, Handshake: &measure.Handshake{SYNSent: syn, SYNSeen: syn, SYNACKSent: syn, SYNACKSeen: syn},
-		Forward: measure.OneWay{MTU: &measure.PathMTU{Bytes: 1500}}, Back: measure.OneWay{MTU: &measure.PathMTU{Bytes: 1500}},
+		Forward: measure.DirectionFacts{MTU: &measure.PathMTU{Bytes: 1500}}, Back: measure.DirectionFacts{MTU: &measure.PathMTU{Bytes: 1500}},
 	}
 	changed := path
 	changed.Handshake = &measure.Handshake{SYNSent: syn, SYNSeen: &measure.SYN{MSS: new(1260)}, SYNACKSent: syn, SYNACKSeen: syn}

@@ -21,7 +21,7 @@ func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Dur
 	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
 	atMost(len(names), width, func(i int) {
 		if e := r.Ends[names[i]]; e.asked() {
-			replies[i], errs[i] = bus.Call(ctx, e, bus.Facts, bus.FactsRequest{Peer: faces(names[i]), LoadNs: int64(load), UUID: len(r.Below) > 0})
+			replies[i], errs[i] = bus.Call(ctx, e, bus.Facts, bus.FactsRequest{Peer: faces(names[i]), LoadNs: int64(load), UUID: len(r.Hypervisors) > 0})
 		}
 	})
 	facts, routes := map[string]*measure.Facts{}, map[string]*measure.Route{}

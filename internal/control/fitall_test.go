@@ -14,7 +14,7 @@ import (
 // A host and a path that are not fit take their pairs out, by name and before
 // any traffic; the others are measured. Force measures all of them.
 func TestGatesDisqualifyPairs(t *testing.T) {
-	change := func(a *yardAgent) {
+	change := func(a *fleetAgent) {
 		switch a.name {
 		case "h001":
 			a.quota = 0.2
@@ -68,7 +68,7 @@ func TestGatesDisqualifyPairs(t *testing.T) {
 
 // Where no pair is left, the plan ends before its traffic with the gate's error.
 func TestNothingIsFit(t *testing.T) {
-	y, names, specs := ring(t, 3, func(a *yardAgent) { a.quota = 0.1 })
+	y, names, specs := ring(t, 3, func(a *fleetAgent) { a.quota = 0.1 })
 	q := &quiet{}
 	doc, err := (&Runner{Ends: y.connect(names...), Watch: q, Gating: &Gating{}}).Run(t.Context(), atOnce(specs...))
 	if fault.Code(err) != fault.Verdict || !strings.Contains(err.Error(), "not fit to be measured") || q.steps != 0 || doc.Error == nil {

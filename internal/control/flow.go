@@ -20,10 +20,10 @@ type flow struct {
 	ramp     time.Duration // before its measured time
 
 	// Of a step whose flows fail each by itself.
-	err     error  // why it has; the others go on
-	told    bool   // the observer has heard of it
-	swapped bool   // the end that was to listen has dialled
-	stale   []side // sessions of attempts that came to nothing
+	err       error  // why it has; the others go on
+	announced bool   // the observer has heard of it
+	swapped   bool   // the end that was to listen has dialled
+	stale     []side // sessions of attempts that came to nothing
 }
 
 // side is one end of a flow: the agent there and its session.
@@ -70,7 +70,7 @@ func (r *Runner) flow(index int, s measure.Spec, n int) *flow {
 		sender: side{end: from, sends: true, dials: s.DialFrom}, receiver: side{end: to, dials: !s.DialFrom},
 	}
 	f.sender.flow, f.receiver.flow = f, f
-	f.told = r.unfitPair(s.From, s.To) != nil // before the first step
+	f.announced = r.unfitPair(s.From, s.To) != nil // before the first step
 	return f
 }
 

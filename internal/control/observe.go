@@ -17,9 +17,9 @@ const observeEvery = 100 * time.Millisecond
 // observeTime bounds each question to that agent: the transfer waits for it.
 const observeTime = 5 * time.Second
 
-// Beside looks at the other end while the bytes of a run move. The run waits
+// PeerWatch looks at the other end while the bytes of a run move. The run waits
 // for both calls.
-type Beside = interface {
+type PeerWatch = interface {
 	// Begin is called when all clients are logged in and no byte has moved yet.
 	// conns are their connections of now, whenever it is asked.
 	Begin(ctx context.Context, conns func() []measure.Addresses)
@@ -29,11 +29,11 @@ type Beside = interface {
 
 // observer has the agent at the server look at that end of a run.
 type observer struct {
-	end     *EndPoint // nil: there is none
-	session string
-	told    int // connections that the agent knows of
-	done    chan struct{}
-	teller  sync.WaitGroup
+	end       *EndPoint // nil: there is none
+	session   string
+	announced int // connections that the agent knows of
+	done      chan struct{}
+	teller    sync.WaitGroup
 
 	seen *bus.ObserveResult
 	why  string // it has not
@@ -67,8 +67,8 @@ func (o *observer) Begin(ctx context.Context, conns func() []measure.Addresses) 
 		o.end, o.why = nil, err.Error()
 		return
 	}
-	o.session, o.told, o.done = reply.Session, len(all), make(chan struct{})
-	o.teller.Go(func() { o.tell(ctx, conns) })
+	o.session, o.announced, o.done = reply.Session, len(all), make(chan struct{})
+	o.teller.Go(func() { o.announce(ctx, conns) })
 }
 
 func (o *observer) ask(ctx context.Context, m bus.ObserveStart) (bus.JobReply, error) {
@@ -78,7 +78,7 @@ func (o *observer) ask(ctx context.Context, m bus.ObserveStart) (bus.JobReply, e
 }
 
 // tell tells the agent of connections as they are made.
-func (o *observer) tell(ctx context.Context, conns func() []measure.Addresses) {
+func (o *observer) announce(ctx context.Context, conns func() []measure.Addresses) {
 	tick := time.NewTicker(observeEvery)
 	defer tick.Stop()
 	for {
@@ -88,13 +88,13 @@ func (o *observer) tell(ctx context.Context, conns func() []measure.Addresses) {
 		case <-tick.C:
 		}
 		all := conns()
-		if len(all) <= o.told {
+		if len(all) <= o.announced {
 			continue
 		}
-		if _, err := o.ask(ctx, bus.ObserveStart{Session: o.session, Conns: all[o.told:]}); err != nil {
+		if _, err := o.ask(ctx, bus.ObserveStart{Session: o.session, Conns: all[o.announced:]}); err != nil {
 			return // what is known until now stays known
 		}
-		o.told = len(all)
+		o.announced = len(all)
 	}
 }
 

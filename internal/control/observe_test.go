@@ -32,12 +32,12 @@ func (w *witness) Observed(_ context.Context, _ string, m bus.JobEnd) (bus.Obser
 // runner makes a run of two connections, of which the second comes when the
 // server's agent has heard of the first.
 type runner struct {
-	Mover
+	TransferRunner
 	heard chan int
 	fails error // before the bytes move
 }
 
-func (m *runner) Move(ctx context.Context, _ string, b Beside) (measure.TransferRun, error) {
+func (m *runner) Move(ctx context.Context, _ string, b PeerWatch) (measure.TransferRun, error) {
 	if m.fails != nil {
 		return measure.TransferRun{}, m.fails
 	}
@@ -95,7 +95,7 @@ func TestObserved(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x := Transferring{Mover: &tt.runner, Transfer: measure.Transfer{Direction: measure.Download}}
+			x := Transferring{Runner: &tt.runner, Transfer: measure.Transfer{Direction: measure.Download}}
 			if a := tt.agent; a != nil {
 				a.fakeAgent, a.heard = newAgent("peer"), make(chan int, 8)
 				a.Handle(bus.On(bus.Observe.Begin, a.Observe), bus.On(bus.Observe.End, a.Observed))

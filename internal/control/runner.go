@@ -104,10 +104,10 @@ type Runner struct {
 	Gating  *Gating                                // nil: no gate is judged
 	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
 
-	// Below are the hypervisors that may have the end points as virtual machines, or
+	// Hypervisors are the hypervisors that may have the end points as virtual machines, or
 	// as hosts: what lies below them is added to the document, with counters over
 	// the time of the runs. One that fails costs a warning.
-	Below []hypervisor.Source
+	Hypervisors []hypervisor.Source
 
 	// Before is what an interrupted run of the same plan has measured: those runs
 	// are not made again. Saved hears of the document after each step.
@@ -116,11 +116,11 @@ type Runner struct {
 	Planned *measure.Planned // names the plan file in the document; Runner counts its steps
 	Until   int              // so many turns of the plan's schedule are made, and the rest is left to the next Runner; 0: all
 
-	beneath     *beneath      // what is asked of Below; nil: nothing
-	belowLimits belowLimits   // zero: the usual ones
-	waited      time.Duration // for the turn, before the first run
-	pathKey     string        // under which the path's facts are kept
-	experiment  string        // under way in an explanation: its packets are named after it
+	hypervisorRun    *hypervisorRun   // what is asked of Below; nil: nothing
+	hypervisorLimits hypervisorLimits // zero: the usual ones
+	waited           time.Duration    // for the turn, before the first run
+	pathKey          string           // under which the path's facts are kept
+	experiment       string           // under way in an explanation: its packets are named after it
 
 	goesOn  bool                     // a pair that fails leaves the others
 	down    map[string]error         // end points that take no part any more, by name
@@ -153,9 +153,9 @@ type Packets struct {
 	Pcapng     []byte
 }
 
-// belowLimits are how long what lies below the end points is waited for. It is asked
+// hypervisorLimits are how long what lies below the end points is waited for. It is asked
 // beside a measurement, which it may not cost.
-type belowLimits struct {
+type hypervisorLimits struct {
 	inventory time.Duration // from when the hosts were read
 	watch     time.Duration // for counters to begin
 	last      time.Duration // for their last samples; never longer than the test was, but leastPatience

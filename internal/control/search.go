@@ -21,7 +21,7 @@ const (
 // rates, until the highest that loses nothing is known.
 func (r *Runner) searchLossless(ctx context.Context, step plan.Step, doc *measure.Document, group int) error {
 	c := cellOf(doc, group)
-	many := step.Apart && len(step.Specs) > 1 // a trial would be of one of them alone
+	many := step.Independent && len(step.Specs) > 1 // a trial would be of one of them alone
 	if many || c == nil || !c.Spec.Search || c.Search == nil || c.Search.CapacityBps == nil {
 		return nil
 	}

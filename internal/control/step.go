@@ -20,8 +20,8 @@ import (
 // the error is that of the step's end, not of a flow.
 func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.Run, error) {
 	flows := r.flows(step, n)
-	if step.Apart {
-		return r.runApart(ctx, step, flows)
+	if step.Independent {
+		return r.runIndependent(ctx, step, flows)
 	}
 	if err := firstError(flows); err != nil {
 		return finish(flows, 0, err), err

@@ -20,7 +20,7 @@ import (
 
 // Mover makes the transfers of one command. The clients are no agents: who runs
 // the command has them.
-type Mover interface {
+type TransferRunner interface {
 	// Greet logs in once, finds out whether the transfer can be made, and fills
 	// what the server says of itself.
 	Greet(ctx context.Context, t *measure.Transfer) error
@@ -30,7 +30,7 @@ type Mover interface {
 	Layers() []string
 	// Move makes the transfer of all clients over a layer, and tells who looks at
 	// the other end when the bytes move.
-	Move(ctx context.Context, layer string, beside Beside) (measure.TransferRun, error)
+	Move(ctx context.Context, layer string, peerWatch PeerWatch) (measure.TransferRun, error)
 	// Small moves many small files; nil where none were asked for.
 	Small(ctx context.Context) (*measure.TransferRun, error)
 	// Ceiling is what the client carries on this machine alone.
@@ -44,7 +44,7 @@ type Mover interface {
 // Transferring is what a transfer is to find out.
 type Transferring struct {
 	Transfer measure.Transfer
-	Mover    Mover
+	Runner   TransferRunner
 	Network  *plan.Plan // memory to memory; nil: there is no agent at the server
 	Server   *EndPoint  // the agent there; nil: there is none
 	Here     string     // folder of the file at this end; empty: none takes part
@@ -61,10 +61,10 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 	doc.Transfer = &t
 	err := r.transfer(ctx, doc, x)
 	r.notify(Checking{"removing what was made for the measurement"})
-	if cerr := x.Mover.Clean(); cerr != nil {
+	if cerr := x.Runner.Clean(); cerr != nil {
 		doc.Warnings = append(doc.Warnings, "what was made for the measurement could not be removed: "+cerr.Error())
 	}
-	doc.Warnings = append(doc.Warnings, x.Mover.Warnings()...)
+	doc.Warnings = append(doc.Warnings, x.Runner.Warnings()...)
 	if ctx.Err() != nil {
 		err = interruption(doc)
 	}
@@ -75,17 +75,17 @@ func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Documen
 func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transferring) error {
 	t := doc.Transfer
 	r.notify(Checking{"logging in at " + t.URL})
-	if err := x.Mover.Greet(ctx, t); err != nil {
+	if err := x.Runner.Greet(ctx, t); err != nil {
 		return err
 	}
 	if err := r.network(ctx, doc, x.Network); err != nil {
 		return err
 	}
-	if err := x.Mover.Settle(ctx, t); err != nil {
+	if err := x.Runner.Settle(ctx, t); err != nil {
 		return err
 	}
-	r.below(ctx, doc, x)
-	for _, layer := range x.Mover.Layers() {
+	r.measureBaselines(ctx, doc, x)
+	for _, layer := range x.Runner.Layers() {
 		run, err := r.move(ctx, doc, x, layer)
 		if err == nil && layer == measure.LayerMemory {
 			err = r.warm(ctx, doc, x, &run)
@@ -101,7 +101,7 @@ func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transfer
 		return err
 	}
 	r.aloneAgain(ctx, x, t)
-	if t.Small, err = x.Mover.Small(ctx); err != nil {
+	if t.Small, err = x.Runner.Small(ctx); err != nil {
 		return err
 	}
 	afterwards(doc)
@@ -112,7 +112,7 @@ func (r *Runner) transfer(ctx context.Context, doc *measure.Document, x Transfer
 func (r *Runner) move(ctx context.Context, doc *measure.Document, x Transferring, layer string) (measure.TransferRun, error) {
 	r.notify(Checking{layer + ": " + unit.Size(doc.Transfer.Asked.Bytes)})
 	o, done := r.observer(ctx, x.Server)
-	run, err := x.Mover.Move(ctx, layer, o)
+	run, err := x.Runner.Move(ctx, layer, o)
 	done()
 	run.Layer = layer
 	o.into(doc, &run)
@@ -139,7 +139,7 @@ func (r *Runner) warm(ctx context.Context, doc *measure.Document, x Transferring
 	first := run.Bps.Value
 	for range mostAgain {
 		before := run.Bps.Value
-		if run.ElapsedNs > int64(longestAgain) || transfer.FillsBelow(t, before) {
+		if run.ElapsedNs > int64(longestAgain) || transfer.FillsLayer(t, before) {
 			break
 		}
 		if err := r.pass(ctx, doc, x, run); err != nil {
@@ -204,7 +204,7 @@ func (r *Runner) aloneAgain(ctx context.Context, x Transferring, t *measure.Tran
 		l := &t.Layers[i]
 		if l.Name == measure.LayerLibrary && transfer.Outdone(t, l.Name) {
 			r.notify(Checking{"the client on this machine alone, again"})
-			if again := x.Mover.Ceiling(ctx); again.Bps != nil && *again.Bps > *l.Bps {
+			if again := x.Runner.Ceiling(ctx); again.Bps != nil && *again.Bps > *l.Bps {
 				*l = again
 			}
 			l.How += ", the best of 2"
@@ -266,7 +266,7 @@ func (r *Runner) network(ctx context.Context, doc *measure.Document, p *plan.Pla
 	doc.Warnings, doc.Missing, doc.Verdict = net.Warnings, net.Missing, nil
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
-		if c.Goodput == nil || c.Beside {
+		if c.Goodput == nil || c.Baseline {
 			continue
 		}
 		f := c.Goodput
@@ -285,8 +285,8 @@ func (r *Runner) network(ctx context.Context, doc *measure.Document, p *plan.Pla
 	return ctx.Err()
 }
 
-// below measures the disks, and the client on this machine alone.
-func (r *Runner) below(ctx context.Context, doc *measure.Document, x Transferring) {
+// measureBaselines measures the disks, and the client on this machine alone.
+func (r *Runner) measureBaselines(ctx context.Context, doc *measure.Document, x Transferring) {
 	t := doc.Transfer
 	write := t.Direction == measure.Upload
 	far := measure.Layer{Name: measure.LayerDiskFar, How: "thru disk at the server"}
@@ -304,7 +304,7 @@ func (r *Runner) below(ctx context.Context, doc *measure.Document, x Transferrin
 		r.disk(ctx, doc, &here, r.end(Local), x.Here, !write)
 	}
 	r.notify(Checking{"the client on this machine alone"})
-	t.Layers = append(t.Layers, here, x.Mover.Ceiling(ctx))
+	t.Layers = append(t.Layers, here, x.Runner.Ceiling(ctx))
 }
 
 // diskTime is how long each step of a disk test lasts beside a transfer.

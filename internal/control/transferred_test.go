@@ -58,7 +58,7 @@ func TestTooShort(t *testing.T) {
 
 // pacedMover carries what is listed, one rate (Mb/s) a run over memory.
 type pacedMover struct {
-	Mover
+	TransferRunner
 	memory []float64
 	whole  float64
 	moved  int
@@ -87,7 +87,7 @@ func (m *pacedMover) Ceiling(context.Context) measure.Layer {
 func (m *pacedMover) Small(context.Context) (*measure.TransferRun, error) { return nil, nil }
 func (m *pacedMover) Clean() error                                        { return nil }
 func (m *pacedMover) Warnings() []string                                  { return nil }
-func (m *pacedMover) Move(_ context.Context, layer string, _ Beside) (measure.TransferRun, error) {
+func (m *pacedMover) Move(_ context.Context, layer string, _ PeerWatch) (measure.TransferRun, error) {
 	mbps := m.whole
 	if layer == measure.LayerMemory {
 		mbps = m.memory[min(m.moved, len(m.memory)-1)]
@@ -114,7 +114,7 @@ func TestMemoryIsRepeated(t *testing.T) {
 	} {
 		m := &pacedMover{memory: tt.memory, whole: 916}
 		r := &Runner{Ends: pairOf(newAgent("L"), newAgent("P")), Watch: &quiet{}}
-		doc, err := r.Transfer(t.Context(), Transferring{Mover: m, Transfer: measure.Transfer{Direction: measure.Download, Asked: measure.Amount{Clients: 1, To: "disk"}}})
+		doc, err := r.Transfer(t.Context(), Transferring{Runner: m, Transfer: measure.Transfer{Direction: measure.Download, Asked: measure.Amount{Clients: 1, To: "disk"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestWarmUp(t *testing.T) {
 			m, transfer := tt.mover, tt.transfer
 			m.single, transfer.Protocol = true, protocol
 			r := &Runner{Ends: pairOf(newAgent("L"), newAgent("P")), Watch: &quiet{}}
-			doc, err := r.Transfer(t.Context(), Transferring{Mover: &m, Transfer: transfer})
+			doc, err := r.Transfer(t.Context(), Transferring{Runner: &m, Transfer: transfer})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestAloneIsRepeated(t *testing.T) {
 	} {
 		m := &pacedMover{memory: []float64{950}, whole: 300, ceiling: new(tt.ceiling * 1e6), again: new(tt.again * 1e6)}
 		r := &Runner{Ends: pairOf(newAgent("L"), newAgent("P")), Watch: &quiet{}}
-		doc, err := r.Transfer(t.Context(), Transferring{Mover: m, Transfer: measure.Transfer{Direction: measure.Upload, Asked: measure.Amount{Clients: 1, From: "generated"}}})
+		doc, err := r.Transfer(t.Context(), Transferring{Runner: m, Transfer: measure.Transfer{Direction: measure.Upload, Asked: measure.Amount{Clients: 1, From: "generated"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

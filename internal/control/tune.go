@@ -16,7 +16,7 @@ import (
 
 // Tuning says how a path is tuned.
 type Tuning struct {
-	Who       string            // names it for somebody whom it keeps out
+	Owner     string            // names it for somebody whom it keeps out
 	Budget    time.Duration     // no change is begun, and no comparison goes on, that it does not hold
 	TargetBps float64           // rate of each direction at which it ends; 0: none
 	DryRun    bool              // measures and advises, and changes nothing
@@ -77,40 +77,40 @@ func both(err, then error) error {
 type tuning struct {
 	*Runner
 	Tuning
-	doc    *measure.Document
-	out    *measure.Tuning // of the document
-	how    Probing
-	repeat int // runs of each state in each direction
-	until  time.Time
-	looked time.Duration // what reading the hosts and the path took
-	random *rand.Rand
-	facts  map[string]*measure.Facts
-	ways   []*way
-	level  float64 // of the interval of each comparison
+	doc        *measure.Document
+	out        *measure.Tuning // of the document
+	how        Probing
+	repeat     int // runs of each state in each direction
+	until      time.Time
+	looked     time.Duration // what reading the hosts and the path took
+	random     *rand.Rand
+	facts      map[string]*measure.Facts
+	directions []*direction
+	level      float64 // of the interval of each comparison
 
-	ours  []*EndPoint       // that this client tunes, this machine last
-	hosts map[string]string // their names, by what they call the host that they are
-	not   map[string]string // why it does not tune the others, by name
-	open  []measure.Changed // of the change that is in force on trial, in order
-	stood []measure.Setting // what was kept
-	seen  advise.Seen
-	taken map[spot]bool      // by somebody else, who changed it meanwhile: hands off
-	hand  []measure.Proposal // of Try, what has not had its turn
+	ours    []*EndPoint       // that this client tunes, this machine last
+	hosts   map[string]string // their names, by what they call the host that they are
+	not     map[string]string // why it does not tune the others, by name
+	open    []measure.Changed // of the change that is in force on trial, in order
+	stood   []measure.Setting // what was kept
+	seen    advise.Seen
+	taken   map[hostKnob]bool  // by somebody else, who changed it meanwhile: hands off
+	pending []measure.Proposal // of Try, what has not had its turn
 	// unsure is set where an answer did not come, so that nobody knows what is set.
 	unsure     bool
 	rolledBack bool // all of this tuning is undone
 }
 
-// spot is one knob of one host.
-type spot struct{ end, knob, face string }
+// hostKnob is one knob of one host.
+type hostKnob struct{ end, knob, face string }
 
-func spotOf(s measure.Setting) spot { return spot{s.EndPoint, s.Knob, s.Interface} }
+func hostKnobOf(s measure.Setting) hostKnob { return hostKnob{s.EndPoint, s.Knob, s.Interface} }
 
 func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *tuning {
 	x := &tuning{
 		Runner: r, Tuning: t, how: how, repeat: max(p.Repeat.Max, 1), until: begin.Add(t.Budget), random: rand.New(rand.NewPCG(t.Seed, t.Seed)),
 		doc: r.document(p.Command, begin), out: &measure.Tuning{DryRun: t.DryRun, TargetBps: t.TargetBps, Only: t.Only},
-		not: map[string]string{}, taken: map[spot]bool{},
+		not: map[string]string{}, taken: map[hostKnob]bool{},
 		seen: advise.Seen{Undone: map[string]int{}, Never: map[string]bool{}, Only: t.Only},
 	}
 	x.doc.Tuning = x.out
@@ -118,7 +118,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 		x.propose = cause.Propose
 	}
 	for _, s := range p.Steps {
-		x.ways = append(x.ways, &way{step: s})
+		x.directions = append(x.directions, &direction{step: s})
 	}
 	return x
 }
@@ -135,12 +135,12 @@ func (x *tuning) carryOut(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if x.hand, err = x.byHand(); err != nil {
+	if x.pending, err = x.manualChanges(); err != nil {
 		return err
 	}
 	switch {
 	case x.AA > 0:
-		return x.alike(ctx)
+		return x.compareWithItself(ctx)
 	case x.DryRun:
 		x.advise()
 		return nil
@@ -157,7 +157,7 @@ func (x *tuning) look(ctx context.Context) error {
 	if len(x.agents()) < 2 {
 		probing = nil
 	}
-	facts, _, err := x.Runner.look(ctx, now, probing, x.ways[0].step.Specs[0])
+	facts, _, err := x.Runner.look(ctx, now, probing, x.directions[0].step.Specs[0])
 	release(x.agents())
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (x *tuning) look(ctx context.Context) error {
 func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 	m := measure.Milestone{Title: title, Attempt: attempt}
 	x.retire()
-	for _, w := range x.ways {
+	for _, w := range x.directions {
 		w.cell, w.pace = x.add(w.step, diagnose.Base, false), pace{}
 		m.Cells = append(m.Cells, w.cell)
 		for n := range x.repeat {
@@ -182,7 +182,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 	}
 	cause.Diagnose(x.doc)
 	var cells []measure.Cell
-	for _, w := range x.ways {
+	for _, w := range x.directions {
 		c := x.doc.Cells[w.cell]
 		m.Findings, m.Causes = append(m.Findings, boundBy(&c)), append(m.Causes, causeOf(&c))
 		cells = append(cells, c)
@@ -200,14 +200,14 @@ func (x *tuning) retire() {
 	}
 	for _, i := range x.out.Journey[n-1].Cells {
 		c := &x.doc.Cells[i]
-		c.Experiment, c.Beside = tuneState(n-1), true
+		c.Experiment, c.Baseline = tuneState(n-1), true
 	}
 }
 
 // add appends the cell of a step of one flow, and returns its index.
 func (x *tuning) add(step plan.Step, experiment string, beside bool) int {
 	c := cells(plan.Plan{Steps: []plan.Step{step}})[0]
-	c.Group, c.Experiment, c.Beside = len(x.doc.Cells), experiment, beside
+	c.Group, c.Experiment, c.Baseline = len(x.doc.Cells), experiment, beside
 	x.doc.Cells = append(x.doc.Cells, c)
 	return c.Group
 }
@@ -245,7 +245,7 @@ func (x *tuning) stalled(ctx context.Context, runs []measure.Run) bool {
 
 // met tells whether each direction has reached the target.
 func (x *tuning) met() bool {
-	for _, w := range x.ways {
+	for _, w := range x.directions {
 		c := &x.doc.Cells[w.cell]
 		if c.Goodput == nil || c.Goodput.Value < x.TargetBps {
 			return false

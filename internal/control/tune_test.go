@@ -28,7 +28,7 @@ func TestTune(t *testing.T) {
 	if err != nil || doc.Error != nil || doc.Command != "tune" {
 		t.Fatal(err, doc.Error)
 	}
-	want := map[spot]string{at("peer", knob.TCPRmem): "large", at(Local, knob.TSO): "off", at(Local, knob.TxQueueLen): "1000", at("peer", knob.Backlog): "1000"}
+	want := map[hostKnob]string{at("peer", knob.TCPRmem): "large", at(Local, knob.TSO): "off", at(Local, knob.TxQueueLen): "1000", at("peer", knob.Backlog): "1000"}
 	if got := w.now(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -40,7 +40,7 @@ func TestTune(t *testing.T) {
 		if c := doc.Cells[j[i].Cells[0]]; c.Goodput == nil || c.Goodput.Value < least || c.Goodput.Runs != 2 || c.Goodput.CI95Low == nil {
 			t.Errorf("state %d: %+v", i, c.Goodput)
 		}
-		if c := doc.Cells[j[i].Cells[0]]; (c.Experiment == "base") != (i == 2) || c.Beside == (i == 2) {
+		if c := doc.Cells[j[i].Cells[0]]; (c.Experiment == "base") != (i == 2) || c.Baseline == (i == 2) {
 			t.Errorf("state %d is %q", i, c.Experiment)
 		}
 	}
@@ -66,7 +66,7 @@ func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 		if c == nil || a.Reason == "" || len(a.Verified) < 2 || len(a.Changed) == 0 || c.Pairs < 3 {
 			t.Fatalf("%+v", a)
 		}
-		if kept := a.Outcome == measure.Kept; kept != (c.Outcome == measure.Improved) || kept && (a.OtherWay == nil || c.Pairs != 9) {
+		if kept := a.Outcome == measure.Kept; kept != (c.Outcome == measure.Improved) || kept && (a.OtherDirection == nil || c.Pairs != 9) {
 			t.Errorf("%s: %s, %+v", a.ID, a.Outcome, c)
 		}
 		if gain := a.Gain; (gain != nil) != (a.Outcome == measure.Kept) || gain != nil && (gain.Pairs != 6 || gain.LowPct == nil || slices.Contains(c.Groups[:], gain.Groups[0]) || !strings.Contains(a.Reason, "measured anew")) {
@@ -74,7 +74,7 @@ func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 		}
 		for n, g := range c.Groups {
 			cell := doc.Cells[g]
-			if cell.Group != g || !cell.Beside || !strings.HasPrefix(cell.Experiment, "tune-") || len(cell.Runs) != c.Pairs || cell.Axes[0].Value != []string{"before", "with"}[n] {
+			if cell.Group != g || !cell.Baseline || !strings.HasPrefix(cell.Experiment, "tune-") || len(cell.Runs) != c.Pairs || cell.Axes[0].Value != []string{"before", "with"}[n] {
 				t.Errorf("cell %d: %+v", g, cell)
 			}
 			if r := cell.Runs[1].Flows[0].Sender; r.PerSec != nil {
@@ -94,7 +94,7 @@ func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 // A healthy pair ends as it was, however noisy it is.
 func TestTuneHealthy(t *testing.T) {
 	for seed := range uint64(5) {
-		w := newWorld(sick().set, func(map[spot]string, string, int) float64 { return 1e9 })
+		w := newTestPair(sick().set, func(map[hostKnob]string, string, int) float64 { return 1e9 })
 		random := rand.New(rand.NewPCG(seed, 2))
 		w.noise = func(string) float64 { return 1 + 0.05*random.NormFloat64() }
 		before := w.now()
@@ -140,7 +140,7 @@ func TestTuneChangesNothing(t *testing.T) {
 
 // A path on which nothing passes at all is mended, and counted as what it is.
 func TestTuneCuresAStall(t *testing.T) {
-	w := newWorld(map[spot]string{at(Local, knob.MTUProbing): "0", at("peer", knob.MTUProbing): "0"}, func(set map[spot]string, from string, _ int) float64 {
+	w := newTestPair(map[hostKnob]string{at(Local, knob.MTUProbing): "0", at("peer", knob.MTUProbing): "0"}, func(set map[hostKnob]string, from string, _ int) float64 {
 		if set[at(from, knob.MTUProbing)] == "0" {
 			return 0
 		}
@@ -162,42 +162,42 @@ func TestTuneCuresAStall(t *testing.T) {
 // the other direction is not kept, and the rest goes on.
 func TestTuneGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
-		spoil func(*world, *[]measure.Proposal, *Tuning)
+		spoil func(*testPair, *[]measure.Proposal, *Tuning)
 		want  string
 		part  string // of the reason
 	}{
-		"refused": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {
+		"refused": {func(w *testPair, _ *[]measure.Proposal, _ *Tuning) {
 			w.agents[Local].refuses[knob.TSO] = fault.Failf("end what uses it", "tune: the link is busy")
 		}, measure.Failed, "the link is busy"},
-		"not taken": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {
+		"not taken": {func(w *testPair, _ *[]measure.Proposal, _ *Tuning) {
 			w.agents[Local].deaf = map[string]bool{knob.TSO: true}
 		}, measure.NotInUse, "read back"},
-		"declined": {func(_ *world, all *[]measure.Proposal, how *Tuning) {
+		"declined": {func(_ *testPair, all *[]measure.Proposal, how *Tuning) {
 			(*all)[2].Risk, how.Accept = "it may hurt", func(p measure.Proposal) string { return p.Risk }
 		}, measure.Declined, "it may hurt"},
-		"nobody to ask": {func(_ *world, all *[]measure.Proposal, _ *Tuning) { (*all)[2].Cuts = true }, measure.Declined, "cut the connection"},
-		"the other way": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {
+		"nobody to ask": {func(_ *testPair, all *[]measure.Proposal, _ *Tuning) { (*all)[2].Cuts = true }, measure.Declined, "cut the connection"},
+		"the other way": {func(w *testPair, _ *[]measure.Proposal, _ *Tuning) {
 			allows := w.allows
-			w.allows = func(set map[spot]string, from string, n int) float64 {
+			w.allows = func(set map[hostKnob]string, from string, n int) float64 {
 				if from == "peer" && set[at(Local, knob.TSO)] == "off" {
 					return 1e9
 				}
 				return allows(set, from, n)
 			}
 		}, measure.Undone, "the other direction loses"},
-		"it is so": {func(_ *world, all *[]measure.Proposal, _ *Tuning) {
+		"it is so": {func(_ *testPair, all *[]measure.Proposal, _ *Tuning) {
 			(*all)[2].Settings = []measure.Setting{{EndPoint: Local, Knob: "other", Value: ""}}
 		}, measure.Settled, "already"},
-		"the traffic dies": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {
+		"the traffic dies": {func(w *testPair, _ *[]measure.Proposal, _ *Tuning) {
 			allows := w.allows
-			w.allows = func(set map[spot]string, from string, n int) float64 {
+			w.allows = func(set map[hostKnob]string, from string, n int) float64 {
 				if set[at(Local, knob.TSO)] == "off" {
 					return 0
 				}
 				return allows(set, from, n)
 			}
 		}, measure.Failed, "does not survive it"},
-		"it was another value": {func(w *world, all *[]measure.Proposal, how *Tuning) {
+		"it was another value": {func(w *testPair, all *[]measure.Proposal, how *Tuning) {
 			inner := proposing((*all)...)
 			how.propose = func(doc *measure.Document, seen advise.Seen) []measure.Proposal {
 				out := inner(doc, seen)
@@ -205,7 +205,7 @@ func TestTuneGivesUp(t *testing.T) {
 				return out
 			}
 		}, measure.Foreign, "as it was once"},
-		"somebody sets it": {func(w *world, _ *[]measure.Proposal, _ *Tuning) {
+		"somebody sets it": {func(w *testPair, _ *[]measure.Proposal, _ *Tuning) {
 			w.after = func(what string) {
 				if w.now()[at(Local, knob.TSO)] == "off" {
 					w.put(at(Local, knob.TSO), "theirs")
@@ -260,7 +260,7 @@ func TestTuneBothEnds(t *testing.T) {
 	both := change(Local, "x", "new", "loss")
 	both.ID, both.Settings = "x@both", append(both.Settings, measure.Setting{EndPoint: "peer", Knob: "y", Value: "new"})
 	for _, refused := range []bool{false, true} {
-		w := newWorld(map[spot]string{at(Local, "x"): "old", at("peer", "y"): "old"}, func(set map[spot]string, _ string, _ int) float64 {
+		w := newTestPair(map[hostKnob]string{at(Local, "x"): "old", at("peer", "y"): "old"}, func(set map[hostKnob]string, _ string, _ int) float64 {
 			if set[at(Local, "x")] == "new" && set[at("peer", "y")] == "new" {
 				return 2e9
 			}
@@ -279,8 +279,8 @@ func TestTuneBothEnds(t *testing.T) {
 
 // What a person may set by hand comes first; a test's own options need nothing set.
 func TestTuneByHandAndByOption(t *testing.T) {
-	w := newWorld(map[spot]string{at(Local, knob.TxQueueLen): "1000", {"peer", knob.GRO, "eth0"}: "off", at("peer", knob.TxQueueLen): "500"}, func(set map[spot]string, _ string, n int) float64 {
-		if set[spot{"peer", knob.GRO, "eth0"}] == "on" {
+	w := newTestPair(map[hostKnob]string{at(Local, knob.TxQueueLen): "1000", {"peer", knob.GRO, "eth0"}: "off", at("peer", knob.TxQueueLen): "500"}, func(set map[hostKnob]string, _ string, n int) float64 {
+		if set[hostKnob{"peer", knob.GRO, "eth0"}] == "on" {
 			n *= 2
 		}
 		return float64(n) * 1e9
@@ -380,7 +380,7 @@ func TestTuneInterrupted(t *testing.T) {
 			t.Fatalf("step %d: %v, ended by %q", n, err, doc.Ended)
 		}
 		kept := outcomes(doc)
-		want := map[spot]string{at("peer", knob.Backlog): "1000", at("peer", knob.TCPRmem): "small", at(Local, knob.TSO): "on", at(Local, knob.TxQueueLen): "1000"}
+		want := map[hostKnob]string{at("peer", knob.Backlog): "1000", at("peer", knob.TCPRmem): "small", at(Local, knob.TSO): "on", at(Local, knob.TxQueueLen): "1000"}
 		if kept["tso@local"] == measure.Kept {
 			want[at(Local, knob.TSO)] = "off"
 		}
@@ -455,7 +455,7 @@ func TestTuneOneHostTwice(t *testing.T) {
 	}
 }
 
-func tuneTaken(t *testing.T, w *world, one bool) {
+func tuneTaken(t *testing.T, w *testPair, one bool) {
 	t.Helper()
 	w.agents["peer"].fails = func(call string) error {
 		if call == "tune" {
@@ -467,7 +467,7 @@ func tuneTaken(t *testing.T, w *world, one bool) {
 	for _, e := range r.Ends {
 		e.Hello.Hostname = "h"
 	}
-	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Who: "me", propose: proposing(cures()...)})
+	doc, err := r.Tune(t.Context(), tunePlan(t), Probing{}, Tuning{Budget: time.Hour, Owner: "me", propose: proposing(cures()...)})
 	if by := w.agents["peer"].by; by != "me" {
 		t.Errorf("begun by %q", by)
 	}

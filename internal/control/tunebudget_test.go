@@ -27,7 +27,7 @@ func TestTuneBudget(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, q := sick(), &quiet{}
 			random := rand.New(rand.NewPCG(2, 3))
-			w.allows = func(set map[spot]string, _ string, _ int) float64 {
+			w.allows = func(set map[hostKnob]string, _ string, _ int) float64 {
 				if set[at("peer", knob.Backlog)] == "2000" {
 					return 1.1e9
 				}
@@ -68,7 +68,7 @@ func TestTuneGain(t *testing.T) {
 	}{{40, 6, "measured anew"}, {24, 2, "measured anew"}, {18, 0, "did not hold the runs that tell by how much"}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := sick()
-			w.allows = func(set map[spot]string, _ string, _ int) float64 {
+			w.allows = func(set map[hostKnob]string, _ string, _ int) float64 {
 				if set[at("peer", knob.Backlog)] == "2000" {
 					return 1.5e9
 				}

@@ -34,7 +34,7 @@ func (x *tuning) begin(ctx context.Context) error {
 		if x.DryRun {
 			continue
 		}
-		_, err = bus.Call(ctx, e, bus.Tune, bus.TuneRequest{Who: x.Who})
+		_, err = bus.Call(ctx, e, bus.Tune, bus.TuneRequest{Owner: x.Owner})
 		other := x.hosts[reply.Host]
 		if fault.ReasonOf(err) == fault.Taken && other != "" { // another agent of a host that this client tunes already
 			x.not[e.Name] = "it is the same host as " + other + ", where it is tuned"
@@ -148,7 +148,7 @@ func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error 
 		x.unsure = true
 		return fmt.Errorf("control: changing %s at %s: %w", at[0].Knob, e.Name, err)
 	case fault.ReasonOf(err) == fault.Foreign:
-		x.handsOff(at)
+		x.leaveChanged(at)
 		return &fallen{measure.Foreign, fmt.Sprintf("%s: %v", e.Name, err)}
 	}
 	return &fallen{measure.Failed, e.Name + ": " + fault.Text(err)}
@@ -158,20 +158,20 @@ func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error 
 // change was proposed: what is another value now, somebody else has set.
 func (x *tuning) foreign(p *measure.Proposal) error {
 	for _, c := range x.open {
-		at := slices.IndexFunc(p.Before, func(s measure.Setting) bool { return spotOf(s) == spotOf(c.Setting) })
+		at := slices.IndexFunc(p.Before, func(s measure.Setting) bool { return hostKnobOf(s) == hostKnobOf(c.Setting) })
 		if at < 0 || c.Number == 0 || knob.Same(p.Before[at].Value, c.Before) {
 			continue
 		}
-		x.handsOff([]measure.Setting{c.Setting})
+		x.leaveChanged([]measure.Setting{c.Setting})
 		return &fallen{measure.Foreign, fmt.Sprintf("%s at %s was %q when it was read, and %q when it was to be changed", c.Knob, c.EndPoint, p.Before[at].Value, c.Before)}
 	}
 	return nil
 }
 
-// handsOff leaves knobs to whoever else changes them.
-func (x *tuning) handsOff(settings []measure.Setting) {
+// leaveChanged leaves knobs to whoever else changes them.
+func (x *tuning) leaveChanged(settings []measure.Setting) {
 	for _, s := range settings {
-		x.taken[spotOf(s)] = true
+		x.taken[hostKnobOf(s)] = true
 	}
 }
 
@@ -218,7 +218,7 @@ func (x *tuning) undone(name string, changed []measure.Changed) (left error) {
 			x.unsure = true
 			left = both(left, undoError(name, fmt.Errorf("%s: %s", c.Knob, c.Error)))
 		case measure.Foreign:
-			x.handsOff([]measure.Setting{c.Setting})
+			x.leaveChanged([]measure.Setting{c.Setting})
 			left = both(left, &fallen{measure.Foreign, fmt.Sprintf("%s at %s is left: %s", c.Knob, name, c.Error)})
 		}
 	}

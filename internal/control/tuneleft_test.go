@@ -19,7 +19,7 @@ func TestTuneUndoesWhatItGivesUp(t *testing.T) {
 	for seed := range uint64(12) {
 		w := sick()
 		allows := w.allows
-		w.allows = func(set map[spot]string, from string, n int) float64 {
+		w.allows = func(set map[hostKnob]string, from string, n int) float64 {
 			if set[at("peer", knob.Backlog)] == "2000" {
 				return 0
 			}
@@ -44,7 +44,7 @@ func TestTuneUndoesWhatItGivesUp(t *testing.T) {
 // tried after it, and it does not stay with them.
 func TestTuneOptionAfterNotInUse(t *testing.T) {
 	for seed := range uint64(6) {
-		w := newWorld(map[spot]string{at("peer", knob.Backlog): "1000"}, func(set map[spot]string, _ string, n int) float64 {
+		w := newTestPair(map[hostKnob]string{at("peer", knob.Backlog): "1000"}, func(set map[hostKnob]string, _ string, n int) float64 {
 			if set[at("peer", knob.Backlog)] == "2000" {
 				return float64(n) * 1e9
 			}
@@ -104,7 +104,7 @@ func TestTuneLoses(t *testing.T) {
 
 // A change that helps one direction stands where the other one is merely restless:
 // what is lost by chance is seldom taken for a loss.
-func TestTuneRestlessOtherWay(t *testing.T) {
+func TestTuneRestlessOtherDirection(t *testing.T) {
 	undone := 0
 	for seed := range uint64(100) {
 		w := sick()

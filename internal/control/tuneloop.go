@@ -26,7 +26,7 @@ func (x *tuning) improve(ctx context.Context) error {
 		case len(todo) == 0:
 			x.doc.Ended = x.nothingLeft()
 			return nil
-		case time.Until(x.until) < x.wants(x.waysOf(&todo[0])[0]):
+		case time.Until(x.until) < x.wants(x.directionsOf(&todo[0])[0]):
 			x.noTime(todo)
 			return nil
 		}
@@ -40,7 +40,7 @@ func (x *tuning) improve(ctx context.Context) error {
 func (x *tuning) next(ctx context.Context, todo []measure.Proposal) error {
 	n := len(x.out.Attempts)
 	x.notify(Trying{todo[0], n, n + len(todo), max(time.Until(x.until), 0)})
-	x.hand = x.hand[min(1, len(x.hand)):] // they come first
+	x.pending = x.pending[min(1, len(x.pending)):] // they come first
 	a, err := x.try(ctx, todo[0])
 	x.record(a)
 	if err != nil || a.Outcome != measure.Kept {
@@ -69,7 +69,7 @@ func (x *tuning) record(a measure.Attempt) {
 // todo lists what is still to be tried, in order: what was asked for by hand, then
 // what is proposed in the state as it is.
 func (x *tuning) todo() []measure.Proposal {
-	all := slices.Clone(x.hand)
+	all := slices.Clone(x.pending)
 	for i := range all {
 		all[i].Before = x.asTheyAre(all[i].Settings)
 	}
@@ -91,7 +91,7 @@ func (x *tuning) mayTry(p *measure.Proposal) bool {
 		return false
 	}
 	for _, s := range p.Settings {
-		if !x.DryRun && !x.tunes(s.EndPoint) || x.taken[spotOf(s)] {
+		if !x.DryRun && !x.tunes(s.EndPoint) || x.taken[hostKnobOf(s)] {
 			return false
 		}
 	}
@@ -109,7 +109,9 @@ func (x *tuning) triedHere(p *measure.Proposal) bool {
 func (x *tuning) takesBack(p *measure.Proposal) bool {
 	for _, a := range x.out.Attempts {
 		for _, c := range a.Changed {
-			again := func(s measure.Setting) bool { return spotOf(s) == spotOf(c.Setting) && isPartOf(s.Value, c.Before) }
+			again := func(s measure.Setting) bool {
+				return hostKnobOf(s) == hostKnobOf(c.Setting) && isPartOf(s.Value, c.Before)
+			}
 			if a.Outcome == measure.Kept && c.Number > 0 && slices.ContainsFunc(p.Settings, again) {
 				return true
 			}
@@ -182,8 +184,8 @@ func (x *tuning) asTheyAre(settings []measure.Setting) (all []measure.Setting) {
 	return all
 }
 
-// byHand are the changes that were asked for by hand, each by itself.
-func (x *tuning) byHand() (all []measure.Proposal, err error) {
+// manualChanges are the changes that were asked for by hand, each by itself.
+func (x *tuning) manualChanges() (all []measure.Proposal, err error) {
 	for _, s := range x.Try {
 		p, err := x.wished(s)
 		if err != nil {

@@ -46,7 +46,7 @@ func TestTuneRemains(t *testing.T) {
 			c.Findings = c.Findings[:1]
 		}
 		x := &tuning{
-			doc: &measure.Document{Cells: []measure.Cell{c}}, ways: []*way{{}}, out: &measure.Tuning{Attempts: tt.attempts, Journey: []measure.Milestone{{}}},
+			doc: &measure.Document{Cells: []measure.Cell{c}}, directions: []*direction{{}}, out: &measure.Tuning{Attempts: tt.attempts, Journey: []measure.Milestone{{}}},
 			seen: advise.Seen{Undone: map[string]int{}, Kept: make([]string, tt.kept)},
 		}
 		x.propose = func(*measure.Document, advise.Seen) []measure.Proposal { return tt.left }

@@ -70,8 +70,8 @@ func (x *tuning) declines(p measure.Proposal) string {
 // change is kept. One that is of no direction is kept where either one improves.
 func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
 	var c, before *contest // before: in the direction that was looked at first
-	ways, said := x.waysOf(&a.Proposal), ""
-	for n, w := range ways {
+	directions, said := x.directionsOf(&a.Proposal), ""
+	for n, w := range directions {
 		if n > 0 && time.Until(x.until) < x.wants(w) {
 			return &fallen{measure.NoTime, "the budget does not hold the runs of " + w.name() + moreTime}
 		}
@@ -81,7 +81,7 @@ func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
 		if err != nil {
 			return err
 		}
-		if len(ways) > 1 {
+		if len(directions) > 1 {
 			said = fault.Joined(said, w.name()+": "+a.Reason)
 			a.Reason = said
 		}
@@ -102,7 +102,7 @@ func (c *contest) judge(ctx context.Context) (better bool, err error) {
 	a := c.attempt
 	found, err := c.compare(ctx)
 	if found.Pairs > 0 {
-		a.Comparison, a.OtherWay = &found, a.Comparison
+		a.Comparison, a.OtherDirection = &found, a.Comparison
 	}
 	if err != nil {
 		return false, err
@@ -124,7 +124,7 @@ func (c *contest) judge(ctx context.Context) (better bool, err error) {
 // other one. before is its comparison there; nil: none was made.
 func (x *tuning) keepHarmless(ctx context.Context, c, before *contest) error {
 	a, other := c.attempt, before
-	if w := x.otherWay(c.way); w != nil && other == nil {
+	if w := x.otherDirection(c.direction); w != nil && other == nil {
 		other = x.contest(a, w)
 		defer other.strip()
 	}
@@ -152,10 +152,10 @@ func (x *tuning) keepHarmless(ctx context.Context, c, before *contest) error {
 // were picked for that, and show more than it brings; those made now were not. Where
 // the budget does not hold them, no figure is said.
 func (c *contest) confirm(ctx context.Context) error {
-	again := c.contest(c.attempt, c.way)
+	again := c.contest(c.attempt, c.direction)
 	again.path = c.path
 	defer again.strip()
-	for again.pairs < stat.LeastPairs(stat.GainLevel) && time.Until(c.until) >= 2*c.timeOf(c.way)+c.standTime() {
+	for again.pairs < stat.LeastPairs(stat.GainLevel) && time.Until(c.until) >= 2*c.timeOf(c.direction)+c.standTime() {
 		if err := again.pair(ctx); err != nil {
 			return err
 		}
@@ -175,14 +175,14 @@ func (x *tuning) keepChange(a *measure.Attempt) {
 	a.Outcome, a.Changed = measure.Kept, x.open
 	x.stood = append(x.stood, a.Settings...)
 	x.open = nil
-	for _, w := range x.ways {
+	for _, w := range x.directions {
 		w.step = w.step.With(x.optionsFor(&a.Proposal, w))
 	}
 }
 
 // optionsFor are the options of a proposal in a direction: what is of the ends
 // that send and receive changes sides in the other one.
-func (x *tuning) optionsFor(p *measure.Proposal, w *way) *measure.TestOptions {
+func (x *tuning) optionsFor(p *measure.Proposal, w *direction) *measure.TestOptions {
 	s := w.step.Specs[0]
 	if p.Test == nil || p.From == "" || p.From == s.From {
 		return p.Test
@@ -219,7 +219,7 @@ func (c *contest) harms(ctx context.Context) (string, error) {
 		}
 	}
 	found := stat.AB(c.cell(false), c.cell(true), c.level)
-	c.attempt.OtherWay = &found
+	c.attempt.OtherDirection = &found
 	if found.Outcome == measure.Worse || found.Pairs > 1 && loses(stat.AB(c.cell(false), c.cell(true), harmLevel)) {
 		return "the other direction loses by it: " + found.Reason, nil
 	}
@@ -234,18 +234,18 @@ func loses(c measure.Comparison) bool {
 // contest is the comparison of two states of one direction.
 type contest struct {
 	*tuning
-	attempt *measure.Attempt
-	way     *way
-	cells   map[bool]int // with the change, and without
-	steps   map[bool]plan.Step
-	stalls  bool          // runs without the change stall, too
-	pairs   int           // that were made
-	first   bool          // which state comes first in this pair
-	path    *measure.Path // as it was probed with the change
+	attempt   *measure.Attempt
+	direction *direction
+	cells     map[bool]int // with the change, and without
+	steps     map[bool]plan.Step
+	stalls    bool          // runs without the change stall, too
+	pairs     int           // that were made
+	first     bool          // which state comes first in this pair
+	path      *measure.Path // as it was probed with the change
 }
 
-func (x *tuning) contest(a *measure.Attempt, w *way) *contest {
-	c := &contest{tuning: x, attempt: a, way: w, cells: map[bool]int{}, steps: map[bool]plan.Step{}}
+func (x *tuning) contest(a *measure.Attempt, w *direction) *contest {
+	c := &contest{tuning: x, attempt: a, direction: w, cells: map[bool]int{}, steps: map[bool]plan.Step{}}
 	for _, with := range []bool{false, true} {
 		step, variant := w.step, stat.Before
 		if with {
@@ -267,8 +267,8 @@ func (x *tuning) contest(a *measure.Attempt, w *way) *contest {
 
 func (c *contest) cell(with bool) *measure.Cell { return &c.doc.Cells[c.cells[with]] }
 
-// isAlike tells of a comparison of the state with itself.
-func (c *contest) isAlike() bool { return c.AA > 0 }
+// isSelfComparison tells of a comparison of the state with itself.
+func (c *contest) isSelfComparison() bool { return c.AA > 0 }
 
 // compare makes pairs of runs until they tell enough. After the first one the
 // change must have shown that it is in force.
@@ -293,7 +293,7 @@ func (c *contest) compare(ctx context.Context) (found measure.Comparison, err er
 // enough is the rule by which a comparison ends. That of the state with itself is
 // never given up before its first look.
 func (c *contest) enough(pairs int, found *measure.Comparison) bool {
-	if c.isAlike() && pairs < c.out.Pairs {
+	if c.isSelfComparison() && pairs < c.out.Pairs {
 		return false
 	}
 	return stat.Over(c.cell(false), c.cell(true), found, pairs, c.out.Pairs)
@@ -408,7 +408,7 @@ func stripEvidence(e *measure.Evidence) {
 	}
 	e.PerSec, e.Base = nil, nil
 	for i := range e.Streams {
-		e.Streams[i].Course, e.Streams[i].TCPStart, e.Streams[i].TCPEnd = nil, nil, nil
+		e.Streams[i].Timeline, e.Streams[i].TCPStart, e.Streams[i].TCPEnd = nil, nil, nil
 	}
 	for i := range e.Bins {
 		e.Bins[i].TCP = nil
@@ -421,9 +421,9 @@ func stripEvidence(e *measure.Evidence) {
 	}
 }
 
-// alike compares the state with itself so many times, in turns of the directions:
+// compareWithItself compares the state with itself so many times, in turns of the directions:
 // how often that comes out as a difference tells how far the method can be trusted.
-func (x *tuning) alike(ctx context.Context) error {
+func (x *tuning) compareWithItself(ctx context.Context) error {
 	todo := x.todo()
 	x.plan(todo)
 	differ := 0
@@ -432,12 +432,12 @@ func (x *tuning) alike(ctx context.Context) error {
 			ID: fmt.Sprintf("a-a-%d", k+1), Title: fmt.Sprintf("the state with itself, %d of %d", k+1, x.AA),
 			Why: "to show how far the comparison can be trusted", Expect: "no difference",
 		}
-		s := x.ways[k%len(x.ways)].step.Specs[0]
+		s := x.directions[k%len(x.directions)].step.Specs[0]
 		p.From, p.To = s.From, s.To
 		x.notify(Trying{p, k, x.AA, 0})
 		begin := time.Now()
 		a := measure.Attempt{Proposal: p, Outcome: measure.Settled}
-		c := x.contest(&a, x.waysOf(&p)[0])
+		c := x.contest(&a, x.directionsOf(&p)[0])
 		found, err := c.compare(ctx)
 		c.strip()
 		if err != nil {
@@ -458,9 +458,9 @@ func (x *tuning) alike(ctx context.Context) error {
 func (c *contest) outOfTime(pairs int) error {
 	left := time.Until(c.until)
 	switch {
-	case c.isAlike():
+	case c.isSelfComparison():
 		return nil
-	case pairs == c.out.Pairs && left < c.wants(c.way):
+	case pairs == c.out.Pairs && left < c.wants(c.direction):
 		return &fallen{measure.NoTime, fmt.Sprintf("%d pairs of runs leave open whether it helps, and the budget does not hold as many again", pairs) + moreTime}
 	case left <= 0:
 		return &fallen{measure.NoTime, fmt.Sprintf("the budget was spent after %s of runs", unit.Plural(pairs, "pair")) + moreTime}

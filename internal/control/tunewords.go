@@ -18,11 +18,11 @@ func tuneState(n int) string       { return fmt.Sprintf("%sstate-%d", measure.Of
 
 // boundBy says what holds a direction, by its first finding.
 func boundBy(c *measure.Cell) string {
-	way := measure.PairName(c.From, c.To)
+	direction := measure.PairName(c.From, c.To)
 	if len(c.Findings) == 0 {
-		return way + ": not known"
+		return direction + ": not known"
 	}
-	return way + ": " + c.Findings[0].Summary
+	return direction + ": " + c.Findings[0].Summary
 }
 
 // causeOf is the cause of that finding.
@@ -128,7 +128,7 @@ func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 func (x *tuning) advise() {
 	todo := x.todo()
 	x.plan(todo)
-	x.out.Advice = append(x.hand, x.propose(x.doc, x.seen)...)
+	x.out.Advice = append(x.pending, x.propose(x.doc, x.seen)...)
 	x.doc.Ended = "advice alone: nothing was changed"
 }
 
@@ -139,7 +139,7 @@ func (x *tuning) sum() {
 		return
 	}
 	left := slices.DeleteFunc(x.propose(x.doc, x.seen), func(p measure.Proposal) bool { return x.triedHere(&p) || x.takesBack(&p) || x.isSo(&p) })
-	for _, w := range x.ways {
+	for _, w := range x.directions {
 		c := &x.doc.Cells[w.cell]
 		x.out.Remains = append(x.out.Remains, x.remains(c, left))
 		if s := stat.ScatterOf(x.ofState(w)).String(); s != "" {
@@ -160,7 +160,7 @@ func (x *tuning) sum() {
 			x.out.Advice = append(x.out.Advice, p)
 		}
 	}
-	x.lasting()
+	x.persistent()
 }
 
 // remains says what holds a direction when its tuning is over: its first finding
@@ -207,9 +207,9 @@ func broughtNothing(c *measure.Comparison) bool {
 	return c != nil && c.Pairs >= telling && c.Outcome != measure.Improved && !stat.Promising(*c)
 }
 
-// lasting says how what was kept outlives a boot, host by host.
-func (x *tuning) lasting() {
+// persistent says how what was kept outlives a boot, host by host.
+func (x *tuning) persistent() {
 	for _, e := range x.doc.EndPoints {
-		x.out.Lasting = append(x.out.Lasting, knob.Lasting(knob.HostOf(e.Name, e.Facts), x.stood)...)
+		x.out.Persistence = append(x.out.Persistence, knob.Persistent(knob.HostOf(e.Name, e.Facts), x.stood)...)
 	}
 }

@@ -16,14 +16,14 @@ import (
 // watching hears the events of flows until all their sessions are over.
 type watching struct {
 	*Runner
-	flows  []*flow
-	apart  bool             // a flow fails by itself; else the first failure ends it all, after a moment
-	at     map[string]*side // by session
-	left   int              // sessions that are not over
-	looked time.Time        // when it was last looked for silence
-	events <-chan heard
-	gone   <-chan *EndPoint
-	ends   <-chan time.Time // when a failure ends it all
+	flows       []*flow
+	independent bool             // a flow fails by itself; else the first failure ends it all, after a moment
+	at          map[string]*side // by session
+	left        int              // sessions that are not over
+	looked      time.Time        // when it was last looked for silence
+	events      <-chan heard
+	gone        <-chan *EndPoint
+	ends        <-chan time.Time // when a failure ends it all
 }
 
 // heard is an event with the end point that has sent it.
@@ -44,7 +44,7 @@ const (
 // watch hears events until every session is over, or one has failed. The flows
 // begin at a moment that may be still to come.
 func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin time.Time) error {
-	w := &watching{Runner: r, flows: flows, apart: apart, at: map[string]*side{}, looked: time.Now()}
+	w := &watching{Runner: r, flows: flows, independent: apart, at: map[string]*side{}, looked: time.Now()}
 	var stop func()
 	w.events, w.gone, stop = listen(flows)
 	defer stop()
@@ -130,7 +130,7 @@ func (w *watching) fail(s *side, err error) {
 	w.end(s)
 	s.other().until = time.Now().Add(failTime)
 	switch {
-	case w.apart || echo && w.ends != nil:
+	case w.independent || echo && w.ends != nil:
 	case echo:
 		w.ends = time.After(failTime)
 	default:
@@ -153,7 +153,7 @@ func (w *watching) lose(e *EndPoint) error {
 	if n := fellSilent(e.Via, w.flows); n > 1 {
 		err = controllerSilent(e.Via, n)
 	}
-	if !w.apart {
+	if !w.independent {
 		return err
 	}
 	w.failAll(err, func(s *side) bool { return s.end == e })
@@ -177,7 +177,7 @@ func (w *watching) look() {
 			w.end(s)
 		}
 	}
-	if w.apart {
+	if w.independent {
 		w.report(w.flows)
 	}
 }
@@ -238,8 +238,8 @@ func (r *Runner) report(flows []*flow) {
 		for _, s := range f.sides() {
 			over = over && (s.over || s.session == "")
 		}
-		if f.err != nil && over && !f.told {
-			f.told = true
+		if f.err != nil && over && !f.announced {
+			f.announced = true
 			r.notify(Failed{f.spec, f.err})
 		}
 	}

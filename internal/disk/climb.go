@@ -18,8 +18,8 @@ const (
 	flatSteps  = 2
 )
 
-// tellEvery is how often a test says what it is doing.
-const tellEvery = 250 * time.Millisecond
+// progressEvery is how often a test says what it is doing.
+const progressEvery = 250 * time.Millisecond
 
 // mostBuffers bounds the memory of all workers together, in bytes.
 const mostBuffers = 256 << 20
@@ -68,7 +68,7 @@ func (t *test) step(ctx context.Context, j job) (measure.DiskRun, float64, error
 	o, err := t.method.run(ctx, j, func(bytes, ops int64) {
 		now := time.Now()
 		span := max(now.Sub(lastAt).Seconds(), 1e-3)
-		t.tell(measure.DiskTick{Doing: j.pattern, Target: j.target, Workers: j.workers, Bytes: max(0, float64(bytes-last)/span),
+		t.progress(measure.DiskTick{Doing: j.pattern, Target: j.target, Workers: j.workers, Bytes: max(0, float64(bytes-last)/span),
 			IOPS: max(0, float64(ops-lastOps)/span), DonePct: min(100, 100*float64(now.Sub(began))/float64(j.length))})
 		last, lastOps, lastAt = bytes, ops, now
 	})

@@ -75,8 +75,8 @@ func Check(s measure.DiskSpec) error {
 // Measure measures one folder. tell hears what it is doing, from one goroutine
 // at a time. The result is always usable: on error it holds what was measured
 // until then.
-func Measure(ctx context.Context, c Config, tell func(measure.DiskTick)) (measure.DiskTest, error) {
-	t := &test{conf: c, tell: tell, DiskTest: measure.DiskTest{Path: c.Path, Runs: []measure.DiskRun{}}}
+func Measure(ctx context.Context, c Config, progress func(measure.DiskTick)) (measure.DiskTest, error) {
+	t := &test{conf: c, progress: progress, DiskTest: measure.DiskTest{Path: c.Path, Runs: []measure.DiskRun{}}}
 	err := Check(c.Spec)
 	if err == nil {
 		err = t.measure(ctx)
@@ -91,11 +91,11 @@ func Measure(ctx context.Context, c Config, tell func(measure.DiskTick)) (measur
 type test struct {
 	conf Config
 	measure.DiskTest
-	tell   func(measure.DiskTick)
-	method method
-	file   *os.File
-	memory int64 // most of a file that lies in memory, in bytes; 0: it does not
-	cached bool  // the page cache is not passed by: it is emptied before each step
+	progress func(measure.DiskTick)
+	method   method
+	file     *os.File
+	memory   int64 // most of a file that lies in memory, in bytes; 0: it does not
+	cached   bool  // the page cache is not passed by: it is emptied before each step
 }
 
 func (t *test) measure(ctx context.Context) (err error) {

@@ -188,7 +188,7 @@ func TestWorkersAreRaised(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			x := &test{conf: Config{Host: host.New(), Spec: measure.DiskSpec{Workers: tt.most, RunNs: 1}}, tell: quiet, method: tt.rates}
+			x := &test{conf: Config{Host: host.New(), Spec: measure.DiskSpec{Workers: tt.most, RunNs: 1}}, progress: quiet, method: tt.rates}
 			x.FileBytes = 1 << 30
 			r, err := x.climb(t.Context(), measure.RandomRead)
 			if (err != nil) != tt.fails || tt.fails && !errors.Is(err, syscall.EIO) {
@@ -203,7 +203,7 @@ func TestWorkersAreRaised(t *testing.T) {
 
 // TestBlocksBoundWorkers: no more workers than blocks, and no more buffers than memory is for.
 func TestBlocksBoundWorkers(t *testing.T) {
-	x := &test{conf: Config{Host: host.New(), Spec: measure.DiskSpec{BlockBytes: 64 << 20, RunNs: 1}}, tell: quiet, method: rates{1: 1, 2: 2, 3: 3, 4: 4, 8: 8, 16: 16}}
+	x := &test{conf: Config{Host: host.New(), Spec: measure.DiskSpec{BlockBytes: 64 << 20, RunNs: 1}}, progress: quiet, method: rates{1: 1, 2: 2, 3: 3, 4: 4, 8: 8, 16: 16}}
 	for size, want := range map[int64]int{3 * 64 << 20: 3, 1 << 40: 4} {
 		x.FileBytes = size
 		if r, err := x.climb(t.Context(), measure.SequentialRead); err != nil || r.Workers != want || !r.Rising {

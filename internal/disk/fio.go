@@ -71,7 +71,7 @@ func (j job) arguments(direct bool) []string {
 	return append(a, "--size="+part, "--offset_increment="+part)
 }
 
-func (f fio) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outcome, error) {
+func (f fio) run(ctx context.Context, j job, progress func(bytes, ops int64)) (outcome, error) {
 	runtime.LockOSThread() // fio ends with the thread that has started it
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(ctx, j.length+comeBack)
@@ -89,7 +89,7 @@ func (f fio) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outco
 	}
 	read := make(chan reading, 1)
 	go func() {
-		states, err := readFio(out, func(s fioState) { tell(s.bytes, s.ops) })
+		states, err := readFio(out, func(s fioState) { progress(s.bytes, s.ops) })
 		out.CloseWithError(err)
 		read <- reading{states, err}
 	}()

@@ -52,7 +52,7 @@ const (
 
 // readFio reads the objects that fio prints one after the other, each of which
 // ends in a line of its own. Lines between them, which are messages, are passed over.
-func readFio(r io.Reader, tell func(fioState)) ([]fioState, error) {
+func readFio(r io.Reader, progress func(fioState)) ([]fioState, error) {
 	var all []fioState
 	var object bytes.Buffer
 	s := bufio.NewScanner(r)
@@ -75,7 +75,7 @@ func readFio(r io.Reader, tell func(fioState)) ([]fioState, error) {
 		}
 		object.Reset()
 		all = append(all, state)
-		tell(state)
+		progress(state)
 	}
 	if err := s.Err(); err != nil {
 		return all, err

@@ -134,7 +134,7 @@ func (t *test) prime(ctx context.Context) error {
 		longest = 0
 	}
 	n, err := fill(ctx, t.file, t.FileBytes, longest, func(done int64, bps float64) {
-		t.tell(measure.DiskTick{Doing: "making the file", Bytes: bps, DonePct: 100 * float64(done) / float64(t.FileBytes)})
+		t.progress(measure.DiskTick{Doing: "making the file", Bytes: bps, DonePct: 100 * float64(done) / float64(t.FileBytes)})
 	})
 	if err != nil {
 		return t.explain("writing a file in", err)
@@ -146,7 +146,7 @@ func (t *test) prime(ctx context.Context) error {
 
 // fill writes a file of size bytes that no file system can make smaller, for at
 // most so long (0: as long as it takes), and returns how many there are.
-func fill(ctx context.Context, f *os.File, size int64, longest time.Duration, tell func(done int64, bps float64)) (int64, error) {
+func fill(ctx context.Context, f *os.File, size int64, longest time.Duration, progress func(done int64, bps float64)) (int64, error) {
 	b := newPattern(primeBlock)
 	begin := time.Now()
 	told, at := begin, int64(0)
@@ -159,8 +159,8 @@ func fill(ctx context.Context, f *os.File, size int64, longest time.Duration, te
 		if at += int64(n); err != nil {
 			return at, err
 		}
-		if since := time.Since(told); since > tellEvery {
-			tell(at, float64(at)/time.Since(begin).Seconds())
+		if since := time.Since(told); since > progressEvery {
+			progress(at, float64(at)/time.Since(begin).Seconds())
 			told = time.Now()
 		}
 	}

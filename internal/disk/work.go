@@ -24,7 +24,7 @@ import (
 type method interface {
 	name() string
 	// run moves data until the job's time is over. tell hears what was moved so far.
-	run(ctx context.Context, j job, tell func(bytes, ops int64)) (outcome, error)
+	run(ctx context.Context, j job, progress func(bytes, ops int64)) (outcome, error)
 }
 
 // job is one step: a pattern over a file with so many workers.
@@ -82,7 +82,7 @@ type own struct{}
 
 func (own) name() string { return measure.DiskByThru }
 
-func (own) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outcome, error) {
+func (own) run(ctx context.Context, j job, progress func(bytes, ops int64)) (outcome, error) {
 	c := &crew{job: j, done: make(chan error, j.workers)}
 	for i := range j.workers {
 		c.team = append(c.team, newWorker(c, int64(i)))
@@ -91,7 +91,7 @@ func (own) run(ctx context.Context, j job, tell func(bytes, ops int64)) (outcome
 	for _, w := range c.team {
 		go func() { c.done <- w.work() }()
 	}
-	bins, err := c.watch(ctx, begin, tell)
+	bins, err := c.watch(ctx, begin, progress)
 	if err == nil && j.cached && isWrite(j.pattern) {
 		err = j.file.Sync()
 	}
@@ -124,8 +124,8 @@ type crew struct {
 }
 
 // watch follows the workers until the last has ended.
-func (c *crew) watch(ctx context.Context, begin time.Time, tell func(bytes, ops int64)) (bins []bin, err error) {
-	over, tick := time.NewTimer(c.length), time.NewTicker(min(tellEvery, c.binTime()))
+func (c *crew) watch(ctx context.Context, begin time.Time, progress func(bytes, ops int64)) (bins []bin, err error) {
+	over, tick := time.NewTimer(c.length), time.NewTicker(min(progressEvery, c.binTime()))
 	defer over.Stop()
 	defer tick.Stop()
 	var stuck <-chan time.Time
@@ -145,7 +145,7 @@ func (c *crew) watch(ctx context.Context, begin time.Time, tell func(bytes, ops 
 			}
 		case now := <-tick.C:
 			sum := c.sum()
-			tell(sum.bytes, sum.ops)
+			progress(sum.bytes, sum.ops)
 			if span := now.Sub(lastAt); span >= c.binTime()-time.Millisecond && !c.stop.Load() {
 				bins = append(bins, bin{sum.bytes - last.bytes, sum.ops - last.ops, span})
 				last, lastAt = sum, now

@@ -32,7 +32,7 @@ type Printer interface {
 	Charts(Charts)
 	Bars(Bars)
 	Details(Details)
-	Beside(Beside)
+	SideBySide(SideBySide)
 	Filter(Filter)
 	Card(Card)
 	Notice(Notice)
@@ -172,8 +172,8 @@ type Filter struct {
 // Choice shows some rows alone; its class is known to the page's style.
 type Choice struct{ Class, Text string }
 
-// Beside are blocks side by side, where a page has the room.
-type Beside struct{ Body []Block }
+// SideBySide are blocks side by side, where a page has the room.
+type SideBySide struct{ Body []Block }
 
 // Card is one thing with its facts: a finding, a change that was tried.
 type Card struct {
@@ -316,7 +316,7 @@ func (b Bars) Print(p Printer) { p.Bars(b) }
 func (b Details) Print(p Printer) { p.Details(b) }
 
 // Print has the printer print the kind.
-func (b Beside) Print(p Printer) { p.Beside(b) }
+func (b SideBySide) Print(p Printer) { p.SideBySide(b) }
 
 // Print has the printer print the kind.
 func (b Card) Print(p Printer) { p.Card(b) }
@@ -371,7 +371,7 @@ func (b Filter) Print(p Printer) { p.Filter(b) }
 func (b Filter) Empty(a Audience) bool { return empty(a, b.Body) }
 
 // Empty tells whether there is nothing to print.
-func (b Beside) Empty(a Audience) bool { return empty(a, b.Body) }
+func (b SideBySide) Empty(a Audience) bool { return empty(a, b.Body) }
 
 // Empty tells whether there is nothing to print.
 func (b Card) Empty(Audience) bool { return b.Name == "" }

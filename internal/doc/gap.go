@@ -16,15 +16,17 @@ type Gap struct {
 
 // isLike tells whether a reason for a fact says what this one says of another place.
 func (g Gap) isLike(fact, why string) bool {
-	return beginAlike(g.Why, why) && len(g.Facts) == 1 && g.Facts[0] == fact
+	return beginEqual(g.Why, why) && len(g.Facts) == 1 && g.Facts[0] == fact
 }
 
-// beginAlike tells of two long texts that differ in their ends alone.
-func beginAlike(a, b string) bool { return len(b) > alike && strings.HasPrefix(a, b[:alike]) }
+// beginEqual tells of two long texts that differ in their ends alone.
+func beginEqual(a, b string) bool {
+	return len(b) > mostlyEqual && strings.HasPrefix(a, b[:mostlyEqual])
+}
 
-// alike is how much of two reasons for the same fact makes them one: those of
+// mostlyEqual is how much of two reasons for the same fact makes them one: those of
 // many pairs differ in the names of their hosts alone.
-const alike = 40
+const mostlyEqual = 40
 
 // sameWords tells of two reasons that name the same in another order, as those of
 // the two directions between two hosts do.

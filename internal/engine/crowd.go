@@ -53,10 +53,10 @@ func (c *Crowd[K]) Size() int {
 // Refusals passes on why clients are turned away: within a second once of an
 // address, and of so many addresses at most.
 type Refusals struct {
-	Tell func(addr string, reason error) // nil: nobody hears of them
+	Report func(addr string, reason error) // nil: nobody hears of them
 
-	mu   sync.Mutex
-	told map[netip.Addr]time.Time
+	mu       sync.Mutex
+	reported map[netip.Addr]time.Time
 }
 
 // mostRefused bounds the addresses of whose refusal is told within refusedEvery.
@@ -67,22 +67,22 @@ const (
 
 // Note takes one more, at a time.
 func (r *Refusals) Note(from netip.AddrPort, now time.Time, reason error) {
-	if r.Tell != nil && r.isNew(from.Addr().Unmap().WithZone(""), now) {
-		r.Tell(from.String(), reason)
+	if r.Report != nil && r.isNew(from.Addr().Unmap().WithZone(""), now) {
+		r.Report(from.String(), reason)
 	}
 }
 
 func (r *Refusals) isNew(from netip.Addr, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for a, at := range r.told {
+	for a, at := range r.reported {
 		if now.Sub(at) > refusedEvery {
-			delete(r.told, a)
+			delete(r.reported, a)
 		}
 	}
-	if _, again := r.told[from]; again || len(r.told) >= mostRefused {
+	if _, again := r.reported[from]; again || len(r.reported) >= mostRefused {
 		return false
 	}
-	measure.Put(&r.told, from, now)
+	measure.Put(&r.reported, from, now)
 	return true
 }

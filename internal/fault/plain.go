@@ -10,7 +10,7 @@ import (
 // packages are those whose errors begin with their name. arch_test.go holds that
 // each folder of internal/ is here.
 var packages = strings.Fields(`advise agent bus bustest capture cause clients cli compare console control diagnose disk engine enginetest esx fault frame
-	ftp gate host hypervisor hypervisortest iperf2 iperf3 iperfdoc knob kvm library live loopback measure mover native nfs node option own path pcapfile pcie place plan
+	ftp gate host hypervisor hypervisortest iperf2 iperf3 iperfdoc knob kvm library live loopback measure runner native nfs node option own path pcapfile pcie place plan
 	planfile platform published pump remote report rsync runs servers session sftp smb sock stage stat store token trace transfer transfertest tree tune unit
 	vsphere web worker`)
 

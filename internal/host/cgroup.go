@@ -47,7 +47,7 @@ type levels struct {
 
 // cgroup reads what the control groups around this process allow it.
 func (f FS) cgroup(n *notes) *measure.Cgroup {
-	groups, mounts, err := f.placed("self")
+	groups, mounts, err := f.groupsOf("self")
 	var cpu levels
 	if err == nil {
 		cpu, err = f.levelsOf(groups, mounts, "cpu")
@@ -79,8 +79,8 @@ func (f FS) cgroup(n *notes) *measure.Cgroup {
 	return c
 }
 
-// placed reads in which groups a process or a thread is, and where groups are shown.
-func (f FS) placed(task string) ([]group, []mount, error) {
+// groupsOf reads in which groups a process or a thread is, and where groups are shown.
+func (f FS) groupsOf(task string) ([]group, []mount, error) {
 	groups, err := tree.Parsed(f.Read, path.Join("proc", task, "cgroup"), parseCgroup)
 	if err != nil {
 		return nil, nil, err
@@ -107,7 +107,7 @@ func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels,
 	for _, m := range mounts {
 		fits := m.kind == "cgroup2" && version == 2 ||
 			m.kind == "cgroup" && version == 1 && slices.Contains(strings.Split(m.options, ","), controller)
-		rest, inside := below(at, m.root)
+		rest, inside := relativeTo(at, m.root)
 		if !fits || !inside || !f.Exists(m.point) {
 			continue
 		}
@@ -122,8 +122,8 @@ func (f FS) levelsOf(groups []group, mounts []mount, controller string) (levels,
 	return levels{version: version, path: at}, fmt.Errorf("no file system mounted here shows the control group %s (%s)", at, controller)
 }
 
-// below returns what a path has after root.
-func below(at, root string) (rest string, ok bool) {
+// relativeTo returns what a path has after root.
+func relativeTo(at, root string) (rest string, ok bool) {
 	if root == "/" {
 		return at, !strings.HasPrefix(at, "/..") // outside of this namespace's root
 	}

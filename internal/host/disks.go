@@ -97,11 +97,11 @@ func (f FS) diskDriver(name, at string) string {
 // folders below it.
 func (f FS) mountsOn(at string, mounts map[string][]measure.Mount) []measure.Mount {
 	all := mounts[f.Optional(path.Join(at, "dev"))]
-	below, err := f.Names(at)
+	relativeTo, err := f.Names(at)
 	if err != nil {
 		return all
 	}
-	for _, part := range below {
+	for _, part := range relativeTo {
 		if strings.HasPrefix(part, path.Base(at)) {
 			all = append(all, mounts[f.Optional(path.Join(at, part, "dev"))]...)
 		}

@@ -100,5 +100,5 @@ func fastest(mask []byte) int64 {
 	return mbps * 1_000_000
 }
 
-// errUntold is the answer of a driver that does not know a question.
-var errUntold = errors.New("the driver does not tell")
+// errUnknown is the answer of a driver that does not know a question.
+var errUnknown = errors.New("the driver does not tell")

@@ -133,7 +133,7 @@ func (ethtool) rss(name string) (measure.RSS, error) {
 	}
 	r.Fields = flowFields(name)
 	if r.Table == 0 && len(slices.Concat(slices.Collect(maps.Values(r.Fields))...)) == 0 {
-		return r, errUntold // as virtio without RSS does, which only names a function
+		return r, errUnknown // as virtio without RSS does, which only names a function
 	}
 	return r, nil
 }
@@ -193,7 +193,7 @@ func stringSet(name string, set uint32) ([]string, error) {
 	}
 	n := binary.NativeEndian.Uint32(b[16:])
 	if binary.NativeEndian.Uint64(b[8:]) == 0 || n == 0 {
-		return nil, errUntold
+		return nil, errUnknown
 	}
 	if n > maxStrings {
 		return nil, fmt.Errorf("the driver says that it has %d", n)
@@ -263,7 +263,7 @@ func Ethtool(iface string, b []byte) error {
 func answered(err error) error {
 	switch err {
 	case unix.EOPNOTSUPP:
-		return errUntold
+		return errUnknown
 	case unix.EPERM, unix.EACCES:
 		return errors.New("only root may read it")
 	}

@@ -79,7 +79,7 @@ func (h *Host) CPUWeightOf(pid int) (int64, error) {
 
 // groupsAround are the groups of a process or a thread for one controller.
 func (f FS) groupsAround(task, controller string) (levels, error) {
-	groups, mounts, err := f.placed(task)
+	groups, mounts, err := f.groupsOf(task)
 	if err != nil {
 		return levels{}, err
 	}

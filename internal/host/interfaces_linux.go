@@ -254,7 +254,7 @@ func (u *subject) describeDriver() {
 		case v.key == "firmware" && u.kernel == nil:
 			u.miss(v.key, errors.New(onlyKernel))
 		default:
-			u.miss(v.key, errUntold)
+			u.miss(v.key, errUnknown)
 		}
 	}
 	if u.hardware() {
@@ -311,7 +311,7 @@ func known[T comparable](u *subject, key string, v T) *T {
 		return &v
 	}
 	if u.hardware() {
-		u.miss(key, errUntold)
+		u.miss(key, errUnknown)
 	}
 	return nil
 }
@@ -366,7 +366,7 @@ func (u *subject) describeStack() {
 		return
 	}
 	if u.tunnel.Overhead == 0 {
-		u.miss("tunnel.overhead_bytes", overheadUntold(u.kind))
+		u.miss("tunnel.overhead_bytes", overheadUnknown(u.kind))
 	}
 	if u.tunnel.Lower == "" {
 		u.miss("tunnel.lower", errors.New("the link does not say where its packets go"))

@@ -60,7 +60,7 @@ func answer[T any](r machine, name string, of func(answers) *T) (v T, err error)
 	if p := of(a); ok && p != nil {
 		return *p, nil
 	}
-	return v, errUntold
+	return v, errUnknown
 }
 
 func (r machine) info(name string) (driverInfo, error) {
@@ -121,7 +121,7 @@ func (machine) qdiscs() ([]qdisc, error) {
 	}, nil
 }
 
-func (machine) queueStats(int) ([]measure.QueueCounter, error) { return nil, errUntold }
+func (machine) queueStats(int) ([]measure.QueueCounter, error) { return nil, errUnknown }
 func (machine) rxRing(string) (uint64, error)                  { return 9, nil }
 func (machine) qdisc(string) (measure.Qdisc, error)            { return measure.Qdisc{Kind: "mq", Drops: 3}, nil }
 

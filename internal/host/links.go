@@ -160,15 +160,15 @@ func resolve(links []link) {
 			l.master = links[m].name
 			links[m].adopt(*l)
 		}
-		below, ok := at[l.lowerIndex]
+		relativeTo, ok := at[l.lowerIndex]
 		if !ok || l.lowerIndex == 0 || l.elsewhere || l.lowerIndex == l.index {
 			continue
 		}
 		switch {
 		case l.tunnel != nil:
-			l.tunnel.Lower = links[below].name
+			l.tunnel.Lower = links[relativeTo].name
 		case !paired(l.kind):
-			l.lower = append(l.lower, links[below].name)
+			l.lower = append(l.lower, links[relativeTo].name)
 		}
 	}
 }

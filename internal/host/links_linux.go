@@ -122,7 +122,7 @@ func (running) queueStats(index int) ([]measure.QueueCounter, error) {
 		return nil, answered(err)
 	}
 	if len(list) == 0 {
-		return nil, errUntold
+		return nil, errUnknown
 	}
 	slices.SortStableFunc(list, byQueue)
 	return list, nil

@@ -147,7 +147,7 @@ func TestParseTunnel(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" || lower != c.lower {
 			t.Errorf("%s: lies on %d (-want +got):\n%s", name, lower, diff)
 		}
-		if got != nil && got.Overhead == 0 && overheadUntold(c.kind) == nil {
+		if got != nil && got.Overhead == 0 && overheadUnknown(c.kind) == nil {
 			t.Errorf("%s: no reason for the overhead that is not known", name)
 		}
 	}

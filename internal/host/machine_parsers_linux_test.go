@@ -25,7 +25,7 @@ func TestMountInfo(t *testing.T) {
 
 // A dead server must not hold the question for free space up, and neither
 // must a way that leads over one.
-func TestWaysOverServers(t *testing.T) {
+func TestDirectionsOverServers(t *testing.T) {
 	list := []mount{{point: "/", kind: "ext4"}, {point: "/net", kind: "autofs"}, {point: "/mnt/nas", kind: "nfs4"}, {point: "/home/x/y", kind: "fuse.sshfs"}}
 	for point, want := range map[string]bool{"/": true, "/data": true, "/net/x": false, "/mnt/nas/disk": false, "/mnt/nas2": true, "/home/x": true, "/home/x/y/z": false, "/mnt/nas": false} {
 		if got := !over(waiting(list), point); got != want {
@@ -58,7 +58,7 @@ func TestCgroupLevels(t *testing.T) {
 			t.Errorf("%s by %+v: %q, %v", c.controller, c.mounts, got, err)
 		}
 	}
-	if _, ok := below("/../other", "/"); ok {
+	if _, ok := relativeTo("/../other", "/"); ok {
 		t.Error("a group outside of the namespace is taken for one within")
 	}
 	for _, bad := range []string{"", "0:/", "0::relative"} {

@@ -23,7 +23,7 @@ func (u *subject) describeCounters() {
 			}
 		}
 	}
-	if len(u.out.Counters) == 0 && (err == nil || errors.Is(err, errUntold)) {
+	if len(u.out.Counters) == 0 && (err == nil || errors.Is(err, errUnknown)) {
 		u.out.Counters, err = ask(u, func(k kernel, _ string) ([]measure.QueueCounter, error) { return k.queueStats(u.index) })
 	}
 	if err != nil {

@@ -165,8 +165,8 @@ func (l tunnelLayout) overhead(kind string, data []byte, ipv6 bool) int {
 	return sum
 }
 
-// overheadUntold is why the overhead of a kind of tunnel is not known.
-func overheadUntold(kind string) error {
+// overheadUnknown is why the overhead of a kind of tunnel is not known.
+func overheadUnknown(kind string) error {
 	switch kind {
 	case "wireguard":
 		return errors.New("60 bytes to a peer over IPv4, 80 over IPv6: only root may read which it is")

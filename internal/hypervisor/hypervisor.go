@@ -12,7 +12,7 @@
 //
 // # One test above hypervisors
 //
-//  1. control/beneath.go asks the sources of --hypervisor, beside what else comes before the traffic, for the machines that the end points
+//  1. control/hypervisors.go asks the sources of --hypervisor, beside what else comes before the traffic, for the machines that the end points
 //     may be. Package place matches them (UUID, MAC, address), says how two end points are placed, and fills the rungs of a ladder.
 //  2. The counters of these machines and their hosts are watched over all runs. Their samples are on the clock of the end that
 //     runs the command, and so is the measured time of each run (Run.Span): only samples within it count.

@@ -163,7 +163,7 @@ func (r *reading) evidence(sends bool, rows []stream, here bool) *measure.Eviden
 // sum is a sum of the main direction, or of the other one. Early versions
 // with two-way traffic print both under the same name.
 func (r *reading) sum(key string, dataOut bool) node {
-	if !r.twoWay {
+	if !r.bothDirections {
 		return r.end.get(key)
 	}
 	flagged := r.end.nth(key, 0)

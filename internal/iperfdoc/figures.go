@@ -16,7 +16,7 @@ func intervals(all []chosenCell) []Interval {
 		i := Interval{Start: time.Duration(b.At), End: time.Duration(b.At + b.Span)}
 		for k := range all {
 			if n < len(all[k].near.Bins) {
-				i.Ways = append(i.Ways, all[k].way(n))
+				i.Directions = append(i.Directions, all[k].direction(n))
 			}
 		}
 		out = append(out, i)
@@ -24,11 +24,11 @@ func intervals(all []chosenCell) []Interval {
 	return out
 }
 
-// way is the n-th second of one direction.
-func (x *chosenCell) way(n int) Way {
+// direction is the n-th second of one direction.
+func (x *chosenCell) direction(n int) Direction {
 	e, b := x.near, x.near.Bins[n]
 	count := len(e.Streams)
-	w := Way{Sends: x.sends}
+	w := Direction{Sends: x.sends}
 	for j := range count {
 		p := Part{Socket: Socket(x.first + j)}
 		switch {
@@ -90,7 +90,7 @@ func Micros(ns *int64) *int64 {
 func end(all []chosenCell) End {
 	var e End
 	for i, x := range all {
-		e.Ways = append(e.Ways, x.endWay())
+		e.Directions = append(e.Directions, x.endDirection())
 		if i > 0 && x.cell.Spec.Duplex {
 			break // the first direction's processes moved both, and counted them together
 		}
@@ -117,9 +117,9 @@ func cpu(e *measure.Evidence) CPU {
 	return CPU{pct(e.Worker.UserNs), pct(e.Worker.SystemNs)}
 }
 
-func (x *chosenCell) endWay() EndWay {
+func (x *chosenCell) endDirection() EndDirection {
 	s, r := x.sender(), x.receiver()
-	w := EndWay{Sends: x.sends, HasSent: s != nil, HasReceived: r != nil}
+	w := EndDirection{Sends: x.sends, HasSent: s != nil, HasReceived: r != nil}
 	if s != nil {
 		w.Sent, w.SenderCongestion = time.Duration(s.MeasuredNs), congestion(s)
 	}
@@ -136,7 +136,7 @@ func (x *chosenCell) endWay() EndWay {
 		stream := EndStream{Socket: Socket(x.first + j)}
 		if s != nil && j < len(s.Streams) {
 			stream.Sent = total(allSent(x.cell, &s.Streams[j]))
-			stream.Sent.Course = course(s, j)
+			stream.Sent.Timeline = timeline(s, j)
 		}
 		if r != nil && j < len(r.Streams) {
 			stream.Received = total(&r.Streams[j])
@@ -184,9 +184,9 @@ func (t *Total) lostAll(sent Total) {
 	}
 }
 
-// course is what a stream's TCP showed at the end of each second.
-func course(e *measure.Evidence, stream int) Course {
-	var c Course
+// timeline is what a stream's TCP showed at the end of each second.
+func timeline(e *measure.Evidence, stream int) Timeline {
+	var c Timeline
 	var sum, n int64
 	for _, b := range e.Bins {
 		if len(b.TCP) != len(e.Streams) {

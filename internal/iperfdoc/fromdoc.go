@@ -61,7 +61,7 @@ func chosen(doc *measure.Document) []chosenCell {
 	var all []chosenCell
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
-		if c.Beside || c.Spec.Traffic != measure.Bulk || len(all) > 0 && (c.Group != all[0].cell.Group || c.AtOnce < 2) {
+		if c.Baseline || c.Spec.Traffic != measure.Bulk || len(all) > 0 && (c.Group != all[0].cell.Group || c.AtOnce < 2) {
 			continue
 		}
 		if x, ok := choose(c); ok {

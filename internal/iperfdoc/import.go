@@ -29,7 +29,7 @@ type reading struct {
 	protocol         string
 	server           bool // written by the end that was called
 	sends            bool // the main direction is away from here
-	twoWay           bool
+	bothDirections   bool
 	far              string // name of the other end
 	streams          []stream
 	ends             map[int64]node // rows of `end` by socket
@@ -146,7 +146,7 @@ func (r *reading) look() error {
 		}
 	}
 	r.protocol = cmp.Or(r.protocol, measure.TCP)
-	r.twoWay = slices.ContainsFunc(r.streams, func(s stream) bool { return s.sends != r.sends })
+	r.bothDirections = slices.ContainsFunc(r.streams, func(s stream) bool { return s.sends != r.sends })
 	if n := len(r.streams); n > maxStreams {
 		return fmt.Errorf("%d streams: iperf3 has at most %d", n, maxStreams)
 	}

@@ -82,11 +82,11 @@ func Socket(i int) int { return 5 + 2*i }
 type Interval struct {
 	Start, End time.Duration // since the measured time began, or of an omitted one since the traffic did
 	Omitted    bool
-	Ways       []Way // one, or two for two-way traffic: what the client sends first
+	Directions []Direction // one, or two for two-way traffic: what the client sends first
 }
 
-// Way is one direction in an interval.
-type Way struct {
+// Direction is one direction in an interval.
+type Direction struct {
 	Sends   bool // this end sends
 	Sum     Part
 	Streams []Part
@@ -133,9 +133,9 @@ func Sum(streams []Part) Part {
 
 // End is what is known when a test is over.
 type End struct {
-	Ways   []EndWay // as in Interval
-	Local  CPU
-	Remote CPU
+	Directions []EndDirection // as in Interval
+	Local      CPU
+	Remote     CPU
 	// What the far end printed, where that was asked for: text, or its JSON document.
 	ServerText string
 	ServerJSON string
@@ -146,8 +146,8 @@ type CPU struct{ User, System float64 }
 
 func (c CPU) total() float64 { return c.User + c.System }
 
-// EndWay is one direction of the whole measured time.
-type EndWay struct {
+// EndDirection is one direction of the whole measured time.
+type EndDirection struct {
 	Sends              bool          // this end sends
 	Sent, Received     time.Duration // measured time of the sender and of the receiver
 	HasSent            bool          // the sender's figures are known
@@ -171,11 +171,11 @@ type Total struct {
 	Lost        int64
 	OutOfOrder  int64
 	JitterNs    int64
-	Course      Course
+	Timeline    Timeline
 }
 
-// Course is what a sender's TCP went through: of what the intervals showed.
-type Course struct {
+// Timeline is what a sender's TCP went through: of what the intervals showed.
+type Timeline struct {
 	Known      bool  `json:"-"`
 	Reordering int64 `json:"reorder"`
 	MaxCwnd    int64 `json:"max_snd_cwnd"` // bytes
@@ -186,7 +186,7 @@ type Course struct {
 }
 
 // sums adds up what both ends counted of all streams.
-func (w EndWay) sums() (sent, received Total) {
+func (w EndDirection) sums() (sent, received Total) {
 	jitter := int64(0)
 	for _, s := range w.Streams {
 		sent.Bytes += s.Sent.Bytes

@@ -134,7 +134,7 @@ type jsonTotal struct {
 	Socket *int `json:"socket,omitempty"`
 	jsonSpan
 	Retransmits *int64 `json:"retransmits,omitempty"`
-	*Course
+	*Timeline
 	*jsonDatagrams
 	OutOfOrder *int64 `json:"out_of_order,omitempty"`
 	Sender     bool   `json:"sender"`
@@ -207,7 +207,7 @@ const (
 // json is an interval of a test of that protocol.
 func (i Interval) json(protocol string) jsonInterval {
 	out := jsonInterval{Streams: []jsonPart{}}
-	for n, w := range i.Ways {
+	for n, w := range i.Directions {
 		for _, p := range w.Streams {
 			row := i.row(p, w.Sends, protocol)
 			row.Socket = &p.Socket
@@ -254,7 +254,7 @@ func (e End) json(protocol string, server bool) jsonEnd {
 		HostTotal: finite(e.Local.total()), HostUser: finite(e.Local.User), HostSystem: finite(e.Local.System),
 		RemoteTotal: finite(e.Remote.total()), RemoteUser: finite(e.Remote.User), RemoteSystem: finite(e.Remote.System),
 	}}
-	for n, w := range e.Ways {
+	for n, w := range e.Directions {
 		if server && !w.Sends {
 			w = w.unknown()
 		}
@@ -281,7 +281,7 @@ func (e End) json(protocol string, server bool) jsonEnd {
 
 // serverCongestion is that of the server's own end: as the sender's where it sends at all.
 func (e End) serverCongestion() (sender, receiver string) {
-	for _, w := range e.Ways {
+	for _, w := range e.Directions {
 		if w.Sends {
 			return w.SenderCongestion, ""
 		}
@@ -291,18 +291,18 @@ func (e End) serverCongestion() (sender, receiver string) {
 }
 
 // unknown leaves out what the sender's kernel alone knows.
-func (w EndWay) unknown() EndWay {
+func (w EndDirection) unknown() EndDirection {
 	w.Streams = slices.Clone(w.Streams)
 	for i := range w.Streams {
-		w.Streams[i].Sent.Retransmits, w.Streams[i].Sent.Course = nil, Course{}
+		w.Streams[i].Sent.Retransmits, w.Streams[i].Sent.Timeline = nil, Timeline{}
 	}
 	return w
 }
 
-func (w EndWay) tcpRow(s EndStream) jsonEndStream {
+func (w EndDirection) tcpRow(s EndStream) jsonEndStream {
 	sent := &jsonTotal{Socket: &s.Socket, jsonSpan: span(0, w.Sent, s.Sent.Bytes), Retransmits: s.Sent.Retransmits, Sender: w.Sends}
-	if c := s.Sent.Course; c.Known || s.Sent.Retransmits != nil {
-		sent.Course = &c
+	if c := s.Sent.Timeline; c.Known || s.Sent.Retransmits != nil {
+		sent.Timeline = &c
 	}
 	return jsonEndStream{
 		Sender:   sent,
@@ -317,21 +317,21 @@ func (t Total) datagrams(packets int64) *jsonDatagrams {
 }
 
 // counted is how many datagrams a row stands for: what the sender sent, where that is known.
-func (w EndWay) counted(sent, received Total) int64 {
+func (w EndDirection) counted(sent, received Total) int64 {
 	if w.HasSent {
 		return sent.Packets
 	}
 	return received.Packets + received.Lost
 }
 
-func (w EndWay) udpRow(s EndStream) jsonEndStream {
+func (w EndDirection) udpRow(s EndStream) jsonEndStream {
 	return jsonEndStream{UDP: &jsonTotal{
 		Socket: &s.Socket, jsonSpan: span(0, w.Sent, s.Sent.Bytes), OutOfOrder: &s.Received.OutOfOrder,
 		jsonDatagrams: s.Received.datagrams(w.counted(s.Sent, s.Received)), Sender: w.Sends,
 	}}
 }
 
-func (w EndWay) sumRows(protocol string) (sum, sent, received *jsonTotal) {
+func (w EndDirection) sumRows(protocol string) (sum, sent, received *jsonTotal) {
 	s, r := w.sums()
 	sent = &jsonTotal{jsonSpan: span(0, w.Sent, s.Bytes), Retransmits: s.Retransmits, Sender: w.Sends}
 	received = &jsonTotal{jsonSpan: span(0, w.Received, r.Bytes), Sender: w.Sends}

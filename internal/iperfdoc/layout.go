@@ -144,7 +144,7 @@ func (l *Layout) Interval(i Interval) error {
 	if i.Omitted {
 		tail = "(omitted)"
 	}
-	for _, w := range i.Ways {
+	for _, w := range i.Directions {
 		for _, p := range w.Streams {
 			l.line("%s%s", l.row(fmt.Sprintf("[%3d]", p.Socket), w.Sends, i.Start, i.End, p.Bytes), l.figures(p, w.Sends, udp)+tail)
 		}
@@ -192,14 +192,14 @@ func (l *Layout) role(sends bool) string {
 	if !l.test.Bidir {
 		return ""
 	}
-	way, end := "RX", "C"
+	direction, end := "RX", "C"
 	if sends {
-		way = "TX"
+		direction = "TX"
 	}
 	if l.test.Server {
 		end = "S"
 	}
-	return "[" + way + "-" + end + "]"
+	return "[" + direction + "-" + end + "]"
 }
 
 // The widths of what stands behind the rate, where a kind of test has less to say.
@@ -245,7 +245,7 @@ func (l *Layout) End(e End, whole bool) error {
 	default:
 		l.head("")
 	}
-	for _, w := range e.Ways {
+	for _, w := range e.Directions {
 		for _, s := range w.Streams {
 			l.totals(fmt.Sprintf("[%3d]", s.Socket), w, s.Sent, s.Received, "%12s")
 		}
@@ -261,7 +261,7 @@ func (l *Layout) End(e End, whole bool) error {
 
 // totals prints what sender and receiver counted. gap is the blank between
 // the retransmits and the word behind, which in iperf3 a sum has wider.
-func (l *Layout) totals(id string, w EndWay, sent, received Total, gap string) {
+func (l *Layout) totals(id string, w EndDirection, sent, received Total, gap string) {
 	udp := l.test.Protocol == protocolUDP
 	if !l.test.Server || w.Sends {
 		figures := noRetransmits
@@ -292,7 +292,7 @@ func (l *Layout) totals(id string, w EndWay, sent, received Total, gap string) {
 }
 
 // late says that datagrams came out of order, on the end that received them.
-func (l *Layout) late(id string, w EndWay, received Total) {
+func (l *Layout) late(id string, w EndDirection, received Total) {
 	if received.OutOfOrder > 0 && !w.Sends && id != "[SUM]" { // iperf3 calls each stream SUM here
 		l.line("[SUM]%s %4.1f-%4.1f sec  %d datagrams received out-of-order", l.role(w.Sends), 0.0, w.Received.Seconds(), received.OutOfOrder)
 	}
@@ -300,7 +300,7 @@ func (l *Layout) late(id string, w EndWay, received Total) {
 
 // machines prints, at a verbose client, what follows the table of each direction: CPU of both
 // ends, once and where this one sends, and congestion control.
-func (l *Layout) machines(w EndWay, e End) {
+func (l *Layout) machines(w EndDirection, e End) {
 	if !l.o.Verbose || l.test.Server {
 		return
 	}

@@ -110,41 +110,41 @@ func TestLayoutLines(t *testing.T) {
 	udp := with(func(x *Test) { x.Protocol = protocolUDP })
 	full := Part{Socket: 5, Bytes: 25_080_000, Retransmits: new(int64(449)), Cwnd: new(int64(133_120))}
 	for _, tt := range []struct {
-		name   string
-		test   Test
-		o      LayoutOptions
-		way    Way
-		omit   bool
-		header string
-		line   string
+		name      string
+		test      Test
+		o         LayoutOptions
+		direction Direction
+		omit      bool
+		header    string
+		line      string
 	}{
-		{"sender", tcp, LayoutOptions{}, Way{true, full, []Part{full}}, false,
+		{"sender", tcp, LayoutOptions{}, Direction{true, full, []Part{full}}, false,
 			"[ ID] Interval           Transfer     Bitrate         Retr  Cwnd", "[  5]   0.00-1.00   sec  23.9 MBytes   201 Mbits/sec  449    130 KBytes       "},
-		{"omitted", tcp, LayoutOptions{}, Way{true, full, []Part{full}}, true,
+		{"omitted", tcp, LayoutOptions{}, Direction{true, full, []Part{full}}, true,
 			"[ ID] Interval           Transfer     Bitrate         Retr  Cwnd", "[  5]   0.00-1.00   sec  23.9 MBytes   201 Mbits/sec  449    130 KBytes       (omitted)"},
-		{"receiver", with(func(x *Test) { x.Reverse = true }), LayoutOptions{}, Way{false, full, []Part{{Socket: 5, Bytes: 23_900_000}}}, false,
+		{"receiver", with(func(x *Test) { x.Reverse = true }), LayoutOptions{}, Direction{false, full, []Part{{Socket: 5, Bytes: 23_900_000}}}, false,
 			"[ ID] Interval           Transfer     Bitrate", "[  5]   0.00-1.00   sec  22.8 MBytes   191 Mbits/sec                  "},
-		{"nothing", with(func(x *Test) { x.Reverse = true }), LayoutOptions{}, Way{false, full, []Part{{Socket: 5}}}, false,
+		{"nothing", with(func(x *Test) { x.Reverse = true }), LayoutOptions{}, Direction{false, full, []Part{{Socket: 5}}}, false,
 			"[ ID] Interval           Transfer     Bitrate", "[  5]   0.00-1.00   sec  0.00 Bytes  0.00 bits/sec                  "},
-		{"kilobits", tcp, LayoutOptions{Format: 'k'}, Way{true, full, []Part{{Socket: 4, Bytes: 25_894_000, Retransmits: new(int64(1561)), Cwnd: new(int64(124_928))}}}, false,
+		{"kilobits", tcp, LayoutOptions{Format: 'k'}, Direction{true, full, []Part{{Socket: 4, Bytes: 25_894_000, Retransmits: new(int64(1561)), Cwnd: new(int64(124_928))}}}, false,
 			"[ ID] Interval           Transfer     Bitrate         Retr  Cwnd", "[  4]   0.00-1.00   sec  24.7 MBytes  207152 Kbits/sec  1561    122 KBytes       "},
-		{"megabytes", tcp, LayoutOptions{Format: 'M'}, Way{true, full, []Part{{Socket: 5, Bytes: 10_485_760, Retransmits: new(int64(719)), Cwnd: new(int64(185_344))}}}, false,
+		{"megabytes", tcp, LayoutOptions{Format: 'M'}, Direction{true, full, []Part{{Socket: 5, Bytes: 10_485_760, Retransmits: new(int64(719)), Cwnd: new(int64(185_344))}}}, false,
 			"[ ID] Interval           Transfer     Bitrate         Retr  Cwnd", "[  5]   0.00-1.00   sec  10.0 MBytes  10.0 MBytes/sec  719    181 KBytes       "},
-		{"udp sender", udp, LayoutOptions{}, Way{true, full, []Part{{Socket: 5, Bytes: 2_500_696, Packets: 1727}}}, false,
+		{"udp sender", udp, LayoutOptions{}, Direction{true, full, []Part{{Socket: 5, Bytes: 2_500_696, Packets: 1727}}}, false,
 			"[ ID] Interval           Transfer     Bitrate         Total Datagrams", "[  5]   0.00-1.00   sec  2.38 MBytes  20.0 Mbits/sec  1727  "},
 		{"udp receiver", with(func(x *Test) { x.Protocol, x.Reverse = protocolUDP, true }), LayoutOptions{},
-			Way{false, full, []Part{{Socket: 5, Bytes: 11_728_800, Packets: 8100, Lost: new(int64(2175)), JitterNs: new(int64(37_400))}}}, false,
+			Direction{false, full, []Part{{Socket: 5, Bytes: 11_728_800, Packets: 8100, Lost: new(int64(2175)), JitterNs: new(int64(37_400))}}}, false,
 			"[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams",
 			"[  5]   0.00-1.00   sec  11.2 MBytes  93.8 Mbits/sec  0.037 ms  2175/10275 (21%)  "},
-		{"both ways, udp sender", with(func(x *Test) { x.Protocol, x.Bidir = protocolUDP, true }), LayoutOptions{}, Way{true, full, []Part{{Socket: 5, Bytes: 2_500_696, Packets: 1725}}}, false,
+		{"both ways, udp sender", with(func(x *Test) { x.Protocol, x.Bidir = protocolUDP, true }), LayoutOptions{}, Direction{true, full, []Part{{Socket: 5, Bytes: 2_500_696, Packets: 1725}}}, false,
 			"[ ID][Role] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams",
 			"[  5][TX-C]   0.00-1.00   sec  2.38 MBytes  20.0 Mbits/sec            1725  "},
-		{"both ways, server", with(func(x *Test) { x.Bidir, x.Server = true, true }), LayoutOptions{}, Way{false, full, []Part{{Socket: 13, Bytes: 23_900_000}}}, false,
+		{"both ways, server", with(func(x *Test) { x.Bidir, x.Server = true, true }), LayoutOptions{}, Direction{false, full, []Part{{Socket: 13, Bytes: 23_900_000}}}, false,
 			"[ ID][Role] Interval           Transfer     Bitrate         Retr  Cwnd", "[ 13][RX-S]   0.00-1.00   sec  22.8 MBytes   191 Mbits/sec                  "},
-		{"time stamps and title", with(func(x *Test) { x.Title = "lab" }), LayoutOptions{Stamp: func() string { return "Sat Nov 21 18:23:26 2026 " }}, Way{true, full, []Part{full}}, false,
+		{"time stamps and title", with(func(x *Test) { x.Title = "lab" }), LayoutOptions{Stamp: func() string { return "Sat Nov 21 18:23:26 2026 " }}, Direction{true, full, []Part{full}}, false,
 			"Sat Nov 21 18:23:26 2026 lab:  [ ID] Interval           Transfer     Bitrate         Retr  Cwnd",
 			"Sat Nov 21 18:23:26 2026 lab:  [  5]   0.00-1.00   sec  23.9 MBytes   201 Mbits/sec  449    130 KBytes       "},
-		{"title of the client, at the server", with(func(x *Test) { x.Title, x.Server = "lab", true }), LayoutOptions{}, Way{false, full, []Part{{Socket: 5, Bytes: 23_900_000}}}, false,
+		{"title of the client, at the server", with(func(x *Test) { x.Title, x.Server = "lab", true }), LayoutOptions{}, Direction{false, full, []Part{{Socket: 5, Bytes: 23_900_000}}}, false,
 			"[ ID] Interval           Transfer     Bitrate", "[  5]   0.00-1.00   sec  22.8 MBytes   191 Mbits/sec                  "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestLayoutLines(t *testing.T) {
 			l := NewLayout(&out, tt.o)
 			l.Start(tt.test)
 			out.Reset()
-			if err := l.Interval(Interval{End: second, Omitted: tt.omit, Ways: []Way{tt.way}}); err != nil {
+			if err := l.Interval(Interval{End: second, Omitted: tt.omit, Directions: []Direction{tt.direction}}); err != nil {
 				t.Fatal(err)
 			}
 			if want := tt.header + "\n" + tt.line + "\n"; out.String() != want {
@@ -169,8 +169,8 @@ func TestLayoutServer(t *testing.T) {
 	l.Listening(5201, 2)
 	l.Start(Test{Server: true, Protocol: protocolTCP, Streams: 1, Host: "192.0.2.1", Port: 45594,
 		Conns: []Conn{{Socket: 5, LocalHost: "192.0.2.2", LocalPort: 5201, RemoteHost: "192.0.2.1", RemotePort: 45600}}})
-	l.Interval(Interval{End: time.Second, Ways: []Way{{Streams: []Part{{Socket: 5, Bytes: 23_900_000}}}}})
-	l.End(End{Ways: []EndWay{{Received: time.Second, HasReceived: true, Streams: []EndStream{{Socket: 5, Received: Total{Bytes: 23_900_000}}}}}}, true)
+	l.Interval(Interval{End: time.Second, Directions: []Direction{{Streams: []Part{{Socket: 5, Bytes: 23_900_000}}}}})
+	l.End(End{Directions: []EndDirection{{Received: time.Second, HasReceived: true, Streams: []EndStream{{Socket: 5, Received: Total{Bytes: 23_900_000}}}}}}, true)
 	want := `-----------------------------------------------------------
 Server listening on 5201 (test #2)
 -----------------------------------------------------------

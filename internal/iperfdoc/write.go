@@ -31,7 +31,7 @@ func (r Report) Write(w io.Writer) error {
 	for _, i := range r.Intervals {
 		out.Intervals = append(out.Intervals, i.json(r.Test.Protocol))
 	}
-	if len(r.End.Ways) > 0 {
+	if len(r.End.Directions) > 0 {
 		out.End = r.End.json(r.Test.Protocol, r.Test.Server)
 	}
 	out.ServerText = r.End.ServerText

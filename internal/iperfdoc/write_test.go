@@ -118,17 +118,17 @@ func TestKeys(t *testing.T) {
 }
 
 // A server's first direction is what its client sends: there it receives.
-func TestServerBothWays(t *testing.T) {
+func TestServerBothDirections(t *testing.T) {
 	doc := one(t, recorded(t, "3.21-bidir.json")["3.21-bidir.json"])
 	for i := range doc.Cells {
 		s := &doc.Cells[i].Spec
 		s.DialFrom = !s.DialFrom // the end that saw the seconds was called
 	}
 	r := FromDocument(doc)
-	if !r.Test.Server || len(r.End.Ways) != 2 || r.End.Ways[0].Sends || !r.End.Ways[1].Sends {
-		t.Errorf("server %t, at the end %+v", r.Test.Server, r.End.Ways)
+	if !r.Test.Server || len(r.End.Directions) != 2 || r.End.Directions[0].Sends || !r.End.Directions[1].Sends {
+		t.Errorf("server %t, at the end %+v", r.Test.Server, r.End.Directions)
 	}
-	if w := r.Intervals[0].Ways; len(w) != 2 || w[0].Sends || w[0].Streams[0].Socket != r.Test.Conns[0].Socket {
+	if w := r.Intervals[0].Directions; len(w) != 2 || w[0].Sends || w[0].Streams[0].Socket != r.Test.Conns[0].Socket {
 		t.Errorf("in an interval %+v, connected %+v", w, r.Test.Conns)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"thru/internal/measure"
 )
 
-// teller tells what happens while a command serves. console.Sayer is one.
-type teller interface {
-	Tell(kind, text string, more map[string]any)
+// notifier tells what happens while a command serves. console.Sayer is one.
+type notifier interface {
+	Notify(kind, text string, more map[string]any)
 	Once(topic, kind, text string, more map[string]any)
 	Forget(topic string)
 	Warn(text string)
@@ -27,9 +27,9 @@ type teller interface {
 // Intake keeps results that hosts deliver: a folder for each host, so that none
 // can crowd out another.
 type Intake struct {
-	Dir string
-	Say teller
-	mu  sync.Mutex // one is written at a time
+	Dir    string
+	Notify notifier
+	mu     sync.Mutex // one is written at a time
 }
 
 // bytesOfHost bounds what is kept of one host: above it the oldest goes.
@@ -40,18 +40,18 @@ func (i *Intake) Take(s bus.Spooled) error {
 	who := cmp.Or(s.Name, s.Agent)
 	doc, err := headOf(s.Body)
 	if err != nil { // it would come again for ever
-		i.Say.Warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
+		i.Notify.Warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
 		return nil
 	}
 	i.mu.Lock()
 	path, err := put(filepath.Join(i.Dir, safeName(who)), safeName(s.ID), s.Body, bytesOfHost)
 	i.mu.Unlock()
 	if err != nil {
-		i.Say.Once("intake", "warning", fmt.Sprintf("results of hosts cannot be kept, and stay there: %v", err), nil)
+		i.Notify.Once("intake", "warning", fmt.Sprintf("results of hosts cannot be kept, and stay there: %v", err), nil)
 		return fault.Failf("make room on the controller's disk", "library: keeping a result: %w", err)
 	}
-	i.Say.Forget("intake")
-	i.Say.Tell("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
+	i.Notify.Forget("intake")
+	i.Notify.Notify("result", fmt.Sprintf("%s has delivered a result that nobody had fetched: %s; kept in %s", who, about(doc), path),
 		map[string]any{"host": s.Name, "agent": s.Agent, "kept_in": path})
 	return nil
 }

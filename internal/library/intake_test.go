@@ -56,7 +56,7 @@ const aResult = `{"schema":"thru.result/2","thru_version":"x","command":"serve",
 func newIntake(t *testing.T) (*Intake, *bytes.Buffer) {
 	t.Helper()
 	var said bytes.Buffer
-	return &Intake{Dir: t.TempDir(), Say: &console.Sayer{On: &console.Console{Out: &said, Err: &said}}}, &said
+	return &Intake{Dir: t.TempDir(), Notify: &console.Sayer{On: &console.Console{Out: &said, Err: &said}}}, &said
 }
 
 // What a host says about itself and its results leads to no file but its own.

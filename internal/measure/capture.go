@@ -87,31 +87,31 @@ func (c *Count) Seen(packet int64, bytes int) {
 // Connection is one connection of TCP as its packets show it. From is the end
 // that sends the most data.
 type Connection struct {
-	From        string   `json:"from"`                              // HOST:PORT
-	To          string   `json:"to"`                                // HOST:PORT
-	Index       int      `json:"index"`                             // among those of the capture, from 0, in order of appearance (Wireshark: tcp.stream)
-	FirstPacket int64    `json:"first_packet"`                      // its number
-	StartNs     int64    `json:"start_ns"`                          // since the capture's first packet
-	SpanNs      int64    `json:"length_ns"`                         // from its first packet to its last
-	FromOpened  *bool    `json:"from_opened,omitempty"`             // From sent the SYN; absent: the handshake is not in the capture
-	SYN         *Opening `json:"syn,omitempty"`                     //
-	SYNACK      *Opening `json:"synack,omitempty"`                  //
-	OpenNs      *int64   `json:"handshake_rtt_ns,omitempty"`        // from the SYN to the ACK of the SYN-ACK
-	OpenFarNs   *int64   `json:"synack_delay_ns,omitempty"`         // from the SYN to the SYN-ACK: the part of it on the answerer's side of the capture
-	MSS         int      `json:"mss_bytes,omitzero"`                // largest payload of a packet that is no super-packet, of the data
-	MaxPacket   int      `json:"max_segment_packet_bytes,omitzero"` // IP packet of a full segment: what the MSS of both ends comes to with headers and options
-	Data        Way      `json:"data"`                              // from From to To
-	Acks        Way      `json:"acks"`                              // from To to From
-	RTT         *Delay   `json:"rtt,omitempty"`                     // from data to its acknowledgement, at the place of the capture (Karn's rule)
-	RTTBack     *Delay   `json:"rtt_back,omitempty"`                // from an acknowledgement to the data that it let go, by time stamps: the sender's side of the capture
-	Flight      *Spread  `json:"in_flight_bytes,omitempty"`         // sent and not acknowledged, over time
-	Window      *Spread  `json:"window_bytes,omitempty"`            // that To advertised, scaled, over time
-	WindowFull  *float64 `json:"window_full_pct,omitempty"`         // share of the time in which the flight filled the window but for a segment
-	Unscaled    bool     `json:"scale_unknown,omitempty"`           // the handshake is not in the capture, and nothing tells the scale of To's windows
-	BurstBytes  *Spread  `json:"bursts_bytes,omitempty"`            // payload sent back to back: less than BurstGapNs apart
-	GoodputBps  *float64 `json:"goodput_bps,omitempty"`             // payload that was delivered, over the time in which it was sent (Way.SendNs)
-	EndedBy     string   `json:"ended_by,omitempty"`                // "fin", "rst from HOST:PORT"; empty: it went on
-	Course      *Trace   `json:"course,omitempty"`                  // of the connections with the most data
+	From        string    `json:"from"`                              // HOST:PORT
+	To          string    `json:"to"`                                // HOST:PORT
+	Index       int       `json:"index"`                             // among those of the capture, from 0, in order of appearance (Wireshark: tcp.stream)
+	FirstPacket int64     `json:"first_packet"`                      // its number
+	StartNs     int64     `json:"start_ns"`                          // since the capture's first packet
+	SpanNs      int64     `json:"length_ns"`                         // from its first packet to its last
+	FromOpened  *bool     `json:"from_opened,omitempty"`             // From sent the SYN; absent: the handshake is not in the capture
+	SYN         *Opening  `json:"syn,omitempty"`                     //
+	SYNACK      *Opening  `json:"synack,omitempty"`                  //
+	OpenNs      *int64    `json:"handshake_rtt_ns,omitempty"`        // from the SYN to the ACK of the SYN-ACK
+	OpenFarNs   *int64    `json:"synack_delay_ns,omitempty"`         // from the SYN to the SYN-ACK: the part of it on the answerer's side of the capture
+	MSS         int       `json:"mss_bytes,omitzero"`                // largest payload of a packet that is no super-packet, of the data
+	MaxPacket   int       `json:"max_segment_packet_bytes,omitzero"` // IP packet of a full segment: what the MSS of both ends comes to with headers and options
+	Data        Direction `json:"data"`                              // from From to To
+	Acks        Direction `json:"acks"`                              // from To to From
+	RTT         *Delay    `json:"rtt,omitempty"`                     // from data to its acknowledgement, at the place of the capture (Karn's rule)
+	RTTBack     *Delay    `json:"rtt_back,omitempty"`                // from an acknowledgement to the data that it let go, by time stamps: the sender's side of the capture
+	Flight      *Spread   `json:"in_flight_bytes,omitempty"`         // sent and not acknowledged, over time
+	Window      *Spread   `json:"window_bytes,omitempty"`            // that To advertised, scaled, over time
+	WindowFull  *float64  `json:"window_full_pct,omitempty"`         // share of the time in which the flight filled the window but for a segment
+	Unscaled    bool      `json:"scale_unknown,omitempty"`           // the handshake is not in the capture, and nothing tells the scale of To's windows
+	BurstBytes  *Spread   `json:"bursts_bytes,omitempty"`            // payload sent back to back: less than BurstGapNs apart
+	GoodputBps  *float64  `json:"goodput_bps,omitempty"`             // payload that was delivered, over the time in which it was sent (Way.SendNs)
+	EndedBy     string    `json:"ended_by,omitempty"`                // "fin", "rst from HOST:PORT"; empty: it went on
+	Timeline    *Trace    `json:"course,omitempty"`                  // of the connections with the most data
 }
 
 // BurstGapNs is the time between two packets of one burst, at most.
@@ -129,8 +129,8 @@ type Opening struct {
 	MPTCP   bool     `json:"multipath,omitempty"` // MPTCP (RFC 8684)
 }
 
-// Way are the packets of one direction of a connection.
-type Way struct {
+// Direction are the packets of one direction of a connection.
+type Direction struct {
 	Packets   int64  `json:"packets"`                              // as captured: one that segmentation or receive offload made counts once
 	Segments  int64  `json:"segments"`                             // as they cross a link: such a packet counts as often as it holds an MSS
 	Payload   int64  `json:"payload_bytes"`                        // with what was sent again

@@ -67,7 +67,7 @@ type ComparedCell struct {
 	To         string         `json:"to"`
 	Place      string         `json:"place,omitempty"`  // of a disk: its folder
 	What       string         `json:"what"`             // "TCP, 4 streams"
-	Beside     bool           `json:"beside,omitempty"` // a figure beside the main ones: it decides nothing
+	Baseline   bool           `json:"beside,omitempty"` // a figure beside the main ones: it decides nothing
 	Figure     string         `json:"figure"`           // "goodput_bps", "transactions_per_s", "capacity_bps", "bytes_per_s", "iops"
 	Before     *Sample        `json:"before,omitempty"`
 	After      *Sample        `json:"after,omitempty"`
@@ -126,11 +126,11 @@ type FactChange struct {
 
 // CauseChange is what held a flow back before, and what does after.
 type CauseChange struct {
-	From   string `json:"from"`
-	To     string `json:"to"`
-	Before string `json:"before"` // id of the first finding (docs/causes.md)
-	After  string `json:"after"`
-	Says   string `json:"says,omitempty"` // summary of the finding of after
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Before  string `json:"before"` // id of the first finding (docs/causes.md)
+	After   string `json:"after"`
+	Summary string `json:"says,omitempty"` // summary of the finding of after
 }
 
 // GateChange is a gate whose status is not what it was.

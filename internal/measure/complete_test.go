@@ -62,7 +62,7 @@ func TestComplete(t *testing.T) {
 	fillPointers(reflect.ValueOf(d).Elem())
 	d.Cells = []Cell{{}}
 	fillPointers(reflect.ValueOf(&d.Cells[0]).Elem())
-	d.Cells[0].Runs = []Run{{Flows: []Flow{{Sender: &Evidence{Streams: []Stream{{}}}, Captures: []Capture{{Conns: []Connection{{Course: &Trace{}}}}}}}}}
+	d.Cells[0].Runs = []Run{{Flows: []Flow{{Sender: &Evidence{Streams: []Stream{{}}}, Captures: []Capture{{Conns: []Connection{{Timeline: &Trace{}}}}}}}}}
 	was, _ := json.Marshal(d)
 	text, _ := json.Marshal(Complete(d))
 	if now, _ := json.Marshal(d); string(now) != string(was) || !strings.Contains(string(was), ":null") {

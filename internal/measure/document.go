@@ -171,7 +171,7 @@ type Cell struct {
 	Length   Pair    `json:"length_bytes,omitzero"`
 	IO       string  `json:"io,omitempty"` // data path used
 	Spec     Spec    `json:"spec"`
-	Beside   bool    `json:"beside,omitempty"`             // a short figure beside the main one
+	Baseline bool    `json:"beside,omitempty"`             // a short figure beside the main one
 	AtOnce   int     `json:"cells_at_once"`                // how many cells ran at the same time, this one included
 	AskedPct float64 `json:"precision_asked_pct,omitzero"` // half-width of the 95% interval that the repeats aim at
 
@@ -289,7 +289,7 @@ type LossPlace struct {
 	EndPoint string `json:"end_point,omitempty"` // none for the path
 	Packets  int64  `json:"packets"`
 	Counter  string `json:"counter"` // "Udp.RcvbufErrors", or "the rest" for the path
-	Remedy   string `json:"remedy,omitempty"`
+	Fix      string `json:"remedy,omitempty"`
 }
 
 // UnderLoad compares the latency of requests on an idle path with that beside

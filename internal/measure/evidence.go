@@ -82,27 +82,27 @@ type RTT struct {
 
 // Stream is one connection: what was asked for, set and granted, and its final counters.
 type Stream struct {
-	Index      int      `json:"index"`
-	Local      string   `json:"local"`
-	Peer       string   `json:"peer"`
-	Bytes      int64    `json:"bytes"`       // in the measured time
-	TotalBytes int64    `json:"total_bytes"` // over its life
-	Calls      int64    `json:"calls"`       // send or receive calls in the measured time
-	Window     Buffer   `json:"window"`
-	Length     int64    `json:"length_bytes"` // bytes per call
-	Congestion string   `json:"congestion,omitempty"`
-	MSS        int      `json:"mss_bytes,omitzero"`
-	CPU        *int     `json:"cpu,omitempty"`      // CPU the thread is bound to
-	Placed     string   `json:"placed,omitempty"`   // why there, where it was not asked for
-	PacedBy    string   `json:"paced_by,omitempty"` // "kernel" or "thru", where a rate was to be held
-	BlockedNs  *int64   `json:"blocked_ns,omitempty"`
-	RunNs      *int64   `json:"cpu_ns,omitempty"`
-	WaitNs     *int64   `json:"runqueue_ns,omitempty"`
-	TCP        *TCPInfo `json:"tcp,omitempty"` // at the end of the measured time
-	TCPStart   *TCPInfo `json:"tcp_at_start,omitempty"`
-	TCPEnd     *TCPInfo `json:"tcp_at_close,omitempty"`
-	Course     *Course  `json:"course,omitempty"` // of the measured time, from readings far closer than the seconds
-	Error      string   `json:"error,omitempty"`
+	Index      int       `json:"index"`
+	Local      string    `json:"local"`
+	Peer       string    `json:"peer"`
+	Bytes      int64     `json:"bytes"`       // in the measured time
+	TotalBytes int64     `json:"total_bytes"` // over its life
+	Calls      int64     `json:"calls"`       // send or receive calls in the measured time
+	Window     Buffer    `json:"window"`
+	Length     int64     `json:"length_bytes"` // bytes per call
+	Congestion string    `json:"congestion,omitempty"`
+	MSS        int       `json:"mss_bytes,omitzero"`
+	CPU        *int      `json:"cpu,omitempty"`      // CPU the thread is bound to
+	Placed     string    `json:"placed,omitempty"`   // why there, where it was not asked for
+	PacedBy    string    `json:"paced_by,omitempty"` // "kernel" or "thru", where a rate was to be held
+	BlockedNs  *int64    `json:"blocked_ns,omitempty"`
+	RunNs      *int64    `json:"cpu_ns,omitempty"`
+	WaitNs     *int64    `json:"runqueue_ns,omitempty"`
+	TCP        *TCPInfo  `json:"tcp,omitempty"` // at the end of the measured time
+	TCPStart   *TCPInfo  `json:"tcp_at_start,omitempty"`
+	TCPEnd     *TCPInfo  `json:"tcp_at_close,omitempty"`
+	Timeline   *Timeline `json:"course,omitempty"` // of the measured time, from readings far closer than the seconds
+	Error      string    `json:"error,omitempty"`
 
 	Datagrams    *Datagrams `json:"datagrams,omitempty"`     // UDP: in the measured time
 	DatagramsAll *Datagrams `json:"datagrams_all,omitempty"` // UDP: over its life
@@ -190,10 +190,10 @@ type Buffer struct {
 	Cut     bool  `json:"cut,omitempty"` // the kernel granted less than was asked for
 }
 
-// Course sums up many readings of a connection in the measured time (struct
+// Timeline sums up many readings of a connection in the measured time (struct
 // tcp_info, SIOCINQ): what a reading once a second would miss. A figure that
 // the kernel does not give is absent.
-type Course struct {
+type Timeline struct {
 	Samples    int      `json:"samples"`                           // readings
 	Every      int64    `json:"spacing_ns"`                        // time from one to the next, on average
 	InFlight   *Spread  `json:"in_flight_segments,omitempty"`      // sent and not acknowledged, without those that are known to be lost or received (unacked - sacked - lost + retrans)

@@ -36,7 +36,7 @@ type Finding struct {
 	Evidence   []Proof `json:"evidence,omitempty"`    // counters that show it
 	Effect     *Effect `json:"effect,omitempty"`      // what it costs
 	Next       string  `json:"next,omitempty"`        // the test that would tell, where it is not certain
-	Remedy     *Remedy `json:"remedy,omitempty"`      // what to do
+	Fix        *Fix    `json:"remedy,omitempty"`      // what to do
 	Healthy    bool    `json:"healthy,omitempty"`     // no fault: the link is full, or nothing was found
 	Source     string  `json:"rule_source,omitempty"` // where threshold and counter come from
 }
@@ -74,8 +74,8 @@ type Effect struct {
 	From     string   `json:"computed_from,omitempty"`
 }
 
-// Remedy is what to do against a cause at one host.
-type Remedy struct {
+// Fix is what to do against a cause at one host.
+type Fix struct {
 	EndPoint string   `json:"end_point,omitempty"` // where the commands are to be run
 	Platform string   `json:"platform,omitempty"`  // system that the commands are of: "linux"
 	Commands []string `json:"commands,omitempty"`  // in order; nothing but commands
@@ -122,7 +122,7 @@ type Step struct {
 	Asked      []string `json:"to_tell,omitempty"`          // causes for whose sake it was made
 	RuledOut   []string `json:"ruled_out,omitempty"`        // causes that it excluded
 	Raised     []string `json:"raised,omitempty"`           // causes that it made likelier
-	Says       string   `json:"says,omitempty"`             // the first finding after it
+	Conclusion string   `json:"says,omitempty"`             // the first finding after it
 	ElapsedNs  int64    `json:"elapsed_ns"`
 	Error      string   `json:"error,omitempty"` // why it told nothing
 }

@@ -19,8 +19,8 @@ type Gate struct {
 	Fact      string   `json:"fact"`                // what was found, with its figures; where it was not checked: why
 	Why       string   `json:"why"`                 // why it matters, with the figure
 	Advice    string   `json:"advice,omitempty"`    // what to do in words, where no command does it, or before one
-	RemedyAt  string   `json:"remedy_at,omitempty"` // end point where the commands are to be run
-	Remedy    []string `json:"remedy,omitempty"`    // commands for this platform, in order; nothing else
+	FixAt     string   `json:"remedy_at,omitempty"` // end point where the commands are to be run
+	Fix       []string `json:"remedy,omitempty"`    // commands for this platform, in order; nothing else
 	Risk      string   `json:"risk,omitempty"`      // of the remedy
 	Cause     string   `json:"cause,omitempty"`     // id of the cause that it would be of a slow result (causes.md)
 	Off       []string `json:"off,omitempty"`       // offloads that are off, by their knobs: "tso"

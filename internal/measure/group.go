@@ -18,7 +18,7 @@ type Recommended struct {
 	Bps      float64 `json:"goodput_bps"` // that it has carried
 	Best     []Axis  `json:"best"`        // the setting that carried most
 	BestBps  float64 `json:"best_bps"`
-	Alike    int     `json:"alike"` // settings that the best does not clearly exceed, itself included
+	Equal    int     `json:"alike"` // settings that the best does not clearly exceed, itself included
 	Settings int     `json:"settings"`
 	Runs     int     `json:"runs"` // of the setting to use
 }
@@ -96,18 +96,18 @@ type Target struct {
 
 // Planned is the plan that a document came from.
 type Planned struct {
-	Name   string      `json:"name"`
-	Run    string      `json:"run"`               // names the run, for --resume
-	SHA256 string      `json:"sha256"`            // of the plan file as it was read
-	Order  string      `json:"order"`             // "sequential", "simultaneous", "interleaved", "blocks", "there-and-back"
-	Steps  int         `json:"steps"`             // with repeats
-	Done   int         `json:"steps_done"`        // less than Steps where it was interrupted
-	Began  []time.Time `json:"began,omitempty"`   // once, and each time that it was resumed
-	Hands  []Hand      `json:"by_hand,omitempty"` // what a person has done between its blocks, in order
+	Name        string       `json:"name"`
+	Run         string       `json:"run"`               // names the run, for --resume
+	SHA256      string       `json:"sha256"`            // of the plan file as it was read
+	Order       string       `json:"order"`             // "sequential", "simultaneous", "interleaved", "blocks", "there-and-back"
+	Steps       int          `json:"steps"`             // with repeats
+	Done        int          `json:"steps_done"`        // less than Steps where it was interrupted
+	Began       []time.Time  `json:"began,omitempty"`   // once, and each time that it was resumed
+	ManualSteps []ManualStep `json:"by_hand,omitempty"` // what a person has done between its blocks, in order
 }
 
-// Hand is what a person was asked for so that a variant came into force.
-type Hand struct {
+// ManualStep is what a person was asked for so that a variant came into force.
+type ManualStep struct {
 	Block    int        `json:"block"` // of the plan, from 0
 	Variant  string     `json:"variant"`
 	Host     string     `json:"host"`

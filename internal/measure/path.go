@@ -3,21 +3,21 @@ package measure
 // Path is what lies between two end points, as a probe of some hundred small
 // packets saw it: From dials To. Forward is what From sends, Back what To sends.
 type Path struct {
-	From      string       `json:"from"`                   // end point that dialled
-	To        string       `json:"to"`                     // end point that answered
-	FromAddr  string       `json:"from_addr,omitempty"`    // address of From as To saw it
-	ToAddr    string       `json:"to_addr,omitempty"`      // address that From dialled
-	SeenAs    string       `json:"seen_as,omitempty"`      // address that From has given itself, where To saw another (NAT)
-	TakenAt   int64        `json:"taken_at_unix_ns"`       // when the probe ended, by From's clock
-	Quick     bool         `json:"quick,omitempty"`        // only what a few round trips tell
-	Cached    bool         `json:"cached,omitempty"`       // of an earlier probe; nothing that it depends on has changed at either end
-	RTT       *PathRTT     `json:"rtt_idle,omitempty"`     // socket to socket, of TCP
-	Handshake *Handshake   `json:"handshake,omitempty"`    // TCP options as seen at both ends
-	Forward   OneWay       `json:"forward"`                // from From to To
-	Back      OneWay       `json:"back"`                   // from To to From
-	Clock     *ClockOffset `json:"clock_offset,omitempty"` // how far the clocks are apart
-	Ports     *SourcePorts `json:"source_ports,omitempty"` // whether source ports take different ways
-	Missing   []NotChecked `json:"not_checked,omitempty"`  // facts that could not be had, and why
+	From      string         `json:"from"`                   // end point that dialled
+	To        string         `json:"to"`                     // end point that answered
+	FromAddr  string         `json:"from_addr,omitempty"`    // address of From as To saw it
+	ToAddr    string         `json:"to_addr,omitempty"`      // address that From dialled
+	SeenAs    string         `json:"seen_as,omitempty"`      // address that From has given itself, where To saw another (NAT)
+	TakenAt   int64          `json:"taken_at_unix_ns"`       // when the probe ended, by From's clock
+	Quick     bool           `json:"quick,omitempty"`        // only what a few round trips tell
+	Cached    bool           `json:"cached,omitempty"`       // of an earlier probe; nothing that it depends on has changed at either end
+	RTT       *PathRTT       `json:"rtt_idle,omitempty"`     // socket to socket, of TCP
+	Handshake *Handshake     `json:"handshake,omitempty"`    // TCP options as seen at both ends
+	Forward   DirectionFacts `json:"forward"`                // from From to To
+	Back      DirectionFacts `json:"back"`                   // from To to From
+	Clock     *ClockOffset   `json:"clock_offset,omitempty"` // how far the clocks are apart
+	Ports     *SourcePorts   `json:"source_ports,omitempty"` // whether source ports take different ways
+	Missing   []NotChecked   `json:"not_checked,omitempty"`  // facts that could not be had, and why
 }
 
 // AddPath adds a path that was probed, or why there is none. A nil path
@@ -31,8 +31,8 @@ func (d *Document) AddPath(p *Path, err error) {
 	}
 }
 
-// OneWay are the facts of one direction.
-type OneWay struct {
+// DirectionFacts are the facts of one direction.
+type DirectionFacts struct {
 	Route      *Route    `json:"route,omitempty"`              // how the sending end reaches the other
 	MTU        *PathMTU  `json:"mtu,omitempty"`                // what passes unfragmented
 	Hops       *int      `json:"hops,omitempty"`               // routers on the way, by the TTL at the receiver
@@ -107,10 +107,10 @@ type ClockOffset struct {
 // SourcePorts is a hint whether flows of different source ports take
 // different ways (ECMP, link aggregation).
 type SourcePorts struct {
-	Ports  int         `json:"ports"`            // source ports that were tried
-	Ways   int         `json:"ways"`             // groups that differ in hops or in delay beyond doubt; 1: no difference was seen
-	By     string      `json:"by,omitempty"`     // "hops" or "delay"
-	Groups []PortGroup `json:"groups,omitempty"` // where there are several
+	Ports      int         `json:"ports"`            // source ports that were tried
+	Directions int         `json:"ways"`             // groups that differ in hops or in delay beyond doubt; 1: no difference was seen
+	By         string      `json:"by,omitempty"`     // "hops" or "delay"
+	Groups     []PortGroup `json:"groups,omitempty"` // where there are several
 }
 
 // PortGroup are source ports that seem to go the same way.

@@ -109,11 +109,11 @@ type Attempt struct {
 	// Gain is what a kept change brings, by runs made after it was shown to help: those
 	// of Comparison were picked for their gain.
 	Gain *Comparison `json:"gain,omitempty"`
-	// OtherWay is the other direction: a gain must not be its loss. Of a change that
+	// OtherDirection is the other direction: a gain must not be its loss. Of a change that
 	// was judged in both it is the first, where the second was no better.
-	OtherWay  *Comparison `json:"other_direction,omitempty"`
-	Changed   []Changed   `json:"changed,omitempty"` // in the hosts' journals
-	ElapsedNs int64       `json:"elapsed_ns"`
+	OtherDirection *Comparison `json:"other_direction,omitempty"`
+	Changed        []Changed   `json:"changed,omitempty"` // in the hosts' journals
+	ElapsedNs      int64       `json:"elapsed_ns"`
 }
 
 // Milestone is a row of the journey: the state after a change that was kept,
@@ -126,8 +126,8 @@ type Milestone struct {
 	Causes   []string `json:"causes,omitempty"`   // the causes of these findings, by id; "" where none is known
 }
 
-// Lasting makes kept settings outlive a boot at one host.
-type Lasting struct {
+// Persistence makes kept settings outlive a boot at one host.
+type Persistence struct {
 	EndPoint string   `json:"end_point"`
 	Platform string   `json:"platform"`
 	Manager  string   `json:"manager"`            // "sysctl.d", "systemd.link", "udev", "NetworkManager", "netplan", "boot script"
@@ -140,17 +140,17 @@ type Lasting struct {
 
 // Tuning is what `thru tune` did, or with --dry-run would do.
 type Tuning struct {
-	DryRun    bool        `json:"dry_run,omitempty"`
-	TargetBps float64     `json:"target_bps,omitzero"`
-	Only      []string    `json:"only,omitempty"`       // ids of the knobs that might be changed; absent: all
-	ExpectNs  int64       `json:"expected_ns,omitzero"` // time that it was said to take, if each change is kept
-	Advice    []Proposal  `json:"advice,omitempty"`     // in order: of a dry run all, else what is left to the reader
-	Attempts  []Attempt   `json:"attempts,omitempty"`
-	Journey   []Milestone `json:"journey,omitempty"`
-	Lasting   []Lasting   `json:"lasting,omitempty"`  // for what was kept
-	Remains   []string    `json:"remains,omitempty"`  // the bottleneck that is left, in words, one a direction
-	LevelPct  float64     `json:"level_pct,omitzero"` // of each comparison's interval, so that all share 95%
-	Pairs     int         `json:"pairs,omitzero"`     // of runs a comparison has at least
+	DryRun      bool          `json:"dry_run,omitempty"`
+	TargetBps   float64       `json:"target_bps,omitzero"`
+	Only        []string      `json:"only,omitempty"`       // ids of the knobs that might be changed; absent: all
+	ExpectNs    int64         `json:"expected_ns,omitzero"` // time that it was said to take, if each change is kept
+	Advice      []Proposal    `json:"advice,omitempty"`     // in order: of a dry run all, else what is left to the reader
+	Attempts    []Attempt     `json:"attempts,omitempty"`
+	Journey     []Milestone   `json:"journey,omitempty"`
+	Persistence []Persistence `json:"lasting,omitempty"`  // for what was kept
+	Remains     []string      `json:"remains,omitempty"`  // the bottleneck that is left, in words, one a direction
+	LevelPct    float64       `json:"level_pct,omitzero"` // of each comparison's interval, so that all share 95%
+	Pairs       int           `json:"pairs,omitzero"`     // of runs a comparison has at least
 	// Restored is of `thru tune --rollback`: what the journals say was changed, and what became of it.
 	Restored []Changed `json:"restored,omitempty"`
 }

@@ -41,10 +41,10 @@ type olderEnd struct {
 }
 
 type olderStream struct {
-	TCP    *olderTCP `json:"tcp"`
-	Start  *olderTCP `json:"tcp_at_start"`
-	End    *olderTCP `json:"tcp_at_close"`
-	Course *struct {
+	TCP      *olderTCP `json:"tcp"`
+	Start    *olderTCP `json:"tcp_at_start"`
+	End      *olderTCP `json:"tcp_at_close"`
+	Timeline *struct {
 		RTT *Spread `json:"rtt_us"`
 	} `json:"course"`
 }
@@ -136,8 +136,8 @@ func upgradeStreams(streams []Stream, was []olderStream) {
 		o.TCP.upgrade(s.TCP)
 		o.Start.upgrade(s.TCPStart)
 		o.End.upgrade(s.TCPEnd)
-		if s.Course != nil && o.Course != nil && o.Course.RTT != nil {
-			s.Course.RTT = &Spread{Mean: 1000 * o.Course.RTT.Mean, Min: 1000 * o.Course.RTT.Min, Max: 1000 * o.Course.RTT.Max}
+		if s.Timeline != nil && o.Timeline != nil && o.Timeline.RTT != nil {
+			s.Timeline.RTT = &Spread{Mean: 1000 * o.Timeline.RTT.Mean, Min: 1000 * o.Timeline.RTT.Min, Max: 1000 * o.Timeline.RTT.Max}
 		}
 	}
 }

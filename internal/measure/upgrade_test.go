@@ -57,8 +57,8 @@ func TestUpgrade(t *testing.T) {
 	e := d.Cells[0].Runs[0].Flows[0].Sender
 	now := e.Streams[0].TCP
 	if *now.RTT != 947_000 || *now.RTTVar != 22_000 || *now.RecvRTT != 3000 || *now.RTO != 204_000_000 || now.MinRTT != nil || now.SSThresh != nil ||
-		*now.PacingRate != 7 || now.MaxPacingRate != nil || *e.Streams[0].Course.RTT != (Spread{1500, 1000, 2000}) || *e.Bins[0].TCP[0].MinRTT != 11_000 {
-		t.Errorf("%+v %+v", now, e.Streams[0].Course)
+		*now.PacingRate != 7 || now.MaxPacingRate != nil || *e.Streams[0].Timeline.RTT != (Spread{1500, 1000, 2000}) || *e.Bins[0].TCP[0].MinRTT != 11_000 {
+		t.Errorf("%+v %+v", now, e.Streams[0].Timeline)
 	}
 	if d.Cells[0].Label != "latency, idle" || !d.Cells[0].Spec.LatencyProbe || d.Groups[0].Label != "both" || *d.Transfer.Runs[0].Sockets[0].TCPEnd.RTT != 5000 || d.Labels["label"] != "x" {
 		t.Errorf("%+v", d)

@@ -53,13 +53,13 @@ func judgedGates(d *measure.Document) []measure.Gate {
 		s.Streams, s.UDP = spec.Streams, spec.Protocol == measure.UDP
 	}
 	for i, e := range d.EndPoints {
-		x := scene.End{Name: e.Name, Facts: e.Facts, Shared: len(d.EndPoints) == 1, Below: e.Placement.Beneath(d.Inventories)}
+		x := scene.End{Name: e.Name, Facts: e.Facts, Shared: len(d.EndPoints) == 1, Placements: e.Placement.HostPlacement(d.Inventories)}
 		if s.Path != nil && i < 2 {
 			x.Route = []*measure.Route{s.Path.Forward.Route, s.Path.Back.Route}[i]
 		}
 		s.Ends = append(s.Ends, x)
 	}
-	return gate.Sort(append(cause.Judge(s), cause.JudgeBelow(s)...))
+	return gate.Sort(append(cause.Judge(s), cause.JudgeHypervisors(s)...))
 }
 
 // TestJudged compares what is concluded of every stored result with its golden file.

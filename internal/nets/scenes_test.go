@@ -62,7 +62,7 @@ type end struct {
 	Facts  *measure.Facts
 	Route  *measure.Route
 	Shared bool
-	Below  []measure.Beneath
+	Below  []measure.HostPlacement
 	Costs  []struct {
 		Sends        bool
 		Protocol, IO string
@@ -101,13 +101,13 @@ func (c *compared) concluded(t *testing.T) string {
 func (s *subject) gates() []measure.Gate {
 	x := scene.Subject{Path: s.Path, NoPath: s.NoPath, LinkBps: s.LinkBps, LinkL2: s.LinkL2, Streams: s.Streams, UDP: s.UDP}
 	for _, e := range s.Ends {
-		y := scene.End{Name: e.Name, Facts: e.Facts, Route: e.Route, Shared: e.Shared, Below: e.Below}
+		y := scene.End{Name: e.Name, Facts: e.Facts, Route: e.Route, Shared: e.Shared, Placements: e.Below}
 		for _, c := range e.Costs {
 			y.Costs = append(y.Costs, scene.Cost{Sends: c.Sends, Protocol: c.Protocol, IO: c.IO, Bps: c.Bps, Cores: c.Cores, BusiestPct: c.BusiestPct, Streams: c.Streams, CPUModel: c.CPUModel, At: c.At})
 		}
 		x.Ends = append(x.Ends, y)
 	}
-	return gate.Sort(append(cause.Judge(x), cause.JudgeBelow(x)...))
+	return gate.Sort(append(cause.Judge(x), cause.JudgeHypervisors(x)...))
 }
 
 // concluded of a scene.

@@ -18,7 +18,7 @@ import (
 func NewAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen, more ...func(*agent.Config)) *agent.Agent {
 	c := agent.Config{
 		Name: name, Version: version, Engines: engines, Host: host.New(),
-		Limits: l, DataAddrs: dataAddrs, Addrs: func() []string { return bus.HostAddrs("") }, Listen: listen, Capture: KernelRing{}, Below: kvm.New(name),
+		Limits: l, DataAddrs: dataAddrs, Addrs: func() []string { return bus.HostAddrs("") }, Listen: listen, Capture: KernelRing{}, Hypervisor: kvm.New(name),
 	}
 	for _, set := range more {
 		set(&c)

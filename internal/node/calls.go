@@ -33,17 +33,17 @@ type Login struct {
 
 // Answering are where clients of other programs call.
 type Answering struct {
-	Three      *iperf3.Desk // nil: none is open
+	Three      *iperf3.Server // nil: none is open
 	threePorts *iperf3.Ports
-	two        *iperf2.Desk
+	two        *iperf2.Server
 	twoTCP     []net.Listener
 	twoUDP     []*net.UDPConn
 }
 
-// Engines are all that there are; without a desk they call, and are not called.
+// Engines are all that there are; without a server they call, and are not called.
 func (d Answering) Engines(p *worker.Program) engine.Table {
 	t := engine.Table{}
-	for _, e := range []engine.Engine{native.Engine{Program: p}, iperf3.Engine{Program: p, Desk: d.Three}, iperf2.Engine{Program: p, Desk: d.two}} {
+	for _, e := range []engine.Engine{native.Engine{Program: p}, iperf3.Engine{Program: p, Server: d.Three}, iperf2.Engine{Program: p, Server: d.two}} {
 		t[e.Name()] = e
 	}
 	return t
@@ -57,12 +57,12 @@ func (f Calls) Open(ctx context.Context, at engine.Listen, l bus.Limits, refused
 		}
 	}
 	most := time.Duration(l.DurationNs)
-	conf := iperf3.DeskConfig{Limits: iperf3.Limits{Streams: l.Streams, Duration: most, RateBps: l.RateBps}, Refused: refused}
+	conf := iperf3.ServerConfig{Limits: iperf3.Limits{Streams: l.Streams, Duration: most, RateBps: l.RateBps}, Refused: refused}
 	if err := f.Login.into(&conf); err != nil {
 		return d, nil, err
 	}
 	if f.IPerf3Port > 0 {
-		if d.Three, err = iperf3.NewDesk(conf); err != nil {
+		if d.Three, err = iperf3.NewServer(conf); err != nil {
 			return d, nil, err
 		}
 		if d.threePorts, err = iperf3.Listen(ctx, at.Addrs, at.Device, f.IPerf3Port); err != nil {
@@ -70,7 +70,7 @@ func (f Calls) Open(ctx context.Context, at engine.Listen, l bus.Limits, refused
 		}
 	}
 	if f.IPerf2Port > 0 && len(conf.PrivateKey) == 0 {
-		d.two = iperf2.NewDesk(iperf2.DeskConfig{Limits: iperf2.Limits{Streams: l.Streams, Duration: most, RateBps: l.RateBps}, Refused: refused})
+		d.two = iperf2.NewServer(iperf2.ServerConfig{Limits: iperf2.Limits{Streams: l.Streams, Duration: most, RateBps: l.RateBps}, Refused: refused})
 		if d.twoTCP, d.twoUDP, err = iperf2.Listen(ctx, at.Addrs, f.IPerf2Port, at.Device); err != nil {
 			warnings = append(warnings, fmt.Sprintf("not all iperf2 clients are answered: %v", err))
 		}
@@ -82,7 +82,7 @@ func (f Calls) Open(ctx context.Context, at engine.Listen, l bus.Limits, refused
 }
 
 // into reads who may measure.
-func (f Login) into(c *iperf3.DeskConfig) error {
+func (f Login) into(c *iperf3.ServerConfig) error {
 	if f.Users == "" && f.PrivateKey == "" {
 		return nil
 	}

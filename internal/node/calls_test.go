@@ -12,7 +12,7 @@ import (
 )
 
 // Whoever is turned away at a desk is told of.
-func TestDesksTellOfTheRefused(t *testing.T) {
+func TestServersTellOfTheRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

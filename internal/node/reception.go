@@ -22,13 +22,13 @@ import (
 // the same controller, agent and engines as for thru's own tests, and a result
 // that is kept.
 type Reception struct {
-	Version string
-	Connect func() (*bus.Client, error)                         // to the agent of this process
-	Keep    string                                              // folder for the results; none are kept where it is empty
-	Archive library.Archive                                     // for thru history
-	Warn    func(string, error)                                 // of what takes no figure along; nil: nobody hears
-	Watch   func(engine.Call) control.Observer                  // nil: nobody does
-	Told    func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
+	Version  string
+	Connect  func() (*bus.Client, error)                         // to the agent of this process
+	Keep     string                                              // folder for the results; none are kept where it is empty
+	Archive  library.Archive                                     // for thru history
+	Warn     func(string, error)                                 // of what takes no figure along; nil: nobody hears
+	Watch    func(engine.Call) control.Observer                  // nil: nobody does
+	OnResult func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
 
 	Most int // tests at a time of one host, so that it leaves places to others; 0 is no bound
 
@@ -64,7 +64,7 @@ func (r *Reception) Take(ctx context.Context, call engine.Call) {
 	r.Tests.Go(func() {
 		if !r.enter(call.Name) {
 			call.Refuse(engine.ErrBusy)
-			r.Told(call, nil, "", fmt.Errorf("node: its host has %d tests already: %w", r.Most, engine.ErrBusy))
+			r.OnResult(call, nil, "", fmt.Errorf("node: its host has %d tests already: %w", r.Most, engine.ErrBusy))
 			return
 		}
 		defer r.leave(call.Name)
@@ -84,7 +84,7 @@ func (r *Reception) Take(ctx context.Context, call engine.Call) {
 				r.Warn("the result is not in the history", kerr)
 			}
 		}
-		r.Told(call, doc, path, err)
+		r.OnResult(call, doc, path, err)
 	})
 }
 

@@ -31,7 +31,7 @@ const guardEnd = 2 * time.Second
 
 // OpenTuner is the one that changes the settings of this host. Its journals are
 // in a state folder; only are the knobs that are allowed, all where it is empty.
-func OpenTuner(version string, prog *worker.Program, state string, only []string) (*tune.Desk, error) {
+func OpenTuner(version string, prog *worker.Program, state string, only []string) (*tune.Tuner, error) {
 	return tune.Open(filepath.Join(state, TuneFolder), tune.New(), tune.Config{
 		Version: version, Only: only,
 		Guard: func(dir string) (func(bool), error) { return startGuard(prog, dir) },
@@ -39,8 +39,8 @@ func OpenTuner(version string, prog *worker.Program, state string, only []string
 }
 
 // OwnTuner is that with the user's state folder. Without one nothing can be
-// changed, and all else goes on: there the desk is nil, and the error says why.
-func OwnTuner(version string, prog *worker.Program) (*tune.Desk, error) {
+// changed, and all else goes on: there the tuner is nil, and the error says why.
+func OwnTuner(version string, prog *worker.Program) (*tune.Tuner, error) {
 	state, err := bus.DefaultState()
 	if err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func OwnTuner(version string, prog *worker.Program) (*tune.Desk, error) {
 	return OpenTuner(version, prog, state, nil)
 }
 
-// TunedBy gives an agent the desk, if there is one.
-func TunedBy(d *tune.Desk) func(*agent.Config) {
+// TunedBy gives an agent the tuner, if there is one.
+func TunedBy(d *tune.Tuner) func(*agent.Config) {
 	return func(c *agent.Config) {
 		if d != nil {
 			c.Tuner = d
@@ -61,7 +61,7 @@ func TunedBy(d *tune.Desk) func(*agent.Config) {
 // session of its own, so that what ends this one does not end it.
 func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err error) {
 	cmd := prog.Command(GuardVerb, dir)
-	cmd.SysProcAttr = apart()
+	cmd.SysProcAttr = newSession()
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -106,7 +106,7 @@ func GuardTuning(args []string, in io.Reader, errw io.Writer) int {
 }
 
 // Recovered undoes what a crash has left of an earlier tuning, and says so.
-func Recovered(d *tune.Desk) (said []string) {
+func Recovered(d *tune.Tuner) (said []string) {
 	changed, err := d.Recover()
 	if err != nil {
 		return []string{fault.WithHint(err)}

@@ -72,7 +72,7 @@ type socket struct {
 	peer    netip.AddrPort // where to send; an answering end learns it from the first datagram
 	got     map[uint16]map[arrivalKey]arrival
 	echoes  int
-	told    bool // a router has said that a datagram was too big
+	tooBig  bool // a router has said that a datagram was too big
 	router  int  // the least MTU that one named
 	news    chan struct{}
 	stopped sync.WaitGroup
@@ -194,7 +194,7 @@ func (s *socket) listenToRouters() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, mtu := range said {
-		s.told = true
+		s.tooBig = true
 		if mtu > 0 && mtu <= maxPacket && (s.router == 0 || mtu < s.router) {
 			s.router = mtu
 		}
@@ -202,11 +202,11 @@ func (s *socket) listenToRouters() {
 }
 
 // said is what routers have named so far.
-func (s *socket) said() (told bool, router int) {
+func (s *socket) said() (tooBig bool, router int) {
 	s.listenToRouters()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told, s.router
+	return s.tooBig, s.router
 }
 
 // target is where to send; an answering end has none before the first datagram.

@@ -31,7 +31,7 @@ type direction struct {
 	stopped   string      // why no more could be asked
 	unasked   string      // why nothing was sent
 	refusal   string      // by the sender's own kernel
-	told      bool        // a router has said that a datagram was too big
+	tooBig    bool        // a router has said that a datagram was too big
 	router    int         // the MTU that it named
 	learned   int         // what one has named before the probe
 
@@ -82,7 +82,7 @@ func (d *direction) take(r report, got []arrival) {
 	if r.Error != "" {
 		d.refusal = r.Error
 	}
-	if d.told = d.told || r.Told; r.Router > 0 && (d.router == 0 || r.Router < d.router) {
+	if d.tooBig = d.tooBig || r.TooBig; r.Router > 0 && (d.router == 0 || r.Router < d.router) {
 		d.router = r.Router
 	}
 	d.sent += d.shots[0].Copies
@@ -124,7 +124,7 @@ func hopsOf(ttl int) *int {
 }
 
 // facts fills in what came of it. note is told what did not, and why.
-func (d *direction) facts(to *measure.OneWay, note func(fact, why string)) {
+func (d *direction) facts(to *measure.DirectionFacts, note func(fact, why string)) {
 	add := func(fact, why string) { note(d.name+"."+fact, why) }
 	switch {
 	case d.unasked != "":
@@ -153,7 +153,7 @@ func (d *direction) facts(to *measure.OneWay, note func(fact, why string)) {
 }
 
 // hops takes the TTL that most datagrams had.
-func (d *direction) hops(to *measure.OneWay, add func(fact, why string)) {
+func (d *direction) hops(to *measure.DirectionFacts, add func(fact, why string)) {
 	most := -1
 	for ttl, n := range d.ttls {
 		if n > d.ttls[most] || n == d.ttls[most] && ttl > most {
@@ -166,7 +166,7 @@ func (d *direction) hops(to *measure.OneWay, add func(fact, why string)) {
 }
 
 // marks lists them in the order in which they were sent.
-func (d *direction) marks(to *measure.OneWay, add func(fact, why string)) {
+func (d *direction) marks(to *measure.DirectionFacts, add func(fact, why string)) {
 	for _, tos := range marks() {
 		if seen, ok := d.seen[tos]; ok {
 			to.Marks = append(to.Marks, measure.Mark{Sent: tos >> 2, Seen: seen >> 2, ECNSent: tos & 3, ECNSeen: seen & 3})
@@ -177,7 +177,7 @@ func (d *direction) marks(to *measure.OneWay, add func(fact, why string)) {
 }
 
 // mtu is the outcome of the search.
-func (d *direction) mtu(to *measure.OneWay, silence string, add func(fact, why string)) {
+func (d *direction) mtu(to *measure.DirectionFacts, silence string, add func(fact, why string)) {
 	if silence != "" && d.tcp != "" {
 		silence += "; " + d.tcp
 	}
@@ -192,8 +192,8 @@ func (d *direction) mtu(to *measure.OneWay, silence string, add func(fact, why s
 		add("mtu", why)
 		return
 	}
-	if !d.told && d.learned > 0 { // its answer to us went lost, or it gives few
-		d.told, d.router = true, d.learned
+	if !d.tooBig && d.learned > 0 { // its answer to us went lost, or it gives few
+		d.tooBig, d.router = true, d.learned
 	}
-	to.MTU = d.search.outcome(d.told, d.router)
+	to.MTU = d.search.outcome(d.tooBig, d.router)
 }

@@ -48,7 +48,7 @@ func group(all []portTrips) *measure.SourcePorts {
 	if len(heard) < 2*leastPorts {
 		return nil
 	}
-	s := &measure.SourcePorts{Ports: len(heard), Ways: 1}
+	s := &measure.SourcePorts{Ports: len(heard), Directions: 1}
 	groups := byHops(heard)
 	if s.By = "hops"; len(groups) < 2 {
 		groups, s.By = byDelay(heard), "delay"
@@ -57,7 +57,7 @@ func group(all []portTrips) *measure.SourcePorts {
 		s.By = ""
 		return s
 	}
-	s.Ways = len(groups)
+	s.Directions = len(groups)
 	for _, g := range groups {
 		s.Groups = append(s.Groups, groupOf(g))
 	}
@@ -71,7 +71,7 @@ func agreed(a, b *measure.SourcePorts) *measure.SourcePorts {
 		return slices.Equal(x.Ports, y.Ports)
 	})
 	if !same {
-		return &measure.SourcePorts{Ports: a.Ports, Ways: 1}
+		return &measure.SourcePorts{Ports: a.Ports, Directions: 1}
 	}
 	return a
 }

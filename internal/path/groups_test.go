@@ -35,10 +35,10 @@ func TestGroups(t *testing.T) {
 	}
 	noise := func() int64 { return r.Int64N(10_000) }
 	for _, tt := range []struct {
-		name string
-		in   []portTrips
-		ways int
-		by   string
+		name       string
+		in         []portTrips
+		directions int
+		by         string
 	}{
 		{"alike", noisy(r, 16, steady, one, noise), 1, ""},
 		{"two lengths", noisy(r, 16, steady, func(i int) int { return 62 + i%2 }, noise), 2, "hops"},
@@ -51,8 +51,8 @@ func TestGroups(t *testing.T) {
 		{"one port is slow", noisy(r, 16, func(i int) int64 { return int64(1+9*max(0, i-14)) * 100_000 }, one, noise), 1, ""},
 	} {
 		s := group(tt.in)
-		if s == nil || s.Ways != tt.ways || s.By != tt.by || (tt.ways > 1) != (len(s.Groups) == tt.ways) {
-			t.Errorf("%s: %+v, want %d ways by %q", tt.name, s, tt.ways, tt.by)
+		if s == nil || s.Directions != tt.directions || s.By != tt.by || (tt.directions > 1) != (len(s.Groups) == tt.directions) {
+			t.Errorf("%s: %+v, want %d ways by %q", tt.name, s, tt.directions, tt.by)
 			continue
 		}
 		for _, g := range s.Groups {
@@ -72,7 +72,7 @@ func TestGroups(t *testing.T) {
 // TestAgreed: a difference must show twice, and of the same ports.
 func TestAgreed(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	way := func(far func(int) bool) *measure.SourcePorts {
+	route := func(far func(int) bool) *measure.SourcePorts {
 		return group(noisy(r, 16, func(i int) int64 {
 			if far(i) {
 				return 900_000
@@ -82,11 +82,11 @@ func TestAgreed(t *testing.T) {
 	}
 	odd, low, none := func(i int) bool { return i%2 == 1 }, func(i int) bool { return i < 8 }, func(int) bool { return false }
 	for _, tt := range []struct {
-		again *measure.SourcePorts
-		ways  int
-	}{{way(odd), 2}, {way(low), 1}, {way(none), 1}, {nil, 1}} {
-		if got := agreed(way(odd), tt.again); got.Ways != tt.ways || got.Ports != 16 || (got.By == "delay") != (tt.ways == 2) {
-			t.Errorf("%+v and then %+v: %+v", way(odd), tt.again, got)
+		again      *measure.SourcePorts
+		directions int
+	}{{route(odd), 2}, {route(low), 1}, {route(none), 1}, {nil, 1}} {
+		if got := agreed(route(odd), tt.again); got.Directions != tt.directions || got.Ports != 16 || (got.By == "delay") != (tt.directions == 2) {
+			t.Errorf("%+v and then %+v: %+v", route(odd), tt.again, got)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestGroupsOfBusyHosts(t *testing.T) {
 			}
 			return r.Int64N(30_000)
 		})
-		if group(in).Ways != 1 {
+		if group(in).Directions != 1 {
 			wrong++
 		}
 	}

@@ -128,7 +128,7 @@ const jumboMTU = 9000
 
 // outcome is the fact, where at least one datagram of the search arrived.
 // told and router are what ICMP has said to the sender.
-func (s *search) outcome(told bool, router int) *measure.PathMTU {
+func (s *search) outcome(tooBig bool, router int) *measure.PathMTU {
 	m := &measure.PathMTU{Bytes: s.passes, Claimed: s.claim, Local: s.local(), Probes: s.probes}
 	if s.claim >= jumboMTU {
 		m.Jumbo = new(s.passes >= jumboMTU)
@@ -139,6 +139,6 @@ func (s *search) outcome(told bool, router int) *measure.PathMTU {
 	if router > 0 {
 		m.Router = &router
 	}
-	m.Silent = !told
+	m.Silent = !tooBig
 	return m
 }

@@ -94,7 +94,7 @@ func TestLoopback(t *testing.T) {
 			if p.RTT == nil || p.Clock == nil || p.ToAddr != addr || p.FromAddr != addr || p.SeenAs != "" || p.TakenAt == 0 {
 				t.Errorf("%s: %+v", addr, p)
 			}
-			for _, w := range []measure.OneWay{p.Forward, p.Back} {
+			for _, w := range []measure.DirectionFacts{p.Forward, p.Back} {
 				if w.UDP == nil || w.UDP.Got != w.UDP.Sent || w.Route == nil {
 					t.Errorf("%s: %+v", addr, w)
 				}
@@ -114,12 +114,12 @@ func checkLinux(t *testing.T, p measure.Path) {
 			t.Errorf("not checked: %+v", m)
 		}
 	}
-	for _, w := range []measure.OneWay{p.Forward, p.Back} {
+	for _, w := range []measure.DirectionFacts{p.Forward, p.Back} {
 		if w.MTU == nil || !w.MTU.Local || w.MTU.Bytes != w.MTU.Claimed || w.Hops == nil || *w.Hops != 0 || len(w.Marks) != len(marks()) {
 			t.Errorf("%s: %+v %+v", p.ToAddr, w, w.MTU)
 		}
 	}
-	if !p.Quick && (p.Ports == nil || p.Ports.Ways != 1) {
+	if !p.Quick && (p.Ports == nil || p.Ports.Directions != 1) {
 		t.Errorf("%s: source ports %+v", p.ToAddr, p.Ports)
 	}
 }
@@ -449,7 +449,7 @@ func FuzzFrames(f *testing.F) {
 			if decode(payload, &a) == nil && a.Report != nil {
 				if shots := d.load(2); a.Report.check(shots, shots) == nil {
 					d.take(*a.Report, a.Report.Got)
-					d.facts(&measure.OneWay{}, func(string, string) {})
+					d.facts(&measure.DirectionFacts{}, func(string, string) {})
 				}
 			}
 			var h hello

@@ -94,8 +94,8 @@ func (p *probe) note(fact, why string) {
 }
 
 // route looks up how this end reaches the other one.
-func (p *probe) route(ctx context.Context) way {
-	w := wayTo(ctx, p.dial.hostOf(), p.dial.Device, p.link.local, p.link.remote)
+func (p *probe) route(ctx context.Context) route {
+	w := routeTo(ctx, p.dial.hostOf(), p.dial.Device, p.link.local, p.link.remote)
 	if p.path.Forward.Route = w.route; w.route == nil {
 		p.note("forward.route", w.why)
 	}
@@ -133,7 +133,7 @@ func (p *probe) meet(ctx context.Context) {
 }
 
 // directions prepares both with what the ends can and claim.
-func (p *probe) directions(w way) {
+func (p *probe) directions(w route) {
 	small := headers(p.link.remote.Addr()) + datagramSize
 	here, there := p.udp.headers, p.hello.Headers
 	p.forward = newDirection("forward", w.claim, w.learned, small)
@@ -248,7 +248,7 @@ func (p *probe) volley(ctx context.Context, small int, settle time.Duration) boo
 		p.stop(err)
 		return false
 	}
-	own.Told, own.Router = p.udp.said()
+	own.TooBig, own.Router = p.udp.said()
 	p.forward.take(own, r.Report.Got)
 	if r.Report.NoPeer {
 		p.back.unasked = "the other end sends datagrams only to where one came from, and none came"
@@ -309,7 +309,7 @@ func (p *probe) finish() measure.Path {
 }
 
 // absentOf does so for one direction.
-func (p *probe) absentOf(name string, w measure.OneWay) {
+func (p *probe) absentOf(name string, w measure.DirectionFacts) {
 	why := cmp.Or(p.noUDP, p.stopped)
 	p.absent(name+".route", w.Route != nil, p.stopped)
 	p.absent(name+".mtu", w.MTU != nil, why)

@@ -257,7 +257,7 @@ func (a *answerer) volley(ctx context.Context, v volley) report {
 	sent := time.Now()
 	r.Got = a.udp.await(ctx, v.Number, v.Sent, settle)
 	r.Waited = time.Since(sent).Microseconds()
-	r.Told, r.Router = a.udp.said()
+	r.TooBig, r.Router = a.udp.said()
 	return r
 }
 
@@ -270,8 +270,8 @@ func (a *answerer) hello(ctx context.Context, r *Responder) hello {
 	t := readTCP(a.conn)
 	h.Answered, h.TCP, h.Control = t.synackSent(), t.ofMTU(), t.congestion
 	h.SYNSeen, h.NoSYN = savedSYN(a.conn)
-	way := wayTo(ctx, r.host, r.listen.Device, local, remote)
-	h.Route, h.NoRoute, h.Claim, h.Learned = way.route, way.why, way.claim, way.learned
+	route := routeTo(ctx, r.host, r.listen.Device, local, remote)
+	h.Route, h.NoRoute, h.Claim, h.Learned = route.route, route.why, route.claim, route.learned
 	var err error
 	a.udp, err = r.openUDP(ctx, local.Addr(), remote.Addr(), cookie[:])
 	if err != nil {

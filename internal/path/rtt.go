@@ -21,7 +21,7 @@ const (
 	pingBudget = time.Second
 	quickPings = 10
 	quickEvery = 500 * time.Microsecond
-	underWay   = 10
+	inFlight   = 10
 
 	lastPing = 1 << 31
 )
@@ -40,7 +40,7 @@ func (t trip) delay() int64 { return t.took - (t.theirs - t.theirsCame) }
 // roundTrips sends pings and reads what comes back.
 func (l *link) roundTrips(n int, every time.Duration) ([]trip, error) {
 	l.conn.SetDeadline(time.Now().Add(replyTime + pingBudget))
-	p := pinger{began: make(chan time.Time, n), free: make(chan struct{}, underWay), quit: make(chan struct{})}
+	p := pinger{began: make(chan time.Time, n), free: make(chan struct{}, inFlight), quit: make(chan struct{})}
 	sending := make(chan error, 1)
 	go func() { sending <- p.send(l.conn, n, every) }()
 	trips, err := p.receive(l.in)

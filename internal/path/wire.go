@@ -162,7 +162,7 @@ type report struct {
 	Error   string    `json:"error,omitempty"`   // of a datagram that its kernel refused for another reason
 	Waited  int64     `json:"waited_us"`         // how long it has waited for the missing since
 	NoPeer  bool      `json:"no_peer,omitempty"` // no datagram has come that could be answered
-	Told    bool      `json:"told,omitempty"`    // a router has said that a datagram was too big
+	TooBig  bool      `json:"told,omitempty"`    // a router has said that a datagram was too big
 	Router  int       `json:"router,omitempty"`  // the MTU that it named
 }
 

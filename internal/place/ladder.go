@@ -81,7 +81,7 @@ func Propose(all []measure.Inventory) (Ladder, error) {
 		return Ladder{}, nothingToPropose(all)
 	}
 	slices.SortStableFunc(ends, func(a, b lain) int { return cmp.Compare(a.guest.Name, b.guest.Name) })
-	tellApart(ends)
+	numberSameNames(ends)
 	var best Ladder
 	most := -1
 	for i := range ends[:min(len(ends), mostFirst)] {
@@ -134,9 +134,9 @@ func (l Ladder) worth() (n int) {
 	return n
 }
 
-// tellApart gives ends of one name numbers, and those of no name that a plan can
+// numberSameNames gives ends of one name numbers, and those of no name that a plan can
 // have another.
-func tellApart(ends []lain) {
+func numberSameNames(ends []lain) {
 	seen := map[string]int{}
 	for i := range ends {
 		e := &ends[i]

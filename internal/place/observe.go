@@ -19,7 +19,7 @@ const (
 	CPULimited
 	MemoryLimited // below the memory that it is shown
 	CPUsBound
-	AdapterHeld // to a rate
+	AdapterLimited // to a rate
 	NoTools
 	NotConnected
 	NoVhost
@@ -59,7 +59,7 @@ func ObserveGuest(kind string, g *measure.Guest) (all []Observation) {
 	m := g.MemoryShare
 	note(MemoryLimited, isLimited(m) && m.Limit != nil && g.Memory != nil && *m.Limit < *g.Memory)
 	note(CPUsBound, len(g.Affinity) > 0)
-	ofNIC(AdapterHeld, func(n *measure.GuestNIC) bool { return n.LimitIn.Holds() || n.Limit.Holds() || n.IOLimit.Holds() })
+	ofNIC(AdapterLimited, func(n *measure.GuestNIC) bool { return n.LimitIn.Holds() || n.Limit.Holds() || n.IOLimit.Holds() })
 	t := g.Tools
 	note(NoTools, isOn && t != nil && (t.Status != nil && *t.Status == "not installed" || t.Running != nil && !*t.Running))
 	if isOn {
@@ -132,8 +132,8 @@ func ClockOff(v *measure.Inventory) (aheadNs int64, off bool) {
 	return *v.ClockNs, max(*v.ClockNs, -*v.ClockNs) > least
 }
 
-// HeldNetworks are the port groups whose guests are held to a rate.
-func HeldNetworks(v *measure.Inventory) (all []*measure.SwitchPortGroup) {
+// LimitedNetworks are the port groups whose guests are held to a rate.
+func LimitedNetworks(v *measure.Inventory) (all []*measure.SwitchPortGroup) {
 	for i := range v.PortGroups {
 		if p := &v.PortGroups[i]; p.ShapeIn.Holds() || p.ShapeOut.Holds() {
 			all = append(all, p)

@@ -18,7 +18,7 @@ func TestObserveGuest(t *testing.T) {
 	}{
 		"nothing":  {nic(func(*measure.GuestNIC) {}), nil},
 		"emulated": {nic(func(n *measure.GuestNIC) { n.Model = new("E1000") }), []Trait{EmulatedAdapter}},
-		"held":     {nic(func(n *measure.GuestNIC) { n.Limit = &measure.Shaping{AverageBps: new(int64(1e9))} }), []Trait{AdapterHeld}},
+		"held":     {nic(func(n *measure.GuestNIC) { n.Limit = &measure.Shaping{AverageBps: new(int64(1e9))} }), []Trait{AdapterLimited}},
 		"shaping off": {nic(func(n *measure.GuestNIC) {
 			n.Limit = &measure.Shaping{Enabled: new(false), AverageBps: new(int64(1e9))}
 		}), nil},
@@ -54,7 +54,7 @@ func TestInventoryItself(t *testing.T) {
 	held := &measure.Shaping{AverageBps: new(int64(1e9))}
 	v := &measure.Inventory{PortGroups: []measure.SwitchPortGroup{{Name: "free"}, {Name: "in", ShapeIn: held}, {Name: "out", ShapeOut: held},
 		{Name: "off", ShapeOut: &measure.Shaping{Enabled: new(false), AverageBps: new(int64(1e9))}}}}
-	if got := HeldNetworks(v); len(got) != 2 || got[0].Name != "in" || got[1].Name != "out" {
+	if got := LimitedNetworks(v); len(got) != 2 || got[0].Name != "in" || got[1].Name != "out" {
 		t.Errorf("%+v", got)
 	}
 	for ahead, want := range map[int64]bool{0: false, 1e9: false, 3e9: true, -3e9: true} {

@@ -43,7 +43,7 @@ func (s Subject) onHost(p *measure.Placement, v *measure.Inventory, h *measure.G
 	}
 	most := 0
 	for k := range h.Facts.Interfaces {
-		if n := s.likeness(&h.Facts.Interfaces[k]); n > most {
+		if n := s.matchRank(&h.Facts.Interfaces[k]); n > most {
 			most, p.NIC = n, h.Facts.Interfaces[k].Name
 		}
 	}
@@ -54,10 +54,10 @@ func (s Subject) onHost(p *measure.Placement, v *measure.Inventory, h *measure.G
 	}
 }
 
-// likeness orders interfaces of a host by how much speaks for one as that which
+// matchRank orders interfaces of a host by how much speaks for one as that which
 // carries the test. A bridge has the MAC address of one of its ports, and may
 // have that of a guest's tap.
-func (s Subject) likeness(i *measure.Interface) (n int) {
+func (s Subject) matchRank(i *measure.Interface) (n int) {
 	if isGuestsEnd(i) || !s.carries(i.MAC, i.Addrs) {
 		return 0
 	}

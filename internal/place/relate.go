@@ -137,7 +137,7 @@ func onOtherSites(a, b Placed, _ []measure.Inventory) (kind, why string) {
 // does not leave its host.
 func onOneNetwork(a, b Placed, all []measure.Inventory) (kind, why string) {
 	x, y := a.At, b.At
-	if isInternal(x, all) || isInternal(y, all) || isApart(x) || isApart(y) {
+	if isInternal(x, all) || isInternal(y, all) || isIsolated(x) || isIsolated(y) {
 		return "", ""
 	}
 	hosts := fmt.Sprintf("%s and %s, ", hostOf(x), hostOf(y))
@@ -168,8 +168,8 @@ func isTrunk(p *measure.Placement) bool {
 	return strings.HasPrefix(p.VLAN, "trunk") || p.VLAN == "4095"
 }
 
-// isApart tells of a private VLAN whose members may not reach each other.
-func isApart(p *measure.Placement) bool {
+// isIsolated tells of a private VLAN whose members may not reach each other.
+func isIsolated(p *measure.Placement) bool {
 	return strings.HasPrefix(p.VLAN, "private") && strings.Contains(p.VLAN, " of ")
 }
 
@@ -202,9 +202,9 @@ func onOneSite(a, b Placed, _ []measure.Inventory) (kind, why string) {
 	return measure.SameSite, fmt.Sprintf("%s and %s in %s%s", hostOf(a.At), hostOf(b.At), a.At.Site, networksOf(a.At, b.At))
 }
 
-// Below leaves of an inventory what lies below the end points: their guests and
+// OfEndPoints leaves of an inventory what lies below the end points: their guests and
 // hosts, with the networks and datastores that these use.
-func Below(v measure.Inventory, placed []measure.Placement) measure.Inventory {
+func OfEndPoints(v measure.Inventory, placed []measure.Placement) measure.Inventory {
 	var guests, hosts, groups, switches, stores []string
 	for _, p := range placed {
 		if p.Source == v.Source {

@@ -90,7 +90,7 @@ func TestOneHostOfTwoSources(t *testing.T) {
 func TestBelow(t *testing.T) {
 	v := testbed()
 	v.Guests[0].Disks = []measure.GuestDisk{{Datastore: "ds-1"}}
-	got := Below(v, []measure.Placement{*placed("a", 1, v).At, {Source: "elsewhere", Guest: "vm-2"}})
+	got := OfEndPoints(v, []measure.Placement{*placed("a", 1, v).At, {Source: "elsewhere", Guest: "vm-2"}})
 	if len(got.Guests) != 1 || got.Guests[0].ID != "vm-1" || len(got.Hosts) != 1 || got.Hosts[0].ID != "host-1" || len(got.Datastores) != 1 {
 		t.Errorf("%d guests, %d hosts, %d datastores", len(got.Guests), len(got.Hosts), len(got.Datastores))
 	}

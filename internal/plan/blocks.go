@@ -16,9 +16,9 @@ const (
 	usualWait         = 30 * time.Minute // for a state to come into force, where the plan does not say
 )
 
-// Hand is what a person does so that a variant is in force: thru itself sets
+// ManualStep is what a person does so that a variant is in force: thru itself sets
 // and restarts nothing.
-type Hand struct {
+type ManualStep struct {
 	Variant  string        // of the plan
 	Host     string        // name of an end point of the plan, or where it is, as an end point says it
 	At       string        // where it is
@@ -35,7 +35,7 @@ func UsualWait() time.Duration { return usualWait }
 // Block is a part of a schedule: turns of one variant that follow each other.
 type Block struct {
 	Variant string
-	Hand    *Hand // what brings it into force; nil: nothing is needed
+	Manual  *ManualStep // what brings it into force; nil: nothing is needed
 	Turns   []Turn
 }
 
@@ -65,15 +65,15 @@ func (p Plan) Blocks() []Block {
 // block lists the turns of a variant for some of its runs.
 func (p Plan) block(name string, from, to int, first bool) Block {
 	b := Block{Variant: name}
-	for i := range p.Hands {
-		if p.Hands[i].Variant == name {
-			b.Hand = &p.Hands[i]
+	for i := range p.ManualSteps {
+		if p.ManualSteps[i].Variant == name {
+			b.Manual = &p.ManualSteps[i]
 		}
 	}
 	for run := from; run < to; run++ {
 		for i, s := range p.Steps {
 			own, named := variantOf(s)
-			if named && own == name || first && run == from && (s.Beside || !named) {
+			if named && own == name || first && run == from && (s.Baseline || !named) {
 				b.Turns = append(b.Turns, Turn{i, run})
 			}
 		}

@@ -20,7 +20,7 @@ func Explain(r Request) (Plan, error) {
 	}
 	p, err := Test(r)
 	p.Command = "explain"
-	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return s.Beside })
+	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return s.Baseline })
 	return p, err
 }
 
@@ -30,5 +30,5 @@ func Experiment(title string, s measure.Spec, rtt time.Duration) Step {
 	if s.Ramp == 0 && !s.NoRamp {
 		s.Ramp = int64(min(Ramp(s, rtt), mostExplainRamp))
 	}
-	return Step{Label: title, Specs: []measure.Spec{s}, Beside: true}
+	return Step{Label: title, Specs: []measure.Spec{s}, Baseline: true}
 }

@@ -28,7 +28,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%v, %+v", err, p)
 		}
 		for _, s := range p.Steps {
-			if s.Beside {
+			if s.Baseline {
 				t.Errorf("%s is beside", s.Label)
 			}
 		}
@@ -52,7 +52,7 @@ func TestExperimentRamp(t *testing.T) {
 		{measure.Spec{NoRamp: true}, 100 * time.Millisecond, 0},
 	} {
 		s := Experiment("x", tt.spec, tt.rtt)
-		if got := time.Duration(s.Specs[0].Ramp); got != tt.want || s.Label != "x" || !s.Beside || s.Specs[0].NoRamp != tt.spec.NoRamp {
+		if got := time.Duration(s.Specs[0].Ramp); got != tt.want || s.Label != "x" || !s.Baseline || s.Specs[0].NoRamp != tt.spec.NoRamp {
 			t.Errorf("%+v at %v: %v, want %v", tt.spec, tt.rtt, got, tt.want)
 		}
 	}

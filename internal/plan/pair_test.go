@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// ways shows each step with its flows; > where the sender dials.
-func ways(steps []Step) string {
+// directions shows each step with its flows; > where the sender dials.
+func directions(steps []Step) string {
 	var out []string
 	for _, s := range steps {
 		text := s.Label
@@ -48,12 +48,12 @@ func TestPairSteps(t *testing.T) {
 		r.Streams, r.LocalCPU, r.PeerCPU = 1, new(3), new(5)
 		c.change(&r)
 		steps, err := c.pair.Steps(r)
-		if err != nil || ways(steps) != c.want {
-			t.Errorf("%s: %q %v, want %q", name, ways(steps), err, c.want)
+		if err != nil || directions(steps) != c.want {
+			t.Errorf("%s: %q %v, want %q", name, directions(steps), err, c.want)
 		}
 		for _, s := range steps {
 			o := s.Specs[0]
-			if o.From == o.To || s.Beside {
+			if o.From == o.To || s.Baseline {
 				continue
 			}
 			if from := map[bool]int{true: 3, false: 5}[o.From == "a"]; *o.SenderCPU != from || *o.ReceiverCPU != 8-from {
@@ -83,8 +83,8 @@ func TestRungs(t *testing.T) {
 	if s := p.Steps[0]; s.Rung != RungLocalhost || s.Link.RateBps != 0 || s.Label != "1 stream, default window" {
 		t.Errorf("first %+v", s)
 	}
-	if s := p.Steps[15]; s.Rung != RungLAN || s.Link.RateBps != 25e9 || s.Label != "8 streams, 800 KiB window" || ways([]Step{s}) != s.Label+" a<local" ||
-		fmt.Sprint(s.Axes) != "[{streams 8} {window 800K}]" || s.Apart {
+	if s := p.Steps[15]; s.Rung != RungLAN || s.Link.RateBps != 25e9 || s.Label != "8 streams, 800 KiB window" || directions([]Step{s}) != s.Label+" a<local" ||
+		fmt.Sprint(s.Axes) != "[{streams 8} {window 800K}]" || s.Independent {
 		t.Errorf("last %+v", s)
 	}
 	if want := 16 * (time.Minute + leastRamp + Setup); p.Time() != want {
@@ -126,7 +126,7 @@ func TestVCPUs(t *testing.T) {
 func TestTimeOf(t *testing.T) {
 	second := measure.Spec{Duration: int64(time.Second), NoRamp: true}
 	p := Plan{Repeat: Repeat{Min: 2, Max: 3}, Order: OrderInterleaved, Steps: []Step{
-		{Specs: []measure.Spec{second}}, {Specs: []measure.Spec{second, second}, Apart: true}, {Specs: []measure.Spec{second}, Beside: true},
+		{Specs: []measure.Spec{second}}, {Specs: []measure.Spec{second, second}, Independent: true}, {Specs: []measure.Spec{second}, Baseline: true},
 	}}
 	alone, apart := time.Second+Setup, time.Second+Setup+meeting
 	if p.Time() != 3*alone+3*apart+alone || p.Runs() != 7 {
@@ -136,8 +136,8 @@ func TestTimeOf(t *testing.T) {
 	if got := p.TimeOf(left); got != 2*alone+2*apart || len(left) != 4 {
 		t.Errorf("%d runs are left: %v", len(left), got)
 	}
-	many := Step{Specs: make([]measure.Spec, 500), Apart: true}
-	if got := many.Time(); got <= (Step{Specs: many.Specs, Apart: false}).Time()+meeting {
+	many := Step{Specs: make([]measure.Spec, 500), Independent: true}
+	if got := many.Time(); got <= (Step{Specs: many.Specs, Independent: false}).Time()+meeting {
 		t.Errorf("500 flows at once take %v", got)
 	}
 }

@@ -26,11 +26,11 @@ type Plan struct {
 	Seed        uint64 // of the order of blocks, for OrderInterleaved
 	EndPoints   []EndPoint
 	Targets     []Target
-	Hands       []Hand   // what brings variants into force
-	Hypervisors []string // URLs of those that may have the end points
-	Gates       string   // GatesOff: none are judged; GatesForce: judged, and measured all the same
-	Link        Link     // nominal rate of the path
-	Warnings    []string // what the one who wrote the plan should know of it
+	ManualSteps []ManualStep // what brings variants into force
+	Hypervisors []string     // URLs of those that may have the end points
+	Gates       string       // GatesOff: none are judged; GatesForce: judged, and measured all the same
+	Link        Link         // nominal rate of the path
+	Warnings    []string     // what the one who wrote the plan should know of it
 }
 
 // Orders of a plan.
@@ -81,17 +81,17 @@ const (
 // Step is a set of flows that run at the same time: one, two for
 // bidirectional traffic, or those of many pairs.
 type Step struct {
-	Label  string
-	Specs  []measure.Spec
-	Beside bool // a short figure beside the main ones, run once
+	Label    string
+	Specs    []measure.Spec
+	Baseline bool // a short figure beside the main ones, run once
 
 	Rung   string         // of a ladder
 	Axes   []measure.Axis // what sets this step apart from the others
 	Labels []string       // of each of Specs; empty: Label, or the direction
-	// Apart is set where the flows are of pairs that do not hang on each other:
+	// Independent is set where the flows are of pairs that do not hang on each other:
 	// one that fails leaves the rest, and all start at one moment.
-	Apart bool
-	Link  Link // of this step's path; a rate of 0: the plan's
+	Independent bool
+	Link        Link // of this step's path; a rate of 0: the plan's
 }
 
 // Repeat says when to stop: after Max runs, or after Min when the interval's
@@ -137,7 +137,7 @@ func (s Step) Time() time.Duration {
 		}
 		longest = max(longest, t)
 	}
-	if s.Apart {
+	if s.Independent {
 		longest += meeting + time.Duration(len(s.Specs)/flowsAtOnce)*Setup
 	}
 	return longest
@@ -224,10 +224,10 @@ type Login struct {
 // Directions of a request, in the words of plan files: from the local end to the
 // peer, back, one after the other, or at the same time.
 const (
-	Forward  = "forward"
-	Reverse  = "reverse"
-	BothWays = "both"
-	Bidir    = "bidir"
+	Forward        = "forward"
+	Reverse        = "reverse"
+	BothDirections = "both"
+	Bidir          = "bidir"
 )
 
 // Direction is the one of the request.
@@ -240,7 +240,7 @@ func (r Request) Direction() string {
 	case r.OneWay:
 		return Forward
 	}
-	return BothWays
+	return BothDirections
 }
 
 // DefaultStreams is half the CPUs of the end that has fewer, since one
@@ -256,8 +256,8 @@ const (
 	LadderTime = 60 * time.Second
 )
 
-// besideTime bounds the single-stream figure beside a test of several streams.
-const besideTime = 3 * time.Second
+// baselineTime bounds the single-stream figure beside a test of several streams.
+const baselineTime = 3 * time.Second
 
 // Test is the plan of `thru test`: each direction by itself unless one is
 // asked for or both at once, and a short single-stream figure beside.
@@ -276,7 +276,7 @@ func Test(r Request) (Plan, error) {
 		p.Steps = withLatency(main, r)
 	}
 	if r.Streams > 1 && r.Traffic == measure.Bulk && r.Protocol != measure.UDP && !r.limited() && !r.RRUL {
-		p.Steps = append(p.Steps, beside(main[0]))
+		p.Steps = append(p.Steps, baseline(main[0]))
 	}
 	return p, nil
 }
@@ -361,7 +361,7 @@ func withLatency(steps []Step, r Request) []Step {
 	probe.Unplaced = true // it shall wait for the traffic as any other program does
 	idle := probe
 	idle.Duration = min(idle.Duration, int64(idleTime))
-	out := []Step{{Label: IdleLatency, Specs: []measure.Spec{idle}, Beside: true}}
+	out := []Step{{Label: IdleLatency, Specs: []measure.Spec{idle}, Baseline: true}}
 	for _, s := range steps {
 		s.Specs = append(slices.Clone(s.Specs), probe)
 		out = append(out, s)
@@ -375,13 +375,13 @@ const (
 	AcceptanceRuns = 5
 )
 
-// beside is the short single-stream figure of a step's first flow.
-func beside(s Step) Step {
+// baseline is the short single-stream figure of a step's first flow.
+func baseline(s Step) Step {
 	one := s.Specs[0]
 	one.Streams = 1
-	one.Duration = min(one.Duration, int64(besideTime))
+	one.Duration = min(one.Duration, int64(baselineTime))
 	one.Capture = 0
-	return Step{Label: "single stream", Specs: []measure.Spec{one}, Beside: true}
+	return Step{Label: "single stream", Specs: []measure.Spec{one}, Baseline: true}
 }
 
 // Bounds of a search for precision. Of fewer runs than 5 the interval is too

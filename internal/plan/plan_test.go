@@ -75,7 +75,7 @@ func TestAcceptance(t *testing.T) {
 		t.Errorf("%+v, %d runs", p.Repeat, p.Runs())
 	}
 	// 10 runs of 60 s and one short one, each with a second of ramp.
-	if want := 10*(time.Minute+time.Second+Setup) + besideTime + time.Second + Setup; p.Time() != want {
+	if want := 10*(time.Minute+time.Second+Setup) + baselineTime + time.Second + Setup; p.Time() != want {
 		t.Errorf("time %v, want %v", p.Time(), want)
 	}
 }

@@ -34,7 +34,7 @@ func (p Plan) Schedule() []Turn {
 			if !forward {
 				i = len(p.Steps) - 1 - i
 			}
-			if !p.Steps[i].Beside || run == 0 {
+			if !p.Steps[i].Baseline || run == 0 {
 				turns = append(turns, Turn{i, run})
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // Repetitions lie apart, what is beside runs once, and of interleaved steps each
 // pair of blocks goes there and back.
 func TestSchedule(t *testing.T) {
-	three := []Step{{Label: "a"}, {Label: "b"}, {Label: "beside", Beside: true}}
+	three := []Step{{Label: "a"}, {Label: "b"}, {Label: "beside", Baseline: true}}
 	got := Plan{Steps: three, Repeat: Repeat{Min: 2, Max: 2}}.Schedule()
 	if want := []Turn{{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}}; !slices.Equal(got, want) {
 		t.Errorf("sequential: %v, want %v", got, want)
@@ -42,8 +42,8 @@ func TestBlocks(t *testing.T) {
 	of := func(name string) []measure.Axis {
 		return []measure.Axis{{Name: "streams", Value: "1"}, {Name: variantAxis, Value: name}}
 	}
-	p := Plan{Order: OrderBlocks, Repeat: Repeat{Min: 3, Max: 3}, Hands: []Hand{{Variant: "b", Host: "h"}},
-		Steps: []Step{{Label: "beside", Beside: true}, {Axes: of("a")}, {Axes: of("b")}, {Axes: of("a")}, {Axes: of("b")}}}
+	p := Plan{Order: OrderBlocks, Repeat: Repeat{Min: 3, Max: 3}, ManualSteps: []ManualStep{{Variant: "b", Host: "h"}},
+		Steps: []Step{{Label: "beside", Baseline: true}, {Axes: of("a")}, {Axes: of("b")}, {Axes: of("a")}, {Axes: of("b")}}}
 	if got, want := fmt.Sprint(p.Schedule()), "[{0 0} {1 0} {3 0} {1 1} {3 1} {1 2} {3 2} {2 0} {4 0} {2 1} {4 1} {2 2} {4 2}]"; got != want {
 		t.Errorf("blocks: %s, want %s", got, want)
 	}
@@ -52,7 +52,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("there and back: %s, want %s", got, want)
 	}
 	blocks := p.Blocks()
-	if len(blocks) != 3 || blocks[0].Hand != nil || blocks[1].Hand == nil || blocks[1].Hand.Host != "h" || blocks[2].Variant != "a" {
+	if len(blocks) != 3 || blocks[0].Manual != nil || blocks[1].Manual == nil || blocks[1].Manual.Host != "h" || blocks[2].Variant != "a" {
 		t.Errorf("%+v", blocks)
 	}
 	if p.Repeat.Max = 1; len(p.Blocks()) != 2 {

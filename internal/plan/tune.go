@@ -34,7 +34,7 @@ func Tune(r Request) (Plan, error) {
 	}
 	p, err := Test(r)
 	p.Command = "tune"
-	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return s.Beside })
+	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool { return s.Baseline })
 	return p, err
 }
 

@@ -34,7 +34,7 @@ func TestTune(t *testing.T) {
 			t.Fatalf("%s: %v, %+v", name, err, p)
 		}
 		for _, s := range p.Steps {
-			if len(s.Specs) != 1 || s.Beside || s.Specs[0].Streams != tt.streams || time.Duration(s.Specs[0].Duration) != tt.time {
+			if len(s.Specs) != 1 || s.Baseline || s.Specs[0].Streams != tt.streams || time.Duration(s.Specs[0].Duration) != tt.time {
 				t.Errorf("%s: %+v", name, s)
 			}
 		}

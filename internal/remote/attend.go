@@ -37,17 +37,17 @@ func Attend(ctx context.Context, version string, args []string, in io.Reader, ou
 		return err
 	}
 	defer prog.Close()
-	if prog.Held() {
+	if prog.ProgramHeld() {
 		removeOwn(args[0])
 	}
-	desk, _ := node.OwnTuner(version, prog) // without a state folder it measures, and tunes nothing
+	tuner, _ := node.OwnTuner(version, prog) // without a state folder it measures, and tunes nothing
 	server, err := bus.Memory()
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	a := node.NewAgent(version, node.Hostname(), node.Answering{}.Engines(prog), agent.DefaultLimits(), reachedAt(os.Getenv("SSH_CONNECTION")),
-		engine.Listen{First: firstDataPort, Last: lastDataPort}, node.TunedBy(desk))
+		engine.Listen{First: firstDataPort, Last: lastDataPort}, node.TunedBy(tuner))
 	service, err := bus.Serve(server, a)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 // Pair is the local end and its peer, which may be the same, and what may lie below them.
 type Pair struct {
 	Local, Peer *control.EndPoint
-	Below       []hypervisor.Source
+	Hypervisors []hypervisor.Source
 }
 
 // All are both by their names.
@@ -87,19 +87,19 @@ func (d Dialer) Local(ctx context.Context, alone bool) (*control.EndPoint, func(
 	if err != nil {
 		return nil, nil, err
 	}
-	desk, err := node.OwnTuner(d.version, prog)
+	tuner, err := node.OwnTuner(d.version, prog)
 	if err != nil && d.Tunes {
 		prog.Close()
 		return nil, nil, err
 	}
 	if d.Tunes {
-		for _, s := range node.Recovered(desk) {
+		for _, s := range node.Recovered(tuner) {
 			d.person.Line("warning: " + s)
 		}
 	}
 	hosts := d.loopback()
 	listen := engine.Listen{Addrs: hosts[:1]} // any free port
-	a := node.NewAgent(d.version, "local", node.Answering{}.Engines(prog), agent.DefaultLimits(), nil, listen, node.TunedBy(desk))
+	a := node.NewAgent(d.version, "local", node.Answering{}.Engines(prog), agent.DefaultLimits(), nil, listen, node.TunedBy(tuner))
 	client, err := bus.InProcess(a)
 	if err != nil {
 		prog.Close()

@@ -80,7 +80,7 @@ func (f *fleets) giveBack(controller string, one *fleet) {
 
 // DialFleet connects to a controller that is kept, as one who runs tests.
 func (n *Network) DialFleet(ctx context.Context, controller string, c bus.FleetConfig) (*bus.Fleet, error) {
-	w, err := WayTo(controller, bus.PrivilegeOperate)
+	w, err := ControllerString(controller, bus.PrivilegeOperate)
 	if err != nil {
 		return nil, err
 	}

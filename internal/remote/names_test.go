@@ -89,16 +89,16 @@ func TestKeptNATS(t *testing.T) {
 	if err := SaveNATS("../x", c, false); fault.Code(err) != fault.Usage {
 		t.Errorf("a name that is a path: %v", err)
 	}
-	if w, err := WayTo("fleet", bus.PrivilegeOperate); err != nil || w.NATS == nil || *w.NATS != *c {
+	if w, err := ControllerString("fleet", bus.PrivilegeOperate); err != nil || w.NATS == nil || *w.NATS != *c {
 		t.Errorf("%+v %v", w.NATS, err)
 	}
-	if _, err := WayTo("flet", bus.PrivilegeOperate); err == nil || fault.Hint(err) != "did you mean fleet?" {
+	if _, err := ControllerString("flet", bus.PrivilegeOperate); err == nil || fault.Hint(err) != "did you mean fleet?" {
 		t.Errorf("a mistyped name: %v, hint %q", err, fault.Hint(err))
 	}
 	if err := os.WriteFile(filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "thru", "nats", "fleet.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WayTo("fleet", bus.PrivilegeOperate); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := ControllerString("fleet", bus.PrivilegeOperate); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged file: %v", err)
 	}
 }

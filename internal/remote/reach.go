@@ -53,9 +53,9 @@ func (d Dialer) Reach(ctx context.Context, at string) (hypervisor.Source, error)
 	return nil, err
 }
 
-// Below connects the hypervisors that URLs name. A URL that is none ends the
+// Hypervisors connects the hypervisors that URLs name. A URL that is none ends the
 // command; one that cannot be reached says so in the result, and costs no figure.
-func (d Dialer) Below(ctx context.Context, urls []string) ([]hypervisor.Source, func(), error) {
+func (d Dialer) Hypervisors(ctx context.Context, urls []string) ([]hypervisor.Source, func(), error) {
 	var all []hypervisor.Source
 	closeAll := func() {
 		for _, s := range slices.Backward(all) {

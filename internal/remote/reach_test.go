@@ -42,7 +42,7 @@ func TestReach(t *testing.T) {
 	if fault.Code(err) != fault.Failed || !strings.Contains(err.Error(), "no answer within") || fault.Hint(err) == "" {
 		t.Errorf("%v (%s)", err, fault.Hint(err))
 	}
-	all, end, err := d.Below(t.Context(), []string{at, at, strings.Replace(at, "vsphere", "VSPHERE", 1) + "/sdk"})
+	all, end, err := d.Hypervisors(t.Context(), []string{at, at, strings.Replace(at, "vsphere", "VSPHERE", 1) + "/sdk"})
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d sources, %v", len(all), err)
 	}
@@ -52,7 +52,7 @@ func TestReach(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := d.Below(ctx, []string{at}); err == nil {
+	if _, _, err := d.Hypervisors(ctx, []string{at}); err == nil {
 		t.Error("an interrupt is no end")
 	}
 }

@@ -72,7 +72,7 @@ type Dialer struct {
 	Tunes     bool                                                  // settings are changed: what an earlier tuning has left is undone first
 	VMkernel  bool                                                  // an ESXi host may answer with its own iperf3
 	Firewall  bool                                                  // and a rule set of its firewall be enabled for that
-	Password  func(whose string, none error) func() (string, error) // of a hypervisor
+	Password  func(owner string, none error) func() (string, error) // of a hypervisor
 	Insecure  bool                                                  // any certificate of a hypervisor is accepted
 	Asking    func(ask func() (string, error)) (string, error)      // asks a person for a password; nil: at once
 	ReachTime time.Duration                                         // for a hypervisor to answer; 0: reachTime

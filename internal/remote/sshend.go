@@ -243,17 +243,17 @@ func (s *sshProcess) explain(doing string, err error) error {
 	s.end()
 	var exit *exec.ExitError
 	if errors.As(s.err, &exit) && exit.Exited() && exit.ExitCode() != 255 && doing == "logging in" { // 255 is of ssh itself (ssh(1), EXIT STATUS)
-		return fault.Failf("an end point of ssh needs a login with a shell: "+sshByHand(s.destination, s.port)+" shows what there is",
+		return fault.Failf("an end point of ssh needs a login with a shell: "+manualSSH(s.destination, s.port)+" shows what there is",
 			"remote: %s: %s: %w%s", s.destination, doing, &OtherSystem{}, s.said.because())
 	}
 	if doing == "logging in" {
 		return platform.SSHFault(s.destination, s.port, s.said.String(), fmt.Errorf("the connection failed: %w", err))
 	}
-	return fault.Failf("try again; "+sshByHand(s.destination, s.port)+" shows whether the connection holds",
+	return fault.Failf("try again; "+manualSSH(s.destination, s.port)+" shows whether the connection holds",
 		"remote: %s: %s: the connection has ended%s: %w", s.destination, doing, s.said.because(), err)
 }
 
-func sshByHand(destination string, port int) string {
+func manualSSH(destination string, port int) string {
 	if port != 0 {
 		return fmt.Sprintf("`ssh -p %d %s`", port, destination)
 	}

@@ -50,7 +50,7 @@ func answers(d *measure.Document) []string {
 			return []string{s}
 		}
 		return nil
-	case back != nil && result.HeldApart(d.Verdict, first, back):
+	case back != nil && result.LimitsDiffer(d.Verdict, first, back):
 		worse, other := result.WorseFirst(first, back)
 		return []string{result.Sentence(d.Verdict, worse, nil, others), result.OtherSentence(worse, other, d.Verdict)}
 	}

@@ -28,17 +28,17 @@ func newPicture(d *measure.Document, v *view) *draw.Picture {
 		return nil
 	}
 	var w draw.Fall
-	caption, ways := "What each direction carries; no ceiling is known.", map[string]int{}
+	caption, directions := "What each direction carries; no ceiling is known.", map[string]int{}
 	for _, c := range cells {
 		_, high := figureSpan(c)
-		w.Most, ways[result.PathName(c)] = max(w.Most, result.AmountOf(c), high), ways[result.PathName(c)]+1
+		w.Most, directions[result.PathName(c)] = max(w.Most, result.AmountOf(c), high), directions[result.PathName(c)]+1
 		if c.Ceiling != nil {
 			w.Most, caption = max(w.Most, c.Ceiling.Bps), "What each direction carries, against its ceiling: what the link leaves for payload."
 		}
 	}
 	for _, c := range cells {
 		b := draw.Rung{Name: result.PathName(c), Value: unit.Rate(result.AmountOf(c)), Carried: w.Share(result.AmountOf(c))}
-		if ways[b.Name] > 1 {
+		if directions[b.Name] > 1 {
 			caption = strings.Replace(caption, "direction", "flow", 1)
 			b.Name = doc.Join(b.Name, result.What(c), result.OtherAxes(c))
 		}
@@ -61,7 +61,7 @@ func pictured(d *measure.Document, v *view) (all []*measure.Cell) {
 	}
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if len(v.Ladders) == 0 && !c.Beside && !result.IsExperiment(c) && !result.IsGauge(d, c) && !result.Asks(c) && stat.Measured(c) {
+		if len(v.Ladders) == 0 && !c.Baseline && !result.IsExperiment(c) && !result.IsGauge(d, c) && !result.Asks(c) && stat.Measured(c) {
 			all = append(all, c)
 		}
 	}

@@ -25,8 +25,8 @@ func TestHandshakesThatDiffer(t *testing.T) {
 	}
 }
 
-// TestCapturedBothWays: each way is named, and together they have no more charts than one.
-func TestCapturedBothWays(t *testing.T) {
+// TestCapturedBothDirections: each way is named, and together they have no more charts than one.
+func TestCapturedBothDirections(t *testing.T) {
 	d := capturedTest()
 	back := capturedTest().Cells[0]
 	back.From, back.To = "b", "local"

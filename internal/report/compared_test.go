@@ -56,7 +56,7 @@ func comparisons() map[string]*measure.Compared {
 			Cells: []measure.ComparedCell{worse, back},
 			Facts: []measure.FactChange{{Of: "peer", Fact: "interfaces[eth0].mtu_bytes", Name: "MTU of eth0", Before: "9000", After: "1500"}, {Of: "local -> peer", Fact: "paths.mtu", Name: "path MTU", Before: "9000", After: "1500"}, {Of: "peer -> local", Fact: "paths.mtu", Name: "path MTU", Before: "9000", After: "1500"},
 				{Of: "peer", Fact: "kernel", Name: "kernel", Before: "6.12.48", After: "6.13.1"}, {Of: "peer", Fact: "boot_device", Name: "boot device", Before: "sda", After: "sdb", Minor: true}},
-			Causes:    []measure.CauseChange{{From: "local", To: "peer", Before: "link-rate", After: "receiver-cpu (receiver)", Says: "one CPU of the receiver is busy"}},
+			Causes:    []measure.CauseChange{{From: "local", To: "peer", Before: "link-rate", After: "receiver-cpu (receiver)", Summary: "one CPU of the receiver is busy"}},
 			Gates:     []measure.GateChange{{ID: "mtu-path", Of: "local -> peer", Before: "pass", After: "warn", Fact: "1500 of 9000 bytes pass"}},
 			Unmatched: []measure.UnmatchedCell{{Side: "before", From: "local", To: "peer", What: "UDP, 1 stream"}}},
 		"compared-range":    {Schema: measure.ComparedSchema, Thru: "0.1.0", Before: week, After: side("today"), BarPct: 2, Outcome: measure.Improved, Reason: "flows: 1 improved", Cells: []measure.ComparedCell{requests}},

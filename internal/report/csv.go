@@ -79,7 +79,7 @@ type csvTable struct {
 }
 
 // about says what the rows that follow are of: a run at one end, or without an end all runs of a cell.
-func (t *csvTable) about(n int, c *measure.Cell, way string, r *measure.Run, e *measure.Evidence) {
+func (t *csvTable) about(n int, c *measure.Cell, direction string, r *measure.Run, e *measure.Evidence) {
 	run, began, partial, end, endPoint := "", "", "", "", ""
 	if e != nil {
 		run, partial, end, endPoint = strconv.Itoa(r.Index), strconv.FormatBool(r.Partial), result.EndName(e), doc.CSV(e.EndPoint)
@@ -91,7 +91,7 @@ func (t *csvTable) about(n int, c *measure.Cell, way string, r *measure.Run, e *
 	if traffic == measure.Bulk {
 		traffic = "bulk"
 	}
-	t.head = []string{strconv.Itoa(n), doc.CSV(csvRung(c)), doc.CSV(c.From), doc.CSV(c.To), way, doc.CSV(c.Protocol), doc.CSV(traffic),
+	t.head = []string{strconv.Itoa(n), doc.CSV(csvRung(c)), doc.CSV(c.From), doc.CSV(c.To), direction, doc.CSV(c.Protocol), doc.CSV(traffic),
 		strconv.Itoa(c.Streams), csvPair(c.Window), csvPair(c.Length), doc.CSV(c.Experiment), run, began, partial, end, endPoint}
 }
 

@@ -48,15 +48,15 @@ func newDiagnoses(d *measure.Document) (all []why.Diagnosis) {
 	for _, c := range []*measure.Cell{first, back} {
 		if c != nil && len(c.Findings) > 0 && (c == first || !sameFindings(c.Findings, first.Findings)) {
 			x := why.New(c.Diagnosis, result.CapturedFlow(c))
-			x.Way = result.PathName(c)
+			x.Direction = result.PathName(c)
 			all = append(all, x)
 		}
 	}
 	switch {
 	case len(all) == 1 && back != nil && len(back.Findings) > 0:
-		all[0].Way += " and back"
+		all[0].Direction += " and back"
 	case len(all) == 1:
-		all[0].Way = ""
+		all[0].Direction = ""
 	}
 	return all
 }
@@ -67,7 +67,7 @@ func sameFindings(a, b []measure.Finding) bool {
 	return slices.EqualFunc(a, b, func(x, y measure.Finding) bool {
 		x.Where.From, x.Where.To, y.Where.From, y.Where.To = "", "", "", ""
 		return x.Cause == y.Cause && x.Confidence == y.Confidence &&
-			(x.Healthy && y.Healthy || reflect.DeepEqual(x.Where, y.Where) && reflect.DeepEqual(x.Remedy, y.Remedy))
+			(x.Healthy && y.Healthy || reflect.DeepEqual(x.Where, y.Where) && reflect.DeepEqual(x.Fix, y.Fix))
 	})
 }
 
@@ -78,6 +78,6 @@ func judgedDiagnosis(d *measure.Document) []why.Diagnosis {
 		return nil
 	}
 	x := why.New(c.Diagnosis, result.CapturedFlow(c))
-	x.Way, x.OfMany = name, true
+	x.Direction, x.OfMany = name, true
 	return []why.Diagnosis{x}
 }

@@ -25,9 +25,9 @@ func opening(packet int64, mss int) *measure.Opening {
 		Packet: packet, Window: 64240, TTL: 64, Options: []string{"mss", "sack-permitted", "timestamps", "nop", "window-scale"}}
 }
 
-// packetCourse is a connection of seconds at bps with an RTT of ms over some
+// packetTimeline is a connection of seconds at bps with an RTT of ms over some
 // steps. From stall to resume nothing passes.
-func packetCourse(bps, seconds, ms float64, window int64, steps, stall, resume int) *measure.Trace {
+func packetTimeline(bps, seconds, ms float64, window int64, steps, stall, resume int) *measure.Trace {
 	t := &measure.Trace{StepNs: int64(seconds * 1e9 / float64(steps))}
 	sent := 0.0
 	for i := range steps {
@@ -50,15 +50,15 @@ func packetCourse(bps, seconds, ms float64, window int64, steps, stall, resume i
 func packetConn(from, to string, index int, bps, seconds float64) measure.Connection {
 	payload := int64(bps / 8 * seconds)
 	segments := payload / 1448
-	data := measure.Way{Packets: segments / 12, Segments: segments, Payload: payload, New: payload, MaxPacket: 65160, Super: seenIn(segments/14, 60816, 8, 3),
+	data := measure.Direction{Packets: segments / 12, Segments: segments, Payload: payload, New: payload, MaxPacket: 65160, Super: seenIn(segments/14, 60816, 8, 3),
 		TTLs: []int{64}, DontFrag: segments / 12, WindowMin: new(int64(64256)), WindowMax: new(int64(64256)), BusyMs: int64(seconds * 990)}
-	acks := measure.Way{Packets: segments / 30, Segments: segments / 30, MaxPacket: 64, TTLs: []int{63}, DontFrag: segments / 30, WindowMin: new(int64(65160)), WindowMax: new(int64(6_291_456))}
+	acks := measure.Direction{Packets: segments / 30, Segments: segments / 30, MaxPacket: 64, TTLs: []int{63}, DontFrag: segments / 30, WindowMin: new(int64(65160)), WindowMax: new(int64(6_291_456))}
 	return measure.Connection{From: from, To: to, Index: index, FirstPacket: int64(index) + 1, StartNs: int64(index) * 150_000, SpanNs: int64(seconds * 1e9), FromOpened: new(true),
 		SYN: opening(int64(index)+1, 1460), SYNACK: opening(int64(index)+5, 1460), OpenNs: new(int64(20_140_000)), OpenFarNs: new(int64(20_100_000)), MSS: 1448, MaxPacket: 1500, Data: data, Acks: acks,
 		RTT:     &measure.Delay{Min: 20_080_000, P50: 20_410_000, P90: 22_900_000, P99: 26_100_000, Max: 31_700_000, Samples: 40_112},
 		RTTBack: &measure.Delay{Min: 9_000, P50: 22_000, P90: 61_000, P99: 180_000, Max: 900_000, Samples: 40_100},
 		Flight:  &measure.Spread{Mean: bps / 8 * 0.02, Min: 0, Max: bps / 8 * 0.024}, Window: &measure.Spread{Mean: 3_145_728, Min: 65160, Max: 6_291_456}, WindowFull: new(0.0),
-		BurstBytes: &measure.Spread{Mean: 43440, Min: 1448, Max: 65160}, GoodputBps: &bps, EndedBy: "fin", Course: packetCourse(bps, seconds, 20, 3_145_728, 60, 0, 0)}
+		BurstBytes: &measure.Spread{Mean: 43440, Min: 1448, Max: 65160}, GoodputBps: &bps, EndedBy: "fin", Timeline: packetTimeline(bps, seconds, 20, 3_145_728, 60, 0, 0)}
 }
 
 // packetsAt is a live capture of an end point.
@@ -88,7 +88,7 @@ func capturedTest() *measure.Document {
 	for i, port := range []string{"40112", "40114", "40116", "40118"} {
 		c := packetConn("192.0.2.1:"+port, "192.0.2.2:5202", i, 235e6-1e6*float64(i), 10)
 		r := c
-		r.Course, r.Data.Late, r.Data.LateMost = nil, seenIn(int64(i), 1448, 812, 40), i
+		r.Timeline, r.Data.Late, r.Data.LateMost = nil, seenIn(int64(i), 1448, 812, 40), i
 		at[0], at[1] = append(at[0], c), append(at[1], r)
 		x.Conns = append(x.Conns, measure.CrossedConn{LeftIndex: i, RightIndex: i, Data: measure.Crossed{Sent: c.Data.New, Arrived: c.Data.New, SuperSent: c.Data.Super,
 			SingleSent: measure.Count{N: 9014}, FullSent: measure.Count{N: 8000}, MaxArrived: 1500, Delay: &measure.Delay{Min: 10_020_000, P50: 10_110_000, P90: 10_800_000, P99: 11e6, Max: 14_100_000, Samples: 40_000}},
@@ -104,13 +104,13 @@ func brokenTSOTest() *measure.Document {
 	c.Data.Super = seenIn(411, 2896, 45, 27)
 	c.Data.Again, c.Data.Timeout, c.Data.Fast = seenIn(822, 1448, 47, 27), seenIn(9, 1448, 51, 310), seenIn(782, 1448, 47, 27)
 	c.Data.Tail, c.Data.Spurious, c.Data.Wake = seenIn(12, 1448, 977, 31), seenIn(3, 1448, 2044, 9), seenIn(19, 1448, 53, 310)
-	c.Course = packetCourse(61e6, 6, 20, 1_500_000, 120, 50, 58)
+	c.Timeline = packetTimeline(61e6, 6, 20, 1_500_000, 120, 50, 58)
 	for i := range 60 {
 		at := 2 * i
-		c.Course.Again = append(c.Course.Again, measure.PacketMark{AtNs: int64(at) * c.Course.StepNs, Seq: c.Course.Acked[at], Packet: int64(47 + 27*i)})
+		c.Timeline.Again = append(c.Timeline.Again, measure.PacketMark{AtNs: int64(at) * c.Timeline.StepNs, Seq: c.Timeline.Acked[at], Packet: int64(47 + 27*i)})
 	}
 	r := c
-	r.Course, r.Data.Super, r.Data.Again, r.Data.Timeout, r.Data.Fast, r.Data.Gaps = nil, measure.Count{}, measure.Count{}, measure.Count{}, measure.Count{}, seenIn(411, 1448, 44, 25)
+	r.Timeline, r.Data.Super, r.Data.Again, r.Data.Timeout, r.Data.Fast, r.Data.Gaps = nil, measure.Count{}, measure.Count{}, measure.Count{}, measure.Count{}, seenIn(411, 1448, 44, 25)
 	r.Data.MaxPacket, r.Data.Late, r.Data.LateMost = 1500, seenIn(2, 1448, 3120, 44), 4
 	left, right := packetsAt("", measure.AtSender, c), packetsAt("", measure.AtReceiver, r)
 	for i, x := range []*measure.Capture{&left, &right} {
@@ -129,7 +129,7 @@ func brokenTSOTest() *measure.Document {
 		Summary: "no packet larger than a segment leaves the sender's interface whole: all 411 were lost, and all were sent again as single segments",
 		Evidence: []measure.Proof{{Counter: "super_packets_lost of super_packets", Value: 100, Unit: "pct", Threshold: new(50.0), Above: true, Packets: x.Conns[0].Data.SuperLost.Packets, Capture: "/tmp/sender.pcapng"},
 			{Counter: "single_segments_lost of single_segments", Value: 0, Unit: "pct", Threshold: new(1.0), Note: "0 of 31 560"}, {Counter: "sent_again_timeout", Value: 9, Packets: []int64{51}, Capture: "/tmp/sender.pcapng"}},
-		Effect: &measure.Effect{Text: "each costs a round trip or a timeout"}, Remedy: &measure.Remedy{Advice: "switch segmentation offload off at the sender, on Linux:", Commands: []string{"ethtool -K eth0 tso off gso off"}}}
+		Effect: &measure.Effect{Text: "each costs a round trip or a timeout"}, Fix: &measure.Fix{Advice: "switch segmentation offload off at the sender, on Linux:", Commands: []string{"ethtool -K eth0 tso off gso off"}}}
 	return explained([]string{"/tmp/sender.pcapng", "receiver.pcap"}, packetCell("192.0.2.1", "192.0.2.2", 1, 61e6, []measure.Finding{found}, []measure.Capture{left, right}, x))
 }
 
@@ -139,8 +139,8 @@ func zeroWindowTest() *measure.Document {
 	c.FromOpened, c.SYN, c.SYNACK, c.OpenNs, c.OpenFarNs, c.EndedBy, c.WindowFull = nil, nil, nil, nil, nil, "rst from 192.0.2.2:8080", new(71.5)
 	c.Unscaled = true
 	c.Acks.Zero, c.Acks.ZeroNs, c.Data.Probes = seenIn(3, 0, 4012, 900), 2_400_000_000, seenIn(9, 0, 4013, 2)
-	c.Course = packetCourse(48e6, 8, 20, 160_000, 90, 40, 67)
-	c.Course.Late = []measure.PacketMark{{AtNs: 1e9, Seq: 5_800_000, Packet: 912}, {AtNs: 2_200_000_000, Seq: 13_000_000, Packet: 2120}}
+	c.Timeline = packetTimeline(48e6, 8, 20, 160_000, 90, 40, 67)
+	c.Timeline.Late = []measure.PacketMark{{AtNs: 1e9, Seq: 5_800_000, Packet: 912}, {AtNs: 2_200_000_000, Seq: 13_000_000, Packet: 2120}}
 	c.Data.Late, c.Data.LateMost = seenIn(2, 1448, 912, 1208), 3
 	file := packetsAt("", "", c)
 	file.File, file.Interface, file.CPUNs, file.Dropped, file.Snap, file.MTU, file.Full = "mirror.pcap", "", nil, new(int64(12)), 0, 0, true
@@ -206,12 +206,12 @@ func hostileConn(evil string) measure.Connection {
 	c.RTT, c.OpenNs, c.EndedBy = &measure.Delay{P50: math.MinInt64, Max: math.MaxInt64, Samples: 1}, new(int64(math.MinInt64)), "rst"+evil
 	c.Flight, c.Window, c.WindowFull, c.GoodputBps = &measure.Spread{Mean: 1e308, Max: -1e308}, &measure.Spread{Mean: -1e308}, new(1e308), new(-1e308)
 	c.SYN.MSS, c.SYN.Options, c.SYN.Again.N, c.Acks.ZeroNs = new(math.MinInt), []string{evil}, math.MaxInt64, math.MaxInt64
-	c.Course = &measure.Trace{StepNs: math.MaxInt64}
+	c.Timeline = &measure.Trace{StepNs: math.MaxInt64}
 	for i := range 5000 {
 		v := []int64{-1, math.MaxInt64, math.MinInt64, 0, int64(i)}[i%5]
-		c.Course.Sent, c.Course.Edge, c.Course.Flight, c.Course.RTT = append(c.Course.Sent, int64(i)), append(c.Course.Edge, v), append(c.Course.Flight, v), append(c.Course.RTT, v)
-		c.Course.Again = append(c.Course.Again, measure.PacketMark{AtNs: v, Seq: v, Packet: v})
-		c.Course.Late = append(c.Course.Late, measure.PacketMark{AtNs: int64(i) * int64(time.Hour), Seq: int64(i), Packet: math.MinInt64})
+		c.Timeline.Sent, c.Timeline.Edge, c.Timeline.Flight, c.Timeline.RTT = append(c.Timeline.Sent, int64(i)), append(c.Timeline.Edge, v), append(c.Timeline.Flight, v), append(c.Timeline.RTT, v)
+		c.Timeline.Again = append(c.Timeline.Again, measure.PacketMark{AtNs: v, Seq: v, Packet: v})
+		c.Timeline.Late = append(c.Timeline.Late, measure.PacketMark{AtNs: int64(i) * int64(time.Hour), Seq: int64(i), Packet: math.MinInt64})
 	}
 	return c
 }

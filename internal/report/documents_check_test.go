@@ -16,10 +16,10 @@ func checked() *measure.Document {
 		Paths:     []measure.Path{jumboPath()},
 		Gates: []measure.Gate{
 			{ID: "mtu-path", From: "local", To: "bee", Status: measure.GateFail, Fact: "9000 claimed at both ends; 1500 bytes pass with DF, larger ones vanish without a word",
-				Why: "full segments are lost after a good handshake: 0 Mb/s", Advice: "the same MTU at both ends and on every switch between; until then MTU 1500", RemedyAt: "local", Remedy: []string{"ip link set dev eth0 mtu 1500"}, Risk: "connections over eth0 stop for a moment",
+				Why: "full segments are lost after a good handshake: 0 Mb/s", Advice: "the same MTU at both ends and on every switch between; until then MTU 1500", FixAt: "local", Fix: []string{"ip link set dev eth0 mtu 1500"}, Risk: "connections over eth0 stop for a moment",
 				Cause: "jumbo-mismatch", Checklist: []string{"S-03", "C-21"}},
 			{ID: "rings", EndPoint: "bee", Interface: "eth0", Status: measure.GateWarn, Fact: "256 of 4096 receive descriptors; 1 203 packets found no room", Why: "bursts overflow a short ring",
-				Remedy: []string{"ethtool -G eth0 rx 4096"}, Cause: "ring-overflow", Checklist: []string{"C-24"}},
+				Fix: []string{"ethtool -G eth0 rx 4096"}, Cause: "ring-overflow", Checklist: []string{"C-24"}},
 			{ID: "link-speed", EndPoint: "local", Interface: "eth0", Status: measure.GatePass, Fact: "10 Gb/s, full duplex", Why: "nothing passes a link faster than its rate"},
 			{ID: "firewall", EndPoint: "local", Status: measure.GateNotChecked, Fact: "only root may list the rules", Why: "each packet passes all rules of a chain"},
 			{ID: "firewall", EndPoint: "bee", Status: measure.GateNotChecked, Fact: "only root may list the rules", Why: "each packet passes all rules of a chain"},
@@ -37,12 +37,12 @@ func jumboPath() measure.Path {
 		From: "local", To: "bee", FromAddr: "192.0.2.1:40112", ToAddr: "192.0.2.2:5210", TakenAt: began().UnixNano(),
 		RTT:       &measure.PathRTT{Min: 180_000, P50: 210_000, P90: 260_000, P99: 400_000, Max: 900_000, Samples: 100},
 		Handshake: &measure.Handshake{SYNSent: syn(8960, true), SYNSeen: syn(8960, false), SYNACKSent: syn(8960, false), SYNACKSeen: syn(8960, false)},
-		Forward: measure.OneWay{Route: route, MTU: &measure.PathMTU{Bytes: 1500, Claimed: 9000, Silent: true, Jumbo: new(false), Probes: 60}, Hops: new(1),
+		Forward: measure.DirectionFacts{Route: route, MTU: &measure.PathMTU{Bytes: 1500, Claimed: 9000, Silent: true, Jumbo: new(false), Probes: 60}, Hops: new(1),
 			Marks: []measure.Mark{{Sent: 46, Seen: 0}, {Sent: 0, Seen: 0, ECNSent: 2, ECNSeen: 2}}, UDP: &measure.UDPReach{Sent: 20, Got: 20}},
-		Back: measure.OneWay{Route: route, MTU: &measure.PathMTU{Bytes: 9000, Claimed: 9000, Local: true, Probes: 3}, Hops: new(1),
+		Back: measure.DirectionFacts{Route: route, MTU: &measure.PathMTU{Bytes: 9000, Claimed: 9000, Local: true, Probes: 3}, Hops: new(1),
 			Marks: []measure.Mark{{Sent: 46, Seen: 46}}, UDP: &measure.UDPReach{Sent: 20, Got: 20}},
 		Clock: &measure.ClockOffset{OffsetNs: 3_400_000, BoundNs: 90_000},
-		Ports: &measure.SourcePorts{Ports: 16, Ways: 2, By: "delay", Groups: []measure.PortGroup{
+		Ports: &measure.SourcePorts{Ports: 16, Directions: 2, By: "delay", Groups: []measure.PortGroup{
 			{Ports: []int{40001, 40002, 40003}, RTTNs: 180_000}, {Ports: []int{40004, 40005}, RTTNs: 420_000}}},
 		Missing: []measure.NotChecked{{Fact: "back.udp", Why: "blocked"}},
 	}

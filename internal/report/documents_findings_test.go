@@ -53,14 +53,14 @@ func receiverCPU() []measure.Finding {
 		{Cause: "irq-one-cpu", Where: where, Confidence: measure.Certain, Summary: "all interrupts of eth0 at b go to CPU 3, which is full of softirq work (98%)",
 			Evidence: []measure.Proof{pct("host.cpus.softirq_pct of CPU 3", 98.2, 95), {Counter: "interrupts of CPU 3", Value: 100, Unit: "pct", Threshold: new(90.0), Above: true, Note: "41 203 of 41 203"}},
 			Effect:   &measure.Effect{BoundBps: new(4.1e9), CostPct: new(56.0), Text: "about 5.3 Gb/s of what the link allows", From: "4.1 Gb/s at 98% of the one CPU, the others idle at 7%"},
-			Remedy:   &measure.Remedy{EndPoint: "b", Platform: "linux", Advice: "spread the interrupts of the 8 queues", Commands: []string{"ethtool -L eth0 combined 8", "echo 0-7 > /proc/irq/61/smp_affinity_list"}, Risk: "the link may flap for a second; irqbalance may undo it"},
+			Fix:      &measure.Fix{EndPoint: "b", Platform: "linux", Advice: "spread the interrupts of the 8 queues", Commands: []string{"ethtool -L eth0 combined 8", "echo 0-7 > /proc/irq/61/smp_affinity_list"}, Risk: "the link may flap for a second; irqbalance may undo it"},
 			Source:   "causes.md, irq-one-cpu"},
 		{Cause: "receiver-cpu", Where: where, Confidence: measure.Certain, BecauseOf: "irq-one-cpu", Summary: "the receiver's CPU 3 is full of softirq work (98%)",
 			Evidence: []measure.Proof{pct("host.cpus.softirq_pct of CPU 3", 98.2, 95), {EndPoint: "b", Counter: "softnet.time_squeeze", Value: 4120, Unit: "per_s", Threshold: new(10.0), Above: true, SpanNs: 10e9},
 				{Counter: "receiver_cpu.machine_pct", Value: 14.1, Unit: "pct", Threshold: new(50.0), Note: "seven others are idle"}}},
 		{Cause: "offloads-off", Where: at(measure.AtReceiver, "b"), Confidence: measure.Likely, Summary: "GRO is off at eth0 of b: 338 000 packets a second",
 			Evidence: []measure.Proof{{Counter: "interface.rx_packets", Value: 338120, Unit: "per_s"}, {Counter: "mean_packet_bytes", Value: 1514, Unit: "bytes", Threshold: new(3000.0)}},
-			Next:     "the same with GRO on", Remedy: &measure.Remedy{EndPoint: "b", Platform: "linux", Commands: []string{"ethtool -K eth0 gro on"}}},
+			Next:     "the same with GRO on", Fix: &measure.Fix{EndPoint: "b", Platform: "linux", Commands: []string{"ethtool -K eth0 gro on"}}},
 		{Cause: "cpu-governor", Where: at(measure.AtReceiver, "b"), Confidence: measure.Possible, Summary: "the governor of b is powersave"},
 		{Cause: "numa-remote", Where: at(measure.AtSender, "local"), Confidence: measure.Possible, Summary: "eth0 is at node 1, thru ran at node 0"},
 	}
@@ -73,7 +73,7 @@ func receiveWindow(end, from, to string) measure.Finding {
 			{EndPoint: end, Counter: "course.unread_bytes", Value: 0, Unit: "bytes", Threshold: new(6554.0), Note: "the program reads at once"},
 			{EndPoint: from, Counter: "course.in_flight_segments", Value: 44.1, Unit: "segments"}, {EndPoint: from, Counter: "rtt", Value: 20.6e6, Unit: "ns"}},
 		Effect: &measure.Effect{BoundBps: new(25.4e6), CostPct: new(86.6), Text: "25.4 Mb/s, whatever the link allows", From: "65 536 B * 8 / 20.6 ms"},
-		Remedy: &measure.Remedy{EndPoint: end, Platform: "linux", Advice: "let the window grow to the bandwidth-delay product, 488 KiB of 200 Mb/s",
+		Fix: &measure.Fix{EndPoint: end, Platform: "linux", Advice: "let the window grow to the bandwidth-delay product, 488 KiB of 200 Mb/s",
 			Commands: []string{"sysctl -w net.core.rmem_max=1048576", `sysctl -w net.ipv4.tcp_rmem="4096 131072 1048576"`}, Risk: "more memory for each connection"}}
 }
 
@@ -154,7 +154,7 @@ func blackHoleTest() *measure.Document {
 	d := oneWay(1, 1e9, measure.Finding{Cause: "mtu-black-hole", Where: measure.Where{Place: measure.AtPath, From: "local", To: "b"}, Confidence: measure.Certain,
 		Summary:  "segments of 1500 bytes vanish without a word: the handshake passes, no data does",
 		Evidence: []measure.Proof{{EndPoint: "local", Counter: "tcp_info.backoff", Value: 5, Threshold: new(2.0), Above: true}, {EndPoint: "local", Counter: "snd_cwnd_segments", Value: 1, Unit: "segments"}},
-		Remedy:   &measure.Remedy{EndPoint: "local", Platform: "linux", Advice: "let the router send ICMP fragmentation needed; until then", Commands: []string{"sysctl -w net.ipv4.tcp_mtu_probing=1"}}})
+		Fix:      &measure.Fix{EndPoint: "local", Platform: "linux", Advice: "let the router send ICMP fragmentation needed; until then", Commands: []string{"sysctl -w net.ipv4.tcp_mtu_probing=1"}}})
 	c := &d.Cells[0]
 	c.Goodput, c.Runs[0].Goodput = &measure.Figure{Runs: 1, Basis: "bins of a single run"}, new(0.0)
 	c.SenderCPU.PctPerGbps, c.ReceiverCPU.PctPerGbps, c.RTTLoaded, c.RFC6349, c.Fairness, c.MeanPacket, c.BDP, c.NeededWindow, c.Steady = nil, nil, nil, nil, nil, nil, nil, nil, nil
@@ -216,7 +216,7 @@ func hostileDiagnosis() *measure.Document {
 	f := measure.Finding{Cause: evil, Where: measure.Where{Place: evil, EndPoint: evil, CPU: new(-1), Interface: evil}, BecauseOf: evil, Confidence: evil, Summary: evil,
 		Evidence: []measure.Proof{{EndPoint: evil, Counter: evil, Value: -1e300, Unit: evil, Threshold: new(1e300), SpanNs: -1, Note: evil}, {Counter: "x", Value: 9e14, Unit: "ns"}},
 		Effect:   &measure.Effect{BoundBps: new(1e300), Text: evil, From: evil}, Next: evil, Source: evil,
-		Remedy: &measure.Remedy{EndPoint: evil, Platform: evil, Commands: []string{evil}, Advice: evil, Risk: evil}}
+		Fix: &measure.Fix{EndPoint: evil, Platform: evil, Commands: []string{evil}, Advice: evil, Risk: evil}}
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		c.Findings, c.RuledOut, c.NotChecked = nil, nil, nil
@@ -227,7 +227,7 @@ func hostileDiagnosis() *measure.Document {
 		}
 	}
 	for range 200 {
-		d.Steps = append(d.Steps, measure.Step{Experiment: evil, Title: evil, From: evil, To: evil, Figure: evil, Bps: new(1e300), BaseBps: new(-1e300), RuledOut: []string{evil}, Raised: []string{evil}, Says: evil, ElapsedNs: -1, Error: evil})
+		d.Steps = append(d.Steps, measure.Step{Experiment: evil, Title: evil, From: evil, To: evil, Figure: evil, Bps: new(1e300), BaseBps: new(-1e300), RuledOut: []string{evil}, Raised: []string{evil}, Conclusion: evil, ElapsedNs: -1, Error: evil})
 	}
 	d.Ended = evil
 	return d

@@ -103,8 +103,8 @@ func udpLossTest() *measure.Document {
 // udpTest is a clean run at a rate, both ways in turn, every byte compared.
 func udpTest() *measure.Document {
 	d := newDocument("test", "peer", "-u", "-b", "912M", "--verify", "--link-rate", "1G")
-	for i, way := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
-		c := udpCell(way[0], way[1], 1, 910.5e6, 0)
+	for i, direction := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
+		c := udpCell(direction[0], direction[1], 1, 910.5e6, 0)
 		c.Group, c.Spec.Rate, c.Spec.Verify = i, 912e6, true
 		for k := range c.Runs[0].Flows[0].Receiver.Streams {
 			s := &c.Runs[0].Flows[0].Receiver.Streams[k]

@@ -108,7 +108,7 @@ func localhostTest() *measure.Document {
 	c := newCellFor("local", "local", 4, 48.9e9)
 	c.Scaling = new(1.36)
 	beside := newCellFor("local", "local", 1, 36.1e9)
-	beside.Beside, beside.Group, beside.Fairness = true, 1, nil
+	beside.Baseline, beside.Group, beside.Fairness = true, 1, nil
 	d.Cells = []measure.Cell{c, beside}
 	d.Warnings = []string{"all of CPU 1 was used: the figure is this machine's, not the network's"}
 	return d
@@ -117,9 +117,9 @@ func localhostTest() *measure.Document {
 // bidirTest is traffic both ways at once, with a window that the kernel cut.
 func bidirTest() *measure.Document {
 	d := newDocument("test", "peer", "--bidir", "-w", "800K", "--title", "a 'b' c")
-	for _, way := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
-		bps := map[string]float64{"local": 9.41e9, "peer": 8.87e9}[way[0]]
-		c := newCellFor(way[0], way[1], 4, bps)
+	for _, direction := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
+		bps := map[string]float64{"local": 9.41e9, "peer": 8.87e9}[direction[0]]
+		c := newCellFor(direction[0], direction[1], 4, bps)
 		c.Window = measure.Pair{Send: 800 << 10, Recv: 800 << 10}
 		for _, e := range result.Evidences(&c) {
 			for i := range e.Streams {
@@ -138,9 +138,9 @@ func bidirTest() *measure.Document {
 // verdictTest is a path of a known rate, counted in frames without preamble.
 func verdictTest() *measure.Document {
 	d := newDocument("test", "peer", "--link-rate", "1G/l2")
-	for i, way := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
+	for i, direction := range [][2]string{{"local", "peer"}, {"peer", "local"}} {
 		bps := 956e6 - 5e6*float64(i)
-		c := newCellFor(way[0], way[1], 2, bps)
+		c := newCellFor(direction[0], direction[1], 2, bps)
 		c.Group = i
 		c.Ceiling = &measure.Ceiling{Bps: 956.4e6, LinkBps: 1e9, LinkFrom: "stated", LinkLayer: "l2", MTU: 1500, SharePct: 100 * bps / 956.4e6}
 		d.Cells = append(d.Cells, c)

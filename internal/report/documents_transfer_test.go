@@ -26,8 +26,8 @@ func transferDocument() *measure.Document {
 	memory.ThereCPU, memory.Programs = cpuFigure(22, 0.92, 71), []string{"sshd", "sshd"}
 	memory.There = []measure.Stream{{
 		Local: "10.0.0.2:22", Peer: "10.0.0.1:40022", Bytes: 4 << 30, TotalBytes: 4 << 30, Congestion: "cubic",
-		TCP:    &measure.TCPInfo{MinRTT: new(int64(190_000)), RTT: new(int64(420_000)), Retrans: new(uint32(7)), Cwnd: new(uint32(310)), SendMSS: new(uint32(1448)), BytesAcked: new(uint64(4 << 30))},
-		Course: &measure.Course{Samples: 400, Every: 50e6, BufferFull: new(12.0)},
+		TCP:      &measure.TCPInfo{MinRTT: new(int64(190_000)), RTT: new(int64(420_000)), Retrans: new(uint32(7)), Cwnd: new(uint32(310)), SendMSS: new(uint32(1448)), BytesAcked: new(uint64(4 << 30))},
+		Timeline: &measure.Timeline{Samples: 400, Every: 50e6, BufferFull: new(12.0)},
 	}}
 	for _, s := range []*measure.Stream{&memory.Sockets[0], &memory.There[0], &whole.Sockets[0]} {
 		s.TCPStart = s.TCP.AtBirth()
@@ -49,7 +49,7 @@ func transferDocument() *measure.Document {
 	d.Findings = []measure.Finding{{
 		Cause: "disk", Where: measure.Where{Place: measure.AtReceiver, EndPoint: "local"}, Confidence: measure.Certain, Summary: d.Transfer.Why,
 		Evidence: []measure.Proof{{EndPoint: "local", Counter: "time in this end's file", Value: 77, Unit: "pct", Threshold: new(60.0), Above: true, SpanNs: 33e9}},
-		Remedy:   &measure.Remedy{EndPoint: "local", Advice: "none in the network: a faster disk"},
+		Fix:      &measure.Fix{EndPoint: "local", Advice: "none in the network: a faster disk"},
 	}}
 	d.Missing = []measure.NotChecked{{Fact: "transfer.runs.there_cpu", Why: "bus: observed: no reply from b within 5s"}}
 	return d

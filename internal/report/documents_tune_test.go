@@ -72,7 +72,7 @@ func tunedTest() *measure.Document {
 		{Title: tsoProposal().Title, Attempt: new(1), Cells: whole, Findings: []string{"the link is full: 95% of what MTU 1500 allows"}, Causes: []string{"link-rate", "link-rate"}},
 	}
 	t.Attempts = []measure.Attempt{
-		{Proposal: rmemProposal(), Outcome: measure.Kept, Reason: "with against before: +365%", Comparison: against("local -> b", 38.9e6, 181e6, 340, 391, 9, measure.Improved), OtherWay: against("b -> local", 1.2e6, 1.21e6, -1.2, 2.4, 9, measure.Undecided),
+		{Proposal: rmemProposal(), Outcome: measure.Kept, Reason: "with against before: +365%", Comparison: against("local -> b", 38.9e6, 181e6, 340, 391, 9, measure.Improved), OtherDirection: against("b -> local", 1.2e6, 1.21e6, -1.2, 2.4, 9, measure.Undecided),
 			Verified: []measure.Verification{{EndPoint: "b", What: "read back", Holds: new(true), Fact: "4096 131072 26214400"}, {EndPoint: "b", What: "window of the connection", Holds: new(true), Fact: "0.2 -> 6.2 MiB"}},
 			Changed:  []measure.Changed{{Number: 3, Setting: measure.Setting{EndPoint: "b", Knob: "tcp-rmem", Value: "4096 131072 26214400"}, Before: "4096 131072 212992", Found: "4096 131072 26214400"}}, ElapsedNs: 61e9},
 		{Proposal: tsoProposal(), Outcome: measure.Kept, Comparison: against("b -> local", 1.2e6, 186e6, 14000, 16100, 9, measure.Improved), ElapsedNs: 58e9,
@@ -85,7 +85,7 @@ func tunedTest() *measure.Document {
 		{Proposal: measure.Proposal{ID: "rx-ring@b", Title: "1024 receive descriptors at b (eth0)", Settings: []measure.Setting{{EndPoint: "b", Knob: "rx-ring", Interface: "eth0", Value: "1024"}}, Why: "the ring overflowed", Expect: "no drops"}, Outcome: measure.Foreign, Reason: "somebody else has set it to 512 meanwhile: left so"},
 	}
 	t.Attempts[0].Comparison.Guardrails[1] = measure.Guardrail{Name: "RTT under load", Unit: "ns", Base: new(20.6e6), Variant: new(34.1e6), Worse: true}
-	t.Lasting = []measure.Lasting{
+	t.Persistence = []measure.Persistence{
 		{EndPoint: "b", Platform: "linux", Manager: "sysctl.d", File: "/etc/sysctl.d/90-thru.conf", Content: "net.ipv4.tcp_rmem = 4096 131072 26214400\n", Commands: []string{"sysctl --system"}, Undo: []string{"rm /etc/sysctl.d/90-thru.conf"}, Words: "read at boot by systemd-sysctl"},
 		{EndPoint: "b", Platform: "linux", Manager: "systemd.link", File: "/etc/systemd/network/90-thru-eth0.link", Content: "[Match]\nOriginalName=eth0\n\n[Link]\nTCPSegmentationOffload=no\n", Commands: []string{"udevadm control --reload", "udevadm trigger -s net -c add"}},
 	}
@@ -168,10 +168,10 @@ func hostileTuning() *measure.Document {
 	c.Guardrails = []measure.Guardrail{{Name: evil, Unit: evil, Base: new(1e300), Variant: new(-1e300), Worse: true}}
 	t := d.Tuning
 	for i := range 300 {
-		t.Attempts = append(t.Attempts, measure.Attempt{Proposal: p, Outcome: []string{evil, measure.Kept}[i%2], Reason: evil, Comparison: c, OtherWay: c, Verified: []measure.Verification{{EndPoint: evil, What: evil, Fact: evil}}, ElapsedNs: -1})
+		t.Attempts = append(t.Attempts, measure.Attempt{Proposal: p, Outcome: []string{evil, measure.Kept}[i%2], Reason: evil, Comparison: c, OtherDirection: c, Verified: []measure.Verification{{EndPoint: evil, What: evil, Fact: evil}}, ElapsedNs: -1})
 		t.Advice = append(t.Advice, p)
 		t.Journey = append(t.Journey, measure.Milestone{Title: evil, Attempt: new(-i), Cells: []int{-1, i, 1 << 40}, Findings: []string{evil}})
-		t.Lasting = append(t.Lasting, measure.Lasting{EndPoint: evil, Platform: evil, Manager: evil, File: evil, Content: evil, Commands: []string{evil}, Undo: []string{evil}})
+		t.Persistence = append(t.Persistence, measure.Persistence{EndPoint: evil, Platform: evil, Manager: evil, File: evil, Content: evil, Commands: []string{evil}, Undo: []string{evil}})
 		t.Remains = append(t.Remains, evil)
 		t.Restored = append(t.Restored, measure.Changed{Setting: p.Settings[0], Before: evil, Found: evil, Outcome: evil, Error: fmt.Sprint(i, evil)})
 	}

@@ -38,7 +38,7 @@ func TestAnswerWithoutAFigure(t *testing.T) {
 		{"refused", "no data passed 10.0.0.1 -> 10.0.0.2: SYN sent once, refused by RST from 10.0.0.2:80\n", []measure.Connection{refused}},
 		{"nothing came back", ": data was sent, 648 B and 5 times again, and nothing came back\n", []measure.Connection{conn(func(c *measure.Connection) { c.Data.New, c.Data.Again.N = 648, 5 })}},
 		{"never acknowledged", ": data was sent, 648 B, and never acknowledged\n", []measure.Connection{conn(func(c *measure.Connection) {
-			c.Data.New, c.Acks.Packets, c.Course = 648, 1, &measure.Trace{Acked: []int64{-1, 0}}
+			c.Data.New, c.Acks.Packets, c.Timeline = 648, 1, &measure.Trace{Acked: []int64{-1, 0}}
 		})}},
 		{"a scan", "no data passed 10.0.0.1 -> 10.0.0.2: 2 connections: SYN sent, never answered; 1 connection: SYN sent, refused\n", []measure.Connection{unanswered, unanswered, refused}},
 		{"opened", ": it was opened and carried nothing\n", []measure.Connection{conn(func(c *measure.Connection) { c.SYN, c.SYNACK = syn(0), syn(0) })}},
@@ -66,7 +66,7 @@ func TestFilesAreShort(t *testing.T) {
 	c := &d.Cells[0]
 	warn(c, measure.Warning{Code: measure.SingleRun, Text: "single run", Means: "how far runs differ is not known"})
 	c.Findings[0].Evidence = append(c.Findings[0].Evidence, measure.Proof{Counter: "tcp_info.opt_sack"}, measure.Proof{Counter: "tcp_info.total_retrans of data_segs_out", Value: 22.3, Unit: "pct", Threshold: new(0.001), Above: true})
-	c.Findings = append(c.Findings, measure.Finding{Cause: "loss", Confidence: measure.Certain, BecauseOf: "broken-tso", Summary: "a part is lost", Remedy: &measure.Remedy{Advice: "find what loses"}})
+	c.Findings = append(c.Findings, measure.Finding{Cause: "loss", Confidence: measure.Certain, BecauseOf: "broken-tso", Summary: "a part is lost", Fix: &measure.Fix{Advice: "find what loses"}})
 	c.NotChecked = []measure.Unsettled{{Cause: "cpu-steal", Why: "a capture does not report it"}, {Cause: "asymmetric-route", Why: "one capture does not", Capture: measure.CaptureAtOtherEnd}}
 	f := &c.Runs[0].Flows[0]
 	f.Crossing.Conns[0].Data.Lost.N += 38

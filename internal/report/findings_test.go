@@ -13,8 +13,8 @@ func hedged(confidence string, bps float64, link int64) *measure.Document {
 	return oneWay(bps, link, measure.Finding{Cause: "receiver-cpu", Confidence: confidence, Summary: "the receiver's CPU 3 is full."})
 }
 
-// ways is a test of both directions, each with its finding.
-func ways(there, back measure.Finding) *measure.Document {
+// directions is a test of both directions, each with its finding.
+func directions(there, back measure.Finding) *measure.Document {
 	d := oneWay(9.41e9, 0, there)
 	c := newCellFor("b", "local", 4, 2.1e9)
 	c.Group = 1
@@ -29,7 +29,7 @@ func TestAnswersOfFindings(t *testing.T) {
 	unmeasured.Verdict, unmeasured.Cells[0].Goodput, unmeasured.Cells[0].Runs = nil, nil, nil
 	unknown := oneWay(1, 0, measure.Finding{Cause: measure.CauseNone, Confidence: measure.Possible, Summary: "why nothing was measured cannot be told from the evidence"})
 	unknown.Cells[0].Goodput = nil
-	met := ways(fullLink(), loss)
+	met := directions(fullLink(), loss)
 	met.Verdict = &measure.Verdict{Pass: true, Share: 96.1}
 	for i, bps := range []float64{9.41e9, 9.2e9} {
 		met.Cells[i].Goodput.Value = bps
@@ -52,9 +52,9 @@ func TestAnswersOfFindings(t *testing.T) {
 		{"full", healthyTest(), "956 of 1000 Mb/s local -> peer, 951 back (99.4% of what MTU 1500 allows): pass, the link is full"},
 		{"met, and not full both ways", met, "9.41 of 10 Gb/s local -> b, 9.20 back (96.1% of what MTU 1500 allows): pass"},
 		{"none", noneTest(), "41.3 Gb/s local -> b, TCP, 4 streams"},
-		{"apart", ways(cpu, loss), "2.10 Gb/s b -> local, TCP, 4 streams: probably 1 of 900 segments is lost; 9.41 Gb/s local -> b: the receiver's CPU 3 is full"},
-		{"one way only", ways(nothingFound(), loss), "2.10 Gb/s b -> local, TCP, 4 streams: probably 1 of 900 segments is lost; 9.41 Gb/s local -> b: nothing found that holds it back"},
-		{"healthy both", ways(nothingFound(), nothingFound()), "9.41 Gb/s local -> b, 2.10 Gb/s back, TCP, 4 streams"},
+		{"apart", directions(cpu, loss), "2.10 Gb/s b -> local, TCP, 4 streams: probably 1 of 900 segments is lost; 9.41 Gb/s local -> b: the receiver's CPU 3 is full"},
+		{"one way only", directions(nothingFound(), loss), "2.10 Gb/s b -> local, TCP, 4 streams: probably 1 of 900 segments is lost; 9.41 Gb/s local -> b: nothing found that holds it back"},
+		{"healthy both", directions(nothingFound(), nothingFound()), "9.41 Gb/s local -> b, 2.10 Gb/s back, TCP, 4 streams"},
 		{"nothing arrives", blackHoleTest(), "0 of 1 Gb/s local -> b (0% of what MTU 1500 allows): fail, segments of 1500 bytes vanish without a word: the handshake passes, no data does"},
 		{"no figure", unmeasured, "no result local -> b, TCP, 4 streams: segments of 1500 bytes vanish without a word: the handshake passes, no data does"},
 		{"explained", explainTest(), "4.10 of 10 Gb/s local -> b (42.9% of what MTU 1500 allows): fail, all interrupts of eth0 at b go to CPU 3, which is full of softirq work (98%); 9.41 of 10 Gb/s b -> local: the link is full"},
@@ -115,8 +115,8 @@ func TestFindingsFitNarrowTerminals(t *testing.T) {
 		commands := map[string]bool{}
 		for _, c := range d.Cells {
 			for _, f := range c.Findings {
-				if f.Remedy != nil {
-					for _, s := range f.Remedy.Commands {
+				if f.Fix != nil {
+					for _, s := range f.Fix.Commands {
 						commands[s] = true
 					}
 				}
@@ -137,7 +137,7 @@ func TestFindingsFitNarrowTerminals(t *testing.T) {
 }
 
 // A direction that is held by the same at the same place is not explained twice.
-func TestSameBothWays(t *testing.T) {
+func TestSameBothDirections(t *testing.T) {
 	for name, tt := range map[string]struct {
 		d    *measure.Document
 		want int

@@ -90,7 +90,7 @@ func meshPlan() plan.Plan {
 		Targets: []plan.Target{{Of: plan.TargetTotal, Figure: "goodput_bps", Wanted: 9e9}, {Of: plan.TargetPair, Figure: "share_pct", Wanted: 95, Where: []measure.Axis{{Name: "streams", Value: "8"}}},
 			{Of: plan.TargetPair, Figure: "loss_pct", Wanted: 0.1, AtMost: true}, {Of: plan.TargetTotal, Figure: "rtt_loaded_ns", Wanted: 5e6, AtMost: true, Rung: "LAN"}}}
 	for _, streams := range []int{1, 8} {
-		s := plan.Step{Label: unit.Plural(streams, "stream"), Apart: true}
+		s := plan.Step{Label: unit.Plural(streams, "stream"), Independent: true}
 		for _, from := range []string{"a", "b", "local"} {
 			for _, to := range []string{"a", "b", "local"} {
 				if from != to {
@@ -104,7 +104,7 @@ func meshPlan() plan.Plan {
 	for range 4 {
 		last.Specs = append(last.Specs, measure.Spec{From: "a", To: "b", Protocol: measure.UDP, Rate: 1e9, Streams: 1, Window: measure.Pair{Send: 800 << 10, Recv: 800 << 10}, Duration: 60e9})
 	}
-	p.Steps = append(p.Steps, last, plan.Step{Label: "self", Beside: true, Specs: []measure.Spec{{From: "a", To: "a", Protocol: measure.TCP, Streams: 1, Duration: 3e9}}})
+	p.Steps = append(p.Steps, last, plan.Step{Label: "self", Baseline: true, Specs: []measure.Spec{{From: "a", To: "a", Protocol: measure.TCP, Streams: 1, Duration: 3e9}}})
 	return p
 }
 
@@ -318,9 +318,9 @@ func TestFailures(t *testing.T) {
 // TestRecommendedTexts: a sweep ends with what to use, and says how sure that is.
 func TestRecommendedTexts(t *testing.T) {
 	one := func(name, value string) []measure.Axis { return []measure.Axis{{Name: name, Value: value}} }
-	best := measure.Recommended{From: "a", To: "b", Use: one("length", "128K"), Best: one("length", "128K"), Bps: 9e9, BestBps: 9e9, Alike: 1, Settings: 4, Runs: 5}
+	best := measure.Recommended{From: "a", To: "b", Use: one("length", "128K"), Best: one("length", "128K"), Bps: 9e9, BestBps: 9e9, Equal: 1, Settings: 4, Runs: 5}
 	alike := best
-	alike.Use, alike.Bps, alike.Alike, alike.Runs = one("length", "16K"), 8.9e9, 3, 1
+	alike.Use, alike.Bps, alike.Equal, alike.Runs = one("length", "16K"), 8.9e9, 3, 1
 	for want, d := range map[string]*measure.Document{
 		"use length 128K: 9.00 Gb/s, the most of 4 settings": {Recommended: []measure.Recommended{best}},
 		"use length 16K: 8.90 Gb/s; the most of 4 settings, 9.00 Gb/s with length 128K, is hardly more (one run each: --repeat 5 tells more)": {Recommended: []measure.Recommended{alike}},

@@ -29,7 +29,7 @@ func gaps(d *measure.Document) []doc.Gap {
 		add(d.Groups[i].Missing)
 	}
 	for i := range d.Cells {
-		if d.Cells[i].Beside || result.IsExperiment(&d.Cells[i]) {
+		if d.Cells[i].Baseline || result.IsExperiment(&d.Cells[i]) {
 			continue
 		}
 		add(d.Cells[i].Missing)
@@ -131,7 +131,7 @@ func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 	main := 0
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		beside := c.Beside || result.IsGauge(d, c)
+		beside := c.Baseline || result.IsGauge(d, c)
 		if result.IsExperiment(c) || beside && fleet.Is(d) {
 			continue // what is odd about it was asked for, or is of no interest among many
 		}
@@ -151,7 +151,7 @@ func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 // warningLines are what is said of so many main cells, a line each.
 func warningLines(said []*result.Saying, main int) (out []string) {
 	for i, w := range said {
-		label := whose(w.Pairs, main)
+		label := cellNames(w.Pairs, main)
 		switch sides := w.Sides(); {
 		case i == result.MaxLines:
 			return append(out, fmt.Sprintf("and %d more, see the JSON document", len(said)-i))
@@ -193,9 +193,9 @@ func groupWarnings(d *measure.Document) []string {
 	return out
 }
 
-// whose names the cells that a line is about: nothing where it is as many as
+// cellNames names the cells that a line is about: nothing where it is as many as
 // there are main ones, for then it is about the whole.
-func whose(cells []string, main int) string {
+func cellNames(cells []string, main int) string {
 	switch {
 	case len(cells) >= main:
 		return ""
@@ -213,7 +213,7 @@ func cellLabel(d *measure.Document, c *measure.Cell) string {
 		return doc.Clean(c.Label)
 	case d.Command == "ladder":
 		return unit.Plural(c.Streams, "stream") + ", " + result.WindowName(c.Window) + " window"
-	case c.Beside:
+	case c.Baseline:
 		return result.PathName(c) + ", " + unit.Plural(c.Streams, "stream")
 	default:
 		return result.PathName(c)

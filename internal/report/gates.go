@@ -21,7 +21,7 @@ type gateView struct {
 	Fact, Why string
 	Advice    string
 	At        string   // where the commands are to be run, if that is to be said
-	Remedy    []string // commands, whole
+	Fix       []string // commands, whole
 	Risk      string
 }
 
@@ -33,10 +33,10 @@ func newGates(d *measure.Document) (all gateList) {
 	for _, g := range d.Gates {
 		all = append(all, gateView{
 			Status: doc.Clean(g.Status), Word: gateWord(g.Status), ID: doc.Clean(g.ID), Where: gatePlace(g), Fact: doc.Clean(g.Fact), Why: doc.Clean(g.Why),
-			Advice: doc.Clean(g.Advice), Remedy: commandLines(g.Remedy), Risk: doc.CleanUpTo(g.Risk, doc.MostRisk),
+			Advice: doc.Clean(g.Advice), Fix: commandLines(g.Fix), Risk: doc.CleanUpTo(g.Risk, doc.MostRisk),
 		})
-		if v := &all[len(all)-1]; len(v.Remedy) > 0 && g.RemedyAt != "" && g.RemedyAt != g.EndPoint {
-			v.At = "at " + doc.Clean(g.RemedyAt) + ":"
+		if v := &all[len(all)-1]; len(v.Fix) > 0 && g.FixAt != "" && g.FixAt != g.EndPoint {
+			v.At = "at " + doc.Clean(g.FixAt) + ":"
 		}
 	}
 	if result.IsPlanned(d) {
@@ -228,7 +228,7 @@ func (l gateList) Cards() (all []doc.Block) {
 		}
 		c := doc.Card{Name: g.Word + " " + g.ID, Where: g.Where, Tone: gateWordTone(g.Word), Text: g.Fact}
 		c.Say("why", why)
-		c.Type("do", g.Remedy, g.Advice, g.At)
+		c.Type("do", g.Fix, g.Advice, g.At)
 		c.Say("risk", risk)
 		all, before = append(all, c), g
 	}
@@ -264,7 +264,7 @@ func (l gateList) Unchecked() (groups []doc.Gap) {
 func (l gateList) Table() doc.Table {
 	t := doc.Table{Tone: gateWordTone, Columns: []doc.Column{{Name: "gate"}, {Name: ""}, {Name: "of"}, {Name: "found"}, {Name: "why it matters"}}}
 	for _, g := range l {
-		found := append(doc.NonEmpty(g.Fact, g.Advice, g.At), doc.Typed(g.Remedy...)...)
+		found := append(doc.NonEmpty(g.Fact, g.Advice, g.At), doc.Typed(g.Fix...)...)
 		t.Rows = append(t.Rows, []string{g.ID, g.Word, g.Where, doc.Lines(append(found, doc.NonEmpty(g.Risk)...)...), doc.OrDash(g.Why)})
 	}
 	return t.WithoutEmpty().First(maxGateRows)

@@ -46,7 +46,7 @@ func NewGist(d *measure.Document) (g Gist, ok bool) {
 		return g, false
 	}
 	v := newView(d)
-	g = Gist{Check: result.IsCheck(d), Answer: doc.NonEmpty(v.Answer, v.Back), Advice: v.Advice, Warnings: warningsBut(d, figureSays), Ladder: v.shortLadder()}
+	g = Gist{Check: result.IsCheck(d), Answer: doc.NonEmpty(v.Answer, v.Back), Advice: v.Advice, Warnings: warningsBut(d, isInFigure), Ladder: v.shortLadder()}
 	switch g.Tone = newAcceptance(d).Tone; {
 	case g.Check:
 		g.Tone = checkTone(d)
@@ -64,8 +64,8 @@ func NewGist(d *measure.Document) (g Gist, ok bool) {
 	return g, true
 }
 
-// figureSays tells of a warning that stands with the figure in a word, or is about every short test.
-func figureSays(code string) bool {
+// isInFigure tells of a warning that stands with the figure in a word, or is about every short test.
+func isInFigure(code string) bool {
 	return slices.Contains([]string{measure.SingleRun, measure.FewRuns, measure.TooShort, measure.EndedEarly}, code)
 }
 
@@ -89,7 +89,7 @@ func (g *Gist) flows(d *measure.Document) {
 	}
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if !c.Beside && !result.IsExperiment(c) && !result.IsGauge(d, c) && !slices.Contains([]*measure.Cell{first, back}, c) && stat.MainFigure(c) == nil && c.Error != nil {
+		if !c.Baseline && !result.IsExperiment(c) && !result.IsGauge(d, c) && !slices.Contains([]*measure.Cell{first, back}, c) && stat.MainFigure(c) == nil && c.Error != nil {
 			g.Failed = append(g.Failed, result.PathName(c)+": "+doc.Reason(c.Error.Message))
 		}
 	}
@@ -106,7 +106,7 @@ func (g *Gist) reasons(v *view) {
 			case f.Healthy || f.Cause == measure.CauseNone:
 				continue
 			case n == 0 && !slices.ContainsFunc(g.Why, func(c doc.Card) bool { return c.Name == f.Cause && c.Text == f.Summary }):
-				g.Why = append(g.Why, f.ShortCard(d.Way))
+				g.Why = append(g.Why, f.ShortCard(d.Direction))
 			case n > 0 && !slices.Contains(g.Also, f.Limit()):
 				g.Also = append(g.Also, f.Limit())
 			}

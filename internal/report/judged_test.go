@@ -22,7 +22,7 @@ func found(cause, summary string, commands ...string) measure.Finding {
 	f := measure.Finding{Cause: cause, Confidence: measure.Certain, Summary: summary, Where: measure.Where{Place: measure.AtSender, EndPoint: "a"},
 		Evidence: []measure.Proof{{Counter: "overlimits of " + cause, Value: 172952, Unit: "packets"}}}
 	if len(commands) > 0 {
-		f.Remedy = &measure.Remedy{EndPoint: "a", Advice: "look at it", Commands: commands}
+		f.Fix = &measure.Fix{EndPoint: "a", Advice: "look at it", Commands: commands}
 	}
 	return f
 }

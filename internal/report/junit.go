@@ -166,7 +166,7 @@ func junitTargets(d *measure.Document) (all []junitCase) {
 func junitFlows(d *measure.Document) (all []junitCase) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || result.IsExperiment(c) || result.IsGauge(d, c) {
+		if c.Baseline || result.IsExperiment(c) || result.IsGauge(d, c) {
 			continue
 		}
 		x := junitCase{Name: doc.Join(doc.Clean(c.Rung), result.PathName(c), result.What(c), result.SetName(result.Conditions(c.Axes), "")), Out: result.FigureText(c)}
@@ -196,7 +196,7 @@ func junitGates(d *measure.Document) (all []junitCase) {
 		c := junitCase{Name: doc.Join(doc.Clean(g.ID), where, doc.Clean(g.Interface)), Out: doc.Clean(g.Fact)}
 		switch g.Status {
 		case measure.GateFail:
-			c.Failure = no(g.Fact, append([]string{g.Why, g.Advice}, g.Remedy...)...)
+			c.Failure = no(g.Fact, append([]string{g.Why, g.Advice}, g.Fix...)...)
 		case measure.GateNotChecked:
 			c.Skipped = no(g.Fact)
 		}

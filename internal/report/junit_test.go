@@ -33,7 +33,7 @@ func TestJUnit(t *testing.T) {
 	broken.Error = &measure.Error{Message: "the peer is gone\x07 <now>", Hint: "look there", ExitCode: fault.Failed}
 	broken.Cells[0].Error = broken.Error
 	gated := smallDocument("check")
-	gated.Gates = []measure.Gate{{ID: "mtu-path", From: "a", To: "b", Status: measure.GateFail, Fact: "1400 bytes", Remedy: []string{"ip link set"}},
+	gated.Gates = []measure.Gate{{ID: "mtu-path", From: "a", To: "b", Status: measure.GateFail, Fact: "1400 bytes", Fix: []string{"ip link set"}},
 		{ID: "clock", EndPoint: "a", Status: measure.GateNotChecked, Fact: "no root"}, {ID: "rings", EndPoint: "a", Status: measure.GateWarn, Fact: "small"}}
 	fleet := smallDocument("run")
 	fleet.Targets = []measure.Target{{What: "aggregate", Wanted: 9e9, Got: new(8e9), Unit: "bps"}, {What: "loss", Wanted: 1, Got: new(0.5), Unit: "pct", AtMost: true, Pass: true}}

@@ -154,9 +154,9 @@ type repeating struct {
 
 // repeatStep is what to type at one host.
 type repeatStep struct {
-	At      string
-	Command string
-	Says    string
+	At         string
+	Command    string
+	Conclusion string
 }
 
 // newRepeating lists the far ends first, which must be there before.
@@ -171,7 +171,7 @@ func newRepeating(d *measure.Document) repeating {
 			continue
 		}
 		s, ok := farStep(d, e)
-		same := slices.IndexFunc(r.Steps, func(x repeatStep) bool { return x.Command == s.Command && x.Says == s.Says })
+		same := slices.IndexFunc(r.Steps, func(x repeatStep) bool { return x.Command == s.Command && x.Conclusion == s.Conclusion })
 		switch {
 		case ok && same >= 0:
 			r.Steps[same].At += ", " + s.At
@@ -180,17 +180,17 @@ func newRepeating(d *measure.Document) repeating {
 		}
 	}
 	if n := len(d.EndPoints) - facts.MostEndPoints; n > 0 {
-		r.Steps = append(r.Steps, repeatStep{At: fmt.Sprintf("%d more", n), Command: "thru serve", Says: "the same"})
+		r.Steps = append(r.Steps, repeatStep{At: fmt.Sprintf("%d more", n), Command: "thru serve", Conclusion: "the same"})
 	}
 	here := repeatStep{At: "where it was measured", Command: command}
 	if d.Thru != "" {
-		here.Says = "thru " + doc.Clean(d.Thru)
+		here.Conclusion = "thru " + doc.Clean(d.Thru)
 	}
 	r.Steps = append(r.Steps, here)
 	if p := d.Plan; p != nil {
 		r.Plan = []doc.Row{{Name: "plan", Value: doc.Clean(p.Name)}, {Name: "run", Value: doc.Clean(p.Run)}, {Name: "SHA-256 of the plan file", Value: doc.Clean(p.SHA256)}, {Name: "order", Value: doc.Clean(p.Order)},
 			{Name: "steps", Value: fmt.Sprintf("%d of %d done", p.Done, p.Steps)}}
-		r.Plan = append(r.Plan, fleet.HandRows(p)...)
+		r.Plan = append(r.Plan, fleet.ManualRows(p)...)
 	}
 	return r
 }
@@ -203,16 +203,16 @@ func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
 	case asksOverSSH(d, e.Name), e.Facts != nil && e.Facts.OS != nil && *e.Facts.OS == "esxi":
 		return s, false // nothing is to be started there
 	case strings.HasPrefix(program, "iperf3"):
-		s.Command, s.Says = "iperf3 -s", doc.Clean(e.Speaks)
+		s.Command, s.Conclusion = "iperf3 -s", doc.Clean(e.Speaks)
 	case strings.HasPrefix(program, "iperf"):
-		s.Command, s.Says = "iperf -s", doc.Clean(e.Speaks)
+		s.Command, s.Conclusion = "iperf -s", doc.Clean(e.Speaks)
 	case e.Speaks != "":
 		return s, false
 	default:
 		s.Command = "thru serve"
-		s.Says = "once, at the other end: thru join NAME takes the join string that it prints"
+		s.Conclusion = "once, at the other end: thru join NAME takes the join string that it prints"
 		if e.Thru != "" {
-			s.Says = "thru " + doc.Clean(e.Thru) + "; " + s.Says
+			s.Conclusion = "thru " + doc.Clean(e.Thru) + "; " + s.Conclusion
 		}
 	}
 	return s, true

@@ -60,13 +60,13 @@ func newPage(d *measure.Document) page {
 			continue // its ladder has a row of it
 		}
 		q := cellPage{Cell: c, Streams: series.StreamTable(c.Source)}
-		if i < series.MaxCourses || drawn && len(v.Ladders) > 0 {
+		if i < series.MaxTimelines || drawn && len(v.Ladders) > 0 {
 			q.Seconds = series.SecondTable(c.Source)
 		}
-		if len(v.Ladders) == 0 && c.Main() && len(p.Main) < series.MaxCourses {
+		if len(v.Ladders) == 0 && c.Main() && len(p.Main) < series.MaxTimelines {
 			q.Shown = true
 			p.Main = append(p.Main, q)
-		} else if s := why.HeldText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
+		} else if s := why.LimitText(c.Source); s != "" && (!drawn || len(v.Judged) == 0) {
 			q.Rows = append(q.Rows[:len(q.Rows):len(q.Rows)], doc.Row{Name: "held back by", Value: s})
 		}
 		if !q.Shown || len(q.Streams.Rows)+len(q.Seconds.Rows) > 0 {
@@ -80,7 +80,7 @@ func newPage(d *measure.Document) page {
 func drawnRuns(cells []result.Cell) (all []string) {
 	n := 0
 	for _, c := range cells {
-		if !c.Main() || n == series.MaxCourses {
+		if !c.Main() || n == series.MaxTimelines {
 			continue
 		}
 		n++

@@ -145,7 +145,7 @@ func TestRepeating(t *testing.T) {
 		t.Error(got)
 	}
 	d.EndPoints[1].Speaks = "iperf3 3.18"
-	if s := newRepeating(d).Steps[0]; s.Command != "iperf3 -s" || s.Says != "iperf3 3.18" {
+	if s := newRepeating(d).Steps[0]; s.Command != "iperf3 -s" || s.Conclusion != "iperf3 3.18" {
 		t.Errorf("%+v", s)
 	}
 	d.EndPoints[1].Speaks, d.EndPoints[1].Name, d.Arguments = "", "ssh://b", []string{"test", "ssh://b"}
@@ -441,7 +441,7 @@ func TestHostsAreMerged(t *testing.T) {
 // said once, and one that holds needs none; where something else is to be done is another.
 func TestShortGates(t *testing.T) {
 	warn := func(where, fact, command string) gateView {
-		return gateView{Status: measure.GateWarn, Word: "WARN", ID: "congestion-control", Where: where, Fact: fact, Why: "bbr paces", Remedy: []string{command}}
+		return gateView{Status: measure.GateWarn, Word: "WARN", ID: "congestion-control", Where: where, Fact: fact, Why: "bbr paces", Fix: []string{command}}
 	}
 	rows := (gateList{warn("a", "bbr at 118 µs RTT", "one"), warn("b", "bbr at 421 µs RTT", "one"), warn("c", "bbr at 5 µs RTT", "two"),
 		{Status: measure.GatePass, ID: "mtu", Where: "a, eth0", Fact: "MTU 1500 at a", Why: "frames"}, {Status: measure.GatePass, ID: "mtu", Where: "b, eth0", Fact: "MTU 9000 at b", Why: "frames"}}).Short()

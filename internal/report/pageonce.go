@@ -15,7 +15,7 @@ func (v *view) Warned() gateList {
 	rows := v.Gates.With(measure.GateFail, measure.GateWarn).Short()
 	for i := range rows {
 		for _, d := range slices.Concat(v.Why, v.Judged) {
-			if len(rows[i].Remedy) > 0 && slices.ContainsFunc(d.Findings, func(f why.Finding) bool { return f.Risk != "" && slices.Equal(f.Commands, rows[i].Remedy) }) {
+			if len(rows[i].Fix) > 0 && slices.ContainsFunc(d.Findings, func(f why.Finding) bool { return f.Risk != "" && slices.Equal(f.Commands, rows[i].Fix) }) {
 				rows[i].Risk = ""
 			}
 		}

@@ -26,9 +26,9 @@ func newPaths(d *measure.Document) []doc.Pairs {
 			t.Name += " (as it was found lately)"
 		}
 		for _, r := range []doc.Row{
-			{Name: "address", Value: addressText(p)}, {Name: "route", Value: bothWays(p, "route", routeText)}, {Name: "RTT, probes", Value: pathRTTText(p.RTT)}, {Name: "MTU", Value: bothWays(p, "mtu", mtuText)},
-			{Name: "TCP options", Value: handshakeText(p.Handshake)}, {Name: "hops", Value: bothWays(p, "hops", hopsText)}, {Name: "UDP", Value: bothWays(p, "udp", udpReachText)},
-			{Name: "DSCP, ECN", Value: bothWays(p, "dscp", marksText)}, {Name: "clocks", Value: clockText(p)}, {Name: "source ports", Value: portsText(p.Ports)},
+			{Name: "address", Value: addressText(p)}, {Name: "route", Value: bothDirections(p, "route", routeText)}, {Name: "RTT, probes", Value: pathRTTText(p.RTT)}, {Name: "MTU", Value: bothDirections(p, "mtu", mtuText)},
+			{Name: "TCP options", Value: handshakeText(p.Handshake)}, {Name: "hops", Value: bothDirections(p, "hops", hopsText)}, {Name: "UDP", Value: bothDirections(p, "udp", udpReachText)},
+			{Name: "DSCP, ECN", Value: bothDirections(p, "dscp", marksText)}, {Name: "clocks", Value: clockText(p)}, {Name: "source ports", Value: portsText(p.Ports)},
 		} {
 			if r.Value != "" {
 				t.Rows = append(t.Rows, doc.Row{Name: r.Name, Value: doc.Clean(r.Value)})
@@ -50,9 +50,9 @@ func addressText(p *measure.Path) string {
 	return s
 }
 
-// bothWays prints a fact of each direction, once where they are the same.
-func bothWays(p *measure.Path, fact string, print func(measure.OneWay) string) string {
-	one := func(direction string, w measure.OneWay) string {
+// bothDirections prints a fact of each direction, once where they are the same.
+func bothDirections(p *measure.Path, fact string, print func(measure.DirectionFacts) string) string {
+	one := func(direction string, w measure.DirectionFacts) string {
 		s := print(w)
 		for _, m := range p.Missing {
 			if s == "" && m.Fact == direction+"."+fact {
@@ -75,7 +75,7 @@ func bothWays(p *measure.Path, fact string, print func(measure.OneWay) string) s
 	return "there: " + there + "; back: " + back
 }
 
-func routeText(w measure.OneWay) string {
+func routeText(w measure.DirectionFacts) string {
 	if w.Route == nil {
 		return ""
 	}
@@ -119,7 +119,7 @@ func pathRTTText(r *measure.PathRTT) string {
 	return fmt.Sprintf("p50 %s; %s to %s, p99 %s, of %s from program to program", unit.Duration(r.P50), unit.Duration(r.Min), unit.Duration(r.Max), unit.Duration(r.P99), unit.Plural(r.Samples, "round trip"))
 }
 
-func mtuText(w measure.OneWay) string {
+func mtuText(w measure.DirectionFacts) string {
 	m := w.MTU
 	if m == nil {
 		return ""
@@ -138,14 +138,14 @@ func mtuText(w measure.OneWay) string {
 	return s
 }
 
-func hopsText(w measure.OneWay) string {
+func hopsText(w measure.DirectionFacts) string {
 	if w.Hops == nil {
 		return ""
 	}
 	return unit.Plural(*w.Hops, "router")
 }
 
-func udpReachText(w measure.OneWay) string {
+func udpReachText(w measure.DirectionFacts) string {
 	u := w.UDP
 	switch {
 	case u == nil || u.Sent == 0:
@@ -159,7 +159,7 @@ func udpReachText(w measure.OneWay) string {
 }
 
 // marksText names the marks that do not arrive as they were sent.
-func marksText(w measure.OneWay) string {
+func marksText(w measure.DirectionFacts) string {
 	if len(w.Marks) == 0 {
 		return ""
 	}
@@ -225,7 +225,7 @@ func portsText(s *measure.SourcePorts) string {
 	switch {
 	case s == nil:
 		return ""
-	case s.Ways < 2:
+	case s.Directions < 2:
 		return fmt.Sprintf("%d tried, no difference", s.Ports)
 	}
 	var groups []string
@@ -236,5 +236,5 @@ func portsText(s *measure.SourcePorts) string {
 		}
 		groups = append(groups, t)
 	}
-	return fmt.Sprintf("%d tried, %d ways by %s: %s", s.Ports, s.Ways, s.By, strings.Join(groups, "; "))
+	return fmt.Sprintf("%d tried, %d ways by %s: %s", s.Ports, s.Directions, s.By, strings.Join(groups, "; "))
 }

@@ -26,7 +26,7 @@ func TestRouteText(t *testing.T) {
 		{r, "10.0.0.1 by eth0, 10.0.1.1 by eth1 and eth2, chosen by addresses alone (layer3) (MTU 1500)"},
 		{many, "x6 and 3 more next hops, chosen by addresses and ports (layer3+4) (MTU 1500)"},
 	} {
-		if got := routeText(measure.OneWay{Route: &c.route}); !strings.HasSuffix(got, c.want) {
+		if got := routeText(measure.DirectionFacts{Route: &c.route}); !strings.HasSuffix(got, c.want) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

@@ -23,7 +23,7 @@ func recommendedTexts(d *measure.Document) (all []string) {
 		} else {
 			s += fmt.Sprintf("; the most of %d settings, %s with %s, is hardly more", r.Settings, unit.Rate(r.BestBps), most)
 		}
-		if others := r.Alike - 1; use == most && others > 0 {
+		if others := r.Equal - 1; use == most && others > 0 {
 			s += fmt.Sprintf(", of which %d may carry as much", others)
 		}
 		if r.Runs == 1 {

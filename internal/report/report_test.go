@@ -143,9 +143,9 @@ func hostileKinds() []*measure.Document {
 	udp, asked, search := udpLossTest(), underLoadTest(), searchTest()
 	c := &udp.Cells[0]
 	c.Spec.Traffic, c.IO = "", evil
-	c.LossPlaces = append(c.LossPlaces, measure.LossPlace{Place: evil, EndPoint: evil, Packets: math.MinInt64, Counter: evil, Remedy: evil})
+	c.LossPlaces = append(c.LossPlaces, measure.LossPlace{Place: evil, EndPoint: evil, Packets: math.MinInt64, Counter: evil, Fix: evil})
 	for range 400 {
-		c.LossPlaces = append(c.LossPlaces, measure.LossPlace{Place: evil, Packets: math.MaxInt64, Counter: evil, Remedy: evil})
+		c.LossPlaces = append(c.LossPlaces, measure.LossPlace{Place: evil, Packets: math.MaxInt64, Counter: evil, Fix: evil})
 	}
 	c.Datagrams = &measure.DatagramFigures{Bytes: -1, LossPct: -1e300, Lost: math.MinInt64, JitterNs: new(int64(math.MinInt64)), SentPps: new(1e300), Reordered: 1, Fragments: 9}
 	for _, e := range result.Evidences(c) {
@@ -463,8 +463,8 @@ func smallCapture() *measure.Document {
 		e.Bins, e.Streams = e.Bins[:1], e.Streams[:1]
 	}
 	c := &d.Cells[0].Runs[0].Flows[0].Captures[0].Conns[0]
-	c.Course = packetCourse(61e6, 6, 20, 1_500_000, 4, 1, 2)
-	c.Course.Again = []measure.PacketMark{{AtNs: 1, Seq: 2, Packet: 3}}
+	c.Timeline = packetTimeline(61e6, 6, 20, 1_500_000, 4, 1, 2)
+	c.Timeline.Again = []measure.PacketMark{{AtNs: 1, Seq: 2, Packet: 3}}
 	return d
 }
 

@@ -15,7 +15,7 @@ func (p *page) report() doc.Report {
 	return doc.Report{
 		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: doc.NonEmpty(p.Back), Foot: doc.Join("thru "+p.Thru, doc.Prefixed("started ", p.Started), "took "+p.Elapsed),
 		Body: slices.Concat(p.brief(), p.Blocks, why.Blocks(slices.Concat(p.Why, p.Judged), false), capture.Blocks(p.Packets), stepBlocks(p.Steps, p.Ended),
-			p.Fleet.Blocks(), ladder.Blocks(p.Ladders), p.Placed.blocks(), p.Below, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
+			p.Fleet.Blocks(), ladder.Blocks(p.Ladders), p.Placement.blocks(), p.Hypervisors, p.gateBlocks(), p.pathBlocks(), p.figureBlocks(), p.openBlocks(), p.cellBlocks(), p.hostBlocks(), p.againBlocks()),
 	}
 }
 
@@ -61,7 +61,7 @@ func (p *page) pathBlocks() []doc.Block {
 	for _, x := range p.Paths {
 		paths = append(paths, x)
 	}
-	body := doc.Block(doc.Beside{Body: paths})
+	body := doc.Block(doc.SideBySide{Body: paths})
 	if h := p.FacingPaths(); h != nil {
 		body = h.Table()
 	}
@@ -85,15 +85,15 @@ func (p *page) figureBlocks() []doc.Block {
 		title = "The slowest pairs"
 	}
 	drawn := doc.OnScreen(doc.Titled("Over time", doc.List{Lines: p.Drawn, Notes: true}, doc.Charts{Charts: p.Charts}))
-	all := []doc.Block{drawn, doc.Titled(title, doc.Beside{Body: figures})}
+	all := []doc.Block{drawn, doc.Titled(title, doc.SideBySide{Body: figures})}
 	if len(p.Main) == 1 {
-		all = []doc.Block{doc.Beside{Body: all}}
+		all = []doc.Block{doc.SideBySide{Body: all}}
 	}
 	if len(p.Heat) > 0 {
 		all = append(all, doc.OnScreen(doc.Titled("Cores and queues", doc.Charts{Charts: p.Heat}, doc.List{Lines: p.Unseen, Notes: true})))
 	}
 	if p.Latency != nil {
-		all = append(all, doc.Titled("Latency", doc.Beside{Body: []doc.Block{doc.Charts{Charts: []doc.Chart{p.Latency.Chart}}, p.Latency.Table}}))
+		all = append(all, doc.Titled("Latency", doc.SideBySide{Body: []doc.Block{doc.Charts{Charts: []doc.Chart{p.Latency.Chart}}, p.Latency.Table}}))
 	}
 	return all
 }
@@ -109,7 +109,7 @@ func (p *page) cellBlocks() []doc.Block {
 	var cells []doc.Block
 	for _, c := range p.Details {
 		what := c.What
-		if c.Beside {
+		if c.Baseline {
 			what += " (beside)"
 		}
 		d := doc.Details{Title: doc.Join(c.Name, what+doc.Spaced(doc.Bracket(doc.Prefixed("experiment ", c.Experiment()))))}
@@ -145,7 +145,7 @@ func (p *page) hostBlocks() (all []doc.Block) {
 	}
 	more := p.MoreFacts()
 	body = append(body, doc.Details{Title: "All facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{more.Table()}}, doc.Para{Text: p.Hosts.More},
-		doc.Details{Title: "Interfaces", Body: []doc.Block{doc.Beside{Body: interfaces}}})
+		doc.Details{Title: "Interfaces", Body: []doc.Block{doc.SideBySide{Body: interfaces}}})
 	return append(all, doc.Titled("Hosts and guests", body...))
 }
 
@@ -153,7 +153,7 @@ func (p *page) hostBlocks() (all []doc.Block) {
 func (p *page) againBlocks() []doc.Block {
 	var steps []doc.Block
 	for _, s := range p.Again.Steps {
-		steps = append(steps, doc.Para{Text: "At " + s.At + doc.Spaced(doc.Bracket(s.Says)) + ":"}, doc.Code{Lines: []string{s.Command}})
+		steps = append(steps, doc.Para{Text: "At " + s.At + doc.Spaced(doc.Bracket(s.Conclusion)) + ":"}, doc.Code{Lines: []string{s.Command}})
 	}
 	if len(steps) > 0 {
 		steps = append(steps, doc.Pairs{Name: "The plan", Rows: p.Again.Plan})

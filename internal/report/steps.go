@@ -16,14 +16,14 @@ const maxSteps = 60
 
 // step is one experiment of an explanation, ready to print.
 type step struct {
-	Number  int
-	Title   string // "8 streams"
-	Way     string // "local -> b"
-	Figure  string // "4.12 Gb/s"
-	Against string // "4.10 Gb/s (+0.5%)"
-	Tells   string // "points to receiver-cpu; rules out loss, policer"
-	Took    string
-	Bar     doc.Bar // of the greatest of all steps, with what it is held against
+	Number     int
+	Title      string // "8 streams"
+	Direction  string // "local -> b"
+	Figure     string // "4.12 Gb/s"
+	Against    string // "4.10 Gb/s (+0.5%)"
+	Conclusion string // "points to receiver-cpu; rules out loss, policer"
+	Took       string
+	Bar        doc.Bar // of the greatest of all steps, with what it is held against
 }
 
 func newSteps(d *measure.Document) (all []step) {
@@ -49,12 +49,12 @@ func newSteps(d *measure.Document) (all []step) {
 }
 
 func newStep(s *measure.Step, number int) step {
-	v := step{Number: number, Title: doc.Clean(s.Title), Figure: doc.Clean(s.Figure), Tells: tellsText(s), Took: unit.Duration(s.ElapsedNs)}
+	v := step{Number: number, Title: doc.Clean(s.Title), Figure: doc.Clean(s.Figure), Conclusion: conclusionText(s), Took: unit.Duration(s.ElapsedNs)}
 	if v.Title == "" {
 		v.Title = doc.Clean(s.Experiment)
 	}
 	if s.From != "" && s.To != "" {
-		v.Way = doc.Clean(s.From + " -> " + s.To)
+		v.Direction = doc.Clean(s.From + " -> " + s.To)
 	}
 	if v.Figure == "" && s.Bps != nil {
 		v.Figure = unit.Rate(*s.Bps)
@@ -71,15 +71,15 @@ func newStep(s *measure.Step, number int) step {
 	return v
 }
 
-// tellsText is what a step has told of which causes.
-func tellsText(s *measure.Step) string {
+// conclusionText is what a step has told of which causes.
+func conclusionText(s *measure.Step) string {
 	var parts []string
 	for _, p := range []struct {
 		verb   string
 		causes []string
 	}{{"points to ", s.Raised}, {"rules out ", s.RuledOut}} {
 		switch n := len(p.causes); {
-		case n > mostTold: // a first look rules out nearly all: the report lists them
+		case n > mostShown: // a first look rules out nearly all: the report lists them
 			parts = append(parts, p.verb+unit.Plural(n, "cause"))
 		case n > 0:
 			parts = append(parts, p.verb+doc.CleanUpTo(strings.Join(p.causes, ", "), result.MaxAnswer))
@@ -88,29 +88,29 @@ func tellsText(s *measure.Step) string {
 	return strings.Join(parts, "; ")
 }
 
-// mostTold is how many causes a step names.
-const mostTold = 8
+// mostShown is how many causes a step names.
+const mostShown = 8
 
 // StepLine is a step in one line without a newline, as it is told when it has
 // ended. What has no room in width (0: no bound) is left out from the right.
 func StepLine(s measure.Step, width int) string { return newStep(&s, 0).line(width) }
 
 func (v step) line(width int) string {
-	line := doc.Join(v.Title, v.Way)
+	line := doc.Join(v.Title, v.Direction)
 	for i, part := range []struct{ before, text string }{{": ", v.Figure}, {", against ", v.Against}, {", ", v.Took}} {
 		longer := line + part.before + part.text
 		if part.text != "" && (i == 0 || width <= 0 || utf8.RuneCountInString(longer) <= width) {
 			line = longer
 		}
 	}
-	if v.Tells != "" && (width <= 0 || width-utf8.RuneCountInString(line) >= leastTells) {
-		line += "; " + v.Tells
+	if v.Conclusion != "" && (width <= 0 || width-utf8.RuneCountInString(line) >= leastShown) {
+		line += "; " + v.Conclusion
 	}
 	return unit.Cut(line, width)
 }
 
-// leastTells is the room, in columns, from which a part of what a step told is worth its place.
-const leastTells = 24
+// leastShown is the room, in columns, from which a part of what a step told is worth its place.
+const leastShown = 24
 
 // stepBlocks are the steps of an explanation, and why it stopped.
 func stepBlocks(steps []step, ended string) []doc.Block {
@@ -123,7 +123,7 @@ func stepBlocks(steps []step, ended string) []doc.Block {
 	for _, s := range steps {
 		lines = append(lines, s.line(0))
 		meters = append(meters, s.Bar)
-		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, doc.Join(s.Title, s.Way)), s.Figure, doc.OrDash(s.Against), doc.OrDash(s.Tells), s.Took})
+		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d. %s", s.Number, doc.Join(s.Title, s.Direction)), s.Figure, doc.OrDash(s.Against), doc.OrDash(s.Conclusion), s.Took})
 	}
 	t.Columns = []doc.Column{{Name: "tried", Least: 12}, {Name: "figure", Least: 10, Meters: meters}, {Name: "against", Least: 9}, {Name: "what it says", Least: 20}, {Name: "took"}}
 	return []doc.Block{doc.Titled("What was tried", doc.OnPages(t), doc.OnTerminal(doc.List{Lines: lines}), doc.Para{Text: doc.Prefixed("ended: ", ended)})}

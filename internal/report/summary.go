@@ -79,13 +79,13 @@ func newSummary(whole, d *measure.Document, v *view) summary {
 func (b *summary) add(name string, lines []string) {
 	r := summaryRow{Name: name}
 	for _, s := range lines {
-		r.say(s)
+		r.addText(s)
 	}
 	b.take(r)
 }
 
-// say adds a line, once; one without words is none.
-func (r *summaryRow) say(text string, commands ...string) {
+// addText adds a line, once; one without words is none.
+func (r *summaryRow) addText(text string, commands ...string) {
 	r.add(summaryItem{Text: text, Commands: commands})
 }
 
@@ -376,8 +376,8 @@ func limitLine(w *why.Diagnosis, f *why.Finding) string {
 	if f.Cause != measure.CauseNone && f.Confidence != measure.Certain {
 		s += " (" + f.Confidence + ")"
 	}
-	if w.Way != "" {
-		s = w.Way + ": " + s
+	if w.Direction != "" {
+		s = w.Direction + ": " + s
 	}
 	return s
 }
@@ -386,13 +386,13 @@ func limitLine(w *why.Diagnosis, f *why.Finding) string {
 func (b *summary) do(whole, d *measure.Document, v *view) {
 	r := summaryRow{Name: "To do"}
 	for _, g := range v.Gates.With(measure.GateFail) {
-		r.say(strings.Join(doc.NonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Remedy...)
+		r.addText(strings.Join(doc.NonEmpty(g.Where+": "+g.Fact, g.Advice, g.At), "; "), g.Fix...)
 	}
 	if result.IsCheck(d) && b.Accepted.Tone == doc.ToneGood {
 		r.warned(v)
 	}
 	if v.Error != nil && d.BrokeOff() {
-		r.say(v.Error.Hint)
+		r.addText(v.Error.Hint)
 	}
 	for _, w := range slices.Concat(v.Why, v.Judged) {
 		if f := w.Findings; len(f) > 0 && !f[0].Healthy {
@@ -403,13 +403,13 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 		r.tuned(v.Tuning, tuning.LinkIsFull(whole))
 	}
 	for _, s := range v.Advice {
-		r.say(s)
+		r.addText(s)
 	}
 	if len(r.Items) == 0 {
-		r.say(nothingToDo(b.Accepted, d))
+		r.addText(nothingToDo(b.Accepted, d))
 	}
 	if len(b.Accepted.But) > 0 && hasFewRuns(d) {
-		r.say(repeatText(d))
+		r.addText(repeatText(d))
 	}
 	b.take(r)
 }
@@ -450,13 +450,13 @@ func (r *summaryRow) warned(v *view) {
 		if n := said[g.ID] - 1; n > 0 {
 			where += fmt.Sprintf(", and %d more", n)
 		}
-		if len(g.Remedy) > 0 { // the commands say it; exceptions stand with the gate
+		if len(g.Fix) > 0 { // the commands say it; exceptions stand with the gate
 			advice = ""
 		}
 		if len(r.Items) == 0 {
-			r.say("nothing has to be done: it may be measured. Better first:")
+			r.addText("nothing has to be done: it may be measured. Better first:")
 		}
-		r.say(strings.Join(doc.NonEmpty(g.ID+" ("+where+"): "+g.Fact, advice, g.At), "; "), g.Remedy...)
+		r.addText(strings.Join(doc.NonEmpty(g.ID+" ("+where+"): "+g.Fact, advice, g.At), "; "), g.Fix...)
 		said[g.ID] = 0
 	}
 }
@@ -468,7 +468,7 @@ func (r *summaryRow) against(f *why.Finding) {
 		r.add(summaryItem{strings.Join(doc.NonEmpty(f.Advice, f.At), "; "), f.Advice, doc.NonEmpty(f.Host), f.Commands})
 	case f.Advice+f.At != "":
 	case f.Next != "":
-		r.say("to be sure: " + f.Next)
+		r.addText("to be sure: " + f.Next)
 	}
 }
 
@@ -489,19 +489,19 @@ func (r *summaryRow) joins(f *why.Finding) bool {
 
 // tuned takes what a tuning leaves to its reader: of a link that is full nothing.
 func (r *summaryRow) tuned(t *tuning.View, full bool) {
-	if len(t.Lasting) > 0 {
-		r.say("make what was kept last beyond the next boot (below)")
+	if len(t.Persistent) > 0 {
+		r.addText("make what was kept last beyond the next boot (below)")
 	}
 	if full && len(t.Advice) > 0 {
-		r.say("nothing has to be changed: the link is full. What could be tried is below")
+		r.addText("nothing has to be changed: the link is full. What could be tried is below")
 		return
 	}
 	for _, a := range t.Advice {
 		switch said := slices.ContainsFunc(r.Items, func(i summaryItem) bool { return i.Advice == a.Advice }); {
 		case a.Change:
-			r.say("try " + a.Title)
+			r.addText("try " + a.Title)
 		case !said: // with its commands, against what limits it
-			r.say("see to this: " + a.Title)
+			r.addText("see to this: " + a.Title)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	if v.Fleet == nil && len(v.Ladders) == 0 || v.Fleet != nil && v.Fleet.ShowsCells() {
 		p.cells(v)
 	}
-	doc.Print(p, v.Placed.blocks())
+	doc.Print(p, v.Placement.blocks())
 	p.lists(v)
 	return p.Flush(w)
 }
@@ -110,7 +110,7 @@ func (p *printer) cells(v *view) {
 	if v.Hidden > 0 {
 		fmt.Fprintf(p, "\nand %s, see the JSON document\n", unit.Plural(v.Hidden, "more cell"))
 	}
-	p.beside(v)
+	p.baselines(v)
 }
 
 // isBrief names the rows of a cell that stand below the steps of an explanation.
@@ -118,22 +118,22 @@ func isBrief(name string) bool {
 	return slices.Contains([]string{"goodput", "share", "datagrams", "loss", "CPU", "CPU, sender", "CPU, receiver", "retransmits", "RTT", "window", "TCP", "UDP"}, name)
 }
 
-func (p *printer) beside(v *view) {
+func (p *printer) baselines(v *view) {
 	first := true
 	for _, c := range v.Cells {
-		if !c.Beside || c.Gauge || c.Tried {
+		if !c.Baseline || c.Gauge || c.Tried {
 			continue
 		}
 		if first {
 			p.WriteByte('\n')
 			first = false
 		}
-		p.Wrap("", 9, "beside:", besideText(c))
+		p.Wrap("", 9, "beside:", baselineText(c))
 	}
 }
 
-// besideText is a cell in one line.
-func besideText(c result.Cell) string {
+// baselineText is a cell in one line.
+func baselineText(c result.Cell) string {
 	figure := result.FigureText(c.Source)
 	if figure == "" {
 		figure = "no result"
@@ -206,7 +206,7 @@ func (p *printer) filed(v *view) {
 		if i > 0 {
 			before = &v.Why[i-1]
 		}
-		doc.Print(p, []doc.Block{doc.Pairs{Name: v.Why[i].Way, Rows: v.Why[i].Others(before, true)}})
+		doc.Print(p, []doc.Block{doc.Pairs{Name: v.Why[i].Direction, Rows: v.Why[i].Others(before, true)}})
 	}
 	left := *v
 	if left.Missing = fileGaps(v.Missing); v.Silent {
@@ -228,7 +228,7 @@ func (v *view) checkBlocks() []doc.Block {
 	for _, t := range slices.Concat(v.Paths, v.Brief) {
 		all = append(all, t)
 	}
-	return append(all, v.Placed.blocks()...)
+	return append(all, v.Placement.blocks()...)
 }
 
 // maxGateLines is how many gates are named below the figures of a test.
@@ -240,8 +240,8 @@ func (p *printer) gateLines(v *view) {
 	for _, g := range open[:min(len(open), maxGateLines)] {
 		s := g.ID + " (" + g.Where + "): " + g.Fact
 		switch {
-		case len(g.Remedy) > 0:
-			s += "; do: " + strings.TrimSpace(g.At+" "+strings.Join(g.Remedy, "; "))
+		case len(g.Fix) > 0:
+			s += "; do: " + strings.TrimSpace(g.At+" "+strings.Join(g.Fix, "; "))
 		case g.Advice != "":
 			s += "; do: " + g.Advice
 		}

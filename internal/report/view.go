@@ -30,41 +30,41 @@ import (
 
 // view is a document made ready to print.
 type view struct {
-	Command    string // "test"
-	Answer     string // what a person would say first; "" where nothing was measured
-	Back       string // the direction back, where another cause holds it
-	Why        []why.Diagnosis
-	Judged     []why.Diagnosis // why the flow of a plan that is judged carries no more
-	Packets    []capture.Packets
-	Steps      []step
-	Silent     bool   // captured connections without any figure
-	Ended      string // why an explanation stopped
-	Verdict    *verdict
-	Ladders    []ladder.Ladder
-	Fleet      *fleet.View // of a plan of many pairs
-	Tuning     *tuning.View
-	Moving     *transfer.View // of a file transfer
-	Blocks     []doc.Block    // of its subject
-	Below      []doc.Block    // what lies below the end points
-	Placed     *whereabouts   // where the end points are; nil: nobody was asked
-	Cells      []result.Cell
-	Hidden     int // cells over result.MaxCells
-	Gates      gateList
-	Paths      []doc.Pairs
-	Brief      []doc.Pairs // a short table of each host
-	Method     []string
-	Again      repeating
-	Inventory  inventory.Checklists
-	Hosts      facts.Hosts
-	Interfaces []doc.Pairs // of all hosts
-	Advice     []string
-	Warnings   []string
-	Missing    []doc.Gap // of the measurement
-	FactGaps   []doc.Gap // of the hosts
-	Error      *measure.Error
-	Thru       string
-	Started    string
-	Elapsed    string
+	Command     string // "test"
+	Answer      string // what a person would say first; "" where nothing was measured
+	Back        string // the direction back, where another cause holds it
+	Why         []why.Diagnosis
+	Judged      []why.Diagnosis // why the flow of a plan that is judged carries no more
+	Packets     []capture.Packets
+	Steps       []step
+	Silent      bool   // captured connections without any figure
+	Ended       string // why an explanation stopped
+	Verdict     *verdict
+	Ladders     []ladder.Ladder
+	Fleet       *fleet.View // of a plan of many pairs
+	Tuning      *tuning.View
+	Moving      *transfer.View // of a file transfer
+	Blocks      []doc.Block    // of its subject
+	Hypervisors []doc.Block    // what lies below the end points
+	Placement   *whereabouts   // where the end points are; nil: nobody was asked
+	Cells       []result.Cell
+	Hidden      int // cells over result.MaxCells
+	Gates       gateList
+	Paths       []doc.Pairs
+	Brief       []doc.Pairs // a short table of each host
+	Method      []string
+	Again       repeating
+	Inventory   inventory.Checklists
+	Hosts       facts.Hosts
+	Interfaces  []doc.Pairs // of all hosts
+	Advice      []string
+	Warnings    []string
+	Missing     []doc.Gap // of the measurement
+	FactGaps    []doc.Gap // of the hosts
+	Error       *measure.Error
+	Thru        string
+	Started     string
+	Elapsed     string
 }
 
 // verdict is the comparison with a known link rate.
@@ -83,7 +83,7 @@ func newView(d *measure.Document) *view {
 	v := &view{
 		Tuning:     tuned,
 		Moving:     transfer.New(d),
-		Placed:     newPlaced(d),
+		Placement:  newPlacement(d),
 		Command:    doc.Clean(d.Command),
 		Why:        newDiagnoses(d),
 		Judged:     judgedDiagnosis(d),
@@ -115,9 +115,9 @@ func newView(d *measure.Document) *view {
 	if inventory.Is(d) {
 		v.Blocks = inventory.Blocks(d)
 	} else {
-		v.Below = inventory.Blocks(d)
+		v.Hypervisors = inventory.Blocks(d)
 	}
-	v.say(said)
+	v.add(said)
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
@@ -164,7 +164,7 @@ func (v *view) showCells(d *measure.Document) {
 }
 
 // say takes the lines of the answer, and marks the findings that they name.
-func (v *view) say(lines []string) {
+func (v *view) add(lines []string) {
 	for i, s := range lines {
 		if s = doc.CleanUpTo(s, result.MaxAnswer); i == 0 {
 			v.Answer = s
@@ -185,7 +185,7 @@ func (v *view) hasSaid(text string) bool { return strings.Contains(v.Answer+"\n"
 // measured tells whether there is anything to report.
 func measured(d *measure.Document) bool {
 	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool {
-		return stat.Measured(&c) || result.IsHeld(&c) || result.IsSentOnly(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
+		return stat.Measured(&c) || result.IsLimited(&c) || result.IsSentOnly(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {
 			_, ok := stat.RunFigure(&c, &r)
 			return ok || r.Goodput != nil
 		})

@@ -58,18 +58,18 @@ func (o Options) SameSteps(x Options) bool {
 
 // Head is what is known of a run besides its figures.
 type Head struct {
-	Run     string            `json:"run"`
-	Command string            `json:"command"`
-	Plan    string            `json:"plan"` // name of the file as it was given
-	SHA256  string            `json:"sha256"`
-	Options Options           `json:"options"`
-	Began   []time.Time       `json:"began"`
-	Steps   int               `json:"steps"`
-	Done    int               `json:"steps_done"`
-	Ended   bool              `json:"ended,omitempty"` // all was measured
-	Labels  map[string]string `json:"labels,omitempty"`
-	Stored  string            `json:"stored,omitempty"`  // id in the store of what was measured so far
-	Hands   []measure.Hand    `json:"by_hand,omitempty"` // what a person was asked for between its blocks
+	Run         string               `json:"run"`
+	Command     string               `json:"command"`
+	Plan        string               `json:"plan"` // name of the file as it was given
+	SHA256      string               `json:"sha256"`
+	Options     Options              `json:"options"`
+	Began       []time.Time          `json:"began"`
+	Steps       int                  `json:"steps"`
+	Done        int                  `json:"steps_done"`
+	Ended       bool                 `json:"ended,omitempty"` // all was measured
+	Labels      map[string]string    `json:"labels,omitempty"`
+	Stored      string               `json:"stored,omitempty"`  // id in the store of what was measured so far
+	ManualSteps []measure.ManualStep `json:"by_hand,omitempty"` // what a person was asked for between its blocks
 }
 
 // Unfinished tells whether there is something left to measure.
@@ -346,7 +346,7 @@ func (j *Journal) SetStored(id string) {
 
 // Planned names the run and its plan in the document.
 func (j *Journal) Planned(p plan.Plan) *measure.Planned {
-	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.Head.Run, SHA256: j.Head.SHA256, Hands: slices.Clone(j.Head.Hands)}
+	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.Head.Run, SHA256: j.Head.SHA256, ManualSteps: slices.Clone(j.Head.ManualSteps)}
 }
 
 // WriteHead writes down what is known of the run besides its figures.

@@ -57,13 +57,13 @@ func (s *Series) Stream() measure.Stream {
 	moved := func(of measure.Counter) int64 { return int64(start.DeltaTo(&s.latest, of).N) }
 	in, out := moved(measure.BytesReceived), moved(measure.BytesAcked)
 	window := measure.Buffer{Asked: s.Asked, Granted: int64(s.granted.SendBuffer)}
-	course := s.send.Course(s.last.Sub(s.begun))
-	if course != nil {
-		course.BufferFull = s.full.pct()
+	timeline := s.send.Timeline(s.last.Sub(s.begun))
+	if timeline != nil {
+		timeline.BufferFull = s.full.pct()
 	}
 	if in > out {
 		window.Granted = int64(s.granted.RecvBuffer)
-		course = s.receive.Course(s.last.Sub(s.begun))
+		timeline = s.receive.Timeline(s.last.Sub(s.begun))
 	}
 	if s.Asked > 0 {
 		window.Usable = window.Granted / BufferOverhead
@@ -71,13 +71,13 @@ func (s *Series) Stream() measure.Stream {
 	}
 	return measure.Stream{
 		Local: s.Local, Peer: s.Peer, Bytes: max(in, out), TotalBytes: max(in, out), Window: window,
-		Congestion: s.granted.Congestion, MSS: s.granted.MSS, TCPStart: new(*start), TCP: new(s.latest), Course: course,
+		Congestion: s.granted.Congestion, MSS: s.granted.MSS, TCPStart: new(*start), TCP: new(s.latest), Timeline: timeline,
 	}
 }
 
-// Carriers are the streams that carried data, those with the most first, at most
+// DataStreams are the streams that carried data, those with the most first, at most
 // so many. One that carried less than a hundredth of the most was for commands.
-func Carriers(all []measure.Stream, most int) []measure.Stream {
+func DataStreams(all []measure.Stream, most int) []measure.Stream {
 	slices.SortStableFunc(all, func(a, b measure.Stream) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	for i := range all {
 		all[i].Index = i

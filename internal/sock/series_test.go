@@ -39,21 +39,21 @@ func TestSeries(t *testing.T) {
 		}
 		x := s.Stream()
 		if x.Bytes != tt.bytes || x.Window.Granted != tt.granted || x.Window.Usable != tt.granted/2 || x.Window.Cut != (tt.granted/2 < 1500) || x.Local != "a:1" || x.Congestion != "cubic" ||
-			(*x.TCPStart.BytesAcked == 0) != tt.later || x.Course.Samples != len(tt.readings) || (x.Course.InFlight != nil) != tt.sends || (x.Course.Unread != nil) == tt.sends {
+			(*x.TCPStart.BytesAcked == 0) != tt.later || x.Timeline.Samples != len(tt.readings) || (x.Timeline.InFlight != nil) != tt.sends || (x.Timeline.Unread != nil) == tt.sends {
 			t.Errorf("%s: %+v", tt.name, x)
 		}
 	}
 }
 
 func TestCarriers(t *testing.T) {
-	all := Carriers([]measure.Stream{{Bytes: 5}, {Bytes: 1000}, {Bytes: 400}, {Bytes: 10}}, 8)
+	all := DataStreams([]measure.Stream{{Bytes: 5}, {Bytes: 1000}, {Bytes: 400}, {Bytes: 10}}, 8)
 	if len(all) != 3 || all[0].Bytes != 1000 || all[1].Index != 1 || all[2].Bytes != 10 {
 		t.Errorf("%+v", all)
 	}
-	if all = Carriers(all, 2); len(all) != 2 {
+	if all = DataStreams(all, 2); len(all) != 2 {
 		t.Errorf("%+v", all)
 	}
-	if all = Carriers(nil, 2); len(all) != 0 {
+	if all = DataStreams(nil, 2); len(all) != 0 {
 		t.Errorf("%+v", all)
 	}
 }

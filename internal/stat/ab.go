@@ -90,7 +90,7 @@ func families(d *measure.Document) []family {
 func variantCells(d *measure.Document) [][]*measure.Cell {
 	var groups []int
 	for _, c := range d.Cells {
-		if name, _ := variantOf(c.Axes); name != "" && !c.Beside && !slices.Contains(groups, c.Group) {
+		if name, _ := variantOf(c.Axes); name != "" && !c.Baseline && !slices.Contains(groups, c.Group) {
 			groups = append(groups, c.Group)
 		}
 	}

@@ -293,17 +293,17 @@ func (s *summary) mainFigure() {
 		s.missing(key, s.why(side, fact, "the "+side+" measured no time"))
 		return
 	}
-	steady, bins := s.lastCourse()
+	steady, bins := s.lastTimeline()
 	switch {
 	case s.cell.Spec.Search: // its rate is to change
 		steady = measure.Steady{}
-	case !slices.ContainsFunc(s.runs, pair.hasCourse):
+	case !slices.ContainsFunc(s.runs, pair.hasSeconds):
 		steady, bins = measure.Steady{}, nil
 		s.missing("steady_state", "the receiver reported no seconds, and those of the sender are of what was lost too")
 	default:
 		s.cell.Steady = &steady
 	}
-	if slices.ContainsFunc(s.runs, pair.borrowsCourse) {
+	if slices.ContainsFunc(s.runs, pair.borrowsSeconds) {
 		bins = nil // they are the sender's: no range of what was received
 	}
 	if len(rates) > 1 {
@@ -313,8 +313,8 @@ func (s *summary) mainFigure() {
 	}
 }
 
-// lastCourse judges the course in time of the last run that counts.
-func (s *summary) lastCourse() (measure.Steady, []float64) {
+// lastTimeline judges the course in time of the last run that counts.
+func (s *summary) lastTimeline() (measure.Steady, []float64) {
 	var bins []float64
 	for _, p := range s.runs {
 		if _, ok := p.rate(); ok {

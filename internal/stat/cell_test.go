@@ -146,7 +146,7 @@ func TestSingleRun(t *testing.T) {
 		t.Errorf("warnings %q", c.Warnings)
 	}
 	c = recorded(9.3)
-	c.Beside = true // short on purpose
+	c.Baseline = true // short on purpose
 	f := &c.Runs[0].Flows[0]
 	f.Receiver.Bins = f.Receiver.Bins[:3]
 	Summarise(c, nil, Link{})
@@ -488,7 +488,7 @@ func TestVerdict(t *testing.T) {
 		return measure.Cell{From: "a", To: "b", Goodput: &measure.Figure{}, Ceiling: &measure.Ceiling{Bps: 9.41e9, SharePct: share}}
 	}
 	beside, failed, free, partial := cell(40), cell(0), cell(0), cell(97)
-	beside.Beside = true
+	beside.Baseline = true
 	failed.Error, failed.Ceiling = &measure.Error{}, nil
 	free.Ceiling = nil
 	partial.Runs = []measure.Run{{Partial: true}, {Error: &measure.Error{}}}

@@ -98,11 +98,11 @@ func TestFutileAndPromising(t *testing.T) {
 func TestPrice(t *testing.T) {
 	rail := []measure.Guardrail{{Name: "loss", Unit: "pct", NotJudged: "x"}, {Name: "RTT under load", Unit: "ns", Base: new(20e6), Variant: new(140e6), Worse: true}}
 	for _, tt := range []struct {
-		gain  float64
-		rails []measure.Guardrail
-		want  string
+		gain       float64
+		guardrails []measure.Guardrail
+		want       string
 	}{{5, rail, "RTT under load went from 20.0 ms to 140 ms"}, {300, rail, ""}, {5, rail[:1], ""}} {
-		c := measure.Comparison{ChangePct: &tt.gain, Guardrails: tt.rails}
+		c := measure.Comparison{ChangePct: &tt.gain, Guardrails: tt.guardrails}
 		if got := Price(&c); got != tt.want {
 			t.Errorf("%+.0f%%: %q", tt.gain, got)
 		}

@@ -30,12 +30,12 @@ func nicOf(e *measure.Evidence) *measure.NICSpan {
 func sent(n *measure.NICSpan) (dropped, errors uint64)     { return n.TxDropped, n.TxErrors }
 func received(n *measure.NICSpan) (dropped, errors uint64) { return n.RxDropped, n.RxErrors }
 
-func faceDrops(e *measure.Evidence, way func(*measure.NICSpan) (uint64, uint64)) int64 {
+func faceDrops(e *measure.Evidence, direction func(*measure.NICSpan) (uint64, uint64)) int64 {
 	n := nicOf(e)
 	if n == nil {
 		return 0
 	}
-	dropped, errors := way(n)
+	dropped, errors := direction(n)
 	return bounded64(dropped) + bounded64(errors)
 }
 

@@ -40,14 +40,14 @@ func binsOf(e, other *measure.Evidence) []float64 {
 	return Bins(e)
 }
 
-// borrowsCourse tells whether the seconds are not those of the end whose rate counts.
-func (p pair) borrowsCourse() bool {
+// borrowsSeconds tells whether the seconds are not those of the end whose rate counts.
+func (p pair) borrowsSeconds() bool {
 	return !p.asks && isReported(p.receiver) && len(p.receiver.Bins) == 0
 }
 
-// hasCourse tells whether the seconds of binsOf stand for what the receiver
+// hasSeconds tells whether the seconds of binsOf stand for what the receiver
 // got: those of a foreign receiver's sender do so unless datagrams were lost.
-func (p pair) hasCourse() bool {
+func (p pair) hasSeconds() bool {
 	if p.asks || !isReported(p.receiver) || len(p.receiver.Bins) > 0 || !countOf(p.receiver, inTime).known {
 		return true
 	}

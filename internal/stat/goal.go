@@ -322,7 +322,7 @@ const noLinkRate = "the link rate is not known (link_rate states it), or the flo
 func byGroup(d *measure.Document) map[int][]*measure.Cell {
 	all := map[int][]*measure.Cell{}
 	for i := range d.Cells {
-		if c := &d.Cells[i]; !c.Beside {
+		if c := &d.Cells[i]; !c.Baseline {
 			all[c.Group] = append(all[c.Group], c)
 		}
 	}

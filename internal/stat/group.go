@@ -50,7 +50,7 @@ func teams(d *measure.Document) [][]*measure.Cell {
 	members := map[int][]*measure.Cell{}
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || c.Experiment != "" {
+		if c.Baseline || c.Experiment != "" {
 			continue
 		}
 		if members[c.Group] == nil {
@@ -330,7 +330,7 @@ const (
 // unfairly, and where the round trips differ that too: of TCP flows before one
 // queue those with the longer one get less.
 func (t *team) warnUnfair(pairs map[string]float64) {
-	if f := t.group.Fairness; f == nil || *f >= unfair || t.heldApart() {
+	if f := t.group.Fairness; f == nil || *f >= unfair || t.ratesDiffer() {
 		return
 	}
 	names := slices.Sorted(maps.Keys(pairs))
@@ -344,9 +344,9 @@ func (t *team) warnUnfair(pairs map[string]float64) {
 	t.warn("%s", text)
 }
 
-// heldApart tells whether the flows were to differ: rates were asked for or
+// ratesDiffer tells whether the flows were to differ: rates were asked for or
 // allowed that are not the same, or numbers of streams.
-func (t *team) heldApart() bool {
+func (t *team) ratesDiffer() bool {
 	first := t.bulk[0]
 	return slices.ContainsFunc(t.bulk, func(c *measure.Cell) bool {
 		return c.Spec.Rate != first.Spec.Rate || c.Spec.MaxRate != first.Spec.MaxRate || c.Streams != first.Streams

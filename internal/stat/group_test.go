@@ -256,7 +256,7 @@ func TestGroupsOfWhat(t *testing.T) {
 	two := []float64{2, 2}
 	flows := cellsOfParts(part{"a", "b", 0, two, 0}, part{"b", "a", 0, two, 0}, part{"a", "b", 0, two, 0})
 	beside := flows[0]
-	beside.Beside, beside.Group = true, 1
+	beside.Baseline, beside.Group = true, 1
 	for name, tt := range map[string]struct {
 		plan  bool
 		cells []measure.Cell
@@ -320,9 +320,9 @@ func TestGroupsUnfair(t *testing.T) {
 }
 
 // A second that lies across the seconds of the overlap is spread over them.
-func TestCourse(t *testing.T) {
+func TestTimeline(t *testing.T) {
 	const s = int64(measure.Bin)
-	c := course{from: 10 * s, edges: make([]float64, 5), steps: make([]float64, 5)}
+	c := secondSums{from: 10 * s, edges: make([]float64, 5), steps: make([]float64, 5)}
 	c.add(9*s, 10*s+s/2, 3000)      // a third of it lies within
 	c.add(10*s+s/2, 11*s+s/2, 1000) // half and half
 	c.add(11*s+s/2, 20*s, 8500)     // goes on beyond

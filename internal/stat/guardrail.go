@@ -21,7 +21,7 @@ const (
 // guardrails are the figures that a gain may have cost: CPU per Gb/s of all
 // hosts together, and of the pairs the worst loss and round trip under load.
 func guardrails(base, variant *team) []measure.Guardrail {
-	rails := []struct {
+	guardrails := []struct {
 		name, unit string
 		of         func(*team) *float64
 		worse      func(a, b float64) bool
@@ -33,7 +33,7 @@ func guardrails(base, variant *team) []measure.Guardrail {
 		{"fairness", "fairness", fairnessOf, func(a, b float64) bool { return b < a-jainPoints }, "there is one flow of one stream"},
 	}
 	var all []measure.Guardrail
-	for _, r := range rails {
+	for _, r := range guardrails {
 		g := measure.Guardrail{Name: r.name, Unit: r.unit, Base: r.of(base), Variant: r.of(variant)}
 		if g.Base == nil || g.Variant == nil {
 			g.NotJudged = r.why

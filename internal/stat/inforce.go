@@ -74,8 +74,8 @@ func sameInForce(a, b []*measure.Cell) string {
 	x, y := a[0].Spec, b[0].Spec
 	why := ""
 	for _, s := range settings() {
-		alike := y
-		if s.equal(&alike, x); reflect.DeepEqual(alike, y) {
+		sameSettings := y
+		if s.equal(&sameSettings, x); reflect.DeepEqual(sameSettings, y) {
 			continue
 		}
 		used := inForce(a[0], s.used)
@@ -84,7 +84,7 @@ func sameInForce(a, b []*measure.Cell) string {
 				return ""
 			}
 		}
-		y = alike
+		y = sameSettings
 		if why == "" {
 			why = fmt.Sprintf(s.words, strings.Join(used, " and "))
 		}

@@ -88,7 +88,7 @@ func climbsOf(d *measure.Document, rung string) []climb {
 	done, cells := map[int]bool{}, byGroup(d)
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Rung != rung || c.Beside || asks(c) {
+		if c.Rung != rung || c.Baseline || asks(c) {
 			continue
 		}
 		if g := pairGroup(d, cells[c.Group]); g != nil {

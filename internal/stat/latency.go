@@ -223,7 +223,7 @@ func LatencyUnderLoad(cells []measure.Cell) {
 				Why: "the requests beside the traffic could not be sent when they were due: their times are mostly the wait for each other"})
 			continue
 		}
-		idle, _ := askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 || x.Beside })
+		idle, _ := askers(cells, c, func(x *measure.Cell) bool { return x.AtOnce == 1 || x.Baseline })
 		c.UnderLoad = underLoad(idle, loaded)
 	}
 }
@@ -237,7 +237,7 @@ func askers(cells []measure.Cell, c *measure.Cell, fits func(*measure.Cell) bool
 		if asks(x) && same && x.Latency != nil && x.Latency.Count > 0 && fits(x) {
 			l := *x.Latency
 			l.Histogram = "" // it stands in the cell of the requests
-			return &l, x.Transactions == nil || x.Transactions.Value >= askedRate(x)*leastHeldPct/100
+			return &l, x.Transactions == nil || x.Transactions.Value >= askedRate(x)*leastMetPct/100
 		}
 	}
 	return nil, false

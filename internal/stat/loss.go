@@ -15,7 +15,7 @@ type drops struct {
 	place    string
 	endPoint string
 	counter  string  // its name, and what it does not say
-	remedy   string  // what to do against it
+	fix      string  // what to do against it
 	n        int64   // what it counted
 	each     float64 // datagrams that one count may stand for: many travel as one with UDP_SEGMENT and UDP_GRO
 	exact    bool    // it counts this test's datagrams only
@@ -53,7 +53,7 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 	var places []measure.LossPlace
 	for i, c := range counters {
 		if took[i] > 0 {
-			p := measure.LossPlace{Place: c.place, EndPoint: c.endPoint, Packets: took[i], Counter: c.counter, Remedy: c.remedy}
+			p := measure.LossPlace{Place: c.place, EndPoint: c.endPoint, Packets: took[i], Counter: c.counter, Fix: c.fix}
 			if took[i] > c.n {
 				p.Counter += fmt.Sprintf(standsFor+" about %.0f datagrams that travelled as one", float64(took[i])/float64(c.n))
 			}
@@ -61,7 +61,7 @@ func attribute(lost int64, counters []drops) []measure.LossPlace {
 		}
 	}
 	if left > 0 {
-		places = append(places, measure.LossPlace{Place: measure.LossPath, Packets: left, Counter: "the rest", Remedy: pathRemedy})
+		places = append(places, measure.LossPlace{Place: measure.LossPath, Packets: left, Counter: "the rest", Fix: pathFix})
 	}
 	return places
 }
@@ -72,7 +72,7 @@ const standsFor = ", of which each stands for"
 // slack is how much larger than the mean those are that find no room.
 const slack = 1.12
 
-const pathRemedy = "send slower (-b), or look at the drop counters of the switches and hypervisors between the ends, and of the receiver's own firewall; thru test -u --search finds the rate that passes"
+const pathFix = "send slower (-b), or look at the drop counters of the switches and hypervisors between the ends, and of the receiver's own firewall; thru test -u --search finds the rate that passes"
 
 // lossPlaces fills where the datagrams went that were lost in the measured
 // time: the hosts' counters cover no more of a run.
@@ -158,17 +158,17 @@ func (s *summary) dropsOf(p pair, lost int64) []drops {
 	}
 	add(senderSocket(p.sender, queue+faceDrops(p.sender, sent)), p.sender)
 	add(drops{place: measure.LossQdisc, n: queue, each: batch, counter: "drops of the queueing discipline" + qdiscName(p.sender) + hostWide,
-		remedy: "send slower (-b), or raise the limit of the sender's queue: tc -s qdisc shows it"}, p.sender)
+		fix: "send slower (-b), or raise the limit of the sender's queue: tc -s qdisc shows it"}, p.sender)
 	add(drops{place: measure.LossSendNIC, n: face, each: batch, counter: "tx_dropped and tx_errors" + faceName(p.sender) + hostWide,
-		remedy: "send slower (-b), or look at what the sender's driver counts (ethtool -S) and at its ring (ethtool -g)"}, p.sender)
+		fix: "send slower (-b), or look at what the sender's driver counts (ethtool -S) and at its ring (ethtool -g)"}, p.sender)
 	add(drops{place: measure.LossRing, n: ring, counter: "rx_missed, rx_fifo and rx_over errors" + faceName(p.receiver) + hostWide,
-		remedy: "raise the receiver's ring: ethtool -g shows its size, ethtool -G sets it; or spread its interrupts over more CPUs"}, p.receiver)
+		fix: "raise the receiver's ring: ethtool -g shows its size, ethtool -G sets it; or spread its interrupts over more CPUs"}, p.receiver)
 	add(drops{place: measure.LossRecvNIC, n: sub(sub(faceDrops(p.receiver, received), ring), backlog), counter: "rx_dropped and rx_errors" + faceName(p.receiver) + hostWide,
-		remedy: "look at what the receiver's driver counts: ethtool -S, ip -s -s link"}, p.receiver)
+		fix: "look at what the receiver's driver counts: ethtool -S, ip -s -s link"}, p.receiver)
 	add(drops{place: measure.LossBacklog, n: backlog, each: s.batch(p.receiver), counter: "dropped in softnet_stat, all of this host's traffic",
-		remedy: "raise the receiver's net.core.netdev_max_backlog, or spread its packets over more CPUs (RPS)"}, p.receiver)
+		fix: "raise the receiver's net.core.netdev_max_backlog, or spread its packets over more CPUs (RPS)"}, p.receiver)
 	add(drops{place: measure.LossFragment, n: s.notJoined(p, lost), counter: "Ip.ReasmFails, while the fragments came" + hostWide,
-		remedy: "send datagrams that fit the MTU (-l), or raise the receiver's net.ipv4.ipfrag_high_thresh"}, p.receiver)
+		fix: "send datagrams that fit the MTU (-l), or raise the receiver's net.ipv4.ipfrag_high_thresh"}, p.receiver)
 	add(receiverSocket(p.receiver, s.batch(p.receiver)), p.receiver)
 	return all
 }
@@ -193,7 +193,7 @@ const hostWide = " (may be of other programs too)"
 // senderSocket is what the sender's socket refused. The host's counter has
 // also what queue and interface dropped behind it.
 func senderSocket(e *measure.Evidence, behind int64) drops {
-	d := drops{place: measure.LossSender, remedy: "give the sender's socket more room (-w), or send slower (-b)"}
+	d := drops{place: measure.LossSender, fix: "give the sender's socket more room (-w), or send slower (-b)"}
 	if t := countOf(e, inTime); t.SendErrors > 0 {
 		d.n, d.exact, d.counter = t.SendErrors, true, "sends that the test's own sockets refused (ENOBUFS)"
 		return d
@@ -206,7 +206,7 @@ func senderSocket(e *measure.Evidence, behind int64) drops {
 // receiverSocket is what found no room in the receiver's socket buffers.
 func receiverSocket(e *measure.Evidence, each float64) drops {
 	d := drops{place: measure.LossSocket, each: each,
-		remedy: "raise the receiver's buffer: thru test -u -w 8M (sysctl net.core.rmem_max on the receiver), or send slower (-b)"}
+		fix: "raise the receiver's buffer: thru test -u -w 8M (sysctl net.core.rmem_max on the receiver), or send slower (-b)"}
 	if n, known := socketDrops(e); known {
 		// The socket also counts what came with a wrong check sum, which is the path's.
 		n = sub(n, protoSum(e, "Udp.InCsumErrors", "Udp6.InCsumErrors"))

@@ -115,7 +115,7 @@ func TestLossPlaces(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 		for _, p := range c.LossPlaces {
-			if p.Counter == "" || p.Remedy == "" || (p.EndPoint == "") != (p.Place == measure.LossPath) {
+			if p.Counter == "" || p.Fix == "" || (p.EndPoint == "") != (p.Place == measure.LossPath) {
 				t.Errorf("%s: %+v", tt.name, p)
 			}
 		}

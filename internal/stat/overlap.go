@@ -104,7 +104,7 @@ func (m member) carried(from, to int64) float64 {
 
 // counted is the end by which the flow's goodput is told.
 func (m member) counted() *measure.Evidence {
-	if onlySender(m.pair) || m.pair.borrowsCourse() && m.pair.sender != nil && m.pair.hasCourse() {
+	if onlySender(m.pair) || m.pair.borrowsSeconds() && m.pair.sender != nil && m.pair.hasSeconds() {
 		return m.pair.sender
 	}
 	return m.pair.receiver
@@ -141,7 +141,7 @@ func (r *repeat) total() float64 {
 // overlap, in bit/s.
 func (r *repeat) seconds() []float64 {
 	const second = int64(measure.Bin)
-	c := course{from: r.overlap.from, edges: make([]float64, r.overlap.ns()/second+1), steps: make([]float64, r.overlap.ns()/second+1)}
+	c := secondSums{from: r.overlap.from, edges: make([]float64, r.overlap.ns()/second+1), steps: make([]float64, r.overlap.ns()/second+1)}
 	for _, m := range r.flows {
 		start, end, _ := m.span()
 		e := m.counted()
@@ -155,16 +155,16 @@ func (r *repeat) seconds() []float64 {
 	return c.rates()
 }
 
-// course adds up amounts that lie somewhere in time by the second, at the same
+// secondSums adds up amounts that lie somewhere in time by the second, at the same
 // cost for each however long it is.
-type course struct {
+type secondSums struct {
 	from  int64
 	edges []float64 // bytes of each second that belong to it alone
 	steps []float64 // from this second on so many bytes more in each
 }
 
 // add spreads bytes evenly over [a, b).
-func (c *course) add(a, b, bytes int64) {
+func (c *secondSums) add(a, b, bytes int64) {
 	const second = int64(measure.Bin)
 	lo, hi := max(a, c.from), min(b, c.from+int64(len(c.edges))*second)
 	if hi <= lo || bytes <= 0 {
@@ -183,7 +183,7 @@ func (c *course) add(a, b, bytes int64) {
 }
 
 // rates of the seconds in bit/s, without the one at the end that is not whole.
-func (c *course) rates() []float64 {
+func (c *secondSums) rates() []float64 {
 	var rates []float64
 	level := 0.0
 	for i := range len(c.edges) - 1 {

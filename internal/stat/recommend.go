@@ -18,7 +18,7 @@ func Recommend(d *measure.Document) (all []measure.Recommended) {
 	found := map[string][]*measure.Cell{}
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || c.Experiment != "" || c.Goodput == nil || c.Error != nil || c.Spec.Traffic != measure.Bulk || c.Spec.Rate > 0 || c.Spec.Search || c.AtOnce > 1 {
+		if c.Baseline || c.Experiment != "" || c.Goodput == nil || c.Error != nil || c.Spec.Traffic != measure.Bulk || c.Spec.Rate > 0 || c.Spec.Search || c.AtOnce > 1 {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(c.Axes), func(a measure.Axis) bool { return a.Name == "streams" || a.Name == "window" || a.Name == "length" })
@@ -56,19 +56,19 @@ func recommended(cells []*measure.Cell) (r measure.Recommended, ok bool) {
 		return r, false
 	}
 	var use *measure.Cell
-	alike := 0
+	sameSettings := 0
 	for _, c := range cells {
 		if c != best && clearlyMore(best.Goodput, c.Goodput, figures) {
 			continue
 		}
-		alike++
+		sameSettings++
 		if use == nil && best.Goodput.Value <= c.Goodput.Value*(1+worthwhilePct/100.0) {
 			use = c
 		}
 	}
 	return measure.Recommended{
 		From: use.From, To: use.To, Rung: use.Rung, Use: settingOf(use, cells), Bps: use.Goodput.Value,
-		Best: settingOf(best, cells), BestBps: best.Goodput.Value, Alike: alike, Settings: len(cells), Runs: use.Goodput.Runs,
+		Best: settingOf(best, cells), BestBps: best.Goodput.Value, Equal: sameSettings, Settings: len(cells), Runs: use.Goodput.Runs,
 	}, true
 }
 

@@ -24,10 +24,10 @@ func TestRecommend(t *testing.T) {
 	}
 	const k = 1 << 10
 	for name, tt := range map[string]struct {
-		cells           []measure.Cell
-		use, best       string
-		alike, settings int
-		paths           int
+		cells                  []measure.Cell
+		use, best              string
+		sameSettings, settings int
+		paths                  int
 	}{
 		"nothing was varied":        {cells("b", setting{1, 0, 128 * k, 9}), "", "", 0, 0, 0},
 		"larger is better":          {cells("b", setting{1, 0, 8 * k, 2}, setting{1, 0, 128 * k, 9}), "length 128K", "length 128K", 1, 2, 1},
@@ -45,12 +45,12 @@ func TestRecommend(t *testing.T) {
 		if tt.paths == 0 {
 			continue
 		}
-		if r := got[0]; AxesText(r.Use) != tt.use || AxesText(r.Best) != tt.best || r.Alike != tt.alike || r.Settings != tt.settings || r.From != "a" || r.To != "b" {
+		if r := got[0]; AxesText(r.Use) != tt.use || AxesText(r.Best) != tt.best || r.Equal != tt.sameSettings || r.Settings != tt.settings || r.From != "a" || r.To != "b" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	for name, change := range map[string]func(*measure.Cell){
-		"beside": func(c *measure.Cell) { c.Beside = true }, "paced": func(c *measure.Cell) { c.Spec.Rate = 1e9 }, "failed": func(c *measure.Cell) { c.Error = &measure.Error{} },
+		"beside": func(c *measure.Cell) { c.Baseline = true }, "paced": func(c *measure.Cell) { c.Spec.Rate = 1e9 }, "failed": func(c *measure.Cell) { c.Error = &measure.Error{} },
 		"at once": func(c *measure.Cell) { c.AtOnce = 2 }, "no figure": func(c *measure.Cell) { c.Goodput = nil },
 	} {
 		all := cells("b", setting{1, 0, 8 * k, 2}, setting{1, 0, 16 * k, 9})

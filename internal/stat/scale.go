@@ -28,7 +28,7 @@ func Scale(cells []measure.Cell) {
 func single(cells []measure.Cell, c *measure.Cell) *measure.Cell {
 	for i := range cells {
 		x := &cells[i]
-		if x.Streams == 1 && x.Goodput != nil && !ofTuning(x) && x.From == c.From && x.To == c.To && x.Protocol == c.Protocol && x.Window == c.Window && x.Length == c.Length && alike(&x.Spec, &c.Spec) {
+		if x.Streams == 1 && x.Goodput != nil && !ofTuning(x) && x.From == c.From && x.To == c.To && x.Protocol == c.Protocol && x.Window == c.Window && x.Length == c.Length && sameSettings(&x.Spec, &c.Spec) {
 			return x
 		}
 	}
@@ -38,9 +38,9 @@ func single(cells []measure.Cell, c *measure.Cell) *measure.Cell {
 // ofTuning tells of a cell of another state of the hosts than the one that stands.
 func ofTuning(c *measure.Cell) bool { return strings.HasPrefix(c.Experiment, measure.OfTuning) }
 
-// alike tells whether two Specs ask for the same of their sockets and CPUs,
+// sameSettings tells whether two Specs ask for the same of their sockets and CPUs,
 // which those of an explanation's experiments do not.
-func alike(a, b *measure.Spec) bool {
+func sameSettings(a, b *measure.Spec) bool {
 	return a.MSS == b.MSS && a.Congestion == b.Congestion && a.IO == b.IO && a.Unplaced == b.Unplaced
 }
 
@@ -52,7 +52,7 @@ func StreamAdvice(cells []measure.Cell, cpus int) []string {
 	var out []string
 	var of []*measure.Figure
 	for i := range cells {
-		if cells[i].Goodput != nil && !cells[i].Beside {
+		if cells[i].Goodput != nil && !cells[i].Baseline {
 			of = append(of, cells[i].Goodput)
 		}
 	}
@@ -70,7 +70,7 @@ func StreamAdvice(cells []measure.Cell, cpus int) []string {
 func withWindow(cells []measure.Cell, window int64) []*measure.Cell {
 	var out []*measure.Cell
 	for i := range cells {
-		if c := &cells[i]; c.Goodput != nil && !c.Beside && c.Window.Send == window {
+		if c := &cells[i]; c.Goodput != nil && !c.Baseline && c.Window.Send == window {
 			out = append(out, c)
 		}
 	}
@@ -110,7 +110,7 @@ func windowSentence(cells []measure.Cell, of []*measure.Figure) string {
 	single := false
 	for i := range cells {
 		c := &cells[i]
-		if c.Goodput == nil || c.Beside || c.Window.Send == 0 {
+		if c.Goodput == nil || c.Baseline || c.Window.Send == 0 {
 			continue
 		}
 		for _, d := range withWindow(cells, 0) {

@@ -107,7 +107,7 @@ const (
 	MaxTrials       = 12
 	losslessPct     = 2  // the interval at which it ends, in percent
 	losslessDepth   = 64 // it gives up below this part of the capacity
-	leastHeldPct    = 97 // of the rate asked for, that a sender must hold
+	leastMetPct     = 97 // of the rate asked for, that a sender must hold
 	confirmationFit = 1  // trials kept for the confirmation
 )
 
@@ -227,6 +227,6 @@ func TrialOf(askedBps float64, f *measure.Flow) measure.Trial {
 	}
 	t.ReceivedBps, _ = Goodput(f.Receiver)
 	offered, measured := Goodput(f.Sender)
-	t.Pass = measured && sent.known && got.known && sent.Packets > 0 && t.Lost == 0 && offered >= askedBps*leastHeldPct/100
+	t.Pass = measured && sent.known && got.known && sent.Packets > 0 && t.Lost == 0 && offered >= askedBps*leastMetPct/100
 	return t
 }

@@ -193,7 +193,7 @@ func TestSteadyBars(t *testing.T) {
 
 // TestSteadyBeginning tells a slow start, which is left out, from what the figure is of too.
 func TestSteadyBeginning(t *testing.T) {
-	course := func(n, at int, first, rest float64) []float64 {
+	secondSums := func(n, at int, first, rest float64) []float64 {
 		xs := series(noises[0], n, 1, 5)
 		for i := range xs {
 			xs[i] *= rest
@@ -203,7 +203,7 @@ func TestSteadyBeginning(t *testing.T) {
 		}
 		return xs
 	}
-	ramp := course(40, 0, 1, 1)
+	ramp := secondSums(40, 0, 1, 1)
 	for i := range 8 {
 		ramp[i] *= float64(i+1) / 9
 	}
@@ -212,16 +212,16 @@ func TestSteadyBeginning(t *testing.T) {
 		cut bool
 		why string
 	}{
-		"a slow start":               {course(20, 3, 0.2, 1), true, ""},
+		"a slow start":               {secondSums(20, 3, 0.2, 1), true, ""},
 		"a slow start that rises":    {ramp, true, ""},
-		"a burst":                    {course(20, 4, 1, 0.8), false, "two levels"},
-		"a fall in the first half":   {course(60, 18, 1, 0.8), false, "two levels"},
-		"a rise after a third":       {course(30, 10, 0.8, 1), false, "two levels"},
-		"a slow start, then a fall":  {slices.Concat(course(30, 2, 0.2, 1), course(30, 0, 1, 0.8)), false, "two levels"},
-		"the last two of ten":        {course(10, 8, 1, 0.8), false, "two levels"},
-		"the first two of ten":       {course(10, 2, 1, 0.8), false, "two levels"},
-		"a second of slow start":     {course(10, 1, 0.2, 1), false, ""},
-		"the last of ten is a stall": {course(10, 9, 1, 0.01), false, ""},
+		"a burst":                    {secondSums(20, 4, 1, 0.8), false, "two levels"},
+		"a fall in the first half":   {secondSums(60, 18, 1, 0.8), false, "two levels"},
+		"a rise after a third":       {secondSums(30, 10, 0.8, 1), false, "two levels"},
+		"a slow start, then a fall":  {slices.Concat(secondSums(30, 2, 0.2, 1), secondSums(30, 0, 1, 0.8)), false, "two levels"},
+		"the last two of ten":        {secondSums(10, 8, 1, 0.8), false, "two levels"},
+		"the first two of ten":       {secondSums(10, 2, 1, 0.8), false, "two levels"},
+		"a second of slow start":     {secondSums(10, 1, 0.2, 1), false, ""},
+		"the last of ten is a stall": {secondSums(10, 9, 1, 0.01), false, ""},
 	} {
 		s := Steady(tt.xs)
 		if s.Steady != (tt.why == "") || s.Truncated > 0 != tt.cut || !strings.HasPrefix(s.Why, tt.why) {

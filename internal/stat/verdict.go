@@ -22,12 +22,12 @@ const wrongAssumption = "an assumption about link rate, MTU or accounting is wro
 // was under way already when the measured time began, or waited in the
 // receiver's kernel for a lost segment before it, is no contradiction.
 func AboveCeiling(c *measure.Cell) bool {
-	return c.Ceiling != nil && c.Ceiling.SharePct > AboveCeilingPct+underWayPct(c)
+	return c.Ceiling != nil && c.Ceiling.SharePct > AboveCeilingPct+inFlightPct(c)
 }
 
-// underWayPct is the most that was under way at a time, in percent of what
+// inFlightPct is the most that was under way at a time, in percent of what
 // came in the measured time.
-func underWayPct(c *measure.Cell) (most float64) {
+func inFlightPct(c *measure.Cell) (most float64) {
 	for i := range c.Runs {
 		f := flowOf(c, &c.Runs[i])
 		if f == nil || f.Sender == nil || f.Receiver == nil || f.Receiver.Bytes <= 0 {
@@ -39,11 +39,11 @@ func underWayPct(c *measure.Cell) (most float64) {
 		}
 		most = max(most, 100*bytes/float64(f.Receiver.Bytes))
 	}
-	return min(most, mostUnderWay)
+	return min(most, mostInFlight)
 }
 
-// mostUnderWay bounds that, in percent: beyond it a figure is no figure.
-const mostUnderWay = 10
+// mostInFlight bounds that, in percent: beyond it a figure is no figure.
+const mostInFlight = 10
 
 // mostOut is the most that a stream had sent and not seen acknowledged, in
 // bytes: what waits for a lost segment at the receiver is a part of it.
@@ -72,12 +72,12 @@ func mostOut(e *measure.Evidence, stream int, s measure.Stream) float64 {
 func Verdict(cells []measure.Cell) *measure.Verdict {
 	var v *measure.Verdict
 	for _, c := range cells {
-		if c.Error != nil && !c.Beside || bounded(c) {
+		if c.Error != nil && !c.Baseline || bounded(c) {
 			return nil
 		}
 	}
 	for _, c := range cells {
-		if c.Beside || !judgeable(c) {
+		if c.Baseline || !judgeable(c) {
 			continue
 		}
 		if one := verdictOf(c); v == nil || worse(one, *v) {

@@ -25,7 +25,7 @@ func (s *summary) warnings() {
 	// A search changes its rate on purpose; requests beside data show its course.
 	if !s.cell.Spec.Search && !(s.asks() && s.cell.AtOnce > 1) {
 		s.warnRepeats()
-		s.warnCourse()
+		s.warnUnsteady()
 	}
 	s.warnCeiling()
 	s.warnWindows()
@@ -116,7 +116,7 @@ func (s *summary) warnOtherWork() {
 func (s *summary) warnRepeats() {
 	f, print := MainFigure(s.cell), s.print()
 	switch {
-	case s.cell.Beside || f.Runs >= AcceptanceRuns:
+	case s.cell.Baseline || f.Runs >= AcceptanceRuns:
 	case f.Runs == 1:
 		s.code(measure.SingleRun, "single run", "how far runs differ is not known")
 	default:
@@ -185,11 +185,11 @@ func (s *summary) warnBound() {
 	}
 }
 
-// warnCourse says where a run had no steady state, or was too short for one.
-func (s *summary) warnCourse() {
+// warnUnsteady says where a run had no steady state, or was too short for one.
+func (s *summary) warnUnsteady() {
 	switch steady := s.cell.Steady; {
 	case steady == nil:
-	case !steady.Checked && !s.cell.Beside:
+	case !steady.Checked && !s.cell.Baseline:
 		s.code(measure.TooShort, "too short to speak of a steady state", steady.Why)
 	case steady.Checked && !steady.Steady && MainFigure(s.cell).Runs == 1:
 		s.code(measure.NotStable, "not stable", steady.Why)

@@ -54,7 +54,7 @@ func shareText(part, all int64) string {
 // warnRate says where the sender did not reach the rate asked for.
 func (s *summary) warnRate(d *measure.DatagramFigures) {
 	bound := s.cell.Spec.MaxRate
-	if d.OfferedBps == nil || d.AskedBps == 0 || *d.OfferedBps >= float64(d.AskedBps)*leastHeldPct/100 || bound > 0 && bound < d.AskedBps {
+	if d.OfferedBps == nil || d.AskedBps == 0 || *d.OfferedBps >= float64(d.AskedBps)*leastMetPct/100 || bound > 0 && bound < d.AskedBps {
 		return
 	}
 	why := "no core of it was fully busy: look at its interface and its socket buffer (-w)"
@@ -78,8 +78,8 @@ func (s *summary) warnLoss(d *measure.DatagramFigures) {
 		return
 	}
 	atReceiver, atPath := s.shareAt(atReceiver), s.shareAt(isRest)
-	if s.placed() != d.Lost {
-		lost += fmt.Sprintf("; of the %s lost in the measured time", unit.Count(s.placed()))
+	if s.locatedDatagrams() != d.Lost {
+		lost += fmt.Sprintf("; of the %s lost in the measured time", unit.Count(s.locatedDatagrams()))
 	}
 	if atPath == 0 && !s.estimated() {
 		s.warn("%s, %s: not the path", lost, s.whereLost())
@@ -103,8 +103,8 @@ func (s *summary) estimated() bool {
 	return slices.ContainsFunc(s.cell.LossPlaces, func(p measure.LossPlace) bool { return strings.Contains(p.Counter, standsFor) })
 }
 
-// placed is how many datagrams are laid to a place.
-func (s *summary) placed() int64 {
+// locatedDatagrams is how many datagrams are laid to a place.
+func (s *summary) locatedDatagrams() int64 {
 	var n int64
 	for _, p := range s.cell.LossPlaces {
 		addTo(&n, p.Packets)
@@ -120,7 +120,7 @@ func (s *summary) shareAt(fits func(string) bool) float64 {
 			addTo(&part, p.Packets)
 		}
 	}
-	return measure.Value(Known(ratio(float64(part), float64(s.placed()))))
+	return measure.Value(Known(ratio(float64(part), float64(s.locatedDatagrams()))))
 }
 
 // whereLost says "all of them at the receiver's socket buffer", or the share of each place.
@@ -155,7 +155,7 @@ func PlaceText(place string) string {
 // warnRequests says what a reader must know of requests and responses.
 func (s *summary) warnRequests() {
 	f, spec := s.cell.Transactions, s.cell.Spec
-	if asked := askedRate(s.cell); asked > 0 && f.Value < asked*leastHeldPct/100 {
+	if asked := askedRate(s.cell); asked > 0 && f.Value < asked*leastMetPct/100 {
 		s.warn("only %s of the %s asked for were answered: their latency counts from when each was due, and so contains the wait", RequestRate(spec.Traffic, f.Value), RequestRate(spec.Traffic, asked))
 	}
 	if l := s.cell.Latency; l != nil && l.Errors > 0 {

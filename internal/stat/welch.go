@@ -151,9 +151,9 @@ func (s Spread) least(n, m int, level float64) float64 {
 	return z * s.Session * math.Sqrt2
 }
 
-// LeastTold is the least change, as a logarithm, that n values against m tell from
+// LeastDetectable is the least change, as a logarithm, that n values against m tell from
 // chance at a level, whatever they say of themselves; 0 where they are enough.
-func LeastTold(n, m int, sessions bool, level float64) float64 {
+func LeastDetectable(n, m int, sessions bool, level float64) float64 {
 	return RunSpread(sessions).least(n, m, level)
 }
 

@@ -57,7 +57,7 @@ func TestFewRarelyFire(t *testing.T) {
 			for range trials {
 				a, b := drawn(r, n[0], next), drawn(r, n[1], next)
 				diff, _, high, found := Welch(a, b, 0.95)
-				least := LeastTold(n[0], n[1], true, 0.95)
+				least := LeastDetectable(n[0], n[1], true, 0.95)
 				if (found || least > 0) && max(high, diff+least) < math.Log1p(-0.02) {
 					below++
 				}
@@ -86,7 +86,7 @@ func TestSessionsRarelyFire(t *testing.T) {
 			for range trials {
 				a, b := side(), side()
 				diff, _, high, _ := Welch(a, b, 0.95)
-				if max(high, diff+LeastTold(n, n, true, 0.95)) < math.Log1p(-0.02) {
+				if max(high, diff+LeastDetectable(n, n, true, 0.95)) < math.Log1p(-0.02) {
 					below++
 				}
 			}

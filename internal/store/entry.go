@@ -201,7 +201,7 @@ func mainCell(doc *measure.Document) *measure.Cell {
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
 		switch {
-		case c.Goodput == nil || c.Beside || c.Experiment != "" && c.Experiment != "base":
+		case c.Goodput == nil || c.Baseline || c.Experiment != "" && c.Experiment != "base":
 		case c.Spec.Traffic == measure.Bulk:
 			return c
 		case asked == nil:

@@ -216,7 +216,7 @@ func TestEntryOf(t *testing.T) {
 		{"a host without a name", measure.Document{EndPoints: []measure.EndPoint{{}}}, func(e Entry) bool { return len(e.Hosts) == 0 }},
 		{"values of a label", measure.Document{Labels: map[string]string{"role": "x"}, EndPoints: []measure.EndPoint{{Labels: map[string]string{"role": "web"}}, {Labels: map[string]string{"role": "db"}}, {Labels: map[string]string{"role": "x"}}}},
 			func(e Entry) bool { return e.Labels["role"] == "x, db, web" }},
-		{"bulk before requests", measure.Document{Cells: []measure.Cell{{Goodput: rate(1), Spec: asks}, {Goodput: rate(2), Beside: true}, {Goodput: rate(3), Experiment: "window"}, {}, {Goodput: rate(4)}, {Goodput: rate(5)}}},
+		{"bulk before requests", measure.Document{Cells: []measure.Cell{{Goodput: rate(1), Spec: asks}, {Goodput: rate(2), Baseline: true}, {Goodput: rate(3), Experiment: "window"}, {}, {Goodput: rate(4)}, {Goodput: rate(5)}}},
 			func(e Entry) bool { return *e.Goodput == 4 }},
 		{"requests alone", measure.Document{Cells: []measure.Cell{{Goodput: rate(1), Spec: asks}, {Goodput: rate(2), Spec: asks}}}, func(e Entry) bool { return *e.Goodput == 1 }},
 		{"the base of an explanation", measure.Document{Cells: []measure.Cell{{Goodput: rate(6), Experiment: "base"}}}, func(e Entry) bool { return *e.Goodput == 6 }},

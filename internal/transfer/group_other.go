@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Apart: the program is killed, its children see the end of their pipes.
-func Apart(*exec.Cmd, syscall.Signal) {}
+// NewSession: the program is killed, its children see the end of their pipes.
+func NewSession(*exec.Cmd, syscall.Signal) {}
 
 // End kills it.
 func End(cmd *exec.Cmd) error { return cmd.Process.Kill() }

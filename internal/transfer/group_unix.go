@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// Apart gives a program a session: without a terminal, on which it would ask for a
+// NewSession gives a program a session: without a terminal, on which it would ask for a
 // password, and with its children in one group, which End ends as a whole. On Linux it
 // gets the signal last where the thread that starts it ends: also when this process is
 // killed.
-func Apart(cmd *exec.Cmd, last syscall.Signal) {
+func NewSession(cmd *exec.Cmd, last syscall.Signal) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	atParentsEnd(cmd.SysProcAttr, last)
 }

@@ -7,7 +7,7 @@
 //  1. `thru transfer`: session has the clients (package clients), control/transfer.go the order: log in, the network (an ordinary test of one
 //     direction), the disks (as `thru disk`), the client alone, then the transfer over memory and over the disk. thru:// needs an agent at the
 //     server: agent/file.go opens a port for each file (own.Door), and agent/target.go keeps what came whole.
-//  2. mover runs all clients of a run at once, counts and compares the bytes (stream.go: a keyed stream), and reads the sockets that its Dialer
+//  2. runner runs all clients of a run at once, counts and compares the bytes (stream.go: a keyed stream), and reads the sockets that its Dialer
 //     has made. A program whose bytes do not pass here is timed from its call (outside.go); its files are in a locked private folder
 //     (stage), so that the next run clears what a killed one has left.
 //  3. Meanwhile control/observe.go tells the agent at the server of these connections. It looks at its end of them (agent/observe.go,

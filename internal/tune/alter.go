@@ -15,7 +15,7 @@ import (
 // Alter sets knobs, in order. Each change is in the journal, on the disk, before
 // it is made, and read back afterwards. One that is so already changes nothing
 // (outcome "as it was", no number). On an error those before it are undone.
-func (d *Desk) Alter(client string, settings []measure.Setting) ([]measure.Changed, error) {
+func (d *Tuner) Alter(client string, settings []measure.Setting) ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t, err := d.of(client)
@@ -37,7 +37,7 @@ func (d *Desk) Alter(client string, settings []measure.Setting) ([]measure.Chang
 }
 
 // takeBack undoes what an Alter has changed before it failed.
-func (d *Desk) takeBack(t *tuning, made []measure.Changed, cause error) error {
+func (d *Tuner) takeBack(t *tuning, made []measure.Changed, cause error) error {
 	numbers := map[int64]bool{}
 	for _, c := range made {
 		numbers[c.Number] = true
@@ -51,7 +51,7 @@ func (d *Desk) takeBack(t *tuning, made []measure.Changed, cause error) error {
 }
 
 // check refuses what is not on the list of this host, before anything is changed.
-func (d *Desk) check(settings []measure.Setting) error {
+func (d *Tuner) check(settings []measure.Setting) error {
 	if len(settings) > mostSettings {
 		return fmt.Errorf("tune: %d settings at a time are too many: at most %d", len(settings), mostSettings)
 	}
@@ -82,7 +82,7 @@ func (d *Desk) check(settings []measure.Setting) error {
 }
 
 // set makes one change.
-func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
+func (d *Tuner) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 	s.EndPoint = ""
 	if m, ok := d.machine.(former); ok {
 		var err error
@@ -97,7 +97,7 @@ func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 	if err != nil {
 		return measure.Changed{}, fmt.Errorf("tune: reading %s: %w", nameOf(s), err)
 	}
-	if last, ours := t.seen[spot{s.Knob, s.Interface}]; ours && !same(last, before) {
+	if last, ours := t.seen[target{s.Knob, s.Interface}]; ours && !same(last, before) {
 		return measure.Changed{}, fault.Failf("see who changes it (a tuning daemon, a network manager), and end that for the time of a tuning",
 			"tune: %s: %w: thru left it at %s, it is %s", nameOf(s), ErrForeign, quote(last), quote(before))
 	}
@@ -119,7 +119,7 @@ func (d *Desk) set(t *tuning, s measure.Setting) (measure.Changed, error) {
 }
 
 // make sets the knob of a change that is in the journal, and reads it back.
-func (d *Desk) make(t *tuning, c *change) error {
+func (d *Tuner) make(t *tuning, c *change) error {
 	moved := d.watch(t.journal, c, t.seen)
 	d.conf.step("set")
 	setErr := d.machine.Set(c.Knob, c.Interface, c.Value)
@@ -134,7 +134,7 @@ func (d *Desk) make(t *tuning, c *change) error {
 	if err := t.journal.add(entry{Line: lineDone, Number: c.Number, Found: found}); err != nil {
 		return err
 	}
-	t.seen[c.spot()] = found
+	t.seen[c.target()] = found
 	moved()
 	if !holds(c.Setting, found) {
 		return fault.Failf("its driver or kernel has bounds of its own, or another program sets it at the same time: the kernel's log may say (dmesg)",
@@ -153,13 +153,13 @@ func setFailed(s measure.Setting, err error) error {
 }
 
 // ready has the journal and the guard of a tuning stand before its first change.
-func (d *Desk) ready(t *tuning) error {
+func (d *Tuner) ready(t *tuning) error {
 	if t.journal != nil {
 		return nil
 	}
 	at := d.conf.space()
 	j, err := d.dir.create(entry{
-		Line: lineBegin, At: d.now(), Who: t.who, Thru: d.conf.Version, Machine: machineID(d.conf.Root), Boot: d.conf.Boot(), Namespace: at.id, First: at.first,
+		Line: lineBegin, At: d.now(), Owner: t.owner, Thru: d.conf.Version, Machine: machineID(d.conf.Root), Boot: d.conf.Boot(), Namespace: at.id, First: at.first,
 	}, d.conf.step)
 	if err != nil {
 		return err

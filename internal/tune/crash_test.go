@@ -29,7 +29,7 @@ func (c *crasher) step(what string) {
 
 // life runs a process until it ends or crashes, and lets go of what the kernel
 // takes from a process that ends.
-func life(d *Desk, do func(*Desk)) (crashed bool) {
+func life(d *Tuner, do func(*Tuner)) (crashed bool) {
 	defer func() {
 		if t := d.tuning; t != nil {
 			t.release()
@@ -52,7 +52,7 @@ func life(d *Desk, do func(*Desk)) (crashed bool) {
 
 // session is a tuning with all that can happen in one: kept, undone, tried
 // again, failed half way, refused.
-func session(d *Desk) {
+func session(d *Tuner) {
 	must(d.Begin("a", "alice"))
 	one := setAll(d, measure.Setting{Knob: "rmem", Value: "1 2 3"}, measure.Setting{Knob: "wmem", Value: "4 5 6"})
 	setAll(d, measure.Setting{Knob: "mtu", Interface: "eth0", Value: "9000"})
@@ -72,7 +72,7 @@ func must(err error) {
 	}
 }
 
-func setAll(d *Desk, s ...measure.Setting) (numbers []int64) {
+func setAll(d *Tuner, s ...measure.Setting) (numbers []int64) {
 	made, err := d.Alter("a", s)
 	must(err)
 	for _, c := range made {
@@ -86,7 +86,7 @@ func setAll(d *Desk, s ...measure.Setting) (numbers []int64) {
 func TestCrash(t *testing.T) {
 	world := func(at int) (*fake, Config, *crasher) {
 		f, c, k := newFake(settings()), conf(), &crasher{at: at}
-		f.refuses[spot{"tso", "eth0"}] = errNo
+		f.refuses[target{"tso", "eth0"}] = errNo
 		f.step, c.step = k.step, k.step
 		return f, c, k
 	}
@@ -108,12 +108,12 @@ func TestCrash(t *testing.T) {
 			name := fmt.Sprintf("step %d (%s), %s", at, k.last, left)
 			second := 1 + at%9 // the second process crashes too, while it undoes
 			k.at, k.n = second, 0
-			life(open(t, dir, f, c), func(d *Desk) { d.Recover() })
+			life(open(t, dir, f, c), func(d *Tuner) { d.Recover() })
 			if k.last == "sync" && k.n == second {
 				loseUnsynced(t, dir, left)
 			}
 			k.at = 0
-			life(open(t, dir, f, c), func(d *Desk) {
+			life(open(t, dir, f, c), func(d *Tuner) {
 				all, err := d.Rollback()
 				if err != nil || anyFailed(all) {
 					t.Errorf("%s: %s %v", name, outcomes(all), err)
@@ -163,7 +163,7 @@ func loseUnsynced(t *testing.T, dir, left string) {
 // anything else, and one that ended is not.
 func TestRecover(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
-	life(open(t, dir, f, c), func(d *Desk) {
+	life(open(t, dir, f, c), func(d *Tuner) {
 		must(d.Begin("a", "alice"))
 		setAll(d, measure.Setting{Knob: "cc", Value: "cubic"})
 		must(d.End("a"))
@@ -175,7 +175,7 @@ func TestRecover(t *testing.T) {
 		t.Error(d.By(), outcomes(d.Open()))
 	}
 	some, err := d.Recover()
-	if err != nil || outcomes(some) != "cc undone, mtu undone" || f.values[spot{"cc", ""}] != "cubic" {
+	if err != nil || outcomes(some) != "cc undone, mtu undone" || f.values[target{"cc", ""}] != "cubic" {
 		t.Error(outcomes(some), err)
 	}
 	if some, err := d.Recover(); err != nil || len(some) > 0 {

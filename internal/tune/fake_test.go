@@ -32,18 +32,18 @@ func TestMain(m *testing.M) {
 
 // fake is a machine in memory.
 type fake struct {
-	values  map[spot]string
-	refuses map[spot]error             // what Set says, having done nothing
-	lies    map[spot]string            // what is there after a Set, whatever was set
-	moves   map[spot]map[string]string // knobs of the same interface that a Set moves along
-	gone    map[spot]bool              // cannot be read
-	missing map[string]bool            // interfaces that are no more
+	values  map[target]string
+	refuses map[target]error             // what Set says, having done nothing
+	lies    map[target]string            // what is there after a Set, whatever was set
+	moves   map[target]map[string]string // knobs of the same interface that a Set moves along
+	gone    map[target]bool              // cannot be read
+	missing map[string]bool              // interfaces that are no more
 	step    step
 	sets    int
 }
 
-func newFake(values map[spot]string) *fake {
-	return &fake{values: maps.Clone(values), refuses: map[spot]error{}, lies: map[spot]string{}, moves: map[spot]map[string]string{}, gone: map[spot]bool{}, missing: map[string]bool{}, step: func(string) {}}
+func newFake(values map[target]string) *fake {
+	return &fake{values: maps.Clone(values), refuses: map[target]error{}, lies: map[target]string{}, moves: map[target]map[string]string{}, gone: map[target]bool{}, missing: map[string]bool{}, step: func(string) {}}
 }
 
 func (f *fake) Knobs(interfaces []string) (all []measure.KnobState) {
@@ -60,7 +60,7 @@ func (f *fake) Knobs(interfaces []string) (all []measure.KnobState) {
 }
 
 func (f *fake) Read(knob, iface string) (string, error) {
-	s := spot{knob, iface}
+	s := target{knob, iface}
 	v, ok := f.values[s]
 	if !ok || f.gone[s] || f.missing[iface] {
 		return "", fmt.Errorf("fake: reading %s: %w", knob, ErrUnknown)
@@ -73,7 +73,7 @@ func (f *fake) Gone(_, iface string) bool { return f.missing[iface] }
 // Set has a value of its own for a moment, as a knob of several files has.
 func (f *fake) Set(knob, iface, value string) error {
 	f.sets++
-	s := spot{knob, iface}
+	s := target{knob, iface}
 	if err := f.refuses[s]; err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (f *fake) Set(knob, iface, value string) error {
 		f.values[s] = lie
 	}
 	for other, v := range f.moves[s] {
-		f.values[spot{other, iface}] = v
+		f.values[target{other, iface}] = v
 	}
 	f.step("set whole")
 	return nil
@@ -92,7 +92,7 @@ func (f *fake) Set(knob, iface, value string) error {
 
 var desks atomic.Int64
 
-// conf is that of a desk that no other test meets.
+// conf is that of a tuner that no other test meets.
 func conf() Config {
 	return Config{
 		Version: "v", Possible: func() error { return nil }, Boot: func() string { return "boot-1" },
@@ -104,7 +104,7 @@ func conf() Config {
 	}
 }
 
-func open(t *testing.T, dir string, m Machine, c Config) *Desk {
+func open(t *testing.T, dir string, m Machine, c Config) *Tuner {
 	t.Helper()
 	d, err := Open(dir, m, c)
 	if err != nil {
@@ -113,8 +113,8 @@ func open(t *testing.T, dir string, m Machine, c Config) *Desk {
 	return d
 }
 
-// tuned opens a desk at which "a" tunes.
-func tuned(t *testing.T, dir string, m Machine, c Config) *Desk {
+// tuned opens a tuner at which "a" tunes.
+func tuned(t *testing.T, dir string, m Machine, c Config) *Tuner {
 	t.Helper()
 	d := open(t, dir, m, c)
 	if err := d.Begin("a", "alice@here"); err != nil {
@@ -124,7 +124,7 @@ func tuned(t *testing.T, dir string, m Machine, c Config) *Desk {
 }
 
 // alter changes one knob, and returns its number.
-func alter(t *testing.T, d *Desk, knob, iface, value string) int64 {
+func alter(t *testing.T, d *Tuner, knob, iface, value string) int64 {
 	t.Helper()
 	made, err := d.Alter("a", []measure.Setting{{Knob: knob, Interface: iface, Value: value}})
 	if err != nil || len(made) != 1 {
@@ -134,8 +134,8 @@ func alter(t *testing.T, d *Desk, knob, iface, value string) int64 {
 }
 
 // settings are what the tests begin with.
-func settings() map[spot]string {
-	return map[spot]string{
+func settings() map[target]string {
+	return map[target]string{
 		{"rmem", ""}: "4096 131072 6291456", {"wmem", ""}: "4096 16384 4194304", {"cc", ""}: "bbr",
 		{"tso", "eth0"}: "on", {"gso", "eth0"}: "on", {"mtu", "eth0"}: "1500",
 	}

@@ -30,7 +30,7 @@ func Dismiss(w io.Writer) error {
 // Guard waits for the end of in, a pipe whose other end the tuning process
 // holds. Where that ends without Dismiss, the process has died: Guard undoes
 // the tuning, from its journal, as soon as nobody else tunes the host.
-func Guard(ctx context.Context, d *Desk, in io.Reader) error {
+func Guard(ctx context.Context, d *Tuner, in io.Reader) error {
 	said, _ := io.ReadAll(io.LimitReader(in, 64)) // an error is an end too
 	if string(said) == orderly {
 		return nil
@@ -51,7 +51,7 @@ func Guard(ctx context.Context, d *Desk, in io.Reader) error {
 }
 
 // isCutOff is true while something is left to a guard.
-func (d *Desk) isCutOff() bool {
+func (d *Tuner) isCutOff() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.cutOff()) > 0

@@ -44,7 +44,7 @@ type entry struct {
 	Line string `json:"line"`
 	At   string `json:"at,omitempty"` // RFC 3339
 
-	Who       string `json:"who,omitempty"`       // of begin
+	Owner     string `json:"who,omitempty"`       // of begin
 	Thru      string `json:"thru,omitempty"`      // its version
 	Machine   string `json:"machine,omitempty"`   // id of the machine
 	Boot      string `json:"boot,omitempty"`      // id of the boot
@@ -106,10 +106,10 @@ type change struct {
 	closed  bool // nothing is left to undo
 }
 
-// spot is what a change is of.
-type spot struct{ knob, iface string }
+// target is what a change is of.
+type target struct{ knob, iface string }
 
-func (c *change) spot() spot { return spot{c.Knob, c.Interface} }
+func (c *change) target() target { return target{c.Knob, c.Interface} }
 
 // record is what a journal says.
 type record struct {

@@ -27,12 +27,12 @@ func lines(t *testing.T, all ...entry) []byte {
 }
 
 func TestRecord(t *testing.T) {
-	b := lines(t, entry{Line: lineBegin, Who: `a "b"`, Boot: "x", Namespace: 7},
+	b := lines(t, entry{Line: lineBegin, Owner: `a "b"`, Boot: "x", Namespace: 7},
 		entry{Line: lineChange, Number: 1, Knob: "cc", Value: "cubic", Before: "bbr\nx"}, entry{Line: lineDone, Number: 1, Found: "cubic"},
 		entry{Line: lineChange, Number: 2, Knob: "route-congestion", Interface: "10.0.0.0/8", Before: "", Value: "cubic"},
 		entry{Line: lineUndo, Number: 1}, entry{Line: lineUndone, Number: 1, Outcome: measure.Undone}, entry{Line: lineEnd, Stays: []int64{2}})
 	r, whole, err := readRecord(bytes.NewReader(append(bytes.Clone(b), `{"line":"cha`...)))
-	if err != nil || whole != int64(len(b)) || len(r.damaged) > 0 || !r.ended || r.begin.Who != `a "b"` || r.begin.Namespace != 7 {
+	if err != nil || whole != int64(len(b)) || len(r.damaged) > 0 || !r.ended || r.begin.Owner != `a "b"` || r.begin.Namespace != 7 {
 		t.Fatalf("%+v %d %v", r, whole, err)
 	}
 	want := []*change{
@@ -77,7 +77,7 @@ func TestDamage(t *testing.T) {
 func TestDamagedJournal(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
 	d := tuned(t, dir, f, c)
-	for _, s := range []spot{{"cc", ""}, {"mtu", "eth0"}, {"wmem", ""}} {
+	for _, s := range []target{{"cc", ""}, {"mtu", "eth0"}, {"wmem", ""}} {
 		alter(t, d, s.knob, s.iface, "other")
 	}
 	if err := d.End("a"); err != nil {
@@ -94,12 +94,12 @@ func TestDamagedJournal(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Join(all, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.values[spot{"wmem", ""}] = "foreign"
+	f.values[target{"wmem", ""}] = "foreign"
 	r, err := open(t, dir, f, c).Rollback()
 	if err != nil || outcomes(r) != "wmem changed, cc undone,  failed" { // its change, its done line, and that of wmem
 		t.Fatal(outcomes(r), err)
 	}
-	if !strings.Contains(r[2].Error, path+" is damaged (line 4 5 7)") || f.values[spot{"mtu", "eth0"}] != "other" {
+	if !strings.Contains(r[2].Error, path+" is damaged (line 4 5 7)") || f.values[target{"mtu", "eth0"}] != "other" {
 		t.Error(r[2].Error)
 	}
 	d = tuned(t, dir, f, c) // which it does not keep anybody from
@@ -113,7 +113,7 @@ func TestDamagedJournal(t *testing.T) {
 // none: it is named, and left as it is.
 func TestDamagedBegin(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
-	life(open(t, dir, f, c), func(d *Desk) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
+	life(open(t, dir, f, c), func(d *Tuner) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
 	path := filepath.Join(dir, "000001.jsonl")
 	b, err := os.ReadFile(path)
 	must(err)
@@ -131,7 +131,7 @@ func TestDamagedBegin(t *testing.T) {
 			t.Error(all, err)
 		}
 	}
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) || f.values[spot{"cc", ""}] != "cubic" {
+	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) || f.values[target{"cc", ""}] != "cubic" {
 		t.Errorf("it is not left: %s %v", now, err)
 	}
 }
@@ -187,7 +187,7 @@ func TestDoneIsBounded(t *testing.T) {
 	}
 }
 
-func TestLasting(t *testing.T) {
+func TestPersistent(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
 		"etc/sysctl.conf":               "#net.core.rmem_max=1\n; net.core.wmem_max = 3\nnet.core.rmem_maximum = 2\n-net.ipv4.tcp_sack = 0\n",
@@ -204,16 +204,16 @@ func TestLasting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for s, want := range map[spot]string{
+	for s, want := range map[target]string{
 		{"rmem-max", ""}: "/usr/lib/sysctl.d/50-b.conf", {"wmem-max", ""}: "", {"sack", ""}: "/etc/sysctl.conf", {"mtu", "eth0"}: "/etc/systemd/network/10-a.link",
 		{"tso", "eth0"}: "", {"rps", "eth1"}: "/etc/udev/rules.d/7.rules", {"cpu-governor", ""}: "",
 	} {
-		if got := lastingIn(root, measure.Setting{Knob: s.knob, Interface: s.iface}); got != want {
+		if got := persistentIn(root, measure.Setting{Knob: s.knob, Interface: s.iface}); got != want {
 			t.Errorf("%v: %q, want %q", s, got, want)
 		}
 	}
 	for _, s := range []measure.Setting{{Knob: "channels", Interface: "eth0", Value: "rx 2 tx 2"}, {Knob: "tso", Interface: "eth0", Value: "off"}} { // each has several keys
-		if got := lastingIn(root, s); got != "/etc/systemd/network/20-b.link" {
+		if got := persistentIn(root, s); got != "/etc/systemd/network/20-b.link" {
 			t.Errorf("%v: %q", s, got)
 		}
 	}

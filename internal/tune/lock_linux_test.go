@@ -77,7 +77,7 @@ func hog(t *testing.T, socket string, uid uint32) {
 func TestHeldByAnybody(t *testing.T) {
 	lab.Require(t, lab.Root())
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
-	life(open(t, dir, f, c), func(d *Desk) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
+	life(open(t, dir, f, c), func(d *Tuner) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
 	hog(t, c.socket, 65534)
 	if _, err := net.Dial("unix", c.socket); !errors.Is(err, syscall.EAGAIN) {
 		t.Fatalf("its queue is not full: %v", err)
@@ -96,7 +96,7 @@ func TestHeldByAnybody(t *testing.T) {
 // is left alone on that account is said.
 func TestHeldByAnother(t *testing.T) {
 	dir, f, c := t.TempDir(), newFake(settings()), conf()
-	life(open(t, dir, f, c), func(d *Desk) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
+	life(open(t, dir, f, c), func(d *Tuner) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
 	must(fillSocket(c.socket)) // its queue full, too: it is the holder that counts
 	d := open(t, dir, f, c)
 	if d.By() == "" {
@@ -219,21 +219,21 @@ func TestOwnSpace(t *testing.T) {
 // user's is not obeyed, but named.
 func TestJournalOfAnother(t *testing.T) {
 	lab.Require(t, lab.Root())
-	for name, how := range map[string]struct{ spoil, mend func(path string) error }{
+	for name, how := range map[string]struct{ spoil, fix func(path string) error }{
 		"mode":  {func(p string) error { return os.Chmod(p, 0o666) }, func(p string) error { return os.Chmod(p, 0o600) }},
 		"owner": {func(p string) error { return os.Chown(p, 65534, 65534) }, func(p string) error { return os.Chown(p, 0, 0) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, f, c := t.TempDir(), newFake(settings()), conf()
 			path := filepath.Join(dir, "000001.jsonl")
-			life(open(t, dir, f, c), func(d *Desk) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
+			life(open(t, dir, f, c), func(d *Tuner) { must(d.Begin("a", "alice")); setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}) })
 			must(how.spoil(path))
 			d := tuned(t, dir, f, c) // it keeps nobody from tuning
 			d.Gone("a")
-			if all, err := d.Rollback(); err != nil || outcomes(all) != " failed" || !strings.Contains(all[0].Error, path+": it is another user's") || f.values[spot{"cc", ""}] != "cubic" {
+			if all, err := d.Rollback(); err != nil || outcomes(all) != " failed" || !strings.Contains(all[0].Error, path+": it is another user's") || f.values[target{"cc", ""}] != "cubic" {
 				t.Error(all, err)
 			}
-			must(how.mend(path))
+			must(how.fix(path))
 			if all, err := d.Rollback(); err != nil || outcomes(all) != "cc undone" {
 				t.Error(all, err)
 			}
@@ -255,7 +255,7 @@ func TestReadOnly(t *testing.T) {
 				done <- err.Error()
 				return
 			}
-			life(open(t, dir, f, c), func(d *Desk) {
+			life(open(t, dir, f, c), func(d *Tuner) {
 				must(d.Begin("a", "alice"))
 				setAll(d, measure.Setting{Knob: "cc", Value: "cubic"}, measure.Setting{Knob: "cc", Value: "reno"})
 			})

@@ -86,7 +86,7 @@ const leastMTU, leastMTU6 = 576, 1280
 // mtuRow is the MTU.
 func mtuRow(f files) row {
 	r := linkRow(knob.MTU, func(a *netlink.LinkAttrs) int { return a.MTU }, func(l netlink.Link, mtu int) error {
-		if err := lasting(f, l, mtu); err != nil {
+		if err := persistent(f, l, mtu); err != nil {
 			return err
 		}
 		return netlink.LinkSetMTU(l, mtu)
@@ -119,9 +119,9 @@ func greatestMTU(iface string) int {
 	return 0
 }
 
-// lasting refuses an MTU that would change more than itself: what the kernel
+// persistent refuses an MTU that would change more than itself: what the kernel
 // then takes away or moves along it does not bring back with the old MTU.
-func lasting(f files, l netlink.Link, mtu int) error {
+func persistent(f files, l netlink.Link, mtu int) error {
 	a, six := l.Attrs(), f.Exists("proc/sys/net/ipv6")
 	switch {
 	case min(mtu, a.MTU) < leastMTU:

@@ -160,7 +160,7 @@ func (e elements) row(f files) row {
 	}
 	switch e.knob {
 	case knob.Governor:
-		e.alike(f, &r)
+		e.uniform(f, &r)
 	case knob.IRQAffinity:
 		r.states = func(iface, _ string) (possible, refused string) {
 			if balanced(f) {
@@ -208,8 +208,8 @@ func (e elements) refusal(f files, iface string) string {
 	return f.refusal(e.file(iface, list[0].name))
 }
 
-// alike makes a row whose value is one word where all elements have the same.
-func (e elements) alike(f files, r *row) {
+// uniform makes a row whose value is one word where all elements have the same.
+func (e elements) uniform(f files, r *row) {
 	many := *r
 	spread := func(value string) (string, error) { // the same as a list of all
 		if len(strings.Fields(value)) != 1 {

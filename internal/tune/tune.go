@@ -10,7 +10,7 @@
 //
 //  1. `thru tune` (control/tune.go) reads the hosts and what can be set there (Machine), measures each direction, and diagnoses. cause.Propose
 //     orders the changes that findings and gates ask for, what binds first.
-//  2. Each change is tried alone: the agent's Desk writes it to the journal, sets it, and reads it back; knob.InForce shows from the
+//  2. Each change is tried alone: the agent's Tuner writes it to the journal, sets it, and reads it back; knob.InForce shows from the
 //     traffic that it has its effect. Runs with it and without it alternate (the same A/B as a plan's variants), at a level that all changes of the
 //     tuning share. A change that is not shown to improve is undone at once. After one that is kept all begins anew, since the
 //     bottleneck has moved.

@@ -12,23 +12,23 @@ import (
 
 // pass is what is known while changes are undone.
 type pass struct {
-	seen  map[spot]string // what this tuning has last left there, and is kept so; nil: it is not under way
-	first map[spot]string // what was there before the first of all changes that are undone; nil: not all are
-	back  map[spot]bool   // set back already by a later change of it; nil: not told
+	seen  map[target]string // what this tuning has last left there, and is kept so; nil: it is not under way
+	first map[target]string // what was there before the first of all changes that are undone; nil: not all are
+	back  map[target]bool   // set back already by a later change of it; nil: not told
 }
 
 // undo undoes the changes of a journal that have these numbers (nil: all), the
 // last first.
-func (d *Desk) undo(j *journal, which map[int64]bool, p pass) (all []measure.Changed) {
+func (d *Tuner) undo(j *journal, which map[int64]bool, p pass) (all []measure.Changed) {
 	if j == nil {
 		return nil
 	}
-	blocked := map[spot]int64{} // by a later change that is not undone
+	blocked := map[target]int64{} // by a later change that is not undone
 	for i := len(j.changes) - 1; i >= 0; i-- {
 		c := j.changes[i]
 		if which != nil && !which[c.Number] {
 			if !c.closed {
-				blocked[c.spot()] = c.Number
+				blocked[c.target()] = c.Number
 			}
 			continue
 		}
@@ -39,13 +39,13 @@ func (d *Desk) undo(j *journal, which map[int64]bool, p pass) (all []measure.Cha
 			continue
 		}
 		r := c.Changed
-		if later, yes := blocked[c.spot()]; yes {
+		if later, yes := blocked[c.target()]; yes {
 			r.Outcome, r.Error = measure.Failed, fmt.Sprintf("change %d was made after it: undo that first", later)
 		} else {
 			r = d.undoOne(j, c, p)
 		}
 		if r.Outcome == measure.Failed {
-			blocked[c.spot()] = c.Number
+			blocked[c.target()] = c.Number
 		}
 		all = append(all, r)
 	}
@@ -63,12 +63,12 @@ func settledAgain(c *change) measure.Changed {
 
 // undoOne brings back the value before a change, unless somebody else has
 // changed it since.
-func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
+func (d *Tuner) undoOne(j *journal, c *change, p pass) measure.Changed {
 	now, err := d.machine.Read(c.Knob, c.Interface)
-	first, all := p.first[c.spot()]
+	first, all := p.first[c.target()]
 	switch {
 	case errors.Is(err, ErrUnknown) && d.gone(c):
-		delete(p.seen, c.spot()) // another of that name has values of its own
+		delete(p.seen, c.target()) // another of that name has values of its own
 		return d.closed(j, c, measure.Settled, "it is gone, and what was set with it: an interface that has another name now keeps it, set it back there by hand")
 	case errors.Is(err, ErrUnknown):
 		return failed(c, fault.Failf("if it is gone for good, so is the setting: remove "+j.path, "reading it: %w", err))
@@ -101,15 +101,15 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 		return failed(c, fmt.Errorf("the host took %s, but it reads %s", quote(c.Before), quote(after)))
 	}
 	if p.seen != nil {
-		p.seen[c.spot()] = after
+		p.seen[c.target()] = after
 	}
 	moved()
 	why := ""
-	if d.afterBoot(j.record) && !p.back[c.spot()] {
+	if d.afterBoot(j.record) && !p.back[c.target()] {
 		why = d.cameBack(c)
 	}
 	if p.back != nil {
-		p.back[c.spot()] = true
+		p.back[c.target()] = true
 	}
 	r := d.closed(j, c, measure.Undone, why)
 	if !c.closed && !undoing && j.size == end {
@@ -120,14 +120,14 @@ func (d *Desk) undoOne(j *journal, c *change, p pass) measure.Changed {
 
 // stays notes at what an undo that failed has left a knob: any other value is
 // somebody else's from then on.
-func (d *Desk) stays(j *journal, c *change) {
+func (d *Tuner) stays(j *journal, c *change) {
 	if now, err := d.machine.Read(c.Knob, c.Interface); err == nil && checkValue(now) == nil {
 		j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is taken for ours when that is tried again
 	}
 }
 
 // gone tells whether the interface, or the route, of a change is no more.
-func (d *Desk) gone(c *change) bool {
+func (d *Tuner) gone(c *change) bool {
 	m, ok := d.machine.(interface{ Gone(knob, iface string) bool })
 	return ok && m.Gone(c.Knob, c.Interface)
 }
@@ -135,7 +135,7 @@ func (d *Desk) gone(c *change) bool {
 // ours is true where a value is what this change left there, or where a crash
 // has cut it off: then anything is. A boot ends what was cut off, and brings in
 // values of its own.
-func (d *Desk) ours(j *journal, c *change, now string) bool {
+func (d *Tuner) ours(j *journal, c *change, now string) bool {
 	switch {
 	case d.afterBoot(j.record):
 		return same(now, c.left()) || holds(c.Setting, now)
@@ -150,7 +150,7 @@ func (d *Desk) ours(j *journal, c *change, now string) bool {
 }
 
 // foreign says whose the value is.
-func (d *Desk) foreign(j *journal, c *change, now string) string {
+func (d *Tuner) foreign(j *journal, c *change, now string) string {
 	if d.afterBoot(j.record) {
 		return fmt.Sprintf("since the host was booted it is %s, which thru has not set: it stays so (before it was %s)", quote(now), quote(c.Before))
 	}
@@ -166,7 +166,7 @@ func (c *change) left() string {
 }
 
 // closed notes that nothing is left to undo.
-func (d *Desk) closed(j *journal, c *change, outcome, why string) measure.Changed {
+func (d *Tuner) closed(j *journal, c *change, outcome, why string) measure.Changed {
 	if err := j.add(entry{Line: lineUndone, At: d.now(), Number: c.Number, Outcome: outcome, Why: why}); err != nil {
 		r := c.Changed
 		r.Outcome, r.Error = outcome, fault.Joined(why, err.Error())
@@ -193,10 +193,10 @@ func withHint(err error) string {
 // need, the number of channels). What this tuning has changed, and the kernel
 // moves along now, is not somebody else's change: the function that it returns
 // notes the new values.
-func (d *Desk) watch(j *journal, about *change, seen map[spot]string) (moved func()) {
-	before := map[spot]string{}
+func (d *Tuner) watch(j *journal, about *change, seen map[target]string) (moved func()) {
+	before := map[target]string{}
 	for s, last := range seen {
-		if s == about.spot() {
+		if s == about.target() {
 			continue
 		}
 		if now, err := d.machine.Read(s.knob, s.iface); err == nil && same(now, last) {
@@ -211,7 +211,7 @@ func (d *Desk) watch(j *journal, about *change, seen map[spot]string) (moved fun
 			}
 			seen[s] = now
 			for _, c := range j.open() { // the last one is what left it there
-				if c.spot() == s {
+				if c.target() == s {
 					j.add(entry{Line: lineDone, Number: c.Number, Found: now}) // else it is left alone later, as foreign
 					break
 				}
@@ -222,8 +222,8 @@ func (d *Desk) watch(j *journal, about *change, seen map[spot]string) (moved fun
 
 // cameBack says what a person should know of a value of ours that a boot has
 // brought back.
-func (d *Desk) cameBack(c *change) string {
-	if file := lastingIn(d.conf.Root, c.Setting); file != "" {
+func (d *Tuner) cameBack(c *change) string {
+	if file := persistentIn(d.conf.Root, c.Setting); file != "" {
 		return "the boot had brought it back: " + file + " sets it; remove it there, or it comes again"
 	}
 	return "the boot had brought it back: something on this host makes it last; find it, or it comes again"
@@ -231,7 +231,7 @@ func (d *Desk) cameBack(c *change) string {
 
 // Recover undoes tunings that a crash has cut off, and says what it did. Where
 // it is not cut off at all, but under way, there is nothing to do.
-func (d *Desk) Recover() ([]measure.Changed, error) {
+func (d *Tuner) Recover() ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.tuning != nil || len(d.cutOff()) == 0 {
@@ -255,7 +255,7 @@ func (d *Desk) Recover() ([]measure.Changed, error) {
 
 // cutOff are the tunings of this host that have no end; whoever holds the lock
 // knows that they are dead.
-func (d *Desk) cutOff() (open []record) {
+func (d *Tuner) cutOff() (open []record) {
 	for _, r := range d.records() {
 		if !r.ended {
 			open = append(open, r)
@@ -265,18 +265,18 @@ func (d *Desk) cutOff() (open []record) {
 }
 
 // recover does it under the lock.
-func (d *Desk) recover() ([]measure.Changed, error) {
+func (d *Tuner) recover() ([]measure.Changed, error) {
 	return d.each(func(r record) bool { return !r.ended && d.isOf(r) == here })
 }
 
 // Rollback undoes all that the journals say was changed and not undone, also of
 // tunings that have ended, and of earlier boots. It fails where a tuning is
 // under way.
-func (d *Desk) Rollback() ([]measure.Changed, error) {
+func (d *Tuner) Rollback() ([]measure.Changed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.tuning != nil {
-		return nil, taken(d.tuning.who)
+		return nil, taken(d.tuning.owner)
 	}
 	ids, err := d.dir.numbers()
 	if err != nil || len(ids) == 0 {
@@ -295,17 +295,17 @@ func (d *Desk) Rollback() ([]measure.Changed, error) {
 
 // each undoes all of the journals of this host that are wanted, the newest first.
 // A journal that cannot be read is named, and does not keep the others from it.
-func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error) {
+func (d *Tuner) each(wanted func(record) bool) (all []measure.Changed, err error) {
 	ids, err := d.dir.numbers()
 	if err != nil {
 		return nil, err
 	}
-	stuck, p := map[spot]bool{}, pass{first: map[spot]string{}, back: map[spot]bool{}} // stuck: a later journal could not undo it
+	stuck, p := map[target]bool{}, pass{first: map[target]string{}, back: map[target]bool{}} // stuck: a later journal could not undo it
 	for _, id := range ids {
 		r, err := d.dir.read(id)
 		if err == nil && d.isOf(r) == here && wanted(r) {
 			for _, c := range r.open() { // the oldest comes last
-				p.first[c.spot()] = c.Before
+				p.first[c.target()] = c.Before
 			}
 		}
 	}
@@ -313,7 +313,7 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 		r, err := d.dir.read(id)
 		if err == nil && !wanted(r) {
 			for _, c := range r.open() {
-				stuck[c.spot()] = stuck[c.spot()] || d.isOf(r) == here
+				stuck[c.target()] = stuck[c.target()] || d.isOf(r) == here
 			}
 			continue
 		}
@@ -334,7 +334,7 @@ func (d *Desk) each(wanted func(record) bool) (all []measure.Changed, err error)
 }
 
 // undoJournal undoes what is open in one journal, and closes it.
-func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) (all []measure.Changed, err error) {
+func (d *Tuner) undoJournal(id int64, stuck map[target]bool, p pass) (all []measure.Changed, err error) {
 	j, err := openJournal(d.dir.path(id), id, d.conf.step)
 	if err != nil {
 		return nil, err
@@ -358,14 +358,14 @@ func (d *Desk) undoJournal(id int64, stuck map[spot]bool, p pass) (all []measure
 }
 
 // undoHere undoes what is open in a journal of this host.
-func (d *Desk) undoHere(j *journal, stuck map[spot]bool, p pass) []measure.Changed {
+func (d *Tuner) undoHere(j *journal, stuck map[target]bool, p pass) []measure.Changed {
 	which := map[int64]bool{}
 	for _, c := range j.open() {
-		which[c.Number] = !stuck[c.spot()]
+		which[c.Number] = !stuck[c.target()]
 	}
 	all := d.undo(j, which, p)
 	for _, c := range j.open() {
-		stuck[c.spot()] = true
+		stuck[c.target()] = true
 		if !which[c.Number] {
 			all = append(all, failed(c, errors.New("a later change of it could not be undone: that comes first")))
 		}

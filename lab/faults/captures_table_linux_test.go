@@ -99,7 +99,7 @@ func rateCaptures() []Captured {
 	policer := is("policer", measure.AtPath).or(lost, "loss")
 	plateau := silent("a flat rate may be a shaper's", "shaper")
 	full := []string{"loss"} // of the queue
-	bucket := made("token-bucket-short", "100 MB at 500 Mb/s, then 50 Mb/s", overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) {
+	bucket := made("token-bucket-short", "100 MB at 500 Mb/s, then 50 Mb/s", overWire(forward(symmetric(0, usualRTT), func(w *wire.Impairment) {
 		w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 100<<20, 2<<20
 	})))
 	return []Captured{
@@ -129,7 +129,7 @@ func lossCaptures() []Captured {
 	return []Captured{
 		slow, lossy("loss-0.1"), lossy("loss-1"), burst, lossy("loss-one-way", "-R"), v6, streams,
 		Captured{Fault: made("loss-of-acks", "one acknowledgement in fifty is lost, which costs nothing",
-			overWire(swap(forward(usual(), func(w *wire.Way) { w.Loss, w.Seed = 0.02, 7 })))), Explain: flags("--link-rate 200M/l2")}.each(well()),
+			overWire(swap(forward(usual(), func(w *wire.Impairment) { w.Loss, w.Seed = 0.02, 7 })))), Explain: flags("--link-rate 200M/l2")}.each(well()),
 	}
 }
 
@@ -155,7 +155,7 @@ func orderCaptures() []Captured {
 			overWire(forward(symmetric(100_000_000, usualRTT), late(0.05, 3600*time.Microsecond)))), Explain: flags("--link-rate 100M/l2"), True: []string{"reordering"}}.each(well()),
 		Captured{Fault: made("loss-and-reordering", "one packet in 200 is lost, and one in 100 is overtaken", overWire(mixed)), True: []string{"reordering"}}.each(loss),
 		Captured{Fault: known("reordering-little"), Explain: flags("--link-rate 200M/l2"), True: []string{"reordering"}}.each(well()),
-		Captured{Fault: made("duplicates", "one packet in fifty arrives twice, which costs nothing", overWire(forward(usual(), func(w *wire.Way) { w.Duplicate, w.Seed = 0.02, 7 }))),
+		Captured{Fault: made("duplicates", "one packet in fifty arrives twice, which costs nothing", overWire(forward(usual(), func(w *wire.Impairment) { w.Duplicate, w.Seed = 0.02, 7 }))),
 			Explain: flags("--link-rate 200M/l2")}.each(well()),
 	}
 }
@@ -181,7 +181,7 @@ func sizeCaptures() []Captured {
 		hole("mtu-black-hole"), hole("mtu-black-hole-1400"), hole("mtu-black-hole-back", "-R"), mismatch,
 		{Fault: known("broken-tso-far"), Explain: flags("--link-rate 500M/l2"), Sender: is("broken-tso", measure.AtSender),
 			Receiver: silent("to the receiver it is loss", "loss", "broken-tso"), Both: is("broken-tso", measure.AtSender), True: []string{"loss"}},
-		Captured{Fault: made("path-mtu-told", "a link of 1400 on the way, and its router says so", overWire(both(usual(), func(w *wire.Way) { w.MTU, w.ICMP = 1400, true }))),
+		Captured{Fault: made("path-mtu-told", "a link of 1400 on the way, and its router says so", overWire(both(usual(), func(w *wire.Impairment) { w.MTU, w.ICMP = 1400, true }))),
 			Explain: flags("--link-rate 200M/l2")}.each(well()),
 	}
 }
@@ -192,7 +192,7 @@ func optionCaptures() []Captured {
 	clamp := anywhere("mss-clamp").or("the rate is that of the link but for headers", Healthy()...)
 	sack := func(w *Want) *Want { return w.or(less, "loss") }
 	stripped := made("sack-stripped", "a box takes the option out of the SYN, on a path that loses 0.2%",
-		overWire(forward(both(usual(), func(w *wire.Way) { w.StripSACK = true }), func(w *wire.Way) { w.Loss, w.LossBurst, w.Seed = 0.002, 3, 7 })))
+		overWire(forward(both(usual(), func(w *wire.Impairment) { w.StripSACK = true }), func(w *wire.Impairment) { w.Loss, w.LossBurst, w.Seed = 0.002, 3, 7 })))
 	proxy := with(well(), "tcp-proxy")
 	both := []string{"loss", "sack-off"}
 	return []Captured{

@@ -53,7 +53,7 @@ func healthy() []Fault {
 // and what piles up while a busy machine does something else.
 func roomy(rate int64, rtt time.Duration) lab.WiredOptions {
 	held := max(rtt, 25*time.Millisecond)
-	return both(symmetric(rate, rtt), func(w *wire.Way) { w.Queue = int64(float64(rate) / 8 * held.Seconds()) })
+	return both(symmetric(rate, rtt), func(w *wire.Impairment) { w.Queue = int64(float64(rate) / 8 * held.Seconds()) })
 }
 
 // withControl chooses the congestion control of both hosts.

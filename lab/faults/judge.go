@@ -67,7 +67,7 @@ func (r *Row) read(d *measure.Document, c *measure.Cell) {
 func baseCell(d *measure.Document, forward bool) *measure.Cell {
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || c.Experiment != "" && c.Experiment != diagnose.Base {
+		if c.Baseline || c.Experiment != "" && c.Experiment != diagnose.Base {
 			continue
 		}
 		captured := len(c.Runs) > 0 && len(c.Runs[0].Flows) > 0 && c.Runs[0].Flows[0].Sender != nil && c.Runs[0].Flows[0].Sender.Reported == measure.ByCapture

@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 	}
 	for _, tt := range tests {
 		d := &measure.Document{Cells: []measure.Cell{
-			{From: "local", To: "b", Beside: true, Diagnosis: measure.Diagnosis{Findings: found("paced", "", measure.Certain)}},
+			{From: "local", To: "b", Baseline: true, Diagnosis: measure.Diagnosis{Findings: found("paced", "", measure.Certain)}},
 			{From: "local", To: "b", Experiment: "streams-8", Diagnosis: measure.Diagnosis{Findings: found("paced", "", measure.Certain)}},
 			{From: "b", To: "local", Experiment: diagnose.Base, Diagnosis: measure.Diagnosis{Findings: tt.first}},
 			{From: "local", To: "b", Experiment: diagnose.Base, Diagnosis: measure.Diagnosis{Findings: tt.first}},

@@ -16,9 +16,9 @@ func memberFaults() []Fault {
 		{Name: "lag-one-member", About: "two routes of 500 Mb/s to one address", Forward: is("lag-one-member", path),
 			Args: flags("-P 1 --link-rate 1G/l2"), Build: twoRoutes},
 		{Name: "lag-four-members", About: "four links of 100 Mb/s, 10 ms away", Forward: is("lag-one-member", path), Args: flags("-P 1 --link-rate 400M/l2"),
-			Build: overWire(both(symmetric(0, 10*time.Millisecond), func(w *wire.Way) { w.Members, w.MemberRate = 4, 100_000_000 }))},
+			Build: overWire(both(symmetric(0, 10*time.Millisecond), func(w *wire.Impairment) { w.Members, w.MemberRate = 4, 100_000_000 }))},
 		{Name: "cap-per-flow", About: "a cloud gives each flow 150 Mb/s", Forward: is("lag-one-member", path), Args: flags("-P 1 --link-rate 1G/l2"),
-			Build: overWire(both(symmetric(1_000_000_000, 4*time.Millisecond), func(w *wire.Way) { w.PerFlowRate = 150_000_000 }))},
+			Build: overWire(both(symmetric(1_000_000_000, 4*time.Millisecond), func(w *wire.Impairment) { w.PerFlowRate = 150_000_000 }))},
 	}
 }
 

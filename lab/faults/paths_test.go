@@ -16,23 +16,23 @@ import (
 func pathFaults() []Fault {
 	path, sender := measure.AtPath, measure.AtSender
 	const gigabit = 1_000_000_000
-	policed := func(rate int64) func(*wire.Way) { // a bucket of 30 ms: less would drop what a busy machine bunches
-		return func(w *wire.Way) { w.PoliceRate, w.PoliceBurst = rate, rate/8*30/1000 }
+	policed := func(rate int64) func(*wire.Impairment) { // a bucket of 30 ms: less would drop what a busy machine bunches
+		return func(w *wire.Impairment) { w.PoliceRate, w.PoliceBurst = rate, rate/8*30/1000 }
 	}
-	lossy := func(share, burst float64) func(*wire.Way) {
-		return func(w *wire.Way) { w.Loss, w.LossBurst, w.Seed = share, burst, 7 }
+	lossy := func(share, burst float64) func(*wire.Impairment) {
+		return func(w *wire.Impairment) { w.Loss, w.LossBurst, w.Seed = share, burst, 7 }
 	}
 	return []Fault{
 		{Name: "shaper", About: "100 Mb/s with a queue of 2 MB on a link of 1 Gb/s", Forward: is("shaper", path), Args: flags("--link-rate 1G/l2"),
-			Build: overWire(both(symmetric(100_000_000, usualRTT), func(w *wire.Way) { w.Queue = 2 << 20 }))},
+			Build: overWire(both(symmetric(100_000_000, usualRTT), func(w *wire.Impairment) { w.Queue = 2 << 20 }))},
 		{Name: "shaper-one-way", About: "only data from the client is shaped", Forward: is("shaper", path), Back: well(), Args: flags("--link-rate 400M/l2"),
-			Build: overWire(forward(symmetric(400_000_000, usualRTT), func(w *wire.Way) { w.Rate, w.Queue = 50_000_000, 1<<20 }))},
+			Build: overWire(forward(symmetric(400_000_000, usualRTT), func(w *wire.Impairment) { w.Rate, w.Queue = 50_000_000, 1<<20 }))},
 		{Name: "shaper-own", About: "the sender's own qdisc holds 300 Mb/s", Forward: is("shaper", sender), Args: flags("--link-rate 1G/l2"),
 			Build: overVeth(lab.Options{}, capped("300mbit", "2mb"))},
 		{Name: "shaper-deep", About: "the sender's own qdisc holds 100 Mb/s, before a queue of 20 MB that windows fill", Forward: is("shaper", sender), Args: flags("-t 10"),
 			Build: overVeth(lab.Options{}, capped("100mbit", "20mb"))},
 		{Name: "shaper-window", About: "100 Mb/s, 20 ms away, with a queue that holds all of a window of 1 MiB", Forward: is("shaper", path), Args: flags("-w 1M"),
-			Build: overWire(both(symmetric(100_000_000, usualRTT), func(w *wire.Way) { w.Queue = 20 << 20 }))},
+			Build: overWire(both(symmetric(100_000_000, usualRTT), func(w *wire.Impairment) { w.Queue = 20 << 20 }))},
 		{Name: "policer", About: "100 Mb/s policed on a link of 1 Gb/s", Forward: is("policer", path), Args: flags("--link-rate 1G/l2"),
 			Build: overWire(forward(symmetric(gigabit, usualRTT), policed(100_000_000)))},
 		{Name: "policer-fast", About: "400 Mb/s policed, 4 ms away", Forward: is("policer", path),
@@ -58,21 +58,23 @@ func pathFaults() []Fault {
 		{Name: "token-bucket-late", About: "300 Mb/s for 10 s, then 130 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 15 --budget 90"),
 			Build: overWire(forward(symmetric(0, 4*time.Millisecond), emptied(300_000_000, 130_000_000, 10)))},
 		{Name: "token-bucket", About: "250 MB at 500 Mb/s, then 50 Mb/s", Forward: is("token-bucket", path), Args: flags("-t 8"),
-			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Way) { w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 250<<20, 2<<20 }))},
+			Build: overWire(forward(symmetric(0, usualRTT), func(w *wire.Impairment) {
+				w.PeakRate, w.Rate, w.Burst, w.Queue = 500_000_000, 50_000_000, 250<<20, 2<<20
+			}))},
 	}
 }
 
 // emptied is a bucket that lets a peak through for so many seconds, and then its
 // rate, with a queue of 20 ms.
-func emptied(peak, rate, seconds int64) func(*wire.Way) {
-	return func(w *wire.Way) {
+func emptied(peak, rate, seconds int64) func(*wire.Impairment) {
+	return func(w *wire.Impairment) {
 		w.PeakRate, w.Rate, w.Burst, w.Queue = peak, rate, (peak-rate)/8*seconds, rate/8*20/1000
 	}
 }
 
 // late holds a share of the packets back.
-func late(share float64, by time.Duration) func(*wire.Way) {
-	return func(w *wire.Way) { w.Reorder, w.ReorderDelay, w.Seed = share, by, 7 }
+func late(share float64, by time.Duration) func(*wire.Impairment) {
+	return func(w *wire.Impairment) { w.Reorder, w.ReorderDelay, w.Seed = share, by, 7 }
 }
 
 // swap changes the directions for each other.
@@ -96,13 +98,13 @@ func sizeFaults() []Fault {
 		{Name: "mtu-black-hole", About: "a router of 1500 between ends of 9000 that says nothing", Forward: is("mtu-black-hole", path), Needs: tools, Build: blackHole(9000, 1500)},
 		{Name: "mtu-black-hole-1400", About: "a tunnel of 1400 that says nothing", Forward: is("mtu-black-hole", path), Needs: tools, Build: blackHole(1500, 1400)},
 		{Name: "mtu-black-hole-back", About: "only packets to the client are dropped", Forward: &Want{Cause: measure.CauseNone, Or: []string{"link-rate", "shaper"}, Why: "that direction is a healthy plateau"},
-			Back: is("mtu-black-hole", path), Build: overWire(swap(forward(usual(), func(w *wire.Way) { w.MTU = 1400 })))},
+			Back: is("mtu-black-hole", path), Build: overWire(swap(forward(usual(), func(w *wire.Impairment) { w.MTU = 1400 })))},
 		{Name: "jumbo-mismatch", About: "both ends say 9000, a port between them 1500", Forward: is("jumbo-mismatch", path),
-			Build: overWire(jumbo(both(symmetric(1_000_000_000, 2*time.Millisecond), func(w *wire.Way) { w.MTU = 1500 })))},
+			Build: overWire(jumbo(both(symmetric(1_000_000_000, 2*time.Millisecond), func(w *wire.Impairment) { w.MTU = 1500 })))},
 		{Name: "broken-tso", About: "segments that the sender's NIC should have cut are lost", Forward: is("broken-tso", sender), Needs: tools,
 			Build: overVeth(lab.Options{}, oversize(1514))},
 		{Name: "broken-tso-far", About: "the same over 10 ms at 500 Mb/s", Forward: is("broken-tso", sender), Args: flags("--link-rate 500M/l2"),
-			Build: overWire(forward(symmetric(500_000_000, 10*time.Millisecond), func(w *wire.Way) { w.DropAbove = 1514 }))},
+			Build: overWire(forward(symmetric(500_000_000, 10*time.Millisecond), func(w *wire.Impairment) { w.DropAbove = 1514 }))},
 		{Name: "broken-tso-jumbo", About: "the same with an MTU of 9000", Forward: is("broken-tso", sender), Needs: tools,
 			Build: overVeth(lab.Options{MTU: 9000}, oversize(9014))},
 	}

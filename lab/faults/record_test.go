@@ -41,8 +41,8 @@ func trim(d *measure.Document) {
 		c.Diagnosis, c.Warnings, c.Missing = measure.Diagnosis{}, nil, nil
 		for _, r := range c.Runs {
 			for _, f := range r.Flows {
-				trimEvidence(f.Sender, c.Beside)
-				trimEvidence(f.Receiver, c.Beside)
+				trimEvidence(f.Sender, c.Baseline)
+				trimEvidence(f.Receiver, c.Baseline)
 			}
 		}
 	}

@@ -39,18 +39,18 @@ func overVeth(o lab.Options, then ...func(p *lab.Pair)) func(testing.TB) *Scene 
 
 // symmetric is a path of a rate and a round trip, alike in both directions.
 func symmetric(rate int64, rtt time.Duration) lab.WiredOptions {
-	w := wire.Way{Rate: rate, Delay: rtt / 2}
+	w := wire.Impairment{Rate: rate, Delay: rtt / 2}
 	return lab.WiredOptions{AtoB: w, BtoA: w}
 }
 
 // forward changes the direction from the client alone.
-func forward(o lab.WiredOptions, change func(w *wire.Way)) lab.WiredOptions {
+func forward(o lab.WiredOptions, change func(w *wire.Impairment)) lab.WiredOptions {
 	change(&o.AtoB)
 	return o
 }
 
 // both changes both directions.
-func both(o lab.WiredOptions, change func(w *wire.Way)) lab.WiredOptions {
+func both(o lab.WiredOptions, change func(w *wire.Impairment)) lab.WiredOptions {
 	change(&o.AtoB)
 	change(&o.BtoA)
 	return o

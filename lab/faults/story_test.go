@@ -23,8 +23,8 @@ import (
 type chapter struct {
 	name  string
 	wants []string // one of them must be first
-	// mend is what a person does; nil runs the commands of the finding.
-	mend func()
+	// fix is what a person does; nil runs the commands of the finding.
+	fix func()
 }
 
 // tell explains again and again, mending in between.
@@ -50,8 +50,8 @@ func tell(t *testing.T, s *Scene, chapters []chapter, args ...string) {
 		}
 		switch {
 		case n == len(chapters)-1:
-		case c.mend != nil:
-			c.mend()
+		case c.fix != nil:
+			c.fix()
 		default:
 			obey(t, s, first)
 		}
@@ -61,14 +61,14 @@ func tell(t *testing.T, s *Scene, chapters []chapter, args ...string) {
 // obey runs the commands of a finding as they are printed.
 func obey(t *testing.T, s *Scene, x measure.Finding) {
 	t.Helper()
-	if x.Remedy == nil || len(x.Remedy.Commands) == 0 {
-		t.Fatalf("%s: no commands to run: %+v", x.Cause, x.Remedy)
+	if x.Fix == nil || len(x.Fix.Commands) == 0 {
+		t.Fatalf("%s: no commands to run: %+v", x.Cause, x.Fix)
 	}
 	host := s.Server
-	if x.Remedy.EndPoint == "local" {
+	if x.Fix.EndPoint == "local" {
 		host = s.Client
 	}
-	for _, line := range x.Remedy.Commands {
+	for _, line := range x.Fix.Commands {
 		fmt.Printf("   %s# %s\n", host.Name, line)
 		if out, err := host.Output("sh", "-c", line); err != nil {
 			t.Fatalf("%s: %v %s", line, err, out)
@@ -81,19 +81,19 @@ func obey(t *testing.T, s *Scene, x measure.Finding) {
 // receiver's buffers bind; they are raised, and the link is full.
 func TestStoryS(t *testing.T) {
 	const rate = 1_000_000_000
-	good := wire.Way{Rate: rate, Delay: 5 * time.Millisecond, Queue: 2 << 20}
+	good := wire.Impairment{Rate: rate, Delay: 5 * time.Millisecond, Queue: 2 << 20}
 	x := lab.NewWired(t, lab.WiredOptions{MTU: 9000, AtoB: good, BtoA: good})
 	x.B.Sysctl("net.ipv4.tcp_rmem", "4096 131072 262144")
-	set := func(change func(w *wire.Way)) {
+	set := func(change func(w *wire.Impairment)) {
 		for _, d := range []wire.Direction{wire.AtoB, wire.BtoA} {
 			w := good
 			change(&w)
 			x.Wire.Set(d, w)
 		}
 	}
-	set(func(w *wire.Way) { w.MTU = 1500 })
+	set(func(w *wire.Impairment) { w.MTU = 1500 })
 	tell(t, between(x.Pair), []chapter{
-		{"jumbo frames are set", []string{"jumbo-mismatch"}, func() { set(func(w *wire.Way) { w.DropAbove = 9014 }) }},
+		{"jumbo frames are set", []string{"jumbo-mismatch"}, func() { set(func(w *wire.Impairment) { w.DropAbove = 9014 }) }},
 		{"the switch passes them now", []string{"broken-tso"}, nil},
 		{"segmentation is off", []string{"receive-window"}, nil},
 		{"the receiver may buffer more", []string{"link-rate"}, nil},

@@ -49,7 +49,7 @@ func TestAgainstTshark(t *testing.T) {
 	fmt.Printf("\n%-22s %10s %10s %12s %12s\n", "", "ways", "equal", "tshark", "thru")
 	for _, what := range slices.Sorted(maps.Keys(all)) {
 		x := all[what]
-		fmt.Printf("%-22s %10d %10d %12d %12d\n", what, x.ways, x.equal, x.theirs, x.ours)
+		fmt.Printf("%-22s %10d %10d %12d %12d\n", what, x.directions, x.equal, x.theirs, x.ours)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestAgainstTshark(t *testing.T) {
 type counts map[string]int64
 
 // sums are of what was compared, by name.
-type sums map[string]*struct{ ways, equal, theirs, ours int64 }
+type sums map[string]*struct{ directions, equal, theirs, ours int64 }
 
 // marks are what tshark says of single packets, and the name of the count.
 var marks = map[string]string{
@@ -112,10 +112,10 @@ func compare(theirs, ours counts, all sums) (bad []string) {
 	for _, what := range slices.Sorted(maps.Keys(ours)) {
 		x := all[what]
 		if x == nil {
-			x = &struct{ ways, equal, theirs, ours int64 }{}
+			x = &struct{ directions, equal, theirs, ours int64 }{}
 			all[what] = x
 		}
-		x.ways++
+		x.directions++
 		x.theirs += theirs[what]
 		x.ours += ours[what]
 		if theirs[what] == ours[what] {
@@ -128,7 +128,7 @@ func compare(theirs, ours counts, all sums) (bad []string) {
 }
 
 // ours are the counts of one direction; its sender sent this SYN or SYN-ACK.
-func ours(w measure.Way, o *measure.Opening, openNs *int64) counts {
+func ours(w measure.Direction, o *measure.Opening, openNs *int64) counts {
 	c := counts{
 		"=packets": w.Packets, "=payload": w.Payload, "sent again": w.Again.N, "out of order": w.Late.N, "again or late": w.Again.N + w.Late.N,
 		"gaps": w.Gaps.N, "acknowledged unseen": w.Unseen.N, "duplicate acks": w.DupAcks.N, "zero windows": w.Zero.N,

@@ -51,43 +51,45 @@ func families() map[string]func(d dice) Fault {
 		"loss": func(d dice) Fault {
 			o, rate, _ := d.path()
 			share := of(d, 0.001, 0.003, 0.01, 0.03)
-			o = forward(o, func(w *wire.Way) { w.Loss, w.LossBurst, w.Seed = share, of(d, 0.0, 0, 3), d.Uint64() })
+			o = forward(o, func(w *wire.Impairment) { w.Loss, w.LossBurst, w.Seed = share, of(d, 0.0, 0, 3), d.Uint64() })
 			return vary(o, rate, is("loss", path), fmt.Sprintf("%g%%", 100*share))
 		},
 		"policer": func(d dice) Fault {
 			o, rate, _ := d.path()
 			police := int64(float64(rate) * d.between(0.15, 0.4))
-			return vary(forward(o, func(w *wire.Way) { w.PoliceRate, w.PoliceBurst = police, police/8*30/1000 }), rate, is("policer", path), fmt.Sprintf("at %d Mb/s", police/1_000_000))
+			return vary(forward(o, func(w *wire.Impairment) { w.PoliceRate, w.PoliceBurst = police, police/8*30/1000 }), rate, is("policer", path), fmt.Sprintf("at %d Mb/s", police/1_000_000))
 		},
 		"shaper": func(d dice) Fault {
 			o, rate, _ := d.path()
 			shaped, queue := int64(float64(rate)*d.between(0.1, 0.5)), d.between(0.04, 0.2)
-			o = forward(o, func(w *wire.Way) { w.Rate, w.Queue = shaped, int64(float64(shaped)/8*(queue+w.Delay.Seconds()*2)) })
+			o = forward(o, func(w *wire.Impairment) {
+				w.Rate, w.Queue = shaped, int64(float64(shaped)/8*(queue+w.Delay.Seconds()*2))
+			})
 			return vary(o, rate, is("shaper", path), fmt.Sprintf("at %d Mb/s", shaped/1_000_000))
 		},
 		"reordering": func(d dice) Fault {
 			o, rate, _ := d.path()
-			o = forward(o, func(w *wire.Way) { late(d.between(0.03, 0.1), 10*w.Delay)(w) })
+			o = forward(o, func(w *wire.Impairment) { late(d.between(0.03, 0.1), 10*w.Delay)(w) })
 			return vary(o, rate, is("reordering", path), "")
 		},
 		"mtu-black-hole": func(d dice) Fault {
 			o, rate, _ := d.path()
 			mtu := of(d, 1300, 1400, 1492)
-			return vary(forward(o, func(w *wire.Way) { w.MTU = mtu }), rate, is("mtu-black-hole", path), fmt.Sprint(mtu))
+			return vary(forward(o, func(w *wire.Impairment) { w.MTU = mtu }), rate, is("mtu-black-hole", path), fmt.Sprint(mtu))
 		},
 		"jumbo-mismatch": func(d dice) Fault {
 			o, rate, _ := d.path()
 			mtu := of(d, 1500, 4000, 8900)
-			return vary(both(jumbo(o), func(w *wire.Way) { w.MTU = mtu }), rate, is("jumbo-mismatch", path), fmt.Sprint(mtu))
+			return vary(both(jumbo(o), func(w *wire.Impairment) { w.MTU = mtu }), rate, is("jumbo-mismatch", path), fmt.Sprint(mtu))
 		},
 		"broken-tso": func(d dice) Fault {
 			o, rate, _ := d.path()
-			return vary(forward(o, func(w *wire.Way) { w.DropAbove = 1514 }), rate, is("broken-tso", sender), "")
+			return vary(forward(o, func(w *wire.Impairment) { w.DropAbove = 1514 }), rate, is("broken-tso", sender), "")
 		},
 		"lag-one-member": func(d dice) Fault {
 			o, rate, _ := d.path()
 			n := of(d, 2, 3, 5)
-			o = both(o, func(w *wire.Way) { w.Members, w.MemberRate, w.Rate = n, rate/int64(n), 0 })
+			o = both(o, func(w *wire.Impairment) { w.Members, w.MemberRate, w.Rate = n, rate/int64(n), 0 })
 			return vary(o, rate, is("lag-one-member", path), fmt.Sprint(n, " members"))
 		},
 		"window-scaling-off": func(d dice) Fault {
@@ -100,23 +102,23 @@ func families() map[string]func(d dice) Fault {
 		},
 		"window-and-loss": func(d dice) Fault { // the window binds, the loss is rare
 			o, rate, underWay := d.path()
-			o = forward(o, func(w *wire.Way) { w.Loss, w.Seed = 2e-6, d.Uint64() })
+			o = forward(o, func(w *wire.Impairment) { w.Loss, w.Seed = 2e-6, d.Uint64() })
 			size := int(max(16<<10, underWay*d.between(0.1, 0.3)))
 			return vary(o, rate, is("receive-window", receiver), fmt.Sprintf("%d bytes", size), server("net.ipv4.tcp_rmem", fmt.Sprintf("4096 16384 %d", size)))
 		},
 		"loss-and-window": func(d dice) Fault { // the loss binds, the window is short too
 			o, rate, underWay := d.path()
-			o = forward(o, func(w *wire.Way) { w.Loss, w.Seed = 0.02, d.Uint64() })
+			o = forward(o, func(w *wire.Impairment) { w.Loss, w.Seed = 0.02, d.Uint64() })
 			return vary(o, rate, is("loss", path), "2%", server("net.ipv4.tcp_rmem", fmt.Sprintf("4096 16384 %d", int(max(256<<10, underWay)))))
 		},
 		"tso-and-window": func(d dice) Fault {
 			o, rate, underWay := d.path()
-			o = forward(o, func(w *wire.Way) { w.DropAbove = 1514 })
+			o = forward(o, func(w *wire.Impairment) { w.DropAbove = 1514 })
 			return vary(o, rate, is("broken-tso", sender), "", server("net.ipv4.tcp_rmem", fmt.Sprintf("4096 16384 %d", int(max(64<<10, underWay/4)))))
 		},
 		"shaper-and-window": func(d dice) Fault { // the window binds before the shaper does
 			o, rate, underWay := d.path()
-			o = forward(o, func(w *wire.Way) { w.Rate = rate / 2 })
+			o = forward(o, func(w *wire.Impairment) { w.Rate = rate / 2 })
 			size := int(max(16<<10, underWay*d.between(0.1, 0.25)))
 			return vary(o, rate, is("receive-window", receiver), fmt.Sprintf("%d bytes", size), server("net.ipv4.tcp_rmem", fmt.Sprintf("4096 16384 %d", size)))
 		},

@@ -19,14 +19,14 @@ const (
 
 // usual has a queue that no pause of a busy machine fills.
 func usual() lab.WiredOptions {
-	return both(symmetric(usualRate, usualRTT), func(w *wire.Way) { w.Queue = usualRate / 8 / 20 })
+	return both(symmetric(usualRate, usualRTT), func(w *wire.Impairment) { w.Queue = usualRate / 8 / 20 })
 }
 
 // windowFaults are windows and buffers that are too small for the round trip.
 func windowFaults() []Fault {
 	const rmem, wmem = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 	receiver, sender, tool, path := measure.AtReceiver, measure.AtSender, measure.AtTool, measure.AtPath
-	stripped := func(w *wire.Way) { w.StripWScale = true }
+	stripped := func(w *wire.Impairment) { w.StripWScale = true }
 	return []Fault{
 		{Name: "receive-window", About: "the receiver may buffer 128 KB", Forward: is("receive-window", receiver),
 			Build: overWire(usual(), server(rmem, "4096 65536 131072"))},

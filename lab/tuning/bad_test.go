@@ -27,7 +27,7 @@ var (
 	wrongControl = Bad{Name: "wrong-control", About: "reno, where packets are lost", Cures: []string{"route-congestion@local", "congestion-control@local"},
 		Spoil: func(s *Scene) { s.control(s.A, s.Data.A4.String(), "reno") }}
 	brokenTSO = Bad{Name: "broken-tso", About: "segments that the sender's NIC should have cut are lost", Cures: segmentation(Local),
-		Spoil: func(s *Scene) { s.change(wire.AtoB, func(w *wire.Way) { w.DropAbove = 1514 }) }}
+		Spoil: func(s *Scene) { s.change(wire.AtoB, func(w *wire.Impairment) { w.DropAbove = 1514 }) }}
 	brokenTSONear = Bad{Name: "broken-tso", About: "the peer drops segments that were not cut", Cures: segmentation(Local),
 		Spoil: func(s *Scene) { s.B.Nft(dropAbove(1514)) }}
 	offloadsOff = Bad{Name: "offloads-off", About: "neither segmentation nor checksum offload at the sender", Cures: append(segmentation(Local), "tx-checksum@local", "scatter-gather@local"),

@@ -25,7 +25,7 @@ const (
 // roomy is a path whose queue holds what is under way, and what piles up while
 // a busy machine does something else.
 func roomy(rate int64, rtt time.Duration) lab.WiredOptions {
-	w := wire.Way{Rate: rate, Delay: rtt / 2, Queue: int64(float64(rate) / 8 * max(rtt, 25*time.Millisecond).Seconds())}
+	w := wire.Impairment{Rate: rate, Delay: rtt / 2, Queue: int64(float64(rate) / 8 * max(rtt, 25*time.Millisecond).Seconds())}
 	return lab.WiredOptions{AtoB: w, BtoA: w}
 }
 
@@ -35,7 +35,7 @@ func overWire(o lab.WiredOptions) func(testing.TB) *Scene {
 		t.Helper()
 		x := lab.NewWired(t, o)
 		s := newScene(t, x.Pair, x.Wire)
-		s.ways = [2]wire.Way{o.AtoB, o.BtoA}
+		s.impairments = [2]wire.Impairment{o.AtoB, o.BtoA}
 		return s
 	}
 }

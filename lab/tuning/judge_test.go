@@ -20,13 +20,13 @@ func (o Outcome) Lines() []string {
 	found, reached := milestone(o.Document, 0), milestone(o.Document, -1)
 	kept, _ := o.kept()
 	var all []string
-	for _, way := range slices.Sorted(maps.Keys(o.Healthy)) {
+	for _, direction := range slices.Sorted(maps.Keys(o.Healthy)) {
 		name := o.Name
 		if len(o.Healthy) > 1 {
-			name += " " + way
+			name += " " + direction
 		}
-		all = append(all, fmt.Sprintf("%-58s %9.1f %9.1f %9.1f %9.1f %5.1f%% %4.0fs  %s", name, o.Healthy[way]/1e6, found[way]/1e6,
-			reached[way]/1e6, o.Confirmed[way]/1e6, 100*reached[way]/o.Healthy[way], o.Elapsed.Seconds(), strings.Join(kept, " ")))
+		all = append(all, fmt.Sprintf("%-58s %9.1f %9.1f %9.1f %9.1f %5.1f%% %4.0fs  %s", name, o.Healthy[direction]/1e6, found[direction]/1e6,
+			reached[direction]/1e6, o.Confirmed[direction]/1e6, 100*reached[direction]/o.Healthy[direction], o.Elapsed.Seconds(), strings.Join(kept, " ")))
 	}
 	return all
 }
@@ -63,12 +63,12 @@ func (o Outcome) Wrong() []string {
 	}
 	all = append(all, o.strays()...)
 	reached := milestone(o.Document, -1)
-	for way, healthy := range o.Healthy {
-		if reached[way] < goal*healthy {
-			all = append(all, fmt.Sprintf("%s reached %.1f of %.1f Mb/s", way, reached[way]/1e6, healthy/1e6))
+	for direction, healthy := range o.Healthy {
+		if reached[direction] < goal*healthy {
+			all = append(all, fmt.Sprintf("%s reached %.1f of %.1f Mb/s", direction, reached[direction]/1e6, healthy/1e6))
 		}
-		if o.Confirmed[way] < goal*healthy {
-			all = append(all, fmt.Sprintf("%s: thru test finds %.1f of %.1f Mb/s", way, o.Confirmed[way]/1e6, healthy/1e6))
+		if o.Confirmed[direction] < goal*healthy {
+			all = append(all, fmt.Sprintf("%s: thru test finds %.1f of %.1f Mb/s", direction, o.Confirmed[direction]/1e6, healthy/1e6))
 		}
 	}
 	for _, line := range o.Left {

@@ -61,7 +61,7 @@ func (s *Scene) rates(traffic []string) (map[string]float64, error) {
 	if code != 0 {
 		return nil, fmt.Errorf("tuning: thru test: %s", wrong(d, code))
 	}
-	return ratesOf(slices.DeleteFunc(d.Cells, func(c measure.Cell) bool { return c.Beside })), nil
+	return ratesOf(slices.DeleteFunc(d.Cells, func(c measure.Cell) bool { return c.Baseline })), nil
 }
 
 // ratesOf are the rates of cells, by direction.

@@ -22,13 +22,13 @@ const (
 // tuned. Each has a home folder of its own, which holds its journal.
 type Scene struct {
 	*lab.Pair
-	homes  map[*lab.Host]string
-	serves *Program          // nil where b does not serve
-	joins  map[string]string // of b, by the name that they are kept under
-	wire   *wire.Wire        // nil over a veth
-	ways   [2]wire.Way       // of the wire, as they are set
-	boot   string            // file with the id of another boot; empty: that of this machine
-	t      testing.TB
+	homes       map[*lab.Host]string
+	serves      *Program           // nil where b does not serve
+	joins       map[string]string  // of b, by the name that they are kept under
+	wire        *wire.Wire         // nil over a veth
+	impairments [2]wire.Impairment // of the wire, as they are set
+	boot        string             // file with the id of another boot; empty: that of this machine
+	t           testing.TB
 }
 
 // newScene has homes for both hosts of a pair.
@@ -150,11 +150,11 @@ func (s *Scene) control(h *lab.Host, addr, name string) {
 }
 
 // change changes a direction of the path in user space.
-func (s *Scene) change(d wire.Direction, change func(w *wire.Way)) {
+func (s *Scene) change(d wire.Direction, change func(w *wire.Impairment)) {
 	s.t.Helper()
 	if s.wire == nil {
 		s.t.Fatal("tuning: this path is a veth")
 	}
-	change(&s.ways[d])
-	s.wire.Set(d, s.ways[d])
+	change(&s.impairments[d])
+	s.wire.Set(d, s.impairments[d])
 }

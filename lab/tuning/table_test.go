@@ -34,8 +34,8 @@ func TestTable(t *testing.T) {
 
 // TestWrong: each promise that is broken is named, and nothing else.
 func TestWrong(t *testing.T) {
-	const way = "local -> peer"
-	rate := func(mbps float64) map[string]float64 { return map[string]float64{way: mbps * 1e6} }
+	const direction = "local -> peer"
+	rate := func(mbps float64) map[string]float64 { return map[string]float64{direction: mbps * 1e6} }
 	attempt := func(knob, at, outcome string) measure.Attempt {
 		return measure.Attempt{Proposal: measure.Proposal{Settings: []measure.Setting{{Knob: knob, EndPoint: at}}}, Outcome: outcome}
 	}

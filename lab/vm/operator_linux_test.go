@@ -218,7 +218,7 @@ func base(t *testing.T, d *measure.Document, from string) *measure.Cell {
 	t.Helper()
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.From == from && !c.Beside && (c.Experiment == "" || c.Experiment == diagnose.Base) {
+		if c.From == from && !c.Baseline && (c.Experiment == "" || c.Experiment == diagnose.Base) {
 			if c.Goodput == nil {
 				t.Fatalf("no goodput from %s: %+v", from, c.Error)
 			}

@@ -12,7 +12,7 @@ const together = int64(250 * time.Microsecond)
 // direction takes the frames of one end and says which of them reach the other,
 // when, and in which pieces. It does no I/O.
 type direction struct {
-	way              *treatment
+	impairment       *treatment
 	held             store
 	counters         Counters
 	router4, router6 netip.Addr
@@ -27,16 +27,16 @@ func (d *direction) take(now int64, b *buffer, n int) []byte {
 	for i := range count {
 		d.counters.In.add(f.size(i))
 	}
-	if d.way.DropAbove > 0 && count > 1 && n-vnetSize > d.way.DropAbove {
+	if d.impairment.DropAbove > 0 && count > 1 && n-vnetSize > d.impairment.DropAbove {
 		for i := range count {
 			d.counters.Oversize.add(f.size(i))
 		}
 		return nil
 	}
-	if (d.way.StripWScale || d.way.StripSACK || d.way.StripTimestamps || d.way.ClampMSS > 0) && d.way.rewrite(&f) {
+	if (d.impairment.StripWScale || d.impairment.StripSACK || d.impairment.StripTimestamps || d.impairment.ClampMSS > 0) && d.impairment.rewrite(&f) {
 		d.counters.Rewritten.add(f.size(0))
 	}
-	if d.judgeAll(now, b, &f, count) && d.way.ICMP && !f.mayFragment() {
+	if d.judgeAll(now, b, &f, count) && d.impairment.ICMP && !f.mayFragment() {
 		return d.answer(&f)
 	}
 	return nil
@@ -49,20 +49,20 @@ func (d *direction) judgeAll(now int64, b *buffer, f *frame, count int) (large b
 	var p piece
 	for i := range count {
 		size := f.size(i)
-		what, leaves := d.way.judge(now, size, f.ip > 0, flow)
+		what, leaves := d.impairment.judge(now, size, f.ip > 0, flow)
 		if what != passes {
 			d.flush(b, f, &p)
 			d.drop(what, size)
 			large = large || what == tooLarge
 			continue
 		}
-		twice, late := d.way.draw(d.way.Duplicate), d.way.draw(d.way.Reorder)
+		twice, late := d.impairment.draw(d.impairment.Duplicate), d.impairment.draw(d.impairment.Reorder)
 		if twice || late || p.count > 0 && leaves-p.first > together {
 			d.flush(b, f, &p)
 		}
 		if late {
 			d.counters.Reordered.add(size)
-			leaves += int64(d.way.ReorderDelay)
+			leaves += int64(d.impairment.ReorderDelay)
 		}
 		p.add(i, leaves)
 		if twice {
@@ -134,7 +134,7 @@ func (d *direction) answer(f *frame) []byte {
 	if f.v6 {
 		router = d.router6
 	}
-	reply := f.tooBig(d.reply[:], d.way.MTU, router)
+	reply := f.tooBig(d.reply[:], d.impairment.MTU, router)
 	if reply != nil {
 		d.counters.ICMP.add(len(reply) - vnetSize)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // newDirection returns a direction with routers of both families.
-func newDirection(w Way) *direction {
-	return &direction{way: newTreatment(w), router4: netip.MustParseAddr("10.77.0.254"), router6: netip.MustParseAddr("fd00::fe")}
+func newDirection(w Impairment) *direction {
+	return &direction{impairment: newTreatment(w), router4: netip.MustParseAddr("10.77.0.254"), router6: netip.MustParseAddr("fd00::fe")}
 }
 
 // give hands a direction a frame at a time, and returns the answer.
@@ -91,7 +91,7 @@ func TestLimiter(t *testing.T) {
 // TestLoss: the share and the length of bursts are those asked for, and a seed
 // decides which.
 func TestLoss(t *testing.T) {
-	draw := func(w Way) (pattern []bool, share, burst float64) {
+	draw := func(w Impairment) (pattern []bool, share, burst float64) {
 		tr := newTreatment(w)
 		lost, begins := 0, 0
 		for i := range 200_000 {
@@ -106,7 +106,7 @@ func TestLoss(t *testing.T) {
 		return pattern, float64(lost) / 200_000, float64(lost) / max(1, float64(begins))
 	}
 	for _, want := range []struct{ loss, burst float64 }{{0.01, 0}, {0.1, 1}, {0.02, 5}, {0.3, 20}} {
-		w := Way{Loss: want.loss, LossBurst: want.burst, Seed: 3}
+		w := Impairment{Loss: want.loss, LossBurst: want.burst, Seed: 3}
 		pattern, share, burst := draw(w)
 		if !near(share, want.loss, 15) {
 			t.Errorf("%+v: share %.4f", want, share)
@@ -122,7 +122,7 @@ func TestLoss(t *testing.T) {
 			t.Errorf("%+v: two seeds are alike", want)
 		}
 	}
-	if _, share, _ := draw(Way{Loss: 1, LossBurst: 4}); share != 1 {
+	if _, share, _ := draw(Impairment{Loss: 1, LossBurst: 4}); share != 1 {
 		t.Errorf("all is lost, but %.3f", share)
 	}
 }
@@ -134,29 +134,29 @@ func TestPieces(t *testing.T) {
 	raw := packet{payload: 10000, segment: 1448}.frame()
 	wire := int64(10000 + segments*54)
 	tests := []struct {
-		name   string
-		way    Way
-		frames int   // that arrive
-		last   int64 // when the last of them does, ns
-		count  func(Counters) Count
-		want   int64 // packets
+		name      string
+		direction Impairment
+		frames    int   // that arrive
+		last      int64 // when the last of them does, ns
+		count     func(Counters) Count
+		want      int64 // packets
 	}{
-		{"nothing", Way{}, 1, 0, func(c Counters) Count { return c.Out }, segments},
-		{"delay", Way{Delay: 5}, 1, 5, func(c Counters) Count { return c.Out }, segments},
-		{"a fast rate", Way{Rate: 1e9}, 1, wire * 8, func(c Counters) Count { return c.Out }, segments},
-		{"a slow rate", Way{Rate: 8e6}, segments, wire * 1000, func(c Counters) Count { return c.Out }, segments},
-		{"a short queue", Way{Rate: 8e6, Queue: 4600}, 3, 1502 * 3 * 1000, func(c Counters) Count { return c.Queue }, segments - 3},
-		{"a policer", Way{PoliceRate: 8e6, PoliceBurst: 4600}, 1, 0, func(c Counters) Count { return c.Police }, segments - 3},
-		{"a small MTU", Way{MTU: 1487}, 1, 0, func(c Counters) Count { return c.MTU }, segments - 1}, // the last is shorter
-		{"an MTU that fits", Way{MTU: 1488}, 1, 0, func(c Counters) Count { return c.MTU }, 0},
-		{"broken TSO", Way{DropAbove: 1514}, 0, 0, func(c Counters) Count { return c.Oversize }, segments},
-		{"all twice", Way{Duplicate: 1}, 2 * segments, 0, func(c Counters) Count { return c.Duplicated }, segments},
-		{"all late", Way{Reorder: 1, ReorderDelay: 9}, segments, 9, func(c Counters) Count { return c.Reordered }, segments},
-		{"all lost", Way{Loss: 1}, 0, 0, func(c Counters) Count { return c.Lost }, segments},
+		{"nothing", Impairment{}, 1, 0, func(c Counters) Count { return c.Out }, segments},
+		{"delay", Impairment{Delay: 5}, 1, 5, func(c Counters) Count { return c.Out }, segments},
+		{"a fast rate", Impairment{Rate: 1e9}, 1, wire * 8, func(c Counters) Count { return c.Out }, segments},
+		{"a slow rate", Impairment{Rate: 8e6}, segments, wire * 1000, func(c Counters) Count { return c.Out }, segments},
+		{"a short queue", Impairment{Rate: 8e6, Queue: 4600}, 3, 1502 * 3 * 1000, func(c Counters) Count { return c.Queue }, segments - 3},
+		{"a policer", Impairment{PoliceRate: 8e6, PoliceBurst: 4600}, 1, 0, func(c Counters) Count { return c.Police }, segments - 3},
+		{"a small MTU", Impairment{MTU: 1487}, 1, 0, func(c Counters) Count { return c.MTU }, segments - 1}, // the last is shorter
+		{"an MTU that fits", Impairment{MTU: 1488}, 1, 0, func(c Counters) Count { return c.MTU }, 0},
+		{"broken TSO", Impairment{DropAbove: 1514}, 0, 0, func(c Counters) Count { return c.Oversize }, segments},
+		{"all twice", Impairment{Duplicate: 1}, 2 * segments, 0, func(c Counters) Count { return c.Duplicated }, segments},
+		{"all late", Impairment{Reorder: 1, ReorderDelay: 9}, segments, 9, func(c Counters) Count { return c.Reordered }, segments},
+		{"all lost", Impairment{Loss: 1}, 0, 0, func(c Counters) Count { return c.Lost }, segments},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := newDirection(tt.way)
+			d := newDirection(tt.direction)
 			give(d, 0, raw)
 			frames, last := 0, int64(0)
 			for at, frame := range arrivals(d) {
@@ -179,9 +179,9 @@ func TestPieces(t *testing.T) {
 
 // TestLateIsOvertaken: one packet that is held back arrives after the next.
 func TestLateIsOvertaken(t *testing.T) {
-	d := newDirection(Way{Reorder: 1, ReorderDelay: 100})
+	d := newDirection(Impairment{Reorder: 1, ReorderDelay: 100})
 	give(d, 0, packet{payload: 100}.frame())
-	d.way.Reorder = 0
+	d.impairment.Reorder = 0
 	give(d, 50, packet{payload: 200}.frame())
 	give(d, 100, packet{payload: 300}.frame()) // due with the first, and behind it
 	var got []int
@@ -196,11 +196,11 @@ func TestLateIsOvertaken(t *testing.T) {
 // TestRatesOfSome: a rate of a member or of a flow holds back those alone that
 // share it.
 func TestRatesOfSome(t *testing.T) {
-	for name, way := range map[string]Way{
+	for name, direction := range map[string]Impairment{
 		"members": {Members: 4, MemberRate: 8e6, Queue: 1e6}, "flows": {PerFlowRate: 8e6, Queue: 1e6},
 	} {
 		times := func(port func(i int) uint16) (last int64) {
-			d := newDirection(way)
+			d := newDirection(direction)
 			for i := range 64 {
 				give(d, 0, packet{payload: 946, port: port(i)}.frame()) // 1000 bytes: a millisecond
 			}
@@ -219,9 +219,9 @@ func TestRatesOfSome(t *testing.T) {
 
 // TestTakesNoMemory: once a path has filled, it allocates nothing.
 func TestTakesNoMemory(t *testing.T) {
-	way := everything()
-	way.MTU, way.Members, way.Loss = 0, 2, 0.01
-	d := newDirection(way)
+	direction := everything()
+	direction.MTU, direction.Members, direction.Loss = 0, 2, 0.01
+	d := newDirection(direction)
 	big, small := packet{payload: 60000, segment: 1448}.frame(), packet{payload: 1}.frame()
 	round := func() {
 		for i := range 20 {
@@ -247,17 +247,17 @@ func TestTakesNoMemory(t *testing.T) {
 func TestRewrite(t *testing.T) {
 	options := []byte{optionMSS, 4, 0x05, 0xb4, optionSACK, 2, optionTimestamps, 10, 1, 2, 3, 4, 0, 0, 0, 0, optionNone, optionWScale, 3, 7}
 	tests := []struct {
-		name  string
-		way   Way
-		flags byte
-		want  []byte
+		name      string
+		direction Impairment
+		flags     byte
+		want      []byte
 	}{
-		{"scale", Way{StripWScale: true}, flagSYN, []byte{2, 4, 5, 0xb4, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 1, 1, 1}},
-		{"SACK of a SYN-ACK", Way{StripSACK: true}, flagSYN | 0x10, []byte{2, 4, 5, 0xb4, 1, 1, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7}},
-		{"timestamps", Way{StripTimestamps: true}, flagSYN, []byte{2, 4, 5, 0xb4, 4, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 7}},
-		{"MSS", Way{ClampMSS: 1000}, flagSYN, []byte{2, 4, 3, 0xe8, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7}},
-		{"a higher MSS", Way{ClampMSS: 9000}, flagSYN, options},
-		{"no SYN", Way{StripWScale: true, ClampMSS: 9}, 0x10, options},
+		{"scale", Impairment{StripWScale: true}, flagSYN, []byte{2, 4, 5, 0xb4, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 1, 1, 1}},
+		{"SACK of a SYN-ACK", Impairment{StripSACK: true}, flagSYN | 0x10, []byte{2, 4, 5, 0xb4, 1, 1, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7}},
+		{"timestamps", Impairment{StripTimestamps: true}, flagSYN, []byte{2, 4, 5, 0xb4, 4, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 7}},
+		{"MSS", Impairment{ClampMSS: 1000}, flagSYN, []byte{2, 4, 3, 0xe8, 4, 2, 8, 10, 1, 2, 3, 4, 0, 0, 0, 0, 1, 3, 3, 7}},
+		{"a higher MSS", Impairment{ClampMSS: 9000}, flagSYN, options},
+		{"no SYN", Impairment{StripWScale: true, ClampMSS: 9}, 0x10, options},
 	}
 	for _, tt := range tests {
 		for _, full := range []bool{false, true} {
@@ -266,7 +266,7 @@ func TestRewrite(t *testing.T) {
 				if full {
 					raw = complete(raw)
 				}
-				d := newDirection(tt.way)
+				d := newDirection(tt.direction)
 				give(d, 0, raw)
 				for _, got := range arrivals(d) {
 					if o := got[len(got)-len(options):]; !bytes.Equal(o, tt.want) {
@@ -286,7 +286,7 @@ func TestRewrite(t *testing.T) {
 // where one is due.
 func TestTooBig(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
-		d := newDirection(Way{MTU: 1400, ICMP: true})
+		d := newDirection(Impairment{MTU: 1400, ICMP: true})
 		big := packet{payload: 3000, segment: 1448, v6: v6}.frame()
 		reply := give(d, 0, big)
 		f := parse(reply)
@@ -313,13 +313,13 @@ func TestTooBig(t *testing.T) {
 		if give(d, 0, packet{payload: 1300, v6: v6}.frame()) != nil {
 			t.Errorf("v6 %v: an answer to a packet that fits", v6)
 		}
-		if silent := newDirection(Way{MTU: 1400}); give(silent, 0, big) != nil {
+		if silent := newDirection(Impairment{MTU: 1400}); give(silent, 0, big) != nil {
 			t.Errorf("v6 %v: an answer that was not asked for", v6)
 		}
 	}
 	may := packet{payload: 2000}.frame()
 	may[vnetSize+ethernetSize+6] = 0 // no "don't fragment"
-	d := newDirection(Way{MTU: 1400, ICMP: true})
+	d := newDirection(Impairment{MTU: 1400, ICMP: true})
 	if give(d, 0, may) != nil || d.counters.MTU.Packets != 1 {
 		t.Errorf("a packet that may be fragmented: %+v", d.counters)
 	}

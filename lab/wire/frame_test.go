@@ -254,8 +254,8 @@ func odd() map[string][]byte {
 }
 
 // everything is a way that does all it can to a packet.
-func everything() Way {
-	return Way{
+func everything() Impairment {
+	return Impairment{
 		StripWScale: true, StripSACK: true, StripTimestamps: true, ClampMSS: 500, MTU: 1000, ICMP: true,
 		PoliceRate: 1e9, Loss: 0.2, LossBurst: 3, PeakRate: 1e9, Rate: 1e9, Burst: 1e4, Members: 3, MemberRate: 1e8, PerFlowRate: 1e8,
 		Duplicate: 0.2, Reorder: 0.2, ReorderDelay: 5, Delay: 7,
@@ -268,8 +268,8 @@ func survive(t *testing.T, raw []byte) {
 	t.Helper()
 	small := everything()
 	small.MTU = 0
-	for _, way := range []Way{{}, everything(), small, {DropAbove: 1514}} {
-		d := newDirection(way)
+	for _, direction := range []Impairment{{}, everything(), small, {DropAbove: 1514}} {
+		d := newDirection(direction)
 		for range 3 {
 			give(d, 0, raw)
 		}

@@ -14,7 +14,7 @@ const (
 // rewrite takes away and lowers options of a SYN or SYN-ACK in place, and tells
 // whether it changed one. Options are replaced by as many that say nothing, so
 // lengths stay.
-func (w *Way) rewrite(f *frame) bool {
+func (w *Impairment) rewrite(f *frame) bool {
 	if f.proto != protoTCP || f.transport == 0 || f.raw[f.transport+13]&flagSYN == 0 {
 		return false
 	}
@@ -43,7 +43,7 @@ func (w *Way) rewrite(f *frame) bool {
 }
 
 // rewriteOption changes one option.
-func (w *Way) rewriteOption(o []byte) {
+func (w *Impairment) rewriteOption(o []byte) {
 	strip := o[0] == optionWScale && w.StripWScale ||
 		o[0] == optionSACK && w.StripSACK ||
 		o[0] == optionTimestamps && w.StripTimestamps

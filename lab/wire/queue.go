@@ -48,10 +48,10 @@ func (p *parcels) Pop() any {
 // store holds the parcels on their way, and those and the buffers that are free
 // again: once a path has filled, it allocates nothing.
 type store struct {
-	way     parcels
-	order   uint64
-	parcels []*parcel
-	buffers [len(sizes)][]*buffer
+	impairment parcels
+	order      uint64
+	parcels    []*parcel
+	buffers    [len(sizes)][]*buffer
 }
 
 // class is the place in sizes of the smallest that holds n bytes.
@@ -100,19 +100,19 @@ func (s *store) parcel(b *buffer) *parcel {
 func (s *store) send(p *parcel) {
 	s.order++
 	p.order = s.order
-	heap.Push(&s.way, p)
+	heap.Push(&s.impairment, p)
 }
 
 // next is when the next parcel leaves; ok is false where none is on its way.
 func (s *store) next() (leaves int64, ok bool) {
-	if len(s.way) == 0 {
+	if len(s.impairment) == 0 {
 		return 0, false
 	}
-	return s.way[0].leaves, true
+	return s.impairment[0].leaves, true
 }
 
 // take takes the next parcel off its way. The caller hands it to done.
-func (s *store) take() *parcel { return heap.Pop(&s.way).(*parcel) }
+func (s *store) take() *parcel { return heap.Pop(&s.impairment).(*parcel) }
 
 // done keeps a parcel that has left for the next one.
 func (s *store) done(p *parcel) {

@@ -25,7 +25,7 @@ const (
 
 // treatment is a Way at work: its limits and its chance.
 type treatment struct {
-	Way
+	Impairment
 	chance     *rand.Rand
 	losing     bool // a burst of losses lasts
 	police     *limiter
@@ -35,14 +35,14 @@ type treatment struct {
 }
 
 // newTreatment makes the limits of a way.
-func newTreatment(w Way) *treatment {
+func newTreatment(w Impairment) *treatment {
 	t := &treatment{
-		Way:    w,
-		chance: rand.New(rand.NewPCG(w.Seed, 0)),
-		police: newLimiter(w.PoliceRate, held(w.PoliceBurst, w.PoliceRate, defaultPoliceBurst), 0),
-		peak:   newLimiter(w.PeakRate, 0, held(w.Queue, w.PeakRate, defaultQueue)),
-		rate:   newLimiter(w.Rate, w.Burst, held(w.Queue, w.Rate, defaultQueue)),
-		flows:  map[uint64]*limiter{},
+		Impairment: w,
+		chance:     rand.New(rand.NewPCG(w.Seed, 0)),
+		police:     newLimiter(w.PoliceRate, held(w.PoliceBurst, w.PoliceRate, defaultPoliceBurst), 0),
+		peak:       newLimiter(w.PeakRate, 0, held(w.Queue, w.PeakRate, defaultQueue)),
+		rate:       newLimiter(w.Rate, w.Burst, held(w.Queue, w.Rate, defaultQueue)),
+		flows:      map[uint64]*limiter{},
 	}
 	for range w.Members {
 		t.members = append(t.members, newLimiter(w.MemberRate, 0, held(w.Queue, w.MemberRate, defaultQueue)))

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// Way is what happens to the packets of one direction. The zero value passes
+// Impairment is what happens to the packets of one direction. The zero value passes
 // them all at once. Sizes and rates are of Ethernet frames without preamble,
 // check sum and gap, as tc-tbf(8) counts them. A packet meets the parts in the
 // order of the fields.
-type Way struct {
+type Impairment struct {
 	// DropAbove drops every super-packet whose frame is longer than so many
 	// bytes, though its segments would fit: segmentation offload that is broken.
 	// Packets that left their host as one segment pass. 0 drops none.
@@ -81,7 +81,7 @@ type End struct {
 // Options of a Wire.
 type Options struct {
 	A, B       End
-	AtoB, BtoA Way
+	AtoB, BtoA Impairment
 	// NoOffloads makes the kernel at both ends segment packets and compute
 	// checksums itself, as a NIC without offloads does. Each packet then costs the
 	// path two system calls: without a Rate, the queues of the devices overflow.

@@ -14,12 +14,12 @@ import (
 
 // Wire is a path between two TAP devices. It runs until Close.
 type Wire struct {
-	taps    [2]int // descriptors of the devices of A and of B
-	movers  [2]*mover
-	stop    int // an eventfd: readable when the threads shall end
-	stopped atomic.Bool
-	threads sync.WaitGroup
-	close   func() error
+	taps       [2]int // descriptors of the devices of A and of B
+	forwarders [2]*forwarder
+	stop       int // an eventfd: readable when the threads shall end
+	stopped    atomic.Bool
+	threads    sync.WaitGroup
+	close      func() error
 }
 
 // New makes both devices and starts a thread a direction. The devices are
@@ -37,10 +37,10 @@ func New(o Options) (*Wire, error) {
 		}
 	}
 	begin := time.Now()
-	for i, way := range []Way{o.AtoB, o.BtoA} {
-		m := &mover{wire: w, from: w.taps[i], to: w.taps[1-i], begin: begin}
-		m.router4, m.router6, m.way = o.Router4, o.Router6, newTreatment(way)
-		w.movers[i] = m
+	for i, direction := range []Impairment{o.AtoB, o.BtoA} {
+		m := &forwarder{wire: w, from: w.taps[i], to: w.taps[1-i], begin: begin}
+		m.router4, m.router6, m.impairment = o.Router4, o.Router6, newTreatment(direction)
+		w.forwarders[i] = m
 		w.threads.Go(m.run)
 	}
 	w.close = sync.OnceValue(w.end)
@@ -49,16 +49,16 @@ func New(o Options) (*Wire, error) {
 
 // Set changes what happens in a direction from now on. Packets that are on
 // their way keep their time; buckets, queues and chance begin anew.
-func (w *Wire) Set(d Direction, way Way) {
-	m := w.movers[d]
+func (w *Wire) Set(d Direction, direction Impairment) {
+	m := w.forwarders[d]
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.way = newTreatment(way)
+	m.impairment = newTreatment(direction)
 }
 
 // Counters returns what has happened in a direction so far.
 func (w *Wire) Counters(d Direction) Counters {
-	m := w.movers[d]
+	m := w.forwarders[d]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.counters
@@ -91,8 +91,8 @@ func (w *Wire) closeFiles() error {
 	return nil
 }
 
-// mover is the thread of one direction.
-type mover struct {
+// forwarder is the thread of one direction.
+type forwarder struct {
 	wire     *Wire
 	from, to int
 	begin    time.Time
@@ -104,7 +104,7 @@ type mover struct {
 }
 
 // run moves frames until the wire is closed.
-func (m *mover) run() {
+func (m *forwarder) run() {
 	// Never unlocked: the thread ends with the goroutine, and its settings with it.
 	runtime.LockOSThread()
 	m.settle()
@@ -122,16 +122,16 @@ func (m *mover) run() {
 
 // settle asks for exact timers and a quick wake-up: the delay of a path must
 // not depend on what its hosts compute. Without the right to it, it goes on.
-func (m *mover) settle() {
+func (m *forwarder) settle() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 }
 
 // now is the time since the wire began, ns.
-func (m *mover) now() int64 { return int64(time.Since(m.begin)) }
+func (m *forwarder) now() int64 { return int64(time.Since(m.begin)) }
 
 // receive takes one frame, and tells whether there was one.
-func (m *mover) receive() bool {
+func (m *forwarder) receive() bool {
 	b := m.scratch
 	// Raw: the descriptor does not block, and the scheduler need not know.
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(m.from), uintptr(unsafe.Pointer(&b.data[0])), uintptr(len(b.data)))
@@ -153,7 +153,7 @@ func (m *mover) receive() bool {
 }
 
 // deliver gives the other end what is due, and says when the next is.
-func (m *mover) deliver() (next int64, some bool) {
+func (m *forwarder) deliver() (next int64, some bool) {
 	for {
 		next, some = m.held.next()
 		if !some || next > m.now() {
@@ -171,7 +171,7 @@ func (m *mover) deliver() (next int64, some bool) {
 }
 
 // write gives a frame in two parts to an end, and tells whether that took it.
-func (m *mover) write(fd int, head, body []byte) bool {
+func (m *forwarder) write(fd int, head, body []byte) bool {
 	parts := m.parts[:0]
 	for _, b := range [][]byte{head, body} {
 		if len(b) > 0 {
@@ -184,7 +184,7 @@ func (m *mover) write(fd int, head, body []byte) bool {
 }
 
 // wait sleeps until a frame comes or one is due, and tells whether to go on.
-func (m *mover) wait(next int64, some bool) bool {
+func (m *forwarder) wait(next int64, some bool) bool {
 	fds := [...]unix.PollFd{{Fd: int32(m.from), Events: unix.POLLIN}, {Fd: int32(m.wire.stop), Events: unix.POLLIN}}
 	var timeout *unix.Timespec
 	if some {

@@ -16,7 +16,7 @@ func New(Options) (*Wire, error) {
 }
 
 // Set changes what happens in a direction from now on.
-func (w *Wire) Set(Direction, Way) {}
+func (w *Wire) Set(Direction, Impairment) {}
 
 // Counters returns what has happened in a direction so far.
 func (w *Wire) Counters(Direction) Counters { return Counters{} }

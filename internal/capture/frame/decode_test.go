@@ -18,9 +18,9 @@ func outer4Of(proto byte, payload []byte) []byte {
 	return ip4Of(outer4, outer4to, 0, proto, nil, payload)
 }
 
-// TestWays decodes one segment of 100 bytes through everything that may lie
+// TestDirections decodes one segment of 100 bytes through everything that may lie
 // around it.
-func TestWays(t *testing.T) {
+func TestDirections(t *testing.T) {
 	vni := "\x08\x00\x00\x00\x00\x00\x2a\x00"
 	tests := []struct {
 		name            string

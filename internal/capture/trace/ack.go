@@ -29,7 +29,7 @@ func (h *half) acknowledged(c *conn, r *half, p *frame.Packet, at int64) {
 	}
 	h.selective(c, r, p, ack)
 	if duplicate {
-		r.way.DupAcks.Seen(p.Number, 0)
+		r.direction.DupAcks.Seen(p.Number, 0)
 		r.dupRun++
 	} else if ack != r.lastAck {
 		r.dupRun = 0
@@ -51,7 +51,7 @@ func (r *half) isDuplicate(p *frame.Packet, ack int64) bool {
 // unseen notes that data was acknowledged that is not in the capture.
 func (h *half) unseen(p *frame.Packet, ack int64) {
 	if !(h.probed && ack == h.next+1) { // the byte of a probe, which was taken
-		h.way.Unseen.Seen(p.Number, int(min(ack-h.next, 1<<31-1)))
+		h.direction.Unseen.Seen(p.Number, int(min(ack-h.next, 1<<31-1)))
 	}
 	h.next = ack
 }
@@ -66,8 +66,8 @@ func (h *half) isHole(r *half) bool { return h.sacked > h.acked || r.dupRun > 0 
 func (h *half) advance(p *frame.Packet, ack, at int64, waited bool) (rtt int64) {
 	rtt = -1
 	if first, ok := h.waiting.last(h.acked); ok && !first.again && h.sacked > h.acked {
-		h.way.SACKLate.Seen(p.Number, 0)
-		h.way.SACKMost = max(h.way.SACKMost, h.sacked-h.acked)
+		h.direction.SACKLate.Seen(p.Number, 0)
+		h.direction.SACKMost = max(h.direction.SACKMost, h.sacked-h.acked)
 	}
 	if sent, ok := h.waiting.acknowledge(ack); ok && !waited {
 		rtt = at - sent
@@ -79,7 +79,7 @@ func (h *half) advance(p *frame.Packet, ack, at int64, waited bool) (rtt int64) 
 		past++
 	}
 	if past > 0 {
-		h.way.Unseen.Seen(p.Number, 0)
+		h.direction.Unseen.Seen(p.Number, 0)
 		h.gaps = slices.Delete(h.gaps, 0, past)
 	}
 	return rtt
@@ -107,7 +107,7 @@ func (h *half) selective(c *conn, r *half, p *frame.Packet, ack int64) {
 		}
 	}
 	if told {
-		r.way.SACKed.Seen(p.Number, 0)
+		r.direction.SACKed.Seen(p.Number, 0)
 	}
 }
 
@@ -120,9 +120,9 @@ func (h *half) isDSACK(x *frame.Options, n int, start, end, ack int64) bool {
 
 // doubled takes the word that data arrived twice.
 func (h *half) doubled(c *conn, r *half, p *frame.Packet, start, end int64) {
-	r.way.DSACK.Seen(p.Number, int(min(max(end-start, 0), 1<<31-1)))
+	r.direction.DSACK.Seen(p.Number, int(min(max(end-start, 0), 1<<31-1)))
 	if x := h.resent.arrivedTwice(start, end); x != nil {
-		x.needless(c, &h.way)
+		x.needless(c, &h.direction)
 	}
 }
 
@@ -148,12 +148,12 @@ func (r *half) advertise(p *frame.Packet, at int64) {
 	}
 	switch {
 	case p.Window == 0:
-		r.way.Zero.Seen(p.Number, 0)
+		r.direction.Zero.Seen(p.Number, 0)
 		if r.zeroAt < 0 {
 			r.zeroAt = at
 		}
 	case r.zeroAt >= 0:
-		r.way.ZeroNs += at - r.zeroAt
+		r.direction.ZeroNs += at - r.zeroAt
 		r.zeroAt = -1
 	}
 }

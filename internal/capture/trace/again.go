@@ -39,7 +39,7 @@ func (h *half) isLate(c *conn, p *frame.Packet, g gap, at int64) bool {
 
 // sentAgain counts data that was sent again, and says why.
 func (h *half) sentAgain(c *conn, o *half, p *frame.Packet, start, end, at, quiet int64) *repeated {
-	w := &h.way
+	w := &h.direction
 	sees := func(to *measure.Count) { c.full.sees(to, p.Number, p.Payload, p.IPBytes) }
 	h.triedAt = at
 	sees(&w.Again)
@@ -144,7 +144,7 @@ func (x *repeated) fills(p *frame.Packet, g gap, at int64) {
 }
 
 // needless counts it, once, as sent for nothing.
-func (x *repeated) needless(c *conn, w *measure.Way) {
+func (x *repeated) needless(c *conn, w *measure.Direction) {
 	if !x.spurious {
 		x.spurious = true
 		c.full.sees(&w.Spurious, x.number, x.payload, x.ip)

@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// mostCourses bounds the connections whose course is told.
-const mostCourses = 8
+// mostTimelines bounds the connections whose course is told.
+const mostTimelines = 8
 
 // Capture tells what the packets show, and where they must have been captured
 // (Place). Nothing may be added after it.
@@ -45,8 +45,8 @@ func (b *Builder) Capture() *measure.Capture {
 	}
 	for i, c := range flow {
 		m := c.connection()
-		if i < mostCourses {
-			m.Course = c.ends[c.from()].course.trace()
+		if i < mostTimelines {
+			m.Timeline = c.ends[c.from()].timeline.trace()
 		}
 		x.Conns = append(x.Conns, m)
 	}
@@ -100,7 +100,7 @@ func (c *conn) service() service {
 
 // from is the end that sends the most data.
 func (c *conn) from() int {
-	switch x, y := c.ends[0].way.New, c.ends[1].way.New; {
+	switch x, y := c.ends[0].direction.New, c.ends[1].direction.New; {
 	case x > y:
 		return 0
 	case y > x:
@@ -126,7 +126,7 @@ func (c *conn) connection() measure.Connection {
 	c.handshake(&m)
 	m.Flight = h.flight.spread()
 	if r.scale < 0 {
-		m.Unscaled = r.way.Packets > 0
+		m.Unscaled = r.direction.Packets > 0
 	} else if m.Window = h.windows.spread(); m.Window != nil {
 		m.WindowFull = new(100 * h.filled.mean())
 	}
@@ -147,9 +147,9 @@ func (h *half) delivered(r *half) int64 {
 		acked--
 	}
 	if r.hasAck && (acked <= 0 || h.triedAt-h.ackedAt > stallNs) {
-		return min(max(acked, 0), h.way.New)
+		return min(max(acked, 0), h.direction.New)
 	}
-	return h.way.New
+	return h.direction.New
 }
 
 // handshake tells how the connection was opened.
@@ -176,8 +176,8 @@ func (h *half) mss() int {
 }
 
 // closed completes the counts of one direction.
-func (h *half) closed(c *conn) measure.Way {
-	w := h.way
+func (h *half) closed(c *conn) measure.Direction {
+	w := h.direction
 	if h.firstNew >= 0 {
 		w.SendNs = h.triedAt - h.firstNew
 	}

@@ -44,7 +44,7 @@ func (c *conn) begin(b *Builder, key pair, index int, p *frame.Packet, at int64)
 	c.full.ip = b.o.MTU
 }
 
-func (c *conn) payload() int64 { return c.ends[0].way.New + c.ends[1].way.New }
+func (c *conn) payload() int64 { return c.ends[0].direction.New + c.ends[1].direction.New }
 
 // isReopenedBy reports whether a packet opens a new connection on the same
 // ports: a SYN of another sequence number than before.

@@ -38,7 +38,7 @@ func Cross(one, other Side) (*measure.Crossing, error) {
 		x.placeAnew(k, mains[k])
 	}
 	for i := range x.couples {
-		x.couples[i].meet()
+		x.couples[i].match()
 	}
 	if x.isOnePlace() {
 		return nil, ErrSamePlace
@@ -199,7 +199,7 @@ func (x *crossing) byHops() int {
 func (x *crossing) isOnePlace() bool {
 	met, equal := 0, 0
 	for i := range x.couples {
-		for _, m := range x.couples[i].met {
+		for _, m := range x.couples[i].matched {
 			met++
 			if m.at[0] == m.at[1] {
 				equal++

@@ -44,7 +44,7 @@ func newClock(couples []couple) clock {
 // connection and acknowledgements of another.
 func (c *couple) points(against bool) []point {
 	var out []point
-	for _, m := range c.met {
+	for _, m := range c.matched {
 		out = append(out, point{m.at[0], m.at[1] - m.at[0], m.back != against})
 	}
 	return out
@@ -134,12 +134,12 @@ func (c *clock) turn(left int) {
 		}
 		return
 	}
-	if span := c.points[len(c.points)-1].at - c.base; span >= driftSpan || all.apart() < 0 {
-		if slope := c.drift(); c.fit(slope).apart() > all.apart()+all.apart()/fitGain {
+	if span := c.points[len(c.points)-1].at - c.base; span >= driftSpan || all.leastRTT() < 0 {
+		if slope := c.drift(); c.fit(slope).leastRTT() > all.leastRTT()+all.leastRTT()/fitGain {
 			c.slope, all = slope, c.fit(slope)
 		}
 	}
-	c.offset, c.bound = all.least+all.apart()/2, all.apart()/2
+	c.offset, c.bound = all.least+all.leastRTT()/2, all.leastRTT()/2
 	if c.bound < 0 {
 		c.bound, c.jumped = -c.bound, true
 	}
@@ -161,8 +161,8 @@ func (c *clock) fit(slope float64) bounds {
 	return all
 }
 
-// apart is the least round trip between the places, in ns.
-func (b bounds) apart() int64 { return b.most - b.least }
+// leastRTT is the least round trip between the places, in ns.
+func (b bounds) leastRTT() int64 { return b.most - b.least }
 
 // drift is the slope at which the fastest packets of both directions are the
 // farthest apart: any other one takes the clock's drift for a shorter path. As
@@ -171,7 +171,7 @@ func (c *clock) drift() float64 {
 	low, high := -mostDrift, mostDrift
 	for range 60 {
 		a, b := low+(high-low)/3, high-(high-low)/3
-		if c.fit(a).apart() < c.fit(b).apart() {
+		if c.fit(a).leastRTT() < c.fit(b).leastRTT() {
 			low = a
 		} else {
 			high = b

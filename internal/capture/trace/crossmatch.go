@@ -11,14 +11,14 @@ import (
 // couple is one connection in both captures. Everything is a pair: of side 0
 // and of side 1. The data goes from From to To of the connections.
 type couple struct {
-	conns   [2]*measure.Connection
-	records [2]*recorded
-	way     [2]int    // of the data, in the records
-	shift   [2]uint32 // by how much the sequence numbers of side 1 are ahead: of the data, and of the other direction
-	met     []meeting
-	against bool // the data goes against that of the first couple
-	stamps  bool // time stamps cross unchanged
-	opaque  bool // a proxy ends the connection between the places: there is nothing to compare
+	conns     [2]*measure.Connection
+	records   [2]*recorded
+	direction [2]int    // of the data, in the records
+	shift     [2]uint32 // by how much the sequence numbers of side 1 are ahead: of the data, and of the other direction
+	matched   []meeting
+	against   bool // the data goes against that of the first couple
+	stamps    bool // time stamps cross unchanged
+	opaque    bool // a proxy ends the connection between the places: there is nothing to compare
 }
 
 // meeting is a packet that is in both captures beyond doubt.
@@ -39,8 +39,8 @@ func coupled(sides [2]Side) []couple {
 	var found [2][]place
 	for k, side := range sides {
 		for i := range side.Capture.Conns {
-			rec, way := side.Records.find(&side.Capture.Conns[i])
-			found[k] = append(found[k], place{&side.Capture.Conns[i], rec, way})
+			rec, direction := side.Records.find(&side.Capture.Conns[i])
+			found[k] = append(found[k], place{&side.Capture.Conns[i], rec, direction})
 		}
 	}
 	taken := map[*measure.Connection]bool{}
@@ -51,7 +51,7 @@ func coupled(sides [2]Side) []couple {
 					continue
 				}
 				if c := newCouple(a, b); alike(&c) {
-					c.along([2]int{a.way, b.way})
+					c.along([2]int{a.direction, b.direction})
 					taken[a.conn], taken[b.conn] = true, true
 					out = append(out, c)
 				}
@@ -63,7 +63,7 @@ func coupled(sides [2]Side) []couple {
 		c := &out[i]
 		c.against = c.runsAgainst(&out[0])
 		if out[0].opaque && c.shift != [2]uint32{} { // the proxy ends those beside it too
-			c.opaque, c.met = true, nil
+			c.opaque, c.matched = true, nil
 		}
 	}
 	return out
@@ -74,11 +74,11 @@ func coupled(sides [2]Side) []couple {
 func (c *couple) sent(back int) int64 {
 	var most int64
 	for side := range 2 {
-		way := c.conns[side].Data
+		direction := c.conns[side].Data
 		if (c.end(side, 0) == c.conns[side].From) != (back == 0) {
-			way = c.conns[side].Acks
+			direction = c.conns[side].Acks
 		}
-		most = max(most, way.New)
+		most = max(most, direction.New)
 	}
 	return most
 }
@@ -88,14 +88,14 @@ func (c *couple) sent(back int) int64 {
 // own is the way of the data as each side has it.
 func (c *couple) along(own [2]int) {
 	if c.sent(1) > c.sent(0) {
-		c.way[0], c.way[1] = 1-c.way[0], 1-c.way[1]
+		c.direction[0], c.direction[1] = 1-c.direction[0], 1-c.direction[1]
 		c.shift[0], c.shift[1] = c.shift[1], c.shift[0]
-		for i := range c.met {
-			c.met[i].back = !c.met[i].back
+		for i := range c.matched {
+			c.matched[i].back = !c.matched[i].back
 		}
 	}
 	for side := range 2 {
-		if c.way[side] != own[side] {
+		if c.direction[side] != own[side] {
 			turnConnection(c.conns[side])
 		}
 	}
@@ -131,7 +131,7 @@ func (c *couple) runsAgainst(other *couple) bool {
 
 // host is that of the data's sender (0) or receiver (1), as a side has it.
 func (c *couple) host(side, which int) [16]byte {
-	if c.way[side]^which == 0 {
+	if c.direction[side]^which == 0 {
 		return c.records[side].key.low.Addr
 	}
 	return c.records[side].key.high.Addr
@@ -139,15 +139,15 @@ func (c *couple) host(side, which int) [16]byte {
 
 // place is a connection at one of the places.
 type place struct {
-	conn    *measure.Connection
-	records *recorded
-	way     int // of the data
+	conn      *measure.Connection
+	records   *recorded
+	direction int // of the data
 }
 
 func newCouple(a, b place) couple {
-	c := couple{conns: [2]*measure.Connection{a.conn, b.conn}, records: [2]*recorded{a.records, b.records}, way: [2]int{a.way, b.way}}
+	c := couple{conns: [2]*measure.Connection{a.conn, b.conn}, records: [2]*recorded{a.records, b.records}, direction: [2]int{a.direction, b.direction}}
 	if b.conn.From == a.conn.To && b.conn.To == a.conn.From {
-		c.way[1] = 1 - c.way[1] // which direction has more data differs
+		c.direction[1] = 1 - c.direction[1] // which direction has more data differs
 	}
 	return c
 }
@@ -155,7 +155,7 @@ func newCouple(a, b place) couple {
 // end is HOST:PORT of the data's sender (0) or receiver (1), as a side has it.
 func (c *couple) end(side, which int) string {
 	key := c.records[side].key
-	if c.way[side]^which == 0 {
+	if c.direction[side]^which == 0 {
 		return textOf(key.low)
 	}
 	return textOf(key.high)
@@ -163,25 +163,25 @@ func (c *couple) end(side, which int) string {
 
 // opening is the first sequence number of the data, or of the other direction.
 func (c *couple) opening(side, back int) (isn uint32, known bool) {
-	w := &c.records[side].ways[c.way[side]^back]
+	w := &c.records[side].directions[c.direction[side]^back]
 	return w.isn, w.opened
 }
 
 // sameStart tells by the first sequence numbers, of which equal ones of both
 // directions are no accident, whatever became of the addresses.
 func (c *couple) sameStart() bool {
-	if c.startsAlike() {
+	if c.startsEqual() {
 		return true
 	}
-	c.way[1] = 1 - c.way[1]
-	if c.startsAlike() {
+	c.direction[1] = 1 - c.direction[1]
+	if c.startsEqual() {
 		return true
 	}
-	c.way[1] = 1 - c.way[1]
+	c.direction[1] = 1 - c.direction[1]
 	return false
 }
 
-func (c *couple) startsAlike() bool {
+func (c *couple) startsEqual() bool {
 	equal := 0
 	for back := range 2 {
 		a, okA := c.opening(0, back)
@@ -241,8 +241,8 @@ func (c *couple) isRewritten() bool {
 func (c *couple) isPassed() bool {
 	var ahead [2]*uint32
 	var met, kept [2]int
-	for i := range c.met {
-		m, back := &c.met[i], 0
+	for i := range c.matched {
+		m, back := &c.matched[i], 0
 		if m.back {
 			back = 1
 		}
@@ -260,13 +260,13 @@ func (c *couple) isPassed() bool {
 	return 2*kept[0] >= met[0] && 2*kept[1] >= met[1]
 }
 
-// leastMet is how many packets two captures must have in common to be of one connection.
-const leastMet = 3
+// leastMatched is how many packets two captures must have in common to be of one connection.
+const leastMatched = 3
 
 // samePackets tells by packets with equal numbers in both.
 func (c *couple) samePackets() bool {
-	c.meet()
-	return len(c.met) >= leastMet
+	c.match()
+	return len(c.matched) >= leastMatched
 }
 
 // sameMiddle does so where a handshake is not in the captures.
@@ -311,16 +311,16 @@ type seen struct {
 	count   [2]int
 }
 
-// meet finds packets that are in both captures once. Segmentation offload cuts
+// match finds packets that are in both captures once. Segmentation offload cuts
 // packets anew, but the first piece begins where the whole did.
-func (c *couple) meet() {
-	if c.opaque || len(c.met) > 0 {
+func (c *couple) match() {
+	if c.opaque || len(c.matched) > 0 {
 		return
 	}
-	c.met, c.stamps = c.meetings(true), true
-	if len(c.met) < leastMet { // stamps are taken out, or rewritten
-		if met := c.meetings(false); len(met) > len(c.met) {
-			c.met, c.stamps = met, false
+	c.matched, c.stamps = c.meetings(true), true
+	if len(c.matched) < leastMatched { // stamps are taken out, or rewritten
+		if met := c.meetings(false); len(met) > len(c.matched) {
+			c.matched, c.stamps = met, false
 		}
 	}
 }
@@ -371,7 +371,7 @@ func (r *recorded) count() int {
 
 // back tells whether a record is of the data's direction (0) or not (1).
 func (c *couple) back(side int, r *record) int {
-	return int(r.bits&isBack) ^ c.way[side]
+	return int(r.bits&isBack) ^ c.direction[side]
 }
 
 // sight of a record, in the sequence numbers of side 0.

@@ -35,9 +35,9 @@ func turnedRound(x *tapes, port uint16) *tapes {
 	return out
 }
 
-// TestCrossBothWays holds that a connection beside the main one, whose data goes
+// TestCrossBothDirections holds that a connection beside the main one, whose data goes
 // the other way, turns neither the places round nor the clocks.
-func TestCrossBothWays(t *testing.T) {
+func TestCrossBothDirections(t *testing.T) {
 	for name, back := range map[string]int{"less data back": 30, "more": 90} {
 		t.Run(name, func(t *testing.T) {
 			x, y := &tapes{}, &tapes{}

@@ -53,11 +53,11 @@ func (h *half) isProbe(o *half, p *frame.Packet, start, at int64) bool {
 	switch {
 	case start == h.next && p.Payload == 1 && closed:
 		h.probed = true
-		h.way.Probes.Seen(p.Number, p.Payload)
+		h.direction.Probes.Seen(p.Number, p.Payload)
 	case start == h.next-1 && closed:
-		h.way.Probes.Seen(p.Number, p.Payload)
+		h.direction.Probes.Seen(p.Number, p.Payload)
 	case start == h.next-1:
-		h.way.KeepAlive.Seen(p.Number, p.Payload)
+		h.direction.KeepAlive.Seen(p.Number, p.Payload)
 	default:
 		return false
 	}
@@ -83,7 +83,7 @@ func (h *half) append(c *conn, p *frame.Packet, start, end, at int64) {
 
 // gain counts payload that was not seen before.
 func (h *half) gain(bytes, at int64) {
-	h.way.New += bytes
+	h.direction.New += bytes
 	h.triedAt = at
 	if h.firstNew < 0 {
 		h.firstNew = at
@@ -92,7 +92,7 @@ func (h *half) gain(bytes, at int64) {
 
 // miss notes that data is missing before a packet.
 func (h *half) miss(p *frame.Packet, start, at int64) {
-	h.way.Gaps.Seen(p.Number, int(min(start-h.next, 1<<31-1)))
+	h.direction.Gaps.Seen(p.Number, int(min(start-h.next, 1<<31-1)))
 	g := gap{
 		start: h.next, end: start, at: at, packets: h.dataPackets,
 		before: h.ids.last, after: p.ID, hasIDs: h.ids.rise(p),
@@ -117,13 +117,13 @@ func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet i
 		h.comesLate(c, p, g, start, at)
 	case filled == 0 && copied != nil && h.isLate(c, p, copied.gap, at):
 		h.comesLate(c, p, copied.gap, start, at)
-		copied.needless(c, &h.way)
+		copied.needless(c, &h.direction)
 	default:
 		r := h.sentAgain(c, o, p, start, end, at, quiet)
 		if filled > 0 {
 			r.fills(p, g, at)
 		}
-		h.course.again.add(c.mark(p, start, at), measure.MostMarks)
+		h.timeline.again.add(c.mark(p, start, at), measure.MostMarks)
 	}
 	if fresh := min(filled+max(0, end-h.next), int64(p.Payload)); fresh > 0 {
 		h.gain(fresh, at)
@@ -141,9 +141,9 @@ func (h *half) repeat(c *conn, o *half, p *frame.Packet, start, end, at, quiet i
 
 // comesLate counts data that was overtaken, by how many packets since a gap showed.
 func (h *half) comesLate(c *conn, p *frame.Packet, g gap, start, at int64) {
-	c.full.sees(&h.way.Late, p.Number, p.Payload, p.IPBytes)
-	h.way.LateMost = max(h.way.LateMost, int(h.dataPackets-1-g.packets))
-	h.course.late.add(c.mark(p, start, at), measure.MostMarks)
+	c.full.sees(&h.direction.Late, p.Number, p.Payload, p.IPBytes)
+	h.direction.LateMost = max(h.direction.LateMost, int(h.dataPackets-1-g.packets))
+	h.timeline.late.add(c.mark(p, start, at), measure.MostMarks)
 }
 
 // fill takes a range out of the gaps, and returns how many bytes of it were

@@ -146,11 +146,11 @@ func (f *fullSize) isMultiple(ip int) bool {
 // countSize counts the segments of a packet, where a full one has so many bytes.
 func (h *half) countSize(full int, number int64, payload, ip int) {
 	n := segmentsOf(full, payload, ip)
-	h.way.Segments += n
+	h.direction.Segments += n
 	if each := full - (ip - payload); each <= 0 || ip <= full {
 		h.largest = max(h.largest, payload)
 	} else {
-		h.way.Super.Seen(number, payload)
+		h.direction.Super.Seen(number, payload)
 		h.segment = each
 	}
 }

@@ -60,8 +60,8 @@ func FuzzTrace(f *testing.F) {
 			for _, c := range b.conns {
 				for i := range c.ends {
 					h := &c.ends[i]
-					if len(h.gaps) > mostGaps+1 || h.waiting.n > len(h.waiting.ring) || len(h.course.steps) > 600 {
-						t.Fatalf("%d gaps, %d segments, %d steps", len(h.gaps), h.waiting.n, len(h.course.steps))
+					if len(h.gaps) > mostGaps+1 || h.waiting.n > len(h.waiting.ring) || len(h.timeline.steps) > 600 {
+						t.Fatalf("%d gaps, %d segments, %d steps", len(h.gaps), h.waiting.n, len(h.timeline.steps))
 					}
 					for j := range h.gaps {
 						if g := h.gaps[j]; g.start >= g.end || j > 0 && h.gaps[j-1].end > g.start || g.end > h.next {

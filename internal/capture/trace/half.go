@@ -15,11 +15,11 @@ const (
 // Sequence numbers are positions: bytes from the first one of the data, 64 bits
 // wide, so that they never wrap.
 type half struct {
-	index int // in conn.ends
-	addr  frame.Endpoint
-	way   measure.Way
-	syn   greeting
-	fin   bool
+	index     int // in conn.ends
+	addr      frame.Endpoint
+	direction measure.Direction
+	syn       greeting
+	fin       bool
 
 	base  uint32 // sequence number of position 0
 	known bool   // base is
@@ -67,7 +67,7 @@ type half struct {
 	windows   overTime
 	filled    overTime
 	burst     bursts
-	course    course
+	timeline  timeline
 	ttls      [mostTTLs]ttlCount
 	probed    bool   // its latest packet was a probe of one byte
 	stamp     uint32 // TSval of its latest packet
@@ -117,7 +117,7 @@ func (h *half) isTwin(p *frame.Packet) bool {
 
 // count takes what a packet is in itself.
 func (h *half) count(c *conn, p *frame.Packet, at int64) {
-	w := &h.way
+	w := &h.direction
 	w.Packets++
 	w.MaxPacket = max(w.MaxPacket, p.IPBytes)
 	w.Payload += int64(p.Payload)
@@ -151,13 +151,13 @@ func (h *half) count(c *conn, p *frame.Packet, at int64) {
 
 func (h *half) countFlags(p *frame.Packet) {
 	if p.Flags&frame.RST != 0 {
-		h.way.RST.Seen(p.Number, p.Payload)
+		h.direction.RST.Seen(p.Number, p.Payload)
 	}
 	if p.Flags&frame.ECE != 0 {
-		h.way.ECE.Seen(p.Number, p.Payload)
+		h.direction.ECE.Seen(p.Number, p.Payload)
 	}
 	if p.Flags&frame.CWR != 0 {
-		h.way.CWR.Seen(p.Number, p.Payload)
+		h.direction.CWR.Seen(p.Number, p.Payload)
 	}
 }
 
@@ -167,7 +167,7 @@ func (h *half) countData(c *conn, p *frame.Packet, at int64) {
 	h.dataPackets++
 	if ms := at/1e6 + 1; ms != h.busyMs {
 		h.busyMs = ms
-		h.way.BusyMs++
+		h.direction.BusyMs++
 	}
 	h.burst.add(p.Payload, h.dataAt >= 0 && at-h.dataAt <= measure.BurstGapNs)
 	h.dataAt = at

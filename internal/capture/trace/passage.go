@@ -156,12 +156,12 @@ func (p *passage) origin(back int) (origin uint32, seed int64, ok bool) {
 // which may be more than 4 GiB: the first packet that is in both tells.
 func (p *passage) distance(back int, origin, start uint32) int64 {
 	near := int64(int32(start - origin))
-	if p.c.records[p.from].count() == 0 || len(p.c.met) == 0 {
+	if p.c.records[p.from].count() == 0 || len(p.c.matched) == 0 {
 		return near
 	}
 	var meets *meeting
-	for i := range p.c.met {
-		if m := &p.c.met[i]; m.back == (back == 1) {
+	for i := range p.c.matched {
+		if m := &p.c.matched[i]; m.back == (back == 1) {
 			meets = m
 			break
 		}

@@ -34,11 +34,11 @@ type Recorder struct {
 
 // recorded is one connection. Way 0 is from key.low to key.high.
 type recorded struct {
-	key    pair
-	number int64 // of its first packet
-	last   int64 // time of its latest packet
-	ways   [2]volumes
-	chunks [][]record
+	key        pair
+	number     int64 // of its first packet
+	last       int64 // time of its latest packet
+	directions [2]volumes
+	chunks     [][]record
 }
 
 // volumes are the bytes of one direction over time.
@@ -95,25 +95,25 @@ func (r *Recorder) passes(at, shown int64) {
 
 // add takes the next packet of a connection.
 func (r *Recorder) add(key pair, p *frame.Packet) {
-	c, way := r.connection(key, p)
+	c, direction := r.connection(key, p)
 	c.last = max(c.last, p.TimeNs)
-	c.ways[way].send(p)
+	c.directions[direction].send(p)
 	if p.Flags&frame.ACK != 0 {
-		c.ways[1-way].acknowledge(p)
+		c.directions[1-direction].acknowledge(p)
 	}
-	r.keep(c, p, way)
+	r.keep(c, p, direction)
 }
 
 // connection is the one that a packet is of, and which of its ways. A SYN with
 // another first sequence number begins a new one of the same addresses.
-func (r *Recorder) connection(key pair, p *frame.Packet) (c *recorded, way int) {
+func (r *Recorder) connection(key pair, p *frame.Packet) (c *recorded, direction int) {
 	if key.low != p.Source {
-		way = 1
+		direction = 1
 	}
 	if c = r.hot; c == nil || c.key != key {
 		c = r.conns[key]
 	}
-	if c == nil || c.ways[way].restarts(p) {
+	if c == nil || c.directions[direction].restarts(p) {
 		c = &recorded{key: key, number: p.Number}
 		r.conns[key] = c
 		r.all = append(r.all, c)
@@ -122,7 +122,7 @@ func (r *Recorder) connection(key pair, p *frame.Packet) (c *recorded, way int) 
 		}
 	}
 	r.hot = c
-	return c, way
+	return c, direction
 }
 
 // restarts tells a SYN of a new connection from a copy of the SYN of this one.
@@ -164,11 +164,11 @@ func (r *Recorder) drop(these map[*recorded]bool) {
 }
 
 // payload that was sent in both directions.
-func (c *recorded) payload() int64 { return c.ways[0].sent.total + c.ways[1].sent.total }
+func (c *recorded) payload() int64 { return c.directions[0].sent.total + c.directions[1].sent.total }
 
 // keep adds a record. When the bound is reached, first the connections with
 // little payload make room.
-func (r *Recorder) keep(c *recorded, p *frame.Packet, way int) {
+func (r *Recorder) keep(c *recorded, p *frame.Packet, direction int) {
 	if r.full {
 		return
 	}
@@ -189,7 +189,7 @@ func (r *Recorder) keep(c *recorded, p *frame.Packet, way int) {
 		c.chunks = append(c.chunks, make([]record, 0, min(most, 4*cap(c.chunks[n-1]))))
 		n++
 	}
-	c.chunks[n-1] = append(c.chunks[n-1], recordOf(p, way))
+	c.chunks[n-1] = append(c.chunks[n-1], recordOf(p, direction))
 	r.kept++
 }
 
@@ -208,12 +208,12 @@ func (r *Recorder) makeRoom(inHand *recorded) {
 	r.drop(drop)
 }
 
-func recordOf(p *frame.Packet, way int) record {
+func recordOf(p *frame.Packet, direction int) record {
 	x := record{
 		at: p.TimeNs, number: p.Number, seq: p.Seq, ack: p.Ack, payload: int32(p.Payload), size: int32(p.IPBytes),
 		id: p.ID, window: p.Window, flags: p.Flags, ttl: p.TTL, tos: p.TOS,
 	}
-	if way == 1 {
+	if direction == 1 {
 		x.bits |= isBack
 	}
 	if p.Options.Timestamps {
@@ -265,7 +265,7 @@ func (w *volumes) acknowledge(p *frame.Packet) {
 
 // find is what was recorded of a connection of the capture, and which of its
 // ways the data goes.
-func (r *Recorder) find(c *measure.Connection) (found *recorded, way int) {
+func (r *Recorder) find(c *measure.Connection) (found *recorded, direction int) {
 	for _, x := range r.all {
 		a, b := textOf(x.key.low), textOf(x.key.high)
 		if a == c.From && b == c.To || a == c.To && b == c.From {
@@ -275,7 +275,7 @@ func (r *Recorder) find(c *measure.Connection) (found *recorded, way int) {
 		}
 	}
 	if found != nil && textOf(found.key.low) != c.From {
-		way = 1
+		direction = 1
 	}
-	return found, way
+	return found, direction
 }

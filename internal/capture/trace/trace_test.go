@@ -10,7 +10,7 @@ import (
 )
 
 // counts are what a test says of a direction: all that is not 0.
-func counts(w *measure.Way) string {
+func counts(w *measure.Direction) string {
 	s := ""
 	for _, c := range []struct {
 		name string

@@ -104,7 +104,7 @@ func (c *conn) greeted(p *frame.Packet, at int64) {
 	if p.Flags&frame.SYN == 0 || !g.has || p.ID != g.id || p.Options.TSVal != g.options.TSVal {
 		return
 	}
-	if apart := at - g.at; apart > spanNs && apart < repeatedNs {
+	if leastRTT := at - g.at; leastRTT > spanNs && leastRTT < repeatedNs {
 		g.elsewhere = true
 	}
 }
@@ -129,7 +129,7 @@ func (c *conn) twin(p *frame.Packet, face int, at int64) {
 	c.twins++
 	h := &c.ends[c.side(p)]
 	ofSYN := p.Flags&frame.SYN != 0 && h.syn.has && at-h.syn.at < repeatedNs && h.syn.options.TSVal == p.Options.TSVal
-	often := p.Payload > 0 && c.twins >= leastTwins && 3*c.twins >= c.ends[0].way.Packets+c.ends[1].way.Packets
+	often := p.Payload > 0 && c.twins >= leastTwins && 3*c.twins >= c.ends[0].direction.Packets+c.ends[1].direction.Packets
 	if !c.isAtOne && (ofSYN || often) {
 		c.isAtOne, c.face = true, face
 	}

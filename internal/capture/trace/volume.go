@@ -41,14 +41,14 @@ func (v Volume) Until(ns int64) int64 {
 // and what its receiver acknowledged, as they passed the capture. back is for
 // the data from Connection.To to From.
 func (r *Recorder) Volumes(c *measure.Connection, back bool) (sent, acked Volume) {
-	x, way := r.find(c)
+	x, direction := r.find(c)
 	if x == nil {
 		return Volume{}, Volume{}
 	}
 	if back {
-		way = 1 - way
+		direction = 1 - direction
 	}
-	return x.ways[way].sent.volume(), x.ways[way].acked.volume()
+	return x.directions[direction].sent.volume(), x.directions[direction].acked.volume()
 }
 
 // meter counts bytes in steps of time. A step is a power of two of ns, and

@@ -15,12 +15,12 @@ type Side struct {
 }
 
 // Receiver is the receive buffer of the direction.
-func (w *Way) Receiver() Side {
+func (w *Direction) Receiver() Side {
 	return Side{knob.TCPRmem, w.To, scene.MostRmem, 2, "receive windows"}
 }
 
 // Sender is the send buffer of the direction.
-func (w *Way) Sender() Side {
+func (w *Direction) Sender() Side {
 	return Side{knob.TCPWmem, w.From, scene.MostWmem, 1, "send buffers"}
 }
 
@@ -31,5 +31,5 @@ func (s Side) Holds() int64 { return s.H.State(s.Knob, "").Number() / s.Part }
 // than the path needs.
 func (r Request) IsTight(own Side) bool {
 	holds := own.Holds()
-	return r.Way.MayBeHeld() && own.H == r.At && holds > 0 && holds < r.Way.Window()
+	return r.Direction.MayBeLimited() && own.H == r.At && holds > 0 && holds < r.Direction.Window()
 }

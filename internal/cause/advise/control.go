@@ -13,13 +13,13 @@ import (
 )
 
 // Shown expects what another measurement of the document has shown.
-func (w *Way) Shown(d Draft, x *measure.Cell) Draft {
+func (w *Direction) Shown(d Draft, x *measure.Cell) Draft {
 	return d.Bring(x.Goodput.Value, "measured in this result", "%s, as the same traffic carried with it in this result", unit.Rate(x.Goodput.Value))
 }
 
 // CongestionOf is what connections of the direction get, "" not known: what the host
 // says now, else of the probe, of the run, of the facts.
-func CongestionOf(w *Way) string {
+func CongestionOf(w *Direction) string {
 	if route := w.From.RouteTo(w.Peer(w.From)); route != nil && route.Value != "" {
 		return strings.ToLower(route.Value)
 	}
@@ -38,7 +38,7 @@ func CongestionOf(w *Way) string {
 // Use has the sender of the direction use a congestion control: where a route
 // names one, by the route, and where the system refuses another, too. A test
 // can ask for one by itself as long as no route names one.
-func Use(w *Way, want, hope string) []Draft {
+func Use(w *Direction, want, hope string) []Draft {
 	h := w.From
 	route := h.RouteTo(w.Peer(h))
 	named := route != nil && route.Value != ""
@@ -53,7 +53,7 @@ func Use(w *Way, want, hope string) []Draft {
 	default:
 		d = Change(h, knob.Congestion, "", want, "%s for new connections of %s", want, h.Name)
 	}
-	d = d.ForWay(w).Bring(0, "measured with thru in a lab", "%s", hope)
+	d = d.ForDirection(w).Bring(0, "measured with thru in a lab", "%s", hope)
 	if diagnose.PacesItself(want) && needsFairQueue(h) {
 		for _, q := range FairQueue(w, h, w.Face(h)) {
 			d = d.And(q, "%s, with the qdisc fq that paces it", d.Title)
@@ -67,7 +67,7 @@ func Use(w *Way, want, hope string) []Draft {
 	}
 	list := []Draft{d}
 	if !named && !overridden {
-		t := Draft{Id: knob.TestCongestion + "=" + want, Title: "the test asks for " + want + " itself", Test: &measure.TestOptions{Congestion: want, Flags: "-C " + want}}.ForWay(w).Bring(0, d.Source, "%s", hope).AtLast()
+		t := Draft{Id: knob.TestCongestion + "=" + want, Title: "the test asks for " + want + " itself", Test: &measure.TestOptions{Congestion: want, Flags: "-C " + want}}.ForDirection(w).Bring(0, d.Source, "%s", hope).AtLast()
 		if x != nil {
 			t = w.Shown(t, x)
 		}
@@ -78,12 +78,12 @@ func Use(w *Way, want, hope string) []Draft {
 
 // FairQueue is the qdisc that paces each connection, where the interface has a
 // plain one; nothing where it has it, or one that somebody has set up.
-func FairQueue(w *Way, h *scene.Host, face string) []Draft {
+func FairQueue(w *Direction, h *scene.Host, face string) []Draft {
 	s := h.State(knob.Qdisc, face)
 	if !s.Known || s.Refused != "" || !slices.Contains([]string{"pfifo_fast", "fq_codel", "noqueue"}, s.Value) || s.Possible != "" && !s.Offers("fq") || h.FaceOf(face).KindName() == "veth" {
 		return nil
 	}
-	return []Draft{Change(h, knob.Qdisc, face, "fq", "%s of %s has the qdisc fq, which paces connections", face, h.Name).ForWay(w)}
+	return []Draft{Change(h, knob.Qdisc, face, "fq", "%s of %s has the qdisc fq, which paces connections", face, h.Name).ForDirection(w)}
 }
 
 // needsFairQueue tells of kernels whose TCP does not pace by itself: before 4.13.

@@ -74,14 +74,14 @@ func (r Request) why() string {
 		return fmt.Sprintf("%s: %s", r.Gate.Fact, r.Gate.Why)
 	}
 	text := r.Finding.Summary
-	if r.Way == nil || r.Way.Cell == nil {
+	if r.Direction == nil || r.Direction.Cell == nil {
 		return text
 	}
-	route := r.Way.From.Name + " -> " + r.Way.To.Name
-	if r.Way.Local() {
+	route := r.Direction.From.Name + " -> " + r.Direction.To.Name
+	if r.Direction.Local() {
 		route = "this host to itself"
 	}
-	if bps := r.Way.Goodput(); bps > 0 {
+	if bps := r.Direction.Goodput(); bps > 0 {
 		route = unit.Rate(bps) + " " + route
 	}
 	if e := r.Finding.Effect; e != nil && e.Text != "" {

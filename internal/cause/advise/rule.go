@@ -24,7 +24,7 @@ type Rule struct {
 	Tight   func(Request) bool // a gate asks for what is known to bind: its changes come right after those of the first finding, and again after others were kept; nil of most causes
 	// LastResort is what to suppose of a direction that carries next to nothing, after all
 	// else; nil of most causes.
-	LastResort func(*Way) *measure.Finding
+	LastResort func(*Direction) *measure.Finding
 }
 
 // Proposer lists the changes that help against what asks for one.
@@ -50,12 +50,12 @@ type Draft struct {
 // Request is a finding or a gate that asks for a change.
 type Request struct {
 	*advice
-	Cause   string
-	Finding *measure.Finding // one of these
-	Gate    *measure.Gate
-	Way     *Way        // direction that it is about, or one that the host takes part in; nil: none is known
-	At      *scene.Host // whose it is; nil: of the path
-	iface   string
+	Cause     string
+	Finding   *measure.Finding // one of these
+	Gate      *measure.Gate
+	Direction *Direction  // direction that it is about, or one that the host takes part in; nil: none is known
+	At        *scene.Host // whose it is; nil: of the path
+	iface     string
 }
 
 // byUrgency orders gates by what their causes may cost, the most first: what keeps a
@@ -73,7 +73,7 @@ func (sc *advice) byUrgency(a, b *measure.Gate) int {
 
 // isTight tells of a request by a gate of what is known to bind.
 func (sc *advice) isTight(r Request) bool {
-	return r.Way != nil && slices.ContainsFunc(sc.rules, func(x Rule) bool { return x.Cause == r.Cause && x.Tight != nil && x.Tight(r) })
+	return r.Direction != nil && slices.ContainsFunc(sc.rules, func(x Rule) bool { return x.Cause == r.Cause && x.Tight != nil && x.Tight(r) })
 }
 
 // isOfTight tells of a gate whose cause may be known to bind, receives of one that matters
@@ -125,7 +125,7 @@ func (sc *advice) requests() []Request {
 // where it is.
 func (sc *advice) lastResorts() (all []Request) {
 	for _, r := range sc.rules {
-		for _, w := range sc.ways {
+		for _, w := range sc.directions {
 			if r.LastResort == nil {
 				continue
 			}
@@ -140,7 +140,7 @@ func (sc *advice) lastResorts() (all []Request) {
 // findings of the last measurement of each direction, the one that needs help
 // most first; those of the whole where the cells have none.
 func (sc *advice) findings() (all []*measure.Finding) {
-	for _, w := range sc.ways {
+	for _, w := range sc.directions {
 		if w.Cell != nil {
 			for i := range w.Cell.Findings {
 				all = append(all, &w.Cell.Findings[i])
@@ -148,7 +148,7 @@ func (sc *advice) findings() (all []*measure.Finding) {
 		}
 	}
 	for i := range sc.doc.Findings {
-		if len(sc.ways) == 0 || !slices.ContainsFunc(sc.ways, func(w *Way) bool { return w.Cell != nil && len(w.Cell.Findings) > 0 }) {
+		if len(sc.directions) == 0 || !slices.ContainsFunc(sc.directions, func(w *Direction) bool { return w.Cell != nil && len(w.Cell.Findings) > 0 }) {
 			all = append(all, &sc.doc.Findings[i])
 		}
 	}
@@ -158,17 +158,17 @@ func (sc *advice) findings() (all []*measure.Finding) {
 func (sc *advice) asFinding(f *measure.Finding) Request {
 	r := Request{advice: sc, Cause: f.Cause, Finding: f, iface: f.Where.Interface}
 	if f.Where.From != "" && f.Where.To != "" {
-		r.Way = sc.way(f.Where.From, f.Where.To)
-	} else if len(sc.ways) > 0 {
-		r.Way = sc.ways[0]
+		r.Direction = sc.direction(f.Where.From, f.Where.To)
+	} else if len(sc.directions) > 0 {
+		r.Direction = sc.directions[0]
 	}
 	switch w := f.Where; {
 	case w.EndPoint != "":
 		r.At = sc.Named(w.EndPoint)
-	case r.Way != nil && w.Place == measure.AtSender:
-		r.At = r.Way.From
-	case r.Way != nil && w.Place == measure.AtReceiver:
-		r.At = r.Way.To
+	case r.Direction != nil && w.Place == measure.AtSender:
+		r.At = r.Direction.From
+	case r.Direction != nil && w.Place == measure.AtReceiver:
+		r.At = r.Direction.To
 	}
 	return r
 }
@@ -181,15 +181,15 @@ func (sc *advice) asGate(g *measure.Gate) Request {
 		r.At = sc.Named(g.EndPoint)
 	}
 	receives := sc.receives(g.ID)
-	for _, w := range sc.ways {
+	for _, w := range sc.directions {
 		ends := w.From == r.At && !receives || w.To == r.At && receives
 		if g.From != "" && (w.From.Name == g.From && w.To.Name == g.To) || g.From == "" && ends {
-			r.Way = w
+			r.Direction = w
 			return r
 		}
 	}
-	if len(sc.ways) > 0 {
-		r.Way = sc.ways[0]
+	if len(sc.directions) > 0 {
+		r.Direction = sc.directions[0]
 	}
 	return r
 }
@@ -198,7 +198,7 @@ func (sc *advice) asGate(g *measure.Gate) Request {
 // where there is no other, or the fault lies between the hosts.
 func (r Request) drafts() []Draft {
 	var list []Draft
-	if r.Way != nil {
+	if r.Direction != nil {
 		for _, x := range r.rules {
 			if x.Cause != r.Cause {
 				continue
@@ -211,8 +211,8 @@ func (r Request) drafts() []Draft {
 	// It is judged where the fault is: in the direction of the finding, or in that
 	// which the host of the gate receives.
 	for i, d := range list {
-		if d.from == nil && len(d.Settings) > 0 && (r.Finding != nil || r.Way.To == r.At) {
-			list[i] = d.ForWay(r.Way)
+		if d.from == nil && len(d.Settings) > 0 && (r.Finding != nil || r.Direction.To == r.At) {
+			list[i] = d.ForDirection(r.Direction)
 		}
 	}
 	// A setting helps against a fault of the path, and the fault is still there.
@@ -237,7 +237,7 @@ func (r Request) Here(h *scene.Host) string {
 	if r.iface != "" && h == r.At {
 		return r.iface
 	}
-	return r.Way.Face(h)
+	return r.Direction.Face(h)
 }
 
 // words are the remedy where no setting cures it; nothing where there is none.
@@ -247,12 +247,12 @@ func (r Request) words() []Draft {
 	switch {
 	case r.Finding != nil && r.Finding.BecauseOf != "": // the cause that brings it along is the one to mend
 		return nil
-	case r.Finding != nil && r.Finding.Remedy != nil:
-		m := r.Finding.Remedy
+	case r.Finding != nil && r.Finding.Fix != nil:
+		m := r.Finding.Fix
 		c = measure.Commands{EndPoint: m.EndPoint, Platform: m.Platform, Set: m.Commands, Words: m.Advice}
 		d.Risk = m.Risk
 	case r.Gate != nil:
-		c = measure.Commands{EndPoint: r.Gate.RemedyAt, Set: r.Gate.Remedy, Words: r.Gate.Advice}
+		c = measure.Commands{EndPoint: r.Gate.FixAt, Set: r.Gate.Fix, Words: r.Gate.Advice}
 		if h := r.Host(c.EndPoint); h != nil && len(c.Set) > 0 {
 			c.Platform = h.System
 		}
@@ -286,8 +286,8 @@ func (r Request) place() string {
 		return name + "@" + r.At.Name
 	case r.Gate != nil && r.Gate.From != "":
 		return name + "@" + r.Gate.From + "->" + r.Gate.To
-	case r.Way != nil:
-		return name + "@" + r.Way.From.Name + "->" + r.Way.To.Name
+	case r.Direction != nil:
+		return name + "@" + r.Direction.From.Name + "->" + r.Direction.To.Name
 	}
 	return name
 }
@@ -297,8 +297,8 @@ func Change(h *scene.Host, id, iface, value, title string, args ...any) Draft {
 	return Draft{Settings: []measure.Setting{h.Setting(id, iface, value)}, Title: fmt.Sprintf(title, args...)}
 }
 
-// ForWay says for which direction it is.
-func (d Draft) ForWay(w *Way) Draft {
+// ForDirection says for which direction it is.
+func (d Draft) ForDirection(w *Direction) Draft {
 	d.from, d.to = w.From, w.To
 	return d
 }
@@ -326,14 +326,14 @@ func (d Draft) Name() string {
 	}
 	var parts []string
 	for _, s := range d.Settings {
-		parts = append(parts, spot(s))
+		parts = append(parts, knobKey(s))
 	}
 	slices.Sort(parts) // the same whichever end asked for it
 	return strings.Join(parts, "+")
 }
 
-// spot is the knob of a setting, where it is: "tso@a:eth0".
-func spot(s measure.Setting) string {
+// knobKey is the knob of a setting, where it is: "tso@a:eth0".
+func knobKey(s measure.Setting) string {
 	if s.Interface != "" && s.Knob != knob.RouteCongestion {
 		return s.Knob + "@" + s.EndPoint + ":" + s.Interface
 	}
@@ -344,7 +344,7 @@ func spot(s measure.Setting) string {
 func (sc *advice) wasKept(s measure.Setting) bool {
 	return slices.ContainsFunc(sc.kept, func(id string) bool {
 		for part := range strings.SplitSeq(id, "+") {
-			if name, _, _ := strings.Cut(part, "="); name == spot(s) {
+			if name, _, _ := strings.Cut(part, "="); name == knobKey(s) {
 				return true
 			}
 		}

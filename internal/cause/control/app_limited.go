@@ -21,8 +21,8 @@ func AppLimited() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "app-limited", TCP: true, UDP: true, Title: "the sender does not offer more", Judge: judgeAppLimited, Packets: PacketsAppLimited,
-			Seen:  "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full; in captures: nothing is under way and the window is open, half of the time or more",
-			Apart: "messages of 1 MiB", Mends: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
+			Seen:        "small messages keep the sender's CPU in system calls, or nothing waits in its socket while neither window is full; in captures: nothing is under way and the window is open, half of the time or more",
+			Distinction: "messages of 1 MiB", Fix: "send in blocks of 64 KiB or more", Effect: "0.74 to 13.8 Gb/s by larger messages",
 			Source: "methods.md, Traps; checklist C-19", Tests: []string{diagnose.LargeMessages, diagnose.Captured}, Brings: []string{"sender-cpu", "slow-reader"},
 		},
 		Propose: []advise.Proposer{ProposeAppLimited},
@@ -43,8 +43,8 @@ func judgeAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	if message(f) > 0 && message(f) < smallMessage && known && t.Run+t.Wait > diagnose.ThreadBar {
 		return diagnose.Likely("messages of %s keep the sender in system calls", unit.Size(message(f))).
 			At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
-			By(diagnose.Below(f.Sender.Proof("bytes a call", float64(message(f)), "bytes"), smallMessage), diagnose.Above(f.Sender.Proof("sender's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar)).
-			Mend(diagnose.Advise(f.Sender, "send in blocks of 64 KiB or more (-l)"))
+			By(diagnose.UnderBar(f.Sender.Proof("bytes a call", float64(message(f)), "bytes"), smallMessage), diagnose.Above(f.Sender.Proof("sender's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar)).
+			AddFix(diagnose.Advise(f.Sender, "send in blocks of 64 KiB or more (-l)"))
 	}
 	return starved(f)
 }
@@ -91,7 +91,7 @@ func tooSmall(f *diagnose.Flow, large *measure.Cell) *diagnose.Outcome {
 	return diagnose.Likely("the messages of %s are too small: with 1 MiB %s pass", unit.Size(bytes), unit.Rate(diagnose.RateOf(large))).
 		At(measure.Where{Place: measure.AtTool, EndPoint: end.Name}).By(end.Proof("bytes a call", float64(bytes), "bytes")).
 		Gains(f.Receiver.Proof("goodput of messages of 1 MiB over this", 0, ""), g).
-		Costs(0, "with messages of 1 MiB "+unit.Rate(diagnose.RateOf(large))+" pass", "the same traffic with -l 1M").Mend(diagnose.Advise(end, do+" in blocks of 64 KiB or more (-l)"))
+		Costs(0, "with messages of 1 MiB "+unit.Rate(diagnose.RateOf(large))+" pass", "the same traffic with -l 1M").AddFix(diagnose.Advise(end, do+" in blocks of 64 KiB or more (-l)"))
 }
 
 // smallMessage is what a call should move at least (C-19: at least 8 KB blocks, best 64 KB).
@@ -106,7 +106,7 @@ func starved(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	t, known := f.Sender.Threads()
 	again, _ := f.AgainPct()
-	rwnd, _, _ := f.WindowHeld()
+	rwnd, _, _ := f.WindowLimited()
 	switch {
 	case idle < 50:
 		return diagnose.No("data waited in the sender's socket, or a window was full, %s of the time", unit.Percent(100-idle))
@@ -121,7 +121,7 @@ func starved(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return diagnose.Likely("the sender had nothing to send %s of the time", unit.Percent(idle)).At(f.Sender.Where()).
 		By(diagnose.Above(f.Sender.Proof("nothing waits and no window is full", idle, "pct"), 50)).
-		Mend(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
+		AddFix(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
 }
 
 // IdlePct is the share of the readings in which the sender had nothing to send
@@ -129,8 +129,8 @@ func starved(f *diagnose.Flow) *diagnose.Outcome {
 func IdlePct(e *diagnose.End) (float64, bool) {
 	var all []float64
 	for _, s := range e.Streams() {
-		if s.Course != nil && s.Course.Idle != nil {
-			all = append(all, *s.Course.Idle)
+		if s.Timeline != nil && s.Timeline.Idle != nil {
+			all = append(all, *s.Timeline.Idle)
 		}
 	}
 	if len(all) == 0 {
@@ -144,7 +144,7 @@ func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.Rate > 0 {
 		return nil // the counters say it
 	}
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if s == nil {
 		return diagnose.Missing("a connection of the flow", "none is in the capture")
 	}
@@ -164,7 +164,7 @@ func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.CaptureAt(measure.AtSender, "when the sender had nothing under way")
 	}
 	o := diagnose.Likely("the sender had nothing to send %s of the time: all was acknowledged, and the window was open", unit.Percent(idle)).At(f.Sender.Where()).
-		By(diagnose.Above(s.Proof("time in which nothing was under way", idle, "pct"), diagnose.IdleBar)).Mend(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
+		By(diagnose.Above(s.Proof("time in which nothing was under way", idle, "pct"), diagnose.IdleBar)).AddFix(diagnose.Advise(f.Sender, "see what the program at the sender waits for"))
 	if again, counted := s.AgainPct(); s.At == measure.AtSender && counted && again < 1 && !s.Misses() {
 		o.Confidence = measure.Certain
 	}
@@ -173,7 +173,7 @@ func PacketsAppLimited(f *diagnose.Flow) *diagnose.Outcome {
 
 // hesitates judges a sender that nothing holds, and that lets data go long after
 // the acknowledgements that make room for it; nil where it does not.
-func hesitates(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+func hesitates(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	even, why := window.Evenly(f)
 	wait, long := waits(s)
 	b := s.Main().BurstBytes
@@ -182,7 +182,7 @@ func hesitates(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
 	}
 	o := diagnose.Possible("the sender holds data back: it waits %s after an acknowledgement, though the window has room, nothing is lost and no queue fills", unit.Duration(int64(wait))).
 		At(f.Sender.Where()).By(diagnose.Above(s.Proof("from an acknowledgement to the data after it, median", wait, "ns"), measure.BurstGapNs)).
-		Mend(diagnose.Advise(f.Sender, "see what the program at the sender waits for, or at what rate it is set to send"))
+		AddFix(diagnose.Advise(f.Sender, "see what the program at the sender waits for, or at what rate it is set to send"))
 	if wait > longWait {
 		o.Confidence = measure.Likely
 	}
@@ -209,15 +209,15 @@ func keepsBusy(f *diagnose.Flow, idle float64) *diagnose.Outcome {
 
 // ProposeAppLimited proposes longer messages for a program that hands over little at a time.
 func ProposeAppLimited(r advise.Request) []advise.Draft {
-	c := r.Way.Cell
+	c := r.Direction.Cell
 	const want = 1 << 20
 	if c == nil || c.Protocol != measure.TCP || c.Spec.Rate > 0 || c.Spec.Length == (measure.Pair{}) || min(c.Spec.Length.Send, c.Spec.Length.Recv) >= 64<<10 {
 		return nil
 	}
-	d := advise.Draft{Id: knob.Length + "=1M", Title: "messages of 1 MiB", Test: &measure.TestOptions{Length: &measure.Pair{Send: want, Recv: want}, Flags: "-l 1M"}}.ForWay(r.Way).
+	d := advise.Draft{Id: knob.Length + "=1M", Title: "messages of 1 MiB", Test: &measure.TestOptions{Length: &measure.Pair{Send: want, Recv: want}, Flags: "-l 1M"}}.ForDirection(r.Direction).
 		Bring(0, "docs/causes.md, app-limited", "fewer calls for the same data: 0.74 to 13.8 Gb/s where this was the fault")
-	if x := r.Way.Best(func(x *measure.Cell) bool { return x.Spec.Length.Send == want && x.Streams == c.Streams }); x != nil {
-		d = r.Way.Shown(d, x)
+	if x := r.Direction.Best(func(x *measure.Cell) bool { return x.Spec.Length.Send == want && x.Streams == c.Streams }); x != nil {
+		d = r.Direction.Shown(d, x)
 	}
 	return []advise.Draft{d}
 }

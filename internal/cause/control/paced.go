@@ -24,15 +24,15 @@ func Paced() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "paced", TCP: true, Title: "the sender paces itself", Judge: judgePaced, Packets: PacketsPaced,
-			Seen:  "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
-			Apart: "the same under cubic or reno", Mends: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
+			Seen:        "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
+			Distinction: "the same under cubic or reno", Fix: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
 			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{diagnose.OtherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "congestion-control", Words: "cc bbr cubic reno dctcp", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
 				Warns:  "bbr where the RTT is below 1 ms (it paces), of a path over 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
 				Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
-				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Remedy: "cubic within a site", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
+				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Fix: "cubic within a site", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
 		},
 		Propose: []advise.Proposer{ProposePaced},
 	}
@@ -60,7 +60,7 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.Likely("%s paces itself: %s carries %s", used, other.Spec.Congestion, unit.Rate(diagnose.RateOf(other))).At(f.Sender.Where()).
 			Gains(f.Receiver.Proof("goodput under "+other.Spec.Congestion+" over this", 0, ""), g).
 			Costs(0, other.Spec.Congestion+" carries "+unit.Rate(diagnose.RateOf(other)), "the same traffic with -C "+other.Spec.Congestion).
-			By(pacingProofs(f)...).Mend(f.UseControl(other.Spec.Congestion))
+			By(pacingProofs(f)...).AddFix(f.UseControl(other.Spec.Congestion))
 	}
 	again, _ := f.AgainPct()
 	loaded, base, known := f.RTT()
@@ -91,7 +91,7 @@ func judgePaced(f *diagnose.Flow) *diagnose.Outcome {
 			o.Text = fmt.Sprintf("%s paces the sender: to a near host its small bursts cost more than they save", used)
 		}
 	}
-	return o.At(f.Sender.Where()).By(pacingProofs(f)...).Mend(f.UseControl("cubic"))
+	return o.At(f.Sender.Where()).By(pacingProofs(f)...).AddFix(f.UseControl("cubic"))
 }
 
 // boundBy is the finding of a flow that an end point's operator bounds.
@@ -102,7 +102,7 @@ func boundBy(f *diagnose.Flow, bound int64) *diagnose.Outcome {
 	}
 	return diagnose.Certain("an end point allows no more than %s (thru serve --max-rate)", unit.Rate(float64(bound))).
 		At(measure.Where{Place: measure.AtTool}).By(f.Sender.Proof("rate allowed", float64(bound), "bps")).
-		Mend(diagnose.Advise(f.Receiver, "serve with a higher --max-rate"))
+		AddFix(diagnose.Advise(f.Receiver, "serve with a higher --max-rate"))
 }
 
 func pacingProofs(f *diagnose.Flow) []measure.Proof {
@@ -112,7 +112,7 @@ func pacingProofs(f *diagnose.Flow) []measure.Proof {
 	}
 	if flight, ok := f.InFlight(); ok {
 		if cwnd, ok := f.Cwnd(); ok {
-			all = append(all, diagnose.Below(f.Sender.Proof("in flight, mean", flight, "bytes"), cwnd))
+			all = append(all, diagnose.UnderBar(f.Sender.Proof("in flight, mean", flight, "bytes"), cwnd))
 		}
 	}
 	return all
@@ -149,12 +149,12 @@ func PacketsPaced(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("segments leave %.3g at a time", b.Mean/s.MSS())
 	}
 	return diagnose.Possible("the sender spaces its segments, though the window has room and nothing is lost").At(f.Sender.Where()).
-		By(diagnose.Below(s.Proof("sent back to back, mean", b.Mean, "bytes"), pacedBar*s.MSS())).Then("the same under cubic").Mend(f.UseControl("cubic"))
+		By(diagnose.UnderBar(s.Proof("sent back to back, mean", b.Mean, "bytes"), pacedBar*s.MSS())).Then("the same under cubic").AddFix(f.UseControl("cubic"))
 }
 
 // waits is how long the sender waits after an acknowledgement until it sends, in
 // ns (median), and whether that is longer than a kernel takes which has data.
-func waits(s *diagnose.Spot) (float64, bool) {
+func waits(s *diagnose.CapturePoint) (float64, bool) {
 	d := s.Main().RTTBack
 	if s.At != measure.AtSender || d == nil || d.Samples < diagnose.LeastSegments {
 		return 0, false
@@ -199,7 +199,7 @@ func gateCongestionControl(h *scene.Host) *gate.Finding {
 // control is the congestion control that the host's connections get on the
 // path, else its default, in small letters; "" unknown.
 func control(h *scene.Host) string {
-	for _, w := range h.Ways() {
+	for _, w := range h.Directions() {
 		if w.From == h.Name && w.Congestion != nil {
 			return strings.ToLower(*w.Congestion)
 		}
@@ -221,7 +221,7 @@ func standardControl(h *scene.Host) (name string, known bool) {
 // pace. What a route names counts before the host's default, and in a network
 // namespace the kernel takes only what the host's own allows
 // (tcp_set_default_congestion_control, ip-route(8)).
-func otherControl(h *scene.Host) scene.Remedy {
+func otherControl(h *scene.Host) scene.Fix {
 	name := lossBased(h)
 	if h.System != "linux" {
 		return h.Set(knob.Congestion, "", name)
@@ -266,7 +266,7 @@ func fairQueue(h *scene.Host) bool {
 }
 
 // fairQueueing sets it.
-func fairQueueing(h *scene.Host) scene.Remedy {
+func fairQueueing(h *scene.Host) scene.Fix {
 	if i := h.Top(); i != nil {
 		return i.Set(knob.Qdisc, "fq")
 	}
@@ -278,7 +278,7 @@ const farRTT = 100e6
 
 // ProposePaced proposes a congestion control that does not space its segments, which costs a near path much.
 func ProposePaced(r advise.Request) []advise.Draft {
-	w := r.Way
+	w := r.Direction
 	if now := advise.CongestionOf(w); now != "" && !diagnose.PacesItself(now) {
 		return nil
 	}
@@ -301,7 +301,7 @@ func Settle(d *measure.Document) {
 		}
 		if why := costsNothing(d, g); why != "" {
 			g.Status, g.Fact = measure.GatePass, g.Fact+"; "+why
-			g.Advice, g.RemedyAt, g.Remedy, g.Risk = "", "", nil, ""
+			g.Advice, g.FixAt, g.Fix, g.Risk = "", "", nil, ""
 		}
 	}
 }

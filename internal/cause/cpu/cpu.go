@@ -26,7 +26,7 @@ const jumboFromProposal = 5e9
 // Jumbo is for CPUs that are full of packets on a fast link: larger ones at
 // both ends, which alone at one would do nothing.
 func Jumbo(r advise.Request) []advise.Draft {
-	w := r.Way
+	w := r.Direction
 	a, b := w.Face(w.From), w.Face(w.To)
 	fast := min(w.From.FaceOf(a).Speed(), w.To.FaceOf(b).Speed()) >= 2*jumboFromProposal || w.Goodput() >= jumboFromProposal
 	if w.Local() || w.Routed() || !fast || !w.From.Facts.Interface(a).IsDevice() || !w.To.Facts.Interface(b).IsDevice() || mtu.MTUAt(w, w.From) > mtu.UsualMTU || mtu.MTUAt(w, w.To) > mtu.UsualMTU {
@@ -46,13 +46,13 @@ func Jumbo(r advise.Request) []advise.Draft {
 // Lean is a test that copies at neither end: it shows what the path carries,
 // and changes nothing for other programs.
 func Lean(r advise.Request) []advise.Draft {
-	c := r.Way.Cell
-	if c == nil || c.Protocol != measure.TCP || c.IO == measure.IOLean || c.IO == measure.IOPortable || c.Spec.IOForced || c.Spec.Verify || !r.Way.From.IsLinux() || !r.Way.To.IsLinux() {
+	c := r.Direction.Cell
+	if c == nil || c.Protocol != measure.TCP || c.IO == measure.IOLean || c.IO == measure.IOPortable || c.Spec.IOForced || c.Spec.Verify || !r.Direction.From.IsLinux() || !r.Direction.To.IsLinux() {
 		return nil
 	}
-	d := advise.Draft{Id: knob.Lean, Title: "the test copies at neither end", Test: &measure.TestOptions{IO: measure.IOLean, Flags: "--lean"}}.ForWay(r.Way)
-	if x := r.Way.Best(func(x *measure.Cell) bool { return x.IO == measure.IOLean && x.Streams == c.Streams }); x != nil {
-		d = r.Way.Shown(d, x)
+	d := advise.Draft{Id: knob.Lean, Title: "the test copies at neither end", Test: &measure.TestOptions{IO: measure.IOLean, Flags: "--lean"}}.ForDirection(r.Direction)
+	if x := r.Direction.Best(func(x *measure.Cell) bool { return x.IO == measure.IOLean && x.Streams == c.Streams }); x != nil {
+		d = r.Direction.Shown(d, x)
 	}
 	return []advise.Draft{d.AtLast()}
 }
@@ -158,19 +158,19 @@ func relieve(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, l diagnose.
 	switch {
 	case others && e.Facts.Load != nil && len(e.Facts.Load.Top) > 0:
 		p := e.Facts.Load.Top[0]
-		return o.Mend(diagnose.Advise(e, fmt.Sprintf("see what process %d (%.40s) does, and measure when it is idle, or with other CPUs (-A)", p.PID, p.Name)))
+		return o.AddFix(diagnose.Advise(e, fmt.Sprintf("see what process %d (%.40s) does, and measure when it is idle, or with other CPUs (-A)", p.PID, p.Name)))
 	case others:
-		return o.Mend(diagnose.Advise(e, "see what else runs there (top), and measure when it is idle, or with other CPUs (-A)"))
+		return o.AddFix(diagnose.Advise(e, "see what else runs there (top), and measure when it is idle, or with other CPUs (-A)"))
 	case l.Packet && !l.Thread && e.Flows() == 1:
-		return o.Mend(diagnose.Advise(e, "one flow has one queue, wherever its interrupts go: several streams use several (-P); GRO and MTU 9000 make less work for one"))
+		return o.AddFix(diagnose.Advise(e, "one flow has one queue, wherever its interrupts go: several streams use several (-P); GRO and MTU 9000 make less work for one"))
 	case l.Packet && !l.Thread:
-		return o.Mend(e.SpreadInterrupts())
+		return o.AddFix(e.SpreadInterrupts())
 	case l.All:
-		return o.Mend(diagnose.Advise(e, "less work for each byte: segmentation and receive offload on, MTU 9000; or more CPUs"))
+		return o.AddFix(diagnose.Advise(e, "less work for each byte: segmentation and receive offload on, MTU 9000; or more CPUs"))
 	case len(e.Streams()) <= 1 && l.CPUs > 1:
-		return o.Mend(diagnose.Advise(e, "several streams use several CPUs (-P); offloads and MTU 9000 make less work for one"))
+		return o.AddFix(diagnose.Advise(e, "several streams use several CPUs (-P); offloads and MTU 9000 make less work for one"))
 	}
-	return o.Mend(diagnose.Advise(e, "less work for each byte: segmentation and receive offload on, MTU 9000; a faster CPU"))
+	return o.AddFix(diagnose.Advise(e, "less work for each byte: segmentation and receive offload on, MTU 9000; a faster CPU"))
 }
 
 // scaled adds what more streams carry.
@@ -215,7 +215,7 @@ func needs(h *scene.Host) (cores float64, by scene.Cost, ok bool) {
 // SeveralStreams are for one stream whose CPU is full: last, since a program
 // that has only one connection has nothing of it.
 func SeveralStreams(r advise.Request) []advise.Draft {
-	if r.Way.Cell == nil || r.Way.Cell.Streams > 1 {
+	if r.Direction.Cell == nil || r.Direction.Cell.Streams > 1 {
 		return nil
 	}
 	list := MoreStreams(r)
@@ -226,8 +226,8 @@ func SeveralStreams(r advise.Request) []advise.Draft {
 }
 
 // Streams is a test with another number of them.
-func Streams(w *advise.Way, n int, x *measure.Cell) advise.Draft {
-	d := advise.Draft{Id: fmt.Sprintf("%s=%d", knob.Streams, n), Title: unit.Count(int64(n)) + " streams", Test: &measure.TestOptions{Streams: n, Flags: fmt.Sprintf("-P %d", n)}}.ForWay(w)
+func Streams(w *advise.Direction, n int, x *measure.Cell) advise.Draft {
+	d := advise.Draft{Id: fmt.Sprintf("%s=%d", knob.Streams, n), Title: unit.Count(int64(n)) + " streams", Test: &measure.TestOptions{Streams: n, Flags: fmt.Sprintf("-P %d", n)}}.ForDirection(w)
 	if n == 1 {
 		d.Title = "one stream"
 	}
@@ -240,19 +240,19 @@ func Streams(w *advise.Way, n int, x *measure.Cell) advise.Draft {
 // MoreStreams are as many as did best in this result, else as many as the end
 // with the fewer CPUs has.
 func MoreStreams(r advise.Request) []advise.Draft {
-	c := r.Way.Cell
+	c := r.Direction.Cell
 	if c == nil {
 		return nil
 	}
-	if x := r.Way.Best(func(x *measure.Cell) bool { return x.Streams > c.Streams && x.Streams <= measure.MaxStreams }); x != nil {
-		if x.Goodput.Value < diagnose.GroupGainBar*r.Way.Goodput() {
+	if x := r.Direction.Best(func(x *measure.Cell) bool { return x.Streams > c.Streams && x.Streams <= measure.MaxStreams }); x != nil {
+		if x.Goodput.Value < diagnose.GroupGainBar*r.Direction.Goodput() {
 			return nil // they were measured, and brought nothing
 		}
-		return []advise.Draft{Streams(r.Way, x.Streams, x)}
+		return []advise.Draft{Streams(r.Direction, x.Streams, x)}
 	}
 	const most = 8 // the default of `thru test` goes no further
 	n := most
-	for _, h := range advise.Both(r.Way) {
+	for _, h := range advise.Both(r.Direction) {
 		if h.CPUs() > 0 {
 			n = min(n, h.CPUs())
 		}
@@ -260,5 +260,5 @@ func MoreStreams(r advise.Request) []advise.Draft {
 	if n <= c.Streams {
 		return nil
 	}
-	return []advise.Draft{Streams(r.Way, n, nil)}
+	return []advise.Draft{Streams(r.Direction, n, nil)}
 }

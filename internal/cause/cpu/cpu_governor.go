@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -20,31 +20,31 @@ func CPUGovernor() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "cpu-governor", TCP: true, UDP: true, Title: "the CPUs clock down", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUGovernor) },
-			Seen:  "a governor that saves power; likely where a CPU is full and its clock was below 70% of its highest",
-			Apart: "the same at the governor performance", Mends: "the governor performance", Effect: "5 to 30%",
+			Seen:        "a governor that saves power; likely where a CPU is full and its clock was below 70% of its highest",
+			Distinction: "the same at the governor performance", Fix: "the governor performance", Effect: "5 to 30%",
 			Source: "Linux cpufreq.rst; gate governor", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "governor", Words: "cpufreq frequency powersave performance power", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
 				Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
 				Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
-				Source: "Linux intel_pstate.rst, cpufreq.rst", Remedy: "the governor performance", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
+				Source: "Linux intel_pstate.rst, cpufreq.rst", Fix: "the governor performance", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
 		},
 		Propose: []advise.Proposer{proposeCPUGovernor},
 	}
 }
 
 func judgeCPUGovernor(e *diagnose.End) *diagnose.Outcome {
-	o, warns := below.Gated(e, "cpu-governor")
+	o, warns := hypervisor.Gated(e, "cpu-governor")
 	if !warns {
 		return o
 	}
-	if !below.WorksFully(e) {
-		return o.Beside()
+	if !hypervisor.WorksFully(e) {
+		return o.MarkNotBinding()
 	}
 	if c := e.CPU; c != nil && c.CurrentHz != nil && c.MaxHz != nil && float64(*c.CurrentHz) < 0.7*float64(*c.MaxHz) {
 		o.Confidence = measure.Likely
-		o.By(diagnose.Below(e.Proof("clock of the fastest CPU when it was read", float64(*c.CurrentHz), "Hz"), 0.7*float64(*c.MaxHz)))
+		o.By(diagnose.UnderBar(e.Proof("clock of the fastest CPU when it was read", float64(*c.CurrentHz), "Hz"), 0.7*float64(*c.MaxHz)))
 	}
 	return o
 }
@@ -76,7 +76,7 @@ func gateGovernor(h *scene.Host) *gate.Finding {
 }
 
 // Performance holds the clock up.
-func Performance(h *scene.Host) scene.Remedy {
+func Performance(h *scene.Host) scene.Fix {
 	return h.Set(knob.Governor, "", "performance").Costing("more power and heat")
 }
 

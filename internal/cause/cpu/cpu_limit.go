@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -18,16 +18,16 @@ func CPULimit() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "cpu-limit", TCP: true, UDP: true, Title: "the hypervisor limits the guest's CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPULimit) },
-			Seen:  "its virtual CPUs were ready and not run because of a limit, or its quota was used up to 95%, in the measured time; a limit that is set alone is possible",
-			Apart: "time that it was ready for want of a CPU (cpu-steal) is little",
-			Mends: "raise or remove the limit of the guest, or of its resource pool", Effect: "no more CPU than the limit, in bursts",
+			Seen:        "its virtual CPUs were ready and not run because of a limit, or its quota was used up to 95%, in the measured time; a limit that is set alone is possible",
+			Distinction: "time that it was ready for want of a CPU (cpu-steal) is little",
+			Fix:         "raise or remove the limit of the guest, or of its resource pool", Effect: "no more CPU than the limit, in bursts",
 			Source: "ESXi's cpu.maxlimited (esxtop %MLMTD above 0); cpu.stat and CPU time of a KVM guest", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams", "cpu-steal", "noisy-neighbour"},
 		},
 		Gates: []gate.Rule{
 			{ID: "guest-cpu-limit", Words: "vcpu maxlimited", Title: "CPU limit of a guest", About: "the limit, or quota, that the hypervisor holds the guest's CPUs to",
 				Warns:  "one is set",
 				Why:    "the guest cannot see it: its CPUs stand still when the limit is used up",
-				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Remedy: "remove it, or raise it", Checklist: []string{"C-08", "C-33"}, Below: true, Host: gateGuestCPULimit},
+				Source: "vSphere Resource Management, CPU limit; Linux cgroup-v2.rst", Fix: "remove it, or raise it", Checklist: []string{"C-08", "C-33"}, Hypervisor: true, Host: gateGuestCPULimit},
 		},
 	}
 }
@@ -35,7 +35,7 @@ func CPULimit() rule.Cause {
 // judgeCPULimit judges a limit that the hypervisor holds the guest's CPUs to.
 func judgeCPULimit(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
-		return below.Unplaced(e, "CPU limit")
+		return hypervisor.NoPlacement(e, "CPU limit")
 	}
 	if o := e.Flow.IsAll(); o != nil {
 		return o
@@ -48,13 +48,13 @@ func judgeCPULimit(e *diagnose.End) *diagnose.Outcome {
 	case counted && b.Limit.Mean >= diagnose.LimitedBar || spent && quota >= QuotaBar:
 		return AsLimited(e, b, limit, quota)
 	case limit != "" && !counted && !spent:
-		o := diagnose.Possible("a CPU limit of %s is set for %s: whether it was used up was not counted", limit, below.GuestName(e)).
+		o := diagnose.Possible("a CPU limit of %s is set for %s: whether it was used up was not counted", limit, hypervisor.GuestName(e)).
 			By(measure.Proof{EndPoint: e.Name, Counter: "CPU limits of the guest", Value: 1, Note: limit})
-		return o.At(e.Where()).Beside().Then("a run of three samples or more: " + b.Limited.Why).Mend(LiftLimit(e))
+		return o.At(e.Where()).MarkNotBinding().Then("a run of three samples or more: " + b.Limited.Why).AddFix(LiftLimit(e))
 	case limit != "" || counted:
 		return diagnose.No("no limit held back the virtual CPUs of the %s: %s of the time", e.Place, unit.Percent(b.Limit.Mean))
 	case set:
-		return diagnose.No("no CPU limit is set for %s", below.GuestName(e))
+		return diagnose.No("no CPU limit is set for %s", hypervisor.GuestName(e))
 	}
 	return diagnose.Missing("CPU limit of the "+e.Place, b.Limited.Why)
 }
@@ -77,15 +77,15 @@ const (
 )
 
 // AsLimited words a limit that was used up.
-func AsLimited(e *diagnose.End, b diagnose.CpuBelow, limit string, quota float64) *diagnose.Outcome {
+func AsLimited(e *diagnose.End, b diagnose.GuestCPU, limit string, quota float64) *diagnose.Outcome {
 	of := "a CPU limit of " + limit
 	if limit == "" {
 		of = "a CPU limit of what contains it, as a resource pool"
 	}
-	o := diagnose.Possible("%s holds %s back", of, below.GuestName(e))
+	o := diagnose.Possible("%s holds %s back", of, hypervisor.GuestName(e))
 	if b.LimitKnown {
 		o.Text += fmt.Sprintf(": %s of the time its virtual CPUs were not run because of it", unit.Percent(b.Limit.Mean))
-		o.By(diagnose.Above(below.Tells(b.Limit, e.Name, b.Limit.Mean, "pct"), diagnose.LimitedBar))
+		o.By(diagnose.Above(hypervisor.GaugeEvidence(b.Limit, e.Name, b.Limit.Mean, "pct"), diagnose.LimitedBar))
 	}
 	used := quota >= QuotaBar
 	if used {
@@ -97,30 +97,30 @@ func AsLimited(e *diagnose.End, b diagnose.CpuBelow, limit string, quota float64
 	case b.Limit.Mean > limitedMuch && (b.Full || used), b.Limit.Mean > readyCertain, used && !b.LimitKnown:
 		o.Confidence = measure.Likely
 	case b.Limit.Mean <= limitedMuch && !b.Full && !used:
-		o.Beside()
+		o.MarkNotBinding()
 	}
-	return o.At(below.OnBed(e, below.BedName(e))).Mend(LiftLimit(e))
+	return o.At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(LiftLimit(e))
 }
 
 // LiftLimit takes a guest's CPU limit away.
-func LiftLimit(e *diagnose.End) *measure.Remedy {
-	r := &measure.Remedy{EndPoint: below.BedName(e), Risk: "it may then take CPU that others of the host count on"}
+func LiftLimit(e *diagnose.End) *measure.Fix {
+	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "it may then take CPU that others of the host count on"}
 	if e.Kind() == measure.KindKVM {
 		r.Platform = "linux"
-		if id := e.Guest().ID; strings.Contains(strings.ToLower(e.Below[0].Inventory.Product), "proxmox") && below.IsNumber10(id) {
+		if id := e.Guest().ID; strings.Contains(strings.ToLower(e.Placements[0].Inventory.Product), "proxmox") && hypervisor.IsNumber10(id) {
 			r.Commands = []string{"qm set " + id + " --cpulimit 0"}
 			return r
 		}
-		r.Commands = []string{"virsh schedinfo " + below.Domain(e.Guest()) + " --live --set vcpu_quota=-1 global_quota=-1"}
+		r.Commands = []string{"virsh schedinfo " + hypervisor.Domain(e.Guest()) + " --live --set vcpu_quota=-1 global_quota=-1"}
 		r.Advice = "--live lasts until it is stopped, --config for good; Proxmox: qm set ID --cpulimit 0"
 		return r
 	}
-	r.Advice = "raise or remove the CPU limit of " + below.GuestName(e) + " (Edit Settings, CPU, Limit: Unlimited), and that of its resource pool"
+	r.Advice = "raise or remove the CPU limit of " + hypervisor.GuestName(e) + " (Edit Settings, CPU, Limit: Unlimited), and that of its resource pool"
 	return r
 }
 
 func gateGuestCPULimit(h *scene.Host) *gate.Finding {
-	b, ok := below.Below(h)
+	b, ok := hypervisor.Placement(h)
 	if !ok {
 		return nil
 	}

@@ -19,9 +19,9 @@ func CPUQuota() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "cpu-quota", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "a CPU quota is used up", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUQuota) },
-			Seen:  "the control groups around thru were throttled, and its own busiest thread waited for it, a tenth of the measured time or more; certain from a quarter on, where that thread had no time to spare and a CPU that it may use did",
-			Apart: "time, not periods: others of the group may be throttled while thru's thread runs; a thread that waits for full CPUs waits for others",
-			Mends: "lift the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",
+			Seen:        "the control groups around thru were throttled, and its own busiest thread waited for it, a tenth of the measured time or more; certain from a quarter on, where that thread had no time to spare and a CPU that it may use did",
+			Distinction: "time, not periods: others of the group may be throttled while thru's thread runs; a thread that waits for full CPUs waits for others",
+			Fix:         "lift the quota for the test", Effect: "10.6 of 47 Gb/s with a fifth of a CPU",
 			Source: "Linux cgroup-v2.rst, cpu.stat: throttled_usec; /proc/PID/task/TID/schedstat", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams"},
 		},
 		Gates: []gate.Rule{
@@ -30,7 +30,7 @@ func CPUQuota() rule.Cause {
 				Fails:  "less than the stated rate takes by earlier tests; without such, less than one CPU",
 				Warns:  "less than one CPU, and the stated rate takes less by earlier tests; the quota was used up while no test ran, or in a tenth of the periods so far, once it was in 100 of them",
 				Why:    "when the quota is used up all threads stop until the next period: 10.6 of 47 Gb/s with a fifth of a CPU",
-				Source: "measured; Linux cgroup-v2.rst, cpu.max", Remedy: "lift the quota for the test", Checklist: []string{"C-08", "C-29"}, Host: gateCPUQuota,
+				Source: "measured; Linux cgroup-v2.rst, cpu.max", Fix: "lift the quota for the test", Checklist: []string{"C-08", "C-29"}, Host: gateCPUQuota,
 			},
 		},
 	}
@@ -68,7 +68,7 @@ func judgeCPUQuota(e *diagnose.End) *diagnose.Outcome {
 	case l.IsFull() && 2*lost > l.Hot.Wait, lost > mostlyBar: // most of what it waited
 		o.Confidence = measure.Likely
 	}
-	return o.Mend(e.Machine().Fix(liftQuota(e.Machine())))
+	return o.AddFix(e.Machine().Fix(liftQuota(e.Machine())))
 }
 
 // quotaByFacts judges by what the control groups are set to, where nobody
@@ -159,7 +159,7 @@ func gateCPUQuota(h *scene.Host) *gate.Finding {
 }
 
 // liftQuota says where the limit is.
-func liftQuota(h *scene.Host) scene.Remedy {
+func liftQuota(h *scene.Host) scene.Fix {
 	const others = "the limit protects others"
 	c := h.Cgroup
 	switch {

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -18,27 +18,27 @@ func CPUSteal() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives the CPUs to others", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUSteal) },
-			Seen:  "steal time of the CPU that the thread is bound to or that is full of packets, else the mean of all; by the hypervisor: these virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
-			Apart: "what is taken from other CPUs costs the flow nothing; time that a limit took is not counted; guests of ESXi and Hyper-V see no steal",
-			Mends: "reserve CPU for the guest, fewer virtual CPUs, or an emptier host", Effect: "what is taken is missing, and comes in bursts",
+			Seen:        "steal time of the CPU that the thread is bound to or that is full of packets, else the mean of all; by the hypervisor: these virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
+			Distinction: "what is taken from other CPUs costs the flow nothing; time that a limit took is not counted; guests of ESXi and Hyper-V see no steal",
+			Fix:         "reserve CPU for the guest, fewer virtual CPUs, or an emptier host", Effect: "what is taken is missing, and comes in bursts",
 			Source: "proc(5), /proc/stat; ESXi's cpu.ready and cpu.costop (%RDY above 5 to 10, %CSTP above 3); run delay of schedstat on KVM", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams", "noisy-neighbour"},
 		},
 		Gates: []gate.Rule{
 			{ID: "steal", Title: "CPU time taken by the hypervisor", About: "steal time of the whole virtual machine",
 				Warns:  "above 2% while no test runs",
 				Why:    "what the hypervisor gives to others is missing here, and comes back in bursts",
-				Source: "proc(5), /proc/stat", Remedy: "reserve CPU for this guest, or move it", Checklist: []string{"C-29", "C-37"}, Host: gateSteal},
+				Source: "proc(5), /proc/stat", Fix: "reserve CPU for this guest, or move it", Checklist: []string{"C-29", "C-37"}, Host: gateSteal},
 		},
 	}
 }
 
 // judgeCPUSteal joins the steal that the guest sees with what its host counted.
 func judgeCPUSteal(e *diagnose.End) *diagnose.Outcome {
-	own, under := stealSeen(e), WaitsBelow(e)
+	own, under := stealSeen(e), HypervisorWaits(e)
 	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded && e.HidesSteal() {
 		return under
 	}
-	return below.Seconded(own, under)
+	return hypervisor.Seconded(own, under)
 }
 
 // stealSeen is what the guest itself saw of it.
@@ -61,10 +61,10 @@ func stealSeen(e *diagnose.End) *diagnose.Outcome {
 	}
 	o := diagnose.Possible("the hypervisor took %s of the %s's %s", unit.Percent(x.Mean), e.Place, name(x)).At(where(x, e)).
 		By(diagnose.Above(e.Proof("/proc/stat steal of "+name(x), x.Mean, "pct"), diagnose.StealBar)).
-		Mend(&measure.Remedy{EndPoint: e.Name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"})
+		AddFix(&measure.Fix{EndPoint: e.Name, Advice: "reserve CPU for this guest, give it fewer virtual CPUs, or move it or its neighbours", Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"})
 	switch l := e.Load(); {
 	case !l.IsFull() && x.Busy < diagnose.FullBar:
-		o.Beside()
+		o.MarkNotBinding()
 	case x.Mean > 2*diagnose.StealLikely && l.IsFull():
 		o.Confidence = measure.Certain // more than half of the CPU that the thread wanted
 	case x.Mean > diagnose.StealLikely:
@@ -117,10 +117,10 @@ const (
 	costopBar    = 3  // waiting for its fellows (esxtop %CSTP)
 )
 
-// WaitsBelow judges how long the host kept the guest's virtual CPUs waiting.
-func WaitsBelow(e *diagnose.End) *diagnose.Outcome {
+// HypervisorWaits judges how long the host kept the guest's virtual CPUs waiting.
+func HypervisorWaits(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
-		return below.Unplaced(e, "time that the host kept its virtual CPUs waiting")
+		return hypervisor.NoPlacement(e, "time that the host kept its virtual CPUs waiting")
 	}
 	b := e.CPUs()
 	stop := b.Stop
@@ -131,34 +131,34 @@ func WaitsBelow(e *diagnose.End) *diagnose.Outcome {
 		return o
 	}
 	if b.Net < readyBar && stop.Mean < costopBar {
-		return diagnose.No("%s kept the virtual CPUs of the %s waiting %s of the time", below.BedName(e), e.Place, unit.Percent(b.Net))
+		return diagnose.No("%s kept the virtual CPUs of the %s waiting %s of the time", hypervisor.HostName(e), e.Place, unit.Percent(b.Net))
 	}
-	o := diagnose.Possible("%s kept the virtual CPUs of the %s waiting %s of the time%s", below.BedName(e), e.Place, unit.Percent(max(b.Net, stop.Mean)), crowd(e))
+	o := diagnose.Possible("%s kept the virtual CPUs of the %s waiting %s of the time%s", hypervisor.HostName(e), e.Place, unit.Percent(max(b.Net, stop.Mean)), crowd(e))
 	if b.ReadyKnown {
-		p := below.Tells(b.Wait, e.Name, b.Net, "pct")
+		p := hypervisor.GaugeEvidence(b.Wait, e.Name, b.Net, "pct")
 		if b.Net < b.Wait.Mean {
 			p.Note = "of " + unit.Percent(b.Wait.Mean) + ", without what a limit held back"
 		}
 		o.By(diagnose.Above(p, readyBar))
 	}
 	if b.StopKnown {
-		o.By(diagnose.Above(below.Tells(stop, e.Name, stop.Mean, "pct"), costopBar))
+		o.By(diagnose.Above(hypervisor.GaugeEvidence(stop, e.Name, stop.Mean, "pct"), costopBar))
 	}
 	switch {
 	case !b.Full && b.Net < readyLikely:
-		o.Beside()
+		o.MarkNotBinding()
 	case b.Full && b.Net > readyCertain && b.Unlimited:
 		o.Confidence = measure.Certain
 	case b.Full && (b.Net > readyLikely || stop.Mean > costopBar), b.Net > readyCertain:
 		o.Confidence = measure.Likely
 	}
-	return o.At(below.OnBed(e, below.BedName(e))).Mend(freeCPU(e))
+	return o.At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(freeCPU(e))
 }
 
 // crowd says how many virtual CPUs share how many of the host's, where they are
 // more, or how few the guest may use.
 func crowd(e *diagnose.End) string {
-	g, h := e.Guest(), below.Bed(e)
+	g, h := e.Guest(), hypervisor.HypervisorHost(e)
 	if n := len(g.Affinity); n > 0 && g.CPUs != nil && n < *g.CPUs {
 		return fmt.Sprintf(": its %d virtual CPUs may use only %d of the host's", *g.CPUs, n)
 	}
@@ -169,10 +169,10 @@ func crowd(e *diagnose.End) string {
 }
 
 // freeCPU gives a guest's virtual CPUs more of the host's.
-func freeCPU(e *diagnose.End) *measure.Remedy {
-	r := &measure.Remedy{EndPoint: below.BedName(e), Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"}
+func freeCPU(e *diagnose.End) *measure.Fix {
+	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "what is reserved is lost to the other guests of the host; what is moved stands still for a moment"}
 	if e.Kind() != measure.KindKVM {
-		r.Advice = "reserve CPU for " + below.GuestName(e) + ", give it fewer virtual CPUs, or move it or its neighbours"
+		r.Advice = "reserve CPU for " + hypervisor.GuestName(e) + ", give it fewer virtual CPUs, or move it or its neighbours"
 		return r
 	}
 	r.Advice = "see which CPUs its virtual CPUs may use, then bind each to one that nothing else uses (libvirt: virsh vcpupin GUEST VCPU CPU; Proxmox: qm set ID --affinity; by hand: taskset -pc CPU TID)"
@@ -183,7 +183,7 @@ func freeCPU(e *diagnose.End) *measure.Remedy {
 		}
 	}
 	if len(r.Commands) == 0 {
-		r.Commands = []string{"virsh vcpuinfo " + below.Domain(e.Guest())}
+		r.Commands = []string{"virsh vcpuinfo " + hypervisor.Domain(e.Guest())}
 	}
 	return r
 }

@@ -3,9 +3,9 @@ package cpu
 import (
 	"fmt"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -16,23 +16,23 @@ func FirewallCost() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "firewall-cost", TCP: true, UDP: true, Title: "the firewall costs too much", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeFirewallCost) },
-			Seen:  "connection tracking dropped packets in the measured time, or its table is nearly full; long chains or bridged frames in it while a CPU is full",
-			Apart: "the same with the test's ports accepted first, and not tracked", Mends: "notrack for the test's ports, sets for long chains", Effect: "CPU for each packet",
+			Seen:        "connection tracking dropped packets in the measured time, or its table is nearly full; long chains or bridged frames in it while a CPU is full",
+			Distinction: "the same with the test's ports accepted first, and not tracked", Fix: "notrack for the test's ports, sets for long chains", Effect: "CPU for each packet",
 			Source: "/proc/net/stat/nf_conntrack; gates conntrack, firewall-rules, bridge-netfilter", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow", "loss"},
 		},
 		Gates: []gate.Rule{
 			{ID: "conntrack", Words: "nf_conntrack tracking", Title: "Tracked connections", About: "how full the table of connections is, and packets dropped for it",
 				Warns:  "above 80% of its room; or 100 packets or more dropped since the boot",
 				Why:    "when the table is full new connections are dropped without a word",
-				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Remedy: "a larger table; do not track the test's ports", Checklist: []string{"C-33"}, Host: gateConntrack},
+				Source: "Linux nf_conntrack-sysctl.rst; conntrack(8)", Fix: "a larger table; do not track the test's ports", Checklist: []string{"C-33"}, Host: gateConntrack},
 			{ID: "firewall-rules", Words: "firewall nft nftables iptables", Title: "Length of the firewall", About: "rules of the longest chain of nftables",
 				Warns:  "more than 500",
 				Why:    "each packet of a new flow walks the chain, and without tracking every packet does",
-				Source: "thru's own bound", Remedy: "sets and maps in place of long chains; accept the test's ports first", Checklist: []string{"C-33"}, Host: gateFirewallRules},
+				Source: "thru's own bound", Fix: "sets and maps in place of long chains; accept the test's ports first", Checklist: []string{"C-33"}, Host: gateFirewallRules},
 			{ID: "bridge-netfilter", Title: "Firewall of a bridge", About: "whether frames of a bridge on the way pass the firewall of IP (br_netfilter)",
 				Warns:  "they do, and there are rules",
 				Why:    "bridged frames walk all chains of IP as well: CPU for each packet, and surprising drops",
-				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Remedy: "switch it off where no container needs it", Checklist: []string{"C-33"}, Face: gateBridgeNetfilter},
+				Source: "Linux ip-sysctl.rst, bridge-nf-call-iptables", Fix: "switch it off where no container needs it", Checklist: []string{"C-33"}, Face: gateBridgeNetfilter},
 		},
 	}
 }
@@ -46,22 +46,22 @@ func judgeFirewallCost(e *diagnose.End) *diagnose.Outcome {
 			counted = append(counted, diagnose.Above(e.Proof(name, n, "packets"), 0))
 		}
 	}
-	gates := below.Conditions(e.Flow, "firewall-cost", e.Name)
+	gates := hypervisor.Conditions(e.Flow, "firewall-cost", e.Name)
 	if drops > 0 {
 		o := diagnose.Possible("connection tracking of the %s dropped %.0f packets", e.Place, drops).At(e.Where()).By(counted...)
 		h := e.Machine()
-		o.Mend(h.Fix(moreTracked(h).Or("make room for more tracked connections, or do not track the test's ports")))
+		o.AddFix(h.Fix(moreTracked(h).Or("make room for more tracked connections, or do not track the test's ports")))
 		if e.Flow.Blame(o, drops); o.Confidence == measure.Certain { // connections of others are dropped first
 			o.Confidence = measure.Likely
 		}
 		return o
 	}
 	if len(gates) == 0 {
-		return below.Told(e, "firewall-cost")
+		return hypervisor.GateOutcome(e, "firewall-cost")
 	}
 	// Two ends of one kernel: a packet is judged on the CPU where it was sent.
-	works := below.WorksFully(e) || e.Flow.OnSameCPUs() && below.WorksFully(e.Other())
-	return below.Symptom(below.Condition(e, gates[0]), gates[0].ID != "conntrack" && works)
+	works := hypervisor.WorksFully(e) || e.Flow.OnSameCPUs() && hypervisor.WorksFully(e.Other())
+	return hypervisor.Symptom(hypervisor.Condition(e, gates[0]), gates[0].ID != "conntrack" && works)
 }
 
 func gateConntrack(h *scene.Host) *gate.Finding {
@@ -134,17 +134,17 @@ func gateBridgeNetfilter(f *scene.Face) *gate.Finding {
 }
 
 // bridgePlain keeps bridged frames from the firewall.
-func bridgePlain(h *scene.Host) scene.Remedy {
+func bridgePlain(h *scene.Host) scene.Fix {
 	r := scene.Sysctls(h, "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
 	r.Risk = "Docker and Kubernetes rely on it: their rules between containers stop working; " + r.Risk
 	return r
 }
 
 // moreTracked doubles the table, where its size is known.
-func moreTracked(h *scene.Host) scene.Remedy {
+func moreTracked(h *scene.Host) scene.Fix {
 	w := h.Firewall
 	if h.System != "linux" || w == nil || w.TrackedMax == nil || *w.TrackedMax <= 0 {
-		return scene.Remedy{}
+		return scene.Fix{}
 	}
 	most := max(*w.TrackedMax, 2*min(*w.TrackedMax, 1<<29)) // within what the kernel takes
 	return scene.Sysctls(h, fmt.Sprintf("net.netfilter.nf_conntrack_max=%d", most)).

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -18,31 +18,31 @@ func MemoryPressure() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "memory-pressure", TCP: true, UDP: true, Title: "memory is short", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeMemoryPressure) },
-			Seen:  "the kernel entered TCP's memory pressure, or swapped, in the measured time; by the hypervisor: the guest waited for memory, or some of it was taken back (balloon) or swapped out",
-			Apart: "a small buffer of one socket prunes its queue without pressure",
-			Mends: "free or add memory, raise tcp_mem", Effect: "the rate falls in steps",
+			Seen:        "the kernel entered TCP's memory pressure, or swapped, in the measured time; by the hypervisor: the guest waited for memory, or some of it was taken back (balloon) or swapped out",
+			Distinction: "a small buffer of one socket prunes its queue without pressure",
+			Fix:         "free or add memory, raise tcp_mem", Effect: "the rate falls in steps",
 			Source: "TcpExt.TCPMemoryPressures, PruneCalled; /proc/vmstat pswpin, pswpout; ESXi's mem.vmmemctl, mem.swapped, mem.latency", Brings: []string{"receive-window", "slow-reader"},
 		},
 		Gates: []gate.Rule{
 			{ID: "memory", Words: "ram swap balloon", Title: "Memory", About: "memory that programs can have, the control groups' limit, swap in use, and what the hypervisor has taken back",
 				Warns:  "less than 256 MiB can be had; or less than a tenth, with swap in use or memory taken back; or a limit below 128 MiB",
 				Why:    "a kernel short of memory cuts TCP's buffers and swaps: the rate falls in steps",
-				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Remedy: "free or add memory", Checklist: []string{"C-30", "C-12"}, Host: gateMemory},
+				Source: "C-30; thru's own bounds (a test takes 50 to 130 MiB)", Fix: "free or add memory", Checklist: []string{"C-30", "C-12"}, Host: gateMemory},
 			{ID: "tcp-memory", Words: "tcp_mem", Title: "Memory of TCP", About: "what all TCP sockets have, and may have (tcp_mem), against the windows that the path needs",
 				Warns:  "three quarters are in use; or the planned windows take more than half of it",
 				Why:    "above its limit the kernel shrinks every socket's buffer and drops what has arrived",
-				Source: "ip-sysctl.rst, tcp_mem", Remedy: "raise tcp_mem", Checklist: []string{"C-30"}, Host: gateTCPMemory},
+				Source: "ip-sysctl.rst, tcp_mem", Fix: "raise tcp_mem", Checklist: []string{"C-30"}, Host: gateTCPMemory},
 		},
 	}
 }
 
 // judgeMemoryPressure joins what the kernel counted with what its hypervisor did.
 func judgeMemoryPressure(e *diagnose.End) *diagnose.Outcome {
-	own, under := pressureSeen(e), MemoryBelow(e)
+	own, under := pressureSeen(e), HypervisorMemory(e)
 	if under != nil && under.State == diagnose.Unknown && own != nil && own.State == diagnose.Excluded { // a guest does not see what is taken below it
 		return under
 	}
-	return below.Seconded(own, under)
+	return hypervisor.Seconded(own, under)
 }
 
 func pressureSeen(e *diagnose.End) *diagnose.Outcome {
@@ -56,8 +56,8 @@ func pressureSeen(e *diagnose.End) *diagnose.Outcome {
 		swapped = float64(s.InPages) + float64(s.OutPages)
 	}
 	if entered == 0 && swapped < swapBar {
-		if gates := below.Conditions(e.Flow, "memory-pressure", e.Name); len(gates) > 0 {
-			return below.Condition(e, gates[0]).Beside()
+		if gates := hypervisor.Conditions(e.Flow, "memory-pressure", e.Name); len(gates) > 0 {
+			return hypervisor.Condition(e, gates[0]).MarkNotBinding()
 		}
 		return diagnose.No("the %s's kernel was short of no memory", e.Place)
 	}
@@ -74,19 +74,19 @@ func pressureSeen(e *diagnose.End) *diagnose.Outcome {
 		o.By(diagnose.Above(e.Proof("/proc/vmstat pswpin and pswpout", swapped, "pages"), swapBar))
 	}
 	if e.Flow.IsAll() != nil {
-		o.Beside()
+		o.MarkNotBinding()
 	}
-	return o.Mend(diagnose.Advise(e, "free or add memory; raise net.ipv4.tcp_mem where TCP alone is short of it"))
+	return o.AddFix(diagnose.Advise(e, "free or add memory; raise net.ipv4.tcp_mem where TCP alone is short of it"))
 }
 
 // swapBar is how many pages moved to and from disk mean that memory is short:
 // 4 MiB; a few always do.
 const swapBar = 1024
 
-// MemoryBelow judges the memory that the host took back from the guest.
-func MemoryBelow(e *diagnose.End) *diagnose.Outcome {
+// HypervisorMemory judges the memory that the host took back from the guest.
+func HypervisorMemory(e *diagnose.End) *diagnose.Outcome {
 	if e.Guest() == nil {
-		return below.Unplaced(e, "memory that the host took back")
+		return hypervisor.NoPlacement(e, "memory that the host took back")
 	}
 	var o *diagnose.Outcome
 	waited, read := 0.0, 0.0
@@ -109,9 +109,9 @@ func MemoryBelow(e *diagnose.End) *diagnose.Outcome {
 		}
 		if x.Mean > t.bar {
 			if o == nil {
-				o = diagnose.Possible("%s is short of memory: %s", below.BedName(e), fmt.Sprintf(t.words, below.GuestName(e), amount(x.Mean, t.unit)))
+				o = diagnose.Possible("%s is short of memory: %s", hypervisor.HostName(e), fmt.Sprintf(t.words, hypervisor.GuestName(e), amount(x.Mean, t.unit)))
 			}
-			o.By(diagnose.Above(below.Tells(x, e.Name, x.Mean, t.unit), t.bar))
+			o.By(diagnose.Above(hypervisor.GaugeEvidence(x, e.Name, x.Mean, t.unit), t.bar))
 		}
 	}
 	switch {
@@ -121,7 +121,7 @@ func MemoryBelow(e *diagnose.End) *diagnose.Outcome {
 		return diagnose.No("the host took no memory back from the %s", e.Place)
 	}
 	sureOfMemory(e, o, waited, read)
-	return o.At(below.OnBed(e, below.BedName(e))).Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "reserve the memory of " + below.GuestName(e) +
+	return o.At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "reserve the memory of " + hypervisor.GuestName(e) +
 		", free memory of the host, or move guests away from it", Risk: "what is reserved is lost to the other guests of the host"})
 }
 
@@ -163,7 +163,7 @@ func sureOfMemory(e *diagnose.End, o *diagnose.Outcome, waited, swappedIn float6
 	cpu := e.CPUs()
 	switch {
 	case e.Flow.IsAll() != nil || waited <= memWaitBar && swappedIn <= 0:
-		o.Beside()
+		o.MarkNotBinding()
 	case waited > memCertain && cpu.ReadyKnown && cpu.Net < readyBar && cpu.Unlimited:
 		o.Confidence = measure.Certain
 	case waited > memWaitBar:
@@ -209,7 +209,7 @@ func gateTCPMemory(h *scene.Host) *gate.Finding {
 	}
 	product, _ := h.BDP()
 	planned := 2 * product // all windows together, at the buffers' size
-	raise := scene.Remedy{}
+	raise := scene.Fix{}
 	if h.System == "linux" {
 		raise = scene.Sysctls(h, tcpPages(int64(min(4*(planned+float64(*m.TCPMax))/4096, 1<<40))))
 	}

@@ -19,9 +19,9 @@ func ReceiverCPU() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "receiver-cpu", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receiver's CPU is full", Judge: judgeReceiverCPU,
-			Seen:  "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
-			Apart: "the sender is held up, and its own CPUs are not full; several streams carry more",
-			Mends: "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
+			Seen:        "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
+			Distinction: "the sender is held up, and its own CPUs are not full; several streams carry more",
+			Fix:         "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
 			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
 		},
 		Propose: []advise.Proposer{Jumbo, nic.ProposeOffloadsOff, nic.Steering, Budget, Lean, SeveralStreams},
@@ -89,5 +89,5 @@ func Budget(r advise.Request) []advise.Draft {
 	if has == 0 || has >= 1<<16 {
 		return nil
 	}
-	return []advise.Draft{advise.Change(h, knob.Budget, "", fmt.Sprint(2*has), "a CPU of %s takes %d packets in a round, instead of %d", h.Name, 2*has, has).ForWay(r.Way)}
+	return []advise.Draft{advise.Change(h, knob.Budget, "", fmt.Sprint(2*has), "a CPU of %s takes %d packets in a round, instead of %d", h.Name, 2*has, has).ForDirection(r.Direction)}
 }

@@ -15,9 +15,9 @@ func SingleFlow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "single-flow", TCP: true, Unseen: diagnose.HostTime, Title: "one stream is one CPU", Judge: judgeSingleFlow,
-			Seen:  "one stream, a CPU full at one end, and more streams carry 1.3 times of it or more",
-			Apart: "windows and loss grow with streams too, but leave the CPUs free",
-			Mends: "more streams; jumbo frames, GRO or LRO for the one", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
+			Seen:        "one stream, a CPU full at one end, and more streams carry 1.3 times of it or more",
+			Distinction: "windows and loss grow with streams too, but leave the CPUs free",
+			Fix:         "more streams; jumbo frames, GRO or LRO for the one", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
 			Source: "methods.md, formula 10", Tests: []string{diagnose.EightStreams}, Brings: []string{"sender-cpu", "receiver-cpu"},
 		},
 		Propose: []advise.Proposer{Jumbo, MoreStreams},
@@ -64,7 +64,7 @@ func judgeSingleFlow(f *diagnose.Flow) *diagnose.Outcome {
 	o.At(onOwnCPU(e)).By(diagnose.Above(e.Proof("busiest thread on a CPU or waiting for one", l.Hot.Run+l.Hot.Wait, "pct"), diagnose.ThreadBar),
 		diagnose.InTurns(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of one", most.Streams)}, g, scaleBar))
 	o.Costs(diagnose.RateOf(most), fmt.Sprintf("%d streams carry %s", most.Streams, unit.Rate(diagnose.RateOf(most))), fmt.Sprintf("the same traffic with %d streams", most.Streams))
-	return unlessPaced(f, o.Mend(diagnose.Advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams))))
+	return unlessPaced(f, o.AddFix(diagnose.Advise(nil, fmt.Sprintf("use several streams (-P %d) where the program can; for the one: MTU 9000, GRO and TSO on", most.Streams))))
 }
 
 // others tells whether programs that have nothing to do with the test take the

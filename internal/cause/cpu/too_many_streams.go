@@ -15,9 +15,9 @@ func TooManyStreams() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs manage", Judge: judgeTooManyStreams,
-			Seen:  "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
-			Apart: "the same with one stream, with half of them",
-			Mends: "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
+			Seen:        "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
+			Distinction: "the same with one stream, with half of them",
+			Fix:         "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
 			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{diagnose.OneStream},
 		},
 		Propose: []advise.Proposer{ProposeTooManyStreams},
@@ -59,7 +59,7 @@ func judgeTooManyStreams(f *diagnose.Flow) *diagnose.Outcome {
 	return o.At(measure.Where{Place: measure.AtTool, EndPoint: f.Sender.Name}).
 		By(diagnose.InTurns(measure.Proof{Counter: fmt.Sprintf("goodput of %d streams over that of %d", best.Streams, f.Cell.Streams)}, g, fewerBar)).
 		Costs(diagnose.RateOf(best), fmt.Sprintf("%d streams carry %s", best.Streams, unit.Rate(diagnose.RateOf(best))), fmt.Sprintf("the same traffic with %d streams", best.Streams)).
-		Mend(diagnose.Advise(nil, fmt.Sprintf("use %d streams; `thru ladder` finds the best number", best.Streams)))
+		AddFix(diagnose.Advise(nil, fmt.Sprintf("use %d streams; `thru ladder` finds the best number", best.Streams)))
 }
 
 // fewerBar is how many times as much fewer streams must carry for these to be too many.
@@ -82,15 +82,15 @@ func switches(r *measure.Run) (perSecond float64, known bool) {
 
 // ProposeTooManyStreams tries fewer streams.
 func ProposeTooManyStreams(r advise.Request) []advise.Draft {
-	c := r.Way.Cell
+	c := r.Direction.Cell
 	if c == nil || c.Streams <= 1 {
 		return nil
 	}
-	if x := r.Way.Best(func(x *measure.Cell) bool { return x.Streams < c.Streams && x.Streams > 0 }); x != nil {
-		if x.Goodput.Value < diagnose.GroupGainBar*r.Way.Goodput() {
+	if x := r.Direction.Best(func(x *measure.Cell) bool { return x.Streams < c.Streams && x.Streams > 0 }); x != nil {
+		if x.Goodput.Value < diagnose.GroupGainBar*r.Direction.Goodput() {
 			return nil
 		}
-		return []advise.Draft{Streams(r.Way, x.Streams, x)}
+		return []advise.Draft{Streams(r.Direction, x.Streams, x)}
 	}
-	return []advise.Draft{Streams(r.Way, max(1, c.Streams/2), nil)}
+	return []advise.Draft{Streams(r.Direction, max(1, c.Streams/2), nil)}
 }

@@ -81,7 +81,7 @@ func (f *Flow) Blame(o *Outcome, n float64) *Outcome {
 	case !ok:
 		return o
 	case again == 0 || f.IsAll() != nil || f.Sender.Load().Thread || !f.MayFollow(): // nothing was lost, or the sender did not wait for it
-		return o.Beside()
+		return o.MarkNotBinding()
 	case n > OfRetransmit*again && n <= MostlyOf*again && min(n, again) >= FewEvents && f.Follows():
 		o.Confidence = measure.Certain
 		o.By(f.Sender.Proof("tcp_info.total_retrans", again, "segments"))
@@ -94,7 +94,7 @@ func (f *Flow) Blame(o *Outcome, n float64) *Outcome {
 func (f *Flow) blameDatagrams(o *Outcome, n float64) *Outcome {
 	d := f.Cell.Datagrams
 	if d == nil || d.Lost <= 0 {
-		return o.Beside()
+		return o.MarkNotBinding()
 	}
 	o.Confidence = measure.Likely
 	here := float64(f.LostAt(measure.LossRing) + f.LostAt(measure.LossBacklog) + f.LostAt(measure.LossRecvNIC))

@@ -33,29 +33,29 @@ func (f *Flow) TwoLevels() (x TwoLevels, found bool) {
 	if long == nil {
 		return x, false
 	}
-	lasting := stat.Bins(f.FlowOf(RunShown(long)).Receiver)
-	if at, before, after, found := stat.Levels(lasting); found {
+	persistent := stat.Bins(f.FlowOf(RunShown(long)).Receiver)
+	if at, before, after, found := stat.Levels(persistent); found {
 		return TwoLevels{time.Duration(at)*time.Second + rampOf(f.FlowOf(RunShown(long)).Receiver), before, after}, true
 	}
-	return f.fallen(bins, lasting)
+	return f.fallen(bins, persistent)
 }
 
 // fallen are the levels of a rate that fell within this run, and stayed there
 // in a longer one right after it.
-func (f *Flow) fallen(bins, lasting []float64) (x TwoLevels, found bool) {
-	if len(lasting) < stat.LeastBins || !f.falls() {
+func (f *Flow) fallen(bins, persistent []float64) (x TwoLevels, found bool) {
+	if len(persistent) < stat.LeastBins || !f.falls() {
 		return x, false
 	}
-	x = TwoLevels{Before: max(rampRate(f.Receiver.Seen), bins[0]), After: stat.Median(lasting[1:])}
+	x = TwoLevels{Before: max(rampRate(f.Receiver.Seen), bins[0]), After: stat.Median(persistent[1:])}
 	_, x.Lasted = x.BurstOf(f.Receiver.Seen)
-	return x, x.Before >= StepBar*x.After && bins[len(bins)-1] < StepBar*x.After && stat.MedianDeviation(lasting[1:]) < FlatBar
+	return x, x.Before >= StepBar*x.After && bins[len(bins)-1] < StepBar*x.After && stat.MedianDeviation(persistent[1:]) < FlatBar
 }
 
 // falls tells of a rate that fell within the run: its last seconds are clearly
 // below its first half, which the ramp is a part of.
 func (f *Flow) falls() bool {
 	bins := f.Bins()
-	if len(bins) < 3 || f.IsHeld() {
+	if len(bins) < 3 || f.IsRateLimited() {
 		return false
 	}
 	first := max(rampRate(f.Receiver.Seen), bins[0])

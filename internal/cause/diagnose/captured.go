@@ -59,7 +59,7 @@ func Wanted(d *measure.Document, cat *Catalogue) []measure.NotChecked {
 		if Settled(c) {
 			continue
 		}
-		for _, cause := range tellsOf(cat, Captured, open(c)) {
+		for _, cause := range decides(cat, Captured, open(c)) {
 			if !slices.Contains(causes, cause) {
 				causes = append(causes, cause)
 			}

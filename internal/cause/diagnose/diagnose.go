@@ -100,7 +100,7 @@ func (f *Flow) diagnose() measure.Diagnosis {
 	}
 	if slices.ContainsFunc(held, fillsLink) { // then the rate hangs on nothing else
 		for _, j := range held {
-			j.Outcome.Aside = !fillsLink(j)
+			j.Outcome.NotBinding = !fillsLink(j)
 		}
 	}
 	for _, j := range InOrder(held) {
@@ -121,7 +121,7 @@ func fillsLink(j Judged) bool {
 // rate hangs on it, or it is certain. Of packets alone being certain is not
 // enough: they show what is off for certain where it costs nothing, too.
 func (f *Flow) binds(j Judged) bool {
-	return !j.Outcome.Aside || j.Outcome.Confidence == measure.Certain && !f.PacketsOnly()
+	return !j.Outcome.NotBinding || j.Outcome.Confidence == measure.Certain && !f.PacketsOnly()
 }
 
 // nothing is the finding where no rule holds.
@@ -153,7 +153,7 @@ func Whole(d *measure.Document) []measure.Finding {
 	var all []measure.Finding
 	for _, c := range byNeed(d) {
 		for _, x := range c.Findings {
-			if !Told(all, x) {
+			if !Repeated(all, x) {
 				all = append(all, x)
 			}
 		}

@@ -46,7 +46,7 @@ func (t Trial) Name() string {
 func Next(d *measure.Document, cat *Catalogue, cell int, made []string) (Trial, bool) {
 	c := &d.Cells[cell]
 	f := NewFlow(cat, d, c)
-	if f == nil || Settled(c) || f.isToldInside() {
+	if f == nil || Settled(c) || f.isDecidedInside() {
 		return Trial{}, false
 	}
 	if t, worth := f.lengthen(made); worth {
@@ -69,7 +69,7 @@ func Next(d *measure.Document, cat *Catalogue, cell int, made []string) (Trial, 
 			if !x.Vary(f, &s) {
 				continue
 			}
-			t := Trial{Experiment: x, Spec: s, Causes: tellsOf(cat, id, open(c)), Cell: -1}
+			t := Trial{Experiment: x, Spec: s, Causes: decides(cat, id, open(c)), Cell: -1}
 			if id == Rested {
 				t.Rest, _ = f.restTime()
 			}
@@ -153,8 +153,8 @@ func open(c *measure.Cell) []string {
 	return causes
 }
 
-// tellsOf are those of the causes that an experiment tells something of.
-func tellsOf(cat *Catalogue, id string, causes []string) []string {
+// decides are those of the causes that an experiment tells something of.
+func decides(cat *Catalogue, id string, causes []string) []string {
 	var told []string
 	for _, cause := range causes {
 		if r, ok := RuleOf(cat, cause); ok && slices.Contains(r.Tests, id) {
@@ -225,11 +225,11 @@ func (f *Flow) NextOf(r Rule) string {
 // nextOfFile words what the reader of a capture can do next: the test itself is
 // over.
 func (f *Flow) nextOfFile(r Rule) string {
-	one := len(f.Spots) == 1
+	one := len(f.CapturePoints) == 1
 	switch {
-	case one && r.Packets != nil && f.Spots[0].At == measure.AtSender:
+	case one && r.Packets != nil && f.CapturePoints[0].At == measure.AtSender:
 		return "a capture at the receiver too"
-	case one && r.Packets != nil && f.Spots[0].At == measure.AtReceiver:
+	case one && r.Packets != nil && f.CapturePoints[0].At == measure.AtReceiver:
 		return "a capture at the sender too"
 	case one && r.Packets != nil:
 		return "a capture at each end"

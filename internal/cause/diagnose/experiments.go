@@ -211,8 +211,8 @@ func (f *Flow) tellingTime(bps, usual int64) int64 {
 // datagram is the payload of one that fills a packet of the path.
 func (f *Flow) datagram() int64 {
 	const headersIPv6, usual = 48, 1400
-	if way, _ := f.Way(); way != nil && way.MTU != nil && way.MTU.Bytes > headersIPv6+measure.MinDatagram {
-		return int64(way.MTU.Bytes - headersIPv6)
+	if direction, _ := f.Direction(); direction != nil && direction.MTU != nil && direction.MTU.Bytes > headersIPv6+measure.MinDatagram {
+		return int64(direction.MTU.Bytes - headersIPv6)
 	}
 	return usual
 }

@@ -27,8 +27,8 @@ func (f *Flow) Rate() float64 {
 	return bps
 }
 
-// IsHeld tells whether a rate was asked for, or is all that an end point allows.
-func (f *Flow) IsHeld() bool { return f.Cell.Spec.Rate > 0 || f.Cell.Spec.MaxRate > 0 }
+// IsRateLimited tells whether a rate was asked for, or is all that an end point allows.
+func (f *Flow) IsRateLimited() bool { return f.Cell.Spec.Rate > 0 || f.Cell.Spec.MaxRate > 0 }
 
 // wide makes a counter of 32 bits one of 64.
 func wide(x *uint32) *uint64 {
@@ -68,11 +68,11 @@ func (f *Flow) AgainPct() (float64, bool) {
 
 // mean of a figure over the streams of an end, from their courses, else from
 // the readings of each second.
-func (e *End) mean(course func(*measure.Course) *measure.Spread, second func(*measure.TCPInfo) *uint64) (float64, bool) {
+func (e *End) mean(timeline func(*measure.Timeline) *measure.Spread, second func(*measure.TCPInfo) *uint64) (float64, bool) {
 	var all []float64
 	for i, s := range e.Streams() {
-		if s.Course != nil {
-			if x := course(s.Course); x != nil {
+		if s.Timeline != nil {
+			if x := timeline(s.Timeline); x != nil {
 				all = append(all, x.Mean)
 				continue
 			}
@@ -100,40 +100,40 @@ func (e *End) mean(course func(*measure.Course) *measure.Spread, second func(*me
 
 // InFlight is sent and not acknowledged, in bytes.
 func (f *Flow) InFlight() (float64, bool) {
-	n, ok := f.Sender.mean(func(c *measure.Course) *measure.Spread { return c.InFlight }, func(t *measure.TCPInfo) *uint64 { return wide(t.Unacked) })
+	n, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.InFlight }, func(t *measure.TCPInfo) *uint64 { return wide(t.Unacked) })
 	return n * f.MSS(), ok
 }
 
 // Cwnd is the congestion window in bytes.
 func (f *Flow) Cwnd() (float64, bool) {
-	n, ok := f.Sender.mean(func(c *measure.Course) *measure.Spread { return c.Cwnd }, func(t *measure.TCPInfo) *uint64 { return wide(t.Cwnd) })
+	n, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.Cwnd }, func(t *measure.TCPInfo) *uint64 { return wide(t.Cwnd) })
 	return n * f.MSS(), ok
 }
 
 // SendWindow is the window that the receiver advertises, in bytes.
 func (f *Flow) SendWindow() (float64, bool) {
-	return f.Sender.mean(func(c *measure.Course) *measure.Spread { return c.SendWnd }, func(t *measure.TCPInfo) *uint64 { return wide(t.SendWnd) })
+	return f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.SendWnd }, func(t *measure.TCPInfo) *uint64 { return wide(t.SendWnd) })
 }
 
 // NotSent is what waits in the sender's socket, in bytes.
 func (f *Flow) NotSent() (float64, bool) {
-	return f.Sender.mean(func(c *measure.Course) *measure.Spread { return c.NotSent }, func(t *measure.TCPInfo) *uint64 { return wide(t.NotSent) })
+	return f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.NotSent }, func(t *measure.TCPInfo) *uint64 { return wide(t.NotSent) })
 }
 
 // unread is what waits in the receiver's socket for the program, in bytes.
 func (f *Flow) unread() (float64, bool) {
-	return f.Receiver.mean(func(c *measure.Course) *measure.Spread { return c.Unread }, nil)
+	return f.Receiver.mean(func(c *measure.Timeline) *measure.Spread { return c.Unread }, nil)
 }
 
 // Pacing is the rate at which the kernel lets a stream's segments go, in bit/s.
 func (f *Flow) Pacing() (float64, bool) {
-	bytes, ok := f.Sender.mean(func(c *measure.Course) *measure.Spread { return c.Pacing }, func(t *measure.TCPInfo) *uint64 { return t.PacingRate })
+	bytes, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.Pacing }, func(t *measure.TCPInfo) *uint64 { return t.PacingRate })
 	return 8 * bytes, ok && bytes < math.MaxUint32*1e6 // "no limit" is all ones
 }
 
 // LoadedRTT is the mean round trip under load in ns.
 func (f *Flow) LoadedRTT() (float64, bool) {
-	ns, ok := f.Sender.mean(func(c *measure.Course) *measure.Spread { return c.RTT }, func(t *measure.TCPInfo) *uint64 { return span(t.RTT) })
+	ns, ok := f.Sender.mean(func(c *measure.Timeline) *measure.Spread { return c.RTT }, func(t *measure.TCPInfo) *uint64 { return span(t.RTT) })
 	return ns, ok && ns > 0
 }
 

@@ -15,10 +15,10 @@ type Flow struct {
 	Cell             *measure.Cell
 	Run              *measure.Run
 	Sender, Receiver *End
-	Anew             []measure.Gate // judged from the facts, where the document has no gates; see judgedGates
-	supposed         string         // an experiment whose gain is taken to be no chance: would that make a cause certain?
-	Spots            []*Spot        // where its packets were captured
-	Crossing         *Crossed       // what two of them tell together; nil where there is nothing to compare
+	Anew             []measure.Gate  // judged from the facts, where the document has no gates; see judgedGates
+	supposed         string          // an experiment whose gain is taken to be no chance: would that make a cause certain?
+	CapturePoints    []*CapturePoint // where its packets were captured
+	Crossing         *Crossed        // what two of them tell together; nil where there is nothing to compare
 }
 
 // End is one of its ends. What was not seen there is nil.
@@ -29,8 +29,8 @@ type End struct {
 	Seen  *measure.Evidence
 	Face  *measure.Interface // by which it reaches the other
 
-	Below   []measure.Beneath // what lies below it, by each inventory that knows it
-	NoPlace string            // why that is not known, where it was asked
+	Placements []measure.HostPlacement // what lies below it, by each inventory that knows it
+	NoPlace    string                  // why that is not known, where it was asked
 }
 
 func newEnd(f *Flow, place, name string, seen *measure.Evidence) *End {
@@ -44,7 +44,7 @@ func newEnd(f *Flow, place, name string, seen *measure.Evidence) *End {
 	if seen != nil && seen.Route != nil {
 		e.Face = e.Interface(seen.Route.Interface)
 	}
-	e.findBelow()
+	e.findPlacements()
 	return e
 }
 
@@ -137,9 +137,9 @@ func (f *Flow) Path() *measure.Path {
 	return nil
 }
 
-// Way is the direction of the path that the data takes, and back the other
+// Direction is the direction of the path that the data takes, and back the other
 // one. Both are nil where the path was not probed.
-func (f *Flow) Way() (way, back *measure.OneWay) {
+func (f *Flow) Direction() (direction, back *measure.DirectionFacts) {
 	p := f.Path()
 	switch {
 	case p == nil:
@@ -166,10 +166,10 @@ func (f *Flow) OnOneMachine() bool {
 	return false
 }
 
-// RemedyOf takes over what a gate says is to be done.
-func (e *End) RemedyOf(g measure.Gate) *measure.Remedy {
-	r := &measure.Remedy{EndPoint: g.RemedyAt, Commands: g.Remedy, Advice: g.Advice, Risk: g.Risk}
-	if len(g.Remedy) > 0 {
+// FixOf takes over what a gate says is to be done.
+func (e *End) FixOf(g measure.Gate) *measure.Fix {
+	r := &measure.Fix{EndPoint: g.FixAt, Commands: g.Fix, Advice: g.Advice, Risk: g.Risk}
+	if len(g.Fix) > 0 {
 		r.Platform = e.System
 	}
 	if r.EndPoint == "" {
@@ -186,8 +186,8 @@ func (e *End) Proof(counter string, value float64, unit string) measure.Proof {
 // Above and below hold a proof against the bar that it has crossed.
 func Above(p measure.Proof, bar float64) measure.Proof { p.Threshold, p.Above = &bar, true; return p }
 
-// Below adds to a proof the bar that it lies below.
-func Below(p measure.Proof, bar float64) measure.Proof { p.Threshold = &bar; return p }
+// UnderBar adds to a proof the bar that it lies below.
+func UnderBar(p measure.Proof, bar float64) measure.Proof { p.Threshold = &bar; return p }
 
 // Route of the end towards the other; nil where it is not known.
 func (e *End) Route() *measure.Route {

@@ -28,7 +28,7 @@ func Sweeps(d *measure.Document) []Sweep {
 		for i := range d.Groups {
 			g := &d.Groups[i]
 			n, rest, ok := countOn(g.Axes, axis)
-			if !ok || g.Aggregate == nil || len(g.Failed) > 0 || IsHeldGroup(d, g.Group) {
+			if !ok || g.Aggregate == nil || len(g.Failed) > 0 || IsRateLimitedGroup(d, g.Group) {
 				continue
 			}
 			key := g.Rung + "\n" + stat.AxesText(rest) + "\n" + directions(d, g.Group)
@@ -73,15 +73,15 @@ func directions(d *measure.Document, group int) string {
 func CellsOf(d *measure.Document, group int) []*measure.Cell {
 	var all []*measure.Cell
 	for i := range d.Cells {
-		if c := &d.Cells[i]; c.Group == group && !c.Beside && c.Spec.Traffic == measure.Bulk && RateOf(c) > 0 {
+		if c := &d.Cells[i]; c.Group == group && !c.Baseline && c.Spec.Traffic == measure.Bulk && RateOf(c) > 0 {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// IsHeldGroup tells whether a rate was asked for of any of its flows.
-func IsHeldGroup(d *measure.Document, group int) bool {
+// IsRateLimitedGroup tells whether a rate was asked for of any of its flows.
+func IsRateLimitedGroup(d *measure.Document, group int) bool {
 	return slices.ContainsFunc(CellsOf(d, group), func(c *measure.Cell) bool { return c.Spec.Rate > 0 || c.Spec.MaxRate > 0 })
 }
 

@@ -65,7 +65,7 @@ func (e *End) hostMay(do string, o *Outcome) (tells string, ask bool) {
 	switch {
 	case do == HostTime && !onPath && o.Where.EndPoint != e.Name, do == HostPackets && (!onPath || !e.isGuest() || e.Flow.staysInGuest()):
 		return "", false
-	case max(e.takenBelow(), e.stolenOf(do)) > StealLikely:
+	case max(e.stolenByHost(), e.stolenOf(do)) > StealLikely:
 		return "the same while the host of " + e.Name + " leaves it its CPUs", false
 	case do == HostTime:
 		return "", !counted && e.HidesSteal() && !e.CPUs().ReadyKnown
@@ -114,9 +114,9 @@ func (e *End) HidesSteal() bool {
 	return e.Kind() == "" && !slices.Contains(sees, e.HypervisorName())
 }
 
-// isToldInside tells whether the first finding of the cell is all that can be told from
+// isDecidedInside tells whether the first finding of the cell is all that can be told from
 // inside its guests: no experiment makes it surer.
-func (f *Flow) isToldInside() bool {
+func (f *Flow) isDecidedInside() bool {
 	if len(f.Cell.Findings) == 0 {
 		return false
 	}

@@ -29,7 +29,7 @@ func InOrder(all []Judged) []Judged {
 	}
 	rank := func(j Judged) (int, int, int) {
 		aside, rooted := 0, 0
-		if j.Outcome.Aside {
+		if j.Outcome.NotBinding {
 			aside = 1
 		}
 		if j.Because != "" {
@@ -51,7 +51,7 @@ func rootOf(j Judged, all []Judged) string {
 	best, sure := "", -1
 	for _, o := range all {
 		w := Weight(o.Outcome.Confidence)
-		if slices.Contains(o.Rule.Brings, j.Rule.Cause) && !slices.Contains(j.Outcome.Apart, o.Rule.Cause) && w >= Weight(measure.Likely) && w > sure && !o.Outcome.Aside {
+		if slices.Contains(o.Rule.Brings, j.Rule.Cause) && !slices.Contains(j.Outcome.RuledOutEffects, o.Rule.Cause) && w >= Weight(measure.Likely) && w > sure && !o.Outcome.NotBinding {
 			best, sure = o.Rule.Cause, w
 		}
 	}
@@ -80,9 +80,9 @@ func rootsFirst(all []Judged) []Judged {
 	return out
 }
 
-// Told tells whether the same was said of another cell: the same cause at the
+// Repeated tells whether the same was said of another cell: the same cause at the
 // same place, whatever the direction.
-func Told(all []measure.Finding, x measure.Finding) bool {
+func Repeated(all []measure.Finding, x measure.Finding) bool {
 	return slices.ContainsFunc(all, func(o measure.Finding) bool {
 		same := o.Cause == x.Cause && o.Where.EndPoint == x.Where.EndPoint && o.Where.Interface == x.Where.Interface
 		if x.Where.EndPoint == "" { // of the path: each direction is one
@@ -105,7 +105,7 @@ func Settle(all []measure.Finding) []measure.Finding {
 func sortCells(cells []*measure.Cell) {
 	rank := func(c *measure.Cell) int {
 		n := 0
-		if c.Beside {
+		if c.Baseline {
 			n += 2
 		}
 		if c.Findings[0].Healthy {

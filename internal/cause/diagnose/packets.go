@@ -11,18 +11,18 @@ import (
 	"thru/internal/stat"
 )
 
-// Spot is a capture of the flow. Its connections are those of the direction of
+// CapturePoint is a capture of the flow. Its connections are those of the direction of
 // the data, and its counts are of all of them.
-type Spot struct {
+type CapturePoint struct {
 	*measure.Capture
 	At          string               // Capture.Place; "": not known
 	Connections []measure.Connection // those with the most data first
-	Data, Acks  measure.Way
+	Data, Acks  measure.Direction
 }
 
 // Crossed is what two captures tell together, of all connections.
 type Crossed struct {
-	Left, Right *Spot // the left one is nearer to the sender
+	Left, Right *CapturePoint // the left one is nearer to the sender
 	conns       []measure.CrossedConn
 	Data, Acks  measure.Crossed
 }
@@ -34,18 +34,18 @@ func (f *Flow) findPackets() {
 		return
 	}
 	for i := range x.Captures {
-		f.Spots = append(f.Spots, f.newSpot(&x.Captures[i], x.Sender))
+		f.CapturePoints = append(f.CapturePoints, f.newCapturePoint(&x.Captures[i], x.Sender))
 	}
 	c := x.Crossing
-	if c == nil || c.Left == c.Right || c.Left < 0 || c.Right < 0 || c.Left >= len(f.Spots) || c.Right >= len(f.Spots) {
+	if c == nil || c.Left == c.Right || c.Left < 0 || c.Right < 0 || c.Left >= len(f.CapturePoints) || c.Right >= len(f.CapturePoints) {
 		return
 	}
 	f.Crossing = f.newCrossed(c, x)
 }
 
-// newSpot is a capture with those connections that carry the data: beside them a
+// newCapturePoint is a capture with those connections that carry the data: beside them a
 // program may talk over others.
-func (f *Flow) newSpot(c *measure.Capture, sender *measure.Evidence) *Spot {
+func (f *Flow) newCapturePoint(c *measure.Capture, sender *measure.Evidence) *CapturePoint {
 	var conns []measure.Connection
 	most := int64(0)
 	for _, conn := range c.Conns {
@@ -57,21 +57,21 @@ func (f *Flow) newSpot(c *measure.Capture, sender *measure.Evidence) *Spot {
 	}
 	conns = slices.DeleteFunc(conns, func(c measure.Connection) bool { return c.Data.New < most/leastPart })
 	slices.SortStableFunc(conns, func(a, b measure.Connection) int { return cmp.Compare(b.Data.New, a.Data.New) })
-	return spotOf(c, conns)
+	return capturePointOf(c, conns)
 }
 
 // leastPart of the data of the largest connection is what another one has to carry.
 const leastPart = 100
 
-// spotOf is a capture with these connections.
-func spotOf(c *measure.Capture, conns []measure.Connection) *Spot {
-	s := &Spot{Capture: c, At: c.Place, Connections: conns}
+// capturePointOf is a capture with these connections.
+func capturePointOf(c *measure.Capture, conns []measure.Connection) *CapturePoint {
+	s := &CapturePoint{Capture: c, At: c.Place, Connections: conns}
 	if !slices.Contains([]string{measure.AtSender, measure.AtReceiver, measure.AtPath}, s.At) {
 		s.At = ""
 	}
 	for i := range conns {
-		addWay(&s.Data, conns[i].Data)
-		addWay(&s.Acks, conns[i].Acks)
+		addDirection(&s.Data, conns[i].Data)
+		addDirection(&s.Acks, conns[i].Acks)
 	}
 	return s
 }
@@ -113,8 +113,8 @@ func turned(c measure.Connection) measure.Connection {
 	return t
 }
 
-// addWay adds the counts of one connection to those of the others.
-func addWay(sum *measure.Way, w measure.Way) {
+// addDirection adds the counts of one connection to those of the others.
+func addDirection(sum *measure.Direction, w measure.Direction) {
 	sum.Packets += w.Packets
 	sum.Segments += w.Segments
 	sum.Payload += w.Payload
@@ -146,8 +146,8 @@ func addCount(sum *measure.Count, c measure.Count) {
 func (f *Flow) newCrossed(c *measure.Crossing, x measure.Flow) *Crossed {
 	k := &Crossed{}
 	var left, right []measure.Connection
-	backwards := len(f.Spots[c.Left].Connections) > 0 && f.isBackwards(x.Captures[c.Left].Conns[0], x.Sender)
-	for _, conn := range f.Spots[c.Left].Connections {
+	backwards := len(f.CapturePoints[c.Left].Connections) > 0 && f.isBackwards(x.Captures[c.Left].Conns[0], x.Sender)
+	for _, conn := range f.CapturePoints[c.Left].Connections {
 		pair := slices.IndexFunc(c.Conns, func(p measure.CrossedConn) bool { return p.LeftIndex == conn.Index })
 		if pair < 0 {
 			continue
@@ -171,7 +171,7 @@ func (f *Flow) newCrossed(c *measure.Crossing, x measure.Flow) *Crossed {
 	if len(k.conns) == 0 {
 		return nil
 	}
-	k.Left, k.Right = spotOf(&x.Captures[c.Left], left), spotOf(&x.Captures[c.Right], right)
+	k.Left, k.Right = capturePointOf(&x.Captures[c.Left], left), capturePointOf(&x.Captures[c.Right], right)
 	if backwards {
 		k.Left, k.Right = k.Right, k.Left
 	}
@@ -197,14 +197,14 @@ func addCrossed(sum *measure.Crossed, c measure.Crossed) {
 // PacketsOnly tells of a flow of which captures are all that is known.
 func (f *Flow) PacketsOnly() bool {
 	reported := func(e *End) bool { return e.Seen == nil || e.Seen.Reported == measure.ByCapture }
-	return len(f.Spots) > 0 && reported(f.Sender) && reported(f.Receiver)
+	return len(f.CapturePoints) > 0 && reported(f.Sender) && reported(f.Receiver)
 }
 
-// Spot at the first of the places where there is a capture; nil where none is
+// CapturePoint at the first of the places where there is a capture; nil where none is
 // at any of them.
-func (f *Flow) Spot(places ...string) *Spot {
+func (f *Flow) CapturePoint(places ...string) *CapturePoint {
 	for _, p := range places {
-		for _, s := range f.Spots {
+		for _, s := range f.CapturePoints {
 			if s.At == p && len(s.Connections) > 0 {
 				return s
 			}
@@ -213,26 +213,26 @@ func (f *Flow) Spot(places ...string) *Spot {
 	return nil
 }
 
-// AnySpot is the capture that tells most of a sender.
-func (f *Flow) AnySpot() *Spot {
+// AnyCapturePoint is the capture that tells most of a sender.
+func (f *Flow) AnyCapturePoint() *CapturePoint {
 	if f.Crossing != nil && f.Crossing.Left.At != measure.AtReceiver {
 		return f.Crossing.Left
 	}
-	return f.Spot(measure.AtSender, measure.AtPath, "", measure.AtReceiver)
+	return f.CapturePoint(measure.AtSender, measure.AtPath, "", measure.AtReceiver)
 }
 
 // Main is the connection with the most data.
-func (s *Spot) Main() *measure.Connection { return &s.Connections[0] }
+func (s *CapturePoint) Main() *measure.Connection { return &s.Connections[0] }
 
 // Misses tells that the capture does not have all packets, so that what it lacks
 // proves nothing.
-func (s *Spot) Misses() bool {
+func (s *CapturePoint) Misses() bool {
 	return s.Dropped != nil && *s.Dropped > 0 || 100*s.Data.Unseen.N > s.Data.Segments
 }
 
 // AgainPct is the share of the payload that was sent again, in percent; false
 // where too little passed to tell.
-func (s *Spot) AgainPct() (float64, bool) {
+func (s *CapturePoint) AgainPct() (float64, bool) {
 	if s.Data.Payload <= 0 || s.Data.Segments < LeastSegments {
 		return 0, false
 	}
@@ -246,7 +246,7 @@ func (s *Spot) AgainPct() (float64, bool) {
 const LeastSegments = 100
 
 // Rate is the goodput of all connections in bit/s; 0 where it is not known.
-func (s *Spot) Rate() float64 {
+func (s *CapturePoint) Rate() float64 {
 	sum := 0.0
 	for _, c := range s.Connections {
 		switch {
@@ -266,7 +266,7 @@ func (s *Spot) Rate() float64 {
 // sender sees all of it from data to its acknowledgement, one at the receiver
 // from an acknowledgement to the data that it let go, one between them a part
 // by each.
-func (s *Spot) RTT() (loaded, least float64, ok bool) {
+func (s *CapturePoint) RTT() (loaded, least float64, ok bool) {
 	c := s.Main()
 	parts := []*measure.Delay{c.RTT, c.RTTBack}
 	switch s.At {
@@ -294,7 +294,7 @@ const (
 // before a queue that fills; false where it is not known. What is seen of the
 // sender's side may also be a program that waits before it sends: then data does
 // not come all the time.
-func (s *Spot) Stands() (queue, known bool) {
+func (s *CapturePoint) Stands() (queue, known bool) {
 	loaded, least, ok := s.RTT()
 	if !ok || !grows(loaded, least) {
 		return false, ok
@@ -312,7 +312,7 @@ func grows(loaded, least float64) bool {
 
 // flows tells whether data passes in nearly every millisecond, as it does behind
 // a queue; at a low rate segments lie further apart.
-func (s *Spot) flows() bool {
+func (s *CapturePoint) flows() bool {
 	const slow, mostly = 20e6, 70
 	if s.Rate() < slow {
 		return true
@@ -322,8 +322,8 @@ func (s *Spot) flows() bool {
 }
 
 // Acked is how much of the main connection's data was acknowledged, in bytes.
-func (s *Spot) Acked() (float64, bool) {
-	c := s.Main().Course
+func (s *CapturePoint) Acked() (float64, bool) {
+	c := s.Main().Timeline
 	if c == nil || len(c.Acked) == 0 {
 		return 0, false
 	}
@@ -331,7 +331,7 @@ func (s *Spot) Acked() (float64, bool) {
 }
 
 // MSS is the payload of a full segment in bytes.
-func (s *Spot) MSS() float64 {
+func (s *CapturePoint) MSS() float64 {
 	if n := s.Main().MSS; n > 0 {
 		return float64(n)
 	}
@@ -339,17 +339,17 @@ func (s *Spot) MSS() float64 {
 }
 
 // Proof is a figure of the capture; packets are the numbers of those that show it.
-func (s *Spot) Proof(counter string, value float64, unit string, packets ...int64) measure.Proof {
+func (s *CapturePoint) Proof(counter string, value float64, unit string, packets ...int64) measure.Proof {
 	return measure.Proof{EndPoint: s.EndPoint, Counter: counter, Value: value, Unit: unit, SpanNs: s.SpanNs, Packets: packets, Capture: s.name()}
 }
 
 // Count is the proof of a count.
-func (s *Spot) Count(counter string, c measure.Count) measure.Proof {
+func (s *CapturePoint) Count(counter string, c measure.Count) measure.Proof {
 	return s.Proof(counter, float64(c.N), "packets", c.Packets...)
 }
 
 // From names the place of the capture in a sentence.
-func (s *Spot) From() string {
+func (s *CapturePoint) From() string {
 	switch s.At {
 	case measure.AtSender, measure.AtReceiver:
 		return "at the " + s.Place
@@ -425,7 +425,7 @@ func Join(counted, shown *Outcome) *Outcome {
 // taken from the same packets: they may make it surer, but are no second witness
 // against it, and say no more of what the rate does not hang on.
 func surer(counted, shown *Outcome) *Outcome {
-	if counted == nil || counted.State != Holds || shown.State != Holds || shown.Aside || Weight(counted.Confidence) <= Weight(shown.Confidence) {
+	if counted == nil || counted.State != Holds || shown.State != Holds || shown.NotBinding || Weight(counted.Confidence) <= Weight(shown.Confidence) {
 		return shown
 	}
 	o := *shown
@@ -444,8 +444,8 @@ func Both(counted, shown *Outcome) *Outcome {
 	if o.Effect == nil {
 		o.Effect = other.Effect
 	}
-	if o.Remedy == nil {
-		o.Remedy = other.Remedy
+	if o.Fix == nil {
+		o.Fix = other.Fix
 	}
 	return &o
 }
@@ -468,17 +468,17 @@ func Doubted(o, against *Outcome) *Outcome {
 
 // Mathis is the rate that a loss of so many percent allows the connections of
 // a capture over a round trip in ns (methods.md, formula 6).
-func (s *Spot) Mathis(rttNs, pct float64) float64 {
+func (s *CapturePoint) Mathis(rttNs, pct float64) float64 {
 	return stat.Mathis(int64(s.MSS()), int64(rttNs), pct/100, 1.22) * float64(len(s.Connections))
 }
 
 // name of the capture: its file, or the end point that captured.
-func (s *Spot) name() string { return cmp.Or(s.File, s.EndPoint) }
+func (s *CapturePoint) name() string { return cmp.Or(s.File, s.EndPoint) }
 
 // HopsBetween is by how much the time to live fell from one place to the other;
 // false where there are several, or it rose.
-func HopsBetween(from, to *Spot, way func(*measure.Connection) measure.Way) (int, bool) {
-	a, b := way(from.Main()).TTLs, way(to.Main()).TTLs
+func HopsBetween(from, to *CapturePoint, direction func(*measure.Connection) measure.Direction) (int, bool) {
+	a, b := direction(from.Main()).TTLs, direction(to.Main()).TTLs
 	if len(a) != 1 || len(b) != 1 || b[0] > a[0] {
 		return 0, false
 	}

@@ -23,9 +23,9 @@ const (
 
 // LongestOutage of the main connection; false without one. Only the sender's side
 // tells it from a program that has nothing to send.
-func (s *Spot) LongestOutage() (outage, bool) {
+func (s *CapturePoint) LongestOutage() (outage, bool) {
 	c := s.Main()
-	x := c.Course
+	x := c.Timeline
 	if s.At == measure.AtReceiver || x == nil || x.StepNs <= 0 || len(x.Sent) != len(x.Acked) || c.Data.Timeout.N < 2 {
 		return outage{}, false
 	}
@@ -51,7 +51,7 @@ func (s *Spot) LongestOutage() (outage, bool) {
 // deadPackets says of a connection that never came to carry data why it did not,
 // with what shows it; "" where it did, or packets do not tell.
 func (f *Flow) deadPackets() (why string, proofs []measure.Proof) {
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if s == nil {
 		return "", nil
 	}
@@ -71,7 +71,7 @@ func (f *Flow) deadPackets() (why string, proofs []measure.Proof) {
 }
 
 // unanswered words a SYN that opened nothing.
-func (s *Spot) unanswered() (why string, proofs []measure.Proof) {
+func (s *CapturePoint) unanswered() (why string, proofs []measure.Proof) {
 	c := s.Main()
 	to, back := c.To, c.Acks
 	if c.FromOpened != nil && !*c.FromOpened {

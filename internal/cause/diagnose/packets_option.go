@@ -11,19 +11,19 @@ import (
 type Passing struct {
 	Name string
 	End  *End // that sent it
-	At   []*Spot
+	At   []*CapturePoint
 	As   []*measure.Opening
 }
 
 // Handshake is the SYN and the SYN-ACK of the flow at every capture; false where
 // no capture has both.
 func (f *Flow) Handshake() (syn, synack Passing, ok bool) {
-	spots := slices.Clone(f.Spots)
+	capturePoints := slices.Clone(f.CapturePoints)
 	if x := f.Crossing; x != nil {
-		spots = []*Spot{x.Left, x.Right}
+		capturePoints = []*CapturePoint{x.Left, x.Right}
 	}
 	var opener *bool
-	for _, s := range spots { // from the sender to the receiver
+	for _, s := range capturePoints { // from the sender to the receiver
 		for _, c := range s.Connections {
 			if c.SYN == nil || c.SYNACK == nil || c.FromOpened == nil || opener != nil && *opener != *c.FromOpened {
 				continue
@@ -54,7 +54,7 @@ func PacketsProxy(f *Flow) *Outcome {
 	if f.Crossing != nil {
 		return f.proxyCrossed(f.Crossing)
 	}
-	s := f.Spot(measure.AtSender, measure.AtPath, "")
+	s := f.CapturePoint(measure.AtSender, measure.AtPath, "")
 	if s == nil {
 		return SecondCapture("sequence numbers at both ends", "one capture is not enough")
 	}
@@ -84,7 +84,7 @@ func (f *Flow) proxyCrossed(x *Crossed) *Outcome {
 	}
 	o := Likely("the sequence numbers differ at the two places: a box ends TCP and opens it anew, or a firewall replaces them").
 		By(measure.Proof{EndPoint: x.Left.EndPoint, Counter: "sequence numbers that differ at the places", Value: 1, Packets: numbers.Packets[:min(1, len(numbers.Packets))], Capture: x.Left.name()}).
-		Mend(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+		AddFix(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
 	syn, synack, ok := f.Handshake()
 	if ok && (differs(syn) || differs(synack)) {
 		o.Confidence = x.Sure()
@@ -104,7 +104,7 @@ func differs(p Passing) bool {
 
 // proxyByTTL judges an answer to the SYN that came over another number of
 // routers than all that followed.
-func (f *Flow) proxyByTTL(s *Spot) *Outcome {
+func (f *Flow) proxyByTTL(s *CapturePoint) *Outcome {
 	c := s.Main()
 	if c.SYNACK == nil || c.FromOpened == nil || !*c.FromOpened || len(c.Acks.TTLs) == 0 || c.SYNACK.TTL == 0 {
 		return nil
@@ -113,13 +113,13 @@ func (f *Flow) proxyByTTL(s *Spot) *Outcome {
 		return nil
 	}
 	return Possible("the SYN was answered with a TTL of %d, what follows has %d: something else answered it", c.SYNACK.TTL, c.Acks.TTLs[0]).
-		By(s.Proof("TTL of the SYN-ACK", float64(c.SYNACK.TTL), "", c.SYNACK.Packet)).Beside().
+		By(s.Proof("TTL of the SYN-ACK", float64(c.SYNACK.TTL), "", c.SYNACK.Packet)).MarkNotBinding().
 		Then("a capture at the other end: whether its handshake is the same").
-		Mend(Advise(nil, "find the firewall or load balancer that answers for the other end (a SYN proxy)"))
+		AddFix(Advise(nil, "find the firewall or load balancer that answers for the other end (a SYN proxy)"))
 }
 
 // proxyByTime judges an answer to the SYN that came much sooner than any to data.
-func (f *Flow) proxyByTime(s *Spot) *Outcome {
+func (f *Flow) proxyByTime(s *CapturePoint) *Outcome {
 	c := s.Main()
 	const open = "sequence numbers at both ends"
 	if c.SYNACK == nil || c.OpenFarNs == nil || c.RTT == nil || c.RTT.Samples < leastSamples || c.FromOpened == nil || !*c.FromOpened || *c.OpenFarNs <= 0 {
@@ -134,7 +134,7 @@ func (f *Flow) proxyByTime(s *Spot) *Outcome {
 		return CaptureAt(measure.AtReceiver, open)
 	}
 	return Possible("something nearer may answer for the other end: the SYN was answered after %s, data after %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data))).
-		By(Below(s.Proof("from the SYN to its answer", hs, "ns", c.SYNACK.Packet), data/2)).Beside().
+		By(UnderBar(s.Proof("from the SYN to its answer", hs, "ns", c.SYNACK.Packet), data/2)).MarkNotBinding().
 		Then("a capture at the other end: whether its sequence numbers and options are the same").
-		Mend(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+		AddFix(Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
 }

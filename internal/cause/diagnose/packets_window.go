@@ -22,10 +22,10 @@ type windowUse struct {
 	Proof  measure.Proof
 }
 
-// WindowHeld judges the receiver's window at a spot; false where its packets do
+// WindowLimited judges the receiver's window at a spot; false where its packets do
 // not tell. Only at the sender all that is under way is seen: elsewhere the
 // window is held against the goodput.
-func (s *Spot) WindowHeld() (windowUse, bool) {
+func (s *CapturePoint) WindowLimited() (windowUse, bool) {
 	c := s.Main()
 	loaded, _, ok := s.RTT()
 	bps := s.Rate()
@@ -60,7 +60,7 @@ const weighs = 5
 // ClosedPct is the share of the time in which the receiver's window was closed,
 // in percent, of all connections that carry data to speak of. What is too little
 // to fill a window says nothing: some programs close theirs as they end.
-func (s *Spot) ClosedPct() float64 {
+func (s *CapturePoint) ClosedPct() float64 {
 	var zero, span float64
 	for _, c := range s.Connections {
 		if stat.Pct(float64(c.Data.New), float64(s.Data.New)) >= weighs || len(s.Connections) == 1 {
@@ -83,9 +83,9 @@ const IdleBar = 50
 // IdlePct is the share of the time, in percent, in which the main connection had
 // nothing under way and nothing was sent. A capture at the sender sees it;
 // elsewhere only what is longer than a round trip tells, less that.
-func (s *Spot) IdlePct() (float64, bool) {
+func (s *CapturePoint) IdlePct() (float64, bool) {
 	c := s.Main()
-	x := c.Course
+	x := c.Timeline
 	if x == nil || x.StepNs <= 0 || len(x.Sent) < 10 || len(x.Acked) != len(x.Sent) || c.Unscaled && c.Acks.Zero.N > 0 {
 		return 0, false
 	}

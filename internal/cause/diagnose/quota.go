@@ -31,7 +31,7 @@ func Sureness(o *Outcome) int {
 		return 0
 	case o.State == Unknown:
 		return 1
-	case o.Aside:
+	case o.NotBinding:
 		return 2 + Weight(o.Confidence)
 	}
 	return 5 + Weight(o.Confidence)

@@ -12,19 +12,19 @@ import (
 
 // Rule is one cause of the catalogue, with how it is recognised.
 type Rule struct {
-	Cause  string   // stable id, kebab-case
-	Title  string   // what it is, in a few words
-	Seen   string   // evidence that it is recognised by, with the counters and bars
-	Apart  string   // what tells it from its neighbours
-	Mends  string   // what to do, in words; the finding has the commands
-	Effect string   // what it costs, with a figure that was measured somewhere
-	Source string   // where counters, thresholds and figures come from
-	Tests  []string // experiments that tell, the most telling first
-	Brings []string // causes whose evidence this one brings along: it is their root
-	Unseen string   // what the host of a guest can do that looks like this from inside; with none it stays certain there
-	Binds  bool     // it usually binds: where it was not checked, "nothing was found" says little
-	UDP    bool     // it is judged for datagrams
-	TCP    bool     // it is judged for TCP
+	Cause       string   // stable id, kebab-case
+	Title       string   // what it is, in a few words
+	Seen        string   // evidence that it is recognised by, with the counters and bars
+	Distinction string   // what tells it from its neighbours
+	Fix         string   // what to do, in words; the finding has the commands
+	Effect      string   // what it costs, with a figure that was measured somewhere
+	Source      string   // where counters, thresholds and figures come from
+	Tests       []string // experiments that tell, the most telling first
+	Brings      []string // causes whose evidence this one brings along: it is their root
+	Unseen      string   // what the host of a guest can do that looks like this from inside; with none it stays certain there
+	Binds       bool     // it usually binds: where it was not checked, "nothing was found" says little
+	UDP         bool     // it is judged for datagrams
+	TCP         bool     // it is judged for TCP
 
 	Judge   func(*Flow) *Outcome // by the counters of the ends, the path's probe and experiments
 	Packets func(*Flow) *Outcome // by captures of the flow; nil: packets say nothing of it
@@ -47,36 +47,38 @@ const (
 
 // Outcome of a rule for one flow.
 type Outcome struct {
-	State      state
-	Confidence string // of one that holds
-	Text       string // summary; why it is excluded; why the fact is missing
-	Fact       string // that is missing
-	Healthy    bool
-	Aside      bool     // it holds, but the rate does not hang on it
-	Apart      []string // causes that often bring it along, and did not here
-	Where      measure.Where
-	Evidence   []measure.Proof
-	Effect     *measure.Effect
-	Next       string
-	Remedy     *measure.Remedy
-	experiment bool   // of a fact that is missing: an experiment would tell
-	capture    string // and which capture would
+	State           state
+	Confidence      string // of one that holds
+	Text            string // summary; why it is excluded; why the fact is missing
+	Fact            string // that is missing
+	Healthy         bool
+	NotBinding      bool     // it holds, but the rate does not hang on it
+	RuledOutEffects []string // causes that often bring it along, and did not here
+	Where           measure.Where
+	Evidence        []measure.Proof
+	Effect          *measure.Effect
+	Next            string
+	Fix             *measure.Fix
+	experiment      bool   // of a fact that is missing: an experiment would tell
+	capture         string // and which capture would
 }
 
-// Held is the outcome of a cause that holds, with that confidence.
-func Held(confidence, format string, args ...any) *Outcome {
+// HoldsWith is the outcome of a cause that holds, with that confidence.
+func HoldsWith(confidence, format string, args ...any) *Outcome {
 	return &Outcome{Confidence: confidence, Text: fmt.Sprintf(format, args...)}
 }
 
 // Certain is the outcome of a cause that holds. Its words, as those of Likely and
 // Possible, are the part of a sentence that follows "4.1 of 10 Gb/s:".
-func Certain(format string, args ...any) *Outcome { return Held(measure.Certain, format, args...) }
+func Certain(format string, args ...any) *Outcome { return HoldsWith(measure.Certain, format, args...) }
 
 // Likely is the outcome of a cause whose neighbours are not ruled out.
-func Likely(format string, args ...any) *Outcome { return Held(measure.Likely, format, args...) }
+func Likely(format string, args ...any) *Outcome { return HoldsWith(measure.Likely, format, args...) }
 
 // Possible is the outcome of a cause of which only a condition holds.
-func Possible(format string, args ...any) *Outcome { return Held(measure.Possible, format, args...) }
+func Possible(format string, args ...any) *Outcome {
+	return HoldsWith(measure.Possible, format, args...)
+}
 
 // No says what speaks against a cause.
 func No(format string, args ...any) *Outcome {
@@ -117,14 +119,14 @@ func (o *Outcome) Costs(bound float64, text, from string) *Outcome {
 // Then says which test would tell.
 func (o *Outcome) Then(next string) *Outcome { o.Next = next; return o }
 
-// Mend adds the remedy.
-func (o *Outcome) Mend(r *measure.Remedy) *Outcome { o.Remedy = r; return o }
+// AddFix adds the remedy.
+func (o *Outcome) AddFix(r *measure.Fix) *Outcome { o.Fix = r; return o }
 
 // Well says that it is no fault.
 func (o *Outcome) Well() *Outcome { o.Healthy = true; return o }
 
-// Beside says that the rate does not hang on it: something to mend all the same.
-func (o *Outcome) Beside() *Outcome { o.Aside = true; return o }
+// MarkNotBinding says that the rate does not hang on it: something to mend all the same.
+func (o *Outcome) MarkNotBinding() *Outcome { o.NotBinding = true; return o }
 
 // Apply judges the rule for a flow; nil where it does not apply.
 func (r Rule) Apply(f *Flow) *Outcome { return f.unlessHost(r, r.inside(f)) }
@@ -134,7 +136,7 @@ func (r Rule) inside(f *Flow) *Outcome {
 	if f.IsUDP() && !r.UDP || !f.IsUDP() && !r.TCP {
 		return nil
 	}
-	if r.Packets == nil || len(f.Spots) == 0 {
+	if r.Packets == nil || len(f.CapturePoints) == 0 {
 		return r.Judge(f)
 	}
 	shown := r.Packets(f)
@@ -149,7 +151,7 @@ func (f *Flow) Finding(j Judged) measure.Finding {
 	o := j.Outcome
 	x := measure.Finding{
 		Cause: j.Rule.Cause, Where: o.Where, BecauseOf: j.Because, Confidence: o.Confidence, Summary: Line(o.Text),
-		Evidence: Numbers(o.Evidence), Effect: o.Effect, Next: o.Next, Remedy: o.Remedy, Healthy: o.Healthy, Source: j.Rule.Source,
+		Evidence: Numbers(o.Evidence), Effect: o.Effect, Next: o.Next, Fix: o.Fix, Healthy: o.Healthy, Source: j.Rule.Source,
 	}
 	if x.Where.Place == "" {
 		x.Where.Place = measure.AtPath

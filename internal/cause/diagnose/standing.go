@@ -46,8 +46,8 @@ func (f *Flow) mostQueued() float64 {
 	base, _ := f.BaseRTT()
 	most := 0.0
 	for _, s := range f.Sender.Streams() {
-		if s.Course != nil && s.Course.RTT != nil {
-			most = max(most, s.Course.RTT.Max-base)
+		if s.Timeline != nil && s.Timeline.RTT != nil {
+			most = max(most, s.Timeline.RTT.Max-base)
 		}
 	}
 	return most
@@ -58,8 +58,8 @@ func (f *Flow) empties() bool {
 	base, ok := f.BaseRTT()
 	least := math.Inf(1)
 	for _, s := range f.Sender.Streams() {
-		if s.Course != nil && s.Course.RTT != nil {
-			least = min(least, s.Course.RTT.Min)
+		if s.Timeline != nil && s.Timeline.RTT != nil {
+			least = min(least, s.Timeline.RTT.Min)
 		}
 	}
 	return ok && least-base < stillShare*f.mostQueued()
@@ -93,7 +93,7 @@ func (f *Flow) Lengthens(bytes float64) bool {
 // WindowBinds tells whether the receiver's window is what holds the sender up,
 // and no queue that it fills.
 func (f *Flow) WindowBinds() bool {
-	held, _, _ := f.WindowHeld()
+	held, _, _ := f.WindowLimited()
 	w, _ := f.SendWindow()
 	behind, _ := f.UnreadShare()
 	return held > RwndBar && (behind > UnreadBar || !f.Lengthens(w))

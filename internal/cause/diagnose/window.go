@@ -41,10 +41,10 @@ func (f *Flow) UnreadShare() (float64, bool) {
 	return 100 * waits / (waits + w), true
 }
 
-// WindowHeld is how much of the time the receiver's window held the sender up,
+// WindowLimited is how much of the time the receiver's window held the sender up,
 // in percent, with the proof: by the kernel's own clock, or where the control
 // paces and so hardly ever meets the window, by how often that was used up.
-func (f *Flow) WindowHeld() (float64, measure.Proof, bool) {
+func (f *Flow) WindowLimited() (float64, measure.Proof, bool) {
 	pct, ok := f.RwndPct()
 	p := f.Sender.Proof("tcp_info.rwnd_limited_us of busy_time_us", pct, "pct")
 	if full, known := f.Sender.windowFull(); known && full > pct {
@@ -78,12 +78,12 @@ func (f *Flow) windowOver() (float64, measure.Proof, bool) {
 func (e *End) windowFull() (float64, bool) {
 	var all []float64
 	for _, s := range e.Streams() {
-		if s.Course != nil && s.Course.WndFull != nil {
+		if s.Timeline != nil && s.Timeline.WndFull != nil {
 			sends := 100.0
-			if s.Course.Idle != nil {
-				sends -= *s.Course.Idle
+			if s.Timeline.Idle != nil {
+				sends -= *s.Timeline.Idle
 			}
-			all = append(all, min(100*(*s.Course.WndFull)/max(sends, 1), 100))
+			all = append(all, min(100*(*s.Timeline.WndFull)/max(sends, 1), 100))
 		}
 	}
 	if len(all) == 0 {
@@ -165,12 +165,12 @@ func SendBuffer(f *Flow) *Outcome {
 		f.Sender.Proof("tcp_info.notsent_bytes, mean", s.waits, "bytes"), f.Sender.Proof("in flight, mean", s.flight, "bytes"),
 		f.Sender.Proof("SO_SNDBUF as granted", s.buffer, "bytes"), f.Sender.Proof("congestion window, mean", s.cwnd, "bytes")).
 		Costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(carried)), unit.Duration(int64(loaded)))).
-		Mend(f.RaiseWindow(f.Sender, base))
+		AddFix(f.RaiseWindow(f.Sender, base))
 }
 
 // otherThanBuffer is what speaks against the sender's buffer; nil where nothing does.
 func (f *Flow) otherThanBuffer(s sendSide) *Outcome {
-	rwnd, _, _ := f.WindowHeld()
+	rwnd, _, _ := f.WindowLimited()
 	switch {
 	case s.blocked < BlockedBar && !s.few || s.blocked < fewBlocked:
 		return No("the sender waited in send() %s of the time", unit.Percent(s.blocked))
@@ -204,8 +204,8 @@ const (
 func (f *Flow) mostInFlight() float64 {
 	most := 0.0
 	for _, s := range f.Sender.Streams() {
-		if s.Course != nil && s.Course.InFlight != nil {
-			most = max(most, s.Course.InFlight.Max)
+		if s.Timeline != nil && s.Timeline.InFlight != nil {
+			most = max(most, s.Timeline.InFlight.Max)
 		}
 	}
 	return most * f.MSS()

@@ -9,9 +9,9 @@ import (
 	"thru/internal/measure"
 )
 
-// mostBelow bounds how many interfaces are followed below one: a document from
+// mostPlacements bounds how many interfaces are followed below one: a document from
 // elsewhere may have them in a circle.
-const mostBelow = 64
+const mostPlacements = 64
 
 // Ports are the interfaces with a wire behind them by which this end reaches
 // the other: its own one, or those that a bond, a VLAN or a tunnel lies on.
@@ -20,7 +20,7 @@ func (e *End) Ports() []*measure.Interface {
 		return nil
 	}
 	var wired []*measure.Interface
-	for seen, next := []string{}, []string{e.Face.Name}; len(next) > 0 && len(seen) < mostBelow; next = next[1:] {
+	for seen, next := []string{}, []string{e.Face.Name}; len(next) > 0 && len(seen) < mostPlacements; next = next[1:] {
 		i := e.Interface(next[0])
 		if i == nil || slices.Contains(seen, i.Name) {
 			continue

@@ -18,9 +18,9 @@ import (
 	"thru/internal/measure"
 )
 
-// IsBelowBy is IsBelow by these rules.
-func IsBelowBy(by []Rule, id string) bool {
-	return slices.ContainsFunc(by, func(r Rule) bool { return r.ID == id && r.Below })
+// IsHypervisorGateBy is IsBelow by these rules.
+func IsHypervisorGateBy(by []Rule, id string) bool {
+	return slices.ContainsFunc(by, func(r Rule) bool { return r.ID == id && r.Hypervisor })
 }
 
 // Judge applies the rules to the subject: the worst gates first, then in the order of the rules.
@@ -54,7 +54,7 @@ func EndGates() []Rule {
 		About:  "whether an agent is there that tells what its host is, and the interface of the route is among its facts",
 		Why:    "what cannot be seen cannot be judged: a limit of that host would be taken for one of the path",
 		Source: "C-07, C-08",
-		Remedy: "run `thru serve` there", Checklist: []string{"C-07", "C-08"},
+		Fix:    "run `thru serve` there", Checklist: []string{"C-07", "C-08"},
 		Host: hostFacts,
 	}}
 }

@@ -12,32 +12,32 @@ import (
 
 // Rule is one condition of the catalogue.
 type Rule struct {
-	ID        string   // stable, kebab-case
-	Title     string   // what it is about
-	Words     string   // what else people call it, in small letters
-	About     string   // what is judged, with the facts that it takes
-	Warns     string   // when it warns; "" never
-	Fails     string   // when it fails; "" never
-	Why       string   // why it matters, with a figure; one line
-	Source    string   // where thresholds and figures come from
-	Remedy    string   // what to do, in words; the gate has the commands
-	Cause     string   // id of the cause that it would be of a slow result
-	Checklist []string // lines of the checklist that it answers
-	Below     bool     // of what a hypervisor says of a guest
-	Receives  bool     // it matters for what the host receives; else for what it sends
+	ID         string   // stable, kebab-case
+	Title      string   // what it is about
+	Words      string   // what else people call it, in small letters
+	About      string   // what is judged, with the facts that it takes
+	Warns      string   // when it warns; "" never
+	Fails      string   // when it fails; "" never
+	Why        string   // why it matters, with a figure; one line
+	Source     string   // where thresholds and figures come from
+	Fix        string   // what to do, in words; the gate has the commands
+	Cause      string   // id of the cause that it would be of a slow result
+	Checklist  []string // lines of the checklist that it answers
+	Hypervisor bool     // of what a hypervisor says of a guest
+	Receives   bool     // it matters for what the host receives; else for what it sends
 
 	// One of these judges. Each is called once for all that it is about, and
 	// returns nil where the rule does not apply.
-	Host func(*scene.Host) *Finding // a host
-	Face func(*scene.Face) *Finding // an interface that the traffic passes
-	Path func(*scene.Scene) *Finding
-	Way  func(*scene.Way) *Finding // a direction of the path
+	Host      func(*scene.Host) *Finding // a host
+	Face      func(*scene.Face) *Finding // an interface that the traffic passes
+	Path      func(*scene.Scene) *Finding
+	Direction func(*scene.Direction) *Finding // a direction of the path
 }
 
 // Finding is the outcome of a rule for one subject.
 type Finding struct {
 	Status, fact, why, cause string
-	fix                      scene.Remedy
+	fix                      scene.Fix
 	off                      []string // offloads
 	fixed                    bool
 }
@@ -75,7 +75,7 @@ func (f *Finding) Because(format string, args ...any) *Finding {
 }
 
 // Do adds what to do.
-func (f *Finding) Do(r scene.Remedy) *Finding { f.fix = r; return f }
+func (f *Finding) Do(r scene.Fix) *Finding { f.fix = r; return f }
 
 // Off names the offloads that it is about; fixed where the driver has none of them.
 func (f *Finding) Off(names []string, fixed bool) *Finding {
@@ -105,7 +105,7 @@ func (r Rule) judge(sc *scene.Scene) []measure.Gate {
 		}
 	}
 	if sc.Subject.Path == nil {
-		if s := sc.Subject; s.NoPath != "" && len(s.Ends) > 1 && (r.Path != nil || r.Way != nil) {
+		if s := sc.Subject; s.NoPath != "" && len(s.Ends) > 1 && (r.Path != nil || r.Direction != nil) {
 			add(NotChecked("the path", s.NoPath), measure.Gate{From: s.Ends[0].Name, To: s.Ends[1].Name})
 		}
 		return gates
@@ -113,9 +113,9 @@ func (r Rule) judge(sc *scene.Scene) []measure.Gate {
 	if r.Path != nil {
 		add(r.Path(sc), measure.Gate{From: sc.Subject.Path.From, To: sc.Subject.Path.To})
 	}
-	for _, w := range sc.Ways() {
-		if r.Way != nil {
-			add(r.Way(w), measure.Gate{From: w.From, To: w.To})
+	for _, w := range sc.Directions() {
+		if r.Direction != nil {
+			add(r.Direction(w), measure.Gate{From: w.From, To: w.To})
 		}
 	}
 	return gates
@@ -135,9 +135,9 @@ func (r Rule) gate(sc *scene.Scene, f *Finding, g measure.Gate) measure.Gate {
 	if h := sc.Host(cmp.Or(f.fix.End, g.EndPoint)); h != nil {
 		f.fix = h.Sparing(f.fix)
 	}
-	g.Advice, g.Remedy, g.Risk = f.fix.Advice, f.fix.Lines, f.fix.Risk
-	if len(g.Remedy) > 0 {
-		g.RemedyAt = cmp.Or(f.fix.End, g.EndPoint)
+	g.Advice, g.Fix, g.Risk = f.fix.Advice, f.fix.Lines, f.fix.Risk
+	if len(g.Fix) > 0 {
+		g.FixAt = cmp.Or(f.fix.End, g.EndPoint)
 	}
 	return g
 }

@@ -40,7 +40,7 @@ func AtRTT(rtt int64) string {
 }
 
 // MissingOption names what could not be seen of a segment.
-func MissingOption(w *scene.Way, what string) *Finding {
+func MissingOption(w *scene.Direction, what string) *Finding {
 	parts := []string{"handshake.syn_sent", "handshake.syn_seen", "handshake"}
 	if w.Back {
 		parts = []string{"handshake.synack_sent", "handshake.synack_seen", "handshake"}

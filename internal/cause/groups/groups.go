@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/mtu"
 	"thru/internal/cause/nic"
 	"thru/internal/cause/route"
@@ -24,13 +24,13 @@ func Findings(cat *diagnose.Catalogue, d *measure.Document) []measure.Finding {
 	var all []measure.Finding
 	for _, s := range diagnose.Sweeps(d) {
 		for _, judge := range []func(*diagnose.Catalogue, *measure.Document, diagnose.Sweep) *measure.Finding{falls, staysAtOne} {
-			if x := judge(cat, d, s); x != nil && !diagnose.Told(all, *x) {
+			if x := judge(cat, d, s); x != nil && !diagnose.Repeated(all, *x) {
 				all = append(all, *x)
 			}
 		}
 	}
 	for i := range d.Groups {
-		if x := oneMemberOf(cat, d, &d.Groups[i]); x != nil && !diagnose.Told(all, *x) {
+		if x := oneMemberOf(cat, d, &d.Groups[i]); x != nil && !diagnose.Repeated(all, *x) {
 			all = append(all, *x)
 		}
 	}
@@ -79,7 +79,7 @@ func falls(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) *meas
 	}
 	x := fallCause(cat, d, s, last)
 	x.Summary = diagnose.Line(fmt.Sprintf("%s %s %s together, %s %s: %s", many(s, best), carry(s, best), unit.Rate(most.Value), many(s, last), unit.Rate(least.Value), x.Summary))
-	x.Evidence = append([]measure.Proof{diagnose.Below(measure.Proof{Counter: "aggregate of " + s.Groups[last].Label, Value: least.Value, Unit: "bps",
+	x.Evidence = append([]measure.Proof{diagnose.UnderBar(measure.Proof{Counter: "aggregate of " + s.Groups[last].Label, Value: least.Value, Unit: "bps",
 		Note: "with " + many(s, best) + " it is the bar"}, most.Value)}, x.Evidence...)
 	x.Evidence = diagnose.Numbers(x.Evidence)
 	x.Effect = &measure.Effect{BoundBps: new(most.Value), CostPct: new(100 * (1 - least.Value/most.Value)), Text: many(s, best) + " " + carry(s, best) + " " + unit.Rate(most.Value), From: "the same traffic with fewer flows"}
@@ -110,7 +110,7 @@ func fallCause(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep, a
 			x := measure.Finding{Cause: "too-many-streams", Confidence: measure.Likely, Where: measure.Where{Place: measure.AtTool, EndPoint: h.Name},
 				Summary: "all CPUs of " + h.Name + " are full", Next: "fewer streams for each end point",
 				Evidence: []measure.Proof{diagnose.Above(measure.Proof{EndPoint: h.Name, Counter: "/proc/stat, all CPUs busy", Value: h.CPU.Pct, Unit: "pct"}, diagnose.FullBar)},
-				Remedy:   diagnose.Advise(nil, "use "+many(s, diagnose.BestOf(s))+", or hosts with more CPUs")}
+				Fix:      diagnose.Advise(nil, "use "+many(s, diagnose.BestOf(s))+", or hosts with more CPUs")}
 			if hostBusy(s, h.Name) > diagnose.FullBar { // they were full before it fell, too
 				x.Confidence = measure.Possible
 			}
@@ -120,11 +120,11 @@ func fallCause(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep, a
 	x := measure.Finding{Cause: "too-few-queues", Confidence: measure.Possible, Where: measure.Where{Place: measure.AtReceiver, EndPoint: busiestReceiver(group)},
 		Summary: "a queue bottleneck is the usual reason, which no counter here shows",
 		Next:    "the packets of each receive queue (ethtool -S) and the CPUs that take them, with few and with many end points",
-		Remedy:  diagnose.Advise(nil, "as many receive queues as CPUs, and a hash that spreads the flows over them (thru check shows both)")}
+		Fix:     diagnose.Advise(nil, "as many receive queues as CPUs, and a hash that spreads the flows over them (thru check shows both)")}
 	if shared {
 		x.Cause, x.Where = "too-many-streams", measure.Where{Place: measure.AtTool}
 		x.Summary, x.Next = "its ends share the CPUs of one machine", "the same on hosts of their own"
-		x.Remedy = diagnose.Advise(nil, "use "+many(s, diagnose.BestOf(s)))
+		x.Fix = diagnose.Advise(nil, "use "+many(s, diagnose.BestOf(s)))
 	}
 	return x
 }
@@ -157,9 +157,9 @@ func queueCause(f *diagnose.Flow, e *diagnose.End, flows int) (measure.Finding, 
 	for _, j := range []struct {
 		cause string
 		judge func(*diagnose.End) *diagnose.Outcome
-	}{{"rss-not-spreading", func(e *diagnose.End) *diagnose.Outcome { return oneQueueOf(e, flows) }}, {"netqueue-off", below.JudgeNetqueueOff}, {"too-few-queues", nic.JudgeTooFewQueues}, {"irq-one-cpu", nic.JudgeIRQOneCPU}} {
+	}{{"rss-not-spreading", func(e *diagnose.End) *diagnose.Outcome { return oneQueueOf(e, flows) }}, {"netqueue-off", hypervisor.JudgeNetqueueOff}, {"too-few-queues", nic.JudgeTooFewQueues}, {"irq-one-cpu", nic.JudgeIRQOneCPU}} {
 		o := j.judge(e)
-		if o == nil || o.State != diagnose.Holds || o.Aside {
+		if o == nil || o.State != diagnose.Holds || o.NotBinding {
 			continue
 		}
 		o.Confidence = measure.Likely
@@ -183,7 +183,7 @@ func oneQueueOf(e *diagnose.End, flows int) *diagnose.Outcome {
 	}
 	return diagnose.Likely("%s of the packets of %d flows came by one queue of %d, and its CPU is full of them", unit.Percent(100*share), flows, len(queues)).At(e.OnFace()).
 		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
-		Mend(nic.SpreadFlows(e))
+		AddFix(nic.SpreadFlows(e))
 }
 
 // staysAtOne judges a sweep whose aggregate stays the same whole part of the
@@ -213,7 +213,7 @@ func staysAtOne(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) 
 		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(measure.Proof{Counter: "ceiling of the link over the aggregate", Value: c.Bps / most}, 2-flatOver/100.0)}),
 		Effect:   &measure.Effect{BoundBps: new(most), Text: "one member carries " + unit.Rate(most), From: "link rate: " + c.LinkFrom},
 		Next:     "flows of other hosts and ports; the counters of the members",
-		Remedy:   diagnose.Advise(nil, "have the bundle choose a member by address and port (layer3+4) at both of its ends"), Source: "IEEE 802.1AX, 5.2.4; A-09",
+		Fix:      diagnose.Advise(nil, "have the bundle choose a member by address and port (layer3+4) at both of its ends"), Source: "IEEE 802.1AX, 5.2.4; A-09",
 	}
 }
 
@@ -221,7 +221,7 @@ func staysAtOne(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep) 
 // carry what one member does.
 func oneMemberOf(cat *diagnose.Catalogue, d *measure.Document, g *measure.Group) *measure.Finding {
 	cells := diagnose.CellsOf(d, g.Group)
-	if len(cells) < 2 || diagnose.IsHeldGroup(d, g.Group) {
+	if len(cells) < 2 || diagnose.IsRateLimitedGroup(d, g.Group) {
 		return nil
 	}
 	for _, c := range cells {
@@ -263,6 +263,6 @@ func sharedMember(e *diagnose.End, g *measure.Group, flows int) *measure.Finding
 			g.Hosts[i].Flows, unit.Rate(*bps), n, diagnose.Word(e.FaceName()))),
 		Evidence: diagnose.Numbers([]measure.Proof{diagnose.Above(e.Proof("goodput of all flows of one member's ceiling", 100**bps/most, "pct"), memberLow)}),
 		Effect:   &measure.Effect{BoundBps: new(most * float64(n)), Text: fmt.Sprintf("%d members carry %s", n, unit.Rate(most*float64(n))), From: "speeds of the members"},
-		Next:     "the counters of the members (ip -s link)", Remedy: route.BundleRemedy(e.Flow), Source: "IEEE 802.1AX, 5.2.4; A-09",
+		Next:     "the counters of the members (ip -s link)", Fix: route.BundleFix(e.Flow), Source: "IEEE 802.1AX, 5.2.4; A-09",
 	}
 }

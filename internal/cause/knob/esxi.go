@@ -51,7 +51,7 @@ func esxTSO(w *wording) {
 		command := "esxcli system settings advanced set -o " + name + " -i "
 		w.toggle(command+"1", command+"0", "esxcli system settings advanced list -o "+name)
 	}
-	w.say("adapters take it when their driver is loaded anew: boot the host, or reload the module (esxcli system module), which cuts its links")
+	w.add("adapters take it when their driver is loaded anew: boot the host, or reload the module (esxcli system module), which cuts its links")
 }
 
 func esxLRO() func(*wording) {
@@ -85,7 +85,7 @@ func esxCoalescing(w *wording) {
 	}
 	set := command(w.set.Value)
 	if set == "" {
-		w.say("set how long the adapter waits (esxcli network nic coalesce set)")
+		w.add("set how long the adapter waits (esxcli network nic coalesce set)")
 		return
 	}
 	undo := command(w.before)
@@ -126,7 +126,7 @@ func esxQueues(w *wording) {
 
 func esxCongestion(w *wording) {
 	if w.set.Value == "bbr" {
-		w.say("there is no bbr: newreno and cubic can be chosen")
+		w.add("there is no bbr: newreno and cubic can be chosen")
 		return
 	}
 	w.lasts = esxcliKeeps

@@ -70,7 +70,7 @@ func bsdSysctl(name string) func(*wording) {
 			if old == "2" {
 				old = "1"
 			}
-			w.say("one switch for window scaling and timestamps")
+			w.add("one switch for window scaling and timestamps")
 		}
 		w.sysctl(name, value, old)
 	}
@@ -87,7 +87,7 @@ func bsdBuffer(name string) func(*wording) {
 		}
 		bytes, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || bytes <= 0 {
-			w.say("raise kern.ipc.maxsockbuf, then " + strings.TrimPrefix(name+", ", ", ") + "to the buffer that is needed")
+			w.add("raise kern.ipc.maxsockbuf, then " + strings.TrimPrefix(name+", ", ", ") + "to the buffer that is needed")
 			return
 		}
 		const ceiling = "kern.ipc.maxsockbuf"
@@ -97,7 +97,7 @@ func bsdBuffer(name string) func(*wording) {
 		}
 		if name == "" {
 			if len(w.out.Set) == 0 {
-				w.say("kern.ipc.maxsockbuf allows it already")
+				w.add("kern.ipc.maxsockbuf allows it already")
 			}
 			return
 		}
@@ -118,7 +118,7 @@ func bsdCongestion(w *wording) {
 		w.sysctl(stack, "bbr", w.known(stack))
 		return
 	}
-	w.say(fmt.Sprintf("where sysctl net.inet.tcp.cc.available does not list it: kldload cc_%s", w.value()))
+	w.add(fmt.Sprintf("where sysctl net.inet.tcp.cc.available does not list it: kldload cc_%s", w.value()))
 	w.sysctl(name, w.value(), w.now(name))
 }
 
@@ -167,7 +167,7 @@ func bsdLoader(name string) func(*wording) {
 			value = n
 		}
 		if n, err := strconv.Atoi(value); err != nil || n <= 0 {
-			w.say("set " + w.bsdDevice() + ".iflib." + name + " in /boot/loader.conf")
+			w.add("set " + w.bsdDevice() + ".iflib." + name + " in /boot/loader.conf")
 			return
 		}
 		w.lasts = afterBoot

@@ -21,8 +21,8 @@ func (c check) recvWindow() (*bool, string) {
 		return c.otherEnd("receiver")
 	}
 	window := func(s sight) float64 {
-		return max(peak(s.receiver, func(x *measure.Course) *measure.Spread { return x.RecvWnd }),
-			peak(s.sender, func(x *measure.Course) *measure.Spread { return x.SendWnd }))
+		return max(peak(s.receiver, func(x *measure.Timeline) *measure.Spread { return x.RecvWnd }),
+			peak(s.sender, func(x *measure.Timeline) *measure.Spread { return x.SendWnd }))
 	}
 	was, now := window(c.before), window(c.with)
 	fact := fmt.Sprintf("up to %s, %s before", unit.Size(int64(now)), unit.Size(int64(was)))
@@ -60,12 +60,12 @@ func (c check) bound(value string) float64 {
 
 // peak is the greatest reading of a figure in the course of any stream; 0 where
 // there is none.
-func peak(e *measure.Evidence, of func(*measure.Course) *measure.Spread) (greatest float64) {
+func peak(e *measure.Evidence, of func(*measure.Timeline) *measure.Spread) (greatest float64) {
 	for _, s := range streams(e) {
-		if s.Course == nil {
+		if s.Timeline == nil {
 			continue
 		}
-		if x := of(s.Course); x != nil {
+		if x := of(s.Timeline); x != nil {
 			greatest = max(greatest, x.Max)
 		}
 	}
@@ -76,8 +76,8 @@ func peak(e *measure.Evidence, of func(*measure.Course) *measure.Spread) (greate
 // readings of the stream where that was most.
 func windowFull(e *measure.Evidence) (pct float64) {
 	for _, s := range streams(e) {
-		if s.Course != nil && s.Course.WndFull != nil {
-			pct = max(pct, *s.Course.WndFull)
+		if s.Timeline != nil && s.Timeline.WndFull != nil {
+			pct = max(pct, *s.Timeline.WndFull)
 		}
 	}
 	return pct
@@ -89,7 +89,7 @@ func (c check) sendBuffer() (*bool, string) {
 	if c.EndPoint != c.with.cell.From {
 		return c.otherEnd("sender")
 	}
-	was, now := held(c.before.sender), held(c.with.sender)
+	was, now := heldBytes(c.before.sender), heldBytes(c.with.sender)
 	fact := fmt.Sprintf("up to %s, %s before", unit.Size(int64(now)), unit.Size(int64(was)))
 	old := c.bound(c.was)
 	switch {
@@ -103,17 +103,17 @@ func (c check) sendBuffer() (*bool, string) {
 	return nil, fact + ": more was not needed"
 }
 
-// held is the most that a socket of an end held, in bytes: of what was sent and
+// heldBytes is the most that a socket of an end held, in bytes: of what was sent and
 // not acknowledged, or of what was not sent yet. They are not added, since each
 // was greatest at a time of its own.
-func held(e *measure.Evidence) (bytes float64) {
+func heldBytes(e *measure.Evidence) (bytes float64) {
 	for _, s := range streams(e) {
-		if s.Course == nil || s.Course.InFlight == nil {
+		if s.Timeline == nil || s.Timeline.InFlight == nil {
 			continue
 		}
-		bytes = max(bytes, s.Course.InFlight.Max*float64(max(s.MSS, 1)))
-		if s.Course.NotSent != nil {
-			bytes = max(bytes, s.Course.NotSent.Max)
+		bytes = max(bytes, s.Timeline.InFlight.Max*float64(max(s.MSS, 1)))
+		if s.Timeline.NotSent != nil {
+			bytes = max(bytes, s.Timeline.NotSent.Max)
 		}
 	}
 	return bytes

@@ -25,7 +25,7 @@ func (c check) queues() (*bool, string) {
 	if now == 0 || was == 0 {
 		return nil, "the driver counts no packets of its queues"
 	}
-	return moreThan(c.queuesBefore(wayOf(e)), was, now, "queues that carry it")
+	return moreThan(c.queuesBefore(directionOf(e)), was, now, "queues that carry it")
 }
 
 // moreThan tells of a number of queues or CPUs whether it shows that their bound,
@@ -43,12 +43,12 @@ func moreThan(bound, was, now int, what string) (*bool, string) {
 
 // queuesBefore are how many queues could carry traffic of a way ("rx", "tx")
 // between two hosts by the value before; 0 is not known.
-func (c check) queuesBefore(way string) (n int) {
+func (c check) queuesBefore(direction string) (n int) {
 	fields := strings.Fields(c.was)
 	switch c.Knob {
 	case Channels:
 		for i := 0; i+1 < len(fields); i += 2 {
-			if count, err := strconv.Atoi(fields[i+1]); err == nil && (fields[i] == "combined" || fields[i] == way) {
+			if count, err := strconv.Atoi(fields[i+1]); err == nil && (fields[i] == "combined" || fields[i] == direction) {
 				n += max(count, 0)
 			}
 		}
@@ -73,8 +73,8 @@ func (c check) queuesBefore(way string) (n int) {
 	return n
 }
 
-// wayOf is the way of an end's data through its interface, as drivers name it.
-func wayOf(e *measure.Evidence) string {
+// directionOf is the way of an end's data through its interface, as drivers name it.
+func directionOf(e *measure.Evidence) string {
 	if e != nil && e.Sends {
 		return "tx"
 	}
@@ -91,7 +91,7 @@ func queuesUsed(e *measure.Evidence) int {
 	for name, n := range e.Host.NIC.Driver {
 		name = strings.ToLower(name)
 		packets := strings.Contains(name, "packets") || strings.Contains(name, "pkts") || strings.HasSuffix(name, "cnt")
-		if packets && strings.Contains(name, wayOf(e)) && strings.ContainsAny(name, "0123456789") && !strings.Contains(name, "xdp") {
+		if packets && strings.Contains(name, directionOf(e)) && strings.ContainsAny(name, "0123456789") && !strings.Contains(name, "xdp") {
 			counts = append(counts, float64(n))
 		}
 	}

@@ -11,7 +11,7 @@ func tried(s, was measure.Setting, before, with func(sender, receiver *measure.E
 	cell := func(change func(sender, receiver *measure.Evidence)) *measure.Cell {
 		end := func(name string, sends bool) *measure.Evidence {
 			return &measure.Evidence{
-				EndPoint: name, Sends: sends, MeasuredNs: 1e9, Bytes: 1e6, Streams: []measure.Stream{{MSS: 1000, TCP: &measure.TCPInfo{SendMSS: new(uint32(1000))}, Course: &measure.Course{}}},
+				EndPoint: name, Sends: sends, MeasuredNs: 1e9, Bytes: 1e6, Streams: []measure.Stream{{MSS: 1000, TCP: &measure.TCPInfo{SendMSS: new(uint32(1000))}, Timeline: &measure.Timeline{}}},
 				Host: &measure.HostSpan{NIC: &measure.NICSpan{Name: "eth0"}},
 			}
 		}
@@ -26,14 +26,14 @@ func tried(s, was measure.Setting, before, with func(sender, receiver *measure.E
 
 func window(bytes, full float64) func(sender, receiver *measure.Evidence) {
 	return func(s, r *measure.Evidence) {
-		r.Streams[0].Course.RecvWnd = &measure.Spread{Max: bytes}
-		s.Streams[0].Course.WndFull = &full
+		r.Streams[0].Timeline.RecvWnd = &measure.Spread{Max: bytes}
+		s.Streams[0].Timeline.WndFull = &full
 	}
 }
 
 func socket(segments, bytes float64) func(sender, receiver *measure.Evidence) {
 	return func(s, _ *measure.Evidence) {
-		s.Streams[0].Course.InFlight, s.Streams[0].Course.NotSent = &measure.Spread{Max: segments}, &measure.Spread{Max: bytes}
+		s.Streams[0].Timeline.InFlight, s.Streams[0].Timeline.NotSent = &measure.Spread{Max: segments}, &measure.Spread{Max: bytes}
 	}
 }
 
@@ -146,22 +146,22 @@ func same(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a 
 
 // An MTU holds where packets of its size pass, and none vanish either way.
 func TestInForceMTU(t *testing.T) {
-	way := func(bytes, claimed int, silent bool) measure.OneWay {
-		return measure.OneWay{MTU: &measure.PathMTU{Bytes: bytes, Claimed: claimed, Silent: silent}}
+	direction := func(bytes, claimed int, silent bool) measure.DirectionFacts {
+		return measure.DirectionFacts{MTU: &measure.PathMTU{Bytes: bytes, Claimed: claimed, Silent: silent}}
 	}
 	yes, no := new(true), new(false)
 	for name, tt := range map[string]struct {
 		end, value    string
-		forward, back measure.OneWay
+		forward, back measure.DirectionFacts
 		want          *bool
 	}{
-		"it passes":               {"a", "9000", way(9000, 9000, false), way(9000, 9000, false), yes},
-		"it vanishes":             {"a", "9000", way(1500, 9000, true), way(9000, 9000, false), no},
-		"it vanishes towards it":  {"b", "9000", way(1500, 9000, true), way(9000, 9000, false), no},
-		"a router says no":        {"a", "9000", way(1500, 9000, false), way(1500, 9000, false), no},
-		"lowered":                 {"b", "1500", way(1500, 1500, false), way(1500, 1500, false), yes},
-		"the route has less":      {"b", "9000", way(1400, 1400, false), way(1400, 1400, false), yes},
-		"the probe found nothing": {"a", "9000", measure.OneWay{}, way(9000, 9000, false), nil},
+		"it passes":               {"a", "9000", direction(9000, 9000, false), direction(9000, 9000, false), yes},
+		"it vanishes":             {"a", "9000", direction(1500, 9000, true), direction(9000, 9000, false), no},
+		"it vanishes towards it":  {"b", "9000", direction(1500, 9000, true), direction(9000, 9000, false), no},
+		"a router says no":        {"a", "9000", direction(1500, 9000, false), direction(1500, 9000, false), no},
+		"lowered":                 {"b", "1500", direction(1500, 1500, false), direction(1500, 1500, false), yes},
+		"the route has less":      {"b", "9000", direction(1400, 1400, false), direction(1400, 1400, false), yes},
+		"the probe found nothing": {"a", "9000", measure.DirectionFacts{}, direction(9000, 9000, false), nil},
 	} {
 		x := tried(measure.Setting{EndPoint: tt.end, Knob: MTU, Interface: "eth0", Value: tt.value}, measure.Setting{}, nil, nil)
 		x.PathNow = &measure.Path{From: "a", To: "b", Forward: tt.forward, Back: tt.back}
@@ -170,8 +170,8 @@ func TestInForceMTU(t *testing.T) {
 		}
 	}
 	x := tried(measure.Setting{EndPoint: "b", Knob: MTU, Interface: "eth0", Value: "1400"}, measure.Setting{}, nil, nil)
-	x.PathWas = &measure.Path{From: "a", To: "b", Forward: way(1400, 1500, true), Back: way(1400, 1500, true)}
-	x.PathNow = &measure.Path{From: "a", To: "b", Forward: way(1400, 1500, true), Back: way(1400, 1400, false)}
+	x.PathWas = &measure.Path{From: "a", To: "b", Forward: direction(1400, 1500, true), Back: direction(1400, 1500, true)}
+	x.PathNow = &measure.Path{From: "a", To: "b", Forward: direction(1400, 1500, true), Back: direction(1400, 1400, false)}
 	if got := InForce(x); !same(got[0].Holds, yes) {
 		t.Errorf("what vanished before is held against the cure: %+v", got)
 	}

@@ -45,7 +45,7 @@ func sunBuffer(name string) func(*wording) {
 		}
 		bytes, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || bytes <= 0 {
-			w.say("raise max_buf, then recv_buf or send_buf, to the buffer that is needed")
+			w.add("raise max_buf, then recv_buf or send_buf, to the buffer that is needed")
 			return
 		}
 		if has, err := strconv.ParseInt(w.fact("tcp.max_buf"), 10, 64); err != nil || has < bytes {
@@ -58,14 +58,14 @@ func sunBuffer(name string) func(*wording) {
 			}
 			w.ipadm("tcp", name, strconv.FormatInt(bytes, 10), w.wordOr(old))
 		} else if len(w.out.Set) == 0 {
-			w.say("max_buf allows it already")
+			w.add("max_buf allows it already")
 		}
 	}
 }
 
 func sunCongestion(w *wording) {
 	if w.set.Value == "bbr" {
-		w.say("there is no bbr: ipadm show-prop lists what there is")
+		w.add("there is no bbr: ipadm show-prop lists what there is")
 		return
 	}
 	name := "cong_default"
@@ -108,7 +108,7 @@ func (w *wording) dladm(name, value, old string) {
 func sunQueues(w *wording) {
 	n := queues(w.set.Value)
 	if n == "" {
-		w.say("set rxrings of the link (dladm)")
+		w.add("set rxrings of the link (dladm)")
 		return
 	}
 	w.dladm("rxrings", n, queues(w.before))
@@ -127,7 +127,7 @@ func sunPause(w *wording) {
 func sunPower(w *wording) {
 	if w.os == "illumos" {
 		line := map[bool]string{true: "cpupm disable", false: "cpupm enable"}[w.set.Value == "performance"]
-		w.say("put the line `" + line + "` into /etc/power.conf instead of the one that begins with cpupm, then run pmconfig; undo it the same way")
+		w.add("put the line `" + line + "` into /etc/power.conf instead of the one that begins with cpupm, then run pmconfig; undo it the same way")
 		w.verify("grep cpupm /etc/power.conf")
 		return
 	}

@@ -60,7 +60,7 @@ func winMTU(w *wording) {
 	w.lasts = adapterKeep
 	mtu, err := strconv.Atoi(w.set.Value)
 	if err != nil {
-		w.say("set the MTU of the adapter (*JumboPacket), then of IP (NlMtuBytes)")
+		w.add("set the MTU of the adapter (*JumboPacket), then of IP (NlMtuBytes)")
 		return
 	}
 	old, _ := strconv.Atoi(w.before)
@@ -105,7 +105,7 @@ func winModeration(w *wording) {
 	}
 	value := wait(w.set.Value)
 	if value == "" {
-		w.say("set *InterruptModeration of the adapter")
+		w.add("set *InterruptModeration of the adapter")
 		return
 	}
 	w.adapter("*InterruptModeration", value, wait(w.before))
@@ -125,7 +125,7 @@ func winQueues(w *wording) {
 	show := "Get-NetAdapterRss -Name " + w.nic()
 	n := queues(w.set.Value)
 	if n == "" {
-		w.say("set the receive queues of the adapter (Set-NetAdapterRss)")
+		w.add("set the receive queues of the adapter (Set-NetAdapterRss)")
 		return
 	}
 	w.do("netsh int tcp set global rss=enabled", "", "")
@@ -134,7 +134,7 @@ func winQueues(w *wording) {
 
 func winRSS(w *wording) {
 	w.lasts = adapterKeep
-	w.say("Windows balances the table itself where RSS is on")
+	w.add("Windows balances the table itself where RSS is on")
 	w.do("Enable-NetAdapterRss -Name "+w.nic(), "Disable-NetAdapterRss -Name "+w.nic(), "Get-NetAdapterRss -Name "+w.nic())
 }
 
@@ -148,5 +148,5 @@ func winPower(w *wording) {
 	w.lasts = netshKeeps
 	plan := map[bool]string{true: "SCHEME_MIN", false: "SCHEME_BALANCED"}
 	w.do("powercfg /setactive "+plan[w.set.Value == "performance"], "powercfg /setactive "+plan[w.set.Value != "performance"], "powercfg /getactivescheme")
-	w.say("undoing supposes the plan Balanced or High performance: powercfg /getactivescheme tells it before")
+	w.add("undoing supposes the plan Balanced or High performance: powercfg /getactivescheme tells it before")
 }

@@ -57,10 +57,10 @@ func (w *wording) words() Words {
 	slices.Reverse(w.undo)
 	w.out.Undo = w.undo
 	if len(w.unread) > 0 {
-		w.say("the value before is not known: read it first (" + strings.Join(w.unread, "; ") + "), and put it in for " + unknownValue + " to undo")
+		w.add("the value before is not known: read it first (" + strings.Join(w.unread, "; ") + "), and put it in for " + unknownValue + " to undo")
 	}
 	if len(w.out.Set) == 0 && w.out.Words == "" {
-		w.say("no command of " + systemName(w.os) + " is known for it")
+		w.add("no command of " + systemName(w.os) + " is known for it")
 	}
 	if len(w.out.Set) > 0 {
 		w.out.Lasts, w.out.Cuts = w.howLong(), w.cuts
@@ -105,11 +105,11 @@ func systemName(os string) string {
 func (w *wording) option(k Knob) Words {
 	switch {
 	case k.ID == Lean:
-		w.say("give the test " + k.Linux)
+		w.add("give the test " + k.Linux)
 	case w.set.Value == "":
-		w.say("leave " + k.Linux + " out")
+		w.add("leave " + k.Linux + " out")
 	default:
-		w.say("give the test " + k.Linux + " " + w.word(w.set.Value))
+		w.add("give the test " + k.Linux + " " + w.word(w.set.Value))
 	}
 	return w.out
 }
@@ -168,8 +168,8 @@ func (w *wording) verify(command string) {
 	}
 }
 
-// say adds words.
-func (w *wording) say(text string) {
+// add adds words.
+func (w *wording) add(text string) {
 	w.out.Words = strings.TrimPrefix(w.out.Words+"; "+text, "; ")
 }
 
@@ -323,13 +323,13 @@ func (w *wording) toggle(on, off, show string) {
 	before, _, _ := strings.Cut(w.before, " ")
 	switch {
 	case state != "on" && state != "off":
-		w.say("on or off")
+		w.add("on or off")
 		return
 	case before == state:
 		w.do(map[string]string{"on": on, "off": off}[state], map[string]string{"on": on, "off": off}[state], show)
 		return
 	case before == "":
-		w.say("undoing supposes that it was the other way round: " + show + " tells")
+		w.add("undoing supposes that it was the other way round: " + show + " tells")
 	}
 	if state == "on" {
 		w.do(on, off, show)

@@ -110,7 +110,7 @@ func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	for _, place := range []string{measure.LossQdisc, measure.LossSendNIC, measure.LossSender} {
 		if p := x.At(place); x.Gone[place] > PlaceBar && x.LossPct >= diagnose.LostBar && !f.Cell.Spec.Search && !f.LinkIsFull() {
 			return f.AsShaper(diagnose.Likely("the %s has no room for %s of the datagrams", place, unit.Percent(x.LossPct)).At(f.Sender.OnFace()).
-				By(diagnose.Above(f.Sender.Proof(p.Counter, float64(p.Packets), "packets"), 0))).Mend(diagnose.Advise(f.Sender, p.Remedy))
+				By(diagnose.Above(f.Sender.Proof(p.Counter, float64(p.Packets), "packets"), 0))).AddFix(diagnose.Advise(f.Sender, p.Fix))
 		}
 	}
 	if o := elsewhere(f, x); o != nil {
@@ -130,7 +130,7 @@ func ShapedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	o := diagnose.Likely("a queue on the way lets %s pass, and no more", unit.Rate(bps)).By(x.proofs(f)...).Costs(bps, unit.Rate(bps)+" pass", "datagrams received")
 	if known && flat < 3*diagnose.FlatBar && x.Gone[measure.LossPath] > PlaceBar {
 		o.Confidence = measure.Certain
-		o.By(diagnose.Below(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), 3*diagnose.FlatBar))
+		o.By(diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), 3*diagnose.FlatBar))
 	}
 	return f.AsShaper(o)
 }

@@ -22,16 +22,16 @@ func Loss() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "loss", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "packets are lost on the way", Judge: judgeLoss, Packets: packetsLoss,
-			Seen:  "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead; or it came to the receiver's interface and was never acknowledged: its host drops it",
-			Apart: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
-			Mends: "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
+			Seen:        "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead; or it came to the receiver's interface and was never acknowledged: its host drops it",
+			Distinction: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
+			Fix:         "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
 			Source: "methods.md, formula 6; RFC 9438, section 5", Tests: []string{diagnose.UdpBelow, diagnose.BbrControl, diagnose.Captured},
 		},
 		Gates: []gate.Rule{
 			{ID: "udp-reach", Words: "udp reachability", Title: "UDP", About: "whether small datagrams arrive",
 				Warns:  "none arrive, or fewer than nine of ten (of ten or more)",
 				Why:    "tests of UDP and the search for the MTU need it; what loses small idle packets loses more under load",
-				Source: "thru's own bound", Remedy: "let UDP to the data ports pass the firewalls", Checklist: []string{"C-33"}, Way: gateUDPReach},
+				Source: "thru's own bound", Fix: "let UDP to the data ports pass the firewalls", Checklist: []string{"C-33"}, Direction: gateUDPReach},
 		},
 		Propose: []advise.Proposer{sturdier("bbr for cubic: 20 to 185 Mb/s at 0.1% loss and 20 ms")},
 	}
@@ -57,7 +57,7 @@ func judgeLoss(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	o := diagnose.Possible("%s of the segments are lost on the way", Rare(again)).
 		By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar)).
-		Mend(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+		AddFix(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	for _, name := range []string{"TcpExt.TCPSackRecovery", "TcpExt.TCPTimeouts"} {
 		if n, ok := f.Sender.Counter(name); ok && n > 0 {
 			o.By(f.Sender.Proof(name, n, ""))
@@ -70,9 +70,9 @@ func judgeLoss(f *diagnose.Flow) *diagnose.Outcome {
 		o.Gains(f.Sender.Proof("goodput under bbr over this", 0, ""), bbr)
 		o.Confidence = measure.Likely // bbr carries more past a queue that is too short, too
 	}
-	heldAgainst(f, o, b, again)
-	if held, _, ok := f.WindowHeld(); o.State == diagnose.Holds && (ok && held > diagnose.RwndBar || diagnose.Paces(f.Congestion()) && again < diagnose.BbrBar) {
-		o.Beside() // the window is what is full, not the path; and bbr bears with it
+	settledByDatagrams(f, o, b, again)
+	if held, _, ok := f.WindowLimited(); o.State == diagnose.Holds && (ok && held > diagnose.RwndBar || diagnose.Paces(f.Congestion()) && again < diagnose.BbrBar) {
+		o.MarkNotBinding() // the window is what is full, not the path; and bbr bears with it
 	}
 	return o
 }
@@ -91,7 +91,7 @@ func lostDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	o := diagnose.Likely("%s of the datagrams are lost on the way", unit.Percent(x.LossPct)).By(x.proofs(f)...).
 		Costs(0, unit.Percent(x.LossPct)+" do not arrive", "datagrams sent and received").
-		Mend(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; `thru test -u --search` finds the rate that passes"))
+		AddFix(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; `thru test -u --search` finds the rate that passes"))
 	if x.Gone[measure.LossPath] <= PlaceBar {
 		o.Text = unit.Percent(x.LossPct) + " of the datagrams are lost; whether on the way or in a host is not known"
 		o.Confidence = measure.Possible
@@ -140,8 +140,8 @@ func byMathis(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64)
 	return o
 }
 
-// heldAgainst settles a loss of TCP by datagrams below its rate.
-func heldAgainst(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64) {
+// settledByDatagrams settles a loss of TCP by datagrams below its rate.
+func settledByDatagrams(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float64) {
 	bar := max(diagnose.LostBar, again/10)
 	p := measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP that the path has room for, lost on it", Value: b.pct, Unit: "pct"}
 	switch {
@@ -149,7 +149,7 @@ func heldAgainst(f *diagnose.Flow, o *diagnose.Outcome, b underRate, again float
 		if o.Confidence = measure.Likely; b.gone >= diagnose.FewEvents && (f.Follows() || diagnose.Paces(f.Congestion())) {
 			o.Confidence = measure.Certain
 		}
-		o.Apart = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what is too much
+		o.RuledOutEffects = []string{"shaper", "token-bucket", "lag-one-member"} // these drop only what is too much
 		o.By(diagnose.Above(p, bar))
 		o.Text = fmt.Sprintf("%s of the packets are lost on the way, however few there are", Rare(b.pct))
 	case b.passes:
@@ -186,23 +186,23 @@ func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	o := diagnose.Possible("%s of the data was lost %s and sent again", Rare(l.Pct), l.lossWhere()).By(l.proofs()...).
-		Mend(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+		AddFix(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
 	x := f.Crossing
 	if x != nil && x.Data.Sent > 0 && x.Data.Lost.N == 0 && !x.Misses() {
 		return diagnose.No("all that passed one place came to the other, so nothing is lost between the captures")
 	}
-	if isNeedless(l.Spot) {
-		return o.Beside() // it is the order that costs
+	if isNeedless(l.CapturePoint) {
+		return o.MarkNotBinding() // it is the order that costs
 	}
 	if l.isBorne() {
-		o.Beside().Text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
+		o.MarkNotBinding().Text += fmt.Sprintf(", many at a time or under a control that bears it: one by one, it would leave %s", unit.Rate(l.bound))
 	}
 	once := math.Sqrt(max(1, l.inARow)) // what is lost in one go slows the sender down once: Mathis counts events
 	fits := l.timed && !l.queue && !l.isBorne() && l.Rate() < 3*l.bound*once
 	if l.timed && l.Rate() <= l.bound {
 		o.Costs(l.bound, "such a loss leaves about "+unit.Rate(l.bound), fmt.Sprintf("Mathis: %d bytes * 8 / %s * 1.22 / sqrt(%s)", int64(l.MSS()), unit.Duration(int64(l.loaded)), Rare(l.Pct)))
 	}
-	if fits && !l.Misses() && !afterTimeouts(l.Spot) {
+	if fits && !l.Misses() && !afterTimeouts(l.CapturePoint) {
 		o.Confidence = measure.Likely
 	}
 	if x == nil {
@@ -223,7 +223,7 @@ func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
 // until it came again: its own host drops it, behind the capture. Nil where that is
 // not most of what was sent again.
 func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
-	s := f.Spot(measure.AtReceiver)
+	s := f.CapturePoint(measure.AtReceiver)
 	if s == nil {
 		return nil
 	}
@@ -236,12 +236,12 @@ func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
 	}
 	o := diagnose.Likely("%s of the data came to the receiver's interface and was never acknowledged: its host drops it", Rare(stat.Pct(bytes, all))).At(f.Receiver.OnFace()).
 		By(l.proofs()...).By(s.Proof("arrived, and came again without having been acknowledged", bytes, "bytes", s.Data.Again.Packets...)).
-		Mend(diagnose.Advise(f.Receiver, "see what drops at the receiver: filters of its ingress (tc -s filter, nft list ruleset), checksums (nstat TcpInCsumErrors), a full socket (nstat TcpExtTCPRcvQDrop)"))
+		AddFix(diagnose.Advise(f.Receiver, "see what drops at the receiver: filters of its ingress (tc -s filter, nft list ruleset), checksums (nstat TcpInCsumErrors), a full socket (nstat TcpExtTCPRcvQDrop)"))
 	if bytes >= diagnose.FewEvents*s.MSS() && !s.Misses() {
 		o.Confidence = measure.Certain
 	}
 	if l.isBorne() {
-		o.Beside()
+		o.MarkNotBinding()
 	}
 	return o
 }
@@ -249,7 +249,7 @@ func ignored(f *diagnose.Flow, l lossSeen) *diagnose.Outcome {
 // CutOff judges a connection that carried data and then stood still: the path was
 // dead, or the receiver; nil where it did not.
 func CutOff(f *diagnose.Flow) *diagnose.Outcome {
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if s == nil || mtu.PacketsBrokenTSO(f).State == diagnose.Holds {
 		return nil
 	}
@@ -263,20 +263,20 @@ func CutOff(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	pct := stat.Pct(x.Ns, float64(s.Main().SpanNs))
 	if pct < outageBar {
-		o.Beside()
+		o.MarkNotBinding()
 	}
 	if s.Misses() {
 		o.Confidence = measure.Possible
 	}
 	o.By(diagnose.Above(s.Proof("longest time in which nothing under way was acknowledged", x.Ns, "ns"), diagnose.LeastOutageNs), s.Count("sent again after a timeout", s.Data.Timeout))
 	return o.Costs(0, unit.Percent(pct)+" of the time nothing passed", "the capture").
-		Mend(diagnose.Advise(nil, "see what was down at that time: links, routes and tunnels on the way, or the receiver itself (logs, ip monitor, counters of link changes)"))
+		AddFix(diagnose.Advise(nil, "see what was down at that time: links, routes and tunnels on the way, or the receiver itself (logs, ip monitor, counters of link changes)"))
 }
 
 // outageBar is the percentage of the connection's time from which the rate hangs on an outage.
 const outageBar = 5
 
-func gateUDPReach(w *scene.Way) *gate.Finding {
+func gateUDPReach(w *scene.Direction) *gate.Finding {
 	u := w.UDP
 	switch {
 	case u == nil || u.Sent <= 0:

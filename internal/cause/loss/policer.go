@@ -19,9 +19,9 @@ func Policer() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "policer", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a policer drops what is above its rate", Judge: judgePolicer, Packets: packetsPolicer,
-			Seen:  "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
-			Apart: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
-			Mends: "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
+			Seen:        "segments are lost while the round trip stays at its least; in captures: many segments are sent again in one go",
+			Distinction: "UDP below the rate loses nothing, above it just the excess, and hardly waits: less than 16 packets take",
+			Fix:         "shape below the rate at the sender", Effect: "55 of 100 Mb/s under cubic, 95 when shaped",
 			Source: "causes.md, calibration; RFC 2697", Tests: []string{diagnose.UdpBelow, diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold}, Brings: []string{"loss"},
 		},
 		Propose: []advise.Proposer{sturdier("bbr for cubic: 55 to 95 of the 100 Mb/s that a policer lets pass")},
@@ -42,7 +42,7 @@ func judgePolicer(f *diagnose.Flow) *diagnose.Outcome {
 	passed, far := PassesFar(f)
 	o := diagnose.Possible("a policer drops what is above its rate").
 		By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar), QueueProof(f)).
-		Mend(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
+		AddFix(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
 	switch {
 	case b.Lost:
 		return diagnose.No("UDP below the rate is lost too")
@@ -88,7 +88,7 @@ func policedDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	bps, _ := f.Goodput()
 	o := diagnose.Possible("a policer may let %s pass and drop the rest", unit.Rate(bps)).By(x.proofs(f)...).
 		Then("the same at a lower rate (-b): a policer lets it pass whole").
-		Mend(diagnose.Advise(f.Sender, "send or shape below the rate, or have the policer allow a longer burst"))
+		AddFix(diagnose.Advise(f.Sender, "send or shape below the rate, or have the policer allow a longer burst"))
 	slow := slowerDatagrams(f)
 	if slow == nil && x.LossPct >= farTooMuch {
 		o.Confidence = measure.Likely
@@ -114,7 +114,7 @@ func noPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	loaded, known := f.LoadedRTT()
 	bound, _ := f.LossBound(loaded, again)
 	_, _, idle := f.RTT()
-	held, _, told := f.WindowHeld()
+	held, _, told := f.WindowLimited()
 	switch {
 	case !counted:
 		return f.Sender.Lacks("tcp_info.total_retrans_segments")
@@ -168,7 +168,7 @@ func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
 	if why != nil {
 		return why
 	}
-	h, known := l.WindowHeld()
+	h, known := l.WindowLimited()
 	flat, seen := SettledFlatness(f)
 	idle, told := l.IdlePct()
 	switch {
@@ -178,9 +178,9 @@ func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.Missing("the rate of a sender that always has data", fmt.Sprintf("it had nothing to send %s of the time: a flat rate is the program's", unit.Percent(idle)))
 	case l.bound > diagnose.RareBar*l.Rate():
 		return diagnose.No("the %s that was sent again would allow %s", Rare(l.Pct), unit.Rate(l.bound))
-	case isNeedless(l.Spot):
+	case isNeedless(l.CapturePoint):
 		return diagnose.No("most of what was sent again had not been lost")
-	case afterTimeouts(l.Spot):
+	case afterTimeouts(l.CapturePoint):
 		return diagnose.No("most of what was sent again waited for a timeout: nothing came after it that a policer lets pass")
 	case l.queue:
 		return diagnose.No("a queue fills: the round trip grows under load")
@@ -198,7 +198,7 @@ func packetsPolicer(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("segments are lost one by one, a policer drops them in a row")
 	}
 	o := diagnose.Possible("a policer may drop what is above its rate: data is lost while the round trip stays at its least").By(l.proofs()...).
-		Mend(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
+		AddFix(diagnose.Advise(f.Sender, "shape below the rate at the sender (a qdisc such as tbf or fq with maxrate), or have the policer allow a longer burst"))
 	if l.inARow > manyInARow && seen && flat < 2*diagnose.FlatBar && !l.Misses() {
 		o.Confidence = measure.Likely
 		o.Text = "a policer drops what is above its rate: many segments in a row, while the round trip stays at its least and the rate is flat"
@@ -212,12 +212,12 @@ func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
 	if o := mtu.NothingAgain(f); o != nil {
 		return lossSeen{}, o
 	}
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	again, ok := s.AgainPct()
 	if !ok {
 		return lossSeen{}, diagnose.Missing("segments that were sent again", "too few were captured")
 	}
-	l := lossSeen{Spot: s, Pct: again * (1 - stat.Pct(float64(needless(s)), float64(s.Data.Again.N))/100)}
+	l := lossSeen{CapturePoint: s, Pct: again * (1 - stat.Pct(float64(needless(s)), float64(s.Data.Again.N))/100)}
 	l.loaded, l.base, l.timed = s.RTT()
 	l.queue, _ = s.Stands()
 	l.bound = s.Mathis(l.loaded, l.Pct)
@@ -230,7 +230,7 @@ func LossAt(f *diagnose.Flow) (lossSeen, *diagnose.Outcome) {
 
 // lossSeen is what a capture tells of a loss.
 type lossSeen struct {
-	*diagnose.Spot
+	*diagnose.CapturePoint
 	Pct          float64 // of the payload that was sent again without having been spurious
 	loaded, base float64 // round trip in ns
 	timed        bool    // these are known
@@ -268,14 +268,14 @@ func (l lossSeen) filled() bool {
 // connection's time: a policer that holds the rate drops again and again.
 func (l lossSeen) ceases() bool {
 	c := l.Main()
-	return l.often > 0 && !slices.ContainsFunc(c.Course.Again, func(m measure.PacketMark) bool { return 2*m.AtNs > c.SpanNs })
+	return l.often > 0 && !slices.ContainsFunc(c.Timeline.Again, func(m measure.PacketMark) bool { return 2*m.AtNs > c.SpanNs })
 }
 
 // rows tells in what rows the main connection sent again: how often, and how many
 // segments in one go on average. The next one more than a round trip later begins
 // anew. Both are 0 where that is not known.
-func rows(s *diagnose.Spot, rttNs float64) (often int, each float64) {
-	c := s.Main().Course
+func rows(s *diagnose.CapturePoint, rttNs float64) (often int, each float64) {
+	c := s.Main().Timeline
 	if c == nil || len(c.Again) < 3 {
 		return 0, 0
 	}
@@ -295,11 +295,11 @@ func rows(s *diagnose.Spot, rttNs float64) (often int, each float64) {
 }
 
 // isNeedless tells whether most of what was sent again had not been lost.
-func isNeedless(s *diagnose.Spot) bool { return 2*needless(s) > s.Data.Again.N }
+func isNeedless(s *diagnose.CapturePoint) bool { return 2*needless(s) > s.Data.Again.N }
 
 // afterTimeouts tells whether most of what was sent again waited for a timeout:
 // losses here and there are found sooner, by what arrives after them.
-func afterTimeouts(s *diagnose.Spot) bool {
+func afterTimeouts(s *diagnose.CapturePoint) bool {
 	return 2*(s.Data.Timeout.N+s.Data.Wake.N) > s.Data.Again.N
 }
 

@@ -14,8 +14,8 @@ func Reordering() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "reordering", TCP: true, Title: "segments come out of order", Judge: judgeReordering, Packets: packetsReordering,
-			Seen:  "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost; in captures: segments come after later ones without having been sent again, and the receiver tells of duplicates (D-SACK)",
-			Apart: "the sequence numbers of UDP", Mends: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
+			Seen:        "the kernel saw segments arrive after later ones, and the receiver told of duplicates that had not been lost; in captures: segments come after later ones without having been sent again, and the receiver tells of duplicates (D-SACK)",
+			Distinction: "the sequence numbers of UDP", Fix: "hash whole flows, not packets, over the members of a bundle", Effect: "190 of 195 Mb/s at 1%",
 			Source: "TcpExt.TCPSACKReorder, TCPTSReorder; tcp_info.tcpi_reord_seen, tcpi_dsack_dups", Tests: []string{diagnose.UdpBelow, diagnose.Captured}, Brings: []string{"loss"},
 		},
 		Propose: []advise.Proposer{sturdier("bbr does not slow down for each segment that comes late; how much that is, is measured")},
@@ -39,7 +39,7 @@ func judgeReordering(f *diagnose.Flow) *diagnose.Outcome {
 			o.Confidence = measure.Likely
 		}
 		if flat, known := f.Flatness(); pct < littleOrder && f.HasQueue() && known && flat < diagnose.FlatBar {
-			o.Beside() // a queue is full all the same
+			o.MarkNotBinding() // a queue is full all the same
 		}
 		return outOfOrder(f, o, seen).
 			By(diagnose.Above(measure.Proof{EndPoint: f.Receiver.Name, Counter: "UDP at 0.9 of the rate, reordered", Value: pct, Unit: "pct"}, 0.01))
@@ -65,9 +65,9 @@ func outOfOrder(f *diagnose.Flow, o *diagnose.Outcome, seen float64) *diagnose.O
 		}
 	}
 	if f.LinkIsFull() {
-		o.Beside()
+		o.MarkNotBinding()
 	}
-	return o.Mend(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
 }
 
 // rareOrder is the share of segments, in percent, that a path may bring out of
@@ -87,7 +87,7 @@ func packetsReordering(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		return diagnose.No("%d segments came out of order", x.Data.Late.N)
 	}
-	s := f.Spot(measure.AtReceiver, measure.AtPath, "", measure.AtSender)
+	s := f.CapturePoint(measure.AtReceiver, measure.AtPath, "", measure.AtSender)
 	if s == nil || s.Data.Segments < diagnose.LeastSegments {
 		return diagnose.Missing("segments in a row", "too few were captured")
 	}
@@ -114,7 +114,7 @@ const (
 )
 
 // lateSegments judges a share of segments, in percent, that came after later ones.
-func lateSegments(f *diagnose.Flow, s *diagnose.Spot, pct float64, late measure.Count, direct bool) *diagnose.Outcome {
+func lateSegments(f *diagnose.Flow, s *diagnose.CapturePoint, pct float64, late measure.Count, direct bool) *diagnose.Outcome {
 	o := diagnose.Likely("%s of the segments come out of order, by up to %d places", Rare(pct), max(1, s.Data.LateMost)).By(diagnose.Above(s.Proof("segments that came after later ones", pct, "pct", late.Packets...), rareOrder))
 	if s.Acks.DSACK.N > 0 {
 		o.By(s.Count("duplicates that the receiver told of (D-SACK)", s.Acks.DSACK))
@@ -127,33 +127,33 @@ func lateSegments(f *diagnose.Flow, s *diagnose.Spot, pct float64, late measure.
 
 // needless is how many of those that were sent again had not been lost. D-SACKs
 // alone do not tell: they come of packets that the path doubles, too.
-func needless(s *diagnose.Spot) int64 { return s.Data.Spurious.N }
+func needless(s *diagnose.CapturePoint) int64 { return s.Data.Spurious.N }
 
 // bearsOrder tells whether far more passes than that would leave: the sender finds
 // out by D-SACK, and takes back that it slowed down (RFC 3708).
-func bearsOrder(s *diagnose.Spot) bool {
+func bearsOrder(s *diagnose.CapturePoint) bool {
 	loaded, _, timed := s.RTT()
 	return !timed || s.Rate() > diagnose.BurstBar*afterNeedless(s, loaded)
 }
 
 // afterNeedless is the rate in bit/s that losses as frequent as what was sent again
 // for nothing would leave.
-func afterNeedless(s *diagnose.Spot, rttNs float64) float64 {
+func afterNeedless(s *diagnose.CapturePoint, rttNs float64) float64 {
 	return s.Mathis(rttNs, stat.Pct(float64(needless(s)), float64(s.Data.Segments)))
 }
 
 // asOrder adds what to do, and tells whether the rate hangs on the order: it makes
 // the sender send again, which it takes for a loss.
-func asOrder(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {
+func asOrder(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *diagnose.Outcome {
 	if needless(s) < fewLate || needless(s) < s.Data.Again.N/4 || f.LinkIsFull() || !costsOrder(s) {
-		o.Beside() // it makes hardly anybody send again
+		o.MarkNotBinding() // it makes hardly anybody send again
 	}
-	return o.Mend(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
+	return o.AddFix(diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by the flow (layer3+4), never by the packet"))
 }
 
 // costsOrder tells whether what was sent again without having been lost may hold the
 // rate: the sender takes it for lost, and slows down as it does for a loss.
-func costsOrder(s *diagnose.Spot) bool {
+func costsOrder(s *diagnose.CapturePoint) bool {
 	loaded, _, timed := s.RTT()
 	queue, _ := s.Stands()
 	return !queue && (!timed || afterNeedless(s, loaded) < diagnose.RareBar*s.Rate())
@@ -162,13 +162,13 @@ func costsOrder(s *diagnose.Spot) bool {
 // proveOrder tells whether data must have come out of order beyond the capture: most
 // was sent again since later data had arrived, and arrived twice. So the first copy
 // came after the later data, unless the path doubles packets.
-func proveOrder(s *diagnose.Spot) bool {
+func proveOrder(s *diagnose.CapturePoint) bool {
 	return needless(s) >= fewLate && 2*s.Data.Fast.N >= s.Data.Again.N && isNeedless(s) && !afterTimeouts(s) &&
 		stat.Pct(float64(needless(s)), float64(s.Data.Segments)) >= rareOrder && s.Acks.DSACK.N <= 2*s.Data.Again.N
 }
 
 // lateBeyond judges order beyond the capture, by what comes back.
-func lateBeyond(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+func lateBeyond(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	o := diagnose.Possible("segments come out of order").By(s.Count("sent again without having been lost", s.Data.Spurious), s.Count("sent again", s.Data.Again))
 	if needless(s) > 0 && isNeedless(s) {
 		o.Text = "much of what was sent again had not been lost: segments come out of order"

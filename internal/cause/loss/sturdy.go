@@ -10,7 +10,7 @@ import (
 // what it was measured to bring.
 func sturdier(hope string) advise.Proposer {
 	return func(r advise.Request) []advise.Draft {
-		w := r.Way
+		w := r.Direction
 		if w.Cell != nil && w.Cell.Protocol != measure.TCP {
 			return nil
 		}

@@ -16,7 +16,7 @@ func ClockSourceGate() gate.Rule {
 	return gate.Rule{ID: "clock-source", Words: "tsc hpet clocksource", Title: "Clock source", About: "what time is read from, and what one reading costs",
 		Warns:  "hpet, acpi_pm or jiffies; or a reading costs more than 300 ns",
 		Why:    "a clock that is read by a system call or from a chip costs 0.3 to 1 us with every packet's time stamp",
-		Source: "Linux clocksource drivers; vdso(7)", Remedy: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}
+		Source: "Linux clocksource drivers; vdso(7)", Fix: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}
 }
 
 func gateClockSource(h *scene.Host) *gate.Finding {
@@ -39,7 +39,7 @@ func gateClockSource(h *scene.Host) *gate.Finding {
 }
 
 // betterClock chooses a faster one that the host has.
-func betterClock(h *scene.Host) scene.Remedy {
+func betterClock(h *scene.Host) scene.Fix {
 	for _, name := range []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "TSC", "TSC-low"} {
 		if *h.Clock.Source == name || !slices.Contains(h.Clock.Available, name) {
 			continue
@@ -52,5 +52,5 @@ func betterClock(h *scene.Host) scene.Remedy {
 			return scene.Sysctls(h, "kern.timecounter.hardware="+name)
 		}
 	}
-	return scene.Remedy{}
+	return scene.Fix{}
 }

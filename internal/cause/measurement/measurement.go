@@ -20,7 +20,7 @@ func Measurement() rule.Cause {
 			Cause: "measurement", TCP: true, UDP: true, Title: "the measurement contradicts itself", Judge: judgeMeasurement,
 			Seen: "goodput is above what the link carries; the receiver counted more than was sent, or than its interface took in; " +
 				"a counter of time runs faster than time; a capture misses packets: the kernel dropped them, or they were acknowledged without having been captured",
-			Apart: "byte counters of the interfaces", Mends: "state the right link rate and MTU; take the receiver's goodput",
+			Distinction: "byte counters of the interfaces", Fix: "state the right link rate and MTU; take the receiver's goodput",
 			Effect: "9.74 of 10 Gb/s at MTU 1500, which carries 9.415 (B-10): no proof of anything", Source: "methods.md, formula 4 and Common mistakes",
 		},
 	}
@@ -54,8 +54,8 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 	c := f.Cell.Ceiling
 	if bins := f.Bins(); len(bins) >= 3 && stat.Median(bins) <= c.Bps*BeyondBar/100 {
 		return diagnose.Possible("%s is more than %s can carry, in single seconds: data that had been held back before is counted in them", unit.Rate(bps), unit.Rate(float64(c.LinkBps))).
-			By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), BeyondBar), diagnose.Below(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*BeyondBar/100)).
-			Then("a longer run").Mend(diagnose.Advise(nil, "measure for longer: what was held back weighs less then")).Beside()
+			By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), BeyondBar), diagnose.UnderBar(f.Receiver.Proof("goodput of the median second", stat.Median(bins), "bps"), c.Bps*BeyondBar/100)).
+			Then("a longer run").AddFix(diagnose.Advise(nil, "measure for longer: what was held back weighs less then")).MarkNotBinding()
 	}
 	guess := "the link is faster, or the rate was accounted otherwise"
 	if c.MTU > 0 && c.MTU < JumboFrom {
@@ -66,7 +66,7 @@ func aboveCeiling(f *diagnose.Flow) *diagnose.Outcome {
 	return diagnose.Certain("%s is more than %s can carry at MTU %d (%s): %s", unit.Rate(bps), unit.Rate(float64(c.LinkBps)), c.MTU, unit.Rate(c.Bps), guess).
 		By(diagnose.Above(f.Receiver.Proof("goodput of the ceiling", share, "pct"), BeyondBar)).
 		Costs(c.Bps, "no rate above "+unit.Rate(c.Bps)+" is a proof here", fmt.Sprintf("%s at MTU %d, %s", unit.Rate(float64(c.LinkBps)), c.MTU, c.LinkLayer)).
-		Mend(diagnose.Advise(nil, "state what the link carries (--link-rate), and look at the MTU of both ends and of the path (thru check)"))
+		AddFix(diagnose.Advise(nil, "state what the link carries (--link-rate), and look at the MTU of both ends and of the path (thru check)"))
 }
 
 // BeyondBar is the percentage of the ceiling beyond which an assumption is wrong.
@@ -103,14 +103,14 @@ func moreThanSent(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		return diagnose.Possible("the receiver reports %s, the sender %s: their spans differ", unit.Rate(r.ReceiverBps), unit.Rate(r.SenderBps)).
 			By(diagnose.Above(f.Receiver.Proof("receiver's rate over the sender's", more, "pct"), 10)).
-			Then("a longer run").Mend(diagnose.Advise(nil, "measure for longer: what the spans differ by weighs less then")).Beside()
+			Then("a longer run").AddFix(diagnose.Advise(nil, "measure for longer: what the spans differ by weighs less then")).MarkNotBinding()
 	}
 	if more < countBar {
 		return nil
 	}
 	return diagnose.Certain("the receiver counted %s more than was sent: one of the counts is wrong", unit.Percent(more)).
 		By(diagnose.Above(f.Receiver.Proof("received over sent", more, "pct"), countBar), f.Sender.Proof("sent", float64(r.SentBytes), "bytes"), f.Receiver.Proof("received", float64(r.ReceivedBytes), "bytes")).
-		Mend(diagnose.Advise(nil, "repeat it, and take the lower figure until both ends agree"))
+		AddFix(diagnose.Advise(nil, "repeat it, and take the lower figure until both ends agree"))
 }
 
 // Bars of contradictions, in percent.
@@ -131,8 +131,8 @@ func pastTheFace(f *diagnose.Flow) *diagnose.Outcome {
 		return nil
 	}
 	return diagnose.Possible("data came by another interface than %s, by which the answers leave: its counter holds %s of the payload", diagnose.Word(n.Name), unit.Percent(part)).
-		At(e.OnFace()).By(diagnose.Below(e.Proof("rx_bytes of the payload", part, "pct"), diagnose.FaceBar)).
-		Then("the counters of all interfaces (ip -s link)").Mend(diagnose.Advise(e, "see which interfaces the data came by: their limits count too")).Beside()
+		At(e.OnFace()).By(diagnose.UnderBar(e.Proof("rx_bytes of the payload", part, "pct"), diagnose.FaceBar)).
+		Then("the counters of all interfaces (ip -s link)").AddFix(diagnose.Advise(e, "see which interfaces the data came by: their limits count too")).MarkNotBinding()
 }
 
 // fastClock judges the sender's clock by its kernel's: a connection cannot
@@ -149,13 +149,13 @@ func fastClock(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return diagnose.Likely("the sender's kernel counted %s of the measured time: its clocks run apart", unit.Percent(part)).
 		At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("tcp_info.busy_time_us of the measured time", part, "pct"), clockBar)).
-		Mend(diagnose.Advise(f.Sender, "look at its clock source, and measure with the other end as judge of the time"))
+		AddFix(diagnose.Advise(f.Sender, "look at its clock source, and measure with the other end as judge of the time"))
 }
 
 // PacketsMissed judges the captures themselves: what one did not get proves
 // nothing of the network. It is nil where all are whole.
 func PacketsMissed(f *diagnose.Flow) *diagnose.Outcome {
-	for _, s := range f.Spots {
+	for _, s := range f.CapturePoints {
 		dropped := 0.0
 		if s.Dropped != nil {
 			dropped = stat.Pct(float64(*s.Dropped), float64(*s.Dropped+s.Packets))
@@ -164,8 +164,8 @@ func PacketsMissed(f *diagnose.Flow) *diagnose.Outcome {
 		if dropped == 0 && unseen == 0 {
 			continue
 		}
-		o := diagnose.Possible("the capture %s misses packets: what it lacks looks like loss, and is not", s.From()).Beside().At(measure.Where{Place: measure.AtTool, EndPoint: s.EndPoint}).
-			Mend(diagnose.Advise(nil, "capture less of each packet (tcpdump -s 128), only this flow, and with a larger buffer (-B 65536)"))
+		o := diagnose.Possible("the capture %s misses packets: what it lacks looks like loss, and is not", s.From()).MarkNotBinding().At(measure.Where{Place: measure.AtTool, EndPoint: s.EndPoint}).
+			AddFix(diagnose.Advise(nil, "capture less of each packet (tcpdump -s 128), only this flow, and with a larger buffer (-B 65536)"))
 		if dropped > 0 {
 			o.By(diagnose.Above(s.Proof("packets that the kernel could not keep", dropped, "pct"), missedBar))
 		}
@@ -194,8 +194,8 @@ func Generators(cat *diagnose.Catalogue, lower, upper *measure.Document) []measu
 	var all []measure.Finding
 	for i := range upper.Cells {
 		c := &upper.Cells[i]
-		if f := diagnose.NewFlow(cat, upper, c); f != nil && (c != cell || f.OnOneMachine()) && !c.Beside && !f.IsUDP() {
-			if x, ok := generator(f, made, cell); ok && !diagnose.Told(all, x) {
+		if f := diagnose.NewFlow(cat, upper, c); f != nil && (c != cell || f.OnOneMachine()) && !c.Baseline && !f.IsUDP() {
+			if x, ok := generator(f, made, cell); ok && !diagnose.Repeated(all, x) {
 				all = append(all, x)
 			}
 		}
@@ -209,7 +209,7 @@ func Strongest(cat *diagnose.Catalogue, d *measure.Document, any bool) (*diagnos
 	var best *diagnose.Flow
 	for i := range d.Cells {
 		f := diagnose.NewFlow(cat, d, &d.Cells[i])
-		if f == nil || f.IsUDP() || f.IsHeld() || !any && !f.OnOneMachine() {
+		if f == nil || f.IsUDP() || f.IsRateLimited() || !any && !f.OnOneMachine() {
 			continue
 		}
 		if best == nil || diagnose.RateOf(f.Cell) > diagnose.RateOf(best.Cell) {
@@ -240,10 +240,10 @@ func generator(f *diagnose.Flow, made *diagnose.Flow, lower *measure.Cell) (meas
 	}
 	o := diagnose.Possible("this machine can generate %s: it cannot prove %s", unit.Rate(diagnose.RateOf(lower)), of).
 		At(measure.Where{Place: measure.AtTool, EndPoint: at.Name}).
-		By(diagnose.Below(at.Proof("goodput without a link between", diagnose.RateOf(lower), "bps"), stat.GeneratorFactor*against)).
+		By(diagnose.UnderBar(at.Proof("goodput without a link between", diagnose.RateOf(lower), "bps"), stat.GeneratorFactor*against)).
 		Costs(diagnose.RateOf(lower), "no more than "+unit.Rate(diagnose.RateOf(lower))+" can be shown", "the rung below").
 		Then("a faster rung below: more streams, zero-copy, a larger message, another host").
-		Mend(diagnose.Advise(at, "more streams, zero-copy (-Z), offloads on, or a faster host: prove 1.3 times the link's ceiling without the link first"))
+		AddFix(diagnose.Advise(at, "more streams, zero-copy (-Z), offloads on, or a faster host: prove 1.3 times the link's ceiling without the link first"))
 	if diagnose.RateOf(lower) < against {
 		o.Confidence = measure.Likely
 	}

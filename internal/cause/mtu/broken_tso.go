@@ -16,9 +16,9 @@ func BrokenTSO() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", Judge: JudgeBrokenTSO, Packets: PacketsBrokenTSO,
-			Seen:  "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
-			Apart: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
-			Mends: "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
+			Seen:        "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
+			Distinction: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
+			Fix:         "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
 			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.Captured, diagnose.SmallSegments, diagnose.UdpThrice}, Brings: []string{"loss", "policer", "reordering"},
 		},
 		Propose:    []advise.Proposer{proposeBrokenTSO},
@@ -47,8 +47,8 @@ func JudgeBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("segmentation offload is off at the sender")
 	}
 	o := diagnose.Possible("large packets of the sender's segmentation offload are lost, single segments pass").At(f.Sender.OnFace()).
-		By(diagnose.Below(f.Sender.Proof("goodput", bps, "bps"), brokenRate), diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), BrokenAgain),
-			diagnose.Above(f.Sender.Proof("timeouts of retransmission", x.Timeouts, ""), 0)).Mend(OffloadOff(f))
+		By(diagnose.UnderBar(f.Sender.Proof("goodput", bps, "bps"), brokenRate), diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), BrokenAgain),
+			diagnose.Above(f.Sender.Proof("timeouts of retransmission", x.Timeouts, ""), 0)).AddFix(OffloadOff(f))
 	if searched {
 		o.By(s.proof(f))
 	}
@@ -87,7 +87,7 @@ func offload(f *diagnose.Flow, name string) string {
 }
 
 // OffloadOff switches segmentation offload off at the sender's interface.
-func OffloadOff(f *diagnose.Flow) *measure.Remedy {
+func OffloadOff(f *diagnose.Flow) *measure.Fix {
 	a := f.Sender.Adapter()
 	r := a.Host.Fix(segmentationOff(a))
 	r.Advice = "switch segmentation offload off at the sender for a test; if that mends it, update the driver and firmware of the card or the hypervisor's switch"
@@ -95,7 +95,7 @@ func OffloadOff(f *diagnose.Flow) *measure.Remedy {
 }
 
 // segmentationOff has the kernel, not the adapter, split what is longer than a packet.
-func segmentationOff(f *scene.Face) scene.Remedy {
+func segmentationOff(f *scene.Face) scene.Fix {
 	return f.Set(knob.TSO, "off").And(f.Set(knob.GSO, "off")).Costing("more work for the CPU").Or("switch TSO and GSO off")
 }
 
@@ -118,7 +118,7 @@ func triedSmall(f *diagnose.Flow, o *diagnose.Outcome, again, bps float64, searc
 	if !counted || lost > again/10 || diagnose.RateOf(small) < 0.9*asked {
 		return diagnose.No("small segments at a low rate fare no better: %s", unit.Rate(diagnose.RateOf(small)))
 	}
-	o.By(diagnose.Below(measure.Proof{EndPoint: f.Sender.Name, Counter: "sent again in segments of 536 bytes", Value: lost, Unit: "pct"}, again/10))
+	o.By(diagnose.UnderBar(measure.Proof{EndPoint: f.Sender.Name, Counter: "sent again in segments of 536 bytes", Value: lost, Unit: "pct"}, again/10))
 	o.Confidence = measure.Likely
 	far := f.Experiment(diagnose.UdpThrice)
 	switch {
@@ -139,11 +139,11 @@ func unharmed(f *diagnose.Flow) float64 {
 	if p := f.Path(); p != nil && p.RTT != nil && p.RTT.P50 > 0 && p.RTT.Max < p.RTT.P50+150e6 {
 		n += 2 * float64(p.RTT.Samples)
 	}
-	if way, _ := f.Way(); way != nil && way.UDP != nil {
-		if way.UDP.Got < way.UDP.Sent {
+	if direction, _ := f.Direction(); direction != nil && direction.UDP != nil {
+		if direction.UDP.Got < direction.UDP.Sent {
 			return 0
 		}
-		n += float64(way.UDP.Sent)
+		n += float64(direction.UDP.Sent)
 	}
 	return n
 }
@@ -168,7 +168,7 @@ func PacketsBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 	if x := f.Crossing; x != nil {
 		return superCrossed(f, x)
 	}
-	if s := f.Spot(measure.AtSender); s != nil {
+	if s := f.CapturePoint(measure.AtSender); s != nil {
 		return superSent(f, s)
 	}
 	return diagnose.CaptureAt(measure.AtSender, "packets as they leave the sender's kernel")
@@ -177,7 +177,7 @@ func PacketsBrokenTSO(f *diagnose.Flow) *diagnose.Outcome {
 // NothingAgain excludes what makes a sender send again, where none was; nil where
 // some was, or it is not known.
 func NothingAgain(f *diagnose.Flow) *diagnose.Outcome {
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if s == nil {
 		return diagnose.Missing("a connection of the flow", "none is in the capture")
 	}
@@ -213,7 +213,7 @@ func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 	}
 	return asOffload(f, o, x.Left).By(
 		diagnose.Above(x.Left.Proof("packets larger than a segment, lost", diagnose.LostPct(d.SuperSent, d.SuperLost), "pct", d.SuperLost.Packets...), swallowBar),
-		diagnose.Below(x.Left.Proof("single segments, lost", single, "pct", d.SingleLost.Packets...), passBar),
+		diagnose.UnderBar(x.Left.Proof("single segments, lost", single, "pct", d.SingleLost.Packets...), passBar),
 		x.Left.Count(superProof, d.SuperSent))
 }
 
@@ -221,19 +221,19 @@ func superCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 const fewSuper = 3
 
 // asOffload adds where a broken offload is, and what to do.
-func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {
+func asOffload(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *diagnose.Outcome {
 	w := f.Sender.OnFace()
 	if w.Interface == "" {
 		w.Interface = s.Interface
 	}
-	return o.At(w).Mend(OffloadOff(f)).Costs(0, "what passes are segments that were sent again alone", "the capture")
+	return o.At(w).AddFix(OffloadOff(f)).Costs(0, "what passes are segments that were sent again alone", "the capture")
 }
 
 // superProof names packets larger than a segment.
 const superProof = "packets larger than a segment sent"
 
 // superSent judges it by what the sender had to send again.
-func superSent(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+func superSent(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	d := s.Data
 	acked, known := s.Acked()
 	again := stat.Pct(float64(d.Again.Bytes), float64(d.Super.Bytes))
@@ -262,8 +262,8 @@ func superSent(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
 // brokenTSO has the kernel split what the adapter splits wrongly: first TSO
 // alone, then GSO too, for an adapter that gets more than one packet by that.
 func proposeBrokenTSO(r advise.Request) []advise.Draft {
-	h := r.Way.From
-	face := r.Way.Face(h)
+	h := r.Direction.From
+	face := r.Direction.Face(h)
 	if r.At == h {
 		face = r.Here(h)
 	}
@@ -271,11 +271,11 @@ func proposeBrokenTSO(r advise.Request) []advise.Draft {
 	if face == "" || tso.Is("off") && gso.Is("off") {
 		return nil
 	}
-	alone := advise.Change(h, knob.TSO, face, "off", "TSO off at %s of %s: the kernel cuts segments, not the adapter", face, h.Name).ForWay(r.Way).
-		Bring(r.Way.Hope(), "measured in network namespaces, without delay and with 5 ms each way", "segments arrive again: 6.5 Mb/s to 10 Gb/s, or 0.9 Mb/s to 3.5 Gb/s on a long path, where this was the fault")
+	alone := advise.Change(h, knob.TSO, face, "off", "TSO off at %s of %s: the kernel cuts segments, not the adapter", face, h.Name).ForDirection(r.Direction).
+		Bring(r.Direction.Hope(), "measured in network namespaces, without delay and with 5 ms each way", "segments arrive again: 6.5 Mb/s to 10 Gb/s, or 0.9 Mb/s to 3.5 Gb/s on a long path, where this was the fault")
 	both := alone.And(advise.Change(h, knob.GSO, face, "off", ""), "TSO and GSO off at %s of %s", face, h.Name)
 	if tso.Is("off") {
-		return []advise.Draft{advise.Change(h, knob.GSO, face, "off", "GSO off at %s of %s", face, h.Name).ForWay(r.Way)}
+		return []advise.Draft{advise.Change(h, knob.GSO, face, "off", "GSO off at %s of %s", face, h.Name).ForDirection(r.Direction)}
 	}
 	return []advise.Draft{alone, both}
 }
@@ -289,7 +289,7 @@ const (
 
 // lastResort is tried where next to nothing passes: segmentation offload off, whether or not
 // a rule could tell that it is broken, since another fault may hide it.
-func lastResort(w *advise.Way) *measure.Finding {
+func lastResort(w *advise.Direction) *measure.Finding {
 	if !stalled(w) {
 		return nil
 	}
@@ -302,7 +302,7 @@ func lastResort(w *advise.Way) *measure.Finding {
 
 // stalled tells of TCP between two hosts, not held down on purpose, that sends half of all
 // again, or carries a hundredth of what the link or the other direction does.
-func stalled(w *advise.Way) bool {
+func stalled(w *advise.Direction) bool {
 	c := w.Cell
 	if c == nil || c.Goodput == nil || c.Protocol != measure.TCP || w.Local() || c.Spec.Rate > 0 || c.Spec.MaxRate > 0 {
 		return false
@@ -314,7 +314,7 @@ func stalled(w *advise.Way) bool {
 
 // sentAgain is the share of its segments that the sender has sent again in the last run; told is
 // false where its kernel does not say.
-func sentAgain(w *advise.Way) (share float64, told bool) {
+func sentAgain(w *advise.Direction) (share float64, told bool) {
 	if len(w.Cell.Runs) == 0 {
 		return 0, false
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -20,9 +20,9 @@ func JumboMismatch() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", Judge: judgeJumboMismatch, Packets: packetsJumboMismatch,
-			Seen:  "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; an MTU below an end (the switch, bridge or tap of its hypervisor) is less than its own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
-			Apart: "without a router between it is the root of a black hole; behind one the router is",
-			Mends: "the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
+			Seen:        "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; an MTU below an end (the switch, bridge or tap of its hypervisor) is less than its own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
+			Distinction: "without a router between it is the root of a black hole; behind one the router is",
+			Fix:         "the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
 			Source: "C-20, C-21; RFC 8899", Tests: []string{diagnose.Captured}, Brings: []string{"mtu-black-hole", "loss", "policer"},
 		},
 		Urgent: 4,
@@ -30,11 +30,11 @@ func JumboMismatch() rule.Cause {
 			{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces by which the ends reach each other",
 				Warns:  "they differ, and no router lies between",
 				Why:    "the end with the larger MTU sends what the other drops: UDP and any protocol without an MSS stalls",
-				Source: "C-20, C-21", Remedy: "the same MTU at both ends", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
+				Source: "C-20, C-21", Fix: "the same MTU at both ends", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
 			{ID: "guest-mtu", Words: "vswitch-mtu", Title: "MTU below a guest", About: "the MTUs of the guest's interface, of what is behind it in its host, of the switch and of its uplinks",
 				Warns:  "one below is smaller than the guest's",
 				Why:    "what is larger is dropped without a word: a switch sends no ICMP",
-				Source: "C-20, C-21", Remedy: "the same MTU at each of them", Checklist: []string{"C-20", "C-21"}, Below: true, Host: gateGuestMTU},
+				Source: "C-20, C-21", Fix: "the same MTU at each of them", Checklist: []string{"C-20", "C-21"}, Hypervisor: true, Host: gateGuestMTU},
 		},
 		Propose: []advise.Proposer{proposeJumboMismatch},
 	}
@@ -47,13 +47,13 @@ func judgeJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	if n == nil || own == nil || f.OnOneMachine() {
 		return own
 	}
-	proof := diagnose.Below(measure.Proof{EndPoint: n.End.Name, Counter: "MTU of " + diagnose.Line(n.Name), Value: float64(n.MTU), Unit: "bytes"}, float64(n.Wants))
+	proof := diagnose.UnderBar(measure.Proof{EndPoint: n.End.Name, Counter: "MTU of " + diagnose.Line(n.Name), Value: float64(n.MTU), Unit: "bytes"}, float64(n.Wants))
 	s, searched := sizes(f)
 	switch {
 	case own.State == diagnose.Holds && s.Bytes <= n.MTU:
 		own.Text += fmt.Sprintf(": %s takes %d", n.Name, n.MTU)
 		own.Where.Below = diagnose.Line(n.Name)
-		return own.By(proof).Mend(n.Widen())
+		return own.By(proof).AddFix(n.Widen())
 	case own.State == diagnose.Holds || searched && s.passes() && f.Sender == n.End:
 		return own
 	}
@@ -62,9 +62,9 @@ func judgeJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	if dead := x.dead && packet(f, sized{PathMTU: &measure.PathMTU{Claimed: n.Wants}}) > float64(n.MTU); dead {
 		o.Confidence = measure.Likely
 	} else {
-		o.Beside()
+		o.MarkNotBinding()
 	}
-	return o.At(below.OnBed(n.End, n.Name)).Then("`thru check` searches the size that passes").Mend(n.Widen())
+	return o.At(hypervisor.AtHost(n.End, n.Name)).Then("`thru check` searches the size that passes").AddFix(n.Widen())
 }
 
 func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
@@ -89,10 +89,10 @@ func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
 	default:
 		o = diagnose.Certain("jumbo frames are set at %s and do not pass: %d bytes do of %d", f.Sender.Name, s.Bytes, s.Claimed)
 	}
-	o.By(s.proof(f)).At(measure.Where{Place: measure.AtPath}).Mend(mendSize(f, "jumbo-mismatch", diagnose.Advise(f.Sender, "the same MTU at both ends and on every switch between"))).
+	o.By(s.proof(f)).At(measure.Where{Place: measure.AtPath}).AddFix(fixSize(f, "jumbo-mismatch", diagnose.Advise(f.Sender, "the same MTU at both ends and on every switch between"))).
 		Costs(0, "packets of "+fmt.Sprint(s.Bytes)+" bytes: more CPU, and some 5% of the link for headers", "methods.md, formula 4")
 	if s.routed || !sizeBinds(f, s) {
-		return o.Beside()
+		return o.MarkNotBinding()
 	}
 	return o.Costs(0, "nothing that is larger passes", "the search with DF")
 }
@@ -106,8 +106,8 @@ func Narrowest(f *diagnose.Flow) *narrow {
 		if wants <= 0 {
 			continue
 		}
-		for _, b := range e.Below {
-			for name, mtu := range mtusBelow(e, b) {
+		for _, b := range e.Placements {
+			for name, mtu := range hypervisorMTUs(e, b) {
 				if mtu >= 68 && mtu < wants && (least == nil || mtu < least.MTU || mtu == least.MTU && e == least.End && name < least.Name) {
 					least = &narrow{End: e, Name: name, MTU: mtu, Wants: wants}
 				}
@@ -125,8 +125,8 @@ type narrow struct {
 }
 
 // Widen has what is below take what the end sends.
-func (n *narrow) Widen() *measure.Remedy {
-	r := &measure.Remedy{EndPoint: below.BedName(n.End), Advice: fmt.Sprintf("MTU %d at %s, or %d at %s; the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
+func (n *narrow) Widen() *measure.Fix {
+	r := &measure.Fix{EndPoint: hypervisor.HostName(n.End), Advice: fmt.Sprintf("MTU %d at %s, or %d at %s; the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
 		Risk: "all ports of a switch share its MTU"}
 	return r
 }
@@ -140,7 +140,7 @@ func mtuOf(e *diagnose.End) int {
 	if e.Guest() != nil {
 		return 0
 	}
-	for _, b := range e.Below {
+	for _, b := range e.Placements {
 		if b.Host == nil {
 			continue
 		}
@@ -153,20 +153,20 @@ func mtuOf(e *diagnose.End) int {
 	return 0
 }
 
-// mtusBelow are the MTUs that a packet of the end meets below it, by name.
-func mtusBelow(e *diagnose.End, b measure.Beneath) map[string]int {
+// hypervisorMTUs are the MTUs that a packet of the end meets below it, by name.
+func hypervisorMTUs(e *diagnose.End, b measure.HostPlacement) map[string]int {
 	if b.Guest == nil && b.Host != nil && b.Switch == nil {
 		b.Switch = underPort(b, e.Has)
 	}
-	if below.StaysInside(e.Flow) {
+	if hypervisor.StaysInside(e.Flow) {
 		return b.MTUs(nil)
 	}
-	return b.MTUs(below.Uplinks(e))
+	return b.MTUs(hypervisor.Uplinks(e))
 }
 
 // underPort is the switch of the host's VMkernel port that has such an address;
 // nil where there is none.
-func underPort(b measure.Beneath, has func(addr string) bool) *measure.VirtualSwitch {
+func underPort(b measure.HostPlacement, has func(addr string) bool) *measure.VirtualSwitch {
 	for _, p := range b.Host.Ports {
 		if g := b.Inventory.PortGroup(p.PortGroup); g != nil && slices.ContainsFunc(p.Addrs, has) {
 			return b.Inventory.Switch(g.Switch)
@@ -176,7 +176,7 @@ func underPort(b measure.Beneath, has func(addr string) bool) *measure.VirtualSw
 }
 
 func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if s == nil || s.Main().SYN == nil || s.Main().SYNACK == nil || s.Main().SYN.MSS == nil || s.Main().SYNACK.MSS == nil {
 		return diagnose.NoHandshake("the MSS of both ends")
 	}
@@ -192,18 +192,18 @@ func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	o := packetsMTUBlackHole(f)
 	if o.State == diagnose.Holds {
 		o.Text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) and do not pass between: %s", a, b, o.Text)
-		o.Mend(diagnose.Advise(nil, "the same MTU at both ends and on every switch between"))
+		o.AddFix(diagnose.Advise(nil, "the same MTU at both ends and on every switch between"))
 		if isRouted(f, s) {
-			o.Beside() // the router is to say so
+			o.MarkNotBinding() // the router is to say so
 		}
 	}
 	return o
 }
 
 // isRouted tells whether packets pass a router, by their time to live.
-func isRouted(f *diagnose.Flow, s *diagnose.Spot) bool {
+func isRouted(f *diagnose.Flow, s *diagnose.CapturePoint) bool {
 	if x := f.Crossing; x != nil {
-		hops, ok := diagnose.HopsBetween(x.Right, x.Left, func(c *measure.Connection) measure.Way { return c.Acks })
+		hops, ok := diagnose.HopsBetween(x.Right, x.Left, func(c *measure.Connection) measure.Direction { return c.Acks })
 		return ok && hops > 0
 	}
 	ttls := s.Main().Acks.TTLs
@@ -243,7 +243,7 @@ func linkMTU(h *scene.Host) int {
 }
 
 func gateGuestMTU(h *scene.Host) *gate.Finding {
-	b, ok := below.Below(h)
+	b, ok := hypervisor.Placement(h)
 	top := carries(h, b)
 	if !ok || top == nil || top.MTU == nil {
 		return nil
@@ -267,7 +267,7 @@ func gateGuestMTU(h *scene.Host) *gate.Finding {
 
 // carries is the interface of the guest that the test uses: that of its route,
 // else the one with the MAC of its adapter.
-func carries(h *scene.Host, b measure.Beneath) *scene.Face {
+func carries(h *scene.Host, b measure.HostPlacement) *scene.Face {
 	if top := h.Top(); top != nil {
 		return top
 	}
@@ -283,7 +283,7 @@ func carries(h *scene.Host, b measure.Beneath) *scene.Face {
 // jumboMismatchProposal raises the smaller end where that is all that is in the way,
 // else lowers the larger one, or both where a port between takes less.
 func proposeJumboMismatch(r advise.Request) []advise.Draft {
-	w := r.Way
+	w := r.Direction
 	a, b := MTUAt(w, w.From), MTUAt(w, w.To)
 	if a == 0 || b == 0 || a == b {
 		return smaller(w)

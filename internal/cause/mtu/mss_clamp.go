@@ -16,15 +16,15 @@ func MSSClamp() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "mss-clamp", TCP: true, Title: "segments are smaller than they could be", Judge: judgeMSSClamp, Packets: packetsMSSClamp,
-			Seen:  "the MSS arrives smaller than it was sent, and below what passes; in captures of both ends the same of SYN and SYN-ACK",
-			Apart: "both ends' view of the handshake; path MTU discovery and -M make small segments too",
-			Mends: "raise the clamp of the router or VPN between", Effect: "MSS 536: 9% of the link for headers", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss", Tests: []string{diagnose.Captured},
+			Seen:        "the MSS arrives smaller than it was sent, and below what passes; in captures of both ends the same of SYN and SYN-ACK",
+			Distinction: "both ends' view of the handshake; path MTU discovery and -M make small segments too",
+			Fix:         "raise the clamp of the router or VPN between", Effect: "MSS 536: 9% of the link for headers", Source: "RFC 9293, section 3.7.1; tcp_info.tcpi_snd_mss, tcpi_advmss", Tests: []string{diagnose.Captured},
 		},
 		Gates: []gate.Rule{
 			{ID: "mss", Title: "MSS on the way", About: "the MSS as it was sent and as it arrived, against the largest packet that passes",
 				Warns:  "it arrives smaller than sent, and below what the path takes by more than 20 bytes",
 				Why:    "smaller segments mean more packets and more headers for the same data",
-				Source: "RFC 9293, section 3.7.1; RFC 6691", Remedy: "raise the clamp of the router or VPN between", Checklist: []string{"C-16", "C-21"}, Way: gateMSS},
+				Source: "RFC 9293, section 3.7.1; RFC 6691", Fix: "raise the clamp of the router or VPN between", Checklist: []string{"C-16", "C-21"}, Direction: gateMSS},
 		},
 	}
 }
@@ -49,10 +49,10 @@ func judgeMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	o := diagnose.Certain("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
-		By(diagnose.Below(f.Sender.Proof("MSS as it arrived", seen, "bytes"), sent)).Mend(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out"))
+		By(diagnose.UnderBar(f.Sender.Proof("MSS as it arrived", seen, "bytes"), sent)).AddFix(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out"))
 	o.Costs(0, fmt.Sprintf("%.2g times the packets, %s of the link more for headers", sent/seen, unit.Percent(100*(payloadShare(sent)-payloadShare(seen)))), from)
 	if !isHeaders(f, seen, sent) {
-		o.Beside()
+		o.MarkNotBinding()
 	}
 	return o
 }
@@ -130,7 +130,7 @@ func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.MSS > 0 {
 		return nil // it was asked for, as the counters say
 	}
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if f.Crossing != nil {
 		s = f.Crossing.Left
 	}
@@ -151,13 +151,13 @@ func packetsMSSClamp(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("both ends offer the same MSS: %d and %d bytes", int64(mine), int64(seen))
 	}
 	return diagnose.Possible("one end's MSS is %d bytes %s, the other's %d: it offers no more, or a device on the way makes it smaller", int64(seen), s.From(), int64(mine)).
-		By(diagnose.Below(s.Proof("smaller MSS", min(seen, mine), "bytes", theirs.Packet, own.Packet), max(seen, mine))).Beside().
-		Then("a capture at the other end too: what it offers").Mend(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
+		By(diagnose.UnderBar(s.Proof("smaller MSS", min(seen, mine), "bytes", theirs.Packet, own.Packet), max(seen, mine))).MarkNotBinding().
+		Then("a capture at the other end too: what it offers").AddFix(diagnose.Advise(nil, "compare the MTU of both ends, and look for an MSS clamp between"))
 }
 
 // openings are the SYN or SYN-ACK of the receiver of the data, and of its sender;
 // nil where they were not captured.
-func openings(s *diagnose.Spot) (receivers, senders *measure.Opening) {
+func openings(s *diagnose.CapturePoint) (receivers, senders *measure.Opening) {
 	for _, c := range s.Connections {
 		if c.FromOpened == nil || c.SYN == nil || c.SYNACK == nil {
 			continue
@@ -185,16 +185,16 @@ func clamped(f *diagnose.Flow, x *diagnose.Crossed, sent, seen float64, packet i
 		return o
 	}
 	o := diagnose.Likely("a device on the way makes the MSS smaller: %d bytes of %d", int64(seen), int64(sent)).At(measure.Where{Place: measure.AtPath}).
-		By(diagnose.Below(x.Left.Proof("MSS as it arrived", seen, "bytes", packet), sent)).
+		By(diagnose.UnderBar(x.Left.Proof("MSS as it arrived", seen, "bytes", packet), sent)).
 		Costs(0, fmt.Sprintf("%.2g times the packets", sent/seen), "the handshake at both places").
-		Mend(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out; where it is for a tunnel that takes no more, it is right"))
+		AddFix(diagnose.Advise(nil, "raise the MSS clamp of the router, firewall or VPN between, or take it out; where it is for a tunnel that takes no more, it is right"))
 	if _, searched := sizes(f); searched || seen+tcpHeaders+ClampBar < leastPath {
 		o.Confidence = measure.Certain
 	} else {
 		o.Then("whether the path takes more: `thru check` searches it")
 	}
 	if !isHeaders(f, seen, sent) {
-		o.Beside()
+		o.MarkNotBinding()
 	}
 	return o
 }
@@ -204,7 +204,7 @@ const leastPath = 1280
 
 // gateMSS compares with the packets of the other direction: an MSS is what
 // its sender wants to receive.
-func gateMSS(w *scene.Way) *gate.Finding {
+func gateMSS(w *scene.Direction) *gate.Finding {
 	if w.Sent == nil || w.Seen == nil || w.Sent.MSS == nil || w.Seen.MSS == nil {
 		return gate.MissingOption(w, "MSS")
 	}

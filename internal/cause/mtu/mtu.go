@@ -7,8 +7,8 @@ import (
 	"math"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -30,9 +30,9 @@ const Crossing = "every switch between must carry it; the path is searched befor
 
 // largestThatFits is the largest packet that passes in both directions; 0 where it was not
 // searched.
-func largestThatFits(w *advise.Way) int {
+func largestThatFits(w *advise.Direction) int {
 	least := 0
-	for _, o := range []*measure.OneWay{w.There, w.Back} {
+	for _, o := range []*measure.DirectionFacts{w.There, w.Back} {
 		if o != nil && o.MTU != nil && o.MTU.Bytes > 0 && (least == 0 || o.MTU.Bytes < least) {
 			least = o.MTU.Bytes
 		}
@@ -60,22 +60,22 @@ func mtu(h *scene.Host) int {
 }
 
 // MTUAt of the interface by which a host reaches the other; 0 not known.
-func MTUAt(w *advise.Way, h *scene.Host) int { return int(h.State(knob.MTU, w.Face(h)).Number()) }
+func MTUAt(w *advise.Direction, h *scene.Host) int { return int(h.State(knob.MTU, w.Face(h)).Number()) }
 
 // SetMTU changes it; ok is false where that changes nothing or cannot be.
-func SetMTU(w *advise.Way, h *scene.Host, bytes int) (d advise.Draft, ok bool) {
+func SetMTU(w *advise.Direction, h *scene.Host, bytes int) (d advise.Draft, ok bool) {
 	face := w.Face(h)
 	s := h.State(knob.MTU, face)
 	if face == "" || bytes < leastMTU || int64(bytes) == s.Number() || s.Most() > 0 && int64(bytes) > s.Most() {
 		return advise.Draft{}, false
 	}
-	return advise.Change(h, knob.MTU, face, fmt.Sprint(bytes), "MTU %d at %s", bytes, h.Name).ForWay(w), true
+	return advise.Change(h, knob.MTU, face, fmt.Sprint(bytes), "MTU %d at %s", bytes, h.Name).ForDirection(w), true
 }
 
 // smaller is the MTU that passes. One end's is enough for TCP in both directions,
 // since the other sends no larger segments than it takes; without a router
 // between both ends have to agree.
-func smaller(w *advise.Way) []advise.Draft {
+func smaller(w *advise.Direction) []advise.Draft {
 	fits := largestThatFits(w)
 	if fits == 0 {
 		return nil
@@ -101,11 +101,11 @@ type sized struct {
 // sizes of the direction; false where it was not searched, or no datagram of
 // the search came back.
 func sizes(f *diagnose.Flow) (sized, bool) {
-	way, back := f.Way()
-	if way == nil || way.MTU == nil || way.MTU.Bytes <= 0 {
+	direction, back := f.Direction()
+	if direction == nil || direction.MTU == nil || direction.MTU.Bytes <= 0 {
 		return sized{}, false
 	}
-	s := sized{PathMTU: way.MTU, routed: way.Hops != nil && *way.Hops > 0 || way.Route != nil && way.Route.Gateway != ""}
+	s := sized{PathMTU: direction.MTU, routed: direction.Hops != nil && *direction.Hops > 0 || direction.Route != nil && direction.Route.Gateway != ""}
 	if back.MTU != nil {
 		s.peer = max(0, back.MTU.Claimed)
 	}
@@ -121,7 +121,7 @@ func (s sized) passes() bool {
 func (s sized) proof(f *diagnose.Flow) measure.Proof {
 	p := measure.Proof{EndPoint: f.Sender.Name, Counter: "largest packet that passes with DF", Value: float64(s.Bytes), Unit: "bytes"}
 	if s.Claimed > 0 {
-		return diagnose.Below(p, float64(s.Claimed))
+		return diagnose.UnderBar(p, float64(s.Claimed))
 	}
 	return p
 }
@@ -179,14 +179,14 @@ func Stalled(f *diagnose.Flow) (stall, bool) {
 // deadRate is below what a stalled connection still carries, in bit/s.
 const deadRate = 100_000
 
-// mendSize is what the gates of the sizes say is to be done, where they say anything.
-func mendSize(f *diagnose.Flow, cause string, otherwise *measure.Remedy) *measure.Remedy {
-	for _, g := range below.JudgedGates(f) {
-		if g.ID == "mtu-path" && g.From == f.Cell.From && g.To == f.Cell.To && (len(g.Remedy) > 0 || g.Advice != "") && g.Status != measure.GatePass {
-			return f.Sender.RemedyOf(g)
+// fixSize is what the gates of the sizes say is to be done, where they say anything.
+func fixSize(f *diagnose.Flow, cause string, otherwise *measure.Fix) *measure.Fix {
+	for _, g := range hypervisor.JudgedGates(f) {
+		if g.ID == "mtu-path" && g.From == f.Cell.From && g.To == f.Cell.To && (len(g.Fix) > 0 || g.Advice != "") && g.Status != measure.GatePass {
+			return f.Sender.FixOf(g)
 		}
 	}
-	return below.Remedy(f.Sender, below.Conditions(f, cause, ""), otherwise)
+	return hypervisor.Fix(f.Sender, hypervisor.Conditions(f, cause, ""), otherwise)
 }
 
 // sizeBinds tells whether this flow comes to nothing since its packets are

@@ -18,9 +18,9 @@ func MTUBlackHole() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "mtu-black-hole", TCP: true, UDP: true, Title: "full packets vanish without a word", Judge: judgeMTUBlackHole, Packets: packetsMTUBlackHole,
-			Seen:  "the handshake passes, then timeouts at a congestion window of one segment; larger packets than the search with DF found vanish, and no router says so; in captures: small segments arrive, none of the full ones does, and a router's word is missing or not heeded",
-			Apart: "a search with DF; random loss takes small packets too, a broken offload lets single segments pass",
-			Mends: "let ICMP pass, or lower the MTU; for TCP tcp_mtu_probing or an MSS clamp", Effect: "0 Mb/s; 34 to 72 at the start with tcp_mtu_probing",
+			Seen:        "the handshake passes, then timeouts at a congestion window of one segment; larger packets than the search with DF found vanish, and no router says so; in captures: small segments arrive, none of the full ones does, and a router's word is missing or not heeded",
+			Distinction: "a search with DF; random loss takes small packets too, a broken offload lets single segments pass",
+			Fix:         "let ICMP pass, or lower the MTU; for TCP tcp_mtu_probing or an MSS clamp", Effect: "0 Mb/s; 34 to 72 at the start with tcp_mtu_probing",
 			Source: "RFC 2923, RFC 8899; TcpExt.TCPMTUPSuccess; tcp_info.tcpi_backoff", Tests: []string{diagnose.SmallSegments, diagnose.Captured}, Brings: []string{"loss", "policer", "slow-convergence"},
 		},
 		Urgent: 5,
@@ -28,14 +28,14 @@ func MTUBlackHole() rule.Cause {
 			{ID: "tunnel", Words: "vxlan gre vpn wireguard", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of what they lie on",
 				Warns:  "the tunnel's MTU and its headers exceed the MTU below",
 				Why:    "a wrapped packet above the MTU below is split in two or dropped; the ceiling falls with each header",
-				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Remedy: "the MTU below less the headers", Checklist: []string{"C-21"}, Face: gateTunnel},
+				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Fix: "the MTU below less the headers", Checklist: []string{"C-21"}, Face: gateTunnel},
 			{ID: "mtu-path", Words: "pmtu pmtud mtu jumbo df blackhole", Title: "MTU of the path",
 				About:  "the largest packet that passes with DF, searched in band, against what the sender claims; where it claims jumbo frames, whether 8972 bytes of payload pass",
 				Warns:  "less passes than the sender claims, but a router says so, the MSS keeps TCP below it, or the sender probes for it",
 				Fails:  "less passes, nobody says so, and TCP would send more: a black hole, or jumbo frames that one end or a switch between does not take",
 				Why:    "full segments vanish without a word: the handshake passes, then TCP stalls near 0 Mb/s",
-				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Remedy: "one MTU everywhere; until then the MTU that passes",
-				Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, Way: gateMTUPath},
+				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Fix: "one MTU everywhere; until then the MTU that passes",
+				Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, Direction: gateMTUPath},
 		},
 		Propose: []advise.Proposer{proposeMTUBlackHole},
 	}
@@ -64,7 +64,7 @@ func judgeMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 // what is larger.
 func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
 	o := diagnose.Certain("packets above %d bytes vanish without a word, of the %d that the sender claims", s.Bytes, s.Claimed).By(s.proof(f)).
-		Mend(mendSize(f, "mtu-black-hole", ProbeSizes(f)))
+		AddFix(fixSize(f, "mtu-black-hole", ProbeSizes(f)))
 	found, _ := f.Sender.Counter("TcpExt.TCPMTUPSuccess")
 	x, _ := Stalled(f)
 	switch {
@@ -78,12 +78,12 @@ func isSwallowed(f *diagnose.Flow, s sized) *diagnose.Outcome {
 		return o.By(f.Sender.Proof("TcpExt.TCPMTUPSuccess", found, ""), f.Sender.Proof("timeouts of retransmission", x.Timeouts, "")).
 			Costs(0, "TCP stood still until its probing found what passes", "TcpExt.TCPMTUPSuccess")
 	}
-	return o.Beside().Costs(0, fmt.Sprintf("nothing here: the segments are smaller; datagrams above %d bytes are lost", s.Bytes), "tcp_info.snd_mss")
+	return o.MarkNotBinding().Costs(0, fmt.Sprintf("nothing here: the segments are smaller; datagrams above %d bytes are lost", s.Bytes), "tcp_info.snd_mss")
 }
 
 // ProbeSizes has the sender's TCP find by itself what passes, where the sizes
 // cannot be mended on the way.
-func ProbeSizes(f *diagnose.Flow) *measure.Remedy {
+func ProbeSizes(f *diagnose.Flow) *measure.Fix {
 	const advice = "let ICMP (fragmentation needed, packet too big) pass every firewall between, or lower the MTU"
 	h := f.Sender.Machine()
 	r := h.Fix(probeMTU(h))
@@ -95,7 +95,7 @@ func ProbeSizes(f *diagnose.Flow) *measure.Remedy {
 }
 
 // probeMTU lets TCP find the size that passes by itself (RFC 4821).
-func probeMTU(h *scene.Host) scene.Remedy { return h.Set(knob.MTUProbing, "", "1") }
+func probeMTU(h *scene.Host) scene.Fix { return h.Set(knob.MTUProbing, "", "1") }
 
 // silentStall judges a connection that came to nothing where the path was not searched.
 func silentStall(f *diagnose.Flow) *diagnose.Outcome {
@@ -107,7 +107,7 @@ func silentStall(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("full segments pass: %s", unit.Rate(x.bps))
 	}
 	o := diagnose.Possible("nothing passes after the handshake: full packets may vanish").By(x.proofs(f)...).
-		Then("`thru check` searches the size that passes").Mend(diagnose.Advise(f.Sender, "search the size that passes (thru check, or ping with DF); then one MTU everywhere, or let ICMP pass"))
+		Then("`thru check` searches the size that passes").AddFix(diagnose.Advise(f.Sender, "search the size that passes (thru check, or ping with DF); then one MTU everywhere, or let ICMP pass"))
 	if small := f.Experiment(diagnose.SmallSegments); small != nil && diagnose.RateOf(small) > 10*max(x.bps, 1) {
 		o.Confidence = measure.Likely
 		o.Text = "full segments vanish, small ones pass"
@@ -120,7 +120,7 @@ func packetsMTUBlackHole(f *diagnose.Flow) *diagnose.Outcome {
 	if x := f.Crossing; x != nil {
 		return fullCrossed(f, x)
 	}
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if s == nil {
 		return diagnose.Missing("a connection of the flow", "none is in the capture")
 	}
@@ -170,7 +170,7 @@ func fullCrossed(f *diagnose.Flow, x *diagnose.Crossed) *diagnose.Outcome {
 		o.By(x.Left.Proof("ICMP that a packet was too large", float64(heeded.Count), "", heeded.Packet))
 	}
 	o.By(diagnose.Above(x.Left.Proof("full segments, lost", diagnose.LostPct(d.FullSent, d.FullLost), "pct", d.FullLost.Packets...), swallowBar),
-		diagnose.Below(x.Left.Proof("small segments, lost", diagnose.LostPct(d.SmallSent, d.SmallLost), "pct", d.SmallLost.Packets...), passBar),
+		diagnose.UnderBar(x.Left.Proof("small segments, lost", diagnose.LostPct(d.SmallSent, d.SmallLost), "pct", d.SmallLost.Packets...), passBar),
 		x.Right.Proof("largest packet that arrived", float64(d.MaxArrived), "bytes"))
 	return asBlackHole(f, o, x.Left)
 }
@@ -180,7 +180,7 @@ const fewFull = 4
 
 // tooBig is a router's word to the sender of the flow that its packets are too
 // large; nil where none came.
-func tooBig(f *diagnose.Flow, s *diagnose.Spot) *measure.TooBig {
+func tooBig(f *diagnose.Flow, s *diagnose.CapturePoint) *measure.TooBig {
 	for i := range s.TooBig {
 		if b := &s.TooBig[i]; b.Of == s.Main().From && b.MTU > 0 && b.MTU < s.Main().MaxPacket {
 			return b
@@ -190,13 +190,13 @@ func tooBig(f *diagnose.Flow, s *diagnose.Spot) *measure.TooBig {
 }
 
 // asBlackHole adds what a black hole costs and what to do.
-func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.Spot) *diagnose.Outcome {
-	o.At(measure.Where{Place: measure.AtPath}).Mend(mendSize(f, "mtu-black-hole", ProbeSizes(f)))
+func asBlackHole(f *diagnose.Flow, o *diagnose.Outcome, s *diagnose.CapturePoint) *diagnose.Outcome {
+	o.At(measure.Where{Place: measure.AtPath}).AddFix(fixSize(f, "mtu-black-hole", ProbeSizes(f)))
 	return o.Costs(0, fmt.Sprintf("TCP stalls: its segments of %d bytes never arrive", s.Main().MaxPacket), "the capture")
 }
 
 // silentPackets words a connection of which no full segment was acknowledged.
-func silentPackets(f *diagnose.Flow, s *diagnose.Spot, acked float64) *diagnose.Outcome {
+func silentPackets(f *diagnose.Flow, s *diagnose.CapturePoint, acked float64) *diagnose.Outcome {
 	o := diagnose.Possible("nothing passes after the handshake: full segments are sent again and again").Then("a capture at the receiver too, or `thru check`, which searches the size that passes")
 	answered := s.Acks.New > 0 && s.Acks.Again.N == 0 // its small acknowledgements came to the other end
 	if acked > 0 || answered {
@@ -231,7 +231,7 @@ func gateTunnel(f *scene.Face) *gate.Finding {
 }
 
 // fits is what passes in both directions: one MTU for both ends.
-func fits(w *scene.Way) int {
+func fits(w *scene.Direction) int {
 	least := w.MTU.Bytes
 	if m := w.Other().MTU; m != nil && m.Bytes > 0 {
 		least = min(least, m.Bytes)
@@ -239,7 +239,7 @@ func fits(w *scene.Way) int {
 	return untagged(least)
 }
 
-func gateMTUPath(w *scene.Way) *gate.Finding {
+func gateMTUPath(w *scene.Direction) *gate.Finding {
 	m := w.MTU
 	if m == nil {
 		return gate.Missing(w, "largest packet that passes", "mtu")
@@ -264,7 +264,7 @@ func gateMTUPath(w *scene.Way) *gate.Finding {
 const jumboFilled = 8972
 
 // mtuHolds words that what is claimed passes.
-func mtuHolds(w *scene.Way) *gate.Finding {
+func mtuHolds(w *scene.Direction) *gate.Finding {
 	m := w.MTU
 	switch {
 	case m.Jumbo != nil && *m.Jumbo:
@@ -276,7 +276,7 @@ func mtuHolds(w *scene.Way) *gate.Finding {
 }
 
 // swallowed judges a path on which larger packets vanish without a word.
-func swallowed(w *scene.Way) *gate.Finding {
+func swallowed(w *scene.Direction) *gate.Finding {
 	m, peer := w.MTU, far(w)
 	claims, do, cause := fmt.Sprintf("MTU %d at %s", m.Claimed, w.From), blackHole(w), ""
 	// An interface may take a VLAN tag beyond its MTU, and so a packet that is 4 bytes larger.
@@ -301,7 +301,7 @@ func swallowed(w *scene.Way) *gate.Finding {
 }
 
 // far is the MTU of the receiving end's interface; 0 where it is not known.
-func far(w *scene.Way) int {
+func far(w *scene.Direction) int {
 	if m := w.Other().MTU; m != nil && m.Claimed > 0 {
 		return m.Claimed
 	}
@@ -312,7 +312,7 @@ func far(w *scene.Way) int {
 }
 
 // blackHole is for a path that swallows what is too large.
-func blackHole(w *scene.Way) scene.Remedy {
+func blackHole(w *scene.Direction) scene.Fix {
 	words := "let ICMP (fragmentation needed, packet too big) pass every firewall between"
 	if h := w.Sender(); h != nil && h.Top() != nil {
 		words += fmt.Sprintf("; until then MTU %d", fits(w))
@@ -324,7 +324,7 @@ func blackHole(w *scene.Way) scene.Remedy {
 }
 
 // smallerMTU is for a size that the sender claims and the path does not take.
-func smallerMTU(w *scene.Way, fits int) scene.Remedy {
+func smallerMTU(w *scene.Direction, fits int) scene.Fix {
 	h := w.Sender()
 	if h == nil || h.Top() == nil {
 		return scene.Advise("the same MTU at both ends and on every switch between")
@@ -334,7 +334,7 @@ func smallerMTU(w *scene.Way, fits int) scene.Remedy {
 
 // segment is the largest packet that TCP sends this way: what the other end's
 // MSS lets it; 0 where that is not known.
-func segment(w *scene.Way) int {
+func segment(w *scene.Direction) int {
 	if s := w.Other().Seen; s != nil && s.MSS != nil && *s.MSS > 0 {
 		return *s.MSS + w.Headers()
 	}
@@ -342,7 +342,7 @@ func segment(w *scene.Way) int {
 }
 
 // probes tells whether the sender finds out what passes by itself (RFC 4821).
-func probes(w *scene.Way) bool {
+func probes(w *scene.Direction) bool {
 	h := w.Sender()
 	if h == nil {
 		return false
@@ -354,16 +354,16 @@ func probes(w *scene.Way) bool {
 // blackHoleProposal lets TCP find the size by itself, or keeps to what passes.
 func proposeMTUBlackHole(r advise.Request) []advise.Draft {
 	var list []advise.Draft
-	if h := r.Way.From; h.Value(knob.MTUProbing, "") == "0" {
-		list = append(list, advise.Change(h, knob.MTUProbing, "", "1", "%s finds the packet size that passes by itself", h.Name).ForWay(r.Way))
+	if h := r.Direction.From; h.Value(knob.MTUProbing, "") == "0" {
+		list = append(list, advise.Change(h, knob.MTUProbing, "", "1", "%s finds the packet size that passes by itself", h.Name).ForDirection(r.Direction))
 	}
-	return append(list, smaller(r.Way)...)
+	return append(list, smaller(r.Direction)...)
 }
 
 // proofs of a stall.
 func (s stall) proofs(f *diagnose.Flow) []measure.Proof {
 	return []measure.Proof{
 		diagnose.Above(f.Sender.Proof("timeouts of retransmission", s.Timeouts, ""), 0),
-		diagnose.Below(f.Sender.Proof("tcp_info.snd_cwnd, at the end", s.cwnd, "segments"), 2),
+		diagnose.UnderBar(f.Sender.Proof("tcp_info.snd_cwnd, at the end", s.cwnd, "segments"), 2),
 	}
 }

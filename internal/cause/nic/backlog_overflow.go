@@ -16,15 +16,15 @@ func BacklogOverflow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "backlog-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the kernel's backlog of received packets overflows", Judge: judgeBacklogOverflow,
-			Seen:  "column 2 of softnet_stat rose at the receiver in the measured time",
-			Apart: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Mends: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
+			Seen:        "column 2 of softnet_stat rose at the receiver in the measured time",
+			Distinction: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Fix: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
 			Source: "/proc/net/softnet_stat, column 2", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
 			{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped before a full backlog while no test ran",
 				Warns:  "any",
 				Why:    "a host that drops packets while idle drops more of them under load",
-				Source: "Linux softnet_stat, column 2", Remedy: "a longer backlog; more CPUs for received packets", Checklist: []string{"C-32"}, Host: gateBacklog},
+				Source: "Linux softnet_stat, column 2", Fix: "a longer backlog; more CPUs for received packets", Checklist: []string{"C-32"}, Host: gateBacklog},
 		},
 		Propose: []advise.Proposer{ProposeBacklogOverflow},
 	}
@@ -44,7 +44,7 @@ func judgeBacklogOverflow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	o := f.Dropped(e, n, "softnet_stat dropped", "the receiver's backlog overflows: it dropped %.0f packets")
 	h := e.Machine()
-	return o.At(e.Where()).Mend(h.Fix(longerBacklog(h).Or("let more received packets wait for the stack")))
+	return o.At(e.Where()).AddFix(h.Fix(longerBacklog(h).Or("let more received packets wait for the stack")))
 }
 
 func gateBacklog(h *scene.Host) *gate.Finding {
@@ -59,7 +59,7 @@ func gateBacklog(h *scene.Host) *gate.Finding {
 }
 
 // longerBacklog doubles what may wait for the stack, within reason.
-func longerBacklog(h *scene.Host) scene.Remedy {
+func longerBacklog(h *scene.Host) scene.Fix {
 	n, ok := h.Number(knob.Sysctl(knob.Backlog))
 	if !ok {
 		n = 1000

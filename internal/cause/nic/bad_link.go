@@ -14,8 +14,8 @@ func BadLink() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "bad-link", TCP: true, UDP: true, Title: "packets arrive damaged", Judge: judgeBadLink,
-			Seen:  "counters of checksum, symbol or uncorrectable errors rose in this run",
-			Apart: "ten or more, about as many as were sent again, and the rate is what such a loss leaves: a counter of the host is of all its traffic", Mends: "clean or replace cable and optics",
+			Seen:        "counters of checksum, symbol or uncorrectable errors rose in this run",
+			Distinction: "ten or more, about as many as were sent again, and the rate is what such a loss leaves: a counter of the host is of all its traffic", Fix: "clean or replace cable and optics",
 			Effect: "as loss does: 20 of 189 Mb/s at 0.1% and 20 ms", Source: "if_link.h, rx_crc_errors; ethtool -S", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
@@ -23,7 +23,7 @@ func BadLink() rule.Cause {
 				About:  "counters of checksum, symbol and uncorrectable errors, the largest of them, against the packets received; outside Linux and ESXi all errors of received packets",
 				Warns:  "more than one in a million packets, or more than 100 where packets are not known",
 				Why:    "each damaged frame is a loss: at 0.1% and 20 ms CUBIC carries 20 Mb/s",
-				Source: "Mathis and others, 1997; measured", Remedy: "clean or replace cable and optics", Checklist: []string{"C-24"}, Face: gateLinkErrors},
+				Source: "Mathis and others, 1997; measured", Fix: "clean or replace cable and optics", Checklist: []string{"C-24"}, Face: gateLinkErrors},
 		},
 	}
 }
@@ -56,12 +56,12 @@ func judgeBadLink(f *diagnose.Flow) *diagnose.Outcome {
 		By(diagnose.Above(at.Proof(name, bad, "packets"), 0), at.Proof("damaged, of the packets received", stat.Pct(bad, packets), "pct"))
 	switch {
 	case f.LinkIsFull() || stat.Pct(bad, packets) < diagnose.AgainBar:
-		o.Beside()
+		o.MarkNotBinding()
 	case !at.Sends():
 		f.Blame(o, bad)
 	}
 	return o.At(at.OnFace()).
-		Mend(gateRemedy(f, "bad-link", at, "clean or replace cable and optics at this port and at its partner"))
+		AddFix(gateFix(f, "bad-link", at, "clean or replace cable and optics at this port and at its partner"))
 }
 
 // wireErrors are parts of the names by which drivers count damaged packets.

@@ -3,9 +3,9 @@ package nic
 import (
 	"strings"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -16,8 +16,8 @@ func EmulatedNIC() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "emulated-nic", TCP: true, UDP: true, Title: "the adapter is emulated", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeEmulatedNIC) },
-			Seen:  "a driver or device of an adapter that hypervisors imitate, in a guest, or the model that the hypervisor names; likely where a CPU is full",
-			Apart: "a paravirtual adapter beside it", Mends: "vmxnet3 or virtio", Effect: "1.36 against 2.31 Gb/s (S-02)",
+			Seen:        "a driver or device of an adapter that hypervisors imitate, in a guest, or the model that the hypervisor names; likely where a CPU is full",
+			Distinction: "a paravirtual adapter beside it", Fix: "vmxnet3 or virtio", Effect: "1.36 against 2.31 Gb/s (S-02)",
 			Source: "gate nic-model; C-26", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
@@ -26,12 +26,12 @@ func EmulatedNIC() rule.Cause {
 				Warns:  "the adapter is emulated",
 				Fails:  "it is, and --link-rate is above 1 Gb/s",
 				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
-				Source: "S-02, C-26; measured: e1000 593, virtio 1280 Mb/s under one emulator", Remedy: "vmxnet3 or virtio",
+				Source: "S-02, C-26; measured: e1000 593, virtio 1280 Mb/s under one emulator", Fix: "vmxnet3 or virtio",
 				Checklist: []string{"C-26", "S-02"}, Face: gateNICModel},
 			{ID: "guest-adapter", Words: "vnic", Title: "Model of the adapter, by the hypervisor", About: "the model that the hypervisor gives the guest for the adapter of the test",
 				Warns:  "it is one that is emulated (e1000, e1000e, pcnet, rtl8139; vmxnet3 by QEMU)",
 				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
-				Source: "S-02, C-26", Remedy: "vmxnet3 or virtio", Checklist: []string{"C-26", "S-02"}, Below: true, Host: gateGuestAdapter},
+				Source: "S-02, C-26", Fix: "vmxnet3 or virtio", Checklist: []string{"C-26", "S-02"}, Hypervisor: true, Host: gateGuestAdapter},
 		},
 	}
 }
@@ -46,28 +46,28 @@ func judgeEmulatedNIC(e *diagnose.End) *diagnose.Outcome {
 	}
 	model := strings.ToLower(*n.Model)
 	if !n.Emulated(e.Kind()) {
-		return below.Seconded(own, diagnose.No("the hypervisor gives the %s a %s", e.Place, diagnose.Line(model)))
+		return hypervisor.Seconded(own, diagnose.No("the hypervisor gives the %s a %s", e.Place, diagnose.Line(model)))
 	}
-	o := below.Symptom(diagnose.Possible("at the %s: %s of %s is emulated (%s)", e.Place, diagnose.Line(n.Name), below.GuestName(e), model).At(e.OnFace()).
+	o := hypervisor.Symptom(diagnose.Possible("at the %s: %s of %s is emulated (%s)", e.Place, diagnose.Line(n.Name), hypervisor.GuestName(e), model).At(e.OnFace()).
 		By(measure.Proof{EndPoint: e.Name, Counter: "emulated adapters, by the hypervisor", Value: 1, Note: model}).
-		Mend(ChangeModel(e, n)), below.WorksFully(e))
+		AddFix(ChangeModel(e, n)), hypervisor.WorksFully(e))
 	if own != nil && own.State == diagnose.Holds { // the remedy of who knows the hypervisor
-		return below.Best(o, own).By(own.Evidence...)
+		return hypervisor.Best(o, own).By(own.Evidence...)
 	}
 	return o
 }
 
 func emulatedSeen(e *diagnose.End) *diagnose.Outcome {
-	o, warns := below.Gated(e, "emulated-nic")
+	o, warns := hypervisor.Gated(e, "emulated-nic")
 	if !warns {
 		return o
 	}
-	return below.Symptom(o, below.WorksFully(e))
+	return hypervisor.Symptom(o, hypervisor.WorksFully(e))
 }
 
 // GuestNIC is the adapter that carries the test.
 func GuestNIC(e *diagnose.End) *measure.GuestNIC {
-	for _, b := range e.Below {
+	for _, b := range e.Placements {
 		if b.NIC != nil {
 			return b.NIC
 		}
@@ -76,13 +76,13 @@ func GuestNIC(e *diagnose.End) *measure.GuestNIC {
 }
 
 // ChangeModel gives the guest a paravirtual adapter.
-func ChangeModel(e *diagnose.End, n *measure.GuestNIC) *measure.Remedy {
-	r := &measure.Remedy{EndPoint: below.BedName(e), Risk: "the guest is shut down for it; it sees a new adapter, and may name it anew"}
+func ChangeModel(e *diagnose.End, n *measure.GuestNIC) *measure.Fix {
+	r := &measure.Fix{EndPoint: hypervisor.HostName(e), Risk: "the guest is shut down for it; it sees a new adapter, and may name it anew"}
 	if e.Kind() == measure.KindKVM {
-		r.Advice = "in its definition (virsh edit " + below.Domain(e.Guest()) + "): <model type='virtio'/> in place of " + diagnose.Line(*n.Model) + "; Proxmox: qm set ID --net0 virtio=MAC,bridge=BRIDGE"
+		r.Advice = "in its definition (virsh edit " + hypervisor.Domain(e.Guest()) + "): <model type='virtio'/> in place of " + diagnose.Line(*n.Model) + "; Proxmox: qm set ID --net0 virtio=MAC,bridge=BRIDGE"
 		return r
 	}
-	r.Advice = "add a VMXNET 3 adapter to " + below.GuestName(e) + " in place of " + diagnose.Line(n.Name) + " (in its .vmx file: ethernetN.virtualDev = \"vmxnet3\"), which its system must have a driver for"
+	r.Advice = "add a VMXNET 3 adapter to " + hypervisor.GuestName(e) + " in place of " + diagnose.Line(n.Name) + " (in its .vmx file: ethernetN.virtualDev = \"vmxnet3\"), which its system must have a driver for"
 	return r
 }
 
@@ -112,7 +112,7 @@ func gateNICModel(f *scene.Face) *gate.Finding {
 }
 
 func gateGuestAdapter(h *scene.Host) *gate.Finding {
-	b, ok := below.Below(h)
+	b, ok := hypervisor.Placement(h)
 	switch {
 	case !ok || b.NIC == nil:
 		return nil
@@ -125,7 +125,7 @@ func gateGuestAdapter(h *scene.Host) *gate.Finding {
 }
 
 // changeModel is done on the hypervisor, not in the guest.
-func changeModel(h *scene.Host) scene.Remedy {
+func changeModel(h *scene.Host) scene.Fix {
 	const risk = "the guest is shut down for it, and gets a new MAC address"
 	switch h.HypervisorName() {
 	case "vmware":

@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -19,15 +19,15 @@ func InterruptModeration() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "interrupt-moderation", TCP: true, UDP: true, Title: "the adapter interrupts too often, or too late", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeInterruptModeration) },
-			Seen:  "50 000 interrupts a second and more on a CPU that is full; or a fixed wait of 500 us and more",
-			Apart: "a sweep of rx-usecs", Mends: "adaptive-rx", Effect: "CPU, or latency",
+			Seen:        "50 000 interrupts a second and more on a CPU that is full; or a fixed wait of 500 us and more",
+			Distinction: "a sweep of rx-usecs", Fix: "adaptive-rx", Effect: "CPU, or latency",
 			Source: "/proc/interrupts; ethtool -c; gate interrupt-moderation", Brings: []string{"receiver-cpu"},
 		},
 		Gates: []gate.Rule{
 			{ID: "interrupt-moderation", Words: "coalescing coalesce itr", Receives: true, Title: "Interrupt moderation", About: "how long the adapter waits before it interrupts",
 				Warns:  "500 us or more after a received packet, fixed",
 				Why:    "the wait is added to every round trip, and bursts of that length fill the ring",
-				Source: "ethtool(8), -c", Remedy: "let the driver choose", Checklist: []string{"B-19", "C-24"}, Face: gateInterruptModeration},
+				Source: "ethtool(8), -c", Fix: "let the driver choose", Checklist: []string{"B-19", "C-24"}, Face: gateInterruptModeration},
 		},
 		Propose: []advise.Proposer{proposeInterruptModeration},
 	}
@@ -44,18 +44,18 @@ func judgeInterruptModeration(e *diagnose.End) *diagnose.Outcome {
 		if rate := perSecond(e, most); ok && rate > manyIRQs && diagnose.Busy(cpu) > diagnose.FullBar && e.Flow.IsAll() == nil {
 			o := diagnose.Possible("CPU %d of the %s is interrupted %.0f times a second", n, e.Place, rate).At(e.OnCPU(n)).
 				By(diagnose.Above(e.Proof(fmt.Sprintf("/proc/interrupts of CPU %d", n), rate, "per_s"), manyIRQs)).
-				Mend(e.Machine().Fix(adaptive(e.Adapter()).Or("have the adapter choose its interrupt moderation itself")))
+				AddFix(e.Machine().Fix(adaptive(e.Adapter()).Or("have the adapter choose its interrupt moderation itself")))
 			if cpu.IRQ > 20 {
 				o.Confidence = measure.Likely
 			}
 			return o
 		}
 	}
-	o, warns := below.Gated(e, "interrupt-moderation")
+	o, warns := hypervisor.Gated(e, "interrupt-moderation")
 	if !warns {
 		return o
 	}
-	return below.Symptom(o, e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // it is the round trip that the window is too small for
+	return hypervisor.Symptom(o, e.Flow.WindowBinds() && e.Flow.IsAll() == nil) // it is the round trip that the window is too small for
 }
 
 // manyIRQs is how many interrupts a second on one CPU cost more than the packets.
@@ -76,7 +76,7 @@ func gateInterruptModeration(f *scene.Face) *gate.Finding {
 }
 
 // adaptive lets the driver choose how long it waits.
-func adaptive(f *scene.Face) scene.Remedy { return f.Set(knob.Coalescing, "adaptive-rx on") }
+func adaptive(f *scene.Face) scene.Fix { return f.Set(knob.Coalescing, "adaptive-rx on") }
 
 // proposeInterruptModeration has the driver choose how long it gathers packets, and where it can
 // or does not help, has a fixed time that is shorter. They are proposals of their

@@ -16,8 +16,8 @@ func LinkNegotiatedLow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "link-negotiated-low", TCP: true, UDP: true, Title: "the link runs slower than it could", Judge: judgeLinkNegotiatedLow,
-			Seen:  "the interface has negotiated less than it and its partner can, or than --link-rate says",
-			Apart: "it costs something where the link is full at its speed", Mends: "cable, optics, autonegotiation at both ends",
+			Seen:        "the interface has negotiated less than it and its partner can, or than --link-rate says",
+			Distinction: "it costs something where the link is full at its speed", Fix: "cable, optics, autonegotiation at both ends",
 			Effect: "1 of 10 Gb/s", Source: "ethtool(8); IEEE 802.3, clause 28", Brings: []string{"link-rate", "shaper"},
 		},
 		Gates: []gate.Rule{
@@ -26,7 +26,7 @@ func LinkNegotiatedLow() rule.Cause {
 				Warns:  "the link has negotiated less than both ends of it can",
 				Fails:  "--link-rate is above the speed of the route's interface",
 				Why:    "a link carries no more than it has negotiated: 1 Gb/s gives at most 941 Mb/s of TCP at MTU 1500",
-				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Remedy: "cable, optics, autonegotiation at both ends",
+				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Fix: "cable, optics, autonegotiation at both ends",
 				Checklist: []string{"C-24", "A-07", "B-20"}, Face: gateLinkSpeed},
 		},
 	}
@@ -51,7 +51,7 @@ func judgeLinkNegotiatedLow(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		o := asSlow(f, diagnose.Certain("%s has negotiated %s where %s are possible", diagnose.Word(i.Name), unit.Rate(speed), unit.Rate(could)), e, i)
 		if !fills(f, speed) {
-			o.Beside()
+			o.MarkNotBinding()
 		}
 		return o
 	})
@@ -71,7 +71,7 @@ func asSlow(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, i *measure.I
 	if i.MaxBps != nil {
 		o.By(e.Proof("fastest that it supports", float64(*i.MaxBps), "bps"))
 	}
-	return o.Mend(gateRemedy(f, "link-negotiated-low", e, "autonegotiation on at both ends; check cable, optics and the switch port"))
+	return o.AddFix(gateFix(f, "link-negotiated-low", e, "autonegotiation on at both ends; check cable, optics and the switch port"))
 }
 
 func gateLinkSpeed(f *scene.Face) *gate.Finding {

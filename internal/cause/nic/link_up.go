@@ -10,7 +10,7 @@ func LinkUpGate() gate.Rule {
 	return gate.Rule{ID: "link-up", Words: "carrier link up", Title: "Link", About: "whether the interface is up and has a carrier",
 		Fails: "the interface of the route is down or has no carrier",
 		Why:   "without a link nothing is measured", Source: "netdevice(7): IFF_UP, IFF_LOWER_UP",
-		Remedy: "set it up, check cable and switch port", Checklist: []string{"C-24"}, Face: gateLinkUp}
+		Fix: "set it up, check cable and switch port", Checklist: []string{"C-24"}, Face: gateLinkUp}
 }
 
 func gateLinkUp(f *scene.Face) *gate.Finding {
@@ -36,7 +36,7 @@ func gateLinkUp(f *scene.Face) *gate.Finding {
 }
 
 // command of this host's system with the interface's name.
-func command(f *scene.Face, bySystem map[string]string) scene.Remedy {
+func command(f *scene.Face, bySystem map[string]string) scene.Fix {
 	if format, ok := bySystem[f.Host.System]; ok {
 		return scene.Commands("", scene.Command(format, f.NIC()))
 	}

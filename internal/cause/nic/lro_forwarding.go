@@ -2,9 +2,9 @@ package nic
 
 import (
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -15,26 +15,26 @@ func LROForwarding() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "lro-forwarding", TCP: true, UDP: true, Title: "LRO on a host that passes packets on", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeLROForwarding) },
-			Seen:  "LRO is on at an interface that is in a bridge, or of a host that routes",
-			Apart: "the same with LRO off", Mends: "LRO off", Effect: "uploads of guests crawl",
+			Seen:        "LRO is on at an interface that is in a bridge, or of a host that routes",
+			Distinction: "the same with LRO off", Fix: "LRO off", Effect: "uploads of guests crawl",
 			Source: "Linux netdev-features.rst; gate lro-forwarding",
 		},
 		Gates: []gate.Rule{
 			{ID: "lro-forwarding", Title: "LRO of a host that passes packets on", About: "large receive offload where the host routes or the interface is in a bridge",
 				Warns:  "LRO is on there",
 				Why:    "merged packets exceed the MTU of the next link: they are dropped, and uploads crawl",
-				Source: "Linux netdev-features.rst", Remedy: "LRO off (GRO may stay)", Checklist: []string{"C-22"}, Face: gateLROForwarding},
+				Source: "Linux netdev-features.rst", Fix: "LRO off (GRO may stay)", Checklist: []string{"C-22"}, Face: gateLROForwarding},
 		},
 		Propose: []advise.Proposer{proposeLROForwarding},
 	}
 }
 
 func judgeLROForwarding(e *diagnose.End) *diagnose.Outcome {
-	o, warns := below.Gated(e, "lro-forwarding")
+	o, warns := hypervisor.Gated(e, "lro-forwarding")
 	if !warns {
 		return o
 	}
-	return o.Beside() // the end's own packets are not passed on
+	return o.MarkNotBinding() // the end's own packets are not passed on
 }
 
 func gateLROForwarding(f *scene.Face) *gate.Finding {

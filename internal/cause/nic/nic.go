@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -39,7 +39,7 @@ func ProposeIRQOneCPU(r advise.Request) []advise.Draft {
 	d := advise.Draft{Settings: []measure.Setting{h.Setting(knob.IRQAffinity, face, advise.With(s.Value, change...))},
 		Title: fmt.Sprintf("the %d interrupts of %s at %s go to CPUs %s in turns", len(irqs), face, h.Name, unit.List(cpus))}
 	if r.Finding != nil {
-		d = d.ForWay(r.Way)
+		d = d.ForDirection(r.Direction)
 	}
 	return []advise.Draft{d}
 }
@@ -76,7 +76,7 @@ func counted(q measure.IRQ) []int {
 }
 
 // Renegotiate makes the link agree on its speed again.
-func Renegotiate(f *scene.Face) scene.Remedy {
+func Renegotiate(f *scene.Face) scene.Fix {
 	return command(f, map[string]string{
 		"linux":   "ethtool -s %s autoneg on",
 		"freebsd": "ifconfig %s media autoselect",
@@ -118,10 +118,10 @@ func eachPort(f *diagnose.Flow, fact string, clear string, judge func(e *diagnos
 	return diagnose.Missing(fact, "the interfaces of one end or both are not known")
 }
 
-// gateRemedy is what a gate of that cause says is to be done at an end, else
+// gateFix is what a gate of that cause says is to be done at an end, else
 // the advice.
-func gateRemedy(f *diagnose.Flow, cause string, e *diagnose.End, advice string) *measure.Remedy {
-	return below.Remedy(e, below.Conditions(f, cause, e.Name), diagnose.Advise(e, advice))
+func gateFix(f *diagnose.Flow, cause string, e *diagnose.End, advice string) *measure.Fix {
+	return hypervisor.Fix(e, hypervisor.Conditions(f, cause, e.Name), diagnose.Advise(e, advice))
 }
 
 // perSecond is a count of the measured time for each second of it; 0 where the
@@ -195,13 +195,13 @@ func sharesQueue(e *diagnose.End) *diagnose.Outcome {
 // of the adapter's node without the one that takes its interrupts.
 func Steering(r advise.Request) []advise.Draft {
 	h := r.Receiving()
-	if r.At != nil && r.At != r.Way.To && r.Cause == "receiver-cpu" {
+	if r.At != nil && r.At != r.Direction.To && r.Cause == "receiver-cpu" {
 		return nil
 	}
 	face := r.Here(h)
 	queues, _ := advise.Pairs(h.Value(knob.RPS, face))
 	cpus := h.FaceOf(face).Near()
-	if len(queues) != 1 || len(cpus) < 2 || h.FaceOf(face).KindName() == "loopback" || r.Way.Local() {
+	if len(queues) != 1 || len(cpus) < 2 || h.FaceOf(face).KindName() == "loopback" || r.Direction.Local() {
 		return nil
 	}
 	if taker, known := taker(r, h, face); known && len(cpus) > 1 {
@@ -212,7 +212,7 @@ func Steering(r advise.Request) []advise.Draft {
 	if len(cpus) == 1 {
 		where = fmt.Sprintf("CPU %d takes them", cpus[0])
 	}
-	return []advise.Draft{advise.Change(h, knob.RPS, face, value, "packets of the one queue of %s at %s: %s (RPS)", face, h.Name, where).ForWay(r.Way)}
+	return []advise.Draft{advise.Change(h, knob.RPS, face, value, "packets of the one queue of %s at %s: %s (RPS)", face, h.Name, where).ForDirection(r.Direction)}
 }
 
 // taker is the CPU that takes the interrupts of an interface: as found, or as set.

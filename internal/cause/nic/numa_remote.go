@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -21,24 +21,24 @@ func NUMARemote() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "numa-remote", TCP: true, UDP: true, Title: "the adapter is at another NUMA node", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeNUMARemote) },
-			Seen:  "threads or interrupts on CPUs of another node than the adapter's; likely where a CPU is full above 10 Gb/s",
-			Apart: "the same on CPUs of the adapter's node (-A)", Mends: "CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
+			Seen:        "threads or interrupts on CPUs of another node than the adapter's; likely where a CPU is full above 10 Gb/s",
+			Distinction: "the same on CPUs of the adapter's node (-A)", Fix: "CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
 			Source: "numa_node of the device (sysfs); gate numa", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "numa", Receives: true, Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
 				Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
 				Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
-				Source: "the catalogue of causes (numa-remote)", Remedy: "CPUs of the adapter's node", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
+				Source: "the catalogue of causes (numa-remote)", Fix: "CPUs of the adapter's node", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
 		},
 		Propose: []advise.Proposer{ProposeIRQOneCPU, NearCPU},
 	}
 }
 
 func judgeNUMARemote(e *diagnose.End) *diagnose.Outcome {
-	gated, warns := below.Gated(e, "numa-remote")
+	gated, warns := hypervisor.Gated(e, "numa-remote")
 	if warns {
-		return below.Symptom(gated, below.WorksFully(e) && e.Flow.Rate() > fastRate)
+		return hypervisor.Symptom(gated, hypervisor.WorksFully(e) && e.Flow.Rate() > fastRate)
 	}
 	return cmp.Or(remoteThreads(e), gated)
 }
@@ -58,9 +58,9 @@ func remoteThreads(e *diagnose.End) *diagnose.Outcome {
 			continue
 		}
 		bps, _ := e.Flow.Goodput()
-		return below.Symptom(diagnose.Possible("%s thread runs on CPU %d, and its adapter is at NUMA node %d", e.Owner(), *s.CPU, *e.Face.NUMANode).At(e.OnCPU(*s.CPU)).
+		return hypervisor.Symptom(diagnose.Possible("%s thread runs on CPU %d, and its adapter is at NUMA node %d", e.Owner(), *s.CPU, *e.Face.NUMANode).At(e.OnCPU(*s.CPU)).
 			By(e.Proof("CPU of the thread", float64(*s.CPU), ""), e.Proof("numa_node of the adapter", float64(*e.Face.NUMANode), "")).
-			Mend(diagnose.Advise(e, "bind it to a CPU of that node: -A with one of "+unit.List(local))), below.WorksFully(e) && bps > fastRate)
+			AddFix(diagnose.Advise(e, "bind it to a CPU of that node: -A with one of "+unit.List(local))), hypervisor.WorksFully(e) && bps > fastRate)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func shares(a, b []int) bool {
 
 // NearCPU binds the one thread of an end to a CPU of the adapter's node.
 func NearCPU(r advise.Request) []advise.Draft {
-	h, c := r.At, r.Way.Cell
+	h, c := r.At, r.Direction.Cell
 	if h == nil || c == nil || c.Streams != 1 || c.Spec.SenderCPU != nil || c.Spec.ReceiverCPU != nil {
 		return nil
 	}
@@ -101,11 +101,11 @@ func NearCPU(r advise.Request) []advise.Draft {
 	if r.IsOurs(h) {
 		t.Flags = fmt.Sprintf("-A %d", cpu)
 	}
-	if h == r.Way.From {
+	if h == r.Direction.From {
 		t.SenderCPU = &cpu
 	} else {
 		t.ReceiverCPU = &cpu
 	}
-	return []advise.Draft{advise.Draft{Id: fmt.Sprintf("%s=%d@%s", knob.CPUAffinity, cpu, h.Name), Title: fmt.Sprintf("the test's thread at %s is bound to CPU %d, which is near the adapter", h.Name, cpu), Test: t}.ForWay(r.Way).
+	return []advise.Draft{advise.Draft{Id: fmt.Sprintf("%s=%d@%s", knob.CPUAffinity, cpu, h.Name), Title: fmt.Sprintf("the test's thread at %s is bound to CPU %d, which is near the adapter", h.Name, cpu), Test: t}.ForDirection(r.Direction).
 		Bring(0, "docs/causes.md, numa-remote", "10 to 40%% from 40 Gb/s on: memory of the adapter's own node").AtLast()}
 }

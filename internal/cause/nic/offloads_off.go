@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -21,8 +21,8 @@ func OffloadsOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "offloads-off", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the CPU makes every packet itself", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeOffloadsOff) },
-			Seen:  "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU; an ESXi host's own are off (possible)",
-			Apart: "switch them on: the rate rises, the packets that the kernel hands over are longer", Mends: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
+			Seen:        "TSO, GSO, GRO or checksums are off, a CPU is full, and packets are no longer than the MTU; an ESXi host's own are off (possible)",
+			Distinction: "switch them on: the rate rises, the packets that the kernel hands over are longer", Fix: "switch them on", Effect: "9 of 49 Gb/s without TSO between namespaces, 3.4 with all off",
 			Source: "ethtool -k; methods.md, formula 14; gate offloads", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Urgent: 7,
@@ -30,18 +30,18 @@ func OffloadsOff() rule.Cause {
 			{ID: "offloads", Words: "tso gso gro lso rsc lro sg checksum checksums offload segmentation", Title: "Offloads", About: "segmentation (TSO, GSO), receive offload (GRO), scatter-gather and checksums of the interface and those it lies on",
 				Warns:  "one is off; of a link up to 2.5 Gb/s only GSO and GRO count, of a veth all but GRO",
 				Why:    "without TSO the CPU makes every packet: 9 of 49 Gb/s between namespaces, 3.4 with all off",
-				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Remedy: "switch them on", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: gateOffloads},
+				Source: "measured; C-22: checksums 5 to 15% of the CPU, LRO 40%", Fix: "switch them on", Checklist: []string{"C-22", "C-23", "C-24", "B-19"}, Face: gateOffloads},
 		},
 		Propose: []advise.Proposer{ProposeOffloadsOff},
 	}
 }
 
 func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
-	gates := below.Conditions(e.Flow, "offloads-off", e.Name)
+	gates := hypervisor.Conditions(e.Flow, "offloads-off", e.Name)
 	if len(gates) == 0 {
-		return below.Best(HostOffloads(e), below.Told(e, "offloads-off"))
+		return hypervisor.Best(HostOffloads(e), hypervisor.GateOutcome(e, "offloads-off"))
 	}
-	o := below.Condition(e, gates[0])
+	o := hypervisor.Condition(e, gates[0])
 	o.Text = fmt.Sprintf("the %s's CPU does the work of offloads that are off (%s)", e.Place, gates[0].Fact)
 	length, known := e.MeanPacket()
 	mtu := 0.0
@@ -51,15 +51,15 @@ func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
 	if known && mtu > 0 && length > 2*mtu {
 		return diagnose.No("packets of the %s are %s long on average: they are split or merged below", e.Place, unit.Size(int64(length)))
 	}
-	if !below.WorksFully(e) && !(e.Flow.IsAll() == nil && e.Flow.OnSameCPUs() && e.Other().IsFull()) {
-		return o.Beside()
+	if !hypervisor.WorksFully(e) && !(e.Flow.IsAll() == nil && e.Flow.OnSameCPUs() && e.Other().IsFull()) {
+		return o.MarkNotBinding()
 	}
 	if !bears(gates[0].Off, e.Sends()) && !e.Flow.OnSameCPUs() {
-		return o.Beside() // the work of acknowledgements alone
+		return o.MarkNotBinding() // the work of acknowledgements alone
 	}
 	o.Confidence = measure.Likely
 	if known && mtu > 0 && length < packetRoom*mtu {
-		o.By(diagnose.Below(e.Proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
+		o.By(diagnose.UnderBar(e.Proof("mean packet at the interface", length, "bytes"), packetRoom*mtu))
 		thread := e.Load().Thread || e.Flow.OnSameCPUs() && e.Other().Load().Thread
 		if e.Sends() && thread && !gates[0].Fixed && hasAny(gates[0].Off, knob.TSO, knob.GSO) { // splitting long packets costs a sender most
 			o.Confidence = measure.Certain
@@ -71,7 +71,7 @@ func judgeOffloadsOff(e *diagnose.End) *diagnose.Outcome {
 // HostOffloads judges switches of ESXi that have its CPU do what a NIC or the
 // switch could; nil where none is off.
 func HostOffloads(e *diagnose.End) *diagnose.Outcome {
-	h := below.Bed(e)
+	h := hypervisor.HypervisorHost(e)
 	if h == nil || e.Guest() == nil || !e.OnESXi() {
 		return nil
 	}
@@ -80,9 +80,9 @@ func HostOffloads(e *diagnose.End) *diagnose.Outcome {
 		options = []string{"Vmxnet3HwLRO", "Vmxnet3SwLRO"}
 	}
 	for _, name := range options {
-		if v, ok := below.Setting(h.Facts, name); ok && below.IsOff(v) {
-			return diagnose.Possible("an offload of %s is off: %s", below.BedName(e), name).By(measure.Proof{EndPoint: e.Name, Counter: "advanced setting " + name + " of " + below.BedName(e), Note: "its default is 1"}).
-				At(below.OnBed(e, below.BedName(e))).Beside().Mend(&measure.Remedy{EndPoint: below.BedName(e), Platform: "esxi", Commands: []string{fmt.Sprintf("esxcli system settings advanced set -o /Net/%s -i 1", name)},
+		if v, ok := hypervisor.Setting(h.Facts, name); ok && hypervisor.IsOff(v) {
+			return diagnose.Possible("an offload of %s is off: %s", hypervisor.HostName(e), name).By(measure.Proof{EndPoint: e.Name, Counter: "advanced setting " + name + " of " + hypervisor.HostName(e), Note: "its default is 1"}).
+				At(hypervisor.AtHost(e, hypervisor.HostName(e))).MarkNotBinding().AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Platform: "esxi", Commands: []string{fmt.Sprintf("esxcli system settings advanced set -o /Net/%s -i 1", name)},
 				Risk: "it counts for every guest of the host"})
 		}
 	}
@@ -130,11 +130,11 @@ func gateOffloads(f *scene.Face) *gate.Finding {
 			off, offWords = append(off, o.Knob), append(offWords, o.Words)
 		}
 	}
-	mend, asKept := off, ""
+	fix, asKept := off, ""
 	if kept := f.KeptOff(off); len(kept) > 0 {
 		asKept = ", as a tuning has kept " + strings.Join(short(kept), ", ")
 		if len(kept) < len(off) {
-			mend = slices.DeleteFunc(slices.Clone(off), func(id string) bool { return slices.Contains(kept, id) })
+			fix = slices.DeleteFunc(slices.Clone(off), func(id string) bool { return slices.Contains(kept, id) })
 		}
 	}
 	switch {
@@ -143,7 +143,7 @@ func gateOffloads(f *scene.Face) *gate.Finding {
 	case len(off) == 1 && off[0] == knob.GRO:
 		return gate.Warn("GRO of %s: off%s", f.Name, asKept).Because("without GRO the stack takes every packet alone: up to 40%% of rate and CPU").Off(off, false).Do(offloadsOn(f, off))
 	case len(off) > 0:
-		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Off(off, false).Do(offloadsOn(f, mend))
+		return gate.Warn("%s of %s: off%s", strings.Join(offWords, ", "), f.Name, asKept).Off(off, false).Do(offloadsOn(f, fix))
 	case len(fixed) > 0 && f.Speed() == 0 && !f.Device():
 		return gate.Pass("%s of %s: off, its kind has none", strings.Join(fixedWords, ", "), f.Name)
 	case len(fixed) > 0:
@@ -161,7 +161,7 @@ func short(ids []string) (names []string) {
 }
 
 // offloadsOn switches offloads on, what others need first.
-func offloadsOn(f *scene.Face, ids []string) (r scene.Remedy) {
+func offloadsOn(f *scene.Face, ids []string) (r scene.Fix) {
 	for _, id := range knob.Offloads() {
 		if slices.Contains(ids, id) {
 			r = r.And(f.Set(id, "on"))
@@ -205,7 +205,7 @@ func ProposeOffloadsOff(r advise.Request) []advise.Draft {
 		d.Settings = append(d.Settings, r.At.Setting(id, face, "on"))
 	}
 	if r.Finding != nil {
-		d = d.ForWay(r.Way)
+		d = d.ForDirection(r.Direction)
 	}
 	return []advise.Draft{d.Bring(0, "measured between namespaces; docs/causes.md, offloads-off", "less work for each byte: 9.1 Gb/s without TSO and 3.4 with none, of 49 with all")}
 }

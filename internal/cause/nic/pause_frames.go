@@ -17,8 +17,8 @@ func PauseFrames() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "pause-frames", TCP: true, UDP: true, Title: "the link is stopped by pause frames", Judge: judgePauseFrames,
-			Seen:  "pause frames came to the sender, or left the receiver, in this run",
-			Apart: "nothing is lost; how long the link stood still, where the driver counts it", Mends: "mend what is slow behind the port: a receiver, or a full switch",
+			Seen:        "pause frames came to the sender, or left the receiver, in this run",
+			Distinction: "nothing is lost; how long the link stood still, where the driver counts it", Fix: "mend what is slow behind the port: a receiver, or a full switch",
 			Effect: "all flows of that port wait for the slowest", Source: "IEEE 802.3, annex 31B; ethtool -S",
 		},
 		Propose: []advise.Proposer{ProposePauseFrames},
@@ -62,7 +62,7 @@ func other(side string) string {
 func asPaused(f *diagnose.Flow, e *diagnose.End, frames float64, name, side string) *diagnose.Outcome {
 	o := diagnose.Possible("pause frames stop the link: %s a second", stat.ThreeDigits(perSecond(e, frames))).
 		At(e.OnFace()).By(diagnose.Above(e.Proof(name, frames, "packets"), 0)).
-		Mend(diagnose.Advise(e, "find what is slow behind the port: a receiver whose ring or bus is full, or a switch port that many share"))
+		AddFix(diagnose.Advise(e, "find what is slow behind the port: a receiver whose ring or bus is full, or a switch port that many share"))
 	us, timer := diagnose.Counted(e.NIC(), []string{"pause_duration"}, []string{other(side)}) // mlx5 counts it in microseconds
 	stood := stat.Pct(us*1e3, float64(e.Span()))
 	most := 100.0
@@ -74,7 +74,7 @@ func asPaused(f *diagnose.Flow, e *diagnose.End, frames float64, name, side stri
 	again, _ := f.AgainPct()
 	switch {
 	case f.LinkIsFull() || most < 1:
-		o.Beside()
+		o.MarkNotBinding()
 	case us > 0 && stood > 10 && again < diagnose.AgainBar && leavesRoom(f, e, stood):
 		o.Confidence = measure.Likely
 	case us > 0 && stood > 10 && again < diagnose.AgainBar:
@@ -82,7 +82,7 @@ func asPaused(f *diagnose.Flow, e *diagnose.End, frames float64, name, side stri
 		o.Text = fmt.Sprintf("pause frames stop the link %s of the time", unit.Percent(stood))
 		o.By(diagnose.Above(e.Proof(timer, stood, "pct"), 10))
 	case us > 0 && stood < 1:
-		o.Beside()
+		o.MarkNotBinding()
 	case most > 20 && again < diagnose.AgainBar:
 		o.Confidence = measure.Likely
 	}

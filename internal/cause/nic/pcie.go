@@ -16,8 +16,8 @@ func PCIe() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "pcie", TCP: true, UDP: true, Title: "the slot carries less than the port", Judge: judgePCIe,
-			Seen:  "what the slot's lanes carry is less than the port's speed",
-			Apart: "goodput is all that the slot carries", Mends: "a slot with more lanes or of a newer generation",
+			Seen:        "what the slot's lanes carry is less than the port's speed",
+			Distinction: "goodput is all that the slot carries", Fix: "a slot with more lanes or of a newer generation",
 			Effect: "6.9 of 10 Gb/s by PCIe 1.0 x4", Source: "PCI Express Base Specification; methods.md, formula 7",
 		},
 		Gates: []gate.Rule{
@@ -26,11 +26,11 @@ func PCIe() rule.Cause {
 				Warns:  "the link carries less than the port, or less than all ports of the card where another one of them is up",
 				Fails:  "--link-rate is above what the link carries",
 				Why:    "a card gives no more than its slot: PCIe 1.0 x4 carries 6.9 Gb/s of a 10 Gb/s port",
-				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Remedy: "a slot with more lanes or of a newer generation", Checklist: []string{"C-09"}, Face: gatePCIeBandwidth},
+				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Fix: "a slot with more lanes or of a newer generation", Checklist: []string{"C-09"}, Face: gatePCIeBandwidth},
 			{ID: "pcie-trained", Title: "PCIe link of the slot", About: "lanes and generation in use against what both card and slot can",
 				Warns:  "the link runs with fewer lanes or a lower generation than card and slot can",
 				Why:    "a card that is not seated well, or a lane that fails, takes half the bandwidth or more",
-				Source: "PCI Express Base Specification, link training", Remedy: "seat the card again; BIOS settings of the slot", Checklist: []string{"C-09"}, Face: gatePCIeTrained},
+				Source: "PCI Express Base Specification, link training", Fix: "seat the card again; BIOS settings of the slot", Checklist: []string{"C-09"}, Face: gatePCIeTrained},
 		},
 	}
 }
@@ -51,10 +51,10 @@ func judgePCIe(f *diagnose.Flow) *diagnose.Outcome {
 		o := diagnose.Certain("the slot of %s carries %s of the port's %s", diagnose.Word(i.Name), unit.Rate(usable), unit.Rate(speed)).
 			At(e.OnPort(i)).By(e.Proof("usable PCIe bandwidth", usable, "bps"), e.Proof("speed of the port", speed, "bps")).
 			Costs(usable, "the slot carries "+unit.Rate(usable), "lanes and generation of the link, less packet headers and 5%").
-			Mend(gateRemedy(f, "pcie", e, "put the card into a slot with more lanes or of a newer generation"))
+			AddFix(gateFix(f, "pcie", e, "put the card into a slot with more lanes or of a newer generation"))
 		switch { // the allowance for headers is an estimate
 		case bps < 0.8*usable:
-			o.Beside()
+			o.MarkNotBinding()
 		case bps > 1.1*usable || bps < 0.9*usable:
 			o.Confidence = measure.Likely
 		}
@@ -91,7 +91,7 @@ func slot(f *scene.Face) string {
 }
 
 // otherSlot is the remedy of every slot that carries too little.
-func otherSlot() scene.Remedy {
+func otherSlot() scene.Fix {
 	return scene.Advise("put the card into a slot with more lanes or of a newer generation").Risking("the host must be shut down")
 }
 

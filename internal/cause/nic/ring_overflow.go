@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -20,8 +20,8 @@ func RingOverflow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "ring-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receive ring overflows", Judge: judgeRingOverflow,
-			Seen:  "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
-			Apart: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Mends: "a longer ring, more queues", Effect: "looks like loss on the path",
+			Seen:        "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
+			Distinction: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Fix: "a longer ring, more queues", Effect: "looks like loss on the path",
 			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
@@ -29,7 +29,7 @@ func RingOverflow() rule.Cause {
 				ID: "rings", Words: "ring descriptors buffers drops", Receives: true, Title: "Receive rings", About: "packets dropped for want of a free descriptor (the largest of the counters that each system has for them), and the size of the ring against its maximum",
 				Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
 				Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
-				Source: "Linux if_link.h, rx_missed_errors", Remedy: "a larger ring; more queues where it is at its maximum",
+				Source: "Linux if_link.h, rx_missed_errors", Fix: "a larger ring; more queues where it is at its maximum",
 				Checklist: []string{"C-24", "C-37"}, Face: gateRings,
 			},
 		},
@@ -39,7 +39,7 @@ func RingOverflow() rule.Cause {
 
 // judgeRingOverflow joins what the receiver counted with what its port did.
 func judgeRingOverflow(f *diagnose.Flow) *diagnose.Outcome {
-	return below.Seconded(ringSeen(f), RingBelow(f))
+	return hypervisor.Seconded(ringSeen(f), HypervisorRing(f))
 }
 
 // ringSeen judges what the receiver itself counted.
@@ -54,7 +54,7 @@ func ringSeen(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("no packet found the receiver's ring full")
 	}
 	o := f.Dropped(e, n, counter, "the receiver's ring overflows: it dropped %.0f packets")
-	return o.At(e.OnFace()).Mend(e.Machine().Fix(longerRing(e.Adapter())))
+	return o.At(e.OnFace()).AddFix(e.Machine().Fix(longerRing(e.Adapter())))
 }
 
 // noRoom is how many packets found the end's receive ring full, by the counter
@@ -85,12 +85,12 @@ func noRoomNames() []string {
 	return []string{"rx_missed", "no_dma_resource", "out_of_buffer", "rx_nobuf", "rx_no_buffer", "rx oob", "imissed"}
 }
 
-// RingBelow judges packets that the hypervisor could not hand to the receiver,
+// HypervisorRing judges packets that the hypervisor could not hand to the receiver,
 // whose ring had no room. The guest itself may not see them.
-func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
+func HypervisorRing(f *diagnose.Flow) *diagnose.Outcome {
 	e := f.Receiver
 	if e.Guest() == nil {
-		return below.Unplaced(e, "packets that found its ring full at the hypervisor")
+		return hypervisor.NoPlacement(e, "packets that found its ring full at the hypervisor")
 	}
 	p := e.Port()
 	switch {
@@ -98,9 +98,9 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("the port of the receiver never found its ring full")
 	case !p.RingCounted && !p.Known && !p.Shares:
 		return diagnose.Missing("packets that the hypervisor found no room for in the receiver's ring", p.Why)
-	case !p.RingCounted && !below.Drops(p):
+	case !p.RingCounted && !hypervisor.Drops(p):
 		return diagnose.No("nothing was dropped at the port of the receiver")
-	case !p.RingCounted && below.WorkerOutcome(e) != nil:
+	case !p.RingCounted && hypervisor.WorkerOutcome(e) != nil:
 		return diagnose.Missing("whether the receiver's ring was full, or the thread that fills it", "its port tells only that packets were dropped")
 	}
 	n, at := p.Ring, p.RingAt
@@ -111,7 +111,7 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 	if at.Counter == measure.CounterNoBuffer {
 		full = " had no buffer for %.0f packets"
 	}
-	o := f.Dropped(e, n, at.Native, "the receiver's ring overflows: its port at "+below.Verbatim(below.SwitchName(e))+full)
+	o := f.Dropped(e, n, at.Native, "the receiver's ring overflows: its port at "+hypervisor.Verbatim(hypervisor.SwitchName(e))+full)
 	if d := f.Cell.Datagrams; f.IsUDP() && p.RingCounted && d != nil && d.Lost >= diagnose.FewEvents && n > diagnose.OfRetransmit*float64(d.Lost) {
 		o.Confidence = measure.Certain
 	}
@@ -120,17 +120,17 @@ func RingBelow(f *diagnose.Flow) *diagnose.Outcome {
 		if at.Counter == measure.CounterNoBuffer {
 			unit = "packets"
 		}
-		o.Evidence[0] = diagnose.Above(below.Tells(at, e.Name, n, unit), 0)
+		o.Evidence[0] = diagnose.Above(hypervisor.GaugeEvidence(at, e.Name, n, unit), 0)
 	} else {
-		o.Text = fmt.Sprintf("packets for the receiver were dropped at %s: its ring is where they usually are", below.SwitchName(e))
-		o.Evidence = below.Proofs(p, e)
+		o.Text = fmt.Sprintf("packets for the receiver were dropped at %s: its ring is where they usually are", hypervisor.SwitchName(e))
+		o.Evidence = hypervisor.Proofs(p, e)
 		if o.Confidence == measure.Certain { // the switch itself is not ruled out
 			o.Confidence = measure.Likely
 		}
 	}
 	where := e.OnFace()
-	where.Below = below.SwitchName(e)
-	return o.At(where).Mend(e.Machine().Fix(longerRing(e.Adapter())))
+	where.Below = hypervisor.SwitchName(e)
+	return o.At(where).AddFix(e.Machine().Fix(longerRing(e.Adapter())))
 }
 
 func gateRings(f *scene.Face) *gate.Finding {
@@ -163,7 +163,7 @@ func gateRings(f *scene.Face) *gate.Finding {
 }
 
 // longerRing gives a receive queue as many descriptors as it can have.
-func longerRing(f *scene.Face) scene.Remedy {
+func longerRing(f *scene.Face) scene.Fix {
 	switch {
 	case f.Rings != nil && f.Rings.RXMax > f.Rings.RX:
 		return f.Set(knob.RXRing, fmt.Sprint(f.Rings.RXMax))

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -22,32 +22,32 @@ func RSSNotSpreading() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "rss-not-spreading", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "all flows go to one queue", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeRSSNotSpreading) },
-			Seen:  "of several streams, 95% of the packets or more came by one receive queue of several; likely where a CPU is full of them",
-			Apart: "the same with other ports", Mends: "equal shares of the table, hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
+			Seen:        "of several streams, 95% of the packets or more came by one receive queue of several; likely where a CPU is full of them",
+			Distinction: "the same with other ports", Fix: "equal shares of the table, hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "per-queue counters of ethtool -S; gates queue-spread, rss", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "queue-spread", Receives: true, Title: "Traffic over the queues", About: "the packets of each receive queue since the driver was loaded",
 				Warns:  "of 100 000 packets or more, all but one in 10 000 came by queue 0 of several",
 				Why:    "with all traffic in queue 0 one CPU takes it all: 5 to 6 of 9.5 Gb/s",
-				Source: "C-27, A-02", Remedy: "RSS over all queues", Checklist: []string{"C-27", "C-35"}, Face: gateQueueSpread},
+				Source: "C-27, A-02", Fix: "RSS over all queues", Checklist: []string{"C-27", "C-35"}, Face: gateQueueSpread},
 			{ID: "rss", Words: "indirection toeplitz", Receives: true, Title: "Receive side scaling", About: "the table that spreads flows over queues, and whether UDP flows are told apart by ports",
 				Warns:  "all entries lead to one queue of several, or one queue has four times the entries of another",
 				Why:    "flows follow the table: a queue with four times the entries gets four times the flows",
-				Source: "Linux scaling.rst", Remedy: "equal shares (`ethtool -X equal`)", Checklist: []string{"C-22", "C-27"}, Face: gateRSS},
+				Source: "Linux scaling.rst", Fix: "equal shares (`ethtool -X equal`)", Checklist: []string{"C-22", "C-27"}, Face: gateRSS},
 		},
 		Propose: []advise.Proposer{ProposeRSSNotSpreading},
 	}
 }
 
 func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
-	gates := below.Conditions(e.Flow, "rss-not-spreading", e.Name)
+	gates := hypervisor.Conditions(e.Flow, "rss-not-spreading", e.Name)
 	queues := QueuesUsed(e)
 	if len(queues) < 2 {
 		if len(gates) > 0 {
-			return below.Condition(e, gates[0]).Beside()
+			return hypervisor.Condition(e, gates[0]).MarkNotBinding()
 		}
-		return below.Told(e, "rss-not-spreading")
+		return hypervisor.GateOutcome(e, "rss-not-spreading")
 	}
 	q, most, share := BusiestOf(queues)
 	switch {
@@ -57,10 +57,10 @@ func judgeRSSNotSpreading(e *diagnose.End) *diagnose.Outcome {
 		return diagnose.No("queue %d of the %s received %s of the packets", max(q, 0), e.Place, unit.Percent(100*share))
 	}
 	l := e.Load()
-	o := below.Symptom(diagnose.Possible("%s of the %s's packets came by one queue of %d", unit.Percent(100*share), e.Place, len(queues)).At(e.OnFace()).
+	o := hypervisor.Symptom(diagnose.Possible("%s of the %s's packets came by one queue of %d", unit.Percent(100*share), e.Place, len(queues)).At(e.OnFace()).
 		By(diagnose.Above(e.Proof(fmt.Sprintf("ethtool -S packets of receive queue %d, share", q), 100*share, "pct"), 100*diagnose.OneShare)).
-		Mend(SpreadFlows(e)), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
-	if !o.Aside && !l.All && diagnose.Packets(l.Soft) > 90 {
+		AddFix(SpreadFlows(e)), !e.Sends() && e.Flow.IsAll() == nil && l.Packet)
+	if !o.NotBinding && !l.All && diagnose.Packets(l.Soft) > 90 {
 		o.Confidence = measure.Certain
 	}
 	return o
@@ -161,7 +161,7 @@ func gateQueueSpread(f *scene.Face) *gate.Finding {
 		return gate.Missing(f, "packets of each queue of "+f.Name, "queue_counters")
 	}
 	total := f.Received()
-	if total < enoughTold {
+	if total < enoughPackets {
 		return gate.NotChecked("whether traffic spreads over the queues of "+f.Name, "too few packets so far to tell")
 	}
 	first := slices.IndexFunc(queues, func(c measure.QueueCounter) bool { return c.Queue == "rx-0" })
@@ -190,9 +190,9 @@ func perQueue(f *scene.Face) (list []measure.QueueCounter) {
 
 // Bounds of queues and their counters.
 const (
-	enoughTold  = 100_000 // packets from which the counters of queues tell something
-	otherShare  = 1e-4    // of the packets: what the queues beside the first have at least
-	unevenTimes = 4       // a queue with so many times the entries of another
+	enoughPackets = 100_000 // packets from which the counters of queues tell something
+	otherShare    = 1e-4    // of the packets: what the queues beside the first have at least
+	unevenTimes   = 4       // a queue with so many times the entries of another
 )
 
 func gateRSS(f *scene.Face) *gate.Finding {
@@ -234,9 +234,9 @@ func udpByAddress(f *scene.Face) string {
 }
 
 // SpreadFlows has the interface of an end spread flows over all its receive queues.
-func SpreadFlows(e *diagnose.End) *measure.Remedy {
+func SpreadFlows(e *diagnose.End) *measure.Fix {
 	f := e.Adapter()
-	r := scene.Remedy{}
+	r := scene.Fix{}
 	if n := f.RxQueues(); n > 1 {
 		r = spread(f, n)
 	}
@@ -244,7 +244,7 @@ func SpreadFlows(e *diagnose.End) *measure.Remedy {
 }
 
 // spread makes RSS use all queues in turns, and ports as well as addresses.
-func spread(f *scene.Face, queues int) scene.Remedy {
+func spread(f *scene.Face, queues int) scene.Fix {
 	const most = 4096 // no adapter has more
 	var table strings.Builder
 	for q := range min(queues, most) {

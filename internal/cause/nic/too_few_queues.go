@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
@@ -20,8 +20,8 @@ func TooFewQueues() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeTooFewQueues) },
-			Seen:  "one receive queue where more are possible; likely where a CPU is full of received packets of several flows; possible where the aggregate falls as end points are added (A-05)",
-			Apart: "more queues and several streams", Mends: "as many queues as CPUs", Effect: "linear until the CPUs are full",
+			Seen:        "one receive queue where more are possible; likely where a CPU is full of received packets of several flows; possible where the aggregate falls as end points are added (A-05)",
+			Distinction: "more queues and several streams", Fix: "as many queues as CPUs", Effect: "linear until the CPUs are full",
 			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		Urgent: 8,
@@ -29,7 +29,7 @@ func TooFewQueues() rule.Cause {
 			{ID: "queues", Words: "channels multiqueue vmq netqueue rps xps", Receives: true, Title: "Queues", About: "the receive queues that are set against those that are possible, and against the CPUs",
 				Warns:  "one queue is set and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
 				Why:    "one queue is one CPU: the rate grows with the queues until it is the CPUs that are full",
-				Source: "C-22: queues = cores; Linux scaling.rst", Remedy: "as many queues as CPUs", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
+				Source: "C-22: queues = cores; Linux scaling.rst", Fix: "as many queues as CPUs", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
 		},
 		Propose: []advise.Proposer{ProposeTooFewQueues},
 	}
@@ -37,11 +37,11 @@ func TooFewQueues() rule.Cause {
 
 // JudgeTooFewQueues judges the queues of an end by its counters.
 func JudgeTooFewQueues(e *diagnose.End) *diagnose.Outcome {
-	o, warns := below.Gated(e, "too-few-queues")
+	o, warns := hypervisor.Gated(e, "too-few-queues")
 	if !warns {
 		return o
 	}
-	return below.Symptom(o, e.Flow.IsAll() == nil && !e.Sends() && !e.Flow.OnSameCPUs() && e.Load().Packet && e.Flows() > 1)
+	return hypervisor.Symptom(o, e.Flow.IsAll() == nil && !e.Sends() && !e.Flow.OnSameCPUs() && e.Load().Packet && e.Flows() > 1)
 }
 
 func gateQueues(f *scene.Face) *gate.Finding {
@@ -107,9 +107,9 @@ func ProposeTooFewQueues(r advise.Request) []advise.Draft {
 // other one's transmit queues, which may not be more (veth_set_channels). So
 // first the receiving end alone, then with the sending one.
 func queuesOfPair(r advise.Request, h *scene.Host) []advise.Draft {
-	peer := r.Way.From
+	peer := r.Direction.From
 	if h == peer {
-		peer = r.Way.To
+		peer = r.Direction.To
 	}
 	own, ok := channels(r, h, "rx")
 	other, too := channels(r, peer, "tx")

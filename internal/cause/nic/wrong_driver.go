@@ -3,9 +3,9 @@ package nic
 import (
 	"strings"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -16,29 +16,29 @@ func WrongDriver() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not this kernel's own", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeWrongDriver) },
-			Seen:  "the driver did not come with the running kernel; in Windows on a hypervisor: its tools, which bring the driver, are old or do not run",
-			Apart: "a setting that it takes has no effect", Mends: "the driver of this kernel", Effect: "settings without effect (S-05)",
+			Seen:        "the driver did not come with the running kernel; in Windows on a hypervisor: its tools, which bring the driver, are old or do not run",
+			Distinction: "a setting that it takes has no effect", Fix: "the driver of this kernel", Effect: "settings without effect (S-05)",
 			Source: "gate driver-of-kernel",
 		},
 		Gates: []gate.Rule{
 			{ID: "driver-of-kernel", Words: "version module", Title: "Driver of this kernel", About: "whether the driver came with the running kernel and was built for it",
 				Warns:  "the driver is not the kernel's own",
 				Why:    "a driver for another release takes settings without effect (S-05): what it says must be verified",
-				Source: "S-03, S-05, C-26", Remedy: "the driver of this kernel, or its maker's for exactly this release", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
+				Source: "S-03, S-05, C-26", Fix: "the driver of this kernel, or its maker's for exactly this release", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
 			{ID: "guest-tools", Words: "vmtools tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest whose adapter's driver comes with them (Windows)",
 				Warns:  "they are old, missing, or do not run",
 				Why:    "vmxnet3's driver comes with them: an old one lacks offloads and repairs",
-				Source: "C-26", Remedy: "install the current ones", Checklist: []string{"C-26"}, Below: true, Host: gateGuestTools},
+				Source: "C-26", Fix: "install the current ones", Checklist: []string{"C-26"}, Hypervisor: true, Host: gateGuestTools},
 		},
 	}
 }
 
 func judgeWrongDriver(e *diagnose.End) *diagnose.Outcome {
-	o, warns := below.Gated(e, "wrong-driver")
+	o, warns := hypervisor.Gated(e, "wrong-driver")
 	if warns {
-		return o.Beside()
+		return o.MarkNotBinding()
 	}
-	return below.Best(ToolsTooOld(e), o)
+	return hypervisor.Best(ToolsTooOld(e), o)
 }
 
 // ToolsTooOld is an aside of a guest whose drivers come with the hypervisor's
@@ -51,9 +51,9 @@ func ToolsTooOld(e *diagnose.End) *diagnose.Outcome {
 	if word == "" {
 		return nil
 	}
-	return diagnose.Possible("the hypervisor's tools in %s, which bring the adapter's driver, are %s", below.GuestName(e), word).At(e.OnFace()).
-		By(measure.Proof{EndPoint: e.Name, Counter: "current tools, by the hypervisor", Note: word}).Beside().
-		Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "install the current tools in " + below.GuestName(e), Risk: "the guest may restart"})
+	return diagnose.Possible("the hypervisor's tools in %s, which bring the adapter's driver, are %s", hypervisor.GuestName(e), word).At(e.OnFace()).
+		By(measure.Proof{EndPoint: e.Name, Counter: "current tools, by the hypervisor", Note: word}).MarkNotBinding().
+		AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "install the current tools in " + hypervisor.GuestName(e), Risk: "the guest may restart"})
 }
 
 // OldTools says what is wrong with the hypervisor's tools of a guest whose
@@ -99,7 +99,7 @@ func gateDriverOfKernel(f *scene.Face) *gate.Finding {
 	case scene.IsFalse(f.InTree):
 		fix := scene.Commands("", scene.Command("modinfo %s", f.DriverName())).Saying("compare what it tells with the kernel, and take the driver of this kernel")
 		if f.Host.System != "linux" {
-			fix = scene.Remedy{}
+			fix = scene.Fix{}
 		}
 		return gate.Warn("the driver of %s (%s) did not come with this kernel", f.Name, name).Do(fix)
 	case scene.IsTrue(f.InTree):
@@ -111,7 +111,7 @@ func gateDriverOfKernel(f *scene.Face) *gate.Finding {
 }
 
 func gateGuestTools(h *scene.Host) *gate.Finding {
-	b, ok := below.Below(h)
+	b, ok := hypervisor.Placement(h)
 	if !ok {
 		return nil
 	}

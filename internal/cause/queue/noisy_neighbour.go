@@ -6,10 +6,10 @@ import (
 	"math"
 	"slices"
 
-	"thru/internal/cause/below"
 	"thru/internal/cause/cpu"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/rule"
 	"thru/internal/cause/scene"
 	"thru/internal/measure"
@@ -22,31 +22,31 @@ func NoisyNeighbour() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", Judge: judgeNoisyNeighbour,
-			Seen:  "the rate varies from second to second with the CPU time that the hypervisor gives to others; by the hypervisor: others than the test's guests take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
-			Apart: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Mends: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
+			Seen:        "the rate varies from second to second with the CPU time that the hypervisor gives to others; by the hypervisor: others than the test's guests take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
+			Distinction: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Fix: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
 			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
 		},
 		Gates: []gate.Rule{
 			{ID: "link-load", Words: "traffic", Title: "Other traffic on the link", About: "what else the interface carried while no test ran",
 				Warns:  "more than 5% of its speed, or 50 Mb/s where the speed is a name only",
 				Why:    "what others send is missing from the result, and changes from run to run",
-				Source: "thru's own bound", Remedy: "stop it, or measure when it is quiet", Checklist: []string{"C-33"}, Face: gateLinkLoad},
+				Source: "thru's own bound", Fix: "stop it, or measure when it is quiet", Checklist: []string{"C-33"}, Face: gateLinkLoad},
 			{ID: "rtt-spread", Words: "jitter latency rtt ping delay", Title: "Round trip of the idle path", About: "the distribution of small round trips, socket to socket",
 				Warns:  "of 20 samples or more the 90th percentile is three times the median and 3 ms above it, or the 99th so and 10 ms",
 				Why:    "a path that queues or sleeps while idle gives results that change from run to run",
-				Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Remedy: "look for other traffic, Wi-Fi, a busy host or power saving",
+				Source: "thru's own bound; RFC 6349, 3.3.1 wants the RTT first (C-15)", Fix: "look for other traffic, Wi-Fi, a busy host or power saving",
 				Checklist: []string{"C-15"}, Path: gateRTTSpread},
 			{ID: "cpu-load", Title: "Other load of the CPUs", About: "what the host does while no test runs",
 				Warns:  "above 20% of the machine, or 80% of one CPU",
 				Why:    "what others use is missing to the test, and changes from run to run",
-				Source: "thru's own bound", Remedy: "see what it is, and measure when the host is quiet", Checklist: []string{"C-29", "C-33"}, Host: gateCPULoad},
+				Source: "thru's own bound", Fix: "see what it is, and measure when the host is quiet", Checklist: []string{"C-29", "C-33"}, Host: gateCPULoad},
 		},
 	}
 }
 
 // judgeNoisyNeighbour joins what the ends see of others with what their hosts do.
 func judgeNoisyNeighbour(f *diagnose.Flow) *diagnose.Outcome {
-	return below.Seconded(noiseSeen(f), Crowded(f))
+	return hypervisor.Seconded(noiseSeen(f), Crowded(f))
 }
 
 func noiseSeen(f *diagnose.Flow) *diagnose.Outcome {
@@ -81,7 +81,7 @@ func noiseSeen(f *diagnose.Flow) *diagnose.Outcome {
 	case worst < stolenBar:
 		return diagnose.No("the hypervisor gave %s of the CPUs to others", unit.Percent(worst))
 	}
-	c, ok := stealTells(at, f.Bins())
+	c, ok := stealCorrelation(at, f.Bins())
 	switch {
 	case !ok:
 		return diagnose.Missing("five seconds with the steal of each", "the run was too short to see whether the rate follows it")
@@ -90,8 +90,8 @@ func noiseSeen(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return diagnose.Likely("others on the machine of %s take %s of its CPUs, and the rate varies with it", at.Name, unit.Percent(worst)).At(at.Where()).
 		By(diagnose.Above(at.Proof("steal of all CPUs", worst, "pct"), stolenBar), diagnose.Above(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), unevenBar),
-			diagnose.Below(at.Proof("correlation of rate and steal, by the second", c, ""), withSteal)).
-		Then("the same at another hour").Mend(diagnose.Advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
+			diagnose.UnderBar(at.Proof("correlation of rate and steal, by the second", c, ""), withSteal)).
+		Then("the same at another hour").AddFix(diagnose.Advise(at, "reserve CPU for it, keep busy guests off its host, or measure at a quiet hour"))
 }
 
 // otherWork judges a host that is busy without the test: it holds the flow where
@@ -100,7 +100,7 @@ func otherWork(e *diagnose.End) *diagnose.Outcome {
 	busy := stat.IdleBusy(e.Seen)
 	o := diagnose.Possible("other work keeps %s of the CPUs of %s busy without the test", unit.Percent(busy), e.Name).At(e.Where()).
 		By(diagnose.Above(e.Proof("CPUs without the test", busy, "pct"), stat.MostOtherWork)).
-		Then("the same while " + e.Name + " has no other work").Mend(diagnose.Advise(e, "end the other work, or measure when it is done"))
+		Then("the same while " + e.Name + " has no other work").AddFix(diagnose.Advise(e, "end the other work, or measure when it is done"))
 	if t, ok := e.Threads(); ok && t.Wait > diagnose.SharedBar {
 		o.Confidence = measure.Likely
 		o.By(diagnose.Above(e.Proof("thread waiting for a CPU", t.Wait, "pct"), diagnose.SharedBar))
@@ -115,8 +115,8 @@ const (
 	withSteal = -0.6 // correlation of the rate with the steal of the same second
 )
 
-// stealTells is the correlation of the rates of the seconds with the steal in them.
-func stealTells(e *diagnose.End, bins []float64) (float64, bool) {
+// stealCorrelation is the correlation of the rates of the seconds with the steal in them.
+func stealCorrelation(e *diagnose.End, bins []float64) (float64, bool) {
 	var steal []float64
 	for _, s := range e.Seen.PerSec {
 		pct, ok := diagnose.StealOf(e.Own(s.CPUs))
@@ -140,7 +140,7 @@ func Crowded(f *diagnose.Flow) *diagnose.Outcome {
 	var unknownWhy *diagnose.Outcome
 	for _, e := range f.Ends() {
 		if e.Guest() == nil {
-			unknownWhy = cmp.Or(unknownWhy, below.Unplaced(e, "load of the host that it is on"))
+			unknownWhy = cmp.Or(unknownWhy, hypervisor.NoPlacement(e, "load of the host that it is on"))
 			continue
 		}
 		asked = true
@@ -149,41 +149,41 @@ func Crowded(f *diagnose.Flow) *diagnose.Outcome {
 		known = known || ok || okToo
 		all = append(all, o, up)
 	}
-	switch o := below.Best(all...); {
+	switch o := hypervisor.Best(all...); {
 	case o != nil:
 		return o
 	case known:
 		return diagnose.No("others than the test's guests fill neither the CPUs of the hosts nor the uplinks")
 	case asked:
-		return diagnose.Missing("load of the hosts below", below.OfBed(f.Receiver, measure.CounterUsage).Why)
+		return diagnose.Missing("load of the hosts below", hypervisor.HostCounter(f.Receiver, measure.CounterUsage).Why)
 	}
 	return unknownWhy
 }
 
 // hostCrowded judges the CPUs of the host; known tells whether they were seen.
 func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
-	load := below.OfBed(e, measure.CounterUsage)
+	load := hypervisor.HostCounter(e, measure.CounterUsage)
 	usage, ok := load.Of("")
 	ours, told := oursOf(e, measure.CounterUsed)
-	if !ok || !told || cpusOf(load.Below) <= 0 {
+	if !ok || !told || cpusOf(load.Placement) <= 0 {
 		return nil, false
 	}
-	others := max(0, usage.Mean-ours/cpusOf(load.Below))
+	others := max(0, usage.Mean-ours/cpusOf(load.Placement))
 	if usage.Mean < hostFullBar || others < othersBar {
 		return nil, true
 	}
-	o = diagnose.Possible("others fill the CPUs of %s: %s of them, of %s in all", below.BedName(e), unit.Percent(others), unit.Percent(usage.Mean)).
-		By(diagnose.Above(below.Tells(usage, e.Name, usage.Mean, "pct"), hostFullBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.SpanNs}, othersBar)).
-		At(below.OnBed(e, below.BedName(e))).Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "move busy guests away from it, reserve CPU for " + below.GuestName(e) + ", or measure at a quiet hour", Risk: "what is moved stands still for a moment; what is reserved is lost to others"})
-	o.Apart = []string{"cpu-limit", "cpu-steal"} // it is rather their root
-	wait := cpu.WaitsBelow(e)
+	o = diagnose.Possible("others fill the CPUs of %s: %s of them, of %s in all", hypervisor.HostName(e), unit.Percent(others), unit.Percent(usage.Mean)).
+		By(diagnose.Above(hypervisor.GaugeEvidence(usage, e.Name, usage.Mean, "pct"), hostFullBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "CPUs of the host that others take", Value: others, Unit: "pct", SpanNs: usage.SpanNs}, othersBar)).
+		At(hypervisor.AtHost(e, hypervisor.HostName(e))).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "move busy guests away from it, reserve CPU for " + hypervisor.GuestName(e) + ", or measure at a quiet hour", Risk: "what is moved stands still for a moment; what is reserved is lost to others"})
+	o.RuledOutEffects = []string{"cpu-limit", "cpu-steal"} // it is rather their root
+	wait := cpu.HypervisorWaits(e)
 	switch {
 	case e.Flow.IsAll() != nil:
-		o.Beside()
+		o.MarkNotBinding()
 	case wait != nil && wait.State == diagnose.Holds:
 		o.Confidence = measure.Likely
 	case wait != nil && wait.State == diagnose.Excluded: // the guest gets its CPUs all the same
-		o.Beside()
+		o.MarkNotBinding()
 	}
 	return o, true
 }
@@ -191,9 +191,9 @@ func hostCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 // ours are the guests of the document's end points that are on the end's host, each once.
 func ours(e *diagnose.End) []*measure.Guest {
 	var all []*measure.Guest
-	h := below.Bed(e)
+	h := hypervisor.HypervisorHost(e)
 	for _, x := range e.Flow.Doc.EndPoints {
-		for _, b := range x.Placement.Beneath(e.Flow.Doc.Inventories) {
+		for _, b := range x.Placement.HostPlacement(e.Flow.Doc.Inventories) {
 			if b.Guest != nil && h != nil && b.Guest.Host == h.ID && !slices.Contains(all, b.Guest) {
 				all = append(all, b.Guest)
 			}
@@ -207,7 +207,7 @@ func ours(e *diagnose.End) []*measure.Guest {
 func oursOf(e *diagnose.End, counter string) (sum float64, ok bool) {
 	guests := ours(e)
 	for _, g := range guests {
-		x, known := e.Read(counter, func(b *measure.Beneath) string {
+		x, known := e.Read(counter, func(b *measure.HostPlacement) string {
 			if b.Inventory.Guest(g.ID) != g {
 				return ""
 			}
@@ -224,7 +224,7 @@ func oursOf(e *diagnose.End, counter string) (sum float64, ok bool) {
 // cpusOf are how many CPUs the load of a host is a share of: of KVM what Linux
 // schedules; of ESXi its cores, since it charges two threads of one core for the
 // time of about one. 0: not known.
-func cpusOf(b *measure.Beneath) float64 {
+func cpusOf(b *measure.HostPlacement) float64 {
 	h := b.Host
 	switch {
 	case h == nil || h.Facts == nil:
@@ -252,12 +252,12 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	if e.Sends() {
 		counter = measure.CounterTxBps
 	}
-	up := below.Uplinks(e)
-	if below.StaysInside(e.Flow) || len(up) != 1 || below.Bed(e) == nil {
+	up := hypervisor.Uplinks(e)
+	if hypervisor.StaysInside(e.Flow) || len(up) != 1 || hypervisor.HypervisorHost(e) == nil {
 		return nil, false
 	}
-	face := below.Bed(e).Facts.Interface(up[0])
-	all, ok := below.OfBed(e, counter).Of(up[0])
+	face := hypervisor.HypervisorHost(e).Facts.Interface(up[0])
+	all, ok := hypervisor.HostCounter(e, counter).Of(up[0])
 	ours, told := oursOf(e, counter)
 	if !ok || !told || face == nil || diagnose.SpeedOf(face) == 0 {
 		return nil, false
@@ -267,15 +267,15 @@ func uplinkCrowded(e *diagnose.End) (o *diagnose.Outcome, known bool) {
 	if stat.Pct(all.Mean, speed) < uplinkBar || stat.Pct(others, speed) < uplinkOther {
 		return nil, true
 	}
-	o = diagnose.Likely("others fill the uplink %s of %s: %s of its %s", diagnose.Word(up[0]), below.BedName(e), unit.Rate(others), unit.Rate(speed)).
-		By(diagnose.Above(below.Tells(all, e.Name, stat.Pct(all.Mean, speed), "pct"), uplinkBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "share of the uplink that others take", Value: stat.Pct(others, speed), Unit: "pct", SpanNs: all.SpanNs}, uplinkOther)).
-		At(below.OnBed(e, below.BedName(e))).Costs(max(0, speed-others), "they leave "+unit.Rate(max(0, speed-others)), "counters of the uplink").
-		Mend(&measure.Remedy{EndPoint: below.BedName(e), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "what is moved to another uplink stands still for a moment"})
-	o.Apart = []string{"cpu-limit", "cpu-steal"} // CPUs do not fill an uplink
+	o = diagnose.Likely("others fill the uplink %s of %s: %s of its %s", diagnose.Word(up[0]), hypervisor.HostName(e), unit.Rate(others), unit.Rate(speed)).
+		By(diagnose.Above(hypervisor.GaugeEvidence(all, e.Name, stat.Pct(all.Mean, speed), "pct"), uplinkBar), diagnose.Above(measure.Proof{EndPoint: e.Name, Counter: "share of the uplink that others take", Value: stat.Pct(others, speed), Unit: "pct", SpanNs: all.SpanNs}, uplinkOther)).
+		At(hypervisor.AtHost(e, hypervisor.HostName(e))).Costs(max(0, speed-others), "they leave "+unit.Rate(max(0, speed-others)), "counters of the uplink").
+		AddFix(&measure.Fix{EndPoint: hypervisor.HostName(e), Advice: "see which guests use it, give the test an uplink of its own, or measure at a quiet hour", Risk: "what is moved to another uplink stands still for a moment"})
+	o.RuledOutEffects = []string{"cpu-limit", "cpu-steal"} // CPUs do not fill an uplink
 	switch s, r := e.Flow.Sender.Load(), e.Flow.Receiver.Load(); {
 	case e.Flow.IsAll() != nil:
-		o.Beside()
-	case stat.Pct(all.Mean, speed) > below.WorkerFull && s.Known && r.Known && !s.IsFull() && !r.IsFull() && below.ShapedAt(e.Flow, e) == nil:
+		o.MarkNotBinding()
+	case stat.Pct(all.Mean, speed) > hypervisor.WorkerFull && s.Known && r.Known && !s.IsFull() && !r.IsFull() && hypervisor.ShapedAt(e.Flow, e) == nil:
 		o.Confidence = measure.Certain
 	}
 	return o, true
@@ -293,22 +293,22 @@ func gateLinkLoad(f *scene.Face) *gate.Finding {
 	if at < 0 {
 		return gate.Pass("%s was quiet for %s", f.Name, gate.Span(l.SpanNs))
 	}
-	busy, way := l.Interfaces[at].RxBps, "in"
+	busy, direction := l.Interfaces[at].RxBps, "in"
 	if out := l.Interfaces[at].TxBps; out > busy {
-		busy, way = out, "out"
+		busy, direction = out, "out"
 	}
 	bound, of := 50e6, "; the speed of the link is not known"
 	if f.Speed() > 0 {
 		bound, of = 0.05*float64(f.Speed()), ", of "+gate.Rate(f.Speed())
 	}
 	if busy > bound {
-		return gate.Warn("%s carries %s of other traffic %s%s", f.Name, gate.Rate(busy), way, of).Do(LookAtTraffic(f.Host))
+		return gate.Warn("%s carries %s of other traffic %s%s", f.Name, gate.Rate(busy), direction, of).Do(LookAtTraffic(f.Host))
 	}
-	return gate.Pass("%s carries %s of other traffic %s", f.Name, gate.Rate(busy), way)
+	return gate.Pass("%s carries %s of other traffic %s", f.Name, gate.Rate(busy), direction)
 }
 
 // LookAtTraffic names what shows who uses the network.
-func LookAtTraffic(h *scene.Host) scene.Remedy {
+func LookAtTraffic(h *scene.Host) scene.Fix {
 	return scene.Advise("stop it, or measure when it is quiet; who it is: `" + cmp.Or(map[string]string{
 		"linux": "ss -tunp", "freebsd": "sockstat -c", "darwin": "nettop -m tcp", "windows": "Get-NetTCPConnection -State Established",
 		"solaris": "netstat -nu", "illumos": "netstat -nu", "esxi": "esxcli network ip connection list",
@@ -350,10 +350,10 @@ func gateCPULoad(h *scene.Host) *gate.Finding {
 }
 
 // lookAtBusiest is for a process that takes much: it may be what the host is for.
-func lookAtBusiest(h *scene.Host) scene.Remedy {
+func lookAtBusiest(h *scene.Host) scene.Fix {
 	top := h.Load.Top
 	if len(top) == 0 || top[0].PID <= 0 || !(top[0].CPUPct >= muchOfCPU) {
-		return scene.Remedy{}
+		return scene.Fix{}
 	}
 	name := ""
 	if scene.Plain(top[0].Name, "") {

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/rule"
@@ -23,20 +23,20 @@ func Shaper() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "shaper", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a queue on the way lets no more pass", Judge: JudgeShaper, Packets: PacketsShaper,
-			Seen:  "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
-			Apart: "UDP above the rate stands in the queue all along (16 packets or more, a quarter of the greatest delay on average), then is lost; below it neither",
-			Mends: "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
+			Seen:        "the rate is that of the traffic shaping of a port group, switch or port below an end (certain where it is flat, and no CPU is full); or the rate is flat, and the round trip under load is far above its least: a queue is full; in captures too, of which two tell on which way it is",
+			Distinction: "UDP above the rate stands in the queue all along (16 packets or more, a quarter of the greatest delay on average), then is lost; below it neither",
+			Fix:         "it is what the link is set to carry: fq_codel or cake keep its queue short", Effect: "142 to 25 ms of delay by bbr or a short queue",
 			Source: "causes.md, calibration; tc-tbf(8), tc-htb(8)", Tests: []string{diagnose.UdpAbove, diagnose.UdpThrice, diagnose.UdpTenfold, diagnose.UdpThirtyfold, diagnose.EightStreams}, Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
 			{ID: "qdisc", Words: "fq shaper tbf htb cake netem tc", Title: "Queueing discipline", About: "the discipline at the root of the interface",
 				Warns:  "netem, which delays and drops on purpose; where --link-rate states a rate, a shaper (tbf, htb, cake, hfsc) on the route's interface",
 				Why:    "what shapes, delays or drops at the sender is measured as if the path did it",
-				Source: "tc(8)", Remedy: "the kernel's default discipline; of a shaper, look at its rate first", Checklist: []string{"C-33"}, Face: gateQdisc},
+				Source: "tc(8)", Fix: "the kernel's default discipline; of a shaper, look at its rate first", Checklist: []string{"C-33"}, Face: gateQdisc},
 			{ID: "guest-shaping", Words: "shaping portgroup", Title: "Traffic shaping of a guest's port", About: "the shaping of its port, port group and switch, in both directions",
 				Warns:  "one is on, at less than the rate that is wanted, or no rate is stated",
 				Why:    "nothing passes faster than its average for longer than a burst",
-				Source: "vSphere Networking, traffic shaping policy", Remedy: "switch it off, or raise its average", Checklist: []string{"C-33"}, Below: true, Host: gateGuestShaping},
+				Source: "vSphere Networking, traffic shaping policy", Fix: "switch it off, or raise its average", Checklist: []string{"C-33"}, Hypervisor: true, Host: gateGuestShaping},
 		},
 		Propose: []advise.Proposer{ProposeShaper},
 	}
@@ -87,15 +87,15 @@ func portShaper(f *diagnose.Flow) *diagnose.Outcome {
 		return nil
 	}
 	for _, e := range f.Ends() {
-		s := below.ShapedAt(f, e)
+		s := hypervisor.ShapedAt(f, e)
 		if s == nil {
 			continue
 		}
 		passed, by := bps, f.Receiver.Proof("goodput", bps, "bps")
-		if x, why := e.OfPort(below.PortRate(e)); why == "" && stat.Pct(bps, s.Average) < below.ShapedLow {
-			passed, by = x.Mean, below.Tells(x, e.Name, x.Mean, "bps") // with what others of the guest send
+		if x, why := e.OfPort(hypervisor.PortRate(e)); why == "" && stat.Pct(bps, s.Average) < hypervisor.ShapedLow {
+			passed, by = x.Mean, hypervisor.GaugeEvidence(x, e.Name, x.Mean, "bps") // with what others of the guest send
 		}
-		if passed < s.Average*below.ShapedLow/100 || passed > s.Average*below.ShapedHigh/100 {
+		if passed < s.Average*hypervisor.ShapedLow/100 || passed > s.Average*hypervisor.ShapedHigh/100 {
 			continue
 		}
 		return asPortShaper(f, s, by)
@@ -104,12 +104,12 @@ func portShaper(f *diagnose.Flow) *diagnose.Outcome {
 }
 
 // asPortShaper words a flow that is at the rate of a shaped port.
-func asPortShaper(f *diagnose.Flow, s *below.ShapedPort, by measure.Proof) *diagnose.Outcome {
-	way := "receives"
+func asPortShaper(f *diagnose.Flow, s *hypervisor.ShapedPort, by measure.Proof) *diagnose.Outcome {
+	direction := "receives"
 	if s.End.Sends() {
-		way = "sends"
+		direction = "sends"
 	}
-	o := diagnose.Likely("%s holds what the %s %s to %s, and this is it", s.Name, s.End.Place, way, unit.Rate(s.Average)).
+	o := diagnose.Likely("%s holds what the %s %s to %s, and this is it", s.Name, s.End.Place, direction, unit.Rate(s.Average)).
 		By(by, measure.Proof{EndPoint: s.End.Name, Counter: "average rate of its traffic shaping", Value: s.Average, Unit: "bps"}).
 		Costs(s.Average, "no more than "+unit.Rate(s.Average)+" with all headers", "traffic shaping of "+s.Name)
 	flat, known := f.Flatness()
@@ -120,7 +120,7 @@ func asPortShaper(f *diagnose.Flow, s *below.ShapedPort, by measure.Proof) *diag
 	case known && flat < diagnose.FlatBar && a.Known && b.Known:
 		o.Confidence = measure.Certain
 	}
-	return o.At(below.OnBed(s.End, s.Name)).Mend(&measure.Remedy{EndPoint: below.BedName(s.End), Advice: "raise the average of the traffic shaping of " + s.Name + ", or switch it off", Risk: "it may be meant: ask who runs the network"})
+	return o.At(hypervisor.AtHost(s.End, s.Name)).AddFix(&measure.Fix{EndPoint: hypervisor.HostName(s.End), Advice: "raise the average of the traffic shaping of " + s.Name + ", or switch it off", Risk: "it may be meant: ask who runs the network"})
 }
 
 // OwnQueue judges the queueing discipline of the sender's own interface.
@@ -151,7 +151,7 @@ func OwnQueue(f *diagnose.Flow) (*diagnose.Outcome, bool) {
 	if q.Drops > 0 {
 		o.By(e.Proof("qdisc "+q.Kind+" drops", float64(q.Drops), "packets"))
 	}
-	return f.AsShaper(o).Mend(&measure.Remedy{EndPoint: e.Name, Platform: "linux", Advice: "look at the rate that it is set to, and raise it if the link carries more",
+	return f.AsShaper(o).AddFix(&measure.Fix{EndPoint: e.Name, Platform: "linux", Advice: "look at the rate that it is set to, and raise it if the link carries more",
 		Commands: []string{fmt.Sprintf("tc -s qdisc show dev %s", diagnose.Word(e.FaceName()))}, Risk: "it only shows"}), true
 }
 
@@ -226,7 +226,7 @@ func plateau(f *diagnose.Flow) *diagnose.Outcome {
 	if f.HasQueue() && flat < diagnose.FlatBar && !drifts(f) {
 		o.Confidence = measure.Likely
 	}
-	return f.AsShaper(o.By(loss.QueueProof(f), diagnose.Below(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar)))
+	return f.AsShaper(o.By(loss.QueueProof(f), diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar)))
 }
 
 // fillsCwnd tells whether the congestion window was what held the sender, as
@@ -242,7 +242,7 @@ func fillsCwnd(f *diagnose.Flow) bool {
 // fillsRoom tells whether the receiver's window or the sender's buffer is used up
 // by what is under way.
 func fillsRoom(f *diagnose.Flow, flight float64) bool {
-	held, _, _ := f.WindowHeld()
+	held, _, _ := f.WindowLimited()
 	t, _ := f.Sender.Threads()
 	waits, ok := f.NotSent()
 	return held > diagnose.RwndBar || t.Blocked > diagnose.BlockedBar && ok && waits <= flight/4
@@ -256,12 +256,12 @@ func drifts(f *diagnose.Flow) bool {
 
 // PacketsShaper judges by captures alone.
 func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if s == nil {
 		return diagnose.Missing("a connection of the flow", "none is in the capture")
 	}
 	queue, ok := s.Stands()
-	h, known := s.WindowHeld()
+	h, known := s.WindowLimited()
 	flat, seen := loss.SettledFlatness(f)
 	idle, told := s.IdlePct()
 	loaded, least, _ := s.RTT()
@@ -299,7 +299,7 @@ func PacketsShaper(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	rtt := s.Proof("round trip under load, median", loaded, "ns")
 	rtt.Note = "the least is " + unit.Duration(int64(least))
-	o.By(rtt, diagnose.Below(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar))
+	o.By(rtt, diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds from their median", flat, "pct"), diagnose.FlatBar))
 	if x := f.Crossing; x != nil && x.Data.Delay != nil {
 		if o = queueWhere(f, o, x, loaded-least); o.State != diagnose.Holds {
 			return o
@@ -364,7 +364,7 @@ func gateQdisc(f *scene.Face) *gate.Finding {
 func shapers() []string { return []string{"tbf", "htb", "cake", "hfsc"} }
 
 func gateGuestShaping(h *scene.Host) *gate.Finding {
-	b, ok := below.Below(h)
+	b, ok := hypervisor.Placement(h)
 	if !ok {
 		return nil
 	}
@@ -394,7 +394,7 @@ func gateGuestShaping(h *scene.Host) *gate.Finding {
 // ProposeShaper is for datagrams for which the sender's own host has no room: in
 // the queue of the interface, or in the ring of its adapter.
 func ProposeShaper(r advise.Request) []advise.Draft {
-	c, h := r.Way.Cell, r.Way.From
+	c, h := r.Direction.Cell, r.Direction.From
 	if c == nil || r.At != h {
 		return nil
 	}
@@ -411,7 +411,7 @@ func ProposeShaper(r advise.Request) []advise.Draft {
 		}
 		lost := slices.ContainsFunc(c.LossPlaces, func(p measure.LossPlace) bool { return p.Place == x.place && p.Packets > 0 })
 		if lost && s.Number() > 0 && want > s.Number() {
-			list = append(list, advise.Change(h, x.knob, face, fmt.Sprint(want), x.title, fmt.Sprint(want), face, h.Name, s.Number()).ForWay(r.Way))
+			list = append(list, advise.Change(h, x.knob, face, fmt.Sprint(want), x.title, fmt.Sprint(want), face, h.Name, s.Number()).ForDirection(r.Direction))
 		}
 	}
 	return list

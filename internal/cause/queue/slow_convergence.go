@@ -19,14 +19,14 @@ func SlowConvergence() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", Judge: judgeSlowConvergence,
-			Seen:  "the last third carries 10% more than the first, the congestion window grows to the end, there is no plateau",
-			Apart: "a longer run reaches more", Mends: "a longer run, a longer ramp left out (-O)", Effect: "the figure is too low, not the path",
+			Seen:        "the last third carries 10% more than the first, the congestion window grows to the end, there is no plateau",
+			Distinction: "a longer run reaches more", Fix: "a longer run, a longer ramp left out (-O)", Effect: "the figure is too low, not the path",
 			Source: "methods.md, steady state; RFC 9438, section 4", Tests: []string{diagnose.Longer},
 		},
 		Gates: []gate.Rule{
 			{ID: "tcp-carry-over", Title: "What TCP remembers", About: "tcp_no_metrics_save and tcp_slow_start_after_idle, where the path is long (10 ms) and holds more than 1 MB; information only",
 				Why:    "a threshold kept from an earlier connection that lost packets makes the next ones start slowly",
-				Source: "ip-sysctl.rst", Remedy: "do not keep it while measuring", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
+				Source: "ip-sysctl.rst", Fix: "do not keep it while measuring", Checklist: []string{"C-17"}, Host: gateTCPCarryOver},
 		},
 		Propose: []advise.Proposer{ProposeSlowConvergence},
 	}
@@ -36,7 +36,7 @@ func judgeSlowConvergence(f *diagnose.Flow) *diagnose.Outcome {
 	bins := f.Bins()
 	left, _ := f.Allowed()
 	switch {
-	case f.IsHeld():
+	case f.IsRateLimited():
 		return diagnose.No("a rate was asked for")
 	case f.Follows() && f.Rate() < diagnose.BindsBar*left:
 		return diagnose.No("the rate goes up and down with what is lost")
@@ -76,20 +76,20 @@ func stillClimbs(f *diagnose.Flow) bool {
 	flight, ok1 := f.InFlight()
 	cwnd, ok2 := f.Cwnd()
 	again, ok3 := f.AgainPct()
-	held, _, ok4 := f.WindowHeld()
+	held, _, ok4 := f.WindowLimited()
 	_, _, ok5 := f.RTT()
 	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || diagnose.Paces(f.Congestion()) || f.Sender.Seen.Reported != "" {
 		return false
 	}
-	course := cwnds(f)
-	grows := len(course) > 1 && course[len(course)-1] >= slices.Max(course) && course[len(course)-1] > course[0]
+	timeline := cwnds(f)
+	grows := len(timeline) > 1 && timeline[len(timeline)-1] >= slices.Max(timeline) && timeline[len(timeline)-1] > timeline[0]
 	free := !f.HasQueue() && !f.Sender.IsFull() && !f.Receiver.IsFull() && !f.Receiver.IsBehind() && !f.LinkIsFull()
 	return grows && flight > 0.85*cwnd && again < diagnose.AgainBar && held < diagnose.RwndClear && free && diagnose.SendBuffer(f).State != diagnose.Holds && f.Rate() > 0
 }
 
 // cwnds are the congestion windows of all streams together at the end of each
 // second, in segments; none where one of them is not known.
-func cwnds(f *diagnose.Flow) (course []float64) {
+func cwnds(f *diagnose.Flow) (timeline []float64) {
 	if f.Sender.Seen == nil {
 		return nil
 	}
@@ -102,15 +102,15 @@ func cwnds(f *diagnose.Flow) (course []float64) {
 			sum += float64(*t.Cwnd)
 		}
 		if len(b.TCP) > 0 {
-			course = append(course, sum)
+			timeline = append(timeline, sum)
 		}
 	}
-	return course
+	return timeline
 }
 
 // asClimbing settles a rate that still rises by a longer run.
 func asClimbing(f *diagnose.Flow, o *diagnose.Outcome) *diagnose.Outcome {
-	o.At(measure.Where{Place: measure.AtTool}).Mend(diagnose.Advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
+	o.At(measure.Where{Place: measure.AtTool}).AddFix(diagnose.Advise(nil, "measure for longer (-t 60), and leave more of the beginning out (-O)"))
 	x := f.Experiment(diagnose.Longer)
 	switch {
 	case x == nil:
@@ -139,12 +139,12 @@ const riseBar = 1.1
 // cwndGrows tells whether the congestion window is greatest in the last
 // seconds, and well above that of the first.
 func cwndGrows(f *diagnose.Flow) (grows, known bool) {
-	course := cwnds(f)
-	if len(course) < stat.LeastBins {
+	timeline := cwnds(f)
+	if len(timeline) < stat.LeastBins {
 		return false, false
 	}
-	end := course[len(course)-1]
-	return end >= 0.9*slices.Max(course) && end > 1.2*course[0], true
+	end := timeline[len(timeline)-1]
+	return end >= 0.9*slices.Max(timeline) && end > 1.2*timeline[0], true
 }
 
 // farBar is by how many times the last third exceeds the first, where the run
@@ -156,7 +156,7 @@ func gateTCPCarryOver(h *scene.Host) *gate.Finding {
 	if h.System != "linux" || product < 1e6 || h.RTT() < longRTT {
 		return nil
 	}
-	var fix scene.Remedy
+	var fix scene.Fix
 	if h.Sysctls[knob.Sysctl(knob.NoMetricsSave)] == "0" {
 		fix = h.Set(knob.NoMetricsSave, "", "1")
 	}
@@ -175,13 +175,13 @@ const longRTT = 10e6
 // ProposeSlowConvergence is for a rate that still rises: what an earlier connection found
 // may hold it down, and a pause makes it begin anew.
 func ProposeSlowConvergence(r advise.Request) []advise.Draft {
-	h := r.Way.From
+	h := r.Direction.From
 	var list []advise.Draft
 	if h.Value(knob.NoMetricsSave, "") == "0" {
-		list = append(list, advise.Change(h, knob.NoMetricsSave, "", "1", "connections of %s do not begin with what earlier ones found", h.Name).ForWay(r.Way))
+		list = append(list, advise.Change(h, knob.NoMetricsSave, "", "1", "connections of %s do not begin with what earlier ones found", h.Name).ForDirection(r.Direction))
 	}
 	if h.Value(knob.SlowStartIdle, "") == "1" {
-		list = append(list, advise.Change(h, knob.SlowStartIdle, "", "0", "connections of %s keep their rate over a pause", h.Name).ForWay(r.Way))
+		list = append(list, advise.Change(h, knob.SlowStartIdle, "", "0", "connections of %s keep their rate over a pause", h.Name).ForDirection(r.Direction))
 	}
 	return list
 }

@@ -17,9 +17,9 @@ func TokenBucket() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "token-bucket", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a burst is allowed, then less", Judge: judgeTokenBucket,
-			Seen:  "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
-			Apart: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
-			Mends: "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
+			Seen:        "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
+			Distinction: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
+			Fix:         "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
 			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{diagnose.Longer, diagnose.Rested}, Brings: []string{"shaper", "policer", "loss"},
 		},
 	}
@@ -44,9 +44,9 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	o := diagnose.Likely("the rate falls from %s to %s after %.0f s: a burst was allowed, then less, or others take the rest since", unit.Rate(x.Before), unit.Rate(x.After), x.Lasted.Seconds()).
 		By(f.Receiver.Proof("first level", x.Before, "bps"), f.Receiver.Proof("second level", x.After, "bps")).
 		Costs(x.After, "what lasts is "+unit.Rate(x.After), "change point of the seconds").
-		Mend(diagnose.Advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
+		AddFix(diagnose.Advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
 	if long != nil && diagnose.RateOf(long) < diagnose.StepBar*x.After {
-		o.By(diagnose.Below(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput of a longer run after this one", Value: diagnose.RateOf(long), Unit: "bps"}, diagnose.StepBar*x.After))
+		o.By(diagnose.UnderBar(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput of a longer run after this one", Value: diagnose.RateOf(long), Unit: "bps"}, diagnose.StepBar*x.After))
 	}
 	after := secondsAfter(f, x)
 	spread := stat.MedianDeviation(after)
@@ -54,7 +54,7 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 		o.Confidence = measure.Possible // a control that losses or timeouts have thrown back falls as well, and wanders
 		return o.Then("a longer run: whether its second level stays")
 	}
-	o.By(diagnose.Below(f.Receiver.Proof("deviation of the seconds after the step from their median", spread, "pct"), diagnose.FlatBar))
+	o.By(diagnose.UnderBar(f.Receiver.Proof("deviation of the seconds after the step from their median", spread, "pct"), diagnose.FlatBar))
 	if again := sameBurst(f, x); again > 0 {
 		o.Confidence = measure.Certain
 		return o.By(f.Receiver.Proof("bytes before the step, of each of several runs", again, "bytes"))
@@ -74,7 +74,7 @@ func overAllowance(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		n := e.NIC()
 		o := diagnose.Likely("the instance of %s used more than its allowance", e.Name).At(e.OnFace()).By(diagnose.Above(e.Proof(name, over, "packets"), 0)).
-			Mend(diagnose.Advise(e, "a larger instance, or one without bursts; report both levels"))
+			AddFix(diagnose.Advise(e, "a larger instance, or one without bursts; report both levels"))
 		bytes := n.RxBytes
 		if e.Sends() {
 			bytes = n.TxBytes
@@ -87,7 +87,7 @@ func overAllowance(f *diagnose.Flow) *diagnose.Outcome {
 		again, _ := f.AgainPct()
 		switch {
 		case f.LinkIsFull() || !f.HasQueue() && (again < diagnose.AgainBar || !f.MayFollow()): // nothing of this flow was held up
-			o.Beside()
+			o.MarkNotBinding()
 		case perSecond && !mine:
 			o.Confidence = measure.Possible
 		case over >= certainShare*float64(n.TxPackets+n.RxPackets) && over >= diagnose.FewEvents && !perSecond && mine:
@@ -106,17 +106,17 @@ func allowance(e *diagnose.End) (packets float64, name string) {
 	if n == nil {
 		return 0, ""
 	}
-	way := "bw_in"
+	direction := "bw_in"
 	if e.Sends() {
-		way = "bw_out"
+		direction = "bw_out"
 	}
-	return diagnose.Counted(n, []string{way + "_allowance_exceeded", "pps_allowance_exceeded"}, nil)
+	return diagnose.Counted(n, []string{direction + "_allowance_exceeded", "pps_allowance_exceeded"}, nil)
 }
 
 // secondsAfter are the rates of the seconds at the second level, of all runs; the
 // first of each is left out, within which the rate may have fallen.
 func secondsAfter(f *diagnose.Flow, x diagnose.TwoLevels) (all []float64) {
-	for _, e := range alike(f) {
+	for _, e := range sameReceivers(f) {
 		bins := stat.Bins(e)
 		high := x.LastHigh(bins)
 		all = append(all, bins[min(high+1, len(bins)):]...)
@@ -124,9 +124,9 @@ func secondsAfter(f *diagnose.Flow, x diagnose.TwoLevels) (all []float64) {
 	return all
 }
 
-// alike are the receivers of this run, and of those that differ from it only in
+// sameReceivers are the receivers of this run, and of those that differ from it only in
 // when they began and how long they lasted.
-func alike(f *diagnose.Flow) []*measure.Evidence {
+func sameReceivers(f *diagnose.Flow) []*measure.Evidence {
 	runs := slices.Clone(f.Cell.Runs)
 	for _, id := range []string{diagnose.Longer, diagnose.Rested} {
 		if c := f.Experiment(id); c != nil {
@@ -144,7 +144,7 @@ func alike(f *diagnose.Flow) []*measure.Evidence {
 // level; 0 where there are none, or they are not the same.
 func sameBurst(f *diagnose.Flow, x diagnose.TwoLevels) float64 {
 	var bursts []float64
-	for _, e := range alike(f) {
+	for _, e := range sameReceivers(f) {
 		if bytes, lasted := x.BurstOf(e); lasted >= time.Second {
 			bursts = append(bursts, bytes)
 		}

@@ -14,7 +14,7 @@ import (
 // congested is the mark that a queue sets (RFC 3168, CE).
 const congested = 3
 
-func gateDSCP(w *scene.Way) *gate.Finding {
+func gateDSCP(w *scene.Direction) *gate.Finding {
 	if len(w.Marks) == 0 {
 		return nil
 	}
@@ -110,5 +110,5 @@ func DSCPGate() gate.Rule {
 	return gate.Rule{ID: "dscp", Words: "tos ecn qos marks", Title: "DSCP and ECN marks", About: "whether the marks of the IP header arrive as they were sent",
 		Warns:  "a mark is cleared or changed (a mark of ECN that a queue turned into CE is not)",
 		Why:    "a mark that is cleared on the way puts the traffic into another class than the one that is tested",
-		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Remedy: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, Way: gateDSCP}
+		Source: "RFC 2474, RFC 2597, RFC 3246, RFC 3168", Fix: "trust the marks at every switch and router between", Checklist: []string{"C-33"}, Direction: gateDSCP}
 }

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"thru/internal/cause/advise"
-	"thru/internal/cause/below"
 	"thru/internal/cause/cpu"
 	"thru/internal/cause/diagnose"
 	"thru/internal/cause/gate"
+	"thru/internal/cause/hypervisor"
 	"thru/internal/cause/knob"
 	"thru/internal/cause/loss"
 	"thru/internal/cause/mtu"
@@ -29,20 +29,20 @@ func LAGOneMember() rule.Cause {
 			Cause: "lag-one-member", TCP: true, Unseen: diagnose.HostPackets, Title: "one flow uses one member of a bundle", Judge: judgeLAGOneMember,
 			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
 				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
-			Apart: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",
-			Mends: "layer3+4 hashing; several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
+			Distinction: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",
+			Fix:         "layer3+4 hashing; several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
 			Tests: []string{diagnose.EightStreams, diagnose.ManyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},
 		},
 		Gates: []gate.Rule{
 			{ID: "bond", Words: "lag lacp bonding teaming", Title: "Link aggregation", About: "members of a bond, its LACP groups and its hash policy",
 				Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
 				Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
-				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Remedy: "layer3+4 hashing, LACP at the switch",
+				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Fix: "layer3+4 hashing, LACP at the switch",
 				Checklist: []string{"A-03", "A-09"}, Face: gateBond},
 			{ID: "several-ways", Words: "ecmp multipath", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
 				Warns:  "they do; or an end has several next hops and chooses among them by addresses alone",
 				Why:    "one flow never exceeds one member: a single connection cannot show what all ways together carry",
-				Source: "A-09; IEEE 802.1AX, 5.2.4", Remedy: "test with many connections as well as with one; hashing by port", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralWays},
+				Source: "A-09; IEEE 802.1AX, 5.2.4", Fix: "test with many connections as well as with one; hashing by port", Checklist: []string{"A-09", "C-35"}, Path: gateSeveralDirections},
 		},
 		Propose: []advise.Proposer{cpu.MoreStreams},
 	}
@@ -83,8 +83,8 @@ func judgeLAGOneMember(f *diagnose.Flow) *diagnose.Outcome {
 // bundle judges what the hosts say of their bonds, where nothing else was tried.
 func bundle(f *diagnose.Flow) *diagnose.Outcome {
 	for _, e := range f.Ends() {
-		if gates := below.Conditions(f, "lag-one-member", e.Name); len(gates) > 0 {
-			return diagnose.Possible("%s", gates[0].Fact).At(e.OnFace()).Beside().Mend(e.RemedyOf(gates[0]))
+		if gates := hypervisor.Conditions(f, "lag-one-member", e.Name); len(gates) > 0 {
+			return diagnose.Possible("%s", gates[0].Fact).At(e.OnFace()).MarkNotBinding().AddFix(e.FixOf(gates[0]))
 		}
 	}
 	return f.Untried(diagnose.EightStreams)
@@ -127,32 +127,32 @@ func member(f *diagnose.Flow, many *measure.Cell) *diagnose.Outcome {
 	o := diagnose.Likely("%d streams carry %.2g times what one does: it uses one member of a bundle, or is held by itself", many.Streams, g.Times).
 		By(diagnose.InTurns(measure.Proof{EndPoint: f.Receiver.Name, Counter: fmt.Sprintf("goodput of %d streams over one", many.Streams)}, g, diagnose.MemberBar), loss.QueueProof(f)).
 		Costs(0, fmt.Sprintf("%d streams carry %s", many.Streams, unit.Rate(diagnose.RateOf(many))), "the same traffic with -P "+fmt.Sprint(many.Streams)).
-		Mend(BundleRemedy(f))
+		AddFix(BundleFix(f))
 	members := math.Round(g.Times)
 	flat, known := f.Flatness()
 	path := f.Path()
 	whole := members >= 2 && math.Abs(g.Times-members) < 0.06*members && float64(many.Streams) >= 2*members
-	ways := 0.0
-	if path != nil && path.Ports != nil && path.Ports.Ways > 1 {
-		ways = float64(path.Ports.Ways)
-		o.By(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: ways})
+	directions := 0.0
+	if path != nil && path.Ports != nil && path.Ports.Directions > 1 {
+		directions = float64(path.Ports.Directions)
+		o.By(measure.Proof{EndPoint: path.From, Counter: "ways that source ports take", Value: directions})
 	}
 	switch {
 	case !f.HasQueue() && !g.Sure && f.Follows(): // what is lost holds each of several streams by itself, too
 		o.Confidence = measure.Possible
 	case !known || flat > diagnose.FlatBar || !f.HasQueue() || !g.Sure:
-	case whole && (ways == members || hasMembers(f, members)), comesApart(f, many), fillsOneByOne(f):
+	case whole && (directions == members || hasMembers(f, members)), spreadsReception(f, many), fillsOneByOne(f):
 		o.Confidence = measure.Certain
 		o.Text = fmt.Sprintf("one stream uses one member of a bundle: %d streams carry %.2g times as much", many.Streams, g.Times)
 	}
 	return o
 }
 
-// BundleRemedy says how a bundle spreads flows over its members.
-func BundleRemedy(f *diagnose.Flow) *measure.Remedy {
+// BundleFix says how a bundle spreads flows over its members.
+func BundleFix(f *diagnose.Flow) *measure.Fix {
 	for _, e := range f.Ends() {
-		for _, g := range below.Conditions(f, "lag-one-member", e.Name) {
-			return e.RemedyOf(g)
+		for _, g := range hypervisor.Conditions(f, "lag-one-member", e.Name) {
+			return e.FixOf(g)
 		}
 	}
 	return diagnose.Advise(nil, "have bundles and equal-cost routes choose a member by address and port (layer3+4), and use several streams: one flow never exceeds one member")
@@ -170,9 +170,9 @@ func hasMembers(f *diagnose.Flow, n float64) bool {
 	})
 }
 
-// comesApart tells whether the receiver took in the several streams by more
+// spreadsReception tells whether the receiver took in the several streams by more
 // than the interface of its route.
-func comesApart(f *diagnose.Flow, many *measure.Cell) bool {
+func spreadsReception(f *diagnose.Flow, many *measure.Cell) bool {
 	g := &diagnose.Flow{Doc: f.Doc, Cell: many, Run: diagnose.RunShown(many)}
 	for _, x := range g.Run.Flows {
 		e := &diagnose.End{Flow: g, Seen: x.Receiver}
@@ -264,7 +264,7 @@ func groupsUnknown(b *measure.Bond) string {
 	return "; its LACP groups are not known"
 }
 
-func gateSeveralWays(sc *scene.Scene) *gate.Finding {
+func gateSeveralDirections(sc *scene.Scene) *gate.Finding {
 	p := sc.Subject.Path
 	hops := ""
 	for _, w := range []struct {
@@ -284,8 +284,8 @@ func gateSeveralWays(sc *scene.Scene) *gate.Finding {
 	switch s := p.Ports; {
 	case s == nil || s.Ports <= 0:
 		return gate.Missing(sc, "whether source ports take different ways", "source_ports")
-	case s.Ways > 1:
-		return gate.Warn("flows may take %d ways, by their source port (seen in %s%s)%s", s.Ways, s.By, groupsText(s.Groups), hops).
+	case s.Directions > 1:
+		return gate.Warn("flows may take %d ways, by their source port (seen in %s%s)%s", s.Directions, s.By, groupsText(s.Groups), hops).
 			Do(scene.Advise("test with many connections as well as with one: thru test -P 16, and -P 1"))
 	default:
 		return gate.Pass("%d source ports show no different ways%s", s.Ports, hops)

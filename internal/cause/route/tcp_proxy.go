@@ -14,15 +14,15 @@ func TCPProxy() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "tcp-proxy", TCP: true, Title: "a box between ends TCP", Judge: judgeTCPProxy, Packets: diagnose.PacketsProxy,
-			Seen:  "the handshake takes less than half the round trip of data, and 3 ms less; in captures of both ends: sequence numbers and options are others at each; in one: the SYN is answered far sooner than data, or with another time to live (possible)",
-			Apart: "the options of the SYN differ at the two ends", Mends: "bypass it", Effect: "its buffers and its CPU are what is measured",
+			Seen:        "the handshake takes less than half the round trip of data, and 3 ms less; in captures of both ends: sequence numbers and options are others at each; in one: the SYN is answered far sooner than data, or with another time to live (possible)",
+			Distinction: "the options of the SYN differ at the two ends", Fix: "bypass it", Effect: "its buffers and its CPU are what is measured",
 			Source: "RFC 3135 (split connections)", Tests: []string{diagnose.Captured}, Brings: []string{"window-scaling-off", "sack-off", "timestamps-off", "mss-clamp"},
 		},
 		Gates: []gate.Rule{
 			{ID: "tcp-proxy", Words: "proxy middlebox", Title: "End of TCP", About: "the round trip of the handshake against that of data",
 				Warns:  "the handshake takes less than half of it, and 1 ms less: somebody nearer answers in the other end's name",
 				Why:    "a box that ends TCP between is what gets measured, with its buffers and its CPU",
-				Source: "RFC 3135 (split connections)", Remedy: "bypass it", Checklist: []string{"C-16"}, Path: gateTCPProxy},
+				Source: "RFC 3135 (split connections)", Fix: "bypass it", Checklist: []string{"C-16"}, Path: gateTCPProxy},
 		},
 	}
 }
@@ -40,8 +40,8 @@ func judgeTCPProxy(f *diagnose.Flow) *diagnose.Outcome {
 		return diagnose.No("the handshake took %s, data %s at least", unit.Duration(int64(hs)), unit.Duration(int64(data)))
 	}
 	o := diagnose.Possible("something nearer answers in %s's name: the handshake took %s, data takes %s at least", p.To, unit.Duration(int64(hs)), unit.Duration(int64(data))).
-		By(diagnose.Below(measure.Proof{EndPoint: p.From, Counter: "round trip of the handshake", Value: hs, Unit: "ns"}, data/2)).
-		Mend(diagnose.Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
+		By(diagnose.UnderBar(measure.Proof{EndPoint: p.From, Counter: "round trip of the handshake", Value: hs, Unit: "ns"}, data/2)).
+		AddFix(diagnose.Advise(nil, "find the accelerator, load balancer or firewall that ends TCP, and have it let these ports pass"))
 	changed := diagnose.Rewritten(p.Handshake.SYNSent, p.Handshake.SYNSeen) || diagnose.Rewritten(p.Handshake.SYNACKSent, p.Handshake.SYNACKSeen)
 	kernel, ok := kernelRTT(f)
 	switch {
@@ -50,9 +50,9 @@ func judgeTCPProxy(f *diagnose.Flow) *diagnose.Outcome {
 		o.By(measure.Proof{EndPoint: p.To, Counter: "options of the SYN that differ at the ends", Value: 1})
 	case ok && kernel < data/2 && data-kernel > diagnose.ProxyBar:
 		o.Confidence = measure.Likely
-		o.By(diagnose.Below(f.Sender.Proof("tcp_info.min_rtt_ns", kernel, "ns"), data/2))
+		o.By(diagnose.UnderBar(f.Sender.Proof("tcp_info.min_rtt_ns", kernel, "ns"), data/2))
 	default:
-		o.Beside()
+		o.MarkNotBinding()
 	}
 	return o
 }

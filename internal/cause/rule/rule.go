@@ -26,5 +26,5 @@ type Cause struct {
 	// Tight tells of a gate that says what is known to bind (advise.Rule).
 	Tight func(advise.Request) bool
 	// LastResort supposes it where next to nothing passes (advise.Rule).
-	LastResort func(*advise.Way) *measure.Finding
+	LastResort func(*advise.Direction) *measure.Finding
 }

@@ -23,9 +23,9 @@ func HostOf(name string, facts *measure.Facts) *Host {
 }
 
 // Fix is a remedy as a finding has it.
-func (h *Host) Fix(r Remedy) *measure.Remedy {
+func (h *Host) Fix(r Fix) *measure.Fix {
 	r = h.Sparing(r)
-	fix := &measure.Remedy{EndPoint: h.Name, Commands: r.Lines, Advice: r.Advice, Risk: r.Risk}
+	fix := &measure.Fix{EndPoint: h.Name, Commands: r.Lines, Advice: r.Advice, Risk: r.Risk}
 	if len(r.Lines) > 0 {
 		fix.Platform = h.System
 	}
@@ -61,13 +61,13 @@ func Offloads() []Offload {
 }
 
 // SetMTU changes the MTU of an interface.
-func SetMTU(f *Face, mtu int) Remedy {
+func SetMTU(f *Face, mtu int) Fix {
 	return f.Set(knob.MTU, strconv.Itoa(mtu)).Or(fmt.Sprintf("set the MTU to %d", mtu))
 }
 
 // Window lets one connection have so many bytes under way, as sender or as
 // receiver. Where the host's limit allows them already it says so.
-func Window(h *Host, bytes int64, sends bool) Remedy {
+func Window(h *Host, bytes int64, sends bool) Fix {
 	bytes = min(max(bytes, 1), mostWindow)
 	l := h.Limits()
 	has, of := l.Window, l.WindowOf
@@ -82,10 +82,10 @@ func Window(h *Host, bytes int64, sends bool) Remedy {
 
 // SetBuffers lets one connection have the window under way. Only the buffer of one
 // side is set, and never to less than it has.
-func SetBuffers(h *Host, window int64, sends bool) Remedy {
+func SetBuffers(h *Host, window int64, sends bool) Fix {
 	if h.System == "windows" { // which has levels: half of a buffer is the window
 		if h.Limits().Window >= window {
-			return Remedy{}
+			return Fix{}
 		}
 		return h.Set(knob.TCPRmem, "", knob.Sizes(knob.TCPRmem, "", 2*window))
 	}
@@ -93,7 +93,7 @@ func SetBuffers(h *Host, window int64, sends bool) Remedy {
 }
 
 // SetBuffer gives the buffer of one side that greatest size.
-func SetBuffer(h *Host, sends bool, bytes int64) Remedy {
+func SetBuffer(h *Host, sends bool, bytes int64) Fix {
 	id := knob.TCPRmem
 	if sends {
 		id = knob.TCPWmem
@@ -102,7 +102,7 @@ func SetBuffer(h *Host, sends bool, bytes int64) Remedy {
 }
 
 // SpreadInterrupts gives each interrupt a CPU of its own, of the adapter's node first.
-func SpreadInterrupts(f *Face) Remedy {
+func SpreadInterrupts(f *Face) Fix {
 	const most = 16 // commands
 	cpus := f.Near()
 	value := ""
@@ -120,8 +120,8 @@ func SpreadInterrupts(f *Face) Remedy {
 
 // Interrupts gives each interrupt of an interface a CPU of its own; where it
 // has one only, software spreads its packets.
-func Interrupts(f *Face) Remedy {
-	r := Remedy{}
+func Interrupts(f *Face) Fix {
+	r := Fix{}
 	if len(f.IRQs) > 1 {
 		r = SpreadInterrupts(f)
 	}
@@ -132,9 +132,9 @@ func Interrupts(f *Face) Remedy {
 }
 
 // PacketSteering spreads the packets of a queue over all CPUs by software.
-func PacketSteering(f *Face) Remedy {
+func PacketSteering(f *Face) Fix {
 	if f.Host.CPUs() <= 0 {
-		return Remedy{}
+		return Fix{}
 	}
 	return f.Set(knob.RPS, "rx-0 "+knob.Mask(firstCPUs(f.Host.CPUs())))
 }

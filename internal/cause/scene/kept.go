@@ -13,7 +13,7 @@ const longest = 240
 
 // Sparing leaves out of a remedy what would take back a change that a tuning has
 // kept: it was shown to help here, which no rule knows better.
-func (h *Host) Sparing(r Remedy) Remedy {
+func (h *Host) Sparing(r Fix) Fix {
 	var lines, kept []string
 	for _, command := range r.Lines {
 		against := knob.Against(h.System, h.Facts, command)

@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Remedy is what to do on a host: in words, by commands of its system, or both.
-type Remedy struct {
+// Fix is what to do on a host: in words, by commands of its system, or both.
+type Fix struct {
 	Lines  []string // commands, each as a shell takes it: no words beside them
 	Risk   string   // what the commands, or the advice, may cost
 	Advice string   // where no command does it, or to be done before
@@ -44,19 +44,19 @@ func Command(format string, args ...any) string {
 }
 
 // Commands of one system, with what they risk.
-func Commands(risk string, lines ...string) Remedy { return Remedy{Lines: lines, Risk: risk} }
+func Commands(risk string, lines ...string) Fix { return Fix{Lines: lines, Risk: risk} }
 
 // Advise is a remedy in words only. Names of a host get in by command.
-func Advise(text string) Remedy { return Remedy{Advice: text} }
+func Advise(text string) Fix { return Fix{Advice: text} }
 
 // Saying adds words to commands.
-func (r Remedy) Saying(advice string) Remedy { r.Advice = advice; return r }
+func (r Fix) Saying(advice string) Fix { r.Advice = advice; return r }
 
 // Risking adds what it may cost.
-func (r Remedy) Risking(risk string) Remedy { r.Risk = risk; return r }
+func (r Fix) Risking(risk string) Fix { r.Risk = risk; return r }
 
 // At says at which end point to run the commands, for gates that belong to none.
-func At(h *Host, r Remedy) Remedy { r.End = h.Name; return r }
+func At(h *Host, r Fix) Fix { r.End = h.Name; return r }
 
 // EndName is the name of an end point on its way into a command.
 type EndName string
@@ -73,19 +73,19 @@ func (n NIC) word() string {
 }
 
 // Set gives a knob of the host a value, by the command of its system; nothing where that has none.
-func (h *Host) Set(id, iface, value string) Remedy {
+func (h *Host) Set(id, iface, value string) Fix {
 	w := knob.By(h.System, h.Facts, measure.Setting{Knob: id, Interface: iface, Value: value}, "")
 	if len(w.Set) == 0 {
-		return Remedy{}
+		return Fix{}
 	}
-	return Remedy{Lines: w.Set, Risk: strings.TrimPrefix(w.Cuts+"; "+w.Lasts, "; ")}
+	return Fix{Lines: w.Set, Risk: strings.TrimPrefix(w.Cuts+"; "+w.Lasts, "; ")}
 }
 
 // Set gives a knob of this interface a value.
-func (f *Face) Set(id, value string) Remedy { return f.Host.Set(id, f.Name, value) }
+func (f *Face) Set(id, value string) Fix { return f.Host.Set(id, f.Name, value) }
 
 // And does another remedy after this one. What ethtool sets of one interface is one command.
-func (r Remedy) And(o Remedy) Remedy {
+func (r Fix) And(o Fix) Fix {
 	for _, line := range o.Lines {
 		last := len(r.Lines) - 1
 		words := strings.SplitN(line, " ", 4)
@@ -104,7 +104,7 @@ func (r Remedy) And(o Remedy) Remedy {
 }
 
 // Or is said where no command of the system does it.
-func (r Remedy) Or(advice string) Remedy {
+func (r Fix) Or(advice string) Fix {
 	if len(r.Lines) == 0 && r.Advice == "" {
 		return Advise(advice)
 	}
@@ -112,7 +112,7 @@ func (r Remedy) Or(advice string) Remedy {
 }
 
 // Costing says what it costs, before how long it lasts.
-func (r Remedy) Costing(text string) Remedy {
+func (r Fix) Costing(text string) Fix {
 	if len(r.Lines) > 0 {
 		r.Risk = strings.TrimSuffix(text+"; "+r.Risk, "; ")
 	}
@@ -120,8 +120,8 @@ func (r Remedy) Costing(text string) Remedy {
 }
 
 // Sysctls sets what is no knob of thru.
-func Sysctls(h *Host, settings ...string) Remedy {
-	r := Remedy{Risk: knob.SysctlLasts(h.System)}
+func Sysctls(h *Host, settings ...string) Fix {
+	r := Fix{Risk: knob.SysctlLasts(h.System)}
 	for _, s := range settings {
 		if h.System == "freebsd" {
 			r.Lines = append(r.Lines, "sysctl "+s)

@@ -25,12 +25,12 @@ type Subject struct {
 
 // End is one host.
 type End struct {
-	Name   string            // "local", "host2"
-	Facts  *measure.Facts    // nil: no agent is there; one gate says so
-	Route  *measure.Route    // towards the other end; nil: whatever could carry the traffic is judged
-	Costs  []Cost            // what earlier tests cost this host
-	Shared bool              // all ends are this same machine: its facts are judged once
-	Below  []measure.Beneath // what lies below it, by each hypervisor that knows it; none: nobody was asked
+	Name       string                  // "local", "host2"
+	Facts      *measure.Facts          // nil: no agent is there; one gate says so
+	Route      *measure.Route          // towards the other end; nil: whatever could carry the traffic is judged
+	Costs      []Cost                  // what earlier tests cost this host
+	Shared     bool                    // all ends are this same machine: its facts are judged once
+	Placements []measure.HostPlacement // what lies below it, by each hypervisor that knows it; none: nobody was asked
 }
 
 // Cost is what moving data cost a host in an earlier result.
@@ -219,30 +219,30 @@ func address(text string) (netip.Addr, bool) {
 // Streams is how many connections share the work; at least 1.
 func (sc *Scene) Streams() int64 { return max(1, int64(sc.Subject.Streams)) }
 
-// Way is one direction of the path.
-type Way struct {
+// Direction is one direction of the path.
+type Direction struct {
 	*Scene
 	Back     bool // what To sends
 	From, To string
-	measure.OneWay
+	measure.DirectionFacts
 	Sent, Seen *measure.SYN // the segment of the handshake that went this way
 }
 
-// Ways are both directions.
-func (sc *Scene) Ways() []*Way {
+// Directions are both directions.
+func (sc *Scene) Directions() []*Direction {
 	p, hs := sc.Subject.Path, sc.Handshake()
 	if p == nil {
 		return nil
 	}
-	return []*Way{
+	return []*Direction{
 		{sc, false, p.From, p.To, p.Forward, hs.SYNSent, hs.SYNSeen},
 		{sc, true, p.To, p.From, p.Back, hs.SYNACKSent, hs.SYNACKSeen},
 	}
 }
 
 // Other is the direction against this one.
-func (w *Way) Other() *Way {
-	all := w.Ways()
+func (w *Direction) Other() *Direction {
+	all := w.Directions()
 	if w.Back {
 		return all[0]
 	}
@@ -251,11 +251,11 @@ func (w *Way) Other() *Way {
 
 // Sender is the host that this direction starts from; nil where it is no end
 // that is judged.
-func (w *Way) Sender() *Host { return w.Scene.Host(w.From) }
+func (w *Direction) Sender() *Host { return w.Scene.Host(w.From) }
 
 // WhyNot is the reason for a fact of the path that is lacking. Keys stand alone or below
 // their direction ("forward.mtu").
-func (w *Way) WhyNot(facts ...string) (why string, told bool) {
+func (w *Direction) WhyNot(facts ...string) (why string, told bool) {
 	dir := "forward"
 	if w.Back {
 		dir = "back"

@@ -13,7 +13,7 @@ import (
 
 // starved holds where the server's program has nothing to send most of the time,
 // though there is room for it. One that is asked for each block waits for that.
-func (c *course) starved() *bound {
+func (c *scene) starved() *bound {
 	f := c.dataFlow()
 	streams := slices.Contains([]string{"http", "https", "ftp", "ftps", "rsync", "thru"}, c.t.Protocol)
 	if f == nil || c.t.Direction == measure.Upload || !streams {
@@ -29,7 +29,7 @@ func (c *course) starved() *bound {
 		o.Confidence = measure.Certain
 	}
 	o.At(c.farEnd()).By(diagnose.Above(c.farProof("readings in which nothing waits and no window is full", idle, "pct"), starvedBar),
-		diagnose.Below(c.farProof("readings in which the send buffer was used up", full, "pct"), diagnose.BlockedBar))
+		diagnose.UnderBar(c.farProof("readings in which the send buffer was used up", full, "pct"), diagnose.BlockedBar))
 	o.Then("CPU, disk and limits of the server: thru disk, thru check there")
 	return o
 }
@@ -41,10 +41,10 @@ const (
 )
 
 // open says what is left when nothing was found.
-func (c *course) open() *bound {
+func (c *scene) open() *bound {
 	net, known := c.rate(measure.LayerNetwork)
 	if !known || c.bps > beyondShare*net {
-		o := binds("app-limited", measure.Possible, "the server or the network: which of them cannot be told from this end%s", c.underWay())
+		o := binds("app-limited", measure.Possible, "the server or the network: which of them cannot be told from this end%s", c.inFlight())
 		o.At(c.there()).By(c.proof("goodput of the transfer", c.bps, "bps"))
 		if o.Then("run thru serve at the server, and say --end-point NAME here"); known {
 			o.Text = "nothing that was measured holds it: it carries more than the network did from memory to memory"
@@ -52,22 +52,22 @@ func (c *course) open() *bound {
 		}
 		return o
 	}
-	o := binds("app-limited", measure.Likely, "the server %s no more: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.underWay())
-	o.At(c.farEnd()).By(diagnose.Below(c.proof("share of the network's rate", c.bps/net, ""), reachedShare))
+	o := binds("app-limited", measure.Likely, "the server %s no more: the network carries %s, this end waits%s", c.serverDoes(), unit.Rate(net), c.inFlight())
+	o.At(c.farEnd()).By(diagnose.UnderBar(c.proof("share of the network's rate", c.bps/net, ""), reachedShare))
 	o.Then("look at CPU, disk and limits of the server: thru disk and thru check there")
 	return o
 }
 
-func (c *course) serverDoes() string {
+func (c *scene) serverDoes() string {
 	if c.t.Direction == measure.Upload {
 		return "takes"
 	}
 	return "offers"
 }
 
-// underWay says what is on the way of a long path, which a small buffer at the
+// inFlight says what is on the way of a long path, which a small buffer at the
 // server holds as well as a slow one does.
-func (c *course) underWay() string {
+func (c *scene) inFlight() string {
 	rtt := stat.TransferRTT(c.run)
 	if rtt < farNs {
 		return ""

@@ -11,15 +11,15 @@ import (
 func Cipher() diagnose.Rule {
 	return diagnose.Rule{
 		Cause: causeCipher, Title: "one stream's cipher takes a whole CPU",
-		Seen:   "sftp, ftps and https: this process, or the server's, keeps a CPU busy (85%) for each client",
-		Apart:  "the same without a cipher (http, ftp), or two at once",
-		Mends:  "several transfers at once, AES-GCM on a CPU that has instructions for it, no cipher on a trusted path",
-		Effect: "3.3 Gb/s by sftp where 5.3 pass by http", Source: "C-44; transfer.md",
+		Seen:        "sftp, ftps and https: this process, or the server's, keeps a CPU busy (85%) for each client",
+		Distinction: "the same without a cipher (http, ftp), or two at once",
+		Fix:         "several transfers at once, AES-GCM on a CPU that has instructions for it, no cipher on a trusted path",
+		Effect:      "3.3 Gb/s by sftp where 5.3 pass by http", Source: "C-44; transfer.md",
 	}
 }
 
 // cipher holds where this process keeps a whole CPU busy for each stream.
-func (c *course) cipher() *bound {
+func (c *scene) cipher() *bound {
 	cpu := c.run.HereCPU
 	if isBusy(cpu) {
 		return c.busyHere(c.run)
@@ -31,7 +31,7 @@ func (c *course) cipher() *bound {
 	if c.encrypted() {
 		o := binds(causeCipher, measure.Likely, "one stream's cipher and protocol take a whole CPU here")
 		o.At(c.here()).By(p).Then("move two at once (--many 2): they carry more")
-		o.Mend(&measure.Remedy{EndPoint: "local", Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
+		o.AddFix(&measure.Fix{EndPoint: "local", Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
 		return o
 	}
 	o := binds(causeClient, measure.Likely, "the client takes a whole CPU here")
@@ -40,6 +40,6 @@ func (c *course) cipher() *bound {
 }
 
 // encrypted tells of protocols whose bytes are enciphered by one CPU a stream.
-func (c *course) encrypted() bool {
+func (c *scene) encrypted() bool {
 	return slices.Contains([]string{"https", "ftps", "sftp"}, c.t.Protocol)
 }

@@ -10,14 +10,14 @@ import (
 func Client() diagnose.Rule {
 	return diagnose.Rule{
 		Cause: causeClient, Title: "the program that moves the bytes is no faster",
-		Seen:  "85 to 125% of what the same client reaches against a server on this machine; or this process keeps a CPU busy for each client, without a cipher",
-		Apart: "several at once carry more where there are CPUs",
-		Mends: "--many; without SHA-256 (--no-checksum)", Effect: "one CPU of the client", Source: "transfer.md",
+		Seen:        "85 to 125% of what the same client reaches against a server on this machine; or this process keeps a CPU busy for each client, without a cipher",
+		Distinction: "several at once carry more where there are CPUs",
+		Fix:         "--many; without SHA-256 (--no-checksum)", Effect: "one CPU of the client", Source: "transfer.md",
 	}
 }
 
 // clientAlone says that the client carries no more against a server on this machine.
-func (c *course) clientAlone(bps float64, p measure.Proof) *bound {
+func (c *scene) clientAlone(bps float64, p measure.Proof) *bound {
 	o := binds(causeClient, measure.Likely, "the client (%s) carries what it does on this machine alone, %s", c.t.Client, unit.Rate(bps))
 	o.At(measure.Where{Place: measure.AtTool}).By(p).Then("move several at once (--many 4)")
 	return o

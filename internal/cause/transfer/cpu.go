@@ -23,14 +23,14 @@ func isBusy(cpu *measure.CPUFigure) bool {
 func allBusy(cpu *measure.CPUFigure) bool { return cpu != nil && cpu.Pct >= busyMachine }
 
 // busyHere says that all CPUs of this end are busy in a run, and with whose work.
-func (c *course) busyHere(run *measure.TransferRun) *bound {
+func (c *scene) busyHere(run *measure.TransferRun) *bound {
 	cpu := run.HereCPU
 	o := binds(c.here().Place+"-cpu", measure.Likely, "all CPUs here are busy%s", sharesOf(run))
 	o.At(c.here()).By(diagnose.Above(proofOf(run, "here_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
 	if cpu.WorkerCores != nil {
 		o.By(proofOf(run, "cores used by this process", *cpu.WorkerCores, ""))
 	}
-	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
 	return o
 }
 
@@ -68,7 +68,7 @@ func onOneHost(run *measure.TransferRun) bool {
 
 // farCPU holds where the CPUs of the server are busy, or its processes keep one
 // busy for each client that they have.
-func (c *course) farCPU() *bound {
+func (c *scene) farCPU() *bound {
 	cpu := c.run.ThereCPU
 	if cpu == nil {
 		return nil
@@ -76,7 +76,7 @@ func (c *course) farCPU() *bound {
 	if isBusy(cpu) {
 		o := binds(c.there().Place+"-cpu", measure.Likely, "all CPUs of the server are busy")
 		o.At(c.farEnd()).By(diagnose.Above(c.farProof("there_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
-		o.Mend(&measure.Remedy{EndPoint: c.server(), Advice: "nothing else beside it, or more CPUs at the server"})
+		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "nothing else beside it, or more CPUs at the server"})
 		return o
 	}
 	lanes := float64(max(min(max(c.t.Asked.Clients, 1), len(c.run.Programs)), 1)) // one process may serve all clients
@@ -91,7 +91,7 @@ func (c *course) farCPU() *bound {
 	if c.encrypted() {
 		o := binds(causeCipher, measure.Likely, "one stream's cipher and protocol take a whole CPU there (%s)", program)
 		o.At(c.farEnd()).By(p).Then("move two at once (--many 2): they carry more where the server takes a process or thread for each")
-		o.Mend(&measure.Remedy{EndPoint: c.server(), Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
+		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
 		return o
 	}
 	o := binds(c.there().Place+"-cpu", measure.Likely, "%s takes a whole CPU", program)

@@ -12,17 +12,17 @@ import (
 func Disk() diagnose.Rule {
 	return diagnose.Rule{
 		Cause: causeDisk, Title: "a disk is no faster",
-		Seen:   "here: the disk's own rate is reached (85 to 125%), or with the file it is slower than without and the client waits for the file for 30% of the time, while CPUs are free; at the server: 85 to 125% of what its disk carries by thru disk",
-		Apart:  "a transfer to and from memory, which has no disk of this end; one that carries more than the disk comes out of the server's memory",
-		Mends:  "none in the network: a faster disk, or more transfers at once where one file does not fill it",
-		Effect: "38 of 918 Mb/s by http to a disk of 5 MB/s", Source: "C-13, C-38, C-44; transfer.md",
+		Seen:        "here: the disk's own rate is reached (85 to 125%), or with the file it is slower than without and the client waits for the file for 30% of the time, while CPUs are free; at the server: 85 to 125% of what its disk carries by thru disk",
+		Distinction: "a transfer to and from memory, which has no disk of this end; one that carries more than the disk comes out of the server's memory",
+		Fix:         "none in the network: a faster disk, or more transfers at once where one file does not fill it",
+		Effect:      "38 of 918 Mb/s by http to a disk of 5 MB/s", Source: "C-13, C-38, C-44; transfer.md",
 	}
 }
 
 // diskHere holds where the same transfer is slower with the file of this end, or
 // reaches what its disk carries. The layer is the disk's where that is reached,
 // else the whole: one file need not fill a disk.
-func (c *course) diskHere() (string, *bound) {
+func (c *scene) diskHere() (string, *bound) {
 	w := c.wholeRun()
 	if w == nil {
 		return "", nil
@@ -60,9 +60,9 @@ func (c *course) diskHere() (string, *bound) {
 }
 
 // farDisk says that the disk of the server carries no more.
-func (c *course) farDisk(bps float64, p measure.Proof) *bound {
+func (c *scene) farDisk(bps float64, p measure.Proof) *bound {
 	o := binds(causeDisk, measure.Likely, "the server's disk carries %s", unit.Rate(bps))
-	o.At(c.farEnd()).By(p).Mend(&measure.Remedy{EndPoint: c.server(), Advice: "none in the network: a faster disk at the server"})
+	o.At(c.farEnd()).By(p).AddFix(&measure.Fix{EndPoint: c.server(), Advice: "none in the network: a faster disk at the server"})
 	if o.Then("thru disk at the server, with other block sizes"); c.t.Direction == measure.Download {
 		o.Then("the same again: what the server's memory has kept meanwhile passes faster")
 	}
@@ -70,18 +70,18 @@ func (c *course) farDisk(bps float64, p measure.Proof) *bound {
 }
 
 // fullDisk says that the disk of this end is full.
-func (c *course) fullDisk(w *measure.TransferRun) *bound {
+func (c *scene) fullDisk(w *measure.TransferRun) *bound {
 	verb := "takes"
 	if c.t.Direction == measure.Upload {
 		verb = "gives"
 	}
 	o := binds(causeDisk, measure.Likely, "the disk here %s %s%s", verb, unit.Rate(w.Bps.Value), c.without(w))
-	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "none in the network: a faster disk, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "none in the network: a faster disk, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
 	return o
 }
 
 // oneFile says that the file of this end holds it up, and not what its disk can do.
-func (c *course) oneFile(w *measure.TransferRun, disk float64) *bound {
+func (c *scene) oneFile(w *measure.TransferRun, disk float64) *bound {
 	how := "written by one program and synced"
 	if c.t.Direction == measure.Upload {
 		how = "read by one program"
@@ -92,12 +92,12 @@ func (c *course) oneFile(w *measure.TransferRun, disk float64) *bound {
 		text += fmt.Sprintf("; the disk gives %s with %s", unit.Rate(disk), unit.Plural(run.Workers, "worker"))
 	}
 	o := binds(causeDisk, measure.Likely, "%s%s", text, c.without(w))
-	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "none in the network: several files at once where the disk gives more to several, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "none in the network: several files at once where the disk gives more to several, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
 	return o
 }
 
 // without says what the same carries without the disk.
-func (c *course) without(w *measure.TransferRun) string {
+func (c *scene) without(w *measure.TransferRun) string {
 	if c.run == w {
 		return ""
 	}
@@ -106,7 +106,7 @@ func (c *course) without(w *measure.TransferRun) string {
 
 // diskRun is the test of this end's disk that its layer is of; nil where it was
 // told by the time in the file.
-func (c *course) diskRun() *measure.DiskRun {
+func (c *scene) diskRun() *measure.DiskRun {
 	pattern := measure.SequentialWrite
 	if c.t.Direction == measure.Upload {
 		pattern = measure.SequentialRead
@@ -122,7 +122,7 @@ func (c *course) diskRun() *measure.DiskRun {
 }
 
 // diskProof is the rate of this end's disk, over the time that it was tested.
-func (c *course) diskProof(w *measure.TransferRun, disk float64) measure.Proof {
+func (c *scene) diskProof(w *measure.TransferRun, disk float64) measure.Proof {
 	p := proofOf(w, "transfer.layers, disk here", disk, "bps")
 	if r := c.diskRun(); r != nil {
 		p.SpanNs = r.ElapsedNs

@@ -12,14 +12,14 @@ import (
 func Network() diagnose.Rule {
 	return diagnose.Rule{
 		Cause: causeNetwork, Title: "the network carries no more",
-		Seen:  "85 to 125% of what thru's own data plane carries from memory to memory, by as many streams as there are clients",
-		Apart: "the test of the network names what holds it, which stands instead of this where it is known",
-		Mends: "thru explain END POINT", Effect: "the whole rate", Source: "transfer.md",
+		Seen:        "85 to 125% of what thru's own data plane carries from memory to memory, by as many streams as there are clients",
+		Distinction: "the test of the network names what holds it, which stands instead of this where it is known",
+		Fix:         "thru explain END POINT", Effect: "the whole rate", Source: "transfer.md",
 	}
 }
 
 // network says what holds the network itself, where its own test knows.
-func (c *course) network(bps float64, p measure.Proof) *bound {
+func (c *scene) network(bps float64, p measure.Proof) *bound {
 	o := binds(causeNetwork, measure.Certain, "the network carries %s from memory to memory", unit.Rate(bps))
 	if Exceeds(c.bps, bps) {
 		o.Text = fmt.Sprintf("the network carries about as much, %s from memory to memory when it was tested", unit.Rate(bps))
@@ -40,7 +40,7 @@ func (c *course) network(bps float64, p measure.Proof) *bound {
 	if diagnose.Weight(f.Confidence) < diagnose.Weight(o.Confidence) {
 		o.Confidence = f.Confidence
 	}
-	o.cause, o.Healthy, o.Remedy, o.Where, o.Next = f.Cause, f.Healthy, f.Remedy, f.Where, f.Next
+	o.cause, o.Healthy, o.Fix, o.Where, o.Next = f.Cause, f.Healthy, f.Fix, f.Where, f.Next
 	o.Text += ": " + f.Summary
 	o.By(f.Evidence...)
 	return o

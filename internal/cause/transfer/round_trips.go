@@ -13,17 +13,17 @@ import (
 func RoundTrips() diagnose.Rule {
 	return diagnose.Rule{
 		Cause: causeRoundTrips, Title: "the protocol waits for answers",
-		Seen:   "sftp, smb and nfs on a way of 1 ms or more: the rate is 60 to 130% of the requests in flight x 8 / RTT",
-		Apart:  "the network carries more from memory to memory; several at once carry more in proportion; a protocol that streams has no such bound",
-		Mends:  "larger blocks, more of them in flight, several transfers at once, a protocol that streams",
-		Effect: "64 x 4 KiB over 20 ms: 88 of 191 Mb/s", Source: "C-41, C-42; transfer.md",
+		Seen:        "sftp, smb and nfs on a way of 1 ms or more: the rate is 60 to 130% of the requests in flight x 8 / RTT",
+		Distinction: "the network carries more from memory to memory; several at once carry more in proportion; a protocol that streams has no such bound",
+		Fix:         "larger blocks, more of them in flight, several transfers at once, a protocol that streams",
+		Effect:      "64 x 4 KiB over 20 ms: 88 of 191 Mb/s", Source: "C-41, C-42; transfer.md",
 	}
 }
 
 // roundTrips holds where a protocol of requests has as many under way as its
 // client asks for at once, and the round trip is the rate. One that streams waits
 // for no answer.
-func (c *course) roundTrips() *bound {
+func (c *scene) roundTrips() *bound {
 	rtt := stat.TransferRTT(c.run)
 	if rtt < farNs || c.t.InFlight <= 0 {
 		return nil
@@ -44,6 +44,6 @@ func (c *course) roundTrips() *bound {
 	o.At(measure.Where{Place: measure.AtPath}).By(c.proof("requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
 	o.Costs(most, "what is under way carries "+unit.Rate(most), fmt.Sprintf("%s * 8 / %s", unit.Size(c.t.InFlight), unit.Duration(rtt)))
 	o.Then("move several at once (--many 4): where round trips bind, they carry more in proportion")
-	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})
 	return o
 }

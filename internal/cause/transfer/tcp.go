@@ -10,8 +10,8 @@ import (
 
 // sureTCP holds where TCP holds the data connections up for certain, however busy
 // the CPUs are.
-func (c *course) sureTCP() *bound {
-	if o := c.heldByTCP(); o != nil && o.Confidence == measure.Certain {
+func (c *scene) sureTCP() *bound {
+	if o := c.limitedByTCP(); o != nil && o.Confidence == measure.Certain {
 		return o
 	}
 	return nil
@@ -19,19 +19,19 @@ func (c *course) sureTCP() *bound {
 
 // tcp holds where the server has no CPU left, TCP holds the data connections up,
 // or they have nothing to carry.
-func (c *course) tcp() *bound {
+func (c *scene) tcp() *bound {
 	if o := c.farCPU(); o != nil {
 		return o
 	}
-	if o := c.heldByTCP(); o != nil {
+	if o := c.limitedByTCP(); o != nil {
 		return o
 	}
 	return c.starved()
 }
 
-// heldByTCP holds where TCP holds the data connections up: by what both
+// limitedByTCP holds where TCP holds the data connections up: by what both
 // kernels have of them, and the rules of any flow.
-func (c *course) heldByTCP() *bound {
+func (c *scene) limitedByTCP() *bound {
 	f := c.dataFlow()
 	if f == nil {
 		return nil
@@ -46,7 +46,7 @@ func (c *course) heldByTCP() *bound {
 		}
 	}
 	for _, j := range diagnose.InOrder(held) {
-		if j.Outcome.Aside {
+		if j.Outcome.NotBinding {
 			continue
 		}
 		if o := j.Outcome; o.Where.Place == "" {
@@ -67,7 +67,7 @@ func ofConnections() []string {
 
 // isDisproved tells of causes of the path that the network's own test did not
 // meet: memory to memory it carried more.
-func (c *course) isDisproved(cause string) bool {
+func (c *scene) isDisproved(cause string) bool {
 	net, known := c.rate(measure.LayerNetwork)
 	return known && c.bps < reachedShare*net && slices.Contains([]string{"shaper", "policer", "mtu-black-hole", "broken-tso"}, cause)
 }
@@ -75,12 +75,12 @@ func (c *course) isDisproved(cause string) bool {
 // isOff tells of causes that one figure alone speaks for. On a way so short that no
 // window is too small the kernel tunes it well enough; and data that waits a moment
 // for a busy CPU leaves the window open.
-func (c *course) isOff(cause string, f *diagnose.Flow) bool {
+func (c *scene) isOff(cause string, f *diagnose.Flow) bool {
 	switch base, known := f.BaseRTT(); cause {
 	case "receive-window":
 		return known && base < farNs && c.t.Asked.BufferBytes == 0
 	case "slow-reader":
-		held, _, told := f.WindowHeld()
+		held, _, told := f.WindowLimited()
 		behind, seen := f.UnreadShare()
 		return told && seen && held < diagnose.RwndClear && behind <= diagnose.UnreadBar
 	}
@@ -89,13 +89,13 @@ func (c *course) isOff(cause string, f *diagnose.Flow) bool {
 
 // isSure leaves out what is merely possible, where the other rules of a transfer
 // know better; but for loss, which was counted.
-func (c *course) isSure(cause string, o *diagnose.Outcome) bool {
+func (c *scene) isSure(cause string, o *diagnose.Outcome) bool {
 	return o.Confidence != measure.Possible || cause == "loss"
 }
 
 // dataFlow is the run as a flow: its data connections as both kernels have them.
 // Nil where nothing is known of the end that sends.
-func (c *course) dataFlow() *diagnose.Flow {
+func (c *scene) dataFlow() *diagnose.Flow {
 	here, there := c.evidence("local", c.run.Sockets, c.run.HereHost), c.evidence(c.server(), c.run.There, c.run.ThereHost)
 	sender, receiver := there, here
 	if c.t.Direction == measure.Upload {
@@ -123,7 +123,7 @@ func (c *course) dataFlow() *diagnose.Flow {
 
 // evidence is what one end saw of the run. Its seconds are those that this end
 // counts.
-func (c *course) evidence(name string, streams []measure.Stream, span *measure.HostSpan) *measure.Evidence {
+func (c *scene) evidence(name string, streams []measure.Stream, span *measure.HostSpan) *measure.Evidence {
 	e := &measure.Evidence{
 		EndPoint: name, MeasuredNs: c.run.ElapsedNs, Bytes: c.run.Bytes, TotalBytes: c.run.Bytes, Streams: streams, Host: span,
 	}

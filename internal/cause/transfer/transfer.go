@@ -23,7 +23,7 @@ func Transfer(d *measure.Document, cat *diagnose.Catalogue) {
 		return
 	}
 	t.Binds, t.Why = "", ""
-	c := newCourse(d)
+	c := newScene(d)
 	if c == nil {
 		return
 	}
@@ -34,18 +34,18 @@ func Transfer(d *measure.Document, cat *diagnose.Catalogue) {
 	}
 	f := measure.Finding{
 		Cause: o.cause, Where: o.Where, Confidence: o.Confidence, Summary: diagnose.Line(o.Text), Evidence: diagnose.Numbers(o.Evidence),
-		Effect: o.Effect, Next: o.Next, Remedy: o.Remedy, Healthy: o.Healthy, Source: "causes.md; docs/transfer.md",
+		Effect: o.Effect, Next: o.Next, Fix: o.Fix, Healthy: o.Healthy, Source: "causes.md; docs/transfer.md",
 	}
 	f.Next = strings.Replace(f.Next, "--link-rate", "thru test --link-rate", 1) // which no transfer has
 	if c.brief(layer) && f.Confidence != measure.Possible {
 		f.Confidence, f.Next = measure.Possible, larger(t)+": this run took under a second"
 	}
 	t.Binds, t.Why = layer, f.Summary
-	d.Findings = append([]measure.Finding{f}, c.beside(layer, f.Cause)...)
+	d.Findings = append([]measure.Finding{f}, c.ofNetwork(layer, f.Cause)...)
 }
 
 // brief tells whether the run that shows the layer was too short to be sure.
-func (c *course) brief(layer string) bool {
+func (c *scene) brief(layer string) bool {
 	run := c.run
 	if w := c.wholeRun(); w != nil && (layer == measure.LayerDiskHere || layer == measure.LayerWhole) {
 		run = w
@@ -53,9 +53,9 @@ func (c *course) brief(layer string) bool {
 	return run.ElapsedNs < briefNs
 }
 
-// beside are the findings of the network's own test that are said of the transfer
+// ofNetwork are the findings of the network's own test that are said of the transfer
 // too: those of a network that it does not fill stand with that test alone.
-func (c *course) beside(layer, cause string) []measure.Finding {
+func (c *scene) ofNetwork(layer, cause string) []measure.Finding {
 	cell := c.networkCell()
 	if layer != measure.LayerNetwork || cell == nil {
 		return nil
@@ -74,18 +74,18 @@ func larger(t *measure.Transfer) string {
 // Outdone tells whether a layer is one below a transfer that carried clearly more: so it
 // holds nothing.
 func Outdone(t *measure.Transfer, layer string) bool {
-	c := newCourse(&measure.Document{Transfer: t})
-	if c == nil || !slices.Contains(below(), layer) {
+	c := newScene(&measure.Document{Transfer: t})
+	if c == nil || !slices.Contains(lowerLayers(), layer) {
 		return false
 	}
 	most, known := c.rate(layer)
 	return known && c.bps > beyondShare*most
 }
 
-// FillsBelow tells whether a rate is what a layer below the protocol carries.
-func FillsBelow(t *measure.Transfer, bps float64) bool {
-	c := course{t: t}
-	return slices.ContainsFunc(below(), func(layer string) bool {
+// FillsLayer tells whether a rate is what a layer below the protocol carries.
+func FillsLayer(t *measure.Transfer, bps float64) bool {
+	c := scene{t: t}
+	return slices.ContainsFunc(lowerLayers(), func(layer string) bool {
 		most, known := c.rate(layer)
 		return known && fills(bps, most)
 	})
@@ -93,7 +93,7 @@ func FillsBelow(t *measure.Transfer, bps float64) bool {
 
 // judge names the layer that binds: first what the disk of this end adds to the
 // protocol, then the lower layers that the protocol fills, then the protocol.
-func (c *course) judge() (string, *bound) {
+func (c *scene) judge() (string, *bound) {
 	if layer, o := c.diskHere(); o != nil {
 		return layer, o
 	}
@@ -111,9 +111,9 @@ func (c *course) judge() (string, *bound) {
 // floor holds where the protocol carries what a layer below it does: the least of
 // those that it reaches. A layer that it exceeds it does not hang on: the file of a
 // slow disk comes out of memory.
-func (c *course) floor() (string, *bound) {
+func (c *scene) floor() (string, *bound) {
 	least, name := 0.0, ""
-	for _, l := range below() {
+	for _, l := range lowerLayers() {
 		bps, ok := c.rate(l)
 		if l == measure.LayerLibrary && isBusy(c.run.HereCPU) {
 			continue // busy CPUs held it alone as well: they are the cause

@@ -10,7 +10,7 @@ import (
 )
 
 // buffer holds where a buffer that was set here, over the round trip, is the rate.
-func (c *course) buffer() *bound {
+func (c *scene) buffer() *bound {
 	s, rtt := c.socket(), stat.TransferRTT(c.run)
 	if s == nil || rtt <= 0 || s.Window.Asked <= 0 || s.Window.Usable <= 0 {
 		return nil
@@ -41,13 +41,13 @@ func (c *course) buffer() *bound {
 	}
 	o.At(c.here()).By(c.proof(counter, float64(window), "bytes"), c.proof("in a round trip, by goodput", passes, "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
 	o.Costs(c.bps, "what fits in it carries "+unit.Rate(c.bps), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(passes)), unit.Duration(rtt)))
-	o.Mend(&measure.Remedy{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "leave --buffer out, so that the kernel tunes it, or take twice the bandwidth-delay product"})
 	return o
 }
 
 // congestionHolds tells whether the congestion window of an upload, or the
 // server's window, lets no more pass: then it is not the send buffer.
-func (c *course) congestionHolds(s *measure.Stream, passes float64) bool {
+func (c *scene) congestionHolds(s *measure.Stream, passes float64) bool {
 	if n, mss := s.TCP.Cwnd, s.TCP.SendMSS; n != nil && mss != nil && float64(*n)*float64(*mss) < 1.2*passes {
 		return true
 	}
@@ -57,7 +57,7 @@ func (c *course) congestionHolds(s *measure.Stream, passes float64) bool {
 
 // peerWindow holds where the kernel counts that the server's window, or this
 // end's send buffer, held an upload up for most of the time.
-func (c *course) peerWindow() *bound {
+func (c *scene) peerWindow() *bound {
 	s := c.socket()
 	if s == nil || c.t.Direction != measure.Upload {
 		return nil
@@ -87,12 +87,12 @@ func (c *course) peerWindow() *bound {
 
 // sendRoom holds where the send buffer is used up though nothing else holds the
 // sender: no rule of threads can tell it of a program that is not thru.
-func (c *course) sendRoom(f *diagnose.Flow) []diagnose.Judged {
+func (c *scene) sendRoom(f *diagnose.Flow) []diagnose.Judged {
 	full, known := bufferFull(f.Sender)
 	flight, ok1 := f.InFlight()
 	waits, ok2 := f.NotSent()
 	cwnd, ok3 := f.Cwnd()
-	rwnd, _, _ := f.WindowHeld()
+	rwnd, _, _ := f.WindowLimited()
 	loaded, base, ok4 := f.RTT()
 	buffer := f.SendBuffer()
 	switch {
@@ -106,7 +106,7 @@ func (c *course) sendRoom(f *diagnose.Flow) []diagnose.Judged {
 	o.At(f.Sender.Where()).By(diagnose.Above(f.Sender.Proof("readings in which the send buffer was used up", full, "pct"), diagnose.BlockedBar),
 		f.Sender.Proof("in flight, mean", flight, "bytes"), f.Sender.Proof("SO_SNDBUF as granted", buffer, "bytes"), f.Sender.Proof("congestion window, mean", cwnd, "bytes")).
 		Costs(bound, "what fits in it carries "+unit.Rate(bound), fmt.Sprintf("%s under way * 8 / %s", unit.Size(int64(flight)), unit.Duration(int64(loaded)))).
-		Mend(f.RaiseWindow(f.Sender, base))
+		AddFix(f.RaiseWindow(f.Sender, base))
 	if f.FitOf(flight) <= diagnose.SendFitBar && full > 80 && loaded < diagnose.FitsBar*base {
 		o.Confidence = measure.Certain
 	}
@@ -114,7 +114,7 @@ func (c *course) sendRoom(f *diagnose.Flow) []diagnose.Judged {
 }
 
 // senders is the end that sends, in the words of a sentence.
-func (c *course) senders() string {
+func (c *scene) senders() string {
 	if c.t.Direction == measure.Upload {
 		return "this end's"
 	}
@@ -125,8 +125,8 @@ func (c *course) senders() string {
 func bufferFull(e *diagnose.End) (float64, bool) {
 	var all []float64
 	for _, s := range e.Streams() {
-		if s.Course != nil && s.Course.BufferFull != nil {
-			all = append(all, *s.Course.BufferFull)
+		if s.Timeline != nil && s.Timeline.BufferFull != nil {
+			all = append(all, *s.Timeline.BufferFull)
 		}
 	}
 	if len(all) == 0 {

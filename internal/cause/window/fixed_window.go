@@ -19,15 +19,15 @@ func FixedWindow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "fixed-window", TCP: true, Title: "a buffer that was set by hand", Judge: judgeFixedWindow, Packets: packetsFixedWindow,
-			Seen:  "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up; in a capture alone: the receiver's window holds the sender up and never changes (possible)",
-			Apart: "the same without -w",
-			Mends: "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
+			Seen:        "the socket buffer was set (-w), which ends autotuning, and that window holds the sender up; in a capture alone: the receiver's window holds the sender up and never changes (possible)",
+			Distinction: "the same without -w",
+			Fix:         "leave -w out", Effect: "W * 8 / RTT", Source: "tcp(7), SO_RCVBUF; methods.md, formula 3",
 			Tests: []string{diagnose.NoWindow}, Brings: []string{"receive-window", "send-buffer"},
 		},
 		Gates: []gate.Rule{
 			{ID: "explicit-window", Words: "rmem_max wmem_max maxsockbuf -w", Title: "Limit of -w", About: "the most that a program may ask for (rmem_max, wmem_max, maxsockbuf), against the product, and what it can carry; information only",
 				Why:    "an explicit window switches autotuning off, and the kernel cuts it to its limit without a word",
-				Source: "socket(7), SO_RCVBUF", Remedy: "leave -w out, or raise the limit", Checklist: []string{"C-18", "C-39", "B-19"}, Host: gateExplicitWindow},
+				Source: "socket(7), SO_RCVBUF", Fix: "leave -w out, or raise the limit", Checklist: []string{"C-18", "C-39", "B-19"}, Host: gateExplicitWindow},
 		},
 		Propose: []advise.Proposer{proposeFixedWindow},
 	}
@@ -52,7 +52,7 @@ func judgeFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 			At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).By(by.Proof("window asked for", float64(size), "bytes")).
 			Gains(f.Receiver.Proof("goodput without it over this", 0, ""), g).
 			Costs(0, "without it "+unit.Rate(diagnose.RateOf(free))+" pass", "the same traffic with windows that the kernels tune").
-			Mend(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
+			AddFix(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
 	}
 	if tuned := tuned(f); tuned != nil && f.Against(tuned).Times <= 1 {
 		return diagnose.No("windows that the kernels tune carry %s, no more", unit.Rate(diagnose.RateOf(tuned)))
@@ -60,9 +60,9 @@ func judgeFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	if cause.State != diagnose.Holds || cause.Confidence == measure.Possible {
 		return diagnose.No("a window of %s was set, and is not what holds the sender up", unit.Size(size))
 	}
-	o := diagnose.Held(cause.Confidence, "the window of %s that was set by hand is too small for the round trip", unit.Size(size))
+	o := diagnose.HoldsWith(cause.Confidence, "the window of %s that was set by hand is too small for the round trip", unit.Size(size))
 	o.Effect, o.Evidence = cause.Effect, append([]measure.Proof{by.Proof("window asked for", float64(size), "bytes")}, cause.Evidence...)
-	return o.At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).Mend(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
+	return o.At(measure.Where{Place: measure.AtTool, EndPoint: by.Name}).AddFix(diagnose.Advise(by, "leave -w out, so that the kernel tunes the window"))
 }
 
 // tuned is the fastest other cell of the same traffic without a window of its own; nil where there is none.
@@ -81,7 +81,7 @@ func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 		return nil // the windows that were asked for are known
 	}
 	o := packetsReceiveWindow(f)
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	if o.State == diagnose.Excluded {
 		return diagnose.No("%s", o.Text)
 	}
@@ -90,7 +90,7 @@ func packetsFixedWindow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return diagnose.Possible("the receiver's window stays at %s: it was set by hand, or its bound is that low", unit.Size(int64(s.Main().Window.Mean))).At(f.Receiver.Where()).
 		By(s.Proof("window that the receiver advertised, most", s.Main().Window.Max, "bytes"), s.Proof("window that the receiver advertised, least", s.Main().Window.Min, "bytes")).
-		Then("the same without a window that is set").Mend(diagnose.Advise(f.Receiver, "have the kernel tune the window: leave -w or SO_RCVBUF out, and raise its bounds"))
+		Then("the same without a window that is set").AddFix(diagnose.Advise(f.Receiver, "have the kernel tune the window: leave -w or SO_RCVBUF out, and raise its bounds"))
 }
 
 // gateExplicitWindow tells only: without -w the limit does not matter.
@@ -130,7 +130,7 @@ func gateExplicitWindow(h *scene.Host) *gate.Finding {
 }
 
 // raiseLimit lets programs ask for the window.
-func raiseLimit(h *scene.Host, window int64) (r scene.Remedy) {
+func raiseLimit(h *scene.Host, window int64) (r scene.Fix) {
 	for _, id := range []string{knob.RmemMax, knob.WmemMax} {
 		if has, _ := h.Number(knob.Sysctl(id)); has < window {
 			r = r.And(h.Set(id, "", fmt.Sprint(window)))
@@ -142,12 +142,12 @@ func raiseLimit(h *scene.Host, window int64) (r scene.Remedy) {
 // proposeFixedWindow leaves -w out; where the kernel has cut what -w asks for, its
 // limit is the other way.
 func proposeFixedWindow(r advise.Request) []advise.Draft {
-	w := r.Way
+	w := r.Direction
 	c := w.Cell
 	if c == nil || c.Spec.Window == (measure.Pair{}) {
 		return nil
 	}
-	free := advise.Draft{Id: knob.Window + "=default", Title: "windows that the kernels tune (leave -w out)", Test: &measure.TestOptions{Window: &measure.Pair{}, Flags: "leave -w out"}}.ForWay(w)
+	free := advise.Draft{Id: knob.Window + "=default", Title: "windows that the kernels tune (leave -w out)", Test: &measure.TestOptions{Window: &measure.Pair{}, Flags: "leave -w out"}}.ForDirection(w)
 	if x := w.Best(func(x *measure.Cell) bool { return x.Spec.Window == (measure.Pair{}) && x.Streams == c.Streams }); x != nil {
 		free = free.Bring(x.Goodput.Value, "measured in this result", "%s passed without it", unit.Rate(x.Goodput.Value))
 	} else if holds := min(w.Receiver().Holds(), w.Sender().Holds()); w.Carries(holds) > w.Goodput() {
@@ -162,7 +162,7 @@ func proposeFixedWindow(r advise.Request) []advise.Draft {
 		want int64
 	}{{knob.RmemMax, w.To, c.Spec.Window.Recv}, {knob.WmemMax, w.From, c.Spec.Window.Send}} {
 		if now := x.h.State(x.id, ""); now.Known && now.Number() > 0 && now.Number() < x.want {
-			list = append(list, advise.Change(x.h, x.id, "", fmt.Sprint(x.want), "let -w have the %s that it asks for at %s", unit.Size(x.want), x.h.Name).ForWay(w))
+			list = append(list, advise.Change(x.h, x.id, "", fmt.Sprint(x.want), "let -w have the %s that it asks for at %s", unit.Size(x.want), x.h.Name).ForDirection(w))
 		}
 	}
 	return list

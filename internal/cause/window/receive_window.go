@@ -26,9 +26,9 @@ func ReceiveWindow() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "receive-window", Binds: true, TCP: true, Title: "the receiver's window is too small for the round trip", Judge: judgeReceiveWindow, Packets: packetsReceiveWindow,
-			Seen:  "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty; in a capture at the sender: what is under way fills the window most of the time, the round trip does not grow, and goodput is the window over it",
-			Apart: "a slow reader leaves its queue full; a larger window helps only here; before a full queue a larger one only makes that longer",
-			Mends: "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
+			Seen:        "rwnd_limited is a large share of the busy time, goodput is the window over the round trip, and the receiver's queue is empty; in a capture at the sender: what is under way fills the window most of the time, the round trip does not grow, and goodput is the window over it",
+			Distinction: "a slow reader leaves its queue full; a larger window helps only here; before a full queue a larger one only makes that longer",
+			Fix:         "raise tcp_rmem at the receiver to twice the bandwidth-delay product", Effect: "3.74 to 18.3 Gb/s by buffers alone (S-09)",
 			Source: "tcp_info.tcpi_rwnd_limited, tcpi_snd_wnd (include/uapi/linux/tcp.h); methods.md, formula 3", Tests: []string{diagnose.MoreWindow, diagnose.EightStreams, diagnose.Captured},
 		},
 		Urgent: 2,
@@ -36,16 +36,16 @@ func ReceiveWindow() rule.Cause {
 			{ID: "receive-window", Words: "bdp rmem tcp_rmem window recvbuf", Receives: true, Title: "Largest receive window", About: "the window that the host's receive buffer can grow to, against the bandwidth-delay product of the path",
 				Warns:  "the product exceeds the window (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "a connection carries one window a round trip: 3 MiB at 20 ms is 1.26 Gb/s, whatever the link",
-				Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst; 6 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init), maxsockbuf x 2048/2304 on FreeBSD", Remedy: "a buffer of twice the window, which is the product in an even number of segments",
+				Source: "RFC 6349, 3.3.1; half of tcp_rmem[2] on Linux (ip-sysctl.rst; 6 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init), maxsockbuf x 2048/2304 on FreeBSD", Fix: "a buffer of twice the window, which is the product in an even number of segments",
 				Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateReceiveWindow},
 		},
 		Propose: []advise.Proposer{proposeReceiveWindow},
-		Tight:   func(r advise.Request) bool { return r.IsTight(r.Way.Receiver()) },
+		Tight:   func(r advise.Request) bool { return r.IsTight(r.Direction.Receiver()) },
 	}
 }
 
 func judgeReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
-	pct, proof, ok := f.WindowHeld()
+	pct, proof, ok := f.WindowLimited()
 	if !ok {
 		return f.Sender.Lacks("tcp_info.rwnd_limited_us")
 	}
@@ -80,7 +80,7 @@ func judgeReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 	case pct >= diagnose.RwndBar:
 		o.Confidence = measure.Likely
 	}
-	return windowProofs(f, o, diagnose.Above(proof, diagnose.RwndBar), twice).Mend(f.RaiseWindow(f.Receiver, base))
+	return windowProofs(f, o, diagnose.Above(proof, diagnose.RwndBar), twice).AddFix(f.RaiseWindow(f.Receiver, base))
 }
 
 // isJiffy tells that the measured time is too short for the kernel's counters
@@ -94,7 +94,7 @@ func windowProofs(f *diagnose.Flow, o *diagnose.Outcome, held measure.Proof, twi
 	loaded, _ := f.LoadedRTT()
 	o.At(f.Receiver.Where()).By(held, f.Sender.Proof("tcp_info.snd_wnd_bytes, mean", w, "bytes"), f.Sender.Proof("tcp_info.rtt_ns, mean", loaded, "ns"))
 	if behind, seen := f.UnreadShare(); seen {
-		o.By(diagnose.Below(f.Receiver.Proof("unread in the socket, of its room", behind, "pct"), diagnose.UnreadBar))
+		o.By(diagnose.UnderBar(f.Receiver.Proof("unread in the socket, of its room", behind, "pct"), diagnose.UnreadBar))
 	}
 	if twice.Times > diagnose.GainBar {
 		o.By(diagnose.InTurns(f.Receiver.Proof("goodput with twice the window over this", 0, ""), twice, diagnose.GainBar))
@@ -106,7 +106,7 @@ func windowProofs(f *diagnose.Flow, o *diagnose.Outcome, held measure.Proof, twi
 }
 
 func packetsReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	switch {
 	case s == nil:
 		return diagnose.Missing("a connection of the flow", "none is in the capture")
@@ -115,7 +115,7 @@ func packetsReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 	case s.ClosedPct() >= diagnose.ClosedFew:
 		return diagnose.No("the receiver's window is closed %s of the time: what came waits to be read", unit.Percent(s.ClosedPct()))
 	}
-	h, ok := s.WindowHeld()
+	h, ok := s.WindowLimited()
 	if !ok {
 		return diagnose.Missing("the receiver's window over the round trip", "the packets that were captured do not tell")
 	}
@@ -141,7 +141,7 @@ func packetsReceiveWindow(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	return o.At(f.Receiver.Where()).By(h.Proof, s.Proof("window that the receiver advertised, mean", h.Window, "bytes"), s.Proof("round trip, median", h.RTT, "ns")).
 		Costs(h.Bound, "windows of "+unit.Size(int64(h.Window))+" carry "+unit.Rate(h.Bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(h.Window)), unit.Duration(int64(h.RTT)))).
-		Mend(f.RaiseWindow(f.Receiver, h.RTT))
+		AddFix(f.RaiseWindow(f.Receiver, h.RTT))
 }
 
 func gateReceiveWindow(h *scene.Host) *gate.Finding {
@@ -150,5 +150,5 @@ func gateReceiveWindow(h *scene.Host) *gate.Finding {
 }
 
 func proposeReceiveWindow(r advise.Request) []advise.Draft {
-	return buffers(r, r.Way.Receiver(), r.Way.Sender())
+	return buffers(r, r.Direction.Receiver(), r.Direction.Sender())
 }

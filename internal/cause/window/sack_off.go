@@ -19,9 +19,9 @@ func SACKOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", Judge: judgeSACKOff, Packets: packetsSACKOff,
-			Seen:  "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
-			Apart: "without loss it costs nothing; the SYN as it left and as it arrived tells whether an end or a box between took it out",
-			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
+			Seen:        "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
+			Distinction: "without loss it costs nothing; the SYN as it left and as it arrived tells whether an end or a box between took it out",
+			Fix:         "switch it on at the end that lacks it, or mend the box that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
 			Source: "RFC 2018; tcp_info.tcpi_options; TcpExt.TCPRenoRecovery, TCPTimeouts", Tests: []string{diagnose.Captured},
 		},
 		Urgent: 6,
@@ -29,10 +29,10 @@ func SACKOff() rule.Cause {
 			{ID: "sack", Title: "SACK of the host", About: "whether the host offers selective acknowledgement",
 				Warns:  "it is off",
 				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Remedy: "switch it on", Checklist: []string{"C-16"}, Host: gateSACK},
+				Source: "RFC 2018", Fix: "switch it on", Checklist: []string{"C-16"}, Host: gateSACK},
 			{ID: "sack-path", Title: "SACK on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
 				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Remedy: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Way: gateSACKPath},
+				Source: "RFC 2018", Fix: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateSACKPath},
 		},
 		Propose: []advise.Proposer{proposeSACKOff},
 	}
@@ -53,7 +53,7 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	case !counted || !told:
 		o.Confidence = measure.Likely
 	case again < diagnose.AgainBar || timeouts+reno == 0 || offloadLoses(f, again) || f.LinkIsFull() || steady && flat < diagnose.FlatBar && f.HasQueue() || f.IsRare(diagnose.RareBar):
-		o.Beside()
+		o.MarkNotBinding()
 	default:
 		o.By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar),
 			f.Sender.Proof("TcpExt.TCPRenoRecovery", reno, ""), f.Sender.Proof("TcpExt.TCPTimeouts", timeouts, ""))
@@ -63,7 +63,7 @@ func judgeSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
-		Mend(f.SwitchOn(scene.SackSetting(), where))
+		AddFix(f.SwitchOn(scene.SackSetting(), where))
 }
 
 // offloadLoses tells that the packets that are lost are those of a broken offload.
@@ -81,14 +81,14 @@ func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 	if o.State != diagnose.Holds {
 		return o
 	}
-	s := f.AnySpot()
+	s := f.AnyCapturePoint()
 	again, counted := s.AgainPct()
 	queue, told := s.Stands()
 	switch {
 	case !counted && s.Data.Again.N > 0:
 		o.Confidence = measure.Likely
 	case !counted || again < diagnose.AgainBar || f.LinkIsFull() || told && queue && again < 0.05:
-		o.Beside()
+		o.MarkNotBinding()
 	default:
 		o.By(diagnose.Above(s.Proof("sent again, of the payload", again, "pct", s.Data.Again.Packets...), diagnose.AgainBar), s.Count("sent again after a timeout", s.Data.Timeout))
 		o.Text += fmt.Sprintf(", and %s of the data had to be sent again", unit.Percent(again))
@@ -97,14 +97,14 @@ func packetsSACKOff(f *diagnose.Flow) *diagnose.Outcome {
 		}
 	}
 	return o.Costs(0, "each loss in a window costs a round trip of its own, or a timeout of 200 ms", "RFC 2018").
-		Mend(f.SwitchOn(scene.SackSetting(), where))
+		AddFix(f.SwitchOn(scene.SackSetting(), where))
 }
 
 func gateSACK(h *scene.Host) *gate.Finding {
 	return switched(h, scene.SackSetting(), func() *gate.Finding { return gate.Warn("SACK is off").Do(h.Set(knob.SACK, "", "1")) })
 }
 
-func gateSACKPath(w *scene.Way) *gate.Finding {
+func gateSACKPath(w *scene.Direction) *gate.Finding {
 	return option(w, "SACK", func(s *measure.SYN) *bool { return s.SACK }, func() *gate.Finding {
 		return gate.Warn("SACK of %s is taken out before %s", w.From, w.To).Do(leaveAlone())
 	})

@@ -17,9 +17,9 @@ func SendBuffer() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "send-buffer", TCP: true, Title: "the sender's buffer is too small for the round trip", Judge: diagnose.SendBuffer, Packets: packetsSendBuffer,
-			Seen:  "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer; in a capture at the sender: what is under way is always about the same, though nothing holds it (possible)",
-			Apart: "neither window is full, nothing is lost; before a full queue a larger one only makes that longer",
-			Mends: "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
+			Seen:        "the sender is blocked in send() with nothing left to send, and what is under way is the socket's buffer; in a capture at the sender: what is under way is always about the same, though nothing holds it (possible)",
+			Distinction: "neither window is full, nothing is lost; before a full queue a larger one only makes that longer",
+			Fix:         "raise tcp_wmem at the sender to twice the bandwidth-delay product, drop -w", Effect: "44 of 189 Mb/s by 64 KiB at 20 ms",
 			Source: "methods.md, Traps: tcp_info.tcpi_sndbuf_limited reads 0 for a blocking sender; so the time blocked in send() counts", Tests: []string{diagnose.MoreBuffer, diagnose.EightStreams},
 		},
 		Urgent: 3,
@@ -27,11 +27,11 @@ func SendBuffer() rule.Cause {
 			{ID: "send-buffer", Words: "wmem tcp_wmem sendbuf", Title: "Largest send buffer", About: "what the host's send buffer can grow to, against the bandwidth-delay product of the path",
 				Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
-				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Remedy: "a buffer of twice the window, for the queue that the traffic builds",
+				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Fix: "a buffer of twice the window, for the queue that the traffic builds",
 				Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateSendBuffer},
 		},
 		Propose: []advise.Proposer{proposeSendBuffer},
-		Tight:   func(r advise.Request) bool { return r.IsTight(r.Way.Sender()) },
+		Tight:   func(r advise.Request) bool { return r.IsTight(r.Direction.Sender()) },
 	}
 }
 
@@ -54,7 +54,7 @@ func packetsSendBuffer(f *diagnose.Flow) *diagnose.Outcome {
 	return diagnose.Possible("no more than %s are ever under way, though the window has room and nothing is lost: the sender's buffer may be too small", unit.Size(int64(flight.Max))).
 		At(f.Sender.Where()).By(s.Proof("in flight, most", flight.Max, "bytes"), s.Proof("in flight, mean", flight.Mean, "bytes"), s.Proof("window that the receiver advertised, mean", s.Main().Window.Mean, "bytes")).
 		Costs(bound, "what is under way carries "+unit.Rate(bound), fmt.Sprintf("%s * 8 / %s", unit.Size(int64(flight.Max)), unit.Duration(int64(loaded)))).
-		Then("`thru test` from there: whether the sender is blocked in send()").Mend(f.RaiseWindow(f.Sender, loaded))
+		Then("`thru test` from there: whether the sender is blocked in send()").AddFix(f.RaiseWindow(f.Sender, loaded))
 }
 
 // evenBar is by how much the most that was under way may exceed the mean, where a
@@ -70,5 +70,5 @@ func gateSendBuffer(h *scene.Host) *gate.Finding {
 }
 
 func proposeSendBuffer(r advise.Request) []advise.Draft {
-	return buffers(r, r.Way.Sender(), r.Way.Receiver())
+	return buffers(r, r.Direction.Sender(), r.Direction.Receiver())
 }

@@ -15,9 +15,9 @@ func SlowReader() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "slow-reader", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the program at the receiver reads too slowly", Judge: judgeSlowReader, Packets: packetsSlowReader,
-			Seen:  "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more, or it holds the sender up and is below half of what it was (possible)",
-			Apart: "a larger buffer only fills later",
-			Mends: "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{diagnose.LargeMessages, diagnose.LeanPath, diagnose.Captured},
+			Seen:        "the receive window holds the sender up while data waits unread in the receiver's socket; in captures: the receiver's window is closed for a tenth of the time or more, or it holds the sender up and is below half of what it was (possible)",
+			Distinction: "a larger buffer only fills later",
+			Fix:         "a faster reader", Effect: "51 of 189 Mb/s", Source: "SIOCINQ (tcp(7)), TcpExt.TCPToZeroWindowAdv", Tests: []string{diagnose.LargeMessages, diagnose.LeanPath, diagnose.Captured},
 		},
 	}
 }
@@ -26,7 +26,7 @@ func judgeSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 	if f.IsUDP() {
 		return UnreadDatagrams(f)
 	}
-	pct, proof, ok := f.WindowHeld()
+	pct, proof, ok := f.WindowLimited()
 	if !ok {
 		return f.Sender.Lacks("tcp_info.rwnd_limited_us")
 	}
@@ -54,13 +54,13 @@ func judgeSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 		o.Then("whether the reader waits for a CPU: the host's are busy")
 	case known && (pct >= diagnose.RwndBar || late):
 		o.Confidence = measure.Certain // its thread has a CPU to run on, and does not read
-		o.By(diagnose.Below(f.Receiver.Proof("reader's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar))
+		o.By(diagnose.UnderBar(f.Receiver.Proof("reader's thread on a CPU or waiting for one", t.Run+t.Wait, "pct"), diagnose.ThreadBar))
 	}
 	o.At(f.Receiver.Where()).By(diagnose.Above(f.Receiver.Proof("unread in the socket, of its room", behind, "pct"), diagnose.UnreadBar), diagnose.Above(proof, diagnose.RwndBar))
 	if n, ok := f.Receiver.Counter("TcpExt.TCPToZeroWindowAdv"); ok && n > 0 {
 		o.By(f.Receiver.Proof("TcpExt.TCPToZeroWindowAdv", n, ""))
 	}
-	return o.Mend(readFaster(f))
+	return o.AddFix(readFaster(f))
 }
 
 // UnreadDatagrams judges a test by UDP for a receiver that does not keep up:
@@ -88,11 +88,11 @@ func UnreadDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	if f.Cell.Spec.Rate == 0 {
 		o.Then("a rate that is asked for (-b): as fast as it goes overruns any receiver")
 	}
-	return o.Mend(diagnose.Advise(f.Receiver, p.Remedy))
+	return o.AddFix(diagnose.Advise(f.Receiver, p.Fix))
 }
 
 func packetsSlowReader(f *diagnose.Flow) *diagnose.Outcome {
-	s := f.Spot(measure.AtReceiver, measure.AtPath, "", measure.AtSender)
+	s := f.CapturePoint(measure.AtReceiver, measure.AtPath, "", measure.AtSender)
 	if s == nil {
 		return diagnose.Missing("a connection of the flow", "none is in the capture")
 	}
@@ -110,7 +110,7 @@ func packetsSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 		if s.Data.Probes.N > 0 {
 			o.By(s.Count("probes of the closed window", s.Data.Probes))
 		}
-		return o.Mend(readFaster(f))
+		return o.AddFix(readFaster(f))
 	case zero.N > 0:
 		return diagnose.No("the receiver's window was closed %s of the time", unit.Percent(pct))
 	case f.Receiver.IsBehind():
@@ -126,24 +126,24 @@ func packetsSlowReader(f *diagnose.Flow) *diagnose.Outcome {
 // waitsForWindow tells whether the receiver's window holds the sender up some of
 // the time at least.
 func waitsForWindow(f *diagnose.Flow) bool {
-	s := f.AnySpot()
-	h, known := s.WindowHeld()
+	s := f.AnyCapturePoint()
+	h, known := s.WindowLimited()
 	return known && !h.Clear
 }
 
 // readsInBits words a receiver's window that falls and never closes: its program
 // takes some out now and then, and the rate is what it takes.
-func readsInBits(f *diagnose.Flow, s *diagnose.Spot) *diagnose.Outcome {
+func readsInBits(f *diagnose.Flow, s *diagnose.CapturePoint) *diagnose.Outcome {
 	o := diagnose.Possible("the program at the receiver may read too slowly: its window is below half of what it was for %s of the time", unit.Percent(fallen(s)))
-	if h, _ := f.AnySpot().WindowHeld(); h.Binds {
+	if h, _ := f.AnyCapturePoint().WindowLimited(); h.Binds {
 		o.Confidence = measure.Likely
 	}
 	return o.At(f.Receiver.Where()).By(diagnose.Above(s.Proof("time in which the receiver's window was below half of its greatest", fallen(s), "pct"), fallenBar),
 		s.Proof("window that the receiver advertised, least", s.Main().Window.Min, "bytes"), s.Proof("window that the receiver advertised, most", s.Main().Window.Max, "bytes")).
-		Mend(readFaster(f))
+		AddFix(readFaster(f))
 }
 
 // readFaster is what to do where a reader is what binds.
-func readFaster(f *diagnose.Flow) *measure.Remedy {
+func readFaster(f *diagnose.Flow) *measure.Fix {
 	return diagnose.Advise(f.Receiver, "make the program at the receiver read faster, or find what it waits for: a disk, a lock, a CPU")
 }

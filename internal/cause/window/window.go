@@ -21,7 +21,7 @@ const mostBuffer = 1 << 30
 // raise is the change that lets a connection of this side have what the path
 // needs under way. It is never less than Linux's own default, nor than twice of what it is
 // where a finding says that it binds. ok is false where it is large enough.
-func raise(s advise.Side, w *advise.Way, binds bool) (d advise.Draft, ok bool) {
+func raise(s advise.Side, w *advise.Direction, binds bool) (d advise.Draft, ok bool) {
 	has := s.H.State(s.Knob, "")
 	if w.Cell != nil && (s.Part == 1 && w.Cell.Spec.Window.Send > 0 || s.Part > 1 && w.Cell.Spec.Window.Recv > 0) {
 		return advise.Draft{}, false // it was set by hand: what the kernel would tune does not count
@@ -39,12 +39,12 @@ func raise(s advise.Side, w *advise.Way, binds bool) (d advise.Draft, ok bool) {
 		return advise.Draft{}, false
 	}
 	holds := want / s.Part
-	d = advise.Change(s.H, s.Knob, "", knob.Sizes(s.Knob, has.Value, want), "%s of up to %s at %s", s.What, unit.Size(holds), s.H.Name).ForWay(w)
+	d = advise.Change(s.H, s.Knob, "", knob.Sizes(s.Knob, has.Value, want), "%s of up to %s at %s", s.What, unit.Size(holds), s.H.Name).ForDirection(w)
 	return expect(s, d, w, holds), true
 }
 
 // expect words what the window carries.
-func expect(s advise.Side, d advise.Draft, w *advise.Way, holds int64) advise.Draft {
+func expect(s advise.Side, d advise.Draft, w *advise.Direction, holds int64) advise.Draft {
 	carries := w.Carries(holds)
 	if carries <= 0 {
 		return d
@@ -65,8 +65,8 @@ func expect(s advise.Side, d advise.Draft, w *advise.Way, holds int64) advise.Dr
 // buffers raises the one that binds. Where the other end's is too small for the
 // path as well, each alone may show no gain: then that one, and both together.
 func buffers(r advise.Request, own, other advise.Side) []advise.Draft {
-	w := r.Way
-	if r.Gate != nil && !w.MayBeHeld() {
+	w := r.Direction
+	if r.Gate != nil && !w.MayBeLimited() {
 		return nil
 	}
 	var list []advise.Draft
@@ -99,7 +99,7 @@ func buffers(r advise.Request, own, other advise.Side) []advise.Draft {
 // is cured by no setting.
 func switchOn(r advise.Request, id, what string) []advise.Draft {
 	var list []advise.Draft
-	for _, h := range advise.Both(r.Way) {
+	for _, h := range advise.Both(r.Direction) {
 		s := h.State(id, "")
 		if s.Value == "0" || !s.Known && h == r.At {
 			list = append(list, advise.Change(h, id, "", "1", "%s on at %s", what, h.Name))
@@ -116,14 +116,14 @@ func switchOn(r advise.Request, id, what string) []advise.Draft {
 		d = scaled(r, d)
 	}
 	if r.Finding != nil {
-		d = d.ForWay(r.Way)
+		d = d.ForDirection(r.Direction)
 	}
 	return []advise.Draft{d}
 }
 
 // scaled expects what the buffers let the windows grow to.
 func scaled(r advise.Request, d advise.Draft) advise.Draft {
-	w := r.Way
+	w := r.Direction
 	holds := w.Receiver().Holds()
 	if s := w.Sender().Holds(); s > 0 {
 		holds = min(holds, s)
@@ -224,7 +224,7 @@ func switched(h *scene.Host, s scene.Switch, off func() *gate.Finding) *gate.Fin
 
 // option judges one option of a segment as it was sent and as it arrived. An
 // option that was not sent cannot be lost: the sending host's gate tells of it.
-func option(w *scene.Way, what string, has func(*measure.SYN) *bool, gone func() *gate.Finding) *gate.Finding {
+func option(w *scene.Direction, what string, has func(*measure.SYN) *bool, gone func() *gate.Finding) *gate.Finding {
 	if w.Sent == nil || w.Seen == nil || has(w.Sent) == nil || has(w.Seen) == nil {
 		return gate.MissingOption(w, what)
 	}
@@ -238,7 +238,7 @@ func option(w *scene.Way, what string, has func(*measure.SYN) *bool, gone func()
 }
 
 // leaveAlone is for the box between.
-func leaveAlone() scene.Remedy {
+func leaveAlone() scene.Fix {
 	return scene.Advise("find the firewall, VPN or accelerator between that rewrites TCP, and have it leave the options alone")
 }
 
@@ -266,7 +266,7 @@ type absence struct {
 	how     string
 	sure    bool // of the place
 	next    string
-	at      *diagnose.Spot
+	at      *diagnose.CapturePoint
 	packets []int64
 }
 
@@ -323,13 +323,13 @@ const closedBar = 10
 // fallen is the share of the time, in percent, in which the main connection's
 // window was below half of what it had been before. A kernel takes back no room
 // that it has offered: its window falls only as data waits to be read.
-func fallen(s *diagnose.Spot) float64 {
+func fallen(s *diagnose.CapturePoint) float64 {
 	c := s.Main()
-	if c.Course == nil || c.Unscaled {
+	if c.Timeline == nil || c.Unscaled {
 		return 0
 	}
 	most, below, all := int64(0), 0, 0
-	for _, w := range c.Course.Window {
+	for _, w := range c.Timeline.Window {
 		switch {
 		case w < 0:
 			continue
@@ -347,13 +347,13 @@ const fallenBar = 10
 
 // Evenly tells of a sender that always has about the same under way, though no
 // window is used up, nothing is lost and no queue fills; why not otherwise.
-func Evenly(f *diagnose.Flow) (s *diagnose.Spot, why *diagnose.Outcome) {
-	s = f.Spot(measure.AtSender)
+func Evenly(f *diagnose.Flow) (s *diagnose.CapturePoint, why *diagnose.Outcome) {
+	s = f.CapturePoint(measure.AtSender)
 	if s == nil {
 		return nil, diagnose.CaptureAt(measure.AtSender, "what is under way")
 	}
 	c := s.Main()
-	h, ok := s.WindowHeld()
+	h, ok := s.WindowLimited()
 	again, counted := s.AgainPct()
 	queue, _ := s.Stands()
 	idle, known := s.IdlePct()

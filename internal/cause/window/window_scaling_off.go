@@ -19,9 +19,9 @@ func WindowScalingOff() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", Judge: judgeWindowScalingOff, Packets: packetsWindowScalingOff,
-			Seen:  "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
-			Apart: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
-			Mends: "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
+			Seen:        "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
+			Distinction: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
+			Fix:         "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
 			Source: "RFC 7323; tcp_info.tcpi_options", Tests: []string{diagnose.Captured}, Brings: []string{"receive-window"},
 		},
 		Urgent: 1,
@@ -30,12 +30,12 @@ func WindowScalingOff() rule.Cause {
 				Fails:  "it is off and the path needs a window above 64 KiB",
 				Warns:  "it is off",
 				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
-				Source: "RFC 7323", Remedy: "switch it on", Checklist: []string{"C-16", "C-32"}, Host: gateWindowScaling},
+				Source: "RFC 7323", Fix: "switch it on", Checklist: []string{"C-16", "C-32"}, Host: gateWindowScaling},
 			{ID: "window-scaling-path", Title: "Window scaling on the way", About: "the option as it was sent and as it arrived",
 				Fails:  "the option is taken out or changed on the way, and the path needs a window above 64 KiB",
 				Warns:  "the same where it needs less, or what it needs is not known",
 				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
-				Source: "RFC 7323, section 2.2", Remedy: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Way: gateWindowScalingPath},
+				Source: "RFC 7323, section 2.2", Fix: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateWindowScalingPath},
 		},
 		Propose: []advise.Proposer{proposeWindowScalingOff},
 	}
@@ -49,7 +49,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	if on {
 		return diagnose.No("both ends scale their windows")
 	}
-	pct, proof, counted := f.WindowHeld()
+	pct, proof, counted := f.WindowLimited()
 	o := diagnose.Likely("TCP window scaling is off: no window is larger than 64 KiB")
 	where, how := f.LostOption(func(s *measure.SYN) *bool { return s.HasScale }, scene.WindowScaling())
 	o.At(where)
@@ -60,11 +60,11 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 	behind, seen := f.UnreadShare()
 	switch {
 	case seen && behind > diagnose.UnreadBar:
-		o.Beside() // a larger window would be full of unread data too
+		o.MarkNotBinding() // a larger window would be full of unread data too
 	case counted && pct >= diagnose.RwndBar && !f.Lengthens(scene.PlainWindow):
 		o.By(diagnose.Above(proof, diagnose.RwndBar))
 	case counted:
-		o.Beside()
+		o.MarkNotBinding()
 	default:
 		o.Confidence = measure.Likely
 	}
@@ -73,7 +73,7 @@ func judgeWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
 	o.By(f.Sender.Proof("tcp_info.opt_window_scaling", 0, ""))
-	return o.Mend(f.SwitchOn(scene.WindowScaling(), where))
+	return o.AddFix(f.SwitchOn(scene.WindowScaling(), where))
 }
 
 // Option of TCP as the kernels negotiated it, the sender's before the receiver's.
@@ -96,15 +96,15 @@ func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	o.Text += ": no window is larger than 64 KiB"
-	s := f.AnySpot()
-	held, known := s.WindowHeld()
+	s := f.AnyCapturePoint()
+	held, known := s.WindowLimited()
 	switch {
 	case s.ClosedPct() >= closedBar:
-		o.Beside() // a larger window would be full of unread data too
+		o.MarkNotBinding() // a larger window would be full of unread data too
 	case known && held.Binds:
 		o.By(held.Proof)
 	case known || s.Data.New <= scene.PlainWindow: // too little passed to fill such a window
-		o.Beside()
+		o.MarkNotBinding()
 	default:
 		o.Confidence = measure.Likely
 	}
@@ -112,7 +112,7 @@ func packetsWindowScalingOff(f *diagnose.Flow) *diagnose.Outcome {
 		bound := stat.WindowRate(scene.PlainWindow, int64(loaded)) * float64(len(s.Connections))
 		o.Costs(bound, "without it "+unit.Rate(bound)+" at most", fmt.Sprintf("65535 bytes * 8 / %s", unit.Duration(int64(loaded))))
 	}
-	return o.Mend(f.SwitchOn(scene.WindowScaling(), where))
+	return o.AddFix(f.SwitchOn(scene.WindowScaling(), where))
 }
 
 func gateWindowScaling(h *scene.Host) *gate.Finding {
@@ -133,7 +133,7 @@ func capped(sc *scene.Scene) string {
 	return "a connection carries at most " + gate.Rate(stat.WindowRate(scene.PlainWindow, sc.RTT())) + " at the RTT of " + gate.Span(sc.RTT())
 }
 
-func gateWindowScalingPath(w *scene.Way) *gate.Finding {
+func gateWindowScalingPath(w *scene.Direction) *gate.Finding {
 	need, _ := w.BDP()
 	f := option(w, "window scaling", func(s *measure.SYN) *bool { return s.HasScale }, func() *gate.Finding {
 		return gate.FailIf(need > scene.PlainWindow, "window scaling of %s is taken out before %s", w.From, w.To).Because("%s", capped(w.Scene)).Do(leaveAlone())

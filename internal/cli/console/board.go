@@ -14,7 +14,7 @@ import (
 type Board struct {
 	W       io.Writer // nil: not a terminal
 	Width   int
-	say     func(text string) // a line on stderr, also where that is no terminal; nil: nothing
+	print   func(text string) // a line on stderr, also where that is no terminal; nil: nothing
 	pending int               // lines at the bottom that will be drawn anew
 }
 
@@ -23,7 +23,7 @@ func (c *Console) Board(silent bool) *Board {
 	if silent {
 		return &Board{}
 	}
-	b := &Board{say: c.Line}
+	b := &Board{print: c.Line}
 	if width, ok := terminalSize(c.Err); ok {
 		b.W, b.Width = c.Err, width
 	}
@@ -80,8 +80,8 @@ func (b *Board) Hear(e control.Event) {
 		b.Checking(e.What)
 	case control.Waiting:
 		b.Clear()
-		if b.say != nil {
-			b.say(fmt.Sprintf("%s is busy: waiting for %s", e.EndPoint, otherTests(e.Ahead)))
+		if b.print != nil {
+			b.print(fmt.Sprintf("%s is busy: waiting for %s", e.EndPoint, otherTests(e.Ahead)))
 		}
 	}
 }

@@ -19,8 +19,8 @@ type Sayer struct {
 	last map[string]string // what was said of a topic last
 }
 
-// Tell says that something of a kind has happened. More are fields for programs.
-func (s *Sayer) Tell(kind, text string, more map[string]any) {
+// Notify says that something of a kind has happened. More are fields for programs.
+func (s *Sayer) Notify(kind, text string, more map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.write(kind, text, more)
@@ -48,7 +48,7 @@ func (s *Sayer) Forget(topic string) {
 }
 
 // Warn says what goes wrong without ending anything.
-func (s *Sayer) Warn(text string) { s.Tell("warning", text, nil) }
+func (s *Sayer) Warn(text string) { s.Notify("warning", text, nil) }
 
 func (s *Sayer) write(kind, text string, more map[string]any) {
 	now := time.Now()

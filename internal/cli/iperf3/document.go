@@ -49,7 +49,7 @@ func Fail(e *console.Console, err error) {
 
 // Measure runs a plan and prints it in iperf3's terms.
 func (f Document) Measure(ctx context.Context, e Host, r plan.Request, p plan.Plan, peer *control.EndPoint, runner control.Runner) error {
-	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside })
+	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Baseline })
 	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, Request: r, host: peer.Name}
 	if host, port, err := net.SplitHostPort(peer.Addr); err == nil {
 		o.host = host

@@ -140,7 +140,7 @@ func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
 	if err != nil {
 		return originalError(e.Err, "parameter error", err)
 	}
-	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Beside }) // iperf3 measures nothing beside
+	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Baseline }) // iperf3 measures nothing beside
 	d := remote.Dialer{Network: e.Network, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
 	d.Login = func() (*bus.Login, error) { return e.Login(r.Login) }
 	ends, closeAll, err := d.Pair(ctx, r.Peer)
@@ -156,7 +156,7 @@ func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
 	defer e.Keep(doc)
 	if words := endedBySignal(ctx, "client"); words != "" && err != nil {
 		writing := v.end(doc, errors.New(words))
-		if !v.tellsErrors() {
+		if !v.reportsErrors() {
 			fmt.Fprintf(e.Err, "iperf3: %s\n", words)
 		}
 		return o.conclude(e, v, writing, nil)
@@ -178,7 +178,7 @@ func endedBySignal(ctx context.Context, role string) string {
 // conclude says why a test failed, where that is not part of the output.
 func (o *original) conclude(e Host, v *originalView, writing, err error) error {
 	switch {
-	case err != nil && !v.tellsErrors():
+	case err != nil && !v.reportsErrors():
 		return originalError(e.Err, "error", err)
 	case err != nil:
 		return console.Printed(fault.New(fault.Failed, "", "%w", err))

@@ -38,7 +38,7 @@ func (o *original) serve(ctx context.Context, e Host, out io.Writer) error {
 	}
 	defer prog.Close()
 	listen := o.listen()
-	calls, err := o.desk(ctx, e, listen, limits)
+	calls, err := o.openServer(ctx, e, listen, limits)
 	if err != nil {
 		return originalError(e.Err, "error", err)
 	}
@@ -58,7 +58,7 @@ func (o *original) serve(ctx context.Context, e Host, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s := &originalServer{o: o, e: e, out: out, stop: stop, turn: make(chan struct{}, 1)}
-	s.r = node.Reception{Version: e.Version, Connect: server.Client, Watch: s.watch, Told: s.told}
+	s.r = node.Reception{Version: e.Version, Connect: server.Client, Watch: s.watch, OnResult: s.end}
 	s.listening()
 	err = calls.Serve(ctx, func(call engine.Call) { s.take(ctx, call) })
 	s.r.Wait()
@@ -85,8 +85,8 @@ func (o *original) listen() engine.Listen {
 	return l
 }
 
-// desk opens the port; here, where there is no other, it must be had.
-func (o *original) desk(ctx context.Context, e Host, at engine.Listen, l bus.Limits) (node.Answering, error) {
+// openServer opens the port; here, where there is no other, it must be had.
+func (o *original) openServer(ctx context.Context, e Host, at engine.Listen, l bus.Limits) (node.Answering, error) {
 	f := node.Calls{IPerf3Port: o.port, Login: node.Login{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.Request.Login.PKCS1, Skew: o.skew}}
 	d, warnings, err := f.Open(ctx, at, l, func(addr string, reason error) { e.Refused(addr, reason) })
 	if err == nil && d.Three == nil {
@@ -149,13 +149,13 @@ func (s *originalServer) begin(ctx context.Context, call engine.Call) {
 
 func (s *originalServer) watch(engine.Call) control.Observer { return s.view }
 
-// told ends the output of a test.
-func (s *originalServer) told(_ engine.Call, doc *measure.Document, _ string, err error) {
+// end ends the output of a test.
+func (s *originalServer) end(_ engine.Call, doc *measure.Document, _ string, err error) {
 	if doc == nil {
 		doc = &measure.Document{Thru: s.e.Version}
 	}
 	werr := s.view.end(doc, err)
-	if err != nil && !s.view.tellsErrors() {
+	if err != nil && !s.view.reportsErrors() {
 		kind := "error - "
 		if fault.ReasonOf(err) == iperf3.ReasonLeft {
 			kind = ""

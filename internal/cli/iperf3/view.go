@@ -65,8 +65,8 @@ func (v *originalView) introduce(ctx context.Context, local *control.EndPoint) {
 	v.test.System = head.Test.System
 }
 
-// tellsErrors: a document holds the error too.
-func (v *originalView) tellsErrors() bool { return v.layout == nil }
+// reportsErrors: a document holds the error too.
+func (v *originalView) reportsErrors() bool { return v.layout == nil }
 
 func (v *originalView) keep(err error) { v.err = cmp.Or(v.err, err) }
 
@@ -145,8 +145,8 @@ func (v *originalView) show(row []control.Live) {
 	i.Start, i.End = time.Duration(from), time.Duration(from+e.SpanNs)
 	first := 0
 	for _, l := range row {
-		w := way(l, first)
-		i.Ways = append(i.Ways, w)
+		w := direction(l, first)
+		i.Directions = append(i.Directions, w)
 		first += len(w.Streams)
 	}
 	v.all = append(v.all, i)
@@ -230,9 +230,9 @@ func hostAndPort(s string) (string, int) {
 	return a.Addr().Unmap().String(), int(a.Port())
 }
 
-// way is one direction in an interval; first is the place of its first stream among all.
-func way(l control.Live, first int) iperfdoc.Way {
-	w := iperfdoc.Way{Sends: l.Sends}
+// direction is one direction in an interval; first is the place of its first stream among all.
+func direction(l control.Live, first int) iperfdoc.Direction {
+	w := iperfdoc.Direction{Sends: l.Sends}
 	for i, t := range l.Event.Each {
 		p := iperfdoc.Part{
 			Socket: iperfdoc.Socket(first + i), Bytes: t.Bytes, Packets: t.Packets,
@@ -268,7 +268,7 @@ func (v *originalView) end(doc *measure.Document, err error) error {
 		v.endStream(r)
 	case v.layout == nil:
 		v.keep(r.Write(v.out))
-	case len(r.End.Ways) > 0 && v.began:
+	case len(r.End.Directions) > 0 && v.began:
 		v.keep(v.layout.End(r.End, r.Error == ""))
 	}
 	return v.err

@@ -129,7 +129,7 @@ func TestOriginalViewJSON(t *testing.T) {
 	if s := doc.Intervals[0].Streams[0]; s["snd_wnd"] != float64(1<<16) || s["reorder"] != 2.0 {
 		t.Errorf("of a sender's stream %v", s)
 	}
-	if !v.tellsErrors() {
+	if !v.reportsErrors() {
 		t.Error("the error would be printed twice")
 	}
 	out, _ = play(t, "-c host --json-stream -u -b 1G", nil)

@@ -25,21 +25,21 @@ type Picture struct {
 
 // Rung is one rung ready to print. A share is of the scale.
 type Rung struct {
-	Name, Way string
-	Value     string // "9.41 of 10 Gb/s", "not measured"
-	With      string // cell that carried it
-	Change    string // against the rung below: "-53% (10.8 Gb/s)"
-	Ceiling   string // "94.1%"
-	Verdict   string // "pass", "fail" or ""
-	Limited   bool
-	Binds     bool     // of a transfer: the whole carries no more than it
-	Absent    bool     // it was not measured, which is not nothing
-	Said      []string // what is to be said of it
-	Carried   float64  // Share of the bar
-	Mark      float64  // Share of the ceiling's mark; 0: none
-	Below     float64  // share that the rung below carried; 0: none
-	Low, High float64  // shares between which it lies; equal: not known
-	Was       bool     // of a comparison: the figure before
+	Name, Path string
+	Value      string // "9.41 of 10 Gb/s", "not measured"
+	With       string // cell that carried it
+	Change     string // against the rung below: "-53% (10.8 Gb/s)"
+	Ceiling    string // "94.1%"
+	Verdict    string // "pass", "fail" or ""
+	Limited    bool
+	Binds      bool     // of a transfer: the whole carries no more than it
+	Absent     bool     // it was not measured, which is not nothing
+	Said       []string // what is to be said of it
+	Carried    float64  // Share of the bar
+	Mark       float64  // Share of the ceiling's mark; 0: none
+	Below      float64  // share that the rung below carried; 0: none
+	Low, High  float64  // shares between which it lies; equal: not known
+	Was        bool     // of a comparison: the figure before
 }
 
 // Share of the scale, 0 to 1.

@@ -61,28 +61,28 @@ type Line struct {
 	Errors  []Span // error bars, one a point, or none
 	Style   int
 	Dashed  bool
-	Wide    bool // pale and broad, so that it shows below a line of the same course
-	Thin    bool // no markers, dotted
-	Bare    bool // no markers; a point that is no number breaks it
-	Spots   Spot // nothing but a small shape at each point
-	Stems   bool // upright bars from zero, for counts
-	Markers int  // about how many; 0 means all
+	Wide    bool   // pale and broad, so that it shows below a line of the same course
+	Thin    bool   // no markers, dotted
+	Bare    bool   // no markers; a point that is no number breaks it
+	Marker  Marker // nothing but a small shape at each point
+	Stems   bool   // upright bars from zero, for counts
+	Markers int    // about how many; 0 means all
 }
 
 // Span is a part of an axis.
 type Span struct{ Low, High float64 }
 
-// Spot is the shape of points that no line joins.
-type Spot int
+// Marker is the shape of points that no line joins.
+type Marker int
 
 const (
-	NoSpots Spot = iota
-	Bars         // upright
+	NoMarkers Marker = iota
+	Bars             // upright
 	Crosses
 )
 
 // path is one spot, as the data of an SVG path.
-func (s Spot) path(x, y float64) string {
+func (s Marker) path(x, y float64) string {
 	if s == Crosses {
 		return fmt.Sprintf("M%.1f %.1fl6 6m0-6l-6 6", x-3, y-3)
 	}
@@ -168,8 +168,8 @@ func (l Line) draw(c *Canvas, x, y func(float64) float64) {
 		}
 		return
 	}
-	if l.Spots != NoSpots {
-		l.spots(c, x, y)
+	if l.Marker != NoMarkers {
+		l.markers(c, x, y)
 		return
 	}
 	for _, part := range unbrokenParts(l.Points) {
@@ -192,11 +192,11 @@ func (l Line) draw(c *Canvas, x, y func(float64) float64) {
 	l.errorBars(c, x, y)
 }
 
-// spots draws all points in one path: there may be hundreds.
-func (l Line) spots(c *Canvas, x, y func(float64) float64) {
+// markers draws all points in one path: there may be hundreds.
+func (l Line) markers(c *Canvas, x, y func(float64) float64) {
 	var path strings.Builder
 	for _, p := range l.Points {
-		path.WriteString(l.Spots.path(x(p.X), y(p.Y)))
+		path.WriteString(l.Marker.path(x(p.X), y(p.Y)))
 	}
 	if path.Len() > 0 {
 		c.Add(`<path class="%s" d="%s"/>`, l.class(), path.String())
@@ -246,7 +246,7 @@ func (l Line) class() string {
 	if l.Bare {
 		class += " bare"
 	}
-	if l.Spots != NoSpots {
+	if l.Marker != NoMarkers {
 		class += " spot"
 	}
 	return class
@@ -276,8 +276,8 @@ func Key(l Line) template.HTML {
 	if l.Stems {
 		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><line class="%s stem" x1="17" y1="15" x2="17" y2="1"/></svg>`, l.class()))
 	}
-	if l.Spots != NoSpots {
-		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="%s" d="%s"/></svg>`, l.class(), l.Spots.path(17, 8)))
+	if l.Marker != NoMarkers {
+		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="%s" d="%s"/></svg>`, l.class(), l.Marker.path(17, 8)))
 	}
 	mark := marker(l.Style, l.Dashed || l.Wide, 17, 8)
 	if l.Thin || l.Bare {

@@ -112,9 +112,9 @@ func (p *printer) Section(b doc.Section) {
 	p.around(name, b, body)
 }
 
-func (p *printer) Details(b doc.Details) { p.around("details", b, p.body(b.Body)) }
-func (p *printer) Beside(b doc.Beside)   { p.around("beside", b, p.body(b.Body)) }
-func (p *printer) Filter(b doc.Filter)   { p.around("filter", b, p.body(b.Body)) }
+func (p *printer) Details(b doc.Details)       { p.around("details", b, p.body(b.Body)) }
+func (p *printer) SideBySide(b doc.SideBySide) { p.around("beside", b, p.body(b.Body)) }
+func (p *printer) Filter(b doc.Filter)         { p.around("filter", b, p.body(b.Body)) }
 
 // body prints blocks that stand within another.
 func (p *printer) body(blocks []doc.Block) template.HTML {

@@ -172,8 +172,8 @@ func (m *Printer) Matrix(b doc.Matrix) {
 // mostColumns is how many columns of a matrix a text can show.
 const mostColumns = 16
 
-// Beside are one after the other.
-func (m *Printer) Beside(b doc.Beside) { doc.Print(m, b.Body) }
+// SideBySide are one after the other.
+func (m *Printer) SideBySide(b doc.SideBySide) { doc.Print(m, b.Body) }
 
 // Filter is its body: nothing can be chosen.
 func (m *Printer) Filter(b doc.Filter) { doc.Print(m, b.Body) }

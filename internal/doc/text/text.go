@@ -95,7 +95,7 @@ func captioned(all []doc.Block) bool {
 			return b.Name != ""
 		case doc.Only:
 			return captioned(b.Body)
-		case doc.Beside:
+		case doc.SideBySide:
 			return captioned(b.Body)
 		case doc.Notice:
 			return b.Name == ""
@@ -169,8 +169,8 @@ func (p *Printer) Pairs(b doc.Pairs) {
 	}
 }
 
-// Beside are one after the other.
-func (p *Printer) Beside(b doc.Beside) { doc.Print(p, b.Body) }
+// SideBySide are one after the other.
+func (p *Printer) SideBySide(b doc.SideBySide) { doc.Print(p, b.Body) }
 
 // Filter is its body: nothing can be chosen.
 func (p *Printer) Filter(b doc.Filter) { doc.Print(p, b.Body) }

@@ -23,7 +23,7 @@ const (
 )
 
 // accept greets the clients that come by TCP.
-func (d *Desk) accept(ctx context.Context, l net.Listener) error {
+func (d *Server) accept(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
@@ -42,7 +42,7 @@ func (d *Desk) accept(ctx context.Context, l net.Listener) error {
 		host := hostOf(addrOf(c).Addr())
 		if !d.silent.Enter(host, mostGreeted, mostGreeted/2) {
 			c.Close()
-			d.tell(addrOf(c), errBusy)
+			d.report(addrOf(c), errBusy)
 			continue
 		}
 		wg.Go(func() {
@@ -52,7 +52,7 @@ func (d *Desk) accept(ctx context.Context, l net.Listener) error {
 			if err := d.greet(c); err != nil {
 				c.Close()
 				if !errors.Is(err, io.EOF) { // who hangs up without a word has only looked
-					d.tell(addrOf(c), err)
+					d.report(addrOf(c), err)
 				}
 			}
 		})
@@ -69,7 +69,7 @@ func addrOf(c net.Conn) netip.AddrPort {
 
 // greet hears what a client wants on one connection, and answers where an
 // answer is due.
-func (d *Desk) greet(c net.Conn) error {
+func (d *Server) greet(c net.Conn) error {
 	c.SetDeadline(time.Now().Add(firstWait))
 	came := sinceEpoch()
 	b := make([]byte, lengthMask>>1)

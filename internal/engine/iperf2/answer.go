@@ -22,8 +22,8 @@ const overrun = 5 * time.Second
 // answer opens the listening end: it takes the call that the token names.
 func (g Engine) answer(_ context.Context, e engine.End) (*session, error) {
 	var c *caller
-	if g.Desk != nil {
-		c = g.Desk.claim(e.Token)
+	if g.Server != nil {
+		c = g.Server.claim(e.Token)
 	}
 	if c == nil {
 		return nil, fault.Failf("it has been refused, or has waited too long", "iperf2: answering a call: there is none of that token")
@@ -48,7 +48,7 @@ func (g Engine) answerTo(c *caller, e engine.End) (*session, error) {
 	}
 	task := worker.Task{End: e, Leads: backward, EndOfStream: true, Conclude: s.conclude}
 	if !backward {
-		task.End.Spec.Duration = int64(min(cmp.Or(g.Desk.conf.Limits.Duration, measure.MaxDuration), time.Duration(e.Spec.Duration)*11/10+overrun))
+		task.End.Spec.Duration = int64(min(cmp.Or(g.Server.conf.Limits.Duration, measure.MaxDuration), time.Duration(e.Spec.Duration)*11/10+overrun))
 	}
 	task.Datagrams, task.FirstNumber = c.test.numbering, c.test.firstNumber
 	s.first, s.old = int64(c.test.firstNumber), c.test.numbering == worker.NumberStamp
@@ -73,5 +73,5 @@ func handOver(c *caller, e engine.End) ([]worker.Conn, error) {
 	if !e.Spec.Duplex {
 		return given, nil
 	}
-	return bothWays(given)
+	return bothDirections(given)
 }

@@ -16,11 +16,11 @@ import (
 )
 
 // Engine opens sessions with an iperf2 at the other end, whose data moves in
-// worker processes of Program. Desk is where the calls come from that it
+// worker processes of Program. Server is where the calls come from that it
 // answers; without one it only calls.
 type Engine struct {
 	Program *worker.Program
-	Desk    *Desk
+	Server  *Server
 }
 
 // Name implements engine.Engine.
@@ -50,7 +50,7 @@ type session struct {
 	life context.Context // ends with Close
 	over context.CancelFunc
 
-	release func()       // of a call that has been answered: the desk forgets it
+	release func()       // of a call that has been answered: the server forgets it
 	guard   func()       // holds a client by UDP to what this end allows; nil of others
 	first   int64        // of UDP that has been answered: number of the first datagram
 	old     bool         // and its numbers are of 32 bits

@@ -52,8 +52,8 @@ func program(t *testing.T) *worker.Program {
 	return p
 }
 
-// server is a desk that serves, with an engine that answers each call at once.
-type server struct {
+// stubServer is a server that serves, with an engine that answers each call at once.
+type stubServer struct {
 	engine  Engine
 	port    int
 	answers chan *answered
@@ -68,16 +68,16 @@ type answered struct {
 }
 
 // serve starts a server on loopback; take says what becomes of each call.
-func serve(t *testing.T, c DeskConfig) *server {
+func serve(t *testing.T, c ServerConfig) *stubServer {
 	t.Helper()
-	s := &server{answers: make(chan *answered, 64), refused: make(chan error, 64)}
+	s := &stubServer{answers: make(chan *answered, 64), refused: make(chan error, 64)}
 	c.Refused = func(_ string, reason error) {
 		select {
 		case s.refused <- reason:
 		default:
 		}
 	}
-	s.engine = Engine{Program: program(t), Desk: NewDesk(c)}
+	s.engine = Engine{Program: program(t), Server: NewServer(c)}
 	ctx, cancel := context.WithCancel(context.Background())
 	for s.port = 36500; ; s.port++ {
 		tcp, udp, err := Listen(ctx, []string{"127.0.0.1"}, s.port, "")
@@ -85,7 +85,7 @@ func serve(t *testing.T, c DeskConfig) *server {
 			over := make(chan error, 1)
 			var calls sync.WaitGroup
 			go func() {
-				over <- s.engine.Desk.Serve(ctx, tcp, udp, func(c engine.Call) { calls.Go(func() { s.answer(t, c) }) })
+				over <- s.engine.Server.Serve(ctx, tcp, udp, func(c engine.Call) { calls.Go(func() { s.answer(t, c) }) })
 			}()
 			t.Cleanup(func() {
 				cancel()
@@ -113,7 +113,7 @@ func closeListeners(tcp []net.Listener, udp []*net.UDPConn) {
 }
 
 // answer runs the first flow of a call.
-func (s *server) answer(t *testing.T, c engine.Call) {
+func (s *stubServer) answer(t *testing.T, c engine.Call) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	x := c.Specs[0]
@@ -134,7 +134,7 @@ func closeGone(t *testing.T, x engine.Session) {
 }
 
 // next is the next call that has been answered.
-func (s *server) next(t *testing.T) *answered {
+func (s *stubServer) next(t *testing.T) *answered {
 	t.Helper()
 	select {
 	case a := <-s.answers:

@@ -13,7 +13,7 @@ import (
 
 // TestBothRoles: what thru sends as a client it counts as a server.
 func TestBothRoles(t *testing.T) {
-	s := serve(t, DeskConfig{})
+	s := serve(t, ServerConfig{})
 	amount := func(x measure.Spec) measure.Spec {
 		x.Amount, x.Duration = 3_000_001, int64(20*time.Second)
 		return x
@@ -111,7 +111,7 @@ func checkFar(t *testing.T, x measure.Spec, ours engine.Session, sent, received 
 
 // TestFullDuplex: both ways on one connection.
 func TestFullDuplex(t *testing.T) {
-	s := serve(t, DeskConfig{})
+	s := serve(t, ServerConfig{})
 	x := spec(measure.TCP, 2)
 	x.Duplex = true
 	ours := dial(t, s.engine.Program, x, s.port, 0)

@@ -25,9 +25,9 @@ const (
 func (s *session) conclude() error {
 	e := s.Session.Evidence()
 	if s.end.Spec.Protocol == measure.UDP {
-		part := s.tellEnd
+		part := s.sendEnd
 		if !s.end.Sends {
-			part = s.tellCounts
+			part = s.sendCounts
 		}
 		var wg sync.WaitGroup
 		for i := range min(len(s.kept), len(e.Streams)) {
@@ -88,9 +88,9 @@ func (s *session) takeUp(i int) (c net.Conn, done func(), err error) {
 	return c, func() { stop(); c.Close() }, nil
 }
 
-// tellEnd says to the server that stream i has ended, until its report comes.
+// sendEnd says to the server that stream i has ended, until its report comes.
 // Each try has a number of its own, negative and one further.
-func (s *session) tellEnd(i int, e measure.Evidence) {
+func (s *session) sendEnd(i int, e measure.Evidence) {
 	c, done, err := s.takeUp(i)
 	if err != nil {
 		return
@@ -149,9 +149,9 @@ func hearReport(c net.Conn, b []byte, wait time.Duration, sent int64) *report {
 	return nil
 }
 
-// tellCounts reports stream i to the client, again for each last word that
+// sendCounts reports stream i to the client, again for each last word that
 // still comes, until there is silence.
-func (s *session) tellCounts(i int, e measure.Evidence) {
+func (s *session) sendCounts(i int, e measure.Evidence) {
 	c, done, err := s.takeUp(i)
 	if err != nil {
 		return

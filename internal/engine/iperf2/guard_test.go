@@ -49,7 +49,7 @@ func TestRatesOfUDP(t *testing.T) {
 // sends from then on makes no new call.
 func TestSendsMoreThanItSays(t *testing.T) {
 	t.Parallel()
-	s := serve(t, DeskConfig{Limits: Limits{RateBps: 8_000_000}})
+	s := serve(t, ServerConfig{Limits: Limits{RateBps: 8_000_000}})
 	c, err := net.Dial("udp", fmt.Sprintf("127.0.0.1:%d", s.port))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestSendsMoreThanItSays(t *testing.T) {
 // client asks for. The bound is wide: what is compared is held and not held.
 func TestHoldsTCP(t *testing.T) {
 	const most = 40_000_000
-	s := serve(t, DeskConfig{Limits: Limits{RateBps: most}})
+	s := serve(t, ServerConfig{Limits: Limits{RateBps: most}})
 	for _, x := range []measure.Spec{spec(measure.TCP, 2), reversed(spec(measure.TCP, 2))} {
 		x.Rate, x.Duration = 0, int64(500*time.Millisecond)
 		c := dial(t, s.engine.Program, x, s.port, 0)

@@ -68,12 +68,12 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 	if !s.end.Spec.Duplex {
 		return given, nil
 	}
-	return bothWays(given)
+	return bothDirections(given)
 }
 
-// bothWays adds every connection once more, for the other direction. On error
+// bothDirections adds every connection once more, for the other direction. On error
 // it closes what it has added, and nothing of the caller's.
-func bothWays(given []worker.Conn) ([]worker.Conn, error) {
+func bothDirections(given []worker.Conn) ([]worker.Conn, error) {
 	own := len(given)
 	for _, g := range given[:own:own] {
 		twin, err := sock.Twin(g.Conn)

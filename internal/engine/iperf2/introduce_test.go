@@ -10,8 +10,8 @@ import (
 	"thru/internal/engine/worker"
 )
 
-// TestBothWaysFails: what cannot be had twice leaves the connections to their owner.
-func TestBothWaysFails(t *testing.T) {
+// TestBothDirectionsFails: what cannot be had twice leaves the connections to their owner.
+func TestBothDirectionsFails(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +25,7 @@ func TestBothWaysFails(t *testing.T) {
 	ours, theirs := net.Pipe() // which has no descriptor
 	defer theirs.Close()
 	defer ours.Close()
-	if _, err := bothWays(append(given, worker.Conn{Conn: ours})); err == nil {
+	if _, err := bothDirections(append(given, worker.Conn{Conn: ours})); err == nil {
 		t.Fatal("a pipe has a twin")
 	}
 	for i, g := range given {

@@ -17,7 +17,7 @@ import (
 )
 
 // listen takes the datagrams of sources that have no socket of their own yet.
-func (d *Desk) listen(ctx context.Context, u *net.UDPConn) error {
+func (d *Server) listen(ctx context.Context, u *net.UDPConn) error {
 	sock.WantDestination(u) // else the route to the client decides which of our addresses answers
 	local := u.LocalAddr().(*net.UDPAddr).AddrPort()
 	b, oob := make([]byte, largestUDP), make([]byte, sock.DestinationRoom)
@@ -38,7 +38,7 @@ func (d *Desk) listen(ctx context.Context, u *net.UDPConn) error {
 }
 
 // datagram counts one of a known source, and opens a socket for a new one.
-func (d *Desk) datagram(from, to netip.AddrPort, b []byte) {
+func (d *Server) datagram(from, to netip.AddrPort, b []byte) {
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	number, ok := parseNumber(b)
 	if !ok {
@@ -48,7 +48,7 @@ func (d *Desk) datagram(from, to netip.AddrPort, b []byte) {
 	s := d.sources[from]
 	fresh := s == nil && number >= 0 && len(d.sources) < d.conf.MaxCalls*d.conf.Limits.streams()
 	if fresh {
-		s = &source{desk: d, from: from, over: make(chan struct{})}
+		s = &source{server: d, from: from, over: make(chan struct{})}
 		d.sources[from] = s
 	}
 	d.mu.Unlock()
@@ -61,7 +61,7 @@ func (d *Desk) datagram(from, to netip.AddrPort, b []byte) {
 		time.AfterFunc(proofTime, s.forgetUnproven)
 		if err := s.testOf(b).refusal(d.conf.Limits); err != nil {
 			s.forgetUnproven()
-			d.tell(from, err)
+			d.report(from, err)
 			return
 		}
 	}
@@ -70,7 +70,7 @@ func (d *Desk) datagram(from, to netip.AddrPort, b []byte) {
 	}
 	if err := s.open(to, b); err != nil {
 		s.close()
-		d.tell(from, err)
+		d.report(from, err)
 	}
 }
 
@@ -109,10 +109,10 @@ func (s *source) forgetUnproven() {
 // source is a UDP client's stream from its first datagram on. Until a worker
 // takes it over it is read here, since a socket's buffer holds little.
 type source struct {
-	desk *Desk
-	from netip.AddrPort
-	conn *net.UDPConn
-	over chan struct{} // closed when it is not read here any more
+	server *Server
+	from   netip.AddrPort
+	conn   *net.UDPConn
+	over   chan struct{} // closed when it is not read here any more
 
 	mu     sync.Mutex
 	early  worker.Early
@@ -126,7 +126,7 @@ type source struct {
 // kernel prefers one that is connected.
 func (s *source) open(to netip.AddrPort, b []byte) error {
 	t := s.testOf(b)
-	if err := t.refusal(s.desk.conf.Limits); err != nil {
+	if err := t.refusal(s.server.conf.Limits); err != nil {
 		return err
 	}
 	local := net.UDPAddrFromAddrPort(to)
@@ -142,7 +142,7 @@ func (s *source) open(to netip.AddrPort, b []byte) error {
 	s.conn = c.(*net.UDPConn)
 	s.mu.Unlock()
 	go s.read()
-	return s.desk.join(s.from, t, s)
+	return s.server.join(s.from, t, s)
 }
 
 // testOf is what a datagram of this source asks for: each has the whole header.
@@ -173,7 +173,7 @@ func (s *source) read() {
 		case err != nil:
 			continue
 		case netip.AddrPortFrom(from.Addr().Unmap(), from.Port()) != s.from:
-			s.desk.datagram(from, local, b[:n])
+			s.server.datagram(from, local, b[:n])
 		default:
 			s.count(b[:n])
 		}
@@ -232,7 +232,7 @@ func (s *source) close() {
 	}
 }
 
-// shun has the desk overlook this source until it is silent for a while, so
+// shun has the server overlook this source until it is silent for a while, so
 // that the rest of an ended test makes no new one.
 func (s *source) shun() {
 	s.mu.Lock()
@@ -252,10 +252,10 @@ func (s *source) stillSends() {
 }
 
 func (s *source) forget() {
-	s.desk.mu.Lock()
-	defer s.desk.mu.Unlock()
-	if s.desk.sources[s.from] == s {
-		delete(s.desk.sources, s.from)
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	if s.server.sources[s.from] == s {
+		delete(s.server.sources, s.from)
 	}
 }
 

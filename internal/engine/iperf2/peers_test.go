@@ -134,7 +134,7 @@ func TestClientVanishes(t *testing.T) {
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, DeskConfig{})
+			s := serve(t, ServerConfig{})
 			c, err := net.Dial(protocol, fmt.Sprintf("127.0.0.1:%d", s.port))
 			if err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestClientVanishes(t *testing.T) {
 
 // TestClosesAtAnyTime: Close leaves nothing, whatever has begun.
 func TestClosesAtAnyTime(t *testing.T) {
-	s := serve(t, DeskConfig{})
+	s := serve(t, ServerConfig{})
 	for _, x := range []measure.Spec{spec(measure.TCP, 2), reversed(spec(measure.TCP, 2)), spec(measure.UDP, 2)} {
 		x.Duration = int64(time.Minute)
 		end := engine.End{Name: "local", Spec: x, Sends: x.From == "local", Dials: true, Targets: []string{fmt.Sprintf("127.0.0.1:%d", s.port)}}
@@ -190,7 +190,7 @@ func TestClosesAtAnyTime(t *testing.T) {
 
 // TestLimits: what an end allows holds, whatever the client asks for.
 func TestLimits(t *testing.T) {
-	s := serve(t, DeskConfig{Limits: Limits{Streams: 2, Duration: 500 * time.Millisecond, RateBps: 50e6}})
+	s := serve(t, ServerConfig{Limits: Limits{Streams: 2, Duration: 500 * time.Millisecond, RateBps: 50e6}})
 	x := reversed(spec(measure.TCP, 2))
 	x.Duration = int64(3 * time.Second)
 	fails(t, x, s.port) // the server ends before its time
@@ -203,7 +203,7 @@ func TestLimits(t *testing.T) {
 
 // TestManyStreams: as many as there can be.
 func TestManyStreams(t *testing.T) {
-	s := serve(t, DeskConfig{})
+	s := serve(t, ServerConfig{})
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
 		x := spec(protocol, measure.MaxStreams)
 		c := dial(t, s.engine.Program, x, s.port, 0)

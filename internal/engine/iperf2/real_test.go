@@ -93,7 +93,7 @@ func of(ls []line, star, udp bool) (n int, kbytes float64) {
 // well their rates agree is for `make interop` to say, on a machine of its own.
 func TestRealClient(t *testing.T) {
 	iperf := realIPerf(t)
-	s := serve(t, DeskConfig{})
+	s := serve(t, ServerConfig{})
 	base := []string{"-c", "127.0.0.1", "-p", strconv.Itoa(s.port)}
 	for _, c := range []struct {
 		name    string

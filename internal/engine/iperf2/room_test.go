@@ -21,9 +21,9 @@ func (mute) handOver() worker.Conn { return worker.Conn{} }
 func (mute) connection() net.Conn  { return nil }
 func (mute) close()                {}
 
-// openDesk is a desk whose callers come by join, and the calls it makes of them.
-func openDesk(t *testing.T, c DeskConfig) (*Desk, chan engine.Call) {
-	d, calls := NewDesk(c), make(chan engine.Call, 1000)
+// openServer is a server whose callers come by join, and the calls it makes of them.
+func openServer(t *testing.T, c ServerConfig) (*Server, chan engine.Call) {
+	d, calls := NewServer(c), make(chan engine.Call, 1000)
 	d.took = func(c engine.Call) { calls <- c }
 	t.Cleanup(func() {
 		d.close()
@@ -35,7 +35,7 @@ func openDesk(t *testing.T, c DeskConfig) (*Desk, chan engine.Call) {
 }
 
 // joins is a caller of a host that announces a number of streams, and brings one.
-func joins(d *Desk, from netip.AddrPort, streams uint32) error {
+func joins(d *Server, from netip.AddrPort, streams uint32) error {
 	h := header{flags: flagExtended | flagLength | headerSize<<1, streams: streams, port: uint32(from.Port()), amount: -100}
 	return d.join(from, test{protocol: measure.TCP, header: h}, mute{})
 }
@@ -48,7 +48,7 @@ func hostNo(i int) netip.AddrPort {
 // TestManyJoinAtOnce: no more wait than may, also in the moment in which a
 // caller is complete and no call yet.
 func TestManyJoinAtOnce(t *testing.T) {
-	d, calls := openDesk(t, DeskConfig{MaxCalls: 2})
+	d, calls := openServer(t, ServerConfig{MaxCalls: 2})
 	var wg sync.WaitGroup
 	var in atomic.Int64
 	for i := range 200 {
@@ -88,7 +88,7 @@ func TestOneHost(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			d, calls := openDesk(t, DeskConfig{MaxCalls: 4})
+			d, calls := openServer(t, ServerConfig{MaxCalls: 4})
 			next := 0
 			again := func(streams uint32) error {
 				next++
@@ -136,7 +136,7 @@ func TestOneHost(t *testing.T) {
 
 // TestWelcome: a host that connects and says nothing leaves room for others.
 func TestWelcome(t *testing.T) {
-	d := NewDesk(DeskConfig{})
+	d := NewServer(ServerConfig{})
 	fill := func(host netip.Prefix) (n int) {
 		for d.silent.Enter(host, mostGreeted, mostGreeted/2) {
 			n++
@@ -164,7 +164,7 @@ func TestServeEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		go cancel()
-		if err := NewDesk(DeskConfig{}).Serve(ctx, tcp, udp, nil); err != nil {
+		if err := NewServer(ServerConfig{}).Serve(ctx, tcp, udp, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Limits are what a desk allows of each call; 0 is no bound beyond those of measure.
+// Limits are what a server allows of each call; 0 is no bound beyond those of measure.
 type Limits struct {
 	Streams  int
 	Duration time.Duration

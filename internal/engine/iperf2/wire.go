@@ -1,5 +1,5 @@
 // Package iperf2 is the engine that speaks to iperf of version 2, in both
-// roles: Engine calls a server of it, Desk takes the calls of its clients. The
+// roles: Engine calls a server of it, Server takes the calls of its clients. The
 // data moves in package worker.
 //
 // iperf2 has no control channel. What a client wants stands in a header in

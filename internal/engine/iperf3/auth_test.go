@@ -74,7 +74,7 @@ func TestAuthentication(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		d, err := NewDesk(DeskConfig{Users: users, PrivateKey: private, PKCS1: c.pkcs1})
+		d, err := NewServer(ServerConfig{Users: users, PrivateKey: private, PKCS1: c.pkcs1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestAuthentication(t *testing.T) {
 func TestBadKeysAndUsers(t *testing.T) {
 	private, public := keys(t)
 	for name, key := range map[string][]byte{"text": []byte("key"), "the other one": public} {
-		if _, err := NewDesk(DeskConfig{PrivateKey: key}); err == nil {
+		if _, err := NewServer(ServerConfig{PrivateKey: key}); err == nil {
 			t.Errorf("%s was taken for a private key", name)
 		}
 	}

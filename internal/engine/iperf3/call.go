@@ -21,16 +21,16 @@ import (
 // mostVersion is how long a version is that is kept.
 const mostVersion = 40
 
-// call is a client of the desk, from its cookie to its farewell: first the
-// desk's, and from claim on a session's.
+// call is a client of the server, from its cookie to its farewell: first the
+// server's, and from claim on a session's.
 type call struct {
-	desk    *Desk
+	server  *Server
 	cookie  cookie
 	token   string
 	talk    talk
 	params  parameters
 	user    string
-	ready   bool          // waits for its turn, and may be claimed; under the desk's lock
+	ready   bool          // waits for its turn, and may be claimed; under the server's lock
 	claimed chan struct{} // closed by claim
 	joining chan joined   // TCP data connections, while they are awaited
 	greeted chan greeting // first words of UDP streams
@@ -49,12 +49,12 @@ type joined struct {
 	order int64
 }
 
-func newCall(d *Desk, k cookie, conn net.Conn) *call {
+func newCall(d *Server, k cookie, conn net.Conn) *call {
 	if c, ok := conn.(*net.TCPConn); ok {
 		c.SetNoDelay(true)
 	}
 	return &call{
-		desk: d, cookie: k, token: rand.Text(), talk: talk{conn, d.wait.word}, claimed: make(chan struct{}),
+		server: d, cookie: k, token: rand.Text(), talk: talk{conn, d.wait.word}, claimed: make(chan struct{}),
 		joining: make(chan joined), greeted: make(chan greeting, measure.MaxStreams), ended: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
@@ -63,7 +63,7 @@ func (c *call) addr() netip.Addr { return addrOf(c.talk.conn.RemoteAddr()) }
 
 // negotiate hears the parameters, and whether they may be.
 func (c *call) negotiate() error {
-	if err := c.talk.say(paramExchange); err != nil {
+	if err := c.talk.sendStates(paramExchange); err != nil {
 		return err
 	}
 	b, err := c.talk.hearJSON(mostParameters)
@@ -73,16 +73,16 @@ func (c *call) negotiate() error {
 	if c.params, err = readParameters(b); err != nil {
 		return err
 	}
-	if c.user, err = c.desk.gate.admit(c.params.Token, c.desk.now()); err != nil {
+	if c.user, err = c.server.gate.admit(c.params.Token, c.server.now()); err != nil {
 		return err
 	}
-	if err := c.desk.conf.Limits.admit(c.params); err != nil {
+	if err := c.server.conf.Limits.admit(c.params); err != nil {
 		return err
 	}
-	return c.desk.seat(c)
+	return c.server.seat(c)
 }
 
-// public is what the desk tells of a call.
+// public is what the server tells of a call.
 func (c *call) public() engine.Call {
 	addr := c.addr().String()
 	name := "iperf3://" + addr
@@ -94,15 +94,15 @@ func (c *call) public() engine.Call {
 		program += ", user " + c.user
 	}
 	return engine.Call{
-		Token: c.token, Addr: c.talk.conn.RemoteAddr().String(), Name: name, Program: program, Specs: c.params.specs(name, c.desk.conf.Limits),
-		Refuse: func(reason error) { c.desk.refuse(c.token, reason) },
+		Token: c.token, Addr: c.talk.conn.RemoteAddr().String(), Name: name, Program: program, Specs: c.params.specs(name, c.server.conf.Limits),
+		Refuse: func(reason error) { c.server.refuse(c.token, reason) },
 	}
 }
 
 // program is what the client says it is.
 func (c *call) program() string {
 	v := c.params.Version
-	if v == clientSays {
+	if v == clientVersionKey {
 		return "thru"
 	}
 	if v == "" || !isVersion(v) {
@@ -143,19 +143,19 @@ func (c *call) listen() {
 
 // expire ends a call that does not get its turn.
 func (c *call) expire() {
-	late := time.NewTimer(c.desk.wait.turn)
+	late := time.NewTimer(c.server.wait.turn)
 	defer late.Stop()
 	select {
 	case <-c.claimed:
 	case <-c.gone:
 	case <-late.C:
-		c.desk.refuse(c.token, engine.ErrBusy)
+		c.server.refuse(c.token, engine.ErrBusy)
 	}
 }
 
 // join hands a data connection to the session that awaits it, in bounded time.
 func (c *call) join(conn net.Conn, order int64) {
-	late := time.NewTimer(c.desk.wait.word)
+	late := time.NewTimer(c.server.wait.word)
 	defer late.Stop()
 	select {
 	case c.joining <- joined{conn, order}:
@@ -170,27 +170,27 @@ func (c *call) join(conn net.Conn, order int64) {
 // dismiss ends a call that gets no test, and tells the client why.
 func (c *call) dismiss(err error) {
 	c.leaving.Do(func() {
-		c.desk.forget(c)
+		c.server.forget(c)
 		switch code, ok := codeOf(err); {
 		case ok:
-			c.talk.sayError(code)
+			c.talk.sendError(code)
 		case errors.Is(err, engine.ErrBusy):
-			c.talk.say(accessDenied)
+			c.talk.sendStates(accessDenied)
 		default:
-			c.talk.say(serverTerminate)
+			c.talk.sendStates(serverTerminate)
 		}
-		c.talk.close(c.desk.wait.goodbye)
+		c.talk.close(c.server.wait.goodbye)
 	})
 }
 
 // leave ends a call with a last word; 0 is none.
 func (c *call) leave(last state) {
 	c.leaving.Do(func() {
-		c.desk.forget(c)
+		c.server.forget(c)
 		if last != 0 {
-			c.talk.say(last)
+			c.talk.sendStates(last)
 		}
-		c.talk.close(c.desk.wait.goodbye)
+		c.talk.close(c.server.wait.goodbye)
 	})
 }
 
@@ -198,7 +198,7 @@ func (c *call) leave(last state) {
 func (c *call) collectTCP(ctx context.Context, n int) ([]net.Conn, error) {
 	var got []joined
 	for len(got) < n {
-		late := time.NewTimer(c.desk.wait.stream)
+		late := time.NewTimer(c.server.wait.stream)
 		var err error
 		select {
 		case j := <-c.joining:

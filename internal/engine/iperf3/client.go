@@ -17,8 +17,8 @@ import (
 	"thru/internal/sock"
 )
 
-// course is what a server says in the course of a test.
-var course = [...]state{createStreams, testStart, testRunning, exchangeResults}
+// timeline is what a server says in the course of a test.
+var timeline = [...]state{createStreams, testStart, testRunning, exchangeResults}
 
 // Places in course.
 const (
@@ -30,7 +30,7 @@ const (
 
 // client is the session of the end that dials a server.
 type client struct {
-	told
+	testRecord
 	end    engine.End
 	wait   waits
 	talk   talk
@@ -40,10 +40,10 @@ type client struct {
 	skip   []string
 	length int64 // of what the server hands to one call, or of a datagram
 
-	running time.Time                  // when the server said that the test is running; kept before reached
-	reached [len(course)]chan struct{} // closed when the server has said it
-	lost    chan struct{}              // closed when the control connection is no more, or says nonsense
-	closed  chan struct{}              // closed by Close
+	running time.Time                    // when the server said that the test is running; kept before reached
+	reached [len(timeline)]chan struct{} // closed when the server has said it
+	lost    chan struct{}                // closed when the control connection is no more, or says nonsense
+	closed  chan struct{}                // closed by Close
 	once    sync.Once
 	tasks   sync.WaitGroup
 	ended   atomic.Bool // the server has been told that the test is over
@@ -69,7 +69,7 @@ func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error)
 	}
 	c.rtt = engine.IdleRTT(c.talk.conn)
 	c.settle()
-	c.mover, err = e.start(worker.Task{End: c.end, Leads: true, Datagrams: worker.StampNumber64, FirstNumber: 1, Conclude: c.conclude})
+	c.dataSession, err = e.start(worker.Task{End: c.end, Leads: true, Datagrams: worker.StampNumber64, FirstNumber: 1, Conclude: c.conclude})
 	if err != nil {
 		c.talk.close(c.wait.goodbye)
 		return nil, err
@@ -116,7 +116,7 @@ const (
 
 // listen hears the server to the results, which conclude takes.
 func (c *client) listen() {
-	for i, want := range course {
+	for i, want := range timeline {
 		if i == atRunning {
 			c.running = sock.Arrival(c.talk.conn)
 		}
@@ -179,14 +179,14 @@ func (c *client) await(ctx context.Context, step int) error {
 		return c.reason()
 	case <-ctx.Done():
 		return fault.Failf("other tests may come first there, or a firewall lets no more connections through",
-			"iperf3: waiting for %v of the server: %w", course[step], context.Cause(ctx))
+			"iperf3: waiting for %v of the server: %w", timeline[step], context.Cause(ctx))
 	}
 }
 
 // Ready implements engine.Session.
 func (c *client) Ready() engine.Ready {
 	return engine.Ready{
-		Local: c.talk.conn.LocalAddr().String(), Peer: c.talk.conn.RemoteAddr().String(), Conns: c.mover.Ready().Conns, RTTIdle: c.rtt, Skipped: c.skip,
+		Local: c.talk.conn.LocalAddr().String(), Peer: c.talk.conn.RemoteAddr().String(), Conns: c.dataSession.Ready().Conns, RTTIdle: c.rtt, Skipped: c.skip,
 	}
 }
 
@@ -203,7 +203,7 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 	c.begins(ramp)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.begin, errors.New("it did not come in time"))
 	defer cancel()
-	if err := c.talk.sayJSON(ask(c.end, ramp, c.length, c.token)); err != nil {
+	if err := c.talk.sendJSON(ask(c.end, ramp, c.length, c.token)); err != nil {
 		return err
 	}
 	if err := c.await(ctx, atCreate); err != nil {
@@ -220,7 +220,7 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 		return err
 	}
 	c.DataSince(c.running)
-	return c.mover.Start(ctx, ramp, near)
+	return c.dataSession.Start(ctx, ramp, near)
 }
 
 // lastRead is what a server is given to read out its sockets: what it has not
@@ -240,7 +240,7 @@ func (c *client) finish() {
 		time.Sleep(lastRead)
 	}
 	c.ended.Store(true)
-	if err := c.talk.say(testEnd); err != nil {
+	if err := c.talk.sendStates(testEnd); err != nil {
 		c.fail(err)
 		return
 	}
@@ -260,36 +260,36 @@ func (c *client) conclude() error {
 	case <-late.C:
 		return fault.Failf("its evidence is lost, that of this end is complete", "iperf3: the test is over, and the server does not tell its results")
 	}
-	ways := c.ways(c.end.Spec, c, "iperf3")
-	if err := c.talk.sayJSON(tell(ways, "").json()); err != nil {
+	directions := c.directions(c.end.Spec, c, "iperf3")
+	if err := c.talk.sendJSON(describe(directions, "").json()); err != nil {
 		return err
 	}
 	b, err := c.talk.hearJSON(mostResults)
 	if err != nil {
 		return err
 	}
-	r, err := readResults(b, idsOf(ways), mostOutput)
+	r, err := readResults(b, idsOf(directions), mostOutput)
 	if err != nil {
 		return err
 	}
 	if r.Version != "" {
-		for i := range ways {
-			ways[i].speak = "iperf3 " + r.Version
+		for i := range directions {
+			directions[i].speak = "iperf3 " + r.Version
 		}
 	}
-	c.keep(ways, r)
+	c.keep(directions, r)
 	if s, err := c.talk.hear(c.wait.word); err != nil || s != displayResults {
 		return fmt.Errorf("iperf3: the server says %v where %v is due: %w", s, displayResults, err)
 	}
 	c.done.Store(true)
-	err = c.talk.say(iperfDone)
+	err = c.talk.sendStates(iperfDone)
 	c.talk.close(c.wait.goodbye)
 	return err
 }
 
 // Evidence implements engine.Session.
 func (c *client) Evidence() measure.Evidence {
-	e := c.mover.Evidence()
+	e := c.dataSession.Evidence()
 	e.RTTIdle = c.rtt
 	return e
 }
@@ -299,11 +299,11 @@ func (c *client) Close() error {
 	c.once.Do(func() {
 		close(c.closed)
 		if !c.done.Load() {
-			c.talk.say(clientTerminate)
+			c.talk.sendStates(clientTerminate)
 		}
 		c.talk.close(c.wait.goodbye)
 	})
-	err := c.mover.Close()
+	err := c.dataSession.Close()
 	c.tasks.Wait()
 	return err
 }

@@ -11,17 +11,17 @@ import (
 )
 
 // Engine opens sessions with iperf3: at the end that dials as its client, at
-// the other end as the server of a client that has called Desk.
+// the other end as the server of a client that has called Server.
 type Engine struct {
 	Program *worker.Program
-	Desk    *Desk // nil where no calls are taken
+	Server  *Server // nil where no calls are taken
 
-	adopt  func(worker.Task) (mover, error) // in place of a worker, in tests
-	bounds *waits                           // other than the usual, in tests
+	adopt  func(worker.Task) (dataSession, error) // in place of a worker, in tests
+	bounds *waits                                 // other than the usual, in tests
 }
 
-// mover moves the data: a *worker.Session.
-type mover interface {
+// dataSession moves the data: a *worker.Session.
+type dataSession interface {
 	engine.Session
 	Take(ctx context.Context, conns []worker.Conn) error
 	DataSince(at time.Time)
@@ -37,8 +37,8 @@ func (Engine) Name() string { return measure.IPerf3 }
 // is ready for it; at the other end Token names the client that has called.
 func (e Engine) Open(ctx context.Context, end engine.End) (engine.Session, error) {
 	if err := check(end); err != nil {
-		if !end.Dials && e.Desk != nil {
-			e.Desk.refuse(end.Token, refuse(codeParameters, "%w", err))
+		if !end.Dials && e.Server != nil {
+			e.Server.refuse(end.Token, refuse(codeParameters, "%w", err))
 		}
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func check(end engine.End) error {
 	return nil
 }
 
-// start makes the mover of a test.
-func (e Engine) start(t worker.Task) (mover, error) {
+// start makes the data session of a test.
+func (e Engine) start(t worker.Task) (dataSession, error) {
 	if e.adopt != nil {
 		return e.adopt(t)
 	}

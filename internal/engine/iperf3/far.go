@@ -10,8 +10,8 @@ import (
 	"thru/internal/measure"
 )
 
-// way is one direction of a test, seen from this end.
-type way struct {
+// direction is one direction of a test, seen from this end.
+type direction struct {
 	ids   []int            // of its streams
 	ours  measure.Evidence // what this end saw of it
 	spec  measure.Spec
@@ -19,76 +19,76 @@ type way struct {
 	speak string        // what the far end's program calls itself
 }
 
-// waysOf splits a test into its directions, the flow's own first: the client
+// directionsOf splits a test into its directions, the flow's own first: the client
 // opens its senders first, and streams are counted as they are opened.
-func waysOf(spec measure.Spec, own measure.Evidence, back *measure.Evidence, omit time.Duration, speak string) []way {
+func directionsOf(spec measure.Spec, own measure.Evidence, back *measure.Evidence, omit time.Duration, speak string) []direction {
 	n := spec.Streams
 	first, second := make([]int, n), make([]int, n)
 	for i := range n {
 		first[i], second[i] = streamID(i), streamID(n+i)
 	}
 	if back == nil {
-		return []way{{first, own, spec, omit, speak}}
+		return []direction{{first, own, spec, omit, speak}}
 	}
 	if own.Sends != own.Dialled { // what the client sends is not the flow's own direction
 		first, second = second, first
 	}
-	return []way{{first, own, spec, omit, speak}, {second, *back, spec, omit, speak}}
+	return []direction{{first, own, spec, omit, speak}, {second, *back, spec, omit, speak}}
 }
 
-// told is what both roles have of a test: its worker, and what they keep beside it.
-type told struct {
-	mover
+// testRecord is what both roles have of a test: its worker, and what they keep beside it.
+type testRecord struct {
+	dataSession
 	mu        sync.Mutex
 	omit      time.Duration // that does not count
 	far, back *measure.Evidence
 }
 
 // begins notes the time that does not count.
-func (t *told) begins(omit time.Duration) {
+func (t *testRecord) begins(omit time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.omit = omit
 }
 
-// ways are the directions of a test that is over.
-func (t *told) ways(s measure.Spec, m mover, speak string) []way {
+// directions are the directions of a test that is over.
+func (t *testRecord) directions(s measure.Spec, m dataSession, speak string) []direction {
 	own, back := m.Evidence(), (*measure.Evidence)(nil)
 	if b, ok := m.Back(); ok {
 		back = &b
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return waysOf(s, own, back, t.omit, speak)
+	return directionsOf(s, own, back, t.omit, speak)
 }
 
 // keep holds what the far end has said of itself.
-func (t *told) keep(ways []way, r results) {
+func (t *testRecord) keep(directions []direction, r results) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.far = ways[0].reported(r)
-	if len(ways) > 1 {
-		t.back = ways[1].reported(r)
+	t.far = directions[0].reported(r)
+	if len(directions) > 1 {
+		t.back = directions[1].reported(r)
 	}
 }
 
 // Far implements engine.Session.
-func (t *told) Far() (far, back *measure.Evidence) {
+func (t *testRecord) Far() (far, back *measure.Evidence) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.far, t.back
 }
 
 // idsOf are the streams of all directions.
-func idsOf(ways []way) (ids []int) {
-	for _, w := range ways {
+func idsOf(directions []direction) (ids []int) {
+	for _, w := range directions {
 		ids = append(ids, w.ids...)
 	}
 	return ids
 }
 
 // reported is the far end's evidence of a direction, from what it says.
-func (w way) reported(r results) *measure.Evidence {
+func (w direction) reported(r results) *measure.Evidence {
 	e := &measure.Evidence{
 		Reported: w.speak, Sends: !w.ours.Sends, Dialled: !w.ours.Dialled, LocalAddr: w.ours.PeerAddr, PeerAddr: w.ours.LocalAddr,
 		RampNs: int64(w.omit), Output: r.Output, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
@@ -129,10 +129,10 @@ func find(all []streamResult, id int) streamResult {
 	return streamResult{ID: id, Retransmits: -1}
 }
 
-func (w way) isUDP() bool { return w.spec.Protocol == measure.UDP }
+func (w direction) isUDP() bool { return w.spec.Protocol == measure.UDP }
 
 // stream is what the far end says of one stream.
-func (w way) stream(s streamResult, r results, sends bool) measure.Stream {
+func (w direction) stream(s streamResult, r results, sends bool) measure.Stream {
 	x := measure.Stream{Bytes: s.Bytes, Length: w.spec.Length.Send, Congestion: r.Congestion}
 	if w.omit == 0 {
 		x.TotalBytes = s.Bytes
@@ -173,7 +173,7 @@ func datagrams(packets, lost int64, jitter float64, sends bool) measure.Datagram
 }
 
 // missing names what iperf3 does not report.
-func (w way) missing(e *measure.Evidence, r results) {
+func (w direction) missing(e *measure.Evidence, r results) {
 	not := func(fact, why string) { e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why}) }
 	const never = "iperf3 does not report it"
 	for _, fact := range []string{"io", "route", "bins", "host", "streams.blocked_ns", "streams.window"} {
@@ -205,10 +205,10 @@ func (w way) missing(e *measure.Evidence, r results) {
 	}
 }
 
-// tell is what this end says of itself, of all directions.
-func tell(ways []way, output string) results {
+// describe is what this end says of itself, of all directions.
+func describe(directions []direction, output string) results {
 	r := results{Output: output}
-	for _, w := range ways {
+	for _, w := range directions {
 		e := w.ours
 		if p := e.Worker; p != nil && e.MeasuredNs > 0 && r.CPUTotal == 0 { // one worker moves both directions
 			pct := func(ns int64) float64 { return 100 * float64(ns) / float64(e.MeasuredNs) }
@@ -218,7 +218,7 @@ func tell(ways []way, output string) results {
 		for i, id := range w.ids {
 			s := streamResult{ID: id, Retransmits: -1, End: float64(e.MeasuredNs) / 1e9}
 			if i < len(e.Streams) {
-				w.tellStream(&s, e.Streams[i])
+				w.fillStream(&s, e.Streams[i])
 				r.Congestion = cmp.Or(r.Congestion, e.Streams[i].Congestion)
 			}
 			r.Streams = append(r.Streams, s)
@@ -227,8 +227,8 @@ func tell(ways []way, output string) results {
 	return r
 }
 
-// tellStream fills what this end saw of a stream.
-func (w way) tellStream(s *streamResult, x measure.Stream) {
+// fillStream fills what this end saw of a stream.
+func (w direction) fillStream(s *streamResult, x measure.Stream) {
 	s.Bytes = x.Bytes
 	if w.ours.Sends && w.isUDP() && w.omit == 0 {
 		s.Bytes = x.TotalBytes // the last call ends behind the measured time, and what it sends is received

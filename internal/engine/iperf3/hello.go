@@ -14,7 +14,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The opening of UDP streams at the desk. The first word of a stream does not
+// The opening of UDP streams at the server. The first word of a stream does not
 // say of which test it is, so that of each address one test at a time opens its
 // streams; traffic goes only to the address of a control connection.
 
@@ -30,7 +30,7 @@ type greeting struct {
 const siftTime = time.Millisecond
 
 // hellos takes the first words of UDP streams until the socket closes.
-func (d *Desk) hellos(u *net.UDPConn, device string) {
+func (d *Server) hellos(u *net.UDPConn, device string) {
 	var b [64]byte
 	for {
 		n, from, err := u.ReadFromUDPAddrPort(b[:])
@@ -44,7 +44,7 @@ func (d *Desk) hellos(u *net.UDPConn, device string) {
 }
 
 // hello hands a first word to the test that awaits it; what nobody awaits is dropped.
-func (d *Desk) hello(g greeting) {
+func (d *Server) hello(g greeting) {
 	d.mu.Lock()
 	c := d.opening[g.from.Addr().Unmap().WithZone("")]
 	d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *Desk) hello(g greeting) {
 }
 
 // beginOpening waits until no other test of the same address opens its streams.
-func (d *Desk) beginOpening(ctx context.Context, c *call) error {
+func (d *Server) beginOpening(ctx context.Context, c *call) error {
 	late := time.NewTimer(d.wait.begin)
 	defer late.Stop()
 	for {
@@ -83,7 +83,7 @@ func (d *Desk) beginOpening(ctx context.Context, c *call) error {
 	}
 }
 
-func (d *Desk) endOpening(c *call) {
+func (d *Server) endOpening(c *call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.opening[c.addr()] == c {
@@ -134,7 +134,7 @@ func (c *call) collectUDP(ctx context.Context, n int, s measure.Spec, sends func
 
 // nextGreeting waits for a first word.
 func (c *call) nextGreeting(ctx context.Context, have, want int) (g greeting, err error) {
-	late := time.NewTimer(c.desk.wait.stream)
+	late := time.NewTimer(c.server.wait.stream)
 	defer late.Stop()
 	select {
 	case g = <-c.greeted:
@@ -180,7 +180,7 @@ func (c *call) sift(u *net.UDPConn, g greeting) {
 			return
 		}
 		if n == helloSize && from != g.from {
-			c.desk.hello(greeting{from, g.local, g.device, answerTo(b[:n])})
+			c.server.hello(greeting{from, g.local, g.device, answerTo(b[:n])})
 		}
 	}
 }

@@ -40,22 +40,22 @@ func TestEndsEarly(t *testing.T) {
 	kill := func(s engine.Session) error { return syscall.Kill(s.Process(), syscall.SIGKILL) }
 	quit := func(s engine.Session) error { return s.Close() }
 	for name, c := range map[string]struct {
-		sends  bool
-		server bool // it is the one that ends
-		how    func(engine.Session) error
+		sends         bool
+		calledSession bool // it is the one that ends
+		how           func(engine.Session) error
 	}{
 		"the client closes":        {sends: true, how: quit},
-		"the server closes":        {sends: true, server: true, how: quit},
-		"a sending server closes":  {server: true, how: quit},
+		"the server closes":        {sends: true, calledSession: true, how: quit},
+		"a sending server closes":  {calledSession: true, how: quit},
 		"the client's worker dies": {sends: true, how: kill},
-		"the server's worker dies": {server: true, how: kill},
+		"the server's worker dies": {calledSession: true, how: kill},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, server := newBench(t, DeskConfig{}).both(spec, c.sends, 0)
-			ends, stays := client, server
-			if c.server {
-				ends, stays = server, client
+			client, calledSession := newBench(t, ServerConfig{}).both(spec, c.sends, 0)
+			ends, stays := client, calledSession
+			if c.calledSession {
+				ends, stays = calledSession, client
 			}
 			<-stays.Updates()
 			if err := c.how(ends); err != nil {
@@ -79,8 +79,8 @@ func TestAmounts(t *testing.T) {
 				t.Parallel()
 				spec := short(protocol, 2)
 				spec.Amount, spec.Duration, spec.Rate = 2_000_003, int64(limit), 50e6
-				client, server := newBench(t, DeskConfig{}).both(spec, sends, 0)
-				a, b := finished(t, "client", client), finished(t, "server", server)
+				client, calledSession := newBench(t, ServerConfig{}).both(spec, sends, 0)
+				a, b := finished(t, "client", client), finished(t, "server", calledSession)
 				if sends && protocol == measure.TCP && (a.Bytes != b.Bytes || a.Bytes > spec.Amount+1000 || a.TotalBytes != b.TotalBytes) {
 					t.Errorf("sent %d, received %d of %d", a.Bytes, b.Bytes, spec.Amount)
 				}
@@ -100,9 +100,9 @@ func TestRealAmounts(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, DeskConfig{})
-			told := make(chan realReport, 1)
-			go func() { told <- realClient(t, b.port, nil, args...) }()
+			b := newBench(t, ServerConfig{})
+			testRecord := make(chan realReport, 1)
+			go func() { testRecord <- realClient(t, b.port, nil, args...) }()
 			s, call := b.answer()
 			if call.Specs[0].Amount <= 0 {
 				t.Errorf("the client wants %+v", call.Specs[0])
@@ -111,7 +111,7 @@ func TestRealAmounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			ours := finished(t, "server", s)
-			if r := <-told; r.Error != "" || r.End.Received.Bytes < 500_000 || ours.Bytes < 500_000 {
+			if r := <-testRecord; r.Error != "" || r.End.Received.Bytes < 500_000 || ours.Bytes < 500_000 {
 				t.Errorf("%q: %+v; ours %d bytes", r.Error, r.End, ours.Bytes)
 			}
 		})
@@ -120,7 +120,7 @@ func TestRealAmounts(t *testing.T) {
 		port := realServer(t)
 		spec := short(measure.TCP, 2)
 		spec.Amount, spec.Duration = 3_000_001, int64(limit)
-		s := newBench(t, DeskConfig{}).open(engine.End{Name: "client", Spec: spec, Sends: sends, Dials: true, Targets: []string{local(port)}})
+		s := newBench(t, ServerConfig{}).open(engine.End{Name: "client", Spec: spec, Sends: sends, Dials: true, Targets: []string{local(port)}})
 		if err := <-begin(t, s, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +168,7 @@ func TestRealAuthentication(t *testing.T) {
 	key, pub, list := write(t, "private.pem", private), write(t, "public.pem", public), write(t, "users", []byte(users))
 	for password, good := range map[string]bool{"rossi": true, "verdi": false, "": false} {
 		port := realServer(t, "--rsa-private-key-path", key, "--authorized-users-path", list)
-		b := newBench(t, DeskConfig{})
+		b := newBench(t, ServerConfig{})
 		spec := short(measure.TCP, 1)
 		login := engine.Login{User: "mario", Password: password, PublicKey: public, PKCS1: !oaep(t)}
 		if password == "" {
@@ -194,13 +194,13 @@ func TestRealAuthentication(t *testing.T) {
 		t.Fatal(err)
 	}
 	for password, good := range map[string]bool{"rossi": true, "verdi": false} {
-		b := newBench(t, DeskConfig{Users: known, PrivateKey: private, PKCS1: !oaep(t)})
-		told := make(chan realReport, 1)
+		b := newBench(t, ServerConfig{Users: known, PrivateKey: private, PKCS1: !oaep(t)})
+		testRecord := make(chan realReport, 1)
 		go func() {
-			told <- realClient(t, b.port, []string{"IPERF3_PASSWORD=" + password}, "-t", "1", "-b", "50M", "--username", "mario", "--rsa-public-key-path", pub)
+			testRecord <- realClient(t, b.port, []string{"IPERF3_PASSWORD=" + password}, "-t", "1", "-b", "50M", "--username", "mario", "--rsa-public-key-path", pub)
 		}()
 		if !good {
-			if r := <-told; !strings.Contains(r.Error, "authorization failed") {
+			if r := <-testRecord; !strings.Contains(r.Error, "authorization failed") {
 				t.Errorf("a wrong password: the real client says %q", r.Error)
 			}
 			continue
@@ -213,7 +213,7 @@ func TestRealAuthentication(t *testing.T) {
 			t.Fatal(err)
 		}
 		finished(t, "server", s)
-		if r := <-told; r.Error != "" {
+		if r := <-testRecord; r.Error != "" {
 			t.Error(r.Error)
 		}
 	}
@@ -235,15 +235,15 @@ func TestRealRefusals(t *testing.T) {
 		{reason: engine.ErrBusy, says: "busy"},
 		{reason: errors.New("other"), says: "terminated"},
 	} {
-		b := newBench(t, DeskConfig{Limits: c.limits})
-		told := make(chan realReport, 1)
-		go func() { told <- realClient(t, b.port, nil, "-t", "2", "-b", "10M") }()
+		b := newBench(t, ServerConfig{Limits: c.limits})
+		testRecord := make(chan realReport, 1)
+		go func() { testRecord <- realClient(t, b.port, nil, "-t", "2", "-b", "10M") }()
 		if c.reason != nil {
 			call := <-b.calls
 			call.Refuse(c.reason)
 			call.Refuse(c.reason) // does no harm
 		}
-		if r := <-told; !strings.Contains(r.Error, c.says) {
+		if r := <-testRecord; !strings.Contains(r.Error, c.says) {
 			t.Errorf("%v, %+v: the real client says %q", c.reason, c.limits, r.Error)
 		}
 	}
@@ -253,9 +253,9 @@ func TestRealRefusals(t *testing.T) {
 func TestRealClientsAtOnce(t *testing.T) {
 	program(t)
 	t.Parallel()
-	b := newBench(t, DeskConfig{})
+	b := newBench(t, ServerConfig{})
 	const n = 8
-	told := make(chan realReport, n)
+	testRecord := make(chan realReport, n)
 	for i := range n {
 		args := []string{"-t", "1", "-b", "5M", "-P", strconv.Itoa(1 + i%3)}
 		if i%2 == 1 {
@@ -264,7 +264,7 @@ func TestRealClientsAtOnce(t *testing.T) {
 		if i%4 > 1 {
 			args = append(args, "-R")
 		}
-		go func() { told <- realClient(t, b.port, nil, args...) }()
+		go func() { testRecord <- realClient(t, b.port, nil, args...) }()
 	}
 	var sessions []engine.Session
 	started := make(chan error, n)
@@ -285,7 +285,7 @@ func TestRealClientsAtOnce(t *testing.T) {
 		}
 	}
 	for range n {
-		if r := <-told; r.Error != "" || 4*r.End.Received.Lost > r.End.Received.Packets {
+		if r := <-testRecord; r.Error != "" || 4*r.End.Received.Lost > r.End.Received.Packets {
 			t.Errorf("a real client says %q, %+v", r.Error, r.End.Received)
 		}
 	}
@@ -294,7 +294,7 @@ func TestRealClientsAtOnce(t *testing.T) {
 // A flood of connections is bounded, and a client among them is served.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, DeskConfig{MaxCalls: 2})
+	b := newBench(t, ServerConfig{MaxCalls: 2})
 	var held []net.Conn
 	defer func() {
 		for _, c := range held {
@@ -323,7 +323,7 @@ func TestFlood(t *testing.T) {
 	heard := make([]byte, 1)
 	for range mostFromOne / 2 { // who says a cookie alone keeps nobody out
 		k := newCookie()
-		for { // until the desk has seen the others close
+		for { // until the server has seen the others close
 			if n, _ := dial(string(k[:])).Read(heard); n == 1 && state(heard[0]) == paramExchange {
 				break
 			}
@@ -349,7 +349,7 @@ func (f from) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustP
 
 // No address takes all the room, and none that has not said what it wants any.
 func TestRoom(t *testing.T) {
-	d, err := NewDesk(DeskConfig{MaxCalls: 5})
+	d, err := NewServer(ServerConfig{MaxCalls: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,11 @@ import (
 
 // serverOutput is what a server says of a test in iperf3's manner, for a client that
 // wants it (--get-server-output): the connections, then a line for each stream and one for all.
-func serverOutput(c *call, ways []way) string {
+func serverOutput(c *call, directions []direction) string {
 	var head, rows strings.Builder
 	fmt.Fprintf(&head, "Accepted connection from %s\n", hostPort(c.talk.conn.RemoteAddr().String(), ", port "))
 	socket := 5 // the first that iperf3's server has
-	for _, w := range ways {
+	for _, w := range directions {
 		rows.WriteString("- - - - - - - - - - - - - - - - - - - - - - - - -\n[ ID] Interval           Transfer     Bitrate")
 		switch {
 		case w.isUDP():
@@ -26,7 +26,7 @@ func serverOutput(c *call, ways []way) string {
 		for _, x := range w.ours.Streams {
 			fmt.Fprintf(&head, "[%3d] local %s connected to %s\n", socket, hostPort(x.Local, " port "), hostPort(x.Peer, " port "))
 			s := streamResult{Retransmits: -1}
-			w.tellStream(&s, x)
+			w.fillStream(&s, x)
 			w.printRow(&rows, fmt.Sprintf("%3d", socket), s)
 			sum.add(s)
 			socket += 2
@@ -46,7 +46,7 @@ func (r *streamResult) add(s streamResult) {
 	}
 }
 
-func (w way) printRow(b *strings.Builder, id string, s streamResult) {
+func (w direction) printRow(b *strings.Builder, id string, s streamResult) {
 	seconds, rate := time.Duration(w.ours.MeasuredNs).Seconds(), 0.0
 	if seconds > 0 {
 		rate = float64(s.Bytes) * 8 / seconds

@@ -15,13 +15,13 @@ func TestServerOutputRows(t *testing.T) {
 	sender.Sends = true
 	tcp, udp := measure.Spec{Protocol: measure.TCP}, measure.Spec{Protocol: measure.UDP}
 	for _, tt := range []struct {
-		w    way
+		w    direction
 		s    streamResult
 		want string
 	}{
-		{way{ours: second, spec: tcp}, streamResult{Bytes: 2_190_433_321, Retransmits: -1}, "[  5]   0.00-1.00   sec  2.04 GBytes  17.5 Gbits/sec                  receiver"},
-		{way{ours: sender, spec: tcp}, streamResult{Bytes: 1_048_576, Retransmits: 7}, "[  5]   0.00-1.00   sec  1.00 MBytes  8.39 Mbits/sec    7            sender"},
-		{way{ours: second, spec: udp}, streamResult{Bytes: 655_360, Packets: 20, Jitter: 7e-6}, "[  5]   0.00-1.00   sec   640 KBytes  5.24 Mbits/sec  0.007 ms  0/20 (0%)  receiver"},
+		{direction{ours: second, spec: tcp}, streamResult{Bytes: 2_190_433_321, Retransmits: -1}, "[  5]   0.00-1.00   sec  2.04 GBytes  17.5 Gbits/sec                  receiver"},
+		{direction{ours: sender, spec: tcp}, streamResult{Bytes: 1_048_576, Retransmits: 7}, "[  5]   0.00-1.00   sec  1.00 MBytes  8.39 Mbits/sec    7            sender"},
+		{direction{ours: second, spec: udp}, streamResult{Bytes: 655_360, Packets: 20, Jitter: 7e-6}, "[  5]   0.00-1.00   sec   640 KBytes  5.24 Mbits/sec  0.007 ms  0/20 (0%)  receiver"},
 	} {
 		var b strings.Builder
 		tt.w.printRow(&b, "  5", tt.s)

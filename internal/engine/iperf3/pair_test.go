@@ -39,7 +39,7 @@ const limit = 30 * time.Second
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// bench is a desk that serves on loopback, and an engine for both roles.
+// bench is a server that serves on loopback, and an engine for both roles.
 type bench struct {
 	Engine
 	t     *testing.T
@@ -47,9 +47,9 @@ type bench struct {
 	port  int
 }
 
-func newBench(t *testing.T, c DeskConfig) *bench {
+func newBench(t *testing.T, c ServerConfig) *bench {
 	t.Helper()
-	d, err := NewDesk(c)
+	d, err := NewServer(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func newBench(t *testing.T, c DeskConfig) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	b := &bench{Engine: Engine{Program: p, Desk: d}, t: t, calls: make(chan engine.Call, 64)}
+	b := &bench{Engine: Engine{Program: p, Server: d}, t: t, calls: make(chan engine.Call, 64)}
 	b.port = serve(t, d, func(c engine.Call) { b.calls <- c })
 	return b
 }
@@ -79,8 +79,8 @@ func anyPort(t testing.TB) *Ports {
 	return ports
 }
 
-// serve runs a desk on a port of loopback until the test ends.
-func serve(t *testing.T, d *Desk, took func(engine.Call)) (port int) {
+// serve runs a server on a port of loopback until the test ends.
+func serve(t *testing.T, d *Server, took func(engine.Call)) (port int) {
 	t.Helper()
 	ports := anyPort(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -157,29 +157,29 @@ func short(protocol string, streams int) measure.Spec {
 }
 
 // both runs a test of our client at our server; sends says whether the client does.
-func (b *bench) both(spec measure.Spec, sends bool, ramp time.Duration) (client, server engine.Session) {
+func (b *bench) both(spec measure.Spec, sends bool, ramp time.Duration) (client, calledSession engine.Session) {
 	b.t.Helper()
 	spec.DialFrom = sends
 	client = b.open(engine.End{Name: "client", Spec: spec, Sends: sends, Dials: true, Targets: []string{b.target()}})
 	asked := begin(b.t, client, ramp)
-	server, call := b.answer()
-	if err := <-begin(b.t, server, time.Duration(call.Specs[0].Ramp)); err != nil {
+	calledSession, call := b.answer()
+	if err := <-begin(b.t, calledSession, time.Duration(call.Specs[0].Ramp)); err != nil {
 		b.t.Fatalf("starting the server: %v", err)
 	}
 	if err := <-asked; err != nil {
 		b.t.Fatalf("starting the client: %v", err)
 	}
-	return client, server
+	return client, calledSession
 }
 
 func TestPair(t *testing.T) {
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
-		for _, way := range []string{"forward", "reverse", "both ways"} {
-			t.Run(protocol+" "+way, func(t *testing.T) {
+		for _, direction := range []string{"forward", "reverse", "both ways"} {
+			t.Run(protocol+" "+direction, func(t *testing.T) {
 				t.Parallel()
 				spec := short(protocol, 4)
-				spec.Duplex = way == "both ways"
-				judged(t, func(j *judge) { pair(t, j, spec, way != "reverse") })
+				spec.Duplex = direction == "both ways"
+				judged(t, func(j *judge) { pair(t, j, spec, direction != "reverse") })
 			})
 		}
 	}
@@ -188,16 +188,16 @@ func TestPair(t *testing.T) {
 // pair runs a test between our own two ends.
 func pair(t *testing.T, j *judge, spec measure.Spec, sends bool) {
 	t.Helper()
-	client, server := newBench(t, DeskConfig{}).both(spec, sends, 0)
-	a, b := finished(t, "client", client), finished(t, "server", server)
+	client, calledSession := newBench(t, ServerConfig{}).both(spec, sends, 0)
+	a, b := finished(t, "client", client), finished(t, "server", calledSession)
 	checkPair(t, j, a, b)
 	far, farBack := client.Far()
 	checkFar(t, "server", far, b)
-	told, _ := server.Far()
-	checkFar(t, "client", told, a)
+	testRecord, _ := calledSession.Far()
+	checkFar(t, "client", testRecord, a)
 	if spec.Duplex {
 		x, _ := client.Back()
-		y, _ := server.Back()
+		y, _ := calledSession.Back()
 		checkPair(t, j, x, y)
 		checkFar(t, "server back", farBack, y)
 	}

@@ -15,14 +15,14 @@ import (
 
 // Limits that iperf3's own server has, beside those that measure.Spec shares.
 const (
-	mostOmit   = 600     // seconds
-	mostTime   = 86400   // seconds
-	mostLength = 1 << 20 // bytes of a call of TCP
-	mostMSS    = 32767   // bytes
-	mostCPU    = 1024    // number of a CPU
-	mostAmount = 1 << 60 // bytes
-	mostName   = 15      // letters of a congestion control's name
-	clientSays = "thru"  // client_version: servers keep it, and do not look at it
+	mostOmit         = 600     // seconds
+	mostTime         = 86400   // seconds
+	mostLength       = 1 << 20 // bytes of a call of TCP
+	mostMSS          = 32767   // bytes
+	mostCPU          = 1024    // number of a CPU
+	mostAmount       = 1 << 60 // bytes
+	mostName         = 15      // letters of a congestion control's name
+	clientVersionKey = "thru"  // client_version: servers keep it, and do not look at it
 )
 
 // parameters are what the client asks for, in iperf3's JSON: one test in one
@@ -70,7 +70,7 @@ func ask(e engine.End, ramp time.Duration, length int64, token string) parameter
 		Length: length, Rate: s.Rate / int64(s.Streams), TOS: s.DSCP << 2, Congestion: s.Congestion,
 		Output: unit.Bit(s.FarOutput), Counters64: unit.Bit(s.Protocol == measure.UDP), DontFragment: unit.Bit(s.DontFragment),
 		ZeroCopy: unit.Bit(s.IO == measure.IOSendfile || s.IO == measure.IOLean), SkipCopy: unit.Bit(s.IO == measure.IOLean),
-		Token: token, Version: clientSays, Title: s.Title, Extra: s.Extra,
+		Token: token, Version: clientVersionKey, Title: s.Title, Extra: s.Extra,
 	}
 	if s.Amount > 0 {
 		p.Time = 0 // as iperf3 does: its server then has no limit of its own
@@ -218,7 +218,7 @@ type Limits struct {
 // admit refuses what is above the limits, as iperf3's own server does.
 func (l Limits) admit(p parameters) error {
 	span := time.Duration(p.Omit+p.Time) * time.Second
-	asked := p.rate() * int64(p.ways())
+	asked := p.rate() * int64(p.directions())
 	switch {
 	case l.Streams > 0 && p.Parallel > l.Streams:
 		return refuse(codeStreams, "%d streams are above the limit of %d", p.Parallel, l.Streams)
@@ -237,7 +237,7 @@ func (p parameters) rate() int64 {
 	return min(cmp.Or(p.Rate, p.PacedRate)*int64(p.Parallel), measure.MaxRate)
 }
 
-func (p parameters) ways() int { return 1 + unit.Bit(p.Bidirectional) }
+func (p parameters) directions() int { return 1 + unit.Bit(p.Bidirectional) }
 
 // specs are the flows of a client's test: to this end, from it, or both. name
 // is that of the client, "local" this end.

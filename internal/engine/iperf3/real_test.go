@@ -55,13 +55,13 @@ func realServer(t *testing.T, args ...string) (port int) {
 	listening, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
-		told := false
+		testRecord := false
 		b := make([]byte, 4096)
 		for {
 			n, err := out.Read(b)
 			said.Write(b[:n])
-			if !told && strings.Contains(said.String(), "listening") {
-				told = true
+			if !testRecord && strings.Contains(said.String(), "listening") {
+				testRecord = true
 				close(listening)
 			}
 			if err != nil {
@@ -105,7 +105,7 @@ type realReport struct {
 	Output string `json:"server_output_text"`
 }
 
-// realClient runs the real client against our desk, and returns its report.
+// realClient runs the real client against our server, and returns its report.
 func realClient(t *testing.T, port int, env []string, args ...string) realReport {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
@@ -121,25 +121,25 @@ func realClient(t *testing.T, port int, env []string, args ...string) realReport
 }
 
 // ways of the real program's command line.
-var realWays = []struct {
+var realDirections = []struct {
 	name string
 	flag []string
 }{{"forward", nil}, {"reverse", []string{"-R"}}, {"both ways", []string{"--bidir"}}}
 
-// Places in realWays.
+// Places in realDirections.
 const (
-	reverse  = 1
-	bothWays = 2
+	reverse        = 1
+	bothDirections = 2
 )
 
 // eachKind runs f for the kinds of traffic that iperf3 has.
-func eachKind(t *testing.T, f func(t *testing.T, j *judge, protocol string, way int, streams int)) {
+func eachKind(t *testing.T, f func(t *testing.T, j *judge, protocol string, direction int, streams int)) {
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
-		for way, w := range realWays {
+		for direction, w := range realDirections {
 			for _, streams := range []int{1, 4} {
 				t.Run(fmt.Sprintf("%s %s %d", protocol, w.name, streams), func(t *testing.T) {
 					t.Parallel()
-					judged(t, func(j *judge) { f(t, j, protocol, way, streams) })
+					judged(t, func(j *judge) { f(t, j, protocol, direction, streams) })
 				})
 			}
 		}
@@ -148,10 +148,10 @@ func eachKind(t *testing.T, f func(t *testing.T, j *judge, protocol string, way 
 
 // Our client at the real server.
 func TestRealServer(t *testing.T) {
-	eachKind(t, func(t *testing.T, j *judge, protocol string, way, streams int) {
+	eachKind(t, func(t *testing.T, j *judge, protocol string, direction, streams int) {
 		spec := short(protocol, streams)
-		spec.Duplex, spec.FarOutput = way == bothWays, true
-		s := newBench(t, DeskConfig{}).open(engine.End{Name: "client", Spec: spec, Sends: way != reverse, Dials: true, Targets: []string{local(realServer(t))}})
+		spec.Duplex, spec.FarOutput = direction == bothDirections, true
+		s := newBench(t, ServerConfig{}).open(engine.End{Name: "client", Spec: spec, Sends: direction != reverse, Dials: true, Targets: []string{local(realServer(t))}})
 		if r := s.Ready(); r.RTTIdle == nil || r.Peer == "" {
 			t.Errorf("ready: %+v", r)
 		}
@@ -183,9 +183,9 @@ func checkReal(t *testing.T, j *judge, ours measure.Evidence, far *measure.Evide
 	if far == nil {
 		t.Fatal("the real server has told nothing")
 	}
-	told := *far
-	told.MeasuredNs = max(told.MeasuredNs-int64(edges), ours.MeasuredNs)
-	j.near("rates", rate(ours), rate(told))
+	testRecord := *far
+	testRecord.MeasuredNs = max(testRecord.MeasuredNs-int64(edges), ours.MeasuredNs)
+	j.near("rates", rate(ours), rate(testRecord))
 	if ramp == 0 {
 		j.near("bytes", float64(ours.TotalBytes), float64(far.TotalBytes))
 	}
@@ -196,7 +196,7 @@ func checkReal(t *testing.T, j *judge, ours measure.Evidence, far *measure.Evide
 		y := far.Streams[i]
 		if x.DatagramsAll != nil {
 			j.near("datagrams", float64(x.DatagramsAll.Packets+x.DatagramsAll.Lost), float64(y.DatagramsAll.Packets+y.DatagramsAll.Lost))
-			j.near("rate of datagrams", float64(x.Datagrams.Packets)/float64(ours.MeasuredNs), float64(y.Datagrams.Packets)/float64(told.MeasuredNs))
+			j.near("rate of datagrams", float64(x.Datagrams.Packets)/float64(ours.MeasuredNs), float64(y.Datagrams.Packets)/float64(testRecord.MeasuredNs))
 			for _, d := range []*measure.Datagrams{x.DatagramsAll, y.DatagramsAll} {
 				j.few(d.Lost, d.Packets+d.Lost)
 			}
@@ -209,20 +209,20 @@ func checkReal(t *testing.T, j *judge, ours measure.Evidence, far *measure.Evide
 // The real client at our server.
 func TestRealClient(t *testing.T) {
 	program(t)
-	eachKind(t, func(t *testing.T, j *judge, protocol string, way, streams int) {
-		b := newBench(t, DeskConfig{})
-		args := append([]string{"-t", "1", "-O", strconv.Itoa(streams % 2), "-P", strconv.Itoa(streams), "-b", "20M", "--get-server-output"}, realWays[way].flag...)
+	eachKind(t, func(t *testing.T, j *judge, protocol string, direction, streams int) {
+		b := newBench(t, ServerConfig{})
+		args := append([]string{"-t", "1", "-O", strconv.Itoa(streams % 2), "-P", strconv.Itoa(streams), "-b", "20M", "--get-server-output"}, realDirections[direction].flag...)
 		if protocol == measure.UDP {
 			args = append(args, "-u")
 		}
-		told := make(chan realReport, 1)
-		go func() { told <- realClient(t, b.port, nil, args...) }()
+		testRecord := make(chan realReport, 1)
+		go func() { testRecord <- realClient(t, b.port, nil, args...) }()
 		s, call := b.answer()
 		if err := <-begin(t, s, time.Duration(call.Specs[0].Ramp)); err != nil {
 			t.Fatal(err)
 		}
 		ours := finished(t, "server", s)
-		r := <-told
+		r := <-testRecord
 		if r.Error != "" || !strings.HasPrefix(call.Addr, "127.0.0.1:") || call.Name != "iperf3://127.0.0.1" {
 			t.Fatalf("call %+v, the real client says %q", call, r.Error)
 		}

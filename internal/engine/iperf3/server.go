@@ -4,257 +4,293 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"slices"
+	"net/netip"
 	"sync"
 	"time"
 
 	"thru/internal/engine"
-	"thru/internal/engine/worker"
 	"thru/internal/fault"
-	"thru/internal/host"
-	"thru/internal/measure"
 	"thru/internal/sock"
 )
 
-// server is the session of the end that a client has called.
-type server struct {
-	told
-	call *call
-	end  engine.End
-
-	join    sync.Once
-	joinErr error
-	closed  chan struct{} // closed by Close
-	once    sync.Once
-	task    sync.WaitGroup
-
-	missing []measure.NotChecked // options that could not be set; under mu
+// ServerConfig says whom a Server serves, and with how much.
+type ServerConfig struct {
+	Users      Users         // who may measure, where there is a key
+	PrivateKey []byte        // PEM; empty lets in everybody
+	PKCS1      bool          // clients use the older padding, PKCS #1 v1.5, in place of OAEP
+	Skew       time.Duration // how far the clocks of client and server may differ; 0 is 10 s
+	Limits     Limits
+	MaxCalls   int // clients that wait for their turn, at most half of them of one address; 0 is 32
+	// Refused hears of clients that are turned away before they are a call that
+	// took is told of; it may be nil. Not of every one where there are many.
+	Refused func(addr string, reason error)
 }
 
-func (e Engine) openServer(end engine.End) (*server, error) {
-	if e.Desk == nil {
-		return nil, fault.Failf("thru serve --iperf takes them", "iperf3: answering a client: no calls are taken here")
+// Bounds against floods: connections that have not said yet what they want.
+const (
+	usualCalls    = 32
+	mostUnnamed   = 256 // of all
+	mostFromOne   = 64  // of one address
+	acceptTrouble = 50 * time.Millisecond
+)
+
+// Server takes the calls of iperf3 clients. Each is independent of the others,
+// and waits for its turn until Engine.Open names its token, or it is refused.
+type Server struct {
+	conf ServerConfig
+	gate gate
+	wait waits
+	now  func() time.Time
+
+	unnamed engine.Crowd[netip.Addr]
+	refused engine.Refusals
+
+	mu      sync.Mutex
+	calls   map[cookie]*call
+	tokens  map[string]*call
+	opening map[netip.Addr]*call // whose UDP streams are being opened
+	freed   chan struct{}        // closed, and made anew, when one of them is done
+}
+
+// NewServer returns a server that takes no calls yet.
+func NewServer(c ServerConfig) (*Server, error) {
+	d := &Server{
+		conf: c, wait: usual(), now: time.Now, calls: map[cookie]*call{}, tokens: map[string]*call{},
+		opening: map[netip.Addr]*call{}, freed: make(chan struct{}),
 	}
-	c, err := e.Desk.claim(end.Token)
+	d.refused.Report = c.Refused
+	if d.conf.MaxCalls <= 0 {
+		d.conf.MaxCalls = usualCalls
+	}
+	if len(c.PrivateKey) == 0 {
+		return d, nil
+	}
+	key, err := privateKey(c.PrivateKey)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{call: c, end: end, closed: make(chan struct{})}
-	numbers := worker.StampNumber32
-	if c.params.Counters64 != 0 {
-		numbers = worker.StampNumber64
-	}
-	s.mover, err = e.start(worker.Task{End: end, Datagrams: numbers, FirstNumber: 1, Conclude: s.conclude})
-	if err != nil {
-		c.leave(serverTerminate)
-		return nil, err
-	}
-	return s, nil
+	d.gate = gate{users: c.Users, key: key, pkcs1: c.PKCS1, skew: c.Skew}
+	return d, nil
 }
 
-// Ready implements engine.Session.
-func (s *server) Ready() engine.Ready {
-	return engine.Ready{
-		Token: s.call.token, Local: s.call.talk.conn.LocalAddr().String(), Peer: s.call.talk.conn.RemoteAddr().String(), Conns: s.mover.Ready().Conns,
-	}
+// Ports are where a server is called: TCP, and UDP of the same number.
+type Ports struct {
+	TCP    []net.Listener
+	UDP    []*net.UDPConn
+	Device string // to which they are bound; empty is none
 }
 
-// Joined implements engine.Session: it lets the data connections come.
-func (s *server) Joined(ctx context.Context) error {
-	s.join.Do(func() {
-		s.joinErr = s.collect(ctx)
-		if _, ok := codeOf(s.joinErr); ok {
-			s.call.dismiss(s.joinErr)
-		}
-	})
-	return s.joinErr
-}
-
-func (s *server) collect(ctx context.Context) error {
-	n := s.end.Spec.Streams
-	if s.end.Spec.Duplex {
-		n *= 2
+// Listen opens port on these addresses, without any on all of the host, bound
+// to a device where one is named.
+func Listen(ctx context.Context, addrs []string, device string, port int) (*Ports, error) {
+	if len(addrs) == 0 {
+		addrs = []string{""}
 	}
-	gather := func() ([]net.Conn, error) { return s.call.collectTCP(ctx, n) }
-	if s.end.Spec.Protocol == measure.UDP {
-		if err := s.call.desk.beginOpening(ctx, s.call); err != nil {
-			return err
-		}
-		defer s.call.desk.endOpening(s.call)
-		gather = func() ([]net.Conn, error) { return s.call.collectUDP(ctx, n, s.end.Spec, s.sends) }
-	}
-	if err := s.call.talk.say(createStreams); err != nil {
-		return err
-	}
-	conns, err := gather()
-	if err != nil {
-		return err
-	}
-	var own, other []worker.Conn
-	for i, c := range conns {
-		if s.end.Spec.Protocol == measure.TCP {
-			s.set(c, s.sends(i))
-		}
-		if s.sends(i) == s.end.Sends {
-			own = append(own, worker.Conn{Conn: c})
-		} else {
-			other = append(other, worker.Conn{Conn: c})
-		}
-	}
-	if err := s.Take(ctx, append(own, other...)); err != nil {
-		return err
-	}
-	return s.call.talk.say(testStart)
-}
-
-// sends tells whether this end sends on the stream that came as number i: a
-// client opens its senders first.
-func (s *server) sends(i int) bool {
-	if s.end.Spec.Duplex {
-		return i >= s.end.Spec.Streams
-	}
-	return s.end.Sends
-}
-
-// set gives a connection that has come the options that were asked for. The
-// port is shared by all clients, so that it could not have them before.
-func (s *server) set(c net.Conn, sends bool) {
-	spec := s.end.Spec
-	asked := engine.SocketOptions(spec, measure.TCP, sends)
-	for fact, o := range map[string]sock.Options{
-		"streams.window":     {SendBuffer: asked.SendBuffer, RecvBuffer: asked.RecvBuffer},
-		"streams.mss":        {MSS: spec.MSS},
-		"streams.congestion": {Congestion: spec.Congestion},
-		"streams.dscp":       {DSCP: spec.DSCP},
-	} {
-		family := "tcp4"
-		if addrOf(c.LocalAddr()).Is6() {
-			family = "tcp6"
-		}
-		raw, err := c.(*net.TCPConn).SyscallConn()
-		if err == nil {
-			err = o.Control(family, "", raw)
-		}
+	p := &Ports{Device: device}
+	tcp := net.ListenConfig{Control: sock.Options{Device: device}.Control}
+	tcp.SetMultipathTCP(false) // else Go listens with it: another protocol than clients ask for
+	udp := net.ListenConfig{Control: sock.Options{Device: device, ReuseAddr: true}.Control}
+	for _, a := range addrs {
+		l, err := tcp.Listen(ctx, "tcp", net.JoinHostPort(a, fmt.Sprint(port)))
 		if err != nil {
-			s.note(fact, fmt.Sprintf("what the client asked for could not be set: %v", err))
+			p.Close()
+			return nil, fault.Failf("another iperf3 or thru serves there already: end it", "iperf3: listening: %w", err)
 		}
-	}
-	const late = "set when the connection stood, since clients share the port: the handshake was without it"
-	if spec.MSS > 0 {
-		s.note("streams.mss", late)
-	}
-	if spec.Window.Recv > 0 {
-		s.note("streams.window.scale", late)
-	}
-	if s.call.params.TOS&3 != 0 {
-		s.note("streams.ecn", "the two lowest bits of the client's TOS are the kernel's to set")
-	}
-}
-
-// note keeps what could not be done, once.
-func (s *server) note(fact, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if m := (measure.NotChecked{Fact: fact, Why: why}); !slices.Contains(s.missing, m) {
-		s.missing = append(s.missing, m)
-	}
-}
-
-// Start implements engine.Session. What this end receives must find its worker
-// running; what it sends must find the client's.
-func (s *server) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
-	if err := s.Joined(ctx); err != nil {
-		return err
-	}
-	s.begins(ramp)
-	onlySends := s.end.Sends && !s.end.Spec.Duplex
-	s.call.running.Store(true)
-	if onlySends {
-		if err := s.call.talk.say(testRunning); err != nil {
-			return err
+		p.TCP = append(p.TCP, l)
+		port = l.Addr().(*net.TCPAddr).Port // of several addresses one port, also where any would do
+		u, err := udp.ListenPacket(ctx, "udp", net.JoinHostPort(a, fmt.Sprint(port)))
+		if err != nil {
+			p.Close()
+			return nil, fault.Failf("", "iperf3: listening: %w", err)
 		}
+		p.UDP = append(p.UDP, u.(*net.UDPConn))
 	}
-	if err := s.mover.Start(ctx, ramp, near); err != nil {
-		return err
-	}
-	s.task.Go(func() { s.follow(ramp + time.Duration(s.end.Spec.Duration) + s.call.desk.wait.grace) })
-	if onlySends {
-		return nil
-	}
-	return s.call.talk.say(testRunning)
+	return p, nil
 }
 
-// follow waits for the end of the test, which is the client's to say.
-func (s *server) follow(limit time.Duration) {
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	select {
-	case <-s.call.ended:
-		s.Enough() // a worker that is gone says so by itself
-	case <-s.call.gone:
-		s.Abort(s.call.why)
-	case <-s.closed:
-	case <-late.C:
-		s.call.talk.sayError(codeExpired)
-		s.Abort(fault.Failf("", "iperf3: the client did not end its test in time"))
+// Close closes the ports.
+func (p *Ports) Close() {
+	for _, l := range p.TCP {
+		l.Close()
+	}
+	for _, u := range p.UDP {
+		u.Close()
 	}
 }
 
-// conclude exchanges the results.
-func (s *server) conclude() error {
-	select {
-	case <-s.call.ended:
-	default:
-		return errors.New("iperf3: the test ended before the client said so")
+// Serve takes calls until ctx is done, and closes the ports. took is told of
+// each client that may measure; it must not block. Tests that run go on.
+func (d *Server) Serve(ctx context.Context, p *Ports, took func(engine.Call)) error {
+	var wg sync.WaitGroup
+	stop := context.AfterFunc(ctx, p.Close)
+	defer stop()
+	for _, l := range p.TCP {
+		wg.Go(func() { d.accept(ctx, l, took, &wg) })
 	}
-	t := s.call.talk
-	ways := s.ways(s.end.Spec, s, s.call.program())
-	if err := t.say(exchangeResults); err != nil {
-		return err
+	for _, u := range p.UDP {
+		wg.Go(func() { d.hellos(u, p.Device) })
 	}
-	ids := idsOf(ways)
-	b, err := t.hearJSON(mostTold(len(ids)))
-	if err != nil {
-		return err
+	<-ctx.Done()
+	p.Close()
+	waiting := d.sendHome()
+	wg.Wait() // for those that were just being heard
+	for _, c := range append(waiting, d.sendHome()...) {
+		c.tasks.Wait()
 	}
-	r, err := readResults(b, ids, 0)
-	if err != nil {
-		return err
-	}
-	s.keep(ways, r)
-	output := ""
-	if s.call.params.Output != 0 {
-		output = serverOutput(s.call, ways)
-	}
-	if err := t.sayJSON(tell(ways, output).json()); err != nil {
-		return err
-	}
-	if err := t.say(displayResults); err != nil {
-		return err
-	}
-	t.hear(t.wait) // its farewell; a client that leaves without has all the same
-	s.call.leave(0)
 	return nil
 }
 
-// Evidence implements engine.Session.
-func (s *server) Evidence() measure.Evidence {
-	e := s.mover.Evidence()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e.Missing = append(e.Missing, s.missing...)
-	return e
+// accept greets what connects, each in its own time.
+func (d *Server) accept(ctx context.Context, l net.Listener, took func(engine.Call), wg *sync.WaitGroup) {
+	for order := int64(0); ; order++ {
+		conn, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors, or reset already: the next may do
+			time.Sleep(acceptTrouble)
+			continue
+		}
+		from := addrOf(conn.RemoteAddr())
+		if !d.unnamed.Enter(from, mostUnnamed, mostFromOne) {
+			conn.Close()
+			d.report(conn, errors.New("iperf3: taking a call: too many connections have not said yet what they want"))
+			continue
+		}
+		wg.Go(func() {
+			defer hurry(ctx, conn)()
+			defer d.unnamed.Leave(from)
+			err := d.greet(conn, order, took)
+			// Who hangs up without a word has only looked.
+			if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+				d.report(conn, err)
+			}
+		})
+	}
 }
 
-// Close implements engine.Session. Before the end it tells the client to give up.
-func (s *server) Close() error {
-	s.once.Do(func() {
-		close(s.closed)
-		s.call.leave(serverTerminate)
-	})
-	err := s.mover.Close()
-	s.task.Wait()
-	s.call.tasks.Wait()
-	return err
+// greet reads the cookie: one that is known belongs to a test that is being
+// opened, another one begins a call. The error is why it has come to none.
+func (d *Server) greet(conn net.Conn, order int64, took func(engine.Call)) error {
+	var k cookie
+	conn.SetReadDeadline(time.Now().Add(d.wait.word))
+	_, err := io.ReadFull(conn, k[:])
+	if err != nil {
+		err = fmt.Errorf("iperf3: reading a cookie: %w", err)
+	} else {
+		err = k.check()
+	}
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	conn.SetReadDeadline(time.Time{})
+	var c *call
+	d.mu.Lock()
+	known := d.calls[k]
+	if known == nil {
+		c = newCall(d, k, conn)
+		d.calls[k], d.tokens[c.token] = c, c
+	}
+	d.mu.Unlock()
+	if known != nil {
+		known.join(conn, order)
+		return nil
+	}
+	return d.negotiate(c, took)
+}
+
+// negotiate hears what a client wants, and tells took where it may have it.
+func (d *Server) negotiate(c *call, took func(engine.Call)) error {
+	if err := c.negotiate(); err != nil {
+		c.dismiss(err)
+		return err
+	}
+	c.tasks.Go(c.listen)
+	c.tasks.Go(c.expire)
+	took(c.public()) // who is told refuses it, and knows why
+	return nil
+}
+
+// tell passes a refusal on.
+func (d *Server) report(conn net.Conn, reason error) {
+	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
+	d.refused.Note(from, d.now(), reason)
+}
+
+// seat lets a call wait for its turn, where not too many do, nor too many of its
+// address: those must not keep all others out.
+func (d *Server) seat(c *call) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all, its := 0, 0
+	for _, o := range d.tokens {
+		if o.ready {
+			all++
+		}
+		if o.ready && o.addr() == c.addr() {
+			its++
+		}
+	}
+	if all >= d.conf.MaxCalls || its >= (d.conf.MaxCalls+1)/2 {
+		return fmt.Errorf("iperf3: taking a call: %d clients wait already, %d of them of this address: %w", all, its, engine.ErrBusy)
+	}
+	c.ready = true
+	return nil
+}
+
+// claim takes the call of a token for a session.
+func (d *Server) claim(token string) (*call, error) {
+	d.mu.Lock()
+	c := d.tokens[token]
+	ready := c != nil && c.ready
+	if ready {
+		delete(d.tokens, token)
+	}
+	d.mu.Unlock()
+	if !ready {
+		return nil, fault.Failf("", "iperf3: answering a client: it has gone, or has had its test")
+	}
+	close(c.claimed)
+	return c, nil
+}
+
+// refuse ends a call that gets no turn.
+func (d *Server) refuse(token string, err error) {
+	if c, claimed := d.claim(token); claimed == nil {
+		c.dismiss(err)
+	}
+}
+
+// forget takes a call out of the books.
+func (d *Server) forget(c *call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.calls, c.cookie)
+	delete(d.tokens, c.token)
+}
+
+// sendHome ends the calls that have no session, and returns them.
+func (d *Server) sendHome() (waiting []*call) {
+	d.mu.Lock()
+	for _, c := range d.tokens {
+		waiting = append(waiting, c)
+	}
+	clear(d.tokens)
+	d.mu.Unlock()
+	for _, c := range waiting {
+		c.leave(serverTerminate)
+	}
+	return waiting
+}
+
+// addrOf is the address of a peer without port.
+func addrOf(a net.Addr) netip.Addr {
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap().WithZone("")
 }

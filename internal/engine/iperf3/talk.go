@@ -36,8 +36,8 @@ type talk struct {
 	wait time.Duration // for the far end to take a word, or to finish a frame
 }
 
-// say sends states; more is what follows the last.
-func (t talk) say(states ...state) error {
+// sendStates sends states; more is what follows the last.
+func (t talk) sendStates(states ...state) error {
 	var b []byte
 	for _, s := range states {
 		b = append(b, byte(s))
@@ -45,8 +45,8 @@ func (t talk) say(states ...state) error {
 	return t.write(b)
 }
 
-// sayError tells a client what is wrong, by iperf3's number.
-func (t talk) sayError(code int32) error {
+// sendError tells a client what is wrong, by iperf3's number.
+func (t talk) sendError(code int32) error {
 	minus := serverError
 	b := binary.BigEndian.AppendUint32([]byte{byte(minus)}, uint32(code))
 	return t.write(binary.BigEndian.AppendUint32(b, 0))
@@ -60,8 +60,8 @@ func (t talk) write(b []byte) error {
 	return nil
 }
 
-// sayJSON sends a frame.
-func (t talk) sayJSON(v any) error {
+// sendJSON sends a frame.
+func (t talk) sendJSON(v any) error {
 	t.conn.SetWriteDeadline(time.Now().Add(t.wait))
 	return writeFrame(t.conn, v)
 }

@@ -33,7 +33,7 @@ type still struct {
 	tasks   sync.WaitGroup
 }
 
-func newStill(t worker.Task) (mover, error) {
+func newStill(t worker.Task) (dataSession, error) {
 	return &still{task: t, updates: make(chan engine.Update, 1), stopped: make(chan struct{})}, nil
 }
 
@@ -113,15 +113,15 @@ const (
 	plainEnd  = `{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":5,"retransmits":0,"jitter":0,"errors":0,"packets":0}]}`
 )
 
-// hold runs a desk with these bounds whose calls are answered without a worker.
+// hold runs a server with these bounds whose calls are answered without a worker.
 func hold(t testing.TB, bounds waits) (addr string, ends func() []error) {
 	t.Helper()
-	d, err := NewDesk(DeskConfig{})
+	d, err := NewServer(ServerConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.wait = bounds
-	e := Engine{Desk: d, adopt: newStill}
+	e := Engine{Server: d, adopt: newStill}
 	ports := anyPort(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -258,19 +258,19 @@ func TestRefusedIsTold(t *testing.T) {
 	private, _ := keys(t)
 	for _, c := range []struct {
 		name, says string
-		conf       DeskConfig
+		conf       ServerConfig
 		want       string // empty: nothing is told
 	}{
 		{name: "who only looks"},
 		{name: "another protocol", says: "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n\r\n", want: "no iperf3 client"},
 		{name: "half a cookie", says: "abc", want: "reading a cookie"},
-		{name: "no login", says: string(letter(string(frame(plainTest)))), conf: DeskConfig{PrivateKey: private}, want: "no user and password"},
-		{name: "too long", says: string(letter(string(frame(plainTest)))), conf: DeskConfig{Limits: Limits{Duration: 1}}, want: "above the limit"},
+		{name: "no login", says: string(letter(string(frame(plainTest)))), conf: ServerConfig{PrivateKey: private}, want: "no user and password"},
+		{name: "too long", says: string(letter(string(frame(plainTest)))), conf: ServerConfig{Limits: Limits{Duration: 1}}, want: "above the limit"},
 		{name: "a call that is refused", says: string(letter(string(frame(plainTest))))},
 	} {
-		told := make(chan string, 8)
-		c.conf.Refused = func(addr string, reason error) { told <- addr + ": " + reason.Error() }
-		d, err := NewDesk(c.conf)
+		testRecord := make(chan string, 8)
+		c.conf.Refused = func(addr string, reason error) { testRecord <- addr + ": " + reason.Error() }
+		d, err := NewServer(c.conf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,16 +284,16 @@ func TestRefusedIsTold(t *testing.T) {
 			conn.Write([]byte(c.says))
 			conn.(*net.TCPConn).CloseWrite()
 			conn.SetReadDeadline(time.Now().Add(limit))
-			io.Copy(io.Discard, conn) // until the desk has closed it
+			io.Copy(io.Discard, conn) // until the server has closed it
 			conn.Close()
 		}
 		if c.want != "" {
-			if s := <-told; !strings.HasPrefix(s, "127.0.0.1:") || !strings.Contains(s, c.want) {
+			if s := <-testRecord; !strings.HasPrefix(s, "127.0.0.1:") || !strings.Contains(s, c.want) {
 				t.Errorf("%s: told %q", c.name, s)
 			}
 		}
-		if len(told) > 0 {
-			t.Errorf("%s: told %q", c.name, <-told)
+		if len(testRecord) > 0 {
+			t.Errorf("%s: told %q", c.name, <-testRecord)
 		}
 	}
 }
@@ -357,7 +357,7 @@ func TestServerReadsNoLongResults(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	addr, ends := hold(t, brief(silence))
 	conn, _ := upToResults(t, addr)
-	conn.Write(binary.BigEndian.AppendUint32(nil, uint32(mostTold(1)+1)))
+	conn.Write(binary.BigEndian.AppendUint32(nil, uint32(mostResultBytes(1)+1)))
 	conn.Read(make([]byte, 1))
 	if all := ends(); len(all) != 1 || all[0] == nil || !strings.Contains(all[0].Error(), "is not 1 to") {
 		t.Errorf("the test ended with %v", all)

@@ -1,9 +1,9 @@
 // Package iperf3 speaks iperf3 in both roles: Engine tests against a real
-// server, and Desk takes the calls of real clients, which Engine then answers.
+// server, and Server takes the calls of real clients, which Engine then answers.
 //
 // The words are in wire.go, params.go, results.go and auth.go, without
 // sockets; talk.go is the control connection; client.go and dial.go are one
-// role, desk.go, call.go and server.go the other. The data moves in package
+// role, server.go, call.go and calledsession.go the other. The data moves in package
 // worker, which is handed the connections.
 package iperf3
 
@@ -92,8 +92,8 @@ const (
 	deepest        = 32
 )
 
-// mostTold bounds the results of a client, in bytes: it has no output to tell.
-func mostTold(streams int) int { return 64<<10 + streams<<10 }
+// mostResultBytes bounds the results of a client, in bytes: it has no output to tell.
+func mostResultBytes(streams int) int { return 64<<10 + streams<<10 }
 
 // writeFrame sends v as JSON behind its length.
 func writeFrame(w io.Writer, v any) error {
@@ -126,12 +126,12 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("iperf3: reading JSON: %d of %d bytes came: %w", len(b), n, err)
 	}
-	return mend(b)
+	return nullNaN(b)
 }
 
-// mend makes null of the numbers that are none (nan, -nan, inf), which old
+// nullNaN makes null of the numbers that are none (nan, -nan, inf), which old
 // versions print, and refuses what is nested deeper than any iperf3 does.
-func mend(b []byte) ([]byte, error) {
+func nullNaN(b []byte) ([]byte, error) {
 	out := make([]byte, 0, len(b))
 	depth, quoted := 0, false
 	for i := 0; i < len(b); i++ {

@@ -232,7 +232,7 @@ const (
 
 func TestResults(t *testing.T) {
 	read := func(s string) results {
-		b, err := mend([]byte(s))
+		b, err := nullNaN([]byte(s))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +306,7 @@ func TestResultsBounded(t *testing.T) {
 		if err != nil || r.Congestion != "" || r.Version != "" || len(r.Output) != c.kept || r.Cut != c.cut {
 			t.Errorf("%s: %v, %d letters of congestion, %d of version, %d of output, %d whole", name, err, len(r.Congestion), len(r.Version), len(r.Output), r.Cut)
 		}
-		e := way{ids: []int{1}, spec: measure.Spec{Protocol: measure.TCP, Streams: 1}}.reported(r)
+		e := direction{ids: []int{1}, spec: measure.Spec{Protocol: measure.TCP, Streams: 1}}.reported(r)
 		if lacks(e, "output") != (c.cut > 0) {
 			t.Errorf("%s: %+v", name, e.Missing)
 		}
@@ -326,7 +326,7 @@ func TestResultsManyStreams(t *testing.T) {
 			t.Errorf("%s: took %.0f allocations", name, took)
 		}
 	}
-	if n := mostTold(2 * measure.MaxStreams); n > 1<<19 {
+	if n := mostResultBytes(2 * measure.MaxStreams); n > 1<<19 {
 		t.Errorf("a client may tell %d bytes", n)
 	}
 }
@@ -334,7 +334,7 @@ func TestResultsManyStreams(t *testing.T) {
 // What old servers leave out is named, and not taken for zero.
 func TestFarEvidence(t *testing.T) {
 	udp := measure.Spec{Protocol: measure.UDP, Streams: 1, Length: measure.Pair{Send: 100, Recv: 100}}
-	w := way{ids: []int{1}, spec: udp, omit: time.Second, ours: measure.Evidence{Sends: true, Dialled: true}, speak: "iperf3"}
+	w := direction{ids: []int{1}, spec: udp, omit: time.Second, ours: measure.Evidence{Sends: true, Dialled: true}, speak: "iperf3"}
 	old := w.reported(results{CPUUser: 50, Streams: []streamResult{{ID: 1, Bytes: 1000, Packets: 25, Errors: 5, Retransmits: -1, Jitter: 0.001, End: 2}}})
 	x := old.Streams[0]
 	if x.Datagrams.Packets != 10 || x.DatagramsAll.Packets != 20 || x.DatagramsAll.Lost != 5 || old.TotalBytes != 2000 || old.MeasuredNs != 2e9 || old.Worker.UserNs != 1e9 {
@@ -347,7 +347,7 @@ func TestFarEvidence(t *testing.T) {
 	if d := newer.Streams[0].Datagrams; d.Packets != 10 || d.Lost != 1 || lacks(newer, "streams.datagrams.lost") || newer.Worker != nil || !lacks(newer, "worker") {
 		t.Errorf("%+v, %+v", *d, newer.Missing)
 	}
-	tcp := way{ids: []int{1}, spec: measure.Spec{Protocol: measure.TCP, Streams: 1}, ours: measure.Evidence{MeasuredNs: 7}, omit: time.Second}
+	tcp := direction{ids: []int{1}, spec: measure.Spec{Protocol: measure.TCP, Streams: 1}, ours: measure.Evidence{MeasuredNs: 7}, omit: time.Second}
 	e := tcp.reported(results{Retransmits: true, Streams: []streamResult{{ID: 1, Bytes: 9, Retransmits: 3}}})
 	if *e.Streams[0].TCP.Retrans != 3 || e.TotalBytes != 0 || !lacks(e, "total_bytes") || !lacks(e, "measured_ns") || e.MeasuredNs != 7 {
 		t.Errorf("%+v", e)
@@ -378,11 +378,11 @@ func FuzzParameters(f *testing.F) {
 	f.Add([]byte(`{"udp":true,"bidirectional":true,"parallel":128,"len":1460,"bandwidth":1048576,"TOS":184,"server_affinity":1,"fqrate":1e9}`))
 	f.Add([]byte(`{"tcp":true,"num":18446744073709551615,"time":-nan}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		mended, err := mend(b)
+		fixed, err := nullNaN(b)
 		if err != nil {
 			return
 		}
-		p, err := readParameters(mended)
+		p, err := readParameters(fixed)
 		if err != nil {
 			if _, ok := codeOf(err); !ok {
 				t.Errorf("%s: no number for %v", b, err)
@@ -403,18 +403,18 @@ func FuzzResults(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		mended, err := mend(b)
+		fixed, err := nullNaN(b)
 		if err != nil {
 			return
 		}
-		r, err := readResults(mended, []int{1}, 100)
+		r, err := readResults(fixed, []int{1}, 100)
 		if err != nil {
 			return
 		}
 		for _, protocol := range []string{measure.TCP, measure.UDP} {
 			for _, omit := range []time.Duration{0, time.Second} {
 				for _, sends := range []bool{false, true} {
-					w := way{ids: []int{1}, spec: measure.Spec{Protocol: protocol, Streams: 1, Length: measure.Pair{Send: 100}}, omit: omit, ours: measure.Evidence{Sends: sends}}
+					w := direction{ids: []int{1}, spec: measure.Spec{Protocol: protocol, Streams: 1, Length: measure.Pair{Send: 100}}, omit: omit, ours: measure.Evidence{Sends: sends}}
 					e := w.reported(r)
 					if _, err := json.Marshal(e); err != nil || e.Bytes < 0 || e.MeasuredNs < 0 {
 						t.Errorf("%s: %+v, %v", b, e, err)
@@ -440,9 +440,9 @@ func TestTellsAllDatagrams(t *testing.T) {
 		omit     time.Duration
 		want     int64
 	}{{measure.UDP, true, 0, 1000}, {measure.UDP, true, time.Second, 800}, {measure.UDP, false, 0, 800}, {measure.TCP, true, 0, 800}} {
-		w := way{spec: measure.Spec{Protocol: tt.protocol}, omit: tt.omit, ours: measure.Evidence{Sends: tt.sends}}
+		w := direction{spec: measure.Spec{Protocol: tt.protocol}, omit: tt.omit, ours: measure.Evidence{Sends: tt.sends}}
 		var s streamResult
-		if w.tellStream(&s, x); s.Bytes != tt.want {
+		if w.fillStream(&s, x); s.Bytes != tt.want {
 			t.Errorf("%+v: %d bytes", tt, s.Bytes)
 		}
 	}

@@ -253,7 +253,7 @@ func TestAdopted(t *testing.T) {
 }
 
 // Two-way traffic has connections for each direction.
-func TestAdoptedBothWays(t *testing.T) {
+func TestAdoptedBothDirections(t *testing.T) {
 	p, err := Self()
 	if err != nil {
 		t.Fatal(err)

@@ -126,30 +126,30 @@ func (w *worker) isEnough() bool {
 // sends stops.
 func (w *worker) hearEnd() {
 	w.flow.stop.Store(true)
-	if w.toldAt.IsZero() {
-		w.toldAt = time.Now()
+	if w.peerEndedAt.IsZero() {
+		w.peerEndedAt = time.Now()
 	}
 }
 
 // isCalm tells whether nothing comes any more of what was under way when the
 // far end said that the test is over: its word may overtake its data.
 func (w *worker) isCalm() bool {
-	return !w.cmd.receives() || w.cmd.Spec.Protocol == measure.UDP || time.Since(w.movedAt) > calmWait || time.Since(w.toldAt) > lateWait
+	return !w.cmd.receives() || w.cmd.Spec.Protocol == measure.UDP || time.Since(w.movedAt) > calmWait || time.Since(w.peerEndedAt) > lateWait
 }
 
 // endedAt is when the measured time was over that the far end has ended: at its
 // word, or with the bytes that came behind it.
 func (w *worker) endedAt() time.Duration {
-	end := w.toldAt
+	end := w.peerEndedAt
 	if w.cmd.Spec.Protocol == measure.TCP && w.movedAt.After(end) {
 		end = w.movedAt
 	}
 	return max(end.Sub(w.mark), time.Microsecond)
 }
 
-// toldSoon waits a moment for the word that the test is over where a stream
+// endedSoon waits a moment for the word that the test is over where a stream
 // has ended: the word takes another way, by the engine, and may come behind.
-func (w *worker) toldSoon(s *stream) bool {
+func (w *worker) endedSoon(s *stream) bool {
 	if a := w.cmd.Adopt; a == nil || a.Leads || a.EndOfStream || s.err != nil && !errors.Is(s.err, io.EOF) {
 		return false
 	}

@@ -165,9 +165,9 @@ func receive(f *flow, s *stream, buf []byte, most int, flags uintptr) error {
 	}
 }
 
-func (copyPath) sayEnough(f *flow) {
+func (copyPath) sendEnough(f *flow) {
 	if f.side != nil {
-		f.side.sayEnough()
+		f.side.sendEnough()
 		return
 	}
 	unix.Sendto(int(f.streams[0].file.Fd()), []byte{enough}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)

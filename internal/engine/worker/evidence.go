@@ -179,7 +179,7 @@ func (v *evidence) describe(d doneReply) {
 		y.Index, y.Local, y.Peer, y.Window, y.Length = x.Index, x.Local, x.Peer, x.Window, x.Length
 		y.Congestion, y.MSS, y.CPU, y.Error = x.Congestion, x.MSS, x.CPU, x.Error
 		y.Placed, y.PacedBy, y.Checked = x.Placed, x.PacedBy, x.Checked
-		y.Course = x.Course
+		y.Timeline = x.Timeline
 		if from, to := x.Datagrams, y.Datagrams; from != nil && to != nil {
 			to.IPDVMeanNs, to.SkewPPM = from.IPDVMeanNs, from.SkewPPM
 			to.DelayMeanNs, to.DelayMaxNs = from.DelayMeanNs, from.DelayMaxNs

@@ -113,7 +113,7 @@ func TestForcedPathIsRefused(t *testing.T) {
 }
 
 // The kernel holds a rate where it can, thru itself elsewhere, and both hold it.
-func TestRateIsHeldEitherWay(t *testing.T) {
+func TestRateIsHeldEitherDirection(t *testing.T) {
 	for _, without := range [][]string{nil, {"pacing"}} {
 		spec := suite{Engine: Engine{}}.spec(2)
 		spec.Rate, spec.Duration = 100e6, int64(time.Second)

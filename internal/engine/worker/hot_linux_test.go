@@ -166,7 +166,7 @@ func TestSamplingAllocatesNothing(t *testing.T) {
 		w.observe()
 		if n := testing.AllocsPerRun(100, func() {
 			w.take(atInterval)
-			w.courses.next = time.Now() // a round is due
+			w.timelines.next = time.Now() // a round is due
 			w.observe()
 			if err := w.flush(); err != nil {
 				t.Fatal(err)
@@ -174,7 +174,7 @@ func TestSamplingAllocatesNothing(t *testing.T) {
 		}); n > 0 {
 			t.Errorf("%s: %.1f allocations to a reading", protocol, n)
 		}
-		if c := w.course(0); (c != nil) != (protocol == measure.TCP) {
+		if c := w.timeline(0); (c != nil) != (protocol == measure.TCP) {
 			t.Errorf("%s: the course of the connection is %+v", protocol, c)
 		}
 	}

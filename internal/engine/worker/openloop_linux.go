@@ -14,25 +14,25 @@ import (
 	"thru/internal/fault"
 )
 
-// underWay holds the requests that are not answered yet. One thread asks,
+// inFlight holds the requests that are not answered yet. One thread asks,
 // another one takes the responses.
-type underWay struct {
+type inFlight struct {
 	// Each slot has the time from which a request's latency counts, doubled, plus
 	// one where it was asked in the measured time; 0 is none, or answered.
-	slots   [mostUnderWay]atomic.Int64
+	slots   [mostInFlight]atomic.Int64
 	asked   atomic.Uint64 // number of the last request
 	counted atomic.Int64  // requests asked in the measured time
 }
 
-// mostUnderWay is how many requests may wait for their response at once; the
+// mostInFlight is how many requests may wait for their response at once; the
 // next ones wait to be sent, and their time counts.
-const mostUnderWay = 1 << 14
+const mostInFlight = 1 << 14
 
 // askAtRate sends requests when they are due, whether those before are
 // answered or not, so that a slow response holds up no question and a path
 // longer than the spacing is measured like any other.
 func askAtRate(f *flow, s *stream) error {
-	x, w := newExchange(f, s.file.Fd()), &underWay{}
+	x, w := newExchange(f, s.file.Fd()), &inFlight{}
 	asking := make(chan error, 1)
 	f.sawFirst(s)
 	go func() { asking <- w.ask(f, s, x) }()
@@ -44,7 +44,7 @@ func askAtRate(f *flow, s *stream) error {
 }
 
 // ask is the thread that sends.
-func (w *underWay) ask(f *flow, s *stream, x *exchange) error {
+func (w *inFlight) ask(f *flow, s *stream, x *exchange) error {
 	runtime.LockOSThread()
 	if err := bindThread(s.cpus); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (w *underWay) ask(f *flow, s *stream, x *exchange) error {
 	c := newSchedule(f)
 	for n := uint64(1); !f.stop.Load(); n++ {
 		from := c.next(int64(time.Since(f.begin)))
-		for !f.udp && w.slots[n%mostUnderWay].Load() != 0 && !f.stop.Load() {
+		for !f.udp && w.slots[n%mostInFlight].Load() != 0 && !f.stop.Load() {
 			sleepThread(time.Millisecond) // so many are under way already
 		}
 		slot := from << 1
@@ -60,7 +60,7 @@ func (w *underWay) ask(f *flow, s *stream, x *exchange) error {
 			slot |= 1
 			w.counted.Add(1)
 		}
-		w.slots[n%mostUnderWay].Store(slot)
+		w.slots[n%mostInFlight].Store(slot)
 		w.asked.Store(n)
 		if x.udp {
 			putNumber(x.request[:x.number], n)
@@ -75,7 +75,7 @@ func (w *underWay) ask(f *flow, s *stream, x *exchange) error {
 
 // take receives the responses until nobody asks any more and none is under
 // way, or none has come for long.
-func (w *underWay) take(f *flow, s *stream, x *exchange, asking <-chan error) error {
+func (w *inFlight) take(f *flow, s *stream, x *exchange, asking <-chan error) error {
 	answered, measured, have, over := uint64(0), int64(0), 0, false
 	defer func() { s.latency.errors += max(w.counted.Load()-measured, 0) }()
 	for {
@@ -105,7 +105,7 @@ func (w *underWay) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 		}
 		have = 0
 		n := w.numberOf(x, got, answered)
-		slot := w.slots[n%mostUnderWay].Swap(0)
+		slot := w.slots[n%mostInFlight].Swap(0)
 		if n == 0 || slot == 0 {
 			continue // none of this test's, or answered already
 		}
@@ -122,7 +122,7 @@ func (w *underWay) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 // numberOf is the number of the request that a response belongs to: of a
 // stream the next one, of a datagram what it says, of which short ones have
 // the last byte only. 0 is none that is under way.
-func (w *underWay) numberOf(x *exchange, got int, answered uint64) uint64 {
+func (w *inFlight) numberOf(x *exchange, got int, answered uint64) uint64 {
 	asked := w.asked.Load()
 	switch {
 	case !x.udp:
@@ -130,7 +130,7 @@ func (w *underWay) numberOf(x *exchange, got int, answered uint64) uint64 {
 	case got < x.number:
 		return 0
 	case x.number > 1:
-		if n := binary.BigEndian.Uint64(x.response); n > 0 && n <= asked && asked-n < mostUnderWay {
+		if n := binary.BigEndian.Uint64(x.response); n > 0 && n <= asked && asked-n < mostInFlight {
 			return n
 		}
 		return 0

@@ -12,19 +12,19 @@ import (
 // passes the contract suite.
 type path struct {
 	name string
-	io   mover
+	io   streamRunner
 	// can tells why the path does not work here, at this end; nil means that it always does.
 	can func(f *flow) error
 }
 
-// mover moves the data of one stream in its own goroutine.
-type mover interface {
+// streamRunner moves the data of one stream in its own goroutine.
+type streamRunner interface {
 	// prepare readies the connection before the barrier.
 	prepare(f *flow, s *stream) error
 	// move sends until f.stop or until the stream's share is sent, or receives until io.EOF.
 	move(f *flow, s *stream) error
-	// sayEnough, at the receiver, tells the sender that the measured time is over.
-	sayEnough(f *flow)
+	// sendEnough, at the receiver, tells the sender that the measured time is over.
+	sendEnough(f *flow)
 	// heardEnough, at the sender, is true once the receiver has said so. It does not block.
 	heardEnough(f *flow) bool
 	// finish, at the sender, ends the stream and waits for the peer to close it.

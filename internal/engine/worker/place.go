@@ -20,27 +20,27 @@ func (w *worker) place(near host.PlacementFacts) {
 	q.Streams = w.cmd.Spec.FirstStream + len(w.flow.streams)
 	for _, s := range w.flow.streams {
 		if len(s.cpus) > 0 {
-			s.placed = "asked for (-A)"
+			s.placementReason = "asked for (-A)"
 			continue
 		}
 		q.Loopback = isLoopback(s.sock)
 		q.Stream = w.cmd.Spec.FirstStream + s.index
 		if q.Loopback && w.cmd.Spec.Protocol == measure.UDP && w.cmd.Spec.Traffic == measure.Bulk {
-			s.placed = "left to the scheduler: over loopback datagrams pass faster on two CPUs"
+			s.placementReason = "left to the scheduler: over loopback datagrams pass faster on two CPUs"
 			continue
 		}
 		if q.Loopback && w.cmd.Adopt != nil {
-			s.placed = "left to the scheduler: over loopback both ends want one CPU, and the other one is not thru's to place"
+			s.placementReason = "left to the scheduler: over loopback both ends want one CPU, and the other one is not thru's to place"
 			continue
 		}
 		q.IncomingCPU = sock.Read(s.sock, sock.IncomingCPU)
-		s.cpus, s.placed = host.Placement(q)
+		s.cpus, s.placementReason = host.Placement(q)
 	}
 }
 
-// standAside keeps the caller, the sampler, off the CPUs that data threads are
+// avoidDataCPUs keeps the caller, the sampler, off the CPUs that data threads are
 // bound to, where there are others: a reading would hold up what it reads.
-func (w *worker) standAside() {
+func (w *worker) avoidDataCPUs() {
 	rest := host.Allowed()
 	for _, s := range w.flow.streams {
 		rest = slices.DeleteFunc(rest, func(cpu int) bool { return slices.Contains(s.cpus, cpu) })

@@ -93,9 +93,9 @@ func recvPortable(f *flow, s *stream) error {
 	}
 }
 
-func (portablePath) sayEnough(f *flow) {
+func (portablePath) sendEnough(f *flow) {
 	if f.side != nil {
-		f.side.sayEnough()
+		f.side.sendEnough()
 		return
 	}
 	f.streams[0].sock.Write([]byte{enough})

@@ -38,8 +38,8 @@ func Self() (*Program, error) {
 	return p, nil
 }
 
-// Held is true where workers can be started although the program's file is gone.
-func (p *Program) Held() bool { return p.file != nil }
+// ProgramHeld is true where workers can be started although the program's file is gone.
+func (p *Program) ProgramHeld() bool { return p.file != nil }
 
 // highestPassed is above every descriptor that a worker is started with: those
 // take the numbers from 3 on before it is executed.

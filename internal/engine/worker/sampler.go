@@ -19,7 +19,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 	interval := max(time.Duration(w.cmd.Spec.Interval), measure.MinInterval)
 	nextInterval := w.intervalBefore(interval)
 	favourThread()
-	w.standAside()
+	w.avoidDataCPUs()
 	nextBin := time.Duration(0)
 	if w.fromFirstByte() {
 		if err := w.markAtZero(); err != nil {
@@ -147,7 +147,7 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 		}
 		select {
 		case s := <-ended:
-			if w.isEnough() || w.toldSoon(s) {
+			if w.isEnough() || w.endedSoon(s) {
 				return errAllSent
 			}
 			if w.complete(s) {
@@ -268,7 +268,7 @@ func (w *worker) flush() error {
 func (w *worker) describe(s *stream) measure.Stream {
 	asked := w.cmd.options()
 	d := measure.Stream{
-		Index: s.index % w.cmd.Spec.Streams, Length: int64(w.flow.length), Placed: s.placed, PacedBy: s.pacedBy,
+		Index: s.index % w.cmd.Spec.Streams, Length: int64(w.flow.length), Placed: s.placementReason, PacedBy: s.pacedBy,
 		Local: addrString(s.sock.LocalAddr()), Peer: addrString(s.sock.RemoteAddr()),
 	}
 	if len(s.cpus) == 1 {

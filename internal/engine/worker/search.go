@@ -97,7 +97,7 @@ func (w *worker) giveFeedback() {
 		return
 	}
 	now := time.Now()
-	span := now.Sub(w.told.at)
+	span := now.Sub(w.ended.at)
 	if span < feedbackEvery {
 		return
 	}
@@ -109,8 +109,8 @@ func (w *worker) giveFeedback() {
 		next.delaySum += s.more[cDelaySumUs].Load()
 		next.delayCount += s.more[cDelayCount].Load()
 	}
-	last := w.told
-	w.told = next
+	last := w.ended
+	w.ended = next
 	if last.at.IsZero() {
 		return
 	}

@@ -247,11 +247,11 @@ func (s *Session) fail(err error) {
 		s.back.e.Error = err.Error()
 	}
 	s.mu.Unlock()
-	s.tell(engine.Update{Kind: engine.Failed, Err: err})
+	s.update(engine.Update{Kind: engine.Failed, Err: err})
 }
 
-// tell never blocks for ever: an agent that has closed the session reads no more.
-func (s *Session) tell(u engine.Update) {
+// update never blocks for ever: an agent that has closed the session reads no more.
+func (s *Session) update(u engine.Update) {
 	select {
 	case s.updates <- u:
 	case <-s.closing:
@@ -278,7 +278,7 @@ func (s *Session) handle(kind byte, payload []byte) (last bool) {
 			return true
 		}
 		for _, u := range s.add(sm) {
-			s.tell(u)
+			s.update(u)
 		}
 	case frameStopped:
 		close(s.stopped)
@@ -353,5 +353,5 @@ func (s *Session) handleDone(payload []byte) {
 		s.fail(err)
 		return
 	}
-	s.tell(engine.Update{Kind: engine.Done})
+	s.update(engine.Update{Kind: engine.Done})
 }

@@ -63,18 +63,18 @@ func (s *side) hear(r io.Reader) {
 	}
 }
 
-func (s *side) sayEnough() { s.say([]byte{enough}) }
+func (s *side) sendEnough() { s.write([]byte{enough}) }
 
 func (s *side) report(r report) {
 	s.buf = r.append(append(s.buf[:0], reporting))
-	s.say(s.buf)
+	s.write(s.buf)
 }
 
-// sayTime bounds a word to a peer that reads no more.
-const sayTime = 2 * time.Second
+// endTime bounds a word to a peer that reads no more.
+const endTime = 2 * time.Second
 
-func (s *side) say(b []byte) {
-	s.conn.SetWriteDeadline(time.Now().Add(sayTime))
+func (s *side) write(b []byte) {
+	s.conn.SetWriteDeadline(time.Now().Add(endTime))
 	s.conn.Write(b) // a broken connection shows as gone
 }
 

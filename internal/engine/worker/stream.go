@@ -46,12 +46,12 @@ const (
 // that moves its data only makes socket calls and adds to the counters;
 // everything else is read from outside by the sampler.
 type stream struct {
-	index  int
-	sends  bool
-	sock   socket
-	file   *os.File // duplicate of the socket for raw calls; nil on the portable path
-	cpus   []int    // CPUs to bind the thread to; none leaves it to the scheduler
-	placed string   // why there
+	index           int
+	sends           bool
+	sock            socket
+	file            *os.File // duplicate of the socket for raw calls; nil on the portable path
+	cpus            []int    // CPUs to bind the thread to; none leaves it to the scheduler
+	placementReason string   // why there
 
 	bytes atomic.Int64
 	calls atomic.Int64
@@ -237,7 +237,7 @@ func (f *flow) origin() time.Time {
 }
 
 // run moves the data of one stream, in its own goroutine, and tells ended.
-func (f *flow) run(s *stream, io mover, ended chan<- *stream) {
+func (f *flow) run(s *stream, io streamRunner, ended chan<- *stream) {
 	s.err = io.move(f, s)
 	close(s.done)
 	ended <- s

@@ -109,8 +109,8 @@ func start(t *testing.T, ramp time.Duration, sender, receiver engine.Session) {
 func (s suite) moves(t *testing.T, streams int, dialFrom bool) {
 	sender, receiver := s.pair(t, s.spec(streams), dialFrom)
 	start(t, 100*time.Millisecond, sender, receiver)
-	checkCourse(t, "sender", enginetest.Finish(t, sender))
-	checkCourse(t, "receiver", enginetest.Finish(t, receiver))
+	checkTimeline(t, "sender", enginetest.Finish(t, sender))
+	checkTimeline(t, "receiver", enginetest.Finish(t, receiver))
 	a, b := sender.Evidence(), receiver.Evidence()
 	checkEvidence(t, a, streams)
 	checkEvidence(t, b, streams)
@@ -134,8 +134,8 @@ func (s suite) moves(t *testing.T, streams int, dialFrom bool) {
 	}
 }
 
-// checkCourse: one Mark, then one Finish, then Done as the last.
-func checkCourse(t *testing.T, who string, us []engine.Update) {
+// checkTimeline: one Mark, then one Finish, then Done as the last.
+func checkTimeline(t *testing.T, who string, us []engine.Update) {
 	t.Helper()
 	count := map[engine.Kind]int{}
 	for _, u := range us {
@@ -295,8 +295,8 @@ func (s suite) strangers(t *testing.T) {
 	dial := s.open(t, ctx, engine.End{Name: "dial", Spec: spec, Sends: true, Dials: true,
 		Token: listen.Ready().Token, Targets: []string{target(listen)}})
 	start(t, 0, dial, listen)
-	checkCourse(t, "sender", enginetest.Finish(t, dial))
-	checkCourse(t, "receiver", enginetest.Finish(t, listen))
+	checkTimeline(t, "sender", enginetest.Finish(t, dial))
+	checkTimeline(t, "receiver", enginetest.Finish(t, listen))
 }
 
 func (s suite) wrongToken(t *testing.T) {

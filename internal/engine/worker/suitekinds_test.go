@@ -18,8 +18,8 @@ func (s suite) run(t *testing.T, spec measure.Spec, dialFrom bool) (sent, got me
 		ramp = 0
 	}
 	start(t, ramp, sender, receiver)
-	checkCourse(t, "sender", enginetest.Finish(t, sender))
-	checkCourse(t, "receiver", enginetest.Finish(t, receiver))
+	checkTimeline(t, "sender", enginetest.Finish(t, sender))
+	checkTimeline(t, "receiver", enginetest.Finish(t, receiver))
 	return sender.Evidence(), receiver.Evidence()
 }
 
@@ -43,8 +43,8 @@ func (s suite) twoWays(t *testing.T) {
 	spec.Duplex = true
 	sender, receiver := s.pair(t, spec, true)
 	start(t, 100*time.Millisecond, sender, receiver)
-	checkCourse(t, "one end", progressOf(enginetest.Finish(t, sender), false))
-	checkCourse(t, "other end", progressOf(enginetest.Finish(t, receiver), false))
+	checkTimeline(t, "one end", progressOf(enginetest.Finish(t, sender), false))
+	checkTimeline(t, "other end", progressOf(enginetest.Finish(t, receiver), false))
 	a, b := sender.Evidence(), receiver.Evidence()
 	back, ok := receiver.Back()
 	echo, ok2 := sender.Back()

@@ -61,17 +61,17 @@ type worker struct {
 	latency   *measure.Latency     // at the end that asked
 	confined  string               // CPUs that the process may use, where the request says so
 
-	ramp    time.Duration
-	mark    time.Time // when the measured time began
-	moved   int64     // bytes when they were last seen to grow
-	movedAt time.Time
-	asked   asked     // whether the far end's kernel is there
-	toldAt  time.Time // when the far end had said that the test is over
-	told    feedback
-	left    int // streams whose amount has not passed
-	sample  sample
-	buf     []byte
-	courses courses
+	ramp        time.Duration
+	mark        time.Time // when the measured time began
+	moved       int64     // bytes when they were last seen to grow
+	movedAt     time.Time
+	asked       asked     // whether the far end's kernel is there
+	peerEndedAt time.Time // when the far end had said that the test is over
+	ended       feedback
+	left        int // streams whose amount has not passed
+	sample      sample
+	buf         []byte
+	timelines   timelines
 }
 
 var errParentGone = errors.New("worker: the agent has closed the pipe")
@@ -322,7 +322,7 @@ func (w *worker) prepare() error {
 		w.sample.Streams[i].Info = make([]byte, 0, sock.TCPInfoSize)
 	}
 	if w.cmd.Spec.Protocol == measure.TCP && w.cmd.Spec.Traffic != measure.CRR {
-		w.courses = newCourses(len(w.flow.streams))
+		w.timelines = newTimelines(len(w.flow.streams))
 	}
 	w.buf = make([]byte, 0, 16+len(w.flow.streams)*(streamHead+sock.TCPInfoSize))
 	if w.flow.side != nil {
@@ -357,7 +357,7 @@ func (w *worker) measure(ctx context.Context, start startCommand) error {
 		return w.part(watchdog)
 	}
 	if w.cmd.receives() {
-		w.path.io.sayEnough(f)
+		w.path.io.sendEnough(f)
 	}
 	if w.cmd.sendsToo() {
 		if w.cmd.Spec.Amount == 0 { // else all has been sent
@@ -491,7 +491,7 @@ func (w *worker) done(err error) error {
 	}
 	for i, s := range w.flow.streams {
 		d := w.describe(s)
-		d.Course = w.course(i)
+		d.Timeline = w.timeline(i)
 		r.Streams = append(r.Streams, d)
 		if n := (measure.NotChecked{Fact: "io." + w.path.name, Why: s.changed}); closed(s.done) && s.changed != "" && !slices.Contains(r.Missing, n) {
 			r.Missing = append(r.Missing, n)

@@ -195,8 +195,8 @@ func (c command) names(line []string) []string {
 	return []string{strings.Join(words, " ")}
 }
 
-// tells says whether the command tells of an interface.
-func (c command) tells(i *measure.Interface) bool {
+// covers says whether the command tells of an interface.
+func (c command) covers(i *measure.Interface) bool {
 	if c.of != nil {
 		return c.of(i)
 	}
@@ -220,7 +220,7 @@ func (c command) jobs(r *reading) []job {
 	var all []job
 	for i := range r.facts.Interfaces {
 		d := &r.facts.Interfaces[i]
-		if !c.tells(d) || !Plain(d.Name) {
+		if !c.covers(d) || !Plain(d.Name) {
 			continue
 		}
 		j := job{command: c, nic: d.Name}

@@ -105,7 +105,7 @@ func (r *reading) fail(j job, err error) {
 		r.blame(f, reason)
 	}
 	for i := range r.facts.Interfaces {
-		if d := &r.facts.Interfaces[i]; j.nic == d.Name || j.nic == "" && j.tells(d) {
+		if d := &r.facts.Interfaces[i]; j.nic == d.Name || j.nic == "" && j.covers(d) {
 			for _, f := range j.ports {
 				r.blame(portFact(d.Name, f), reason)
 			}
@@ -173,7 +173,7 @@ func (r *reading) close(commands []command) {
 			keys = append(keys, port...)
 		}
 		for _, c := range commands {
-			if c.tells(d) {
+			if c.covers(d) {
 				keys = append(keys, c.ports...)
 			}
 		}

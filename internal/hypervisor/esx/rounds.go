@@ -140,13 +140,13 @@ func (w *watch) between(a, b round) {
 		if c.rate {
 			value /= every.Seconds()
 		}
-		id, instance := w.whose(c)
+		id, instance := w.ownerOf(c)
 		w.add(id, instance, c.counter, c.native, every, measure.Reading{EndedAt: b.at, Value: value})
 	}
 }
 
-// whose is the guest or host that a counter is of, and the part of it.
-func (w *watch) whose(c count) (id, instance string) {
+// ownerOf is the guest or host that a counter is of, and the part of it.
+func (w *watch) ownerOf(c count) (id, instance string) {
 	if guest, ok := w.portOf[c.of]; ok {
 		return guest, c.of
 	}

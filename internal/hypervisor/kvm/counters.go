@@ -38,7 +38,7 @@ func (h *Host) sources(guests []process, withHost bool, groups groupUse, missing
 		p := &guests[i]
 		all = append(all, h.cpuSource(p), h.memorySource(p))
 		all = append(all, h.limitSources(p, groups, missing)...)
-		all = append(all, h.moverSources(p)...)
+		all = append(all, h.ioThreadSources(p)...)
 		for _, n := range p.nics {
 			if n.ifname != "" {
 				devices[n.ifname] = append(devices[n.ifname], h.adapterMeters(p.ID, n.ifname)...)
@@ -196,8 +196,8 @@ func (h *Host) throttled(groups []string) ([]float64, bool) {
 	return []float64{sum}, true
 }
 
-// moverSources read the threads that move a guest's packets and its disk's blocks.
-func (h *Host) moverSources(p *process) (all []source) {
+// ioThreadSources read the threads that move a guest's packets and its disk's blocks.
+func (h *Host) ioThreadSources(p *process) (all []source) {
 	names := map[string]int{}
 	for _, th := range p.Threads {
 		names[th.Name]++

@@ -242,9 +242,9 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// TestWay holds that what goes wrong on the way is told without the words of Go's
+// TestDirection holds that what goes wrong on the way is told without the words of Go's
 // requests and sockets.
-func TestWay(t *testing.T) {
+func TestDirection(t *testing.T) {
 	get := func(err error) error {
 		return &url.Error{Op: "Get", URL: "https://vc.example/sdk/vimServiceVersions.xml", Err: err}
 	}
@@ -263,7 +263,7 @@ func TestWay(t *testing.T) {
 		{&vimxml.SyntaxError{Msg: "illegal character code U+001B", Line: 2}, "its answer is none of a vSphere server", "proxy"},
 		{errors.New("other"), "", ""},
 	} {
-		if words, hint := wayWords(tc.err); !strings.HasPrefix(words, tc.words) || (words == "") != (tc.words == "") || !strings.Contains(hint, tc.hint) {
+		if words, hint := pathWords(tc.err); !strings.HasPrefix(words, tc.words) || (words == "") != (tc.words == "") || !strings.Contains(hint, tc.hint) {
 			t.Errorf("%v: %q (%s)", tc.err, words, hint)
 		}
 	}

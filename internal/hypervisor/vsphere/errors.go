@@ -193,11 +193,11 @@ func (c *Client) words(err error) (words, hint string) {
 	default:
 		return "", "the server refuses the request; its log (vpxd.log, hostd.log) tells more"
 	}
-	return wayWords(err)
+	return pathWords(err)
 }
 
-// wayWords are the words of what goes wrong on the way to the server.
-func wayWords(err error) (words, hint string) {
+// pathWords are the words of what goes wrong on the way to the server.
+func pathWords(err error) (words, hint string) {
 	var trust *untrusted
 	var dns *net.DNSError
 	var plain tls.RecordHeaderError
@@ -227,7 +227,7 @@ func wayWords(err error) (words, hint string) {
 func answerWords(err error) (words, hint string) {
 	var syntax *vimxml.SyntaxError
 	var other vimxml.UnmarshalError
-	var way *url.Error
+	var direction *url.Error
 	switch {
 	case errors.Is(err, errTooMuch):
 		return errTooMuch.Error(), "is it a vCenter or an ESXi host? A proxy may answer in its place"
@@ -235,7 +235,7 @@ func answerWords(err error) (words, hint string) {
 		return "its answer is none of a vSphere server, or is not whole", "a proxy may answer in its place; try again, and else read the server's log (vpxd.log, hostd.log)"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return "it ended the connection before it had answered", "its web service may be starting or out of sessions; try again in a minute"
-	case errors.As(err, &way):
+	case errors.As(err, &direction):
 		return inner(err).Error(), ""
 	}
 	return "", ""

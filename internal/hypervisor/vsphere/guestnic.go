@@ -28,7 +28,7 @@ func takeNICs(g *measure.Guest, r *reader, devices []types.BaseVirtualDevice) {
 		nic := measure.GuestNIC{Name: label(&card.VirtualDevice), Key: strconv.Itoa(int(card.Key)),
 			Model: nicModel(b), MAC: word(strings.ToLower(card.MacAddress))}
 		if nic.MAC == nil {
-			r.gap("nics."+nic.Name+".mac", untold)
+			r.gap("nics."+nic.Name+".mac", noReason)
 		}
 		if c := card.Connectable; c != nil {
 			nic.Connected, nic.AtStart = &c.Connected, &c.StartConnected

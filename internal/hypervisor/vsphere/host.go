@@ -153,7 +153,7 @@ func takeProduct(f *measure.Facts, r *reader) {
 	case "vmnix-x86":
 		f.Arch = new("x86_64")
 	case "":
-		r.gap("arch", untold)
+		r.gap("arch", noReason)
 	default:
 		f.Arch = &p.OsType
 	}
@@ -251,7 +251,7 @@ func takeNUMA(f *measure.Facts, r *reader) {
 		f.NUMA = append(f.NUMA, node)
 	}
 	if len(f.NUMA) == 0 {
-		r.gap("numa_nodes", untold)
+		r.gap("numa_nodes", noReason)
 	}
 }
 
@@ -295,7 +295,7 @@ func takeStacks(f *measure.Facts, r *reader) {
 		}
 	}
 	if f.Congestion == nil {
-		r.gap("congestion_control", untold)
+		r.gap("congestion_control", noReason)
 	}
 }
 

@@ -189,7 +189,7 @@ func (a asked) defaults(ctx context.Context, vc *vim25.Client, f *measure.Facts,
 func (a asked) profile(ctx context.Context, vc *vim25.Client, f *measure.Facts) error {
 	const fact = "distribution.image_profile"
 	if a.image.Value == "" || f.Distro == nil {
-		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: untold})
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: noReason})
 		return nil
 	}
 	res, err := methods.HostImageConfigGetProfile(ctx, vc, &types.HostImageConfigGetProfile{This: a.image})
@@ -197,7 +197,7 @@ func (a asked) profile(ctx context.Context, vc *vim25.Client, f *measure.Facts) 
 	case err == nil && res.Returnval.Name != "":
 		f.Distro = new(*f.Distro + " (" + res.Returnval.Name + ")")
 	case err == nil:
-		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: untold})
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: noReason})
 	case faultOf(err) == nil || isFault[*types.NotAuthenticated](err):
 		return err // the way there, not the question
 	default:
@@ -211,7 +211,7 @@ func (a asked) profile(ctx context.Context, vc *vim25.Client, f *measure.Facts) 
 func (a asked) parameters(ctx context.Context, vc *vim25.Client, f *measure.Facts) error {
 	const fact = "settings_changed.drivers"
 	if a.modules.Value == "" {
-		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: untold})
+		f.NotChecked = append(f.NotChecked, measure.NotChecked{Fact: fact, Why: noReason})
 		return nil
 	}
 	var drivers []string

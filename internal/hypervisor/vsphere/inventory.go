@@ -185,7 +185,7 @@ func (b *builder) chooseHosts(ctx context.Context, refs []types.ManagedObjectRef
 func (b *builder) addHost(ctx context.Context, o *types.ObjectContent) error {
 	h := convertHost(o, b.tree)
 	b.refuse.note("hosts", h.Name, o)
-	b.handOut(&h, o)
+	b.reserved(&h, o)
 	for _, i := range h.Facts.Interfaces {
 		if *i.Kind == vswitch || *i.Kind == dvswitch {
 			h.Facts.Hypervises.Switch = append(h.Facts.Hypervises.Switch, *i.Kind+" "+i.Name)
@@ -205,9 +205,9 @@ func (b *builder) addHost(ctx context.Context, o *types.ObjectContent) error {
 	return nil
 }
 
-// handOut says what of a host is handed out, where all the machines that are
+// reserved says what of a host is handed out, where all the machines that are
 // registered at it were told: an account that sees some of them knows no sum.
-func (b *builder) handOut(h *measure.GuestHost, o *types.ObjectContent) {
+func (b *builder) reserved(h *measure.GuestHost, o *types.ObjectContent) {
 	h.Facts.Hypervises = &measure.Hypervises{}
 	r := &reader{object: o}
 	list, _ := value[types.ArrayOfManagedObjectReference](r, "", "vm", "")

@@ -22,7 +22,7 @@ func (p *perf) series(begin, end time.Time) []measure.Series {
 			}
 		}
 		if len(s.Samples) > 0 {
-			s.Samples = apart(s.Samples, time.Duration(s.EveryNs)/2)
+			s.Samples = spacedSamples(s.Samples, time.Duration(s.EveryNs)/2)
 			out = append(out, s)
 		}
 	}
@@ -30,9 +30,9 @@ func (p *perf) series(begin, end time.Time) []measure.Series {
 	return out
 }
 
-// apart orders samples by time and keeps one of several that are nearly of the
+// spacedSamples orders samples by time and keeps one of several that are nearly of the
 // same: two hosts may tell of a guest that has moved.
-func apart(all []measure.Reading, least time.Duration) []measure.Reading {
+func spacedSamples(all []measure.Reading, least time.Duration) []measure.Reading {
 	slices.SortStableFunc(all, func(a, b measure.Reading) int { return a.EndedAt.Compare(b.EndedAt) })
 	kept := all[:1]
 	for _, r := range all[1:] {

@@ -20,8 +20,8 @@ type reader struct {
 	gaps   []measure.NotChecked
 }
 
-// untold is the reason where nothing better is known.
-const untold = "the server does not tell it"
+// noReason is the reason where nothing better is known.
+const noReason = "the server does not tell it"
 
 // value takes a property. Where it is missing and fact is not empty, the fact
 // is noted, with the refusal or else with unset ("": the reader's) as the reason.
@@ -51,7 +51,7 @@ func (r *reader) gap(fact, why string) {
 	if fact == "" {
 		return
 	}
-	r.gaps = append(r.gaps, measure.NotChecked{Fact: fact, Why: cmp.Or(why, untold)})
+	r.gaps = append(r.gaps, measure.NotChecked{Fact: fact, Why: cmp.Or(why, noReason)})
 }
 
 // refusal is why a server refuses a property, or "".

@@ -23,7 +23,7 @@ func standardSwitches(o *types.ObjectContent) ([]measure.VirtualSwitch, []measur
 		v := measure.VirtualSwitch{ID: standardID(host, s.Name), Name: s.Name, Kind: "standard", Host: host, MTU: positive(s.Mtu), Ports: positive(s.NumPorts)}
 		v.MTU = cmp.Or(v.MTU, positive(s.Spec.Mtu))
 		if v.MTU == nil {
-			v.NotChecked = append(v.NotChecked, measure.NotChecked{Fact: "mtu_bytes", Why: untold})
+			v.NotChecked = append(v.NotChecked, measure.NotChecked{Fact: "mtu_bytes", Why: noReason})
 		}
 		for _, nic := range named(pnics, s.Pnic) {
 			v.Uplinks = append(v.Uplinks, measure.Uplink{Host: host, NIC: nic})
@@ -133,7 +133,7 @@ func fillSwitch(d *distributed, r *reader, base any) {
 		c = v
 	}
 	if d.MTU == nil {
-		r.gap("mtu_bytes", untold)
+		r.gap("mtu_bytes", noReason)
 	}
 	d.Version, d.Ports = word(c.ProductInfo.Version), positive(c.NumPorts)
 	d.NIOC, d.NIOCPools = &c.NetworkResourceManagementEnabled, pools(c.InfrastructureTrafficResourceConfig)
@@ -201,7 +201,7 @@ func (p port) missing(r *reader) {
 		absent bool
 	}{{"teaming", p.team == nil}, {"shaping_in", p.in == nil}, {"shaping_out", p.out == nil}, {"security", p.security == nil}} {
 		if part.absent {
-			r.gap(part.fact, untold)
+			r.gap(part.fact, noReason)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func convertGroup(o *types.ObjectContent, switches map[string]*distributed) grou
 	if ok {
 		p.missing(r)
 		if g.VLAN == nil {
-			r.gap("vlan", untold)
+			r.gap("vlan", noReason)
 		}
 	}
 	if policy, is := c.Policy.(*types.VMwareDVSPortgroupPolicy); is && !g.Uplinks {

@@ -23,11 +23,11 @@ import (
 	"thru/internal/measure"
 )
 
-// world is a data center with a time of its own, which moves on by a step with
+// simulation is a data center with a time of its own, which moves on by a step with
 // each query of counters. Its hosts sample every 20 s of their own clocks
 // and tell that late; they forget after an hour. It stands before the
 // simulator's own answers, which are random and never late.
-type world struct {
+type simulation struct {
 	simulator.PerformanceManager
 	mu      sync.Mutex
 	now     time.Time
@@ -37,61 +37,61 @@ type world struct {
 	stamp   string                   // whose clock stamps all samples: "vc"; else each host's own
 	values  map[string]int64         // by name of a counter
 	queries int
-	on      func(w *world)                            // called with each query
+	on      func(w *simulation)                       // called with each query
 	host    func(types.ManagedObjectReference) string // where an entity is
 	names   map[int32]string
 }
 
-func (w *world) time() time.Time {
+func (w *simulation) time() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-func (w *world) pass(d time.Duration) {
+func (w *simulation) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
 // pace reads by the time of the world, and does not wait in ours.
-func (w *world) pace() pace {
+func (w *simulation) pace() pace {
 	return pace{round: time.Hour, poll: time.Millisecond, now: w.time}
 }
 
 // QueryPerfProviderSummary puts the clocks where the session that asks finds
 // them before the simulator's own, which cannot be replaced for all.
-func (w *world) QueryPerfProviderSummary(ctx *simulator.Context, req *types.QueryPerfProviderSummary) soap.HasFault {
+func (w *simulation) QueryPerfProviderSummary(ctx *simulator.Context, req *types.QueryPerfProviderSummary) soap.HasFault {
 	w.enter(ctx)
 	return w.PerformanceManager.QueryPerfProviderSummary(ctx, req)
 }
 
 // enter puts the vCenter's clock into the session that asks.
-func (w *world) enter(ctx *simulator.Context) {
-	ctx.Session.Put(&worldClock{w, vim25.ServiceInstance, ""})
+func (w *simulation) enter(ctx *simulator.Context) {
+	ctx.Session.Put(&simulatedClock{w, vim25.ServiceInstance, ""})
 }
 
-// worldClock is the clock of the vCenter or of a host.
-type worldClock struct {
-	w    *world
+// simulatedClock is the clock of the vCenter or of a host.
+type simulatedClock struct {
+	w    *simulation
 	Self types.ManagedObjectReference
 	of   string
 }
 
-func (c *worldClock) Reference() types.ManagedObjectReference { return c.Self }
+func (c *simulatedClock) Reference() types.ManagedObjectReference { return c.Self }
 
 // CurrentTime is what the vCenter's shows.
-func (c *worldClock) CurrentTime(*types.CurrentTime) soap.HasFault {
+func (c *simulatedClock) CurrentTime(*types.CurrentTime) soap.HasFault {
 	return &methods.CurrentTimeBody{Res: &types.CurrentTimeResponse{Returnval: c.w.time().Add(c.w.ahead[c.of])}}
 }
 
 // QueryDateTime is what a host's shows.
-func (c *worldClock) QueryDateTime(*types.QueryDateTime) soap.HasFault {
+func (c *simulatedClock) QueryDateTime(*types.QueryDateTime) soap.HasFault {
 	return &methods.QueryDateTimeBody{Res: &types.QueryDateTimeResponse{Returnval: c.w.time().Add(c.w.ahead[c.of])}}
 }
 
 // QueryPerf tells the last samples of each entity that have come by now.
-func (w *world) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
+func (w *simulation) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
 	w.enter(ctx) // it may be a new session
 	w.mu.Lock()
 	w.now = w.now.Add(w.step)
@@ -108,7 +108,7 @@ func (w *world) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.Has
 	return &methods.QueryPerfBody{Res: res}
 }
 
-func (w *world) entity(spec types.PerfQuerySpec, now time.Time) *types.PerfEntityMetricCSV {
+func (w *simulation) entity(spec types.PerfQuerySpec, now time.Time) *types.PerfEntityMetricCSV {
 	const every = 20 * time.Second
 	ahead := w.ahead[w.host(spec.Entity)]
 	if w.stamp == "vc" {
@@ -132,7 +132,7 @@ func (w *world) entity(spec types.PerfQuerySpec, now time.Time) *types.PerfEntit
 }
 
 // begin sets the world to its first moment.
-func (w *world) begin() {
+func (w *simulation) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now, w.step = time.Date(2026, 3, 1, 12, 0, 7, 3, time.UTC), 5*time.Second
@@ -140,8 +140,8 @@ func (w *world) begin() {
 	w.queries, w.on = 0, nil
 }
 
-// newWorld starts a simulated vCenter of that world.
-func newWorld(t *testing.T, w *world) (Config, *simulator.Model) {
+// newSimulation starts a simulated vCenter of that world.
+func newSimulation(t *testing.T, w *simulation) (Config, *simulator.Model) {
 	t.Helper()
 	w.begin()
 	w.names = map[int32]string{}
@@ -154,7 +154,7 @@ func newWorld(t *testing.T, w *world) (Config, *simulator.Model) {
 			h := h.(*simulator.HostSystem)
 			system := types.ManagedObjectReference{Type: "HostDateTimeSystem", Value: "dateTimeSystem-" + h.Self.Value}
 			h.ConfigManager.DateTimeSystem = &system
-			m.Map().Put(&worldClock{w, system, h.Self.Value})
+			m.Map().Put(&simulatedClock{w, system, h.Self.Value})
 		}
 		w.host = func(ref types.ManagedObjectReference) string {
 			if vm, is := m.Map().Get(ref).(*simulator.VirtualMachine); is {
@@ -204,9 +204,9 @@ func text(left []measure.NotChecked) string {
 
 // TestWatch has several watches of one data center.
 func TestWatch(t *testing.T) {
-	w := new(world)
-	cfg, m := newWorld(t, w)
-	for name, test := range map[string]func(*testing.T, *world, *Client, *simulator.Model){
+	w := new(simulation)
+	cfg, m := newSimulation(t, w)
+	for name, test := range map[string]func(*testing.T, *simulation, *Client, *simulator.Model){
 		"all": watchesAll, "late": watchesLate, "short": watchesShort, "long": watchesLong, "early": watchesEarly, "old": watchesOld, "ahead": watchesAhead, "lost": watchesLost,
 		"hangs": watchesHangs, "unwatched": watchesUnwatched, "clock refused": watchesClockRefused,
 	} {
@@ -221,7 +221,7 @@ func TestWatch(t *testing.T) {
 // watchesAll holds that samples are waited for until they reach the end of
 // the test, and that they are placed on our clock although host and vCenter
 // have others.
-func watchesAll(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesAll(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.late = 12 * time.Second
 	w.values = map[string]int64{"cpu.ready.summation": 3000, "net.droppedRx.summation": 7, "cpu.usage.average": 9150}
 	guest, host := some(m)
@@ -280,11 +280,11 @@ func (c *Client) vimHost(t *testing.T, id string) string {
 
 // watchesLate holds that a vCenter which is slower than the test ends no test:
 // what came is there, and what did not is said.
-func watchesLate(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesLate(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	w.late = time.Minute
-	w.on = func(w *world) {
+	w.on = func(w *simulation) {
 		if w.queries == 3 {
 			stop()
 		}
@@ -306,7 +306,7 @@ func watchesLate(t *testing.T, w *world, c *Client, m *simulator.Model) {
 
 // watchesShort holds that a test shorter than a sample has those that reach into
 // it; that they are few is said by who knows the runs.
-func watchesShort(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesShort(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
 	watch, err := c.watch(t.Context(), []string{guest}, w.pace())
 	if err != nil {
@@ -322,8 +322,8 @@ func watchesShort(t *testing.T, w *world, c *Client, m *simulator.Model) {
 // TestMoved holds that a guest which moves is followed: what each host sampled
 // is placed by the clock of that host, and the move is said.
 func TestMoved(t *testing.T) {
-	w := new(world)
-	cfg, m := newWorld(t, w)
+	w := new(simulation)
+	cfg, m := newSimulation(t, w)
 	c := dial(t, cfg)
 	guest, host := some(m)
 	other := ""
@@ -363,9 +363,9 @@ func TestMoved(t *testing.T) {
 
 // watchesLong holds that a test which outlasts the memory of the hosts has the
 // samples of all its time, though the session is lost meanwhile.
-func watchesLong(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesLong(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	reached, once := make(chan struct{}), sync.Once{}
-	w.on = func(w *world) {
+	w.on = func(w *simulation) {
 		w.pass(5 * time.Minute)
 		if w.queries == 40 {
 			once.Do(func() { close(reached) })
@@ -395,8 +395,8 @@ func watchesLong(t *testing.T, w *world, c *Client, m *simulator.Model) {
 
 // TestRefused holds that what cannot be read of one entity takes no other along.
 func TestRefused(t *testing.T) {
-	w := new(world)
-	cfg, m := newWorld(t, w)
+	w := new(simulation)
+	cfg, m := newSimulation(t, w)
 	c := dial(t, cfg)
 	guest, host := some(m)
 	vms := m.Map().All(guestKind)
@@ -430,7 +430,7 @@ func TestRefused(t *testing.T) {
 
 // watchesLost holds that a server which is no longer there is not waited for until
 // the context ends.
-func watchesLost(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesLost(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, host := some(m)
 	watch, err := c.watch(t.Context(), []string{guest, host}, w.pace())
 	if err != nil {
@@ -455,7 +455,7 @@ func watchesLost(t *testing.T, w *world, c *Client, m *simulator.Model) {
 
 // watchesHangs holds that a server which answers no more costs what it did not
 // tell, and not the time of who waits: the context ends it.
-func watchesHangs(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesHangs(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	guest, _ := some(m)
@@ -467,7 +467,7 @@ func watchesHangs(t *testing.T, w *world, c *Client, m *simulator.Model) {
 	watch.perf.collect(t.Context())
 	w.pass(time.Minute)
 	hold := make(chan struct{})
-	w.on = func(*world) { stop(); <-hold }
+	w.on = func(*simulation) { stop(); <-hold }
 	series, left := watch.End(ctx)
 	close(hold)
 	if n := len(find(t, series, guest, "", measure.CounterReady).Samples); n != 3 {
@@ -480,7 +480,7 @@ func watchesHangs(t *testing.T, w *world, c *Client, m *simulator.Model) {
 
 // watchesUnwatched holds that a watch whose context ends before End leaves nothing
 // behind and still tells what there is.
-func watchesUnwatched(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesUnwatched(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, _ := some(m)
 	ctx, stop := context.WithCancel(t.Context())
 	watch, err := c.watch(ctx, []string{guest}, w.pace())

@@ -11,7 +11,7 @@ import (
 
 // watchesClockRefused holds that where a host's clock may not be read, the
 // vCenter's is taken, and that it is said.
-func watchesClockRefused(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesClockRefused(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{"": 40 * time.Second}
@@ -34,7 +34,7 @@ func watchesClockRefused(t *testing.T, w *world, c *Client, m *simulator.Model) 
 
 // watchesEarly holds that a host's clock is not taken where it cannot have stamped
 // the samples: by it, they would end after they were read.
-func watchesEarly(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesEarly(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{host: -10 * time.Minute}
@@ -56,7 +56,7 @@ func watchesEarly(t *testing.T, w *world, c *Client, m *simulator.Model) {
 
 // watchesOld holds that a host's clock is not taken where by it the samples would be
 // too old, and by the vCenter's they are not.
-func watchesOld(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesOld(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	w.stamp = "vc"
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{host: 90 * time.Second}
@@ -78,7 +78,7 @@ func watchesOld(t *testing.T, w *world, c *Client, m *simulator.Model) {
 
 // watchesAhead holds that samples of a host that is far ahead, whose clock may not
 // be read, are not placed in the future, and are waited for.
-func watchesAhead(t *testing.T, w *world, c *Client, m *simulator.Model) {
+func watchesAhead(t *testing.T, w *simulation, c *Client, m *simulator.Model) {
 	guest, host := some(m)
 	w.ahead = map[string]time.Duration{host: 170 * time.Second}
 	m.Service.FaultInjector().AddRule(&simulator.FaultInjectionRule{MethodName: "QueryDateTime", ObjectType: "*", ObjectName: "*", Probability: 1, Enabled: true, FaultType: simulator.FaultTypeNoPermission})

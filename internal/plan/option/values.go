@@ -76,7 +76,7 @@ func kind() Value {
 func direction() Value {
 	return oneOf(func(r *plan.Request, s string) {
 		r.OneWay, r.Reverse, r.Bidir = s == plan.Forward, s == plan.Reverse, s == plan.Bidir
-	}, plan.Forward, plan.Reverse, plan.BothWays, plan.Bidir)
+	}, plan.Forward, plan.Reverse, plan.BothDirections, plan.Bidir)
 }
 
 func family() Value {
@@ -99,8 +99,8 @@ func forcedPath(r *plan.Request, s string) error {
 	return err
 }
 
-// lasting reads a time within bounds.
-func lasting(like string, least, most time.Duration, set func(*plan.Request, time.Duration)) Value {
+// boundedTime reads a time within bounds.
+func boundedTime(like string, least, most time.Duration, set func(*plan.Request, time.Duration)) Value {
 	v := parsed(like, func(s string) (time.Duration, error) {
 		d, err := unit.ParseDuration(s)
 		if err == nil && (d < least || d > most) {

@@ -57,7 +57,7 @@ func (f *File) Expand(fleets map[string][]Host, found func(endPoint string) Foun
 	if err := f.samePlace(h); err != nil {
 		return plan.Plan{}, err
 	}
-	p.EndPoints, p.Hands, p.Hypervisors = h.measured(), f.hands(h), f.below
+	p.EndPoints, p.ManualSteps, p.Hypervisors = h.measured(), f.manualSteps(h), f.hypervisors
 	p.Warnings = append(h.warnings, f.warnings(h, p)...)
 	return p, nil
 }
@@ -180,7 +180,7 @@ func (b *builder) count(pairs int) error {
 			return err
 		}
 		n := pairs * t.EndPoints
-		if twoWays(t) {
+		if isBidirectional(t) {
 			n = 2 * (pairs - len(b.turned)) * t.EndPoints
 		}
 		if cells += n; cells > mostCells {
@@ -197,7 +197,7 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 	if err != nil {
 		return err
 	}
-	if twoWays(t) {
+	if isBidirectional(t) {
 		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p plan.Pair) bool { return b.turned[[2]string{p.From, p.To}] })
 	}
 	var labels []string // in the order in which they come
@@ -215,14 +215,14 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 				merged[s.Label], labels = set, append(labels, s.Label)
 			}
 			copies := t.EndPoints
-			if s.Beside {
+			if s.Baseline {
 				copies = 1
 			}
 			set.add(s.Specs, copies)
 		}
 	}
 	for _, l := range labels {
-		if merged[l].step.Beside && !first {
+		if merged[l].step.Baseline && !first {
 			continue
 		}
 		s := b.finish(merged[l], p, t, len(pairs))
@@ -277,31 +277,31 @@ func (x *flowSet) add(specs []measure.Spec, copies int) {
 // finish names the step and its flows.
 func (b *builder) finish(x *flowSet, p point, t plan.Request, pairs int) plan.Step {
 	s := x.step
-	s.Apart = pairs > 1 || t.EndPoints > 1 && !s.Beside || isTwo(s)
+	s.Independent = pairs > 1 || t.EndPoints > 1 && !s.Baseline || isTwo(s)
 	streams := s.Specs[0].Streams
 	if slices.ContainsFunc(s.Specs, func(o measure.Spec) bool { return o.Streams != streams && o.Traffic == s.Specs[0].Traffic }) {
 		streams = 0
 	}
-	if s.Beside {
+	if s.Baseline {
 		streams = 0
 	}
 	what := []string{p.label(t, streams)}
-	if s.Beside {
+	if s.Baseline {
 		what = nil
 	}
-	what = append(what, way(t, plan.Step{Label: x.kind}))
+	what = append(what, direction(t, plan.Step{Label: x.kind}))
 	s.Axes = p.axes
-	if t.Direction() == plan.BothWays && t.Traffic == measure.Bulk && !s.Beside {
+	if t.Direction() == plan.BothDirections && t.Traffic == measure.Bulk && !s.Baseline {
 		s.Axes = append(slices.Clip(p.axes), measure.Axis{Name: directionAxis, Value: x.kind})
 	}
-	if s.Beside {
+	if s.Baseline {
 		s.Axes = nil
 	}
 	var many []string
 	if pairs > 1 {
 		many = append(many, unit.Plural(pairs, "pair"), b.round)
 	}
-	if t.EndPoints > 1 && len(b.axes) == 0 && !s.Beside {
+	if t.EndPoints > 1 && len(b.axes) == 0 && !s.Baseline {
 		many = append(many, unit.Plural(t.EndPoints, "end point")+" a host")
 	}
 	s.Label = joined(append(many, what...)...)
@@ -309,7 +309,7 @@ func (b *builder) finish(x *flowSet, p point, t plan.Request, pairs int) plan.St
 		s.Label = x.kind
 	}
 	alone := pairs == 1 && b.many
-	if s.Apart || alone {
+	if s.Independent || alone {
 		s.Labels = flowLabels(x, s, cmp.Or(joined(what...), s.Label))
 	}
 	if alone {
@@ -339,7 +339,7 @@ func flowLabels(x *flowSet, s plan.Step, label string) []string {
 	for i, o := range s.Specs {
 		name := label
 		switch {
-		case o.Traffic != measure.Bulk && !s.Beside && s.Specs[0].Traffic == measure.Bulk:
+		case o.Traffic != measure.Bulk && !s.Baseline && s.Specs[0].Traffic == measure.Bulk:
 			name = plan.LoadedLatency
 		case i > 0 && o.From == s.Specs[i-1].To && o.To == s.Specs[i-1].From && x.of[i] == x.of[i-1] && strings.HasPrefix(x.kind, "both"):
 			name = joined(label, "back")
@@ -360,7 +360,7 @@ func joined(parts ...string) string {
 // collide refuses several flows at once where there can be one: a program that
 // is no agent takes one test at a time.
 func (b *builder) collide(s plan.Step, p point) error {
-	if !s.Apart {
+	if !s.Independent {
 		return nil
 	}
 	busy := map[string]bool{}

@@ -117,12 +117,12 @@ func TestDirections(t *testing.T) {
 // the label of a step of one pair of several says which, those of its cells do not.
 func TestStepOfOnePair(t *testing.T) {
 	s := expand(t, "end_points: [a, b]\npairs: [{from: a, to: b}]\ntraffic: {streams: 2, direction: bidir}").Steps[0]
-	if want := []string{"2 streams, both directions at once", "2 streams, both directions at once, back"}; !s.Apart || !slices.Equal(s.Labels, want) {
-		t.Errorf("%v %q", s.Apart, s.Labels)
+	if want := []string{"2 streams, both directions at once", "2 streams, both directions at once, back"}; !s.Independent || !slices.Equal(s.Labels, want) {
+		t.Errorf("%v %q", s.Independent, s.Labels)
 	}
 	s = expand(t, "end_points: [a, b, c]\npairs: [{type: mesh}]\ntraffic: {streams: 2}").Steps[3]
-	if s.Apart || s.Label != "b -> c, 2 streams" || !slices.Equal(s.Labels, []string{"2 streams"}) {
-		t.Errorf("%v %q %q", s.Apart, s.Label, s.Labels)
+	if s.Independent || s.Label != "b -> c, 2 streams" || !slices.Equal(s.Labels, []string{"2 streams"}) {
+		t.Errorf("%v %q %q", s.Independent, s.Label, s.Labels)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestAxes(t *testing.T) {
 func TestEndPointsAHost(t *testing.T) {
 	p := expand(t, four+"order: simultaneous\npairs: [{type: many-to-one, from: [b, c], to: a}]\naxes: {end_points: [2], streams: [3]}")
 	s := p.Steps[0]
-	if !s.Apart || len(p.Steps) != 1 || s.Label != "2 pairs, 2 end points a host, 3 streams" {
+	if !s.Independent || len(p.Steps) != 1 || s.Label != "2 pairs, 2 end points a host, 3 streams" {
 		t.Errorf("%+v", s)
 	}
 	if got := shown(p)[0]; got != s.Label+": b>a b>a c>a c>a" {

@@ -36,20 +36,20 @@ type File struct {
 	Name string // of the plan
 
 	*source
-	root       *node
-	controller string
-	endPoints  []endPoint
-	pairs      []pairs
-	base       plan.Request
-	axes       []axis
-	variants   []variant
-	order      string
-	atOnce     int
-	gates      string
-	targets    []target
-	below      []string // hypervisors
-	rungs      []rung
-	hasten     time.Duration
+	root        *node
+	controller  string
+	endPoints   []endPoint
+	pairs       []pairs
+	base        plan.Request
+	axes        []axis
+	variants    []variant
+	order       string
+	atOnce      int
+	gates       string
+	targets     []target
+	hypervisors []string // hypervisors
+	rungs       []rung
+	hasten      time.Duration
 }
 
 // endPoint is an entry of `end_points`: one by its name, or those of the
@@ -65,7 +65,7 @@ type endPoint struct {
 type variant struct {
 	name     string
 	settings *node
-	hand     *plan.Hand // what a person does for it; nil: nothing
+	manual   *plan.ManualStep // what a person does for it; nil: nothing
 }
 
 // axis is a thing that is varied, and its values.
@@ -234,7 +234,7 @@ func (f *File) readAxes() error {
 		if err != nil {
 			return err
 		}
-		if k.text == "direction" && slices.ContainsFunc(values, func(v *node) bool { return v.text == plan.BothWays }) {
+		if k.text == "direction" && slices.ContainsFunc(values, func(v *node) bool { return v.text == plan.BothDirections }) {
 			return f.errorf(n.items[i], "as values: forward, reverse and bidir", "both is forward and reverse already")
 		}
 		if len(values) > mostValues {
@@ -278,7 +278,7 @@ func (f *File) readVariants() error {
 
 func (f *File) readVariant(x *node) (variant, error) {
 	v := variant{settings: &node{kind: mapNode, line: x.line, col: x.col}}
-	if err := f.keysOf(x, "a variant", append([]string{"name", byHand}, option.Keys(option.OfTraffic)...)...); err != nil {
+	if err := f.keysOf(x, "a variant", append([]string{"name", manualKey}, option.Keys(option.OfTraffic)...)...); err != nil {
 		return v, err
 	}
 	for i, k := range x.keys {
@@ -290,9 +290,9 @@ func (f *File) readVariant(x *node) (variant, error) {
 			}
 			continue
 		}
-		if k.text == byHand {
+		if k.text == manualKey {
 			var err error
-			if v.hand, err = f.readHand(value); err != nil {
+			if v.manual, err = f.readManual(value); err != nil {
 				return v, err
 			}
 			continue
@@ -300,7 +300,7 @@ func (f *File) readVariant(x *node) (variant, error) {
 		if slices.ContainsFunc(f.axes, func(a axis) bool { return a.key == k.text }) {
 			return v, f.errorf(k, "vary it in one place", "%s is an axis too", k.text)
 		}
-		if k.text == "direction" && value.text == plan.BothWays {
+		if k.text == "direction" && value.text == plan.BothDirections {
 			return v, f.errorf(value, "take forward, reverse or bidir", "a variant has one direction")
 		}
 		if err := f.apply(&plan.Request{}, k.text, value); err != nil {
@@ -316,7 +316,7 @@ func (f *File) readVariant(x *node) (variant, error) {
 
 func (f *File) readOrder() error {
 	f.order, f.atOnce = plan.OrderSequential, 1
-	if err := f.checkHands(); err != nil {
+	if err := f.checkManual(); err != nil {
 		return err
 	}
 	if n, ok := f.at("order"); ok {

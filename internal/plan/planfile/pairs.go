@@ -194,7 +194,7 @@ func (f *File) expandPairs(h *hosts) (list []plan.Pair, turned map[[2]string]boo
 // traffic goes both ways they are one.
 func (f *File) ordered() bool {
 	for _, p := range f.points() {
-		if t, err := f.traffic(p); err == nil && !twoWays(t) {
+		if t, err := f.traffic(p); err == nil && !isBidirectional(t) {
 			return true
 		}
 	}

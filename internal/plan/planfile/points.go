@@ -182,8 +182,8 @@ func (f *File) axisValue(p point, key string) *node {
 	return f.root
 }
 
-// way is the direction of a step as a label says it.
-func way(t plan.Request, s plan.Step) string {
+// direction is the direction of a step as a label says it.
+func direction(t plan.Request, s plan.Step) string {
 	switch {
 	case s.Label == plan.IdleLatency:
 		return plan.IdleLatency

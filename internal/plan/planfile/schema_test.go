@@ -148,7 +148,7 @@ func TestSchemaTakes(t *testing.T) {
 			_, err := Parse("plan.yaml", []byte("thru: 1\n"+text))
 			rung := strings.HasPrefix(text, "rungs") && err != nil && strings.Contains(err.Error(), "rung")
 			twice := strings.Contains(text, "axes") && extra != ""
-			if ways := key == "direction"; err != nil && !rung && !twice && !ways {
+			if directions := key == "direction"; err != nil && !rung && !twice && !directions {
 				t.Errorf("%s: %v", text, err)
 			}
 			if serr := valid(s, "thru: 1\n"+text); err == nil && serr != nil {

@@ -171,7 +171,7 @@ func (f *File) varied() (names []string, values map[string][]string) {
 		add("streams", "1", "2", "4", "8")
 		add("window", option.Default, "800K")
 	}
-	if f.base.Direction() == plan.BothWays && values[directionAxis] == nil {
+	if f.base.Direction() == plan.BothDirections && values[directionAxis] == nil {
 		add(directionAxis, plan.Forward, plan.Reverse)
 	}
 	return names, values

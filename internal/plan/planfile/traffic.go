@@ -85,5 +85,5 @@ func written(mappings []*node) (names []string) {
 	return names
 }
 
-// twoWays tells whether the traffic of a pair goes in both directions.
-func twoWays(r plan.Request) bool { return !r.OneWay && !r.Reverse }
+// isBidirectional tells whether the traffic of a pair goes in both directions.
+func isBidirectional(r plan.Request) bool { return !r.OneWay && !r.Reverse }

@@ -16,7 +16,7 @@ func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 			short = slices.Concat(rows, []doc.Row{{Name: "connection", Value: p.Conns.Names[0]}}, single.Rows)
 		}
 		body := []doc.Block{doc.OnTerminal(doc.Pairs{Rows: slices.Concat(short, p.Crossing, more)}), doc.OnPages(doc.Pairs{Name: "Captures", Rows: rows},
-			doc.Beside{Body: []doc.Block{single, doc.Pairs{Name: "Between the two captures", Rows: p.Crossing}}})}
+			doc.SideBySide{Body: []doc.Block{single, doc.Pairs{Name: "Between the two captures", Rows: p.Crossing}}})}
 		if len(p.Conns.Names) > 1 {
 			short := p.Conns.table(p.Conns.Short)
 			short.Caption += ", the first " + p.Conns.Names[0]
@@ -26,7 +26,7 @@ func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 		for _, t := range p.Traced {
 			drawn = append(drawn, t.details())
 		}
-		out = append(out, doc.Section{Title: "What the packets show" + doc.Prefixed(", ", p.Way), Named: true, Body: append(body, doc.OnScreen(drawn...))})
+		out = append(out, doc.Section{Title: "What the packets show" + doc.Prefixed(", ", p.Direction), Named: true, Body: append(body, doc.OnScreen(drawn...))})
 	}
 	return out
 }
@@ -68,6 +68,6 @@ func (t traced) details() doc.Block {
 	if t.In != "" {
 		in = ", as " + t.In + " has it"
 	}
-	return doc.Details{Title: t.Name + " over time" + in, Open: t.Open, Body: []doc.Block{doc.Beside{Body: []doc.Block{
+	return doc.Details{Title: t.Name + " over time" + in, Open: t.Open, Body: []doc.Block{doc.SideBySide{Body: []doc.Block{
 		doc.Charts{Charts: charts}, t.Counts}}, doc.Details{Title: "The packets that are marked", Body: []doc.Block{t.Marks}}}}
 }

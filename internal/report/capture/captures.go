@@ -15,12 +15,12 @@ import (
 
 // Packets is what the captures of one flow tell, ready to print.
 type Packets struct {
-	Way      string    // "local -> b"; "" where no other flow was captured
-	Captures []doc.Row // each with its place, size and cost
-	Opening  []doc.Row // SYN and SYN-ACK with their options
-	Conns    connTable
-	Crossing []doc.Row // what left one place and came to the other
-	Traced   []traced
+	Direction string    // "local -> b"; "" where no other flow was captured
+	Captures  []doc.Row // each with its place, size and cost
+	Opening   []doc.Row // SYN and SYN-ACK with their options
+	Conns     connTable
+	Crossing  []doc.Row // what left one place and came to the other
+	Traced    []traced
 }
 
 // New are those of each captured flow.
@@ -34,7 +34,7 @@ func New(d *measure.Document) (all []Packets) {
 	for i, f := range flows {
 		p := Packets{Captures: captureRows(f)}
 		if len(flows) > 1 {
-			p.Way = doc.Clean(f.From + " -> " + f.To)
+			p.Direction = doc.Clean(f.From + " -> " + f.To)
 		}
 		near, far := PlacesOf(f)
 		pairs := pairsOf(f, near, far)

@@ -79,9 +79,9 @@ func onewayText(there, back *measure.Delay, bound int64) string {
 }
 
 // summed adds up one direction of all connections. The delay is that of the first.
-func summed(x *measure.Crossing, way func(*measure.CrossedConn) *measure.Crossed) (sum measure.Crossed) {
+func summed(x *measure.Crossing, direction func(*measure.CrossedConn) *measure.Crossed) (sum measure.Crossed) {
 	for i := range x.Conns {
-		c := way(&x.Conns[i])
+		c := direction(&x.Conns[i])
 		sum.Sent += c.Sent
 		sum.Arrived += c.Arrived
 		sum.MaxArrived = max(sum.MaxArrived, c.MaxArrived)

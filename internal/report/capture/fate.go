@@ -69,9 +69,9 @@ func hasPassed(c *measure.Connection) bool {
 	if c.Acks.New > 0 {
 		return true
 	}
-	acked := c.Course == nil // where there is no course, nothing speaks against it
-	if c.Course != nil {
-		acked = mostOf(c.Course.Acked) > max(0, mostOf(c.Course.Sent)-float64(c.Data.New)) // the rest may be of before the capture
+	acked := c.Timeline == nil // where there is no course, nothing speaks against it
+	if c.Timeline != nil {
+		acked = mostOf(c.Timeline.Acked) > max(0, mostOf(c.Timeline.Sent)-float64(c.Data.New)) // the rest may be of before the capture
 	}
 	return c.Data.New > 0 && c.Acks.Packets > 0 && (c.RTT != nil || acked)
 }

@@ -34,7 +34,7 @@ type traced struct {
 func newTraced(pairs []pair, near, far *measure.Capture, id string) (all []traced) {
 	for i, p := range pairs {
 		c, in := p.near, near
-		if c.Course == nil && p.far != nil && p.far.Course != nil {
+		if c.Timeline == nil && p.far != nil && p.far.Timeline != nil {
 			c, in = p.far, far
 		}
 		t := traced{Name: connName(c), Open: i == 0, Counts: countTable(c, captureName(in)), Marks: markTable(c)}
@@ -61,7 +61,7 @@ type trace struct {
 // traceChart draws a connection over time: its sequence numbers, its window,
 // its round trips.
 func traceChart(c *measure.Connection, in, id string) (doc.Chart, bool) {
-	t := c.Course
+	t := c.Timeline
 	if t == nil || t.StepNs <= 0 || len(t.Sent)+len(t.Flight)+len(t.RTT) == 0 {
 		return doc.Chart{}, false
 	}
@@ -81,19 +81,19 @@ func traceChart(c *measure.Connection, in, id string) (doc.Chart, bool) {
 }
 
 // The lines and marks of the panels.
-func sentLine() draw.Line   { return draw.Line{Style: 0, Bare: true} }
-func ackedLine() draw.Line  { return draw.Line{Style: 2, Bare: true} }
-func windowLine() draw.Line { return draw.Line{Style: 3, Bare: true, Dashed: true} }
-func againSpots() draw.Line { return draw.Line{Style: 1, Spots: draw.Bars} }
-func lateSpots() draw.Line  { return draw.Line{Style: 3, Spots: draw.Crosses} }
+func sentLine() draw.Line          { return draw.Line{Style: 0, Bare: true} }
+func ackedLine() draw.Line         { return draw.Line{Style: 2, Bare: true} }
+func windowLine() draw.Line        { return draw.Line{Style: 3, Bare: true, Dashed: true} }
+func retransmitMarkers() draw.Line { return draw.Line{Style: 1, Marker: draw.Bars} }
+func reorderMarkers() draw.Line    { return draw.Line{Style: 3, Marker: draw.Crosses} }
 
 func (k trace) legends() []doc.Legend {
 	all := []doc.Legend{{Key: draw.Key(sentLine()), Name: "sent, in flight"}, {Key: draw.Key(ackedLine()), Name: "acknowledged"}, {Key: draw.Key(windowLine()), Name: "receive window, its edge"}}
 	if len(k.from.Again) > 0 {
-		all = append(all, doc.Legend{Key: draw.Key(againSpots()), Name: "sent again"})
+		all = append(all, doc.Legend{Key: draw.Key(retransmitMarkers()), Name: "sent again"})
 	}
 	if len(k.from.Late) > 0 {
-		all = append(all, doc.Legend{Key: draw.Key(lateSpots()), Name: "out of order"})
+		all = append(all, doc.Legend{Key: draw.Key(reorderMarkers()), Name: "out of order"})
 	}
 	return all
 }
@@ -135,7 +135,7 @@ func (k trace) sequences() []draw.Panel {
 	for _, s := range []struct {
 		draw.Line
 		of []measure.PacketMark
-	}{{againSpots(), t.Again}, {lateSpots(), t.Late}} {
+	}{{retransmitMarkers(), t.Again}, {reorderMarkers(), t.Late}} {
 		for _, m := range s.of[:min(len(s.of), measure.MostMarks)] {
 			s.Points = append(s.Points, draw.Point{X: float64(m.AtNs) / k.time.Div, Y: float64(m.Seq) / in.Div})
 		}
@@ -218,10 +218,10 @@ func countTable(c *measure.Connection, in string) doc.Table {
 		}
 		t.Rows = append(t.Rows, []string{name, unit.Count(n.N), payload, numbers})
 	}
-	for _, k := range wayCounts(&c.Data) {
+	for _, k := range directionCounts(&c.Data) {
 		add(k.name, k.Count)
 	}
-	for _, k := range wayCounts(&c.Acks) {
+	for _, k := range directionCounts(&c.Acks) {
 		add(k.name+", way back", k.Count)
 	}
 	return t
@@ -232,8 +232,8 @@ type namedCount struct {
 	measure.Count
 }
 
-// wayCounts are the counts of one direction by the names that people use.
-func wayCounts(w *measure.Way) []namedCount {
+// directionCounts are the counts of one direction by the names that people use.
+func directionCounts(w *measure.Direction) []namedCount {
 	return []namedCount{{"sent again, fast", w.Fast}, {"sent again at a timeout", w.Timeout}, {"sent again after a timeout", w.Wake}, {"sent again as a probe", w.Tail},
 		{"sent again, all", w.Again}, {"sent again for nothing", w.Spurious}, {"out of order", w.Late}, {"after missing data", w.Gaps}, {"acknowledged, not captured", w.Unseen},
 		{"super-packets", w.Super}, {"duplicate acknowledgements", w.DupAcks}, {"with SACK blocks", w.SACKed}, {"D-SACK", w.DSACK}, {"window closed", w.Zero},
@@ -242,7 +242,7 @@ func wayCounts(w *measure.Way) []namedCount {
 
 // markTable lists the packets that are marked in the chart.
 func markTable(c *measure.Connection) doc.Table {
-	if c.Course == nil {
+	if c.Timeline == nil {
 		return doc.Table{}
 	}
 	t := doc.Table{Figures: true, Caption: "Packets that are marked", Columns: doc.FigureColumns("packet", "seen as", "at", "first byte")}
@@ -254,7 +254,7 @@ func markTable(c *measure.Connection) doc.Table {
 	for _, k := range []struct {
 		as string
 		of []measure.PacketMark
-	}{{"sent again", c.Course.Again}, {"out of order", c.Course.Late}} {
+	}{{"sent again", c.Timeline.Again}, {"out of order", c.Timeline.Late}} {
 		for _, m := range k.of[:min(len(k.of), measure.MostMarks)] {
 			all = append(all, marked{m, k.as})
 		}

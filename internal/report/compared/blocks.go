@@ -13,7 +13,7 @@ import (
 func Report(x *measure.Compared) doc.Report {
 	v := newView(x)
 	r := doc.Report{Command: "thru compare", Answer: v.Answer, More: doc.NonEmpty(v.Changed), Tone: v.Tone, Foot: doc.Join("thru "+v.Thru, doc.Prefixed("compared ", v.When))}
-	verdict := doc.Verdict{Word: v.Outcome, Tone: v.badge(), Why: strings.Join(v.Tells, "; ")}
+	verdict := doc.Verdict{Word: v.Outcome, Tone: v.badge(), Why: strings.Join(v.Details, "; ")}
 	r.Body = []doc.Block{
 		picture(x).Block(),
 		doc.Brief{Verdict: &verdict},
@@ -22,7 +22,7 @@ func Report(x *measure.Compared) doc.Report {
 		doc.Notice{Title: "Warnings", Name: "warning", Tone: doc.ToneWarn, Lines: v.Warnings},
 		doc.Titled("The change", v.Flows, doc.List{Lines: flatRows("", v.Reasons), Notes: true}),
 		doc.Titled("What changed beside it", v.facts()...),
-		doc.Titled("Beside the rate", v.Rails, doc.Para{Text: v.AsBefore}),
+		doc.Titled("Beside the rate", v.Guardrails, doc.Para{Text: v.AsBefore}),
 		doc.Titled("Settings that differ", v.Settings),
 		doc.Titled("Gates", v.Gates),
 		doc.Titled("Measured on one side only", doc.List{Lines: v.Alone}),

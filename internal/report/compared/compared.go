@@ -19,26 +19,26 @@ import (
 
 // view is a comparison made ready to print.
 type view struct {
-	Answer   string
-	Changed  string // the facts that stand beside it first
-	Outcome  string
-	Tone     doc.Tone
-	Tells    []string  // what the answer does not say of the outcome
-	Sides    []doc.Row // what is compared
-	Flows    doc.Table
-	Reasons  []doc.Row // why a flow has its outcome
-	Facts    doc.Table
-	Minor    doc.Table // facts that hardly bear on a rate
-	Causes   []doc.Row
-	Rails    doc.Table
-	AsBefore string // names of the guardrails that have not changed
-	Settings doc.Table
-	Gates    doc.Table
-	Alone    []string // flows that one side alone has
-	Warnings []string
-	Command  string
-	Thru     string
-	When     string // it was compared
+	Answer     string
+	Changed    string // the facts that stand beside it first
+	Outcome    string
+	Tone       doc.Tone
+	Details    []string  // what the answer does not say of the outcome
+	Sides      []doc.Row // what is compared
+	Flows      doc.Table
+	Reasons    []doc.Row // why a flow has its outcome
+	Facts      doc.Table
+	Minor      doc.Table // facts that hardly bear on a rate
+	Causes     []doc.Row
+	Guardrails doc.Table
+	AsBefore   string // names of the guardrails that have not changed
+	Settings   doc.Table
+	Gates      doc.Table
+	Alone      []string // flows that one side alone has
+	Warnings   []string
+	Command    string
+	Thru       string
+	When       string // it was compared
 }
 
 func newView(x *measure.Compared) *view {
@@ -47,10 +47,10 @@ func newView(x *measure.Compared) *view {
 	v.Sides = []doc.Row{{Name: "before", Value: sideText(x.Before)}, {Name: "after", Value: sideText(x.After)}}
 	v.Flows, v.Reasons = flowsGrid(x), flowReasons(x)
 	v.Facts, v.Minor = factsGrid(x.Facts)
-	v.Rails, v.AsBefore = railsGrid(x.Cells)
+	v.Guardrails, v.AsBefore = guardrailsGrid(x.Cells)
 	v.Settings, v.Gates = settingsGrid(x.Cells), gatesGrid(x.Gates)
 	for _, c := range x.Causes[:min(len(x.Causes), result.MaxLines)] {
-		v.Causes = append(v.Causes, doc.Row{Name: doc.Clean(endsText(c.From, c.To)), Value: doc.Clean(c.Before) + " -> " + doc.Clean(c.After) + doc.Prefixed(": ", doc.Clean(c.Says))})
+		v.Causes = append(v.Causes, doc.Row{Name: doc.Clean(endsText(c.From, c.To)), Value: doc.Clean(c.Before) + " -> " + doc.Clean(c.After) + doc.Prefixed(": ", doc.Clean(c.Summary))})
 	}
 	for _, u := range x.Unmatched[:min(len(x.Unmatched), result.MaxLines)] {
 		v.Alone = append(v.Alone, doc.Clean("only "+u.Side+": "+atText(u.Place, u.From, u.To)+", "+u.What))
@@ -58,8 +58,8 @@ func newView(x *measure.Compared) *view {
 	if n := len(x.Unmatched) - result.MaxLines; n > 0 {
 		v.Alone = append(v.Alone, fmt.Sprintf("and %d more, see the JSON document", n))
 	}
-	if len(x.Cells) > 1 && tellsMore(x) {
-		v.Tells = append(v.Tells, doc.Clean(x.Reason))
+	if len(x.Cells) > 1 && hasDetails(x) {
+		v.Details = append(v.Details, doc.Clean(x.Reason))
 	}
 	if x.Regression && x.Outcome != measure.Worse {
 		v.Answer = doc.CleanUpTo(worstRail(x.Cells)+"; "+v.Answer, result.MaxAnswer)
@@ -82,16 +82,16 @@ func worstRail(cells []measure.ComparedCell) string {
 		}
 		return *r.ChangePct
 	}
-	way, more := "", -1
+	direction, more := "", -1
 	for i := range cells {
 		for k := range cells[i].Guards {
 			r := &cells[i].Guards[k]
-			if cells[i].Beside || !r.Worse {
+			if cells[i].Baseline || !r.Worse {
 				continue
 			}
 			more++
 			if worst == nil || grown(r) > grown(worst) {
-				worst, way = r, comparedWay(&cells[i])
+				worst, direction = r, comparedDirection(&cells[i])
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func worstRail(cells []measure.ComparedCell) string {
 	if worst.ChangePct != nil {
 		text += " (" + signedPct(*worst.ChangePct) + ")"
 	}
-	text += " " + way + ": worse"
+	text += " " + direction + ": worse"
 	if more > 0 {
 		text += fmt.Sprintf(" (and %s)", unit.Plural(more, "more figure"))
 	}
@@ -139,11 +139,11 @@ func pinned(s measure.ComparedSide) string {
 	return s.Name
 }
 
-// tellsMore tells whether there is more than one main flow, or none was compared.
-func tellsMore(x *measure.Compared) bool {
+// hasDetails tells whether there is more than one main flow, or none was compared.
+func hasDetails(x *measure.Compared) bool {
 	main := 0
 	for _, c := range x.Cells {
-		if !c.Beside {
+		if !c.Baseline {
 			main++
 		}
 	}
@@ -158,7 +158,7 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	}
 	c := worstCompared(x.Cells)
 	several := slices.ContainsFunc(x.Cells, func(o measure.ComparedCell) bool {
-		return !o.Beside && comparedWay(&o) == comparedWay(c) && o.What != c.What
+		return !o.Baseline && comparedDirection(&o) == comparedDirection(c) && o.What != c.What
 	})
 	return doc.CleanUpTo(flowAnswer(c, several || c.Place != ""), result.MaxAnswer), doc.CleanUpTo(doc.Prefixed("changed: ", doc.Join(chosen(c), changedFacts(x.Facts, c))), result.MaxAnswer)
 }
@@ -183,7 +183,7 @@ func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
 		if c.Failed {
 			r = 0
 		}
-		if c.Beside {
+		if c.Baseline {
 			r += 10
 		}
 		return r
@@ -206,14 +206,14 @@ func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
 // flowAnswer is a flow with its figures in a line, named by its traffic too where
 // its direction alone would not tell which it is.
 func flowAnswer(c *measure.ComparedCell, named bool) string {
-	way := comparedWay(c)
+	direction := comparedDirection(c)
 	if named {
-		way += " (" + c.What + ")"
+		direction += " (" + c.What + ")"
 	}
 	if c.Before == nil || c.After == nil || c.ChangePct == nil {
-		return way + ": " + c.Outcome + ", " + c.Reason
+		return direction + ": " + c.Outcome + ", " + c.Reason
 	}
-	return flowChange(c) + " " + way + ", " + signedPct(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(rangeText(c))) + ": " + c.Outcome
+	return flowChange(c) + " " + direction + ", " + signedPct(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(rangeText(c))) + ": " + c.Outcome
 }
 
 // flowChange says "956 -> 812 Mb/s", of requests "204 000 -> 180 000/s", of a disk

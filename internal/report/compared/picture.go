@@ -13,7 +13,7 @@ func picture(x *measure.Compared) *draw.Picture {
 	var w draw.Fall
 	for i := range x.Cells {
 		c := &x.Cells[i]
-		if c.Beside || c.Figure != x.Cells[0].Figure || c.Before == nil && c.After == nil {
+		if c.Baseline || c.Figure != x.Cells[0].Figure || c.Before == nil && c.After == nil {
 			continue
 		}
 		for _, s := range []*measure.Sample{c.Before, c.After} {

@@ -14,9 +14,9 @@ import (
 func flowsGrid(x *measure.Compared) doc.Table {
 	g := doc.Table{Tone: outcomeTone, Columns: []doc.Column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
 		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
-	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Beside })
-	way := commonWay(x.Cells)
-	if g.Caption = doc.Clean(way); alike {
+	alike := len(x.Cells) > 0 && !slices.ContainsFunc(x.Cells, func(c measure.ComparedCell) bool { return c.What != x.Cells[0].What || c.Baseline })
+	direction := commonDirection(x.Cells)
+	if g.Caption = doc.Clean(direction); alike {
 		g.Caption = doc.Clean(x.Cells[0].What)
 	}
 	for i := range x.Cells {
@@ -28,9 +28,9 @@ func flowsGrid(x *measure.Compared) doc.Table {
 		if alike {
 			what = ""
 		}
-		g.Rows = append(g.Rows, []string{doc.Clean(comparedWay(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(rangeText(c))})
+		g.Rows = append(g.Rows, []string{doc.Clean(comparedDirection(c)), doc.OrDash(doc.Clean(what)), doc.Clean(c.Outcome), sampleText(c, c.Before), sampleText(c, c.After), change, doc.OrDash(rangeText(c))})
 	}
-	if way != "" && !alike {
+	if direction != "" && !alike {
 		g.Columns = g.Columns[1:]
 		for i := range g.Rows {
 			g.Rows[i] = g.Rows[i][1:]
@@ -76,9 +76,9 @@ func factsGrid(all []measure.FactChange) (main, minor doc.Table) {
 	return main.First(maxFacts), minor.First(maxFacts)
 }
 
-// railsGrid are the guardrails that changed, the worse first, and the names of
+// guardrailsGrid are the guardrails that changed, the worse first, and the names of
 // those that did not.
-func railsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string) {
+func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string) {
 	g = doc.Table{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
 		Columns: []doc.Column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
 	var better [][]string

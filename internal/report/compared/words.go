@@ -31,15 +31,15 @@ func outcomeTone(outcome string) doc.Tone {
 	return doc.ToneNone
 }
 
-// comparedWay is the direction of a flow, or where a disk is.
-func comparedWay(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
+// comparedDirection is the direction of a flow, or where a disk is.
+func comparedDirection(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
 
-// commonWay is the direction, or the disk, of all cells where these are of several
+// commonDirection is the direction, or the disk, of all cells where these are of several
 // things; else "".
-func commonWay(cells []measure.ComparedCell) string {
+func commonDirection(cells []measure.ComparedCell) string {
 	several := false
 	for i := range cells {
-		if comparedWay(&cells[i]) != comparedWay(&cells[0]) {
+		if comparedDirection(&cells[i]) != comparedDirection(&cells[0]) {
 			return ""
 		}
 		several = several || cells[i].What != cells[0].What
@@ -47,21 +47,21 @@ func commonWay(cells []measure.ComparedCell) string {
 	if !several {
 		return ""
 	}
-	return comparedWay(&cells[0])
+	return comparedDirection(&cells[0])
 }
 
 // comparedName is what tells a cell from the others: its direction, or where all
 // have the same its traffic.
 func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string {
-	if commonWay(cells) != "" {
+	if commonDirection(cells) != "" {
 		return whatCompared(c)
 	}
-	return comparedWay(c)
+	return comparedDirection(c)
 }
 
 // whatCompared is the traffic of a cell, marked where it decides nothing.
 func whatCompared(c *measure.ComparedCell) string {
-	if c.Beside {
+	if c.Baseline {
 		return c.What + " (beside)"
 	}
 	return c.What

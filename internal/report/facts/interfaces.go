@@ -276,7 +276,7 @@ func Interfaces(d *measure.Document) []doc.Pairs {
 func onPath(d *measure.Document, name string) []string {
 	var all []string
 	for _, p := range d.Paths {
-		for end, w := range map[string]measure.OneWay{p.From: p.Forward, p.To: p.Back} {
+		for end, w := range map[string]measure.DirectionFacts{p.From: p.Forward, p.To: p.Back} {
 			if end == name && w.Route != nil {
 				all = append(all, w.Route.Interface)
 			}

@@ -99,7 +99,7 @@ func setsAnswer(d *measure.Document, sets []*Set) string {
 		return ""
 	}
 	text := s.Answer()
-	if other := otherWay(sets, s); other != nil {
+	if other := otherDirection(sets, s); other != nil {
 		text += "; the other way " + other.Answer()
 	} else if len(sets) > 1 && s.Name != "" {
 		text += " with " + doc.Join(s.Rung, s.Name) + ", the most of " + unit.Plural(len(sets), "setting") + levelText(sets, s)
@@ -133,9 +133,9 @@ func levelText(sets []*Set, most *Set) string {
 	return fmt.Sprintf(", %d of which may carry as much", n)
 }
 
-// otherWay is the set of the direction back, where there are but the two: they
+// otherDirection is the set of the direction back, where there are but the two: they
 // are no settings of which one is to be taken.
-func otherWay(sets []*Set, s *Set) *Set {
+func otherDirection(sets []*Set, s *Set) *Set {
 	if len(sets) != 2 || len(s.Axes) != 1 || s.Axes[0].Name != "direction" {
 		return nil
 	}
@@ -221,7 +221,7 @@ func CauseAnswer(d *measure.Document, s *Set) string {
 	}
 	var all result.Sayings
 	for _, c := range s.Cells {
-		if result.IsHeld(c) {
+		if result.IsLimited(c) {
 			all.Add(c.Findings[0].Cause, result.InSentence(result.Binding(c)), c)
 		}
 	}

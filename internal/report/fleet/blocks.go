@@ -32,7 +32,7 @@ func (f *View) Blocks() (all []doc.Block) {
 	}
 	sets := f.Sets.First(maxSetRows)
 	sets.Most, sets.Rest = textSetRows, elsewhere
-	all = append(all, doc.Titled("Against each other", append(compared, doc.OnTerminal(doc.Pairs{Rows: f.Hands}))...),
+	all = append(all, doc.Titled("Against each other", append(compared, doc.OnTerminal(doc.Pairs{Rows: f.ManualSteps}))...),
 		doc.Titled("Targets", f.targets()...), doc.Titled("What was varied", doc.Charts{Charts: charts}, sets))
 	for i, s := range f.Details {
 		x := s.section(f.ShowsCells())
@@ -81,7 +81,7 @@ func (s setView) section(few bool) doc.Block {
 	for _, g := range s.Pairs {
 		list = append(list, g)
 	}
-	shares := []doc.Block{s.Held, s.Hosts, s.Labels}
+	shares := []doc.Block{s.Limits, s.Hosts, s.Labels}
 	body := slices.Concat(list, shares)
 	if few {
 		body = []doc.Block{doc.OnPages(slices.Concat(list, shares[:1])...), s.Hosts, s.Labels}

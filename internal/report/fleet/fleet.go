@@ -16,17 +16,17 @@ import (
 
 // View is what a report shows of a plan: many pairs as tables.
 type View struct {
-	Failed    []string // hosts that were lost, pairs that failed, and why
-	Waterfall *waterfall
-	Compared  []comparison
-	Hands     []doc.Row // what was done by hand between blocks
-	Targets   doc.Table
-	Sets      doc.Table // a row for each set, where there are several
-	Chart     *doc.Chart
-	Details   []setView
-	Hidden    int // sets without details
-	Points    doc.Table
-	Few       bool // few enough pairs to show each as a test of two hosts is shown
+	Failed      []string // hosts that were lost, pairs that failed, and why
+	Waterfall   *waterfall
+	Compared    []comparison
+	ManualSteps []doc.Row // what was done by hand between blocks
+	Targets     doc.Table
+	Sets        doc.Table // a row for each set, where there are several
+	Chart       *doc.Chart
+	Details     []setView
+	Hidden      int // sets without details
+	Points      doc.Table
+	Few         bool // few enough pairs to show each as a test of two hosts is shown
 }
 
 // setView is a set in detail.
@@ -36,7 +36,7 @@ type setView struct {
 	Matrix  *doc.Matrix
 	Pairs   []doc.Table // all of them, or the slowest and the fastest
 	Slow    doc.Table   // those far below the rest
-	Held    doc.Table   // causes, with how many pairs they hold back
+	Limits  doc.Table   // causes, with how many pairs they hold back
 	Hosts   doc.Table
 	Labels  doc.Table
 }
@@ -58,7 +58,7 @@ func New(d *measure.Document) *View {
 	sets := Sets(d)
 	f := &View{Failed: failures(d), Waterfall: newWaterfall(d), Compared: newComparisons(d), Few: result.MainCount(d) <= result.FewCells, Points: pointTable(d)}
 	if d.Plan != nil {
-		f.Hands = HandRows(d.Plan)
+		f.ManualSteps = ManualRows(d.Plan)
 	}
 	if len(d.Targets) > 0 {
 		f.Targets = TargetTable(d)
@@ -117,7 +117,7 @@ func newSetView(s *Set) setView {
 		v.Hosts, v.Labels = shareTable(g.Hosts, "host", result.MaxHostRows).WithoutEmpty(), shareTable(g.Labels, "label", result.MaxHostRows).WithoutEmpty()
 	}
 	slowest := s.slowest()
-	v.Slow, v.Held = slowTable(s, slowest), heldTable(s)
+	v.Slow, v.Limits = slowTable(s, slowest), limitTable(s)
 	if len(slowest) <= fewPairs {
 		all := pairTable(s, s.Pairs)
 		all.Caption = "each pair"
@@ -152,11 +152,11 @@ func slowTable(s *Set, slowest []pairFigure) doc.Table {
 	return g
 }
 
-// heldTable says what holds back how many pairs of a set.
-func heldTable(s *Set) doc.Table {
+// limitTable says what holds back how many pairs of a set.
+func limitTable(s *Set) doc.Table {
 	var all result.Sayings
 	for _, c := range s.Cells {
-		if result.IsHeld(c) {
+		if result.IsLimited(c) {
 			all.Add(c.Findings[0].Cause, result.InSentence(result.Binding(c)), c)
 		}
 	}
@@ -190,7 +190,7 @@ func failures(d *measure.Document) []string {
 	}
 	if len(d.Groups) > 0 {
 		for i := range d.Cells {
-			if c := &d.Cells[i]; c.Error != nil && !c.Beside {
+			if c := &d.Cells[i]; c.Error != nil && !c.Baseline {
 				pairs = addFailure(pairs, c)
 			}
 		}

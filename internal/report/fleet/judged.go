@@ -81,7 +81,7 @@ func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 	}
 	for i := range d.Cells {
 		x := &d.Cells[i]
-		if x.Rung == of.Name && !x.Beside && !result.IsExperiment(x) && stat.Measured(x) && (c == nil || result.AmountOf(x) > result.AmountOf(c)) {
+		if x.Rung == of.Name && !x.Baseline && !result.IsExperiment(x) && stat.Measured(x) && (c == nil || result.AmountOf(x) > result.AmountOf(c)) {
 			c = x
 		}
 	}
@@ -96,7 +96,7 @@ func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 func ofTarget(d *measure.Document, t *measure.Target) (least *measure.Cell) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Group != t.Group || c.Beside || result.IsExperiment(c) || len(c.Runs) == 0 {
+		if c.Group != t.Group || c.Baseline || result.IsExperiment(c) || len(c.Runs) == 0 {
 			continue
 		}
 		if t.From != "" && c.From == t.From && c.To == t.To {
@@ -113,7 +113,7 @@ func ofTarget(d *measure.Document, t *measure.Target) (least *measure.Cell) {
 func worstShare(d *measure.Document) (least *measure.Cell) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || result.IsExperiment(c) || c.Ceiling == nil || len(c.Runs) == 0 {
+		if c.Baseline || result.IsExperiment(c) || c.Ceiling == nil || len(c.Runs) == 0 {
 			continue
 		}
 		if least == nil || c.Ceiling.SharePct < least.Ceiling.SharePct {

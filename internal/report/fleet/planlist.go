@@ -42,12 +42,12 @@ func PlanList(w io.Writer, pl plan.Plan, o text.Options) error {
 		}
 		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), wantedText(t))
 	}
-	for i, h := range pl.Hands {
+	for i, h := range pl.ManualSteps {
 		name := ""
 		if i == 0 {
 			name = "  by hand"
 		}
-		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedHand(h))
+		p.Wrap("", nameWidth, fmt.Sprintf("%-*s", nameWidth, name), plannedManual(h))
 	}
 	planSteps(p, pl)
 	return p.Flush(w)
@@ -178,7 +178,7 @@ func stepName(s plan.Step) string {
 	if s.Rung != "" && !strings.Contains(s.Label, s.Rung) {
 		name = doc.Join(doc.Clean(s.Rung), name)
 	}
-	if s.Beside {
+	if s.Baseline {
 		name += " (beside, once)"
 	}
 	return name

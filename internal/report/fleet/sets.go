@@ -41,7 +41,7 @@ func Sets(d *measure.Document) []*Set {
 	var all []*Set
 	byKey, byGroup := map[string]*Set{}, map[int][]*measure.Cell{}
 	for i := range d.Cells {
-		if c := &d.Cells[i]; !c.Beside && !result.IsExperiment(c) && !result.IsGauge(d, c) {
+		if c := &d.Cells[i]; !c.Baseline && !result.IsExperiment(c) && !result.IsGauge(d, c) {
 			byGroup[c.Group] = append(byGroup[c.Group], c)
 		}
 	}
@@ -202,15 +202,15 @@ func scaleOf(sets []*Set, value func(*Set) float64) doc.Scale {
 	switch {
 	case asked == len(sets) && asked > 0:
 		return doc.Scale{Div: 1, Name: "requests/s"}
-	case asked > 0 || most > farApart*least:
+	case asked > 0 || most > farBetween*least:
 		return doc.Scale{Div: 0, Name: "rate"}
 	}
 	return doc.ScaleFor(most)
 }
 
-// farApart is how many times a rate is another one, where one unit would cost
+// farBetween is how many times a rate is another one, where one unit would cost
 // the small one its digits.
-const farApart = 50
+const farBetween = 50
 
 // number prints a figure of the set in a unit of all.
 func (s *Set) number(in doc.Scale, v float64) string {

@@ -57,7 +57,7 @@ func setTable(sets []*Set) doc.Table {
 	add("fairness", 0, (*Set).fairnessText)
 	add("busiest host", 9, (*Set).busiestText)
 	add(in.Name+" a core", 0, func(s *Set) string { return s.perCoreText(in) })
-	add("held back by", 8, (*Set).heldBy)
+	add("held back by", 8, (*Set).limitOf)
 	if err == nil && slices.Contains(names, "cpus") {
 		add("published, Gb/s", 0, func(s *Set) string { return doc.OrDash(vcpuText(table, s)) })
 	}
@@ -205,11 +205,11 @@ func (s *Set) latencyText(of func(*measure.Latency) int64) string {
 	return doc.ShortTime(most)
 }
 
-// heldBy is the cause that holds back most of the set's flows: "paced", "paced 6 of 12".
-func (s *Set) heldBy() string {
+// limitOf is the cause that holds back most of the set's flows: "paced", "paced 6 of 12".
+func (s *Set) limitOf() string {
 	causes := map[string]int{}
 	for _, c := range s.Cells {
-		if result.IsHeld(c) {
+		if result.IsLimited(c) {
 			causes[c.Findings[0].Cause]++
 		}
 	}
@@ -351,7 +351,7 @@ func (p pairFigure) why() string {
 		return p.Failed
 	}
 	for _, c := range p.Cells {
-		if result.IsHeld(c) {
+		if result.IsLimited(c) {
 			return doc.CleanUpTo(c.Findings[0].Cause, result.LongestCause)
 		}
 	}

@@ -43,7 +43,7 @@ func newWaterfall(d *measure.Document) *waterfall {
 }
 
 func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
-	b := draw.Rung{Name: doc.Clean(r.Name), Way: wayOf(r.From, r.To), With: doc.Clean(r.Label), Limited: r.Limited, Below: w.Share(below)}
+	b := draw.Rung{Name: doc.Clean(r.Name), Path: pathOf(r.From, r.To), With: doc.Clean(r.Label), Limited: r.Limited, Below: w.Share(below)}
 	if b.Value = "not measured"; r.Best != nil {
 		b.Value, b.Carried = RungRate(r), w.Share(r.Best.Value)
 	}
@@ -83,8 +83,8 @@ func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
 	return b
 }
 
-// wayOf is the path of a rung: "a -> b", or the one host.
-func wayOf(from, to string) string {
+// pathOf is the path of a rung: "a -> b", or the one host.
+func pathOf(from, to string) string {
 	if from == to {
 		return doc.Clean(from)
 	}

@@ -24,7 +24,7 @@ func Blocks(d *measure.Document) (out []doc.Block) {
 }
 
 // section is one inventory. Of one guest, or one host, a terminal has all that is known.
-func (e *estate) section(several bool) doc.Block {
+func (e *view) section(several bool) doc.Block {
 	title := "Inventory"
 	if e.Below {
 		title = "Below the end points"
@@ -35,28 +35,28 @@ func (e *estate) section(several bool) doc.Block {
 	}
 	hosts, machines := []doc.Block{e.Hosts}, []doc.Block{guests}
 	switch {
-	case len(guests.Rows) == 1 && len(e.GuestSheets) == 1:
-		hosts, machines = []doc.Block{e.GuestSheets[0].pairs()}, []doc.Block{e.Hosts}
-	case len(e.HostSheets) == 1:
-		hosts = []doc.Block{e.HostSheets[0].pairs()}
+	case len(guests.Rows) == 1 && len(e.GuestFactSheets) == 1:
+		hosts, machines = []doc.Block{e.GuestFactSheets[0].pairs()}, []doc.Block{e.Hosts}
+	case len(e.HostFactSheets) == 1:
+		hosts = []doc.Block{e.HostFactSheets[0].pairs()}
 	}
 	return doc.Titled(title+doc.Prefixed(" ", doc.Bracket(e.Source)), answer, e.standOut(),
 		doc.Only{For: doc.Terminal, Body: append(hosts, append(machines, e.Networks, e.open())...)},
-		doc.Only{For: doc.Pages, Body: []doc.Block{e.Hosts, e.machines(), e.Networks, e.Stores, sheets("The sheet of each host", e.HostSheets),
-			sheets("The sheet of each VM", e.GuestSheets, doc.Para{Text: e.unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
+		doc.Only{For: doc.Pages, Body: []doc.Block{e.Hosts, e.machines(), e.Networks, e.Stores, factSheets("The sheet of each host", e.HostFactSheets),
+			factSheets("The sheet of each VM", e.GuestFactSheets, doc.Para{Text: e.unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
 }
 
 // standOut is what the settings speak against.
-func (e *estate) standOut() doc.Notice {
+func (e *view) standOut() doc.Notice {
 	n := doc.Notice{Title: "Stands out", Tone: doc.ToneWarn}
-	for _, m := range e.Marks {
+	for _, m := range e.Observations {
 		n.Lines = append(n.Lines, m.Line())
 	}
 	return n
 }
 
 // open is what is not known, in few lines.
-func (e *estate) open() doc.Notice {
+func (e *view) open() doc.Notice {
 	n := doc.Notice{Name: doc.NotChecked}
 	for i, g := range e.Gaps {
 		if i == doc.FewLines {
@@ -69,7 +69,7 @@ func (e *estate) open() doc.Notice {
 }
 
 // machines are the guests, by their hosts where they are many.
-func (e *estate) machines() doc.Block {
+func (e *view) machines() doc.Block {
 	f := doc.Filter{}
 	if e.filtered() {
 		f.Choices = []doc.Choice{{Class: "only-on", Text: "only those that are on"}, {Class: "only-odd", Text: "only those that stand out"}}
@@ -85,7 +85,7 @@ func (e *estate) machines() doc.Block {
 }
 
 // all is one table of the guests of all groups, as a terminal lists them.
-func (e *estate) all() doc.Table {
+func (e *view) all() doc.Table {
 	t := doc.Table{Caption: "Virtual machines", Columns: guestColumns(), Fit: true, Most: textGuests, Rest: "--vm PATTERN chooses, --csv FILE, --json and --html FILE have all"}
 	for _, group := range e.Groups {
 		t.Rows = append(t.Rows, group.Rows...)
@@ -94,8 +94,8 @@ func (e *estate) all() doc.Table {
 	return t.WithoutEmpty()
 }
 
-// sheets are folded, each by itself.
-func sheets(title string, all []sheet, more ...doc.Block) doc.Block {
+// factSheets are folded, each by itself.
+func factSheets(title string, all []factSheet, more ...doc.Block) doc.Block {
 	d := doc.Details{Title: title}
 	for _, s := range all {
 		p := s.pairs()
@@ -107,7 +107,7 @@ func sheets(title string, all []sheet, more ...doc.Block) doc.Block {
 }
 
 // pairs are all that is known of one host or guest.
-func (s sheet) pairs() doc.Pairs { return doc.Pairs{Name: doc.Join(s.Name, s.About), Rows: s.Rows} }
+func (s factSheet) pairs() doc.Pairs { return doc.Pairs{Name: doc.Join(s.Name, s.About), Rows: s.Rows} }
 
 // Method says where an inventory comes from, and what it leaves open.
 func Method() []string {
@@ -118,7 +118,7 @@ func Method() []string {
 }
 
 // unshown says how to see the guests that have no sheet; "" where all have one.
-func (e estate) unshown() string {
+func (e view) unshown() string {
 	if e.Unsheeted == 0 {
 		return ""
 	}

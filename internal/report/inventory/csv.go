@@ -26,7 +26,7 @@ func CSV(w io.Writer, d *measure.Document) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\r\n", strings.Join(inventoryColumns(), ","))
 	for i := range d.Inventories {
-		x := newEstateIndex(&d.Inventories[i])
+		x := newIndex(&d.Inventories[i])
 		put := func(cells map[string]string) {
 			cells["source"] = x.Source
 			row := make([]string, len(inventoryColumns()))
@@ -69,7 +69,7 @@ func hostCells(h *measure.GuestHost) map[string]string {
 }
 
 // guestCells are the rows of a guest: itself, its adapters, its disks.
-func guestCells(x *estateIndex, g *measure.Guest) []map[string]string {
+func guestCells(x *index, g *measure.Guest) []map[string]string {
 	host := g.Host
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name
@@ -103,7 +103,7 @@ func guestCells(x *estateIndex, g *measure.Guest) []map[string]string {
 	return all
 }
 
-func groupCells(x *estateIndex, p *measure.SwitchPortGroup) map[string]string {
+func groupCells(x *index, p *measure.SwitchPortGroup) map[string]string {
 	cells := map[string]string{"scope": "network", "id": p.ID, "name": p.Name, "vlan": measure.Value(p.VLAN)}
 	if s := x.switches[p.Switch]; s != nil {
 		cells["switch"], cells["mtu_bytes"], cells["uplinks"] = s.Name, doc.Number(s.MTU), uplinksText(s, nil)

@@ -11,26 +11,26 @@ import (
 	"thru/internal/unit"
 )
 
-// mark is something that stands out in an inventory: whose settings are likely
+// observation is something that stands out in an inventory: whose settings are likely
 // to cost traffic, or to make its figures hard to explain. It is no finding:
 // nothing was measured.
-type mark struct {
+type observation struct {
 	Text  string   // "2 VMs have an emulated adapter"
 	Names []string // of what
 	Why   string   // why it matters
 }
 
 // Shown are the first names.
-func (m mark) Shown() string {
-	names := strings.Join(m.Names[:min(len(m.Names), markNames)], ", ")
-	if n := len(m.Names) - markNames; n > 0 {
+func (m observation) Shown() string {
+	names := strings.Join(m.Names[:min(len(m.Names), observationNames)], ", ")
+	if n := len(m.Names) - observationNames; n > 0 {
 		names += fmt.Sprintf(" and %d more", n)
 	}
 	return names
 }
 
 // Line is a mark in one line, with the first names.
-func (m mark) Line() string {
+func (m observation) Line() string {
 	s := m.Text
 	if names := m.Shown(); names != "" {
 		s += ": " + names
@@ -41,7 +41,7 @@ func (m mark) Line() string {
 	return s
 }
 
-const markNames = 4 // named for each mark
+const observationNames = 4 // named for each mark
 
 func onceMore(all []string, s string) []string {
 	if slices.Contains(all, s) {
@@ -59,7 +59,7 @@ func hostVersion(f *measure.Facts) string {
 	return doc.Join(name, kernel)
 }
 
-func switchName(x *estateIndex, n *measure.GuestNIC) string {
+func switchName(x *index, n *measure.GuestNIC) string {
 	if p := x.groups[n.PortGroup]; p != nil {
 		if w := x.switches[p.Switch]; w != nil {
 			return w.Name
@@ -68,10 +68,10 @@ func switchName(x *estateIndex, n *measure.GuestNIC) string {
 	return ""
 }
 
-const maxEstateRows = 500 // of hosts, networks, datastores
+const maxRows = 500 // of hosts, networks, datastores
 
-// sheet is all that is known of one host or guest.
-type sheet struct {
+// factSheet is all that is known of one host or guest.
+type factSheet struct {
 	Name  string
 	About string // in a few words
 	Rows  []doc.Row
@@ -81,8 +81,8 @@ type sheet struct {
 	said    []string             // keys of these that a line has named
 }
 
-// estateIndex finds what an inventory lists by its id.
-type estateIndex struct {
+// index finds what an inventory lists by its id.
+type index struct {
 	*measure.Inventory
 	hosts    map[string]*measure.GuestHost
 	switches map[string]*measure.VirtualSwitch
@@ -90,8 +90,8 @@ type estateIndex struct {
 	stores   map[string]*measure.Datastore
 }
 
-func newEstateIndex(v *measure.Inventory) *estateIndex {
-	return &estateIndex{Inventory: v,
+func newIndex(v *measure.Inventory) *index {
+	return &index{Inventory: v,
 		hosts:    indexed(v.Hosts, func(h *measure.GuestHost) string { return h.ID }),
 		switches: indexed(v.Switches, func(s *measure.VirtualSwitch) string { return s.ID }),
 		groups:   indexed(v.PortGroups, func(g *measure.SwitchPortGroup) string { return g.ID }),
@@ -175,7 +175,7 @@ func counted[T any](list []T, word func(*T) string) string {
 }
 
 // networksText are the networks of a guest, each once, with its VLAN.
-func networksText(x *estateIndex, g *measure.Guest) string {
+func networksText(x *index, g *measure.Guest) string {
 	var all []string
 	for i := range g.NICs {
 		if s := networkName(x, &g.NICs[i]); s != "" && !slices.Contains(all, s) {
@@ -186,7 +186,7 @@ func networksText(x *estateIndex, g *measure.Guest) string {
 }
 
 // networkName is "prod (VLAN 100)".
-func networkName(x *estateIndex, n *measure.GuestNIC) string {
+func networkName(x *index, n *measure.GuestNIC) string {
 	name, vlan := measure.Value(n.Network), measure.Value(n.VLAN)
 	if p := x.groups[n.PortGroup]; p != nil {
 		name, vlan = cmp.Or(name, p.Name), cmp.Or(vlan, measure.Value(p.VLAN))

@@ -15,7 +15,7 @@ import (
 )
 
 func marksOf(v *measure.Inventory) (lines []string, odd map[string]bool) {
-	marks, odd := standOut(newEstateIndex(v))
+	marks, odd := standOut(newIndex(v))
 	for _, m := range marks {
 		lines = append(lines, m.Line())
 	}
@@ -136,7 +136,7 @@ func TestUnnamedPortGroups(t *testing.T) {
 	v := &measure.Inventory{Hosts: []measure.GuestHost{{ID: "h", Name: "esx1"}}, Switches: []measure.VirtualSwitch{{ID: "d", Name: "dvs-prod", Hosts: []string{"h"}}, {ID: "e", Name: "dvs-empty", Hosts: []string{"h"}}},
 		Guests: []measure.Guest{{Name: "a", NICs: []measure.GuestNIC{nic, nic}}, {Name: "b", NICs: []measure.GuestNIC{nic}}}}
 	var rows []string
-	for _, r := range networkGrid(newEstateIndex(v)).Rows {
+	for _, r := range networkGrid(newIndex(v)).Rows {
 		rows = append(rows, strings.Join(r, "|"))
 	}
 	if want := []string{"dvportgroup-12|dvs-prod|2|esx1", "dvs-empty|dvs-empty|0|esx1"}; !slices.Equal(rows, want) {
@@ -146,7 +146,7 @@ func TestUnnamedPortGroups(t *testing.T) {
 
 // TestSettingsChanged: what could not be read of the settings hides nothing that was.
 func TestSettingsChanged(t *testing.T) {
-	x := newEstateIndex(&measure.Inventory{Kind: measure.KindVSphere})
+	x := newIndex(&measure.Inventory{Kind: measure.KindVSphere})
 	part := func(what string) measure.NotChecked {
 		return measure.NotChecked{Fact: "settings_changed" + what, Why: "refused"}
 	}
@@ -171,7 +171,7 @@ func TestSettingsChanged(t *testing.T) {
 // TestReasonOfAll: what is not known of any guest has its reason in each sheet.
 func TestReasonOfAll(t *testing.T) {
 	v := &measure.Inventory{Kind: measure.KindKVM, Guests: []measure.Guest{{ID: "g", Name: "g", NotChecked: []measure.NotChecked{{Fact: "cpu_quota_cpus", Why: "no control group"}}}}, NotChecked: []measure.NotChecked{{Fact: "guests.tools", Why: "nobody asked inside"}}}
-	for _, r := range guestSheet(newEstateIndex(v), &v.Guests[0]).Rows {
+	for _, r := range guestFactSheet(newIndex(v), &v.Guests[0]).Rows {
 		want := map[string]string{"tools": doc.NotChecked + ": nobody asked inside", "CPU allocation": doc.NotChecked + ": no control group", "latency sensitivity": "no such line"}[r.Name]
 		if want != "" && r.Value != want {
 			t.Errorf("%s: %q, want %q", r.Name, r.Value, want)
@@ -184,25 +184,25 @@ func TestReasonOfAll(t *testing.T) {
 func TestRecordIsWhole(t *testing.T) {
 	bare := (&measure.Document{Command: "inventory", Inventories: []measure.Inventory{{Kind: measure.KindVSphere, Hosts: []measure.GuestHost{{ID: "h", Name: "h"}}, Guests: []measure.Guest{{ID: "g", Name: "g"}}}}})
 	for name, d := range map[string]*measure.Document{"full": clusterDocument(t), "bare": bare} {
-		x := newEstateIndex(&d.Inventories[0])
+		x := newIndex(&d.Inventories[0])
 		for what, s := range map[string]struct {
-			sheet sheet
-			lines []string
+			factSheet factSheet
+			lines     []string
 		}{
-			"host": {hostSheet(x, &x.Hosts[0]), []string{"make and model", "firmware", "CPU type", "CPU number", "CPU speed", "RAM", "disks", "disk array, RAID", "network cards",
+			"host": {hostFactSheet(x, &x.Hosts[0]), []string{"make and model", "firmware", "CPU type", "CPU number", "CPU speed", "RAM", "disks", "disk array, RAID", "network cards",
 				"datastores, VMFS version", "version and build", "BIOS, not default", "settings, not default", "unsupported CPU"}},
-			"guest": {guestSheet(x, &x.Guests[0]), []string{"vCPUs", "RAM", "storage adapters", "network adapters", "CPU allocation", "memory allocation", "CPU affinity", "OS and service pack"}},
+			"guest": {guestFactSheet(x, &x.Guests[0]), []string{"vCPUs", "RAM", "storage adapters", "network adapters", "CPU allocation", "memory allocation", "CPU affinity", "OS and service pack"}},
 		} {
 			for _, line := range s.lines {
-				i := slices.IndexFunc(s.sheet.Rows, func(r doc.Row) bool { return r.Name == line })
-				if i < 0 || s.sheet.Rows[i].Value == "" || s.sheet.Rows[i].Value == doc.NotChecked {
-					t.Errorf("%s, %s: no line %q, or without a reason: %+v", name, what, line, s.sheet.Rows)
+				i := slices.IndexFunc(s.factSheet.Rows, func(r doc.Row) bool { return r.Name == line })
+				if i < 0 || s.factSheet.Rows[i].Value == "" || s.factSheet.Rows[i].Value == doc.NotChecked {
+					t.Errorf("%s, %s: no line %q, or without a reason: %+v", name, what, line, s.factSheet.Rows)
 				}
 			}
 		}
 	}
-	x := newEstateIndex(&clusterDocument(t).Inventories[0])
-	disk := guestSheet(x, &x.Guests[1]).Rows
+	x := newIndex(&clusterDocument(t).Inventories[0])
+	disk := guestFactSheet(x, &x.Guests[1]).Rows
 	i := slices.IndexFunc(disk, func(r doc.Row) bool { return r.Name == "Hard disk 1" })
 	for _, part := range []string{"lsilogic", "flat", "60 GiB", "independent nonpersistent", "format not checked (the account may not read it)", "how created not checked", "old (VMFS-5)"} {
 		if !strings.Contains(disk[i].Value, part) {

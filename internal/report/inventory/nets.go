@@ -15,7 +15,7 @@ import (
 
 // networkGrid has a row of each port group, and of a switch without any. Those
 // that are the same on several hosts are one row.
-func networkGrid(x *estateIndex) doc.Table {
+func networkGrid(x *index) doc.Table {
 	g := doc.Table{Fit: true, Caption: "Networks", Columns: []doc.Column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
 		{Name: "uplinks", Least: 8}, {Name: "shaping", Least: 10}, {Name: "teaming", Least: 10}}}
 	if x.GuestsTotal != nil && *x.GuestsTotal > len(x.Guests) {
@@ -49,7 +49,7 @@ func networkGrid(x *estateIndex) doc.Table {
 		if len(s.Hosts) == 1 {
 			host = s.Hosts[0]
 		}
-		named := guestsBelow(x, s.ID)
+		named := guestsOfSwitch(x, s.ID)
 		for _, network := range slices.Sorted(maps.Keys(named)) {
 			rows.add(x, cmp.Or(network, s.Name), &measure.SwitchPortGroup{}, s, host, named[network])
 		}
@@ -57,12 +57,12 @@ func networkGrid(x *estateIndex) doc.Table {
 	for _, r := range rows.all {
 		g.Rows = append(g.Rows, dashed(slices.Concat(r.cells[:4], []string{strconv.Itoa(r.guests), r.where()}, r.cells[4:])...))
 	}
-	return g.WithoutEmpty().First(maxEstateRows)
+	return g.WithoutEmpty().First(maxRows)
 }
 
-// guestsBelow counts the guests of a switch whose port groups are not known, by the
+// guestsOfSwitch counts the guests of a switch whose port groups are not known, by the
 // names of networks that their adapters have; the switch alone where it has none.
-func guestsBelow(x *estateIndex, id string) map[string]int {
+func guestsOfSwitch(x *index, id string) map[string]int {
 	all := map[string]int{}
 	for i := range x.Guests {
 		seen := map[string]bool{}
@@ -79,7 +79,7 @@ func guestsBelow(x *estateIndex, id string) map[string]int {
 	return all
 }
 
-func hostOfSwitch(x *estateIndex, id string) string {
+func hostOfSwitch(x *index, id string) string {
 	if s := x.switches[id]; s != nil {
 		return s.Host
 	}
@@ -98,7 +98,7 @@ type netRows struct {
 	by  map[string]*netRow
 }
 
-func (r *netRows) add(x *estateIndex, name string, p *measure.SwitchPortGroup, s *measure.VirtualSwitch, host string, guests int) {
+func (r *netRows) add(x *index, name string, p *measure.SwitchPortGroup, s *measure.VirtualSwitch, host string, guests int) {
 	if s == nil {
 		s = &measure.VirtualSwitch{}
 	}
@@ -177,13 +177,13 @@ func shapeText(s *measure.Shaping) string {
 	return unit.Rate(float64(*s.AverageBps))
 }
 
-func storeGrid(x *estateIndex) doc.Table {
+func storeGrid(x *index) doc.Table {
 	g := doc.Table{Fit: true, Caption: "Datastores", Columns: []doc.Column{{Name: "datastore", Least: 12}, {Name: "type"}, {Name: "size", Right: true}, {Name: "free", Right: true}, {Name: "of one host"}, {Name: "flash"}, {Name: "on", Least: 16}}}
 	for i := range x.Datastores {
 		s := &x.Datastores[i]
 		g.Rows = append(g.Rows, dashed(s.Name, measure.Value(s.Type), bytesText(s.Size), bytesText(s.Free), yesNo(s.Local), yesNo(s.SSD), strings.Join(s.Devices, ", ")))
 	}
-	return g.WithoutEmpty().First(maxEstateRows)
+	return g.WithoutEmpty().First(maxRows)
 }
 
 func yesNo(b *bool) string {

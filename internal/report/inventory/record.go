@@ -33,9 +33,9 @@ type inventoryItem struct {
 func Record(d *measure.Document) Checklists {
 	points := d.EndPoints[:min(len(d.EndPoints), facts.MostEndPoints)]
 	v := Checklists{}
-	var below []*placed
+	var below []*hostPlacement
 	for i, p := range points {
-		v.Names, below = append(v.Names, doc.Clean(p.Name)), append(below, placedAt(d, &points[i]))
+		v.Names, below = append(v.Names, doc.Clean(p.Name)), append(below, placementAt(d, &points[i]))
 	}
 	if len(points) == 0 {
 		return v

@@ -11,8 +11,8 @@ import (
 	"thru/internal/unit"
 )
 
-// unlikeMarks name what differs between hosts that guests move between.
-func unlikeMarks(x *estateIndex) (all []mark) {
+// unequalObservations name what differs between hosts that guests move between.
+func unequalObservations(x *index) (all []observation) {
 	for _, u := range []struct {
 		found           []place.Unlike
 		noun, what, why string
@@ -20,7 +20,7 @@ func unlikeMarks(x *estateIndex) (all []mark) {
 		{place.UnlikeMTUs(x.Inventory, x.hosts), "switch name", "MTU", "jumbo frames pass between some of them only"},
 		{place.UnlikeVLANs(x.Inventory, x.hosts, x.switches), "network", "VLAN", "guests that move there are cut off"},
 	} {
-		m := mark{Why: u.why}
+		m := observation{Why: u.why}
 		for _, o := range u.found {
 			where := strings.TrimSpace(o.Name + " " + doc.Prefixed("in ", cmp.Or(o.Cluster, o.Site)))
 			m.Names = append(m.Names, doc.Clean(where+" ("+valuesText(o.Values)+")"))
@@ -51,5 +51,5 @@ func valuesText(values map[string][]string) string {
 		all = append(all, s)
 	}
 	slices.Sort(all)
-	return strings.Join(all[:min(len(all), markNames)], "; ")
+	return strings.Join(all[:min(len(all), observationNames)], "; ")
 }

@@ -16,26 +16,26 @@ import (
 const (
 	maxInventories = 8
 	maxGuestRows   = 5000
-	maxSheets      = 300 // of guests; those that stand out come first
+	maxFactSheets  = 300 // of guests; those that stand out come first
 	fewGuests      = 60  // a page shows so many in one table, more by their hosts
 )
 
-// estate is an inventory made ready to print: hosts, guests and networks, what
+// view is an inventory made ready to print: hosts, guests and networks, what
 // stands out, and a sheet of each host and guest (C-07, C-08).
-type estate struct {
-	Source      string
-	Kind        string // "vsphere", "esxi", "kvm"
-	Answer      string
-	Below       bool // it is what lies below the end points of a test
-	Hosts       doc.Table
-	Groups      []guestGroup
-	Networks    doc.Table
-	Stores      doc.Table
-	Marks       []mark
-	HostSheets  []sheet
-	GuestSheets []sheet
-	Unsheeted   int // guests without a sheet
-	Gaps        []doc.Gap
+type view struct {
+	Source          string
+	Kind            string // "vsphere", "esxi", "kvm"
+	Answer          string
+	Below           bool // it is what lies below the end points of a test
+	Hosts           doc.Table
+	Groups          []guestGroup
+	Networks        doc.Table
+	Stores          doc.Table
+	Observations    []observation
+	HostFactSheets  []factSheet
+	GuestFactSheets []factSheet
+	Unsheeted       int // guests without a sheet
+	Gaps            []doc.Gap
 }
 
 // guestGroup is the guests of one host; where they are few there is one group
@@ -61,7 +61,7 @@ func (g guestGroup) Count() string {
 }
 
 // filtered tells whether the guests of a page are so many that it helps to filter them.
-func (e estate) filtered() bool {
+func (e view) filtered() bool {
 	n := 0
 	for _, g := range e.Groups {
 		n += len(g.Rows)
@@ -73,29 +73,29 @@ func (e estate) filtered() bool {
 func Is(d *measure.Document) bool { return d.Command == "inventory" && len(d.Inventories) > 0 }
 
 // newEstates makes the inventories of a document ready to print.
-func newEstates(d *measure.Document) (all []estate) {
+func newEstates(d *measure.Document) (all []view) {
 	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
-		e := newEstate(&d.Inventories[i])
+		e := newView(&d.Inventories[i])
 		e.Below = !Is(d)
 		all = append(all, e)
 	}
 	return all
 }
 
-func newEstate(v *measure.Inventory) estate {
-	x := newEstateIndex(v)
+func newView(v *measure.Inventory) view {
+	x := newIndex(v)
 	marks, odd := standOut(x)
-	e := estate{
-		Source: doc.Clean(v.Source), Kind: doc.Clean(v.Kind), Answer: inventoryAnswer(v, len(marks)), Marks: marks,
+	e := view{
+		Source: doc.Clean(v.Source), Kind: doc.Clean(v.Kind), Answer: inventoryAnswer(v, len(marks)), Observations: marks,
 		Hosts: hostGrid(x), Groups: guestGroups(x, odd), Networks: networkGrid(x), Stores: storeGrid(x),
 	}
-	for i := range v.Hosts[:min(len(v.Hosts), maxSheets)] {
-		e.HostSheets = append(e.HostSheets, hostSheet(x, &v.Hosts[i]))
+	for i := range v.Hosts[:min(len(v.Hosts), maxFactSheets)] {
+		e.HostFactSheets = append(e.HostFactSheets, hostFactSheet(x, &v.Hosts[i]))
 	}
 	guests := sheeted(v.Guests, odd)
 	e.Unsheeted = len(v.Guests) - len(guests)
 	for _, g := range guests {
-		e.GuestSheets = append(e.GuestSheets, guestSheet(x, g))
+		e.GuestFactSheets = append(e.GuestFactSheets, guestFactSheet(x, g))
 	}
 	words := measure.NewVocabulary()
 	for _, m := range v.NotChecked {
@@ -106,20 +106,20 @@ func newEstate(v *measure.Inventory) estate {
 
 // sheeted are the guests that have a sheet on a page, in their order.
 func sheeted(guests []measure.Guest, odd map[string]bool) (all []*measure.Guest) {
-	room := maxSheets
+	room := maxFactSheets
 	for i := range guests {
 		if odd[guests[i].ID] {
 			room--
 		}
 	}
 	for i := range guests {
-		if g := &guests[i]; odd[g.ID] && len(all) < maxSheets {
+		if g := &guests[i]; odd[g.ID] && len(all) < maxFactSheets {
 			all = append(all, g)
 		} else if !odd[g.ID] && room > 0 {
 			all, room = append(all, g), room-1
 		}
 	}
-	return all[:min(len(all), maxSheets)]
+	return all[:min(len(all), maxFactSheets)]
 }
 
 // inventoryAnswer is "3 hosts, 12 VMs (9 on), VMware vCenter Server 8.0.3 at vsphere://ro@vc; 2 things stand out".
@@ -165,7 +165,7 @@ func countOf(n int, total *int, noun string) string {
 func Answers(d *measure.Document) (all []string) {
 	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
 		v := &d.Inventories[i]
-		marks, _ := standOut(newEstateIndex(v))
+		marks, _ := standOut(newIndex(v))
 		s := inventoryAnswer(v, len(marks))
 		if d.Error != nil {
 			s += " (partial: it ended early)"
@@ -175,7 +175,7 @@ func Answers(d *measure.Document) (all []string) {
 	return all
 }
 
-func hostGrid(x *estateIndex) doc.Table {
+func hostGrid(x *index) doc.Table {
 	// A terminal leaves out the last columns that have no room.
 	g := doc.Table{Fit: true, Caption: "Hosts", Columns: []doc.Column{{Name: "host", Least: 12}, {Name: "state", Least: 9}, {Name: "cluster", Least: 8}, {Name: "threads", Right: true}, {Name: "memory", Right: true},
 		{Name: "running VMs", Right: true}, {Name: "vCPUs of these", Right: true}, {Name: "version", Least: 12}, {Name: "model", Least: 12}, {Name: "CPU", Least: 14}}}
@@ -188,7 +188,7 @@ func hostGrid(x *estateIndex) doc.Table {
 		g.Rows = append(g.Rows, dashed(h.Name, hostState(h), h.Cluster, doc.Number(f.ThreadCount()), memoryOf(f), doc.Number(h.Guests), doc.Number(h.CPUsHanded),
 			shortProduct(hostVersion(f)), machineModel(f.Machine), shortCPU(measure.Value(f.CPUModel))))
 	}
-	return g.WithoutEmpty().First(maxEstateRows)
+	return g.WithoutEmpty().First(maxRows)
 }
 
 // shortCPU is the name of a processor without what is the same of all.
@@ -205,7 +205,7 @@ func guestColumns() []doc.Column {
 		{Name: "network", Least: 12}, {Name: "host", Least: 10}, {Name: "addresses", Least: 15}, {Name: "system", Least: 12}}
 }
 
-func guestRow(x *estateIndex, g *measure.Guest) []string {
+func guestRow(x *index, g *measure.Guest) []string {
 	host := ""
 	if h := x.hosts[g.Host]; h != nil {
 		host = h.Name
@@ -229,7 +229,7 @@ func addressesText(addrs []string) string {
 }
 
 // guestGroups are the tables of guests: one, or one a host where they are many.
-func guestGroups(x *estateIndex, odd map[string]bool) []guestGroup {
+func guestGroups(x *index, odd map[string]bool) []guestGroup {
 	var order []string
 	groups := map[string]*guestGroup{}
 	many := len(x.Guests) > fewGuests && len(x.Hosts) > 1

@@ -42,7 +42,7 @@ func throughputChart(l *Ladder, x draw.XAxis, n int) doc.Chart {
 			if g.CI95Low != nil {
 				basis = "95% interval"
 			}
-			s.Points = append(s.Points, draw.Point{X: beside(l, j, i), Y: g.Value / l.Unit.Div})
+			s.Points = append(s.Points, draw.Point{X: spreadWindows(l, j, i), Y: g.Value / l.Unit.Div})
 			s.Errors = append(s.Errors, draw.Span{Low: low / l.Unit.Div, High: high / l.Unit.Div})
 			p.Max = max(p.Max, g.Value/l.Unit.Div, high/l.Unit.Div)
 		}
@@ -54,8 +54,8 @@ func throughputChart(l *Ladder, x draw.XAxis, n int) doc.Chart {
 	return draw.Chart(d, "Throughput by streams and window. Bars: "+basis+".", legends)
 }
 
-// beside moves the windows of one number of streams apart, so that none hides another.
-func beside(l *Ladder, streams, window int) float64 {
+// spreadWindows moves the windows of one number of streams apart, so that none hides another.
+func spreadWindows(l *Ladder, streams, window int) float64 {
 	return float64(streams) + (float64(window)-float64(len(l.Windows)-1)/2)*0.12
 }
 
@@ -70,10 +70,10 @@ func cpuChart(l *Ladder, x draw.XAxis, n int) doc.Chart {
 				continue
 			}
 			if f := r.Source.SenderCPU; f != nil {
-				sender.Points = append(sender.Points, draw.Point{X: beside(l, j, i), Y: f.Pct})
+				sender.Points = append(sender.Points, draw.Point{X: spreadWindows(l, j, i), Y: f.Pct})
 			}
 			if f := r.Source.ReceiverCPU; f != nil {
-				receiver.Points = append(receiver.Points, draw.Point{X: beside(l, j, i), Y: f.Pct})
+				receiver.Points = append(receiver.Points, draw.Point{X: spreadWindows(l, j, i), Y: f.Pct})
 			}
 		}
 		p.Lines = append(p.Lines, receiver, sender)

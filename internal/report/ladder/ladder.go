@@ -61,7 +61,7 @@ func All(d *measure.Document) []Ladder {
 	said := map[string]bool{}
 	for i := range all {
 		all[i].finish(d)
-		all[i].Notes = append(all[i].Notes, all[i].heldNotes(said)...)
+		all[i].Notes = append(all[i].Notes, all[i].limitNotes(said)...)
 	}
 	return all
 }
@@ -69,7 +69,7 @@ func All(d *measure.Document) []Ladder {
 // Has tells whether a cell has its place in a matrix of streams by window:
 // of a ladder of several rungs, those that nothing else was varied of.
 func Has(d *measure.Document, c *measure.Cell) bool {
-	if d.Ladder == nil && d.Command != "ladder" || d.Ladder != nil && (c.Rung == "" || c.AtOnce > 1 || c.Beside) {
+	if d.Ladder == nil && d.Command != "ladder" || d.Ladder != nil && (c.Rung == "" || c.AtOnce > 1 || c.Baseline) {
 		return false
 	}
 	return !slices.ContainsFunc(result.Conditions(c.Axes), func(a measure.Axis) bool { return a.Name != "streams" && a.Name != "window" })
@@ -122,15 +122,15 @@ func (l *Ladder) finish(d *measure.Document) {
 // Caution is what is to be known of figures that others have published.
 const Caution = "absolute figures do not travel between machines"
 
-// heldNotes say what holds back the rung that carried most, and the one that carried least;
+// limitNotes say what holds back the rung that carried most, and the one that carried least;
 // what a ladder above has said in full is its cause alone.
-func (l *Ladder) heldNotes(said map[string]bool) (notes []string) {
+func (l *Ladder) limitNotes(said map[string]bool) (notes []string) {
 	if l.Best == nil {
 		return nil
 	}
 	least := l.Best
 	for i := range l.Rungs {
-		if r := &l.Rungs[i]; (stat.Measured(r.Source) || result.IsHeld(r.Source)) && result.AmountOf(r.Source) < result.AmountOf(least.Source) {
+		if r := &l.Rungs[i]; (stat.Measured(r.Source) || result.IsLimited(r.Source)) && result.AmountOf(r.Source) < result.AmountOf(least.Source) {
 			least = r
 		}
 	}
@@ -139,11 +139,11 @@ func (l *Ladder) heldNotes(said map[string]bool) (notes []string) {
 		*rung
 	}{{"the most", l.Best}, {"the least", least}} {
 		if c := x.Source; len(c.Findings) > 0 && (x.rung != l.Best || len(notes) == 0) {
-			held := why.HeldText(c)
+			held := why.LimitText(c)
 			if f := result.Binding(c); f != nil && said[held] {
 				held = doc.Clean(f.Cause) + " (" + doc.Clean(f.Confidence) + "), as above"
 			}
-			said[why.HeldText(c)] = true
+			said[why.LimitText(c)] = true
 			notes = append(notes, fmt.Sprintf("%s (%s, %s window): %s", x.name, unit.Plural(c.Streams, "stream"), result.WindowName(c.Window), held))
 		}
 	}

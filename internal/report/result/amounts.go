@@ -45,7 +45,7 @@ func MainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
 		switch {
-		case c.Beside || IsExperiment(c) || IsGauge(d, c) || !stat.Measured(c) && !IsHeld(c) && !IsSentOnly(c):
+		case c.Baseline || IsExperiment(c) || IsGauge(d, c) || !stat.Measured(c) && !IsLimited(c) && !IsSentOnly(c):
 		case first == nil:
 			first = c
 		case back == nil && Asks(c) == Asks(first) && c.From == first.To && c.To == first.From && c.Streams == first.Streams && c.Window == first.Window:
@@ -210,10 +210,10 @@ func Interval(f *measure.Figure) (low, high float64) {
 	return f.Low, f.High
 }
 
-// HeldApart tells whether two directions need a sentence each: one is held
+// LimitsDiffer tells whether two directions need a sentence each: one is held
 // back by what does not hold the other. A verdict that is met needs none.
-func HeldApart(v *measure.Verdict, first, back *measure.Cell) bool {
-	if !IsHeld(first) && !IsHeld(back) || v != nil && v.Pass {
+func LimitsDiffer(v *measure.Verdict, first, back *measure.Cell) bool {
+	if !IsLimited(first) && !IsLimited(back) || v != nil && v.Pass {
 		return false
 	}
 	f, b := Binding(first), Binding(back)
@@ -222,7 +222,7 @@ func HeldApart(v *measure.Verdict, first, back *measure.Cell) bool {
 
 // WorseFirst orders two directions by what they carried; one of them may be missing.
 func WorseFirst(first, back *measure.Cell) (worse, other *measure.Cell) {
-	if back != nil && IsHeld(back) && (!IsHeld(first) || AmountOf(back) < AmountOf(first)) {
+	if back != nil && IsLimited(back) && (!IsLimited(first) || AmountOf(back) < AmountOf(first)) {
 		return back, first
 	}
 	return first, back

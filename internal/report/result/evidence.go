@@ -157,9 +157,9 @@ func CPUOf(e *measure.Evidence) (machine, busiest []draw.Point) {
 	return machine, busiest
 }
 
-// LatencyCourse is the time from request to response over time in ns: the mean and
+// LatencyTimeline is the time from request to response over time in ns: the mean and
 // the greatest of each second.
-func LatencyCourse(e *measure.Evidence) (mean, most []draw.Point) {
+func LatencyTimeline(e *measure.Evidence) (mean, most []draw.Point) {
 	mean = perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) { return float64(b.LatencyMean), b.LatencyMean > 0 })
 	most = perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) { return float64(b.LatencyMax), b.LatencyMean > 0 })
 	return mean, most

@@ -40,7 +40,7 @@ func OfFiles(d *measure.Document) bool {
 
 // IsSilent tells of a document of files without any figure.
 func IsSilent(d *measure.Document) bool {
-	return OfFiles(d) && !slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return stat.Measured(&c) || IsHeld(&c) })
+	return OfFiles(d) && !slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return stat.Measured(&c) || IsLimited(&c) })
 }
 
 // IsPlanned tells of a document that tables stand for, not cells.
@@ -52,7 +52,7 @@ func IsPlanned(d *measure.Document) bool {
 func MainCount(d *measure.Document) int {
 	n := 0
 	for i := range d.Cells {
-		if c := &d.Cells[i]; !c.Beside && !IsExperiment(c) && !IsGauge(d, c) {
+		if c := &d.Cells[i]; !c.Baseline && !IsExperiment(c) && !IsGauge(d, c) {
 			n++
 		}
 	}

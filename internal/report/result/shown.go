@@ -7,13 +7,13 @@ import (
 
 // Cell is one flow with its figures as lines of name and value.
 type Cell struct {
-	Name   string // "local -> peer"
-	What   string // "TCP, 4 streams, default window"
-	Beside bool
-	Gauge  bool // latency beside bulk data: its figures stand with those of the data
-	Tried  bool // an experiment of an explanation
-	Rows   []doc.Row
-	Source *measure.Cell
+	Name     string // "local -> peer"
+	What     string // "TCP, 4 streams, default window"
+	Baseline bool
+	Gauge    bool // latency beside bulk data: its figures stand with those of the data
+	Tried    bool // an experiment of an explanation
+	Rows     []doc.Row
+	Source   *measure.Cell
 }
 
 // Experiment is the name of the experiment that a cell was measured for, if any.
@@ -25,9 +25,9 @@ func (c Cell) Experiment() string {
 }
 
 // Main tells whether a cell is a result of its own.
-func (c Cell) Main() bool { return !c.Beside && !c.Gauge && !c.Tried }
+func (c Cell) Main() bool { return !c.Baseline && !c.Gauge && !c.Tried }
 
 // NewCell makes a flow ready to print.
 func NewCell(d *measure.Document, c *measure.Cell) Cell {
-	return Cell{Name: PathName(c), What: doc.Join(What(c), OtherAxes(c)), Beside: c.Beside, Gauge: IsGauge(d, c), Tried: IsExperiment(c), Rows: rows(c), Source: c}
+	return Cell{Name: PathName(c), What: doc.Join(What(c), OtherAxes(c)), Baseline: c.Baseline, Gauge: IsGauge(d, c), Tried: IsExperiment(c), Rows: rows(c), Source: c}
 }

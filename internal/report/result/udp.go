@@ -54,8 +54,8 @@ func placeRows(places []measure.LossPlace, add func(name, value string)) {
 	}
 	name = "remedy"
 	for _, p := range places {
-		if 100*float64(p.Packets) >= worthPct*all && p.Remedy != "" {
-			add(name, doc.Clean(p.Remedy))
+		if 100*float64(p.Packets) >= worthPct*all && p.Fix != "" {
+			add(name, doc.Clean(p.Fix))
 			name = "and"
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"thru/internal/unit"
 )
 
-// course is what one cell did over time, in the units of its panels.
-type course struct {
+// timeline is what one cell did over time, in the units of its panels.
+type timeline struct {
 	cell                         *measure.Cell
 	sent, received               []draw.Point // bit/s
 	senderCPU, senderMax         []draw.Point // %
@@ -31,8 +31,8 @@ type course struct {
 // maxPoints bounds one line of a chart.
 const maxPoints = 240
 
-// askedBeside is the requests that showed the latency while a cell ran; nil: none did.
-func askedBeside(cells []result.Cell, c *measure.Cell) *measure.Cell {
+// latencyRequests is the requests that showed the latency while a cell ran; nil: none did.
+func latencyRequests(cells []result.Cell, c *measure.Cell) *measure.Cell {
 	for _, x := range cells {
 		if x.Gauge && x.Source.Group == c.Group && x.Source.AtOnce > 1 {
 			return x.Source
@@ -41,9 +41,9 @@ func askedBeside(cells []result.Cell, c *measure.Cell) *measure.Cell {
 	return nil
 }
 
-func newCourse(c *measure.Cell) course {
+func newTimeline(c *measure.Cell) timeline {
 	sender, receiver := result.ShownFlow(c)
-	k := course{cell: c, sent: Thin(result.ThroughputOf(sender)), received: Thin(result.ThroughputOf(receiver)),
+	k := timeline{cell: c, sent: Thin(result.ThroughputOf(sender)), received: Thin(result.ThroughputOf(receiver)),
 		RTT: Thin(result.RTTOf(sender)), farRTT: Thin(result.RTTOf(receiver)), retransmits: Thin(result.RetransmitsOf(sender)), farAgain: Thin(result.RetransmitsOf(receiver))}
 	if Greatest(k.farAgain) == 0 { // it sends acknowledgements alone, which are not sent again
 		k.farAgain = nil
@@ -104,21 +104,21 @@ func Greatest(series ...[]draw.Point) float64 {
 // Charts draws each main cell over time, all on the same scales; requests beside
 // several of them are drawn with the first.
 func Charts(cells []result.Cell) []doc.Chart {
-	var all []course
+	var all []timeline
 	var asked []*measure.Cell
-	var most course
+	var most timeline
 	for _, c := range cells {
-		if !c.Main() || len(all) == MaxCourses && c.Source.AtOnce < 2*MaxCourses || len(all) == 2*MaxCourses {
+		if !c.Main() || len(all) == MaxTimelines && c.Source.AtOnce < 2*MaxTimelines || len(all) == 2*MaxTimelines {
 			continue
 		}
-		k := newCourse(c.Source)
+		k := newTimeline(c.Source)
 		if max(len(k.sent), len(k.received)) < 2 {
 			continue // one second is a figure, and no course
 		}
-		if x := askedBeside(cells, c.Source); x != nil && !slices.Contains(asked, x) {
+		if x := latencyRequests(cells, c.Source); x != nil && !slices.Contains(asked, x) {
 			asked = append(asked, x)
 			asker, _ := result.ShownFlow(x)
-			k.took, k.tookMost = result.LatencyCourse(asker)
+			k.took, k.tookMost = result.LatencyTimeline(asker)
 			most.latency = max(most.latency, Greatest(k.took, k.tookMost))
 		}
 		all = append(all, k)
@@ -132,29 +132,29 @@ func Charts(cells []result.Cell) []doc.Chart {
 	return charts
 }
 
-// MaxCourses bounds the cells that are drawn over time; twice as many that ran at once.
-const MaxCourses = 4
+// MaxTimelines bounds the cells that are drawn over time; twice as many that ran at once.
+const MaxTimelines = 4
 
 const (
-	CoursePanel = 110
-	Markers     = 8 // on each line
-	LeastCount  = 4 // of an axis that counts whole things
+	TimelinePanel = 110
+	Markers       = 8 // on each line
+	LeastCount    = 4 // of an axis that counts whole things
 )
 
-func (k course) chart(n int, most course) doc.Chart {
+func (k timeline) chart(n int, most timeline) doc.Chart {
 	sender, receiver := draw.Line{Markers: Markers}, draw.Line{Style: 1, Wide: true, Markers: Markers}
 	peak := func(style int, ps []draw.Point) draw.Line {
 		return with(draw.Line{Style: style, Thin: true, Dashed: true}, ps, 1)
 	}
 	rates, times := k.rates(most), doc.TimeScale(most.rttMax)
-	panels := []draw.Panel{{Title: rates.Name, Height: CoursePanel, Max: most.rateMax / rates.Div,
+	panels := []draw.Panel{{Title: rates.Name, Height: TimelinePanel, Max: most.rateMax / rates.Div,
 		Lines: []draw.Line{with(receiver, k.received, rates.Div), with(sender, k.sent, rates.Div)}}}
 	if len(k.senderCPU)+len(k.receiverCPU) > 0 {
-		panels = append(panels, draw.Panel{Title: "CPU, % of the machine; fine: busiest core", Height: CoursePanel, Max: 100,
+		panels = append(panels, draw.Panel{Title: "CPU, % of the machine; fine: busiest core", Height: TimelinePanel, Max: 100,
 			Lines: []draw.Line{peak(0, k.senderMax), peak(1, k.receiverMax), with(receiver, k.receiverCPU, 1), with(sender, k.senderCPU, 1)}})
 	}
 	if len(k.RTT)+len(k.farRTT) > 0 {
-		panels = append(panels, draw.Panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: CoursePanel, Max: most.rttMax / times.Div,
+		panels = append(panels, draw.Panel{Title: "RTT as each end's kernel has it, " + times.Name, Height: TimelinePanel, Max: most.rttMax / times.Div,
 			Lines: []draw.Line{with(receiver, k.farRTT, times.Div), with(sender, k.RTT, times.Div)}})
 	}
 	if len(k.took) > 1 {
@@ -162,7 +162,7 @@ func (k course) chart(n int, most course) doc.Chart {
 	}
 	counted := func(title string, ps, far []draw.Point) {
 		if len(ps)+len(far) > 0 && most.re > 0 {
-			panels = append(panels, draw.Panel{Title: title, Height: CoursePanel * 0.7, Max: max(most.re, LeastCount),
+			panels = append(panels, draw.Panel{Title: title, Height: TimelinePanel * 0.7, Max: max(most.re, LeastCount),
 				Lines: []draw.Line{with(draw.Line{Stems: true}, ps, 1), with(draw.Line{Style: 1, Stems: true}, far, 1)}})
 		}
 	}
@@ -195,7 +195,7 @@ func with(l draw.Line, ps []draw.Point, div float64) draw.Line {
 // delayPanel draws the round trips of requests beside data: the mean and the greatest of each second.
 func delayPanel(mean, most []draw.Point, top float64, as draw.Line) draw.Panel {
 	times := doc.TimeScale(top)
-	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: CoursePanel, Max: top / times.Div,
+	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: TimelinePanel, Max: top / times.Div,
 		Lines: []draw.Line{with(draw.Line{Thin: true, Dashed: true}, most, times.Div), with(as, mean, times.Div)}}
 }
 
@@ -209,7 +209,7 @@ func secondsAxis(seconds float64) draw.XAxis {
 }
 
 // rates is the scale of the first panel, named as its title.
-func (k course) rates(most course) doc.Scale {
+func (k timeline) rates(most timeline) doc.Scale {
 	if result.Asks(k.cell) {
 		return doc.Scale{Div: 1, Name: "answered a second"}
 	}
@@ -218,7 +218,7 @@ func (k course) rates(most course) doc.Scale {
 }
 
 // words says the course without a picture.
-func (k course) words() string {
+func (k timeline) words() string {
 	parts := []string{result.What(k.cell)}
 	if g := k.cell.Goodput; g != nil && !result.Asks(k.cell) {
 		parts = append(parts, "goodput "+unit.Rate(g.Value)+", between "+unit.Rate(g.Low)+" and "+unit.Rate(g.High))

@@ -33,7 +33,7 @@ func TestTimeTicks(t *testing.T) {
 // TestOverlap: the receiver's line lies below the sender's, and is so wide that both
 // show where they have one course; what never happened has no panel.
 func TestOverlap(t *testing.T) {
-	k := course{cell: &measure.Cell{From: "a", To: "b", Protocol: measure.TCP}, seconds: 2, rateMax: 1e9,
+	k := timeline{cell: &measure.Cell{From: "a", To: "b", Protocol: measure.TCP}, seconds: 2, rateMax: 1e9,
 		sent: []draw.Point{{X: 0.5, Y: 1e9}, {X: 1.5, Y: 1e9}}, retransmits: []draw.Point{{X: 0.5, Y: 0}, {X: 1.5, Y: 0}}}
 	k.received = k.sent
 	c := k.chart(0, k)

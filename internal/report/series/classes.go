@@ -21,7 +21,7 @@ func classCells(d *measure.Document) (up, down []*measure.Cell) {
 	}
 	for i := range d.Cells {
 		c := &d.Cells[i]
-		if c.Beside || result.IsExperiment(c) || result.Asks(c) || !stat.Measured(c) || c.AtOnce < 4 {
+		if c.Baseline || result.IsExperiment(c) || result.Asks(c) || !stat.Measured(c) || c.AtOnce < 4 {
 			continue
 		}
 		if len(up) == 0 || c.From == up[0].From {
@@ -79,10 +79,10 @@ func ClassCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	var legends []doc.Legend
 	var words []string
 	seconds, rate, long := 0.0, 0.0, false
-	courses := map[*measure.Cell]course{}
+	timelines := map[*measure.Cell]timeline{}
 	for _, c := range slices.Concat(up, down) {
-		k := newCourse(c)
-		courses[c], seconds, rate, long = k, max(seconds, k.seconds), max(rate, Greatest(k.received)), long || len(k.received) > 1
+		k := newTimeline(c)
+		timelines[c], seconds, rate, long = k, max(seconds, k.seconds), max(rate, Greatest(k.received)), long || len(k.received) > 1
 		words = append(words, result.PathName(c)+", "+result.ClassName(c.Spec.DSCP)+": "+unit.Rate(c.Goodput.Value))
 	}
 	if !long {
@@ -91,18 +91,18 @@ func ClassCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	in := doc.ScaleFor(rate)
 	var panels []draw.Panel
 	for n, direction := range [][]*measure.Cell{up, down} {
-		p := draw.Panel{Title: result.PathName(direction[0]) + ", " + in.Name, Height: CoursePanel, Max: rate / in.Div}
+		p := draw.Panel{Title: result.PathName(direction[0]) + ", " + in.Name, Height: TimelinePanel, Max: rate / in.Div}
 		for i, c := range direction {
-			l := with(draw.Line{Style: i % draw.Styles, Markers: Markers}, courses[c].received, in.Div)
+			l := with(draw.Line{Style: i % draw.Styles, Markers: Markers}, timelines[c].received, in.Div)
 			if p.Lines = append(p.Lines, l); n == 0 {
 				legends = append(legends, doc.Legend{Key: draw.Key(l), Name: result.ClassName(c.Spec.DSCP)})
 			}
 		}
 		panels = append(panels, p)
 	}
-	if x := askedBeside(cells, up[0]); x != nil {
+	if x := latencyRequests(cells, up[0]); x != nil {
 		asker, _ := result.ShownFlow(x)
-		mean, most := result.LatencyCourse(asker)
+		mean, most := result.LatencyTimeline(asker)
 		panels = append(panels, delayPanel(mean, most, Greatest(mean, most), draw.Line{Markers: Markers}))
 	}
 	drawn := draw.Drawing{ID: "classes", Title: "Classes and delay over time", Desc: strings.Join(words, "; "), X: secondsAxis(seconds), Panels: panels}

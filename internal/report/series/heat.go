@@ -150,12 +150,12 @@ func queueHeat(e *measure.Evidence, place string) heatmap {
 			return
 		}
 		for name, n := range s.NIC.Driver {
-			if way, q, ok := queueOf(name); ok {
+			if direction, q, ok := queueOf(name); ok {
 				key := 2 * q
-				if way == "tx" {
+				if direction == "tx" {
 					key++
 				}
-				set(key, fmt.Sprintf("%s %d", way, q), float64(n)*result.Second/float64(s.Span))
+				set(key, fmt.Sprintf("%s %d", direction, q), float64(n)*result.Second/float64(s.Span))
 			}
 		}
 	})
@@ -176,11 +176,11 @@ func interruptHeat(e *measure.Evidence, place string) heatmap {
 }
 
 // queueOf reads way and number of a queue out of the name of its counter of packets.
-func queueOf(counter string) (way string, q int, ok bool) {
-	for _, way := range []string{"rx", "tx"} {
+func queueOf(counter string) (direction string, q int, ok bool) {
+	for _, direction := range []string{"rx", "tx"} {
 		for _, form := range []string{"_queue_%d_packets", "-%d.packets", "%d_packets", "_%d_packets"} {
-			if _, err := fmt.Sscanf(counter, way+form, &q); err == nil && fmt.Sprintf(way+form, q) == counter && q >= 0 && q < 1<<16 {
-				return way, q, true
+			if _, err := fmt.Sscanf(counter, direction+form, &q); err == nil && fmt.Sprintf(direction+form, q) == counter && q >= 0 && q < 1<<16 {
+				return direction, q, true
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func NewLatencyPage(cells []result.Cell) *LatencyPage {
 	least, greatest, most := math.Inf(1), 0.0, 0.0
 	for _, c := range cells {
 		l := c.Source.Latency
-		if l == nil || c.Tried || c.Beside && !c.Gauge || len(all) == draw.Styles {
+		if l == nil || c.Tried || c.Baseline && !c.Gauge || len(all) == draw.Styles {
 			continue
 		}
 		name := seriesName(c)

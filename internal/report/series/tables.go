@@ -97,7 +97,7 @@ func uint32Text(n *uint32) string {
 
 // SecondTable is the course in figures: the same as the chart, to read.
 func SecondTable(c *measure.Cell) doc.Table {
-	k := newCourse(c)
+	k := newTimeline(c)
 	if len(k.received) < 2 {
 		return doc.Table{}
 	}

@@ -75,7 +75,7 @@ func fallOf(t *measure.Transfer) draw.Fall {
 		}
 	}
 	for _, l := range layers {
-		b := draw.Rung{Name: doc.Clean(l.Name), Way: doc.Clean(l.Where), Value: "not checked", With: doc.Clean(l.How), Binds: l.Name == t.Binds}
+		b := draw.Rung{Name: doc.Clean(l.Name), Path: doc.Clean(l.Where), Value: "not checked", With: doc.Clean(l.How), Binds: l.Name == t.Binds}
 		if l.Bps != nil {
 			b.Value, b.Carried = unit.Rate(*l.Bps), w.Share(*l.Bps)
 		} else {
@@ -91,7 +91,7 @@ func Blocks(m *View) []doc.Block {
 	if m == nil {
 		return nil
 	}
-	layers := []doc.Block{doc.Charts{Charts: m.Course()}, m.Layers(), doc.OnTerminal(doc.List{Lines: m.hows()}), doc.Pairs{Name: "The transfer", Rows: m.Rows}}
+	layers := []doc.Block{doc.Charts{Charts: m.Timeline()}, m.Layers(), doc.OnTerminal(doc.List{Lines: m.hows()}), doc.Pairs{Name: "The transfer", Rows: m.Rows}}
 	return []doc.Block{doc.Section{Title: "Layers", Body: append(layers, m.Published)}}
 }
 
@@ -131,8 +131,8 @@ func bindsTone(cell string) doc.Tone {
 	return doc.ToneNone
 }
 
-// Course draws the seconds of each run, where there are several.
-func (m *View) Course() []doc.Chart {
+// Timeline draws the seconds of each run, where there are several.
+func (m *View) Timeline() []doc.Chart {
 	most, long := 0.0, 0
 	for _, r := range m.Runs {
 		for _, bps := range r.Seconds {

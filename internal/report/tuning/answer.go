@@ -50,19 +50,19 @@ func journeyAnswer(d *measure.Document) string {
 	first, last := ends(d)
 	for i, from := range first {
 		to := from
-		if n := slices.IndexFunc(last, func(c *measure.Cell) bool { return sameWay(c, from) }); n >= 0 {
+		if n := slices.IndexFunc(last, func(c *measure.Cell) bool { return sameDirection(c, from) }); n >= 0 {
 			to = last[n]
 		}
 		name := result.PathName(from)
 		if i == 1 && from.From == first[0].To && from.To == first[0].From && from.From != from.To {
 			name = "back"
 		}
-		parts = append(parts, wayText(from, to)+" "+name)
+		parts = append(parts, directionText(from, to)+" "+name)
 	}
 	return strings.Join(parts, ", ")
 }
 
-func wayText(from, to *measure.Cell) string {
+func directionText(from, to *measure.Cell) string {
 	switch {
 	case !stat.Measured(from) && !stat.Measured(to):
 		return "no result"
@@ -72,7 +72,7 @@ func wayText(from, to *measure.Cell) string {
 	return fromTo(result.AmountOf(from), result.AmountOf(to))
 }
 
-func sameWay(a, b *measure.Cell) bool { return a.From == b.From && a.To == b.To }
+func sameDirection(a, b *measure.Cell) bool { return a.From == b.From && a.To == b.To }
 
 // ends are the cells of the first state and of the last; of a result that was
 // kept both are its main cells.

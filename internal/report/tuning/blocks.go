@@ -37,7 +37,7 @@ func (t *View) Blocks() []doc.Block {
 		doc.Titled("What was tried", doc.Cards(t.Attempts, attempt.card)...),
 		doc.Para{Text: doc.Prefixed("ended: ", t.Ending)},
 		doc.Titled("Options of the test that were kept", doc.Code{Lines: flags}),
-		doc.Titled("To make it last beyond the next boot", doc.Cards(t.Lasting, lasting.card)...),
+		doc.Titled("To make it last beyond the next boot", doc.Cards(t.Persistent, persistence.card)...),
 		doc.Titled("To undo it", doc.Code{Lines: t.Undo}),
 		doc.Titled("What remains", doc.List{Lines: t.Remains}),
 		doc.Titled(title, doc.Cards(t.Advice, Proposal.card)...),
@@ -50,7 +50,7 @@ func (t *View) journey() doc.Table {
 	g := doc.Table{}
 	for _, s := range t.Journey {
 		meters = append(meters, doc.Bar{Share: s.Bar / 100})
-		g.Rows = append(g.Rows, []string{s.State, s.Way, s.Figure, doc.OrDash(s.Range), doc.OrDash(s.Change), s.Held, doc.OrDash(s.Words)})
+		g.Rows = append(g.Rows, []string{s.State, s.Path, s.Figure, doc.OrDash(s.Range), doc.OrDash(s.Change), s.Limit, doc.OrDash(s.Words)})
 	}
 	g.Columns = []doc.Column{{Name: "state", Least: 14}, {Name: "path", Least: 8}, {Name: t.Unit(), Right: true, Meters: meters}, {Name: "range", Right: true},
 		{Name: "change", Right: true}, {Name: "held back by", Least: 14}, {Name: "in words", Wide: true}}
@@ -70,7 +70,7 @@ func (a attempt) card() doc.Card {
 }
 
 // card is what makes kept settings outlive a boot of one host.
-func (l lasting) card() doc.Card {
+func (l persistence) card() doc.Card {
 	c, run := doc.Card{Name: "At " + l.At, Where: l.Manager, Text: l.Words}, "run"
 	if l.File != "" {
 		c.Type("write", l.Content, l.File)
@@ -88,7 +88,7 @@ func (x Proposal) card() doc.Card {
 	c.Say("expect", x.Expect)
 	c.Say("source", x.Source)
 	c.Say("risk", x.danger())
-	c.Say("by hand", x.ByHand)
+	c.Say("by hand", x.Manual)
 	c.Say("flags", x.Flags)
 	for _, h := range x.Hosts {
 		c.Type("do", h.Set, h.At, h.Words)

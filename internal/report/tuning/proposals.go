@@ -23,7 +23,7 @@ type Proposal struct {
 	Risk   string
 	Cuts   bool
 	Change bool   // commands or flags make it; else a person has to see to it
-	ByHand string // why thru does not do it itself
+	Manual string // why thru does not do it itself
 	Flags  string // options of a test that do the same
 	Hosts  []handwork
 }
@@ -38,7 +38,7 @@ type handwork struct {
 func newProposal(p *measure.Proposal, number int, several bool) Proposal {
 	v := Proposal{
 		Number: number, Title: doc.Clean(p.Title), Advice: doc.Clean(p.Title), Why: doc.Clean(p.Why), Expect: doc.Clean(p.Expect),
-		Source: result.SourceText(p.Source), Risk: doc.Clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), ByHand: doc.Reason(p.OnlySaid),
+		Source: result.SourceText(p.Source), Risk: doc.Clean(p.Risk), Cuts: p.Cuts, Change: isChange(p), Manual: doc.Reason(p.OnlySaid),
 	}
 	switch {
 	case p.Cause != "":
@@ -101,15 +101,17 @@ type sameness struct {
 // out as a difference (docs/tune.md).
 const falseAlarms = 2.0 / 60
 
-// isAlike tells of an attempt that changed nothing: the state with itself.
-func isAlike(a *measure.Attempt) bool { return strings.HasPrefix(a.ID, "a-a-") && len(a.Settings) == 0 }
+// isSelfComparison tells of an attempt that changed nothing: the state with itself.
+func isSelfComparison(a *measure.Attempt) bool {
+	return strings.HasPrefix(a.ID, "a-a-") && len(a.Settings) == 0
+}
 
 // newSameness counts; nil where the tuning has changed anything.
 func newSameness(d *measure.Document) *sameness {
 	var compared []*measure.Comparison
 	for i := range d.Tuning.Attempts {
 		a := &d.Tuning.Attempts[i]
-		if !isAlike(a) {
+		if !isSelfComparison(a) {
 			return nil
 		}
 		if a.Comparison != nil {

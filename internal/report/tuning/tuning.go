@@ -15,29 +15,29 @@ import (
 
 // Bounds of what is shown of a tuning, so that foreign documents keep it small.
 const (
-	maxAttempts  = 100
-	maxProposals = 100
-	maxLasting   = 30
-	maxFileLines = 60
+	maxAttempts   = 100
+	maxProposals  = 100
+	maxPersistent = 30
+	maxFileLines  = 60
 )
 
 // View is what `thru tune` has done, or with --dry-run would do, ready to print.
 type View struct {
-	DryRun   bool
-	Expected string    // time that it was said to take, in words
-	Ending   string    // why it ended, and how long it took
-	In       doc.Scale // of the figures of the journey
-	Journey  []stage
-	Untuned  []string // end points that are left as they are, and why
-	Attempts []attempt
-	Advice   []Proposal
-	Lasting  []lasting
-	Undo     []string // commands that bring back what was there before
-	Flags    string   // options of a test that were kept
-	Remains  []string
-	Same     *sameness // --aa
-	Restored doc.Table // --rollback
-	Left     []string  // of it, why
+	DryRun     bool
+	Expected   string    // time that it was said to take, in words
+	Ending     string    // why it ended, and how long it took
+	In         doc.Scale // of the figures of the journey
+	Journey    []stage
+	Untuned    []string // end points that are left as they are, and why
+	Attempts   []attempt
+	Advice     []Proposal
+	Persistent []persistence
+	Undo       []string // commands that bring back what was there before
+	Flags      string   // options of a test that were kept
+	Remains    []string
+	Same       *sameness // --aa
+	Restored   doc.Table // --rollback
+	Left       []string  // of it, why
 }
 
 // New makes a tuning ready to print; nil of other documents.
@@ -59,11 +59,11 @@ func New(d *measure.Document) *View {
 	for i := range t.Advice[:min(len(t.Advice), maxProposals)] {
 		v.Advice = append(v.Advice, newProposal(&t.Advice[i], i+1, len(d.EndPoints) > 1))
 	}
-	for i := range t.Lasting[:min(len(t.Lasting), maxLasting)] {
-		v.Lasting = append(v.Lasting, newLasting(&t.Lasting[i]))
+	for i := range t.Persistence[:min(len(t.Persistence), maxPersistent)] {
+		v.Persistent = append(v.Persistent, newPersistence(&t.Persistence[i]))
 	}
 	v.Restored, v.Left = newRestored(t.Restored)
-	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxLasting)] {
+	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxPersistent)] {
 		if e.NoTune != "" {
 			v.Untuned = append(v.Untuned, doc.Clean(e.Name)+": "+doc.Reason(e.NoTune))
 		}
@@ -93,11 +93,11 @@ func foldUntried(attempts []attempt) (all []attempt) {
 // stage is one direction in one state of a tuning.
 type stage struct {
 	State  string // "as it was found", or the change that led to it; "" of a further direction
-	Way    string
+	Path   string
 	Figure string // with its unit, or in that of the journey
 	Range  string
 	Change string  // from the state that was found
-	Held   string  // the cause that binds it
+	Limit  string  // the cause that binds it
 	Words  string  // the same in words
 	Bar    float64 // percent of the greatest figure
 }
@@ -116,15 +116,15 @@ func newJourney(d *measure.Document) (all []stage) {
 	}
 	for n, m := range journey[:min(len(journey), maxAttempts)] {
 		for i, c := range cellsOf(d, m.Cells) {
-			s := stage{Way: result.PathName(c), Figure: in.Number(result.AmountOf(c)), Held: "-"}
+			s := stage{Path: result.PathName(c), Figure: in.Number(result.AmountOf(c)), Limit: "-"}
 			if i == 0 {
 				s.State = stateName(m, n)
 			}
 			if i < len(m.Causes) {
-				s.Held = heldWord(m.Causes[i])
+				s.Limit = limitWord(m.Causes[i])
 			}
 			if i < len(m.Findings) {
-				s.Words = strings.TrimPrefix(doc.Clean(m.Findings[i]), s.Way+": ")
+				s.Words = strings.TrimPrefix(doc.Clean(m.Findings[i]), s.Path+": ")
 			}
 			s.fill(c, in, first)
 			if most > 0 {
@@ -154,8 +154,8 @@ func (s *stage) fill(c *measure.Cell, in doc.Scale, first map[string]float64) {
 	}
 }
 
-// heldWord names a cause.
-func heldWord(cause string) string {
+// limitWord names a cause.
+func limitWord(cause string) string {
 	switch cause {
 	case "":
 		return "-"
@@ -231,10 +231,10 @@ func newAttempt(a *measure.Attempt) attempt {
 	case measure.Foreign, measure.Declined, measure.NoTime:
 		v.Tone = doc.ToneWarn
 	}
-	if a.OtherWay != nil {
-		v.Other = comparedText(a.OtherWay)
+	if a.OtherDirection != nil {
+		v.Other = comparedText(a.OtherDirection)
 	}
-	for _, c := range []*measure.Comparison{a.Comparison, a.OtherWay} {
+	for _, c := range []*measure.Comparison{a.Comparison, a.OtherDirection} {
 		v.guard(c, a.Outcome == measure.Kept)
 	}
 	for i := range a.Verified[:min(len(a.Verified), result.MaxProofs)] {
@@ -298,7 +298,7 @@ func keptHosts(t *measure.Tuning) (hosts []string) {
 			if s.EndPoint == "" || s.EndPoint == "local" {
 				host = ""
 			}
-			if !slices.Contains(hosts, host) && len(hosts) < maxLasting {
+			if !slices.Contains(hosts, host) && len(hosts) < maxPersistent {
 				hosts = append(hosts, host)
 			}
 		}
@@ -326,16 +326,16 @@ func keptFlags(t *measure.Tuning) string {
 	return strings.TrimPrefix(strings.Join(append([]string{strings.Join(flags, " ")}, words...), "; "), "; ")
 }
 
-// lasting is what makes kept settings outlive a boot of one host.
-type lasting struct {
+// persistence is what makes kept settings outlive a boot of one host.
+type persistence struct {
 	At, Manager, File string
 	Words             string
 	Content           []string // lines of the file
 	Commands, Undo    []string
 }
 
-func newLasting(l *measure.Lasting) lasting {
-	v := lasting{At: doc.Clean(l.EndPoint), Manager: doc.Clean(l.Manager), File: doc.Clean(l.File), Words: doc.Clean(l.Words)}
+func newPersistence(l *measure.Persistence) persistence {
+	v := persistence{At: doc.Clean(l.EndPoint), Manager: doc.Clean(l.Manager), File: doc.Clean(l.File), Words: doc.Clean(l.Words)}
 	if l.Platform != "" {
 		v.Manager = doc.Join(v.Manager, doc.Clean(l.Platform))
 	}

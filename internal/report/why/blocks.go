@@ -28,7 +28,7 @@ func Blocks(all []Diagnosis, files bool) (out []doc.Block) {
 		if !files {
 			body = append(body, doc.OnTerminal(doc.Pairs{Rows: d.Others(before, false)}))
 		}
-		out, before = append(out, doc.Titled("Why not more"+doc.Prefixed(", ", d.Way), body...)), d
+		out, before = append(out, doc.Titled("Why not more"+doc.Prefixed(", ", d.Direction), body...)), d
 	}
 	return out
 }
@@ -110,7 +110,7 @@ func (d *Diagnosis) details() []doc.Block {
 // files by what another capture would tell.
 func (d *Diagnosis) Others(before *Diagnosis, files bool) (rows []doc.Row) {
 	if before != nil && sameOthers(*d, *before) {
-		return []doc.Row{{Name: "other causes", Value: "as for " + cmp.Or(before.Way, "the other direction")}}
+		return []doc.Row{{Name: "other causes", Value: "as for " + cmp.Or(before.Direction, "the other direction")}}
 	}
 	if ids := d.ids(); len(ids) > 0 {
 		rows = append(rows, doc.Row{Name: "ruled out", Value: strings.Join(ids, ", ")})

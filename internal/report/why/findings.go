@@ -17,12 +17,12 @@ const maxCauses = 80
 
 // Diagnosis is why the flow of one direction carries no more, ready to print.
 type Diagnosis struct {
-	Way      string // "local -> b"; "" where one says it for all
-	Findings []Finding
-	More     int       // findings over result.MaxFindings
-	OfMany   bool      // it is of one flow of many
-	RuledOut []doc.Row // cause and the figure against it
-	Open     []unsettled
+	Direction string // "local -> b"; "" where one says it for all
+	Findings  []Finding
+	More      int       // findings over result.MaxFindings
+	OfMany    bool      // it is of one flow of many
+	RuledOut  []doc.Row // cause and the figure against it
+	Open      []unsettled
 }
 
 // Finding is one cause with what it was seen by.
@@ -75,7 +75,7 @@ func NewFinding(f *measure.Finding, flow *measure.Flow) Finding {
 			v.Effect += " (from " + doc.Clean(e.From) + ")"
 		}
 	}
-	if r := f.Remedy; r != nil {
+	if r := f.Fix; r != nil {
 		v.Advice, v.Risk = doc.Clean(r.Advice), doc.CleanUpTo(r.Risk, doc.MostRisk)
 		for _, c := range r.Commands[:min(len(r.Commands), result.MaxCommands)] {
 			v.Commands = append(v.Commands, doc.CleanUpTo(c, result.LongestOrder))
@@ -199,8 +199,8 @@ func (d Diagnosis) ids() (all []string) {
 	return all
 }
 
-// HeldText is the binding finding of a cell in one line: "receiver-cpu (certain): the receiver's CPU 3 is full".
-func HeldText(c *measure.Cell) string {
+// LimitText is the binding finding of a cell in one line: "receiver-cpu (certain): the receiver's CPU 3 is full".
+func LimitText(c *measure.Cell) string {
 	if len(c.Findings) == 0 {
 		return ""
 	}

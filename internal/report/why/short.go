@@ -23,13 +23,13 @@ func (f *Finding) Limit() string {
 const mostSeen = 2
 
 // ShortCard is the card of a finding with the first of its evidence, and what to do.
-func (f *Finding) ShortCard(way string) doc.Card {
+func (f *Finding) ShortCard(direction string) doc.Card {
 	brief := *f
 	brief.Evidence = f.Evidence[:min(len(f.Evidence), mostSeen)]
 	if len(f.Commands) > 0 || f.Advice != "" && f.Confidence == measure.Certain {
 		brief.Next = ""
 	}
 	c := brief.card().For(doc.Pages, "rule")
-	c.Where = doc.Join(way, c.Where)
+	c.Where = doc.Join(direction, c.Where)
 	return c
 }

@@ -29,7 +29,7 @@ func vsftpd(t *testing.T, more string) transfertest.Server {
 		t.Fatal(err)
 	}
 	s := transfertest.Server{Config: ready.Config, Folder: ready.Folder, Dir: ready.Dir}
-	apart := transfertest.Apart(t, filepath.Dir(ready.Folder))
+	apart := transfertest.MakeFolders(t, filepath.Dir(ready.Folder))
 	if apart != nil {
 		s.Full, s.ReadOnly = "full/large", "ro/new"
 	}

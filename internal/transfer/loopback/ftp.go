@@ -59,7 +59,7 @@ type ftpSession struct {
 func (s *ftpSession) serve(conn net.Conn) {
 	s.talk(conn)
 	defer s.closePassive()
-	if s.say(220, "thru") != nil {
+	if s.reply(220, "thru") != nil {
 		return
 	}
 	for {
@@ -79,7 +79,7 @@ func (s *ftpSession) talk(conn net.Conn) {
 	s.conn, s.in = conn, bufio.NewReaderSize(conn, longestCommand)
 }
 
-func (s *ftpSession) say(code int, text string) error {
+func (s *ftpSession) reply(code int, text string) error {
 	_, err := fmt.Fprintf(s.conn, "%d %s\r\n", code, text)
 	return err
 }
@@ -88,9 +88,9 @@ func (s *ftpSession) say(code int, text string) error {
 func (s *ftpSession) obey(verb, rest string) error {
 	switch verb {
 	case "USER":
-		return s.say(230, "in")
+		return s.reply(230, "in")
 	case "PASS", "TYPE", "OPTS", "NOOP", "PBSZ", "PROT":
-		return s.say(200, "yes")
+		return s.reply(200, "yes")
 	case "FEAT":
 		_, err := io.WriteString(s.conn, "211-has\r\n EPSV\r\n SIZE\r\n UTF8\r\n211 end\r\n")
 		return err
@@ -113,17 +113,17 @@ func (s *ftpSession) obey(verb, rest string) error {
 	case "RNTO":
 		return s.judge(s.files.Rename(s.from, rest), 250)
 	case "QUIT":
-		return errors.Join(s.say(221, "bye"), io.EOF)
+		return errors.Join(s.reply(221, "bye"), io.EOF)
 	}
-	return s.say(502, "not here")
+	return s.reply(502, "not here")
 }
 
 // judge says that it was done, or that there is no such file.
 func (s *ftpSession) judge(done bool, code int) error {
 	if !done {
-		return s.say(550, "no such file")
+		return s.reply(550, "no such file")
 	}
-	return s.say(code, "done")
+	return s.reply(code, "done")
 }
 
 func (s *ftpSession) size(name string) error {
@@ -131,15 +131,15 @@ func (s *ftpSession) size(name string) error {
 	if !there {
 		return s.judge(false, 0)
 	}
-	return s.say(213, fmt.Sprint(size))
+	return s.reply(213, fmt.Sprint(size))
 }
 
 // seal puts the control connection into TLS, and with it those for data.
 func (s *ftpSession) seal() error {
 	if s.tls == nil || s.sealed {
-		return s.say(502, "not here")
+		return s.reply(502, "not here")
 	}
-	if err := s.say(234, "go on"); err != nil {
+	if err := s.reply(234, "go on"); err != nil {
 		return err
 	}
 	s.sealed = true
@@ -159,22 +159,22 @@ func (s *ftpSession) listen() error {
 	s.closePassive()
 	l, err := listen()
 	if err != nil {
-		return s.say(425, "no port is free")
+		return s.reply(425, "no port is free")
 	}
 	if !s.door.add(l) {
 		return errors.Join(net.ErrClosed, l.Close())
 	}
 	s.passive = l
-	return s.say(229, fmt.Sprintf("here (|||%d|)", l.Addr().(*net.TCPAddr).Port))
+	return s.reply(229, fmt.Sprintf("here (|||%d|)", l.Addr().(*net.TCPAddr).Port))
 }
 
 // data is the connection that a file goes along. release ends it.
 func (s *ftpSession) data() (conn net.Conn, release func() error, err error) {
 	if s.passive == nil {
-		return nil, nil, s.say(425, "EPSV first")
+		return nil, nil, s.reply(425, "EPSV first")
 	}
 	defer s.closePassive()
-	if err := s.say(150, "go on"); err != nil {
+	if err := s.reply(150, "go on"); err != nil {
 		return nil, nil, err
 	}
 	if l, ok := s.passive.(*net.TCPListener); ok {
@@ -227,7 +227,7 @@ func (s *ftpSession) store(name string) error {
 // ended says how a data connection did.
 func (s *ftpSession) ended(err error) error {
 	if err != nil {
-		return s.say(426, "the data connection broke")
+		return s.reply(426, "the data connection broke")
 	}
-	return s.say(226, "done")
+	return s.reply(226, "done")
 }

@@ -96,7 +96,7 @@ func (p *program) start(ctx context.Context) error {
 	p.cmd = exec.Command(p.Argv[0], p.Argv[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.said, &p.said
 	p.cmd.WaitDelay = time.Second
-	transfer.Apart(p.cmd, syscall.SIGKILL)
+	transfer.NewSession(p.cmd, syscall.SIGKILL)
 	if err := p.run(); err != nil {
 		p.cmd = nil
 		return err

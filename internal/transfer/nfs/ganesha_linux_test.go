@@ -26,7 +26,7 @@ func ganesha(t *testing.T, versions ...string) transfertest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := transfertest.Apart(t, dir)
+	before := transfertest.MakeFolders(t, dir)
 	host := lab.New(t).Host("server")
 	words := append(before[1:], ready.Argv...)
 	argv := host.Command(t.Context(), before[0], words...).Args

@@ -389,11 +389,11 @@ func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, ov
 	if err != nil {
 		return refined(err, transfer.ErrReadOnly)
 	}
-	lasting, temp := context.WithoutCancel(ctx), path.Base(transfer.TempName(p))
+	persistent, temp := context.WithoutCancel(ctx), path.Base(transfer.TempName(p))
 	n, err := s.nfs.create(ctx, dir, temp)
 	if err == nil {
 		err = s.fill(ctx, n, r, size)
-		if failed := s.nfs.shut(lasting, n); err == nil {
+		if failed := s.nfs.shut(persistent, n); err == nil {
 			err = failed
 		}
 	}
@@ -406,7 +406,7 @@ func (s *session) put(ctx context.Context, p string, r io.Reader, size int64, ov
 	if err == nil {
 		return nil
 	}
-	if left := s.nfs.remove(lasting, dir, temp); left != nil && !hasCode(left, codeMissing) && n.handle != nil {
+	if left := s.nfs.remove(persistent, dir, temp); left != nil && !hasCode(left, codeMissing) && n.handle != nil {
 		err = &transfer.Left{Path: path.Join(path.Dir(p), temp), Cause: err, Err: left}
 	}
 	return refined(err, transfer.ErrReadOnly)

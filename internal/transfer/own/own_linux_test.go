@@ -68,7 +68,7 @@ func start(t *testing.T) (transfertest.Server, *own.End) {
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	words := transfertest.Apart(t, apart)
+	words := transfertest.MakeFolders(t, apart)
 	t.Setenv(serveFolder, dir)
 	words = append(words, os.Args[0])
 	transfertest.Serve(t, words[0], words[1:]...)

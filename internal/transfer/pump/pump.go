@@ -95,16 +95,16 @@ type block struct {
 func Read(ctx context.Context, w io.Writer, size int64, s Shape, at At) (int64, error) {
 	s = s.of(size)
 	p := start(ctx, s)
-	way := make(chan block, s.Depth)
+	direction := make(chan block, s.Depth)
 	p.work.Go(func() {
-		defer close(way)
+		defer close(direction)
 		for off := int64(0); off < size; off += int64(s.Block) {
 			b := p.buffer()
 			if b == nil {
 				return
 			}
 			n := block{b[:min(int64(s.Block), size-off)], make(chan struct{})}
-			way <- n // never waits: it has room for every buffer
+			direction <- n // never waits: it has room for every buffer
 			p.work.Go(func() {
 				defer close(n.done)
 				if err := p.whole(at, n.b, off); err != nil {
@@ -113,13 +113,13 @@ func Read(ctx context.Context, w io.Writer, size int64, s Shape, at At) (int64, 
 			})
 		}
 	})
-	written := p.deliver(w, way)
+	written := p.deliver(w, direction)
 	return written, p.end()
 }
 
 // deliver writes the blocks as they were asked for. After an error it writes none.
-func (p *pump) deliver(w io.Writer, way <-chan block) (written int64) {
-	for n := range way {
+func (p *pump) deliver(w io.Writer, direction <-chan block) (written int64) {
+	for n := range direction {
 		<-n.done
 		if p.ctx.Err() != nil {
 			continue

@@ -36,7 +36,7 @@ func (s *session) run(ctx context.Context, denied error, progress func(int64), a
 	cmd := exec.CommandContext(watched, s.program, args...)
 	// Nothing of this process's own: neither a proxy nor another password.
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "RSYNC_PASSWORD=" + s.password}
-	transfer.Apart(cmd, syscall.SIGTERM) // which ends its children too
+	transfer.NewSession(cmd, syscall.SIGTERM) // which ends its children too
 	cmd.Cancel = func() error { return transfer.End(cmd) }
 	runtime.LockOSThread() // the thread that starts it lives until it has ended
 	defer runtime.UnlockOSThread()

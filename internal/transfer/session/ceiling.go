@@ -10,7 +10,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/transfer/clients"
 	"thru/internal/transfer/loopback"
-	"thru/internal/transfer/mover"
+	"thru/internal/transfer/runner"
 	"thru/internal/unit"
 )
 
@@ -94,7 +94,7 @@ func (m *Transfer) alone(ctx context.Context, server *loopback.Server) (best mea
 		if err != nil {
 			return best, err
 		}
-		out, err := mover.Run(ctx, job)
+		out, err := runner.Run(ctx, job)
 		late := ctx.Err() != nil
 		if err != nil && !late {
 			return best, err
@@ -114,7 +114,7 @@ func (m *Transfer) alone(ctx context.Context, server *loopback.Server) (best mea
 // blocks that the real one has agreed to.
 func (m *Transfer) led(server *loopback.Server) *Transfer {
 	there := *m
-	there.config.Dial = (&mover.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
+	there.config.Dial = (&runner.Dialer{Buffer: m.config.Buffer, Timeout: m.config.Timeout}).Dial // not seen as the transfer's
 	there.config = server.Config(there.config)
 	if m.info.Block > 0 {
 		there.config.Block = m.info.Block
@@ -123,8 +123,8 @@ func (m *Transfer) led(server *loopback.Server) *Transfer {
 }
 
 // aloneJob is the run over memory, with a server of this machine.
-func (m *Transfer) aloneJob(server *loopback.Server, size int64) (mover.Job, error) {
-	job := mover.Job{
+func (m *Transfer) aloneJob(server *loopback.Server, size int64) (runner.Job, error) {
+	job := runner.Job{
 		Direction: m.direction, Clients: m.clients(m.Many), Files: 1, Bytes: size, Overwrite: true, Sum: m.sums(measure.LayerMemory),
 		Sink: m.sink, Source: func(int, int) (io.ReadCloser, error) { return m.generated(size) },
 	}

@@ -11,7 +11,7 @@ import (
 	"thru/internal/fault"
 	"thru/internal/measure"
 	"thru/internal/transfer"
-	"thru/internal/transfer/mover"
+	"thru/internal/transfer/runner"
 	"thru/internal/transfer/stage"
 	"thru/internal/unit"
 )
@@ -70,7 +70,7 @@ func (m *Transfer) Greet(ctx context.Context, t *measure.Transfer) error {
 		return m.unopened(err)
 	}
 	defer s.Close()
-	m.told = t
+	m.doc = t
 	defer func() { m.note(s.Info()) }()
 	if m.generates() || m.uploads() {
 		return m.vacant(ctx, s)
@@ -153,7 +153,7 @@ func (m *Transfer) Settle(ctx context.Context, t *measure.Transfer) error {
 	if err := m.room(); err != nil {
 		return err
 	}
-	_, err := m.put(ctx, upload{name: m.name(m.beside), from: m.generated, size: m.Size, files: 1, clients: m.Many, overwrite: m.replaces()})
+	_, err := m.put(ctx, upload{name: m.name(m.nameSuffix), from: m.generated, size: m.Size, files: 1, clients: m.Many, overwrite: m.replaces()})
 	return err
 }
 
@@ -171,15 +171,15 @@ type upload struct {
 	clients   int
 	overwrite bool
 	sum       bool
-	beside    mover.Beside
+	peerWatch runner.PeerWatch
 }
 
 // put uploads files, which Clean removes.
 func (m *Transfer) put(ctx context.Context, u upload) (measure.TransferRun, error) {
-	out, err := mover.Run(ctx, mover.Job{
+	out, err := runner.Run(ctx, runner.Job{
 		Direction: measure.Upload, Clients: m.clients(u.clients), Files: u.files, Bytes: u.size, Name: u.name,
 		Source: func(int, int) (io.ReadCloser, error) { return u.from(u.size) },
-		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.Live, Beside: u.beside,
+		Sum:    u.sum, Overwrite: u.overwrite, Dialer: m.dialer, Watch: m.Live, PeerWatch: u.peerWatch,
 	})
 	m.note(out.Info)
 	m.made = append(m.made, out.Made...)
@@ -188,11 +188,11 @@ func (m *Transfer) put(ctx context.Context, u upload) (measure.TransferRun, erro
 
 // note keeps what a server has said of itself: data connections tell more than the first one.
 func (m *Transfer) note(info transfer.Info) {
-	if info.Client == "" || m.told == nil {
+	if info.Client == "" || m.doc == nil {
 		return
 	}
 	m.info = info
-	t := m.told
+	t := m.doc
 	t.Server, t.Client, t.Identity, t.Agreed, t.InFlight = info.Server, info.Client, info.Fingerprint, info.Details, info.InFlight
 	if most := int64(info.Block); most > 0 && t.Asked.BlockBytes > most {
 		m.warnings = append(m.warnings, fmt.Sprintf("--block: the server settled for %s, and not for %s", unit.Size(most), unit.Size(t.Asked.BlockBytes)))
@@ -210,7 +210,7 @@ func (m *Transfer) Layers() []string {
 }
 
 // Move makes the transfer of all clients over a layer.
-func (m *Transfer) Move(ctx context.Context, layer string, beside mover.Beside) (measure.TransferRun, error) {
+func (m *Transfer) Move(ctx context.Context, layer string, beside runner.PeerWatch) (measure.TransferRun, error) {
 	if m.uploads() {
 		return m.moveUp(ctx, layer, beside)
 	}
@@ -218,8 +218,8 @@ func (m *Transfer) Move(ctx context.Context, layer string, beside mover.Beside) 
 }
 
 // moveUp uploads generated data, or over the disk the file itself, which stays.
-func (m *Transfer) moveUp(ctx context.Context, layer string, beside mover.Beside) (measure.TransferRun, error) {
-	from, suffix, overwrite, kept := m.generated, m.beside, m.replaces(), m.Keep
+func (m *Transfer) moveUp(ctx context.Context, layer string, beside runner.PeerWatch) (measure.TransferRun, error) {
+	from, suffix, overwrite, kept := m.generated, m.nameSuffix, m.replaces(), m.Keep
 	switch {
 	case layer == measure.LayerWhole:
 		from, suffix, kept = func(int64) (io.ReadCloser, error) { return os.Open(m.fromFile()) }, "", true
@@ -235,7 +235,7 @@ func (m *Transfer) moveUp(ctx context.Context, layer string, beside mover.Beside
 		return run, err
 	}
 	if run.Layer = layer; layer == measure.LayerWhole && m.sums(layer) {
-		if run.SHA256, err = mover.Sum(m.fromFile()); err != nil {
+		if run.SHA256, err = runner.Sum(m.fromFile()); err != nil {
 			return run, err
 		}
 	}
@@ -254,10 +254,10 @@ func (m *Transfer) readBack(ctx context.Context, name string, run *measure.Trans
 	case run.Layer != measure.LayerMemory:
 		return
 	}
-	out, err := mover.Run(ctx, mover.Job{
+	out, err := runner.Run(ctx, runner.Job{
 		Direction: measure.Download, Clients: m.clients(1), Files: 1, Bytes: m.Size, Sum: same == nil, Same: same, Through: true,
 		Name: func(int, int) string { return name },
-		Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil }, Dialer: m.dialer,
+		Sink: func(int, int) (runner.Sink, error) { return runner.Nowhere(), nil }, Dialer: m.dialer,
 	})
 	switch {
 	case err != nil:
@@ -270,9 +270,9 @@ func (m *Transfer) readBack(ctx context.Context, name string, run *measure.Trans
 }
 
 // moveDown downloads: to nowhere or to memory, or over the disk to the file.
-func (m *Transfer) moveDown(ctx context.Context, layer string, beside mover.Beside) (measure.TransferRun, error) {
-	job := mover.Job{
-		Direction: measure.Download, Clients: m.clients(m.Many), Files: 1, Bytes: m.Size, Name: m.name(m.beside), Dialer: m.dialer, Watch: m.Live, Beside: beside,
+func (m *Transfer) moveDown(ctx context.Context, layer string, beside runner.PeerWatch) (measure.TransferRun, error) {
+	job := runner.Job{
+		Direction: measure.Download, Clients: m.clients(m.Many), Files: 1, Bytes: m.Size, Name: m.name(m.nameSuffix), Dialer: m.dialer, Watch: m.Live, PeerWatch: beside,
 		Sink: m.sink, Sum: m.sums(layer),
 	}
 	if m.generates() {
@@ -281,20 +281,20 @@ func (m *Transfer) moveDown(ctx context.Context, layer string, beside mover.Besi
 	if layer == measure.LayerWhole {
 		job.Sink = m.file
 	}
-	out, err := mover.Run(ctx, job)
+	out, err := runner.Run(ctx, job)
 	m.note(out.Info)
 	if err == nil && layer == measure.LayerWhole && job.Sum { // what is on the disk now
-		out.Run.SHA256, err = mover.Sum(m.ToFile())
+		out.Run.SHA256, err = runner.Sum(m.ToFile())
 	}
 	return out.Run, err
 }
 
 // sink is where a download goes that ends at no disk.
-func (m *Transfer) sink(int, int) (mover.Sink, error) {
+func (m *Transfer) sink(int, int) (runner.Sink, error) {
 	if m.To == memory {
-		return mover.Memory(m.Many), nil
+		return runner.Memory(m.Many), nil
 	}
-	return mover.Nowhere(), nil
+	return runner.Nowhere(), nil
 }
 
 // sums tells whether checksums are taken over a layer: only the last one has them.
@@ -304,10 +304,10 @@ func (m *Transfer) sums(layer string) bool {
 }
 
 // file is the target of a download.
-func (m *Transfer) file(int, int) (mover.Sink, error) {
-	f, left, err := mover.NewFile(m.ToFile(), m.Overwrite)
+func (m *Transfer) file(int, int) (runner.Sink, error) {
+	f, left, err := runner.NewFile(m.ToFile(), m.Overwrite)
 	if left {
-		m.warnings = append(m.warnings, mover.PartName(m.ToFile())+" was removed: a transfer that was killed had left it")
+		m.warnings = append(m.warnings, runner.PartName(m.ToFile())+" was removed: a transfer that was killed had left it")
 	}
 	if err != nil {
 		return nil, err
@@ -326,10 +326,10 @@ func (m *Transfer) Small(ctx context.Context) (*measure.TransferRun, error) {
 	name := m.name(".thru-small")
 	run, err := m.put(ctx, upload{name: name, from: m.generated, size: smallBytes, files: m.Options.Small, clients: 1, overwrite: true})
 	if err == nil && !m.uploads() {
-		var out mover.Outcome
-		out, err = mover.Run(ctx, mover.Job{
+		var out runner.Outcome
+		out, err = runner.Run(ctx, runner.Job{
 			Direction: measure.Download, Clients: m.clients(1), Files: m.Options.Small, Bytes: smallBytes, Name: name, Same: &m.stream,
-			Sink: func(int, int) (mover.Sink, error) { return mover.Nowhere(), nil }, Dialer: m.dialer,
+			Sink: func(int, int) (runner.Sink, error) { return runner.Nowhere(), nil }, Dialer: m.dialer,
 		})
 		run = out.Run
 	}

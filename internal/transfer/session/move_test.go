@@ -18,7 +18,7 @@ import (
 	"thru/internal/measure"
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
-	"thru/internal/transfer/mover"
+	"thru/internal/transfer/runner"
 )
 
 // shelf is a server in memory, and its own client and session.
@@ -84,14 +84,14 @@ func moves(t *testing.T, server *shelf, o Options) (*Transfer, error) {
 	if o.Many == 0 {
 		o.Many = 1
 	}
-	stream, err := mover.NewStream(1)
+	stream, err := runner.NewStream(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Size = 1000
 	m := &Transfer{
 		Options: o, target: URL{Protocol: "http", host: "h", Path: "f"}, direction: measure.Download, mark: "abcdef", stream: stream,
-		protocol: clients.Protocol{Name: "http", New: func(transfer.Config) transfer.Client { return server }}, dialer: &mover.Dialer{},
+		protocol: clients.Protocol{Name: "http", New: func(transfer.Config) transfer.Client { return server }}, dialer: &runner.Dialer{},
 	}
 	if o.Upload {
 		m.direction = measure.Upload
@@ -226,11 +226,11 @@ func TestSettledBlock(t *testing.T) {
 		asked, settled, want int64
 		warnings             int
 	}{{64 << 20, 1 << 20, 1 << 20, 1}, {4096, 1 << 20, 4096, 0}, {64 << 20, 0, 64 << 20, 0}} {
-		m := &Transfer{told: &measure.Transfer{Asked: measure.Amount{BlockBytes: tt.asked}}}
+		m := &Transfer{doc: &measure.Transfer{Asked: measure.Amount{BlockBytes: tt.asked}}}
 		for range 2 { // each connection tells
 			m.note(transfer.Info{Client: "shelf", Block: int(tt.settled)})
 		}
-		if got := m.told.Asked.BlockBytes; got != tt.want || len(m.warnings) != tt.warnings {
+		if got := m.doc.Asked.BlockBytes; got != tt.want || len(m.warnings) != tt.warnings {
 			t.Errorf("%+v: %d, %q", tt, got, m.warnings)
 		}
 	}

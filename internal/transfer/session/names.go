@@ -12,7 +12,7 @@ import (
 
 	"thru/internal/fault"
 	"thru/internal/transfer"
-	"thru/internal/transfer/mover"
+	"thru/internal/transfer/runner"
 	"thru/internal/unit"
 )
 
@@ -52,9 +52,9 @@ func (m *Transfer) vacant(ctx context.Context, s transfer.Session) error {
 			at := m.target
 			at.Path = names(client, 0)
 			return fault.Failf("--overwrite replaces it, or name another", "session: %s: %w", at, transfer.ErrExists)
-		case m.generates() && !m.Keep && m.beside == "":
-			m.beside = besideGenerated
-			m.warnings = append(m.warnings, "the file that is there stays: generated data lies beside it, as "+m.name(m.beside)(client, 0)+", and is removed at the end (--keep replaces the file)")
+		case m.generates() && !m.Keep && m.nameSuffix == "":
+			m.nameSuffix = besideGenerated
+			m.warnings = append(m.warnings, "the file that is there stays: generated data lies beside it, as "+m.name(m.nameSuffix)(client, 0)+", and is removed at the end (--keep replaces the file)")
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (m *Transfer) Clean() error {
 	names := slices.Compact(m.made)
 	by := *m
 	by.config.Timeout = min(by.config.Timeout, cleanSilence)
-	left, err := mover.Remove(context.Background(), by.clients(min(cleanSessions, 1+len(names)/cleanEach)), names)
+	left, err := runner.Remove(context.Background(), by.clients(min(cleanSessions, 1+len(names)/cleanEach)), names)
 	if len(left) == 0 {
 		return err
 	}

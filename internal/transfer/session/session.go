@@ -13,8 +13,8 @@ import (
 	"thru/internal/measure"
 	"thru/internal/transfer"
 	"thru/internal/transfer/clients"
-	"thru/internal/transfer/mover"
 	"thru/internal/transfer/own"
+	"thru/internal/transfer/runner"
 )
 
 // Words that stand for no file.
@@ -59,16 +59,16 @@ type Transfer struct {
 	protocol  clients.Protocol
 	direction string
 	config    transfer.Config
-	dialer    *mover.Dialer
-	stream    mover.Stream
-	Live      func(mover.Live) // is told how far it is
+	dialer    *runner.Dialer
+	stream    runner.Stream
+	Live      func(runner.Live) // is told how far it is
 
-	told     *measure.Transfer // of the document; nil until Greet
-	info     transfer.Info     // of the latest session with the server
-	beside   string            // between the URL's name and that of generated data, where something has the first
-	mark     string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
-	made     []string          // files at the server that are to go again
-	warnings []string
+	doc        *measure.Transfer // of the document; nil until Greet
+	info       transfer.Info     // of the latest session with the server
+	nameSuffix string            // between the URL's name and that of generated data, where something has the first
+	mark       string            // of this run, in the names of what it makes beside the file: two runs at once do not meet
+	made       []string          // files at the server that are to go again
+	warnings   []string
 }
 
 // New is a transfer before anything is connected. Of the configuration it sets who
@@ -82,18 +82,18 @@ func New(u URL, o Options, c transfer.Config) (*Transfer, error) {
 	if o.Upload {
 		m.direction = measure.Upload
 	}
-	m.dialer = &mover.Dialer{Buffer: c.Buffer, Timeout: c.Timeout}
+	m.dialer = &runner.Dialer{Buffer: c.Buffer, Timeout: c.Timeout}
 	c.Host, c.Port, c.Path, c.User, c.Dial = u.host, u.port, u.Path, u.user, m.dialer.Dial
 	m.config = c
-	m.stream, err = mover.NewStream(uint64(time.Now().UnixNano()))
+	m.stream, err = runner.NewStream(uint64(time.Now().UnixNano()))
 	return m, err
 }
 
 // Ours tells whether the files go along thru's own data plane.
 func (m *Transfer) Ours() bool { return m.protocol.Name == clients.Thru }
 
-// Meet is told the agent at the server, whose clients those of thru:// are.
-func (m *Transfer) Meet(name string, agent own.Agent, hello bus.HelloReply, hosts []string) error {
+// UseAgent is told the agent at the server, whose clients those of thru:// are.
+func (m *Transfer) UseAgent(name string, agent own.Agent, hello bus.HelloReply, hosts []string) error {
 	if !m.Ours() {
 		return nil
 	}

@@ -40,7 +40,7 @@ func sshd(t *testing.T) (transfertest.Server, ssh.PublicKey) {
 		t.Fatal(err)
 	}
 	s := transfertest.Server{Config: ready.Config, Folder: ready.Folder, Dir: ready.Dir}
-	apart := transfertest.Apart(t, dir)
+	apart := transfertest.MakeFolders(t, dir)
 	if apart != nil {
 		root := strings.TrimPrefix(dir, "/")
 		s.Full, s.ReadOnly = root+"/full/large", root+"/ro/new"
@@ -83,7 +83,7 @@ func TestSFTP(t *testing.T) {
 func TestPassword(t *testing.T) {
 	t.Setenv(agentVariable, "")
 	server, dir := transfertest.Program(t, "sftp-server"), t.TempDir()
-	for name, ways := range map[string]func(*ssh.ServerConfig){
+	for name, directions := range map[string]func(*ssh.ServerConfig){
 		"password": func(c *ssh.ServerConfig) {
 			c.PasswordCallback = func(_ ssh.ConnMetadata, p []byte) (*ssh.Permissions, error) { return nil, isRight(string(p)) }
 		},
@@ -99,7 +99,7 @@ func TestPassword(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, password := range []string{"right", "wr0ng"} {
-				cfg, asked := door(t, server, ways), 0
+				cfg, asked := door(t, server, directions), 0
 				cfg.Password = func() (string, error) { asked++; return password, nil }
 				s, err := New(cfg).Open(t.Context())
 				switch {
@@ -129,7 +129,7 @@ func isRight(password string) error {
 }
 
 // door is an SSH server for one client, which has the real server of files behind it.
-func door(t *testing.T, program string, ways func(*ssh.ServerConfig)) transfer.Config {
+func door(t *testing.T, program string, directions func(*ssh.ServerConfig)) transfer.Config {
 	t.Helper()
 	_, secret, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -141,7 +141,7 @@ func door(t *testing.T, program string, ways func(*ssh.ServerConfig)) transfer.C
 	}
 	config := &ssh.ServerConfig{}
 	config.AddHostKey(signer)
-	ways(config)
+	directions(config)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -111,11 +111,11 @@ func details(conn ssh.Conn) []string {
 		return nil
 	}
 	a := known.Algorithms()
-	say := func(way string, d ssh.DirectionAlgorithms) string {
+	say := func(direction string, d ssh.DirectionAlgorithms) string {
 		if d.MAC == "" || strings.Contains(d.Cipher, "gcm") || strings.Contains(d.Cipher, "poly1305") {
-			return way + " " + d.Cipher
+			return direction + " " + d.Cipher
 		}
-		return way + " " + d.Cipher + " with " + d.MAC
+		return direction + " " + d.Cipher + " with " + d.MAC
 	}
 	return []string{
 		"key exchange " + a.KeyExchange, "host key " + a.HostKey,

@@ -32,7 +32,7 @@ func sambaBelow(t testing.TB, place string, options ...string) transfertest.Serv
 		t.Fatal(err)
 	}
 	s := transfertest.Server{Config: ready.Config, Folder: ready.Folder, Dir: ready.Dir}
-	before := transfertest.Apart(t, filepath.Dir(ready.Folder))
+	before := transfertest.MakeFolders(t, filepath.Dir(ready.Folder))
 	if before != nil {
 		s.Full, s.ReadOnly = "data/full/x", "data/ro/x"
 	}

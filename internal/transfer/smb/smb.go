@@ -182,12 +182,12 @@ func (s *session) work(ctx context.Context, p string) (tree *smb2.Share, name st
 	if !strings.EqualFold(share, s.share) || name == "" {
 		return nil, "", nil, fmt.Errorf("%w: it is no file of the share %s", transfer.ErrMissing, s.share)
 	}
-	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	persistent, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		s.over.Store(true)
 		time.AfterFunc(linger, cancel)
 	})
-	return s.tree.WithContext(lasting), name, func() {
+	return s.tree.WithContext(persistent), name, func() {
 		stop()
 		cancel() // also what the library's finalizers would wait for
 	}, nil

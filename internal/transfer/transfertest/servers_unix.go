@@ -27,7 +27,7 @@ func Serve(t testing.TB, program string, args ...string) {
 	t.Helper()
 	cmd, said := exec.Command(program, args...), &log{}
 	cmd.Stdout, cmd.Stderr = said, said
-	transfer.Apart(cmd, 0)
+	transfer.NewSession(cmd, 0)
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -92,12 +92,12 @@ func (s *session) redirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("it sends us on and on")
 	}
-	s.say(fmt.Sprintf("redirected to %.200q", req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath()))
+	s.keepNegotiated(fmt.Sprintf("redirected to %.200q", req.URL.Scheme+"://"+req.URL.Host+req.URL.EscapedPath()))
 	return nil
 }
 
-// say keeps what was negotiated, once.
-func (s *session) say(detail string) {
+// keepNegotiated keeps what was negotiated, once.
+func (s *session) keepNegotiated(detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.info.Details, detail) {
@@ -178,9 +178,9 @@ func (s *session) met(resp *http.Response) {
 		s.info.Fingerprint = transfer.Fingerprint(resp.TLS.PeerCertificates[0].Raw)
 	}
 	s.mu.Unlock()
-	s.say(resp.Proto)
+	s.keepNegotiated(resp.Proto)
 	if resp.TLS != nil {
-		s.say(transfer.Describe(*resp.TLS))
+		s.keepNegotiated(transfer.Describe(*resp.TLS))
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *session) ready(refusal *http.Response, lost int64) error {
 		return fmt.Errorf("asking for the password: %w", err)
 	}
 	if s.scheme == "http" {
-		s.say("password sent in clear text")
+		s.keepNegotiated("password sent in clear text")
 	}
 	s.password = &password
 	return nil

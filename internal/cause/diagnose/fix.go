@@ -1,0 +1,134 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"thru/internal/cause/knob"
+	"thru/internal/cause/scene"
+	"thru/internal/measure"
+	"thru/internal/stat"
+	"thru/internal/unit"
+)
+
+// Advise is a remedy in words; at nil it belongs to no host.
+func Advise(at *End, text string) *measure.Fix {
+	r := &measure.Fix{Advice: text}
+	if at != nil {
+		r.EndPoint = at.Name
+	}
+	return r
+}
+
+// Machine is the end's host, for what is to be done there, and Adapter the interface by which it reaches the other end.
+func (e *End) Machine() *scene.Host { return scene.HostOf(e.Name, e.Facts) }
+func (e *End) Adapter() *scene.Face { return e.Machine().FaceOf(e.FaceName()) }
+
+// FaceName is the interface by which the end reaches the other; "" where it is not known.
+func (e *End) FaceName() string {
+	if r := e.Route(); r != nil {
+		return r.Interface
+	}
+	return ""
+}
+
+// SpreadInterrupts has more CPUs take the packets that the end receives.
+func (e *End) SpreadInterrupts() *measure.Fix {
+	f := e.Adapter()
+	return f.Host.Fix(scene.Interrupts(f))
+}
+
+// Word is a name as a shell takes it: one that is no plain word is replaced by
+// a word in capitals, which the reader has to fill in.
+func Word(name string) string { return knob.Interface("linux", name) }
+
+// RaiseWindow lets a connection of this end have the window that the path
+// needs: for the rate of its link, or where that is not known for twice the
+// goodput.
+func (f *Flow) RaiseWindow(e *End, rttNs float64) *measure.Fix {
+	bps, ok := f.Goodput()
+	rate, of := 2*bps, "twice the goodput"
+	if f.Cell.Ceiling != nil && f.Cell.Ceiling.LinkBps > 0 {
+		rate, of, ok = float64(f.Cell.Ceiling.LinkBps), unit.Rate(float64(f.Cell.Ceiling.LinkBps)), true
+	}
+	if !ok || !(rate > 0) || !(rttNs > 0) || rttNs > 1e12 {
+		return Advise(e, "raise the buffers to twice the bandwidth-delay product")
+	}
+	streams := float64(max(1, f.Cell.Streams))
+	window := int64(min(stat.WindowEven(stat.BDPBytes(rate, int64(rttNs))/streams, int64(f.Segment())), measure.MaxWindow))
+	for _, s := range e.Streams() {
+		if s.Window.Usable > window { // what is set must not become less
+			return Advise(e, fmt.Sprintf("%s at a round trip of %s takes a window of %s, and the buffer has room for %s: see what else holds it", of, unit.Duration(int64(rttNs)), unit.Size(window), unit.Size(s.Window.Usable)))
+		}
+	}
+	h := e.Machine()
+	r := h.Fix(scene.Window(h, window, e.Sends()))
+	if len(r.Commands) > 0 {
+		each := ""
+		if f.Cell.Streams > 1 {
+			each = fmt.Sprintf(" for each of %d streams", f.Cell.Streams)
+		}
+		r.Advice = fmt.Sprintf("%s at a round trip of %s takes a window of %s%s", of, unit.Duration(int64(rttNs)), unit.Size(window), each)
+	}
+	return r
+}
+
+// SwitchOn turns an option of TCP on where it is off.
+func (f *Flow) SwitchOn(option scene.Switch, where measure.Where) *measure.Fix {
+	for _, e := range f.Ends() {
+		if where.Place == e.Place {
+			h := e.Machine()
+			return h.Fix(h.Set(option.Knob, "", "1").Or("switch " + option.What + " on"))
+		}
+	}
+	return Advise(nil, "see at both ends whether the option is on, and switch it on where it is not; where both offer it, find the device between that takes it out of the SYN")
+}
+
+// UseControl chooses another congestion control at the sender.
+func (f *Flow) UseControl(name string) *measure.Fix {
+	h := f.Sender.Machine()
+	r := h.Set(knob.Congestion, "", name).Or(scene.Command("have connections use %s", name))
+	if h.System == "linux" && len(r.Lines) > 0 {
+		r.Risk += "; where it is refused (in a container) name it by the route: " +
+			scene.Command("`ip route replace ... congctl %s`, with the rest of the route as `ip route get` shows it", name)
+	}
+	return h.Fix(r)
+}
+
+// LostOption tells which end did not offer an option of TCP, or that it was
+// taken out on the way, by the handshake of the path's probe, else by the
+// setting of the hosts. The place is the path where nobody knows.
+func (f *Flow) LostOption(of func(*measure.SYN) *bool, option scene.Switch) (measure.Where, string) {
+	p, setting := f.Path(), knob.Sysctl(option.Knob)
+	if p != nil && p.Handshake != nil {
+		hs := p.Handshake
+		for _, x := range []struct {
+			sent, seen *measure.SYN
+			from       string
+		}{{hs.SYNSent, hs.SYNSeen, p.From}, {hs.SYNACKSent, hs.SYNACKSeen, p.To}} {
+			has := func(s *measure.SYN) bool { return s != nil && of(s) != nil && *of(s) }
+			lacks := func(s *measure.SYN) bool { return s != nil && of(s) != nil && !*of(s) }
+			switch {
+			case has(x.sent) && lacks(x.seen):
+				return measure.Where{Place: measure.AtPath}, "a device on the way takes it out"
+			case lacks(x.sent) && (x.from == p.From || has(hs.SYNSeen)): // who is not offered it does not offer it either
+				return f.placeOf(x.from), x.from + " does not offer it"
+			}
+		}
+	}
+	for _, e := range f.Ends() {
+		if e.Sysctls[setting] == "0" {
+			return e.Where(), setting + " is 0 at " + e.Name
+		}
+	}
+	return measure.Where{Place: measure.AtPath}, ""
+}
+
+// placeOf is the end of that name.
+func (f *Flow) placeOf(name string) measure.Where {
+	for _, e := range f.Ends() {
+		if e.Name == name {
+			return e.Where()
+		}
+	}
+	return measure.Where{Place: measure.AtPath}
+}

@@ -1,0 +1,246 @@
+package knob
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// Host is what Persistent has to know of one.
+type Host struct {
+	EndPoint   string              // its name
+	OS         string              // "linux"
+	Managers   []string            // what sets up its interfaces (Facts.Managers)
+	Interfaces []measure.Interface // their kinds and addresses
+}
+
+// HostOf takes from the facts of an end point what Persistent has to know. Where
+// the system is not known it is Linux, the only one that thru changes.
+func HostOf(endPoint string, f *measure.Facts) Host {
+	h := Host{EndPoint: endPoint, OS: "linux"}
+	if f != nil {
+		h.Managers, h.Interfaces = f.Managers, f.Interfaces
+		if f.OS != nil && *f.OS != "" {
+			h.OS = *f.OS
+		}
+	}
+	return h
+}
+
+// Persistent says how settings that were kept outlive a boot of their host: which
+// file its managers read, and what to type. It takes those of this host only;
+// of a knob that was set more than once the last. Names and values get into
+// files and commands only where they are plain words.
+func Persistent(h Host, kept []measure.Setting) []measure.Persistence {
+	own := latest(h.EndPoint, kept)
+	switch {
+	case len(own) == 0:
+		return nil
+	case h.OS == "linux":
+		return h.linux(own)
+	case h.OS == "freebsd":
+		return h.freebsd(own)
+	}
+	return []measure.Persistence{h.entry(h.OS, measure.Persistence{Words: keepsItself(h.OS)})}
+}
+
+// latest are the settings of one host in order, each knob once.
+func latest(endPoint string, kept []measure.Setting) []measure.Setting {
+	var own []measure.Setting
+	for _, s := range kept {
+		if k, ok := Find(s.Knob); !ok || k.Scope == OfTest || s.EndPoint != "" && s.EndPoint != endPoint {
+			continue
+		}
+		own = slices.DeleteFunc(own, func(o measure.Setting) bool { return o.Knob == s.Knob && o.Interface == s.Interface })
+		own = append(own, s)
+	}
+	return Ordered(own)
+}
+
+// entry fills in whose it is.
+func (h Host) entry(manager string, l measure.Persistence) measure.Persistence {
+	l.EndPoint, l.Platform, l.Manager = h.EndPoint, h.OS, manager
+	return l
+}
+
+func (h Host) has(manager string) bool { return slices.Contains(h.Managers, manager) }
+
+// header begins each file.
+const header = "# Kept by thru tune.\n"
+
+// linux sorts the settings by who makes them last.
+func (h Host) linux(own []measure.Setting) []measure.Persistence {
+	var sysctls, manualCommands []measure.Setting
+	faces, names := map[string][]measure.Setting{}, []string(nil)
+	var governor []measure.Setting
+	for _, s := range own {
+		switch {
+		case Sysctl(s.Knob) != "" || s.Knob == Qdisc:
+			sysctls = append(sysctls, s)
+		case s.Knob == Governor:
+			governor = append(governor, s)
+		case s.Knob == RouteCongestion || s.Knob == IRQAffinity:
+			manualCommands = append(manualCommands, s)
+		default:
+			if _, known := faces[s.Interface]; !known {
+				names = append(names, s.Interface)
+			}
+			faces[s.Interface] = append(faces[s.Interface], s)
+		}
+	}
+	list := h.sysctlFile(sysctls)
+	var rules []string
+	for _, name := range names {
+		f := face{host: h, name: name, left: faces[name]}
+		list = append(list, f.persistent()...)
+		rules = append(rules, f.rules...)
+		manualCommands = append(manualCommands, f.left...)
+	}
+	list = append(list, h.ruleFile(rules)...)
+	list = append(list, h.governor(governor)...)
+	return append(list, h.manualCommands(manualCommands)...)
+}
+
+// sysctlFile holds all settings of the kernel: one file a host (sysctl.d(5)).
+func (h Host) sysctlFile(settings []measure.Setting) []measure.Persistence {
+	const file = "/etc/sysctl.d/90-thru.conf"
+	if len(settings) == 0 {
+		return nil
+	}
+	content, words := header, ""
+	for _, s := range settings {
+		name, value := Sysctl(s.Knob), plainWords(s.Value)
+		if s.Knob == Qdisc {
+			if slices.ContainsFunc(settings, func(o measure.Setting) bool {
+				return o.Knob == DefaultQdisc || o.Knob == Qdisc && o.Value == s.Value && o.Interface < s.Interface
+			}) {
+				continue // said already
+			}
+			name, words = "net.core.default_qdisc", "net.core.default_qdisc is of every interface that comes up, not only of those that were changed"
+		}
+		content += name + " = " + value + "\n"
+	}
+	return []measure.Persistence{h.entry("sysctl.d", measure.Persistence{File: file, Content: content, Commands: []string{"sysctl -p " + file}, Undo: []string{"rm " + file}, Words: words})}
+}
+
+// plainWords is a value as it stands in a file.
+func plainWords(value string) string {
+	fields := strings.Fields(value)
+	if len(fields) == 0 || slices.ContainsFunc(fields, func(f string) bool { return !Plain(f, "+") }) {
+		return unknownValue
+	}
+	return strings.Join(fields, " ")
+}
+
+// governor is written by systemd-tmpfiles at boot, whose lines of the type w
+// write into files that are there (tmpfiles.d(5)).
+func (h Host) governor(settings []measure.Setting) []measure.Persistence {
+	const file = "/etc/tmpfiles.d/90-thru.conf"
+	if len(settings) == 0 {
+		return nil
+	}
+	if !h.has("systemd-udevd") && !h.has("systemd-networkd") {
+		return h.manualCommands(settings)
+	}
+	content := header
+	if value := plainWords(settings[0].Value); !strings.Contains(value, " ") {
+		content += "w /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor - - - - " + value + "\n"
+	} else {
+		for _, p := range pairs(value) {
+			content += "w /sys/devices/system/cpu/" + p.name + "/cpufreq/scaling_governor - - - - " + p.value + "\n"
+		}
+	}
+	return []measure.Persistence{h.entry("tmpfiles.d", measure.Persistence{File: file, Content: content, Commands: []string{"systemd-tmpfiles --create " + file}, Undo: []string{"rm " + file},
+		Words: "a service that sets governors (power-profiles-daemon, tuned) comes later and wins"})}
+}
+
+// manualCommands is for what no file of a manager does: the commands, to be run at boot.
+func (h Host) manualCommands(settings []measure.Setting) []measure.Persistence {
+	var list []measure.Persistence
+	script := measure.Persistence{Words: "no manager that is known here does it: have these commands run at boot"}
+	for _, s := range settings {
+		words := By("linux", nil, bare(s), "")
+		l := measure.Persistence{Commands: words.Set}
+		switch s.Knob {
+		case IRQAffinity:
+			l.Words = "the numbers of interrupts may differ after a boot: leave them to irqbalance, or have a script at boot find them by name in /proc/interrupts; irqbalance, where it runs, overwrites them"
+			list = append(list, h.entry("boot script", l))
+		case RouteCongestion:
+			l.Words = "whatever configures this route has to add `congctl` to it: it is lost with the next boot"
+			list = append(list, h.entry("ip route", l))
+		default:
+			script.Commands = append(script.Commands, words.Set...)
+			if len(words.Set) == 0 {
+				script.Words += "; " + words.Words
+			}
+		}
+	}
+	if len(script.Commands) > 0 || strings.Contains(script.Words, ";") {
+		list = append(list, h.entry("boot script", script))
+	}
+	return list
+}
+
+// bare is a setting without the parts of an offload, which follow it.
+func bare(s measure.Setting) measure.Setting {
+	if on := state(s.Value); on != "" && Short(s.Knob) != "" {
+		s.Value = on
+	}
+	return s
+}
+
+// freebsd: sysctls go into sysctl.conf(5), options of an interface into
+// rc.conf(5); what is set in loader.conf lasts by itself.
+func (h Host) freebsd(own []measure.Setting) []measure.Persistence {
+	files := []struct {
+		file string
+		l    measure.Persistence
+	}{{"/etc/sysctl.conf", measure.Persistence{}}, {"/etc/rc.conf", measure.Persistence{}}, {"/boot/loader.conf", measure.Persistence{}}}
+	sysctl, rc, loader := &files[0].l, &files[1].l, &files[2].l
+	for _, s := range own {
+		for _, line := range By("freebsd", nil, s, "").Set {
+			switch program, rest, _ := strings.Cut(line, " "); program {
+			case "sysctl":
+				name, _, _ := strings.Cut(rest, "=")
+				if add := "echo '" + rest + "' >> /etc/sysctl.conf"; !slices.Contains(sysctl.Commands, add) { // the ceiling is of both sides
+					sysctl.Commands = append(sysctl.Commands, add)
+					sysctl.Undo = append([]string{"sed -i '' '/^" + name + "=/d' /etc/sysctl.conf"}, sysctl.Undo...)
+				}
+			case "ifconfig":
+				nic, option, _ := strings.Cut(rest, " ")
+				name := "ifconfig_" + strings.NewReplacer(".", "_", "-", "_", ":", "_", "@", "_").Replace(nic) // rc.conf(5)
+				rc.Commands = append(rc.Commands, "sysrc "+name+`+=" `+option+`"`)
+				rc.Words = "to take it back, take the words out of " + name + " again (sysrc " + name + " shows them)"
+			default:
+				loader.Words = "what is written to /boot/loader.conf lasts by itself; a module that was loaded needs its line there (tcp_bbr_load=\"YES\"), powerd its one in /etc/rc.conf"
+			}
+		}
+	}
+	var list []measure.Persistence
+	for _, f := range files {
+		if len(f.l.Commands) > 0 || f.l.Words != "" {
+			list = append(list, h.entry(f.file, f.l))
+		}
+	}
+	return list
+}
+
+// keepsItself says how a system keeps what its commands set.
+func keepsItself(os string) string {
+	switch os {
+	case "windows":
+		return "its cmdlets and netsh keep what they set over a boot: nothing is to do"
+	case "darwin":
+		return "what sysctl and ifconfig set lasts until the next boot: a job of launchd can set it again"
+	case "solaris", "illumos":
+		return "ipadm and dladm keep what they set over a boot; what ndd sets is lost with it"
+	case "esxi":
+		return "esxcli keeps what it sets over a boot, but rings, coalescing and pause: these go into /etc/rc.local.d/local.sh"
+	}
+	return "how this system keeps it is not known"
+}
+
+// hardware is an address as udev and systemd print it.
+var hardware = regexp.MustCompile(`^([0-9a-f]{2}:){5}[0-9a-f]{2}$`)

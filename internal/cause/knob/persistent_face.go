@@ -1,0 +1,293 @@
+package knob
+
+import (
+	"slices"
+	"strings"
+
+	"thru/internal/measure"
+)
+
+// face makes the settings of one interface last: each manager takes from what
+// is left what it can do.
+type face struct {
+	host  Host
+	name  string
+	left  []measure.Setting
+	rules []string // of udev
+}
+
+// persistent is what managers with files of their own do; the rules of udev are
+// gathered in f.rules, and what nobody does stays in f.left.
+func (f *face) persistent() []measure.Persistence {
+	var list []measure.Persistence
+	if f.host.has("NetworkManager") {
+		list = append(list, f.networkManager()...)
+	} else if f.host.has("netplan") {
+		list = append(list, f.netplan()...)
+	}
+	if f.host.has("systemd-udevd") {
+		list = append(list, f.linkFile()...)
+	}
+	if f.host.has("systemd-udevd") || f.host.has("udev") {
+		f.udev()
+	}
+	return list
+}
+
+// take removes from what is left the settings that a manager has words for.
+func (f *face) take(words func(measure.Setting) []pair) []pair {
+	var all []pair
+	f.left = slices.DeleteFunc(slices.Clone(f.left), func(s measure.Setting) bool {
+		p := words(s)
+		all = append(all, p...)
+		return len(p) > 0
+	})
+	return all
+}
+
+// word is the interface's name, INTERFACE where it is no plain word.
+func (f *face) word() string { return Interface("linux", f.name) }
+
+// Short is the name of an offload as ethtool -K and NetworkManager take it; ""
+// where it is none.
+func Short(id string) string {
+	for _, k := range offloadKnobs() {
+		if k.ID == id {
+			return strings.TrimPrefix(k.Linux, "ethtool -K ")
+		}
+	}
+	return ""
+}
+
+// state is whether an offload is on, "" where the value says neither.
+func state(value string) string {
+	word, _, _ := strings.Cut(value, " ")
+	if word != "on" && word != "off" {
+		return ""
+	}
+	return word
+}
+
+// networkManager changes the connection that is active on the interface
+// (nm-settings-nmcli(5)): MTU, offloads, rings, moderation.
+func (f *face) networkManager() []measure.Persistence {
+	p := f.take(func(s measure.Setting) []pair {
+		switch {
+		case s.Knob == MTU:
+			return []pair{{"802-3-ethernet.mtu", plainWords(s.Value)}}
+		case Short(s.Knob) != "" && state(s.Value) != "":
+			return []pair{{"ethtool.feature-" + Short(s.Knob), state(s.Value)}}
+		case s.Knob == RXRing || s.Knob == TXRing:
+			return []pair{{"ethtool.ring-" + strings.TrimSuffix(s.Knob, "-ring"), plainWords(s.Value)}}
+		case s.Knob == Coalescing:
+			list := pairs(s.Value)
+			for i := range list {
+				list[i] = pair{"ethtool.coalesce-" + list[i].name, strings.NewReplacer("on", "1", "off", "0").Replace(list[i].value)}
+			}
+			return list
+		}
+		return nil
+	})
+	if len(p) == 0 {
+		return nil
+	}
+	modify := `nmcli connection modify "$(nmcli -g GENERAL.CONNECTION device show ` + f.word() + `)"`
+	set, undo := modify, modify
+	for _, x := range p {
+		none := "''"
+		switch {
+		case strings.HasSuffix(x.name, ".mtu"):
+			none = "0"
+		case strings.Contains(x.name, ".feature-"):
+			none = "ignore"
+		}
+		set += " " + x.name + " " + x.value
+		undo += " " + x.name + " " + none
+	}
+	return []measure.Persistence{f.host.entry("NetworkManager", measure.Persistence{Commands: []string{set}, Undo: []string{undo},
+		Words: "for the connection that is active on " + f.word() + "; where NetworkManager does not manage it (nmcli device status), this does nothing"})}
+}
+
+// netplan has the MTU (netplan-set(8)); its file is one of its own.
+func (f *face) netplan() []measure.Persistence {
+	if strings.Contains(f.name, ".") {
+		return nil // netplan set reads dots as the path to a key
+	}
+	p := f.take(func(s measure.Setting) []pair {
+		if s.Knob != MTU {
+			return nil
+		}
+		return []pair{{"mtu", plainWords(s.Value)}}
+	})
+	if len(p) == 0 {
+		return nil
+	}
+	section := map[string]string{"bond": "bonds", "bridge": "bridges", "vlan": "vlans"}[f.kind()]
+	if section == "" {
+		section = "ethernets"
+	}
+	command := "netplan set --origin-hint 90-thru " + section + "." + f.word() + ".mtu="
+	return []measure.Persistence{f.host.entry("netplan", measure.Persistence{Commands: []string{command + p[0].value}, Undo: []string{command + "null"},
+		Words: "it writes /etc/netplan/90-thru.yaml; where /etc/netplan knows the interface under another id (`match:`), take that for " + f.word()})}
+}
+
+func (f *face) kind() string {
+	if i := f.known(); i != nil {
+		return measure.Value(i.Kind)
+	}
+	return ""
+}
+
+// known is the interface as the facts have it, or nil.
+func (f *face) known() *measure.Interface {
+	return (&measure.Facts{Interfaces: f.host.Interfaces}).Interface(f.name)
+}
+
+// address is that of a device, "" of software, which may share or change it.
+func (f *face) address() string {
+	i := f.known()
+	if !i.IsDevice() || i.MAC == nil || !hardware.MatchString(*i.MAC) || i.Master != nil {
+		return ""
+	}
+	return *i.MAC
+}
+
+// linkFile is a file of systemd-udevd for the interface (systemd.link(5)). Of
+// all such files only the first that matches is read, so it has the naming of
+// the default one, which it stands before.
+func (f *face) linkFile() []measure.Persistence {
+	keys := f.take(linkKeys)
+	if len(keys) == 0 {
+		return nil
+	}
+	match, note := "OriginalName="+f.word(), "; OriginalName= is the name before any renaming"
+	if mac := f.address(); mac != "" {
+		match, note = "PermanentMACAddress="+mac, ""
+	}
+	content := header + "[Match]\n" + match + "\n\n[Link]\n"
+	for _, k := range keys {
+		content += k.name + "=" + k.value + "\n"
+	}
+	content += "# As in 99-default.link, which this file stands before: names stay as they are.\n" +
+		"NamePolicy=keep kernel database onboard slot path\nAlternativeNamesPolicy=database onboard slot path mac\nMACAddressPolicy=persistent\n"
+	file := "/etc/systemd/network/90-thru-" + f.word() + ".link"
+	return []measure.Persistence{f.host.entry("systemd.link", measure.Persistence{File: file, Content: content,
+		Commands: []string{"udevadm control --reload", "udevadm test-builtin net_setup_link /sys/class/net/" + f.word()}, Undo: []string{"rm " + file, "udevadm control --reload"},
+		Words: "read at the next boot; of all .link files only the first by name that matches counts: where the second command names another file than this one, put the lines under [Link] there" + note})}
+}
+
+// LinkKeys are the names of the keys by which systemd.link(5) sets a setting; none
+// where it has none.
+func LinkKeys(s measure.Setting) (names []string) {
+	for _, k := range linkKeys(s) {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// linkKeys are these keys with their values.
+func linkKeys(s measure.Setting) []pair {
+	value := plainWords(s.Value)
+	yes := map[string]string{"on": "yes", "off": "no"}
+	offloads := map[string][]string{TSO: {"TCPSegmentationOffload", "TCP6SegmentationOffload"}, GSO: {"GenericSegmentationOffload"}, GRO: {"GenericReceiveOffload"},
+		LRO: {"LargeReceiveOffload"}, TXChecksum: {"TransmitChecksumOffload"}, RXChecksum: {"ReceiveChecksumOffload"}}
+	var list []pair
+	switch s.Knob {
+	case MTU:
+		list = []pair{{"MTUBytes", value}}
+	case TxQueueLen:
+		list = []pair{{"TransmitQueueLength", value}}
+	case RXRing:
+		list = []pair{{"RxBufferSize", value}}
+	case TXRing:
+		list = []pair{{"TxBufferSize", value}}
+	case Channels:
+		names := map[string]string{"combined": "CombinedChannels", "rx": "RxChannels", "tx": "TxChannels", "other": "OtherChannels"}
+		list = renamed(pairs(s.Value), names, nil)
+	case Pause:
+		list = renamed(pairs(s.Value), map[string]string{"autoneg": "AutoNegotiationFlowControl", "rx": "RxFlowControl", "tx": "TxFlowControl"}, yes)
+	case Coalescing:
+		list = coalesceKeys(pairs(s.Value), yes)
+	default:
+		for _, name := range offloads[s.Knob] {
+			if on := yes[state(s.Value)]; on != "" {
+				list = append(list, pair{name, on})
+			}
+		}
+	}
+	return list
+}
+
+// renamed gives pairs their keys, and their values words, where words are given.
+func renamed(list []pair, names, words map[string]string) []pair {
+	var out []pair
+	for _, p := range list {
+		value := p.value
+		if words != nil {
+			value = words[p.value]
+		}
+		if name := names[p.name]; name != "" && value != "" {
+			out = append(out, pair{name, value})
+		}
+	}
+	return out
+}
+
+// coalesceKeys: spans of time have their unit in systemd.link(5).
+func coalesceKeys(list []pair, yes map[string]string) []pair {
+	out := renamed(list, map[string]string{"adaptive-rx": "UseAdaptiveRxCoalesce", "adaptive-tx": "UseAdaptiveTxCoalesce"}, yes)
+	spans := renamed(list, map[string]string{"rx-usecs": "RxCoalesceSec", "tx-usecs": "TxCoalesceSec", "rx-usecs-irq": "RxCoalesceIrqSec", "tx-usecs-irq": "TxCoalesceIrqSec"}, nil)
+	for _, s := range spans {
+		out = append(out, pair{s.name, s.value + "us"})
+	}
+	return append(out, renamed(list, map[string]string{"rx-frames": "RxMaxCoalescedFrames", "tx-frames": "TxMaxCoalescedFrames",
+		"rx-frames-irq": "RxMaxCoalescedIrqFrames", "tx-frames-irq": "TxMaxCoalescedIrqFrames"}, nil)...)
+}
+
+// udev takes what is left: rules that write attributes, or run ethtool, when
+// the interface appears (udev(7)).
+func (f *face) udev() {
+	match := `ACTION=="add", SUBSYSTEM=="net", KERNEL=="` + f.word() + `", `
+	if mac := f.address(); mac != "" {
+		match = `ACTION=="add", SUBSYSTEM=="net", DRIVERS=="?*", ATTR{address}=="` + mac + `", `
+	}
+	f.left = slices.DeleteFunc(slices.Clone(f.left), func(s measure.Setting) bool {
+		lines := f.udevLines(s)
+		for _, line := range lines {
+			f.rules = append(f.rules, match+line)
+		}
+		return len(lines) > 0
+	})
+}
+
+// udevLines are the assignments of a setting: an attribute below
+// /sys/class/net/NAME, or the command of By that has none.
+func (f *face) udevLines(s measure.Setting) []string {
+	switch s.Knob {
+	case MTU:
+		return []string{`ATTR{mtu}="` + plainWords(s.Value) + `"`}
+	case TxQueueLen:
+		return []string{`ATTR{tx_queue_len}="` + plainWords(s.Value) + `"`}
+	}
+	var lines []string
+	for _, line := range By("linux", nil, bare(s), "").Set {
+		if strings.HasPrefix(line, "ethtool ") {
+			lines = append(lines, `RUN+="/usr/sbin/`+line+`"`)
+		}
+		value, file, ok := strings.Cut(strings.TrimPrefix(line, "echo "), " > /sys/class/net/"+f.word()+"/")
+		if ok {
+			lines = append(lines, "ATTR{"+file+`}="`+value+`"`)
+		}
+	}
+	return lines
+}
+
+// ruleFile holds the rules of all interfaces.
+func (h Host) ruleFile(rules []string) []measure.Persistence {
+	const file = "/etc/udev/rules.d/90-thru.rules"
+	if len(rules) == 0 {
+		return nil
+	}
+	return []measure.Persistence{h.entry("udev", measure.Persistence{File: file, Content: header + strings.Join(rules, "\n") + "\n", Commands: []string{"udevadm control --reload"},
+		Undo: []string{"rm " + file, "udevadm control --reload"}, Words: "in force when the interface appears next; ethtool must be at /usr/sbin/ethtool"})}
+}

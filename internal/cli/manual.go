@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/bus"
+	"thru/internal/cli/console"
+	"thru/internal/control"
+	"thru/internal/doc"
+	"thru/internal/fault"
+	"thru/internal/host/platform"
+	"thru/internal/measure"
+	"thru/internal/plan"
+	"thru/internal/remote"
+	"thru/internal/unit"
+)
+
+// A plan whose variants take a person, or a reboot, runs in blocks: before each
+// thru says what is to be done at which host, waits until it sees that it was, and
+// connects the end points anew. It sets and restarts nothing itself.
+
+// How a state was known to be in force (measure.Hand.How).
+const (
+	knownByFact = "fact"
+	knownByWord = "word"
+	knownBefore = "was so"
+)
+
+// How often a host is asked for the fact, and how long one answer may take.
+const (
+	manualPoll = 2 * time.Second
+	manualWait = time.Minute
+)
+
+// runBlocks runs a plan block after block.
+func (r *planRun) runBlocks(ctx context.Context, p plan.Plan) error {
+	if err := r.keep(p); err != nil {
+		return err
+	}
+	if r.journal != nil {
+		r.manualSteps = r.journal.Head.ManualSteps
+	}
+	doc, turns := r.before, 0
+	var err error
+	for i, b := range p.Blocks() {
+		turns += len(b.Turns)
+		if !slices.ContainsFunc(b.Turns, func(t plan.Turn) bool { return control.Remains(r.before, t) }) {
+			continue
+		}
+		if err = r.bring(ctx, i, len(p.Blocks()), b.Manual); err != nil {
+			break
+		}
+		if doc, err = r.block(ctx, p, b.Manual, turns); err != nil || ctx.Err() != nil {
+			break
+		}
+		r.before = doc
+	}
+	if doc == nil {
+		return r.continued(ctx, err)
+	}
+	r.note(doc)
+	return r.conclude(ctx, doc, err)
+}
+
+// block connects the end points and measures until so many turns are made. After a
+// reboot they may take their time to come back.
+func (r *planRun) block(ctx context.Context, p plan.Plan, h *plan.ManualStep, turns int) (*measure.Document, error) {
+	var ends map[string]*control.EndPoint
+	var closeAll func()
+	var err error
+	for until := time.Now().Add(r.patience(h)); ; {
+		if ends, closeAll, err = r.connect(ctx, p); err == nil || time.Now().After(until) || ctx.Err() != nil {
+			break
+		}
+		r.env.Line(fmt.Sprintf("%v; tried again until %s", err, until.Format(time.TimeOnly)))
+		pause(ctx, manualPoll)
+	}
+	if err != nil {
+		return r.before, err
+	}
+	defer func() { closeAll(); r.closeHypervisors() }()
+	if p, err = r.sized(ends); err != nil {
+		return r.before, err
+	}
+	return r.measure(ctx, p, ends, turns)
+}
+
+// patience is how long end points are waited for: where a person has just done
+// something, as long as for that.
+func (r *planRun) patience(h *plan.ManualStep) time.Duration {
+	if n := len(r.manualSteps); h == nil || n == 0 || r.manualSteps[n-1].How == knownBefore {
+		return 0
+	}
+	return h.Wait
+}
+
+// pause waits, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// bring has the state of a block come into force: it is so already, or a person is
+// told what to do and waited for.
+func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.ManualStep) error {
+	if h == nil {
+		return nil
+	}
+	x, asked := r.blockState(block, h)
+	value, why := r.fact(ctx, h)
+	switch {
+	case value != nil && *value == h.Is:
+		x.After, x.How = value, knownBefore
+		if asked {
+			x.How = knownByFact
+		}
+		if asked && h.Reboot && x.DoneAt == nil { // nobody has seen it go meanwhile
+			x.How = knownByWord
+		}
+		return r.done(x)
+	case h.Fact == "" && asked && (x.DoneAt != nil || !console.IsTerminal(r.env.In)): // who resumes the run says so by that
+		x.How = knownByWord
+		return r.done(x)
+	}
+	if !asked {
+		x.Before = value
+	}
+	x.DoneAt = nil // it may have been in force before the run was interrupted, and is not now
+	r.keepManualSteps()
+	r.ask(x, blocks, h, value, why)
+	if h.Fact == "" {
+		return r.awaitManual(ctx, x, h)
+	}
+	return r.await(ctx, x, h)
+}
+
+// blockState is what is known of a block's state: anew, or of before the run was interrupted.
+func (r *planRun) blockState(block int, h *plan.ManualStep) (x *measure.ManualStep, asked bool) {
+	i := slices.IndexFunc(r.manualSteps, func(x measure.ManualStep) bool { return x.Block == block })
+	if asked = i >= 0; !asked {
+		r.manualSteps = append(r.manualSteps, measure.ManualStep{Block: block, Variant: h.Variant, Host: h.Host, Commands: h.Commands, Reboot: h.Reboot,
+			Fact: h.Fact, Wanted: h.Is, AskedAt: time.Now()})
+		i = len(r.manualSteps) - 1
+	}
+	return &r.manualSteps[i], asked
+}
+
+// done notes that a state is in force.
+func (r *planRun) done(x *measure.ManualStep) error {
+	if x.DoneAt == nil { // else it has been measured in, and is so again
+		x.DoneAt = new(time.Now())
+	}
+	r.keepManualSteps()
+	switch x.How {
+	case knownByWord:
+		r.env.Line(fmt.Sprintf("%s: in force, by your word%s", x.Variant, factText(x)))
+	default:
+		r.env.Line(fmt.Sprintf("%s: in force%s", x.Variant, factText(x)))
+	}
+	return nil
+}
+
+// factText says the fact by which a state was seen, where there is one.
+func factText(x *measure.ManualStep) string {
+	if x.After == nil {
+		return ""
+	}
+	return fmt.Sprintf(": %s of %s is %s", x.Fact, x.Host, clipLine(*x.After))
+}
+
+// waits tells whether the run has ended before a state was in force.
+func (r *planRun) waits() bool {
+	n := len(r.manualSteps)
+	return n > 0 && r.manualSteps[n-1].DoneAt == nil
+}
+
+// keepManualSteps writes down what was asked for and done.
+func (r *planRun) keepManualSteps() {
+	if r.journal == nil {
+		return
+	}
+	r.journal.Head.ManualSteps = r.manualSteps
+	if err := r.journal.WriteHead(); err != nil {
+		r.env.Line("warning: what was asked for cannot be noted: " + fault.Plain(err.Error()))
+	}
+}
+
+// note has the document tell what was done by hand.
+func (r *planRun) note(doc *measure.Document) {
+	if doc.Plan != nil {
+		doc.Plan.ManualSteps = slices.Clone(r.manualSteps)
+	}
+}
+
+// ask says what is to be done.
+func (r *planRun) ask(x *measure.ManualStep, blocks int, h *plan.ManualStep, value *string, why error) {
+	say := r.env.Line
+	say(fmt.Sprintf("block %d of %d, %s: at %s run", x.Block+1, blocks, x.Variant, x.Host))
+	for _, c := range h.Commands {
+		say("    " + c)
+	}
+	reboot := ""
+	if h.Reboot {
+		reboot = "and start " + x.Host + " anew. "
+	}
+	switch {
+	case h.Fact == "" && console.IsTerminal(r.env.In):
+		say(reboot + "Press Enter when it is done.")
+	case h.Fact == "":
+		say(strings.TrimSpace(reboot + "thru cannot see when it is done."))
+	case value != nil:
+		say(fmt.Sprintf("%sthru goes on when %s is %s (now %s), and waits %s.", reboot, h.Fact, h.Is, clipLine(*value), unit.Duration(int64(h.Wait))))
+	default:
+		say(fmt.Sprintf("%sthru goes on when %s is %s (%v), and waits %s.", reboot, h.Fact, h.Is, why, unit.Duration(int64(h.Wait))))
+	}
+}
+
+// awaitManual waits for a person's word, where there is one to ask.
+func (r *planRun) awaitManual(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep) error {
+	if !console.IsTerminal(r.env.In) {
+		return fault.Failf("do it; who goes on with the run says that it is done", "cli: %s has to be brought into force by hand, and nobody is here to say that it is", x.Variant)
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.Wait)
+	defer cancel()
+	_, err := fault.Until(ctx, "the terminal", func() (string, error) { return bufio.NewReader(r.env.In).ReadString('\n') })
+	if err != nil {
+		return r.gaveUp(ctx, x, h, "nobody has said that it is done")
+	}
+	x.How = knownByWord
+	return r.done(x)
+}
+
+// await asks the host until the fact is as wanted; where it is to be started anew,
+// it must have been gone before: what is configured may not be in force yet.
+func (r *planRun) await(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep) error {
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, began.Add(h.Wait))
+	defer cancel()
+	p := r.env.Board(false)
+	defer p.Clear()
+	last, gone := "it has not answered", false
+	for {
+		pause(ctx, manualPoll)
+		if ctx.Err() != nil {
+			return r.gaveUp(ctx, x, h, last)
+		}
+		value, why := r.fact(ctx, h)
+		switch {
+		case value != nil && *value == h.Is && h.Reboot && !gone:
+			last = fmt.Sprintf("%s is %s, but %s was not started anew yet", h.Fact, clipLine(*value), h.Host)
+		case value != nil && *value == h.Is:
+			p.Clear()
+			x.After, x.How = value, knownByFact
+			return r.done(x)
+		case value != nil:
+			last = fmt.Sprintf("%s of %s is still %s", h.Fact, h.Host, clipLine(*value))
+		case ctx.Err() == nil:
+			last, gone = why.Error(), gone || !errors.Is(why, errNoFact)
+		}
+		p.Checking(fmt.Sprintf("waiting for %s since %s: %s", h.Host, doc.AboutTime(time.Since(began)), last))
+	}
+}
+
+// gaveUp is the error of a state that has not come into force.
+func (r *planRun) gaveUp(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep, last string) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fault.Failf("", "%s while %s was waited for", measure.Interrupted, x.Variant)
+	}
+	return fault.Failf("wait: in the plan takes longer", "cli: %s has not come into force within %s: %s", x.Variant, unit.Duration(int64(h.Wait)), last)
+}
+
+// fact reads the value by which a state is seen; nil with the reason where it could
+// not be read.
+func (r *planRun) fact(ctx context.Context, h *plan.ManualStep) (*string, error) {
+	if h.Fact == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, manualWait)
+	defer cancel()
+	facts, err := r.factsAt(ctx, h.At)
+	if err != nil {
+		return nil, err
+	}
+	if value, found := facts.At(h.Fact); found {
+		return &value, nil
+	}
+	for _, m := range facts.NotChecked {
+		if m.Covers(h.Fact) {
+			return nil, fmt.Errorf("%s of %s %w: %s", h.Fact, h.Host, errNoFact, m.Why)
+		}
+	}
+	return nil, fmt.Errorf("%s of %s %w: there is no such fact (thru check --json shows its facts)", h.Fact, h.Host, errNoFact)
+}
+
+// errNoFact is of a host that answers, and does not tell the fact.
+var errNoFact = errors.New("was not read")
+
+// factsAt reads the facts of a host: by its agent, or of a system that is read by
+// its own commands by these.
+func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error) {
+	d := remote.Dialer{Network: r.env.network, Port: bus.DefaultPort, Checks: true}
+	if strings.HasPrefix(at, remote.SSHScheme+"://") {
+		facts, _, err := factsByCommands(ctx, at, func(string) {})
+		if !errors.Is(err, platform.ErrUnknown) { // which an agent reads
+			return &facts, err
+		}
+	}
+	var e *control.EndPoint
+	var stop func()
+	var err error
+	if at == control.Local {
+		e, stop, err = d.Local(ctx, true)
+	} else {
+		e, stop, err = d.EndPoint(ctx, at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if e.Foreign {
+		return nil, fault.Usagef("name the host by ssh://, or by an agent", "no facts can be read of %s", at)
+	}
+	reply, err := bus.Call(ctx, e.Client, bus.Facts, bus.FactsRequest{})
+	return &reply.Facts, err
+}
+
+// factsByCommands reads a host over ssh by its own commands; tell hears what is done.
+func factsByCommands(ctx context.Context, at string, tell func(string)) (facts measure.Facts, destination string, err error) {
+	destination, port, err := remote.SSHTarget(at)
+	if err != nil {
+		return facts, "", err
+	}
+	tell("logging in at " + destination)
+	far := platform.SSH(destination, port)
+	defer far.Close()
+	system, err := platform.Detect(ctx, far)
+	if err != nil {
+		return facts, "", err
+	}
+	tell("reading " + destination + " (" + system + ")")
+	facts, err = platform.Read(ctx, system, far)
+	return facts, destination, err
+}
+
+// clipLine is a value in a line.
+func clipLine(s string) string { return unit.Line(s, 80) }

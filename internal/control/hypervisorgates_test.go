@@ -1,0 +1,58 @@
+package control
+
+import (
+	"testing"
+
+	"thru/internal/cause"
+	"thru/internal/measure"
+)
+
+// TestJudgeBelow: gates of guests join those that were judged before the guests
+// were found, as they were chosen.
+func TestJudgeBelow(t *testing.T) {
+	document := func(places ...*measure.Placement) *measure.Document {
+		d := &measure.Document{
+			Inventories: []measure.Inventory{{Source: "vsphere://vc", Kind: measure.KindVSphere, Guests: []measure.Guest{{ID: "vm-1", Name: "a", CPUShare: &measure.Allocation{Limited: new(true), Limit: new(int64(1e9))},
+				NICs: []measure.GuestNIC{{Name: "Network adapter 1", Model: new("e1000")}}}}}},
+			Gates: []measure.Gate{{ID: "link-errors", Status: measure.GateWarn, EndPoint: "a"}, {ID: "guest-mtu", Status: measure.GateNotChecked, Fact: "nothing here is what it judges"}, {ID: "clock-source", Status: measure.GatePass}},
+		}
+		for i, p := range places {
+			d.EndPoints = append(d.EndPoints, measure.EndPoint{Name: string(rune('a' + i)), Placement: p})
+		}
+		return d
+	}
+	at := &measure.Placement{Source: "vsphere://vc", Guest: "vm-1"}
+	for name, x := range map[string]struct {
+		doc    *measure.Document
+		gating *Gating
+		want   []string
+	}{
+		"nobody is placed": {document(nil, nil), nil, []string{"link-errors", "guest-mtu", "clock-source"}},
+		"one is":           {document(at, nil), nil, []string{"link-errors", "guest-adapter", "guest-cpu-limit", "guest-shaping", "clock-source"}},
+		"chosen":           {document(at, nil), &Gating{Only: []string{"guest-cpu-limit"}}, []string{"link-errors", "guest-cpu-limit", "clock-source"}},
+		"left out":         {document(at, nil), &Gating{Skip: []string{"guest-adapter", "guest-shaping"}}, []string{"link-errors", "guest-cpu-limit", "clock-source"}},
+		"none of them":     {document(at, nil), &Gating{Only: []string{"link-errors"}}, []string{"link-errors", "guest-mtu", "clock-source"}},
+	} {
+		r := &Runner{Gating: x.gating}
+		for range 2 { // a plan that is continued places its ends again
+			r.judgeHypervisors(x.doc)
+		}
+		var got []string
+		for _, g := range x.doc.Gates {
+			got = append(got, g.ID)
+			if cause.IsHypervisorGate(g.ID) && g.ID != "guest-mtu" && g.EndPoint != "a" {
+				t.Errorf("%s: %+v", name, g)
+			}
+		}
+		if len(got) != len(x.want) {
+			t.Errorf("%s: %v, want %v", name, got, x.want)
+			continue
+		}
+		for i := range got {
+			if got[i] != x.want[i] {
+				t.Errorf("%s: %v, want %v", name, got, x.want)
+				break
+			}
+		}
+	}
+}

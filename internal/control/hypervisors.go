@@ -1,0 +1,390 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/hypervisor"
+	"thru/internal/measure"
+	"thru/internal/place"
+	"thru/internal/unit"
+)
+
+// usualLimits: a vCenter tells of 20 s some 20 s later (vSphere API, real-time
+// counters), and lists thousands of machines within seconds.
+func usualLimits() hypervisorLimits {
+	return hypervisorLimits{inventory: 30 * time.Second, watch: 15 * time.Second, last: 45 * time.Second, grace: 2 * time.Second}
+}
+
+// hypervisorRun is what is asked below the end points of one run.
+type hypervisorRun struct {
+	hypervisorLimits
+	ctx      context.Context // of what is asked before the run: an interrupt ends it
+	stop     context.CancelFunc
+	sources  []*hypervisorSource
+	subjects []place.Subject
+	began    time.Time // of the watches
+}
+
+// hypervisorSource is one of them, and what it has told.
+type hypervisorSource struct {
+	hypervisor.Source
+	read      chan struct{} // closed when the inventory is there, or is not
+	inventory measure.Inventory
+	err       error
+	watch     hypervisor.Watch
+	unwatch   context.CancelFunc // ends what a watch reads
+}
+
+// findGuests begins to ask the sources for the end points of the document. They
+// are read beside what else is found out before the traffic; placeEnds waits.
+func (r *Runner) findGuests(ctx context.Context, doc *measure.Document, routes map[string]*measure.Route) {
+	if len(r.Hypervisors) == 0 {
+		return
+	}
+	b := &hypervisorRun{hypervisorLimits: cmp.Or(r.hypervisorLimits, usualLimits())}
+	b.ctx, b.stop = context.WithCancel(ctx)
+	for _, e := range doc.EndPoints {
+		b.subjects = append(b.subjects, place.Of(e, routes[e.Name], r.Ends[e.Name].reachedAt()))
+	}
+	guests, hosts := place.Wants(b.subjects)
+	for _, source := range r.Hypervisors {
+		s := &hypervisorSource{Source: source, read: make(chan struct{})}
+		b.sources = append(b.sources, s)
+		go func() {
+			defer close(s.read)
+			s.inventory, s.err = within(b.ctx, b.inventory, b.grace, func(ctx context.Context) (measure.Inventory, error) {
+				return s.Inventory(ctx, guests, hosts)
+			})
+		}()
+	}
+	r.hypervisorRun = b
+}
+
+// reachedAt are the addresses by which others reach an end point.
+func (e *EndPoint) reachedAt() []string {
+	all := slices.Clone(e.DataHosts)
+	if host, _, err := net.SplitHostPort(e.Addr); err == nil {
+		all = append(all, host)
+	}
+	return all
+}
+
+// within makes a call that has so much time.
+func within[T any](ctx context.Context, d, grace time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, tooLong(d))
+	defer cancel()
+	return await(ctx, grace, func() (T, error) { return call(ctx) })
+}
+
+func tooLong(d time.Duration) error {
+	return fmt.Errorf("it took longer than %s", unit.Duration(int64(d)))
+}
+
+// await waits for a call until a context ends. One that goes on is left behind
+// after the grace: no source can hold a measurement up.
+func await[T any](ctx context.Context, grace time.Duration, call func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	out := make(chan answer, 1)
+	go func() {
+		value, err := call()
+		out <- answer{value, err}
+	}()
+	var a answer
+	select {
+	case a = <-out:
+	case <-ctx.Done():
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case a = <-out:
+		case <-late.C:
+			a.err = context.Cause(ctx)
+		}
+	}
+	if a.err != nil && ctx.Err() != nil {
+		a.err = context.Cause(ctx)
+	}
+	return a.value, a.err
+}
+
+// placeEnds says of each end point what lies below it, as far as the sources
+// tell, and how the pairs lie. What cannot be had is a warning.
+func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
+	defer r.judgeHypervisors(doc)
+	defer r.takeOver(doc)
+	b := r.hypervisorRun
+	if b == nil {
+		return
+	}
+	var all []measure.Inventory
+	for _, s := range b.sources {
+		r.awaitInventory(s)
+		switch {
+		case ctx.Err() != nil:
+		case s.err != nil:
+			hypervisorFailed(doc, "what lies below the end points", s, s.err)
+		default:
+			all = append(all, s.inventory)
+		}
+	}
+	var placed []measure.Placement
+	at := map[string]place.Placed{}
+	for i, s := range b.subjects {
+		e := &doc.EndPoints[i]
+		if len(all) == 0 {
+			e.NoPlace = "no hypervisor could be asked"
+			continue
+		}
+		e.Placement, e.NoPlace = place.Match(s, all)
+		at[s.Name] = place.Placed{Subject: s, At: e.Placement}
+		if e.Placement != nil {
+			placed = append(placed, *e.Placement)
+			placed = append(placed, twins(e.Placement, all)...)
+		}
+	}
+	relate(doc, at, all)
+	for i := range all {
+		if slices.ContainsFunc(placed, func(p measure.Placement) bool { return p.Source == all[i].Source }) {
+			doc.Inventories = append(doc.Inventories, place.OfEndPoints(all[i], placed))
+		}
+	}
+}
+
+// twins are where the other sources have the same guest or host: a vCenter and
+// the commands of its ESXi hosts tell different things of it.
+func twins(p *measure.Placement, all []measure.Inventory) (others []measure.Placement) {
+	for _, b := range p.HostPlacement(all) {
+		x := measure.Placement{Source: b.Inventory.Source}
+		if x.Source == p.Source {
+			continue
+		}
+		if b.Guest != nil {
+			x.Guest = b.Guest.ID
+		}
+		if b.Host != nil {
+			x.Host = b.Host.ID
+		}
+		others = append(others, x)
+	}
+	return others
+}
+
+// awaitInventory waits for a source; its own bound holds.
+func (r *Runner) awaitInventory(s *hypervisorSource) {
+	select {
+	case <-s.read:
+		return
+	default:
+	}
+	r.notify(Checking{"finding the end points in " + s.Name()})
+	<-s.read
+}
+
+// longWarning is a warning that reports cut off: it does without its hint.
+const longWarning = 160
+
+// hypervisorFailed tells of a source that does not tell.
+func hypervisorFailed(doc *measure.Document, what string, s hypervisor.Source, err error) {
+	why := err.Error()
+	doc.Missing = append(doc.Missing, measure.NotChecked{Fact: measure.AskedOf(s.Name(), what), Why: why})
+	if hint := fault.Hint(err); hint != "" && len(why)+len(hint) < longWarning {
+		why += " (" + hint + ")"
+	}
+	doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s does not tell %s: %s", s.Name(), what, why))
+}
+
+// relate adds how the pairs of the document lie, each once, whichever way its
+// data goes. A check, which has no cells, has the pair of its two ends.
+func relate(doc *measure.Document, at map[string]place.Placed, all []measure.Inventory) {
+	pairs := []route{}
+	for _, c := range doc.Cells {
+		pairs = append(pairs, route{c.From, c.To})
+	}
+	if n := len(doc.EndPoints); len(pairs) == 0 && n > 0 {
+		pairs = append(pairs, route{doc.EndPoints[0].Name, doc.EndPoints[n-1].Name})
+	}
+	seen := map[route]bool{}
+	for _, p := range pairs {
+		a, known := at[p.from]
+		b, both := at[p.to]
+		if seen[between(p.from, p.to)] || !known || !both {
+			continue
+		}
+		seen[between(p.from, p.to)] = true
+		switch lies, why, ok := place.Relate(a, b, all); {
+		case ok:
+			doc.Relations = append(doc.Relations, lies)
+		case why != "":
+			doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "how " + p.from + " and " + p.to + " lie", Why: why})
+		}
+	}
+}
+
+// watchGuests begins to read the counters of the guests and hosts that were found.
+func (r *Runner) watchGuests(ctx context.Context, doc *measure.Document) {
+	b := r.hypervisorRun
+	if b == nil || ctx.Err() != nil {
+		return
+	}
+	b.began = time.Now()
+	errs := make([]error, len(b.sources))
+	each(len(b.sources), func(i int) {
+		s := b.sources[i]
+		if ids := idsOf(doc, s.inventory.Source); s.err == nil && len(ids) > 0 {
+			s.watch, errs[i] = b.beginWatch(ctx, s, ids)
+		}
+	})
+	for i, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			hypervisorFailed(doc, "what its hosts do meanwhile", b.sources[i], err)
+		}
+	}
+}
+
+// beginWatch has so much time. The context of the watch lives until it was ended:
+// an interrupt does not end it, so that it can still tell what it has.
+func (b *hypervisorRun) beginWatch(ctx context.Context, s *hypervisorSource, ids []string) (hypervisor.Watch, error) {
+	var lives context.Context
+	lives, s.unwatch = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithTimeoutCause(ctx, b.watch, tooLong(b.watch))
+	defer cancel()
+	w, err := await(ctx, b.grace, func() (hypervisor.Watch, error) { return s.Watch(lives, ids) })
+	if err != nil {
+		s.unwatch() // one that comes later ends at once
+		return nil, err
+	}
+	return w, nil
+}
+
+// idsOf are the guests and hosts of a source that end points were found to be.
+func idsOf(doc *measure.Document, source string) (ids []string) {
+	for _, e := range doc.EndPoints {
+		if p := e.Placement; p != nil && p.Source == source {
+			ids = append(ids, p.Guest, p.Host)
+			continue
+		}
+		for _, p := range twins(e.Placement, doc.Inventories) {
+			if p.Source == source {
+				ids = append(ids, p.Guest, p.Host)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
+}
+
+// leastPatience is for a source to answer at all, however short the test was.
+const leastPatience = 5 * time.Second
+
+// fetchCounters fetches the counters. Sources that tell late are waited for no longer
+// than was watched; where the run was interrupted or nothing was measured they are
+// asked for what there is.
+func (r *Runner) fetchCounters(ctx context.Context, doc *measure.Document) {
+	b := r.hypervisorRun
+	if b == nil {
+		return
+	}
+	defer b.stop()
+	measured := longestRun(doc)
+	patience := min(b.last, max(leastPatience, time.Since(b.began)))
+	if measured == 0 || ctx.Err() != nil {
+		patience = min(b.last, b.grace)
+	}
+	watched := slices.DeleteFunc(slices.Clone(b.sources), func(s *hypervisorSource) bool { return s.watch == nil })
+	if len(watched) > 0 && patience > b.grace {
+		r.notify(Checking{fmt.Sprintf("waiting for the last samples of %s, at most %s", sourceNames(watched), unit.Duration(int64(patience.Round(time.Second))))})
+	}
+	ends := make([]ending, len(watched))
+	each(len(watched), func(i int) {
+		ends[i] = b.end(ctx, watched[i].watch, patience)
+		watched[i].unwatch()
+	})
+	for i, s := range watched {
+		e := ends[i]
+		if e.err != nil {
+			e.missing = append(e.missing, measure.NotChecked{Fact: measure.CountersOf(s.Name()), Why: e.err.Error()})
+		}
+		if n, few := fewSamples(s.Name(), e, measured); few {
+			e.missing = append(e.missing, n)
+		}
+		if v := inventoryOf(doc, s.inventory.Source); v != nil {
+			v.Series = mergeSeries(v.Series, e.series)
+			v.NotChecked = append(v.NotChecked, e.missing...)
+		}
+	}
+}
+
+// ending is what a watch has told.
+type ending struct {
+	series  []measure.Series
+	missing []measure.NotChecked
+	err     error
+}
+
+// end ends a watch within a time, and soon after an interrupt.
+func (b *hypervisorRun) end(ctx context.Context, w hypervisor.Watch, patience time.Duration) ending {
+	ctx, cancel := outlasting(ctx, b.grace)
+	defer cancel()
+	e, err := within(ctx, patience, b.grace, func(ctx context.Context) (ending, error) {
+		series, missing := w.End(ctx)
+		return ending{series: series, missing: missing}, nil
+	})
+	e.err = err
+	return e
+}
+
+// outlasting ends so much later than a context does.
+func outlasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(d):
+			cancel(context.Cause(ctx))
+		case <-out.Done():
+		}
+	})
+	return out, func() { stop(); cancel(nil) }
+}
+
+func sourceNames(all []*hypervisorSource) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name())
+	}
+	return strings.Join(names, " and ")
+}
+
+// longestRun is the measured time of the longest run.
+func longestRun(doc *measure.Document) (d time.Duration) {
+	for i := range doc.Cells {
+		for k := range doc.Cells[i].Runs {
+			if begin, end, ok := doc.Cells[i].Runs[k].Span(); ok {
+				d = max(d, end.Sub(begin))
+			}
+		}
+	}
+	return d
+}
+
+// fewSamples says that no run was long enough for the counters of a source.
+func fewSamples(source string, e ending, measured time.Duration) (measure.NotChecked, bool) {
+	every := time.Duration(0)
+	for _, s := range e.series {
+		if d := time.Duration(s.EveryNs); every == 0 || d < every {
+			every = d
+		}
+	}
+	n, few := measure.FewSamples(source, measured, every)
+	said := slices.ContainsFunc(e.missing, func(m measure.NotChecked) bool { return m.Fact == n.Fact })
+	return n, few && measured > 0 && !said
+}

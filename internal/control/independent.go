@@ -1,0 +1,137 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"thru/internal/measure"
+	"thru/internal/plan"
+)
+
+// runIndependent measures many pairs at once. All are started at one moment, on
+// clocks that were compared before, and what goes wrong with one of them leaves
+// the others: its flow has an error, and the run of that has it too. The error
+// that is returned is that of an interruption.
+func (r *Runner) runIndependent(ctx context.Context, step plan.Step, flows []*flow) ([]measure.Run, error) {
+	r.report(flows) // of those whose ends are known to be gone
+	numberStreams(flows)
+	ends := endsOf(able(flows))
+	waited, failed := r.take(ctx, ends, step.Specs[0].Together)
+	spread(flows, failed)
+	c := &clocks{zero: time.Now()}
+	c.before, failed = compare(ctx, endsOf(able(flows)), c.zero)
+	spread(flows, failed)
+	r.noteWalls(c.before)
+	r.prepareAll(ctx, flows)
+	r.startAll(ctx, flows, c)
+	err := r.watch(ctx, able(flows), true, c.start)
+	if ctx.Err() == nil {
+		c.after, _ = compare(ctx, endsOf(able(flows)), c.zero)
+	}
+	within := collectManyTime
+	if ctx.Err() != nil { // who has pressed Ctrl-C wants the prompt back
+		within = collectTime
+	}
+	r.harvest(ctx, flows, ends, within)
+	for _, f := range flows {
+		f.err = cmp.Or(f.err, f.sender.unread, f.receiver.unread)
+		if f.rides != nil { // on another's connections, which stands before it
+			f.err = cmp.Or(f.err, f.rides.err)
+		}
+	}
+	if err = cmp.Or(err, context.Cause(ctx)); err == nil {
+		r.report(flows)
+	}
+	for _, f := range flows {
+		c.timing(f)
+	}
+	return finish(flows, waited, nil), err
+}
+
+// numberStreams counts the streams of all flows at each host, so that no two of
+// them are placed on one CPU while another is free.
+func numberStreams(flows []*flow) {
+	at := map[*EndPoint]int{}
+	for _, f := range flows {
+		if f.rides != nil {
+			continue
+		}
+		a, b := f.sender.end, f.receiver.end
+		f.spec.FirstStream = max(at[a], at[b])
+		at[a] = f.spec.FirstStream + f.spec.Streams
+		at[b] = at[a]
+	}
+}
+
+// spread gives the error of an end point to all its flows.
+func spread(flows []*flow, failed map[*EndPoint]error) {
+	for _, f := range flows {
+		f.err = cmp.Or(f.err, failed[f.sender.end], failed[f.receiver.end])
+	}
+}
+
+// prepareAll opens both ends of every flow, many at a time.
+func (r *Runner) prepareAll(ctx context.Context, flows []*flow) {
+	fs := able(flows)
+	atMost(len(fs), width, func(i int) {
+		f := fs[i]
+		f.err = f.connect(ctx, r.dialBack)
+	})
+	for _, f := range able(fs) {
+		r.noteDial(f)
+	}
+	r.giveBack(ctx, flows)
+}
+
+// giveBack releases what flows that have failed had opened, so that their agents are
+// not busy with it, and says so.
+func (r *Runner) giveBack(ctx context.Context, flows []*flow) {
+	for _, f := range flows {
+		if f.err != nil {
+			f.drop()
+		}
+	}
+	releaseStale(flows)
+	if ctx.Err() == nil {
+		r.report(flows)
+	}
+}
+
+// startAll tells every session the moment at which all start, receivers first:
+// an agent that knows no moment starts when it hears of it. All have the same
+// ramp, the longest, so that they are measured at the same time.
+func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
+	fs := able(flows)
+	ramp := time.Duration(0)
+	for _, f := range fs {
+		ramp = max(ramp, plan.Ramp(f.spec, f.dialling().rtt))
+	}
+	for _, f := range fs {
+		if f.ramp = ramp; f.spec.Ramp > 0 || f.spec.NoRamp {
+			f.ramp = plan.Ramp(f.spec, 0)
+		}
+	}
+	receivers, senders := byRole(fs)
+	c.setStart(len(receivers) + len(senders))
+	measuredFrom(fs, c.start)
+	for _, sides := range [][]*side{receivers, senders} {
+		atMost(len(sides), width, func(i int) {
+			s := sides[i]
+			if s.flow.err == nil { // of the sides of one kind each is another flow's
+				s.flow.err = s.begin(ctx, c.startOf(s))
+			}
+		})
+	}
+	r.giveBack(ctx, flows)
+}
+
+// noteWalls keeps how far the wall clocks are from this machine's.
+func (r *Runner) noteWalls(all map[*EndPoint]reading) {
+	if r.walls == nil {
+		r.walls = map[string]time.Duration{}
+	}
+	for e, x := range all {
+		r.walls[e.Name] = x.wall
+	}
+}

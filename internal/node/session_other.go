@@ -1,0 +1,8 @@
+//go:build !unix
+
+package node
+
+import "syscall"
+
+// newSession: there are no sessions to begin.
+func newSession() *syscall.SysProcAttr { return nil }

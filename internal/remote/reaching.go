@@ -1,0 +1,165 @@
+package remote
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"thru/internal/bus"
+	"thru/internal/fault"
+)
+
+// Route is how to reach a controller: by one of the two.
+type Route struct {
+	Join *bus.Join
+	NATS *bus.NATSConfig
+}
+
+// Purposes says of a privilege what it lets do, and whom its string is for.
+var Purposes = map[string]struct{ Lets, whom string }{
+	bus.PrivilegeAgent:   {"serve under it", "agents"},
+	bus.PrivilegeOperate: {"run tests over its fleet", "operators"},
+}
+
+// ControllerString is the way to a controller that is kept under a name, if it lets do
+// what the privilege says.
+func ControllerString(name, privilege string) (Route, error) {
+	want := Purposes[privilege]
+	ask := fmt.Sprintf("ask for the string that `thru control` prints for %s, and keep it: thru join %s", want.whom, name)
+	again := ask + " --replace"
+	keys, err := bus.DefaultKeyring()
+	if err != nil {
+		return Route{}, err
+	}
+	j, err := keys.Load(name)
+	if errors.Is(err, os.ErrNotExist) {
+		nats, nerr := LoadNATS(name)
+		if !errors.Is(nerr, os.ErrNotExist) {
+			return Route{NATS: nats}, nerr
+		}
+		return Route{}, fault.Usagef(cmp.Or(fault.Suggest("did you mean ", name, Controllers(keys, privilege)), ask), "no controller named %q is kept", name)
+	}
+	if err != nil {
+		return Route{}, err
+	}
+	return Route{Join: &j}, ForController(name, j, privilege, again)
+}
+
+// ForController refuses a join string that is for something else; ask is how to
+// get the right one.
+func ForController(name string, j bus.Join, privilege, ask string) error {
+	got, known := Purposes[j.Privilege]
+	switch {
+	case j.Privilege == privilege:
+		return nil
+	case known:
+		return fault.Usagef(ask, "the join string of %s lets %s, not %s", name, got.Lets, Purposes[privilege].Lets)
+	case privilege == bus.PrivilegeOperate:
+		return fault.Usagef("as an end point it is "+name+" alone; `thru control` is what has hosts", "%s is an end point, no controller", name)
+	}
+	return fault.Usagef(ask, "%s is an end point, no controller", name)
+}
+
+// MostName is the longest name that anything is kept under.
+const MostName = 64
+
+// Controllers are the names of those that let do what the privilege says.
+func Controllers(keys *bus.Keyring, privilege string) []string {
+	names, err := keys.List()
+	if err != nil {
+		return nil
+	}
+	names = slices.DeleteFunc(names, func(n string) bool {
+		j, err := keys.Load(n)
+		return err != nil || j.Privilege != privilege
+	})
+	return append(names, ListNATS()...)
+}
+
+// keptNATS is a way to a controller over a NATS cluster, as `thru join` keeps
+// it: the names of files, no secret.
+type keptNATS struct {
+	URL   string `json:"url"`
+	CA    string `json:"tls_ca,omitempty"`
+	Nkey  string `json:"nkey,omitempty"`
+	Creds string `json:"creds,omitempty"`
+}
+
+// NATSFile is where a name is kept, beside the folder of the join strings.
+func NATSFile(name string) (string, error) {
+	if !bus.ValidHostName(name) {
+		return "", fmt.Errorf("remote: %q: %w", name, os.ErrNotExist)
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fault.Failf("set HOME or XDG_CONFIG_HOME", "remote: finding the folder of controllers: %w", err)
+	}
+	return filepath.Join(dir, "thru", "nats", name+".json"), nil
+}
+
+// LoadNATS reads what is kept; the error is os.ErrNotExist where nothing is.
+func LoadNATS(name string) (*bus.NATSConfig, error) {
+	file, err := NATSFile(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var k keptNATS
+	if err := json.Unmarshal(b, &k); err != nil || k.URL == "" {
+		return nil, fault.Failf("thru join "+name+" --replace --nats URL ...", "remote: %s is damaged: %w", file, cmp.Or(err, errors.New("it has no url")))
+	}
+	return &bus.NATSConfig{URL: k.URL, CA: k.CA, Nkey: k.Nkey, Creds: k.Creds}, nil
+}
+
+// SaveNATS keeps a way under a name.
+func SaveNATS(name string, c *bus.NATSConfig, replace bool) error {
+	file, err := NATSFile(name)
+	if err != nil {
+		return fault.Usagef("use letters, digits and . _ - , up to 64", "%q cannot name a controller", name)
+	}
+	keys, err := bus.DefaultKeyring()
+	if err != nil {
+		return err
+	}
+	_, here := os.Stat(file)
+	if _, err := keys.Load(name); err == nil {
+		return fault.Usagef("remove it first, thru join "+name+" --remove, or choose another name", "a join string is kept as %s already", name)
+	}
+	if here == nil && !replace {
+		return fault.Usagef("replace it with --replace, or choose another name", "the name %s is kept already", name)
+	}
+	b, err := json.MarshalIndent(keptNATS{URL: c.URL, CA: c.CA, Nkey: c.Nkey, Creds: c.Creds}, "", "  ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = bus.WritePrivate(file, append(b, '\n'), true)
+	}
+	if err != nil {
+		return fmt.Errorf("remote: keeping %s: %w", name, err)
+	}
+	return nil
+}
+
+// ListNATS are the names that are kept, sorted.
+func ListNATS() (names []string) {
+	file, err := NATSFile("x")
+	if err != nil {
+		return nil
+	}
+	entries, _ := os.ReadDir(filepath.Dir(file)) // none: nothing is kept
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,512 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thru/internal/doc"
+	"thru/internal/measure"
+	"thru/internal/place"
+	"thru/internal/report/facts"
+	"thru/internal/unit"
+)
+
+// hostFactSheet is all that C-07 asks of a host, each line with its value or why
+// there is none, and where the host stands.
+func hostFactSheet(x *index, h *measure.GuestHost) factSheet {
+	f := h.Facts
+	if f == nil {
+		f = &measure.Facts{}
+	}
+	missing := slices.Concat(f.NotChecked, h.NotChecked)
+	s := factSheet{Name: doc.Clean(h.Name), About: doc.Clean(doc.Join(hostState(h), machineModel(f.Machine), h.Cluster)), missing: missing}
+	if x.Kind != measure.KindKVM || h.UUID != "" {
+		s.line("place", doc.Join(doc.Prefixed("data center ", h.Site), doc.Prefixed("cluster ", h.Cluster), measure.Value(h.State), doc.Prefixed("UUID ", h.UUID)), "")
+	}
+	f = withoutVolumes(f)
+	for _, i := range machineItems() {
+		if i.name != "file systems" { // a host of guests has datastores
+			s.Rows = append(s.Rows, doc.Row{Name: i.name, Value: i.from(f, missing, noReason)})
+			s.said = append(s.said, i.missing...)
+		}
+	}
+	s.line("PCI devices", pciText(h.PCI), "")
+	if x.Kind != measure.KindKVM || len(h.Datastores) > 0 {
+		s.line("datastores, VMFS version", storesText(x, h), s.whyNot("datastores"))
+	}
+	s.line("version and build", doc.Join(hostVersion(f), qemuText(x)), s.whyNot("distribution", "kernel"))
+	s.line("BIOS, not default", "", doc.NotChecked+": the firmware does not show its settings to the hypervisor")
+	settings := s.whyNot("settings_changed")
+	if x.Kind == measure.KindKVM {
+		settings = doc.NotChecked + ": Linux does not tell which settings are its defaults"
+	}
+	s.line("settings, not default", settingsChanged(x, h, missing), settings)
+	if x.Kind != measure.KindKVM {
+		s.line("unsupported CPU", legacyText(h, missing), s.whyNot("settings_changed"))
+		s.line("boot device", measure.Value(f.Boot), s.whyNot("boot_device"))
+	}
+	s.line("NUMA", facts.NUMA(f.NUMA), s.whyNot("numa_nodes"))
+	s.line("guests that run", handedText(h), s.whyNot("guests_running"))
+	for _, p := range h.Ports {
+		s.line("VMkernel port "+p.Device, portText(x, &p), doc.NotChecked)
+	}
+	for i := range x.Switches {
+		if w := &x.Switches[i]; w.Host == h.ID || slices.Contains(w.Hosts, h.ID) {
+			s.line("switch "+w.Name, switchText(w, h.ID), doc.NotChecked)
+		}
+	}
+	s.rest()
+	return s
+}
+
+// withoutVolumes leaves out what is no disk: a volume that spans some is listed as
+// one, with the file system on it, and stands among the datastores.
+func withoutVolumes(f *measure.Facts) *measure.Facts {
+	own := *f
+	own.Disks = slices.DeleteFunc(slices.Clone(f.Disks), func(d measure.Disk) bool {
+		return d.Driver == "" && d.Model == "" && len(d.Mounts) == 1 && strings.HasPrefix(d.Mounts[0].Type, "VMFS")
+	})
+	return &own
+}
+
+// ofEach is what could not be read of any guest, by the keys of one.
+func ofEach(x *index, kind string) (all []measure.NotChecked) {
+	for _, m := range x.NotChecked {
+		if key, ok := m.Below(kind); ok {
+			all = append(all, measure.NotChecked{Fact: key, Why: m.Why})
+		}
+	}
+	return all
+}
+
+// line adds a fact, or why it is not there; one without both is left out.
+func (s *factSheet) line(name, value, missing string) {
+	if value = doc.Clean(value); value == "" {
+		value = missing
+	}
+	if value != "" {
+		s.Rows = append(s.Rows, doc.Row{Name: doc.Clean(name), Value: value})
+	}
+}
+
+// rest names what else could not be read, grouped by the reason.
+func (s *factSheet) rest() {
+	var gaps []doc.Gap
+	v := measure.NewVocabulary()
+	for _, m := range s.missing {
+		if !slices.ContainsFunc(s.said, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
+			gaps = doc.AddGap(gaps, v.Words(doc.Clean(m.Fact)), doc.Reason(m.Why))
+		}
+	}
+	for _, g := range gaps[:min(len(gaps), doc.MostLines)] {
+		s.line(doc.NotChecked, g.Text(doc.MostLines), "")
+	}
+}
+
+// noReason is the reason where none is known.
+const noReason = "the hypervisor does not tell it"
+
+// whyNot is why a fact is missing, by the beginnings of its keys; the reason is
+// then not said once more at the end of the sheet.
+func (s *factSheet) whyNot(keys ...string) string {
+	s.said = append(s.said, keys...)
+	for _, m := range slices.Concat(s.missing, s.ofAll) {
+		if slices.ContainsFunc(keys, func(key string) bool { return measure.IsPart(m.Fact, key) }) {
+			return doc.NotChecked + ": " + doc.Reason(m.Why)
+		}
+	}
+	return doc.NotChecked + ": " + noReason
+}
+
+// isMissing tells whether a fact could not be had.
+func isMissing(missing []measure.NotChecked, key string) bool {
+	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return measure.IsPart(m.Fact, key) })
+}
+
+// settingsChanged are those that somebody has changed: "none" where the settings of
+// an ESXi host were read and all are the defaults, with what of them was not read.
+func settingsChanged(x *index, h *measure.GuestHost, missing []measure.NotChecked) string {
+	const key = "settings_changed"
+	switch {
+	case h.Facts == nil:
+		return ""
+	case x.Kind == measure.KindKVM:
+		return changedText(h.Facts)
+	}
+	all := []string{cmp.Or(changedText(h.Facts), "none")}
+	for _, m := range missing {
+		switch what, _ := m.Below(key); {
+		case m.Fact == key && len(h.Facts.Changed) == 0:
+			return ""
+		case measure.IsPart(m.Fact, key):
+			part := cmp.Or(what, "others") + " " + doc.NotChecked + " (" + m.Why + ")"
+			all = onceMore(all, part)
+		}
+	}
+	if len(all) > 1 && len(h.Facts.Changed) == 0 {
+		all[0] = "none that was read"
+	}
+	return strings.Join(all[:min(len(all), doc.MostLines)], "; ")
+}
+
+func legacyText(h *measure.GuestHost, missing []measure.NotChecked) string {
+	if s := place.LegacySetting(h.Facts); s != "" {
+		return "allowed by " + s + ": this version of ESXi does not support such a CPU"
+	}
+	unread := func(m measure.NotChecked) bool {
+		name, _ := m.Below("settings_changed")
+		return m.Fact == "settings_changed" || place.IsLegacySetting(name)
+	}
+	if h.Facts == nil || slices.ContainsFunc(missing, unread) {
+		return ""
+	}
+	return "no sign of it: allowLegacyCPU is not among the settings that are not default"
+}
+
+func storesText(x *index, h *measure.GuestHost) string {
+	var all []string
+	for _, id := range h.Datastores[:min(len(h.Datastores), facts.MostInterfaces)] {
+		d := x.stores[id]
+		if d == nil {
+			continue
+		}
+		free := ""
+		if d.Free != nil {
+			free = unit.Size(*d.Free) + " free"
+		}
+		all = append(all, d.Name+" "+doc.Bracket(doc.Join(cmp.Or(measure.Value(d.Type), "type "+doc.NotChecked), bytesText(d.Size), free, strings.Join(d.Devices, ", "))))
+	}
+	if n := len(h.Datastores) - facts.MostInterfaces; n > 0 {
+		all = append(all, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(all, "; ")
+}
+
+// pciText names the cards of a host, each kind with how many there are.
+func pciText(all []measure.PCIDevice) string {
+	return counted(all[:min(len(all), doc.MostLines)], func(d *measure.PCIDevice) string {
+		return strings.TrimSpace(strings.TrimSpace(d.Vendor+" "+d.Name) + " " + doc.Bracket(d.Class))
+	})
+}
+
+// qemuText is the program that runs the guests of a Linux host, with its version.
+func qemuText(x *index) string {
+	if x.Kind != measure.KindKVM {
+		return ""
+	}
+	name, _, _ := strings.Cut(x.Product, " on ")
+	return name
+}
+
+func vCPUsText(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return unit.Plural(*n, "vCPU")
+}
+
+func handedText(h *measure.GuestHost) string {
+	if h.Guests != nil && *h.Guests == 0 {
+		return "none"
+	}
+	var all []string
+	if h.Guests != nil {
+		all = append(all, strconv.Itoa(*h.Guests))
+	}
+	if h.CPUsHanded != nil {
+		all = append(all, unit.Plural(*h.CPUsHanded, "virtual CPU"))
+	}
+	if h.MemHanded != nil {
+		all = append(all, unit.Size(*h.MemHanded)+" of memory")
+	}
+	return strings.Join(all, ", ")
+}
+
+func portText(x *index, p *measure.VMkernelPort) string {
+	network := measure.Value(p.Network)
+	if g := x.groups[p.PortGroup]; g != nil {
+		network = strings.TrimSpace(cmp.Or(network, g.Name) + " " + doc.Bracket(vlanText(measure.Value(g.VLAN))))
+	}
+	tso := ""
+	if p.TSO != nil {
+		tso = "TSO " + doc.OnOff(*p.TSO)
+	}
+	return doc.Join(strings.Join(p.Addrs, ", "), network, mtuOf(p.MTU), doc.Prefixed("MAC ", measure.Value(p.MAC)), tso, measure.Value(p.Stack), doc.Prefixed("for ", strings.Join(p.Services, " and ")))
+}
+
+func mtuOf(mtu *int) string { return doc.Prefixed("MTU ", doc.Number(mtu)) }
+
+func switchText(w *measure.VirtualSwitch, host string) string {
+	own := *w
+	own.Uplinks = slices.DeleteFunc(slices.Clone(w.Uplinks), func(u measure.Uplink) bool { return u.Host != "" && u.Host != host })
+	nioc, snooping, vlans := "", "", ""
+	if w.NIOC != nil {
+		nioc = "network I/O control " + doc.OnOff(*w.NIOC)
+	}
+	if w.Snooping != nil {
+		snooping = "multicast snooping " + doc.OnOff(*w.Snooping)
+	}
+	if w.VLANs != nil {
+		vlans = "VLAN filtering " + doc.OnOff(*w.VLANs)
+	}
+	return doc.Join(w.Kind, doc.Prefixed("version ", measure.Value(w.Version)), cmp.Or(mtuOf(w.MTU), "MTU "+doc.NotChecked), doc.Prefixed("uplinks ", uplinksText(&own, w.Teaming)), doc.Prefixed("teaming by ", teamingText(w.Teaming)),
+		doc.Prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), nioc, securityOf(w.Security), snooping, vlans)
+}
+
+// securityOf is what a switch lets guests do beyond their own traffic, in vSphere's words.
+func securityOf(s *measure.PortSecurity) string {
+	if s == nil {
+		return ""
+	}
+	var all []string
+	words := map[bool]string{true: " accept", false: " reject"}
+	for _, x := range []struct {
+		on   *bool
+		name string
+	}{{s.Promiscuous, "promiscuous mode"}, {s.Forged, "forged transmits"}, {s.MACChanges, "MAC changes"}} {
+		if x.on != nil {
+			all = append(all, x.name+words[*x.on])
+		}
+	}
+	return doc.Prefixed("security: ", strings.Join(all, ", "))
+}
+
+// guestFactSheet is all that C-08 asks of a guest, each line with its value or why
+// there is none.
+func guestFactSheet(x *index, g *measure.Guest) factSheet {
+	s := factSheet{Name: doc.Clean(g.Name), About: doc.Clean(doc.Join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
+	host := g.Host
+	if h := x.hosts[g.Host]; h != nil {
+		host = h.Name
+	}
+	s.line("place", doc.Join(doc.Prefixed("on ", host), doc.Prefixed("cluster ", g.Cluster), doc.Prefixed("data center ", g.Site), doc.Prefixed("folder ", g.Folder), doc.Prefixed("pool ", g.Pool)), s.whyNot("host"))
+	s.line("power", powerText(g), s.whyNot("power"))
+	s.line("vCPUs", guestCPUs(g), s.whyNot("cpus"))
+	s.line("RAM", bytesText(g.Memory), s.whyNot("memory_bytes"))
+	s.disks(x, g)
+	s.line("storage adapters", counted(g.Disks, func(d *measure.GuestDisk) string { return cmp.Or(measure.Value(d.Adapter), doc.NotChecked) }), noneOf(len(g.Disks), "no disk", s.whyNot("disks.adapter", "disks")))
+	s.adapters(x, g)
+	s.line("network adapters", adaptersText(g), noneOf(len(g.NICs), "none", s.whyNot("nics.model", "nics")))
+	s.line("CPU allocation", s.allocationText(g.CPUShare, "cpu_allocation", hertzText), s.whyNot("cpu_allocation", "cpu_quota_cpus"))
+	if g.CPUQuota != nil {
+		s.line("CPU quota", doc.Digits(*g.CPUQuota)+" CPUs at most", "")
+	}
+	s.line("memory allocation", s.allocationText(g.MemoryShare, "memory_allocation", unit.Size), s.whyNot("memory_allocation"))
+	s.line("CPU affinity", affinityText(g), s.whyNot("cpu_affinity", "cpu_pins"))
+	s.line("OS and service pack", s.systemText(g), s.whyNot("os_running", "os"))
+	s.line("tools", toolsText(g.Tools), s.whyNot("tools"))
+	s.line("virtual hardware", doc.Join(measure.Value(g.Hardware), measure.Value(g.Firmware)), s.whyNot("hardware_version"))
+	if x.Kind != measure.KindKVM { // QEMU has no such setting
+		s.line("latency sensitivity", measure.Value(g.Latency), s.whyNot("latency_sensitivity"))
+	}
+	s.line("addresses", doc.Join(measure.Value(g.Hostname), strings.Join(g.Addrs, ", ")), s.whyNot("addresses", "hostname"))
+	s.line("identity", doc.Join(doc.Prefixed("id ", g.ID), doc.Prefixed("UUID ", g.UUID), doc.Prefixed("instance ", g.InstanceUUID)), "")
+	s.line("settings", settingsText(g.Advanced), "")
+	s.line("threads of the host", threadsText(g), "")
+	s.rest()
+	return s
+}
+
+// noneOf is the word for a list that was read and is empty, or why it is not known.
+func noneOf(n int, none, missing string) string {
+	if n == 0 && strings.HasSuffix(missing, noReason) {
+		return none
+	}
+	return missing
+}
+
+func powerText(g *measure.Guest) string {
+	if g.Template {
+		return doc.Join("template", g.Power)
+	}
+	return g.Power
+}
+
+func guestCPUs(g *measure.Guest) string {
+	if g.CPUs == nil {
+		return ""
+	}
+	s := strconv.Itoa(*g.CPUs)
+	if g.PerSocket != nil && *g.PerSocket > 0 {
+		s += fmt.Sprintf(" (%d per socket)", *g.PerSocket)
+	}
+	if g.HotAddCPU != nil && *g.HotAddCPU {
+		s += ", hot add on, which hides the NUMA nodes"
+	}
+	return doc.Join(s, doc.Prefixed("model ", measure.Value(g.CPUModel)), doc.Prefixed("NUMA nodes ", unit.List(g.NUMANodes)))
+}
+
+// disks adds a line of each virtual disk.
+func (s *factSheet) disks(x *index, g *measure.Guest) {
+	for i := range g.Disks[:min(len(g.Disks), facts.MostInterfaces)] {
+		d := &g.Disks[i]
+		known := func(name, value, key string) string {
+			if value != "" {
+				return value
+			}
+			why := strings.TrimPrefix(s.whyNot("disks."+d.Name+"."+key, "disks."+key), doc.NotChecked+": ")
+			return name + " " + doc.NotChecked + " (" + why + ")"
+		}
+		store := ""
+		if t := x.stores[d.Datastore]; t != nil {
+			store = strings.TrimSpace("on " + t.Name + " " + doc.Bracket(measure.Value(t.Type)))
+		}
+		limit := ""
+		if d.LimitIOPS != nil {
+			limit = fmt.Sprintf("at most %d operations/s", *d.LimitIOPS)
+		}
+		if d.LimitBytes != nil {
+			limit = doc.Join(limit, "at most "+doc.ByteRate(float64(*d.LimitBytes)))
+		}
+		s.line(d.Name, doc.Join(known("adapter", measure.Value(d.Adapter), "adapter"), known("type", measure.Value(d.Type), "type"), known("size", bytesText(d.Size), "size_bytes"),
+			known("format", measure.Value(d.Format), "format"), known("mode", measure.Value(d.Mode), "mode"), known("how created", createdText(d), "created"),
+			store, measure.Value(d.Path), doc.Prefixed("cache ", measure.Value(d.Cache)), limit), "")
+	}
+	if len(g.Disks) == 0 {
+		s.line("virtual disks", "", noneOf(0, "none", s.whyNot("disks")))
+	}
+}
+
+// createdText says how a disk was made.
+func createdText(d *measure.GuestDisk) string {
+	if measure.Value(d.Created) == "of its own" {
+		return "no parent: neither a clone nor a snapshot"
+	}
+	return doc.Prefixed("created as ", measure.Value(d.Created))
+}
+
+// adapters adds a line of each virtual adapter.
+func (s *factSheet) adapters(x *index, g *measure.Guest) {
+	for i := range g.NICs[:min(len(g.NICs), facts.MostInterfaces)] {
+		n := &g.NICs[i]
+		model := cmp.Or(measure.Value(n.Model), "model "+doc.NotChecked)
+		state := ""
+		if n.Connected != nil && !*n.Connected {
+			state = "not connected"
+		}
+		vhost := ""
+		if n.Vhost != nil {
+			vhost = "vhost " + doc.OnOff(*n.Vhost)
+		}
+		queues := ""
+		if n.Queues != nil {
+			queues = unit.Plural(*n.Queues, "queue")
+		}
+		s.line(n.Name, doc.Join(model, state, doc.Prefixed("MAC ", measure.Value(n.MAC)), networkName(x, n), doc.Prefixed("switch ", switchName(x, n)), doc.Prefixed("uplink ", measure.Value(n.Uplink)), doc.Prefixed("port ", measure.Value(n.Port)),
+			queues, vhost, doc.Prefixed("host interface ", measure.Value(n.Device)), mtuOf(n.MTU), withoutText(n.Offloads), doc.Prefixed("held to ", nicLimitText(n)), strings.Join(n.Addrs, ", ")), "")
+	}
+}
+
+func withoutText(on map[string]bool) string {
+	var off []string
+	for _, k := range slices.Sorted(maps.Keys(on)) {
+		if !on[k] {
+			off = append(off, k)
+		}
+	}
+	return doc.Prefixed("without ", strings.Join(off[:min(len(off), doc.MostLines)], " "))
+}
+
+// allocationText is "reserved 2.00 GHz, no limit, shares 4000 (normal)".
+func (s *factSheet) allocationText(a *measure.Allocation, key string, print func(int64) string) string {
+	if a == nil {
+		return ""
+	}
+	open := func(name, part string) string {
+		return name + " " + doc.NotChecked + " (" + strings.TrimPrefix(s.whyNot(key+"."+part), doc.NotChecked+": ") + ")"
+	}
+	reserved := open("reservation", "reserved")
+	if a.Reserved != nil {
+		reserved = "reserved " + print(*a.Reserved)
+		if *a.Reserved == 0 {
+			reserved = "no reservation"
+		}
+	}
+	limit := open("limit", "limited")
+	switch {
+	case a.Limit != nil && (a.Limited == nil || *a.Limited):
+		limit = "limit " + print(*a.Limit)
+	case a.Limited != nil && *a.Limited:
+		limit = "a limit that is not known"
+	case a.Limited != nil:
+		limit = "no limit"
+	}
+	shares := open("shares", "shares")
+	if a.Shares != nil {
+		shares = strings.TrimSpace("shares " + strconv.FormatInt(*a.Shares, 10) + " " + doc.Bracket(measure.Value(a.Level)))
+	}
+	return doc.Join(reserved, limit, shares)
+}
+
+func hertzText(hz int64) string {
+	if hz < 1e9 {
+		return doc.Digits(float64(hz)/1e6) + " MHz"
+	}
+	return doc.Digits(float64(hz)/1e9) + " GHz"
+}
+
+func affinityText(g *measure.Guest) string {
+	var pins []string
+	for _, p := range g.Pins[:min(len(g.Pins), doc.MostLines)] {
+		pins = append(pins, fmt.Sprintf("vCPU %d on %s", p.CPU, unit.List(p.Host)))
+	}
+	switch {
+	case len(g.Affinity) > 0:
+		return doc.Join("CPUs "+unit.List(g.Affinity), strings.Join(pins, ", "))
+	case len(pins) > 0:
+		return strings.Join(pins, ", ")
+	case isMissing(g.NotChecked, "cpu_affinity") || isMissing(g.NotChecked, "cpu_pins"):
+		return ""
+	}
+	return "any CPU of the host"
+}
+
+// systemText is what runs in a guest by the word of its tools, and what it is configured for.
+func (s *factSheet) systemText(g *measure.Guest) string {
+	runs, set := measure.Value(g.OSRuns), measure.Value(g.OS)
+	switch {
+	case runs != "" && set != "" && runs != set:
+		return runs + " (configured for " + set + ")"
+	case runs != "":
+		return runs
+	case set != "":
+		return "configured for " + set + "; what runs: " + s.whyNot("os_running")
+	}
+	return ""
+}
+
+func toolsText(t *measure.GuestTools) string {
+	if t == nil {
+		return ""
+	}
+	runs := ""
+	if t.Running != nil {
+		runs = map[bool]string{true: "running", false: "not running"}[*t.Running]
+	}
+	return doc.Join(measure.Value(t.Status), doc.Prefixed("version ", measure.Value(t.Version)), runs)
+}
+
+func settingsText(all map[string]string) string {
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		words = append(words, k+"="+all[k])
+	}
+	return strings.Join(words[:min(len(words), doc.MostLines)], ", ")
+}
+
+// threadsText names the threads of the host that work for a guest (KVM).
+func threadsText(g *measure.Guest) string {
+	var all []string
+	for _, t := range g.Threads[:min(len(g.Threads), doc.MostLines)] {
+		all = append(all, strings.TrimSpace(t.Name+" "+doc.Bracket(doc.Join(t.Role, doc.Prefixed("CPUs ", unit.List(t.CPUs))))))
+	}
+	s := strings.Join(all, ", ")
+	if g.PID != nil {
+		s = doc.Join(fmt.Sprintf("process %d", *g.PID), s)
+	}
+	return s
+}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package mover
-
-// childrenUsed is not told on this system.
-func childrenUsed() (user, system int64, known bool) { return 0, 0, false }

@@ -1,0 +1,62 @@
+package tune
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"thru/internal/cause/knob"
+	"thru/internal/measure"
+)
+
+// maxConfig bounds what is read of a configuration file, in bytes.
+const maxConfig = 1 << 20
+
+// persistentIn is the file below root that sets a knob at each boot; empty where
+// none is found that does. Those read last win (sysctl.d(5), systemd.link(5)).
+func persistentIn(root string, s measure.Setting) string {
+	if i := slices.IndexFunc(sysctls(), func(c sysctl) bool { return c.knob == s.Knob }); i >= 0 {
+		key := strings.ReplaceAll(sysctls()[i].name, "/", ".")
+		return findIn(root, []string{"/etc/sysctl.conf", "/etc/sysctl.d/*.conf", "/run/sysctl.d/*.conf", "/usr/lib/sysctl.d/*.conf"}, func(line string) bool {
+			name, _, ok := strings.Cut(strings.TrimLeft(line, "- "), "=")
+			return ok && strings.ReplaceAll(strings.TrimSpace(name), "/", ".") == key
+		})
+	}
+	if keys := knob.LinkKeys(s); len(keys) > 0 {
+		file := findIn(root, []string{"/etc/systemd/network/*.link", "/run/systemd/network/*.link"}, func(line string) bool {
+			name, _, ok := strings.Cut(line, "=")
+			return ok && slices.Contains(keys, strings.TrimSpace(name))
+		})
+		if file != "" {
+			return file
+		}
+	}
+	if s.Interface == "" {
+		return ""
+	}
+	return findIn(root, []string{"/etc/udev/rules.d/*.rules"}, func(line string) bool {
+		return strings.Contains(line, `"`+s.Interface+`"`)
+	})
+}
+
+// findIn is the first file with a line that sets the knob; comments set nothing.
+func findIn(root string, patterns []string, sets func(line string) bool) string {
+	for _, p := range patterns {
+		files, _ := filepath.Glob(filepath.Join("/", root, p)) // fails of a bad pattern only
+		for _, f := range files {
+			info, err := os.Stat(f)
+			if err != nil || info.Size() > maxConfig {
+				continue
+			}
+			b, _ := os.ReadFile(f) // one that cannot be read sets nothing that we could name
+			for line := range strings.Lines(string(b)) {
+				line = strings.TrimSpace(line)
+				if line != "" && !strings.ContainsAny(line[:1], "#;") && sets(line) {
+					return strings.TrimPrefix(f, filepath.Clean("/"+root))
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,452 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thru/internal/fault"
+	"thru/internal/measure"
+)
+
+// Bounds of what is asked for at a time.
+const (
+	mostSettings = 64
+	maxName      = 256 // bytes of a knob's, an interface's, a person's name
+)
+
+// holdWait is how long somebody who only cleans up is waited for.
+const holdWait = 3 * time.Second
+
+// Config describes a tuner.
+type Config struct {
+	Version string   // of thru
+	Only    []string // knobs that the host's operator allows, by id; empty: all
+	// Guard starts what undoes the tuning where this process dies; stop tells it
+	// whether the tuning came to its end. Nil: nothing does.
+	Guard func(dir string) (stop func(orderly bool), err error)
+	// Possible says why nothing can be changed here; nil: the function of that name.
+	Possible func() error
+	Boot     func() string    // id of this boot; nil: as the kernel tells it
+	Now      func() time.Time // nil: time.Now
+	Root     string           // where the host's files are, such as /etc/machine-id; empty: /
+	step     step
+	socket   string        // that is held while somebody tunes; empty: lockName
+	run      string        // folder of the lock that root alone can take; empty: runFolder
+	space    func() space  // the network namespace; nil: that of this thread
+	wait     time.Duration // for somebody who only cleans up; 0: holdWait
+}
+
+// space is a network namespace, which the knobs are of.
+type space struct {
+	id    uint64 // 0: not told
+	first bool   // of the host: it comes again with each boot, and others do not
+}
+
+// runFolder is where root alone can write, and what a boot empties (hier(7)).
+const runFolder = "/run"
+
+// lockName is an abstract socket (unix(7)): one a network namespace, which is
+// what the knobs are of, and gone with the process that holds it.
+const lockName = "@thru-tune"
+
+// Tuner changes the settings of a host for one client at a time. Its journal is
+// on the disk before a change is made, and is enough to undo it. Its methods
+// may be called concurrently; they run one after the other.
+type Tuner struct {
+	dir     folder
+	machine Machine
+	conf    Config
+
+	mu     sync.Mutex
+	tuning *tuning // under way; nil: none
+}
+
+// tuning is one under way.
+type tuning struct {
+	client, owner string
+	release       func()             // of the lock
+	journal       *journal           // nil until something is changed
+	stop          func(orderly bool) // of the guard; nil: there is none
+	seen          map[target]string  // what this tuning has last left there
+}
+
+// Open returns the tuner of this host, whose journals are in a folder; nothing
+// is written to it before a tuning begins. Recover undoes what a crash has left.
+func Open(dir string, m Machine, c Config) (*Tuner, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("tune: finding the folder of the journal: %w", err)
+	}
+	if c.Boot == nil {
+		c.Boot = bootID
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Possible == nil {
+		c.Possible = Possible
+	}
+	c.socket, c.run, c.wait = cmp.Or(c.socket, lockName), cmp.Or(c.run, runFolder), cmp.Or(c.wait, holdWait)
+	if c.space == nil {
+		c.space = ownSpace
+	}
+	if c.step == nil {
+		c.step = func(string) {}
+	}
+	return &Tuner{dir: folder(abs), machine: m, conf: c}, nil
+}
+
+// Knobs are those of the host and of the interfaces named. One that the
+// operator has not allowed says so.
+func (d *Tuner) Knobs(interfaces []string) []measure.KnobState {
+	all := d.machine.Knobs(interfaces)
+	for i := range all {
+		if all[i].Refused == "" && !d.allows(all[i].Knob) {
+			all[i].Refused = "not allowed by its operator (--tune-only)"
+		}
+	}
+	return all
+}
+
+// NoTune says why nothing can be changed here; empty: something can.
+func (d *Tuner) NoTune() string {
+	err := d.conf.Possible()
+	if err == nil {
+		return ""
+	}
+	return fault.Text(err)
+}
+
+// By says who tunes this host now; empty: nobody.
+func (d *Tuner) By() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.tuning != nil:
+		return d.tuning.owner
+	case !held(d.hostLock(), d.conf.socket):
+		return ""
+	}
+	return d.other()
+}
+
+// other names the tuner of another process, as far as the journal tells.
+func (d *Tuner) other() string {
+	for _, r := range d.records() {
+		if !r.ended && r.begin.Owner != "" {
+			return r.begin.Owner
+		}
+	}
+	return "another process of this host"
+}
+
+// Host names this host and network namespace until the next boot, the same for all
+// who ask; empty where it cannot be told.
+func (d *Tuner) Host() string {
+	boot, at := d.conf.Boot(), d.conf.space().id
+	if boot == "" || at == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", machineID(d.conf.Root), boot, at))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Open is what the journals say was changed and not undone, the last first.
+func (d *Tuner) Open() []measure.Changed {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []measure.Changed
+	for _, r := range d.records() {
+		for _, c := range r.open() {
+			all = append(all, c.Changed)
+		}
+	}
+	return all
+}
+
+// records are the journals of this host that can be read, the newest first.
+func (d *Tuner) records() (all []record) {
+	ids, _ := d.dir.numbers() // a folder that cannot be read is told by what writes to it
+	for _, id := range ids {
+		if r, err := d.dir.read(id); err == nil && d.isOf(r) == here {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// of says of which host the settings of a journal are.
+type of int
+
+const (
+	here      of = iota
+	elsewhere    // another machine, or network namespace, that shares the folder
+	past         // a network namespace that has ended with an earlier boot, and all that was set there with it
+	unknown      // the line that says it is damaged
+)
+
+func (d *Tuner) isOf(r record) of {
+	machine, b, now := machineID(d.conf.Root), r.begin, d.conf.space()
+	switch {
+	case b.Line == "" && len(r.changes)+len(r.damaged) > 0:
+		return unknown
+	case b.Line == "": // a crash has cut it off before anything was changed
+		return here
+	case b.Machine != "" && machine != "" && b.Machine != machine:
+		return elsewhere
+	case d.afterBoot(r) && !b.First:
+		return past
+	case d.afterBoot(r) && now.first, !d.afterBoot(r) && b.Namespace == now.id:
+		return here
+	}
+	return elsewhere
+}
+
+// afterBoot is true where the host has been booted since.
+func (d *Tuner) afterBoot(r record) bool {
+	boot := d.conf.Boot()
+	return r.begin.Boot != "" && boot != "" && r.begin.Boot != boot
+}
+
+func (d *Tuner) allows(knob string) bool {
+	return len(d.conf.Only) == 0 || slices.Contains(d.conf.Only, knob)
+}
+
+// Begin makes a client the one who tunes this host. What an earlier tuning has
+// left behind in a crash is undone first.
+func (d *Tuner) Begin(client, who string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.conf.Possible(); err != nil {
+		return err
+	}
+	if t := d.tuning; t != nil {
+		if t.client == client {
+			return nil
+		}
+		return taken(t.owner)
+	}
+	release, err := d.take()
+	if err != nil {
+		return err
+	}
+	left, err := d.recover()
+	if err == nil {
+		err = leftError(left)
+	}
+	if err != nil {
+		release()
+		return err
+	}
+	d.tuning = &tuning{client: client, owner: who[:min(len(who), maxName)], release: release, seen: map[target]string{}}
+	return nil
+}
+
+// leftError is why no tuning can begin where an earlier one could not be undone.
+func leftError(changed []measure.Changed) error {
+	for _, c := range changed {
+		if c.Outcome == measure.Failed && c.Knob != "" { // a journal that cannot be read names none, and --rollback tells it
+			return fault.Failf("thru tune --rollback shows all of it, and tries again", "tune: an earlier tuning was cut off and cannot be undone: %s: %s", nameOf(c.Setting), c.Error)
+		}
+	}
+	return nil
+}
+
+func taken(who string) error {
+	return fault.Failf("wait until that has ended, or end it", "tune: %w: %s", ErrTaken, who)
+}
+
+// takenHere is that by another process of this host, which may have been stopped.
+func (d *Tuner) takenHere(err error) error {
+	who := ""
+	if !errors.Is(err, errElsewhere) {
+		err, who = ErrTaken, ": "+d.other()
+	}
+	pid := holderPID(d.conf.socket)
+	if pid == 0 {
+		return fault.Failf("wait until that has ended, or end it", "tune: %w%s", err, who)
+	}
+	return fault.Failf(fmt.Sprintf("wait until that has ended, or end it there: kill %d; where it is stopped or hangs, kill -9 %d: what it has changed is undone then", pid, pid),
+		"tune: %w%s (process %d)", err, who, pid)
+}
+
+// take locks the host, for which it waits as long as cleaning up takes.
+func (d *Tuner) take() (release func(), err error) {
+	if err := d.dir.make(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d.conf.wait)
+	defer cancel()
+	for {
+		release, err := hold(d.lockFile(), d.hostLock(), d.conf.socket)
+		if !errors.Is(err, ErrTaken) {
+			return release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, d.takenHere(err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// lockFile is that of this host: several may share the folder.
+func (d *Tuner) lockFile() string {
+	return filepath.Join(string(d.dir), fmt.Sprintf("lock-%08x-%d", sumOf([]byte(machineID(d.conf.Root))), d.conf.space().id))
+}
+
+// hostLock is that for all folders of this host.
+func (d *Tuner) hostLock() string {
+	return filepath.Join(d.conf.run, fmt.Sprintf("thru-tune-%d.lock", d.conf.space().id))
+}
+
+// of is the tuning under way of that client.
+func (d *Tuner) of(client string) (*tuning, error) {
+	if d.tuning == nil || d.tuning.client != client {
+		return nil, fault.Failf("", "tune: this client does not tune this host, or does not any more")
+	}
+	return d.tuning, nil
+}
+
+func (d *Tuner) now() string { return d.conf.Now().UTC().Format(time.RFC3339Nano) }
+
+// Revert undoes changes of this tuning by their numbers, the last first; all of
+// them where there are none. The outcome of each says what became of it: one
+// that somebody else has changed is left to them.
+func (d *Tuner) Revert(client string, numbers []int64) ([]measure.Changed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return nil, err
+	}
+	var which map[int64]bool
+	if len(numbers) > 0 {
+		which = map[int64]bool{}
+	}
+	for _, n := range numbers {
+		if t.journal == nil || t.journal.find(n) == nil {
+			return nil, fault.Failf("", "tune: undoing: there is no change %d in this tuning", n)
+		}
+		which[n] = true
+	}
+	if t.journal == nil {
+		return nil, nil
+	}
+	return d.undo(t.journal, which, pass{seen: t.seen}), nil
+}
+
+// End is the orderly end of a tuning: what was not reverted stays, and stays in
+// the journal, so that Rollback can undo it later.
+func (d *Tuner) End(client string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return err
+	}
+	return d.end(t)
+}
+
+// end closes the journal of a tuning, and lets others tune. Where the journal
+// cannot be written the tuning goes on, as it could not be told from a crash.
+func (d *Tuner) end(t *tuning) error {
+	if t.journal != nil {
+		if err := d.settle(t.journal); err != nil {
+			return err
+		}
+	}
+	d.leave(t, true)
+	return nil
+}
+
+// settle writes the last line of a journal, and puts it away where nothing is
+// left to undo.
+func (d *Tuner) settle(j *journal) error {
+	open := j.open()
+	stays := make([]int64, 0, len(open))
+	for _, c := range open {
+		stays = append(stays, c.Number)
+	}
+	if !j.ended {
+		if err := j.add(entry{Line: lineEnd, At: d.now(), Stays: stays}); err != nil {
+			return err
+		}
+	}
+	if len(open) > 0 || len(j.damaged) > 0 { // what a line that cannot be read says may be in force still
+		return nil
+	}
+	return d.dir.finish(j)
+}
+
+// leave gives everything of a tuning back.
+func (d *Tuner) leave(t *tuning, orderly bool) {
+	if t.journal != nil {
+		t.journal.close()
+	}
+	d.tuning = nil
+	t.release()
+	if t.stop != nil { // after the lock is free: the guard may have to take it
+		t.stop(orderly)
+	}
+}
+
+// Times of undoing what a lost client has left.
+const (
+	goneTries = 3
+	goneWait  = time.Second
+)
+
+// Gone tells that a client is no more. Where it has not ended its tuning, all
+// of it is undone at once. What cannot be is left to the guard, and to whoever
+// opens the journal next.
+func (d *Tuner) Gone(client string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, err := d.of(client)
+	if err != nil {
+		return
+	}
+	for try := range goneTries {
+		if t.journal == nil || !anyFailed(d.undo(t.journal, nil, pass{seen: t.seen})) {
+			break
+		}
+		if try < goneTries-1 {
+			time.Sleep(goneWait)
+		}
+	}
+	if t.journal == nil || len(t.journal.open()) == 0 {
+		if d.end(t) == nil {
+			return
+		}
+	}
+	d.leave(t, false)
+}
+
+func anyFailed(all []measure.Changed) bool {
+	return slices.ContainsFunc(all, func(c measure.Changed) bool { return c.Outcome == measure.Failed })
+}
+
+// same compares two values as text, whatever is between their words.
+func same(a, b string) bool { return slices.Equal(strings.Fields(a), strings.Fields(b)) }
+
+// nameOf is a setting as messages call it: "tso of eth0".
+func nameOf(s measure.Setting) string { return labelled(s.Knob, s.Interface) }
+
+// quote is a value in a message: long ones are cut.
+func quote(v string) string {
+	const most = 80
+	if len(v) > most {
+		return fmt.Sprintf("%.*q...", most, v)
+	}
+	return fmt.Sprintf("%q", v)
+}
