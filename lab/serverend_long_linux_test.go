@@ -42,8 +42,8 @@ http { access_log off; client_max_body_size 0; client_body_temp_path %[1]s.body;
 // them up. KEEP=DIR keeps the documents.
 func TestServerEnd(t *testing.T) {
 	const fast = 200_000_000
-	way := wire.Way{Rate: fast, Delay: 10 * time.Millisecond, Queue: fast / 8 / 20}
-	p := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
+	direction := wire.Impairment{Rate: fast, Delay: 10 * time.Millisecond, Queue: fast / 8 / 20}
+	p := lab.NewWired(t, lab.WiredOptions{AtoB: direction, BtoA: direction})
 	folder, data := t.TempDir(), make([]byte, 40<<20)
 	rand.NewChaCha8([32]byte{}).Read(data)
 	for name, size := range map[string]int{"f": len(data), "g": 6 << 20} {
@@ -67,7 +67,7 @@ func TestServerEnd(t *testing.T) {
 		{"loss", ":8080/g", "", nil, true, []string{"loss"}, measure.AtPath},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			back := way
+			back := direction
 			if tt.lossy {
 				back.Loss, back.Seed = 0.01, 7
 			}
@@ -87,7 +87,7 @@ func TestServerEnd(t *testing.T) {
 				os.WriteFile(filepath.Join(dir, tt.name+".json"), []byte(c.stdout.String()), 0o644)
 			}
 			run := doc.Transfer.Runs[0]
-			if len(run.There) == 0 || run.There[0].Course == nil || run.ThereCPU == nil || run.ThereCPU.WorkerCores == nil || len(run.Programs) == 0 || run.Programs[0] != "nginx" {
+			if len(run.There) == 0 || run.There[0].Timeline == nil || run.ThereCPU == nil || run.ThereCPU.WorkerCores == nil || len(run.Programs) == 0 || run.Programs[0] != "nginx" {
 				t.Errorf("there: %+v, %+v, %v; missing %v", run.There, run.ThereCPU, run.Programs, doc.Missing)
 			}
 			f := doc.Findings[0]

@@ -22,9 +22,9 @@ func TestTransferBinds(t *testing.T) {
 	disk := []string{"disk"}
 	server := []string{"app-limited", "slow-reader", "sender-cpu", "receiver-cpu", "cpu-quota"}
 	var rows []binding
-	add := func(name string, b binding, ways ...bool) {
-		for _, way := range ways {
-			b.name, b.upload = name, way
+	add := func(name string, b binding, directions ...bool) {
+		for _, direction := range directions {
+			b.name, b.upload = name, direction
 			rows = append(rows, b)
 		}
 	}

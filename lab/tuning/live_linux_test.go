@@ -57,8 +57,8 @@ func value(h *lab.Host, name string) string {
 // and is undone, one is nothing to do. A rollback takes back the first, also
 // after a boot.
 func TestTuneKeepsWhatHelps(t *testing.T) {
-	way := wire.Way{Rate: 200e6, Delay: 10 * time.Millisecond, Queue: 2 << 20}
-	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
+	direction := wire.Impairment{Rate: 200e6, Delay: 10 * time.Millisecond, Queue: 2 << 20}
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: direction, BtoA: direction})
 	x.B.Sysctl(rmem, small)
 	s := Over(t, x.Pair)
 	before := s.Settings()
@@ -145,8 +145,8 @@ func TestTuneOneAtATime(t *testing.T) {
 func TestTuneWithoutRights(t *testing.T) {
 	t.Parallel()
 	lab.Require(t, lab.Program("setpriv"))
-	way := wire.Way{Rate: 100e6, Delay: 10 * time.Millisecond, Queue: 1 << 20}
-	x := lab.NewWired(t, lab.WiredOptions{AtoB: way, BtoA: way})
+	direction := wire.Impairment{Rate: 100e6, Delay: 10 * time.Millisecond, Queue: 1 << 20}
+	x := lab.NewWired(t, lab.WiredOptions{AtoB: direction, BtoA: direction})
 	x.B.Sysctl(rmem, small)
 	s := Over(t, x.Pair)
 	before := s.Settings()
