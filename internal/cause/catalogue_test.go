@@ -102,3 +102,25 @@ func TestExperiments(t *testing.T) {
 		ids = append(ids, x.ID)
 	}
 }
+
+// verbs begin what is to be done: a fix says what to do, and to what.
+var verbs = regexp.MustCompile(`^(?:accept|attach|balance|bind|bypass|capture|change|check|clean|compare|connect|disable|do|enable|end|enlarge|find|fix|forbid|free|give|have|hash|install|keep|leave|` +
+	`lengthen|let|lift|look|lower|measure|move|pin|put|raise|reduce|remove|repeat|replace|report|reserve|run|seat|see|send|set|shape|speed|spread|start|state|stop|switch|take|test|trust|turn|update|use) `)
+
+// TestFixesBeginWithAVerb holds what causes and gates say is to be done.
+func TestFixesBeginWithAVerb(t *testing.T) {
+	check := func(id, fix string) {
+		if fix != "" && !verbs.MatchString(fix) {
+			t.Errorf("%s: %q begins with no verb", id, fix)
+		}
+	}
+	for _, r := range Causes() {
+		check(r.Cause, r.Fix)
+	}
+	for _, r := range transfer.Causes() {
+		check(r.Cause, r.Fix)
+	}
+	for _, r := range Gates() {
+		check(r.ID, r.Fix)
+	}
+}

@@ -25,14 +25,14 @@ func Paced() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "paced", TCP: true, Title: "the sender paces itself", Judge: judgePaced, Packets: PacketsPaced,
 			Seen:        "the congestion control paces, the pacing rate is the goodput, the congestion window is not full, nothing is lost, the CPUs are free, the link is not full; up to 2.5 Gb/s within a site only where a CPU is full; in a capture at the sender: segments leave one by one, though nothing holds them (possible)",
-			Distinction: "the same under cubic or reno", Fix: "cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
+			Distinction: "the same under cubic or reno", Fix: "use cubic on LAN and loopback, or bbr with the qdisc fq", Effect: "15 to 43 Gb/s on loopback",
 			Source: "tcp_info.tcpi_pacing_rate; net/ipv4/tcp_bbr.c", Tests: []string{diagnose.OtherControl}, Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "congestion-control", Words: "cc bbr cubic reno dctcp", Title: "Congestion control for this RTT", About: "the congestion control that connections of the path get, else the host's default, against the round trip",
 				Warns:  "bbr where the RTT is below 1 ms (it paces), of a path over 2.5 Gb/s or of unknown rate; bbr on a kernel before 4.13 without fq; dctcp above 5 ms",
 				Why:    "bbr paces each connection: 15 against 43 Gb/s with cubic on loopback",
-				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Fix: "cubic within a site", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
+				Source: "measured; Linux 4.13 gave TCP its own pacing timers; RFC 8257", Fix: "use cubic within a site", Checklist: []string{"C-17", "C-33"}, Host: gateCongestionControl},
 		},
 		Propose: []advise.Proposer{ProposePaced},
 	}

@@ -162,15 +162,15 @@ func relieve(f *diagnose.Flow, o *diagnose.Outcome, e *diagnose.End, l diagnose.
 	case others:
 		return o.AddFix(diagnose.Advise(e, "see what else runs there (top), and measure when it is idle, or with other CPUs (-A)"))
 	case l.Packet && !l.Thread && e.Flows() == 1:
-		return o.AddFix(diagnose.Advise(e, "one flow has one queue, wherever its interrupts go: several streams use several (-P); GRO and MTU 9000 make less work for one"))
+		return o.AddFix(diagnose.Advise(e, "use several streams (-P): one flow has one queue, wherever its interrupts go; GRO and MTU 9000 make less work for one"))
 	case l.Packet && !l.Thread:
 		return o.AddFix(e.SpreadInterrupts())
 	case l.All:
-		return o.AddFix(diagnose.Advise(e, "less work for each byte: segmentation and receive offload on, MTU 9000; or more CPUs"))
+		return o.AddFix(diagnose.Advise(e, "switch segmentation and receive offload on and set MTU 9000, for less work for each byte; or use more CPUs"))
 	case len(e.Streams()) <= 1 && l.CPUs > 1:
-		return o.AddFix(diagnose.Advise(e, "several streams use several CPUs (-P); offloads and MTU 9000 make less work for one"))
+		return o.AddFix(diagnose.Advise(e, "use several streams, which use several CPUs (-P); offloads and MTU 9000 make less work for one"))
 	}
-	return o.AddFix(diagnose.Advise(e, "less work for each byte: segmentation and receive offload on, MTU 9000; a faster CPU"))
+	return o.AddFix(diagnose.Advise(e, "switch segmentation and receive offload on and set MTU 9000, for less work for each byte; or use a faster CPU"))
 }
 
 // scaled adds what more streams carry.

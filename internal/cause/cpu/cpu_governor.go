@@ -21,14 +21,14 @@ func CPUGovernor() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "cpu-governor", TCP: true, UDP: true, Title: "the CPUs clock down", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUGovernor) },
 			Seen:        "a governor that saves power; likely where a CPU is full and its clock was below 70% of its highest",
-			Distinction: "the same at the governor performance", Fix: "the governor performance", Effect: "5 to 30%",
+			Distinction: "the same at the governor performance", Fix: "set the governor performance", Effect: "5 to 30%",
 			Source: "Linux cpufreq.rst; gate governor", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "governor", Words: "cpufreq frequency powersave performance power", Title: "CPU frequency", About: "the frequency governor and the energy preference (not of virtual machines, which do not drive the clock)",
 				Warns:  "powersave, ondemand or conservative (Windows: Power saver, ESXi: Low Power); with intel_pstate or amd-pstate, whose powersave follows the load, only a preference for power",
 				Why:    "a CPU that clocks down between packets costs 5 to 30% of the rate",
-				Source: "Linux intel_pstate.rst, cpufreq.rst", Fix: "the governor performance", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
+				Source: "Linux intel_pstate.rst, cpufreq.rst", Fix: "set the governor performance", Checklist: []string{"C-07", "C-29"}, Host: gateGovernor},
 		},
 		Propose: []advise.Proposer{proposeCPUGovernor},
 	}

@@ -20,7 +20,7 @@ func CPUSteal() rule.Cause {
 			Cause: "cpu-steal", TCP: true, UDP: true, Title: "the hypervisor gives the CPUs to others", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeCPUSteal) },
 			Seen:        "steal time of the CPU that the thread is bound to or that is full of packets, else the mean of all; by the hypervisor: these virtual CPUs were ready and not run 5% of the time or more (10: likely), or waited for each other 3%",
 			Distinction: "what is taken from other CPUs costs the flow nothing; time that a limit took is not counted; guests of ESXi and Hyper-V see no steal",
-			Fix:         "reserve CPU for the guest, fewer virtual CPUs, or an emptier host", Effect: "what is taken is missing, and comes in bursts",
+			Fix:         "reserve CPU for the guest, give it fewer virtual CPUs, or move it to an emptier host", Effect: "what is taken is missing, and comes in bursts",
 			Source: "proc(5), /proc/stat; ESXi's cpu.ready and cpu.costop (%RDY above 5 to 10, %CSTP above 3); run delay of schedstat on KVM", Brings: []string{"sender-cpu", "receiver-cpu", "slow-reader", "receive-window", "send-buffer", "app-limited", "single-flow", "too-many-streams", "noisy-neighbour"},
 		},
 		Gates: []gate.Rule{

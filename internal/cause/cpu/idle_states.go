@@ -16,7 +16,7 @@ func IdleStatesGate() gate.Rule {
 	return gate.Rule{ID: "idle-states", Words: "c-states cstates sleep cpuidle", Title: "Idle states", About: "the time to leave the deepest idle state, and whether the idle round trips show it",
 		Warns:  "it is above 100 us, and a tenth of the round trips between two hosts takes half of it longer than the least",
 		Why:    "a CPU that sleeps between requests adds the time to wake up to each of them",
-		Source: "Linux cpuidle.rst", Fix: "no deep states while latency is measured", Checklist: []string{"C-15"}, Host: gateIdleStates}
+		Source: "Linux cpuidle.rst", Fix: "forbid deep idle states while latency is measured", Checklist: []string{"C-15"}, Host: gateIdleStates}
 }
 
 func gateIdleStates(h *scene.Host) *gate.Finding {

@@ -21,7 +21,7 @@ func ReceiverCPU() rule.Cause {
 			Cause: "receiver-cpu", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receiver's CPU is full", Judge: judgeReceiverCPU,
 			Seen:        "the reader's thread is on a CPU or waits for one more than 88% of the time while data waits unread; or a CPU is full of received packets",
 			Distinction: "the sender is held up, and its own CPUs are not full; several streams carry more",
-			Fix:         "GRO, more queues, interrupts and reader on CPUs of their own", Effect: "up to as many times as there are CPUs",
+			Fix:         "use GRO, more queues, and CPUs of their own for interrupts and reader", Effect: "up to as many times as there are CPUs",
 			Source: "/proc/PID/task/TID/schedstat; SIOCINQ; /proc/net/softnet_stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"slow-reader", "receive-window", "send-buffer", "ring-overflow", "backlog-overflow"},
 		},
 		Propose: []advise.Proposer{Jumbo, nic.ProposeOffloadsOff, nic.Steering, Budget, Lean, SeveralStreams},

@@ -17,7 +17,7 @@ func SenderCPU() rule.Cause {
 			Cause: "sender-cpu", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the sender's CPU is full", Judge: judgeSenderCPU,
 			Seen:        "the sender's thread is on a CPU or waits for one more than 88% of the time, and is not held up in send(); or all its CPUs are full",
 			Distinction: "the receiver's window, loss and a queue would block it in send(); a data path without copies raises the rate",
-			Fix:         "segmentation offload, larger packets, more streams, or nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
+			Fix:         "use segmentation offload, larger packets or more streams, or run nothing else on that CPU", Effect: "9 of 49 Gb/s without TSO between namespaces",
 			Source: "/proc/PID/task/TID/schedstat; proc(5), /proc/stat", Tests: []string{diagnose.OtherControl, diagnose.FreeCPU, diagnose.LeanPath, diagnose.EightStreams}, Brings: []string{"too-many-streams"},
 		},
 		Gates: []gate.Rule{
@@ -26,7 +26,7 @@ func SenderCPU() rule.Cause {
 				About:  "the CPUs that the rate takes, by what earlier TCP tests cost this host, against those that thru may use",
 				Warns:  "the rate takes more CPUs than there are; or one planned stream filled a CPU below the rate",
 				Why:    "a host that cannot make the rate measures itself: plan CPUs before the link is blamed",
-				Source: "CPUs used x rate / measured rate; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Fix: "more CPUs, offloads, more streams",
+				Source: "CPUs used x rate / measured rate; B-07, B-16: 4 CPUs ~10 Gb/s, 8 CPUs ~20 Gb/s", Fix: "use offloads, more streams or more CPUs",
 				Checklist: []string{"A-04", "B-07", "B-16", "C-12", "C-29"}, Host: gateCPUCapacity,
 			},
 		},

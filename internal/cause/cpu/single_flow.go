@@ -17,7 +17,7 @@ func SingleFlow() rule.Cause {
 			Cause: "single-flow", TCP: true, Unseen: diagnose.HostTime, Title: "one stream is one CPU", Judge: judgeSingleFlow,
 			Seen:        "one stream, a CPU full at one end, and more streams carry 1.3 times of it or more",
 			Distinction: "windows and loss grow with streams too, but leave the CPUs free",
-			Fix:         "more streams; jumbo frames, GRO or LRO for the one", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
+			Fix:         "use more streams; for a single one jumbo frames, GRO or LRO", Effect: "35 to 52 Gb/s between namespaces by 4 streams on 2 CPUs",
 			Source: "methods.md, formula 10", Tests: []string{diagnose.EightStreams}, Brings: []string{"sender-cpu", "receiver-cpu"},
 		},
 		Propose: []advise.Proposer{Jumbo, MoreStreams},

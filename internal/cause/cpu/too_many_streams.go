@@ -17,7 +17,7 @@ func TooManyStreams() rule.Cause {
 			Cause: "too-many-streams", TCP: true, Unseen: diagnose.HostTime, Title: "more streams than the CPUs manage", Judge: judgeTooManyStreams,
 			Seen:        "fewer streams carry 1.1 times of it or more; the aggregate falls as end points are added, and all CPUs of a host are full",
 			Distinction: "the same with one stream, with half of them",
-			Fix:         "half as many streams as CPUs, then a sweep (thru ladder)", Effect: "about 10%",
+			Fix:         "use half as many streams as CPUs, then sweep (thru ladder)", Effect: "about 10%",
 			Source: "methods.md, formula 10; context switches of the worker (getrusage(2))", Tests: []string{diagnose.OneStream},
 		},
 		Propose: []advise.Proposer{ProposeTooManyStreams},

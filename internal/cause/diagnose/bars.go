@@ -36,7 +36,7 @@ func (f *Flow) AsShaper(o *Outcome) *Outcome {
 			o.Then("8 streams instead of one: a bundle carries a multiple")
 		}
 	}
-	o.AddFix(Advise(nil, "if this is what the link is to carry, it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
+	o.AddFix(Advise(nil, "leave it if this is what the link is to carry: it is full; a shorter queue there (fq_codel, cake) or bbr takes the delay away"))
 	if f.Cell.Ceiling == nil {
 		o.Then("state the rate of the link (--link-rate): it tells whether this is all of it")
 	}

@@ -120,7 +120,7 @@ func fallCause(cat *diagnose.Catalogue, d *measure.Document, s diagnose.Sweep, a
 	x := measure.Finding{Cause: "too-few-queues", Confidence: measure.Possible, Where: measure.Where{Place: measure.AtReceiver, EndPoint: busiestReceiver(group)},
 		Summary: "a queue bottleneck is the usual reason, which no counter here shows",
 		Next:    "the packets of each receive queue (ethtool -S) and the CPUs that take them, with few and with many end points",
-		Fix:     diagnose.Advise(nil, "as many receive queues as CPUs, and a hash that spreads the flows over them (thru check shows both)")}
+		Fix:     diagnose.Advise(nil, "set as many receive queues as CPUs, and a hash that spreads the flows over them (thru check shows both)")}
 	if shared {
 		x.Cause, x.Where = "too-many-streams", measure.Where{Place: measure.AtTool}
 		x.Summary, x.Next = "its ends share the CPUs of one machine", "the same on hosts of their own"

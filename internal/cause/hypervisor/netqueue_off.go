@@ -19,7 +19,7 @@ func NetqueueOff() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "netqueue-off", TCP: true, UDP: true, Title: "NetQueue of the hypervisor is off", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeNetqueueOff) },
 			Seen:        "ESXi's kernel option netNetqueueEnabled is FALSE; likely where all packets of the uplink come by queue 0, or the rate falls with more guests; all of them by queue 0 of several alone is possible",
-			Distinction: "queues of their own for more guests carry more", Fix: "netNetqueueEnabled TRUE, and a reboot", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
+			Distinction: "queues of their own for more guests carry more", Fix: "set netNetqueueEnabled TRUE, and reboot", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "checklist A-02, C-27",
 		},
 	}
@@ -160,5 +160,5 @@ func fallsWithMore(f *diagnose.Flow) bool {
 // queuesOn switches NetQueue on.
 func queuesOn(e *diagnose.End) *measure.Fix {
 	return &measure.Fix{EndPoint: HostName(e), Platform: "esxi", Commands: []string{"esxcli system settings kernel set -s netNetqueueEnabled -v TRUE"},
-		Advice: "and as many receive queues as the driver has", Risk: "it takes a reboot of the host"}
+		Advice: "set as many receive queues as the driver has, too", Risk: "it takes a reboot of the host"}
 }

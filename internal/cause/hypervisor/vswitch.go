@@ -21,14 +21,14 @@ func Vswitch() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "vswitch", TCP: true, UDP: true, Title: "the virtual switch is full", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeVswitch) },
 			Seen:        "a thread that moves guests' packets (vhost) fills a CPU of the hypervisor, in the measured time 90% of it or more; packets were dropped at the guest's port and did not find its ring full; between two guests of one host a third passes, or less, of what one carries against itself (possible)",
-			Distinction: "the guests' CPUs have time left; a ring that was full is ring-overflow, a port that is held to a rate is a shaper", Fix: "multi-queue vhost, a context for each device, SR-IOV", Effect: "one thread a guest, or one for all",
+			Distinction: "the guests' CPUs have time left; a ring that was full is ring-overflow, a port that is held to a rate is a shaper", Fix: "use multi-queue vhost, a context for each device, or SR-IOV", Effect: "one thread a guest, or one for all",
 			Source: "causes.md; gate virtual-switch; net.droppedTx, net.droppedRx of ESXi; drops of a tap", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
 			{ID: "virtual-switch", Words: "vswitch bridge ovs vhost", Title: "Virtual switch", About: "bridges on the way, and the threads that move guests' packets",
 				Warns:  "a thread that moves guests' packets (vhost) fills 80% of a CPU while no test runs",
 				Why:    "each guest's packets pass one thread of the host: when it is full, so is the guest's network",
-				Source: "the catalogue of causes (vswitch); C-25", Fix: "multi-queue vhost, or SR-IOV", Checklist: []string{"C-25", "C-28"}, Host: gateVirtualSwitch},
+				Source: "the catalogue of causes (vswitch); C-25", Fix: "use multi-queue vhost or SR-IOV", Checklist: []string{"C-25", "C-28"}, Host: gateVirtualSwitch},
 		},
 	}
 }

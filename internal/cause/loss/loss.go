@@ -24,7 +24,7 @@ func Loss() rule.Cause {
 			Cause: "loss", Binds: true, TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "packets are lost on the way", Judge: judgeLoss, Packets: packetsLoss,
 			Seen:        "segments are sent again, and goodput is what that share of loss allows over the round trip (Mathis, or CUBIC where that allows more); in captures also: nothing under way is acknowledged for half a second and more, through two timeouts: the path was dead; or it came to the receiver's interface and was never acknowledged: its host drops it",
 			Distinction: "UDP below the rate loses too, ten or more (certain), without standing in a queue; bbr is not slowed down by it; in captures of both ends: segments are lost one by one between them, where a policer or a full queue drops many in a row",
-			Fix:         "find and mend what loses: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
+			Fix:         "find and fix what loses packets: cabling, optics, a full device", Effect: "20 of 189 Mb/s at 0.1% and 20 ms",
 			Source: "methods.md, formula 6; RFC 9438, section 5", Tests: []string{diagnose.UdpBelow, diagnose.BbrControl, diagnose.Captured},
 		},
 		Gates: []gate.Rule{
@@ -57,7 +57,7 @@ func judgeLoss(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	o := diagnose.Possible("%s of the segments are lost on the way", Rare(again)).
 		By(diagnose.Above(f.Sender.Proof("tcp_info.total_retrans of data_segs_out", again, "pct"), diagnose.AgainBar)).
-		AddFix(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+		AddFix(diagnose.Advise(nil, "find what loses packets: error counters of the ports on the path, cabling, optics, a device that is full; bbr suffers less from it"))
 	for _, name := range []string{"TcpExt.TCPSackRecovery", "TcpExt.TCPTimeouts"} {
 		if n, ok := f.Sender.Counter(name); ok && n > 0 {
 			o.By(f.Sender.Proof(name, n, ""))
@@ -91,7 +91,7 @@ func lostDatagrams(f *diagnose.Flow) *diagnose.Outcome {
 	}
 	o := diagnose.Likely("%s of the datagrams are lost on the way", unit.Percent(x.LossPct)).By(x.proofs(f)...).
 		Costs(0, unit.Percent(x.LossPct)+" do not arrive", "datagrams sent and received").
-		AddFix(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; `thru test -u --search` finds the rate that passes"))
+		AddFix(diagnose.Advise(nil, "find what loses packets: error counters of the ports on the path, cabling, optics, a device that is full; `thru test -u --search` finds the rate that passes"))
 	if x.Gone[measure.LossPath] <= PlaceBar {
 		o.Text = unit.Percent(x.LossPct) + " of the datagrams are lost; whether on the way or in a host is not known"
 		o.Confidence = measure.Possible
@@ -186,7 +186,7 @@ func lostAlong(f *diagnose.Flow) *diagnose.Outcome {
 		return o
 	}
 	o := diagnose.Possible("%s of the data was lost %s and sent again", Rare(l.Pct), l.lossWhere()).By(l.proofs()...).
-		AddFix(diagnose.Advise(nil, "find what loses: error counters of the ports on the way, cabling, optics, a device that is full; bbr suffers less from it"))
+		AddFix(diagnose.Advise(nil, "find what loses packets: error counters of the ports on the path, cabling, optics, a device that is full; bbr suffers less from it"))
 	x := f.Crossing
 	if x != nil && x.Data.Sent > 0 && x.Data.Lost.N == 0 && !x.Misses() {
 		return diagnose.No("all that passed one place came to the other, so nothing is lost between the captures")

@@ -9,7 +9,7 @@ import (
 func ClockOffsetGate() gate.Rule {
 	return gate.Rule{ID: "clock-offset", Words: "offset", Title: "Clocks of both ends", About: "how far the clocks are apart, with its bound; information only",
 		Why:    "times of both ends can be compared to within the bound after the offset is taken out",
-		Source: "RFC 5905", Fix: "none: thru takes the offset out", Checklist: []string{"C-33"}, Path: gateClockOffset}
+		Source: "RFC 5905", Fix: "do nothing: thru takes the offset out", Checklist: []string{"C-33"}, Path: gateClockOffset}
 }
 
 func gateClockOffset(sc *scene.Scene) *gate.Finding {

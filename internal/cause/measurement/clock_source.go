@@ -16,7 +16,7 @@ func ClockSourceGate() gate.Rule {
 	return gate.Rule{ID: "clock-source", Words: "tsc hpet clocksource", Title: "Clock source", About: "what time is read from, and what one reading costs",
 		Warns:  "hpet, acpi_pm or jiffies; or a reading costs more than 300 ns",
 		Why:    "a clock that is read by a system call or from a chip costs 0.3 to 1 us with every packet's time stamp",
-		Source: "Linux clocksource drivers; vdso(7)", Fix: "tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}
+		Source: "Linux clocksource drivers; vdso(7)", Fix: "use tsc, or the hypervisor's clock", Checklist: []string{"C-33"}, Host: gateClockSource}
 }
 
 func gateClockSource(h *scene.Host) *gate.Finding {

@@ -9,7 +9,7 @@ import (
 func ClockSyncGate() gate.Rule {
 	return gate.Rule{ID: "clock-sync", Words: "ntp chrony time", Title: "Clock of the host", About: "whether a time service keeps the clock; information only, since rates are measured by each end's own steady clock",
 		Why:    "one-way delays and times of day are only as right as the clocks",
-		Source: "adjtimex(2)", Fix: "chrony or another time service", Checklist: []string{"C-33"}, Host: gateClockSync}
+		Source: "adjtimex(2)", Fix: "run chrony or another time service", Checklist: []string{"C-33"}, Host: gateClockSync}
 }
 
 func gateClockSync(h *scene.Host) *gate.Finding {

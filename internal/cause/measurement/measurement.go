@@ -243,7 +243,7 @@ func generator(f *diagnose.Flow, made *diagnose.Flow, lower *measure.Cell) (meas
 		By(diagnose.UnderBar(at.Proof("goodput without a link between", diagnose.RateOf(lower), "bps"), stat.GeneratorFactor*against)).
 		Costs(diagnose.RateOf(lower), "no more than "+unit.Rate(diagnose.RateOf(lower))+" can be shown", "the rung below").
 		Then("a faster rung below: more streams, zero-copy, a larger message, another host").
-		AddFix(diagnose.Advise(at, "more streams, zero-copy (-Z), offloads on, or a faster host: prove 1.3 times the link's ceiling without the link first"))
+		AddFix(diagnose.Advise(at, "use more streams, zero-copy (-Z), offloads or a faster host: prove 1.3 times the link's ceiling without the link first"))
 	if diagnose.RateOf(lower) < against {
 		o.Confidence = measure.Likely
 	}

@@ -18,7 +18,7 @@ func BrokenTSO() rule.Cause {
 			Cause: "broken-tso", TCP: true, Title: "segmentation offload sends what nobody receives", Judge: JudgeBrokenTSO, Packets: PacketsBrokenTSO,
 			Seen:        "goodput of some Mb/s at most with timeouts and many segments sent again, while the search with DF passes full segments; in captures: packets larger than a segment leave the sender and do not arrive, single segments do",
 			Distinction: "segments below every size pass without loss; UDP in full packets does too, which excludes random loss and a policer; a black hole swallows single full segments too; large packets that receive offload makes at the receiver say nothing of it",
-			Fix:         "switch TSO and GSO off at the sender, then mend driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
+			Fix:         "switch TSO and GSO off at the sender, then update driver or firmware", Effect: "0.001 to 12.1 Gb/s (S-03); 6.5 Mb/s to 10 Gb/s",
 			Source: "ethtool(8), -K tso gso; TcpExt.TCPTimeouts", Tests: []string{diagnose.Captured, diagnose.SmallSegments, diagnose.UdpThrice}, Brings: []string{"loss", "policer", "reordering"},
 		},
 		Propose:    []advise.Proposer{proposeBrokenTSO},

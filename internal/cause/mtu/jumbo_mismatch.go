@@ -22,7 +22,7 @@ func JumboMismatch() rule.Cause {
 			Cause: "jumbo-mismatch", TCP: true, UDP: true, Title: "jumbo frames are set, and do not pass", Judge: judgeJumboMismatch, Packets: packetsJumboMismatch,
 			Seen:        "an end claims an MTU of 8000 bytes or more, and the search with DF finds that less passes; an MTU below an end (the switch, bridge or tap of its hypervisor) is less than its own; in captures: both SYNs offer jumbo frames, and no full segment arrives",
 			Distinction: "without a router between it is the root of a black hole; behind one the router is",
-			Fix:         "the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
+			Fix:         "set the same MTU at both ends and on every switch between", Effect: "0 Mb/s where full segments vanish; else more CPU, and 5% of the link",
 			Source: "C-20, C-21; RFC 8899", Tests: []string{diagnose.Captured}, Brings: []string{"mtu-black-hole", "loss", "policer"},
 		},
 		Urgent: 4,
@@ -30,11 +30,11 @@ func JumboMismatch() rule.Cause {
 			{ID: "mtu-agreement", Title: "MTU of both ends", About: "the MTU of the interfaces by which the ends reach each other",
 				Warns:  "they differ, and no router lies between",
 				Why:    "the end with the larger MTU sends what the other drops: UDP and any protocol without an MSS stalls",
-				Source: "C-20, C-21", Fix: "the same MTU at both ends", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
+				Source: "C-20, C-21", Fix: "set the same MTU at both ends", Checklist: []string{"C-20", "C-21"}, Path: gateMTUAgreement},
 			{ID: "guest-mtu", Words: "vswitch-mtu", Title: "MTU below a guest", About: "the MTUs of the guest's interface, of what is behind it in its host, of the switch and of its uplinks",
 				Warns:  "one below is smaller than the guest's",
 				Why:    "what is larger is dropped without a word: a switch sends no ICMP",
-				Source: "C-20, C-21", Fix: "the same MTU at each of them", Checklist: []string{"C-20", "C-21"}, Hypervisor: true, Host: gateGuestMTU},
+				Source: "C-20, C-21", Fix: "set the same MTU at each of them", Checklist: []string{"C-20", "C-21"}, Hypervisor: true, Host: gateGuestMTU},
 		},
 		Propose: []advise.Proposer{proposeJumboMismatch},
 	}
@@ -89,7 +89,7 @@ func jumboSeen(f *diagnose.Flow) *diagnose.Outcome {
 	default:
 		o = diagnose.Certain("jumbo frames are set at %s and do not pass: %d bytes do of %d", f.Sender.Name, s.Bytes, s.Claimed)
 	}
-	o.By(s.proof(f)).At(measure.Where{Place: measure.AtPath}).AddFix(fixSize(f, "jumbo-mismatch", diagnose.Advise(f.Sender, "the same MTU at both ends and on every switch between"))).
+	o.By(s.proof(f)).At(measure.Where{Place: measure.AtPath}).AddFix(fixSize(f, "jumbo-mismatch", diagnose.Advise(f.Sender, "set the same MTU at both ends and on every switch between"))).
 		Costs(0, "packets of "+fmt.Sprint(s.Bytes)+" bytes: more CPU, and some 5% of the link for headers", "methods.md, formula 4")
 	if s.routed || !sizeBinds(f, s) {
 		return o.MarkNotBinding()
@@ -192,7 +192,7 @@ func packetsJumboMismatch(f *diagnose.Flow) *diagnose.Outcome {
 	o := packetsMTUBlackHole(f)
 	if o.State == diagnose.Holds {
 		o.Text = fmt.Sprintf("jumbo frames are set at both ends (MSS %d and %d) and do not pass between: %s", a, b, o.Text)
-		o.AddFix(diagnose.Advise(nil, "the same MTU at both ends and on every switch between"))
+		o.AddFix(diagnose.Advise(nil, "set the same MTU at both ends and on every switch between"))
 		if isRouted(f, s) {
 			o.MarkNotBinding() // the router is to say so
 		}

@@ -28,13 +28,13 @@ func MTUBlackHole() rule.Cause {
 			{ID: "tunnel", Words: "vxlan gre vpn wireguard", Title: "Tunnel", About: "tunnels on the route: their headers against the MTU of what they lie on",
 				Warns:  "the tunnel's MTU and its headers exceed the MTU below",
 				Why:    "a wrapped packet above the MTU below is split in two or dropped; the ceiling falls with each header",
-				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Fix: "the MTU below less the headers", Checklist: []string{"C-21"}, Face: gateTunnel},
+				Source: "RFC 7348 (50 bytes for VXLAN over IPv4)", Fix: "set the MTU of the interface below, less the headers", Checklist: []string{"C-21"}, Face: gateTunnel},
 			{ID: "mtu-path", Words: "pmtu pmtud mtu jumbo df blackhole", Title: "MTU of the path",
 				About:  "the largest packet that passes with DF, searched in band, against what the sender claims; where it claims jumbo frames, whether 8972 bytes of payload pass",
 				Warns:  "less passes than the sender claims, but a router says so, the MSS keeps TCP below it, or the sender probes for it",
 				Fails:  "less passes, nobody says so, and TCP would send more: a black hole, or jumbo frames that one end or a switch between does not take",
 				Why:    "full segments vanish without a word: the handshake passes, then TCP stalls near 0 Mb/s",
-				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Fix: "one MTU everywhere; until then the MTU that passes",
+				Source: "RFC 8899, RFC 2923; S-03, C-21; measured: 0 Mb/s, 34 to 72 with tcp_mtu_probing", Fix: "set one MTU everywhere; until then the MTU that passes",
 				Checklist: []string{"S-03", "C-21", "C-20", "B-19"}, Direction: gateMTUPath},
 		},
 		Propose: []advise.Proposer{proposeMTUBlackHole},
@@ -327,7 +327,7 @@ func blackHole(w *scene.Direction) scene.Fix {
 func smallerMTU(w *scene.Direction, fits int) scene.Fix {
 	h := w.Sender()
 	if h == nil || h.Top() == nil {
-		return scene.Advise("the same MTU at both ends and on every switch between")
+		return scene.Advise("set the same MTU at both ends and on every switch between")
 	}
 	return scene.At(h, scene.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits))
 }

@@ -17,14 +17,14 @@ func BacklogOverflow() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "backlog-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the kernel's backlog of received packets overflows", Judge: judgeBacklogOverflow,
 			Seen:        "column 2 of softnet_stat rose at the receiver in the measured time",
-			Distinction: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Fix: "a longer backlog; more CPUs for received packets", Effect: "looks like loss on the path",
+			Distinction: "the ring does not overflow; about as many were sent again, and the rate is what such a loss leaves", Fix: "lengthen the backlog; use more CPUs for received packets", Effect: "looks like loss on the path",
 			Source: "/proc/net/softnet_stat, column 2", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
 			{ID: "backlog", Title: "Backlog of received packets", About: "packets that the kernel dropped before a full backlog while no test ran",
 				Warns:  "any",
 				Why:    "a host that drops packets while idle drops more of them under load",
-				Source: "Linux softnet_stat, column 2", Fix: "a longer backlog; more CPUs for received packets", Checklist: []string{"C-32"}, Host: gateBacklog},
+				Source: "Linux softnet_stat, column 2", Fix: "lengthen the backlog; use more CPUs for received packets", Checklist: []string{"C-32"}, Host: gateBacklog},
 		},
 		Propose: []advise.Proposer{ProposeBacklogOverflow},
 	}

@@ -13,14 +13,14 @@ func Duplex() rule.Cause {
 	return rule.Cause{
 		Rule: diagnose.Rule{
 			Cause: "duplex", TCP: true, UDP: true, Title: "the link sends or receives, never both", Judge: judgeDuplex,
-			Seen: "the interface is half duplex", Distinction: "collisions that were counted in this run", Fix: "autonegotiation at both ends, never at one",
+			Seen: "the interface is half duplex", Distinction: "collisions that were counted in this run", Fix: "set autonegotiation at both ends, never at one",
 			Effect: "often less than a tenth of the rate", Source: "IEEE 802.3, clause 4; ethtool(8)", Brings: []string{"loss", "bad-link"},
 		},
 		Gates: []gate.Rule{
 			{ID: "duplex", Title: "Duplex", About: "whether the link sends and receives at the same time",
 				Fails: "half duplex on an interface of the route", Warns: "half duplex on one that may carry the traffic",
 				Why:    "half duplex collides with its own acknowledgements: often less than a tenth of the rate",
-				Source: "IEEE 802.3, clause 4", Fix: "autonegotiation at both ends", Checklist: []string{"C-24"}, Face: gateDuplex},
+				Source: "IEEE 802.3, clause 4", Fix: "set autonegotiation at both ends", Checklist: []string{"C-24"}, Face: gateDuplex},
 		},
 	}
 }

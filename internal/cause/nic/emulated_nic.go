@@ -17,7 +17,7 @@ func EmulatedNIC() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "emulated-nic", TCP: true, UDP: true, Title: "the adapter is emulated", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeEmulatedNIC) },
 			Seen:        "a driver or device of an adapter that hypervisors imitate, in a guest, or the model that the hypervisor names; likely where a CPU is full",
-			Distinction: "a paravirtual adapter beside it", Fix: "vmxnet3 or virtio", Effect: "1.36 against 2.31 Gb/s (S-02)",
+			Distinction: "a paravirtual adapter beside it", Fix: "change the adapter to vmxnet3 or virtio", Effect: "1.36 against 2.31 Gb/s (S-02)",
 			Source: "gate nic-model; C-26", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
@@ -26,12 +26,12 @@ func EmulatedNIC() rule.Cause {
 				Warns:  "the adapter is emulated",
 				Fails:  "it is, and --link-rate is above 1 Gb/s",
 				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
-				Source: "S-02, C-26; measured: e1000 593, virtio 1280 Mb/s under one emulator", Fix: "vmxnet3 or virtio",
+				Source: "S-02, C-26; measured: e1000 593, virtio 1280 Mb/s under one emulator", Fix: "change the adapter to vmxnet3 or virtio",
 				Checklist: []string{"C-26", "S-02"}, Face: gateNICModel},
 			{ID: "guest-adapter", Words: "vnic", Title: "Model of the adapter, by the hypervisor", About: "the model that the hypervisor gives the guest for the adapter of the test",
 				Warns:  "it is one that is emulated (e1000, e1000e, pcnet, rtl8139; vmxnet3 by QEMU)",
 				Why:    "each access of an emulated register leaves the guest: 1.36 against 2.31 Gb/s with vmxnet3, and more CPU",
-				Source: "S-02, C-26", Fix: "vmxnet3 or virtio", Checklist: []string{"C-26", "S-02"}, Hypervisor: true, Host: gateGuestAdapter},
+				Source: "S-02, C-26", Fix: "change the adapter to vmxnet3 or virtio", Checklist: []string{"C-26", "S-02"}, Hypervisor: true, Host: gateGuestAdapter},
 		},
 	}
 }

@@ -20,7 +20,7 @@ func InterruptModeration() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "interrupt-moderation", TCP: true, UDP: true, Title: "the adapter interrupts too often, or too late", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeInterruptModeration) },
 			Seen:        "50 000 interrupts a second and more on a CPU that is full; or a fixed wait of 500 us and more",
-			Distinction: "a sweep of rx-usecs", Fix: "adaptive-rx", Effect: "CPU, or latency",
+			Distinction: "a sweep of rx-usecs", Fix: "switch adaptive-rx on", Effect: "CPU, or latency",
 			Source: "/proc/interrupts; ethtool -c; gate interrupt-moderation", Brings: []string{"receiver-cpu"},
 		},
 		Gates: []gate.Rule{

@@ -19,18 +19,18 @@ func IRQOneCPU() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "irq-one-cpu", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "one CPU takes all packets of the interface", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeIRQOneCPU) },
 			Seen:        "of several flows nearly all interrupts of the interface, or all received packets, are on one CPU, which is full of them, while others have time",
-			Distinction: "interrupts of each queue on a CPU of its own; one flow has one queue by design, and is single-flow", Fix: "smp_affinity_list, or RPS", Effect: "up to as many times as there are CPUs",
+			Distinction: "interrupts of each queue on a CPU of its own; one flow has one queue by design, and is single-flow", Fix: "spread the interrupts (smp_affinity_list), or use RPS", Effect: "up to as many times as there are CPUs",
 			Source: "/proc/interrupts; /proc/net/softnet_stat; Linux scaling.rst", Brings: []string{"receiver-cpu", "ring-overflow", "backlog-overflow", "slow-reader"},
 		},
 		Gates: []gate.Rule{
 			{ID: "irq-spread", Words: "irq irqs interrupts affinity irqbalance", Receives: true, Title: "Interrupts over the CPUs", About: "the CPUs that take the interrupts of an interface with several queues",
 				Warns:  "all of its interrupts go to one CPU of several, without RPS",
 				Why:    "one CPU then takes the packets of all queues: the queues gain nothing",
-				Source: "Linux scaling.rst", Fix: "one CPU for each queue", Checklist: []string{"C-11", "C-29"}, Face: gateIRQSpread},
+				Source: "Linux scaling.rst", Fix: "give each queue a CPU of its own", Checklist: []string{"C-11", "C-29"}, Face: gateIRQSpread},
 			{ID: "irq-sharing", Title: "Shared interrupts", About: "whether other devices have the same interrupt",
 				Warns:  "another device has it",
 				Why:    "each interrupt then asks the drivers of all its devices; one slow driver holds up the others",
-				Source: "C-11", Fix: "MSI-X, or another slot", Checklist: []string{"C-11"}, Face: gateIRQSharing},
+				Source: "C-11", Fix: "enable MSI-X, or use another slot", Checklist: []string{"C-11"}, Face: gateIRQSharing},
 		},
 		Propose: []advise.Proposer{ProposeIRQOneCPU},
 	}

@@ -17,7 +17,7 @@ func LinkNegotiatedLow() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "link-negotiated-low", TCP: true, UDP: true, Title: "the link runs slower than it could", Judge: judgeLinkNegotiatedLow,
 			Seen:        "the interface has negotiated less than it and its partner can, or than --link-rate says",
-			Distinction: "it costs something where the link is full at its speed", Fix: "cable, optics, autonegotiation at both ends",
+			Distinction: "it costs something where the link is full at its speed", Fix: "check cable, optics and autonegotiation at both ends",
 			Effect: "1 of 10 Gb/s", Source: "ethtool(8); IEEE 802.3, clause 28", Brings: []string{"link-rate", "shaper"},
 		},
 		Gates: []gate.Rule{
@@ -26,7 +26,7 @@ func LinkNegotiatedLow() rule.Cause {
 				Warns:  "the link has negotiated less than both ends of it can",
 				Fails:  "--link-rate is above the speed of the route's interface",
 				Why:    "a link carries no more than it has negotiated: 1 Gb/s gives at most 941 Mb/s of TCP at MTU 1500",
-				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Fix: "cable, optics, autonegotiation at both ends",
+				Source: "IEEE 802.3 (frames of 1538 bytes for 1500); ethtool(8)", Fix: "check cable, optics and autonegotiation at both ends",
 				Checklist: []string{"C-24", "A-07", "B-20"}, Face: gateLinkSpeed},
 		},
 	}

@@ -17,7 +17,7 @@ func LinkRate() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: diagnose.LinkFull, TCP: true, UDP: true, Title: "the link is full", Judge: judgeLinkRate,
 			Seen:        "goodput is 95% or more of what the link's known rate carries at this MTU",
-			Distinction: "a rate that is not known proves nothing: then a plateau is a shaper", Fix: "nothing: it counts as healthy",
+			Distinction: "a rate that is not known proves nothing: then a plateau is a shaper", Fix: "do nothing: a full link is healthy",
 			Effect: "9.41 Gb/s is all that 10 Gb/s carry at MTU 1500", Source: "methods.md, formula 4",
 		},
 	}

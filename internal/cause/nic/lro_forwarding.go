@@ -16,14 +16,14 @@ func LROForwarding() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "lro-forwarding", TCP: true, UDP: true, Title: "LRO on a host that passes packets on", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeLROForwarding) },
 			Seen:        "LRO is on at an interface that is in a bridge, or of a host that routes",
-			Distinction: "the same with LRO off", Fix: "LRO off", Effect: "uploads of guests crawl",
+			Distinction: "the same with LRO off", Fix: "switch LRO off", Effect: "uploads of guests crawl",
 			Source: "Linux netdev-features.rst; gate lro-forwarding",
 		},
 		Gates: []gate.Rule{
 			{ID: "lro-forwarding", Title: "LRO of a host that passes packets on", About: "large receive offload where the host routes or the interface is in a bridge",
 				Warns:  "LRO is on there",
 				Why:    "merged packets exceed the MTU of the next link: they are dropped, and uploads crawl",
-				Source: "Linux netdev-features.rst", Fix: "LRO off (GRO may stay)", Checklist: []string{"C-22"}, Face: gateLROForwarding},
+				Source: "Linux netdev-features.rst", Fix: "switch LRO off (GRO may stay)", Checklist: []string{"C-22"}, Face: gateLROForwarding},
 		},
 		Propose: []advise.Proposer{proposeLROForwarding},
 	}

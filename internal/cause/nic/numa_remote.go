@@ -22,14 +22,14 @@ func NUMARemote() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "numa-remote", TCP: true, UDP: true, Title: "the adapter is at another NUMA node", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeNUMARemote) },
 			Seen:        "threads or interrupts on CPUs of another node than the adapter's; likely where a CPU is full above 10 Gb/s",
-			Distinction: "the same on CPUs of the adapter's node (-A)", Fix: "CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
+			Distinction: "the same on CPUs of the adapter's node (-A)", Fix: "use CPUs of the adapter's node", Effect: "10 to 40% at 40 Gb/s and more",
 			Source: "numa_node of the device (sysfs); gate numa", Brings: []string{"sender-cpu", "receiver-cpu", "single-flow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "numa", Receives: true, Title: "NUMA node of the adapter", About: "the node of the slot against the CPUs that thru may use and those that take the interrupts",
 				Warns:  "thru may use no CPU of that node; or from 25 Gb/s on all interrupts go to other nodes",
 				Why:    "memory of another node costs 10 to 40% of the rate from 40 Gb/s on",
-				Source: "the catalogue of causes (numa-remote)", Fix: "CPUs of the adapter's node", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
+				Source: "the catalogue of causes (numa-remote)", Fix: "use CPUs of the adapter's node", Checklist: []string{"C-29", "C-11"}, Face: gateNUMA},
 		},
 		Propose: []advise.Proposer{ProposeIRQOneCPU, NearCPU},
 	}

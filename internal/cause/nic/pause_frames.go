@@ -18,7 +18,7 @@ func PauseFrames() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "pause-frames", TCP: true, UDP: true, Title: "the link is stopped by pause frames", Judge: judgePauseFrames,
 			Seen:        "pause frames came to the sender, or left the receiver, in this run",
-			Distinction: "nothing is lost; how long the link stood still, where the driver counts it", Fix: "mend what is slow behind the port: a receiver, or a full switch",
+			Distinction: "nothing is lost; how long the link stood still, where the driver counts it", Fix: "fix what is slow behind the port: a receiver, or a full switch",
 			Effect: "all flows of that port wait for the slowest", Source: "IEEE 802.3, annex 31B; ethtool -S",
 		},
 		Propose: []advise.Proposer{ProposePauseFrames},

@@ -17,7 +17,7 @@ func PCIe() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "pcie", TCP: true, UDP: true, Title: "the slot carries less than the port", Judge: judgePCIe,
 			Seen:        "what the slot's lanes carry is less than the port's speed",
-			Distinction: "goodput is all that the slot carries", Fix: "a slot with more lanes or of a newer generation",
+			Distinction: "goodput is all that the slot carries", Fix: "move the card to a slot with more lanes or of a newer generation",
 			Effect: "6.9 of 10 Gb/s by PCIe 1.0 x4", Source: "PCI Express Base Specification; methods.md, formula 7",
 		},
 		Gates: []gate.Rule{
@@ -26,11 +26,11 @@ func PCIe() rule.Cause {
 				Warns:  "the link carries less than the port, or less than all ports of the card where another one of them is up",
 				Fails:  "--link-rate is above what the link carries",
 				Why:    "a card gives no more than its slot: PCIe 1.0 x4 carries 6.9 Gb/s of a 10 Gb/s port",
-				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Fix: "a slot with more lanes or of a newer generation", Checklist: []string{"C-09"}, Face: gatePCIeBandwidth},
+				Source: "PCI Express Base Specification 1.0 to 6.0, less packet headers and 5%; C-09", Fix: "move the card to a slot with more lanes or of a newer generation", Checklist: []string{"C-09"}, Face: gatePCIeBandwidth},
 			{ID: "pcie-trained", Title: "PCIe link of the slot", About: "lanes and generation in use against what both card and slot can",
 				Warns:  "the link runs with fewer lanes or a lower generation than card and slot can",
 				Why:    "a card that is not seated well, or a lane that fails, takes half the bandwidth or more",
-				Source: "PCI Express Base Specification, link training", Fix: "seat the card again; BIOS settings of the slot", Checklist: []string{"C-09"}, Face: gatePCIeTrained},
+				Source: "PCI Express Base Specification, link training", Fix: "seat the card again; check the BIOS settings of the slot", Checklist: []string{"C-09"}, Face: gatePCIeTrained},
 		},
 	}
 }

@@ -21,7 +21,7 @@ func RingOverflow() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "ring-overflow", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "the receive ring overflows", Judge: judgeRingOverflow,
 			Seen:        "counters of packets that found no descriptor or buffer rose at the receiver in the measured time, or at its port of a hypervisor's switch (likely at most where that tells only that it dropped: esxtop %DRPRX)",
-			Distinction: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Fix: "a longer ring, more queues", Effect: "looks like loss on the path",
+			Distinction: "about as many were sent again, ten or more, and the rate is what such a loss leaves, else they are others' drops; a low rate passes, bursts do not; a full thread of the host drops for want of time, not of room", Fix: "lengthen the ring, or use more queues", Effect: "looks like loss on the path",
 			Source: "Linux if_link.h: rx_missed_errors, rx_fifo_errors; drivers' rx_no_dma_resources, rx_out_of_buffer, pkts rx OOB; vmxnet3 rxSummary, net.droppedRx of ESXi", Brings: []string{"loss"},
 		},
 		Gates: []gate.Rule{
@@ -29,7 +29,7 @@ func RingOverflow() rule.Cause {
 				ID: "rings", Words: "ring descriptors buffers drops", Receives: true, Title: "Receive rings", About: "packets dropped for want of a free descriptor (the largest of the counters that each system has for them), and the size of the ring against its maximum",
 				Warns:  "100 packets or more were dropped, and more than one in 100 000 where packets are known",
 				Why:    "a burst longer than the ring is lost in the host, and looks like loss on the path",
-				Source: "Linux if_link.h, rx_missed_errors", Fix: "a larger ring; more queues where it is at its maximum",
+				Source: "Linux if_link.h, rx_missed_errors", Fix: "enlarge the ring; use more queues where it is at its maximum",
 				Checklist: []string{"C-24", "C-37"}, Face: gateRings,
 			},
 		},

@@ -23,18 +23,18 @@ func RSSNotSpreading() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "rss-not-spreading", TCP: true, UDP: true, Unseen: diagnose.HostTime, Title: "all flows go to one queue", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeRSSNotSpreading) },
 			Seen:        "of several streams, 95% of the packets or more came by one receive queue of several; likely where a CPU is full of them",
-			Distinction: "the same with other ports", Fix: "equal shares of the table, hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
+			Distinction: "the same with other ports", Fix: "set equal shares of the table, and hash by ports", Effect: "5 to 6 of 9.5 Gb/s (A-02)",
 			Source: "per-queue counters of ethtool -S; gates queue-spread, rss", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		Gates: []gate.Rule{
 			{ID: "queue-spread", Receives: true, Title: "Traffic over the queues", About: "the packets of each receive queue since the driver was loaded",
 				Warns:  "of 100 000 packets or more, all but one in 10 000 came by queue 0 of several",
 				Why:    "with all traffic in queue 0 one CPU takes it all: 5 to 6 of 9.5 Gb/s",
-				Source: "C-27, A-02", Fix: "RSS over all queues", Checklist: []string{"C-27", "C-35"}, Face: gateQueueSpread},
+				Source: "C-27, A-02", Fix: "spread RSS over all queues", Checklist: []string{"C-27", "C-35"}, Face: gateQueueSpread},
 			{ID: "rss", Words: "indirection toeplitz", Receives: true, Title: "Receive side scaling", About: "the table that spreads flows over queues, and whether UDP flows are told apart by ports",
 				Warns:  "all entries lead to one queue of several, or one queue has four times the entries of another",
 				Why:    "flows follow the table: a queue with four times the entries gets four times the flows",
-				Source: "Linux scaling.rst", Fix: "equal shares (`ethtool -X equal`)", Checklist: []string{"C-22", "C-27"}, Face: gateRSS},
+				Source: "Linux scaling.rst", Fix: "set equal shares (`ethtool -X equal`)", Checklist: []string{"C-22", "C-27"}, Face: gateRSS},
 		},
 		Propose: []advise.Proposer{ProposeRSSNotSpreading},
 	}

@@ -21,7 +21,7 @@ func TooFewQueues() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "too-few-queues", TCP: true, UDP: true, Title: "one queue for several CPUs", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(JudgeTooFewQueues) },
 			Seen:        "one receive queue where more are possible; likely where a CPU is full of received packets of several flows; possible where the aggregate falls as end points are added (A-05)",
-			Distinction: "more queues and several streams", Fix: "as many queues as CPUs", Effect: "linear until the CPUs are full",
+			Distinction: "more queues and several streams", Fix: "set as many queues as CPUs", Effect: "linear until the CPUs are full",
 			Source: "ethtool -l; gate queues; C-22", Brings: []string{"irq-one-cpu", "receiver-cpu", "ring-overflow"},
 		},
 		Urgent: 8,
@@ -29,7 +29,7 @@ func TooFewQueues() rule.Cause {
 			{ID: "queues", Words: "channels multiqueue vmq netqueue rps xps", Receives: true, Title: "Queues", About: "the receive queues that are set against those that are possible, and against the CPUs",
 				Warns:  "one queue is set and more are possible, with more than one CPU; or the device has only one and 10 Gb/s or more are wanted",
 				Why:    "one queue is one CPU: the rate grows with the queues until it is the CPUs that are full",
-				Source: "C-22: queues = cores; Linux scaling.rst", Fix: "as many queues as CPUs", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
+				Source: "C-22: queues = cores; Linux scaling.rst", Fix: "set as many queues as CPUs", Checklist: []string{"C-22", "C-27", "C-28", "B-19"}, Face: gateQueues},
 		},
 		Propose: []advise.Proposer{ProposeTooFewQueues},
 	}

@@ -17,14 +17,14 @@ func WrongDriver() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "wrong-driver", TCP: true, UDP: true, Title: "the driver is not this kernel's own", Judge: func(f *diagnose.Flow) *diagnose.Outcome { return f.Either(judgeWrongDriver) },
 			Seen:        "the driver did not come with the running kernel; in Windows on a hypervisor: its tools, which bring the driver, are old or do not run",
-			Distinction: "a setting that it takes has no effect", Fix: "the driver of this kernel", Effect: "settings without effect (S-05)",
+			Distinction: "a setting that it takes has no effect", Fix: "install the driver of this kernel", Effect: "settings without effect (S-05)",
 			Source: "gate driver-of-kernel",
 		},
 		Gates: []gate.Rule{
 			{ID: "driver-of-kernel", Words: "version module", Title: "Driver of this kernel", About: "whether the driver came with the running kernel and was built for it",
 				Warns:  "the driver is not the kernel's own",
 				Why:    "a driver for another release takes settings without effect (S-05): what it says must be verified",
-				Source: "S-03, S-05, C-26", Fix: "the driver of this kernel, or its maker's for exactly this release", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
+				Source: "S-03, S-05, C-26", Fix: "install the driver of this kernel, or its maker's for exactly this release", Checklist: []string{"S-05", "C-26"}, Face: gateDriverOfKernel},
 			{ID: "guest-tools", Words: "vmtools tools", Title: "Tools of a guest", About: "whether the hypervisor's tools are current and run, in a guest whose adapter's driver comes with them (Windows)",
 				Warns:  "they are old, missing, or do not run",
 				Why:    "vmxnet3's driver comes with them: an old one lacks offloads and repairs",

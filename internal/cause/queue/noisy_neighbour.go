@@ -23,7 +23,7 @@ func NoisyNeighbour() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "noisy-neighbour", TCP: true, UDP: true, Title: "others use the same machine or link", Judge: judgeNoisyNeighbour,
 			Seen:        "the rate varies from second to second with the CPU time that the hypervisor gives to others; by the hypervisor: others than the test's guests take half of a host's CPUs while 90% are busy, or a fifth of an uplink that is 90% full",
-			Distinction: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Fix: "anti-affinity, a reservation, a quiet hour", Effect: "figures that change from run to run",
+			Distinction: "the same at another hour; a guest that gets its CPUs all the same loses nothing", Fix: "set anti-affinity or a reservation, or measure at a quiet hour", Effect: "figures that change from run to run",
 			Source: "proc(5), /proc/stat, steal; cpu.usage and net.received, net.transmitted of an ESXi host",
 		},
 		Gates: []gate.Rule{

@@ -20,7 +20,7 @@ func SlowConvergence() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "slow-convergence", TCP: true, Title: "the rate still rises when the run ends", Judge: judgeSlowConvergence,
 			Seen:        "the last third carries 10% more than the first, the congestion window grows to the end, there is no plateau",
-			Distinction: "a longer run reaches more", Fix: "a longer run, a longer ramp left out (-O)", Effect: "the figure is too low, not the path",
+			Distinction: "a longer run reaches more", Fix: "measure for longer, or leave a longer ramp out (-O)", Effect: "the figure is too low, not the path",
 			Source: "methods.md, steady state; RFC 9438, section 4", Tests: []string{diagnose.Longer},
 		},
 		Gates: []gate.Rule{

@@ -19,7 +19,7 @@ func TokenBucket() rule.Cause {
 			Cause: "token-bucket", TCP: true, UDP: true, Unseen: diagnose.HostPackets, Title: "a burst is allowed, then less", Judge: judgeTokenBucket,
 			Seen:        "the rate has two levels, the higher one first; or a cloud's counters of exceeded allowances rose",
 			Distinction: "other traffic that joins makes the same two levels: only a bucket gives as many bytes again before the step of another run (certain)",
-			Fix:         "a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
+			Fix:         "use a larger instance or a higher rate; report both levels", Effect: "the lower level is what lasts",
 			Source: "ENA driver, bw_in_allowance_exceeded; methods.md, change-point test", Tests: []string{diagnose.Longer, diagnose.Rested}, Brings: []string{"shaper", "policer", "loss"},
 		},
 	}
@@ -44,7 +44,7 @@ func judgeTokenBucket(f *diagnose.Flow) *diagnose.Outcome {
 	o := diagnose.Likely("the rate falls from %s to %s after %.0f s: a burst was allowed, then less, or others take the rest since", unit.Rate(x.Before), unit.Rate(x.After), x.Lasted.Seconds()).
 		By(f.Receiver.Proof("first level", x.Before, "bps"), f.Receiver.Proof("second level", x.After, "bps")).
 		Costs(x.After, "what lasts is "+unit.Rate(x.After), "change point of the seconds").
-		AddFix(diagnose.Advise(nil, "report both levels; a larger instance or contract, if the first one is to last"))
+		AddFix(diagnose.Advise(nil, "report both levels; use a larger instance or contract, if the first one is to last"))
 	if long != nil && diagnose.RateOf(long) < diagnose.StepBar*x.After {
 		o.By(diagnose.UnderBar(measure.Proof{EndPoint: f.Receiver.Name, Counter: "goodput of a longer run after this one", Value: diagnose.RateOf(long), Unit: "bps"}, diagnose.StepBar*x.After))
 	}
@@ -74,7 +74,7 @@ func overAllowance(f *diagnose.Flow) *diagnose.Outcome {
 		}
 		n := e.NIC()
 		o := diagnose.Likely("the instance of %s used more than its allowance", e.Name).At(e.OnFace()).By(diagnose.Above(e.Proof(name, over, "packets"), 0)).
-			AddFix(diagnose.Advise(e, "a larger instance, or one without bursts; report both levels"))
+			AddFix(diagnose.Advise(e, "use a larger instance, or one without bursts; report both levels"))
 		bytes := n.RxBytes
 		if e.Sends() {
 			bytes = n.TxBytes

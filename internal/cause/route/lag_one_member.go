@@ -30,14 +30,14 @@ func LAGOneMember() rule.Cause {
 			Seen: "one stream is held at a flat rate by a queue or drops on the way, and several source ports carry a multiple of it; " +
 				"flows of several hosts or ports carry together what one member of a host's bond does (likely), or the same whole part of the link's rate however many they are (possible)",
 			Distinction: "windows, random loss and a full CPU scale with the streams too: none of them may hold the one stream; a rate that a cloud gives each flow looks the same, but for a bond at an end or several numbers of streams that carry different whole multiples",
-			Fix:         "layer3+4 hashing; several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
+			Fix:         "set layer3+4 hashing, and use several streams", Effect: "953 of 1913 Mb/s over two members", Source: "IEEE 802.1AX, 5.2.4; A-09",
 			Tests: []string{diagnose.EightStreams, diagnose.ManyPorts}, Brings: []string{"shaper", "policer", "loss", "single-flow", "link-rate"},
 		},
 		Gates: []gate.Rule{
 			{ID: "bond", Words: "lag lacp bonding teaming", Title: "Link aggregation", About: "members of a bond, its LACP groups and its hash policy",
 				Warns:  "a member is down, or in another LACP group than the bond's; or the policy hashes addresses of layer 2 alone",
 				Why:    "one flow never exceeds one member, and layer 2 hashing keeps all flows between two hosts on one",
-				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Fix: "layer3+4 hashing, LACP at the switch",
+				Source: "Linux Documentation/networking/bonding.rst; IEEE 802.1AX", Fix: "set layer3+4 hashing, and LACP at the switch",
 				Checklist: []string{"A-03", "A-09"}, Face: gateBond},
 			{ID: "several-ways", Words: "ecmp multipath", Title: "Several ways", About: "whether flows of different source ports differ in hops or delay (ECMP, link aggregation)",
 				Warns:  "they do; or an end has several next hops and chooses among them by addresses alone",

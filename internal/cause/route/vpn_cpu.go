@@ -16,7 +16,7 @@ func VPNCPU() rule.Cause {
 		Rule: diagnose.Rule{
 			Cause: "vpn-cpu", TCP: true, UDP: true, Title: "a tunnel's work fills a CPU", Judge: judgeVPNCPU,
 			Seen:        "a tunnel is on the route, and one CPU of that end is full of the kernel's work while thru's own threads have time to spare",
-			Distinction: "the same outside the tunnel", Fix: "encryption offload, several tunnels", Effect: "one core's worth of encryption",
+			Distinction: "the same outside the tunnel", Fix: "use encryption offload or several tunnels", Effect: "one core's worth of encryption",
 			Source: "proc(5), /proc/stat; ip-link(8)", Brings: []string{"sender-cpu", "receiver-cpu"},
 		},
 	}
@@ -59,7 +59,7 @@ func tunnelWork(e *diagnose.End) *diagnose.Outcome {
 	}
 	o := diagnose.Likely("CPU %d is full of the kernel's work, and %s is a tunnel (%s): %s", c.Core, diagnose.Word(e.Face.Name), diagnose.Word(e.Face.Tunnel.Kind), unit.Percent(work)).
 		At(e.OnCPU(c.Core)).By(diagnose.Above(e.Proof("system and softirq of that CPU", work, "pct"), diagnose.ThreadBar)).
-		AddFix(diagnose.Advise(e, "a card or CPU that encrypts, several tunnels, or the traffic outside the tunnel"))
+		AddFix(diagnose.Advise(e, "use a card or CPU that encrypts, several tunnels, or send the traffic outside the tunnel"))
 	if t, told := e.Threads(); told && t.Run+t.Wait > diagnose.ThreadBar {
 		o.Confidence = measure.Possible // it may be that thread's own work
 		o.MarkNotBinding()

@@ -13,7 +13,7 @@ func Cipher() diagnose.Rule {
 		Cause: causeCipher, Title: "one stream's cipher takes a whole CPU",
 		Seen:        "sftp, ftps and https: this process, or the server's, keeps a CPU busy (85%) for each client",
 		Distinction: "the same without a cipher (http, ftp), or two at once",
-		Fix:         "several transfers at once, AES-GCM on a CPU that has instructions for it, no cipher on a trusted path",
+		Fix:         "run several transfers at once; use AES-GCM on a CPU that has instructions for it, or no cipher on a trusted path",
 		Effect:      "3.3 Gb/s by sftp where 5.3 pass by http", Source: "C-44; transfer.md",
 	}
 }
@@ -31,7 +31,7 @@ func (c *scene) cipher() *bound {
 	if c.encrypted() {
 		o := binds(causeCipher, measure.Likely, "one stream's cipher and protocol take a whole CPU here")
 		o.At(c.here()).By(p).Then("move two at once (--many 2): they carry more")
-		o.AddFix(&measure.Fix{EndPoint: "local", Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
+		o.AddFix(&measure.Fix{EndPoint: "local", Advice: "run several transfers at once, use a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
 		return o
 	}
 	o := binds(causeClient, measure.Likely, "the client takes a whole CPU here")

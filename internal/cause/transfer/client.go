@@ -12,7 +12,7 @@ func Client() diagnose.Rule {
 		Cause: causeClient, Title: "the program that moves the bytes is no faster",
 		Seen:        "85 to 125% of what the same client reaches against a server on this machine; or this process keeps a CPU busy for each client, without a cipher",
 		Distinction: "several at once carry more where there are CPUs",
-		Fix:         "--many; without SHA-256 (--no-checksum)", Effect: "one CPU of the client", Source: "transfer.md",
+		Fix:         "use --many, or leave SHA-256 out (--no-checksum)", Effect: "one CPU of the client", Source: "transfer.md",
 	}
 }
 

@@ -30,7 +30,7 @@ func (c *scene) busyHere(run *measure.TransferRun) *bound {
 	if cpu.WorkerCores != nil {
 		o.By(proofOf(run, "cores used by this process", *cpu.WorkerCores, ""))
 	}
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "nothing else beside it, and server and client on hosts of their own"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "run nothing else beside it, and put server and client on hosts of their own"})
 	return o
 }
 
@@ -76,7 +76,7 @@ func (c *scene) farCPU() *bound {
 	if isBusy(cpu) {
 		o := binds(c.there().Place+"-cpu", measure.Likely, "all CPUs of the server are busy")
 		o.At(c.farEnd()).By(diagnose.Above(c.farProof("there_cpu.machine_pct", cpu.Pct, "pct"), busyMachine))
-		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "nothing else beside it, or more CPUs at the server"})
+		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "run nothing else beside it, or give the server more CPUs"})
 		return o
 	}
 	lanes := float64(max(min(max(c.t.Asked.Clients, 1), len(c.run.Programs)), 1)) // one process may serve all clients
@@ -91,7 +91,7 @@ func (c *scene) farCPU() *bound {
 	if c.encrypted() {
 		o := binds(causeCipher, measure.Likely, "one stream's cipher and protocol take a whole CPU there (%s)", program)
 		o.At(c.farEnd()).By(p).Then("move two at once (--many 2): they carry more where the server takes a process or thread for each")
-		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "several transfers at once, a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
+		o.AddFix(&measure.Fix{EndPoint: c.server(), Advice: "run several transfers at once, use a cipher that the CPU has instructions for (AES-GCM), or a protocol without one on a trusted path"})
 		return o
 	}
 	o := binds(c.there().Place+"-cpu", measure.Likely, "%s takes a whole CPU", program)

@@ -14,7 +14,7 @@ func Disk() diagnose.Rule {
 		Cause: causeDisk, Title: "a disk is no faster",
 		Seen:        "here: the disk's own rate is reached (85 to 125%), or with the file it is slower than without and the client waits for the file for 30% of the time, while CPUs are free; at the server: 85 to 125% of what its disk carries by thru disk",
 		Distinction: "a transfer to and from memory, which has no disk of this end; one that carries more than the disk comes out of the server's memory",
-		Fix:         "none in the network: a faster disk, or more transfers at once where one file does not fill it",
+		Fix:         "use a faster disk, or more transfers at once where one file does not fill it; the network needs nothing",
 		Effect:      "38 of 918 Mb/s by http to a disk of 5 MB/s", Source: "C-13, C-38, C-44; transfer.md",
 	}
 }
@@ -62,7 +62,7 @@ func (c *scene) diskHere() (string, *bound) {
 // farDisk says that the disk of the server carries no more.
 func (c *scene) farDisk(bps float64, p measure.Proof) *bound {
 	o := binds(causeDisk, measure.Likely, "the server's disk carries %s", unit.Rate(bps))
-	o.At(c.farEnd()).By(p).AddFix(&measure.Fix{EndPoint: c.server(), Advice: "none in the network: a faster disk at the server"})
+	o.At(c.farEnd()).By(p).AddFix(&measure.Fix{EndPoint: c.server(), Advice: "use a faster disk at the server; the network needs nothing"})
 	if o.Then("thru disk at the server, with other block sizes"); c.t.Direction == measure.Download {
 		o.Then("the same again: what the server's memory has kept meanwhile passes faster")
 	}
@@ -76,7 +76,7 @@ func (c *scene) fullDisk(w *measure.TransferRun) *bound {
 		verb = "gives"
 	}
 	o := binds(causeDisk, measure.Likely, "the disk here %s %s%s", verb, unit.Rate(w.Bps.Value), c.without(w))
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "none in the network: a faster disk, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "use a faster disk, or a transfer that need not end on it (--to nowhere shows what the rest carries); the network needs nothing"})
 	return o
 }
 
@@ -92,7 +92,7 @@ func (c *scene) oneFile(w *measure.TransferRun, disk float64) *bound {
 		text += fmt.Sprintf("; the disk gives %s with %s", unit.Rate(disk), unit.Plural(run.Workers, "worker"))
 	}
 	o := binds(causeDisk, measure.Likely, "%s%s", text, c.without(w))
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "none in the network: several files at once where the disk gives more to several, or a transfer that need not end on it (--to nowhere shows what the rest carries)"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "move several files at once where the disk gives more to several, or use a transfer that need not end on it (--to nowhere shows what the rest carries); the network needs nothing"})
 	return o
 }
 

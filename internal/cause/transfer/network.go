@@ -14,7 +14,7 @@ func Network() diagnose.Rule {
 		Cause: causeNetwork, Title: "the network carries no more",
 		Seen:        "85 to 125% of what thru's own data plane carries from memory to memory, by as many streams as there are clients",
 		Distinction: "the test of the network names what holds it, which stands instead of this where it is known",
-		Fix:         "thru explain END POINT", Effect: "the whole rate", Source: "transfer.md",
+		Fix:         "run `thru explain END POINT`", Effect: "the whole rate", Source: "transfer.md",
 	}
 }
 

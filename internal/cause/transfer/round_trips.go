@@ -15,7 +15,7 @@ func RoundTrips() diagnose.Rule {
 		Cause: causeRoundTrips, Title: "the protocol waits for answers",
 		Seen:        "sftp, smb and nfs on a way of 1 ms or more: the rate is 60 to 130% of the requests in flight x 8 / RTT",
 		Distinction: "the network carries more from memory to memory; several at once carry more in proportion; a protocol that streams has no such bound",
-		Fix:         "larger blocks, more of them in flight, several transfers at once, a protocol that streams",
+		Fix:         "use larger blocks, more of them in flight, several transfers at once, or a protocol that streams",
 		Effect:      "64 x 4 KiB over 20 ms: 88 of 191 Mb/s", Source: "C-41, C-42; transfer.md",
 	}
 }
@@ -44,6 +44,6 @@ func (c *scene) roundTrips() *bound {
 	o.At(measure.Where{Place: measure.AtPath}).By(c.proof("requests in flight", float64(c.t.InFlight), "bytes"), c.proof("tcp_info.min_rtt_ns", float64(rtt), "ns"))
 	o.Costs(most, "what is under way carries "+unit.Rate(most), fmt.Sprintf("%s * 8 / %s", unit.Size(c.t.InFlight), unit.Duration(rtt)))
 	o.Then("move several at once (--many 4): where round trips bind, they carry more in proportion")
-	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})
+	o.AddFix(&measure.Fix{EndPoint: "local", Advice: "use larger blocks or more of them at once (--block, and what the server takes), several transfers at once, or a protocol that streams (http, ftp, rsync)"})
 	return o
 }

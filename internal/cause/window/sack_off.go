@@ -21,7 +21,7 @@ func SACKOff() rule.Cause {
 			Cause: "sack-off", TCP: true, Title: "no selective acknowledgements", Judge: judgeSACKOff, Packets: packetsSACKOff,
 			Seen:        "the kernel negotiated no SACK (tcp_info), and lost segments were repaired by timeouts or one at a time (Reno); in captures: the SYN or the SYN-ACK lacks the option",
 			Distinction: "without loss it costs nothing; the SYN as it left and as it arrived tells whether an end or a box between took it out",
-			Fix:         "switch it on at the end that lacks it, or mend the box that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
+			Fix:         "switch it on at the end that lacks it, or fix the middlebox that strips it", Effect: "a round trip for each loss in a window, or a timeout of 200 ms",
 			Source: "RFC 2018; tcp_info.tcpi_options; TcpExt.TCPRenoRecovery, TCPTimeouts", Tests: []string{diagnose.Captured},
 		},
 		Urgent: 6,
@@ -32,7 +32,7 @@ func SACKOff() rule.Cause {
 				Source: "RFC 2018", Fix: "switch it on", Checklist: []string{"C-16"}, Host: gateSACK},
 			{ID: "sack-path", Title: "SACK on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
 				Why:    "without it each loss in a window costs a round trip of its own, or a timeout of 200 ms",
-				Source: "RFC 2018", Fix: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateSACKPath},
+				Source: "RFC 2018", Fix: "set the middlebox to leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateSACKPath},
 		},
 		Propose: []advise.Proposer{proposeSACKOff},
 	}

@@ -27,7 +27,7 @@ func SendBuffer() rule.Cause {
 			{ID: "send-buffer", Words: "wmem tcp_wmem sendbuf", Title: "Largest send buffer", About: "what the host's send buffer can grow to, against the bandwidth-delay product of the path",
 				Warns:  "the product exceeds it (of all planned connections together); without a known rate, it is less than half of what Linux sets by itself",
 				Why:    "what is not acknowledged stays in the sender's buffer: one buffer a round trip is the most",
-				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Fix: "a buffer of twice the window, for the queue that the traffic builds",
+				Source: "RFC 6349, 3.3.1; all of tcp_wmem[2] on Linux (measured; 4 MiB or a 128th of the memory: net/ipv4/tcp.c, tcp_init)", Fix: "set a buffer of twice the window, for the queue that the traffic builds",
 				Checklist: []string{"C-14", "C-15", "C-32", "S-09", "B-19"}, Host: gateSendBuffer},
 		},
 		Propose: []advise.Proposer{proposeSendBuffer},

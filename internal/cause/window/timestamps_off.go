@@ -26,7 +26,7 @@ func TimestampsOff() rule.Cause {
 				Source: "RFC 7323, sections 4 and 5", Fix: "switch them on", Checklist: []string{"C-16"}, Host: gateTimestamps},
 			{ID: "timestamps-path", Title: "Timestamps on the way", About: "the option as it was sent and as it arrived", Warns: "it is taken out on the way",
 				Why:    "without them the RTT is sampled once a window: slower to notice queues and losses",
-				Source: "RFC 7323", Fix: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateTimestampsPath},
+				Source: "RFC 7323", Fix: "set the middlebox to leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateTimestampsPath},
 		},
 		Propose: []advise.Proposer{proposeTimestampsOff},
 	}

@@ -21,7 +21,7 @@ func WindowScalingOff() rule.Cause {
 			Cause: "window-scaling-off", TCP: true, Title: "no window scaling: a window is 64 KiB at most", Judge: judgeWindowScalingOff, Packets: packetsWindowScalingOff,
 			Seen:        "the kernel negotiated no window scaling (tcp_info), and the receive window holds the sender up; in captures: the SYN or the SYN-ACK lacks the option",
 			Distinction: "the SYN as it left and as it arrived (the path's probe) tells whether an end or a box between them took it out; so does a capture at each end",
-			Fix:         "switch it on at the end that lacks it, or mend the box that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
+			Fix:         "switch it on at the end that lacks it, or fix the middlebox that strips it", Effect: "65535 bytes a round trip: 26 Mb/s at 20 ms",
 			Source: "RFC 7323; tcp_info.tcpi_options", Tests: []string{diagnose.Captured}, Brings: []string{"receive-window"},
 		},
 		Urgent: 1,
@@ -35,7 +35,7 @@ func WindowScalingOff() rule.Cause {
 				Fails:  "the option is taken out or changed on the way, and the path needs a window above 64 KiB",
 				Warns:  "the same where it needs less, or what it needs is not known",
 				Why:    "without it a connection carries at most 65535 bytes a round trip: 26 Mb/s at 20 ms",
-				Source: "RFC 7323, section 2.2", Fix: "the box between must leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateWindowScalingPath},
+				Source: "RFC 7323, section 2.2", Fix: "set the middlebox to leave TCP options alone", Checklist: []string{"C-16"}, Direction: gateWindowScalingPath},
 		},
 		Propose: []advise.Proposer{proposeWindowScalingOff},
 	}
