@@ -16,7 +16,7 @@ func checked() *measure.Document {
 		Paths:     []measure.Path{jumboPath()},
 		Gates: []measure.Gate{
 			{ID: "mtu-path", From: "local", To: "bee", Status: measure.GateFail, Fact: "9000 claimed at both ends; 1500 bytes pass with DF, larger ones vanish without a word",
-				Why: "full segments are lost after a good handshake: 0 Mb/s", Advice: "the same MTU at both ends and on every switch between; until then MTU 1500", FixAt: "local", Fix: []string{"ip link set dev eth0 mtu 1500"}, Risk: "connections over eth0 stop for a moment",
+				Why: "full segments are lost after a good handshake: 0 Mb/s", Advice: "set the same MTU at both ends and on every switch between; until then MTU 1500", FixAt: "local", Fix: []string{"ip link set dev eth0 mtu 1500"}, Risk: "connections over eth0 stop for a moment",
 				Cause: "jumbo-mismatch", Checklist: []string{"S-03", "C-21"}},
 			{ID: "rings", EndPoint: "bee", Interface: "eth0", Status: measure.GateWarn, Fact: "256 of 4096 receive descriptors; 1 203 packets found no room", Why: "bursts overflow a short ring",
 				Fix: []string{"ethtool -G eth0 rx 4096"}, Cause: "ring-overflow", Checklist: []string{"C-24"}},

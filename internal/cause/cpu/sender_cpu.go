@@ -77,7 +77,7 @@ func gateCPUCapacity(h *scene.Host) *gate.Finding {
 	}
 	if has := allowed(h); cores > has {
 		return gate.Warn("%s takes %.1f CPUs for %s, of %.3g: an earlier test used %.1f for %s", gate.Rate(h.Rate()), cores, what, has, by.Cores, gate.Rate(by.Bps)).
-			As(cause).Do(scene.Advise("more CPUs for this host, offloads on, MTU 9000"))
+			As(cause).Do(scene.Advise("give this host more CPUs, or switch offloads on and set MTU 9000"))
 	}
 	if f := oneStream(h); f != nil {
 		return f

@@ -126,7 +126,7 @@ type narrow struct {
 
 // Widen has what is below take what the end sends.
 func (n *narrow) Widen() *measure.Fix {
-	r := &measure.Fix{EndPoint: hypervisor.HostName(n.End), Advice: fmt.Sprintf("MTU %d at %s, or %d at %s; the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
+	r := &measure.Fix{EndPoint: hypervisor.HostName(n.End), Advice: fmt.Sprintf("set MTU %d at %s, or %d at %s; the same on every switch and uplink between", n.Wants, n.Name, n.MTU, n.End.Name),
 		Risk: "all ports of a switch share its MTU"}
 	return r
 }

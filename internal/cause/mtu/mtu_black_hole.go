@@ -329,7 +329,7 @@ func smallerMTU(w *scene.Direction, fits int) scene.Fix {
 	if h == nil || h.Top() == nil {
 		return scene.Advise("set the same MTU at both ends and on every switch between")
 	}
-	return scene.At(h, scene.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("the same MTU at both ends and on every switch between; until then MTU %d", fits))
+	return scene.At(h, scene.SetMTU(h.Top(), fits)).Saying(fmt.Sprintf("set the same MTU at both ends and on every switch between; until then MTU %d", fits))
 }
 
 // segment is the largest packet that TCP sends this way: what the other end's

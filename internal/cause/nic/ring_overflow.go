@@ -168,7 +168,7 @@ func longerRing(f *scene.Face) scene.Fix {
 	case f.Rings != nil && f.Rings.RXMax > f.Rings.RX:
 		return f.Set(knob.RXRing, fmt.Sprint(f.Rings.RXMax))
 	case f.Rings != nil:
-		return scene.Advise("the ring has all its descriptors: more queues, or a faster CPU, must take packets off it")
+		return scene.Advise("use more queues or a faster CPU: the ring has all its descriptors")
 	}
 	return scene.Advise("give the receive ring more descriptors (ethtool -G), or take packets off it by more queues")
 }
