@@ -5,15 +5,13 @@ import (
 	"strings"
 )
 
-// EmulatedDriver tells of drivers of old real adapters that hypervisors imitate, on
-// Linux, FreeBSD, illumos and Windows.
+// EmulatedDriver reports whether a driver belongs to an old real adapter that hypervisors emulate. It knows drivers of Linux, FreeBSD, illumos and Windows.
 func EmulatedDriver(driver string) bool {
 	return slices.Contains([]string{"e1000", "e1000e", "pcnet32", "pcnet", "8139cp", "8139too", "rtl8139", "ne2k-pci", "tulip",
 		"em", "le", "pcn", "rl", "re", "ed", "e1000g", "rtls", "E1G60", "e1iexpress"}, driver)
 }
 
-// ParavirtualDriver tells of drivers that know that they run in a guest: the speed of
-// what they drive is a name.
+// ParavirtualDriver reports whether a driver is paravirtual. The speed that such an adapter reports is nominal.
 func ParavirtualDriver(driver string) bool {
 	driver = strings.ToLower(driver)
 	for _, p := range []string{"vmxnet3", "netvsc", "netkvm"} { // Windows adds a version: "netvsc63"
@@ -24,8 +22,7 @@ func ParavirtualDriver(driver string) bool {
 	return slices.Contains([]string{"virtio_net", "hv_netvsc", "xen-netfront", "vif", "vmx", "vtnet", "hn", "xn", "xnf", "vioif", "gve"}, driver)
 }
 
-// EmulatedCard names by its PCI numbers an adapter that hypervisors imitate, and that no
-// current machine has; "" where it is none.
+// EmulatedCard returns the name of an adapter that hypervisors emulate and that no current machine has, by its PCI ids. It returns "" for other adapters.
 func (p *PCI) EmulatedCard() string {
 	if p == nil {
 		return ""
@@ -34,9 +31,8 @@ func (p *PCI) EmulatedCard() string {
 		"0x1022 0x2000": "Am79C970", "0x10ec 0x8139": "RTL8139"}[p.Vendor+" "+p.Device]
 }
 
-// Emulated tells whether an adapter imitates a card, by the name that a
-// hypervisor of that kind has for its model. vmxnet3 is ESXi's own: QEMU
-// imitates it too.
+// Emulated reports whether an adapter emulates a real card, by the model name that a hypervisor of that kind uses. vmxnet3 is native to ESXi; under QEMU it is
+// emulated.
 func (n *GuestNIC) Emulated(kind string) bool {
 	if n == nil || n.Model == nil {
 		return false
@@ -47,13 +43,12 @@ func (n *GuestNIC) Emulated(kind string) bool {
 			"rtl8139", "ne2k_pci", "ne2k_isa", "tulip", "i82551", "i82557b", "i82559er"}, model)
 }
 
-// IsDevice tells by its kind, where that is known, whether hardware, or what a hypervisor
-// shows as such, is behind an interface.
+// IsDevice reports whether the kind of an interface is known and stands for hardware, or for what a hypervisor shows as hardware.
 func (i *Interface) IsDevice() bool {
 	return i != nil && i.Kind != nil && slices.Contains([]string{"physical", "virtual function", "paravirtual", "emulated"}, *i.Kind)
 }
 
-// ThreadCount is how many threads the CPUs of a host have; nil where that is not known.
+// ThreadCount returns how many threads the CPUs of a host have; nil where that is not known.
 func (f *Facts) ThreadCount() *int {
 	if f.CPU != nil && f.CPU.Threads != nil {
 		return f.CPU.Threads

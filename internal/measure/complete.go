@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Complete is a copy that names its schema and has empty lists where the schema
-// wants lists, so that a reader of its JSON never meets null.
+// Complete returns a copy of a document that names its schema and has empty lists where the schema requires lists, so that readers of its JSON never find
+// null.
 func Complete(d *Document) *Document {
 	c := *d
 	completer{}.fill(reflect.ValueOf(&c).Elem())
@@ -14,11 +14,10 @@ func Complete(d *Document) *Document {
 	return &c
 }
 
-// completer knows of structs which fields, by their numbers, are lists that JSON always
-// has, or have such in them.
+// completer caches for each struct the indices of the fields that are lists required in JSON, or that contain such lists.
 type completer map[reflect.Type][]int
 
-// fields are those of a struct, or of the structs that a pointer or a slice holds.
+// fields returns these indices for a struct, or for the struct that a pointer or a slice holds.
 func (c completer) fields(t reflect.Type) []int {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -26,7 +25,7 @@ func (c completer) fields(t reflect.Type) []int {
 	if known, ok := c[t]; ok || t.Kind() != reflect.Struct {
 		return known
 	}
-	c[t] = nil // a type that holds itself adds nothing
+	c[t] = nil // a recursive type adds nothing
 	for i := range t.NumField() {
 		if f := t.Field(i); isList(f) || f.IsExported() && len(c.fields(f.Type)) > 0 {
 			c[t] = append(c[t], i)
@@ -35,13 +34,13 @@ func (c completer) fields(t reflect.Type) []int {
 	return c[t]
 }
 
-// isList tells of a list that JSON has also where it is empty.
+// isList reports whether a field is a list that JSON holds even when it is empty.
 func isList(f reflect.StructField) bool {
 	_, options, tagged := strings.Cut(f.Tag.Get("json"), ",")
 	return f.IsExported() && f.Type.Kind() == reflect.Slice && !tagged && options == ""
 }
 
-// fill makes the lists of a value. What has such in it becomes a copy; all else is shared.
+// fill makes the missing lists of a value. It copies what contains such lists; all else is shared.
 func (c completer) fill(v reflect.Value) {
 	t := v.Type()
 	fields := c.fields(t)
@@ -72,12 +71,11 @@ func (c completer) fill(v reflect.Value) {
 	}
 }
 
-// list is a copy that is never nil.
+// list returns a copy that is never nil.
 func list[T any](s []T) []T { return append(make([]T, 0, len(s)), s...) }
 
-// WithoutSamples is a copy that keeps of every second what a flow carried, and
-// leaves out what each of its streams, cores and counters did in it: most of a
-// document's length. It says so.
+// WithoutSamples returns a copy without the figures of each stream, core and counter in every second: most of a document's length. It keeps what a flow
+// carried in every second, and notes the omission in not_checked.
 func WithoutSamples(d *Document) *Document {
 	c := *d
 	c.Cells = list(d.Cells)

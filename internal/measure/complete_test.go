@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Without samples a document keeps what each flow carried in each second and all
-// totals, says what it lacks, and the original keeps all.
+// Without samples a document keeps what each flow carried in each second and all totals, and names what it lacks. The original keeps all.
 func TestWithoutSamples(t *testing.T) {
 	end := func() *Evidence {
 		return &Evidence{
@@ -37,8 +36,7 @@ func TestWithoutSamples(t *testing.T) {
 	}
 }
 
-// fillPointers gives a value all that it can hold but lists, and of lists that are left out
-// where they are empty one element.
+// fillPointers sets every pointer of a value. Required lists stay nil; lists that JSON omits when empty get one element.
 func fillPointers(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -56,7 +54,7 @@ func fillPointers(v reflect.Value) {
 	}
 }
 
-// A complete document has no null, wherever in it a list is nil, and the original keeps its lists.
+// A complete document has no null, wherever a list in it is nil, and the original keeps its lists.
 func TestComplete(t *testing.T) {
 	d := &Document{}
 	fillPointers(reflect.ValueOf(d).Elem())

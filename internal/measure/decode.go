@@ -11,19 +11,16 @@ import (
 	"unicode"
 )
 
-// Bounds of what Decode makes of a text. Documents of thru take 1 to 3 times the
-// length of their JSON in memory.
+// Limits of the memory that Decode uses for a text. Documents of thru take 1 to 3 times the length of their JSON in memory.
 const (
 	mostTimes = 8
 	alwaysMay = 16 << 20 // bytes
 	mostDeep  = 100      // levels
 )
 
-// Decode reads a document of this schema, or of the one before, from JSON that may come from anybody.
-// What is no document, or would take far more memory than its length says, is an
-// error before that memory is taken: encoding/json makes an element of any size of
-// two letters, also of one that has the wrong type. Unknown fields are passed
-// over: a minor version may add some.
+// Decode reads a document of this schema, or of the one before, from untrusted JSON. It returns an error for text that is no document, and for text that would
+// take far more memory than its length suggests, before it allocates that memory: encoding/json makes an element of any size from two letters, even if its
+// type is wrong. Decode ignores unknown fields, because a minor version may add some.
 func Decode(text []byte) (*Document, error) {
 	var head struct {
 		Schema *string `json:"schema"`
@@ -56,8 +53,7 @@ func Decode(text []byte) (*Document, error) {
 	return &d, nil
 }
 
-// addBirths adds the start of connections that were made within a transfer: earlier
-// versions left it out.
+// addBirths adds the start of connections that opened within a transfer: earlier versions left it out.
 func addBirths(d *Document) {
 	if d.Transfer == nil {
 		return
@@ -74,15 +70,14 @@ func addBirths(d *Document) {
 	}
 }
 
-// scale walks through JSON beside the type that it is to become, and adds up what
-// that takes.
+// scale walks through JSON in parallel with its target type and adds up the memory that it takes.
 type scale struct {
 	from   *json.Decoder
 	left   int // bytes
 	fields map[reflect.Type]map[string]reflect.Type
 }
 
-// take counts memory that a value will need.
+// take subtracts memory that a value will need, and returns an error where none is left.
 func (s *scale) take(bytes uintptr) error {
 	if s.left -= int(bytes); s.left < 0 {
 		return errors.New("it holds more than a result of its length")
@@ -90,7 +85,7 @@ func (s *scale) take(bytes uintptr) error {
 	return nil
 }
 
-// value walks through one that is to become a t; nil where nothing reads it.
+// value walks through one JSON value with target type t; t is nil where nothing reads the value.
 func (s *scale) value(t reflect.Type, deep int) error {
 	if deep > mostDeep {
 		return fmt.Errorf("it is nested deeper than %d levels", mostDeep)
@@ -102,7 +97,7 @@ func (s *scale) value(t reflect.Type, deep int) error {
 		}
 	}
 	if t != nil && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		t = nil // it reads itself, and makes no more than its text
+		t = nil // it decodes itself, and takes no more than its text
 	}
 	token, err := s.from.Token()
 	if err != nil {
@@ -171,8 +166,7 @@ func (s *scale) array(t reflect.Type, deep int) error {
 	return err
 }
 
-// fieldsOf are the types of a struct's fields by their folded JSON names, those of
-// embedded structs too.
+// fieldsOf returns the types of a struct's fields by their folded JSON names, including those of embedded structs.
 func (s *scale) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if known, ok := s.fields[t]; ok {
 		return known
@@ -188,8 +182,7 @@ func (s *scale) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return all
 }
 
-// folded is a name as encoding/json compares it: whatever the case, also of letters
-// beyond ASCII that fold to such.
+// folded returns a name as encoding/json compares it: case-insensitive, also for letters beyond ASCII that fold to ASCII ones.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		for {

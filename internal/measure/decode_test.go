@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Every document that the tests hold is read.
+// Decode reads every document in the test data.
 func TestDecodeWhatIsThere(t *testing.T) {
 	files, err := filepath.Glob("../report/testdata/*.json.golden")
 	if err != nil || len(files) < 10 {
@@ -26,7 +26,7 @@ func TestDecodeWhatIsThere(t *testing.T) {
 	}
 }
 
-// What would take far more memory than its length is refused.
+// Decode refuses text that would take far more memory than its length.
 func TestDecodeIsBounded(t *testing.T) {
 	many := func(element string) string { return strings.TrimSuffix(strings.Repeat(element+",", 400_000), ",") }
 	head := fmt.Sprintf(`{"schema":%q,`, Schema)

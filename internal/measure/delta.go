@@ -5,30 +5,28 @@ import (
 	"slices"
 )
 
-// Delta is by how much a counter rose over a time, as a rule the measured time.
-// It has one meaning throughout:
+// Delta is the increase of a counter over a time, usually the measured time. It has one meaning throughout:
 //
-//   - It is the reading at the end less the reading at the start.
-//   - Where one of the two was not read, it is unknown: neither zero nor the whole of
-//     the other. A connection made within the time has a start of zeros (TCPInfo.AtBirth).
+//   - It is the reading at the end minus the reading at the start.
+//   - Where one of the two readings is missing, it is unknown: neither zero nor the value of the other.
+//     A connection that opens within the time starts from zeros (TCPInfo.AtBirth).
 //   - A counter that went back was reset in between: unknown, never negative.
-//   - Of several streams it is their sum; unknown where that of one is.
+//   - For several streams it is their sum; unknown where one of them is unknown.
 //
-// Counters of a host (HostSpan) are deltas already, made by host.Span in the same way;
-// it counts on through a wrap at 32 bits.
+// Counters of a host (HostSpan) are deltas already. host.Span makes them in the same way, but counts on through a 32-bit wrap.
 type Delta struct {
 	N     uint64
 	Known bool
-	Why   string // why it is not known
+	Why   string // why it is unknown
 }
 
-// Why a delta is not known.
+// Reasons for an unknown delta.
 const (
 	notRead  = "the kernel gives no such counter at both ends of the measured time"
 	wasReset = "the counter went back in the measured time: it was reset"
 )
 
-// DeltaOf is the delta between two readings; nil is one that was not read.
+// DeltaOf returns the delta between two readings; nil stands for a missing reading.
 func DeltaOf(from, to *uint64) Delta {
 	switch {
 	case from == nil || to == nil:
@@ -39,7 +37,7 @@ func DeltaOf(from, to *uint64) Delta {
 	return Delta{N: *to - *from, Known: true}
 }
 
-// Plus is the sum of two; unknown where one is.
+// Plus returns the sum of two deltas; unknown where one is unknown.
 func (d Delta) Plus(x Delta) Delta {
 	switch {
 	case !d.Known:
@@ -50,13 +48,13 @@ func (d Delta) Plus(x Delta) Delta {
 	return Delta{N: saturating(d.N, x.N), Known: true}
 }
 
-// saturating is a sum that does not wrap: a document may come from anybody.
+// saturating returns a sum that does not wrap: a document may be untrusted.
 func saturating(a, b uint64) uint64 { return a + min(b, math.MaxUint64-a) }
 
-// Float is the delta as a number, and whether it is known.
+// Float returns the delta as a number, and whether it is known.
 func (d Delta) Float() (float64, bool) { return float64(d.N), d.Known }
 
-// Signed is the delta for a field of JSON; nil where it is not known.
+// Signed returns the delta for a JSON field; nil where it is unknown.
 func (d Delta) Signed() *int64 {
 	if !d.Known {
 		return nil
@@ -64,7 +62,7 @@ func (d Delta) Signed() *int64 {
 	return new(int64(min(d.N, math.MaxInt64)))
 }
 
-// Pct is the share of one delta in another, in percent.
+// Pct returns d as a share of another delta, in percent.
 func (d Delta) Pct(of Delta) (float64, bool) {
 	if !d.Known || !of.Known || of.N == 0 {
 		return 0, false
@@ -72,48 +70,46 @@ func (d Delta) Pct(of Delta) (float64, bool) {
 	return 100 * float64(d.N) / float64(of.N), true
 }
 
-// Counter picks a counter of TCP_INFO that only rises; nil where the kernel has not
-// told it.
+// Counter picks a monotonic counter of TCP_INFO; nil where the kernel does not report it.
 type Counter func(*TCPInfo) *uint64
 
-// Retransmits are the segments that were sent again.
+// Retransmits picks the retransmitted segments.
 func Retransmits(t *TCPInfo) *uint64 { return As[uint64](t.Retrans) }
 
-// SegmentsSent are the data segments that were sent, retransmissions among them.
+// SegmentsSent picks the data segments sent, including retransmissions.
 func SegmentsSent(t *TCPInfo) *uint64 { return As[uint64](t.DataSegsOut) }
 
-// SegmentsReceived are the data segments that came.
+// SegmentsReceived picks the data segments received.
 func SegmentsReceived(t *TCPInfo) *uint64 { return As[uint64](t.DataSegsIn) }
 
-// Duplicates are the segments that the receiver had already (DSACK).
+// Duplicates picks the segments that the receiver had already (DSACK).
 func Duplicates(t *TCPInfo) *uint64 { return As[uint64](t.DSACKDups) }
 
-// Reorderings are how often the kernel saw reordering.
+// Reorderings picks how often the kernel saw reordering.
 func Reorderings(t *TCPInfo) *uint64 { return As[uint64](t.ReordSeen) }
 
-// BytesSent are the bytes that were sent, retransmissions among them.
+// BytesSent picks the bytes sent, including retransmissions.
 func BytesSent(t *TCPInfo) *uint64 { return t.BytesSent }
 
-// BytesRetransmitted are the bytes that were sent again.
+// BytesRetransmitted picks the retransmitted bytes.
 func BytesRetransmitted(t *TCPInfo) *uint64 { return t.BytesRetrans }
 
-// BusyTime is how long the connection had data to send, in us.
+// BusyTime picks how long the connection had data to send, in us.
 func BusyTime(t *TCPInfo) *uint64 { return t.BusyUs }
 
-// WindowLimited is how long the receiver's window held it up, in us (its resolution is a jiffy).
+// WindowLimited picks how long the receiver's window limited the connection, in us (with a resolution of one jiffy).
 func WindowLimited(t *TCPInfo) *uint64 { return t.RwndLimitedUs }
 
-// BufferLimited is how long the send buffer held it up, in us.
+// BufferLimited picks how long the send buffer limited the connection, in us.
 func BufferLimited(t *TCPInfo) *uint64 { return t.SndbufLimUs }
 
-// BytesAcked are the bytes that were acknowledged, the SYN among them.
+// BytesAcked picks the acknowledged bytes, including the SYN.
 func BytesAcked(t *TCPInfo) *uint64 { return t.BytesAcked }
 
-// BytesReceived are the bytes that came in order.
+// BytesReceived picks the bytes received in order.
 func BytesReceived(t *TCPInfo) *uint64 { return t.BytesReceived }
 
-// AtBirth is the start of a connection that was made within the time: the counters
-// that t has, at zero.
+// AtBirth returns the starting point of a connection that opens within the time: the counters that t has, at zero.
 func (t *TCPInfo) AtBirth() *TCPInfo {
 	if t == nil {
 		return nil
@@ -133,8 +129,7 @@ func zero[T any](counter *T) *T {
 	return new(T)
 }
 
-// DeltaTo is the delta of a counter from one reading of a connection to another; nil
-// is a reading that was not made.
+// DeltaTo returns the delta of a counter from reading t to reading "to" of a connection; nil stands for a missing reading.
 func (t *TCPInfo) DeltaTo(to *TCPInfo, of Counter) Delta {
 	if t == nil || to == nil {
 		return Delta{Why: notRead}
@@ -142,16 +137,15 @@ func (t *TCPInfo) DeltaTo(to *TCPInfo, of Counter) Delta {
 	return DeltaOf(of(t), of(to))
 }
 
-// Readings are what the kernel told of the connection, as far as it was read: at the end and the
-// start of the measured time, and when it closed.
+// Readings returns the TCP_INFO readings of the connection that exist: at the end and the start of the measured time, and at its close.
 func (s *Stream) Readings() []*TCPInfo {
 	return slices.DeleteFunc([]*TCPInfo{s.TCP, s.TCPStart, s.TCPEnd}, func(t *TCPInfo) bool { return t == nil })
 }
 
-// Delta of a counter over the measured time.
+// Delta returns the delta of a counter over the measured time.
 func (s *Stream) Delta(of Counter) Delta { return s.TCPStart.DeltaTo(s.TCP, of) }
 
-// Delta of a counter over the measured time, of all streams.
+// Delta returns the delta of a counter over the measured time, summed over all streams.
 func (e *Evidence) Delta(of Counter) Delta {
 	if e == nil || len(e.Streams) == 0 {
 		return Delta{Why: notRead}
@@ -163,7 +157,7 @@ func (e *Evidence) Delta(of Counter) Delta {
 	return sum
 }
 
-// SecondDelta is the delta of a stream's counter in one of the seconds.
+// SecondDelta returns the delta of a stream's counter in one second.
 func (e *Evidence) SecondDelta(second, stream int, of Counter) Delta {
 	tcp := e.Bins[second].TCP
 	if stream >= len(tcp) {
@@ -172,7 +166,7 @@ func (e *Evidence) SecondDelta(second, stream int, of Counter) Delta {
 	return e.tcpBefore(second, stream).DeltaTo(&tcp[stream], of)
 }
 
-// tcpBefore is the reading of a stream when a second began; nil where there is none.
+// tcpBefore returns a stream's reading at the start of a second; nil where there is none.
 func (e *Evidence) tcpBefore(second, stream int) *TCPInfo {
 	switch {
 	case second > 0 && stream < len(e.Bins[second-1].TCP):
@@ -183,8 +177,8 @@ func (e *Evidence) tcpBefore(second, stream int) *TCPInfo {
 	return nil
 }
 
-// Protocol is the delta of counters of the host's protocol stack, such as
-// "TcpExt.TCPTimeouts", over the measured time; it is of the whole host. A counter that did not move is 0.
+// Protocol returns the summed delta over the measured time of counters of the host's protocol stack, such as "TcpExt.TCPTimeouts". They count for the whole
+// host. A counter that did not move is 0.
 func (e *Evidence) Protocol(names ...string) Delta {
 	if e == nil || e.Host == nil || e.Host.Proto == nil {
 		return Delta{Why: "the counters of the host's protocol stack were not read"}
@@ -196,7 +190,7 @@ func (e *Evidence) Protocol(names ...string) Delta {
 	return sum
 }
 
-// protocol is one of these counters; unknown where it was reset.
+// protocol returns one of these counters; unknown where it was reset.
 func (h *HostSpan) protocol(name string) Delta {
 	n, moved := h.Proto[name]
 	i := slices.IndexFunc(h.Missing, func(m NotChecked) bool { return m.Fact == "protocol."+name })

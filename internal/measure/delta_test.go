@@ -81,7 +81,7 @@ func TestDeltaSums(t *testing.T) {
 	}
 }
 
-// Transfers of earlier versions leave out the start of connections that were made within a run.
+// Transfers of earlier versions leave out the start of connections that opened within a run.
 func TestDecodeAddsBirths(t *testing.T) {
 	text, _ := json.Marshal(&Document{Schema: Schema, Transfer: &Transfer{Runs: []TransferRun{{Sockets: []Stream{{TCP: &TCPInfo{Retrans: new(uint32(3))}}, {}}, There: []Stream{
 		{TCPStart: &TCPInfo{Retrans: new(uint32(4))}, TCP: &TCPInfo{Retrans: new(uint32(9))}}}}}}})

@@ -12,49 +12,48 @@ type Document struct {
 	Thru      string            `json:"thru_version"`
 	Command   string            `json:"command"`             // "test", "ladder"
 	Arguments []string          `json:"arguments,omitempty"` // as given, secrets redacted
-	Labels    map[string]string `json:"labels,omitempty"`    // of the result (--label), to find it by
+	Labels    map[string]string `json:"labels,omitempty"`    // labels of the result (--label), to find it by
 	StartedAt time.Time         `json:"started_at"`
 	ElapsedNs int64             `json:"elapsed_ns"`
 	Error     *Error            `json:"error"`
 	EndPoints []EndPoint        `json:"end_points"`
-	Paths     []Path            `json:"paths,omitempty"`  // what lies between the end points
+	Paths     []Path            `json:"paths,omitempty"`  // network paths between the end points
 	Gates     []Gate            `json:"gates,omitempty"`  // conditions, the worst first
 	Forced    bool              `json:"forced,omitempty"` // --force: measured although a gate failed
 	Cells     []Cell            `json:"cells"`
-	Findings  []Finding         `json:"findings,omitempty"` // why it is not more: of the whole, the binding one first
-	Steps     []Step            `json:"steps,omitempty"`    // of an explanation: what was tried, in order
-	Plan      *Planned          `json:"plan,omitempty"`     // that it came from
-	Groups    []Group           `json:"groups,omitempty"`   // of a plan: what ran at the same time, together
-	Ladder    *Ladder           `json:"ladder,omitempty"`   // of several rungs
-	Targets   []Target          `json:"targets,omitempty"`  // of a plan
+	Findings  []Finding         `json:"findings,omitempty"` // causes that limit the whole, the binding one first
+	Steps     []Step            `json:"steps,omitempty"`    // steps of an explanation, in order
+	Plan      *Planned          `json:"plan,omitempty"`     // the plan that it came from
+	Groups    []Group           `json:"groups,omitempty"`   // for a plan: totals of the cells that ran at the same time
+	Ladder    *Ladder           `json:"ladder,omitempty"`   // for several rungs
+	Targets   []Target          `json:"targets,omitempty"`  // targets of the plan
 
 	Recommended []Recommended `json:"recommended,omitempty"` // where streams, windows or lengths were varied
-	Comparisons []Comparison  `json:"comparisons,omitempty"` // of a plan with variants
+	Comparisons []Comparison  `json:"comparisons,omitempty"` // for a plan with variants
 	Tuning      *Tuning       `json:"tuning,omitempty"`      // of `thru tune`
 	Transfer    *Transfer     `json:"transfer,omitempty"`    // of `thru transfer`
 	Disks       []DiskTest    `json:"disks,omitempty"`       // of `thru disk`
-	Inventories []Inventory   `json:"inventories,omitempty"` // of `thru inventory`; of a test with --hypervisor what lies below its end points
-	Relations   []Relation    `json:"relations,omitempty"`   // of a test with --hypervisor: how its pairs lie
+	Inventories []Inventory   `json:"inventories,omitempty"` // of `thru inventory`; for a test with --hypervisor, the hypervisors of its end points
+	Relations   []Relation    `json:"relations,omitempty"`   // for a test with --hypervisor: how its pairs are placed
 
-	Ended    string       `json:"ended,omitempty"` // of an explanation: why it stopped there
+	Ended    string       `json:"ended,omitempty"` // for an explanation: why it stopped
 	Verdict  *Verdict     `json:"verdict,omitempty"`
 	Advice   []string     `json:"advice,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
 	Missing  []NotChecked `json:"not_checked,omitempty"`
 }
 
-// Error is how a command that failed ends: for people a line and a hint, for
-// programs the exit code that the process returns.
+// Error is why a command failed: a line and a hint for people, the exit code of the process for programs.
 type Error struct {
 	Message  string `json:"message"`
 	Hint     string `json:"hint,omitempty"`
 	ExitCode int    `json:"exit_code"`
 }
 
-// exitVerdict is the exit code of what was measured to its end, and is not accepted.
+// exitVerdict is the exit code of a measurement that is complete but does not pass.
 const exitVerdict = 3
 
-// EndPoint is the one of that name; nil where there is none.
+// EndPoint returns the end point of that name; nil where there is none.
 func (d *Document) EndPoint(name string) *EndPoint {
 	for i := range d.EndPoints {
 		if d.EndPoints[i].Name == name {
@@ -64,7 +63,7 @@ func (d *Document) EndPoint(name string) *EndPoint {
 	return nil
 }
 
-// FactsOf are those of the end point of that name; nil where they are not known.
+// FactsOf returns the facts of the end point of that name; nil where they are not known.
 func (d *Document) FactsOf(name string) *Facts {
 	if e := d.EndPoint(name); e != nil {
 		return e.Facts
@@ -72,17 +71,16 @@ func (d *Document) FactsOf(name string) *Facts {
 	return nil
 }
 
-// BrokeOff tells of a document whose command failed, other than by its verdict: what
-// it has measured until then has not passed.
+// BrokeOff reports whether the command failed other than by its verdict. Then what it measured until then has not passed.
 func (d *Document) BrokeOff() bool { return d.Error != nil && d.Error.ExitCode != exitVerdict }
 
-// Local is the name of the machine that runs the command, as an end point.
+// Local is the end point name of the machine that runs the command.
 const Local = "local"
 
-// PairName is how a pair is named in messages.
+// PairName returns the name of a pair in messages.
 func PairName(from, to string) string { return from + " -> " + to }
 
-// Interrupted is the message of a run that the one who started it has ended.
+// Interrupted is the message of a run that the user ended.
 const Interrupted = "interrupted"
 
 // EndPoint is a host that took part.
@@ -90,26 +88,25 @@ type EndPoint struct {
 	Name   string `json:"name"` // `local` is where the command ran
 	Addr   string `json:"addr,omitempty"`
 	Thru   string `json:"thru_version,omitempty"`
-	Speaks string `json:"program,omitempty"` // where it is no agent: "iperf3 3.12"
+	Speaks string `json:"program,omitempty"` // where it runs no agent: "iperf3 3.12"
 	Facts  *Facts `json:"facts,omitempty"`
 
 	Labels  map[string]string `json:"labels,omitempty"`
-	ClockNs *int64            `json:"clock_ahead_ns,omitempty"` // of its wall clock, ahead of the controller's
-	Lost    string            `json:"lost,omitempty"`           // why it was no longer there
+	ClockNs *int64            `json:"clock_ahead_ns,omitempty"` // its wall clock minus the controller's
+	Lost    string            `json:"lost,omitempty"`           // why the connection to it was lost
 
-	Captures  bool   `json:"captures,omitempty"`   // the packets of a test can be captured there
-	NoCapture string `json:"no_capture,omitempty"` // why not; neither: it was not asked
+	Captures  bool   `json:"captures,omitempty"`   // it can capture the packets of a test
+	NoCapture string `json:"no_capture,omitempty"` // why not; both absent: not asked
 
-	Knobs  []KnobState `json:"knobs,omitempty"`   // what can be set there
-	NoTune string      `json:"no_tune,omitempty"` // why nothing can; neither: it was not asked
+	Knobs  []KnobState `json:"knobs,omitempty"`   // knobs that can be set there
+	NoTune string      `json:"no_tune,omitempty"` // why none can be set; both absent: not asked
 
-	Placement *Placement `json:"placement,omitempty"`    // of a test with --hypervisor: the virtual machine or host that it is
-	NoPlace   string     `json:"no_placement,omitempty"` // why that is not known; neither: it was not asked
+	Placement *Placement `json:"placement,omitempty"`    // for a test with --hypervisor: its virtual machine or host
+	NoPlace   string     `json:"no_placement,omitempty"` // why that is not known; both absent: not asked
 }
 
-// Figure is a measured value with its doubt. Low and High are the least and
-// greatest run, or of a single run its 1 s bins. The interval is absent where
-// there are too few values for one.
+// Figure is a measured value with its uncertainty. Low and High are the smallest and greatest run, or for a single run its 1 s bins. The interval is absent
+// where there are too few values for one.
 type Figure struct {
 	Value    float64  `json:"value"`
 	Low      float64  `json:"low"`
@@ -118,22 +115,21 @@ type Figure struct {
 	CI95High *float64 `json:"ci95_high,omitempty"`
 	Runs     int      `json:"runs"`
 	Basis    string   `json:"basis"`            // "runs" or "bins of a single run"
-	Stable   *bool    `json:"stable,omitempty"` // absent: too short to say
+	Stable   *bool    `json:"stable,omitempty"` // absent: too short to decide
 }
 
-// CPUFigure is what one end's CPU cost a cell.
+// CPUFigure is the CPU time that a cell cost at one end.
 type CPUFigure struct {
 	Pct         float64  `json:"machine_pct"`                // of the whole machine
 	Cores       float64  `json:"cores_used"`                 // less the idle baseline
-	MaxCore     int      `json:"busiest_core"`               // its number
-	MaxCorePct  float64  `json:"busiest_core_pct"`           // how busy it was
+	MaxCore     int      `json:"busiest_core"`               // number of the busiest core
+	MaxCorePct  float64  `json:"busiest_core_pct"`           // its utilization
 	PctPerGbps  *float64 `json:"pct_per_gbps,omitempty"`     // percent of one core per Gb/s
 	WorkerCores *float64 `json:"worker_cores_used,omitzero"` // of the worker process alone
-	OtherCores  *float64 `json:"other_cores_used,omitzero"`  // by other work; absent: the host was not seen idle
+	OtherCores  *float64 `json:"other_cores_used,omitzero"`  // of other processes; absent: there is no idle baseline of the host
 }
 
-// MemFigure is the memory of one end: of the whole machine when the measured
-// time ended, and the most that the worker process had resident.
+// MemFigure is the memory of one end: of the whole machine at the end of the measured time, and the peak resident size of the worker process.
 type MemFigure struct {
 	Used   *int64 `json:"machine_used_bytes,omitempty"`
 	Total  *int64 `json:"machine_total_bytes,omitempty"`
@@ -145,10 +141,10 @@ type RFC6349 struct {
 	TransferTimeRatio *float64 `json:"transfer_time_ratio,omitempty"`
 	EfficiencyPct     *float64 `json:"tcp_efficiency_pct,omitempty"`
 	BufferDelayPct    *float64 `json:"buffer_delay_pct,omitempty"`
-	BaseRTT           *int64   `json:"base_rtt_ns,omitempty"` // what the buffer delay is over: the kernel's least RTT, else the idle one
+	BaseRTT           *int64   `json:"base_rtt_ns,omitempty"` // base of the buffer delay: the kernel's minimum RTT, else the idle one
 }
 
-// Reconciled holds the figures of both ends beside each other.
+// Reconciled compares the figures of both ends.
 type Reconciled struct {
 	SenderBps     float64 `json:"sender_bps"`
 	ReceiverBps   float64 `json:"receiver_bps"`
@@ -167,13 +163,13 @@ type Cell struct {
 	Group    int     `json:"group"`          // cells of one group ran at the same time
 	Protocol string  `json:"protocol"`
 	Streams  int     `json:"streams"`
-	Window   Pair    `json:"window_bytes,omitzero"` // asked
+	Window   Pair    `json:"window_bytes,omitzero"` // requested
 	Length   Pair    `json:"length_bytes,omitzero"`
 	IO       string  `json:"io,omitempty"` // data path used
 	Spec     Spec    `json:"spec"`
-	Baseline bool    `json:"beside,omitempty"`             // a short figure beside the main one
+	Baseline bool    `json:"beside,omitempty"`             // baseline: a short figure for comparison with the main one
 	AtOnce   int     `json:"cells_at_once"`                // how many cells ran at the same time, this one included
-	AskedPct float64 `json:"precision_asked_pct,omitzero"` // half-width of the 95% interval that the repeats aim at
+	AskedPct float64 `json:"precision_asked_pct,omitzero"` // half-width of the 95% interval that the repeats aim for
 
 	Goodput      *Figure          `json:"goodput_bps,omitempty"` // at the receiver
 	Ceiling      *Ceiling         `json:"ceiling,omitempty"`
@@ -184,9 +180,9 @@ type Cell struct {
 	SenderMem    *MemFigure       `json:"sender_memory,omitempty"`
 	ReceiverMem  *MemFigure       `json:"receiver_memory,omitempty"`
 	Datagrams    *DatagramFigures `json:"datagrams,omitempty"`          // UDP
-	LossPlaces   []LossPlace      `json:"loss_places,omitempty"`        // UDP: where the lost ones went, largest first
+	LossPlaces   []LossPlace      `json:"loss_places,omitempty"`        // UDP: where datagrams were lost, largest first
 	Transactions *Figure          `json:"transactions_per_s,omitempty"` // request/response
-	Latency      *Latency         `json:"latency,omitempty"`            // request/response: of all streams and runs that count
+	Latency      *Latency         `json:"latency,omitempty"`            // request/response: all streams and runs that count
 	UnderLoad    *UnderLoad       `json:"latency_under_load,omitempty"` // --latency
 	Search       *Search          `json:"search,omitempty"`             // --search
 	Checked      *Checked         `json:"verified,omitempty"`           // --verify: all streams and runs
@@ -199,25 +195,25 @@ type Cell struct {
 	Scaling      *float64         `json:"stream_scaling,omitempty"` // T(P)/T(1) where T(1) was measured too
 	Reconciled   *Reconciled      `json:"reconciled,omitempty"`
 	Steady       *Steady          `json:"steady_state,omitempty"` // of the run shown
-	Experiment   string           `json:"experiment,omitempty"`   // of an explanation: the experiment that this cell belongs to
-	Rung         string           `json:"rung,omitempty"`         // of a ladder
-	Axes         []Axis           `json:"axes,omitempty"`         // of a plan: what sets this cell apart
+	Experiment   string           `json:"experiment,omitempty"`   // for an explanation: the experiment that this cell belongs to
+	Rung         string           `json:"rung,omitempty"`         // for a ladder
+	Axes         []Axis           `json:"axes,omitempty"`         // for a plan: the values that distinguish this cell
 	Diagnosis
 	Missing  []NotChecked `json:"not_checked,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
-	Coded    []Warning    `json:"coded_warnings,omitempty"` // those of Warnings that programs tell apart
+	Coded    []Warning    `json:"coded_warnings,omitempty"` // those of Warnings that have a code for programs
 	Error    *Error       `json:"error,omitempty"`
 	Runs     []Run        `json:"runs"`
 }
 
-// Warning is one that has a code: its text, and what it means for the figures.
+// Warning is a warning with a code: its text, and what it means for the figures.
 type Warning struct {
 	Code  string `json:"code"`
 	Text  string `json:"text"`
 	Means string `json:"means"`
 }
 
-// Codes of warnings. All but WindowCut keep a verdict from being more than an indication.
+// Codes of warnings. All but WindowCut reduce a verdict to an indication.
 const (
 	SingleRun  = "single_run"
 	FewRuns    = "few_runs"
@@ -229,10 +225,10 @@ const (
 	WindowCut  = "window_cut"
 )
 
-// String is the warning in words.
+// String returns the warning in words.
 func (w Warning) String() string { return w.Text + ": " + w.Means }
 
-// CodeOf is the code of a warning of the cell; "" of one without.
+// CodeOf returns the code of a warning of the cell; "" for a warning without a code.
 func (c *Cell) CodeOf(warning string) string {
 	for _, w := range c.Coded {
 		if w.String() == warning {
@@ -242,14 +238,13 @@ func (c *Cell) CodeOf(warning string) string {
 	return ""
 }
 
-// DatagramFigures are those of all streams in the measured time of the runs
-// that count. Rates are means of the runs; counts are sums.
+// DatagramFigures cover all streams in the measured time of the runs that count. Rates are means of the runs; counts are sums.
 type DatagramFigures struct {
 	Bytes       int64    `json:"datagram_bytes"` // payload of one
 	SentPps     *float64 `json:"sent_packets_per_s,omitempty"`
 	ReceivedPps float64  `json:"received_packets_per_s"`
 	OfferedBps  *float64 `json:"sent_bps,omitempty"` // payload, by the sender
-	AskedBps    int64    `json:"asked_bps,omitzero"` // 0: as fast as it goes
+	AskedBps    int64    `json:"asked_bps,omitzero"` // requested; 0: unlimited
 	LossPct     float64  `json:"loss_pct"`           // of the datagrams that were sent over the life of the streams
 	Sent        int64    `json:"sent_packets"`       // over the life of the streams, of all runs
 	Received    int64    `json:"received_packets"`   // the same, without duplicates
@@ -257,8 +252,8 @@ type DatagramFigures struct {
 	Duplicates  int64    `json:"duplicate_packets"`
 	Reordered   int64    `json:"reordered_packets"`
 	ReorderMost int64    `json:"reorder_extent_packets"`
-	JitterNs    *int64   `json:"jitter_ns,omitempty"`               // mean IPDV without sign; of an end that tells no more, RFC 3550's jitter at the end
-	DelayMeanNs *int64   `json:"delay_variation_mean_ns,omitempty"` // PDV (RFC 5481): one-way delay over the least one, freed of clock skew
+	JitterNs    *int64   `json:"jitter_ns,omitempty"`               // mean IPDV without sign; where an end reports no IPDV, its RFC 3550 jitter at the end
+	DelayMeanNs *int64   `json:"delay_variation_mean_ns,omitempty"` // PDV (RFC 5481): one-way delay minus the least one, corrected for clock skew
 	DelayP50Ns  *int64   `json:"delay_variation_p50_ns,omitempty"`  // PDV, as the next ones
 	DelayP99Ns  *int64   `json:"delay_variation_p99_ns,omitempty"`
 	DelayP999Ns *int64   `json:"delay_variation_p99_9_ns,omitempty"`
@@ -278,12 +273,12 @@ const (
 	LossBacklog  = "receiver backlog"
 	LossFragment = "receiver reassembly"
 	LossSocket   = "receiver socket"
-	// Where an end is no agent's, its counters are not known, and the rest is not the path's alone.
+	// Where an end has no agent, its counters are not known, and the remaining loss may be at that end.
 	LossSenderOrPath   = "sender or path"
 	LossPathOrReceiver = "path or receiver"
 )
 
-// LossPlace is one place with the counter that tells of it.
+// LossPlace is one place of loss with its counter.
 type LossPlace struct {
 	Place    string `json:"place"`
 	EndPoint string `json:"end_point,omitempty"` // none for the path
@@ -292,29 +287,27 @@ type LossPlace struct {
 	Fix      string `json:"remedy,omitempty"`
 }
 
-// UnderLoad compares the latency of requests on an idle path with that beside
-// the traffic, on connections of their own.
+// UnderLoad compares request latency on an idle path with request latency during the traffic, on separate connections.
 type UnderLoad struct {
 	Idle           *Latency `json:"idle,omitempty"`
 	Loaded         *Latency `json:"loaded,omitempty"`
-	AddedNs        *int64   `json:"added_p50_ns,omitempty"`           // loaded median less idle median: the queue's delay
-	Grade          string   `json:"grade,omitempty"`                  // of AddedNs, "A+" to "F"; absent where that is not known
+	AddedNs        *int64   `json:"added_p50_ns,omitempty"`           // loaded median minus idle median: the queueing delay
+	Grade          string   `json:"grade,omitempty"`                  // grade of AddedNs, "A+" to "F"; absent where AddedNs is not known
 	Responsiveness *float64 `json:"round_trips_per_minute,omitempty"` // 60 s over the mean of the loaded ones
 }
 
-// Search is the outcome of a search for the capacity of a path by UDP.
+// Search is the outcome of a search for the capacity of a path with UDP.
 type Search struct {
 	CapacityBps   *float64 `json:"capacity_bps,omitempty"`    // payload received in the best second (RFC 9097, section 5)
 	IPCapacityBps *float64 `json:"ip_capacity_bps,omitempty"` // the same with IP and UDP headers
-	LossPct       *float64 `json:"loss_pct,omitempty"`        // in that second
+	LossPct       *float64 `json:"loss_pct,omitempty"`        // loss in that second
 	LosslessBps   *float64 `json:"lossless_bps,omitempty"`    // the highest payload rate of a trial that lost nothing
-	Rising        bool     `json:"still_rising,omitempty"`    // the rate still rose when the time was over: the capacity may be higher
+	Rising        bool     `json:"still_rising,omitempty"`    // the rate still rose at the end of the time: the capacity may be higher
 	Trials        []Trial  `json:"trials,omitempty"`
-	Why           string   `json:"why,omitempty"` // what ended the search, or kept it from a figure
+	Why           string   `json:"why,omitempty"` // what ended the search, or why it found no figure
 }
 
-// IsConfirmed tells whether the rate without loss rests on a longer trial: the only
-// one at a rate that has passed before.
+// IsConfirmed reports whether the rate without loss rests on a longer trial. That trial is the only one that repeats a rate that has passed before.
 func (s *Search) IsConfirmed() bool {
 	passed := map[float64]bool{}
 	for _, t := range s.Trials {
@@ -345,16 +338,16 @@ type Ceiling struct {
 	MTU       int     `json:"mtu_bytes"`                    // inside a tunnel the inner one
 	VLANs     int     `json:"vlan_tags,omitzero"`           // on each frame, of 4 bytes
 	Encap     int     `json:"encapsulation_bytes,omitzero"` // headers of tunnels on each frame
-	SharePct  float64 `json:"share_pct"`                    // goodput of it
+	SharePct  float64 `json:"share_pct"`                    // goodput as a share of Bps
 }
 
-// Steady is what can be said about the course of a run in time.
+// Steady describes the stability of a run over time.
 type Steady struct {
 	Checked   bool      `json:"checked"` // false: under 5 bins
 	Truncated int       `json:"truncated_bins"`
-	SlopePct  float64   `json:"slope_pct,omitzero"`   // over the rest, of its mean (Theil-Sen)
-	HalvesPct float64   `json:"halves_pct,omitzero"`  // difference of the halves
-	Levels    []float64 `json:"levels_bps,omitempty"` // two, where the rate changed in mid-run
+	SlopePct  float64   `json:"slope_pct,omitzero"`   // slope over the remaining bins, as a share of their mean (Theil-Sen)
+	HalvesPct float64   `json:"halves_pct,omitzero"`  // difference between the halves
+	Levels    []float64 `json:"levels_bps,omitempty"` // two levels, where the rate changed during the run
 	Steady    bool      `json:"steady"`
 	Why       string    `json:"why,omitempty"`
 }
@@ -364,18 +357,16 @@ type Run struct {
 	Index     int       `json:"index"`
 	StartedAt time.Time `json:"started_at"`
 	WaitedNs  int64     `json:"waited_for_others_ns,omitzero"`
-	// MeasuredFrom is when the measured time began: the start of the traffic and
-	// its ramp, by the clock of who ran the command.
+	// MeasuredFrom is when the measured time began: the start of the traffic plus its ramp, by the controller's clock.
 	MeasuredFrom *time.Time `json:"measured_from,omitempty"`
 	Goodput      *float64   `json:"goodput_bps,omitempty"`
-	Partial      bool       `json:"partial,omitempty"` // ended early: what was measured until then
+	Partial      bool       `json:"partial,omitempty"` // ended early: the figures cover the time until then
 	Flows        []Flow     `json:"flows"`
-	Timing       *Timing    `json:"timing,omitempty"` // where several cells ran at once on clocks that were compared
+	Timing       *Timing    `json:"timing,omitempty"` // where several cells ran at once on synchronised clocks
 	Error        *Error     `json:"error,omitempty"`
 }
 
-// Span is the measured time by the clock of who ran the command: what readings
-// from elsewhere are laid to. ok is false where nothing was measured.
+// Span returns the measured time by the controller's clock, to align readings from elsewhere. ok is false where nothing was measured.
 func (r *Run) Span() (begin, end time.Time, ok bool) {
 	for _, f := range r.Flows {
 		for _, e := range []*Evidence{f.Receiver, f.Sender} {
@@ -398,23 +389,23 @@ type Flow struct {
 	To       string    `json:"to"`
 	Sender   *Evidence `json:"sender,omitempty"`
 	Receiver *Evidence `json:"receiver,omitempty"`
-	// Captures are packets of the flow, at each place where they were captured.
+	// Captures are the packets of the flow at each capture point.
 	Captures []Capture    `json:"captures,omitempty"`
 	Crossing *Crossing    `json:"crossing,omitempty"`    // where two of them can be compared
-	Missing  []NotChecked `json:"not_checked,omitempty"` // of what was to be captured
+	Missing  []NotChecked `json:"not_checked,omitempty"` // of captures
 }
 
 // Verdict compares the main cells with a known link rate.
 type Verdict struct {
 	Pass bool `json:"pass"`
-	// Inconclusive tells that the hosts, the generator of the traffic or the
-	// control of it could not have shown the rate: then Pass is false, and says nothing of the path.
+	// Inconclusive is set where the hosts, the traffic generator or its control could not have shown the rate. Then Pass is false and means nothing for the
+	// path.
 	Inconclusive bool   `json:"inconclusive,omitempty"`
-	Do           string `json:"do,omitempty"` // what would tell
-	// Judged of so many Rungs with a link between their ends; 0 without a ladder.
+	Do           string `json:"do,omitempty"` // what would decide it
+	// Judged is how many of Rungs with a link between their ends were judged; 0 without a ladder.
 	Judged   int     `json:"judged_rungs,omitempty"`
 	Rungs    int     `json:"rungs,omitempty"`
-	Required float64 `json:"required_share_pct"` // of the ceiling
+	Required float64 `json:"required_share_pct"` // share of the ceiling
 	Share    float64 `json:"worst_share_pct"`
 	Reason   string  `json:"reason"`
 }

@@ -6,11 +6,9 @@ import (
 	"strings"
 )
 
-// At finds one value by the names that lead to it in the JSON of the facts:
-// "sysctls.net.core.rmem_max", "interfaces.eth0.channels.combined",
-// "settings_changed.netNetqueueEnabled". Names may have dots; an element of a list
-// is found by its name. The value is as JSON has it, a text without its quotes.
-// found is false where there is no such fact, or several values.
+// At finds one value by the path that leads to it in the JSON of the facts: "sysctls.net.core.rmem_max", "interfaces.eth0.channels.combined",
+// "settings_changed.netNetqueueEnabled". Names may contain dots; an element of a list is found by its name. At returns the value as in the JSON, a string
+// without its quotes. found is false where there is no such fact, or where it has several values.
 func (f *Facts) At(path string) (value string, found bool) {
 	text, err := json.Marshal(f)
 	if err != nil {
@@ -25,7 +23,7 @@ func (f *Facts) At(path string) (value string, found bool) {
 	return below(tree, strings.Split(path, "."))
 }
 
-// below walks down a tree. The shortest name that leads to a value is taken.
+// below walks down a tree. It takes the shortest name that leads to a value.
 func below(tree any, names []string) (string, bool) {
 	if len(names) == 0 {
 		return leaf(tree)
@@ -40,7 +38,7 @@ func below(tree any, names []string) (string, bool) {
 	return "", false
 }
 
-// child is the value of a key, or the element of a list that has the name.
+// child returns the value of a key, or the list element of that name.
 func child(tree any, name string) (any, bool) {
 	switch x := tree.(type) {
 	case map[string]any:
@@ -58,7 +56,7 @@ func child(tree any, name string) (any, bool) {
 	return nil, false
 }
 
-// leaf is a value that is none of several.
+// leaf returns a scalar value as text.
 func leaf(v any) (string, bool) {
 	switch x := v.(type) {
 	case string:

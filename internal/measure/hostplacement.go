@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// HostPlacement is what lies below an end point, by one inventory. What that does not
-// list is nil; Guest is nil where the end point is a host itself.
+// HostPlacement describes the hypervisor of an end point, from one inventory. Fields that the inventory does not list are nil; Guest is nil where the end
+// point is a host itself.
 type HostPlacement struct {
 	Inventory *Inventory
 	Guest     *Guest
-	NIC       *GuestNIC // that carries the test
+	NIC       *GuestNIC // adapter that carries the test
 	Host      *GuestHost
 	PortGroup *SwitchPortGroup
 	Switch    *VirtualSwitch
 }
 
-// Kind of the source that tells it; "" where nobody does.
+// Kind returns the kind of the inventory's source; "" without an inventory.
 func (b HostPlacement) Kind() string {
 	if b.Inventory == nil {
 		return ""
@@ -24,10 +24,9 @@ func (b HostPlacement) Kind() string {
 	return b.Inventory.Kind
 }
 
-// HostPlacement looks up what a placement names: in its own inventory first, then in
-// the others that know the same guest, or where it is a host the same host, by
-// UUID. A vCenter and the commands of its ESXi hosts tell different things of
-// one guest. None where the inventories do not hold it.
+// HostPlacement looks up the items that a placement names: first in its own inventory, then by UUID in others that know the same guest, or the same host where
+// the end point is a host. A vCenter and the commands of its ESXi hosts report different facts of one guest. It returns nil where the inventories do not hold
+// the placement.
 func (p *Placement) HostPlacement(all []Inventory) []HostPlacement {
 	if p == nil {
 		return nil
@@ -55,7 +54,7 @@ func (p *Placement) HostPlacement(all []Inventory) []HostPlacement {
 	return list
 }
 
-// by completes it from the adapter of that name; one that is the only one needs none.
+// by completes b from the adapter of that name; without a name, it uses an adapter that is the only one.
 func (b HostPlacement) by(nic string) HostPlacement {
 	if b.Guest == nil {
 		return b
@@ -80,7 +79,7 @@ func (b HostPlacement) by(nic string) HostPlacement {
 	return b
 }
 
-// same finds what another inventory says of the same guest or host.
+// same finds the same guest or host in another inventory.
 func (b HostPlacement) same(v *Inventory) (HostPlacement, bool) {
 	if b.Guest != nil {
 		var found *Guest
@@ -89,7 +88,7 @@ func (b HostPlacement) same(v *Inventory) (HostPlacement, bool) {
 			if !SameUUID(g.UUID, b.Guest.UUID) || !shareMAC(g, b.Guest) {
 				continue
 			}
-			if found != nil { // clones: nobody says which of them it is
+			if found != nil { // clones: nothing shows which of them it is
 				return HostPlacement{}, false
 			}
 			found = g
@@ -107,8 +106,7 @@ func (b HostPlacement) same(v *Inventory) (HostPlacement, bool) {
 	return HostPlacement{}, false
 }
 
-// shareMAC tells whether two guests have an adapter in common, or may have: a
-// clone has the UUID of what it was made of, and adapters of its own.
+// shareMAC reports whether two guests have, or may have, an adapter in common. A clone has the UUID of its original, but adapters of its own.
 func shareMAC(a, b *Guest) bool {
 	known := 0
 	for i := range a.NICs {
@@ -123,7 +121,7 @@ func shareMAC(a, b *Guest) bool {
 	return known == 0 || !slices.ContainsFunc(b.NICs, func(n GuestNIC) bool { return n.MAC != nil })
 }
 
-// sameNIC is the name of a guest's adapter with the MAC of another inventory's.
+// sameNIC returns the name of a guest's adapter that has the MAC of another inventory's adapter.
 func sameNIC(n *GuestNIC, g *Guest) string {
 	for i := range g.NICs {
 		if m := g.NICs[i].MAC; m != nil && n != nil && n.MAC != nil && strings.EqualFold(*m, *n.MAC) {
@@ -133,10 +131,9 @@ func sameNIC(n *GuestNIC, g *Guest) string {
 	return ""
 }
 
-// Shaped is what holds the guest's port to a rate in one direction, as it sends
-// or receives, and the name of where it is set. Network I/O Control limits an
-// adapter beside the shaping of its port: the smaller of the two counts. nil:
-// there is none with a rate, or it is not known; told then tells the two apart.
+// Shaped returns the rate limit of the guest's port in one direction, seen from the guest, and where it is set. Network I/O Control limits an adapter in
+// addition to the shaping of its port: the smaller of the two counts. s is nil where there is no limit with a rate or where it is not known; told is true
+// where it is known.
 func (b HostPlacement) Shaped(sends bool) (s *Shaping, at string, told bool) {
 	s, at, told = b.policy(sends)
 	if b.NIC == nil || b.Guest == nil || !sends || !b.NIC.IOLimit.on() {
@@ -148,8 +145,7 @@ func (b HostPlacement) Shaped(sends bool) (s *Shaping, at string, told bool) {
 	return s, at, true
 }
 
-// policy is the shaping of the port: its own, else that of the port group, else
-// that of the switch. What is nearer counts, also where it is off.
+// policy returns the shaping of the port: its own, else that of the port group, else that of the switch. The nearest setting counts, even where it is off.
 func (b HostPlacement) policy(sends bool) (s *Shaping, at string, told bool) {
 	type place struct {
 		at      string
@@ -181,19 +177,18 @@ func (b HostPlacement) policy(sends bool) (s *Shaping, at string, told bool) {
 	return nil, "", false
 }
 
-// Holds tells of a port that is held to a rate, which need not be known.
+// Holds reports whether the port has a rate limit, even where the rate is not known.
 func (s *Shaping) Holds() bool {
 	return s != nil && (s.Enabled == nil || *s.Enabled) && (s.Enabled != nil || s.AverageBps != nil)
 }
 
-// on tells of a rate that is in force.
+// on reports whether a known rate limit is in force.
 func (s *Shaping) on() bool {
 	return s != nil && (s.Enabled == nil || *s.Enabled) && s.AverageBps != nil && *s.AverageBps > 0
 }
 
-// MTUs that a packet of the guest meets in its host, in bytes, by the names of
-// what has them: the interface behind its adapter, the switch, and those uplinks
-// that are named.
+// MTUs returns the MTUs in bytes that apply to a packet of the guest in its host, by the name of their owner: the interface behind its adapter, the switch,
+// and the given uplinks.
 func (b HostPlacement) MTUs(uplinks []string) map[string]int {
 	all := map[string]int{}
 	host := ""
@@ -221,8 +216,7 @@ func (b HostPlacement) MTUs(uplinks []string) map[string]int {
 	return all
 }
 
-// CPULimit is the most that a guest may use, in CPUs or in Hz; both 0: no limit
-// is set. known tells whether the inventory says.
+// CPULimit returns the CPU limit of a guest, in CPUs or in Hz; both are 0 without a limit. known is false where the inventory does not report it.
 func (b HostPlacement) CPULimit() (cpus, hz float64, known bool) {
 	g := b.Guest
 	if g == nil {

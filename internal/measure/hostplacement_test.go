@@ -2,7 +2,7 @@ package measure
 
 import "testing"
 
-// TestBeneath: a placement leads to all that the inventories know of its end point.
+// TestBeneath: a placement leads to every inventory that knows its end point.
 func TestBeneath(t *testing.T) {
 	vc := Inventory{
 		Source:     "vsphere://vc",
@@ -48,8 +48,7 @@ func TestBeneath(t *testing.T) {
 	}
 }
 
-// TestShaped: what a guest sends and what it receives are shaped apart; the port
-// counts before its group, and Network I/O Control beside both.
+// TestShaped: shaping of sent and received traffic is independent; the port counts before its group, and Network I/O Control applies in addition to both.
 func TestShaped(t *testing.T) {
 	at := func(bps int64) *Shaping { return &Shaping{Enabled: new(true), AverageBps: &bps} }
 	off := &Shaping{Enabled: new(false), AverageBps: new(int64(7))}

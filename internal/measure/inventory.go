@@ -2,51 +2,48 @@ package measure
 
 import "time"
 
-// Kinds of a source of inventories.
+// Kinds of an inventory's source.
 const (
-	KindVSphere = "vsphere" // vCenter or one ESXi host, by its web service
-	KindESXi    = "esxi"    // one ESXi host, by its commands over ssh
-	KindKVM     = "kvm"     // one Linux host that runs QEMU, by an agent there
+	KindVSphere = "vsphere" // vCenter or one ESXi host, over its web service
+	KindESXi    = "esxi"    // one ESXi host, by commands over ssh
+	KindKVM     = "kvm"     // one Linux host that runs QEMU, by its agent
 )
 
-// Inventory is what a hypervisor, or who manages many, says of virtual
-// machines, hosts and networks; in the result of a test only what lies below
-// its end points, with counters over its time. Ids are the source's own
-// ("vm-42", "host-9") and unique within the inventory; what refers to
-// something carries its id. A nil field of an item stands in its NotChecked
-// with the reason.
+// Inventory lists the virtual machines, hosts and networks that a hypervisor or its manager reports. In the result of a test it holds only those of its end
+// points, with counters over the time of the test. Ids are the source's own ("vm-42", "host-9") and unique within the inventory; items refer to each other by
+// id. A nil field of an item has its reason in the item's NotChecked.
 type Inventory struct {
-	Source      string            `json:"source"`                   // as it was asked, without secrets: "vsphere://ro@vc.example"
+	Source      string            `json:"source"`                   // as given, without secrets: "vsphere://ro@vc.example"
 	Kind        string            `json:"kind"`                     // "vsphere", "esxi", "kvm"
 	Product     string            `json:"product,omitempty"`        // "VMware vCenter Server 8.0.3 build-24022515", "QEMU 9.2 on Debian GNU/Linux 13"
-	ReadAt      time.Time         `json:"read_at"`                  // by the clock of who ran the command
-	ClockNs     *int64            `json:"clock_ahead_ns,omitempty"` // of the source, ahead of the clock of who ran the command
+	ReadAt      time.Time         `json:"read_at"`                  // by the controller's clock
+	ClockNs     *int64            `json:"clock_ahead_ns,omitempty"` // clock of the source minus the controller's clock
 	Guests      []Guest           `json:"guests,omitempty"`
 	Hosts       []GuestHost       `json:"hosts,omitempty"`
 	Switches    []VirtualSwitch   `json:"switches,omitempty"`
 	PortGroups  []SwitchPortGroup `json:"port_groups,omitempty"`
 	Datastores  []Datastore       `json:"datastores,omitempty"`
-	GuestsTotal *int              `json:"guests_total,omitempty"` // that the source has, where Guests are some of them
-	HostsTotal  *int              `json:"hosts_total,omitempty"`  // the same of Hosts
-	Series      []Series          `json:"series,omitempty"`       // of a test: counters over its time
+	GuestsTotal *int              `json:"guests_total,omitempty"` // guests that the source has, where Guests holds only some
+	HostsTotal  *int              `json:"hosts_total,omitempty"`  // hosts that the source has, likewise
+	Series      []Series          `json:"series,omitempty"`       // for a test: counters over its time
 	NotChecked  []NotChecked      `json:"not_checked,omitempty"`
 }
 
-// Guest is a virtual machine: what it is made of (C-08).
+// Guest is a virtual machine and its configuration (C-08).
 type Guest struct {
 	ID           string            `json:"id"`
 	Name         string            `json:"name"`
-	Host         string            `json:"host,omitempty"`          // id of the host that it is on
+	Host         string            `json:"host,omitempty"`          // id of its host
 	Site         string            `json:"datacenter,omitempty"`    // name of its data center
 	Cluster      string            `json:"cluster,omitempty"`       // name
 	Folder       string            `json:"folder,omitempty"`        // path of folders
 	Pool         string            `json:"resource_pool,omitempty"` // name
 	UUID         string            `json:"uuid,omitempty"`          // of SMBIOS, as its own system shows it: lower case with hyphens
-	InstanceUUID string            `json:"instance_uuid,omitempty"` // that the manager knows it by
+	InstanceUUID string            `json:"instance_uuid,omitempty"` // by which the manager identifies it
 	Power        string            `json:"power,omitempty"`         // "on", "off", "suspended"
 	Template     bool              `json:"template,omitempty"`
-	OS           *string           `json:"os,omitempty"`         // that it is configured for
-	OSRuns       *string           `json:"os_running,omitempty"` // that its tools report
+	OS           *string           `json:"os,omitempty"`         // configured system
+	OSRuns       *string           `json:"os_running,omitempty"` // system that its tools report
 	Hostname     *string           `json:"hostname,omitempty"`   // that its tools report
 	Addrs        []string          `json:"addresses,omitempty"`  // that its tools report
 	Tools        *GuestTools       `json:"tools,omitempty"`
@@ -54,26 +51,25 @@ type Guest struct {
 	Firmware     *string           `json:"firmware,omitempty"`         // "bios", "efi"
 	CPUs         *int              `json:"cpus,omitempty"`             // virtual CPUs
 	PerSocket    *int              `json:"cores_per_socket,omitempty"`
-	CPUModel     *string           `json:"cpu_model,omitempty"` // that it is shown, where that is chosen: "host", "Skylake-Server"
+	CPUModel     *string           `json:"cpu_model,omitempty"` // model shown to the guest, where that is configured: "host", "Skylake-Server"
 	Memory       *int64            `json:"memory_bytes,omitempty"`
-	CPUShare     *Allocation       `json:"cpu_allocation,omitempty"`      // in Hz; of KVM in Hz of nothing: see CPUQuota
+	CPUShare     *Allocation       `json:"cpu_allocation,omitempty"`      // in Hz; for KVM without a unit: see CPUQuota
 	MemoryShare  *Allocation       `json:"memory_allocation,omitempty"`   // in bytes
-	CPUQuota     *float64          `json:"cpu_quota_cpus,omitempty"`      // of KVM: CPUs' worth of time that its control group allows; absent: none
+	CPUQuota     *float64          `json:"cpu_quota_cpus,omitempty"`      // for KVM: CPU time per time that its control group allows, in CPUs; absent: no quota
 	Affinity     []int             `json:"cpu_affinity,omitempty"`        // CPUs of the host that it may use; absent: all
 	Pins         []Pin             `json:"cpu_pins,omitempty"`            // CPUs of the host that each virtual CPU may use, where that is set
 	Latency      *string           `json:"latency_sensitivity,omitempty"` // "normal", "high"
-	HotAddCPU    *bool             `json:"cpu_hot_add,omitempty"`         // hides the NUMA nodes from it
-	NUMANodes    []int             `json:"numa_nodes,omitempty"`          // that it is bound to
+	HotAddCPU    *bool             `json:"cpu_hot_add,omitempty"`         // hides the NUMA nodes from the guest
+	NUMANodes    []int             `json:"numa_nodes,omitempty"`          // NUMA nodes that it is bound to
 	Disks        []GuestDisk       `json:"disks,omitempty"`
 	NICs         []GuestNIC        `json:"nics,omitempty"`
-	Advanced     map[string]string `json:"advanced,omitempty"` // settings that bear on its traffic, by the hypervisor's names: "ethernet0.ctxPerDev"
-	PID          *int              `json:"pid,omitempty"`      // of KVM: its process; of ESXi: its world
-	Threads      []GuestThread     `json:"threads,omitempty"`  // of KVM: what moves its packets and runs its CPUs
+	Advanced     map[string]string `json:"advanced,omitempty"` // settings that affect its traffic, by the hypervisor's names: "ethernet0.ctxPerDev"
+	PID          *int              `json:"pid,omitempty"`      // for KVM: its process; for ESXi: its world
+	Threads      []GuestThread     `json:"threads,omitempty"`  // for KVM: threads that forward its packets and run its CPUs
 	NotChecked   []NotChecked      `json:"not_checked,omitempty"`
 }
 
-// Allocation is what of a resource is kept for a guest, what it may have at
-// most, and its weight where it is short.
+// Allocation is the reservation and the limit of a resource for a guest, and its weight under contention.
 type Allocation struct {
 	Reserved *int64  `json:"reserved,omitempty"` // Hz or bytes
 	Limited  *bool   `json:"limited,omitempty"`  // there is a limit
@@ -88,7 +84,7 @@ type Pin struct {
 	Host []int `json:"host_cpus"`
 }
 
-// GuestTools are the hypervisor's helpers in a guest.
+// GuestTools are the guest tools of the hypervisor, such as VMware Tools.
 type GuestTools struct {
 	Version *string `json:"version,omitempty"`
 	Status  *string `json:"status,omitempty"` // "current", "old", "not installed", "unmanaged"
@@ -104,18 +100,18 @@ type GuestDisk struct {
 	Mode       *string `json:"mode,omitempty"`               // "persistent", "nonpersistent", "independent persistent", ...
 	Size       *int64  `json:"size_bytes,omitempty"`         //
 	Created    *string `json:"created,omitempty"`            // how: "of its own", "clone of PATH", "snapshot of PATH"
-	Path       *string `json:"path,omitempty"`               // where it lies
+	Path       *string `json:"path,omitempty"`               // path of its file or device
 	Datastore  string  `json:"datastore,omitempty"`          // id
 	LimitIOPS  *int64  `json:"limit_operations_s,omitempty"` // where there is a limit
 	LimitBytes *int64  `json:"limit_bytes_per_s,omitempty"`  // where there is a limit
 	Shares     *int64  `json:"shares,omitempty"`             //
-	Cache      *string `json:"cache,omitempty"`              // of KVM: "none", "writeback"
+	Cache      *string `json:"cache,omitempty"`              // for KVM: "none", "writeback"
 }
 
 // GuestNIC is a virtual adapter.
 type GuestNIC struct {
 	Name      string          `json:"name"`                // "Network adapter 1", "net0"
-	Key       string          `json:"key,omitempty"`       // by which counters name it: "4000", a tap
+	Key       string          `json:"key,omitempty"`       // instance name in counters: "4000", a tap
 	Model     *string         `json:"model,omitempty"`     // "vmxnet3", "e1000", "e1000e", "pcnet32", "virtio", "rtl8139", "sriov"
 	MAC       *string         `json:"mac,omitempty"`       // lower case
 	Connected *bool           `json:"connected,omitempty"` //
@@ -123,18 +119,18 @@ type GuestNIC struct {
 	PortGroup string          `json:"port_group,omitempty"`    // id
 	Switch    string          `json:"switch,omitempty"`        // id, where there is no port group: a bridge
 	Network   *string         `json:"network,omitempty"`       // name of port group or bridge
-	VLAN      *string         `json:"vlan,omitempty"`          // "0", "100", "trunk 1-10", "private 5", where the port has one of its own
-	Port      *string         `json:"port,omitempty"`          // of the switch
+	VLAN      *string         `json:"vlan,omitempty"`          // "0", "100", "trunk 1-10", "private 5", where the port has its own setting
+	Port      *string         `json:"port,omitempty"`          // port of the switch
 	Addrs     []string        `json:"addresses,omitempty"`     // that its tools report
-	Device    *string         `json:"host_device,omitempty"`   // interface of the host behind it: "tap0", "vnet3"
+	Device    *string         `json:"host_device,omitempty"`   // host interface behind it: "tap0", "vnet3"
 	Uplink    *string         `json:"uplink,omitempty"`        // physical NIC that carries its traffic now (C-37)
 	Queues    *int            `json:"queues,omitempty"`        //
-	Vhost     *bool           `json:"vhost,omitempty"`         // of KVM: packets are moved in the kernel
-	Offloads  map[string]bool `json:"offloads,omitempty"`      // that the adapter offers, where the hypervisor switches them
-	Limit     *Shaping        `json:"limit,omitempty"`         // of this port alone: of what the guest sends
-	LimitIn   *Shaping        `json:"limit_receive,omitempty"` // the same of what it receives
-	IOLimit   *Shaping        `json:"io_limit,omitempty"`      // of the adapter, by Network I/O Control: of what the guest sends, whatever its port allows
-	MTU       *int            `json:"mtu_bytes,omitempty"`     // of the interface of the host behind it
+	Vhost     *bool           `json:"vhost,omitempty"`         // for KVM: the kernel forwards its packets
+	Offloads  map[string]bool `json:"offloads,omitempty"`      // offloads of the adapter, where the hypervisor can switch them
+	Limit     *Shaping        `json:"limit,omitempty"`         // rate limit of this port alone, for what the guest sends
+	LimitIn   *Shaping        `json:"limit_receive,omitempty"` // the same for what it receives
+	IOLimit   *Shaping        `json:"io_limit,omitempty"`      // limit of the adapter by Network I/O Control, for what the guest sends, in addition to that of its port
+	MTU       *int            `json:"mtu_bytes,omitempty"`     // of the host interface behind it
 }
 
 // GuestThread is a thread of the host that works for one guest.
@@ -143,11 +139,10 @@ type GuestThread struct {
 	Name string `json:"name"`           // "CPU 0/KVM", "vhost-1234"
 	Role string `json:"role"`           // "vcpu", "vhost", "io", "other"
 	CPU  *int   `json:"cpu,omitempty"`  // number of the virtual CPU
-	CPUs []int  `json:"cpus,omitempty"` // of the host that it may use; absent: all
+	CPUs []int  `json:"cpus,omitempty"` // CPUs of the host that it may use; absent: all
 }
 
-// GuestHost is a host that runs virtual machines (C-07). Its facts are those of
-// any host; switches and VMkernel ports are interfaces there too.
+// GuestHost is a host that runs virtual machines (C-07). Its facts are those of any host; they list switches and VMkernel ports as interfaces.
 type GuestHost struct {
 	ID          string         `json:"id"`
 	Name        string         `json:"name"`
@@ -157,11 +152,11 @@ type GuestHost struct {
 	State       *string        `json:"state,omitempty"`      // "connected", "disconnected", "not responding"
 	Maintenance *bool          `json:"maintenance,omitempty"`
 	Guests      *int           `json:"guests_running,omitempty"`
-	CPUsHanded  *int           `json:"guest_cpus,omitempty"`         // virtual CPUs of the guests that run
-	MemHanded   *int64         `json:"guest_memory_bytes,omitempty"` // memory of the guests that run
+	CPUsHanded  *int           `json:"guest_cpus,omitempty"`         // virtual CPUs of the running guests
+	MemHanded   *int64         `json:"guest_memory_bytes,omitempty"` // memory of the running guests
 	Facts       *Facts         `json:"facts,omitempty"`
 	Ports       []VMkernelPort `json:"vmkernel_ports,omitempty"`
-	PCI         []PCIDevice    `json:"pci_devices,omitempty"` // adapters of networks and storage, and what else is no part of the board
+	PCI         []PCIDevice    `json:"pci_devices,omitempty"` // network and storage adapters, and other devices that are not part of the board
 	Datastores  []string       `json:"datastores,omitempty"`  // ids
 	NotChecked  []NotChecked   `json:"not_checked,omitempty"`
 }
@@ -174,7 +169,7 @@ type PCIDevice struct {
 	Class  string `json:"class,omitempty"`  // "network", "storage", "display", "accelerator"
 }
 
-// VMkernelPort is an address of an ESXi host itself, with what it is for.
+// VMkernelPort is an address of an ESXi host itself, with its services.
 type VMkernelPort struct {
 	Device    string   `json:"device"`               // "vmk0"
 	PortGroup string   `json:"port_group,omitempty"` // id
@@ -187,26 +182,25 @@ type VMkernelPort struct {
 	Services  []string `json:"services,omitempty"` // "management", "vmotion", "vsan", "faultToleranceLogging" ...
 }
 
-// VirtualSwitch moves packets between guests and uplinks: a vSwitch, a
-// distributed switch, a bridge.
+// VirtualSwitch forwards packets between guests and uplinks: a vSwitch, a distributed switch, a bridge.
 type VirtualSwitch struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
 	Kind       string            `json:"kind"`            // "standard", "distributed", "bridge", "openvswitch"
-	Host       string            `json:"host,omitempty"`  // id; none of a distributed one
-	Hosts      []string          `json:"hosts,omitempty"` // ids, of a distributed one
+	Host       string            `json:"host,omitempty"`  // id; none for a distributed one
+	Hosts      []string          `json:"hosts,omitempty"` // ids, for a distributed one
 	Version    *string           `json:"version,omitempty"`
 	MTU        *int              `json:"mtu_bytes,omitempty"`
 	Ports      *int              `json:"ports,omitempty"`
 	Uplinks    []Uplink          `json:"uplinks,omitempty"`
-	NIOC       *bool             `json:"network_io_control,omitempty"`       // bandwidth is shared out by it
-	NIOCPools  map[string]string `json:"network_io_control_pools,omitempty"` // what of the bandwidth each kind of traffic has: "virtualMachine": "shares 100 (high), no limit"
+	NIOC       *bool             `json:"network_io_control,omitempty"`       // it shares out the bandwidth
+	NIOCPools  map[string]string `json:"network_io_control_pools,omitempty"` // bandwidth share of each traffic type: "virtualMachine": "shares 100 (high), no limit"
 	Teaming    *Teaming          `json:"teaming,omitempty"`
-	ShapeIn    *Shaping          `json:"shaping_in,omitempty"`  // of what guests receive; only distributed ones have it
-	ShapeOut   *Shaping          `json:"shaping_out,omitempty"` // of what guests send
+	ShapeIn    *Shaping          `json:"shaping_in,omitempty"`  // for what guests receive; only distributed switches have it
+	ShapeOut   *Shaping          `json:"shaping_out,omitempty"` // for what guests send
 	Security   *PortSecurity     `json:"security,omitempty"`
 	Snooping   *bool             `json:"multicast_snooping,omitempty"`
-	VLANs      *bool             `json:"vlan_filtering,omitempty"` // of a bridge
+	VLANs      *bool             `json:"vlan_filtering,omitempty"` // for a bridge
 	NotChecked []NotChecked      `json:"not_checked,omitempty"`
 }
 
@@ -217,14 +211,14 @@ type Uplink struct {
 	Name string `json:"name,omitempty"` // of the distributed switch's uplink port
 }
 
-// Teaming is how traffic is spread over uplinks.
+// Teaming is how a switch spreads traffic over its uplinks.
 type Teaming struct {
 	Policy  string   `json:"policy,omitempty"` // "originating port", "ip hash", "mac hash", "explicit", "load based"
 	Active  []string `json:"active,omitempty"`
 	Standby []string `json:"standby,omitempty"`
 }
 
-// Shaping is a rate that a switch holds a port to.
+// Shaping is the rate limit of a switch port.
 type Shaping struct {
 	Enabled    *bool  `json:"enabled,omitempty"`
 	AverageBps *int64 `json:"average_bps,omitempty"`
@@ -232,7 +226,7 @@ type Shaping struct {
 	Burst      *int64 `json:"burst_bytes,omitempty"`
 }
 
-// PortSecurity is what a switch lets a guest do.
+// PortSecurity is what a switch allows a guest.
 type PortSecurity struct {
 	Promiscuous *bool `json:"promiscuous,omitempty"`
 	Forged      *bool `json:"forged_transmits,omitempty"`
@@ -244,17 +238,17 @@ type SwitchPortGroup struct {
 	ID         string        `json:"id"`
 	Name       string        `json:"name"`
 	Switch     string        `json:"switch,omitempty"`     // id
-	Host       string        `json:"host,omitempty"`       // id; none of a distributed one
+	Host       string        `json:"host,omitempty"`       // id; none for a distributed one
 	VLAN       *string       `json:"vlan,omitempty"`       // "0", "100", "trunk 1-10", "private 5"
-	Uplinks    bool          `json:"of_uplinks,omitempty"` // of a distributed switch: no guest is here
+	Uplinks    bool          `json:"of_uplinks,omitempty"` // uplink port group of a distributed switch: it has no guests
 	Teaming    *Teaming      `json:"teaming,omitempty"`
-	ShapeIn    *Shaping      `json:"shaping_in,omitempty"`  // of what guests receive
-	ShapeOut   *Shaping      `json:"shaping_out,omitempty"` // of what guests send
+	ShapeIn    *Shaping      `json:"shaping_in,omitempty"`  // for what guests receive
+	ShapeOut   *Shaping      `json:"shaping_out,omitempty"` // for what guests send
 	Security   *PortSecurity `json:"security,omitempty"`
 	NotChecked []NotChecked  `json:"not_checked,omitempty"`
 }
 
-// Datastore is where virtual disks lie.
+// Datastore holds virtual disks.
 type Datastore struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name"`
@@ -262,27 +256,27 @@ type Datastore struct {
 	Type    *string  `json:"type,omitempty"`       // "VMFS-6", "NFS-4.1", "vsan"
 	Size    *int64   `json:"size_bytes,omitempty"`
 	Free    *int64   `json:"free_bytes,omitempty"`
-	Local   *bool    `json:"local,omitempty"` // to one host
+	Local   *bool    `json:"local,omitempty"` // local to one host
 	SSD     *bool    `json:"ssd,omitempty"`
 	Devices []string `json:"devices,omitempty"` // extents, or server and folder
 }
 
-// Guest returns the one of that id, or nil.
+// Guest returns the guest of that id, or nil.
 func (v *Inventory) Guest(id string) *Guest {
 	return byID(v, id, func(v *Inventory) []Guest { return v.Guests }, func(g *Guest) string { return g.ID })
 }
 
-// Host returns the one of that id, or nil.
+// Host returns the host of that id, or nil.
 func (v *Inventory) Host(id string) *GuestHost {
 	return byID(v, id, func(v *Inventory) []GuestHost { return v.Hosts }, func(h *GuestHost) string { return h.ID })
 }
 
-// Switch returns the one of that id, or nil.
+// Switch returns the switch of that id, or nil.
 func (v *Inventory) Switch(id string) *VirtualSwitch {
 	return byID(v, id, func(v *Inventory) []VirtualSwitch { return v.Switches }, func(s *VirtualSwitch) string { return s.ID })
 }
 
-// PortGroup returns the one of that id, or nil.
+// PortGroup returns the port group of that id, or nil.
 func (v *Inventory) PortGroup(id string) *SwitchPortGroup {
 	return byID(v, id, func(v *Inventory) []SwitchPortGroup { return v.PortGroups }, func(p *SwitchPortGroup) string { return p.ID })
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNotCheckedKeys holds what a fact that was not checked stands for.
+// TestNotCheckedKeys checks which facts an unchecked fact stands for.
 func TestNotCheckedKeys(t *testing.T) {
 	for fact, want := range map[string]bool{"nics.eth0.mac": true, "nics.eth0": true, "nics.eth0.*": true, "*": true, "nics.eth": false, "nics.eth0.mac.of": false, "": false} {
 		if got := (NotChecked{Fact: fact}).Covers("nics.eth0.mac"); got != want {
@@ -29,8 +29,7 @@ func TestNotCheckedKeys(t *testing.T) {
 	}
 }
 
-// TestTargetsOfOlderResults holds that a target of a version which had its pair in
-// the reason alone has it as values.
+// TestTargetsOfOlderResults checks that a target of a version that names its pair only in the reason gets the pair as values.
 func TestTargetsOfOlderResults(t *testing.T) {
 	d, err := Decode([]byte(`{"schema": "` + Schema + `", "cells": [{"from": "a", "to": "b", "group": 1}, {"from": "a", "to": "c", "group": 1}],
 		"targets": [{"group": 1, "reason": "a -> c: 3 Mb/s"}, {"group": 1, "reason": "nothing was measured"}]}`))
@@ -45,8 +44,7 @@ func TestTargetsOfOlderResults(t *testing.T) {
 	}
 }
 
-// TestOffloadsOfOlderResults holds that a gate of a version which had offloads in
-// its words alone has them as values.
+// TestOffloadsOfOlderResults checks that a gate of a version that names offloads only in its text gets them as values.
 func TestOffloadsOfOlderResults(t *testing.T) {
 	d, err := Decode([]byte(`{"schema": "` + Schema + `", "gates": [{"id": "offloads", "status": "warn", "fact": "TSO, TX checksum of eth0: off"},
 		{"id": "offloads", "status": "warn", "fact": "GRO of eth0: off, and its driver has none"}, {"id": "offloads", "status": "pass", "fact": "TSO of eth0: off, its kind has none"}]}`))

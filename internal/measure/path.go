@@ -1,27 +1,26 @@
 package measure
 
-// Path is what lies between two end points, as a probe of some hundred small
-// packets saw it: From dials To. Forward is what From sends, Back what To sends.
+// Path describes the network path between two end points, from a probe of some hundred small packets. From dials To. Forward is the direction from From to To,
+// Back the other one.
 type Path struct {
 	From      string         `json:"from"`                   // end point that dialled
 	To        string         `json:"to"`                     // end point that answered
 	FromAddr  string         `json:"from_addr,omitempty"`    // address of From as To saw it
 	ToAddr    string         `json:"to_addr,omitempty"`      // address that From dialled
-	SeenAs    string         `json:"seen_as,omitempty"`      // address that From has given itself, where To saw another (NAT)
-	TakenAt   int64          `json:"taken_at_unix_ns"`       // when the probe ended, by From's clock
-	Quick     bool           `json:"quick,omitempty"`        // only what a few round trips tell
-	Cached    bool           `json:"cached,omitempty"`       // of an earlier probe; nothing that it depends on has changed at either end
-	RTT       *PathRTT       `json:"rtt_idle,omitempty"`     // socket to socket, of TCP
+	SeenAs    string         `json:"seen_as,omitempty"`      // From's own address, where To saw another one (NAT)
+	TakenAt   int64          `json:"taken_at_unix_ns"`       // end of the probe, by From's clock
+	Quick     bool           `json:"quick,omitempty"`        // only the facts of a few round trips
+	Cached    bool           `json:"cached,omitempty"`       // from an earlier probe; nothing that it depends on has changed at either end
+	RTT       *PathRTT       `json:"rtt_idle,omitempty"`     // of TCP, socket to socket
 	Handshake *Handshake     `json:"handshake,omitempty"`    // TCP options as seen at both ends
 	Forward   DirectionFacts `json:"forward"`                // from From to To
 	Back      DirectionFacts `json:"back"`                   // from To to From
-	Clock     *ClockOffset   `json:"clock_offset,omitempty"` // how far the clocks are apart
-	Ports     *SourcePorts   `json:"source_ports,omitempty"` // whether source ports take different ways
-	Missing   []NotChecked   `json:"not_checked,omitempty"`  // facts that could not be had, and why
+	Clock     *ClockOffset   `json:"clock_offset,omitempty"` // difference of the clocks
+	Ports     *SourcePorts   `json:"source_ports,omitempty"` // whether source ports take different paths
+	Missing   []NotChecked   `json:"not_checked,omitempty"`  // facts that could not be read, and why
 }
 
-// AddPath adds a path that was probed, or why there is none. A nil path
-// without an error is no path at all: both ends are one host.
+// AddPath adds a probed path, or the reason why there is none. Without a path and an error both ends are one host: it adds nothing.
 func (d *Document) AddPath(p *Path, err error) {
 	if p != nil {
 		d.Paths = append(d.Paths, *p)
@@ -33,15 +32,15 @@ func (d *Document) AddPath(p *Path, err error) {
 
 // DirectionFacts are the facts of one direction.
 type DirectionFacts struct {
-	Route      *Route    `json:"route,omitempty"`              // how the sending end reaches the other
-	MTU        *PathMTU  `json:"mtu,omitempty"`                // what passes unfragmented
-	Hops       *int      `json:"hops,omitempty"`               // routers on the way, by the TTL at the receiver
+	Route      *Route    `json:"route,omitempty"`              // how the sending end routes to the other
+	MTU        *PathMTU  `json:"mtu,omitempty"`                // largest packet that passes unfragmented
+	Hops       *int      `json:"hops,omitempty"`               // routers on the path, by the TTL at the receiver
 	Marks      []Mark    `json:"dscp,omitempty"`               // DSCP and ECN marks as they were sent and as they arrived
-	Congestion *string   `json:"congestion_control,omitempty"` // what a TCP connection of the sending end gets here; a route may name another than the system
+	Congestion *string   `json:"congestion_control,omitempty"` // congestion control of a TCP connection of the sending end on this route, which may differ from the system's
 	UDP        *UDPReach `json:"udp,omitempty"`                // whether datagrams arrive
 }
 
-// PathRTT is the distribution of round trips of a small message over an idle connection.
+// PathRTT is the distribution of round-trip times of a small message over an idle connection.
 type PathRTT struct {
 	Min     int64 `json:"min_ns"`  // the least
 	P50     int64 `json:"p50_ns"`  // the median
@@ -51,15 +50,14 @@ type PathRTT struct {
 	Samples int   `json:"samples"` // round trips
 }
 
-// PathMTU is the outcome of a search with datagrams that must not be
-// fragmented, in band (RFC 4821, RFC 8899): it needs no ICMP.
+// PathMTU is the result of a search with unfragmentable datagrams, in band (RFC 4821, RFC 8899): it needs no ICMP.
 type PathMTU struct {
 	Bytes   int   `json:"bytes"`                  // largest IP packet that arrived
-	Claimed int   `json:"claimed_bytes"`          // what the sending end believes of its interface and route
-	Local   bool  `json:"limited_here,omitempty"` // nothing larger can leave: the search ended at what the sender's own interface takes
-	Router  *int  `json:"icmp_bytes,omitempty"`   // what a router on the way has said (ICMP), where one did
-	Silent  bool  `json:"silent,omitempty"`       // larger packets vanish and no router says so: a black hole
-	Jumbo   *bool `json:"jumbo,omitempty"`        // 8972 bytes of payload passed with DF (MTU 9000); absent: the interface takes no such
+	Claimed int   `json:"claimed_bytes"`          // MTU of the sending end's interface and route
+	Local   bool  `json:"limited_here,omitempty"` // the sender's own interface stopped the search: nothing larger can leave
+	Router  *int  `json:"icmp_bytes,omitempty"`   // MTU that a router on the path reports (ICMP)
+	Silent  bool  `json:"silent,omitempty"`       // larger packets vanish without an ICMP message: a black hole
+	Jumbo   *bool `json:"jumbo,omitempty"`        // 8972 bytes of payload passed with DF (MTU 9000); absent: the interface's MTU is smaller
 	Probes  int   `json:"probes"`                 // datagrams of the search
 }
 
@@ -74,48 +72,45 @@ type Mark struct {
 // UDPReach counts datagrams of the probe.
 type UDPReach struct {
 	Sent int `json:"sent"` // small datagrams, spread over the time of the probe
-	Got  int `json:"got"`  // of these, arrived
+	Got  int `json:"got"`  // of these, received
 }
 
-// Handshake holds the options of TCP as they left one end and as they came to
-// the other: what differs was changed on the way.
+// Handshake holds the TCP options as they left one end and as they arrived at the other. A difference means that a device on the path changed them.
 type Handshake struct {
-	SYNSent    *SYN   `json:"syn_sent,omitempty"`    // of From, as its stack makes it
-	SYNSeen    *SYN   `json:"syn_seen,omitempty"`    // the same at To
+	SYNSent    *SYN   `json:"syn_sent,omitempty"`    // of From, as its kernel sends it
+	SYNSeen    *SYN   `json:"syn_seen,omitempty"`    // the same on arrival at To
 	SYNACKSent *SYN   `json:"synack_sent,omitempty"` // of To
-	SYNACKSeen *SYN   `json:"synack_seen,omitempty"` // the same at From
-	RTTNs      *int64 `json:"rtt_ns,omitempty"`      // round trip of the handshake alone, as From's kernel measured it
+	SYNACKSeen *SYN   `json:"synack_seen,omitempty"` // the same on arrival at From
+	RTTNs      *int64 `json:"rtt_ns,omitempty"`      // round trip of the handshake alone, as From's kernel measures it
 }
 
-// SYN are the options of one segment of a handshake.
+// SYN holds the options of one segment of a handshake.
 type SYN struct {
 	MSS         *int  `json:"mss_bytes,omitempty"`        // maximum segment size
-	WindowScale *int  `json:"window_scale,omitempty"`     // shift count; absent with has_window_scale false: no such option
+	WindowScale *int  `json:"window_scale,omitempty"`     // shift count; absent with has_window_scale false: there is no such option
 	HasScale    *bool `json:"has_window_scale,omitempty"` // the option is there
-	SACK        *bool `json:"sack,omitempty"`             // selective acknowledgements are permitted
+	SACK        *bool `json:"sack,omitempty"`             // selective acknowledgements permitted
 	Timestamps  *bool `json:"timestamps,omitempty"`       // the option is there
-	ECN         *bool `json:"ecn,omitempty"`              // explicit congestion notification is asked for or granted
+	ECN         *bool `json:"ecn,omitempty"`              // explicit congestion notification requested or granted
 }
 
-// ClockOffset is To's clock less From's, from the exchange with the shortest
-// round trip (RFC 5905): the truth is within the bound.
+// ClockOffset is To's clock minus From's, from the exchange with the shortest round trip (RFC 5905). The true offset is within the bound.
 type ClockOffset struct {
 	OffsetNs int64 `json:"offset_ns"` // positive: To is ahead
 	BoundNs  int64 `json:"bound_ns"`  // half of that round trip
 }
 
-// SourcePorts is a hint whether flows of different source ports take
-// different ways (ECMP, link aggregation).
+// SourcePorts is a hint whether flows of different source ports take different paths (ECMP, link aggregation).
 type SourcePorts struct {
 	Ports      int         `json:"ports"`            // source ports that were tried
-	Directions int         `json:"ways"`             // groups that differ in hops or in delay beyond doubt; 1: no difference was seen
+	Directions int         `json:"ways"`             // groups that clearly differ in hops or in delay; 1: no difference seen
 	By         string      `json:"by,omitempty"`     // "hops" or "delay"
 	Groups     []PortGroup `json:"groups,omitempty"` // where there are several
 }
 
-// PortGroup are source ports that seem to go the same way.
+// PortGroup holds source ports that seem to take the same path.
 type PortGroup struct {
 	Ports []int `json:"ports"`          // source ports
-	Hops  *int  `json:"hops,omitempty"` // of the way there
-	RTTNs int64 `json:"rtt_min_ns"`     // least round trip
+	Hops  *int  `json:"hops,omitempty"` // hops of the forward direction
+	RTTNs int64 `json:"rtt_min_ns"`     // shortest round trip
 }

@@ -26,8 +26,7 @@ func TestFewSamples(t *testing.T) {
 	}
 }
 
-// TestWithin holds that what reaches out of a span by more than a quarter of
-// a sample is left out.
+// TestWithin checks that Within leaves out a sample that extends beyond the span by more than a quarter of its interval.
 func TestWithin(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1_700_000_000, 0).Add(time.Duration(s) * time.Second) }
 	s := Series{EveryNs: int64(20 * time.Second)}

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// schema1 is the schema before Schema. Its round trips are in microseconds where
-// the kernel has told them, names of cells and groups are labels, and what the
-// kernel says where it has no value stands there as one.
+// schema1 is the schema before Schema. It holds round-trip times of the kernel in microseconds, calls the names of cells and groups labels, and keeps the
+// kernel's sentinels for missing values as values.
 const schema1 = "thru.result/1"
 
-// older are the keys of schema1 that Schema has not, at their places.
+// older holds the keys of schema1 that Schema does not have, at their places.
 type older struct {
 	Cells []struct {
 		Label string `json:"label"`
@@ -57,7 +56,7 @@ type olderTCP struct {
 	MinRTT  *uint32 `json:"min_rtt_us"`
 }
 
-// upgrade makes a document that was read from the JSON of schema1 one of Schema.
+// upgrade converts a document that was read from JSON of schema1 to Schema.
 func upgrade(d *Document, text []byte) error {
 	var was older
 	if err := json.Unmarshal(text, &was); err != nil {
@@ -87,8 +86,7 @@ func upgrade(d *Document, text []byte) error {
 	return nil
 }
 
-// nameTargets names the pairs that targets are decided by, in results of versions
-// that had them in the reason alone.
+// nameTargets sets the pair that decides each target, for results of versions that name it only in the reason.
 func nameTargets(d *Document) {
 	for i := range d.Targets {
 		t := &d.Targets[i]
@@ -101,8 +99,7 @@ func nameTargets(d *Document) {
 	}
 }
 
-// nameOffloads names the offloads that gates warn of, in results of versions that
-// had them in the words alone.
+// nameOffloads sets the offloads that gates warn of, for results of versions that name them only in the text.
 func nameOffloads(d *Document) {
 	for i := range d.Gates {
 		g := &d.Gates[i]
@@ -142,7 +139,7 @@ func upgradeStreams(streams []Stream, was []olderStream) {
 	}
 }
 
-// What the kernel says where it has no value (include/net/tcp.h, tcp_info.c).
+// Sentinels of the kernel for missing values (include/net/tcp.h, tcp_info.c).
 const (
 	noRate      = math.MaxUint64
 	noThreshold = math.MaxInt32 // TCP_INFINITE_SSTHRESH
@@ -159,8 +156,8 @@ func (o *olderTCP) upgrade(t *TCPInfo) {
 	t.WithoutSentinels()
 }
 
-// WithoutSentinels takes out what the kernel says where it has no value: the rate
-// of a connection that none holds back, and the threshold of one that has met no loss.
+// WithoutSentinels removes the kernel's sentinels for missing values: the rate of an unpaced connection, and the threshold of a connection that has seen no
+// loss.
 func (t *TCPInfo) WithoutSentinels() {
 	for _, rate := range []**uint64{&t.PacingRate, &t.MaxPacingRate} {
 		if *rate != nil && **rate == noRate {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What programs before this one have written is read, in the units and with the
-// keys of today, and without what the kernel has no value for.
+// Decode reads results of earlier versions, in today's units and keys, and without the kernel's sentinels.
 func TestDecodeUpgrades(t *testing.T) {
 	files, _ := filepath.Glob("../cause/testdata/versions/*.json")
 	trips := 0
@@ -43,7 +42,7 @@ func TestDecodeUpgrades(t *testing.T) {
 	}
 }
 
-// Each key of the schema before is taken over, and none of another place.
+// Upgrade takes over each key of the previous schema, from its own place only.
 func TestUpgrade(t *testing.T) {
 	d, err := Decode([]byte(`{"schema":"thru.result/1","labels":{"rtt_us":"7","label":"x"},
 		"cells":[{"label":"latency, idle","window_bytes":{"send_bytes":0,"recv_bytes":65536},"runs":[{"flows":[{"sender":{

@@ -5,10 +5,8 @@ import (
 	"strings"
 )
 
-// UUID reads a UUID of a machine as its firmware, its system or its hypervisor
-// writes it: 16 bytes in hexadecimal, with hyphens, spaces, braces or 0x between
-// them. It returns the usual form, lower case with hyphens; "" where the text is
-// none, or one that makers leave in every machine.
+// UUID parses the UUID of a machine as firmware, system or hypervisor write it: 16 bytes in hexadecimal, with hyphens, spaces, braces or 0x between them. It
+// returns the usual form, lower case with hyphens. It returns "" for other text, and for a UUID that makers leave in every machine.
 func UUID(text string) string {
 	text = strings.ToLower(strings.Trim(strings.TrimSpace(text), "{}"))
 	var digits strings.Builder
@@ -26,9 +24,8 @@ func UUID(text string) string {
 	return formatUUID(b)
 }
 
-// SwapUUID is the UUID with its first three fields in the other order of bytes:
-// SMBIOS before 2.6 did not say which, and so two who read one firmware may
-// differ (DSP0134, section 7.2.1). "" where the text is no UUID.
+// SwapUUID returns the UUID with its first three fields in the other byte order. SMBIOS before 2.6 did not specify the order, so two programs may read the
+// same firmware differently (DSP0134, section 7.2.1). It returns "" where the text is no UUID.
 func SwapUUID(text string) string {
 	u := UUID(text)
 	if u == "" {
@@ -41,8 +38,7 @@ func SwapUUID(text string) string {
 	return formatUUID([]byte{b[3], b[2], b[1], b[0], b[5], b[4], b[7], b[6], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]})
 }
 
-// blankUUID tells of one that identifies nothing: all bytes alike, or what boards
-// have whose maker set none.
+// blankUUID reports whether a UUID identifies nothing: all bytes are equal, or the maker of the board set none.
 func blankUUID(b []byte) bool {
 	const unset = "03000200040005000006000700080009"
 	return hex.EncodeToString(b) == unset || strings.Count(string(b), string(b[:1])) == len(b)
@@ -53,8 +49,7 @@ func formatUUID(b []byte) string {
 	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
 }
 
-// SameUUID compares two, in either order of their first bytes. What is none is
-// the same as nothing.
+// SameUUID compares two UUIDs, in either byte order. Text that is no UUID equals nothing.
 func SameUUID(a, b string) bool {
 	a, b = UUID(a), UUID(b)
 	return a != "" && (a == b || SwapUUID(a) == b)

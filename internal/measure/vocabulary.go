@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// FactRow is a fact of a host, a path or an inventory, as all faces and comparisons know it.
+// FactRow describes a fact of a host, a path or an inventory, for all reports and comparisons.
 type FactRow struct {
-	Key   string // in the JSON document, without the names of things: "interfaces.mtu_bytes"; "uplink" is the last part of any key
-	Title string // what people call it; empty: the words of its key
-	Rank  int    // how near it stands to a rate, the least first; 0: it has no place of its own
+	Key   string // key in the JSON document, without names of interfaces and the like: "interfaces.mtu_bytes"; "uplink" is the last part of any key
+	Title string // name for people; empty: the words of its key
+	Rank  int    // how much it affects a rate, the least number most; 0: it has no rank
 	Trait FactTrait
 }
 
-// FactTrait is what holds of a fact.
+// FactTrait is a set of properties of a fact.
 type FactTrait int
 
 // Traits of facts.
 const (
-	Noise     FactTrait = 1 << iota // differs from one reading to the next although nobody has changed anything: counters, loads, temperatures
-	Minor                           // hardly bears on a rate; nor does what lies below it and has no row
-	ByAbsence                       // where it is not there, it is not set
-	Names                           // the keys below it are names of things
-	Whole                           // what lies below it is not named apart where it is not known
+	Noise     FactTrait = 1 << iota // changes between readings without a cause: counters, loads, temperatures
+	Minor                           // hardly affects a rate; the same for nested keys without a row
+	ByAbsence                       // absent means not set
+	Names                           // the keys nested in it are names
+	Whole                           // nested facts are not named separately where they are not known
 )
 
-// Is tells whether a trait holds.
+// Is reports whether the fact has a trait.
 func (f FactRow) Is(t FactTrait) bool { return f.Trait&t != 0 }
 
-// factRows is the vocabulary of facts. Units are the ends of the keys (_bytes, _bps, _ns, _hz).
+// factRows is the vocabulary of facts. The end of a key is its unit (_bytes, _bps, _ns, _hz).
 func factRows() []FactRow {
 	rows := []FactRow{
 		{"paths.mtu", "path MTU", 2, 0}, {"interfaces.speed_bps", "speed", 3, 0}, {"interfaces.duplex", "duplex", 3, 0},
@@ -92,12 +92,11 @@ func factRows() []FactRow {
 		ram.huge_pages_free ram.tcp_memory_bytes numa_nodes.free_bytes cgroup.path cgroup.periods cgroup.throttled_periods cgroup.throttled_ns
 		firewall.conntrack_entries firewall.conntrack_drops clock.max_error_ns clock.offset_ns clock.frequency_ppm clock.read_cost_ns cpu.current_hz
 		disks.mounts.free_bytes hypervises.vhost_threads`)
-	add(Noise, "cpu.threads ram.total_bytes") // cores and memory_bytes say them
+	add(Noise, "cpu.threads ram.total_bytes") // cores and memory_bytes hold the same
 	return rows
 }
 
-// partWords are the words of facts by the last part of their keys, where something is not
-// known, whatever it is of: administrators know these words, not the keys.
+// partWords returns the words for a fact that is not known, by the last part of its key: administrators know these words, not the keys.
 func partWords() map[string]string {
 	words := map[string]string{
 		"*": "other settings", "clock_ahead_ns": "clock there", "coalescing": "interrupt moderation", "configuration": "configuration file",
@@ -121,8 +120,7 @@ func partWords() map[string]string {
 	return words
 }
 
-// wholeWords are the lists and parts of an inventory: what one of them is called,
-// and what each of them is.
+// wholeWords returns for the lists and parts of an inventory the word for one of them and the word for each of them.
 func wholeWords() map[string][2]string {
 	return map[string][2]string{
 		"guests": {"VM", "VMs"}, "nics": {"", "each adapter"}, "disks": {"", "each virtual disk"},
@@ -134,10 +132,10 @@ func wholeWords() map[string][2]string {
 	}
 }
 
-// Vocabulary are the rows of all facts by their keys.
+// Vocabulary maps keys of facts to their rows.
 type Vocabulary map[string]FactRow
 
-// NewVocabulary makes one.
+// NewVocabulary returns the rows of all facts.
 func NewVocabulary() Vocabulary {
 	rows := factRows()
 	v := make(Vocabulary, len(rows))
@@ -147,8 +145,7 @@ func NewVocabulary() Vocabulary {
 	return v
 }
 
-// Row is what holds of a fact. One that has no row has the words of its key for a title, and
-// hardly bears on a rate where one above it does not.
+// Row returns the row of a fact. Without a row, the fact gets the words of its key as the title, and the trait Minor where a key above it has that trait.
 func (v Vocabulary) Row(key string) FactRow {
 	row, known := v[key]
 	row.Key = key
@@ -160,7 +157,7 @@ func (v Vocabulary) Row(key string) FactRow {
 	return row
 }
 
-// plainTitle makes words of a key: "interfaces.pci.gen_max" is "pci gen max".
+// plainTitle turns a key into words: "interfaces.pci.gen_max" is "pci gen max".
 func plainTitle(key string) string {
 	key = strings.TrimPrefix(key, "interfaces.")
 	for _, unit := range []string{"_bytes", "_bps", "_ns", "_hz", "_packets"} {
@@ -169,13 +166,13 @@ func plainTitle(key string) string {
 	return strings.NewReplacer("_", " ", ".", " ").Replace(key)
 }
 
-// Title is what people call a fact by its key, whatever interface it is of.
+// Title returns the name for people of a fact, by its key, whichever interface the key names.
 func (v Vocabulary) Title(key string) string {
 	head, rest, _ := strings.Cut(key, ".")
 	if v[head].Is(Whole) {
 		return v[head].Title
 	}
-	for head == "interfaces" && strings.Contains(rest, ".") { // names of interfaces may hold dots
+	for head == "interfaces" && strings.Contains(rest, ".") { // names of interfaces may contain dots
 		_, rest, _ = strings.Cut(rest, ".")
 		if key = "interfaces." + rest; v[key].Title != "" {
 			break
@@ -184,9 +181,8 @@ func (v Vocabulary) Title(key string) string {
 	return cmp.Or(v[key].Title, partWords()[key], v.Row(key).Title)
 }
 
-// Words are what people call a fact of an inventory or a host by its key, where it is
-// not known: "guests.nics.uplink" is "uplink in use of each adapter", "port_groups.lab.failover"
-// is "teaming of port group lab". Keys of something else stay as they are.
+// Words returns the words for a fact of an inventory or a host that is not known, by its key: "guests.nics.uplink" is "uplink in use of each adapter",
+// "port_groups.lab.failover" is "teaming of port group lab". It returns other keys as they are.
 func (v Vocabulary) Words(key string) string {
 	parts, wholes := partWords(), wholeWords()
 	word := func(part string) string { return cmp.Or(parts[part], v[part].Title, v["interfaces."+part].Title) }
@@ -201,7 +197,7 @@ func (v Vocabulary) Words(key string) string {
 	if !known {
 		return cmp.Or(v[key].Title, key)
 	}
-	if head == "guests" { // what is said of all of them
+	if head == "guests" { // a fact of all guests
 		if inner := v.Words(rest); inner != rest || word(rest) != "" {
 			return inner
 		} else if strings.Contains(rest, ".") {

@@ -21,7 +21,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestVocabulary: each row names a fact that there is, once.
+// TestVocabulary: each row names an existing fact, once.
 func TestVocabulary(t *testing.T) {
 	known := map[string]bool{"load.processes": true, "cpu.idle_limit": true} // reasons alone have these
 	keysOf(reflect.TypeFor[Facts](), "", known)
@@ -34,7 +34,7 @@ func TestVocabulary(t *testing.T) {
 	}
 }
 
-// keysOf adds the keys of a type's fields, and of what lies below them.
+// keysOf adds the keys of a type's fields, and of the types nested in it.
 func keysOf(x reflect.Type, at string, keys map[string]bool) {
 	for x.Kind() == reflect.Pointer || x.Kind() == reflect.Slice {
 		x = x.Elem()
