@@ -15,14 +15,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of a TCP client's first words, which it says at once.
+// Timeouts for the first bytes of a TCP client, which it sends at once.
 const (
 	firstWait   = 4 * time.Second // for the first bytes and the header
 	ackSendWait = time.Second
 	acceptAgain = 10 * time.Millisecond // after an error of accept, such as too few descriptors
 )
 
-// accept greets the clients that come by TCP.
+// accept takes the clients that connect over TCP.
 func (d *Server) accept(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -51,7 +51,7 @@ func (d *Server) accept(ctx context.Context, l net.Listener) error {
 			defer stop()
 			if err := d.greet(c); err != nil {
 				c.Close()
-				if !errors.Is(err, io.EOF) { // who hangs up without a word has only looked
+				if !errors.Is(err, io.EOF) { // a client that closes without a byte was only a port check
 					d.report(addrOf(c), err)
 				}
 			}
@@ -67,8 +67,7 @@ func addrOf(c net.Conn) netip.AddrPort {
 	return netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
 }
 
-// greet hears what a client wants on one connection, and answers where an
-// answer is due.
+// greet reads the request of a client on one connection, and answers where the protocol requires an answer.
 func (d *Server) greet(c net.Conn) error {
 	c.SetDeadline(time.Now().Add(firstWait))
 	came := sinceEpoch()
@@ -107,8 +106,7 @@ func (d *Server) greet(c net.Conn) error {
 	return d.join(addr, t, s)
 }
 
-// kinship is what streams that belong together have in common: one client with
-// one wish. Flags that do not matter here may differ (2.2.1).
+// kinship identifies the streams of one test: one client with one request. Flags that do not matter here may differ (2.2.1).
 type kinship struct {
 	protocol string
 	from     netip.Addr
@@ -122,7 +120,7 @@ func (t test) kinship(from netip.Addr) kinship {
 	return k
 }
 
-// wanted is how many streams the client announces; without a header as many as there may be.
+// wanted returns how many streams the client announces; without a header the allowed maximum.
 func (t test) wanted(l Limits) int {
 	if t.header.flags == 0 {
 		return l.streams()

@@ -12,14 +12,13 @@ import (
 	"thru/internal/measure"
 )
 
-// streams is the most of one call.
+// streams returns the largest number of streams in one call.
 func (l Limits) streams() int { return cmp.Or(l.Streams, measure.MaxStreams) }
 
-// overrun is how much longer than it has announced a client may send: its
-// clock is not ours, and what it has sent must arrive.
+// overrun is how much longer than announced a client may send: its clock differs from ours, and its last data has to arrive.
 const overrun = 5 * time.Second
 
-// answer opens the listening end: it takes the call that the token names.
+// answer opens the listening end: it takes the call of the token.
 func (g Engine) answer(_ context.Context, e engine.End) (*session, error) {
 	var c *caller
 	if g.Server != nil {
@@ -60,13 +59,13 @@ func (g Engine) answerTo(c *caller, e engine.End) (*session, error) {
 	return s, s.adopt(g.Program, task)
 }
 
-// handOver lists what the worker takes over of a call.
+// handOver lists the connections of a call for the worker.
 func handOver(c *caller, e engine.End) ([]worker.Conn, error) {
 	var given []worker.Conn
 	for _, x := range c.streams {
 		g := x.handOver()
 		if e.Sends {
-			g.Early = worker.Early{} // the header went the other way
+			g.Early = worker.Early{} // the header went in the other direction
 		}
 		given = append(given, g)
 	}

@@ -7,7 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// A client of -d or -r wants what it sends sent to it, at the port that it names.
+// With -d or -r a client requests a test of the same kind back to its own port.
 func TestCallback(t *testing.T) {
 	h, err := parseHeader(raw(t, realDual))
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"thru/internal/sock"
 )
 
-// Engine opens sessions with an iperf2 at the other end, whose data moves in
-// worker processes of Program. Server is where the calls come from that it
-// answers; without one it only calls.
+// Engine opens sessions with an iperf2 at the other end, whose data moves in worker processes of Program. Server provides the calls that it answers; without a
+// Server it only calls.
 type Engine struct {
 	Program *worker.Program
 	Server  *Server
@@ -26,8 +25,7 @@ type Engine struct {
 // Name implements engine.Engine.
 func (Engine) Name() string { return measure.IPerf2 }
 
-// Open implements engine.Engine. A dialling end is connected then; a listening
-// one takes the call that its Token names.
+// Open implements engine.Engine. A dialling end is then connected; a listening end takes the call of its Token.
 func (g Engine) Open(ctx context.Context, e engine.End) (engine.Session, error) {
 	open := g.call
 	if !e.Dials {
@@ -45,24 +43,24 @@ type session struct {
 	*worker.Session
 	end   engine.End
 	ready engine.Ready
-	peer  version // of the program at the other end; 0 where it has not said so
+	peer  version // version of the program at the other end; 0: not reported
 
 	life context.Context // ends with Close
 	over context.CancelFunc
 
-	release func()       // of a call that has been answered: the server forgets it
-	guard   func()       // holds a client by UDP to what this end allows; nil of others
-	first   int64        // of UDP that has been answered: number of the first datagram
-	old     bool         // and its numbers are of 32 bits
-	kept    []*sock.Kept // of UDP, by stream, for the last words
+	release func()       // for an answered call: makes the server forget it
+	guard   func()       // limits a UDP client to the rate that this end allows; nil for others
+	first   int64        // for an answered UDP call: number of the first datagram
+	old     bool         // its datagrams have 32-bit numbers
+	kept    []*sock.Kept // UDP: by stream, for the final exchange
 
 	mu    sync.Mutex
-	take  taker       // what Start hands over
-	conns []net.Conn  // until it has
-	words []lastWords // of UDP, by stream
+	take  taker       // makes what Start hands over
+	conns []net.Conn  // until the worker has them
+	words []lastWords // UDP: by stream
 }
 
-// taker makes connections ready and lists what the worker takes over.
+// taker prepares connections and lists them for the worker.
 type taker func(ctx context.Context, conns []net.Conn, ramp time.Duration) ([]worker.Conn, error)
 
 func newSession(e engine.End) *session {
@@ -141,8 +139,7 @@ func (s *session) Evidence() measure.Evidence {
 	return e
 }
 
-// Start implements engine.Session. The header leaves now, since it names the
-// test's time, and a server that sends begins at once.
+// Start implements engine.Session. It sends the header only now, because the header names the time of the test, and a server that sends starts at once.
 func (s *session) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
 	s.mu.Lock()
 	conns := s.conns

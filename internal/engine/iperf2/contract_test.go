@@ -23,7 +23,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The test binary is its own worker, as the program is.
+// The test binary is its own worker, like the program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == worker.Verb {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -33,13 +33,13 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	flag.Parse()
-	flag.Set("test.parallel", "16") // those that are parallel wait, and do not compute
+	flag.Set("test.parallel", "16") // parallel tests mostly wait, and do not compute
 	goleak.VerifyTestMain(m)
 }
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// limit bounds each step of a test; it is no assertion of speed.
+// limit bounds each step of a test; it does not assert speed.
 const limit = 30 * time.Second
 
 func program(t *testing.T) *worker.Program {
@@ -52,7 +52,7 @@ func program(t *testing.T) *worker.Program {
 	return p
 }
 
-// stubServer is a server that serves, with an engine that answers each call at once.
+// stubServer is a running server with an engine that answers each call at once.
 type stubServer struct {
 	engine  Engine
 	port    int
@@ -60,14 +60,14 @@ type stubServer struct {
 	refused chan error
 }
 
-// answered is a call that has become a session, or has not.
+// answered is a call and its session, or its error.
 type answered struct {
 	call    engine.Call
 	session engine.Session
 	err     error
 }
 
-// serve starts a server on loopback; take says what becomes of each call.
+// serve starts a server on loopback; take handles each call.
 func serve(t *testing.T, c ServerConfig) *stubServer {
 	t.Helper()
 	s := &stubServer{answers: make(chan *answered, 64), refused: make(chan error, 64)}
@@ -133,7 +133,7 @@ func closeGone(t *testing.T, x engine.Session) {
 	}
 }
 
-// next is the next call that has been answered.
+// next returns the next answered call.
 func (s *stubServer) next(t *testing.T) *answered {
 	t.Helper()
 	select {
@@ -150,14 +150,14 @@ func (s *stubServer) next(t *testing.T) *answered {
 	return nil
 }
 
-// spec is a short test.
+// spec returns a short test.
 func spec(protocol string, streams int) measure.Spec {
 	s := measure.Spec{From: "local", To: "iperf2://127.0.0.1", DialFrom: true, Engine: measure.IPerf2, Protocol: protocol, Streams: streams,
 		Duration: int64(400 * time.Millisecond), Interval: int64(100 * time.Millisecond), NoRamp: true, Rate: 100e6}
 	return s
 }
 
-// reversed is the other direction of a test.
+// reversed returns the other direction of a test.
 func reversed(s measure.Spec) measure.Spec {
 	s.From, s.To, s.DialFrom = s.To, s.From, false
 	return s
@@ -179,7 +179,7 @@ func dial(t *testing.T, p *worker.Program, x measure.Spec, port int, ramp time.D
 	return s
 }
 
-// finished waits for the end of a session, which must be a good one.
+// finished waits for the end of a session, which must succeed.
 func finished(t *testing.T, s engine.Session) measure.Evidence {
 	t.Helper()
 	us := enginetest.Finish(t, s)

@@ -13,17 +13,16 @@ import (
 	"thru/internal/sock"
 )
 
-// dialBudget bounds connecting of all streams together.
+// dialBudget limits the time to connect all streams together.
 const dialBudget = 10 * time.Second
 
-// dialAll opens the streams of a call to the first target that answers. Over
-// UDP nothing answers: the first target that the kernel has a route to is taken.
+// dialAll opens the streams of a call to the first target that answers. Over UDP nothing answers: it takes the first target with a route.
 func dialAll(ctx context.Context, e engine.End) (conns []net.Conn, skipped []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialBudget)
 	defer cancel()
 	for _, target := range e.Targets {
 		first, err := dialOne(ctx, e, target, 0)
-		if fault.Hint(err) != "" { // of our own options: another target would fail alike
+		if fault.Hint(err) != "" { // caused by our own options: another target would fail the same way
 			return nil, skipped, err
 		}
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestBothRoles: what thru sends as a client it counts as a server.
+// TestBothRoles: thru as a server counts what thru sends as a client.
 func TestBothRoles(t *testing.T) {
 	s := serve(t, ServerConfig{})
 	amount := func(x measure.Spec) measure.Spec {
@@ -62,8 +62,7 @@ func TestBothRoles(t *testing.T) {
 	}
 }
 
-// missing is how many bytes of datagrams the receiver says that it missed: the
-// socket of one that waits for a CPU overflows, but not often.
+// missing returns how many bytes of datagrams the receiver missed: the socket of a receiver that waits for a CPU overflows, but not often.
 func missing(t *testing.T, sent, received measure.Evidence) (bytes int64) {
 	t.Helper()
 	for i, s := range received.Streams {
@@ -81,7 +80,7 @@ func missing(t *testing.T, sent, received measure.Evidence) (bytes int64) {
 	return bytes
 }
 
-// checkFar: what is known of the other end agrees with what that end counted.
+// checkFar: the evidence of the other end agrees with that end's own counts.
 func checkFar(t *testing.T, x measure.Spec, ours engine.Session, sent, received measure.Evidence) {
 	t.Helper()
 	far, back := ours.Far()
@@ -109,7 +108,7 @@ func checkFar(t *testing.T, x measure.Spec, ours engine.Session, sent, received 
 	}
 }
 
-// TestFullDuplex: both ways on one connection.
+// TestFullDuplex: both directions on one connection.
 func TestFullDuplex(t *testing.T) {
 	s := serve(t, ServerConfig{})
 	x := spec(measure.TCP, 2)

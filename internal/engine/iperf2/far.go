@@ -6,9 +6,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Far implements engine.Session. Over UDP a server reports what it received.
-// Over TCP, and of itself as a sender, an iperf2 reports nothing: what is known
-// of a receiver is what its kernel has acknowledged.
+// Far implements engine.Session. Over UDP a server reports what it received. Over TCP, and of itself as a sender, an iperf2 reports nothing: the receiver's
+// bytes are those that its kernel has acknowledged.
 func (s *session) Far() (far, back *measure.Evidence) {
 	own := s.Evidence()
 	far = s.farOf(own)
@@ -18,7 +17,7 @@ func (s *session) Far() (far, back *measure.Evidence) {
 	return far, back
 }
 
-// farOf is the other end of a direction of which own is this end.
+// farOf returns the evidence of the other end of a direction; own is that of this end.
 func (s *session) farOf(own measure.Evidence) *measure.Evidence {
 	spec := s.end.Spec
 	name := spec.From
@@ -50,8 +49,8 @@ func (s *session) farOf(own measure.Evidence) *measure.Evidence {
 	return &e
 }
 
-// reported is what the server said of its UDP streams, without the client's
-// last words, which it counts: of those that it missed, as lost datagrams.
+// reported fills the evidence from the server's reports of its UDP streams, without the client's final datagrams. The server counts these: those that it
+// missed, as lost datagrams.
 func reported(e *measure.Evidence, own measure.Evidence, words []lastWords, not func(fact, why string)) {
 	for i, w := range words {
 		if i >= len(own.Streams) {
@@ -78,8 +77,7 @@ func reported(e *measure.Evidence, own measure.Evidence, words []lastWords, not 
 	not("streams.datagrams.duplicates", "iperf2 counts them as out of order")
 }
 
-// counted is what the numbers of a sender's datagrams tell: how many there
-// were, but not in which time.
+// counted fills the evidence from the numbers of a sender's datagrams. They show how many datagrams there were, but not in which time.
 func counted(e *measure.Evidence, own measure.Evidence) {
 	for _, x := range own.Streams {
 		y := measure.Stream{Index: x.Index, Local: x.Peer, Peer: x.Local, Length: x.Length}
@@ -93,7 +91,7 @@ func counted(e *measure.Evidence, own measure.Evidence) {
 	}
 }
 
-// acknowledged is what the receiver's kernel has taken, as the sender's saw it.
+// acknowledged fills the evidence from the bytes that the receiver's kernel has acknowledged, as the sender's kernel saw it.
 func acknowledged(e *measure.Evidence, own measure.Evidence, not func(fact, why string)) {
 	begin := make([]uint64, len(own.Streams))
 	for i, x := range own.Streams {
@@ -124,8 +122,7 @@ func acknowledged(e *measure.Evidence, own measure.Evidence, not func(fact, why 
 	not("bytes_read", "an iperf2 reports nothing over TCP: the bytes are those that its kernel has acknowledged, as the sender's saw it")
 }
 
-// ackedBins are the seconds of the measured time; none where the kernel did
-// not tell of each.
+// ackedBins returns the acknowledged bytes of each second of the measured time; nothing where the kernel did not report each second.
 func ackedBins(own measure.Evidence, before []uint64) []measure.StreamBin {
 	bins := []measure.StreamBin{}
 	for _, b := range own.Bins {
@@ -147,8 +144,7 @@ func ackedBins(own measure.Evidence, before []uint64) []measure.StreamBin {
 	return bins
 }
 
-// acked is what a TCP_INFO says has been acknowledged, without the connection's
-// greeting, which the kernel counts.
+// acked returns the acknowledged bytes of a TCP_INFO, without the SYN, which the kernel counts.
 func acked(t *measure.TCPInfo) (uint64, bool) {
 	if t == nil || t.BytesAcked == nil || *t.BytesAcked > math.MaxInt64 {
 		return 0, false

@@ -13,15 +13,14 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of the last words of a UDP stream.
+// Timeouts of the final exchange of a UDP stream.
 const (
-	lastWordsTime = 2500 * time.Millisecond // as an iperf2 client tries
-	silence       = 250 * time.Millisecond  // after which a server takes it that its report has come
+	lastWordsTime = 2500 * time.Millisecond // as long as an iperf2 client tries
+	silence       = 250 * time.Millisecond  // after which a server assumes that its report has arrived
 )
 
-// conclude has the last words when the worker has counted all: over UDP a
-// client says that it has ended, and the server reports. A test that the far
-// end cut short is an error.
+// conclude runs the final exchange after the worker has counted everything: over UDP a client sends its end, and the server sends its report. It returns an
+// error for a test that the far end cut short.
 func (s *session) conclude() error {
 	e := s.Session.Evidence()
 	if s.end.Spec.Protocol == measure.UDP {
@@ -31,7 +30,7 @@ func (s *session) conclude() error {
 		}
 		var wg sync.WaitGroup
 		for i := range min(len(s.kept), len(e.Streams)) {
-			if s.end.Sends == s.end.Dials { // else nobody awaits a word
+			if s.end.Sends == s.end.Dials { // else no end expects a message
 				wg.Go(func() { part(i, e) })
 			}
 		}
@@ -44,7 +43,7 @@ func (s *session) conclude() error {
 	return s.cutShort(e)
 }
 
-// unheard tells of a client by UDP whose server has said nothing at all.
+// unheard reports whether a UDP client has received nothing at all from its server.
 func (s *session) unheard() bool {
 	if s.end.Spec.Protocol != measure.UDP || !s.end.Sends || !s.end.Dials {
 		return false
@@ -52,10 +51,10 @@ func (s *session) unheard() bool {
 	return !slices.ContainsFunc(s.words, func(w lastWords) bool { return w.report != nil })
 }
 
-// cutShort tells of a far end that sent less than it was asked for.
+// cutShort returns an error where the far end sent less than requested.
 func (s *session) cutShort(e measure.Evidence) error {
 	if !s.end.Dials {
-		return nil // a client sends as long as it likes
+		return nil // a client sends as long as it wants
 	}
 	if s.end.Spec.Duplex {
 		e, _ = s.Back()
@@ -72,13 +71,13 @@ func (s *session) cutShort(e measure.Evidence) error {
 	return nil
 }
 
-// lastWords are what the ends of a UDP stream say when it has ended.
+// lastWords is the final exchange of a UDP stream: the client's end and the server's report.
 type lastWords struct {
-	first  int64   // number of the first last word, which follows that of the last datagram
-	report *report // nil where none came
+	first  int64   // number of the first final datagram, which follows that of the last data
+	report *report // nil: not received
 }
 
-// takeUp is the kept socket of stream i; it says no more when the session is closed.
+// takeUp returns the kept socket of stream i; closing the session interrupts it.
 func (s *session) takeUp(i int) (c net.Conn, done func(), err error) {
 	c, err = s.kept[i].Conn()
 	if err != nil {
@@ -88,8 +87,7 @@ func (s *session) takeUp(i int) (c net.Conn, done func(), err error) {
 	return c, func() { stop(); c.Close() }, nil
 }
 
-// sendEnd says to the server that stream i has ended, until its report comes.
-// Each try has a number of its own, negative and one further.
+// sendEnd sends the end of stream i to the server until its report arrives. Each try has its own number, negative and one further.
 func (s *session) sendEnd(i int, e measure.Evidence) {
 	c, done, err := s.takeUp(i)
 	if err != nil {
@@ -105,7 +103,7 @@ func (s *session) sendEnd(i int, e measure.Evidence) {
 	wait, number := silence/5, words.first
 	for give := time.Now().Add(lastWordsTime); words.report == nil && time.Now().Before(give) && s.life.Err() == nil; number++ {
 		copy(word, h.append(appendNumber(nil, -number, sinceEpoch())))
-		c.Write(word) // a refusal shows as no report
+		c.Write(word) // a refusal shows as a missing report
 		words.report = hearReport(c, b, wait, number)
 		wait = min(wait*3/2, silence)
 	}
@@ -114,8 +112,7 @@ func (s *session) sendEnd(i int, e measure.Evidence) {
 	s.mu.Unlock()
 }
 
-// afterLast is the number that follows that of a sent stream's last datagram.
-// Packets has those that the kernel refused too, since they took a number.
+// afterLast returns the number after a sent stream's last datagram. Packets includes those that the kernel refused, because they took a number.
 func afterLast(x measure.Stream) int64 {
 	if x.DatagramsAll == nil {
 		return 1
@@ -123,14 +120,13 @@ func afterLast(x measure.Stream) int64 {
 	return x.DatagramsAll.Packets + 1
 }
 
-// isLikely tells a report from junk: of no more datagrams than were sent, and
-// of times that a test can have.
+// isLikely reports whether a report is plausible: it counts no more datagrams than were sent, and its times are possible for a test.
 func (r report) isLikely(sent int64) bool {
 	return r.datagrams >= 0 && r.datagrams <= sent && r.lost >= 0 && r.lost <= r.datagrams && r.bytes >= 0 &&
 		r.duration >= 0 && r.duration <= 2*measure.MaxDuration && r.jitter >= 0 && r.jitter <= time.Hour
 }
 
-// hearReport takes what comes within a time; nil where no report is among it.
+// hearReport reads until a plausible report or a timeout; it returns nil without a report.
 func hearReport(c net.Conn, b []byte, wait time.Duration, sent int64) *report {
 	give := time.Now().Add(wait)
 	c.SetReadDeadline(give)
@@ -149,8 +145,7 @@ func hearReport(c net.Conn, b []byte, wait time.Duration, sent int64) *report {
 	return nil
 }
 
-// sendCounts reports stream i to the client, again for each last word that
-// still comes, until there is silence.
+// sendCounts reports stream i to the client, again for each final datagram that still arrives, until there is silence.
 func (s *session) sendCounts(i int, e measure.Evidence) {
 	c, done, err := s.takeUp(i)
 	if err != nil {
@@ -159,7 +154,7 @@ func (s *session) sendCounts(i int, e measure.Evidence) {
 	defer done()
 	word := reportOf(e.Streams[i], time.Duration(e.MeasuredNs), s.first).append(nil, s.old)
 	b := make([]byte, largestUDP)
-	// No more is sent than has come, since the address of the sender is not proven.
+	// Send no more bytes than were received, because the address of the sender is not verified.
 	for came := e.Streams[i].TotalBytes + e.Streams[i].Length; came >= int64(len(word)); came -= int64(len(word)) {
 		if _, err := c.Write(word); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return
@@ -173,9 +168,8 @@ func (s *session) sendCounts(i int, e measure.Evidence) {
 	}
 }
 
-// reportOf is what a server says of a stream whose first datagram has that
-// number. The client's last word counts, except where they begin with 0: such
-// a client takes it that its first does not.
+// reportOf returns the server's report of a stream whose first datagram has that number. The client's final datagram counts, except where the numbers begin
+// with 0: such a client assumes that its first datagram does not count.
 func reportOf(x measure.Stream, span time.Duration, first int64) report {
 	r := report{bytes: x.TotalBytes + first*x.Length, duration: span}
 	if d := x.DatagramsAll; d != nil {

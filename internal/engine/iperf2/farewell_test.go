@@ -6,7 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestAfterLast: a refused datagram has taken one number, and not two.
+// TestAfterLast: a refused datagram takes one number, not two.
 func TestAfterLast(t *testing.T) {
 	for _, tt := range []struct {
 		name string

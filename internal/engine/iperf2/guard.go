@@ -7,16 +7,15 @@ import (
 	"thru/internal/fault"
 )
 
-// Bounds of a client by UDP that sends more than this end allows.
+// Limits for a UDP client that sends more than this end allows.
 const (
 	guardEvery = 250 * time.Millisecond
-	mostBurst  = time.Second     // that it may be ahead, besides a tenth for its clock
-	shunTime   = 2 * time.Second // of silence, after which it is a new client
+	mostBurst  = time.Second     // that it may be ahead, plus a tenth for its clock
+	shunTime   = 2 * time.Second // of silence, after which it counts as a new client
 )
 
-// holdClient ends the session when more comes by UDP than the limit allows:
-// datagrams cannot be slowed down from here, and what a header says of its rate
-// need not be so (-b 9000pps of 2.1.8 says 9000 bit/s). It ends with the session.
+// holdClient ends the session when more arrives over UDP than the limit allows. This end cannot slow down datagrams, and the rate in a header may be wrong (-b
+// 9000pps of 2.1.8 says 9000 bit/s). It ends with the session.
 func (s *session) holdClient(c *caller) {
 	most := cmp.Or(s.end.Spec.MaxRate, s.end.MaxRate)
 	if most <= 0 {
@@ -47,7 +46,7 @@ func (s *session) holdClient(c *caller) {
 	}
 }
 
-// began is when the first datagram of a caller came.
+// began returns when the first datagram of a caller arrived.
 func (c *caller) began() time.Time {
 	first := time.Now()
 	for _, x := range c.streams {

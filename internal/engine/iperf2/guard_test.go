@@ -15,7 +15,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestRatesOfUDP: a client by UDP is within the limit, or no test.
+// TestRatesOfUDP: a UDP client is within the limit, or gets no test.
 func TestRatesOfUDP(t *testing.T) {
 	const most = 10_000_000
 	for _, tt := range []struct {
@@ -36,7 +36,7 @@ func TestRatesOfUDP(t *testing.T) {
 		{"none", measure.UDP, header{streams: 1}, most, "does not name"},
 		{"none without a limit", measure.UDP, header{streams: 1}, 0, ""},
 		{"above without a limit", measure.UDP, header{streams: 1, rate: 1e12}, 0, ""},
-		{"tcp", measure.TCP, header{streams: 1, rate: 1e12}, most, ""}, // that is held
+		{"tcp", measure.TCP, header{streams: 1, rate: 1e12}, most, ""}, // TCP, which this end can limit
 	} {
 		err := test{protocol: tt.protocol, header: tt.header, length: 1470}.refusal(Limits{RateBps: tt.limit})
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || fault.Hint(err) == "") {
@@ -45,8 +45,7 @@ func TestRatesOfUDP(t *testing.T) {
 	}
 }
 
-// TestSendsMoreThanItSays: a client by UDP that does is ended, and what it
-// sends from then on makes no new call.
+// TestSendsMoreThanItSays: a UDP client that exceeds its rate is ended, and its further datagrams make no new call.
 func TestSendsMoreThanItSays(t *testing.T) {
 	t.Parallel()
 	s := serve(t, ServerConfig{Limits: Limits{RateBps: 8_000_000}})
@@ -80,15 +79,15 @@ func TestSendsMoreThanItSays(t *testing.T) {
 	select {
 	case <-s.answers:
 		t.Error("the rest of it is a new call")
-	case <-time.After(200 * time.Millisecond): // of many datagrams
+	case <-time.After(200 * time.Millisecond): // many datagrams would have called by then
 	}
 	close(stop)
 	<-over
 	s.empty(t)
 }
 
-// TestHoldsTCP: a limit of this end holds both directions of TCP, whatever the
-// client asks for. The bound is wide: what is compared is held and not held.
+// TestHoldsTCP: a limit of this end applies to both directions of TCP, whatever the client requests. The threshold is wide: it distinguishes only limited from
+// unlimited.
 func TestHoldsTCP(t *testing.T) {
 	const most = 40_000_000
 	s := serve(t, ServerConfig{Limits: Limits{RateBps: most}})

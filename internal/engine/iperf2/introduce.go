@@ -16,11 +16,11 @@ import (
 	"thru/internal/sock"
 )
 
-// Bounds of a server's first words, which it says at once.
+// Timeouts for the first bytes of a server, which it sends at once.
 const (
 	ackWait    = 2500 * time.Millisecond // where the test depends on it
-	ackPolite  = 30 * time.Millisecond   // where an older server says nothing, and its clock runs already; the round trips come on top
-	askEvery   = 50 * time.Millisecond   // a request of datagrams may be lost
+	ackPolite  = 30 * time.Millisecond   // where an older server sends nothing, and its clock runs already; plus the round trips
+	askEvery   = 50 * time.Millisecond   // a request for datagrams may be lost
 	askWait    = 3 * time.Second
 	largestUDP = 1 << 16
 
@@ -28,8 +28,7 @@ const (
 	mostAnnounced = 10 // tries
 )
 
-// introduce says on every stream what this end wants, hears the answer where
-// one is due, and lists what the worker takes over.
+// introduce sends the header on every stream, reads the answer where there is one, and lists the connections for the worker.
 func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Duration) ([]worker.Conn, error) {
 	h, err := headerOf(s.end.Spec, s.end.Sends, ramp)
 	if err != nil {
@@ -52,14 +51,14 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 			given[i].Conn = c
 			given[i].Early, errs[i] = say(c, h)
 		})
-		if udp { // one after the other: a server has no ear for the next while it opens a socket for one
+		if udp { // one after the other: a server drops the next while it opens a socket for one
 			wg.Wait()
 		}
 	}
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return nil, err // the others say the same
+			return nil, err // the other errors are the same
 		}
 	}
 	for _, c := range conns {
@@ -71,8 +70,7 @@ func (s *session) introduce(ctx context.Context, conns []net.Conn, ramp time.Dur
 	return bothDirections(given)
 }
 
-// bothDirections adds every connection once more, for the other direction. On error
-// it closes what it has added, and nothing of the caller's.
+// bothDirections adds every connection once more, for the other direction. On error it closes those that it has added, but not the caller's.
 func bothDirections(given []worker.Conn) ([]worker.Conn, error) {
 	own := len(given)
 	for _, g := range given[:own:own] {
@@ -105,13 +103,13 @@ func (s *session) greet(c net.Conn, h header) (worker.Early, error) {
 	}
 	early := worker.Early{Bytes: int64(len(b))}
 	if !s.end.Sends {
-		early = worker.Early{} // it went the other way
+		early = worker.Early{} // it went in the other direction
 	}
 	var answer [ackSize]byte
 	n, err := io.ReadFull(c, answer[:])
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0 && !backward:
-		return early, nil // one before 2.0.10
+		return early, nil // a server before 2.0.10
 	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
 		return early, tooOld(c, 0)
 	case err != nil:
@@ -133,7 +131,7 @@ func (s *session) greet(c net.Conn, h header) (worker.Early, error) {
 	return early, nil
 }
 
-// tooOld is the error of a server that does not know reverse and both ways.
+// tooOld returns the error for a server that does not support reverse and bidirectional tests.
 func tooOld(c net.Conn, v version) error {
 	who := v.program()
 	if v == 0 {
@@ -150,8 +148,7 @@ func closedError(c net.Conn, err error) error {
 	return fault.Failf("", "iperf2: calling %s: %w", c.RemoteAddr(), err)
 }
 
-// announce sends the first datagram of a stream, again where the server had no
-// ear for it, so that a socket awaits the others there.
+// announce sends the first datagram of a stream, repeatedly where the server drops it, so that a socket is ready there for the others.
 func (s *session) announce(c net.Conn, h header) (worker.Early, error) {
 	b := make([]byte, max(int(h.length), datagramSize))
 	var err error
@@ -178,8 +175,7 @@ func noEar(c net.Conn) error {
 	return fault.Failf("does `iperf -s -u` run there? A server of TCP takes no datagrams", "iperf2: calling %s: nobody takes datagrams there", c.RemoteAddr())
 }
 
-// ask has a server send datagrams: it repeats the request until the first
-// comes.
+// ask makes a server send datagrams: it repeats the request until the first one arrives.
 func (s *session) ask(c net.Conn, h header) (worker.Early, error) {
 	b := make([]byte, largestUDP)
 	refused := 0

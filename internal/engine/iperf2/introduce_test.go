@@ -10,7 +10,7 @@ import (
 	"thru/internal/engine/worker"
 )
 
-// TestBothDirectionsFails: what cannot be had twice leaves the connections to their owner.
+// TestBothDirectionsFails: where a connection cannot be duplicated, the connections stay with their owner.
 func TestBothDirectionsFails(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -22,7 +22,7 @@ func TestBothDirectionsFails(t *testing.T) {
 		c := tcpDial(t, l.Addr().(*net.TCPAddr).Port)
 		given = append(given, worker.Conn{Conn: c})
 	}
-	ours, theirs := net.Pipe() // which has no descriptor
+	ours, theirs := net.Pipe() // it has no descriptor
 	defer theirs.Close()
 	defer ours.Close()
 	if _, err := bothDirections(append(given, worker.Conn{Conn: ours})); err == nil {

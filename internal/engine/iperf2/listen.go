@@ -16,7 +16,7 @@ import (
 	"thru/internal/sock"
 )
 
-// listen takes the datagrams of sources that have no socket of their own yet.
+// listen reads the datagrams of sources that have no own socket yet.
 func (d *Server) listen(ctx context.Context, u *net.UDPConn) error {
 	sock.WantDestination(u) // else the route to the client decides which of our addresses answers
 	local := u.LocalAddr().(*net.UDPAddr).AddrPort()
@@ -27,7 +27,7 @@ func (d *Server) listen(ctx context.Context, u *net.UDPConn) error {
 		case ctx.Err() != nil, errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			continue // of an earlier answer that nobody took
+			continue // ICMP error of an earlier answer that found no receiver
 		}
 		to := local
 		if a, ok := sock.Destination(oob[:more]); ok {
@@ -37,7 +37,7 @@ func (d *Server) listen(ctx context.Context, u *net.UDPConn) error {
 	}
 }
 
-// datagram counts one of a known source, and opens a socket for a new one.
+// datagram counts a datagram of a known source, and opens a socket for a new source.
 func (d *Server) datagram(from, to netip.AddrPort, b []byte) {
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	number, ok := parseNumber(b)
@@ -53,7 +53,7 @@ func (d *Server) datagram(from, to netip.AddrPort, b []byte) {
 	}
 	d.mu.Unlock()
 	if s == nil {
-		return // a last word of a test that is over, or a flood
+		return // a final datagram of a finished test, or a flood
 	}
 	s.stillSends()
 	s.count(b)
@@ -74,11 +74,10 @@ func (d *Server) datagram(from, to netip.AddrPort, b []byte) {
 	}
 }
 
-// proofTime is how long a source may take for its second datagram, without
-// which it gets no test: one alone may be anybody's junk.
+// proofTime is how long a source may take for its second datagram. Without it the source gets no test: a single datagram may be junk.
 const proofTime = 15 * time.Second
 
-// isProven is true once, when a source has sent a second number.
+// isProven returns true once, when a source has sent a second number.
 func (s *source) isProven() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *source) isProven() bool {
 	return true
 }
 
-// isAnybodys is true of a source that has a socket, or is just getting one.
+// isAnybodys reports whether a source has a socket, or is about to get one.
 func (s *source) isAnybodys() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,31 +98,29 @@ func (s *source) isAnybodys() bool {
 func (s *source) forgetUnproven() {
 	s.mu.Lock()
 	proven := s.proven
-	s.proven = true // what comes now is too late, and of a source that is forgotten
+	s.proven = true // what arrives now is too late, and belongs to a forgotten source
 	s.mu.Unlock()
 	if !proven {
 		s.forget()
 	}
 }
 
-// source is a UDP client's stream from its first datagram on. Until a worker
-// takes it over it is read here, since a socket's buffer holds little.
+// source is a UDP client's stream from its first datagram on. This package reads it until a worker takes it over, because a socket's buffer holds little.
 type source struct {
 	server *Server
 	from   netip.AddrPort
 	conn   *net.UDPConn
-	over   chan struct{} // closed when it is not read here any more
+	over   chan struct{} // closed when this package no longer reads it
 
 	mu     sync.Mutex
 	early  worker.Early
 	lowest uint64      // number of the first datagram
 	proven bool        // it has sent a second one
 	frozen bool        // handed over
-	quiet  *time.Timer // where it is shunned: forgets it
+	quiet  *time.Timer // where it is ignored: forgets it
 }
 
-// open makes the socket that takes this source's datagrams from now on: the
-// kernel prefers one that is connected.
+// open makes the socket that receives this source's further datagrams: the kernel prefers a connected one.
 func (s *source) open(to netip.AddrPort, b []byte) error {
 	t := s.testOf(b)
 	if err := t.refusal(s.server.conf.Limits); err != nil {
@@ -145,7 +142,7 @@ func (s *source) open(to netip.AddrPort, b []byte) error {
 	return s.server.join(s.from, t, s)
 }
 
-// testOf is what a datagram of this source asks for: each has the whole header.
+// testOf returns the test that a datagram of this source requests: each has the whole header.
 func (s *source) testOf(b []byte) test {
 	t := test{protocol: measure.UDP, length: len(b), numbering: numbering(b), firstNumber: 1}
 	if s.lowest == 0 { // before 2.0.14 they begin with 0
@@ -159,8 +156,7 @@ func (s *source) testOf(b []byte) test {
 	return t
 }
 
-// read counts datagrams until the stream is handed over. Those of other
-// sources came between the socket's birth and its connection.
+// read counts datagrams until the stream is handed over. Datagrams of other sources may arrive between the bind and the connect of the socket.
 func (s *source) read() {
 	defer close(s.over)
 	b := make([]byte, largestUDP)
@@ -180,7 +176,7 @@ func (s *source) read() {
 	}
 }
 
-// count takes one datagram.
+// count counts one datagram.
 func (s *source) count(b []byte) {
 	number, ok := parseNumber(b)
 	now := time.Now().UnixNano()
@@ -215,7 +211,7 @@ func (s *source) handOver() worker.Conn {
 
 func (s *source) connection() net.Conn { return s.conn }
 
-// close forgets the source; its next datagram is a new client's.
+// close forgets the source; its next datagram counts as a new client.
 func (s *source) close() {
 	s.mu.Lock()
 	c := s.conn
@@ -232,8 +228,7 @@ func (s *source) close() {
 	}
 }
 
-// shun has the server overlook this source until it is silent for a while, so
-// that the rest of an ended test makes no new one.
+// shun makes the server ignore this source until it is silent for a while, so that the rest of an ended test starts no new one.
 func (s *source) shun() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +237,7 @@ func (s *source) shun() {
 	}
 }
 
-// stillSends puts off that a shunned source is forgotten.
+// stillSends postpones the end of the time for which a source is ignored.
 func (s *source) stillSends() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +254,7 @@ func (s *source) forget() {
 	}
 }
 
-// numbering is how a client numbers its datagrams, as its first one shows.
+// numbering returns how a client numbers its datagrams, from its first one.
 func numbering(first []byte) worker.Numbering {
 	if len(first) >= datagramSize+flagsSize && binary.BigEndian.Uint32(first[datagramSize:])&flagNumber64 != 0 {
 		return worker.NumberStampHigh

@@ -18,7 +18,7 @@ import (
 	"thru/internal/measure"
 )
 
-// peer is a TCP listener on loopback that does something else than an iperf2.
+// peer is a TCP listener on loopback that is no iperf2.
 func peer(t *testing.T, do func(net.Conn)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +40,7 @@ func peer(t *testing.T, do func(net.Conn)) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// fails opens and runs a test that must fail, and returns why.
+// fails opens and runs a test that must fail, and returns the error.
 func fails(t *testing.T, x measure.Spec, port int) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -60,8 +60,7 @@ func fails(t *testing.T, x measure.Spec, port int) error {
 	return us[len(us)-1].Err
 }
 
-// TestBadPeers: a peer that speaks something else, says nothing or goes away
-// is a clear error in bounded time, with a hint.
+// TestBadPeers: a peer with another protocol, without an answer, or that disconnects gives a clear error in limited time, with a hint.
 func TestBadPeers(t *testing.T) {
 	t.Parallel()
 	hold := func(c net.Conn) { t.Cleanup(func() { c.Close() }) }
@@ -111,7 +110,7 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// TestNoReport: without a server's report nobody knows what has arrived.
+// TestNoReport: without a server's report it is not known what has arrived.
 func TestNoReport(t *testing.T) {
 	t.Parallel()
 	u, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -126,9 +125,8 @@ func TestNoReport(t *testing.T) {
 	}
 }
 
-// TestClientVanishes: a client that stops in the middle has the time that it
-// has announced and a bit, since it may pause; then its test is over, and leaves
-// what has come.
+// TestClientVanishes: a client that stops in the middle has a little more than the announced time, because it may pause; then its test ends, and keeps the
+// received data.
 func TestClientVanishes(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
@@ -163,7 +161,7 @@ func TestClientVanishes(t *testing.T) {
 	}
 }
 
-// TestClosesAtAnyTime: Close leaves nothing, whatever has begun.
+// TestClosesAtAnyTime: Close leaves nothing behind, at any stage.
 func TestClosesAtAnyTime(t *testing.T) {
 	s := serve(t, ServerConfig{})
 	for _, x := range []measure.Spec{spec(measure.TCP, 2), reversed(spec(measure.TCP, 2)), spec(measure.UDP, 2)} {
@@ -188,12 +186,12 @@ func TestClosesAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestLimits: what an end allows holds, whatever the client asks for.
+// TestLimits: the limits of an end apply, whatever the client requests.
 func TestLimits(t *testing.T) {
 	s := serve(t, ServerConfig{Limits: Limits{Streams: 2, Duration: 500 * time.Millisecond, RateBps: 50e6}})
 	x := reversed(spec(measure.TCP, 2))
 	x.Duration = int64(3 * time.Second)
-	fails(t, x, s.port) // the server ends before its time
+	fails(t, x, s.port) // the server ends early
 	a := s.next(t)
 	e := finished(t, a.session)
 	if e.MeasuredNs > int64(900*time.Millisecond) || a.call.Specs[0].MaxRate != 50e6 || a.call.Specs[0].Duration != int64(500*time.Millisecond) {
@@ -201,7 +199,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestManyStreams: as many as there can be.
+// TestManyStreams: the maximum number of streams.
 func TestManyStreams(t *testing.T) {
 	s := serve(t, ServerConfig{})
 	for _, protocol := range []string{measure.TCP, measure.UDP} {

@@ -17,8 +17,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The real program judges. THRU_REQUIRE_LAB makes its absence a failure;
-// IPERF2 names another version's binary.
+// Tests against the real program. THRU_REQUIRE_LAB makes its absence a failure; IPERF2 names another version's binary.
 func realIPerf(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("IPERF2")
@@ -45,7 +44,7 @@ type line struct {
 
 var figures = regexp.MustCompile(`\[\s*(SUM|\*?\d+)\] +([\d.]+)- *([\d.]+) sec +([\d.]+) KBytes +([\d.]+) Kbits/sec(?: +([\d.]+) ms +(\d+)/ *(\d+))?`)
 
-// lines are the figures that iperf printed, of all streams or of each.
+// lines returns the figures that iperf printed, for all streams or for each.
 func lines(out string) (all []line) {
 	for _, m := range figures.FindAllStringSubmatch(out, -1) {
 		l := line{id: m[1], udp: m[8] != ""}
@@ -57,7 +56,7 @@ func lines(out string) (all []line) {
 	return all
 }
 
-// run is the real client's output.
+// run returns the real client's output.
 func run(t *testing.T, iperf string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -69,7 +68,7 @@ func run(t *testing.T, iperf string, args ...string) string {
 	return string(out)
 }
 
-// sameBytes: what iperf printed in some lines is what was counted here.
+// sameBytes: iperf's bytes in some lines equal the bytes counted here.
 func sameBytes(t *testing.T, what string, lines int, kbytes float64, counted int64) {
 	t.Helper()
 	if counted == 0 || math.Abs(kbytes*1024-float64(counted)) > float64(lines)*1024 {
@@ -77,8 +76,7 @@ func sameBytes(t *testing.T, what string, lines int, kbytes float64, counted int
 	}
 }
 
-// of adds the lines of single streams of one kind; those of the second
-// direction have a star.
+// of sums the lines of single streams of one kind; those of the second direction have a star.
 func of(ls []line, star, udp bool) (n int, kbytes float64) {
 	for _, l := range ls {
 		if l.id != "SUM" && strings.HasPrefix(l.id, "*") == star && l.udp == udp {
@@ -89,8 +87,7 @@ func of(ls []line, star, udp bool) (n int, kbytes float64) {
 	return n, kbytes
 }
 
-// TestRealClient: the real client and thru as its server count the same. How
-// well their rates agree is for `make interop` to say, on a machine of its own.
+// TestRealClient: the real client and thru as its server count the same. `make interop` checks how well their rates agree, on a separate machine.
 func TestRealClient(t *testing.T) {
 	iperf := realIPerf(t)
 	s := serve(t, ServerConfig{})
@@ -149,8 +146,7 @@ func TestRealClient(t *testing.T) {
 	}
 }
 
-// sameDatagrams: the report that the client printed is what thru counted, and
-// the last word of each stream.
+// sameDatagrams: the report that the client printed equals thru's counts plus the final datagram of each stream.
 func sameDatagrams(t *testing.T, ls []line, e measure.Evidence) {
 	t.Helper()
 	var lost, total, packets, missed, bytes int64
@@ -171,11 +167,10 @@ func sameDatagrams(t *testing.T, ls []line, e measure.Evidence) {
 	sameBytes(t, "the reports", words, kbytes, bytes)
 }
 
-// realServer starts the real program as a server and returns its port and
-// what it prints until it ends.
+// realServer starts the real program as a server and returns its port and its output until it ends.
 func realServer(t *testing.T, iperf string, args ...string) (port int, output func() string) {
 	t.Helper()
-	for port = 36710 + os.Getpid()%40; ; port++ { // else two runs at once are likely to meet
+	for port = 36710 + os.Getpid()%40; ; port++ { // else two simultaneous runs may use the same port
 		tcp, udp, err := Listen(t.Context(), []string{"127.0.0.1"}, port, "")
 		closeListeners(tcp, udp)
 		if err != nil && port < 36790 {
@@ -269,7 +264,7 @@ func TestRealServer(t *testing.T) {
 	}
 }
 
-// judgeServer compares what thru measured with what the server printed and reported.
+// judgeServer compares thru's measurement with what the server printed and reported.
 func judgeServer(t *testing.T, x measure.Spec, s engine.Session, e measure.Evidence, ls []line) {
 	t.Helper()
 	far, _ := s.Far()
@@ -294,14 +289,13 @@ func judgeServer(t *testing.T, x measure.Spec, s engine.Session, e measure.Evide
 		n, kbytes := of(ls, true, false)
 		sameBytes(t, "the other direction", n, kbytes, b.TotalBytes)
 	}
-	// With both ways at once the last bytes may not be acknowledged when it is read.
+	// With both directions at once the last bytes may be unacknowledged at the reading.
 	if x.DialFrom && (far.TotalBytes > e.TotalBytes || far.TotalBytes < e.TotalBytes && !x.Duplex || far.TotalBytes == 0) {
 		t.Errorf("the far end has acknowledged %d of %d bytes", far.TotalBytes, e.TotalBytes)
 	}
 }
 
-// judgeReport compares the report with what the server printed, and both with
-// what was sent.
+// judgeReport compares the report with what the server printed, and both with the sent data.
 func judgeReport(t *testing.T, far *measure.Evidence, e measure.Evidence, ls []line) {
 	t.Helper()
 	var lost, sent, reported int64

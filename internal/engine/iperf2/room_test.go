@@ -21,7 +21,7 @@ func (mute) handOver() worker.Conn { return worker.Conn{} }
 func (mute) connection() net.Conn  { return nil }
 func (mute) close()                {}
 
-// openServer is a server whose callers come by join, and the calls it makes of them.
+// openServer returns a server whose callers arrive by join, and the calls that it makes of them.
 func openServer(t *testing.T, c ServerConfig) (*Server, chan engine.Call) {
 	d, calls := NewServer(c), make(chan engine.Call, 1000)
 	d.took = func(c engine.Call) { calls <- c }
@@ -34,19 +34,18 @@ func openServer(t *testing.T, c ServerConfig) (*Server, chan engine.Call) {
 	return d, calls
 }
 
-// joins is a caller of a host that announces a number of streams, and brings one.
+// joins adds a caller of a host that announces a number of streams, and sends one.
 func joins(d *Server, from netip.AddrPort, streams uint32) error {
 	h := header{flags: flagExtended | flagLength | headerSize<<1, streams: streams, port: uint32(from.Port()), amount: -100}
 	return d.join(from, test{protocol: measure.TCP, header: h}, mute{})
 }
 
-// hostNo is an address of some host.
+// hostNo returns an address of some host.
 func hostNo(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), uint16(1000+i))
 }
 
-// TestManyJoinAtOnce: no more wait than may, also in the moment in which a
-// caller is complete and no call yet.
+// TestManyJoinAtOnce: no more callers wait than allowed, even while a caller is complete but not yet a call.
 func TestManyJoinAtOnce(t *testing.T) {
 	d, calls := openServer(t, ServerConfig{MaxCalls: 2})
 	var wg sync.WaitGroup
@@ -106,7 +105,7 @@ func TestOneHost(t *testing.T) {
 			if err := joins(d, hostNo(3), 1); !errors.Is(err, errBusy) {
 				t.Errorf("more wait than may: %v", err)
 			}
-			for range 4 { // those that brought fewer streams than announced are run, too
+			for range 4 { // callers with fewer streams than announced also run
 				if d.claim((<-calls).Token) == nil {
 					t.Error("a call is gone")
 				}
@@ -134,7 +133,7 @@ func TestOneHost(t *testing.T) {
 	}
 }
 
-// TestWelcome: a host that connects and says nothing leaves room for others.
+// TestWelcome: a host that connects without a request leaves room for others.
 func TestWelcome(t *testing.T) {
 	d := NewServer(ServerConfig{})
 	fill := func(host netip.Prefix) (n int) {
@@ -155,7 +154,7 @@ func TestWelcome(t *testing.T) {
 	}
 }
 
-// TestServeEnds: listening is over when the time is, at whatever moment.
+// TestServeEnds: the server stops listening when the context ends, at any stage.
 func TestServeEnds(t *testing.T) {
 	for range 200 {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -20,44 +20,42 @@ import (
 	"thru/internal/sock"
 )
 
-// Bounds of what has not become a test yet.
+// Limits before a test starts.
 const (
-	groupWait    = time.Second            // for the other streams of a client that names their number
-	datagramWait = 3 * time.Second        // for the second datagrams of the others, which come as slowly as -b asks
-	plainWait    = 100 * time.Millisecond // for those of a client that sends no header
-	callWait     = time.Minute            // for a call to be taken up
-	mostCalls    = 16                     // where the configuration names no other number
-	mostGreeted  = 256                    // TCP connections that have not said what they want
+	groupWait    = time.Second            // for the other streams of a client that announces their number
+	datagramWait = 3 * time.Second        // for the second datagrams of the other streams, which arrive as slowly as -b sets
+	plainWait    = 100 * time.Millisecond // for the other streams of a client that sends no header
+	callWait     = time.Minute            // until an engine opens the call
+	mostCalls    = 16                     // default of ServerConfig.MaxCalls
+	mostGreeted  = 256                    // TCP connections that have not sent their request yet
 )
 
-// ServerConfig bounds a Server.
+// ServerConfig holds the limits of a Server.
 type ServerConfig struct {
 	Limits   Limits
-	MaxCalls int // that wait at once; 0 is a usual number. See Server.room for what one host may have of them
-	// Refused hears of callers that are turned away; it may be nil. Not of every
-	// one where there are many.
+	MaxCalls int // waiting at once; 0: the default. Server.room limits the share of one host
+	// Refused receives callers that the server turns away; it may be nil. Where there are many, it receives only some.
 	Refused func(addr string, reason error)
 }
 
-// Server takes the calls of iperf2 clients, over TCP and UDP. A call waits with
-// its connections until an Engine opens it by its token, and not for long.
+// Server takes the calls of iperf2 clients, over TCP and UDP. A call waits with its connections for a limited time until an Engine opens it by its token.
 type Server struct {
 	conf ServerConfig
 
 	mu      sync.Mutex
-	took    func(engine.Call)          // nil when the server does not serve
-	groups  map[kinship]*caller        // to whom more streams may come
+	took    func(engine.Call)          // nil while the server does not serve
+	groups  map[kinship]*caller        // callers that may get more streams
 	calls   map[string]*caller         // by token
-	sources map[netip.AddrPort]*source // of UDP, from the first datagram to the end of the test
+	sources map[netip.AddrPort]*source // UDP, from the first datagram to the end of the test
 	callers map[*caller]bool           // from the first stream to the end of the test; true while they wait to be opened
 
-	completing sync.WaitGroup // groups that will be calls
+	completing sync.WaitGroup // groups that will become calls
 
 	silent  engine.Crowd[netip.Prefix] // by host
 	refused engine.Refusals
 }
 
-// NewServer makes a server that takes no calls before Serve.
+// NewServer returns a server that takes no calls before Serve.
 func NewServer(c ServerConfig) *Server {
 	c.MaxCalls = cmp.Or(c.MaxCalls, mostCalls)
 	return &Server{conf: c, groups: map[kinship]*caller{}, calls: map[string]*caller{},
@@ -77,13 +75,13 @@ type caller struct {
 
 // stream is one connection of a caller.
 type stream interface {
-	// handOver is the connection and what has been read of it; nobody reads it here from then on.
+	// handOver returns the connection and what was read of it; this package no longer reads it.
 	handOver() worker.Conn
 	connection() net.Conn
 	close()
 }
 
-// close ends all that is left of a caller; twice does no harm.
+// close ends everything left of a caller; it may be called twice.
 func (c *caller) close() {
 	c.timer.Stop()
 	for _, s := range c.streams {
@@ -94,8 +92,7 @@ func (c *caller) close() {
 	delete(c.server.callers, c)
 }
 
-// Listen opens a port for TCP and UDP on some addresses, or on all. Where only
-// a part of that works, it returns the part and the error of the rest.
+// Listen opens a port for TCP and UDP on some addresses, or on all. Where only some of them work, it returns those and the error of the rest.
 func Listen(ctx context.Context, addrs []string, port int, device string) (tcp []net.Listener, udp []*net.UDPConn, err error) {
 	if len(addrs) == 0 {
 		addrs = []string{""}
@@ -123,9 +120,8 @@ func Listen(ctx context.Context, addrs []string, port int, device string) (tcp [
 	return tcp, udp, nil
 }
 
-// Serve takes calls until ctx ends, and then closes what waits and what it was
-// given to listen on. took must not block; it hears of every call, which then
-// waits to be opened by its token or refused.
+// Serve takes calls until ctx ends, and then closes the waiting calls and the given listeners. took must not block; it receives every call, which then waits
+// to be opened by its token or refused.
 func (d *Server) Serve(ctx context.Context, tcp []net.Listener, udp []*net.UDPConn, took func(engine.Call)) error {
 	d.mu.Lock()
 	d.took = took
@@ -155,7 +151,7 @@ func (d *Server) Serve(ctx context.Context, tcp []net.Listener, udp []*net.UDPCo
 	return errors.Join(errs...)
 }
 
-// close turns away all that wait.
+// close turns all waiting calls away.
 func (d *Server) close() {
 	d.mu.Lock()
 	d.took = nil
@@ -183,9 +179,8 @@ var (
 	errClosed = errors.New("iperf2: taking a call: nothing is served any more")
 )
 
-// room tells why a new caller from an address is not taken; nil if it is. One
-// host has at most half of what may wait, and with its running tests as many as
-// may wait: else it could keep all others out.
+// room returns the reason to refuse a new caller from an address; nil to take it. One host has at most half of the waiting calls, and with its running tests
+// at most as many as the limit of waiting calls: else it could keep all others out.
 func (d *Server) room(addr netip.Addr) error {
 	waiting, own, ownWaiting := 0, 0, 0
 	for c, waits := range d.callers {
@@ -209,19 +204,18 @@ func (d *Server) room(addr netip.Addr) error {
 	return nil
 }
 
-// hostOf is what one host has of addresses: of IPv6 a network of 64 bits.
+// hostOf returns the prefix that counts as one host: for IPv6 a 64-bit network.
 func hostOf(a netip.Addr) netip.Prefix {
 	a = a.Unmap()
 	bits := a.BitLen()
 	if a.Is6() {
 		bits = 64
 	}
-	p, _ := a.Prefix(bits) // of an address that is none it is none
+	p, _ := a.Prefix(bits) // an invalid address gives an invalid prefix
 	return p
 }
 
-// join adds a stream to its caller, and makes a call of a caller that is
-// complete, or to whom no more streams come in time.
+// join adds a stream to its caller, and makes a call when the caller is complete or its time for more streams is over.
 func (d *Server) join(addr netip.AddrPort, t test, s stream) error {
 	key := t.kinship(addr.Addr())
 	d.mu.Lock()
@@ -249,8 +243,8 @@ func (d *Server) join(addr netip.AddrPort, t test, s stream) error {
 	}
 	c.streams = append(c.streams, s)
 	if len(c.streams) == c.want {
-		delete(d.groups, key) // what comes now is another caller's
-		if c.timer.Stop() {   // else its time is over in this moment
+		delete(d.groups, key) // further streams belong to another caller
+		if c.timer.Stop() {   // else its time is over at this moment
 			go d.complete(c)
 		}
 	}
@@ -288,11 +282,11 @@ func (d *Server) complete(c *caller) {
 		d.report(c.addr, err)
 		return
 	}
-	call.Refuse = func(error) { d.refuse(call.Token) } // who refuses knows why
+	call.Refuse = func(error) { d.refuse(call.Token) } // whoever refuses knows the reason
 	took(call)
 }
 
-// program is what the client says it is; empty where it says nothing.
+// program returns the program that the client reports; empty where it reports none.
 func (t test) program() string {
 	if t.header.version == 0 {
 		return ""
@@ -300,7 +294,7 @@ func (t test) program() string {
 	return t.header.version.program()
 }
 
-// nameOf is the name of a client's end point.
+// nameOf returns the name of a client's end point.
 func nameOf(a netip.Addr) string {
 	if a = a.Unmap(); a.Is6() {
 		return measure.IPerf2 + "://[" + a.String() + "]"
@@ -308,7 +302,7 @@ func nameOf(a netip.Addr) string {
 	return measure.IPerf2 + "://" + a.String()
 }
 
-// claim takes a call away from the server; nil where there is none of that token.
+// claim removes a call from the server; nil where no call has that token.
 func (d *Server) claim(token string) *caller {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -321,8 +315,7 @@ func (d *Server) claim(token string) *caller {
 	return c
 }
 
-// refuse ends a call without a test; false where it is none any more. iperf2
-// has no word for it: its connections close.
+// refuse ends a call without a test; false where the call no longer exists. iperf2 has no message for it: its connections close.
 func (d *Server) refuse(token string) bool {
 	c := d.claim(token)
 	if c != nil {
@@ -331,7 +324,7 @@ func (d *Server) refuse(token string) bool {
 	return c != nil
 }
 
-// report passes a refusal on, in bounds.
+// report reports a refusal, within the limits.
 func (d *Server) report(addr netip.AddrPort, reason error) {
 	d.refused.Note(addr, time.Now(), reason)
 }

@@ -31,7 +31,7 @@ func tcpDial(t testing.TB, port int) net.Conn {
 	return c
 }
 
-// refusal is the next reason for which a caller was turned away.
+// refusal returns the next reason for which the server turned a caller away.
 func (s *stubServer) refusal(t *testing.T) error {
 	t.Helper()
 	select {
@@ -45,7 +45,7 @@ func (s *stubServer) refusal(t *testing.T) error {
 	return nil
 }
 
-// TestRefusals: what thru does not do it says, and closes the connection.
+// TestRefusals: the server reports a test that it does not support, and closes the connection.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	key := header{flags: flagExtended | flagKey | flagLength | headerSize<<1}
@@ -99,7 +99,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// empty: nothing of any caller is left.
+// empty: nothing is left of any caller.
 func (s *stubServer) empty(t testing.TB) {
 	t.Helper()
 	d := s.engine.Server
@@ -117,7 +117,7 @@ func (s *stubServer) empty(t testing.TB) {
 	}
 }
 
-// TestPlainTraffic: a client without a header just sends, and each byte counts.
+// TestPlainTraffic: a client without a header only sends, and each byte counts.
 func TestPlainTraffic(t *testing.T) {
 	s := serve(t, ServerConfig{})
 	const each = 1 << 20
@@ -141,7 +141,7 @@ func TestPlainTraffic(t *testing.T) {
 	}
 }
 
-// TestManyClients: they disturb each other in nothing.
+// TestManyClients: many clients do not affect each other.
 func TestManyClients(t *testing.T) {
 	s := serve(t, ServerConfig{})
 	stalls := tcpDial(t, s.port)
@@ -149,7 +149,7 @@ func TestManyClients(t *testing.T) {
 	var sent []engine.Session
 	for i := range 4 {
 		x := spec([]string{measure.TCP, measure.UDP}[i%2], 2)
-		x.Rate = 10e6 * int64(i+1) // else they would be one client
+		x.Rate = 10e6 * int64(i+1) // else they would count as one client
 		sent = append(sent, dial(t, s.engine.Program, x, s.port, 0))
 	}
 	var total, got int64
@@ -164,7 +164,7 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestFlood: more than may wait are turned away, and what waits is given up.
+// TestFlood: the server turns callers above the limit away, and drops waiting ones.
 func TestFlood(t *testing.T) {
 	d := NewServer(ServerConfig{MaxCalls: 2, Limits: Limits{Streams: 2}})
 	calls := make(chan engine.Call, 1000)
@@ -177,7 +177,7 @@ func TestFlood(t *testing.T) {
 	go func() { over <- d.Serve(ctx, tcp, udp, func(c engine.Call) { calls <- c }) }()
 	one := header{flags: flagExtended | flagLength | headerSize<<1, streams: 1, amount: -100}
 	var cs []net.Conn
-	for range 50 { // each would be a call
+	for range 50 { // each would become a call
 		c := tcpDial(t, tcp[0].Addr().(*net.TCPAddr).Port)
 		c.Write(one.append(nil))
 		cs = append(cs, c)
@@ -187,14 +187,14 @@ func TestFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	for i := range 1000 { // more sources than there can be streams
+	for i := range 1000 { // more sources than possible streams
 		d.datagram(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(20000+i)), udp[0].LocalAddr().(*net.UDPAddr).AddrPort(), appendNumber(nil, 1, 0))
 	}
 	closed := make(chan bool, len(cs))
 	for _, c := range cs {
 		go func() { io.Copy(io.Discard, c); closed <- true }()
 	}
-	for range len(cs) - 1 { // all but the one of this host that waits
+	for range len(cs) - 1 { // all but the waiting one of this host
 		select {
 		case <-closed:
 		case <-time.After(limit):
@@ -219,8 +219,7 @@ func TestFlood(t *testing.T) {
 	(&stubServer{engine: Engine{Server: d}}).empty(t)
 }
 
-// FuzzServerTalk: whatever a client says, by TCP or by datagrams, is over in
-// bounded time, and nothing of it stays.
+// FuzzServerTalk: whatever a client sends, over TCP or as datagrams, ends in limited time and leaves nothing behind.
 func FuzzServerTalk(f *testing.F) {
 	for _, s := range []string{realForward, realReverse, realDual, realTripTimes} {
 		f.Add(raw(f, s), appendNumber(nil, 1, 0))

@@ -12,22 +12,20 @@ import (
 	"thru/internal/measure"
 )
 
-// Limits are what a server allows of each call; 0 is no bound beyond those of measure.
+// Limits are what a server allows each call; 0 means no limit beyond those of measure.
 type Limits struct {
 	Streams  int
 	Duration time.Duration
-	RateBps  int64 // of goodput, of all streams together
+	RateBps  int64 // goodput of all streams together
 }
 
-// port of iperf2, where a header names one and nobody calls it.
+// port is iperf2's default port, for headers that name a port which nobody connects to.
 const port = 5001
 
-// rampSlack is added to the time that a server shall send, so that the last
-// second of the receiver is full.
+// rampSlack extends the time that a server sends, so that the last second of the receiver is complete.
 const rampSlack = 2 * amountUnit
 
-// headerOf says to a server what a Spec asks for; sends is this end, and ramp
-// comes before the measured time.
+// headerOf returns the header that requests a Spec from a server. sends is this end's role, and ramp comes before the measured time.
 func headerOf(s measure.Spec, sends bool, ramp time.Duration) (header, error) {
 	h := header{
 		flags: flagExtended | flagLength, streams: uint32(s.Streams), port: port,
@@ -51,7 +49,7 @@ func headerOf(s measure.Spec, sends bool, ramp time.Duration) (header, error) {
 		if s.Protocol == measure.UDP {
 			h.flags |= flagUDPTests
 		} else {
-			h.flags |= flagAsksPeer // else a server that knows the flags could not be told from one that does not
+			h.flags |= flagAsksPeer // else a server that knows the flags looks the same as one that does not
 		}
 	}
 	if s.Amount > 0 {
@@ -70,24 +68,24 @@ func headerOf(s measure.Spec, sends bool, ramp time.Duration) (header, error) {
 	return h, nil
 }
 
-// defaultDatagram is what iperf2 sends by default: it fits MTU 1500.
+// defaultDatagram is iperf2's default length: it fits MTU 1500.
 const defaultDatagram = 1470
 
 func ceil(n, by int64) int64 { return n/by + min(n%by, 1) }
 
-// test is what a client asks for.
+// test is the test that a client requests.
 type test struct {
 	protocol string
-	header   header // zero where it sent none
-	streams  int    // that have come
+	header   header // zero without one
+	streams  int    // arrived so far
 
-	// Of UDP, as the first datagram shows.
+	// UDP, from the first datagram.
 	length      int
 	numbering   worker.Numbering
 	firstNumber uint64
 }
 
-// refusal says why a test is not run here; nil if it is.
+// refusal returns the reason to refuse a test; nil to run it.
 func (t test) refusal(l Limits) error {
 	h := t.header
 	switch {
@@ -109,8 +107,7 @@ func (t test) refusal(l Limits) error {
 	return nil
 }
 
-// tooFast says why a client by UDP is not run within a bound in bit/s: nobody
-// but itself can hold it to one.
+// tooFast returns the reason to refuse a UDP client with a rate above a limit in bit/s: only the client itself can limit its rate.
 func (t test) tooFast(most int64) error {
 	h := t.header
 	asked := float64(h.rate) * float64(max(h.streams, 1))
@@ -127,11 +124,10 @@ func (t test) tooFast(most int64) error {
 	return nil
 }
 
-// errTooLittle is of a header whose time is below what can be measured.
+// errTooLittle is for a header with a time or an amount too small to measure.
 var errTooLittle = errors.New("iperf2: taking a call: the time or the amount is not above zero")
 
-// specs are the flows of the test, named for the far end point: that which the
-// client sends first, if it sends.
+// specs returns the flows of the test, named for the far end point: first the one that the client sends, if it sends.
 func (t test) specs(name string, l Limits) ([]measure.Spec, error) {
 	if err := t.refusal(l); err != nil {
 		return nil, err
@@ -166,8 +162,7 @@ func (t test) specs(name string, l Limits) ([]measure.Spec, error) {
 	return []measure.Spec{s, back}, nil
 }
 
-// rateOf is what the client asks that many streams to send together; 0 is no
-// bound. One in datagrams is the client's own.
+// rateOf returns the total rate that the client requests for that many streams; 0: no limit. A rate in datagrams is left to the client.
 func (h header) rateOf(streams int) int64 {
 	if h.upper&upperPackets != 0 || h.rate > measure.MaxRate/uint64(streams) {
 		return 0
@@ -175,8 +170,7 @@ func (h header) rateOf(streams int) int64 {
 	return int64(h.rate) * int64(streams)
 }
 
-// callback is the test that the client wants from here to its own port; nil
-// where it wants none.
+// callback returns the test that the client requests from here to its own port; nil without one.
 func (t test) callback(name string, l Limits) *engine.Callback {
 	h := t.header
 	if !h.callsBack() {
@@ -197,14 +191,14 @@ func (t test) callback(name string, l Limits) *engine.Callback {
 	return &engine.Callback{Spec: s, Port: int(h.port), AtOnce: h.flags&flagRunNow != 0}
 }
 
-// lengths of the calls: the client's, where it names one that can be.
+// lengths returns the lengths of the calls: the client's, where it names a valid one.
 func (t test) lengths() measure.Pair {
 	n := int64(t.header.length)
 	switch {
 	case t.protocol == measure.UDP:
 		n = min(max(int64(t.length), measure.MinDatagram), measure.MaxDatagram)
 	case n > measure.MaxLength || !(t.header.reverse() || t.header.fullDuplex()):
-		n = 0 // how a client writes does not bind the end that reads
+		n = 0 // the client's write size does not matter for the reading end
 	}
 	return measure.Pair{Send: n, Recv: n}
 }

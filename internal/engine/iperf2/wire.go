@@ -1,13 +1,10 @@
-// Package iperf2 is the engine that speaks to iperf of version 2, in both
-// roles: Engine calls a server of it, Server takes the calls of its clients. The
-// data moves in package worker.
+// Package iperf2 is the engine for iperf version 2, in both roles: Engine calls its server, Server takes the calls of its clients. The data moves in package
+// worker.
 //
-// iperf2 has no control channel. What a client wants stands in a header in
-// front of its data; over TCP nobody reports anything to the other end, over
-// UDP the server sends a report when the client says that it has ended.
+// iperf2 has no control channel. The client's request is a header in front of its data. Over TCP no end reports anything to the other; over UDP the server
+// sends a report when the client signals its end.
 //
-// Source of the layouts: include/payloads.h of iperf 2.1.8, and its bytes on
-// the wire.
+// Source of the layouts: include/payloads.h of iperf 2.1.8, and its bytes on the wire.
 package iperf2
 
 import (
@@ -17,26 +14,26 @@ import (
 	"time"
 )
 
-// Flags of a header's first word. The first three tell that there is a header.
+// Flags of a header's first word. The first three show that there is a header.
 const (
-	flagVersion1   = 0x80000000 // the server shall connect back (-d, -r)
+	flagVersion1   = 0x80000000 // the server must connect back (-d, -r)
 	flagExtended   = 0x40000000 // the extension follows the base
-	flagUDPTests   = 0x20000000 // of UDP: upper flags say more than how to count
+	flagUDPTests   = 0x20000000 // UDP: upper flags have more than the numbering
 	flagKey        = 0x10000000 // a key follows that the server must know
-	flagNumber64   = 0x08000000 // of UDP: datagrams are numbered by 64 bits
-	flagVersion2   = 0x04000000 // reverse and both ways at once
-	flagAsksPeer   = 0x02000000 // of TCP: the server shall answer by an ack
-	flagBounceback = 0x00800000 // alone: another header follows, of requests and responses
+	flagNumber64   = 0x08000000 // UDP: datagrams have 64-bit numbers
+	flagVersion2   = 0x04000000 // reverse and bidirectional
+	flagAsksPeer   = 0x02000000 // TCP: the server must answer with an ack
+	flagBounceback = 0x00800000 // alone: another header follows, for requests and responses
 	flagLength     = 0x00010000 // the header's length is in lengthMask
-	flagRunNow     = 0x00000001 // of flagVersion1: both directions at once
+	flagRunNow     = 0x00000001 // with flagVersion1: both directions at once
 
 	lengthMask = 0x000001fe // the length times two
 )
 
 // Upper flags, in the extension.
 const (
-	upperNoReport   = 0x0008 // of UDP: no last word and no report
-	upperTripTimes  = 0x0010 // the time of sending is behind the extension, and the ack returns it
+	upperNoReport   = 0x0008 // UDP: no final datagram and no report
+	upperTripTimes  = 0x0010 // the time of sending follows the extension, and the ack returns it
 	upperPackets    = 0x0080 // the rate counts datagrams
 	upperReverse    = 0x0400 // the server sends
 	upperFullDuplex = 0x0800 // both send on one connection
@@ -51,25 +48,24 @@ const (
 	headerSize    = baseSize + extensionSize
 	flagsSize     = 4
 	ackSize       = 28
-	ackTimes      = 24 // more of an ack to a client that measures trip times
+	ackTimes      = 24 // extra bytes of an ack to a client that measures trip times
 	reportBase    = 40
-	reportMore    = 60 // transit times, which nobody here reads
+	reportMore    = 60 // transit times, which this package does not read
 	reportHigh    = 12
 	reportSize    = datagramSize + reportBase + reportMore + reportHigh
 	oldDatagram   = 12 // before 2.0.10 a number had no high word
 )
 
-// version is that of an iperf: 2.1.8 is 0x0002000100080003, of which the last
-// two bytes say how finished it is.
+// version is the version of an iperf: 2.1.8 is 0x0002000100080003; the last two bytes are the release stage.
 type version uint64
 
-// spoken is the version whose wire this package speaks.
+// spoken is the version whose wire format this package implements.
 const spoken = version(0x0002000100080003)
 
-// firstReverse is the first that knows reverse and both ways at once.
+// firstReverse is the first version that supports reverse and bidirectional tests.
 const firstReverse = version(0x00020000000e0000)
 
-// String is such as "2.1.8"; empty where it is not known.
+// String returns a version such as "2.1.8"; empty where it is not known.
 func (v version) String() string {
 	if v == 0 {
 		return ""
@@ -77,7 +73,7 @@ func (v version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v>>48, v>>32&0xffff, v>>16&0xffff)
 }
 
-// program is how a result names it.
+// program returns the name in results.
 func (v version) program() string {
 	if v == 0 {
 		return "iperf2"
@@ -85,25 +81,25 @@ func (v version) program() string {
 	return "iperf2 " + v.String()
 }
 
-// header is what a client says of its test.
+// header is the test request of a client.
 type header struct {
 	flags   uint32
 	streams uint32
-	port    uint32 // that the server shall connect back to
-	length  uint32 // of a write or a datagram; 0 where the client has not been told
+	port    uint32 // for the server to connect back to
+	length  uint32 // of a write or a datagram; 0 where the user set none
 	amount  int32  // bytes of each stream; negative: time in amountUnits
 	upper   uint16
 	version version
 	tos     uint8
 	rate    uint64        // bit/s of each stream, or datagrams a second
-	sent    time.Duration // since 1970, of a client that measures trip times
+	sent    time.Duration // since 1970, for a client that measures trip times
 }
 
-// amountUnit is that of a header's time.
+// amountUnit is the unit of a header's time.
 const amountUnit = 10 * time.Millisecond
 
-// headerLen tells from the first word whether a header begins with it, and how
-// long it is. Plain traffic of a client without one may begin with anything.
+// headerLen returns the length of the header by its first word; ok is false without a header. Plain traffic of a client without a header may begin with any
+// bytes.
 func headerLen(flags uint32) (n int, ok bool) {
 	switch {
 	case flags&(flagVersion1|flagExtended|flagVersion2) == 0:
@@ -123,8 +119,7 @@ func headerLen(flags uint32) (n int, ok bool) {
 
 var errNoHeader = errors.New("iperf2: reading a header: there is none, or it ends early")
 
-// parseHeader reads a header of a TCP stream, or what follows the number in a
-// datagram. Where it is shorter than its flags promise, it is none.
+// parseHeader reads a header of a TCP stream, or what follows the number in a datagram. It returns errNoHeader where it is shorter than its flags require.
 func parseHeader(b []byte) (header, error) {
 	if len(b) < baseSize {
 		return header{}, errNoHeader
@@ -150,7 +145,7 @@ func parseHeader(b []byte) (header, error) {
 	return h, nil
 }
 
-// append encodes the base and the extension behind b.
+// append appends the encoded base and extension to b.
 func (h header) append(b []byte) []byte {
 	for _, w := range [...]uint32{
 		h.flags, h.streams, h.port, h.length, 0, uint32(h.amount),
@@ -162,37 +157,37 @@ func (h header) append(b []byte) []byte {
 	return b
 }
 
-// wantsAck tells whether a server answers the header, over TCP.
+// wantsAck reports whether a server answers the header, over TCP.
 func (h header) wantsAck() bool {
 	return h.flags&flagExtended != 0 && h.flags&flagVersion2 == 0 || h.flags&flagAsksPeer != 0
 }
 
-// reverse and fullDuplex tell which way the data shall go.
+// reverse and fullDuplex report the direction of the data.
 func (h header) reverse() bool {
 	return h.flags&flagVersion2 != 0 && h.upper&upperReverse != 0 && !h.fullDuplex()
 }
 
-// callsBack tells whether the server shall connect to the client's port (-d, -r).
+// callsBack reports whether the server must connect to the client's port (-d, -r).
 func (h header) callsBack() bool { return h.flags&flagVersion1 != 0 && h.flags&flagVersion2 == 0 }
 
 func (h header) fullDuplex() bool { return h.flags&flagVersion2 != 0 && h.upper&upperFullDuplex != 0 }
 
-// seconds is a time since 1970 of two words of the wire.
+// seconds returns a time since 1970 from two words of the wire format.
 func seconds(s, us uint32) time.Duration {
 	return time.Duration(s)*time.Second + time.Duration(us)*time.Microsecond
 }
 
-// appendTime encodes a time as two words.
+// appendTime appends a time as two words.
 func appendTime(b []byte, t time.Duration) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(t/time.Second))
 	return binary.BigEndian.AppendUint32(b, uint32(t%time.Second/time.Microsecond))
 }
 
-// typeAck is that of an ack among the messages that have a type.
+// typeAck is the message type of an ack.
 const typeAck = 2
 
-// ack is a server's answer to a header over TCP. To a client that measures trip
-// times it returns when the header was sent and came, and when it leaves itself.
+// ack is a server's answer to a header over TCP. To a client that measures trip times it returns the time of the header's sending and arrival, and its own
+// time of sending.
 type ack struct {
 	version            version
 	times              bool
@@ -225,19 +220,17 @@ func parseAck(b []byte) (ack, error) {
 	return ack{version: version(word(3))<<32 | version(word(4))}, nil
 }
 
-// report is what a server says of a UDP stream. It counts the last word of
-// the client as a datagram, and its bytes.
+// report is a server's report of a UDP stream. It counts the client's final datagram and its bytes.
 type report struct {
 	bytes     int64
 	duration  time.Duration
 	lost      int64
 	reordered int64
-	datagrams int64 // the highest number: those that came and those that were lost
+	datagrams int64 // the highest number: received plus lost
 	jitter    time.Duration
 }
 
-// append encodes the report as a datagram, whose number has no high word where
-// the client is old.
+// append appends the report as a datagram, for an old client without the high word of its number.
 func (r report) append(b []byte, old bool) []byte {
 	if old {
 		return r.appendBase(append(b, make([]byte, oldDatagram)...), flagVersion1)
@@ -260,8 +253,7 @@ func (r report) appendBase(b []byte, flags uint32) []byte {
 	return appendTime(b, r.jitter)
 }
 
-// parseReport reads a server's report, also that of a version before 2.0.10.
-// Counts that no test can have are an error.
+// parseReport reads a server's report, also that of a version before 2.0.10. It returns an error for impossible counts.
 func parseReport(b []byte) (report, error) {
 	bad := errors.New("iperf2: reading a report: it is none")
 	at := datagramSize
@@ -291,15 +283,14 @@ func parseReport(b []byte) (report, error) {
 	return r, nil
 }
 
-// appendNumber encodes what a datagram begins with.
+// appendNumber appends the number and the time that a datagram begins with.
 func appendNumber(b []byte, number int64, sent time.Duration) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(number))
 	b = appendTime(b, sent)
 	return binary.BigEndian.AppendUint32(b, uint32(number>>32))
 }
 
-// parseNumber reads a datagram's number; negative is a last word. A client
-// that numbers by 32 bits leaves anything in place of the high word.
+// parseNumber reads a datagram's number; negative means a final datagram. A client with 32-bit numbers leaves arbitrary bytes in place of the high word.
 func parseNumber(b []byte) (number int64, ok bool) {
 	if len(b) < oldDatagram {
 		return 0, false

@@ -138,7 +138,7 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
-// TestHeaderOf: what a Spec asks for is what a server reads.
+// TestHeaderOf: a server reads what a Spec requests.
 func TestHeaderOf(t *testing.T) {
 	plain := measure.Spec{Protocol: measure.TCP, Streams: 4, Duration: int64(10 * time.Second), Rate: 400e6, DSCP: 8}
 	udp, amount, duplex := plain, plain, plain
