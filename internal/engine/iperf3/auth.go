@@ -23,18 +23,17 @@ import (
 	"thru/internal/fault"
 )
 
-// usualSkew is how far the clocks of client and server may differ, as in iperf3.
+// usualSkew is the default limit for the difference between the clocks of client and server, as in iperf3.
 const usualSkew = 10 * time.Second
 
-// What a token says before it is encrypted.
+// Contents of a token before encryption.
 const (
 	userLine = "user: "
 	passLine = "pwd:  "
 	timeLine = "ts:   "
 )
 
-// newToken encrypts who we are for the server that has the private key; empty
-// where there is nobody to be.
+// newToken encrypts the login for the server that has the private key; it returns "" without a login.
 func newToken(l engine.Login, now time.Time) (string, error) {
 	if l.User == "" {
 		return "", nil
@@ -67,7 +66,7 @@ func privateKey(text []byte) (*rsa.PrivateKey, error) {
 	return rsaKey(text, "private", hint, x509.ParsePKCS1PrivateKey, x509.ParsePKCS8PrivateKey)
 }
 
-// rsaKey reads a key of RSA in its own form, or in the one that names its kind.
+// rsaKey reads an RSA key in its own form, or in the form that names its algorithm.
 func rsaKey[K any](text []byte, which, hint string, own func([]byte) (K, error), named func([]byte) (any, error)) (key K, err error) {
 	bad := func(format string, args ...any) (K, error) {
 		return key, fault.Usagef(hint, "iperf3: reading the "+which+" key: "+format, args...)
@@ -90,7 +89,7 @@ func rsaKey[K any](text []byte, which, hint string, own func([]byte) (K, error),
 	return key, nil
 }
 
-// Users are those whom a server lets in.
+// Users are the users that a server admits.
 type Users struct{ list []user }
 
 type user struct {
@@ -98,9 +97,8 @@ type user struct {
 	hash [sha256.Size]byte // of "{name}password"
 }
 
-// ParseUsers reads iperf3's file of users: lines of `name,hash`, where hash is
-// the SHA-256 of "{name}password" in hexadecimal. Empty lines, comments (#) and
-// lines without a comma count for nothing.
+// ParseUsers reads iperf3's file of users: lines of `name,hash`, where hash is the SHA-256 of "{name}password" in hexadecimal. It ignores empty lines,
+// comments (#) and lines without a comma.
 func ParseUsers(r io.Reader) (Users, error) {
 	var u Users
 	lines := bufio.NewScanner(r)
@@ -126,7 +124,7 @@ func ParseUsers(r io.Reader) (Users, error) {
 	return u, nil
 }
 
-// know tells whether a user has that password; it takes as long for a wrong one.
+// know reports whether a user has that password; it takes as long for a wrong one.
 func (u Users) know(name, password string) bool {
 	hash := sha256.Sum256([]byte("{" + name + "}" + password))
 	found := 0
@@ -136,16 +134,15 @@ func (u Users) know(name, password string) bool {
 	return found == 1
 }
 
-// gate lets in who proves to be a user; one without a key lets in everybody.
+// gate admits authenticated users; without a key it admits everybody.
 type gate struct {
 	users Users
 	key   *rsa.PrivateKey
 	pkcs1 bool
-	skew  time.Duration // 0 is usualSkew
+	skew  time.Duration // 0: usualSkew
 }
 
-// admit says who has sent a token; empty where nobody is asked. All that is
-// wrong with it makes the same error for the client, so that it learns nothing.
+// admit returns the user of a token; empty where no login is required. All defects of a token give the client the same error, so that it learns nothing.
 func (g gate) admit(token string, now time.Time) (name string, err error) {
 	if g.key == nil {
 		return "", nil
@@ -186,7 +183,7 @@ func (g gate) open(token string) (name, password string, at time.Time, err error
 	return readToken(string(plain))
 }
 
-// readToken takes a decrypted token apart.
+// readToken splits a decrypted token.
 func readToken(plain string) (name, password string, at time.Time, err error) {
 	user, rest, ok1 := strings.Cut(plain, "\n"+passLine)
 	password, stamp, ok2 := strings.Cut(rest, "\n"+timeLine)

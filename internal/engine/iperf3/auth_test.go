@@ -14,7 +14,7 @@ import (
 	"thru/internal/engine"
 )
 
-// keys are a new pair, in PEM.
+// keys returns a new pair, in PEM.
 func keys(t testing.TB) (private, public []byte) {
 	t.Helper()
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -29,7 +29,7 @@ func keys(t testing.TB) (private, public []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pub})
 }
 
-// userLineOf is a line of the file of users.
+// userLineOf returns a line of the file of users.
 func userLineOf(name, password string) string {
 	h := sha256.Sum256([]byte("{" + name + "}" + password))
 	return name + "," + hex.EncodeToString(h[:]) + "\n"
@@ -107,7 +107,7 @@ func TestBadKeysAndUsers(t *testing.T) {
 	}
 }
 
-// FuzzToken: no text but the right one lets anybody in.
+// FuzzToken: only the right token authenticates.
 func FuzzToken(f *testing.F) {
 	users, err := ParseUsers(strings.NewReader(userLineOf("mario", "rossi")))
 	if err != nil {

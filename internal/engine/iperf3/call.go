@@ -18,11 +18,10 @@ import (
 	"thru/internal/measure"
 )
 
-// mostVersion is how long a version is that is kept.
+// mostVersion is the longest version string that is kept.
 const mostVersion = 40
 
-// call is a client of the server, from its cookie to its farewell: first the
-// server's, and from claim on a session's.
+// call is a client of the server, from its cookie to its last message. Until claim the server owns it, then a session.
 type call struct {
 	server  *Server
 	cookie  cookie
@@ -32,18 +31,18 @@ type call struct {
 	user    string
 	ready   bool          // waits for its turn, and may be claimed; under the server's lock
 	claimed chan struct{} // closed by claim
-	joining chan joined   // TCP data connections, while they are awaited
-	greeted chan greeting // first words of UDP streams
+	joining chan joined   // TCP data connections, while the session waits for them
+	greeted chan greeting // first datagrams of UDP streams
 
-	running atomic.Bool   // the client may say that the test is over
-	ended   chan struct{} // closed when it has
-	gone    chan struct{} // closed when the client has left, or said nonsense
-	why     error         // of gone; set before
+	running atomic.Bool   // the client may end the test
+	ended   chan struct{} // closed when it has ended the test
+	gone    chan struct{} // closed when the client has left, or broken the protocol
+	why     error         // reason of gone; set before
 	leaving sync.Once
 	tasks   sync.WaitGroup
 }
 
-// joined is a data connection, with its place among those that came.
+// joined is a data connection with its arrival order.
 type joined struct {
 	conn  net.Conn
 	order int64
@@ -61,7 +60,7 @@ func newCall(d *Server, k cookie, conn net.Conn) *call {
 
 func (c *call) addr() netip.Addr { return addrOf(c.talk.conn.RemoteAddr()) }
 
-// negotiate hears the parameters, and whether they may be.
+// negotiate reads the parameters and checks whether they are allowed.
 func (c *call) negotiate() error {
 	if err := c.talk.sendStates(paramExchange); err != nil {
 		return err
@@ -82,7 +81,7 @@ func (c *call) negotiate() error {
 	return c.server.seat(c)
 }
 
-// public is what the server tells of a call.
+// public returns the call as the server announces it.
 func (c *call) public() engine.Call {
 	addr := c.addr().String()
 	name := "iperf3://" + addr
@@ -99,7 +98,7 @@ func (c *call) public() engine.Call {
 	}
 }
 
-// program is what the client says it is.
+// program returns the program that the client reports.
 func (c *call) program() string {
 	v := c.params.Version
 	if v == clientVersionKey {
@@ -111,13 +110,12 @@ func (c *call) program() string {
 	return "iperf3 " + v
 }
 
-// isVersion tells whether v can be what a program calls its version, or none.
+// isVersion reports whether v is a plausible version string, or empty.
 func isVersion(v string) bool {
 	return len(v) <= mostVersion && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// listen hears the client until the test is over, when the results are a
-// session's to exchange.
+// listen reads the client's states until the test is over; a session then exchanges the results.
 func (c *call) listen() {
 	s, err := c.talk.hear(0)
 	switch {
@@ -153,7 +151,7 @@ func (c *call) expire() {
 	}
 }
 
-// join hands a data connection to the session that awaits it, in bounded time.
+// join hands a data connection to the waiting session, in limited time.
 func (c *call) join(conn net.Conn, order int64) {
 	late := time.NewTimer(c.server.wait.word)
 	defer late.Stop()
@@ -162,12 +160,12 @@ func (c *call) join(conn net.Conn, order int64) {
 		return
 	case <-c.gone:
 	case <-c.ended:
-	case <-late.C: // more than were asked for, or too early
+	case <-late.C: // more than requested, or too early
 	}
 	conn.Close()
 }
 
-// dismiss ends a call that gets no test, and tells the client why.
+// dismiss ends a call without a test, and reports the reason to the client.
 func (c *call) dismiss(err error) {
 	c.leaving.Do(func() {
 		c.server.forget(c)
@@ -183,7 +181,7 @@ func (c *call) dismiss(err error) {
 	})
 }
 
-// leave ends a call with a last word; 0 is none.
+// leave ends a call with a last state; 0: none.
 func (c *call) leave(last state) {
 	c.leaving.Do(func() {
 		c.server.forget(c)
@@ -194,7 +192,7 @@ func (c *call) leave(last state) {
 	})
 }
 
-// collectTCP waits for n data connections, in the order in which they came.
+// collectTCP waits for n data connections and returns them in order of arrival.
 func (c *call) collectTCP(ctx context.Context, n int) ([]net.Conn, error) {
 	var got []joined
 	for len(got) < n {

@@ -60,7 +60,7 @@ func (s *calledSession) Ready() engine.Ready {
 	}
 }
 
-// Joined implements engine.Session: it lets the data connections come.
+// Joined implements engine.Session: it waits for the data connections.
 func (s *calledSession) Joined(ctx context.Context) error {
 	s.join.Do(func() {
 		s.joinErr = s.collect(ctx)
@@ -108,8 +108,7 @@ func (s *calledSession) collect(ctx context.Context) error {
 	return s.call.talk.sendStates(testStart)
 }
 
-// sends tells whether this end sends on the stream that came as number i: a
-// client opens its senders first.
+// sends reports whether this end sends on the stream that arrived as number i: a client opens its sending streams first.
 func (s *calledSession) sends(i int) bool {
 	if s.end.Spec.Duplex {
 		return i >= s.end.Spec.Streams
@@ -117,8 +116,7 @@ func (s *calledSession) sends(i int) bool {
 	return s.end.Sends
 }
 
-// set gives a connection that has come the options that were asked for. The
-// port is shared by all clients, so that it could not have them before.
+// set applies the requested options to an accepted connection. All clients share the port, so the listening socket could not have them before.
 func (s *calledSession) set(c net.Conn, sends bool) {
 	spec := s.end.Spec
 	asked := engine.SocketOptions(spec, measure.TCP, sends)
@@ -152,7 +150,7 @@ func (s *calledSession) set(c net.Conn, sends bool) {
 	}
 }
 
-// note keeps what could not be done, once.
+// note adds an unavailable fact once.
 func (s *calledSession) note(fact, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +159,7 @@ func (s *calledSession) note(fact, why string) {
 	}
 }
 
-// Start implements engine.Session. What this end receives must find its worker
-// running; what it sends must find the client's.
+// Start implements engine.Session. The worker must run before data arrives; the client's must run before this end sends.
 func (s *calledSession) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
 	if err := s.Joined(ctx); err != nil {
 		return err
@@ -185,13 +182,13 @@ func (s *calledSession) Start(ctx context.Context, ramp time.Duration, near host
 	return s.call.talk.sendStates(testRunning)
 }
 
-// follow waits for the end of the test, which is the client's to say.
+// follow waits for the end of the test, which the client signals.
 func (s *calledSession) follow(limit time.Duration) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
 	case <-s.call.ended:
-		s.Enough() // a worker that is gone says so by itself
+		s.Enough() // a worker that has ended reports its own error
 	case <-s.call.gone:
 		s.Abort(s.call.why)
 	case <-s.closed:
@@ -233,7 +230,7 @@ func (s *calledSession) conclude() error {
 	if err := t.sendStates(displayResults); err != nil {
 		return err
 	}
-	t.hear(t.wait) // its farewell; a client that leaves without has all the same
+	t.hear(t.wait) // its last state; a client that leaves without it has the results all the same
 	s.call.leave(0)
 	return nil
 }
@@ -247,7 +244,7 @@ func (s *calledSession) Evidence() measure.Evidence {
 	return e
 }
 
-// Close implements engine.Session. Before the end it tells the client to give up.
+// Close implements engine.Session. Before the end of the test it makes the client give up.
 func (s *calledSession) Close() error {
 	s.once.Do(func() {
 		close(s.closed)

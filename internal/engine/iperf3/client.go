@@ -17,10 +17,10 @@ import (
 	"thru/internal/sock"
 )
 
-// timeline is what a server says in the course of a test.
+// timeline is the sequence of states that a server sends during a test.
 var timeline = [...]state{createStreams, testStart, testRunning, exchangeResults}
 
-// Places in course.
+// Indices in timeline.
 const (
 	atCreate = iota
 	atStart
@@ -36,20 +36,20 @@ type client struct {
 	talk   talk
 	cookie cookie
 	rtt    *measure.RTT
-	token  string // that proves who we are
+	token  string // authentication token of the user
 	skip   []string
-	length int64 // of what the server hands to one call, or of a datagram
+	length int64 // bytes per call of the server, or of a datagram
 
-	running time.Time                    // when the server said that the test is running; kept before reached
-	reached [len(timeline)]chan struct{} // closed when the server has said it
-	lost    chan struct{}                // closed when the control connection is no more, or says nonsense
+	running time.Time                    // when the server reported testRunning; set before reached
+	reached [len(timeline)]chan struct{} // closed when the server has sent it
+	lost    chan struct{}                // closed when the control connection is lost, or breaks the protocol
 	closed  chan struct{}                // closed by Close
 	once    sync.Once
 	tasks   sync.WaitGroup
-	ended   atomic.Bool // the server has been told that the test is over
-	done    atomic.Bool // all has been said
+	ended   atomic.Bool // this end has sent testEnd
+	done    atomic.Bool // the exchange is complete
 
-	err error // why lost is closed; under mu
+	err error // reason of lost; under mu
 }
 
 func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error) {
@@ -79,9 +79,8 @@ func (e Engine) openClient(ctx context.Context, end engine.End) (*client, error)
 	return c, nil
 }
 
-// settle fixes what both ends must know alike: the length of a datagram, and
-// what the server hands to one call. A server counts whole calls of TCP only,
-// so that they must be short where little comes, and an amount is made of them.
+// settle fixes the lengths that both ends must agree on: that of a datagram, and that of a call of the server. A server counts only whole TCP calls, so they
+// must be short at low rates, and an amount is a multiple of them.
 func (c *client) settle() {
 	s := &c.end.Spec
 	if s.Protocol == measure.UDP {
@@ -108,13 +107,13 @@ func (c *client) settle() {
 	}
 }
 
-// A call of the server's where a rate is asked for.
+// Length of a server's call with a requested rate.
 const (
 	callTime  = 10 * time.Millisecond
 	leastCall = 1 << 10 // bytes
 )
 
-// listen hears the server to the results, which conclude takes.
+// listen reads the server's states up to the results, which conclude reads.
 func (c *client) listen() {
 	for i, want := range timeline {
 		if i == atRunning {
@@ -145,7 +144,7 @@ func (c *client) listen() {
 	}
 }
 
-// fail ends the test for a reason that the control connection gave.
+// fail ends the test because of an error on the control connection.
 func (c *client) fail(err error) {
 	c.mu.Lock()
 	first := c.err == nil
@@ -163,14 +162,14 @@ func (c *client) fail(err error) {
 	}
 }
 
-// reason is why the control connection is lost.
+// reason returns why the control connection is lost.
 func (c *client) reason() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// await waits until the server has come so far.
+// await waits until the server has reached a step.
 func (c *client) await(ctx context.Context, step int) error {
 	select {
 	case <-c.reached[step]:
@@ -193,13 +192,12 @@ func (c *client) Ready() engine.Ready {
 // Joined implements engine.Session.
 func (c *client) Joined(context.Context) error { return nil }
 
-// Start implements engine.Session: it tells the server what is wanted, opens
-// the data connections and lets both ends begin.
+// Start implements engine.Session: it sends the parameters to the server, opens the data connections and starts both ends.
 func (c *client) Start(ctx context.Context, ramp time.Duration, near host.PlacementFacts) error {
 	if ramp < 0 || ramp > measure.MaxRamp {
 		return fmt.Errorf("iperf3: starting: a ramp of %v is not 0 to %v", ramp, measure.MaxRamp)
 	}
-	ramp = time.Duration(seconds(ramp)) * time.Second // the server counts no others
+	ramp = time.Duration(seconds(ramp)) * time.Second // the server accepts only whole seconds
 	c.begins(ramp)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.wait.begin, errors.New("it did not come in time"))
 	defer cancel()
@@ -223,11 +221,10 @@ func (c *client) Start(ctx context.Context, ramp time.Duration, near host.Placem
 	return c.dataSession.Start(ctx, ramp, near)
 }
 
-// lastRead is what a server is given to read out its sockets: what it has not
-// read when it hears that the test is over, it never counts.
+// lastRead is the time that a server gets to read its sockets: it never counts data that it has not read before the end of the test.
 const lastRead = 10 * time.Millisecond
 
-// finish tells the server when this end's time or amount is over.
+// finish signals the end of this end's time or amount to the server.
 func (c *client) finish() {
 	select {
 	case <-c.Stopped():
@@ -244,7 +241,7 @@ func (c *client) finish() {
 		c.fail(err)
 		return
 	}
-	c.Enough() // a worker that is gone says so by itself
+	c.Enough() // a worker that has ended reports its own error
 }
 
 // conclude exchanges the results.
@@ -294,7 +291,7 @@ func (c *client) Evidence() measure.Evidence {
 	return e
 }
 
-// Close implements engine.Session. Before the end it tells the server to give up.
+// Close implements engine.Session. Before the end of the test it makes the server give up.
 func (c *client) Close() error {
 	c.once.Do(func() {
 		close(c.closed)

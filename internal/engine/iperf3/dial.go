@@ -18,14 +18,13 @@ import (
 	"thru/internal/sock"
 )
 
-// Bounds of connecting, and of how often the first datagram is sent.
+// Limits of connecting, and of the tries to send the first datagram.
 const (
 	dialBudget = 8 * time.Second
 	helloTries = 4
 )
 
-// dialControl opens the control connection to the first target that answers
-// as a server does, and says what it tried in vain.
+// dialControl opens the control connection to the first target that answers as an iperf3 server, and returns the targets that failed.
 func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []string, c cookie) (t talk, skipped []string, err error) {
 	d, err := engine.Dialer(s, measure.TCP, sock.Options{Arrivals: true}, 0, engine.DialTime)
 	if err != nil {
@@ -45,7 +44,7 @@ func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []strin
 				return t, skipped, fmt.Errorf("%s: %w", target, err)
 			}
 			return t, skipped, nil
-		case fault.Hint(err) != "": // our own options: another target would fail alike
+		case fault.Hint(err) != "": // caused by our own options: another target would fail the same way
 			return t, skipped, err
 		}
 		skipped, last = append(skipped, fmt.Sprintf("%s: %v", target, err)), fault.ReasonOf(err)
@@ -54,7 +53,7 @@ func (e Engine) dialControl(ctx context.Context, s measure.Spec, targets []strin
 		"iperf3: no server answers: %s", strings.Join(skipped, "; ")))
 }
 
-// greet sends the cookie and waits until the server asks for the parameters.
+// greet sends the cookie and waits until the server requests the parameters.
 func (t talk) greet(ctx context.Context, c cookie) error {
 	defer hurry(ctx, t.conn)()
 	if err := t.write(c[:]); err != nil {
@@ -69,14 +68,14 @@ func (t talk) greet(ctx context.Context, c cookie) error {
 	case s == accessDenied:
 		return errBusy()
 	case s == serverError:
-		return t.hearError(false) // it knows no login yet
+		return t.hearError(false) // old servers have no login yet
 	case s != paramExchange:
 		return fault.Failf(notHint, "iperf3: what answers there is no iperf3 server: it says %q", t.rest(s))
 	}
 	return nil
 }
 
-// rest is what something that is no server has said, to be shown.
+// rest returns the first bytes from a peer that is no iperf3 server, for the error message.
 func (t talk) rest(first state) string {
 	const show = 40
 	b := make([]byte, show)
@@ -87,15 +86,13 @@ func (t talk) rest(first state) string {
 	return line
 }
 
-// datagramLength fits the path's MTU without being split; where that is not known,
-// the MTU of Ethernet.
+// datagramLength returns the largest payload that fits the path MTU unfragmented; where that is not known, the MTU of Ethernet.
 func datagramLength(c net.Conn) int64 {
 	return cmp.Or(sock.DatagramRoom(c), 1500-int64(sock.UDPHeaders(c.RemoteAddr())))
 }
 
-// streams opens the data connections one after the other, as the server counts
-// them: those on which this end sends come first. started is closed when the
-// server has all of them.
+// streams opens the data connections one after the other, in the order in which the server counts them: those on which this end sends come first. started is
+// closed when the server has all of them.
 func (c *client) streams(ctx context.Context, started <-chan struct{}) ([]worker.Conn, error) {
 	s, n := c.end.Spec, c.end.Spec.Streams
 	if s.Duplex {
@@ -125,7 +122,7 @@ func (c *client) streams(ctx context.Context, started <-chan struct{}) ([]worker
 	return c.ownFirst(conns), nil
 }
 
-// ownFirst puts the flow's own direction first: this end's senders were opened first.
+// ownFirst moves the flow's own direction to the front: this end opened its sending streams first.
 func (c *client) ownFirst(conns []worker.Conn) []worker.Conn {
 	if n := c.end.Spec.Streams; c.end.Spec.Duplex && !c.end.Sends {
 		return append(conns[n:len(conns):len(conns)], conns[:n]...)
@@ -139,11 +136,10 @@ func closeAll(conns []worker.Conn) {
 	}
 }
 
-// stream opens data connection i. answered is false for a UDP stream of which
-// the server said nothing: its word may have been lost, or ours.
+// stream opens data connection i. answered is false for a UDP stream without an answer from the server: the answer may be lost, or our datagram.
 func (c *client) stream(ctx context.Context, i int, sends bool, started <-chan struct{}) (conn net.Conn, answered bool, err error) {
 	s := c.end.Spec
-	// To the very address that the control connection has reached.
+	// Dial the very address that the control connection has reached.
 	conn, err = engine.Dial(ctx, s, s.Protocol, engine.SocketOptions(s, s.Protocol, sends), i, c.talk.conn.RemoteAddr().String())
 	if err != nil {
 		return nil, false, connecting(err)
@@ -163,8 +159,7 @@ func (c *client) stream(ctx context.Context, i int, sends bool, started <-chan s
 	return conn, answered, nil
 }
 
-// helloDatagram sends the first word of a UDP stream until it is answered, or
-// the server goes on, which it does when it has all streams.
+// helloDatagram sends the first datagram of a UDP stream until the server answers or continues, which it does when it has all streams.
 func (c *client) helloDatagram(ctx context.Context, u *net.UDPConn, started <-chan struct{}) (answered bool, err error) {
 	defer u.SetReadDeadline(time.Time{})
 	var b [64]byte
@@ -179,7 +174,7 @@ func (c *client) helloDatagram(ctx context.Context, u *net.UDPConn, started <-ch
 			case err == nil && isAnswer(b[:n]):
 				return true, nil
 			case errors.Is(err, syscall.ECONNREFUSED):
-				time.Sleep(min(c.wait.hello, 50*time.Millisecond)) // its socket is just being opened
+				time.Sleep(min(c.wait.hello, 50*time.Millisecond)) // the server is about to open its socket
 			}
 			select {
 			case <-started:

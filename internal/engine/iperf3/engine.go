@@ -10,14 +10,13 @@ import (
 	"thru/internal/measure"
 )
 
-// Engine opens sessions with iperf3: at the end that dials as its client, at
-// the other end as the server of a client that has called Server.
+// Engine opens sessions with iperf3: at the dialling end as its client, at the other end as the server of a client that has called Server.
 type Engine struct {
 	Program *worker.Program
-	Server  *Server // nil where no calls are taken
+	Server  *Server // nil where the engine takes no calls
 
 	adopt  func(worker.Task) (dataSession, error) // in place of a worker, in tests
-	bounds *waits                                 // other than the usual, in tests
+	bounds *waits                                 // replaces the default, in tests
 }
 
 // dataSession moves the data: a *worker.Session.
@@ -33,8 +32,8 @@ type dataSession interface {
 // Name implements engine.Engine.
 func (Engine) Name() string { return measure.IPerf3 }
 
-// Open implements engine.Engine. A dialling end is connected to a server that
-// is ready for it; at the other end Token names the client that has called.
+// Open implements engine.Engine. A dialling end is then connected to a server that is ready for it; at the other end Token identifies the client that has
+// called.
 func (e Engine) Open(ctx context.Context, end engine.End) (engine.Session, error) {
 	if err := check(end); err != nil {
 		if !end.Dials && e.Server != nil {
@@ -56,7 +55,7 @@ func (e Engine) Open(ctx context.Context, end engine.End) (engine.Session, error
 	return s, nil
 }
 
-// check refuses what iperf3 has no words for.
+// check refuses what the iperf3 protocol cannot express.
 func check(end engine.End) error {
 	s := end.Spec
 	if err := worker.Check(s); err != nil {
@@ -75,7 +74,7 @@ func check(end engine.End) error {
 	return nil
 }
 
-// start makes the data session of a test.
+// start returns the data session of a test.
 func (e Engine) start(t worker.Task) (dataSession, error) {
 	if e.adopt != nil {
 		return e.adopt(t)
@@ -87,7 +86,7 @@ func (e Engine) start(t worker.Task) (dataSession, error) {
 	return s, nil
 }
 
-// waits are the bounds of what a far end may take.
+// waits returns the timeouts for a far end.
 func (e Engine) waits() waits {
 	if e.bounds != nil {
 		return *e.bounds

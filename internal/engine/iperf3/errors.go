@@ -32,7 +32,7 @@ const (
 	codeAccept     = 204
 )
 
-// refusal is an error that a client is told by its number.
+// refusal is an error that the client receives as iperf3's error number.
 type refusal struct {
 	code int32
 	err  error
@@ -41,12 +41,12 @@ type refusal struct {
 func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
-// refuse returns an error that a client is told by that number.
+// refuse returns an error that the client receives as that number.
 func refuse(code int32, format string, args ...any) error {
 	return &refusal{code, fmt.Errorf("iperf3: "+format, args...)}
 }
 
-// codeOf is the number that a client is told for err; false where it has none.
+// codeOf returns the number that the client receives for err; false where it has none.
 func codeOf(err error) (int32, bool) {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -55,11 +55,10 @@ func codeOf(err error) (int32, bool) {
 	return 0, false
 }
 
-// said is what a server means by a number, and what to do about it.
+// said is the meaning of a server's error number, and what to do about it.
 type said struct{ text, hint string }
 
-// explain turns a server's numbers into an error for a client, which is
-// anonymous where it has given no login.
+// explain turns a server's error numbers into an error for a client; anonymous is set where the client gave no login.
 func explain(code, errno int32, anonymous bool) error {
 	known := map[int32]said{
 		codeDuration:   {"the test is too long for it", "a smaller -t"},
@@ -104,7 +103,7 @@ func errBusy() error {
 	return fault.Because(ReasonBusy, fault.Failf(busyHint, "iperf3: the server is busy with another test"))
 }
 
-// Hints that more than one error gives.
+// Hints that several errors share.
 const (
 	busyHint = "an iperf3 server does one test at a time: wait, or start another one on another port (iperf3 -s -p PORT); thru serve --iperf does several"
 	notHint  = "an iperf3 server is wanted there: iperf3 -s, or thru serve --iperf, by default on port 5201; 5001 is iperf2's (iperf2://), and thru's own end point is named without iperf3://"

@@ -12,15 +12,14 @@ import (
 
 // direction is one direction of a test, seen from this end.
 type direction struct {
-	ids   []int            // of its streams
-	ours  measure.Evidence // what this end saw of it
+	ids   []int            // stream ids
+	ours  measure.Evidence // evidence of this end
 	spec  measure.Spec
-	omit  time.Duration // that does not count
-	speak string        // what the far end's program calls itself
+	omit  time.Duration // initial time that does not count
+	speak string        // name and version of the far end's program
 }
 
-// directionsOf splits a test into its directions, the flow's own first: the client
-// opens its senders first, and streams are counted as they are opened.
+// directionsOf splits a test into its directions, the flow's own first. The client opens its sending streams first, and stream ids follow that order.
 func directionsOf(spec measure.Spec, own measure.Evidence, back *measure.Evidence, omit time.Duration, speak string) []direction {
 	n := spec.Streams
 	first, second := make([]int, n), make([]int, n)
@@ -30,28 +29,28 @@ func directionsOf(spec measure.Spec, own measure.Evidence, back *measure.Evidenc
 	if back == nil {
 		return []direction{{first, own, spec, omit, speak}}
 	}
-	if own.Sends != own.Dialled { // what the client sends is not the flow's own direction
+	if own.Sends != own.Dialled { // the client does not send the flow's own direction
 		first, second = second, first
 	}
 	return []direction{{first, own, spec, omit, speak}, {second, *back, spec, omit, speak}}
 }
 
-// testRecord is what both roles have of a test: its worker, and what they keep beside it.
+// testRecord is the common part of both roles: the worker of a test, and the results of the far end.
 type testRecord struct {
 	dataSession
 	mu        sync.Mutex
-	omit      time.Duration // that does not count
+	omit      time.Duration // initial time that does not count
 	far, back *measure.Evidence
 }
 
-// begins notes the time that does not count.
+// begins stores the time that does not count.
 func (t *testRecord) begins(omit time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.omit = omit
 }
 
-// directions are the directions of a test that is over.
+// directions returns the directions of a finished test.
 func (t *testRecord) directions(s measure.Spec, m dataSession, speak string) []direction {
 	own, back := m.Evidence(), (*measure.Evidence)(nil)
 	if b, ok := m.Back(); ok {
@@ -62,7 +61,7 @@ func (t *testRecord) directions(s measure.Spec, m dataSession, speak string) []d
 	return directionsOf(s, own, back, t.omit, speak)
 }
 
-// keep holds what the far end has said of itself.
+// keep stores the results that the far end reports.
 func (t *testRecord) keep(directions []direction, r results) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +78,7 @@ func (t *testRecord) Far() (far, back *measure.Evidence) {
 	return t.far, t.back
 }
 
-// idsOf are the streams of all directions.
+// idsOf returns the stream ids of all directions.
 func idsOf(directions []direction) (ids []int) {
 	for _, w := range directions {
 		ids = append(ids, w.ids...)
@@ -87,7 +86,7 @@ func idsOf(directions []direction) (ids []int) {
 	return ids
 }
 
-// reported is the far end's evidence of a direction, from what it says.
+// reported returns the far end's evidence of a direction, from its results.
 func (w direction) reported(r results) *measure.Evidence {
 	e := &measure.Evidence{
 		Reported: w.speak, Sends: !w.ours.Sends, Dialled: !w.ours.Dialled, LocalAddr: w.ours.PeerAddr, PeerAddr: w.ours.LocalAddr,
@@ -121,7 +120,7 @@ func (w direction) reported(r results) *measure.Evidence {
 	return e
 }
 
-// find is the result of a stream, which readResults has made sure of.
+// find returns the result of a stream; readResults guarantees that it exists.
 func find(all []streamResult, id int) streamResult {
 	if i := slices.IndexFunc(all, func(s streamResult) bool { return s.ID == id }); i >= 0 {
 		return all[i]
@@ -131,7 +130,7 @@ func find(all []streamResult, id int) streamResult {
 
 func (w direction) isUDP() bool { return w.spec.Protocol == measure.UDP }
 
-// stream is what the far end says of one stream.
+// stream returns the far end's figures of one stream.
 func (w direction) stream(s streamResult, r results, sends bool) measure.Stream {
 	x := measure.Stream{Bytes: s.Bytes, Length: w.spec.Length.Send, Congestion: r.Congestion}
 	if w.omit == 0 {
@@ -148,7 +147,7 @@ func (w direction) stream(s streamResult, r results, sends bool) measure.Stream 
 	all := datagrams(s.Packets, s.Errors, s.Jitter, sends)
 	span := all
 	if w.omit > 0 {
-		// Their sizes are equal, so that the bytes tell the number, of which old versions say none.
+		// Their sizes are equal, so the bytes give the number, which old versions do not report.
 		x.TotalBytes = all.Packets * x.Length
 		span.Packets = s.Bytes / max(x.Length, 1)
 		if s.OmittedPackets != nil {
@@ -159,8 +158,7 @@ func (w direction) stream(s streamResult, r results, sends bool) measure.Stream 
 	return x
 }
 
-// datagrams are the counts of one end: a receiver says the highest number that
-// has come, and how many were missing.
+// datagrams returns the counts of one end: a receiver reports the highest number received, and how many were missing.
 func datagrams(packets, lost int64, jitter float64, sends bool) measure.Datagrams {
 	if sends {
 		return measure.Datagrams{Packets: packets}
@@ -172,7 +170,7 @@ func datagrams(packets, lost int64, jitter float64, sends bool) measure.Datagram
 	return d
 }
 
-// missing names what iperf3 does not report.
+// missing lists what iperf3 does not report.
 func (w direction) missing(e *measure.Evidence, r results) {
 	not := func(fact, why string) { e.Missing = append(e.Missing, measure.NotChecked{Fact: fact, Why: why}) }
 	const never = "iperf3 does not report it"
@@ -205,7 +203,7 @@ func (w direction) missing(e *measure.Evidence, r results) {
 	}
 }
 
-// describe is what this end says of itself, of all directions.
+// describe returns this end's results, for all directions.
 func describe(directions []direction, output string) results {
 	r := results{Output: output}
 	for _, w := range directions {
@@ -227,11 +225,11 @@ func describe(directions []direction, output string) results {
 	return r
 }
 
-// fillStream fills what this end saw of a stream.
+// fillStream fills this end's figures of a stream.
 func (w direction) fillStream(s *streamResult, x measure.Stream) {
 	s.Bytes = x.Bytes
 	if w.ours.Sends && w.isUDP() && w.omit == 0 {
-		s.Bytes = x.TotalBytes // the last call ends behind the measured time, and what it sends is received
+		s.Bytes = x.TotalBytes // the last call ends after the measured time, and its data is received
 	}
 	if n := x.Delta(measure.Retransmits); w.ours.Sends && n.Known {
 		s.Retransmits = *n.Signed()

@@ -14,22 +14,21 @@ import (
 	"thru/internal/measure"
 )
 
-// The opening of UDP streams at the server. The first word of a stream does not
-// say of which test it is, so that of each address one test at a time opens its
-// streams; traffic goes only to the address of a control connection.
+// The opening of UDP streams at the server. The first datagram of a stream does not name its test, so only one test per address opens its streams at a time.
+// The server sends traffic only to the address of a control connection.
 
-// greeting is the first word of a UDP stream.
+// greeting is the first datagram of a UDP stream.
 type greeting struct {
 	from   netip.AddrPort
-	local  *net.UDPConn // where it came
+	local  *net.UDPConn // socket that received it
 	device string
 	answer []byte
 }
 
-// siftTime is how long a new socket is looked through for what was not meant for it.
+// siftTime is how long a new socket is searched for datagrams of other tests.
 const siftTime = time.Millisecond
 
-// hellos takes the first words of UDP streams until the socket closes.
+// hellos reads the first datagrams of UDP streams until the socket closes.
 func (d *Server) hellos(u *net.UDPConn, device string) {
 	var b [64]byte
 	for {
@@ -43,7 +42,7 @@ func (d *Server) hellos(u *net.UDPConn, device string) {
 	}
 }
 
-// hello hands a first word to the test that awaits it; what nobody awaits is dropped.
+// hello hands a first datagram to the test that waits for it; without such a test it drops it.
 func (d *Server) hello(g greeting) {
 	d.mu.Lock()
 	c := d.opening[g.from.Addr().Unmap().WithZone("")]
@@ -93,8 +92,7 @@ func (d *Server) endOpening(c *call) {
 	}
 }
 
-// collectUDP answers the first words of n streams, in the order in which they
-// come, and gives each a socket of its own.
+// collectUDP answers the first datagrams of n streams, in order of arrival, and gives each its own socket.
 func (c *call) collectUDP(ctx context.Context, n int, s measure.Spec, sends func(i int) bool) (conns []net.Conn, err error) {
 	known := map[netip.AddrPort]bool{}
 	var again sync.WaitGroup
@@ -132,7 +130,7 @@ func (c *call) collectUDP(ctx context.Context, n int, s measure.Spec, sends func
 	return conns, nil
 }
 
-// nextGreeting waits for a first word.
+// nextGreeting waits for a first datagram.
 func (c *call) nextGreeting(ctx context.Context, have, want int) (g greeting, err error) {
 	late := time.NewTimer(c.server.wait.stream)
 	defer late.Stop()
@@ -149,8 +147,7 @@ func (c *call) nextGreeting(ctx context.Context, have, want int) (g greeting, er
 	return g, err
 }
 
-// connect opens a socket on the same port for one peer: the kernel hands its
-// datagrams to the socket that names it.
+// connect opens a socket on the same port for one peer: the kernel delivers the peer's datagrams to the connected socket.
 func (c *call) connect(g greeting, s measure.Spec, sends bool) (*net.UDPConn, error) {
 	o := engine.SocketOptions(s, measure.UDP, sends)
 	o.ReuseAddr, o.Device = true, g.device
@@ -168,8 +165,7 @@ func (c *call) connect(g greeting, s measure.Spec, sends bool) (*net.UDPConn, er
 	return u, nil
 }
 
-// sift passes on what came to a new socket between the moment when it had the
-// port and the moment when it had its peer: first words of other tests.
+// sift forwards datagrams that arrived at a new socket between its bind and its connect: first datagrams of other tests.
 func (c *call) sift(u *net.UDPConn, g greeting) {
 	defer u.SetReadDeadline(time.Time{})
 	var b [64]byte
@@ -185,7 +181,7 @@ func (c *call) sift(u *net.UDPConn, g greeting) {
 	}
 }
 
-// answer says it again to a peer that has not heard it.
+// answer repeats the answer to a peer that has not received it.
 func (c *call) answer(u *net.UDPConn, g greeting) {
 	var b [64]byte
 	for {

@@ -23,7 +23,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The last of a session's updates.
+// lastOf returns the last of a session's updates.
 func lastOf(t *testing.T, s engine.Session) engine.Update {
 	t.Helper()
 	us := enginetest.Finish(t, s)
@@ -33,7 +33,7 @@ func lastOf(t *testing.T, s engine.Session) engine.Update {
 	return us[len(us)-1]
 }
 
-// Whatever the ends do, the other one fails soon, and says why.
+// Whatever one end does, the other one fails soon, with the reason.
 func TestEndsEarly(t *testing.T) {
 	spec := short(measure.TCP, 2)
 	spec.Duration = int64(time.Minute)
@@ -41,7 +41,7 @@ func TestEndsEarly(t *testing.T) {
 	quit := func(s engine.Session) error { return s.Close() }
 	for name, c := range map[string]struct {
 		sends         bool
-		calledSession bool // it is the one that ends
+		calledSession bool // this end is the one that ends
 		how           func(engine.Session) error
 	}{
 		"the client closes":        {sends: true, how: quit},
@@ -62,7 +62,7 @@ func TestEndsEarly(t *testing.T) {
 				t.Fatal(err)
 			}
 			if u := lastOf(t, stays); u.Kind != engine.Failed {
-				// A worker's death is told by its own session's end.
+				// A worker's death is reported by its own session.
 				t.Errorf("the other end says %+v", u)
 			}
 			if e := stays.Evidence(); e.Error == "" {
@@ -133,7 +133,7 @@ func TestRealAmounts(t *testing.T) {
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// write keeps a file for the real program.
+// write writes a file for the real program.
 func write(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -143,8 +143,7 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// oaep tells whether the real program is of 3.17 or later, from when on it
-// uses the newer padding, and has a limit of time.
+// oaep reports whether the real program is version 3.17 or later, which uses the newer padding and has a time limit.
 func oaep(t *testing.T) bool {
 	t.Helper()
 	out, err := exec.Command(program(t), "--version").Output()
@@ -219,9 +218,9 @@ func TestRealAuthentication(t *testing.T) {
 	}
 }
 
-// Refusals that a real client understands.
+// The real client understands the refusals.
 func TestRealRefusals(t *testing.T) {
-	longSays := "int_errno=37" // versions that have no such limit know no word for it
+	longSays := "int_errno=37" // versions without such a limit have no error for it
 	if oaep(t) {
 		longSays = "duration"
 	}
@@ -241,7 +240,7 @@ func TestRealRefusals(t *testing.T) {
 		if c.reason != nil {
 			call := <-b.calls
 			call.Refuse(c.reason)
-			call.Refuse(c.reason) // does no harm
+			call.Refuse(c.reason) // has no effect
 		}
 		if r := <-testRecord; !strings.Contains(r.Error, c.says) {
 			t.Errorf("%v, %+v: the real client says %q", c.reason, c.limits, r.Error)
@@ -249,7 +248,7 @@ func TestRealRefusals(t *testing.T) {
 	}
 }
 
-// Several real clients at once, each with a test of its own.
+// Several real clients at once, each with its own test.
 func TestRealClientsAtOnce(t *testing.T) {
 	program(t)
 	t.Parallel()
@@ -291,7 +290,7 @@ func TestRealClientsAtOnce(t *testing.T) {
 	}
 }
 
-// A flood of connections is bounded, and a client among them is served.
+// A flood of connections is limited, and a client among them is served.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, ServerConfig{MaxCalls: 2})
@@ -321,7 +320,7 @@ func TestFlood(t *testing.T) {
 		c.Close()
 	}
 	heard := make([]byte, 1)
-	for range mostFromOne / 2 { // who says a cookie alone keeps nobody out
+	for range mostFromOne / 2 { // a connection with only a cookie blocks nobody
 		k := newCookie()
 		for { // until the server has seen the others close
 			if n, _ := dial(string(k[:])).Read(heard); n == 1 && state(heard[0]) == paramExchange {
@@ -331,7 +330,7 @@ func TestFlood(t *testing.T) {
 	}
 	first, second := newCookie(), newCookie()
 	dial(string(first[:]) + string(frame(plainTest)))
-	<-b.calls // and waits for its turn: half of the room is for one address
+	<-b.calls // and waits for its turn: one address has half of the room
 	c := dial(string(second[:]) + string(frame(plainTest)))
 	c.Read(heard)
 	if _, err := c.Read(heard); err != nil || state(heard[0]) != accessDenied {
@@ -339,7 +338,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// from is a connection of that address.
+// from is a connection from that address.
 type from struct {
 	net.Conn
 	addr string
@@ -347,7 +346,7 @@ type from struct {
 
 func (f from) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(f.addr)) }
 
-// No address takes all the room, and none that has not said what it wants any.
+// No address takes all the room, and a connection without a request takes none.
 func TestRoom(t *testing.T) {
 	d, err := NewServer(ServerConfig{MaxCalls: 5})
 	if err != nil {
@@ -360,7 +359,7 @@ func TestRoom(t *testing.T) {
 		{"192.0.2.1:1", true}, {"192.0.2.1:2", true}, {"192.0.2.1:3", true}, {"192.0.2.1:4", false}, {"[::ffff:192.0.2.1]:5", false},
 		{"192.0.2.2:1", true}, {"192.0.2.2:2", true}, {"192.0.2.3:1", false},
 	} {
-		for range 2 * d.conf.MaxCalls { // with others that say nothing
+		for range 2 * d.conf.MaxCalls { // with other connections that send nothing
 			c := newCall(d, newCookie(), from{addr: "192.0.2.9:9"})
 			d.tokens[c.token] = c
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// serverOutput is what a server says of a test in iperf3's manner, for a client that
-// wants it (--get-server-output): the connections, then a line for each stream and one for all.
+// serverOutput returns the server's text report of a test in iperf3's format, for a client that requests it (--get-server-output): the connections, then a
+// line for each stream and one for all.
 func serverOutput(c *call, directions []direction) string {
 	var head, rows strings.Builder
 	fmt.Fprintf(&head, "Accepted connection from %s\n", hostPort(c.talk.conn.RemoteAddr().String(), ", port "))
-	socket := 5 // the first that iperf3's server has
+	socket := 5 // first socket number in iperf3's server output
 	for _, w := range directions {
 		rows.WriteString("- - - - - - - - - - - - - - - - - - - - - - - - -\n[ ID] Interval           Transfer     Bitrate")
 		switch {
@@ -38,7 +38,7 @@ func serverOutput(c *call, directions []direction) string {
 	return head.String() + rows.String()
 }
 
-// add makes a sum of streams; its jitter is the greatest.
+// add adds the figures of a stream; the jitter is the greatest.
 func (r *streamResult) add(s streamResult) {
 	r.Bytes, r.Packets, r.Errors, r.Jitter = r.Bytes+s.Bytes, r.Packets+s.Packets, r.Errors+s.Errors, max(r.Jitter, s.Jitter)
 	if s.Retransmits >= 0 {
@@ -64,7 +64,7 @@ func (w direction) printRow(b *strings.Builder, id string, s streamResult) {
 	fmt.Fprintf(b, "[%s] %6.2f-%-6.2f sec  %sBytes  %sbits/sec%s%s\n", id, 0.0, seconds, scaled(float64(s.Bytes), 1024), scaled(rate, 1000), figures, role)
 }
 
-// scaled is a number of three digits with the prefix that suits it.
+// scaled formats a number to three digits with a unit prefix.
 func scaled(x, step float64) string {
 	prefixes := []string{"", "K", "M", "G", "T"}
 	i := 0
@@ -78,7 +78,7 @@ func scaled(x, step float64) string {
 	return fmt.Sprintf("%4.*f %s", digits, x, prefixes[i])
 }
 
-// hostPort is HOST:PORT with other words between.
+// hostPort formats HOST:PORT with another separator.
 func hostPort(s, between string) string {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {

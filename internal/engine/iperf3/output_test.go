@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestServerOutputRows: the columns are iperf3's.
+// TestServerOutputRows: the columns match iperf3's.
 func TestServerOutputRows(t *testing.T) {
 	second := measure.Evidence{MeasuredNs: int64(time.Second)}
 	sender := second

@@ -22,7 +22,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The test binary is its own worker, as the program is.
+// The test binary is its own worker, like the program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == worker.Verb {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -34,12 +34,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// limit bounds each step of a test; it is no assertion of speed.
+// limit bounds each step of a test; it does not assert speed.
 const limit = 30 * time.Second
 
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// bench is a server that serves on loopback, and an engine for both roles.
+// bench is a server on loopback, and an engine for both roles.
 type bench struct {
 	Engine
 	t     *testing.T
@@ -63,11 +63,11 @@ func newBench(t *testing.T, c ServerConfig) *bench {
 	return b
 }
 
-// anyPort opens a port of loopback.
+// anyPort opens a port on loopback.
 func anyPort(t testing.TB) *Ports {
 	t.Helper()
 	ports, err := Listen(context.Background(), []string{"127.0.0.1"}, "", 0)
-	for range 20 { // another program may have the UDP port of the number that TCP got
+	for range 20 { // another program may use the same number for UDP
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}
@@ -79,7 +79,7 @@ func anyPort(t testing.TB) *Ports {
 	return ports
 }
 
-// serve runs a server on a port of loopback until the test ends.
+// serve runs a server on a loopback port until the test ends.
 func serve(t *testing.T, d *Server, took func(engine.Call)) (port int) {
 	t.Helper()
 	ports := anyPort(t)
@@ -92,7 +92,7 @@ func serve(t *testing.T, d *Server, took func(engine.Call)) (port int) {
 
 func (b *bench) target() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(b.port)) }
 
-// open opens a session that the test closes, and looks for its process.
+// open opens a session that the test closes, and checks its process.
 func (b *bench) open(end engine.End) engine.Session {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
@@ -122,7 +122,7 @@ func (b *bench) answer() (engine.Session, engine.Call) {
 	}
 }
 
-// begin releases the barrier of one end, and returns whether that went well.
+// begin releases the barrier of one end, and returns the result.
 func begin(t *testing.T, s engine.Session, ramp time.Duration) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -133,7 +133,7 @@ func begin(t *testing.T, s engine.Session, ramp time.Duration) <-chan error {
 	return done
 }
 
-// finished reads a session to its end, which must be a good one.
+// finished reads a session to its end, which must succeed.
 func finished(t *testing.T, who string, s engine.Session) measure.Evidence {
 	t.Helper()
 	us := enginetest.Finish(t, s)
@@ -146,7 +146,7 @@ func finished(t *testing.T, who string, s engine.Session) measure.Evidence {
 	return s.Evidence()
 }
 
-// short is a test of a second of this protocol.
+// short returns a test of one second with this protocol.
 func short(protocol string, streams int) measure.Spec {
 	s := measure.Spec{From: "a", To: "b", DialFrom: true, Engine: measure.IPerf3, Protocol: protocol, Streams: streams,
 		Duration: int64(time.Second), Interval: int64(500 * time.Millisecond), NoRamp: true, Rate: 200e6}
@@ -156,7 +156,7 @@ func short(protocol string, streams int) measure.Spec {
 	return s
 }
 
-// both runs a test of our client at our server; sends says whether the client does.
+// both runs a test of our client with our server; sends is set where the client sends.
 func (b *bench) both(spec measure.Spec, sends bool, ramp time.Duration) (client, calledSession engine.Session) {
 	b.t.Helper()
 	spec.DialFrom = sends
@@ -223,19 +223,18 @@ func checkPair(t *testing.T, j *judge, a, b measure.Evidence) {
 
 func rate(e measure.Evidence) float64 { return float64(e.Bytes) * 8e9 / float64(e.MeasuredNs) }
 
-// judge compares figures, which a busy machine may disturb: what it finds
-// wrong is looked at again. It tells what is counted from what is not, and not
-// how well the ends agree, which `make interop` judges.
+// judge compares figures, which a busy machine may disturb: it repeats a failed comparison. It distinguishes only counted from uncounted data; `make interop`
+// checks how well the ends agree.
 type judge struct{ wrong []string }
 
-// near wants two figures within a quarter.
+// near requires two figures to agree within a quarter.
 func (j *judge) near(what string, a, b float64) {
 	if d := a - b; d > 0.25*a || d < -0.25*a {
 		j.wrong = append(j.wrong, fmt.Sprintf("%s: %.4g and %.4g differ by %.1f %%", what, a, b, 100*d/a))
 	}
 }
 
-// few wants less than a quarter of the datagrams to be lost.
+// few requires that less than a quarter of the datagrams is lost.
 func (j *judge) few(lost, all int64) {
 	if 4*lost > all {
 		j.wrong = append(j.wrong, fmt.Sprintf("%d of %d datagrams were lost", lost, all))
@@ -258,7 +257,7 @@ func judged(t *testing.T, compare func(j *judge)) {
 	}
 }
 
-// checkFar compares what an end was told of the other one with what that saw.
+// checkFar compares an end's report of the other one with the other's own evidence.
 func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evidence) {
 	t.Helper()
 	if far == nil {
@@ -267,13 +266,13 @@ func checkFar(t *testing.T, who string, far *measure.Evidence, saw measure.Evide
 	if far.Sends != saw.Sends || far.Dialled != saw.Dialled || len(far.Streams) != len(saw.Streams) || far.Reported == "" {
 		t.Fatalf("%s told %+v and saw %d bytes", who, far, saw.Bytes)
 	}
-	if d := far.MeasuredNs - saw.MeasuredNs; d < -1 || d > 1 { // it goes as a decimal fraction
+	if d := far.MeasuredNs - saw.MeasuredNs; d < -1 || d > 1 { // it is sent as a decimal fraction
 		t.Errorf("the %s told of %d ns and measured %d", who, far.MeasuredNs, saw.MeasuredNs)
 	}
 	bytes := int64(0)
 	for i, x := range saw.Streams {
 		y := far.Streams[i]
-		if saw.Sends && x.DatagramsAll != nil { // all datagrams are told, also those of the last call
+		if saw.Sends && x.DatagramsAll != nil { // it reports all datagrams, including those of the last call
 			x.Bytes = x.TotalBytes
 		}
 		bytes += x.Bytes

@@ -13,21 +13,20 @@ import (
 	"thru/internal/unit"
 )
 
-// Limits that iperf3's own server has, beside those that measure.Spec shares.
+// Limits of iperf3's own server, in addition to those that measure.Spec shares.
 const (
 	mostOmit         = 600     // seconds
 	mostTime         = 86400   // seconds
-	mostLength       = 1 << 20 // bytes of a call of TCP
+	mostLength       = 1 << 20 // bytes of a TCP call
 	mostMSS          = 32767   // bytes
 	mostCPU          = 1024    // number of a CPU
 	mostAmount       = 1 << 60 // bytes
-	mostName         = 15      // letters of a congestion control's name
-	clientVersionKey = "thru"  // client_version: servers keep it, and do not look at it
+	mostName         = 15      // letters in the name of a congestion control
+	clientVersionKey = "thru"  // client_version: servers store it and ignore it
 )
 
-// parameters are what the client asks for, in iperf3's JSON: one test in one
-// or both directions. Times are whole seconds, since older versions read no
-// others; flags of the second kind are the number 1.
+// parameters are the client's request in iperf3's JSON: one test in one or both directions. Times are whole seconds, because older versions read nothing else;
+// some flags are the number 1.
 type parameters struct {
 	TCP           bool   `json:"tcp,omitempty"`
 	UDP           bool   `json:"udp,omitempty"`
@@ -44,7 +43,7 @@ type parameters struct {
 	Window        int64  `json:"window,omitzero"`
 	Length        int64  `json:"len"`
 	Rate          int64  `json:"bandwidth,omitzero"` // bit/s of each stream
-	PacedRate     int64  `json:"fqrate,omitzero"`    // bit/s of each stream, held by the kernel
+	PacedRate     int64  `json:"fqrate,omitzero"`    // bit/s of each stream, paced by the kernel
 	TOS           int    `json:"TOS,omitzero"`
 	Congestion    string `json:"congestion,omitempty"`
 	Output        int    `json:"get_server_output,omitzero"`
@@ -58,8 +57,7 @@ type parameters struct {
 	Version       string `json:"client_version,omitempty"`
 }
 
-// ask makes the parameters of a test: e is our end, ramp and length are what
-// has been settled. token proves who we are, where the server wants to know.
+// ask returns the parameters of a test. e is our end; ramp and length are settled. token authenticates the user, where the server requires it.
 func ask(e engine.End, ramp time.Duration, length int64, token string) parameters {
 	s := e.Spec
 	p := parameters{
@@ -73,7 +71,7 @@ func ask(e engine.End, ramp time.Duration, length int64, token string) parameter
 		Token: token, Version: clientVersionKey, Title: s.Title, Extra: s.Extra,
 	}
 	if s.Amount > 0 {
-		p.Time = 0 // as iperf3 does: its server then has no limit of its own
+		p.Time = 0 // as iperf3 does: its server then sets no limit of its own
 	}
 	if s.Rate > 0 {
 		p.Rate = max(p.Rate, 1)
@@ -86,11 +84,10 @@ func ask(e engine.End, ramp time.Duration, length int64, token string) parameter
 	return p
 }
 
-// seconds is a time in whole seconds, rounded up.
+// seconds returns a time in whole seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// readParameters reads and checks what a client asks for. Its errors carry the
-// number by which iperf3's clients know them.
+// readParameters reads and checks a client's request. Its errors carry the numbers that iperf3 clients know.
 func readParameters(b []byte) (parameters, error) {
 	f := fields{}
 	if err := json.Unmarshal(b, &f.all); err != nil {
@@ -122,7 +119,7 @@ func readParameters(b []byte) (parameters, error) {
 	return p, f.err
 }
 
-// check refuses what does not go together.
+// check refuses contradictory parameters.
 func (p parameters) check() error {
 	switch {
 	case p.TCP == p.UDP:
@@ -141,12 +138,12 @@ func (p parameters) check() error {
 	return nil
 }
 
-// isName tells whether s can be the name of a congestion control, or none.
+// isName reports whether s is a valid name of a congestion control, or empty.
 func isName(s string) bool {
 	return len(s) <= mostName && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
-// fields reads a JSON object; the first thing wrong is kept.
+// fields reads a JSON object; it keeps the first error.
 type fields struct {
 	all map[string]json.RawMessage
 	err error
@@ -158,13 +155,13 @@ func (f *fields) fail(code int32, format string, args ...any) {
 	}
 }
 
-// has tells whether a key is there, and is not null.
+// has reports whether a key exists and is not null.
 func (f *fields) has(key string) bool {
 	b, ok := f.all[key]
 	return ok && string(b) != "null"
 }
 
-// flag is true where the key is true, or a number that is not zero.
+// flag returns true where the key is true, or a number other than zero.
 func (f *fields) flag(key string) bool {
 	switch b := string(f.all[key]); b {
 	case "true":
@@ -180,7 +177,7 @@ func (f *fields) flag(key string) bool {
 	}
 }
 
-// number is a whole number from least to most; 0 where the key is not there.
+// number returns a whole number from least to most; 0 without the key.
 func (f *fields) number(key string, least, most int64, code int32) int64 {
 	if !f.has(key) {
 		return 0
@@ -207,15 +204,14 @@ func (f *fields) text(key string) (s string) {
 	return s
 }
 
-// Limits are what a server grants its clients at most; zero is no bound beyond
-// that of thru itself.
+// Limits are the maximum values that a server grants its clients; zero means no limit beyond that of thru itself.
 type Limits struct {
 	Streams  int           // in one direction
-	Duration time.Duration // with the time that is not counted
+	Duration time.Duration // including the time that does not count
 	RateBps  int64         // of all streams, in both directions
 }
 
-// admit refuses what is above the limits, as iperf3's own server does.
+// admit refuses parameters above the limits, as iperf3's own server does.
 func (l Limits) admit(p parameters) error {
 	span := time.Duration(p.Omit+p.Time) * time.Second
 	asked := p.rate() * int64(p.directions())
@@ -232,15 +228,14 @@ func (l Limits) admit(p parameters) error {
 	return nil
 }
 
-// rate is that of all streams in one direction, in bit/s; 0 is none.
+// rate returns the rate of all streams in one direction, in bit/s; 0: no limit.
 func (p parameters) rate() int64 {
 	return min(cmp.Or(p.Rate, p.PacedRate)*int64(p.Parallel), measure.MaxRate)
 }
 
 func (p parameters) directions() int { return 1 + unit.Bit(p.Bidirectional) }
 
-// specs are the flows of a client's test: to this end, from it, or both. name
-// is that of the client, "local" this end.
+// specs returns the flows of a client's test: to this end, from it, or both. name is that of the client; "local" is this end.
 func (p parameters) specs(name string, l Limits) []measure.Spec {
 	s := measure.Spec{
 		From: name, To: "local", DialFrom: true, Engine: measure.IPerf3, Protocol: measure.TCP, Streams: p.Parallel,
@@ -256,7 +251,7 @@ func (p parameters) specs(name string, l Limits) []measure.Spec {
 	if p.TCP && p.SkipCopy != 0 {
 		s.IO = measure.IOLean
 	}
-	if s.Duration == 0 || s.Amount > 0 { // until the client says so
+	if s.Duration == 0 || s.Amount > 0 { // the client signals the end
 		s.Duration = int64(measure.MaxDuration)
 		if l.Duration > 0 {
 			s.Duration = int64(max(min(l.Duration, measure.MaxDuration)-time.Duration(s.Ramp), measure.MinDuration))
@@ -270,7 +265,7 @@ func (p parameters) specs(name string, l Limits) []measure.Spec {
 	}
 	switch {
 	case p.Bidirectional:
-		back.IO = s.IO // one worker moves both
+		back.IO = s.IO // one worker moves both directions
 		return []measure.Spec{s, back}
 	case p.Reverse:
 		return []measure.Spec{back}
@@ -278,5 +273,5 @@ func (p parameters) specs(name string, l Limits) []measure.Spec {
 	return []measure.Spec{s}
 }
 
-// amount is what the client wants moved in each direction.
+// amount returns how much the client wants to move in each direction.
 func (p parameters) amount() int64 { return cmp.Or(p.Amount, p.Blocks*p.Length) }

@@ -19,7 +19,7 @@ import (
 	"thru/internal/measure"
 )
 
-// program is the real iperf3: that of IPERF3, else the one of this host.
+// program returns the real iperf3: that of IPERF3, else the one of this host.
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath(cmp.Or(os.Getenv("IPERF3"), "iperf3"))
@@ -85,7 +85,7 @@ func realServer(t *testing.T, args ...string) (port int) {
 	return port
 }
 
-// sum is what the real program's JSON says of one direction.
+// sum holds the figures of one direction in the real program's JSON.
 type sum struct {
 	Seconds float64 `json:"seconds"`
 	Bytes   int64   `json:"bytes"`
@@ -112,7 +112,7 @@ func realClient(t *testing.T, port int, env []string, args ...string) realReport
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program(t), append([]string{"-c", "127.0.0.1", "-p", strconv.Itoa(port), "-J"}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
-	out, _ := cmd.Output() // its exit code says what its report says too
+	out, _ := cmd.Output() // its exit code carries no more than its report
 	var r realReport
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatalf("the real client's report: %v\n%s", err, out)
@@ -120,13 +120,13 @@ func realClient(t *testing.T, port int, env []string, args ...string) realReport
 	return r
 }
 
-// ways of the real program's command line.
+// realDirections are the directions in the real program's options.
 var realDirections = []struct {
 	name string
 	flag []string
 }{{"forward", nil}, {"reverse", []string{"-R"}}, {"both ways", []string{"--bidir"}}}
 
-// Places in realDirections.
+// Indices in realDirections.
 const (
 	reverse        = 1
 	bothDirections = 2
@@ -146,7 +146,7 @@ func eachKind(t *testing.T, f func(t *testing.T, j *judge, protocol string, dire
 	}
 }
 
-// Our client at the real server.
+// Our client with the real server.
 func TestRealServer(t *testing.T) {
 	eachKind(t, func(t *testing.T, j *judge, protocol string, direction, streams int) {
 		spec := short(protocol, streams)
@@ -172,12 +172,11 @@ func TestRealServer(t *testing.T) {
 	})
 }
 
-// edges are what the real server counts beyond our measured time: from its word
-// that the data may flow to the first of it, and from the last to our word. They
-// are no longer in a long test, of which they are nothing.
+// edges is the time that the real server counts beyond our measured time: from its testRunning to the first data, and from the last data to our testEnd. It
+// does not grow with the test, so it is negligible in a long one.
 const edges = 100 * time.Millisecond
 
-// checkReal compares what this end saw with what the real server told.
+// checkReal compares this end's evidence with the real server's report.
 func checkReal(t *testing.T, j *judge, ours measure.Evidence, far *measure.Evidence, ramp time.Duration) {
 	t.Helper()
 	if far == nil {
@@ -206,7 +205,7 @@ func checkReal(t *testing.T, j *judge, ours measure.Evidence, far *measure.Evide
 	}
 }
 
-// The real client at our server.
+// The real client with our server.
 func TestRealClient(t *testing.T) {
 	program(t)
 	eachKind(t, func(t *testing.T, j *judge, protocol string, direction, streams int) {
@@ -251,8 +250,7 @@ func TestRealClient(t *testing.T) {
 	})
 }
 
-// countedOf are the datagrams that a receiver tells of: all, and of a test with a ramp
-// those behind it.
+// countedOf returns the datagrams that a receiver reports: all, or in a test with a ramp those after it.
 func countedOf(e measure.Evidence, ramp int64) (n int64) {
 	for _, x := range e.Streams {
 		d := x.DatagramsAll
@@ -264,7 +262,7 @@ func countedOf(e measure.Evidence, ramp int64) (n int64) {
 	return n
 }
 
-// pick is the sum of what an end did.
+// pick returns the sum of this end's role.
 func pick(e measure.Evidence, r realReport) sum {
 	if e.Sends {
 		return r.End.Sent

@@ -8,8 +8,7 @@ import (
 	"thru/internal/fault"
 )
 
-// Reasons for which there is no test with a server, by which who speaks for
-// iperf3 finds its words.
+// Reasons for a failed test with a server. Packages that explain iperf3 failures use them.
 const (
 	ReasonRefused    fault.Reason = "connection refused"
 	ReasonNoRoute    fault.Reason = "no route to host"
@@ -26,12 +25,12 @@ const (
 	ReasonClosed     fault.Reason = "connection closed"
 )
 
-// connecting gives an error of dialling its reason.
+// connecting adds the reason to a dialling error.
 func connecting(err error) error {
 	for number, reason := range map[syscall.Errno]fault.Reason{
 		syscall.ECONNREFUSED: ReasonRefused, syscall.EHOSTUNREACH: ReasonNoRoute, syscall.ENETUNREACH: ReasonNoNetwork,
 		syscall.EADDRNOTAVAIL: ReasonNoAddress, syscall.ENODEV: ReasonNoDevice,
-		syscall.ENOENT: ReasonCongestion, // of the socket option
+		syscall.ENOENT: ReasonCongestion, // from the socket option
 	} {
 		if errors.Is(err, number) {
 			return fault.Because(reason, err)

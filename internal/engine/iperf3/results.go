@@ -9,34 +9,33 @@ import (
 	"strings"
 )
 
-// results are what each end says of itself when the test is over.
+// results are the figures that each end reports about itself after the test.
 type results struct {
 	CPUTotal    float64 // percent of one CPU over the test
 	CPUUser     float64
 	CPUSystem   float64
-	Retransmits bool   // this end sends, and counts them
+	Retransmits bool   // this end sends, and counts retransmissions
 	Congestion  string // congestion control that was used
-	Output      string // what a server printed, where it was asked for
-	Cut         int    // bytes of the whole output, where its end is left out; else 0
-	Version     string // of the server, where its output tells
+	Output      string // output of the server, where requested
+	Cut         int    // bytes of the whole output, where its end is cut; else 0
+	Version     string // of the server, where its output names it
 	Streams     []streamResult
 }
 
-// streamResult is one end of one stream. Bytes and times are of the time that
-// counts; errors and packets are over the stream's life.
+// streamResult is one end of one stream. Bytes and times cover the time that counts; errors and packets cover the whole life of the stream.
 type streamResult struct {
 	ID          int
 	Bytes       int64
-	Retransmits int64   // -1 is not known
+	Retransmits int64   // -1: not known
 	Jitter      float64 // seconds, at a receiver of UDP
 	Errors      int64   // datagrams lost, at a receiver
-	Packets     int64   // datagrams sent, or the highest number that has come
-	// Of the time that does not count; nil at old versions.
+	Packets     int64   // datagrams sent, or the highest number received
+	// In the time that does not count; nil for old versions.
 	OmittedErrors, OmittedPackets *int64
 	Start, End                    float64 // seconds
 }
 
-// resultsJSON is what both roles write. Old versions want every key there.
+// resultsJSON is the JSON that both roles write. Old versions require every key of it.
 type resultsJSON struct {
 	CPUTotal   float64      `json:"cpu_util_total"`
 	CPUUser    float64      `json:"cpu_util_user"`
@@ -60,7 +59,7 @@ type streamJSON struct {
 	End            float64 `json:"end_time"`
 }
 
-// json is the form in which results go out.
+// json returns the results as they are sent.
 func (r results) json() resultsJSON {
 	j := resultsJSON{
 		CPUTotal: r.CPUTotal, CPUUser: r.CPUUser, CPUSystem: r.CPUSystem, Has: -1,
@@ -79,9 +78,8 @@ func (r results) json() resultsJSON {
 	return j
 }
 
-// readResults reads what the far end says; known are the streams of the test,
-// of which each must be told of once. Of its output no more bytes than output
-// are kept, and of names what can be one: they go into the evidence.
+// readResults reads the far end's results; known are the streams of the test, each of which must occur once. It keeps at most output bytes of the far end's
+// output, and only valid names: they go into the evidence.
 func readResults(b []byte, known []int, output int) (results, error) {
 	var j struct {
 		CPUTotal   *loose          `json:"cpu_util_total"`
@@ -114,9 +112,8 @@ func readResults(b []byte, known []int, output int) (results, error) {
 	return r, nil
 }
 
-// keep holds an output of at most so many bytes: of a longer text the beginning,
-// of a longer JSON nothing, since a part of it is none. Where most is 0 there is
-// nothing to keep, and nothing is left out.
+// keep stores an output of at most most bytes: the beginning of a longer text, nothing of a longer JSON, because a part of it is invalid. With most 0 it
+// stores nothing, and counts nothing as cut.
 func (r *results) keep(output string, most int) {
 	r.Output, r.Cut = output, 0
 	if len(output) <= most {
@@ -131,8 +128,7 @@ func (r *results) keep(output string, most int) {
 	r.Output = strings.Clone(strings.ToValidUTF8(output[:most], ""))
 }
 
-// readStreams reads a list of streams one by one: what follows those that are
-// known, or nonsense among them, is not looked at.
+// readStreams reads a list of streams one by one. It ignores streams after the known ones, and invalid ones among them.
 func readStreams(b []byte, known []int) (all []streamResult, err error) {
 	open := map[int]bool{}
 	for _, id := range known {
@@ -163,7 +159,7 @@ func readStreams(b []byte, known []int) (all []streamResult, err error) {
 	return all, nil
 }
 
-// versionIn is the version that a server's own output names; empty where it names none.
+// versionIn returns the version that a server's own output names; empty where it names none.
 func versionIn(output []byte) string {
 	var o struct {
 		Start struct {
@@ -217,14 +213,13 @@ func (x looseStream) read() (streamResult, error) {
 	return s, nil
 }
 
-// loose is a number in any of the forms in which versions write one: -1 is
-// 18446744073709551615 at some, and what is no number is 0.
+// loose is a number in any form that a version writes: some write -1 as 18446744073709551615. Anything that is no number is 0.
 type loose struct {
 	n int64
 	f float64
 }
 
-// UnmarshalJSON takes numbers, and numbers in quotes.
+// UnmarshalJSON reads numbers, and numbers in quotes.
 func (l *loose) UnmarshalJSON(b []byte) error {
 	s := strings.Trim(string(b), `"`)
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -246,7 +241,7 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// float is the number; 0 where there is none.
+// float returns the number; 0 without one.
 func (l *loose) float() float64 {
 	if l == nil {
 		return 0
@@ -254,7 +249,7 @@ func (l *loose) float() float64 {
 	return l.f
 }
 
-// whole is the number without its fraction.
+// whole returns the number without its fraction.
 func (l *loose) whole() int64 {
 	if l == nil {
 		return 0
@@ -262,7 +257,7 @@ func (l *loose) whole() int64 {
 	return l.n
 }
 
-// text is a string; anything else is none.
+// text is a string; any other JSON value is empty.
 type text string
 
 // UnmarshalJSON never fails.

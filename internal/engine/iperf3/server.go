@@ -15,20 +15,19 @@ import (
 	"thru/internal/sock"
 )
 
-// ServerConfig says whom a Server serves, and with how much.
+// ServerConfig sets the users and the limits of a Server.
 type ServerConfig struct {
-	Users      Users         // who may measure, where there is a key
-	PrivateKey []byte        // PEM; empty lets in everybody
+	Users      Users         // users that may measure, where there is a key
+	PrivateKey []byte        // PEM; empty: admit everybody
 	PKCS1      bool          // clients use the older padding, PKCS #1 v1.5, in place of OAEP
-	Skew       time.Duration // how far the clocks of client and server may differ; 0 is 10 s
+	Skew       time.Duration // largest difference between the clocks of client and server; 0: 10 s
 	Limits     Limits
-	MaxCalls   int // clients that wait for their turn, at most half of them of one address; 0 is 32
-	// Refused hears of clients that are turned away before they are a call that
-	// took is told of; it may be nil. Not of every one where there are many.
+	MaxCalls   int // clients that wait for their turn, at most half of them from one address; 0: 32
+	// Refused receives clients that the server turns away before took receives them as calls; it may be nil. Where there are many, it receives only some.
 	Refused func(addr string, reason error)
 }
 
-// Bounds against floods: connections that have not said yet what they want.
+// Limits against floods: connections that have not sent their request yet.
 const (
 	usualCalls    = 32
 	mostUnnamed   = 256 // of all
@@ -36,8 +35,7 @@ const (
 	acceptTrouble = 50 * time.Millisecond
 )
 
-// Server takes the calls of iperf3 clients. Each is independent of the others,
-// and waits for its turn until Engine.Open names its token, or it is refused.
+// Server takes the calls of iperf3 clients. Each is independent of the others, and waits for its turn until Engine.Open names its token, or it is refused.
 type Server struct {
 	conf ServerConfig
 	gate gate
@@ -50,8 +48,8 @@ type Server struct {
 	mu      sync.Mutex
 	calls   map[cookie]*call
 	tokens  map[string]*call
-	opening map[netip.Addr]*call // whose UDP streams are being opened
-	freed   chan struct{}        // closed, and made anew, when one of them is done
+	opening map[netip.Addr]*call // tests that open their UDP streams
+	freed   chan struct{}        // closed, and replaced, when one of them is done
 }
 
 // NewServer returns a server that takes no calls yet.
@@ -75,22 +73,21 @@ func NewServer(c ServerConfig) (*Server, error) {
 	return d, nil
 }
 
-// Ports are where a server is called: TCP, and UDP of the same number.
+// Ports are the listening sockets of a server: TCP, and UDP with the same number.
 type Ports struct {
 	TCP    []net.Listener
 	UDP    []*net.UDPConn
-	Device string // to which they are bound; empty is none
+	Device string // device that they are bound to; empty: none
 }
 
-// Listen opens port on these addresses, without any on all of the host, bound
-// to a device where one is named.
+// Listen opens a port on these addresses, or without any on all addresses of the host, bound to a device where one is named.
 func Listen(ctx context.Context, addrs []string, device string, port int) (*Ports, error) {
 	if len(addrs) == 0 {
 		addrs = []string{""}
 	}
 	p := &Ports{Device: device}
 	tcp := net.ListenConfig{Control: sock.Options{Device: device}.Control}
-	tcp.SetMultipathTCP(false) // else Go listens with it: another protocol than clients ask for
+	tcp.SetMultipathTCP(false) // Go's listener uses MPTCP otherwise: not the protocol of the clients
 	udp := net.ListenConfig{Control: sock.Options{Device: device, ReuseAddr: true}.Control}
 	for _, a := range addrs {
 		l, err := tcp.Listen(ctx, "tcp", net.JoinHostPort(a, fmt.Sprint(port)))
@@ -99,7 +96,7 @@ func Listen(ctx context.Context, addrs []string, device string, port int) (*Port
 			return nil, fault.Failf("another iperf3 or thru serves there already: end it", "iperf3: listening: %w", err)
 		}
 		p.TCP = append(p.TCP, l)
-		port = l.Addr().(*net.TCPAddr).Port // of several addresses one port, also where any would do
+		port = l.Addr().(*net.TCPAddr).Port // the same port on all addresses, even where any port would do
 		u, err := udp.ListenPacket(ctx, "udp", net.JoinHostPort(a, fmt.Sprint(port)))
 		if err != nil {
 			p.Close()
@@ -120,8 +117,7 @@ func (p *Ports) Close() {
 	}
 }
 
-// Serve takes calls until ctx is done, and closes the ports. took is told of
-// each client that may measure; it must not block. Tests that run go on.
+// Serve takes calls until ctx is done, and closes the ports. took receives each client that may measure; it must not block. Running tests continue.
 func (d *Server) Serve(ctx context.Context, p *Ports, took func(engine.Call)) error {
 	var wg sync.WaitGroup
 	stop := context.AfterFunc(ctx, p.Close)
@@ -135,21 +131,21 @@ func (d *Server) Serve(ctx context.Context, p *Ports, took func(engine.Call)) er
 	<-ctx.Done()
 	p.Close()
 	waiting := d.sendHome()
-	wg.Wait() // for those that were just being heard
+	wg.Wait() // for connections that are still in the handshake
 	for _, c := range append(waiting, d.sendHome()...) {
 		c.tasks.Wait()
 	}
 	return nil
 }
 
-// accept greets what connects, each in its own time.
+// accept handles each connection in its own goroutine.
 func (d *Server) accept(ctx context.Context, l net.Listener, took func(engine.Call), wg *sync.WaitGroup) {
 	for order := int64(0); ; order++ {
 		conn, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // out of descriptors, or reset already: the next may do
+		case err != nil: // no descriptors left, or reset already: the next one may work
 			time.Sleep(acceptTrouble)
 			continue
 		}
@@ -163,7 +159,7 @@ func (d *Server) accept(ctx context.Context, l net.Listener, took func(engine.Ca
 			defer hurry(ctx, conn)()
 			defer d.unnamed.Leave(from)
 			err := d.greet(conn, order, took)
-			// Who hangs up without a word has only looked.
+			// A client that closes without a byte was only a port check.
 			if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 				d.report(conn, err)
 			}
@@ -171,8 +167,7 @@ func (d *Server) accept(ctx context.Context, l net.Listener, took func(engine.Ca
 	}
 }
 
-// greet reads the cookie: one that is known belongs to a test that is being
-// opened, another one begins a call. The error is why it has come to none.
+// greet reads the cookie: a known one belongs to a test that opens its connections, a new one begins a call. The error says why there is no call.
 func (d *Server) greet(conn net.Conn, order int64, took func(engine.Call)) error {
 	var k cookie
 	conn.SetReadDeadline(time.Now().Add(d.wait.word))
@@ -202,7 +197,7 @@ func (d *Server) greet(conn net.Conn, order int64, took func(engine.Call)) error
 	return d.negotiate(c, took)
 }
 
-// negotiate hears what a client wants, and tells took where it may have it.
+// negotiate reads a client's request, and calls took where it is allowed.
 func (d *Server) negotiate(c *call, took func(engine.Call)) error {
 	if err := c.negotiate(); err != nil {
 		c.dismiss(err)
@@ -210,18 +205,17 @@ func (d *Server) negotiate(c *call, took func(engine.Call)) error {
 	}
 	c.tasks.Go(c.listen)
 	c.tasks.Go(c.expire)
-	took(c.public()) // who is told refuses it, and knows why
+	took(c.public()) // took refuses it and knows the reason
 	return nil
 }
 
-// tell passes a refusal on.
+// report reports a refusal.
 func (d *Server) report(conn net.Conn, reason error) {
 	from, _ := netip.ParseAddrPort(conn.RemoteAddr().String())
 	d.refused.Note(from, d.now(), reason)
 }
 
-// seat lets a call wait for its turn, where not too many do, nor too many of its
-// address: those must not keep all others out.
+// seat puts a call in the queue, unless the queue is full or holds too many calls of its address, which must not keep all others out.
 func (d *Server) seat(c *call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -264,7 +258,7 @@ func (d *Server) refuse(token string, err error) {
 	}
 }
 
-// forget takes a call out of the books.
+// forget removes a call from the server's maps.
 func (d *Server) forget(c *call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -286,7 +280,7 @@ func (d *Server) sendHome() (waiting []*call) {
 	return waiting
 }
 
-// addrOf is the address of a peer without port.
+// addrOf returns the address of a peer without its port.
 func addrOf(a net.Addr) netip.Addr {
 	ap, err := netip.ParseAddrPort(a.String())
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// waits bound what a far end may take; tests make them short.
+// waits are the timeouts for a far end; tests shorten them.
 type waits struct {
-	word    time.Duration // for one word of the control connection, or one frame
-	begin   time.Duration // for a server to let the data connections come
+	word    time.Duration // for one state on the control connection, or one frame
+	begin   time.Duration // for a server to accept the data connections
 	stream  time.Duration // from one data connection to the next
-	hello   time.Duration // for the answer to the first datagram, before it is sent again
+	hello   time.Duration // for the answer to the first datagram, before a retry
 	turn    time.Duration // for a client's test to get its turn here
-	grace   time.Duration // beyond the time that a client has asked for
-	goodbye time.Duration // for the far end to close after the last word
+	grace   time.Duration // beyond the time that a client requests
+	goodbye time.Duration // for the far end to close after the last state
 }
 
-// usual are the bounds of iperf3 itself where it has one.
+// usual returns the timeouts of iperf3 itself where it has one.
 func usual() waits {
 	return waits{
 		word: 10 * time.Second, begin: 45 * time.Second, stream: 10 * time.Second, hello: time.Second,
@@ -33,10 +33,10 @@ func usual() waits {
 // talk is a control connection.
 type talk struct {
 	conn net.Conn
-	wait time.Duration // for the far end to take a word, or to finish a frame
+	wait time.Duration // for the far end to accept a state, or to complete a frame
 }
 
-// sendStates sends states; more is what follows the last.
+// sendStates sends states.
 func (t talk) sendStates(states ...state) error {
 	var b []byte
 	for _, s := range states {
@@ -45,7 +45,7 @@ func (t talk) sendStates(states ...state) error {
 	return t.write(b)
 }
 
-// sendError tells a client what is wrong, by iperf3's number.
+// sendError sends iperf3's error number to a client.
 func (t talk) sendError(code int32) error {
 	minus := serverError
 	b := binary.BigEndian.AppendUint32([]byte{byte(minus)}, uint32(code))
@@ -66,13 +66,13 @@ func (t talk) sendJSON(v any) error {
 	return writeFrame(t.conn, v)
 }
 
-// hearJSON takes a frame.
+// hearJSON reads a frame.
 func (t talk) hearJSON(most int) ([]byte, error) {
 	t.conn.SetReadDeadline(time.Now().Add(t.wait))
 	return readFrame(t.conn, most)
 }
 
-// hear takes one state; no limit waits as long as the connection stands.
+// hear reads one state; without a limit it waits as long as the connection lasts.
 func (t talk) hear(limit time.Duration) (state, error) {
 	var until time.Time
 	if limit > 0 {
@@ -86,19 +86,18 @@ func (t talk) hear(limit time.Duration) (state, error) {
 	return state(b[0]), nil
 }
 
-// hearError takes the numbers behind serverError; anonymous is as for explain.
+// hearError reads the numbers after serverError; anonymous is as for explain.
 func (t talk) hearError(anonymous bool) error {
 	var b [8]byte
 	t.conn.SetReadDeadline(time.Now().Add(t.wait))
 	n, err := io.ReadFull(t.conn, b[:])
-	if n < 4 { // old versions say one number
+	if n < 4 { // old versions send one number
 		return fmt.Errorf("iperf3: the server has ended the test, and does not say why: %w", err)
 	}
 	return explain(int32(binary.BigEndian.Uint32(b[:4])), int32(binary.BigEndian.Uint32(b[4:])), anonymous)
 }
 
-// close ends the connection so that the far end still reads what was said: it
-// waits for the far end to close too, in bounded time.
+// close ends the connection so that the far end still receives all sent data: it waits for the far end to close too, in limited time.
 func (t talk) close(patience time.Duration) {
 	if c, ok := t.conn.(interface{ CloseWrite() error }); ok && c.CloseWrite() == nil {
 		limit := time.AfterFunc(patience, func() { t.conn.Close() })
@@ -108,14 +107,13 @@ func (t talk) close(patience time.Duration) {
 	t.conn.Close()
 }
 
-// hurry ends what waits on a connection when ctx is done; the returned
-// function takes that back, and is false where ctx was done first.
+// hurry interrupts pending reads and writes on a connection when ctx is done. The returned function undoes that, and returns false where ctx was done first.
 func hurry(ctx context.Context, c net.Conn) func() bool {
 	return context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
 }
 
-// isLate tells whether the far end took too long.
+// isLate reports whether the far end took too long.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// isGone tells whether the far end has closed the connection in good order.
+// isGone reports whether the far end closed the connection normally.
 func isGone(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -22,8 +22,7 @@ import (
 	"thru/internal/measure"
 )
 
-// still is a mover that moves nothing and obeys at once: for the conversations
-// around a test, without a process.
+// still is a data session that moves nothing and obeys at once: for the protocol around a test, without a process.
 type still struct {
 	task    worker.Task
 	updates chan engine.Update
@@ -96,24 +95,24 @@ func (s *still) Close() error {
 	return nil
 }
 
-// brief are bounds for peers that say nothing.
+// brief returns timeouts for peers that send nothing.
 func brief(each time.Duration) waits {
 	return waits{word: each, begin: 4 * each, stream: each, hello: each / 4, turn: 4 * each, grace: each, goodbye: each}
 }
 
-// Bounds where silence is tested, and where only nonsense is.
+// Timeouts for tests of silence, and for tests of invalid input.
 const (
 	silence  = 50 * time.Millisecond
 	nonsense = 10 * time.Millisecond
 )
 
-// Conversations of a client with our server, and what comes of them.
+// Conversations of a client with our server, and their outcome.
 const (
 	plainTest = `{"tcp":true,"omit":0,"time":1,"num":0,"blockcount":0,"parallel":1,"len":131072}`
 	plainEnd  = `{"cpu_util_total":1,"cpu_util_user":1,"cpu_util_system":0,"sender_has_retransmits":0,"streams":[{"id":1,"bytes":5,"retransmits":0,"jitter":0,"errors":0,"packets":0}]}`
 )
 
-// hold runs a server with these bounds whose calls are answered without a worker.
+// hold runs a server with these timeouts whose calls are answered without a worker.
 func hold(t testing.TB, bounds waits) (addr string, ends func() []error) {
 	t.Helper()
 	d, err := NewServer(ServerConfig{})
@@ -167,8 +166,7 @@ func answered(e Engine, c engine.Call) error {
 	}
 }
 
-// converse lets a peer say something to our server on a control connection, and
-// dial a data connection when it may; it returns when the server has closed.
+// converse sends a peer's bytes to our server on a control connection, and opens a data connection when allowed; it returns when the server has closed.
 func converse(t testing.TB, addr string, says []byte) (heard []byte) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -204,7 +202,7 @@ func converse(t testing.TB, addr string, says []byte) (heard []byte) {
 	}
 }
 
-// letter is a cookie, and what follows it.
+// letter returns a cookie, and what follows it.
 func letter(parts ...string) []byte {
 	b := []byte("abcdefghijklmnopqrstuvwxyz234567abcd\x00")
 	for _, p := range parts {
@@ -219,8 +217,8 @@ func TestServerTalk(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		says  []byte
-		heard string // its beginning
-		last  byte   // what the server says last, or says with its numbers
+		heard string // its first bytes
+		last  byte   // the server's last state, or the one before its error numbers
 	}{
 		{"nothing", nil, "", 0},
 		{"another protocol", []byte("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n\r\n"), "", 0},
@@ -253,13 +251,13 @@ func TestServerTalk(t *testing.T) {
 	}
 }
 
-// Who is turned away before it is a call is told of, once, and no other is.
+// Each client that is turned away before it is a call is reported once, and no other is.
 func TestRefusedIsTold(t *testing.T) {
 	private, _ := keys(t)
 	for _, c := range []struct {
 		name, says string
 		conf       ServerConfig
-		want       string // empty: nothing is told
+		want       string // empty: no report
 	}{
 		{name: "who only looks"},
 		{name: "another protocol", says: "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n\r\n", want: "no iperf3 client"},
@@ -298,7 +296,7 @@ func TestRefusedIsTold(t *testing.T) {
 	}
 }
 
-// upToResults has a test at our server up to where it wants the results.
+// upToResults runs a test with our server up to the point where it wants the results.
 func upToResults(t *testing.T, addr string) (conn net.Conn, expect func(want string)) {
 	t.Helper()
 	dial := func() net.Conn {
@@ -329,7 +327,7 @@ func upToResults(t *testing.T, addr string) (conn net.Conn, expect func(want str
 	return conn, expect
 }
 
-// A whole test, word by word.
+// A whole test, message by message.
 func TestServerTalksToTheEnd(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	addr, ends := hold(t, usual())
@@ -352,7 +350,7 @@ func TestServerTalksToTheEnd(t *testing.T) {
 	}
 }
 
-// Results larger than any client's are not read.
+// The server does not read results larger than any client's.
 func TestServerReadsNoLongResults(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	addr, ends := hold(t, brief(silence))
@@ -364,8 +362,7 @@ func TestServerReadsNoLongResults(t *testing.T) {
 	}
 }
 
-// FuzzServerTalk: whatever a client says, the server ends in bounded time and
-// keeps nothing of it.
+// FuzzServerTalk: whatever a client sends, the server ends in limited time and keeps nothing of it.
 func FuzzServerTalk(f *testing.F) {
 	whole := string(frame(plainTest))
 	f.Add(letter())
@@ -381,7 +378,7 @@ func FuzzServerTalk(f *testing.F) {
 	})
 }
 
-// clientTalk lets our client speak to a server that says b, and returns how that ends.
+// clientTalk runs our client with a server that sends b, and returns how that ends.
 func clientTalk(t testing.TB, b []byte, spec measure.Spec, bounds waits) error {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -398,7 +395,7 @@ func clientTalk(t testing.TB, b []byte, spec measure.Spec, bounds waits) error {
 			if first {
 				c.Write(b)
 			}
-			wg.Go(func() { // reads to the end, and says no more
+			wg.Go(func() { // reads to the end, and sends nothing more
 				io.Copy(io.Discard, c)
 				c.Close()
 			})
@@ -456,7 +453,7 @@ func TestClientTalk(t *testing.T) {
 	}
 }
 
-// FuzzClientTalk: whatever a server says, the client ends in bounded time.
+// FuzzClientTalk: whatever a server sends, the client ends in limited time.
 func FuzzClientTalk(f *testing.F) {
 	whole := "\x09\x0a\x01\x02\x0d"
 	f.Add([]byte(whole+string(frame(plainEnd))+"\x0e"), false)

@@ -1,10 +1,7 @@
-// Package iperf3 speaks iperf3 in both roles: Engine tests against a real
-// server, and Server takes the calls of real clients, which Engine then answers.
+// Package iperf3 speaks iperf3 in both roles: Engine tests against a real server, and Server takes the calls of real clients, which Engine then answers.
 //
-// The words are in wire.go, params.go, results.go and auth.go, without
-// sockets; talk.go is the control connection; client.go and dial.go are one
-// role, server.go, call.go and calledsession.go the other. The data moves in package
-// worker, which is handed the connections.
+// The wire formats are in wire.go, params.go, results.go and auth.go, without sockets. talk.go is the control connection; client.go and dial.go are one role,
+// server.go, call.go and calledsession.go the other. The data moves in package worker, which takes over the connections.
 package iperf3
 
 import (
@@ -16,14 +13,14 @@ import (
 	"io"
 )
 
-// state is what the control connection says in one signed byte.
+// state is a message of the control connection, one signed byte.
 type state int8
 
 // States, in the order of a test; then those that end it early.
 const (
 	paramExchange   state = 9  // server: send the parameters
 	createStreams   state = 10 // server: open the data connections
-	testStart       state = 1  // server: all are there
+	testStart       state = 1  // server: all are connected
 	testRunning     state = 2  // server: the data may flow
 	testEnd         state = 4  // client: the time or the amount is over
 	exchangeResults state = 13 // server: send the results, mine follow
@@ -33,7 +30,7 @@ const (
 	serverTerminate state = 11
 	clientTerminate state = 12
 	accessDenied    state = -1
-	serverError     state = -2 // two 32-bit numbers follow: iperf3's error and the system's
+	serverError     state = -2 // two 32-bit numbers follow: iperf3's error and the system's errno
 )
 
 // String names a state as iperf3 does.
@@ -49,14 +46,13 @@ func (s state) String() string {
 	return fmt.Sprintf("state %d", int8(s))
 }
 
-// cookieSize is that of a cookie with its final NUL.
+// cookieSize includes the final NUL.
 const cookieSize = 37
 
-// cookie names a test; the client makes it up and sends it first on every TCP
-// connection of the test.
+// cookie identifies a test; the client generates it and sends it first on every TCP connection of the test.
 type cookie [cookieSize]byte
 
-// newCookie makes a cookie that nobody can guess.
+// newCookie returns an unguessable cookie.
 func newCookie() cookie {
 	const letters = "abcdefghijklmnopqrstuvwxyz234567" // 32: a byte modulo 32 is fair
 	var c cookie
@@ -68,8 +64,7 @@ func newCookie() cookie {
 	return c
 }
 
-// check tells a cookie from the first words of another protocol. Old clients
-// put a host name and the time in it.
+// check refuses the first bytes of other protocols. Old clients put a host name and the time into the cookie.
 func (c cookie) check() error {
 	for _, b := range c[:cookieSize-1] {
 		if b < ' ' || b > '~' {
@@ -82,8 +77,7 @@ func (c cookie) check() error {
 	return nil
 }
 
-// Bounds of what a peer says in JSON, in bytes and in levels. Parameters are as
-// iperf3's own server takes them; results grow with streams, and those of a
+// Limits of a peer's JSON, in bytes and in nesting levels. Parameters have the limit of iperf3's own server; results grow with the streams, and those of a
 // server with its output, of which the beginning is kept.
 const (
 	mostParameters = 8 << 10
@@ -92,10 +86,10 @@ const (
 	deepest        = 32
 )
 
-// mostResultBytes bounds the results of a client, in bytes: it has no output to tell.
+// mostResultBytes returns the limit of a client's results in bytes: a client sends no output.
 func mostResultBytes(streams int) int { return 64<<10 + streams<<10 }
 
-// writeFrame sends v as JSON behind its length.
+// writeFrame sends v as JSON, after its length.
 func writeFrame(w io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -108,7 +102,7 @@ func writeFrame(w io.Writer, v any) error {
 	return nil
 }
 
-// readFrame reads JSON of at most so many bytes, mended so that Go can read it.
+// readFrame reads JSON of at most that many bytes, and corrects it so that Go can parse it.
 func readFrame(r io.Reader, most int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -118,7 +112,7 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	if n == 0 || n > uint32(most) {
 		return nil, fmt.Errorf("iperf3: reading JSON: a length of %d bytes is not 1 to %d", n, most)
 	}
-	// Grown as it comes: a length alone must not take the memory.
+	// It grows with the data: a large length alone must not take memory.
 	b, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	if err == nil && len(b) < int(n) {
 		err = io.ErrUnexpectedEOF
@@ -129,8 +123,7 @@ func readFrame(r io.Reader, most int) ([]byte, error) {
 	return nullNaN(b)
 }
 
-// nullNaN makes null of the numbers that are none (nan, -nan, inf), which old
-// versions print, and refuses what is nested deeper than any iperf3 does.
+// nullNaN replaces the non-numbers (nan, -nan, inf) that old versions print with null, and refuses deeper nesting than any iperf3 writes.
 func nullNaN(b []byte) ([]byte, error) {
 	out := make([]byte, 0, len(b))
 	depth, quoted := 0, false
@@ -160,7 +153,7 @@ func nullNaN(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// noNumber is the length of a number that is none at the beginning of b, or 0.
+// noNumber returns the length of a non-number at the beginning of b, or 0.
 func noNumber(b []byte) int {
 	at := 0
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -174,7 +167,7 @@ func noNumber(b []byte) int {
 	return 0
 }
 
-// streamID is the number that iperf3 gives its stream i: it leaves 2 out.
+// streamID returns the number that iperf3 gives its stream i: it skips 2.
 func streamID(i int) int {
 	if i == 0 {
 		return 1
@@ -182,8 +175,7 @@ func streamID(i int) int {
 	return i + 2
 }
 
-// The first datagram of each UDP stream is one word, and so is its answer. Old
-// versions sent numbers in the sender's byte order.
+// The first datagram of each UDP stream is one 32-bit word, and so is its answer. Old versions sent numbers in the sender's byte order.
 const (
 	helloSize    = 4
 	helloAsk     = "9876"
@@ -192,8 +184,7 @@ const (
 	legacyAnswer = 987654321
 )
 
-// answerTo is what a server says to a client's first word: to an old one in its
-// own manner. iperf3's server does not look at the word either.
+// answerTo returns a server's answer to a client's first datagram, in the old format to an old client. Like iperf3's server, it accepts any word.
 func answerTo(b []byte) []byte {
 	for _, order := range []interface {
 		binary.ByteOrder
@@ -206,7 +197,7 @@ func answerTo(b []byte) []byte {
 	return []byte(helloAnswer)
 }
 
-// isAnswer tells whether a datagram is a server's answer to the first word.
+// isAnswer reports whether a datagram is a server's answer to the first datagram.
 func isAnswer(b []byte) bool {
 	return string(b) == helloAnswer || len(b) == helloSize &&
 		(binary.LittleEndian.Uint32(b) == legacyAnswer || binary.BigEndian.Uint32(b) == legacyAnswer)

@@ -81,7 +81,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// What our client asks for is what our server understands.
+// Our server understands our client's parameters.
 func TestParametersGoRound(t *testing.T) {
 	base := measure.Spec{From: "a", To: "b", DialFrom: true, Engine: measure.IPerf3, Protocol: measure.TCP, Streams: 3, Duration: 5e9, Ramp: 2e9}
 	for name, c := range map[string]struct {
@@ -223,7 +223,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// results of real versions: 3.12 prints -1 as an unsigned number, older ones -nan.
+// Results of real versions: 3.12 prints -1 as an unsigned number, older ones -nan.
 const (
 	results312 = `{"cpu_util_total":12.5,"cpu_util_user":2.5,"cpu_util_system":10,"sender_has_retransmits":18446744073709551615,"congestion_used":"cubic","streams":[{"id":1,"bytes":12345678901234,"retransmits":18446744073709551615,"jitter":0,"errors":0,"packets":0,"start_time":0,"end_time":10.000123}]}`
 	resultsOld = `{"cpu_util_total":-nan,"cpu_util_user":nan,"cpu_util_system":-nan,"sender_has_retransmits":1,"streams":[{"id":1,"bytes":100.7,"retransmits":3,"jitter":-nan,"errors":1e1,"packets":20}]}`
@@ -282,7 +282,7 @@ func TestResultsRefused(t *testing.T) {
 	}
 }
 
-// Whatever a peer tells, little of it is kept.
+// Whatever a peer reports, little of it is kept.
 func TestResultsBounded(t *testing.T) {
 	const stream = `"streams":[{"id":1,"bytes":1}]`
 	long := strings.Repeat("é", mostOutput)
@@ -313,7 +313,7 @@ func TestResultsBounded(t *testing.T) {
 	}
 }
 
-// A list of streams without end takes no more memory than the text itself.
+// An endless list of streams takes no more memory than the text itself.
 func TestResultsManyStreams(t *testing.T) {
 	for name, one := range map[string]string{"empty": `{},`, "good": `{"id":1,"bytes":1},`, "numbers": `1,`} {
 		b := []byte(`{"streams":[` + strings.Repeat(one, 100_000) + `{}]}`)
@@ -331,7 +331,7 @@ func TestResultsManyStreams(t *testing.T) {
 	}
 }
 
-// What old servers leave out is named, and not taken for zero.
+// Figures that old servers omit are listed as missing, and not counted as zero.
 func TestFarEvidence(t *testing.T) {
 	udp := measure.Spec{Protocol: measure.UDP, Streams: 1, Length: measure.Pair{Send: 100, Recv: 100}}
 	w := direction{ids: []int{1}, spec: udp, omit: time.Second, ours: measure.Evidence{Sends: true, Dialled: true}, speak: "iperf3"}
@@ -372,7 +372,7 @@ func TestServersErrors(t *testing.T) {
 	}
 }
 
-// FuzzParameters: whatever a client asks for is refused or within the bounds.
+// FuzzParameters: any parameters of a client are refused or within the limits.
 func FuzzParameters(f *testing.F) {
 	f.Add([]byte(`{"tcp":true,"omit":0,"time":10,"num":0,"blockcount":0,"parallel":1,"len":131072,"pacing_timer":1000,"client_version":"3.12"}`))
 	f.Add([]byte(`{"udp":true,"bidirectional":true,"parallel":128,"len":1460,"bandwidth":1048576,"TOS":184,"server_affinity":1,"fqrate":1e9}`))
@@ -397,7 +397,7 @@ func FuzzParameters(f *testing.F) {
 	})
 }
 
-// FuzzResults: whatever a peer tells becomes evidence without a negative count.
+// FuzzResults: any results of a peer become evidence without a negative count.
 func FuzzResults(f *testing.F) {
 	for _, s := range []string{results312, resultsOld, resultsNew, `{"streams":[{"id":1,"bytes":1e300,"packets":-1,"jitter":1e308,"end_time":1e300,"omitted_packets":5,"omitted_errors":1e99}]}`} {
 		f.Add([]byte(s))
@@ -430,8 +430,7 @@ func FuzzResults(f *testing.F) {
 	})
 }
 
-// TestTellsAllDatagrams: what the last call sends behind the measured time has come there,
-// so it is told too; of a test with a ramp that is not known apart.
+// TestTellsAllDatagrams: the data of the last call after the measured time arrives, so it is reported too; in a test with a ramp it is not known separately.
 func TestTellsAllDatagrams(t *testing.T) {
 	x := measure.Stream{Bytes: 800, TotalBytes: 1000}
 	for _, tt := range []struct {
@@ -448,7 +447,7 @@ func TestTellsAllDatagrams(t *testing.T) {
 	}
 }
 
-// FuzzFrame: any bytes are a frame or an error, in bounded memory.
+// FuzzFrame: any bytes are a frame or an error, in limited memory.
 func FuzzFrame(f *testing.F) {
 	f.Add(frame(`{"a":-nan}`))
 	f.Add([]byte("\xff\xff\xff\xff"))
