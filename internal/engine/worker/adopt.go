@@ -11,34 +11,30 @@ import (
 	"thru/internal/engine"
 )
 
-// Task is the work of a worker whose connections an engine makes itself, by
-// another protocol than thru's.
+// Task is the work of a worker whose connections an engine makes itself, with another protocol than thru's.
 type Task struct {
 	End engine.End
-	// Leads: the clock of this end is the test's: when its measured time or its
-	// amount is over, the worker stops, and Stopped tells the engine. Else the
-	// test goes on until the engine calls Enough.
+	// Leads: this end's clock controls the test. When its measured time or its amount is over, the worker stops, and Stopped informs the engine. Else the test
+	// continues until the engine calls Enough.
 	Leads bool
-	// EndOfStream: the end of a TCP stream, or its last datagram, ends the test
-	// as it should (iperf2), and Enough is not waited for. Else such an end is an
-	// error before the test is over (iperf3).
+	// EndOfStream: the end of a TCP stream, or its last datagram, ends the test normally (iperf2), without Enough. Else such an end during the test is an
+	// error (iperf3).
 	EndOfStream bool
 	// Datagrams is how the datagrams of a UDP test are numbered.
 	Datagrams Numbering
-	// FirstNumber is that of the first datagram.
+	// FirstNumber is the number of the first datagram.
 	FirstNumber uint64
-	// Behind is what follows the numbering in every datagram that is sent.
+	// Behind follows the numbering in every datagram sent.
 	Behind []byte
-	// Conclude is called once when the worker is done and the evidence has the
-	// counts of the whole test, before the session tells of Done: for the last
-	// words with the far end. Its error makes the test fail. It must end by itself.
+	// Conclude is called once when the worker is done and the evidence has the counts of the whole test, before the session sends Done: for the final exchange
+	// with the far end. Its error makes the test fail. It must end by itself.
 	Conclude func() error
 }
 
-// adoption is what the worker is told of its Task.
+// adoption is the part of a Task that the worker receives.
 type adoption struct {
 	Leads       bool      `json:"leads,omitempty"`
-	Limited     bool      `json:"limited,omitempty"` // the duration is no more than a limit, at an end that does not lead
+	Limited     bool      `json:"limited,omitempty"` // the duration is only a limit, at an end that does not lead
 	EndOfStream bool      `json:"end_of_stream,omitempty"`
 	Datagrams   Numbering `json:"datagrams,omitzero"`
 	FirstNumber uint64    `json:"first_number,omitzero"`
@@ -48,24 +44,23 @@ type adoption struct {
 // Conn is a connection that an engine has made.
 type Conn struct {
 	Conn  net.Conn // *net.TCPConn or *net.UDPConn, connected
-	Early Early    // what the engine has read of it or written to it, and that counts
+	Early Early    // data that the engine has read or written on it, and that counts
 }
 
-// Early is what an engine has moved of a stream itself before handing it over.
+// Early is the part of a stream that an engine has moved before the hand-over.
 type Early struct {
 	Packets int64  `json:"packets,omitzero"` // datagrams
 	Bytes   int64  `json:"bytes,omitzero"`
 	Highest uint64 `json:"highest,omitzero"` // number of a datagram
-	// Since and Until are when the first and the last of it came, in nanoseconds
-	// since 1970, so that the clock of this end does not begin late; 0 leaves
-	// that to the worker.
+	// Since and Until are when the first and the last of it arrived, in nanoseconds since 1970, so that this end's clock does not start late; with 0 the
+	// worker's own clock counts.
 	Since int64 `json:"since_ns,omitzero"`
 	Until int64 `json:"until_ns,omitzero"`
-	// Last is the number of a stream's last datagram, where that has come already.
+	// Last is the number of a stream's last datagram, where that has arrived already.
 	Last uint64 `json:"last,omitzero"`
 }
 
-// after is the number that follows, where first is that of the first datagram.
+// after returns the next number; first is that of the first datagram.
 func (e Early) after(first uint64) uint64 {
 	if e.Packets == 0 {
 		return first
@@ -73,7 +68,7 @@ func (e Early) after(first uint64) uint64 {
 	return max(e.Highest+1, first)
 }
 
-// takeCommand tells the worker what comes along the socket beside the pipe.
+// takeCommand announces to the worker the connections on the socket.
 type takeCommand struct {
 	Early []Early `json:"early"`
 }
@@ -84,7 +79,7 @@ func Adopt(p *Program, t Task) (*Session, error) {
 		return nil, err
 	}
 	limited := !t.Leads && t.End.Spec.Amount > 0
-	if !t.Leads { // what ends the test is the far end's to say
+	if !t.Leads { // the far end ends the test
 		t.End.Spec.Amount = 0
 	}
 	handOver, theirs, err := socketPair()
@@ -109,9 +104,8 @@ func Adopt(p *Program, t Task) (*Session, error) {
 	return s, nil
 }
 
-// Take hands the connections over, those of the flow's own direction first,
-// then, where Spec.Duplex is set, as many of the other one. They are closed
-// here, also on error. It returns when the worker is ready for Start.
+// Take hands the connections over: those of the flow's own direction first, then, where Spec.Duplex is set, as many of the other one. It closes them in this
+// process, also on error. It returns when the worker is ready for Start.
 func (s *Session) Take(ctx context.Context, conns []Conn) error {
 	cmd := takeCommand{}
 	var cs []net.Conn
@@ -130,26 +124,25 @@ func (s *Session) Take(ctx context.Context, conns []Conn) error {
 	return s.answered(ctx)
 }
 
-// DataSince tells, before Start, when the far end was let send: a receiver's clock begins
-// then, since what the far end has sent meanwhile waits for the worker in its sockets.
+// DataSince sets, before Start, when the far end was allowed to send. A receiver's clock begins then, because data that the far end sends meanwhile waits in
+// the sockets for the worker.
 func (s *Session) DataSince(at time.Time) { s.since = at.UnixNano() }
 
-// Stopped is closed when a worker that leads has stopped sending, and the far
-// end's kernel has what was sent. The engine then tells the far end, and calls Enough.
+// Stopped is closed when a worker that leads has stopped sending, and the far end's kernel has all sent data. The engine then informs the far end, and calls
+// Enough.
 func (s *Session) Stopped() <-chan struct{} { return s.stopped }
 
-// Enough tells the worker that the test is over at the far end too: it takes
-// what is still under way, and ends.
+// Enough tells the worker that the test is over at the far end too: it receives the data in flight, and ends.
 func (s *Session) Enough() error { return s.out.raw(frameEnough, nil) }
 
-// Abort ends the session as failed, for a reason that the worker cannot know.
+// Abort makes the session fail, for a reason that the worker cannot know.
 func (s *Session) Abort(err error) {
 	s.mu.Lock()
 	s.aborted = cmp.Or(s.aborted, err)
 	s.mu.Unlock()
-	s.proc.in.Close() // on which the worker ends
+	s.proc.in.Close() // makes the worker end
 	time.AfterFunc(abortTime, func() { s.proc.cmd.Process.Kill() })
 }
 
-// abortTime is what a worker is given to end by itself.
+// abortTime is how long a worker may take to end by itself.
 const abortTime = 500 * time.Millisecond

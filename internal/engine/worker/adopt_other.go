@@ -11,7 +11,7 @@ import (
 	"thru/internal/fault"
 )
 
-// socketPair is missing here: this system hands no socket to another process by a message.
+// socketPair fails: this system cannot pass sockets to another process.
 func socketPair() (ours, theirs *os.File, err error) {
 	return nil, nil, fault.Failf("run thru on Linux, macOS or a BSD for iperf3:// and iperf2:// end points", "worker: handing over a connection: %w", errors.ErrUnsupported)
 }

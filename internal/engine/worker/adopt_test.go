@@ -64,8 +64,7 @@ func udpPair(t *testing.T) (a, b net.Conn) {
 	return a, b
 }
 
-// TestTakesResetConnection: a far end that resets its connection while it is
-// handed over leaves a socket without a peer: an error that says so.
+// TestTakesResetConnection: a connection that the far end resets during the hand-over leaves a socket without a peer: the error says so.
 func TestTakesResetConnection(t *testing.T) {
 	t.Parallel()
 	a, b := adoptable(t, measure.TCP, 1)
@@ -87,8 +86,7 @@ func TestTakesResetConnection(t *testing.T) {
 	}
 }
 
-// TestClockBeginsWithData: what has come before a receiver began, since its engine
-// had let the far end send, is no gift of its first moment.
+// TestClockBeginsWithData: data that arrives between the engine's permission to send and the start of a receiver does not count as its first moment.
 func TestClockBeginsWithData(t *testing.T) {
 	t.Parallel()
 	p, err := Self()
@@ -141,8 +139,7 @@ func TestClockBeginsWithData(t *testing.T) {
 	}
 }
 
-// adopts opens both ends over connections that the test has made, and plays
-// the engines: when the leading end has stopped, both are told that it is enough.
+// adopts opens both ends on connections that the test has made, and acts as the engines: when the leading end has stopped, it calls Enough at both.
 func adopts(t *testing.T, p *Program, spec measure.Spec, lead, follow Task, ramp time.Duration) (sender, receiver *Session) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -203,7 +200,7 @@ func TestAdopted(t *testing.T) {
 	defer p.Close()
 	plain := measure.Spec{From: "a", To: "b", Engine: "test", Protocol: measure.TCP, Streams: 2, Duration: int64(300 * time.Millisecond), Interval: int64(100 * time.Millisecond), NoRamp: true}
 	udp := plain
-	// So slow that a receiver that is not scheduled at all finds everything in its buffer.
+	// So slow that even a receiver that is not scheduled finds everything in its buffer.
 	udp.Protocol, udp.Rate, udp.Length.Send = measure.UDP, 2e6, 1000
 	portable := udp
 	portable.IO, portable.IOForced = measure.IOPortable, true
@@ -241,7 +238,7 @@ func TestAdopted(t *testing.T) {
 				t.Errorf("sent %d and received %d of an amount of %d in the measured time", a.Bytes, b.Bytes, want)
 			}
 			for i, x := range b.Streams {
-				if x.CPU != nil { // over loopback the other end is not thru's to place
+				if x.CPU != nil { // over loopback the other end may not be thru's
 					t.Errorf("stream %d is bound to CPU %d", i, *x.CPU)
 				}
 				if d := x.DatagramsAll; c.spec.Protocol == measure.UDP && (d == nil || d.Lost != 0 || d.Packets == 0 || d.Foreign != 0) {
@@ -277,7 +274,7 @@ func TestAdoptedBothDirections(t *testing.T) {
 	}
 }
 
-// An engine that gives up says why; nothing of the worker stays.
+// An engine that aborts gives the reason; nothing of the worker stays.
 func TestAdoptedAborts(t *testing.T) {
 	p, err := Self()
 	if err != nil {
@@ -298,7 +295,7 @@ func TestAdoptedAborts(t *testing.T) {
 	}
 }
 
-// The clock begins with what the engine has seen, and what has ended is not waited for.
+// The clock begins with what the engine has seen, and ended streams are not waited for.
 func TestAdoptedEarly(t *testing.T) {
 	p, err := Self()
 	if err != nil {

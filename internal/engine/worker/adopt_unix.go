@@ -15,14 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handOverFile is the worker's end of the socket along which connections come:
-// the first file that it inherits.
+// handOverFile is the worker's end of the socket that carries connections: the first file that it inherits.
 const handOverFile = 3
 
-// handOverTime bounds one look at, or one message into, the socket.
+// handOverTime limits one read from the socket, or one message into it.
 const handOverTime = 200 * time.Millisecond
 
-// socketPair makes the socket along which connections go to a worker (unix(7)).
+// socketPair returns a socket pair that carries connections to a worker (unix(7)).
 func socketPair() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -38,7 +37,7 @@ func socketPair() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "hand over"), os.NewFile(uintptr(fds[1]), "take over"), nil
 }
 
-// sendConns passes connections to the worker, one to a message (SCM_RIGHTS).
+// sendConns passes connections to the worker, one per message (SCM_RIGHTS).
 func sendConns(to *os.File, conns []net.Conn) error {
 	for _, c := range conns {
 		err := sock.Reach(c, func(fd uintptr) error {
@@ -51,7 +50,7 @@ func sendConns(to *os.File, conns []net.Conn) error {
 	return nil
 }
 
-// receiveConns takes n connections.
+// receiveConns receives n connections.
 func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
 	var conns []net.Conn
 	for len(conns) < n {
@@ -64,7 +63,7 @@ func receiveConns(ctx context.Context, n int) ([]net.Conn, error) {
 			return nil, fmt.Errorf("worker: taking connection %d of %d over: %w", len(conns)+1, n, err)
 		}
 		conns = append(conns, c)
-		if c.RemoteAddr() == nil { // a connection that was reset on its way here has no peer any more
+		if c.RemoteAddr() == nil { // a connection that was reset meanwhile has no peer any more
 			engine.CloseAll(conns)
 			return nil, peerClosed("worker: taking connection %d of %d over: the peer closed the connection early", len(conns), n)
 		}

@@ -12,22 +12,21 @@ import (
 	"thru/internal/sock"
 )
 
-// The worker's side of an adoption: its connections come from the engine, and
-// so do the far end's words, since the worker knows no protocol but thru's.
+// The worker's side of an adoption: the engine provides its connections and reports the far end's messages, because the worker knows no protocol but thru's.
 
-// Bounds at the end of an adopted test.
+// Timeouts at the end of an adopted test.
 const (
-	takeWait     = 60 * time.Second       // for the connections to come
-	sentWait     = 2 * time.Second        // for what was sent to reach the far end's kernel
-	farewellWait = 15 * time.Second       // for the far end's word that the test is over
-	closeWait    = time.Second            // for the far end to close what it sent on
-	calmWait     = 30 * time.Millisecond  // without a byte, after the far end's word
-	lateWait     = 10 * time.Second       // for the bytes behind that word, which may come slowly
+	takeWait     = 60 * time.Second       // for the connections to arrive
+	sentWait     = 2 * time.Second        // for sent data to reach the far end's kernel
+	farewellWait = 15 * time.Second       // for the far end to signal the end of the test
+	closeWait    = time.Second            // for the far end to close its sending side
+	calmWait     = 30 * time.Millisecond  // without a byte, after the far end's signal
+	lateWait     = 10 * time.Second       // for data after that signal, which may arrive slowly
 	pauseWait    = 15 * time.Second       // without a byte, at an end that does not lead
-	lastCallWait = 200 * time.Millisecond // for a call that is under way when nobody waits for its data
+	lastCallWait = 200 * time.Millisecond // for a call in progress when nobody needs its data
 )
 
-// adopt takes the connections over.
+// adopt receives the connections.
 func (w *worker) adopt(ctx context.Context) (*link, error) {
 	var cmd takeCommand
 	select {
@@ -56,8 +55,7 @@ func (w *worker) adopt(ctx context.Context) (*link, error) {
 	return l, w.out.json(frameReady, readyReply{Local: addrString(first.LocalAddr()), Peer: addrString(first.RemoteAddr()), Conns: addresses(conns)})
 }
 
-// adoptedConns is how many connections an engine hands over: two-way traffic
-// has some for each direction, which may be the same.
+// adoptedConns returns how many connections an engine hands over: two-way traffic has some for each direction, which may be the same.
 func (c openCommand) adoptedConns() int {
 	if c.Spec.Duplex {
 		return 2 * c.Spec.Streams
@@ -65,7 +63,7 @@ func (c openCommand) adoptedConns() int {
 	return c.Spec.Streams
 }
 
-// beginEarly counts what the engine has moved itself.
+// beginEarly counts the data that the engine has moved itself.
 func (w *worker) beginEarly(early []Early) {
 	for i, e := range early {
 		s := w.flow.streams[i]
@@ -75,7 +73,7 @@ func (w *worker) beginEarly(early []Early) {
 	}
 }
 
-// receivesSince sets the clock of what is received to a time before the flow began.
+// receivesSince sets the clock of received data to a time before the flow began.
 func (f *flow) receivesSince(ns int64) {
 	for _, s := range f.streams {
 		if ns > 0 && !s.sends {
@@ -84,7 +82,7 @@ func (f *flow) receivesSince(ns int64) {
 	}
 }
 
-// sawEarly starts the clock with what the engine has seen, before the flow began.
+// sawEarly starts the clock with the data that the engine has seen before the flow began.
 func (f *flow) sawEarly() {
 	for _, s := range f.streams {
 		if e := s.early; e.Since > 0 {
@@ -97,14 +95,12 @@ func (f *flow) sawEarly() {
 	}
 }
 
-// fromFirstByte tells whether the measured time begins with the first byte, so
-// that not one is left out.
+// fromFirstByte reports whether the measured time begins with the first byte, so that every byte counts.
 func (w *worker) fromFirstByte() bool {
 	return w.cmd.Spec.Amount > 0 || w.cmd.Adopt != nil && w.ramp == 0
 }
 
-// endings is how many streams end by themselves when all has passed; where
-// none does, something else ends the test.
+// endings returns how many streams end by themselves when all data has passed; with 0, something else ends the test.
 func (w *worker) endings() (n int) {
 	for _, s := range w.flow.streams {
 		if a := w.cmd.Adopt; a == nil || a.EndOfStream || s.sends {
@@ -117,13 +113,12 @@ func (w *worker) endings() (n int) {
 	return n
 }
 
-// isEnough tells whether an end that does not lead has been told that the test is over.
+// isEnough reports whether the far end's end of the test has been signalled to an end that does not lead.
 func (w *worker) isEnough() bool {
 	return w.cmd.Adopt != nil && !w.cmd.Adopt.Leads && closed(w.enough)
 }
 
-// hearEnd notes when the far end has said that the test is over; what this end
-// sends stops.
+// hearEnd records that the far end has ended the test, and stops this end's sending.
 func (w *worker) hearEnd() {
 	w.flow.stop.Store(true)
 	if w.peerEndedAt.IsZero() {
@@ -131,14 +126,12 @@ func (w *worker) hearEnd() {
 	}
 }
 
-// isCalm tells whether nothing comes any more of what was under way when the
-// far end said that the test is over: its word may overtake its data.
+// isCalm reports whether no more data in flight arrives after the far end has ended the test: its signal may overtake its data.
 func (w *worker) isCalm() bool {
 	return !w.cmd.receives() || w.cmd.Spec.Protocol == measure.UDP || time.Since(w.movedAt) > calmWait || time.Since(w.peerEndedAt) > lateWait
 }
 
-// endedAt is when the measured time was over that the far end has ended: at its
-// word, or with the bytes that came behind it.
+// endedAt returns when the measured time of a test that the far end ended was over: at its signal, or with the bytes that arrived after it.
 func (w *worker) endedAt() time.Duration {
 	end := w.peerEndedAt
 	if w.cmd.Spec.Protocol == measure.TCP && w.movedAt.After(end) {
@@ -147,8 +140,7 @@ func (w *worker) endedAt() time.Duration {
 	return max(end.Sub(w.mark), time.Microsecond)
 }
 
-// endedSoon waits a moment for the word that the test is over where a stream
-// has ended: the word takes another way, by the engine, and may come behind.
+// endedSoon waits a moment for the end of the test where a stream has ended: the signal takes another path, through the engine, and may arrive later.
 func (w *worker) endedSoon(s *stream) bool {
 	if a := w.cmd.Adopt; a == nil || a.Leads || a.EndOfStream || s.err != nil && !errors.Is(s.err, io.EOF) {
 		return false
@@ -161,17 +153,17 @@ func (w *worker) endedSoon(s *stream) bool {
 	}
 }
 
-// receivedAll tells whether the amount asked for has come, at an end that only receives.
+// receivedAll reports whether the requested amount has arrived, at an end that only receives.
 func (w *worker) receivedAll() bool {
 	return w.cmd.Spec.Amount > 0 && !w.cmd.sendsToo() && w.received() >= w.cmd.Spec.Amount
 }
 
-// part ends the test of adopted connections when the measured time is over.
+// part ends the test of adopted connections after the measured time.
 func (w *worker) part(ctx context.Context) error {
 	a, f := w.cmd.Adopt, w.flow
 	if a.Leads {
 		f.stop.Store(w.cmd.sendsToo())
-		if w.cmd.Spec.Amount > 0 { // of a time the far end counts until it is told, and what is queued would make it longer
+		if w.cmd.Spec.Amount > 0 { // in a timed test the far end counts until the signal, and queued data would extend it
 			w.awaitSent(ctx, sentWait)
 		}
 		w.take(0)
@@ -193,12 +185,12 @@ func (w *worker) part(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	if w.cmd.sendsToo() || !a.EndOfStream { // a client that sends on is still held to its rate
+	if w.cmd.sendsToo() || !a.EndOfStream { // a client that continues to send is still limited to its rate
 		f.stop.Store(true)
 	}
 	byThemselves := w.endStreams(ctx)
 	if byThemselves && a.EndOfStream && w.cmd.sendsToo() && w.cmd.Spec.Protocol == measure.TCP {
-		w.awaitSent(ctx, lastCallWait) // the last reading shall show what the far end has acknowledged
+		w.awaitSent(ctx, lastCallWait) // so that the last reading shows what the far end has acknowledged
 	}
 	if !byThemselves && a.EndOfStream && !a.Leads {
 		err = fault.Failf("it asked for a longer test than this end allows, or for none in particular", "worker: the far end did not end when its time was over, and was cut off")
@@ -206,8 +198,7 @@ func (w *worker) part(ctx context.Context) error {
 	return errors.Join(err, w.last())
 }
 
-// endStreams waits for what is under way, and ends what does not end by
-// itself; then it returns false.
+// endStreams waits for data in flight, and ends the streams that do not end by themselves; then it returns false.
 func (w *worker) endStreams(ctx context.Context) (byThemselves bool) {
 	a := w.cmd.Adopt
 	patience := lastCallWait
@@ -247,8 +238,7 @@ func (w *worker) awaitDrained(ctx context.Context) {
 	}
 }
 
-// awaitSent waits until the senders have stopped and nothing of theirs is left
-// in the sockets, so that the far end can count all of it.
+// awaitSent waits until the senders have stopped and none of their data is left in the sockets, so that the far end can count all of it.
 func (w *worker) awaitSent(ctx context.Context, most time.Duration) {
 	for give := time.Now().Add(most); time.Now().Before(give) && ctx.Err() == nil && w.unsent(); {
 		sleepThread(pollEvery / 2)

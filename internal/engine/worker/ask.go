@@ -65,7 +65,7 @@ func askPortable(f *flow, s *stream) error {
 	return nil
 }
 
-// askOnce is one request with its response, on a connection of its own where they come and go.
+// askOnce sends one request and receives its response, in CRR traffic on its own connection.
 func askOnce(f *flow, s *stream, n uint64, request, response []byte) error {
 	var conn net.Conn = s.sock
 	switch {
@@ -86,7 +86,7 @@ func askOnce(f *flow, s *stream, n uint64, request, response []byte) error {
 	}
 	if !f.udp {
 		_, err := io.ReadFull(conn, response)
-		if err == nil && f.crr != nil { // the answering end closes first: see askEach
+		if err == nil && f.crr != nil { // the responding end closes first: see askEach
 			_, err = io.Copy(io.Discard, conn)
 		}
 		return err

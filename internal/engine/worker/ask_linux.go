@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// askPath moves requests and responses by raw blocking calls, as copyPath
-// does. The asking thread waits for each response before it asks again.
+// askPath moves requests and responses by raw blocking calls, as copyPath does. The requesting thread waits for each response before the next request.
 type askPath struct{ copyPath }
 
 func (p askPath) prepare(f *flow, s *stream) error {
@@ -58,20 +57,20 @@ func (askPath) finish(f *flow, s *stream) {
 	}
 }
 
-// exchange is the buffers of one thread.
+// exchange holds the buffers of one thread.
 type exchange struct {
 	fd       uintptr
 	udp      bool
 	request  []byte
 	response []byte
-	number   int // bytes of a datagram's number
+	number   int // bytes of the number in a datagram
 }
 
 func newExchange(f *flow, fd uintptr) *exchange {
 	return &exchange{fd: fd, udp: f.udp, request: pattern(f.length), response: pattern(f.answer), number: numberSize(f.length, f.answer)}
 }
 
-// ask sends requests back to back, each when the one before is answered.
+// ask sends requests back to back, each after the response to the one before.
 func ask(f *flow, s *stream) error {
 	x := newExchange(f, s.file.Fd())
 	f.sawFirst(s)
@@ -131,8 +130,7 @@ func sendAll(fd uintptr, b []byte) error {
 	return nil
 }
 
-// recvAll receives a whole message: of a stream as many bytes as b has, of
-// datagrams one. io.EOF is the peer's end.
+// recvAll receives a whole message: len(b) bytes of a stream, or one datagram. io.EOF is the peer's end of stream.
 func recvAll(fd uintptr, b []byte, datagram bool) (got int, err error) {
 	for got < len(b) {
 		p := b[got:]
@@ -153,7 +151,7 @@ func recvAll(fd uintptr, b []byte, datagram bool) (got int, err error) {
 	return got, nil
 }
 
-// answer returns a response to each request until the peer ends.
+// answer sends a response to each request until the peer ends.
 func answer(f *flow, s *stream) error {
 	x := newExchange(f, s.file.Fd())
 	for first := true; ; {
@@ -183,8 +181,7 @@ func answer(f *flow, s *stream) error {
 	}
 }
 
-// crr is what connections that come and go need: where they go, or the
-// listener where they come.
+// crr is what CRR traffic needs: the address to connect to, or the listener that accepts.
 type crr struct {
 	listener *net.TCPListener
 	taken    *os.File // the listener without Go's poller
@@ -192,17 +189,17 @@ type crr struct {
 	from     []byte   // struct sockaddr to bind to; empty for any
 	family   int
 	dscp     int
-	patience unix.Timeval // for each call
+	patience unix.Timeval // timeout of each call
 }
 
-// take gives a stream the listener, at which the threads of all streams wait.
+// take gives a stream the listener on which the threads of all streams wait.
 func (c *crr) take(s *stream) (err error) {
 	if c.taken == nil {
 		if c.taken, err = takeSocket(c.listener); err != nil {
 			return err
 		}
 		c.listener.Close()
-		// Connections inherit it, so that a silent one holds nobody up for long.
+		// Accepted connections inherit it, so that a silent one cannot block others for long.
 		if err := unix.SetsockoptTimeval(int(c.taken.Fd()), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &c.patience); err != nil {
 			return fmt.Errorf("worker: bounding the wait of connections: %w", err)
 		}
@@ -211,8 +208,7 @@ func (c *crr) take(s *stream) (err error) {
 	return nil
 }
 
-// askEach opens a connection for every request. The answering end closes
-// first, so that no port of this end waits in TIME_WAIT.
+// askEach opens a connection for every request. The responding end closes first, so that no port of this end stays in TIME_WAIT.
 func askEach(f *flow, s *stream) error {
 	x, c := newExchange(f, 0), newSchedule(f)
 	f.sawFirst(s)
@@ -232,7 +228,7 @@ func askEach(f *flow, s *stream) error {
 	return nil
 }
 
-// connectOnce is one connection from its opening to its end.
+// connectOnce runs one connection from open to close.
 func (x *exchange) connectOnce(c *crr) error {
 	fd, _, e := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(c.family), unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if e != 0 {
@@ -244,7 +240,7 @@ func (x *exchange) connectOnce(c *crr) error {
 }
 
 func (x *exchange) converse(fd uintptr, c *crr) error {
-	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // of connect(2) too
+	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} { // SO_SNDTIMEO also limits connect(2)
 		syscall.RawSyscall6(unix.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, option, uintptr(unsafe.Pointer(&c.patience)), unsafe.Sizeof(c.patience), 0)
 	}
 	if c.dscp > 0 {
@@ -309,7 +305,7 @@ func answerEach(f *flow, s *stream) error {
 	}
 }
 
-// reply answers one connection; false where it was a stranger's or broke.
+// reply answers one connection; false where it is not the peer's or breaks.
 func (x *exchange) reply(fd uintptr, welcome bool) bool {
 	if !welcome {
 		return false
@@ -320,14 +316,14 @@ func (x *exchange) reply(fd uintptr, welcome bool) bool {
 	return sendAll(fd, x.response) == nil
 }
 
-// isPeer compares addresses without ports; to holds the peer's.
+// isPeer compares addresses without ports; c.to holds the peer's.
 func (c *crr) isPeer(a *unix.RawSockaddrAny) bool {
 	raw := (*[unix.SizeofSockaddrAny]byte)(unsafe.Pointer(a))
 	at, n := addressIn(c.family)
 	return int(a.Addr.Family) == c.family && string(raw[at:at+n]) == string(c.to[at:at+n])
 }
 
-// addressIn is where a struct sockaddr holds the address.
+// addressIn returns where a struct sockaddr holds the address.
 func addressIn(family int) (at, size int) {
 	if family == unix.AF_INET6 {
 		return 8, 16
@@ -335,7 +331,7 @@ func addressIn(family int) (at, size int) {
 	return 4, 4
 }
 
-// newCRR readies connections that come and go, with the one beside them as model.
+// newCRR prepares CRR traffic; it takes the addresses from the side connection.
 func newCRR(c openCommand, l *link) (*crr, error) {
 	side := l.tcp[len(l.tcp)-1]
 	local, peer := side.LocalAddr().(*net.TCPAddr), side.RemoteAddr().(*net.TCPAddr)
@@ -353,7 +349,7 @@ func newCRR(c openCommand, l *link) (*crr, error) {
 		if own.IP.IsUnspecified() || own.IP.Equal(local.IP) {
 			r.listener = t
 		}
-		if own.IP.IsUnspecified() && own.IP.To4() == nil { // both families: the peers show as IPv6
+		if own.IP.IsUnspecified() && own.IP.To4() == nil { // both families: the peers appear as IPv6
 			r.family, r.to = mappedSockaddr(peer)
 		}
 	}
@@ -363,7 +359,7 @@ func newCRR(c openCommand, l *link) (*crr, error) {
 	return r, nil
 }
 
-// sockaddr is an address in the kernel's form.
+// sockaddr returns an address in the kernel's form.
 func sockaddr(a *net.TCPAddr, port int) (family int, raw []byte) {
 	if ip := a.IP.To4(); ip != nil {
 		s := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: bigEndian(port), Addr: [4]byte(ip)}

@@ -7,19 +7,17 @@ import (
 	"thru/internal/measure"
 )
 
-// period of the pattern: a prime, so that no shift by a power of two, by a
-// segment or by a page looks right.
+// period is the length of the pattern: a prime, so that a shift by a power of two, by a segment or by a page never matches.
 const period = 65521
 
-// checker compares what comes with what was sent: byte i of a stream is byte
-// i modulo period of the pattern; a datagram begins anew at its number.
+// checker compares received data with the data sent: byte i of a stream is byte i modulo period of the pattern; a datagram starts at the offset of its number.
 type checker struct {
 	checked    atomic.Int64
 	wrong      atomic.Int64
-	firstWrong atomic.Int64 // offset plus one; 0 is none
+	firstWrong atomic.Int64 // offset plus one; 0: none
 }
 
-// verifiable is a buffer from which any n bytes of the stream can be sent or compared.
+// verifiable returns a buffer from which any n bytes of the stream can be sent or compared.
 func verifiable(n int) []byte {
 	b := make([]byte, 0, period+n)
 	one := pattern(period)
@@ -29,14 +27,13 @@ func verifiable(n int) []byte {
 	return b
 }
 
-// at is the pattern from offset on, n bytes of it.
+// at returns n bytes of the pattern, from offset on.
 func at(all []byte, offset int64, n int) []byte {
 	from := int(offset % period)
 	return all[from : from+n]
 }
 
-// compare counts got, which should be the pattern from offset on; where says
-// what a difference is named by.
+// compare counts got, which should be the pattern from offset on; where is the position to report for a difference.
 func (c *checker) compare(all, got []byte, offset, where int64) {
 	c.checked.Add(int64(len(got)))
 	want := at(all, offset, len(got))
@@ -55,7 +52,7 @@ func (c *checker) compare(all, got []byte, offset, where int64) {
 	}
 }
 
-// result is the account of what was compared.
+// result returns the counts of the comparison.
 func (c *checker) result() *measure.Checked {
 	r := &measure.Checked{Bytes: c.checked.Load(), WrongBytes: c.wrong.Load()}
 	if at := c.firstWrong.Load(); at > 0 {
@@ -64,5 +61,5 @@ func (c *checker) result() *measure.Checked {
 	return r
 }
 
-// patternOf is the pattern of a datagram behind its header.
+// patternOf returns the pattern of a datagram after its header.
 func patternOf(all []byte, number uint64, n int) []byte { return at(all, int64(number%period), n) }

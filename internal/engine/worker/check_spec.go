@@ -9,16 +9,15 @@ import (
 	"thru/internal/unit"
 )
 
-// threads is how many block in raw calls.
+// threads returns how many threads block in raw calls.
 func threads(s measure.Spec) int {
 	if s.Duplex || s.PerSecond > 0 {
-		return 2 * s.Streams // both directions, or one that asks and one that takes the responses
+		return 2 * s.Streams // both directions, or one thread that requests and one that receives the responses
 	}
 	return s.Streams
 }
 
-// Check refuses what would make a worker misbehave; the command line has
-// its own, friendlier checks, but an agent trusts nobody.
+// Check refuses a Spec that a worker cannot run safely. The command line has its own, friendlier checks, but an agent trusts no client.
 func Check(s measure.Spec) error {
 	bad := func(format string, args ...any) error {
 		return fault.Usagef("", "worker: checking the request: "+format, args...)
@@ -54,7 +53,7 @@ func Check(s measure.Spec) error {
 	return validateKind(s, bad)
 }
 
-// validateKind refuses what does not go with the kind of traffic.
+// validateKind refuses options that do not fit the kind of traffic.
 func validateKind(s measure.Spec, bad func(string, ...any) error) error {
 	udp, bulk := s.Protocol == measure.UDP, s.Traffic == measure.Bulk
 	switch {
@@ -78,7 +77,7 @@ func outside(p measure.Pair, most int64) bool {
 	return p.Send < 0 || p.Recv < 0 || p.Send > most || p.Recv > most
 }
 
-// badCPUs allows none, for all.
+// badCPUs accepts an empty list, for all CPUs.
 func badCPUs(list string) bool {
 	_, err := unit.ParseList(list, unit.MaxCPU)
 	return list != "" && err != nil

@@ -8,9 +8,8 @@ import (
 	"thru/internal/unit"
 )
 
-// confine keeps the whole process on the CPUs that the request leaves to this
-// end, so that what a host of fewer CPUs would carry can be measured on one of
-// more (B-16). Threads that begin later inherit it, and placement stays within.
+// confine restricts the whole process to the CPUs that the request allows this end, to measure on a large host what a host with fewer CPUs would carry (B-16).
+// Later threads inherit the restriction, and placement stays within it.
 func (w *worker) confine() error {
 	list, cpu := w.cmd.Spec.ReceiverCPUs, w.cmd.Spec.ReceiverCPU
 	if w.cmd.Sends {

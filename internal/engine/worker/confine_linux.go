@@ -13,9 +13,8 @@ import (
 	"thru/internal/unit"
 )
 
-// confineProcess binds every thread of this process to some CPUs. A thread that
-// began from one not bound yet is found by the next look at the list: when all
-// of them are bound, so is all that begins from them (sched_setaffinity(2)).
+// confineProcess binds every thread of this process to some CPUs. It repeats the pass for threads that started from a thread not yet bound: when all threads
+// are bound, so are all that they start (sched_setaffinity(2)).
 func confineProcess(cpus []int) error {
 	want := unix.NewCPUSet(unit.MaxCPU + 1)
 	for _, c := range cpus {
@@ -38,8 +37,7 @@ func confineProcess(cpus []int) error {
 	return nil
 }
 
-// confineThread binds one thread, and tells whether it had not been. One that
-// has ended by now needs nothing.
+// confineThread binds one thread, and reports whether it was unbound before. It ignores a thread that has ended.
 func confineThread(name string, want unix.CPUSetDynamic, n int) (changed bool, err error) {
 	tid, err := strconv.Atoi(name)
 	if err != nil {

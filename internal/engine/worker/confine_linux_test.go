@@ -47,7 +47,7 @@ func TestConfined(t *testing.T) {
 	}
 }
 
-// cpusOfThreads are the CPUs that each thread of a process may use.
+// cpusOfThreads returns the CPUs that each thread of a process may use.
 func cpusOfThreads(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))

@@ -19,29 +19,27 @@ import (
 	"thru/internal/sock"
 )
 
-// handshakeTime bounds what a peer may take for one message of the handshake.
+// handshakeTime limits the wait for one message of the handshake.
 const handshakeTime = 5 * time.Second
 
-// dialBudget bounds connecting to all targets together.
+// dialBudget limits the time to connect to all targets together.
 const dialBudget = 8 * time.Second
 
-// options are what this end asks of each TCP socket.
+// options returns the options of this end's TCP sockets.
 func (c openCommand) options() sock.Options {
 	o := engine.SocketOptions(c.Spec, measure.TCP, c.Sends)
 	o.Device = c.Device
 	return o
 }
 
-// datagramOptions are what this end asks of a UDP socket, several of which
-// share a port at the end that listens.
+// datagramOptions returns the options of this end's UDP sockets, several of which share a port at the listening end.
 func (c openCommand) datagramOptions() sock.Options {
 	o := engine.SocketOptions(c.Spec, measure.UDP, c.Sends)
 	o.Device, o.ReuseAddr = c.Device, true
 	return o
 }
 
-// tcpConns is how many TCP connections the handshake makes: one for each
-// stream, and where they are UDP, two-way or come and go, one beside them.
+// tcpConns returns how many TCP connections the handshake makes: one for each stream, and for UDP, two-way and CRR traffic one side connection.
 func (c openCommand) tcpConns() int {
 	switch {
 	case c.Spec.Protocol == measure.UDP, c.Spec.Traffic == measure.CRR:
@@ -53,18 +51,18 @@ func (c openCommand) tcpConns() int {
 	}
 }
 
-// hasSide tells whether the last TCP connection is the one beside the streams.
+// hasSide reports whether the last TCP connection is the side connection.
 func (c openCommand) hasSide() bool {
 	return c.Adopt == nil && (c.Spec.Protocol == measure.UDP || c.Spec.Traffic != measure.Bulk || c.Spec.Duplex)
 }
 
-// link is what the handshake has connected.
+// link holds the connections that the handshake has made.
 type link struct {
 	tcp       []*net.TCPConn
 	udp       []*net.UDPConn
-	listeners []net.Listener // at an end that goes on accepting
+	listeners []net.Listener // at an end that continues to accept
 	early     []Early        // of adopted connections
-	targets   []string       // where the dialling end was answered
+	targets   []string       // addresses that answered the dialling end
 	skipped   []string
 }
 
@@ -74,8 +72,7 @@ func (l *link) close() {
 	engine.CloseAll(l.listeners)
 }
 
-// ports are the sockets on which the end that listens awaits the other one:
-// TCP, and UDP of the same number where the streams are UDP.
+// ports are the sockets on which the listening end waits: TCP, and UDP with the same number where the streams are UDP.
 type ports struct {
 	tcp  []net.Listener
 	udp  []*net.UDPConn
@@ -87,10 +84,8 @@ func (p *ports) close() {
 	engine.CloseAll(p.udp)
 }
 
-// listen opens the first free port of the range, on all addresses asked for.
-// Options are set before, so that the SYN-ACK carries them. It begins where the
-// last session ended, so that the same ports do not meet again while the kernel
-// still remembers their connection.
+// listen opens the first free port of the range, on all requested addresses. It sets options before, so that the SYN-ACK carries them. It starts where the
+// last session ended, so that the same pair of ports is not reused while the kernel still remembers its connection.
 func listen(ctx context.Context, c openCommand) (p *ports, err error) {
 	at := sock.Range{Addrs: c.Addrs, First: c.First, Last: c.Last, Offset: c.Offset}
 	err = at.Try(func(port int) error {
@@ -100,7 +95,7 @@ func listen(ctx context.Context, c openCommand) (p *ports, err error) {
 	return p, err
 }
 
-// listenOn opens one port for TCP and, where the streams are UDP, for it too.
+// listenOn opens one port for TCP and, where the streams are UDP, also for UDP.
 func listenOn(ctx context.Context, c openCommand, at sock.Range, port int) (*ports, error) {
 	p := &ports{}
 	var err error
@@ -123,14 +118,13 @@ func listenOn(ctx context.Context, c openCommand, at sock.Range, port int) (*por
 	return p, nil
 }
 
-// greeted is a connection that has shown the token.
+// greeted is a connection that has presented the token.
 type greeted struct {
 	conn  *net.TCPConn
 	index int
 }
 
-// accept collects one connection for each stream. Strangers are shut out by
-// the token; one that stalls in the handshake holds up nobody.
+// accept collects one connection for each stream. The token keeps strangers out; a connection that stalls in the handshake delays no other.
 func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPConn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	wake := func() { deadlines(ls, time.Unix(1, 0)) }
@@ -138,7 +132,7 @@ func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPCo
 	found := make(chan greeted)
 	var wg sync.WaitGroup
 	defer func() {
-		stop() // first: what it would run must not come after the listeners wait again
+		stop() // first: the wake-up must not run after the listeners wait again
 		cancel()
 		wake()
 		wg.Wait()
@@ -154,7 +148,7 @@ func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPCo
 			if conns[g.index] == nil {
 				left--
 			} else {
-				conns[g.index].Close() // the dialler tried again
+				conns[g.index].Close() // the dialling end has tried again
 			}
 			conns[g.index] = g.conn
 		case <-ctx.Done():
@@ -166,21 +160,21 @@ func accept(ctx context.Context, c openCommand, ls []net.Listener) ([]*net.TCPCo
 	return conns, nil
 }
 
-// deadlines ends the waiting of listeners that stay open, or lets them wait again.
+// deadlines interrupts the wait of listeners that stay open, or lets them wait again.
 func deadlines(ls []net.Listener, at time.Time) {
 	for _, l := range ls {
 		l.(*net.TCPListener).SetDeadline(at)
 	}
 }
 
-// greetAll takes what comes at one listener until it is closed.
+// greetAll accepts connections of one listener until it is closed.
 func greetAll(ctx context.Context, c openCommand, l net.Listener, found chan<- greeted, wg *sync.WaitGroup) {
 	for {
 		conn, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
 			return
-		case err != nil: // out of descriptors, or reset already: the next may do
+		case err != nil: // no descriptors left, or reset already: the next one may work
 			sleepThread(pollEvery)
 			continue
 		}
@@ -235,13 +229,12 @@ func dial(ctx context.Context, c openCommand) (*link, error) {
 	return nil, unreachable(c, l.skipped)
 }
 
-// fatalDial tells an error of our own options from one of the path: another
-// target would fail alike.
+// fatalDial reports whether our own options cause the error, not the path: then another target would fail the same way.
 func fatalDial(err error) bool {
 	return fault.Hint(err) != ""
 }
 
-// unreachable names the ports, since a firewall between is the usual cause.
+// unreachable names the ports in its error, because a firewall on the path is the usual cause.
 func unreachable(c openCommand, skipped []string) error {
 	ports := "the data ports"
 	if c.PeerFirst > 0 {
@@ -255,7 +248,7 @@ func unreachable(c openCommand, skipped []string) error {
 		"worker: no data connection: %s", strings.Join(skipped, "; "))
 }
 
-// isFamily tells whether HOST:PORT is an address of that version of IP; a name may be.
+// isFamily reports whether HOST:PORT is an address of that IP version; a name may be.
 func isFamily(target string, family int) bool {
 	addr, err := netip.ParseAddrPort(target)
 	return err != nil || addr.Addr().Unmap().Is4() == (family == 4)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A version of IP that the far end has no address of is no firewall's fault.
+// An IP version without an address at the far end is not reported as a firewall.
 func TestUnreachableFamily(t *testing.T) {
 	for _, c := range []struct {
 		family  int

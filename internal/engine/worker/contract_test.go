@@ -15,7 +15,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The test binary is its own worker, as the program is.
+// The test binary is its own worker, like the program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Verb {
 		if err := Main(os.Stdin, os.Stdout); err != nil {
@@ -55,7 +55,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// here skips a path that only Linux has elsewhere.
+// here skips a path that only Linux has on other systems.
 func here(t *testing.T, io string) string {
 	if runtime.GOOS != "linux" && io != measure.IOPortable {
 		t.Skip("a path of Linux")

@@ -19,7 +19,7 @@ import (
 	"thru/internal/unit"
 )
 
-// paths names the data paths of this end on this system, the best first.
+// paths returns the data paths of this end on this system, the best first.
 func paths(c openCommand) []path {
 	switch {
 	case c.Spec.Traffic != measure.Bulk:
@@ -42,11 +42,9 @@ func paths(c openCommand) []path {
 	}
 }
 
-// copyPath moves data by raw blocking system calls on a thread of its own.
-// A raw call does not tell Go's scheduler that the thread blocks: nothing is
-// handed over, which is what makes it as fast as C. In return the worker
-// runs without asynchronous preemption and without garbage collection, since
-// both would wait for the blocked threads.
+// copyPath moves data by raw blocking system calls on its own thread. A raw call does not tell Go's scheduler that the thread blocks, so there is no
+// hand-over; that makes it as fast as C. In return the worker runs without asynchronous preemption and without garbage collection, because both would wait for
+// the blocked threads.
 type copyPath struct{}
 
 func (copyPath) prepare(f *flow, s *stream) (err error) {
@@ -64,8 +62,7 @@ func (copyPath) move(f *flow, s *stream) error {
 	return receive(f, s, make([]byte, f.length), f.length, 0)
 }
 
-// takeThread keeps the goroutine on a thread of its own, on the CPUs of its
-// stream. It is never unlocked: the thread ends with the goroutine.
+// takeThread locks the goroutine to its own thread, on the CPUs of its stream. It never unlocks: the thread ends with the goroutine.
 func takeThread(s *stream) error {
 	runtime.LockOSThread()
 	if err := bindThread(s.cpus); err != nil {
@@ -75,7 +72,7 @@ func takeThread(s *stream) error {
 	return nil
 }
 
-// bindThread puts the calling thread on one of some CPUs.
+// bindThread binds the calling thread to some CPUs.
 func bindThread(cpus []int) error {
 	if len(cpus) == 0 {
 		return nil
@@ -91,8 +88,7 @@ func bindThread(cpus []int) error {
 	return nil
 }
 
-// sendCopy sends the pattern. Where it is compared, every byte's value follows
-// from its place in the stream; else each call sends the same.
+// sendCopy sends the pattern. With verification, every byte's value follows from its place in the stream; else each call sends the same.
 func sendCopy(f *flow, s *stream) error {
 	buf, sent := pattern(f.length), int64(0)
 	if s.check != nil {
@@ -124,7 +120,7 @@ func sendCopy(f *flow, s *stream) error {
 	return nil
 }
 
-// sendError is nil where the worker itself has shut the socket to end a blocked call.
+// sendError returns nil where the worker itself has shut the socket to end a blocked call.
 func sendError(f *flow, e error) error {
 	if f.stop.Load() && (errors.Is(e, unix.EPIPE) || errors.Is(e, unix.ECONNRESET)) {
 		return nil
@@ -132,8 +128,7 @@ func sendError(f *flow, e error) error {
 	return fmt.Errorf("worker: sending: %w", e)
 }
 
-// receive takes up to most bytes to a call until the peer's end of stream,
-// which it reports as io.EOF so that the caller can tell whether it came too early.
+// receive reads up to most bytes per call until the peer's end of stream, which it reports as io.EOF so that the caller can decide whether it is too early.
 func receive(f *flow, s *stream, buf []byte, most int, flags uintptr) error {
 	var all []byte
 	if s.check != nil {
@@ -182,15 +177,14 @@ func (copyPath) heardEnough(f *flow) bool {
 	return err == nil && n >= 0
 }
 
-// finish ends the sending half and waits for the peer to close, so that the
-// last TCP_INFO is taken when everything has been acknowledged.
+// finish ends the sending half and waits for the peer to close, so that the last TCP_INFO is read when everything is acknowledged.
 func (copyPath) finish(f *flow, s *stream) {
 	fd := int(s.file.Fd())
 	if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {
 		return // already gone: there is nothing to wait for
 	}
 	if f.isDuplex() {
-		return // its other direction reads
+		return // its other direction reads the socket
 	}
 	var b [256]byte
 	for {
@@ -204,22 +198,21 @@ func (copyPath) finish(f *flow, s *stream) {
 	}
 }
 
-// interrupt ends a call that blocks in this stream's thread.
+// interrupt ends a blocked call of this stream's thread.
 func (copyPath) interrupt(s *stream) {
 	if s.file != nil {
 		unix.Shutdown(int(s.file.Fd()), unix.SHUT_RDWR)
 	}
 }
 
-// threadClock reads what the scheduler knows of one thread: nanoseconds on a
-// CPU and waiting for one (/proc/TID/schedstat, Documentation/scheduler/sched-stats.rst).
-// A thread that does nothing but socket calls was blocked in them for the rest.
+// threadClock reads the scheduler's times of one thread: nanoseconds on a CPU and waiting for one (/proc/TID/schedstat,
+// Documentation/scheduler/sched-stats.rst). The remaining time of a thread that only makes socket calls was spent blocked in them.
 type threadClock struct {
-	fd  atomic.Int64 // file descriptor plus one; 0 is none
+	fd  atomic.Int64 // file descriptor plus one; 0: none
 	buf [96]byte
 }
 
-// open is called on the thread itself.
+// open must run on the thread itself.
 func (c *threadClock) open() {
 	fd, err := unix.Open("/proc/self/task/"+strconv.Itoa(unix.Gettid())+"/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -227,7 +220,7 @@ func (c *threadClock) open() {
 	}
 }
 
-// read returns time on the CPU and in its queue; notKnown on old kernels. It does not allocate.
+// read returns the time on the CPU and in its run queue; notKnown on old kernels. It does not allocate.
 func (c *threadClock) read() (run, wait int64) {
 	fd := int(c.fd.Load()) - 1
 	if fd < 0 {
@@ -261,10 +254,9 @@ func sleepThread(d time.Duration) {
 	syscall.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
-// favourThread keeps the caller on one thread and, where allowed, ahead of
-// those that move data, so that its readings come in time (setpriority(2)
+// favourThread locks the caller to one thread and, where allowed, raises its priority above the data threads, so that its readings are on time (setpriority(2)
 // changes one thread on Linux).
 func favourThread() {
 	runtime.LockOSThread()
-	unix.Setpriority(unix.PRIO_PROCESS, 0, -10) // refused to ordinary users: then readings may come late, with their true time
+	unix.Setpriority(unix.PRIO_PROCESS, 0, -10) // refused to ordinary users: then readings may be late, with their true time
 }

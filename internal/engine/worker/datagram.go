@@ -22,23 +22,19 @@ import (
 	"thru/internal/token"
 )
 
-// The handshake of a UDP stream, which follows that of the TCP connection
-// beside it on the port of the same number. The dialling end greets as on TCP,
-// with room for a number; the listening end answers with its proof and a number
-// made up for the occasion; the dialling end returns that number. So the listening
-// end, too, sends traffic only to an address that has just answered from there. No
-// message is longer than the one that it answers.
+// The handshake of a UDP stream follows that of the TCP side connection, on the port of the same number. The dialling end greets as on TCP, with room for a
+// number; the listening end answers with its proof and a random number; the dialling end returns that number. So the listening end, too, sends traffic only to
+// an address that has just answered from there. No message is longer than the one that it answers.
 const (
-	numberBytes = 8   // of the number made up
-	mostHello   = 128 // bytes of a message of the handshake, and more than any has
+	numberBytes = 8   // of the random number
+	mostHello   = 128 // bytes of the largest handshake message, with room to spare
 	helloAgain  = 100 * time.Millisecond
 	confirmTime = 2 * time.Second
 	helloTime   = 6 * time.Second
 )
 
-// datagramHeader is what every datagram begins with: its number in the stream
-// and the time at which it was sent, in nanoseconds since the stream began,
-// both big-endian.
+// datagramHeader is the header of every datagram: its number in the stream and the time at which it was sent, in nanoseconds since the stream began, both
+// big-endian.
 const datagramHeader = 16
 
 // safeDatagram fits a link of MTU 1500 with IPv4.
@@ -53,10 +49,10 @@ func (l *link) dialDatagrams(ctx context.Context, c openCommand, target string) 
 		wg.Go(func() { l.udp[i], errs[i] = dialDatagram(ctx, c, target, i) })
 	}
 	wg.Wait()
-	return cmp.Or(errs...) // the others say the same
+	return cmp.Or(errs...) // the other errors are the same
 }
 
-// dialDatagram opens one UDP stream and has it confirmed.
+// dialDatagram opens one UDP stream and confirms it.
 func dialDatagram(ctx context.Context, c openCommand, target string, index int) (*net.UDPConn, error) {
 	conn, err := engine.Dial(ctx, c.Spec, measure.UDP, c.datagramOptions(), index, target)
 	if err != nil {
@@ -105,8 +101,7 @@ func introduceDatagrams(u *net.UDPConn, c openCommand, index int) error {
 		"worker: no answer by UDP from %s", u.RemoteAddr())
 }
 
-// confirm returns the number until the listening end says that it has it. Its
-// word may be lost: then the connection beside tells whether it went on.
+// confirm returns the number until the listening end confirms it. That confirmation may be lost: then the side connection shows whether the test continues.
 func confirm(u *net.UDPConn, hello []byte) error {
 	var got [mostHello]byte
 	for end := time.Now().Add(confirmTime); time.Now().Before(end); {
@@ -140,7 +135,7 @@ func (l *link) acceptDatagrams(ctx context.Context, c openCommand, p *ports) err
 	return nil
 }
 
-// datagramAcceptor takes the greetings of UDP streams.
+// datagramAcceptor accepts the greetings of UDP streams.
 type datagramAcceptor struct {
 	cmd   openCommand
 	local net.Addr
@@ -152,7 +147,7 @@ type datagramAcceptor struct {
 	left  int
 }
 
-// listen answers greetings until every stream is there or time is over.
+// listen answers greetings until every stream is connected or the time is over.
 func (a *datagramAcceptor) listen(u *net.UDPConn, wg *sync.WaitGroup) {
 	own, err := token.Parse(a.cmd.Token)
 	if err != nil {
@@ -183,8 +178,7 @@ func (a *datagramAcceptor) listen(u *net.UDPConn, wg *sync.WaitGroup) {
 	}
 }
 
-// know notes or forgets that an address is being greeted; false where nothing
-// changes, or there are more than a test can have.
+// know adds or removes an address that is being greeted. It returns false where nothing changes, or where there are more than a test can have.
 func (a *datagramAcceptor) know(from netip.AddrPort, yes bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -199,7 +193,7 @@ func (a *datagramAcceptor) know(from netip.AddrPort, yes bool) bool {
 	return true
 }
 
-// readHello reads a greeting, and returns what answers it.
+// readHello reads a greeting, and returns the answer.
 func readHello(b []byte, own token.Token, streams int) (index int, answer []byte, ok bool) {
 	r := bytes.NewReader(b)
 	said, answer, err := own.Hear(r, token.Datagram, indexSize)
@@ -210,8 +204,7 @@ func readHello(b []byte, own token.Token, streams int) (index int, answer []byte
 	return index, answer, index < streams
 }
 
-// connect opens a socket on the same port for one peer: the kernel hands its
-// datagrams to the socket that names it.
+// connect opens a socket on the same port for one peer: the kernel delivers the peer's datagrams to the connected socket.
 func (a *datagramAcceptor) connect(from netip.AddrPort) (*net.UDPConn, error) {
 	local := a.local.(*net.TCPAddr)
 	d := net.Dialer{Control: a.cmd.datagramOptions().Control, LocalAddr: &net.UDPAddr{IP: local.IP, Port: local.Port, Zone: local.Zone}}
@@ -222,7 +215,7 @@ func (a *datagramAcceptor) connect(from netip.AddrPort) (*net.UDPConn, error) {
 	return conn.(*net.UDPConn), nil
 }
 
-// greet answers one peer until it has returned the number; false where it does not.
+// greet answers one peer until it returns the number; false where it does not.
 func (a *datagramAcceptor) greet(u *net.UDPConn, index int, hello, answer []byte) bool {
 	var number [numberBytes]byte
 	rand.Read(number[:])
@@ -233,7 +226,7 @@ func (a *datagramAcceptor) greet(u *net.UDPConn, index int, hello, answer []byte
 	got := hello
 	for {
 		if bytes.HasPrefix(got, hello[:len(hello)-numberBytes]) && bytes.Equal(got[len(got)-numberBytes:], number[:]) {
-			for range 3 { // they may be lost, and nobody answers after this
+			for range 3 { // they may be lost, and nothing answers later
 				u.Write(number[:])
 			}
 			return a.add(u, index)
@@ -249,7 +242,7 @@ func (a *datagramAcceptor) greet(u *net.UDPConn, index int, hello, answer []byte
 	}
 }
 
-// add takes a stream; false where it is there already.
+// add stores a stream; false where it exists already.
 func (a *datagramAcceptor) add(u *net.UDPConn, index int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

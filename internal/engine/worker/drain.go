@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// drain lets what is under way arrive, in bounded time, and takes the last sample.
+// drain lets data in flight arrive, in limited time, and takes the last sample.
 func (w *worker) drain(ctx context.Context) error {
 	f := w.flow
 	if w.cmd.connectionless() {
@@ -31,7 +31,7 @@ func (w *worker) drain(ctx context.Context) error {
 			return w.last()
 		case <-look.C:
 			_ = w.stopped(drainWait) // asks the far end's kernel; the limit decides
-		case <-limit.C: // a slow path still holds data; the totals will differ and say so
+		case <-limit.C: // a slow path still holds data; the totals will differ and show it
 			return errors.Join(w.stopped(drainWait), w.last())
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -39,17 +39,15 @@ func (w *worker) drain(ctx context.Context) error {
 	}
 }
 
-// connectionless tells whether the streams have no end of their own, so that
-// the connection beside them says it: datagrams, and connections that come and go.
+// connectionless reports whether the streams have no end of their own, so that the side connection signals it: datagrams and CRR traffic.
 func (c openCommand) connectionless() bool {
 	return c.Spec.Protocol == measure.UDP || c.Spec.Traffic == measure.CRR
 }
 
-// quiet is how long no datagram comes before a receiver takes it that none is under way.
+// quiet is how long no datagram arrives before a receiver assumes that none is in flight.
 const quiet = 100 * time.Millisecond
 
-// drainDatagrams tells the peer that the last datagram has left, or waits to be
-// told and then until no more come.
+// drainDatagrams informs the peer that the last datagram has left; at the receiver it waits for that message, and then until no more datagrams arrive.
 func (w *worker) drainDatagrams(ctx context.Context) {
 	f := w.flow
 	limit, cancel := context.WithTimeout(ctx, drainWait)
@@ -64,7 +62,7 @@ func (w *worker) drainDatagrams(ctx context.Context) {
 		}
 		f.side.conn.CloseWrite()
 		select {
-		case <-f.side.gone: // the receiver has all
+		case <-f.side.gone: // the receiver has all datagrams
 		case <-limit.Done():
 		}
 		return
@@ -78,13 +76,12 @@ func (w *worker) drainDatagrams(ctx context.Context) {
 	f.side.conn.CloseWrite()
 }
 
-// endDatagrams ends the streams of a receiver to which nothing more is under
-// way; their threads publish their last counts. It waits for them, in bounded time.
+// endDatagrams ends the streams of a receiver when no datagram is in flight; their threads publish their last counts. It waits for them, in limited time.
 func (w *worker) endDatagrams() {
 	limit := time.After(drainWait)
 	w.flow.ending.Store(true)
 	for _, s := range w.flow.streams {
-		if !closed(s.done) { // else an engine may have more to say on its socket
+		if !closed(s.done) { // else an engine may still use its socket
 			w.path.io.interrupt(s)
 		}
 	}
@@ -97,7 +94,7 @@ func (w *worker) endDatagrams() {
 	}
 }
 
-// awaitQuiet waits until no datagram has come for a while, or they never end.
+// awaitQuiet waits until no datagram arrives for a while, or for a limited time.
 func (w *worker) awaitQuiet() {
 	for give := time.Now().Add(drainWait); time.Now().Before(give); {
 		before := w.received()
@@ -108,7 +105,7 @@ func (w *worker) awaitQuiet() {
 	}
 }
 
-// received sums the bytes of the streams that receive; of a sender, those it sent.
+// received sums the bytes of the receiving streams; for a sender, the sent bytes.
 func (w *worker) received() (n int64) {
 	for _, s := range w.flow.streams {
 		if !s.sends || !w.cmd.receives() {

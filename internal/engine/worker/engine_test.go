@@ -6,7 +6,7 @@ import (
 	"thru/internal/engine"
 )
 
-// Engine is thru's own engine as package native offers it, with features that a test may switch off.
+// Engine is thru's own engine as in package native, with features that a test may disable.
 type Engine struct {
 	Program *Program
 	Without []string

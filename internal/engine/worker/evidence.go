@@ -9,10 +9,10 @@ import (
 	"thru/internal/sock"
 )
 
-// evidence builds measure.Evidence from the worker's samples as they come.
+// evidence builds measure.Evidence from the worker's samples.
 type evidence struct {
 	e            measure.Evidence
-	mark, finish *sample // ends of the measured time
+	mark, finish *sample // start and end of the measured time
 	bin          *sample // start of the current second
 	last         *sample // start of the current interval
 	spec         measure.Spec
@@ -22,7 +22,7 @@ func newEvidence(e engine.End, sends bool) evidence {
 	return evidence{spec: e.Spec, e: measure.Evidence{EndPoint: e.Name, Sends: sends, Dialled: e.Dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{}}}
 }
 
-// document is a copy that later samples do not touch.
+// document returns a copy that later samples do not change.
 func (v *evidence) document() measure.Evidence {
 	e := v.e
 	e.Bins = append([]measure.StreamBin{}, e.Bins...)
@@ -31,7 +31,7 @@ func (v *evidence) document() measure.Evidence {
 	return e
 }
 
-// add takes one sample and returns what it tells.
+// add adds one sample and returns the updates that follow from it.
 func (v *evidence) add(s sample) []engine.Update {
 	var ups []engine.Update
 	total := sum(s)
@@ -55,9 +55,9 @@ func (v *evidence) add(s sample) []engine.Update {
 	return ups
 }
 
-// progress is the interval that ends with s.
+// progress returns the interval that ends with s.
 func (v *evidence) progress(s *sample) engine.Update {
-	// The first interval began with the ramp.
+	// The first interval starts with the ramp.
 	u := engine.Update{Kind: engine.Progress, Ramp: s.At <= 0, At: -time.Duration(v.e.RampNs), Bytes: sum(*s)}
 	if v.last != nil {
 		u.At, u.Bytes = v.last.At, u.Bytes-sum(*v.last)
@@ -71,7 +71,7 @@ func (v *evidence) progress(s *sample) engine.Update {
 	return u
 }
 
-// addBin closes the second that ends with s, and keeps the measured time's totals up to date.
+// addBin closes the second that ends with s, and updates the measured time's totals.
 func (v *evidence) addBin(s *sample) {
 	span := s.At - v.bin.At
 	if span <= 0 {
@@ -99,8 +99,7 @@ func (v *evidence) finishAt(s *sample) {
 	v.e.Bytes = sum(*s) - sum(*v.mark)
 }
 
-// trim ends the measured time before seconds that were kept already: in them
-// nothing came any more.
+// trim ends the measured time before seconds that are stored already: no data arrived in them.
 func (v *evidence) trim(s *sample) {
 	for n := len(v.e.Bins); n > 0 && v.e.Bins[n-1].At >= int64(s.At); n-- {
 		v.e.Bins = v.e.Bins[:n-1]
@@ -112,7 +111,7 @@ func (v *evidence) trim(s *sample) {
 	v.finishAt(s)
 }
 
-// close keeps the per-stream figures as of s.
+// close stores the per-stream figures as of s.
 func (v *evidence) close(s *sample) {
 	if v.mark == nil {
 		return
@@ -139,8 +138,7 @@ func (v *evidence) close(s *sample) {
 	}
 }
 
-// threadTimes splits the measured time of a thread that does nothing but
-// socket calls: on a CPU, waiting for one, and blocked in its call.
+// threadTimes splits the measured time of a thread that only makes socket calls: on a CPU, waiting for one, and blocked in its call.
 func threadTimes(a, b streamSample) (run, wait, blocked *int64) {
 	if a.RunNs == notKnown || b.RunNs == notKnown {
 		return nil, nil, nil
@@ -149,7 +147,7 @@ func threadTimes(a, b streamSample) (run, wait, blocked *int64) {
 	return new(r), new(q), new(max(0, b.WallNs-a.WallNs-r-q))
 }
 
-// used is what the worker used between two readings.
+// used returns the resources that the worker used between two readings.
 func used(a, b usage) *measure.Process {
 	if a.UserNs == notKnown || b.UserNs == notKnown {
 		return nil
@@ -167,7 +165,7 @@ func info(s streamSample) *measure.TCPInfo {
 	return new(sock.ParseTCPInfo(s.Info))
 }
 
-// describe adds what the worker said of some streams at its end.
+// describe adds the worker's final description of some streams.
 func (v *evidence) describe(d doneReply) {
 	v.e.IO, v.e.Latency, v.e.CPUs, v.e.DelayHistogram = d.IO, d.Latency, d.CPUs, d.Delays
 	v.e.Missing = append(v.e.Missing, d.Missing...)
@@ -188,7 +186,7 @@ func (v *evidence) describe(d doneReply) {
 			y.BlockedNs = nil // it also slept
 		}
 		if y.TCP != nil && y.TCP.SendMSS != nil {
-			y.MSS = int(*y.TCP.SendMSS) // TCP_MAXSEG says what was asked for
+			y.MSS = int(*y.TCP.SendMSS) // TCP_MAXSEG returns the requested value
 		}
 	}
 	if len(d.Streams) > 0 {
@@ -197,7 +195,7 @@ func (v *evidence) describe(d doneReply) {
 	v.missing()
 }
 
-// missing says which counters this kernel or system did not give.
+// missing lists the counters that this kernel or system does not provide.
 func (v *evidence) missing() {
 	if len(v.e.Streams) == 0 || v.mark == nil {
 		return
@@ -231,8 +229,7 @@ func sum(s sample) int64 {
 	return n
 }
 
-// resent are the segments that a stream sent again since the last sample; since it
-// was connected where there is none.
+// resent returns the segments that a stream has retransmitted since the last sample; without one, since it was connected.
 func (v *evidence) resent(stream int, s *sample) measure.Delta {
 	now := info(s.Streams[stream])
 	if now == nil || v.last == nil {

@@ -8,11 +8,10 @@ import (
 
 // The part of the evidence that only datagrams and requests have.
 
-// streamMore fills the counts of one stream between two readings, and over its
-// life as of a third.
+// streamMore fills the counts of one stream between two readings (a, b), and over its life (now).
 func (v *evidence) streamMore(x *measure.Stream, a, b, now streamSample) {
 	x.Requests = b.More[cRequests] - a.More[cRequests]
-	if v.spec.PerSecond > 0 { // the clock is of one of the two threads that share the work
+	if v.spec.PerSecond > 0 { // the clock belongs to one of the two threads that share the work
 		x.RunNs, x.WaitNs, x.BlockedNs = nil, nil, nil
 	}
 	if v.spec.Protocol != measure.UDP || v.spec.Traffic != measure.Bulk {
@@ -20,11 +19,11 @@ func (v *evidence) streamMore(x *measure.Stream, a, b, now streamSample) {
 	}
 	x.Datagrams, x.DatagramsAll = v.datagrams(a, b), v.datagrams(streamSample{}, now)
 	for _, d := range []*measure.Datagrams{x.Datagrams, x.DatagramsAll} {
-		d.DelayMeanNs, d.DelayMaxNs = nil, nil // the worker tells them when it is done
+		d.DelayMeanNs, d.DelayMaxNs = nil, nil // the worker sends them when it is done
 	}
 }
 
-// datagrams are the counts between two readings of one stream.
+// datagrams returns the counts between two readings of one stream.
 func (v *evidence) datagrams(a, b streamSample) *measure.Datagrams {
 	d := func(i int) int64 { return b.More[i] - a.More[i] }
 	if v.e.Sends {
@@ -34,7 +33,7 @@ func (v *evidence) datagrams(a, b streamSample) *measure.Datagrams {
 		Packets: d(cPackets), Lost: d(cLost), Duplicates: d(cDuplicates), Reordered: d(cReordered),
 		ReorderMost: b.More[cReorderMost], Foreign: d(cForeign),
 	}
-	if b.More[cDelayCount] > 1 { // one arrival alone has no variation
+	if b.More[cDelayCount] > 1 { // a single arrival has no variation
 		r.JitterNs = new(b.More[cJitterNs])
 	}
 	if n := d(cDelayCount); n > 0 {
@@ -66,8 +65,7 @@ func (v *evidence) addMore(bin *measure.StreamBin, from, to *sample) {
 	}
 }
 
-// addDatagrams sums the counts of streams; jitter and mean delay are means of
-// as many as came before, and this one.
+// addDatagrams sums the counts of streams; jitter and mean delay become means over the earlier streams and this one.
 func addDatagrams(sum, d *measure.Datagrams, before int64) *measure.Datagrams {
 	if sum == nil {
 		return d
@@ -97,7 +95,7 @@ func meanWith(mean, x *int64, before int64) *int64 {
 	return new((*mean*before + *x) / (before + 1))
 }
 
-// progressMore adds to a live figure what its kind of traffic has.
+// progressMore adds the figures of its kind of traffic to a live figure.
 func (v *evidence) progressMore(u *engine.Update, s *sample) {
 	from := &sample{Streams: make([]streamSample, len(s.Streams))}
 	if v.last != nil {
@@ -116,7 +114,7 @@ func (v *evidence) progressMore(u *engine.Update, s *sample) {
 	}
 }
 
-// tick is one stream in the interval from a to b.
+// tick returns one stream in the interval from a to b.
 func (v *evidence) tick(a, b streamSample, resent measure.Delta) measure.Tick {
 	t := measure.Tick{Bytes: b.Bytes - a.Bytes, Sends: v.e.Sends, Packets: b.More[cPackets] - a.More[cPackets]}
 	if v.spec.Protocol == measure.UDP {

@@ -16,7 +16,7 @@ func reading(why byte, at time.Duration, bytes ...int64) sample {
 	return s
 }
 
-// What came in the ramp and after the end is in the total, not in the measured bytes.
+// Bytes in the ramp and after the end are in the total, not in the measured bytes.
 func TestEvidenceLeavesRampOut(t *testing.T) {
 	v := newEvidence(engine.End{Name: "x"}, true)
 	for _, s := range []sample{
@@ -60,7 +60,7 @@ func TestPacerHoldsItsRate(t *testing.T) {
 	p := newPacer(8e6, new(atomic.Bool)) // a byte a microsecond
 	begin := time.Now()
 	for range 100 {
-		p.after(1000) // 100 ms of bytes, less the bucket
+		p.after(1000) // 100 ms of bytes, minus the bucket
 	}
 	if took := time.Since(begin); took < 90*time.Millisecond {
 		t.Errorf("100 ms of bytes passed in %v", took)

@@ -52,7 +52,7 @@ func port(s engine.Session) string {
 	return p
 }
 
-// A feature that one end lacks is replaced there, named, and harms nothing.
+// A feature that one end lacks is replaced there, reported, and breaks nothing.
 func TestFeaturesFallBack(t *testing.T) {
 	suite := suite{Engine: Engine{}}
 	udp := func(s *measure.Spec) { s.Protocol, s.Rate = measure.UDP, 8e6 }
@@ -60,7 +60,7 @@ func TestFeaturesFallBack(t *testing.T) {
 		name           string
 		change         func(*measure.Spec)
 		without        [2][]string // at the sender, at the receiver
-		sender, answer string      // data paths taken
+		sender, answer string      // data paths used
 		missing        string
 	}{
 		{"everything", udp, [2][]string{}, measure.IOGSO, measure.IOGSO, ""},
@@ -89,7 +89,7 @@ func TestFeaturesFallBack(t *testing.T) {
 	}
 }
 
-// A path that is insisted on is taken or refused.
+// A forced path is used or refused.
 func TestForcedPathIsRefused(t *testing.T) {
 	spec := suite{Engine: Engine{}}.spec(1)
 	spec.Protocol, spec.Rate, spec.IO, spec.IOForced = measure.UDP, 8e6, measure.IOGSO, true
@@ -112,7 +112,7 @@ func TestForcedPathIsRefused(t *testing.T) {
 	}
 }
 
-// The kernel holds a rate where it can, thru itself elsewhere, and both hold it.
+// The kernel paces a rate where it can, thru itself elsewhere, and both hold the rate.
 func TestRateIsHeldEitherDirection(t *testing.T) {
 	for _, without := range [][]string{nil, {"pacing"}} {
 		spec := suite{Engine: Engine{}}.spec(2)
@@ -122,7 +122,7 @@ func TestRateIsHeldEitherDirection(t *testing.T) {
 		if without != nil {
 			want = "thru"
 		}
-		// Whoever else keeps the machine busy makes a run slower, never faster: the best of three.
+		// Other load on the machine makes a run slower, never faster: take the best of three.
 		rate := 0.0
 		for range 3 {
 			sent, got := run(t, spec, Engine{Program: p, Without: without}, Engine{Program: p}, nil)
@@ -139,14 +139,14 @@ func TestRateIsHeldEitherDirection(t *testing.T) {
 	}
 }
 
-// A byte that the path changes is found, with its place.
+// Verification finds a byte that the path changes, with its position.
 func TestVerifyFindsAWrongByte(t *testing.T) {
 	spec := suite{Engine: Engine{}}.spec(1)
 	spec.Verify = true
 	const wrong = 1_000_000
 	p := program(t)
 	_, got := run(t, spec, Engine{Program: p}, Engine{Program: p}, func(target string) string {
-		// Hello and pings pass before the data: their bytes are the handshake's.
+		// Hello and pings pass before the data: those bytes belong to the handshake.
 		return relay(t, target, func(data []byte, at int64) {
 			i := bytes.Index(data, pattern(64)) // the data has begun
 			if i >= 0 && at == 0 {
@@ -160,8 +160,7 @@ func TestVerifyFindsAWrongByte(t *testing.T) {
 	}
 }
 
-// relay passes a TCP connection on and lets change see what the dialler sends;
-// at counts the changes that it has made.
+// relay forwards a TCP connection and lets change modify what the dialling end sends; at counts the changes.
 func relay(t *testing.T, target string, change func(data []byte, at int64)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -199,7 +198,7 @@ func relay(t *testing.T, target string, change func(data []byte, at int64)) stri
 	return l.Addr().String()
 }
 
-// Without room on any disk the data comes from memory, and that is said.
+// Without room on any disk the data comes from memory, and the evidence says so.
 func TestSourceFileFallsBackToMemory(t *testing.T) {
 	if inMemory(t.TempDir()) {
 		t.Skip("the folder for temporary files is in memory")
@@ -223,7 +222,7 @@ func TestSourceFileFallsBackToMemory(t *testing.T) {
 	}
 }
 
-// An amount so small that all of it has passed before anybody looks ends at once.
+// A tiny amount, which has passed before the first check, ends at once.
 func TestTinyAmountEnds(t *testing.T) {
 	p := program(t)
 	for range 8 {
@@ -235,7 +234,7 @@ func TestTinyAmountEnds(t *testing.T) {
 	}
 }
 
-// A CPU that does not exist is an error that says which do.
+// The error for a missing CPU lists the existing ones.
 func TestUnknownCPU(t *testing.T) {
 	spec := suite{Engine: Engine{}}.spec(1)
 	spec.SenderCPU = new(1000)
@@ -251,7 +250,7 @@ func TestUnknownCPU(t *testing.T) {
 	}
 }
 
-// Live figures more often than each second take nothing from the seconds.
+// Live figures more often than once a second do not affect the seconds.
 func TestShortIntervalsKeepTheSeconds(t *testing.T) {
 	spec := suite{Engine: Engine{}}.spec(1)
 	spec.Duration, spec.Rate = int64(2*time.Second), 50e6

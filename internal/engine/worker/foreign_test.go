@@ -8,8 +8,7 @@ import (
 	"thru/internal/token"
 )
 
-// FuzzHello: whatever comes to the data port by UDP, only a hello of this
-// token with an index in range is one.
+// FuzzHello: of all datagrams at the data port, only a hello with this token and an index in range is accepted.
 func FuzzHello(f *testing.F) {
 	for _, shown := range []string{strings.Repeat("AB", 32), strings.Repeat("ab", 32)} {
 		own, err := token.Parse(shown)
@@ -30,8 +29,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestOlderPeers: an end that knows no proof dials one that does, and is dialled
-// by it, over TCP and UDP.
+// TestOlderPeers: an end without proofs dials one with proofs, and is dialled by it, over TCP and UDP.
 func TestOlderPeers(t *testing.T) {
 	for _, shown := range []string{token.New(), strings.ToLower(token.New())} {
 		own, err := token.Parse(shown)
@@ -47,7 +45,7 @@ func TestOlderPeers(t *testing.T) {
 	}
 }
 
-// FuzzSide: whatever a peer says beside the streams is heard to its end.
+// FuzzSide: any bytes on the side connection are read to their end.
 func FuzzSide(f *testing.F) {
 	f.Add([]byte("E"))
 	f.Add(append([]byte("F"), report{SpanNs: 1, Bytes: 2}.append(nil)...))
@@ -64,7 +62,7 @@ func FuzzSide(f *testing.F) {
 	})
 }
 
-// words leaves out the content of reports, and all behind what is no word.
+// words leaves out the content of reports, and everything after an invalid message.
 func words(b []byte) []byte {
 	var said []byte
 	for len(b) > 0 {
@@ -80,7 +78,7 @@ func words(b []byte) []byte {
 	return said
 }
 
-// FuzzSequence: any numbers and times leave an account that adds up.
+// FuzzSequence: the counts add up for any numbers and times.
 func FuzzSequence(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 1, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -14,13 +14,12 @@ import (
 	"thru/internal/measure"
 )
 
-// A frame on the pipes between agent and worker is a big-endian u32 length, a
-// type byte and a payload: JSON for what is rare, binary for the samples, so
-// that taking one allocates nothing in the worker.
+// A frame on the pipes between agent and worker is a big-endian u32 length, a type byte and a payload: JSON for rare frames, binary for samples, so that a
+// sample allocates nothing in the worker.
 const (
 	frameOpen    = 'O' // to the worker: openCommand
 	frameStart   = 'S' // to the worker: startCommand
-	frameTake    = 'A' // to the worker: takeCommand, and the connections beside the pipe
+	frameTake    = 'A' // to the worker: takeCommand; the connections come over the socket
 	frameEnough  = 'E' // to the worker: the test is over at the far end too
 	frameReady   = 'R' // from the worker: readyReply
 	frameJoined  = 'C' // from a listening worker: all streams are connected
@@ -42,15 +41,15 @@ type openCommand struct {
 	Device  string       `json:"device,omitempty"`
 	First   int          `json:"first_port"`
 	Last    int          `json:"last_port"`
-	Offset  int          `json:"port_offset"` // where in the range to begin
-	// The peer's range, where this end dials: to be named when nothing answers.
+	Offset  int          `json:"port_offset"` // where in the range to start
+	// The peer's range, where this end dials: for the error when nothing answers.
 	PeerFirst int   `json:"peer_first_port"`
 	PeerLast  int   `json:"peer_last_port"`
-	RateBps   int64 `json:"rate_bps,omitempty"` // of goodput that this end allows
-	Deadline  int64 `json:"deadline_ns"`        // for being connected
-	// Adopt is set where the connections are made by an engine.
+	RateBps   int64 `json:"rate_bps,omitempty"` // goodput that this end allows
+	Deadline  int64 `json:"deadline_ns"`        // for the connection setup
+	// Adopt is set where an engine makes the connections.
 	Adopt *adoption `json:"adopt,omitempty"`
-	// Features that a test switches off, as if the kernel had not got them.
+	// Features that a test disables, as if the kernel did not have them.
 	Without []string `json:"without,omitempty"`
 }
 
@@ -79,15 +78,14 @@ type readyReply struct {
 	Error   *wireError          `json:"error,omitempty"`
 }
 
-// doneReply ends the worker's life: what each socket was granted, and why it
-// ended early if it did.
+// doneReply ends the worker's life: what the kernel granted each socket, and why it ended early if it did.
 type doneReply struct {
 	Streams []measure.Stream     `json:"streams"`
 	Missing []measure.NotChecked `json:"not_checked,omitempty"`
 	Latency *measure.Latency     `json:"latency,omitempty"`
 	Delays  string               `json:"delays,omitempty"` // Evidence.DelayHistogram
 	IO      string               `json:"io"`
-	CPUs    string               `json:"cpus,omitempty"` // that the process was confined to
+	CPUs    string               `json:"cpus,omitempty"` // CPUs that the process was confined to
 	Error   *wireError           `json:"error,omitempty"`
 }
 
@@ -138,7 +136,7 @@ func readFrame(r io.Reader) (kind byte, payload []byte, err error) {
 	return head[4], payload, nil
 }
 
-// Why a sample was taken; several can hold at once.
+// Reasons for a sample; several can hold at once.
 const (
 	atInterval = 1 << iota // an interval of live figures is over
 	atMark                 // the measured time begins
@@ -147,20 +145,19 @@ const (
 	atClose                // the connections are about to close
 )
 
-// notKnown marks a counter that this system cannot give.
+// notKnown marks a counter that this system does not provide.
 const notKnown = int64(-1)
 
 // sample is a reading of all streams. Counters are cumulative since the connect.
 type sample struct {
 	Why     byte
 	At      time.Duration // since the mark; negative before it
-	Mark    int64         // the mark by the wall clock, which agent and worker share: ns since 1970
+	Mark    int64         // start of the measured time by the wall clock, which agent and worker share: ns since 1970
 	Usage   usage
 	Streams []streamSample
 }
 
-// usage is what the worker has used since it began (getrusage(2)). UserNs is
-// notKnown where the system does not say.
+// usage is the worker's resource use since it began (getrusage(2)). UserNs is notKnown where the system does not report it.
 type usage struct {
 	UserNs, SystemNs       int64
 	Voluntary, Involuntary int64 // context switches
@@ -181,7 +178,7 @@ type streamSample struct {
 // streamHead is the size of an encoded streamSample without Info.
 const streamHead = 8*(5+cCounters) + 2
 
-// append encodes s behind b.
+// append appends the encoded s to b.
 func (s *sample) append(b []byte) []byte {
 	b = append(b, s.Why)
 	b = binary.BigEndian.AppendUint64(b, uint64(s.At))
@@ -206,7 +203,7 @@ func (s *sample) append(b []byte) []byte {
 
 var errShortSample = errors.New("worker: reading sample: it ends early")
 
-// parseSample decodes what append wrote.
+// parseSample decodes the output of append.
 func parseSample(b []byte) (sample, error) {
 	const head = 1 + 2*8 + 5*8 + 2
 	if len(b) < head {

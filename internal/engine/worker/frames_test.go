@@ -63,7 +63,7 @@ func TestFrameBounds(t *testing.T) {
 	}
 }
 
-// A sample of the most streams there are fits into a frame, and costs the worker no allocation.
+// A sample of the maximum number of streams fits into a frame, and the worker allocates nothing for it.
 func TestSampleOfManyStreams(t *testing.T) {
 	s := sample{Streams: make([]streamSample, measure.MaxStreams)}
 	for i := range s.Streams {

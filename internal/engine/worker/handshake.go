@@ -13,10 +13,8 @@ import (
 	"thru/internal/token"
 )
 
-// The handshake of a data connection. The dialling end shows the token (package
-// token) and the stream's index; the listening end proves to hold it. So neither
-// takes or sends test traffic for a stranger. On stream 0 the dialling end then
-// sends pings, which the listening end returns.
+// The handshake of a data connection. The dialling end sends the token (package token) and the stream's index; the listening end proves that it holds the
+// token. So neither exchanges test traffic with a stranger. On stream 0 the dialling end then sends pings, which the listening end returns.
 const (
 	pingSize   = 64
 	pingAgain  = 'P'
@@ -66,13 +64,12 @@ func greet(c net.Conn, own string, streams int) (int, error) {
 	return index, nil
 }
 
-// indexSize is that of a stream's index in a greeting.
+// indexSize is the size of a stream's index in a greeting.
 const indexSize = 2
 
 func indexBytes(index int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(index)) }
 
-// ping measures the round trip of a small message from socket to socket while
-// the path is idle (C-15). The first exchange warms up and does not count.
+// ping measures the round-trip time of a small message from socket to socket on the idle path (C-15). The first exchange is a warm-up and does not count.
 func ping(c net.Conn) (*measure.RTT, error) {
 	var msg, back [pingSize]byte
 	var took []int64
@@ -104,7 +101,7 @@ func ping(c net.Conn) (*measure.RTT, error) {
 	return &measure.RTT{Min: took[0], Median: took[len(took)/2], Max: took[len(took)-1], Samples: len(took)}, nil
 }
 
-// pong returns the peer's pings until the last.
+// pong returns the peer's pings until the last one.
 func pong(c net.Conn) error {
 	var msg [pingSize]byte
 	c.SetDeadline(time.Now().Add(handshakeTime + pingBudget))

@@ -29,8 +29,8 @@ func hotPaths() map[string]measure.Spec {
 	}
 }
 
-// likeAWorker gives the threads that block in raw calls the surroundings of a
-// worker: room beside them, and no garbage collection, which would wait for them.
+// likeAWorker gives the threads that block in raw calls the environment of a worker: enough other threads, and no garbage collection, which would wait for
+// them.
 func likeAWorker(t testing.TB) {
 	procs, percent := runtime.GOMAXPROCS(2+spareThreads), debug.SetGCPercent(-1)
 	t.Cleanup(func() {
@@ -86,7 +86,7 @@ func hot(t testing.TB, spec measure.Spec, n int) (calls int64) {
 	return flows[0].streams[0].calls.Load()
 }
 
-// connected is a pair of sockets over loopback.
+// connected returns a pair of sockets over loopback.
 func connected(t testing.TB, protocol string) (a, b socket) {
 	t.Helper()
 	if protocol == measure.UDP {
@@ -110,7 +110,7 @@ func connected(t testing.TB, protocol string) (a, b socket) {
 	return connectedBy(t, net.ListenConfig{})
 }
 
-// connectedBy is a pair of TCP sockets of which the second was listened for in a way of its own.
+// connectedBy returns a pair of TCP sockets; lc configures the listener of the second.
 func connectedBy(t testing.TB, lc net.ListenConfig) (a, b socket) {
 	t.Helper()
 	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
@@ -130,7 +130,7 @@ func connectedBy(t testing.TB, lc net.ListenConfig) (a, b socket) {
 	return y.(*net.TCPConn), z.(*net.TCPConn)
 }
 
-// The loops allocate nothing per call: what a run allocates does not grow with its calls.
+// The loops allocate nothing per call: the allocations of a run do not grow with its calls.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	for name, spec := range hotPaths() {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Reading the streams again and again allocates nothing either.
+// Repeated readings of the streams allocate nothing either.
 func TestSamplingAllocatesNothing(t *testing.T) {
 	for _, protocol := range []string{measure.TCP, measure.UDP} {
 		a, _ := connected(t, protocol)
@@ -180,8 +180,7 @@ func TestSamplingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkStream moves b.N calls' worth of data: where the time of a call goes
-// shows `make pprof`.
+// BenchmarkStream moves the data of b.N calls; `make pprof` shows where the time of a call goes.
 func BenchmarkStream(b *testing.B) {
 	for name, spec := range hotPaths() {
 		b.Run(name, func(b *testing.B) {

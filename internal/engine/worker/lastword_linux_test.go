@@ -2,8 +2,7 @@ package worker
 
 import "testing"
 
-// A last word that is repeated has a number one further each time: what one
-// call takes of them is no loss.
+// Each repetition of the final datagram has a number one further: several of them in one call are no loss.
 func TestRepeatedLastWordIsNoLoss(t *testing.T) {
 	const size = 32
 	d, s := newDatagramReceiver(size, 8), &stream{}

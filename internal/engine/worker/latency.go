@@ -12,15 +12,14 @@ import (
 	"thru/internal/stat"
 )
 
-// latencies is the distribution that one asking thread records. Nothing of it
-// is read before the thread has ended.
+// latencies is the distribution that one requesting thread records. Nothing reads it before the thread has ended.
 type latencies struct {
 	h      *hdrhistogram.Histogram
 	errors int64
 	inRow  int // errors since the last response
 }
 
-// maxErrors in a row: then nobody answers.
+// maxErrors is how many errors in a row end the test: then the peer does not answer.
 const maxErrors = 100
 
 func newLatencies() *latencies {
@@ -43,8 +42,7 @@ func (s *stream) answered(ns int64) {
 	}
 }
 
-// failed counts a request without a response in the measured time, and gives
-// up after many.
+// failed counts a request without a response in the measured time, and returns an error after too many.
 func (l *latencies) failed(err error, measuring bool) error {
 	if measuring {
 		l.errors++
@@ -56,11 +54,11 @@ func (l *latencies) failed(err error, measuring bool) error {
 		"worker: asking: %d requests in a row failed, the last with: %w", maxErrors, err)
 }
 
-// mergeLatencies describes the distribution of several streams; nil of none.
+// mergeLatencies returns the distribution of several streams; nil without any.
 func mergeLatencies(streams []*stream) (*measure.Latency, error) {
 	all := newLatencies()
 	for _, s := range streams {
-		if s.latency != nil && closed(s.done) { // one that still runs goes on recording
+		if s.latency != nil && closed(s.done) { // a stream that still runs continues to record
 			all.h.Merge(s.latency.h)
 			all.errors += s.latency.errors
 		}
@@ -78,12 +76,11 @@ func mergeLatencies(streams []*stream) (*measure.Latency, error) {
 	return &r, err
 }
 
-// describeDelays fills in the delays of each stream that has ended, and returns
-// the distribution of all; empty of none. of is in the order of streams.
+// describeDelays fills in the delays of each ended stream, and returns the distribution of all; empty without any. of has the order of streams.
 func describeDelays(streams []*stream, of []measure.Stream) string {
 	all := stat.NewHistogram()
 	for i, s := range streams {
-		if s.delays != nil && closed(s.done) { // one that still runs goes on recording
+		if s.delays != nil && closed(s.done) { // a stream that still runs continues to record
 			of[i].Datagrams = &measure.Datagrams{}
 			s.delays.Describe(of[i].Datagrams, all)
 		}
@@ -95,15 +92,14 @@ func describeDelays(streams []*stream, of []measure.Stream) string {
 	return text
 }
 
-// answerTime is how long the response to a datagram, or a connection, may take.
+// answerTime is the timeout of the response to a datagram, or of a connection.
 const answerTime = time.Second
 
-// schedule says when requests are due: back to back, or at a fixed rate. One
-// that is held up by those before it keeps its due time, so that its wait
-// counts (no coordinated omission).
+// schedule decides when requests are due: back to back, or at a fixed rate. A request that earlier ones delay keeps its due time, so that its wait counts (no
+// coordinated omission).
 type schedule struct {
 	every time.Duration // 0: back to back
-	due   time.Duration // of the next request, since begin
+	due   time.Duration // time of the next request, since begin
 	begin time.Time
 	stop  *atomic.Bool // ends a wait
 }
@@ -117,8 +113,7 @@ func newSchedule(f *flow) *schedule {
 	return c
 }
 
-// next waits until a request is due, and returns since when its latency
-// counts: the time of sending, or the due time if that has passed.
+// next waits until a request is due, and returns the start of its latency: the time of sending, or the due time if that has passed.
 func (c *schedule) next(now int64) (from int64) {
 	if c.every == 0 {
 		return now
@@ -135,8 +130,7 @@ func (c *schedule) next(now int64) (from int64) {
 	return now // waking late is this program's own delay
 }
 
-// numberSize is how many bytes of a request and of its response hold the
-// number that tells which belong together: eight where both have room, else one.
+// numberSize returns how many bytes of a request and of its response hold the number that matches them: eight where both have room, else one.
 func numberSize(request, response int) int {
 	if min(request, response) < 8 {
 		return 1
@@ -144,7 +138,7 @@ func numberSize(request, response int) int {
 	return 8
 }
 
-// putNumber writes a number into all of b, which is numberSize long.
+// putNumber writes a number into all of b, which has numberSize bytes.
 func putNumber(b []byte, n uint64) {
 	if len(b) == 1 {
 		b[0] = byte(n)
@@ -153,7 +147,7 @@ func putNumber(b []byte, n uint64) {
 	binary.BigEndian.PutUint64(b, n)
 }
 
-// hasNumber tells whether b begins with a number of that size.
+// hasNumber reports whether b begins with the number n in that size.
 func hasNumber(b []byte, size int, n uint64) bool {
 	switch {
 	case len(b) < size:

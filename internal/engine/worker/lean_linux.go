@@ -13,8 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-// sendfilePath is copyPath with a sender that hands over a file's pages
-// without copying them (sendfile(2)).
+// sendfilePath is copyPath with a sender that sends a file's pages without a copy (sendfile(2)).
 type sendfilePath struct{ copyPath }
 
 func (p sendfilePath) move(f *flow, s *stream) error {
@@ -27,7 +26,7 @@ func (p sendfilePath) move(f *flow, s *stream) error {
 	return sendFile(f, s, s.source)
 }
 
-// prepare makes the file to send from.
+// prepare makes the file to send.
 func (p sendfilePath) prepare(f *flow, s *stream) error {
 	if err := p.copyPath.prepare(f, s); err != nil || !s.sends {
 		return err
@@ -64,7 +63,7 @@ func sendFile(f *flow, s *stream, src *os.File) error {
 	return nil
 }
 
-// canSendfile tells whether there is a file to send from.
+// canSendfile returns an error without a file to send.
 func canSendfile(f *flow) error {
 	src, _, err := sourceFile(sourceDirs(), f.length)
 	if err != nil {
@@ -73,7 +72,7 @@ func canSendfile(f *flow) error {
 	return src.Close()
 }
 
-// defaultLength is how many bytes one call moves on a path, where none was asked for.
+// defaultLength returns how many bytes one call moves on a path, where the user sets none.
 func defaultLength(path string) int {
 	switch path {
 	case measure.IOSendfile:
@@ -84,13 +83,11 @@ func defaultLength(path string) int {
 	return measure.DefaultLength
 }
 
-// sourceDirs are where a source file is tried, in order: on a disk first,
-// whose pages leave faster than those of a file system in memory.
+// sourceDirs returns the folders to try for a source file, in order: on a disk first, because its pages leave faster than those of a file system in memory.
 func sourceDirs() []string { return []string{os.TempDir(), "/var/tmp", "."} }
 
-// sourceFile is a file of n bytes of the pattern without a name, that ends
-// with its descriptor. Where no folder has room for it it is in memory
-// (memfd_create(2)); slower says why.
+// sourceFile returns a nameless file with n bytes of the pattern, which disappears with its descriptor. Where no folder has room for it, it is in memory
+// (memfd_create(2)); slower then says why.
 func sourceFile(dirs []string, n int) (f *os.File, slower string, err error) {
 	data := pattern(n)
 	var why error
@@ -118,7 +115,7 @@ func sourceFile(dirs []string, n int) (f *os.File, slower string, err error) {
 	return f, fmt.Sprintf("a file in memory is sent from, whose pages leave slower: %v", why), nil
 }
 
-// namelessFile is removed before it is used, so that nothing is ever left behind.
+// namelessFile removes the file before use, so that nothing is ever left behind.
 func namelessFile(dir string, data []byte) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "thru-*")
 	if err != nil {
@@ -144,12 +141,10 @@ func inMemory(dir string) bool {
 	return unix.Statfs(dir, &s) == nil && (s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC)
 }
 
-// truncPath is copyPath with a receiver that has the kernel drop the data
-// instead of copying it (MSG_TRUNC on a stream, tcp(7)).
+// truncPath is copyPath with a receiver that makes the kernel discard the data instead of copying it (MSG_TRUNC on a stream, tcp(7)).
 type truncPath struct{ copyPath }
 
-// Bytes to a call where no length was asked for: long calls of sendfile are
-// cheaper, while dropping more at once gains nothing.
+// Default bytes per call: long sendfile calls are cheaper, but discarding more at once gains nothing.
 const (
 	fileLength  = 1 << 20
 	truncLength = 128 << 10
@@ -162,5 +157,5 @@ func (p truncPath) move(f *flow, s *stream) error {
 	if err := takeThread(s); err != nil {
 		return err
 	}
-	return receive(f, s, pattern(1), f.length, unix.MSG_TRUNC) // the buffer is never written to
+	return receive(f, s, pattern(1), f.length, unix.MSG_TRUNC) // the kernel never writes to the buffer
 }

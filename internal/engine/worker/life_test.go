@@ -25,8 +25,7 @@ func program(t *testing.T) *Program {
 	return p
 }
 
-// A worker whose parent dies ends by itself, also in the middle of a test:
-// its pipe closes, whatever its threads do.
+// A worker whose parent dies ends by itself, even in the middle of a test: its pipe closes, whatever its threads do.
 func TestWorkerEndsWithItsPipe(t *testing.T) {
 	s := suite{Engine: Engine{Program: program(t)}, Gone: gone}
 	spec := s.spec(2)
@@ -45,7 +44,7 @@ func TestWorkerEndsWithItsPipe(t *testing.T) {
 	}
 }
 
-// A worker that hangs is killed: stopping it keeps it from reading its pipe.
+// A worker that hangs is killed: a stopped process does not read its pipe.
 func TestStuckWorkerIsKilled(t *testing.T) {
 	s := suite{Engine: Engine{Program: program(t)}, Gone: gone}
 	sender, receiver := s.pair(t, s.spec(1), true)
@@ -59,7 +58,7 @@ func TestStuckWorkerIsKilled(t *testing.T) {
 	}
 }
 
-// A worker that dies leaves its words in the error.
+// The error for a dead worker holds its output.
 func TestDeathIsExplained(t *testing.T) {
 	p := &process{exited: make(chan struct{})}
 	p.cmd = exec.Command("sh", "-c", "echo 'fatal: out of luck' >&2; exit 3")
@@ -74,7 +73,7 @@ func TestDeathIsExplained(t *testing.T) {
 	}
 }
 
-// Nonsense on the pipe ends the worker with an error, not with a crash.
+// Invalid bytes on the pipe end the worker with an error, not with a crash.
 func TestWorkerRefusesNonsense(t *testing.T) {
 	for _, in := range []string{"", "\x00\x00\x00\x01Xy", "\x00\x00\x00\x02O{}", "\xff\xff\xff\xffO", "\x00\x00\x00\x03O{]}"} {
 		r, w := io.Pipe()

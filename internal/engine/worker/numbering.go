@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// Numbering is how a datagram carries its number and the time of its sending.
+// Numbering is how a datagram carries its number and its time of sending.
 type Numbering int
 
-// Numberings. All are big-endian; a stamp is seconds and microseconds of 32
-// bits each.
+// Numberings. All are big-endian; a stamp is seconds and microseconds, 32 bits each.
 const (
 	OfThru          Numbering = iota // number of 64 bits, nanoseconds of 64 bits
 	StampNumber32                    // stamp, number of 32 bits
@@ -18,7 +17,7 @@ const (
 	NumberStampHigh                  // low 32 bits of a signed number, stamp, high 32 bits; a negative number is the last
 )
 
-// size is how many bytes it takes of a datagram.
+// size returns its size in a datagram, in bytes.
 func (n Numbering) size() int {
 	if n == StampNumber32 || n == NumberStamp {
 		return 12
@@ -54,8 +53,7 @@ func (n Numbering) putStamped(b []byte, number uint64, now int64) {
 	}
 }
 
-// get reads a datagram's number and time of sending. Numbers of 32 bits are
-// taken for those nearest to next. last tells that none follows.
+// get reads a datagram's number and time of sending. It extends 32-bit numbers to the value nearest to next. last is set for the final datagram.
 func (n Numbering) get(b []byte, next uint64) (number uint64, sent int64, last bool) {
 	if n == OfThru {
 		return binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:])), false
@@ -84,8 +82,7 @@ func (n Numbering) getStamped(b []byte, next uint64) (number uint64, sent int64,
 	return uint64(id), sent, id < 0
 }
 
-// near is the number closest to next whose low 32 bits are these; below the
-// first turn there is no lower one.
+// near returns the number closest to next with these low 32 bits; before the first wrap there is no lower one.
 func near(low uint32, next uint64) uint64 {
 	d := int64(int32(low - uint32(next)))
 	if d < 0 && uint64(-d) > next {
@@ -94,8 +91,8 @@ func near(low uint32, next uint64) uint64 {
 	return next + uint64(d)
 }
 
-// stamp is the time that a datagram of this numbering carries: of thru's own
-// since the flow began, of others since 1970, which they may compare with their clock.
+// stamp returns the time to write into a datagram: in thru's own numbering since the flow began, in others since 1970, because the peer may compare it with
+// its clock.
 func (f *flow) stamp() int64 {
 	if f.numbering == OfThru {
 		return int64(time.Since(f.begin))

@@ -14,23 +14,19 @@ import (
 	"thru/internal/fault"
 )
 
-// inFlight holds the requests that are not answered yet. One thread asks,
-// another one takes the responses.
+// inFlight holds the unanswered requests. One thread sends requests, another one receives the responses.
 type inFlight struct {
-	// Each slot has the time from which a request's latency counts, doubled, plus
-	// one where it was asked in the measured time; 0 is none, or answered.
+	// Each slot holds the start of a request's latency, doubled, plus one for a request in the measured time; 0: empty or answered.
 	slots   [mostInFlight]atomic.Int64
 	asked   atomic.Uint64 // number of the last request
-	counted atomic.Int64  // requests asked in the measured time
+	counted atomic.Int64  // requests sent in the measured time
 }
 
-// mostInFlight is how many requests may wait for their response at once; the
-// next ones wait to be sent, and their time counts.
+// mostInFlight is how many requests may wait for their response at once; further ones wait to be sent, and that time counts.
 const mostInFlight = 1 << 14
 
-// askAtRate sends requests when they are due, whether those before are
-// answered or not, so that a slow response holds up no question and a path
-// longer than the spacing is measured like any other.
+// askAtRate sends requests when they are due, even before the responses to earlier ones, so that a slow response delays no request and a path longer than the
+// request spacing is measured correctly.
 func askAtRate(f *flow, s *stream) error {
 	x, w := newExchange(f, s.file.Fd()), &inFlight{}
 	asking := make(chan error, 1)
@@ -43,7 +39,7 @@ func askAtRate(f *flow, s *stream) error {
 	return err
 }
 
-// ask is the thread that sends.
+// ask is the sending thread.
 func (w *inFlight) ask(f *flow, s *stream, x *exchange) error {
 	runtime.LockOSThread()
 	if err := bindThread(s.cpus); err != nil {
@@ -53,7 +49,7 @@ func (w *inFlight) ask(f *flow, s *stream, x *exchange) error {
 	for n := uint64(1); !f.stop.Load(); n++ {
 		from := c.next(int64(time.Since(f.begin)))
 		for !f.udp && w.slots[n%mostInFlight].Load() != 0 && !f.stop.Load() {
-			sleepThread(time.Millisecond) // so many are under way already
+			sleepThread(time.Millisecond) // too many requests are in flight
 		}
 		slot := from << 1
 		if f.measuring.Load() {
@@ -67,14 +63,13 @@ func (w *inFlight) ask(f *flow, s *stream, x *exchange) error {
 		}
 		if err := sendAll(x.fd, x.request); err != nil && !f.udp {
 			return fmt.Errorf("worker: asking: %w", err)
-		} // a datagram that is not sent will not be answered
+		} // a datagram that is not sent gets no response
 		s.hold(len(x.request))
 	}
 	return nil
 }
 
-// take receives the responses until nobody asks any more and none is under
-// way, or none has come for long.
+// take receives the responses until all requests are sent and answered, or no response has arrived for a long time.
 func (w *inFlight) take(f *flow, s *stream, x *exchange, asking <-chan error) error {
 	answered, measured, have, over := uint64(0), int64(0), 0, false
 	defer func() { s.latency.errors += max(w.counted.Load()-measured, 0) }()
@@ -96,7 +91,7 @@ func (w *inFlight) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 			if over {
 				return nil
 			}
-			have += got // a message of a stream may come in parts
+			have += got // a message of a stream may arrive in parts
 			continue
 		case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNREFUSED):
 			return fault.Because(fault.PeerGone, fmt.Errorf("worker: asking: the peer ended: %w", err))
@@ -107,7 +102,7 @@ func (w *inFlight) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 		n := w.numberOf(x, got, answered)
 		slot := w.slots[n%mostInFlight].Swap(0)
 		if n == 0 || slot == 0 {
-			continue // none of this test's, or answered already
+			continue // not a response of this test, or answered already
 		}
 		answered++
 		s.moved(f.length)
@@ -119,9 +114,8 @@ func (w *inFlight) take(f *flow, s *stream, x *exchange, asking <-chan error) er
 	}
 }
 
-// numberOf is the number of the request that a response belongs to: of a
-// stream the next one, of a datagram what it says, of which short ones have
-// the last byte only. 0 is none that is under way.
+// numberOf returns the number of the request that a response belongs to: on a stream the next one; for a datagram the number in it, of which short datagrams
+// hold only the last byte. It returns 0 where no request in flight matches.
 func (w *inFlight) numberOf(x *exchange, got int, answered uint64) uint64 {
 	asked := w.asked.Load()
 	switch {

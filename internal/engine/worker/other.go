@@ -12,7 +12,7 @@ import (
 	"thru/internal/unit"
 )
 
-// threadClock is not known on this system.
+// threadClock is not available on this system.
 type threadClock struct{}
 
 func (*threadClock) read() (run, wait int64) { return notKnown, notKnown }
@@ -25,13 +25,13 @@ func defaultLength(string) int { return measure.DefaultLength }
 
 func bindThread([]int) error { return nil }
 
-// confineProcess is not done on this system.
+// confineProcess is not supported on this system.
 func confineProcess(cpus []int) error {
 	return fault.Usagef("leave the CPUs out for this end point, or confine the agent by the system's own means (cpuset(1), start /affinity)",
 		"worker: confining to CPUs %s: thru does that on Linux only", unit.List(cpus))
 }
 
-// crr is the listener of connections that come and go.
+// crr is the listener of CRR traffic.
 type crr struct{ listener *net.TCPListener }
 
 func newCRR(c openCommand, l *link) (*crr, error) {
@@ -47,7 +47,7 @@ func newCRR(c openCommand, l *link) (*crr, error) {
 	return nil, errors.New("worker: answering: no listener has the address of the connection")
 }
 
-// paths names the data paths of this end on this system, the best first.
+// paths returns the data paths of this end on this system, the best first.
 func paths(c openCommand) []path {
 	return portablePaths(c)
 }

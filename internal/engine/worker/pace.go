@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// pacer holds one stream to a rate by sleeping when it is ahead (a token loop
-// whose bucket is a few milliseconds deep). The rate may change while it runs.
+// pacer limits one stream to a rate: it sleeps when the stream is ahead (a token bucket a few milliseconds deep). The rate may change while it runs.
 type pacer struct {
 	bps  atomic.Int64
 	next time.Time
@@ -16,16 +15,15 @@ type pacer struct {
 }
 
 const (
-	paceDepth = 5 * time.Millisecond  // how much of unused time may be made up for
-	paceStep  = 10 * time.Millisecond // what one call should carry, and the longest sleep
+	paceDepth = 5 * time.Millisecond  // unused time that a stream may make up for
+	paceStep  = 10 * time.Millisecond // time between calls, and the longest sleep
 	leastCall = 1448                  // bytes: a segment
 )
 
-// leastKernelRate is the rate in bit/s below which thru itself paces TCP too:
-// the kernel's bursts of two segments lie too far apart there.
+// leastKernelRate is the rate in bit/s below which thru itself paces TCP too: the kernel's bursts of two segments are too far apart there.
 const leastKernelRate = 2_000_000
 
-// Who holds a rate (measure.Stream.PacedBy).
+// Values of measure.Stream.PacedBy.
 const (
 	pacedByKernel = "kernel"
 	pacedByThru   = "thru"
@@ -40,11 +38,11 @@ func newPacer(bps int64, stop *atomic.Bool) *pacer {
 // set changes the rate.
 func (p *pacer) set(bps int64) { p.bps.Store(max(bps, 1)) }
 
-// after is called when n bytes have moved: it sleeps until the next may.
+// after must follow each call with its n bytes: it sleeps until the next call may start.
 func (p *pacer) after(n int) {
 	now := time.Now()
 	if p.next.Before(now.Add(-paceDepth)) {
-		p.next = now.Add(-paceDepth) // what was not used in time is lost, so that no burst follows
+		p.next = now.Add(-paceDepth) // unused time expires, so that no burst follows
 	}
 	p.next = p.next.Add(time.Duration(float64(n) * 8e9 / float64(p.bps.Load())))
 	for ahead := p.next.Sub(now); ahead > 0 && !p.stop.Load(); ahead = time.Until(p.next) {
@@ -52,15 +50,14 @@ func (p *pacer) after(n int) {
 	}
 }
 
-// hold keeps a stream of messages to the rate that its end allows.
+// hold limits a stream of messages to the rate that its end allows.
 func (s *stream) hold(n int) {
 	if s.pace != nil {
 		s.pace.after(n)
 	}
 }
 
-// rateOfStream is the rate that one stream of this end is to hold in bit/s: at
-// a sender that which was asked for, and at both ends what they allow; 0 is none.
+// rateOfStream returns the rate limit of one stream of this end in bit/s: at a sender the requested rate, and at both ends the rate that they allow; 0: none.
 func (c openCommand) rateOfStream(sends bool) int64 {
 	rate := c.RateBps
 	if sends {
@@ -72,9 +69,8 @@ func (c openCommand) rateOfStream(sends bool) int64 {
 	return max(rate/int64(c.Spec.Streams), 1)
 }
 
-// pace readies a stream to hold its rate: the kernel holds one that was asked
-// for where it can, since it spreads the segments (SO_MAX_PACING_RATE,
-// socket(7)); what an end allows is held by itself.
+// pace prepares a stream's rate limit. The kernel paces a requested rate where it can, because it spreads the segments (SO_MAX_PACING_RATE, socket(7)); thru
+// enforces the rate that an end allows.
 func (w *worker) pace(s *stream) {
 	rate := w.cmd.rateOfStream(s.sends)
 	if w.cmd.Spec.Search && s.sends {

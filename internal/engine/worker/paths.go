@@ -8,24 +8,23 @@ import (
 	"thru/internal/measure"
 )
 
-// path is one way to move data at one end of a flow; every path of a system
-// passes the contract suite.
+// path is one implementation of moving data at one end of a flow; every path of a system passes the contract suite.
 type path struct {
 	name string
 	io   streamRunner
-	// can tells why the path does not work here, at this end; nil means that it always does.
+	// can returns why the path does not work here, at this end; nil means that it always works.
 	can func(f *flow) error
 }
 
 // streamRunner moves the data of one stream in its own goroutine.
 type streamRunner interface {
-	// prepare readies the connection before the barrier.
+	// prepare prepares the connection before the barrier.
 	prepare(f *flow, s *stream) error
 	// move sends until f.stop or until the stream's share is sent, or receives until io.EOF.
 	move(f *flow, s *stream) error
 	// sendEnough, at the receiver, tells the sender that the measured time is over.
 	sendEnough(f *flow)
-	// heardEnough, at the sender, is true once the receiver has said so. It does not block.
+	// heardEnough, at the sender, is true once that message has arrived. It does not block.
 	heardEnough(f *flow) bool
 	// finish, at the sender, ends the stream and waits for the peer to close it.
 	finish(f *flow, s *stream)
@@ -33,9 +32,8 @@ type streamRunner interface {
 	interrupt(s *stream)
 }
 
-// choose takes the data path of this end: the one that was asked for if it
-// works here, else the first of the others that does, with the reason. A path
-// that is forced is taken or refused.
+// choose returns the data path of this end: the requested one if it works here, else the first of the others that works, with the reason. A forced path is
+// used or refused.
 func choose(c openCommand, f *flow) (path, []measure.NotChecked, error) {
 	all := paths(c)
 	want := c.wanted()
@@ -68,9 +66,7 @@ func unknownPath(name string) error {
 	return fault.Usagef("see `thru test --help` for the data paths", "worker: data path %q does not exist on this system", name)
 }
 
-// wanted is the path at this end of what was asked for the flow: the end that
-// receives copies what the other one sends without copying, and a lean one
-// drops it.
+// wanted returns this end's path for the requested one: with zero-copy sending the receiver copies, and on the lean path it discards the data.
 func (c openCommand) wanted() string {
 	switch {
 	case c.Spec.IO == measure.IOLean && c.Sends:
@@ -82,5 +78,5 @@ func (c openCommand) wanted() string {
 	}
 }
 
-// without tells whether a test has switched a feature off.
+// without reports whether a test has disabled a feature.
 func (c openCommand) without(feature string) bool { return slices.Contains(c.Without, feature) }

@@ -9,14 +9,13 @@ import (
 	"thru/internal/sock"
 )
 
-// place chooses the CPUs of every stream's thread, where neither the user has
-// chosen nor the choice is left to the scheduler.
+// place chooses the CPUs of every stream's thread, unless the user has chosen them or leaves the choice to the scheduler.
 func (w *worker) place(near host.PlacementFacts) {
 	if w.cmd.Spec.Unplaced {
 		return
 	}
 	q := near.Query()
-	q.Allowed = host.Allowed() // this process's own, which may be fewer
+	q.Allowed = host.Allowed() // the CPUs of this process, which may be fewer
 	q.Streams = w.cmd.Spec.FirstStream + len(w.flow.streams)
 	for _, s := range w.flow.streams {
 		if len(s.cpus) > 0 {
@@ -38,19 +37,18 @@ func (w *worker) place(near host.PlacementFacts) {
 	}
 }
 
-// avoidDataCPUs keeps the caller, the sampler, off the CPUs that data threads are
-// bound to, where there are others: a reading would hold up what it reads.
+// avoidDataCPUs moves the caller, the sampler, to CPUs without data threads, if there are any: a reading would delay the stream that it reads.
 func (w *worker) avoidDataCPUs() {
 	rest := host.Allowed()
 	for _, s := range w.flow.streams {
 		rest = slices.DeleteFunc(rest, func(cpu int) bool { return slices.Contains(s.cpus, cpu) })
 	}
 	if len(rest) > 0 {
-		bindThread(rest) // refused, it samples all the same
+		bindThread(rest) // if refused, it samples all the same
 	}
 }
 
-// isLoopback tells whether both ends of a socket are this host.
+// isLoopback reports whether both ends of a socket are on this host.
 func isLoopback(s socket) bool {
 	local, _, err := net.SplitHostPort(s.LocalAddr().String())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"thru/internal/measure"
 )
 
-// portablePaths are those that every system has.
+// portablePaths returns the paths that every system has.
 func portablePaths(c openCommand) []path {
 	switch {
 	case c.Spec.Traffic != measure.Bulk:
@@ -23,8 +23,7 @@ func portablePaths(c openCommand) []path {
 	}
 }
 
-// portablePath moves data through the language's own sockets, as every
-// system has them.
+// portablePath moves data through Go's own sockets, which work on every system.
 type portablePath struct{}
 
 func (portablePath) prepare(*flow, *stream) error { return nil }
@@ -115,14 +114,14 @@ func (portablePath) heardEnough(f *flow) bool {
 
 func (portablePath) finish(f *flow, s *stream) {
 	if err := s.sock.(*net.TCPConn).CloseWrite(); err != nil || f.isDuplex() {
-		return // already gone, or its other direction reads
+		return // already closed, or its other direction reads the socket
 	}
 	io.Copy(io.Discard, s.sock) // ends when the peer closes, or by interrupt
 }
 
 func (portablePath) interrupt(s *stream) { s.sock.SetDeadline(time.Unix(1, 0)) }
 
-// cause is the system's word without the addresses that net.OpError repeats.
+// cause returns the system's error without the addresses that net.OpError repeats.
 func cause(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
@@ -133,8 +132,7 @@ func cause(err error) error {
 	return err
 }
 
-// pattern is what a sender sends: bytes that a link which compresses cannot
-// shrink to nothing (xorshift64*, Marsaglia 2003).
+// pattern returns a sender's data: bytes that a compressing link cannot shrink (xorshift64*, Marsaglia 2003).
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	x := uint64(0x9E3779B97F4A7C15)

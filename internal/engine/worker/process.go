@@ -14,18 +14,17 @@ import (
 	"thru/internal/fault"
 )
 
-// Program starts worker processes: this program, from a file descriptor
-// opened at start, so that an upgrade on disk does not mix two versions.
+// Program starts worker processes: this program, from a file descriptor opened at start, so that an upgrade on disk does not mix two versions.
 type Program struct {
 	path string
 	args []string
 	file *os.File
 }
 
-// Verb is the hidden command that cmd/thru turns into Main.
+// Verb is the hidden command for which cmd/thru runs Main.
 const Verb = "worker"
 
-// Self is the running program.
+// Self returns the running program.
 func Self() (*Program, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -38,11 +37,10 @@ func Self() (*Program, error) {
 	return p, nil
 }
 
-// ProgramHeld is true where workers can be started although the program's file is gone.
+// ProgramHeld reports whether workers can be started even without the program's file.
 func (p *Program) ProgramHeld() bool { return p.file != nil }
 
-// highestPassed is above every descriptor that a worker is started with: those
-// take the numbers from 3 on before it is executed.
+// highestPassed is above every descriptor that a worker inherits: those take the numbers from 3 on before exec.
 const highestPassed = 15
 
 // openAbove opens a file with a descriptor above that number.
@@ -55,7 +53,7 @@ func openAbove(number uintptr, path string) (*os.File, error) {
 	return openAbove(number, path)
 }
 
-// Close gives the file descriptor back.
+// Close closes the file descriptor.
 func (p *Program) Close() error {
 	if p.file == nil {
 		return nil
@@ -63,15 +61,14 @@ func (p *Program) Close() error {
 	return p.file.Close()
 }
 
-// Command is this program with other arguments, not started yet.
+// Command returns a command for this program with other arguments, not started yet.
 func (p *Program) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(p.path, args...)
-	cmd.Args[0] = os.Args[0] // the name that process lists show
+	cmd.Args[0] = os.Args[0] // the name in process lists
 	return cmd
 }
 
-// spareThreads are the worker's threads beside those that block in raw calls:
-// the sampler, the reader of the pipe and the runtime's own.
+// spareThreads are the worker's threads in addition to those that block in raw calls: the sampler, the reader of the pipe and the runtime's own.
 const spareThreads = 4
 
 func startFault(err error) error {
@@ -84,12 +81,11 @@ type process struct {
 	in     io.WriteCloser
 	out    io.ReadCloser
 	stderr headBuffer
-	exited chan struct{} // closed when the process has been reaped
+	exited chan struct{} // closed when the process has ended
 	err    error         // of Wait; set before exited closes
 }
 
-// start runs a worker with room for the threads of that many streams. It
-// inherits the extra files from descriptor 3 on.
+// start runs a worker with room for the threads of that many streams. It inherits the extra files from descriptor 3 on.
 func (p *Program) start(streams int, extra ...*os.File) (*process, error) {
 	w := &process{cmd: p.Command(p.args...), exited: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(),
@@ -120,8 +116,7 @@ func (p *Program) start(streams int, extra ...*os.File) (*process, error) {
 	return w, nil
 }
 
-// end closes the pipe, on which a healthy worker exits at once, and kills one
-// that does not. It returns when the process is gone.
+// end closes the pipe, which makes a healthy worker exit at once, and kills a worker that does not exit. It returns when the process is gone.
 func (w *process) end() {
 	w.in.Close()
 	select {
@@ -134,7 +129,7 @@ func (w *process) end() {
 
 const deathHint = "it was killed, or had too little memory or too few open files (ulimit -n): the kernel's log may say more"
 
-// death is the error for a worker that ended without a word.
+// death returns the error for a worker that ended without a message.
 func (w *process) death() error {
 	select {
 	case <-w.exited:
@@ -147,7 +142,7 @@ func (w *process) death() error {
 	return fault.Failf(deathHint, "worker: the worker died: %v", w.err)
 }
 
-// headBuffer keeps the first 4 KB of what the worker says before it dies.
+// headBuffer keeps the first 4 KB of a worker's error output.
 type headBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -162,7 +157,7 @@ func (t *headBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line is its first line that says something.
+// line returns its first line that is not empty.
 func (t *headBuffer) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

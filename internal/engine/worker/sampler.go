@@ -13,8 +13,8 @@ import (
 	"thru/internal/sock"
 )
 
-// sampleUntil reads the streams at the mark, at every interval and every
-// statistical second, and at the end of the measured time.
+// sampleUntil reads the streams at the mark (the start of the measured time), at every interval and every statistical second, and at the end of the measured
+// time.
 func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended <-chan *stream) error {
 	interval := max(time.Duration(w.cmd.Spec.Interval), measure.MinInterval)
 	nextInterval := w.intervalBefore(interval)
@@ -56,7 +56,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 		if next >= duration {
 			return w.tooSlow()
 		}
-		// A sampler that came late does not make up for it by tiny bins.
+		// A late sampler does not catch up with tiny bins.
 		if why&atInterval != 0 {
 			nextInterval = after(nextInterval, w.sample.At, interval)
 		}
@@ -66,7 +66,7 @@ func (w *worker) sampleUntil(ctx context.Context, duration time.Duration, ended 
 	}
 }
 
-// tooSlow is the error of an amount that has not passed within the limit.
+// tooSlow returns the error for an amount that has not passed within the time limit.
 func (w *worker) tooSlow() error {
 	if w.cmd.Spec.Amount == 0 {
 		return nil
@@ -75,8 +75,7 @@ func (w *worker) tooSlow() error {
 		"worker: the amount of %d bytes did not pass within %v", w.cmd.Spec.Amount, time.Duration(w.cmd.Spec.Duration))
 }
 
-// markAtZero begins the measured time of a fixed amount with its first byte,
-// which has passed by now.
+// markAtZero starts the measured time of a fixed amount at its first byte, which has passed by now.
 func (w *worker) markAtZero() error {
 	origin := w.mark
 	w.take(atMark)
@@ -89,18 +88,17 @@ func (w *worker) markAtZero() error {
 	return w.flush()
 }
 
-// allSent takes the last reading of a test of a fixed amount. Datagrams may
-// still be under way: its time ends with the last that comes.
+// allSent takes the last reading of a fixed amount. Datagrams may still be in flight: its time ends with the last one that arrives.
 func (w *worker) allSent() error {
-	leads := w.cmd.Adopt != nil && w.cmd.Adopt.Leads // then the far end sends until it is told
+	leads := w.cmd.Adopt != nil && w.cmd.Adopt.Leads // then the far end sends until it is stopped
 	if w.cmd.Spec.Protocol != measure.UDP || w.cmd.Sends || leads {
 		w.take(atInterval | atBin | atFinish)
-		if w.isEnough() && w.cmd.receives() { // the wait for more is not the test's
+		if w.isEnough() && w.cmd.receives() { // waiting for more is not part of the test
 			w.sample.At = w.endedAt()
 		}
 		return w.flush()
 	}
-	w.flow.stop.Store(true) // what goes the other way is over too
+	w.flow.stop.Store(true) // the other direction is over too
 	w.awaitQuiet()
 	w.endDatagrams()
 	w.take(atInterval | atBin | atFinish)
@@ -116,7 +114,7 @@ func (w *worker) allSent() error {
 	return w.flush()
 }
 
-// after is the first time at or behind next that lies half a step ahead of now.
+// after returns the first time from next on, in steps, that is at least half a step after now.
 func after(next, now, step time.Duration) time.Duration {
 	for next < now+step/2 {
 		next += step
@@ -124,25 +122,22 @@ func after(next, now, step time.Duration) time.Duration {
 	return next
 }
 
-// intervalBefore is the first time of the live figures: they run through the
-// ramp so that one of them falls on the mark.
+// intervalBefore returns the first time of the live figures: they run through the ramp so that one of them falls on the mark.
 func (w *worker) intervalBefore(interval time.Duration) time.Duration {
 	return -(time.Until(w.mark) / interval) * interval
 }
 
-// pollEvery is how often the sleeping sampler looks up. It sleeps in the
-// kernel, on its own thread: with many busy threads a timer of the language
-// would have to win a CPU twice.
+// pollEvery is the polling interval of the sleeping sampler. It sleeps in the kernel, on its own thread: with many busy threads a timer of Go would have to
+// get a CPU twice.
 const pollEvery = 10 * time.Millisecond
 
-// errAllSent ends the measured time of a test of a fixed amount.
+// errAllSent ends the measured time of a fixed amount.
 var errAllSent = errors.New("worker: all of the amount has passed")
 
-// sleepTo waits for a time since the mark. A stream that ends meanwhile ends
-// the test, unless its amount has passed; the last of those gives errAllSent.
+// sleepTo waits for a time since the mark. A stream that ends meanwhile ends the test, unless its amount has passed; the last such stream returns errAllSent.
 func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *stream) error {
 	for {
-		if w.left == 0 { // some may have ended before the first byte was noted
+		if w.left == 0 { // some streams may have ended before the first byte was noted
 			return errAllSent
 		}
 		select {
@@ -175,18 +170,18 @@ func (w *worker) sleepTo(ctx context.Context, at time.Duration, ended <-chan *st
 	}
 }
 
-// complete tells whether a stream has ended because its share of the amount has passed.
+// complete reports whether a stream has ended because its share of the amount has passed.
 func (w *worker) complete(s *stream) bool {
 	ended := s.err == nil || errors.Is(s.err, io.EOF)
 	return ended && (w.cmd.Spec.Amount > 0 || w.cmd.Adopt != nil && w.cmd.Adopt.EndOfStream)
 }
 
-// broken is why a test cannot go on though no stream has ended.
+// broken returns why a test cannot continue although no stream has ended.
 func (w *worker) broken() error {
 	f := w.flow
 	if a := w.cmd.Adopt; a != nil {
 		limit := stallWait
-		if !a.Leads { // a foreign client may pause, and is heard to leave
+		if !a.Leads { // a foreign client may pause, and its control connection shows when it leaves
 			limit = pauseWait
 		}
 		err := w.stalled(limit)
@@ -200,14 +195,14 @@ func (w *worker) broken() error {
 	}
 	if w.cmd.connectionless() && closed(f.side.gone) && !closed(f.side.enough) {
 		if w.cmd.Spec.Amount > 0 && !w.cmd.Sends {
-			return errAllSent // the sender has said so, and nothing else
+			return errAllSent // the sender has signalled that all is sent
 		}
 		return peerClosed("worker: the peer closed the connection early")
 	}
 	return w.stopped(stallWait)
 }
 
-// take reads every stream into the one sample that is used again and again.
+// take reads every stream into the one sample that is reused.
 func (w *worker) take(why byte) {
 	now := time.Now()
 	if why&atMark != 0 {
@@ -235,8 +230,7 @@ func (w *worker) take(why byte) {
 	}
 }
 
-// readSocket reads what the kernel knows of a stream's socket. On the raw
-// paths it allocates nothing: a worker collects no garbage.
+// readSocket reads the kernel's figures of a stream's socket. On the raw paths it allocates nothing: a worker collects no garbage.
 func (w *worker) readSocket(s *stream, x *streamSample) {
 	x.Info = x.Info[:0]
 	x.More[cSocketDrops] = notKnown
@@ -264,7 +258,7 @@ func (w *worker) flush() error {
 	return w.out.raw(frameSample, w.buf)
 }
 
-// describe is what is known of a stream beside its counters.
+// describe returns the description of a stream, without its counters.
 func (w *worker) describe(s *stream) measure.Stream {
 	asked := w.cmd.options()
 	d := measure.Stream{

@@ -2,24 +2,22 @@ package worker
 
 import "time"
 
-// A search for the capacity of a path follows RFC 9097, section 8.1, with the
-// load rate adjustment of its type B: each 50 ms the receiver says what it has
-// seen, and the sender steps through a table of rates.
+// A search for the capacity of a path follows RFC 9097, section 8.1, with the load rate adjustment of its type B: every 50 ms the receiver reports its counts,
+// and the sender steps through a table of rates.
 const (
 	feedbackEvery  = 50 * time.Millisecond
-	seqErrors      = 10                    // lost, reordered and duplicate datagrams in an interval that are let pass
+	seqErrors      = 10                    // tolerated lost, reordered and duplicate datagrams in an interval
 	lowDelay       = 30 * time.Millisecond // delay variation up to which the rate rises
-	highDelay      = 90 * time.Millisecond // and from which it falls
+	highDelay      = 90 * time.Millisecond // delay variation from which it falls
 	slowAfter      = 3                     // intervals of congestion after which steps are small
-	fastStep       = 10                    // rows to a step up in the fast phase
-	fallback       = 3                     // fast steps to go back when it ends
-	highSpeed      = 1_000_000_000         // bit/s from which steps are small in any case
+	fastStep       = 10                    // rows per upward step in the fast phase
+	fallback       = 3                     // fast steps back when that phase ends
+	highSpeed      = 1_000_000_000         // bit/s from which steps are always small
 	mostSearchRate = 1_000_000_000_000
 	mostRow        = 1090 + 990 // its row
 )
 
-// searchRow is a rate of the table in bit/s of payload: 0.5 Mb/s, then steps
-// of 1 Mb/s up to 1 Gb/s, of 100 Mb/s up to 10 Gb/s, and of 1 Gb/s beyond.
+// searchRow returns a rate of the table in bit/s of payload: 0.5 Mb/s, then steps of 1 Mb/s up to 1 Gb/s, of 100 Mb/s up to 10 Gb/s, and of 1 Gb/s above.
 func searchRow(row int) int64 {
 	const mega, giga = 1_000_000, 1_000_000_000
 	switch {
@@ -34,19 +32,18 @@ func searchRow(row int) int64 {
 	}
 }
 
-// search is the sender's side: it heeds the reports of one flow.
+// search is the sender's side: it processes the reports of one flow.
 type search struct {
 	flow      *flow
-	most      int64 // bit/s that this end allows; 0 is no bound
+	most      int64 // bit/s that this end allows; 0: no limit
 	row       int
 	congested int       // intervals with congestion so far
-	heard     time.Time // when the last report came
+	heard     time.Time // time of the last report
 }
 
 func newSearch(f *flow, most int64) *search { return &search{flow: f, most: most} }
 
-// heed takes one report and sets the rate of every stream. Reports that come
-// too often for their interval are none.
+// heed processes one report and sets the rate of every stream. It ignores reports that arrive too early for their interval.
 func (s *search) heed(r report) {
 	if time.Since(s.heard) < feedbackEvery*3/4 || s.isSilence(r) {
 		return
@@ -62,13 +59,13 @@ func (s *search) heed(r report) {
 	}
 }
 
-// isSilence tells of an interval in which no datagram was due: it says nothing.
+// isSilence reports an interval in which no datagram was due: it carries no information.
 func (s *search) isSilence(r report) bool {
 	due := float64(searchRow(s.row)) / 8 / float64(s.flow.length) * float64(r.SpanNs) / 1e9
 	return r.ReceivedN == 0 && due < 2
 }
 
-// step moves the row by what one interval has shown.
+// step moves the row according to one interval.
 func (s *search) step(r report) {
 	delay := time.Duration(r.DelayNs)
 	fast := searchRow(s.row) < highSpeed && s.congested < slowAfter
@@ -91,7 +88,7 @@ func (s *search) step(r report) {
 	s.row = min(max(s.row, 0), mostRow)
 }
 
-// giveFeedback tells the sender of a search what has come since the last time.
+// giveFeedback sends the receiver's counts since the last report to the sender of a search.
 func (w *worker) giveFeedback() {
 	if !w.cmd.Spec.Search || w.cmd.Sends {
 		return
@@ -118,13 +115,12 @@ func (w *worker) giveFeedback() {
 	if n := next.delayCount - last.delayCount; n > 0 {
 		r.DelayNs = (next.delaySum - last.delaySum) * 1000 / n
 	} else {
-		r.Errors = seqErrors + 1 // nothing came at all
+		r.Errors = seqErrors + 1 // nothing arrived
 	}
 	w.flow.side.report(r)
 }
 
-// feedback is where the counters stood when the sender was last told. A
-// datagram that came late counts as an error though it is no longer lost.
+// feedback holds the counters at the last report. A late datagram counts as an error although it is no longer lost.
 type feedback struct {
 	at                                           time.Time
 	bytes, packets, errors, delaySum, delayCount int64

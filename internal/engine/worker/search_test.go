@@ -43,7 +43,7 @@ func TestSearchSteps(t *testing.T) {
 	}
 }
 
-// On a path of any capacity the rate comes near it and stays there.
+// On a path of any capacity the rate approaches it and stays there.
 func TestSearchSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.Int64Range(2e6, 40e9).Draw(t, "capacity")

@@ -2,11 +2,10 @@ package worker
 
 import "thru/internal/stat"
 
-// sequence keeps account of the datagrams of one stream by their numbers. It
-// is used by one thread and does not allocate after newSequence.
+// sequence counts the datagrams of one stream by their numbers. One thread uses it, and it does not allocate after newSequence.
 type sequence struct {
-	next    uint64   // lowest number that has not been passed
-	missing []uint64 // ring of skipped numbers, each plus one at its place modulo the size; older ones are overwritten
+	next    uint64   // lowest number not passed yet
+	missing []uint64 // ring of skipped numbers, each plus one at its index modulo the size; older ones are overwritten
 
 	packets     int64
 	lost        int64
@@ -17,23 +16,22 @@ type sequence struct {
 
 	started      bool
 	lastSent     int64   // time of sending of the last call's datagrams
-	lastTransit  int64   // arrival less sending, on two clocks
-	leastTransit int64   // the least of them: what an empty path takes, plus the clocks' difference
+	lastTransit  int64   // arrival minus sending, on two clocks
+	leastTransit int64   // smallest transit: the delay of an empty path plus the clock difference
 	jitter       float64 // ns (RFC 3550, section 6.4.1)
 	delaySum     int64   // us over leastTransit
 	delayCount   int64
 	delayMost    int64
-	delays       *stat.Delays // what the figures of the measured time are made of
+	delays       *stat.Delays // source of the delay figures of the measured time
 }
 
-// memory is how many numbers back a late datagram is told from a duplicate.
+// memory is how many numbers back a late datagram can be distinguished from a duplicate.
 const memory = 1 << 16
 
-// foreignNumber is above every number that a test can reach, and below what a
-// stray greeting looks like.
+// foreignNumber is above every number that a test can reach, and below the number that a stray greeting seems to have.
 const foreignNumber = 1 << 56
 
-// begin sets the first number, and counts what an engine has taken of a stream before.
+// begin sets the first number, and counts the datagrams that an engine has received before.
 func (q *sequence) begin(first uint64, early Early) {
 	q.next = early.after(first)
 	if early.Packets > 0 {
@@ -45,9 +43,8 @@ func (q *sequence) begin(first uint64, early Early) {
 	}
 }
 
-// end takes the last word of a numbering that has one, whose number follows
-// that of the last datagram: what is missing before it is lost. An old iperf2
-// sets the sign of the number in place of negating it.
+// end processes the final datagram of a numbering that has one, whose number follows that of the last datagram: everything missing before it is lost. An old
+// iperf2 sets the sign bit of the number instead of negating it.
 func (q *sequence) end(last uint64) {
 	n := -last
 	for _, signless := range [...]uint64{last &^ (1 << 63), last & (1<<31 - 1)} {
@@ -67,7 +64,7 @@ func newSequence() *sequence {
 	return &sequence{missing: make([]uint64, memory), delays: stat.NewDelays()}
 }
 
-// take counts one datagram; false means that it is a duplicate or foreign.
+// take counts one datagram; it returns false for a duplicate or foreign one.
 func (q *sequence) take(n uint64) bool {
 	if n == q.next {
 		q.next++
@@ -80,7 +77,7 @@ func (q *sequence) take(n uint64) bool {
 	return q.late(n)
 }
 
-// skip counts the numbers before n as lost until they come.
+// skip counts the numbers before n as lost until they arrive.
 func (q *sequence) skip(n uint64) bool {
 	if n >= foreignNumber {
 		q.foreign++
@@ -99,9 +96,8 @@ func (q *sequence) skip(n uint64) bool {
 	return true
 }
 
-// late takes a number that has been passed: one that was missing is
-// reordered (RFC 4737, section 3), any other one a duplicate. One that is too
-// old to tell is taken for reordered while any loss could be its own.
+// late processes a number that has been passed: a missing one is reordered (RFC 4737, section 3), any other one a duplicate. A number too old to decide counts
+// as reordered while there is a loss that it could be.
 func (q *sequence) late(n uint64) bool {
 	at := n % memory
 	known := q.next-n <= memory
@@ -119,17 +115,15 @@ func (q *sequence) late(n uint64) bool {
 	return true
 }
 
-// stray counts a datagram too short to have a number. A late word of the
-// handshake is none of anybody's business.
+// stray counts a datagram too short to have a number. It ignores a late message of the handshake.
 func (q *sequence) stray(size int) {
 	if size != numberBytes {
 		q.foreign++
 	}
 }
 
-// arrived takes the times of one call's datagrams. Those that one call of the
-// sender sent share their time and count once, since their spacing is the
-// call's and not the path's.
+// arrived processes the times of one call's datagrams. Datagrams of one send call share their time and count once, because the call determines their spacing,
+// not the path.
 func (q *sequence) arrived(sent, now int64, measuring bool) {
 	if q.started && sent == q.lastSent {
 		return
@@ -150,7 +144,7 @@ func (q *sequence) arrived(sent, now int64, measuring bool) {
 	q.delayMost = max(q.delayMost, over)
 }
 
-// publish shows the account to the sampler.
+// publish makes the counts visible to the sampler.
 func (q *sequence) publish(s *stream) {
 	for at, v := range [...]int64{
 		cPackets: q.packets, cLost: q.lost, cDuplicates: q.duplicates, cReordered: q.reordered, cReorderMost: q.reorderMost,

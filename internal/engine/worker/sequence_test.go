@@ -40,8 +40,7 @@ func upTo(n uint64) []uint64 {
 	return all
 }
 
-// However numbers are lost, repeated and mixed: what came plus what is lost is
-// what was sent, up to the highest.
+// For any loss, duplication and reordering, received plus lost datagrams equal the sent ones, up to the highest.
 func TestSequenceAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		numbers := rapid.SliceOfN(rapid.Uint64Range(0, 300), 1, 600).Draw(t, "numbers")
@@ -63,7 +62,7 @@ func TestJitterIsOfThePath(t *testing.T) {
 	for i := range int64(1000) {
 		even.arrived(i*1000, i*1000+500, true)
 		uneven.arrived(i*1000, i*1000+500+i%2*160, true)
-		bursts.arrived(i/10*1000, i/10*1000+500+i, true) // ten to a call: their spacing does not count
+		bursts.arrived(i/10*1000, i/10*1000+500+i, true) // ten per call: their spacing does not count
 	}
 	if even.jitter != 0 || even.delayMost != 0 {
 		t.Errorf("an even path has a jitter of %.0f ns, delay %d", even.jitter, even.delayMost)
@@ -85,7 +84,7 @@ func BenchmarkSequence(b *testing.B) {
 	}
 }
 
-// The last word's number tells how many there were, in whatever way it is negative.
+// The final datagram's number gives the total, in each form of a negative number.
 func TestSequenceEnd(t *testing.T) {
 	for name, last := range map[string]uint64{
 		"negated":              ^uint64(0) - 9, // -10

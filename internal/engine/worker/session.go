@@ -31,16 +31,16 @@ type Session struct {
 	once    sync.Once
 
 	stopped  chan struct{} // closed at frameStopped
-	handOver *os.File      // along which adopted connections go; nil without
+	handOver *os.File      // carries adopted connections; nil without
 	conclude func() error  // Task.Conclude
-	since    int64         // of DataSince
+	since    int64         // argument of DataSince
 
 	mu       sync.Mutex
 	ready    engine.Ready
 	evidence evidence
-	failure  error     // of Failed
-	aborted  error     // of Abort
-	back     *evidence // of the other direction of two-way traffic
+	failure  error     // error of Failed
+	aborted  error     // error of Abort
+	back     *evidence // other direction of two-way traffic
 }
 
 func newSession(e engine.End, p *process, token string, without []string) *Session {
@@ -57,7 +57,7 @@ func newSession(e engine.End, p *process, token string, without []string) *Sessi
 	return s
 }
 
-// open hands the worker its task and waits for its answer.
+// open sends the worker its task and waits for its answer.
 func (s *Session) open(ctx context.Context) error {
 	if err := s.out.json(frameOpen, s.command()); err != nil {
 		return errors.Join(err, s.proc.death())
@@ -65,7 +65,7 @@ func (s *Session) open(ctx context.Context) error {
 	return s.answered(ctx)
 }
 
-// command is the worker's task.
+// command returns the worker's task.
 func (s *Session) command() openCommand {
 	cmd := openCommand{
 		Spec: s.end.Spec, Sends: s.end.Sends, Dials: s.end.Dials, Targets: s.end.Targets, Token: s.token,
@@ -82,7 +82,7 @@ func (s *Session) command() openCommand {
 	return cmd
 }
 
-// answered waits for the worker's word that it is connected, or listens.
+// answered waits until the worker reports that it is connected, or listens.
 func (s *Session) answered(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, replyWait+time.Second)
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *Session) answered(ctx context.Context) error {
 	}
 }
 
-// lower is the smaller of two bounds of which 0 is none.
+// lower returns the smaller of two limits; 0 means no limit.
 func lower(a, b int64) int64 {
 	if a == 0 || (b != 0 && b < a) {
 		return b
@@ -140,7 +140,7 @@ func (s *Session) Back() (measure.Evidence, bool) {
 	return s.back.document(), true
 }
 
-// Far implements engine.Session: an engine whose far end is no agent has its own.
+// Far implements engine.Session: an engine whose far end has no agent has its own Far.
 func (s *Session) Far() (far, back *measure.Evidence) { return nil, nil }
 
 // Joined implements engine.Session.
@@ -178,8 +178,7 @@ func (s *Session) Start(ctx context.Context, ramp time.Duration, near host.Place
 	return nil
 }
 
-// reason is why the worker takes no more commands: what it said at its end, if
-// it said anything.
+// reason returns why the worker takes no more commands: its own final error, if it sent one.
 func (s *Session) reason(err error) error {
 	select {
 	case <-s.over:
@@ -221,7 +220,7 @@ func (s *Session) read() {
 	io.Copy(io.Discard, s.proc.out)
 }
 
-// lost reports a worker that ended without frameDone, unless Close was asked for.
+// lost reports a worker that ended without frameDone, unless Close ended it.
 func (s *Session) lost(err error) {
 	select {
 	case <-s.closing:
@@ -250,7 +249,7 @@ func (s *Session) fail(err error) {
 	s.update(engine.Update{Kind: engine.Failed, Err: err})
 }
 
-// update never blocks for ever: an agent that has closed the session reads no more.
+// update never blocks forever: an agent that has closed the session reads no more.
 func (s *Session) update(u engine.Update) {
 	select {
 	case s.updates <- u:
@@ -258,7 +257,7 @@ func (s *Session) update(u engine.Update) {
 	}
 }
 
-// handle takes one frame; it returns true after the last.
+// handle processes one frame; it returns true after the last.
 func (s *Session) handle(kind byte, payload []byte) (last bool) {
 	switch kind {
 	case frameReady:
@@ -289,8 +288,7 @@ func (s *Session) handle(kind byte, payload []byte) (last bool) {
 	return false
 }
 
-// add takes a sample; of two-way traffic the streams of the other direction
-// are its second half.
+// add processes a sample; in two-way traffic the streams of the other direction are its second half.
 func (s *Session) add(sm sample) []engine.Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()

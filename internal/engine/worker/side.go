@@ -8,20 +8,18 @@ import (
 	"time"
 )
 
-// side is the TCP connection beside UDP streams and two-way ones, whose own
-// bytes say nothing but the test's. On it a receiver says that its measured
-// time is over, and gives its feedback to a search; its end of stream is that
-// of the peer.
+// side is the TCP side connection of UDP and two-way streams, which carry nothing but test data. On it a receiver signals the end of its measured time, and
+// sends its feedback to a search; its end of stream is the peer's end.
 type side struct {
 	conn     *net.TCPConn
-	enough   chan struct{} // closed when the peer has had enough
+	enough   chan struct{} // closed when the peer's measured time is over
 	gone     chan struct{} // closed when the peer has closed, or the connection broke
 	feedback func(report)  // set before start
 	once     sync.Once
-	buf      []byte // of the one who reports
+	buf      []byte // of the reporting end
 }
 
-// Messages of a side connection: a byte, and for a report its fields behind it.
+// Messages of a side connection: a byte, followed by the fields of a report.
 const (
 	enough    = 'E' // the receiver's measured time is over
 	reporting = 'F' // a report follows
@@ -31,7 +29,7 @@ func newSide(c *net.TCPConn) *side {
 	return &side{conn: c, enough: make(chan struct{}), gone: make(chan struct{})}
 }
 
-// start reads what the peer says until it closes.
+// start reads the peer's messages until it closes.
 func (s *side) start() {
 	go func() {
 		defer close(s.gone)
@@ -39,10 +37,10 @@ func (s *side) start() {
 	}()
 }
 
-// hear takes the peer's words until its end, or until one is none.
+// hear reads the peer's messages until its end, or until an invalid one.
 func (s *side) hear(r io.Reader) {
 	var head [1]byte
-	var b [reportSize]byte // once: a worker collects no garbage
+	var b [reportSize]byte // allocated once: a worker collects no garbage
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return
@@ -58,7 +56,7 @@ func (s *side) hear(r io.Reader) {
 				s.feedback(parseReport(b))
 			}
 		default:
-			return // not the peer's language
+			return // invalid message
 		}
 	}
 }
@@ -70,7 +68,7 @@ func (s *side) report(r report) {
 	s.write(s.buf)
 }
 
-// endTime bounds a word to a peer that reads no more.
+// endTime limits a write to a peer that no longer reads.
 const endTime = 2 * time.Second
 
 func (s *side) write(b []byte) {
@@ -78,7 +76,7 @@ func (s *side) write(b []byte) {
 	s.conn.Write(b) // a broken connection shows as gone
 }
 
-// closed tells without waiting whether c is closed.
+// closed reports without waiting whether c is closed.
 func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -88,12 +86,12 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// report is what a receiver of a search says of one interval of feedback.
+// report is the report of a search's receiver for one interval of feedback.
 type report struct {
 	SpanNs    int64 // length of the interval
 	Bytes     int64 // payload received in it
 	Errors    int64 // lost, reordered and duplicate datagrams in it
-	DelayNs   int64 // mean one-way delay in it, over the least of the test
+	DelayNs   int64 // mean one-way delay in it, minus the least of the test
 	ReceivedN int64 // datagrams received in it
 }
 

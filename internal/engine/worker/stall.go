@@ -8,24 +8,22 @@ import (
 	"thru/internal/sock"
 )
 
-// Bounds of data that does not come. Where half of the packets are lost both
-// ways, TCP waits up to 13 s and more between two tries to send a segment: the
-// path is there, and the test goes on as soon as it lets something pass.
+// Timeouts for missing data. With 50% packet loss in both directions, TCP waits up to 13 s and more between two retransmissions of a segment: the path works,
+// and the test continues when a segment passes.
 const (
-	askAfter = time.Second            // without a byte: the far end's kernel is asked whether it is there
-	askEvery = 400 * time.Millisecond // again, since half of the questions and of the answers may be lost
-	patience = 30 * time.Second       // without a byte, where it has answered
+	askAfter = time.Second            // without a byte, until a keep-alive probes the far end's kernel
+	askEvery = 400 * time.Millisecond // between probes, because half of the probes and of the answers may be lost
+	patience = 30 * time.Second       // without a byte, after an answer
 )
 
-// asked is what has become of asking the far end's kernel.
+// asked is the state of the keep-alive probes.
 type asked struct {
-	segments int64     // that have come on all streams
-	at       time.Time // when that was last looked at; zero: nobody was asked
-	answered time.Time // when some had come since, in this silence or in one before
+	segments int64     // segments received on all streams
+	at       time.Time // time of the last check; zero: no probe sent
+	answered time.Time // time of the last new segments, in this silence or in an earlier one
 }
 
-// stalled is an error at a receiver to which nothing has come for so long, and
-// for as long as a slow rate spaces what comes.
+// stalled returns an error at a receiver without data for the limit, plus the message spacing at a slow rate.
 func (w *worker) stalled(limit time.Duration) error {
 	n := w.received()
 	if now := time.Now(); n != w.moved || w.movedAt.IsZero() {
@@ -39,9 +37,8 @@ func (w *worker) stalled(limit time.Duration) error {
 		"worker: the data stopped: nothing has come for %.0f s", silent.Seconds())
 }
 
-// stopped is the error of data that comes no more: nothing for so long, of TCP
-// not even an answer to an empty segment (a keep-alive, RFC 9293 3.8.4). Where one
-// has come the path loses much, and is there, in the next silence too.
+// stopped returns an error when data stops: no byte for the limit, and with TCP not even an answer to an empty segment (a keep-alive, RFC 9293 3.8.4). After
+// an answer the path counts as lossy but working, also in the next silence.
 func (w *worker) stopped(limit time.Duration) error {
 	err := w.stalled(limit)
 	silent := time.Since(w.movedAt)
@@ -57,12 +54,12 @@ func (w *worker) stopped(limit time.Duration) error {
 	return err
 }
 
-// ask has the kernel ask at each stream, and notes whether segments have come.
+// ask makes the kernel probe each stream, and records whether segments have arrived.
 func (w *worker) ask() {
 	first, segments := w.asked.at.IsZero(), int64(0)
 	for _, s := range w.flow.streams {
 		segments += sock.Read(s.sock, func(fd uintptr) int64 {
-			sock.AskPeer(fd) // refused: what comes by itself tells
+			sock.AskPeer(fd) // if refused, segments that arrive anyway decide
 			var b [sock.TCPInfoSize]byte
 			return max(sock.ParseMoment(b[:sock.ReadTCPInfo(fd, b[:])]).SegsIn, 0)
 		})
@@ -74,7 +71,7 @@ func (w *worker) ask() {
 	w.asked.segments = segments
 }
 
-// spacing is the time between two messages at the rate that was asked for.
+// spacing returns the time between two messages at the requested rate.
 func (w *worker) spacing() time.Duration {
 	switch s := w.cmd.Spec; {
 	case s.PerSecond > 0:

@@ -8,13 +8,12 @@ import (
 	"thru/internal/measure"
 )
 
-// TestStopped: data that does not come ends a test when the path answers no
-// more, and where it answers only after a long time.
+// TestStopped: missing data ends a test when the path does not answer, or after a long time when it does.
 func TestStopped(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		protocol string
-		answers  time.Duration // to the kernel's questions, for so long after the last byte
+		answers  time.Duration // to the kernel's probes, for this time after the last byte
 		ends     time.Duration
 	}{
 		{"nothing answers", measure.TCP, 0, 12 * time.Second},
@@ -29,7 +28,7 @@ func TestStopped(t *testing.T) {
 				for w.stopped(stallWait) == nil && time.Since(began) < time.Minute {
 					time.Sleep(100 * time.Millisecond)
 					if !w.asked.at.IsZero() && time.Since(began) <= c.answers {
-						w.asked.segments-- // one more has come than was counted
+						w.asked.segments-- // one more has arrived than was counted
 					}
 				}
 				if got := time.Since(began).Truncate(time.Second); got != c.ends {

@@ -13,85 +13,83 @@ import (
 	"thru/internal/stat"
 )
 
-// socket is what the data moves on: *net.TCPConn or *net.UDPConn, connected,
-// or what a data path has made of it.
+// socket carries the data: a connected *net.TCPConn or *net.UDPConn, or the form that a data path has converted it to.
 type socket interface {
 	net.Conn
 	syscall.Conn
 }
 
-// Counters that only some kinds of traffic have, by their place in stream.more.
+// Indices in stream.more of counters that only some kinds of traffic have.
 const (
 	cPackets     = iota // UDP: datagrams sent, or received without duplicates
-	cLost               // UDP: numbers skipped and not seen since
+	cLost               // UDP: numbers skipped and not received since
 	cDuplicates         // UDP
 	cReordered          // UDP
 	cReorderMost        // UDP: greatest extent
-	cJitterNs           // UDP: as it stands
-	cDelaySumUs         // UDP: sum of the delay variations that were taken
-	cDelayCount         // UDP: how many
+	cJitterNs           // UDP: current value
+	cDelaySumUs         // UDP: sum of the recorded delay variations
+	cDelayCount         // UDP: number of them
 	cDelayMaxNs         // UDP: greatest since the last statistical second
-	cSendErrors         // UDP: datagrams refused for want of buffers
+	cSendErrors         // UDP: datagrams refused for lack of buffers
 	cSocketDrops        // UDP: dropped at the receiver's socket
-	cForeign            // UDP: datagrams that are none of this test's
+	cForeign            // UDP: datagrams that do not belong to this test
 	cRequests           // request/response: transactions
-	cTookNs             // request/response: sum of the times that were recorded
-	cTook               // request/response: how many
+	cTookNs             // request/response: sum of the recorded latencies
+	cTook               // request/response: number of them
 	cTookMaxNs          // request/response: greatest since the last statistical second
-	cRateBps            // UDP search: the rate as it stands
+	cRateBps            // UDP search: current rate
 	cCounters
 )
 
-// stream is one connection in the worker, or one direction of it. The thread
-// that moves its data only makes socket calls and adds to the counters;
-// everything else is read from outside by the sampler.
+// stream is one connection in the worker, or one direction of it. The thread that moves its data only makes socket calls and adds to the counters; the sampler
+// reads everything else from outside.
 type stream struct {
 	index           int
 	sends           bool
 	sock            socket
 	file            *os.File // duplicate of the socket for raw calls; nil on the portable path
-	cpus            []int    // CPUs to bind the thread to; none leaves it to the scheduler
-	placementReason string   // why there
+	cpus            []int    // CPUs to bind the thread to; empty: the scheduler decides
+	placementReason string   // why these CPUs
 
 	bytes atomic.Int64
 	calls atomic.Int64
-	_     [48]byte // keeps the counters of two streams off one cache line
+	_     [48]byte // keeps the counters of two streams in separate cache lines
 	more  [cCounters]atomic.Int64
 
 	clock    threadClock
 	pace     *pacer
 	pacedBy  string
-	quota    int64 // bytes to send in all, or noQuota
+	quota    int64 // bytes to send in total, or noQuota
 	check    *checker
-	early    Early    // what the engine has moved of an adopted stream
-	source   *os.File // sent from without copying; nil on other paths
+	early    Early    // data of an adopted stream that the engine has moved
+	source   *os.File // file to send without copying; nil on other paths
 	slower   string   // why it is not a file on a disk
-	changed  string   // why the data path had to change on the way; set before done closes
+	changed  string   // why the data path changed during the test; set before done closes
 	latency  *latencies
 	delays   *stat.Delays     // UDP: of the receiving thread; read when done is closed
-	listener *net.TCPListener // where connections come and go, on the portable path
-	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0 is none yet; negative before the start
+	listener *net.TCPListener // for CRR traffic, on the portable path
+	firstAt  atomic.Int64     // time of the first byte since the flow's start, plus one; 0: none yet; negative before the start
 	lastAt   atomic.Int64     // time of the last datagram since the flow's start; negative before it
 	err      error            // set before done closes
 	done     chan struct{}    // closed when the data has stopped
 	drained  chan struct{}    // closed when, at a sender, the peer has closed too
 }
 
-// flow is the set of streams of one end, with what their threads share.
+// flow is the set of streams of one end, with the state that their threads share.
 type flow struct {
 	streams      []*stream
-	side         *side // beside UDP and two-way streams; nil else
+	side         *side // for UDP and two-way streams; else nil
 	length       int
 	answer       int     // request/response: bytes of the response; length is the request's
-	perSecond    float64 // request/response: rate of each stream; 0 is back to back
+	perSecond    float64 // request/response: rate of each stream; 0: back to back
 	udp          bool
-	crr          *crr       // connections that come and go; nil else
-	dialer       net.Dialer // that opens them, on the portable path
+	crr          *crr       // CRR traffic; else nil
+	dialer       net.Dialer // for its connections, on the portable path
 	dontFragment bool
 	numbering    Numbering // of datagrams
 	firstNumber  uint64
-	behind       []byte // what follows the numbering in a datagram
-	keepOpen     bool   // a sender's connection stays open when it has sent all
+	behind       []byte // bytes after the numbering in a datagram
+	keepOpen     bool   // a sender's connection stays open after all data
 	sends        bool   // the flow's own direction; a two-way flow does both
 	begin        time.Time
 
@@ -112,7 +110,7 @@ func newFlow(c openCommand, conns []socket, beside *side) *flow {
 		f.numbering, f.firstNumber, f.behind, f.keepOpen = a.Datagrams, a.FirstNumber, a.Behind, !a.EndOfStream
 	}
 	for i, conn := range conns {
-		sends := c.Sends == (i < c.Spec.Streams) // the other direction of adopted ones has connections of its own
+		sends := c.Sends == (i < c.Spec.Streams) // the other direction of adopted ones has its own connections
 		f.streams = append(f.streams, newStream(c, i, conn, sends))
 	}
 	if c.Spec.Duplex && c.Adopt == nil {
@@ -145,10 +143,10 @@ func newStream(c openCommand, index int, conn socket, sends bool) *stream {
 	return s
 }
 
-// noQuota lets a stream send as long as the test lasts.
+// noQuota lets a stream send for the whole test.
 const noQuota = -1
 
-// share is part i of n of an amount; the parts sum up to it.
+// share returns part i of n of an amount; the parts sum up to it.
 func share(amount int64, n, i int) int64 {
 	part := amount / int64(n)
 	if int64(i) < amount%int64(n) {
@@ -157,7 +155,7 @@ func share(amount int64, n, i int) int64 {
 	return part
 }
 
-// lengthOf is how many bytes this end hands to one call.
+// lengthOf returns how many bytes this end moves per call.
 func lengthOf(c openCommand, conn socket) int {
 	n := c.Spec.Length.Recv
 	if c.Sends || c.Spec.Traffic != measure.Bulk {
@@ -178,7 +176,7 @@ func lengthOf(c openCommand, conn socket) int {
 	return int(n)
 }
 
-// callFor makes the calls of a bounded rate as small as the rate asks for.
+// callFor reduces the call length at a limited rate.
 func callFor(c openCommand, n int64) int64 {
 	if rate := c.rateOfStream(c.Sends); rate > 0 {
 		return min(n, max(leastCall, rate/8*int64(paceStep)/int64(time.Second)))
@@ -188,13 +186,13 @@ func callFor(c openCommand, n int64) int64 {
 
 func answerOf(c openCommand) int { return max(int(c.Spec.Length.Recv), 1) }
 
-// moved counts what one call has moved.
+// moved counts the bytes of one call.
 func (s *stream) moved(n int) {
 	s.bytes.Add(int64(n))
 	s.calls.Add(1)
 }
 
-// left is how much of at most n bytes the stream may still send.
+// left returns how much of at most n bytes the stream may still send.
 func (s *stream) left(n int) int {
 	if s.quota == noQuota {
 		return n
@@ -202,7 +200,7 @@ func (s *stream) left(n int) int {
 	return int(min(int64(n), s.quota-s.bytes.Load()))
 }
 
-// sawFirst notes the first byte of a stream; the earliest starts the clock.
+// sawFirst records the first byte of a stream; the earliest starts the clock.
 func (f *flow) sawFirst(s *stream) {
 	if s.firstAt.Load() == 0 {
 		s.firstAt.Store(int64(time.Since(f.begin)) + 1)
@@ -216,13 +214,12 @@ func (f *flow) sawFirst(s *stream) {
 	}
 }
 
-// clockSends says whose first byte starts this end's clock: with data in both
-// directions on one connection, that of the data that comes.
+// clockSends reports whether a sent byte starts this end's clock: with data in both directions on one connection, a received byte does.
 func (f *flow) clockSends() bool { return f.sends && !f.isDuplex() }
 
 func (f *flow) isDuplex() bool { return f.streams[0].sends != f.streams[len(f.streams)-1].sends }
 
-// origin is when the first byte came that starts this end's clock.
+// origin returns when the first byte that starts this end's clock passed.
 func (f *flow) origin() time.Time {
 	var least int64
 	for _, s := range f.streams {
@@ -236,7 +233,7 @@ func (f *flow) origin() time.Time {
 	return f.begin.Add(time.Duration(least - 1))
 }
 
-// run moves the data of one stream, in its own goroutine, and tells ended.
+// run moves the data of one stream, in its own goroutine, and signals ended.
 func (f *flow) run(s *stream, io streamRunner, ended chan<- *stream) {
 	s.err = io.move(f, s)
 	close(s.done)

@@ -17,7 +17,7 @@ import (
 	"thru/internal/unit"
 )
 
-// limit bounds each step of a test; it is no assertion of speed.
+// limit bounds each step of a test; it does not assert speed.
 const limit = 30 * time.Second
 
 // suite describes the engine under test.
@@ -47,7 +47,7 @@ func (s suite) runTCP(t *testing.T) {
 	}
 }
 
-// spec is a short test of this suite.
+// spec returns a short test of this suite.
 func (s suite) spec(streams int) measure.Spec {
 	return measure.Spec{
 		From: "a", To: "b", Engine: s.Engine.Name(), Protocol: measure.TCP, IO: s.IO, Streams: streams,
@@ -196,7 +196,7 @@ func (s suite) closes(t *testing.T, spec measure.Spec) {
 	}
 }
 
-// peerDies: the end that lives fails soon, and keeps what it has measured.
+// peerDies: the surviving end fails soon, and keeps its measurement.
 func (s suite) peerDies(t *testing.T) {
 	spec := s.spec(2)
 	spec.Duration = int64(time.Minute)
@@ -223,7 +223,7 @@ func (s suite) peerDies(t *testing.T) {
 	}
 }
 
-// rateHeld: a bound set by either end holds for the whole flow.
+// rateHeld: a limit of either end applies to the whole flow.
 func (s suite) rateHeld(t *testing.T) {
 	const rate = 80e6 // 10 MB/s: 3 MB in the measured 0.3 s
 	spec := s.spec(4)
@@ -239,12 +239,11 @@ func (s suite) rateHeld(t *testing.T) {
 	}
 }
 
-// confined: each end's process stays on the CPUs that the request leaves to it,
-// and says so; a CPU that it may not use is refused.
+// confined: each end's process stays on the CPUs of the request, and reports them; a forbidden CPU is refused.
 func (s suite) confined(t *testing.T) {
 	allowed := host.Allowed()
 	spec := s.spec(2)
-	if len(allowed) == 0 { // a system where it is not done
+	if len(allowed) == 0 { // not supported on this system
 		spec.SenderCPUs = "0"
 		s.refuses(t, spec)
 		return
@@ -264,7 +263,7 @@ func (s suite) confined(t *testing.T) {
 	s.refuses(t, spec)
 }
 
-// refuses: the sender cannot be opened, and the error says what to do.
+// refuses: the sender cannot be opened, and the error has a hint.
 func (s suite) refuses(t *testing.T, spec measure.Spec) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -278,7 +277,7 @@ func (s suite) refuses(t *testing.T, spec measure.Spec) {
 	}
 }
 
-// strangers: programs that talk nonsense or nothing to the data port change nothing.
+// strangers: programs that send junk or nothing to the data port have no effect.
 func (s suite) strangers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// run measures spec from one end to the other and returns what both saw.
+// run measures spec from one end to the other and returns both ends' evidence.
 func (s suite) run(t *testing.T, spec measure.Spec, dialFrom bool) (sent, got measure.Evidence) {
 	t.Helper()
 	sender, receiver := s.pair(t, spec, dialFrom)
@@ -23,7 +23,7 @@ func (s suite) run(t *testing.T, spec measure.Spec, dialFrom bool) (sent, got me
 	return sender.Evidence(), receiver.Evidence()
 }
 
-// amount: no byte more or less passes, however the streams share it.
+// amount: exactly the requested bytes pass, however the streams share them.
 func (s suite) amount(t *testing.T) {
 	for _, bytes := range []int64{1, 1_000_003, 64 << 20} {
 		spec := s.spec(3)
@@ -91,7 +91,7 @@ func (s suite) verified(t *testing.T, spec measure.Spec) {
 func (s suite) runUDP(t *testing.T) {
 	for name, length := range map[string]int64{"least": measure.MinDatagram, "default": 0, "large": measure.MaxDatagram} {
 		if length == measure.MaxDatagram && s.IO == measure.IOGSO {
-			continue // they do not fit the MTU of loopback whole: refused, see TestFeaturesFallBack
+			continue // they exceed the MTU of loopback: refused, see TestFeaturesFallBack
 		}
 		t.Run(name, func(t *testing.T) { s.datagrams(t, length, true) })
 	}
@@ -105,7 +105,7 @@ func (s suite) runUDP(t *testing.T) {
 	t.Run("closes at any time", func(t *testing.T) { s.closes(t, s.udp(2, 0)) })
 }
 
-// udp is a short test of few enough datagrams that none should be lost.
+// udp returns a short test of so few datagrams that none should be lost.
 func (s suite) udp(streams int, length int64) measure.Spec {
 	spec := s.spec(streams)
 	spec.Protocol, spec.Rate = measure.UDP, 8_000_000
@@ -114,8 +114,7 @@ func (s suite) udp(streams int, length int64) measure.Spec {
 	return spec
 }
 
-// strays are datagrams of other tests on this machine that may come to a port
-// which they had before.
+// strays is how many datagrams of other tests on this machine may arrive at a port that they used before.
 const strays = 3
 
 func (s suite) datagrams(t *testing.T, length int64, dialFrom bool) {
@@ -142,7 +141,7 @@ func (s suite) datagrams(t *testing.T, length int64, dialFrom bool) {
 	}
 }
 
-// manyDatagramStreams: each has a port of its own at the end that dials.
+// manyDatagramStreams: each stream has its own port at the dialling end.
 func (s suite) manyDatagramStreams(t *testing.T) {
 	spec := s.udp(measure.MaxStreams, 100)
 	sent, got := s.run(t, spec, true)
@@ -158,7 +157,7 @@ func (s suite) manyDatagramStreams(t *testing.T) {
 	}
 }
 
-// flood: nothing is counted that was not sent, whatever is lost.
+// flood: nothing is counted that was not sent, whatever the loss.
 func (s suite) flood(t *testing.T) {
 	spec := s.udp(1, 64)
 	spec.Rate = 0
@@ -169,7 +168,7 @@ func (s suite) flood(t *testing.T) {
 	}
 }
 
-// datagramAmount: as many datagrams as the amount fills, and the time they took.
+// datagramAmount: the datagrams of the amount pass, and the measured time is theirs.
 func (s suite) datagramAmount(t *testing.T) {
 	spec := s.udp(1, 1000)
 	spec.Amount, spec.Duration = 100_500, int64(limit)
@@ -180,13 +179,13 @@ func (s suite) datagramAmount(t *testing.T) {
 	if d := got.Streams[0].DatagramsAll; d.Packets+d.Lost != 101 || got.Bytes != d.Packets*1000 {
 		t.Errorf("got %+v, %d bytes", d, got.Bytes)
 	}
-	// At 8 Mb/s they take 0.1 s; what is waited for at the end does not count.
+	// At 8 Mb/s they take 0.1 s; the wait at the end does not count.
 	if rate := float64(got.Bytes) * 8e9 / float64(got.MeasuredNs); rate < 4e6 || rate > 16e6 {
 		t.Errorf("%.2f Mb/s of 8, in %d ns", rate/1e6, got.MeasuredNs)
 	}
 }
 
-// search: the rate rises from where it began.
+// search: the rate rises from its start.
 func (s suite) search(t *testing.T) {
 	spec := s.udp(1, 1000)
 	spec.Rate, spec.Search, spec.Duration = 0, true, int64(time.Second)
@@ -196,7 +195,7 @@ func (s suite) search(t *testing.T) {
 	}
 }
 
-// searchBounded: what an end allows holds for a search too.
+// searchBounded: the limit of an end applies to a search too.
 func (s suite) searchBounded(t *testing.T) {
 	spec := s.udp(1, 1000)
 	spec.Rate, spec.Search, spec.Duration, spec.MaxRate = 0, true, int64(time.Second), 2_000_000
@@ -268,11 +267,11 @@ func checkRequests(t *testing.T, sent, got measure.Evidence, rate float64) {
 	for _, b := range sent.Bins {
 		bins += b.Requests
 	}
-	near := 4 + asked/10 // the reading and the flag are not one moment, and a CPU may be away between them
+	near := 4 + asked/10 // the reading and the flag are not simultaneous, and a CPU may be busy elsewhere between them
 	if asked == 0 || asked != bins || l.Count < asked-near || l.Count > asked+near {
 		t.Errorf("%d requests, %d in the bins, %d latencies", asked, bins, l.Count)
 	}
-	// What was due in the ramp may come late, when a CPU was away.
+	// Requests due in the ramp may be late, when a CPU was busy elsewhere.
 	if most := 2 * rate * float64(sent.RampNs+sent.MeasuredNs) / 1e9; rate > 0 && float64(asked) > most+4 {
 		t.Errorf("%d requests at a rate that allows %.0f", asked, most)
 	}

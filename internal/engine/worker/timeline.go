@@ -8,35 +8,31 @@ import (
 	"thru/internal/sock"
 )
 
-// Rounds of readings of all connections. A reading takes one or two system
-// calls of about a microsecond; more streams than timelineStreams are read less
-// often, so that it stays below a percent of a CPU.
+// Rounds of readings of all connections. A reading takes one or two system calls of about a microsecond; more streams than timelineStreams are read less
+// often, so that the cost stays below a percent of a CPU.
 const (
 	timelineEvery   = 20 * time.Millisecond // from one round to the next, on average
 	timelineLeast   = 10 * time.Millisecond // between two rounds
 	timelineStreams = 32
 )
 
-// timelines are the readings of all streams in the measured time. Their size is
-// fixed before it: a worker collects no garbage.
+// timelines are the readings of all streams in the measured time. Their size is fixed before: a worker collects no garbage.
 type timelines struct {
-	of    []sock.Readings // of each stream; none where the streams are no TCP connections that last
+	of    []sock.Readings // of each stream; empty where the streams are no lasting TCP connections
 	every time.Duration
 	last  time.Time // of the last round
 	next  time.Time
 	buf   [sock.TCPInfoSize]byte
 }
 
-// newTimelines readies the readings of n streams.
+// newTimelines prepares the readings of n streams.
 func newTimelines(n int) timelines {
 	rounds := (n + timelineStreams - 1) / timelineStreams
 	return timelines{of: make([]sock.Readings, n), every: time.Duration(max(rounds, 1)) * timelineEvery}
 }
 
-// observe takes a round of readings where one is due in the measured time, and
-// returns how long to wait for the next. The waits are random, so that nothing
-// that repeats itself on the path is always met at the same moment (RFC 2330,
-// section 11.1).
+// observe takes a round of readings where one is due in the measured time, and returns the wait until the next. The waits are random, so that the readings do
+// not coincide with a periodic event on the path (RFC 2330, section 11.1).
 func (w *worker) observe() time.Duration {
 	c := &w.timelines
 	if len(c.of) == 0 || !w.flow.measuring.Load() {
@@ -59,8 +55,7 @@ func (w *worker) observe() time.Duration {
 	return wait
 }
 
-// observeStream reads one connection. Requests and responses make both of its
-// ends send.
+// observeStream reads one connection. With requests and responses both of its ends send.
 func (w *worker) observeStream(s *stream, c *sock.Readings) {
 	if s.file != nil {
 		w.observeDescriptor(s.file.Fd(), s.sends, c)
@@ -87,7 +82,7 @@ func (w *worker) observeDescriptor(fd uintptr, sends bool, c *sock.Readings) {
 	}
 }
 
-// timeline is what the readings of a stream tell; nil without any.
+// timeline returns the summary of a stream's readings; nil without any.
 func (w *worker) timeline(i int) *measure.Timeline {
 	if i >= len(w.timelines.of) {
 		return nil

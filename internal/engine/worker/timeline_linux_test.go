@@ -15,7 +15,7 @@ import (
 	"thru/internal/sock"
 )
 
-// observer is a worker that has one end of a connection to read.
+// observer returns a worker that reads one end of a connection.
 func observer(t *testing.T, s socket, sends bool) *worker {
 	t.Helper()
 	cmd := openCommand{Spec: measure.Spec{Protocol: measure.TCP, Traffic: measure.Bulk, Streams: 1}, Sends: sends}
@@ -36,7 +36,7 @@ func (w *worker) look() *measure.Timeline {
 	return w.timeline(0)
 }
 
-// A reader that does not read is seen at both ends; one that has read all leaves no trace.
+// A reader that does not read shows at both ends; one that has read everything does not.
 func TestTimelineOfAReader(t *testing.T) {
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 32<<10) })
@@ -47,7 +47,7 @@ func TestTimelineOfAReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	block, sent := make([]byte, 16<<10), 0
-	raw.Write(func(fd uintptr) bool { // until no more fits
+	raw.Write(func(fd uintptr) bool { // until the buffer is full
 		for {
 			n, err := unix.SendmsgN(int(fd), block, nil, nil, unix.MSG_DONTWAIT)
 			if err != nil {
@@ -74,7 +74,7 @@ func TestTimelineOfAReader(t *testing.T) {
 	}
 }
 
-// eventually waits for what the kernel does by itself.
+// eventually waits for what the kernel does in the background.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for give := time.Now().Add(10 * time.Second); !is(); sleepThread(time.Millisecond) {
@@ -84,8 +84,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A test brings the course of both ends: here of a receiver that takes less
-// than the sender could send, and so holds the sender by its window.
+// A test returns the time lines of both ends: here of a receiver that reads more slowly than the sender could send, and so limits the sender by its window.
 func TestTimelineOfASlowReceiver(t *testing.T) {
 	p := program(t)
 	spec := suite{Engine: Engine{}}.spec(2)

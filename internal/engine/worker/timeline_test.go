@@ -39,7 +39,7 @@ func TestTimelineSumsUp(t *testing.T) {
 	}
 }
 
-// With many streams each is read less often, so that the readings a second do not grow.
+// With many streams each is read less often, so that the readings per second do not grow.
 func TestTimelineSpreadsManyStreams(t *testing.T) {
 	for streams, want := range map[int]time.Duration{1: timelineEvery, 32: timelineEvery, 33: 2 * timelineEvery, 256: 8 * timelineEvery} {
 		if got := newTimelines(streams).every; got != want {

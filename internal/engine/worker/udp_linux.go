@@ -15,17 +15,14 @@ import (
 	"thru/internal/sock"
 )
 
-// batchPath moves datagrams many to a call (sendmmsg(2), recvmmsg(2)), on
-// blocking sockets and a thread of its own, as copyPath does.
+// batchPath moves several datagrams per call (sendmmsg(2), recvmmsg(2)), on blocking sockets and its own thread, as copyPath does.
 type batchPath struct{ copyPath }
 
-// gsoPath is batchPath with datagrams that pass the stack together: the
-// sender hands over up to 128 of them as one, which the NIC or the kernel
-// splits late (UDP_SEGMENT), and the receiver takes what the kernel has put
-// together again (UDP_GRO); udp(7).
+// gsoPath is batchPath with datagrams that pass the stack together: the sender passes up to 128 of them as one super-datagram, which the NIC or the kernel
+// splits late (UDP_SEGMENT), and the receiver reads datagrams that the kernel has combined (UDP_GRO); udp(7).
 type gsoPath struct{ batchPath }
 
-// canGSO tells why this end cannot use it.
+// canGSO returns why this end cannot use it.
 func canGSO(f *flow) error {
 	if err := canGSOWith(f, f.streams[0]); err != nil || !f.isDuplex() {
 		return err
@@ -55,7 +52,7 @@ func (p gsoPath) prepare(f *flow, s *stream) error {
 	return sock.SetUDPGRO(s.file.Fd(), true)
 }
 
-// prepare leaves no trace of what another path may have tried.
+// prepare resets the options of another path that was tried before.
 func (p batchPath) prepare(f *flow, s *stream) error {
 	if err := p.copyPath.prepare(f, s); err != nil {
 		return err
@@ -74,7 +71,7 @@ func (batchPath) move(f *flow, s *stream) error {
 	}
 	room := datagramRoom(f)
 	if s.check != nil {
-		room = superRoom // all of it is compared
+		room = superRoom // all of it is verified
 	}
 	return receiveDatagrams(f, s, newDatagramReceiver(room, recvBatch))
 }
@@ -90,18 +87,18 @@ func (batchPath) finish(*flow, *stream) {}
 
 // Sizes of the calls.
 const (
-	sendBatch      = 64         // datagrams to a sendmmsg
-	recvBatch      = 64         // to a recvmmsg
-	maxSegments    = 128        // datagrams in a large one (UDP_MAX_SEGMENTS of include/linux/udp.h)
+	sendBatch      = 64         // datagrams per sendmmsg
+	recvBatch      = 64         // datagrams per recvmmsg
+	maxSegments    = 128        // datagrams per super-datagram (UDP_MAX_SEGMENTS of include/linux/udp.h)
 	oldMaxSegments = 64         // the same of kernels before 6.9
-	maxSuper       = 65507      // bytes of a large one
-	superBatch     = 16         // large ones to a sendmmsg
-	superRoom      = 65536 + 64 // the odd lines keep buffers from sharing cache sets
-	superRecvBatch = 8          // large ones to a recvmmsg
+	maxSuper       = 65507      // bytes of a super-datagram
+	superBatch     = 16         // super-datagrams per sendmmsg
+	superRoom      = 65536 + 64 // the odd cache lines keep buffers out of the same cache sets
+	superRecvBatch = 8          // super-datagrams per recvmmsg
 	paceBurst      = 250 * time.Microsecond
 )
 
-// datagramRoom is the buffer of one received datagram; a longer one counts in full all the same.
+// datagramRoom returns the buffer size for one received datagram; a longer one still counts in full.
 func datagramRoom(f *flow) int { return max(f.length, 9216) + 64 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -120,11 +117,11 @@ type datagramSender struct {
 	buf      []byte
 	msgs     []mmsghdr
 	iovs     []unix.Iovec
-	pattern  []byte // where the receiver compares
+	pattern  []byte // with verification
 	next     uint64 // number of the next datagram
-	last     uint64 // number at which to end
-	bounded  bool   // by last
-	refused  int    // calls in a row
+	last     uint64 // number at which to stop
+	bounded  bool   // last is a limit
+	refused  int    // refused calls in a row
 }
 
 func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender {
@@ -149,13 +146,13 @@ func newDatagramSender(f *flow, s *stream, segments, batch int) *datagramSender 
 	return d
 }
 
-// fill numbers up to n datagrams and returns how many messages hold them.
+// fill writes up to n numbered datagrams and returns how many messages hold them.
 func (d *datagramSender) fill(n int, now int64) (messages int) {
 	for ; n > 0 && messages < len(d.msgs); messages++ {
 		here, at := min(n, d.segments), messages*d.stride
 		for range here {
 			b := d.buf[at : at+d.length]
-			if d.form == OfThru { // here, since a call costs as much as the rest of the loop
+			if d.form == OfThru { // inlined, because a call costs as much as the rest of the loop
 				binary.BigEndian.PutUint64(b, d.next)
 				binary.BigEndian.PutUint64(b[8:], uint64(now))
 			} else {
@@ -189,9 +186,9 @@ func moveDatagrams(f *flow, s *stream, d *datagramSender) error {
 		count := d.fill(want, f.stamp())
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd, p, uintptr(count), 0, 0, 0)
 		switch e {
-		case 0: // what was not sent is numbered anew
+		case 0: // unsent datagrams get new numbers
 			d.next, d.refused = first+uint64(min(int(n)*d.segments, int(d.next-first))), 0
-		case unix.ENOBUFS, unix.EPERM: // the first message is lost here: the receiver will miss its numbers
+		case unix.ENOBUFS, unix.EPERM: // the first message is lost here: the receiver will count its numbers as missing
 			d.next = first + uint64(min(d.segments, int(d.next-first)))
 			s.more[cSendErrors].Add(int64(d.next - first))
 			if e == unix.EPERM && s.more[cSendErrors].Load() == s.more[cPackets].Load()+int64(d.next-first) && s.more[cSendErrors].Load() > mostRefused {
@@ -216,20 +213,18 @@ func moveDatagrams(f *flow, s *stream, d *datagramSender) error {
 	return nil
 }
 
-// mostRefused datagrams in a row, of the first ones, are a firewall's rule and no loss.
+// mostRefused datagrams in a row at the start mean a firewall rule, not loss.
 const mostRefused = 1000
 
-// retry tells whether sending may work after a refusal. The kernel reports a
-// path whose MTU has shrunk once by EMSGSIZE, and splits from then on; large
-// datagrams it then refuses, as it does where the way out cannot split them
-// (EIO, EINVAL), so they go one by one.
+// retry reports whether sending may work after a refusal. The kernel reports a reduced path MTU once with EMSGSIZE, and fragments from then on. It then
+// refuses super-datagrams, as it does where the interface cannot split them (EIO, EINVAL), so they are sent one by one.
 func (d *datagramSender) retry(f *flow, s *stream, e syscall.Errno) bool {
 	if f.dontFragment || e != unix.EMSGSIZE && e != unix.EIO && e != unix.EINVAL {
 		return false
 	}
 	d.refused++
 	switch {
-	case e == unix.EINVAL && d.segments > oldMaxSegments: // an older kernel takes fewer at once
+	case e == unix.EINVAL && d.segments > oldMaxSegments: // an older kernel takes fewer per call
 		d.segments = oldMaxSegments
 	case d.segments > 1 && d.refused > 1:
 		sock.SetUDPSegment(s.file.Fd(), 0)
@@ -238,7 +233,7 @@ func (d *datagramSender) retry(f *flow, s *stream, e syscall.Errno) bool {
 	return d.refused < 10
 }
 
-// want is how many datagrams the next call shall send.
+// want returns how many datagrams the next call sends.
 func (d *datagramSender) want(s *stream) int {
 	n := d.segments * len(d.msgs)
 	if s.pace != nil {
@@ -276,12 +271,12 @@ type datagramReceiver struct {
 	iovs    []unix.Iovec
 	seq     *sequence
 	form    Numbering
-	ended   bool // the last datagram of a numbering that has one has come
+	ended   bool // the final datagram of a numbering that has one has arrived
 	pattern []byte
-	shown   int64 // when the account was last published, ns
+	shown   int64 // time of the last publish, ns
 }
 
-const controlRoom = 64 // for the one message with the size of the datagrams
+const controlRoom = 64 // for the one control message with the datagram size
 
 func newDatagramReceiver(room, batch int) *datagramReceiver {
 	d := &datagramReceiver{room: room, buf: make([]byte, room*batch), control: make([]byte, controlRoom*batch),
@@ -296,10 +291,10 @@ func newDatagramReceiver(room, batch int) *datagramReceiver {
 	return d
 }
 
-// showEvery bounds how often the whole account is published.
+// showEvery is the shortest time between two publishes of the whole account.
 const showEvery = int64(time.Millisecond)
 
-// receiveDatagrams takes what comes until the flow is ending.
+// receiveDatagrams receives until the flow is ending.
 func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	if err := takeThread(s); err != nil {
 		return err
@@ -311,7 +306,7 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	d.seq.begin(f.firstNumber, s.early)
 	s.delays = d.seq.delays
 	d.ended = s.early.Last != 0
-	if d.seq.packets > 0 { // the engine has seen the first
+	if d.seq.packets > 0 { // the engine has received the first
 		f.sawFirst(s)
 	}
 	fd, p := s.file.Fd(), uintptr(unsafe.Pointer(&d.msgs[0]))
@@ -330,7 +325,7 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 			return fmt.Errorf("worker: receiving: %w", e)
 		}
 		d.takeAll(f, s, int(n))
-		if first && d.seq.packets > 0 { // words of the handshake start no clock
+		if first && d.seq.packets > 0 { // messages of the handshake start no clock
 			f.sawFirst(s)
 			first = false
 		}
@@ -340,7 +335,7 @@ func receiveDatagrams(f *flow, s *stream, d *datagramReceiver) error {
 	return io.EOF
 }
 
-// takeAll accounts for the messages of one call.
+// takeAll counts the messages of one call.
 func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
 	now := int64(time.Since(f.begin))
 	bytes, measuring := 0, f.measuring.Load()
@@ -357,8 +352,7 @@ func (d *datagramReceiver) takeAll(f *flow, s *stream, n int) {
 	}
 }
 
-// take accounts for one message of one datagram or of several, and returns
-// the bytes that count.
+// take counts one message of one or more datagrams, and returns the bytes that count.
 func (d *datagramReceiver) take(s *stream, i int, now int64, measuring bool) (counted int) {
 	m := &d.msgs[i]
 	b, size := d.buf[i*d.room:], int(m.len)
@@ -375,11 +369,11 @@ func (d *datagramReceiver) take(s *stream, i int, now int64, measuring bool) (co
 			number = binary.BigEndian.Uint64(b[at:])
 		} else {
 			var last bool
-			if number, sent, last = d.form.get(b[at:], d.seq.next); last && !d.ended { // each repetition has a number one further
+			if number, sent, last = d.form.get(b[at:], d.seq.next); last && !d.ended { // the number of each repetition is one further
 				d.seq.end(number)
 				d.ended = true
 			}
-			if d.ended { // what still comes repeats the last word
+			if d.ended { // later datagrams repeat the final one
 				break
 			}
 		}
@@ -399,8 +393,7 @@ func (d *datagramReceiver) take(s *stream, i int, now int64, measuring bool) (co
 	return counted
 }
 
-// segmentSize reads the control message that tells how long each datagram of
-// a large one is; without one there is a single datagram.
+// segmentSize reads the control message with the length of each datagram in a super-datagram; without it there is a single datagram.
 func (d *datagramReceiver) segmentSize(i, size int) int {
 	c := d.control[i*controlRoom:]
 	if d.msgs[i].hdr.Controllen < unix.SizeofCmsghdr+4 || size == 0 {
@@ -417,7 +410,7 @@ func (d *datagramReceiver) segmentSize(i, size int) int {
 	return each
 }
 
-// setPacing has the kernel hold a rate in bit/s, and keeps what waits for it short.
+// setPacing makes the kernel pace a rate in bit/s, and keeps the socket's queue short.
 func setPacing(s socket, bps int64) error {
 	return sock.Reach(s, func(fd uintptr) error { return sock.SetPacing(fd, bps) })
 }

@@ -10,7 +10,7 @@ import (
 	"thru/internal/fault"
 )
 
-// portableUDP sends and receives one datagram to a call, as every system can.
+// portableUDP sends and receives one datagram per call, which works on every system.
 type portableUDP struct{ portablePath }
 
 func (portableUDP) finish(*flow, *stream) {}
@@ -43,7 +43,7 @@ func sendDatagrams(f *flow, s *stream) error {
 		case f.stop.Load():
 			return nil
 		case errors.Is(err, syscall.EMSGSIZE) && !f.dontFragment && refused < 10:
-			refused++ // said once where the path's MTU has shrunk
+			refused++ // reported once when the path MTU has shrunk
 			n--
 			continue
 		case errors.Is(err, syscall.EMSGSIZE):
@@ -65,7 +65,7 @@ func recvDatagrams(f *flow, s *stream) error {
 	}
 	q.begin(f.firstNumber, s.early)
 	s.delays = q.delays
-	if q.packets > 0 { // the engine has seen the first
+	if q.packets > 0 { // the engine has received the first
 		f.sawFirst(s)
 	}
 	if s.early.Last != 0 {

@@ -2,5 +2,5 @@
 
 package worker
 
-// read has nothing to ask here.
+// read has no source on this system.
 func (u *usage) read() { u.UserNs = notKnown }

@@ -9,8 +9,7 @@ import (
 	"thru/internal/fault"
 )
 
-// TestPeerGone holds that an end which only saw the other one go says so as a
-// value, over the worker's pipe too.
+// TestPeerGone checks that an end that only saw the other one disconnect reports it as a reason, also over the worker's pipe.
 func TestPeerGone(t *testing.T) {
 	w := &worker{}
 	for err, want := range map[error]fault.Reason{io.EOF: fault.PeerGone, syscall.ECONNRESET: fault.PeerGone, errors.New("other"): ""} {

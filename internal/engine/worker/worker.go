@@ -18,19 +18,18 @@ import (
 	"thru/internal/sock"
 )
 
-// Bounds of a worker's life beyond its test.
+// Timeouts of a worker outside its test.
 const (
-	startWait   = 60 * time.Second // connected, and nobody starts it
-	firstWait   = 8 * time.Second  // started, and not a byte comes
-	outlastWait = 3 * time.Second  // a sender's time is over, the receiver's is not
-	stallWait   = 12 * time.Second // data has flowed, and stops for so long: longer than bus waits for a peer, which tells more
-	drainWait   = 3 * time.Second  // after the test, for what is under way
-	overtime    = 20 * time.Second // beyond everything else: the watchdog
+	startWait   = 60 * time.Second // connected, but no start command
+	firstWait   = 8 * time.Second  // started, but no byte arrives
+	outlastWait = 3 * time.Second  // a sender's time is over, but not the receiver's
+	stallWait   = 12 * time.Second // data has flowed, and stops for this time: longer than package bus waits for a peer, whose error explains more
+	drainWait   = 3 * time.Second  // after the test, for data in flight
+	overtime    = 20 * time.Second // watchdog, in addition to everything else
 )
 
-// Main is the life of the worker process: it takes one end of one flow from
-// its pipe, connects, moves the data, reports, and ends. It returns early when
-// the pipe closes, since then its parent is gone.
+// Main runs the worker process: it reads one end of one flow from its pipe, connects, moves the data, reports, and ends. It returns early when the pipe
+// closes, because then its parent is gone.
 func Main(in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -53,20 +52,20 @@ type worker struct {
 	out       frameWriter
 	start     chan startCommand
 	taking    chan takeCommand
-	enough    chan struct{} // closed when the engine has said so
+	enough    chan struct{} // closed when the engine has called Enough
 	flow      *flow
-	listeners []net.Listener // where connections come and go
+	listeners []net.Listener // for CRR traffic
 	path      path
-	missing   []measure.NotChecked // features that do not work here
-	latency   *measure.Latency     // at the end that asked
-	confined  string               // CPUs that the process may use, where the request says so
+	missing   []measure.NotChecked // features that are not available here
+	latency   *measure.Latency     // at the requesting end
+	confined  string               // CPUs that the process may use, where the request sets them
 
 	ramp        time.Duration
-	mark        time.Time // when the measured time began
-	moved       int64     // bytes when they were last seen to grow
+	mark        time.Time // start of the measured time
+	moved       int64     // bytes at the last growth
 	movedAt     time.Time
-	asked       asked     // whether the far end's kernel is there
-	peerEndedAt time.Time // when the far end had said that the test is over
+	asked       asked     // keep-alive probes of the far end's kernel
+	peerEndedAt time.Time // when the far end signalled the end of the test
 	ended       feedback
 	left        int // streams whose amount has not passed
 	sample      sample
@@ -76,7 +75,7 @@ type worker struct {
 
 var errParentGone = errors.New("worker: the agent has closed the pipe")
 
-// listenToParent returns when the pipe closes or carries nonsense.
+// listenToParent returns when the pipe closes or carries an invalid frame.
 func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 	for {
 		kind, payload, err := readFrame(in)
@@ -103,7 +102,7 @@ func (w *worker) listenToParent(in io.Reader, open chan<- openCommand) error {
 	}
 }
 
-// handOn gives a command to who waits for it; the first of a kind counts.
+// handOn delivers a command to its receiver; only the first of a kind counts.
 func handOn[C any](payload []byte, to chan<- C) error {
 	var c C
 	if err := json.Unmarshal(payload, &c); err != nil {
@@ -156,7 +155,7 @@ func (w *worker) run(ctx context.Context) error {
 	return w.done(err)
 }
 
-// connect makes the connections and tells the parent where they are.
+// connect makes the connections and reports them to the parent.
 func (w *worker) connect(ctx context.Context) (*link, error) {
 	cctx, cancel := context.WithTimeout(ctx, time.Duration(w.cmd.Deadline))
 	defer cancel()
@@ -196,7 +195,7 @@ func (w *worker) connectAs(ctx context.Context) (*link, error) {
 	return w.await(ctx, p)
 }
 
-// await takes what the dialling end opens.
+// await accepts the connections of the dialling end.
 func (w *worker) await(ctx context.Context, p *ports) (*link, error) {
 	var err error
 	l := &link{}
@@ -221,7 +220,7 @@ func (w *worker) await(ctx context.Context, p *ports) (*link, error) {
 	return l, nil
 }
 
-// ready says what is connected. The connection beside the streams is not one of them.
+// ready returns the reply with the connected streams, without the side connection.
 func (w *worker) ready(l *link, rtt *measure.RTT) readyReply {
 	var conns []net.Conn
 	for _, c := range l.tcp {
@@ -246,7 +245,7 @@ func addresses(conns []net.Conn) []measure.Addresses {
 	return as
 }
 
-// segment is the largest segment that a TCP connection sends; 0 where that is not known.
+// segment returns the largest segment that a TCP connection sends; 0 where that is not known.
 func segment(c net.Conn) int {
 	if mss := sock.InfoOf(c).SendMSS; mss != nil {
 		return int(*mss)
@@ -254,8 +253,7 @@ func segment(c net.Conn) int {
 	return 0
 }
 
-// newFlow makes streams of what is connected. Connections that come and go
-// have none to begin with: the one beside them stands for each.
+// newFlow makes the streams of the connections. CRR traffic has none at first: the side connection stands for each.
 func (w *worker) newFlow(l *link) error {
 	tcp, beside := l.tcp, (*side)(nil)
 	if w.cmd.hasSide() {
@@ -288,7 +286,7 @@ func (w *worker) newFlow(l *link) error {
 	return err
 }
 
-// prepare chooses the data path and readies every stream for it.
+// prepare chooses the data path and prepares every stream for it.
 func (w *worker) prepare() error {
 	var err error
 	if w.path, w.missing, err = choose(w.cmd, w.flow); err != nil {
@@ -298,15 +296,15 @@ func (w *worker) prepare() error {
 		w.flow.side.feedback = newSearch(w.flow, w.cmd.RateBps).heed
 	}
 	if w.path.name == measure.IOPortable {
-		debug.SetGCPercent(100) // the language's sockets allocate, and no raw call holds a collection up
+		debug.SetGCPercent(100) // Go's sockets allocate, and no raw call delays a collection
 	}
 	for _, s := range w.flow.streams {
 		if c, ok := s.sock.(*net.TCPConn); ok {
 			if err := sock.SetNoDelay(c, w.cmd.Spec.NoDelay || w.cmd.Spec.Traffic != measure.Bulk); err != nil {
 				return err
 			}
-			if w.cmd.Adopt != nil && s.sends { // nothing else tells of a far end whose host is gone
-				sock.SetUserTimeout(c, pauseWait) // refused, the kernel's own retries end it
+			if w.cmd.Adopt != nil && s.sends { // nothing else detects a far end whose host is gone
+				sock.SetUserTimeout(c, pauseWait) // if refused, the kernel's own retries end it
 			}
 		}
 		w.pace(s)
@@ -360,7 +358,7 @@ func (w *worker) measure(ctx context.Context, start startCommand) error {
 		w.path.io.sendEnough(f)
 	}
 	if w.cmd.sendsToo() {
-		if w.cmd.Spec.Amount == 0 { // else all has been sent
+		if w.cmd.Spec.Amount == 0 { // else all data is sent
 			if err := w.outlast(watchdog); err != nil {
 				return err
 			}
@@ -370,12 +368,11 @@ func (w *worker) measure(ctx context.Context, start startCommand) error {
 	return w.drain(watchdog)
 }
 
-// receives and sendsToo tell which directions this end has: a two-way flow has both.
+// receives and sendsToo report which directions this end has: a two-way flow has both.
 func (c openCommand) receives() bool { return !c.Sends || c.Spec.Duplex }
 func (c openCommand) sendsToo() bool { return c.Sends || c.Spec.Duplex }
 
-// outlast keeps a sender going until the receiver's measured time is over
-// too, which it says, so that its last second is full.
+// outlast keeps a sender running until the receiver signals the end of its measured time, so that the receiver's last second is complete.
 func (w *worker) outlast(ctx context.Context) error {
 	limit := time.Now().Add(outlastWait)
 	for time.Now().Before(limit) && !w.path.io.heardEnough(w.flow) {
@@ -398,7 +395,7 @@ func (w *worker) awaitFirst(ctx context.Context, ended <-chan *stream) error {
 			if !w.complete(s) {
 				return w.early(s)
 			}
-			w.left-- // its share was nothing
+			w.left-- // its share was empty
 		case <-late:
 			return w.silent()
 		case <-ctx.Done():
@@ -407,7 +404,7 @@ func (w *worker) awaitFirst(ctx context.Context, ended <-chan *stream) error {
 	}
 }
 
-// silent explains why nothing has come at all.
+// silent explains why no data has arrived.
 func (w *worker) silent() error {
 	for _, s := range w.flow.streams {
 		if n, ok := socketDrops(s); ok && n > 0 {
@@ -421,7 +418,7 @@ func (w *worker) silent() error {
 	return fault.Failf(hint, "worker: connected, but no data came within %v", firstWait)
 }
 
-// socketDrops are the datagrams for which a socket's buffer had no room.
+// socketDrops returns how many datagrams a full socket buffer has dropped.
 func socketDrops(s *stream) (n int64, known bool) {
 	if _, udp := s.sock.RemoteAddr().(*net.UDPAddr); !udp {
 		return 0, false
@@ -433,12 +430,12 @@ func socketDrops(s *stream) (n int64, known bool) {
 	return n, known
 }
 
-// peerClosed is the error of a connection that ended before its time.
+// peerClosed returns the error of a connection that ended early.
 func peerClosed(format string, args ...any) error {
 	return fault.Because(fault.PeerGone, fault.Failf("the process or the host there ended, or something between closed the connection", format, args...))
 }
 
-// early says why a stream ended before the measured time was over.
+// early returns why a stream ended before the end of the measured time.
 func (w *worker) early(s *stream) error {
 	switch {
 	case s.err == nil, errors.Is(s.err, io.EOF):
@@ -460,7 +457,7 @@ func (w *worker) last() error {
 	return errors.Join(err, w.flush())
 }
 
-// close ends every socket; one that still blocks a thread is shut first.
+// close closes every socket; it first shuts a socket that still blocks a thread.
 func (w *worker) close() {
 	w.flow.ending.Store(true)
 	for _, s := range w.flow.streams {
@@ -478,7 +475,7 @@ func (w *worker) close() {
 	engine.CloseAll(w.listeners)
 }
 
-// fail reports an error in place of a connection.
+// fail reports an error instead of a connection.
 func (w *worker) fail(err error) error { return errors.Join(err, w.done(err)) }
 
 func (w *worker) done(err error) error {
