@@ -8,15 +8,13 @@ import (
 	"thru/internal/measure"
 )
 
-// Crowd counts connections that have not said what they want, by whose they
-// are: a bound against floods.
+// Crowd counts the connections of each owner that have not sent their request yet: a limit against floods.
 type Crowd[K comparable] struct {
 	mu     sync.Mutex
 	counts map[K]int
 }
 
-// Enter counts one more of who; false where there are so many of all already,
-// or of this one.
+// Enter counts one more connection of who. It returns false where the limit of all connections, or of who's own, is reached.
 func (c *Crowd[K]) Enter(who K, most, mostOfOne int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +32,7 @@ func (c *Crowd[K]) Enter(who K, most, mostOfOne int) bool {
 	return true
 }
 
-// Leave counts one less.
+// Leave counts one connection less.
 func (c *Crowd[K]) Leave(who K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,29 +41,28 @@ func (c *Crowd[K]) Leave(who K) {
 	}
 }
 
-// Size is how many of them have any.
+// Size returns how many owners have a connection.
 func (c *Crowd[K]) Size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.counts)
 }
 
-// Refusals passes on why clients are turned away: within a second once of an
-// address, and of so many addresses at most.
+// Refusals reports why the server turns clients away: at most once a second per address, and for a limited number of addresses.
 type Refusals struct {
-	Report func(addr string, reason error) // nil: nobody hears of them
+	Report func(addr string, reason error) // nil: no reports
 
 	mu       sync.Mutex
 	reported map[netip.Addr]time.Time
 }
 
-// mostRefused bounds the addresses of whose refusal is told within refusedEvery.
+// mostRefused limits the addresses reported within refusedEvery.
 const (
 	mostRefused  = 32
 	refusedEvery = time.Second
 )
 
-// Note takes one more, at a time.
+// Note reports a refusal, within the limits.
 func (r *Refusals) Note(from netip.AddrPort, now time.Time, reason error) {
 	if r.Report != nil && r.isNew(from.Addr().Unmap().WithZone(""), now) {
 		r.Report(from.String(), reason)

@@ -14,17 +14,14 @@ import (
 	"thru/internal/sock"
 )
 
-// What every engine asks of its sockets, whatever protocol it speaks on them.
+// Socket options and dialling that all engines share, whatever protocol they speak.
 
-// DatagramBuffer is asked for where the user asks for none, in bytes, since a
-// datagram that finds its receiver's buffer full is lost; the kernel gives what it
-// allows. A sender without a rate keeps the system's: what waits in the queue of its
-// own host fills that before the queue overflows, and so it goes as fast as the link
-// and not as fast as the host can drop.
+// DatagramBuffer is the receive buffer in bytes where the user sets none, because a datagram that arrives at a full buffer is lost; the kernel grants what it
+// allows. A sender without a rate keeps the system's default: datagrams in the queue of its own host fill that buffer before the queue overflows, so the
+// sender runs at the rate of the link and not at the rate at which the host drops.
 const DatagramBuffer = 4 << 20
 
-// SocketOptions are what a Spec asks of a data socket of a protocol that sends,
-// or receives. As in iperf3, -w sets both buffers of an end.
+// SocketOptions returns the options that a Spec sets on a data socket of a protocol, for a sender or a receiver. As in iperf3, -w sets both buffers of an end.
 func SocketOptions(s measure.Spec, protocol string, sends bool) sock.Options {
 	window := s.Window.Recv
 	if sends {
@@ -45,13 +42,12 @@ func SocketOptions(s measure.Spec, protocol string, sends bool) sock.Options {
 	return o
 }
 
-// Dialer opens connections of a protocol from where a Spec wants them to come;
-// port 0 leaves the source port to the kernel.
+// Dialer returns a dialer with the source address, device and port of a Spec. Port 0 leaves the source port to the kernel.
 func Dialer(s measure.Spec, protocol string, o sock.Options, port int, timeout time.Duration) (*net.Dialer, error) {
 	// UDP sockets do not share a port: the kernel would give one to two streams.
 	o.Device, o.ReuseAddr = s.BindDev, port != 0 && protocol == measure.TCP
 	d := &net.Dialer{Timeout: timeout, Control: o.Control}
-	d.SetMultipathTCP(false) // Go would dial with it where the kernel has it: another protocol than was asked for
+	d.SetMultipathTCP(false) // Go's dialer uses MPTCP where the kernel supports it: not the requested protocol
 	if s.BindAddr == "" && port == 0 {
 		return d, nil
 	}
@@ -70,7 +66,7 @@ func Dialer(s measure.Spec, protocol string, o sock.Options, port int, timeout t
 	return d, nil
 }
 
-// DialTime bounds one connect: a SYN that is sent again after 1 and 3 s fits in.
+// DialTime limits one connect: SYN retransmissions after 1 and 3 s fit in.
 const DialTime = 4 * time.Second
 
 // Dial opens data connection index of a test to a target.
@@ -83,7 +79,7 @@ func Dial(ctx context.Context, s measure.Spec, protocol string, o sock.Options, 
 	return c, DialHint(s, err)
 }
 
-// CloseAll closes the connections that are there.
+// CloseAll closes the connections that are not nil.
 func CloseAll[C interface {
 	comparable
 	io.Closer
@@ -96,7 +92,7 @@ func CloseAll[C interface {
 	}
 }
 
-// SourcePort is that of stream index; 0 leaves it to the kernel.
+// SourcePort returns the source port of stream index; 0 leaves it to the kernel.
 func SourcePort(s measure.Spec, index int) int {
 	if s.BindPort == 0 {
 		return 0
@@ -104,7 +100,7 @@ func SourcePort(s measure.Spec, index int) int {
 	return s.BindPort + index
 }
 
-// Network is the name that package net has for a protocol and an IP family.
+// Network returns the name in package net for a protocol and an IP family.
 func Network(protocol string, family int) string {
 	switch family {
 	case 4:
@@ -115,8 +111,7 @@ func Network(protocol string, family int) string {
 	return protocol
 }
 
-// DialHint explains the refusals that come from this end's own settings; other
-// errors it leaves as they are.
+// DialHint adds a hint to errors that this end's own settings cause; it returns other errors as they are.
 func DialHint(s measure.Spec, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && s.BindPort != 0:
@@ -130,8 +125,7 @@ func DialHint(s measure.Spec, err error) error {
 	return err
 }
 
-// IdleRTT is what the kernel has seen of a TCP connection's round trips before
-// any test traffic; nil where it does not say.
+// IdleRTT returns the kernel's round-trip time of a TCP connection before any test traffic; nil where the kernel does not report it.
 func IdleRTT(c net.Conn) *measure.RTT {
 	info := sock.InfoOf(c)
 	if info.RTT == nil {

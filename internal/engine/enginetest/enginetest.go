@@ -8,7 +8,7 @@ import (
 	"thru/internal/engine"
 )
 
-// limit bounds each step of a test; it is no assertion of speed.
+// limit bounds each step of a test; it does not assert speed.
 const limit = 30 * time.Second
 
 // Finish reads the updates of a session to its end and returns them.

@@ -19,8 +19,7 @@ type Engine struct {
 // Name implements engine.Engine.
 func (Engine) Name() string { return measure.Native }
 
-// Open implements engine.Engine. A listening end returns when it listens, a
-// dialling end when all its streams are connected.
+// Open implements engine.Engine. A listening end returns when it listens, a dialling end when all its streams are connected.
 func (n Engine) Open(ctx context.Context, e engine.End) (engine.Session, error) {
 	s, err := worker.Open(ctx, n.Program, e, nil)
 	if err != nil {
