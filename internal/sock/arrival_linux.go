@@ -9,14 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setArrivals has the kernel note when packets arrive (SO_TIMESTAMPNS, socket(7)).
+// setArrivals makes the kernel timestamp arriving packets (SO_TIMESTAMPNS, socket(7)).
 func setArrivals(fd uintptr, on int) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, on)
 }
 
-// Arrival waits for the next byte of a connection with Options.Arrivals, leaves it
-// there, and returns when its packet arrived, however late this process reads it. The
-// kernel notes no more arrivals then. It returns the zero time where that is not known.
+// Arrival waits for the next byte of a connection with Options.Arrivals and returns when its packet arrived, however late this process reads it. It does not
+// consume the byte, and it ends the kernel's timestamping. It returns the zero time where the arrival is not known.
 func Arrival(c net.Conn) (at time.Time) {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
@@ -26,7 +25,7 @@ func Arrival(c net.Conn) (at time.Time) {
 	if err != nil {
 		return at
 	}
-	var b [1]byte // since TCP tells of the last packet that is read
+	var b [1]byte // one byte, because TCP returns the time of the last packet that is read
 	oob := make([]byte, 2*unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))))
 	raw.Read(func(fd uintptr) bool {
 		_, n, _, _, err := unix.Recvmsg(int(fd), b[:], oob, unix.MSG_PEEK|unix.MSG_DONTWAIT)

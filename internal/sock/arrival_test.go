@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestArrival: the time of a byte is that of its arrival, and not when it is looked
-// at, and the byte is still there. The kernel begins to note times a little after it was told to.
+// TestArrival: the time of a byte is that of its arrival, not that of the reading, and the byte is still there. The kernel starts timestamping a little after
+// the request.
 func TestArrival(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("arrivals are noted on Linux only")

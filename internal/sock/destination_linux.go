@@ -8,11 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DestinationRoom is what ReadMsgUDP needs beside a datagram for Destination.
+// DestinationRoom is the buffer size for control messages that ReadMsgUDP needs for Destination.
 const DestinationRoom = 128
 
-// WantDestination has the kernel tell with each datagram to which of this
-// host's addresses it came (IP_PKTINFO, ip(7); IPV6_RECVPKTINFO, ipv6(7)).
+// WantDestination makes the kernel report with each datagram at which of this host's addresses it arrived (IP_PKTINFO, ip(7); IPV6_RECVPKTINFO, ipv6(7)).
 func WantDestination(c *net.UDPConn) error {
 	return Reach(c, func(fd uintptr) error {
 		four := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)

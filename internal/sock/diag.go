@@ -10,20 +10,18 @@ import (
 	"thru/internal/measure"
 )
 
-// ErrNoConnection says that this kernel, in this network namespace, has no such
-// TCP connection.
+// ErrNoConnection means that this kernel has no such TCP connection in this network namespace.
 var ErrNoConnection = errors.New("there is no such connection here")
 
-// Connection is a TCP connection as the kernel has it, whosever it is
-// (sock_diag(7)).
+// Connection is the kernel's state of a TCP connection of any process (sock_diag(7)).
 type Connection struct {
 	State   int             // TCP_ESTABLISHED 1, SYN_SENT 2 ... (include/net/tcp_states.h)
-	TCP     measure.TCPInfo // of struct tcp_info
+	TCP     measure.TCPInfo // from struct tcp_info
 	Moment  Moment
 	Granted Granted // without MSS
-	Unread  int64   // bytes received and not taken by its program yet; negative: not known
-	Queued  int64   // what its send buffer holds, with the kernel's bookkeeping, in bytes; negative: not known
-	Inode   uint32  // of its socket, as /proc/PID/fd names it; 0: no program has it any more
+	Unread  int64   // bytes received and not read by its program yet; negative: not known
+	Queued  int64   // use of its send buffer, including the kernel's overhead, in bytes; negative: not known
+	Inode   uint32  // of its socket, as in /proc/PID/fd; 0: no program has it open
 	IsKnown bool    // the kernel still has its tcp_info: not in TIME_WAIT
 }
 
@@ -45,8 +43,7 @@ const (
 	anyCookie  = ^uint32(0) // INET_DIAG_NOCOOKIE
 )
 
-// Places in the array that INET_DIAG_SKMEMINFO and SO_MEMINFO give
-// (include/uapi/linux/sock_diag.h, SK_MEMINFO_VARS).
+// Indices in the array of INET_DIAG_SKMEMINFO and SO_MEMINFO (include/uapi/linux/sock_diag.h, SK_MEMINFO_VARS).
 const (
 	memRecvBuffer = 1
 	memSendBuffer = 3
@@ -55,14 +52,13 @@ const (
 	memInfoVars   = 9
 )
 
-// States of what the kernel finds (include/net/tcp_states.h).
+// States of a found socket (include/net/tcp_states.h).
 const (
-	stateTimeWait = 6  // it has no more than its addresses
-	stateListen   = 10 // there is no connection, but a server at this address
+	stateTimeWait = 6  // only its addresses exist
+	stateListen   = 10 // no connection, but a server at this address
 )
 
-// askDiag is the question for one connection, as its own end has the addresses.
-// A socket of IPv6 that carries IPv4 is found by the addresses of IPv4.
+// askDiag returns the request for one connection, by the addresses of its own end. An IPv6 socket that carries IPv4 is found by its IPv4 addresses.
 func askDiag(local, peer netip.AddrPort, seq uint32) []byte {
 	b := make([]byte, netlinkHead+diagRequest)
 	le := binary.NativeEndian
@@ -87,11 +83,10 @@ func askDiag(local, peer netip.AddrPort, seq uint32) []byte {
 	return b
 }
 
-// errDiag is an answer of the kernel that cannot be read.
+// errDiag is an unreadable answer of the kernel.
 var errDiag = errors.New("sock: the kernel's answer about a connection is too short")
 
-// parseDiag reads the answer to the question with that number. One to another
-// question is none: done is false.
+// parseDiag reads the answer to the request with that sequence number. done is false for the answer to another request.
 func parseDiag(b []byte, seq uint32) (c Connection, done bool, err error) {
 	if len(b) < netlinkHead {
 		return c, true, errDiag
@@ -121,7 +116,7 @@ func parseDiag(b []byte, seq uint32) (c Connection, done bool, err error) {
 	return c, true, nil
 }
 
-// parseConnection reads struct inet_diag_msg, which is whole, and what follows.
+// parseConnection reads a complete struct inet_diag_msg and its attributes.
 func parseConnection(b []byte) Connection {
 	le := binary.NativeEndian
 	c := Connection{State: int(b[1]), Queued: -1, Unread: int64(le.Uint32(b[56:])), Inode: le.Uint32(b[68:])}
@@ -147,7 +142,7 @@ func parseConnection(b []byte) Connection {
 	return c
 }
 
-// cString is text up to the first zero byte, of printable characters alone.
+// cString returns text up to the first zero byte; empty where it has unprintable characters.
 func cString(b []byte) string {
 	for i, x := range b {
 		if x <= ' ' || x > '~' {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Diag asks the kernel for TCP connections of the network namespace in which it
-// was opened (sock_diag(7)). It needs no privilege. It may be used by many
-// goroutines.
+// Diag queries the kernel for TCP connections of the network namespace in which it was opened (sock_diag(7)). It needs no privilege. Several goroutines may
+// use it.
 type Diag struct {
 	mu  sync.Mutex
 	fd  int
@@ -19,7 +18,7 @@ type Diag struct {
 	buf []byte
 }
 
-// OpenDiag opens a socket to the kernel, which Close closes.
+// OpenDiag opens a netlink socket, which Close closes.
 func OpenDiag() (*Diag, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
 	if err != nil {
@@ -33,11 +32,10 @@ func OpenDiag() (*Diag, error) {
 	return &Diag{fd: fd, buf: make([]byte, 8<<10)}, nil
 }
 
-// diagWait is how long an answer is waited for, in ns: the kernel gives it at once.
+// diagWait is the timeout of an answer, in ns: the kernel answers at once.
 const diagWait = 1e9
 
-// Find reads the connection between two addresses, of which local is of this
-// host. Where there is none the error is ErrNoConnection.
+// Find reads the connection between two addresses; local is the address on this host. It returns ErrNoConnection where there is none.
 func (d *Diag) Find(local, peer netip.AddrPort) (Connection, error) {
 	if !local.IsValid() || !peer.IsValid() || local.Addr().Unmap().Is4() != peer.Addr().Unmap().Is4() {
 		return Connection{}, ErrNoConnection
@@ -62,5 +60,5 @@ func (d *Diag) Find(local, peer netip.AddrPort) (Connection, error) {
 	}
 }
 
-// Close ends it.
+// Close closes the netlink socket.
 func (d *Diag) Close() error { return unix.Close(d.fd) }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestDiagFinds reads a connection of this process as the kernel has it, over
-// both families and by a socket that takes IPv4 as IPv6.
+// TestDiagFinds reads the kernel's state of a connection of this process, over both families and on a socket that carries IPv4 as IPv6.
 func TestDiagFinds(t *testing.T) {
 	d, err := OpenDiag()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// answer is a netlink message as the kernel would send it.
+// answer returns a netlink message in the kernel's format.
 func answer(kind uint16, seq uint32, body []byte) []byte {
 	b := make([]byte, netlinkHead, netlinkHead+len(body))
 	binary.NativeEndian.PutUint32(b, uint32(netlinkHead+len(body)))
@@ -17,7 +17,7 @@ func answer(kind uint16, seq uint32, body []byte) []byte {
 	return append(b, body...)
 }
 
-// told is the body of an answer about a connection, with its attributes.
+// told returns the body of an answer about a connection, with its attributes.
 func told(state uint8, unread, inode uint32, attrs ...[]byte) []byte {
 	b := make([]byte, diagHead)
 	b[0], b[1] = familyIPv4, state
@@ -29,7 +29,7 @@ func told(state uint8, unread, inode uint32, attrs ...[]byte) []byte {
 	return b
 }
 
-// attribute is one, padded to 4 bytes.
+// attribute returns one attribute, padded to 4 bytes.
 func attribute(kind uint16, value []byte) []byte {
 	b := make([]byte, 4, 8+len(value))
 	binary.NativeEndian.PutUint16(b, uint16(4+len(value)))
@@ -41,7 +41,7 @@ func attribute(kind uint16, value []byte) []byte {
 	return b
 }
 
-// info is struct tcp_info with an RTT and a congestion window.
+// info returns a struct tcp_info with an RTT and a congestion window.
 func info(rttUs, cwnd uint32) []byte {
 	b := make([]byte, 248)
 	binary.NativeEndian.PutUint32(b[68:], rttUs)
@@ -63,7 +63,7 @@ func memory(recv, send, queued uint32) []byte {
 	return b
 }
 
-// TestParseDiag reads what the kernel answers about one connection.
+// TestParseDiag reads the kernel's answers about one connection.
 func TestParseDiag(t *testing.T) {
 	const seq = 7
 	whole := told(1, 4096, 99, attribute(attrMemory, memory(131072, 87040, 60000)), attribute(attrCongestion, []byte("cubic\x00")), attribute(attrInfo, info(20500, 40)))
@@ -96,7 +96,7 @@ func TestParseDiag(t *testing.T) {
 	}
 }
 
-// TestAskDiag: an address of IPv4 in the form of IPv6 is asked for as IPv4.
+// TestAskDiag: a mapped IPv4 address is requested as IPv4.
 func TestAskDiag(t *testing.T) {
 	for _, tt := range []struct {
 		local, peer string

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// Kept is not offered: this system does not double the sockets of a process.
+// Kept is not available: this system does not duplicate the sockets of a process.
 type Kept struct{}
 
-// Keep returns an error: this system does not double the sockets of a process.
+// Keep returns an error: this system does not duplicate the sockets of a process.
 func Keep(syscall.Conn) (*Kept, error) { return nil, unsupported("a second descriptor of a socket") }
 
 // Conn returns an error, as Keep does.

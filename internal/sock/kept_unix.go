@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kept holds on to a socket that another process uses meanwhile. Nothing of
-// this process reads, polls or changes it before Conn.
+// Kept keeps a duplicate of a socket while another process uses it. This process does not read, poll or change it before Conn.
 type Kept struct {
 	once sync.Once
 	fd   int
 }
 
-// Keep holds on to the socket of c, which may be closed then.
+// Keep duplicates the socket of c, which may be closed after that.
 func Keep(c syscall.Conn) (*Kept, error) {
 	k := &Kept{}
 	err := Reach(c, func(fd uintptr) (err error) {
@@ -32,7 +31,7 @@ func Keep(c syscall.Conn) (*Kept, error) {
 	return k, nil
 }
 
-// Conn is a connection of the socket, once; nothing is kept then.
+// Conn returns a connection of the socket, once; it releases the duplicate.
 func (k *Kept) Conn() (c net.Conn, err error) {
 	err = net.ErrClosed
 	k.once.Do(func() {
@@ -46,7 +45,7 @@ func (k *Kept) Conn() (c net.Conn, err error) {
 	return c, nil
 }
 
-// Close lets the socket go, unless Conn has taken it up.
+// Close closes the duplicate, unless Conn has taken it.
 func (k *Kept) Close() error {
 	var err error
 	k.once.Do(func() { err = unix.Close(k.fd) })

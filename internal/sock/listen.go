@@ -11,14 +11,13 @@ import (
 	"thru/internal/fault"
 )
 
-// Range says where an end listens for data: on the first free port of a range,
-// the same on all addresses.
+// Range is where an end listens for data: on the first free port of a range, the same on all addresses.
 type Range struct {
 	Addrs               []string // of this host; empty: all
-	First, Last, Offset int      // the range, and where in it to begin; First 0: any port
+	First, Last, Offset int      // the range, and where in it to start; First 0: any port
 }
 
-// Ports are those of the range in the order in which they are tried; 0 alone is any.
+// Ports returns the ports of the range in the order of the tries; a single 0 means any port.
 func (r Range) Ports() []int {
 	if r.First <= 0 || r.Last < r.First {
 		return []int{0}
@@ -31,8 +30,7 @@ func (r Range) Ports() []int {
 	return all
 }
 
-// Listen opens the first free port for TCP; control is applied to each socket
-// before. An error says that no port could be had.
+// Listen opens the first free port for TCP, after applying control to each socket. It returns an error where no port is free.
 func (r Range) Listen(ctx context.Context, control Control) (all []net.Listener, err error) {
 	err = r.Try(func(port int) error {
 		all, err = r.ListenAt(ctx, "tcp", port, control)
@@ -41,7 +39,7 @@ func (r Range) Listen(ctx context.Context, control Control) (all []net.Listener,
 	return all, err
 }
 
-// Try opens the first port that is not in use. An error says that none could be had.
+// Try opens the first free port. It returns an error where none is free.
 func (r Range) Try(open func(port int) error) error {
 	for _, port := range r.Ports() {
 		err := open(port)
@@ -59,7 +57,7 @@ func (r Range) Try(open func(port int) error) error {
 		"sock: listening: data ports %d-%d are all in use", r.First, r.Last)
 }
 
-// Hosts are the addresses as package net wants them; "" is all.
+// Hosts returns the addresses in the form of package net; "" means all.
 func (r Range) Hosts() []string {
 	if len(r.Addrs) == 0 {
 		return []string{""}
@@ -67,13 +65,13 @@ func (r Range) Hosts() []string {
 	return r.Addrs
 }
 
-// Control is what package net calls for a socket before it is used.
+// Control is the function that package net calls for a socket before its use.
 type Control = func(network, address string, c syscall.RawConn) error
 
 // ListenAt opens one port on all addresses, for "tcp", "tcp4" or "tcp6".
 func (r Range) ListenAt(ctx context.Context, network string, port int, control Control) (all []net.Listener, err error) {
 	lc := net.ListenConfig{Control: control}
-	lc.SetMultipathTCP(false) // another protocol than was asked for
+	lc.SetMultipathTCP(false) // not the requested protocol
 	for _, a := range r.Hosts() {
 		l, err := lc.Listen(ctx, network, net.JoinHostPort(a, strconv.Itoa(port)))
 		if err != nil {

@@ -2,32 +2,29 @@ package sock
 
 import "encoding/binary"
 
-// Moment is what a connection's window is used for at one time: the part of
-// struct tcp_info that is worth reading many times a second. A field that the
-// kernel's structure is too short for is negative.
+// Moment is the state of a connection's windows at one time: the part of struct tcp_info that is read many times a second. A field that the kernel's structure
+// does not include is negative.
 type Moment struct {
 	CAState    int64 // TCP_CA_OPEN 0, DISORDER 1, CWR 2, RECOVERY 3, LOSS 4
 	MSS        int64 // bytes that a segment sent carries
 	Unacked    int64 // segments sent and not acknowledged as a whole
-	InFlight   int64 // of these and of those sent again, the segments that are still in the network as far as is known
+	InFlight   int64 // unacknowledged and retransmitted segments that are probably still in the network
 	Cwnd       int64 // segments
-	NotSent    int64 // bytes in the socket that wait to be sent
-	SendWnd    int64 // bytes, as the peer has advertised
-	RecvWnd    int64 // bytes, as this end has advertised
-	SegsIn     int64 // segments that have come, also empty ones and those that came twice; the low 32 bits
+	NotSent    int64 // unsent bytes in the socket
+	SendWnd    int64 // bytes, as the peer advertises
+	RecvWnd    int64 // bytes, as this end advertises
+	SegsIn     int64 // segments received, including empty and duplicate ones; the low 32 bits
 	RTT        int64 // smoothed, ns; 0: never measured
 	PacingRate int64 // bytes/s; NoPacing: none was ever set
 }
 
-// NoPacing is the pacing rate of a connection that no rate holds back.
+// NoPacing is the pacing rate of a connection without a rate limit.
 const NoPacing = int64(^uint64(0) >> 1)
 
-// ParseMoment reads struct tcp_info as the kernel returned it. Unlike
-// ParseTCPInfo it allocates nothing.
+// ParseMoment reads struct tcp_info as the kernel returned it. Unlike ParseTCPInfo it allocates nothing.
 //
-// In flight is what the kernel's tcp_packets_in_flight computes: unacknowledged
-// without those that were selectively acknowledged or are taken for lost, and
-// with those of them that were sent again (include/net/tcp.h).
+// In flight is what the kernel's tcp_packets_in_flight computes: unacknowledged segments, minus those selectively acknowledged or considered lost, plus
+// retransmissions (include/net/tcp.h).
 func ParseMoment(b []byte) Moment {
 	r := momentReader{b}
 	m := Moment{
@@ -52,7 +49,7 @@ func (r momentReader) u32(off int) int64 {
 	return int64(binary.NativeEndian.Uint32(r.b[off:]))
 }
 
-// u64 reads numbers above the greatest int64 as that one.
+// u64 limits larger numbers to the greatest int64.
 func (r momentReader) u64(off int) int64 {
 	if off+8 > len(r.b) {
 		return -1

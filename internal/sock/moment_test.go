@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A moment agrees with what ParseTCPInfo reads of the same structure.
+// A Moment agrees with ParseTCPInfo on the same structure.
 func TestParseMomentOffsets(t *testing.T) {
 	b := record(248)
 	m, i := ParseMoment(b), ParseTCPInfo(b)
@@ -23,7 +23,7 @@ func TestParseMomentOffsets(t *testing.T) {
 	}
 }
 
-// In flight counts what was sent again, and leaves out what has arrived or is lost.
+// In flight includes retransmissions, and leaves out segments that have arrived or are lost.
 func TestInFlight(t *testing.T) {
 	for _, c := range []struct {
 		unacked, sacked, lost, retrans uint32
@@ -31,7 +31,7 @@ func TestInFlight(t *testing.T) {
 	}{
 		{10, 0, 0, 0, 10},
 		{10, 3, 2, 1, 6},
-		{10, 8, 3, 0, 0}, // the counters are not of one moment
+		{10, 8, 3, 0, 0}, // the counters are from different moments
 	} {
 		b := record(248)
 		for off, v := range map[int]uint32{24: c.unacked, 28: c.sacked, 32: c.lost, 36: c.retrans} {
@@ -43,7 +43,7 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// What an old kernel's shorter structure lacks is not zero.
+// A field that an old kernel's shorter structure lacks is not zero.
 func TestParseMomentShort(t *testing.T) {
 	for _, c := range []struct {
 		n                          int

@@ -13,31 +13,28 @@ import (
 	"thru/internal/measure"
 )
 
-// Options are set on a socket before it connects or listens, so that the
-// handshake already carries them (window scale, MSS) and no other congestion
-// control has left its pacing on it.
+// Options are set on a socket before it connects or listens, so that the handshake already carries them (window scale, MSS) and no other congestion control
+// has set a pacing rate on it.
 type Options struct {
 	SendBuffer int64  // SO_SNDBUF in bytes as passed to the kernel; 0 leaves autotuning on
 	RecvBuffer int64  // SO_RCVBUF likewise
 	Congestion string // TCP_CONGESTION
 	MSS        int    // TCP_MAXSEG
-	NoDelay    bool   // TCP_NODELAY; Go's own default of "on" is undone where false
+	NoDelay    bool   // TCP_NODELAY; false turns off Go's default of "on"
 	DSCP       int    // upper six bits of TOS and traffic class
 	Device     string // SO_BINDTODEVICE: an interface or VRF
-	// DontFragment: datagrams above the path's MTU are refused (IP_MTU_DISCOVER).
+	// DontFragment makes the kernel refuse datagrams above the path MTU (IP_MTU_DISCOVER).
 	DontFragment bool
-	ReuseAddr    bool // SO_REUSEADDR: a fixed source port may be used again at once, towards another port
-	// LongestRetry is the longest time between two tries to send a lost segment
-	// (TCP_RTO_MAX_MS since Linux 6.15, and on all TCP_THIN_LINEAR_TIMEOUTS: the first
-	// tries of a connection that sends little are evenly spaced); systems without
-	// these double it up to minutes.
+	ReuseAddr    bool // SO_REUSEADDR: a fixed source port may be reused at once, towards another port
+	// LongestRetry is the longest time between two retransmissions of a segment (TCP_RTO_MAX_MS since Linux 6.15, and on all versions
+	// TCP_THIN_LINEAR_TIMEOUTS: the first retransmissions of a connection that sends little are evenly spaced). Other systems double the time up to minutes.
 	LongestRetry time.Duration
-	UserTimeout  time.Duration // as SetUserTimeout
-	// Arrivals: the kernel notes when packets arrive, for Arrival.
+	UserTimeout  time.Duration // as in SetUserTimeout
+	// Arrivals makes the kernel timestamp arriving packets, for Arrival.
 	Arrivals bool
 }
 
-// Control is a function for net.Dialer and net.ListenConfig that applies o.
+// Control applies o; it is a function for net.Dialer and net.ListenConfig.
 func (o Options) Control(network, _ string, c syscall.RawConn) error {
 	var err error
 	if cerr := c.Control(func(fd uintptr) { err = o.apply(fd, strings.HasSuffix(network, "6")) }); cerr != nil {
@@ -46,7 +43,7 @@ func (o Options) Control(network, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// apply sets each option; the error names the option and what would work.
+// apply sets each option; its error names the option and what would work.
 func (o Options) apply(fd uintptr, ipv6 bool) error {
 	steps := []struct {
 		name string
@@ -76,7 +73,7 @@ func (o Options) apply(fd uintptr, ipv6 bool) error {
 	return nil
 }
 
-// explain turns the kernel's refusal of one option into an error with a hint.
+// explain turns the kernel's refusal of an option into an error with a hint.
 func (o Options) explain(name string, err error) error {
 	hint := "leave the option out, or run as root"
 	switch {
@@ -96,13 +93,12 @@ func (o Options) explain(name string, err error) error {
 	return fault.Failf(hint, "sock: setting %s: %w", name, err)
 }
 
-// SetUserTimeout ends a TCP connection whose peer acknowledges nothing for so
-// long (TCP_USER_TIMEOUT, tcp(7)); on systems without it this does nothing.
+// SetUserTimeout ends a TCP connection whose peer acknowledges nothing for that time (TCP_USER_TIMEOUT, tcp(7)); on systems without it this does nothing.
 func SetUserTimeout(c *net.TCPConn, d time.Duration) error {
 	return Reach(c, func(fd uintptr) error { return setUserTimeout(fd, d) })
 }
 
-// InfoOf is what the kernel says of a connection now; empty where it does not.
+// InfoOf returns the kernel's current TCP_INFO of a connection; empty where it is not available.
 func InfoOf(c net.Conn) measure.TCPInfo {
 	return Read(c, func(fd uintptr) measure.TCPInfo {
 		b := make([]byte, TCPInfoSize)
@@ -110,7 +106,7 @@ func InfoOf(c net.Conn) measure.TCPInfo {
 	})
 }
 
-// SetNoDelay sets TCP_NODELAY as asked; Go turns it on for every connection.
+// SetNoDelay sets TCP_NODELAY; Go turns it on for every connection.
 func SetNoDelay(c *net.TCPConn, on bool) error {
 	if err := c.SetNoDelay(on); err != nil {
 		return fmt.Errorf("sock: setting TCP_NODELAY: %w", err)
@@ -118,7 +114,7 @@ func SetNoDelay(c *net.TCPConn, on bool) error {
 	return nil
 }
 
-// Granted is what the kernel says of a connected socket.
+// Granted holds the options that the kernel reports for a connected socket.
 type Granted struct {
 	SendBuffer, RecvBuffer int // bytes; BufferOverhead times the usable size
 	Congestion             string

@@ -14,14 +14,13 @@ func setUserTimeout(fd uintptr, d time.Duration) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
 }
 
-// setLongestRetry sets the older option too: the two shorten different tries.
+// setLongestRetry sets the older option too: the two shorten different retransmission times.
 func setLongestRetry(fd uintptr, d time.Duration) error {
 	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_THIN_LINEAR_TIMEOUTS, 1)
 	return errors.Join(err, unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS, int(d.Milliseconds())))
 }
 
-// AskPeer has the kernel ask the peer of a connection that is idle once a second
-// whether it is there (SO_KEEPALIVE, tcp(7)), for two minutes; asked again it does so at once.
+// AskPeer makes the kernel probe the peer of an idle connection once a second (SO_KEEPALIVE, tcp(7)), for two minutes; a repeated call probes at once.
 func AskPeer(fd uintptr) error {
 	return errors.Join(
 		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1),
@@ -37,7 +36,7 @@ func setCongestion(fd uintptr, name string) error {
 	return unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 }
 
-// setDSCP sets both families on an IPv6 socket, since it may carry mapped IPv4.
+// setDSCP sets both families on an IPv6 socket, because it may carry mapped IPv4.
 func setDSCP(fd uintptr, dscp int, ipv6 bool) error {
 	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)
 	if ipv6 {
@@ -46,7 +45,7 @@ func setDSCP(fd uintptr, dscp int, ipv6 bool) error {
 	return err
 }
 
-// ReadGranted reads the options of fd; what cannot be read stays zero.
+// ReadGranted reads the options of fd; unreadable ones stay zero.
 func ReadGranted(fd uintptr) Granted {
 	var g Granted
 	g.SendBuffer, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF)
@@ -57,8 +56,7 @@ func ReadGranted(fd uintptr) Granted {
 	return g
 }
 
-// BufferOverhead is how many times the usable size the kernel reports for a
-// socket buffer: Linux doubles it for its bookkeeping (socket(7)).
+// BufferOverhead is the reported size of a socket buffer divided by its usable size: Linux doubles it for its overhead (socket(7)).
 const BufferOverhead = 2
 
 // ReadTCPInfo fills b with struct tcp_info and returns the length that the

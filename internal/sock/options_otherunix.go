@@ -15,7 +15,7 @@ func setDSCP(fd uintptr, dscp int, ipv6 bool) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)
 }
 
-// ReadGranted reads the options of fd; what cannot be read stays zero.
+// ReadGranted reads the options of fd; unreadable ones stay zero.
 func ReadGranted(fd uintptr) Granted {
 	var g Granted
 	g.SendBuffer, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF)

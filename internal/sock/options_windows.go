@@ -8,7 +8,7 @@ func setCongestion(uintptr, string) error { return unsupported("congestion contr
 
 func setMSS(uintptr, int) error { return unsupported("the MSS") }
 
-// Windows ignores IP_TOS of programs unless a policy allows it, so it is not claimed.
+// Windows ignores a program's IP_TOS unless a policy allows it, so DSCP counts as unsupported.
 func setDSCP(uintptr, int, bool) error { return unsupported("DSCP") }
 
 func setSendBuffer(fd uintptr, n int) error {
@@ -19,7 +19,7 @@ func setRecvBuffer(fd uintptr, n int) error {
 	return windows.SetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_RCVBUF, n)
 }
 
-// ReadGranted reads the options of fd; what cannot be read stays zero.
+// ReadGranted reads the options of fd; unreadable ones stay zero.
 func ReadGranted(fd uintptr) Granted {
 	var g Granted
 	g.SendBuffer, _ = windows.GetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_SNDBUF)

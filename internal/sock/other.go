@@ -10,96 +10,95 @@ import (
 	"time"
 )
 
-// BufferOverhead is how many times the usable size the system reports for a
-// socket buffer; only Linux doubles it.
+// BufferOverhead is the reported size of a socket buffer divided by its usable size; only Linux doubles it.
 const BufferOverhead = 1
 
-// ReadTCPInfo returns 0: the layout here is not Linux's.
+// ReadTCPInfo returns 0: this system's layout differs from Linux's.
 func ReadTCPInfo(uintptr, []byte) int { return 0 }
 
-// AvailableCongestion returns nil: this system has no common way to ask.
+// AvailableCongestion returns nil: there is no common interface for it.
 func AvailableCongestion() []string { return nil }
 
 func unsupported(what string) error {
 	return fmt.Errorf("%s cannot be set on %s", what, runtime.GOOS)
 }
 
-// setDontFragment is not offered: each system has an option of its own for it.
+// setDontFragment is not available: each system has its own option.
 func setDontFragment(uintptr, bool) error { return unsupported("don't fragment") }
 
 func setUserTimeout(uintptr, time.Duration) error { return nil }
 
-// AskPeer does nothing: where it could, the answers are not counted.
+// AskPeer is not available: this system does not count the answers.
 func AskPeer(uintptr) error { return unsupported("asking the peer") }
 
 func setLongestRetry(uintptr, time.Duration) error { return nil }
 
 func setArrivals(uintptr, int) error { return nil }
 
-// Arrival returns the zero time at once: when data arrived is not known here.
+// Arrival returns the zero time at once: this system does not report arrival times.
 func Arrival(net.Conn) time.Time { return time.Time{} }
 
-// Drops returns false: the socket's own drops are not known here.
+// Drops returns false: this system does not report the drops of a socket.
 func Drops(uintptr) (int64, bool) { return 0, false }
 
-// Queued returns 0: what waits in a socket is not known here.
+// Queued returns 0: this system does not report the queue of a socket.
 func Queued(uintptr) int { return 0 }
 
-// SendQueued is not known here.
+// SendQueued returns -1: not known on this system.
 func SendQueued(uintptr) int64 { return -1 }
 
-// Unread returns false: what waits for the program is not known here.
+// Unread returns false: this system does not report unread bytes.
 func Unread(uintptr) (int, bool) { return 0, false }
 
-// IncomingCPU returns nil: which CPU took a packet in is not known here.
+// IncomingCPU returns nil: this system does not report the CPU that received a packet.
 func IncomingCPU(uintptr) *int { return nil }
 
-// PathMTU returns 0: it is not known here.
+// PathMTU returns 0: not known on this system.
 func PathMTU(uintptr) int { return 0 }
 
-// DestinationRoom is none: nothing comes beside a datagram.
+// DestinationRoom is 0: datagrams have no control messages here.
 const DestinationRoom = 0
 
-// WantDestination is not offered: each system has an option of its own for it.
+// WantDestination is not available: each system has its own option.
 func WantDestination(*net.UDPConn) error { return unsupported("the destination of datagrams") }
 
-// Destination returns false: it is not known here.
+// Destination returns false: not known on this system.
 func Destination([]byte) (netip.Addr, bool) { return netip.Addr{}, false }
 
-// Diag is not offered: other systems have ways of their own.
+// Diag is not available: other systems have their own interfaces.
 type Diag struct{}
 
-// OpenDiag is not offered: other systems have ways of their own.
+// OpenDiag returns an error: other systems have their own interfaces.
 func OpenDiag() (*Diag, error) {
 	return nil, fmt.Errorf("sock: connections of other programs are not read on %s", runtime.GOOS)
 }
 
-// Find finds nothing here.
+// Find returns ErrNoConnection.
 func (*Diag) Find(_, _ netip.AddrPort) (Connection, error) { return Connection{}, ErrNoConnection }
 
-// Close does nothing here.
+// Close does nothing.
 func (*Diag) Close() error { return nil }
 
-// SaveSYN is not offered: this system keeps no SYN.
+// SaveSYN is not available: this system keeps no SYN.
 func SaveSYN(uintptr) error { return unsupported("keeping the SYN") }
 
-// SavedSYN is not offered: this system keeps no SYN.
+// SavedSYN is not available: this system keeps no SYN.
 func SavedSYN(uintptr) ([]byte, error) { return nil, unsupported("keeping the SYN") }
 
-// HeaderRoom is none: nothing comes beside a datagram.
+// HeaderRoom is 0: datagrams have no control messages here.
 const HeaderRoom = 0
 
-// SetProbe is not offered: each system has options of its own for it.
+// SetProbe is not available: each system has its own options.
 func SetProbe(uintptr, bool) error { return unsupported("the IP header of datagrams") }
 
-// ParseHeader knows nothing here.
+// ParseHeader returns an unknown header.
 func ParseHeader([]byte) Header { return Header{TOS: -1, TTL: -1} }
 
-// MarkControl is nil: datagrams have no mark of their own here.
+// MarkControl returns nil: this system cannot set the TOS byte of single datagrams.
 func MarkControl(bool, int) []byte { return nil }
 
-// TooBig is nil: what routers say is not known here.
+// TooBig returns nil: this system does not report ICMP messages.
 func TooBig(uintptr) []int { return nil }
 
-// ReadStack knows nothing here.
+// ReadStack returns unknown settings.
 func ReadStack() Stack { return Stack{} }

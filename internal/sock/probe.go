@@ -1,17 +1,17 @@
 package sock
 
-// Header is what the IP header of a received datagram said; -1 is not known.
+// Header is the IP header of a received datagram; -1: not known.
 type Header struct {
 	TOS      int // DSCP and ECN
 	TTL      int // or hop limit
-	Fragment int // size of the largest fragment in bytes, where it came in several; 0: it came whole
+	Fragment int // size of the largest fragment in bytes, where it was fragmented; else 0
 }
 
-// ProbeTTL is the TTL, or hop limit, that datagrams of a probe leave with.
+// ProbeTTL is the TTL, or hop limit, of a probe's datagrams when they are sent.
 const ProbeTTL = 64
 
-// Stack is how the TCP of this host makes its SYNs; nil is not known.
+// Stack is which options this host's TCP puts into its SYNs; nil: not known.
 type Stack struct {
-	WindowScaling, SACK, Timestamps, ECN *bool // a SYN asks for it
-	MTUProbing                           *bool // a connection begins with a small MSS, whatever the peer allows
+	WindowScaling, SACK, Timestamps, ECN *bool // a SYN requests it
+	MTUProbing                           *bool // a connection starts with a small MSS, whatever the peer allows
 }

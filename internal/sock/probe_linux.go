@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SaveSYN has the kernel keep the SYN of each connection that a socket will
-// accept (TCP_SAVE_SYN, since Linux 4.2).
+// SaveSYN makes the kernel keep the SYN of each connection that a socket accepts (TCP_SAVE_SYN, since Linux 4.2).
 func SaveSYN(fd uintptr) error {
 	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_SAVE_SYN, 1); err != nil {
 		return fmt.Errorf("sock: setting TCP_SAVE_SYN: %w", err)
@@ -20,9 +19,8 @@ func SaveSYN(fd uintptr) error {
 	return nil
 }
 
-// SavedSYN returns the headers of the SYN that began a connection, from IP
-// on; the kernel gives them once. They are empty where it has answered with a
-// SYN cookie.
+// SavedSYN returns the headers of the SYN that opened a connection, starting with IP; the kernel returns them once. They are empty where the kernel has
+// answered with a SYN cookie.
 func SavedSYN(fd uintptr) ([]byte, error) {
 	b := make([]byte, 512) // IP and TCP headers with all options are 120 at most
 	n := uint32(len(b))
@@ -34,13 +32,12 @@ func SavedSYN(fd uintptr) ([]byte, error) {
 	return b[:min(int(n), len(b))], nil
 }
 
-// HeaderRoom is what ReadMsgUDP needs beside a datagram for ParseHeader.
+// HeaderRoom is the buffer size for control messages that ReadMsgUDP needs for ParseHeader.
 const HeaderRoom = 128
 
-// SetProbe prepares a UDP socket for datagrams whose IP header matters: they
-// leave whole or not at all, whatever the kernel believes of the path
-// (IP_PMTUDISC_PROBE), with ProbeTTL; those that come tell their header; what
-// routers say is kept for TooBig (IP_RECVERR). See ip(7), ipv6(7).
+// SetProbe prepares a UDP socket for probes of the IP header. Its datagrams are sent unfragmented or not at all, whatever path MTU the kernel assumes
+// (IP_PMTUDISC_PROBE), with ProbeTTL. Received datagrams come with their header, and the kernel keeps routers' ICMP messages for TooBig (IP_RECVERR). See
+// ip(7), ipv6(7).
 func SetProbe(fd uintptr, ipv6 bool) error {
 	type option struct{ level, name, value int }
 	options := []option{
@@ -55,7 +52,7 @@ func SetProbe(fd uintptr, ipv6 bool) error {
 		}
 		fragments = option{unix.IPPROTO_IPV6, unix.IPV6_RECVFRAGSIZE, 1}
 	}
-	// Kernels before 4.11 have no such thing; what clears DF on the way stays hidden there.
+	// Kernels before 4.11 do not have it; there a router that clears DF stays undetected.
 	_ = unix.SetsockoptInt(int(fd), fragments.level, fragments.name, fragments.value)
 	for _, o := range options {
 		if err := unix.SetsockoptInt(int(fd), o.level, o.name, o.value); err != nil {
@@ -65,7 +62,7 @@ func SetProbe(fd uintptr, ipv6 bool) error {
 	return nil
 }
 
-// ParseHeader reads the control messages that came beside a datagram.
+// ParseHeader reads the control messages of a datagram.
 func ParseHeader(oob []byte) Header {
 	h := Header{TOS: -1, TTL: -1, Fragment: 0}
 	messages, err := unix.ParseSocketControlMessage(oob)
@@ -86,7 +83,7 @@ func ParseHeader(oob []byte) Header {
 	return h
 }
 
-// number reads an int of C, or a byte (IP_TOS comes as one); -1 is neither.
+// number reads a C int, or a byte (IP_TOS comes as one); -1 for other sizes.
 func number(b []byte) int {
 	switch {
 	case len(b) >= 4:
@@ -97,8 +94,7 @@ func number(b []byte) int {
 	return -1
 }
 
-// MarkControl is the control message that sends a datagram with a TOS byte, or
-// traffic class, of its own.
+// MarkControl returns the control message that sends a datagram with its own TOS byte, or traffic class.
 func MarkControl(ipv6 bool, tos int) []byte {
 	b := make([]byte, unix.CmsgSpace(4))
 	if ipv6 {
@@ -110,20 +106,19 @@ func MarkControl(ipv6 bool, tos int) []byte {
 	return b
 }
 
-// putHeader begins a control message with n bytes of data (cmsg(3)).
+// putHeader writes the header of a control message with n bytes of data (cmsg(3)).
 func putHeader(b []byte, level, kind int32, n int) {
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
 	h.Level, h.Type = level, kind
 	h.SetLen(unix.CmsgLen(n))
 }
 
-// TooBig empties the error queue of a socket. It returns the MTUs that routers
-// have named since the last call (RFC 1191, RFC 8201); 0 is a router that
-// named none.
+// TooBig empties the error queue of a socket. It returns the MTUs that routers have reported since the last call (RFC 1191, RFC 8201); 0 stands for a router
+// that reported none.
 func TooBig(fd uintptr) []int {
 	var all []int
 	p, oob := make([]byte, 1), make([]byte, 512)
-	for range 1000 { // a bound; the kernel's queue holds less
+	for range 1000 { // a limit; the kernel's queue holds less
 		_, n, _, _, err := unix.Recvmsg(int(fd), p, oob, unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 		if errors.Is(err, unix.EINTR) {
 			continue
@@ -172,7 +167,7 @@ func ReadStack() Stack {
 		return new(strings.Contains(values, v))
 	}
 	s.WindowScaling, s.SACK, s.Timestamps = is("tcp_window_scaling", "1"), is("tcp_sack", "1"), is("tcp_timestamps", "12")
-	s.ECN = is("tcp_ecn", "134") // others answer only
+	s.ECN = is("tcp_ecn", "134") // with other values it only answers
 	s.MTUProbing = is("tcp_mtu_probing", "2")
 	return s
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeaders sends a datagram with a mark over loopback, of each family.
+// TestHeaders sends a datagram with a TOS mark over loopback, in each family.
 func TestHeaders(t *testing.T) {
 	for network, addr := range map[string]string{"udp4": "127.0.0.1:0", "udp6": "[::1]:0"} {
 		pc, err := net.ListenPacket(network, addr)
@@ -39,7 +39,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestTooBig reads what the kernel queues of ICMP (ip(7), IP_RECVERR).
+// TestTooBig reads the ICMP errors that the kernel queues (ip(7), IP_RECVERR).
 func TestTooBig(t *testing.T) {
 	message := func(level, kind int32, errno uint32, origin byte, mtu uint32) []byte {
 		b := make([]byte, unix.CmsgSpace(16))

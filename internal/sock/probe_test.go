@@ -12,7 +12,7 @@ func TestParseSYN(t *testing.T) {
 	const (
 		four = "4500003c1c4640004006b1e6 0a000001 0a000002"
 		six  = "6000000000280640 fd000000000000000000000000000001 fd000000000000000000000000000002"
-		// Ports, numbers; then length and flags, window, check sum, urgent pointer.
+		// Ports, sequence numbers; then length and flags, window, checksum, urgent pointer.
 		tcp  = "c35014510000000100000000"
 		full = "a002 faf0 0000 0000 020405b4 0402 080a 00000001 00000000 01 030307"
 	)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Reach runs do with the descriptor of a connection, which stays open meanwhile.
+// Reach runs do with the descriptor of a connection, which stays open during the call.
 func Reach(conn any, do func(fd uintptr) error) error {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
@@ -20,7 +20,7 @@ func Reach(conn any, do func(fd uintptr) error) error {
 	return errors.Join(ctl, err)
 }
 
-// Read is what of tells of a connection's descriptor; the zero value where that cannot be reached.
+// Read returns the result of of for a connection's descriptor; the zero value where there is no descriptor.
 func Read[T any](conn any, of func(fd uintptr) T) (v T) {
 	_ = Reach(conn, func(fd uintptr) error {
 		v = of(fd)

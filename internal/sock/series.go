@@ -8,31 +8,28 @@ import (
 	"thru/internal/measure"
 )
 
-// Series are the readings of one connection that somebody else uses: the first,
-// the latest, and what lies between them. The zero value has none.
+// Series holds the readings of one connection of another program: the first, the latest, and the distributions between them. The zero value has none.
 type Series struct {
-	Local, Peer string // HOST:PORT, as this end has them
-	Asked       int64  // buffers that were asked for, in bytes; 0: none
+	Local, Peer string // HOST:PORT, seen from this end
+	Asked       int64  // requested buffer size in bytes; 0: none
 
 	first, latest measure.TCPInfo
 	granted       Granted
 	begun, last   time.Time
 	send, receive Readings
-	full          portion // readings in which the send buffer had no room
+	full          portion // readings in which the send buffer is full
 	fromBirth     bool
 }
 
-// Begin forgets what was read. The counters then count from the next reading on,
-// or from when the connection was made where that lies after this.
+// Begin discards all readings. The counters then count from the next reading on, or from the start of the connection where that is after this call.
 func (s *Series) Begin(bornLater bool) {
 	*s = Series{Local: s.Local, Peer: s.Peer, Asked: s.Asked, fromBirth: bornLater}
 }
 
-// A program waits for room until a third of what the send buffer holds is free
-// again (include/net/sock.h, sk_stream_min_wspace).
+// A program waits until a third of the used send buffer is free again (include/net/sock.h, sk_stream_min_wspace).
 const fullPart = 3
 
-// Add is one reading at a time.
+// Add adds one reading.
 func (s *Series) Add(c Connection, at time.Time) {
 	if s.begun.IsZero() {
 		s.first, s.begun = c.TCP, at
@@ -45,10 +42,10 @@ func (s *Series) Add(c Connection, at time.Time) {
 	s.receive.Receiver(c.Moment, c.Unread, c.Unread >= 0)
 }
 
-// IsRead tells whether there is any reading.
+// IsRead reports whether there is any reading.
 func (s *Series) IsRead() bool { return !s.begun.IsZero() }
 
-// Stream is what the readings tell of the direction in which more went.
+// Stream returns the summary of the readings, for the direction with more data.
 func (s *Series) Stream() measure.Stream {
 	start := &s.first
 	if s.fromBirth {
@@ -75,8 +72,8 @@ func (s *Series) Stream() measure.Stream {
 	}
 }
 
-// DataStreams are the streams that carried data, those with the most first, at most
-// so many. One that carried less than a hundredth of the most was for commands.
+// DataStreams returns the streams that carried data, those with the most first, at most that many. It leaves out streams with less than a hundredth of the
+// most, which carried commands.
 func DataStreams(all []measure.Stream, most int) []measure.Stream {
 	slices.SortStableFunc(all, func(a, b measure.Stream) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	for i := range all {

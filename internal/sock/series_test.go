@@ -7,13 +7,13 @@ import (
 	"thru/internal/measure"
 )
 
-// reading is one of a connection with its counters of bytes.
+// reading returns a reading with its byte counters.
 func reading(in, out uint64) Connection {
 	return Connection{TCP: measure.TCPInfo{BytesReceived: &in, BytesAcked: &out}, Moment: Moment{Cwnd: 10, SendWnd: 65536, InFlight: 5, MSS: 1000}, Unread: 700,
 		Granted: Granted{SendBuffer: 2000, RecvBuffer: 4000, Congestion: "cubic"}}
 }
 
-// TestSeries: the direction in which more went is told, from the begin on.
+// TestSeries: the summary is of the direction with more data, since the start.
 func TestSeries(t *testing.T) {
 	at := time.Now()
 	for _, tt := range []struct {
@@ -29,7 +29,7 @@ func TestSeries(t *testing.T) {
 		{"it was made later", true, []Connection{reading(0, 1000), reading(0, 4000)}, 4000, 2000, true},
 	} {
 		s := Series{Local: "a:1", Peer: "b:2", Asked: 1500}
-		s.Add(reading(9, 9), at) // of an earlier run
+		s.Add(reading(9, 9), at) // from an earlier run
 		s.Begin(tt.later)
 		if s.IsRead() {
 			t.Error("a series that has begun anew was read")

@@ -19,9 +19,8 @@ const (
 	kindEnd, kindNop, kindMSS, kindScale, kindSACK, kindTimestamps = 0, 1, 2, 3, 4, 8
 )
 
-// ParseSYN reads the options of a SYN from its IP and TCP headers, as the
-// kernel has kept them (SavedSYN). What is not in the segment is false, since
-// the whole of it is there; an error means that these are no such headers.
+// ParseSYN reads the options of a SYN from its IP and TCP headers, as the kernel has kept them (SavedSYN). An option that is not in the segment is false,
+// because the segment is complete. It returns an error for other data.
 func ParseSYN(b []byte) (measure.SYN, error) {
 	tcp, err := tcpOf(b)
 	if err != nil {
@@ -39,8 +38,7 @@ func ParseSYN(b []byte) (measure.SYN, error) {
 	return s, nil
 }
 
-// tcpOf returns what follows the IP header. A SYN behind IPv6 extension
-// headers is not read: nothing sends such.
+// tcpOf returns the data after the IP header. It does not read a SYN after IPv6 extension headers: no stack sends one.
 func tcpOf(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, errors.New("sock: reading a SYN: the kernel has kept none")
@@ -60,7 +58,7 @@ func tcpOf(b []byte) ([]byte, error) {
 	return b[header:], nil
 }
 
-// parseOptions reads TCP options up to the first one that is cut.
+// parseOptions reads TCP options up to the first truncated one.
 func parseOptions(b []byte, s *measure.SYN) {
 	for len(b) > 0 && b[0] != kindEnd {
 		if b[0] == kindNop {

@@ -1,8 +1,6 @@
-// Package sock sets and reads options of TCP sockets: buffers, congestion
-// control, MSS, DSCP, device, and the kernel's TCP_INFO.
+// Package sock sets and reads options of TCP sockets: buffers, congestion control, MSS, DSCP, device, and the kernel's TCP_INFO.
 //
-// Linux is complete; other systems have what they share with it, and say
-// which option they lack.
+// Linux is complete; other systems have the options that they share with it, and return an error for the others.
 package sock
 
 import (
@@ -12,8 +10,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TCPInfoSize is the room to give the kernel for struct tcp_info: more than
-// any released kernel fills, so that the returned length is the kernel's own.
+// TCPInfoSize is the buffer size for struct tcp_info: more than any released kernel fills, so that the returned length is the kernel's own.
 const TCPInfoSize = 320
 
 // Bits of tcpi_options (include/uapi/linux/tcp.h).
@@ -61,7 +58,7 @@ func ParseTCPInfo(b []byte) measure.TCPInfo {
 	return t
 }
 
-// dropUnknown takes out the values that say "never measured" or "none".
+// dropUnknown removes the values that mean "never measured" or "none".
 func dropUnknown(t *measure.TCPInfo) {
 	const never = int64(^uint32(0)) * microsecond
 	if t.MinRTT != nil && (*t.MinRTT == never || *t.MinRTT == 0) {
@@ -96,10 +93,10 @@ func (r infoReader) u32(off int) *uint32 {
 	return new(binary.NativeEndian.Uint32(r.b[off:]))
 }
 
-// microsecond is one of the kernel's times, in ns.
+// microsecond is the unit of the kernel's times, in ns.
 const microsecond = 1000
 
-// span is a time of 32 bits in microseconds, in ns.
+// span returns a 32-bit time in microseconds as ns.
 func (r infoReader) span(off int) *int64 {
 	us := r.u32(off)
 	if us == nil {
@@ -115,8 +112,7 @@ func (r infoReader) u64(off int) *uint64 {
 	return new(binary.NativeEndian.Uint64(r.b[off:]))
 }
 
-// nibbles splits the byte of two 4-bit fields: C puts the first field in the
-// low half on little-endian machines and in the high half on the others.
+// nibbles splits a byte with two 4-bit fields: C puts the first field in the low half on little-endian machines and in the high half on others.
 func nibbles(b uint8) (first, second *uint8) {
 	if littleEndian() {
 		return new(b & 15), new(b >> 4)

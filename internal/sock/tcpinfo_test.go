@@ -77,7 +77,7 @@ func TestParseTCPInfoShort(t *testing.T) {
 	}
 }
 
-// The kernel's "never measured" is no measurement.
+// The kernel's "never measured" is not a value.
 func TestParseTCPInfoNever(t *testing.T) {
 	b := record(248)
 	binary.NativeEndian.PutUint32(b[148:], ^uint32(0))

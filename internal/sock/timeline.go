@@ -6,22 +6,21 @@ import (
 	"thru/internal/measure"
 )
 
-// Readings sum up many readings of one connection, however many there are. The
-// zero value has none; adding one allocates nothing.
+// Readings summarizes any number of readings of one connection. The zero value has none; adding one allocates nothing.
 type Readings struct {
-	Count int64 // readings, of which each may have told less than all
+	Count int64 // number of readings, some of which may be partial
 
 	inFlight, cwnd, notSent, sendWnd, recvWnd, unread, rtt, pacing tally
 	cwndFull, wndFull, recovery, idle                              portion
 }
 
-// States of congestion control in which segments are sent again (include/uapi/linux/tcp.h).
+// Congestion control states with retransmissions (include/uapi/linux/tcp.h).
 const (
 	caRecovery = 3
 	caLoss     = 4
 )
 
-// Sender adds what a reading tells of the end that sends.
+// Sender adds a reading of the sending end.
 func (r *Readings) Sender(m Moment) {
 	r.inFlight.add(m.InFlight, m.InFlight >= 0)
 	r.cwnd.add(m.Cwnd, m.Cwnd >= 0)
@@ -37,28 +36,22 @@ func (r *Readings) Sender(m Moment) {
 	r.idle.add(m.NotSent < m.MSS && !cwnd && !wnd, knowsWnd && m.NotSent >= 0) // less than a segment may wait for more (Nagle)
 }
 
-// Receiver adds what a reading tells of the end that receives, with the bytes
-// that wait for its program where they are known.
+// Receiver adds a reading of the receiving end, with the bytes that its program has not read, where they are known.
 func (r *Readings) Receiver(m Moment, unread int64, knowsUnread bool) {
 	r.recvWnd.add(m.RecvWnd, m.RecvWnd >= 0)
 	r.unread.add(unread, knowsUnread)
 }
 
-// Bounds of what a sender lets a window have free though data waits, to send
-// it as one larger packet when more is acknowledged (net/ipv4/tcp_output.c,
-// tcp_tso_should_defer): a part of the smaller window, and never a whole packet.
+// Limits of the free window that a sender leaves although data waits, to send one larger packet later (net/ipv4/tcp_output.c, tcp_tso_should_defer): a part of
+// the smaller window, and less than a whole packet.
 const (
 	deferPart  = 3       // tcp_tso_win_divisor
 	deferBytes = 1 << 16 // GSO_LEGACY_MAX_SIZE
 )
 
-// usedUp tells whether a sender has used up its congestion window and its
-// peer's window, each as the kernel holds it against what is to be sent
-// (tcp_cwnd_test, tcp_snd_wnd_test): the one counts segments in the network,
-// the other the bytes since the last acknowledged one, and takes whole
-// segments only. Of a sender that defers what it could send, the window with
-// less room is the one that it waits for; the kernel's own note of being
-// limited by the congestion window (tcp_is_cwnd_limited) has that too.
+// usedUp reports whether a sender has used up its congestion window and its peer's window, by the kernel's own tests (tcp_cwnd_test, tcp_snd_wnd_test). The
+// first counts segments in the network; the second counts bytes since the last acknowledged one, and accepts only whole segments. Where a sender defers data
+// that it could send, it waits for the window with less room; the kernel's flag for the congestion window limit (tcp_is_cwnd_limited) includes that case.
 func usedUp(m Moment) (cwnd, wnd bool) {
 	cwndRoom := (m.Cwnd - m.InFlight) * m.MSS
 	wndRoom := m.SendWnd - m.Unacked*m.MSS
@@ -79,7 +72,7 @@ func usedUp(m Moment) (cwnd, wnd bool) {
 	return cwndRoom <= wndRoom, wndRoom < cwndRoom
 }
 
-// tally is the sum of some readings with the least and the greatest of them.
+// tally sums readings and keeps the smallest and the greatest.
 type tally struct{ n, sum, min, max int64 }
 
 func (t *tally) add(v int64, known bool) {
@@ -94,7 +87,7 @@ func (t *tally) add(v int64, known bool) {
 	t.n++
 }
 
-// spread is nil where nothing was read.
+// spread returns nil without readings.
 func (t tally) spread() *measure.Spread {
 	if t.n == 0 {
 		return nil
@@ -102,7 +95,7 @@ func (t tally) spread() *measure.Spread {
 	return &measure.Spread{Mean: float64(t.sum) / float64(t.n), Min: float64(t.min), Max: float64(t.max)}
 }
 
-// portion counts the readings in which something holds.
+// portion counts the readings in which a condition holds.
 type portion struct{ n, holds int64 }
 
 func (p *portion) add(holds, known bool) {
@@ -115,7 +108,7 @@ func (p *portion) add(holds, known bool) {
 	p.n++
 }
 
-// pct is nil where nothing was read.
+// pct returns nil without readings.
 func (p portion) pct() *float64 {
 	if p.n == 0 {
 		return nil
@@ -123,7 +116,7 @@ func (p portion) pct() *float64 {
 	return new(100 * float64(p.holds) / float64(p.n))
 }
 
-// Timeline is what the readings of a span of time tell; nil without any.
+// Timeline returns the summary of the readings over a span of time; nil without any.
 func (r *Readings) Timeline(span time.Duration) *measure.Timeline {
 	if r.Count == 0 {
 		return nil

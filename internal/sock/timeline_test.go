@@ -2,7 +2,7 @@ package sock
 
 import "testing"
 
-// Which window a sender has used up, by the kernel's own rules.
+// Which window is full, by the kernel's own rules.
 func TestUsedUp(t *testing.T) {
 	const mss, wide = 1000, 10_000_000
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestUsedUp(t *testing.T) {
 	}
 }
 
-// What the kernel is too old to tell is absent.
+// Figures that an old kernel does not report are absent.
 func TestTimelineOfAnOldKernel(t *testing.T) {
 	var c Readings
 	c.Sender(ParseMoment(make([]byte, 104)))

@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// filer is what the connections of package net offer beside net.Conn.
+// filer is a method of package net's connections that net.Conn lacks.
 type filer interface{ File() (*os.File, error) }
 
-// Twin is a second connection of the same socket. Closing one leaves the other.
+// Twin returns a second connection on the same socket. Closing one leaves the other open.
 func Twin(c net.Conn) (net.Conn, error) {
 	f, ok := c.(filer)
 	if !ok {

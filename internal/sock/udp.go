@@ -2,8 +2,7 @@ package sock
 
 import "net"
 
-// UDPHeaders is what IP and UDP add to a datagram towards an address, in
-// bytes, without IP options.
+// UDPHeaders returns the size of the IP and UDP headers of a datagram to an address, in bytes, without IP options.
 func UDPHeaders(a net.Addr) int {
 	var ip net.IP
 	switch a := a.(type) {
@@ -18,8 +17,8 @@ func UDPHeaders(a net.Addr) int {
 	return 20 + 8
 }
 
-// DatagramRoom is what a datagram to the peer of a connection may carry without being
-// split; 0 where the MTU of the path is unknown or no usual one, such as loopback's.
+// DatagramRoom returns the largest payload of a datagram to a connection's peer that needs no fragmentation; 0 where the path MTU is unknown or unusual, such
+// as loopback's.
 func DatagramRoom(c net.Conn) int64 {
 	const jumbo = 9216
 	mtu, headers := Read(c, PathMTU), UDPHeaders(c.RemoteAddr())

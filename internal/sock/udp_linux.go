@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetUDPSegment has the kernel split what one call sends into datagrams of n
-// bytes (UDP_SEGMENT, udp(7), since Linux 4.18); 0 switches it off.
+// SetUDPSegment makes the kernel split the data of one call into datagrams of n bytes (UDP_SEGMENT, udp(7), since Linux 4.18); 0 switches it off.
 func SetUDPSegment(fd uintptr, n int) error {
 	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, n); err != nil {
 		return fmt.Errorf("sock: setting UDP_SEGMENT: %w", err)
@@ -16,7 +15,7 @@ func SetUDPSegment(fd uintptr, n int) error {
 	return nil
 }
 
-// SetUDPGRO lets one call receive several datagrams of one size in a row (UDP_GRO, udp(7), since Linux 5.0).
+// SetUDPGRO lets one call receive several consecutive datagrams of one size (UDP_GRO, udp(7), since Linux 5.0).
 func SetUDPGRO(fd uintptr, on bool) error {
 	v := 0
 	if on {
@@ -28,9 +27,8 @@ func SetUDPGRO(fd uintptr, on bool) error {
 	return nil
 }
 
-// SetPacing bounds what the kernel sends on a socket, in bit/s of payload
-// (SO_MAX_PACING_RATE, socket(7)): TCP spaces its segments by itself, UDP
-// needs the queueing discipline fq for it.
+// SetPacing limits the kernel's sending rate on a socket, in bit/s of payload (SO_MAX_PACING_RATE, socket(7)). TCP spaces its segments by itself; UDP needs
+// the queueing discipline fq.
 func SetPacing(fd uintptr, bps int64) error {
 	rate := uint64(max(bps/8, 1))
 	_, _, e := unix.Syscall6(unix.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE,
@@ -38,14 +36,13 @@ func SetPacing(fd uintptr, bps int64) error {
 	if e != 0 {
 		return fmt.Errorf("sock: setting SO_MAX_PACING_RATE: %w", e)
 	}
-	// What the program has written shall not run far ahead of what is sent (tcp(7)).
-	const ahead = 50 // parts of a second
+	// Limit the unsent data in the socket (tcp(7)).
+	const ahead = 50 // fraction of a second
 	unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, max(int(rate/ahead), 16<<10))
 	return nil
 }
 
-// PathMTU is what the kernel takes for the MTU of the path of a connected
-// socket (IP_MTU, ip(7)); 0 is unknown.
+// PathMTU returns the path MTU that the kernel assumes for a connected socket (IP_MTU, ip(7)); 0: unknown.
 func PathMTU(fd uintptr) int {
 	if family, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil && family == unix.AF_INET6 {
 		if n, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU); err == nil {
@@ -59,16 +56,14 @@ func PathMTU(fd uintptr) int {
 	return n
 }
 
-// Drops is how many datagrams have found the buffer of a socket full
-// (SO_MEMINFO, since Linux 4.12); false where the kernel does not say. It does
-// not allocate.
+// Drops returns how many datagrams a full socket buffer has dropped (SO_MEMINFO, since Linux 4.12); false where the kernel does not report it. It does not
+// allocate.
 func Drops(fd uintptr) (int64, bool) {
 	v, n := memInfo(fd)
 	return int64(v[memInfoDrops]), n > memInfoDrops
 }
 
-// SendQueued is what the send buffer of a socket holds, with the kernel's
-// bookkeeping, in bytes (SO_MEMINFO); negative where the kernel does not say.
+// SendQueued returns the use of a socket's send buffer, including the kernel's overhead, in bytes (SO_MEMINFO); negative where the kernel does not report it.
 func SendQueued(fd uintptr) int64 {
 	v, n := memInfo(fd)
 	if n <= memQueued {
@@ -77,7 +72,7 @@ func SendQueued(fd uintptr) int64 {
 	return int64(v[memQueued])
 }
 
-// memInfo reads the memory of a socket, of which n figures are known.
+// memInfo reads the memory figures of a socket; n of them are known.
 func memInfo(fd uintptr) (v [memInfoVars + 3]uint32, n int) {
 	size := uint32(unsafe.Sizeof(v))
 	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
@@ -88,8 +83,7 @@ func memInfo(fd uintptr) (v [memInfoVars + 3]uint32, n int) {
 	return v, int(size) / 4
 }
 
-// Queued is how many bytes a socket still holds that its peer's kernel has not
-// acknowledged, or of UDP that have not left (SIOCOUTQ, tcp(7), udp(7)).
+// Queued returns how many bytes of a socket the peer's kernel has not acknowledged, or of UDP have not been sent (SIOCOUTQ, tcp(7), udp(7)).
 func Queued(fd uintptr) int {
 	n, err := unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
 	if err != nil {
@@ -98,16 +92,14 @@ func Queued(fd uintptr) int {
 	return n
 }
 
-// Unread is how many bytes a TCP socket holds that were received and not taken
-// by the program yet (SIOCINQ, tcp(7)); false where the kernel does not say.
-// It does not allocate.
+// Unread returns how many received bytes of a TCP socket the program has not read yet (SIOCINQ, tcp(7)); false where the kernel does not report it. It does
+// not allocate.
 func Unread(fd uintptr) (int, bool) {
 	n, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
 	return n, err == nil
 }
 
-// IncomingCPU is the CPU on which the kernel last took in a packet of the
-// socket (SO_INCOMING_CPU, socket(7)); nil where it does not say.
+// IncomingCPU returns the CPU on which the kernel last received a packet of the socket (SO_INCOMING_CPU, socket(7)); nil where it is not known.
 func IncomingCPU(fd uintptr) *int {
 	n, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_INCOMING_CPU)
 	if err != nil || n < 0 {
@@ -116,8 +108,7 @@ func IncomingCPU(fd uintptr) *int {
 	return &n
 }
 
-// setDontFragment sets DF and refuses datagrams above the path's MTU
-// (IP_MTU_DISCOVER, ip(7)), on both families of an IPv6 socket.
+// setDontFragment sets DF and makes the kernel refuse datagrams above the path MTU (IP_MTU_DISCOVER, ip(7)), on both families of an IPv6 socket.
 func setDontFragment(fd uintptr, ipv6 bool) error {
 	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
 	if ipv6 {
