@@ -18,31 +18,30 @@ import (
 	"thru/internal/sock"
 )
 
-// A datagram of the probe begins with the cookie, its kind, a byte of its own,
-// and the numbers of volley and shot, or of round and port; the rest is zero.
+// A datagram of the probe begins with the cookie, its kind, a data byte, and the numbers of volley and shot, or of round and port; the rest is zero.
 const (
 	cookieSize   = 8
 	datagramSize = cookieSize + 1 + 1 + 2 + 2
 
 	kindForward = 'F' // from the dialling end
 	kindBack    = 'B' // from the answering end
-	kindAsk     = 'E' // to be returned, with its TTL as the byte
+	kindAsk     = 'E' // to be returned, with its received TTL as the data byte
 	kindEcho    = 'e'
 )
 
-// datagram is the head of one.
+// datagram is the header of a datagram.
 type datagram struct {
 	kind, ttl   byte
 	round, shot uint16
 }
 
-// appendDatagram writes the head of a datagram.
+// appendDatagram appends the header of a datagram.
 func appendDatagram(b, cookie []byte, d datagram) []byte {
 	b = append(append(b, cookie...), d.kind, d.ttl)
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, d.round), d.shot)
 }
 
-// parseDatagram reads it; false is a stranger's.
+// parseDatagram reads it; false where it does not belong to the probe.
 func parseDatagram(b, cookie []byte) (datagram, bool) {
 	if len(b) < datagramSize || !bytes.Equal(b[:cookieSize], cookie) {
 		return datagram{}, false
@@ -51,39 +50,37 @@ func parseDatagram(b, cookie []byte) (datagram, bool) {
 	return datagram{r[0], r[1], binary.BigEndian.Uint16(r[2:]), binary.BigEndian.Uint16(r[4:])}, true
 }
 
-// headers is what IP and UDP add to a datagram, in bytes.
+// headers returns the size of the IP and UDP headers of a datagram, in bytes.
 func headers(a netip.Addr) int {
 	return sock.UDPHeaders(net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
 }
 
-// maxEchoes bounds what an answering end returns in one probe.
+// maxEchoes limits how many datagrams an answering end returns in one probe.
 const maxEchoes = 2000
 
-// socket is the UDP socket of one end. A goroutine takes in what comes from
-// the one host that has shown the token over TCP.
+// socket is the UDP socket of one end. A goroutine reads the datagrams from the one host that has presented the token over TCP.
 type socket struct {
 	conn    *net.UDPConn
 	cookie  []byte
-	theirs  byte       // kind of what comes in volleys
-	host    netip.Addr // of the other end
-	headers string     // why IP headers are not set and seen here; empty: they are
+	theirs  byte       // kind of the received volleys
+	host    netip.Addr // address of the other end
+	headers string     // why this socket cannot set and read IP headers; empty: it can
 
 	mu      sync.Mutex
-	peer    netip.AddrPort // where to send; an answering end learns it from the first datagram
+	peer    netip.AddrPort // destination; an answering end learns it from the first datagram
 	got     map[uint16]map[arrivalKey]arrival
 	echoes  int
-	tooBig  bool // a router has said that a datagram was too big
-	router  int  // the least MTU that one named
+	tooBig  bool // a router has reported that a datagram was too big
+	router  int  // the smallest MTU that a router reported
 	news    chan struct{}
 	stopped sync.WaitGroup
 }
 
-// arrivalKey tells the copies of a shot apart.
+// arrivalKey distinguishes the copies of a shot.
 type arrivalKey struct{ shot, copy int }
 
-// openSocket binds a socket to the address that the TCP connection with a host
-// has at this end, and takes the datagrams of that host that begin with the
-// cookie; peer is where to send, if that is known.
+// openSocket binds a socket to this end's address of the TCP connection with a host, and reads the datagrams of that host that begin with the cookie. peer is
+// the destination, if known.
 func openSocket(ctx context.Context, local netip.AddrPort, host netip.Addr, peer netip.AddrPort, device string, cookie []byte, theirs byte) (*socket, error) {
 	conn, headers, err := bindUDP(ctx, local, device)
 	if err != nil {
@@ -97,14 +94,13 @@ func openSocket(ctx context.Context, local netip.AddrPort, host netip.Addr, peer
 	return s, nil
 }
 
-// bindUDP opens a UDP socket that is ready for probes, as far as this system can;
-// headers says why IP headers are not set and seen there.
+// bindUDP opens a UDP socket for probes, as far as this system supports it; headers says why it cannot set and read IP headers.
 func bindUDP(ctx context.Context, local netip.AddrPort, device string) (conn *net.UDPConn, headers string, err error) {
 	network, ipv6 := "udp4", local.Addr().Is6()
 	if ipv6 {
 		network = "udp6"
 	}
-	// Some probes are as large as an interface can take (loopback: 64 KB).
+	// Some probes are as large as an interface allows (loopback: 64 KB).
 	lc := net.ListenConfig{Control: sock.Options{Device: device, RecvBuffer: 1 << 20, SendBuffer: 1 << 20}.Control}
 	pc, err := lc.ListenPacket(ctx, network, net.JoinHostPort(local.Addr().String(), strconv.Itoa(int(local.Port()))))
 	if err != nil {
@@ -117,7 +113,7 @@ func bindUDP(ctx context.Context, local netip.AddrPort, device string) (conn *ne
 	return conn, headers, nil
 }
 
-// close ends the goroutine too.
+// close also ends the goroutine.
 func (s *socket) close() {
 	if s != nil {
 		s.conn.Close()
@@ -125,8 +121,8 @@ func (s *socket) close() {
 	}
 }
 
-// receive takes datagrams until the socket is closed. Errors are what ICMP
-// says of those sent; so many in a row that something else is wrong end it.
+// receive reads datagrams until the socket is closed. Errors come from ICMP messages about sent datagrams; a long series of errors has another cause and ends
+// it.
 func (s *socket) receive() {
 	b, oob := make([]byte, maxPacket), make([]byte, sock.HeaderRoom)
 	for failed := 0; failed < 10_000; {
@@ -155,7 +151,7 @@ func (s *socket) receive() {
 	}
 }
 
-// note keeps an arrival, and the address that the first one came from.
+// note stores an arrival, and the source address of the first one.
 func (s *socket) note(d datagram, h sock.Header, from netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +175,7 @@ func (s *socket) note(d datagram, h sock.Header, from netip.AddrPort) {
 	}
 }
 
-// echo returns a datagram to where it came from, with the TTL that it had.
+// echo returns a datagram to its source, with the TTL that it had on arrival.
 func (s *socket) echo(d datagram, h sock.Header, from netip.AddrPort) {
 	if s.echoes++; s.echoes > maxEchoes {
 		return
@@ -188,7 +184,7 @@ func (s *socket) echo(d datagram, h sock.Header, from netip.AddrPort) {
 	s.conn.WriteToUDPAddrPort(appendDatagram(nil, s.cookie, d), from)
 }
 
-// listenToRouters notes what they have said of datagrams that were too big.
+// listenToRouters stores the routers' reports about datagrams that were too big.
 func (s *socket) listenToRouters() {
 	said := sock.Read(s.conn, sock.TooBig)
 	s.mu.Lock()
@@ -201,7 +197,7 @@ func (s *socket) listenToRouters() {
 	}
 }
 
-// said is what routers have named so far.
+// said returns what routers have reported so far.
 func (s *socket) said() (tooBig bool, router int) {
 	s.listenToRouters()
 	s.mu.Lock()
@@ -209,15 +205,14 @@ func (s *socket) said() (tooBig bool, router int) {
 	return s.tooBig, s.router
 }
 
-// target is where to send; an answering end has none before the first datagram.
+// target returns the destination; an answering end has none before the first datagram.
 func (s *socket) target() netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.peer
 }
 
-// await waits until so many datagrams of a volley have come, or nothing more
-// is to be awaited. It returns what came.
+// await waits until that many datagrams of a volley have arrived, or the time is over. It returns the arrivals.
 func (s *socket) await(ctx context.Context, round uint16, want int, settle time.Duration) []arrival {
 	end := time.NewTimer(settle)
 	defer end.Stop()
@@ -235,7 +230,7 @@ func (s *socket) await(ctx context.Context, round uint16, want int, settle time.
 	}
 }
 
-// arrivals of a volley, so far.
+// arrivals returns the arrivals of a volley so far.
 func (s *socket) arrivals(round uint16) []arrival {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,9 +253,8 @@ func (s *socket) awaitPeer(ctx context.Context, settle time.Duration) bool {
 	return true
 }
 
-// fire sends the shots of a volley: first one copy of each, then the next, so
-// that a short outage does not take all copies of one. What it returns lacks
-// what the other end has seen.
+// fire sends the shots of a volley: first one copy of each, then the next, so that a short outage does not drop all copies of one. The returned report lacks
+// the other end's arrivals.
 func (s *socket) fire(ctx context.Context, round uint16, shots []shot, gap time.Duration) report {
 	var r report
 	to, kind := s.target(), byte(kindForward)
@@ -297,21 +291,19 @@ func (s *socket) fire(ctx context.Context, round uint16, shots []shot, gap time.
 // bigGap spaces large datagrams at 200 Mb/s.
 func bigGap(size int) time.Duration { return time.Duration(size) * 8 * time.Second / 200e6 }
 
-// pause waits until the time of the next datagram; what a timer is late, the
-// next ones make up for.
+// pause waits until the time of the next datagram; later datagrams make up for a late timer.
 func pause(next time.Time, gap time.Duration) time.Time {
 	if now := time.Now(); next.Before(now.Add(-5 * time.Millisecond)) {
-		next = now // far behind: no burst
+		next = now // far behind: avoid a burst
 	}
-	// A timer is no finer than this.
+	// A timer is not more precise than this.
 	if wait := time.Until(next); wait > 200*time.Microsecond {
 		time.Sleep(wait)
 	}
 	return next.Add(gap)
 }
 
-// send sends one datagram. The kernel reports with it what ICMP has said of
-// earlier ones, and does not send: then it is tried again.
+// send sends one datagram. The kernel may instead return an ICMP error of an earlier one; then send tries again.
 func (s *socket) send(b []byte, tos int, to netip.AddrPort) error {
 	var oob []byte
 	if tos != 0 {

@@ -18,24 +18,23 @@ import (
 	"thru/internal/sock"
 )
 
-// Bounds of the dialling end.
+// Timeouts of the dialling end.
 const (
-	probeTime  = 30 * time.Second // of everything
-	dialTime   = 3 * time.Second  // for one target to answer, and show the token
-	dialBudget = 10 * time.Second // for all of them
-	replyTime  = 5 * time.Second  // for the answer to one question
+	probeTime  = 30 * time.Second // for the whole probe
+	dialTime   = 3 * time.Second  // for one target to answer and accept the token
+	dialBudget = 10 * time.Second // for all targets
+	replyTime  = 5 * time.Second  // for the answer to one request
 )
 
 // link is the TCP connection of the dialling end.
 type link struct {
 	conn          *net.TCPConn
 	in            *bufio.Reader
-	tcp           tcpState // right after the handshake
+	tcp           tcpState // state right after the handshake
 	local, remote netip.AddrPort
 }
 
-// connect dials the targets in order. greet is what a connection must pass to
-// be taken.
+// connect dials the targets in order. It uses the first connection that passes greet.
 func connect(ctx context.Context, d Dial, greet func(*link) error) (*link, error) {
 	if len(d.Targets) == 0 {
 		return nil, fault.Failf("", "path: dialling: no target address")
@@ -51,7 +50,7 @@ func connect(ctx context.Context, d Dial, greet func(*link) error) (*link, error
 		if err == nil {
 			return l, nil
 		}
-		if fault.Hint(err) != "" { // our own options: another target would fail alike
+		if fault.Hint(err) != "" { // caused by our own options: another target would fail the same way
 			return nil, err
 		}
 		skipped = append(skipped, fmt.Sprintf("%s: %v", target, err))
@@ -60,10 +59,10 @@ func connect(ctx context.Context, d Dial, greet func(*link) error) (*link, error
 		"path: no connection for the probe: %s", strings.Join(skipped, "; "))
 }
 
-// dialer opens connections from where d wants them to come.
+// dialer returns a dialer with the source address and device of d.
 func (d Dial) dialer() (*net.Dialer, error) {
 	dialer := &net.Dialer{Control: sock.Options{Device: d.Device}.Control}
-	dialer.SetMultipathTCP(false) // another protocol than is to be looked at
+	dialer.SetMultipathTCP(false) // not the protocol to probe
 	if d.Source == "" {
 		return dialer, nil
 	}
@@ -75,7 +74,7 @@ func (d Dial) dialer() (*net.Dialer, error) {
 	return dialer, nil
 }
 
-// dialOne dials one target within a time.
+// dialOne dials one target within a time limit.
 func dialOne(ctx context.Context, d Dial, dialer *net.Dialer, target string, limit time.Duration, greet func(*link) error) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -107,8 +106,7 @@ func dialOne(ctx context.Context, d Dial, dialer *net.Dialer, target string, lim
 	return l, nil
 }
 
-// ask sends a request and waits for its reply, which may take the time it
-// takes there beside the round trip.
+// ask sends a request and waits for its reply. The timeout is the usual one plus the time that the request takes at the other end.
 func (l *link) ask(q request, takes time.Duration) (reply, error) {
 	var r reply
 	l.conn.SetDeadline(time.Now().Add(replyTime + takes))
@@ -118,7 +116,7 @@ func (l *link) ask(q request, takes time.Duration) (reply, error) {
 	return r, readJSON(l.in, &r)
 }
 
-// hear reads the hello.
+// hear reads the hello message.
 func (l *link) hear() (h hello, cookie []byte, err error) {
 	l.conn.SetDeadline(time.Now().Add(replyTime))
 	if err := readJSON(l.in, &h); err != nil {
@@ -131,7 +129,7 @@ func (l *link) hear() (h hello, cookie []byte, err error) {
 	return h, cookie, h.check()
 }
 
-// hostOf is the machine to ask for routes.
+// hostOf returns the host that provides routes.
 func (d Dial) hostOf() *host.Host {
 	if d.Host == nil {
 		return host.New()

@@ -9,38 +9,36 @@ import (
 	"thru/internal/sock"
 )
 
-// marks are the TOS bytes that a probe sends: DSCP 0, 8 (CS1), 10 (AF11),
-// 26 (AF31), 34 (AF41), 46 (EF), 48 (CS6); and ECN alone: ECT(0), CE (RFC 3168).
+// marks returns the TOS bytes that a probe sends: DSCP 0, 8 (CS1), 10 (AF11), 26 (AF31), 34 (AF41), 46 (EF), 48 (CS6); and ECN alone: ECT(0), CE (RFC 3168).
 func marks() []int { return []int{0, 8 << 2, 10 << 2, 26 << 2, 34 << 2, 46 << 2, 48 << 2, 2, 3} }
 
 const markCopies = 2
 
-// direction gathers what datagrams tell of one direction.
+// direction collects the results of datagrams in one direction.
 type direction struct {
 	name   string
-	header string // why the two ends cannot set and see IP headers; empty: they can
-	noDF   string // why the sender cannot forbid fragments; empty: it can
+	header string // why the two ends cannot set and read IP headers; empty: they can
+	noDF   string // why the sender cannot set DF; empty: it can
 	noMTU  string // why it does not know its own MTU; empty: it does
 	search *search
-	tcp    string // what TCP says of the MTU, in words
+	tcp    string // TCP's view of the MTU, in words
 
 	sent, got int         // small datagrams
-	ttls      map[int]int // of those that came, how often
-	seen      map[int]int // marks: as sent, as seen
-	blocked   bool        // nothing came
-	stopped   string      // why no more could be asked
+	ttls      map[int]int // TTLs of the arrivals, with their counts
+	seen      map[int]int // marks: sent value to received value
+	blocked   bool        // nothing arrived
+	stopped   string      // why the probe ended early
 	unasked   string      // why nothing was sent
-	refusal   string      // by the sender's own kernel
-	tooBig    bool        // a router has said that a datagram was too big
-	router    int         // the MTU that it named
-	learned   int         // what one has named before the probe
+	refusal   string      // error of the sender's own kernel
+	tooBig    bool        // a router has reported that a datagram was too big
+	router    int         // the MTU that it reported
+	learned   int         // MTU that a router reported before the probe
 
-	shots   []shot // of the running volley
-	search0 int    // the first of them that is of the search
+	shots   []shot // shots of the current volley
+	search0 int    // index of the first shot of the search
 }
 
-// newDirection begins with what the sender claims of its MTU; small is the
-// size of the least datagram.
+// newDirection starts with the sender's own MTU; small is the size of the smallest datagram.
 func newDirection(name string, claim, learned, small int) *direction {
 	d := &direction{name: name, ttls: map[int]int{}, seen: map[int]int{}, learned: learned}
 	if claim > small {
@@ -49,13 +47,12 @@ func newDirection(name string, claim, learned, small int) *direction {
 	return d
 }
 
-// load are the datagrams of the next volley: small ones, the marks that have
-// not come yet, and the sizes of the search.
+// load returns the datagrams of the next volley: small ones, the marks that have not arrived yet, and the sizes of the search.
 func (d *direction) load(small int) []shot {
 	d.shots = []shot{{Copies: small}}
 	if d.header == "" {
 		for _, tos := range marks() {
-			if _, came := d.seen[tos]; !came && tos != 0 { // that is the small ones' own
+			if _, came := d.seen[tos]; !came && tos != 0 { // TOS 0 is that of the small ones
 				d.shots = append(d.shots, shot{TOS: tos, Copies: markCopies})
 			}
 		}
@@ -67,17 +64,17 @@ func (d *direction) load(small int) []shot {
 	return d.shots
 }
 
-// searching tells whether sizes are still to be sent.
+// searching reports whether there are sizes left to send.
 func (d *direction) searching() bool {
 	return d.search != nil && !d.search.over && !d.blocked && d.noDF == ""
 }
 
-// unmarked tells whether marks are missing that others have shown can be seen.
+// unmarked reports whether marks are missing although others show that this direction passes them.
 func (d *direction) unmarked() bool {
 	return d.header == "" && !d.blocked && len(d.seen) < len(marks())
 }
 
-// take ends a volley: r is the sender's account, got what came.
+// take ends a volley: r is the sender's report, got the arrivals.
 func (d *direction) take(r report, got []arrival) {
 	if r.Error != "" {
 		d.refusal = r.Error
@@ -114,8 +111,7 @@ func (d *direction) take(r report, got []arrival) {
 	d.search.took(sizes, sent, refused)
 }
 
-// hopsOf is the number of routers that a TTL tells of; nil where it is none
-// that a datagram of ours can have.
+// hopsOf returns the number of routers from a received TTL; nil for a TTL that no datagram of ours can have.
 func hopsOf(ttl int) *int {
 	if ttl < 1 || ttl > sock.ProbeTTL {
 		return nil
@@ -123,7 +119,7 @@ func hopsOf(ttl int) *int {
 	return new(sock.ProbeTTL - ttl)
 }
 
-// facts fills in what came of it. note is told what did not, and why.
+// facts fills in the results. note receives the missing facts, and why.
 func (d *direction) facts(to *measure.DirectionFacts, note func(fact, why string)) {
 	add := func(fact, why string) { note(d.name+"."+fact, why) }
 	switch {
@@ -152,7 +148,7 @@ func (d *direction) facts(to *measure.DirectionFacts, note func(fact, why string
 	d.mtu(to, silence, add)
 }
 
-// hops takes the TTL that most datagrams had.
+// hops uses the TTL of most datagrams.
 func (d *direction) hops(to *measure.DirectionFacts, add func(fact, why string)) {
 	most := -1
 	for ttl, n := range d.ttls {
@@ -165,7 +161,7 @@ func (d *direction) hops(to *measure.DirectionFacts, add func(fact, why string))
 	}
 }
 
-// marks lists them in the order in which they were sent.
+// marks lists the marks in the order in which they were sent.
 func (d *direction) marks(to *measure.DirectionFacts, add func(fact, why string)) {
 	for _, tos := range marks() {
 		if seen, ok := d.seen[tos]; ok {
@@ -176,7 +172,7 @@ func (d *direction) marks(to *measure.DirectionFacts, add func(fact, why string)
 	}
 }
 
-// mtu is the outcome of the search.
+// mtu fills in the result of the search.
 func (d *direction) mtu(to *measure.DirectionFacts, silence string, add func(fact, why string)) {
 	if silence != "" && d.tcp != "" {
 		silence += "; " + d.tcp
@@ -192,7 +188,7 @@ func (d *direction) mtu(to *measure.DirectionFacts, silence string, add func(fac
 		add("mtu", why)
 		return
 	}
-	if !d.tooBig && d.learned > 0 { // its answer to us went lost, or it gives few
+	if !d.tooBig && d.learned > 0 { // its message to this probe was lost, or it sends few
 		d.tooBig, d.router = true, d.learned
 	}
 	to.MTU = d.search.outcome(d.tooBig, d.router)

@@ -7,29 +7,28 @@ import (
 	"thru/internal/measure"
 )
 
-// Whether source ports take different ways, judged from what echoes of
-// datagrams of each port told. It is pure, and careful: a difference that is
-// not there costs more than one that is missed.
+// Whether source ports take different paths, decided from the echoes of datagrams of each port. This code does no I/O, and it is careful: a false difference
+// costs more than a missed one.
 
 const (
-	leastPorts = 2      // of a group: one port that is slow is chance
-	leastTrips = 3      // of a port, in each half of the rounds
-	leastGap   = 20_000 // ns between groups: below that is the noise of hosts
-	gapSpreads = 5      // and so many times the spread within them
+	leastPorts = 2      // per group: one slow port is chance
+	leastTrips = 3      // per port, in each half of the rounds
+	leastGap   = 20_000 // ns between groups: smaller gaps are noise of the hosts
+	gapSpreads = 5      // and this many times the spread within them
 )
 
-// portTrips is what was heard of one source port.
+// portTrips holds the echoes of one source port.
 type portTrips struct {
 	port int
-	ttls []int   // of the way there; 0 is not known
+	ttls []int   // of the forward direction; 0: not known
 	odd  []int64 // round trips of the odd rounds, ns
 	even []int64
 }
 
-// least is the shortest round trip.
+// least returns the shortest round trip.
 func (p portTrips) least() int64 { return min(slices.Min(p.odd), slices.Min(p.even)) }
 
-// hops is the number of routers, where all datagrams of the port say the same.
+// hops returns the number of routers, where all datagrams of the port agree.
 func (p portTrips) hops() *int {
 	if len(p.ttls) == 0 {
 		return nil
@@ -40,8 +39,7 @@ func (p portTrips) hops() *int {
 	return hopsOf(p.ttls[0])
 }
 
-// group judges. Ports of which too little was heard are left out; nil is too
-// few ports to say anything.
+// group groups the ports. It leaves out ports with too few echoes; it returns nil with too few ports for a result.
 func group(all []portTrips) *measure.SourcePorts {
 	heard := slices.Clone(all)
 	heard = slices.DeleteFunc(heard, func(p portTrips) bool { return len(p.odd) < leastTrips || len(p.even) < leastTrips })
@@ -64,8 +62,7 @@ func group(all []portTrips) *measure.SourcePorts {
 	return s
 }
 
-// agreed is what two judgements of the same ports say alike; where they differ,
-// no difference was seen.
+// agreed returns the common result of two passes over the same ports; where they differ, no difference was seen.
 func agreed(a, b *measure.SourcePorts) *measure.SourcePorts {
 	same := b != nil && a.By == b.By && slices.EqualFunc(a.Groups, b.Groups, func(x, y measure.PortGroup) bool {
 		return slices.Equal(x.Ports, y.Ports)
@@ -76,7 +73,7 @@ func agreed(a, b *measure.SourcePorts) *measure.SourcePorts {
 	return a
 }
 
-// groupOf describes one group.
+// groupOf returns the description of one group.
 func groupOf(ports []portTrips) measure.PortGroup {
 	g := measure.PortGroup{Hops: ports[0].hops(), RTTNs: ports[0].least()}
 	for _, p := range ports {
@@ -90,8 +87,8 @@ func groupOf(ports []portTrips) measure.PortGroup {
 	return g
 }
 
-// byHops groups ports by the routers on their way, which is certain. A port
-// whose datagrams differ among themselves says nothing of ports.
+// byHops groups ports by the number of routers on their path, which is certain. It ignores a port whose
+// datagrams differ among themselves.
 func byHops(ports []portTrips) [][]portTrips {
 	of := map[int][]portTrips{}
 	for _, p := range ports {
@@ -108,8 +105,7 @@ func byHops(ports []portTrips) [][]portTrips {
 	return groups
 }
 
-// byDelay splits the ports at a gap that the odd and the even rounds show
-// alike, and each part again.
+// byDelay splits the ports at a gap that both the odd and the even rounds show, and then splits each part again.
 func byDelay(ports []portTrips) [][]portTrips {
 	odd, even := splitAt(ports, portTrips.leastOdd), splitAt(ports, portTrips.leastEven)
 	if odd == nil || !slices.Equal(odd, even) {
@@ -129,8 +125,7 @@ func byDelay(ports []portTrips) [][]portTrips {
 func (p portTrips) leastOdd() int64  { return slices.Min(p.odd) }
 func (p portTrips) leastEven() int64 { return slices.Min(p.even) }
 
-// splitAt finds the widest gap between ports, and tells which lie above it; nil
-// is no gap that is beyond doubt.
+// splitAt finds the widest gap between ports, and returns which ports lie above it; nil without a clear gap.
 func splitAt(ports []portTrips, of func(portTrips) int64) []bool {
 	sorted := slices.SortedFunc(slices.Values(ports), func(a, b portTrips) int { return cmp.Compare(of(a), of(b)) })
 	at, gap := 0, int64(0)

@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// trips makes ports whose round trips are base plus noise.
+// noisy returns ports whose round trips are base plus noise.
 func noisy(r *rand.Rand, n int, base func(port int) int64, ttl func(port int) int, noise func() int64) []portTrips {
 	all := make([]portTrips, n)
 	for i := range all {
@@ -69,7 +69,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestAgreed: a difference must show twice, and of the same ports.
+// TestAgreed: a difference must show twice, for the same ports.
 func TestAgreed(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	route := func(far func(int) bool) *measure.SourcePorts {
@@ -91,8 +91,7 @@ func TestAgreed(t *testing.T) {
 	}
 }
 
-// TestGroupsOfBusyHosts: delays of a heavy tail, as busy CPUs make them, are
-// no sign of ways. Two passes must agree; here one alone is judged.
+// TestGroupsOfBusyHosts: heavy-tailed delays of busy CPUs are no sign of different paths. Two passes must agree; this test judges a single one.
 func TestGroupsOfBusyHosts(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	wrong := 0
@@ -107,7 +106,7 @@ func TestGroupsOfBusyHosts(t *testing.T) {
 			wrong++
 		}
 	}
-	if wrong > 50 { // of these, as few again pass the second time
+	if wrong > 50 { // the second pass accepts as few of these
 		t.Errorf("%d of 5000 false alarms", wrong)
 	}
 }

@@ -8,18 +8,17 @@ import (
 	"thru/internal/sock"
 )
 
-// timestampsSize is what the option takes of each segment, padded: Linux takes
-// it off its MSS once it is agreed (net/ipv4/tcp_input.c).
+// timestampsSize is the size of the option in each segment, padded: Linux subtracts it from its MSS once it is agreed (net/ipv4/tcp_input.c).
 const timestampsSize = 12
 
-// tcpState is what the kernel says of a connection.
+// tcpState is the kernel's state of a connection.
 type tcpState struct {
 	info       measure.TCPInfo
 	congestion string
 	ipv6       bool
 }
 
-// readTCP reads it; fields that this system does not tell are nil.
+// readTCP reads it; fields that this system does not report are nil.
 func readTCP(c *net.TCPConn) tcpState {
 	return tcpState{
 		info: sock.InfoOf(c), congestion: sock.Read(c, sock.ReadGranted).Congestion,
@@ -27,13 +26,13 @@ func readTCP(c *net.TCPConn) tcpState {
 	}
 }
 
-// known tells whether the kernel speaks of options at all.
+// known reports whether the kernel reports TCP options.
 func (t tcpState) known() bool { return t.info.SACK != nil && t.info.AdvMSS != nil }
 
-// ownMSS is the MSS that this end has advertised.
+// ownMSS returns the MSS that this end advertised.
 func (t tcpState) ownMSS() *int { return new(int(*t.info.AdvMSS) + t.timestamps()) }
 
-// timestamps is what they take of each segment.
+// timestamps returns the bytes of the option in each segment.
 func (t tcpState) timestamps() int {
 	if t.info.Timestamps != nil && *t.info.Timestamps {
 		return timestampsSize
@@ -41,8 +40,7 @@ func (t tcpState) timestamps() int {
 	return 0
 }
 
-// synSent is the SYN of the dialling end: what its settings ask for, since a
-// connection only shows what both have agreed to.
+// synSent returns the SYN of the dialling end, as its settings request it, because a connection shows only what both ends have agreed to.
 func (t tcpState) synSent(s sock.Stack) *measure.SYN {
 	if !t.known() {
 		return nil
@@ -54,14 +52,14 @@ func (t tcpState) synSent(s sock.Stack) *measure.SYN {
 	if *t.info.WScaleOK && t.info.RecvWScale != nil {
 		syn.WindowScale = new(int(*t.info.RecvWScale))
 	}
-	retried := t.info.Retrans != nil && *t.info.Retrans > 0 // the kernel asks for ECN in the first SYN only (RFC 3168 section 6.1.1.1)
-	if retried || t.congestion == "dctcp" {                 // dctcp asks whatever the setting is
+	retried := t.info.Retrans != nil && *t.info.Retrans > 0 // the kernel requests ECN only in the first SYN (RFC 3168 section 6.1.1.1)
+	if retried || t.congestion == "dctcp" {                 // dctcp requests it whatever the setting is
 		syn.ECN = nil
 	}
 	return syn
 }
 
-// either is true where a setting asks for an option, or the connection has it.
+// either reports whether a setting requests an option, or the connection has it.
 func either(asked, agreed *bool) *bool {
 	if agreed != nil && *agreed {
 		return new(true)
@@ -69,8 +67,8 @@ func either(asked, agreed *bool) *bool {
 	return asked
 }
 
-// synackSent is the SYN-ACK of the answering end. It holds an option where the
-// SYN had it and this end wants it: just what the connection shows.
+// synackSent returns the SYN-ACK of the answering end. It holds an option where the SYN had it and this end supports it, so exactly the options of the
+// connection.
 func (t tcpState) synackSent() *measure.SYN {
 	if !t.known() {
 		return nil
@@ -83,13 +81,12 @@ func (t tcpState) synackSent() *measure.SYN {
 	return syn
 }
 
-// agreed are the options that a connection shows.
+// agreed returns the options that a connection shows.
 func (t tcpState) agreed() *measure.SYN {
 	return &measure.SYN{HasScale: t.info.WScaleOK, SACK: t.info.SACK, Timestamps: t.info.Timestamps, ECN: t.info.ECN}
 }
 
-// synackSeen is the SYN-ACK as it came to the dialling end. sent is what the
-// other end says of it; nil: not known. why is about the MSS where it is absent.
+// synackSeen returns the SYN-ACK as it arrived at the dialling end. sent is the other end's own report of it; nil: not known. why explains a missing MSS.
 func (t tcpState) synackSeen(s sock.Stack, sent *measure.SYN) (syn *measure.SYN, why string) {
 	if !t.known() {
 		return nil, ""
@@ -100,7 +97,7 @@ func (t tcpState) synackSeen(s sock.Stack, sent *measure.SYN) (syn *measure.SYN,
 	}
 	mss, exact, why := t.peerMSS(s)
 	if !exact && mss > 0 && sent != nil && sent.MSS != nil && *sent.MSS <= mss {
-		exact = true // it was no less when it came, and nothing makes it more
+		exact = true // it was no less on arrival, and nothing raises it
 		mss = *sent.MSS
 	}
 	if exact {
@@ -109,9 +106,8 @@ func (t tcpState) synackSeen(s sock.Stack, sent *measure.SYN) (syn *measure.SYN,
 	return syn, why
 }
 
-// peerMSS is the MSS that the peer has advertised, or at least that much: the
-// kernel shows only what it will send, which has other bounds too (tcp_sync_mss
-// in net/ipv4/tcp_output.c).
+// peerMSS returns the MSS that the peer has advertised, or a lower limit of it: the kernel shows only the MSS that it will send, which has other limits too
+// (tcp_sync_mss in net/ipv4/tcp_output.c).
 func (t tcpState) peerMSS(s sock.Stack) (mss int, exact bool, why string) {
 	if t.info.SendMSS == nil || t.info.PMTU == nil {
 		return 0, false, "the kernel does not say"

@@ -7,14 +7,11 @@ import (
 	"thru/internal/measure"
 )
 
-// The search for the MTU of one direction, without any I/O: search says which
-// sizes to send next, and is told which of them arrived. Sizes are those of
-// the IP packet, in bytes. It needs four rounds where the path takes less than
-// the interface, one where it takes the same.
+// The search for the MTU of one direction, without any I/O: search selects the sizes to send next, and receives which of them arrived. Sizes are those of the
+// IP packet, in bytes. It needs four rounds where the path MTU is below the interface's, and one where they are equal.
 //
-// A size passes where one copy arrives, so random loss cannot raise the
-// outcome; what lowers it is refuted by the last round, which repeats the
-// smallest size that failed.
+// A size passes where one copy arrives, so random loss cannot raise the result. Where loss lowers it, the last round corrects that: it repeats the smallest
+// size that failed.
 
 // Copies of a size in one round.
 const (
@@ -25,34 +22,32 @@ const (
 	searchRounds = 14 // at most; only a path that changes needs so many
 )
 
-// commonMTUs are those of links and tunnels (methods in RFC 4821 section 7.3):
-// IPv6's least, WireGuard, VXLAN, GRE, IPIP, PPPoE, Ethernet with and without a
-// VLAN tag, FDDI, jumbo frames, clouds.
+// commonMTUs returns the MTUs of links and tunnels (methods in RFC 4821 section 7.3): IPv6 minimum, WireGuard, VXLAN, GRE, IPIP, PPPoE, Ethernet with and
+// without a VLAN tag, FDDI, jumbo frames, clouds.
 func commonMTUs() []int {
 	return []int{576, 1280, 1400, 1420, 1450, 1476, 1480, 1492, 1500, 1504, 4352, 8500, 8951, 9000, 9001, 9216}
 }
 
 // search is the state of one direction.
 type search struct {
-	claim  int // largest size that may leave
+	claim  int // largest size that the sender's interface allows
 	passes int // largest that has arrived
-	fails  int // least, above passes, of which no copy has arrived
+	fails  int // smallest above passes of which no copy has arrived
 	rounds int
 	probes int
 
-	tried     []int        // sizes of the running round
-	refused   map[int]bool // sizes that the sender's own stack has refused
+	tried     []int        // sizes of the current round
+	refused   map[int]bool // sizes that the sender's own stack refused
 	confirmed bool         // fails has been repeated
 	over      bool
 }
 
-// newSearch begins with the claim; small is a size that is taken to pass.
+// newSearch starts with the claimed MTU; small is a size that is assumed to pass.
 func newSearch(claim, small int) *search {
 	return &search{claim: claim, passes: min(small, claim), fails: claim + 1, refused: map[int]bool{}}
 }
 
-// next are the shots of the next round; none: the search is over. A round
-// that went lost altogether is asked for again.
+// next returns the shots of the next round; nothing when the search is over. It repeats a round that was lost completely.
 func (s *search) next() []shot {
 	if s.over {
 		return nil
@@ -73,13 +68,12 @@ func (s *search) next() []shot {
 	return shots
 }
 
-// between are sizes that divide what is still open: the common ones at first,
-// and then evenly. The next byte is always among them: it settles a search
-// whose guess was right.
+// between returns sizes that divide the remaining range: first the common ones, then evenly spaced ones. The next larger byte is always among them: it
+// completes a search whose guess was right.
 func (s *search) between() []int {
 	sizes := map[int]bool{s.passes + 1: true, s.fails - 1: true}
 	if s.rounds == 1 {
-		sizes[s.claim] = true // against loss
+		sizes[s.claim] = true // in case of loss
 		for _, m := range commonMTUs() {
 			if m > s.passes && m < s.fails {
 				sizes[m] = true
@@ -94,8 +88,7 @@ func (s *search) between() []int {
 	return slices.Sorted(maps.Keys(sizes))
 }
 
-// took ends a round: which shots arrived, how many datagrams were sent, and
-// which shots the sender's own stack refused.
+// took ends a round: which shots arrived, how many datagrams were sent, and which shots the sender's own stack refused.
 func (s *search) took(arrived map[int]bool, sent int, refused []int) {
 	s.probes += sent
 	confirming := s.rounds > 0 && s.fails == s.passes+1
@@ -109,7 +102,7 @@ func (s *search) took(arrived map[int]bool, sent int, refused []int) {
 		}
 	}
 	if s.fails <= s.passes {
-		s.fails, confirming = s.claim+1, false // it failed by chance: all above is open again
+		s.fails, confirming = s.claim+1, false // it failed by chance: everything above is open again
 	}
 	for i, size := range s.tried {
 		if !arrived[i] && size > s.passes && size < s.fails {
@@ -120,14 +113,13 @@ func (s *search) took(arrived map[int]bool, sent int, refused []int) {
 	s.confirmed = s.passes >= s.claim || confirming
 }
 
-// local tells whether the sender's own stack is the bound.
+// local reports whether the sender's own stack is the limit.
 func (s *search) local() bool { return s.passes >= s.claim || s.refused[s.fails] }
 
-// jumboMTU carries 8972 bytes of payload (IPv4 and ICMP or UDP headers off).
+// jumboMTU carries 8972 bytes of payload (without IPv4 and ICMP or UDP headers).
 const jumboMTU = 9000
 
-// outcome is the fact, where at least one datagram of the search arrived.
-// told and router are what ICMP has said to the sender.
+// outcome returns the fact, where at least one datagram of the search arrived. tooBig and router are what ICMP messages reported to the sender.
 func (s *search) outcome(tooBig bool, router int) *measure.PathMTU {
 	m := &measure.PathMTU{Bytes: s.passes, Claimed: s.claim, Local: s.local(), Probes: s.probes}
 	if s.claim >= jumboMTU {

@@ -44,7 +44,7 @@ func TestSearchIsExact(t *testing.T) {
 	}
 }
 
-// TestSearchOutcome tells apart who is the bound.
+// TestSearchOutcome checks what is reported as the limit.
 func TestSearchOutcome(t *testing.T) {
 	run := func(claim int, passes func(int) bool, refuses func(int) bool) *search {
 		s := newSearch(claim, 44)
@@ -85,7 +85,7 @@ func TestSearchOutcome(t *testing.T) {
 	}
 }
 
-// TestSearchAfterAnOutage: a round whose datagrams were all lost is refuted.
+// TestSearchAfterAnOutage: the result recovers from a round whose datagrams were all lost.
 func TestSearchAfterAnOutage(t *testing.T) {
 	for outage := range 4 {
 		s := newSearch(1500, 44)

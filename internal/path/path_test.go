@@ -35,8 +35,7 @@ func open(t *testing.T, ctx context.Context, addr string) (*Responder, string) {
 	return r, net.JoinHostPort(addr, strconv.Itoa(r.Port()))
 }
 
-// TestFromWhere: the dialling end uses the address and the interface that it
-// was told to, for datagrams too.
+// TestFromWhere: the dialling end uses the given address and interface, for datagrams too.
 func TestFromWhere(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux answers at all of 127.0.0.0/8, and binds to a device")
@@ -59,7 +58,7 @@ func TestFromWhere(t *testing.T) {
 	}
 }
 
-// introduced dials an answering end, and shows it the token.
+// introduced dials an answering end, and presents the token.
 func introduced(t *testing.T, target, shown string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", target)
@@ -79,8 +78,7 @@ func leaks(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t, ignore) })
 }
 
-// TestLoopback: what every system can tell, and on Linux no fact is missing
-// but those that a quick probe leaves out and one that loopback hides.
+// TestLoopback: on Linux no fact is missing but those that a quick probe leaves out and one that loopback hides; other systems report their part.
 func TestLoopback(t *testing.T) {
 	leaks(t)
 	for _, addr := range []string{"127.0.0.1", "::1"} {
@@ -106,7 +104,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// checkLinux checks what Linux alone tells.
+// checkLinux checks the facts that only Linux reports.
 func checkLinux(t *testing.T, p measure.Path) {
 	t.Helper()
 	for _, m := range p.Missing {
@@ -124,7 +122,7 @@ func checkLinux(t *testing.T, p measure.Path) {
 	}
 }
 
-// TestLook tells what a program that is no thru lets this end see.
+// TestLook checks what this end sees of a program that is not thru.
 func TestLook(t *testing.T) {
 	leaks(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,8 +147,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestStrangers: whoever does not know the token gets nothing, and keeps
-// nobody out.
+// TestStrangers: a client without the token gets nothing, and blocks nobody.
 func TestStrangers(t *testing.T) {
 	leaks(t)
 	r, target := open(t, t.Context(), "127.0.0.1")
@@ -203,8 +200,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestOtherUDPPort: where the port of the same number is taken, another one
-// of the range serves.
+// TestOtherUDPPort: where the UDP port of the same number is in use, another one of the range serves.
 func TestOtherUDPPort(t *testing.T) {
 	r, target := open(t, t.Context(), "127.0.0.1")
 	u, err := net.ListenPacket("udp", target)
@@ -218,7 +214,7 @@ func TestOtherUDPPort(t *testing.T) {
 	}
 }
 
-// hostile answers one connection with the token, and then as it likes.
+// hostile answers one connection with the token, and then runs then.
 func hostile(t *testing.T, then func(net.Conn, *bufio.Reader)) Dial {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -241,8 +237,7 @@ func hostile(t *testing.T, then func(net.Conn, *bufio.Reader)) Dial {
 	return Dial{Targets: []string{l.Addr().String()}, Token: shown, Quick: true}
 }
 
-// TestHostileAnswers: what the other end says wrong ends the probe with a
-// reason for each fact, and no fact is made up.
+// TestHostileAnswers: a wrong answer of the other end ends the probe with a reason for each fact, and no fact is invented.
 func TestHostileAnswers(t *testing.T) {
 	leaks(t)
 	good := hello{Version: 1, Cookie: "0011223344556677", UDP: 9, Seen: "127.0.0.1", Claim: 1500}
@@ -277,7 +272,7 @@ func TestHostileAnswers(t *testing.T) {
 			writeJSON(c, good)
 			pong(c, r, same)
 			writeJSON(c, reply{Unknown: true})
-			readFrame(r) // until it hangs up
+			readFrame(r) // until it disconnects
 		},
 		"a report of more than was sent": func(c net.Conn, r *bufio.Reader) {
 			writeJSON(c, good)
@@ -304,7 +299,7 @@ func TestHostileAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // silence ends with it
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // it ends the wait of silent peers
 			defer cancel()
 			p, err := Probe(ctx, hostile(t, then))
 			if err != nil {
@@ -321,7 +316,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileQuestions: what an honest end would not ask for ends the session.
+// TestHostileQuestions: a request that no honest end sends ends the session.
 func TestHostileQuestions(t *testing.T) {
 	leaks(t)
 	for name, ask := range map[string]string{
@@ -345,7 +340,7 @@ func TestHostileQuestions(t *testing.T) {
 	}
 }
 
-// TestLaterVersion: a request that this version does not know is answered.
+// TestLaterVersion: an unknown request gets a reply.
 func TestLaterVersion(t *testing.T) {
 	r, target := open(t, t.Context(), "127.0.0.1")
 	c := introduced(t, target, r.Token())
@@ -365,8 +360,7 @@ func TestLaterVersion(t *testing.T) {
 	}
 }
 
-// TestOnlyTheOtherHost: no datagram goes anywhere before one with the cookie
-// has come from the host that showed the token.
+// TestOnlyTheOtherHost: no datagram leaves before one with the cookie has arrived from the host that presented the token.
 func TestOnlyTheOtherHost(t *testing.T) {
 	r, target := open(t, t.Context(), "127.0.0.1")
 	c := introduced(t, target, r.Token())
@@ -379,7 +373,7 @@ func TestOnlyTheOtherHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another address of this host, which has not shown the token.
+	// Another address of this host, which has not presented the token.
 	u, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 2)}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: h.UDP})
 	if err != nil {
 		t.Skip(err)
@@ -399,7 +393,7 @@ func TestOnlyTheOtherHost(t *testing.T) {
 	if n, err := u.Read(make([]byte, 100)); err == nil {
 		t.Errorf("a stranger was sent %d bytes", n)
 	}
-	// The one that has.
+	// The address that has presented it.
 	u, err = net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: h.UDP})
 	if err != nil {
 		t.Fatal(err)
@@ -460,7 +454,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// FuzzDatagram: only those with the cookie are ours.
+// FuzzDatagram: only datagrams with the cookie are accepted.
 func FuzzDatagram(f *testing.F) {
 	cookie := []byte("abcdefgh")
 	f.Add(appendDatagram(nil, cookie, datagram{kindBack, 64, 7, 9}))

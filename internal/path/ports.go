@@ -13,8 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-// The round of source ports: datagrams of several sockets, interleaved, which
-// the other end returns with the TTL that they had there.
+// The round of source ports: datagrams of several sockets, interleaved, which the other end returns with the TTL that they had on arrival.
 const (
 	sourcePorts = 16
 	portRounds  = 10
@@ -32,8 +31,7 @@ type portProbe struct {
 	ttls  []int
 }
 
-// probePorts tries source ports; nil is too few echoes to say anything. A
-// difference in delay counts only where a second pass shows the same.
+// probePorts tests source ports; it returns nil with too few echoes for a result. A difference in delay counts only where a second pass confirms it.
 func probePorts(ctx context.Context, s *socket, local netip.Addr, device string, settle time.Duration) (*measure.SourcePorts, error) {
 	probes := make([]*portProbe, sourcePorts)
 	var wg sync.WaitGroup
@@ -61,7 +59,7 @@ func askPorts(ctx context.Context, probes []*portProbe, from int, settle time.Du
 	}
 	next := time.Now()
 	for round := from; round < from+portRounds && ctx.Err() == nil; round++ {
-		for _, i := range rand.Perm(len(probes)) { // no port is always the first after a pause
+		for _, i := range rand.Perm(len(probes)) { // random order, so that no port is always the first after a pause
 			next = pause(next, portGap)
 			probes[i].send(uint16(round))
 		}
@@ -74,14 +72,14 @@ func askPorts(ctx context.Context, probes []*portProbe, from int, settle time.Du
 	return all
 }
 
-// reset forgets the pass before.
+// reset discards the previous pass.
 func (p *portProbe) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.began, p.took, p.ttls = map[uint16]time.Time{}, map[uint16]int64{}, nil
 }
 
-// send sends the datagram of one round; one that the kernel refuses is a lost one.
+// send sends the datagram of one round; one that the kernel refuses counts as lost.
 func (p *portProbe) send(round uint16) {
 	b := appendDatagram(nil, p.s.cookie, datagram{kind: kindAsk, round: round})
 	p.mu.Lock()
@@ -90,7 +88,7 @@ func (p *portProbe) send(round uint16) {
 	p.conn.WriteToUDPAddrPort(b, p.s.target())
 }
 
-// receive takes echoes until the socket is closed.
+// receive reads echoes until the socket is closed.
 func (p *portProbe) receive() {
 	b := make([]byte, 2*datagramSize)
 	for failed := 0; failed < 1000; {
@@ -116,14 +114,14 @@ func (p *portProbe) receive() {
 	}
 }
 
-// complete tells whether every round has its echo.
+// complete reports whether every round has its echo.
 func (p *portProbe) complete() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.ttls) == portRounds
 }
 
-// awaitEchoes waits for the missing ones.
+// awaitEchoes waits for the missing echoes.
 func awaitEchoes(ctx context.Context, probes []*portProbe, settle time.Duration) {
 	for end := time.Now().Add(settle); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
 		if !slices.ContainsFunc(probes, func(p *portProbe) bool { return !p.complete() }) {
@@ -132,7 +130,7 @@ func awaitEchoes(ctx context.Context, probes []*portProbe, settle time.Duration)
 	}
 }
 
-// trips is what the port has told.
+// trips returns the echoes of the port.
 func (p *portProbe) trips() portTrips {
 	p.mu.Lock()
 	defer p.mu.Unlock()

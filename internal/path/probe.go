@@ -12,12 +12,12 @@ import (
 	"thru/internal/sock"
 )
 
-// Volleys of a probe.
+// Volleys and timeouts of a probe.
 const (
 	firstSmall, quickSmall, fewSmall = 8, 4, 2
 	smallGap                         = 200 * time.Microsecond
-	settleTime                       = 40 * time.Millisecond  // beside half a round trip, for datagrams that are later than the request that follows them
-	longSettle                       = 300 * time.Millisecond // where none has come
+	settleTime                       = 40 * time.Millisecond  // in addition to half a round trip, for datagrams that arrive after the request that follows them
+	longSettle                       = 300 * time.Millisecond // where none has arrived
 	mostVolleys                      = 24
 )
 
@@ -28,7 +28,7 @@ type probe struct {
 	hello   hello
 	udp     *socket
 	noUDP   string
-	stopped string // why the other end can be asked no more
+	stopped string // why the other end cannot answer any more
 	path    measure.Path
 
 	forward, back *direction
@@ -36,9 +36,8 @@ type probe struct {
 	settle        time.Duration
 }
 
-// Probe dials the answering end and looks at the path. The error says that no
-// connection with the token came about; whatever else fails is in not_checked
-// of the path. It takes half a minute at most, on a LAN less than a second.
+// Probe dials the answering end and probes the path. It returns an error where no connection with the token exists; all other failures are in not_checked of
+// the path. It takes half a minute at most, on a LAN less than a second.
 func Probe(ctx context.Context, d Dial) (measure.Path, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -57,8 +56,7 @@ func Probe(ctx context.Context, d Dial) (measure.Path, error) {
 	return p.finish(), nil
 }
 
-// Look dials any program, such as an iperf3 server, and tells what this end
-// alone sees of the handshake. The error says that nobody answered.
+// Look dials any program, such as an iperf3 server, and returns what this end alone sees of the handshake. It returns an error where no target answers.
 func Look(ctx context.Context, d Dial) (measure.Path, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -85,15 +83,15 @@ func newProbe(ctx context.Context, d Dial, greet func(*link) error) (*probe, err
 	return p, nil
 }
 
-// bare is an address without the name of this host's interface.
+// bare returns an address without its zone.
 func bare(a netip.Addr) string { return a.WithZone("").String() }
 
-// note says why a fact is not known.
+// note adds a missing fact and its reason.
 func (p *probe) note(fact, why string) {
 	p.path.Missing = append(p.path.Missing, measure.NotChecked{Fact: fact, Why: why})
 }
 
-// route looks up how this end reaches the other one.
+// route looks up the route of this end to the other one.
 func (p *probe) route(ctx context.Context) route {
 	w := routeTo(ctx, p.dial.hostOf(), p.dial.Device, p.link.local, p.link.remote)
 	if p.path.Forward.Route = w.route; w.route == nil {
@@ -102,7 +100,7 @@ func (p *probe) route(ctx context.Context) route {
 	return w
 }
 
-// meet hears what the other end knows, and opens this end's socket.
+// meet reads the other end's hello, and opens this end's socket.
 func (p *probe) meet(ctx context.Context) {
 	w := p.route(ctx)
 	h, cookie, err := p.link.hear()
@@ -132,7 +130,7 @@ func (p *probe) meet(ctx context.Context) {
 	p.directions(w)
 }
 
-// directions prepares both with what the ends can and claim.
+// directions prepares both directions with the abilities and MTUs of the ends.
 func (p *probe) directions(w route) {
 	small := headers(p.link.remote.Addr()) + datagramSize
 	here, there := p.udp.headers, p.hello.Headers
@@ -145,12 +143,12 @@ func (p *probe) directions(w route) {
 	}
 }
 
-// stop notes why the other end can be asked no more; the first reason counts.
+// stop stores why the other end cannot answer any more; the first reason counts.
 func (p *probe) stop(err error) {
 	p.stopped = cmp.Or(p.stopped, "the connection of the probe ended before: "+err.Error())
 }
 
-// handshake tells the options of TCP at both ends.
+// handshake fills in the TCP options at both ends.
 func (p *probe) handshake() {
 	stack, tcp := sock.ReadStack(), p.link.tcp
 	p.path.Forward.Congestion, p.path.Back.Congestion = said(tcp.congestion), said(p.hello.Control)
@@ -172,7 +170,7 @@ func (p *probe) handshake() {
 	p.path.Handshake = h
 }
 
-// said is nil for a word that nobody has said.
+// said returns nil for an empty word.
 func said(word string) *string {
 	if word == "" {
 		return nil
@@ -180,7 +178,7 @@ func said(word string) *string {
 	return &word
 }
 
-// roundTrips measures them, and how far the clocks are apart.
+// roundTrips measures the round trips and the clock offset.
 func (p *probe) roundTrips() {
 	p.settle = settleTime
 	if p.stopped != "" {
@@ -202,7 +200,7 @@ func (p *probe) roundTrips() {
 	p.settle += min(time.Duration(p.path.RTT.P90)/2, time.Second)
 }
 
-// datagrams sends volleys both ways until all is known that they can tell.
+// datagrams sends volleys in both directions until nothing more can be learned.
 func (p *probe) datagrams(ctx context.Context) {
 	if p.udp == nil || p.stopped != "" {
 		return
@@ -223,15 +221,14 @@ func (p *probe) datagrams(ctx context.Context) {
 		p.volley(ctx, small, p.settle+longSettle/2)
 	}
 	if p.forward.sent == 0 {
-		return // nothing was told of the first volley
+		return // there is no report of the first volley
 	}
 	p.forward.stopped, p.back.stopped = p.stopped, p.stopped
 	p.forward.facts(&p.path.Forward, p.note)
 	p.back.facts(&p.path.Back, p.note)
 }
 
-// volley sends this end's datagrams, has the other end send its own, and takes
-// both accounts. False: there is no more to be asked.
+// volley sends this end's datagrams, makes the other end send its own, and processes both reports. It returns false where no further volley is possible.
 func (p *probe) volley(ctx context.Context, small int, settle time.Duration) bool {
 	p.round++
 	there, back := p.forward.load(small), p.back.load(small)
@@ -257,13 +254,13 @@ func (p *probe) volley(ctx context.Context, small int, settle time.Duration) boo
 	p.back.unasked = ""
 	got := p.udp.await(ctx, p.round, r.Report.Sent, settle-time.Duration(r.Report.Waited)*time.Microsecond)
 	if slices.ContainsFunc(got, func(a arrival) bool { return a.Shot >= len(back) }) {
-		got = nil // not of what was asked for
+		got = nil // not the requested datagrams
 	}
 	p.back.take(*r.Report, got)
 	return true
 }
 
-// ports tries whether source ports take different ways.
+// ports tests whether source ports take different paths.
 func (p *probe) ports(ctx context.Context) {
 	const fact = "source_ports"
 	switch {
@@ -273,7 +270,7 @@ func (p *probe) ports(ctx context.Context) {
 	case p.forward.blocked || p.back.blocked:
 		p.note(fact, "datagrams (UDP) do not come through both ways")
 	default:
-		s, err := probePorts(ctx, p.udp, p.link.local.Addr(), p.dial.Device, 2*p.settle) // an echo takes a whole round trip
+		s, err := probePorts(ctx, p.udp, p.link.local.Addr(), p.dial.Device, 2*p.settle) // an echo takes a full round trip
 		if p.path.Ports = s; err != nil {
 			p.note(fact, err.Error())
 		} else if s == nil {
@@ -282,7 +279,7 @@ func (p *probe) ports(ctx context.Context) {
 	}
 }
 
-// finish names what is absent and has no reason yet.
+// finish adds a reason to each missing fact that has none yet.
 func (p *probe) finish() measure.Path {
 	p.path.TakenAt = time.Now().UnixNano()
 	h := p.path.Handshake
@@ -318,8 +315,7 @@ func (p *probe) absentOf(name string, w measure.DirectionFacts) {
 	p.absent(name+".udp", w.UDP != nil, why)
 }
 
-// absent notes a fact that is not known, unless it or what it belongs to has
-// a note already.
+// absent adds a note for a fact that is not known, unless the fact or its parent has one already.
 func (p *probe) absent(fact string, known bool, why string) {
 	if known {
 		return

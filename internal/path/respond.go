@@ -20,12 +20,12 @@ import (
 	"thru/internal/token"
 )
 
-// Bounds of the answering end.
+// Limits of the answering end.
 const (
 	maxLife     = 60 * time.Second // of a Responder
-	greetTime   = 3 * time.Second  // for a stranger to show the token
+	greetTime   = 3 * time.Second  // for a client to present the token
 	idleTime    = 10 * time.Second // between two requests
-	maxGreeting = 32               // connections that have not shown it yet
+	maxGreeting = 32               // connections that have not presented it yet
 	maxRequests = 2000             // pings and volleys of a probe
 )
 
@@ -40,10 +40,8 @@ type Responder struct {
 	done      chan struct{}
 }
 
-// Open starts the answering end for one probe: a TCP listener, and once the
-// token was shown a UDP socket of the same port number, or of another one of
-// the range where that is taken. It ends when the probe is over, with ctx, on
-// Close, or after a minute. An error says that no port could be had.
+// Open starts the answering end for one probe: a TCP listener, and after the token a UDP socket with the same port number, or with another one of the range
+// where that is in use. It ends after the probe, with ctx, on Close, or after a minute. It returns an error where no port is free.
 func Open(ctx context.Context, l Listen, h *host.Host) (*Responder, error) {
 	if h == nil {
 		h = host.New()
@@ -57,26 +55,26 @@ func Open(ctx context.Context, l Listen, h *host.Host) (*Responder, error) {
 	return r, nil
 }
 
-// Port is the TCP port to dial.
+// Port returns the TCP port to dial.
 func (r *Responder) Port() int { return r.port }
 
-// Token is what the dialling end must show.
+// Token returns the token that the dialling end must present.
 func (r *Responder) Token() string { return r.token }
 
-// Done is closed when the probe is over and nothing of it is left.
+// Done is closed when the probe is over and all its resources are released.
 func (r *Responder) Done() <-chan struct{} { return r.done }
 
-// Close ends the probe, and waits until nothing of it is left.
+// Close ends the probe, and waits until all its resources are released.
 func (r *Responder) Close() {
 	r.stop()
 	<-r.done
 }
 
-// bind opens the first free port on all addresses; the kernel is asked to keep each SYN.
+// bind opens the first free port on all addresses, with saved SYNs.
 func (r *Responder) bind(ctx context.Context) (err error) {
 	options := sock.Options{Device: r.listen.Device}
 	r.listeners, err = r.listen.ports().Listen(ctx, func(network, address string, c syscall.RawConn) error {
-		// Where it keeps none, the probe says so.
+		// Without saved SYNs the probe reports them as missing.
 		_ = c.Control(func(fd uintptr) { _ = sock.SaveSYN(fd) })
 		return options.Control(network, address, c)
 	})
@@ -87,7 +85,7 @@ func (r *Responder) bind(ctx context.Context) (err error) {
 	return nil
 }
 
-// ports is the range of TCP ports.
+// ports returns the range of TCP ports.
 func (l Listen) ports() sock.Range {
 	return sock.Range{Addrs: l.Addrs, First: l.First, Last: l.Last, Offset: l.Offset}
 }
@@ -98,7 +96,7 @@ func (r *Responder) closeListeners() {
 	}
 }
 
-// openUDP opens the socket for datagrams at the address that was dialled.
+// openUDP opens the socket for datagrams at the dialled address.
 func (r *Responder) openUDP(ctx context.Context, local, remote netip.Addr, cookie []byte) (s *socket, err error) {
 	for _, port := range append([]int{r.port}, r.listen.ports().Ports()...) {
 		s, err = openSocket(ctx, netip.AddrPortFrom(local, uint16(port)), remote, netip.AddrPort{}, r.listen.Device, cookie, kindForward)
@@ -109,7 +107,7 @@ func (r *Responder) openUDP(ctx context.Context, local, remote netip.Addr, cooki
 	return s, err
 }
 
-// run waits for the one connection that shows the token, and serves it.
+// run waits for the one connection with the token, and serves it.
 func (r *Responder) run(ctx context.Context) {
 	defer close(r.done)
 	defer r.stop()
@@ -121,8 +119,7 @@ func (r *Responder) run(ctx context.Context) {
 	}
 }
 
-// accept returns the first connection that shows the token; nil where none
-// came. Strangers hold up nobody.
+// accept returns the first connection that presents the token; nil without one. Strangers delay nobody.
 func (r *Responder) accept(ctx context.Context) *net.TCPConn {
 	ctx, cancel := context.WithCancel(ctx)
 	found := make(chan *net.TCPConn)
@@ -135,7 +132,7 @@ func (r *Responder) accept(ctx context.Context) *net.TCPConn {
 				if errors.Is(err, net.ErrClosed) {
 					return
 				}
-				if err != nil { // out of descriptors, or reset already: the next may do
+				if err != nil { // no descriptors left, or reset already: the next one may work
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
@@ -163,7 +160,7 @@ func (r *Responder) accept(ctx context.Context) *net.TCPConn {
 	return conn
 }
 
-// welcome hands a connection on that shows the token in time, or closes it.
+// welcome passes on a connection that presents the token in time, or closes it.
 func welcome(ctx context.Context, c *net.TCPConn, own string, found chan<- *net.TCPConn) {
 	hurry := context.AfterFunc(ctx, func() { c.Close() })
 	c.SetDeadline(time.Now().Add(greetTime))
@@ -182,12 +179,11 @@ func welcome(ctx context.Context, c *net.TCPConn, own string, found chan<- *net.
 type answerer struct {
 	conn    *net.TCPConn
 	in      *bufio.Reader
-	udp     *socket // nil: there is none
+	udp     *socket // nil: none
 	volleys int
 }
 
-// serve answers requests until the other end has no more. What goes wrong
-// ends it: the other end will see that.
+// serve answers requests until the other end has no more. An error ends it: the other end will notice.
 func serve(ctx context.Context, conn *net.TCPConn, r *Responder) {
 	a := &answerer{conn: conn, in: bufio.NewReader(conn)}
 	defer func() { a.udp.close() }()
@@ -225,7 +221,7 @@ func (a *answerer) pong(payload []byte, came time.Time) error {
 	return writeFrame(a.conn, framePong, b)
 }
 
-// answer does what a request asks for.
+// answer processes a request.
 func (a *answerer) answer(ctx context.Context, payload []byte) error {
 	var q request
 	if err := decode(payload, &q); err != nil {
@@ -261,7 +257,7 @@ func (a *answerer) volley(ctx context.Context, v volley) report {
 	return r
 }
 
-// hello says what this end knows after the handshake, and opens the UDP socket.
+// hello returns what this end knows after the handshake, and opens the UDP socket.
 func (a *answerer) hello(ctx context.Context, r *Responder) hello {
 	var cookie [cookieSize]byte
 	rand.Read(cookie[:])
@@ -282,7 +278,7 @@ func (a *answerer) hello(ctx context.Context, r *Responder) hello {
 	return h
 }
 
-// savedSYN reads how the SYN of a connection came, or why that is not known.
+// savedSYN returns the SYN of a connection as it arrived, or why it is not known.
 func savedSYN(c *net.TCPConn) (*measure.SYN, string) {
 	var syn measure.SYN
 	err := sock.Reach(c, func(fd uintptr) error {

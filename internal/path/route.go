@@ -9,15 +9,15 @@ import (
 	"thru/internal/measure"
 )
 
-// route is how an end reaches the other one, by its own account.
+// route is the route of an end to the other one, by its own system.
 type route struct {
 	route   *measure.Route
-	why     string // it is not known
+	why     string // why it is not known
 	claim   int    // MTU by the settings of this host; 0: not known
-	learned int    // MTU that routers have told the kernel of before; 0: none
+	learned int    // MTU that routers have reported to the kernel before; 0: none
 }
 
-// routeTo asks the host and the kernel.
+// routeTo reads the route from the host and the kernel.
 func routeTo(ctx context.Context, h *host.Host, device string, local, remote netip.AddrPort) route {
 	r, err := h.RouteFrom(remote.Addr(), local.Addr(), device)
 	if err != nil {
@@ -28,7 +28,7 @@ func routeTo(ctx context.Context, h *host.Host, device string, local, remote net
 	return w
 }
 
-// ofMTU is what TCP takes for the MTU, in words; "" where the kernel does not say.
+// ofMTU returns TCP's view of the MTU, in words; "" where the kernel does not report it.
 func (t tcpState) ofMTU() string {
 	if t.info.PMTU == nil || t.info.SendMSS == nil {
 		return ""

@@ -14,9 +14,8 @@ import (
 	"thru/internal/sock"
 )
 
-// claimOf is the MTU that this host has for a route by its own settings: of
-// the interface, and of the route where it has one. learned is what routers
-// have told the kernel of the path before (ICMP), where that is less; 0: nothing.
+// claimOf returns the MTU of a route by this host's own settings: of the interface, and of the route where it has one. learned is a smaller MTU that routers
+// have reported to the kernel before (ICMP); 0: none.
 func claimOf(r measure.Route, dst netip.Addr) (claim, learned int) {
 	claim = r.MTU
 	if i, err := net.InterfaceByName(r.Interface); err == nil {
@@ -28,7 +27,7 @@ func claimOf(r measure.Route, dst netip.Addr) (claim, learned int) {
 		n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 		claim = lesser(claim, n)
 	} else {
-		claim = min(claim, 65535) // of the packet: loopback says 65536
+		claim = min(claim, 65535) // of the packet: loopback reports 65536
 	}
 	if r.MTU > 0 && r.MTU < claim {
 		learned = r.MTU
@@ -36,7 +35,7 @@ func claimOf(r measure.Route, dst netip.Addr) (claim, learned int) {
 	return claim, learned
 }
 
-// lesser is the less of two of which 0 says nothing.
+// lesser returns the smaller of two; 0 means unknown.
 func lesser(a, b int) int {
 	if b > 0 && (a == 0 || b < a) {
 		return b
@@ -44,8 +43,7 @@ func lesser(a, b int) int {
 	return a
 }
 
-// configuredMTU is the attribute `mtu` of the route itself, without what was
-// learned; 0 is none.
+// configuredMTU returns the attribute `mtu` of the route itself, without learned values; 0: none.
 func configuredMTU(dst netip.Addr) int {
 	routes, err := netlink.RouteGetWithOptions(net.IP(dst.AsSlice()), &netlink.RouteGetOptions{Oif: dst.Zone(), FIBMatch: true})
 	if err != nil || len(routes) == 0 {
@@ -54,9 +52,7 @@ func configuredMTU(dst netip.Addr) int {
 	return routes[0].MTU
 }
 
-// kernelMTU is what the kernel takes for the path's MTU, of a socket of its
-// own that sends nothing: it obeys a VRF, which the look-up of a route does
-// not. 0 is unknown.
+// kernelMTU returns the path MTU that the kernel assumes, from a socket that sends nothing: unlike a route look-up, it respects a VRF. 0: unknown.
 func kernelMTU(ctx context.Context, device string, local netip.Addr, remote netip.AddrPort) int {
 	d := net.Dialer{Control: sock.Options{Device: device}.Control, LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))}
 	c, err := d.DialContext(ctx, "udp", remote.String())

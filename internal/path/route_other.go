@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// claimOf is the MTU of the interface; what was learned is not known here.
+// claimOf returns the MTU of the interface; this system does not report learned values.
 func claimOf(r measure.Route, _ netip.Addr) (claim, learned int) { return r.MTU, 0 }
 
-// kernelMTU is not known here.
+// kernelMTU returns 0: not known on this system.
 func kernelMTU(context.Context, string, netip.Addr, netip.AddrPort) int { return 0 }

@@ -12,12 +12,11 @@ import (
 	"thru/internal/measure"
 )
 
-// Round trips of a small message. Pings leave at even times, or as soon as
-// fewer than ten are under way: no more fit into TCP's first window (RFC 6928),
-// and those that do not would wait at this end.
+// Round trips of a small message. Pings leave at regular times, or as soon as fewer than ten are in flight: no more fit into TCP's initial window (RFC 6928),
+// and the others would wait at this end.
 const (
 	pings      = 100
-	pingEvery  = 2 * time.Millisecond // so that the ends are as idle as they are between messages
+	pingEvery  = 2 * time.Millisecond // so that the ends are as idle as between messages
 	pingBudget = time.Second
 	quickPings = 10
 	quickEvery = 500 * time.Microsecond
@@ -26,18 +25,17 @@ const (
 	lastPing = 1 << 31
 )
 
-// trip is one round trip: the four times of NTP (RFC 5905), of which the
-// first and the last are of this end's clock.
+// trip is one round trip: the four times of NTP (RFC 5905); the first and the last are from this end's clock.
 type trip struct {
 	began              int64 // ns of the Unix epoch
-	took               int64 // ns, by the clock that does not jump
-	theirsCame, theirs int64 // arrival and departure there, ns of the epoch
+	took               int64 // ns, by the monotonic clock
+	theirsCame, theirs int64 // arrival and departure at the other end, ns of the epoch
 }
 
-// delay is the round trip without the time that the other end took.
+// delay returns the round trip without the processing time of the other end.
 func (t trip) delay() int64 { return t.took - (t.theirs - t.theirsCame) }
 
-// roundTrips sends pings and reads what comes back.
+// roundTrips sends pings and reads the echoes.
 func (l *link) roundTrips(n int, every time.Duration) ([]trip, error) {
 	l.conn.SetDeadline(time.Now().Add(replyTime + pingBudget))
 	p := pinger{began: make(chan time.Time, n), free: make(chan struct{}, inFlight), quit: make(chan struct{})}
@@ -46,19 +44,19 @@ func (l *link) roundTrips(n int, every time.Duration) ([]trip, error) {
 	trips, err := p.receive(l.in)
 	close(p.quit)
 	if err != nil {
-		l.conn.SetDeadline(time.Unix(1, 0)) // nothing more can be made of it: the sender ends too
+		l.conn.SetDeadline(time.Unix(1, 0)) // the connection is useless now: the sender ends too
 	}
 	return trips, errors.Join(err, <-sending)
 }
 
-// pinger is what its two halves share.
+// pinger is the shared state of its two halves.
 type pinger struct {
 	began chan time.Time // when each ping left
-	free  chan struct{}  // holds one for each ping under way
+	free  chan struct{}  // holds one entry for each ping in flight
 	quit  chan struct{}
 }
 
-// send sends pings, the last one with its mark.
+// send sends pings, the last one marked.
 func (p pinger) send(w io.Writer, n int, every time.Duration) error {
 	first := time.Now()
 	for i := range n {
@@ -115,7 +113,7 @@ func (p pinger) receive(r *bufio.Reader) ([]trip, error) {
 	}
 }
 
-// distribution sums round trips up; nil is none.
+// distribution summarizes round trips; nil without any.
 func distribution(trips []trip) *measure.PathRTT {
 	if len(trips) == 0 {
 		return nil
@@ -129,8 +127,7 @@ func distribution(trips []trip) *measure.PathRTT {
 	return &measure.PathRTT{Min: all[0], P50: rank(50), P90: rank(90), P99: rank(99), Max: all[len(all)-1], Samples: len(all)}
 }
 
-// clockOffset is that of the exchange with the shortest round trip; nil where
-// none makes sense.
+// clockOffset returns the offset from the exchange with the shortest round trip; nil where no exchange is plausible.
 func clockOffset(trips []trip) *measure.ClockOffset {
 	var best *trip
 	for i, t := range trips {

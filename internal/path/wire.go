@@ -17,16 +17,14 @@ import (
 	"thru/internal/token"
 )
 
-// The two ends talk over one TCP connection. The dialling end shows the
-// token (package token); the answering end proves to hold it. Then come frames: a
-// byte for the kind, two for the length, the payload.
+// The two ends communicate over one TCP connection. The dialling end presents the token (package token); the answering end proves that it holds the token.
+// Then frames follow: a byte for the kind, two for the length, the payload.
 //
-//	J  JSON: a hello first, from the answering end; then a request, and its reply
-//	P  a ping: a number. The highest bit marks the last one
-//	p  its echo: the number, and the times of arrival and departure
+// J  JSON: a hello first, from the answering end; then a request, and its reply
+// P  a ping: a number. The highest bit marks the last one
+// p  its echo: the number, and the times of arrival and departure
 //
-// The dialling end asks, the answering end answers, one thing at a time. An
-// end that does not know a request says so, and the probe goes on without.
+// The dialling end sends one request at a time, the answering end replies. An end that does not know a request replies so, and the probe continues without it.
 const (
 	version = 1
 
@@ -39,7 +37,7 @@ const (
 	pongSize    = pingSize + 8 + 8
 )
 
-// introduce is the dialling end's side of the token.
+// introduce is the dialling end's side of the token exchange.
 func introduce(c net.Conn, shown string) error {
 	t, err := token.Parse(shown)
 	if err != nil {
@@ -51,7 +49,7 @@ func introduce(c net.Conn, shown string) error {
 	return nil
 }
 
-// greet is the answering end's side.
+// greet is the answering end's side of the token exchange.
 func greet(c net.Conn, own string) error {
 	t, err := token.Parse(own)
 	if err != nil {
@@ -65,29 +63,29 @@ func greet(c net.Conn, own string) error {
 	return err
 }
 
-// hello is what the answering end says of itself and of the handshake.
+// hello is the answering end's report about itself and the handshake.
 type hello struct {
 	Version  int            `json:"v"`
-	Cookie   string         `json:"cookie"`             // begins every datagram, in hexadecimal
+	Cookie   string         `json:"cookie"`             // first bytes of every datagram, in hexadecimal
 	UDP      int            `json:"udp,omitempty"`      // its port
 	NoUDP    string         `json:"no_udp,omitempty"`   // why there is none
-	Headers  string         `json:"headers,omitempty"`  // why it cannot set and see IP headers; empty: it can
+	Headers  string         `json:"headers,omitempty"`  // why it cannot set and read IP headers; empty: it can
 	Seen     string         `json:"seen"`               // address of the dialling end
 	Route    *measure.Route `json:"route,omitempty"`    // towards it
 	NoRoute  string         `json:"no_route,omitempty"` // why that is not known
 	Claim    int            `json:"claim,omitempty"`    // MTU of that route
-	Learned  int            `json:"learned,omitempty"`  // MTU that routers have told the kernel of before; 0: none
-	TCP      string         `json:"tcp,omitempty"`      // what TCP takes for the MTU
-	SYNSeen  *measure.SYN   `json:"syn,omitempty"`      // as it came
+	Learned  int            `json:"learned,omitempty"`  // MTU that routers have reported to the kernel before; 0: none
+	TCP      string         `json:"tcp,omitempty"`      // TCP's view of the MTU
+	SYNSeen  *measure.SYN   `json:"syn,omitempty"`      // on arrival
 	NoSYN    string         `json:"no_syn,omitempty"`   // why that is not known
-	Answered *measure.SYN   `json:"synack,omitempty"`   // as it left
+	Answered *measure.SYN   `json:"synack,omitempty"`   // as sent
 	Control  string         `json:"control,omitempty"`  // congestion control of this connection
 }
 
-// mostNextHops bounds what is believed of another end's route.
+// mostNextHops limits how many next hops of another end's route are accepted.
 const mostNextHops = 64
 
-// check refuses a hello that cannot be true, and makes its words fit for a line.
+// check refuses an impossible hello, and shortens its texts to one line.
 func (h *hello) check() error {
 	_, err := netip.ParseAddr(h.Seen)
 	if err != nil || h.UDP < 0 || h.UDP > 65535 || h.Claim < 0 || h.Claim > 1<<20 || h.Learned < 0 || h.Learned > 1<<20 {
@@ -114,7 +112,7 @@ func (h *hello) check() error {
 	return nil
 }
 
-// line makes one short line of a peer's words.
+// line turns a peer's text into one short line.
 func line(s string) string {
 	const most = 300
 	s = strings.Map(func(r rune) rune {
@@ -126,55 +124,54 @@ func line(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// request is one thing that the dialling end asks for.
+// request is one request of the dialling end.
 type request struct {
 	Volley *volley `json:"volley,omitempty"`
 }
 
 // reply answers a request.
 type reply struct {
-	Unknown bool    `json:"unknown,omitempty"` // this end does not know what was asked for
+	Unknown bool    `json:"unknown,omitempty"` // this end does not know the request
 	Report  *report `json:"report,omitempty"`
 }
 
-// volley is one exchange of datagrams, both ways: the dialling end has sent
-// its own just before.
+// volley is one exchange of datagrams in both directions: the dialling end has sent its own just before.
 type volley struct {
 	Number   uint16 `json:"n"`
 	Sent     int    `json:"sent"`           // datagrams that the dialling end has sent
-	Send     []shot `json:"send,omitempty"` // what the answering end is to send
-	GapUs    int    `json:"gap_us"`         // between two of them, at least
-	SettleUs int64  `json:"settle_us"`      // how long to wait for the missing
+	Send     []shot `json:"send,omitempty"` // datagrams for the answering end to send
+	GapUs    int    `json:"gap_us"`         // least time between two of them
+	SettleUs int64  `json:"settle_us"`      // how long to wait for missing datagrams
 }
 
-// shot is some datagrams alike.
+// shot is a number of equal datagrams.
 type shot struct {
-	Size   int `json:"size,omitempty"` // of the IP packet in bytes; 0: as small as can be
+	Size   int `json:"size,omitempty"` // of the IP packet in bytes; 0: the smallest possible
 	TOS    int `json:"tos,omitempty"`  // DSCP and ECN
 	Copies int `json:"copies"`
 }
 
-// report is what came of a volley at the answering end.
+// report is the result of a volley at the answering end.
 type report struct {
 	Got     []arrival `json:"got,omitempty"`
-	Sent    int       `json:"sent"`              // datagrams that it has sent
-	Refused []int     `json:"refused,omitempty"` // shots that do not fit its interface
-	Error   string    `json:"error,omitempty"`   // of a datagram that its kernel refused for another reason
-	Waited  int64     `json:"waited_us"`         // how long it has waited for the missing since
-	NoPeer  bool      `json:"no_peer,omitempty"` // no datagram has come that could be answered
-	TooBig  bool      `json:"told,omitempty"`    // a router has said that a datagram was too big
-	Router  int       `json:"router,omitempty"`  // the MTU that it named
+	Sent    int       `json:"sent"`              // datagrams that it sent
+	Refused []int     `json:"refused,omitempty"` // shots that are too large for its interface
+	Error   string    `json:"error,omitempty"`   // for a datagram that its kernel refused for another reason
+	Waited  int64     `json:"waited_us"`         // how long it has waited for missing datagrams
+	NoPeer  bool      `json:"no_peer,omitempty"` // no datagram has arrived that it could answer
+	TooBig  bool      `json:"told,omitempty"`    // a router has reported that a datagram was too big
+	Router  int       `json:"router,omitempty"`  // the MTU that it reported
 }
 
-// arrival is a datagram that came.
+// arrival is a received datagram.
 type arrival struct {
-	Shot int `json:"s"`           // which it was
+	Shot int `json:"s"`           // its shot
 	TOS  int `json:"o"`           // -1: not known
 	TTL  int `json:"t"`           // -1: not known
-	Frag int `json:"f,omitempty"` // size of its largest fragment, where it came in several
+	Frag int `json:"f,omitempty"` // size of its largest fragment, where it was fragmented
 }
 
-// Bounds of what a peer may ask for, and say.
+// Limits of a peer's requests and reports.
 const (
 	maxShots    = 256   // datagrams of a volley
 	maxVolleys  = 64    // of a probe
@@ -183,7 +180,7 @@ const (
 	maxPacket   = 65_575 // IPv6 header and its largest payload
 )
 
-// check refuses a volley that no honest peer asks for.
+// check refuses a volley that no honest peer requests.
 func (v volley) check() error {
 	total := 0
 	for _, s := range v.Send {
@@ -198,7 +195,7 @@ func (v volley) check() error {
 	return nil
 }
 
-// check refuses a report that cannot be of the shots.
+// check refuses a report that does not match the shots.
 func (r *report) check(shots []shot, sent []shot) error {
 	r.Error = line(r.Error)
 	most := 0
@@ -239,9 +236,8 @@ func writeFrame(w io.Writer, kind byte, payload []byte) error {
 	return err
 }
 
-// The connection's MSS is that of any connection, since its handshake is
-// looked at. So that what a path swallows can be told over it, no segment is
-// larger than the least MTU of IPv6.
+// The connection's MSS is the default, because its handshake is examined. So that it works even on a path that drops large packets, no segment is larger than
+// the minimum MTU of IPv6.
 const (
 	writeMost = 1280 - 40 - 20 - timestampsSize
 	writeGap  = time.Millisecond
@@ -281,8 +277,7 @@ func readJSON(r *bufio.Reader, v any) error {
 	return decode(payload, v)
 }
 
-// decode reads the JSON of a message; keys that it does not know are a later
-// version's.
+// decode reads the JSON of a message; unknown keys belong to a later version.
 func decode(payload []byte, v any) error {
 	if err := json.Unmarshal(payload, v); err != nil {
 		return fmt.Errorf("path: reading a message: %w", err)
