@@ -11,21 +11,19 @@ import (
 	"thru/internal/stat"
 )
 
-// The climb ends where so many steps in a row bring less than riseNeeded over the
-// best one: a single step may have been disturbed.
+// The climb ends after this many consecutive steps that gain less than riseNeeded over the best one: a single step may have been disturbed.
 const (
 	riseNeeded = 1.05 // 5%
 	flatSteps  = 2
 )
 
-// progressEvery is how often a test says what it is doing.
+// progressEvery is the interval of a test's progress reports.
 const progressEvery = 250 * time.Millisecond
 
-// mostBuffers bounds the memory of all workers together, in bytes.
+// mostBuffers limits the memory of all workers together, in bytes.
 const mostBuffers = 256 << 20
 
-// climb measures a pattern with 1, 2, 4, 8 ... workers until the aggregate rises
-// by less than 5% twice in a row, and keeps the step that reached the most.
+// climb measures a pattern with 1, 2, 4, 8 ... workers until the total rate rises by less than 5% twice in a row, and keeps the fastest step.
 func (t *test) climb(ctx context.Context, pattern string) (measure.DiskRun, error) {
 	block := t.block(pattern)
 	most := min(cmp.Or(int64(t.conf.Spec.Workers), measure.DiskWorkers), t.FileBytes/block, max(1, mostBuffers/block))
@@ -53,7 +51,7 @@ func (t *test) climb(ctx context.Context, pattern string) (measure.DiskRun, erro
 	}
 }
 
-// step measures one number of workers, with what it cost.
+// step measures one number of workers, including its CPU cost.
 func (t *test) step(ctx context.Context, j job) (measure.DiskRun, float64, error) {
 	if j.cached {
 		if err := dropCache(j.file); err != nil {
@@ -87,7 +85,7 @@ func (t *test) step(ctx context.Context, j job) (measure.DiskRun, float64, error
 	return r, r.Bytes.Value, nil
 }
 
-// busy is how long the disk has worked since boot.
+// busy returns how long the disk has been busy since boot.
 func (t *test) busy() (time.Duration, error) {
 	if t.Device == "" {
 		return 0, errNoDevice
@@ -95,7 +93,7 @@ func (t *test) busy() (time.Duration, error) {
 	return t.conf.Host.DiskBusy(t.Device)
 }
 
-// cpuOf is what the machine's CPUs did between two readings; nil where they were not read.
+// cpuOf returns the use of the machine's CPUs between two readings; nil without readings.
 func cpuOf(before, after host.Snapshot) *measure.CPUFigure {
 	cores := host.Span(before, after, before.Taken).CPUs
 	if len(cores) == 0 {
@@ -117,7 +115,7 @@ func cpuOf(before, after host.Snapshot) *measure.CPUFigure {
 func isRandom(pattern string) bool { return strings.HasPrefix(pattern, "random") }
 func isWrite(pattern string) bool  { return strings.HasSuffix(pattern, "write") }
 
-// verb says in an error what failed.
+// verb returns the words for an error about a pattern.
 func verb(pattern string) string {
 	if isWrite(pattern) {
 		return "writing in"

@@ -1,15 +1,12 @@
-// Package disk measures what the disk below a folder gives: reading and writing,
-// in order and at random, with as many workers as it takes to reach its ceiling,
-// past the page cache. It does so by fio where that is installed, else by its
-// own workers, and says which.
+// Package disk measures the disk under a folder: sequential and random reads and writes, with as many workers as it takes to reach the disk's ceiling, without
+// the page cache. It uses fio where that is installed, else its own workers, and reports which.
 //
-// The one file that it makes has no name from the first moment where the file
-// system can do that, and else none as soon as it is open. So nothing is left,
-// whatever ends the process.
+// The one file that it makes is nameless from the start where the file system supports that; else it removes the name as soon as the file is open. So nothing
+// is left behind, however the process ends.
 //
-// `thru disk` (control/disk.go) takes the turn at one agent, which opens the folder (os.Root: for other hosts only below `serve --files`) and calls
-// this package. More workers join until the sum no longer rises (climb.go). What moves the data is a method: fio, which
-// inherits the open file, or our own workers (work.go). Both have one contract in the tests.
+// `thru disk` (control/disk.go) takes the turn at one agent, which opens the folder (os.Root: for other hosts only inside `serve --files`) and calls this
+// package. More workers join until the total rate no longer rises (climb.go). A method moves the data: fio, which inherits the open file, or thru's own
+// workers (work.go). Both pass the same contract tests.
 package disk
 
 import (
@@ -28,7 +25,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrRoom  = errors.New("there is too little room")
 	ErrStuck = errors.New("the disk does not answer")
@@ -40,17 +37,17 @@ type Config struct {
 	Path     string   // its name in the result
 	Host     *host.Host
 	Spec     measure.DiskSpec
-	MaxBytes int64  // of the file; 0: half of what is free is the only bound
+	MaxBytes int64  // limit of the file size; 0: only half of the free space
 	Memory   string // folder in memory, for the baseline; empty: DefaultMemory
 
-	noDirect bool  // a test's: as if the file system did not take O_DIRECT
-	memory   int64 // a test's: bytes of memory that the host is taken to have
+	noDirect bool  // for tests: as if the file system did not support O_DIRECT
+	memory   int64 // for tests: the host's memory in bytes
 }
 
 // DefaultMemory is the folder in memory that every Linux has (shm_overview(7)).
 const DefaultMemory = "/dev/shm"
 
-// Check says what is wrong with a request before anything is opened.
+// Check returns an error for an invalid request, before anything is opened.
 func Check(s measure.DiskSpec) error {
 	for _, p := range s.Patterns {
 		if !slices.Contains(measure.DiskPatterns(), p) {
@@ -72,9 +69,8 @@ func Check(s measure.DiskSpec) error {
 	return nil
 }
 
-// Measure measures one folder. tell hears what it is doing, from one goroutine
-// at a time. The result is always usable: on error it holds what was measured
-// until then.
+// Measure measures one folder. progress receives reports, from one goroutine at a time. The result is always usable: on error it holds the measurements until
+// then.
 func Measure(ctx context.Context, c Config, progress func(measure.DiskTick)) (measure.DiskTest, error) {
 	t := &test{conf: c, progress: progress, DiskTest: measure.DiskTest{Path: c.Path, Runs: []measure.DiskRun{}}}
 	err := Check(c.Spec)
@@ -87,15 +83,15 @@ func Measure(ctx context.Context, c Config, progress func(measure.DiskTick)) (me
 	return t.DiskTest, err
 }
 
-// test is one measurement under way.
+// test is one measurement in progress.
 type test struct {
 	conf Config
 	measure.DiskTest
 	progress func(measure.DiskTick)
 	method   method
 	file     *os.File
-	memory   int64 // most of a file that lies in memory, in bytes; 0: it does not
-	cached   bool  // the page cache is not passed by: it is emptied before each step
+	memory   int64 // size limit of a file that is in memory, in bytes; 0: it is on a disk
+	cached   bool  // the page cache is not bypassed: it is emptied before each step
 }
 
 func (t *test) measure(ctx context.Context) (err error) {
@@ -128,7 +124,7 @@ func (t *test) measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// patterns are those that were asked for, in order.
+// patterns returns the requested patterns, in order.
 func (t *test) patterns() (all []string) {
 	for _, p := range measure.DiskPatterns() {
 		if len(t.conf.Spec.Patterns) == 0 || slices.Contains(t.conf.Spec.Patterns, p) {
@@ -138,7 +134,7 @@ func (t *test) patterns() (all []string) {
 	return all
 }
 
-// choose takes the method that was asked for: fio where it is installed, unless told.
+// choose returns the requested method; by default fio where it is installed.
 func (t *test) choose(ctx context.Context) (method, error) {
 	if t.conf.Spec.By == measure.DiskByThru {
 		return own{}, nil
@@ -159,7 +155,7 @@ func (t *test) lacks(fact, why string) {
 	t.Missing = append(t.Missing, measure.NotChecked{Fact: fact, Why: why})
 }
 
-// explain says what a person can do about an error of the file system.
+// explain adds a hint to an error of the file system.
 func (t *test) explain(doing string, err error) error {
 	hint := ""
 	switch {

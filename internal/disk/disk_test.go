@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// small is a test of a few seconds: 8 MiB, two workers at most.
+// small returns a test of a few seconds: 8 MiB, two workers at most.
 func small(t *testing.T, folder, by string) Config {
 	t.Helper()
 	root, err := os.OpenRoot(folder)
@@ -48,7 +48,7 @@ func small(t *testing.T, folder, by string) Config {
 
 func quiet(measure.DiskTick) {}
 
-// left lists what a test has left in its folder.
+// left lists the files that a test has left in its folder.
 func left(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -62,7 +62,7 @@ func left(t *testing.T, folder string) []string {
 	return names
 }
 
-// memoryFolder is a folder of a file system in memory.
+// memoryFolder returns a folder of a file system in memory.
 func memoryFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(DefaultMemory, "thru-test-")
@@ -73,7 +73,7 @@ func memoryFolder(t *testing.T) string {
 	return dir
 }
 
-// TestMethods holds both methods to one contract, on a disk and in memory.
+// TestMethods runs both methods through one contract, on a disk and in memory.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{measure.DiskByThru, measure.DiskByFio} {
@@ -134,7 +134,7 @@ func checkTest(t *testing.T, got measure.DiskTest, by, where string) {
 	}
 }
 
-// checkRun: the figures of a run fit each other, and are of the step that reached the most.
+// checkRun: the figures of a run are consistent, and belong to the fastest step.
 func checkRun(t *testing.T, r measure.DiskRun) {
 	t.Helper()
 	if r.Bytes == nil || r.IOPS == nil || r.Latency == nil || r.CPU == nil || len(r.Tried) == 0 || r.ElapsedNs < int64(measure.LeastDiskRun) {
@@ -155,7 +155,7 @@ func checkRun(t *testing.T, r measure.DiskRun) {
 	}
 }
 
-// rates is a method whose aggregate is known.
+// rates is a method with a known total rate.
 type rates map[int]float64
 
 func (rates) name() string { return "table" }
@@ -167,7 +167,7 @@ func (r rates) run(_ context.Context, j job, _ func(bytes, ops int64)) (outcome,
 	return outcome{bytes: int64(r[j.workers]), ops: 1, elapsed: time.Second, latency: &measure.Latency{Count: 1}}, nil
 }
 
-// TestWorkersAreRaised until the aggregate rises by less than 5% twice in a row.
+// TestWorkersAreRaised until the total rate rises by less than 5% twice in a row.
 func TestWorkersAreRaised(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -201,7 +201,7 @@ func TestWorkersAreRaised(t *testing.T) {
 	}
 }
 
-// TestBlocksBoundWorkers: no more workers than blocks, and no more buffers than memory is for.
+// TestBlocksBoundWorkers: no more workers than blocks, and no more buffers than the memory limit.
 func TestBlocksBoundWorkers(t *testing.T) {
 	x := &test{conf: Config{Host: host.New(), Spec: measure.DiskSpec{BlockBytes: 64 << 20, RunNs: 1}}, progress: quiet, method: rates{1: 1, 2: 2, 3: 3, 4: 4, 8: 8, 16: 16}}
 	for size, want := range map[int64]int{3 * 64 << 20: 3, 1 << 40: 4} {
@@ -241,7 +241,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestRoomInMemory: a file in memory takes a part of it that ends nobody.
+// TestRoomInMemory: a file in memory takes only a part of it, so that no process is killed.
 func TestRoomInMemory(t *testing.T) {
 	x := &test{memory: 32 << 20}
 	x.FreeBytes = 12 << 30
@@ -257,7 +257,7 @@ func TestRoomInMemory(t *testing.T) {
 	}
 }
 
-// TestBesideTheCache: where O_DIRECT is not taken, what keeps the cache out is said.
+// TestBesideTheCache: without O_DIRECT, the result says how the cache was bypassed.
 func TestBesideTheCache(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -288,7 +288,7 @@ func TestBesideTheCache(t *testing.T) {
 	}
 }
 
-// TestNamedFile: where a file cannot be without a name, it loses it at once.
+// TestNamedFile: where a file needs a name, the name is removed at once.
 func TestNamedFile(t *testing.T) {
 	folder := t.TempDir()
 	c := small(t, folder, "")
@@ -305,7 +305,7 @@ func TestNamedFile(t *testing.T) {
 	}
 }
 
-// TestInterrupted: what was measured until then stays, and nothing else.
+// TestInterrupted: the measurements until then stay, and nothing else.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"making the file", measure.SequentialRead, measure.RandomWrite} {
@@ -344,7 +344,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRefused: what is wrong is said before anything is written.
+// TestRefused: errors in the request are reported before anything is written.
 func TestRefused(t *testing.T) {
 	tests := map[string]func(*measure.DiskSpec){
 		"no pattern":         func(s *measure.DiskSpec) { s.Patterns = []string{"backwards"} },
@@ -366,7 +366,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestReasons: errors of a file system come with what a person can do.
+// TestReasons: errors of a file system have a hint.
 func TestReasons(t *testing.T) {
 	x := &test{conf: Config{Path: "/srv"}}
 	x.Path = "/srv"
@@ -383,7 +383,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestSlowDisk: where no more time is for it, the file is what was written, and a whole one where it is small.
+// TestSlowDisk: when the time is over, the file keeps the size written so far; a small file is complete.
 func TestSlowDisk(t *testing.T) {
 	f, err := os.OpenFile(filepath.Join(t.TempDir(), "x"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

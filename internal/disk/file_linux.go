@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Possible says why no disk can be measured on this system.
+// Possible returns why this system cannot measure disks.
 func Possible() error { return nil }
 
-// create makes a file in a folder that has no name there (open(2), O_TMPFILE),
-// or on a file system that has no such files one whose name is removed at once.
-// A name is never followed, and never that of a file that is there.
+// create makes a nameless file in a folder (open(2), O_TMPFILE), or where the file system does not support that, a file whose name it removes at once. It
+// never follows a link, and never opens an existing file.
 func create(root *os.Root) (*os.File, error) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -34,7 +33,7 @@ func create(root *os.Root) (*os.File, error) {
 	return createNamed(root)
 }
 
-// createNamed makes a file whose name is gone when it returns.
+// createNamed makes a file and removes its name before it returns.
 func createNamed(root *os.Root) (*os.File, error) {
 	name := ".thru-disk-" + rand.Text()
 	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
@@ -48,7 +47,7 @@ func createNamed(root *os.Root) (*os.File, error) {
 	return f, nil
 }
 
-// bare is an error without the name of the file, which says nothing to a person.
+// bare returns an error without the name of the file, which means nothing to a person.
 func bare(err error) error {
 	if at, ok := errors.AsType[*os.PathError](err); ok {
 		return at.Err
@@ -56,7 +55,7 @@ func bare(err error) error {
 	return err
 }
 
-// setDirect keeps the page cache out of what is read and written from now on.
+// setDirect bypasses the page cache for all further reads and writes.
 func setDirect(f *os.File) error {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	if err == nil {
@@ -65,7 +64,7 @@ func setDirect(f *os.File) error {
 	return err
 }
 
-// isDirect tells whether setDirect was heard.
+// isDirect reports whether setDirect took effect.
 func isDirect(f *os.File) bool {
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
 	return err == nil && flags&unix.O_DIRECT != 0
@@ -79,15 +78,14 @@ func dropCache(f *os.File) error {
 	return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
 }
 
-// space is what a file system says of itself.
+// space is what a file system reports about itself.
 type space struct {
-	free     int64 // bytes that this user may take
+	free     int64 // bytes available to this user
 	inMemory bool
-	deaf     bool // takes O_DIRECT and may answer from its own cache
+	deaf     bool // it accepts O_DIRECT but may answer from its own cache
 }
 
-// magicZFS is of OpenZFS (include/sys/fs/zfs.h), which before 2.3 takes O_DIRECT
-// and reads from its own cache.
+// magicZFS identifies OpenZFS (include/sys/fs/zfs.h), which before 2.3 accepts O_DIRECT and reads from its own cache.
 const magicZFS = 0x2fc12fc1
 
 func spaceOf(f *os.File) (space, error) {
@@ -103,7 +101,7 @@ func spaceOf(f *os.File) (space, error) {
 	}, nil
 }
 
-// memoryBytes is how much memory the host has; 0: not known.
+// memoryBytes returns the host's memory; 0: not known.
 func memoryBytes() int64 {
 	var s unix.Sysinfo_t
 	if unix.Sysinfo(&s) != nil {
@@ -112,5 +110,5 @@ func memoryBytes() int64 {
 	return int64(s.Totalram) * int64(s.Unit)
 }
 
-// bind has a program end with the thread that starts it.
+// bind makes a program end with the thread that starts it.
 func bind(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

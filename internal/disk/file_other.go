@@ -9,13 +9,13 @@ import (
 	"os/exec"
 )
 
-// space is what a file system says of itself.
+// space is what a file system reports about itself.
 type space struct {
 	free           int64
 	inMemory, deaf bool
 }
 
-// Possible says why no disk can be measured on this system.
+// Possible returns why this system cannot measure disks.
 func Possible() error { return fmt.Errorf("disk: measuring on this system: %w", errors.ErrUnsupported) }
 
 func create(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }

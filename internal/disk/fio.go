@@ -15,19 +15,18 @@ import (
 	"time"
 )
 
-// fio is the method of the program fio, which is there as what it says of its
-// version: "fio-3.33".
+// fio is the method that runs the program fio. version is its own output: "fio-3.33".
 type fio struct{ path, version string }
 
 var errNoFio = errors.New("fio is not installed")
 
-// Bounds of what fio says, in bytes, and of how long it may take beside its runs.
+// Limits of fio's messages, in bytes, and of its time in addition to the runs.
 const (
 	mostSaid   = 4 << 10
 	versionEnd = 5 * time.Second
 )
 
-// findFio looks for it, and has it say its version.
+// findFio looks for fio, and reads its version.
 func findFio(ctx context.Context) (fio, error) {
 	path, err := exec.LookPath("fio")
 	if err != nil {
@@ -45,8 +44,7 @@ func findFio(ctx context.Context) (fio, error) {
 
 func (f fio) name() string { return f.version }
 
-// arguments of one step. The file has no name: fio opens it by the descriptor
-// that it inherits. A device is opened by its name.
+// arguments returns the arguments of one step. The file has no name: fio opens it by the inherited descriptor. It opens a device by its name.
 func (j job) arguments(direct bool) []string {
 	name := "/proc/self/fd/3"
 	if strings.HasPrefix(j.target, "/dev/") && j.target != DefaultMemory {
@@ -96,7 +94,7 @@ func (f fio) run(ctx context.Context, j job, progress func(bytes, ops int64)) (o
 	err := cmd.Run()
 	in.Close()
 	r := <-read
-	if _, ok := errors.AsType[syscall.Errno](r.err); ok { // which says more than its exit code
+	if _, ok := errors.AsType[syscall.Errno](r.err); ok { // it explains more than the exit code
 		err = r.err
 	}
 	if err = cmp.Or(ctx.Err(), err, r.err); err != nil {
@@ -105,16 +103,16 @@ func (f fio) run(ctx context.Context, j job, progress func(bytes, ops int64)) (o
 	return outcomeOf(r.states)
 }
 
-// head keeps the begin of what a program says.
+// head keeps the beginning of a program's output.
 type head struct{ bytes.Buffer }
 
-// Write keeps what there is room for.
+// Write keeps the data that fits.
 func (h *head) Write(b []byte) (int, error) {
 	h.Buffer.Write(b[:min(len(b), mostSaid-h.Len())])
 	return len(b), nil
 }
 
-// String is the first line, as the end of an error.
+// String returns the first line, as the end of an error.
 func (h *head) String() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(h.Buffer.String()), "\n")
 	if line == "" {

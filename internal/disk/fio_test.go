@@ -23,7 +23,7 @@ func recorded(t testing.TB, name string) []byte {
 	return b
 }
 
-// TestFioOutput reads what fio 3.33 has said of real steps.
+// TestFioOutput reads real output of fio 3.33.
 func TestFioOutput(t *testing.T) {
 	tests := map[string]struct {
 		states int
@@ -77,7 +77,7 @@ func TestFioOutputIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzFioOutput: whatever fio says, the figures are none or make sense.
+// FuzzFioOutput: for any output, there are no figures or plausible ones.
 func FuzzFioOutput(f *testing.F) {
 	for _, name := range []string{"fio-3.33-null.json", "fio-3.33-failed.json"} {
 		f.Add(recorded(f, name))
@@ -99,7 +99,7 @@ func FuzzFioOutput(f *testing.F) {
 	})
 }
 
-// TestFioArguments: what is asked of fio is what our own workers do.
+// TestFioArguments: fio's arguments match the behaviour of our own workers.
 func TestFioArguments(t *testing.T) {
 	j := job{pattern: measure.SequentialWrite, block: 128 << 10, size: 10 << 20, workers: 3, length: 1500 * time.Millisecond, cached: true}
 	a := j.arguments(false)

@@ -15,15 +15,14 @@ import (
 	"thru/internal/measure"
 )
 
-// fioState is what fio says of a step so far.
+// fioState is fio's report of a step so far.
 type fioState struct {
 	bytes, ops int64
 	elapsed    time.Duration
 	latency    measure.Latency
 }
 
-// fioOutput is what is read of fio's JSON, as fio 3 prints it (its HOWTO, "JSON
-// output"). Only one of the three directions has moved anything.
+// fioOutput is the part of fio's JSON that is read, as fio 3 prints it (its HOWTO, "JSON output"). Only one of the three directions has moved data.
 type fioOutput struct {
 	Jobs []struct {
 		Error int     `json:"error"`
@@ -44,14 +43,13 @@ type fioSide struct {
 	} `json:"lat_ns"`
 }
 
-// Bounds of what is read of fio's output.
+// Limits for fio's output.
 const (
 	mostFioObject = 4 << 20
 	mostFioStates = 100_000
 )
 
-// readFio reads the objects that fio prints one after the other, each of which
-// ends in a line of its own. Lines between them, which are messages, are passed over.
+// readFio reads the objects that fio prints one after the other, each of which ends on its own line. It skips the messages between them.
 func readFio(r io.Reader, progress func(fioState)) ([]fioState, error) {
 	var all []fioState
 	var object bytes.Buffer
@@ -86,7 +84,7 @@ func readFio(r io.Reader, progress func(fioState)) ([]fioState, error) {
 	return all, nil
 }
 
-// parseFio reads one of them.
+// parseFio reads one object.
 func parseFio(b []byte) (fioState, error) {
 	var o fioOutput
 	if err := json.Unmarshal(b, &o); err != nil {
@@ -109,8 +107,7 @@ func parseFio(b []byte) (fioState, error) {
 	return fioState{side.Bytes, side.Ops, time.Duration(side.Runtime) * time.Millisecond, side.times()}, nil
 }
 
-// times are fio's percentiles, of its own histogram: it has no other form that
-// could be added up.
+// times returns fio's percentiles, from its own histogram: fio provides no other form that could be summed.
 func (s fioSide) times() measure.Latency {
 	ns := func(x float64) int64 { return int64(min(max(x, 0), float64(time.Hour))) }
 	p := s.Latency.Percentiles
@@ -120,7 +117,7 @@ func (s fioSide) times() measure.Latency {
 	}
 }
 
-// outcomeOf is what the last state says; those before it are the bins.
+// outcomeOf returns the figures of the last state; the states before it are the bins.
 func outcomeOf(states []fioState) (outcome, error) {
 	if len(states) == 0 {
 		return outcome{}, errors.New("fio said nothing of what it moved")

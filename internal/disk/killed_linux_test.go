@@ -16,10 +16,10 @@ import (
 	"thru/lab"
 )
 
-// What makes this program one that measures until it is killed.
+// Variables that make the test binary measure until it is killed.
 const killedFolder, killedBy = "THRU_TEST_DISK_FOLDER", "THRU_TEST_DISK_BY"
 
-// onceOnly makes it measure once.
+// onceOnly makes the test binary measure once.
 const onceOnly = "THRU_TEST_DISK_ONCE"
 
 func measureUntilKilled(dir, by string) {
@@ -39,8 +39,7 @@ func measureUntilKilled(dir, by string) {
 	fmt.Println(err)
 }
 
-// TestKilled: of a process that is killed in mid-test nothing is left, no file
-// and no fio.
+// TestKilled: a process killed in the middle of a test leaves nothing behind, no file and no fio.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{measure.DiskByThru, measure.DiskByFio} {
@@ -99,7 +98,7 @@ func childrenOf(pid int) (all []string) {
 	return all
 }
 
-// endsSoon waits until a process is gone, or a corpse that nobody has fetched.
+// endsSoon waits until a process has ended or is a zombie.
 func endsSoon(pid string) bool {
 	for range 400 {
 		b, err := os.ReadFile("/proc/" + pid + "/stat")

@@ -10,12 +10,11 @@ import (
 	"thru/internal/measure"
 )
 
-// baselineTime is how long each part of the baseline is measured at most.
+// baselineTime limits the duration of each part of the baseline.
 const baselineTime = time.Second
 
-// baseline measures the same patterns over a file in memory, and to and from
-// nowhere, with as many workers: what the method and the machine can do without
-// any disk. What fails there is said, and fails nothing.
+// baseline measures the same patterns with a file in memory, and to and from the null devices, with the same number of workers: the limit of the method and
+// the machine without a disk. It reports failures there without failing the test.
 func (t *test) baseline(ctx context.Context) {
 	folder := cmp.Or(t.conf.Memory, DefaultMemory)
 	if err := t.inMemory(ctx, folder); err != nil && ctx.Err() == nil {
@@ -35,7 +34,7 @@ func (t *test) baseline(ctx context.Context) {
 	}
 }
 
-// inMemory measures all patterns over a file of a file system in memory.
+// inMemory measures all patterns with a file on a file system in memory.
 func (t *test) inMemory(ctx context.Context, folder string) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -75,7 +74,7 @@ func (t *test) inMemory(ctx context.Context, folder string) error {
 	return nil
 }
 
-// nowhere measures a pattern over a device of no data.
+// nowhere measures a pattern on a device without data.
 func (t *test) nowhere(ctx context.Context, target string, like measure.DiskRun) error {
 	flags := os.O_RDONLY
 	if isWrite(like.Pattern) {
@@ -89,7 +88,7 @@ func (t *test) nowhere(ctx context.Context, target string, like measure.DiskRun)
 	return t.measureBase(ctx, f, target, max(t.FileBytes, like.BlockBytes*int64(like.Workers)), like)
 }
 
-// measureBase measures one part of the baseline as a step of the disk was measured.
+// measureBase measures one part of the baseline in the same way as a step of the disk.
 func (t *test) measureBase(ctx context.Context, f *os.File, target string, size int64, like measure.DiskRun) error {
 	workers := min(like.Workers, int(size/like.BlockBytes))
 	r, rate, err := t.step(ctx, job{pattern: like.Pattern, target: target, file: f, block: like.BlockBytes, size: size,

@@ -17,17 +17,15 @@ import (
 const (
 	leastFile   = 4 << 20
 	usualFile   = 1 << 30
-	memoryFile  = 256 << 20 // on a file system in memory, and of the baseline
+	memoryFile  = 256 << 20 // on a file system in memory, and for the baseline
 	primeBlock  = 1 << 20
-	sectorBytes = 4096 // what buffers are aligned to: no disk has larger sectors
+	sectorBytes = 4096 // alignment of buffers: no disk has larger sectors
 )
 
-// primeTime is how long the file is written at most where its size was not
-// asked for: on a slow disk it is smaller.
+// primeTime limits the time to write the file where the user set no size: on a slow disk the file is smaller.
 const primeTime = 20 * time.Second
 
-// place looks at what the file lies on, keeps the page cache out, and chooses
-// how large the file will be.
+// place examines the file system, bypasses the page cache, and chooses the size of the file.
 func (t *test) place() error {
 	v := t.conf.Host.Volume(t.file.Fd())
 	t.FileSystem, t.Mount, t.Options = v.FileSystem, v.Mount, v.Options
@@ -44,7 +42,7 @@ func (t *test) place() error {
 		refused = fmt.Errorf("%s is told not to take it", kind)
 	}
 	switch {
-	case s.inMemory: // Linux 6.6 takes O_DIRECT there, and means nothing by it
+	case s.inMemory: // Linux 6.6 accepts O_DIRECT there without effect
 		t.Cache = "not kept out: " + kind + " lies in memory itself"
 		t.memory = memoryShare(t.conf.Host)
 		return t.size(memoryFile)
@@ -57,7 +55,7 @@ func (t *test) place() error {
 	return t.sizeBesideCache(kind)
 }
 
-// Free is how many bytes this user may still write to the file system of a file.
+// Free returns how many bytes this user may still write to the file system of a file.
 func Free(f *os.File) (int64, error) {
 	s, err := spaceOf(f)
 	if err != nil {
@@ -66,7 +64,7 @@ func Free(f *os.File) (int64, error) {
 	return s.free, nil
 }
 
-// sizeBesideCache is for a file system that does not pass by the page cache.
+// sizeBesideCache chooses the size on a file system that does not bypass the page cache.
 func (t *test) sizeBesideCache(kind string) error {
 	t.cached = true
 	memory := cmp.Or(t.conf.memory, memoryBytes())
@@ -85,7 +83,7 @@ func (t *test) sizeBesideCache(kind string) error {
 	return t.size(usualFile)
 }
 
-// most is how large the file may be, and why no larger: a disk is never filled.
+// most returns the largest allowed size of the file, and its reason: a disk is never filled.
 func (t *test) most() (most int64, why string) {
 	most, why = t.FreeBytes/2, fmt.Sprintf("%s has %s free, of which at most half is taken", t.Path, unit.Size(t.FreeBytes))
 	if m := t.conf.MaxBytes; m > 0 && m < most {
@@ -97,11 +95,11 @@ func (t *test) most() (most int64, why string) {
 	return most, why
 }
 
-// memoryShare is how large a file in memory may be, in bytes; 0: not known. What
-// is in it counts for the control group of this process, which is ended above its limit.
+// memoryShare returns the largest allowed size of a file in memory, in bytes; 0: not known. Its data counts for the control group of this process, which the
+// kernel ends above the limit.
 func memoryShare(h *host.Host) int64 { return h.MemoryRoom() / 4 }
 
-// size takes the size asked for, or the usual one as far as there is room.
+// size uses the requested size, or the default as far as there is room.
 func (t *test) size(usual int64) error {
 	most, why := t.most()
 	switch {
@@ -118,7 +116,7 @@ func (t *test) size(usual int64) error {
 	return nil
 }
 
-// block is that of a pattern, in bytes.
+// block returns the block size of a pattern, in bytes.
 func (t *test) block(pattern string) int64 {
 	if isRandom(pattern) {
 		return cmp.Or(t.conf.Spec.BlockBytes, measure.RandomBlock)
@@ -126,8 +124,7 @@ func (t *test) block(pattern string) int64 {
 	return cmp.Or(t.conf.Spec.BlockBytes, measure.SequentialBlock)
 }
 
-// prime writes the whole file, so that all that is read later was written, and
-// writing later finds its place allocated.
+// prime writes the whole file, so that later reads find written data, and later writes find allocated blocks.
 func (t *test) prime(ctx context.Context) error {
 	longest := primeTime
 	if t.conf.Spec.FileBytes > 0 || t.cached {
@@ -144,8 +141,7 @@ func (t *test) prime(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fill writes a file of size bytes that no file system can make smaller, for at
-// most so long (0: as long as it takes), and returns how many there are.
+// fill writes a file of size bytes of incompressible data, for at most longest (0: without a limit), and returns the bytes written.
 func fill(ctx context.Context, f *os.File, size int64, longest time.Duration, progress func(done int64, bps float64)) (int64, error) {
 	b := newPattern(primeBlock)
 	begin := time.Now()

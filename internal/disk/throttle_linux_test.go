@@ -16,8 +16,7 @@ import (
 	"thru/lab"
 )
 
-// measureOnce is the part of a test that runs in a process of its own: it waits
-// until it is told, and prints what it has measured.
+// measureOnce is the part of a test that runs in its own process: it waits for the start, and prints its measurement.
 func measureOnce(dir, by string) {
 	var b [1]byte
 	os.Stdin.Read(b[:])
@@ -35,9 +34,8 @@ func measureOnce(dir, by string) {
 	json.NewEncoder(os.Stdout).Encode(test)
 }
 
-// TestThrottled: where the kernel lets a process read 20 MB and write 10 MB a
-// second, both methods find that, to 10%. They wait at the same time, each in a group
-// of its own, and with no other test beside them.
+// TestThrottled: where the kernel limits a process to 20 MB/s of reads and 10 MB/s of writes, both methods measure that within 10%. They run at the same time,
+// each in its own control group, and without other tests.
 func TestThrottled(t *testing.T) {
 	lab.Require(t, lab.Root(), lab.Program("fio"))
 	for _, by := range []string{measure.DiskByThru, measure.DiskByFio} {

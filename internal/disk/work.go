@@ -23,23 +23,23 @@ import (
 // method moves the data of one step.
 type method interface {
 	name() string
-	// run moves data until the job's time is over. tell hears what was moved so far.
+	// run moves data until the job's time is over. progress receives the totals so far.
 	run(ctx context.Context, j job, progress func(bytes, ops int64)) (outcome, error)
 }
 
-// job is one step: a pattern over a file with so many workers.
+// job is one step: a pattern on a file with a number of workers.
 type job struct {
 	pattern string
-	target  string // of a baseline
+	target  string // for a baseline
 	file    *os.File
 	block   int64 // bytes
 	size    int64 // of the file, in bytes
 	workers int
 	length  time.Duration
-	cached  bool // what is written is in memory yet: it counts when it is on the disk
+	cached  bool // written data is still in memory: it counts when it is on the disk
 }
 
-// outcome is what a step moved.
+// outcome is how much a step moved.
 type outcome struct {
 	bytes, ops int64
 	elapsed    time.Duration
@@ -47,7 +47,7 @@ type outcome struct {
 	latency    *measure.Latency
 }
 
-// bin is what was moved in one part of a step.
+// bin is how much one part of a step moved.
 type bin struct {
 	bytes, ops int64
 	span       time.Duration
@@ -55,7 +55,7 @@ type bin struct {
 
 var errNoDevice = errors.New("no device is known")
 
-// figure is a rate by the second, with the least and the greatest bin.
+// figure returns a rate per second, with its smallest and greatest bin.
 func (o outcome) figure(of func(bin) int64) *measure.Figure {
 	rate := func(b bin) float64 { return float64(of(b)) / max(b.span.Seconds(), 1e-9) }
 	f := &measure.Figure{Value: rate(bin{o.bytes, o.ops, o.elapsed}), Runs: 1, Basis: "bins of a single run"}
@@ -66,18 +66,16 @@ func (o outcome) figure(of func(bin) int64) *measure.Figure {
 	return f
 }
 
-// binTime is the length of the bins of a step.
+// binTime returns the length of a step's bins.
 func (j job) binTime() time.Duration { return min(time.Second, j.length/4) }
 
-// How long the last accesses of a step may take after its time, and where
-// somebody waits for the end.
+// Timeouts of the last accesses of a step: after its time, and after an error or an interrupt.
 const (
 	comeBack      = 2 * time.Minute
 	comeBackAtEnd = 20 * time.Second
 )
 
-// own is the method of thru itself: each worker reads or writes one block after
-// the other (pread(2), pwrite(2)) in a thread of its own.
+// own is thru's own method: each worker reads or writes one block after the other (pread(2), pwrite(2)) in its own thread.
 type own struct{}
 
 func (own) name() string { return measure.DiskByThru }
@@ -123,7 +121,7 @@ type crew struct {
 	done chan error
 }
 
-// watch follows the workers until the last has ended.
+// watch monitors the workers until the last one has ended.
 func (c *crew) watch(ctx context.Context, begin time.Time, progress func(bytes, ops int64)) (bins []bin, err error) {
 	over, tick := time.NewTimer(c.length), time.NewTicker(min(progressEvery, c.binTime()))
 	defer over.Stop()
@@ -169,8 +167,7 @@ func (c *crew) sum() (b bin) {
 	return b
 }
 
-// worker is one of a crew. In order, each has a part of the file of its own; at
-// random, all have the whole file.
+// worker is one worker of a crew. In sequential patterns each has its own part of the file; in random ones all use the whole file.
 type worker struct {
 	crew        *crew
 	first, many int64 // its part, in blocks
@@ -193,7 +190,7 @@ func newWorker(c *crew, i int64) *worker {
 	return w
 }
 
-// work moves blocks until the crew is told to stop.
+// work moves blocks until the crew stops.
 func (w *worker) work() error {
 	writes := isWrite(w.crew.pattern)
 	for !w.crew.stop.Load() {
@@ -220,7 +217,7 @@ func (w *worker) work() error {
 	return nil
 }
 
-// place is where the next block is.
+// place returns the offset of the next block.
 func (w *worker) place() int64 {
 	n := w.next
 	w.next = (w.next + 1) % w.many
@@ -230,9 +227,9 @@ func (w *worker) place() int64 {
 	return (w.first + n) * w.crew.block
 }
 
-// pattern is a block of data that cannot be packed, and that no other block is like.
+// pattern is an incompressible block of data that differs from every other block.
 type pattern struct {
-	bytes []byte // aligned, as O_DIRECT wants it
+	bytes []byte // aligned, as O_DIRECT requires
 	count uint64
 }
 
@@ -245,7 +242,7 @@ func newPattern(n int) pattern {
 	return p
 }
 
-// stamp makes each sector differ from all that were written before.
+// stamp makes each sector differ from all sectors written before.
 func (p *pattern) stamp() {
 	for at := 0; at+8 <= len(p.bytes); at += sectorBytes {
 		p.count++

@@ -15,8 +15,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestPlaces: in order the workers part the file between them, each block once;
-// at random none goes beyond it.
+// TestPlaces: in sequential patterns the workers divide the file among them, each block once; in random patterns none goes beyond it.
 func TestPlaces(t *testing.T) {
 	for _, workers := range []int{1, 2, 3, 8} {
 		c := &crew{job: job{pattern: measure.SequentialRead, block: 10, size: 243, workers: workers}}
@@ -49,7 +48,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestBlocksDiffer: nothing that is written can be kept once for all.
+// TestBlocksDiffer: no file system can deduplicate the written data.
 func TestBlocksDiffer(t *testing.T) {
 	p := newPattern(3 * sectorBytes)
 	var seen [][]byte
@@ -76,7 +75,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestReadError: a file that is shorter than it should be is an error, of all workers one.
+// TestReadError: a file that is too short gives one error for all workers.
 func TestReadError(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x")
 	if err := os.WriteFile(name, make([]byte, 8192), 0o600); err != nil {
