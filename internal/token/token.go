@@ -1,7 +1,5 @@
-// Package token is how the two ends of a connection for data know each other.
-// The end that listens makes a token for one flow, the control plane tells it to
-// the end that dials, and that one sends no traffic to where nobody proves to
-// hold it (docs/data.md).
+// Package token authenticates the two ends of a data connection to each other. The listening end makes a token for one flow, and the control plane passes it
+// to the dialling end. The dialling end sends no traffic to a peer that does not prove that it holds the token (docs/data.md).
 package token
 
 import (
@@ -21,11 +19,10 @@ const (
 	half      = 16
 	nonceSize = 16
 	magicSize = 8
-	label     = "thru answers\n" // before what was said, so that no answer is an echo
+	label     = "thru answers\n" // prefix of the proven data, so that no answer is an echo
 )
 
-// The kinds of greeting: of a TCP connection, of a UDP stream, of a probe of the
-// path, of a file.
+// Kinds of greeting: of a TCP connection, of a UDP stream, of a probe of the path, of a file.
 const (
 	Data     = 'd'
 	Datagram = 'u'
@@ -33,15 +30,14 @@ const (
 	File     = 'f'
 )
 
-// Token is what both ends of one flow hold.
+// Token is the shared secret of both ends of one flow.
 type Token struct {
 	key    []byte
 	proves bool
 }
 
-// New returns a token: 32 random bytes in hexadecimal. Capitals say that who
-// made it proves to hold it. An older thru reads them as it reads small letters,
-// asks without a nonce, and gets the second half of the token.
+// New returns a token: 32 random bytes in hexadecimal. Capital letters mean that its maker proves that it holds the token. An older thru does not distinguish
+// capitals, sends no nonce, and gets the second half of the token.
 func New() string {
 	var b [2 * half]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
@@ -57,13 +53,12 @@ func Parse(s string) (Token, error) {
 	return Token{b, Proves(s)}, nil
 }
 
-// Proves tells whether the end that made a token answers with a proof. If not, it
-// answers with fixed bytes, which whoever tells the token can choose to be those
-// that an innocent program says.
+// Proves reports whether the end that made a token answers with a proof. If not, it answers with fixed bytes. Whoever distributes the token can choose these
+// to match the output of an unrelated program.
 func Proves(s string) bool { return s == strings.ToUpper(s) }
 
-// Greeting is what the dialling end says, and the answer that it wants. Where the
-// other end can prove it, that depends on a nonce.
+// Greeting returns the dialling end's greeting, and the answer that it expects. Where the other end can prove that it holds the token, the answer depends on a
+// nonce.
 func (t Token) Greeting(kind byte, more []byte) (hello, want []byte) {
 	version := byte('1')
 	if t.proves {
@@ -96,8 +91,7 @@ func (t Token) Introduce(c io.ReadWriter, kind byte, more []byte) error {
 	return nil
 }
 
-// Hear is the listening end's side: it reads a greeting of either version, with
-// so many bytes more, and returns those and the answer.
+// Hear is the listening end's side: it reads a greeting of either version, with size extra bytes, and returns those and the answer.
 func (t Token) Hear(r io.Reader, kind byte, size int) (more, answer []byte, err error) {
 	hello := make([]byte, magicSize+half+size, magicSize+half+size+nonceSize)
 	if _, err := io.ReadFull(r, hello); err != nil {
@@ -118,7 +112,7 @@ func (t Token) Hear(r io.Reader, kind byte, size int) (more, answer []byte, err 
 	return more, t.proof(hello), nil
 }
 
-// proof is HMAC-SHA256 of what was said, behind the label.
+// proof returns the HMAC-SHA256 of the label and the greeting.
 func (t Token) proof(hello []byte) []byte {
 	m := hmac.New(sha256.New, t.key)
 	m.Write([]byte(label))
@@ -126,5 +120,5 @@ func (t Token) proof(hello []byte) []byte {
 	return m.Sum(nil)
 }
 
-// magic begins a greeting.
+// magic returns the first bytes of a greeting.
 func magic(kind, version byte) []byte { return []byte{'t', 'h', 'r', 'u', '-', kind, version, '\n'} }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// listener is what answers a greeting.
+// listener answers a greeting.
 type listener func(c net.Conn)
 
-// greets has the dialling end of a token greet a listener.
+// greets runs the dialling end of a token with a listener.
 func greets(t *testing.T, s string, l listener) error {
 	t.Helper()
 	own, err := Parse(s)
@@ -41,8 +41,7 @@ func thru(t *testing.T, s string) listener {
 	}
 }
 
-// TestWhoAnswers: only who holds the token is taken for the other end; neither a
-// banner that who told the token knew, nor an echo.
+// TestWhoAnswers: only the holder of the token is accepted as the other end; neither a banner that the distributor of the token chose, nor an echo.
 func TestWhoAnswers(t *testing.T) {
 	banner := "220-Welcome to my server, which is no thru, and wants no traffic"
 	told := strings.ToUpper(hex.EncodeToString([]byte(strings.Repeat("A", half) + banner[:half])))
@@ -70,7 +69,7 @@ func TestWhoAnswers(t *testing.T) {
 	}
 }
 
-// TestReplay: the answer to one greeting answers no other.
+// TestReplay: the answer to one greeting fits no other.
 func TestReplay(t *testing.T) {
 	own, _ := Parse(New())
 	_, one := own.Greeting(Data, nil)
@@ -91,7 +90,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestOlderDials: an older thru knows magic and halves alone.
+// TestOlderDials: an older thru knows only the magic and the halves.
 func TestOlderDials(t *testing.T) {
 	s := New()
 	b, err := hex.DecodeString(s)
