@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// notKnown is printed for what is no number. Callers should leave such a figure out.
+// notKnown is printed for a NaN or an infinity. Callers should leave such a figure out.
 const notKnown = "not known"
 
 // Rate prints bit/s to three digits: "49.2 Gb/s", "956 Mb/s", "0 b/s".
@@ -20,8 +20,7 @@ func Rate(bps float64) string {
 	return rateIn(bps, power) + " " + rateUnit(power)
 }
 
-// RateRange prints two rates in the unit of the higher: "47.8-49.9 Gb/s". Two
-// that look the same are printed once.
+// RateRange prints two rates in the unit of the higher one: "47.8-49.9 Gb/s". It prints two equal texts once.
 func RateRange(low, high float64) string {
 	if !finite(low) || !finite(high) {
 		return notKnown
@@ -34,7 +33,7 @@ func RateRange(low, high float64) string {
 	return a + " " + rateUnit(power)
 }
 
-// rateIn is the number in the unit of 1000^power. Bits are whole.
+// rateIn returns the number in the unit of 1000^power. Bits are whole.
 func rateIn(bps float64, power int) string {
 	if power == 0 {
 		return strconv.FormatFloat(math.Round(bps), 'f', -1, 64)
@@ -52,12 +51,11 @@ func rateUnit(power int) string {
 	return strings.ToUpper(prefixes[power-1:power]) + "b/s"
 }
 
-// exactSize bounds the sizes that are printed to the byte, such as an MSS.
+// exactSize limits the sizes that are printed to the byte, such as an MSS.
 const exactSize = 10_000
 
-// Size prints bytes with binary prefixes: "800 KiB", "1.5 MiB", to three
-// digits without zeros behind the point. Small sizes that are no whole KiB
-// are exact ("1460 B").
+// Size prints bytes with binary prefixes, to three digits without trailing zeros: "800 KiB", "1.5 MiB". Small sizes that are no whole KiB are exact ("1460
+// B").
 func Size(bytes int64) string {
 	if size := math.Abs(float64(bytes)); size < 1024 || size < exactSize && bytes%1024 != 0 {
 		return strconv.FormatInt(bytes, 10) + " B"
@@ -93,7 +91,7 @@ func Duration(ns int64) string {
 	}
 }
 
-// twoUnits prints n of the small unit, 60 of which make a great one.
+// twoUnits prints n of the small unit, 60 of which make a large one.
 func twoUnits(n int64, great, small string) string {
 	text := strconv.FormatInt(n/60, 10) + " " + great
 	if n%60 != 0 {
@@ -102,8 +100,7 @@ func twoUnits(n int64, great, small string) string {
 	return text
 }
 
-// Percent prints to three digits, at most two behind the point, without zeros
-// there: "98%", "2.5%", "0.25%". What is more than zero never reads "0%".
+// Percent prints to three digits, with at most two decimals and without trailing zeros: "98%", "2.5%", "0.25%". A value above zero never prints as "0%".
 func Percent(pct float64) string {
 	switch size := math.Abs(pct); {
 	case !finite(pct):
@@ -119,7 +116,7 @@ func Percent(pct float64) string {
 	}
 }
 
-// Count prints a whole number with its thousands apart: "812 743".
+// Count prints a whole number with its thousands separated: "812 743".
 func Count(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	first := 0
@@ -140,7 +137,7 @@ func Plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Counted is Plural for what can be many: "1 segment", "10 000 segments".
+// Counted is Plural for large numbers: "1 segment", "10 000 segments".
 func Counted(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -150,8 +147,7 @@ func Counted(n int64, noun string) string {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// digits3 prints three significant digits (four from 1000 to 1023, in a binary
-// unit), and never more than three behind the point.
+// digits3 prints three significant digits (four from 1000 to 1023, in a binary unit), and never more than three decimals.
 func digits3(x float64) string {
 	decimals := 3
 	for _, bound := range []float64{0.9995, 9.995, 99.95} {
@@ -165,8 +161,7 @@ func digits3(x float64) string {
 	return strconv.FormatFloat(x, 'f', decimals, 64)
 }
 
-// powerOf is the greatest power of the base under which x is printed as 1 or
-// more: it counts the rounding to three digits, so that 999.6 M is 1.00 G.
+// powerOf returns the greatest power of the base under which x prints as 1 or more. It considers the rounding to three digits, so that 999.6 M is 1.00 G.
 func powerOf(x, base float64) int {
 	x = math.Abs(x)
 	power := 0
@@ -177,7 +172,7 @@ func powerOf(x, base float64) int {
 	return power
 }
 
-// trimZeros drops zeros behind the point, and the point.
+// trimZeros removes trailing decimal zeros, and the point.
 func trimZeros(text string) string {
 	if !strings.Contains(text, ".") {
 		return text
@@ -185,7 +180,7 @@ func trimZeros(text string) string {
 	return strings.TrimRight(strings.TrimRight(text, "0"), ".")
 }
 
-// List writes numbers as the kernel writes CPUs, in order and each once: "0-3,8".
+// List writes numbers as the kernel writes CPUs, sorted and without duplicates: "0-3,8".
 func List(numbers []int) string {
 	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
 	var parts []string
@@ -204,7 +199,7 @@ func List(numbers []int) string {
 	return strings.Join(parts, ",")
 }
 
-// Bit is 1 of what is true, else 0.
+// Bit returns 1 for true, else 0.
 func Bit(b bool) int {
 	if b {
 		return 1

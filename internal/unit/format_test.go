@@ -23,7 +23,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestRateNeverThousand walks over the borders of the units in small steps.
+// TestRateNeverThousand tests small steps across the limits of the units.
 func TestRateNeverThousand(t *testing.T) {
 	for x := 1.0; x < 1e16; x *= 1.0003 {
 		if got := Rate(x); strings.HasPrefix(got, "1000") {

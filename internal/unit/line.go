@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// Line makes one line of printable text, of at most so many characters: names
-// and messages from a foreign host hold anything.
+// Line returns one line of printable text, of at most that many characters: names and messages from a foreign host may contain anything.
 func Line(text string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -22,7 +21,7 @@ func Line(text string, most int) string {
 	return b.String()
 }
 
-// Cut shortens a text to the columns of a terminal; of too few nothing is left out.
+// Cut shortens a text to the columns of a terminal; with three columns or fewer it leaves the text as it is.
 func Cut(text string, room int) string {
 	if r := []rune(text); room > 3 && len(r) > room {
 		return string(r[:room-3]) + "..."

@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-// ParseList reads the numbers of a list such as "0-3,8,10-11", as the kernel
-// writes CPUs (cpuset(7), formats; lib/vsprintf.c, bitmap_list_string): in order
-// and each once. A list that is not is refused, and so is an empty one, or a
-// number above most.
+// ParseList reads the numbers of a list such as "0-3,8,10-11", as the kernel writes CPUs (cpuset(7), formats; lib/vsprintf.c, bitmap_list_string): sorted and
+// without duplicates. It refuses any other list, an empty one, and a number above most.
 func ParseList(s string, most int) ([]int, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -35,5 +33,5 @@ func ParseList(s string, most int) ([]int, error) {
 	return numbers, nil
 }
 
-// MaxCPU bounds the numbers of CPUs: no kernel is built for more than some thousands.
+// MaxCPU limits the numbers of CPUs: no kernel is built for more than some thousands.
 const MaxCPU = 1<<16 - 1

@@ -1,7 +1,5 @@
-// Package unit reads and prints the quantities that people type and see:
-// rates in bit/s with decimal prefixes (K = 1000), sizes in bytes with binary
-// prefixes (K = 1024, as iperf3 takes them), durations and percentages.
-// Inside the program a quantity is a plain number in its base unit.
+// Package unit parses and prints the quantities that people type and see: rates in bit/s with decimal prefixes (K = 1000), sizes in bytes with binary prefixes
+// (K = 1024, as in iperf3), durations and percentages. Inside the program a quantity is a plain number in its base unit.
 package unit
 
 import (
@@ -22,7 +20,7 @@ const (
 	L2 = "l2"
 )
 
-// What each parser takes, for its error.
+// What each parser accepts, for its error.
 const (
 	takesRate     = "a number with an optional prefix K, M, G, T (1000 each), such as 956M, 1.5G or 10Gbit/s"
 	takesSize     = "a number with an optional prefix K, M, G, T (1024 each), such as 1460, 800K, 64KiB or 1M"
@@ -42,13 +40,12 @@ var (
 	errZero     = errors.New("it is zero")
 )
 
-// refuse words the error of every parser.
+// refuse returns the error of every parser.
 func refuse(what, text string, cause error, takes string) error {
 	return fmt.Errorf("unit: parsing %s %q: %w; accepted is %s", what, text, cause, takes)
 }
 
-// ParseRate reads a rate in bit/s: "10G", "1.5g", "956 Mb/s", "500kbit/s".
-// Parts of a bit are rounded. It takes no capital B, which means bytes elsewhere.
+// ParseRate reads a rate in bit/s: "10G", "1.5g", "956 Mb/s", "500kbit/s". It rounds fractions of a bit. It refuses a capital B, which means bytes elsewhere.
 func ParseRate(text string) (int64, error) {
 	number, suffix, err := split(text)
 	if err == nil {
@@ -66,8 +63,7 @@ func ParseRate(text string) (int64, error) {
 	return 0, refuse("rate", text, err, takesRate)
 }
 
-// ParseSize reads a size in bytes: "1460", "800k", "64KiB", "1.5 MiB".
-// K is 1024 with and without the i. Parts of a byte are rounded.
+// ParseSize reads a size in bytes: "1460", "800k", "64KiB", "1.5 MiB". K is 1024 with and without the i. It rounds fractions of a byte.
 func ParseSize(text string) (int64, error) {
 	number, suffix, err := split(text)
 	if err == nil {
@@ -99,8 +95,7 @@ func ParseSizePair(text string) (send, recv int64, err error) {
 	return 0, 0, refuse("size pair", text, errors.Unwrap(err), takesPair)
 }
 
-// ParseLinkRate reads the rate of a link above 0 and the layer that it counts: "10G"
-// and "10G/l1" with preamble and gap, "1G/l2" frames only.
+// ParseLinkRate reads the rate of a link, above 0, and its layer: "10G" and "10G/l1" with preamble and gap, "1G/l2" frames only.
 func ParseLinkRate(text string) (bps int64, layer string, err error) {
 	layer, rate := L1, text
 	if i := strings.LastIndexByte(text, '/'); i >= 0 {
@@ -119,7 +114,7 @@ func ParseLinkRate(text string) (bps int64, layer string, err error) {
 	return bps, layer, nil
 }
 
-// ParsePercent reads a percentage, with or without its sign: "2.5%" is 2.5.
+// ParsePercent reads a percentage, with or without the percent sign: "2.5%" is 2.5.
 func ParsePercent(text string) (float64, error) {
 	number, suffix, err := split(text)
 	if err == nil && suffix != "" && suffix != "%" {
@@ -135,8 +130,7 @@ func ParsePercent(text string) (float64, error) {
 	return p, nil
 }
 
-// ParseDuration reads a time: a plain number is in seconds ("2.5"), else with
-// the units of time.ParseDuration ("60s", "1m30s").
+// ParseDuration reads a time: a plain number in seconds ("2.5"), else with the units of time.ParseDuration ("60s", "1m30s").
 func ParseDuration(text string) (time.Duration, error) {
 	clean := strings.TrimSpace(text)
 	if _, _, err := split(clean); err != nil {
@@ -152,10 +146,10 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// longest bounds a quantity, so that no one makes a parser work for long.
+// longest limits the length of a quantity, and so the time to parse it.
 const longest = 64
 
-// split parts "1.5 MiB" into its number and the suffix behind it.
+// split splits "1.5 MiB" into its number and its suffix.
 func split(text string) (number, suffix string, err error) {
 	text = strings.TrimSpace(text)
 	if len(text) > longest {
@@ -186,7 +180,7 @@ func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 // prefixes in rising order; each is the base times the one before.
 const prefixes = "kmgtpe"
 
-// scaled is the number times its prefix, exact before it is rounded once.
+// scaled returns the number times its prefix; it is exact before one final rounding.
 func scaled(number, prefix string, base int64) (int64, error) {
 	value, ok := new(big.Rat).SetString(number)
 	if !ok {
@@ -200,7 +194,7 @@ func scaled(number, prefix string, base int64) (int64, error) {
 		factor := new(big.Int).Exp(big.NewInt(base), big.NewInt(int64(power+1)), nil)
 		value.Mul(value, new(big.Rat).SetInt(factor))
 	}
-	value.Add(value, big.NewRat(1, 2)) // half a unit, so that the quotient below rounds
+	value.Add(value, big.NewRat(1, 2)) // half a unit, so that the division below rounds
 	n := new(big.Int).Quo(value.Num(), value.Denom())
 	if !n.IsInt64() {
 		return 0, errTooLarge

@@ -91,7 +91,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// parsers lists each parser with an input that it takes.
+// parsers lists each parser with an input that it accepts.
 var parsers = []struct {
 	name, good, accepts string
 	parse               func(string) error
@@ -104,7 +104,7 @@ var parsers = []struct {
 	{"duration", "5s", takesDuration, func(s string) error { _, err := ParseDuration(s); return err }},
 }
 
-// TestRefused feeds every parser what none takes, and reads its error.
+// TestRefused gives every parser input that none accepts, and checks its error.
 func TestRefused(t *testing.T) {
 	bad := []string{
 		"", " ", "-1", "-", "NaN", "Inf", "+Inf", "inf", "1X", "K", "1..5", ".", "0x10", "1_000", "1e3", "1K2", "1KK", "1 2",
@@ -133,7 +133,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// within tells whether a figure that was printed to three digits and read again is what it was.
+// within reports whether a figure, printed to three digits and read again, is the same.
 func within(got, want, pct float64) bool {
 	return math.Abs(got-want) <= math.Abs(want)*pct/100+0.5
 }
