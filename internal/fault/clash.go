@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// Clash says that flags do not go with others. Of the flags that it names a person
-// has typed some: Typed is the clash of those.
+// Clash says that flags cannot be combined with others. A user has typed only some of its flags: Typed returns the clash of those.
 type Clash struct{ These, With []string }
 
-// Clashing returns an error of wrong usage about flags; both lists are parted by
-// spaces, and the second is empty where the first do not go together.
+// Clashing returns a usage error about flags; both lists are separated by spaces. An empty second list means that the first flags exclude each other.
 func Clashing(hint, these, with string) error {
 	return &Error{Code: Usage, Hint: hint, Err: &Clash{strings.Fields(these), strings.Fields(with)}}
 }
@@ -27,8 +25,8 @@ func (c Clash) Error() string {
 	return And(c.These) + " do not go with " + And(c.With)
 }
 
-// Typed leaves the flags that were typed, as they are called in --help; each list
-// is as it was where none of it was typed, as a plan file says it.
+// Typed keeps the flags that the user typed, as they are called in --help. A list without any typed flag stays complete, because a plan file may set its
+// flags.
 func (c *Clash) Typed(typed []string) Clash {
 	return Clash{among(c.These, typed), among(c.With, typed)}
 }
@@ -41,10 +39,10 @@ func among(flags, typed []string) []string {
 	return left
 }
 
-// And is a list as a sentence has it: "a, b and c".
+// And returns a list as in a sentence: "a, b and c".
 func And(names []string) string { return listed(names, " and ") }
 
-// Or is a choice: "a, b or c".
+// Or returns a choice: "a, b or c".
 func Or(names []string) string { return listed(names, " or ") }
 
 func listed(names []string, word string) string {
@@ -57,7 +55,7 @@ func listed(names []string, word string) string {
 // MostNamed is how many end points or pairs an error names one by one.
 const MostNamed = 8
 
-// Few is "a, b and c", of many the first few and how many more.
+// Few returns "a, b and c"; of many it names the first few and the number of the others.
 func Few(names []string) string {
 	if more := len(names) - MostNamed; more > 0 {
 		names = append(slices.Clone(names[:MostNamed]), fmt.Sprintf("%d more", more))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestClash: a clash names the flags that were typed, and all of them where none was.
+// TestClash: a clash names the typed flags, and all of them where none was typed.
 func TestClash(t *testing.T) {
 	for _, c := range []struct {
 		these, with string
@@ -15,7 +15,7 @@ func TestClash(t *testing.T) {
 		{"--rrul", "-u -R -P", []string{"-P", "--rrul", "-t"}, "--rrul does not go with -P"},
 		{"-C -M -N", "-u", []string{"-u", "-N", "-C"}, "-C and -N do not go with -u"},
 		{"--aa --list --rollback", "", []string{"--list", "--aa"}, "--aa and --list do not go together"},
-		{"-C -M -N", "-u", nil, "-C, -M and -N do not go with -u"}, // of a plan file
+		{"-C -M -N", "-u", nil, "-C, -M and -N do not go with -u"}, // from a plan file
 	} {
 		err := Clashing("hint", c.these, c.with)
 		var clash *Clash

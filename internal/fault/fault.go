@@ -1,6 +1,5 @@
-// Package fault gives an error what a person needs to go on: a hint and the
-// exit code that the process returns. Everything else about an error is
-// ordinary wrapping: "package: doing what: cause".
+// Package fault adds to an error what a user needs next: a hint and the exit code of the process. Everything else about an error is ordinary wrapping:
+// "package: doing what: cause".
 package fault
 
 import (
@@ -10,12 +9,12 @@ import (
 	"strings"
 )
 
-// Exit codes of the program. Verdict means: measured, but below what was required.
+// Exit codes of the program. Verdict means: measured, but below the requirement.
 const (
 	OK     = 0
 	Failed = 1
 	Usage  = 2
-	// Inconclusive is of a measurement whose hosts or generator could not have shown what was asked.
+	// Inconclusive means that the hosts or the traffic generator of a measurement could not have shown the answer.
 	Inconclusive = 4
 	Verdict      = 3
 )
@@ -59,12 +58,12 @@ func Hint(err error) string {
 	return ""
 }
 
-// Joined are those of several hints or reasons that say something, in one line.
+// Joined joins the non-empty ones of several hints or reasons into one line.
 func Joined(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "; ")
 }
 
-// Text is an error with its hint, for a field that has both.
+// Text returns an error with its hint, for a field that holds both.
 func Text(err error) string {
 	if hint := Hint(err); hint != "" {
 		return err.Error() + ": " + hint
@@ -72,7 +71,7 @@ func Text(err error) string {
 	return err.Error()
 }
 
-// Code returns the exit code for err: OK for nil, Failed where nothing says otherwise.
+// Code returns the exit code for err: OK for nil, Failed by default.
 func Code(err error) int {
 	if err == nil {
 		return OK

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Printable is the text as one line without what commands a terminal.
+// Printable returns the text as one line without terminal control characters.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -18,5 +18,5 @@ func Printable(text string) string {
 	}, text)
 }
 
-// Short is what another host says, fit for a line.
+// Short returns another host's message, shortened to one line.
 func Short(text string) string { return Printable(text[:min(len(text), 128)]) }

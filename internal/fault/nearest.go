@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Nearest is the word that a mistyped text could have meant: the one from which
-// it differs by a slip or two, "" where none is near.
+// Nearest returns the word that a mistyped text probably means: one that differs by a typo or two; "" where there is none.
 func Nearest(text string, words []string) string {
 	best, least := "", 1+len(text)/4
 	for _, w := range words {
@@ -18,11 +17,10 @@ func Nearest(text string, words []string) string {
 	return best
 }
 
-// longestWord bounds the letters that are compared.
+// longestWord limits the length of the compared words.
 const longestWord = 64
 
-// Distance is how many letters must be added, taken away or replaced to make
-// b of a (Levenshtein). Of both the first 64 letters count.
+// Distance returns how many letters must be added, removed or replaced to turn a into b (Levenshtein). It compares the first 64 letters of both.
 func Distance(a, b string) int {
 	a, b = a[:min(len(a), longestWord)], b[:min(len(b), longestWord)]
 	row := make([]int, len(b)+1)
@@ -44,11 +42,10 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// mostSuggested bounds how many names a hint has.
+// mostSuggested limits how many names a hint has.
 const mostSuggested = 8
 
-// Suggest names those that a person may have meant, nearest first; "" where
-// there are none.
+// Suggest lists the names that the user probably meant, nearest first; "" without any.
 func Suggest(before, name string, names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -7,27 +7,24 @@ import (
 	"strings"
 )
 
-// packages are those whose errors begin with their name. arch_test.go holds that
-// each folder of internal/ is here.
+// packages are the packages whose errors begin with their name. arch_test.go checks that each folder of internal/ is listed here.
 var packages = strings.Fields(`advise agent bus bustest capture cause clients cli compare console control diagnose disk engine enginetest esx fault frame
 	ftp gate host hypervisor hypervisortest iperf2 iperf3 iperfdoc knob kvm library live loopback measure runner native nfs node option own path pcapfile pcie place plan
 	planfile platform published pump remote report rsync runs servers session sftp smb sock stage stat store token trace transfer transfertest tree tune unit
 	vsphere web worker`)
 
-// ours is the name of a package where it begins an error or a part of one.
+// ours matches the name of a package at the beginning of an error or of a part of it.
 var ours = regexp.MustCompile(`(^|: )(?:` + strings.Join(packages, "|") + `): `)
 
-// Plain is the text of an error without the names of the packages that it passed:
-// "bus: dialing b: sock: connecting: refused" is "dialing b: connecting: refused".
+// Plain returns the text of an error without package names: "bus: dialing b: sock: connecting: refused" is "dialing b: connecting: refused".
 func Plain(text string) string {
-	for ours.MatchString(text) { // two names in a row share a colon
+	for ours.MatchString(text) { // two consecutive names share a colon
 		text = ours.ReplaceAllString(text, "$1")
 	}
 	return text
 }
 
-// Named is a word of a person's, such as the name of an end point or of a file, that
-// begins an error: quoted where Plain would take it for a package.
+// Named returns a user's word, such as the name of an end point or of a file, for the beginning of an error: quoted where Plain would take it for a package.
 func Named(word string) string {
 	if slices.Contains(packages, word) {
 		return strconv.Quote(word)
@@ -35,7 +32,7 @@ func Named(word string) string {
 	return word
 }
 
-// WithHint is an error and what to do about it, in one line.
+// WithHint returns an error and its hint, in one line.
 func WithHint(err error) string {
 	if err == nil {
 		return "no reason is known"

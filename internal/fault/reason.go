@@ -2,18 +2,17 @@ package fault
 
 import "errors"
 
-// Reason is why something failed, for a program, which cannot go by words. It
-// travels with the error, also from an agent to its client.
+// Reason is why something failed, for programs, which cannot rely on the text. It travels with the error, also from an agent to its client.
 type Reason string
 
-// Reasons that several parts of the program know.
+// Reasons that several parts of the program share.
 const (
-	PeerGone Reason = "peer-gone"    // the other end has closed or reset the connection: it knows why
-	Taken    Reason = "tune-taken"   // the host is being tuned by another
-	Foreign  Reason = "tune-foreign" // somebody else has changed a setting meanwhile
+	PeerGone Reason = "peer-gone"    // the other end has closed or reset the connection: only it knows why
+	Taken    Reason = "tune-taken"   // another tuning holds the host
+	Foreign  Reason = "tune-foreign" // something else has changed a setting meanwhile
 )
 
-// Because gives an error a reason; where that is empty it is left as it is.
+// Because adds a reason to an error; an empty reason leaves it as it is.
 func Because(r Reason, err error) error {
 	if r == "" || err == nil {
 		return err
@@ -21,7 +20,7 @@ func Because(r Reason, err error) error {
 	return &reasoned{err, r}
 }
 
-// ReasonOf is the reason of an error, or "".
+// ReasonOf returns the reason of an error, or "".
 func ReasonOf(err error) Reason {
 	var r *reasoned
 	if errors.As(err, &r) {
@@ -36,5 +35,5 @@ type reasoned struct {
 	reason Reason
 }
 
-// Unwrap returns what has it.
+// Unwrap returns the error without its reason.
 func (r *reasoned) Unwrap() error { return r.error }

@@ -2,7 +2,7 @@ package fault
 
 import "context"
 
-// Until does what may wait for a pipe that nobody writes to; an interrupt ends it.
+// Until runs do, which may block on a pipe without a writer; ctx interrupts it.
 func Until[T any](ctx context.Context, path string, do func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
