@@ -8,16 +8,16 @@ import (
 	"thru/internal/measure"
 )
 
-// intervals are those of the document, up to the bound.
+// intervals returns the intervals of the document, up to the limit.
 func (r *reading) intervals() []member {
 	all := r.root.get("intervals").list()
 	return all[:min(len(all), maxIntervals)]
 }
 
-// bins are the intervals of one direction that are whole and not omitted.
+// bins returns the complete intervals of one direction that are not omitted.
 func (r *reading) bins(sends bool, rows []stream) []measure.StreamBin {
 	out := []measure.StreamBin{}
-	sent := make([]uint64, len(rows)) // retransmits since the measured time began
+	sent := make([]uint64, len(rows)) // retransmissions since the measured time began
 	mss := r.mss()
 	for _, m := range r.intervals() {
 		if !m.value.whole {
@@ -56,7 +56,7 @@ func (r *reading) bins(sends bool, rows []stream) []measure.StreamBin {
 	return out
 }
 
-// add counts a row to the interval.
+// add adds a row to the interval.
 func add(b *measure.StreamBin, row node, i int) {
 	span := cmp.Or(duration(row.get("seconds")), duration(row.get("end"))-duration(row.get("start")))
 	b.At, b.Span = duration(row.get("start")), max(b.Span, span)
@@ -65,8 +65,7 @@ func add(b *measure.StreamBin, row node, i int) {
 	b.Streams[i] += n
 }
 
-// addDatagrams counts a row to the interval; jitter is that of the last stream
-// with some, as good as any: the mean over the streams is in `end`.
+// addDatagrams adds a row to the interval. The jitter is that of the last stream that has one, which is good enough: `end` holds the mean over the streams.
 func addDatagrams(b *measure.StreamBin, row node, sends bool) {
 	packets, ok := row.get("packets").integer()
 	if !ok {
@@ -86,7 +85,7 @@ func addDatagrams(b *measure.StreamBin, row node, sends bool) {
 	}
 }
 
-// tcpInfo is what the kernel said of a stream when the interval was over.
+// tcpInfo returns the kernel's figures of a stream at the end of the interval.
 func tcpInfo(row node, mss uint32) measure.TCPInfo {
 	t := measure.TCPInfo{
 		RTT: nanos(row.get("rtt")), RTTVar: nanos(row.get("rttvar")), PMTU: narrow(row.get("pmtu")),
@@ -98,7 +97,7 @@ func tcpInfo(row node, mss uint32) measure.TCPInfo {
 	return t
 }
 
-// nanos is a time that iperf3 tells in microseconds; nil where it is none.
+// nanos returns a time that iperf3 reports in microseconds as ns; nil without one.
 func nanos(n node) *int64 {
 	us := narrow(n)
 	if us == nil {
@@ -107,7 +106,7 @@ func nanos(n node) *int64 {
 	return new(int64(*us) * 1000)
 }
 
-// narrow is a counter of 32 bits; nil where it is none, and 0 means not known.
+// narrow returns a 32-bit counter; nil for another value, and for 0, which means not known.
 func narrow(n node) *uint32 {
 	i, ok := n.integer()
 	if !ok || i > math.MaxUint32 {
@@ -116,8 +115,7 @@ func narrow(n node) *uint32 {
 	return new(uint32(i))
 }
 
-// mss is the segment size by which all congestion windows can be divided:
-// that of the control connection need not be that of the data. 0 is unknown.
+// mss returns a segment size that divides all congestion windows: the MSS of the control connection may differ from that of the data. 0: unknown.
 func (r *reading) mss() uint32 {
 	var windows, sizes []uint32
 	if n := narrow(r.start.get("tcp_mss_default")); n != nil {
@@ -142,8 +140,7 @@ func (r *reading) mss() uint32 {
 	return 0
 }
 
-// merged joins intervals shorter than a second (-i 0.1) to seconds, since
-// statistics are of those.
+// merged joins intervals shorter than a second (-i 0.1) to seconds, because statistics use seconds.
 func merged(bins []measure.StreamBin) []measure.StreamBin {
 	const whole = int64(measure.Bin) * 95 / 100 // timers are never exact
 	out := []measure.StreamBin{}

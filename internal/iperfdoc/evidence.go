@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// flow is one direction with what the document says of both its ends. Of an
-// end that it says nothing of there is none.
+// flow returns one direction with the document's figures of both ends; an end without figures is nil.
 func (r *reading) flow(sends bool) measure.Flow {
 	spec := r.spec(sends)
 	here, there := r.near(sends), r.other(sends)
@@ -19,8 +18,7 @@ func (r *reading) flow(sends bool) measure.Flow {
 	return f
 }
 
-// other is what the document says of the far end: its own document where the
-// client had asked for that, else the figures that it reported at the end.
+// other returns the document's figures of the far end: its own document where the client requested it, else the figures that it reported at the end.
 func (r *reading) other(sends bool) *measure.Evidence {
 	if theirs := r.root.get("server_output_json"); theirs.kind == kindObject && !r.server {
 		x := reading{found: found{root: theirs}, start: theirs.get("start"), end: theirs.get("end"), far: nearName}
@@ -51,9 +49,8 @@ func (r *reading) other(sends bool) *measure.Evidence {
 	return e
 }
 
-// knowsFar tells whether the document has figures of the far end. A server
-// mostly prints zeros of its client, since the results go the other way; a
-// client does where it heard none, though TCP had all of it acknowledged.
+// knowsFar reports whether the document has figures of the far end. A server usually prints zeros for its client, because the results go the other way. A
+// client prints zeros where it received none, even if TCP had acknowledged all data.
 func (r *reading) knowsFar(sends bool) bool {
 	key := "sum_sent"
 	if sends {
@@ -62,7 +59,7 @@ func (r *reading) knowsFar(sends bool) bool {
 	return r.sum(key, sends).get("bytes").count() > 0
 }
 
-// near is what the end saw that wrote the document.
+// near returns the figures of the end that wrote the document.
 func (r *reading) near(sends bool) *measure.Evidence {
 	rows := r.rows(sends)
 	e := r.evidence(sends, rows, true)
@@ -77,7 +74,7 @@ func (r *reading) near(sends bool) *measure.Evidence {
 	return e
 }
 
-// reckoned fills the figures of a test without an end from its seconds.
+// reckoned computes the figures of a test without an end from its seconds.
 func reckoned(e *measure.Evidence) {
 	var all measure.Datagrams
 	e.Bytes = 0
@@ -90,16 +87,15 @@ func reckoned(e *measure.Evidence) {
 			all.Packets, all.Lost, all.JitterNs = all.Packets+b.Datagrams.Packets, all.Lost+b.Datagrams.Lost, b.Datagrams.JitterNs
 		}
 	}
-	if len(e.Streams) == 1 && all.Packets+all.Lost > 0 { // of several it is not known which had what
+	if len(e.Streams) == 1 && all.Packets+all.Lost > 0 { // with several streams it is not known which of them had what
 		e.Streams[0].Datagrams = &all
 	}
 }
 
-// omits tells whether iperf3 left a beginning out (-O): then it tells nothing
-// of the whole life of the connections.
+// omits reports whether iperf3 omitted the start (-O): then it reports nothing about the whole life of the connections.
 func (r *reading) omits() bool { return duration(r.test.get("omit")) > 0 }
 
-// wholeLife says that the measured time was all, where it was.
+// wholeLife sets the figures of the whole life where the measured time covers it.
 func (r *reading) wholeLife(e *measure.Evidence) {
 	if r.omits() {
 		return
@@ -111,7 +107,7 @@ func (r *reading) wholeLife(e *measure.Evidence) {
 	}
 }
 
-// rows are the streams of one direction.
+// rows returns the streams of one direction.
 func (r *reading) rows(sends bool) []stream {
 	var out []stream
 	for _, s := range r.streams {
@@ -122,10 +118,9 @@ func (r *reading) rows(sends bool) []stream {
 	return out
 }
 
-// evidence is what `end` says of one end: of the sender or of the receiver,
-// which is the one that wrote the document (here) or the other one.
+// evidence returns the figures in `end` of one end, the sender or the receiver. here is set where that end wrote the document.
 func (r *reading) evidence(sends bool, rows []stream, here bool) *measure.Evidence {
-	dataOut := sends == here // the direction, as seen from here
+	dataOut := sends == here // the direction, seen from here
 	e := &measure.Evidence{Reported: r.program, Sends: sends, RampNs: duration(r.test.get("omit")), Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
 		Missing: []measure.NotChecked{{Fact: "host", Why: unreported}, {Fact: "streams.tcp.bytes_sent", Why: unreported}, {Fact: "streams.mss", Why: unreported}}}
 	key, side := "sum_received", "receiver"
@@ -153,22 +148,21 @@ func (r *reading) evidence(sends bool, rows []stream, here bool) *measure.Eviden
 			e.Streams[0].Bytes = n
 		}
 	}
-	if e.MeasuredNs = duration(sum.get("seconds")); e.MeasuredNs == 0 && len(rows) > 0 { // 3.6 and older have no such sums of UDP
+	if e.MeasuredNs = duration(sum.get("seconds")); e.MeasuredNs == 0 && len(rows) > 0 { // 3.6 and older have no such sums for UDP
 		row := r.ends[rows[0].socket]
 		e.MeasuredNs = max(duration(row.get(side).get("seconds")), duration(row.get("udp").get("seconds")))
 	}
 	return e
 }
 
-// sum is a sum of the main direction, or of the other one. Early versions
-// with two-way traffic print both under the same name.
+// sum returns a sum of the main direction, or of the other one. Early versions with two-way traffic print both under the same name.
 func (r *reading) sum(key string, dataOut bool) node {
 	if !r.bothDirections {
 		return r.end.get(key)
 	}
 	flagged := r.end.nth(key, 0)
 	if r.protocol == measure.UDP {
-		flagged = r.end.nth("sum", 0) // of datagrams only this one says whose it is
+		flagged = r.end.nth("sum", 0) // for datagrams only this one says which direction it is
 	}
 	main := r.sends == dataOut
 	if f := flagged.get("sender"); f.kind == kindBool {
@@ -183,8 +177,7 @@ func (r *reading) sum(key string, dataOut bool) node {
 	return r.end.nth(key, 1)
 }
 
-// tcp fills what `end` says of a TCP stream. The counters of the kernel
-// count from the start of the measured time.
+// tcp fills in the figures in `end` of a TCP stream. The kernel's counters start with the measured time.
 func (r *reading) tcp(s *measure.Stream, sends bool, row node) {
 	s.Bytes = row.get("bytes").count()
 	if n, ok := row.get("retransmits").integer(); ok && sends && n <= math.MaxUint32 {
@@ -193,9 +186,8 @@ func (r *reading) tcp(s *measure.Stream, sends bool, row node) {
 	}
 }
 
-// udp fills what `end` says of a UDP stream: what was sent, and what of that
-// was lost. Bytes of the receiver are reckoned from these; a sum that has
-// them is taken instead.
+// udp fills in the figures in `end` of a UDP stream: the datagrams sent, and of these the lost ones. It computes the receiver's bytes from these, unless a sum
+// has them.
 func (r *reading) udp(s *measure.Stream, sends bool, row, sum node) {
 	packets, known := row.get("packets").integer()
 	if !known {
@@ -206,7 +198,7 @@ func (r *reading) udp(s *measure.Stream, sends bool, row, sum node) {
 	s.Bytes = row.get("bytes").count()
 	if !sends {
 		d.Packets, d.Lost, d.Reordered = packets-lost, lost, row.get("out_of_order").count()
-		if n, ok := sum.get("bytes").integer(); ok && n == 0 { // nothing came, and so no gap was seen
+		if n, ok := sum.get("bytes").integer(); ok && n == 0 { // no datagram arrived, and so no gap was seen
 			d.Packets, d.Lost = 0, packets
 		}
 		if ms, ok := row.get("jitter_ms").number(); ok && ms < 1e9 {
@@ -217,8 +209,7 @@ func (r *reading) udp(s *measure.Stream, sends bool, row, sum node) {
 	s.Datagrams = d
 }
 
-// buffer is the socket buffer of an end. That of TCP grows by itself unless it
-// was asked for; the far end's is not known.
+// buffer returns the socket buffer of an end. That of TCP is autotuned unless the user set it; the far end's is not known.
 func (r *reading) buffer(sends bool) measure.Buffer {
 	asked := r.start.get("sock_bufsize").count()
 	b := measure.Buffer{Asked: asked, Set: asked}
@@ -228,8 +219,7 @@ func (r *reading) buffer(sends bool) measure.Buffer {
 	return b
 }
 
-// complete fills what only the end knows that wrote the document: the size of
-// its buffers, and what its kernel said of the connections last.
+// complete fills in what only the end that wrote the document knows: the size of its buffers, and its kernel's last figures of the connections.
 func (r *reading) complete(e *measure.Evidence, rows []stream) {
 	key := "rcvbuf_actual"
 	if e.Sends {
@@ -264,11 +254,11 @@ func (r *reading) complete(e *measure.Evidence, rows []stream) {
 	}
 }
 
-// process is what a program used, from percents of one core over the test.
+// process returns a program's CPU time, from percents of one core over the test.
 func process(cpu node, whose string, measured int64) *measure.Process {
 	user, okU := cpu.get(whose + "_user").number()
 	system, okS := cpu.get(whose + "_system").number()
-	const most = 100 * 4096 // as many cores in full
+	const most = 100 * 4096 // that many fully used cores
 	if !okU || !okS || user > most || system > most {
 		return nil
 	}

@@ -8,8 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// intervals are the seconds of the near end. Two directions began at nearly
-// the same time, so that the n-th second of both is one interval.
+// intervals returns the seconds of the near end. Two directions begin at nearly the same time, so the n-th second of both is one interval.
 func intervals(all []chosenCell) []Interval {
 	var out []Interval
 	for n, b := range all[0].near.Bins {
@@ -24,7 +23,7 @@ func intervals(all []chosenCell) []Interval {
 	return out
 }
 
-// direction is the n-th second of one direction.
+// direction returns the n-th second of one direction.
 func (x *chosenCell) direction(n int) Direction {
 	e, b := x.near, x.near.Bins[n]
 	count := len(e.Streams)
@@ -57,8 +56,7 @@ func (p *Part) tcp(now *measure.TCPInfo, resent measure.Delta) {
 	p.Retransmits = resent.Signed()
 }
 
-// datagrams fills a share of a second's counts, which are of all streams: what
-// a single one of several lost is not known.
+// datagrams fills in a share of a second's counts, which cover all streams: the losses of one among several streams are not known.
 func (p *Part) datagrams(d *measure.Datagrams, streams int, length int64) {
 	switch {
 	case d == nil:
@@ -70,7 +68,7 @@ func (p *Part) datagrams(d *measure.Datagrams, streams int, length int64) {
 	}
 }
 
-// cwnd is the congestion window in bytes.
+// cwnd returns the congestion window in bytes.
 func cwnd(t *measure.TCPInfo) *int64 {
 	if t.Cwnd == nil || t.SendMSS == nil {
 		return nil
@@ -78,7 +76,7 @@ func cwnd(t *measure.TCPInfo) *int64 {
 	return new(int64(*t.Cwnd) * int64(*t.SendMSS))
 }
 
-// Micros is a length of time in ns as iperf3 tells it, in microseconds.
+// Micros converts ns to microseconds, iperf3's unit.
 func Micros(ns *int64) *int64 {
 	if ns == nil {
 		return nil
@@ -86,13 +84,13 @@ func Micros(ns *int64) *int64 {
 	return new(*ns / 1000)
 }
 
-// end are the figures of the measured time.
+// end returns the figures of the measured time.
 func end(all []chosenCell) End {
 	var e End
 	for i, x := range all {
 		e.Directions = append(e.Directions, x.endDirection())
 		if i > 0 && x.cell.Spec.Duplex {
-			break // the first direction's processes moved both, and counted them together
+			break // the first direction's processes moved both directions, and counted them together
 		}
 		local, remote := cpu(x.near), cpu(x.far)
 		e.Local = CPU{e.Local.User + local.User, e.Local.System + local.System}
@@ -108,7 +106,7 @@ func end(all []chosenCell) End {
 	return e
 }
 
-// cpu is what the process at one end used.
+// cpu returns the CPU use of the process at one end.
 func cpu(e *measure.Evidence) CPU {
 	if e == nil || e.Worker == nil || e.MeasuredNs <= 0 {
 		return CPU{}
@@ -126,7 +124,7 @@ func (x *chosenCell) endDirection() EndDirection {
 	if r != nil {
 		w.Received, w.ReceiverCongestion = time.Duration(r.MeasuredNs), congestion(r)
 	}
-	// iperf3 gives an end that it knows nothing of the time of the other.
+	// For an unknown end iperf3 prints the time of the other.
 	if s == nil {
 		w.Sent = w.Received
 	} else if r == nil {
@@ -154,8 +152,8 @@ func congestion(e *measure.Evidence) string {
 	return e.Streams[0].Congestion
 }
 
-// allSent is what a sender of datagrams counted over the whole test where it had no ramp: its
-// last call ends behind the measured time, and what that sent is received.
+// allSent returns a datagram sender's counts over the whole test where it had no ramp: its last call ends after the measured time, and the receiver gets that
+// data.
 func allSent(c *measure.Cell, s *measure.Stream) *measure.Stream {
 	if s.DatagramsAll == nil || s.Datagrams == nil || !c.Spec.NoRamp {
 		return s
@@ -165,7 +163,7 @@ func allSent(c *measure.Cell, s *measure.Stream) *measure.Stream {
 	return &all
 }
 
-// total is what one end counted of a stream in the measured time.
+// total returns one end's counts of a stream in the measured time.
 func total(s *measure.Stream) Total {
 	t := Total{Bytes: s.Bytes, Retransmits: s.Delta(measure.Retransmits).Signed()}
 	if d := s.Datagrams; d != nil {
@@ -177,14 +175,14 @@ func total(s *measure.Stream) Total {
 	return t
 }
 
-// lostAll counts as lost what was sent where nothing came: no gap shows it.
+// lostAll counts all sent datagrams as lost where none arrived: no gap shows that loss.
 func (t *Total) lostAll(sent Total) {
 	if t.Packets == 0 && t.Lost == 0 {
 		t.Lost = sent.Packets
 	}
 }
 
-// timeline is what a stream's TCP showed at the end of each second.
+// timeline returns a stream's TCP figures at the end of each second.
 func timeline(e *measure.Evidence, stream int) Timeline {
 	var c Timeline
 	var sum, n int64

@@ -6,8 +6,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestAllThatWasSent: the last call of a sender of datagrams ends behind the measured time.
-// Without a ramp it belongs to the test, as the receiver has it.
+// TestAllThatWasSent: the last call of a datagram sender ends after the measured time. Without a ramp it belongs to the test, as at the receiver.
 func TestAllThatWasSent(t *testing.T) {
 	s := measure.Stream{Bytes: 800, TotalBytes: 1000, Datagrams: &measure.Datagrams{Packets: 8}, DatagramsAll: &measure.Datagrams{Packets: 10}}
 	for _, tt := range []struct {

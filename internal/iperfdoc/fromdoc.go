@@ -14,16 +14,12 @@ import (
 	"thru/internal/unit"
 )
 
-// FromDocument puts a result into iperf3's terms. iperf3 knows one test in one
-// direction, or in both at once; a thru document may hold more. The first main
-// cell of bulk data is taken, with the one the other way that ran at the same
-// time, and of each the first run that is whole. What was measured one after
-// the other, beside, or as requests is left to `--json`.
+// FromDocument converts a result to iperf3's terms. iperf3 has one test in one direction, or in both at once; a thru document may hold more. FromDocument uses
+// the first main cell of bulk data, with the cell in the other direction that ran at the same time, and of each the first complete run. Sequential tests,
+// baselines and requests are only in `--json`.
 //
-// The view is that of the end that opened the connections, iperf3's client;
-// where only the other end saw the test second by second, it is the server's.
-// Times count from the start of the measured time: the ramp is `omit`, and its
-// seconds are not among the intervals.
+// The view is that of the end that opened the connections, iperf3's client; where only the other end recorded the test second by second, it is the server's.
+// Times count from the start of the measured time: the ramp is `omit`, and its seconds are not among the intervals.
 func FromDocument(doc *measure.Document) Report {
 	r := Report{Test: Test{Version: Version(doc.Thru), System: system(doc)}}
 	if doc.Error != nil {
@@ -44,19 +40,18 @@ func FromDocument(doc *measure.Document) Report {
 	return r
 }
 
-// part of a document: one cell with the run of it that is printed.
+// chosenCell is one cell with its run to print.
 type chosenCell struct {
 	cell      *measure.Cell
 	run       *measure.Run
 	flow      *measure.Flow
 	near, far *measure.Evidence // far may be nil
 	sends     bool              // the near end sends
-	server    bool              // the near end was called
+	server    bool              // the near end is the server
 	first     int               // index of its first stream among those of all cells
 }
 
-// chosen picks the cells to print: none, one, or two, what the client
-// sends first.
+// chosen returns the cells to print: none, one, or two, first the one that the client sends.
 func chosen(doc *measure.Document) []chosenCell {
 	var all []chosenCell
 	for i := range doc.Cells {
@@ -81,7 +76,7 @@ func chosen(doc *measure.Document) []chosenCell {
 	return all
 }
 
-// choose takes the first whole run of a cell, else the first that left something.
+// choose returns the first complete run of a cell, else the first with any figures.
 func choose(c *measure.Cell) (chosenCell, bool) {
 	var found chosenCell
 	for i := range c.Runs {
@@ -111,7 +106,7 @@ func flowOf(c *measure.Cell, r *measure.Run) *measure.Flow {
 	return &r.Flows[i]
 }
 
-// look decides which end the test is seen from.
+// look selects the end from which the test is seen.
 func (x *chosenCell) look() bool {
 	x.near, x.far, x.sends = x.flow.Receiver, x.flow.Sender, false
 	if x.cell.Spec.DialFrom {
@@ -126,7 +121,7 @@ func (x *chosenCell) look() bool {
 func (x *chosenCell) sender() *measure.Evidence   { return x.flow.Sender }
 func (x *chosenCell) receiver() *measure.Evidence { return x.flow.Receiver }
 
-// system is `uname -a` of the end where the command ran, as far as it is known.
+// system returns `uname -a` of the end where the command ran, as far as it is known.
 func system(doc *measure.Document) string {
 	for _, p := range doc.EndPoints {
 		f := p.Facts
@@ -134,7 +129,7 @@ func system(doc *measure.Document) string {
 			continue
 		}
 		var words []string
-		machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"} // as uname names them
+		machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"} // names that uname prints
 		for _, s := range []*string{f.OS, f.Hostname, f.Kernel, f.Arch} {
 			if s != nil && *s != "" {
 				words = append(words, cmp.Or(machine[*s], *s))
@@ -198,7 +193,7 @@ func conns(x chosenCell) []Conn {
 	return all
 }
 
-// hostPort is an address in its parts; what is none is a host.
+// hostPort splits an address; text that is no address counts as a host.
 func hostPort(s string) (string, int) {
 	a, err := netip.ParseAddrPort(s)
 	if err != nil {
@@ -207,8 +202,8 @@ func hostPort(s string) (string, int) {
 	return a.Addr().Unmap().String(), int(a.Port())
 }
 
-// cookie names the test in iperf3's alphabet. The wire's own is not kept, and
-// other engines have none, so it is made of what makes a test another one.
+// cookie returns a name of the test in iperf3's alphabet. The document does not hold the wire's own cookie, and other engines have none, so it is a hash of
+// what distinguishes the test.
 func cookie(doc *measure.Document, x chosenCell) string {
 	const length = 36
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %d", doc.StartedAt.UTC(), x.near.LocalAddr, x.near.PeerAddr, x.run.Index))

@@ -12,23 +12,23 @@ import (
 	"thru/internal/measure"
 )
 
-// nearName is the end where the iperf3 ran that wrote the document.
+// nearName is the end whose iperf3 wrote the document.
 const nearName = "local"
 
-// unreported is the reason for all that iperf3 does not know.
+// unreported is the reason for everything that iperf3 does not report.
 const unreported = "iperf3 does not report it"
 
-// maxStreams bounds the streams of both directions of one test.
+// maxStreams limits the streams of both directions of one test.
 const maxStreams = 2 * measure.MaxStreams
 
-// reading is a document in the course of becoming a result.
+// reading is the conversion of one document to a result.
 type reading struct {
 	found
 	start, test, end node
 	program          string // "iperf3 3.12"
 	protocol         string
-	server           bool // written by the end that was called
-	sends            bool // the main direction is away from here
+	server           bool // the server wrote it
+	sends            bool // this end sends in the main direction
 	bothDirections   bool
 	far              string // name of the other end
 	streams          []stream
@@ -42,7 +42,7 @@ type stream struct {
 	sends       bool
 }
 
-// convert makes a result of a document.
+// convert converts a document to a result.
 func convert(f found) (*measure.Document, error) {
 	r := reading{found: f, start: f.root.get("start"), end: f.root.get("end"), far: "peer"}
 	if err := r.look(); err != nil {
@@ -69,7 +69,7 @@ func convert(f found) (*measure.Document, error) {
 	return doc, nil
 }
 
-// remark says what of the document is missing.
+// remark lists what is missing in the document.
 func (r *reading) remark(doc *measure.Document) {
 	if e := r.root.get("error").str(); e != "" {
 		who, _, _ := strings.Cut(r.program, " ")
@@ -98,7 +98,7 @@ func (r *reading) remark(doc *measure.Document) {
 	}
 }
 
-// elapsed is the measured time of a run, in ns.
+// elapsed returns the measured time of a run, in ns.
 func elapsed(run measure.Run) int64 {
 	var most int64
 	for _, f := range run.Flows {
@@ -111,10 +111,10 @@ func elapsed(run measure.Run) int64 {
 	return most
 }
 
-// isPartial tells of a test without its final figures.
+// isPartial reports a test without its final figures.
 func (r *reading) isPartial() bool { return r.cut != nil || len(r.end.get("streams").list()) == 0 }
 
-// look reads who spoke with whom, and which way.
+// look reads the two ends and the direction.
 func (r *reading) look() error {
 	r.test = r.start.get("test_start")
 	r.program = program(r.start.get("version").str())
@@ -153,14 +153,13 @@ func (r *reading) look() error {
 	return nil
 }
 
-// stream is the connection of a row, and notes which way its data goes: rows
-// have said so since two-way traffic came (3.7).
+// stream returns the connection of a row, and stores its direction: rows have it since two-way traffic exists (3.7).
 func (r *reading) stream(row node) *stream {
 	socket := row.get("socket").count()
 	i := slices.IndexFunc(r.streams, func(s stream) bool { return s.socket == socket })
 	if i < 0 {
 		if len(r.streams) > maxStreams {
-			return &stream{} // look says that there are too many
+			return &stream{} // look reports that there are too many
 		}
 		i = len(r.streams)
 		r.streams = append(r.streams, stream{socket: socket, sends: r.sends})
@@ -171,7 +170,7 @@ func (r *reading) stream(row node) *stream {
 	return &r.streams[i]
 }
 
-// program is "iperf3 3.12" of "iperf 3.12", and of thru's own document thru.
+// program returns "iperf3 3.12" for "iperf 3.12", and thru's own name for a document of thru.
 func program(version string) string {
 	if _, thru, ok := strings.Cut(version, "("); ok && strings.HasPrefix(thru, "thru ") {
 		return strings.TrimSuffix(thru, ")")
@@ -218,7 +217,7 @@ func (r *reading) endPoints() []measure.EndPoint {
 	return []measure.EndPoint{{Name: nearName, Speaks: r.program, Facts: facts(r.start.get("system_info").str())}, far}
 }
 
-// facts is what `uname -a` says of a host.
+// facts returns the facts in a host's `uname -a`.
 func facts(uname string) *measure.Facts {
 	words := strings.Fields(uname)
 	if len(words) < 3 {
@@ -234,7 +233,7 @@ func facts(uname string) *measure.Facts {
 	return f
 }
 
-// cell is one direction of the test.
+// cell returns one direction of the test.
 func (r *reading) cell(sends bool) measure.Cell {
 	spec := r.spec(sends)
 	run := measure.Run{StartedAt: r.startedAt(), Partial: r.isPartial(), Flows: []measure.Flow{r.flow(sends)}}
@@ -269,7 +268,7 @@ func (r *reading) spec(sends bool) measure.Spec {
 	return s
 }
 
-// duration of seconds, in ns; beyond a year it is none.
+// duration converts seconds to ns; it returns 0 above a year.
 func duration(n node) int64 {
 	const year = 366 * 24 * 3600
 	s, ok := n.number()

@@ -1,12 +1,9 @@
-// Package iperfdoc is iperf3's JSON document and its text: written from a
-// measure.Document or from live figures for the scripts and the eyes that are
-// used to them, and read into a measure.Document.
+// Package iperfdoc converts between measure.Document and iperf3's JSON document and text output. It writes them from a document or from live figures, for
+// scripts and people that use iperf3's formats, and reads the JSON.
 //
-// Three printers take the same input (Test, Interval, End): Write prints one
-// document as `iperf3 -J`, Stream a JSON object a line as `--json-stream`, and
-// Layout the lines of plain iperf3. Keys, types, columns and units are those of
-// iperf3 3.21, which has all that older ones have. docs/iperf3.md says what
-// each key means where thru filled it.
+// Three printers take the same input (Test, Interval, End): Write prints one document like `iperf3 -J`, Stream one JSON object per line like `--json-stream`,
+// and Layout the lines of plain iperf3. Keys, types, columns and units are those of iperf3 3.21, which includes those of older versions. docs/iperf3.md says
+// what each key means where thru sets it.
 //
 // The package is pure: data in, an io.Writer out.
 package iperfdoc
@@ -20,26 +17,24 @@ import (
 // FormatVersion is the release of iperf3 whose keys and lines are printed.
 const FormatVersion = "3.21"
 
-// Version is what a document calls the program that wrote it. Scripts look for
-// "iperf 3." or take the second word as a number to compare; both still work,
-// and a person reads in the brackets who measured.
+// Version returns the program version in a document. Scripts look for "iperf 3." or compare the second word as a number; both still work, and people see in
+// parentheses which program measured.
 func Version(thru string) string { return "iperf " + FormatVersion + " (thru " + thru + ")" }
 
-// Test is what is known of a test when it begins: `start` of a document and
-// the head of the text. Zero is what iperf3 prints for what is not known.
+// Test is what is known at the start of a test: `start` of a document and the head of the text. As in iperf3, zero stands for an unknown value.
 type Test struct {
 	Version string // see the function Version
 	System  string // as `uname -a`
 	Time    time.Time
-	Host    string // that the client connects to, or on a server that has called
+	Host    string // that the client connects to, or that has connected to a server
 	Port    int
-	Server  bool // this is the end that was called
+	Server  bool // this end is the server
 	Cookie  string
-	Conns   []Conn // of what the client sends first
+	Conns   []Conn // first those on which the client sends
 
 	Protocol  string // "TCP", "UDP"
 	Streams   int    // of one direction
-	BlockSize int64  // bytes a call, or of a datagram
+	BlockSize int64  // bytes of a call, or of a datagram
 	Omit      time.Duration
 	Duration  time.Duration
 	Bytes     int64 // -n
@@ -47,13 +42,13 @@ type Test struct {
 	Reverse   bool
 	Bidir     bool
 	TOS       int
-	Rate      int64 // bit/s that was asked for, of each stream
+	Rate      int64 // requested bit/s of each stream
 	FQRate    int64
 	Interval  time.Duration
 
 	MSS        int64 // of a connection
 	AskedMSS   int64 // -M
-	Window     int64 // asked for
+	Window     int64 // requested
 	SendBuffer int64 // granted
 	RecvBuffer int64
 
@@ -61,11 +56,10 @@ type Test struct {
 	Extra string
 }
 
-// sends tells whether this end sends in the main direction.
+// sends reports whether this end sends in the main direction.
 func (t Test) sends() bool { return t.Reverse == t.Server }
 
-// Conn is a connection. Socket is its number in all that follows: iperf3's
-// are file descriptors, Socket gives such as those look like.
+// Conn is a connection. Socket is its number in all later output: iperf3 prints file descriptors, and Socket returns similar numbers.
 type Conn struct {
 	Socket     int    `json:"socket"`
 	LocalHost  string `json:"local_host"`
@@ -74,15 +68,14 @@ type Conn struct {
 	RemotePort int    `json:"remote_port"`
 }
 
-// Socket is the number that the i-th connection gets (from 0), of
-// two-way traffic what the client sends first.
+// Socket returns the number of the i-th connection (from 0); in two-way traffic those on which the client sends come first.
 func Socket(i int) int { return 5 + 2*i }
 
-// Interval is one report on the way.
+// Interval is one report during the test.
 type Interval struct {
-	Start, End time.Duration // since the measured time began, or of an omitted one since the traffic did
+	Start, End time.Duration // since the start of the measured time; for an omitted one since the start of the traffic
 	Omitted    bool
-	Directions []Direction // one, or two for two-way traffic: what the client sends first
+	Directions []Direction // one, or two for two-way traffic: first the one that the client sends
 }
 
 // Direction is one direction in an interval.
@@ -92,7 +85,7 @@ type Direction struct {
 	Streams []Part
 }
 
-// Part is one stream, or the sum of several, in an interval. Nil is not known.
+// Part is one stream, or the sum of several, in an interval. Nil: not known.
 type Part struct {
 	Socket int
 	Bytes  int64
@@ -131,17 +124,17 @@ func Sum(streams []Part) Part {
 	return all
 }
 
-// End is what is known when a test is over.
+// End is what is known after a test.
 type End struct {
 	Directions []EndDirection // as in Interval
 	Local      CPU
 	Remote     CPU
-	// What the far end printed, where that was asked for: text, or its JSON document.
+	// Output of the far end, where requested: text, or its JSON document.
 	ServerText string
 	ServerJSON string
 }
 
-// CPU of the process that moved the data, in percent of one core.
+// CPU is the use of the process that moved the data, in percent of one core.
 type CPU struct{ User, System float64 }
 
 func (c CPU) total() float64 { return c.User + c.System }
@@ -157,13 +150,13 @@ type EndDirection struct {
 	ReceiverCongestion string
 }
 
-// EndStream is one stream with what both ends counted.
+// EndStream is one stream with the counts of both ends.
 type EndStream struct {
 	Socket         int
 	Sent, Received Total
 }
 
-// Total is what one end counted of a stream, or of all.
+// Total is one end's counts of a stream, or of all.
 type Total struct {
 	Bytes       int64
 	Retransmits *int64
@@ -174,18 +167,18 @@ type Total struct {
 	Timeline    Timeline
 }
 
-// Timeline is what a sender's TCP went through: of what the intervals showed.
+// Timeline summarizes a sender's TCP over the intervals.
 type Timeline struct {
 	Known      bool  `json:"-"`
 	Reordering int64 `json:"reorder"`
 	MaxCwnd    int64 `json:"max_snd_cwnd"` // bytes
 	MaxWindow  int64 `json:"max_snd_wnd"`  // bytes
-	MaxRTT     int64 `json:"max_rtt"`      // us, as the rest
+	MaxRTT     int64 `json:"max_rtt"`      // us, like RTT
 	MinRTT     int64 `json:"min_rtt"`
 	MeanRTTUs  int64 `json:"mean_rtt"`
 }
 
-// sums adds up what both ends counted of all streams.
+// sums sums both ends' counts over all streams.
 func (w EndDirection) sums() (sent, received Total) {
 	jitter := int64(0)
 	for _, s := range w.Streams {
@@ -204,7 +197,7 @@ func (w EndDirection) sums() (sent, received Total) {
 	return sent, received
 }
 
-// plus adds what is known.
+// plus adds two values; nil counts as nothing.
 func plus(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -212,7 +205,7 @@ func plus(a, b *int64) *int64 {
 	return new(*a + *b)
 }
 
-// percent is a share of a whole; 0 of nothing, as iperf3 has it.
+// percent returns a share of a whole; 0 for an empty whole, as in iperf3.
 func percent(part, whole int64) float64 {
 	if whole <= 0 {
 		return 0
@@ -220,7 +213,7 @@ func percent(part, whole int64) float64 {
 	return 100 * float64(part) / float64(whole)
 }
 
-// rate is bytes over a time in bit/s; 0 where no time passed.
+// rate returns bytes over a time in bit/s; 0 for no time.
 func rate(bytes int64, d time.Duration) float64 {
 	if d <= 0 {
 		return 0
@@ -228,7 +221,7 @@ func rate(bytes int64, d time.Duration) float64 {
 	return float64(bytes) * 8 / d.Seconds()
 }
 
-// finite keeps what JSON cannot hold out of a document.
+// finite replaces numbers that JSON cannot hold with 0.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

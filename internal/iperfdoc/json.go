@@ -10,8 +10,7 @@ import (
 	"thru/internal/unit"
 )
 
-// The document as iperf3 prints it. The order of the fields is the order of
-// its keys. A pointer is a key that iperf3 prints for some tests only.
+// The document as iperf3 prints it. The order of the fields is the order of its keys. A pointer is a key that iperf3 prints only for some tests.
 
 type jsonDoc struct {
 	Start      any             `json:"start"`
@@ -24,7 +23,7 @@ type jsonDoc struct {
 	Error      string          `json:"error,omitempty"`
 }
 
-// jsonHead is `start` where nothing was connected.
+// jsonHead is `start` without a connection.
 type jsonHead struct {
 	Connected []Conn `json:"connected"`
 	Version   string `json:"version"`
@@ -101,7 +100,7 @@ type jsonPart struct {
 	Sender      bool     `json:"sender"`
 }
 
-// jsonSpan is what every row of figures begins with.
+// jsonSpan holds the first keys of every row of figures.
 type jsonSpan struct {
 	Start   seconds `json:"start"`
 	End     seconds `json:"end"`
@@ -156,8 +155,7 @@ type jsonCPU struct {
 	RemoteSystem float64 `json:"remote_system"`
 }
 
-// seconds prints a time as iperf3 does: whole ones as an integer, which
-// scripts in typed languages rely on, others to the microsecond.
+// seconds prints a time as iperf3 does: whole seconds as an integer, which scripts in typed languages rely on, others to the microsecond.
 type seconds time.Duration
 
 func (s seconds) MarshalJSON() ([]byte, error) {
@@ -200,11 +198,11 @@ func (t Test) json() jsonStart {
 const (
 	protocolTCP = "TCP"
 	protocolUDP = "UDP"
-	// timeLayout is RFC 7231's date, which iperf3 prints.
+	// timeLayout is RFC 7231's date format, which iperf3 prints.
 	timeLayout = "Mon, 02 Jan 2006 15:04:05 GMT"
 )
 
-// json is an interval of a test of that protocol.
+// json returns an interval for a test of that protocol.
 func (i Interval) json(protocol string) jsonInterval {
 	out := jsonInterval{Streams: []jsonPart{}}
 	for n, w := range i.Directions {
@@ -247,8 +245,7 @@ func (i Interval) row(p Part, sends bool, protocol string) jsonPart {
 	return row
 }
 
-// json is the end of a test of that protocol. A server says of what it has received
-// only what it knows by itself.
+// json returns the end for a test of that protocol. Of received data a server reports only what it knows by itself.
 func (e End) json(protocol string, server bool) jsonEnd {
 	out := jsonEnd{Streams: []jsonEndStream{}, CPU: &jsonCPU{
 		HostTotal: finite(e.Local.total()), HostUser: finite(e.Local.User), HostSystem: finite(e.Local.System),
@@ -279,7 +276,7 @@ func (e End) json(protocol string, server bool) jsonEnd {
 	return out
 }
 
-// serverCongestion is that of the server's own end: as the sender's where it sends at all.
+// serverCongestion returns the congestion control of the server's own end: as the sender's where it sends.
 func (e End) serverCongestion() (sender, receiver string) {
 	for _, w := range e.Directions {
 		if w.Sends {
@@ -290,7 +287,7 @@ func (e End) serverCongestion() (sender, receiver string) {
 	return "", receiver
 }
 
-// unknown leaves out what the sender's kernel alone knows.
+// unknown removes the figures that only the sender's kernel knows.
 func (w EndDirection) unknown() EndDirection {
 	w.Streams = slices.Clone(w.Streams)
 	for i := range w.Streams {
@@ -310,13 +307,12 @@ func (w EndDirection) tcpRow(s EndStream) jsonEndStream {
 	}
 }
 
-// datagrams are the counts as iperf3 has them: of the numbers that the
-// receiver knows of, lost ones among them.
+// datagrams returns the counts as iperf3 prints them: packets is the number that the receiver knows of, including lost ones.
 func (t Total) datagrams(packets int64) *jsonDatagrams {
 	return &jsonDatagrams{JitterMs: milliseconds(t.JitterNs), Lost: t.Lost, Packets: packets, LostPct: percent(t.Lost, packets)}
 }
 
-// counted is how many datagrams a row stands for: what the sender sent, where that is known.
+// counted returns how many datagrams a row covers: those sent, where that is known.
 func (w EndDirection) counted(sent, received Total) int64 {
 	if w.HasSent {
 		return sent.Packets

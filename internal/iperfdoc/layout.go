@@ -12,22 +12,21 @@ import (
 
 // LayoutOptions are the flags of iperf3 that change its lines.
 type LayoutOptions struct {
-	Format  byte          // -f: one of k m g t K M G T; 0 is adaptive
+	Format  byte          // -f: one of k m g t K M G T; 0: adaptive
 	Verbose bool          // -V
-	Stamp   func() string // --timestamps: what each line begins with, such as StampLayout of now and a space
+	Stamp   func() string // --timestamps: prefix of each line, such as StampLayout of the current time and a space
 }
 
-// StampLayout is how iperf3 prints the time of --timestamps, in Go's terms.
+// StampLayout is iperf3's time format of --timestamps, in Go's terms.
 const StampLayout = "Mon Jan _2 15:04:05 2006"
 
-// Layout prints a test in the lines of plain iperf3, client or server. Each
-// line is one Write, so that nothing is held back (--forceflush has no more to
-// do). It is not for several goroutines.
+// Layout prints a test in the lines of plain iperf3, client or server. Each line is one Write, so that no output is delayed (--forceflush has no further
+// effect). It is not for concurrent use.
 type Layout struct {
 	w      io.Writer
 	o      LayoutOptions
 	test   Test
-	headed bool // the heads of the columns are printed
+	headed bool // the column heads are printed
 	err    error
 }
 
@@ -37,14 +36,13 @@ func NewLayout(w io.Writer, o LayoutOptions) *Layout {
 	return &Layout{w: w, o: o}
 }
 
-// line prints one line, behind title and time where those were asked for. The
-// first error stays.
+// line prints one line, after title and time where requested. It keeps the first error.
 func (l *Layout) line(format string, args ...any) {
 	prefix := ""
 	if l.o.Stamp != nil {
 		prefix = l.o.Stamp()
 	}
-	if l.test.Title != "" && !l.test.Server { // a server keeps that of its client for JSON
+	if l.test.Title != "" && !l.test.Server { // a server uses its client's title only in JSON
 		prefix += l.test.Title + ":  "
 	}
 	l.raw(prefix + fmt.Sprintf(format, args...) + "\n")
@@ -72,8 +70,8 @@ func (l *Layout) Listening(port, n int) error {
 	return l.err
 }
 
-// Connecting prints what a client says once the control connection stands (a
-// refused one leaves only the error). Of t it needs Version, System, Time, Host, Port and Reverse.
+// Connecting prints a client's lines after the control connection is made (a refused one prints only the error). It uses Version, System, Time, Host, Port and
+// Reverse of t.
 func (l *Layout) Connecting(t Test) error {
 	l.test = t
 	if l.o.Verbose {
@@ -91,7 +89,7 @@ func (l *Layout) Connecting(t Test) error {
 	return l.err
 }
 
-// Start prints the connections; on a server, before them, who has called.
+// Start prints the connections; on a server, first the address of the client.
 func (l *Layout) Start(t Test) error {
 	l.test, l.headed = t, false
 	if t.Server {
@@ -119,7 +117,7 @@ func (l *Layout) Start(t Test) error {
 	return l.err
 }
 
-// length says how long a test lasts.
+// length returns how long a test lasts, in words.
 func (t Test) length() string {
 	switch {
 	case t.Bytes > 0:
@@ -130,7 +128,7 @@ func (t Test) length() string {
 	return fmt.Sprintf("%.0f second test", t.Duration.Seconds())
 }
 
-// Interval prints the lines of one interval, and before the first the heads.
+// Interval prints the lines of one interval, and the column heads before the first.
 func (l *Layout) Interval(i Interval) error {
 	udp := l.test.Protocol == protocolUDP
 	if several := l.test.Streams > 1; several && l.headed {
@@ -157,7 +155,7 @@ func (l *Layout) Interval(i Interval) error {
 	return l.err
 }
 
-// columns are the heads of the last columns of the intervals.
+// columns returns the heads of the last columns of the intervals.
 func (l *Layout) columns(udp bool) string {
 	sends := l.test.sends() || l.test.Bidir
 	switch {
@@ -181,13 +179,13 @@ func (l *Layout) head(columns string) {
 	l.line("[ ID]%s Interval           Transfer     Bitrate%s", role, columns)
 }
 
-// row is what every line of figures begins with.
+// row returns the beginning of every line of figures.
 func (l *Layout) row(id string, sends bool, start, end time.Duration, bytes int64) string {
 	return fmt.Sprintf("%s%s %6.2f-%-6.2f sec  %s  %s", id, l.role(sends), start.Seconds(), end.Seconds(),
 		amount(float64(bytes)), rateIn(rate(bytes, end-start), l.o.Format))
 }
 
-// role tells the directions of two-way traffic apart, as the client (C) or the server (S) sees them.
+// role returns the direction of two-way traffic, as seen by the client (C) or the server (S).
 func (l *Layout) role(sends bool) string {
 	if !l.test.Bidir {
 		return ""
@@ -202,13 +200,13 @@ func (l *Layout) role(sends bool) string {
 	return "[" + direction + "-" + end + "]"
 }
 
-// The widths of what stands behind the rate, where a kind of test has less to say.
+// Blanks in place of columns after the rate that a kind of test does not have.
 const (
 	noRetransmits = "                  "
 	noCwnd        = "             "
 )
 
-// figures are the last columns of a stream in an interval, or of the sum.
+// figures returns the last columns of a stream in an interval, or of the sum.
 func (l *Layout) figures(p Part, sends, udp bool) string {
 	switch {
 	case udp && sends && l.test.Bidir: // in the column of the losses
@@ -229,8 +227,7 @@ func lossFigures(jitterNs, lost, packets int64) string {
 	return fmt.Sprintf("  %5.3f ms  %d/%d (%.2g%%)  ", milliseconds(jitterNs), lost, packets, percent(lost, packets))
 }
 
-// End prints the figures of the whole, and farewell where the test came to its end. A
-// client knows both ends, a server its own.
+// End prints the totals, and the final line where the test is complete. A client knows both ends, a server its own.
 func (l *Layout) End(e End, whole bool) error {
 	l.line(separator)
 	if l.o.Verbose {
@@ -259,8 +256,7 @@ func (l *Layout) End(e End, whole bool) error {
 	return l.err
 }
 
-// totals prints what sender and receiver counted. gap is the blank between
-// the retransmits and the word behind, which in iperf3 a sum has wider.
+// totals prints the counts of sender and receiver. gap is the blank between the retransmissions and the next word, which is wider for a sum in iperf3.
 func (l *Layout) totals(id string, w EndDirection, sent, received Total, gap string) {
 	udp := l.test.Protocol == protocolUDP
 	if !l.test.Server || w.Sends {
@@ -291,15 +287,14 @@ func (l *Layout) totals(id string, w EndDirection, sent, received Total, gap str
 	}
 }
 
-// late says that datagrams came out of order, on the end that received them.
+// late prints how many datagrams arrived out of order, at the end that received them.
 func (l *Layout) late(id string, w EndDirection, received Total) {
 	if received.OutOfOrder > 0 && !w.Sends && id != "[SUM]" { // iperf3 calls each stream SUM here
 		l.line("[SUM]%s %4.1f-%4.1f sec  %d datagrams received out-of-order", l.role(w.Sends), 0.0, w.Received.Seconds(), received.OutOfOrder)
 	}
 }
 
-// machines prints, at a verbose client, what follows the table of each direction: CPU of both
-// ends, once and where this one sends, and congestion control.
+// machines prints, at a verbose client, the lines after the table of each direction: CPU of both ends, once and where this one sends, and congestion control.
 func (l *Layout) machines(w EndDirection, e End) {
 	if !l.o.Verbose || l.test.Server {
 		return
@@ -322,7 +317,7 @@ func (l *Layout) machines(w EndDirection, e End) {
 	}
 }
 
-// after prints the far end's own words, and farewell.
+// after prints the far end's output, and the final line.
 func (l *Layout) after(e End, whole bool) {
 	if text := strings.TrimRight(e.ServerText, "\n"); text != "" {
 		l.line("")

@@ -11,8 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// columns turns figures into their columns, so that the lines of two tests of
-// one kind can be compared: 1 and # for what is in its place a number, U for a unit.
+// columns replaces figures, to compare the lines of two tests of one kind: 1 and # stand for numbers, U for a unit.
 func columns(line string) string {
 	for _, r := range []struct{ from, to string }{
 		{` {1,2}\d+\.\d\d-\d+\.\d\d +sec`, "  SPAN sec"},
@@ -30,12 +29,12 @@ func columns(line string) string {
 	return line
 }
 
-// printed is a recorded test in the layout.
+// printed returns the layout of a recorded test.
 func printed(t *testing.T, document string, o LayoutOptions) string {
 	t.Helper()
 	var out strings.Builder
 	r := FromDocument(one(t, recorded(t, document)[document]))
-	r.Test.MSS = cmp.Or(r.Test.MSS, 1448) // a live view knows that of a receiver too
+	r.Test.MSS = cmp.Or(r.Test.MSS, 1448) // a live view knows a receiver's MSS too
 	l := NewLayout(&out, o)
 	calls := []func() error{func() error { return l.Connecting(r.Test) }, func() error { return l.Start(r.Test) }}
 	if r.Test.Server {
@@ -52,8 +51,7 @@ func printed(t *testing.T, document string, o LayoutOptions) string {
 	return out.String()
 }
 
-// TestLayoutColumns holds the lines of each kind of test to those that iperf3
-// 3.21 printed of another run of the same kind.
+// TestLayoutColumns compares the lines of each kind of test with those that iperf3 3.21 printed in another run of the same kind.
 func TestLayoutColumns(t *testing.T) {
 	a, err := txtar.ParseFile(filepath.Join("testdata", "layout-3.21.txtar"))
 	if err != nil {
@@ -102,7 +100,7 @@ func compareColumns(t *testing.T, got, want string) {
 	}
 }
 
-// TestLayoutLines holds single lines to recorded ones, to the byte.
+// TestLayoutLines compares single lines with recorded ones, byte by byte.
 func TestLayoutLines(t *testing.T) {
 	second := time.Second
 	tcp := Test{Protocol: protocolTCP, Streams: 1, Host: "192.0.2.2", Port: 5201}
@@ -162,7 +160,7 @@ func TestLayoutLines(t *testing.T) {
 	}
 }
 
-// TestLayoutServer has what only a server prints.
+// TestLayoutServer checks what only a server prints.
 func TestLayoutServer(t *testing.T) {
 	var out strings.Builder
 	l := NewLayout(&out, LayoutOptions{})
@@ -187,7 +185,7 @@ Accepted connection from 192.0.2.1, port 45594
 	}
 }
 
-// TestUnits has the bounds at which iperf3 changes digits and units.
+// TestUnits checks the limits at which iperf3 changes digits and units.
 func TestUnits(t *testing.T) {
 	for _, tt := range []struct {
 		bytes float64

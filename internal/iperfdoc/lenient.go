@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// A reader of JSON that takes what iperf3 and the scripts around it leave:
-// keys twice, nan for a number, a comma too many, a text that ends in the
-// middle. What came before a fault is kept.
+// A JSON reader that accepts the faults of iperf3 and the scripts around it: duplicate keys, nan for a number, an extra comma, truncated text. It keeps
+// everything before a fault.
 
 // kind of a node.
 type kind uint8
@@ -24,11 +23,11 @@ const (
 	kindObject
 )
 
-// node is a value. Of text the source is kept and read when it is asked for.
+// node is a JSON value. A text keeps its source form until it is read.
 type node struct {
 	kind  kind
-	whole bool     // nothing of it is missing
-	text  string   // number, word or inside of the quotes, as written
+	whole bool     // it is complete
+	text  string   // number, word or text inside quotes, as written
 	items []member // of a list or an object
 }
 
@@ -37,7 +36,7 @@ type member struct {
 	value node
 }
 
-// Bounds of what is read. A day of one stream at a second fits.
+// Limits of the input. A day of one stream at one interval per second fits.
 const (
 	maxDepth  = 32
 	maxValues = 3_000_000
@@ -49,14 +48,14 @@ var (
 	errValues = fmt.Errorf("more than %d values", maxValues)
 )
 
-// lenient reads values from a text; values counts down what may still be read.
+// lenient reads values from a text; values is how many more it may read.
 type lenient struct {
 	text   string
 	at     int
 	values *int
 }
 
-// value reads one value. On error the node holds what was whole before it.
+// value reads one value. On error the node holds what was complete before it.
 func (p *lenient) value(depth int) (node, error) {
 	if *p.values--; *p.values < 0 {
 		return node{}, errValues
@@ -77,7 +76,7 @@ func (p *lenient) value(depth int) (node, error) {
 	return p.word()
 }
 
-// items reads the inside of an object or a list. Commas too many are passed over.
+// items reads the inside of an object or a list. It skips extra commas.
 func (p *lenient) items(depth int, k kind, closing byte) (node, error) {
 	n := node{kind: k}
 	if depth >= maxDepth {
@@ -134,7 +133,7 @@ func (p *lenient) space() {
 	}
 }
 
-// quoted reads a string and returns what stands between the quotes.
+// quoted reads a string and returns the text between the quotes.
 func (p *lenient) quoted() (string, error) {
 	for i := p.at + 1; i < len(p.text); i++ {
 		switch p.text[i] {
@@ -150,7 +149,7 @@ func (p *lenient) quoted() (string, error) {
 	return "", errCut
 }
 
-// word reads a number, true, false, null, and what C prints for no number.
+// word reads a number, true, false, null, and C's output for a non-number.
 func (p *lenient) word() (node, error) {
 	end := p.at
 	for end < len(p.text) && strings.IndexByte(" \t\r\n,:]}[{\"", p.text[end]) < 0 {
@@ -181,7 +180,7 @@ func (p *lenient) unexpected(wanted string) error {
 	return fmt.Errorf("%q at byte %d where %s should be", found, p.at, wanted)
 }
 
-// get is the last value of a key; a null node where there is none.
+// get returns the last value of a key; a null node without one.
 func (n node) get(key string) node {
 	for i := len(n.items) - 1; i >= 0; i-- {
 		if n.kind == kindObject && n.items[i].key == key {
@@ -191,7 +190,7 @@ func (n node) get(key string) node {
 	return node{}
 }
 
-// nth is the n-th value of a key that stands there several times, from 0.
+// nth returns the n-th value of a duplicate key, from 0.
 func (n node) nth(key string, i int) node {
 	for _, m := range n.items {
 		if n.kind == kindObject && m.key == key {
@@ -205,7 +204,7 @@ func (n node) nth(key string, i int) node {
 
 func (n node) has(key string) bool { return n.get(key).kind != kindNull }
 
-// list are the items of a list.
+// list returns the items of a list.
 func (n node) list() []member {
 	if n.kind != kindList {
 		return nil
@@ -213,12 +212,10 @@ func (n node) list() []member {
 	return n.items
 }
 
-// tooMuch is more than any count or figure of a test: such a number is a fault
-// of the program that printed it.
+// tooMuch is more than any count or figure of a test: a larger number is a fault of the program that printed it.
 const tooMuch = 1 << 60
 
-// number is false of what is none, of what is below zero (iperf3's -1 for not
-// known) and of what a -1 became on the way: 18446744073709551615.
+// number returns false for other values, for numbers below zero (iperf3's -1 means not known), and for -1 as unsigned: 18446744073709551615.
 func (n node) number() (float64, bool) {
 	if n.kind != kindNumber {
 		return 0, false
@@ -227,7 +224,7 @@ func (n node) number() (float64, bool) {
 	return x, err == nil && x >= 0 && x < tooMuch
 }
 
-// integer is the number as a count.
+// integer returns the number as a count.
 func (n node) integer() (int64, bool) {
 	if i, err := strconv.ParseInt(n.text, 10, 64); err == nil && n.kind == kindNumber {
 		return i, i >= 0 && i < tooMuch
@@ -244,10 +241,10 @@ func (n node) count() int64 {
 	return i
 }
 
-// isTrue takes true and, as `reverse` is written, 1.
+// isTrue accepts true and, as `reverse` is written, 1.
 func (n node) isTrue() bool { return n.kind == kindBool && n.text == "true" || n.count() == 1 }
 
-// str is a text with its escapes read; broken ones stay as they are.
+// str returns a text with its escapes decoded; invalid ones stay as they are.
 func (n node) str() string {
 	text := n.text
 	if n.kind != kindText {

@@ -11,26 +11,24 @@ import (
 	"thru/internal/measure"
 )
 
-// MaxFile bounds what Read reads, in bytes.
+// MaxFile limits the input of Read, in bytes.
 const MaxFile = 64 << 20
 
-// maxDocuments bounds the documents of one file.
+// maxDocuments limits the documents of one file.
 const maxDocuments = 1000
 
-// maxIntervals bounds the intervals of a document: more than a day of seconds.
+// maxIntervals limits the intervals of a document: more than a day of seconds.
 const maxIntervals = 100_000
 
 const splitIt = "split the file: each document is a result of its own"
 
 const notIperf3 = "give a file that `iperf3 -J`, `iperf3 --json-stream` or `thru ... --json` has written"
 
-// Read reads what iperf3 3.1 to 3.21 wrote with -J or --json-stream: one
-// document or several one after the other, with what else stands between
-// them. Each becomes an ordinary result whose figures stat.Summarise fills.
+// Read reads the output of iperf3 3.1 to 3.21 with -J or --json-stream: one document or several, with any other text between them. Each becomes an ordinary
+// result whose figures stat.Summarise fills in.
 //
-// A document that breaks off is kept as far as it goes, and says so in its
-// warnings; those about the file as a whole are returned. An error, with a
-// hint, means that nothing in it is of iperf3, or that it is beyond a bound.
+// A truncated document is kept as far as it goes, with a warning in it; Read returns the warnings about the whole file. An error, with a hint, means that the
+// file holds no iperf3 document, or exceeds a limit.
 func Read(r io.Reader) (docs []*measure.Document, warnings []string, err error) {
 	raw, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
 	if err != nil {
@@ -67,7 +65,7 @@ func Read(r io.Reader) (docs []*measure.Document, warnings []string, err error) 
 	return docs, warnings, nil
 }
 
-// decoded is the text without byte order mark. PowerShell redirects in UTF-16.
+// decoded returns the text without byte order mark. PowerShell redirects in UTF-16.
 func decoded(raw []byte) string {
 	var low int
 	switch text := string(raw); {
@@ -87,14 +85,13 @@ func decoded(raw []byte) string {
 	return string(utf16.Decode(units))
 }
 
-// found is a document as it stood in the file.
+// found is a document as it is in the file.
 type found struct {
 	root node
-	cut  error // why it ends early
+	cut  error // why it is truncated
 }
 
-// scan finds the documents in a text, and puts those together that came line
-// by line. What is no document is passed over.
+// scan finds the documents in a text, and assembles those that are split into lines. It skips everything else.
 func scan(text string) ([]found, error) {
 	values := maxValues
 	var lines assembler
@@ -107,7 +104,7 @@ func scan(text string) ([]found, error) {
 		at += i
 		p := lenient{text: text, at: at, values: &values}
 		root, err := p.value(0)
-		// iperf3 indents what is inside: a brace at the margin is the next document.
+		// iperf3 indents the content: a brace in the first column is the next document.
 		if next := strings.Index(text[at:p.at], "\n{"); err != nil && next >= 0 {
 			p = lenient{text: text[:at+next], at: at, values: &values}
 			root, err = p.value(0)
@@ -127,21 +124,19 @@ func scan(text string) ([]found, error) {
 	return append(all, lines.flush(nil)...), nil
 }
 
-// isDocument tells a document from other JSON. The rows of figures have keys
-// of the same names, but of numbers.
+// isDocument distinguishes a document from other JSON. Rows of figures have the same keys, but with numbers.
 func (f found) isDocument() bool {
 	r := f.root
 	return r.get("start").kind == kindObject || r.get("intervals").kind == kindList && r.get("end").kind == kindObject
 }
 
-// assembler puts the lines of --json-stream together.
+// assembler assembles the lines of --json-stream.
 type assembler struct {
 	root  node
 	begun bool
 }
 
-// add takes one line, and returns the document that is complete with it, or
-// that the line shows to have ended.
+// add adds one line, and returns the documents that this line completes or ends.
 func (a *assembler) add(f found) []found {
 	name, data := f.root.get("event").str(), f.root.get("data")
 	if f.cut != nil {
@@ -166,7 +161,7 @@ func (a *assembler) add(f found) []found {
 	return done
 }
 
-// flush ends a document that had no end.
+// flush ends a document that has no end.
 func (a *assembler) flush(cut error) []found {
 	f := found{a.root, cut}
 	if cut == nil {
@@ -180,9 +175,8 @@ func (a *assembler) flush(cut error) []found {
 	return []found{f}
 }
 
-// unique drops documents of a test that is there already: some versions print
-// a document twice, and --json-stream can be followed by the whole. Of two the
-// complete one is kept.
+// unique drops duplicate documents of a test: some versions print a document twice, and --json-stream may be followed by the whole document. It keeps the
+// complete one.
 func unique(all []found) (kept []found, twice int) {
 	at := map[string]int{}
 	for _, f := range all {
@@ -192,7 +186,7 @@ func unique(all []found) (kept []found, twice int) {
 			kept = append(kept, f)
 			continue
 		}
-		if start.has("accepted_connection") { // a client's and a server's may stand side by side
+		if start.has("accepted_connection") { // the file may hold both a client's and a server's document
 			name += " server"
 		}
 		i, known := at[name]

@@ -12,10 +12,9 @@ import (
 	"thru/internal/stat"
 )
 
-// old documents are built by hand after what the versions printed: 3.1 to 3.9
-// cannot be had as programs any more.
+// Old documents are written by hand after the output of the versions: 3.1 to 3.9 are no longer available as programs.
 const (
-	// 3.1: no `sender` in the rows, no rates asked for, no congestion control.
+	// 3.1: no `sender` in the rows, no requested rates, no congestion control.
 	tcp31 = `{
 	"start":	{
 		"connected":	[{"socket": 4, "local_host": "10.9.8.1", "local_port": 40000, "remote_host": "10.9.8.2", "remote_port": 5201}],
@@ -41,7 +40,7 @@ const (
 	}
 }
 `
-	// 3.6: of UDP only `sum`, which is of what was sent.
+	// 3.6: for UDP only `sum`, which covers the sent datagrams.
 	udp36 = `{"start": {"connected": [{"socket": 5, "local_host": "10.9.8.1", "local_port": 40000, "remote_host": "10.9.8.2", "remote_port": 5201}],
 		"version": "iperf 3.6", "system_info": "Linux old 5.4.0 #1 x86_64", "timestamp": {"time": "Tue, 07 Jan 2020 10:00:00 GMT", "timesecs": 1578391200},
 		"connecting_to": {"host": "10.9.8.2", "port": 5201}, "cookie": "abc", "sock_bufsize": 0, "sndbuf_actual": 212992, "rcvbuf_actual": 212992,
@@ -63,7 +62,7 @@ const (
 		"sum_sent": {"seconds": 1, "bytes": 2000, "sender": false}, "sum_received": {"seconds": 1, "bytes": 1900, "sender": false}}}`
 )
 
-// summarised are the documents of a text with their figures.
+// summarised returns the documents of a text with their figures.
 func summarised(t testing.TB, text string) ([]*measure.Document, []string) {
 	t.Helper()
 	docs, warnings, err := Read(strings.NewReader(text))
@@ -96,7 +95,7 @@ func goodputs(d *measure.Document) string {
 	return strings.Join(all, ", ")
 }
 
-// TestReadVersions has what becomes of documents of all ages.
+// TestReadVersions checks the results of documents of all versions.
 func TestReadVersions(t *testing.T) {
 	real := func(name string) string { return string(recorded(t, name)[name]) }
 	for _, tt := range []struct{ name, text, want string }{
@@ -147,7 +146,7 @@ func roughly(got, want string) bool {
 	return true
 }
 
-// TestReadDetails looks at what a 3.1 document becomes in full.
+// TestReadDetails checks the full result of a 3.1 document.
 func TestReadDetails(t *testing.T) {
 	docs, _ := summarised(t, tcp31)
 	d := docs[0]
@@ -175,7 +174,7 @@ func TestReadDetails(t *testing.T) {
 	}
 }
 
-// TestReadBroken has files as scripts, terminals and crashes leave them.
+// TestReadBroken reads files as scripts, terminals and crashes leave them.
 func TestReadBroken(t *testing.T) {
 	lines := string(recorded(t, "3.21-stream-tcp.json")["3.21-stream-tcp.json"])
 	cut := tcp31[:strings.Index(tcp31, `"end":	{`)]
@@ -183,7 +182,7 @@ func TestReadBroken(t *testing.T) {
 	second := strings.Replace(tcp31, "old.1488880800", "old.1488880999", 1)
 	for _, tt := range []struct {
 		name, text string
-		want       []string // of each document
+		want       []string // for each document
 		warns      string
 	}{
 		{"byte order mark", "\xef\xbb\xbf" + tcp31, []string{full}, ""},
@@ -228,8 +227,7 @@ func utf16LE(s string) string {
 	return string(out)
 }
 
-// TestReadErrors: what iperf3 failed with is the document's error; what is no
-// document of iperf3 is one of usage.
+// TestReadErrors: iperf3's error is the document's error; a file without an iperf3 document is a usage error.
 func TestReadErrors(t *testing.T) {
 	for _, name := range []string{"3.12-refused.json", "3.21-refused.json", "3.21-stream-refused.json"} {
 		docs, _ := summarised(t, string(recorded(t, name)[name]))
@@ -270,8 +268,7 @@ func TestReadShortIntervals(t *testing.T) {
 	}
 }
 
-// FuzzRead holds that no bytes make Read, the figures over what it returns, or
-// the way back panic.
+// FuzzRead checks that no bytes make Read, the figures over its result, or the conversion back panic.
 func FuzzRead(f *testing.F) {
 	for _, text := range recorded(f, "3.*.json") {
 		f.Add(text)

@@ -6,10 +6,8 @@ import (
 	"io"
 )
 
-// Stream prints a test while it runs, one JSON object a line, as `iperf3
-// --json-stream`: {"event":"start","data":{...}}, then "interval", "end", and
-// where there is one "server_output_text", "server_output_json" or "error".
-// Each line is one Write. It is not for several goroutines.
+// Stream prints a running test, one JSON object per line, like `iperf3 --json-stream`: {"event":"start","data":{...}}, then "interval", "end", and where there
+// is one "server_output_text", "server_output_json" or "error". Each line is one Write. It is not for concurrent use.
 type Stream struct {
 	w        io.Writer
 	protocol string
@@ -38,17 +36,16 @@ func (s *Stream) print(name string, data any) error {
 	return nil
 }
 
-// Start says what will run; all connections are there.
+// Start prints the test; all connections are made.
 func (s *Stream) Start(t Test) error {
 	s.protocol, s.server, s.begun = t.Protocol, t.Server, true
 	return s.print("start", t.json())
 }
 
-// Interval prints what came since the last one.
+// Interval prints the figures since the last one.
 func (s *Stream) Interval(i Interval) error { return s.print("interval", i.json(s.protocol)) }
 
-// End prints the figures of the whole, and before them what the far end
-// printed. Nothing follows.
+// End prints the totals, after the far end's output. It must come last.
 func (s *Stream) End(e End) error {
 	s.over = true
 	if e.ServerJSON != "" && json.Valid([]byte(e.ServerJSON)) {
@@ -64,8 +61,7 @@ func (s *Stream) End(e End) error {
 	return s.print("end", e.json(s.protocol, s.server))
 }
 
-// Fail says why a test ended early. An empty end follows where there was none
-// yet, since a reader waits for it.
+// Fail prints why a test ended early. An empty end follows where none was printed, because readers wait for it.
 func (s *Stream) Fail(message string) error {
 	if err := s.print("error", message); err != nil || s.over {
 		return err

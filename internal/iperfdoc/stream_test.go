@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// streamed is a recorded test line by line.
+// streamed returns a recorded test line by line.
 func streamed(t *testing.T, document string) string {
 	t.Helper()
 	r := FromDocument(one(t, recorded(t, document)[document]))
@@ -28,8 +28,7 @@ func streamed(t *testing.T, document string) string {
 	return out.String()
 }
 
-// TestStream holds the lines to those of iperf3 3.21: the same events with the
-// same keys in the same order.
+// TestStream compares the lines with those of iperf3 3.21: the same events with the same keys in the same order.
 func TestStream(t *testing.T) {
 	for _, name := range []string{"3.21-stream-tcp.json", "3.21-stream-udp.json", "3.21-stream-bidir.json", "3.21-stream-reverse.json", "3.21-stream-sout.json"} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +49,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamFails: the error, and an empty end that a reader waits for.
+// TestStreamFails: the error, and an empty end for which readers wait.
 func TestStreamFails(t *testing.T) {
 	var out strings.Builder
 	s := NewStream(&out)

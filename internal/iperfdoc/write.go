@@ -17,12 +17,10 @@ type Report struct {
 	Error     string // why the test failed, if it did
 }
 
-// Write prints the document that `iperf3 -J` would: the first main cell of
-// doc, and where two directions ran at once both. See FromDocument.
+// Write prints the document that `iperf3 -J` would print: the first main cell of doc, with the other direction where both ran at once. See FromDocument.
 func Write(w io.Writer, doc *measure.Document) error { return FromDocument(doc).Write(w) }
 
-// Write prints the report as one JSON document. A test that never began is
-// one with empty parts and an error, as of iperf3.
+// Write prints the report as one JSON document. As in iperf3, a test that never began has empty parts and an error.
 func (r Report) Write(w io.Writer) error {
 	out := jsonDoc{Start: r.Test.head(), Intervals: []jsonInterval{}, End: struct{}{}, Title: r.Test.Title, Extra: r.Test.Extra, Error: r.Error}
 	if r.Test.Protocol != "" {
@@ -48,7 +46,7 @@ func (r Report) Write(w io.Writer) error {
 	return nil
 }
 
-// encode is v as JSON with a newline behind; nothing of it is escaped for HTML.
+// encode returns v as JSON with a final newline, without HTML escapes.
 func encode(v any, indent string) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -13,7 +13,7 @@ import (
 	"thru/internal/measure"
 )
 
-// recorded are documents that the real programs printed.
+// recorded returns documents that the real programs printed.
 func recorded(t testing.TB, pattern string) map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob("testdata/" + pattern)
@@ -44,7 +44,7 @@ func one(t testing.TB, text []byte) *measure.Document {
 	return docs[0]
 }
 
-// keyPaths lists the keys of a document in their order, lists once.
+// keyPaths lists the keys of a document in order, those of lists once.
 func keyPaths(t testing.TB, text []byte) []string {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -76,8 +76,7 @@ func keyPaths(t testing.TB, text []byte) []string {
 	return paths
 }
 
-// TestKeys holds what Write prints to what iperf3 3.21 printed: the same keys
-// in the same order. Each recorded document goes through Read and back.
+// TestKeys compares the output of Write with that of iperf3 3.21: the same keys in the same order. Each recorded document goes through Read and Write.
 func TestKeys(t *testing.T) {
 	for name, text := range recorded(t, "3.21-*.json") {
 		if strings.Contains(name, "stream") || strings.Contains(name, "refused") || strings.Contains(name, "server-json") {
@@ -94,7 +93,7 @@ func TestKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := keyPaths(t, out.Bytes())
-			if strings.Contains(name, "serverside") { // a server has the head in another order
+			if strings.Contains(name, "serverside") { // a server prints the head in another order
 				slices.Sort(got)
 				slices.Sort(want)
 			}
@@ -117,12 +116,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A server's first direction is what its client sends: there it receives.
+// A server's first direction is the one that its client sends: there it receives.
 func TestServerBothDirections(t *testing.T) {
 	doc := one(t, recorded(t, "3.21-bidir.json")["3.21-bidir.json"])
 	for i := range doc.Cells {
 		s := &doc.Cells[i].Spec
-		s.DialFrom = !s.DialFrom // the end that saw the seconds was called
+		s.DialFrom = !s.DialFrom // the end that recorded the seconds was the server
 	}
 	r := FromDocument(doc)
 	if !r.Test.Server || len(r.End.Directions) != 2 || r.End.Directions[0].Sends || !r.End.Directions[1].Sends {
@@ -133,7 +132,7 @@ func TestServerBothDirections(t *testing.T) {
 	}
 }
 
-// TestValues holds the figures that scripts read to the recorded ones.
+// TestValues compares the figures that scripts read with the recorded ones.
 func TestValues(t *testing.T) {
 	for name, text := range recorded(t, "3.*-*.json") {
 		if strings.Contains(name, "stream") || strings.Contains(name, "refused") {
@@ -157,21 +156,20 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// excepted are figures that do not come back as they were, each for a reason.
+// excepted returns the figures that change on the way through Read and Write, each for a reason.
 func excepted(path, name string) bool {
 	last := path[strings.LastIndexByte(path, '.')+1:]
 	switch {
 	case slices.Contains([]string{"socket", "version", "cookie", "system_info", "title", "extra_data"}, last):
-		return true // made anew, or not kept
+		return true // generated again, or not kept
 	case strings.HasPrefix(path, ".start.tcp_mss_default"), strings.HasPrefix(path, ".start.sndbuf"), strings.HasPrefix(path, ".start.rcvbuf"):
 		return true // of the streams
 	case strings.HasPrefix(path, ".server_output_json"):
 		return true // becomes evidence
 	case strings.Contains(name, "omit") && strings.HasPrefix(path, ".intervals"):
-		return true // the omitted ones are gone
+		return true // the omitted intervals are gone
 	case strings.Contains(name, "omit") || strings.Contains(name, "bidir") && !strings.Contains(path, "streams[0]"):
-		// iperf3 counts the omitted seconds in, and of the far end's senders
-		// prints its own receiving sockets.
+		// iperf3 includes the omitted seconds, and for the far end's senders prints its own receiving sockets.
 		return slices.Contains([]string{"max_snd_cwnd", "max_snd_wnd", "max_rtt", "min_rtt", "mean_rtt"}, last)
 	}
 	return false
@@ -186,7 +184,7 @@ func alike(got, want any) bool {
 	return math.Abs(g-w) <= 0.005*math.Abs(w)+1e-3
 }
 
-// leaves are the values of a document by path.
+// leaves returns the values of a document by path.
 func leaves(t testing.TB, text []byte) map[string]any {
 	var doc any
 	if err := json.Unmarshal(text, &doc); err != nil {
