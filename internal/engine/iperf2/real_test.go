@@ -17,7 +17,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Tests against the real program. THRU_REQUIRE_LAB makes its absence a failure; IPERF2 names another version's binary.
+// realIPerf returns the path of the real program. THRU_REQUIRE_LAB makes its absence a failure; IPERF2 names another version's binary.
 func realIPerf(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("IPERF2")
