@@ -12,9 +12,9 @@ import (
 	"thru/internal/measure"
 )
 
-// AgentSource is the Linux host of an end point as a source of inventories:
-// its agent reads what runs there. Close leaves the connection, which is the
-// end point's.
+// AgentSource returns the Linux host of an end point as a source of inventories:
+// its agent lists the guests that run there. Close does not close the
+// connection: the end point owns it.
 func AgentSource(e *EndPoint) hypervisor.Source { return agentSource{e} }
 
 type agentSource struct{ end *EndPoint }
@@ -25,7 +25,7 @@ func (s agentSource) Name() string { return s.end.Name }
 // Close implements hypervisor.Source.
 func (s agentSource) Close() error { return nil }
 
-// may says why nothing can be listed there.
+// may returns why the agent cannot list guests, nil where it can.
 func (s agentSource) may() error {
 	e := s.end
 	switch {
@@ -83,7 +83,7 @@ func (s agentSource) Watch(ctx context.Context, ids []string) (hypervisor.Watch,
 	return agentWatch{s, reply.Session}, nil
 }
 
-// agentWatch is a reading of counters under way at an agent.
+// agentWatch is a running watch of counters at an agent.
 type agentWatch struct {
 	source  agentSource
 	session string

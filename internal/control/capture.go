@@ -21,8 +21,8 @@ import (
 	"thru/internal/unit"
 )
 
-// noCapture says why packets cannot be captured at an end point, and what to
-// do about it; empty where they can be.
+// noCapture returns why an end point cannot capture packets, and a fix; both
+// are empty where it can.
 func (e *EndPoint) noCapture() (why, hint string) {
 	switch {
 	case e.Foreign:
@@ -35,15 +35,15 @@ func (e *EndPoint) noCapture() (why, hint string) {
 	return "", ""
 }
 
-// captures tells whether one end of a flow is to capture. On one machine the
-// packets pass once: one capture holds them all.
+// captures reports whether one end of a flow captures. With both ends on one
+// machine one capture holds all packets.
 func (f *flow) captures(s *side) bool {
 	why, _ := s.end.noCapture()
 	once := f.sender.end == f.receiver.end && s == f.listening()
 	return f.spec.Capture > 0 && f.rides == nil && why == "" && !once
 }
 
-// specFor is the Spec as one of the ends gets it.
+// specFor returns the Spec that one end receives: without a capture where that end does not capture.
 func (f *flow) specFor(s *side) measure.Spec {
 	spec := f.spec
 	if !f.captures(s) {
@@ -52,8 +52,8 @@ func (f *flow) specFor(s *side) measure.Spec {
 	return spec
 }
 
-// allowed refuses a plan whose captures an end point does not take part in. At
-// a foreign one nobody captures: there the near end's capture is all.
+// allowed refuses a plan with captures where the agent of an end point may not
+// capture. A foreign end has no agent: there the capture of the near end is enough.
 func (r *Runner) allowed(p plan.Plan) error {
 	for _, step := range p.Steps {
 		for _, s := range step.Specs {
@@ -71,12 +71,12 @@ func (r *Runner) allowed(p plan.Plan) error {
 	return nil
 }
 
-// lastWait bounds what an interrupted command still does for the packets of one
-// end: who has pressed Ctrl-C wants the prompt back, and what there is.
+// lastWait bounds the time that an interrupted command still spends on the
+// packets of one end: after Ctrl-C the user wants the prompt, and what was measured.
 const lastWait = 5 * time.Second
 
-// lastly is a context in which packets are fetched and read although the
-// command was interrupted or its budget is spent.
+// lastly returns a context for fetching and reading packets after the command
+// was interrupted or its budget spent.
 func lastly(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return ctx, func() {}
@@ -101,8 +101,8 @@ func (r *Runner) fetch(ctx context.Context, flows []*flow) {
 	}
 }
 
-// download fetches a capture part by part. Each has a bound of its own: the
-// whole takes as long as the path needs.
+// download fetches a capture in parts. Each part has its own time limit, since
+// the whole takes as long as the path needs.
 func (r *Runner) download(ctx context.Context, s *side) (last bus.CaptureReply, packed []byte, err error) {
 	for {
 		if last.Size > 0 {
@@ -122,13 +122,13 @@ func (r *Runner) download(ctx context.Context, s *side) (last bus.CaptureReply, 
 	}
 }
 
-// Bounds of a capture's file, in bytes: headers of measure.MaxCapture packets.
+// Size limits of a capture file, in bytes: headers of measure.MaxCapture packets.
 const (
 	mostPacked   = 512 << 20
 	mostUnpacked = measure.MaxCapture * 256
 )
 
-// unpack undoes the agent's compression.
+// unpack decompresses a capture file (gzip).
 func unpack(packed []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -144,8 +144,8 @@ func unpack(packed []byte) ([]byte, error) {
 	return file, nil
 }
 
-// readPackets fills the captures of the flows, and compares those of both ends.
-// What fails is a fact that is missing, and no failure of the measurement.
+// readPackets fills in the captures of the flows and compares those of both ends.
+// A failure is recorded as a missing fact and does not fail the measurement.
 func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
 	ctx, cancel := lastly(ctx)
 	defer cancel()
@@ -182,12 +182,12 @@ func (r *Runner) readPackets(ctx context.Context, flows []*flow) {
 	}
 }
 
-// lack notes what a capture should have told.
+// lack records a fact that the capture does not give, and why.
 func lack(x *measure.Flow, fact, why string) {
 	x.Missing = append(x.Missing, measure.NotChecked{Fact: fact, Why: why})
 }
 
-// whyNot says why there is no capture of an end.
+// whyNot records why there is no capture of an end.
 func (f *flow) whyNot(x *measure.Flow, s *side) {
 	switch why, hint := s.end.noCapture(); {
 	case why != "" && hint != "":
@@ -199,7 +199,7 @@ func (f *flow) whyNot(x *measure.Flow, s *side) {
 	}
 }
 
-// readSide follows the connections of one end's capture.
+// readSide analyses the connections in the capture of one end.
 func (r *Runner) readSide(ctx context.Context, f *flow, s *side, x *measure.Flow) (trace.Side, error) {
 	p := s.packets
 	if p.err != nil {
@@ -229,8 +229,8 @@ func (r *Runner) readSide(ctx context.Context, f *flow, s *side, x *measure.Flow
 	return trace.Side{Capture: c, Records: file.Recorder}, nil
 }
 
-// wanted are the flow's connections as one end sees them; none where that is
-// not known, and then the flow with the most data is meant.
+// wanted returns the address pairs of the flow's connections as one end sees
+// them. It returns none where they are unknown: then the flow with the most data is taken.
 func wanted(x *measure.Flow, s *side) (only [][2]netip.AddrPort) {
 	e := x.Receiver
 	if s.sends {
@@ -249,13 +249,13 @@ func wanted(x *measure.Flow, s *side) (only [][2]netip.AddrPort) {
 	return only
 }
 
-// plainAddr is an address as it stands in a packet.
+// plainAddr returns an address as packets carry it: no zone, no IPv4-mapped IPv6.
 func plainAddr(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// onlyShown drops the captures of runs that the result does not rest on: one a
-// cell is enough to look at.
+// onlyShown drops the captures of runs that the report does not show: one per
+// cell is enough.
 func onlyShown(doc *measure.Document) {
 	for i := range doc.Cells {
 		c := &doc.Cells[i]

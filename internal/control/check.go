@@ -18,22 +18,22 @@ import (
 	"thru/internal/unit"
 )
 
-// Probing says how a path is probed.
+// Probing holds the options of a path probe.
 type Probing struct {
-	Quick          bool // only what a few round trips tell
+	Quick          bool // only what a few round trips show
 	Source, Device string
 	DataAddr       string
 	Family         int
 }
 
-// loadTime is how long a check watches what else uses the hosts. The path is
-// probed meanwhile: some hundred packets.
+// loadTime is how long a check watches the other load of the hosts. The path
+// probe runs meanwhile (some hundred packets).
 const loadTime = time.Second
 
-// Check reads the facts of the end points and of the path between them, and
-// judges whether they are fit to be measured. The error is that of a gate that
-// fails (exit code 3), or of what kept the check from its end. The document is
-// always usable.
+// Check reads the facts of the end points, probes the path between them and
+// judges by the gates whether they are fit for a measurement. It returns an error
+// with exit code 3 where a gate fails, or the error that ended the check. The
+// document is usable on error too.
 func (r *Runner) Check(ctx context.Context, how Probing, streams int) (*measure.Document, error) {
 	begin := time.Now()
 	doc := r.document("check", begin)
@@ -46,7 +46,7 @@ func (r *Runner) Check(ctx context.Context, how Probing, streams int) (*measure.
 	return finished(doc, begin, err)
 }
 
-// CheckFacts judges a host whose facts were read from outside.
+// CheckFacts judges a host by facts that the caller read without an agent.
 func (r *Runner) CheckFacts(name, addr string, facts measure.Facts, begin time.Time) (*measure.Document, error) {
 	doc := r.document("check", begin)
 	doc.EndPoints = append(doc.EndPoints, measure.EndPoint{Name: name, Addr: addr, Facts: &facts})
@@ -70,9 +70,9 @@ func (r *Runner) check(ctx context.Context, doc *measure.Document, how Probing, 
 }
 
 // look takes the turn, reads the hosts, watches their load and probes the path
-// between them, all at once, and judges what it found. unprobed is why there is
-// no path. A nil how probes none: an end that is no agent may take a probe for
-// its client.
+// between them, all at once, and judges the result. unprobed is why there is no
+// path. With how nil it probes no path: an end without an agent may mistake a
+// probe for its client.
 func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, planned measure.Spec) (facts map[string]*measure.Facts, unprobed, err error) {
 	if _, err := r.reserve(ctx, r.agents(), false); err != nil {
 		return nil, nil, err
@@ -94,14 +94,14 @@ func (r *Runner) look(ctx context.Context, doc *measure.Document, how *Probing, 
 		return facts, nil, err
 	}
 	kept := *how
-	kept.Quick = true // a test asks for no more, and finds more
+	kept.Quick = true // a test asks only for a quick probe, and finds this fuller one
 	if err == nil {
 		r.keepPath(pathKey(doc, routes, kept), path)
 	}
 	return facts, unprobed, err
 }
 
-// noPath is the error of a path that could not be probed.
+// noPath returns the error of a path that could not be probed.
 func (r *Runner) noPath(err error) error {
 	for _, e := range r.Ends {
 		if e.Foreign {
@@ -111,7 +111,7 @@ func (r *Runner) noPath(err error) error {
 	return fmt.Errorf("control: probing the path: %w", err)
 }
 
-// probe probes the path from this machine to its peer; nil where both are one.
+// probe probes the path from this machine to its peer; nil where both are the same end point.
 func (r *Runner) probe(ctx context.Context, how Probing) (*measure.Path, error) {
 	names := r.names()
 	if len(names) < 2 {
@@ -146,7 +146,7 @@ func probe(ctx context.Context, from, to *EndPoint, how Probing) (*measure.Path,
 	return &reply.Path, nil
 }
 
-// judge lets the gates look at all that is known.
+// judge runs the gates on all known facts.
 func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, planned measure.Spec) error {
 	s := scene.Subject{LinkBps: r.Link.RateBps, LinkL2: r.Link.Layer == unit.L2, Streams: planned.Streams, UDP: planned.Protocol == measure.UDP}
 	if len(doc.Paths) > 0 {
@@ -169,7 +169,7 @@ func (r *Runner) judge(doc *measure.Document, routes map[string]*measure.Route, 
 	return r.choose(doc)
 }
 
-// choose keeps the gates that were asked for.
+// choose keeps the gates that the user asked for (Gating.Only, Gating.Skip).
 func (r *Runner) choose(doc *measure.Document) error {
 	if r.Gating == nil {
 		return nil
@@ -182,7 +182,7 @@ func (r *Runner) choose(doc *measure.Document) error {
 	return nil
 }
 
-// judged is an end point as the gates look at it.
+// judged returns an end point in the form that the gates read.
 func (r *Runner) judged(e measure.EndPoint, route *measure.Route) scene.End {
 	x := scene.End{Name: e.Name, Facts: e.Facts, Route: route}
 	if c := r.Gating; c != nil && c.Costs != nil && e.Facts != nil && e.Facts.Hostname != nil {
@@ -191,7 +191,7 @@ func (r *Runner) judged(e measure.EndPoint, route *measure.Route) scene.End {
 	return x
 }
 
-// absent are the gates that were asked for by name and are about nothing here.
+// absent returns, as not checked, the gates that the user named but that apply to nothing here.
 func absent(gates []measure.Gate, only []string) (all []measure.Gate) {
 	for _, rule := range cause.Gates() {
 		is := func(g measure.Gate) bool { return g.ID == rule.ID }
@@ -202,8 +202,8 @@ func absent(gates []measure.Gate, only []string) (all []measure.Gate) {
 	return all
 }
 
-// disqualified is the error of gates that fail, the first of them named; nil
-// where none does.
+// disqualified returns the error of failed gates and names the first; nil where
+// none failed.
 func disqualified(gates []measure.Gate, hint string) error {
 	var failed []measure.Gate
 	for _, g := range gates {
@@ -224,8 +224,8 @@ func disqualified(gates []measure.Gate, hint string) error {
 	return fault.New(fault.Verdict, strings.Join(hints, "; or "), "%s is not fit to be measured: %s: %s%s", where, g.ID, g.Fact, more)
 }
 
-// fix of a gate in one line: the advice, then the commands, with where to
-// run them if the gate does not say whose it is.
+// fix returns the fix of a gate in one line: the advice, then the commands, with
+// the place to run them where the gate names no end point.
 func fix(g measure.Gate) string {
 	do := strings.Join(g.Fix, "; ")
 	if do != "" && g.EndPoint == "" && g.FixAt != "" {

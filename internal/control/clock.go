@@ -12,23 +12,23 @@ import (
 	"thru/internal/unit"
 )
 
-// Exchanges that compare two clocks: the quickest of them counts. More tell
-// little, since what stands in its way is mostly there or not.
+// Bounds of one clock comparison: the exchange with the shortest round trip
+// counts. More exchanges improve little, since queueing delay mostly persists or is absent.
 const (
 	exchanges    = 8
 	exchangeTime = time.Second
 )
 
-// reading is how an agent's clock stood to the one of this process.
+// reading is one comparison of an agent's clock with that of this process.
 type reading struct {
-	here  time.Duration // on this process's clock: in the middle of the exchange
-	ahead time.Duration // the agent's clock, ahead of that
-	bound time.Duration // how far off that can be: half the round trip
-	wall  time.Duration // the agent's wall clock, ahead of this machine's
+	here  time.Duration // time on this process's clock at the middle of the exchange
+	ahead time.Duration // agent's clock minus this process's clock
+	bound time.Duration // error bound of ahead: half the round trip
+	wall  time.Duration // agent's wall clock minus this machine's
 }
 
 // readClock compares an agent's clock with one that began at zero, as NTP does
-// (RFC 5905, section 8): the reply was made between question and answer.
+// (RFC 5905, section 8): it takes the reply as made midway between request and answer.
 func readClock(ctx context.Context, c bus.Caller, zero time.Time) (reading, error) {
 	var best reading
 	var last error
@@ -41,7 +41,7 @@ func readClock(ctx context.Context, c bus.Caller, zero time.Time) (reading, erro
 		cancel()
 		if err != nil {
 			last = err
-			if failed++; ctx.Err() != nil || failed > 1 { // once is an accident, twice a state
+			if failed++; ctx.Err() != nil || failed > 1 { // one failure may be an accident; two end the comparison
 				break
 			}
 			continue
@@ -61,15 +61,15 @@ func readClock(ctx context.Context, c bus.Caller, zero time.Time) (reading, erro
 	return best, nil
 }
 
-// clocks are those of the agents of one step, before and after its traffic.
+// clocks holds the clock readings of the agents of one step, before and after its traffic.
 type clocks struct {
-	zero          time.Time // of this process's clock
-	start         time.Time // when all should start
+	zero          time.Time // zero of this process's clock
+	start         time.Time // common start of all sessions
 	before, after map[*EndPoint]reading
 }
 
-// compare reads the clocks of all end points that tell theirs. The map says why
-// one of them could not be read.
+// compare reads the clocks of all end points that have an agent. The second map
+// holds the error for each clock that it could not read.
 func compare(ctx context.Context, ends []*EndPoint, zero time.Time) (map[*EndPoint]reading, map[*EndPoint]error) {
 	all, failed := map[*EndPoint]reading{}, map[*EndPoint]error{}
 	var mu sync.Mutex
@@ -90,16 +90,16 @@ func compare(ctx context.Context, ends []*EndPoint, zero time.Time) (map[*EndPoi
 	return all, failed
 }
 
-// Time from now to the common start: each agent must have heard of it before.
+// Time from now to the common start: each agent must receive its start time before that.
 const (
 	leastLead  = 200 * time.Millisecond
-	roundTrips = 4                    // of the slowest agent, which has two questions to answer
-	leadOfSide = 2 * time.Millisecond // for each session that is told
-	mostLead   = 20 * time.Second     // an agent waits for no moment that is 30 s ahead
+	roundTrips = 4                    // of the slowest agent, which has two requests to answer
+	leadOfSide = 2 * time.Millisecond // for each session to start
+	mostLead   = 20 * time.Second     // an agent refuses a start more than 30 s ahead
 	readyLead  = 20 * time.Millisecond
 )
 
-// setStart chooses the moment at which all sessions start.
+// setStart chooses the common start of all sessions.
 func (c *clocks) setStart(sessions int) {
 	slowest := time.Duration(0)
 	for _, x := range c.before {
@@ -108,8 +108,8 @@ func (c *clocks) setStart(sessions int) {
 	c.start = time.Now().Add(min(leastLead+roundTrips*slowest+time.Duration(sessions)*leadOfSide, mostLead))
 }
 
-// startOf is that moment on the clock of one end: 0, at once, where that of
-// either is not known. A receiver is ready a little before the first byte can come.
+// startOf returns the common start on the clock of one end, in ns; 0 (start at
+// once) where the clock of either end is unknown. A receiver starts a little earlier, before the first byte can come.
 func (c *clocks) startOf(s *side) int64 {
 	x, known := c.before[s.end]
 	y, told := c.before[s.other().end]
@@ -123,12 +123,12 @@ func (c *clocks) startOf(s *side) int64 {
 	return max(int64(at), 1)
 }
 
-// driftPerSecond is how far two clocks may go apart in a second where they were
-// compared only once: crystals keep to 100 ppm.
+// driftPerSecond is the assumed drift between two clocks that were compared only
+// once, per second: crystals keep to 100 ppm.
 const driftPerSecond = 100 * time.Microsecond
 
-// here is a moment of an agent's clock on the one of this process, and how far
-// off that can be. Between two comparisons the clocks are taken to drift evenly.
+// here converts a time of an agent's clock to this process's clock, and returns
+// its error bound. It assumes even drift between the two comparisons.
 func (c *clocks) here(e *EndPoint, at time.Duration) (time.Duration, time.Duration) {
 	b, a := c.before[e], c.after[e]
 	guess := at - b.ahead
@@ -140,8 +140,8 @@ func (c *clocks) here(e *EndPoint, at time.Duration) (time.Duration, time.Durati
 	return guess - time.Duration(drift*float64(guess-b.here)), max(a.bound, b.bound)
 }
 
-// timing places a run beside the others of its step; where it cannot, the run
-// says why.
+// timing sets when a run began and ended relative to the common start of its
+// step; where it cannot, the run says why.
 func (c *clocks) timing(f *flow) {
 	e := f.run.Flows[0].Receiver
 	_, known := c.before[f.receiver.end]
@@ -163,8 +163,8 @@ func (c *clocks) timing(f *flow) {
 	f.run.Timing = &measure.Timing{StartNs: start, EndNs: start + e.MeasuredNs, BoundNs: int64(bound)}
 }
 
-// farClock is how far apart two wall clocks are told of. It disturbs no
-// measurement: none counts by them.
+// farClock is the difference of wall clocks that is worth a warning. It affects
+// no measurement: none uses wall clocks.
 const farClock = time.Second
 
 // wallWarning names the end points whose wall clocks are far from this

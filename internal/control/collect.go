@@ -12,15 +12,15 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of fetching the evidence of one end. Of many pairs all share the way to
-// this process, and one that is slow holds up none.
+// Time limits for fetching the evidence of one end. With many pairs all replies
+// share the path to this process, and a slow one delays no other.
 const (
 	collectTime     = 10 * time.Second
 	collectManyTime = 30 * time.Second
 )
 
-// collect fetches the evidence of every end that can still be reached; of the
-// others it keeps what their live figures told.
+// collect fetches the evidence of every end that is still reachable; for the
+// others it keeps their live figures.
 func (r *Runner) collect(flows []*flow, within time.Duration) {
 	sides := sidesOf(flows)
 	got := map[*side]*measure.Evidence{}
@@ -34,14 +34,14 @@ func (r *Runner) collect(flows []*flow, within time.Duration) {
 	for _, f := range flows {
 		f.nameFar()
 		x := measure.Flow{From: f.spec.From, To: f.spec.To, Sender: cmp.Or(got[&f.sender], f.receiver.far), Receiver: cmp.Or(got[&f.receiver], f.sender.far)}
-		if o := f.rides; o != nil { // what the one sends the other way, its receiver has sent
+		if o := f.rides; o != nil { // the sending end of this flow is the other flow's receiver
 			x.Sender, x.Receiver = cmp.Or(o.receiver.back, o.sender.farBack), cmp.Or(o.sender.back, o.receiver.farBack)
 		}
 		f.run.Flows = []measure.Flow{x}
 	}
 }
 
-// nameFar gives what a foreign end reported the name that it has here.
+// nameFar sets the plan's end point name in the evidence that a foreign end reported.
 func (f *flow) nameFar() {
 	for s, o := range map[*side]*side{&f.sender: &f.receiver, &f.receiver: &f.sender} {
 		for _, e := range []*measure.Evidence{s.far, s.farBack} {
@@ -60,7 +60,7 @@ func (s *side) evidence(within time.Duration) *measure.Evidence {
 		s.unread = lost(s.end)
 		return s.seen.evidence(s)
 	}
-	leave, _ := s.end.enter(context.Background()) // the time of one does not begin while others are asked
+	leave, _ := s.end.enter(context.Background()) // the time limit begins when this request may be sent, not while others wait
 	defer leave()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -99,8 +99,8 @@ func (f *flow) finish(err error) measure.Run {
 	return f.run
 }
 
-// trimSilence takes the bins without data from the end of a run that was cut:
-// there the path was already dead, and only the end points did not know.
+// trimSilence drops the bins without data at the end of a run that broke off:
+// the path was already dead, and the end points had not noticed yet.
 func trimSilence(e *measure.Evidence) {
 	if e == nil {
 		return

@@ -12,8 +12,8 @@ import (
 	"thru/internal/stat"
 )
 
-// Run runs the whole plan. The document is always usable: on error it holds
-// what was measured until then, and the error.
+// Run runs the whole plan. The document is usable on error too: it holds the
+// results until then, and the error.
 func (r *Runner) Run(ctx context.Context, p plan.Plan) (*measure.Document, error) {
 	begin := time.Now()
 	doc := r.document(p.Command, begin)
@@ -65,10 +65,10 @@ func (r *Runner) carryOut(ctx context.Context, p plan.Plan, doc *measure.Documen
 	return err
 }
 
-// wholly tells whether the plan is run to its end.
+// wholly reports whether this Runner runs the plan to its end.
 func (r *Runner) wholly(p plan.Plan) bool { return r.Until == 0 || r.Until >= p.Runs() }
 
-// damaged is an error where --verify has found data that is not what was sent.
+// damaged returns an error where --verify found data changed on the path.
 func damaged(doc *measure.Document) error {
 	for _, c := range doc.Cells {
 		if v := c.Checked; v != nil && v.WrongBytes > 0 {
@@ -94,8 +94,8 @@ func cells(p plan.Plan) []measure.Cell {
 	return out
 }
 
-// cellLabel tells the flows of a step apart: two directions, and requests
-// beside the traffic. Pairs are told apart by their names.
+// cellLabel returns the label that distinguishes the flows of a step: two
+// directions, or requests during the traffic. Pairs are distinguished by their names.
 func cellLabel(s plan.Step, i int) string {
 	bulk := 0
 	for _, x := range s.Specs {
@@ -117,8 +117,8 @@ func cellLabel(s plan.Step, i int) string {
 	}
 }
 
-// unseen is the verdict where a rate was wanted, and an end point was lost before
-// its figures came: that says nothing of the path. nil where none was.
+// unseen returns an inconclusive verdict where a rate was required and an end
+// point was lost before its results came: that says nothing about the path. nil where none was lost.
 func (r *Runner) unseen(doc *measure.Document) *measure.Verdict {
 	if r.Link.RateBps == 0 || doc.Verdict != nil && !doc.Verdict.Pass {
 		return nil
@@ -131,7 +131,7 @@ func (r *Runner) unseen(doc *measure.Document) *measure.Verdict {
 	return nil
 }
 
-// conclude adds what is said of the whole.
+// conclude adds what concerns the whole document: warnings, verdict, comparisons, diagnosis.
 func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	onlyShown(doc)
 	r.describeEnds(doc)
@@ -155,15 +155,15 @@ func (r *Runner) conclude(p plan.Plan, doc *measure.Document) {
 	}
 }
 
-// topmost are the cells of a ladder's last rung, the path that is in question.
-// Cells that were confined to CPUs say nothing of how many streams to use.
+// topmost returns the cells of a ladder's last rung, which measures the path in
+// question. Cells confined to CPUs say nothing about how many streams to use.
 func topmost(cells []measure.Cell) []measure.Cell {
 	return slices.DeleteFunc(slices.Clone(cells), func(c measure.Cell) bool {
 		return c.Rung != cells[len(cells)-1].Rung || c.Spec.SenderCPUs != ""
 	})
 }
 
-// goals are the targets of the plan, as stat knows them.
+// goals returns the targets of the plan in the form that stat uses.
 func goals(p plan.Plan) (gs []stat.Goal) {
 	for _, t := range p.Targets {
 		gs = append(gs, stat.Goal{Of: t.Of, Where: t.Where, Rung: t.Rung, Figure: t.Figure, Wanted: t.Wanted, AtMost: t.AtMost})
@@ -171,7 +171,7 @@ func goals(p plan.Plan) (gs []stat.Goal) {
 	return gs
 }
 
-// linkOfRung is that of its first step.
+// linkOfRung returns the link of the rung's first step.
 func (r *Runner) linkOfRung(p plan.Plan, rung string) stat.Link {
 	for _, s := range p.Steps {
 		if s.Rung == rung {

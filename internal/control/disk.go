@@ -12,12 +12,12 @@ import (
 	"thru/internal/measure"
 )
 
-// diskSilence is how long a disk test may say nothing: an access of a broken disk
-// may take minutes, and the agent says when it gives up.
+// diskSilence is how long a disk test may send no event: one access to a broken
+// disk may take minutes, and the agent reports when it gives up.
 const diskSilence = 5 * time.Minute
 
-// Disk measures the disk below a folder of one end point. watch hears what it is
-// doing. The document is always usable: on error it holds what was measured.
+// Disk measures the disk that holds a folder of one end point. watch receives the
+// progress. The document is usable on error too: it holds the results until then.
 func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(measure.DiskTick)) (*measure.Document, error) {
 	begin := time.Now()
 	r.Ends = map[string]*EndPoint{e.Name: e}
@@ -44,8 +44,8 @@ func (r *Runner) Disk(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch
 	return finished(doc, begin, err)
 }
 
-// diskTest has an end point that has given its turn measure one disk. The result
-// is usable on an error too.
+// diskTest measures one disk at an end point whose turn is taken. The result is
+// usable on error too.
 func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(measure.DiskTick)) (measure.DiskTest, error) {
 	none := measure.DiskTest{Where: e.Name, Path: ask.Path, Runs: []measure.DiskRun{}}
 	if err := mayMeasureDisk(e); err != nil {
@@ -71,7 +71,7 @@ func diskTest(ctx context.Context, e *EndPoint, ask bus.DiskStart, watch func(me
 	return t, err
 }
 
-// mayMeasureDisk says why no disk can be measured there.
+// mayMeasureDisk returns why the disks of an end point cannot be measured.
 func mayMeasureDisk(e *EndPoint) error {
 	switch {
 	case !e.asked():
@@ -82,7 +82,7 @@ func mayMeasureDisk(e *EndPoint) error {
 	return nil
 }
 
-// ownerOf names the end point of an error, where that is not this machine's.
+// ownerOf adds the name of the end point to an error, unless it is this machine.
 func ownerOf(e *EndPoint, err error) error {
 	if e.Name == Local {
 		return err
@@ -90,7 +90,7 @@ func ownerOf(e *EndPoint, err error) error {
 	return fmt.Errorf("control: %s: %w", fault.Named(e.Name), err)
 }
 
-// followDisk hears the events of a disk test until it is over.
+// followDisk reads the events of a disk test until it ends.
 func followDisk(ctx context.Context, e *EndPoint, session string, watch func(measure.DiskTick)) error {
 	silent := time.NewTimer(diskSilence)
 	defer silent.Stop()

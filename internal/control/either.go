@@ -8,9 +8,9 @@ import (
 	"thru/internal/measure"
 )
 
-// connect opens both ends of a flow. Where the plan leaves open who dials, and
-// the end that should cannot connect, the other one tries. back says of a pair
-// that this was what worked before: then it is what is tried first.
+// connect opens both ends of a flow. Where the plan leaves open which end dials,
+// and the dialling end cannot connect, the other one tries. back reports that for
+// this pair the other end had to dial before: then it dials first.
 func (f *flow) connect(ctx context.Context, back func(route) bool) error {
 	if f.rides != nil {
 		return nil
@@ -32,23 +32,23 @@ func (f *flow) connect(ctx context.Context, back func(route) bool) error {
 
 func (f *flow) route() route { return route{f.spec.From, f.spec.To} }
 
-// turnable tells whether the end that listens may dial as well. This machine's
-// own agent listens for nobody else, and a source address belongs to one host.
+// turnable reports whether the listening end may dial instead. This machine's own
+// agent listens for no other host, and a source address belongs to one host.
 func (f *flow) turnable() bool {
 	bound := f.spec.BindAddr != "" || f.spec.BindDev != "" || f.spec.BindPort != 0 || f.spec.DataAddr != ""
 	own := f.dialling().end.Name == Local && f.listening().end.Name != Local
 	return f.spec.Either && !bound && !own && f.sender.end.asked() && f.receiver.end.asked()
 }
 
-// turnRound has the other end dial. What was opened so far is of no more use.
+// turnRound makes the other end dial, and drops the sessions opened so far.
 func (f *flow) turnRound() {
 	f.drop()
 	f.spec.DialFrom, f.swapped = !f.spec.DialFrom, !f.swapped
 	f.sender.dials, f.receiver.dials = f.spec.DialFrom, !f.spec.DialFrom
 }
 
-// drop sets the flow's sessions aside. They are released when nothing is being
-// opened any more: with its last session an agent gives the turn back.
+// drop marks the flow's sessions for release. They are released only when nothing
+// is being opened any more: with its last session an agent gives the turn back.
 func (f *flow) drop() {
 	for _, s := range f.sides() {
 		if s.session != "" {
@@ -58,11 +58,11 @@ func (f *flow) drop() {
 	}
 }
 
-// dialBack tells of a pair whose listening end had to dial.
+// dialBack reports whether the listening end of a pair had to dial before.
 func (r *Runner) dialBack(w route) bool { return r.swapped[w] }
 
-// noteDial keeps who has dialled for the next time. Without a word of it the
-// other way might have to time out at every run.
+// noteDial keeps which end dialled, for the next run. Otherwise the failing
+// direction might time out in every run.
 func (r *Runner) noteDial(f *flow) {
 	if !f.spec.Either || f.rides != nil {
 		return
@@ -70,7 +70,7 @@ func (r *Runner) noteDial(f *flow) {
 	measure.Put(&r.swapped, f.route(), f.swapped)
 }
 
-// releaseStale ends the sessions of attempts that came to nothing.
+// releaseStale ends the sessions of failed attempts.
 func releaseStale(flows []*flow) {
 	var stale []side
 	for _, f := range flows {

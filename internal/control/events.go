@@ -7,10 +7,10 @@ import (
 	"thru/internal/measure"
 )
 
-// Observer hears what happens, in the order in which it happens.
+// Observer receives the events of a run, in their order.
 type Observer interface{ Hear(Event) }
 
-// Event is something that happens: one of the types below.
+// Event is one of the types below.
 type Event interface{ happens() }
 
 // Checking: facts are read, or the path is probed.
@@ -34,7 +34,7 @@ type Live struct {
 	Flow     int // index within the step
 	EndPoint string
 	Sends    bool
-	Total    time.Duration // of the measured time
+	Total    time.Duration // measured time as planned
 	Ramp     time.Duration
 	Event    bus.Event
 }
@@ -51,23 +51,23 @@ type Failed struct {
 	Err  error
 }
 
-// Planned: a tuning knows what it will try, and how long that takes.
+// Planned: a tuning has listed the changes that it will try, and how long they take.
 type Planned struct {
 	Tuning    measure.Tuning
 	Proposals []measure.Proposal
 }
 
-// Trying: a change is to be tried, after so many of those that there are now.
+// Trying: a change is about to be tried; Done of Of changes are tried, Of may still grow.
 type Trying struct {
 	Proposal measure.Proposal
 	Done, Of int
 	Left     time.Duration // of the budget
 }
 
-// Tried: what became of it.
+// Tried: the result of a tried change.
 type Tried struct{ Attempt measure.Attempt }
 
-// Stands: the state that a tuning has come to, with a cell of each direction.
+// Stands: the state that a tuning has reached, with a cell of each direction.
 type Stands struct {
 	Milestone measure.Milestone
 	Cells     []measure.Cell

@@ -16,8 +16,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Why an explanation ends (Document.Ended). What a spent budget is called
-// names it.
+// Reasons why an explanation ends (Document.Ended). A spent budget has its own
+// text (spent).
 const (
 	endedCertain     = "the cause is certain"
 	endedNothingLeft = "nothing that is left would tell more"
@@ -28,14 +28,14 @@ const (
 // pathStep is the id of the step that reads the hosts and probes the path.
 const pathStep = "path"
 
-// Explain makes sure by experiment what holds the traffic of a plan back. It
-// reads the hosts and probes the path, measures the plan's steps (the base),
-// and then makes the experiments that tell the causes apart which the evidence
-// leaves open, until one is certain, nothing is left to try, or the budget is
-// spent. Path and base are made whatever the budget is.
+// Explain finds by experiment what limits the traffic of a plan. It reads the
+// hosts and probes the path, measures the plan's steps (the base), and then makes
+// experiments that distinguish the causes that the evidence leaves open, until
+// one is certain, nothing is left to try, or the budget is spent. Path and base
+// are measured whatever the budget.
 //
-// Traffic that stalls is what is to be explained, not an error. The document
-// is always usable: on error it holds what was found until then.
+// Traffic that stalls is a case to explain, not an error. The document is usable
+// on error too: it holds the results until then.
 func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget time.Duration) (*measure.Document, error) {
 	begin := time.Now()
 	doc := r.document(p.Command, begin)
@@ -61,7 +61,7 @@ func (r *Runner) Explain(ctx context.Context, p plan.Plan, how Probing, budget t
 	return finished(doc, begin, err)
 }
 
-// explanation is one under way.
+// explanation is the state of one Explain.
 type explanation struct {
 	*Runner
 	doc    *measure.Document
@@ -71,14 +71,14 @@ type explanation struct {
 	bases  []*base
 }
 
-// base is the traffic of one direction that is to be explained.
+// base is the traffic of one direction to explain.
 type base struct {
 	cell int      // index in the document
-	made []string // names of the trials that were made
+	made []string // names of the trials made
 }
 
-// look reads the hosts and probes the path. A probe that fails ends nothing:
-// the traffic shows whether data passes.
+// look reads the hosts and probes the path. A failed probe ends nothing: the
+// traffic shows whether data passes.
 func (x *explanation) look(ctx context.Context, how Probing, planned measure.Spec) error {
 	begin := time.Now()
 	probing := &how
@@ -105,7 +105,7 @@ func (x *explanation) look(ctx context.Context, how Probing, planned measure.Spe
 	return nil
 }
 
-// measure makes the base traffic of each direction.
+// measure measures the base traffic of each direction.
 func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
 	for _, step := range p.Steps {
 		begin := time.Now()
@@ -118,15 +118,15 @@ func (x *explanation) measure(ctx context.Context, p plan.Plan) error {
 		x.bases = append(x.bases, b)
 		cause.Diagnose(x.doc)
 		s := x.stepOf(b, n, measure.Diagnosis{}, err)
-		s.RuledOut = nil // most of the catalogue, which the cell has
+		s.RuledOut = nil // most of the catalogue, and the cell has it too
 		s.Title, s.ElapsedNs = baseTitle(x.doc.Cells[n]), int64(time.Since(begin))
 		x.addStep(s)
 	}
 	return nil
 }
 
-// began tells whether a failed run has come so far that there is something to
-// diagnose: its connections were open.
+// began reports whether a failed run opened connections, so that there is
+// something to diagnose.
 func began(c *measure.Cell) bool {
 	for _, r := range c.Runs {
 		for _, f := range r.Flows {
@@ -140,8 +140,8 @@ func began(c *measure.Cell) bool {
 	return false
 }
 
-// makeExperiments makes the experiments: of the first direction within half of the time
-// that is left, then of the other, and then of the first with what remains.
+// makeExperiments makes the experiments of the first direction within half of
+// the time left, then those of the other, then of the first with what remains.
 func (x *explanation) makeExperiments(ctx context.Context) error {
 	turns := x.bases
 	if len(turns) > 1 {
@@ -173,14 +173,14 @@ func (x *explanation) makeExperiments(ctx context.Context) error {
 	return nil
 }
 
-// spent words that the budget does not hold another experiment.
+// spent returns the reason text of a spent budget.
 func (x *explanation) spent() string {
 	return fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.budget)))
 }
 
-// direction makes the experiments of one direction and says why it stopped. One
-// that takes too long is passed over for a shorter one. The error is that of an
-// end point that has gone.
+// direction makes the experiments of one direction and returns why it stopped. It
+// replaces an experiment that takes too long by a shorter one. The error is that
+// of a lost end point.
 func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (string, error) {
 	var tooLong []string
 	for {
@@ -211,8 +211,8 @@ func (x *explanation) direction(ctx context.Context, b *base, until time.Time) (
 	}
 }
 
-// try makes one experiment and says what it told. Beyond its time it has until
-// the budget is spent.
+// try makes one experiment and adds its result. It may take longer than planned,
+// until the budget is spent.
 func (x *explanation) try(ctx context.Context, b *base, t diagnose.Trial, step plan.Step) error {
 	begin := time.Now()
 	before := x.doc.Cells[b.cell].Diagnosis
@@ -246,10 +246,10 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errSpent is the reason of an experiment that is cut at the budget's end.
+// errSpent is the error of an experiment cut off at the end of the budget.
 var errSpent = errors.New("the budget was spent before it ended")
 
-// add appends the cell of a step of one flow, and returns its index.
+// add appends the cell of a step with one flow, and returns its index.
 func (x *explanation) add(step plan.Step, experiment string) int {
 	c := cells(plan.Plan{Steps: []plan.Step{step}})[0]
 	c.Group, c.Experiment = len(x.doc.Cells), experiment
@@ -257,7 +257,7 @@ func (x *explanation) add(step plan.Step, experiment string) int {
 	return c.Group
 }
 
-// run measures the cell at that index once more.
+// run measures the cell at an index once more.
 func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
 	x.notify(StepBegun{step.Label, step.Specs, len(x.doc.Steps), 0})
 	x.experiment = x.doc.Cells[cell].Experiment
@@ -266,16 +266,16 @@ func (x *explanation) run(ctx context.Context, cell int, step plan.Step) error {
 	return err
 }
 
-// told adds a step that has ended.
+// addStep adds a step that has ended.
 func (x *explanation) addStep(s measure.Step) {
 	x.doc.Steps = append(x.doc.Steps, s)
 	x.notify(Explained{s})
 }
 
-// gone tells whether an end point is lost.
+// gone reports whether an end point is lost.
 func (x *explanation) gone() bool { return x.anyLost() != nil }
 
-// idleRTT of a cell; 0 where it is not known.
+// idleRTT returns the idle RTT of a cell; 0 where unknown.
 func idleRTT(c *measure.Cell) time.Duration {
 	if c.RTTIdle == nil {
 		return 0
@@ -283,8 +283,8 @@ func idleRTT(c *measure.Cell) time.Duration {
 	return time.Duration(*c.RTTIdle)
 }
 
-// judge adds the verdict of traffic that came to no end: where a rate is
-// wanted, that is not met.
+// judge adds the verdict of traffic that did not finish: a required rate is then
+// not met.
 func (x *explanation) judge() {
 	if x.doc.Verdict != nil || x.Link.RateBps == 0 {
 		return

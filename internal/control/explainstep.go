@@ -10,8 +10,8 @@ import (
 	"thru/internal/unit"
 )
 
-// stepOf says what the cell at an index has told of its base: the causes that
-// it ruled out, and those that it made likelier than they were before.
+// stepOf returns what the cell at an index shows about its base: the causes that
+// it ruled out, and those that it made more likely.
 func (x *explanation) stepOf(b *base, cell int, before measure.Diagnosis, err error) measure.Step {
 	c, now := &x.doc.Cells[cell], x.doc.Cells[b.cell].Diagnosis
 	s := measure.Step{
@@ -21,7 +21,7 @@ func (x *explanation) stepOf(b *base, cell int, before measure.Diagnosis, err er
 	if c.Goodput != nil {
 		s.Bps = &c.Goodput.Value
 	}
-	if n := len(c.Runs); n > 1 && c.Runs[n-1].Goodput != nil { // one of those that take turns
+	if n := len(c.Runs); n > 1 && c.Runs[n-1].Goodput != nil { // one of the runs that alternate
 		s.Bps, s.Figure = c.Runs[n-1].Goodput, unit.Rate(*c.Runs[n-1].Goodput)
 	}
 	if len(now.Findings) > 0 {
@@ -33,7 +33,7 @@ func (x *explanation) stepOf(b *base, cell int, before measure.Diagnosis, err er
 	return s
 }
 
-// ruledOut are the causes that the evidence speaks against now and did not before.
+// ruledOut returns the causes that the evidence contradicts now and did not before.
 func ruledOut(before, now measure.Diagnosis) (causes []string) {
 	for _, e := range now.RuledOut {
 		if !slices.ContainsFunc(before.RuledOut, func(o measure.Excluded) bool { return o.Cause == e.Cause }) {
@@ -43,7 +43,7 @@ func ruledOut(before, now measure.Diagnosis) (causes []string) {
 	return causes
 }
 
-// raised are the causes that are surer now than before.
+// raised returns the causes whose confidence rose.
 func raised(before, now measure.Diagnosis) (causes []string) {
 	for _, f := range now.Findings {
 		if !f.Healthy && sureness(now, f.Cause) > sureness(before, f.Cause) {
@@ -53,7 +53,7 @@ func raised(before, now measure.Diagnosis) (causes []string) {
 	return causes
 }
 
-// sureness of a cause: 0 where it was not found.
+// sureness returns the confidence of a cause as a number; 0 where it was not found.
 func sureness(d measure.Diagnosis, cause string) int {
 	for _, f := range d.Findings {
 		if f.Cause == cause {
@@ -63,12 +63,12 @@ func sureness(d measure.Diagnosis, cause string) int {
 	return 0
 }
 
-// baseTitle says what traffic all is held against.
+// baseTitle names the base traffic.
 func baseTitle(c measure.Cell) string {
 	return fmt.Sprintf("the traffic itself: %s, %s", strings.ToUpper(c.Protocol), unit.Plural(c.Streams, "stream"))
 }
 
-// cellFigure is what came of a cell, in words.
+// cellFigure returns the result of a cell in words.
 func cellFigure(c *measure.Cell) string {
 	if c.Goodput == nil {
 		return "no data arrived"
@@ -86,7 +86,7 @@ func cellFigure(c *measure.Cell) string {
 	return strings.Join(words, ", ")
 }
 
-// pathFigure is what the probe and the gates have found, in words.
+// pathFigure returns the result of probe and gates in words.
 func pathFigure(doc *measure.Document) string {
 	var words []string
 	if len(doc.Paths) > 0 {
@@ -111,7 +111,7 @@ func pathFigure(doc *measure.Document) string {
 	return strings.Join(words, ", ")
 }
 
-// pathWords are the facts of a path that all else depends on.
+// pathWords returns the main facts of a path: RTT, MTU, TCP options, packet loss.
 func pathWords(p *measure.Path) (words []string) {
 	if p.RTT != nil {
 		words = append(words, "RTT "+unit.Duration(p.RTT.P50))
@@ -127,7 +127,7 @@ func pathWords(p *measure.Path) (words []string) {
 		switch {
 		case reflect.DeepEqual(h.SYNSent, h.SYNSeen) && reflect.DeepEqual(h.SYNACKSent, h.SYNACKSeen):
 			words = append(words, "TCP options arrive as they were sent")
-		case reflect.DeepEqual(h.SYNSent, h.SYNSeen): // the answer may also leave out what was offered
+		case reflect.DeepEqual(h.SYNSent, h.SYNSeen): // the answer may also leave out options that were offered
 			words = append(words, "the TCP options of the answer are not those that its end would send")
 		default:
 			words = append(words, "TCP options are changed on the way")

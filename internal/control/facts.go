@@ -12,10 +12,9 @@ import (
 	"thru/internal/plan"
 )
 
-// facts asks every end point once, at the same time: what it is, how it
-// reaches the address that it faces, and over a span of time what else uses it.
-// One that does not answer ends a command about two hosts; of many it takes no
-// part any more.
+// facts reads all end points at the same time: their facts, their route to the
+// address that they face, and for the time load their other load. A failed end
+// point ends a command about two hosts; of many it is left out.
 func (r *Runner) facts(ctx context.Context, doc *measure.Document, load time.Duration, faces func(name string) string) (map[string]*measure.Facts, map[string]*measure.Route, error) {
 	names := r.names()
 	replies, errs := make([]bus.FactsReply, len(names)), make([]error, len(names))
@@ -55,12 +54,12 @@ func factsError(e *EndPoint, err error) error {
 	return fmt.Errorf("control: asking %s for its facts: %w", e.Name, err)
 }
 
-// leaveOut has an end point take no part any more.
+// leaveOut excludes an end point from the rest of the run.
 func (r *Runner) leaveOut(name string, why error) {
 	measure.Put(&r.down, name, why)
 }
 
-// describe is the end point as the document names it.
+// describe returns the end point as the document names it.
 func (e *EndPoint) describe() measure.EndPoint {
 	d := measure.EndPoint{Name: e.Name, Addr: e.Addr, Speaks: e.Speaks}
 	if len(e.Hello.Labels)+len(e.Labels) > 0 {
@@ -78,9 +77,9 @@ func (e *EndPoint) describe() measure.EndPoint {
 	return d
 }
 
-// opposite is the data address that an end point faces, where that is known
-// before the two have met: this machine is dialled by nobody. A check of one
-// machine is about all its interfaces, a test of it about loopback.
+// opposite returns the data address that an end point faces, where that is known
+// before the two have met: nobody dials this machine. A check of one machine
+// covers all its interfaces, a test of it loopback.
 func (r *Runner) opposite(name string, check bool) string {
 	if e := r.Ends[name]; len(r.Ends) == 1 && !check && len(e.DataHosts) > 0 {
 		return e.DataHosts[0]
@@ -93,8 +92,8 @@ func (r *Runner) opposite(name string, check bool) string {
 	return ""
 }
 
-// facing finds the data address that an end point faces in a plan: of many, that
-// of the first other one that it is paired with.
+// facing returns a function that finds the data address that an end point faces
+// in a plan: of many, that of the first end point it is paired with.
 func (r *Runner) facing(p plan.Plan) func(name string) string {
 	if len(r.Ends) <= 2 {
 		return func(name string) string { return r.opposite(name, false) }

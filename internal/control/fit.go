@@ -12,11 +12,11 @@ import (
 	"thru/internal/plan"
 )
 
-// quickTime bounds the probe before a test; without it the test goes on.
+// quickTime bounds the probe before a test; where it fails the test goes on.
 const quickTime = 6 * time.Second
 
-// fit judges the quick gates before a plan runs: the facts that are there, and
-// a probe of some round trips, which is kept for the next time.
+// fit judges the quick gates before a plan runs: on the facts, and on a probe of
+// a few round trips, which is kept for later commands.
 func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
 	if p.Gates == plan.GatesOff {
 		doc.Missing = append(doc.Missing, measure.NotChecked{Fact: "gates", Why: "the plan has gates: off"})
@@ -58,20 +58,20 @@ func (r *Runner) fit(ctx context.Context, p plan.Plan, doc *measure.Document, ro
 	return err
 }
 
-// doubtful tells of a gate for whose sake a path that was found before is
-// probed again: what it warns of may be mended.
+// doubtful reports whether a gate calls for a new probe of a path that was probed
+// before: the problem may be fixed since.
 func doubtful(g measure.Gate) bool {
 	return g.Status == measure.GateFail || g.Status == measure.GateWarn && g.From != ""
 }
 
-// judgeWith judges anew with a path, or with the reason why there is none.
+// judgeWith judges again with a path, or with the reason why there is none.
 func (r *Runner) judgeWith(doc *measure.Document, routes map[string]*measure.Route, planned measure.Spec, path *measure.Path, why error) error {
 	doc.Paths = nil
 	doc.AddPath(path, why)
 	return r.judge(doc, routes, planned)
 }
 
-// knownPath is the path as it was found lately; nil where it was not.
+// knownPath returns the recent probe of the path; nil where there is none.
 func (r *Runner) knownPath(key string) *measure.Path {
 	if r.Gating.Paths == nil {
 		return nil
@@ -90,7 +90,7 @@ func (r *Runner) keepPath(key string, p *measure.Path) {
 	}
 }
 
-// quickProbe takes the turn, which the first run then finds its own, and probes.
+// quickProbe takes the turn, which the first run then reuses, and probes.
 func (r *Runner) quickProbe(ctx context.Context, how Probing, together bool) (*measure.Path, error) {
 	ends := r.agents()
 	var err error
@@ -108,7 +108,7 @@ func (r *Runner) quickProbe(ctx context.Context, how Probing, together bool) (*m
 	return p, err
 }
 
-// pathKey stands for all that the facts of a path depend on at its ends.
+// pathKey returns a key of all that the facts of a path depend on at its ends.
 func pathKey(doc *measure.Document, routes map[string]*measure.Route, how Probing) string {
 	type link struct {
 		Name  string
@@ -138,13 +138,13 @@ func pathKey(doc *measure.Document, routes map[string]*measure.Route, how Probin
 		Ends []end
 		How  Probing
 	}{ends, how})
-	if err != nil { // numbers that JSON does not know: then nothing is found again
+	if err != nil { // numbers that JSON cannot hold: the key then matches nothing
 		return ""
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(b))
 }
 
-// forgetPath drops what was found of a path on which a test has failed.
+// forgetPath drops the kept probe of a path on which a test failed.
 func (r *Runner) forgetPath() {
 	if r.Gating != nil && r.Gating.Paths != nil && r.pathKey != "" {
 		r.Gating.Paths.Drop(r.pathKey)

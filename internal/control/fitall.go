@@ -16,17 +16,17 @@ import (
 	"thru/internal/unit"
 )
 
-// pairing is two end points that a plan measures between, whichever way, with
-// what a probe told of their path.
+// pairing is two end points that a plan measures between, in either direction,
+// with the result of the probe of their path.
 type pairing struct {
 	from, to *EndPoint // from dials
 	spec     measure.Spec
 	link     plan.Link
 	path     *measure.Path
-	why      error // there is none
+	why      error // why there is no path
 }
 
-// Bounds of the probes before a plan: how many pairs, and how long altogether.
+// Bounds of the probes before a plan: number of pairs, total time.
 const (
 	mostProbes = 64
 	probesTime = 15 * time.Second
@@ -40,9 +40,9 @@ var (
 )
 
 // fitAll judges the quick gates of a plan of many pairs: of each host, and of
-// each path that can be probed in a bounded time. A gate that fails disqualifies
-// its host or its pair, and the others are measured; it ends the run where none
-// is left.
+// each path that it can probe in a bounded time. A gate that fails disqualifies
+// its host or its pair, and the others are measured; the run ends where none is
+// left.
 func (r *Runner) fitAll(ctx context.Context, p plan.Plan, doc *measure.Document, routes map[string]*measure.Route) error {
 	pairs := r.pairings(p)
 	if err := r.probeAll(ctx, pairs); err != nil {
@@ -63,7 +63,7 @@ func (r *Runner) fitAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 	return nil
 }
 
-// pairings lists what the plan measures between, each pair once.
+// pairings lists the pairs that the plan measures between, each once.
 func (r *Runner) pairings(p plan.Plan) []*pairing {
 	var all []*pairing
 	seen := map[route]bool{}
@@ -94,8 +94,8 @@ func (r *Runner) pairings(p plan.Plan) []*pairing {
 	return all
 }
 
-// probeAll probes the pairs that can be: at the same time only those that share
-// no host, since a probe is disturbed by another.
+// probeAll probes the pairs in parallel where they share no host, since probes
+// disturb each other.
 func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
 	var open []*pairing
 	for _, x := range pairs {
@@ -112,7 +112,7 @@ func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
 	}
 	ends := endsOfPairs(open)
 	_, failed := r.take(ctx, ends, open[0].spec.Together)
-	defer release(ends) // a step takes its own: who holds more than it waits for may wait for ever
+	defer release(ends) // a step takes its own turns: a client that keeps these while it waits may deadlock
 	what := "probing the path of 1 pair"
 	if n := len(open); n != 1 {
 		what = fmt.Sprintf("probing the paths of %d pairs", n)
@@ -131,7 +131,7 @@ func (r *Runner) probeAll(ctx context.Context, pairs []*pairing) error {
 	return nil
 }
 
-// endsOfPairs are their agents, in the order in which turns are taken.
+// endsOfPairs returns the agents of the pairs, in the order in which turns are taken.
 func endsOfPairs(pairs []*pairing) (es []*EndPoint) {
 	for _, x := range pairs {
 		for _, e := range []*EndPoint{x.from, x.to} {
@@ -144,7 +144,7 @@ func endsOfPairs(pairs []*pairing) (es []*EndPoint) {
 	return es
 }
 
-// disjoint takes the pairs that share no host from the front of a list.
+// disjoint splits a list from the front into pairs that share no host, and the rest.
 func disjoint(pairs []*pairing) (now, rest []*pairing) {
 	busy := map[*EndPoint]bool{}
 	for _, x := range pairs {
@@ -158,7 +158,7 @@ func disjoint(pairs []*pairing) (now, rest []*pairing) {
 	return now, rest
 }
 
-// probe of one pair; why there is no path is kept with it.
+// probe probes one pair; x.why keeps why there is no path.
 func (x *pairing) probe(ctx context.Context, failed map[*EndPoint]error) {
 	if x.why = cmp.Or(failed[x.from], failed[x.to], context.Cause(ctx)); x.why != nil {
 		return
@@ -172,8 +172,8 @@ func (x *pairing) probe(ctx context.Context, failed map[*EndPoint]error) {
 	}
 }
 
-// judgeAll makes the gates of all pairs. What is of a host is the same in each
-// of its pairs but for the way it takes: the worst of them is listed.
+// judgeAll computes the gates of all pairs. The gates of a host are the same in
+// each of its pairs except for the route: the worst is listed.
 func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Route, pairs []*pairing) {
 	ends := map[string]measure.EndPoint{}
 	for _, e := range doc.EndPoints {
@@ -197,8 +197,8 @@ func (r *Runner) judgeAll(doc *measure.Document, routes map[string]*measure.Rout
 	}
 }
 
-// gatesOf a pair. Where its path was not probed, that is said once for all of
-// them, and not by each gate.
+// gatesOf returns the gates of a pair. That the path was not probed is reported
+// once for all pairs, and not by each gate.
 func (r *Runner) gatesOf(x *pairing, ends map[string]measure.EndPoint, routes map[string]*measure.Route) []measure.Gate {
 	s := scene.Subject{Path: x.path, LinkBps: x.link.RateBps, LinkL2: x.link.Layer == unit.L2, Streams: x.spec.Streams, UDP: x.spec.Protocol == measure.UDP}
 	names := []string{x.from.Name, x.to.Name}
@@ -218,14 +218,14 @@ func (r *Runner) gatesOf(x *pairing, ends map[string]measure.EndPoint, routes ma
 		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.EndPoint == "" && g.Status == measure.GateNotChecked })
 	}
 	for i := range gates {
-		if g := &gates[i]; g.EndPoint == "" && g.From == "" { // of the path as a whole: say of which
+		if g := &gates[i]; g.EndPoint == "" && g.From == "" { // of the path as a whole: name the pair
 			g.From, g.To = x.from.Name, x.to.Name
 		}
 	}
 	return gates
 }
 
-// worstFirst orders gates, and keeps of those that are of one host the worst.
+// worstFirst sorts gates, worst first, and keeps the worst of each gate of one host.
 func worstFirst(gates []measure.Gate, brief bool) []measure.Gate {
 	order := []string{measure.GateFail, measure.GateWarn, measure.GateNotChecked, measure.GatePass}
 	slices.SortStableFunc(gates, func(a, b measure.Gate) int {
@@ -245,8 +245,8 @@ func worstFirst(gates []measure.Gate, brief bool) []measure.Gate {
 	return kept
 }
 
-// disqualify leaves out the hosts and pairs of which a gate fails, and names
-// them before anything is measured. all is the error where nothing is left.
+// disqualify leaves out the hosts and pairs with a failed gate, and names them
+// before the measurement. all is the error where nothing is left.
 func (r *Runner) disqualify(p plan.Plan, doc *measure.Document, all error) error {
 	hosts := map[string]error{}
 	r.unfit = map[route]error{}

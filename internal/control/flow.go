@@ -9,21 +9,21 @@ import (
 	"thru/internal/plan"
 )
 
-// flow is one Spec of a step under way, with its two sessions.
+// flow is one Spec of a running step, with its two sessions.
 type flow struct {
 	index    int
 	spec     measure.Spec
 	sender   side
 	receiver side
 	run      measure.Run
-	rides    *flow         // the flow whose connections this one uses, the other way round; nil has its own
+	rides    *flow         // the flow whose connections this one uses in the other direction; nil: it has its own
 	ramp     time.Duration // before its measured time
 
-	// Of a step whose flows fail each by itself.
-	err       error  // why it has; the others go on
-	announced bool   // the observer has heard of it
+	// In a step with independent flows.
+	err       error  // why this flow failed; the others go on
+	announced bool   // the observer has received err
 	swapped   bool   // the end that was to listen has dialled
-	stale     []side // sessions of attempts that came to nothing
+	stale     []side // sessions of failed attempts
 }
 
 // side is one end of a flow: the agent there and its session.
@@ -36,17 +36,17 @@ type side struct {
 	rtt     time.Duration
 	over    bool // Done or Failed has come
 	heard   time.Time
-	until   time.Time // when it is waited for no more, since the flow has failed; zero: as long as it takes
+	until   time.Time // when to stop waiting for it, since the flow has failed; zero: no limit
 	seen    partial
-	unread  error             // why its evidence could not be fetched; what is there are its live figures
+	unread  error             // why its evidence could not be fetched; only its live figures are there
 	back    *measure.Evidence // of the other direction of two-way traffic
 	far     *measure.Evidence // what the other end reported, where that is foreign
 	farBack *measure.Evidence
-	packets *caught // what was captured here; nil: nothing was to be
+	packets *caught // the capture of this end; nil: none was asked for
 }
 
-// flows of a step. Where an end point is gone, or is not there at all, the
-// flow has that as its error.
+// flows returns the flows of a step. A flow whose end point is lost or was never
+// connected has that as its error.
 func (r *Runner) flows(step plan.Step, n int) []*flow {
 	fs := make([]*flow, len(step.Specs))
 	for i, s := range step.Specs {
@@ -60,9 +60,9 @@ func (r *Runner) flows(step plan.Step, n int) []*flow {
 
 func (r *Runner) flow(index int, s measure.Spec, n int) *flow {
 	from, to := r.end(s.From), r.end(s.To)
-	// The sender holds what either end allows; each end enforces its own too.
+	// The sender applies the lower limit of both ends; each end enforces its own too.
 	s.MaxRate = lowest(s.MaxRate, from.Hello.Limits.RateBps, to.Hello.Limits.RateBps)
-	if s.Amount > 0 { // its duration is only a limit
+	if s.Amount > 0 { // the duration is only a limit
 		s.Duration = lowest(s.Duration, from.Hello.Limits.DurationNs, to.Hello.Limits.DurationNs)
 	}
 	f := &flow{
@@ -70,7 +70,7 @@ func (r *Runner) flow(index int, s measure.Spec, n int) *flow {
 		sender: side{end: from, sends: true, dials: s.DialFrom}, receiver: side{end: to, dials: !s.DialFrom},
 	}
 	f.sender.flow, f.receiver.flow = f, f
-	f.announced = r.unfitPair(s.From, s.To) != nil // before the first step
+	f.announced = r.unfitPair(s.From, s.To) != nil // reported before the first step
 	return f
 }
 
@@ -88,7 +88,7 @@ func (f *flow) listening() *side {
 	return &f.sender
 }
 
-// other end of the same flow.
+// other returns the other end of the same flow.
 func (s *side) other() *side {
 	if s == &s.flow.sender {
 		return &s.flow.receiver
@@ -96,8 +96,8 @@ func (s *side) other() *side {
 	return &s.flow.sender
 }
 
-// sides are the sessions of the flow; none where it rides on another's, and
-// none at an end without an agent.
+// sides returns the sessions of the flow; none where it uses another flow's
+// connections, and none at an end without an agent.
 func (f *flow) sides() []*side {
 	var ss []*side
 	for _, s := range []*side{&f.sender, &f.receiver} {
@@ -108,7 +108,7 @@ func (f *flow) sides() []*side {
 	return ss
 }
 
-// sidesOf are the sessions of all these flows.
+// sidesOf returns the sessions of all these flows.
 func sidesOf(flows []*flow) (ss []*side) {
 	for _, f := range flows {
 		ss = append(ss, f.sides()...)
@@ -116,7 +116,7 @@ func sidesOf(flows []*flow) (ss []*side) {
 	return ss
 }
 
-// byRole are these sessions apart.
+// byRole splits the sessions of the flows into receivers and senders.
 func byRole(flows []*flow) (receivers, senders []*side) {
 	for _, s := range sidesOf(flows) {
 		if s.sends {
@@ -128,7 +128,7 @@ func byRole(flows []*flow) (receivers, senders []*side) {
 	return receivers, senders
 }
 
-// able are the flows that have not failed.
+// able returns the flows that have not failed.
 func able(flows []*flow) (fs []*flow) {
 	for _, f := range flows {
 		if f.err == nil {
@@ -138,7 +138,7 @@ func able(flows []*flow) (fs []*flow) {
 	return fs
 }
 
-// firstError of the flows.
+// firstError returns the first error of the flows.
 func firstError(flows []*flow) error {
 	for _, f := range flows {
 		if f.err != nil {
@@ -148,7 +148,7 @@ func firstError(flows []*flow) error {
 	return nil
 }
 
-// lowest of the bounds that are set; 0 is none.
+// lowest returns the lowest bound that is set; 0 where none is.
 func lowest(bounds ...int64) int64 {
 	var least int64
 	for _, b := range bounds {
@@ -159,20 +159,20 @@ func lowest(bounds ...int64) int64 {
 	return least
 }
 
-// partial is what the live figures of one end have told so far.
+// partial keeps the live figures of one end so far.
 type partial struct {
 	bins []measure.StreamBin
 }
 
-// add keeps the figures of an interval; an agent that sends more than there can
-// be is not listened to.
+// add keeps the figures of one interval. It ignores intervals beyond the number
+// that the test can have.
 func (p *partial) add(e bus.Event, most int) {
 	if e.Phase == bus.PhaseMeasure && e.SpanNs > 0 && len(p.bins) < most {
 		p.bins = append(p.bins, measure.StreamBin{At: e.AtNs, Span: e.SpanNs, Bytes: e.Bytes})
 	}
 }
 
-// evidence makes do with the live figures of an end that cannot be reached any more.
+// evidence builds the evidence of a lost end from its live figures.
 func (p *partial) evidence(s *side) *measure.Evidence {
 	e := &measure.Evidence{
 		EndPoint: s.end.Name, Sends: s.sends, Dialled: s.dials, Streams: []measure.Stream{}, Bins: []measure.StreamBin{},
@@ -188,7 +188,7 @@ func (p *partial) evidence(s *side) *measure.Evidence {
 	return e
 }
 
-// caught is a capture as an agent has told of it.
+// caught is a capture as the agent delivered it.
 type caught struct {
 	end  *EndPoint
 	what bus.CaptureReply

@@ -9,12 +9,12 @@ import (
 	"thru/internal/measure"
 )
 
-// mostListed is of how many pairs a document still lists the gates that pass.
+// mostListed is the largest number of end points for which a document lists passed gates.
 const mostListed = 16
 
-// judgeHypervisors adds the gates of what lies below the end points, which are placed
-// after the others were judged: a hypervisor may take its time. None of them
-// fails, so none was missed.
+// judgeHypervisors adds the gates of the hypervisors below the end points. It runs
+// after the other gates, since a hypervisor may take its time. None of these
+// gates fails, so the late check misses no failure.
 func (r *Runner) judgeHypervisors(doc *measure.Document) {
 	s := scene.Subject{LinkBps: r.Link.RateBps}
 	for _, e := range doc.EndPoints {
@@ -23,12 +23,12 @@ func (r *Runner) judgeHypervisors(doc *measure.Document) {
 	gates := cause.JudgeHypervisors(s)
 	if c := r.Gating; c != nil {
 		chosen, err := cause.Filter(gates, c.Only, c.Skip)
-		if err != nil { // an id that no rule has was refused before
+		if err != nil { // an unknown gate id was refused before
 			return
 		}
 		gates = chosen
 	}
-	if len(doc.EndPoints) > mostListed { // what is well is not listed then
+	if len(doc.EndPoints) > mostListed { // then gates that pass are not listed
 		gates = slices.DeleteFunc(gates, func(g measure.Gate) bool { return g.Status == measure.GatePass })
 	}
 	if len(gates) == 0 {

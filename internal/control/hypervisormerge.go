@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// takeOver adds to a run that is continued what was known of it before: what lay
-// below its end points, with the counters of its first part.
+// takeOver adds to a continued run the hypervisors that were found in its first
+// part, and their counters.
 func (r *Runner) takeOver(doc *measure.Document) {
 	b := r.Before
 	if b == nil {
@@ -41,7 +41,7 @@ func (r *Runner) takeOver(doc *measure.Document) {
 	}
 }
 
-// withOld adds what is no longer there: counters of before are about it.
+// withOld adds the objects that are gone now: earlier counters refer to them.
 func withOld[T any](now, old []T, id func(*T) string) []T {
 	for i := range old {
 		if !slices.ContainsFunc(now, func(x T) bool { return id(&x) == id(&old[i]) }) {
@@ -51,9 +51,9 @@ func withOld[T any](now, old []T, id func(*T) string) []T {
 	return now
 }
 
-// mergeSeries adds samples to those of the same counters, each once: the clock of a
-// source was read anew for the second part, so one interval may end some
-// milliseconds later there.
+// mergeSeries adds samples to the series of the same counter, each once. The
+// clock of a source was read again for the second part, so the same interval may
+// end some milliseconds later there.
 func mergeSeries(all, more []measure.Series) []measure.Series {
 	for _, s := range more {
 		i := slices.IndexFunc(all, func(x measure.Series) bool {

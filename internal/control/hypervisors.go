@@ -16,34 +16,34 @@ import (
 	"thru/internal/unit"
 )
 
-// usualLimits: a vCenter tells of 20 s some 20 s later (vSphere API, real-time
-// counters), and lists thousands of machines within seconds.
+// usualLimits returns the time limits for hypervisors: a vCenter reports an
+// interval of 20 s some 20 s later (vSphere API, real-time counters), and lists thousands of machines within seconds.
 func usualLimits() hypervisorLimits {
 	return hypervisorLimits{inventory: 30 * time.Second, watch: 15 * time.Second, last: 45 * time.Second, grace: 2 * time.Second}
 }
 
-// hypervisorRun is what is asked below the end points of one run.
+// hypervisorRun is the state of all hypervisor requests of one run.
 type hypervisorRun struct {
 	hypervisorLimits
-	ctx      context.Context // of what is asked before the run: an interrupt ends it
+	ctx      context.Context // context of the requests before the run; an interrupt ends it
 	stop     context.CancelFunc
 	sources  []*hypervisorSource
 	subjects []place.Subject
-	began    time.Time // of the watches
+	began    time.Time // when the watches began
 }
 
-// hypervisorSource is one of them, and what it has told.
+// hypervisorSource is one source, with what it has reported.
 type hypervisorSource struct {
 	hypervisor.Source
-	read      chan struct{} // closed when the inventory is there, or is not
+	read      chan struct{} // closed when the inventory was read or failed
 	inventory measure.Inventory
 	err       error
 	watch     hypervisor.Watch
-	unwatch   context.CancelFunc // ends what a watch reads
+	unwatch   context.CancelFunc // ends the reads of a watch
 }
 
-// findGuests begins to ask the sources for the end points of the document. They
-// are read beside what else is found out before the traffic; placeEnds waits.
+// findGuests starts to read the inventories for the end points of the document, in
+// parallel with the other steps before the traffic; placeEnds waits for them.
 func (r *Runner) findGuests(ctx context.Context, doc *measure.Document, routes map[string]*measure.Route) {
 	if len(r.Hypervisors) == 0 {
 		return
@@ -67,7 +67,7 @@ func (r *Runner) findGuests(ctx context.Context, doc *measure.Document, routes m
 	r.hypervisorRun = b
 }
 
-// reachedAt are the addresses by which others reach an end point.
+// reachedAt returns the addresses by which others reach an end point.
 func (e *EndPoint) reachedAt() []string {
 	all := slices.Clone(e.DataHosts)
 	if host, _, err := net.SplitHostPort(e.Addr); err == nil {
@@ -76,7 +76,7 @@ func (e *EndPoint) reachedAt() []string {
 	return all
 }
 
-// within makes a call that has so much time.
+// within makes a call with a time limit of d.
 func within[T any](ctx context.Context, d, grace time.Duration, call func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d, tooLong(d))
 	defer cancel()
@@ -87,8 +87,8 @@ func tooLong(d time.Duration) error {
 	return fmt.Errorf("it took longer than %s", unit.Duration(int64(d)))
 }
 
-// await waits for a call until a context ends. One that goes on is left behind
-// after the grace: no source can hold a measurement up.
+// await waits for a call until a context ends. After the grace it abandons a call
+// that goes on: no source can delay a measurement.
 func await[T any](ctx context.Context, grace time.Duration, call func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -117,8 +117,8 @@ func await[T any](ctx context.Context, grace time.Duration, call func() (T, erro
 	return a.value, a.err
 }
 
-// placeEnds says of each end point what lies below it, as far as the sources
-// tell, and how the pairs lie. What cannot be had is a warning.
+// placeEnds sets for each end point its host placement, as far as the sources
+// know it, and how the pairs are placed. A failed source is a warning.
 func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
 	defer r.judgeHypervisors(doc)
 	defer r.takeOver(doc)
@@ -160,8 +160,8 @@ func (r *Runner) placeEnds(ctx context.Context, doc *measure.Document) {
 	}
 }
 
-// twins are where the other sources have the same guest or host: a vCenter and
-// the commands of its ESXi hosts tell different things of it.
+// twins returns the same guest or host in the other sources: a vCenter and the
+// commands of its ESXi hosts report different facts about it.
 func twins(p *measure.Placement, all []measure.Inventory) (others []measure.Placement) {
 	for _, b := range p.HostPlacement(all) {
 		x := measure.Placement{Source: b.Inventory.Source}
@@ -179,7 +179,7 @@ func twins(p *measure.Placement, all []measure.Inventory) (others []measure.Plac
 	return others
 }
 
-// awaitInventory waits for a source; its own bound holds.
+// awaitInventory waits for the inventory of a source, within its own time limit.
 func (r *Runner) awaitInventory(s *hypervisorSource) {
 	select {
 	case <-s.read:
@@ -190,10 +190,10 @@ func (r *Runner) awaitInventory(s *hypervisorSource) {
 	<-s.read
 }
 
-// longWarning is a warning that reports cut off: it does without its hint.
+// longWarning is the length at which reports truncate a warning; beyond it hypervisorFailed drops the hint.
 const longWarning = 160
 
-// hypervisorFailed tells of a source that does not tell.
+// hypervisorFailed records that a source did not answer.
 func hypervisorFailed(doc *measure.Document, what string, s hypervisor.Source, err error) {
 	why := err.Error()
 	doc.Missing = append(doc.Missing, measure.NotChecked{Fact: measure.AskedOf(s.Name(), what), Why: why})
@@ -203,8 +203,8 @@ func hypervisorFailed(doc *measure.Document, what string, s hypervisor.Source, e
 	doc.Warnings = append(doc.Warnings, fmt.Sprintf("%s does not tell %s: %s", s.Name(), what, why))
 }
 
-// relate adds how the pairs of the document lie, each once, whichever way its
-// data goes. A check, which has no cells, has the pair of its two ends.
+// relate adds how the pairs of the document are placed, each once for both
+// directions. A check, which has no cells, has the pair of its two ends.
 func relate(doc *measure.Document, at map[string]place.Placed, all []measure.Inventory) {
 	pairs := []route{}
 	for _, c := range doc.Cells {
@@ -230,7 +230,7 @@ func relate(doc *measure.Document, at map[string]place.Placed, all []measure.Inv
 	}
 }
 
-// watchGuests begins to read the counters of the guests and hosts that were found.
+// watchGuests starts to read the counters of the guests and hosts found.
 func (r *Runner) watchGuests(ctx context.Context, doc *measure.Document) {
 	b := r.hypervisorRun
 	if b == nil || ctx.Err() != nil {
@@ -251,8 +251,8 @@ func (r *Runner) watchGuests(ctx context.Context, doc *measure.Document) {
 	}
 }
 
-// beginWatch has so much time. The context of the watch lives until it was ended:
-// an interrupt does not end it, so that it can still tell what it has.
+// beginWatch begins a watch within the limit b.watch. The context of the watch
+// outlives an interrupt, so that its counters can still be fetched.
 func (b *hypervisorRun) beginWatch(ctx context.Context, s *hypervisorSource, ids []string) (hypervisor.Watch, error) {
 	var lives context.Context
 	lives, s.unwatch = context.WithCancel(context.WithoutCancel(ctx))
@@ -260,13 +260,13 @@ func (b *hypervisorRun) beginWatch(ctx context.Context, s *hypervisorSource, ids
 	defer cancel()
 	w, err := await(ctx, b.grace, func() (hypervisor.Watch, error) { return s.Watch(lives, ids) })
 	if err != nil {
-		s.unwatch() // one that comes later ends at once
+		s.unwatch() // a watch that begins later ends at once
 		return nil, err
 	}
 	return w, nil
 }
 
-// idsOf are the guests and hosts of a source that end points were found to be.
+// idsOf returns the ids of the guests and hosts of a source that match end points.
 func idsOf(doc *measure.Document, source string) (ids []string) {
 	for _, e := range doc.EndPoints {
 		if p := e.Placement; p != nil && p.Source == source {
@@ -283,12 +283,12 @@ func idsOf(doc *measure.Document, source string) (ids []string) {
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" })
 }
 
-// leastPatience is for a source to answer at all, however short the test was.
+// leastPatience is the least time that a source has to answer, however short the test was.
 const leastPatience = 5 * time.Second
 
-// fetchCounters fetches the counters. Sources that tell late are waited for no longer
-// than was watched; where the run was interrupted or nothing was measured they are
-// asked for what there is.
+// fetchCounters fetches the counters. It waits for slow sources no longer than
+// the watch lasted; after an interrupt, or where nothing was measured, it takes
+// the counters that are there.
 func (r *Runner) fetchCounters(ctx context.Context, doc *measure.Document) {
 	b := r.hypervisorRun
 	if b == nil {
@@ -324,14 +324,14 @@ func (r *Runner) fetchCounters(ctx context.Context, doc *measure.Document) {
 	}
 }
 
-// ending is what a watch has told.
+// ending is the result of a watch.
 type ending struct {
 	series  []measure.Series
 	missing []measure.NotChecked
 	err     error
 }
 
-// end ends a watch within a time, and soon after an interrupt.
+// end ends a watch within a time limit, and soon after an interrupt.
 func (b *hypervisorRun) end(ctx context.Context, w hypervisor.Watch, patience time.Duration) ending {
 	ctx, cancel := outlasting(ctx, b.grace)
 	defer cancel()
@@ -343,7 +343,7 @@ func (b *hypervisorRun) end(ctx context.Context, w hypervisor.Watch, patience ti
 	return e
 }
 
-// outlasting ends so much later than a context does.
+// outlasting returns a context that ends d later than ctx.
 func outlasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -364,7 +364,7 @@ func sourceNames(all []*hypervisorSource) string {
 	return strings.Join(names, " and ")
 }
 
-// longestRun is the measured time of the longest run.
+// longestRun returns the measured time of the longest run.
 func longestRun(doc *measure.Document) (d time.Duration) {
 	for i := range doc.Cells {
 		for k := range doc.Cells[i].Runs {
@@ -376,7 +376,7 @@ func longestRun(doc *measure.Document) (d time.Duration) {
 	return d
 }
 
-// fewSamples says that no run was long enough for the counters of a source.
+// fewSamples reports that no run was long enough for the counters of a source.
 func fewSamples(source string, e ending, measured time.Duration) (measure.NotChecked, bool) {
 	every := time.Duration(0)
 	for _, s := range e.series {

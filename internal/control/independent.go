@@ -9,12 +9,11 @@ import (
 	"thru/internal/plan"
 )
 
-// runIndependent measures many pairs at once. All are started at one moment, on
-// clocks that were compared before, and what goes wrong with one of them leaves
-// the others: its flow has an error, and the run of that has it too. The error
-// that is returned is that of an interruption.
+// runIndependent measures many pairs at once. All start at the same time, on
+// clocks that were compared before. A failure of one pair leaves the others: its
+// flow and its run have an error. The returned error is that of an interruption.
 func (r *Runner) runIndependent(ctx context.Context, step plan.Step, flows []*flow) ([]measure.Run, error) {
-	r.report(flows) // of those whose ends are known to be gone
+	r.report(flows) // flows whose ends are known to be lost
 	numberStreams(flows)
 	ends := endsOf(able(flows))
 	waited, failed := r.take(ctx, ends, step.Specs[0].Together)
@@ -30,13 +29,13 @@ func (r *Runner) runIndependent(ctx context.Context, step plan.Step, flows []*fl
 		c.after, _ = compare(ctx, endsOf(able(flows)), c.zero)
 	}
 	within := collectManyTime
-	if ctx.Err() != nil { // who has pressed Ctrl-C wants the prompt back
+	if ctx.Err() != nil { // after Ctrl-C the user wants the prompt
 		within = collectTime
 	}
 	r.harvest(ctx, flows, ends, within)
 	for _, f := range flows {
 		f.err = cmp.Or(f.err, f.sender.unread, f.receiver.unread)
-		if f.rides != nil { // on another's connections, which stands before it
+		if f.rides != nil { // it uses the connections of a flow earlier in the list
 			f.err = cmp.Or(f.err, f.rides.err)
 		}
 	}
@@ -49,8 +48,8 @@ func (r *Runner) runIndependent(ctx context.Context, step plan.Step, flows []*fl
 	return finish(flows, waited, nil), err
 }
 
-// numberStreams counts the streams of all flows at each host, so that no two of
-// them are placed on one CPU while another is free.
+// numberStreams numbers the streams of all flows at each host, so that no two of
+// them share a CPU while another is free.
 func numberStreams(flows []*flow) {
 	at := map[*EndPoint]int{}
 	for _, f := range flows {
@@ -64,7 +63,7 @@ func numberStreams(flows []*flow) {
 	}
 }
 
-// spread gives the error of an end point to all its flows.
+// spread sets the error of an end point in all its flows.
 func spread(flows []*flow, failed map[*EndPoint]error) {
 	for _, f := range flows {
 		f.err = cmp.Or(f.err, failed[f.sender.end], failed[f.receiver.end])
@@ -84,8 +83,8 @@ func (r *Runner) prepareAll(ctx context.Context, flows []*flow) {
 	r.giveBack(ctx, flows)
 }
 
-// giveBack releases what flows that have failed had opened, so that their agents are
-// not busy with it, and says so.
+// giveBack releases the sessions of failed flows, so that their agents are free
+// again, and reports the failures.
 func (r *Runner) giveBack(ctx context.Context, flows []*flow) {
 	for _, f := range flows {
 		if f.err != nil {
@@ -98,9 +97,9 @@ func (r *Runner) giveBack(ctx context.Context, flows []*flow) {
 	}
 }
 
-// startAll tells every session the moment at which all start, receivers first:
-// an agent that knows no moment starts when it hears of it. All have the same
-// ramp, the longest, so that they are measured at the same time.
+// startAll sends every session the common start time, receivers first: an agent
+// without a known clock starts on receipt. All have the same ramp, the longest,
+// so that they are measured at the same time.
 func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 	fs := able(flows)
 	ramp := time.Duration(0)
@@ -118,7 +117,7 @@ func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 	for _, sides := range [][]*side{receivers, senders} {
 		atMost(len(sides), width, func(i int) {
 			s := sides[i]
-			if s.flow.err == nil { // of the sides of one kind each is another flow's
+			if s.flow.err == nil { // the sides of one kind belong to different flows
 				s.flow.err = s.begin(ctx, c.startOf(s))
 			}
 		})
@@ -126,7 +125,7 @@ func (r *Runner) startAll(ctx context.Context, flows []*flow, c *clocks) {
 	r.giveBack(ctx, flows)
 }
 
-// noteWalls keeps how far the wall clocks are from this machine's.
+// noteWalls keeps the differences of the wall clocks from this machine's.
 func (r *Runner) noteWalls(all map[*EndPoint]reading) {
 	if r.walls == nil {
 		r.walls = map[string]time.Duration{}

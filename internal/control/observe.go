@@ -11,38 +11,38 @@ import (
 	"thru/internal/stat"
 )
 
-// observeEvery is how often the server's agent is told of new connections.
+// observeEvery is how often the server's agent receives new connections.
 const observeEvery = 100 * time.Millisecond
 
-// observeTime bounds each question to that agent: the transfer waits for it.
+// observeTime bounds each request to that agent: the transfer waits for it.
 const observeTime = 5 * time.Second
 
-// PeerWatch looks at the other end while the bytes of a run move. The run waits
+// PeerWatch observes the other end while the bytes of a run move. The run waits
 // for both calls.
 type PeerWatch = interface {
 	// Begin is called when all clients are logged in and no byte has moved yet.
-	// conns are their connections of now, whenever it is asked.
+	// conns returns their connections at the time of the call.
 	Begin(ctx context.Context, conns func() []measure.Addresses)
-	// End is called when the last byte has moved, before they are closed.
+	// End is called after the last byte has moved, before the connections close.
 	End()
 }
 
-// observer has the agent at the server look at that end of a run.
+// observer makes the agent at the server observe that end of a run.
 type observer struct {
-	end       *EndPoint // nil: there is none
+	end       *EndPoint // nil: there is no agent
 	session   string
-	announced int // connections that the agent knows of
+	announced int // number of connections that the agent knows
 	done      chan struct{}
 	teller    sync.WaitGroup
 
 	seen *bus.ObserveResult
-	why  string // it has not
+	why  string // why it did not observe
 }
 
-// noAgent is why nothing is known of the server.
+// noAgent is why no facts of the server are known.
 const noAgent = "there is no agent at the server: thru serve there, and --end-point NAME here"
 
-// observer takes the turn at the agent of the server; done gives it back.
+// observer takes the turn at the agent of the server; done gives the turn back.
 func (r *Runner) observer(ctx context.Context, server *EndPoint) (o *observer, done func()) {
 	o = &observer{end: server, why: "the run ended before it began"}
 	if server == nil || !server.asked() {
@@ -56,7 +56,7 @@ func (r *Runner) observer(ctx context.Context, server *EndPoint) (o *observer, d
 	return o, func() { release(ends) }
 }
 
-// Begin implements Beside.
+// Begin implements PeerWatch.
 func (o *observer) Begin(ctx context.Context, conns func() []measure.Addresses) {
 	if o.end == nil {
 		return
@@ -77,7 +77,7 @@ func (o *observer) ask(ctx context.Context, m bus.ObserveStart) (bus.JobReply, e
 	return bus.Call(ctx, o.end, bus.Observe.Begin, m)
 }
 
-// tell tells the agent of connections as they are made.
+// announce sends the agent the new connections as they are made.
 func (o *observer) announce(ctx context.Context, conns func() []measure.Addresses) {
 	tick := time.NewTicker(observeEvery)
 	defer tick.Stop()
@@ -92,20 +92,20 @@ func (o *observer) announce(ctx context.Context, conns func() []measure.Addresse
 			continue
 		}
 		if _, err := o.ask(ctx, bus.ObserveStart{Session: o.session, Conns: all[o.announced:]}); err != nil {
-			return // what is known until now stays known
+			return // the connections known until now remain
 		}
 		o.announced = len(all)
 	}
 }
 
-// End implements Beside.
+// End implements PeerWatch.
 func (o *observer) End() {
 	if o.end == nil || o.done == nil {
 		return
 	}
 	close(o.done)
 	o.teller.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), observeTime) // also of a run that was interrupted
+	ctx, cancel := context.WithTimeout(context.Background(), observeTime) // also after an interrupt
 	defer cancel()
 	seen, err := bus.Call(ctx, o.end, bus.Observe.End, bus.JobEnd{Session: o.session})
 	if err != nil {
@@ -115,7 +115,7 @@ func (o *observer) End() {
 	o.seen = &seen
 }
 
-// into adds what was seen to the run, and says what is missing.
+// into adds the observation to the run, and records what is missing.
 func (o *observer) into(doc *measure.Document, run *measure.TransferRun) {
 	missing := func(fact, why string) {
 		x := measure.NotChecked{Fact: "transfer.runs." + fact, Why: why}

@@ -14,14 +14,14 @@ import (
 	"thru/internal/stat"
 )
 
-// manyPairs tells a plan whose pairs do not hang on each other: one that fails
+// manyPairs reports whether the pairs of a plan are independent: a failed one
 // leaves the others. A command about two hosts ends with its first failure.
 func manyPairs(p plan.Plan) bool {
 	apart := func(s plan.Step) bool { return s.Independent || s.Rung != "" }
 	return p.Name != "" || len(p.EndPoints) > 0 || slices.ContainsFunc(p.Steps, apart)
 }
 
-// runAll goes through the plan's runs until the repetitions are enough.
+// runAll makes the runs of the plan until there are enough repetitions.
 func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) error {
 	last := max(p.Repeat.Max, 1) - 1
 	done, total := 0, p.Runs()
@@ -57,10 +57,10 @@ func (r *Runner) runAll(ctx context.Context, p plan.Plan, doc *measure.Document,
 	return nil
 }
 
-// failedStep tells of a step that has failed as a whole, and the next goes on.
+// failedStep reports a step that failed as a whole; the run goes on.
 func (r *Runner) failedStep(step plan.Step, err error) {
 	for _, s := range step.Specs {
-		if r.unfitPair(s.From, s.To) == nil { // that was told before the first step
+		if r.unfitPair(s.From, s.To) == nil { // an unfit pair was reported before the first step
 			r.notify(Failed{s, err})
 		}
 	}
@@ -73,7 +73,7 @@ func stepDone(doc *measure.Document) {
 	}
 }
 
-// saved tells of one more step that is done.
+// saved counts one more step and has the document saved.
 func (r *Runner) saved(doc *measure.Document) {
 	stepDone(doc)
 	if r.Saved != nil {
@@ -82,8 +82,8 @@ func (r *Runner) saved(doc *measure.Document) {
 	}
 }
 
-// enough is true when all cells of a step have reached the precision asked for.
-// One that cannot be measured any more is not waited for.
+// enough reports whether all cells of a step have reached the required precision.
+// It ignores a cell that cannot be measured any more.
 func (r *Runner) enough(p plan.Plan, doc *measure.Document, group int) bool {
 	if p.Repeat.PrecisionPct == 0 {
 		return false
@@ -103,12 +103,12 @@ func (r *Runner) enough(p plan.Plan, doc *measure.Document, group int) bool {
 	return left > 0 || !r.goesOn
 }
 
-// hopeless tells of a cell whose ends are gone or unfit.
+// hopeless reports whether a cell cannot be measured: its ends are lost or unfit.
 func (r *Runner) hopeless(c *measure.Cell) bool {
 	return r.gone(r.end(c.From)) != nil || r.gone(r.end(c.To)) != nil || r.unfitPair(c.From, c.To) != nil
 }
 
-// keep adds the runs of a step to its cells and brings their figures up to date.
+// keep adds the runs of a step to its cells and updates their figures.
 func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, facts map[string]*measure.Facts, link stat.Link) {
 	cells := cellsOf(doc, group)
 	for k := range min(len(cells), len(runs)) {
@@ -116,7 +116,7 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 		c.Runs = append(c.Runs, runs[k])
 		c.Spec.MaxRate = lowest(c.Spec.MaxRate, r.end(c.From).Hello.Limits.RateBps, r.end(c.To).Hello.Limits.RateBps)
 		if c.Error = runs[k].Error; r.goesOn && wasInterrupted(c.Error) {
-			c.Error = nil // it has not failed: the run says how it ended
+			c.Error = nil // the cell has not failed: the run says how it ended
 		}
 		introduce(doc, runs[k])
 		stat.Summarise(c, facts, link)
@@ -124,8 +124,8 @@ func (r *Runner) keep(doc *measure.Document, group int, runs []measure.Run, fact
 	}
 }
 
-// cellsOf are those of one step, which stand together: cells lists them in the
-// order of the steps.
+// cellsOf returns the cells of one step, which are adjacent: cells lists them in
+// the order of the steps.
 func cellsOf(doc *measure.Document, group int) []measure.Cell {
 	of := func(c measure.Cell, g int) int { return cmp.Compare(c.Group, g) }
 	from, _ := slices.BinarySearchFunc(doc.Cells, group, of)
@@ -133,7 +133,7 @@ func cellsOf(doc *measure.Document, group int) []measure.Cell {
 	return doc.Cells[from:to]
 }
 
-// resume takes over what an interrupted run of the same plan has measured.
+// resume takes over the results of an interrupted run of the same plan.
 func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error {
 	if r.goesOn || r.Planned != nil || r.Saved != nil {
 		doc.Plan = &measure.Planned{Name: p.Name, Order: p.Order}
@@ -167,7 +167,7 @@ func (r *Runner) resume(p plan.Plan, doc *measure.Document, now time.Time) error
 	return nil
 }
 
-// interruption is the error of a run that who started it has ended.
+// interruption returns the error of a run that the user interrupted.
 func interruption(doc *measure.Document) error {
 	hint := kept(doc)
 	if p := doc.Plan; p != nil && p.Steps > 1 {
@@ -176,14 +176,14 @@ func interruption(doc *measure.Document) error {
 	return fault.Failf(hint, measure.Interrupted)
 }
 
-// sameCell compares what the plan says of a cell.
+// sameCell reports whether two cells have the same plan.
 func sameCell(a, b measure.Cell) bool {
 	return a.From == b.From && a.To == b.To && a.Group == b.Group && a.Label == b.Label && a.Rung == b.Rung && slices.Equal(a.Axes, b.Axes) &&
 		a.Protocol == b.Protocol && a.Streams == b.Streams && a.Window == b.Window && a.Length == b.Length && a.Spec.Duration == b.Spec.Duration
 }
 
-// dropIncomplete takes out the runs of steps that did not come to their end:
-// they are made again as a whole, since their flows belong together.
+// dropIncomplete drops the runs of steps that did not finish: they are repeated
+// as a whole, since their flows belong together.
 func dropIncomplete(p plan.Plan, doc *measure.Document) {
 	for _, t := range p.Schedule() {
 		if hasRun(doc, t) {
@@ -196,7 +196,7 @@ func dropIncomplete(p plan.Plan, doc *measure.Document) {
 	}
 }
 
-// hasRun tells whether all flows of a step have a complete run of that number.
+// hasRun reports whether all flows of a step have a complete run of that number.
 func hasRun(doc *measure.Document, t plan.Turn) bool {
 	complete := func(x measure.Run) bool { return x.Index == t.Run && !x.Partial && x.Error == nil }
 	cells := cellsOf(doc, t.Step)
@@ -208,11 +208,11 @@ func hasRun(doc *measure.Document, t plan.Turn) bool {
 	return len(cells) > 0
 }
 
-// Remains tells whether a turn of a plan is still to be made, of what was measured
-// before; nil is nothing.
+// Remains reports whether a turn of a plan is still to be run, given the results
+// before; nil is no results.
 func Remains(before *measure.Document, t plan.Turn) bool { return before == nil || !hasRun(before, t) }
 
-// summarise brings the figures of what was taken over up to date.
+// summarise updates the figures of the results that were taken over.
 func (r *Runner) summarise(p plan.Plan, doc *measure.Document, facts map[string]*measure.Facts) {
 	for i := range doc.Cells {
 		if c := &doc.Cells[i]; len(c.Runs) > 0 {
@@ -221,16 +221,16 @@ func (r *Runner) summarise(p plan.Plan, doc *measure.Document, facts map[string]
 	}
 }
 
-// failings are the runs of one pair that failed.
+// failings counts the failed runs of one pair.
 type failings struct {
 	pair       string
 	runs, of   int
 	first      *measure.Error
-	isOnlyGate bool // a gate, and nothing else, kept it from being measured
+	isOnlyGate bool // only a gate kept it from being measured
 }
 
-// missed is the error of a plan of which some pairs failed: it lists the first
-// few. nil where none did.
+// missed returns the error of a plan in which pairs failed, and lists the first
+// few; nil where none failed.
 func (r *Runner) missed(doc *measure.Document) error {
 	if !r.goesOn {
 		return nil
@@ -261,7 +261,7 @@ func (r *Runner) missed(doc *measure.Document) error {
 	return fault.New(code, failed[0].first.Hint, "control: %d of %d pairs failed: %s", len(failed), pairs, some(reasons, "; "))
 }
 
-// failedPairs lists those of which a run failed, and counts all.
+// failedPairs returns the pairs with a failed run, and the number of all pairs.
 func failedPairs(doc *measure.Document) (pairs int, failed []*failings) {
 	all := map[string]*failings{}
 	for i := range doc.Cells {
@@ -287,8 +287,8 @@ func failedPairs(doc *measure.Document) (pairs int, failed []*failings) {
 	return len(all), failed
 }
 
-// describeEnds says of the end points what came out on the way: who was lost,
-// and how their clocks stand.
+// describeEnds adds to the end points what the run found out: which are lost, and
+// how their clocks differ.
 func (r *Runner) describeEnds(doc *measure.Document) {
 	for i := range doc.EndPoints {
 		e := &doc.EndPoints[i]
@@ -303,7 +303,7 @@ func (r *Runner) describeEnds(doc *measure.Document) {
 	}
 }
 
-// introduce notes which program a foreign end point has turned out to be.
+// introduce records which program a foreign end point reports to be.
 func introduce(doc *measure.Document, run measure.Run) {
 	for _, f := range run.Flows {
 		for _, x := range []*measure.Evidence{f.Sender, f.Receiver} {
@@ -316,7 +316,7 @@ func introduce(doc *measure.Document, run measure.Run) {
 	}
 }
 
-// kept says what became of an interrupted command's figures.
+// kept says what happens to the results of an interrupted command.
 func kept(doc *measure.Document) string {
 	for _, c := range doc.Cells {
 		if stat.Measured(&c) {

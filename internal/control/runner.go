@@ -19,7 +19,7 @@ import (
 	"thru/internal/stat"
 )
 
-// Client is what control needs of a connection to an agent; bus.Client is one.
+// Client is the part of a connection to an agent that control uses; bus.Client implements it.
 type Client interface {
 	bus.Caller
 	Events() <-chan bus.Event
@@ -32,8 +32,8 @@ type Client interface {
 // dials for data, in order.
 //
 // A foreign end point has no agent: a program such as iperf3 that only the
-// engine at the other end talks to. It has no Client, and of its evidence there
-// is what it reports.
+// engine at the other end talks to. It has no Client; its evidence is what it
+// reports.
 type EndPoint struct {
 	Name      string
 	Addr      string // where control connected to; empty for this machine
@@ -41,28 +41,28 @@ type EndPoint struct {
 	Hello     bus.HelloReply
 	DataHosts []string
 	Labels    map[string]string
-	Via       string // the controller that what is said to it goes by; empty: none
-	Down      error  // why it could not be connected: its pairs fail by that; nil: it is
+	Via       string // the controller that relays requests to it; empty: none
+	Down      error  // why it could not be connected: its pairs fail with it; nil: connected
 
 	Foreign bool
-	Port    int        // of a foreign one that is dialled
-	Token   string     // of a foreign one that has dialled: names it to the engine that took the call
-	Login   *bus.Login // where a foreign one asks who we are
-	Engine  string     // of a foreign one: what moves its data, where its name does not tell that
+	Port    int        // of a foreign end point that is dialled
+	Token   string     // of a foreign end point that has dialled: identifies it to the engine that accepted it
+	Login   *bus.Login // where a foreign end point requires a login
+	Engine  string     // of a foreign end point: what moves its data, where its name does not say
 
-	Speaks  string               // of a foreign one: its program, where that is known before
-	Known   *measure.Facts       // of a foreign one: facts that were read by other means; nil: none
-	Unknown []measure.NotChecked // what could not be read, and why
+	Speaks  string               // of a foreign end point: its program, where known before
+	Known   *measure.Facts       // of a foreign end point: facts read by other means; nil: none
+	Unknown []measure.NotChecked // facts that could not be read, and why
 	Notes   []string             // what was done to reach it, for the warnings of the document
 
 	once   sync.Once
-	places chan struct{} // of requests under way
+	places chan struct{} // slots of concurrent requests
 }
 
-// asked tells whether there is an agent to ask.
+// asked reports whether the end point has an agent to ask.
 func (e *EndPoint) asked() bool { return !e.Foreign && e.Client != nil }
 
-// Ask implements bus.Caller. An agent takes a few requests at once.
+// Ask implements bus.Caller. It limits the requests that an agent has at once.
 func (e *EndPoint) Ask(ctx context.Context, q bus.Question, reply any) error {
 	leave, err := e.enter(ctx)
 	if err != nil {
