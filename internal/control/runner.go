@@ -72,7 +72,7 @@ func (e *EndPoint) Ask(ctx context.Context, q bus.Question, reply any) error {
 	return e.Client.Ask(ctx, q, reply)
 }
 
-// enter waits for the place of a request.
+// enter waits for a request slot at the agent; leave frees it.
 func (e *EndPoint) enter(ctx context.Context) (leave func(), err error) {
 	e.once.Do(func() { e.places = make(chan struct{}, perAgent) })
 	select {
@@ -83,8 +83,8 @@ func (e *EndPoint) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// inOrder compares by what an agent calls itself, which is the same whatever way
-// it was reached; one that is too old to say so comes first, by its address.
+// inOrder compares end points by the id that the agent reports, which does not
+// depend on the address; an old agent without an id comes first, by its address.
 func inOrder(a, b *EndPoint) int {
 	if c := strings.Compare(a.Hello.ID, b.Hello.ID); c != 0 {
 		return c
@@ -100,76 +100,76 @@ type Runner struct {
 	Version string
 	Ends    map[string]*EndPoint
 	Link    stat.Link
-	Watch   Observer                               // nil: nobody does
-	Gating  *Gating                                // nil: no gate is judged
-	Keep    func(Packets) (file string, err error) // keeps each capture; nil: none is
+	Watch   Observer                               // nil: none
+	Gating  *Gating                                // nil: no gates are judged
+	Keep    func(Packets) (file string, err error) // stores each capture; nil: captures are not stored
 
-	// Hypervisors are the hypervisors that may have the end points as virtual machines, or
-	// as hosts: what lies below them is added to the document, with counters over
-	// the time of the runs. One that fails costs a warning.
+	// Hypervisors are sources that may know the end points as virtual machines or as
+	// hosts. Run adds the host placements to the document, with counters over the
+	// time of the runs. A source that fails costs a warning.
 	Hypervisors []hypervisor.Source
 
-	// Before is what an interrupted run of the same plan has measured: those runs
-	// are not made again. Saved hears of the document after each step.
+	// Before holds the results of an interrupted run of the same plan: those runs
+	// are not repeated. Saved receives the document after each step.
 	Before  *measure.Document
 	Saved   func(*measure.Document)
 	Planned *measure.Planned // names the plan file in the document; Runner counts its steps
-	Until   int              // so many turns of the plan's schedule are made, and the rest is left to the next Runner; 0: all
+	Until   int              // number of turns of the plan's schedule to run; the next Runner runs the rest; 0: all
 
-	hypervisorRun    *hypervisorRun   // what is asked of Below; nil: nothing
-	hypervisorLimits hypervisorLimits // zero: the usual ones
-	waited           time.Duration    // for the turn, before the first run
-	pathKey          string           // under which the path's facts are kept
-	experiment       string           // under way in an explanation: its packets are named after it
+	hypervisorRun    *hypervisorRun   // hypervisor requests of this run; nil: none
+	hypervisorLimits hypervisorLimits // zero: usualLimits
+	waited           time.Duration    // time spent waiting for the turn before the first run
+	pathKey          string           // key of the kept facts of the path
+	experiment       string           // current experiment of an explanation; captures are named after it
 
-	goesOn  bool                     // a pair that fails leaves the others
-	down    map[string]error         // end points that take no part any more, by name
-	unfit   map[route]error          // pairs that a gate keeps from being measured
+	goesOn  bool                     // the run goes on after a pair failed
+	down    map[string]error         // errors of end points that were left out, by name
+	unfit   map[route]error          // errors of pairs that a gate disqualifies
 	swapped map[route]bool           // pairs of which the other end had to dial
-	walls   map[string]time.Duration // wall clocks, ahead of this machine's
+	walls   map[string]time.Duration // wall clocks minus this machine's
 }
 
-// Gating says how the conditions of a measurement are judged.
+// Gating holds the options of judging gates.
 type Gating struct {
 	Only, Skip []string                           // ids of gates; none: all
 	Force      bool                               // measure although a gate fails
-	Costs      func(hostname string) []scene.Cost // what earlier tests cost a host; nil: not known
+	Costs      func(hostname string) []scene.Cost // costs that earlier tests found for a host; nil: unknown
 	Paths      PathCache                          // nil: every path is probed
 }
 
-// PathCache keeps what was found of a path for a while. A key stands for the
-// end points and for all that their path's facts depend on.
+// PathCache keeps the probe of a path for a while. The key covers the end points
+// and all that the facts of their path depend on.
 type PathCache interface {
 	Load(key string) (measure.Path, bool)
 	Keep(key string, p measure.Path)
 	Drop(key string)
 }
 
-// Packets is a capture as a file, to be kept.
+// Packets is a capture as a file to store.
 type Packets struct {
 	From, To   string // of the flow
 	EndPoint   string // that captured
-	Experiment string // of an explanation; diagnose.Base for the traffic that is explained, empty for a test
+	Experiment string // of an explanation; diagnose.Base for its base traffic, empty for a test
 	Pcapng     []byte
 }
 
-// hypervisorLimits are how long what lies below the end points is waited for. It is asked
-// beside a measurement, which it may not cost.
+// hypervisorLimits are the time limits of hypervisor requests, which run in
+// parallel with a measurement and must not fail it.
 type hypervisorLimits struct {
 	inventory time.Duration // from when the hosts were read
 	watch     time.Duration // for counters to begin
-	last      time.Duration // for their last samples; never longer than the test was, but leastPatience
-	grace     time.Duration // for a source to heed the end of its context, and to tell what it has after an interrupt
+	last      time.Duration // for their last samples; no longer than the test was, but at least leastPatience
+	grace     time.Duration // for a source to react to the end of its context, and to return what it has after an interrupt
 }
 
-// notify tells the observer, if there is one.
+// notify sends an event to the observer, if there is one.
 func (r *Runner) notify(e Event) {
 	if r.Watch != nil {
 		r.Watch.Hear(e)
 	}
 }
 
-// document is that of a command which begins.
+// document returns the empty document of a command that begins.
 func (r *Runner) document(command string, begin time.Time) *measure.Document {
 	return &measure.Document{
 		Schema: measure.Schema, Thru: r.Version, Command: command, StartedAt: begin,
@@ -177,7 +177,7 @@ func (r *Runner) document(command string, begin time.Time) *measure.Document {
 	}
 }
 
-// finished is a document whose command, or the part of it since a moment, has ended.
+// finished adds the elapsed time since begin and the error to the document, and returns both.
 func finished(doc *measure.Document, begin time.Time, err error) (*measure.Document, error) {
 	doc.ElapsedNs += int64(time.Since(begin))
 	if err != nil {
@@ -191,7 +191,7 @@ func Describe(err error) *measure.Error {
 	return &measure.Error{Message: fault.Plain(err.Error()), Hint: fault.Hint(err), ExitCode: fault.Code(err)}
 }
 
-// names of the end points, `local` first.
+// names returns the names of the end points, `local` first.
 func (r *Runner) names() []string {
 	var ns []string
 	for n := range r.Ends {
@@ -212,7 +212,7 @@ func (r *Runner) names() []string {
 	return ns
 }
 
-// agents are the end points that have one, in the order that all controllers share.
+// agents returns the end points that have an agent, in the order that all controllers share.
 func (r *Runner) agents() []*EndPoint {
 	var es []*EndPoint
 	for _, e := range r.Ends {
@@ -224,7 +224,7 @@ func (r *Runner) agents() []*EndPoint {
 	return es
 }
 
-// end by its name; one that is not connected says so.
+// end returns an end point by its name; for an unknown name, one that is down.
 func (r *Runner) end(name string) *EndPoint {
 	if e := r.Ends[name]; e != nil {
 		return e
@@ -232,9 +232,9 @@ func (r *Runner) end(name string) *EndPoint {
 	return &EndPoint{Name: name, Down: fmt.Errorf("control: no connection to %s", name)}
 }
 
-// gone says why an end point takes no part any more; nil where it does.
+// gone returns why an end point is lost or left out; nil where it is not.
 func (r *Runner) gone(e *EndPoint) error {
-	if e.Down != nil { // it never was
+	if e.Down != nil { // it was never connected
 		return fault.Failf(fault.Hint(e.Down), "control: %s is not there: %w", e.Name, e.Down)
 	}
 	if err := r.down[e.Name]; err != nil || !e.asked() {
@@ -246,7 +246,7 @@ func (r *Runner) gone(e *EndPoint) error {
 	return nil
 }
 
-// anyLost is the error of an end point that has gone; nil where all are there.
+// anyLost returns the error of a lost end point; nil where none is lost.
 func (r *Runner) anyLost() error {
 	for _, e := range r.agents() {
 		if e.Client.Err() != nil {
@@ -256,8 +256,8 @@ func (r *Runner) anyLost() error {
 	return nil
 }
 
-// lost is the error of an end point that has gone. Of one that is reached by a
-// controller bus knows whether that is gone, or the host alone.
+// lost returns the error of a lost end point. Behind a controller, the error of
+// bus says whether the controller is lost or only the host.
 func lost(e *EndPoint) error {
 	err := cmp.Or(e.Client.Err(), errLost)
 	hint := "is that host up, and is `thru serve` still running there?"
@@ -267,13 +267,13 @@ func lost(e *EndPoint) error {
 	return fault.Failf(hint, "control: %s is gone: %w", e.Name, err)
 }
 
-// errLost is the reason of a step whose end point has gone.
+// errLost is the error of a step whose end point is lost.
 var errLost = errors.New("the connection to the end point is gone")
 
-// route is a way from one end point to another.
+// route is a direction from one end point to another.
 type route struct{ from, to string }
 
-// between two end points, whichever way.
+// between returns the route of a pair in the order of the names, the same for both directions.
 func between(a, b string) route {
 	if a > b {
 		a, b = b, a
@@ -281,10 +281,10 @@ func between(a, b string) route {
 	return route{a, b}
 }
 
-// unfitPair says which gate keeps a pair from being measured.
+// unfitPair returns the failed gate that disqualifies a pair; nil where none does.
 func (r *Runner) unfitPair(from, to string) error { return r.unfit[between(from, to)] }
 
-// link of a step: its own, else the plan's, else what the command was told.
+// link returns the link of a step: its own, else the plan's, else that of the command line.
 func (r *Runner) link(p plan.Plan, step plan.Step) stat.Link {
 	link := r.Link
 	for _, l := range []plan.Link{step.Link, p.Link} {
@@ -296,15 +296,15 @@ func (r *Runner) link(p plan.Plan, step plan.Step) stat.Link {
 	return link
 }
 
-// errInterrupted is the error of a run that who started it has ended.
+// errInterrupted is the error of a run that the user interrupted.
 var errInterrupted = errors.New(measure.Interrupted)
 
 func wasInterrupted(e *measure.Error) bool { return e != nil && e.Message == measure.Interrupted }
 
-// namedAtMost bounds the names in a message.
+// namedAtMost is how many names a message lists.
 const namedAtMost = 3
 
-// some names the first few and counts the rest.
+// some lists the first few words and counts the rest.
 func some(words []string, between string) string {
 	more := len(words) - namedAtMost
 	if more <= 0 {

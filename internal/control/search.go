@@ -11,17 +11,17 @@ import (
 	"thru/internal/unit"
 )
 
-// Times of the trials that look for the highest rate without loss.
+// Durations of the trials that search for the highest rate without loss.
 const (
 	trialTime   = 2 * time.Second
 	confirmTime = 10 * time.Second
 )
 
-// searchLossless follows the search for a step's capacity by trials at fixed
-// rates, until the highest that loses nothing is known.
+// searchLossless continues the search for a step's capacity with trials at fixed
+// rates, until it finds the highest rate without loss.
 func (r *Runner) searchLossless(ctx context.Context, step plan.Step, doc *measure.Document, group int) error {
 	c := cellOf(doc, group)
-	many := step.Independent && len(step.Specs) > 1 // a trial would be of one of them alone
+	many := step.Independent && len(step.Specs) > 1 // a trial runs one pair alone
 	if many || c == nil || !c.Spec.Search || c.Search == nil || c.Search.CapacityBps == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (r *Runner) searchLossless(ctx context.Context, step plan.Step, doc *measur
 	}
 }
 
-// trialAt is the step at a fixed rate.
+// trialAt returns the step at a fixed rate.
 func trialAt(step plan.Step, bps float64, confirming bool) plan.Step {
 	spec := step.Specs[0]
 	spec.Search, spec.Rate, spec.Duration = false, int64(bps), int64(trialTime)
@@ -57,7 +57,7 @@ func trialAt(step plan.Step, bps float64, confirming bool) plan.Step {
 	return step
 }
 
-// cellOf is the first cell of a group.
+// cellOf returns the first cell of a group, nil where there is none.
 func cellOf(doc *measure.Document, group int) *measure.Cell {
 	if cells := cellsOf(doc, group); len(cells) > 0 {
 		return &cells[0]

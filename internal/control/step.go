@@ -14,10 +14,10 @@ import (
 
 // runStep measures all flows of a step once: it takes the turn at every agent,
 // prepares both ends of each flow, starts them, watches, and collects. It
-// returns a run for each flow, also on error, with what was measured.
+// returns a run for each flow, also on error, with the results until then.
 //
-// The flows stand and fall together. Those of a step with Apart do not: there
-// the error is that of the step's end, not of a flow.
+// One failed flow fails all. With Independent it does not: the returned error is
+// then that of the whole step.
 func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.Run, error) {
 	flows := r.flows(step, n)
 	if step.Independent {
@@ -42,7 +42,7 @@ func (r *Runner) runStep(ctx context.Context, step plan.Step, n int) ([]measure.
 	return finish(flows, waited, err), err
 }
 
-// harvest fetches what the ends of the flows have, and gives the turns back.
+// harvest fetches the evidence and captures of the flows, and gives the turns back.
 func (r *Runner) harvest(ctx context.Context, flows []*flow, ends []*EndPoint, within time.Duration) {
 	r.collect(flows, within)
 	r.fetch(ctx, flows)
@@ -50,8 +50,8 @@ func (r *Runner) harvest(ctx context.Context, flows []*flow, ends []*EndPoint, w
 	r.readPackets(ctx, flows)
 }
 
-// finish turns flows into their runs. An error is that of all of them, else
-// each has its own.
+// finish turns flows into their runs. err, if any, is the error of all flows;
+// else each flow has its own.
 func finish(flows []*flow, waited time.Duration, err error) []measure.Run {
 	runs := make([]measure.Run, len(flows))
 	for i, f := range flows {
@@ -88,7 +88,7 @@ func (f *flow) open(ctx context.Context) error {
 		return fmt.Errorf("control: preparing %s: %w", l.end.Name, err)
 	}
 	l.session = ready.Session
-	if d.end.Foreign { // it has come by itself
+	if d.end.Foreign { // it has connected already
 		return nil
 	}
 	conn, err := bus.Call(ctx, d.end, bus.Prepare, bus.PrepareRequest{
@@ -104,7 +104,7 @@ func (f *flow) open(ctx context.Context) error {
 	return nil
 }
 
-// targets are the addresses to dial: the one that the Spec names, else those
+// targets returns the addresses to dial: the one that the Spec names, else those
 // that the end point offers.
 func targets(s measure.Spec, e *EndPoint, port int) []string {
 	hosts := e.DataHosts
@@ -118,7 +118,7 @@ func targets(s measure.Spec, e *EndPoint, port int) []string {
 	return ts
 }
 
-// start releases the barriers, all receivers first.
+// start releases the start barriers, all receivers first.
 func (r *Runner) start(ctx context.Context, flows []*flow) error {
 	for _, f := range flows {
 		f.ramp = plan.Ramp(f.spec, f.dialling().rtt)
@@ -133,19 +133,19 @@ func (r *Runner) start(ctx context.Context, flows []*flow) error {
 	return nil
 }
 
-// measuredFrom notes when the measured time of flows begins that start now.
+// measuredFrom sets when the measured time begins in flows that start now.
 func measuredFrom(flows []*flow, start time.Time) {
 	for _, f := range flows {
 		f.run.MeasuredFrom = new(start.Add(f.ramp))
 	}
 }
 
-// releaseTime is what an agent may take to release a barrier.
+// releaseTime is the time limit of an agent to release a barrier.
 const releaseTime = 5 * time.Second
 
-// begin releases the barrier at one end: at once, or at a moment of the clock
-// there. Towards a foreign one, whose connections are made only now, that may
-// take its time.
+// begin releases the barrier at one end: at once, or at a time of that agent's
+// clock. It has no time limit where the other end is foreign: its connections
+// are made only now.
 func (s *side) begin(ctx context.Context, at int64) error {
 	if !s.other().end.Foreign {
 		var cancel context.CancelFunc

@@ -18,41 +18,41 @@ import (
 	"thru/internal/unit"
 )
 
-// Mover makes the transfers of one command. The clients are no agents: who runs
-// the command has them.
+// TransferRunner makes the transfers of one command. Its clients are no agents:
+// the process that runs the command has them.
 type TransferRunner interface {
-	// Greet logs in once, finds out whether the transfer can be made, and fills
-	// what the server says of itself.
+	// Greet logs in once, checks that the transfer is possible, and sets what the
+	// server reports about itself.
 	Greet(ctx context.Context, t *measure.Transfer) error
-	// Settle decides how much is moved, where nobody has said it.
+	// Settle chooses the amount to move where the user gave none.
 	Settle(ctx context.Context, t *measure.Transfer) error
-	// Layers are those that Move can make, LayerMemory and LayerWhole.
+	// Layers returns the layers that Move supports, LayerMemory and LayerWhole.
 	Layers() []string
-	// Move makes the transfer of all clients over a layer, and tells who looks at
-	// the other end when the bytes move.
+	// Move makes the transfer of all clients over a layer. It calls peerWatch when
+	// the bytes begin and end to move.
 	Move(ctx context.Context, layer string, peerWatch PeerWatch) (measure.TransferRun, error)
-	// Small moves many small files; nil where none were asked for.
+	// Small moves many small files; it returns nil where none were asked for.
 	Small(ctx context.Context) (*measure.TransferRun, error)
-	// Ceiling is what the client carries on this machine alone.
+	// Ceiling returns the rate of the client on this machine alone.
 	Ceiling(ctx context.Context) measure.Layer
-	// Clean removes what was made for the measurement's sake.
+	// Clean removes the files that the measurement made.
 	Clean() error
-	// Warnings are what is to be said of the transfers.
+	// Warnings returns the warnings about the transfers.
 	Warnings() []string
 }
 
-// Transferring is what a transfer is to find out.
+// Transferring holds the options of a transfer measurement.
 type Transferring struct {
 	Transfer measure.Transfer
 	Runner   TransferRunner
-	Network  *plan.Plan // memory to memory; nil: there is no agent at the server
+	Network  *plan.Plan // plan of the memory-to-memory test; nil: there is no agent at the server
 	Server   *EndPoint  // the agent there; nil: there is none
-	Here     string     // folder of the file at this end; empty: none takes part
-	There    string     // folder of the file at the server, as the agent there has it; empty: not known
+	Here     string     // folder of the file at this end; empty: no local file
+	There    string     // folder of the file at the server, as the agent there names it; empty: unknown
 }
 
-// Transfer makes the transfers, measures the layers below them, and says which
-// binds. The document is always usable: on error it holds what was measured.
+// Transfer makes the transfers, measures the layers below them, and reports which
+// layer binds. The document is usable on error too: it holds the results until then.
 func (r *Runner) Transfer(ctx context.Context, x Transferring) (*measure.Document, error) {
 	begin := time.Now()
 	t := x.Transfer
@@ -122,15 +122,15 @@ func (r *Runner) move(ctx context.Context, doc *measure.Document, x Transferring
 	return run, spoiled(doc.Transfer, &run)
 }
 
-// mostAgain is how often a layer is measured anew, and longestAgain how long a pass may
-// last for that.
+// mostAgain is how often a layer is measured again, and longestAgain the longest
+// pass that is repeated.
 const (
 	mostAgain    = 2
 	longestAgain = 30 * time.Second
 )
 
-// warm repeats the download of a file of the server that no layer below explains: the
-// first pass may have come from its disk, and warmed its cache. The best counts.
+// warm repeats the download of a server's file that is slower than all layers
+// below explain: the first pass may have come from disk and warmed the cache. The best counts.
 func (r *Runner) warm(ctx context.Context, doc *measure.Document, x Transferring, run *measure.TransferRun) error {
 	t := doc.Transfer
 	if t.Direction != measure.Download || t.Asked.From != "server" || run.Bps == nil {
@@ -155,7 +155,7 @@ func (r *Runner) warm(ctx context.Context, doc *measure.Document, x Transferring
 	return nil
 }
 
-// pass makes the transfer of a run once more. The better one stays, with the rates of all.
+// pass repeats the transfer of a run. The faster one is kept, with the rates of all.
 func (r *Runner) pass(ctx context.Context, doc *measure.Document, x Transferring, run *measure.TransferRun) error {
 	again, err := r.move(ctx, doc, x, run.Layer)
 	if err != nil || again.Bps == nil {
@@ -172,8 +172,8 @@ func (r *Runner) pass(ctx context.Context, doc *measure.Document, x Transferring
 	return nil
 }
 
-// moveAgain repeats the transfer over memory where it carried less than the one over
-// the disk, which lies on it. The best counts.
+// moveAgain repeats the memory transfer where it was slower than the disk
+// transfer, which includes it. The best counts.
 func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transferring) error {
 	t := doc.Transfer
 	for n := 0; ; n++ {
@@ -197,8 +197,8 @@ func (r *Runner) moveAgain(ctx context.Context, doc *measure.Document, x Transfe
 	}
 }
 
-// aloneAgain measures the client alone once more where the transfer carried clearly more,
-// and says of each layer that is still below that it is no bar.
+// aloneAgain measures the client alone once more where the transfer was clearly
+// faster, and marks each layer that is still slower as not binding.
 func (r *Runner) aloneAgain(ctx context.Context, x Transferring, t *measure.Transfer) {
 	for i := range t.Layers {
 		l := &t.Layers[i]
@@ -215,7 +215,7 @@ func (r *Runner) aloneAgain(ctx context.Context, x Transferring, t *measure.Tran
 	}
 }
 
-// spoiled is an error where what arrived is not what was sent.
+// spoiled returns an error where the received data differs from what was sent.
 func spoiled(t *measure.Transfer, run *measure.TransferRun) error {
 	if run.Checked != nil && !*run.Checked {
 		return fault.Failf("unless somebody else wrote that file meanwhile, something between the ends changes data, and the path is not to be trusted", "control: what arrived by %s is not what was sent", t.Protocol)
@@ -223,7 +223,7 @@ func spoiled(t *measure.Transfer, run *measure.TransferRun) error {
 	return nil
 }
 
-// layerOf is the floor of a run.
+// layerOf returns the layer that a run measures.
 func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
 	l := measure.Layer{Name: run.Layer, Where: Local}
 	switch {
@@ -251,8 +251,8 @@ func layerOf(run *measure.TransferRun, t *measure.Transfer) measure.Layer {
 	return l
 }
 
-// network measures memory to memory, and takes over what came of it. Where it
-// cannot be measured the layer says why; the transfers are made all the same.
+// network measures memory to memory and takes over the result. Where it cannot,
+// the layer says why; the transfers are made anyway.
 func (r *Runner) network(ctx context.Context, doc *measure.Document, p *plan.Plan) error {
 	layer := measure.Layer{Name: measure.LayerNetwork, How: "thru's own data plane"}
 	if p == nil {
@@ -307,10 +307,10 @@ func (r *Runner) measureBaselines(ctx context.Context, doc *measure.Document, x 
 	t.Layers = append(t.Layers, here, x.Runner.Ceiling(ctx))
 }
 
-// diskTime is how long each step of a disk test lasts beside a transfer.
+// diskTime is how long each step of a disk test lasts within a transfer.
 const diskTime = 2 * time.Second
 
-// diskWorkers are enough for one file: a transfer has few of them under way.
+// diskWorkers is enough for one file: a transfer has few accesses at once.
 const diskWorkers = 8
 
 // disk measures one disk in the direction that the transfer needs.
@@ -331,7 +331,7 @@ func (r *Runner) disk(ctx context.Context, doc *measure.Document, l *measure.Lay
 	diskLayer(doc, l, &test, pattern, err)
 }
 
-// diskLayer takes the rate of one pattern of a disk test.
+// diskLayer sets the rate of one pattern of a disk test in a layer.
 func diskLayer(doc *measure.Document, l *measure.Layer, test *measure.DiskTest, pattern string, err error) {
 	l.Missing = "the disk was not measured"
 	if err != nil {
@@ -351,7 +351,7 @@ func diskLayer(doc *measure.Document, l *measure.Layer, test *measure.DiskTest, 
 	}
 }
 
-// afterwards adds what the runs show together, and figures of others as context.
+// afterwards adds what all runs together show, and published figures as context.
 func afterwards(doc *measure.Document) {
 	t := doc.Transfer
 	inUse(t)
@@ -379,8 +379,8 @@ func afterwards(doc *measure.Document) {
 	}
 }
 
-// inUse says of this end's disk, where no test of it was made, how long the transfer
-// was in its file. That is no rate of a disk: the page cache takes and gives most of it.
+// inUse reports for this end's disk, where it was not tested, how long the transfer
+// spent in its file. That is no disk rate: the page cache absorbs most of it.
 func inUse(t *measure.Transfer) {
 	for _, run := range t.Runs {
 		i := slices.IndexFunc(t.Layers, func(l measure.Layer) bool { return l.Name == measure.LayerDiskHere })
@@ -392,7 +392,7 @@ func inUse(t *measure.Transfer) {
 	}
 }
 
-// unseen says why no second of a run is known.
+// unseen returns why a run has no rate per second.
 func unseen(t *measure.Transfer) string {
 	for _, run := range t.Runs {
 		if run.Bps != nil && len(run.Seconds) == 0 && run.ElapsedNs >= int64(2*time.Second) {
@@ -402,12 +402,12 @@ func unseen(t *measure.Transfer) string {
 	return ""
 }
 
-// A transfer should last long enough that the windows have grown, and that a tick
-// more or less does not matter.
+// A transfer should last long enough that windows have grown and that the
+// resolution of the timer does not matter.
 const (
-	fewTrips = 100             // round trips, where they are known
+	fewTrips = 100             // round trips, where the RTT is known
 	shortest = time.Second     // at least
-	unknown  = 5 * time.Second // where the round trip is not known
+	unknown  = 5 * time.Second // where the RTT is not known
 )
 
 func tooShort(t *measure.Transfer) string {
@@ -430,8 +430,8 @@ func tooShort(t *measure.Transfer) string {
 	return ""
 }
 
-// uneven says that some of the clients got less than half of what others did: the
-// sum hides that.
+// uneven reports that some clients got less than half of what others did, which
+// the sum hides.
 func uneven(t *measure.Transfer) string {
 	for _, run := range t.Runs {
 		if len(run.Each) == 0 {
@@ -444,7 +444,7 @@ func uneven(t *measure.Transfer) string {
 	return ""
 }
 
-// isAbout tells whether a published figure is of this protocol.
+// isAbout reports whether a published figure is about this protocol.
 func isAbout(row published.Row, t *measure.Transfer) bool {
 	of := map[string][]string{"ftp": {"C9", "C10"}, "ftps": {"C9", "C10"}, "smb": {"C11"}, "nfs": {"C12", "C13", "C14"}, "nfs4": {"C12", "C13", "C14"}}[t.Protocol]
 	return slices.Contains(append(of, "C15"), row.ID)

@@ -14,33 +14,33 @@ import (
 	"thru/internal/plan"
 )
 
-// Tuning says how a path is tuned.
+// Tuning holds the options of a tuning.
 type Tuning struct {
-	Owner     string            // names it for somebody whom it keeps out
-	Budget    time.Duration     // no change is begun, and no comparison goes on, that it does not hold
-	TargetBps float64           // rate of each direction at which it ends; 0: none
+	Owner     string            // name of this tuning in messages to clients that it locks out
+	Budget    time.Duration     // no change begins, and no comparison continues, that does not fit in it
+	TargetBps float64           // rate in each direction at which the tuning ends; 0: none
 	DryRun    bool              // measures and advises, and changes nothing
-	AA        int               // instead of changes so many comparisons of the state with itself, whatever the budget is
-	Try       []measure.Setting // are tried before all proposals; no EndPoint: at each end
+	AA        int               // number of comparisons of the state with itself instead of changes, whatever the budget
+	Try       []measure.Setting // changes to try before all proposals; no EndPoint: at each end
 	Only      []string          // ids of the knobs that may be changed; none: all
 	Seed      uint64            // of the order of runs
-	// Accept is asked of each change that has a risk (Proposal.Risk, Cuts), and says
-	// why it is not made; "" makes it. nil declines those that may cut the connection.
+	// Accept is called for each change with a risk (Proposal.Risk, Cuts), and returns
+	// why it is declined; "" accepts it. nil declines those that may cut the connection.
 	Accept func(measure.Proposal) (declined string)
 
 	propose func(*measure.Document, advise.Seen) []measure.Proposal // nil: cause.Propose
 }
 
 // Tune changes one setting at a time at the end points of a plan's traffic, and
-// keeps those that are shown to help. It reads the hosts and probes the path,
-// measures the traffic as it is, and has the findings and gates propose changes.
-// Each is applied, must show that it is in force, and is measured in turns with
-// the state before it; what does not improve that is undone at once. After one
-// that is kept all is measured and proposed anew. It ends when the target is met,
-// nothing that is proposed helps, or the budget is spent.
+// keeps the changes that are shown to help. It reads the hosts and probes the
+// path, measures the traffic, and takes proposals from the findings and gates.
+// It applies each change, verifies that it is in force, and alternates runs with
+// it and without. It reverts at once a change that does not improve. After a kept
+// change it measures and proposes anew. It ends when the target is met, no
+// proposal helps, or the budget is spent.
 //
-// On an error, such as a lost end point, all is undone; an interrupt undoes what
-// is under way, and leaves what was shown to help. The document is always usable.
+// On an error, such as a lost end point, it reverts all changes; on an interrupt
+// only the change on trial. The document is usable on error too.
 func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (*measure.Document, error) {
 	begin := time.Now()
 	x := newTuning(r, p, how, t, begin)
@@ -62,7 +62,7 @@ func (r *Runner) Tune(ctx context.Context, p plan.Plan, how Probing, t Tuning) (
 	return finished(x.doc, begin, err)
 }
 
-// both is an error with one that came of it, whose hint counts more.
+// both joins an error with one that followed from it; the hint of the second wins.
 func both(err, then error) error {
 	switch {
 	case then == nil:
@@ -73,7 +73,7 @@ func both(err, then error) error {
 	return fault.New(fault.Failed, cmp.Or(fault.Hint(then), fault.Hint(err)), "%w; and %w", err, then)
 }
 
-// tuning is one under way.
+// tuning is the state of one Tune.
 type tuning struct {
 	*Runner
 	Tuning
@@ -82,23 +82,23 @@ type tuning struct {
 	how        Probing
 	repeat     int // runs of each state in each direction
 	until      time.Time
-	looked     time.Duration // what reading the hosts and the path took
+	looked     time.Duration // time that reading the hosts and the path took
 	random     *rand.Rand
 	facts      map[string]*measure.Facts
 	directions []*direction
-	level      float64 // of the interval of each comparison
+	level      float64 // confidence level of each comparison's interval
 
-	ours    []*EndPoint       // that this client tunes, this machine last
-	hosts   map[string]string // their names, by what they call the host that they are
-	not     map[string]string // why it does not tune the others, by name
-	open    []measure.Changed // of the change that is in force on trial, in order
-	stood   []measure.Setting // what was kept
+	ours    []*EndPoint       // end points that this client tunes, this machine last
+	hosts   map[string]string // their names, by host id
+	not     map[string]string // why the others are not tuned, by name
+	open    []measure.Changed // settings of the change on trial, in order
+	stood   []measure.Setting // kept settings
 	seen    advise.Seen
-	taken   map[hostKnob]bool  // by somebody else, who changed it meanwhile: hands off
-	pending []measure.Proposal // of Try, what has not had its turn
-	// unsure is set where an answer did not come, so that nobody knows what is set.
+	taken   map[hostKnob]bool  // knobs that somebody else changed meanwhile: left alone
+	pending []measure.Proposal // changes of Try not yet tried
+	// unsure is set where an agent's answer was lost, so that the setting is unknown.
 	unsure     bool
-	rolledBack bool // all of this tuning is undone
+	rolledBack bool // all changes of this tuning are reverted
 }
 
 // hostKnob is one knob of one host.
@@ -123,7 +123,7 @@ func newTuning(r *Runner, p plan.Plan, how Probing, t Tuning, begin time.Time) *
 	return x
 }
 
-// carryOut does all but to give back what was taken.
+// carryOut does the whole tuning except finish.
 func (x *tuning) carryOut(ctx context.Context) error {
 	if err := x.begin(ctx); err != nil {
 		return err
@@ -148,8 +148,8 @@ func (x *tuning) carryOut(ctx context.Context) error {
 	return x.improve(ctx)
 }
 
-// look reads the hosts anew, what can be set there, and the path between them. A
-// probe or a gate that fails ends nothing: the traffic shows whether data passes.
+// look reads the hosts, their knobs, and the path again. A failed probe or gate
+// ends nothing: the traffic shows whether data passes.
 func (x *tuning) look(ctx context.Context) error {
 	now, begin := &measure.Document{}, time.Now()
 	defer func() { x.looked = time.Since(begin) }()
@@ -167,7 +167,7 @@ func (x *tuning) look(ctx context.Context) error {
 	return x.readKnobs(ctx)
 }
 
-// stand measures the state as it is in each direction: a row of the journey.
+// stand measures the current state in each direction: a row of the journey.
 func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 	m := measure.Milestone{Title: title, Attempt: attempt}
 	x.retire()
@@ -192,7 +192,7 @@ func (x *tuning) stand(ctx context.Context, title string, attempt *int) error {
 	return nil
 }
 
-// retire takes the cells of an earlier state out of what is judged now.
+// retire excludes the cells of an earlier state from the current diagnosis.
 func (x *tuning) retire() {
 	n := len(x.out.Journey)
 	if n == 0 {
@@ -204,7 +204,7 @@ func (x *tuning) retire() {
 	}
 }
 
-// add appends the cell of a step of one flow, and returns its index.
+// add appends the cell of a step with one flow, and returns its index.
 func (x *tuning) add(step plan.Step, experiment string, beside bool) int {
 	c := cells(plan.Plan{Steps: []plan.Step{step}})[0]
 	c.Group, c.Experiment, c.Baseline = len(x.doc.Cells), experiment, beside
@@ -212,9 +212,8 @@ func (x *tuning) add(step plan.Step, experiment string, beside bool) int {
 	return c.Group
 }
 
-// measure makes the run of that number of a step, and adds it to its cell. One
-// that fails is made again, once. Where the traffic may stall, that it carried
-// nothing is its figure, and no failure.
+// measure makes run n of a step and adds it to its cell. It repeats a failed run
+// once. With mayStall a run without data counts as a result, not as a failure.
 func (x *tuning) measure(ctx context.Context, step plan.Step, cell, n, done, of int, mayStall bool) error {
 	begin := time.Now()
 	defer func() { x.ran(step, time.Since(begin)) }()
@@ -237,13 +236,13 @@ func (x *tuning) measure(ctx context.Context, step plan.Step, cell, n, done, of 
 	}
 }
 
-// stalled tells of a run that failed although its connections were open, and
-// both ends are there: then that it carried nothing is its figure.
+// stalled reports whether a run failed although its connections were open and
+// both ends are reachable: that it carried nothing is then its result.
 func (x *tuning) stalled(ctx context.Context, runs []measure.Run) bool {
 	return ctx.Err() == nil && x.anyLost() == nil && began(&measure.Cell{Runs: runs})
 }
 
-// met tells whether each direction has reached the target.
+// met reports whether each direction has reached the target.
 func (x *tuning) met() bool {
 	for _, w := range x.directions {
 		c := &x.doc.Cells[w.cell]
@@ -254,13 +253,13 @@ func (x *tuning) met() bool {
 	return x.TargetBps > 0
 }
 
-// fallen is why a change is given up; the tuning goes on.
+// fallen is the error of a change that is given up; the tuning goes on.
 type fallen struct{ outcome, why string }
 
 func (f *fallen) Error() string { return f.why }
 
-// givenUp tells whether an error costs a change alone: all that it wraps is of type
-// fallen.
+// givenUp reports whether an error costs only the change: all that it wraps is of
+// type fallen.
 func givenUp(err error) (*fallen, bool) {
 	switch e := err.(type) {
 	case *fallen:

@@ -11,11 +11,11 @@ import (
 	"thru/internal/unit"
 )
 
-// plan fixes how changes are judged, and says how long that takes, if each is kept:
-// the budget may end it before. It is done once: what is proposed later is judged
-// as the rest.
+// plan fixes how changes are judged and estimates how long that takes if each is
+// kept: the budget may end it earlier. It runs once: later proposals are judged
+// by the same rules.
 func (x *tuning) plan(todo []measure.Proposal) {
-	judged := 0 // one that may be judged in both directions has two chances to be kept wrongly
+	judged := 0 // a change judged in both directions has two chances of a false positive
 	for i := range todo {
 		judged += len(x.directionsOf(&todo[i]))
 	}
@@ -35,7 +35,7 @@ func (x *tuning) plan(todo []measure.Proposal) {
 	x.notify(Planned{*x.out, todo})
 }
 
-// ran notes how long a run of a step took.
+// ran adds the duration of one run of a step.
 func (x *tuning) ran(step plan.Step, took time.Duration) {
 	for _, w := range x.directions {
 		if w.step.Specs[0].From == step.Specs[0].From {
@@ -44,21 +44,21 @@ func (x *tuning) ran(step plan.Step, took time.Duration) {
 	}
 }
 
-// timeOf is how long a run in a direction takes: as planned, or as measured where
-// that is longer.
+// timeOf returns how long a run in a direction takes: as planned, or as measured
+// where that is longer.
 func (x *tuning) timeOf(w *direction) time.Duration {
 	s := w.step.Specs[0]
 	planned := plan.Ramp(s, idleRTT(&x.doc.Cells[w.cell])) + time.Duration(s.Duration) + plan.Setup
 	return max(planned, w.pace.took/time.Duration(max(w.pace.runs, 1)))
 }
 
-// turnsTime is how long the least comparison takes in a direction.
+// turnsTime returns how long the shortest comparison takes in a direction.
 func (x *tuning) turnsTime(w *direction) time.Duration {
 	return 2 * time.Duration(x.out.Pairs) * x.timeOf(w)
 }
 
-// wants is what a change takes that is kept after the least comparison in a
-// direction: that, a look at the other one, and the new state read and measured.
+// wants returns the time of a change that is kept after the shortest comparison in
+// a direction: the comparison, a check of the other direction, and reading and measuring the new state.
 func (x *tuning) wants(w *direction) time.Duration {
 	total := x.turnsTime(w) + x.standTime()
 	if other := x.otherDirection(w); other != nil {
@@ -67,7 +67,7 @@ func (x *tuning) wants(w *direction) time.Duration {
 	return total
 }
 
-// standTime is how long it takes to read and measure a new state.
+// standTime returns how long it takes to read and measure a new state.
 func (x *tuning) standTime() time.Duration {
 	total := x.looked
 	for _, w := range x.directions {
@@ -76,8 +76,8 @@ func (x *tuning) standTime() time.Duration {
 	return total
 }
 
-// takes is what a change takes that is kept after the least comparisons, and whose
-// gain is measured anew.
+// takes returns the time of a change that is kept after the shortest comparisons,
+// and whose gain is measured again.
 func (x *tuning) takes(p *measure.Proposal) time.Duration {
 	directions := x.directionsOf(p)
 	total := x.wants(directions[0]) + 2*time.Duration(stat.LeastPairs(stat.GainLevel))*x.timeOf(directions[0])
@@ -90,12 +90,12 @@ func (x *tuning) takes(p *measure.Proposal) time.Duration {
 // moreTime is the advice where the budget ends something.
 const moreTime = ": --budget gives more"
 
-// ranOut tells whether the budget has ended an attempt.
+// ranOut reports whether the budget has ended an attempt.
 func (x *tuning) ranOut() bool {
 	return slices.ContainsFunc(x.out.Attempts, func(a measure.Attempt) bool { return a.Outcome == measure.NoTime })
 }
 
-// budgetSpent words that end.
+// budgetSpent returns the reason text of a spent budget.
 func (x *tuning) budgetSpent() string {
 	return fmt.Sprintf("the budget of %s is spent", unit.Duration(int64(x.Budget)))
 }

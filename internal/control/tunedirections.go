@@ -13,17 +13,17 @@ import (
 
 // direction is the traffic of one direction.
 type direction struct {
-	step plan.Step // with the options of the test that were kept
-	cell int       // of the state as it is, in the document
+	step plan.Step // with the kept test options
+	cell int       // of the current state, in the document
 	pace pace
 }
 
-// name of a direction: "local -> peer".
+// name returns the name of a direction: "local -> peer".
 func (w *direction) name() string { return measure.PairName(w.step.Specs[0].From, w.step.Specs[0].To) }
 
-// directionsOf are the directions in which a change is judged: that for whose sake it is
-// proposed, else that on whose data its knobs act, else each until one improves,
-// first that which carries less.
+// directionsOf returns the directions in which a change is judged: the one that it
+// is proposed for, else the one that its knobs act on, else each until one
+// improves, the slower one first.
 func (x *tuning) directionsOf(p *measure.Proposal) []*direction {
 	for _, w := range x.directions {
 		if s := w.step.Specs[0]; s.From == p.From && s.To == p.To || p.From == "" && actsOn(p, s) {
@@ -38,7 +38,7 @@ func (x *tuning) directionsOf(p *measure.Proposal) []*direction {
 	return all
 }
 
-// actsOn tells whether all knobs of a change act on the data of one direction.
+// actsOn reports whether all knobs of a change act on the data of one direction.
 func actsOn(p *measure.Proposal, s measure.Spec) bool {
 	for _, set := range p.Settings {
 		k, _ := knob.Find(set.Knob)
@@ -49,8 +49,8 @@ func actsOn(p *measure.Proposal, s measure.Spec) bool {
 	return len(p.Settings) > 0
 }
 
-// carriesLess orders directions by what they carry of their ceilings; by their rates
-// where a ceiling is not known of each.
+// carriesLess orders directions by their share of the ceiling; by their rates where
+// a ceiling is unknown.
 func (x *tuning) carriesLess(a, b *direction) int {
 	p, q := &x.doc.Cells[a.cell], &x.doc.Cells[b.cell]
 	switch {
@@ -62,7 +62,7 @@ func (x *tuning) carriesLess(a, b *direction) int {
 	return cmp.Compare(p.Goodput.Value, q.Goodput.Value)
 }
 
-// known is 1 where there is a figure.
+// known returns 1 where there is a figure, else 0.
 func known(f *measure.Figure) int {
 	if f == nil {
 		return 0
@@ -70,8 +70,8 @@ func known(f *measure.Figure) int {
 	return 1
 }
 
-// ofState are the cells of a direction in the state that stands: as it was measured
-// by itself, and then beside each change.
+// ofState returns the cells of a direction in the current state: as measured by
+// itself, and as the baseline of each comparison.
 func (x *tuning) ofState(w *direction) (all []*measure.Cell) {
 	without := measure.Axis{Name: stat.VariantAxis, Value: stat.Before}
 	base := &x.doc.Cells[w.cell]
@@ -83,7 +83,7 @@ func (x *tuning) ofState(w *direction) (all []*measure.Cell) {
 	return all
 }
 
-// otherDirection is the direction that a change was not made for; nil where one alone is tuned.
+// otherDirection returns the direction that a change was not made for; nil where only one is tuned.
 func (x *tuning) otherDirection(w *direction) *direction {
 	for _, o := range x.directions {
 		if o != w {
@@ -93,8 +93,8 @@ func (x *tuning) otherDirection(w *direction) *direction {
 	return nil
 }
 
-// pace is how long the runs of one direction have taken since the state that
-// stands was first measured: a stalled path ends its runs late.
+// pace is how long the runs of one direction take since the current state was
+// first measured: on a stalled path runs end late.
 type pace struct {
 	runs int
 	took time.Duration

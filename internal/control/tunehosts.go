@@ -15,9 +15,9 @@ import (
 	"thru/internal/unit"
 )
 
-// begin makes this client the one who tunes, at each end that lets it. A dry run
-// and a comparison of the state with itself change nothing; of these the latter
-// keeps others from it, too.
+// begin makes this client the tuner at each end that allows it. A dry run and a
+// comparison of the state with itself change nothing; the latter locks out other
+// tuners too.
 func (x *tuning) begin(ctx context.Context) error {
 	x.notify(Checking{"asking what may be changed"})
 	x.hosts = map[string]string{}
@@ -54,15 +54,15 @@ func (x *tuning) begin(ctx context.Context) error {
 	return nil
 }
 
-// noteOpen says what earlier tunings have left: advice and comparisons are of that
-// state.
+// noteOpen warns of settings that earlier tunings left: advice and comparisons
+// include them.
 func (x *tuning) noteOpen(e *EndPoint, open []measure.Changed) {
 	if n := len(open); n > 0 {
 		x.doc.Warnings = append(x.doc.Warnings, fmt.Sprintf("%s has %s of earlier tunings: thru tune --rollback undoes them", e.Name, unit.Plural(n, "setting")))
 	}
 }
 
-// readKnobs asks each end what is set there, and what can be.
+// readKnobs reads at each end the current and possible values of the knobs.
 func (x *tuning) readKnobs(ctx context.Context) error {
 	for i := range x.doc.EndPoints {
 		d := &x.doc.EndPoints[i]
@@ -79,7 +79,7 @@ func (x *tuning) readKnobs(ctx context.Context) error {
 	return nil
 }
 
-// facedBy is the address that an end point reaches the other one by.
+// facedBy returns the address by which an end point reaches the other.
 func (x *tuning) facedBy(name string) string {
 	if len(x.doc.Paths) > 0 {
 		switch p := x.doc.Paths[0]; name {
@@ -92,18 +92,18 @@ func (x *tuning) facedBy(name string) string {
 	return x.opposite(name, false)
 }
 
-// tunes tells whether this client may change settings at an end point.
+// tunes reports whether this client may change settings at an end point.
 func (x *tuning) tunes(name string) bool {
 	return slices.ContainsFunc(x.ours, func(e *EndPoint) bool { return e.Name == name })
 }
 
-// alter makes a change, at one end after the other. An error of type fallen gives
-// it up; another one ends the tuning.
+// alter applies a change, one end after the other. An error of type fallen gives
+// the change up; any other ends the tuning.
 func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 	settled := true
 	for _, at := range byEnd(p.Settings) {
 		e := x.Ends[at[0].EndPoint]
-		// Its answer must be had, also where the tuning is interrupted meanwhile: without it nobody knows what is set.
+		// Wait for the answer even after an interrupt: without it the setting is unknown.
 		reply, err := bus.Call(context.WithoutCancel(ctx), e, bus.Alter, bus.AlterRequest{Settings: at})
 		if err != nil {
 			return both(x.alterError(e, at, err), x.revert(ctx))
@@ -124,7 +124,7 @@ func (x *tuning) alter(ctx context.Context, p *measure.Proposal) error {
 	return nil
 }
 
-// byEnd are settings in order, those of one end point together.
+// byEnd groups settings by end point and keeps their order.
 func byEnd(settings []measure.Setting) (all [][]measure.Setting) {
 	for _, s := range settings {
 		at := slices.IndexFunc(all, func(o []measure.Setting) bool { return o[0].EndPoint == s.EndPoint })
@@ -136,8 +136,8 @@ func byEnd(settings []measure.Setting) (all [][]measure.Setting) {
 	return all
 }
 
-// alterError tells what the host refuses, which costs the change alone, from an
-// answer that did not come, after which nobody knows what is set.
+// alterError distinguishes a refusal by the host, which costs only the change,
+// from a lost answer, after which the setting is unknown.
 func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error {
 	gone := x.anyLost()
 	switch {
@@ -154,8 +154,8 @@ func (x *tuning) alterError(e *EndPoint, at []measure.Setting, err error) error 
 	return &fallen{measure.Failed, e.Name + ": " + fault.Text(err)}
 }
 
-// foreign compares what the hosts had with what they said that they have when the
-// change was proposed: what is another value now, somebody else has set.
+// foreign compares the values before the change with those when it was proposed:
+// a value that differs was changed by somebody else.
 func (x *tuning) foreign(p *measure.Proposal) error {
 	for _, c := range x.open {
 		at := slices.IndexFunc(p.Before, func(s measure.Setting) bool { return hostKnobOf(s) == hostKnobOf(c.Setting) })
@@ -168,16 +168,16 @@ func (x *tuning) foreign(p *measure.Proposal) error {
 	return nil
 }
 
-// leaveChanged leaves knobs to whoever else changes them.
+// leaveChanged marks knobs that somebody else changed, so that they are left alone.
 func (x *tuning) leaveChanged(settings []measure.Setting) {
 	for _, s := range settings {
 		x.taken[hostKnobOf(s)] = true
 	}
 }
 
-// revert undoes the change that is on trial, the last first. One that somebody
-// else has changed is left to them, which gives the change up; one that cannot be
-// undone ends the tuning.
+// revert reverts the change on trial, the last setting first. It leaves a setting
+// that somebody else has changed, and gives the change up; a failed revert ends
+// the tuning.
 func (x *tuning) revert(ctx context.Context) error {
 	open := x.open
 	x.open = nil
@@ -191,7 +191,7 @@ func (x *tuning) revert(ctx context.Context) error {
 			}
 			open = open[:n-1]
 		}
-		if len(numbers) == 0 { // none is all to the agent
+		if len(numbers) == 0 { // the agent takes an empty list as all
 			continue
 		}
 		reply, err := bus.Call(context.WithoutCancel(ctx), x.Ends[name], bus.Revert, bus.RevertRequest{Numbers: numbers})
@@ -209,7 +209,7 @@ func undoError(name string, err error) error {
 	return fault.Failf("thru tune --rollback "+name+" undoes it from the journal there", "control: undoing the change at %s: %w", name, err)
 }
 
-// undone looks at what became of changes that were to be undone at an end point.
+// undone checks the result of reverting changes at an end point.
 func (x *tuning) undone(name string, changed []measure.Changed) (left error) {
 	for _, c := range changed {
 		c.EndPoint = name
@@ -225,12 +225,12 @@ func (x *tuning) undone(name string, changed []measure.Changed) (left error) {
 	return left
 }
 
-// finishTime bounds giving the hosts back, also after an interrupt.
+// finishTime bounds finish, also after an interrupt.
 const finishTime = 20 * time.Second
 
-// finish gives the hosts back: what is on trial is undone, and all of this
-// tuning where it is to be; then others may tune. An end that has been told the
-// end can be undone no more, so all have undone their trials by then.
+// finish ends the tuning at every host: it reverts the change on trial, and with
+// undo all changes; then others may tune. After TuneEnd an end cannot revert any
+// more, so all ends revert their trial before it.
 func (x *tuning) finish(ctx context.Context, undo bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
 	defer cancel()
@@ -239,9 +239,9 @@ func (x *tuning) finish(ctx context.Context, undo bool) error {
 		if !undo {
 			failed[e.Name] = x.undoTrial(ctx, e)
 		}
-		undo = undo || failed[e.Name] != nil // there all is undone when this client is gone: so it is at the others
+		undo = undo || failed[e.Name] != nil // that agent reverts all once this client is gone: so revert all at the others
 	}
-	stays := map[string]bool{} // what was kept at an end
+	stays := map[string]bool{} // ends that keep changes
 	var all error
 	for _, e := range x.there() {
 		err := failed[e.Name]
@@ -262,8 +262,8 @@ func (x *tuning) finish(ctx context.Context, undo bool) error {
 	return all
 }
 
-// there are the ends that this client tunes, but for those that have gone, which
-// undo all of it by themselves.
+// there returns the ends that this client tunes, without lost ones, which revert
+// all changes by themselves.
 func (x *tuning) there() (ends []*EndPoint) {
 	for _, e := range x.ours {
 		if e.Client.Err() == nil {
@@ -273,7 +273,7 @@ func (x *tuning) there() (ends []*EndPoint) {
 	return ends
 }
 
-// undoTrial undoes what is on trial at one end point.
+// undoTrial reverts the change on trial at one end point.
 func (x *tuning) undoTrial(ctx context.Context, e *EndPoint) error {
 	var numbers []int64
 	for _, c := range x.open {
@@ -281,14 +281,14 @@ func (x *tuning) undoTrial(ctx context.Context, e *EndPoint) error {
 			numbers = append(numbers, c.Number)
 		}
 	}
-	if len(numbers) == 0 { // none is all to the agent
+	if len(numbers) == 0 { // the agent takes an empty list as all
 		return nil
 	}
 	return x.undoAt(ctx, e, numbers)
 }
 
-// undoAt undoes changes at one end point; no numbers are all of this tuning. What
-// is left to somebody else is said.
+// undoAt reverts changes at one end point; without numbers, all of this tuning. It
+// warns of settings that it leaves to somebody else.
 func (x *tuning) undoAt(ctx context.Context, e *EndPoint, numbers []int64) error {
 	reply, err := bus.Call(ctx, e, bus.Revert, bus.RevertRequest{Numbers: numbers})
 	if err != nil {
@@ -302,8 +302,8 @@ func (x *tuning) undoAt(ctx context.Context, e *EndPoint, numbers []int64) error
 	return err
 }
 
-// end tells one end point the orderly end: what was not undone there stays. Where
-// that fails all is undone there.
+// end ends the tuning at one end point: the remaining changes stay. Where the call
+// fails the agent reverts all.
 func (x *tuning) end(ctx context.Context, e *EndPoint) error {
 	_, err := bus.Call(ctx, e, bus.TuneEnd, bus.Empty{})
 	if err == nil {

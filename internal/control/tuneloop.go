@@ -11,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// improve tries what is proposed, one change at a time, until an end is reached.
+// improve tries the proposals, one change at a time, until the tuning ends.
 func (x *tuning) improve(ctx context.Context) error {
 	for first := true; ; first = false {
 		todo := x.todo()
@@ -36,7 +36,7 @@ func (x *tuning) improve(ctx context.Context) error {
 	}
 }
 
-// next tries the first of the proposals. Where it is kept, the state is measured anew.
+// next tries the first of the proposals. If it is kept, the state is measured again.
 func (x *tuning) next(ctx context.Context, todo []measure.Proposal) error {
 	n := len(x.out.Attempts)
 	x.notify(Trying{todo[0], n, n + len(todo), max(time.Until(x.until), 0)})
@@ -52,7 +52,7 @@ func (x *tuning) next(ctx context.Context, todo []measure.Proposal) error {
 	return x.stand(ctx, a.Title, new(n))
 }
 
-// record notes an attempt, and what it teaches of its proposal.
+// record adds an attempt, and remembers its outcome for later proposals.
 func (x *tuning) record(a measure.Attempt) {
 	x.out.Attempts = append(x.out.Attempts, a)
 	switch a.Outcome {
@@ -66,8 +66,8 @@ func (x *tuning) record(a measure.Attempt) {
 	x.notify(Tried{a})
 }
 
-// todo lists what is still to be tried, in order: what was asked for by hand, then
-// what is proposed in the state as it is.
+// todo lists the changes still to try, in order: the user's (Try), then the
+// proposals for the current state.
 func (x *tuning) todo() []measure.Proposal {
 	all := slices.Clone(x.pending)
 	for i := range all {
@@ -81,8 +81,8 @@ func (x *tuning) todo() []measure.Proposal {
 	return all
 }
 
-// mayTry tells whether a proposal is one that thru makes, and that has not had
-// its turn in this state.
+// mayTry reports whether thru may make a proposal that it has not tried in this
+// state.
 func (x *tuning) mayTry(p *measure.Proposal) bool {
 	if p.OnlySaid != "" || x.seen.Never[p.ID] || len(p.Settings) == 0 && p.Test == nil {
 		return false
@@ -98,14 +98,14 @@ func (x *tuning) mayTry(p *measure.Proposal) bool {
 	return !x.isSo(p)
 }
 
-// triedHere tells whether a proposal was undone in the state that stands.
+// triedHere reports whether a proposal was reverted in the current state.
 func (x *tuning) triedHere(p *measure.Proposal) bool {
 	kept, undone := x.seen.Undone[p.ID]
 	return undone && kept >= len(x.seen.Kept)
 }
 
-// takesBack tells whether a proposal gives a knob the value back that a change has
-// ended which was shown to help, as a gate may that looks at that knob alone.
+// takesBack reports whether a proposal restores the old value of a knob whose
+// change was shown to help, as a gate that checks only that knob may.
 func (x *tuning) takesBack(p *measure.Proposal) bool {
 	for _, a := range x.out.Attempts {
 		for _, c := range a.Changed {
@@ -120,14 +120,14 @@ func (x *tuning) takesBack(p *measure.Proposal) bool {
 	return false
 }
 
-// isPartOf tells whether a value asks for nothing that is not so in another one,
-// which may name more after it: "on" in "on tx=on".
+// isPartOf reports whether value is a prefix of whole by words, so that whole
+// includes it: "on" in "on tx=on".
 func isPartOf(value, whole string) bool {
 	v, w := strings.Fields(value), strings.Fields(whole)
 	return len(v) <= len(w) && slices.Equal(v, w[:len(v)])
 }
 
-// isSo tells whether all that a proposal changes is so already.
+// isSo reports whether all values of a proposal are already set.
 func (x *tuning) isSo(p *measure.Proposal) bool {
 	for _, s := range p.Settings {
 		if now, known := x.state(s); !known || !knob.Same(now.Value, s.Value) {
@@ -137,7 +137,7 @@ func (x *tuning) isSo(p *measure.Proposal) bool {
 	return p.Test == nil
 }
 
-// state is what an end point says of a knob.
+// state returns the state of a knob as its end point reports it.
 func (x *tuning) state(s measure.Setting) (measure.KnobState, bool) {
 	for _, e := range x.doc.EndPoints {
 		if e.Name != s.EndPoint {
@@ -152,8 +152,8 @@ func (x *tuning) state(s measure.Setting) (measure.KnobState, bool) {
 	return measure.KnobState{}, false
 }
 
-// placeOf is the interface that a setting is of: where none is named that by which
-// the end point reaches the other one, if the knob is one of interfaces.
+// placeOf returns the interface of a setting: where it names none, the one of the
+// route to the other end point, if the knob belongs to an interface.
 func (x *tuning) placeOf(s measure.Setting) string {
 	if s.Interface != "" || len(x.doc.Paths) == 0 {
 		return s.Interface
@@ -173,7 +173,7 @@ func (x *tuning) placeOf(s measure.Setting) string {
 	return route.Interface
 }
 
-// asTheyAre are the same knobs with the values that they have.
+// asTheyAre returns the same knobs with their current values.
 func (x *tuning) asTheyAre(settings []measure.Setting) (all []measure.Setting) {
 	for _, s := range settings {
 		if now, known := x.state(s); known {
@@ -184,7 +184,7 @@ func (x *tuning) asTheyAre(settings []measure.Setting) (all []measure.Setting) {
 	return all
 }
 
-// manualChanges are the changes that were asked for by hand, each by itself.
+// manualChanges returns the changes of Try, each by itself.
 func (x *tuning) manualChanges() (all []measure.Proposal, err error) {
 	for _, s := range x.Try {
 		p, err := x.wished(s)
@@ -196,8 +196,8 @@ func (x *tuning) manualChanges() (all []measure.Proposal, err error) {
 	return all, nil
 }
 
-// wished is the change to a setting that was asked for by hand: without an end point
-// at each that can be tuned, without an interface at that of the route.
+// wished returns the change to a setting of Try: without an end point at each that
+// can be tuned, without an interface at that of the route.
 func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 	p := measure.Proposal{ID: s.Knob, Title: s.Knob + " " + s.Value, Why: "it was asked for by hand", Expect: "nothing is known of it"}
 	if k, ok := knob.Find(s.Knob); ok {
@@ -227,7 +227,7 @@ func (x *tuning) wished(s measure.Setting) (measure.Proposal, error) {
 	return p, nil
 }
 
-// noTime ends the tuning with what the budget does not hold.
+// noTime records the proposals that do not fit in the budget, and ends the tuning.
 func (x *tuning) noTime(todo []measure.Proposal) {
 	for _, p := range todo {
 		x.record(measure.Attempt{Proposal: p, Outcome: measure.NoTime, Reason: "the budget does not hold it" + moreTime})

@@ -15,8 +15,8 @@ import (
 	"thru/internal/unit"
 )
 
-// try makes one change, and keeps it where it is shown to help. The error is one
-// that ends the tuning; the attempt tells what came of it in any case.
+// try makes one change, and keeps it if it is shown to help. An error ends the
+// tuning; the attempt holds the outcome in any case.
 func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt, err error) {
 	a = measure.Attempt{Proposal: p}
 	declined := x.declines(p)
@@ -28,7 +28,7 @@ func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt
 	}
 	err = giveUp(&a, err)
 	if err == nil && a.Outcome != measure.Kept {
-		err = giveUp(&a, x.revert(ctx)) // also of one that is given up: it is in force where the last run was with it
+		err = giveUp(&a, x.revert(ctx)) // also a change given up may still be in force from its last run
 	}
 	switch {
 	case err == nil:
@@ -41,8 +41,8 @@ func (x *tuning) try(ctx context.Context, p measure.Proposal) (a measure.Attempt
 	return a, err
 }
 
-// giveUp notes in an attempt why it is given up, and returns an error that costs
-// more than that attempt.
+// giveUp records in an attempt why it is given up, and returns an error that
+// costs more than that attempt.
 func giveUp(a *measure.Attempt, err error) error {
 	f, up := givenUp(err)
 	if !up {
@@ -53,7 +53,7 @@ func giveUp(a *measure.Attempt, err error) error {
 	return nil
 }
 
-// declines asks whether the risk of a change is taken, and says why not; "" where it is.
+// declines returns why the risk of a change is not accepted; "" where it is.
 func (x *tuning) declines(p measure.Proposal) string {
 	switch {
 	case !p.Cuts && (p.Risk == "" || x.Accept == nil):
@@ -62,14 +62,14 @@ func (x *tuning) declines(p measure.Proposal) string {
 		return "nobody accepts its risk: " + cmp.Or(p.Risk, "it may cut the connection")
 	}
 	asked := time.Now()
-	defer func() { x.until = x.until.Add(time.Since(asked)) }() // the budget is of tuning, not of thinking
+	defer func() { x.until = x.until.Add(time.Since(asked)) }() // the time the user takes to answer is not part of the budget
 	return x.Accept(p)
 }
 
-// judge compares the state with a change to that before it, and says whether the
-// change is kept. One that is of no direction is kept where either one improves.
+// judge compares the state with a change to the one before, and decides whether to
+// keep it. A change for no particular direction is kept where either improves.
 func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
-	var c, before *contest // before: in the direction that was looked at first
+	var c, before *contest // before: the comparison in the first direction
 	directions, said := x.directionsOf(&a.Proposal), ""
 	for n, w := range directions {
 		if n > 0 && time.Until(x.until) < x.wants(w) {
@@ -96,8 +96,8 @@ func (x *tuning) judge(ctx context.Context, a *measure.Attempt) error {
 	return nil
 }
 
-// judge compares in one direction, and tells whether that is better. A change that
-// harms it is undone whatever it brings to the other one.
+// judge compares in one direction, and reports whether it improves. A change that
+// harms this direction is reverted even if the other improves.
 func (c *contest) judge(ctx context.Context) (better bool, err error) {
 	a := c.attempt
 	found, err := c.compare(ctx)
@@ -120,8 +120,8 @@ func (c *contest) judge(ctx context.Context) (better bool, err error) {
 	return found.Outcome == measure.Improved && a.Outcome != measure.Undone, nil
 }
 
-// keepHarmless keeps a change that improves a direction, if that does not cost the
-// other one. before is its comparison there; nil: none was made.
+// keepHarmless keeps a change that improves a direction if it does not harm the
+// other one. before is the comparison in the other direction; nil: not yet made.
 func (x *tuning) keepHarmless(ctx context.Context, c, before *contest) error {
 	a, other := c.attempt, before
 	if w := x.otherDirection(c.direction); w != nil && other == nil {
@@ -148,9 +148,9 @@ func (x *tuning) keepHarmless(ctx context.Context, c, before *contest) error {
 	return nil
 }
 
-// confirm measures what a change brings that is to be kept. The runs that speak for it
-// were picked for that, and show more than it brings; those made now were not. Where
-// the budget does not hold them, no figure is said.
+// confirm measures the gain of a change to keep with new runs: the runs that led to
+// the decision are selected by it and overstate the gain. Where the budget does
+// not hold them, no gain is reported.
 func (c *contest) confirm(ctx context.Context) error {
 	again := c.contest(c.attempt, c.direction)
 	again.path = c.path
@@ -170,7 +170,7 @@ func (c *contest) confirm(ctx context.Context) error {
 	return nil
 }
 
-// keepChange has a change stand that is in force.
+// keepChange keeps the change in force.
 func (x *tuning) keepChange(a *measure.Attempt) {
 	a.Outcome, a.Changed = measure.Kept, x.open
 	x.stood = append(x.stood, a.Settings...)
@@ -180,8 +180,8 @@ func (x *tuning) keepChange(a *measure.Attempt) {
 	}
 }
 
-// optionsFor are the options of a proposal in a direction: what is of the ends
-// that send and receive changes sides in the other one.
+// optionsFor returns the test options of a proposal in a direction: in the
+// opposite direction sender and receiver options change places.
 func (x *tuning) optionsFor(p *measure.Proposal, w *direction) *measure.TestOptions {
 	s := w.step.Specs[0]
 	if p.Test == nil || p.From == "" || p.From == s.From {
@@ -192,15 +192,15 @@ func (x *tuning) optionsFor(p *measure.Proposal, w *direction) *measure.TestOpti
 	return &o
 }
 
-// harmPct is how much the other direction may lose in one pair of runs before it
-// is looked at closely, in percent. A loss above it is harm where it is certain at
-// harmLevel: less than of a gain, since a doubt speaks against the change.
+// harmPct is the loss of the other direction in one pair of runs, in percent, that
+// calls for a full comparison. A larger loss is harm if it is certain at
+// harmLevel, a lower level than for gains: in doubt the change is reverted.
 const (
 	harmPct   = 10
 	harmLevel = 0.95
 )
 
-// harms looks whether an improvement of the other direction costs this one.
+// harms checks whether an improvement of the other direction costs this one.
 func (c *contest) harms(ctx context.Context) (string, error) {
 	if c.pairs == 0 {
 		if err := c.pair(ctx); err != nil {
@@ -226,7 +226,7 @@ func (c *contest) harms(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// loses tells whether a direction loses more than harmPct, and surely something.
+// loses reports whether a direction loses more than harmPct, and significantly.
 func loses(c measure.Comparison) bool {
 	return c.ChangePct != nil && c.HighPct != nil && *c.ChangePct < -harmPct && *c.HighPct < 0
 }
@@ -236,12 +236,12 @@ type contest struct {
 	*tuning
 	attempt   *measure.Attempt
 	direction *direction
-	cells     map[bool]int // with the change, and without
+	cells     map[bool]int // with and without the change
 	steps     map[bool]plan.Step
-	stalls    bool          // runs without the change stall, too
-	pairs     int           // that were made
+	stalls    bool          // runs without the change stall too
+	pairs     int           // pairs made
 	first     bool          // which state comes first in this pair
-	path      *measure.Path // as it was probed with the change
+	path      *measure.Path // path as probed with the change
 }
 
 func (x *tuning) contest(a *measure.Attempt, w *direction) *contest {
@@ -254,7 +254,7 @@ func (x *tuning) contest(a *measure.Attempt, w *direction) *contest {
 		step.Label = a.Title + ": " + variant
 		step.Axes = append(slices.Clone(step.Axes), measure.Axis{Name: stat.VariantAxis, Value: variant})
 		step.Specs = slices.Clone(step.Specs)
-		step.Specs[0].Ramp = int64(plan.Ramp(step.Specs[0], idleRTT(&x.doc.Cells[w.cell]))) // the same with both
+		step.Specs[0].Ramp = int64(plan.Ramp(step.Specs[0], idleRTT(&x.doc.Cells[w.cell]))) // the same for both states
 		step.Specs[0].NoRamp = step.Specs[0].Ramp == 0
 		c.steps[with] = step
 		c.cells[with] = x.add(step, tuneTrial(len(x.out.Attempts)), true)
@@ -267,11 +267,11 @@ func (x *tuning) contest(a *measure.Attempt, w *direction) *contest {
 
 func (c *contest) cell(with bool) *measure.Cell { return &c.doc.Cells[c.cells[with]] }
 
-// isSelfComparison tells of a comparison of the state with itself.
+// isSelfComparison reports whether the state is compared with itself.
 func (c *contest) isSelfComparison() bool { return c.AA > 0 }
 
-// compare makes pairs of runs until they tell enough. After the first one the
-// change must have shown that it is in force.
+// compare makes pairs of runs until they decide. After the first pair the change
+// must have been verified.
 func (c *contest) compare(ctx context.Context) (found measure.Comparison, err error) {
 	for {
 		if err = c.pair(ctx); err != nil {
@@ -290,8 +290,8 @@ func (c *contest) compare(ctx context.Context) (found measure.Comparison, err er
 	}
 }
 
-// enough is the rule by which a comparison ends. That of the state with itself is
-// never given up before its first look.
+// enough reports whether a comparison ends. A comparison of the state with itself
+// never ends before its first look.
 func (c *contest) enough(pairs int, found *measure.Comparison) bool {
 	if c.isSelfComparison() && pairs < c.out.Pairs {
 		return false
@@ -318,8 +318,8 @@ func (c *contest) pair(ctx context.Context) error {
 	return nil
 }
 
-// enter has the hosts be in a state. Where the MTU is changed, the path is probed
-// before any traffic.
+// enter puts the hosts into a state: with the change, or without. After a change
+// of the MTU it probes the path before any traffic.
 func (c *contest) enter(ctx context.Context, with bool) error {
 	switch {
 	case len(c.attempt.Settings) == 0 || with == (len(c.open) > 0):
@@ -346,8 +346,8 @@ func (c *contest) enter(ctx context.Context, with bool) error {
 	return c.verify(knob.Tried{})
 }
 
-// verify notes whether the change does what it says. One that is shown not to is
-// given up.
+// verify records whether the change has its effect. It gives up one that
+// provably has none.
 func (c *contest) verify(t knob.Tried) error {
 	t.Proposal, t.PathNow = &c.attempt.Proposal, c.path
 	if len(c.doc.Paths) > 0 {
@@ -363,9 +363,9 @@ func (c *contest) verify(t knob.Tried) error {
 	return nil
 }
 
-// readBack tells what the hosts had when they were read after the change. Whether
-// that is what was asked for they have judged themselves, since a value may have
-// parts that were not asked for; one that is still as it was is not.
+// readBack returns what the hosts read after the change. The hosts have compared it
+// with the requested value themselves, since a value may have parts that were not
+// requested; an unchanged value does not hold.
 func readBack(changed []measure.Changed) (all []measure.Verification) {
 	for _, c := range changed {
 		taken := knob.Same(c.Found, c.Value) || !knob.Same(c.Found, c.Before)
@@ -374,8 +374,8 @@ func readBack(changed []measure.Changed) (all []measure.Verification) {
 	return all
 }
 
-// run makes one run in a state. Traffic that fails twice does not survive the
-// change; where it stalls without it too, that it carries nothing is its figure.
+// run makes one run in a state. A change whose runs fail twice is given up; where
+// runs without it stall too, no data is a result.
 func (c *contest) run(ctx context.Context, with bool, n, done int) error {
 	of := 2 * c.out.Pairs
 	if done >= of {
@@ -388,8 +388,8 @@ func (c *contest) run(ctx context.Context, with bool, n, done int) error {
 	return err
 }
 
-// strip leaves of the runs of a comparison the figures, and of the first run of
-// each state the whole evidence.
+// strip drops the evidence of all runs of a comparison but the first of each state,
+// and keeps their figures.
 func (c *contest) strip() {
 	for _, i := range c.cells {
 		runs := c.doc.Cells[i].Runs
@@ -421,8 +421,8 @@ func stripEvidence(e *measure.Evidence) {
 	}
 }
 
-// compareWithItself compares the state with itself so many times, in turns of the directions:
-// how often that comes out as a difference tells how far the method can be trusted.
+// compareWithItself compares the state with itself AA times, alternating the
+// directions: the share of differences found is the false-positive rate.
 func (x *tuning) compareWithItself(ctx context.Context) error {
 	todo := x.todo()
 	x.plan(todo)
@@ -453,8 +453,8 @@ func (x *tuning) compareWithItself(ctx context.Context) error {
 	return nil
 }
 
-// outOfTime gives a comparison up after so many pairs for which the budget does not
-// hold what is left to do.
+// outOfTime gives a comparison up after so many pairs where the budget does not
+// hold the rest.
 func (c *contest) outOfTime(pairs int) error {
 	left := time.Until(c.until)
 	switch {

@@ -11,12 +11,12 @@ import (
 	"thru/internal/stat"
 )
 
-// Experiments of the cells that a tuning leaves behind: what it compared, and the
-// states that it has come from (docs/result.md).
+// Experiment names of the cells of a tuning: its comparisons, and its earlier
+// states (docs/result.md).
 func tuneTrial(attempt int) string { return fmt.Sprintf("%s%d", measure.OfTuning, attempt+1) }
 func tuneState(n int) string       { return fmt.Sprintf("%sstate-%d", measure.OfTuning, n) }
 
-// boundBy says what holds a direction, by its first finding.
+// boundBy says what limits a direction, by its first finding.
 func boundBy(c *measure.Cell) string {
 	direction := measure.PairName(c.From, c.To)
 	if len(c.Findings) == 0 {
@@ -25,7 +25,7 @@ func boundBy(c *measure.Cell) string {
 	return direction + ": " + c.Findings[0].Summary
 }
 
-// causeOf is the cause of that finding.
+// causeOf returns the cause of that finding.
 func causeOf(c *measure.Cell) string {
 	if len(c.Findings) == 0 {
 		return ""
@@ -33,7 +33,7 @@ func causeOf(c *measure.Cell) string {
 	return c.Findings[0].Cause
 }
 
-// nothingLeft words that no change is left to try.
+// nothingLeft returns the reason text for no change left to try.
 func (x *tuning) nothingLeft() string {
 	if x.ranOut() {
 		return x.budgetSpent()
@@ -47,7 +47,7 @@ func (x *tuning) nothingLeft() string {
 	return "nothing that is proposed helps any more"
 }
 
-// keptTitles names the changes that stand.
+// keptTitles returns the titles of the kept changes.
 func (x *tuning) keptTitles() (titles []string) {
 	for _, a := range x.out.Attempts {
 		if a.Outcome == measure.Kept {
@@ -57,7 +57,7 @@ func (x *tuning) keptTitles() (titles []string) {
 	return titles
 }
 
-// stays is the hint of an interrupted tuning.
+// stays returns the hint of an interrupted tuning.
 func (x *tuning) stays() string {
 	titles := x.keptTitles()
 	if len(titles) == 0 {
@@ -66,7 +66,7 @@ func (x *tuning) stays() string {
 	return "what was shown to help stays: " + strings.Join(titles, "; ") + " (thru tune --rollback undoes it)"
 }
 
-// allUndone says of what was kept that it stands no more, but at the ends where it stays.
+// allUndone marks the kept changes as reverted, except at the ends where they stay.
 func (x *tuning) allUndone(stays map[string]bool) {
 	gone := func(s measure.Setting) bool { return !stays[s.EndPoint] }
 	for i := range x.out.Attempts {
@@ -87,8 +87,8 @@ func (x *tuning) allUndone(stays map[string]bool) {
 	x.stood, x.rolledBack = slices.DeleteFunc(x.stood, gone), true
 }
 
-// stayError says where something of a tuning stays that did not come to its end
-// everywhere; nil where nothing does.
+// stayError returns an error where changes stay at an end of a tuning that did not
+// end at all ends; nil where none stay.
 func (x *tuning) stayError(stays map[string]bool) error {
 	for _, s := range x.stood {
 		if stays[s.EndPoint] {
@@ -98,7 +98,7 @@ func (x *tuning) stayError(stays map[string]bool) error {
 	return nil
 }
 
-// nowhere says why a setting that was asked for by hand has no place.
+// nowhere returns why a setting of Try cannot be set at any end point.
 func (x *tuning) nowhere(s measure.Setting) error {
 	if s.EndPoint != "" {
 		return fault.Usagef("name one of those that are tuned", "control: %s is no end point of this tuning", s.EndPoint)
@@ -108,8 +108,8 @@ func (x *tuning) nowhere(s measure.Setting) error {
 	return err
 }
 
-// mayTake is what an end point says of a knob that is to be set by hand, or why
-// that cannot be.
+// mayTake returns the state of a knob that the user wants to set, or why it cannot
+// be set.
 func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 	now, known := x.state(s)
 	switch {
@@ -123,8 +123,8 @@ func (x *tuning) mayTake(s measure.Setting) (measure.KnobState, error) {
 	return now, nil
 }
 
-// advise is the whole of a dry run: what would be tried, in order, and what is
-// left to the reader.
+// advise is the result of a dry run: the changes to try, in order, and the manual
+// steps.
 func (x *tuning) advise() {
 	todo := x.todo()
 	x.plan(todo)
@@ -132,10 +132,10 @@ func (x *tuning) advise() {
 	x.doc.Ended = "advice alone: nothing was changed"
 }
 
-// sum adds what is said of a tuning that is over: what is left to the reader, how
-// what was kept is made to last, and what holds the path now.
+// sum adds the summary of a finished tuning: the manual steps left, how to make the
+// kept changes persistent, and what limits the path now.
 func (x *tuning) sum() {
-	if len(x.out.Journey) == 0 || x.rolledBack && len(x.out.Journey) > 1 { // the last state stands no more
+	if len(x.out.Journey) == 0 || x.rolledBack && len(x.out.Journey) > 1 { // the last state is no longer in force
 		return
 	}
 	left := slices.DeleteFunc(x.propose(x.doc, x.seen), func(p measure.Proposal) bool { return x.triedHere(&p) || x.takesBack(&p) || x.isSo(&p) })
@@ -163,8 +163,8 @@ func (x *tuning) sum() {
 	x.persistent()
 }
 
-// remains says what holds a direction when its tuning is over: its first finding
-// that was not refuted by what was tried. left is what is still proposed.
+// remains says what limits a direction after the tuning: its first finding that
+// the attempts did not refute. left holds the remaining proposals.
 func (x *tuning) remains(c *measure.Cell, left []measure.Proposal) string {
 	n := slices.IndexFunc(c.Findings, func(f measure.Finding) bool { return !x.refuted(c, f.Cause, left) && !x.refuted(c, f.BecauseOf, left) })
 	switch {
@@ -176,8 +176,8 @@ func (x *tuning) remains(c *measure.Cell, left []measure.Proposal) string {
 	return fmt.Sprintf("%s: %s; seen too, but what was tried against it brought nothing: %s", measure.PairName(c.From, c.To), c.Findings[n].Summary, c.Findings[0].Summary)
 }
 
-// refuted tells whether a cause was shown not to hold a direction: all that was
-// proposed for it was tried in the state that stands, and brought nothing.
+// refuted reports whether a cause was shown not to limit a direction: all that was
+// proposed for it was tried in the current state, without effect.
 func (x *tuning) refuted(c *measure.Cell, cause string, left []measure.Proposal) bool {
 	isFor := func(p measure.Proposal) bool {
 		return cause != "" && p.Cause == cause && (p.From == "" || p.From == c.From)
@@ -198,16 +198,16 @@ func (x *tuning) refuted(c *measure.Cell, cause string, left []measure.Proposal)
 	return tried
 }
 
-// telling is how many pairs of runs tell that a change brings nothing: one that was
-// interrupted may have fewer.
+// telling is the number of pairs of runs that show that a change has no effect: an
+// interrupted comparison may have fewer.
 const telling = 3
 
-// broughtNothing tells whether a comparison leaves no hope in a change.
+// broughtNothing reports whether a comparison found no effect.
 func broughtNothing(c *measure.Comparison) bool {
 	return c != nil && c.Pairs >= telling && c.Outcome != measure.Improved && !stat.Promising(*c)
 }
 
-// persistent says how what was kept outlives a boot, host by host.
+// persistent adds how to keep the changes after a reboot, host by host.
 func (x *tuning) persistent() {
 	for _, e := range x.doc.EndPoints {
 		x.out.Persistence = append(x.out.Persistence, knob.Persistent(knob.HostOf(e.Name, e.Facts), x.stood)...)

@@ -10,8 +10,8 @@ import (
 	"thru/internal/bus"
 )
 
-// endsOf flows that have an agent, each once, in an order that all controllers
-// share, so that two of them never wait for each other.
+// endsOf returns the end points of flows that have an agent, each once, in an order
+// that all controllers share, so that two of them never wait for each other.
 func endsOf(flows []*flow) []*EndPoint {
 	seen := map[*EndPoint]bool{}
 	var es []*EndPoint
@@ -27,27 +27,27 @@ func endsOf(flows []*flow) []*EndPoint {
 	return es
 }
 
-// Bounds of requests that are made at the same time: of all, and at one agent,
-// which answers 32 of a client.
+// Bounds of concurrent requests: in total, and at one agent, which serves 32 of a
+// client.
 const (
 	width    = 64
 	perAgent = 16
 )
 
-// few is up to how many end points the turn is asked for one after the other
-// from the start.
+// few is the number of end points up to which the turns are taken one after the
+// other from the start.
 const few = 4
 
 const askAgain = 250 * time.Millisecond
 
-// reserve waits for the turn at every end point, in the order of ends; it ends
-// with the first error.
+// reserve waits for the turn at every end point, in the order of ends; it stops at
+// the first error.
 func (r *Runner) reserve(ctx context.Context, ends []*EndPoint, together bool) (time.Duration, error) {
 	return r.await(ctx, ends, together, func(_ *EndPoint, err error) error { return err })
 }
 
-// take waits for the turn at every end point that it can be had at. The map says
-// why it was not had at the others.
+// take waits for the turn at every end point. The map holds the errors of those
+// where it failed.
 func (r *Runner) take(ctx context.Context, ends []*EndPoint, together bool) (time.Duration, map[*EndPoint]error) {
 	failed := map[*EndPoint]error{}
 	if len(ends) > few {
@@ -64,9 +64,9 @@ func (r *Runner) take(ctx context.Context, ends []*EndPoint, together bool) (tim
 	return waited, failed
 }
 
-// takeAll asks all at once, and is true where nobody else was ahead at any. It
-// must not wait: who holds some and waits for others, out of the order, could
-// wait for ever.
+// takeAll asks all at once, and returns true where no other client was ahead at
+// any. It must not wait: a client that holds some turns and waits for others, out
+// of the order, may deadlock.
 func (r *Runner) takeAll(ctx context.Context, ends []*EndPoint, together bool, failed map[*EndPoint]error) bool {
 	var mu sync.Mutex
 	all := true
@@ -87,8 +87,8 @@ func turnError(e *EndPoint, err error) error {
 	return fmt.Errorf("control: taking the turn at %s: %w", e.Name, err)
 }
 
-// await takes the turns one after the other. What goes wrong at an end point is
-// given to failed, which returns an error to end it all.
+// await takes the turns one after the other. It passes the error of an end point
+// to failed, which returns an error to stop.
 func (r *Runner) await(ctx context.Context, ends []*EndPoint, together bool, failed func(*EndPoint, error) error) (time.Duration, error) {
 	begin, asked := time.Now(), false
 	for _, e := range ends {
@@ -106,7 +106,7 @@ func (r *Runner) await(ctx context.Context, ends []*EndPoint, together bool, fai
 	return time.Since(begin), nil
 }
 
-// turn waits for that of one end point.
+// turn waits for the turn of one end point.
 func (r *Runner) turn(ctx context.Context, e *EndPoint, together bool) (waited bool, err error) {
 	for last := -1; ; {
 		reply, err := bus.Call(ctx, e, bus.Reserve, bus.ReserveRequest{Together: together})
@@ -137,7 +137,7 @@ func (r *Runner) pause(ctx context.Context, e *EndPoint, d time.Duration) error 
 	}
 }
 
-// releaseAllTime bounds giving the turns back.
+// releaseAllTime bounds release.
 const releaseAllTime = 5 * time.Second
 
 func release(es []*EndPoint) {
@@ -146,10 +146,10 @@ func release(es []*EndPoint) {
 	atMost(len(es), width, func(i int) { bus.Call(ctx, es[i], bus.Release, bus.ReleaseRequest{}) })
 }
 
-// each does something for 0 to n-1, all at the same time.
+// each calls do for 0 to n-1, all at the same time.
 func each(n int, do func(i int)) { atMost(n, n, do) }
 
-// atMost does something for 0 to n-1, so many at a time.
+// atMost calls do for 0 to n-1, at most width at a time.
 func atMost(n, width int, do func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)

@@ -13,36 +13,36 @@ import (
 	"thru/internal/measure"
 )
 
-// watching hears the events of flows until all their sessions are over.
+// watching receives the events of flows until all their sessions are over.
 type watching struct {
 	*Runner
 	flows       []*flow
-	independent bool             // a flow fails by itself; else the first failure ends it all, after a moment
+	independent bool             // flows fail separately; else the first failure ends all, after a moment
 	at          map[string]*side // by session
 	left        int              // sessions that are not over
-	looked      time.Time        // when it was last looked for silence
+	looked      time.Time        // time of the last check for silence
 	events      <-chan heard
 	gone        <-chan *EndPoint
-	ends        <-chan time.Time // when a failure ends it all
+	ends        <-chan time.Time // fires when a failure ends all
 }
 
-// heard is an event with the end point that has sent it.
+// heard is an event with the end point that sent it.
 type heard struct {
 	from *EndPoint
 	bus.Event
 }
 
-// Bounds of a watch. An end point whose flow has failed at the other end has
-// the time of failTime to say so itself, and its reason may be the better one.
+// Time limits of a watch. After a flow failed at one end, the other end has
+// failTime to report its own error, which may be the better reason.
 const (
 	patience  = 30 * time.Second // how much longer than planned a step may take
 	lookEvery = time.Second
 	failTime  = 2 * time.Second
-	lostGrace = 200 * time.Millisecond // for an end point to be seen to be gone
+	lostGrace = 200 * time.Millisecond // for the loss of an end point to show
 )
 
-// watch hears events until every session is over, or one has failed. The flows
-// begin at a moment that may be still to come.
+// watch reads events until every session is over, or one has failed. begin, when
+// the flows start, may be in the future.
 func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin time.Time) error {
 	w := &watching{Runner: r, flows: flows, independent: apart, at: map[string]*side{}, looked: time.Now()}
 	var stop func()
@@ -82,7 +82,7 @@ func (r *Runner) watch(ctx context.Context, flows []*flow, apart bool, begin tim
 	return nil
 }
 
-// reasonOf flows that stand and fall together: the error that says most.
+// reasonOf returns the most informative error of flows that fail together.
 func reasonOf(flows []*flow) error {
 	for _, f := range flows {
 		if f.err != nil && !isEcho(f.err) {
@@ -92,7 +92,7 @@ func reasonOf(flows []*flow) error {
 	return firstError(flows)
 }
 
-// hear takes an event; what is of none of the flows, or of another's, is left out.
+// hear handles an event; it ignores one of no flow, or from the wrong end point.
 func (w *watching) hear(e heard) {
 	s := w.at[e.Session]
 	if s == nil || s.over || s.end != e.from {
@@ -109,7 +109,7 @@ func (w *watching) hear(e heard) {
 	}
 }
 
-// end of a session.
+// end marks a session as over.
 func (w *watching) end(s *side) {
 	if !s.over {
 		s.over = true
@@ -138,7 +138,7 @@ func (w *watching) fail(s *side, err error) {
 	}
 }
 
-// failAll fails the sessions under way of which something is so.
+// failAll fails the running sessions for which is returns true.
 func (w *watching) failAll(err error, is func(*side) bool) {
 	for _, s := range sidesOf(w.flows) {
 		if !s.over && is(s) {
@@ -147,7 +147,7 @@ func (w *watching) failAll(err error, is func(*side) bool) {
 	}
 }
 
-// lose an end point: that ends it all, or the flows there.
+// lose handles the loss of an end point: it ends all, or only the flows there.
 func (w *watching) lose(e *EndPoint) error {
 	err := lost(e)
 	if n := fellSilent(e.Via, w.flows); n > 1 {
@@ -160,12 +160,12 @@ func (w *watching) lose(e *EndPoint) error {
 	return nil
 }
 
-// look ends what has said nothing for too long.
+// look fails the sessions that were silent for too long.
 func (w *watching) look() {
 	passed := time.Since(w.looked)
 	for _, s := range w.at {
 		if passed > muteTime/2 || s.agentQuiet() {
-			s.heard = s.heard.Add(passed) // this process was stopped and has heard nobody, or nothing comes of that agent
+			s.heard = s.heard.Add(passed) // this process was stopped and received nothing, or the whole agent is silent
 		}
 	}
 	w.looked = time.Now()
@@ -182,7 +182,7 @@ func (w *watching) look() {
 	}
 }
 
-// silence is the error of an end that has said nothing for too long.
+// silence returns the error of an end that was silent for too long.
 func silence(s *side, flows []*flow) error {
 	via := s.end.Via
 	hint := "the process that moves the data there hangs or was stopped; the agent ends it when this command ends"
@@ -195,7 +195,7 @@ func silence(s *side, flows []*flow) error {
 	return fault.Failf(hint, "control: %s: nothing was heard of the test for %v", fault.Named(s.end.Name), s.mayBeMute())
 }
 
-// fellSilent counts the hosts of a controller, where nothing is heard of any.
+// fellSilent counts the hosts of a controller; 0 unless all of them are silent.
 func fellSilent(via string, flows []*flow) int {
 	silent := map[*EndPoint]bool{}
 	for _, x := range sidesOf(flows) {
@@ -210,17 +210,17 @@ func fellSilent(via string, flows []*flow) int {
 	return len(silent)
 }
 
-// controllerSilent is the error of hosts that have fallen silent together: it is
-// not one of them that hangs.
+// controllerSilent returns the error of hosts that fell silent together: then none
+// of them hangs, but the controller.
 func controllerSilent(via string, hosts int) error {
 	return fault.Failf("see whether `thru control` runs there and was not stopped, and the network to it: thru hosts "+via,
 		"control: the controller %s does not answer: nothing is heard of any of %d hosts", via, hosts)
 }
 
-// errLate is the error of what did not end by itself.
+// errLate is the error of a test that did not end by itself.
 var errLate = fault.Failf("run it again; if it happens again, the end points' logs say more", "control: the test did not end in time")
 
-// interrupted leaves the flows that had not ended with that as their error.
+// interrupted sets the error in the flows that had not ended.
 func (w *watching) interrupted(err error) error {
 	for _, s := range sidesOf(w.flows) {
 		if !s.over {
@@ -230,8 +230,8 @@ func (w *watching) interrupted(err error) error {
 	return err
 }
 
-// report tells the observer of flows that have failed, each once, when nothing
-// more can come of it.
+// report reports failed flows to the observer, each once, when both its sessions
+// are over.
 func (r *Runner) report(flows []*flow) {
 	for _, f := range flows {
 		over := true
@@ -265,25 +265,25 @@ func (w *watching) progress(s *side, e bus.Event) {
 	w.notify(l)
 }
 
-// mostBins is how many live figures of an end are kept: what an honest agent sends.
+// mostBins returns how many live figures of an end are kept: as many as a correct agent sends.
 func (f *flow) mostBins() int {
 	const spare = 64
 	return int(f.spec.Duration/int64(measure.MinInterval)) + spare
 }
 
-// How long a session may say nothing beyond its interval. What goes by a
-// controller comes late where that was away: for 10 s it may be, which bus
-// notices, and some seconds pass until all are there again.
+// How long a session may be silent beyond its interval. Behind a controller events
+// come late after an outage: bus notices one after 10 s, and it takes some more
+// seconds until all hosts are back.
 const (
 	muteTime      = 8 * time.Second
 	muteTimeFleet = 16 * time.Second
 )
 
-// quietTime is how long an agent may say nothing at all, which answers every 2 s,
-// until that is no longer the silence of one session but its own: bus judges that.
+// quietTime is the silence of an agent, which answers every 2 s, after which the
+// agent and not one session counts as silent: bus judges that.
 const quietTime = 3 * time.Second
 
-// agentQuiet tells whether the end's agent itself is not heard.
+// agentQuiet reports whether the end's agent itself is silent.
 func (s *side) agentQuiet() bool {
 	e := s.end
 	return e.Via == "" && e.Client != nil && time.Since(e.Client.Heard()) > quietTime
@@ -296,8 +296,8 @@ func (s *side) mayBeMute() time.Duration {
 	return muteTime
 }
 
-// lastWordsTime is what an engine may take besides for the last words with a
-// far end that is no agent, which it bounds itself.
+// lastWordsTime is what an engine may add for the final exchange with a foreign
+// end, which it bounds itself.
 const lastWordsTime = 15 * time.Second
 
 // mute returns an end that should have spoken by now, or nil.
@@ -324,7 +324,7 @@ func longest(flows []*flow) time.Duration {
 	return d
 }
 
-// isEcho tells of a failure that only says that the other end has failed.
+// isEcho reports whether a failure only says that the other end has failed.
 func isEcho(err error) bool { return fault.ReasonOf(err) == fault.PeerGone }
 
 // listen merges the events of all clients of the flows into one channel.
@@ -338,8 +338,8 @@ func listen(flows []*flow) (<-chan heard, <-chan *EndPoint, func()) {
 	return events, gone, func() { close(quit); wg.Wait() }
 }
 
-// forward passes on the events of an end point until it is gone; those that had
-// come before that too: a flow that is done is not lost.
+// forward passes on the events of an end point until it is lost, and those that
+// came before the loss: a flow that is done is not lost.
 func forward(e *EndPoint, events chan<- heard, gone chan<- *EndPoint, quit <-chan struct{}) {
 	pass := func(ev bus.Event) (more bool) {
 		select {
@@ -356,7 +356,7 @@ func forward(e *EndPoint, events chan<- heard, gone chan<- *EndPoint, quit <-cha
 				return
 			}
 		case <-e.Client.Lost():
-			for range len(e.Client.Events()) { // no more: one that floods has no end
+			for range len(e.Client.Events()) { // only those: an agent that floods has no end
 				if !pass(<-e.Client.Events()) {
 					return
 				}
