@@ -1,6 +1,6 @@
-// Package agent is the role of an end point: it answers the control plane
-// (bus.Handler), opens sessions of the engines, watches the host while they
-// run, and ends all that a client leaves behind.
+// Package agent implements an end point: it serves the control plane
+// (bus.Handler), opens engine sessions, reads the host's counters while they
+// run, and ends all sessions and jobs of a lost client.
 package agent
 
 import (
@@ -20,41 +20,41 @@ import (
 	"thru/internal/path"
 )
 
-// DefaultLimits are what an agent grants unless told otherwise.
+// DefaultLimits returns the limits of an agent without configured ones.
 func DefaultLimits() bus.Limits {
 	return bus.Limits{Streams: measure.MaxStreams, DurationNs: int64(measure.MaxDuration), Sessions: 32}
 }
 
 // Config describes an agent.
 type Config struct {
-	Name      string // in evidence; the controller knows it by another name perhaps
+	Name      string // in evidence; the controller may use another name
 	Version   string // of thru
 	Engines   engine.Table
 	Host      *host.Host
 	Limits    bus.Limits
-	DataAddrs []string      // where data connections should go; empty: where control went
+	DataAddrs []string      // addresses for data connections; empty: the address of the control connection
 	Listen    engine.Listen // where they are accepted
-	Capture   Capturer      // nil: nothing is captured
+	Capture   Capturer      // nil: no captures
 	Tuner     Tuner         // nil: no setting is changed
-	Files     Files         // where clients from outside may measure disks and move files
+	Files     Files         // where remote clients may measure disks and move files
 
 	Hypervisor hypervisor.Source // the virtual machines of this host; nil: they are not listed
 
-	Labels map[string]string // that its operator gave it
-	Addrs  func() []string   // of the host, where data may go if nothing else is known; nil: not told
-	Spool  *Spool            // where evidence stays that no client has fetched; nil: nowhere
+	Labels map[string]string // labels set by its operator
+	Addrs  func() []string   // addresses of the host for data, where nothing else is known; nil: none
+	Spool  *Spool            // keeps evidence that no client has fetched; nil: it is dropped
 
-	Ended func([]Ended) // hears, as a client of another process gives its turn back, of the flows that it has measured; nil: nobody does
+	Ended func([]Ended) // receives the measured flows when a client of another process gives its turn back; nil: no one
 }
 
-// Ended is a flow that was measured, as this end has seen it.
+// Ended is a measured flow, as seen from this end.
 type Ended struct {
 	Spec     measure.Spec
 	Evidence measure.Evidence
 	Back     *measure.Evidence // of the other direction of two-way traffic
 }
 
-// Agent answers bus.Agent.
+// Agent implements the agent's side of bus.
 type Agent struct {
 	conf     Config
 	turns    turns
@@ -64,23 +64,23 @@ type Agent struct {
 	mu       sync.Mutex
 	publish  bus.Publish
 	sessions map[string]*session
-	// Answering ends of probes, by client.
+	// Responders of path probes, by client.
 	answering map[string]*path.Responder
 	opening   int // sessions that are being opened
-	opened    int // sessions that ever were
+	opened    int // sessions opened in total
 	closed    bool
 	id        string    // of this run of the agent
-	began     time.Time // of the clock that it tells
-	busy      func()    // Busy may say something else now
+	began     time.Time // zero of the clock that Clock returns
+	busy      func()    // called when Busy may have changed
 
-	jobs   map[string]work         // those under way, and those whose result was not fetched, by session
-	proved map[string][]netip.Addr // from where clients have measured
+	jobs   map[string]work         // running ones, and those whose result was not fetched, by session
+	proved map[string][]netip.Addr // addresses from which clients have measured
 	over   map[string][]Ended      // flows of clients that have the turn
 
-	tuner, tunedBy string // client that tunes this host, and what it calls itself
+	tuner, tunedBy string // client that tunes this host, and the name of its owner
 }
 
-// New returns an agent that serves nobody yet.
+// New returns an agent that has no clients yet.
 func New(c Config) *Agent {
 	return &Agent{
 		conf: c, id: newID(), began: time.Now(), sessions: map[string]*session{}, answering: map[string]*path.Responder{},
@@ -89,7 +89,7 @@ func New(c Config) *Agent {
 	}
 }
 
-// Publisher sets how events reach the clients.
+// Publisher sets the function that sends events to the clients.
 func (a *Agent) Publisher(p bus.Publish) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,13 +123,13 @@ func (a *Agent) Clock(context.Context, string, bus.Empty) (bus.ClockReply, error
 	return bus.ClockReply{NowNs: int64(a.clock(now)), WallNs: now.UnixNano()}, nil
 }
 
-// clock is a moment on the clock that the agent tells.
+// clock converts a time to the agent's clock.
 func (a *Agent) clock(t time.Time) time.Duration { return t.Sub(a.began) }
 
 // Facts answers bus.Facts.
 func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.FactsReply, error) {
 	age := longestAge
-	if m.LoadNs > 0 { // a check, perhaps after a remedy
+	if m.LoadNs > 0 { // a check, perhaps after a fix
 		age = checkAge
 	}
 	r := bus.FactsReply{Facts: a.facts.read(a.conf.Host, age)}
@@ -148,16 +148,16 @@ func (a *Agent) Facts(ctx context.Context, _ string, m bus.FactsRequest) (bus.Fa
 	return r, nil
 }
 
-// route is the kernel's way to an address, from the own one where that is
+// route returns the kernel's route to an address, from the own one where that is
 // known; both with or without port.
 func (a *Agent) route(peer, own string) (*measure.Route, error) {
 	addr, err := addrOf(peer)
 	if err != nil {
 		return nil, fmt.Errorf("agent: reading address %q: %w", peer, err)
 	}
-	source, _ := addrOf(own) // what cannot be read is not known
+	source, _ := addrOf(own) // an unreadable address counts as unknown
 	r, err := a.conf.Host.RouteFrom(addr, source, "")
-	if err != nil && source.IsValid() { // it may be in a VRF
+	if err != nil && source.IsValid() { // own may be in a VRF
 		r, err = a.conf.Host.Route(addr)
 	}
 	if err != nil {
@@ -180,7 +180,7 @@ func (a *Agent) Reserve(_ context.Context, client string, m bus.ReserveRequest) 
 	return bus.ReserveReply{Granted: ahead == 0, Ahead: ahead}, nil
 }
 
-// reportEnded says what a client's flows have measured.
+// reportEnded passes the flows that a client has measured to Config.Ended.
 func (a *Agent) reportEnded(client string) {
 	a.mu.Lock()
 	flows := a.over[client]
@@ -198,5 +198,5 @@ func (a *Agent) report(client string, e bus.Event) {
 	p(client, e)
 }
 
-// newID names a session so that nobody can guess it.
+// newID returns an id that nobody can guess.
 func newID() string { return rand.Text() }

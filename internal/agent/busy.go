@@ -10,15 +10,15 @@ import (
 // mostNamed bounds how many tests Busy names.
 const mostNamed = 3
 
-// OnBusy sets who hears that Busy may say something else. It must not block.
+// OnBusy sets the function to call when Busy may have changed. It must not block.
 func (a *Agent) OnBusy(f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.busy = f
 }
 
-// Busy says what is being measured, for who wants to measure too: "web1 to web2,
-// and 4 more; 2 clients wait". It is empty when nothing is.
+// Busy describes the running tests for other clients: "web1 to web2, and 4 more; 2
+// clients wait". It is empty when nothing runs.
 func (a *Agent) Busy() string {
 	clients := map[string]bool{}
 	a.mu.Lock()
@@ -53,8 +53,7 @@ func (a *Agent) Busy() string {
 	return text
 }
 
-// flowsOf lists what the jobs are about, for Busy, and marks their clients. The
-// caller holds mu.
+// flowsOf lists the jobs for Busy, and marks their clients. The caller holds mu.
 func (a *Agent) flowsOf(clients map[string]bool) (flows []string) {
 	for _, w := range a.jobs {
 		j := w.base()

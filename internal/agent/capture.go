@@ -17,21 +17,21 @@ import (
 	"thru/internal/measure"
 )
 
-// Capturer captures packets of this host: the kernel's ring (live), or what
-// stands in for it in tests.
+// Capturer captures packets of this host: the kernel's ring (package live), or a
+// fake in tests.
 type Capturer interface {
-	Possible() error // why nothing can be captured here; nil where it can
+	Possible() error // why this host cannot capture; nil where it can
 	Start(live.Config) (Ring, error)
 }
 
-// Ring is a capture under way. Stop ends it and returns what passed an
-// interface, of several peers that of one; Close ends it for nothing.
+// Ring is a running capture. Stop ends it and returns the packets of one
+// interface and of one peer; Close discards it.
 type Ring interface {
 	Stop(iface string, peer netip.AddrPort) (live.Recording, error)
 	Close()
 }
 
-// noCapture says why this host cannot capture; empty where it can.
+// noCapture returns why this host cannot capture; empty where it can.
 func (a *Agent) noCapture() string {
 	if a.conf.Capture == nil {
 		return "this thru does not capture"
@@ -42,10 +42,10 @@ func (a *Agent) noCapture() string {
 	return ""
 }
 
-// open opens one end of a flow, with a capture where one is asked for: at the
-// end that dials before it does, so that the handshakes are in it, and at the
-// end that listens when its port is known. A capture that cannot be does not
-// keep the flow from being measured; what is not allowed does.
+// open opens one end of a flow, with a capture if the Spec has one. The dialling
+// end starts it before it dials, so that it holds the handshakes, the listening
+// end when it knows its port. A capture that fails does not fail the flow; one
+// that is not allowed does.
 func (a *Agent) open(ctx context.Context, eng engine.Engine, end engine.End) (engine.Session, *packets, error) {
 	if end.Spec.Capture <= 0 {
 		inner, err := eng.Open(ctx, end)
@@ -64,7 +64,7 @@ func (a *Agent) open(ctx context.Context, eng engine.Engine, end engine.End) (en
 		return nil, nil, err
 	}
 	if end.Dials {
-		p.peer, _ = netip.ParseAddrPort(inner.Ready().Peer) // of the targets, the one that is measured with
+		p.peer, _ = netip.ParseAddrPort(inner.Ready().Peer) // of the targets, the one that is connected
 	} else {
 		port := inner.Ready().Port
 		p.start(a.conf.Capture, live.Config{Ports: [2]int{port, port}, Packets: end.Spec.Capture})
@@ -72,8 +72,8 @@ func (a *Agent) open(ctx context.Context, eng engine.Engine, end engine.End) (en
 	return inner, p, nil
 }
 
-// peers are the addresses behind the targets; a name that cannot be resolved
-// cannot be dialled either.
+// peers resolves the targets to addresses; it skips a name that cannot be
+// resolved, since that cannot be dialled either.
 func peers(ctx context.Context, targets []string) (all []netip.AddrPort) {
 	for _, t := range targets {
 		host, port, err := net.SplitHostPort(t)
@@ -81,7 +81,7 @@ func peers(ctx context.Context, targets []string) (all []netip.AddrPort) {
 		if err != nil || bad != nil {
 			continue
 		}
-		addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // an address is its own answer
+		addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // an address resolves to itself
 		for _, a := range addrs {
 			all = append(all, netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(n)))
 		}
@@ -91,16 +91,16 @@ func peers(ctx context.Context, targets []string) (all []netip.AddrPort) {
 
 // packets is the capture of one session.
 type packets struct {
-	peer netip.AddrPort // that was dialled; the zero one at the end that listens
+	peer netip.AddrPort // the address dialled; zero at the listening end
 
 	mu   sync.Mutex
-	ring Ring              // nil: not begun, or over
-	err  error             // why there is nothing
-	what *bus.CaptureReply // once it is over, without a part
-	file []byte            // pcapng, packed
+	ring Ring              // nil: not started, or ended
+	err  error             // why there is no capture
+	what *bus.CaptureReply // once it has ended, without a part
+	file []byte            // pcapng, compressed
 }
 
-// start begins the capture; why it could not is told when it is asked for.
+// start starts the capture; an error is returned when the capture is fetched.
 func (p *packets) start(c Capturer, conf live.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,8 +112,8 @@ func (p *packets) start(c Capturer, conf live.Config) {
 	p.ring, p.err = c.Start(conf)
 }
 
-// part ends the capture, with the first question, and returns what follows an
-// offset of its file.
+// part ends the capture on the first call, and returns the part of its file from
+// offset.
 func (p *packets) part(iface string, offset int64) (bus.CaptureReply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *packets) part(iface string, offset int64) (bus.CaptureReply, error) {
 	return r, nil
 }
 
-// stop takes the recording out of the ring.
+// stop reads the recording from the ring.
 func (p *packets) stop(iface string) {
 	rec, err := p.ring.Stop(iface, p.peer)
 	p.ring = nil
@@ -150,8 +150,8 @@ func (p *packets) stop(iface string) {
 	}
 }
 
-// pack is quick rather than small: headers of one flow are alike, and come to
-// a third even so.
+// pack compresses with the fastest level: headers of one flow are similar and
+// shrink to a third even so.
 func pack(file []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
@@ -167,7 +167,7 @@ func pack(file []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// close forgets the capture, whatever it has come to.
+// close discards the capture.
 func (p *packets) close() {
 	if p == nil {
 		return
@@ -193,8 +193,8 @@ func (a *Agent) CapturePart(_ context.Context, client string, m bus.CaptureReque
 	return s.packets.part(s.device(), m.Offset)
 }
 
-// prolong keeps a session whose packets are being fetched: a slow path takes
-// longer than a session may be left over.
+// prolong extends a session whose packets are being fetched: a slow path takes
+// longer than the limit of an ended session.
 func (a *Agent) prolong(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,12 +203,12 @@ func (a *Agent) prolong(s *session) {
 	}
 }
 
-// device is the interface towards the peer; empty where it is not known.
+// device returns the interface towards the peer; empty where it is unknown.
 func (s *session) device() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	route := s.route
-	if route == nil { // it was never started
+	if route == nil { // the session was never started
 		ready := s.inner.Ready()
 		route, _ = s.agent.route(ready.Peer, ready.Local)
 	}

@@ -4,5 +4,5 @@ package agent
 
 import "io/fs"
 
-// deviceOf takes all files for those of one file system.
+// deviceOf treats all files as on one file system.
 func deviceOf(fs.FileInfo) uint64 { return 0 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// deviceOf tells file systems apart by the file that lies on them.
+// deviceOf returns the id of the file system that holds the file.
 func deviceOf(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Dev)

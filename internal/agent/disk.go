@@ -11,7 +11,7 @@ import (
 	"thru/internal/measure"
 )
 
-// BeginDisk answers bus.Disk.Begin. Nothing else is measured here meanwhile.
+// BeginDisk answers bus.Disk.Begin. No other measurement runs here meanwhile.
 func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (bus.JobReply, error) {
 	own := bus.IsOwn(ctx)
 	if err := mayFiles(ctx); err != nil {
@@ -50,7 +50,7 @@ func (a *Agent) BeginDisk(ctx context.Context, client string, m bus.DiskStart) (
 	return bus.JobReply{Session: d.session}, nil
 }
 
-// measureDisk measures, and tells the client of its progress and its end.
+// measureDisk measures, and sends the client progress events and the end.
 func (a *Agent) measureDisk(ctx context.Context, d *diskTest, c disk.Config) {
 	defer close(d.over)
 	defer c.Root.Close()

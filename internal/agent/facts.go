@@ -10,13 +10,13 @@ import (
 	"thru/internal/measure"
 )
 
-// facts keeps what was read of the host for as long as thirty readings take:
-// 0.2 s on Linux, where they are files; longer where they are commands.
+// facts caches the host's facts for as long as thirty readings take: 0.2 s on
+// Linux, where they are files; longer where they are commands.
 type facts struct {
 	mu   sync.Mutex
 	last measure.Facts
 	took time.Duration
-	at   time.Time // the last reading ended
+	at   time.Time // end of the last reading
 }
 
 // Bounds of how old facts may be.
@@ -26,8 +26,8 @@ const (
 	checkAge   = 10 * time.Second
 )
 
-// read returns facts of that age at most; callers at the same time wait for
-// one reading.
+// read returns facts that are at most age old; concurrent callers wait for one
+// reading.
 func (f *facts) read(h *host.Host, age time.Duration) measure.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -37,12 +37,12 @@ func (f *facts) read(h *host.Host, age time.Duration) measure.Facts {
 		f.took = f.at.Sub(begin)
 	}
 	all := f.last
-	all.NotChecked = slices.Clip(all.NotChecked) // a caller adds to its own
+	all.NotChecked = slices.Clip(all.NotChecked) // so that an append by a caller copies
 	return all
 }
 
-// unidentified leaves out what tells one machine from all others: who only measures
-// does not need it, and results are passed on.
+// unidentified removes what identifies the machine: a measuring client does not
+// need it, and results are passed on.
 func unidentified(f measure.Facts) measure.Facts {
 	if f.Machine != nil {
 		m := *f.Machine
@@ -52,32 +52,32 @@ func unidentified(f measure.Facts) measure.Facts {
 	return f
 }
 
-// forget has the next reading be a fresh one: something was changed.
+// forget forces a fresh reading next time: a setting was changed.
 func (f *facts) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.at = time.Time{}
 }
 
-// baseline is what the host does by itself, read when no test runs, and kept a
-// while, since one serves all cells of a ladder.
+// baseline is the host's load without tests, read when no test runs and cached,
+// since one reading serves all cells of a ladder.
 type baseline struct {
 	mu   sync.Mutex
 	at   time.Time
 	span *measure.HostSpan // nil: tests ran
-	calm bool              // it was not of that moment only
+	calm bool              // the load was low enough for the reading to be reused
 }
 
 const (
 	baselineTime  = 500 * time.Millisecond
 	baselineKeeps = 10 * time.Second
-	baselineBusy  = 10                     // percent of the machine above which a reading is of that moment only
-	quietWait     = 300 * time.Millisecond // for workers that have reported their end to be gone
+	baselineBusy  = 10                     // percent of the machine's CPU above which a reading is not reused
+	quietWait     = 300 * time.Millisecond // wait for workers that have already reported their end
 )
 
 // get reads the baseline, or returns nil when tests run before or after the
-// reading. Sessions that end together share one reading, whatever came of it: in
-// a row they would take so long that the last ones' evidence would be lost.
+// reading. Sessions that end together share one reading, whatever its result: one
+// after the other they would take so long that the last ones' evidence would be lost.
 func (b *baseline) get(ctx context.Context, h *host.Host, quiet func() bool) *measure.HostSpan {
 	asked := time.Now()
 	b.mu.Lock()
@@ -108,11 +108,11 @@ func readBaseline(ctx context.Context, h *host.Host, quiet func() bool) *measure
 	if !quiet() {
 		return nil
 	}
-	span.Proto, span.Softnet = nil, nil // only its CPU serves
+	span.Proto, span.Softnet = nil, nil // only its CPU figures are used
 	return &span
 }
 
-// busyPct is how busy the machine was in a span.
+// busyPct returns the CPU load of the machine in a span, in percent.
 func busyPct(span measure.HostSpan) (pct float64) {
 	for _, c := range span.CPUs {
 		pct += c.Busy() / float64(len(span.CPUs))

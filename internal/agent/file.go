@@ -45,7 +45,7 @@ func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (
 		return bus.FileReply{}, fileError(doing, m.Path, err)
 	}
 	from, _ := bus.ClientAddr(ctx)
-	if len(a.conf.DataAddrs) > 0 { // data may come by another network
+	if len(a.conf.DataAddrs) > 0 { // data may use another network
 		from = netip.Addr{}
 	}
 	door, err := dataplane.OpenDoor(ctx, sock.Range{Addrs: listen.Addrs, First: listen.First, Last: listen.Last, Offset: listen.Offset}, listen.Device, m.Buffer, from)
@@ -74,8 +74,8 @@ func (a *Agent) BeginFile(ctx context.Context, client string, m bus.FileStart) (
 	return bus.FileReply{Session: x.session, Token: door.Token(), Port: door.Port(), Bytes: end.size()}, nil
 }
 
-// fileAt opens the folder of a file that a client wants something done with, and
-// returns its name there.
+// fileAt opens the folder of the file that a client names, and returns the file's
+// name in it.
 func (a *Agent) fileAt(ctx context.Context, client, doing, path string) (*os.Root, string, error) {
 	if err := mayFiles(ctx); err != nil {
 		return nil, "", err
@@ -91,7 +91,7 @@ func (a *Agent) fileAt(ctx context.Context, client, doing, path string) (*os.Roo
 	return root, name, err
 }
 
-// openEnd opens what is sent, or what is written.
+// openEnd opens the file to send, or to write.
 func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.FileStart) (fileEnd, error) {
 	if !m.Put {
 		return openSource(dir, name)
@@ -105,12 +105,12 @@ func (a *Agent) openEnd(ctx context.Context, dir *os.Root, name string, m bus.Fi
 	return openTarget(dir, name, m.Bytes, m.Overwrite)
 }
 
-// mostEnded bounds the transfers of a client whose end it has not asked for.
+// mostEnded bounds the ended transfers of a client that it has not fetched.
 const mostEnded = 256
 
-// keepFile makes it one that is under way, unless the client has gone or has too many,
-// or there is no room for it beside the others. It is one of them before that is
-// looked at: of two at once neither passes over the other.
+// keepFile adds a transfer to the running ones, unless the client is gone or has
+// too many, or the file system has no room beside the other files. It adds the
+// transfer before it checks the room, so that of two at once neither misses the other.
 func (a *Agent) keepFile(x *fileMove) error {
 	var promised int64
 	if !a.keep(x, func() bool {
@@ -127,8 +127,8 @@ func (a *Agent) keepFile(x *fileMove) error {
 	return err
 }
 
-// promised is how many bytes are still to come of the files that are written to the
-// same file system. The caller holds mu.
+// promised returns the bytes still to be written to the same file system by other
+// transfers. The caller holds mu.
 func (a *Agent) promised(end fileEnd) (bytes int64) {
 	at, written := end.place()
 	count(a, func(x *fileMove) bool {
@@ -180,7 +180,7 @@ func (a *Agent) FileSize(ctx context.Context, client string, m bus.FilePath) (bu
 	return bus.FileSizeReply{Bytes: info.Size()}, nil
 }
 
-// FileRemove answers bus.FileRemove: it removes files, and no folders.
+// FileRemove answers bus.FileRemove: it removes files, not folders.
 func (a *Agent) FileRemove(ctx context.Context, client string, m bus.FilePath) (bus.Empty, error) {
 	const doing = "removing a file"
 	dir, name, err := a.fileAt(ctx, client, doing, m.Path)

@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// fileSilence is how long no byte of a file may pass.
+	// fileSilence is the longest pause without a byte of the file.
 	fileSilence = 30 * time.Second
-	// fileChunk is what the kernel is asked to move at a time, in bytes.
+	// fileChunk is how much the kernel moves per call, in bytes.
 	fileChunk = 4 << 20
-	// fileSlice is how much is moved at once where a rate is held.
+	// fileSlice is the time that one chunk takes at a limited rate.
 	fileSlice = 100 * time.Millisecond
 )
 
 // fileEnd is the file of one transfer.
 type fileEnd interface {
 	size() int64
-	// place is the file system that it is written to; false of one that is read.
+	// place returns the file system that the file is written to; false for a file that is read.
 	place() (device uint64, written bool)
-	// fits refuses one without room there beside so many bytes that are promised to others.
+	// fits returns an error where there is no room beside the bytes promised to other files.
 	fits(promised int64) error
 	// carry moves at most n bytes between the file and the connection.
 	carry(c *net.TCPConn, n int64) (int64, error)
-	// keep ends one that came whole, drop one that did not, without a trace.
+	// keep finishes a complete file; drop removes an incomplete one without a trace.
 	keep(ctx context.Context) error
 	drop()
 }
 
-// move waits for the connection, moves the file along it, and keeps it or leaves nothing.
+// move waits for the connection and moves the file over it. It keeps the file if complete and removes it otherwise.
 func (x *fileMove) move(ctx context.Context, end fileEnd) error {
 	conn, err := x.door.Await(ctx)
 	if err == nil {
@@ -55,7 +55,7 @@ func (x *fileMove) move(ctx context.Context, end fileEnd) error {
 	return end.keep(ctx)
 }
 
-// stream moves the bytes of a file. What the context's end broke is explained by its cause.
+// stream moves the bytes of a file. An error due to the end of the context has the context's cause.
 func (x *fileMove) stream(ctx context.Context, conn *net.TCPConn, end fileEnd) error {
 	if x.longest > 0 {
 		var cancel context.CancelFunc
@@ -79,7 +79,7 @@ func (x *fileMove) chunks(ctx context.Context, conn *net.TCPConn, end fileEnd) e
 		at += n
 		x.moved.Store(at)
 		switch {
-		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, and not silent
+		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, not silent
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return fault.Because(bus.ReasonSilent, fmt.Errorf("no byte passed for %v", x.silence))
 		case errors.Is(err, io.EOF):
@@ -94,7 +94,7 @@ func (x *fileMove) chunks(ctx context.Context, conn *net.TCPConn, end fileEnd) e
 	return nil
 }
 
-// chunk is how much is moved at once.
+// chunk returns how many bytes to move at once.
 func (x *fileMove) chunk() int64 {
 	if x.rate <= 0 {
 		return fileChunk
@@ -102,7 +102,7 @@ func (x *fileMove) chunk() int64 {
 	return min(fileChunk, max(1500, int64(float64(x.rate)/8*fileSlice.Seconds())))
 }
 
-// pace waits until so many bytes may have passed; false where the context ended.
+// pace waits until the rate allows so many bytes; false where the context ended.
 func (x *fileMove) pace(ctx context.Context, begin time.Time, bytes int64) bool {
 	if x.rate <= 0 {
 		return true
@@ -116,13 +116,13 @@ func (x *fileMove) pace(ctx context.Context, begin time.Time, bytes int64) bool 
 	}
 }
 
-// source is a file that is sent: by sendfile(2), where the system has it.
+// source is a file to send: by sendfile(2), where the system has it.
 type source struct {
 	file  *os.File
 	bytes int64
 }
 
-// openSource opens a file to read. Opening anything else could wait, or do something.
+// openSource opens a regular file to read. Opening anything else could block or have side effects.
 func openSource(dir *os.Root, name string) (fileEnd, error) {
 	info, err := dir.Stat(name)
 	if err == nil {
@@ -155,7 +155,7 @@ func (s *source) keep(context.Context) error { return s.file.Close() }
 
 func (s *source) carry(c *net.TCPConn, n int64) (int64, error) { return io.CopyN(c, s.file, n) }
 
-// isFile refuses what is none.
+// isFile returns an error for anything but a regular file.
 func isFile(info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
@@ -163,7 +163,7 @@ func isFile(info fs.FileInfo) error {
 	return fault.Failf("name a file", "it is no file (%s)", info.Mode().Type())
 }
 
-// asWriting says of a permission that is missing that it is one to write.
+// asWriting marks a missing permission as one for writing.
 func asWriting(err error) error {
 	if errors.Is(err, fs.ErrPermission) && fault.ReasonOf(err) == "" {
 		return fault.Because(bus.ReasonReadOnly, err)
@@ -171,7 +171,7 @@ func asWriting(err error) error {
 	return err
 }
 
-// fileError names the file of an error, and gives it a reason and a hint.
+// fileError adds the file name, a reason and a hint to an error.
 func fileError(doing, path string, err error) error {
 	hint, reason := "", fault.ReasonOf(err)
 	switch {
@@ -192,14 +192,14 @@ func fileError(doing, path string, err error) error {
 	return fault.Because(reason, fault.Failf(cmp.Or(hint, fault.Hint(err)), "agent: %s: %.200s: %w", doing, path, bare(err)))
 }
 
-// fileMove is one file on its way from or to a client.
+// fileMove is one file transfer from or to a client.
 type fileMove struct {
 	job
 	door         *dataplane.Door
 	end          fileEnd
 	bytes, moved atomic.Int64
-	rate         int64         // bit/s at most; 0: no bound
-	longest      time.Duration // 0: no bound
-	silence      time.Duration // without a byte
-	err          error         // once it is over
+	rate         int64         // bit/s at most; 0: no limit
+	longest      time.Duration // 0: no limit
+	silence      time.Duration // the longest pause without a byte
+	err          error         // valid once it is over
 }

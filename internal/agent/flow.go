@@ -17,8 +17,8 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 	if err := a.admit(m.Spec); err != nil {
 		return bus.PrepareReply{}, err
 	}
-	// Such a program cannot say that it wants the traffic: whoever may use this
-	// agent could have it sent to anybody.
+	// A foreign program cannot show a token to prove that it wants the traffic: any
+	// client of this agent could direct it at a third party.
 	if m.Spec.Engine != measure.Native && !bus.IsOwn(ctx) {
 		return bus.PrepareReply{}, fault.Failf("run thru there itself", "agent: %s is spoken for this process alone, not for others", m.Spec.Engine)
 	}
@@ -61,7 +61,7 @@ func (a *Agent) Prepare(ctx context.Context, client string, m bus.PrepareRequest
 	}, nil
 }
 
-// admit holds the limits: a client is told them by Hello and cannot pass them.
+// admit enforces the limits that Hello reports to a client.
 func (a *Agent) admit(s measure.Spec) error {
 	l := a.conf.Limits
 	if s.Streams > l.Streams {
@@ -74,7 +74,7 @@ func (a *Agent) admit(s measure.Spec) error {
 	return nil
 }
 
-// add turns the place into a session; false when the client has gone meanwhile.
+// add turns the reserved place into a session; false when the client is gone.
 func (a *Agent) add(s *session) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,14 +129,14 @@ func (a *Agent) Release(_ context.Context, client string, m bus.ReleaseRequest) 
 // Gone implements bus.Handler.
 func (a *Agent) Gone(client string) {
 	a.endJobs(client, "", true)
-	a.end(client, "") // first: what still sends would be measured in a host in change
+	a.end(client, "") // first: a flow that still sends would be measured while the host changes
 	a.untune(client)
 	a.mu.Lock()
 	delete(a.proved, client)
 	a.mu.Unlock()
 }
 
-// end closes one session of a client, or all; the turn goes with the last.
+// end closes one session of a client, or all; with the last one it gives the turn back.
 func (a *Agent) end(client, id string) {
 	a.mu.Lock()
 	var ours []*session
@@ -165,12 +165,12 @@ func (a *Agent) end(client, id string) {
 	if len(ours) > 0 {
 		report()
 	}
-	if id == "" { // after the turn is gone, without which no new one is opened
+	if id == "" { // after the turn is given back: without it no new one is opened
 		a.endResponder(client)
 	}
 }
 
-// Close ends every session. No request may come after it.
+// Close ends every session. No request may follow it.
 func (a *Agent) Close() {
 	a.mu.Lock()
 	a.closed = true

@@ -14,18 +14,18 @@ import (
 	"thru/internal/fault"
 )
 
-// DefaultFileBytes is the largest file that a client from outside may have
-// written here, unless told otherwise.
+// DefaultFileBytes is the default of the largest file that a remote client may
+// write here.
 const DefaultFileBytes = 16 << 30
 
-// Files says where clients that have the privilege for it may measure disks and
-// move files.
+// Files says where clients with the file privilege may measure disks and move
+// files.
 type Files struct {
-	Folders  []string // absolute; below them and nowhere else
-	MaxBytes int64    // of a file that is written; 0: DefaultFileBytes
+	Folders  []string // absolute; access is limited to these and their subfolders
+	MaxBytes int64    // of a written file; 0: DefaultFileBytes
 }
 
-// most is the largest file that may be written.
+// most returns the largest file that may be written, in bytes.
 func (f Files) most() int64 {
 	if f.MaxBytes > 0 {
 		return f.MaxBytes
@@ -33,7 +33,7 @@ func (f Files) most() int64 {
 	return DefaultFileBytes
 }
 
-// mayFiles refuses a client from outside that has not the privilege for files.
+// mayFiles returns an error for a remote client without the file privilege.
 func mayFiles(ctx context.Context) error {
 	if bus.Allows(ctx, bus.PrivilegeFiles) {
 		return nil
@@ -41,9 +41,9 @@ func mayFiles(ctx context.Context) error {
 	return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeFiles), "agent: this client may measure the network here, but no disk, and move no files"))
 }
 
-// folder opens the one that a client wants something done in. One from outside
-// gets no further than the folders that the operator has named: not by "..", and
-// not by a link that leads out of them (os.Root).
+// folder opens the folder that a client names. A remote client cannot leave the
+// folders that the operator configured: not by "..", and not by a symbolic link
+// (os.Root).
 func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 	if own {
 		return openFolder(doing, path, func(p string) (*os.Root, error) { return rootOf(p, os.Stat, os.OpenRoot) })
@@ -72,7 +72,7 @@ func (a *Agent) folder(doing, path string, own bool) (*os.Root, error) {
 	return nil, fault.Because(bus.ReasonDenied, fault.Failf("it is allowed there below "+where+"; its operator names more with --files DIR", "agent: %s: %.200q is not below a folder that this end point allows", doing, path))
 }
 
-// rootOf opens what is a folder: to open a pipe would wait for whoever writes to it.
+// rootOf opens a folder only: opening a pipe would block until it has a writer.
 func rootOf(name string, stat func(string) (fs.FileInfo, error), open func(string) (*os.Root, error)) (*os.Root, error) {
 	info, err := stat(name)
 	if err == nil && !info.IsDir() {
@@ -84,7 +84,7 @@ func rootOf(name string, stat func(string) (fs.FileInfo, error), open func(strin
 	return open(name)
 }
 
-// openFolder opens a folder, and says what is wrong with a path that is none.
+// openFolder opens a folder, and explains the error.
 func openFolder(doing, path string, open func(string) (*os.Root, error)) (*os.Root, error) {
 	root, err := open(path)
 	if err == nil {
@@ -97,7 +97,7 @@ func openFolder(doing, path string, open func(string) (*os.Root, error)) (*os.Ro
 		hint, reason = "name a folder that is there", bus.ReasonMissing
 	case errors.Is(err, fs.ErrPermission):
 		hint, reason = "name a folder that the user may write to under whom thru runs there", bus.ReasonDenied
-	case strings.Contains(err.Error(), "not a directory"): // os.Root has no value for it
+	case strings.Contains(err.Error(), "not a directory"): // os.Root has no error value for it
 		return nil, fault.Because(bus.ReasonMissing, fault.Usagef("name the folder that it is in: "+filepath.Dir(path), "agent: %s: %.200s is no folder", doing, path))
 	case isEscape(err):
 		hint, reason = "a link there leads out of the folders that this end point allows", bus.ReasonDenied
@@ -105,10 +105,10 @@ func openFolder(doing, path string, open func(string) (*os.Root, error)) (*os.Ro
 	return nil, fault.Because(reason, fault.Usagef(hint, "agent: %s: %.200s: %w", doing, path, bare(err)))
 }
 
-// isEscape tells of a link that leads out of a folder: os.Root has no value for it.
+// isEscape reports whether a link leads out of a folder: os.Root has no error value for it.
 func isEscape(err error) bool { return strings.Contains(err.Error(), "escapes") }
 
-// bare is an error of a file without its name, which is said beside it.
+// bare strips the file name from an error whose message has it already.
 func bare(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {

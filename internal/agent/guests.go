@@ -8,19 +8,19 @@ import (
 	"thru/internal/hypervisor"
 )
 
-// Bounds of the watches under way.
+// Bounds of the running watches.
 const (
 	mostWatches   = 16 // of all clients
 	watchesOfEach = 4
 )
 
-// watch is a reading of guests' counters for a client.
+// watch reads guests' counters for a client.
 type watch struct {
 	job
 	inner hypervisor.Watch
 }
 
-// mayList refuses a client from outside that has not the privilege for it.
+// mayList returns an error for a remote client without the inventory privilege.
 func (a *Agent) mayList(ctx context.Context) error {
 	if !bus.Allows(ctx, bus.PrivilegeInventory) {
 		return fault.Because(bus.ReasonDenied, fault.Failf(bus.AskFor(bus.PrivilegeInventory), "agent: this client may measure here, but not list virtual machines"))
@@ -58,7 +58,7 @@ func (a *Agent) BeginWatch(ctx context.Context, client string, m bus.WatchStart)
 	return a.keepWatch(ctx, client, inner)
 }
 
-// keepWatch makes it the client's, unless there is no room for it any more.
+// keepWatch adds the watch to the client's, unless the limit is reached.
 func (a *Agent) keepWatch(ctx context.Context, client string, inner hypervisor.Watch) (bus.JobReply, error) {
 	w := &watch{job: newJob(client, ""), inner: inner}
 	w.isFree, w.stop = true, func() { discard(inner) }
@@ -70,14 +70,14 @@ func (a *Agent) keepWatch(ctx context.Context, client string, inner hypervisor.W
 	return bus.JobReply{Session: w.session}, nil
 }
 
-// hasWatchRoom says why nothing more can be watched for a client; nil: it can.
+// hasWatchRoom returns an error where the client can have no further watch.
 func (a *Agent) hasWatchRoom(client string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.watchRoom(client)
 }
 
-// watchRoom is the same for who holds mu.
+// watchRoom is hasWatchRoom for a caller that holds mu.
 func (a *Agent) watchRoom(client string) error {
 	same := count(a, func(w *watch) bool { return w.client == client })
 	all := count(a, func(*watch) bool { return true })
@@ -100,7 +100,7 @@ func (a *Agent) EndWatch(ctx context.Context, client string, m bus.JobEnd) (bus.
 	return bus.WatchResult{Series: series, NotChecked: missing}, nil
 }
 
-// discard ends a watch whose figures nobody wants: it waits for nothing.
+// discard ends a watch without waiting for its counters.
 func discard(w hypervisor.Watch) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

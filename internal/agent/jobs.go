@@ -6,16 +6,16 @@ import (
 	"thru/internal/measure"
 )
 
-// job is work for a client that goes on between two requests (bus.Job).
+// job is work for a client that continues between two requests (bus.Job).
 type job struct {
 	client, session string
-	what            string        // Busy's words for it
-	isFree          bool          // it needs no turn, and Release leaves it
-	stop            func()        // has it end; may be called more than once
+	what            string        // description for Busy
+	isFree          bool          // it needs no turn, and Release does not end it
+	stop            func()        // ends it; may be called more than once
 	over            chan struct{} // closed when it has ended
 }
 
-// work is a job with what its kind has besides.
+// work is a job of any kind.
 type work interface{ base() *job }
 
 func (j *job) base() *job { return j }
@@ -33,8 +33,8 @@ func (j *job) isOver() bool {
 	}
 }
 
-// keep makes it one that is under way, if its client has the turn and there is room
-// for it, which is asked with mu held.
+// keep adds a job to the running ones, if its client has the turn and hasRoom,
+// called with mu held, returns true.
 func (a *Agent) keep(w work, hasRoom func() bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *Agent) keep(w work, hasRoom func() bool) bool {
 	return true
 }
 
-// forget makes room for the next one; false where it is forgotten already.
+// forget removes a job; false where it was removed already.
 func (a *Agent) forget(w work) bool {
 	a.mu.Lock()
 	_, known := a.jobs[w.base().session]
@@ -58,7 +58,7 @@ func (a *Agent) forget(w work) bool {
 	return known
 }
 
-// find returns the work of that kind and client; another's is as unknown as none.
+// find returns the client's job of that kind; a job of another client counts as unknown.
 func find[W work](a *Agent, client, session string) (W, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,7 +73,7 @@ func errUnknown(session string) error {
 	return fault.Failf("", "agent: session %.60q is not known", session)
 }
 
-// count is how many there are of a kind for which something is so. The caller holds mu.
+// count returns how many jobs of a kind satisfy is. The caller holds mu.
 func count[W work](a *Agent, is func(W) bool) (n int) {
 	for _, w := range a.jobs {
 		if x, ok := w.(W); ok && is(x) {
@@ -83,9 +83,9 @@ func count[W work](a *Agent, is func(W) bool) (n int) {
 	return n
 }
 
-// endJobs ends one job of a client, or all, and waits for that: the turn is given on
-// when the host is quiet. Those that need no turn end only with their client. It
-// returns how many are left that hold the turn.
+// endJobs ends one job of a client, or all, and waits for their end, so that the
+// host is quiet when the turn is given back. Jobs that need no turn end only with
+// their client. It returns the number of remaining jobs that hold the turn.
 func (a *Agent) endJobs(client, session string, isGone bool) (left int) {
 	var ours []work
 	a.mu.Lock()
@@ -95,7 +95,7 @@ func (a *Agent) endJobs(client, session string, isGone bool) (left int) {
 		case j.client != client || j.isFree && !isGone:
 		case session == "" || session == j.session:
 			if ours = append(ours, w); j.isFree {
-				delete(a.jobs, j.session) // nobody else may end it now
+				delete(a.jobs, j.session) // so that no other call ends it too
 			}
 		default:
 			left++
@@ -112,24 +112,24 @@ func (a *Agent) endJobs(client, session string, isGone bool) (left int) {
 	return left
 }
 
-// measuresDisk tells whether a disk is measured, or its result was not fetched. The
-// caller holds mu.
+// measuresDisk reports whether a disk is measured, or its result was not fetched.
+// The caller holds mu.
 func (a *Agent) measuresDisk() bool { return count(a, func(*diskTest) bool { return true }) > 0 }
 
-// movingFiles is what Busy says of files that move.
+// movingFiles is the word of Busy for file transfers.
 const movingFiles = "files"
 
-// moving is how many files are under way. The caller holds mu.
+// moving returns the number of running file transfers. The caller holds mu.
 func (a *Agent) moving() int { return count(a, func(x *fileMove) bool { return !x.isOver() }) }
 
-// diskTest is the measurement of a disk for a client: one at a time.
+// diskTest is a disk measurement for a client: one at a time.
 type diskTest struct {
 	job
-	test measure.DiskTest // once it is over
+	test measure.DiskTest // valid once it is over
 }
 
-// enter takes a place for what a client is about to open in its turn, and says where it
-// may listen.
+// enter reserves a place for a session of a client that has the turn, and returns
+// where it may listen.
 func (a *Agent) enter(client, doing string) (engine.Listen, error) {
 	if !a.turns.has(client) {
 		return engine.Listen{}, errNotYourTurn(doing)
@@ -163,7 +163,7 @@ func (a *Agent) leave(id string) {
 	delete(a.sessions, id)
 }
 
-// isQuiet is true when no session is opening, and none moves data any more.
+// isQuiet reports whether no session is opening and none moves data.
 func (a *Agent) isQuiet() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nameless makes a file without a name in a folder (open(2), O_TMPFILE). The error
-// is ErrUnsupported where there are no such files, or no way to name them later.
+// nameless creates a file without a name in a folder (open(2), O_TMPFILE). The error
+// is ErrUnsupported where the system has no such files, or cannot name them later.
 func nameless(root *os.Root) (*os.File, error) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		return nil, errors.ErrUnsupported
@@ -29,7 +29,7 @@ func nameless(root *os.Root) (*os.File, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// linkNameless gives such a file a name, and never replaces one (open(2) and linkat(2)).
+// linkNameless names such a file, and never replaces another (open(2) and linkat(2)).
 func linkNameless(f *os.File, root *os.Root, name string) error {
 	dir, err := root.Open(".")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// nameless files are of Linux alone.
+// nameless files exist only on Linux.
 func nameless(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func linkNameless(*os.File, *os.Root, string) error { return errors.ErrUnsupported }

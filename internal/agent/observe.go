@@ -17,26 +17,26 @@ import (
 	"thru/internal/sock"
 )
 
-// Times and bounds of an observation.
+// Intervals and bounds of an observation.
 const (
-	lookEvery     = 50 * time.Millisecond  // at the connections
-	programsEvery = 200 * time.Millisecond // at the processes that have them
-	searchEvery   = time.Second            // for these processes, among all open files of the host
-	mostStreams   = 64                     // that are told
-	comeWithin    = 5 * time.Second        // a connection that is not seen until then is none of this kernel's
+	lookEvery     = 50 * time.Millisecond  // reads of the connections
+	programsEvery = 200 * time.Millisecond // reads of the processes that own them
+	searchEvery   = time.Second            // searches for these processes, among all open files of the host
+	mostStreams   = 64                     // streams in the result
+	comeWithin    = 5 * time.Second        // a connection not found within this time does not belong to this kernel
 )
 
-// observation is what is seen of this host while a server here, which is no part
-// of thru, moves a file for a client.
+// observation records this host while a server here, which is not part of thru,
+// moves a file for a client.
 type observation struct {
 	job
 	host   *host.Host
 	diag   *sock.Diag // nil: why says why
 	why    string
-	from   func(netip.Addr) bool // whether an address is the client's
+	from   func(netip.Addr) bool // reports whether an address is the client's
 	iface  string
 	before host.Snapshot
-	begun  time.Duration // after the machine did; 0: not known
+	begun  time.Duration // since the machine booted; 0: unknown
 
 	mu       sync.Mutex
 	conns    []*observed
@@ -47,21 +47,21 @@ type observation struct {
 
 // observed is one connection.
 type observed struct {
-	local, peer netip.AddrPort // as this host has them
+	local, peer netip.AddrPort // as this host sees them
 	series      sock.Series
 	inode       uint32
 	named       time.Time // when the client named it
 	found, gone bool
-	sought      bool // its processes were looked for
+	sought      bool // its processes were searched for
 }
 
-// program is a process that has such a connection.
+// program is a process that owns such a connection.
 type program struct {
 	pid           int
-	born          time.Duration // with pid it is this process, and no later one
+	born          time.Duration // with pid it identifies the process, not a later one with the same pid
 	name          string
-	first, latest measure.Process    // since it began; first is zero of one that began meanwhile
-	quota         *measure.QuotaSpan // of its control group, when it was found; nil: it has none
+	first, latest measure.Process    // since it began; first is zero for a process that began during the observation
+	quota         *measure.QuotaSpan // of its control group, when it was found; nil: none
 }
 
 // BeginObserve answers bus.Observe.Begin.
@@ -80,7 +80,7 @@ func (a *Agent) BeginObserve(ctx context.Context, client string, m bus.ObserveSt
 	a.mu.Lock()
 	first := isFirst()
 	a.mu.Unlock()
-	if !first { // before anything is looked at
+	if !first { // before the first reading
 		return bus.JobReply{}, errObserves
 	}
 	o := &observation{job: newJob(client, "a file transfer"), host: a.conf.Host, from: a.isOf(ctx, client)}
@@ -124,8 +124,8 @@ func (a *Agent) EndObserve(_ context.Context, client string, m bus.JobEnd) (bus.
 	return o.seen(after), nil
 }
 
-// isOf tells which addresses are those of a client: that of its control
-// connection, and those from which it has measured. Of the own process all are.
+// isOf returns a function that reports whether an address is the client's: that of
+// its control connection, and those it has measured from. For the own process all are.
 func (a *Agent) isOf(ctx context.Context, client string) func(netip.Addr) bool {
 	if bus.IsOwn(ctx) {
 		return func(netip.Addr) bool { return true }
@@ -139,7 +139,7 @@ func (a *Agent) isOf(ctx context.Context, client string) func(netip.Addr) bool {
 	return func(x netip.Addr) bool { return slices.Contains(known, x.Unmap().WithZone("")) }
 }
 
-// prove remembers that a client has shown the token of a data connection from there.
+// prove records an address from which a client has shown the token of a data connection.
 func (a *Agent) prove(client, addr string) {
 	x, err := addrOf(addr)
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *Agent) prove(client, addr string) {
 	x = x.WithZone("")
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.turns.has(client) { // it has gone meanwhile, and nobody would forget it
+	if !a.turns.has(client) { // the client is gone, and nothing would remove the entry
 		return
 	}
 	if !slices.Contains(a.proved[client], x) && len(a.proved[client]) < mostProved {
@@ -156,19 +156,19 @@ func (a *Agent) prove(client, addr string) {
 	}
 }
 
-// mostProved bounds the addresses that a client is known by.
+// mostProved bounds the recorded addresses of a client.
 const mostProved = 64
 
 var errObserves = fault.Failf("", "agent: observing a transfer: another one is observed for this client, or it has gone, or the agent ends")
 
-// close closes what an observation has opened.
+// close closes the observation's socket.
 func (o *observation) close() {
 	if o.diag != nil {
 		o.diag.Close()
 	}
 }
 
-// add takes in connections. The client has them the other way round.
+// add adds connections. The client has the addresses in reverse.
 func (o *observation) add(conns []measure.Addresses, later bool) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -192,7 +192,7 @@ func (o *observation) add(conns []measure.Addresses, later bool) error {
 	return nil
 }
 
-// follow looks again and again until it is ended.
+// follow reads the connections and processes at intervals until it is ended.
 func (o *observation) follow(ctx context.Context) {
 	defer close(o.over)
 	defer o.close()
@@ -216,7 +216,7 @@ func (o *observation) follow(ctx context.Context) {
 	}
 }
 
-// look reads all connections that are there.
+// look reads all connections that exist.
 func (o *observation) look(now time.Time) {
 	if o.diag == nil {
 		return
@@ -230,7 +230,7 @@ func (o *observation) look(now time.Time) {
 		c, err := o.diag.Find(x.local, x.peer)
 		switch {
 		case errors.Is(err, sock.ErrNoConnection) || err == nil && !c.IsKnown:
-			x.gone = x.found || now.Sub(x.named) > comeWithin // else it may come: the client hears of it first
+			x.gone = x.found || now.Sub(x.named) > comeWithin // not yet found: the client may know of it first
 		case err != nil:
 			o.why = err.Error()
 		default:
@@ -243,7 +243,7 @@ func (o *observation) look(now time.Time) {
 	}
 }
 
-// search finds the processes of connections that are new.
+// search finds the processes of new connections.
 func (o *observation) search(now time.Time) {
 	o.mu.Lock()
 	inodes := map[uint32]bool{}
@@ -274,29 +274,29 @@ func (o *observation) search(now time.Time) {
 	}
 }
 
-// watch takes in a process. The caller holds mu.
+// watch adds a process. The caller holds mu.
 func (o *observation) watch(h host.Holder) {
 	now, born, err := o.read(h.PID)
 	if err != nil || slices.ContainsFunc(o.programs, func(p *program) bool { return p.pid == h.PID && p.born == born }) {
 		return
 	}
 	p := &program{pid: h.PID, born: born, name: h.Name, first: now, latest: now}
-	if o.begun > 0 && born > o.begun { // all that it has used is of this transfer
+	if o.begun > 0 && born > o.begun { // all that it has used belongs to this transfer
 		p.first = measure.Process{}
 	}
-	p.quota, _ = o.host.QuotaOf(h.PID) // what cannot be read is not known
+	p.quota, _ = o.host.QuotaOf(h.PID) // an unreadable quota counts as unknown
 	o.programs = append(o.programs, p)
 }
 
-// read is what a process has used, and when it began: asked last, so that both are
-// of the same one.
+// read returns the resources that a process has used, and when it began. It reads
+// the start last, so that both belong to the same process.
 func (o *observation) read(pid int) (measure.Process, time.Duration, error) {
 	p, err := o.host.Process(pid)
 	born, berr := o.host.Born(pid)
 	return p, born, errors.Join(err, berr)
 }
 
-// readPrograms reads what the processes have used; one that has ended keeps its
+// readPrograms reads the resources of the processes; an ended process keeps its
 // latest reading.
 func (o *observation) readPrograms() {
 	o.mu.Lock()
@@ -308,12 +308,12 @@ func (o *observation) readPrograms() {
 	}
 }
 
-// used is what a process has used while it was observed.
+// used returns the CPU time of a process during the observation, in ns.
 func (p *program) used() int64 {
 	return p.latest.UserNs - p.first.UserNs + p.latest.SystemNs - p.first.SystemNs
 }
 
-// seen is what an observation that has ended has seen.
+// seen returns the result of an ended observation.
 func (o *observation) seen(after host.Snapshot) bus.ObserveResult {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -348,8 +348,8 @@ func (o *observation) seen(after host.Snapshot) bus.ObserveResult {
 	return r
 }
 
-// quotas are the counters of the busiest process's control group, as it was found
-// and now: the agent's own quota is no matter of the server.
+// quotas returns the counters of the busiest process's control group, when it was
+// found and now: the agent's own quota does not concern the server.
 func (o *observation) quotas(busiest []*program) (before, after *measure.QuotaSpan) {
 	for _, p := range busiest {
 		if p.quota == nil {
@@ -363,8 +363,8 @@ func (o *observation) quotas(busiest []*program) (before, after *measure.QuotaSp
 	return nil, nil
 }
 
-// whyFew says why connections were not found; empty: most were, and the others too
-// short to be seen.
+// whyFew returns why connections were not found; empty: most were, and the others
+// too short to be seen.
 func (o *observation) whyFew(found int) string {
 	all := len(o.conns) + o.refused
 	switch {
@@ -380,7 +380,7 @@ func (o *observation) whyFew(found int) string {
 	return fmt.Sprintf("%d of %d connections are not known to this kernel: addresses are translated on the way, the server is in another network namespace or on another host, or they were too short", all-found, all)
 }
 
-// whyNobody says why no process is known.
+// whyNobody returns why no process is known.
 func (o *observation) whyNobody(found int) string {
 	if found == 0 {
 		return "no connection was found whose process it could be"

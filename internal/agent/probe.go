@@ -32,8 +32,8 @@ func (a *Agent) Answer(ctx context.Context, client string, _ bus.Empty) (bus.Ans
 	return bus.AnswerReply{Token: r.Token(), Port: r.Port()}, nil
 }
 
-// Probe answers bus.Probe: it is the dialling end. Without a token no
-// thru answers there, and one side's view is all there is.
+// Probe answers bus.Probe: it is the dialling end. Without a token the peer runs
+// no thru, and the result has only this end's view.
 func (a *Agent) Probe(ctx context.Context, client string, m bus.ProbeRequest) (bus.ProbeReply, error) {
 	if m.Token == "" && !bus.IsOwn(ctx) {
 		return bus.ProbeReply{}, fault.Failf("run thru there itself", "agent: probing without a token is for this process alone, not for others")
@@ -62,10 +62,10 @@ func (a *Agent) Probe(ctx context.Context, client string, m bus.ProbeRequest) (b
 	return bus.ProbeReply{Path: p}, nil
 }
 
-// maxTargets bounds where a client can have this host knock.
+// maxTargets bounds the addresses that a client can have this host dial.
 const maxTargets = 16
 
-// keepResponder remembers the answering end of a client; false when the client has gone meanwhile.
+// keepResponder keeps the responder of a client; false when the client is gone.
 func (a *Agent) keepResponder(client string, r *path.Responder) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +79,7 @@ func (a *Agent) keepResponder(client string, r *path.Responder) bool {
 	return true
 }
 
-// endResponder closes the answering end of a client, if there is one.
+// endResponder closes the responder of a client, if there is one.
 func (a *Agent) endResponder(client string) {
 	a.mu.Lock()
 	r := a.answering[client]
@@ -90,9 +90,9 @@ func (a *Agent) endResponder(client string) {
 	}
 }
 
-// trusts refuses a token with which traffic could go to somebody who does not
-// want it: whoever tells it to this end can choose what an older thru would
-// answer. This process is trusted, others are not.
+// trusts rejects a token that does not prove that the peer wants the traffic:
+// whoever sends it to this end could choose what an older thru would answer. This
+// process is trusted, others are not.
 func trusts(ctx context.Context, shown string) error {
 	if token.Proves(shown) || bus.IsOwn(ctx) {
 		return nil
@@ -105,10 +105,10 @@ func errNotYourTurn(what string) error {
 	return fault.Failf("", "agent: %s: it is another client's turn", what)
 }
 
-// maxLoad bounds how long a client may have the host watched.
+// maxLoad bounds how long a client may have the load of the host read.
 const maxLoad = 5 * time.Second
 
-// load watches what else uses the host.
+// load reads the load of the host from other programs.
 func (a *Agent) load(ctx context.Context, f *measure.Facts, span time.Duration) {
 	l, missing := a.conf.Host.Load(ctx, min(span, maxLoad))
 	f.Load = &l

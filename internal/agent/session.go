@@ -13,8 +13,8 @@ import (
 	"thru/internal/measure"
 )
 
-// session follows one engine session of a client: it reads the host's
-// counters at each step, and pushes what happens to the client.
+// session follows one engine session of a client: it reads the host's counters at
+// each phase, and sends events to the client.
 type session struct {
 	id     string
 	client string
@@ -22,25 +22,25 @@ type session struct {
 	inner  engine.Session
 	spec   measure.Spec
 	sends  bool
-	own    bool          // its client is of this process
+	own    bool          // its client is in this process
 	over   chan struct{} // closed when follow has ended
 	expire *time.Timer   // ends a session whose engine never does
 
-	packets *packets // that were to be captured; nil: none
+	packets *packets // its capture; nil: none
 
-	opened    time.Time     // prepared
-	kept      chan struct{} // closed when what it saw is in the spool, after over
-	spooled   string        // its id there; empty: it is not
+	opened    time.Time     // when it was prepared
+	kept      chan struct{} // closed when its evidence is in the spool, after over
+	spooled   string        // id in the spool; empty: it is not there
 	collected atomic.Bool   // its client has fetched the evidence
 	unwanted  atomic.Bool   // and has released it: nobody else needs it
 
 	mu    sync.Mutex
 	route *measure.Route
 	host  hostWatch
-	began *int64 // the measured time, on the agent's clock
+	began *int64 // start of the measured time, on the agent's clock
 
-	// Of a start at a moment that is still to come.
-	starting sync.Mutex // no waiting begins once ctx has ended
+	// For a start at a future time.
+	starting sync.Mutex // no wait begins once ctx has ended
 	waiting  sync.WaitGroup
 	ctx      context.Context // ends with the session
 	cancel   context.CancelFunc
@@ -56,13 +56,13 @@ func newSession(a *Agent, client string, m bus.PrepareRequest, inner engine.Sess
 	return s
 }
 
-// Bounds of a session that nobody ends; the worker has its own, shorter ones.
+// Time limits of a session that no client ends; the worker has its own, shorter ones.
 const (
 	unstarted = 2 * time.Minute
 	leftover  = time.Minute
 )
 
-// near is what is known of the CPUs close to the session's interface.
+// near returns the CPUs close to the session's interface.
 func (s *session) near(route *measure.Route) host.PlacementFacts {
 	if route == nil || s.spec.Unplaced {
 		return host.PlacementFacts{}
@@ -106,7 +106,7 @@ func (s *session) follow() {
 	}
 }
 
-// noteEnd notes of a flow that something was measured of what that was.
+// noteEnd keeps the results of a measured flow for Config.Ended.
 func (s *session) noteEnd() {
 	if s.own || s.agent.conf.Ended == nil {
 		return
@@ -122,7 +122,7 @@ func (s *session) noteEnd() {
 	}
 }
 
-// evidence is the engine's, with what the host did meanwhile.
+// evidence returns the engine's evidence with the host's counters.
 func (s *session) evidence(ctx context.Context) bus.CollectReply {
 	e := s.inner.Evidence()
 	var base *measure.HostSpan
@@ -132,8 +132,8 @@ func (s *session) evidence(ctx context.Context) bus.CollectReply {
 	return s.seen(e, base)
 }
 
-// seen adds to what the engine has seen how the host was meanwhile, and when it
-// is idle; back is of the other direction of two-way traffic.
+// seen adds the host's counters and its idle load to the engine's evidence; back
+// is the other direction of two-way traffic.
 func (s *session) seen(e measure.Evidence, base *measure.HostSpan) bus.CollectReply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *session) seen(e measure.Evidence, base *measure.HostSpan) bus.CollectRe
 	return r
 }
 
-// close ends the session and waits until nothing of it is left.
+// close ends the session and waits until all its parts have ended.
 func (s *session) close() {
 	s.expire.Stop()
 	s.starting.Lock()
@@ -164,12 +164,12 @@ func (s *session) close() {
 	s.packets.close()
 }
 
-// hostWatch takes readings of the host at the steps of a session.
+// hostWatch reads the host's counters at the phases of a session.
 type hostWatch struct {
 	host   *host.Watch
 	last   host.Snapshot // for the live load
 	loadAt time.Time
-	pct    *float64 // nil until two readings lie far enough apart
+	pct    *float64 // nil until two readings are far enough apart
 	maxPct *float64
 
 	begin, bin, end host.Snapshot
@@ -178,7 +178,7 @@ type hostWatch struct {
 	perSecond       []measure.HostSpan
 }
 
-// watch begins with a reading for the first live figure.
+// watch takes the first reading, the base of the first live figure.
 func (w *hostWatch) watch(h *host.Host, pid int, r *measure.Route) {
 	iface := ""
 	if r != nil {
@@ -188,10 +188,10 @@ func (w *hostWatch) watch(h *host.Host, pid int, r *measure.Route) {
 	w.last, w.loadAt = w.host.Read(), time.Now()
 }
 
-// loadEvery bounds how often the live figures read the host.
+// loadEvery is the least interval between two live readings of the host.
 const loadEvery = 400 * time.Millisecond
 
-// load is how busy the machine and its busiest core are, in percent.
+// load returns the load of the machine and of its busiest core, in percent.
 func (w *hostWatch) load() (pct, most *float64) {
 	if w.host == nil || time.Since(w.loadAt) < loadEvery {
 		return w.pct, w.maxPct
@@ -239,7 +239,7 @@ func (w *hostWatch) into(e *measure.Evidence) {
 	e.Missing = append(e.Missing, w.begin.Missing...)
 }
 
-// find returns a session of that client; another's is as unknown as none.
+// find returns a session of that client; a session of another client counts as unknown.
 func (a *Agent) find(client, id string) (*session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

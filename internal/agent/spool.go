@@ -20,50 +20,50 @@ import (
 	"thru/internal/stat"
 )
 
-// Bounds of a spool: above them the oldest goes.
+// Bounds of a spool: above them the oldest file is removed.
 const (
 	spoolFiles = 256
 	spoolBytes = 64 << 20
 )
 
-// Names in the folder of a spool: a whole document, and one that is being written.
+// File names in the spool folder: a complete document, and one being written.
 const (
 	spoolEnding = ".thru.json"
 	spoolPart   = ".part-"
 )
 
-// Times between attempts to deliver, while they fail.
+// Delays between delivery attempts while they fail.
 const (
 	spoolRetry   = time.Second
 	spoolLongest = time.Minute
 )
 
-// Spool keeps the evidence of sessions in a folder until somebody else has it:
-// the client that measured, or the controller. Each file is a document
-// (docs/result.md) with what this end saw, and can be read by `thru report`.
-// A disk that is full is told, and disturbs no measurement.
+// Spool keeps the evidence of sessions in a folder until the client that measured
+// or the controller has it. Each file is a document (docs/result.md) with the view
+// of this end, which `thru report` can read. A full disk causes a warning and
+// disturbs no measurement.
 type Spool struct {
 	dir    string
 	warn   func(text string)
 	most   int
 	room   int64
-	wake   chan struct{} // one place: there may be something to deliver
-	change func()        // Trouble or Waiting is another; nil: nobody asks
+	wake   chan struct{} // capacity 1: there may be something to deliver
+	change func()        // called when Trouble or Waiting changes; nil: none
 
 	mu      sync.Mutex
-	files   []spooled // the oldest first
+	files   []spooled // oldest first
 	trouble string
 }
 
 // spooled is one file.
 type spooled struct {
-	id    string // its name without the ending
+	id    string // file name without the ending
 	bytes int64
 	held  bool // its client may still fetch it
 }
 
-// OpenSpool takes over what an earlier process left in the folder. Warn hears
-// of each document that is lost, and once when documents cannot be kept.
+// OpenSpool takes over what an earlier process left in the folder. It calls warn for
+// each lost document, and once when documents cannot be kept.
 func OpenSpool(dir string, warn func(text string)) *Spool {
 	s := &Spool{dir: dir, warn: warn, most: spoolFiles, room: spoolBytes, wake: make(chan struct{}, 1)}
 	entries, err := os.ReadDir(dir) // sorted by name, and so by time
@@ -74,7 +74,7 @@ func OpenSpool(dir string, warn func(text string)) *Spool {
 		id, ours := strings.CutSuffix(e.Name(), spoolEnding)
 		info, err := e.Info()
 		switch {
-		case strings.HasPrefix(e.Name(), spoolPart): // a crash left it half written
+		case strings.HasPrefix(e.Name(), spoolPart): // incomplete after a crash
 			os.Remove(filepath.Join(dir, e.Name()))
 		case ours && err == nil && info.Mode().IsRegular() && validSpoolName(id):
 			s.files = append(s.files, spooled{id: id, bytes: info.Size()})
@@ -84,21 +84,21 @@ func OpenSpool(dir string, warn func(text string)) *Spool {
 	return s
 }
 
-// validSpoolName tells the names that this package gives from those of others,
-// which no controller would take.
+// validSpoolName reports whether a name is one of this package: a controller
+// accepts no other.
 func validSpoolName(id string) bool {
 	odd := func(r rune) bool { return !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r == '.' || r == '-') }
 	return id != "" && len(id) <= 64 && !strings.ContainsFunc(id, odd)
 }
 
-// OnChange sets who hears that Waiting or Trouble is another than it was.
+// OnChange sets the function to call when Waiting or Trouble changes.
 func (s *Spool) OnChange(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.change = f
 }
 
-// Waiting is how many documents wait for the controller.
+// Waiting returns the number of documents that wait for the controller.
 func (s *Spool) Waiting() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Spool) Waiting() (n int) {
 	return n
 }
 
-// Trouble says why the last document could not be kept; empty: it could.
+// Trouble returns why the last document could not be kept; empty: it was.
 func (s *Spool) Trouble() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Spool) hold(doc *measure.Document) string {
 	return id
 }
 
-// write puts a file into its place whole, and on the disk.
+// write writes a file completely and to the disk before it gets its name.
 func (s *Spool) write(id string, text []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -162,11 +162,11 @@ func (s *Spool) write(id string, text []byte) error {
 	return err
 }
 
-// failed notes that a document could not be kept, and warns where that is news.
+// failed records that a document could not be kept, and warns of a new reason.
 func (s *Spool) failed(err error) {
 	news := s.trouble == ""
 	var path *fs.PathError
-	if errors.As(err, &path) { // whose file is another one each time
+	if errors.As(err, &path) { // the file name differs each time
 		err = path.Err
 	}
 	s.trouble = fmt.Sprintf("evidence cannot be kept in %s: %v", s.dir, err)
@@ -198,18 +198,18 @@ func (s *Spool) makeRoom(bytes int64) {
 
 func (s *Spool) path(id string) string { return filepath.Join(s.dir, id+spoolEnding) }
 
-// drop removes a document that somebody else has.
+// drop removes a document that its client or the controller has.
 func (s *Spool) drop(id string) {
 	defer s.changed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := s.index(id); i >= 0 {
 		s.files = slices.Delete(s.files, i, i+1)
-		os.Remove(s.path(id)) // else the next start finds it, and it is delivered once more
+		os.Remove(s.path(id)) // on failure the next start finds it, and it is delivered again
 	}
 }
 
-// release lets a document go to the controller: its client has not fetched it.
+// release marks a document for delivery to the controller: its client has not fetched it.
 func (s *Spool) release(id string) {
 	s.mu.Lock()
 	if i := s.index(id); i >= 0 {
@@ -233,7 +233,7 @@ func (s *Spool) changed() {
 	}
 }
 
-// Wake has Deliver try at once: the controller is there again.
+// Wake makes Deliver try at once: the controller is reachable again.
 func (s *Spool) Wake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -241,8 +241,8 @@ func (s *Spool) Wake() {
 	}
 }
 
-// Deliver hands over documents, the oldest first, until the context ends. Send
-// returns nil when the controller has the document for good; else it is sent
+// Deliver sends documents to the controller, oldest first, until the context ends.
+// Send returns nil when the controller has stored the document; else it is sent
 // again later.
 func (s *Spool) Deliver(ctx context.Context, send func(context.Context, bus.Spooled) error) {
 	wait := spoolRetry
@@ -264,7 +264,7 @@ func (s *Spool) Deliver(ctx context.Context, send func(context.Context, bus.Spoo
 	}
 }
 
-// next is the oldest document that no client may fetch any more; "" is none.
+// next returns the id of the oldest document that no client may fetch any more; "" for none.
 func (s *Spool) next() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +278,7 @@ func (s *Spool) next() string {
 
 func (s *Spool) deliver(ctx context.Context, id string, send func(context.Context, bus.Spooled) error) error {
 	text, err := os.ReadFile(s.path(id))
-	if err != nil || len(text) == 0 { // nobody can ever deliver it
+	if err != nil || len(text) == 0 { // it can never be delivered
 		s.warn(fmt.Sprintf("the spooled document %s is empty or cannot be read, and is given up: %v", id, err))
 		s.drop(id)
 		return nil
@@ -290,7 +290,7 @@ func (s *Spool) deliver(ctx context.Context, id string, send func(context.Contex
 	return nil
 }
 
-// keep writes what a session that is over has seen, unless nothing was.
+// keep writes the evidence of an ended session to the spool, unless it is empty.
 func (s *session) keep() {
 	spool := s.agent.conf.Spool
 	if spool == nil || s.unwanted.Load() {
@@ -303,7 +303,7 @@ func (s *session) keep() {
 	s.spooled = spool.hold(s.document(r))
 }
 
-// settle drops what is kept where its client has it, else lets it go to the controller.
+// settle drops the kept document where its client has it, else releases it to the controller.
 func (s *session) settle() {
 	switch spool := s.agent.conf.Spool; {
 	case spool == nil || s.spooled == "":
@@ -314,7 +314,7 @@ func (s *session) settle() {
 	}
 }
 
-// document is a result of this end alone.
+// document returns a result with the view of this end alone.
 func (s *session) document(r bus.CollectReply) *measure.Document {
 	own, far := s.spec.To, s.spec.From
 	if s.sends {
@@ -344,8 +344,8 @@ func (s *session) document(r bus.CollectReply) *measure.Document {
 	return doc
 }
 
-// cell is one direction: what this end saw of it, and what a program that is no
-// agent has said of the other end.
+// cell returns one direction: what this end saw of it, and what a foreign program
+// reported of the other end.
 func (s *session) cell(from, to string, facts map[string]*measure.Facts, seen, reported *measure.Evidence) measure.Cell {
 	flow := measure.Flow{From: from, To: to, Sender: reported, Receiver: seen}
 	if seen.Sends {

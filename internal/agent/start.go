@@ -11,15 +11,15 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of a start at a moment: how far ahead it may lie, and how long an
-// engine may take for it, which may have connections yet to make.
+// Limits of a start at a given time: how far ahead it may be, and how long an
+// engine may take for it, which may still have to connect.
 const (
 	mostAhead = 30 * time.Second
 	startTime = 50 * time.Second
 )
 
-// startAt is the moment that a Start names. What has passed, or none, is the
-// zero time: at once.
+// startAt returns the time that a Start names. It returns the zero time (start at
+// once) for none or one in the past.
 func (a *Agent) startAt(ns int64) (time.Time, error) {
 	now := time.Now()
 	ahead := time.Duration(ns) - a.clock(now)
@@ -33,8 +33,8 @@ func (a *Agent) startAt(ns int64) (time.Time, error) {
 }
 
 // start looks up the route to the peer and releases the barrier: now, or at a
-// moment that is awaited beside the request, which is answered at once. What
-// goes wrong then is told by an event.
+// given time in a goroutine, so that the request is answered at once. A later
+// error is sent as an event.
 func (s *session) start(ctx context.Context, ramp time.Duration, at time.Time) error {
 	if ramp < 0 || ramp > measure.MaxRamp {
 		return fault.Usagef("", "agent: starting: a ramp of %v is out of range", ramp)
@@ -58,7 +58,7 @@ func (s *session) start(ctx context.Context, ramp time.Duration, at time.Time) e
 	return nil
 }
 
-// wait releases the barrier at a moment, unless the session ends before.
+// wait releases the barrier at a given time, unless the session ends before.
 func (s *session) wait(ramp time.Duration, at time.Time, route *measure.Route, near host.PlacementFacts) {
 	ctx, cancel := context.WithDeadline(s.ctx, at.Add(startTime))
 	defer cancel()
@@ -74,7 +74,7 @@ func (s *session) wait(ramp time.Duration, at time.Time, route *measure.Route, n
 
 // letGo releases the barrier.
 func (s *session) letGo(ctx context.Context, ramp time.Duration, route *measure.Route, near host.PlacementFacts) error {
-	s.mu.Lock() // no step of the course is missed while the watch is set up
+	s.mu.Lock() // so that no phase is missed while the watch is set up
 	defer s.mu.Unlock()
 	s.route = route
 	if err := s.inner.Start(ctx, ramp, near); err != nil {
@@ -88,12 +88,12 @@ func (s *session) letGo(ctx context.Context, ramp time.Duration, route *measure.
 	return nil
 }
 
-// mostLate bounds what a step may take from the worker to here: beyond it the
+// mostLate bounds the delay of an update from the worker to here: beyond it the
 // wall clock was set meanwhile.
 const mostLate = time.Second
 
-// began is when the measured time began: by the wall clock, which the worker
-// shares, that is so long ago; else just now.
+// began returns when the measured time began, from the wall clock, which the worker
+// shares; now where that is implausible.
 func began(u engine.Update, now time.Time) time.Time {
 	ago := time.Duration(now.UnixNano() - u.Began)
 	if u.Began == 0 || ago < 0 || ago > mostLate {

@@ -16,24 +16,23 @@ import (
 	"thru/internal/unit"
 )
 
-// target is a file that is written. Until it is whole and on the disk it has no
-// name (nameless_linux.go), or where the file system has no such files a
-// temporary one.
+// target is a file to write. Until it is complete and on the disk it has no name
+// (nameless_linux.go), or a temporary one where the file system has no such files.
 type target struct {
 	dir       *os.Root
 	name      string
 	file      *os.File
-	temp      string // "": it has no name yet
+	temp      string // "": no name yet
 	bytes     int64
-	device    uint64 // of its file system
+	device    uint64 // id of its file system
 	overwrite bool
 }
 
-// openTarget begins a file, where there is room for it and nothing of its name.
+// openTarget creates a file, if there is room for it and the name is free.
 func openTarget(dir *os.Root, name string, bytes int64, overwrite bool) (_ fileEnd, err error) {
 	info, err := dir.Lstat(name)
 	switch {
-	case err == nil && (overwrite || info.IsDir()) && !info.Mode().IsRegular(): // a rename would put a file in the place of a device
+	case err == nil && (overwrite || info.IsDir()) && !info.Mode().IsRegular(): // a rename would replace a device by a file
 		return nil, isFile(info)
 	case err == nil && !overwrite:
 		return nil, fs.ErrExist
@@ -62,11 +61,11 @@ func openTarget(dir *os.Root, name string, bytes int64, overwrite bool) (_ fileE
 	return t, nil
 }
 
-// fits holds the room for files on their way against what is free.
+// fits returns an error where the free space is less than the file and the promised bytes need.
 func (t *target) fits(promised int64) error {
 	free, err := disk.Free(t.file)
 	if err != nil || t.bytes <= free-promised {
-		return nil // what is not known shows when it is written
+		return nil // an unknown shortage shows when it is written
 	}
 	text := fmt.Sprintf("%s are to come, %s are free", unit.Size(t.bytes), unit.Size(free))
 	if promised > 0 {
@@ -82,7 +81,7 @@ func (t *target) size() int64 { return t.bytes }
 // carry reads by splice(2), where the system has it.
 func (t *target) carry(c *net.TCPConn, n int64) (int64, error) { return io.CopyN(t.file, c, n) }
 
-// drop leaves nothing.
+// drop removes the file.
 func (t *target) drop() {
 	t.file.Close()
 	if t.temp != "" {
@@ -91,7 +90,7 @@ func (t *target) drop() {
 	t.dir.Close()
 }
 
-// keep waits until the file is on the disk with its name.
+// keep waits until the file is on the disk under its name.
 func (t *target) keep(ctx context.Context) error {
 	defer t.drop()
 	err := t.publish(ctx)
@@ -109,12 +108,12 @@ func (t *target) syncFolder() {
 	}
 }
 
-// publish gives the file its name when its bytes are on the disk.
+// publish names the file once its bytes are on the disk.
 func (t *target) publish(ctx context.Context) error {
 	if err := t.file.Sync(); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // the client is gone, or does not want it any more
+	if ctx.Err() != nil { // the client is gone, or no longer wants it
 		return context.Cause(ctx)
 	}
 	if t.temp == "" && !t.overwrite {
@@ -130,7 +129,7 @@ func (t *target) publish(ctx context.Context) error {
 	if !t.overwrite {
 		return t.link()
 	}
-	if info, err := t.dir.Lstat(t.name); err == nil && !info.Mode().IsRegular() { // it came meanwhile
+	if info, err := t.dir.Lstat(t.name); err == nil && !info.Mode().IsRegular() { // created meanwhile
 		return isFile(info)
 	}
 	if err := t.dir.Rename(t.temp, t.name); err != nil {
@@ -140,11 +139,11 @@ func (t *target) publish(ctx context.Context) error {
 	return nil
 }
 
-// link gives the name without replacing what has come there meanwhile.
+// link names the file without replacing one that was created meanwhile.
 func (t *target) link() error {
 	err := t.dir.Link(t.temp, t.name)
 	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err // drop removes the other name
+		return err // drop removes the temporary name
 	}
 	if _, there := t.dir.Lstat(t.name); there == nil { // a file system without links
 		return fs.ErrExist

@@ -11,37 +11,37 @@ import (
 )
 
 // Tuner reads and changes the settings of this host, for one client at a time:
-// tune.Tuner, or what stands in for it in tests.
+// tune.Tuner, or a fake in tests.
 type Tuner interface {
-	// Knobs are those of the host and of the interfaces named.
+	// Knobs returns the knobs of the host and of the interfaces named.
 	Knobs(interfaces []string) []measure.KnobState
-	// NoTune says why nothing can be changed here, whoever asks; empty: it can.
+	// NoTune returns why no client can change settings here; empty: they can.
 	NoTune() string
-	// Host names what is tuned, for a client that reaches it as two end points; empty: not told.
+	// Host returns an id of the host, so that a client recognizes one reached as two end points; empty: unknown.
 	Host() string
-	// Open is what was changed and not undone.
+	// Open returns the changes that were not reverted.
 	Open() []measure.Changed
-	// By says who tunes this host now; empty: nobody.
+	// By returns the current tuner; empty: none.
 	By() string
 	Begin(client, owner string) error
 	Alter(client string, settings []measure.Setting) ([]measure.Changed, error)
 	Revert(client string, numbers []int64) ([]measure.Changed, error)
 	Rollback() ([]measure.Changed, error)
 	End(client string) error
-	// Gone undoes all of a client's tuning that has not come to its end.
+	// Gone reverts all changes of a client whose tuning has not ended in order.
 	Gone(client string)
 }
 
-// mostInterfaces bounds of how many the knobs are read at a time: it takes this
-// host a moment for each, also while somebody measures here.
+// mostInterfaces bounds the interfaces whose knobs are read at a time: each takes
+// this host a moment, also during other clients' measurements.
 const mostInterfaces = 1024
 
-// errNoTuning is what an agent without a tuner answers.
+// errNoTuning is the error of an agent without a tuner.
 func errNoTuning() error {
 	return fault.Failf("print its advice instead: thru tune --dry-run", "agent: this end point changes no settings")
 }
 
-// mayTune says why a client may not change settings here; nil: it may.
+// mayTune returns why a client may not change settings here; nil: it may.
 func (a *Agent) mayTune(ctx context.Context) error {
 	switch {
 	case a.conf.Tuner == nil:
@@ -52,7 +52,7 @@ func (a *Agent) mayTune(ctx context.Context) error {
 	return nil
 }
 
-// noTune is the same in words, with what keeps everybody from it.
+// noTune returns the same as text, including what prevents every client.
 func (a *Agent) noTune(ctx context.Context) string {
 	if err := a.mayTune(ctx); err != nil {
 		return fault.Text(err)
@@ -79,7 +79,7 @@ func (a *Agent) Knobs(ctx context.Context, _ string, m bus.KnobsRequest) (bus.Kn
 			interfaces = []string{route.Interface}
 		}
 	}
-	if err := ctx.Err(); err != nil { // nobody waits for it any more
+	if err := ctx.Err(); err != nil { // the client no longer waits for it
 		return r, fmt.Errorf("agent: reading knobs: %w", err)
 	}
 	t := a.conf.Tuner
@@ -87,8 +87,8 @@ func (a *Agent) Knobs(ctx context.Context, _ string, m bus.KnobsRequest) (bus.Kn
 	return r, nil
 }
 
-// Tune answers bus.Tune. A client that tunes keeps the turn: nobody else
-// measures a host whose settings come and go.
+// Tune answers bus.Tune. A client that tunes keeps the turn: no other client
+// measures a host whose settings change.
 func (a *Agent) Tune(ctx context.Context, client string, m bus.TuneRequest) (bus.Empty, error) {
 	if err := a.mayTune(ctx); err != nil {
 		return bus.Empty{}, err
@@ -116,7 +116,7 @@ func (a *Agent) keepTurn(client, what string) error {
 	return nil
 }
 
-// tuning notes who tunes, for Busy; nobody where who is empty.
+// tuning sets who tunes, for Busy; empty for nobody.
 func (a *Agent) tuning(client, who string) {
 	a.mu.Lock()
 	a.tuner, a.tunedBy = client, who
@@ -135,13 +135,13 @@ func (a *Agent) Revert(ctx context.Context, client string, m bus.RevertRequest) 
 	return a.change(ctx, func(t Tuner) ([]measure.Changed, error) { return t.Revert(client, m.Numbers) })
 }
 
-// Rollback answers bus.Rollback. It has the turn meanwhile: nobody measures a
+// Rollback answers bus.Rollback. It takes the turn meanwhile: no client measures a
 // host whose settings change.
 func (a *Agent) Rollback(ctx context.Context, client string, _ bus.Empty) (bus.ChangedReply, error) {
 	if err := a.mayTune(ctx); err != nil {
 		return bus.ChangedReply{}, err
 	}
-	if !a.isTuning(client) { // else it has the turn, and is told to end that first
+	if !a.isTuning(client) { // a client that tunes has the turn, and gets the error to end its tuning first
 		if err := a.keepTurn(client, "rolling back"); err != nil {
 			return bus.ChangedReply{}, err
 		}
@@ -150,8 +150,8 @@ func (a *Agent) Rollback(ctx context.Context, client string, _ bus.Empty) (bus.C
 	return a.change(ctx, Tuner.Rollback)
 }
 
-// change has the tuner change something. What was read of the host before holds
-// no longer then.
+// change makes the tuner change settings, and discards the cached facts of the
+// host.
 func (a *Agent) change(ctx context.Context, do func(Tuner) ([]measure.Changed, error)) (bus.ChangedReply, error) {
 	if err := a.mayTune(ctx); err != nil {
 		return bus.ChangedReply{}, err
@@ -176,7 +176,7 @@ func (a *Agent) TuneEnd(ctx context.Context, client string, _ bus.Empty) (bus.Em
 	return bus.Empty{}, nil
 }
 
-// tuned gives the turn back that a client has kept.
+// tuned gives back the turn that a tuning client has kept.
 func (a *Agent) tuned(client string) {
 	if a.isTuning(client) {
 		a.turns.yield(client)
@@ -184,14 +184,14 @@ func (a *Agent) tuned(client string) {
 	}
 }
 
-// isTuning tells whether a client is the one who tunes this host.
+// isTuning reports whether a client is the tuner of this host.
 func (a *Agent) isTuning(client string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.tuner == client && client != ""
 }
 
-// untune ends the tuning of a client that is no more, and undoes it.
+// untune ends the tuning of a lost client, and reverts it.
 func (a *Agent) untune(client string) {
 	if a.conf.Tuner != nil {
 		a.conf.Tuner.Gone(client)

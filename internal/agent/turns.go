@@ -10,7 +10,7 @@ import (
 type turns struct {
 	mu    sync.Mutex
 	queue []turn // the first ones hold the turn
-	keeps string // client that has it until it yields, also while it does not ask for it
+	keeps string // client that has the turn until it yields, also while it is not in the queue
 }
 
 type turn struct {
@@ -30,7 +30,7 @@ func (t *turns) ask(client string, together bool) int {
 	return t.ahead(i)
 }
 
-// has is true while it is the client's turn.
+// has reports whether it is the client's turn.
 func (t *turns) has(client string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +38,7 @@ func (t *turns) has(client string) bool {
 	return i >= 0 && t.ahead(i) == 0
 }
 
-// giveBack lets the next in the queue go.
+// giveBack removes a client from the queue.
 func (t *turns) giveBack(client string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +63,7 @@ func (t *turns) keep(client string) bool {
 	return true
 }
 
-// yield ends what keep has begun.
+// yield ends keep.
 func (t *turns) yield(client string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,14 +72,14 @@ func (t *turns) yield(client string) {
 	}
 }
 
-// queued is how many clients hold the turn or wait for it.
+// queued returns how many clients hold the turn or wait for it.
 func (t *turns) queued() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.queue)
 }
 
-// othersQueued is how many others do so.
+// othersQueued returns how many other clients do.
 func (t *turns) othersQueued(client string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +93,8 @@ func (t *turns) index(client string) int {
 	return slices.IndexFunc(t.queue, func(x turn) bool { return x.client == client })
 }
 
-// ahead counts those before i that i cannot share the turn with: none when
-// all up to i want to run together. Who keeps the turn is before all others.
+// ahead counts the clients before i that i cannot share the turn with: none when
+// all up to i want to run together. A client that keeps the turn is before all others.
 func (t *turns) ahead(i int) int {
 	switch t.keeps {
 	case "":

@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// mostListed is the largest number of end points for which a document lists passed gates.
+// mostListed is the largest number of pairs or end points for which a document lists passed gates.
 const mostListed = 16
 
 // judgeHypervisors adds the gates of the hypervisors below the end points. It runs

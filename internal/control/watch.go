@@ -117,11 +117,10 @@ func (w *watching) end(s *side) {
 	}
 }
 
-// fail ends a session with an error, which is that of its flow unless a better
-// one is known. Where it ends all, other events of the same moment have a chance:
-// that the peer's host is gone, or what the peer says of its own failure, tells
-// more than that it closed the connection. That is waited for longer: the path that
-// has let the end of the connection pass may hold back or lose those words.
+// fail ends a session with an error, which becomes that of its flow unless a
+// better one is known. Where it ends all, watch still waits a moment for other
+// events: a lost host, or the peer's own error, says more than a closed connection.
+// After a closed connection it waits longer: the path may delay or lose the peer's report.
 func (w *watching) fail(s *side, err error) {
 	f, echo := s.flow, isEcho(err)
 	if f.err == nil || isEcho(f.err) && !echo {

@@ -1,5 +1,5 @@
-// Package node is thru on this machine: the agent with its engines and its ring of packets, the tuner
-// with the guard that undoes what a killed process has set, and the ports where clients of iperf call.
+// Package node is thru on this machine: the agent with its engines and packet capture, the tuner with
+// the guard that reverts the changes of a killed process, and the servers for iperf clients.
 package node
 
 import (
@@ -14,7 +14,7 @@ import (
 	"thru/internal/hypervisor/kvm"
 )
 
-// NewAgent is an agent with the engines of this program; more changes what it is told.
+// NewAgent returns an agent with the engines of this program; more adjusts its Config.
 func NewAgent(version, name string, engines engine.Table, l bus.Limits, dataAddrs []string, listen engine.Listen, more ...func(*agent.Config)) *agent.Agent {
 	c := agent.Config{
 		Name: name, Version: version, Engines: engines, Host: host.New(),
@@ -26,7 +26,7 @@ func NewAgent(version, name string, engines engine.Table, l bus.Limits, dataAddr
 	return agent.New(c)
 }
 
-// Hostname of this machine, or its system's name.
+// Hostname returns the name of this machine, or that of its operating system.
 func Hostname() string {
 	if h, err := os.Hostname(); err == nil && h != "" {
 		return h
@@ -34,7 +34,7 @@ func Hostname() string {
 	return runtime.GOOS
 }
 
-// KernelRing is the capture of this host's kernel. It implements agent.Capturer.
+// KernelRing captures packets with this host's kernel. It implements agent.Capturer.
 type KernelRing struct{}
 
 // Possible implements agent.Capturer.

@@ -18,29 +18,29 @@ import (
 	"thru/internal/fault"
 )
 
-// Calls say where clients of other programs are answered, and who may call.
+// Calls configures the iperf servers and who may use them.
 type Calls struct {
-	IPerf3Port, IPerf2Port int // 0: none is
+	IPerf3Port, IPerf2Port int // 0: no server
 	Login
 }
 
-// Login is who may measure, by iperf3's names: in a file of users, by logins that a key opens.
+// Login configures iperf3's authentication: a users file, and the private key that decrypts logins.
 type Login struct {
 	Users, PrivateKey string
 	PKCS1             bool
-	Skew              int // seconds that the clock of who logs in may be away
+	Skew              int // allowed clock difference of the client, in seconds
 }
 
-// Answering are where clients of other programs call.
+// Answering holds the open iperf servers.
 type Answering struct {
-	Three      *iperf3.Server // nil: none is open
+	Three      *iperf3.Server // nil: not open
 	threePorts *iperf3.Ports
 	two        *iperf2.Server
 	twoTCP     []net.Listener
 	twoUDP     []*net.UDPConn
 }
 
-// Engines are all that there are; without a server they call, and are not called.
+// Engines returns all engines; those without a server only dial.
 func (d Answering) Engines(p *worker.Program) engine.Table {
 	t := engine.Table{}
 	for _, e := range []engine.Engine{native.Engine{Program: p}, iperf3.Engine{Program: p, Server: d.Three}, iperf2.Engine{Program: p, Server: d.two}} {
@@ -49,7 +49,7 @@ func (d Answering) Engines(p *worker.Program) engine.Table {
 	return t
 }
 
-// Open opens the desks. A port that cannot be had is a warning: the rest works.
+// Open opens the servers. A port that cannot be opened is a warning: the others work.
 func (f Calls) Open(ctx context.Context, at engine.Listen, l bus.Limits, refused func(addr string, reason error)) (d Answering, warnings []string, err error) {
 	for _, p := range []int{f.IPerf3Port, f.IPerf2Port} {
 		if p < 0 || p > 65535 {
@@ -81,7 +81,7 @@ func (f Calls) Open(ctx context.Context, at engine.Listen, l bus.Limits, refused
 	return d, warnings, nil
 }
 
-// into reads who may measure.
+// into sets the users and the key in an iperf3 configuration.
 func (f Login) into(c *iperf3.ServerConfig) error {
 	if f.Users == "" && f.PrivateKey == "" {
 		return nil
@@ -106,7 +106,7 @@ func (f Login) into(c *iperf3.ServerConfig) error {
 	return err
 }
 
-// Serve takes calls until the context ends.
+// Serve accepts iperf clients until the context ends.
 func (d Answering) Serve(ctx context.Context, took func(engine.Call)) error {
 	var wg sync.WaitGroup
 	var errs [2]error
@@ -120,7 +120,7 @@ func (d Answering) Serve(ctx context.Context, took func(engine.Call)) error {
 	return errors.Join(errs[:]...)
 }
 
-// List says where clients of other programs are answered.
+// List returns the addresses of the iperf servers, each with its protocol.
 func (d Answering) List() (addrs []string) {
 	if d.Three != nil {
 		for _, l := range d.threePorts.TCP {

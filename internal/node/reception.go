@@ -18,26 +18,26 @@ import (
 	"thru/internal/store"
 )
 
-// Reception makes an ordinary test of each call of an iperf3 or iperf2 client:
-// the same controller, agent and engines as for thru's own tests, and a result
+// Reception makes an ordinary test of each connection of an iperf3 or iperf2 client:
+// with the same controller, agent and engines as thru's own tests, and a result
 // that is kept.
 type Reception struct {
 	Version  string
 	Connect  func() (*bus.Client, error)                         // to the agent of this process
-	Keep     string                                              // folder for the results; none are kept where it is empty
+	Keep     string                                              // folder for the results; empty: they are not kept
 	Archive  library.Archive                                     // for thru history
-	Warn     func(string, error)                                 // of what takes no figure along; nil: nobody hears
-	Watch    func(engine.Call) control.Observer                  // nil: nobody does
-	OnResult func(engine.Call, *measure.Document, string, error) // of the result, and where it is kept
+	Warn     func(string, error)                                 // receives errors that do not affect results; nil: dropped
+	Watch    func(engine.Call) control.Observer                  // nil: no observer
+	OnResult func(engine.Call, *measure.Document, string, error) // receives the result, and where it is kept
 
-	Most int // tests at a time of one host, so that it leaves places to others; 0 is no bound
+	Most int // concurrent tests of one host, so that others get a place; 0: no limit
 
 	Tests sync.WaitGroup
 	mu    sync.Mutex
-	hosts map[string]int // tests that run, by host
+	hosts map[string]int // running tests, by host
 }
 
-// enter counts a test of the caller's host; false where it has enough.
+// enter counts a test of the caller's host; false where the host is at its limit.
 func (r *Reception) enter(host string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *Reception) Take(ctx context.Context, call engine.Call) {
 		defer r.leave(call.Name)
 		doc, err := r.test(ctx, call)
 		if err != nil && ctx.Err() == nil {
-			call.Refuse(fmt.Errorf("%w: %w", engine.ErrBusy, err)) // where no engine has taken it: it may try again
+			call.Refuse(fmt.Errorf("%w: %w", engine.ErrBusy, err)) // where no engine has accepted the call: the client may try again
 		} else {
 			call.Refuse(err)
 		}
@@ -88,7 +88,7 @@ func (r *Reception) Take(ctx context.Context, call engine.Call) {
 	})
 }
 
-// Wait returns when no test of a call runs any more.
+// Wait returns when no test of an iperf client runs any more.
 func (r *Reception) Wait() { r.Tests.Wait() }
 
 func (r *Reception) test(ctx context.Context, call engine.Call) (*measure.Document, error) {
@@ -125,8 +125,8 @@ func (r *Reception) observer(call engine.Call) control.Observer {
 	return r.Watch(call)
 }
 
-// callPlan is what the caller asks for, and where it wants to be called back
-// that too.
+// callPlan returns the plan of the test that the caller asks for, including the
+// test back to it where it wants one.
 func callPlan(call engine.Call) plan.Plan {
 	p := plan.Plan{Command: "serve", Repeat: plan.Repeat{Min: 1, Max: 1}, Steps: []plan.Step{{Label: "asked for by " + call.Name, Specs: call.Specs}}}
 	switch b := call.Back; {
@@ -139,10 +139,10 @@ func callPlan(call engine.Call) plan.Plan {
 	return p
 }
 
-// impatient is an observer that ends a test which would have to wait: the
-// programs that call know no queue, only a server that is busy.
+// impatient is an observer that ends a test which would have to wait: iperf clients
+// know no queue, only a busy server.
 type impatient struct {
-	inner  control.Observer // nil: nobody else hears
+	inner  control.Observer // nil: no other observer
 	cancel context.CancelCauseFunc
 }
 

@@ -4,5 +4,5 @@ package node
 
 import "syscall"
 
-// newSession: there are no sessions to begin.
+// newSession does nothing: this system has no sessions.
 func newSession() *syscall.SysProcAttr { return nil }

@@ -4,5 +4,5 @@ package node
 
 import "syscall"
 
-// newSession has a process begin a session of its own (setsid(2)).
+// newSession starts a process in its own session (setsid(2)).
 func newSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

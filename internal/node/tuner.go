@@ -22,15 +22,15 @@ import (
 // TuneFolder holds the journals of changed settings, in the state folder.
 const TuneFolder = "tune"
 
-// GuardVerb is the hidden command that undoes a tuning whose process has died.
+// GuardVerb is the hidden command that reverts a tuning whose process has died.
 // Its argument is the folder of the journals.
 const GuardVerb = "tune-guard"
 
-// guardEnd is how long a guard may take to end when it is told to.
+// guardEnd is the time limit for a guard to end after it was dismissed.
 const guardEnd = 2 * time.Second
 
-// OpenTuner is the one that changes the settings of this host. Its journals are
-// in a state folder; only are the knobs that are allowed, all where it is empty.
+// OpenTuner opens the tuner of this host's settings. Its journals are in the state
+// folder; only lists the allowed knobs, empty for all.
 func OpenTuner(version string, prog *worker.Program, state string, only []string) (*tune.Tuner, error) {
 	return tune.Open(filepath.Join(state, TuneFolder), tune.New(), tune.Config{
 		Version: version, Only: only,
@@ -38,8 +38,8 @@ func OpenTuner(version string, prog *worker.Program, state string, only []string
 	})
 }
 
-// OwnTuner is that with the user's state folder. Without one nothing can be
-// changed, and all else goes on: there the tuner is nil, and the error says why.
+// OwnTuner opens the tuner with the user's state folder. Without one nothing can be
+// changed, but all else works: the tuner is nil, and the error says why.
 func OwnTuner(version string, prog *worker.Program) (*tune.Tuner, error) {
 	state, err := bus.DefaultState()
 	if err != nil {
@@ -48,7 +48,7 @@ func OwnTuner(version string, prog *worker.Program) (*tune.Tuner, error) {
 	return OpenTuner(version, prog, state, nil)
 }
 
-// TunedBy gives an agent the tuner, if there is one.
+// TunedBy sets the tuner of an agent, if there is one.
 func TunedBy(d *tune.Tuner) func(*agent.Config) {
 	return func(c *agent.Config) {
 		if d != nil {
@@ -57,8 +57,8 @@ func TunedBy(d *tune.Tuner) func(*agent.Config) {
 	}
 }
 
-// startGuard starts the process that undoes a tuning if this one dies. It is in a
-// session of its own, so that what ends this one does not end it.
+// startGuard starts the process that reverts a tuning if this one dies. It has its
+// own session, so that a signal to this one's session does not end it.
 func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err error) {
 	cmd := prog.Command(GuardVerb, dir)
 	cmd.SysProcAttr = newSession()
@@ -72,11 +72,11 @@ func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err 
 	ended := make(chan struct{})
 	go func() { cmd.Wait(); close(ended) }()
 	return func(orderly bool) {
-		if !orderly { // it goes to work, also when this process has ended
+		if !orderly { // it reverts the changes, also after this process has ended
 			in.Close()
 			return
 		}
-		tune.Dismiss(in) // fails only where it has ended
+		tune.Dismiss(in) // fails only where the guard has ended
 		in.Close()
 		select {
 		case <-ended:
@@ -87,7 +87,7 @@ func startGuard(prog *worker.Program, dir string) (stop func(orderly bool), err 
 	}, nil
 }
 
-// GuardTuning is the hidden verb: it waits for the end of its input.
+// GuardTuning is the hidden command: it waits for the end of its input.
 func GuardTuning(args []string, in io.Reader, errw io.Writer) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // it ends when its pipe does
 	if len(args) != 1 {
@@ -105,7 +105,7 @@ func GuardTuning(args []string, in io.Reader, errw io.Writer) int {
 	return fault.OK
 }
 
-// Recovered undoes what a crash has left of an earlier tuning, and says so.
+// Recovered reverts what a crash left of an earlier tuning, and returns lines about it.
 func Recovered(d *tune.Tuner) (said []string) {
 	changed, err := d.Recover()
 	if err != nil {
@@ -121,7 +121,7 @@ func Recovered(d *tune.Tuner) (said []string) {
 	return said
 }
 
-// changedLine says what became of a change that was to be undone.
+// changedLine returns the result of a reverted change in a line.
 func changedLine(c measure.Changed) string {
 	name := strings.TrimSpace(c.Knob + " " + c.Interface)
 	switch {
@@ -135,7 +135,7 @@ func changedLine(c measure.Changed) string {
 	return strings.TrimSpace(fmt.Sprintf("%s is not undone: %s", name, c.Error))
 }
 
-// shortly is a value in a line.
+// shortly shortens a value to fit in a line.
 func shortly(v string) string {
 	const most = 60
 	if len(v) > most {
