@@ -18,8 +18,8 @@ import (
 	"thru/internal/unit"
 )
 
-// fileWait is how long Filed waits for the end of a transfer: shorter than any
-// client's patience with silence.
+// fileWait is how long EndFile waits for the end of a transfer: less than the silence
+// that any client accepts.
 const fileWait = 200 * time.Millisecond
 
 var errFileEnded = errors.New("the client has ended it")

@@ -16,17 +16,17 @@ import (
 	"thru/internal/fault"
 )
 
-// Bounds of the operators that an agent serves at a time: of all, and of those
-// with one key, so that none can lock the others out.
+// Bounds of the operators that an agent serves at a time: in total, and with the
+// same key, so that none can lock the others out.
 const (
 	maxClients   = 256
 	clientsOfKey = 64
 )
 
-// errFull is why a client is not served.
+// errFull is the error of a client beyond these bounds.
 var errFull = fault.Failf("end other commands there, or try again in 10 s", "bus: too many clients are served at a time")
 
-// AttachConfig says to which fleet an agent belongs, and as what.
+// AttachConfig names the fleet that an agent joins, and describes the agent.
 type AttachConfig struct {
 	Join *Join       // of `thru control`, for PrivilegeAgent; or
 	NATS *NATSConfig // an external bus
@@ -36,26 +36,26 @@ type AttachConfig struct {
 	Labels    map[string]string
 	Version   string   // of this thru
 	Addrs     []string // of the host, without loopback
-	DataAddrs []string // where data connections should go; empty: nothing is said
+	DataAddrs []string // addresses for data connections; empty: none announced
 	CPUs      int
-	Allow     []string // of Privileges: what operators may besides measuring
+	Allow     []string // of Privileges: what operators may do besides measuring
 	Device    string   // device or VRF to dial from (Linux)
 	LocalAddr string   // address to dial from
 
-	// State of the host, asked for at each presence; nil: idle, nothing waits.
-	Busy  func() string                        // what it does and for whom; empty: idle
-	Spool func() (waiting int, problem string) // results that no controller has taken
+	// State of the host, read for each presence message; nil: idle, no results wait.
+	Busy  func() string                        // running tests and their clients; empty: idle
+	Spool func() (waiting int, problem string) // results that no controller has yet
 }
 
-// Status is what is known of the link to a fleet.
+// Status is the state of the link to a fleet.
 type Status struct {
 	Connected bool
 	Fleet     string // names the controller, or the NATS server
-	Err       error  // why it is not connected, or what the fleet refuses; nil: all is well
-	Ended     bool   // for good: a newer process has this agent's identity
+	Err       error  // why it is not connected, or what the fleet refuses; nil: no error
+	Ended     bool   // permanently: a newer process has this agent's identity
 }
 
-// Post is an agent's place in a fleet. It dials out, and again for ever.
+// Post is an agent's membership of a fleet. It dials out, and reconnects without end.
 type Post struct {
 	conf     AttachConfig
 	uplink   *uplink
@@ -66,30 +66,30 @@ type Post struct {
 
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
-	closed   chan struct{} // NATS is done
+	closed   chan struct{} // closed when the NATS connection has ended
 	close    sync.Once
 	wg       sync.WaitGroup
-	wake     chan struct{} // to announce
-	delivers chan struct{} // of one: a result is delivered at a time
+	wake     chan struct{} // triggers a presence message
+	delivers chan struct{} // capacity 1: results are delivered one at a time
 
 	mu     sync.Mutex
 	posted map[string]*posting // by client
 	acks   map[string]chan ackMessage
 	status Status
-	news   chan Status // of one: the newest
+	news   chan Status // capacity 1: the newest
 }
 
-// posting is a client of the agent, and what is kept so that a blip loses nothing.
+// posting is a client of the agent, with what is kept so that a short outage loses nothing.
 type posting struct {
 	*login
 	owner operatorID
-	epoch string // random: tells the client that it is still the same login
+	epoch string // random; shows the client whether it is still the same login
 	kept  keptAnswers
 	ends  bool // guarded by Post.mu
 }
 
-// Attach makes an agent a host of a fleet. It returns once the first attempt to
-// connect has ended, well or not: Status says how. An error is of the
+// Attach makes an agent a host of a fleet. It returns after the first attempt to
+// connect, successful or not: Status has the result. The error is one of the
 // configuration.
 func Attach(ctx context.Context, c AttachConfig, h Handler) (*Post, error) {
 	p, err := newPost(c, h)
@@ -110,7 +110,7 @@ func Attach(ctx context.Context, c AttachConfig, h Handler) (*Post, error) {
 	return p, nil
 }
 
-// newPost checks what is given.
+// newPost checks the configuration.
 func newPost(c AttachConfig, h Handler) (*Post, error) {
 	if !validName(c.Name) {
 		return nil, fault.Usagef("name the host with --name: letters, digits and . _ - , up to 64, beginning with a letter or digit", "bus: %q cannot name a host", c.Name)
@@ -137,12 +137,12 @@ func newPost(c AttachConfig, h Handler) (*Post, error) {
 	return p, nil
 }
 
-// connect dials for ever from now on.
+// connect dials, and redials without end.
 func (p *Post) connect() (err error) {
 	p.nc, err = p.uplink.connect(
 		nats.RetryOnFailedConnect(true),
 		nats.ConnectHandler(func(*nats.Conn) { p.linked() }), nats.ReconnectHandler(func(nc *nats.Conn) {
-			p.present(nc) // a new controller learns the name before results come
+			p.present(nc) // a new controller must know the name before results come
 			p.linked()
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { p.unlinked(err) }),
@@ -160,7 +160,7 @@ func (p *Post) connect() (err error) {
 		"thru.roll.*":           p.roll,
 		ackSubject(key, ">"):    p.ack,
 	}
-	if p.conf.NATS != nil { // a hub's registry says it
+	if p.conf.NATS != nil { // at a hub the registry reports it
 		hears[hereSubject(key)] = p.here
 	}
 	for subject, f := range hears {
@@ -176,11 +176,11 @@ func (p *Post) connect() (err error) {
 // ID is the public nkey by which the fleet knows the agent.
 func (p *Post) ID() string { return p.uplink.id.pub }
 
-// Status returns each change of the link, the newest alone where nobody reads.
-// The channel is never closed.
+// Status returns a channel of link changes; an unread change is replaced by the
+// newest. The channel is never closed.
 func (p *Post) Status() <-chan Status { return p.news }
 
-// Announce tells the fleet at once that something has changed: busy, spool.
+// Announce reports a change of busy or spool to the fleet at once.
 func (p *Post) Announce() {
 	select {
 	case p.wake <- struct{}{}:
@@ -188,16 +188,16 @@ func (p *Post) Announce() {
 	}
 }
 
-// linked is told of each connection that stands.
+// linked handles a new connection.
 func (p *Post) linked() {
 	p.setStatus(func(s *Status) { s.Connected, s.Err = true, nil })
 	for _, x := range p.everyone() {
-		x.spare(leaseTime / 2) // while the bus was away nobody could be heard
+		x.spare(leaseTime / 2) // during the outage no client could be heard
 	}
 	p.Announce()
 }
 
-// unlinked is told of a connection that is gone, or did not come about.
+// unlinked handles a lost connection, or a failed attempt.
 func (p *Post) unlinked(err error) {
 	if err == nil {
 		err = nats.ErrConnectionClosed
@@ -205,14 +205,14 @@ func (p *Post) unlinked(err error) {
 	p.setStatus(func(s *Status) { s.Connected, s.Err = false, p.uplink.why(err) })
 }
 
-// trouble is told of what the server objects to while the connection stands.
+// trouble handles an error that the server reports on an open connection.
 func (p *Post) trouble(err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		p.setStatus(func(s *Status) { s.Err = p.uplink.why(err) })
 	}
 }
 
-// setStatus changes the status; an older one that nobody has read is dropped.
+// setStatus changes the status; it replaces an unread one.
 func (p *Post) setStatus(change func(*Status)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +244,7 @@ func (p *Post) request(m *nats.Msg) {
 		p.again(p.known(who), m.Data)
 		return
 	}
-	// The reply is told from others by one more word, as send expects it.
+	// A reply subject has one token more than others, as send expects.
 	if !strings.HasPrefix(m.Reply, reSubject(who, p.ID(), wordReply+".")) || tokens(m.Reply, 7) == nil {
 		return
 	}
@@ -262,7 +262,7 @@ func (p *Post) request(m *nats.Msg) {
 	p.answers.begin(x.login, request{verb, m.Reply, m.Header.Get(headerPatience), m.Data})
 }
 
-// send publishes an answer, and keeps it for a client that has not heard it.
+// send publishes a reply, and keeps it in case the client does not receive it.
 func (p *Post) send(m *nats.Msg) error {
 	if t := tokens(m.Subject, 7); t != nil {
 		if who, ok := operatorOf(t[2], t[3]); ok {
@@ -282,13 +282,13 @@ func (p *Post) known(who operatorID) *posting {
 	return p.posted[who.client()]
 }
 
-// login returns the client, from its first request on; nil while it ends, and an
-// error where there are too many.
+// login returns the client, and creates it at its first request; nil while it
+// ends, and an error where there are too many.
 func (p *Post) login(who operatorID) (*posting, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if x := p.posted[who.client()]; x != nil && x.ends {
-		return nil, nil // what comes next is sent again, and begins anew when this has ended
+		return nil, nil // the client repeats the request, and logs in anew when this one has ended
 	} else if x != nil {
 		return x, nil
 	}
@@ -305,7 +305,7 @@ func (p *Post) login(who operatorID) (*posting, error) {
 	return x, nil
 }
 
-// alive keeps the lease of a client.
+// alive renews the lease of a client.
 func (p *Post) alive(m *nats.Msg) {
 	t := tokens(m.Subject, 4)
 	if t == nil {
@@ -316,8 +316,8 @@ func (p *Post) alive(m *nats.Msg) {
 	}
 }
 
-// Publish pushes an event to a client; it fits the type Publish. Events that end
-// a session are kept, and sent again where the client has not heard them.
+// Publish sends an event to a client; it has the type Publish. Events that end a
+// session are kept, and sent again if the client did not receive them.
 func (p *Post) Publish(client string, e Event) {
 	who, ok := operatorOfClient(client)
 	if !ok {
@@ -331,7 +331,7 @@ func (p *Post) Publish(client string, e Event) {
 	x.kept.publish(m, e.Kind, p.nc.PublishMsg)
 }
 
-// end ends a client: its requests, then everything of it.
+// end ends a client: its requests, then its sessions.
 func (p *Post) end(x *posting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -356,7 +356,7 @@ func (p *Post) everyone() []*posting {
 	return slices.Collect(maps.Values(p.posted))
 }
 
-// watch gives signs of life, and ends the clients whose lease is over.
+// watch sends keepalives, and ends the clients whose lease has expired.
 func (p *Post) watch() {
 	life, lease := time.NewTicker(aliveEvery), time.NewTicker(time.Second)
 	defer life.Stop()
@@ -384,10 +384,10 @@ func (p *Post) endSilent(after time.Duration) {
 	}
 }
 
-// Close leaves the fleet: its clients are told and gone when it returns.
+// Close leaves the fleet: it notifies and ends all clients before it returns.
 func (p *Post) Close() error {
 	p.close.Do(func() {
-		p.mu.Lock() // nobody is let in, or begins to end, from here on
+		p.mu.Lock() // from here on no client is admitted or begins to end
 		p.cancel()
 		p.mu.Unlock()
 		p.leave()
@@ -399,7 +399,7 @@ func (p *Post) Close() error {
 	return nil
 }
 
-// leave tells everybody, and ends all clients.
+// leave notifies all clients and ends them.
 func (p *Post) leave() {
 	var ends sync.WaitGroup
 	for _, x := range p.everyone() {

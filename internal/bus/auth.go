@@ -9,10 +9,10 @@ import (
 	nats "github.com/nats-io/nats-server/v2/server"
 )
 
-// loginDelay slows down who guesses secrets.
+// loginDelay slows down guessing of secrets.
 const loginDelay = 300 * time.Millisecond
 
-// doorman decides who gets in; the embedded server asks it at each login.
+// doorman decides which clients may log in; the embedded server calls it at each login.
 type doorman struct{ s *Server }
 
 // Check implements the server's Authentication.
@@ -33,7 +33,7 @@ func (d doorman) Check(c nats.ClientAuthentication) bool {
 	return true
 }
 
-// admit lets a client in on one of our links.
+// admit accepts a client on one of our links.
 func (d doorman) admit(id uint64, client, secret string) error {
 	privileges := d.s.conf.grants(secret)
 	if len(privileges) == 0 {
@@ -45,8 +45,8 @@ func (d doorman) admit(id uint64, client, secret string) error {
 	return d.s.claim(id, client, privileges)
 }
 
-// grants are the privileges of a client that gives this secret; none: it does
-// not get in. The secret of a privilege that is no longer allowed lets measure.
+// grants returns the privileges of a client with this secret; none: it may not log
+// in. The secret of a privilege that is no longer allowed grants measuring only.
 func (c ServerConfig) grants(secret string) []string {
 	for _, name := range sets() {
 		if c.State.secretOf(name).matches(secret) {
@@ -67,7 +67,7 @@ func (s *Server) isAgent(user, password string) bool {
 	return sameUser == 1 && s.agentSecret.matches(password)
 }
 
-// permissions lets a client send its own requests and hear its own replies.
+// permissions allows a client to send its own requests and to receive its own replies.
 func permissions(client string) *nats.Permissions {
 	return &nats.Permissions{
 		Publish:   &nats.SubjectPermission{Allow: []string{subject(client, Hello.name), versioned(client) + ".>"}},

@@ -13,13 +13,13 @@ import (
 	"thru/internal/fault"
 )
 
-// Caller carries questions to an agent: a Client, or what stands in for one.
+// Caller sends requests to an agent: a Client, or a substitute.
 type Caller interface {
-	// Ask puts a question, and reads the answer into reply, a pointer.
+	// Ask sends a request, and reads the reply into the pointer reply.
 	Ask(ctx context.Context, q Question, reply any) error
 }
 
-// Question is a request under way, whatever its types.
+// Question is a request of any type.
 type Question struct {
 	Verb    string
 	Message any
@@ -56,8 +56,8 @@ func (c *Client) Ask(ctx context.Context, q Question, reply any) error {
 	return nil
 }
 
-// Hello introduces the two to each other. An agent of another wire major is
-// an error that wraps ErrWire; its reply is returned as well.
+// Hello exchanges versions and facts with the agent. An agent of another wire
+// major is an error that wraps ErrWire; its reply is returned as well.
 func (c *Client) Hello(ctx context.Context) (HelloReply, error) {
 	r, err := Call(ctx, c, Hello, HelloRequest{WireMajor: WireMajor, WireMinor: WireMinor, Thru: c.version})
 	c.nextMinor.Store(int64(r.WireMinor) + 1)
@@ -84,7 +84,7 @@ func program(version string) string {
 	return "thru " + version
 }
 
-// fetch makes a request and puts the parts of a long reply together.
+// fetch makes a request and joins the parts of a long reply.
 func (c *Client) fetch(ctx context.Context, q Question) ([]byte, error) {
 	r, err := c.request(ctx, q)
 	if err != nil {
@@ -142,8 +142,8 @@ func (c *Client) request(ctx context.Context, q Question) (*nats.Msg, error) {
 	return r, nil
 }
 
-// callError says what a request that failed means. What the agent itself
-// answered is left as it is.
+// callError explains a failed request. It returns an error of the agent itself
+// unchanged.
 func (c *Client) callError(ctx context.Context, verb string, waited time.Duration, err error) error {
 	var answered *fault.Error
 	switch {

@@ -18,25 +18,25 @@ import (
 // Client is a connection to one agent. Its methods may be called concurrently.
 type Client struct {
 	id        string
-	addr      string // that answered; "" within the process and in a fleet
+	addr      string // that answered; "" for an agent in this process or in a fleet
 	name      string // of a host of a fleet
-	version   string // of this thru, told in Hello
+	version   string // of this thru, sent in Hello
 	route     route
-	life      *life // of the agent
+	life      *life // when the agent was last heard
 	events    *eventQueue
 	publish   Publish      // in-process only
 	stop      func()       // in-process: ends service and server
-	nextMinor atomic.Int64 // the wire minor that the agent is too old for, as it said hello; 0: not known
+	nextMinor atomic.Int64 // the first wire minor that the agent does not support, known from Hello; 0: unknown
 
-	ctx    context.Context // ends with the connection; its cause says why
+	ctx    context.Context // ends with the connection; its cause is the reason
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed by Close
 	once   sync.Once
 	wg     sync.WaitGroup
 }
 
-// InProcess starts an agent's control plane in memory, with no listener, and
-// returns a client of it: the same code as between hosts, but for TLS. Close
+// InProcess starts an agent's control plane in memory, without a listener, and
+// returns a client of it: the same code as between hosts, but without TLS. Close
 // ends both.
 func InProcess(h Handler) (*Client, error) {
 	server, err := newServer(ServerConfig{}, agentFront())
@@ -58,8 +58,8 @@ func InProcess(h Handler) (*Client, error) {
 	return c, nil
 }
 
-// Memory starts a control plane that listens nowhere: only this process can
-// reach it, by Client, and whom it brings in by Carry. So nobody has to show a secret.
+// Memory starts a control plane without a listener: only this process can reach
+// it, by Client, and the connections it passes to Carry. So no secret is needed.
 func Memory() (*Server, error) { return newServer(ServerConfig{NoAuth: true}, agentFront()) }
 
 // Client connects this process to its own server, once Serve answers there.
@@ -73,7 +73,7 @@ func (s *Server) Client() (*Client, error) {
 	return c, nil
 }
 
-// pipeDialer hands NATS the connection that we have made ourselves.
+// pipeDialer gives NATS a connection that already exists.
 type pipeDialer struct{ conn net.Conn }
 
 // Dial implements nats.CustomDialer.
@@ -109,14 +109,14 @@ func connect(conn net.Conn, secret Secret, timeout time.Duration) (*Client, erro
 	return c, nil
 }
 
-// newClient is a client that has no route yet.
+// newClient returns a client without a route.
 func newClient(id string) *Client {
 	c := &Client{id: id, events: newEventQueue(), life: newLife(), done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
 
-// hear takes an event; what is no event is left out.
+// hear queues an event; it ignores anything else.
 func (c *Client) hear(body []byte) {
 	var e Event
 	if decode(body, &e) == nil && !c.events.add(e) {
@@ -125,8 +125,8 @@ func (c *Client) hear(body []byte) {
 	}
 }
 
-// keepAlive renews the lease until the connection is gone, and ends it when the
-// agent was silent for as long.
+// keepAlive renews the lease until the connection is lost, and ends it when the
+// agent was silent for a lease.
 func (c *Client) keepAlive(nc *nats.Conn) {
 	tick, look := time.NewTicker(aliveEvery), time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -146,7 +146,7 @@ func (c *Client) keepAlive(nc *nats.Conn) {
 	}
 }
 
-// peer names the agent in messages.
+// peer returns the agent's name for messages.
 func (c *Client) peer() string {
 	switch {
 	case c.name != "":
@@ -157,7 +157,7 @@ func (c *Client) peer() string {
 	return "the agent of this process"
 }
 
-// lostError says why a connection that stood is gone.
+// lostError explains the loss of an open connection.
 func (c *Client) lostError(err error) error {
 	const hint = "see whether `thru serve` still runs there, and whether the network was interrupted"
 	switch {
@@ -169,34 +169,34 @@ func (c *Client) lostError(err error) error {
 	return fault.Failf(hint, "bus: the connection to %s: %w: %w", c.peer(), ErrLost, err)
 }
 
-// Events returns the agent's events, in order. Progress may be dropped where
-// it is not read; Done and Failed are not. The channel is never closed.
+// Events returns the agent's events, in order. Unread progress may be dropped;
+// Done and Failed are not. The channel is never closed.
 func (c *Client) Events() <-chan Event { return c.events.out }
 
-// Lost is closed when the connection is gone: at once when the peer ends,
-// within 12 s when the network is cut, and after Close.
+// Lost is closed when the connection is lost: at once when the peer ends it,
+// within 12 s when the network fails, and after Close.
 func (c *Client) Lost() <-chan struct{} { return c.ctx.Done() }
 
-// Heard is when the agent last said anything, before that when the client was made.
+// Heard returns when the agent was last heard; before that, when the client was made.
 func (c *Client) Heard() time.Time { return c.life.lastRead() }
 
-// Err says why the connection is gone; nil while it stands.
+// Err returns why the connection was lost; nil while it is open.
 func (c *Client) Err() error { return context.Cause(c.ctx) }
 
-// RemoteAddr is the IP:PORT that answered; empty for an agent in this process,
-// and for a host of a fleet, which dials out: there HelloReply says where data may go.
+// RemoteAddr returns the IP:PORT that answered; empty for an agent in this process,
+// and for a host of a fleet, which dials out: HelloReply has its data addresses.
 func (c *Client) RemoteAddr() string { return c.addr }
 
-// Publish pushes an event as the agent behind an in-process client does; for
-// any other client it does nothing.
+// Publish sends an event as the agent of an in-process client does; for any other
+// client it does nothing.
 func (c *Client) Publish(client string, e Event) {
 	if c.publish != nil {
 		c.publish(client, e)
 	}
 }
 
-// Close ends the connection, and the agent's control plane if it is in this
-// process. Nothing of it runs when Close returns.
+// Close ends the connection, and the agent's control plane if that is in this
+// process. All its goroutines have ended when Close returns.
 func (c *Client) Close() error {
 	c.once.Do(func() {
 		c.cancel(fmt.Errorf("bus: %w", ErrClosed))
@@ -210,12 +210,12 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// overTime bounds the login over a connection that stands already.
+// overTime bounds the login over an existing connection.
 const overTime = 10 * time.Second
 
-// Carry serves the client at the other end of a connection until it ends. Who
-// has made the connection has shown who he is, as ssh does: he may do all that
-// the own process may. It closes the connection.
+// Carry serves the client at the other end of a connection until it ends. The
+// connection itself authenticates its maker, as ssh does: the client has all the
+// rights of the own process. Carry closes the connection.
 func (s *Server) Carry(conn net.Conn) { s.serve(conn, nil) }
 
 // Over connects to an agent whose server carries the other end of a
@@ -229,16 +229,16 @@ func Over(conn net.Conn, peer, version string) (*Client, error) {
 	return c, nil
 }
 
-// Bounds of the events that the client's user has not taken yet.
+// Bounds of the events that wait to be read.
 const (
-	maxProgress = 1024  // more progress is dropped
+	maxProgress = 1024  // further progress is dropped
 	maxWaiting  = 65536 // of all kinds: more is a flood
 )
 
-// eventQueue hands events on without ever making the connection wait.
+// eventQueue delivers events without blocking the connection.
 type eventQueue struct {
 	out  chan Event
-	wake chan struct{} // holds one token when there may be something to hand on
+	wake chan struct{} // holds one token when there may be something to deliver
 
 	mu   sync.Mutex
 	list []Event
@@ -248,8 +248,8 @@ func newEventQueue() *eventQueue {
 	return &eventQueue{out: make(chan Event, 64), wake: make(chan struct{}, 1)}
 }
 
-// add keeps an event; progress is dropped where too much waits. False means
-// that even the events which must not be lost are too many.
+// add queues an event; it drops progress when too much waits. It returns false
+// when even the events that must not be lost are too many.
 func (q *eventQueue) add(e Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -267,7 +267,7 @@ func (q *eventQueue) add(e Event) bool {
 	return true
 }
 
-// run hands events on until done.
+// run delivers events until done.
 func (q *eventQueue) run(done <-chan struct{}) {
 	for {
 		select {

@@ -20,10 +20,10 @@ const (
 	spoolPart     = 256 << 10 // of a message
 	spoolTries    = 6         // of a part, and of the offer
 	offerPatience = 3 * time.Second
-	spoolPatience = 10 * time.Second // for the word on a part, and on the whole when it is written
+	spoolPatience = 10 * time.Second // for the ack of a part, and of the whole when it is written
 )
 
-// spoolMessage is a part of a result; the first offers it.
+// spoolMessage is a part of a result; the first one offers it.
 type spoolMessage struct {
 	Transfer string `json:"transfer"` // random for each attempt
 	ID       string `json:"id"`
@@ -33,9 +33,9 @@ type spoolMessage struct {
 	Part     []byte `json:"part,omitempty"` // empty in the offer
 }
 
-// Deliver hands a result to a controller. It returns nil when the controller has
-// it on its disk, and not before; else the result has to be delivered again.
-// Agent and Name of the result are set by who takes it. Calls wait for each other.
+// Deliver sends a result to a controller. It returns nil only when the controller
+// has it on its disk; else the result has to be delivered again. The receiver sets
+// Agent and Name of the result. Concurrent calls run one after the other.
 func (p *Post) Deliver(ctx context.Context, r Spooled) error {
 	switch {
 	case !validSpoolID(r.ID):
@@ -66,14 +66,14 @@ func (p *Post) Deliver(ctx context.Context, r Spooled) error {
 	return nil
 }
 
-// deliver offers a result, and sends each part when the one before it has arrived.
+// deliver offers a result, and sends each part after the ack of the one before.
 func (p *Post) deliver(ctx context.Context, m spoolMessage, body []byte, acks <-chan ackMessage) error {
 	to, tries := tokenAny, 0
 	for {
 		a, err := p.deliverPart(ctx, spoolSubject(p.ID(), to), m, acks)
 		if errors.Is(err, ErrTimeout) && tries < spoolTries {
 			tries++
-			continue // the part or its word was lost
+			continue // the part or its ack was lost
 		}
 		switch {
 		case err != nil:
@@ -90,7 +90,7 @@ func (p *Post) deliver(ctx context.Context, m spoolMessage, body []byte, acks <-
 	}
 }
 
-// deliverPart sends one message and waits for the word on it.
+// deliverPart sends one message and waits for its ack.
 func (p *Post) deliverPart(ctx context.Context, subject string, m spoolMessage, acks <-chan ackMessage) (ackMessage, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *Post) deliverPart(ctx context.Context, subject string, m spoolMessage, 
 		select {
 		case a := <-acks:
 			if a.Error == "" && !a.Done && a.Next == m.Offset && len(m.Part) > 0 {
-				continue // the word on the part before, said again
+				continue // a repeated ack of the part before
 			}
 			return a, nil
 		case <-limit.C:
@@ -125,7 +125,7 @@ func (p *Post) deliverPart(ctx context.Context, subject string, m spoolMessage, 
 	}
 }
 
-// validSpoolID tells whether an id can name a result, and a file.
+// validSpoolID reports whether an id can name a result, and a file.
 func validSpoolID(id string) bool {
 	if id == "" || len(id) > 128 || id[0] == '.' {
 		return false

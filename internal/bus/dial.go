@@ -14,12 +14,12 @@ import (
 	"thru/internal/fault"
 )
 
-// dialTime bounds Dial where DialConfig says nothing: names, connections, TLS
-// and login together.
+// dialTime is the default time limit of Dial: name lookup, connections, TLS and
+// login together.
 const dialTime = 5 * time.Second
 
-// dialStagger is the head start of an address over the next one, as in
-// RFC 8305: an address that swallows packets costs this, not the whole time.
+// dialStagger is the head start of an address over the next one, as in RFC 8305:
+// an address that drops packets costs this time only.
 const dialStagger = 250 * time.Millisecond
 
 // DialConfig says how to reach an agent.
@@ -30,8 +30,8 @@ type DialConfig struct {
 	LocalAddr string // address to send from
 	Timeout   time.Duration
 	Family    int    // 4, 6, or 0 for either
-	Version   string // of this thru, told to the agent
-	// Pin decides on the SHA-256 of the agent's certificate, after the agent
+	Version   string // of this thru, sent to the agent
+	// Pin accepts or rejects the SHA-256 of the agent's certificate, after the agent
 	// has proved to hold its key and before anything is sent to it. Addr is as
 	// in Addrs. It is not called concurrently.
 	Pin func(addr string, sum [32]byte) error
@@ -43,7 +43,7 @@ type target struct {
 	ip   netip.AddrPort
 }
 
-// attempt is what became of trying a target.
+// attempt is the result of trying a target.
 type attempt struct {
 	target
 	conn *tls.Conn
@@ -72,8 +72,8 @@ func Dial(ctx context.Context, c DialConfig) (*Client, error) {
 	return client, nil
 }
 
-// reach connects to the first address at which the right certificate is, and
-// sends nothing there yet.
+// reach connects to the first address with the right certificate, and sends
+// nothing yet.
 func (c DialConfig) reach(ctx context.Context) (attempt, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -89,7 +89,7 @@ func (c DialConfig) reach(ctx context.Context) (attempt, error) {
 	return won, nil
 }
 
-// dialer is a DialConfig on its way.
+// dialer is the state of one Dial.
 type dialer struct {
 	DialConfig
 	control func(network, address string, c syscall.RawConn) error
@@ -141,8 +141,8 @@ func (d dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return fit, nil
 }
 
-// race tries the targets, each with a head start over the next, until one
-// answers with the right certificate. Nothing of it runs when it returns.
+// race tries the targets, each with a head start over the next, until one answers
+// with the right certificate. All attempts have ended when it returns.
 func (d dialer) race(ctx context.Context, targets []target, failed []error) (attempt, []error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,7 +170,7 @@ func (d dialer) race(ctx context.Context, targets []target, failed []error) (att
 			switch a = d.settle(a, won.conn != nil); {
 			case a.conn != nil:
 				won = a
-				cancel() // the others end at once
+				cancel() // ends the others at once
 			case won.conn == nil:
 				failed = append(failed, a.err)
 				launch()
@@ -180,8 +180,8 @@ func (d dialer) race(ctx context.Context, targets []target, failed []error) (att
 	return won, failed
 }
 
-// settle decides on an attempt that connected: late ones and those with the
-// wrong certificate are closed.
+// settle checks an attempt that connected: it closes late ones and those with the
+// wrong certificate.
 func (d dialer) settle(a attempt, late bool) attempt {
 	if a.err == nil && late {
 		a.err = context.Canceled
@@ -195,7 +195,7 @@ func (d dialer) settle(a attempt, late bool) attempt {
 	return a
 }
 
-// try connects to one target and does TLS.
+// try connects to one target and makes the TLS handshake.
 func (d dialer) try(ctx context.Context, t target) attempt {
 	dial := net.Dialer{Control: d.control, KeepAliveConfig: keepAlive()}
 	if d.LocalAddr != "" {
@@ -221,7 +221,7 @@ func (d dialer) try(ctx context.Context, t target) attempt {
 	return attempt{t, secure, nil}
 }
 
-// clientTLS checks no names or authorities: Pin decides on the certificate
+// clientTLS checks neither names nor authorities: Pin checks the certificate
 // itself. The handshake still proves that the peer holds its key.
 func clientTLS() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{alpn}, InsecureSkipVerify: true}

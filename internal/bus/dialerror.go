@@ -14,7 +14,7 @@ import (
 	"thru/internal/fault"
 )
 
-// lookupError says why a name has no addresses.
+// lookupError explains why a name has no addresses.
 func (d dialer) lookupError(host string, err error) error {
 	var dns *net.DNSError
 	if errors.As(err, &dns) && dns.IsNotFound {
@@ -23,7 +23,7 @@ func (d dialer) lookupError(host string, err error) error {
 	return fault.Failf("name its address, or see whether the name server answers", "bus: %s: %w: looking it up: %w", fault.Named(host), ErrUnknownHost, err)
 }
 
-// connectError says why a TCP connection did not come about.
+// connectError explains why a TCP connection failed.
 func (d dialer) connectError(t target, err error) error {
 	var hinted *fault.Error // of the device
 	switch {
@@ -47,8 +47,8 @@ func (d dialer) connectError(t target, err error) error {
 	return fault.Failf("", "bus: connecting to %s: %w", t.name(), cause(err))
 }
 
-// noFamily tells that this host lacks the family, rather than the route: for
-// IPv6, no address at all is reported as an unreachable network.
+// noFamily reports whether this host lacks the address family, rather than the
+// route: a host without any IPv6 address reports an unreachable network.
 func (t target) noFamily(err error) bool {
 	if isErrno(err, syscall.EAFNOSUPPORT, winNoFamily) {
 		return true
@@ -72,7 +72,7 @@ func (t target) family() string {
 	return "IPv6"
 }
 
-// name is the address as given, with the IP address behind a host name.
+// name returns the address as given, with the IP address of a host name.
 func (t target) name() string {
 	if ip := t.ip.String(); canonical(t.addr) != canonical(ip) {
 		return fmt.Sprintf("%s (%s)", t.addr, ip)
@@ -80,7 +80,7 @@ func (t target) name() string {
 	return t.addr
 }
 
-// timeout is the error of an address that does not answer.
+// timeout returns the error of an address that does not answer.
 func (d dialer) timeout(t target) error {
 	return fault.Failf("a firewall, a wrong address, or the host is down",
 		"bus: connecting to %s: %w within %v", t.name(), ErrTimeout, d.Timeout)
@@ -91,7 +91,7 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// tlsError says why TLS failed: silence, or another protocol.
+// tlsError explains why TLS failed: no answer, or another protocol.
 func (d dialer) tlsError(ctx context.Context, t target, err error) error {
 	if timedOut(err) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fault.Failf("is another program at that port, or does a firewall let only the first packets pass?",
@@ -100,13 +100,13 @@ func (d dialer) tlsError(ctx context.Context, t target, err error) error {
 	return notThru(t, cause(err))
 }
 
-// notThru is the error of a port that belongs to something else.
+// notThru returns the error of a port that another program has.
 func notThru(t target, err error) error {
 	return fault.Failf(fmt.Sprintf("another program (iperf3? a web server?) has that port, or the end point is full; `thru serve` listens at %d", DefaultPort),
 		"bus: connecting to %s: %w: %w", t.name(), ErrNotThru, err)
 }
 
-// loginError says why an agent with the right certificate does not let in.
+// loginError explains why an agent with the right certificate rejects the login.
 func (d dialer) loginError(addr string, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization) && d.Secret == "":
@@ -121,8 +121,8 @@ func (d dialer) loginError(addr string, err error) error {
 	return fault.Failf("the end point may be full or ending: try again", "bus: logging in at %s: %w", addr, err)
 }
 
-// furthest returns the error of the address that came closest to an answer,
-// with the others behind it.
+// furthest returns the error of the address that came closest to success, followed
+// by the others.
 func furthest(failed []error) error {
 	order := []error{ErrCertificate, ErrNotThru, ErrTimeout, ErrRefused, ErrUnreachable, ErrFamily, ErrUnknownHost}
 	best := 0

@@ -13,16 +13,16 @@ import (
 	"thru/internal/fault"
 )
 
-// dispatcher has requests answered, whatever brought them: a pair's own server, or
-// the bus of a fleet.
+// dispatcher runs requests from either transport: the server of a pair, or the bus
+// of a fleet.
 type dispatcher struct {
 	verbs map[string]Answerer
 	long  longReplies
 	send  func(*nats.Msg) error
-	told  func(client string) // of one that is gone; nil: nobody is
+	told  func(client string) // called when a client is gone; may be nil
 }
 
-// newDispatcher has these verbs answered, and that which fetches long replies.
+// newDispatcher returns a dispatcher of these verbs, and of the one for parts of long replies.
 func newDispatcher(answerers []Answerer, gone func(client string), send func(*nats.Msg) error) *dispatcher {
 	d := &dispatcher{verbs: map[string]Answerer{}, long: longReplies{all: map[string]*longReply{}}, send: send, told: gone}
 	for _, a := range append(answerers, Answerer{verbPart, d.part}) {
@@ -31,7 +31,7 @@ func newDispatcher(answerers []Answerer, gone func(client string), send func(*na
 	return d
 }
 
-// gone forgets a client, and tells of it.
+// gone drops a client's long replies, and reports that it is gone.
 func (d *dispatcher) gone(client string) {
 	d.long.drop(client)
 	defer func() { _ = recover() }() // a handler's bug must not end the agent
@@ -40,14 +40,14 @@ func (d *dispatcher) gone(client string) {
 	}
 }
 
-// request is one that has come in.
+// request is a received request.
 type request struct {
-	verb, reply string // reply is the subject that the answer goes to
+	verb, reply string // reply is the reply subject
 	patience    string // header, in milliseconds
 	body        []byte
 }
 
-// begin answers a request in a goroutine of its own, within the bounds of its login.
+// begin answers a request in its own goroutine, within the limits of its login.
 func (d *dispatcher) begin(l *login, q request) {
 	a, known := d.verbs[q.verb]
 	if !known {
@@ -81,7 +81,7 @@ func (d *dispatcher) part(_ context.Context, client string, body []byte) ([]byte
 	return d.long.part(client, p)
 }
 
-// patience reads how long the client waits for a reply.
+// patience parses how long the client waits for a reply.
 func patience(header string) time.Duration {
 	ms, err := strconv.ParseInt(header, 10, 32)
 	if err != nil || ms <= 0 {
@@ -100,7 +100,7 @@ func guard(ctx context.Context, verb, client string, body []byte, a Answerer) (r
 	return a.run(ctx, client, body)
 }
 
-// reply sends an answer: whole, or its first part and where the rest is.
+// reply sends a reply: whole, or its first part and the id of the rest.
 func (d *dispatcher) reply(client string, q request, body []byte, err error) {
 	if err != nil {
 		d.refuse(q.reply, err)
@@ -118,7 +118,7 @@ func (d *dispatcher) reply(client string, q request, body []byte, err error) {
 		m.Header.Set(headerSize, strconv.Itoa(len(body)))
 		m.Data = body[:partBytes]
 	}
-	d.send(m) // fails only when the agent ends, and then the client sees that
+	d.send(m) // fails only when the agent ends, which the client notices
 }
 
 // refuse sends an error with its hint and exit code.
@@ -144,7 +144,7 @@ type longReply struct {
 	asked  time.Time
 }
 
-// longReplies are the long replies of all clients, replyBytes in sum.
+// longReplies holds the long replies of all clients, at most replyBytes in total.
 type longReplies struct {
 	mu   sync.Mutex
 	all  map[string]*longReply
@@ -170,12 +170,12 @@ func (l *longReplies) put(client string, data []byte) (string, error) {
 	return id, nil
 }
 
-// part returns what follows an offset; with the last part the reply is forgotten.
+// part returns the next part from an offset; after the last part the reply is dropped.
 func (l *longReplies) part(client string, p partRequest) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	x := l.all[p.Transfer]
-	if x == nil || x.client != client { // another's is as unknown as none
+	if x == nil || x.client != client { // another client's reply counts as unknown
 		return nil, errors.New("bus: fetching a reply: it is not kept any more")
 	}
 	if p.Offset <= 0 || p.Offset >= len(x.data) {
@@ -189,12 +189,12 @@ func (l *longReplies) part(client string, p partRequest) ([]byte, error) {
 	return x.data[p.Offset:end], nil
 }
 
-// drop forgets the replies of a client.
+// drop drops the replies of a client.
 func (l *longReplies) drop(client string) {
 	l.dropIf(func(x *longReply) bool { return x.client == client })
 }
 
-// expire forgets replies that nobody fetches.
+// expire drops replies that were not fetched in time.
 func (l *longReplies) expire() {
 	l.dropIf(func(x *longReply) bool { return time.Since(x.asked) > longReplyTime })
 }
@@ -209,7 +209,7 @@ func (l *longReplies) dropIf(unwanted func(*longReply) bool) {
 	}
 }
 
-// forget needs the lock.
+// forget drops a reply. The caller holds the lock.
 func (l *longReplies) forget(id string) {
 	l.held -= len(l.all[id].data)
 	delete(l.all, id)

@@ -6,8 +6,8 @@ import (
 	"thru/internal/fault"
 )
 
-// Why a client did not get in, or an answer could not be used. The errors of
-// Dial and Client wrap one of these and carry a hint (package fault).
+// Errors of a failed login or an unusable answer. The errors of Dial and Client
+// wrap one of these and carry a hint (package fault).
 var (
 	ErrUnknownHost = errors.New("unknown host")
 	ErrRefused     = errors.New("connection refused")
@@ -22,16 +22,16 @@ var (
 	ErrClosed      = errors.New("connection closed")
 )
 
-// Reason is why an agent refused.
+// Reason is why an agent refused a request.
 type Reason = fault.Reason
 
-// Reasons of what is about a file.
+// Reasons that concern a file.
 const (
-	ReasonMissing  Reason = "missing"   // there is no such file or folder
-	ReasonExists   Reason = "exists"    // there is something of that name
-	ReasonDenied   Reason = "denied"    // it may not be read
-	ReasonReadOnly Reason = "read-only" // it may not be written there
-	ReasonFull     Reason = "full"      // there is no room, or none that the operator grants
-	ReasonShort    Reason = "short"     // fewer bytes came, or were there, than was said
+	ReasonMissing  Reason = "missing"   // no such file or folder
+	ReasonExists   Reason = "exists"    // the name exists already
+	ReasonDenied   Reason = "denied"    // no permission to read
+	ReasonReadOnly Reason = "read-only" // no permission to write
+	ReasonFull     Reason = "full"      // no space, or the operator's limit is reached
+	ReasonShort    Reason = "short"     // fewer bytes than announced
 	ReasonSilent   Reason = "silent"    // no byte passed for too long
 )

@@ -16,11 +16,11 @@ import (
 	"thru/internal/fault"
 )
 
-// longAtOnce is how many long replies are fetched at a time, so that what waits
-// for an operator on its bus stays far below what a bus keeps for one.
+// longAtOnce is how many long replies are fetched at a time, so that the data
+// queued for an operator stays far below the bus's limit for one connection.
 const longAtOnce = 32
 
-// FleetConfig says which fleet an operator wants.
+// FleetConfig names the fleet that an operator connects to.
 type FleetConfig struct {
 	Join      *Join       // of `thru control`, for PrivilegeOperate; or
 	NATS      *NATSConfig // an external bus
@@ -38,22 +38,22 @@ type Fleet struct {
 	version  string
 	registry *Client
 
-	ctx    context.Context // ends with the connection; its cause says why
+	ctx    context.Context // ends with the connection; its cause is the reason
 	cancel context.CancelCauseFunc
 	closed chan struct{}
 	once   sync.Once
 	wg     sync.WaitGroup
 
-	long chan struct{} // one for each long reply that may be on its way
+	long chan struct{} // one slot for each long reply under way
 
 	mu      sync.Mutex
 	clients map[string]*Client // by agent
 	names   map[string]string  // of agents
-	broken  *time.Timer        // ends a fleet whose bus stays away; nil while it is there
+	broken  *time.Timer        // ends the fleet if the bus stays unreachable; nil while connected
 }
 
-// DialFleet connects. Errors wrap one of the Err values of this package and
-// carry a hint.
+// DialFleet connects to a fleet. Errors wrap one of the Err values of this package
+// and carry a hint.
 func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
 	t, err := access{c.Join, c.NATS, c.Device, c.LocalAddr}.uplink(PrivilegeOperate, newIdentity)
 	if err != nil {
@@ -89,8 +89,8 @@ func DialFleet(ctx context.Context, c FleetConfig) (*Fleet, error) {
 	return f, nil
 }
 
-// Hosts returns the hosts of the fleet, also those that are not there now, in
-// the order of their ids.
+// Hosts returns the hosts of the fleet, including offline ones, in the order of
+// their ids.
 func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {
 	var all []Host
 	for after := ""; ; {
@@ -112,14 +112,14 @@ func (f *Fleet) Hosts(ctx context.Context) ([]Host, error) {
 	return all, nil
 }
 
-// Forget lets go of a name, so that another agent may have it.
+// Forget releases a host name, so that another agent may have it.
 func (f *Fleet) Forget(ctx context.Context, name string) error {
 	_, err := Call(ctx, f.registry, forgetHost, ForgetRequest{name})
 	return f.registryError(err)
 }
 
-// Client returns the connection to an agent, by Host.ID. It is the same one
-// until it is closed. Whether the agent is there shows with the first request.
+// Client returns the connection to an agent, by Host.ID. It returns the same one
+// until that is closed. The first request shows whether the agent is reachable.
 func (f *Fleet) Client(agentID string) *Client {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *Fleet) Client(agentID string) *Client {
 	return c
 }
 
-// share gives a client its part of the connection.
+// share creates the route of a client on the fleet's connection.
 func (f *Fleet) share(c *Client, agent string) {
 	r := &fleetRoute{fleet: f, agent: agent, client: c, waiting: map[string]chan *nats.Msg{}, events: rate.NewLimiter(eventRate, eventBurst)}
 	c.route = r
@@ -174,8 +174,8 @@ func (f *Fleet) keepAlive() {
 	}
 }
 
-// away begins to count: a bus that stays away for a lease is lost, as the
-// agents end the sessions then.
+// away starts the timer of an outage: a bus that is unreachable for a lease is
+// lost, as the agents end the sessions then.
 func (f *Fleet) away(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +184,7 @@ func (f *Fleet) away(err error) {
 	}
 }
 
-// back ends the count; what was lost meanwhile is asked for again.
+// back stops the timer, and repeats the requests that may be lost.
 func (f *Fleet) back() {
 	f.mu.Lock()
 	if f.broken != nil {
@@ -198,11 +198,11 @@ func (f *Fleet) back() {
 	f.nc.Publish(aliveSubject(f.owner), nil)
 }
 
-// trouble is told of what the connection objects to: of an agent that sends more
-// than is taken, that agent alone is lost.
+// trouble handles an error of the connection: an agent that sends more than is
+// accepted is lost, the others are not.
 func (f *Fleet) trouble(sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		f.cancel(f.uplink.why(err)) // nothing works without
+		f.cancel(f.uplink.why(err)) // nothing works without the permission
 	}
 	if sub == nil {
 		return
@@ -224,7 +224,7 @@ func (f *Fleet) lostError(err error) error {
 	return f.uplink.why(err)
 }
 
-// registryError says what it means that no controller answers.
+// registryError explains that no controller answers.
 func (f *Fleet) registryError(err error) error {
 	if errors.Is(err, ErrTimeout) {
 		return fault.Failf("run `thru control` there: it knows the hosts", "bus: no controller answers at %s: %w", f.uplink.where, ErrTimeout)
@@ -232,15 +232,15 @@ func (f *Fleet) registryError(err error) error {
 	return err
 }
 
-// Lost is closed when the connection is gone for good: after the bus was away
-// for 10 s, and after Close.
+// Lost is closed when the connection is lost for good: after the bus was
+// unreachable for 10 s, and after Close.
 func (f *Fleet) Lost() <-chan struct{} { return f.ctx.Done() }
 
-// Err says why the connection is gone; nil while it stands.
+// Err returns why the connection was lost; nil while it is open.
 func (f *Fleet) Err() error { return context.Cause(f.ctx) }
 
-// Close says goodbye to all agents, whose sessions of this operator end at once.
-// Nothing of it runs when Close returns.
+// Close ends this operator's sessions at all agents at once. All its goroutines
+// have ended when Close returns.
 func (f *Fleet) Close() error {
 	f.once.Do(func() {
 		for _, c := range f.everyone() {
@@ -268,7 +268,7 @@ func (f *Fleet) everyone() []*Client {
 	return slices.Collect(maps.Values(f.clients))
 }
 
-// jsonOf marshals what always can be.
+// jsonOf marshals a value that cannot fail to marshal.
 func jsonOf(v any) []byte {
 	b, _ := json.Marshal(v)
 	return b

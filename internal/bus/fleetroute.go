@@ -17,35 +17,35 @@ import (
 
 // Bounds of a route within a fleet.
 const (
-	askAgain    = 2 * time.Second        // before a request without a reply is sent again
-	askNobody   = 250 * time.Millisecond // before one that nobody heard is
-	nobodyFirst = 3 * time.Second        // for which an agent never heard may be away
-	maxStrange  = 256                    // messages that were not asked for
+	askAgain    = 2 * time.Second        // before a request without a reply is repeated
+	askNobody   = 250 * time.Millisecond // before a request that found no subscriber is repeated
+	nobodyFirst = 3 * time.Second        // how long an agent that was never heard may be away
+	maxStrange  = 256                    // unrequested messages
 	eventRate   = 2000                   // events a second
 	eventBurst  = maxWaiting
 )
 
-// fleetRoute is the part of an operator's connection that leads to one agent.
+// fleetRoute is the route to one agent on an operator's connection.
 type fleetRoute struct {
 	fleet  *Fleet
 	agent  string // its key, or tokenRegistry
 	client *Client
 	sub    *nats.Subscription
 	events *rate.Limiter
-	heard  atomic.Bool // anything of the agent
+	heard  atomic.Bool // whether the agent was ever heard
 
 	mu      sync.Mutex
 	waiting map[string]chan *nats.Msg // requests, by the number in their reply subject
 	next    uint64
-	given   int    // requests that were given up: their replies may come late
-	strange int    // messages that nobody had asked for
-	login   string // at the agent, as it first told; "": not yet
+	given   int    // abandoned requests: their replies may come late
+	strange int    // unrequested messages
+	login   string // login id that the agent first sent; "": not yet
 	last    uint64 // number of the newest event
-	gap     uint64 // number of the event that was last asked for again
+	gap     uint64 // number of the event that was last requested again
 }
 
-// ask sends a request, and sends it again until its reply comes: the agent runs
-// it once.
+// ask sends a request, and repeats it until its reply comes: the agent runs it
+// only once.
 func (r *fleetRoute) ask(ctx context.Context, q Question, header nats.Header, body []byte) (*nats.Msg, error) {
 	if q.long {
 		select {
@@ -87,8 +87,8 @@ func (r *fleetRoute) ask(ctx context.Context, q Question, header nats.Header, bo
 	}
 }
 
-// expect opens a place for a reply. It stays until the reply has come or is
-// given up.
+// expect registers a request. It stays registered until its reply comes or it is
+// abandoned.
 func (r *fleetRoute) expect() (string, chan *nats.Msg) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +105,8 @@ func (r *fleetRoute) giveUp(number string) {
 	r.given++
 }
 
-// patience is how long nobody may listen at the agent's subjects: as long as a
-// lease, if it was there before.
+// patience returns how long the agent's subjects may have no subscriber: a lease, if
+// the agent was there before.
 func (r *fleetRoute) patience() time.Duration {
 	if r.heard.Load() {
 		return leaseTime
@@ -114,14 +114,14 @@ func (r *fleetRoute) patience() time.Duration {
 	return nobodyFirst
 }
 
-// hear takes a message of the agent off the connection.
+// hear handles a message of the agent.
 func (r *fleetRoute) hear(m *nats.Msg) {
 	if r.client.ctx.Err() != nil {
 		return
 	}
 	kind := strings.TrimPrefix(m.Subject, reSubject(r.fleet.owner, r.agent, ""))
 	number, isReply := strings.CutPrefix(kind, wordReply+".")
-	if m.Header.Get("Status") != "503" { // that is the server's
+	if m.Header.Get("Status") != "503" { // the server sends that itself: no subscriber
 		r.client.life.touch()
 		r.heard.Store(true)
 	}
@@ -140,7 +140,7 @@ func (r *fleetRoute) hear(m *nats.Msg) {
 	}
 }
 
-// deliver gives a reply to who waits for it.
+// deliver passes a reply to its waiting request.
 func (r *fleetRoute) deliver(number string, m *nats.Msg) {
 	final := m.Header.Get("Status") != "503"
 	r.mu.Lock()
@@ -160,7 +160,7 @@ func (r *fleetRoute) deliver(number string, m *nats.Msg) {
 	}
 }
 
-// odd counts what nobody has asked for. An agent that floods is cut off, and no other.
+// odd counts unrequested messages. It cuts off an agent that floods, and no other.
 func (r *fleetRoute) odd() {
 	r.mu.Lock()
 	r.strange++
@@ -171,8 +171,8 @@ func (r *fleetRoute) odd() {
 	}
 }
 
-// event hands an event on. What must not be lost is numbered: one that is
-// missing is asked for, with all that follow it.
+// event delivers an event. Events that must not be lost are numbered: after a gap
+// it requests the missing one and all that follow.
 func (r *fleetRoute) event(m *nats.Msg) {
 	if !r.events.Allow() {
 		r.lose(fault.Failf("thru there is broken, or is not thru", "bus: %s floods with events: %w", r.client.peer(), ErrLost))
@@ -193,7 +193,7 @@ func (r *fleetRoute) event(m *nats.Msg) {
 	if number == last+1 {
 		r.last = number
 	}
-	gap := number > last+1 && r.gap != last+1 // asked for once; a sign of life has it asked for again
+	gap := number > last+1 && r.gap != last+1 // request it once; a keepalive requests it again
 	if gap {
 		r.gap = last + 1
 	}
@@ -206,12 +206,12 @@ func (r *fleetRoute) event(m *nats.Msg) {
 	}
 }
 
-// again asks for the events after a number.
+// again requests the events after a number.
 func (r *fleetRoute) again(after uint64) {
 	r.fleet.nc.Publish(toSubject(r.agent, r.fleet.owner, verbAgain), jsonOf(againRequest{after}))
 }
 
-// alive takes a sign of life.
+// alive handles a keepalive.
 func (r *fleetRoute) alive(body []byte) {
 	var now lifeSign
 	if decode(body, &now) != nil {
@@ -229,9 +229,8 @@ func (r *fleetRoute) alive(body []byte) {
 	}
 }
 
-// same tells whether the agent still knows this client. Another login than
-// before means that the agent was started anew, or took the client for gone:
-// its sessions are no more.
+// same reports whether the agent still has this client's login. Another login
+// means that the agent restarted, or gave the client up: its sessions have ended.
 func (r *fleetRoute) same(login string) bool {
 	if login == "" { // a registry has none
 		return true
@@ -250,7 +249,7 @@ func (r *fleetRoute) same(login string) bool {
 	return true
 }
 
-// watch loses an agent that is silent for a lease.
+// watch drops an agent that was silent for a lease.
 func (r *fleetRoute) watch() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -273,14 +272,14 @@ func (r *fleetRoute) lose(err error) {
 	r.cut()
 }
 
-// cut implements route: the server sends nothing of the agent any more.
+// cut implements route: it unsubscribes from the agent's messages.
 func (r *fleetRoute) cut() {
 	if r.sub != nil {
 		r.sub.Unsubscribe() // fails only where the connection is gone
 	}
 }
 
-// end implements route: the agent is told, and ends what is the client's.
+// end implements route: it tells the agent to end what belongs to the client.
 func (r *fleetRoute) end() {
 	if r.agent != tokenRegistry && validKey(r.agent) {
 		r.fleet.nc.Publish(toSubject(r.agent, r.fleet.owner, verbBye), nil)

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Words of a fleet that stand last in a subject.
+// Last tokens of a fleet's subjects.
 const (
-	verbBye   = "bye"   // from an operator: the client is no more; has no reply
-	verbAgain = "again" // from an operator: send the events after a number again; has no reply
+	verbBye   = "bye"   // from an operator: the client has ended; no reply
+	verbAgain = "again" // from an operator: send the events after a number again; no reply
 
 	wordEvent = "event" // last in the subject of an event
-	wordAlive = "alive" // of the agent's sign of life to a client
-	wordLeave = "leave" // of its last word to a client
+	wordAlive = "alive" // of the agent's keepalive to a client
+	wordLeave = "leave" // of its last message to a client
 	wordReply = "r"     // before the number of a reply
 
-	headerNumber = "Thru-Number" // of an event that must not be lost, from 1 for each login
-	headerLogin  = "Thru-Login"  // of a reply: differs where the agent has ended the client's sessions meanwhile
+	headerNumber = "Thru-Number" // number of an event that must not be lost, from 1 for each login
+	headerLogin  = "Thru-Login"  // in a reply: changes when the agent has ended the client's sessions meanwhile
 
-	tokenRegistry = "registry" // stands where an agent's key would
+	tokenRegistry = "registry" // in place of an agent's key
 	tokenAny      = "any"      // any controller
 	registryQueue = "thru-registry"
 )
@@ -29,23 +29,23 @@ const (
 const (
 	presenceEvery = 5 * time.Second
 	offlineAfter  = 3 * presenceEvery
-	rollSpread    = 500 * time.Millisecond // over which agents answer a roll call
+	rollSpread    = 500 * time.Millisecond // time over which agents spread their answers to a roll call
 )
 
-// The subjects of a fleet. AGENT and OPERATOR are public nkeys, which the
-// permissions of a connection are bound to. RUN is random for each connection of
-// an operator, so that its commands are apart. A handler knows a client as
+// The subjects of a fleet. AGENT and OPERATOR are public nkeys, to which the
+// permissions of a connection are bound. RUN is random for each connection of an
+// operator, so that its commands are separate. A handler knows a client as
 // "OPERATOR-RUN".
 //
 //	thru.to.AGENT.OPERATOR.RUN.VERB    operator to agent: requests
-//	thru.re.OPERATOR.RUN.AGENT.>       agent to operator: replies, events, signs of life
-//	thru.alive.OPERATOR.RUN            operator to all agents: keeps its leases
+//	thru.re.OPERATOR.RUN.AGENT.>       agent to operator: replies, events, keepalives
+//	thru.alive.OPERATOR.RUN            operator to all agents: renews its leases
 //	thru.here.AGENT                    agent to controllers: presence
-//	thru.roll.CONTROLLER               controller to all agents: say that you are here
+//	thru.roll.CONTROLLER               controller to all agents: asks for presence
 //	thru.registry.OPERATOR.RUN.VERB    operator to a controller
 //	thru.re.OPERATOR.RUN.registry.>    controller to operator
 //	thru.spool.AGENT.any|CONTROLLER    agent to a controller: results
-//	thru.ack.AGENT.>                   controller to agent: results that are kept, and words about its name
+//	thru.ack.AGENT.>                   controller to agent: stored results, and messages about its name
 func toSubject(agent string, o operatorID, verb string) string {
 	if agent == tokenRegistry {
 		return fmt.Sprintf("thru.registry.%s.%s", o, verb)
@@ -63,16 +63,16 @@ func rollSubject(key string) string        { return "thru.roll." + key }
 func spoolSubject(agent, to string) string { return "thru.spool." + agent + "." + to }
 func ackSubject(agent, rest string) string { return "thru.ack." + agent + "." + rest }
 
-// operatorID is a connection of an operator.
+// operatorID identifies a connection of an operator.
 type operatorID struct{ key, run string }
 
-// String is its two tokens in a subject.
+// String returns its two tokens in a subject.
 func (o operatorID) String() string { return o.key + "." + o.run }
 
-// client is its id as handlers know it.
+// client returns its id for handlers.
 func (o operatorID) client() string { return o.key + "-" + o.run }
 
-// operatorOf reads two tokens of a subject.
+// operatorOf parses two tokens of a subject.
 func operatorOf(key, run string) (operatorID, bool) {
 	return operatorID{key, run}, validKey(key) && validID(run)
 }
@@ -83,8 +83,8 @@ func operatorOfClient(client string) (operatorID, bool) {
 	return operatorOf(key, run)
 }
 
-// hasRoom tells whether one more client of a key has a place among those served, so
-// many in all and of the key.
+// hasRoom reports whether one more client of a key may be served, given the limits
+// in total and for the key.
 func hasRoom[L any](clients map[string]L, key string, most, ofKey int) bool {
 	same := 0
 	for client := range clients {
@@ -95,7 +95,7 @@ func hasRoom[L any](clients map[string]L, key string, most, ofKey int) bool {
 	return len(clients) < most && same < ofKey
 }
 
-// tokens cuts a subject into so many, or returns nil.
+// tokens splits a subject into n tokens; nil where it has another number.
 func tokens(subject string, n int) []string {
 	t := strings.Split(subject, ".")
 	if len(t) != n {
@@ -104,10 +104,10 @@ func tokens(subject string, n int) []string {
 	return t
 }
 
-// allowed is what one connection may publish and subscribe to.
+// allowed holds the subjects that one connection may publish and subscribe to.
 type allowed struct{ publish, subscribe []string }
 
-// agentMay is what an agent may: answer, be seen, deliver.
+// agentMay returns the permissions of an agent: to answer, announce itself and deliver results.
 func agentMay(key string) allowed {
 	return allowed{
 		publish:   []string{"thru.re.*.*." + key + ".>", hereSubject(key), spoolSubject(key, "*")},
@@ -115,16 +115,16 @@ func agentMay(key string) allowed {
 	}
 }
 
-// memberMay is what an agent may at a hub. There the registry tells it of another
-// process with its key: what one can send to itself many times over, and does not
-// read, would wait in the hub's memory.
+// memberMay returns the permissions of an agent at a hub. It must not subscribe to
+// its own presence, since messages to itself that it does not read would fill the
+// hub's memory; the registry tells it of another process with its key.
 func memberMay(key string) allowed {
 	may := agentMay(key)
 	may.subscribe = slices.DeleteFunc(may.subscribe, func(s string) bool { return s == hereSubject(key) })
 	return may
 }
 
-// operatorMay is what an operator may: ask all agents, and hear its own replies.
+// operatorMay returns the permissions of an operator: to ask all agents, and receive its own replies.
 func operatorMay(key string) allowed {
 	return allowed{
 		publish:   []string{"thru.to.*." + key + ".>", "thru.alive." + key + ".*", "thru.registry." + key + ".>"},
@@ -132,7 +132,7 @@ func operatorMay(key string) allowed {
 	}
 }
 
-// controllerMay is what a registry may: hear who is there, take results, answer operators.
+// controllerMay returns the permissions of a registry: to receive presence and results, and answer operators.
 func controllerMay(key string) allowed {
 	return allowed{
 		publish:   []string{"thru.re.*.*." + tokenRegistry + ".>", rollSubject(key), "thru.ack.>"},

@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// Host is an agent of a fleet as the registry knows it. Where the registry has
-// never heard an agent since it began, all but ID, Name and SeenAt is absent.
+// Host is an agent of a fleet as the registry knows it. For an agent not heard
+// since the registry started, only ID, Name and SeenAt are set.
 type Host struct {
 	ID        string            `json:"id"`   // the agent's public nkey
-	Name      string            `json:"name"` // that it goes by
+	Name      string            `json:"name"` // its name in the fleet
 	Labels    map[string]string `json:"labels,omitempty"`
 	Thru      string            `json:"thru_version,omitempty"`
 	WireMajor int               `json:"wire_major,omitzero"`
 	WireMinor int               `json:"wire_minor,omitzero"`
 	Addrs     []string          `json:"addrs,omitempty"`      // of the host, without loopback
-	DataAddrs []string          `json:"data_addrs,omitempty"` // where its operator wants data connections
+	DataAddrs []string          `json:"data_addrs,omitempty"` // addresses that its operator wants for data connections
 	CPUs      int               `json:"cpus,omitzero"`
 	SeenAt    time.Time         `json:"seen_at,omitzero"` // when it was last heard
 	Online    bool              `json:"online"`
-	Busy      string            `json:"busy,omitempty"`    // what it is doing and for whom; empty: idle
-	Waiting   int               `json:"waiting,omitzero"`  // results at the agent that no controller has taken yet
-	Problem   string            `json:"problem,omitempty"` // why those are not taken, in the agent's words
+	Busy      string            `json:"busy,omitempty"`    // running tests and their clients; empty: idle
+	Waiting   int               `json:"waiting,omitzero"`  // results at the agent that no controller has yet
+	Problem   string            `json:"problem,omitempty"` // why those are not delivered, in the agent's words
 	Refused   string            `json:"refused,omitempty"` // why it may not be used under this name; empty: it may
 }
 
 // Spooled is a result that an agent keeps until a controller has it.
 type Spooled struct {
-	Agent string // public nkey of who measured; set where it arrives
-	Name  string // that the agent goes by, or empty; set where it arrives
-	ID    string // of the result at its agent: of 1 to 128 characters, printable ASCII without spaces and slashes
+	Agent string // public nkey of the agent that measured; set by the receiver
+	Name  string // name of the agent, or empty; set by the receiver
+	ID    string // of the result at its agent: 1 to 128 characters, printable ASCII without spaces and slashes
 	Body  []byte // at most spoolBytes
 }
 
-// Presence is what an agent tells of itself, when it comes, when it is called
+// Presence is what an agent announces about itself: at its start, on a roll call,
 // and every presenceEvery.
 type Presence struct {
 	Instance  string            `json:"instance"`   // random for each start of the agent
@@ -53,7 +53,7 @@ type Presence struct {
 	Leaving   bool              `json:"leaving,omitempty"` // the agent ends
 }
 
-// Bounds of what an agent may say of itself.
+// Bounds of a presence message.
 const (
 	presenceBytes = 16 << 10
 	maxLabels     = 32
@@ -62,11 +62,11 @@ const (
 	maxSentence   = 1024
 )
 
-// ValidHostName tells whether a name can be that of a host of a fleet: the same
+// ValidHostName reports whether a name can be that of a host of a fleet: the same
 // form as the names of `thru join`.
 func ValidHostName(name string) bool { return validName(name) }
 
-// CheckLabel says what is wrong with a label of a host.
+// CheckLabel returns what is wrong with a label of a host.
 func CheckLabel(key, value string) error {
 	switch {
 	case !validName(key):
@@ -77,7 +77,7 @@ func CheckLabel(key, value string) error {
 	return nil
 }
 
-// parsePresence reads foreign bytes. What it accepts is safe to print and to keep.
+// parsePresence parses untrusted bytes. Accepted values are safe to print and to store.
 func parsePresence(b []byte) (Presence, error) {
 	var p Presence
 	if len(b) > presenceBytes {
@@ -115,7 +115,7 @@ func (p Presence) check() error {
 	return nil
 }
 
-// printable cuts a text and replaces what would break a line of a terminal.
+// printable truncates a text and replaces control characters and line separators.
 func printable(s string, most int) string {
 	out := make([]rune, 0, min(len(s), most))
 	for _, r := range s {
@@ -129,7 +129,7 @@ func printable(s string, most int) string {
 	return string(out)
 }
 
-// host is what the registry lists of an agent that it hears.
+// host returns the registry entry of an agent.
 func (p Presence) host(id string, seen time.Time) Host {
 	return Host{
 		ID: id, Name: p.Name, Labels: p.Labels, Thru: p.Thru, WireMajor: p.WireMajor, WireMinor: p.WireMinor,
@@ -149,7 +149,7 @@ type HostsRequest struct {
 	After string `json:"after,omitempty"` // id of the last host of the page before
 }
 
-// HostsReply is a page of them.
+// HostsReply is a page of hosts.
 type HostsReply struct {
 	Hosts []Host `json:"hosts"`
 	More  bool   `json:"more,omitempty"`

@@ -19,16 +19,16 @@ const (
 	hubHandshakes  = 256
 	hubSubs        = 4096 // an operator has one for each agent
 	memberSubs     = 8    // of an agent, which has four
-	hubReserved    = 256  // places that agents do not take, so that operators get in
+	hubReserved    = 256  // connections that agents may not take, so that operators get in
 	hubPending     = 128 << 20
 	linksOfKey     = 8 // connections of one identity; more are refused
 	agentRate      = 4 << 20
 	agentBurst     = 16 << 20 // bytes that an agent may send at once: a long result
-	operatorRate   = 16 << 20 // of requests to many agents
-	operatorBurst  = 8 << 20  // each byte may wait once for each agent: alive is heard by all
+	operatorRate   = 16 << 20 // requests to many agents
+	operatorBurst  = 8 << 20  // each byte may be queued once for each agent: all receive alive
 )
 
-// HubConfig says where and for whom `thru control` listens.
+// HubConfig configures the listener of `thru control`.
 type HubConfig struct {
 	Addrs  []string // HOST:PORT to listen at; ":5200" means all addresses
 	Device string   // device or VRF to bind to (Linux)
@@ -36,14 +36,14 @@ type HubConfig struct {
 	Name   string   // put into join strings; may be empty
 }
 
-// Hub is the bus of a fleet: an embedded NATS server to which agents and
-// operators dial. It moves messages alone; a Registry on it knows the hosts.
+// Hub is the bus of a fleet: an embedded NATS server to which agents and operators
+// connect. It only moves messages; a Registry on it knows the hosts.
 type Hub struct {
 	server *Server
 }
 
-// OpenHub starts a hub. The context bounds the start alone. Addresses that
-// cannot be used are warnings where another one can, else an error with a hint.
+// OpenHub starts a hub. The context bounds only the start. Addresses that cannot be
+// used are warnings if another one can, else an error with a hint.
 func OpenHub(ctx context.Context, c HubConfig) (*Hub, []string, error) {
 	conf := ServerConfig{Addrs: c.Addrs, Device: c.Device, State: c.State, Name: c.Name}
 	f := front{
@@ -57,7 +57,7 @@ func OpenHub(ctx context.Context, c HubConfig) (*Hub, []string, error) {
 	return &Hub{server}, warnings, nil
 }
 
-// Join returns what lets in with a privilege: PrivilegeAgent or PrivilegeOperate.
+// Join returns the join string of a privilege: PrivilegeAgent or PrivilegeOperate.
 func (h *Hub) Join(privilege string) (Join, error) {
 	if privilege != PrivilegeAgent && privilege != PrivilegeOperate {
 		return Join{}, fault.Usagef("name agent or operate", "bus: a controller has no privilege %q", privilege)
@@ -65,12 +65,11 @@ func (h *Hub) Join(privilege string) (Join, error) {
 	return h.server.JoinFor(privilege, nil), nil
 }
 
-// Close ends all connections, and returns when nothing of the hub runs any more.
+// Close ends all connections. All goroutines of the hub have ended when it returns.
 func (h *Hub) Close() { h.server.Close() }
 
-// hubDoorman decides who gets to the bus of a fleet: who has the secret of the
-// privilege and proves to hold the key it goes by. The user name says which
-// privilege.
+// hubDoorman decides who may log in at a hub: a client with the secret of the
+// privilege that proves to hold its key. The user name is the privilege.
 type hubDoorman struct{ s *Server }
 
 // Check implements the server's Authentication.
@@ -79,7 +78,7 @@ func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
 	if d.s.isAgent(given.Username, given.Password) {
 		return true
 	}
-	given.JWT = "" // not ours: what it says would bound the connection
+	given.JWT = "" // not ours: its limits would apply to the connection
 	may, err := d.admit(c.GetID(), given, c.GetNonce())
 	if err != nil {
 		select {
@@ -88,7 +87,7 @@ func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
 		}
 		return false
 	}
-	// The account is named so that the server reads the bounds of this one connection.
+	// The account is set so that the server reads the limits of this one connection.
 	c.RegisterUser(&nats.User{Account: d.s.nats.GlobalAccount(), Username: given.Nkey, Permissions: &nats.Permissions{
 		Publish:   &nats.SubjectPermission{Allow: may.publish},
 		Subscribe: &nats.SubjectPermission{Allow: may.subscribe},
@@ -96,7 +95,7 @@ func (d hubDoorman) Check(c nats.ClientAuthentication) bool {
 	return true
 }
 
-// admit checks secret and signature, and returns what the key may.
+// admit checks secret and signature, and returns the permissions of the key.
 func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allowed, error) {
 	known := given.Username == PrivilegeAgent || given.Username == PrivilegeOperate
 	if !known || !d.s.conf.State.secretOf(given.Username).matches(given.Password) {
@@ -121,8 +120,8 @@ func (d hubDoorman) admit(id uint64, given *nats.ClientOpts, nonce []byte) (allo
 	return memberMay(given.Nkey), nil
 }
 
-// subsClaim bounds the subscriptions of one connection. The server has that for
-// users who bring a JWT, so one is made up, and signed by nobody in particular.
+// subsClaim returns a JWT that limits the subscriptions of one connection. The
+// server has that limit only for users with a JWT, so one is made with a throwaway key.
 func subsClaim(most int64) (string, error) {
 	account, err := nkeys.CreateAccount()
 	if err != nil {
@@ -141,7 +140,7 @@ func subsClaim(most int64) (string, error) {
 	return text, nil
 }
 
-// note keeps whose a link is, and bounds how many one has, and how many are agents'.
+// note records the owner of a link, and limits the links of one owner, and those of agents.
 func (s *Server) note(id uint64, key, privilege string) (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 	"thru/internal/fault"
 )
 
-// identity is who one is on the bus of a fleet: a key pair (nkeys, Ed25519) whose
-// public key stands in subjects, and is proved at each login by a signature.
+// identity is the identity on the bus of a fleet: a key pair (nkeys, Ed25519) whose
+// public key is part of subjects, and is proved at each login by a signature.
 type identity struct {
 	pub  string
 	pair nkeys.KeyPair
 }
 
-// newIdentity is a fresh one, for an operator or a controller with a join string.
+// newIdentity returns a new identity, for an operator or a controller with a join string.
 func newIdentity() (identity, error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -41,14 +41,14 @@ func identityOf(pair nkeys.KeyPair) (identity, error) {
 	return identity{pub, pair}, nil
 }
 
-// HostID is the public nkey by which a fleet knows the agent of this state.
+// HostID returns the public nkey by which a fleet knows the agent of this state.
 func (s *State) HostID() (string, error) {
 	id, err := s.identity()
 	return id.pub, err
 }
 
-// identity of the agent in a fleet. It is derived from the certificate's key
-// (RFC 5869), as the secrets of privileges are: so it changes with a rotation.
+// identity returns the identity of the agent in a fleet. It is derived from the
+// certificate's key (RFC 5869), as the secrets of privileges are: it changes with a rotation.
 func (s *State) identity() (identity, error) {
 	pair, err := s.derive("thru fleet identity", nkeys.PrefixByteUser)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *State) identity() (identity, error) {
 	return identityOf(pair)
 }
 
-// derive makes a key pair of the certificate's key (RFC 5869).
+// derive derives a key pair from the certificate's key (RFC 5869).
 func (s *State) derive(info string, prefix nkeys.PrefixByte) (nkeys.KeyPair, error) {
 	seed, err := hkdf.Key(sha256.New, s.key, nil, info, 32)
 	if err != nil {
@@ -103,18 +103,18 @@ func readCreds(path string) (identity, []byte, error) {
 // sign signs the nonce of a server.
 func (i identity) sign(nonce []byte) ([]byte, error) { return i.pair.Sign(nonce) }
 
-// signFor signs the nonce of the hub that has a certificate.
+// signFor returns a function that signs the nonce of the hub with that certificate.
 func (i identity) signFor(certSHA256 [32]byte) func(nonce []byte) ([]byte, error) {
 	return func(nonce []byte) ([]byte, error) { return i.sign(boundTo(certSHA256, nonce)) }
 }
 
-// boundTo is what is signed at a hub: so whoever runs one cannot log in at another
-// by what its own members sign.
+// boundTo returns the bytes to sign at a hub: they contain its certificate, so that
+// the operator of one hub cannot log in at another with its members' signatures.
 func boundTo(certSHA256 [32]byte, nonce []byte) []byte {
 	return append(append([]byte("thru hub login\n"), certSHA256[:]...), nonce...)
 }
 
-// verify tells whether a signature over the nonce of a hub is that of a public key.
+// verify returns an error unless the signature over the nonce of a hub is that of the key.
 func verify(key string, certSHA256 [32]byte, nonce []byte, signature string) error {
 	pub, err := nkeys.FromPublicKey(key)
 	if err != nil || !validKey(key) {
@@ -127,11 +127,11 @@ func verify(key string, certSHA256 [32]byte, nonce []byte, signature string) err
 	return pub.Verify(boundTo(certSHA256, nonce), sig)
 }
 
-// validKey tells whether a text is the public nkey of a user: safe in a subject.
+// validKey reports whether a text is the public nkey of a user: safe in a subject.
 func validKey(key string) bool { return validID(key) && nkeys.IsValidPublicUserKey(key) }
 
-// KeyFile returns the public nkey of a seed file for NATSConfig.Nkey, and makes
-// the file (mode 0600) where there is none.
+// KeyFile returns the public nkey of a seed file for NATSConfig.Nkey, and creates
+// the file (mode 0600) if there is none.
 func KeyFile(path string) (public string, err error) {
 	id, err := readSeed(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -147,16 +147,16 @@ func KeyFile(path string) (public string, err error) {
 	return id.pub, WritePrivate(path, append(seed, '\n'), false)
 }
 
-// Signer signs what this host hands over, with the agent's key: Ed25519 (RFC 8032),
+// Signer signs documents of this host with the agent's key: Ed25519 (RFC 8032),
 // its public half written as an nkey of an account ("A...").
 type Signer struct {
 	Key  string // public
 	pair nkeys.KeyPair
 }
 
-// Signer returns the one of this state. It is derived from the certificate's key
-// (RFC 5869), as the agent's identity in a fleet is: so it changes with a rotation,
-// and no other key can be had from it.
+// Signer returns the signer of this state. Its key is derived from the certificate's
+// key (RFC 5869), as the agent's identity in a fleet is: it changes with a rotation,
+// and no other key can be derived from it.
 func (s *State) Signer() (*Signer, error) {
 	pair, err := s.derive("thru report signature", nkeys.PrefixByteAccount)
 	if err != nil {
@@ -178,23 +178,23 @@ func (s *Signer) Sign(text []byte) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sig), nil
 }
 
-// signed is what the signature is over: the text's SHA-256 behind words that no
-// other use of such a key begins with.
+// signed returns the bytes that the signature covers: the text's SHA-256 after a
+// prefix that no other use of such a key has.
 func signed(text []byte) []byte {
 	sum := sha256.Sum256(text)
 	return append([]byte("thru report signature 1\n"), sum[:]...)
 }
 
-// ValidSigner tells whether a word is the public key of a Signer.
+// ValidSigner reports whether a word is the public key of a Signer.
 func ValidSigner(key string) bool { return nkeys.IsValidPublicAccountKey(key) }
 
-// Verify tells whether a signature is that of a text by a key. The error is of a
-// key or a signature that cannot be one.
+// Verify reports whether a signature of a text is by a key. The error is that of a
+// malformed key or signature.
 func Verify(text []byte, key, signature string) (bool, error) {
 	if !ValidSigner(key) {
 		return false, fault.Usagef("a key is one word that begins with A, as thru report --my-key prints it", "bus: %.80q is no signing key", key)
 	}
-	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature) // one signature has one form
+	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature) // strict: one signature has one encoding
 	if err != nil {
 		return false, fault.Failf("the file was changed", "bus: reading the signature: %w", err)
 	}

@@ -11,42 +11,42 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of the results that come in.
+// Bounds of incoming results.
 const (
-	intakeBytes = 256 << 20 // of all on their way in
+	intakeBytes = 256 << 20 // of all incoming results
 	intakeAtime = 64        // agents that deliver at a time
 	intakeKeeps = 4         // results that are written at a time
 	intakeTime  = 30 * time.Second
 	intakeIdle  = 2 * time.Second // after which a delivery yields its place to another
-	intakeRate  = 64              // messages of an agent a second: 16 MiB of parts
+	intakeRate  = 64              // messages of an agent per second: 16 MiB of parts
 	intakeBurst = 256
 )
 
-// intake puts together what agents deliver.
+// intake assembles the results that agents deliver.
 type intake struct {
 	r      *Registry
 	keeps  chan struct{}
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	closed bool
-	held   int                      // bytes that have come
+	held   int                      // bytes received
 	coming map[string]*incoming     // by agent: one at a time
-	rights map[string]*rate.Limiter // by agent: to be heard
+	rights map[string]*rate.Limiter // by agent: message rate
 }
 
-// incoming is a result on its way in.
+// incoming is a partly received result.
 type incoming struct {
 	spoolMessage
 	body  []byte
 	asked time.Time
-	whole bool // being kept
+	whole bool // complete, being stored
 }
 
 func newIntake(r *Registry) *intake {
 	return &intake{r: r, keeps: make(chan struct{}, intakeKeeps), coming: map[string]*incoming{}, rights: map[string]*rate.Limiter{}}
 }
 
-// hear takes a message to thru.spool.AGENT.any|CONTROLLER.
+// hear handles a message to thru.spool.AGENT.any|CONTROLLER.
 func (in *intake) hear(m *nats.Msg) {
 	t := tokens(m.Subject, 4)
 	if t == nil || !validKey(t[2]) {
@@ -58,7 +58,7 @@ func (in *intake) hear(m *nats.Msg) {
 		return
 	}
 	if !in.due(agent, time.Now()) {
-		return // it would have each answer sent to it many times over
+		return // else it could have each ack sent to it many times over
 	}
 	a, whole := in.take(agent, part, time.Now())
 	switch {
@@ -69,14 +69,14 @@ func (in *intake) hear(m *nats.Msg) {
 	}
 }
 
-// due tells whether an agent is heard now.
+// due reports whether an agent's rate allows another message now.
 func (in *intake) due(agent string, now time.Time) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	p := in.rights[agent]
 	if p == nil {
 		if len(in.rights) >= maxHosts {
-			clear(in.rights) // a few say more than they may
+			clear(in.rights) // a few agents then exceed their rate
 		}
 		p = rate.NewLimiter(intakeRate, intakeBurst)
 		in.rights[agent] = p
@@ -84,8 +84,8 @@ func (in *intake) due(agent string, now time.Time) bool {
 	return p.AllowN(now, 1)
 }
 
-// room makes room for what comes from an agent, at the cost of another: for a
-// place who has not gone on for longest, for bytes who holds most. It needs the lock.
+// room makes room for a delivery by dropping another: for a place the one that
+// paused longest, for bytes the largest. The caller holds the lock.
 func (in *intake) room(agent string, bytes int, now time.Time) bool {
 	if in.coming[agent] == nil && len(in.coming) >= intakeAtime {
 		idle := in.other(agent, func(a, b *incoming) bool { return a.asked.Before(b.asked) })
@@ -108,8 +108,8 @@ func (in *intake) room(agent string, bytes int, now time.Time) bool {
 	return true
 }
 
-// other is the agent whose delivery comes first by that order, besides one, and
-// besides those that are being kept; empty where there is none. It needs the lock.
+// other returns the agent whose delivery is first in that order, except but and
+// those being stored; empty where there is none. The caller holds the lock.
 func (in *intake) other(but string, before func(a, b *incoming) bool) string {
 	first := ""
 	for agent, x := range in.coming {
@@ -120,7 +120,7 @@ func (in *intake) other(but string, before func(a, b *incoming) bool) string {
 	return first
 }
 
-// parseSpool reads foreign bytes.
+// parseSpool parses untrusted bytes.
 func parseSpool(b []byte) (spoolMessage, bool) {
 	var m spoolMessage
 	ok := decode(b, &m) == nil && validID(m.Transfer) && validSpoolID(m.ID) && len(m.SHA256) == 2*sha256.Size &&
@@ -128,13 +128,13 @@ func parseSpool(b []byte) (spoolMessage, bool) {
 	return m, ok
 }
 
-// take adds a part. It returns what to say to the agent, or the result when it
-// is whole and has to be kept first.
+// take adds a part. It returns the ack to send, or the result when it is complete
+// and must be stored first.
 func (in *intake) take(agent string, m spoolMessage, now time.Time) (ackMessage, *incoming) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	x := in.coming[agent]
-	if x != nil && x.Transfer != m.Transfer && !x.whole { // it has begun anew
+	if x != nil && x.Transfer != m.Transfer && !x.whole { // the agent has started again
 		in.drop(agent)
 		x = nil
 	}
@@ -144,7 +144,7 @@ func (in *intake) take(agent string, m spoolMessage, now time.Time) (ackMessage,
 	case in.r.conf.Intake == nil:
 		return ackMessage{Error: "the controller keeps no results"}, nil
 	case x != nil && x.whole:
-		return ackMessage{}, nil // the word comes when it is kept
+		return ackMessage{}, nil // the ack comes when it is stored
 	case x == nil && len(m.Part) > 0:
 		return ackMessage{Error: "the controller has let go of its beginning: it was started anew, or others needed the room"}, nil
 	case !in.room(agent, len(m.Part), now):
@@ -169,7 +169,7 @@ func (in *intake) take(agent string, m spoolMessage, now time.Time) (ackMessage,
 	return ackMessage{}, x
 }
 
-// keep hands a whole result on (begun by take), and says what became of it.
+// keep stores a complete result (begun by take), and sends the ack.
 func (in *intake) keep(agent string, x *incoming) {
 	defer in.wg.Done()
 	in.keeps <- struct{}{}
@@ -196,7 +196,7 @@ func (in *intake) acknowledge(agent, transfer string, a ackMessage) {
 	in.r.nc.Publish(ackSubject(agent, transfer), jsonOf(a))
 }
 
-// drop needs the lock.
+// drop drops an agent's delivery. The caller holds the lock.
 func (in *intake) drop(agent string) {
 	if x := in.coming[agent]; x != nil {
 		in.held -= len(x.body)
@@ -204,7 +204,7 @@ func (in *intake) drop(agent string) {
 	}
 }
 
-// expire forgets what does not go on.
+// expire drops deliveries that have stopped.
 func (in *intake) expire() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -215,7 +215,7 @@ func (in *intake) expire() {
 	}
 }
 
-// close takes no more, and waits for what is being kept.
+// close accepts no more parts, and waits for the results being stored.
 func (in *intake) close() {
 	in.mu.Lock()
 	in.closed = true

@@ -18,16 +18,16 @@ import (
 	"thru/internal/fault"
 )
 
-// joinVersion stands in the prefix of a join string: "thru1.".
+// joinVersion is the version in the prefix of a join string: "thru1.".
 const joinVersion = 1
 
 // Privileges of a client. Each, and each set of those that an agent can allow
-// (Together), has a join string and a secret of its own.
+// (Together), has its own join string and secret.
 const (
 	PrivilegeMeasure = "measure" // and nothing else
-	PrivilegeCapture = "capture" // also to capture the packets of what is measured
+	PrivilegeCapture = "capture" // also to capture the packets of its tests
 	PrivilegeTune    = "tune"    // also to change settings of the host that are on its list
-	PrivilegeFiles   = "files"   // also to measure the disks below folders that it names, and to move files there
+	PrivilegeFiles   = "files"   // also to measure the disks of the configured folders, and to move files there
 
 	PrivilegeInventory = "inventory" // also to list the virtual machines of the host, and to read their counters
 
@@ -35,24 +35,24 @@ const (
 	PrivilegeOperate = "operate" // at a controller: to run tests over its fleet
 )
 
-// Privileges are those that an agent can be told to allow besides measuring.
+// Privileges returns those that an agent can be configured to allow besides measuring.
 func Privileges() []string {
 	return []string{PrivilegeCapture, PrivilegeTune, PrivilegeFiles, PrivilegeInventory}
 }
 
-// AskFor is what to do for a privilege that a client lacks.
+// AskFor returns the hint for a client that lacks a privilege.
 func AskFor(privilege string) string {
 	how := map[string]string{PrivilegeCapture: "` (as root)", PrivilegeFiles: " --files DIR`"}[privilege]
 	return "ask for the string that `thru serve --allow " + privilege + cmp.Or(how, "`") + " prints there, and keep it: thru join NAME --replace"
 }
 
-// Together is the name of a set of Privileges that one join string is for:
+// Together returns the name of a set of Privileges for one join string:
 // "capture,tune", each once and in the order of Privileges.
 func Together(privileges []string) string {
 	return strings.Join(slices.DeleteFunc(Privileges(), func(p string) bool { return !slices.Contains(privileges, p) }), ",")
 }
 
-// splitPrivileges are the privileges of such a name; none where it is no set of Privileges.
+// splitPrivileges returns the privileges of such a name; none where it is not a set of Privileges.
 func splitPrivileges(name string) []string {
 	if all := strings.Split(name, ","); Together(all) == name {
 		return all
@@ -60,7 +60,7 @@ func splitPrivileges(name string) []string {
 	return nil
 }
 
-// sets are the names of all sets of Privileges.
+// sets returns the names of all sets of Privileges.
 func sets() (names []string) {
 	all := Privileges()
 	for bits := 1; bits < 1<<len(all); bits++ {
@@ -82,18 +82,18 @@ const (
 	joinSumBytes = 4        // of the checksum
 )
 
-// Join is what a client needs to get in: where the agent is, its certificate
-// to be pinned, and the secret.
+// Join is the content of a join string: the addresses of the agent, its certificate
+// to pin, and the secret.
 type Join struct {
 	Name       string
 	Control    []string // HOST:PORT to try
-	Data       []string // addresses for data; empty: where control went
+	Data       []string // addresses for data; empty: as for control
 	CertSHA256 [32]byte // of the agent's certificate (DER)
 	Secret     Secret   // empty for an agent without authentication
 	Privilege  string   // PrivilegeMeasure, one of Privileges, or a set of them (Together)
 }
 
-// joinDoc is the JSON inside a join string; short keys make a short paste.
+// joinDoc is the JSON in a join string; its keys are short for a short paste.
 type joinDoc struct {
 	Name      string   `json:"n,omitempty"`
 	Control   []string `json:"c"`
@@ -124,8 +124,8 @@ func (j Join) Redacted() string {
 // Format implements fmt.Formatter, so that no format string prints the secret.
 func (j Join) Format(f fmt.State, _ rune) { fmt.Fprint(f, j.Redacted()) }
 
-// Pin accepts the certificate that the join string names, and no other. It
-// fits DialConfig.Pin.
+// Pin accepts only the certificate that the join string names. It has the type of
+// DialConfig.Pin.
 func (j Join) Pin(addr string, sum [32]byte) error {
 	if subtle.ConstantTimeCompare(j.CertSHA256[:], sum[:]) == 1 {
 		return nil
@@ -134,10 +134,10 @@ func (j Join) Pin(addr string, sum [32]byte) error {
 		"bus: the certificate of %s is not the one of the join string: %w", addr, ErrCertificate)
 }
 
-// joinAgain is what to do about a paste that went wrong.
+// joinAgain is the hint for a broken paste.
 const joinAgain = "copy the whole line that `thru serve` printed, from thru1. to its end"
 
-// ParseJoin reads a join string. White space in and around it is ignored, as
+// ParseJoin parses a join string. It ignores white space in and around it, as
 // terminals and mail wrap long lines. No error repeats the input.
 func ParseJoin(s string) (Join, error) {
 	if len(s) > 2*maxJoinBytes {
@@ -200,7 +200,7 @@ func (d joinDoc) join() (Join, error) {
 	return j, nil
 }
 
-// check refuses what would break a line of a terminal or a file.
+// check rejects text that would break a line of a terminal or a file.
 func (d joinDoc) check() error {
 	if len(d.Control) == 0 || len(d.Control) > maxJoinAddrs || len(d.Data) > maxJoinAddrs {
 		return fmt.Errorf("it lists %d control and %d data addresses", len(d.Control), len(d.Data))
@@ -228,7 +228,7 @@ func checkHostPort(addr string) error {
 	return nil
 }
 
-// plain tells whether a string is printable ASCII without spaces.
+// plain reports whether a string is printable ASCII without spaces.
 func plain(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' {

@@ -7,26 +7,26 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Bounds of what is kept for a client that may not have heard it.
+// Bounds of the messages kept for a client that may not have received them.
 const (
 	keptReplies    = 64
 	keptReplyBytes = 4 << 20
 	keptEvents     = 256
 )
 
-// keptAnswers makes what an agent says to a client of a fleet safe against a
-// blip of either's connection: a request that comes again is not run again, and
-// events that end sessions can be asked for again. Its zero value is empty.
+// keptAnswers protects an agent's messages to a client of a fleet against short
+// outages of either connection: a repeated request is not run again, and events
+// that end sessions can be requested again. Its zero value is empty.
 type keptAnswers struct {
 	mu      sync.Mutex
-	replies map[string]*nats.Msg // by subject; nil: being answered
-	order   []string             // of those answered, oldest first
-	bytes   int                  // of those answered
+	replies map[string]*nats.Msg // by subject; nil: not answered yet
+	order   []string             // answered ones, oldest first
+	bytes   int                  // of the answered ones
 	events  []*nats.Msg          // the newest
 	last    uint64               // number of the newest event
 }
 
-// seen tells whether a request has come before, and hands the reply on if there is one.
+// seen reports whether a request has come before, and resends its reply if there is one.
 func (k *keptAnswers) seen(reply string, resend func(*nats.Msg)) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,7 +44,7 @@ func (k *keptAnswers) seen(reply string, resend func(*nats.Msg)) bool {
 	return true
 }
 
-// answered keeps a reply, and forgets the oldest.
+// answered keeps a reply, and drops the oldest.
 func (k *keptAnswers) answered(m *nats.Msg) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,7 +61,7 @@ func (k *keptAnswers) answered(m *nats.Msg) {
 	}
 }
 
-// publish sends an event. All but progress is numbered and kept.
+// publish sends an event. It numbers and keeps all but progress.
 func (k *keptAnswers) publish(m *nats.Msg, kind string, send func(*nats.Msg) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -72,10 +72,10 @@ func (k *keptAnswers) publish(m *nats.Msg, kind string, send func(*nats.Msg) err
 			k.events = k.events[1:]
 		}
 	}
-	send(m) // fails only when the agent ends; a blip is what the rest is for
+	send(m) // fails only when the agent ends; after an outage again resends it
 }
 
-// again sends the events after a number again.
+// again resends the events after a number.
 func (k *keptAnswers) again(after uint64, send func(*nats.Msg) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,28 +87,28 @@ func (k *keptAnswers) again(after uint64, send func(*nats.Msg) error) {
 	}
 }
 
-// lastNumber is that of the newest event.
+// lastNumber returns the number of the newest event.
 func (k *keptAnswers) lastNumber() uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.last
 }
 
-// lifeSign is what an agent says to each client every aliveEvery.
+// lifeSign is the keepalive of an agent to each client every aliveEvery.
 type lifeSign struct {
 	Login string `json:"login"`  // as in headerLogin
 	Last  uint64 `json:"events"` // number of the newest event that must not be lost
 }
 
-// againRequest asks for the events after a number.
+// againRequest requests the events after a number.
 type againRequest struct {
 	After uint64 `json:"after"`
 }
 
-// sign is the sign of life to a client.
+// sign returns the keepalive to a client.
 func (x *posting) sign() []byte { return jsonOf(lifeSign{x.epoch, x.kept.lastNumber()}) }
 
-// again answers the request for events.
+// again handles the request for events.
 func (p *Post) again(x *posting, body []byte) {
 	var q againRequest
 	if x != nil && decode(body, &q) == nil {

@@ -19,7 +19,7 @@ import (
 // the folder of the join strings: a line is "HOST:PORT sha256:HEX".
 const knownFile = "known_hosts"
 
-// Keyring keeps join strings, one file of mode 0600 a name, and the
+// Keyring stores join strings, one file of mode 0600 for each name, and the
 // certificates that were trusted on first use.
 type Keyring struct{ Dir string }
 
@@ -33,15 +33,15 @@ func DefaultKeyring() (*Keyring, error) {
 	return &Keyring{Dir: filepath.Join(dir, "thru", "join")}, nil
 }
 
-// validName tells whether a name can be a file of the keyring on any system.
+// validName reports whether a name can be a file of the keyring on any system.
 func validName(name string) bool {
 	form := regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	reserved := strings.EqualFold(name, "local") || strings.EqualFold(name, knownFile)
 	return form.MatchString(name) && !strings.HasSuffix(name, ".") && filepath.IsLocal(name) && !reserved
 }
 
-// Save keeps a join string under a name. A name in use is an error unless
-// replace is set.
+// Save stores a join string under a name. A name in use is an error unless replace
+// is set.
 func (k *Keyring) Save(name string, j Join, replace bool) error {
 	if !validName(name) {
 		return fault.Usagef("use letters, digits and . _ - , up to 64, beginning with a letter or digit; `local` and `known_hosts` are taken",
@@ -57,8 +57,8 @@ func (k *Keyring) Save(name string, j Join, replace bool) error {
 	return err
 }
 
-// Load returns the join string of a name. The error is fs.ErrNotExist for a
-// name that is not kept, or cannot be one.
+// Load returns the join string of a name. The error is fs.ErrNotExist for an
+// unknown or invalid name.
 func (k *Keyring) Load(name string) (Join, error) {
 	if !validName(name) {
 		return Join{}, fmt.Errorf("bus: loading the join string of %q: %w", name, fs.ErrNotExist)
@@ -75,7 +75,7 @@ func (k *Keyring) Load(name string) (Join, error) {
 	return j, nil
 }
 
-// List returns the names, sorted; a folder that does not exist holds none.
+// List returns the names, sorted; none where the folder does not exist.
 func (k *Keyring) List() ([]string, error) {
 	entries, err := os.ReadDir(k.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,7 @@ func (k *Keyring) List() ([]string, error) {
 	return names, nil
 }
 
-// Remove forgets a name.
+// Remove removes a name.
 func (k *Keyring) Remove(name string) error {
 	err := fs.ErrNotExist
 	if validName(name) {
@@ -105,8 +105,8 @@ func (k *Keyring) Remove(name string) error {
 	return nil
 }
 
-// Find returns the join string that lists HOST:PORT as a control address. The
-// error is that of a file which could not be read and may have listed it.
+// Find returns the join string that lists HOST:PORT as a control address. The error
+// is that of an unreadable file that may have listed it.
 func (k *Keyring) Find(addr string) (j Join, found bool, err error) {
 	names, err := k.List()
 	if err != nil {
@@ -128,8 +128,8 @@ func (k *Keyring) Find(addr string) (j Join, found bool, err error) {
 	return Join{}, false, damaged
 }
 
-// CheckPin trusts the certificate of an address on first use and tells so; a
-// later one that differs is an error. It fits DialConfig.Pin.
+// CheckPin trusts the certificate of an address on first use and reports that; a
+// different one later is an error. It can serve as DialConfig.Pin.
 func (k *Keyring) CheckPin(addr string, sum [32]byte) (firstUse bool, err error) {
 	if err := checkHostPort(addr); err != nil {
 		return false, fmt.Errorf("bus: checking the certificate of %q: %w", addr, err)
@@ -156,7 +156,7 @@ func (k *Keyring) CheckPin(addr string, sum [32]byte) (firstUse bool, err error)
 	return true, appendPrivate(path, line+"\n")
 }
 
-// badLine is the number of the first line of knownFile that is none of ours, or 0.
+// badLine returns the number of the first invalid line of knownFile, or 0.
 func badLine(text string) int {
 	n := 0
 	for l := range strings.Lines(text) {
@@ -169,8 +169,8 @@ func badLine(text string) int {
 	return 0
 }
 
-// findPin looks an address up in the text of knownFile: whether it has lines,
-// and whether one is the given.
+// findPin reports whether the text of knownFile has lines of an address, and
+// whether one of them is the given line.
 func findPin(text, addr, line string) (known, same bool) {
 	for l := range strings.Lines(text) {
 		l = strings.TrimSpace(l)

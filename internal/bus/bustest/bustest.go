@@ -1,5 +1,5 @@
-// Package bustest has fakes of both ends of the control plane, for tests of
-// whatever talks to the other one.
+// Package bustest has fakes of both ends of the control plane, for tests of the
+// opposite end.
 package bustest
 
 import (
@@ -11,28 +11,28 @@ import (
 	"thru/internal/bus"
 )
 
-// Call is one request that the fake has got.
+// Call is one request that the fake has received.
 type Call struct {
 	Client  string
 	Verb    string // "hello", "prepare", ...
 	Message any    // bus.HelloRequest, bus.PrepareRequest, ...
 }
 
-// Handler is a fake agent: it answers every verb with the reply that was set for
-// it, else with an empty one. Set replies before it is served.
+// Handler is a fake agent: it answers every verb with the reply set for it, else
+// with an empty one. Set replies before it is served.
 type Handler struct {
-	// On, if set, hears each call before it is answered; it may wait, or make
-	// the call fail.
+	// On, if set, is called before each request is answered; it may block, or make
+	// the request fail.
 	On func(ctx context.Context, c Call) error
 
 	mu      sync.Mutex
 	replies map[string]any
 	calls   []Call
 	gone    map[string]int
-	news    chan struct{} // closed and renewed when a client goes
+	news    chan struct{} // closed and renewed when a client is gone
 }
 
-// New returns a handler that speaks this wire version and grants every turn.
+// New returns a handler that has this wire version and grants every turn.
 func New() *Handler {
 	h := &Handler{replies: map[string]any{}, gone: map[string]int{}, news: make(chan struct{})}
 	Reply(h, bus.Hello, bus.HelloReply{
@@ -44,7 +44,7 @@ func New() *Handler {
 	return h
 }
 
-// Reply sets what a verb is answered with.
+// Reply sets the reply to a verb.
 func Reply[Req, Rep any](h *Handler, v bus.Verb[Req, Rep], r Rep) { h.replies[v.String()] = r }
 
 // Answers implements bus.Handler.
@@ -67,14 +67,14 @@ func (h *Handler) note(ctx context.Context, c Call) error {
 	return h.On(ctx, c)
 }
 
-// Calls returns what was asked so far, in order.
+// Calls returns the requests so far, in order.
 func (h *Handler) Calls() []Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]Call(nil), h.calls...)
 }
 
-// GoneTimes is how often Gone was called for a client.
+// GoneTimes returns how often Gone was called for a client.
 func (h *Handler) GoneTimes(client string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,18 +107,18 @@ func (h *Handler) Gone(client string) {
 	h.news = make(chan struct{})
 }
 
-// Client is a fake connection to an agent: what it is asked is answered in the same
-// process, and its events and its end are in the hands of a test.
+// Client is a fake connection to an agent: requests are answered in the same
+// process, and the test controls its events and its end.
 type Client struct {
-	Pushed chan bus.Event // what Events hands out
+	Pushed chan bus.Event // returned by Events
 	Ended  chan struct{}  // closed when the agent is lost
 
 	once    sync.Once
 	answers map[string]bus.Answerer
 }
 
-// NewClient is a connection to these answers; of two of a verb the later counts. Any
-// other verb is answered by an empty reply.
+// NewClient returns a connection to these answers; the later of two for a verb
+// counts. Any other verb gets an empty reply.
 func NewClient(answers ...bus.Answerer) *Client {
 	c := &Client{Pushed: make(chan bus.Event, 64), Ended: make(chan struct{}), answers: map[string]bus.Answerer{}}
 	c.Handle(answers...)
@@ -141,10 +141,10 @@ func (c *Client) Ask(ctx context.Context, q bus.Question, reply any) error {
 	return a.Answer(ctx, "client", q.Message, reply)
 }
 
-// Lose ends the connection, as where the agent is gone.
+// Lose ends the connection, as a lost agent does.
 func (c *Client) Lose() { c.once.Do(func() { close(c.Ended) }) }
 
-// Events are those that a test has pushed.
+// Events returns the events that a test has pushed.
 func (c *Client) Events() <-chan bus.Event { return c.Pushed }
 
 // Lost is closed by Lose.
@@ -153,7 +153,7 @@ func (c *Client) Lost() <-chan struct{} { return c.Ended }
 // Heard is always just now.
 func (c *Client) Heard() time.Time { return time.Now() }
 
-// Err is why the connection has ended; nil while it stands.
+// Err returns why the connection has ended; nil while it is open.
 func (c *Client) Err() error {
 	select {
 	case <-c.Ended:
