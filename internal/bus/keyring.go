@@ -201,7 +201,7 @@ func appendPrivate(path, line string) error {
 	return nil
 }
 
-// canonical makes two spellings of an address one.
+// canonical returns one spelling of an address.
 func canonical(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

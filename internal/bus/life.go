@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	lookEvery   = 250 * time.Millisecond // how often a client looks at the life of its connection
-	stoppedTime = 3 * time.Second        // without a look: this process was stopped
+	lookEvery   = 250 * time.Millisecond // how often a client checks the life of its connection
+	stoppedTime = 3 * time.Second        // gap between checks that shows that this process was stopped
 )
 
-// life says how long nothing was heard of who is at the other end of a
-// connection. Test traffic on the same path may lose or hold back for seconds
-// what is said here, and nothing of it is readable before its first lost segment
-// has come; so a segment of data that only the kernel has got is a sign of life
-// too. An acknowledgement is none: the kernel of a process that hangs sends those.
+// life measures how long the peer of a connection was silent. Test traffic on the
+// same path may lose or delay control data for seconds, and the process can read
+// nothing before the first lost segment arrives; so a data segment that only the
+// kernel has received counts as a sign of life too. An acknowledgement does not:
+// the kernel sends those for a process that hangs.
 type life struct {
-	segments func() (uint32, bool) // of data that have come; nil: nobody counts them
+	segments func() (uint32, bool) // received data segments; nil: not counted
 
 	mu     sync.Mutex
-	read   time.Time // when bytes came
-	heard  time.Time // when there was any sign of life
-	looked time.Time // when it was last looked for
-	came   uint32    // segments then
+	read   time.Time // when bytes were last read
+	heard  time.Time // last sign of life
+	looked time.Time // last check
+	came   uint32    // segments at the last check
 }
 
 func newLife() *life {
@@ -33,7 +33,7 @@ func newLife() *life {
 	return &life{read: now, heard: now, looked: now}
 }
 
-// lifeOf is that of a connection: over TCP, or TLS over TCP, with the kernel's counts.
+// lifeOf returns the life of a connection: over TCP, or TLS over TCP, with the kernel's counts.
 func lifeOf(conn net.Conn) *life {
 	l := newLife()
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
@@ -53,7 +53,7 @@ func lifeOf(conn net.Conn) *life {
 	return l
 }
 
-// touch notes that bytes came.
+// touch records that bytes were read.
 func (l *life) touch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *life) touch() {
 	l.heard = l.read
 }
 
-// spare leaves at least so much of the lease.
+// spare extends the lease to at least left from now.
 func (l *life) spare(left time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,15 +70,15 @@ func (l *life) spare(left time.Duration) {
 	}
 }
 
-// lastRead is when bytes last came.
+// lastRead returns when bytes were last read.
 func (l *life) lastRead() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.read
 }
 
-// silent is how long there was no sign of life. The time in which this process
-// itself was stopped, and looked for none, does not count.
+// silent returns the time since the last sign of life, without the time in which
+// this process itself was stopped and did not check.
 func (l *life) silent() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *life) silent() time.Duration {
 	return max(now.Sub(l.heard), 0)
 }
 
-// pulse is a connection that notes what is read from it.
+// pulse is a connection that records when it is read.
 type pulse struct {
 	net.Conn
 	life *life

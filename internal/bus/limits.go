@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// preAuthLimiter bounds the connections that have not shown a secret yet. They are
-// bounded apart from those that have, and by the address that they come from.
+// preAuthLimiter bounds the connections that have not shown a secret yet, in total
+// and by address. It does not count those that have.
 type preAuthLimiter struct {
 	mu   sync.Mutex
 	most int
@@ -23,7 +23,7 @@ func newPreAuthLimiter(most int) *preAuthLimiter {
 	return &preAuthLimiter{most: most, from: map[netip.Addr]int{}}
 }
 
-// enter takes a place if one is free; leave gives it back, once.
+// enter takes a slot if one is free; leave frees it, once.
 func (p *preAuthLimiter) enter(at net.Addr) (leave func(), ok bool) {
 	addr := addrOf(at)
 	p.mu.Lock()
@@ -43,8 +43,8 @@ func (p *preAuthLimiter) enter(at net.Addr) (leave func(), ok bool) {
 	}), true
 }
 
-// pacedReader reads no faster than a pace: the sender's own TCP then waits, and
-// nobody else does.
+// pacedReader limits the rate of reading: the sender's own TCP then waits, and no
+// other connection does.
 type pacedReader struct {
 	from io.Reader
 	pace *rate.Limiter   // of bytes

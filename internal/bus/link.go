@@ -14,27 +14,27 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// link is one connection of a client: outer leads to it, inner into the
-// embedded server, which has no listener of its own.
+// link is one connection of a client: outer is the client's side, inner the
+// embedded server's, which has no listener of its own.
 type link struct {
 	outer net.Conn // TLS, or a pipe within the process
-	life  *life    // of who is at the other end of it
+	life  *life    // of the peer on outer
 	inner net.Conn
 	read  *bufio.Reader // of inner
 	info  []byte        // the server's first line
 	own   bool          // of this process itself
-	letIn func()        // gives back its place among those who are not let in
+	letIn func()        // frees its pre-auth slot
 	id    uint64        // the server's number for the connection
-	login *login        // nil until the client is let in; guarded by Server.mu
-	pace  *rate.Limiter // of the bytes that the client sends; bounded once it is known
+	login *login        // nil until the client has logged in; guarded by Server.mu
+	pace  *rate.Limiter // of the bytes that the client sends; limited once the client is known
 	done  chan struct{} // closed by close
 	once  sync.Once
-	owner string // of a fleet's member: its key; guarded by Server.mu
+	owner string // of a member of a fleet: its key; guarded by Server.mu
 	agent bool   // the member is an agent; guarded by Server.mu
 }
 
-// newLink reads the line by which the server greets a connection: it tells
-// the number under which the server will ask whether to let the client in.
+// newLink reads the server's greeting, which has the connection number that the
+// server passes to the login check.
 func newLink(outer, inner net.Conn) (*link, error) {
 	life := lifeOf(outer)
 	l := &link{outer: pulse{outer, life}, life: life, inner: inner, pace: rate.NewLimiter(rate.Inf, agentBurst), done: make(chan struct{}), read: bufio.NewReaderSize(inner, 32<<10)}
@@ -51,7 +51,7 @@ func newLink(outer, inner net.Conn) (*link, error) {
 	return l, nil
 }
 
-// connectionID reads the INFO line of the NATS protocol.
+// connectionID parses the INFO line of the NATS protocol.
 func connectionID(line []byte) (uint64, error) {
 	doc, ok := bytes.CutPrefix(line, []byte("INFO "))
 	var info struct {
@@ -69,7 +69,7 @@ func connectionID(line []byte) (uint64, error) {
 	return info.ClientID, nil
 }
 
-// run carries bytes both ways until one side ends.
+// run copies bytes in both directions until one side ends.
 func (l *link) run() {
 	defer l.close()
 	if err := l.send(l.info); err != nil {
@@ -78,15 +78,15 @@ func (l *link) run() {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		io.Copy(l.inner, pacedReader{l.outer, l.pace, l.done})
-		l.inner.Close() // not outer: the server's last words may still be on their way out
+		l.inner.Close() // not outer: the server's last data may still be in transit
 	})
 	l.carryOut()
 	l.close()
 	wg.Wait()
 }
 
-// carryOut copies from the server to the client. A client that does not read
-// is cut off after writeTime.
+// carryOut copies from the server to the client. It cuts off a client that does not
+// read for writeTime.
 func (l *link) carryOut() {
 	buf := make([]byte, 32<<10)
 	for {
@@ -106,7 +106,7 @@ func (l *link) send(b []byte) error {
 	return err
 }
 
-// close ends both sides; it may be called more than once.
+// close closes both sides; it may be called more than once.
 func (l *link) close() {
 	l.once.Do(func() { close(l.done) })
 	l.inner.Close()

@@ -15,7 +15,7 @@ import (
 	"thru/internal/sock"
 )
 
-// keepAlive notices a peer whose machine is gone, on an idle connection.
+// keepAlive detects on an idle connection that the peer's machine is gone.
 func keepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 }
@@ -30,8 +30,8 @@ const (
 	winNoFamily     = 10047
 )
 
-// isErrno tells whether err is an error of the system, by its name on Unix
-// and its number on Windows.
+// isErrno reports whether err is a system error, given by name on Unix and by
+// number on Windows.
 func isErrno(err error, unix syscall.Errno, windows uintptr) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -41,31 +41,31 @@ func isErrno(err error, unix syscall.Errno, windows uintptr) bool {
 }
 
 // controlMSS fits the least MTU that IPv6 allows (RFC 8200, section 5): control
-// comes through where a path swallows larger packets, so that this can be found out.
+// works where a path drops larger packets, so that thru can detect that.
 const controlMSS = 1280 - 40 - 20
 
-// longestRetry bounds the time between two tries to send a lost segment: the
-// least that Linux takes. Behind a longer queue some are sent for nothing, which
-// costs little: they are few and short.
+// longestRetry bounds the TCP retransmission timeout: the least that Linux accepts.
+// Behind a longer queue some retransmissions are spurious, which costs little:
+// they are few and short.
 const longestRetry = time.Second
 
-// socketControl sets the options of a control connection. Control shares the
-// path with test traffic, where most packets may be lost for a while: so it tries
-// again at short intervals, and the kernel gives up after the lease, not before.
+// socketControl sets the options of a control connection. Control shares the path
+// with test traffic, where packet loss may be high for a while: so it retransmits
+// at short intervals, and the kernel gives up after the lease, not before.
 func socketControl(device string) func(network, address string, c syscall.RawConn) error {
 	return func(network, address string, c syscall.RawConn) error {
-		// Some systems cannot bound it; then control is as large as the MTU.
+		// Some systems cannot limit the MSS; then control packets are as large as the MTU.
 		_ = sock.Options{MSS: controlMSS}.Control(network, address, c)
 		_ = sock.Options{LongestRetry: longestRetry, UserTimeout: writeTime}.Control(network, address, c)
 		return sock.Options{Device: device}.Control(network, address, c)
 	}
 }
 
-// listen opens each address. One that cannot be used is a warning where
-// another can.
+// listen opens each address. An address that cannot be used is a warning if another
+// can.
 func listen(ctx context.Context, addrs []string, device string) ([]net.Listener, []string, error) {
 	conf := net.ListenConfig{Control: socketControl(device), KeepAliveConfig: keepAlive()}
-	conf.SetMultipathTCP(false) // Go's default, whose sockets refuse the options above (Linux)
+	conf.SetMultipathTCP(false) // multipath TCP is Go's default, and its sockets reject the options above (Linux)
 	var open []net.Listener
 	var warnings []string
 	var first error
@@ -104,7 +104,7 @@ func listenHint(err error) string {
 	return "choose another address with --bind, or another port with --port"
 }
 
-// cause strips the operation and the addresses that net puts before it.
+// cause strips the operation and the addresses that package net adds.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -113,7 +113,7 @@ func cause(err error) error {
 	return err
 }
 
-// reachable lists HOST:PORT for the listeners; a wildcard stands for the
+// reachable lists HOST:PORT for the listeners; it expands a wildcard to the
 // addresses of the device, or of all interfaces.
 func reachable(listeners []net.Listener, device string) []string {
 	var all []string

@@ -4,9 +4,9 @@ package bus
 
 import "errors"
 
-// ErrLocked is the error of a file that another process holds.
+// ErrLocked is the error of a file that another process has locked.
 var ErrLocked = errors.New("another thru has it under way")
 
-// LockFile holds nothing on systems without flock(2): there two commands could
-// go on with one run.
+// LockFile locks nothing on systems without flock(2): there two commands could
+// continue the same run.
 func LockFile(string) (unlock func(), err error) { return func() {}, nil }

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is the error of a file that another process holds.
+// ErrLocked is the error of a file that another process has locked.
 var ErrLocked = errors.New("another thru has it under way")
 
-// LockFile holds a file until it is unlocked, or this process ends in whatever
-// way. The error is ErrLocked where another one holds it.
+// LockFile locks a file until it is unlocked, or this process ends for any reason.
+// The error is ErrLocked where another process has the lock.
 func LockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// maxRunning bounds the requests of one client that are answered at a time.
+// maxRunning bounds the concurrent requests of one client.
 const maxRunning = 32
 
-// graceTime is how long the end of a client waits for its running requests,
-// whose context has ended.
+// graceTime is how long the end of a client waits for its running requests, whose
+// context has ended.
 const graceTime = 2 * time.Second
 
-// Reasons why a request is not answered.
+// Reasons for rejecting a request.
 var (
 	errEnded = errors.New("the client is gone")
 	errBusy  = errors.New("too many requests at a time")
@@ -26,12 +26,12 @@ type login struct {
 	client     string
 	privileges []string
 	own        bool            // of this process itself
-	addr       netip.Addr      // that its connection comes from; not valid: not known
-	cut        func()          // ends its connection
+	addr       netip.Addr      // from which it is connected; not valid: unknown
+	cut        func()          // closes its connection
 	ctx        context.Context // ends with the login
 	cancel     context.CancelFunc
 	once       sync.Once
-	wg         sync.WaitGroup // requests being answered
+	wg         sync.WaitGroup // running requests
 	*life
 
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ func newLogin(client string, privileges []string, own bool, life *life, cut func
 	return &login{client: client, privileges: privileges, own: own, cut: cut, ctx: ctx, cancel: cancel, life: life}
 }
 
-// begin takes a place for a request; done gives it back.
+// begin takes a slot for a request; done frees it.
 func (l *login) begin() error {
 	l.touch()
 	l.mu.Lock()
@@ -67,8 +67,8 @@ func (l *login) done() {
 	l.wg.Done()
 }
 
-// end lets no request begin, ends the running ones, and calls gone once.
-// A second call returns when the first has.
+// end rejects new requests, cancels the running ones, and calls gone once. A second
+// call returns when the first has.
 func (l *login) end(gone func(client string)) {
 	l.once.Do(func() {
 		l.mu.Lock()
@@ -79,7 +79,7 @@ func (l *login) end(gone func(client string)) {
 		go func() { l.wg.Wait(); close(idle) }()
 		select {
 		case <-idle:
-		case <-time.After(graceTime): // a handler that hangs must not keep the rest of the client alive
+		case <-time.After(graceTime): // a handler that hangs must not delay the end of the client
 		}
 		if gone != nil {
 			gone(l.client)

@@ -12,10 +12,10 @@ import (
 	"thru/internal/fault"
 )
 
-// bookFile keeps the names of a fleet, in the state folder of a controller.
+// bookFile holds the names of a fleet, in the state folder of a controller.
 const bookFile = "hosts.json"
 
-// NameBook keeps which agent has which name: the first that used it, until it
+// NameBook records which agent has which name: the first that used it, until the name
 // is forgotten. An agent has one name at a time.
 type NameBook struct {
 	path string // "" for one in memory
@@ -25,7 +25,7 @@ type NameBook struct {
 	unsaved bool
 }
 
-// pin is whose a name is.
+// pin is the owner of a name.
 type pin struct {
 	Key    string    `json:"key"`
 	SeenAt time.Time `json:"seen_at"`
@@ -39,8 +39,8 @@ type bookDoc struct {
 
 const bookVersion = 1
 
-// OpenNameBook reads the names in a folder; one without the file has none yet.
-// An empty folder is a book in memory.
+// OpenNameBook reads the names in a folder; without the file there are none. An empty
+// dir is a book in memory.
 func OpenNameBook(dir string) (*NameBook, error) {
 	if dir == "" {
 		return &NameBook{names: map[string]pin{}}, nil
@@ -62,8 +62,8 @@ func OpenNameBook(dir string) (*NameBook, error) {
 	return b, nil
 }
 
-// Claim gives a name to the key that has it, or to the first that asks. The
-// text says why a key may not have it.
+// Claim gives a name to the key that has it, or to the first that asks. refused says
+// why the key may not have it.
 func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +98,7 @@ func (b *NameBook) Claim(name, key string, now time.Time) (refused string, err e
 	return "", nil
 }
 
-// Forget lets go of a name, and returns the key that had it.
+// Forget releases a name, and returns the key that had it.
 func (b *NameBook) Forget(name string) (key string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *NameBook) Forget(name string) (key string, err error) {
 	return p.Key, nil
 }
 
-// Save writes down when hosts were last seen.
+// Save stores when hosts were last seen.
 func (b *NameBook) Save() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +124,7 @@ func (b *NameBook) Save() error {
 	return b.save()
 }
 
-// save needs the lock.
+// save writes the file. The caller holds the lock.
 func (b *NameBook) save() error {
 	if b.path == "" {
 		return nil
@@ -140,7 +140,7 @@ func (b *NameBook) save() error {
 	return nil
 }
 
-// hosts are those with a name, as far as the book knows them.
+// hosts returns the named hosts, as far as the book knows them.
 func (b *NameBook) hosts() map[string]Host {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +151,7 @@ func (b *NameBook) hosts() map[string]Host {
 	return all
 }
 
-// readNames reads what NameBook has written.
+// readNames parses the file of a NameBook.
 func readNames(b []byte) (map[string]pin, error) {
 	var doc bookDoc
 	if err := json.Unmarshal(b, &doc); err != nil {

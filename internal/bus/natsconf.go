@@ -17,8 +17,8 @@ import (
 	"thru/internal/fault"
 )
 
-// NATSConfig is how to reach an external NATS server or cluster. It is always
-// reached by TLS, with certificates of the system's or the named authorities.
+// NATSConfig says how to reach an external NATS server or cluster. The connection is
+// always by TLS, with certificates of the system's or the named authorities.
 type NATSConfig struct {
 	URL   string // nats://HOST:PORT, several with commas; tls:// is the same
 	CA    string // file of PEM certificates; empty: the authorities of the system
@@ -26,7 +26,7 @@ type NATSConfig struct {
 	Creds string // a credentials file (JWT and key)
 }
 
-// login reads the key, and returns the options by which it logs in.
+// login reads the key, and returns the options to log in with it.
 func (c NATSConfig) login() (identity, []nats.Option, error) {
 	switch {
 	case c.Nkey != "" && c.Creds != "":
@@ -81,9 +81,9 @@ func (c NATSConfig) tls() (*tls.Config, error) {
 	return conf, nil
 }
 
-// natsDialer connects by our sockets' options, so that a device can be named.
+// natsDialer connects with our socket options, so that a device can be set.
 type natsDialer struct {
-	ctx    context.Context // of the connection's user: ends an attempt under way
+	ctx    context.Context // ends a running attempt
 	dialer net.Dialer
 	seen   *lastError
 }
@@ -100,7 +100,7 @@ func (d natsDialer) Dial(network, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// natsDialError says why a NATS server is not reached.
+// natsDialError explains why a NATS server cannot be reached.
 func natsDialError(address string, err error) error {
 	var dns *net.DNSError
 	switch {
@@ -114,7 +114,7 @@ func natsDialError(address string, err error) error {
 	return fault.Failf("check the address, and the route to it", "bus: connecting to NATS at %s: %w: %w", address, ErrUnreachable, cause(err))
 }
 
-// explain says what an error of the NATS library means to who runs thru.
+// explain translates an error of the NATS library for the user of thru.
 func (c NATSConfig) explain(key string, err error) error {
 	var hinted *fault.Error
 	var name x509.HostnameError
@@ -146,9 +146,9 @@ func (c NATSConfig) explain(key string, err error) error {
 	return fault.Failf("see whether a NATS server with TLS is at that port", "bus: connecting to NATS at %s: %w", c.URL, err)
 }
 
-// NATSUsers prints the part of a NATS server's configuration that lets these
-// keys in: each agent can answer for itself alone, each operator ask for itself
-// alone. It goes into the server's configuration as it is.
+// NATSUsers returns the part of a NATS server's configuration that admits these keys:
+// each agent can answer only as itself, each operator ask only as itself. It can be
+// pasted as it is.
 func NATSUsers(agents, operators, controllers []string) string {
 	var b strings.Builder
 	b.WriteString("authorization {\n  users = [\n")
@@ -171,9 +171,9 @@ func quoted(list []string) string {
 	return `"` + strings.Join(list, `", "`) + `"`
 }
 
-// reconnectDelay is the wait before the next round of attempts: short at first,
-// so that sessions outlive a blip, then up to 4 s, each spread over its half so
-// that a fleet does not come back in step.
+// reconnectDelay returns the wait before the next round of attempts: short at first,
+// so that sessions survive a short outage, then up to 4 s, with a random part of one
+// half so that a fleet does not reconnect all at once.
 func reconnectDelay(attempts int) time.Duration {
 	most := min(250*time.Millisecond<<min(attempts, 4), 4*time.Second)
 	return most/2 + spread(most/2)

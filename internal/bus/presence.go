@@ -11,10 +11,10 @@ import (
 	"thru/internal/fault"
 )
 
-// announceGap is the least time between two presences, as the registry takes them.
+// announceGap is the least time between two presence messages that the registry accepts.
 const announceGap = time.Second
 
-// announce says every presenceEvery, and when it is woken, that the host is here.
+// announce sends a presence every presenceEvery, and when it is woken.
 func (p *Post) announce() {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
@@ -28,7 +28,7 @@ func (p *Post) announce() {
 		if p.nc.IsConnected() {
 			p.present(p.nc)
 		}
-		select { // what wakes it meanwhile is told with the next
+		select { // a wake-up meanwhile is covered by the next presence
 		case <-time.After(announceGap):
 		case <-p.ctx.Done():
 			return
@@ -37,7 +37,7 @@ func (p *Post) announce() {
 	}
 }
 
-// presence is what there is to say.
+// presence returns the current presence.
 func (p *Post) presence(leaving bool) Presence {
 	c := p.conf
 	m := Presence{
@@ -53,19 +53,19 @@ func (p *Post) presence(leaving bool) Presence {
 	return m
 }
 
-// roll answers a roll call, at some moment of rollSpread.
+// roll answers a roll call, after a random part of rollSpread.
 func (p *Post) roll(*nats.Msg) {
 	time.AfterFunc(spread(rollSpread), p.Announce)
 }
 
-// present tells the fleet once who this is.
+// present sends the presence once.
 func (p *Post) present(nc *nats.Conn) {
 	if b, err := json.Marshal(p.presence(false)); err == nil {
 		nc.Publish(hereSubject(p.ID()), b)
 	}
 }
 
-// here hears this agent's own presence: where a newer process has the same
+// here handles a presence with this agent's key: if a newer process has the same
 // identity, this one leaves for good.
 func (p *Post) here(m *nats.Msg) {
 	other, err := parsePresence(m.Data)
@@ -84,34 +84,34 @@ func (p *Post) here(m *nats.Msg) {
 	go p.Close()
 }
 
-// olderThan tells which of two processes yields; both decide alike.
+// olderThan decides which of two processes yields; both decide the same.
 func (p *Post) olderThan(other Presence) bool {
 	own := p.started.UnixNano()
 	return own < other.StartedNs || own == other.StartedNs && strings.Compare(p.instance, other.Instance) < 0
 }
 
-// ackMessage is what a controller says of a result, or of the host's name.
+// ackMessage is a controller's message about a result, or about the host's name.
 type ackMessage struct {
-	Controller string `json:"controller,omitempty"` // to whom the parts go
-	Next       int    `json:"next_bytes"`           // offset of the part that is wanted
-	Done       bool   `json:"done,omitempty"`       // the result is kept
-	Error      string `json:"error,omitempty"`      // it is not
+	Controller string `json:"controller,omitempty"` // to which the parts go
+	Next       int    `json:"next_bytes"`           // offset of the next part
+	Done       bool   `json:"done,omitempty"`       // the result is stored
+	Error      string `json:"error,omitempty"`      // why it is not
 	Refused    string `json:"refused,omitempty"`    // why the host may not be used under its name; empty: it may
 }
 
-// What stands last in the subjects by which a controller refuses a name, and
-// hands on the presence of another process with the agent's key.
+// Last tokens of the subjects by which a controller refuses a name, and passes on the
+// presence of another process with the agent's key.
 const (
 	wordName = "name"
 	wordHere = "here"
 )
 
-// ack hears a controller.
+// ack handles a message of a controller.
 func (p *Post) ack(m *nats.Msg) {
 	t := tokens(m.Subject, 4)
 	var a ackMessage
 	switch {
-	case m.Header.Get("Status") == "503": // the server's word
+	case m.Header.Get("Status") == "503": // from the server: no subscriber
 		a.Error = "no controller listens"
 	case len(m.Data) > presenceBytes || decode(m.Data, &a) != nil:
 		return
@@ -136,7 +136,7 @@ func (p *Post) ack(m *nats.Msg) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case p.acks[t[3]] <- a: // nil where nobody waits any more
+	case p.acks[t[3]] <- a: // nil where nothing waits for it
 	default:
 	}
 }

@@ -15,8 +15,8 @@ import (
 // maxPrivate bounds what is read of a private file, in bytes.
 const maxPrivate = 1 << 20
 
-// makePrivateDir makes a folder that only its owner enters; one that others
-// can write to is refused, since they could replace the files in it.
+// makePrivateDir makes a folder that only its owner can enter; it refuses one that
+// others can write to, since they could replace the files in it.
 func makePrivateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("bus: making the folder %s: %w", dir, err)
@@ -31,7 +31,7 @@ func makePrivateDir(dir string) error {
 	return nil
 }
 
-// ReadKey reads a file of keys or certificates that somebody names; an endless one is cut.
+// ReadKey reads a file of keys or certificates that the user names, up to a limit.
 func ReadKey(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -41,8 +41,8 @@ func ReadKey(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxPrivate))
 }
 
-// readPrivate reads a file that holds a secret and refuses one that others
-// can read. Windows has no mode bits; there the folder's ACL protects it.
+// readPrivate reads a file that holds a secret and refuses one that others can read.
+// Windows has no mode bits; there the folder's ACL protects it.
 func readPrivate(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -63,9 +63,8 @@ func readPrivate(path string) ([]byte, error) {
 	return b, nil
 }
 
-// WritePrivate writes a file of mode 0600 so that a crash leaves the old or
-// the new one whole. Without replace, an existing file stays and the error
-// is fs.ErrExist.
+// WritePrivate writes a file of mode 0600 so that a crash leaves the old or the new
+// one whole. Without replace, an existing file stays and the error is fs.ErrExist.
 func WritePrivate(path string, data []byte, replace bool) error {
 	temp, err := writeTemp(filepath.Dir(path), data)
 	if err != nil {
@@ -82,7 +81,7 @@ func WritePrivate(path string, data []byte, replace bool) error {
 	return nil
 }
 
-// HalfWritten begins the name of a file that is not whole yet.
+// HalfWritten is the prefix of the name of an incomplete file.
 const HalfWritten = ".new-"
 
 func writeTemp(dir string, data []byte) (string, error) {
@@ -101,8 +100,8 @@ func writeTemp(dir string, data []byte) (string, error) {
 	return f.Name(), nil
 }
 
-// place gives the temporary file its name. A hard link fails where the name
-// is taken, so of two processes that create a file at once one wins.
+// place gives the temporary file its name. A hard link fails where the name is taken,
+// so of two processes that create a file at once one wins.
 func place(temp, path string, replace bool) error {
 	if replace {
 		return os.Rename(temp, path)
@@ -111,7 +110,7 @@ func place(temp, path string, replace bool) error {
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if _, err := os.Lstat(path); err == nil { // a file system without hard links
+	if _, err := os.Lstat(path); err == nil { // for file systems without hard links
 		return fs.ErrExist
 	}
 	return os.Rename(temp, path)

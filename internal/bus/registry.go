@@ -19,26 +19,26 @@ import (
 const (
 	maxHosts      = 8192
 	hostsPage     = 200
-	refuseAgain   = 10 * time.Second // between two words to an agent about its name
+	refuseAgain   = 10 * time.Second // between two messages to an agent about its name
 	maxOperators  = 1024
-	operatorsKey  = 128 // of one key, so that none locks the others out
-	presenceBurst = 3   // presences of an agent; then one each announceGap
+	operatorsKey  = 128 // of one key, so that it cannot lock the others out
+	presenceBurst = 3   // presence messages of an agent at once; then one per announceGap
 )
 
-// RegistryConfig says on which bus a registry listens, and what it does with results.
+// RegistryConfig sets the bus of a registry, and what it does with results.
 type RegistryConfig struct {
 	Hub  *Hub        // of this process; or
 	NATS *NATSConfig // an external bus
 
-	Book *NameBook // whose names are whose; nil: forgotten with the registry
-	// Intake keeps a result; where it returns nil, the agent forgets it. It is
-	// called concurrently, and with the same Agent and ID again where the agent has
-	// not heard that it is kept. nil: results stay at the agents.
+	Book *NameBook // owners of names; nil: kept only in memory
+	// Intake stores a result; when it returns nil, the agent drops the result. It is
+	// called concurrently, and again with the same Agent and ID if the agent has not
+	// received the ack. nil: results stay at the agents.
 	Intake func(Spooled) error
 }
 
-// Registry is what a controller knows of its fleet: who is there, and whose the
-// names are. Several can serve one external NATS.
+// Registry is a controller's list of its fleet: which hosts are online, and who owns
+// the names. Several can serve one external NATS.
 type Registry struct {
 	conf    RegistryConfig
 	nc      *nats.Conn
@@ -50,28 +50,28 @@ type Registry struct {
 	closed  chan struct{}
 	close   sync.Once
 	wg      sync.WaitGroup
-	stop    func() // of the uplink
+	stop    func() // stops the uplink
 	subs    []*nats.Subscription
 
-	naming sync.Mutex // whose a name is does not change while a presence is taken
+	naming sync.Mutex // the owner of a name does not change while a presence is handled
 
 	mu        sync.Mutex
 	hosts     map[string]*entry // by id
-	forgotten map[string]bool   // ids, a moment ago
+	forgotten map[string]bool   // ids that were just forgotten
 	logins    map[string]*login // of operators
 }
 
 // entry is a host as it was last heard.
 type entry struct {
 	Host
-	told   time.Time     // last word about its name
-	rights *rate.Limiter // to say that it is here
+	told   time.Time     // last message about its name
+	rights *rate.Limiter // of its presence messages
 
-	instance string // of the process that said so last
+	instance string // of the process that sent the last presence
 }
 
-// OpenRegistry begins to listen, and calls the roll: who is there is known
-// within a second.
+// OpenRegistry starts to listen, and sends a roll call: the hosts that are online are
+// known within a second.
 func OpenRegistry(ctx context.Context, c RegistryConfig) (*Registry, error) {
 	if c.Book == nil {
 		c.Book = &NameBook{names: map[string]pin{}}
@@ -122,7 +122,7 @@ func (r *Registry) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// listen subscribes to what concerns a registry.
+// listen subscribes to the subjects of a registry.
 func (r *Registry) listen() error {
 	keep := func(sub *nats.Subscription, err error) error {
 		r.subs = append(r.subs, sub)
@@ -150,7 +150,7 @@ func (r *Registry) listen() error {
 	return nil
 }
 
-// gone hears from the hub that a connection has ended, before the host is missed.
+// gone marks a host offline when the hub reports the end of its connection.
 func (r *Registry) gone(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,10 +159,10 @@ func (r *Registry) gone(id string) {
 	}
 }
 
-// call calls the roll.
+// call sends a roll call.
 func (r *Registry) call() { r.nc.Publish(rollSubject(r.key), nil) }
 
-// here takes a presence, of each agent at most one a second.
+// here handles a presence, at most one per second of each agent.
 func (r *Registry) here(m *nats.Msg) {
 	t := tokens(m.Subject, 3)
 	if t == nil || !validKey(t[2]) {
@@ -201,7 +201,7 @@ func (r *Registry) here(m *nats.Msg) {
 	}
 }
 
-// due tells whether a presence of an agent is looked at, and makes its entry.
+// due reports whether a presence of an agent is to be handled, and creates its entry.
 func (r *Registry) due(id string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +219,7 @@ func (r *Registry) due(id string, now time.Time) bool {
 	return e.rights.AllowN(now, 1)
 }
 
-// makeRoom forgets the host that was away for longest; it needs the lock.
+// makeRoom removes the host that was offline for longest. The caller holds the lock.
 func (r *Registry) makeRoom(now time.Time) bool {
 	oldest := ""
 	for id, e := range r.hosts {
@@ -231,20 +231,19 @@ func (r *Registry) makeRoom(now time.Time) bool {
 	return oldest != ""
 }
 
-// online tells whether a host was heard lately.
+// online reports whether a host was heard recently.
 func (e *entry) online(now time.Time) bool {
 	return e.Online && now.Sub(e.SeenAt) < offlineAfter
 }
 
-// Hosts returns all that are known, in the order of their ids: who is there,
-// and who was.
+// Hosts returns all known hosts, online and offline, in the order of their ids.
 func (r *Registry) Hosts() []Host {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.conf.Book.hosts()
 	for id, e := range r.hosts {
-		if e.Name == "" { // nothing that it said could be read
+		if e.Name == "" { // none of its presence messages could be parsed
 			continue
 		}
 		h := e.Host
@@ -256,7 +255,7 @@ func (r *Registry) Hosts() []Host {
 	return slices.SortedFunc(maps.Values(all), func(a, b Host) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// nameOf returns the name that an agent rightly has, or nothing.
+// nameOf returns the name that an agent owns, or "".
 func (r *Registry) nameOf(id string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -266,12 +265,12 @@ func (r *Registry) nameOf(id string) string {
 	return ""
 }
 
-// forgetTime is how long a host that was forgotten is not heard: what it said
-// before may be under way still, and others come first to have its name.
+// forgetTime is how long presence messages of a forgotten host are ignored: an earlier
+// one may still be in transit, and other hosts get the name first.
 const forgetTime = time.Second
 
-// Forget lets go of a name, so that another agent may have it; the host that
-// had it is listed no more, unless it is heard again.
+// Forget releases a name, so that another agent may have it; the host that had it is
+// no longer listed, unless it is heard again.
 func (r *Registry) Forget(name string) error {
 	r.naming.Lock()
 	defer r.naming.Unlock()
@@ -328,7 +327,7 @@ func (r *Registry) request(m *nats.Msg) {
 	r.answers.begin(l, request{t[4], m.Reply, m.Header.Get(headerPatience), m.Data})
 }
 
-// login returns an operator, from its first request on.
+// login returns an operator, and creates it at its first request.
 func (r *Registry) login(who operatorID) *login {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -340,7 +339,7 @@ func (r *Registry) login(who operatorID) *login {
 	return l
 }
 
-// alive keeps the lease of an operator.
+// alive renews the lease of an operator.
 func (r *Registry) alive(m *nats.Msg) {
 	t := tokens(m.Subject, 4)
 	if t == nil {
@@ -354,7 +353,7 @@ func (r *Registry) alive(m *nats.Msg) {
 	}
 }
 
-// watch forgets operators that are gone, and writes down who was seen.
+// watch removes lost operators, and stores when hosts were last seen.
 func (r *Registry) watch() {
 	tick, keep := time.NewTicker(time.Second), time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -384,7 +383,7 @@ func (r *Registry) endSilent(after time.Duration) {
 	}
 }
 
-// Close stops listening. Results on their way in are not kept, and come again.
+// Close stops listening. Results that are partly received are dropped; agents send them again.
 func (r *Registry) Close() error {
 	var err error
 	r.close.Do(func() {
@@ -406,7 +405,7 @@ func (r *Registry) Close() error {
 	return err
 }
 
-// leave hears nothing more, so that what comes from now on goes to another controller.
+// leave unsubscribes, so that later messages go to another controller.
 func (r *Registry) leave() {
 	if r.conf.Hub != nil {
 		r.conf.Hub.server.onGone(nil)

@@ -6,18 +6,18 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// route carries the messages between a Client and its agent: a connection of
-// its own (a pair), or a share of one that leads to many agents (a fleet).
+// route carries the messages between a Client and its agent: its own connection (a
+// pair), or a share of a connection to many agents (a fleet).
 type route interface {
 	// ask sends a request and waits for its reply.
 	ask(ctx context.Context, q Question, header nats.Header, body []byte) (*nats.Msg, error)
-	// cut ends the route at once, from wherever it is called.
+	// cut ends the route at once, from any goroutine.
 	cut()
-	// end gives it back; nothing of it runs when end returns.
+	// end releases the route; all its goroutines have ended when end returns.
 	end()
 }
 
-// ownRoute is a connection that leads to one agent.
+// ownRoute is a connection to one agent.
 type ownRoute struct {
 	client string
 	nc     *nats.Conn
@@ -28,7 +28,7 @@ func (r *ownRoute) ask(ctx context.Context, q Question, header nats.Header, body
 	return r.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject(r.client, q.Verb), Header: header, Data: body})
 }
 
-func (r *ownRoute) cut() { go r.nc.Close() } // not from within a callback of its own
+func (r *ownRoute) cut() { go r.nc.Close() } // not from within one of its callbacks
 
 func (r *ownRoute) end() {
 	r.nc.Close()

@@ -8,13 +8,13 @@ import (
 	"fmt"
 )
 
-// redacted stands wherever a secret would be printed.
+// redacted replaces a secret in any output.
 const redacted = "(redacted)"
 
-// Secret lets a client in. Formatting it, alone or in an exported field, and
-// encoding it as JSON yield "(redacted)"; only Join.String and the files of
-// State and Keyring hold the value. What a string type cannot guard: %p, which
-// go vet refuses, a key of a map in JSON, and an unexported field.
+// Secret admits a client. Formatting it, alone or in an exported field, and encoding
+// it as JSON yield "(redacted)"; only Join.String and the files of State and Keyring
+// have the value. A string type cannot guard against %p, which go vet rejects, a key
+// of a map in JSON, and an unexported field.
 type Secret string
 
 // Format implements fmt.Formatter, for verbs that Stringer does not cover (%d).
@@ -37,7 +37,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // MarshalJSON implements json.Marshaler, redacted.
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(s.GoString()), nil }
 
-// matches compares in constant time; no secret at all matches nothing.
+// matches compares in constant time; an empty secret matches nothing.
 func (s Secret) matches(given string) bool {
 	return s != "" && subtle.ConstantTimeCompare([]byte(s), []byte(given)) == 1
 }
@@ -57,8 +57,8 @@ func newID() string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b)[:26]
 }
 
-// validID tells whether a client id is long enough to be unguessable and free
-// of the dots and wildcards of subjects.
+// validID reports whether a client id is long enough to be unguessable and free of the
+// dots and wildcards of subjects.
 func validID(id string) bool {
 	if len(id) < 22 || len(id) > 64 {
 		return false

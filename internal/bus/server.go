@@ -13,32 +13,32 @@ import (
 	nats "github.com/nats-io/nats-server/v2/server"
 )
 
-// Bounds of the front.
+// Limits of the front.
 const (
 	maxConnections = 256
-	maxHandshakes  = 128 // not let in yet, half of them from one address; the rest of the places is for those who got in
+	maxHandshakes  = 128 // not logged in yet, half of them from one address; the other places are for logged-in clients
 	handshakeTime  = 5 * time.Second
 	maxControlLine = 1024 // bytes of a line of the NATS protocol
 	maxSubs        = 64   // subscriptions of a connection
 	startTime      = 5 * time.Second
 )
 
-// alpn is the application protocol (RFC 7301) by which a client knows that a
-// TLS server is a thru, before it trusts the certificate or sends the secret.
+// alpn is the application protocol (RFC 7301) by which a client recognizes a thru TLS
+// server, before it trusts the certificate or sends the secret.
 const alpn = "thru"
 
-// ServerConfig says where and for whom an agent's control plane listens.
+// ServerConfig configures the listener of an agent's control plane.
 type ServerConfig struct {
 	Addrs  []string // HOST:PORT to listen at; ":5200" means all addresses
 	Device string   // device or VRF to bind to (Linux)
 	State  *State   // identity; nil: a fresh one in memory
-	NoAuth bool     // lets in anybody to measure, for a closed lab
-	Allow  []string // of Privileges: what the join strings for them grant
+	NoAuth bool     // admits every client to measure, for a closed lab
+	Allow  []string // of Privileges: granted by their join strings
 	Name   string   // put into join strings; may be empty
 }
 
-// Server is the control plane of an agent: an embedded NATS server that
-// listens nowhere itself, behind a front that speaks TLS.
+// Server is the control plane of an agent: an embedded NATS server without its own
+// listener, behind a front with TLS.
 type Server struct {
 	conf        ServerConfig
 	nats        *nats.Server
@@ -47,8 +47,8 @@ type Server struct {
 	agentUser   string
 	agentSecret Secret
 	listeners   []net.Listener
-	places      chan struct{}   // one for each connection
-	preAuth     *preAuthLimiter // who is not let in yet
+	places      chan struct{}   // one slot for each connection
+	preAuth     *preAuthLimiter // connections not logged in yet
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -60,14 +60,14 @@ type Server struct {
 	gone   func(client string)
 }
 
-// Listen starts the control plane. The context bounds the start alone; Close
-// ends the server. Addresses that cannot be used are warnings where another
-// one can, else an error with a hint.
+// Listen starts the control plane. The context bounds only the start; Close ends the
+// server. Addresses that cannot be used are warnings if another one can, else an error
+// with a hint.
 func Listen(ctx context.Context, c ServerConfig) (*Server, []string, error) {
 	return open(ctx, c, agentFront())
 }
 
-// open starts a server behind its listeners.
+// open starts a server with its listeners.
 func open(ctx context.Context, c ServerConfig, f front) (*Server, []string, error) {
 	listeners, warnings, err := listen(ctx, c.Addrs, c.Device)
 	if err != nil {
@@ -87,17 +87,17 @@ func open(ctx context.Context, c ServerConfig, f front) (*Server, []string, erro
 	return s, warnings, nil
 }
 
-// front is what differs between the server of an agent and the hub of a fleet.
+// front holds what differs between the server of an agent and the hub of a fleet.
 type front struct {
 	door        func(*Server) nats.Authentication
 	connections int
 	handshakes  int
 	subs        int   // of a connection
 	pingsOut    int   // unanswered pings that end a connection
-	pending     int64 // bytes that may wait to be sent on a connection; 0: as NATS has it
+	pending     int64 // bytes that may wait to be sent on a connection; 0: NATS's default
 }
 
-// agentFront lets clients in by their join string.
+// agentFront admits clients by their join string.
 func agentFront() front {
 	return front{
 		door:        func(s *Server) nats.Authentication { return doorman{s} },
@@ -136,7 +136,7 @@ func newServer(c ServerConfig, f front) (*Server, error) {
 	return s, nil
 }
 
-// options of the embedded server: messages, and nothing else of what it can do.
+// options returns those of the embedded server: only messaging is enabled.
 func (s *Server) options() *nats.Options {
 	return &nats.Options{
 		ServerName: "thru-" + s.conf.State.ID,
@@ -148,11 +148,11 @@ func (s *Server) options() *nats.Options {
 	}
 }
 
-// Join returns what a client needs to get in and measure. Its data addresses
-// are those given; none means where control goes.
+// Join returns the join string to measure. data are its data addresses; none means
+// the control addresses.
 func (s *Server) Join(data []string) Join { return s.JoinFor(PrivilegeMeasure, data) }
 
-// JoinFor returns the same for a privilege, or for several (Together).
+// JoinFor returns the join string of a privilege, or of several (Together).
 func (s *Server) JoinFor(privilege string, data []string) Join {
 	j := Join{
 		Name: s.conf.Name, Control: reachable(s.listeners, s.conf.Device), Data: data,
@@ -164,8 +164,8 @@ func (s *Server) JoinFor(privilege string, data []string) Join {
 	return j
 }
 
-// Close ends all connections and the embedded server, and returns when
-// nothing of it runs any more.
+// Close ends all connections and the embedded server. All their goroutines have ended
+// when it returns.
 func (s *Server) Close() {
 	s.cancel()
 	for _, l := range s.listeners {
@@ -176,7 +176,7 @@ func (s *Server) Close() {
 	s.nats.WaitForShutdown()
 }
 
-// accept takes connections until the listener is closed.
+// accept accepts connections until the listener is closed.
 func (s *Server) accept(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -209,8 +209,8 @@ func (s *Server) accept(l net.Listener) {
 	}
 }
 
-// handshake does TLS first, so that nobody reaches the NATS server who does
-// not speak it; nil when it fails.
+// handshake makes the TLS handshake first, so that only TLS clients reach the NATS
+// server; nil on failure.
 func (s *Server) handshake(conn net.Conn) net.Conn {
 	ctx, cancel := context.WithTimeout(s.ctx, handshakeTime)
 	defer cancel()
@@ -221,8 +221,8 @@ func (s *Server) handshake(conn net.Conn) net.Conn {
 	return secure
 }
 
-// serve joins a connection to the embedded server until one of them ends. letIn
-// is called when its client is let in; nil: it is of this process itself.
+// serve connects a client to the embedded server until one of them ends. letIn is
+// called when the client has logged in; nil: the client is this process itself.
 func (s *Server) serve(outer net.Conn, letIn func()) {
 	defer outer.Close()
 	inner, err := s.nats.InProcessConn()
@@ -247,8 +247,7 @@ func (s *Server) serve(outer net.Conn, letIn func()) {
 	s.leave(l)
 }
 
-// claim makes a link the connection of a client: one client a link, one link
-// a client.
+// claim assigns a link to a client: one client per link, one link per client.
 func (s *Server) claim(id uint64, client string, privileges []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,13 +262,13 @@ func (s *Server) claim(id uint64, client string, privileges []string) error {
 	return nil
 }
 
-// leave forgets a link that has ended, and tells of a client that had it.
+// leave removes a link that has ended, and reports the client that had it.
 func (s *Server) leave(l *link) {
 	s.mu.Lock()
 	delete(s.links, l.id)
 	gone, ended, member := s.gone, l.login, l.owner
 	for _, other := range s.links {
-		if other.owner == member { // who is still here by another connection
+		if other.owner == member { // the member has another connection
 			member = ""
 		}
 	}
@@ -286,28 +285,28 @@ func (s *Server) leave(l *link) {
 	s.mu.Unlock()
 }
 
-// login returns a client that is connected, or nil.
+// login returns a connected client, or nil.
 func (s *Server) login(client string) *login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.logins[client]
 }
 
-// everyone returns all who are connected.
+// everyone returns all connected clients.
 func (s *Server) everyone() []*login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.logins))
 }
 
-// onGone sets who hears of clients that are gone; nil ends it.
+// onGone sets the function to call when a client is gone; nil ends that.
 func (s *Server) onGone(f func(client string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone = f
 }
 
-// enter takes a place if one is free.
+// enter takes a slot if one is free.
 func enter(places chan struct{}) bool {
 	select {
 	case places <- struct{}{}:

@@ -18,8 +18,8 @@ import (
 // maxPatience bounds how long a request may run.
 const maxPatience = 60 * time.Second
 
-// Service answers the requests of a server's clients by a Handler, as the
-// NATS micro service "thru".
+// Service answers the requests of a server's clients with a Handler, as the NATS micro
+// service "thru".
 type Service struct {
 	server  *Server
 	nc      *nats.Conn
@@ -30,9 +30,9 @@ type Service struct {
 	wg      sync.WaitGroup
 }
 
-// Serve starts to answer. A handler is called concurrently, in a goroutine a
-// request; its context ends when the client is gone or has stopped waiting.
-// Gone is called once a client, after its last request.
+// Serve starts to answer. The handler is called concurrently, in one goroutine per
+// request; its context ends when the client is gone or has stopped waiting. Gone is
+// called once for a client, after its last request.
 func Serve(s *Server, h Handler) (*Service, error) {
 	nc, err := s.connect()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Server) connect(more ...nats.Option) (*nats.Conn, error) {
 	)...)
 }
 
-// register adds an endpoint a verb.
+// register adds one endpoint per verb.
 func (v *Service) register() (err error) {
 	v.micro, err = micro.AddService(v.nc, micro.Config{
 		Name: "thru", Version: fmt.Sprintf("%d.%d.0", WireMajor, WireMinor), QueueGroupDisabled: true,
@@ -80,15 +80,15 @@ func (v *Service) endpoint(verb string, f micro.HandlerFunc) error {
 	return v.micro.AddEndpoint(verb, f, micro.WithEndpointSubject(subject("*", verb)))
 }
 
-// alive keeps a lease.
+// alive renews a lease.
 func (v *Service) alive(r micro.Request) {
 	if l := v.server.login(clientOf(r.Subject())); l != nil {
 		l.touch()
 	}
 }
 
-// request answers one verb. The reply goes to the inbox of the client that
-// asked and to no other, since the server lets the agent publish anywhere.
+// request answers one verb. The reply goes only to the inbox of the client that asked:
+// the server lets the agent publish anywhere, so this is checked here.
 func (v *Service) request(verb string) micro.HandlerFunc {
 	return func(r micro.Request) {
 		client := clientOf(r.Subject())
@@ -100,19 +100,17 @@ func (v *Service) request(verb string) micro.HandlerFunc {
 	}
 }
 
-// loginKey leads from the context of a request to the login that made it.
+// loginKey is the context key of the login that made a request.
 type loginKey struct{}
 
-// IsOwn tells a handler whether a request comes from its own process, and not
-// from the network.
+// IsOwn reports whether a request comes from its own process, and not from the network.
 func IsOwn(ctx context.Context) bool {
 	l, _ := ctx.Value(loginKey{}).(*login)
 	return l != nil && l.own
 }
 
-// ClientAddr is the address from which the client of a request is connected. It
-// is not known of one of this process, and of one that came by a controller or
-// over ssh.
+// ClientAddr returns the address from which the client of a request is connected. It
+// is unknown for a client in this process, behind a controller or over ssh.
 func ClientAddr(ctx context.Context) (netip.Addr, bool) {
 	l, _ := ctx.Value(loginKey{}).(*login)
 	if l == nil {
@@ -121,7 +119,7 @@ func ClientAddr(ctx context.Context) (netip.Addr, bool) {
 	return l.addr, l.addr.IsValid()
 }
 
-// addrOf is the IP address of a TCP end; not valid where it has none.
+// addrOf returns the IP address of a TCP end; not valid for any other.
 func addrOf(a net.Addr) netip.Addr {
 	if t, ok := a.(*net.TCPAddr); ok {
 		return t.AddrPort().Addr().Unmap().WithZone("")
@@ -129,8 +127,8 @@ func addrOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// Granted are the privileges of the client that makes a request. The own
-// process has all.
+// Granted returns the privileges of the client that makes a request. The own process
+// has all.
 func Granted(ctx context.Context) []string {
 	l, _ := ctx.Value(loginKey{}).(*login)
 	switch {
@@ -142,13 +140,13 @@ func Granted(ctx context.Context) []string {
 	return slices.Clone(l.privileges)
 }
 
-// Allows tells a handler whether the client that makes a request has a privilege.
+// Allows reports whether the client that makes a request has a privilege.
 func Allows(ctx context.Context, privilege string) bool {
 	return slices.Contains(Granted(ctx), privilege)
 }
 
-// Publish pushes an event to a client; it fits the type Publish. An event to
-// a client that is gone goes nowhere.
+// Publish sends an event to a client; it has the type Publish. It drops an event to a
+// client that is gone.
 func (v *Service) Publish(client string, e Event) {
 	if v.server.login(client) == nil {
 		return
@@ -156,7 +154,7 @@ func (v *Service) Publish(client string, e Event) {
 	v.nc.Publish(eventSubject(client), e.body())
 }
 
-// watch ends the connections of clients whose lease is over.
+// watch closes the connections of clients whose lease has expired.
 func (v *Service) watch() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -174,13 +172,13 @@ func (v *Service) watch() {
 func (v *Service) endSilent(after time.Duration) {
 	for _, l := range v.server.everyone() {
 		if l.silent() > after {
-			l.cut() // its goroutine then tells of the end
+			l.cut() // its goroutine then reports the end
 		}
 	}
 }
 
-// Close stops answering. Every client is gone when it returns: requests have
-// ended, or were given time to, and the handler is not called any more.
+// Close stops answering. Every client is gone when it returns: requests have ended, or
+// their grace time has, and the handler is not called any more.
 func (v *Service) Close() error {
 	var err error
 	v.close.Do(func() {
@@ -195,7 +193,7 @@ func (v *Service) Close() error {
 			ends.Go(func() { l.end(v.answers.gone); l.cut() })
 		}
 		ends.Wait()
-		v.server.onGone(nil) // not before: a link that ends by itself just now must tell too
+		v.server.onGone(nil) // not before: a link that ends at this time must be reported too
 		v.nc.Close()
 	})
 	return err

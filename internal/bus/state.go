@@ -23,21 +23,20 @@ import (
 	"thru/internal/fault"
 )
 
-// stateFile is the one file of a state folder: one file, so that a rotation
-// is one rename.
+// stateFile is the only file of a state folder, so that a rotation is one rename.
 const stateFile = "agent.json"
 
-// State is the identity of an agent: what its join strings are made of.
+// State is the identity of an agent, from which its join strings are made.
 type State struct {
-	ID     string // names the agent; stays the same when rotated
-	Secret Secret // lets clients in, to measure
+	ID     string // agent id; a rotation keeps it
+	Secret Secret // admits clients to measure
 
 	path string // "" for one in memory
 	key  []byte // PEM of the certificate's key
 	cert tls.Certificate
 }
 
-// stateDoc is the form of stateFile.
+// stateDoc is the format of stateFile.
 type stateDoc struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
@@ -48,8 +47,8 @@ type stateDoc struct {
 
 const stateVersion = 1
 
-// NewState returns a fresh identity in memory: for tests and for an agent
-// within the process of its client.
+// NewState returns a new identity in memory: for tests and for an agent in the process
+// of its client.
 func NewState() (*State, error) {
 	s := &State{}
 	doc, err := newStateDoc(newID())
@@ -59,8 +58,8 @@ func NewState() (*State, error) {
 	return s, s.take(doc)
 }
 
-// OpenState reads the identity in a folder, and makes the folder and the
-// identity where they are missing. A file that others can read is refused.
+// OpenState reads the identity in a folder, and creates folder and identity where they
+// are missing. It refuses a file that others can read.
 func OpenState(dir string) (*State, error) {
 	if err := makePrivateDir(dir); err != nil {
 		return nil, err
@@ -77,18 +76,17 @@ func OpenState(dir string) (*State, error) {
 	if err := s.write(doc, false); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	return s, s.read() // what is in the file holds, even if another process was faster
+	return s, s.read() // the file counts, even if another process was faster
 }
 
-// HasState tells whether there is an identity in a folder.
+// HasState reports whether a folder has an identity.
 func HasState(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, stateFile))
 	return err == nil
 }
 
-// Rotate replaces secret and certificate: join strings made before do not
-// work any more. An agent that already serves keeps the old ones until it
-// is started again.
+// Rotate replaces secret and certificate: earlier join strings stop working. A running
+// agent keeps the old ones until it is restarted.
 func (s *State) Rotate() error {
 	doc, err := newStateDoc(s.ID)
 	if err != nil {
@@ -102,7 +100,7 @@ func (s *State) Rotate() error {
 	return s.take(doc)
 }
 
-// Dir is the folder of the state; empty for one in memory.
+// Dir returns the folder of the state; empty for one in memory.
 func (s *State) Dir() string {
 	if s.path == "" {
 		return ""
@@ -110,22 +108,21 @@ func (s *State) Dir() string {
 	return filepath.Dir(s.path)
 }
 
-// secretOf returns the secret that lets clients in with a privilege. All but the
-// one for measuring are derived from the certificate's key (RFC 5869), which no
-// client knows: so an identity of an older thru has them too, and a rotation,
-// which replaces them all, stays one rename.
+// secretOf returns the secret of a privilege. All but the one for measuring are derived
+// from the certificate's key (RFC 5869), which no client knows: so an identity of an
+// older thru has them too, and a rotation, which replaces them all, stays one rename.
 func (s *State) secretOf(privilege string) Secret {
 	if privilege == PrivilegeMeasure {
 		return s.Secret
 	}
 	b, err := hkdf.Key(sha256.New, s.key, nil, "thru join "+privilege, 32)
 	if err != nil {
-		return "" // lets nobody in; only an absurd length is an error
+		return "" // admits no client; only an absurd length is an error
 	}
 	return Secret(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// CertSHA256 is the SHA-256 of the certificate (DER), which clients pin.
+// CertSHA256 returns the SHA-256 of the certificate (DER), which clients pin.
 func (s *State) CertSHA256() [32]byte { return sha256.Sum256(s.cert.Certificate[0]) }
 
 // Format implements fmt.Formatter, so that no key is ever printed.
@@ -159,7 +156,7 @@ func (s *State) write(doc stateDoc, replace bool) error {
 	return WritePrivate(s.path, append(b, '\n'), replace)
 }
 
-// take makes a document the state's content.
+// take sets the state from a document.
 func (s *State) take(doc stateDoc) error {
 	cert, err := tls.X509KeyPair([]byte(doc.Cert), []byte(doc.Key))
 	if err != nil {
@@ -172,8 +169,8 @@ func (s *State) take(doc stateDoc) error {
 	return nil
 }
 
-// newStateDoc makes a secret, and a self-signed certificate that is valid for
-// so long that only a rotation ends it: clients pin it and look at nothing else.
+// newStateDoc makes a secret, and a self-signed certificate that never expires in
+// practice: clients pin it and check nothing else, and only a rotation ends it.
 func newStateDoc(id string) (stateDoc, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -203,7 +200,7 @@ func newStateDoc(id string) (stateDoc, error) {
 	}, nil
 }
 
-// DefaultState is the state folder of this user, which follows the XDG base directory specification.
+// DefaultState returns the state folder of this user, by the XDG base directory specification.
 func DefaultState() (string, error) {
 	if d := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(d) {
 		return filepath.Join(d, "thru"), nil

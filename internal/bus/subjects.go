@@ -12,45 +12,45 @@ import (
 	"thru/internal/measure"
 )
 
-// Words that stand last in the subject of a request, besides the verbs.
+// Last tokens in the subject of a request, besides the verbs.
 const (
-	verbAlive = "alive" // keeps the lease; has no reply
+	verbAlive = "alive" // renews the lease; no reply
 	verbPart  = "part"  // fetches the next part of a long reply
 )
 
-// Headers of requests and replies. An error is marked as the micro services
-// of NATS do it, so that their tools show it.
+// Headers of requests and replies. An error is marked as in NATS's micro services, so
+// that their tools show it.
 const (
 	headerError    = "Nats-Service-Error"
 	headerCode     = "Nats-Service-Error-Code"
 	headerPatience = "Thru-Patience-Ms" // how long the client waits for the reply
-	headerTransfer = "Thru-Transfer"    // id of a reply that comes in parts
+	headerTransfer = "Thru-Transfer"    // id of a reply in parts
 	headerSize     = "Thru-Size"        // its length in bytes
 )
 
 // Times of the control plane.
 const (
-	aliveEvery = 2 * time.Second  // between keep-alives of a client
+	aliveEvery = 2 * time.Second  // between keepalives of a client
 	leaseTime  = 10 * time.Second // silence after which a client is gone
 	pingEvery  = 2 * time.Second  // between pings of NATS, both ways
-	pingsOut   = 2                // unanswered pings that end a connection to a fleet's bus, which is then made anew
+	pingsOut   = 2                // unanswered pings that end a connection to a fleet's bus, which is then reopened
 	writeTime  = 15 * time.Second // for one write to a peer that does not read: longer than its lease
 )
 
-// pingsForever leaves it to the lease when a peer is gone: an answer to a ping
-// may take longer than a few of them where test traffic fills the path. The
-// pings still see to it that there is something to hear.
+// pingsForever leaves it to the lease to detect a lost peer: test traffic that fills the
+// path may delay pongs for several pings. The pings still ensure that there is traffic
+// to hear.
 const pingsForever = 1 << 30
 
 // Sizes of the control plane, in bytes.
 const (
 	partBytes    = 512 << 10 // of a message; longer replies come in parts
-	payloadBytes = 1 << 20   // what NATS carries at most
+	payloadBytes = 1 << 20   // NATS's largest payload
 	replyBytes   = 256 << 20 // of a reply, and of all that wait to be fetched
 )
 
-// subject of a client's request. Hello stands outside the version, so that
-// two majors can tell each other apart.
+// subject returns the subject of a client's request. Hello has no version in it, so
+// that two majors can recognize each other.
 func subject(client, verb string) string {
 	if verb == Hello.name {
 		return "thru.hello." + client
@@ -58,17 +58,17 @@ func subject(client, verb string) string {
 	return versioned(client) + "." + verb
 }
 
-// versioned is the subject below which a client's requests are, but hello.
+// versioned returns the prefix of the subjects of a client's requests, except hello.
 func versioned(client string) string { return fmt.Sprintf("thru.%d.%s", WireMajor, client) }
 
-// inbox is the subject below which replies to a client go.
+// inbox returns the prefix of the subjects of replies to a client.
 func inbox(client string) string { return "_INBOX." + client }
 
-// eventSubject is where a client hears events.
+// eventSubject returns the subject of a client's events.
 func eventSubject(client string) string { return inbox(client) + ".event" }
 
-// clientOf returns the client in the subject of a request, which the
-// permissions of its connection have checked.
+// clientOf returns the client in the subject of a request, which the permissions of its
+// connection have checked.
 func clientOf(subject string) string {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 3 {
@@ -77,7 +77,7 @@ func clientOf(subject string) string {
 	return tokens[2]
 }
 
-// partRequest asks for what follows Offset, which acknowledges what is before.
+// partRequest asks for the part from Offset on, and acknowledges what is before it.
 type partRequest struct {
 	Transfer string `json:"transfer"`
 	Offset   int    `json:"offset_bytes"`
@@ -111,7 +111,7 @@ func decodeError(body []byte) error {
 	return &fault.Error{Code: e.ExitCode, Hint: e.Hint, Err: fault.Because(e.Reason, errors.New(e.Message))}
 }
 
-// body is an event on the wire.
+// body returns an event in its wire format.
 func (e Event) body() []byte {
 	e.Error, e.Hint = cut(e.Error), cut(e.Hint)
 	return jsonOf(e)

@@ -15,18 +15,18 @@ import (
 	"thru/internal/fault"
 )
 
-// uplink is how a process reaches the bus of a fleet: the hub of `thru control`
-// by a join string, or an external NATS.
+// uplink is a process's connection to the bus of a fleet: the hub of `thru control` by a
+// join string, or an external NATS.
 type uplink struct {
 	id      identity
-	where   string // names the other side in messages
+	where   string // name of the other side in messages
 	options []nats.Option
 	explain func(error) error
 	seen    *lastError
 	cancel  context.CancelFunc // ends an attempt to connect
 }
 
-// access says which: one of the two is set.
+// access selects the bus: one of join and nats is set.
 type access struct {
 	join   *Join
 	nats   *NATSConfig
@@ -34,8 +34,8 @@ type access struct {
 	source string // address to send from
 }
 
-// uplink makes ready to connect. A join string has to be for the privilege; who
-// has one is known by the key given, or by a fresh one.
+// uplink prepares to connect. A join string must be for the privilege; its bearer is
+// identified by the key given, or by a new one.
 func (w access) uplink(privilege string, key func() (identity, error)) (*uplink, error) {
 	if (w.join == nil) == (w.nats == nil) {
 		return nil, errors.New("bus: reaching a fleet: either a join string or a NATS server is needed")
@@ -100,7 +100,7 @@ func (t *uplink) viaNATS(ctx context.Context, w access) error {
 	return nil
 }
 
-// connect logs in. Without the option to go on for ever, the first failure is returned.
+// connect logs in. Without the option to retry for ever, it returns the first failure.
 func (t *uplink) connect(more ...nats.Option) (*nats.Conn, error) {
 	options := slices.Concat([]nats.Option{
 		nats.Timeout(dialTime), nats.FlusherTimeout(aliveEvery), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
@@ -114,8 +114,8 @@ func (t *uplink) connect(more ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// why is what an error of the library means; where it says only that no server
-// answered, it is what the last attempt met.
+// why translates an error of the library; where that says only that no server answered,
+// it takes the error of the last attempt.
 func (t *uplink) why(err error) error {
 	if errors.Is(err, nats.ErrNoServers) {
 		if last := t.seen.Load(); last != nil {
@@ -125,7 +125,7 @@ func (t *uplink) why(err error) error {
 	return t.explain(err)
 }
 
-// hubDialer reaches a hub as a pair is reached: its certificate is pinned.
+// hubDialer connects to a hub as to the agent of a pair: its certificate is pinned.
 type hubDialer struct {
 	ctx  context.Context
 	conf DialConfig
@@ -142,11 +142,11 @@ func (d hubDialer) Dial(string, string) (net.Conn, error) {
 	return won.conn, nil
 }
 
-// hubError says why a hub does not let in.
+// hubError explains why a hub rejects a login.
 func hubError(where string, err error) error {
 	var hinted *fault.Error
 	switch {
-	case errors.As(err, &hinted): // what is said of an agent holds for a controller
+	case errors.As(err, &hinted): // the text for an agent fits a controller too
 		return &fault.Error{Code: hinted.Code, Hint: strings.ReplaceAll(hinted.Hint, "thru serve", "thru control"), Err: err}
 	case errors.Is(err, nats.ErrAuthorization):
 		return fault.Failf("ask for a new one: `thru control` prints it; run `thru join NAME --replace` here",
@@ -157,8 +157,8 @@ func hubError(where string, err error) error {
 	return fault.Failf("see whether `thru control` still runs there, and whether the network was interrupted", "bus: the connection to the controller %s: %w: %w", where, ErrLost, err)
 }
 
-// lastError is what the last attempt met.
+// lastError is the error of the last attempt.
 type lastError = atomic.Pointer[error]
 
-// spread is a random part of a time, so that many do not act at once.
+// spread returns a random part of a time, so that many hosts do not act at once.
 func spread(most time.Duration) time.Duration { return rand.N(max(most, 1)) }

@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Verb is one request to an agent: its name on the wire, what it asks and what it
-// replies. The rows of the table below are all that there are.
+// Verb is one request to an agent: its name on the wire, its request and reply types.
+// The table below has them all.
 type Verb[Req, Rep any] struct {
-	name  string        // last in the subject
-	since int           // wire minor that brought it: an agent of an older one does not know it
+	name  string        // last token of the subject
+	since int           // wire minor that introduced it: an older agent does not know it
 	wait  time.Duration // for the reply, where the caller's context has no deadline
-	long  bool          // its reply may be so long that an operator fetches few of them at a time
+	long  bool          // its reply may be so long that an operator fetches only a few at a time
 }
 
-// Job is work that an agent does for a client between two requests: one begins it,
-// the other ends it and fetches its result.
+// Job is work that an agent does for a client between two requests: one begins it, the
+// other ends it and fetches its result.
 type Job[Start, Reply, End, Result any] struct {
 	Begin Verb[Start, Reply]
 	End   Verb[End, Result]
 }
 
-// How long a reply is waited for.
+// Time limits for replies.
 const (
 	callTime    = 5 * time.Second
 	factsTime   = 10 * time.Second
-	prepareTime = 15 * time.Second // as long as connections take
+	prepareTime = 15 * time.Second // includes connecting
 	probeTime   = 40 * time.Second // some hundred round trips
-	beginTime   = 50 * time.Second // of a session that has connections yet to make, with a far end that is no agent
+	beginTime   = 50 * time.Second // of a session that has yet to connect to a foreign far end
 	resultTime  = 30 * time.Second // of any length: at least 10 kB/s; the last access of a slow disk; a host with thousands of threads
 	alterTime   = 30 * time.Second // of settings that take a link down and wait for it
 )
@@ -51,8 +51,8 @@ var (
 	Tune        = Verb[TuneRequest, Empty]{name: "tune", wait: alterTime}
 	Alter       = Verb[AlterRequest, ChangedReply]{name: "alter", wait: alterTime}
 	Revert      = Verb[RevertRequest, ChangedReply]{name: "revert", wait: alterTime}
-	Rollback    = Verb[Empty, ChangedReply]{name: "rollback", wait: alterTime} // all that the journal says was changed and not undone, also by earlier tunings and runs of the agent
-	TuneEnd     = Verb[Empty, Empty]{name: "tuned", wait: alterTime}           // what has not been reverted stays
+	Rollback    = Verb[Empty, ChangedReply]{name: "rollback", wait: alterTime} // all unreverted changes in the journal, including those of earlier tunings and runs of the agent
+	TuneEnd     = Verb[Empty, Empty]{name: "tuned", wait: alterTime}           // what was not reverted stays
 	FileSize    = Verb[FilePath, FileSizeReply]{name: "size", wait: callTime}
 	FileRemove  = Verb[FilePath, Empty]{name: "remove", wait: callTime}
 	Guests      = Verb[Empty, GuestsReply]{name: "guests", wait: resultTime, long: true}
@@ -66,7 +66,7 @@ var (
 	Watch   = Job[WatchStart, JobReply, JobEnd, WatchResult]{Verb[WatchStart, JobReply]{name: "watch", wait: callTime}, Verb[JobEnd, WatchResult]{name: "watched", wait: resultTime, long: true}}
 )
 
-// Verbs are those of an agent, whatever their types.
+// Verbs returns those of an agent, of any type.
 func Verbs() []AnyVerb {
 	return []AnyVerb{
 		Hello, Clock, Facts, Answer, Probe, Reserve, Prepare, Start, Collect, CapturePart, Release,
@@ -75,19 +75,19 @@ func Verbs() []AnyVerb {
 	}
 }
 
-// AnyVerb is a Verb whatever its types.
+// AnyVerb is a Verb of any type.
 type AnyVerb interface {
 	String() string
-	// Wait is how long a reply is waited for where the caller's context has no deadline.
+	// Wait returns how long to wait for a reply where the caller's context has no deadline.
 	Wait() time.Duration
-	// Since is the wire minor that brought it.
+	// Since returns the wire minor that introduced the verb.
 	Since() int
-	// By answers it by a function of any message: m is of the type of its request,
-	// and what is returned of that of its reply, or nil for an empty one.
+	// By returns an Answerer that calls run: m has the type of the request, and the
+	// result that of the reply, or is nil for an empty one.
 	By(run func(ctx context.Context, client string, m any) (any, error)) Answerer
 }
 
-// String is the name of a verb on the wire.
+// String returns the name of a verb on the wire.
 func (v Verb[Req, Rep]) String() string { return v.name }
 
 // Wait implements AnyVerb.
@@ -111,10 +111,10 @@ type Answerer struct {
 	run  func(ctx context.Context, client string, body []byte) ([]byte, error)
 }
 
-// Verb is what it answers, as on the wire.
+// Verb returns the verb's name on the wire.
 func (a Answerer) Verb() string { return a.verb }
 
-// Answer answers a message of this process, and reads the answer into reply, a pointer.
+// Answer answers a message of this process, and stores the reply in the pointer reply.
 func (a Answerer) Answer(ctx context.Context, client string, m, reply any) error {
 	body, err := json.Marshal(m)
 	if err == nil {
@@ -126,8 +126,8 @@ func (a Answerer) Answer(ctx context.Context, client string, m, reply any) error
 	return decode(body, reply)
 }
 
-// On answers a verb by a function. It is called concurrently; its context ends when
-// the client is gone or has stopped waiting.
+// On returns an Answerer that calls a function. It is called concurrently; its context
+// ends when the client is gone or has stopped waiting.
 func On[Req, Rep any](v Verb[Req, Rep], answer func(ctx context.Context, client string, m Req) (Rep, error)) Answerer {
 	return Answerer{v.name, func(ctx context.Context, client string, body []byte) ([]byte, error) {
 		var m Req
@@ -142,11 +142,11 @@ func On[Req, Rep any](v Verb[Req, Rep], answer func(ctx context.Context, client 
 	}}
 }
 
-// Handler is what an agent answers. The client id has been checked by the
-// control plane; a handler trusts it. Errors travel with hint and exit code.
+// Handler is the implementation of an agent's verbs. It can trust the client id, which
+// the control plane has checked. Errors keep their hint and exit code on the wire.
 type Handler interface {
-	// Answers are its verbs; each has one.
+	// Answers returns one Answerer for each verb of the agent.
 	Answers() []Answerer
-	// Gone tells that the client is no more: everything of it must end.
+	// Gone reports that the client is gone: all that belongs to it must end.
 	Gone(client string)
 }
