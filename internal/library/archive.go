@@ -13,27 +13,27 @@ import (
 	"thru/internal/store"
 )
 
-// putTime bounds how long a command waits for the store when its figures are
-// printed already: other processes may be writing to it.
+// putTime bounds how long a command waits for the store after it has printed its
+// result: other processes may be writing to it.
 const putTime = 20 * time.Second
 
-// Archive is where the result of this command goes.
+// Archive says where the result of this command is stored.
 type Archive struct {
 	Path    string // empty: the default
 	Off     bool
 	Labels  map[string]string
-	Instead string // id of what the same run had kept before, which goes
-	ID      string // under which it was kept
-	most    int    // results of the command that are kept; 0 is no bound
+	Instead string // id of an earlier result of the same run, which is replaced
+	ID      string // id of the stored result
+	most    int    // number of results of the command to keep; 0: no limit
 }
 
-// AtMost is the same with a bound: strangers cause what a server keeps.
+// AtMost returns the Archive with a limit: remote clients cause what a server stores.
 func (a Archive) AtMost(n int) Archive {
 	a.most = n
 	return a
 }
 
-// defaultStore is the default place of the store (XDG Base Directory Specification).
+// defaultStore returns the default file of the store (XDG Base Directory Specification).
 func defaultStore() (string, error) {
 	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
 		return filepath.Join(d, "thru", "results.db"), nil
@@ -58,13 +58,12 @@ func (a Archive) Open(o store.Options) (store.Store, error) {
 	return store.Open(path, o)
 }
 
-// Keep puts a document into the store and returns its id; empty where nothing
-// is kept.
+// Keep stores a document and returns its id; empty where it is not stored.
 func (a Archive) Keep(doc *measure.Document) (string, error) {
 	if a.Off || !WorthKeeping(doc) {
 		return "", nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is kept too
+	ctx, cancel := context.WithTimeout(context.Background(), putTime) // an interrupted test is stored too
 	defer cancel()
 	s, err := a.Open(store.Options{})
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"thru/internal/report"
 )
 
-// oldHalfWritten is how earlier versions of thru began the name of a file that was not whole yet.
+// oldHalfWritten is the prefix of incomplete files of earlier versions.
 const oldHalfWritten = ".part"
 
-// resultEnding marks the files of results that are kept in a folder, and may be removed there.
+// resultEnding is the suffix of results in a folder; only files with it are removed.
 const resultEnding = ".thru.json"
 
-// MostResults bounds how many results are kept in a folder: the oldest go.
+// MostResults is how many results a folder keeps; the oldest are removed.
 const MostResults = 1000
 
 // KeepResult writes a document into a folder under a name that sorts by time.
@@ -41,7 +41,7 @@ func KeepResult(dir string, doc *measure.Document) (path string, err error) {
 	return path, nil
 }
 
-// put writes a result into a folder, whole and on the disk, once there is room for it.
+// put writes a result into a folder, whole and on the disk, after making room for it.
 func put(dir, name string, text []byte, mostBytes int64) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -53,8 +53,8 @@ func put(dir, name string, text []byte, mostBytes int64) (string, error) {
 	return path, bus.WritePrivate(path, text, true)
 }
 
-// makeRoom removes the oldest results of a folder, and what a crash has left half
-// written, until one more fits.
+// makeRoom removes the oldest results of a folder, and incomplete files of a crash,
+// until one more fits.
 func makeRoom(dir string, more, mostBytes int64) error {
 	entries, err := os.ReadDir(dir) // sorted by name, and so by time
 	if err != nil {
@@ -65,7 +65,7 @@ func makeRoom(dir string, more, mostBytes int64) error {
 		info, err := e.Info()
 		switch {
 		case err != nil:
-		case isLeft(e.Name()) && time.Since(info.ModTime()) > time.Hour: // nobody writes it any more
+		case isLeft(e.Name()) && time.Since(info.ModTime()) > time.Hour: // its writer has ended
 			os.Remove(filepath.Join(dir, e.Name()))
 		case strings.HasSuffix(e.Name(), resultEnding):
 			sizes[e.Name()] = info.Size()
@@ -87,12 +87,12 @@ func makeRoom(dir string, more, mostBytes int64) error {
 	return nil
 }
 
-// isLeft tells by its name of a file that was not whole when its writer crashed.
+// isLeft reports whether a name is that of an incomplete file.
 func isLeft(name string) bool {
 	return strings.HasPrefix(name, bus.HalfWritten) || strings.HasPrefix(name, oldHalfWritten)
 }
 
-// safeName is what another host says, as the name of a file on any system.
+// safeName makes a file name for any system from untrusted text.
 func safeName(text string) string {
 	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 	b := []byte(text)

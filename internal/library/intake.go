@@ -16,7 +16,7 @@ import (
 	"thru/internal/measure"
 )
 
-// notifier tells what happens while a command serves. console.Sayer is one.
+// notifier receives the events of a serving command. console.Sayer is one.
 type notifier interface {
 	Notify(kind, text string, more map[string]any)
 	Once(topic, kind, text string, more map[string]any)
@@ -24,22 +24,22 @@ type notifier interface {
 	Warn(text string)
 }
 
-// Intake keeps results that hosts deliver: a folder for each host, so that none
-// can crowd out another.
+// Intake stores the results that hosts deliver: in a folder for each host, so that
+// none can crowd out another.
 type Intake struct {
 	Dir    string
 	Notify notifier
-	mu     sync.Mutex // one is written at a time
+	mu     sync.Mutex // one result is written at a time
 }
 
-// bytesOfHost bounds what is kept of one host: above it the oldest goes.
+// bytesOfHost bounds the stored results of one host; the oldest are removed.
 const bytesOfHost = 256 << 20
 
-// Take returns nil when the result is on the disk, or can never be used.
+// Take stores a result. It returns nil when the result is on the disk, or unusable.
 func (i *Intake) Take(s bus.Spooled) error {
 	who := cmp.Or(s.Name, s.Agent)
 	doc, err := headOf(s.Body)
-	if err != nil { // it would come again for ever
+	if err != nil { // on an error the agent would deliver it again without end
 		i.Notify.Warn(fmt.Sprintf("%s has delivered what is no result; it is dropped: %v", who, err))
 		return nil
 	}
@@ -56,8 +56,8 @@ func (i *Intake) Take(s bus.Spooled) error {
 	return nil
 }
 
-// head is what is read of a delivered result. What a host sends may take a
-// thousand times its length when it is decoded, so no more is.
+// head is the part of a delivered result that is decoded. The whole may take a
+// thousand times its length in memory.
 type head struct {
 	Schema    string    `json:"schema"`
 	Command   string    `json:"command"`
@@ -65,10 +65,10 @@ type head struct {
 	Cells     firstCell `json:"cells"`
 }
 
-// firstCell is who was measured in the first of an array.
+// firstCell holds the ends of the first cell of an array.
 type firstCell struct{ From, To string }
 
-// UnmarshalJSON implements json.Unmarshaler: it reads the first element alone.
+// UnmarshalJSON implements json.Unmarshaler: it decodes only the first element.
 func (f *firstCell) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if open, err := d.Token(); err != nil || open != json.Delim('[') || !d.More() {
@@ -83,8 +83,8 @@ func (f *firstCell) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// headOf refuses what no thru can have written. One of another version of the
-// schema is kept: a newer thru reads it.
+// headOf rejects what no thru can have written. It accepts another version of the
+// schema: a newer thru reads it.
 func headOf(text []byte) (h head, err error) {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return h, err
@@ -95,7 +95,7 @@ func headOf(text []byte) (h head, err error) {
 	return h, nil
 }
 
-// about says what a result is of.
+// about describes a result in a line.
 func about(h head) string {
 	if h.Cells == (firstCell{}) {
 		return fault.Short(h.Command)

@@ -14,17 +14,17 @@ import (
 	"thru/internal/stat"
 )
 
-// What is known from earlier commands: paths for some minutes, in the cache
-// folder, and what moving data cost each host, in the state folder. Neither is
-// worth an error: a file that is absent, damaged or not to be written is nothing known.
+// Facts from earlier commands: paths for some minutes, in the cache folder, and the
+// CPU cost of moving data for each host, in the state folder. A file that is absent,
+// damaged or not writable is no error, and counts as no facts.
 
-// pathAge is how long the facts of a path hold where nothing has changed at its ends.
+// pathAge is how long the facts of a path are used where nothing has changed at its ends.
 const pathAge = 10 * time.Minute
 
-// knownPaths implements control.PathCache by a file for each path.
+// knownPaths implements control.PathCache with one file for each path.
 type knownPaths struct{ dir string }
 
-// OpenPaths returns the cache of this user; one without folder finds nothing.
+// OpenPaths returns the cache of this user; without a folder it is empty.
 func OpenPaths() knownPaths {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -42,7 +42,7 @@ func (k knownPaths) Load(key string) (p measure.Path, ok bool) {
 	return p, age >= 0 && age < pathAge
 }
 
-// Keep implements control.PathCache; what is too old goes.
+// Keep implements control.PathCache; it removes old entries.
 func (k knownPaths) Keep(key string, p measure.Path) {
 	if k.dir == "" || key == "" {
 		return
@@ -63,10 +63,10 @@ func (k knownPaths) Drop(key string) {
 	}
 }
 
-// mostCosts is how many earlier results are kept of a host.
+// mostCosts is how many earlier results are kept for a host.
 const mostCosts = 16
 
-// costsFile is what moving data cost each host, by its name.
+// costsFile returns the file of the CPU costs, by host name.
 func costsFile() string {
 	dir, err := bus.DefaultState()
 	if err != nil {
@@ -75,22 +75,22 @@ func costsFile() string {
 	return filepath.Join(dir, "costs.json")
 }
 
-// KnownCosts looks hosts up in the file.
+// KnownCosts returns a function that looks hosts up in the file.
 func KnownCosts() func(hostname string) []scene.Cost {
 	all := map[string][]scene.Cost{}
 	runs.ReadJSON(costsFile(), &all)
 	return func(hostname string) []scene.Cost { return all[hostname] }
 }
 
-// KeepCosts adds what a result tells of its hosts. Loopback tells nothing: there
-// one machine does the work of both ends.
+// KeepCosts adds the costs of a result's hosts. It skips loopback: there one machine
+// does the work of both ends.
 func KeepCosts(doc *measure.Document) {
 	found := false
 	all := map[string][]scene.Cost{}
 	runs.ReadJSON(costsFile(), &all)
 	for i := range doc.Cells {
 		c := &doc.Cells[i]
-		if c.Experiment != "" && c.Experiment != diagnose.Base { // made to be unlike what people test
+		if c.Experiment != "" && c.Experiment != diagnose.Base { // an experiment differs from usual traffic
 			continue
 		}
 		for _, end := range []struct {
@@ -119,8 +119,8 @@ func KeepCosts(doc *measure.Document) {
 	}
 }
 
-// wasBusy tells whether a host had other work while it was measured: then its
-// CPUs say little of what the traffic costs.
+// wasBusy reports whether a host had other load during a measurement: then its CPU
+// load says little about the cost of the traffic.
 func wasBusy(c *measure.Cell, endPoint string) bool {
 	for _, r := range c.Runs {
 		for _, f := range r.Flows {
@@ -139,7 +139,7 @@ func wasBusy(c *measure.Cell, endPoint string) bool {
 	return false
 }
 
-// QuickGates are those that a test takes before any traffic.
+// QuickGates returns the gating of a test, judged before any traffic.
 func QuickGates(force bool) *control.Gating {
 	return &control.Gating{Force: force, Costs: KnownCosts(), Paths: OpenPaths()}
 }

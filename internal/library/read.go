@@ -1,6 +1,6 @@
-// Package library keeps and finds results: in the store, in folders, in files that thru or iperf3 has
-// written, and by the words of people (last, a span of time, a run). It signs reports and checks who
-// signed one, and knows what earlier commands have found out of hosts and paths.
+// Package library stores and finds results: in the store, in folders, in files of thru or iperf3, and
+// by words (last, a span of time, a run). It signs reports and verifies signatures, and keeps the facts
+// that earlier commands found about hosts and paths.
 package library
 
 import (
@@ -20,22 +20,22 @@ import (
 	"thru/internal/unit"
 )
 
-// Reader reads results and captures that a person names: files, stdin, and what is kept.
+// Reader reads the results and captures that a user names: files, stdin, and stored ones.
 type Reader struct {
 	In      io.Reader
 	Version string       // of thru
-	Line    func(string) // hears warnings
+	Line    func(string) // receives warnings
 	Archive Archive
 }
 
-// Result is a result with what to call it among several.
+// Result is a result with a name that distinguishes it from others.
 type Result struct {
 	Name string
 	Doc  *measure.Document
 }
 
-// Results reads what a file holds: one result of thru, or one or more of iperf3.
-// Findings are those of this version's rules.
+// Results reads the results in a file: one of thru, or one or more of iperf3. It
+// diagnoses them with this version's rules.
 func (r *Reader) Results(ctx context.Context, from *Source, link stat.Link) ([]Result, error) {
 	text, err := fault.Until(ctx, from.Name, func() ([]byte, error) { return r.read(from) })
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Reader) Results(ctx context.Context, from *Source, link stat.Link) ([]R
 	return all, nil
 }
 
-// read takes all of it, up to the most that a result may have.
+// read reads all of a source, up to the largest size of a result.
 func (r *Reader) read(s *Source) ([]byte, error) {
 	if s.Size > iperfdoc.MaxFile {
 		return nil, fault.Usagef("split it: each document is a result of its own", "%s has %s, and a result at most %s", s.Name, unit.Size(s.Size), unit.Size(iperfdoc.MaxFile))
@@ -94,7 +94,7 @@ func (r *Reader) read(s *Source) ([]byte, error) {
 	return text, nil
 }
 
-// isResult tells thru's documents from iperf3's.
+// isResult distinguishes thru's documents from iperf3's.
 func isResult(text []byte) bool {
 	var head struct {
 		Schema *string `json:"schema"`
@@ -102,10 +102,10 @@ func isResult(text []byte) bool {
 	return json.Unmarshal(text, &head) == nil && head.Schema != nil
 }
 
-// isPage recognises a page that thru has written.
+// isPage recognizes an HTML page written by thru.
 func isPage(text []byte) bool { return bytes.HasPrefix(text, []byte("<!DOCTYPE html>")) }
 
-// isCapture recognises pcap files, of either byte order and with times in
+// isCapture recognizes pcap files, of either byte order and with times in
 // microseconds or nanoseconds, and pcapng (draft-ietf-opsawg-pcap, -pcapng).
 func isCapture(text []byte) bool {
 	for _, magic := range []string{"\xa1\xb2\xc3\xd4", "\xd4\xc3\xb2\xa1", "\xa1\xb2\x3c\x4d", "\x4d\x3c\xb2\xa1", "\xa1\xb2\xcd\x34", "\x34\xcd\xb2\xa1", "\x0a\x0d\x0d\x0a"} {
@@ -116,8 +116,8 @@ func isCapture(text []byte) bool {
 	return false
 }
 
-// rediagnose makes the findings of a kept document anew, and where a link rate
-// is stated the figures that hang on it.
+// rediagnose renews the findings of a stored document, and with a stated link rate
+// the figures that depend on it.
 func rediagnose(doc *measure.Document, link stat.Link) {
 	if link.RateBps > 0 {
 		Summarise(doc, link)
@@ -128,8 +128,8 @@ func rediagnose(doc *measure.Document, link stat.Link) {
 	cause.Rungs([]*measure.Document{doc})
 }
 
-// together judges what ran at the same time in a document that was kept while
-// its plan was running.
+// together judges the runs at the same time in a document that was stored while its
+// plan was running.
 func together(doc *measure.Document) {
 	if doc.Plan != nil && doc.Groups == nil {
 		stat.Groups(doc)
@@ -137,7 +137,7 @@ func together(doc *measure.Document) {
 	}
 }
 
-// Summarise makes figures of the evidence that a document has.
+// Summarise computes the figures from the evidence in a document.
 func Summarise(doc *measure.Document, link stat.Link) {
 	facts := map[string]*measure.Facts{}
 	for _, p := range doc.EndPoints {
@@ -153,14 +153,14 @@ func Summarise(doc *measure.Document, link stat.Link) {
 		stat.Ladder(doc, func(string) stat.Link { return link })
 		stat.Compare(doc)
 	}
-	if len(doc.Targets) > 0 { // what was demanded then still decides
+	if len(doc.Targets) > 0 { // the targets of the run still decide
 		doc.Verdict = before
 	}
 	cause.Diagnose(doc)
 	cause.Rungs([]*measure.Document{doc})
 }
 
-// WholeFile reads a file, or stdin, up to the most that a report may have.
+// WholeFile reads a file, or stdin, up to the largest size of a report.
 func (r *Reader) WholeFile(path string) ([]byte, error) {
 	s, err := r.openOne(context.Background(), path)
 	if err != nil {

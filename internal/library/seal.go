@@ -11,14 +11,14 @@ import (
 	"thru/internal/measure"
 )
 
-// sealBegin is where the last line of a signed file begins. It stands nowhere else
+// sealBegin is the beginning of the last line of a signed file. It occurs nowhere else
 // in it.
 const sealBegin = "<!-- thru-signature "
 
-// sealLine is the last line of a signed file. The signature is over all before " sig=".
+// sealLine is the last line of a signed file. The signature covers all before " sig=".
 var sealLine = regexp.MustCompile(`^<!-- thru-signature 1 key=([A-Z2-7]{56}) host=([A-Za-z0-9._-]{1,253}) at=([0-9TZ:-]{20}) sig=([A-Za-z0-9_-]{86}) -->\n$`)
 
-// seal is who signed a file, and when by that host's clock.
+// seal holds who signed a file, and when by that host's clock.
 type seal struct {
 	Key  string
 	Host string
@@ -27,12 +27,12 @@ type seal struct {
 	over []byte
 }
 
-// Sealed returns the text with the line that signs it.
+// Sealed returns the text with a signature line.
 func Sealed(text []byte, s *bus.Signer, host string, at time.Time) ([]byte, error) {
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		text = append(text, '\n')
 	}
-	// A page writes < as an entity; in a command of Markdown it stays what it is.
+	// HTML escapes <; in Markdown it stays as it is.
 	text = bytes.ReplaceAll(text, []byte(sealBegin), []byte("<! -- thru-signature "))
 	over := fmt.Appendf(text, "%s1 key=%s host=%s at=%s", sealBegin, s.Key, signedName(host), at.UTC().Format(time.RFC3339))
 	sig, err := s.Sign(over)
@@ -42,14 +42,14 @@ func Sealed(text []byte, s *bus.Signer, host string, at time.Time) ([]byte, erro
 	return fmt.Appendf(over, " sig=%s -->\n", sig), nil
 }
 
-// signedName is a host's name in the form that sealLine takes.
+// signedName returns a host's name in the form that sealLine accepts.
 func signedName(host string) string {
 	name := regexp.MustCompile(`[^A-Za-z0-9._-]`).ReplaceAllString(host, "-")
 	return name[:min(len(name), 253)]
 }
 
-// readSeal finds the signature of a file; nil where it has none. The error is of
-// one that cannot be what sealed wrote.
+// readSeal parses the signature line of a file; nil where it has none. The error is
+// that of a line that Sealed cannot have written.
 func readSeal(text []byte) (*seal, error) {
 	i := bytes.Index(text, []byte(sealBegin))
 	if i < 0 {
@@ -66,11 +66,11 @@ func readSeal(text []byte) (*seal, error) {
 	return &seal{Key: string(m[1]), Host: string(m[2]), At: at, sig: string(m[4]), over: text[:bytes.LastIndex(text, []byte(" sig="))]}, nil
 }
 
-// Verified is what --verify finds out, as --json prints it.
+// Verified is the result of --verify, as --json prints it.
 type Verified struct {
 	File     string         `json:"file"`
 	Signed   bool           `json:"signed"`
-	Valid    bool           `json:"valid"` // as it was when it was signed, and by --signer where one is named
+	Valid    bool           `json:"valid"` // unchanged since it was signed, and by --signer where that is given
 	Key      string         `json:"key,omitempty"`
 	Host     string         `json:"host,omitempty"`
 	SignedAt *time.Time     `json:"signed_at,omitempty"` // by the signer's clock
@@ -79,14 +79,14 @@ type Verified struct {
 	Error    *measure.Error `json:"error"`
 }
 
-// Who signed, as far as this host can tell.
+// Values of Verified.Signer: who signed, as far as this host knows.
 const (
 	SignerOwn     = "this host"
 	SignerNamed   = "as named"
 	signerUnknown = "unknown"
 )
 
-// Verify judges a file against its signature, and against a key that was named.
+// Verify checks the signature of a file, and its key against a given one.
 func Verify(file string, text []byte, signer, own string) Verified {
 	v := Verified{File: file}
 	s, err := readSeal(text)
@@ -121,8 +121,8 @@ func Verify(file string, text []byte, signer, own string) Verified {
 	return v
 }
 
-// Signer is the key by which this host's agent is known. It is made on first use,
-// as the agent's identity is.
+// Signer returns the signing key of this host's agent. It is created on first use, as
+// the agent's identity is.
 func Signer() (*bus.Signer, error) {
 	dir, err := bus.DefaultState()
 	if err != nil {

@@ -23,19 +23,19 @@ import (
 	"thru/internal/unit"
 )
 
-// mostOfSpan bounds how many results one word may name.
+// mostOfSpan bounds how many results one word may select.
 const mostOfSpan = 500
 
-// idBegin is an id of the store, or the first 6 characters of one or more.
+// idBegin is an id of the store, or its first 6 or more characters.
 var idBegin = regexp.MustCompile(`^[0-9]{6,8}(-[0-9]{0,6}(-[0-9a-f]*)?)?$`)
 
-// lastWord is the newest result, or one so many before it.
+// lastWord selects the newest result, or the n-th before it.
 var lastWord = regexp.MustCompile(`^last(~([0-9]{1,6}))?$`)
 
 // wholeID is an id of the store.
 var wholeID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,}$`)
 
-// IsStored tells the words that can only mean a result of the store: its id, last,
+// IsStored reports whether a word can only mean a result of the store: its id, last,
 // or last~2. A file of that name comes first.
 func (r *Reader) IsStored(word string) bool {
 	if !wholeID.MatchString(word) && !lastWord.MatchString(word) {
@@ -45,8 +45,8 @@ func (r *Reader) IsStored(word string) bool {
 	return err != nil
 }
 
-// Shelf is where words that name results are looked up: files, runs that are
-// kept, and the store, which is opened only where a word asks for it.
+// Shelf looks up results by words: in files, stored runs, and the store, which it
+// opens only when a word needs it.
 type Shelf struct {
 	*Reader
 	link   stat.Link
@@ -54,12 +54,12 @@ type Shelf struct {
 	now    time.Time
 }
 
-// Shelf is where results are looked up, with the rate of the link that a person states.
+// Shelf returns a Shelf, with the link rate that the user states.
 func (r *Reader) Shelf(link stat.Link) *Shelf {
 	return &Shelf{Reader: r, link: link, now: time.Now()}
 }
 
-// Close gives the store back.
+// Close closes the store.
 func (l *Shelf) Close() error {
 	if l.opened == nil {
 		return nil
@@ -67,7 +67,7 @@ func (l *Shelf) Close() error {
 	return l.opened.Close()
 }
 
-// store opens the store. One that is not there yet holds nothing.
+// store opens the store; a missing one is empty.
 func (l *Shelf) store() (store.Store, error) {
 	if l.opened != nil {
 		return l.opened, nil
@@ -83,9 +83,9 @@ func (l *Shelf) store() (store.Store, error) {
 	return s, nil
 }
 
-// Find returns what a word names: a file with one or more results, - for stdin,
-// an id or the begin of one, last, last~2, a run, or a span of time. Of a span
-// only what fits the filter is taken, the oldest first.
+// Find returns the results that a word selects: a file with one or more results, -
+// for stdin, an id or its beginning, last, last~2, a run, or a span of time. For a
+// span it returns those that match the filter, the oldest first.
 func (l *Shelf) Find(ctx context.Context, word string, f store.Filter) ([]Result, error) {
 	switch {
 	case word == "":
@@ -103,7 +103,7 @@ func (l *Shelf) Find(ctx context.Context, word string, f store.Filter) ([]Result
 	return nil, fault.Usagef("an id of thru history, last, last~1, a run that is kept, a span such as last-week, or a file", "there is no result %q, and no such file", fault.Short(word))
 }
 
-// isFile tells whether a word is meant as a file: one with a slash, and what exists.
+// isFile reports whether a word means a file: it has a slash, or the file exists.
 func (l *Shelf) isFile(word string) bool {
 	if word == "-" || strings.ContainsAny(word, `/\`) || strings.HasSuffix(word, ".json") {
 		return true
@@ -121,7 +121,7 @@ func (l *Shelf) file(ctx context.Context, path string) ([]Result, error) {
 	return l.Results(ctx, sources[0], l.link)
 }
 
-// one returns the result that a word names by itself.
+// one returns the single result that a word selects.
 func (l *Shelf) one(ctx context.Context, word string, f store.Filter) ([]Result, error) {
 	s, err := l.store()
 	if err != nil {
@@ -134,8 +134,8 @@ func (l *Shelf) one(ctx context.Context, word string, f store.Filter) ([]Result,
 	return l.get(ctx, []store.Entry{x})
 }
 
-// EntryOf looks up an id, or the begin of one, which must tell it from all others,
-// or counts back from the newest result that fits the filter.
+// EntryOf looks up an id, or a unique beginning of one, or counts back from the newest
+// result that matches the filter.
 func EntryOf(ctx context.Context, s store.Store, word string, f store.Filter) (store.Entry, error) {
 	if m := lastWord.FindStringSubmatch(word); m != nil {
 		back, _ := strconv.Atoi(m[2])
@@ -199,13 +199,13 @@ func (l *Shelf) span(ctx context.Context, word string, f store.Filter) ([]Result
 	return l.get(ctx, found)
 }
 
-// get reads documents. Findings are those of this version's rules.
+// get reads documents. It diagnoses them with this version's rules.
 func (l *Shelf) get(ctx context.Context, entries []store.Entry) ([]Result, error) {
 	var all []Result
 	for _, x := range entries {
 		doc, err := l.opened.Get(ctx, x.ID)
 		if errors.Is(err, store.ErrNotFound) && len(entries) > 1 {
-			continue // somebody has removed it meanwhile
+			continue // it was removed meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("library: reading the result %s: %w", x.ID, err)
@@ -216,7 +216,7 @@ func (l *Shelf) get(ctx context.Context, entries []store.Entry) ([]Result, error
 	return all, nil
 }
 
-// text is the JSON of a result as it is kept: whoever reads it diagnoses it.
+// text returns the stored JSON of a result; its reader diagnoses it.
 func (l *Shelf) text(ctx context.Context, word string) (text []byte, err error) {
 	s, err := l.store()
 	if err != nil {
@@ -236,8 +236,8 @@ func (l *Shelf) text(ctx context.Context, word string) (text []byte, err error) 
 	return b.Bytes(), err
 }
 
-// run reads the document of a run that is kept in the state folder; nil where
-// there is none of that name.
+// run reads the document of a run in the state folder; nil where there is none of that
+// name.
 func (l *Shelf) run(word string) (*measure.Document, error) {
 	kept, err := runs.Folder()
 	if err != nil || !filepath.IsLocal(word) {

@@ -20,21 +20,21 @@ import (
 	"thru/internal/stat"
 )
 
-// Source is a file that was named, or stdin. It is opened once, since a pipe
-// can be read only once, and what its beginning tells is kept.
+// Source is an opened file, or stdin. It is opened once, since a pipe can be read only
+// once, and its beginning is kept.
 type Source struct {
 	io.Reader
 	Name  string
-	Size  int64    // 0: not known
+	Size  int64    // 0: unknown
 	file  *os.File // nil: stdin, which stays open
 	begin []byte
 }
 
-// enough is how many bytes tell what a file is: some text may stand before the
-// first brace of what iperf3 wrote.
+// enough is how many bytes identify the type of a file: text may precede the first
+// brace of iperf3's output.
 const enough = 64 << 10
 
-// Open opens the files that were named, in order; stdin is "-".
+// Open opens the files in order; "-" is stdin.
 func (r *Reader) Open(ctx context.Context, paths []string) (all []*Source, err error) {
 	stdin := 0
 	for _, path := range paths {
@@ -56,10 +56,10 @@ func (r *Reader) Open(ctx context.Context, paths []string) (all []*Source, err e
 	return all, nil
 }
 
-// pipeWait is how long a named pipe may have nobody who writes to it.
+// pipeWait is how long to wait for a writer of a named pipe.
 const pipeWait = 700 * time.Millisecond
 
-// OpenFile opens a file to read, and a named pipe that somebody writes to.
+// OpenFile opens a file to read, or a named pipe that has a writer.
 func OpenFile(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
@@ -74,7 +74,7 @@ func OpenFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// openOne may wait for what a pipe brings.
+// openOne opens one file; it may wait for the first data of a pipe.
 func (r *Reader) openOne(ctx context.Context, path string) (*Source, error) {
 	s := &Source{Name: path}
 	in := r.In
@@ -116,13 +116,13 @@ func (r *Reader) openOne(ctx context.Context, path string) (*Source, error) {
 	return s, nil
 }
 
-// Compressions that are not read, by how such a file begins.
+// Unsupported compression formats, by their first bytes.
 var unreadPacked = []struct{ begin, name string }{
 	{"\xfd7zXZ", "xz"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"},
 }
 
-// FileSize is the size of a regular file, 0 of anything else. It refuses a device that
-// never ends; a terminal and a pipe are read.
+// FileSize returns the size of a regular file in bytes, 0 for anything else. It returns
+// an error for a device without end; a terminal and a pipe are allowed.
 func FileSize(in io.Reader, name string) (int64, error) {
 	f, isFile := in.(*os.File)
 	if !isFile {
@@ -130,7 +130,7 @@ func FileSize(in io.Reader, name string) (int64, error) {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return 0, nil // reading says what is wrong
+		return 0, nil // reading returns the error
 	}
 	null, _ := os.Stat(os.DevNull) // which is empty, not endless
 	switch mode := info.Mode(); {
@@ -142,7 +142,7 @@ func FileSize(in io.Reader, name string) (int64, error) {
 	return 0, nil
 }
 
-// readable refuses by its beginning what cannot be a result or a capture.
+// readable returns an error for a file whose beginning cannot be a result or a capture.
 func (s *Source) readable() error {
 	for _, p := range unreadPacked {
 		if bytes.HasPrefix(s.begin, []byte(p.begin)) {
@@ -155,13 +155,13 @@ func (s *Source) readable() error {
 	return nil
 }
 
-// IsCapture tells captures from results by their beginning, or by their name.
+// IsCapture distinguishes captures from results by their beginning or their name.
 func (s *Source) IsCapture() bool {
 	isPacked := bytes.HasPrefix(s.begin, []byte("\x1f\x8b")) || bytes.HasPrefix(s.begin, []byte("\x28\xb5\x2f\xfd")) // gzip, zstd
 	return IsCaptureName(s.Name) || isCapture(s.begin) || isPacked
 }
 
-// notOpened says which file it was: the path is said in front.
+// notOpened adds the path to the error of opening a file.
 func notOpened(path string, err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
@@ -170,7 +170,7 @@ func notOpened(path string, err error) error {
 	return fault.Usagef("name a file, or - for stdin", "%s: %w", fault.Named(path), err)
 }
 
-// CloseSources closes all that were opened.
+// CloseSources closes all opened files.
 func CloseSources(all []*Source) {
 	for _, s := range all {
 		if s.file != nil {
@@ -179,10 +179,10 @@ func CloseSources(all []*Source) {
 	}
 }
 
-// Names of captures; a compressed one has a suffix more.
+// File name suffixes of captures; a compressed one has another suffix after it.
 var captureSuffixes = []string{".pcap", ".pcapng", ".cap"}
 
-// IsCaptureName tells by the name whether packets are in a file.
+// IsCaptureName reports whether a file name is that of a capture.
 func IsCaptureName(path string) bool {
 	name := strings.ToLower(path)
 	for _, packed := range []string{".gz", ".zst", ".xz", ".bz2", ".lz4"} {

@@ -9,17 +9,17 @@ import (
 	"thru/internal/fault"
 )
 
-// span is a time from since until before until; what is zero does not bind.
+// span is the time from Since until before Until; a zero value is no bound.
 type span struct{ Since, Until time.Time }
 
-// whenHint is how times may be given.
+// whenHint lists the forms of times.
 const whenHint = "such as 7d or 12h ago, 2026-11-20, 2026-11-20T15:04, today, yesterday, this-week, last-week, this-month, last-month, or two with .. between"
 
 // Ago is a time before now: 30m, 12h, 7d, 4w.
 var Ago = regexp.MustCompile(`^([0-9]{1,6})(m|min|h|d|w)$`)
 
-// ReadSpan reads a span of time: a day or week by its name, or SINCE..UNTIL, of
-// which either may be left out. Days begin at midnight here; weeks on Monday (ISO 8601).
+// ReadSpan parses a span of time: a day or week by its name, or SINCE..UNTIL, of
+// which either may be left out. Days begin at local midnight; weeks on Monday (ISO 8601).
 func ReadSpan(word string, now time.Time) (span, error) {
 	if s, ok := namedSpan(strings.ReplaceAll(word, " ", "-"), now); ok {
 		return s, nil
@@ -37,7 +37,7 @@ func ReadSpan(word string, now time.Time) (span, error) {
 		_, s.Until, err = ReadWhen(to, now)
 	case !both:
 		_, s.Until, err = ReadWhen(from, now)
-		if Ago.MatchString(from) { // the last so many days
+		if Ago.MatchString(from) { // a span up to now
 			s.Until = time.Time{}
 		}
 	}
@@ -47,7 +47,7 @@ func ReadSpan(word string, now time.Time) (span, error) {
 	return s, err
 }
 
-// namedSpan is a span that has a name.
+// namedSpan returns a span by its name.
 func namedSpan(word string, now time.Time) (span, bool) {
 	day := midnight(now)
 	week := day.AddDate(0, 0, -(int(day.Weekday())+6)%7)
@@ -73,7 +73,7 @@ func midnight(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
 }
 
-// ReadWhen reads one moment, or a day, which has a begin and an end.
+// ReadWhen parses one time, or a day, which has a begin and an end.
 func ReadWhen(word string, now time.Time) (begin, end time.Time, err error) {
 	if s, ok := namedSpan(word, now); ok {
 		return s.Since, s.Until, nil
@@ -104,7 +104,7 @@ func ReadWhen(word string, now time.Time) (begin, end time.Time, err error) {
 	return begin, end, fault.Usagef(whenHint, "%q is no time", fault.Short(word))
 }
 
-// isSpan tells whether a word is meant as a span of time.
+// isSpan reports whether a word means a span of time.
 func isSpan(word string) bool {
 	_, err := ReadSpan(word, time.Now())
 	return err == nil || strings.Contains(word, "..")

@@ -16,8 +16,8 @@ import (
 // helloTime bounds the first exchange with an end point.
 const helloTime = 5 * time.Second
 
-// dataHosts are where the peer takes data connections: what its operator
-// set, else the address that control has reached.
+// dataHosts returns where the peer accepts data connections: the addresses that its
+// operator set, else the address of the control connection.
 func (d Dialer) dataHosts(e *control.EndPoint) ([]string, error) {
 	hosts := e.Hello.DataAddrs
 	if len(hosts) == 0 {
@@ -40,7 +40,7 @@ func (d Dialer) dataHosts(e *control.EndPoint) ([]string, error) {
 	return fit, nil
 }
 
-// hostPort reads HOST, HOST:PORT, [V6]:PORT or a bare IPv6 address.
+// hostPort parses HOST, HOST:PORT, [V6]:PORT or a bare IPv6 address.
 func hostPort(s string, port int) (string, error) {
 	h, p, err := net.SplitHostPort(s)
 	if err != nil {
@@ -56,7 +56,7 @@ func hostPort(s string, port int) (string, error) {
 	return net.JoinHostPort(h, p), nil
 }
 
-// pinFirst trusts a certificate on first use, and says so.
+// pinFirst trusts a certificate on first use, and prints that.
 func (d Dialer) pinFirst(keys *bus.Keyring) func(string, [32]byte) error {
 	return func(addr string, sum [32]byte) error {
 		first, err := keys.CheckPin(addr, sum)

@@ -20,14 +20,14 @@ import (
 // AttendVerb is the hidden command that `ssh://` end points start at the far end.
 const AttendVerb = "attend"
 
-// The data ports of an agent that was not told others.
+// The default data ports of an agent.
 const firstDataPort, lastDataPort = 5202, 5233
 
-// Attend is an agent for the one client at the other end of stdin and stdout:
-// it has no port for control and no secret, leaves no file but the journal of
-// settings that it changes where the login may (root), and ends with them.
-// Its arguments are the folder in which its program lies, which it removes, and
-// the mark by which the client knows the line after which the control plane begins.
+// Attend runs an agent for the one client at the other end of stdin and stdout: it
+// has no control port and no secret, leaves no file except, as root, the journal of
+// changed settings, and ends with stdin and stdout. Its arguments are the folder of
+// its program, which it removes, and the mark of the line after which the client
+// expects the control plane.
 func Attend(ctx context.Context, version string, args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
 		return fault.Usagef("an end point ssh://HOST starts it by itself", "thru attend is no command for persons")
@@ -40,7 +40,7 @@ func Attend(ctx context.Context, version string, args []string, in io.Reader, ou
 	if prog.ProgramHeld() {
 		removeOwn(args[0])
 	}
-	tuner, _ := node.OwnTuner(version, prog) // without a state folder it measures, and tunes nothing
+	tuner, _ := node.OwnTuner(version, prog) // without a state folder it measures, but cannot tune
 	server, err := bus.Memory()
 	if err != nil {
 		return err
@@ -69,16 +69,16 @@ type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }
 
-// removeOwn removes the folder that was made for this program, and no other.
+// removeOwn removes only the folder that was made for this program.
 func removeOwn(dir string) {
 	exe, err := os.Executable()
 	if err == nil && filepath.Dir(exe) == dir && strings.HasPrefix(filepath.Base(dir), "thru-") {
-		os.RemoveAll(dir) // what is left of it the shell removes that started us
+		os.RemoveAll(dir) // the shell that started this process removes what is left
 	}
 }
 
-// reachedAt is the address at which ssh has reached this host, for data: the
-// third word of SSH_CONNECTION (ssh(1)). None where that says nothing to others.
+// reachedAt returns the address at which ssh has reached this host, for data: the
+// third word of SSH_CONNECTION (ssh(1)). None where others cannot use it.
 func reachedAt(connection string) []string {
 	w := strings.Fields(connection)
 	if len(w) != 4 {

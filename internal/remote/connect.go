@@ -18,18 +18,18 @@ import (
 	"thru/internal/plan"
 )
 
-// Pair is the local end and its peer, which may be the same, and what may lie below them.
+// Pair is the local end and its peer, which may be the same, and their possible hypervisors.
 type Pair struct {
 	Local, Peer *control.EndPoint
 	Hypervisors []hypervisor.Source
 }
 
-// All are both by their names.
+// All returns both by their names.
 func (p Pair) All() map[string]*control.EndPoint {
 	return map[string]*control.EndPoint{p.Local.Name: p.Local, p.Peer.Name: p.Peer}
 }
 
-// PeerCPUs is how many CPUs the peer has; of a foreign one it is taken to be as many as here.
+// PeerCPUs returns the number of CPUs of the peer; for a foreign one that of this machine.
 func (p Pair) PeerCPUs() int {
 	if p.Peer.Foreign {
 		return p.Local.Hello.CPUs
@@ -37,8 +37,8 @@ func (p Pair) PeerCPUs() int {
 	return p.Peer.Hello.CPUs
 }
 
-// Settle takes into a request who the ends are, and what only connecting has told:
-// an ESXi host's iperf3 answers at the address where it was told to.
+// Settle sets in a request what only the connection shows: the names of the ends, and
+// the engine and address of an ESXi host's iperf3.
 func (p Pair) Settle(r *plan.Request) {
 	r.Local, r.Peer = control.Local, p.Peer.Name
 	if p.Peer.Engine != "" {
@@ -64,8 +64,8 @@ func (d Dialer) Pair(ctx context.Context, name string) (Pair, func(), error) {
 	return Pair{Local: local, Peer: peer}, func() { closePeer(); closeLocal() }, nil
 }
 
-// EndPoint connects one that is not this machine, by what is said of where it
-// is: a joined name, CONTROLLER/NAME, HOST[:PORT], or SCHEME://...
+// EndPoint connects an end point that is not this machine, by its location: a joined
+// name, CONTROLLER/NAME, HOST[:PORT], or SCHEME://...
 func (d Dialer) EndPoint(ctx context.Context, at string) (*control.EndPoint, func(), error) {
 	if scheme, where, ok := strings.Cut(at, "://"); ok {
 		if scheme == SSHScheme {
@@ -80,8 +80,8 @@ func (d Dialer) EndPoint(ctx context.Context, at string) (*control.EndPoint, fun
 	return d.remote(ctx, at)
 }
 
-// Local is an agent in this process behind an in-memory control plane. It
-// takes data connections on loopback only, and only from itself.
+// Local starts an agent in this process with an in-memory control plane. It accepts
+// data connections on loopback only, and only from itself.
 func (d Dialer) Local(ctx context.Context, alone bool) (*control.EndPoint, func(), error) {
 	prog, err := worker.Self()
 	if err != nil {
@@ -125,7 +125,7 @@ func (d Dialer) loopback() []string {
 	return []string{"127.0.0.1"}
 }
 
-// remote connects an end point that was joined, or a host by its address.
+// remote connects a joined end point, or a host by its address.
 func (d Dialer) remote(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 	conf, err := d.target(name)
 	if err != nil {
@@ -150,7 +150,7 @@ func (d Dialer) remote(ctx context.Context, name string) (*control.EndPoint, fun
 	return e, func() { client.Close() }, nil
 }
 
-// target finds how to reach a name: a join string, or HOST[:PORT] whose
+// target returns how to reach a name: by a join string, or HOST[:PORT] whose
 // certificate is pinned on first use.
 func (d Dialer) target(name string) (bus.DialConfig, error) {
 	conf := bus.DialConfig{Version: d.version, Device: d.Device, LocalAddr: d.Source, Family: d.Family}
@@ -187,7 +187,7 @@ func (d Dialer) target(name string) (bus.DialConfig, error) {
 	return conf, err
 }
 
-// noController refuses a controller, which is no end point itself.
+// noController rejects a controller, which is not an end point itself.
 func noController(name string, j bus.Join) error {
 	switch j.Privilege {
 	case bus.PrivilegeOperate:

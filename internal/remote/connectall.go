@@ -14,7 +14,7 @@ import (
 	"thru/internal/plan"
 )
 
-// mostDialled bounds the end points that are connected at a time.
+// mostDialled bounds concurrent connection attempts.
 const mostDialled = 64
 
 // unreached is an end point of a plan that could not be connected.
@@ -23,9 +23,9 @@ type unreached struct {
 	Err  error
 }
 
-// ConnectAll connects the end points of a plan at the same time, under the
-// names that the plan gives them. It goes through all of them, also past one
-// that cannot be reached; those are returned in the order of the plan.
+// ConnectAll connects the end points of a plan at the same time, under the names
+// that the plan gives them. It tries all of them; those that it cannot reach are
+// returned in the order of the plan.
 func (d Dialer) ConnectAll(ctx context.Context, ends []plan.EndPoint) (map[string]*control.EndPoint, []unreached, func()) {
 	found, errs := make([]*control.EndPoint, len(ends)), make([]error, len(ends))
 	closers := make([]func(), len(ends))
@@ -57,7 +57,7 @@ func (d Dialer) ConnectAll(ctx context.Context, ends []plan.EndPoint) (map[strin
 	}
 }
 
-// named connects an end point of a plan, with what the plan says of it.
+// named connects an end point of a plan, with its options there.
 func (d Dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint, func(), error) {
 	var e *control.EndPoint
 	var stop func()
@@ -86,7 +86,7 @@ func (d Dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint,
 // mostHints bounds the hints of end points that are missing for several reasons.
 const mostHints = 2
 
-// UnreachedError names all that could not be connected, and why.
+// UnreachedError names all end points that could not be connected, and why.
 func UnreachedError(missing []unreached, of int) error {
 	if len(missing) == 1 {
 		m := missing[0]
@@ -106,8 +106,8 @@ func UnreachedError(missing []unreached, of int) error {
 	return fault.Failf(strings.Join(hints, "; ")+"; or let --go-on measure the pairs of the others", "%d of %d end points cannot be reached: %s", len(missing), of, strings.Join(all, "; "))
 }
 
-// SameAgent refuses two names for one agent: it has one turn, so that a pair of
-// the two would wait for itself.
+// SameAgent returns an error for two names of one agent: it has one turn, so that a
+// pair of the two would wait for itself.
 func SameAgent(ends map[string]*control.EndPoint) error {
 	names := map[string]string{}
 	for _, n := range slices.Sorted(maps.Keys(ends)) {
@@ -124,8 +124,8 @@ func SameAgent(ends map[string]*control.EndPoint) error {
 	return nil
 }
 
-// SameHost warns of agents that seem to be on one host: what their pairs carry
-// at once comes from the same CPUs.
+// SameHost warns of agents that seem to run on one host: pairs that run at once then
+// share its CPUs.
 func SameHost(ends map[string]*control.EndPoint) []string {
 	hosts := map[string][]string{}
 	for _, n := range slices.Sorted(maps.Keys(ends)) {

@@ -14,7 +14,7 @@ import (
 	"thru/internal/plan/planfile"
 )
 
-// MemberOf cuts CONTROLLER/NAME. A name with :// or without a slash is none.
+// MemberOf splits CONTROLLER/NAME; ok is false for a name with :// or without a slash.
 func MemberOf(at string) (controller, name string, ok bool) {
 	if strings.Contains(at, "://") {
 		return "", "", false
@@ -29,7 +29,7 @@ type fleets struct {
 	open map[string]*fleet // by the name of the controller
 }
 
-// fleet is one of them.
+// fleet is the connection to one controller.
 type fleet struct {
 	*bus.Fleet
 	once  sync.Once // connects, and reads the list
@@ -38,8 +38,8 @@ type fleet struct {
 	users int
 }
 
-// use returns the connection to a controller and the hosts that it had when
-// this process asked first. The function gives it back.
+// use returns the connection to a controller and the hosts that it listed when this
+// process first asked. The returned function releases it.
 func (f *fleets) use(ctx context.Context, controller string, dial func(context.Context) (*bus.Fleet, error)) (*fleet, func(), error) {
 	f.mu.Lock()
 	if f.open == nil {
@@ -78,7 +78,7 @@ func (f *fleets) giveBack(controller string, one *fleet) {
 	}
 }
 
-// DialFleet connects to a controller that is kept, as one who runs tests.
+// DialFleet connects to a joined controller as an operator.
 func (n *Network) DialFleet(ctx context.Context, controller string, c bus.FleetConfig) (*bus.Fleet, error) {
 	w, err := ControllerString(controller, bus.PrivilegeOperate)
 	if err != nil {
@@ -112,10 +112,10 @@ func (d Dialer) member(ctx context.Context, at, controller, name string) (*contr
 		back()
 		return nil, nil, err
 	}
-	return e, back, nil // the client ends with the connection: other names may lead to it
+	return e, back, nil // the client ends with the connection: other names may share it
 }
 
-// greet asks a host of a fleet who it is.
+// greet makes the Hello exchange with a host of a fleet.
 func (d Dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.Host, controller string) (*control.EndPoint, error) {
 	hctx, cancel := context.WithTimeout(ctx, helloTime)
 	defer cancel()
@@ -124,19 +124,19 @@ func (d Dialer) greet(ctx context.Context, at string, client *bus.Client, h bus.
 		return nil, fmt.Errorf("remote: asking %s who it is: %w", at, err)
 	}
 	e := &control.EndPoint{Name: at, Client: client, Hello: hello, Labels: h.Labels, Via: controller}
-	if len(e.Hello.DataAddrs) == 0 { // nothing was reached that could stand in
+	if len(e.Hello.DataAddrs) == 0 { // there is no control address to use instead
 		e.Hello.DataAddrs = hello.Addrs
 	}
 	if len(e.Hello.DataAddrs) == 0 {
 		return nil, fault.Failf("set one there: thru serve --data-addr ADDRESS", "remote: %s has told no address for data", at)
 	}
 	if e.DataHosts, err = d.dataHosts(e); err == nil {
-		e.Addr = e.DataHosts[0] // control goes by the controller
+		e.Addr = e.DataHosts[0] // control goes through the controller
 	}
 	return e, err
 }
 
-// FindHost is the host of a name; an error says which there are.
+// FindHost returns the host of a name; its error lists the names that exist.
 func FindHost(hosts []bus.Host, controller, name string, now time.Time) (bus.Host, error) {
 	var names []string
 	refused := ""
@@ -165,7 +165,7 @@ func FindHost(hosts []bus.Host, controller, name string, now time.Time) (bus.Hos
 		"remote: %s has no host named %q", controller, name)
 }
 
-// seen is when a host was last heard of.
+// seen returns when a host was last heard, as text.
 func seen(h bus.Host, now time.Time) string {
 	if h.SeenAt.IsZero() {
 		return "never"
@@ -173,9 +173,8 @@ func seen(h bus.Host, now time.Time) string {
 	return fmt.Sprintf("%s ago (%s)", max(now.Sub(h.SeenAt), 0).Round(time.Second), h.SeenAt.Local().Format("2006-01-02 15:04:05"))
 }
 
-// FleetHosts asks controllers for their hosts, also for those that are not there
-// now: that one is missing is found out when it is connected. A host that is
-// refused is none.
+// FleetHosts lists the hosts of controllers, including offline ones: connecting shows
+// that a host is offline. It omits refused hosts.
 func (n *Network) FleetHosts(ctx context.Context, controllers []string) (map[string][]planfile.Host, error) {
 	all := map[string][]planfile.Host{}
 	for _, name := range controllers {
@@ -196,5 +195,5 @@ func (n *Network) FleetHosts(ctx context.Context, controllers []string) (map[str
 	return all, nil
 }
 
-// NoHosts is what to do about an empty fleet.
+// NoHosts is the hint for an empty fleet.
 const NoHosts = "on each host run `thru serve --controller NAME` with the string for agents that `thru control` prints"

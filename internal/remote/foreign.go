@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 )
 
-// foreignPort is the port of the program that answers at a foreign end point.
+// foreignPort returns the default port of a foreign program.
 func foreignPort(scheme string) (port int, known bool) {
 	switch scheme {
 	case measure.IPerf3:
@@ -23,7 +23,7 @@ func foreignPort(scheme string) (port int, known bool) {
 	return 0, false
 }
 
-// EngineOf is the engine that an end point's name asks for.
+// EngineOf returns the engine that an end point's name requires.
 func EngineOf(name string) (string, error) {
 	scheme, _, ok := strings.Cut(name, "://")
 	if !ok || scheme == SSHScheme {
@@ -38,7 +38,7 @@ func EngineOf(name string) (string, error) {
 	return scheme, nil
 }
 
-// foreign is an end point without agent: an iperf3 or iperf2 server.
+// foreign returns an end point without an agent: an iperf3 or iperf2 server.
 func (d Dialer) foreign(name, scheme, at string) (*control.EndPoint, error) {
 	port, _ := foreignPort(scheme)
 	if d.Port != bus.DefaultPort && d.Port != 0 {

@@ -17,16 +17,16 @@ import (
 	"thru/internal/hypervisor/vsphere"
 )
 
-// VsphereScheme begins the URL of a vCenter, or of an ESXi host by its web service.
+// VsphereScheme is the URL scheme of a vCenter, or of an ESXi host by its web service.
 const VsphereScheme = "vsphere"
 
-// errNoLogin is what a login without a password fails by.
+// errNoLogin is the error of a login without a password.
 var errNoLogin = errors.New("not logged in")
 
-// hypervisor connects what runs virtual machines: vsphere://USER@HOST[:PORT] is a
-// vCenter or an ESXi host by its web service, ssh://[USER@]HOST an ESXi host by
-// its commands or a Linux host by an agent, any other end point a Linux host
-// whose agent is asked, "" and local this machine. Closing it ends the connection.
+// hypervisor connects a hypervisor: vsphere://USER@HOST[:PORT] is a vCenter or an
+// ESXi host by its web service, ssh://[USER@]HOST an ESXi host by its commands or a
+// Linux host by an agent, any other end point a Linux host by its agent, "" and local
+// this machine. Closing the source ends the connection.
 func (d Dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, error) {
 	scheme, _, hasScheme := strings.Cut(at, "://")
 	switch scheme = strings.ToLower(scheme); {
@@ -49,7 +49,7 @@ func (d Dialer) hypervisor(ctx context.Context, at string) (hypervisor.Source, e
 
 const hypervisorForms = "vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi, or Linux with QEMU), or an end point on which QEMU runs"
 
-// closing is a source that ends more than itself.
+// closing is a source whose Close also calls end.
 type closing struct {
 	hypervisor.Source
 	end func()
@@ -62,7 +62,7 @@ func (c closing) Close() error {
 	return err
 }
 
-// agentOf is the host of an end point that was connected.
+// agentOf returns the host of a connected end point as a source.
 func agentOf(e *control.EndPoint, end func(), err error) (hypervisor.Source, error) {
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func agentOf(e *control.EndPoint, end func(), err error) (hypervisor.Source, err
 
 // hypervisorBySSH reads an ESXi host by its own commands, and any other by an agent.
 func (d Dialer) hypervisorBySSH(ctx context.Context, at string) (hypervisor.Source, error) {
-	d.Checks = true // nothing is measured: what has no agent is read by its commands
+	d.Checks = true // nothing is measured: a system without an agent is read by its commands
 	e, end, err := d.EndPoint(ctx, at)
 	var other *OtherSystem
 	if !errors.As(err, &other) {

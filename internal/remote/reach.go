@@ -14,11 +14,11 @@ import (
 	"thru/internal/unit"
 )
 
-// reachTime bounds the connection of a hypervisor: it may not keep a test from beginning.
+// reachTime bounds the connection of a hypervisor, so that it cannot delay a test for long.
 const reachTime = 30 * time.Second
 
-// Reach connects a hypervisor, says that it does, and gives up in time. The time
-// stands still while a person is asked for a password.
+// Reach connects a hypervisor, prints that it does, and gives up in time. The time
+// limit does not run while the user is asked for a password.
 func (d Dialer) Reach(ctx context.Context, at string) (hypervisor.Source, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	limit := cmp.Or(d.ReachTime, reachTime)
@@ -41,7 +41,7 @@ func (d Dialer) Reach(ctx context.Context, at string) (hypervisor.Source, error)
 		err = ctx.Err() // an interrupt
 	}
 	if err == nil && !late {
-		return closing{s, func() { cancel(nil) }}, nil // what is connected lives as long as its context
+		return closing{s, func() { cancel(nil) }}, nil // the connection lives as long as its context
 	}
 	if err == nil {
 		s.Close()
@@ -53,8 +53,8 @@ func (d Dialer) Reach(ctx context.Context, at string) (hypervisor.Source, error)
 	return nil, err
 }
 
-// Hypervisors connects the hypervisors that URLs name. A URL that is none ends the
-// command; one that cannot be reached says so in the result, and costs no figure.
+// Hypervisors connects the hypervisors of a list of URLs. An invalid URL ends the
+// command; one that cannot be reached is reported in the result, and does not affect other figures.
 func (d Dialer) Hypervisors(ctx context.Context, urls []string) ([]hypervisor.Source, func(), error) {
 	var all []hypervisor.Source
 	closeAll := func() {
@@ -76,14 +76,14 @@ func (d Dialer) Hypervisors(ctx context.Context, urls []string) ([]hypervisor.So
 			return nil, nil, err
 		default:
 			s = unreachable{fault.Unsecret(at), err}
-			d.person.Warn(s.Name()+" cannot be asked", err) // at once: who wants its figures need not wait for the end
+			d.person.Warn(s.Name()+" cannot be asked", err) // at once: a user who needs its figures can interrupt
 		}
 		all = append(all, s)
 	}
 	return all, closeAll, nil
 }
 
-// sourceKey is the same for every spelling of one vSphere server.
+// sourceKey returns the same key for every spelling of one vSphere server.
 func sourceKey(at string) string {
 	scheme, _, _ := strings.Cut(at, "://")
 	if user, addr, err := vsphereTarget(at); err == nil && strings.EqualFold(scheme, VsphereScheme) {
@@ -92,7 +92,7 @@ func sourceKey(at string) string {
 	return at
 }
 
-// unreachable is a hypervisor that could not be connected: who asks it hears why.
+// unreachable is a hypervisor that could not be connected: its methods return the error.
 type unreachable struct {
 	name string
 	err  error

@@ -14,20 +14,20 @@ import (
 	"thru/internal/fault"
 )
 
-// Route is how to reach a controller: by one of the two.
+// Route is how to reach a controller: one of the two is set.
 type Route struct {
 	Join *bus.Join
 	NATS *bus.NATSConfig
 }
 
-// Purposes says of a privilege what it lets do, and whom its string is for.
+// Purposes describes for a privilege what it allows, and who gets its join string.
 var Purposes = map[string]struct{ Lets, whom string }{
 	bus.PrivilegeAgent:   {"serve under it", "agents"},
 	bus.PrivilegeOperate: {"run tests over its fleet", "operators"},
 }
 
-// ControllerString is the way to a controller that is kept under a name, if it lets do
-// what the privilege says.
+// ControllerString returns the route to a joined controller, if its string has the
+// privilege.
 func ControllerString(name, privilege string) (Route, error) {
 	want := Purposes[privilege]
 	ask := fmt.Sprintf("ask for the string that `thru control` prints for %s, and keep it: thru join %s", want.whom, name)
@@ -50,8 +50,8 @@ func ControllerString(name, privilege string) (Route, error) {
 	return Route{Join: &j}, ForController(name, j, privilege, again)
 }
 
-// ForController refuses a join string that is for something else; ask is how to
-// get the right one.
+// ForController returns an error for a join string with another privilege; ask is how
+// to get the right one.
 func ForController(name string, j bus.Join, privilege, ask string) error {
 	got, known := Purposes[j.Privilege]
 	switch {
@@ -65,10 +65,10 @@ func ForController(name string, j bus.Join, privilege, ask string) error {
 	return fault.Usagef(ask, "%s is an end point, no controller", name)
 }
 
-// MostName is the longest name that anything is kept under.
+// MostName is the longest name of a stored join string or NATS configuration.
 const MostName = 64
 
-// Controllers are the names of those that let do what the privilege says.
+// Controllers returns the names of the controllers whose strings have the privilege.
 func Controllers(keys *bus.Keyring, privilege string) []string {
 	names, err := keys.List()
 	if err != nil {
@@ -81,8 +81,8 @@ func Controllers(keys *bus.Keyring, privilege string) []string {
 	return append(names, ListNATS()...)
 }
 
-// keptNATS is a way to a controller over a NATS cluster, as `thru join` keeps
-// it: the names of files, no secret.
+// keptNATS is a route to a controller over a NATS cluster, as `thru join` stores it:
+// the names of files, no secret.
 type keptNATS struct {
 	URL   string `json:"url"`
 	CA    string `json:"tls_ca,omitempty"`
@@ -90,7 +90,7 @@ type keptNATS struct {
 	Creds string `json:"creds,omitempty"`
 }
 
-// NATSFile is where a name is kept, beside the folder of the join strings.
+// NATSFile returns the file of a name, next to the folder of the join strings.
 func NATSFile(name string) (string, error) {
 	if !bus.ValidHostName(name) {
 		return "", fmt.Errorf("remote: %q: %w", name, os.ErrNotExist)
@@ -102,7 +102,7 @@ func NATSFile(name string) (string, error) {
 	return filepath.Join(dir, "thru", "nats", name+".json"), nil
 }
 
-// LoadNATS reads what is kept; the error is os.ErrNotExist where nothing is.
+// LoadNATS reads a stored route; the error is os.ErrNotExist where there is none.
 func LoadNATS(name string) (*bus.NATSConfig, error) {
 	file, err := NATSFile(name)
 	if err != nil {
@@ -119,7 +119,7 @@ func LoadNATS(name string) (*bus.NATSConfig, error) {
 	return &bus.NATSConfig{URL: k.URL, CA: k.CA, Nkey: k.Nkey, Creds: k.Creds}, nil
 }
 
-// SaveNATS keeps a way under a name.
+// SaveNATS stores a route under a name.
 func SaveNATS(name string, c *bus.NATSConfig, replace bool) error {
 	file, err := NATSFile(name)
 	if err != nil {
@@ -149,13 +149,13 @@ func SaveNATS(name string, c *bus.NATSConfig, replace bool) error {
 	return nil
 }
 
-// ListNATS are the names that are kept, sorted.
+// ListNATS returns the names of the stored routes, sorted.
 func ListNATS() (names []string) {
 	file, err := NATSFile("x")
 	if err != nil {
 		return nil
 	}
-	entries, _ := os.ReadDir(filepath.Dir(file)) // none: nothing is kept
+	entries, _ := os.ReadDir(filepath.Dir(file)) // no folder: nothing is stored
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok {
 			names = append(names, name)

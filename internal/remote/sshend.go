@@ -23,18 +23,18 @@ import (
 	"thru/internal/host/platform"
 )
 
-// Bounds of the way to an end point over ssh. A copy may take as long as the
-// connection lives: ssh itself notices where it does not.
+// Limits of an end point over ssh. A copy may take as long as the connection lives:
+// ssh itself detects a dead one.
 const (
-	sshLoginTime  = 30 * time.Second // without a person who may be asked
+	sshLoginTime  = 30 * time.Second // where no user can be asked
 	sshAnswerTime = 20 * time.Second // of the far end's shell, and of thru to start there
 	sshEndTime    = 3 * time.Second  // of ssh, once its input is closed
-	sshMostNoise  = 1 << 20          // bytes that a login may print before the far end's shell speaks
+	sshMostNoise  = 1 << 20          // bytes that a login may print before the script does
 )
 
-// overSSH starts an agent at the far end of ssh and connects it: a copy of the
-// right thru goes there, runs without a file and without a port for control,
-// and ends with the connection.
+// overSSH starts an agent at the far end of ssh and connects it: it copies the right
+// thru program, which runs without a file and without a control port, and ends with
+// the connection.
 func (d Dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, func(), error) {
 	destination, port, err := SSHTarget(name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d Dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 		return nil, nil, fault.Usagef("the port of ssh stands in the end point: ssh://HOST:PORT", "-p %d does not go with %s", d.Port, name)
 	}
 	heard := func() {}
-	if d.person.Asks() != nil { // one at a time may ask a person
+	if d.person.Asks() != nil { // one at a time may ask the user
 		d.asking.Lock()
 		heard = sync.OnceFunc(d.asking.Unlock)
 		defer heard()
@@ -60,8 +60,8 @@ func (d Dialer) overSSH(ctx context.Context, name string) (*control.EndPoint, fu
 	return e, end, err
 }
 
-// greeted goes on as the system there wants it. It calls heard when the login is
-// through.
+// greeted continues as the system at the far end requires. It calls heard after the
+// login.
 func (d Dialer) greeted(ctx context.Context, s *sshProcess, name string, heard func()) (*control.EndPoint, func(), error) {
 	defer s.killOn(ctx)()
 	far, err := s.greeting()
@@ -83,7 +83,7 @@ func (d Dialer) greeted(ctx context.Context, s *sshProcess, name string, heard f
 	return e, func() { s.leave(e.Client.(*bus.Client)) }, nil
 }
 
-// attended brings thru to the far end and connects its agent.
+// attended copies thru to the far end and connects its agent.
 func (d Dialer) attended(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, error) {
 	box, err := d.parcels.of(far)
 	if err != nil {
@@ -111,29 +111,29 @@ func (d Dialer) attended(ctx context.Context, s *sshProcess, name string, far fa
 	return e, nil
 }
 
-// OtherSystem is one that is read by its own commands.
+// OtherSystem is the error for a system that is read by its own commands.
 type OtherSystem struct{ os string }
 
 // Error implements error.
 func (o *OtherSystem) Error() string { return cmp.Or(o.os, "a login without /bin/sh") }
 
-// sshProcess is one call of ssh, and the shell at its far end.
+// sshProcess is one ssh process, with the shell at its far end.
 type sshProcess struct {
 	destination string
 	port        int
-	mark        string // begins every line that is meant for us
-	person      bool   // one may be asked
+	mark        string // prefix of every line for this end
+	person      bool   // a user can be asked
 	cmd         *exec.Cmd
 	in          io.WriteCloser
-	pipe        *os.File // where out reads
+	pipe        *os.File // read end of out
 	out         *bufio.Reader
 	said        *sayings
 	done        chan struct{} // closed when ssh has ended
 	err         error         // of its end; set before done closes
 }
 
-// startSSH runs the system's own ssh, so that its configuration, keys, agent
-// and list of known hosts hold. Where a person is there, it may ask.
+// startSSH runs the system's own ssh, with its configuration, keys, agent and known
+// hosts. If there is a user, ssh may ask.
 func startSSH(asks io.Writer, destination string, port int) (*sshProcess, error) {
 	s := &sshProcess{destination: destination, port: port, mark: "thru-" + rand.Text(), person: asks != nil, said: &sayings{echo: asks}, done: make(chan struct{})}
 	// No shared connection that outlives this one.
@@ -147,7 +147,7 @@ func startSSH(asks io.Writer, destination string, port int) (*sshProcess, error)
 	args = append(args, "--", destination, remoteScript(s.mark))
 	s.cmd = exec.Command("ssh", args...)
 	if runtime.GOOS != "windows" {
-		// Ctrl-C, and that it is closed, goes to all of a terminal: ssh must stay until the measurement is put away.
+		// Ctrl-C and a hangup go to all processes of a terminal: ssh must survive them until the measurement is cleaned up.
 		s.cmd = exec.Command("/bin/sh", append([]string{"-c", `trap "" INT HUP; exec ssh "$@"`, "ssh"}, args...)...)
 	}
 	s.cmd.Stderr, s.cmd.WaitDelay = s.said, time.Second
@@ -157,7 +157,7 @@ func startSSH(asks io.Writer, destination string, port int) (*sshProcess, error)
 // begin starts the process.
 func (s *sshProcess) begin() error {
 	in, err1 := s.cmd.StdinPipe()
-	out, theirs, err2 := os.Pipe() // not StdoutPipe, which Wait would close under its reader
+	out, theirs, err2 := os.Pipe() // not StdoutPipe, which Wait would close while it is read
 	if err := errors.Join(err1, err2); err != nil {
 		return fmt.Errorf("remote: starting ssh: %w", err)
 	}
@@ -176,13 +176,13 @@ func (s *sshProcess) begin() error {
 	return nil
 }
 
-// killOn ends ssh when the context ends, until the returned function is called.
+// killOn kills ssh when the context ends, until the returned function is called.
 func (s *sshProcess) killOn(ctx context.Context) (stop func()) {
 	end := context.AfterFunc(ctx, func() { s.cmd.Process.Kill() })
 	return func() { end() }
 }
 
-// within ends ssh where a step takes longer than that.
+// within kills ssh if a step takes longer than limit.
 func (s *sshProcess) within(limit time.Duration) (stop func() bool) {
 	return time.AfterFunc(limit, func() {
 		s.said.note(fmt.Sprintf("no answer within %v", limit))
@@ -190,12 +190,12 @@ func (s *sshProcess) within(limit time.Duration) (stop func() bool) {
 	}).Stop
 }
 
-// line waits for the next line that is meant for us: a login may print others.
+// line waits for the next line for this end: a login may print others.
 func (s *sshProcess) line() (word, rest string, err error) {
 	for seen := 0; seen < sshMostNoise; {
 		b, err := s.out.ReadSlice('\n')
 		seen += len(b)
-		// What a login prints need not end its line.
+		// A login may print text without a line end.
 		if _, after, ours := strings.Cut(string(b), s.mark+" "); ours && err == nil {
 			word, rest, _ := strings.Cut(strings.TrimSpace(after), " ")
 			return word, rest, nil
@@ -207,7 +207,7 @@ func (s *sshProcess) line() (word, rest string, err error) {
 	return "", "", errors.New("the login there prints too much")
 }
 
-// expect waits for one word of the far end's shell, which may fail instead.
+// expect waits for one word of the script, which may report a failure instead.
 func (s *sshProcess) expect(want, doing string, limit time.Duration) (rest string, err error) {
 	if limit > 0 {
 		defer s.within(limit)()
@@ -224,7 +224,7 @@ func (s *sshProcess) expect(want, doing string, limit time.Duration) (rest strin
 	return rest, nil
 }
 
-// greeting logs in, and hears what the far end is.
+// greeting logs in, and reads what the far end is.
 func (s *sshProcess) greeting() (farEnd, error) {
 	limit := sshLoginTime
 	if s.person {
@@ -238,11 +238,11 @@ func (s *sshProcess) greeting() (farEnd, error) {
 	return parseFarEnd(rest, s.destination)
 }
 
-// explain makes an error of how ssh has ended.
+// explain makes an error from the way ssh has ended.
 func (s *sshProcess) explain(doing string, err error) error {
 	s.end()
 	var exit *exec.ExitError
-	if errors.As(s.err, &exit) && exit.Exited() && exit.ExitCode() != 255 && doing == "logging in" { // 255 is of ssh itself (ssh(1), EXIT STATUS)
+	if errors.As(s.err, &exit) && exit.Exited() && exit.ExitCode() != 255 && doing == "logging in" { // 255 is ssh's own (ssh(1), EXIT STATUS)
 		return fault.Failf("an end point of ssh needs a login with a shell: "+manualSSH(s.destination, s.port)+" shows what there is",
 			"remote: %s: %s: %w%s", s.destination, doing, &OtherSystem{}, s.said.because())
 	}
@@ -260,10 +260,10 @@ func manualSSH(destination string, port int) string {
 	return "`ssh " + destination + "`"
 }
 
-// conn is the connection to the agent, once it has said that it is ready.
+// conn returns the connection to the agent, once it has reported ready.
 func (s *sshProcess) conn() net.Conn { return overPipes(s.out, s.in) }
 
-// overPipes makes a connection of two ways; in is closed when it ends.
+// overPipes makes a connection from two pipes; in is closed when it ends.
 func overPipes(out io.Reader, in io.WriteCloser) net.Conn {
 	ours, theirs := net.Pipe()
 	go func() { io.Copy(theirs, out); theirs.Close() }()
@@ -271,8 +271,8 @@ func overPipes(out io.Reader, in io.WriteCloser) net.Conn {
 	return ours
 }
 
-// leave ends the connection to the agent, and ssh: at once where that agent is
-// lost, for what does not come through the network cannot end ssh either.
+// leave ends the connection to the agent, and ssh: it kills ssh if the agent is lost,
+// since the end of its input may not pass the network either.
 func (s *sshProcess) leave(agent *bus.Client) {
 	if agent.Err() != nil {
 		s.cmd.Process.Kill()
@@ -281,22 +281,22 @@ func (s *sshProcess) leave(agent *bus.Client) {
 	s.close()
 }
 
-// close ends ssh, and with it what runs there.
+// close ends ssh, and with it the programs at the far end.
 func (s *sshProcess) close() {
 	s.end()
 	s.pipe.Close()
 }
 
-// end closes ssh's input, and returns when ssh has ended: killed where it has
-// not ended by itself after a while.
+// end closes ssh's input, and returns when ssh has ended; after sshEndTime it kills
+// ssh.
 func (s *sshProcess) end() {
 	s.in.Close()
 	defer time.AfterFunc(sshEndTime, func() { s.cmd.Process.Kill() }).Stop()
 	<-s.done
 }
 
-// sayings are what ssh and the far end say on stderr: the first of it is kept,
-// and until the login is through a person sees it at once.
+// sayings collects the stderr of ssh and the far end: it keeps the beginning, and
+// until the login is done shows it to the user at once.
 type sayings struct {
 	mu   sync.Mutex
 	kept []byte
@@ -331,7 +331,7 @@ func (s *sayings) String() string {
 	return string(s.kept)
 }
 
-// because is its last line, to end a message with.
+// because returns the last line, as the end of a message.
 func (s *sayings) because() string {
 	all := strings.Split(strings.TrimSpace(s.String()), "\n")
 	if last := all[len(all)-1]; last != "" {

@@ -20,20 +20,20 @@ import (
 	"thru/internal/unit"
 )
 
-// remoteScript is what runs at the far end of ssh. MARK begins each line that it says,
-// after what the login has printed, which may have begun a line:
+// remoteScript returns the script for the far end of ssh. MARK is the prefix of each
+// line that it prints, since the login may have printed text before:
 //
-//	here KERNEL MACHINE SYSTEM CODING SSH_CONNECTION   what it is; then it reads: BYTES SIZE SHA256 CODING,
-//	                                                   and with "script" for the coding goes on with so many bytes of a script
-//	send                                               a folder is there; then it reads so many BYTES
-//	ready                                              said by thru, which speaks the control plane from there on
+//	here KERNEL MACHINE SYSTEM CODING SSH_CONNECTION   its system; then it reads: BYTES SIZE SHA256 CODING,
+//	                                                   and with "script" as the coding runs a script of so many bytes
+//	send                                               the folder exists; then it reads BYTES bytes
+//	ready                                              printed by thru, which starts the control plane there
 //	failed WHY
 //
-// It reads nothing before it has said so, so no byte goes to the wrong reader.
-// The folder is its owner's alone, lies where programs may run and there is
-// room, and goes whatever happens; thru removes it as soon as it runs. The text
-// stands between single quotes, for whichever shell logs in: so it is one line
-// for csh, and has no single quote, no backslash (fish) and no exclamation mark.
+// It reads nothing before it has printed that, so no byte goes to the wrong reader.
+// The folder belongs to its owner alone, is where programs may run and has room, and
+// is removed in any case; thru removes it as soon as it runs. The text is in single
+// quotes, for whichever shell logs in: it is one line for csh, and has no single
+// quote, no backslash (fish) and no exclamation mark.
 func remoteScript(mark string) string {
 	script := strings.NewReplacer("\n", " ", "MARK", mark, "ATTEND", AttendVerb).Replace(strings.TrimSpace(sshFar))
 	return "/bin/sh -c '" + script + "'"
@@ -42,11 +42,11 @@ func remoteScript(mark string) string {
 //go:embed sshfar.sh
 var sshFar string
 
-// farEnd is what the far end has said of itself.
+// farEnd is what the far end reported about itself.
 type farEnd struct {
 	os, arch string // as Go names them
 	gzip     bool
-	addr     string // where ssh has reached it: its own, without port
+	addr     string // address that ssh has reached: its own, without port
 }
 
 // parseFarEnd reads the words behind "here". Where the far end does not tell
@@ -80,10 +80,10 @@ func systemName(kernel, system string) string {
 	return strings.ToLower(kernel) // Linux, FreeBSD, Darwin
 }
 
-// machineName turns what uname -m says into Go's name.
+// machineName converts the output of uname -m to Go's name.
 func machineName(machine string) string {
 	switch machine {
-	case "x86_64", "i86pc": // Solaris names the platform
+	case "x86_64", "i86pc": // Solaris prints the platform
 		return "amd64"
 	case "aarch64":
 		return "arm64"
@@ -96,18 +96,18 @@ func machineName(machine string) string {
 	return machine
 }
 
-// binariesVariable names a folder of programs for other systems.
+// binariesVariable is the environment variable of a folder with programs for other systems.
 const binariesVariable = "THRU_BINARIES"
 
-// openBinary opens the thru that runs at the far end: this program, or one of
-// another system as `make cross` names it.
+// openBinary opens the thru program for the far end: this one, or one for another
+// system, named as by `make cross`.
 func openBinary(far farEnd) (*os.File, error) {
 	own, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("remote: finding this program: %w", err)
 	}
 	if far.os == runtime.GOOS && far.arch == runtime.GOARCH {
-		if f, err := os.Open("/proc/self/exe"); err == nil { // also after an upgrade on disk
+		if f, err := os.Open("/proc/self/exe"); err == nil { // works also after an upgrade on disk
 			return f, nil
 		}
 		return os.Open(own)
@@ -125,7 +125,7 @@ func openBinary(far farEnd) (*os.File, error) {
 		name, filepath.Dir(own), binariesVariable), "remote: there is no thru for %s/%s at hand", far.os, far.arch)
 }
 
-// parcel is a program as it goes over the wire.
+// parcel is a program in the form in which it is sent.
 type parcel struct {
 	body   []byte
 	size   int64 // of the program
@@ -133,7 +133,7 @@ type parcel struct {
 	coding string
 }
 
-// pack reads a program, and compresses it where the far end can undo that.
+// pack reads a program, and compresses it if the far end can decompress it.
 func pack(r io.Reader, zip bool) (p parcel, err error) {
 	var body bytes.Buffer
 	sum := sha256.New()
@@ -156,7 +156,7 @@ func pack(r io.Reader, zip bool) (p parcel, err error) {
 	return p, nil
 }
 
-// parcels keeps what was packed: many hosts get the same.
+// parcels caches packed programs: many hosts get the same.
 type parcels struct {
 	mu  sync.Mutex
 	all map[farEnd]parcel
@@ -164,7 +164,7 @@ type parcels struct {
 
 // of packs the program for a far end, once for each kind of host.
 func (p *parcels) of(far farEnd) (parcel, error) {
-	far.addr = "" // it says nothing of the program
+	far.addr = "" // the program does not depend on it
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if box, ok := p.all[far]; ok {
@@ -195,7 +195,7 @@ func (s *sshProcess) bring(box parcel, p progress) error {
 	for done := 0; done < len(box.body); done += piece {
 		p.Checking(fmt.Sprintf("copying %s to %s: %d%%", unit.Size(int64(len(box.body))), s.destination, 100*done/len(box.body)))
 		if _, err := s.in.Write(box.body[done:min(done+piece, len(box.body))]); err != nil {
-			break // the far end says why, or ssh does
+			break // the far end or ssh reports why
 		}
 	}
 	p.Checking("starting thru on " + s.destination)

@@ -9,10 +9,10 @@ import (
 	"thru/internal/fault"
 )
 
-// SSHScheme begins the name of an end point that is reached by ssh.
+// SSHScheme is the scheme of an end point that is reached by ssh.
 const SSHScheme = "ssh"
 
-// SSHTarget reads ssh://[USER@]HOST[:PORT].
+// SSHTarget parses ssh://[USER@]HOST[:PORT].
 func SSHTarget(endPoint string) (destination string, port int, err error) {
 	u, err := url.Parse(endPoint)
 	hint := "such as ssh://root@esx1 or ssh://admin@10.0.0.5:2222"

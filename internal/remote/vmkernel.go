@@ -19,29 +19,29 @@ import (
 	"thru/internal/measure"
 )
 
-// Bounds of an ESXi host that measures with its own iperf3. Its commands take a
-// second each; its keeper gives up where nothing has come for 21 s.
+// Time limits of an ESXi host that measures with its own iperf3. Its commands take a
+// second each; its keeper process gives up after 21 s without input.
 const (
 	vmkernelAnswerTime = 60 * time.Second
 	vmkernelBeat       = 3 * time.Second
 	vmkernelUndoTime   = 20 * time.Second
 )
 
-// vmkernelPort is where iperf3 answers, where the firewall lets that port pass.
+// vmkernelPort is the preferred port of iperf3, if the firewall passes it.
 const vmkernelPort = 5201
 
-// vmkernel is an ESXi host whose own iperf3 answers: the stack of the VMkernel,
-// which carries vMotion and storage, without any guest (C-25).
+// vmkernel is an ESXi host with its own iperf3 as server: it measures the TCP stack of
+// the VMkernel, which carries vMotion and storage, without any guest (C-25).
 type vmkernel struct {
 	ssh  *sshProcess
 	door esx.Door
-	stop chan struct{} // closed when it is to end
+	stop chan struct{} // closed to end it
 	beat sync.WaitGroup
 }
 
-// vmkernel has an ESXi host's own iperf3 answer, reads the host's facts by its
-// commands meanwhile, and connects the end point. A rule of the host's firewall
-// is enabled only where that was asked for.
+// vmkernel starts an ESXi host's own iperf3, reads the host's facts by its commands
+// meanwhile, and connects the end point. It enables a rule set of the host's firewall
+// only if that is allowed (Firewall).
 func (d Dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far farEnd) (*control.EndPoint, func(), error) {
 	p := d.person.Progress()
 	defer p.Clear()
@@ -58,7 +58,7 @@ func (d Dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far fa
 	if net.ParseIP(bind) == nil {
 		return nil, nil, fault.Usagef("--data-addr takes the address of a VMkernel interface there", "%s is no address that iperf3 there can answer at", bind)
 	}
-	if door.Closed { // said before it is done
+	if door.Closed { // printed before it is done
 		d.person.Line(fmt.Sprintf("%s: the firewall's rule set %s is enabled for this test and disabled after it; `%s` would do that by hand", s.destination, door, door.Disable()))
 	}
 	facts := factsBySSH(ctx, s)
@@ -77,7 +77,7 @@ func (d Dialer) vmkernel(ctx context.Context, s *sshProcess, name string, far fa
 	return e, func() { v.close(d.person) }, nil
 }
 
-// endPoint is the program that answers there.
+// endPoint returns the end point of that iperf3.
 func (v *vmkernel) endPoint(name, bind, version string) *control.EndPoint {
 	e := &control.EndPoint{
 		Name: name, Addr: net.JoinHostPort(bind, strconv.Itoa(v.door.Port)), Foreign: true, Engine: measure.IPerf3,
@@ -93,7 +93,7 @@ func (v *vmkernel) endPoint(name, bind, version string) *control.EndPoint {
 	return e
 }
 
-// iperf3Version is "iperf3 3.1.6" of "iperf 3.1.6 (cJSON 1.5.2)".
+// iperf3Version returns "iperf3 3.1.6" for "iperf 3.1.6 (cJSON 1.5.2)".
 func iperf3Version(line string) string {
 	w := strings.Fields(platform.Clean(line))
 	if len(w) < 2 || w[0] != "iperf" {
@@ -102,7 +102,7 @@ func iperf3Version(line string) string {
 	return fmt.Sprintf("iperf3 %.20s", w[1])
 }
 
-// askVMkernel sends the script there, and returns what it says by its words.
+// askVMkernel sends the script, and returns its report by keyword.
 func (s *sshProcess) askVMkernel() (map[string]string, error) {
 	defer s.within(vmkernelAnswerTime)()
 	script := vmkernelScript(s.mark)
@@ -134,7 +134,7 @@ func (s *sshProcess) askVMkernel() (map[string]string, error) {
 	}
 }
 
-// choose takes the way in: one that is open, or one that may be opened.
+// choose chooses the port: one that the firewall passes, or one that it may be opened for.
 func (d Dialer) choose(told map[string]string, destination string) (esx.Door, error) {
 	client, _ := netip.ParseAddr(strings.TrimSpace(told["client"]))
 	walls := esx.Walls{State: told["firewall"], Sets: told["sets"], Rules: told["rules"], Allowed: told["allowed"], Sockets: told["sockets"]}
@@ -153,8 +153,8 @@ func (d Dialer) choose(told map[string]string, destination string) (esx.Door, er
 	return doors[0], nil
 }
 
-// serve has iperf3 answer at an address there, and keeps telling the far end that
-// this process lives.
+// serve starts iperf3 at an address of the host, and keeps sending the far end
+// keepalives of this process.
 func (v *vmkernel) serve(bind string) error {
 	rule := "-"
 	if v.door.Closed {
@@ -174,15 +174,15 @@ func (v *vmkernel) serve(bind string) error {
 			case <-v.stop:
 				return
 			case <-tick.C:
-				fmt.Fprintf(v.ssh.in, "%d\n", n) // where that fails, the test fails by itself
+				fmt.Fprintf(v.ssh.in, "%d\n", n) // if this fails, the test fails by itself
 			}
 		}
 	})
 	return nil
 }
 
-// notInstalledOnly adds what lets a copy of iperf3 run on builds that run nothing
-// but what was installed (ESXi 8: VMkernel.Boot.execInstalledOnly, /User/execInstalledOnly).
+// notInstalledOnly adds the hint for builds that run only installed programs (ESXi 8:
+// VMkernel.Boot.execInstalledOnly, /User/execInstalledOnly).
 func notInstalledOnly(err error) error {
 	if !strings.Contains(strings.ToLower(err.Error()), "not permitted") {
 		return err
@@ -191,7 +191,7 @@ func notInstalledOnly(err error) error {
 		"ESXi 8 also needs `esxcli system settings advanced set -o /User/execInstalledOnly -i 0` (`... -i 1` undoes it): that is yours to decide", "%w", err)
 }
 
-// close ends iperf3 there, and waits until the host is as it was before.
+// close ends iperf3 there, and waits until the host is restored.
 func (v *vmkernel) close(p person) {
 	close(v.stop)
 	v.ssh.in.Close()
@@ -211,13 +211,13 @@ func (v *vmkernel) close(p person) {
 	v.ssh.close()
 }
 
-// factsOfHost is what a host's own commands say of it.
+// factsOfHost holds the facts that a host's own commands give.
 type factsOfHost struct {
 	facts *measure.Facts
 	err   error
 }
 
-// factsBySSH reads them over a login of its own, which asks nobody.
+// factsBySSH reads the facts over its own login, which asks no user.
 func factsBySSH(ctx context.Context, s *sshProcess) <-chan factsOfHost {
 	got := make(chan factsOfHost, 1)
 	go func() {

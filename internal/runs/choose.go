@@ -10,7 +10,7 @@ import (
 	"thru/internal/plan/option"
 )
 
-// Only leaves the steps that hold one of the words.
+// Only keeps the steps that match one of the words.
 func Only(p *plan.Plan, words []string) error {
 	if len(words) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func Only(p *plan.Plan, words []string) error {
 	return nil
 }
 
-// aims tells whether a target is of a step.
+// aims reports whether a target applies to a step.
 func aims(t plan.Target, s plan.Step) bool {
 	for _, a := range t.Where {
 		if !slices.Contains(s.Axes, a) {
@@ -43,7 +43,7 @@ func aims(t plan.Target, s plan.Step) bool {
 	return t.Rung == "" || t.Rung == s.Rung
 }
 
-// holds tells whether a step's label or rung holds a word, or it has the value NAME=VALUE.
+// holds reports whether a step's label or rung contains a word, or it has the value NAME=VALUE.
 func holds(s plan.Step, word string) bool {
 	word = strings.ToLower(word)
 	for _, a := range s.Axes {
@@ -54,7 +54,7 @@ func holds(s plan.Step, word string) bool {
 	return strings.Contains(strings.ToLower(s.Label), word) || strings.Contains(strings.ToLower(s.Rung), word)
 }
 
-// usedEnds are the end points that some step names.
+// usedEnds returns the end points that some step uses.
 func usedEnds(p plan.Plan) []plan.EndPoint {
 	used := map[string]bool{}
 	for _, s := range p.Steps {
@@ -65,13 +65,13 @@ func usedEnds(p plan.Plan) []plan.EndPoint {
 	return slices.DeleteFunc(slices.Clone(p.EndPoints), func(e plan.EndPoint) bool { return !used[e.Name] })
 }
 
-// flagOf names the flag of a rung, by which --link-rate may mean it too.
+// flagOf returns the flag of a rung, which --link-rate accepts as its name too.
 func flagOf(rung string) string {
 	return map[string]string{plan.RungSwitch: "same-host", plan.RungLAN: "same-lan", plan.RungInterconnect: "across"}[rung]
 }
 
-// SetLinks sets the rates of paths that were stated: RATE of the whole plan, of
-// a ladder of its topmost rung, and RUNG=RATE of one rung, each once.
+// SetLinks sets the stated link rates: RATE for the whole plan, or the topmost rung
+// of a ladder, and RUNG=RATE for one rung, each once.
 func SetLinks(p *plan.Plan, stated []string) error {
 	rungs := rungsOf(*p)
 	said := map[string]string{}
@@ -87,7 +87,7 @@ func SetLinks(p *plan.Plan, stated []string) error {
 		if !named && len(rungs) > 0 {
 			name = rungs[len(rungs)-1]
 		}
-		rung := name // as the plan calls it; "" without rungs
+		rung := name // as in the plan; "" without rungs
 		if at := slices.IndexFunc(rungs, func(r string) bool { return isRung(r, name) }); at >= 0 {
 			rung = rungs[at]
 		} else if name != "" {
@@ -108,13 +108,13 @@ func SetLinks(p *plan.Plan, stated []string) error {
 	return nil
 }
 
-// isRung tells whether a rung is meant by its name, or by that of its flag.
+// isRung reports whether a name is that of a rung, or of its flag.
 func isRung(rung, name string) bool {
 	name = strings.TrimSpace(name)
 	return rung != "" && (strings.EqualFold(rung, name) || flagOf(rung) == strings.ToLower(name))
 }
 
-// rungsOf are the rungs of a plan, the lowest first.
+// rungsOf returns the rungs of a plan, the lowest first.
 func rungsOf(p plan.Plan) []string {
 	var rungs []string
 	for _, s := range p.Steps {

@@ -7,8 +7,8 @@ import (
 	"thru/internal/fault"
 )
 
-// Find is the folder of the run that is meant: keep is a folder that was
-// named, run a name, file a plan with the checksum sum; each may be empty.
+// Find returns the folder of a run: keep is a folder, run a name, file a plan with
+// the checksum sum; each may be empty.
 func Find(runs, keep, run, file, sum string) (string, error) {
 	changed := func(h Head) error {
 		return fault.Usagef("give the plan back its old text, or begin anew: leave --resume out", "%s has changed since the run %s", file, h.Run)
@@ -41,8 +41,8 @@ func Find(runs, keep, run, file, sum string) (string, error) {
 	return "", fault.Usagef("begin one: leave --resume out", "%s was interrupted", what)
 }
 
-// runFolder is where a run is that --resume=RUN names: by its own name, or by its
-// folder or document, as they are printed; "" where none is named.
+// runFolder returns the folder of a run that --resume=RUN names: by its name, its
+// folder or its document; "" where none is named.
 func runFolder(runs, run string) string {
 	switch {
 	case run == "":

@@ -1,6 +1,6 @@
-// Package runs keeps the runs of plans while they go on: plan, options and document in a folder, so that
-// an interrupt or a kill costs a step and not the run. It also finds the run to go on with, and chooses
-// the steps and links that a command line names.
+// Package runs stores the runs of plans while they are measured: plan, options and document in a folder,
+// so that an interrupt or a kill costs one step and not the run. It also finds the run to resume, and
+// selects the steps and links that a command line names.
 package runs
 
 import (
@@ -25,57 +25,57 @@ import (
 	"thru/internal/report"
 )
 
-// mostRuns is how many runs are kept in the state folder.
+// mostRuns is how many runs the state folder keeps.
 const mostRuns = 20
 
 // Files of a run's folder.
 const (
 	planName     = "plan.yaml"     // as it was read
-	HeadName     = "run.json"      // runHead
-	DocumentName = "document.json" // what was measured so far (docs/result.md)
-	lockName     = "lock"          // held while the run is under way
+	HeadName     = "run.json"      // Head
+	DocumentName = "document.json" // the results so far (docs/result.md)
+	lockName     = "lock"          // locked while the run is in progress
 )
 
-// Options are what the command line adds to a plan. A run is continued with
-// those that it began with.
+// Options are what the command line adds to a plan. A resumed run keeps those that it
+// began with.
 type Options struct {
 	Time     string   `json:"time,omitempty"`
 	LinkRate []string `json:"link_rate,omitempty"`
 	Only     []string `json:"only,omitempty"`
 	Force    bool     `json:"force,omitempty"`
 
-	Hypervisors []string `json:"hypervisors,omitempty"` // beside the plan's
+	Hypervisors []string `json:"hypervisors,omitempty"` // in addition to the plan's
 }
 
-// Empty tells that nothing is added.
+// Empty reports whether the options leave the plan as it is.
 func (o Options) Empty() bool { return o.Time == "" && len(o.LinkRate)+len(o.Only) == 0 }
 
-// SameSteps tells whether both make the same steps of a plan.
+// SameSteps reports whether both select the same steps of a plan.
 func (o Options) SameSteps(x Options) bool {
 	o.Force, x.Force, o.Hypervisors, x.Hypervisors = false, false, nil, nil
 	return reflect.DeepEqual(o, x)
 }
 
-// Head is what is known of a run besides its figures.
+// Head holds the state of a run except its results.
 type Head struct {
 	Run         string               `json:"run"`
 	Command     string               `json:"command"`
-	Plan        string               `json:"plan"` // name of the file as it was given
+	Plan        string               `json:"plan"` // name of the file as given
 	SHA256      string               `json:"sha256"`
 	Options     Options              `json:"options"`
 	Began       []time.Time          `json:"began"`
 	Steps       int                  `json:"steps"`
 	Done        int                  `json:"steps_done"`
-	Ended       bool                 `json:"ended,omitempty"` // all was measured
+	Ended       bool                 `json:"ended,omitempty"` // all is measured
 	Labels      map[string]string    `json:"labels,omitempty"`
-	Stored      string               `json:"stored,omitempty"`  // id in the store of what was measured so far
-	ManualSteps []measure.ManualStep `json:"by_hand,omitempty"` // what a person was asked for between its blocks
+	Stored      string               `json:"stored,omitempty"`  // id of the results so far in the store
+	ManualSteps []measure.ManualStep `json:"by_hand,omitempty"` // manual steps between its blocks
 }
 
-// Unfinished tells whether there is something left to measure.
+// Unfinished reports whether there is something left to measure.
 func (h Head) Unfinished() bool { return !h.Ended }
 
-// vain is 1 for a run of which nothing was measured, else 0.
+// vain returns 1 for a run without results, else 0.
 func (h Head) vain() int {
 	if h.Unfinished() && h.Done == 0 {
 		return 1
@@ -83,40 +83,40 @@ func (h Head) vain() int {
 	return 0
 }
 
-// Journal keeps a run in a folder while it goes on: so an interrupt, the end of
-// this process or of a host costs the step under way, not the run. A nil one
-// keeps nothing.
+// Journal stores a run in a folder while it is measured: an interrupt, or the end of
+// this process or host, costs the current step, not the run. A nil Journal stores
+// nothing.
 type Journal struct {
 	Dir    string
 	Head   Head
-	Before *measure.Document // what the run had measured when it was interrupted
+	Before *measure.Document // results of the run when it was interrupted
 	unlock func()
-	Warn   func(string) // hears once that the folder cannot be written
+	Warn   func(string) // called once if the folder cannot be written
 	lost   error        // why it could not
-	next   time.Time    // before that no step is written
+	next   time.Time    // earliest time of the next write
 }
 
-// The document is written whole: after a step only where the time that writing
-// takes is a small part of the time between.
+// The document is always written whole: after a step only if the time for writing is
+// a small part of the time since the last write.
 const (
 	leastBetween = 2 * time.Second
-	shareBetween = 20 // times as long as the last writing took
+	shareBetween = 20 // times the duration of the last write
 )
 
-// Folder is where runs are kept unless a folder is named.
+// Folder returns the default folder of runs.
 func Folder() (string, error) {
 	state, err := bus.DefaultState()
 	return filepath.Join(state, "runs"), err
 }
 
-// Checksum names the content of a plan.
+// Checksum returns the SHA-256 of a plan's text in hexadecimal.
 func Checksum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Begin makes the folder of a run that begins: dir, or one in the state
-// folder, of which the oldest goes.
+// Begin makes the folder of a new run: dir, or one in the state folder, from which it
+// removes the oldest.
 func Begin(dir string, text []byte, head Head) (*Journal, error) {
 	head.SHA256, head.Began = Checksum(text), []time.Time{time.Now().UTC()}
 	j := &Journal{Dir: dir, Head: head}
@@ -142,7 +142,7 @@ func Begin(dir string, text []byte, head Head) (*Journal, error) {
 	return j, nil
 }
 
-// makeFolder makes one in the state folder, named after the moment and the plan.
+// makeFolder makes a folder in the state folder, named after the time and the plan.
 func (j *Journal) makeFolder() error {
 	runs, err := Folder()
 	if err != nil {
@@ -165,8 +165,8 @@ func (j *Journal) makeFolder() error {
 	}
 }
 
-// takeFolder takes the one that was named, unless it holds a run, or files of
-// somebody's that would be written over.
+// takeFolder uses the folder that the user named, unless it holds a run, or files
+// that would be overwritten.
 func (j *Journal) takeFolder() error {
 	if _, err := os.Lstat(filepath.Join(j.Dir, HeadName)); err == nil {
 		return fault.Usagef("continue it with --resume, or name another folder", "%s holds a run already", j.Dir)
@@ -180,7 +180,7 @@ func (j *Journal) takeFolder() error {
 	return os.MkdirAll(j.Dir, 0o700)
 }
 
-// runName is the plan's name as part of a folder's.
+// runName returns the plan's name in a form for a folder's name.
 func runName(plan string) string {
 	plan = strings.TrimSuffix(filepath.Base(plan), filepath.Ext(plan))
 	name := strings.Map(func(r rune) rune {
@@ -193,8 +193,8 @@ func runName(plan string) string {
 	return name[:min(len(name), 40)]
 }
 
-// dropOldRuns keeps the newest and those that are under way; first those go of
-// which nothing was measured.
+// dropOldRuns keeps the newest runs and those in progress; it removes runs without
+// results first.
 func dropOldRuns(runs string, keep int) {
 	heads := listRuns(runs)
 	slices.SortStableFunc(heads, func(a, b Head) int { return cmp.Compare(a.vain(), b.vain()) })
@@ -207,7 +207,7 @@ func dropOldRuns(runs string, keep int) {
 	}
 }
 
-// listRuns reads the heads of the runs of a folder, the newest first.
+// listRuns reads the heads of the runs in a folder, the newest first.
 func listRuns(runs string) []Head {
 	var heads []Head
 	entries, _ := os.ReadDir(runs)
@@ -222,7 +222,7 @@ func listRuns(runs string) []Head {
 	return heads
 }
 
-// readHead reads that of the run in a folder.
+// readHead reads the head of the run in a folder.
 func readHead(dir string) (h Head, err error) {
 	file := filepath.Join(dir, HeadName)
 	if _, err := os.Stat(file); err != nil {
@@ -235,7 +235,7 @@ func readHead(dir string) (h Head, err error) {
 	return h, nil
 }
 
-// Resume opens the folder of a run that was interrupted, with the text of its plan.
+// Resume opens the folder of an interrupted run, and returns the text of its plan.
 func Resume(dir string) (j *Journal, text []byte, err error) {
 	j = &Journal{Dir: dir}
 	if j.Head, err = readHead(dir); err != nil {
@@ -263,7 +263,7 @@ func Resume(dir string) (j *Journal, text []byte, err error) {
 	return j, text, nil
 }
 
-// ReadDocument reads what was measured so far; nil where that was nothing yet.
+// ReadDocument reads the results so far; nil where there are none.
 func ReadDocument(path string) (*measure.Document, error) {
 	text, err := os.ReadFile(path)
 	switch {
@@ -279,7 +279,7 @@ func ReadDocument(path string) (*measure.Document, error) {
 	return doc, nil
 }
 
-// Step saves the document after a step, unless that was done a moment ago.
+// Step saves the document after a step, unless the last save is recent.
 func (j *Journal) Step(doc *measure.Document) {
 	if j == nil {
 		return
@@ -292,8 +292,8 @@ func (j *Journal) Step(doc *measure.Document) {
 	j.next = time.Now().Add(max(leastBetween, shareBetween*time.Since(begin)))
 }
 
-// save writes the document as it is now. A folder that cannot be written, as on
-// a full disk, is said once and holds nothing up.
+// save writes the current document. A folder that cannot be written, as on a full
+// disk, causes one warning and does not stop the run.
 func (j *Journal) save(doc *measure.Document) {
 	if j == nil {
 		return
@@ -315,8 +315,8 @@ func (j *Journal) save(doc *measure.Document) {
 	j.lost = err
 }
 
-// End saves the document that the command prints. A run that was measured to
-// its end is not continued, whatever its verdict.
+// End saves the document that the command prints. A run that is fully measured is not
+// resumed, whatever its verdict.
 func (j *Journal) End(doc *measure.Document, err error) {
 	if j != nil {
 		j.Head.Ended = err == nil
@@ -324,7 +324,7 @@ func (j *Journal) End(doc *measure.Document, err error) {
 	}
 }
 
-// Stored is the id under which the run was kept when it was interrupted.
+// Stored returns the id under which the run was stored when it was interrupted.
 func (j *Journal) Stored() string {
 	if j == nil {
 		return ""
@@ -332,8 +332,8 @@ func (j *Journal) Stored() string {
 	return j.Head.Stored
 }
 
-// SetStored notes the id, so that what continues the run replaces it. Where it
-// cannot be noted both are kept.
+// SetStored records the id, so that the resumed run replaces that result. If it cannot
+// be recorded both results are kept.
 func (j *Journal) SetStored(id string) {
 	if j == nil || id == "" || j.Dir == "" {
 		return
@@ -344,12 +344,12 @@ func (j *Journal) SetStored(id string) {
 	}
 }
 
-// Planned names the run and its plan in the document.
+// Planned returns the name of the run and of its plan for the document.
 func (j *Journal) Planned(p plan.Plan) *measure.Planned {
 	return &measure.Planned{Name: p.Name, Order: p.Order, Run: j.Head.Run, SHA256: j.Head.SHA256, ManualSteps: slices.Clone(j.Head.ManualSteps)}
 }
 
-// WriteHead writes down what is known of the run besides its figures.
+// WriteHead writes the head of the run.
 func (j *Journal) WriteHead() error {
 	text, err := json.MarshalIndent(j.Head, "", "  ")
 	if err != nil {
@@ -358,7 +358,7 @@ func (j *Journal) WriteHead() error {
 	return writeWhole(filepath.Join(j.Dir, HeadName), append(text, '\n'))
 }
 
-// Kept is the file of the result, empty where it could not be written.
+// Kept returns the file of the result, empty where it could not be written.
 func (j *Journal) Kept() string {
 	if j == nil || j.lost != nil {
 		return ""
@@ -366,7 +366,7 @@ func (j *Journal) Kept() string {
 	return filepath.Join(j.Dir, DocumentName)
 }
 
-// Close lets others go on with the run.
+// Close releases the run, so that another process can resume it.
 func (j *Journal) Close() {
 	if j != nil && j.unlock != nil {
 		j.unlock()
@@ -374,11 +374,11 @@ func (j *Journal) Close() {
 	}
 }
 
-// halfWritten ends the name of a file that is not whole yet.
+// halfWritten is the suffix of an incomplete file.
 const halfWritten = ".part"
 
-// writeWhole replaces a file as a whole, for this user alone: whoever reads it
-// at any moment finds the old content or the new one.
+// writeWhole replaces a file in one step, for this user alone: a reader finds the old
+// content or the new one.
 func writeWhole(path string, content []byte) error {
 	tmp := path + halfWritten
 	err := os.WriteFile(tmp, content, 0o600)

@@ -9,13 +9,13 @@ import (
 	"thru/internal/bus"
 )
 
-// mostBytes bounds a file, in bytes.
+// mostBytes bounds a JSON file, in bytes.
 const mostBytes = 1 << 20
 
-// ReadJSON reads a JSON file, and tells whether there was one that could be read.
+// ReadJSON reads a JSON file, and reports whether that succeeded.
 func ReadJSON(file string, into any) bool {
 	i, err := os.Lstat(file)
-	if err != nil || !i.Mode().IsRegular() { // a pipe would hold the command up
+	if err != nil || !i.Mode().IsRegular() { // a pipe would block the command
 		return false
 	}
 	f, err := os.Open(file)
@@ -27,10 +27,10 @@ func ReadJSON(file string, into any) bool {
 	return err == nil && len(b) <= mostBytes && json.Unmarshal(b, into) == nil
 }
 
-// WriteJSON replaces a JSON file as a whole, for this user alone.
+// WriteJSON replaces a JSON file in one step, for this user alone. It ignores errors.
 func WriteJSON(file string, v any) {
 	b, err := json.Marshal(v)
 	if err == nil && file != "" && len(b) <= mostBytes && os.MkdirAll(filepath.Dir(file), 0o700) == nil {
-		bus.WritePrivate(file, b, true) // what cannot be written is not known
+		bus.WritePrivate(file, b, true) // a failed write loses only cached facts
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"thru/internal/plan/planfile"
 )
 
-// Rungs is what a ladder by flags is made of. It is kept with its run, as a
-// plan file is.
+// Rungs describes a ladder given by flags. It is stored with its run, as a plan file
+// is.
 type Rungs struct {
 	Rungs   []plan.Rung  `json:"rungs,omitempty"`
 	VCPUs   bool         `json:"vcpus,omitempty"`
 	Request plan.Request `json:"request"`
 }
 
-// ReadRungs reads what compare has kept of a ladder.
+// ReadRungs parses the stored rungs of a ladder.
 func ReadRungs(text []byte) (a Rungs, ok bool) {
 	err := json.Unmarshal(text, &a)
 	return a, err == nil && (len(a.Rungs) > 0 || a.VCPUs)
 }
 
-// Plan is that of the rungs. How many CPUs an end has matters to the study of
-// them alone; where that is not known yet, as many are taken as here.
+// Plan returns the plan of the rungs. The number of CPUs of an end matters only to the
+// vCPU study; where it is unknown, that of this machine is taken.
 func (a Rungs) Plan(found func(endPoint string) planfile.Found) (p plan.Plan, err error) {
 	r := a.Request
 	names := []string{r.Local, r.Peer}

@@ -12,17 +12,17 @@ import (
 	"thru/internal/measure"
 )
 
-// content is a document as it is kept.
+// content is a document in its stored form.
 type content struct {
 	text []byte // JSON without spaces
-	sum  string // SHA-256 of text in hexadecimal: the same document has the same
+	sum  string // SHA-256 of text in hexadecimal, the same for the same document
 }
 
-// encode makes one form of a document, whether it was measured just now or read
+// encode returns the same form of a document, whether it was just measured or read
 // from a file.
 func encode(doc *measure.Document) (content, error) {
 	text, err := marshal(measure.Complete(doc))
-	if err == nil && bytes.Contains(text, []byte(`\ufffd`)) { // bytes that are no UTF-8 are written otherwise once they were read
+	if err == nil && bytes.Contains(text, []byte(`\ufffd`)) { // invalid UTF-8 is written differently after it was read once
 		var again measure.Document
 		if err = json.Unmarshal(text, &again); err == nil {
 			text, err = marshal(&again)
@@ -38,7 +38,7 @@ func encode(doc *measure.Document) (content, error) {
 	return content{text, hex.EncodeToString(sum[:])}, nil
 }
 
-// marshal leaves "<" and ">" as they are, as thru prints documents.
+// marshal does not escape "<" and ">", as in the documents that thru prints.
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -47,17 +47,17 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// idTime is the part of an id by which it sorts.
+// idTime is the layout of the part of an id by which it sorts.
 const idTime = "20060102-150405"
 
-// ids are the names that a document can have: the first that no other one has
-// is taken.
+// ids returns the possible ids of a document: the first that no other document has is
+// used.
 func ids(started time.Time, sum string) []string {
 	base := started.UTC().Format(idTime) + "-"
 	return []string{base + sum[:4], base + sum[:8], base + sum[:16], base + sum}
 }
 
-// checkTime refuses what ids and the order by time cannot hold.
+// checkTime rejects a time that ids and the order by time cannot hold.
 func checkTime(t time.Time) error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
 		return fmt.Errorf("it began in the year %d", year)
@@ -65,17 +65,17 @@ func checkTime(t time.Time) error {
 	return nil
 }
 
-// sortTime is a moment as text that sorts by time.
+// sortTime formats a time as text that sorts by time.
 func sortTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
-// kept is a document with its entry, and all that it is found by.
+// kept is a document with its entry and search keys.
 type kept struct {
 	Entry
 	content
 	labels []label
 }
 
-// newKept is a document with its entry, still without an id.
+// newKept returns a document with its entry, without an id.
 func newKept(doc *measure.Document, title string) (kept, error) {
 	c, err := encode(doc)
 	if err == nil {

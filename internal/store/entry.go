@@ -12,22 +12,22 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of an entry: what others have written must not make a list endless.
+// Bounds of an entry: foreign documents must not make a list endless.
 const (
 	mostNames = 20_000  // hosts, and pairs: a mesh of 128 hosts has 16,256
 	mostTitle = 1_000   // characters, also of an error
-	mostName  = 300     // characters of a name, and of a label's key and value; an address has 253 at most
+	mostName  = 300     // characters of a name, and of a label's key and value; an address has at most 253
 	mostText  = 2 << 20 // bytes of all hosts, and of all pairs
 )
 
-// mostPair is what a pair of two names takes, both of them cut.
+// mostPair is the length of a pair of two names, both truncated.
 const mostPair = 2*(mostName+len("...")) + len(" -> ")
 
-// shortName is a name as entry and index have it.
+// shortName truncates a name for entry and index.
 func shortName(text string) string { return unit.Line(text, mostName) }
 
-// EntryOf is what is known of a document without reading it again. ID, KeptAt and
-// Bytes are what a store adds.
+// EntryOf returns the facts of a document for lists. A store adds ID, KeptAt and
+// Bytes.
 func EntryOf(doc *measure.Document, title string) Entry {
 	e := Entry{
 		StartedAt: doc.StartedAt.UTC(), ElapsedNs: doc.ElapsedNs, Command: doc.Command, Title: title,
@@ -46,8 +46,8 @@ func EntryOf(doc *measure.Document, title string) Entry {
 	return e.bounded()
 }
 
-// goodputOf is that of the main cell, or of a transfer that of its last run; nil of
-// what has none.
+// goodputOf returns the goodput of the main cell, or of the last run of a transfer; nil
+// where there is none.
 func goodputOf(doc *measure.Document) *float64 {
 	if t := doc.Transfer; t != nil {
 		for _, r := range slices.Backward(t.Runs) {
@@ -63,7 +63,7 @@ func goodputOf(doc *measure.Document) *float64 {
 	return nil
 }
 
-// bounded is an entry of printable text, none of it longer than a list can show.
+// bounded returns the entry with printable text, truncated for a list.
 func (e Entry) bounded() Entry {
 	e.Title, e.Error = unit.Line(e.Title, mostTitle), unit.Line(e.Error, mostTitle)
 	e.Command, e.Plan, e.Thru = shortName(e.Command), shortName(e.Plan), shortName(e.Thru)
@@ -76,10 +76,10 @@ func (e Entry) bounded() Entry {
 	return e
 }
 
-// idForm is what ids returns.
+// idForm is the form of the ids that ids returns.
 var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{4,64}$`)
 
-// check tells what is wrong with an entry that was read for an id.
+// check returns what is wrong with an entry that was read for an id.
 func (e Entry) check(id string) error {
 	switch {
 	case !idForm.MatchString(id):
@@ -92,8 +92,8 @@ func (e Entry) check(id string) error {
 	return checkTime(e.StartedAt)
 }
 
-// hostsOf are the names of end points and of the machines behind them, and of a
-// transfer's server.
+// hostsOf returns the names of the end points and their machines, and of a transfer's
+// server.
 func hostsOf(doc *measure.Document) []string {
 	var all []string
 	for _, p := range doc.EndPoints {
@@ -115,8 +115,8 @@ func hostsOf(doc *measure.Document) []string {
 	return once(all, mostName)
 }
 
-// pairsOf are the pairs that were measured, or were to be; of a check those whose
-// path was looked at, of a transfer first who sent it to whom.
+// pairsOf returns the pairs that were measured, or planned; of a check those with a
+// probed path, of a transfer first its sender and receiver.
 func pairsOf(doc *measure.Document) []string {
 	var all []string
 	if doc.Transfer != nil {
@@ -134,8 +134,8 @@ func pairsOf(doc *measure.Document) []string {
 	return once(all, mostPair)
 }
 
-// once cuts names to so many characters, and leaves out what is empty or was there
-// before, and what is beyond mostNames or mostText.
+// once truncates names to most characters, and drops empty and repeated ones, and those
+// beyond mostNames or mostText.
 func once(names []string, most int) []string {
 	seen, all, left := map[string]bool{"": true}, []string{}, mostText
 	for _, n := range names {
@@ -151,11 +151,11 @@ func once(names []string, most int) []string {
 	return all
 }
 
-// label is one of a result or of an end point. End points may differ in the
-// value of a key.
+// label is a label of a result or of an end point. End points may have different
+// values of a key.
 type label struct{ key, value string }
 
-// labelsOf are all labels, those of the result before those of its end points.
+// labelsOf returns all labels, those of the result before those of its end points.
 func labelsOf(doc *measure.Document) []label {
 	var all []label
 	add := func(labels map[string]string) {
@@ -176,8 +176,8 @@ func labelsOf(doc *measure.Document) []label {
 	return all
 }
 
-// verdictOf is the document's own; of a check that of its gates. A refusal by a
-// gate (exit code 3) is a verdict too. What broke off has not passed.
+// verdictOf returns the document's verdict; of a check that of its gates. A failed gate
+// (exit code 3) is a verdict too. An interrupted measurement has not passed.
 func verdictOf(doc *measure.Document) string {
 	switch {
 	case doc.Verdict != nil && doc.Verdict.Pass && doc.BrokeOff():
@@ -194,8 +194,8 @@ func verdictOf(doc *measure.Document) string {
 	return NoVerdict
 }
 
-// mainCell is the first with a figure that is a result of its own: neither
-// beside another, nor to tell causes apart. Bulk data comes before requests.
+// mainCell returns the first cell with its own result: neither a baseline nor an
+// experiment. Bulk data comes before requests.
 func mainCell(doc *measure.Document) *measure.Cell {
 	var asked *measure.Cell
 	for i := range doc.Cells {
@@ -211,7 +211,7 @@ func mainCell(doc *measure.Document) *measure.Cell {
 	return asked
 }
 
-// words is the text that Filter.Text is looked for in.
+// words returns the text that Filter.Text is searched in.
 func words(e Entry) string {
 	all := append([]string{e.Title, e.Plan}, e.Hosts...)
 	for k, v := range e.Labels {

@@ -26,7 +26,7 @@ func (s *database) Find(ctx context.Context, f Filter) (found []Entry, more bool
 	return found, false, nil
 }
 
-// find returns one entry more than a filter wants, where there is one.
+// find returns one entry more than the filter's limit, where there is one.
 func (s *database) find(ctx context.Context, f Filter) ([]Entry, error) {
 	q := f.query()
 	if err := s.after(ctx, &q, f.Before); err != nil {
@@ -48,7 +48,7 @@ func (s *database) find(ctx context.Context, f Filter) ([]Entry, error) {
 	return found, rows.Err()
 }
 
-// limit is how many entries are wanted at most.
+// limit returns the largest number of entries wanted.
 func (f Filter) limit() int {
 	if f.Limit < 0 {
 		return math.MaxInt32
@@ -56,7 +56,7 @@ func (f Filter) limit() int {
 	return cmp.Or(f.Limit, DefaultLimit)
 }
 
-// query is what must hold, with the values for its question marks.
+// query holds SQL conditions, with the values for their question marks.
 type query struct {
 	conditions []string
 	args       []any
@@ -67,8 +67,8 @@ func (q *query) and(condition string, args ...any) {
 	q.args = append(q.args, args...)
 }
 
-// sql is the question, for one row more than is wanted: so it is known whether
-// there are more.
+// sql returns the statement, for one row more than the limit: that shows whether there
+// are more.
 func (q *query) sql(limit int) string {
 	text := "SELECT id, entry FROM results"
 	if len(q.conditions) > 0 {
@@ -78,7 +78,7 @@ func (q *query) sql(limit int) string {
 	return text + " ORDER BY started DESC, id DESC LIMIT ?"
 }
 
-// query is a filter as SQL, but for its page.
+// query returns a filter as SQL, without its page.
 func (f Filter) query() (q query) {
 	marked := func(kind, value string) {
 		q.and("n IN (SELECT result FROM marks WHERE kind = ? AND value = ?)", kind, value)
@@ -115,7 +115,7 @@ func (f Filter) query() (q query) {
 		q.and("failed = ?", *f.Failed)
 	}
 	if f.Prefix != "" {
-		q.and("id >= ? AND id < ?", f.Prefix, f.Prefix+"~") // which sorts behind all that an id has
+		q.and("id >= ? AND id < ?", f.Prefix, f.Prefix+"~") // which sorts after all characters of an id
 	}
 	if f.Text != "" {
 		q.and("instr(words, ?) > 0", strings.ToLower(f.Text))
@@ -123,8 +123,8 @@ func (f Filter) query() (q query) {
 	return q
 }
 
-// after asks for what comes after an id. One that has gone meanwhile still tells
-// its second.
+// after selects what follows an id in the order. A deleted id still gives the second
+// that it began in.
 func (s *database) after(ctx context.Context, q *query, id string) error {
 	if id == "" {
 		return nil

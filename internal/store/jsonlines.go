@@ -23,7 +23,7 @@ type line struct {
 }
 
 // Export writes results as JSON lines, the newest first, and returns how many.
-// Filter.Limit binds only where it is given.
+// Filter.Limit applies only if it is set.
 func Export(ctx context.Context, w io.Writer, s Store, f Filter) (written int, err error) {
 	left := f.Limit
 	for {
@@ -48,7 +48,7 @@ func Export(ctx context.Context, w io.Writer, s Store, f Filter) (written int, e
 	}
 }
 
-// exportOne writes one line. A result that was deleted meanwhile is passed over.
+// exportOne writes one line. It skips a result that was deleted meanwhile.
 func exportOne(ctx context.Context, w io.Writer, s Store, e Entry) error {
 	doc, err := s.Get(ctx, e.ID)
 	if errors.Is(err, ErrNotFound) {
@@ -71,53 +71,53 @@ func exportOne(ctx context.Context, w io.Writer, s Store, e Entry) error {
 	return nil
 }
 
-// BadLine is one that Import has left out.
+// BadLine is a line that Import has skipped.
 type BadLine struct {
 	Line int    `json:"line"` // from 1
 	Why  string `json:"why"`
 }
 
-// Imported is what Import has done.
+// Imported is the result of Import.
 type Imported struct {
-	Kept int       `json:"kept"` // lines whose result is in the store now, or was already
-	Bad  int       `json:"bad"`  // lines that were left out
+	Kept int       `json:"kept"` // lines whose result is now in the store, or was already
+	Bad  int       `json:"bad"`  // skipped lines
 	Left []BadLine `json:"left_out,omitempty"`
 }
 
 const (
-	mostNamed = 100                 // lines left out that are named
-	mostLine  = MaxDocument + 1<<20 // bytes of one, with what stands beside the document
+	mostNamed = 100                 // skipped lines that are listed
+	mostLine  = MaxDocument + 1<<20 // bytes of a line, with the fields around the document
 )
 
-// mostNoJSON is after how many lines a text that began with no JSON is given up.
+// mostNoJSON is the number of leading lines without JSON after which a text is given up.
 const mostNoJSON = 3
 
-// errNoLines is the error of a text that is something else.
+// errNoLines is the error of a text in another format.
 var errNoLines = errors.New("it holds neither JSON lines nor a result")
 
-// Import keeps the results of JSON lines, those of Export or documents as they are,
-// or of one document of several lines as --json prints it. Title makes a title of a
-// document where its line has none. Lines that hold no result are left out and named.
-// The error is that of reading r, of the store, or of a text that is no JSON at all;
-// what was kept until then is in the store.
+// Import stores the results of JSON lines, from Export or documents as they are, or of
+// one document of several lines as --json prints it. title makes a title for a document
+// whose line has none. Lines without a result are skipped and listed. The error is that
+// of reading r, of the store, or of a text without any JSON; the results before it are
+// in the store.
 func Import(ctx context.Context, r io.Reader, s Store, title func(*measure.Document) string) (Imported, error) {
 	return importLines(ctx, r, &importer{store: s, title: title, most: mostLine})
 }
 
-// importer is an import under way.
+// importer is the state of one import.
 type importer struct {
 	store Store
 	title func(*measure.Document) string
 	most  int // bytes of a line
 
-	lines  int // read, but for empty ones
-	noJSON int // of these
+	lines  int // lines read, except empty ones
+	noJSON int // lines without JSON
 	done   Imported
 }
 
 func importLines(ctx context.Context, r io.Reader, i *importer) (Imported, error) {
 	in := bufio.NewReaderSize(&jsonText{in: r}, 64<<10)
-	if mark, _ := in.Peek(3); string(mark) == "\ufeff" { // as editors of Windows begin a text
+	if mark, _ := in.Peek(3); string(mark) == "\ufeff" { // written by editors on Windows
 		_, _ = in.Discard(3)
 	}
 	for number := 1; ctx.Err() == nil; number++ {
@@ -145,8 +145,8 @@ func importLines(ctx context.Context, r io.Reader, i *importer) (Imported, error
 	return i.done, ctx.Err()
 }
 
-// take keeps the result of a line, or names what is wrong with it. The error ends
-// the import.
+// take stores the result of a line, or lists what is wrong with it. The error ends the
+// import.
 func (i *importer) take(ctx context.Context, number int, text []byte, long bool) error {
 	why, err := fmt.Errorf("it is longer than %d bytes", i.most), error(nil)
 	if !long {
@@ -172,7 +172,7 @@ func (i *importer) take(ctx context.Context, number int, text []byte, long bool)
 	return nil
 }
 
-// givenUp is the error of a text of which no line was a result; they are not named each.
+// givenUp returns the error of a text without any result; its lines are not listed.
 func (i *importer) givenUp() error {
 	first := i.done.Left[0]
 	i.done = Imported{}
@@ -180,8 +180,8 @@ func (i *importer) givenUp() error {
 		"store: importing: %w: line %d: %s", errNoLines, first.Line, first.Why)
 }
 
-// keepLine keeps the result of a line. Why is of a line that holds none; err is
-// of the store.
+// keepLine stores the result of a line. why is the fault of a line without a result; err
+// is that of the store.
 func (i *importer) keepLine(ctx context.Context, text []byte) (why, err error) {
 	doc, title, why := readResult(text)
 	if why != nil {
@@ -198,7 +198,7 @@ func (i *importer) keepLine(ctx context.Context, text []byte) (why, err error) {
 	return nil, err
 }
 
-// readResult reads a line: what Export writes, or a document.
+// readResult parses a line: from Export, or a document.
 func readResult(text []byte) (doc *measure.Document, title string, why error) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -211,8 +211,8 @@ func readResult(text []byte) (doc *measure.Document, title string, why error) {
 	return doc, l.Title, why
 }
 
-// readRest reads all that follows the first line of a document; nothing is kept of
-// more than most bytes, and mostPassed are passed over.
+// readRest reads all that follows the first line of a document; beyond most bytes it
+// keeps nothing, and reads on for at most mostPassed bytes.
 func readRest(in *bufio.Reader, begin []byte, most int) (text []byte, long bool, err error) {
 	rest, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if len(begin)+len(rest) <= most {
@@ -226,14 +226,14 @@ func readRest(in *bufio.Reader, begin []byte, most int) (text []byte, long bool,
 	return nil, true, err
 }
 
-// Bounds in bytes of what is no result.
+// Bounds of input that is not a result, in bytes.
 const (
-	mostPassed = 64 << 20 // passed over of a line that is too long
+	mostPassed = 64 << 20 // read and dropped of a line that is too long
 	mostElse   = 64 << 10 // kept of a line that does not begin as an object
 	mostBlanks = 1 << 20  // in a row
 )
 
-// jsonText reads text, up to what no JSON holds.
+// jsonText reads text, up to a byte that JSON cannot contain.
 type jsonText struct {
 	in     io.Reader
 	blanks int // in a row
@@ -253,14 +253,14 @@ func (j *jsonText) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errNoText is of what no program writes as JSON.
+// errNoText is the error of a text with bytes that JSON cannot contain.
 var errNoText = errors.New("it holds what no result holds")
 
-// errEndless is of a line or a document without an end in sight.
+// errEndless is the error of a line or a document that is too long to read to its end.
 var errEndless = errors.New("it is longer than a result can be, and was not read to its end")
 
-// readLine reads up to the end of a line; of one that is longer than most bytes
-// nothing is kept, and it is passed over only for mostPassed bytes.
+// readLine reads up to the end of a line; of a line longer than most bytes it keeps
+// nothing, and reads on for at most mostPassed bytes.
 func readLine(in *bufio.Reader, most int) (text []byte, long bool, err error) {
 	for size := 0; ; {
 		part, err := in.ReadSlice('\n')

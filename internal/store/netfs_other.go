@@ -2,5 +2,5 @@
 
 package store
 
-// onNetwork is not known there: a file is taken to be on a local disk.
+// onNetwork returns false: on these systems a file counts as local.
 func onNetwork(string) bool { return false }

@@ -24,12 +24,12 @@ import (
 // patience is how long a store waits for other processes that write to it.
 const patience = 30 * time.Second
 
-// connections is how many a process has at most: one writes, the others read
-// beside it.
+// connections is the maximum of connections of a process: one writes, the others read
+// at the same time.
 const connections = 4
 
-// Open opens the store in a file, and makes it and its folder for this user alone
-// where they are not there.
+// Open opens the store in a file. It creates the file and its folder, for this user
+// alone, where they do not exist.
 func Open(path string, o Options) (Store, error) {
 	s, err := open(path, o)
 	if err != nil {
@@ -63,7 +63,7 @@ func open(path string, o Options) (*database, error) {
 	}
 	if err != nil && o.ReadOnly && unwritable(err) && !logged(path) {
 		s.db.Close()
-		err = s.connect("ro&immutable=1") // nobody writes to it, so it is read as it lies there
+		err = s.connect("ro&immutable=1") // no process writes to it, so it is read without locks
 	}
 	if err != nil {
 		s.Close()
@@ -75,29 +75,29 @@ func open(path string, o Options) (*database, error) {
 // errNoFile is the error of a folder, a device or a pipe.
 var errNoFile = errors.New("it is no file")
 
-// prepare makes the folder, for this user alone, and tells whether the file is
-// there. It does not open the file: to close it would let go of the locks that
-// this process has on it by another store (fcntl(2)).
+// prepare makes the folder, for this user alone, and reports whether the file exists. It
+// does not open the file: closing it would release the locks that this process holds on
+// it for another store (fcntl(2)).
 func prepare(path string, makeNone bool) (isThere bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
 		return true, errNoFile
 	case err == nil && makeNone && info.Size() == 0:
-		return false, fs.ErrNotExist // nothing was kept in it
+		return false, fs.ErrNotExist // an empty file: nothing was stored
 	case makeNone || err == nil || !errors.Is(err, fs.ErrNotExist):
 		return err == nil, err
 	}
 	return false, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
-// logged tells whether a log lies beside the file, without which it is not whole.
+// logged reports whether the file has a write-ahead log, without which it is incomplete.
 func logged(path string) bool {
 	info, err := os.Stat(path + "-wal")
 	return err == nil && info.Size() > 0
 }
 
-// connect opens the database and brings it to this version. Mode is SQLite's.
+// connect opens the database and migrates it to this version. Mode is SQLite's.
 func (s *database) connect(mode string) (err error) {
 	if s.db, err = sql.Open("sqlite", source(s.path)+"&mode="+mode); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *database) connect(mode string) (err error) {
 			err = checkTables(ctx, s.db, version)
 		}
 		if err == nil && version == 0 && !s.isThere {
-			err = os.Chmod(s.path, 0o600) // before there is anything in it
+			err = os.Chmod(s.path, 0o600) // before it has any content
 		}
 		if err == nil && version < len(steps) {
 			err = migrate(ctx, s.db, steps)
@@ -123,9 +123,9 @@ func (s *database) connect(mode string) (err error) {
 	})
 }
 
-// source is the file as SQLite is to open it (sqlite.org/uri.html), with what
-// each connection sets: synchronous=EXTRA, so that what was acknowledged outlives
-// the machine with either journal; foreign keys, so that marks go with their result.
+// source returns the file's URI for SQLite (sqlite.org/uri.html), with the settings of
+// each connection: synchronous=EXTRA, so that committed results survive a crash of the
+// machine with either journal; foreign keys, so that marks are deleted with their result.
 func source(path string) string {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") { // C:/...
@@ -133,10 +133,10 @@ func source(path string) string {
 	}
 	u := url.URL{Scheme: "file", Path: slashed}
 	q := url.Values{
-		"_busy_timeout": {"2000"}, // ms; patiently goes on after it
+		"_busy_timeout": {"2000"}, // ms; patiently retries after it
 		"_synchronous":  {"extra"},
 		"_foreign_keys": {"on"},
-		"_txlock":       {"immediate"}, // a transaction that began by reading could not wait for its turn to write
+		"_txlock":       {"immediate"}, // a transaction that began with a read could not wait to write
 		"_defensive":    {"1"},
 		"_error_rc":     {"1"},
 		"_pragma":       {"trusted_schema(off)"},
@@ -144,20 +144,20 @@ func source(path string) string {
 	return u.String() + "?" + q.Encode()
 }
 
-// errForeign is the error of a database that another program has made.
+// errForeign is the error of a database of another program.
 var errForeign = errors.New("it is a database of another program")
 
-// glance refuses a file by its header, as it lies there: where SQLite opens it as
-// usual, it writes into the file what a crash has left in its log. What cannot be
-// read so is left to what comes after. SQLite reads it, since by a file of our own
-// the locks would go (prepare).
+// glance rejects a file by its header without changing it: opened as usual, SQLite
+// would write the log of a crash into the file. It leaves a file that it cannot read
+// to the later checks. It reads through SQLite, since closing a file of our own would
+// release the locks (prepare).
 func (s *database) glance() error {
 	db, err := sql.Open("sqlite", source(s.path)+"&mode=ro&immutable=1")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	log := logged(s.path) // looked at first: another process may be making the store, and its log begins when it is made
+	log := logged(s.path) // checked first: another process may be creating the store, whose log begins at its creation
 	h, err := headOf(context.Background(), db)
 	switch {
 	case err != nil:
@@ -168,23 +168,23 @@ func (s *database) glance() error {
 	return checkVersion(h.version)
 }
 
-// head is what tells whose a database is.
+// head identifies the program of a database.
 type head struct{ app, version, tables int }
 
-// headOf reads it in one statement, so that it is of one moment.
+// headOf reads the head in one statement, so that it is consistent.
 func headOf(ctx context.Context, db *sql.DB) (h head, err error) {
 	row := db.QueryRowContext(ctx, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id, pragma_user_version")
 	err = row.Scan(&h.app, &h.version, &h.tables)
 	return h, err
 }
 
-// foreign tells of a database of another program. One without anything is what a
-// process leaves that ends as it makes a store.
+// foreign reports whether the database is of another program. An empty one is left by a
+// process that ended while it created a store.
 func (h head) foreign() bool {
 	return h.app != application && (h.app != 0 || h.version != 0 || h.tables > 0)
 }
 
-// version is that of the store in the file; 0 where it is empty.
+// version returns the version of the store in the file; 0 where it is empty.
 func (s *database) version(ctx context.Context) (int, error) {
 	h, err := headOf(ctx, s.db)
 	switch {
@@ -196,7 +196,7 @@ func (s *database) version(ctx context.Context) (int, error) {
 	return h.version, checkVersion(h.version)
 }
 
-// checkVersion refuses what this thru does not know.
+// checkVersion returns an error for a version that this thru does not know.
 func checkVersion(version int) error {
 	if version >= 0 && version <= len(steps) {
 		return nil
@@ -204,9 +204,9 @@ func checkVersion(version int) error {
 	return fault.Failf("use a newer thru, or name another file with --store", "%w: its version is %d, this thru knows %d", ErrNewer, version, len(steps))
 }
 
-// journal sets how the file is kept whole: by a log that readers need not wait
-// for, and where other machines may write too, by the older journal, which
-// needs no memory shared with them (sqlite.org/wal.html). The file remembers it.
+// journal sets SQLite's journal mode: a write-ahead log, for which readers need not
+// wait, and where other machines may write too, the rollback journal, which needs no
+// memory shared with them (sqlite.org/wal.html). The file stores the mode.
 func (s *database) journal(ctx context.Context, shared bool) error {
 	wanted, have := "wal", ""
 	if shared {
@@ -225,8 +225,8 @@ func (s *database) journal(ctx context.Context, shared bool) error {
 	return nil
 }
 
-// patiently does something again while other processes are in its way, until
-// the context ends or patience does.
+// patiently repeats do while other processes hold the file, until the context or
+// patience ends.
 func patiently(ctx context.Context, do func() error) error {
 	end := time.Now().Add(patience)
 	for {

@@ -4,7 +4,7 @@ package store
 
 import "thru/internal/fault"
 
-// Open fails on systems that the database has no port to.
+// Open returns an error on systems that the database does not support.
 func Open(path string, o Options) (Store, error) {
 	return nil, fault.Failf("results are not kept there: write them to files with --json > FILE", "store: opening %s: %w", path, ErrNone)
 }

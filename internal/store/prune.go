@@ -27,7 +27,7 @@ func (s *database) Delete(ctx context.Context, ids ...string) (gone int, err err
 	return gone, nil
 }
 
-// remove counts what a statement has deleted.
+// remove executes a statement and counts the rows that it deleted.
 func remove(ctx context.Context, tx *sql.Tx, gone *int, statement string, args ...any) error {
 	r, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil {
@@ -77,14 +77,14 @@ func (s *database) Prune(ctx context.Context, r Retention) (gone int, err error)
 	return gone, nil
 }
 
-// concerned chooses the results of a retention's command, which is given twice.
+// concerned selects the results of a retention's command, a parameter given twice.
 const concerned = "(? = '' OR command = ?)"
 
-// makeRoom deletes the oldest results until the file's pages that are in use
-// take no more than so many bytes. The newest result stays.
+// makeRoom deletes the oldest results until the used pages of the file take at most
+// r.Bytes bytes. It keeps the newest result.
 func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, r Retention) error {
 	const used = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
-	// Of the results from the oldest on, those before whose end the excess is reached: at least one.
+	// Of the oldest results, as many as make up the excess: at least one.
 	const oldest = `DELETE FROM results WHERE n IN (SELECT n FROM (
 			SELECT n, sum(size) OVER (ORDER BY started, id) - size AS before FROM results WHERE ` + concerned + `
 		) WHERE before < ?) AND n <> (SELECT n FROM results WHERE ` + concerned + ` ORDER BY started DESC, id DESC LIMIT 1)`
@@ -100,10 +100,10 @@ func makeRoom(ctx context.Context, tx *sql.Tx, gone *int, r Retention) error {
 	}
 }
 
-// shrink gives the room of what was deleted back to the file system. Where that
-// fails, as on a full disk, it is used by what comes next.
+// shrink returns freed pages to the file system. If that fails, as on a full disk, later
+// results use them.
 func (s *database) shrink(ctx context.Context) {
-	rows, err := s.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // gives back a page a row
+	rows, err := s.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // one row for each page
 	if err != nil {
 		return
 	}

@@ -8,12 +8,12 @@ import (
 	"fmt"
 )
 
-// application is what marks a SQLite file as a store of thru (PRAGMA
-// application_id): "thru" in ASCII.
+// application marks a SQLite file as a store of thru (PRAGMA application_id): "thru" in
+// ASCII.
 const application = 0x74687275
 
-// steps bring a store from each version to the next: the first makes version 1
-// of an empty file. A step that has been released is never changed.
+// steps migrate a store from each version to the next: the first creates version 1 in an
+// empty file. A released step is never changed.
 var steps = []string{`
 CREATE TABLE results (
 	n       INTEGER PRIMARY KEY,
@@ -46,10 +46,10 @@ CREATE TABLE documents (
 );
 `}
 
-// object is what sqlite_schema says of a table, an index, a view or a trigger.
+// object is the entry of a table, an index, a view or a trigger in sqlite_schema.
 type object struct{ kind, table, sql string }
 
-// objects are those of a database, by name.
+// objects returns those of a database, by name.
 func objects(ctx context.Context, db *sql.DB) (map[string]object, error) {
 	rows, err := db.QueryContext(ctx, "SELECT name, type, tbl_name, coalesce(sql, '') FROM sqlite_schema")
 	if err != nil {
@@ -68,9 +68,9 @@ func objects(ctx context.Context, db *sql.DB) (map[string]object, error) {
 	return all, rows.Err()
 }
 
-// checkTables refuses a store whose tables are not those that the steps to its
-// version make: a view in their place may never come to its end, and a trigger does
-// what it likes. Tables of somebody else beside them are left alone.
+// checkTables rejects a store whose tables differ from those that the steps to its
+// version create: a view in their place may never end, and a trigger may do anything.
+// It ignores additional tables.
 func checkTables(ctx context.Context, db *sql.DB, version int) error {
 	blank, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -102,14 +102,14 @@ func checkTables(ctx context.Context, db *sql.DB, version int) error {
 	return nil
 }
 
-// migrate takes the steps that a store has not taken, all of them or none.
+// migrate applies the missing steps to a store, all of them or none.
 func migrate(ctx context.Context, db *sql.DB, steps []string) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	// So that room can be given back. It takes hold only of an empty file, and not within a transaction.
+	// So that freed pages can be returned. It has an effect only in an empty file, outside a transaction.
 	if _, err := conn.ExecContext(ctx, "PRAGMA auto_vacuum=incremental"); err != nil {
 		return err
 	}

@@ -15,21 +15,20 @@ import (
 	"thru/internal/measure"
 )
 
-// database keeps results in one file: documents, and beside them what they are
-// found by.
+// database stores results in one file: documents, with their entries and search keys.
 type database struct {
 	db       *sql.DB
 	path     string
 	readOnly bool
-	isThere  bool          // the file was, before it was opened
-	patience time.Duration // with other processes, when it is opened
-	readTime time.Duration // for each look into it
+	isThere  bool          // the file existed before it was opened
+	patience time.Duration // wait for other processes when it is opened
+	readTime time.Duration // time limit of each read
 	writing  chan struct{} // held by the one goroutine of this process that writes: SQLite has one writer at a time
 	zip      *zstd.Encoder
 	unzip    *zstd.Decoder
 }
 
-// write does something to the file, whole or not at all.
+// write runs a transaction, whole or not at all.
 func (s *database) write(ctx context.Context, doing string, do func(*sql.Tx) error) error {
 	if s.readOnly {
 		return explain(doing, s.path, errReadOnly)
@@ -53,11 +52,11 @@ func (s *database) write(ctx context.Context, doing string, do func(*sql.Tx) err
 	}))
 }
 
-// readTime bounds each look into a file, which others may have made: well above the
-// wait for those who hold it.
+// readTime bounds each read of a file, which may be of foreign origin: well above the wait
+// for processes that lock it.
 const readTime = 2 * patience
 
-// read does something that changes nothing.
+// read runs do, which changes nothing, within readTime.
 func (s *database) read(ctx context.Context, doing string, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.readTime)
 	defer cancel()
@@ -94,7 +93,7 @@ func (s *database) Put(ctx context.Context, doc *measure.Document, title string)
 	return id, nil
 }
 
-// name finds the id that a document has, or is to have.
+// name returns the id of a stored document, or a free one for a new document.
 func name(ctx context.Context, tx *sql.Tx, k kept) (id string, there bool, err error) {
 	err = tx.QueryRowContext(ctx, "SELECT id FROM results WHERE sha256 = ?", k.sum).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -109,7 +108,7 @@ func name(ctx context.Context, tx *sql.Tx, k kept) (id string, there bool, err e
 	return id, false, fmt.Errorf("%s is the id of another result", id)
 }
 
-// entitle gives a result that is there a title, where it has none.
+// entitle sets the title of a stored result that has none.
 func entitle(ctx context.Context, tx *sql.Tx, id, title string) error {
 	if title == "" {
 		return nil
@@ -127,7 +126,7 @@ func entitle(ctx context.Context, tx *sql.Tx, id, title string) error {
 	return err
 }
 
-// insert writes a document with all that it is found by.
+// insert writes a document with its entry and search keys.
 func insert(ctx context.Context, tx *sql.Tx, k kept, zipped []byte) error {
 	entry, err := marshal(k.Entry)
 	if err != nil {
@@ -161,14 +160,14 @@ func insert(ctx context.Context, tx *sql.Tx, k kept, zipped []byte) error {
 	return nil
 }
 
-// Kinds of marks.
+// Kinds of marks (search keys).
 const (
 	hostMark  = "host"
 	pairMark  = "pair"
-	labelMark = "label " // and its key
+	labelMark = "label " // followed by its key
 )
 
-// marksOf are all names that a result is found by, each with its kind.
+// marksOf returns all names by which a result is found, each with its kind.
 func marksOf(k kept) []label {
 	var all []label
 	for _, h := range k.Hosts {
@@ -218,8 +217,8 @@ func (s *database) Entry(ctx context.Context, id string) (e Entry, err error) {
 	return e, err
 }
 
-// scanEntry reads an id and the entry of it. Others may have written them: they are
-// what EntryOf makes, or an error.
+// scanEntry reads an id and its entry, which may be of foreign origin: it returns what
+// EntryOf could make, or an error.
 func scanEntry(row interface{ Scan(...any) error }) (e Entry, err error) {
 	var id string
 	var text []byte

@@ -21,16 +21,16 @@ var (
 	errStrange  = errors.New("its tables are not those of thru")
 )
 
-// trouble is what a result code of SQLite means for a person.
+// trouble explains a result code of SQLite to the user.
 type trouble struct{ says, hint string }
 
-// Hints that fit several troubles.
+// Hints for several troubles.
 const (
 	elsewhere = "name a file elsewhere with --store, or leave it out with --no-store"
 	damaged   = "nothing was changed in it: move it away, and a new one is begun; bring back what was exported with `thru history import`"
 )
 
-// explain wraps an error of the database in what a person needs to go on.
+// explain adds to an error of the database its meaning and a hint.
 func explain(doing, path string, err error) error {
 	if err == nil {
 		return nil
@@ -42,8 +42,8 @@ func explain(doing, path string, err error) error {
 	return fault.Failf(t.hint, "store: %s %s: %s: %w", doing, path, t.says, err)
 }
 
-// troubleOf knows the errors that come from outside: the disk, its file system,
-// other processes, another file than expected.
+// troubleOf explains errors with an external cause: the disk, its file system, other
+// processes, an unexpected file.
 func troubleOf(err error) trouble {
 	switch {
 	case errors.Is(err, errStrange):
@@ -70,7 +70,7 @@ func troubleOf(err error) trouble {
 	return troubleOfCode(codeOf(err))
 }
 
-// troubleOfCode knows the extended result codes of SQLite.
+// troubleOfCode explains the extended result codes of SQLite.
 func troubleOfCode(code int) trouble {
 	if code == sqlite3.SQLITE_IOERR_SHMSIZE {
 		return full
@@ -102,7 +102,7 @@ var (
 	full = trouble{"no room is left on its disk", "make room there, or " + elsewhere}
 )
 
-// codeOf is the extended result code of SQLite in an error (sqlite.org/rescode.html), or 0.
+// codeOf returns the extended result code of SQLite in an error (sqlite.org/rescode.html), or 0.
 func codeOf(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -111,13 +111,13 @@ func codeOf(err error) int {
 	return 0
 }
 
-// busy tells of an error that goes away when another process has done its work.
+// busy reports whether an error is temporary: another process holds the file.
 func busy(err error) bool {
 	code := codeOf(err) & 0xff
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
-// unwritable tells of a file beside which nothing can be written.
+// unwritable reports whether no file can be written beside the store.
 func unwritable(err error) bool {
 	code := codeOf(err)
 	if code == sqlite3.SQLITE_IOERR_SHMSIZE { // the disk is full
@@ -127,8 +127,8 @@ func unwritable(err error) bool {
 	return code == sqlite3.SQLITE_CANTOPEN || code == sqlite3.SQLITE_READONLY
 }
 
-// lockless tells of a file system without the locks, or the shared memory, that
-// keep processes apart.
+// lockless reports whether the file system lacks the locks, or the shared memory, that
+// separate processes need.
 func lockless(code int) bool {
 	switch code {
 	case sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_IOERR_UNLOCK, sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
