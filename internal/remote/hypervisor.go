@@ -112,8 +112,8 @@ func (d Dialer) vsphere(ctx context.Context, at string) (hypervisor.Source, erro
 	return client, nil
 }
 
-// vsphereTarget reads vsphere://USER@HOST[:PORT]. A name of a domain may stand as
-// it is (anna@corp.example): the last @ ends it. What may hold a password is not told.
+// vsphereTarget parses vsphere://USER@HOST[:PORT]. The user may contain a domain
+// (anna@corp.example): it ends at the last @. Errors omit what may be a password.
 func vsphereTarget(at string) (user, addr string, err error) {
 	const like = "such as vsphere://reader@vsphere.local@vcenter.example or vsphere://root@esx1"
 	_, rest, _ := strings.Cut(at, "://")

@@ -49,8 +49,8 @@ type farEnd struct {
 	addr     string // address that ssh has reached: its own, without port
 }
 
-// parseFarEnd reads the words behind "here". Where the far end does not tell
-// its address, that is the host which was asked for.
+// parseFarEnd parses the words after "here". Without an address in them, it takes the
+// destination.
 func parseFarEnd(words, destination string) (farEnd, error) {
 	w := strings.Fields(words)
 	if len(w) != 4 && len(w) != 8 || w[0] == "?" || w[1] == "?" { // eight with SSH_CONNECTION
@@ -66,7 +66,7 @@ func parseFarEnd(words, destination string) (farEnd, error) {
 	return far, nil
 }
 
-// systemName turns what uname says (-s, -o) into Go's name.
+// systemName converts the output of uname (-s, -o) to Go's name.
 func systemName(kernel, system string) string {
 	switch kernel {
 	case "VMkernel":

@@ -93,9 +93,9 @@ const DefaultLimit = 100
 
 // Retention says what is deleted; a zero field is no condition. The newest are kept.
 type Retention struct {
-	Age   time.Duration // keep at most so many
-	Count int           // delete the oldest while the store's file is larger, except the newest result
-	Bytes int64         // while the store's file is larger: the oldest go, up to the newest one
+	Age   time.Duration // delete older ones
+	Count int           // keep at most so many
+	Bytes int64         // delete the oldest while the store's file is larger, except the newest result
 
 	Command string // delete only results of this command, and count only them
 
