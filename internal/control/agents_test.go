@@ -48,8 +48,8 @@ func realEnd(t *testing.T, name string, program *worker.Program) *EndPoint {
 	return &EndPoint{Name: name, Client: c, Hello: hello, DataHosts: []string{"127.0.0.1"}}
 }
 
-// Real agents and workers over loopback: a triangle at once, and an end that
-// nobody can dial.
+// Real agents and workers over loopback: a triangle at once, and an end that cannot
+// be dialled.
 func TestRealAgents(t *testing.T) {
 	program, err := worker.Self()
 	if err != nil {
@@ -60,7 +60,7 @@ func TestRealAgents(t *testing.T) {
 	for _, n := range []string{"a", "b", "c"} {
 		ends[n] = realEnd(t, n, program)
 	}
-	ends["c"].DataHosts = []string{"127.0.0.1", "127.0.0.2"} // at the second it does not listen
+	ends["c"].DataHosts = []string{"127.0.0.1", "127.0.0.2"} // the agent does not listen at the second address
 	specs := []measure.Spec{spec("a", "b"), spec("b", "c"), spec("c", "a"), spec("a", "c"), spec("b", "c")}
 	for i := range specs {
 		specs[i].Duration, specs[i].Rate = int64(300*time.Millisecond), 8e6

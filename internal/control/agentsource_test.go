@@ -16,7 +16,7 @@ import (
 	"thru/internal/measure"
 )
 
-// manyGuests is a host in memory, below a real agent.
+// manyGuests is a host in memory, read by a real agent.
 type manyGuests struct{ guests int }
 
 func (m manyGuests) Name() string { return "x" }
@@ -57,8 +57,8 @@ func (o oneSample) End(context.Context) (all []measure.Series, missing []measure
 	return all, missing
 }
 
-// TestAgentSourceContract: by way of an agent it keeps the contract, also where
-// its reply takes many messages.
+// TestAgentSourceContract: an agent as a source keeps the contract, also where its
+// reply takes many messages.
 func TestAgentSourceContract(t *testing.T) {
 	hypervisortest.Suite{Reopens: true, Open: func(t *testing.T) hypervisor.Source {
 		a := agent.New(agent.Config{Name: "kvm1", Version: "test", Host: host.New(), Limits: agent.DefaultLimits(), Hypervisor: manyGuests{1200}})
@@ -79,7 +79,7 @@ func TestAgentSourceContract(t *testing.T) {
 type farKVM struct {
 	*fakeAgent
 	ahead time.Duration
-	mute  bool // of its clock
+	mute  bool // does not answer Clock
 	lost  error
 }
 
@@ -102,13 +102,13 @@ func (f *farKVM) Watched(_ context.Context, _ string, m bus.JobEnd) (bus.WatchRe
 	return bus.WatchResult{Series: []measure.Series{{Of: m.Session, Samples: []measure.Reading{{EndedAt: time.Unix(1_000_000, 0), Value: 3}}}}}, f.lost
 }
 
-// TestAgentSourceClock: samples come in the time of this machine.
+// TestAgentSourceClock: sample times are converted to this machine's clock.
 func TestAgentSourceClock(t *testing.T) {
 	end := func(f *farKVM) hypervisor.Source {
 		f.Handle(bus.On(bus.Clock, f.Clock), bus.On(bus.Guests, f.Guests), bus.On(bus.Watch.Begin, f.Watch), bus.On(bus.Watch.End, f.Watched))
 		return AgentSource(&EndPoint{Name: "ssh://root@kvm1", Client: f, Hello: bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeInventory}}})
 	}
-	near := func(got, want time.Duration) bool { return (got - want).Abs() < time.Minute } // the offset is an hour: no matter how slow this machine is
+	near := func(got, want time.Duration) bool { return (got - want).Abs() < time.Minute } // the offset is an hour, so a slow machine does not matter
 	far := &farKVM{fakeAgent: newAgent("kvm1"), ahead: time.Hour}
 	v, err := end(far).Inventory(t.Context(), nil, nil)
 	if err != nil || v.Source != "ssh://root@kvm1" || v.ClockNs == nil || !near(time.Duration(*v.ClockNs), time.Hour) || !near(time.Since(v.ReadAt), 0) {
@@ -135,7 +135,7 @@ func TestAgentSourceClock(t *testing.T) {
 	}
 }
 
-// TestAgentSourceMay: who cannot is told what to do.
+// TestAgentSourceMay: a client without the right gets a hint.
 func TestAgentSourceMay(t *testing.T) {
 	able := bus.HelloReply{WireMinor: bus.WireMinor, Privileges: []string{bus.PrivilegeInventory}}
 	weak := able

@@ -46,8 +46,8 @@ func segment(from, to netip.AddrPort, seq, ack uint32, flags byte, payload int) 
 	return append(b, make([]byte, payload)...)
 }
 
-// recorded is a capture of one connection as an agent sends it, some
-// microseconds later at the far end. The last of the segments is lost.
+// recorded returns a capture of one connection as an agent sends it, some microseconds
+// later at the far end. The last segment is lost.
 func recorded(t *testing.T, at time.Duration, arrives bool) []byte {
 	t.Helper()
 	const syn, ack = 0x02, 0x10
@@ -67,7 +67,7 @@ func recorded(t *testing.T, at time.Duration, arrives bool) []byte {
 	}
 	for i, f := range frames {
 		now := int64(1_700_000_000e9) + int64(i)*1e6 + int64(at)
-		if bytes.Equal(f[26:30], far.Addr().AsSlice()) { // it leaves there first
+		if bytes.Equal(f[26:30], far.Addr().AsSlice()) { // the segment leaves this end first
 			now = int64(1_700_000_000e9) + int64(i)*1e6 + 2e5 - int64(at)
 		}
 		if err := w.Write(pcapfile.Record{TimeNs: now, WireBytes: len(f), Data: f}); err != nil {
@@ -83,7 +83,7 @@ func recorded(t *testing.T, at time.Duration, arrives bool) []byte {
 	return packed.Bytes()
 }
 
-// hands out a capture in parts of some bytes.
+// hands returns an agent that sends a capture in parts of some bytes.
 func hands(packed []byte, part int) func(bus.CaptureRequest) (bus.CaptureReply, error) {
 	return func(m bus.CaptureRequest) (bus.CaptureReply, error) {
 		end := min(m.Offset+int64(part), int64(len(packed)))
@@ -93,7 +93,7 @@ func hands(packed []byte, part int) func(bus.CaptureRequest) (bus.CaptureReply, 
 	}
 }
 
-// capturing is a pair of agents that can capture.
+// capturing returns a pair of agents that can capture.
 func capturing(t *testing.T) (*Runner, *fakeAgent, *fakeAgent) {
 	t.Helper()
 	local, peer := newAgent(Local), newAgent("peer")
@@ -110,7 +110,7 @@ func capturing(t *testing.T) (*Runner, *fakeAgent, *fakeAgent) {
 	return r, local, peer
 }
 
-// captured is the plan of one direction with a capture.
+// captured returns the plan of one direction with a capture.
 func captured(t *testing.T, change func(*plan.Request)) plan.Plan {
 	t.Helper()
 	r := request()
@@ -166,7 +166,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestCaptureFails: what goes wrong with packets is said, and harms no figure.
+// TestCaptureFails: a failed capture is reported, and affects no figure.
 func TestCaptureFails(t *testing.T) {
 	good := func(t *testing.T) []byte { return recorded(t, 0, true) }
 	for name, reply := range map[string]func(t *testing.T) func(bus.CaptureRequest) (bus.CaptureReply, error){
@@ -214,7 +214,7 @@ func TestCaptureFails(t *testing.T) {
 	}
 }
 
-// TestCaptureNotAllowed is said before anything runs, with what to do.
+// TestCaptureNotAllowed: a forbidden capture is an error with a hint before anything runs.
 func TestCaptureNotAllowed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*bus.HelloReply)
@@ -237,8 +237,8 @@ func TestCaptureNotAllowed(t *testing.T) {
 	}
 }
 
-// TestCaptureOfOneEnd: a foreign end captures nothing, and of one machine's two
-// ends one is enough.
+// TestCaptureOfOneEnd: a foreign end captures nothing, and with both ends on one
+// machine one capture is enough.
 func TestCaptureOfOneEnd(t *testing.T) {
 	t.Run("foreign", func(t *testing.T) {
 		r, local, _ := capturing(t)
@@ -267,8 +267,8 @@ func TestCaptureOfOneEnd(t *testing.T) {
 	})
 }
 
-// TestCaptureKept: files are named in the document, and of several runs the
-// captures of the one that is shown are kept.
+// TestCaptureKept: the document names the files, and of several runs only the captures
+// of the shown one are kept.
 func TestCaptureKept(t *testing.T) {
 	r, _, _ := capturing(t)
 	var kept []string
@@ -302,7 +302,7 @@ func TestCaptureKept(t *testing.T) {
 	}
 }
 
-// TestCaptureInterrupted: what was measured stays.
+// TestCaptureInterrupted: an interrupt keeps the results.
 func TestCaptureInterrupted(t *testing.T) {
 	r, local, _ := capturing(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -316,8 +316,8 @@ func TestCaptureInterrupted(t *testing.T) {
 	}
 }
 
-// TestCaptureOfInterrupted: the packets of a test that is interrupted are
-// fetched and kept, of both ends.
+// TestCaptureOfInterrupted: the packets of an interrupted test are fetched and kept,
+// from both ends.
 func TestCaptureOfInterrupted(t *testing.T) {
 	r, local, peer := capturing(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -337,8 +337,8 @@ func TestCaptureOfInterrupted(t *testing.T) {
 	}
 }
 
-// TestCaptureOfExperiments: of an explanation the packets of each run are kept
-// by themselves. These are no packets: they settle nothing, and all is tried.
+// TestCaptureOfExperiments: an explanation keeps the packets of each run separately.
+// These files hold no packets: they decide nothing, and every experiment is made.
 func TestCaptureOfExperiments(t *testing.T) {
 	r, local, peer := capturing(t)
 	var b bytes.Buffer

@@ -18,7 +18,7 @@ func (m memory) Load(key string) (measure.Path, bool) { p, ok := m[key]; return 
 func (m memory) Drop(key string)                      { delete(m, key) }
 func (m memory) Keep(key string, p measure.Path)      { m[key] = p }
 
-// probed is a local agent whose probe finds a path on which jumbo frames vanish, or not.
+// probed returns a local agent whose probe finds a path that drops jumbo frames, or not.
 func probed(claimed, found int) *fakeAgent {
 	a := newAgent("local")
 	a.path.Path = measure.Path{
@@ -38,8 +38,8 @@ func gateOf(doc *measure.Document, status string) []string {
 	return ids
 }
 
-// A check takes both turns, asks the peer to answer, has the local agent dial
-// it, judges, and gives the turns back.
+// A check takes both turns, has the peer answer and the local agent dial, judges, and
+// gives the turns back.
 func TestCheck(t *testing.T) {
 	local, peer := probed(1500, 1500), newAgent("peer")
 	r := Runner{Ends: pairOf(local, peer), Watch: &quiet{}}
@@ -71,8 +71,8 @@ func TestCheckFails(t *testing.T) {
 	}
 }
 
-// Where the path cannot be probed, the hosts are judged all the same, and each
-// gate of the path says why it is not.
+// Where the path cannot be probed, the hosts are still judged, and each gate of the
+// path says why it is not.
 func TestCheckWithoutPath(t *testing.T) {
 	local := newAgent("local")
 	local.probe = errors.New("no answer from 10.0.0.2:5210")
@@ -101,8 +101,8 @@ func gated(t *testing.T, local, peer *fakeAgent, g *Gating) (*measure.Document, 
 	return r.Run(t.Context(), p)
 }
 
-// A test is refused before any traffic where a gate fails, and runs with
-// --force, which the result says.
+// A failed gate stops a test before any traffic; with --force it runs, and the result
+// says so.
 func TestGatesBeforeTraffic(t *testing.T) {
 	local, peer := probed(9000, 1500), newAgent("peer")
 	doc, err := gated(t, local, peer, &Gating{})
@@ -122,7 +122,7 @@ func TestGatesBeforeTraffic(t *testing.T) {
 	}
 }
 
-// What was found of a path is used again, until something changes at its ends.
+// The probe of a path is reused until something changes at its ends.
 func TestPathIsKept(t *testing.T) {
 	cache := memory{}
 	for n, c := range []struct {
@@ -147,8 +147,8 @@ func TestPathIsKept(t *testing.T) {
 	}
 }
 
-// What was found of a path refuses nobody once it has been mended, nor after
-// the route has changed; a check finds it for the tests that follow.
+// A kept probe rejects no path that has been fixed since, or after a change of route; a
+// check renews it for later tests.
 func TestKeptPathIsNoLastWord(t *testing.T) {
 	cache := memory{}
 	probes := func(a *fakeAgent) (n int) {
@@ -197,8 +197,8 @@ func TestKeptPathIsNoLastWord(t *testing.T) {
 	}
 }
 
-// The turn is taken once for the probe and the first run, together with
-// others where all say so, and is given back where a gate fails.
+// The turn is taken once for the probe and the first run, shared if all clients agree,
+// and is given back where a gate fails.
 func TestGatesKeepTheTurn(t *testing.T) {
 	local, peer := probed(1500, 1500), newAgent("peer")
 	if _, err := gated(t, local, peer, &Gating{}); err != nil {
@@ -215,7 +215,7 @@ func TestGatesKeepTheTurn(t *testing.T) {
 	}
 }
 
-// A gate that was asked for and is about nothing here is said to be not checked.
+// A requested gate that does not apply is reported as not checked.
 func TestOnlyWhatDoesNotApply(t *testing.T) {
 	r := Runner{Ends: pairOf(probed(1500, 1500), newAgent("peer")), Watch: &quiet{}, Gating: &Gating{Only: []string{"duplex"}}}
 	doc, err := r.Check(t.Context(), Probing{}, 0)
@@ -224,7 +224,7 @@ func TestOnlyWhatDoesNotApply(t *testing.T) {
 	}
 }
 
-// A program that answers one client at a time is not looked at before a test.
+// A program that serves one client at a time is not probed before a test.
 func TestForeignEndIsNotProbed(t *testing.T) {
 	local := newAgent("local")
 	local.evidence = reports

@@ -12,8 +12,8 @@ import (
 	"thru/internal/measure"
 )
 
-// slowClock answers with delays on the way there and back, one pair of them for
-// each question.
+// slowClock answers with delays in both directions, one pair of delays for each
+// request.
 type slowClock struct {
 	Client
 	zero   time.Time
@@ -21,7 +21,7 @@ type slowClock struct {
 	delays [][2]time.Duration
 	asked  int
 	err    error
-	fails  []int // these questions fail, from 1
+	fails  []int // numbers of the requests that fail, from 1
 }
 
 func (s *slowClock) Ask(ctx context.Context, q bus.Question, reply any) error {
@@ -41,7 +41,7 @@ func (s *slowClock) Clock(context.Context, string, bus.Empty) (bus.ClockReply, e
 	return bus.ClockReply{NowNs: int64(now.Sub(s.zero) + s.ahead), WallNs: now.Add(s.ahead).UnixNano()}, err
 }
 
-// The offset is within its bound of the truth, however the delay is split.
+// The true offset is within the error bound, however the delay is split.
 func TestReadClock(t *testing.T) {
 	const ms = time.Millisecond
 	for name, delays := range map[string][][2]time.Duration{
@@ -71,7 +71,7 @@ func TestReadClock(t *testing.T) {
 	}
 }
 
-// One question that fails is an accident, whichever it is; two are enough.
+// One failed request is tolerated, whichever it is; two are not.
 func TestReadClockPastAnError(t *testing.T) {
 	for _, tt := range []struct {
 		fails []int
@@ -100,14 +100,14 @@ func TestClocksMeet(t *testing.T) {
 	} {
 		k := clocks{before: map[*EndPoint]reading{e: c.before}, after: map[*EndPoint]reading{e: c.after}}
 		here, bound := k.here(e, c.at)
-		if (here-c.here).Abs() > 10*time.Microsecond || bound != c.bound { // what drifts while it drifts
+		if (here-c.here).Abs() > 10*time.Microsecond || bound != c.bound { // drift during the drift itself
 			t.Errorf("%s: %v with bound %v, want %v with %v", name, here, bound, c.here, c.bound)
 		}
 	}
 }
 
-// All agents are told of the same moment, each on its clock; receivers are
-// ready before senders can send, as far as is known.
+// All agents get the same start time, each on its clock; receivers are ready before
+// senders can send, as far as the bounds show.
 func TestStartOf(t *testing.T) {
 	client := &slowClock{}
 	from, to, old := &EndPoint{Name: "from", Client: client}, &EndPoint{Name: "to", Client: client}, &EndPoint{Name: "old", Client: client}

@@ -15,13 +15,13 @@ import (
 	"thru/internal/plan"
 )
 
-// fakeAgent answers as an agent does, and keeps what it was asked, in order.
+// fakeAgent answers as an agent does, and records its requests in order.
 type fakeAgent struct {
 	*bustest.Client
 	name     string
 	mu       sync.Mutex
 	calls    []string
-	ahead    int   // others in the queue, one less each time it is asked
+	ahead    int   // others in the queue, one less at each request
 	prepare  error // of the dialling end
 	script   []bus.Event
 	silent   bool // never ends its sessions
@@ -30,8 +30,8 @@ type fakeAgent struct {
 	route    *measure.Route
 	probe    error
 	facts    measure.Facts
-	rates    []int64 // asked for by Prepare, in order
-	captures []int64 // the same
+	rates    []int64 // requested by Prepare, in order
+	captures []int64 // requested by Prepare, in order
 	packets  func(bus.CaptureRequest) (bus.CaptureReply, error)
 }
 
@@ -156,7 +156,7 @@ func (f *fakeAgent) Release(context.Context, string, bus.ReleaseRequest) (bus.Em
 	return bus.Empty{}, nil
 }
 
-// quiet hears everything and does nothing, but for what a test hooks in.
+// quiet is an observer that does nothing except call the hooks of a test.
 type quiet struct {
 	live    func(Live)
 	waiting int
@@ -273,8 +273,8 @@ func TestBidirRunsAtOnce(t *testing.T) {
 	}
 }
 
-// On one connection there is one session at each end, and the second flow's
-// evidence is what the first one's ends saw of the other direction.
+// On one connection there is one session at each end, and the second flow's evidence
+// is what the ends of the first saw of the other direction.
 func TestOneConnectionSharesItsSession(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	back := func(r *bus.CollectReply) {
@@ -311,7 +311,7 @@ func TestOneConnectionSharesItsSession(t *testing.T) {
 	}
 }
 
-// A search is followed by trials at fixed rates, until one is confirmed.
+// A search continues with trials at fixed rates, until one is confirmed.
 func TestSearchIsFollowedByTrials(t *testing.T) {
 	const path = 6000.0 // bit/s that the path carries
 	local, peer := newAgent("L"), newAgent("P")
@@ -349,7 +349,7 @@ func TestSearchIsFollowedByTrials(t *testing.T) {
 	}
 }
 
-// Of two ends that fail together, the one that knows why is heard.
+// When both ends fail, the error is that of the end that knows the cause.
 func TestTheCauseIsToldNotTheEcho(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	peer.script = []bus.Event{{Kind: bus.EventFailed, Error: "worker: stream 1: the peer closed the connection early", Reason: fault.PeerGone}}
@@ -360,7 +360,7 @@ func TestTheCauseIsToldNotTheEcho(t *testing.T) {
 	}
 }
 
-// Data that was changed on its way is a failure, with all figures kept.
+// Data changed on the path is a failure, and all figures are kept.
 func TestDamagedDataFails(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	peer.evidence = func(r *bus.CollectReply) {
@@ -390,7 +390,7 @@ func TestRepeatsLieApart(t *testing.T) {
 	}
 }
 
-// Equal runs reach any precision after the least number of them.
+// Equal runs reach any precision after the least number of runs.
 func TestPrecisionStops(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	r := request()
@@ -413,8 +413,8 @@ func TestQueueIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A peer that is lost in mid-test: the error says so, what it had told live is
-// kept, the other end's evidence is collected, and its turn given back.
+// A peer is lost during a test: the error says so, its live figures are kept, the other
+// end's evidence is collected, and its turn given back.
 func TestPeerIsLost(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	local.silent = true
@@ -439,7 +439,7 @@ func TestPeerIsLost(t *testing.T) {
 	}
 }
 
-// A session that fails says why, and no second run is begun.
+// The error of a failed session is returned, and no second run begins.
 func TestSessionFails(t *testing.T) {
 	local, peer := newAgent("L"), newAgent("P")
 	local.silent = true
@@ -488,7 +488,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// The silence in which a dead path was not noticed yet is no part of the figure.
+// The silence before a dead path was noticed does not count in the figure.
 func TestTrimSilence(t *testing.T) {
 	e := &measure.Evidence{MeasuredNs: 4e9, Bins: []measure.StreamBin{{Span: 1e9, Bytes: 5}, {Span: 1e9}, {Span: 1e9, Bytes: 5}, {Span: 1e9}}}
 	trimSilence(e)
@@ -498,7 +498,7 @@ func TestTrimSilence(t *testing.T) {
 	trimSilence(nil)
 }
 
-// The lowest bound of both ends reaches the sender.
+// The lower rate limit of both ends reaches the sender.
 func TestRateBoundReachesBothEnds(t *testing.T) {
 	if lowest(0, 0) != 0 || lowest(0, 7, 5) != 5 || lowest(3, 0, 5) != 3 {
 		t.Error("the lowest bound is wrong")

@@ -11,16 +11,16 @@ import (
 	"thru/internal/measure"
 )
 
-// diskAgent measures disks as a test says.
+// diskAgent measures disks with results that the test sets.
 type diskAgent struct {
 	*fakeAgent
 	refuses  error
 	timeline []bus.Event
 	test     measure.DiskTest
-	untold   error // of asking for the result
+	untold   error // of fetching the result
 }
 
-// at is the agent at an end point.
+// at sets the agent's end point name.
 func (d *diskAgent) at(name string) *diskAgent {
 	d.fakeAgent = newAgent(name)
 	d.Handle(bus.On(bus.Disk.Begin, d.Disk), bus.On(bus.Disk.End, d.Disked))
@@ -40,8 +40,8 @@ func (d *diskAgent) Disked(_ context.Context, _ string, m bus.JobEnd) (bus.DiskR
 	return bus.DiskResult{Test: d.test}, d.untold
 }
 
-// TestDisk: the turn is taken, what the agent says is heard, and what it measured
-// stands in the document, also where it failed.
+// TestDisk: the turn is taken, progress is passed on, and the result is in the
+// document, also on failure.
 func TestDisk(t *testing.T) {
 	tick := bus.Event{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{Doing: measure.RandomRead}}
 	other := bus.Event{Session: "d0", Kind: bus.EventFailed, Error: "of another"}
@@ -94,7 +94,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDiskInterrupted: what was measured until then is fetched.
+// TestDiskInterrupted: the results until the interrupt are fetched.
 func TestDiskInterrupted(t *testing.T) {
 	a := &diskAgent{timeline: []bus.Event{{Session: "d1", Kind: bus.EventProgress, Disk: &measure.DiskTick{}}},
 		test: measure.DiskTest{Runs: []measure.DiskRun{{}}, Error: &measure.Error{Message: "disk: context canceled", ExitCode: 1}}}
@@ -107,7 +107,7 @@ func TestDiskInterrupted(t *testing.T) {
 	}
 }
 
-// TestDiskOfNoAgent: a program that is no thru has no disk to measure.
+// TestDiskOfNoAgent: a foreign program has no disk to measure.
 func TestDiskOfNoAgent(t *testing.T) {
 	doc, err := (&Runner{Watch: &quiet{}}).Disk(t.Context(), &EndPoint{Name: "iperf3://b", Foreign: true}, bus.DiskStart{}, nil)
 	if err == nil || fault.Code(err) != fault.Usage || doc.Error == nil {

@@ -16,12 +16,12 @@ import (
 	"thru/internal/stat"
 )
 
-// open leaves causes open that only experiments tell.
+// open leaves causes open that only experiments can decide.
 func open(r *bus.CollectReply) {
 	r.Evidence.Streams = []measure.Stream{{Congestion: "cubic"}}
 }
 
-// explainer is a pair of agents that are to be explained.
+// explainer returns a pair of agents whose traffic is to be explained.
 func explainer(t *testing.T, q *quiet) (r *Runner, p plan.Plan, local, peer *fakeAgent) {
 	t.Helper()
 	p, err := plan.Explain(request())
@@ -33,7 +33,7 @@ func explainer(t *testing.T, q *quiet) (r *Runner, p plan.Plan, local, peer *fak
 	return &Runner{Ends: pairOf(local, peer), Watch: q, Gating: &Gating{}}, p, local, peer
 }
 
-// made are the experiments of a direction, in order.
+// made returns the experiments of a direction, in order.
 func made(doc *measure.Document, from string) (ids []string) {
 	for _, s := range doc.Steps {
 		if s.From == from && s.Experiment != diagnose.Base {
@@ -43,8 +43,8 @@ func made(doc *measure.Document, from string) (ids []string) {
 	return ids
 }
 
-// The path first, then the base of each direction, then experiments, each once
-// in a direction; every step has its cell, and has been told.
+// The path comes first, then the base of each direction, then experiments, each once in
+// a direction; every step has its cell, and is reported.
 func TestExplain(t *testing.T) {
 	q := &quiet{}
 	r, p, _, peer := explainer(t, q)
@@ -84,11 +84,11 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// What is certain from the beginning needs no experiment: a window that was
-// asked for and is full.
+// A cause that is certain from the start needs no experiment: a requested window that
+// is full.
 func TestExplainCertain(t *testing.T) {
 	r, p, local, _ := explainer(t, &quiet{})
-	local.silent = true // nothing may be asked of it
+	local.silent = true // it must not be asked for anything
 	x := &explanation{Runner: r, doc: &measure.Document{Cells: make([]measure.Cell, 2)}, until: time.Now().Add(time.Hour), bases: []*base{{cell: 0}, {cell: 1}}}
 	for i := range x.doc.Cells {
 		x.doc.Cells[i] = cells(p)[i]
@@ -99,15 +99,15 @@ func TestExplainCertain(t *testing.T) {
 	}
 }
 
-// The budget bounds the experiments, not the path and the base.
+// The budget bounds the experiments, but not path and base.
 func TestExplainBudget(t *testing.T) {
 	r, p, _, _ := explainer(t, &quiet{})
 	doc, err := r.Explain(t.Context(), p, Probing{}, time.Millisecond)
 	if err != nil || len(doc.Steps) != 3 || doc.Ended != "the budget of 1.00 ms is spent" {
 		t.Errorf("%v, %d steps, ended by %q", err, len(doc.Steps), doc.Ended)
 	}
-	// An experiment of 3.2 s does not fit half of 5 s: the other direction has
-	// its turn, and what that leaves is the first one's.
+	// An experiment of 3.2 s does not fit in half of 5 s: the other direction runs its
+	// own, and the first direction gets the rest.
 	r, p, _, _ = explainer(t, &quiet{})
 	doc, err = r.Explain(t.Context(), p, Probing{}, 5*time.Second)
 	if err != nil || len(doc.Steps) < 5 || doc.Steps[3].From != "peer" || len(made(doc, Local)) == 0 {
@@ -115,12 +115,12 @@ func TestExplainBudget(t *testing.T) {
 	}
 }
 
-// stalls is what an agent says of traffic that has stopped.
+// stalls returns the events of an agent whose traffic has stopped.
 func stalls() []bus.Event {
 	return []bus.Event{{Kind: bus.EventFailed, Error: "worker: connected, but no data came within 8s"}}
 }
 
-// Traffic that stalls is explained; where a rate is wanted, that is not met.
+// Traffic that stalls is explained; a required rate is then not met.
 func TestExplainStalls(t *testing.T) {
 	for _, wanted := range []int64{0, 1e9} {
 		r, p, local, peer := explainer(t, &quiet{})
@@ -140,7 +140,7 @@ func TestExplainStalls(t *testing.T) {
 	}
 }
 
-// What cannot even connect is an error, as in a test.
+// A failure to connect is an error, as in a test.
 func TestExplainWithoutConnection(t *testing.T) {
 	r, p, local, _ := explainer(t, &quiet{})
 	local.prepare = errors.New("connection refused")
@@ -170,7 +170,7 @@ func TestExplainFailingExperiments(t *testing.T) {
 	}
 }
 
-// An interrupt and a lost end point keep what was found.
+// An interrupt and a lost end point keep the results so far.
 func TestExplainEndsEarly(t *testing.T) {
 	for name, want := range map[string]struct {
 		code  int
@@ -199,7 +199,7 @@ func TestExplainEndsEarly(t *testing.T) {
 	}
 }
 
-// A gate that fails, and a path that cannot be probed, end nothing.
+// A failed gate, and a path that cannot be probed, end nothing.
 func TestExplainWhatIsNotFit(t *testing.T) {
 	r, p, local, _ := explainer(t, &quiet{})
 	local.path = probed(9000, 1500).path
@@ -215,7 +215,7 @@ func TestExplainWhatIsNotFit(t *testing.T) {
 	}
 }
 
-// A program that takes one client at a time is not probed.
+// A program that serves one client at a time is not probed.
 func TestExplainForeign(t *testing.T) {
 	r, p, local, _ := explainer(t, &quiet{})
 	local.evidence = reports
@@ -229,7 +229,7 @@ func TestExplainForeign(t *testing.T) {
 	}
 }
 
-// What a step has told is what has changed.
+// A step reports what has changed.
 func TestWhatAStepTells(t *testing.T) {
 	before := measure.Diagnosis{
 		Findings: []measure.Finding{{Cause: "loss", Confidence: measure.Likely}, {Cause: "policer", Confidence: measure.Possible}},

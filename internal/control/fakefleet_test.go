@@ -16,7 +16,7 @@ import (
 	"thru/internal/measure"
 )
 
-// fakeFleet is a set of agents that take turns and keep skewed clocks.
+// fakeFleet is a set of agents with turns and skewed clocks.
 type fakeFleet struct {
 	t    *testing.T
 	zero time.Time
@@ -24,7 +24,7 @@ type fakeFleet struct {
 	all  map[string]*fleetAgent
 }
 
-// fleetAgent answers as an agent of a fleet does. Its faults are chosen by a test.
+// fleetAgent answers as an agent of a fleet does. The test chooses its faults.
 type fleetAgent struct {
 	*fakeFleet
 	name string
@@ -33,13 +33,13 @@ type fleetAgent struct {
 
 	refuses string // prefix of the targets that it cannot dial
 	mute    bool   // never answers Prepare
-	deaf    bool   // nor any question about its host
+	deaf    bool   // nor any request about its host
 	dies    bool   // when it is started
 	leaves  bool   // when it is asked for its evidence
-	floods  bool   // when it is started, and for ever
-	broken  string // its sessions end with that
+	floods  bool   // when it is started, without end
+	broken  string // its sessions end with this error
 	quota   float64
-	vanish  string // prefix of the targets towards which large packets vanish
+	vanish  string // prefix of the targets towards which large packets are dropped
 
 	mu       sync.Mutex
 	sessions map[string]bool // by id: it sends
@@ -62,7 +62,7 @@ func newFakeFleet(t *testing.T) *fakeFleet {
 	return y
 }
 
-// add an agent; its clock and its wall clock are far from everybody's.
+// add adds an agent; its clocks are far from all others.
 func (y *fakeFleet) add(name string, change func(*fleetAgent)) {
 	n := time.Duration(len(y.all))
 	a := &fleetAgent{fakeFleet: y, name: name, skew: n * 977 * time.Second, wall: (n - 3) * 41 * time.Second, sessions: map[string]bool{}, began: map[string]time.Time{}}
@@ -72,7 +72,7 @@ func (y *fakeFleet) add(name string, change func(*fleetAgent)) {
 	y.all[name] = a
 }
 
-// connect gives a controller its own connections to all of them.
+// connect gives a controller its own connections to all agents.
 func (y *fakeFleet) connect(names ...string) map[string]*EndPoint {
 	ends := map[string]*EndPoint{}
 	for i, n := range names {
@@ -172,7 +172,7 @@ func (c *fleetClient) Start(_ context.Context, _ string, m bus.StartRequest) (bu
 	return bus.Empty{}, c.Err()
 }
 
-// run is the life of a session: it begins at its moment, and ends soon.
+// run simulates a session: it begins at its time, and ends soon.
 func (c *fleetClient) run(m bus.StartRequest) {
 	if m.AtNs > 0 {
 		select {

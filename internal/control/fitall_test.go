@@ -11,8 +11,8 @@ import (
 	"thru/internal/plan"
 )
 
-// A host and a path that are not fit take their pairs out, by name and before
-// any traffic; the others are measured. Force measures all of them.
+// Unfit hosts and paths exclude their pairs, by name and before any traffic; the others
+// are measured. With Force all are measured.
 func TestGatesDisqualifyPairs(t *testing.T) {
 	change := func(a *fleetAgent) {
 		switch a.name {
@@ -76,7 +76,7 @@ func TestNothingIsFit(t *testing.T) {
 	}
 }
 
-// Of many pairs some are probed, and the rest are counted with the reason.
+// With many pairs only some are probed, and the rest are counted with the reason.
 func TestProbesAreBounded(t *testing.T) {
 	y, names, specs := ring(t, 80, nil)
 	doc, err := (&Runner{Ends: y.connect(names...), Watch: &quiet{}, Gating: &Gating{}}).Run(t.Context(), atOnce(specs...))

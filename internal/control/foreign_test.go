@@ -9,14 +9,14 @@ import (
 	"thru/internal/plan"
 )
 
-// withForeign is a local agent and an end point that has none.
+// withForeign returns a local agent and a foreign end point.
 func withForeign(local *fakeAgent) map[string]*EndPoint {
 	ends := pairOf(local, nil)
 	ends["peer"] = &EndPoint{Name: "peer", Addr: "10.0.0.2:5201", Foreign: true, Port: 5201, Token: "call", DataHosts: []string{"10.0.0.2"}}
 	return ends
 }
 
-// reports makes an agent's evidence come with that of the far end.
+// reports adds the far end's evidence to an agent's.
 func reports(r *bus.CollectReply) {
 	r.Far = &measure.Evidence{Reported: "iperf3 3.12", Sends: !r.Evidence.Sends, MeasuredNs: 1e9, Bytes: 900}
 	if r.Evidence.Sends {
@@ -52,8 +52,8 @@ func TestForeignEndIsNotAsked(t *testing.T) {
 	}
 }
 
-// A foreign client has dialled already: only the end that listens is prepared,
-// and told whose call it is. Two directions are one session.
+// A foreign client has dialled already: only the listening end is prepared, and gets
+// the token of the call. Two directions are one session.
 func TestForeignEndCalls(t *testing.T) {
 	local := newAgent("local")
 	local.evidence = reports

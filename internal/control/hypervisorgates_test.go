@@ -7,8 +7,8 @@ import (
 	"thru/internal/measure"
 )
 
-// TestJudgeBelow: gates of guests join those that were judged before the guests
-// were found, as they were chosen.
+// TestJudgeBelow: gates of guests are added to those judged before the guests were
+// found, with the same selection.
 func TestJudgeBelow(t *testing.T) {
 	document := func(places ...*measure.Placement) *measure.Document {
 		d := &measure.Document{
@@ -34,7 +34,7 @@ func TestJudgeBelow(t *testing.T) {
 		"none of them":     {document(at, nil), &Gating{Only: []string{"link-errors"}}, []string{"link-errors", "guest-mtu", "clock-source"}},
 	} {
 		r := &Runner{Gating: x.gating}
-		for range 2 { // a plan that is continued places its ends again
+		for range 2 { // a continued plan places its ends again
 			r.judgeHypervisors(x.doc)
 		}
 		var got []string

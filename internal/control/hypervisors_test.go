@@ -17,14 +17,14 @@ import (
 	"thru/internal/plan"
 )
 
-// fakeSource has the two end points of pairOf as guests of two hosts. Its faults
-// are chosen by a test.
+// fakeSource has the two end points of pairOf as guests of two hosts. The test chooses
+// its faults.
 type fakeSource struct {
 	name    string
 	fails   error         // of Inventory
 	blind   error         // of Watch
-	hangs   chan struct{} // Inventory waits for it, whatever its context does
-	deaf    chan struct{} // End waits for it, whatever its context does
+	hangs   chan struct{} // Inventory waits for it, whatever its context
+	deaf    chan struct{} // End waits for it, whatever its context
 	late    bool          // End waits for the end of its context
 	every   time.Duration
 	nothing bool // no guest is chosen
@@ -89,7 +89,7 @@ func (w *fakeWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChe
 	if w.ctx.Err() == nil && ctx.Err() == nil {
 		w.called("in time")
 	}
-	if ctx.Err() != nil { // as one that asks over a network
+	if ctx.Err() != nil { // as a source over a network does
 		return nil, []measure.NotChecked{{Fact: "series", Why: ctx.Err().Error()}}
 	}
 	if w.late {
@@ -103,7 +103,7 @@ func (w *fakeWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChe
 	return []measure.Series{{Of: "vm-1", Counter: measure.CounterReady, EveryNs: int64(w.every), Samples: []measure.Reading{{EndedAt: at, Value: 7}}}}, nil
 }
 
-// sourced is a pair of agents that a source may know.
+// sourced returns a pair of agents that a source may know.
 func sourced() (local, peer *fakeAgent) {
 	local, peer = newAgent("L"), newAgent("P")
 	nic := func(mac string) measure.Facts {
@@ -113,7 +113,7 @@ func sourced() (local, peer *fakeAgent) {
 	return local, peer
 }
 
-// short are limits for sources that do not answer.
+// short is limits for sources that do not answer.
 var short = hypervisorLimits{inventory: 50 * time.Millisecond, watch: 50 * time.Millisecond, last: 50 * time.Millisecond, grace: 50 * time.Millisecond}
 
 func runAbove(t *testing.T, limits hypervisorLimits, h *quiet, sources ...hypervisor.Source) *measure.Document {
@@ -156,7 +156,7 @@ func TestBeneath(t *testing.T) {
 	}
 }
 
-// What goes wrong below costs a warning and a reason, never the measurement.
+// A failed hypervisor causes a warning and a reason, and never fails the measurement.
 func TestBeneathFails(t *testing.T) {
 	quit := make(chan struct{})
 	t.Cleanup(func() { close(quit) })
@@ -201,7 +201,7 @@ func TestBeneathFails(t *testing.T) {
 	}
 }
 
-// Waiting is told, and another source is not held up by one that fails.
+// Waiting is reported, and a failed source does not delay another.
 func TestBeneathTwo(t *testing.T) {
 	h := &quiet{}
 	good, bad := &fakeSource{name: "vsphere://good", every: time.Millisecond}, &fakeSource{name: "vsphere://bad", fails: errors.New("lost")}
@@ -216,8 +216,8 @@ func TestBeneathTwo(t *testing.T) {
 	}
 }
 
-// TestBeneathTwins: of a machine that two sources tell of, both are kept and
-// watched, each by its own ids.
+// TestBeneathTwins: a machine in two sources is kept and watched in both, each with its
+// own ids.
 func TestBeneathTwins(t *testing.T) {
 	uuid := "11223344-0000-0000-0000-000000000001"
 	vc := measure.Inventory{Source: "vsphere://vc", Guests: []measure.Guest{{ID: "vm-1", UUID: uuid, Host: "host-1"}}, Hosts: []measure.GuestHost{{ID: "host-1"}}}
@@ -233,7 +233,7 @@ func TestBeneathTwins(t *testing.T) {
 	}
 }
 
-// An interrupt ends the watch at once, and what it has is kept.
+// An interrupt ends the watch at once, and its counters so far are kept.
 func TestBeneathInterrupted(t *testing.T) {
 	p, err := plan.Test(request())
 	if err != nil {
@@ -256,7 +256,7 @@ func TestBeneathInterrupted(t *testing.T) {
 	}
 }
 
-// A gate that fails ends the command: nothing is watched, and nothing is left running.
+// A failed gate ends the command: nothing is watched, and nothing is left running.
 func TestBeneathUnfit(t *testing.T) {
 	p, err := plan.Test(request())
 	if err != nil {
@@ -270,7 +270,7 @@ func TestBeneathUnfit(t *testing.T) {
 	request := p
 	request.Steps = slices.Clone(p.Steps)
 	request.Steps[0].Specs = slices.Clone(p.Steps[0].Specs)
-	request.Steps[0].Specs[0].Capture = 5 // which the peer does not let this client do
+	request.Steps[0].Specs[0].Capture = 5 // the peer does not allow this client to capture
 	_, err = (&Runner{Ends: ends, Watch: &quiet{}, Hypervisors: []hypervisor.Source{f}}).Run(t.Context(), request)
 	close(quit)
 	if err == nil || len(f.asked()) != 0 {

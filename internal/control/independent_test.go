@@ -16,17 +16,17 @@ import (
 	"thru/internal/plan"
 )
 
-// spec is a flow of bulk data for a moment.
+// spec returns a short flow of bulk data.
 func spec(from, to string) measure.Spec {
 	return measure.Spec{From: from, To: to, DialFrom: true, Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), NoRamp: true, Interval: int64(time.Second)}
 }
 
-// atOnce is a plan of pairs that are measured at the same time.
+// atOnce returns a plan of pairs that are measured at the same time.
 func atOnce(specs ...measure.Spec) plan.Plan {
 	return plan.Plan{Command: "run", Name: "test", Order: plan.OrderSimultaneous, Steps: []plan.Step{{Label: "all", Independent: true, Specs: specs}}}
 }
 
-// ring of n agents, each of which sends to the next.
+// ring returns n agents, each of which sends to the next.
 func ring(t *testing.T, n int, change func(*fleetAgent)) (*fakeFleet, []string, []measure.Spec) {
 	y := newFakeFleet(t)
 	var names []string
@@ -41,8 +41,8 @@ func ring(t *testing.T, n int, change func(*fleetAgent)) (*fakeFleet, []string, 
 	return y, names, specs
 }
 
-// Fifty agents with clocks far apart, of which one dies, one floods, one never
-// answers, one not even for its facts, and one fails: the pairs of these fail, and all others are measured.
+// Fifty agents with clocks far apart: one dies, one floods, one never answers, one does
+// not even answer for its facts, and one fails. Their pairs fail, and all others are measured.
 func TestManyPairsAtOnce(t *testing.T) {
 	y, names, specs := ring(t, 50, func(a *fleetAgent) {
 		switch a.name {
@@ -95,8 +95,8 @@ func endOf(doc *measure.Document, name string) measure.EndPoint {
 	return doc.EndPoints[i]
 }
 
-// What the document says of when pairs began is what happened, within the bound
-// that it names, whatever the agents' clocks say.
+// The start times of pairs in the document are right within their error bound, whatever
+// the agents' clocks show.
 func TestTimingIsWithinItsBound(t *testing.T) {
 	y, names, specs := ring(t, 12, nil)
 	r := Runner{Ends: y.connect(names...), Watch: &quiet{}}
@@ -123,8 +123,7 @@ func TestTimingIsWithinItsBound(t *testing.T) {
 	}
 }
 
-// An agent that is lost in one step is not asked in the next, and the pairs of
-// the others go on.
+// An agent lost in one step is skipped in the next, and the pairs of the others go on.
 func TestLostAgentIsSkipped(t *testing.T) {
 	y, names, specs := ring(t, 4, func(a *fleetAgent) { a.dies = a.name == "h001" })
 	p := atOnce(specs...)
@@ -144,8 +143,8 @@ func TestLostAgentIsSkipped(t *testing.T) {
 	}
 }
 
-// Of an agent that is lost between the end of the traffic and its evidence there
-// are live figures, which are no complete run.
+// An agent lost between the end of the traffic and its evidence leaves live figures,
+// which do not make a complete run.
 func TestEvidenceIsLost(t *testing.T) {
 	y, names, specs := ring(t, 4, func(a *fleetAgent) { a.leaves = a.name == "h001" })
 	q := &quiet{}
@@ -160,8 +159,8 @@ func TestEvidenceIsLost(t *testing.T) {
 	}
 }
 
-// The steps of a plan file go on after one that has failed, also where each
-// measures one pair; so does one whose end point could not be connected.
+// The steps of a plan file go on after a failed one, also where each measures one pair,
+// and after one whose end point could not be connected.
 func TestSequentialPlanGoesOn(t *testing.T) {
 	y, names, specs := ring(t, 3, func(a *fleetAgent) {
 		if a.name == "h001" {
@@ -191,7 +190,7 @@ func TestSequentialPlanGoesOn(t *testing.T) {
 	}
 }
 
-// Where the plan leaves it open who dials, the other end tries; what worked is
+// Where the plan leaves open which end dials, the other end tries too; what worked is
 // tried first the next time.
 func TestEitherEndDials(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -235,8 +234,8 @@ func TestEitherEndDials(t *testing.T) {
 	}
 }
 
-// What was interrupted goes on where it was: complete steps are not made again,
-// one that was cut is, as a whole.
+// An interrupted run resumes: complete steps are not repeated, an incomplete one is, as
+// a whole.
 func TestResume(t *testing.T) {
 	y, names, specs := ring(t, 3, nil)
 	p := atOnce(specs...)
@@ -268,8 +267,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Steps that the precision makes needless are counted once, and written by no
-// step of their own, also where a run goes on.
+// Steps that the precision makes unnecessary are counted once and not saved separately,
+// also in a resumed run.
 func TestStepsAreCountedOnce(t *testing.T) {
 	y, names, specs := ring(t, 3, nil)
 	p := plan.Plan{Command: "run", Name: "test", Repeat: plan.Repeat{Min: 2, Max: 6, PrecisionPct: 50}}
@@ -293,8 +292,8 @@ func TestStepsAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Where all hosts of a controller fall silent together, it is not one of them
-// that hangs.
+// When all hosts of a controller fall silent together, the error does not blame one of
+// them.
 func TestSilence(t *testing.T) {
 	long := time.Now().Add(-time.Minute)
 	a, b, direct := &EndPoint{Name: "f/a", Via: "f", Client: &slowClock{}}, &EndPoint{Name: "f/b", Via: "f", Client: &slowClock{}}, &EndPoint{Name: "c", Client: &slowClock{}}
@@ -318,7 +317,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// What an end point has said before it was lost counts.
+// Events that an end point sent before it was lost count.
 func TestLastWords(t *testing.T) {
 	for range 50 {
 		y := newFakeFleet(t)
@@ -346,8 +345,8 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// An interrupt at any time ends the plan at that step, gives every turn back,
-// and is no failure of the pairs.
+// An interrupt at any time ends the plan at that step, gives every turn back, and does
+// not count as a failure of the pairs.
 func TestInterruptedPairs(t *testing.T) {
 	for _, after := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond} {
 		y, names, specs := ring(t, 6, nil)
@@ -381,7 +380,7 @@ func TestInterruptedPairs(t *testing.T) {
 	}
 }
 
-// Streams of many flows at one host are counted on, for their placement.
+// Streams of many flows at one host are numbered on, for their CPU placement.
 func TestStreamsAreNumbered(t *testing.T) {
 	y, names, _ := ring(t, 3, nil)
 	specs := []measure.Spec{spec("h000", "h001"), spec("h000", "h000"), spec("h002", "h001"), spec("h002", "h000")}
@@ -398,8 +397,8 @@ func TestStreamsAreNumbered(t *testing.T) {
 	}
 }
 
-// Two controllers whose sets of agents cross come to their ends, however their
-// turns fall.
+// Two controllers with overlapping sets of agents both finish, in whatever order they
+// get their turns.
 func TestCrossingControllers(t *testing.T) {
 	y, names, _ := ring(t, 12, nil)
 	var wg sync.WaitGroup
@@ -423,7 +422,7 @@ func TestCrossingControllers(t *testing.T) {
 	wg.Wait()
 }
 
-// How long many pairs take: told, not judged.
+// Logs how long many pairs take, and does not judge it.
 func TestTwoHundredPairs(t *testing.T) {
 	y, names, specs := ring(t, 200, nil)
 	begin := time.Now()

@@ -10,12 +10,12 @@ import (
 	"thru/internal/measure"
 )
 
-// witness observes as a test says.
+// witness returns the observation that the test sets.
 type witness struct {
 	*fakeAgent
 	refuses, untold error
 	seen            bus.ObserveResult
-	heard           chan int // how many connections each question names
+	heard           chan int // number of connections in each request
 }
 
 func (w *witness) Observe(_ context.Context, _ string, m bus.ObserveStart) (bus.JobReply, error) {
@@ -29,12 +29,12 @@ func (w *witness) Observed(_ context.Context, _ string, m bus.JobEnd) (bus.Obser
 	return w.seen, w.untold
 }
 
-// runner makes a run of two connections, of which the second comes when the
-// server's agent has heard of the first.
+// runner makes a run of two connections; the second comes after the server's agent has
+// received the first.
 type runner struct {
 	TransferRunner
 	heard chan int
-	fails error // before the bytes move
+	fails error // returned before the bytes move
 }
 
 func (m *runner) Move(ctx context.Context, _ string, b PeerWatch) (measure.TransferRun, error) {
@@ -71,8 +71,8 @@ func (*runner) Ceiling(context.Context) measure.Layer {
 func (*runner) Clean() error       { return nil }
 func (*runner) Warnings() []string { return nil }
 
-// TestObserved: what the server's end shows stands in the run, and what it does
-// not is missing with its reason.
+// TestObserved: the observation of the server's end is in the run, and missing facts
+// have a reason.
 func TestObserved(t *testing.T) {
 	cpus := measure.HostSpan{Span: 1e9, CPUs: []measure.CPU{{User: 40, Idle: 60}}, Worker: &measure.Process{UserNs: 4e8}}
 	partly := []measure.NotChecked{{Fact: "streams", Why: "1 of 2 connections"}, {Fact: "worker", Why: "root"}}
@@ -80,7 +80,7 @@ func TestObserved(t *testing.T) {
 		name    string
 		agent   *witness // nil: there is none
 		runner  runner
-		cores   float64 // of the server's process; 0: not known
+		cores   float64 // of the server's process; 0: unknown
 		missing string
 		calls   string
 	}{

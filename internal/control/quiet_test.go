@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// heardAgent is an agent that was last heard at a time of the test's choice.
+// heardAgent is an agent that was last heard at a time that the test sets.
 type heardAgent struct {
 	*fakeAgent
 	heard func() time.Time
@@ -16,13 +16,12 @@ type heardAgent struct {
 
 func (a heardAgent) Heard() time.Time { return a.heard() }
 
-// TestSilentSession: a session that says nothing hangs where its agent still
-// answers. Where nothing at all comes of the agent, that is not for the session
-// to answer for: what it has said may be on its way.
+// TestSilentSession: a silent session hangs if its agent still answers. If the whole
+// agent is silent, the session is not to blame: its events may be in transit.
 func TestSilentSession(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		answers time.Duration // the agent, from the start on
+		answers time.Duration // of the agent, since the start
 		hangs   bool
 	}{
 		{"the agent answers", time.Hour, true},

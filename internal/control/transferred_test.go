@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// TestUneven: what the sum of several clients hides is said.
+// TestUneven: a difference between clients that their sum hides is reported.
 func TestUneven(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -29,7 +29,7 @@ func TestUneven(t *testing.T) {
 	}
 }
 
-// TestTooShort: a short way needs no long transfer.
+// TestTooShort: a short path needs no long transfer.
 func TestTooShort(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -56,7 +56,7 @@ func TestTooShort(t *testing.T) {
 	}
 }
 
-// pacedMover carries what is listed, one rate (Mb/s) a run over memory.
+// pacedMover carries the listed rates (Mb/s), one per run over memory.
 type pacedMover struct {
 	TransferRunner
 	memory []float64
@@ -65,7 +65,7 @@ type pacedMover struct {
 
 	elapsed int64
 	ceiling *float64
-	again   *float64 // the second time
+	again   *float64 // rate of the repetition
 	single  bool     // no disk takes part
 }
 
@@ -96,9 +96,9 @@ func (m *pacedMover) Move(_ context.Context, layer string, _ PeerWatch) (measure
 	return measure.TransferRun{Bytes: 1e9, ElapsedNs: max(m.elapsed, 10e9), LocalNs: 1e6, Bps: &measure.Figure{Value: mbps * 1e6}}, nil
 }
 
-// TestMemoryIsRepeated: a layer that carried less than what lies on it is measured
-// again, the best counts, and what stays too low is no bar. The time in a file is
-// no rate of a disk.
+// TestMemoryIsRepeated: a layer slower than one that includes it is measured again, the
+// best counts, and one that stays too slow is not binding. The time in a file is not a
+// disk rate.
 func TestMemoryIsRepeated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		memory []float64
@@ -135,8 +135,8 @@ func TestMemoryIsRepeated(t *testing.T) {
 	}
 }
 
-// TestWarmUp: of every protocol, a first pass that filled the server's cache is not the
-// figure of a download; where a layer below explains it, or where nothing was in a cold
+// TestWarmUp: for every protocol, a first pass that filled the server's cache is not the
+// figure of a download; where a layer below explains it, or nothing came from a cold
 // cache, it is.
 func TestWarmUp(t *testing.T) {
 	down := measure.Transfer{Direction: measure.Download, Asked: measure.Amount{Clients: 1, From: "server", To: "nowhere"}}
@@ -184,8 +184,8 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// TestAloneIsRepeated: a client that carried less alone than in the transfer is measured
-// again; what stays below is said to be no bar.
+// TestAloneIsRepeated: a client slower alone than in the transfer is measured again; one
+// that stays slower is marked as not binding.
 func TestAloneIsRepeated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ceiling, again, best float64 // Mb/s

@@ -18,8 +18,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Of several things that are wrong each is found and mended, also one that brings
-// nothing as long as another binds; what does not help is as it was before.
+// Of several problems each is found and fixed, also one whose fix has no effect while
+// another limits; a change that does not help is reverted.
 func TestTune(t *testing.T) {
 	w, q := sick(), &quiet{}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -52,7 +52,7 @@ func TestTune(t *testing.T) {
 	checkAttempts(t, doc, q)
 }
 
-// checkAttempts holds what each attempt must say.
+// checkAttempts checks the facts of each attempt.
 func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 	t.Helper()
 	if len(q.tried) != len(doc.Tuning.Attempts) || len(q.planned) != 4 || doc.Tuning.ExpectNs == 0 || doc.Ended == "" {
@@ -91,7 +91,7 @@ func checkAttempts(t *testing.T, doc *measure.Document, q *quiet) {
 	}
 }
 
-// A healthy pair ends as it was, however noisy it is.
+// A healthy pair ends unchanged, however noisy it is.
 func TestTuneHealthy(t *testing.T) {
 	for seed := range uint64(5) {
 		w := newTestPair(sick().set, func(map[hostKnob]string, string, int) float64 { return 1e9 })
@@ -138,7 +138,7 @@ func TestTuneChangesNothing(t *testing.T) {
 	}
 }
 
-// A path on which nothing passes at all is mended, and counted as what it is.
+// A path that carries nothing at all is fixed, and the stall is reported.
 func TestTuneCuresAStall(t *testing.T) {
 	w := newTestPair(map[hostKnob]string{at(Local, knob.MTUProbing): "0", at("peer", knob.MTUProbing): "0"}, func(set map[hostKnob]string, from string, _ int) float64 {
 		if set[at(from, knob.MTUProbing)] == "0" {
@@ -158,8 +158,8 @@ func TestTuneCuresAStall(t *testing.T) {
 	}
 }
 
-// What a host refuses, what is not in force, what was declined, and what costs
-// the other direction is not kept, and the rest goes on.
+// A change that a host refuses, that is not in force, that was declined, or that harms
+// the other direction is not kept, and the tuning goes on.
 func TestTuneGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		spoil func(*testPair, *[]measure.Proposal, *Tuning)
@@ -240,7 +240,7 @@ func TestTuneGivesUp(t *testing.T) {
 	}
 }
 
-// What a host reads back may have more parts than what was asked for.
+// A value read back may have more parts than the requested one.
 func TestReadBack(t *testing.T) {
 	for _, tt := range []struct {
 		before, value, found string
@@ -255,7 +255,7 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// A change at both ends is one: where the second end refuses, the first is undone.
+// A change at both ends is one change: where the second end refuses, the first is reverted.
 func TestTuneBothEnds(t *testing.T) {
 	both := change(Local, "x", "new", "loss")
 	both.ID, both.Settings = "x@both", append(both.Settings, measure.Setting{EndPoint: "peer", Knob: "y", Value: "new"})
@@ -277,7 +277,7 @@ func TestTuneBothEnds(t *testing.T) {
 	}
 }
 
-// What a person may set by hand comes first; a test's own options need nothing set.
+// Manual changes (Try) come first; a test option needs no setting.
 func TestTuneByHandAndByOption(t *testing.T) {
 	w := newTestPair(map[hostKnob]string{at(Local, knob.TxQueueLen): "1000", {"peer", knob.GRO, "eth0"}: "off", at("peer", knob.TxQueueLen): "500"}, func(set map[hostKnob]string, _ string, n int) float64 {
 		if set[hostKnob{"peer", knob.GRO, "eth0"}] == "on" {
@@ -317,7 +317,7 @@ func TestTuneByHandAndByOption(t *testing.T) {
 	}
 }
 
-// An end that lets nobody change it gets advice.
+// An end that cannot be tuned gets advice.
 func TestTuneOneEndAlone(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		w := sick()
@@ -336,7 +336,7 @@ func TestTuneOneEndAlone(t *testing.T) {
 	}
 }
 
-// The target and the budget end it.
+// Target and budget end the tuning.
 func TestTuneEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		how      Tuning
@@ -364,7 +364,7 @@ func TestTuneEnds(t *testing.T) {
 	}
 }
 
-// An interrupt undoes what is under way, and leaves what was shown to help.
+// An interrupt reverts the change on trial, and keeps those shown to help.
 func TestTuneInterrupted(t *testing.T) {
 	for n := 1; n < 60; n += 3 {
 		w, q := sick(), &quiet{}
@@ -390,8 +390,8 @@ func TestTuneInterrupted(t *testing.T) {
 	}
 }
 
-// A lost end point, or a request that nobody answers, at any moment: the other end
-// is as it was before, and what was measured is not lost.
+// An end point lost, or a request without an answer, at any time: the other end is
+// restored, and the results are kept.
 func TestTuneLosesAnEnd(t *testing.T) {
 	calls := 0
 	count := func(n int, then func()) func(string) error {
@@ -419,7 +419,7 @@ func TestTuneLosesAnEnd(t *testing.T) {
 			if calls < n {
 				break
 			}
-			if !gone && err == nil { // a run that failed once was made again
+			if !gone && err == nil { // a failed run was repeated
 				continue
 			}
 			if fault.Code(err) != fault.Failed || doc.Error == nil {
@@ -427,7 +427,7 @@ func TestTuneLosesAnEnd(t *testing.T) {
 			}
 			now := w.now()
 			for s, v := range before {
-				left := gone || strings.Contains(err.Error(), "ending at") // then the agent there undoes it
+				left := gone || strings.Contains(err.Error(), "ending at") // then the agent there reverts it
 				if (s.end == Local || !left) && now[s] != v {
 					t.Errorf("request %d: %v is %q, was %q (%v)", n, s, now[s], v, err)
 				}
@@ -442,8 +442,8 @@ func TestTuneLosesAnEnd(t *testing.T) {
 	}
 }
 
-// Two agents of one host are one host; two hosts of one name are two, and the
-// reason why one cannot be tuned is told.
+// Two agents of one host are one host; two hosts with one name are two, and the reason
+// why one cannot be tuned is reported.
 func TestTuneOneHostTwice(t *testing.T) {
 	for _, one := range []bool{true, false} {
 		w := sick()
@@ -482,7 +482,7 @@ func tuneTaken(t *testing.T, w *testPair, one bool) {
 	}
 }
 
-// Another one who tunes that host is named, and nothing was begun.
+// Another tuner of the host is named, and nothing has begun.
 func TestTuneTaken(t *testing.T) {
 	w := sick()
 	w.agents["peer"].fails = func(call string) error {

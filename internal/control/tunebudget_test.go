@@ -11,14 +11,14 @@ import (
 	"thru/internal/measure"
 )
 
-// The budget ends a comparison too: at once where its runs take longer than they
-// should, and before a second look that it does not hold.
+// The budget ends a comparison too: at once where its runs take longer than planned, and
+// before a second look that does not fit in it.
 func TestTuneBudget(t *testing.T) {
 	for name, tt := range map[string]struct {
-		before, then time.Duration // what a run takes before the first change is tried, and then
+		before, then time.Duration // duration of a run before the first change is tried, and after
 		budget       time.Duration
 		part         string // of the reason
-		pairs        int    // most
+		pairs        int    // at most
 		noise        float64
 	}{
 		"slow runs":   {0, 12 * time.Second, 2 * time.Minute, "was spent after", 5, 0.01},
@@ -57,9 +57,9 @@ func TestTuneBudget(t *testing.T) {
 	}
 }
 
-// What a kept change brings is measured anew as far as the budget holds it, and no
-// figure is said where it does not. Runs 5 to 18 decide, 19 and 20 are of the other
-// direction, 21 to 32 tell the gain.
+// The gain of a kept change is measured again as far as the budget allows; else no gain is
+// reported. Runs 5 to 18 decide, 19 and 20 are of the other direction, 21 to 32 measure
+// the gain.
 func TestTuneGain(t *testing.T) {
 	for _, tt := range []struct {
 		spent int // the run in which the budget is spent
@@ -91,7 +91,7 @@ func TestTuneGain(t *testing.T) {
 	}
 }
 
-// What a change takes is reckoned from runs as they were, and with all that
+// The estimated time of a change is based on the runs so far, and includes all that
 // follows it.
 func TestTuneExpects(t *testing.T) {
 	for _, takes := range []time.Duration{0, 10 * time.Second} {
@@ -104,7 +104,7 @@ func TestTuneExpects(t *testing.T) {
 				return nil
 			}
 			doc, err := w.runner(&quiet{}).Tune(t.Context(), tunePlan(t), Probing{}, Tuning{DryRun: true, propose: proposing(cures()[0])})
-			runs := time.Duration(2*7 + 2 + 2*6 + 2*2) // least pairs, the other direction, the gain anew, the new state
+			runs := time.Duration(2*7 + 2 + 2*6 + 2*2) // least pairs, the other direction, the gain again, the new state
 			if got := time.Duration(doc.Tuning.ExpectNs); err != nil || got < runs*max(takes, 2*time.Second) || got > runs*(takes+4*time.Second) {
 				t.Errorf("runs of %s: %v, %s expected", takes, err, got)
 			}
@@ -112,7 +112,7 @@ func TestTuneExpects(t *testing.T) {
 	}
 }
 
-// The time that is announced is that which all takes, whatever the budget holds of it.
+// The announced time is that of the whole tuning, whatever part fits in the budget.
 func TestTuneExpectsWhateverTheBudget(t *testing.T) {
 	expects := func(how Tuning) time.Duration {
 		var told time.Duration
@@ -135,7 +135,7 @@ func TestTuneExpectsWhateverTheBudget(t *testing.T) {
 	}
 }
 
-// The time that somebody takes to answer is not of the budget.
+// The time to answer a question is not part of the budget.
 func TestTuneWaitsForAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, all := sick(), cures()

@@ -11,15 +11,15 @@ import (
 	"thru/internal/plan"
 )
 
-// A change is judged in the direction that it acts on: a knob of a sender in what
-// that host sends. One that may act on both is kept where either improves, and the
-// other one does not lose.
+// A change is judged in the direction that it acts on: a knob of a sender in what that
+// host sends. One that may act on both is kept where either improves and the other does
+// not lose.
 func TestTuneJudgesTheRightDirection(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end, knob string
 		helps     string // the host whose data it helps
 		costs     bool   // the other direction
-		hand      bool   // asked for by hand
+		hand      bool   // a change of Try
 		want      string
 		pairs     int // of runs in the other direction, at least
 	}{
@@ -124,7 +124,7 @@ func TestDirectionsOf(t *testing.T) {
 	}
 }
 
-// A path whose runs differ much is told as such: gains are missed there.
+// High variation between runs is reported: gains are missed there.
 func TestTuneTellsOfARestlessPath(t *testing.T) {
 	for noise, want := range map[float64]int{0.15: 1, 0.01: 0} {
 		w := newTestPair(sick().set, func(map[hostKnob]string, string, int) float64 { return 1e9 })

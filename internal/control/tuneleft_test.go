@@ -13,8 +13,8 @@ import (
 	"thru/internal/measure"
 )
 
-// A change that is given up is undone before the next one is tried, whichever
-// state the last run was in: else the next one is measured on top of it.
+// A change that is given up is reverted before the next one is tried, whichever state
+// the last run had: else the next one would be measured on top of it.
 func TestTuneUndoesWhatItGivesUp(t *testing.T) {
 	for seed := range uint64(12) {
 		w := sick()
@@ -40,8 +40,8 @@ func TestTuneUndoesWhatItGivesUp(t *testing.T) {
 	}
 }
 
-// What a change brings that is not in use is no merit of the options that are
-// tried after it, and it does not stay with them.
+// The effect of a change that was not kept does not count for the options tried after
+// it, and does not stay with them.
 func TestTuneOptionAfterNotInUse(t *testing.T) {
 	for seed := range uint64(6) {
 		w := newTestPair(map[hostKnob]string{at("peer", knob.Backlog): "1000"}, func(set map[hostKnob]string, _ string, n int) float64 {
@@ -65,7 +65,7 @@ func TestTuneOptionAfterNotInUse(t *testing.T) {
 	}
 }
 
-// Where the end cannot be told to one of the hosts, each of them is as the result says.
+// Where one host cannot be told the end, the result shows the state of each host.
 func TestTuneEndsHalf(t *testing.T) {
 	w := sick()
 	w.agents[Local].fails = func(call string) error {
@@ -84,8 +84,8 @@ func TestTuneEndsHalf(t *testing.T) {
 	}
 }
 
-// A loss of the other direction counts where it is large and certain, not where
-// the runs differ so much that its estimate is chance.
+// A loss of the other direction counts where it is large and significant, not where the
+// runs vary so much that its estimate is chance.
 func TestTuneLoses(t *testing.T) {
 	for _, tt := range []struct {
 		change, high float64
@@ -102,8 +102,8 @@ func TestTuneLoses(t *testing.T) {
 	}
 }
 
-// A change that helps one direction stands where the other one is merely restless:
-// what is lost by chance is seldom taken for a loss.
+// A change that helps one direction is kept where the other one merely varies: chance is
+// seldom taken for a loss.
 func TestTuneRestlessOtherDirection(t *testing.T) {
 	undone := 0
 	for seed := range uint64(100) {

@@ -10,8 +10,8 @@ import (
 	"thru/internal/cause/knob"
 )
 
-// TestTuneTellsOnly: a tuning that may change some knobs alone says so where it finds
-// nothing; one whose target is met before any change announces no time for them.
+// TestTuneTellsOnly: a tuning limited to some knobs says so where it finds nothing; one
+// whose target is met before any change announces no time for changes.
 func TestTuneTellsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := sick()

@@ -15,20 +15,20 @@ import (
 	"thru/internal/plan"
 )
 
-// testPair is a pair of hosts whose path carries what their settings let it: the
-// least of what each of them allows.
+// testPair is a pair of hosts whose path carries what their settings allow: the least of
+// each.
 type testPair struct {
 	mu      sync.Mutex
 	set     map[hostKnob]string
 	allows  func(set map[hostKnob]string, from string, streams int) float64 // bit/s
-	noise   func(from string) float64                                       // asked once for a run
-	factor  float64                                                         // that the noise of this run is
+	noise   func(from string) float64                                       // called once per run
+	factor  float64                                                         // noise of this run
 	streams int
 	agents  map[string]*tunedAgent
-	after   func(what string) // hears of each request that changes something, after it
+	after   func(what string) // called after each request that changes something
 }
 
-// tunedAgent is an agent of one of them, with a journal.
+// tunedAgent is an agent of the pair, with a journal.
 type tunedAgent struct {
 	*fakeAgent
 	testPair *testPair
@@ -38,10 +38,10 @@ type tunedAgent struct {
 	begun    bool
 	by       string
 	refuses  map[string]error // by knob
-	deaf     map[string]bool  // knobs that read back otherwise
+	deaf     map[string]bool  // knobs that read back another value
 	noTune   string
-	host     string                  // as it calls itself
-	fails    func(call string) error // of a request, before anything is done
+	host     string                  // host id that it reports
+	fails    func(call string) error // error of a request, before anything is done
 }
 
 func newTestPair(set map[hostKnob]string, allows func(map[hostKnob]string, string, int) float64) *testPair {
@@ -70,7 +70,7 @@ func newTestPair(set map[hostKnob]string, allows func(map[hostKnob]string, strin
 	return w
 }
 
-// now is a copy of all that is set.
+// now returns a copy of all settings.
 func (w *testPair) now() map[hostKnob]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +114,7 @@ func (a *tunedAgent) Prepare(ctx context.Context, _ string, m bus.PrepareRequest
 	return a.fakeAgent.Prepare(ctx, "", m)
 }
 
-// Start ends a run that carries nothing as a worker does.
+// Start ends a run without data as a worker does.
 func (a *tunedAgent) Start(ctx context.Context, _ string, m bus.StartRequest) (bus.Empty, error) {
 	sends := strings.HasSuffix(m.Session, "sender")
 	from := a.name
@@ -208,10 +208,10 @@ func (a *tunedAgent) Tuned(context.Context, string, bus.Empty) (bus.Empty, error
 	return bus.Empty{}, a.failing("tuned")
 }
 
-// at is a knob of an end point.
+// at returns a knob of an end point.
 func at(end, k string) hostKnob { return hostKnob{end: end, knob: k} }
 
-// change is a proposal to set one knob.
+// change returns a proposal to set one knob.
 func change(end, k, value, cause string) measure.Proposal {
 	return measure.Proposal{
 		ID: k + "@" + end, Title: k + " " + value + " at " + end, Why: "a test", Expect: "more", Cause: cause,
@@ -219,8 +219,8 @@ func change(end, k, value, cause string) measure.Proposal {
 	}
 }
 
-// proposing offers the same changes as long as they are not made, with what their
-// knobs are set to now.
+// proposing proposes the same changes until they are made, with the current values of
+// their knobs.
 func proposing(all ...measure.Proposal) func(*measure.Document, advise.Seen) []measure.Proposal {
 	return func(doc *measure.Document, _ advise.Seen) (out []measure.Proposal) {
 		for _, p := range all {
@@ -260,11 +260,11 @@ func outcomes(doc *measure.Document) map[string]string {
 	return all
 }
 
-// orderly tells whether an agent was told the end, and has no change left that was not kept.
+// orderly reports whether an agent's tuning was ended, and no change is left that was not kept.
 func (a *tunedAgent) orderly() bool { return !a.begun && slices.Contains(a.asked(), "tuned") }
 
-// sick is a pair with a small receive buffer at the peer and a broken offload here,
-// of which only both mended carry the full 10 Gb/s; what else can be set is no matter.
+// sick returns a pair with a small receive buffer at the peer and a broken offload here;
+// only with both fixed does it carry the full 10 Gb/s. Other settings do not matter.
 func sick() *testPair {
 	set := map[hostKnob]string{
 		at("peer", knob.TCPRmem): "small", at(Local, knob.TSO): "on", at(Local, knob.TxQueueLen): "1000", at("peer", knob.Backlog): "1000",

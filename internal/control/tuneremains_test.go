@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// What remains is no cause against which all that is proposed was tried in that
-// state, and brought nothing.
+// The reported limit is not a cause for which all proposals were tried in that state
+// without effect.
 func TestTuneRemains(t *testing.T) {
 	none := &measure.Comparison{Pairs: 3, Outcome: measure.Undecided, ChangePct: new(0.4)}
 	window := measure.Attempt{Proposal: change("b", knob.TCPRmem, "large", "receive-window"), Outcome: measure.Undone, Comparison: none}
@@ -23,7 +23,7 @@ func TestTuneRemains(t *testing.T) {
 	other.ID, other.From = "windows@b", "b"
 	for name, tt := range map[string]struct {
 		attempts []measure.Attempt
-		kept     int // changes that stand
+		kept     int // kept changes
 		left     []measure.Proposal
 		alone    bool // there is no other finding
 		want     string
@@ -61,8 +61,8 @@ func TestTuneRemains(t *testing.T) {
 	}
 }
 
-// What was shown to help is not taken back because a gate dislikes the value that
-// it has now: neither is that tried nor advised.
+// A change shown to help is not taken back because a gate dislikes its value: that is
+// neither tried nor advised.
 func TestTuneTakesNothingBack(t *testing.T) {
 	w := sick()
 	back := change(Local, knob.TSO, "on", "")
