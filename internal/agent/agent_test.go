@@ -26,7 +26,7 @@ type fakeEngine struct {
 	opened []*fakeSession
 	err    error
 
-	opening func() // if set, hears of each opening
+	opening func() // if set, called at each opening
 	unseen  bool   // sessions have seen no data
 }
 
@@ -244,7 +244,7 @@ func TestEventsOfACourse(t *testing.T) {
 	}
 }
 
-// A baseline is not read while a session still moves data, nor kept from then.
+// A baseline is not read while a session still moves data, and such a reading is not kept.
 func TestBaselineWantsQuiet(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
 	r := prepared(t, a, "c")
@@ -264,8 +264,8 @@ func TestBaselineWantsQuiet(t *testing.T) {
 	}
 }
 
-// Only the own process may have another program spoken to: a client from the
-// network could have datagrams sent to anybody, who never asked for them.
+// Only the own process may use an engine of another program: a remote client could
+// direct datagrams at a third party.
 func TestStrangersReachNoOtherProgram(t *testing.T) {
 	a := New(Config{Name: "x", Version: "v", Engines: engine.Table{measure.IPerf2: &fakeEngine{}}, Host: host.New(), Limits: DefaultLimits()})
 	defer a.Close()
@@ -282,9 +282,9 @@ func TestStrangersReachNoOtherProgram(t *testing.T) {
 	}
 }
 
-// A client from the network tells the token, so it may only have this host dial
-// who proves to have made it: an older listener answers with bytes that such a
-// client could choose to be an innocent server's.
+// A remote client supplies the token, so this host may only dial a peer that proves to
+// have made it: an older listener answers with bytes that such a client could choose
+// to match an innocent server's.
 func TestStrangersNeedProof(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
 	takeTurn(t, a, "c")
@@ -304,8 +304,8 @@ func TestStrangersNeedProof(t *testing.T) {
 	}
 }
 
-// TestUnidentified: the UUID of a machine goes to those who ask for it alone, and
-// what is kept for the next caller still has it.
+// TestUnidentified: only requests for the UUID of a machine get it, and the cached facts
+// still have it.
 func TestUnidentified(t *testing.T) {
 	f := measure.Facts{Machine: &measure.Machine{Product: "R650", UUID: "11223344-0000-0000-0000-000000000001"},
 		NotChecked: []measure.NotChecked{{Fact: "machine.uuid", Why: "permission denied"}, {Fact: "machine.version", Why: "blank"}}}
@@ -315,7 +315,7 @@ func TestUnidentified(t *testing.T) {
 	unidentified(measure.Facts{})
 }
 
-// TestAnswersEachVerb: what a client can ask, an agent answers.
+// TestAnswersEachVerb: an agent answers every verb.
 func TestAnswersEachVerb(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	var got, want []string

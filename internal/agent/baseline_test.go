@@ -8,8 +8,7 @@ import (
 	"thru/internal/host"
 )
 
-// Many sessions that end together read the idle host once, also where it was
-// not idle.
+// Many sessions that end together read the idle host once, also where it was not idle.
 func TestBaselineIsShared(t *testing.T) {
 	for name, quiet := range map[string]bool{"quiet": true, "tests run": false} {
 		var b baseline
@@ -39,7 +38,7 @@ func TestBaselineIsShared(t *testing.T) {
 		if n := got.Load(); quiet && n != 21 || !quiet && n != 0 {
 			t.Errorf("%s: %d of 21 got a reading", name, n)
 		}
-		if quiet && asked.Load()-before > 10 { // two for each reading, of which a slow start may take one more
+		if quiet && asked.Load()-before > 10 { // two for each reading; after a slow start one more
 			t.Errorf("%s: the host was looked at %d times", name, asked.Load())
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"thru/internal/measure"
 )
 
-// fakeCapturer hands out rings that hold a fixed file.
+// fakeCapturer returns rings with a fixed file.
 type fakeCapturer struct {
 	possible, start, stop error
 	file                  []byte
@@ -30,7 +30,7 @@ type fakeCapturer struct {
 	mu    sync.Mutex
 	confs []live.Config
 	rings []*fakeRing
-	order *[]string // what happened, with the engine's openings
+	order *[]string // order of calls, with the engine's openings
 }
 
 func (c *fakeCapturer) Possible() error { return c.possible }
@@ -64,7 +64,7 @@ func (r *fakeRing) Stop(iface string, peer netip.AddrPort) (live.Recording, erro
 
 func (r *fakeRing) Close() { r.ended++ }
 
-// capturing is an agent with fakes, and a client of it from the own process.
+// capturing returns a client of the own process, and an agent with fakes.
 func capturing(t *testing.T, c *fakeCapturer) (*bus.Client, *fakeEngine) {
 	t.Helper()
 	f := &fakeEngine{}
@@ -84,7 +84,7 @@ func capturing(t *testing.T, c *fakeCapturer) (*bus.Client, *fakeEngine) {
 	return client, f
 }
 
-// capture is a Prepare that asks for packets.
+// capture returns a Prepare with a capture.
 func capture(dials bool) bus.PrepareRequest {
 	m := bus.PrepareRequest{Dials: dials, Spec: measure.Spec{Engine: measure.Native, Protocol: measure.TCP, Streams: 1, Duration: int64(time.Second), Capture: 5000}}
 	if dials {
@@ -93,7 +93,7 @@ func capture(dials bool) bus.PrepareRequest {
 	return m
 }
 
-// fetch puts a capture together, as a controller does.
+// fetch joins the parts of a capture, as a controller does.
 func fetch(t *testing.T, c *bus.Client, session string) (bus.CaptureReply, []byte, error) {
 	t.Helper()
 	var file []byte
@@ -109,7 +109,7 @@ func fetch(t *testing.T, c *bus.Client, session string) (bus.CaptureReply, []byt
 	}
 }
 
-// noise is what gzip cannot shorten, so that it comes in several parts.
+// noise returns bytes that gzip cannot compress, so that they come in several parts.
 func noise(n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{1})
@@ -177,8 +177,8 @@ func unpack(t *testing.T, file []byte) []byte {
 	return b
 }
 
-// TestCaptureBeginsFirst: the end that dials captures before it does so, or
-// the handshakes would be missing.
+// TestCaptureBeginsFirst: the dialling end starts the capture before it dials, so that
+// the handshakes are in it.
 func TestCaptureBeginsFirst(t *testing.T) {
 	var order []string
 	c, e := &fakeCapturer{order: &order}, &fakeEngine{}
@@ -203,7 +203,7 @@ func TestCaptureBeginsFirst(t *testing.T) {
 	}
 }
 
-// TestCaptureLeavesNothing: whatever becomes of a session, its ring ends.
+// TestCaptureLeavesNothing: a session's ring ends in every case.
 func TestCaptureLeavesNothing(t *testing.T) {
 	tests := map[string]func(c *bus.Client, f *fakeEngine){
 		"released": func(c *bus.Client, f *fakeEngine) {
@@ -231,8 +231,8 @@ func TestCaptureLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestCaptureThatFails is no failure of the measurement: only who asks for the
-// packets is told.
+// TestCaptureThatFails: a failed capture does not fail the measurement; only a request
+// for the packets returns the error.
 func TestCaptureThatFails(t *testing.T) {
 	no := fault.Failf("run it as root", "live: not permitted")
 	for name, c := range map[string]*fakeCapturer{"start": {start: no}, "stop": {stop: no}, "not built": nil} {
@@ -256,8 +256,8 @@ func TestCaptureThatFails(t *testing.T) {
 	}
 }
 
-// TestCaptureWantsItsPrivilege: what a client may not capture it may not even
-// prepare, and another's capture it does not get.
+// TestCaptureWantsItsPrivilege: a client without the privilege cannot prepare a capture,
+// and no client gets another's capture.
 func TestCaptureWantsItsPrivilege(t *testing.T) {
 	c := &fakeCapturer{}
 	a := New(Config{Engines: engine.Table{measure.Native: &fakeEngine{}}, Host: host.New(), Limits: DefaultLimits(), Capture: c})
@@ -283,7 +283,7 @@ func TestCaptureWantsItsPrivilege(t *testing.T) {
 		if err != nil || slices.Contains(hello.Privileges, bus.PrivilegeCapture) != may {
 			t.Errorf("%s: hello %v %v", privilege, hello.Privileges, err)
 		}
-		for granted := false; !granted; time.Sleep(time.Millisecond) { // the agent may not know yet that the client before has gone
+		for granted := false; !granted; time.Sleep(time.Millisecond) { // the agent may not know yet that the client before is gone
 			r, err := bus.Call(t.Context(), client, bus.Reserve, bus.ReserveRequest{})
 			if granted = r.Granted; err != nil {
 				t.Fatal(err)
@@ -325,7 +325,7 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// TestHelloTellsOfCapture: an agent says beforehand that its host cannot.
+// TestHelloTellsOfCapture: Hello says that the host cannot capture.
 func TestHelloTellsOfCapture(t *testing.T) {
 	for _, tt := range []struct {
 		c    *fakeCapturer

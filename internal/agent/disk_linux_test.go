@@ -18,14 +18,14 @@ func quickDisk(path string) bus.DiskStart {
 	return bus.DiskStart{Path: path, Spec: measure.DiskSpec{Patterns: []string{measure.SequentialRead}, FileBytes: 4 << 20, RunNs: int64(measure.LeastDiskRun), By: measure.DiskByThru, Workers: 1, NoMemory: true}}
 }
 
-// endless is one that has to be ended.
+// endless returns a disk test that has to be ended.
 func endless(path string) bus.DiskStart {
 	m := quickDisk(path)
 	m.Spec.RunNs = int64(time.Hour)
 	return m
 }
 
-// stranger connects to an agent from outside with a privilege.
+// stranger connects to an agent as a remote client with a privilege.
 func stranger(t *testing.T, a *Agent, privilege string) *bus.Client {
 	t.Helper()
 	s, _, err := bus.Listen(t.Context(), bus.ServerConfig{Addrs: []string{"127.0.0.1:0"}, Allow: bus.Privileges()})
@@ -70,8 +70,8 @@ func ended(t *testing.T, c *bus.Client, session string) (last bus.Event, ticks i
 	}
 }
 
-// TestDiskOfStrangers: who has the privilege measures below the folders that are
-// named, and nowhere else.
+// TestDiskOfStrangers: a client with the privilege can measure in the configured
+// folders only.
 func TestDiskOfStrangers(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	for _, err := range []error{
@@ -139,8 +139,8 @@ func TestDiskOfStrangers(t *testing.T) {
 	}
 }
 
-// TestDiskPrivilege: measuring does not measure disks, and where no folder is
-// named nobody does from outside.
+// TestDiskPrivilege: the privilege to measure does not include disks, and without
+// configured folders no remote client can measure them.
 func TestDiskPrivilege(t *testing.T) {
 	dir := t.TempDir()
 	a, _, _ := newFake(t, DefaultLimits())
@@ -161,8 +161,7 @@ func TestDiskPrivilege(t *testing.T) {
 	}
 }
 
-// TestDiskKeepsOthersOut: nothing is measured beside a disk test, nor a disk
-// beside anything, and it ends with its client.
+// TestDiskKeepsOthersOut: a disk test runs alone, and ends with its client.
 func TestDiskKeepsOthersOut(t *testing.T) {
 	dir := t.TempDir()
 	a, _, _ := newFake(t, DefaultLimits())
@@ -202,7 +201,7 @@ func TestDiskKeepsOthersOut(t *testing.T) {
 	if _, err := a.EndDisk(ctx, "other", bus.JobEnd(r)); err == nil {
 		t.Error("another's test is ended")
 	}
-	got, err := bus.Call(ctx, c, bus.Disk.End, bus.JobEnd(r)) // in mid-test
+	got, err := bus.Call(ctx, c, bus.Disk.End, bus.JobEnd(r)) // during the test
 	if err != nil || got.Test.Error == nil || got.Test.Path != dir {
 		t.Errorf("%+v %v", got, err)
 	}

@@ -24,8 +24,8 @@ import (
 	dataplane "thru/internal/transfer/own"
 )
 
-// lets returns an agent that lets files be moved below a folder, and a client
-// that has its turn.
+// lets returns an agent that allows file transfers in a folder, and a client that has
+// its turn.
 func lets(t *testing.T, dir string) (*Agent, *bus.Client) {
 	t.Helper()
 	a, _, _ := newFake(t, DefaultLimits())
@@ -38,7 +38,7 @@ func lets(t *testing.T, dir string) (*Agent, *bus.Client) {
 	return a, c
 }
 
-// lists fails where a folder holds anything else when some seconds have passed.
+// lists fails if a folder still holds anything else after some seconds.
 func lists(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	var got []string
@@ -58,7 +58,7 @@ func lists(t *testing.T, dir string, want ...string) {
 	t.Errorf("the folder holds %q, want %q", got, want)
 }
 
-// through connects to where a transfer waits.
+// through connects to the port of a transfer.
 func through(t *testing.T, r bus.FileReply) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(r.Port)))
@@ -76,8 +76,8 @@ func through(t *testing.T, r bus.FileReply) net.Conn {
 	return conn
 }
 
-// TestFilesOfStrangers: who has the privilege moves files below the folders that
-// are named, and nowhere else.
+// TestFilesOfStrangers: a client with the privilege can move files in the configured
+// folders only.
 func TestFilesOfStrangers(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	for _, err := range []error{
@@ -132,8 +132,8 @@ func TestFilesOfStrangers(t *testing.T) {
 	lists(t, outside, "secret")
 }
 
-// TestFileInThePlaceOfAPipe: what is no file is not replaced either where it came while
-// the file was on its way.
+// TestFileInThePlaceOfAPipe: a pipe is not replaced, also where it was created during
+// the transfer.
 func TestFileInThePlaceOfAPipe(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
@@ -157,7 +157,7 @@ func TestFileInThePlaceOfAPipe(t *testing.T) {
 	}
 }
 
-// TestFilesRefused: without privilege, turn, room or with something there.
+// TestFilesRefused: without privilege, turn or space, or where the name exists.
 func TestFilesRefused(t *testing.T) {
 	dir := t.TempDir()
 	a, c := lets(t, dir)
@@ -197,8 +197,7 @@ func TestFilesRefused(t *testing.T) {
 	lists(t, dir, "f")
 }
 
-// TestFileLeavesNothing: a file that does not come whole has never been there,
-// whoever goes.
+// TestFileLeavesNothing: an incomplete file leaves no trace, whichever side ends.
 func TestFileLeavesNothing(t *testing.T) {
 	part := bytes.Repeat([]byte("x"), 1<<20)
 	for name, end := range map[string]func(*Agent, *bus.Client, bus.FileReply, net.Conn){
@@ -233,7 +232,7 @@ func TestFileLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestFileNeverCame: a door is shut when its transfer is ended, and opens for its token alone.
+// TestFileNeverCame: the port closes when its transfer ends, and accepts its token only.
 func TestFileNeverCame(t *testing.T) {
 	dir := t.TempDir()
 	_, c := lets(t, dir)
@@ -274,7 +273,7 @@ func TestFileNeverCame(t *testing.T) {
 	}
 }
 
-// TestDoorFrom: a door opens for one address alone, where that is known.
+// TestDoorFrom: the port accepts one address only, where that is known.
 func TestDoorFrom(t *testing.T) {
 	for from, opens := range map[string]bool{"": true, "127.0.0.1": true, "127.0.0.2": false} {
 		addr, _ := netip.ParseAddr(from)
@@ -307,8 +306,8 @@ func TestDoorFrom(t *testing.T) {
 	}
 }
 
-// TestTarget: both kinds of files get their name when they are whole, and replace
-// nothing that came meanwhile.
+// TestTarget: both kinds of files get their name when they are complete, and replace
+// nothing that was created meanwhile.
 func TestTarget(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		for _, overwrite := range []bool{false, true} {
@@ -358,7 +357,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestFileSilent: a connection on which nothing comes is given up.
+// TestFileSilent: a silent connection is given up.
 func TestFileSilent(t *testing.T) {
 	dir, err := os.OpenRoot(t.TempDir())
 	if err != nil {
@@ -410,7 +409,7 @@ func TestFileSilent(t *testing.T) {
 	}
 }
 
-// TestFileRate: what is moved at once fits the rate.
+// TestFileRate: the amount moved at once fits the rate.
 func TestFileRate(t *testing.T) {
 	for rate, want := range map[int64]int64{0: fileChunk, 1e6: 12500, 1000: 1500, 1e12: fileChunk} {
 		if got := (&fileMove{rate: rate}).chunk(); got != want {
@@ -425,7 +424,7 @@ func TestFileRate(t *testing.T) {
 	}
 }
 
-// TestFilesPromised: files on their way have their room, whoever comes beside them.
+// TestFilesPromised: running transfers keep their reserved space.
 func TestFilesPromised(t *testing.T) {
 	dir := t.TempDir()
 	a, c := lets(t, dir)
@@ -457,7 +456,7 @@ func TestFilesPromised(t *testing.T) {
 	}
 }
 
-// freeIn is what may still be written in a folder.
+// freeIn returns the free space of a folder in bytes.
 func freeIn(dir *os.Root) (int64, error) {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -467,7 +466,7 @@ func freeIn(dir *os.Root) (int64, error) {
 	return disk.Free(f)
 }
 
-// TestPipeIsNoFolder: a pipe where a folder is to be holds nobody up.
+// TestPipeIsNoFolder: a pipe in place of a folder does not block.
 func TestPipeIsNoFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {

@@ -16,11 +16,11 @@ import (
 	"thru/internal/measure"
 )
 
-// fakeBelow is a host with one guest, which counts its watches.
+// fakeBelow is a hypervisor with one guest, which counts its watches.
 type fakeBelow struct {
 	mu     sync.Mutex
-	under  int // watches under way
-	ended  int // whose figures were wanted
+	under  int // running watches
+	ended  int // watches ended with their counters
 	refuse error
 }
 
@@ -59,7 +59,7 @@ func (w fakeWatch) End(ctx context.Context) ([]measure.Series, []measure.NotChec
 	return []measure.Series{{Of: "vm:web1", Counter: measure.CounterReady}}, nil
 }
 
-// newBelow is an agent above such a host.
+// newBelow returns an agent with such a hypervisor.
 func newBelow(t *testing.T) (*Agent, *fakeBelow) {
 	t.Helper()
 	f := &fakeBelow{}
@@ -68,7 +68,7 @@ func newBelow(t *testing.T) (*Agent, *fakeBelow) {
 	return a, f
 }
 
-// TestGuestsPrivilege: who may measure may not list virtual machines for that.
+// TestGuestsPrivilege: listing virtual machines needs its own privilege.
 func TestGuestsPrivilege(t *testing.T) {
 	for privilege, may := range map[string]bool{bus.PrivilegeMeasure: false, bus.PrivilegeTune: false, bus.PrivilegeInventory: true} {
 		a, f := newBelow(t)
@@ -131,7 +131,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// TestWatchesOfAll have a bound of their own, and end with the agent.
+// TestWatchesOfAll: watches have a total limit, and end with the agent.
 func TestWatchesOfAll(t *testing.T) {
 	a, f := newBelow(t)
 	own := func(client string) error {
@@ -156,7 +156,7 @@ func TestWatchesOfAll(t *testing.T) {
 	}
 }
 
-// TestGuestsFail: what the host says comes to who has asked.
+// TestGuestsFail: the error of the host reaches the client.
 func TestGuestsFail(t *testing.T) {
 	a, f := newBelow(t)
 	f.refuse = errors.New("kvm: no Linux")

@@ -19,7 +19,7 @@ import (
 	"thru/internal/sock"
 )
 
-// joined is a connection over loopback: of a client to a server.
+// joined returns a connection over loopback from a client to a server.
 func joined(t *testing.T) (client, server net.Conn, as measure.Addresses) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,8 +46,8 @@ func pass(t *testing.T, from, to net.Conn, n int) {
 	}
 }
 
-// TestObserve: the connections of a client are seen as the server's kernel has
-// them, with the process that holds them; those made before count from the begin.
+// TestObserve: the connections of a client are seen as in the server's kernel, with the
+// process that owns them; earlier ones count from the start of the observation.
 func TestObserve(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	c := stranger(t, a, bus.PrivilegeMeasure)
@@ -100,8 +100,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestObserveOthers: connections that are not the client's are not looked at, and
-// what is no address is refused.
+// TestObserveOthers: connections of others are not observed, and an invalid address is
+// rejected.
 func TestObserveOthers(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	c := stranger(t, a, bus.PrivilegeMeasure)
@@ -142,8 +142,8 @@ func TestObserveOthers(t *testing.T) {
 	}
 }
 
-// TestObserveMet: the addresses from which a client has measured are its own, too,
-// until it is gone.
+// TestObserveMet: the addresses from which a client has measured count as its own, until
+// it is gone.
 func TestObserveMet(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	takeTurn(t, a, "c")
@@ -161,7 +161,7 @@ func TestObserveMet(t *testing.T) {
 		}
 	}
 	a.Gone("c")
-	a.prove("c", "192.0.2.7:4002") // what was under way ends late
+	a.prove("c", "192.0.2.7:4002") // a running flow ends late
 	if len(a.proved) != 0 {
 		t.Errorf("of one that is gone: %v", a.proved)
 	}
@@ -191,8 +191,8 @@ func TestObserveGone(t *testing.T) {
 	}
 }
 
-// TestPrograms: one that began while it is observed counts from its begin, one that
-// was there from when it was found, and another process under its number not at all.
+// TestPrograms: a process that began during the observation counts from its begin, an
+// earlier one from when it was found, and another process with its pid not at all.
 func TestPrograms(t *testing.T) {
 	root := t.TempDir()
 	write := func(pid int, born, used time.Duration) {
@@ -239,8 +239,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestComeWithin: a connection that this kernel does not get to see is not looked for
-// for ever, and one that was only told late is.
+// TestComeWithin: a connection unknown to this kernel is given up in time, and one named
+// late is found.
 func TestComeWithin(t *testing.T) {
 	diag, err := sock.OpenDiag()
 	if err != nil {
@@ -261,7 +261,7 @@ func TestComeWithin(t *testing.T) {
 	}
 }
 
-// TestObserveKeepsTurn: the turn stays with a client whose observation goes on.
+// TestObserveKeepsTurn: a client with a running observation keeps the turn.
 func TestObserveKeepsTurn(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	takeTurn(t, a, "c")

@@ -18,7 +18,7 @@ import (
 	"thru/internal/report"
 )
 
-// warnings collects what a spool warns of.
+// warnings collects the warnings of a spool.
 type warnings struct {
 	mu   sync.Mutex
 	text []string
@@ -36,7 +36,7 @@ func (w *warnings) all() string {
 	return strings.Join(w.text, "\n")
 }
 
-// newSpooling is an agent with a spool in a folder.
+// newSpooling returns an agent with a spool in a folder.
 func newSpooling(t *testing.T, dir string) (*Agent, *fakeEngine, *Spool, *warnings) {
 	t.Helper()
 	f, w := &fakeEngine{}, &warnings{}
@@ -47,7 +47,7 @@ func newSpooling(t *testing.T, dir string) (*Agent, *fakeEngine, *Spool, *warnin
 	return a, f, spool, w
 }
 
-// measureOnce has a client prepare a session that then ends.
+// measureOnce prepares a session for a client and ends it.
 func measureOnce(t *testing.T, a *Agent, f *fakeEngine, client string) string {
 	t.Helper()
 	takeTurn(t, a, client)
@@ -76,7 +76,7 @@ func filesIn(t *testing.T, dir string) []string {
 	return names
 }
 
-// What becomes of a session's evidence, by how its client leaves.
+// The fate of a session's evidence depends on how its client leaves.
 func TestSpoolFollowsTheClient(t *testing.T) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
@@ -118,7 +118,7 @@ func TestSpoolFollowsTheClient(t *testing.T) {
 	}
 }
 
-// The document of one end is one that report reads.
+// report can read the document of one end.
 func TestSpooledDocument(t *testing.T) {
 	dir := t.TempDir()
 	a, f, _, _ := newSpooling(t, dir)
@@ -156,8 +156,8 @@ func TestSpoolLeavesOutNothing(t *testing.T) {
 	}
 }
 
-// What an earlier process left is delivered, the oldest first, and again until
-// the controller has it.
+// Documents of an earlier process are delivered, the oldest first, and again until the
+// controller has them.
 func TestSpoolDelivers(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"20260102T000000-B" + spoolEnding, "20260101T000000-A" + spoolEnding, spoolPart + "x", "notes.txt", "my own.thru.json"} {
@@ -176,7 +176,7 @@ func TestSpoolDelivers(t *testing.T) {
 	spool.Deliver(ctx, func(_ context.Context, d bus.Spooled) error {
 		if refuse {
 			refuse = false
-			spool.Wake() // as a connection that is there again
+			spool.Wake() // as after a reconnect
 			return errors.New("the controller's disk is full")
 		}
 		if got = append(got, d.ID+":"+string(d.Body)); len(got) == 2 {
@@ -192,7 +192,7 @@ func TestSpoolDelivers(t *testing.T) {
 	}
 }
 
-// The bounds hold: the oldest go, and that is said.
+// The limits hold: the oldest are removed, with a warning.
 func TestSpoolIsBounded(t *testing.T) {
 	dir, w := t.TempDir(), &warnings{}
 	spool := OpenSpool(dir, w.add)
@@ -213,7 +213,7 @@ func TestSpoolIsBounded(t *testing.T) {
 	}
 }
 
-// A folder that cannot be written is said once, and measuring goes on.
+// A folder that cannot be written causes one warning, and measuring goes on.
 func TestSpoolCannotWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
@@ -239,7 +239,7 @@ func TestSpoolCannotWrite(t *testing.T) {
 	}
 }
 
-// What an agent is busy with, as `thru hosts` shows it.
+// The text about running tests, as `thru hosts` shows it.
 func TestBusy(t *testing.T) {
 	a, f, _, _ := newSpooling(t, t.TempDir())
 	if got := a.Busy(); got != "" {

@@ -11,7 +11,7 @@ import (
 	"thru/internal/fault"
 )
 
-// now is the agent's clock as a client hears it.
+// now returns the agent's clock as a client reads it.
 func now(t *testing.T, a *Agent) int64 {
 	t.Helper()
 	r, err := a.Clock(t.Context(), "one", bus.Empty{})
@@ -21,7 +21,7 @@ func now(t *testing.T, a *Agent) int64 {
 	return r.NowNs
 }
 
-// A start at a moment is answered at once, and the barrier released then.
+// A start at a future time is answered at once, and the barrier released at that time.
 func TestStartAtAMoment(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
 	p := prepared(t, a, "one")
@@ -35,7 +35,7 @@ func TestStartAtAMoment(t *testing.T) {
 	}
 }
 
-// A moment that has passed is now; one far ahead is refused.
+// A past time means now; one far ahead is rejected.
 func TestStartMoments(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
 	p := prepared(t, a, "one")
@@ -48,7 +48,7 @@ func TestStartMoments(t *testing.T) {
 	}
 }
 
-// A session that ends before its moment never starts.
+// A session that ends before its start time never starts.
 func TestReleasedBeforeItsMoment(t *testing.T) {
 	a, f, _ := newFake(t, DefaultLimits())
 	p := prepared(t, a, "one")
@@ -61,7 +61,7 @@ func TestReleasedBeforeItsMoment(t *testing.T) {
 	}
 }
 
-// What goes wrong at the moment is told by an event.
+// A later error of the start is sent as an event.
 func TestStartThatFailsLater(t *testing.T) {
 	a, f, events := newFake(t, DefaultLimits())
 	p := prepared(t, a, "one")
@@ -74,8 +74,8 @@ func TestStartThatFailsLater(t *testing.T) {
 	}
 }
 
-// The evidence tells when the measured time began, by the agent's clock; the
-// worker's word of it counts, and not when that came.
+// The evidence has the start of the measured time on the agent's clock; the time that the
+// worker reports counts, not when the report came.
 func TestBeganIsOnTheAgentsClock(t *testing.T) {
 	a, f, events := newFake(t, DefaultLimits())
 	p := prepared(t, a, "one")
@@ -95,7 +95,7 @@ func TestBeganIsOnTheAgentsClock(t *testing.T) {
 	}
 }
 
-// Of the worker's word, what cannot be is left out.
+// Implausible times of the worker are ignored.
 func TestBegan(t *testing.T) {
 	at := time.Now()
 	for name, c := range map[string]struct{ told, want time.Time }{

@@ -13,13 +13,13 @@ import (
 	"thru/internal/measure"
 )
 
-// fakeTuner notes what it is asked, in order.
+// fakeTuner records its calls, in order.
 type fakeTuner struct {
 	mu    sync.Mutex
 	asked []string
 	no    string // why nothing can be changed
 	fails error
-	meets func(what string) // what else happens while it is asked
+	meets func(what string) // called during each call
 }
 
 func (f *fakeTuner) note(s ...string) error {
@@ -59,7 +59,7 @@ func (f *fakeTuner) Rollback() ([]measure.Changed, error) {
 func (f *fakeTuner) End(client string) error { return f.note("end", client) }
 func (f *fakeTuner) Gone(client string)      { f.note("gone", client) }
 
-// tuneTable asks an agent for all that changes something.
+// tuneTable makes all requests that change settings.
 func tuneTable(c *bus.Client, ctx context.Context) map[string]error {
 	_, tune := bus.Call(ctx, c, bus.Tune, bus.TuneRequest{Owner: "alice"})
 	_, alter := bus.Call(ctx, c, bus.Alter, bus.AlterRequest{Settings: []measure.Setting{{Knob: "mtu", Value: "9000"}}})
@@ -69,8 +69,8 @@ func tuneTable(c *bus.Client, ctx context.Context) map[string]error {
 	return map[string]error{"tune": tune, "alter": alter, "revert": revert, "tuned": tuned, "rollback": rollback}
 }
 
-// TestTunePrivilege: each request that changes something wants the privilege,
-// and reading what can be changed wants none.
+// TestTunePrivilege: each request that changes settings needs the privilege, and reading
+// the knobs needs none.
 func TestTunePrivilege(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -116,7 +116,7 @@ func TestTunePrivilege(t *testing.T) {
 			if err != nil || (r.NoTune == "") != tt.may || len(r.Knobs) != 1 || r.Knobs[0].Interface != "eth0" || len(r.Open) != 1 || r.By != "bob" || r.Host != "h" {
 				t.Errorf("%+v %v", r, err)
 			}
-			if r, err := bus.Call(t.Context(), c, bus.Facts, bus.FactsRequest{}); err != nil || len(r.Facts.Tuned) != 1 { // whoever measures has to know
+			if r, err := bus.Call(t.Context(), c, bus.Facts, bus.FactsRequest{}); err != nil || len(r.Facts.Tuned) != 1 { // every client that measures must know
 				t.Errorf("%+v %v", r.Facts.Tuned, err)
 			}
 		})
@@ -134,7 +134,7 @@ func own(t *testing.T, a *Agent) *bus.Client {
 	return c
 }
 
-// TestOwnProcessTunes: what the host itself cannot do, nobody can, and it says why.
+// TestOwnProcessTunes: where the host cannot be tuned, the own process gets the reason.
 func TestOwnProcessTunes(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	c := own(t, a)
@@ -167,7 +167,7 @@ func TestOwnProcessTunes(t *testing.T) {
 	}
 }
 
-// TestKnobsAreBounded: a client that may only measure cannot keep the host busy by
+// TestKnobsAreBounded: a client without the tune privilege cannot keep the host busy by
 // naming one interface many times.
 func TestKnobsAreBounded(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
@@ -187,8 +187,8 @@ func TestKnobsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTuningKeepsTheTurn: nobody else measures a host that is being tuned, until
-// that has ended in whatever way.
+// TestTuningKeepsTheTurn: no other client measures a host that is being tuned, until the
+// tuning has ended in any way.
 func TestTuningKeepsTheTurn(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	f := &fakeTuner{}
@@ -245,8 +245,8 @@ func TestTuningKeepsTheTurn(t *testing.T) {
 	takeTurn(t, a, "other")
 }
 
-// losing is an agent whose client is lost while its tuning begins: the bus has
-// ended its context, has waited for as long as it does, and has said that it is gone.
+// losing is an agent whose client is lost while its tuning begins: the bus has ended its
+// context, waited for the grace time, and reported it gone.
 type losing struct {
 	*Agent
 	tuner *fakeTuner
@@ -265,8 +265,8 @@ func (l losing) Tune(ctx context.Context, client string, m bus.TuneRequest) (bus
 	return l.Agent.Tune(ctx, client, m)
 }
 
-// TestLostWhileItBegins: a client that is gone before its tuning has begun keeps
-// neither the host nor the turn.
+// TestLostWhileItBegins: a client lost before its tuning began keeps neither the host nor
+// the turn.
 func TestLostWhileItBegins(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	f := &fakeTuner{}
@@ -293,8 +293,8 @@ func TestLostWhileItBegins(t *testing.T) {
 	takeTurn(t, a, "other")
 }
 
-// TestRollbackTakesTheTurn: nothing is undone in the middle of a measurement, and
-// nobody measures meanwhile.
+// TestRollbackTakesTheTurn: a rollback does not run during a measurement, and no client
+// measures meanwhile.
 func TestRollbackTakesTheTurn(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	f := &fakeTuner{}
@@ -319,7 +319,7 @@ func TestRollbackTakesTheTurn(t *testing.T) {
 	if _, err := bus.Call(t.Context(), c, bus.Tune, bus.TuneRequest{Owner: "alice"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := bus.Call(t.Context(), c, bus.Rollback, bus.Empty{}); err != nil { // which the tuner refuses
+	if _, err := bus.Call(t.Context(), c, bus.Rollback, bus.Empty{}); err != nil { // the tuner refuses it
 		t.Error(err)
 	}
 	if r, _ := a.Reserve(t.Context(), "other", bus.ReserveRequest{}); r.Granted {
@@ -327,7 +327,7 @@ func TestRollbackTakesTheTurn(t *testing.T) {
 	}
 }
 
-// TestTuneFails: a host that could not be taken is free for others.
+// TestTuneFails: after a failed begin the host is free for others.
 func TestTuneFails(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	a.conf.Tuner = &fakeTuner{fails: errors.New("tune: taken")}
@@ -341,7 +341,7 @@ func TestTuneFails(t *testing.T) {
 	}
 }
 
-// TestCloseUndoes: an agent that ends leaves no tuning.
+// TestCloseUndoes: the end of an agent reverts its tuning.
 func TestCloseUndoes(t *testing.T) {
 	a, _, _ := newFake(t, DefaultLimits())
 	f := &fakeTuner{}

@@ -11,7 +11,7 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	ask("a", false, 0)
-	ask("a", false, 0) // again: still its turn
+	ask("a", false, 0) // repeated: still its turn
 	ask("b", false, 1)
 	ask("c", true, 2)
 	ask("d", true, 3)
@@ -24,7 +24,7 @@ func TestTurns(t *testing.T) {
 	ask("c", true, 0) // c and d share it
 	ask("d", true, 0)
 	ask("e", false, 2)
-	ask("f", true, 3) // does not overtake e, who wants to be alone
+	ask("f", true, 3) // does not overtake e, which wants to be alone
 	q.giveBack("c")
 	q.giveBack("d")
 	ask("e", false, 0)

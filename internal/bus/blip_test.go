@@ -13,7 +13,7 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// relay stands between a member of a fleet and its bus, and can be cut.
+// relay forwards between a member of a fleet and its bus, and can be cut.
 type relay struct {
 	l    net.Listener
 	to   string
@@ -63,7 +63,7 @@ func (r *relay) keep(conns ...net.Conn) bool {
 	return !r.down
 }
 
-// cut ends all connections, and those that come.
+// cut ends all connections, and new ones.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *relay) fix() {
 	r.down = false
 }
 
-// via puts a relay into a join string.
+// via inserts a relay into a join string.
 func via(t testing.TB, j bus.Join) (bus.Join, *relay) {
 	t.Helper()
 	r := openRelay(t, j.Control[0])
@@ -88,9 +88,9 @@ func via(t testing.TB, j bus.Join) (bus.Join, *relay) {
 	return j, r
 }
 
-// TestBlip cuts the link of the agent, or of the operator, while a request runs
-// and events come: the request is run once and answered, no event is lost, none
-// comes twice, and the client stays.
+// TestBlip cuts the link of the agent, or of the operator, while a request runs and
+// events come: the request is run once and answered, no event is lost or doubled, and
+// the client stays.
 func TestBlip(t *testing.T) {
 	for _, end := range []string{"agent", "operator"} {
 		t.Run(end, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestBlip(t *testing.T) {
 			running, release := make(chan struct{}), make(chan struct{})
 			h.On = func(_ context.Context, c bustest.Call) error {
 				if c.Verb == "prepare" {
-					close(running) // panics where the request runs twice, and the client hears of it
+					close(running) // panics where the request runs twice, and the client gets the error
 					<-release
 				}
 				return nil
@@ -122,7 +122,7 @@ func TestBlip(t *testing.T) {
 			}()
 			<-running
 			cut.cut()
-			time.Sleep(100 * time.Millisecond) // so that both ends notice; nothing hangs on it
+			time.Sleep(100 * time.Millisecond) // so that both ends notice; the test does not depend on it
 			for i := range 5 {
 				p.Publish(id, bus.Event{Session: "s", Kind: bus.EventDone, AtNs: int64(i + 2)})
 			}
@@ -149,8 +149,7 @@ func TestBlip(t *testing.T) {
 	}
 }
 
-// TestFleetLease: a client that is silent ends at its agent, and learns so when
-// it is back.
+// TestFleetLease: a silent client ends at its agent, and learns so when it reconnects.
 func TestFleetLease(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -177,7 +176,7 @@ func TestFleetLease(t *testing.T) {
 	}
 }
 
-// TestAgentLeaves: its clients know at once.
+// TestAgentLeaves: its clients are notified at once.
 func TestAgentLeaves(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -199,7 +198,7 @@ func TestAgentLeaves(t *testing.T) {
 	}
 }
 
-// TestOperatorLeaves: all its agents end what is its own at once.
+// TestOperatorLeaves: all agents end the operator's sessions at once.
 func TestOperatorLeaves(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -224,8 +223,8 @@ func TestOperatorLeaves(t *testing.T) {
 	}
 }
 
-// TestHubRestarts: everybody comes back to a controller that was started anew,
-// and what ran goes on.
+// TestHubRestarts: all members reconnect to a restarted controller, and running requests
+// go on.
 func TestHubRestarts(t *testing.T) {
 	t.Parallel()
 	state := newState(t)
@@ -257,7 +256,7 @@ func TestHubRestarts(t *testing.T) {
 	}
 }
 
-// TestAttachBeforeHub: an agent waits for its controller, and says why.
+// TestAttachBeforeHub: an agent waits for its controller, and reports why.
 func TestAttachBeforeHub(t *testing.T) {
 	t.Parallel()
 	state := newState(t)
@@ -276,7 +275,7 @@ func TestAttachBeforeHub(t *testing.T) {
 	waitStatus(t, p, func(s bus.Status) bool { return s.Connected })
 }
 
-// TestNewerProcess: of two with one identity the newer stays.
+// TestNewerProcess: of two processes with one identity the newer stays.
 func TestNewerProcess(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -299,7 +298,7 @@ func TestNewerProcess(t *testing.T) {
 	})
 }
 
-// TestAttachRefuses: what cannot be is an error at once.
+// TestAttachRefuses: an invalid configuration is an error at once.
 func TestAttachRefuses(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)

@@ -10,7 +10,7 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// carried is a client over a pipe to a server that listens nowhere.
+// carried returns a client over a pipe to a server without a listener.
 func carried(t *testing.T, h bus.Handler) (client *bus.Client, far net.Conn, ended <-chan struct{}) {
 	t.Helper()
 	s, err := bus.Memory()
@@ -33,7 +33,7 @@ func carried(t *testing.T, h bus.Handler) (client *bus.Client, far net.Conn, end
 	return c, theirs, over
 }
 
-// Who was brought in by Carry may do all that the own process may.
+// A client of Carry has all the rights of the own process.
 func TestCarriedClientIsOwn(t *testing.T) {
 	h, isOwn := asksWhose()
 	c, _, ended := carried(t, h)

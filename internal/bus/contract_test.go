@@ -19,13 +19,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what a test waits for; nothing asserts that it is short.
+// patience is the time limit of a test's wait; no test asserts that a wait is short.
 const patience = 20 * time.Second
 
 // link starts an agent and connects to it.
 type link func(t *testing.T, h bus.Handler) (*bus.Client, bus.Publish)
 
-// TestContract holds both forms of the control plane to one behaviour.
+// TestContract checks that all transports of the control plane behave the same.
 func TestContract(t *testing.T) {
 	links := map[string]link{"in process": inProcess, "tcp": overTCP, "hub": overHub, "nats": overNATS(library), "nats-server": overNATS(program)}
 	tests := map[string]func(*testing.T, link){
@@ -78,7 +78,7 @@ func serve(t *testing.T, h bus.Handler, c bus.ServerConfig) (*bus.Server, *bus.S
 	return s, v
 }
 
-// config is how a client that has the join string dials.
+// config returns the DialConfig of a client that has the join string.
 func config(s *bus.Server) bus.DialConfig {
 	j := s.Join(nil)
 	return bus.DialConfig{Addrs: j.Control, Secret: j.Secret, Pin: j.Pin, Timeout: patience, Version: "v1"}
@@ -94,7 +94,7 @@ func dial(t *testing.T, s *bus.Server) *bus.Client {
 	return c
 }
 
-// clientID is the id under which the fake has seen its first caller.
+// clientID returns the id under which the fake has seen its first caller.
 func clientID(t *testing.T, c *bus.Client, h *bustest.Handler) string {
 	t.Helper()
 	if _, err := c.Hello(t.Context()); err != nil {
@@ -111,7 +111,7 @@ type exchange struct {
 	ask  func(*testing.T, *bus.Client, *bustest.Handler)
 }
 
-// of is a request that arrives as it was sent, and whose reply comes as it was given.
+// of returns an exchange whose request and reply must arrive unchanged.
 func of[Req, Rep any](v bus.Verb[Req, Rep], m Req, r Rep) exchange {
 	return exchange{v.String(), func(h *bustest.Handler) { bustest.Reply(h, v, r) }, func(t *testing.T, c *bus.Client, h *bustest.Handler) {
 		got, err := bus.Call(t.Context(), c, v, m)
@@ -125,7 +125,7 @@ func of[Req, Rep any](v bus.Verb[Req, Rep], m Req, r Rep) exchange {
 	}}
 }
 
-// exchanges has each verb of an agent once.
+// exchanges returns each verb of an agent once.
 func exchanges() []exchange {
 	changed := bus.ChangedReply{Changed: []measure.Changed{{Number: 300001, Setting: measure.Setting{Knob: "tcp-rmem", Value: "4096 131072 8388608"}, Before: "1 2 3", Found: "4096 131072 8388608"}}}
 	end, begun := bus.JobEnd{Session: "j1"}, bus.JobReply{Session: "j1"}
@@ -258,8 +258,8 @@ func testLongReplies(t *testing.T, connect link) {
 	wg.Wait()
 }
 
-// testEvents lets nobody read while far more progress comes than is kept: the
-// events that end sessions arrive all the same, in order.
+// testEvents reads no events while far more progress comes than is kept: the events that
+// end sessions still arrive, in order.
 func testEvents(t *testing.T, connect link) {
 	h := bustest.New()
 	c, publish := connect(t, h)
@@ -273,7 +273,7 @@ func testEvents(t *testing.T, connect link) {
 		publish(id, bus.Event{Session: "s", Kind: kind, AtNs: int64(i)})
 	}
 	publish("NOBODYNOBODYNOBODYNOBODY22", bus.Event{Kind: bus.EventDone, Session: "other"})
-	if _, err := c.Hello(t.Context()); err != nil { // the connection goes on
+	if _, err := c.Hello(t.Context()); err != nil { // the connection still works
 		t.Fatal(err)
 	}
 	for next := int64(0); next < finals; {
@@ -316,7 +316,7 @@ func testGone(t *testing.T, connect link) {
 	if _, err := c.Hello(t.Context()); !errors.Is(err, bus.ErrClosed) {
 		t.Errorf("a closed client says %v", err)
 	}
-	c.Close() // again does nothing
+	c.Close() // a second Close does nothing
 }
 
 func testWire(t *testing.T, connect link) {
@@ -332,8 +332,8 @@ func testWire(t *testing.T, connect link) {
 	}
 }
 
-// testDeadline: a client that stops waiting ends the work at the agent too.
-// A busy machine may not even have carried the request by then: ask again, and wait longer.
+// testDeadline: a client that stops waiting ends the work at the agent too. A busy machine
+// may not even have sent the request by then: repeat it, and wait longer.
 func testDeadline(t *testing.T, connect link) {
 	h := bustest.New()
 	ended := make(chan struct{}, 100)
@@ -357,7 +357,7 @@ func testDeadline(t *testing.T, connect link) {
 	}
 }
 
-// testGoneLast: a running request ends before Gone is told.
+// testGoneLast: a running request ends before Gone is called.
 func testGoneLast(t *testing.T, connect link) {
 	h := bustest.New()
 	running, order := make(chan struct{}), make(chan int, 1)
@@ -390,7 +390,7 @@ func testGoneLast(t *testing.T, connect link) {
 	}
 }
 
-// testBusy: one client cannot have requests without bound under way.
+// testBusy: the concurrent requests of one client are limited.
 func testBusy(t *testing.T, connect link) {
 	h := bustest.New()
 	release := make(chan struct{})
@@ -408,7 +408,7 @@ func testBusy(t *testing.T, connect link) {
 			results <- err
 		}()
 	}
-	err := <-results // those that wait have no result yet
+	err := <-results // requests that wait have no result yet
 	if err == nil || !strings.Contains(err.Error(), "too many") {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// TestCreds: an agent and an operator of a NATS of accounts, by credentials
+// TestCreds: an agent and an operator of a NATS server with accounts, by credentials
 // files. The agent's id is the key of its user.
 func TestCreds(t *testing.T) {
 	for name, start := range map[string]run{"library": library, "program": program} {
@@ -31,8 +31,8 @@ func TestCreds(t *testing.T) {
 	}
 }
 
-// openAccounts is a server that knows an operator and an account, and users by
-// what those have signed.
+// openAccounts starts a server that knows an operator and an account, and users by what
+// those have signed.
 func openAccounts(t testing.TB, start run) *external {
 	t.Helper()
 	x := &external{dir: t.TempDir()}

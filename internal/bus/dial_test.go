@@ -22,7 +22,7 @@ import (
 	"thru/internal/fault"
 )
 
-// TestNotThru dials what is no thru.
+// TestNotThru dials servers that are not thru.
 func TestNotThru(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
@@ -34,12 +34,12 @@ func TestNotThru(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := listener(t, func(c net.Conn) { // TLS that knows no application protocols
+	other := listener(t, func(c net.Conn) { // TLS without application protocols
 		tls.Server(c, &tls.Config{Certificates: []tls.Certificate{state}}).Handshake()
 		io.Copy(io.Discard, c)
 		c.Close()
 	})
-	rude := listener(t, func(c net.Conn) { io.ReadFull(c, make([]byte, 37)); c.Write([]byte{9}); c.Close() }) // as iperf3
+	rude := listener(t, func(c net.Conn) { io.ReadFull(c, make([]byte, 37)); c.Write([]byte{9}); c.Close() }) // as iperf3 does
 	closes := listener(t, func(c net.Conn) { c.Close() })
 	mute := listener(t, func(c net.Conn) { io.Copy(io.Discard, c); c.Close() })
 	closed := listener(t, nil)
@@ -88,7 +88,7 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 	return []byte(doc.Certificate), []byte(doc.Key)
 }
 
-// listener serves each connection by f; nil serves none.
+// listener serves each connection with f; nil serves none.
 func listener(t *testing.T, f func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func listener(t *testing.T, f func(net.Conn)) net.Listener {
 	return l
 }
 
-// TestSecondAddress: what does not answer rightly costs one address, not the connection.
+// TestSecondAddress: a wrong answer at one address does not fail the connection.
 func TestSecondAddress(t *testing.T) {
 	s, _ := serve(t, bustest.New(), bus.ServerConfig{})
 	impostor, _ := serve(t, bustest.New(), bus.ServerConfig{})
@@ -139,7 +139,7 @@ func TestSecondAddress(t *testing.T) {
 }
 
 func TestUnknownHost(t *testing.T) {
-	// A name with an empty label is refused by the resolver itself: no query leaves this host.
+	// The resolver itself rejects a name with an empty label: no query leaves this host.
 	conf := bus.DialConfig{Addrs: []string{"no..name:5200"}, Timeout: 3 * time.Second, Pin: func(string, [32]byte) error { return nil }}
 	if _, err := bus.Dial(t.Context(), conf); !errors.Is(err, bus.ErrUnknownHost) || fault.Hint(err) == "" {
 		t.Error(err)

@@ -11,8 +11,8 @@ import (
 	"thru/internal/bus"
 )
 
-// TestFleetDoc: the block in docs/fleet.md is what NATSUsers prints, which the
-// tests of external servers run.
+// TestFleetDoc: the block in docs/fleet.md is the output of NATSUsers, which the tests of
+// external servers use.
 func TestFleetDoc(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
@@ -24,8 +24,8 @@ func TestFleetDoc(t *testing.T) {
 	}
 }
 
-// TestWireDoc: docs/wire.md has a row for each verb, with the wire version that
-// brought it and how long a client waits, and no other.
+// TestWireDoc: docs/wire.md has exactly one row for each verb, with the wire version that
+// introduced it and how long a client waits.
 func TestWireDoc(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/wire.md")
 	if err != nil {

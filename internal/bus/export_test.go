@@ -2,11 +2,11 @@ package bus
 
 import "time"
 
-// EndSilent ends clients that were silent for so long, as watch does.
+// EndSilent ends clients that were silent for that time, as watch does.
 func (v *Service) EndSilent(after time.Duration) { v.endSilent(after) }
 
-// EndSilent ends clients of a fleet's agent that were silent for so long, as watch does.
+// EndSilent ends clients of a fleet's agent that were silent for that time, as watch does.
 func (p *Post) EndSilent(after time.Duration) { p.endSilent(after) }
 
-// Parsers of a fleet's foreign bytes.
+// Parsers of untrusted bytes in a fleet.
 func ParsePresence(b []byte) (Presence, error) { return parsePresence(b) }

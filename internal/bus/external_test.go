@@ -28,7 +28,7 @@ import (
 	"thru/lab"
 )
 
-// external is a NATS server that is configured as docs/fleet.md says.
+// external is a NATS server configured as in docs/fleet.md.
 type external struct {
 	url, ca    string
 	dir        string
@@ -41,10 +41,10 @@ type external struct {
 	start      func()
 }
 
-// run starts a server by the text of its configuration, and returns how to end it.
+// run starts a server with a configuration, and returns a function to stop it.
 type run func(t testing.TB, config string) (stop func())
 
-// openExternal lets in so many agents, two operators and two controllers.
+// openExternal admits a number of agents, two operators and two controllers.
 func openExternal(t testing.TB, agents int, start run) *external {
 	t.Helper()
 	x := &external{dir: t.TempDir()}
@@ -87,7 +87,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// keys makes nkeys, in a file each.
+// keys makes nkeys, each in a file.
 func (x *external) keys(t testing.TB, kind string, n int) (public []string, confs []bus.NATSConfig) {
 	t.Helper()
 	for i := range n {
@@ -145,7 +145,7 @@ func issue(t testing.TB, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) 
 	return key, cert
 }
 
-// library runs the server that thru embeds, as an external one.
+// library runs the server that thru embeds as an external one.
 func library(t testing.TB, config string) func() {
 	t.Helper()
 	opts, err := natsserver.ProcessConfigFile(config)
@@ -164,7 +164,7 @@ func library(t testing.TB, config string) func() {
 	return func() { s.Shutdown(); s.WaitForShutdown() }
 }
 
-// program runs the real server.
+// program runs the real nats-server.
 func program(t testing.TB, config string) func() {
 	t.Helper()
 	lab.Require(t, lab.Program("nats-server"))
@@ -185,7 +185,7 @@ func program(t testing.TB, config string) func() {
 	return stop
 }
 
-// fleetOn brings an agent, a registry and an operator onto an external bus.
+// fleetOn connects an agent, a registry and an operator to an external bus.
 func fleetOn(t testing.TB, x *external, h bus.Handler, intake func(bus.Spooled) error) (*bus.Post, *bus.Registry, *bus.Fleet) {
 	t.Helper()
 	registry := waitFor(t, func() (*bus.Registry, bool) { // the program takes a moment to listen
@@ -200,7 +200,7 @@ func fleetOn(t testing.TB, x *external, h bus.Handler, intake func(bus.Spooled) 
 	return p, registry, dialFleet(t, bus.FleetConfig{NATS: &x.operators[0]})
 }
 
-// overNATS is a pair that meets at an external server.
+// overNATS links a pair over an external server.
 func overNATS(start run) link {
 	return func(t *testing.T, h bus.Handler) (*bus.Client, bus.Publish) {
 		t.Helper()
@@ -209,7 +209,7 @@ func overNATS(start run) link {
 	}
 }
 
-// TestExternalHosts: names and presence, as with a hub; the agent goes by its nkey.
+// TestExternalHosts: names and presence, as with a hub; the agent's id is its nkey.
 func TestExternalHosts(t *testing.T) {
 	for name, start := range map[string]run{"library": library, "program": program} {
 		t.Run(name, func(t *testing.T) {
@@ -230,8 +230,7 @@ func TestExternalHosts(t *testing.T) {
 	}
 }
 
-// TestExternalRestarts: a server that is killed and comes back loses nothing
-// that ran.
+// TestExternalRestarts: after a server is killed and restarted nothing that ran is lost.
 func TestExternalRestarts(t *testing.T) {
 	for name, start := range map[string]run{"library": library, "program": program} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +260,7 @@ func TestExternalRestarts(t *testing.T) {
 	}
 }
 
-// TestExternalErrors: what goes wrong with an external server is said, and what to do.
+// TestExternalErrors: the errors of an external server have an explanation and a hint.
 func TestExternalErrors(t *testing.T) {
 	t.Parallel()
 	x := openExternal(t, 1, library)
@@ -314,7 +313,7 @@ func TestExternalErrors(t *testing.T) {
 	}
 }
 
-// TestExternalWithoutTLS: nobody logs in in the clear.
+// TestExternalWithoutTLS: no login is sent without TLS.
 func TestExternalWithoutTLS(t *testing.T) {
 	t.Parallel()
 	x := openExternal(t, 1, library)
@@ -334,7 +333,7 @@ func TestExternalWithoutTLS(t *testing.T) {
 	}
 }
 
-// TestExternalPermissions: a key that the server knows as something else is told so.
+// TestExternalPermissions: a key with another role at the server gets an error that says so.
 func TestExternalPermissions(t *testing.T) {
 	t.Parallel()
 	x := openExternal(t, 1, library)

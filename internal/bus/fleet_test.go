@@ -21,7 +21,7 @@ type rig struct {
 	operate  bus.Join
 }
 
-// openRig starts one.
+// openRig starts a rig.
 func openRig(t testing.TB, intake func(bus.Spooled) error) *rig {
 	t.Helper()
 	return openRigAt(t, bus.HubConfig{Addrs: []string{"127.0.0.1:0"}}, bus.RegistryConfig{Intake: intake})
@@ -82,7 +82,7 @@ func attach(t testing.TB, c bus.AttachConfig, h bus.Handler) *bus.Post {
 	return p
 }
 
-// operator connects as one.
+// operator connects as an operator.
 func (r *rig) operator(t testing.TB) *bus.Fleet {
 	t.Helper()
 	return dialFleet(t, bus.FleetConfig{Join: &r.operate, Version: "v1"})
@@ -98,7 +98,7 @@ func dialFleet(t testing.TB, c bus.FleetConfig) *bus.Fleet {
 	return f
 }
 
-// overHub is a pair within a fleet.
+// overHub links a pair over a fleet.
 func overHub(t *testing.T, h bus.Handler) (*bus.Client, bus.Publish) {
 	t.Helper()
 	r := openRig(t, nil)
@@ -106,7 +106,7 @@ func overHub(t *testing.T, h bus.Handler) (*bus.Client, bus.Publish) {
 	return r.operator(t).Client(p.ID()), p.Publish
 }
 
-// waitHosts waits until the fleet lists what is wanted.
+// waitHosts waits until the fleet lists the wanted hosts.
 func waitHosts(t testing.TB, f *bus.Fleet, want func([]bus.Host) bool) []bus.Host {
 	t.Helper()
 	return waitFor(t, func() ([]bus.Host, bool) {
@@ -118,7 +118,7 @@ func waitHosts(t testing.TB, f *bus.Fleet, want func([]bus.Host) bool) []bus.Hos
 	})
 }
 
-// waitFor asks until the answer is right, and fails after patience.
+// waitFor repeats ask until its result is right, and fails after patience.
 func waitFor[A any](t testing.TB, ask func() (A, bool)) A {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -157,7 +157,7 @@ func named(hosts []bus.Host, name string) *bus.Host {
 	return &hosts[i]
 }
 
-// TestHosts: who joins is listed with what it says, and who leaves stays listed.
+// TestHosts: a host that joins is listed with its presence, and stays listed after it leaves.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, nil)
@@ -194,7 +194,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestManyHosts: as many as fit several pages are listed, and each answers.
+// TestManyHosts: hosts for several pages are listed, and each answers.
 func TestManyHosts(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -205,7 +205,7 @@ func TestManyHosts(t *testing.T) {
 	helloAll(t, f, posts)
 }
 
-// attachMany adds hosts, some at a time.
+// attachMany adds hosts, several at a time.
 func (r *rig) attachMany(t testing.TB, n int) []*bus.Post {
 	t.Helper()
 	posts := make([]*bus.Post, n)
@@ -239,7 +239,7 @@ func (r *rig) attachMany(t testing.TB, n int) []*bus.Post {
 	return posts
 }
 
-// helloAll asks all at once.
+// helloAll sends Hello to all at once.
 func helloAll(t testing.TB, f *bus.Fleet, posts []*bus.Post) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -262,8 +262,8 @@ func online(hosts []bus.Host) (n int) {
 	return n
 }
 
-// BenchmarkAttach is 500 agents joining one hub, being listed, and answering an
-// operator who asks them all at once.
+// BenchmarkAttach: 500 agents join one hub, are listed, and answer an operator that asks
+// them all at once.
 func BenchmarkAttach(b *testing.B) {
 	for b.Loop() {
 		g := openRig(b, nil)

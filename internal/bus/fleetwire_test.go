@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// FuzzFleetMessages decodes foreign bytes as what a controller and agents hear.
+// FuzzFleetMessages parses untrusted bytes as messages to a controller and to agents.
 func FuzzFleetMessages(f *testing.F) {
 	f.Add([]byte(`{"transfer":"AAAAAAAAAAAAAAAAAAAAAAAAAA","id":"x","size_bytes":3,"sha256":"` + strings.Repeat("0", 64) + `","offset_bytes":0,"part":"AAAA"}`))
 	f.Add([]byte(`{"login":"x","events":7}`))
@@ -34,7 +34,7 @@ func FuzzFleetMessages(f *testing.F) {
 	})
 }
 
-// FuzzOperator reads foreign tokens as an operator.
+// FuzzOperator parses untrusted tokens as an operator.
 func FuzzOperator(f *testing.F) {
 	f.Add("a-b")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -44,7 +44,7 @@ func FuzzOperator(f *testing.F) {
 	})
 }
 
-// TestKeptAnswers: what is kept is bounded, and comes again in order.
+// TestKeptAnswers: the kept messages are limited, and are resent in order.
 func TestKeptAnswers(t *testing.T) {
 	var k keptAnswers
 	var sent []string
@@ -89,8 +89,8 @@ func TestKeptAnswers(t *testing.T) {
 	}
 }
 
-// TestIntakeRoom: offers alone hold no room, who holds most makes room for who
-// holds less, and who does not go on yields its place.
+// TestIntakeRoom: offers alone reserve no room, the largest delivery makes room for a
+// smaller one, and a stopped one yields its place.
 func TestIntakeRoom(t *testing.T) {
 	in := newIntake(&Registry{conf: RegistryConfig{Intake: func(Spooled) error { return nil }}})
 	now := time.Now()
@@ -134,7 +134,7 @@ func TestIntakeRoom(t *testing.T) {
 	}
 }
 
-// TestPreAuthLimiter: who has shown no secret takes a bounded number of places, and one
+// TestPreAuthLimiter: connections without a secret get a limited number of slots, and one
 // address half of them.
 func TestPreAuthLimiter(t *testing.T) {
 	p := newPreAuthLimiter(4)

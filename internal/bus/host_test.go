@@ -12,7 +12,7 @@ import (
 	"thru/internal/bus"
 )
 
-// here is a presence that is right.
+// here returns a valid presence.
 func here() bus.Presence {
 	return bus.Presence{Instance: "AAAAAAAAAAAAAAAAAAAAAAAAAA", Name: "bee", WireMajor: bus.WireMajor, Labels: map[string]string{"site": "east"}, Addrs: []string{"10.0.0.1"}}
 }
@@ -26,7 +26,7 @@ func publicKey(t *testing.T) string {
 	return id
 }
 
-// TestPresence: what cannot be right, or would spoil a terminal, is not taken.
+// TestPresence: invalid values, and those that would spoil a terminal, are rejected.
 func TestPresence(t *testing.T) {
 	many := make([]string, 65)
 	for i := range many {
@@ -87,8 +87,8 @@ func FuzzPresence(f *testing.F) {
 	})
 }
 
-// TestNameBook: names stay with their keys, one a key, across restarts and a
-// disk that cannot be written.
+// TestNameBook: names stay with their keys, one per key, across restarts and a disk that
+// cannot be written.
 func TestNameBook(t *testing.T) {
 	keyA, keyB := publicKey(t), publicKey(t)
 	dir := filepath.Join(t.TempDir(), "state")
@@ -107,7 +107,7 @@ func TestNameBook(t *testing.T) {
 	claim(book, "a", keyA, true)
 	claim(book, "a", keyA, true)
 	claim(book, "a", keyB, false)
-	claim(book, "b", keyA, true) // a host that was renamed
+	claim(book, "b", keyA, true) // a renamed host
 	claim(book, "a", keyB, true)
 	if err := book.Save(); err != nil {
 		t.Fatal(err)

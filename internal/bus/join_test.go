@@ -39,7 +39,7 @@ func TestJoinRoundTrip(t *testing.T) {
 	}
 }
 
-// encodeJoin makes a join string of any document, with a right checksum.
+// encodeJoin makes a join string of any document, with a valid checksum.
 func encodeJoin(doc string) string {
 	sum := sha256.Sum256([]byte(doc))
 	return "thru1." + base64.RawURLEncoding.EncodeToString(append([]byte(doc), sum[:joinSumBytes]...))
@@ -105,7 +105,7 @@ func FuzzParseJoin(f *testing.F) {
 	})
 }
 
-// FuzzJoinDoc reaches behind the checksum.
+// FuzzJoinDoc fuzzes the document behind the checksum.
 func FuzzJoinDoc(f *testing.F) {
 	f.Add(`{"c":["10.0.0.2:5200"],"h":"AAAA","s":"x","p":"measure"}`)
 	f.Fuzz(func(t *testing.T, doc string) {
@@ -121,7 +121,7 @@ func FuzzJoinDoc(f *testing.F) {
 	})
 }
 
-// TestNothingPrintsSecrets formats what holds secrets by every verb but %p (see Secret).
+// TestNothingPrintsSecrets formats values with secrets by every verb but %p (see Secret).
 func TestNothingPrintsSecrets(t *testing.T) {
 	state, err := NewState()
 	if err != nil {
@@ -241,7 +241,7 @@ func TestCheckPin(t *testing.T) {
 		{"bee:5201", two, true, false},
 		{"[fd00::1]:5200", one, true, false},
 		{"[fd00:0::1]:5200", two, false, true},
-		{"bee:5200", one, false, false}, // a refused one has replaced nothing
+		{"bee:5200", one, false, false}, // a rejected one has replaced nothing
 	}
 	for i, s := range steps {
 		first, err := k.CheckPin(s.addr, s.sum)

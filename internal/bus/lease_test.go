@@ -9,11 +9,11 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// TestLease ends a client that is silent, with its connection, and none before.
+// TestLease ends a silent client, with its connection, and not earlier.
 func TestLease(t *testing.T) {
 	h := bustest.New()
 	s, v := serve(t, h, bus.ServerConfig{})
-	nc, _, err := stranger(t, s, strangerID) // sends no keep-alives
+	nc, _, err := stranger(t, s, strangerID) // sends no keepalives
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestLeaseIsKept: a client that asks nothing stays, by its keep-alives.
+// TestLeaseIsKept: a client without requests stays, by its keepalives.
 func TestLeaseIsKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes longer than a lease")
@@ -52,7 +52,7 @@ func TestLeaseIsKept(t *testing.T) {
 	}
 }
 
-// BenchmarkInProcess is the cost of an agent in the own process, until Hello.
+// BenchmarkInProcess measures the cost of an agent in the own process, until Hello.
 func BenchmarkInProcess(b *testing.B) {
 	for b.Loop() {
 		c, err := bus.InProcess(bustest.New())

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// watched looks every second until the peer is taken for gone, as those who have
-// a lease do, and says when; 0: it never was, for a minute.
+// watched checks every second until the peer counts as lost, as code with a lease does,
+// and returns when; 0: not within a minute.
 func watched(l *life, each func(second int)) time.Duration {
 	began := time.Now()
 	for second := range 60 {
@@ -22,15 +22,15 @@ func watched(l *life, each func(second int)) time.Duration {
 	return 0
 }
 
-// TestLife: a peer is gone when there was no sign of life for a lease, and not before.
+// TestLife: a peer is lost after a lease without a sign of life, and not earlier.
 func TestLife(t *testing.T) {
 	const never = time.Hour
 	for _, c := range []struct {
 		name     string
-		bytes    time.Duration // they come every second, until then
-		segments time.Duration // and only the kernel gets these
-		uncount  bool          // the kernel counts none
-		stopped  time.Duration // this process, after 5 s
+		bytes    time.Duration // bytes come every second, until then
+		segments time.Duration // received by the kernel only
+		uncount  bool          // the kernel does not count segments
+		stopped  time.Duration // how long this process is stopped, after 5 s
 		gone     time.Duration
 	}{
 		{name: "it says nothing", gone: 11 * time.Second},
@@ -66,8 +66,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestSegmentsAreCounted: over TCP what the kernel has got is a sign of life
-// though nobody reads it.
+// TestSegmentsAreCounted: over TCP a segment received by the kernel is a sign of life even
+// if it is not read.
 func TestSegmentsAreCounted(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

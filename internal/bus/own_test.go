@@ -9,7 +9,7 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// asksWhose is a fake that notes whether its last caller was of its own process.
+// asksWhose returns a fake that records whether its last caller was in its own process.
 func asksWhose() (*bustest.Handler, *atomic.Bool) {
 	h, own := bustest.New(), &atomic.Bool{}
 	h.On = func(ctx context.Context, _ bustest.Call) error {

@@ -11,8 +11,8 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// TestPrivileges: what a client may do depends on the join string that it has,
-// and on what the agent was told to allow.
+// TestPrivileges: the rights of a client depend on its join string, and on what the agent
+// is configured to allow.
 func TestPrivileges(t *testing.T) {
 	other, err := bus.NewState()
 	if err != nil {
@@ -63,7 +63,7 @@ func TestPrivileges(t *testing.T) {
 	}
 }
 
-// asking is a fake that notes which privileges its last caller had.
+// asking returns a fake that records the privileges of its last caller.
 func asking() (*bustest.Handler, func() []string) {
 	h, last := bustest.New(), make(chan []string, 8)
 	h.On = func(ctx context.Context, _ bustest.Call) error {
@@ -79,7 +79,7 @@ func asking() (*bustest.Handler, func() []string) {
 	return h, func() []string { return <-last }
 }
 
-// TestFleetPrivileges: an operator may at each host what that allows, and no more.
+// TestFleetPrivileges: an operator has at each host the privileges that the host allows.
 func TestFleetPrivileges(t *testing.T) {
 	r := openRig(t, nil)
 	for name, allow := range map[string][]string{"bee": nil, "wasp": {bus.PrivilegeTune}} {
@@ -94,7 +94,7 @@ func TestFleetPrivileges(t *testing.T) {
 	}
 }
 
-// TestOwnProcessMayAll: who runs thru may do what thru may.
+// TestOwnProcessMayAll: the own process has all privileges.
 func TestOwnProcessMayAll(t *testing.T) {
 	h, granted := asking()
 	c, _ := inProcess(t, h)
@@ -106,8 +106,8 @@ func TestOwnProcessMayAll(t *testing.T) {
 	}
 }
 
-// TestSecretsDiffer: nobody gets from one join string to another, not after a
-// rotation and not at another agent.
+// TestSecretsDiffer: no join string can be derived from another one, from one before a
+// rotation, or from that of another agent.
 func TestSecretsDiffer(t *testing.T) {
 	dir := t.TempDir() + "/state"
 	state, err := bus.OpenState(dir)
@@ -137,7 +137,7 @@ func TestSecretsDiffer(t *testing.T) {
 	}
 }
 
-// joinStrings are the secrets of an identity, as a client has them.
+// joinStrings returns the secrets of an identity, as a client has them.
 func joinStrings(t *testing.T, state *bus.State) (secrets []string) {
 	t.Helper()
 	s, _ := serve(t, bustest.New(), bus.ServerConfig{State: state})
@@ -151,8 +151,7 @@ func joinStrings(t *testing.T, state *bus.State) (secrets []string) {
 	return secrets
 }
 
-// TestWrongSecretForCapture: half a secret, or one of an agent that is not
-// this one, lets nobody in.
+// TestWrongSecretForCapture: half a secret, or one of another agent, admits no client.
 func TestWrongSecretForCapture(t *testing.T) {
 	h := bustest.New()
 	s, _ := serve(t, h, bus.ServerConfig{Allow: bus.Privileges()})

@@ -18,21 +18,21 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// thruDialer does TLS as thru does, and trusts anybody.
+// thruDialer makes the TLS handshake as thru does, and trusts any certificate.
 type thruDialer string
 
 func (d thruDialer) Dial(string, string) (net.Conn, error) {
 	return tls.Dial("tcp", string(d), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"thru"}})
 }
 
-// rogue is a member of a fleet that keeps to no rules.
+// rogue is a member of a fleet that breaks the rules.
 type rogue struct {
 	*nats.Conn
 	key        string
 	violations chan error
 }
 
-// admitted is one that a hub lets in.
+// admitted returns a rogue that a hub admits.
 func admitted(t testing.TB, j bus.Join) *rogue {
 	t.Helper()
 	r, err := rogueOfHub(t, j)
@@ -42,7 +42,7 @@ func admitted(t testing.TB, j bus.Join) *rogue {
 	return r
 }
 
-// rogueOfHub logs in with a join string and a key of its own.
+// rogueOfHub logs in with a join string and its own key.
 func rogueOfHub(t testing.TB, j bus.Join, more ...nats.Option) (*rogue, error) {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
@@ -82,9 +82,9 @@ func newRogue(t testing.TB, key string, options ...nats.Option) (*rogue, error) 
 	return r, err
 }
 
-// TestRogueAgent: an agent can neither read nor speak for another, nor ask as an
-// operator or answer as a controller; with a hub and with the configuration that
-// NATSUsers prints.
+// TestRogueAgent: an agent can neither read nor send in the name of another, nor ask as an
+// operator or answer as a controller; with a hub and with the configuration that NATSUsers
+// returns.
 func TestRogueAgent(t *testing.T) {
 	forms := map[string]func(t *testing.T) (*rogue, string){
 		"hub": func(t *testing.T) (*rogue, string) {
@@ -135,8 +135,8 @@ func rogueBeside(t *testing.T, start run) (*rogue, string) {
 	return r, p.ID()
 }
 
-// TestRogueOperator: an operator can neither read another's replies, nor ask or
-// keep alive as another, nor speak for an agent or a controller.
+// TestRogueOperator: an operator can neither read another's replies, nor send requests or
+// keepalives as another, nor send as an agent or a controller.
 func TestRogueOperator(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -161,8 +161,8 @@ func TestRogueOperator(t *testing.T) {
 	}
 }
 
-// TestHubDoor: the secret alone, another's key, an old signature or the wrong
-// privilege let nobody in.
+// TestHubDoor: the secret alone, another's key, an old signature or the wrong privilege
+// are rejected.
 func TestHubDoor(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -210,8 +210,8 @@ func TestHubDoor(t *testing.T) {
 	}
 }
 
-// TestName: the first key that uses a name has it; who else claims it is listed
-// as refused and told so, and may have it when it was forgotten.
+// TestName: the first key that uses a name owns it; another that claims it is listed as
+// refused, learns so, and may have it after it was forgotten.
 func TestName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() + "/state"
@@ -235,7 +235,7 @@ func TestName(t *testing.T) {
 		}
 	}
 	first.Close()
-	again, err := bus.OpenNameBook(dir) // as a controller that was started anew
+	again, err := bus.OpenNameBook(dir) // as a restarted controller does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestName(t *testing.T) {
 	}
 	waitHosts(t, f, func(h []bus.Host) bool {
 		b := named(h, "bee")
-		return b != nil && b.ID == liar.ID() && b.Online // the name is told before the host says that it is there
+		return b != nil && b.ID == liar.ID() && b.Online // the name is free before the host announces itself
 	})
 	if err := f.Forget(t.Context(), "nobody"); err == nil {
 		t.Error("a name that nobody has was forgotten")
@@ -270,8 +270,7 @@ func TestLinksOfKey(t *testing.T) {
 	}
 }
 
-// TestPaceOfAgent: what an agent sends beyond its burst takes its time, that of
-// an operator does not have to.
+// TestPaceOfAgent: an agent is slowed down beyond its burst, an operator is not.
 func TestPaceOfAgent(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -288,7 +287,7 @@ func TestPaceOfAgent(t *testing.T) {
 	}
 }
 
-// TestFlood: an agent that floods its operator is cut off, and another is not.
+// TestFlood: an agent that floods its operator is cut off, and no other.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -338,7 +337,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestFloodOfPresence: a registry goes on while an agent tells it more than it takes.
+// TestFloodOfPresence: a registry keeps working while an agent floods it with presence messages.
 func TestFloodOfPresence(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -360,8 +359,8 @@ func TestFloodOfPresence(t *testing.T) {
 	waitHosts(t, g.operator(t), func(h []bus.Host) bool { return named(h, "good") != nil })
 }
 
-// TestNothingWaitsForARogue: an agent cannot have the hub keep for it what it
-// sends to itself, nor hear one message many times.
+// TestNothingWaitsForARogue: an agent cannot make the hub queue messages to itself, nor
+// receive one message many times.
 func TestNothingWaitsForARogue(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -394,8 +393,8 @@ func TestNothingWaitsForARogue(t *testing.T) {
 	}
 }
 
-// TestRunsOfKey: one operator with many clients locks no other one out, and is
-// told why it is not served; a reply that goes elsewhere is not made.
+// TestRunsOfKey: one operator with many clients does not lock out another, and gets the
+// reason; a reply to another subject is not sent.
 func TestRunsOfKey(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -429,7 +428,7 @@ func TestRunsOfKey(t *testing.T) {
 	if _, err := g.operator(t).Client(p.ID()).Hello(t.Context()); err != nil {
 		t.Errorf("another operator: %v", err)
 	}
-	ask(0, "2.3") // one word more
+	ask(0, "2.3") // one token more
 	ask(0, "4")
 	for range 3 {
 		select {
@@ -443,8 +442,8 @@ func TestRunsOfKey(t *testing.T) {
 	}
 }
 
-// TestGapIsAskedForOnce: each event behind one that is missing does not ask for
-// all of them again.
+// TestGapIsAskedForOnce: further events after a missing one do not each request all of
+// them again.
 func TestGapIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -484,7 +483,7 @@ func TestGapIsAskedForOnce(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("no event")
 	}
-	if _, err := c.Hello(t.Context()); err != nil { // behind all that was asked before
+	if _, err := c.Hello(t.Context()); err != nil { // after all requests before it
 		t.Fatal(err)
 	}
 	if n := asked.Load(); n != 1 {

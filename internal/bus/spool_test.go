@@ -14,10 +14,10 @@ import (
 	"thru/internal/bus/bustest"
 )
 
-// shelf keeps results, as a controller does.
+// shelf stores results, as a controller does.
 type shelf struct {
 	mu   sync.Mutex
-	full error // instead of keeping one
+	full error // error instead of storing one
 	kept map[string]bus.Spooled
 }
 
@@ -45,7 +45,7 @@ func (s *shelf) get(id string) bus.Spooled {
 	return s.kept[id]
 }
 
-// noise is a result that does not compress.
+// noise returns a result that does not compress.
 func noise(bytes int) []byte {
 	b := make([]byte, bytes)
 	r := rand.NewChaCha8([32]byte{1})
@@ -53,8 +53,8 @@ func noise(bytes int) []byte {
 	return b
 }
 
-// TestDeliver: results of any length arrive whole, and are acknowledged when
-// they are kept and not before.
+// TestDeliver: results of any length arrive complete, and are acknowledged only when they
+// are stored.
 func TestDeliver(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
@@ -87,7 +87,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestDeliverToNobody: nothing is acknowledged where nobody keeps results.
+// TestDeliverToNobody: nothing is acknowledged where no controller stores results.
 func TestDeliverToNobody(t *testing.T) {
 	t.Parallel()
 	g := openRig(t, nil)
@@ -102,8 +102,8 @@ func TestDeliverToNobody(t *testing.T) {
 	}
 }
 
-// TestTwoControllers: over one external bus each result goes to one of them,
-// and when one is gone, to the other.
+// TestTwoControllers: over one external bus each result goes to one controller, and to the
+// other one when the first is gone.
 func TestTwoControllers(t *testing.T) {
 	t.Parallel()
 	x := openExternal(t, 1, library)
@@ -136,7 +136,7 @@ func TestTwoControllers(t *testing.T) {
 	}
 }
 
-// TestDeliverAcrossBlip: a result goes on where it was.
+// TestDeliverAcrossBlip: after an outage a delivery continues where it was.
 func TestDeliverAcrossBlip(t *testing.T) {
 	t.Parallel()
 	s := newShelf()
@@ -152,7 +152,7 @@ func TestDeliverAcrossBlip(t *testing.T) {
 	cut.cut()
 	time.Sleep(50 * time.Millisecond)
 	cut.fix()
-	if err := <-done; err != nil { // it was cut before the offer was answered
+	if err := <-done; err != nil { // the link was cut before the offer was answered
 		waitStatus(t, p, func(s bus.Status) bool { return s.Connected })
 		err = p.Deliver(t.Context(), bus.Spooled{ID: "x", Body: want})
 		if err != nil {

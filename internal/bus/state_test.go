@@ -44,7 +44,7 @@ func sameState(a, b *State) bool {
 	return a.ID == b.ID && a.Secret == b.Secret && a.CertSHA256() == b.CertSHA256()
 }
 
-// TestStateRace: of agents that are first at once, all get one identity.
+// TestStateRace: agents that create a state at the same time all get one identity.
 func TestStateRace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	states := make([]*State, 8)

@@ -61,7 +61,7 @@ func TestWrongPin(t *testing.T) {
 	}
 }
 
-// stranger logs in with a NATS client of its own, which keeps to no rules.
+// stranger logs in with its own NATS client, which breaks the rules.
 func stranger(t *testing.T, s *bus.Server, id string, more ...nats.Option) (*nats.Conn, chan error, error) {
 	t.Helper()
 	j := s.Join(nil)
@@ -75,7 +75,7 @@ func stranger(t *testing.T, s *bus.Server, id string, more ...nats.Option) (*nat
 	return nc, violations, err
 }
 
-// ownInbox is where a stranger may hear replies.
+// ownInbox sets the inbox where a stranger may receive replies.
 func ownInbox() nats.Option { return nats.CustomInboxPrefix("_INBOX." + strangerID) }
 
 type tlsDialer string
@@ -126,8 +126,8 @@ func wantViolation(t *testing.T, violations <-chan error, what string) {
 	}
 }
 
-// TestReplyGoesToTheAsker: the agent may publish anywhere, so a client must
-// not be able to name another's inbox, or a verb, as the place of its reply.
+// TestReplyGoesToTheAsker: the agent may publish anywhere, so a client must not be able to
+// set another's inbox, or a verb, as its reply subject.
 func TestReplyGoesToTheAsker(t *testing.T) {
 	h := bustest.New()
 	s, _ := serve(t, h, bus.ServerConfig{})
@@ -144,7 +144,7 @@ func TestReplyGoesToTheAsker(t *testing.T) {
 		}
 	}
 	if _, err := nc.Request("thru.hello."+strangerID, []byte("{}"), patience); err != nil {
-		t.Fatal(err) // the same subject: what was sent before has been dealt with
+		t.Fatal(err) // the same subject: earlier messages are handled by then
 	}
 	if got := len(h.Calls()) - before; got != 1 {
 		t.Errorf("%d requests were answered, want the one with a reply of its own", got)
@@ -166,7 +166,7 @@ func TestClientIDs(t *testing.T) {
 	}
 }
 
-// TestGarbage sends what is no message; the agent answers each with an error.
+// TestGarbage sends invalid messages; the agent answers each with an error.
 func TestGarbage(t *testing.T) {
 	h := bustest.New()
 	s, _ := serve(t, h, bus.ServerConfig{})
@@ -191,7 +191,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestHelloOfAnotherMajor: the reply comes, so that the client can say who is older.
+// TestHelloOfAnotherMajor: the reply comes, so that the client can say which side is older.
 func TestHelloOfAnotherMajor(t *testing.T) {
 	s, _ := serve(t, bustest.New(), bus.ServerConfig{})
 	nc, _, err := stranger(t, s, strangerID, ownInbox())
@@ -231,7 +231,7 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// behindProxy is a client whose connection goes through a proxy.
+// behindProxy returns a client whose connection goes through a proxy.
 func behindProxy(t *testing.T, h bus.Handler) (*bus.Client, *proxy) {
 	t.Helper()
 	s, _ := serve(t, h, bus.ServerConfig{})
@@ -264,7 +264,7 @@ func TestClientCut(t *testing.T) {
 	}
 }
 
-// TestSilentCut keeps the connections open and lets nothing pass.
+// TestSilentCut keeps the connections open and drops all data.
 func TestSilentCut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a lease")
@@ -342,7 +342,7 @@ func (p *proxy) pass(from, to net.Conn) {
 			return
 		}
 		if err != nil {
-			return // a network that is cut tells nobody of an end
+			return // a failed network reports no end
 		}
 		if !stopped {
 			to.Write(buf[:n])
@@ -366,8 +366,7 @@ func (p *proxy) close() {
 	p.wg.Wait()
 }
 
-// TestStuckClients: connections that never speak, or stop in the handshake,
-// disturb nobody.
+// TestStuckClients: connections that never send, or stop in the handshake, disturb no other.
 func TestStuckClients(t *testing.T) {
 	s, _ := serve(t, bustest.New(), bus.ServerConfig{})
 	addr := s.Join(nil).Control[0]
@@ -379,7 +378,7 @@ func TestStuckClients(t *testing.T) {
 		}
 		defer c.Close()
 		if stuck = c; i%2 == 0 {
-			c.Write([]byte{22, 3, 1, 2, 0}) // a record of TLS that never continues
+			c.Write([]byte{22, 3, 1, 2, 0}) // a TLS record that never continues
 		}
 	}
 	mute, err := tlsDialer(addr).Dial("", "") // TLS, then no login
@@ -439,8 +438,8 @@ func TestTwentyClients(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRefusalIsHeard: the reason of a refused login arrives, however the
-// messages fall together.
+// TestRefusalIsHeard: the reason of a rejected login arrives, in whatever order the
+// messages come.
 func TestRefusalIsHeard(t *testing.T) {
 	s, _ := serve(t, bustest.New(), bus.ServerConfig{})
 	conf := config(s)

@@ -70,7 +70,7 @@ func FuzzDecodeError(f *testing.F) {
 	})
 }
 
-// FuzzMessages decodes foreign bytes as every message of both directions.
+// FuzzMessages parses untrusted bytes as every message of both directions.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte(`{"spec":{"streams":1},"sends":true}`))
 	f.Add([]byte(`{"session":"s","kind":"done"}`))
@@ -164,8 +164,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestSince: an agent that is too old for a verb is not asked, and says so as it
-// would; of one that has not said hello nothing is known.
+// TestSince: a verb is not sent to an agent too old for it, and gives that agent's error;
+// before Hello the version is unknown.
 func TestSince(t *testing.T) {
 	v := Verb[Empty, Empty]{name: "new", since: 3, wait: time.Second}
 	for next, want := range map[int64]string{0: "asked", 3: "does not know this request", 4: "asked"} {

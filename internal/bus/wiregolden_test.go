@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file anew")
 
-// messages are all that goes over the wire: of each verb the subject, what is
-// asked, and what is replied.
+// messages returns all messages on the wire: for each verb the subject, the request, and
+// the reply.
 func messages() [][3]any {
 	o := operatorID{"KEY", "RUN"}
 	word := func(verb string, ask any) [3]any { return [3]any{subject("CLIENT", verb), ask, nil} }
@@ -33,15 +33,15 @@ func messages() [][3]any {
 	}
 }
 
-// row has the messages of a verb.
+// row returns the messages of a verb.
 func row[Req, Rep any](v Verb[Req, Rep]) [3]any {
 	var ask Req
 	var reply Rep
 	return [3]any{subject("CLIENT", v.name), ask, reply}
 }
 
-// TestWire holds the subjects and the JSON of all messages, empty and with every
-// field filled: programs of other versions read them.
+// TestWire compares the subjects and the JSON of all messages, empty and with every field
+// set: programs of other versions read them.
 func TestWire(t *testing.T) {
 	handled := len(Verbs())
 	var got bytes.Buffer
@@ -83,8 +83,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// fill gives every field that can be set a value that is not zero, and follows a
-// type into itself once.
+// fill sets every settable field to a value that is not zero, and enters a recursive type
+// once.
 func fill(v reflect.Value, within []reflect.Type) {
 	if slices.Contains(within, v.Type()) {
 		return

@@ -83,7 +83,7 @@ func recorded(t *testing.T, at time.Duration, arrives bool) []byte {
 	return packed.Bytes()
 }
 
-// hands returns an agent that sends a capture in parts of some bytes.
+// hands returns a handler that sends a capture in parts of some bytes.
 func hands(packed []byte, part int) func(bus.CaptureRequest) (bus.CaptureReply, error) {
 	return func(m bus.CaptureRequest) (bus.CaptureReply, error) {
 		end := min(m.Offset+int64(part), int64(len(packed)))
