@@ -90,8 +90,8 @@ func TestGuestsPrivilege(t *testing.T) {
 	}
 }
 
-// TestWatches: they need no turn, outlive a release, are told once, to whom they
-// belong, and have a bound.
+// TestWatches: watches need no turn, outlive a release, return their result once, to
+// their owner, and have a limit.
 func TestWatches(t *testing.T) {
 	a, f := newBelow(t)
 	c, err := bus.InProcess(a)

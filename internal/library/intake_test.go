@@ -16,8 +16,7 @@ import (
 	"thru/internal/fault"
 )
 
-// A small result that would be large when it is decoded costs the controller
-// what it is long.
+// A small result that would be large when decoded costs the controller only its length.
 func TestIntakeOfMuchInLittle(t *testing.T) {
 	in, _ := newIntake(t)
 	bomb := `{"schema":"thru.result/2","cells":[` + strings.Repeat("{},", 1<<20) + `{}]}`
@@ -32,8 +31,7 @@ func TestIntakeOfMuchInLittle(t *testing.T) {
 	}
 }
 
-// A result of a newer thru is kept for one that reads it, and what is said of
-// one is short.
+// A result of a newer thru is kept for one that reads it, and its description is short.
 func TestIntakeOfANewerSchema(t *testing.T) {
 	in, said := newIntake(t)
 	newer := strings.Replace(aResult, "thru.result/2", "thru.result/3", 1)
@@ -52,14 +50,14 @@ func TestIntakeOfANewerSchema(t *testing.T) {
 
 const aResult = `{"schema":"thru.result/2","thru_version":"x","command":"serve","started_at":"2026-11-22T14:00:00Z","elapsed_ns":1,"error":null,"end_points":[],"cells":[]}`
 
-// newIntake keeps into a folder, and says what it does into the buffer.
+// newIntake returns an Intake into a folder, with its messages in the buffer.
 func newIntake(t *testing.T) (*Intake, *bytes.Buffer) {
 	t.Helper()
 	var said bytes.Buffer
 	return &Intake{Dir: t.TempDir(), Notify: &console.Sayer{On: &console.Console{Out: &said, Err: &said}}}, &said
 }
 
-// What a host says about itself and its results leads to no file but its own.
+// Names in a host's result lead to no file outside its own folder.
 func TestIntake(t *testing.T) {
 	in, said := newIntake(t)
 	for _, c := range []struct{ name, id, file string }{
@@ -67,7 +65,7 @@ func TestIntake(t *testing.T) {
 		{"web1", "..%2f..%2fx y", "web1/_2f.._2fx_y.thru.json"},
 		{"", "a", "UKEY/a.thru.json"},
 	} {
-		for range 2 { // the word that it is kept was lost, so it comes again
+		for range 2 { // the ack was lost, so it comes again
 			if err := in.Take(bus.Spooled{Agent: "UKEY", Name: c.name, ID: c.id, Body: []byte(aResult)}); err != nil {
 				t.Fatal(err)
 			}
@@ -86,10 +84,10 @@ func TestIntake(t *testing.T) {
 	}
 }
 
-// A disk that is full is said once, and the result is not confirmed.
+// A full disk is reported once, and the result is not acknowledged.
 func TestIntakeCannotWrite(t *testing.T) {
 	in, said := newIntake(t)
-	if err := os.WriteFile(filepath.Join(in.Dir, "web1"), nil, 0o600); err != nil { // where the folder would be
+	if err := os.WriteFile(filepath.Join(in.Dir, "web1"), nil, 0o600); err != nil { // in place of the folder
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -102,7 +100,7 @@ func TestIntakeCannotWrite(t *testing.T) {
 	}
 }
 
-// The results of a host are bounded, and those of the others stay.
+// The results of a host are limited, and those of others stay.
 func TestIntakeIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"1", "2", "3"} {
@@ -110,7 +108,7 @@ func TestIntakeIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Truncate(bytesOfHost / 2); err != nil { // takes no room
+		if err := f.Truncate(bytesOfHost / 2); err != nil { // uses no disk space
 			t.Fatal(err)
 		}
 		f.Close()
@@ -124,8 +122,8 @@ func TestIntakeIsBounded(t *testing.T) {
 	}
 }
 
-// What a crash has left half written goes, also where an earlier thru wrote it;
-// what may still be written, and what is nobody's of ours, stays.
+// Incomplete files of a crash are removed, also those of an earlier thru; files that may
+// still be written, and other files, stay.
 func TestLeftoversGo(t *testing.T) {
 	dir, old := t.TempDir(), time.Now().Add(-2*time.Hour)
 	for name, at := range map[string]time.Time{".new-1": old, ".part1": old, ".new-2": time.Now(), ".part2": time.Now(), "notes": old, "1" + resultEnding: old} {

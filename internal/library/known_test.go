@@ -69,7 +69,7 @@ func TestCostsOfHosts(t *testing.T) {
 	}
 }
 
-// A file that is none, or too long, is nothing known, and holds nothing up.
+// A path that is no file, or is too long, counts as no facts, and does not block.
 func TestOnlyFilesAreKnown(t *testing.T) {
 	k := knownPaths{t.TempDir()}
 	k.Keep("short", measure.Path{TakenAt: time.Now().UnixNano()})

@@ -87,7 +87,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Whatever is signed is found as it was signed, and no byte of it can be changed.
+// A signed text is verified unchanged, and a change of any byte is detected.
 func FuzzReadSeal(f *testing.F) {
 	f.Add([]byte("<p>\n<!-- thru-signature 1 key=A host=h at=2026-11-22T20:15:30Z sig=s -->\n"), uint(3), byte(1))
 	f.Add([]byte(sealBegin), uint(40), byte(0x20))
@@ -101,7 +101,7 @@ func FuzzReadSeal(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, at uint, by byte) {
-		Verify("raw", text, "", "") // what is foreign is judged, whatever it is
+		Verify("raw", text, "", "") // must not panic on untrusted text
 		good, err := Sealed(bytes.Clone(text), signer, "h", time.Unix(0, 0))
 		if err != nil {
 			t.Fatal(err)

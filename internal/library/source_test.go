@@ -9,8 +9,8 @@ import (
 	"thru/internal/fault"
 )
 
-// TestRefusedInput: what cannot be read is named as people named it, and the hint is right
-// for every command.
+// TestRefusedInput: an unreadable input is named as the user named it, and the hint fits
+// every command.
 func TestRefusedInput(t *testing.T) {
 	blank := bytes.Repeat([]byte{' '}, enough)
 	for name, want := range map[string]string{"-": "the input is no result", "x.json": "x.json is no result"} {

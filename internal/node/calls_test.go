@@ -11,7 +11,7 @@ import (
 	"thru/internal/engine"
 )
 
-// Whoever is turned away at a desk is told of.
+// A rejected iperf client is reported.
 func TestServersTellOfTheRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -30,7 +30,7 @@ func TestMemberOf(t *testing.T) {
 	}
 }
 
-// A name leads to the one host that may be used by it, and an error to what to do.
+// A name finds the one host that may be used under it, and an error says what to do.
 func TestFindHost(t *testing.T) {
 	now := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
 	hosts := []bus.Host{
@@ -59,7 +59,7 @@ func TestFindHost(t *testing.T) {
 	}
 }
 
-// One connection to a controller serves all that use it, and ends with the last.
+// One connection to a controller serves all its users, and ends with the last.
 func TestFleetsShareAConnection(t *testing.T) {
 	var f fleets
 	dialled := 0
@@ -72,7 +72,7 @@ func TestFleetsShareAConnection(t *testing.T) {
 	}
 }
 
-// Ways to a controller over a NATS cluster are kept beside join strings.
+// Routes to a controller over a NATS cluster are stored next to the join strings.
 func TestKeptNATS(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("HOME", os.Getenv("XDG_CONFIG_HOME"))
@@ -170,7 +170,7 @@ func TestSSHTargets(t *testing.T) {
 	}
 }
 
-// TestVSphereTargets: the last @ ends the user, and what may hold a password is told nobody.
+// TestVSphereTargets: the last @ ends the user, and no error shows what may be a password.
 func TestVSphereTargets(t *testing.T) {
 	for _, tt := range []struct{ at, user, addr, wrong string }{
 		{at: "vsphere://root@esx1", user: "root", addr: "esx1"},

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// scribe is a person who writes down what is said, and is never asked.
+// scribe is a person that writes the output down, and is never asked.
 type scribe struct{ w io.Writer }
 
 func (s scribe) Line(text string)            { fmt.Fprintln(s.w, text) }
@@ -17,13 +17,13 @@ func (scribe) Interruptible(_ context.Context, ask func() (string, error)) (stri
 	return ask()
 }
 
-// unseen is progress that nobody watches.
+// unseen is a progress without output.
 type unseen struct{}
 
 func (unseen) Checking(string) {}
 func (unseen) Clear()          {}
 
-// noPassword is a login that nobody has a password for.
+// noPassword is a login without a password.
 func noPassword(string, error) func() (string, error) {
 	return func() (string, error) { return "", nil }
 }

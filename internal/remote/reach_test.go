@@ -13,8 +13,8 @@ import (
 	"thru/internal/fault"
 )
 
-// TestReach: who accepts a connection and then says nothing is given up, and
-// costs a test its counters alone.
+// TestReach: a server that accepts a connection and stays silent is given up, and costs a
+// test only its counters.
 func TestReach(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	known := httptest.NewTLSServer(nil)

@@ -18,7 +18,7 @@ import (
 	"thru/internal/fault"
 )
 
-// The script stands between single quotes for whichever shell logs in.
+// The script is in single quotes for whichever shell logs in.
 func TestRemoteScriptSurvivesEveryShell(t *testing.T) {
 	script, ok := strings.CutPrefix(remoteScript("thru-X"), "/bin/sh -c '")
 	script, closed := strings.CutSuffix(script, "'")
@@ -30,7 +30,7 @@ func TestRemoteScriptSurvivesEveryShell(t *testing.T) {
 	}
 	for _, shell := range []string{"sh", "dash", "bash", "busybox"} {
 		if _, err := exec.LookPath(shell); err != nil {
-			continue // one of them is always there
+			continue // one of them always exists
 		}
 		args := []string{"-n", "-c", script}
 		if shell == "busybox" {
@@ -70,7 +70,7 @@ func TestParseFarEnd(t *testing.T) {
 	}
 }
 
-// The far end's words are foreign bytes.
+// The far end's words are untrusted.
 func FuzzParseFarEnd(f *testing.F) {
 	f.Add("Linux x86_64 GNU/Linux gzip 10.0.0.1 50000 10.0.0.2 22")
 	f.Add("SunOS i86pc illumos plain")
@@ -87,7 +87,7 @@ func TestReachedAt(t *testing.T) {
 		"10.0.0.1 50000 10.0.0.2 22":        {"10.0.0.2"},
 		"fd00::1 50000 fd00::2 22":          {"fd00::2"},
 		"::ffff:1.2.3.4 5 ::ffff:1.2.3.5 6": {"1.2.3.5"},
-		"fe80::1%eth0 5 fe80::2%eth0 22":    nil, // its zone says nothing to others
+		"fe80::1%eth0 5 fe80::2%eth0 22":    nil, // its zone means nothing to other hosts
 		"":                                  nil,
 		"UNKNOWN 65535 UNKNOWN 65535":       nil,
 	} {
@@ -151,18 +151,18 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// failing is a reader that does.
+// failing is a reader that fails.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Only the folder that was made for the program may go.
+// Only the folder that was made for the program may be removed.
 func TestRemoveOwnLeavesOthers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "thru-x")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	removeOwn(dir) // this program does not lie there
+	removeOwn(dir) // this program is not in that folder
 	if _, err := os.Stat(dir); err != nil {
 		t.Error(err)
 	}

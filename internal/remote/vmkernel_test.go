@@ -20,7 +20,7 @@ import (
 func TestVMkernelScriptIsPlain(t *testing.T) {
 	for _, shell := range []string{"sh", "dash", "bash", "busybox"} {
 		if _, err := exec.LookPath(shell); err != nil {
-			continue // one of them is always there
+			continue // one of them always exists
 		}
 		args := []string{"-n", "-c", vmkernelScript("thru-X")}
 		if shell == "busybox" {
@@ -32,8 +32,8 @@ func TestVMkernelScriptIsPlain(t *testing.T) {
 	}
 }
 
-// esxHere makes this machine look like an ESXi host at the far end of ssh: ssh
-// itself runs its command here. It returns the folder of what the host keeps.
+// esxHere makes this machine look like an ESXi host at the far end of ssh: the fake ssh
+// runs its command here. It returns the folder of the host's state.
 func esxHere(t *testing.T, shell string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -79,7 +79,7 @@ func kept(t *testing.T, dir, name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// An ESXi host is an end point while it is connected, and is as before afterwards.
+// An ESXi host is an end point while it is connected, and is restored afterwards.
 func TestVMkernelEndPoint(t *testing.T) {
 	shells := []string{"/bin/sh"}
 	if path, err := exec.LookPath("busybox"); err == nil { // whose shell is ESXi's
@@ -118,8 +118,8 @@ func TestVMkernelEndPoint(t *testing.T) {
 	}
 }
 
-// Whose firewall lets nothing in is asked for, and a command that measures nothing
-// there does not begin.
+// A firewall that lets nothing in needs the user's consent, and a command that measures
+// nothing there does not change it.
 func TestVMkernelRefused(t *testing.T) {
 	dir := esxHere(t, "/bin/sh")
 	for name, x := range map[string]struct {
@@ -141,7 +141,7 @@ func TestVMkernelRefused(t *testing.T) {
 	}
 }
 
-// A host that says that it is not as before is named, with what undoes it.
+// A host that was not restored is named, with the command that reverts it.
 func TestVMkernelNotRestored(t *testing.T) {
 	dir := esxHere(t, "/bin/sh")
 	var said bytes.Buffer
@@ -162,12 +162,12 @@ func TestVMkernelNotRestored(t *testing.T) {
 	}
 }
 
-// nowhere is an input that nobody reads.
+// nowhere is an input without a reader.
 type nowhere struct{ io.Writer }
 
 func (nowhere) Close() error { return nil }
 
-// FuzzVMkernelTalk has a far end say anything.
+// FuzzVMkernelTalk feeds any output of a far end.
 func FuzzVMkernelTalk(f *testing.F) {
 	f.Add("M iperf3 iperf 3.1.6\nM firewall    Enabled: false\nM asked\n")
 	f.Add("noise\nM failed there is none\n")

@@ -12,7 +12,7 @@ import (
 	"thru/internal/measure"
 )
 
-// stateAt makes the state folder one of the test's.
+// stateAt sets the state folder to one of the test.
 func stateAt(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -20,7 +20,7 @@ func stateAt(t *testing.T) string {
 	return filepath.Join(dir, "thru", "runs")
 }
 
-// documentOf is one of a run of three steps.
+// documentOf returns the document of a run of three steps.
 func documentOf(done int) *measure.Document {
 	return &measure.Document{Schema: measure.Schema, Command: "run", StartedAt: time.Now(), Plan: &measure.Planned{Name: "x", Steps: 3, Done: done}}
 }
@@ -35,7 +35,7 @@ func begun(t *testing.T, dir, plan, text string) *Journal {
 	return j
 }
 
-// What was saved last is what a run is continued with.
+// A run resumes from the last save.
 func TestJournalGoesOn(t *testing.T) {
 	runs := stateAt(t)
 	j := begun(t, "", "my plan.yaml", "thru: 1\n")
@@ -68,7 +68,7 @@ func TestJournalGoesOn(t *testing.T) {
 	}
 }
 
-// The run to continue is the last one that has something left, of the plan that is meant.
+// The run to resume is the last unfinished one of the given plan.
 func TestFindRun(t *testing.T) {
 	runs := stateAt(t)
 	for _, r := range []struct {
@@ -76,7 +76,7 @@ func TestFindRun(t *testing.T) {
 		done       int
 	}{{"a.yaml", "a", 1}, {"a.yaml", "a", 2}, {"b.yaml", "b", 1}, {"a.yaml", "a", 3}} {
 		j := begun(t, "", r.plan, r.text)
-		j.Head.Began[0] = time.Unix(int64(r.done)+j.Head.Began[0].Unix(), 0) // runs of one second have an order
+		j.Head.Began[0] = time.Unix(int64(r.done)+j.Head.Began[0].Unix(), 0) // so that runs within one second have an order
 		j.Head.Ended = r.done == 3
 		j.save(documentOf(r.done))
 		j.Close()
@@ -114,7 +114,7 @@ func TestFindRun(t *testing.T) {
 	}
 }
 
-// Of many runs the newest are kept, and those under way whatever their age.
+// Of many runs the newest are kept, and those in progress whatever their age.
 func TestOldRunsGo(t *testing.T) {
 	runs := stateAt(t)
 	first := begun(t, "", "under-way.yaml", "x")
@@ -135,7 +135,7 @@ func TestOldRunsGo(t *testing.T) {
 	}
 }
 
-// A named folder that holds a run is left alone, and damage is an error.
+// A named folder that holds a run is not used, and a damaged one is an error.
 func TestJournalRefuses(t *testing.T) {
 	stateAt(t)
 	dir := filepath.Join(t.TempDir(), "deep", "kept")
@@ -209,7 +209,7 @@ func TestStepsAreWrittenNowAndThen(t *testing.T) {
 	}
 }
 
-// A folder that can no longer be written is said once, and the old content stays.
+// A folder that can no longer be written causes one warning, and the old content stays.
 func TestJournalOnAFullDisk(t *testing.T) {
 	stateAt(t)
 	j := begun(t, "", "a.yaml", "a")
@@ -229,11 +229,11 @@ func TestJournalOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A document that takes long to write is not written after each step, and whole at the end.
+// A document that takes long to write is not written after each step, but at the end.
 func TestJournalPacesItself(t *testing.T) {
 	j := &Journal{Dir: t.TempDir()}
 	j.Step(documentOf(1))
-	j.next = time.Now().Add(time.Hour) // as if that had taken minutes
+	j.next = time.Now().Add(time.Hour) // as if the last write had taken minutes
 	j.Step(documentOf(2))
 	if doc, err := ReadDocument(filepath.Join(j.Dir, DocumentName)); err != nil || doc.Plan.Done != 1 {
 		t.Errorf("in between: %+v, %v", doc, err)

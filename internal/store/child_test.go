@@ -13,15 +13,15 @@ import (
 	"thru/internal/store"
 )
 
-// Environment of a child process: the store's file, the number of its first
-// document, and after how many it ends (0: never).
+// Environment of a child process: the store's file, the number of its first document,
+// and after how many it ends (0: never).
 const (
 	childOf    = "THRU_TEST_STORE"
 	childFirst = "THRU_TEST_FIRST"
 	childCount = "THRU_TEST_COUNT"
 )
 
-// child writes to a store, and says on stdout what was acknowledged.
+// child writes to a store, and prints what was acknowledged.
 func child(path string) int {
 	first, _ := strconv.Atoi(os.Getenv(childFirst))
 	count, _ := strconv.Atoi(os.Getenv(childCount))
@@ -39,7 +39,7 @@ func child(path string) int {
 	return 0
 }
 
-// work keeps a document; every fifth one it deletes again.
+// work stores a document, and deletes every fifth one again.
 func work(s store.Store, i int) error {
 	doc := sized(i)
 	id, err := s.Put(context.Background(), doc, "")
@@ -57,7 +57,7 @@ func work(s store.Store, i int) error {
 	return err
 }
 
-// sized is a document of some length between 1 and 200 KB.
+// sized returns a document of a length between 1 and 200 KB.
 func sized(i int) *measure.Document {
 	doc := document(i)
 	r := rand.New(rand.NewPCG(7, uint64(i)))

@@ -20,7 +20,7 @@ func (x contract) exported(t *testing.T) {
 		t.Fatalf("Export: %d, %v", written, err)
 	}
 	to := x.Open(t)
-	for range 2 { // the second time all of them are there already
+	for range 2 { // the second time all of them are stored already
 		done, err := store.Import(within(t), bytes.NewReader(out.Bytes()), to, nil)
 		if err != nil || done.Kept != n || done.Bad != 0 {
 			t.Fatalf("Import: %+v, %v", done, err)
@@ -74,7 +74,7 @@ func (x contract) hostileLines(t *testing.T) {
 	}
 }
 
-// text1 is a document in one line.
+// text1 returns a document in one line.
 func text1(t testing.TB, doc *measure.Document) string {
 	t.Helper()
 	b, err := json.Marshal(doc)

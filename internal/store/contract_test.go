@@ -19,18 +19,18 @@ import (
 	"thru/internal/store"
 )
 
-// limit bounds each step of a test; it is no assertion of speed.
+// limit bounds each step of a test; no test asserts speed.
 const limit = time.Minute
 
 // contract describes the store under test.
 type contract struct {
-	// Open opens a store that is empty when its test begins; again opens the
-	// same one a second time, beside the first, where that can be done.
+	// Open opens a store that is empty when its test begins; Again opens the same
+	// one a second time at the same time, where that is possible.
 	Open  func(t *testing.T) store.Store
 	Again func(t *testing.T) store.Store
 }
 
-// run holds the store to the contract that every store keeps.
+// run tests the contract that every store must fulfil.
 func (x contract) run(t *testing.T) {
 	t.Run("round trip", x.roundTrip)
 	t.Run("ids", x.ids)
@@ -50,11 +50,11 @@ func (x contract) run(t *testing.T) {
 	t.Run("hostile lines", x.hostileLines)
 }
 
-// begin is when document(0) began.
+// begin returns the start time of document(0).
 func begin() time.Time { return time.Date(2026, 11, 22, 20, 15, 30, 0, time.UTC) }
 
-// document is a result of its own for each number, a minute after the one before:
-// of a -> b, with host names, labels and figures that its tests look for.
+// document returns a different result for each number, a minute after the one before: of
+// a -> b, with host names, labels and figures that the tests search for.
 func document(i int) *measure.Document {
 	hostname, value := fmt.Sprintf("Machine-%d", i%7), float64(i)*1e6+0.5
 	doc := &measure.Document{
@@ -84,7 +84,7 @@ func document(i int) *measure.Document {
 	return doc
 }
 
-// putMany keeps the documents of the numbers below n, and returns their ids.
+// putMany stores the documents of the numbers below n, and returns their ids.
 func putMany(t testing.TB, s store.Store, n int) []string {
 	t.Helper()
 	all := make([]string, n)
@@ -94,7 +94,7 @@ func putMany(t testing.TB, s store.Store, n int) []string {
 	return all
 }
 
-// put keeps a document.
+// put stores a document.
 func put(t testing.TB, s store.Store, doc *measure.Document, title string) string {
 	t.Helper()
 	id, err := s.Put(within(t), doc, title)
@@ -104,7 +104,7 @@ func put(t testing.TB, s store.Store, doc *measure.Document, title string) strin
 	return id
 }
 
-// same fails where two documents are not the same JSON.
+// same fails where two documents differ as JSON.
 func same(t testing.TB, got, want *measure.Document) {
 	t.Helper()
 	if d := cmp.Diff(text(t, want), text(t, got)); d != "" {
@@ -121,7 +121,7 @@ func text(t testing.TB, doc *measure.Document) string {
 	return string(b)
 }
 
-// within is a context of bounded length.
+// within returns a context with a time limit.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
@@ -303,7 +303,7 @@ func (x contract) filters(t *testing.T) {
 func (x contract) pages(t *testing.T) {
 	s := x.Open(t)
 	want := putMany(t, s, 7)
-	for i := range 4 { // began in one second, and so do their ids
+	for i := range 4 { // began in the same second, as their ids show
 		doc := document(6)
 		doc.StartedAt = doc.StartedAt.Add(time.Duration(i+1) * time.Millisecond)
 		want = append(want, put(t, s, doc, ""))
@@ -450,7 +450,7 @@ func (x contract) prunesCommand(t *testing.T) {
 	count("test", 5)
 }
 
-// noise is text that hardly gets smaller by being compressed.
+// noise returns text that hardly compresses.
 func noise(seed, bytes int) string {
 	var b strings.Builder
 	for r := rand.New(rand.NewPCG(1, uint64(seed))); b.Len() < bytes; {

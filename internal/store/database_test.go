@@ -18,7 +18,7 @@ import (
 	"thru/internal/measure"
 )
 
-// file opens a store with one connection, so that what is set on it holds.
+// file opens a store with one connection, so that its settings persist.
 func file(t testing.TB) *database {
 	t.Helper()
 	s, err := open(filepath.Join(t.TempDir(), "results.db"), Options{})
@@ -47,8 +47,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// On a network file system the file has the older journal; moved to a local disk
-// it has the log again.
+// On a network file system the file has the rollback journal; moved to a local disk it has
+// the write-ahead log again.
 func TestJournal(t *testing.T) {
 	s := file(t)
 	ctx := context.Background()
@@ -75,7 +75,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A step that fails leaves the store at the version that it had.
+// A failed step leaves the store at its version.
 func TestMigrate(t *testing.T) {
 	s := file(t)
 	ctx := context.Background()
@@ -104,7 +104,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// A look into a file ends, whatever is in it.
+// A read of a file ends, whatever its content.
 func TestEndless(t *testing.T) {
 	s := file(t)
 	s.readTime = 50 * time.Millisecond
@@ -132,7 +132,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// A disk that is full: what was kept stays, and when there is room again it goes on.
+// On a full disk the stored results stay, and writing works again when there is space.
 func TestFull(t *testing.T) {
 	s := file(t)
 	ctx := context.Background()
@@ -153,7 +153,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A file that cannot be written: reading goes on.
+// A file that cannot be written can still be read.
 func TestUnwritable(t *testing.T) {
 	s := file(t)
 	ctx := context.Background()
@@ -170,8 +170,8 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// What no test can make happen: the codes are SQLite's for a disk or a network
-// file system that fails (sqlite.org/rescode.html).
+// Errors that a test cannot cause: the codes are SQLite's for a failing disk or network
+// file system (sqlite.org/rescode.html).
 func TestTroubles(t *testing.T) {
 	for _, c := range []struct {
 		code       int
@@ -194,7 +194,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// noisy is a document that takes about so many bytes however it is compressed.
+// noisy returns a document of about that compressed size.
 func noisy(seed uint64, bytes int) *measure.Document {
 	r := rand.New(rand.NewPCG(3, seed))
 	doc := &measure.Document{Command: "test", StartedAt: time.Date(2026, 1, 1, 0, 0, int(seed), 0, time.UTC)}
@@ -204,7 +204,7 @@ func noisy(seed uint64, bytes int) *measure.Document {
 	return doc
 }
 
-// searched is a store of 10,000 results, made without waiting for the disk.
+// searched returns a store of 10,000 results, made without waiting for the disk.
 func searched(b *testing.B) *database {
 	s := file(b)
 	s.set(b, "synchronous=off")
@@ -254,7 +254,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// What a command does: open a store of 10,000 results, search, close.
+// The work of a command: open a store of 10,000 results, search, close.
 func BenchmarkOpen(b *testing.B) {
 	s := searched(b)
 	s.Close()
@@ -270,7 +270,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// Keeping a result of 100 KB, on the disk.
+// Storing a result of 100 KB, on the disk.
 func BenchmarkPut(b *testing.B) {
 	s, seed := file(b), uint64(0)
 	for b.Loop() {

@@ -42,19 +42,19 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// Of many bad lines the first are named, and all are counted.
+// Of many bad lines the first are listed, and all are counted.
 func TestManyBadLines(t *testing.T) {
 	done, err := Import(context.Background(), strings.NewReader(small+"\n"+strings.Repeat("x\n", 1000)), file(t), nil)
 	if err != nil || done.Kept != 1 || done.Bad != 1000 || len(done.Left) != mostNamed {
 		t.Errorf("%d kept, %d bad, %d named, %v", done.Kept, done.Bad, len(done.Left), err)
 	}
-	other := endlessLines{"{}\n"} // JSON, and no result
+	other := endlessLines{"{}\n"} // JSON, but not a result
 	if done, err := Import(context.Background(), other, file(t), nil); !errors.Is(err, errNoLines) || done.Kept != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
 
-// What could be read before reading failed is kept.
+// The results before a read error are stored.
 func TestReadingFails(t *testing.T) {
 	s, broken := file(t), errors.New("broken")
 	r := io.MultiReader(strings.NewReader(small+"\n"+small[:10]), iotest.ErrReader(broken))
@@ -73,12 +73,12 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endlessLines is the same line again and again.
+// endlessLines repeats the same line without end.
 type endlessLines struct{ line string }
 
 func (e endlessLines) Read(p []byte) (int, error) { return copy(p, e.line), nil }
 
-// A text without an end ends the import, and what came before is kept.
+// A text without an end ends the import, and the results before it are stored.
 func TestEndlessText(t *testing.T) {
 	for name, begin := range map[string]string{"a line": small + "\n{", "a document": small + "\n"} {
 		i := &importer{store: file(t), most: 1000}
@@ -102,7 +102,7 @@ func TestEndlessText(t *testing.T) {
 	}
 }
 
-// A store that fails ends an import: its lines are not to blame.
+// A failing store ends an import without blaming its lines.
 func TestStoreFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -111,8 +111,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// A document of several lines is one, whatever stands before it, and a text that is
-// something else is one error.
+// A document of several lines is one result, whatever precedes it, and a text in another
+// format is one error.
 func TestWholeFiles(t *testing.T) {
 	indented := "{\n  \"schema\": \"thru.result/1\",\n  \"command\": \"test\"\n}\n"
 	for _, c := range []struct {
@@ -146,8 +146,8 @@ func TestWholeFiles(t *testing.T) {
 	}
 }
 
-// A document is the same result in one line and in several, and one that came
-// without a title gets it.
+// A document is the same result in one line and in several, and one stored without a
+// title gets it later.
 func TestTitles(t *testing.T) {
 	s, ctx := file(t), context.Background()
 	said := func(d *measure.Document) string { return "the answer of " + d.Command }
@@ -174,7 +174,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// No name of others makes an entry long.
+// Long foreign names do not make an entry long.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("x", 1<<20) + "\x1b[31m"
 	doc := &measure.Document{

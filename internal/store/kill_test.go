@@ -20,10 +20,10 @@ import (
 	"thru/internal/store"
 )
 
-// kills is how often TestKilled kills; `make lab` does 200.
+// kills is how many processes TestKilled kills; `make lab` uses 200.
 var kills = flag.Int("kills", 20, "how often TestKilled kills processes that write")
 
-// acknowledged is what children have said of each id: "kept", "deleting" or "deleted",
+// acknowledged is what children have printed for each id: "kept", "deleting" or "deleted",
 // and the fingerprint of its document.
 type acknowledged map[string]struct{ state, print string }
 
@@ -31,7 +31,7 @@ func (a acknowledged) hear(line string) {
 	state, rest, _ := strings.Cut(line, " ")
 	id, print, whole := strings.Cut(rest, " ")
 	if !whole {
-		return // killed while it spoke
+		return // killed while it printed
 	}
 	if state != "kept" {
 		print = a[id].print
@@ -39,10 +39,10 @@ func (a acknowledged) hear(line string) {
 	a[id] = struct{ state, print string }{state, print}
 }
 
-// Processes that write are killed at any moment, while they open, keep and
-// delete, two at a time: what they acknowledged is there, and nothing half.
+// Writing processes are killed at any time, while they open, store and delete, two at a
+// time: what they acknowledged is stored, and nothing is incomplete.
 func TestKilled(t *testing.T) {
-	const perFile = 20 // so that some kills meet the making of the file
+	const perFile = 20 // so that some kills hit the creation of the file
 	r := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	path, said, all := "", acknowledged{}, 0
 	for round := range *kills {
@@ -54,7 +54,7 @@ func TestKilled(t *testing.T) {
 			all++
 		}
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			continue // before it was made
+			continue // killed before the creation
 		}
 		verify(t, path, said)
 		if t.Failed() {
@@ -67,8 +67,8 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d kills, %d acknowledgements", *kills, all)
 }
 
-// killTwo runs two children and kills them, sometimes before the first word. It
-// returns what they said.
+// killTwo runs two children and kills them, sometimes before their first output. It
+// returns their output.
 func killTwo(t *testing.T, path string, first int, r *rand.Rand) (lines []string) {
 	t.Helper()
 	heard := make(chan string, 1000)
@@ -82,7 +82,7 @@ func killTwo(t *testing.T, path string, first int, r *rand.Rand) (lines []string
 			for n := 0; ; n++ {
 				line, err := in.ReadString('\n')
 				if err != nil {
-					break // what has no end of line was not said
+					break // a line without an end does not count
 				}
 				heard <- strings.TrimSuffix(line, "\n")
 				if n == 0 {
@@ -118,7 +118,7 @@ func killTwo(t *testing.T, path string, first int, r *rand.Rand) (lines []string
 	return lines
 }
 
-// start begins a child.
+// start starts a child.
 func start(t *testing.T, path string, first, count int) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -135,7 +135,7 @@ func start(t *testing.T, path string, first, count int) (*exec.Cmd, io.Reader) {
 	return cmd, out
 }
 
-// verify holds a file to what was acknowledged of it.
+// verify compares a file with what was acknowledged.
 func verify(t *testing.T, path string, said acknowledged) {
 	t.Helper()
 	s, err := store.Open(path, store.Options{})
@@ -172,7 +172,7 @@ func verify(t *testing.T, path string, said acknowledged) {
 	}
 }
 
-// Several processes write at once, to a file that is not there yet.
+// Several processes write at once, to a file that does not exist yet.
 func TestProcesses(t *testing.T) {
 	const processes, each = 5, 20
 	path := filepath.Join(t.TempDir(), "results.db")

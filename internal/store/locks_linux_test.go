@@ -10,8 +10,8 @@ import (
 	"thru/internal/store"
 )
 
-// To open a store a second time lets go of nothing that this process holds by
-// the first one: by that lock other processes know that somebody reads.
+// Opening a store a second time releases no lock that this process holds by the first
+// one: it shows other processes that there is a reader.
 func TestLocksStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	s := open(t, path)
@@ -27,8 +27,8 @@ func TestLocksStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() // and with it go the locks: nothing may follow
-	// SQLite's shared lock (os.h, SHARED_FIRST), asked for by a descriptor that shares no locks with the process.
+	defer f.Close() // releases the locks too: no check may follow
+	// SQLite's shared lock (os.h, SHARED_FIRST), tested by a descriptor that shares no locks with the process.
 	l := unix.Flock_t{Type: unix.F_WRLCK, Start: 0x40000000 + 2, Len: 510}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil || l.Type != unix.F_RDLCK {
 		t.Errorf("lock of type %d, %v; want one for reading (%d)", l.Type, err, unix.F_RDLCK)

@@ -37,7 +37,7 @@ func open(t testing.TB, path string) store.Store {
 	return s
 }
 
-// raw opens the file as a database, past the store.
+// raw opens the file as a database, without the store.
 func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -66,7 +66,7 @@ func TestSQLite(t *testing.T) {
 	}.run(t)
 }
 
-// What was kept is there when it is opened again, and nothing lies beside it.
+// Stored results are there when the file is opened again, and no other file remains.
 func TestAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "share", "thru", "results.db")
 	s, err := store.Open(path, store.Options{})
@@ -81,7 +81,7 @@ func TestAgain(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Errorf("beside it: %v, %v", files, err)
 	}
-	if runtime.GOOS != "windows" { // which has no such modes
+	if runtime.GOOS != "windows" { // which has no file modes
 		for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 			if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
@@ -138,7 +138,7 @@ func TestMakesNothing(t *testing.T) {
 	}
 }
 
-// A database of another program whose log a crash has left: neither of the files changes.
+// A database of another program with the log of a crash: neither file changes.
 func TestForeignLog(t *testing.T) {
 	for _, statement := range []string{"CREATE TABLE bookmarks (url TEXT)", "PRAGMA application_id=7", "PRAGMA user_version=3"} {
 		dir := t.TempDir()
@@ -148,7 +148,7 @@ func TestForeignLog(t *testing.T) {
 		execute(t, db, statement)
 		path := filepath.Join(dir, "left.db")
 		before := map[string][32]byte{}
-		for _, end := range []string{"", "-wal"} { // as they lie there while it is open
+		for _, end := range []string{"", "-wal"} { // copied while the database is open
 			b, err := os.ReadFile(filepath.Join(dir, "its.db"+end))
 			if err != nil || len(b) == 0 {
 				t.Fatalf("%s: %d bytes, %v", end, len(b), err)
@@ -172,7 +172,7 @@ func TestForeignLog(t *testing.T) {
 	}
 }
 
-// A process that ended as it made a store has left an empty database: it is made anew.
+// A process that ended while it created a store leaves an empty database: the next one creates the store.
 func TestHalfMade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	execute(t, raw(t, path), "PRAGMA auto_vacuum=incremental")
@@ -183,7 +183,7 @@ func TestHalfMade(t *testing.T) {
 	check(t, path, 2)
 }
 
-// A store whose log a crash has left is opened as ever.
+// A store with the log of a crash opens as usual.
 func TestOwnLog(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "its.db"))
@@ -201,7 +201,7 @@ func TestOwnLog(t *testing.T) {
 	}
 }
 
-// A store that somebody else has made: what stands in the place of its tables is not asked.
+// A store of foreign origin: objects in place of its tables are not read.
 func TestStrangeTables(t *testing.T) {
 	const endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r) SELECT n, 'x' AS id, '{}' AS entry FROM r WHERE n < 0"
 	for name, statements := range map[string][]string{
@@ -236,7 +236,7 @@ func TestStrangeTables(t *testing.T) {
 	open(t, path)
 }
 
-// What stands in an entry is what Put makes, or it is damaged.
+// An entry is what Put makes, or the store is damaged.
 func TestForgedEntries(t *testing.T) {
 	for name, c := range map[string]struct{ set, says string }{
 		"id":            {`id = 'x' || char(27) || '[31m'`, "is no id"},
@@ -270,8 +270,8 @@ func TestForgedEntries(t *testing.T) {
 	}
 }
 
-// Files that are no store, or not this version's: the error says so with a hint,
-// and not a byte of them changes.
+// Files that are not a store, or one of another version: the error says so with a hint,
+// and the files do not change.
 func TestRefused(t *testing.T) {
 	cases := []struct {
 		name, says, hint string
@@ -327,7 +327,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Documents that are damaged in a file that is whole otherwise.
+// Damaged documents in an otherwise intact file.
 func TestDamagedDocument(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	ids := fill(t, path, 3)
@@ -358,7 +358,7 @@ func TestNoPlace(t *testing.T) {
 	}
 }
 
-// Many open a store at once that is not there yet.
+// Many processes open a store at once that does not exist yet.
 func TestFirstAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	var wg sync.WaitGroup
@@ -379,7 +379,7 @@ func TestFirstAtOnce(t *testing.T) {
 	check(t, path, 12)
 }
 
-// Another process holds the file: writing waits for it, and no longer than it may.
+// While another process locks the file, a write waits for it, up to its limit.
 func TestHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")
 	s := open(t, path)
@@ -422,7 +422,7 @@ func fill(t *testing.T, path string, n int) []string {
 	return putMany(t, s, n)
 }
 
-// check fails where a file is not whole, or has not n results (-1: any number).
+// check fails where a file is damaged, or has not n results (-1: any number).
 func check(t testing.TB, path string, n int) {
 	t.Helper()
 	db := raw(t, path)
@@ -455,7 +455,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// overwrite spoils a part of a file, to its end at most.
+// overwrite overwrites a part of a file, at most to its end.
 func overwrite(t *testing.T, path string, from, to int) {
 	t.Helper()
 	b, err := os.ReadFile(path)

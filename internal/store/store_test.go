@@ -16,7 +16,7 @@ import (
 	"thru/internal/store"
 )
 
-// TestMain is also what a child process of a test does.
+// TestMain also runs the child process of a test.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childOf); path != "" {
 		os.Exit(child(path))
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Results of earlier versions are kept as they are, too.
+// Results of earlier versions can be stored unchanged.
 func TestRecorded(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "results.db"))
 	for _, name := range []string{"first", "first-loopback", "datagrams", "iperf", "gates"} {
@@ -55,7 +55,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, what is imported of it comes out of an export again.
+// Whatever a file holds, what is imported from it is exported unchanged.
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(`{"schema":"thru.result/1","started_at":"2026-11-22T20:15:30+01:00","labels":{"a":"b"},"cells":[{"from":"a","to":"b","goodput_bps":{"value":-0}}]}`))
 	f.Add([]byte("{\"title\":\"x\\n\xff\",\"document\":{\"schema\":\"thru.result/1\",\"error\":{\"message\":\"\\ud800\"},\"end_points\":[{\"name\":\"\xff\"}]}}\n\n[1,2]\n{"))
@@ -64,7 +64,7 @@ func FuzzImport(f *testing.F) {
 		first, second := open(t, filepath.Join(dir, "first.db")), open(t, filepath.Join(dir, "second.db"))
 		done, err := store.Import(ctx, bytes.NewReader(text), first, nil)
 		if all, _ := first.Stats(ctx); fault.Hint(err) != "" && all.Count == 0 && done.Kept == 0 {
-			return // no lines of JSON
+			return // no JSON lines
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// timeless leaves out when a store took its results.
+// timeless removes the times at which a store received its results.
 func timeless(lines string) string {
 	var b strings.Builder
 	for l := range strings.Lines(lines) {
