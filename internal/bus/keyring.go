@@ -185,7 +185,7 @@ func findPin(text, addr, line string) (known, same bool) {
 	return known, same
 }
 
-// appendPrivate adds a line in one write, so that two processes do not mix theirs.
+// appendPrivate appends a line in one write, so that lines of two processes do not mix.
 func appendPrivate(path, line string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

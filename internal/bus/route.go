@@ -21,7 +21,7 @@ type route interface {
 type ownRoute struct {
 	client string
 	nc     *nats.Conn
-	closed chan struct{} // closed when NATS is done with the connection
+	closed chan struct{} // closed when the NATS connection has ended
 }
 
 func (r *ownRoute) ask(ctx context.Context, q Question, header nats.Header, body []byte) (*nats.Msg, error) {

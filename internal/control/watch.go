@@ -299,7 +299,7 @@ func (s *side) mayBeMute() time.Duration {
 // end, which it bounds itself.
 const lastWordsTime = 15 * time.Second
 
-// mute returns an end that should have spoken by now, or nil.
+// mute returns an end that was silent for too long, or nil.
 func mute(flows []*flow) *side {
 	for _, f := range flows {
 		expect := max(time.Duration(f.spec.Interval), f.ramp)

@@ -74,7 +74,7 @@ type Verified struct {
 	Key      string         `json:"key,omitempty"`
 	Host     string         `json:"host,omitempty"`
 	SignedAt *time.Time     `json:"signed_at,omitempty"` // by the signer's clock
-	Signer   string         `json:"signer,omitempty"`    // own, named or unknown
+	Signer   string         `json:"signer,omitempty"`    // SignerOwn, SignerNamed or signerUnknown
 	Reason   string         `json:"reason,omitempty"`
 	Error    *measure.Error `json:"error"`
 }

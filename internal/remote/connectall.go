@@ -83,7 +83,7 @@ func (d Dialer) named(ctx context.Context, at plan.EndPoint) (*control.EndPoint,
 	return e, stop, nil
 }
 
-// mostHints bounds the hints of end points that are missing for several reasons.
+// mostHints bounds the hints in the error of end points that failed for several reasons.
 const mostHints = 2
 
 // UnreachedError names all end points that could not be connected, and why.

@@ -11,7 +11,7 @@
 //     compressed JSON; with it are an Entry, made from it in one place (entry.go), and its search keys. Find reads no document.
 //  3. An id is the time when the result began and the beginning of the SHA-256 of its JSON (document.go). So the same result is stored once,
 //     wherever it comes from: an export that is imported on another machine has the same id there.
-//  4. storetest is the contract of every Store.
+//  4. contract_test.go tests the contract of every Store.
 //
 // On a network file system there is no write-ahead log: SQLite's needs memory that all writers share, which two machines do not have. There it
 // uses the rollback journal, with locks of the file system alone (netfs_linux.go).
@@ -80,7 +80,7 @@ type Filter struct {
 // or empty is an error (fs.ErrNotExist).
 type Options struct {
 	ReadOnly bool          // change nothing
-	Existing bool          // change what is there
+	Existing bool          // change only an existing store
 	Patience time.Duration // how long to wait for other processes; 0 is half a minute
 }
 
