@@ -13,19 +13,19 @@ import (
 	"thru/internal/plan/option"
 )
 
-// asked are the options of a test that a command takes, and what was given for
-// them. They are flags by the table of options alone.
+// asked holds the test options that a command takes and their values. All of them become flags from option's
+// table.
 type asked struct {
 	flags  []*askedFlag
 	silent bool // no live figures
 }
 
-// askedFlag is a flag of the table, and what stands on the command line.
+// askedFlag is a flag of the table with its value on the command line.
 type askedFlag struct {
 	option.Flag
 	of   *option.Option
-	text string // where it takes a value
-	on   bool   // where it takes none
+	text string // of a flag with a value
+	on   bool   // of a flag without a value
 }
 
 func (f *askedFlag) given() bool { return f.on || f.text != "" }
@@ -33,8 +33,8 @@ func (f *askedFlag) given() bool { return f.on || f.text != "" }
 // asks is a command that takes options of the table.
 type asks interface {
 	options() *asked
-	// takes are the long names of the flags, of which none are all, and the group
-	// and the help of those that mean something of their own.
+	// takes returns the long names of the flags, "" for all of them, and the flags whose group or help this
+	// command overrides.
 	takes() (names string, own map[string]option.Flag)
 }
 
@@ -47,8 +47,8 @@ const (
 	endOptions  = "reverse one-way bind bind-dev cport data-addr "
 )
 
-// withOptions adds the flags of the table to the commands that take them, behind
-// those of the command that are of other groups.
+// withOptions adds the flags of the table to the commands that take them, after the command's own flags of
+// other groups.
 func withOptions(k *kong.Kong) error {
 	mappers := kong.NewRegistry().RegisterDefaults()
 	for _, command := range k.Model.Children {
@@ -84,14 +84,14 @@ func withOptions(k *kong.Kong) error {
 	return nil
 }
 
-// firstOf is where the first flag stands that is in a group of others; 0: none is.
+// firstOf returns the index of the first flag that is in the group of one of the others; 0 if there is none.
 func firstOf(all []*kong.Flag, others ...*kong.Flag) int {
 	return max(0, slices.IndexFunc(all, func(f *kong.Flag) bool {
 		return slices.ContainsFunc(others, func(o *kong.Flag) bool { return f.Group != nil && f.Group.Key == o.Group.Key })
 	}))
 }
 
-// kong is the flag in kong's model.
+// kong returns the flag in kong's model.
 func (f *askedFlag) kong(mappers *kong.Registry, help, group string) *kong.Flag {
 	short, long := f.Spellings()
 	target := reflect.ValueOf(&f.text).Elem()
@@ -112,7 +112,8 @@ func (a *asked) has(id string) bool {
 	return slices.ContainsFunc(a.flags, func(f *askedFlag) bool { return f.of.ID == id && f.given() })
 }
 
-// take is what was given for it, which the command reads by itself; "" where nothing was.
+// take returns the value of an option and clears it, because the command reads it itself; "" if it was not
+// given.
 func (a *asked) take(id string) (text string) {
 	for _, f := range a.flags {
 		if f.of.ID == id {
@@ -122,7 +123,7 @@ func (a *asked) take(id string) (text string) {
 	return text
 }
 
-// request is what was asked for, of traffic that lasts so long unless -t says otherwise.
+// request returns the request that the flags describe; traffic lasts for usual unless -t sets a time.
 func (a *asked) request(usual time.Duration) (plan.Request, error) {
 	r := plan.Request{Duration: usual, Interval: time.Second}
 	var given []option.Given

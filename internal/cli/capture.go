@@ -13,13 +13,13 @@ import (
 	"thru/internal/remote"
 )
 
-// captureFlags ask for the packets of the traffic.
+// captureFlags ask for a packet capture of the traffic.
 type captureFlags struct {
 	Capture bool   `group:"Packets" name:"capture" help:"Capture the test's packets at both ends, as evidence: needs root at both, and the join string of thru serve --allow capture (thru help capture)."`
 	Keep    string `group:"Packets" name:"keep" type:"newfile" placeholder:"FILE" help:"Capture, and keep the packets: x.pcapng becomes x.local.pcapng and x.NAME.pcapng, of explain x.base.local.pcapng and so on."`
 }
 
-// packets completes how many to capture at each end; 0: none.
+// packets sets how many packets to capture at each end; 0: none.
 func (f *captureFlags) packets(r *plan.Request) error {
 	switch asked := f.Capture || f.Keep != ""; {
 	case asked:
@@ -33,14 +33,14 @@ func (f *captureFlags) packets(r *plan.Request) error {
 // keeper writes captures to files.
 type keeper struct {
 	path       string
-	directions bool // the files of both directions have names of their own
-	alone      bool // both ends are one machine, and one capture holds all
+	directions bool // each direction has its own files
+	alone      bool // both ends are one machine, and one capture holds all packets
 	written    []string
-	err        error // of a file that could not be written
+	err        error // the first write error
 }
 
-// keeper finds out before a long measurement whether its captures can be
-// written; nil where none are to be.
+// keeper checks before a long measurement that its captures can be written; it returns nil if none are
+// wanted.
 func (f *captureFlags) keeper(p plan.Plan, ends remote.Pair) (*keeper, error) {
 	if f.Keep == "" {
 		return nil, nil
@@ -61,9 +61,9 @@ func (f *captureFlags) keeper(p plan.Plan, ends remote.Pair) (*keeper, error) {
 	return k, writable("--keep", k.name(control.Packets{From: control.Local, EndPoint: control.Local}))
 }
 
-// name is that of a file: x.pcapng at the end point db is x.db.pcapng, and
-// where both directions are captured x.forward.db.pcapng. Each run of an
-// explanation has files of its own: x.base.db.pcapng, x.one-stream.db.pcapng.
+// name returns a file name: x.pcapng at the end point db is x.db.pcapng, and if both directions are captured
+// x.forward.db.pcapng. Each run of an explanation has its own files: x.base.db.pcapng,
+// x.one-stream.db.pcapng.
 func (k *keeper) name(p control.Packets) string {
 	kind := filepath.Ext(k.path)
 	parts := []string{strings.TrimSuffix(k.path, kind)}
@@ -84,7 +84,7 @@ func (k *keeper) name(p control.Packets) string {
 	return strings.Join(parts, ".") + kind
 }
 
-// fileName is the name of an end point with another letter for what no file's name may have.
+// fileName returns the name of an end point with other in place of each character outside plainLetters.
 func fileName(endPoint string, other rune) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(plainLetters, r) {
@@ -107,7 +107,7 @@ func (k *keeper) keep(p control.Packets) (string, error) {
 	return name, nil
 }
 
-// forms are those of a result, with what became of its packets.
+// forms adds the written capture files, or the write error, to the forms of a result.
 func (k *keeper) forms(f forms) forms {
 	if k != nil {
 		f.packets, f.unkept = k.written, k.err

@@ -37,13 +37,13 @@ func (*checkCmd) takes() (string, map[string]option.Flag) {
 	}
 }
 
-// gateFlags choose gates.
+// gateFlags choose which gates to check.
 type gateFlags struct {
 	Only []string `group:"Gates" name:"only" placeholder:"GATE" help:"Only these gates (thru check --list)."`
 	Skip []string `group:"Gates" name:"skip" placeholder:"GATE" help:"All but these gates."`
 }
 
-// gating turns the flags into control's terms; the ids are known to exist.
+// gating converts the flags to control.Gating and refuses unknown ids.
 func (f gateFlags) gating() (control.Gating, error) {
 	g := control.Gating{Only: splitList(f.Only), Skip: splitList(f.Skip)}
 	left := g.Only
@@ -59,14 +59,13 @@ func (f gateFlags) gating() (control.Gating, error) {
 	return g, err
 }
 
-// splitList reads lists with commas.
+// splitList splits comma-separated lists.
 func splitList(lists []string) []string {
 	words := strings.Split(strings.ReplaceAll(strings.Join(lists, ","), " ", ""), ",")
 	return slices.DeleteFunc(words, func(s string) bool { return s == "" })
 }
 
-// Run reads the facts of this host, of the end point and of the path between
-// them, and judges them.
+// Run reads the facts of this host, of the end point and of the path between them, and judges them.
 func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	if c.List {
 		return c.list(e)
@@ -90,7 +89,7 @@ func (c *checkCmd) Run(ctx context.Context, e *env) error {
 	return s.end(doc, err)
 }
 
-// read turns the flags into terms of plan and control, before anything is connected.
+// read converts the flags to terms of plan and control, before connecting anything.
 func (c *checkCmd) read(e *env) (*control.Gating, plan.Request, error) {
 	g, err := c.gating()
 	if err != nil {
@@ -132,8 +131,8 @@ func (c *checkCmd) list(e *env) error {
 	return nil
 }
 
-// bySSH reads a host on which no thru runs, such as an ESXi server, by its own
-// commands over the system's ssh, and judges its facts. It changes nothing there.
+// bySSH reads a host that runs no thru, such as an ESXi server, with its own commands over the system's ssh,
+// and judges its facts. It changes nothing there.
 func (c *checkCmd) bySSH(ctx context.Context, e *env, runner *control.Runner) error {
 	begin := time.Now()
 	out, err := c.wanted()

@@ -1,6 +1,5 @@
-// Package cli is the command line: the only code that writes to a person. It
-// reads flags, connects the end points, hands a plan to control, and prints
-// what came of it.
+// Package cli is the command line, and the only code that prints to the user. It reads flags, connects the
+// end points, hands a plan to control, and prints the result.
 package cli
 
 import (
@@ -60,11 +59,11 @@ type grammar struct {
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 }
 
-// env is what a command needs of the world.
+// env is the environment of a command.
 type env struct {
 	*console.Console
-	archive library.Archive // where the result goes
-	network *remote.Network // by which end points are connected
+	archive library.Archive // where the result is stored
+	network *remote.Network // connects end points
 }
 
 // AfterApply implements kong.AfterApply.
@@ -73,7 +72,7 @@ func (g *grammar) AfterApply(e *env) error {
 	return nil
 }
 
-// reader is what reads the results that a command names.
+// reader returns the reader of stored results that a command names.
 func (e *env) reader() *library.Reader {
 	return &library.Reader{In: e.In, Version: e.Version, Line: e.Line, Archive: e.archive}
 }
@@ -94,7 +93,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	if len(args) > 0 && args[0] == node.GuardVerb {
 		return node.GuardTuning(args[1:], in, errw)
 	}
-	log.SetOutput(io.Discard) // net/http writes there what a server has sent; nothing of ours does
+	log.SetOutput(io.Discard) // net/http logs text of remote servers; thru itself logs nothing
 	c := &console.Console{In: in, Out: out, Err: errw, Args: args, Version: Version, Password: console.TakePassword()}
 	e := &env{Console: c, network: remote.New(c, c.Version)}
 	serve := e.command
@@ -103,17 +102,16 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // nohup(1) has it ignored
+	if !signal.Ignored(syscall.SIGHUP) { // nohup(1) ignores it
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	defer signal.Stop(signals)
 	return untilTwice(signals, serve)
 }
 
-// untilTwice runs a command, which the first signal asks to end. A second one
-// ends the program at once, whatever it waits for. That is not left to what the
-// system does with signals: a shell has those that it starts with & ignore Ctrl-C.
-// A terminal that is closed tells of it more than once: that is one signal.
+// untilTwice runs a command. The first signal cancels it; the second ends the program at once. It handles
+// Ctrl-C itself because a shell makes the processes that it starts with & ignore it. A closed terminal sends
+// more than one signal: they count as one.
 func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -132,7 +130,7 @@ func untilTwice(signals <-chan os.Signal, command func(context.Context) int) int
 	}
 }
 
-// command runs the command line, says what went wrong, and returns the exit code.
+// command runs the command line, prints the error, and returns the exit code.
 func (e *env) command(ctx context.Context) int {
 	err := run(ctx, e)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -148,7 +146,7 @@ func (e *env) command(ctx context.Context) int {
 	return fault.Code(err)
 }
 
-// attend is the hidden verb of the far end of ssh, whose stdout is no person's.
+// attend is the hidden command that runs at the far end of ssh; a program reads its stdout.
 func (e *env) attend(ctx context.Context) int {
 	err := remote.Attend(ctx, e.Version, e.Args[1:], e.In, e.Out)
 	if err != nil {
@@ -157,7 +155,7 @@ func (e *env) attend(ctx context.Context) int {
 	return fault.Code(err)
 }
 
-// moveData is the hidden verb: the process that moves test traffic.
+// moveData is the hidden command of the process that moves test traffic.
 func moveData(in io.Reader, out, errw io.Writer) int {
 	if err := worker.Main(in, out); err != nil {
 		fmt.Fprintln(errw, err)
@@ -212,7 +210,7 @@ func run(ctx context.Context, e *env) (err error) {
 	return err
 }
 
-// parserOf reads the command line into a grammar.
+// parserOf builds kong's parser of the command line into g.
 func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
 	parser, err := kong.New(g,
 		kong.Name("thru"), kong.Description(description), kong.UsageOnError(),
@@ -225,8 +223,7 @@ func parserOf(ctx context.Context, e *env, g *grammar) (*kong.Kong, error) {
 	return parser, nil
 }
 
-// newFile reads the name of a file that is to be written; an unset variable of
-// a script gives none.
+// newFile reads the name of a file to write. It refuses an empty name, which an unset shell variable gives.
 func newFile(ctx *kong.DecodeContext, to reflect.Value) error {
 	var path string
 	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
@@ -242,7 +239,7 @@ func newFile(ctx *kong.DecodeContext, to reflect.Value) error {
 	return nil
 }
 
-// outFile is one that may be stdout.
+// outFile reads the name of a file to write; - is stdout.
 func outFile(ctx *kong.DecodeContext, to reflect.Value) error {
 	if ctx.Scan.Peek().String() != "-" {
 		return newFile(ctx, to)
@@ -260,7 +257,7 @@ func helpWithExitCodes(o kong.HelpOptions, k *kong.Context) error {
 	return err
 }
 
-// printError prints an error for a person, and where --json was asked for a document for programs.
+// printError prints an error to the user, and with --json also a document.
 func (e *env) printError(err error) {
 	if console.WasPrinted(err) {
 		return
@@ -276,7 +273,7 @@ func (e *env) printError(err error) {
 	e.ErrorLines(err)
 }
 
-// document is one of this command, in which nothing stands yet.
+// document returns an empty document of this command.
 func (e *env) document() *measure.Document {
 	return &measure.Document{
 		Schema: measure.Schema, Thru: e.Version, Command: e.Verb(), Arguments: e.Arguments(), StartedAt: time.Now(),

@@ -32,7 +32,7 @@ type compareCmd struct {
 	Markdown string `group:"Form" name:"markdown" type:"outfile" placeholder:"FILE" help:"Write it as Markdown, signed; - is stdout."`
 }
 
-// Help says what the outcomes are.
+// Help explains the outcomes.
 func (compareCmd) Help() string {
 	return `Flows are paired by what they measure. Of one result each side every run is a value,
 of a span every result is one; so one run a side tells little: thru test --repeat 5.
@@ -46,7 +46,7 @@ A regression ends with exit code 3, and where nothing could be compared, or a fl
 that was measured before has failed, it is 1.`
 }
 
-// Run compares.
+// Run compares two results, or two periods of results.
 func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	bar, err := unit.ParsePercent(c.Bar)
 	if err != nil || !(bar > 0) || bar > 50 || math.IsNaN(bar) {
@@ -73,7 +73,7 @@ func (c *compareCmd) Run(ctx context.Context, e *env) error {
 	return e.comparedError(x)
 }
 
-// find looks both words up.
+// find looks up both arguments.
 func (c *compareCmd) find(ctx context.Context, e *env) (before, after []library.Result, err error) {
 	filter, err := c.filter(time.Now())
 	if err != nil {
@@ -111,7 +111,7 @@ func documentsOf(all []library.Result) (docs []*measure.Document) {
 	return docs
 }
 
-// print writes the comparison in the forms that were asked for.
+// print prints the comparison in the forms that the flags ask for.
 func (c *compareCmd) print(e *env, x *measure.Compared) error {
 	files := c.files(x)
 	if err := e.writeForms(files); err != nil {
@@ -130,7 +130,7 @@ func (c *compareCmd) print(e *env, x *measure.Compared) error {
 	return nil
 }
 
-// files are those that a comparison, which may still be made, is written to.
+// files returns the files to write a comparison to; x may be nil before the comparison.
 func (c *compareCmd) files(x *measure.Compared) []formFile {
 	return []formFile{
 		{"--html", c.HTML, func(w io.Writer, s *report.Signature) error {
@@ -142,7 +142,7 @@ func (c *compareCmd) files(x *measure.Compared) []formFile {
 	}
 }
 
-// comparedError is how the command ends; the document has been printed.
+// comparedError returns the error, and so the exit code, of a printed comparison.
 func (e *env) comparedError(x *measure.Compared) error {
 	failed := 0
 	for _, f := range x.Cells {
@@ -161,7 +161,7 @@ func (e *env) comparedError(x *measure.Compared) error {
 	return console.Printed(err)
 }
 
-// nothingHint is what to do where nothing could be compared.
+// nothingHint returns the hint if no cell could be compared.
 func nothingHint(x *measure.Compared) string {
 	refused := false
 	for _, c := range x.Cells {

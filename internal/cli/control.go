@@ -32,7 +32,7 @@ type controlCmd struct {
 	permitFlags
 }
 
-// permitFlags are the keys that a NATS cluster is to let in.
+// permitFlags are the keys that a NATS cluster accepts.
 type permitFlags struct {
 	NATSKeys   []string `group:"NATS cluster" name:"nats-key" type:"path" placeholder:"FILE" help:"Make a key for --nkey in this file, if there is none, print its public part, and end; may be given again."`
 	NATSConfig bool     `group:"NATS cluster" name:"nats-config" help:"Print the part of the servers' configuration that lets these keys in, and end:"`
@@ -53,7 +53,7 @@ type controlling struct {
 	Warnings []string          `json:"warnings,omitempty"`
 }
 
-// Run is the controller until SIGTERM or SIGINT.
+// Run runs the controller until SIGTERM or SIGINT.
 func (c *controlCmd) Run(ctx context.Context, e *env) error {
 	switch {
 	case len(c.NATSKeys) > 0:
@@ -116,7 +116,7 @@ func (c *controlCmd) fits(nats *bus.NATSConfig) error {
 	return nil
 }
 
-// keys makes the files that are not there, and prints the public keys of all.
+// keys creates the missing key files and prints the public keys of all.
 func (c *controlCmd) keys(e *env) error {
 	public := map[string]string{}
 	for _, file := range c.NATSKeys {
@@ -138,7 +138,7 @@ func (c *controlCmd) keys(e *env) error {
 	return nil
 }
 
-// permits prints the configuration of a NATS server.
+// permits prints the configuration of a NATS server that accepts the keys.
 func (c *controlCmd) permits(e *env) error {
 	if len(c.Agents)+len(c.Operators)+len(c.Registries) == 0 {
 		return fault.Usagef("thru control --nats-config --agent UA... --operator UB... --registry UC...", "--nats-config wants the public keys to let in")
@@ -156,10 +156,10 @@ func (c *controlCmd) permits(e *env) error {
 	return err
 }
 
-// openState opens the state folder and holds it: two controllers would each keep
-// names that the other does not know.
+// openState opens and locks the state folder: two controllers would each keep names that the other does not
+// know.
 func (c *controlCmd) openState() (*bus.State, func(), error) {
-	dir, err := stateFolder(c.State, "control") // beside that of an agent on this host
+	dir, err := stateFolder(c.State, "control") // next to the folder of an agent on this host
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,7 +180,7 @@ func (c *controlCmd) openState() (*bus.State, func(), error) {
 	return state, unlock, nil
 }
 
-// invite adds how hosts and operators get in.
+// invite adds the join strings and addresses for hosts and operators.
 func (s *controlling) invite(hub *bus.Hub, state *bus.State) error {
 	s.Joins = map[string]string{}
 	for p := range remote.Purposes {
@@ -194,7 +194,7 @@ func (s *controlling) invite(hub *bus.Hub, state *bus.State) error {
 	return nil
 }
 
-// announce prints the join strings, and that the controller is ready.
+// announce prints the join strings and that the controller is ready.
 func (c *controlCmd) announce(e *env, s controlling) {
 	if c.JSON {
 		json.NewEncoder(e.Out).Encode(s)
@@ -217,13 +217,13 @@ func (c *controlCmd) announce(e *env, s controlling) {
 	fmt.Fprintf(e.Out, "ready %s\n", time.Now().Format("15:04:05"))
 }
 
-// roll says who comes and goes.
+// roll reports hosts that join and leave.
 type roll struct{ say *console.Sayer }
 
-// rollEvery is how often it looks.
+// rollEvery is the interval between two checks.
 const rollEvery = time.Second
 
-// follow looks until the context ends.
+// follow checks the hosts until the context ends.
 func (r roll) follow(ctx context.Context, hosts func() []bus.Host) {
 	was := map[string]bus.Host{}
 	tick := time.NewTicker(rollEvery)
@@ -244,7 +244,7 @@ func (r roll) follow(ctx context.Context, hosts func() []bus.Host) {
 	}
 }
 
-// turn is what has become of a host; "" is nothing that a person wants to hear.
+// turn words how a host changed; "" if the user need not know.
 func turn(old, now bus.Host, known bool) (kind, text string) {
 	switch {
 	case now.Refused != "" && (old.Refused != now.Refused || !old.Online) && now.Online:
@@ -261,7 +261,7 @@ func turn(old, now bus.Host, known bool) (kind, text string) {
 	return "", ""
 }
 
-// introduced is a host in one line.
+// introduced describes a host in one line.
 func introduced(h bus.Host) string {
 	parts := []string{h.Name}
 	for _, k := range slices.Sorted(maps.Keys(h.Labels)) {

@@ -11,7 +11,7 @@ import (
 	"thru/internal/remote"
 )
 
-// natsFlags reach a controller over a NATS cluster in place of a join string.
+// natsFlags reach a controller over a NATS cluster instead of by a join string.
 type natsFlags struct {
 	NATS  string `group:"NATS cluster" name:"nats" placeholder:"URL" help:"NATS cluster that the controller is on, such as tls://nats.example.com:4222."`
 	Nkey  string `group:"NATS cluster" name:"nkey" type:"path" placeholder:"FILE" help:"File of the nkey seed (thru control --nats-key makes one)."`
@@ -19,7 +19,7 @@ type natsFlags struct {
 	CA    string `group:"NATS cluster" name:"tls-ca" type:"path" placeholder:"FILE" help:"Certificates to trust (default: the system's)."`
 }
 
-// config turns the flags into bus's terms; nil where no cluster is named.
+// config converts the flags to a bus.NATSConfig; nil if they name no cluster.
 func (f natsFlags) config() (*bus.NATSConfig, error) {
 	switch key := f.Nkey != "" || f.Creds != ""; {
 	case f.NATS == "" && (key || f.CA != ""):
@@ -32,9 +32,8 @@ func (f natsFlags) config() (*bus.NATSConfig, error) {
 	return &bus.NATSConfig{URL: f.NATS, CA: f.CA, Nkey: f.Nkey, Creds: f.Creds}, nil
 }
 
-// controllerGiven is the way to a controller as --controller names it: a kept name,
-// the join string itself, or - for stdin. What it is called is returned, which
-// never is the string.
+// controllerGiven returns the route to the controller that --controller names: a stored name, the join string
+// itself, or - for a string on stdin. It also returns a name, which is never the string.
 func (e *env) controllerGiven(text string) (string, remote.Route, error) {
 	const ask = "ask for the string that `thru control` prints for agents"
 	var err error

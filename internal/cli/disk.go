@@ -33,14 +33,14 @@ type diskCmd struct {
 	storeFlags
 }
 
-// diskPatterns are the names of the patterns on the command line.
+// diskPatterns maps the pattern names of the command line to those of measure.
 func diskPatterns() map[string]string {
 	return map[string]string{
 		"seq-read": measure.SequentialRead, "seq-write": measure.SequentialWrite, "rand-read": measure.RandomRead, "rand-write": measure.RandomWrite,
 	}
 }
 
-// Run measures the disk below one folder.
+// Run measures the disk of one folder.
 func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	spec, err := c.spec()
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *diskCmd) Run(ctx context.Context, e *env) error {
 	return e.concluded(doc, out, w, err)
 }
 
-// spec reads the flags that say what to measure.
+// spec converts the flags to what to measure.
 func (c *diskCmd) spec() (measure.DiskSpec, error) {
 	s := measure.DiskSpec{By: c.By, Workers: c.Workers, NoMemory: c.NoMemory, BlockBytes: c.Block, FileBytes: c.Size, RunNs: int64(c.Time)}
 	known := diskPatterns()
@@ -82,13 +82,13 @@ func (c *diskCmd) spec() (measure.DiskSpec, error) {
 	return s, disk.Check(s)
 }
 
-// folder is the path as the agent wants it: here made absolute, there as it is.
+// folder returns the path for the agent: absolute for this host, unchanged for another.
 func (c *diskCmd) folder() (string, error) {
 	if c.Path == "" {
 		return "", fault.Usagef("thru disk PATH [END POINT], such as thru disk /srv web1", "the path is empty")
 	}
 	if c.EndPoint != "" && c.EndPoint != control.Local {
-		if !strings.HasPrefix(c.Path, "/") { // of which folder there, nobody knows
+		if !strings.HasPrefix(c.Path, "/") { // relative to which folder of that host is unknown
 			return "", fault.Usagef("thru disk /srv "+c.EndPoint, "%s is no absolute path of that host", c.Path)
 		}
 		return c.Path, nil
@@ -105,7 +105,7 @@ func (c *diskCmd) folder() (string, error) {
 	return path, nil
 }
 
-// end connects the end point whose disk it is.
+// end connects the end point that has the disk.
 func (c *diskCmd) end(ctx context.Context, e *env) (*control.EndPoint, func(), error) {
 	if _, err := remote.EngineOf(c.EndPoint); err != nil {
 		return nil, nil, err
@@ -117,7 +117,7 @@ func (c *diskCmd) end(ctx context.Context, e *env) (*control.EndPoint, func(), e
 	return d.EndPoint(ctx, c.EndPoint)
 }
 
-// diskWatch shows on a terminal what a disk test is doing.
+// diskWatch shows the progress of a disk test on a terminal.
 type diskWatch struct {
 	*console.Board
 	last time.Time

@@ -17,7 +17,7 @@ import (
 	"thru/internal/unit"
 )
 
-// explainTime is how long each direction is measured before the experiments.
+// explainTime is the time to measure each direction before the experiments.
 const explainTime = 5 * time.Second
 
 type explainCmd struct {
@@ -36,7 +36,7 @@ func (*explainCmd) takes() (string, map[string]option.Flag) {
 	}
 }
 
-// Run explains an end point by experiments, or results that were kept.
+// Run explains an end point by experiments, or stored results.
 func (c *explainCmd) Run(ctx context.Context, e *env) error {
 	stored, err := c.stored(e)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *explainCmd) Run(ctx context.Context, e *env) error {
 	return c.explainPath(ctx, e, append(c.What, "")[0])
 }
 
-// explainPath measures and makes experiments.
+// explainPath measures and runs experiments.
 func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) error {
 	r, err := c.read(e, endPoint)
 	if err != nil {
@@ -71,8 +71,8 @@ func (c *explainCmd) explainPath(ctx context.Context, e *env, endPoint string) e
 	return s.end(doc, err)
 }
 
-// read turns the flags into plan's terms. The request is checked before
-// anything is connected: usage errors come at once.
+// read converts the flags to a plan.Request. It checks the request before connecting anything, so usage
+// errors come at once.
 func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, err error) {
 	if r, err = c.request(explainTime); err != nil {
 		return r, err
@@ -92,8 +92,7 @@ func (c *explainCmd) read(e *env, endPoint string) (r plan.Request, err error) {
 	return r, err
 }
 
-// trials tells on a terminal what an explanation tries. It implements
-// control.Observer.
+// trials shows on a terminal which experiment runs. It implements control.Observer.
 type trials struct {
 	*console.Board
 	until time.Time
@@ -121,7 +120,7 @@ func (v *trials) Hear(e control.Event) {
 	}
 }
 
-// step says what is tried, and the time left.
+// step shows the experiment and the time left.
 func (v *trials) step(label string, s measure.Spec) {
 	left := max(time.Until(v.until), 0).Round(time.Second)
 	v.Checking(fmt.Sprintf("%s, %s -> %s; %s left", label, s.From, s.To, unit.Duration(int64(left))))

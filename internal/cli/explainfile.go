@@ -21,7 +21,7 @@ import (
 	"thru/internal/unit"
 )
 
-// stored tells whether files are to be explained, all that were named.
+// stored reports whether all arguments are files to explain.
 func (c *explainCmd) stored(e *env) (bool, error) {
 	files := 0
 	for _, name := range c.What {
@@ -41,8 +41,8 @@ func (c *explainCmd) stored(e *env) (bool, error) {
 	return files > 0, nil
 }
 
-// isFile tells a result that was kept from an end point. A name that was
-// joined is an end point, whatever lies in this folder.
+// isFile distinguishes a stored result from an end point. A joined name is an end point even if this folder
+// has a file of that name.
 func (e *env) isFile(name string) bool {
 	if name == "-" || name == "" || strings.Contains(name, "://") {
 		return name == "-"
@@ -55,8 +55,7 @@ func (e *env) isFile(name string) bool {
 	return exists || isLike || strings.ContainsRune(name, filepath.Separator)
 }
 
-// isJoined tells whether a name is that of an end point that was joined, and
-// whether there is a file of that name.
+// isJoined reports whether a name is that of a joined end point, and whether a file of that name exists.
 func (e *env) isJoined(name string) (joined, exists bool) {
 	info, err := os.Stat(name)
 	exists = err == nil && !info.IsDir()
@@ -73,7 +72,7 @@ func (e *env) isJoined(name string) (joined, exists bool) {
 	return true, exists
 }
 
-// kept reads the files: captures are of one test, all others hold one or more.
+// kept reads the files: several captures are one test; any other file holds one or more results.
 func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]library.Result, error) {
 	sources, err := e.reader().Open(ctx, c.What)
 	if err != nil {
@@ -94,8 +93,7 @@ func (c *explainCmd) kept(ctx context.Context, e *env, link stat.Link) ([]librar
 	return all, nil
 }
 
-// explainFiles prints what the evidence that was kept says, and judges rungs of
-// a ladder by each other.
+// explainFiles prints what the stored evidence shows, and judges the rungs of a ladder against each other.
 func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	r, err := c.request(0)
 	if err != nil {
@@ -127,8 +125,8 @@ func (c *explainCmd) explainFiles(ctx context.Context, e *env) error {
 	return console.Printed(err)
 }
 
-// printEach prints results that were kept, and counts those that hold nothing of
-// what was asked. Where a rate was stated, its error is the verdict that is not met.
+// printEach prints stored results and counts those without the data asked for. With a stated rate, the
+// returned error is the verdict that is not met.
 func (e *env) printEach(all []library.Result, names, stated bool, show func(*measure.Document) error, fails func(*measure.Document) bool) (failed int, err error) {
 	for i, x := range all {
 		if names {
@@ -147,8 +145,8 @@ func (e *env) printEach(all []library.Result, names, stated bool, show func(*mea
 	return failed, err
 }
 
-// captures reads files of packets and makes one result of them: of one place,
-// or of two. It returns none where the files are no captures.
+// captures reads capture files, of one capture point or of two, and makes one result of them. It returns none
+// if the files are no captures.
 func (c *explainCmd) captures(ctx context.Context, e *env, sources []*library.Source, link stat.Link) ([]library.Result, error) {
 	n := 0
 	for _, s := range sources {
@@ -186,14 +184,14 @@ func (c *explainCmd) captures(ctx context.Context, e *env, sources []*library.So
 	return []library.Result{{Name: strings.Join(c.What, ", "), Doc: doc}}, nil
 }
 
-// load reads one capture, and tells on a terminal how far it is.
+// load reads one capture and shows the progress on a terminal.
 func (e *env) load(ctx context.Context, s *library.Source) (capture.File, error) {
 	r := passing{in: s, name: s.Name, size: s.Size, begin: time.Now(), w: e.Board(false)}
 	defer r.w.Clear()
 	return fault.Until(ctx, s.Name, func() (capture.File, error) { return capture.Load(ctx, s.Name, &r, trace.Options{}, r.showProgress) })
 }
 
-// passing is a file that is read, of which a terminal shows how far.
+// passing is a file that shows on a terminal how much of it was read.
 type passing struct {
 	in         io.Reader
 	name       string
@@ -210,7 +208,7 @@ func (p *passing) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// showProgress shows the bytes that were read and the pace, a few times a second.
+// showProgress shows the bytes read and the rate, a few times a second.
 func (p *passing) showProgress(packets int64) {
 	now := time.Now()
 	if now.Sub(p.was) < 250*time.Millisecond {

@@ -17,7 +17,7 @@ import (
 	"thru/internal/plan/option"
 )
 
-// flowFlags go with every test.
+// flowFlags are the flags of every test.
 type flowFlags struct {
 	formFlags
 	wholeFlag
@@ -25,14 +25,14 @@ type flowFlags struct {
 	asked
 }
 
-// trafficFlags are those of tests that are measured once and for all.
+// trafficFlags are the flags of the commands that measure once.
 type trafficFlags struct {
 	flowFlags
 	Force bool `group:"Output" name:"force" help:"Measure although a gate fails (thru check), and say so in the result."`
 }
 
-// above reads a value above zero. The flag's tags say what it takes: `like` shows
-// it, `most` bounds it, and `none` says what is wrong with zero.
+// above reads a value above zero. The flag's tags describe it: `like` is an example, `most` the maximum,
+// `none` what is wrong with zero.
 func above[T ~int64](parse func(string) (T, error)) kong.MapperFunc {
 	return func(ctx *kong.DecodeContext, to reflect.Value) error {
 		var text string
@@ -58,7 +58,7 @@ func above[T ~int64](parse func(string) (T, error)) kong.MapperFunc {
 	}
 }
 
-// placeFlag reads a path, of which an empty one would be the folder that one is in.
+// placeFlag reads a path and refuses an empty one, which would be the current folder.
 func placeFlag(ctx *kong.DecodeContext, to reflect.Value) error {
 	if err := readOnce(ctx, to); err != nil {
 		return err
@@ -67,8 +67,8 @@ func placeFlag(ctx *kong.DecodeContext, to reflect.Value) error {
 	return nil
 }
 
-// refuseEmpty refuses what is empty on a command line, as an unset variable of a
-// shell leaves it: an empty --only would else leave all knobs to be changed.
+// refuseEmpty refuses empty values, which an unset shell variable gives: an empty --only would allow changes
+// to all knobs.
 func refuseEmpty(k *kong.Context) error {
 	for _, p := range k.Path {
 		switch {
@@ -88,7 +88,7 @@ func noValue(flag string) error {
 	return fault.Usagef("leave "+flag+" out, or give it a value; where the shell put one there, it is unset", "%s has no value", flag)
 }
 
-// isEmpty tells of a text, or a list of texts, that was given and says nothing.
+// isEmpty reports whether a text, or a list of texts, is empty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -100,8 +100,7 @@ func isEmpty(v reflect.Value) bool {
 	return false
 }
 
-// typedFlags are the flags of a command line in order, each once, by their short
-// names where they have one.
+// typedFlags returns the flags of a command line in order, each once, by their short names if they have one.
 func typedFlags(k *kong.Context) (names []string) {
 	for _, p := range k.Path {
 		if p.Flag == nil {
@@ -114,7 +113,7 @@ func typedFlags(k *kong.Context) (names []string) {
 	return names
 }
 
-// flagName is the short name of a flag where it has one.
+// flagName returns the short name of a flag if it has one.
 func flagName(f *kong.Flag) string {
 	if f.Short != 0 {
 		return "-" + string(f.Short)
@@ -130,7 +129,7 @@ func flagsDo(names []string) string {
 	return fault.Few(names) + " do"
 }
 
-// joinedFlag reads a flag whose values add up, by commas or by naming it again.
+// joinedFlag reads a flag whose values add up, separated by commas or by repeating the flag.
 func joinedFlag(ctx *kong.DecodeContext, to reflect.Value) error {
 	before := to.String()
 	if err := readOnce(ctx, to); err != nil || before == "" {
@@ -140,7 +139,7 @@ func joinedFlag(ctx *kong.DecodeContext, to reflect.Value) error {
 	return nil
 }
 
-// onceFlag reads a flag of which a second value would mean another path.
+// onceFlag reads a flag that takes one value: a second, different one would mean another path.
 func onceFlag(ctx *kong.DecodeContext, to reflect.Value) error {
 	before := to.String()
 	if err := readOnce(ctx, to); err != nil || before == "" || before == to.String() {
@@ -161,7 +160,7 @@ func readOnce(ctx *kong.DecodeContext, to reflect.Value) error {
 	return nil
 }
 
-// dropRepeats leaves out of lists of flags what was given before: twice says no more than once.
+// dropRepeats removes repeated values from the lists of flags.
 func dropRepeats(k *kong.Context) {
 	for _, f := range k.Flags() {
 		all, _ := f.Target.Interface().([]string)
@@ -174,19 +173,18 @@ func dropRepeats(k *kong.Context) {
 	}
 }
 
-// iperf3Cmd is iperf3's command line for those that have it in scripts and in
-// their fingers: alias iperf3='thru iperf3'.
+// iperf3Cmd is iperf3's command line, for scripts and habits: alias iperf3='thru iperf3'.
 type iperf3Cmd struct {
 	Args []string `arg:"" optional:"" name:"arguments" help:"As of iperf3: thru iperf3 --help."`
 }
 
-// Run is iperf3.
+// Run runs iperf3's command line.
 func (c *iperf3Cmd) Run(ctx context.Context, e *env) error {
 	e.archive = archiveOf(keepFlags{})
 	return iperf3.Run(ctx, e.asIPerf3(), c.Args)
 }
 
-// asIPerf3 is this command as one that prints as iperf3 does.
+// asIPerf3 returns the environment for a command that prints as iperf3 does.
 func (e *env) asIPerf3() iperf3.Host {
 	return iperf3.Host{Console: e.Console, Network: e.network, Keep: func(doc *measure.Document) {
 		doc.Labels = e.archive.Labels

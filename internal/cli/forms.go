@@ -17,7 +17,7 @@ import (
 	"thru/internal/report"
 )
 
-// formFlags say in which forms a result is printed and written.
+// formFlags choose the forms in which a result is printed and written.
 type formFlags struct {
 	JSON     bool   `group:"Output" name:"json" help:"Print one JSON document (thru help result)."`
 	Samples  bool   `group:"Output" name:"samples" help:"With --json: also each second of every stream, core and counter."`
@@ -28,12 +28,12 @@ type formFlags struct {
 	JUnit    string `group:"Output" name:"junit" type:"newfile" placeholder:"FILE" help:"Also write what passed and what failed as JUnit XML, for a pipeline."`
 }
 
-// wholeFlag goes with commands whose default is the answer.
+// wholeFlag is for commands that print only the answer by default.
 type wholeFlag struct {
 	All bool `group:"Output" name:"all" help:"Print all that is known, not the answer alone."`
 }
 
-// showAll is the command that prints all of what was measured, or of a result that was kept.
+// showAll returns the command that prints all of the last measurement, or of a stored result.
 func (e *env) showAll(kept bool) string {
 	switch {
 	case kept:
@@ -48,19 +48,19 @@ func (e *env) showAll(kept bool) string {
 	return "thru report last --all"
 }
 
-// formFile is a file in which a result is asked for.
+// formFile is a file to write a result to.
 type formFile struct {
 	flag, file string
 	write      func(w io.Writer, s *report.Signature) error
 	signed     bool
 }
 
-// formNames are the flags of forms.
+// formNames returns the flags of formFlags.
 func formNames() []string {
 	return []string{"--json", "--samples", "--html", "--markdown", "--summary", "--csv", "--junit", "--all", "--color"}
 }
 
-// files are those that a document, which may still be measured, is written to.
+// files returns the files to write a document to; doc may be nil before the measurement.
 func (f forms) files(doc *measure.Document) []formFile {
 	return []formFile{
 		{"--html", f.HTML, func(w io.Writer, s *report.Signature) error {
@@ -74,7 +74,7 @@ func (f forms) files(doc *measure.Document) []formFile {
 	}
 }
 
-// wanted are the forms, whose files can be written.
+// wanted returns the forms after it has checked that their files can be written.
 func (f formFlags) wanted() (forms, error) {
 	out := forms{formFlags: f}
 	switch {
@@ -96,8 +96,7 @@ func (f formFlags) wanted() (forms, error) {
 	return out, nil
 }
 
-// writeForms writes the files that are asked for beside what is printed. A page
-// and Markdown are signed.
+// writeForms writes the files that the flags name. It signs HTML and Markdown.
 func (e *env) writeForms(files []formFile) error {
 	for _, x := range files {
 		if x.file == "" {
@@ -110,7 +109,7 @@ func (e *env) writeForms(files []formFile) error {
 	return nil
 }
 
-// listFiles names the files that were written.
+// listFiles prints the names of the files that were written.
 func (e *env) listFiles(files []formFile) {
 	for _, x := range files {
 		if x.file != "" {
@@ -119,14 +118,13 @@ func (e *env) listFiles(files []formFile) {
 	}
 }
 
-// text is how results are printed where this command prints.
+// text returns the options to print a result on stdout.
 func (e *env) text() report.TextOptions {
 	width, colour := e.Terminal()
 	return report.TextOptions{Width: width, Colour: colour}
 }
 
-// writeForm writes one of them. Where this host has no key it is written without
-// a signature, and says so.
+// writeForm writes one file. Without a key on this host it writes it unsigned and prints a warning.
 func (e *env) writeForm(x formFile) error {
 	var who *report.Signature
 	var key *bus.Signer
@@ -152,10 +150,10 @@ func (e *env) writeForm(x formFile) error {
 	return e.deliver(x.flag, x.file, text)
 }
 
-// plainLetters mean nothing to a shell.
+// plainLetters need no quoting in a shell.
 const plainLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
-// plainName is a file's name where a shell takes it as it is.
+// plainName returns a file name that needs no quoting, or FILE.
 func plainName(name string) string {
 	if name == "-" || strings.Trim(name, plainLetters) != "" {
 		return "FILE"

@@ -14,13 +14,12 @@ import (
 	"thru/internal/fault"
 )
 
-// habit is a flag of iperf3 or iperf2 that thru spells otherwise, or does not
-// have, and what to say to a person who types it. In say, {WORD} stands for
-// the value that was given, or for WORD where there was none.
+// habit is a flag of iperf3 or iperf2 that thru spells otherwise or does not have, with the hint for a user
+// who types it. In say, {WORD} stands for the given value, or for WORD if there was none.
 type habit struct {
-	flags string // all spellings, with spaces between
-	of    string // the programs that have it
-	verb  string // only of this command; empty: of any
+	flags string // all spellings, separated by spaces
+	of    string // the programs that have the flag
+	verb  string // only for this command; empty: for any
 	say   string
 }
 
@@ -31,13 +30,13 @@ const (
 	both  = "iperf3 and iperf2"
 )
 
-// Habits of either end and of the server come first: there the same letter can mean another thing.
+// Habits of both roles and of the server come first: there the same letter can mean something else.
 var (
 	ownHabits = slices.Concat(rolesAndOutput, serveHabits)
-	farHabits = slices.Concat(trafficHabits, oldTraffic) // what the end that measures says
+	farHabits = slices.Concat(trafficHabits, oldTraffic) // for the end that measures
 )
 
-// rolesAndOutput are the habits of who is who, and of what is printed.
+// rolesAndOutput are the habits about client, server and output.
 var rolesAndOutput = []habit{
 	{"-c --client", both, "", "name the end point alone: thru test {HOST}; where iperf3 serves there, iperf3://{HOST}; iperf, iperf2://{HOST}"},
 	{"-s --server", both, "serve", "leave it out: `thru serve` is the server"},
@@ -68,7 +67,7 @@ var rolesAndOutput = []habit{
 	{"--histograms --udp-histogram", two, "", "leave it out: --latency and --rr keep the whole distribution"},
 }
 
-// trafficHabits are of both programs, or of iperf3.
+// trafficHabits are of both programs, or of iperf3 only.
 var trafficHabits = []habit{
 	{"-S --tos", both, "", "the code point is what --dscp takes: {TOS}"},
 	{"--flowlabel", three, "", "leave it out: thru sets no IPv6 flow label; the kernel gives each connection its own"},
@@ -86,7 +85,7 @@ var trafficHabits = []habit{
 	{"--skip-rx-copy", three, "", "take --lean: the receiver drops the data without copying it, and the sender copies nothing either"},
 }
 
-// oldTraffic is what only iperf2 has.
+// oldTraffic is of iperf2 only.
 var oldTraffic = []habit{
 	{"--dualtest", two, "", "both directions at once are --bidir"},
 	{"-d", both, "", "for iperf2's -d (both directions at once): --bidir; for iperf3's -d (debug): leave it out"},
@@ -112,14 +111,14 @@ var oldTraffic = []habit{
 	{"--tap-dev", two, "", "leave it out: thru receives by sockets"},
 }
 
-// serveHabits are what iperf servers take; the others belong to the end that measures.
+// serveHabits are of iperf servers; the others are for the end that measures.
 var serveHabits = []habit{
 	{"--server-bitrate-limit", three, "serve", "take --max-rate {RATE}, the bound of one test"},
 	{"--server-max-duration", three, "serve", "take --max-time {SECONDS}"},
 	{"--server-bitrate-limit --server-max-duration --rsa-private-key-path --authorized-users-path --time-skew-threshold", three, "", "it is for the end that serves: thru serve --help"},
 }
 
-// habitOf finds what to say about an unknown flag, or nil.
+// habitOf returns the habit of an unknown flag, or nil.
 func habitOf(list []habit, verb, flag string) *habit {
 	for i := range list {
 		if h := &list[i]; (h.verb == "" || h.verb == verb) && slices.Contains(strings.Fields(h.flags), flag) {
@@ -129,7 +128,7 @@ func habitOf(list []habit, verb, flag string) *habit {
 	return nil
 }
 
-// hint is what to do instead, with the value that was given.
+// hint returns the say text with the given value.
 func (h *habit) hint(value string) string {
 	before, rest, found := strings.Cut(h.say, "{")
 	if !found {
@@ -145,8 +144,8 @@ func (h *habit) hint(value string) string {
 	return strings.ReplaceAll(before+"{"+rest, "{"+word+"}", value)
 }
 
-// codePoint turns a byte of the old type of service into its upper six bits,
-// which the code point is (RFC 2474); names stay what they are.
+// codePoint converts a type-of-service byte to its upper six bits, the code point (RFC 2474); names stay as
+// they are.
 func codePoint(tos string) string {
 	n, err := strconv.ParseUint(tos, 0, 8)
 	switch {
@@ -158,7 +157,7 @@ func codePoint(tos string) string {
 	return "N, a quarter of the byte"
 }
 
-// valueOf finds what was given to a flag: -xVALUE, -abx VALUE, --long=VALUE or --long VALUE.
+// valueOf returns the value given to a flag: -xVALUE, -abx VALUE, --long=VALUE or --long VALUE.
 func valueOf(args []string, flag string) string {
 	for i, a := range args {
 		tail, is := strings.CutPrefix(a, flag)
@@ -177,12 +176,12 @@ func valueOf(args []string, flag string) string {
 	return ""
 }
 
-// algorithms of congestion control, one of which follows iperf2's -Z.
+// algorithms are names of congestion controls that can follow iperf2's -Z.
 var algorithms = []string{"cubic", "reno", "bbr", "bbr2", "bbr3", "dctcp", "htcp", "vegas", "westwood", "bic", "cdg", "highspeed",
 	"hybla", "illinois", "lp", "nv", "scalable", "veno", "yeah", "newreno", "prague"}
 
-// misread finds what kong would take for something else: iperf2's
-// -Z ALGORITHM, where -Z takes no value here and the name would be the end point's.
+// misread refuses what kong would misread: iperf2's -Z ALGORITHM. Here -Z takes no value, so the name would
+// become the end point.
 func misread(args []string) error {
 	for i, a := range args[:max(len(args)-1, 0)] {
 		if name := args[i+1]; a == "-Z" && slices.Contains(algorithms, name) {
@@ -192,8 +191,7 @@ func misread(args []string) error {
 	return nil
 }
 
-// usage turns what kong could not read into an error with a hint: where a
-// flag is another program's habit the right spelling, else where to look.
+// usage adds a hint to a parse error: the right spelling if the flag is a habit, else where to look.
 func usage(args []string, err error) error {
 	var p *kong.ParseError
 	all, verb := &kong.Application{Node: &kong.Node{}}, ""
@@ -219,11 +217,11 @@ func usage(args []string, err error) error {
 	return fault.Usagef("see `thru "+verb+" --help`", "%w", err)
 }
 
-// misvalued is what kong says of the value of a flag: that none follows, that a flag
-// does, or that it is no number.
+// misvalued matches kong's errors about a flag's value: it is missing, it is another flag, or it is no
+// number.
 var misvalued = regexp.MustCompile(`^--([a-z0-9-]+): (?:missing value|expected .* but got "(.*?)"( \(<EOL>\))?)`)
 
-// badValue says what is wrong with the value of a flag; nil of another error.
+// badValue words an error about a flag's value; nil for any other error.
 func badValue(p *kong.ParseError, err error) error {
 	m := misvalued.FindStringSubmatch(err.Error())
 	if m == nil || p == nil {
@@ -248,7 +246,7 @@ func badValue(p *kong.ParseError, err error) error {
 	return fault.Usagef(hint, "%s %s is not a number", name, value)
 }
 
-// dashed finds an argument that is no flag but a file here, such as -x.pcap.
+// dashed returns an argument that is the name of an existing file, such as -x.pcap, and no flag.
 func dashed(args []string) string {
 	for _, a := range args {
 		if info, err := os.Stat(a); len(a) > 2 && a[0] == '-' && err == nil && !info.IsDir() {
@@ -258,7 +256,7 @@ func dashed(args []string) string {
 	return ""
 }
 
-// unknownFlag reads the flag out of kong's message, which has no other form of it.
+// unknownFlag extracts the flag from kong's message; kong offers no other access to it.
 func unknownFlag(err error) (flag string, unknown bool) {
 	rest, unknown := strings.CutPrefix(err.Error(), "unknown flag ")
 	flag, _, _ = strings.Cut(rest, ",")
@@ -280,13 +278,13 @@ func unknownFlagUsage(all *kong.Application, args []string, verb, flag string, e
 	if h != nil {
 		return fault.Usagef(lead+h.hint(valueOf(args, flag)), "%s is a flag of %s, not of %s", flag, h.of, command)
 	}
-	if !strings.HasPrefix(flag, "--") { // kong would list every letter there is
+	if !strings.HasPrefix(flag, "--") { // kong would list every letter
 		return fault.Usagef("see `"+command+" --help`", "unknown flag %s", flag)
 	}
 	return fault.Usagef("see `"+command+" --help`", "%w", err)
 }
 
-// elsewhere says what to do with a flag that another command has.
+// elsewhere returns the hint for a flag that another command has.
 func elsewhere(verb, flag string) string {
 	switch verb {
 	case "":

@@ -16,7 +16,7 @@ type helpCmd struct {
 	Topic []string `arg:"" optional:"" help:"A page, a command, or a cause, gate or knob by its id."`
 }
 
-// Run prints the pages of a topic, or the options of a command that has no page.
+// Run prints the pages of a topic, or the options of a command without a page.
 func (c *helpCmd) Run(e *env, k *kong.Context) error {
 	topic := strings.TrimSuffix(strings.Join(c.Topic, " "), ".md")
 	var commands []string
@@ -46,10 +46,10 @@ func (c *helpCmd) Run(e *env, k *kong.Context) error {
 	return p.Flush(e.Out)
 }
 
-// mostMentions bounds the pages that a hint names.
+// mostMentions limits the pages that a hint names.
 const mostMentions = 4
 
-// unknownTopic names what a person may have meant, or the pages that have the word.
+// unknownTopic suggests a similar topic, or the pages that contain the word.
 func unknownTopic(topic string, known []string) error {
 	hint := "thru help lists the topics"
 	if near := fault.Nearest(topic, known); near != "" {
@@ -60,7 +60,7 @@ func unknownTopic(topic string, known []string) error {
 	return fault.Usagef(hint, "there is no help about %q", topic)
 }
 
-// pagesOf are the pages of a topic: one by name, or the sections of an id.
+// pagesOf returns the pages of a topic: a page by its name, or the sections of an id.
 func pagesOf(topic string) []string {
 	if topic == "" {
 		topic = docs.Index
@@ -71,7 +71,7 @@ func pagesOf(topic string) []string {
 	return docs.Section(topic)
 }
 
-// referTo words a link: to a page as the command that prints it.
+// referTo words a link; a link to a page becomes the command that prints it.
 func referTo(name, target string) string {
 	target, _, _ = strings.Cut(target, "#")
 	topic, isPage := strings.CutSuffix(target, ".md")

@@ -22,7 +22,7 @@ import (
 	"thru/internal/unit"
 )
 
-// historyCmd is about the results that are kept.
+// historyCmd works on the stored results.
 type historyCmd struct {
 	List   historyListCmd   `cmd:"" default:"withargs" help:"List them, the newest first: what history does by itself. --help has the filters."`
 	Export historyExportCmd `cmd:"" help:"Write them as JSON lines: a copy to keep, or for another machine."`
@@ -31,7 +31,7 @@ type historyCmd struct {
 	Prune  historyPruneCmd  `cmd:"" help:"Remove the oldest: by age, number or size."`
 }
 
-// filterFlags say which results are meant.
+// filterFlags select results.
 type filterFlags struct {
 	storeFile
 	Host    []string `group:"Which" name:"host" placeholder:"NAME" help:"This host took part, by its name as an end point or its own."`
@@ -45,7 +45,7 @@ type filterFlags struct {
 	Failed  bool     `group:"Which" name:"failed" help:"Ended by an error."`
 }
 
-// filter turns the flags into the store's terms.
+// filter converts the flags to a store.Filter.
 func (f filterFlags) filter(now time.Time) (store.Filter, error) {
 	s := store.Filter{Hosts: f.Host, Plan: f.Plan, Commands: f.Command, Verdict: f.Verdict}
 	if f.Failed {
@@ -88,7 +88,7 @@ type historyList struct {
 	Error   *measure.Error `json:"error"`
 }
 
-// Run lists what is kept.
+// Run lists the stored results.
 func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	if c.Limit < 1 {
 		return fault.Usagef("such as --limit 50", "--limit %d: no number of results", c.Limit)
@@ -126,7 +126,7 @@ func (c *historyListCmd) Run(ctx context.Context, e *env) error {
 	return c.print(e, found, more, errors.Is(err, fs.ErrNotExist), now)
 }
 
-// print writes the table, or why there is none.
+// print writes the table, or why it is empty.
 func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now time.Time) error {
 	if none && c.Store != "" {
 		return fault.Failf("without --store the usual one is read", "nothing is kept in %s", c.Store)
@@ -148,12 +148,12 @@ func (c *historyListCmd) print(e *env, found []store.Entry, more, none bool, now
 	return w.Flush()
 }
 
-// none tells that no flag asks for some of them.
+// none reports whether no filter is set.
 func (f filterFlags) none() bool {
 	return len(f.Host)+len(f.Command)+len(f.Label) == 0 && f.Pair+f.Plan+f.Since+f.Until+f.Verdict == "" && !f.Failed
 }
 
-// withStore opens the store, uses it and gives it back.
+// withStore opens the store, calls use, and closes the store.
 func (e *env) withStore(at storeFile, o store.Options, use func(store.Store) error) error {
 	s, err := archiveOf(keepFlags{storeFile: at}).Open(o)
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *historyExportCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// exportTo writes a file that is not there yet, whole or not at all.
+// exportTo writes a new file, complete or not at all.
 func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (int, error) {
 	const hint = "name a file that does not exist yet, in a folder that can be written to"
 	if _, err := os.Lstat(path); err == nil {
@@ -212,8 +212,8 @@ func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (
 	defer os.Remove(out.Name())
 	n, err := store.Export(ctx, out, s, f)
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
-		err = os.Link(out.Name(), path)                                                // fails where somebody has made one meanwhile
-		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission) { // a file system without links
+		err = os.Link(out.Name(), path)                                                // fails if the file exists by now
+		if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, os.ErrPermission) { // a file system without hard links
 			err = os.Rename(out.Name(), path)
 		}
 	}
@@ -223,7 +223,7 @@ func exportTo(ctx context.Context, path string, s store.Store, f store.Filter) (
 	return n, nil
 }
 
-// historyImportCmd takes results over.
+// historyImportCmd imports results.
 type historyImportCmd struct {
 	Files []string `arg:"" name:"file" help:"What export has written, or a document of --json; - is stdin."`
 	storeFile
@@ -319,7 +319,7 @@ func (c *historyPruneCmd) Run(ctx context.Context, e *env) error {
 	})
 }
 
-// remove removes results after it has asked.
+// remove removes results after a confirmation.
 func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, yes bool) error {
 	ids := make([]string, len(going))
 	for i, x := range going {
@@ -344,11 +344,11 @@ func (e *env) remove(ctx context.Context, s store.Store, going []store.Entry, ye
 // narrow is the width below which an entry takes two lines.
 const narrow = 120
 
-// commandColumn has room for each command: inventory is the longest.
+// commandColumn is the width of the longest command: inventory.
 const commandColumn = 9
 
-// writeEntries prints results as a table: id, when in this place's time, command,
-// verdict, and what it found. On a narrow terminal that has a line of its own.
+// writeEntries prints results as a table: id, local time, command, verdict, and what the result found. On a
+// narrow terminal the last has a line of its own.
 func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, now time.Time) {
 	longest := len("id")
 	for _, x := range entries {
@@ -374,7 +374,7 @@ func writeEntries(w io.Writer, entries []store.Entry, width int, colour bool, no
 	}
 }
 
-// whenText is short: the time of today, the day of this year, else the month.
+// whenText shortens a time: the clock time of today, the day of this year, else the month.
 func whenText(t, now time.Time) string {
 	t = t.In(now.Location())
 	switch {
@@ -393,7 +393,7 @@ func verdictText(v string) string {
 	return v
 }
 
-// titleText is what was found, and between whom or where, if the title does not say it.
+// titleText returns what the result found, and its pairs or hosts if the title does not name them.
 func titleText(x store.Entry) string {
 	said := []string{}
 	if len(x.Pairs) > 0 && !slices.ContainsFunc(x.Pairs, func(pair string) bool { return strings.Contains(x.Title, pair) }) {
@@ -411,7 +411,7 @@ func titleText(x store.Entry) string {
 	return fault.Printable(strings.Join(said, "  "))
 }
 
-// labelsText is by which labels it is called, after a gap.
+// labelsText returns the labels of a result after a gap.
 func labelsText(x store.Entry, gap string) string {
 	said := ""
 	for _, k := range slices.Sorted(maps.Keys(x.Labels)) {
@@ -421,7 +421,7 @@ func labelsText(x store.Entry, gap string) string {
 	return fault.Printable(said)
 }
 
-// pairsText is "a <-> b" where both directions were measured, and counts what is more.
+// pairsText returns "a <-> b" if both directions were measured, and counts the other pairs.
 func pairsText(pairs []string) string {
 	a, b, _ := strings.Cut(pairs[0], " -> ")
 	text, rest := pairs[0], len(pairs)-1
@@ -437,7 +437,7 @@ func pairsText(pairs []string) string {
 	return text
 }
 
-// coloured gives a verdict the colour that report's texts give it.
+// coloured gives a verdict the colour that it has in reports.
 func coloured(text, verdict string, colour bool) string {
 	switch {
 	case !colour || verdict == store.NoVerdict:

@@ -34,11 +34,11 @@ type listed struct {
 	Hosts      []listedHost `json:"hosts"`
 }
 
-// listedHost is a host, with its facts where they were asked for.
+// listedHost is a host, with its facts if they were asked for.
 type listedHost struct {
 	bus.Host
 	Facts *measure.Facts `json:"facts,omitempty"`
-	Error string         `json:"error,omitempty"` // why it has no facts
+	Error string         `json:"error,omitempty"` // why the facts are missing
 }
 
 // Run lists the hosts of a fleet.
@@ -71,7 +71,7 @@ func (c *hostsCmd) Run(ctx context.Context, e *env) error {
 	if err := c.print(ctx, e, fleet, controller, hosts, c.Facts || one); err != nil {
 		return err
 	}
-	if one { // whether it can be used is the exit code
+	if one { // the exit code tells whether it can be used
 		if _, err := remote.FindHost(hosts, controller, name, time.Now()); err != nil {
 			e.ErrorLines(err)
 			return console.Printed(err)
@@ -83,7 +83,7 @@ func (c *hostsCmd) Run(ctx context.Context, e *env) error {
 	return nil
 }
 
-// dial connects to the controller that is named, or to the only one.
+// dial connects to the named controller, or to the only one.
 func (c *hostsCmd) dial(ctx context.Context, e *env, controller string) (string, *bus.Fleet, error) {
 	nats, err := c.natsFlags.config()
 	switch {
@@ -103,7 +103,7 @@ func (c *hostsCmd) dial(ctx context.Context, e *env, controller string) (string,
 	return controller, f, err
 }
 
-// onlyController is the one that is kept, where there is one.
+// onlyController returns the only stored controller, or an error.
 func onlyController() (string, error) {
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
@@ -119,7 +119,7 @@ func onlyController() (string, error) {
 	}
 }
 
-// list asks for the hosts, in the order of their names; or for all that claim one name.
+// list returns the hosts sorted by name; with a name, all hosts that claim it.
 func (c *hostsCmd) list(ctx context.Context, fleet *bus.Fleet, controller, name string) ([]bus.Host, error) {
 	hosts, err := fleet.Hosts(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *hostsCmd) print(ctx context.Context, e *env, members *bus.Fleet, contro
 	return facts.Print(e.Out, doc, options)
 }
 
-// keeping says of results that wait at a host how many, and what is in their way.
+// keeping words how many results wait at a host for the controller, and what keeps them there.
 func keeping(h bus.Host) string {
 	waits := fmt.Sprintf("%d results wait there for the controller", h.Waiting)
 	switch {
@@ -189,7 +189,7 @@ func keeping(h bus.Host) string {
 	return waits + "; " + h.Problem
 }
 
-// hostRow is a host as report shows it.
+// hostRow converts a host to a row of the report.
 func hostRow(h bus.Host, now time.Time) fleet.HostRow {
 	r := fleet.HostRow{
 		Name: h.Name, Labels: h.Labels, Thru: h.Thru, Addrs: h.DataAddrs, CPUs: h.CPUs,
@@ -207,10 +207,10 @@ func hostRow(h bus.Host, now time.Time) fleet.HostRow {
 	return r
 }
 
-// factsAtOnce bounds how many hosts are asked for facts at a time.
+// factsAtOnce limits how many hosts are asked for facts concurrently.
 const factsAtOnce = 32
 
-// readFacts asks those that are there.
+// readFacts asks the hosts that are online.
 func readFacts(ctx context.Context, fleet *bus.Fleet, hosts []listedHost) {
 	places := make(chan struct{}, factsAtOnce)
 	done := make(chan struct{})
@@ -236,10 +236,10 @@ func readFacts(ctx context.Context, fleet *bus.Fleet, hosts []listedHost) {
 	}
 }
 
-// watchEvery is how often a list that is watched is asked for.
+// watchEvery is the interval between two requests for a watched list.
 const watchEvery = 2 * time.Second
 
-// watch prints the list whenever it is another one.
+// watch prints the list whenever it changes.
 func (c *hostsCmd) watch(ctx context.Context, e *env, fleet *bus.Fleet, controller, name string) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -268,7 +268,7 @@ func (c *hostsCmd) watch(ctx context.Context, e *env, fleet *bus.Fleet, controll
 	}
 }
 
-// state is a list without what changes by itself.
+// state returns the list as text without the fields that change all the time.
 func state(hosts []bus.Host) string {
 	still := slices.Clone(hosts)
 	for i := range still {

@@ -9,13 +9,13 @@ import (
 	"thru/internal/remote"
 )
 
-// hypervisorFlags name the hypervisors that may have the end points of a test.
+// hypervisorFlags name the hypervisors that may run the end points of a test.
 type hypervisorFlags struct {
 	Hypervisor []string `group:"Below the end points" name:"hypervisor" sep:"none" placeholder:"URL" help:"Say which virtual machines the end points are, and what their hosts do meanwhile: vsphere://USER@HOST (vCenter or ESXi), ssh://root@HOST (ESXi), or an end point that runs QEMU. Repeat for more."`
 	vsphereFlags
 }
 
-// onto has a dialer connect what the flags name.
+// onto sets up a dialer with the login options of the flags.
 func (f hypervisorFlags) onto(e *env, d remote.Dialer) remote.Dialer {
 	d.Insecure = f.Insecure
 	if d.Password == nil {
@@ -24,7 +24,7 @@ func (f hypervisorFlags) onto(e *env, d remote.Dialer) remote.Dialer {
 	return d
 }
 
-// above connects the ends of a pair, and the hypervisors below them.
+// above connects the ends of a pair and their hypervisors.
 func (f hypervisorFlags) above(ctx context.Context, e *env, d remote.Dialer, name string) (remote.Pair, func(), error) {
 	ends, closeEnds, err := d.Pair(ctx, name)
 	if err != nil {
@@ -39,8 +39,7 @@ func (f hypervisorFlags) above(ctx context.Context, e *env, d remote.Dialer, nam
 	return ends, func() { closeHypervisors(); closeEnds() }, nil
 }
 
-// connectHypervisors connects the hypervisors of a plan, unless they are. Its passwords
-// are asked for once.
+// connectHypervisors connects the hypervisors of a plan once. It asks for passwords once.
 func (r *planRun) connectHypervisors(ctx context.Context, d remote.Dialer, named []string) (err error) {
 	if r.hypervisors != nil {
 		return nil
@@ -54,8 +53,7 @@ func (r *planRun) connectHypervisors(ctx context.Context, d remote.Dialer, named
 	return err
 }
 
-// closeHypervisors ends them; a block that follows connects them anew, since a host may
-// have been started anew meanwhile.
+// closeHypervisors closes them; the next block connects again, since a host may have restarted meanwhile.
 func (r *planRun) closeHypervisors() {
 	if r.unbelow != nil {
 		r.unbelow()
@@ -63,7 +61,7 @@ func (r *planRun) closeHypervisors() {
 	r.hypervisors, r.unbelow = nil, nil
 }
 
-// vsphereFlags are those of a vCenter's or an ESXi host's web service.
+// vsphereFlags are the login options of a vCenter's or an ESXi host's web service.
 type vsphereFlags struct {
 	PasswordStdin bool `group:"Login" name:"password-stdin" help:"vsphere: read the password from the first line of stdin (else: THRU_PASSWORD, else it is asked for)."`
 	Insecure      bool `group:"Login" name:"insecure" help:"vsphere: accept any certificate (default: one that the system trusts, else the one that was kept at the first contact)."`

@@ -56,8 +56,8 @@ func (c *inventoryCmd) Run(ctx context.Context, e *env) error {
 	return e.outcome(doc, out, nil)
 }
 
-// mostKeptGuests bounds the VMs of a result that is kept: what is kept has to be
-// read again, and a file of a result has at most 64 MiB (iperfdoc.MaxFile).
+// mostKeptGuests limits the VMs of a stored result so that it can be read again: a result file has at most 64
+// MiB (iperfdoc.MaxFile).
 const mostKeptGuests = 20_000
 
 // sensible refuses flags that do not go together.
@@ -80,8 +80,8 @@ func (c *inventoryCmd) isVSphere() bool {
 	return strings.HasPrefix(strings.ToLower(c.Source), remote.VsphereScheme+"://")
 }
 
-// read asks for what was chosen. VMs are chosen while they are read; those of a
-// host only when it is known where they are.
+// read reads the chosen objects. It chooses VMs while it reads them, but those of a host only once their
+// placement is known.
 func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (measure.Inventory, error) {
 	vms, hosts := &choice{patterns: c.VM}, &choice{patterns: c.Host}
 	var want func(*measure.Guest) bool
@@ -104,11 +104,11 @@ func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (meas
 		on[h.ID] = hosts.has(h.Name, h.ID)
 	}
 	hypervisor.Choose(&v, func(g *measure.Guest) bool { return on[g.Host] }, func(h *measure.GuestHost) bool { return on[h.ID] })
-	if guests != nil { // chosen twice
+	if guests != nil { // chosen by both VM and host
 		v.GuestsTotal, v.HostsTotal = guests, all
 	}
 	switch {
-	case len(v.Hosts) == 0 && len(c.VM) > 0: // only their hosts were read
+	case len(v.Hosts) == 0 && len(c.VM) > 0: // only the hosts of these VMs were read
 		return v, fault.Failf(fmt.Sprintf("without --vm all VMs of the host are listed; these are on %s", strings.Join(hosts.names[:min(len(hosts.names), fault.MostNamed)], ", ")),
 			"%s has no VM %s on a host %s", source.Name(), strings.Join(c.VM, " or "), strings.Join(c.Host, " or "))
 	case len(v.Hosts) == 0:
@@ -117,13 +117,13 @@ func (c *inventoryCmd) read(ctx context.Context, source hypervisor.Source) (meas
 	return v, nil
 }
 
-// choice is what of a list some patterns choose, and which names there were.
+// choice holds the patterns that choose from a list, and the names in it.
 type choice struct {
 	patterns []string
 	names    []string
 }
 
-// has tells whether a pattern fits one of the names of a thing; letters may be large or small.
+// has reports whether a pattern matches one of the names of an object; case does not matter.
 func (c *choice) has(names ...string) bool {
 	c.names = append(c.names, names[0])
 	for _, p := range c.patterns {
@@ -136,7 +136,7 @@ func (c *choice) has(names ...string) bool {
 	return false
 }
 
-// nothing says that no pattern fits, and what there is.
+// nothing returns the error that no pattern matches, with a suggestion.
 func (c *choice) nothing(noun, at string) error {
 	hint := fmt.Sprintf("thru inventory %s lists all", at)
 	if s := fault.Suggest("did you mean ", strings.Trim(c.patterns[0], "*?"), c.names); s != "" {

@@ -25,19 +25,19 @@ type joinCmd struct {
 	natsFlags
 }
 
-// joined is what is said of a kept join string: never its secret.
+// joined is what thru prints of a stored join string: never its secret.
 type joined struct {
 	Name      string   `json:"name"`
 	Control   []string `json:"control"`
 	Data      []string `json:"data,omitempty"`
 	Cert      string   `json:"certificate_sha256,omitempty"`
-	Privilege string   `json:"privilege"` // over a NATS cluster: what the key lets do, "by_key"
+	Privilege string   `json:"privilege"` // over a NATS cluster: "by_key", the rights of the key
 }
 
-// byKey is the privilege of who reaches a controller over a NATS cluster.
+// byKey is the privilege of a client that reaches a controller over a NATS cluster.
 const byKey = "by_key"
 
-// Run keeps, lists or forgets join strings.
+// Run stores, lists or removes join strings.
 func (c *joinCmd) Run(e *env) error {
 	keys, err := bus.DefaultKeyring()
 	if err != nil {
@@ -59,10 +59,10 @@ func (c *joinCmd) Run(e *env) error {
 	return c.keep(e, keys)
 }
 
-// maxJoin bounds what is read from stdin; a join string is a few hundred bytes.
+// maxJoin limits what is read from stdin; a join string is a few hundred bytes.
 const maxJoin = 64 << 10
 
-// forgetJoined removes a name, whichever way it is kept.
+// forgetJoined removes a name, stored as a join string or as a NATS route.
 func forgetJoined(keys *bus.Keyring, name string) error {
 	err := keys.Remove(name)
 	if file, ferr := remote.NATSFile(name); errors.Is(err, os.ErrNotExist) && ferr == nil && os.Remove(file) == nil {
@@ -96,7 +96,7 @@ func (c *joinCmd) keep(e *env, keys *bus.Keyring) error {
 	return c.answer(e, fmt.Sprintf("%s is kept: control %s, to %s. Try: thru %s", c.Name, strings.Join(d.Control, " "), lets(j), try(j, c.Name)), d)
 }
 
-// keepNATS keeps the way to a controller over a NATS cluster.
+// keepNATS stores the route to a controller over a NATS cluster.
 func (c *joinCmd) keepNATS(e *env, nats *bus.NATSConfig) error {
 	if err := remote.SaveNATS(c.Name, nats, c.Replace); err != nil {
 		return err
@@ -110,7 +110,7 @@ func describeJoin(name string, j bus.Join) joined {
 	return joined{Name: name, Control: j.Control, Data: j.Data, Cert: fmt.Sprintf("%x", j.CertSHA256), Privilege: j.Privilege}
 }
 
-// lets is what the holder of a join string may do.
+// lets words what the holder of a join string may do.
 func lets(j bus.Join) string {
 	if p, ok := remote.Purposes[j.Privilege]; ok {
 		return p.Lets
@@ -121,7 +121,7 @@ func lets(j bus.Join) string {
 	return bus.PrivilegeMeasure + also(j.Privilege)
 }
 
-// also says what privileges let do beside measuring: ", capture and tune".
+// also words what privileges allow apart from measuring: ", capture and tune".
 func also(privileges string) string {
 	all := strings.Split(privileges, ",")
 	for i := range all {
@@ -131,7 +131,7 @@ func also(privileges string) string {
 	return strings.Join(append([]string{""}, all[:last]...), ", ") + " and " + all[last]
 }
 
-// doing is a privilege as a verb.
+// doing words a privilege as a verb.
 func doing(privilege string) string {
 	switch privilege {
 	case bus.PrivilegeFiles:
@@ -142,7 +142,7 @@ func doing(privilege string) string {
 	return privilege
 }
 
-// try is the command that the join string is for.
+// try returns the command that a join string is for.
 func try(j bus.Join, name string) string {
 	first, _, _ := strings.Cut(j.Privilege, ",")
 	switch first {
@@ -171,7 +171,7 @@ func (c *joinCmd) list(e *env, keys *bus.Keyring) error {
 	var text []string
 	for _, n := range names {
 		j, err := keys.Load(n)
-		if err != nil { // the others are still of use
+		if err != nil { // the others are still useful
 			text = append(text, fmt.Sprintf("%-16s cannot be read: %v", n, err))
 			continue
 		}

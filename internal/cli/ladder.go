@@ -36,8 +36,7 @@ type ladderCmd struct {
 	runFlags
 }
 
-// Run measures rungs: that of this machine, or of the path to an end point, or
-// several that are compared.
+// Run measures one rung, of this machine or of the path to an end point, or several rungs to compare.
 func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 	switch {
 	case len(c.rungs()) == 0 && !c.VCPUs && len(c.More) > 0:
@@ -62,15 +61,15 @@ func (c *ladderCmd) Run(ctx context.Context, e *env) error {
 // rungFlag is a flag that names the two ends of a rung.
 type rungFlag struct{ flag, rung, pair string }
 
-// rungs are those that flags name, the lowest first.
+// rungs returns the rungs that flags name, the lowest first.
 func (c *ladderCmd) rungs() []rungFlag {
 	return slices.DeleteFunc([]rungFlag{
 		{"--same-host", plan.RungSwitch, c.SameHost}, {"--same-lan", plan.RungLAN, c.SameLAN}, {"--across", plan.RungInterconnect, c.Across},
 	}, func(x rungFlag) bool { return x.pair == "" })
 }
 
-// isPlan tells a plan file from an end point. A name that was joined is an end
-// point, whatever lies in this folder.
+// isPlan distinguishes a plan file from an end point. A joined name is an end point even if this folder has a
+// file of that name.
 func (e *env) isPlan(name string) bool {
 	if name == "" || name == control.Local || strings.Contains(name, "://") {
 		return false
@@ -82,13 +81,13 @@ func (e *env) isPlan(name string) bool {
 	return !joined && (exists || isYAML(name))
 }
 
-// isYAML tells what is called as plan files are.
+// isYAML reports whether a name has the extension of a plan file.
 func isYAML(name string) bool {
 	kind := strings.ToLower(filepath.Ext(name))
 	return kind == ".yaml" || kind == ".yml"
 }
 
-// single measures one rung, in this process and at an end point.
+// single measures one rung between this process and an end point.
 func (c *ladderCmd) single(ctx context.Context, e *env) error {
 	r, err := c.read()
 	if err != nil {
@@ -98,7 +97,7 @@ func (c *ladderCmd) single(ctx context.Context, e *env) error {
 		return err
 	}
 	r.Local, r.Peer = control.Local, cmp.Or(c.What, control.Local)
-	if _, err := plan.Ladder(r); err != nil { // before anything is connected
+	if _, err := plan.Ladder(r); err != nil { // before connecting anything
 		return err
 	}
 	s, err := e.open(ctx, e.dial(r, c.Port, c.esxFlags), c.What, &r, c.formFlags, c.hypervisorFlags)
@@ -124,7 +123,7 @@ func (*ladderCmd) takes() (string, map[string]option.Flag) {
 	return flowOptions + "repeat precision reverse interval " + farOptions, map[string]option.Flag{"reverse": {Help: "From the end point to here; of a rung, from the second to the first."}}
 }
 
-// read turns the flags into plan's terms.
+// read converts the flags to a plan.Request.
 func (c *ladderCmd) read() (plan.Request, error) {
 	if c.has("window") {
 		return plan.Request{}, fault.Usagef("a ladder measures the default window and 800K; for one window: thru test -w SIZE", "-w does not go with ladder")
@@ -132,7 +131,7 @@ func (c *ladderCmd) read() (plan.Request, error) {
 	return c.request(plan.LadderTime)
 }
 
-// planned runs a plan file with rungs, or goes on with a run.
+// planned runs a plan file with rungs, or resumes a run.
 func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 	if others := e.TypedBut(ofPlans...); len(others) > 0 {
 		return fault.Usagef("write it into the plan (`thru help plan`); "+withPlan, "%s not go with a plan", flagsDo(others))
@@ -142,8 +141,8 @@ func (c *ladderCmd) planned(ctx context.Context, e *env) error {
 	return r.whole(ctx, c.What)
 }
 
-// ofRuns are the flags of plans and of several rungs alone, and ofPlans all that go
-// with a plan, which says the rest itself.
+// ofRuns are the flags for plans and for several rungs only. ofPlans are all flags that a plan allows; the
+// plan itself sets the rest.
 var (
 	ofRuns  = []string{"--only", "--go-on", "--resume", "--keep", "--dry-run"}
 	ofPlans = slices.Concat([]string{"-t", "--link-rate", "--force", "--hypervisor", "-i", "--store", "--no-store", "--label"}, formNames(), ofRuns)
@@ -151,7 +150,7 @@ var (
 
 const withPlan = "with a plan go -t, --link-rate, --force, --hypervisor, the forms of output and the flags of a run"
 
-// run is the run of a plan with the flags that go with any.
+// run returns the run of a plan with the flags that every plan allows.
 func (c *ladderCmd) run(e *env) *planRun {
 	r := &planRun{
 		env: e, command: "ladder", flags: c.runFlags, under: c.hypervisorFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
@@ -163,7 +162,7 @@ func (c *ladderCmd) run(e *env) *planRun {
 	return r
 }
 
-// compare measures several rungs, or one with more and more CPUs.
+// compare measures several rungs, or one with a growing number of CPUs.
 func (c *ladderCmd) compare(ctx context.Context, e *env) error {
 	r := c.run(e)
 	request, err := c.read()
@@ -184,7 +183,7 @@ func (c *ladderCmd) compare(ctx context.Context, e *env) error {
 	return r.whole(ctx, "ladder")
 }
 
-// pairs are the rungs that flags name, the lowest first.
+// pairs returns the rungs that flags name, the lowest first.
 func (c *ladderCmd) pairs() ([]plan.Rung, error) {
 	var rungs []plan.Rung
 	for _, x := range c.rungs() {
@@ -200,15 +199,15 @@ func (c *ladderCmd) pairs() ([]plan.Rung, error) {
 	return rungs, nil
 }
 
-// between is a pair of which this machine, where it is one, opens the
-// connections, since nobody can connect to it; of two others either may.
+// between returns a pair. If one end is this machine, it opens the connections, since nobody can connect to
+// it; of two other ends either may.
 func between(from, to string) plan.Pair {
 	local := from == control.Local || to == control.Local
 	return plan.Pair{From: from, To: to, DialTo: to == control.Local && from != to, Either: !local && from != to}
 }
 
-// rungsFrom fills the rungs of a ladder by what hypervisors tell: with the end
-// points that are named, or with machines that it chooses.
+// rungsFrom fills the rungs of a ladder from the inventories of hypervisors: with the named end points, or
+// with machines that it chooses.
 func (e *env) rungsFrom(ctx context.Context, sources []hypervisor.Source, ends []string) (place.Ladder, error) {
 	p := e.Board(false)
 	defer p.Clear()
@@ -227,14 +226,13 @@ func (e *env) rungsFrom(ctx context.Context, sources []hypervisor.Source, ends [
 	return place.Fill(ends, all, e.leadsThere)
 }
 
-// leadsThere tells of a name that is an end point by itself: one that was joined,
-// or one of a controller.
+// leadsThere reports whether a name is an end point by itself: a joined one, or one of a controller.
 func (e *env) leadsThere(name string) bool {
 	joined, _ := e.isJoined(name)
 	return joined || strings.Contains(name, "/")
 }
 
-// filled measures the rungs that the end points fill by what hypervisors tell of them.
+// filled measures the rungs that hypervisors report for the end points.
 func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 	switch {
 	case len(c.Hypervisor) == 0:
@@ -265,7 +263,7 @@ func (c *ladderCmd) filled(ctx context.Context, e *env) error {
 	return r.whole(ctx, "ladder")
 }
 
-// printRungs tells which rungs were found, and why others were not.
+// printRungs prints which rungs were found, and why others were not.
 func (e *env) printRungs(l place.Ladder) {
 	for _, r := range l.Rungs {
 		switch {
@@ -280,7 +278,7 @@ func (e *env) printRungs(l place.Ladder) {
 	}
 }
 
-// fromHypervisors writes a ladder of what hypervisors tell.
+// fromHypervisors writes a ladder plan from the inventories of hypervisors.
 func (c *planNewCmd) fromHypervisors(ctx context.Context, e *env) error {
 	if c.Kind != "ladder" {
 		return fault.Usagef("thru plan new ladder --from URL", "--from is of a ladder, not of the plan %s", c.Kind)

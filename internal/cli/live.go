@@ -16,15 +16,15 @@ import (
 	"thru/internal/unit"
 )
 
-// watch shows the progress of a plan on a terminal, and nothing elsewhere.
-// It implements control.Observer, whose calls come from one goroutine.
+// watch shows the progress of a plan on a terminal, and nothing without one. It implements control.Observer,
+// whose calls come from one goroutine.
 type watch struct {
 	*console.Board
 	plan     plan.Plan
 	interval time.Duration
 	specs    []measure.Spec
-	rows     map[int64][]control.Live // by number of the interval: what has come of it
-	each     int                      // how many ends tell of a flow: a foreign one does not
+	rows     map[int64][]control.Live // reports by number of the interval
+	each     int                      // how many ends report a flow: a foreign end does not
 	trial    bool                     // of a search
 }
 
@@ -37,7 +37,7 @@ func newWatch(e *env, p plan.Plan, ends remote.Pair, interval time.Duration, sil
 	return v
 }
 
-// describePlan says before the test what will run, and for how long.
+// describePlan words before the test what will run, and for how long.
 func describePlan(p plan.Plan, ends remote.Pair) string {
 	what := unit.Plural(p.Runs(), "run")
 	where := theEnds(ends)
@@ -52,7 +52,7 @@ func describePlan(p plan.Plan, ends remote.Pair) string {
 	return fmt.Sprintf("%s: %s of %s; about %s", where, what, unit.Duration(spec.Duration), about)
 }
 
-// theEnds names what is measured.
+// theEnds names the end points.
 func theEnds(ends remote.Pair) string {
 	if ends.Local == ends.Peer {
 		return "this machine against itself"
@@ -60,7 +60,7 @@ func theEnds(ends remote.Pair) string {
 	return "local and " + ends.Peer.Name
 }
 
-// mainSpec is the first flow that is no figure beside.
+// mainSpec returns the first flow that is no baseline.
 func mainSpec(p plan.Plan) measure.Spec {
 	for _, s := range p.Steps {
 		if !s.Baseline {
@@ -73,7 +73,7 @@ func mainSpec(p plan.Plan) measure.Spec {
 // Hear implements control.Observer.
 func (v *watch) Hear(e control.Event) { hearSteps(v, v.Board, e) }
 
-// hearSteps tells a view of a plan what happens; the rest is the board's.
+// hearSteps passes events to a view of a plan; the rest goes to the board.
 func hearSteps(v interface {
 	Step(label string, specs []measure.Spec, done, total int)
 	Live(control.Live)
@@ -94,11 +94,11 @@ func hearSteps(v interface {
 	}
 }
 
-// Step begins the lines of a run.
+// Step prints the heading of a run.
 func (v *watch) Step(label string, specs []measure.Spec, done, total int) {
 	v.specs, v.rows = specs, map[int64][]control.Live{}
 	v.trial = specs[0].Protocol == measure.UDP && v.plan.Steps[0].Specs[0].Search && !specs[0].Search
-	if v.trial { // one line each, when it is over
+	if v.trial { // one line each, when it has ended
 		return
 	}
 	v.Line("%s%s, %s", label, repetition(done, total), unit.Plural(specs[0].Streams, "stream"))
@@ -111,8 +111,7 @@ func repetition(done, total int) string {
 	return fmt.Sprintf(" (%d of %d)", done+1, total)
 }
 
-// Live prints a line when both ends of all
-// flows have told of the interval.
+// Live prints a line once both ends of all flows have reported the interval.
 func (v *watch) Live(l control.Live) {
 	if v.W == nil || v.trial || l.Event.Kind != bus.EventProgress {
 		return
@@ -126,14 +125,14 @@ func (v *watch) Live(l control.Live) {
 	delete(v.rows, n)
 }
 
-// combine makes one line of the interval's events: bytes as the receivers saw
-// them, retransmits of the senders, the load of each host once.
+// combine merges the interval's events to one line: bytes of the receivers, retransmissions of the senders,
+// the load of each host once.
 func (v *watch) combine(row []control.Live) live.State {
 	first := row[0]
 	line := live.State{Phase: first.Event.Phase, Flows: make([]live.Flow, len(v.specs)),
 		ElapsedNs: int64(first.Ramp), TotalNs: int64(first.Ramp + first.Total)}
 	if v.specs[0].Amount > 0 {
-		line.TotalNs = 0 // how long it takes is what is measured
+		line.TotalNs = 0 // the duration is what the test measures
 	}
 	seen := map[string]bool{}
 	for _, l := range row {
@@ -155,8 +154,8 @@ func (v *watch) combine(row []control.Live) live.State {
 	return line
 }
 
-// liveFlow is one flow of a line, with what its kind of traffic has; of a
-// sender to a foreign end nobody knows the loss yet.
+// liveFlow returns one flow of a line with the figures of its kind of traffic. The loss on the way to a
+// foreign end is not known yet.
 func liveFlow(s measure.Spec, e bus.Event, several, knowsLoss bool) live.Flow {
 	f := live.Flow{Name: s.From + " -> " + s.To, Bytes: e.Bytes, SpanNs: e.SpanNs}
 	switch {
@@ -184,12 +183,12 @@ func localFirst(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Failed says what has failed, and why.
+// Failed prints what has failed, and why.
 func (v *watch) Failed(s measure.Spec, err error) {
 	v.Line("%s -> %s failed: %v", s.From, s.To, err)
 }
 
-// Ran prints what a trial has carried.
+// Ran prints the result of a trial.
 func (v *watch) Ran(c *measure.Cell) {
 	if c.Search != nil && len(c.Search.Trials) > 0 {
 		t := c.Search.Trials[len(c.Search.Trials)-1]

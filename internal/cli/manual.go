@@ -21,24 +21,24 @@ import (
 	"thru/internal/unit"
 )
 
-// A plan whose variants take a person, or a reboot, runs in blocks: before each
-// thru says what is to be done at which host, waits until it sees that it was, and
-// connects the end points anew. It sets and restarts nothing itself.
+// A plan whose variants need a manual step or a reboot runs in blocks. Before each block thru prints what to
+// do at which host, waits until the change is in force, and connects the end points again. It sets and
+// restarts nothing itself.
 
-// How a state was known to be in force (measure.Hand.How).
+// How thru knew that a state was in force (measure.ManualStep.How).
 const (
 	knownByFact = "fact"
 	knownByWord = "word"
 	knownBefore = "was so"
 )
 
-// How often a host is asked for the fact, and how long one answer may take.
+// manualPoll is the interval between two reads of the fact, manualWait the limit of one read.
 const (
 	manualPoll = 2 * time.Second
 	manualWait = time.Minute
 )
 
-// runBlocks runs a plan block after block.
+// runBlocks runs a plan one block after the other.
 func (r *planRun) runBlocks(ctx context.Context, p plan.Plan) error {
 	if err := r.keep(p); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (r *planRun) runBlocks(ctx context.Context, p plan.Plan) error {
 	return r.conclude(ctx, doc, err)
 }
 
-// block connects the end points and measures until so many turns are made. After a
-// reboot they may take their time to come back.
+// block connects the end points and measures until the given number of turns is done. It retries, since hosts
+// need time after a reboot.
 func (r *planRun) block(ctx context.Context, p plan.Plan, h *plan.ManualStep, turns int) (*measure.Document, error) {
 	var ends map[string]*control.EndPoint
 	var closeAll func()
@@ -91,8 +91,7 @@ func (r *planRun) block(ctx context.Context, p plan.Plan, h *plan.ManualStep, tu
 	return r.measure(ctx, p, ends, turns)
 }
 
-// patience is how long end points are waited for: where a person has just done
-// something, as long as for that.
+// patience returns how long to retry the end points: after a manual step, as long as the step may take.
 func (r *planRun) patience(h *plan.ManualStep) time.Duration {
 	if n := len(r.manualSteps); h == nil || n == 0 || r.manualSteps[n-1].How == knownBefore {
 		return 0
@@ -100,7 +99,7 @@ func (r *planRun) patience(h *plan.ManualStep) time.Duration {
 	return h.Wait
 }
 
-// pause waits, or until the context ends.
+// pause waits for d, or until the context ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -108,8 +107,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// bring has the state of a block come into force: it is so already, or a person is
-// told what to do and waited for.
+// bring waits until the state of a block is in force. If it is not in force already, it prints the manual
+// step and waits for it.
 func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.ManualStep) error {
 	if h == nil {
 		return nil
@@ -122,18 +121,18 @@ func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.ManualSt
 		if asked {
 			x.How = knownByFact
 		}
-		if asked && h.Reboot && x.DoneAt == nil { // nobody has seen it go meanwhile
+		if asked && h.Reboot && x.DoneAt == nil { // the host has not been seen to restart meanwhile
 			x.How = knownByWord
 		}
 		return r.done(x)
-	case h.Fact == "" && asked && (x.DoneAt != nil || !console.IsTerminal(r.env.In)): // who resumes the run says so by that
+	case h.Fact == "" && asked && (x.DoneAt != nil || !console.IsTerminal(r.env.In)): // resuming the run confirms the step
 		x.How = knownByWord
 		return r.done(x)
 	}
 	if !asked {
 		x.Before = value
 	}
-	x.DoneAt = nil // it may have been in force before the run was interrupted, and is not now
+	x.DoneAt = nil // the state may have been in force before the interruption, and is not now
 	r.keepManualSteps()
 	r.ask(x, blocks, h, value, why)
 	if h.Fact == "" {
@@ -142,7 +141,7 @@ func (r *planRun) bring(ctx context.Context, block, blocks int, h *plan.ManualSt
 	return r.await(ctx, x, h)
 }
 
-// blockState is what is known of a block's state: anew, or of before the run was interrupted.
+// blockState returns the state of a block: new, or from before the interruption. asked reports the latter.
 func (r *planRun) blockState(block int, h *plan.ManualStep) (x *measure.ManualStep, asked bool) {
 	i := slices.IndexFunc(r.manualSteps, func(x measure.ManualStep) bool { return x.Block == block })
 	if asked = i >= 0; !asked {
@@ -155,7 +154,7 @@ func (r *planRun) blockState(block int, h *plan.ManualStep) (x *measure.ManualSt
 
 // done notes that a state is in force.
 func (r *planRun) done(x *measure.ManualStep) error {
-	if x.DoneAt == nil { // else it has been measured in, and is so again
+	if x.DoneAt == nil { // else the block was already measured in this state
 		x.DoneAt = new(time.Now())
 	}
 	r.keepManualSteps()
@@ -168,7 +167,7 @@ func (r *planRun) done(x *measure.ManualStep) error {
 	return nil
 }
 
-// factText says the fact by which a state was seen, where there is one.
+// factText words the fact that confirmed a state, if there is one.
 func factText(x *measure.ManualStep) string {
 	if x.After == nil {
 		return ""
@@ -176,13 +175,13 @@ func factText(x *measure.ManualStep) string {
 	return fmt.Sprintf(": %s of %s is %s", x.Fact, x.Host, clipLine(*x.After))
 }
 
-// waits tells whether the run has ended before a state was in force.
+// waits reports whether the run ended before a state was in force.
 func (r *planRun) waits() bool {
 	n := len(r.manualSteps)
 	return n > 0 && r.manualSteps[n-1].DoneAt == nil
 }
 
-// keepManualSteps writes down what was asked for and done.
+// keepManualSteps writes the manual steps to the journal.
 func (r *planRun) keepManualSteps() {
 	if r.journal == nil {
 		return
@@ -193,14 +192,14 @@ func (r *planRun) keepManualSteps() {
 	}
 }
 
-// note has the document tell what was done by hand.
+// note copies the manual steps to the document.
 func (r *planRun) note(doc *measure.Document) {
 	if doc.Plan != nil {
 		doc.Plan.ManualSteps = slices.Clone(r.manualSteps)
 	}
 }
 
-// ask says what is to be done.
+// ask prints what to do.
 func (r *planRun) ask(x *measure.ManualStep, blocks int, h *plan.ManualStep, value *string, why error) {
 	say := r.env.Line
 	say(fmt.Sprintf("block %d of %d, %s: at %s run", x.Block+1, blocks, x.Variant, x.Host))
@@ -223,7 +222,7 @@ func (r *planRun) ask(x *measure.ManualStep, blocks int, h *plan.ManualStep, val
 	}
 }
 
-// awaitManual waits for a person's word, where there is one to ask.
+// awaitManual waits for the user's confirmation at the terminal.
 func (r *planRun) awaitManual(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep) error {
 	if !console.IsTerminal(r.env.In) {
 		return fault.Failf("do it; who goes on with the run says that it is done", "cli: %s has to be brought into force by hand, and nobody is here to say that it is", x.Variant)
@@ -238,8 +237,8 @@ func (r *planRun) awaitManual(ctx context.Context, x *measure.ManualStep, h *pla
 	return r.done(x)
 }
 
-// await asks the host until the fact is as wanted; where it is to be started anew,
-// it must have been gone before: what is configured may not be in force yet.
+// await polls the host until the fact has the wanted value. After a reboot step the host must have been
+// unreachable first: a configured value may not be in force yet.
 func (r *planRun) await(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(h.Wait))
@@ -269,7 +268,7 @@ func (r *planRun) await(ctx context.Context, x *measure.ManualStep, h *plan.Manu
 	}
 }
 
-// gaveUp is the error of a state that has not come into force.
+// gaveUp returns the error of a state that did not come into force.
 func (r *planRun) gaveUp(ctx context.Context, x *measure.ManualStep, h *plan.ManualStep, last string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fault.Failf("", "%s while %s was waited for", measure.Interrupted, x.Variant)
@@ -277,8 +276,7 @@ func (r *planRun) gaveUp(ctx context.Context, x *measure.ManualStep, h *plan.Man
 	return fault.Failf("wait: in the plan takes longer", "cli: %s has not come into force within %s: %s", x.Variant, unit.Duration(int64(h.Wait)), last)
 }
 
-// fact reads the value by which a state is seen; nil with the reason where it could
-// not be read.
+// fact reads the fact that confirms a state; nil and the reason if it cannot be read.
 func (r *planRun) fact(ctx context.Context, h *plan.ManualStep) (*string, error) {
 	if h.Fact == "" {
 		return nil, nil
@@ -300,16 +298,15 @@ func (r *planRun) fact(ctx context.Context, h *plan.ManualStep) (*string, error)
 	return nil, fmt.Errorf("%s of %s %w: there is no such fact (thru check --json shows its facts)", h.Fact, h.Host, errNoFact)
 }
 
-// errNoFact is of a host that answers, and does not tell the fact.
+// errNoFact is the error of a host that answers without the fact.
 var errNoFact = errors.New("was not read")
 
-// factsAt reads the facts of a host: by its agent, or of a system that is read by
-// its own commands by these.
+// factsAt reads the facts of a host: by its agent, or with the system's own commands over ssh.
 func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error) {
 	d := remote.Dialer{Network: r.env.network, Port: bus.DefaultPort, Checks: true}
 	if strings.HasPrefix(at, remote.SSHScheme+"://") {
 		facts, _, err := factsByCommands(ctx, at, func(string) {})
-		if !errors.Is(err, platform.ErrUnknown) { // which an agent reads
+		if !errors.Is(err, platform.ErrUnknown) { // an agent can read it
 			return &facts, err
 		}
 	}
@@ -332,7 +329,7 @@ func (r *planRun) factsAt(ctx context.Context, at string) (*measure.Facts, error
 	return &reply.Facts, err
 }
 
-// factsByCommands reads a host over ssh by its own commands; tell hears what is done.
+// factsByCommands reads a host with its own commands over ssh; it reports each step to tell.
 func factsByCommands(ctx context.Context, at string, tell func(string)) (facts measure.Facts, destination string, err error) {
 	destination, port, err := remote.SSHTarget(at)
 	if err != nil {
@@ -350,5 +347,5 @@ func factsByCommands(ctx context.Context, at string, tell func(string)) (facts m
 	return facts, destination, err
 }
 
-// clipLine is a value in a line.
+// clipLine shortens a value to fit into a line.
 func clipLine(s string) string { return unit.Line(s, 80) }

@@ -14,8 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// measurement is the path of all commands that measure between two ends: these are
-// connected, and what the runner makes of them is printed, kept and judged.
+// measurement is a measurement between two ends, common to all commands: open connects the ends, the runner
+// measures, end prints, stores and judges the result.
 type measurement struct {
 	*env
 	runner control.Runner
@@ -25,8 +25,8 @@ type measurement struct {
 	keeper *keeper // of packets; nil: none are kept
 }
 
-// open connects the ends and what lies below them, once it is known that the files
-// that are asked for can be written. What connecting tells is taken into the request.
+// open checks that the output files can be written, and connects the ends and their hypervisors. It completes
+// the request with what it learns about the ends.
 func (e *env) open(ctx context.Context, d remote.Dialer, peer string, r *plan.Request, out formFlags, below hypervisorFlags) (*measurement, error) {
 	f, err := out.wanted()
 	if err != nil {
@@ -41,7 +41,7 @@ func (e *env) open(ctx context.Context, d remote.Dialer, peer string, r *plan.Re
 	return s, nil
 }
 
-// capture has the packets of a plan kept where the flags ask for it.
+// capture keeps the packets of a plan if the flags ask for it.
 func (s *measurement) capture(f captureFlags, p plan.Plan) (err error) {
 	if s.keeper, err = f.keeper(p, s.ends); s.keeper != nil {
 		s.runner.Keep = s.keeper.keep
@@ -49,12 +49,12 @@ func (s *measurement) capture(f captureFlags, p plan.Plan) (err error) {
 	return err
 }
 
-// end prints and keeps what was measured, and makes of it how the command ends.
+// end prints and stores the result, and returns the error that ends the command.
 func (s *measurement) end(doc *measure.Document, err error) error {
 	return s.concluded(doc, s.keeper.forms(s.forms), s.runner.Watch, err)
 }
 
-// concluded is outcome of what somebody has watched until now.
+// concluded clears the live view, then prints and stores the result.
 func (e *env) concluded(doc *measure.Document, f forms, watch control.Observer, err error) error {
 	if w, ok := watch.(interface{ Clear() }); ok {
 		w.Clear()
@@ -64,12 +64,12 @@ func (e *env) concluded(doc *measure.Document, f forms, watch control.Observer, 
 	return e.outcome(doc, f, err)
 }
 
-// dialer connects ends as a request asks for it.
+// dialer returns a dialer with the addresses of a request.
 func (e *env) dialer(r plan.Request, port int) remote.Dialer {
 	return remote.Dialer{Network: e.network, Port: port, Family: r.Family, Device: r.BindDev, Source: r.BindAddr, DataAddr: r.DataAddr}
 }
 
-// dial is a dialer whose other end may be a program that is no agent.
+// dial returns a dialer that also connects programs that are no agents.
 func (e *env) dial(r plan.Request, port int, x esxFlags) remote.Dialer {
 	d := e.dialer(r, port)
 	d.VMkernel, d.Firewall = true, x.Firewall
@@ -80,10 +80,10 @@ func (e *env) dial(r plan.Request, port int, x esxFlags) remote.Dialer {
 	return d
 }
 
-// probing is how the path of a request is probed.
+// probing returns the settings to probe the path of a request.
 func probing(r plan.Request) control.Probing {
 	return control.Probing{Source: r.BindAddr, Device: r.BindDev, DataAddr: r.DataAddr, Family: r.Family}
 }
 
-// stated is a rate that a person has stated, as figures are held against it.
+// stated converts a link rate that the user stated.
 func stated(l plan.Link) stat.Link { return stat.Link{RateBps: l.RateBps, Layer: l.Layer} }

@@ -17,7 +17,7 @@ import (
 	"thru/internal/remote"
 )
 
-// memberFlags have an agent serve under a controller.
+// memberFlags let an agent serve under a controller.
 type memberFlags struct {
 	Controller string   `group:"Fleet" name:"controller" placeholder:"NAME" help:"Serve under this controller, dialling out: a name of thru join, the join string itself, or - to read it from stdin. Without -p and --bind nothing listens for control here."`
 	Name       string   `group:"Fleet" name:"name" help:"Name in the fleet (default: that of the host)."`
@@ -25,19 +25,19 @@ type memberFlags struct {
 	natsFlags
 }
 
-// member is the agent's place in a fleet. Of a nil one nothing is known.
+// member is the agent's membership in a fleet; nil without a controller.
 type member struct {
-	under string // the controller, as the person called it
+	under string // the controller as the user named it
 	conf  bus.AttachConfig
 	spool *agent.Spool
 	say   *console.Sayer
 
 	agent  *agent.Agent
 	post   *bus.Post
-	unlock func() // gives the state folder free
+	unlock func() // unlocks the state folder
 }
 
-// member reads the flags; nil where the agent serves under no controller.
+// member reads the flags; nil if the agent serves under no controller.
 func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 	f := c.memberFlags
 	nats, err := f.natsFlags.config()
@@ -76,8 +76,8 @@ func (c *serveCmd) member(e *env, state *bus.State) (*member, error) {
 	return m, nil
 }
 
-// lock holds the state folder, which is who this host is: of two processes with
-// one identity the bus would end one, and both would deliver what is spooled.
+// lock locks the state folder, which holds the identity of this host: of two processes with one identity the
+// bus would end one, and both would deliver the spooled results.
 func (m *member) lock(state *bus.State) (err error) {
 	m.unlock, err = bus.LockFile(filepath.Join(state.Dir(), "serve.lock"))
 	if errors.Is(err, bus.ErrLocked) {
@@ -87,7 +87,7 @@ func (m *member) lock(state *bus.State) (err error) {
 	return err
 }
 
-// labels are those of the flags; what cannot be a host's is refused.
+// labels returns the labels of the flags, and refuses invalid ones.
 func (f memberFlags) labels() (map[string]string, error) {
 	labels, err := readLabels(f.Label)
 	if err != nil {
@@ -101,7 +101,7 @@ func (f memberFlags) labels() (map[string]string, error) {
 	return labels, nil
 }
 
-// config is what the agent is told of its place.
+// config adds the membership to the agent's configuration.
 func (m *member) config(c *agent.Config) {
 	if m == nil {
 		return
@@ -110,7 +110,7 @@ func (m *member) config(c *agent.Config) {
 	c.Addrs = func() []string { return bus.HostAddrs(m.conf.Device) }
 }
 
-// attach takes the place. The agent's events go to both kinds of clients.
+// attach joins the fleet. The agent's events go to both kinds of clients.
 func (m *member) attach(ctx context.Context, a *agent.Agent, own bus.Publish) error {
 	m.agent, m.conf.Busy = a, a.Busy
 	m.conf.Spool = func() (int, string) { return m.spool.Waiting(), m.spool.Trouble() }
@@ -131,8 +131,8 @@ func (m *member) attach(ctx context.Context, a *agent.Agent, own bus.Publish) er
 	return nil
 }
 
-// run says how the place is, and delivers what is spooled, until the context
-// ends or the place is lost for good.
+// run reports the state of the membership, and delivers spooled results, until the context ends or the
+// membership is lost for good.
 func (m *member) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -142,7 +142,7 @@ func (m *member) run(ctx context.Context) error {
 		m.spool.Deliver(ctx, m.deliver)
 	}()
 	defer func() { cancel(); <-delivered }()
-	var settled <-chan time.Time // when nothing has come against the place
+	var settled <-chan time.Time // fires when the controller has not refused the name
 	for ready := false; ; {
 		select {
 		case <-ctx.Done():
@@ -151,7 +151,7 @@ func (m *member) run(ctx context.Context) error {
 			settled, ready = nil, m.status(bus.Status{Connected: true}, ready)
 		case s := <-m.post.Status():
 			if !ready && (errors.Is(s.Err, bus.ErrSecret) || errors.Is(s.Err, bus.ErrCertificate)) {
-				return s.Err // no waiting mends that
+				return s.Err // waiting cannot fix this
 			}
 			if s.Ended {
 				return s.Err
@@ -165,14 +165,14 @@ func (m *member) run(ctx context.Context) error {
 	}
 }
 
-// settleTime is how long a controller has to refuse a name before the host calls
-// itself ready: that it accepts one it does not say.
+// settleTime is how long a host waits for the controller to refuse its name before it reports ready: the
+// controller does not report acceptance.
 const settleTime = 500 * time.Millisecond
 
-// mostShown bounds how many addresses of a controller a line names.
+// mostShown limits how many addresses of a controller a line names.
 const mostShown = 3
 
-// status says what has changed, once, and whether the agent has ever been ready.
+// status reports a changed state once, and returns whether the agent has ever been ready.
 func (m *member) status(s bus.Status, ready bool) bool {
 	where := m.under
 	if j := m.conf.Join; j != nil {
@@ -197,7 +197,7 @@ func (m *member) status(s bus.Status, ready bool) bool {
 	return ready
 }
 
-// deliver hands one document to the controller.
+// deliver sends one document to the controller.
 func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 	err := m.post.Deliver(ctx, s)
 	switch {
@@ -210,7 +210,7 @@ func (m *member) deliver(ctx context.Context, s bus.Spooled) error {
 	return err
 }
 
-// leave gives the place back.
+// leave leaves the fleet and unlocks the state folder.
 func (m *member) leave() {
 	if m != nil && m.post != nil {
 		m.post.Close()

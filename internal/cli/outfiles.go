@@ -10,8 +10,7 @@ import (
 	"thru/internal/fault"
 )
 
-// writable finds out before a long measurement whether a file that a flag names
-// can be written.
+// writable checks before a long measurement that the file of a flag can be written.
 func writable(flag, path string) error {
 	if path == "" {
 		return nil
@@ -33,25 +32,24 @@ func writable(flag, path string) error {
 	return os.Remove(f.Name())
 }
 
-// temporaryBeside makes a file of a name of its own where another one is to be: it is
-// nobody's, and no link is followed.
+// temporaryBeside creates a file with a random name next to path. It opens no existing file and follows no
+// link.
 func temporaryBeside(path string, mode os.FileMode) (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%s%s", path, rand.Text()[:8], part), os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 }
 
-// unwritten is the error of a file that a flag names.
+// unwritten returns the error of a file that a flag names.
 func unwritten(flag string, err error) error {
 	return fault.Failf(flag+" wants a file in a folder that can be written to", "cli: writing the file of %s: %w", flag, err)
 }
 
-// part is the ending of a file that is not whole yet.
+// part is the suffix of an incomplete file.
 const part = ".part"
 
-// replaceFile writes a file beside its place and renames it, so that no half
-// one is ever found there.
+// replaceFile writes a temporary file next to path and renames it, so that no reader finds half a file.
 func replaceFile(flag, path string, content []byte) error {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // the file is replaced, not the link to it
+		path = real // replace the file, not the link to it
 	}
 	if isDevice(path) {
 		if err := writeInto(path, content); err != nil {
@@ -74,13 +72,13 @@ func replaceFile(flag, path string, content []byte) error {
 	return nil
 }
 
-// isDevice tells of a device, a pipe or the like: it is written to, and nobody's to replace.
+// isDevice reports whether path is a device, a pipe or the like, which is written to, not replaced.
 func isDevice(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular() && !info.IsDir()
 }
 
-// writeInto writes to what is there and stays.
+// writeInto writes to an existing file without replacing it.
 func writeInto(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -27,7 +27,7 @@ type planNewCmd struct {
 	vsphereFlags
 }
 
-// Run writes a plan to start from.
+// Run writes a starter plan.
 func (c *planNewCmd) Run(ctx context.Context, e *env) error {
 	if len(c.From) > 0 {
 		return c.fromHypervisors(ctx, e)
@@ -42,7 +42,7 @@ func (c *planNewCmd) Run(ctx context.Context, e *env) error {
 	return c.write(e, c.File, text)
 }
 
-// write puts the text where it is wanted.
+// write writes the text to the file, or to stdout.
 func (c *planNewCmd) write(e *env, file string, text []byte) error {
 	if file == "" || file == "-" {
 		_, err := e.Out.Write(text)
@@ -55,7 +55,7 @@ func (c *planNewCmd) write(e *env, file string, text []byte) error {
 	return err
 }
 
-// newFileOnly writes a file that does not exist yet.
+// newFileOnly writes a file that must not exist yet.
 func newFileOnly(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {
@@ -76,7 +76,7 @@ type planCheckCmd struct {
 	JSON bool   `name:"json" help:"Print what it would run as JSON."`
 }
 
-// Run checks a plan file. A controller that it selects hosts of is asked for them.
+// Run checks a plan file. It asks a controller for the hosts that the plan selects.
 func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{env: e, command: "run", forms: forms{formFlags: formFlags{JSON: c.JSON}}}
 	if err := r.begin(ctx, c.File); err != nil {
@@ -94,10 +94,10 @@ func (c *planCheckCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
-// unconnected is what is known of end points that are not connected.
+// unconnected returns what is known of an end point before it is connected: nothing.
 func unconnected(string) planfile.Found { return planfile.Found{} }
 
-// printWarnings tells what the one who wrote the plan should know.
+// printWarnings prints the warnings of a plan.
 func (r *planRun) printWarnings(p plan.Plan) {
 	for _, w := range p.Warnings {
 		r.env.Line("warning: " + w)
@@ -118,7 +118,7 @@ type listedPlan struct {
 	Error     *listedNoFail `json:"error"`
 }
 
-// listedNoFail is never there: a plan that is wrong gives a document with its error.
+// listedNoFail is always null: a wrong plan gives a document with its error.
 type listedNoFail struct{}
 
 type listedEnd struct {

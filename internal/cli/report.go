@@ -41,7 +41,7 @@ func (*reportCmd) takes() (string, map[string]option.Flag) {
 	return "link-rate", map[string]option.Flag{"link-rate": {Group: "Form", Help: "Nominal rate of the link, for ceiling and verdict, where the file knows none or another."}}
 }
 
-// Run prints results that were kept, or judges signatures.
+// Run prints stored results, or checks signatures.
 func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	if err := c.sensible(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c *reportCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
-// sensible refuses what does not go together.
+// sensible refuses flags that do not go together.
 func (c *reportCmd) sensible() error {
 	stdouts := 0
 	for _, x := range []bool{c.JSON, c.IPerf3, c.Markdown == "-", c.CSV == "-", c.JUnit == "-"} {
@@ -103,15 +103,15 @@ func (c *reportCmd) sensible() error {
 	return nil
 }
 
-// forms are those that are asked for.
+// forms returns the forms that the flags ask for.
 func (c *reportCmd) forms() forms {
 	return forms{formFlags: formFlags{JSON: c.JSON, Samples: c.Samples, HTML: c.HTML, Markdown: c.Markdown, Summary: c.Summary, CSV: c.CSV, JUnit: c.JUnit}, raw: c.WithRaw}
 }
 
-// filesAsked tells whether it is to be written somewhere.
+// filesAsked reports whether a flag names an output file.
 func (c *reportCmd) filesAsked() bool { return c.HTML+c.Markdown+c.CSV+c.JUnit != "" }
 
-// printKey prints the key of this host, for those who get its reports.
+// printKey prints the key of this host, for recipients of its reports.
 func (c *reportCmd) printKey(e *env) error {
 	s, err := library.Signer()
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *reportCmd) printKey(e *env) error {
 	return err
 }
 
-// find looks the results up.
+// find looks up the results.
 func (c *reportCmd) find(ctx context.Context, e *env, link stat.Link) (all []library.Result, err error) {
 	e.archive = archiveOf(keepFlags{storeFile: c.storeFile})
 	shelf := e.reader().Shelf(link)
@@ -139,7 +139,7 @@ func (c *reportCmd) find(ctx context.Context, e *env, link stat.Link) (all []lib
 	return all, nil
 }
 
-// print writes one result in the form asked for. One without figures is its error.
+// print prints one result in the form asked for. A result without figures is printed as its error.
 func (c *reportCmd) print(e *env, doc *measure.Document) error {
 	if c.IPerf3 {
 		return iperfdoc.Write(e.Out, doc)
@@ -149,17 +149,17 @@ func (c *reportCmd) print(e *env, doc *measure.Document) error {
 		return e.printKept(doc, f)
 	}
 	files := f.files(doc)
-	if err := e.writeForms(files); err != nil { // the files are what was asked for
+	if err := e.writeForms(files); err != nil { // the user asked for the files
 		return err
 	}
 	if slices.ContainsFunc(files, func(x formFile) bool { return x.file == "-" }) {
-		return nil // which has the stdout for itself
+		return nil // the form has stdout for itself
 	}
 	e.listFiles(files)
 	return nil
 }
 
-// printKept writes a result that was kept, with the error that it ended by.
+// printKept prints a stored result with the error that it ended with.
 func (e *env) printKept(doc *measure.Document, f forms) error {
 	f.read = true
 	if err := e.print(doc, f); err != nil {

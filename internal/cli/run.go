@@ -38,7 +38,7 @@ type runCmd struct {
 	hypervisorFlags
 }
 
-// runFlags are of all commands that run a plan.
+// runFlags are the flags of all commands that run a plan.
 type runFlags struct {
 	Only   []string   `group:"Run" name:"only" sep:"none" placeholder:"WORD" help:"Only steps whose label or rung holds the word, or that have the value, such as streams=4; repeat for more. Targets of other steps are left out."`
 	GoOn   bool       `group:"Run" name:"go-on" help:"Measure the other pairs where an end point cannot be reached at the start; the exit code is 1 then."`
@@ -47,13 +47,13 @@ type runFlags struct {
 	Keep string `group:"Output" name:"keep" type:"path" placeholder:"FOLDER" help:"Where the plan and the document are kept while it runs (default: a folder in the state folder, which holds the last 20 runs)."`
 }
 
-// resumeFlag is a flag that may have a value: --resume, --resume=RUN.
+// resumeFlag is a flag with an optional value: --resume, --resume=RUN.
 type resumeFlag struct {
 	Asked bool
 	Run   string
 }
 
-// IsBool implements kong.BoolMapperValue: the value is no argument of its own.
+// IsBool implements kong.BoolMapperValue: the value is not a separate argument.
 func (resumeFlag) IsBool() bool { return true }
 
 // Decode implements kong.MapperValue.
@@ -68,7 +68,7 @@ func (r *resumeFlag) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// Run runs a plan file, or the rest of it.
+// Run runs a plan file, or resumes a run.
 func (c *runCmd) Run(ctx context.Context, e *env) error {
 	r := &planRun{
 		env: e, command: "run", flags: c.runFlags, under: c.hypervisorFlags, dry: c.DryRun, forms: forms{formFlags: c.formFlags},
@@ -91,14 +91,14 @@ type planRun struct {
 	password func(owner string, none error) func() (string, error) // for the hypervisors of all blocks
 	options  runs.Options
 
-	name        string // of the plan, as it was given
+	name        string // of the plan, as given
 	text        []byte
 	plan        expander
 	journal     *runs.Journal
 	hypervisors []hypervisor.Source
 	unbelow     func()               // closes them; nil: there are none
-	manualSteps []measure.ManualStep // what was asked of a person
-	before      *measure.Document    // what was measured before: by the run that is continued, or in the blocks until now
+	manualSteps []measure.ManualStep // what the user was asked to do
+	before      *measure.Document    // results so far: of the run that is resumed, or of the previous blocks
 }
 
 // whole reads the plan and runs it.
@@ -110,10 +110,10 @@ func (r *planRun) whole(ctx context.Context, file string) error {
 	return r.run(ctx)
 }
 
-// expander makes the plan, of what is known of the end points.
+// expander builds the plan from what found returns about the end points.
 type expander func(found func(endPoint string) planfile.Found) (plan.Plan, error)
 
-// begin reads the plan: that of a file, or of the run that is to be continued.
+// begin reads the plan of a file, or of the run to resume.
 func (r *planRun) begin(ctx context.Context, file string) error {
 	if _, err := r.forms.wanted(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (r *planRun) begin(ctx context.Context, file string) error {
 	return r.read(ctx)
 }
 
-// readText reads the text of the plan, unless flags have said it.
+// readText reads the text of the plan, unless flags have given it.
 func (r *planRun) readText(ctx context.Context, file string) (err error) {
 	if r.text == nil {
 		r.text, err = r.env.readPlan(ctx, file)
@@ -140,7 +140,7 @@ func (r *planRun) readText(ctx context.Context, file string) (err error) {
 	return err
 }
 
-// open takes up the run of a folder, with what it began with.
+// open reopens the run of a folder with its original options.
 func (r *planRun) open(ctx context.Context, dir string) (err error) {
 	if r.journal, r.text, err = runs.Resume(dir); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 		return fault.Usagef("leave -t, --only and --link-rate out: it goes on as it began", "the run %s began with other flags", h.Run)
 	}
 	h.Options.Hypervisors = append(h.Options.Hypervisors, r.options.Hypervisors...)
-	h.Options.Force = h.Options.Force || r.options.Force // it may be what the run ended for
+	h.Options.Force = h.Options.Force || r.options.Force // a failed gate may have ended the run
 	r.journal.Head.Options = h.Options
 	r.name, r.options, r.command = h.Plan, h.Options, h.Command
 	if len(r.env.archive.Labels) == 0 {
@@ -169,7 +169,7 @@ func (r *planRun) open(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// read makes the plan of its text.
+// read parses the text of the plan.
 func (r *planRun) read(ctx context.Context) error {
 	if rungs, ok := runs.ReadRungs(r.text); ok {
 		r.plan = rungs.Plan
@@ -194,8 +194,8 @@ func (r *planRun) read(ctx context.Context) error {
 	return nil
 }
 
-// folder finds that of the run to continue: the one that is named by --keep, or
-// by --resume=RUN, or the last one of the plan, or of any.
+// folder returns the folder of the run to resume: the one that --keep or --resume=RUN names, or the last one
+// of the plan, or of any plan.
 func (r *planRun) folder(ctx context.Context, file string) (string, error) {
 	kept, err := runs.Folder()
 	if err != nil {
@@ -203,7 +203,7 @@ func (r *planRun) folder(ctx context.Context, file string) (string, error) {
 	}
 	name := r.flags.Resume.Run
 	if _, err := os.Stat(filepath.Join(kept, filepath.Base(file), runs.HeadName)); err == nil && name == "" && file != "" {
-		name, file = file, "" // `thru run --resume RUN`, which reads as the plan
+		name, file = file, "" // `thru run --resume RUN` parses RUN as the plan
 	}
 	var sum string
 	if file != "" {
@@ -215,7 +215,7 @@ func (r *planRun) folder(ctx context.Context, file string) (string, error) {
 	return runs.Find(kept, r.flags.Keep, name, file, sum)
 }
 
-// maxPlan bounds the text that is read, in bytes.
+// maxPlan limits the text that is read, in bytes.
 const maxPlan = planfile.MaxBytes
 
 // readPlan reads the text of a plan file.
@@ -244,7 +244,7 @@ func (e *env) readPlan(ctx context.Context, file string) ([]byte, error) {
 	})
 }
 
-// noPlan says that a file cannot be read, and how to get one.
+// noPlan returns the error of a file that cannot be read, and how to get one.
 func (e *env) noPlan(file string, err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
@@ -256,7 +256,7 @@ func (e *env) noPlan(file string, err error) error {
 	return fault.Usagef("thru plan new mesh "+filepath.Base(file)+" writes one to start from", "%s: %w", fault.Named(file), err)
 }
 
-// expanded is the plan as it will run: with what the command line adds.
+// expanded returns the plan as it will run, with the options of the command line.
 func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error) {
 	p, err := r.plan(found)
 	if err != nil {
@@ -269,10 +269,10 @@ func (r *planRun) expanded(found func(string) planfile.Found) (plan.Plan, error)
 	if err := runs.Only(&p, r.options.Only); err != nil {
 		return p, err
 	}
-	return p, runs.SetLinks(&p, r.options.LinkRate) // of the rungs that are left: a rate of none is a mistake
+	return p, runs.SetLinks(&p, r.options.LinkRate) // only of the remaining rungs: a rate for another rung is an error
 }
 
-// run connects the end points, measures, and prints what came of it.
+// run connects the end points, measures, and prints the result.
 func (r *planRun) run(ctx context.Context) error {
 	defer func() { r.journal.Close(); r.closeHypervisors() }()
 	p, err := r.expanded(unconnected)
@@ -300,7 +300,7 @@ func (r *planRun) run(ctx context.Context) error {
 	return r.conclude(ctx, doc, err)
 }
 
-// sized is the plan for what the end points have turned out to be.
+// sized returns the plan for the connected end points.
 func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 	return r.expanded(func(name string) planfile.Found {
 		if e := ends[name]; e != nil {
@@ -310,11 +310,11 @@ func (r *planRun) sized(ends map[string]*control.EndPoint) (plan.Plan, error) {
 	})
 }
 
-// connect connects all end points. With --go-on the pairs of one that cannot be
-// reached fail, and the others are measured.
+// connect connects all end points. With --go-on the pairs of an unreachable end point fail, and the others
+// are measured.
 func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control.EndPoint, func(), error) {
 	v := newRunView(r.env, p, nil, false)
-	if len(r.manualSteps) < 2 { // between blocks it has been said
+	if len(r.manualSteps) < 2 { // between blocks it was printed already
 		v.Line("%s", fleet.PlanLine(p))
 	}
 	d := remote.Dialer{Network: r.env.network, Family: family(p), Port: bus.DefaultPort, VMkernel: true, Firewall: r.flags.Firewall}
@@ -340,7 +340,7 @@ func (r *planRun) connect(ctx context.Context, p plan.Plan) (map[string]*control
 	return ends, closeAll, nil
 }
 
-// family is the version of IP that the traffic asks for.
+// family returns the IP version of the traffic.
 func family(p plan.Plan) int {
 	for _, s := range p.Steps {
 		for _, x := range s.Specs {
@@ -350,8 +350,8 @@ func family(p plan.Plan) int {
 	return 0
 }
 
-// keep opens the journal of a run that begins. Where no folder was named, one
-// that cannot be made is no reason not to measure.
+// keep opens the journal of a new run. Without --keep a journal that cannot be created does not stop the
+// measurement.
 func (r *planRun) keep(p plan.Plan) error {
 	if r.journal != nil {
 		text := fmt.Sprintf("goes on with %s: %d of %d steps are done", r.journal.Head.Run, r.journal.Head.Done, r.journal.Head.Steps)
@@ -373,12 +373,12 @@ func (r *planRun) keep(p plan.Plan) error {
 	return nil
 }
 
-// hasFailed tells of a cell that has a run with an error.
+// hasFailed reports whether a cell has a run with an error.
 func hasFailed(c measure.Cell) bool {
 	return slices.ContainsFunc(c.Runs, func(x measure.Run) bool { return x.Error != nil && x.Error.Message != measure.Interrupted })
 }
 
-// measure runs so many turns of the plan, 0: all.
+// measure runs the plan until the given number of turns is done; 0: all.
 func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*control.EndPoint, until int) (*measure.Document, error) {
 	view := newRunView(r.env, p, ends, false)
 	runner := control.Runner{Version: r.env.Version, Ends: ends, Watch: view, Until: until, Hypervisors: r.hypervisors, Link: stated(p.Link)}
@@ -401,7 +401,7 @@ func (r *planRun) measure(ctx context.Context, p plan.Plan, ends map[string]*con
 	return doc, err
 }
 
-// conclude keeps and prints what was measured.
+// conclude stores and prints the result.
 func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error) error {
 	r.journal.End(doc, err)
 	if err = r.continued(ctx, err); err != nil {
@@ -414,7 +414,7 @@ func (r *planRun) conclude(ctx context.Context, doc *measure.Document, err error
 	return err
 }
 
-// continued adds to an error how the run is continued.
+// continued adds to an error the hint how to resume the run.
 func (r *planRun) continued(ctx context.Context, err error) error {
 	if hint := r.howToGoOn(ctx.Err() != nil || r.waits()); fault.Code(err) == fault.Failed && hint != "" {
 		return fault.New(fault.Code(err), fault.Joined(fault.Hint(err), hint), "%w", err)
@@ -422,7 +422,7 @@ func (r *planRun) continued(ctx context.Context, err error) error {
 	return err
 }
 
-// howToGoOn is the command that continues the run, empty where there is none.
+// howToGoOn returns the command that resumes the run, "" if there is none.
 func (r *planRun) howToGoOn(interrupted bool) string {
 	does := "goes on"
 	if !interrupted {

@@ -15,35 +15,35 @@ import (
 	"thru/internal/unit"
 )
 
-// runView shows a running plan on a terminal, and nothing elsewhere: a few lines
-// at the bottom that are drawn anew, and above them a line for each step that
-// is over. It implements control.Observer, whose calls come from one goroutine.
+// runView shows a running plan on a terminal, and nothing without one: a few redrawn lines at the bottom, and
+// above them a line for each finished step. It implements control.Observer, whose calls come from one
+// goroutine.
 type runView struct {
 	*console.Board
 	plan    plan.Plan
 	turns   []plan.Turn
-	foreign map[string]bool // end points that tell nothing on the way
+	foreign map[string]bool // end points that report nothing during a test
 
 	begin   time.Time // of the run
-	stepped time.Time // of the step under way
+	stepped time.Time // of the current step
 	label   string
 	turn    int // from 0
 	total   int
 	specs   []measure.Spec
 	flows   []liveFlowState
 	phase   string
-	over    []*measure.Cell // of the step under way
+	over    []*measure.Cell // finished cells of the current step
 
 	drawn time.Time
 }
 
-// liveFlowState is what is known of a flow while it runs.
+// liveFlowState is the state of a running flow.
 type liveFlowState struct {
 	bps    *float64
 	failed bool
 }
 
-// How often the lines at the bottom are drawn, and how many there may be.
+// drawEvery is the interval between two redraws, liveLines the limit of redrawn lines.
 const (
 	drawEvery = 200 * time.Millisecond
 	liveLines = 7
@@ -68,7 +68,7 @@ func (v *runView) Step(label string, specs []measure.Spec, done, total int) {
 	v.draw()
 }
 
-// stepOver prints the line of the step that has ended.
+// stepOver prints the line of the finished step.
 func (v *runView) stepOver() {
 	if len(v.over) == 0 {
 		return
@@ -95,7 +95,7 @@ func (v *runView) stepOver() {
 	v.over = nil
 }
 
-// lastGoodput is that of the cell's last run; nil where it has none.
+// lastGoodput returns the goodput of the cell's last run; nil if it has none.
 func lastGoodput(c *measure.Cell) *float64 {
 	if len(c.Runs) == 0 || c.Spec.Traffic != measure.Bulk {
 		return nil
@@ -103,13 +103,13 @@ func lastGoodput(c *measure.Cell) *float64 {
 	return c.Runs[len(c.Runs)-1].Goodput
 }
 
-// Live takes the rate of a flow.
+// Live notes the rate of a flow.
 func (v *runView) Live(l control.Live) {
 	if v.W == nil || l.Event.Kind != bus.EventProgress || l.Flow >= len(v.flows) {
 		return
 	}
 	s := v.specs[l.Flow]
-	if s.Traffic != measure.Bulk || l.Sends != v.foreign[s.To] { // the receiver's figure counts, where it tells one
+	if s.Traffic != measure.Bulk || l.Sends != v.foreign[s.To] { // the receiver's figure counts, if the receiver reports one
 		return
 	}
 	if v.phase = ""; l.Event.Phase == "ramp" {
@@ -123,7 +123,7 @@ func (v *runView) Live(l control.Live) {
 	}
 }
 
-// draw shows where the plan is.
+// draw shows the progress of the plan.
 func (v *runView) draw() {
 	if v.W == nil {
 		return
@@ -132,7 +132,7 @@ func (v *runView) draw() {
 	v.Now(live.PlanLines(v.state(), v.Width-1, liveLines)...)
 }
 
-// state is the plan as it is now.
+// state returns the progress of the plan.
 func (v *runView) state() live.Plan {
 	elapsed := time.Since(v.begin)
 	l := live.Plan{
@@ -156,7 +156,7 @@ func (v *runView) state() live.Plan {
 	return l
 }
 
-// left is an estimate of how long the rest of the plan takes.
+// left estimates how long the rest of the plan takes.
 func (v *runView) left() time.Duration {
 	if v.turn >= len(v.turns) {
 		return 0
@@ -165,7 +165,7 @@ func (v *runView) left() time.Duration {
 	return max(now, 0) + v.plan.TimeOf(v.turns[v.turn+1:])
 }
 
-// Failed says what has failed, and why.
+// Failed prints what has failed, and why.
 func (v *runView) Failed(s measure.Spec, err error) {
 	for i, x := range v.specs {
 		if x.From == s.From && x.To == s.To && i < len(v.flows) {
@@ -177,7 +177,7 @@ func (v *runView) Failed(s measure.Spec, err error) {
 
 // Ran keeps a cell for the line of its step.
 func (v *runView) Ran(c *measure.Cell) {
-	if !slices.Contains(v.over, c) { // a search tells of each trial
+	if !slices.Contains(v.over, c) { // a search reports each trial
 		v.over = append(v.over, c)
 	}
 }

@@ -59,11 +59,11 @@ type serving struct {
 	DataPorts  string   `json:"data_ports"`
 	Cert       string   `json:"certificate_sha256"`
 	JoinString string   `json:"join_string,omitempty"`
-	// Those for more than measuring, by privilege.
+	// Join strings for more than measuring, by privilege.
 	More     map[string]string `json:"join_strings,omitempty"`
-	IPerf    []string          `json:"iperf,omitempty"` // where clients of iperf3 and iperf2 are answered
+	IPerf    []string          `json:"iperf,omitempty"` // addresses of the iperf3 and iperf2 servers
 	Warnings []string          `json:"warnings,omitempty"`
-	// Under a controller: it is ready when a line says that it is connected.
+	// Under a controller: the agent is ready when a line reports the connection.
 	Controller string            `json:"controller,omitempty"`
 	Name       string            `json:"name,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
@@ -140,8 +140,8 @@ func (c *serveCmd) Run(ctx context.Context, e *env) error {
 	return err
 }
 
-// listen opens the control plane for clients that come here. Under a controller
-// there are none, unless an address or a port for them is named.
+// listen opens the control plane for clients that connect here. Under a controller it opens none, unless
+// flags name an address or a port.
 func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) (*bus.Server, []string, error) {
 	if place != nil && len(c.Bind) == 0 && c.Port == 0 {
 		server, err := bus.Memory()
@@ -150,7 +150,7 @@ func (c *serveCmd) listen(ctx context.Context, state *bus.State, place *member) 
 	return bus.Listen(ctx, bus.ServerConfig{Device: c.BindDev, State: state, NoAuth: c.NoAuth, Allow: c.Allow, Addrs: controlAddrs(c.Bind, c.Port)})
 }
 
-// known refuses privileges that there are not.
+// known refuses unknown privileges.
 func (c *serveCmd) known(e *env) error {
 	for _, p := range c.Allow {
 		if !slices.Contains(bus.Privileges(), p) {
@@ -166,7 +166,7 @@ func (c *serveCmd) known(e *env) error {
 	return c.checkTuneOnly(slices.Contains(c.Allow, bus.PrivilegeTune))
 }
 
-// inVain warns of privileges that this host could not follow up.
+// inVain warns of privileges that this host cannot grant.
 func (c *serveCmd) inVain() (said []string) {
 	for privilege, possible := range map[string]func() error{
 		bus.PrivilegeCapture: node.KernelRing{}.Possible, bus.PrivilegeTune: tune.Possible, bus.PrivilegeFiles: disk.Possible,
@@ -183,7 +183,7 @@ func (c *serveCmd) inVain() (said []string) {
 	return said
 }
 
-// iperfServers opens those that were asked for.
+// iperfServers opens the iperf servers that the flags ask for.
 func (c *serveCmd) iperfServers(ctx context.Context, e *env, listen engine.Listen, l bus.Limits) (node.Answering, []string, error) {
 	if !c.IPerf && !c.NoAuth {
 		return node.Answering{}, nil, nil
@@ -194,7 +194,7 @@ func (c *serveCmd) iperfServers(ctx context.Context, e *env, listen engine.Liste
 	})
 }
 
-// results is the folder in which those of foreign clients are kept.
+// results returns the folder for the results of iperf clients.
 func (c *serveCmd) results(s *bus.State) string {
 	return cmp.Or(c.Results, filepath.Join(s.Dir(), "results"))
 }
@@ -251,7 +251,7 @@ func (c *serveCmd) openState() (*bus.State, error) {
 	return state, err
 }
 
-// stateFolder is the one that is named, else one in the user's state folder.
+// stateFolder returns the named folder, else one in the user's state folder.
 func stateFolder(named, within string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -260,7 +260,7 @@ func stateFolder(named, within string) (string, error) {
 	return filepath.Join(all, within), err
 }
 
-// controlAddrs are where control listens: on all addresses unless some are named.
+// controlAddrs returns the addresses of the control plane: all unless some are named.
 func controlAddrs(bind []string, port int) (as []string) {
 	if len(bind) == 0 {
 		bind = []string{""}
@@ -271,7 +271,7 @@ func controlAddrs(bind []string, port int) (as []string) {
 	return as
 }
 
-// busyPorts says which data ports other programs hold; only all of them is an error.
+// busyPorts returns which data ports other programs hold; only if all are held it returns an error.
 func busyPorts(l engine.Listen) ([]string, error) {
 	host := ""
 	for _, host = range l.Addrs {
@@ -301,8 +301,7 @@ func busyPorts(l engine.Listen) ([]string, error) {
 	return []string{"data ports in use by others, left out: " + strings.Join(busy, " ")}, nil
 }
 
-// announce prints the join strings, and where nothing else is waited for that
-// the agent is ready.
+// announce prints the join strings, and that the agent is ready unless it waits for a controller.
 func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls node.Answering, place *member, warnings []string) {
 	j := server.Join(c.DataAddr)
 	s := serving{
@@ -347,7 +346,7 @@ func (c *serveCmd) announce(e *env, server *bus.Server, state *bus.State, calls 
 	}
 }
 
-// invite says how others get in that come here.
+// invite prints how other hosts connect to this one.
 func (c *serveCmd) invite(e *env, s serving) {
 	if c.NoAuth {
 		fmt.Fprintf(e.Out, "no authentication: anybody who can reach these ports can measure\ncertificate sha256:%s\n", s.Cert)
@@ -359,13 +358,13 @@ func (c *serveCmd) invite(e *env, s serving) {
 	}
 }
 
-// joinName is a name to suggest: the first label of the host's.
+// joinName returns a name to suggest: the first label of the host name.
 func joinName() string {
 	name, _, _ := strings.Cut(node.Hostname(), ".")
 	return name
 }
 
-// checkTuneOnly refuses a list of knobs that there are not.
+// checkTuneOnly refuses unknown knobs.
 func (c *serveCmd) checkTuneOnly(tunes bool) error {
 	if len(c.TuneOnly) > 0 && !tunes {
 		return fault.Usagef("thru serve --allow tune --tune-only "+strings.Join(c.TuneOnly, ","), "--tune-only says what may be tuned, and tuning is not allowed")

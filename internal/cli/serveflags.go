@@ -11,7 +11,7 @@ import (
 	"thru/internal/fault"
 )
 
-// iperfFlags let clients of other programs measure with this host.
+// iperfFlags let iperf clients measure with this host.
 type iperfFlags struct {
 	IPerf      bool   `name:"iperf" help:"Also answer iperf3 and iperf2 clients, several at once; the result of each test is kept. Implied by --no-auth."`
 	IPerf3Port int    `name:"iperf3-port" default:"5201" placeholder:"PORT" help:"TCP and UDP port for iperf3 clients (default 5201); 0 for none."`
@@ -20,7 +20,7 @@ type iperfFlags struct {
 	iperfLogin
 }
 
-// iperfLogin is what iperf3 calls them: who may measure.
+// iperfLogin names the users of iperf3's login, with iperf3's names.
 type iperfLogin struct {
 	Users      string `name:"authorized-users-path" type:"path" placeholder:"FILE" help:"iperf3's file of users: its clients must log in, and iperf2's, which cannot, are not answered."`
 	PrivateKey string `name:"rsa-private-key-path" type:"path" placeholder:"FILE" help:"The private RSA key that opens their logins."`
@@ -28,7 +28,7 @@ type iperfLogin struct {
 	Skew       int    `name:"time-skew-threshold" default:"10" placeholder:"SECONDS" help:"How far the clock of who logs in may be away."`
 }
 
-// files says where clients may measure disks and move files, for the agent.
+// files returns the function that configures the agent's folders for disk tests and transfers.
 func (c *serveCmd) files() (func(*agent.Config), error) {
 	allowed := slices.Contains(c.Allow, bus.PrivilegeFiles)
 	switch {

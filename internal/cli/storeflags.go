@@ -14,24 +14,24 @@ import (
 	"thru/internal/store"
 )
 
-// storeFile is a flag of all commands that read or write the store.
+// storeFile is the flag of all commands that read or write the store.
 type storeFile struct {
 	Store string `group:"History" name:"store" type:"newfile" placeholder:"FILE" help:"The file in which results are kept (default: $$THRU_STORE, else results.db in the data folder)."`
 }
 
-// keepFlags say whether a result is kept, and where.
+// keepFlags choose whether and where a result is stored.
 type keepFlags struct {
 	storeFile
 	NoStore bool `group:"History" name:"no-store" help:"Do not keep the result for thru history; so does $$THRU_NO_STORE."`
 }
 
-// storeFlags say also by what it is found again.
+// storeFlags also set the labels of a result.
 type storeFlags struct {
 	keepFlags
 	Label []string `group:"History" name:"label" sep:"none" placeholder:"KEY=VALUE" help:"Name the result, such as site=fra or ticket=4711, to find it by. Can be repeated."`
 }
 
-// AfterApply implements kong.AfterApply: the flags are checked before anything is connected.
+// AfterApply implements kong.AfterApply: it checks the flags before anything is connected.
 func (f storeFlags) AfterApply(e *env) error {
 	labels, err := readLabels(f.Label)
 	if err != nil {
@@ -45,13 +45,13 @@ func (f storeFlags) AfterApply(e *env) error {
 	return nil
 }
 
-// Bounds of labels, so that a table can show them.
+// Limits of labels, so that a table can show them.
 const (
 	mostLabels = 32
 	mostLabel  = 200 // bytes of a key, and of a value
 )
 
-// readLabels reads KEY=VALUE.
+// readLabels parses KEY=VALUE.
 func readLabels(words []string) (map[string]string, error) {
 	labels := map[string]string{}
 	for _, w := range words {
@@ -74,17 +74,17 @@ func readLabels(words []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// archiveOf is what flags ask for, and where they say nothing the environment.
+// archiveOf returns the archive that the flags, or else the environment, choose.
 func archiveOf(f keepFlags) library.Archive {
 	return library.Archive{Path: cmp.Or(f.Store, os.Getenv("THRU_STORE")), Off: f.NoStore || !slices.Contains([]string{"", "0", "no", "false"}, os.Getenv("THRU_NO_STORE"))}
 }
 
-// store keeps what was printed, and says so. That it cannot be kept takes
-// nothing along: figures and exit code stay.
+// store stores the printed result and prints its id. A failure to store changes neither figures nor exit
+// code.
 func (e *env) store(doc *measure.Document, quiet bool) {
 	id, err := e.archive.Keep(doc)
 	switch {
-	case errors.Is(err, store.ErrNone): // nothing that anybody here could mend
+	case errors.Is(err, store.ErrNone): // nothing that the user could fix
 	case err != nil:
 		e.Warn("the result is not in the history", err)
 	case id != "" && !quiet:

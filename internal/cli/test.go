@@ -30,13 +30,13 @@ type testCmd struct {
 	endFlags
 }
 
-// endFlags say how an end point is reached.
+// endFlags choose how to reach an end point.
 type endFlags struct {
 	Port int `group:"Ends and directions" short:"p" default:"5200" help:"Control port of the end point."`
 	esxFlags
 }
 
-// esxFlags are of end points at ESXi hosts.
+// esxFlags are for end points at ESXi hosts.
 type esxFlags struct {
 	Firewall bool `group:"Ends and directions" name:"esx-firewall" help:"Of ssh://root@ESXI: where its firewall lets nothing in to its iperf3, enable the one rule set that does, and disable it at the end."`
 }
@@ -50,7 +50,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	if err := c.Document.Settle(&r, c.JSON || c.HTML != ""); err != nil {
 		return err
 	}
-	// The request is checked before anything is connected: usage errors come at once.
+	// Check the request before connecting anything: usage errors come at once.
 	if _, err := plan.Test(withCPUs(r, 2, 2)); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *testCmd) Run(ctx context.Context, e *env) error {
 	return s.end(doc, err)
 }
 
-// read turns the flags into plan's terms.
+// read converts the flags to a plan.Request.
 func (c *testCmd) read(e *env) (plan.Request, error) {
 	r, err := c.request(plan.TestTime)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *testCmd) read(e *env) (plan.Request, error) {
 // takes implements asks: all options.
 func (*testCmd) takes() (string, map[string]option.Flag) { return "", nil }
 
-// sensible refuses values that say nothing, which an unset variable of a script gives.
+// sensible refuses values without meaning, which an unset shell variable gives.
 func (c *testCmd) sensible(e *env, r plan.Request) error {
 	switch {
 	case r.Acceptance && c.has("time"):
@@ -108,10 +108,9 @@ func withCPUs(r plan.Request, local, peer int) plan.Request {
 	return r
 }
 
-// outcome prints and keeps what was measured, also before an error, and makes of
-// it how the command ends.
+// outcome prints and stores the result, also before an error, and returns the error that ends the command.
 func (e *env) outcome(doc *measure.Document, f forms, err error) error {
-	if len(e.archive.Labels) > 0 { // a document that was read has its own
+	if len(e.archive.Labels) > 0 { // a stored document has its own labels
 		doc.Labels = e.archive.Labels
 	}
 	perr := e.print(doc, f)
@@ -121,7 +120,7 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 	}
 	switch v := doc.Verdict; {
 	case err != nil:
-		if !f.JSON && !(doc.Command == "check" && fault.Code(err) == fault.Verdict) { // whose gates have said it
+		if !f.JSON && !(doc.Command == "check" && fault.Code(err) == fault.Verdict) { // its gates have reported it
 			e.ErrorLines(err)
 		}
 		return console.Printed(err)
@@ -131,19 +130,18 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 	return nil
 }
 
-// forms are those in which a document is asked for.
+// forms are the forms in which to print a document.
 type forms struct {
-	formFlags          // a file may be -, which is stdout, where the command takes that
-	raw       bool     // the page has the whole document inside
-	packets   []string // files that were written already
+	formFlags          // the page contains the whole document
+	raw       bool     // capture files already written
+	packets   []string // a stored result, not a new one
 	read      bool     // a result that was kept, not measured now
-	kept      string   // the file that the document is kept in; empty: none
+	kept      string   // the file of the document; empty: none
 	unkept    error    // of packets that could not be written
 }
 
-// print writes the document in the forms asked for. A file that cannot be
-// written does not take the figures along: its error is said, and stands in
-// the one document that is printed.
+// print writes the document in the forms asked for. If a file cannot be written, it still prints the figures;
+// the error goes to stderr and into the printed document.
 func (e *env) print(doc *measure.Document, f forms) error {
 	var err, unwritten error
 	doc.Error = console.UnsecretError(doc.Error)

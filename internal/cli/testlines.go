@@ -19,7 +19,7 @@ import (
 	"thru/internal/unit"
 )
 
-// callLine is the one line about a call's test: for people.
+// callLine returns the line about an iperf client's test, for people.
 func callLine(call engine.Call, doc *measure.Document, path string, err error) string {
 	line := time.Now().Format("15:04:05 ") + call.Name
 	if call.Program != "" {
@@ -86,12 +86,12 @@ func (t *testLines) print(line string, record callRecord) {
 	fmt.Fprintln(t.e.Out, line)
 }
 
-// call is of the test of an iperf client.
+// call prints the test of an iperf client.
 func (t *testLines) call(call engine.Call, doc *measure.Document, path string, err error) {
 	t.print(callLine(call, doc, path, err), newCallRecord(call, doc, path, err))
 }
 
-// flows are of a test that a thru has made from elsewhere, all at the same time.
+// flows prints the test of a thru client: all its simultaneous flows.
 func (t *testLines) flows(all []agent.Ended) {
 	host, _, err := net.SplitHostPort(all[0].Evidence.PeerAddr)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is asked of a server.
+// Limits of what a server is asked for.
 const (
 	mostClients = 64
 	mostSmall   = 10_000
@@ -59,7 +59,7 @@ type transferCmd struct {
 	storeFlags
 }
 
-// Run moves files, measures what lies below them, and says which layer binds.
+// Run transfers files, measures the layers below the transfer, and reports which layer limits it.
 func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	m, err := c.transfer(e)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *transferCmd) Run(ctx context.Context, e *env) error {
 	return s.end(doc, session.Hinted(err, c.Overwrite))
 }
 
-// liveTransfer is a line of a transfer under way.
+// liveTransfer words the progress of a transfer.
 func liveTransfer(l runner.Live) string {
 	if l.Total <= 0 {
 		return unit.Size(l.Bytes) + ", " + unit.Rate(l.Bps)
@@ -110,7 +110,7 @@ func liveTransfer(l runner.Live) string {
 	return unit.Size(l.Bytes) + " of " + unit.Size(l.Total) + ", " + unit.Rate(l.Bps) + left
 }
 
-// transfer is what moves the files, before anything is connected.
+// transfer returns the transfer that the flags describe, before connecting anything.
 func (c *transferCmd) transfer(e *env) (*session.Transfer, error) {
 	target, err := session.ParseURL(c.URL)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *transferCmd) sensible() error {
 	return nil
 }
 
-// ours refuses flags that say nothing to a protocol.
+// ours refuses flags that a protocol does not have.
 func (c *transferCmd) ours(e *env, target session.URL) error {
 	switch {
 	case c.Key != "" && target.Protocol != "sftp" && target.Protocol != clients.Thru:
@@ -180,7 +180,7 @@ func (c *transferCmd) ours(e *env, target session.URL) error {
 	return nil
 }
 
-// network is the plan of the path to the agent at the server; nil without one.
+// network returns the plan for the path to the agent at the server; nil without an agent.
 func (c *transferCmd) network(ends remote.Pair) (*plan.Plan, error) {
 	if c.EndPoint == "" || c.EndPoint == control.Local {
 		return nil, nil

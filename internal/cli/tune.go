@@ -26,7 +26,7 @@ import (
 	"thru/internal/unit"
 )
 
-// mostAA bounds the comparisons of a state with itself.
+// mostAA limits the comparisons of a state with itself.
 const mostAA = 1000
 
 type tuneCmd struct {
@@ -51,7 +51,7 @@ func (*tuneCmd) takes() (string, map[string]option.Flag) {
 	return flowOptions + endOptions + "streams", nil
 }
 
-// Run tunes a path, or does what its flags ask for instead.
+// Run tunes a path, or does what --rollback, --list or a file ask for.
 func (c *tuneCmd) Run(ctx context.Context, e *env) error {
 	if err := c.sensible(e); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (c *tuneCmd) Run(ctx context.Context, e *env) error {
 	return c.tunePath(ctx, e)
 }
 
-// sensible refuses what does not go together, before anything is connected.
+// sensible refuses flags that do not go together, before connecting anything.
 func (c *tuneCmd) sensible(e *env) error {
 	apart := 0
 	for _, asked := range []bool{c.Rollback, c.List, c.DryRun, c.AA != nil} {
@@ -98,8 +98,8 @@ func (c *tuneCmd) sensible(e *env) error {
 	return c.stateThere()
 }
 
-// stateThere fails where the folder that --state names is not there: a mistyped
-// one would look like a host of which nothing is to be undone.
+// stateThere fails if the folder of --state does not exist: a mistyped one would look like a host with
+// nothing to undo.
 func (c *tuneCmd) stateThere() error {
 	if c.State == "" || c.What != "" && c.What != control.Local {
 		return nil
@@ -112,7 +112,7 @@ func (c *tuneCmd) stateThere() error {
 	return nil
 }
 
-// tunePath measures, changes, and keeps what helps.
+// tunePath measures, changes settings, and keeps the changes that help.
 func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	r, t, err := c.read(e)
 	if err != nil {
@@ -142,9 +142,9 @@ func (c *tuneCmd) tunePath(ctx context.Context, e *env) error {
 	return c.outcome(e, doc, s.end(doc, err))
 }
 
-// outcome writes the scripts of what was printed, and holds it against the target.
+// outcome writes the scripts of the printed advice, and checks the target.
 func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
-	if err != nil && (fault.Code(err) != fault.Verdict && fault.Code(err) != fault.Inconclusive || c.has("link_rate")) { // the link's own rate is no target
+	if err != nil && (fault.Code(err) != fault.Verdict && fault.Code(err) != fault.Inconclusive || c.has("link_rate")) { // a link rate is no target
 		return err
 	}
 	if c.Script != "" {
@@ -162,8 +162,8 @@ func (c *tuneCmd) outcome(e *env, doc *measure.Document, err error) error {
 	return nil
 }
 
-// read turns the flags into terms of plan and control. They are checked before
-// anything is connected: usage errors come at once.
+// read converts the flags to terms of plan and control. It checks them before connecting anything, so usage
+// errors come at once.
 func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	if r, err = c.request(plan.TuneTime); err != nil {
 		return r, t, err
@@ -190,7 +190,7 @@ func (c *tuneCmd) read(e *env) (r plan.Request, t control.Tuning, err error) {
 	return r, t, err
 }
 
-// onlyKnobs are those that a list with commas names.
+// onlyKnobs returns the knobs of comma-separated lists.
 func onlyKnobs(lists []string) ([]string, error) {
 	ids := splitList(lists)
 	for _, id := range ids {
@@ -201,7 +201,7 @@ func onlyKnobs(lists []string) ([]string, error) {
 	return ids, nil
 }
 
-// findKnob is the knob of that id; a mistyped one gets a hint.
+// findKnob returns the knob with that id; the error for an unknown one has a hint.
 func findKnob(flag, id string) (knob.Knob, error) {
 	k, ok := knob.Find(id)
 	if ok {
@@ -218,7 +218,7 @@ func findKnob(flag, id string) (knob.Knob, error) {
 	return k, fault.Usagef(hint, "%s: there is no knob %q", flag, id)
 }
 
-// readSettings reads what is to be tried first: KNOB=VALUE[@END POINT][:INTERFACE].
+// readSettings parses the settings to try first: KNOB=VALUE[@END POINT][:INTERFACE].
 func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 	for _, text := range texts {
 		id, value, ok := strings.Cut(text, "=")
@@ -236,7 +236,7 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 		if err := locate(&s, value, ends); err != nil {
 			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]; the end points are "+strings.Join(compactSame(ends), " and "), "--try %s: %w", text, err)
 		}
-		if s.Value == "" && k.ID != knob.RouteCongestion { // which "" takes away
+		if s.Value == "" && k.ID != knob.RouteCongestion { // "" removes this setting
 			return nil, fault.Usagef("--try takes KNOB=VALUE[@END POINT][:INTERFACE]", "--try %s: no value", text)
 		}
 		if err := tune.CheckValue(s.Knob, s.Value); err != nil {
@@ -247,8 +247,8 @@ func readSettings(texts, ends []string) (all []measure.Setting, err error) {
 	return all, nil
 }
 
-// locate parts a value from where it is to be set. Names of end points may hold
-// an at sign and colons, so that they are looked for whole.
+// locate splits a value from its end point and interface. Names of end points may contain @ and colons, so it
+// compares with the whole names.
 func locate(s *measure.Setting, text string, ends []string) error {
 	value, where, located := strings.Cut(text, "@")
 	if !located {
@@ -269,7 +269,7 @@ func locate(s *measure.Setting, text string, ends []string) error {
 	return fmt.Errorf("there is no end point %s here", where)
 }
 
-// compactSame names this machine once where it is both ends.
+// compactSame names this machine once if it is both ends.
 func compactSame(ends []string) []string { return slices.Compact(slices.Clone(ends)) }
 
 // list prints the knobs of both ends.
@@ -304,8 +304,8 @@ func (c *tuneCmd) list(ctx context.Context, e *env) error {
 	return tuning.Knobs(e.Out, doc.EndPoints, e.text())
 }
 
-// knobsOf asks an end point for the knobs of the host and of its interfaces that are
-// up; of loopback where it is tuned against itself.
+// knobsOf asks an end point for the knobs of the host and of its interfaces that are up; of loopback if it is
+// tuned against itself.
 func knobsOf(ctx context.Context, end *control.EndPoint, alone bool) (measure.EndPoint, error) {
 	point := measure.EndPoint{Name: end.Name, Addr: end.Addr, Thru: end.Hello.Thru}
 	if end.Foreign || end.Client == nil {

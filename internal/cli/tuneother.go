@@ -21,8 +21,7 @@ import (
 	"thru/internal/unit"
 )
 
-// adviseFile prints what a result that was kept speaks for. Nothing is measured,
-// and nothing changed.
+// adviseFile prints the advice that follows from a stored result. It measures and changes nothing.
 func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	r, err := c.request(0)
 	if err != nil {
@@ -61,8 +60,7 @@ func (c *tuneCmd) adviseFile(ctx context.Context, e *env) error {
 	return c.outcome(e, doc, e.outcome(doc, out, nil))
 }
 
-// adviceOf is a dry run on what a document says. Of one that was tuned it is
-// about the state that it has come to.
+// adviceOf returns a dry run on a document. For a tuned document it advises on the final state.
 func adviceOf(doc *measure.Document, seen advise.Seen) *measure.Tuning {
 	t := &measure.Tuning{DryRun: true, Only: seen.Only}
 	if old := doc.Tuning; old != nil && len(old.Journey) > 0 {
@@ -73,10 +71,10 @@ func adviceOf(doc *measure.Document, seen advise.Seen) *measure.Tuning {
 	return t
 }
 
-// script is one that is to be written.
+// script is a script file to write.
 type script struct{ path, text string }
 
-// scriptsOf are those of all hosts for which there is anything to do.
+// scriptsOf returns the scripts of all hosts with something to change.
 func scriptsOf(doc *measure.Document, path string) (all []script) {
 	if doc.Tuning == nil {
 		return nil
@@ -100,16 +98,15 @@ func scriptsOf(doc *measure.Document, path string) (all []script) {
 	return all
 }
 
-// Lengths of names of files in bytes: most file systems take 255.
+// Lengths of file names in bytes: most file systems take 255.
 const (
 	longestFile   = 255
-	longestScript = 180 // of --script, so that there is room for a host and an ending
+	longestScript = 180 // of --script: leaves room for a host and a suffix
 	scriptEnding  = len("-99.undo.ps1") + len(part)
 )
 
-// scriptNames are the names of the scripts of hosts, without their endings. Names
-// that would be those of another host's script, also where capitals do not count,
-// get a number.
+// scriptNames returns the names of the hosts' scripts, without suffixes. It numbers a name that would equal
+// another host's, also if only the case differs.
 func scriptNames(path string, hosts []string) (names []string) {
 	taken := map[string]bool{}
 	for _, h := range hosts {
@@ -125,7 +122,7 @@ func scriptNames(path string, hosts []string) (names []string) {
 	return names
 }
 
-// writeScripts writes the advice as scripts, and says which.
+// writeScripts writes the advice as scripts and prints their names.
 func (c *tuneCmd) writeScripts(e *env, doc *measure.Document) error {
 	all := scriptsOf(doc, c.Script)
 	var names []string
@@ -145,8 +142,8 @@ func (c *tuneCmd) writeScripts(e *env, doc *measure.Document) error {
 	return nil
 }
 
-// rollback undoes what thru has changed at an end point, by the journal there:
-// of this host by this process alone, without an agent.
+// rollback undoes thru's changes at an end point, according to the journal there. On this host it works in
+// this process, without an agent.
 func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
 	doc := e.document()
 	doc.Tuning = &measure.Tuning{Restored: []measure.Changed{}}
@@ -166,7 +163,7 @@ func (c *tuneCmd) rollback(ctx context.Context, e *env) error {
 	return e.outcome(doc, forms{formFlags: c.formFlags}, err)
 }
 
-// restore does it, here or at an end point.
+// restore restores the settings, here or at an end point.
 func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []measure.Changed, error) {
 	if c.What == "" || c.What == control.Local {
 		changed, err := restoreHere(e, c.State)
@@ -191,7 +188,7 @@ func (c *tuneCmd) restore(ctx context.Context, e *env) (measure.EndPoint, []meas
 	return point, reply.Changed, nil
 }
 
-// restoreHere needs the journal alone.
+// restoreHere restores the settings of this host; it needs only the journal.
 func restoreHere(e *env, state string) ([]measure.Changed, error) {
 	prog, err := worker.Self()
 	if err != nil {
@@ -212,7 +209,7 @@ func restoreHere(e *env, state string) ([]measure.Changed, error) {
 	return changed, err
 }
 
-// lookedAt says whose journal had nothing in it.
+// lookedAt words which journals were searched.
 func lookedAt(state string) string {
 	s := "looked for journals in " + filepath.Join(state, node.TuneFolder)
 	if tune.Possible() != nil {
@@ -221,7 +218,7 @@ func lookedAt(state string) string {
 	return s
 }
 
-// notRestored names what is not as it was before; nil where all is.
+// notRestored returns an error that names what is not restored; nil if all is.
 func notRestored(changed []measure.Changed) error {
 	if tune.Restored(changed) {
 		return nil
@@ -230,7 +227,7 @@ func notRestored(changed []measure.Changed) error {
 	settings, journals, failed := 0, 0, false
 	for _, c := range changed {
 		failed = failed || c.Outcome == measure.Failed
-		if c.Knob == "" { // of a journal that cannot be read, in whole or in part
+		if c.Knob == "" { // of a journal that is unreadable, in whole or in part
 			journals++
 			continue
 		}

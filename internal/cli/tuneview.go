@@ -16,8 +16,8 @@ import (
 	"thru/internal/unit"
 )
 
-// tuneView tells on a terminal what a tuning does, and asks there before what is
-// risky. It implements control.Observer.
+// tuneView shows the progress of a tuning on a terminal, and asks there before risky changes. It implements
+// control.Observer.
 type tuneView struct {
 	*console.Board
 	e      *env
@@ -26,17 +26,16 @@ type tuneView struct {
 	until  time.Time
 	how    control.Tuning
 	yes    bool
-	answer chan string // lines of the terminal, once anything was asked
+	answer chan string // lines of the terminal, after the first question
 	nth    string      // "[2/7] "
-	title  string      // of the change that is tried
+	title  string      // of the current change
 }
 
 func newTuneView(ctx context.Context, e *env, ends remote.Pair, how control.Tuning, yes bool) *tuneView {
 	return &tuneView{Board: e.Board(false), e: e, ctx: ctx, ends: ends, how: how, until: time.Now().Add(how.Budget), yes: yes}
 }
 
-// begin says what will be done, and how long the part takes that is known before
-// anything was measured: also where nobody watches.
+// begin prints what will be done, and how long the known part takes. It prints also without a terminal.
 func (v *tuneView) begin(base time.Duration) {
 	about := doc.AboutTime(base + lookTime)
 	switch {
@@ -49,7 +48,7 @@ func (v *tuneView) begin(base time.Duration) {
 	}
 }
 
-// lookTime is about what it takes to read the hosts and to probe the path.
+// lookTime is the approximate time to read the hosts and probe the path.
 const lookTime = 2 * time.Second
 
 // Hear implements control.Observer.
@@ -70,12 +69,11 @@ func (v *tuneView) Hear(e control.Event) {
 	}
 }
 
-// Planned says first how long it will take, also
-// where nobody watches.
+// Planned prints how long the tuning will take, also without a terminal.
 func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 	v.Clear()
 	v.e.Line(plannedLine(theEnds(v.ends), t, proposals, v.how))
-	if v.how.AA > 0 { // none of them is made
+	if v.how.AA > 0 { // none of the proposals is tried
 		return
 	}
 	for i, p := range proposals {
@@ -83,8 +81,8 @@ func (v *tuneView) Planned(t measure.Tuning, proposals []measure.Proposal) {
 	}
 }
 
-// plannedLine says "local and b: 4 changes to try at first, about 5 min; at most
-// 10 min". What one that is kept brings along comes on top.
+// plannedLine returns "local and b: 4 changes to try at first, about 5 min; at most 10 min". Follow-up
+// changes of a kept change are not included.
 func plannedLine(where string, t measure.Tuning, proposals []measure.Proposal, how control.Tuning) string {
 	expected := doc.AboutTime(time.Duration(t.ExpectNs))
 	n := 0
@@ -123,7 +121,7 @@ func (v *tuneView) Trying(p measure.Proposal, done, of int, left time.Duration) 
 	v.progress(p.Title)
 }
 
-// Step says which run of it is made.
+// Step shows which run of the change is made.
 func (v *tuneView) Step(label string, specs []measure.Spec, done, total int) {
 	now := ""
 	if total > 1 {
@@ -138,7 +136,7 @@ func (v *tuneView) Step(label string, specs []measure.Spec, done, total int) {
 	v.progress(now + ", " + measure.PairName(specs[0].From, specs[0].To))
 }
 
-// progress keeps one line on the screen: which change, which run, the time left.
+// progress shows one line: the change, the run, the time left.
 func (v *tuneView) progress(now string) {
 	left := "; no time left"
 	if rest := time.Until(v.until); rest >= time.Second {
@@ -147,17 +145,17 @@ func (v *tuneView) progress(now string) {
 	v.Now(unit.Cut(v.nth+fault.Printable(now), v.Width-len(left)-1) + left)
 }
 
-// Tried prints what became of it.
+// Tried prints the outcome of a change.
 func (v *tuneView) Tried(a measure.Attempt) {
 	v.nth, v.title = "", ""
 	v.Clear()
-	if a.Outcome == measure.NoTime && a.Comparison == nil && a.ElapsedNs == 0 { // the result says it of all of them
+	if a.Outcome == measure.NoTime && a.Comparison == nil && a.ElapsedNs == 0 { // the result reports it for all of them
 		return
 	}
 	v.Printf("%s\n", tuning.AttemptLine(a, v.Width))
 }
 
-// Stands prints what the state carries.
+// Stands prints the rates in the present state.
 func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 	var all []string
 	for _, c := range cells {
@@ -171,8 +169,8 @@ func (v *tuneView) Stands(m measure.Milestone, cells []measure.Cell) {
 	}
 }
 
-// accept tells why a change may not be tried; "" where it may: one that may cut
-// the connection to its host only where --yes, or somebody at the terminal, says so.
+// accept returns why a change may not be tried; "" if it may. A change that may cut the connection to its
+// host needs --yes or a confirmation at the terminal.
 func (v *tuneView) accept(p measure.Proposal) (declined string) {
 	switch {
 	case !p.Cuts || v.yes:
@@ -188,7 +186,7 @@ func (v *tuneView) accept(p measure.Proposal) (declined string) {
 	return "it may cut the connection to the host for a while, and you said no"
 }
 
-// question names the risk of a change.
+// question words the risk of a change.
 func question(p measure.Proposal) string {
 	risk := fault.Printable(p.Risk)
 	if risk != "" {
@@ -197,7 +195,7 @@ func question(p measure.Proposal) string {
 	return fmt.Sprintf("%s may cut the connection to the host for a while%s. Try it? [y/N] ", fault.Printable(p.Title), risk)
 }
 
-// hear waits for a line of the terminal; an interrupt is a no.
+// hear waits for a line of the terminal; an interrupt counts as no.
 func (v *tuneView) hear() string {
 	if v.answer == nil {
 		v.answer = make(chan string)

@@ -11,13 +11,13 @@ import (
 	"thru/internal/library"
 )
 
-// verify prints what is known of the signatures of files.
+// verify prints what is known about the signatures of files.
 func (c *reportCmd) verify(ctx context.Context, e *env) error {
 	if c.Signer != "" && !bus.ValidSigner(c.Signer) {
 		return fault.Usagef("it is one word that begins with A: thru report --my-key prints that of a host", "--signer %q is no key", fault.Short(c.Signer))
 	}
 	own := ""
-	if dir, err := bus.DefaultState(); err == nil && bus.HasState(dir) { // who only checks needs no key
+	if dir, err := bus.DefaultState(); err == nil && bus.HasState(dir) { // a user who only verifies needs no key
 		if s, err := library.Signer(); err == nil {
 			own = s.Key
 		}
@@ -49,7 +49,7 @@ func (c *reportCmd) verify(ctx context.Context, e *env) error {
 	return nil
 }
 
-// printVerified prints what was found out of one file.
+// printVerified prints the result for one file.
 func (e *env) printVerified(v library.Verified, verr error, asJSON bool) error {
 	if asJSON {
 		if verr != nil {

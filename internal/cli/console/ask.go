@@ -10,7 +10,8 @@ import (
 	"thru/internal/fault"
 )
 
-// Confirm asks at the terminal. Anything but a yes is an error, and so is that nobody is there.
+// Confirm asks a yes/no question at the terminal. Any answer but yes is an error, and so is a missing
+// terminal.
 func (c *Console) Confirm(ctx context.Context, question string) error {
 	if !IsTerminal(c.In) {
 		return fault.Usagef("--yes does it without asking", "there is no terminal to ask at: %s", question)
@@ -31,13 +32,13 @@ func (c *Console) Confirm(ctx context.Context, question string) error {
 	return fault.Failf("", "nothing was removed")
 }
 
-// IsYes tells whether an answer lets something be done: nothing else does.
+// IsYes reports whether an answer is y or yes.
 func IsYes(answer string) bool {
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }
 
-// LinesOf hands on what is typed, line by line, until it ends or nobody asks any more.
+// LinesOf sends each line of in to the channel until in ends or ctx is canceled.
 func LinesOf(ctx context.Context, in io.Reader, to chan<- string) {
 	defer close(to)
 	for s := bufio.NewScanner(in); s.Scan(); {

@@ -8,17 +8,17 @@ import (
 	"thru/internal/control"
 )
 
-// Board shows on a terminal what a command is doing: lines that stay, and below
-// them a few that are drawn anew. Elsewhere it shows nothing but whom it waits for.
-// It implements control.Observer for what all commands show.
+// Board shows on a terminal what a command is doing: lines that stay, and below them a few lines that it
+// redraws. Without a terminal it prints only which end point the command waits for. It implements
+// control.Observer for the events that all commands show.
 type Board struct {
 	W       io.Writer // nil: not a terminal
 	Width   int
-	print   func(text string) // a line on stderr, also where that is no terminal; nil: nothing
-	pending int               // lines at the bottom that will be drawn anew
+	print   func(text string) // prints a line to stderr, also without a terminal; nil: nothing
+	pending int               // lines at the bottom that are redrawn
 }
 
-// Board is that of the person at stderr; a silent one shows nothing.
+// Board returns the board of stderr; a silent one shows nothing.
 func (c *Console) Board(silent bool) *Board {
 	if silent {
 		return &Board{}
@@ -30,7 +30,7 @@ func (c *Console) Board(silent bool) *Board {
 	return b
 }
 
-// Progress is the board of what is being done.
+// Progress returns the board of stderr as an interface.
 func (c *Console) Progress() interface {
 	Checking(what string)
 	Clear()
@@ -38,14 +38,14 @@ func (c *Console) Progress() interface {
 	return c.Board(false)
 }
 
-// Printf prints on the terminal alone.
+// Printf prints on the terminal only.
 func (b *Board) Printf(format string, args ...any) {
 	if b.W != nil {
 		fmt.Fprintf(b.W, format, args...)
 	}
 }
 
-// Clear removes the lines at the bottom.
+// Clear removes the redrawn lines at the bottom.
 func (b *Board) Clear() {
 	if b.pending > 1 {
 		b.Printf("\x1b[%dA", b.pending-1)
@@ -56,24 +56,23 @@ func (b *Board) Clear() {
 	b.pending = 0
 }
 
-// Line prints one that stays.
+// Line prints a line that stays.
 func (b *Board) Line(format string, args ...any) {
 	b.Clear()
 	b.Printf(format+"\n", args...)
 }
 
-// Now keeps lines at the bottom.
+// Now shows lines at the bottom until the next call.
 func (b *Board) Now(lines ...string) {
 	b.Clear()
 	b.Printf("%s", strings.Join(lines, "\n"))
 	b.pending = len(lines)
 }
 
-// Checking keeps a line that says what is done before any traffic.
+// Checking shows a line about a step before any traffic.
 func (b *Board) Checking(what string) { b.Now(what + " ...") }
 
-// Hear implements control.Observer. Waiting may take long, so that it is said also
-// where nobody watches.
+// Hear implements control.Observer. It prints a wait also without a terminal, because a wait may take long.
 func (b *Board) Hear(e control.Event) {
 	switch e := e.(type) {
 	case control.Checking:
@@ -86,7 +85,7 @@ func (b *Board) Hear(e control.Event) {
 	}
 }
 
-// otherTests counts those that are ahead.
+// otherTests words the number of tests ahead in the queue.
 func otherTests(n int) string {
 	if n == 1 {
 		return "another test"

@@ -1,5 +1,5 @@
-// Package console is what a command has of the person who runs it: where lines,
-// errors and progress are shown, and where something may be asked.
+// Package console gives a command its access to the user: it prints lines, errors and progress, and asks
+// questions.
 package console
 
 import (
@@ -11,18 +11,18 @@ import (
 	"thru/internal/measure"
 )
 
-// Console is the command line of this process, and where it reads and writes.
+// Console holds the arguments of this process and the streams it reads and writes.
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Args     []string
-	Typed    []string // flags of the command line, as in --help: "-P", "--dry-run"
+	Typed    []string // typed flags as in --help: "-P", "--dry-run"
 	Color    string   // auto, always, never
 	Version  string
-	Password *string // of THRU_PASSWORD; nil: none was set
+	Password *string // of THRU_PASSWORD; nil: not set
 }
 
-// Arguments are those of the command line, for a document.
+// Arguments returns the arguments of the command line for a document, without secrets.
 func (c *Console) Arguments() []string {
 	told := make([]string, len(c.Args))
 	for i, a := range c.Args {
@@ -31,20 +31,20 @@ func (c *Console) Arguments() []string {
 	return told
 }
 
-// TypedOf are the typed flags that are some of these.
+// TypedOf returns the typed flags that are among these.
 func (c *Console) TypedOf(these ...string) []string {
 	return slices.DeleteFunc(slices.Clone(c.Typed), func(name string) bool { return !slices.Contains(these, name) })
 }
 
-// TypedBut are those that are none of these.
+// TypedBut returns the typed flags that are not among these.
 func (c *Console) TypedBut(these ...string) []string {
 	return slices.DeleteFunc(slices.Clone(c.Typed), func(name string) bool { return slices.Contains(these, name) })
 }
 
-// mostErrors bounds the lines of several mistakes at once.
+// mostErrors limits the lines of joined errors.
 const mostErrors = 20
 
-// ErrorLines are the error and its hint, on stderr; of several that are joined each.
+// ErrorLines prints an error and its hint to stderr; of joined errors each one.
 func (c *Console) ErrorLines(err error) {
 	all := eachOf(err)
 	for i, one := range all {
@@ -53,13 +53,13 @@ func (c *Console) ErrorLines(err error) {
 			return
 		}
 		c.Line("thru: " + fault.Plain(one.Error()))
-		if h := fault.Hint(one); h != "" && (i+1 == len(all) || h != fault.Hint(all[i+1])) { // the next has the same
+		if h := fault.Hint(one); h != "" && (i+1 == len(all) || h != fault.Hint(all[i+1])) { // the next error has the same hint
 			c.Line("hint: " + h)
 		}
 	}
 }
 
-// eachOf are the errors that are joined in one.
+// eachOf splits joined errors.
 func eachOf(err error) (all []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -71,7 +71,7 @@ func eachOf(err error) (all []error) {
 	return all
 }
 
-// Warn says that something beside the figures went wrong, and what would mend it.
+// Warn prints a warning about something other than the figures, and the hint of the error.
 func (c *Console) Warn(what string, err error) {
 	c.Line("warning: " + what + ": " + fault.Plain(err.Error()))
 	if h := fault.Hint(err); h != "" {
@@ -79,15 +79,14 @@ func (c *Console) Warn(what string, err error) {
 	}
 }
 
-// Line writes one to stderr. Names of files and what other hosts say may hold
-// characters that command a terminal: they are shown as question marks. No
-// secret is shown.
+// Line writes a line to stderr. Control characters in file names and in text of other hosts become question
+// marks, and secrets are removed.
 func (c *Console) Line(text string) { fmt.Fprintln(c.Err, fault.Printable(fault.Unsecret(text))) }
 
-// WantsJSON looks at the bare arguments, since flags may be what is wrong.
+// WantsJSON reports whether --json is among the raw arguments: it must work when parsing the flags fails.
 func (c *Console) WantsJSON() bool { return slices.Contains(c.Args, "--json") }
 
-// Verb is the command that was typed; "" where the first word is a flag.
+// Verb returns the typed command; "" if the first argument is a flag.
 func (c *Console) Verb() string {
 	if len(c.Args) > 0 && len(c.Args[0]) > 0 && c.Args[0][0] != '-' {
 		return c.Args[0]
@@ -95,7 +94,7 @@ func (c *Console) Verb() string {
 	return ""
 }
 
-// Asks is where a program writes that asks the person itself; nil: nobody is there.
+// Asks returns the writer for the prompts of a program that asks the user itself; nil without a terminal.
 func (c *Console) Asks() io.Writer {
 	if !IsTerminal(c.In) {
 		return nil
@@ -103,7 +102,7 @@ func (c *Console) Asks() io.Writer {
 	return c.Err
 }
 
-// UnsecretError is an error of a document without secrets.
+// UnsecretError returns a document's error without secrets.
 func UnsecretError(e *measure.Error) *measure.Error {
 	if e == nil {
 		return nil

@@ -11,31 +11,30 @@ import (
 	"thru/internal/measure"
 )
 
-// printed is an error that is already part of a printed result.
+// printed is an error that a printed result already contains.
 type printed struct{ error }
 
-// Unwrap gives the error itself.
 func (p printed) Unwrap() error { return p.error }
 
-// Printed marks an error that is already part of a printed result.
+// Printed marks an error that a printed result already contains.
 func Printed(err error) error { return printed{err} }
 
-// WasPrinted tells whether nothing is to be said of an error any more.
+// WasPrinted reports whether an error needs no further message.
 func WasPrinted(err error) bool {
 	_, is := errors.AsType[printed](err)
 	return is
 }
 
-// Signalled is the cause of a command's end by a signal: a canceled context, else.
+// Signalled is the cause of the cancellation when a signal ended a command.
 type Signalled struct{ Signal os.Signal }
 
 // Error implements error.
 func (Signalled) Error() string { return context.Canceled.Error() }
 
-// Unwrap gives what a canceled context says.
+// Unwrap returns context.Canceled.
 func (Signalled) Unwrap() error { return context.Canceled }
 
-// VerdictError ends a command whose figures did not pass: they have been printed.
+// VerdictError returns the error of a command whose printed figures did not pass.
 func VerdictError(v *measure.Verdict) error {
 	code := fault.Verdict
 	if v.Inconclusive {
@@ -44,7 +43,7 @@ func VerdictError(v *measure.Verdict) error {
 	return Printed(fault.New(code, "", "%s", v.Reason))
 }
 
-// Refused says who was turned away before it came to a test.
+// Refused prints which client was turned away before a test, and why.
 func (c *Console) Refused(addr string, reason error) {
 	fmt.Fprintf(c.Err, "%s%s: %v\n", time.Now().Format("15:04:05 "), addr, reason)
 }

@@ -14,7 +14,7 @@ import (
 	"thru/internal/plan"
 )
 
-// Login is who we are to an iperf3 server, by the names of its flags; nil where no user is named.
+// Login returns the login for an iperf3 server, with the names of its flags; nil if no user is named.
 func (c *Console) Login(l plan.Login) (*bus.Login, error) {
 	switch {
 	case l.User == "" && l.PublicKey == "":
@@ -33,15 +33,14 @@ func (c *Console) Login(l plan.Login) (*bus.Login, error) {
 	return &bus.Login{User: l.User, Password: password, PublicKey: key, PKCS1: l.PKCS1}, nil
 }
 
-// passwordVariable is the one that iperf3 reads.
+// passwordVariable is the environment variable that iperf3 reads.
 const passwordVariable = "IPERF3_PASSWORD"
 
-// mostPassword bounds a password, in bytes.
+// mostPassword limits a password, in bytes.
 const mostPassword = 1024
 
-// iperfPassword takes it from the environment, from a person who sees no echo,
-// or from the first line of stdin. It never comes from the command line, which
-// other users can read.
+// iperfPassword reads the password from the environment, from the terminal without echo, or from the first
+// line of stdin. It never takes it from the command line, which other users can read.
 func (c *Console) iperfPassword() (string, error) {
 	if p, ok := os.LookupEnv(passwordVariable); ok {
 		return p, nil

@@ -15,11 +15,11 @@ import (
 	"thru/internal/fault"
 )
 
-// ThruPassword holds a password, where stdin does not.
+// ThruPassword is the environment variable of a password.
 const ThruPassword = "THRU_PASSWORD"
 
-// TakePassword takes it out of the environment: ssh, iperf3 and all else that is
-// started has no use for it.
+// TakePassword removes the password from the environment and returns it: ssh, iperf3 and other child
+// processes must not see it.
 func TakePassword() *string {
 	text, ok := os.LookupEnv(ThruPassword)
 	if !ok {
@@ -29,27 +29,27 @@ func TakePassword() *string {
 	return &text
 }
 
-// longestPassword bounds what is read of stdin, in bytes.
+// longestPassword limits what is read of stdin, in bytes.
 const longestPassword = 4096
 
-// Passwords are where a command has its passwords from: the first line of stdin
-// or the environment, which all logins share, or a person, who is asked for each.
+// Passwords returns the passwords of a command. The first line of stdin or the environment gives one for all
+// logins; at a terminal the user is asked for each.
 type Passwords struct {
 	on    *Console
 	stdin bool
 
-	mu    sync.Mutex        // clients log in at once
-	line  *string           // of stdin, once it is read
-	known map[string]string // that a person has typed, by whose they are
+	mu    sync.Mutex        // clients log in concurrently
+	line  *string           // of stdin, once read
+	known map[string]string // typed passwords by login
 }
 
-// NewPasswords takes them from stdin, or else where passwords are looked for.
+// NewPasswords reads passwords from stdin, or else from the environment or the terminal.
 func NewPasswords(c *Console, stdin bool) *Passwords {
 	return &Passwords{on: c, stdin: stdin, known: map[string]string{}}
 }
 
-// Of returns what gives the password of one login, and asks for it once. none is
-// what the error is where there is no password.
+// Of returns a function that returns the password of one login and asks for it once. The function returns
+// none if there is no password.
 func (p *Passwords) Of(whose string, none error) func() (string, error) {
 	var known *string
 	return func() (string, error) {
@@ -89,7 +89,7 @@ func (p *Passwords) ask(whose string, none error) (string, error) {
 	return "", fault.Failf(ThruPassword+"=..., or --password-stdin", "%w: it wants a password, and none was given", none)
 }
 
-// Interruptible asks until an interrupt, after which the terminal shows again what is typed.
+// Interruptible calls ask until ctx is canceled, and then restores the terminal's echo.
 func (c *Console) Interruptible(ctx context.Context, ask func() (string, error)) (string, error) {
 	f, ok := c.In.(*os.File)
 	if !ok || !IsTerminal(c.In) {

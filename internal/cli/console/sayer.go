@@ -10,23 +10,23 @@ import (
 	"thru/internal/fault"
 )
 
-// Sayer tells what happens while a command serves: a line with the time for
-// people, a JSON line for programs. Several goroutines may use it.
+// Sayer reports events while a command serves: a line with the time for people, a JSON line for programs.
+// Several goroutines may use it.
 type Sayer struct {
 	On   *Console
 	JSON bool
 	mu   sync.Mutex
-	last map[string]string // what was said of a topic last
+	last map[string]string // last text of each topic
 }
 
-// Notify says that something of a kind has happened. More are fields for programs.
+// Notify reports an event of a kind. more holds fields for programs.
 func (s *Sayer) Notify(kind, text string, more map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.write(kind, text, more)
 }
 
-// Once says it unless it was the last thing said of that topic.
+// Once reports an event unless the last text of that topic was the same.
 func (s *Sayer) Once(topic, kind, text string, more map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,14 +40,14 @@ func (s *Sayer) Once(topic, kind, text string, more map[string]any) {
 	s.write(kind, text, more)
 }
 
-// Forget has the next word on a topic said, whatever it is.
+// Forget makes the next Once of a topic report in any case.
 func (s *Sayer) Forget(topic string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.last, topic)
 }
 
-// Warn says what goes wrong without ending anything.
+// Warn reports a problem that ends nothing.
 func (s *Sayer) Warn(text string) { s.Notify("warning", text, nil) }
 
 func (s *Sayer) write(kind, text string, more map[string]any) {

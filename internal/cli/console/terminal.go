@@ -20,7 +20,7 @@ func terminalSize(w io.Writer) (width int, ok bool) {
 	return width, true
 }
 
-// Terminal is the width to print for, 0 where there is none, and whether colour is wanted (no-color.org).
+// Terminal returns the width to print for, 0 without a terminal, and whether to use colour (no-color.org).
 func (c *Console) Terminal() (width int, colour bool) {
 	width, ok := terminalSize(c.Out)
 	switch c.Color {
@@ -33,7 +33,7 @@ func (c *Console) Terminal() (width int, colour bool) {
 	return width, ok && !plain && os.Getenv("TERM") != "dumb"
 }
 
-// IsTerminal tells whether a person types there.
+// IsTerminal reports whether r is a terminal.
 func IsTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

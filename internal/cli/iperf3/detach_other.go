@@ -4,10 +4,10 @@ package iperf3
 
 import "thru/internal/fault"
 
-// detachedVariable tells the process in the background that it is the one.
+// detachedVariable marks the process in the background.
 const detachedVariable = "THRU_IPERF3_DETACHED"
 
-// detach is not possible here.
+// detach fails: this system has no daemons.
 func detach() error {
 	return fault.Failf("leave -D out, and start it as a service", "iperf3: this system has no daemons as iperf3 makes them")
 }

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// detachedVariable tells the process in the background that it is the one.
+// detachedVariable marks the process in the background.
 const detachedVariable = "THRU_IPERF3_DETACHED"
 
-// detach starts this command again in a session of its own, without a
-// terminal; its output goes to --logfile, or nowhere.
+// detach starts this command again in its own session without a terminal; its output goes to --logfile, or
+// nowhere.
 func detach() error {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,17 +14,17 @@ import (
 	"thru/internal/plan"
 )
 
-// Document are the flags that print a test as iperf3 does, for scripts that read that.
+// Document holds the flags that print a test as iperf3 does, for scripts that parse that.
 type Document struct {
 	Original bool `group:"Output" short:"J" name:"iperf3-json" help:"Print iperf3's JSON document (thru help iperf3); forward alone unless -R or --bidir."`
 	Stream   bool `group:"Output" name:"json-stream" help:"The same line by line, while the test runs."`
 }
 
-// Asked tells whether one of them was given.
+// Asked reports whether one of them was given.
 func (f Document) Asked() bool { return f.Original || f.Stream }
 
-// Settle makes the request such as iperf3's document can hold it: one test, in
-// one direction or in both at once.
+// Settle limits the request to what iperf3's document can hold: one test, in one direction or in both at
+// once.
 func (f Document) Settle(r *plan.Request, ours bool) error {
 	if !f.Asked() {
 		return nil
@@ -37,7 +37,7 @@ func (f Document) Settle(r *plan.Request, ours bool) error {
 	return nil
 }
 
-// Fail gives programs that read iperf3's documents the error in one.
+// Fail prints the error as an iperf3 document, for programs that read those.
 func Fail(e *console.Console, err error) {
 	switch {
 	case slices.Contains(e.Args, "--json-stream"):
@@ -47,7 +47,7 @@ func Fail(e *console.Console, err error) {
 	}
 }
 
-// Measure runs a plan and prints it in iperf3's terms.
+// Measure runs a plan and prints it as iperf3 does.
 func (f Document) Measure(ctx context.Context, e Host, r plan.Request, p plan.Plan, peer *control.EndPoint, runner control.Runner) error {
 	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Baseline })
 	o := &original{json: f.Original, jsonStream: f.Stream, jsonFull: f.Original && f.Stream, Request: r, host: peer.Name}

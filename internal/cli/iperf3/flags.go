@@ -17,7 +17,7 @@ import (
 	"thru/internal/unit"
 )
 
-// original is a command line of iperf3, read.
+// original is a parsed command line of iperf3.
 type original struct {
 	help, version bool
 	server        bool
@@ -26,12 +26,12 @@ type original struct {
 	Request       plan.Request // what the client measures
 
 	// Output.
-	format     byte   // of rates: one of kmgtKMGT, 0 for what fits
-	timestamps string // layout as strftime(3) takes it; empty is none
+	format     byte   // of rates: one of kmgtKMGT, 0 for automatic
+	timestamps string // strftime(3) layout; empty: none
 	verbose    bool
 	json       bool
 	jsonStream bool
-	jsonFull   bool // with jsonStream: the whole document at the end too
+	jsonFull   bool // with jsonStream: also the whole document at the end
 	silent     bool // -i 0
 	logFile    string
 	pidFile    string
@@ -47,14 +47,13 @@ type original struct {
 	fqRate             int64
 }
 
-// Limits of iperf3 that thru has otherwise, or not at all.
+// Defaults of iperf3 that differ from thru's.
 const (
 	originalPort = 5201
 	originalSkew = 10 // seconds
 )
 
-// Parse reads the arguments of `thru iperf3`. Its errors end the
-// command with 1, as iperf3 does.
+// Parse reads the arguments of `thru iperf3`. Its errors end the command with exit code 1, as in iperf3.
 func Parse(args []string) (*original, error) {
 	o := &original{port: originalPort, skew: originalSkew}
 	o.Request = plan.Request{
@@ -90,7 +89,7 @@ func (o *original) consistent() error {
 		return errors.New("cannot be both reverse and bidirectional")
 	}
 	given := slices.DeleteFunc(slices.Clone(o.given), func(g option.Given) bool { return g.ID == "ip" }) // the last one counts
-	if option.Clash(given) != nil {                                                                      // of ways to end a test, nothing else is left
+	if option.Clash(given) != nil {                                                                      // the last one counts
 		return errors.New("only one test end condition (-t, -n, -k) may be specified")
 	}
 	switch {

@@ -8,21 +8,20 @@ import (
 	"thru/internal/fault"
 )
 
-// flagRow is a row of a command line as getopt_long(3) reads it, which is what
-// iperf3 does: letters together (-uR), values with and without a space (-P4),
-// long names cut short where one name alone begins so.
+// flagRow is an option of a command line that getopt_long(3) would read, as iperf3's does: joined letters
+// (-uR), values with and without a space (-P4), unambiguous abbreviations of long names.
 type flagRow struct {
 	short   byte // 0: none
 	long    string
 	aliases []string // further long names
 	value   valueKind
 	side    side
-	takes   string // what the value is called in the help
+	takes   string // name of the value in the help
 	help    string
 	set     func(value string) error
 }
 
-// valueKind tells whether a value follows an option.
+// valueKind is whether an option takes a value.
 type valueKind int
 
 const (
@@ -31,7 +30,7 @@ const (
 	optionalValue           // --long=VALUE only
 )
 
-// side tells which role an option belongs to.
+// side is the role that an option belongs to.
 type side int
 
 const (
@@ -40,7 +39,7 @@ const (
 	ofServer
 )
 
-// String is the option as a person types it.
+// String returns the option as a user types it.
 func (o *flagRow) String() string {
 	if o.short != 0 {
 		return "-" + string(o.short)
@@ -48,7 +47,7 @@ func (o *flagRow) String() string {
 	return "--" + o.long
 }
 
-// getopt calls use for every option of args in order, and returns what is no option.
+// getopt calls use for every option of args in order, and returns the operands.
 func getopt(args []string, options []flagRow, use func(o *flagRow, value string) error) (operands []string, err error) {
 	for len(args) > 0 && err == nil {
 		word := args[0]
@@ -67,7 +66,7 @@ func getopt(args []string, options []flagRow, use func(o *flagRow, value string)
 	return operands, err
 }
 
-// longOption reads NAME or NAME=VALUE, and the next word where a value is missing.
+// longOption reads NAME or NAME=VALUE, and the next word if a value is missing.
 func longOption(word string, rest []string, options []flagRow, use func(*flagRow, string) error) ([]string, error) {
 	name, value, has := strings.Cut(word, "=")
 	o, err := findLong(name, options)
@@ -85,7 +84,7 @@ func longOption(word string, rest []string, options []flagRow, use func(*flagRow
 	return rest, use(o, value)
 }
 
-// findLong finds a long name, or the only one that begins so.
+// findLong returns the option of a long name, or the only one that begins with name.
 func findLong(name string, options []flagRow) (*flagRow, error) {
 	var found []*flagRow
 	var names []string
@@ -108,7 +107,7 @@ func findLong(name string, options []flagRow) (*flagRow, error) {
 	return nil, fmt.Errorf("--%s is not clear: %s", name, fault.Or(names))
 }
 
-// shortOptions reads letters that stand together; the first one with a value takes the rest.
+// shortOptions reads joined letters; the first one with a value takes the rest.
 func shortOptions(letters string, rest []string, options []flagRow, use func(*flagRow, string) error) ([]string, error) {
 	for i := range len(letters) {
 		at := slices.IndexFunc(options, func(o flagRow) bool { return o.short == letters[i] })

@@ -1,5 +1,5 @@
-// Package iperf3 is `thru iperf3`: the command line, the output and the exit codes of iperf3, for scripts
-// and fingers that have it; and its documents for thru test -J.
+// Package iperf3 is `thru iperf3`: iperf3's command line, output and exit codes, for scripts and habits; and
+// iperf3's documents for thru test -J.
 package iperf3
 
 import (
@@ -27,14 +27,14 @@ import (
 	"thru/internal/stat"
 )
 
-// Host is the command that is called as iperf3 is, and what it has of thru.
+// Host is the environment of the command.
 type Host struct {
 	*console.Console
 	Network *remote.Network
-	Keep    func(doc *measure.Document) // puts a result into the history
+	Keep    func(doc *measure.Document) // stores a result in the history
 }
 
-// Run is iperf3: client or server, its output, and exit code 1 for whatever went wrong.
+// Run runs as an iperf3 client or server, with its output, and exit code 1 for any error.
 func Run(ctx context.Context, e Host, args []string) error {
 	o, err := Parse(args)
 	switch {
@@ -62,11 +62,11 @@ func Run(ctx context.Context, e Host, args []string) error {
 	return o.measure(ctx, e, out)
 }
 
-// originalError says on standard error what went wrong, as iperf3 does, and ends the command with 1.
+// originalError prints an error to stderr as iperf3 does, and ends the command with exit code 1.
 func originalError(w io.Writer, kind string, err error) error {
 	err = option.Spelled(err, option.AsIPerf)
 	fmt.Fprintf(w, "iperf3: %s - %s\n", kind, originalWords(err))
-	if h := fault.Hint(err); kind == "parameter error" { // whose hints are of thru's own options
+	if h := fault.Hint(err); kind == "parameter error" { // its hints name thru's own options
 		fmt.Fprint(w, "\nUsage: thru iperf3 [-s|-c host] [options]\nTry `thru iperf3 --help' for more information.\n")
 	} else if h != "" {
 		fmt.Fprintf(w, "hint: %s\n", h)
@@ -74,11 +74,10 @@ func originalError(w io.Writer, kind string, err error) error {
 	return console.Printed(fault.New(fault.Failed, "", "%w", err))
 }
 
-// noConnection is how iperf3 begins to say why there is no connection.
+// noConnection begins iperf3's messages about a missing connection.
 const noConnection = "unable to connect to server - server may have stopped running or use a different port, firewall issue, etc.: "
 
-// originalWords says what went wrong in iperf3's words where scripts look for
-// them, and else in ours.
+// originalWords words an error as iperf3 does if scripts may look for that, else as thru does.
 func originalWords(err error) string {
 	return cmp.Or(map[fault.Reason]string{
 		iperf3.ReasonRefused:    noConnection + "Connection refused",
@@ -97,7 +96,7 @@ func originalWords(err error) string {
 	}[fault.ReasonOf(err)], fault.Plain(err.Error()))
 }
 
-// open gives what the output goes to, and writes the pid file.
+// open opens the log file, or stdout, and writes the pid file.
 func (o *original) open(e *Host) (io.Writer, func(), error) {
 	out, done := e.Out, func() {}
 	if o.logFile != "" {
@@ -107,7 +106,7 @@ func (o *original) open(e *Host) (io.Writer, func(), error) {
 		}
 		out, done = f, func() { f.Close() }
 		c := *e.Console
-		c.Err = either{f, e.Err} // errors too, as in iperf3
+		c.Err = either{f, e.Err} // errors go there, too, as in iperf3
 		e.Console = &c
 	}
 	if o.pidFile == "" {
@@ -120,8 +119,8 @@ func (o *original) open(e *Host) (io.Writer, func(), error) {
 	return out, func() { os.Remove(o.pidFile); done() }, nil
 }
 
-// either writes to the first that takes it: a log on a full disk shall not
-// swallow the error that says so.
+// either writes to the first writer that accepts the data: if the log's disk is full, the error must still be
+// shown.
 type either struct{ first, second io.Writer }
 
 func (e either) Write(b []byte) (int, error) {
@@ -131,16 +130,16 @@ func (e either) Write(b []byte) (int, error) {
 	return e.second.Write(b)
 }
 
-// measure is the client.
+// measure runs the client.
 func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
 	r := o.Request
 	r.Local, r.Peer = control.Local, "iperf3://"+bracketed(o.host)+":"+strconv.Itoa(o.port)
-	r.LocalCPUs, r.PeerCPUs = 2, 2 // the streams are told
+	r.LocalCPUs, r.PeerCPUs = 2, 2 // the number of streams is given
 	p, err := plan.Test(r)
 	if err != nil {
 		return originalError(e.Err, "parameter error", err)
 	}
-	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Baseline }) // iperf3 measures nothing beside
+	p.Steps = slices.DeleteFunc(p.Steps, func(s plan.Step) bool { return s.Baseline }) // iperf3 measures no baseline
 	d := remote.Dialer{Network: e.Network, Family: r.Family, Device: r.BindDev, Source: r.BindAddr}
 	d.Login = func() (*bus.Login, error) { return e.Login(r.Login) }
 	ends, closeAll, err := d.Pair(ctx, r.Peer)
@@ -164,7 +163,7 @@ func (o *original) measure(ctx context.Context, e Host, out io.Writer) error {
 	return o.conclude(e, v, v.end(doc, err), err)
 }
 
-// endedBySignal is what iperf3 says where a signal has ended it, which is no failure; "" else.
+// endedBySignal returns iperf3's message if a signal ended the test, which is no failure; else "".
 func endedBySignal(ctx context.Context, role string) string {
 	cause, ok := errors.AsType[console.Signalled](context.Cause(ctx))
 	number, _ := cause.Signal.(syscall.Signal)
@@ -175,7 +174,7 @@ func endedBySignal(ctx context.Context, role string) string {
 	return fmt.Sprintf("interrupt - the %s has terminated by signal %s%s(%d)", role, strings.ToUpper(name[:1]), name[1:], int(number))
 }
 
-// conclude says why a test failed, where that is not part of the output.
+// conclude prints why a test failed, unless the output contains it.
 func (o *original) conclude(e Host, v *originalView, writing, err error) error {
 	switch {
 	case err != nil && !v.reportsErrors():
@@ -188,7 +187,7 @@ func (o *original) conclude(e Host, v *originalView, writing, err error) error {
 	return nil
 }
 
-// bracketed is a host as it stands before a port.
+// bracketed returns a host as written before a port: IPv6 addresses in brackets.
 func bracketed(host string) string {
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
 		return "[" + host + "]"
@@ -196,7 +195,7 @@ func bracketed(host string) string {
 	return host
 }
 
-// usage lists the options by who has them.
+// usage lists the options by role.
 func (o *original) usage(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`Usage: thru iperf3 -c HOST [options]
@@ -228,7 +227,7 @@ What thru cannot do is refused. Sizes take K, M, G (1024), rates too (1000).
 	return err
 }
 
-// line is an option's line of the help.
+// line returns an option's line of the help.
 func (x *flagRow) line() string {
 	short, takes := "    ", ""
 	if x.short != 0 {

@@ -24,8 +24,8 @@ import (
 	"thru/internal/node"
 )
 
-// serve is the server: it answers iperf3 clients one after the other, and
-// shows each test as iperf3 does. Several at once are `thru serve --iperf`.
+// serve runs the server: it answers iperf3 clients one after the other and prints each test as iperf3 does.
+// `thru serve --iperf` serves several at once.
 func (o *original) serve(ctx context.Context, e Host, out io.Writer) error {
 	limits := agent.DefaultLimits()
 	limits.RateBps = o.maxRate
@@ -71,7 +71,7 @@ func (o *original) serve(ctx context.Context, e Host, out io.Writer) error {
 	return s.failure
 }
 
-// listen is where the server may be reached.
+// listen returns the addresses to listen at.
 func (o *original) listen() engine.Listen {
 	l := engine.Listen{Device: o.Request.BindDev}
 	switch {
@@ -85,7 +85,7 @@ func (o *original) listen() engine.Listen {
 	return l
 }
 
-// openServer opens the port; here, where there is no other, it must be had.
+// openServer opens the port; a port in use is an error here.
 func (o *original) openServer(ctx context.Context, e Host, at engine.Listen, l bus.Limits) (node.Answering, error) {
 	f := node.Calls{IPerf3Port: o.port, Login: node.Login{Users: o.users, PrivateKey: o.privateKey, PKCS1: o.Request.Login.PKCS1, Skew: o.skew}}
 	d, warnings, err := f.Open(ctx, at, l, func(addr string, reason error) { e.Refused(addr, reason) })
@@ -95,7 +95,7 @@ func (o *original) openServer(ctx context.Context, e Host, at engine.Listen, l b
 	return d, err
 }
 
-// originalServer shows the tests of its callers.
+// originalServer prints the tests of its clients.
 type originalServer struct {
 	o    *original
 	e    Host
@@ -103,24 +103,24 @@ type originalServer struct {
 	stop context.CancelFunc
 	r    node.Reception
 
-	turn    chan struct{} // holds one: a test runs, and what follows belongs to it until told
+	turn    chan struct{} // holds one item while a test runs and until its output ends
 	view    *originalView // of that test
 	served  int
-	failure error // of the only test of -1
+	failure error // of the only test with -1
 }
 
-// listening says that the next client may come.
+// listening prints that the server waits for the next client.
 func (s *originalServer) listening() {
 	if !s.o.json && !s.o.jsonStream {
 		iperfdoc.NewLayout(s.out, s.o.layout()).Listening(s.o.port, s.served+1)
 	}
 }
 
-// turnWait is how long a caller waits for the test before it to end. One that
-// follows right behind its own last test shall not find the server busy.
+// turnWait is how long a client waits for the previous test to end: a client that starts right after its own
+// last test must not find the server busy.
 const turnWait = time.Second
 
-// take runs a caller's test, if no other one runs.
+// take runs a client's test unless another one runs.
 func (s *originalServer) take(ctx context.Context, call engine.Call) {
 	s.r.Tests.Go(func() {
 		select {
@@ -140,7 +140,7 @@ func (s *originalServer) begin(ctx context.Context, call engine.Call) {
 		if spec.From != control.Local {
 			cpu = &spec.ReceiverCPU
 		}
-		*cpu = cmp.Or(*cpu, s.o.Request.LocalCPU) // the client's wish comes first
+		*cpu = cmp.Or(*cpu, s.o.Request.LocalCPU) // the client's choice takes precedence
 	}
 	s.view = newOriginalView(s.o, s.out, s.e.Version)
 	s.view.called(call)
@@ -174,7 +174,7 @@ func (s *originalServer) end(_ engine.Call, doc *measure.Document, _ string, err
 	<-s.turn
 }
 
-// called notes who has called.
+// called notes the address of the client.
 func (v *originalView) called(call engine.Call) {
 	v.test.Host = call.Addr
 	if host, port, err := net.SplitHostPort(call.Addr); err == nil {

@@ -16,22 +16,21 @@ import (
 	"thru/internal/measure"
 )
 
-// originalView shows a test as iperf3 does, while it runs: lines of text, or
-// lines of JSON; one JSON document it collects. It implements
-// control.Observer, whose calls come from one goroutine.
+// originalView prints a running test as iperf3 does: as lines of text, or as lines of JSON; for a single JSON
+// document it collects the intervals. It implements control.Observer, whose calls come from one goroutine.
 //
-// Of the two ends it shows that of the command, or on a server its own.
+// It shows the end of this command; a server shows its own end.
 type originalView struct {
 	o       *original
 	out     io.Writer
-	layout  *iperfdoc.Layout // of plain text
-	stream  *iperfdoc.Stream // of --json-stream
+	layout  *iperfdoc.Layout // for plain text
+	stream  *iperfdoc.Stream // for --json-stream
 	test    iperfdoc.Test
 	specs   []measure.Spec
-	waiting [][]control.Live // of each flow: what the others have not told yet
+	waiting [][]control.Live // by flow: intervals that the other flows have not reported yet
 	conns   [][]measure.Addresses
 	began   bool  // the start is printed
-	rampAt  int64 // where the first interval began: 0, or before it
+	rampAt  int64 // start of the first interval: 0, or before it
 	all     []iperfdoc.Interval
 	err     error // of writing
 }
@@ -55,17 +54,17 @@ func (o *original) layout() iperfdoc.LayoutOptions {
 	return iperfdoc.LayoutOptions{Format: o.format, Verbose: o.verbose, Stamp: stamp(o.timestamps)}
 }
 
-// introduce asks the agent of this process for what `uname -a` says.
+// introduce asks the agent of this process for the output of `uname -a`.
 func (v *originalView) introduce(ctx context.Context, local *control.EndPoint) {
 	reply, err := bus.Call(ctx, local.Client, bus.Facts, bus.FactsRequest{})
 	if err != nil {
-		return // the run will say so
+		return // the run will report the error
 	}
 	head := iperfdoc.FromDocument(&measure.Document{EndPoints: []measure.EndPoint{{Facts: &reply.Facts}}})
 	v.test.System = head.Test.System
 }
 
-// reportsErrors: a document holds the error too.
+// reportsErrors reports whether the output is a document, which contains the error.
 func (v *originalView) reportsErrors() bool { return v.layout == nil }
 
 func (v *originalView) keep(err error) { v.err = cmp.Or(v.err, err) }
@@ -80,7 +79,7 @@ func (v *originalView) Hear(e control.Event) {
 	}
 }
 
-// Step takes what the test is.
+// Step notes the test's parameters.
 func (v *originalView) Step(specs []measure.Spec) {
 	v.specs, v.waiting, v.conns = specs, make([][]control.Live, len(specs)), make([][]measure.Addresses, len(specs))
 	s, r := specs[0], &v.o.Request
@@ -91,7 +90,7 @@ func (v *originalView) Step(specs []measure.Spec) {
 	if s.Amount > 0 {
 		t.Duration = 0
 	}
-	if t.Blocks > 0 { // plan has turned them into bytes
+	if t.Blocks > 0 { // plan has converted them to bytes
 		t.Bytes = 0
 	}
 	t.Bidir = len(specs) > 1
@@ -104,7 +103,7 @@ func (v *originalView) Step(specs []measure.Spec) {
 	t.AskedMSS, t.Title, t.Extra = int64(s.MSS), cmp.Or(s.Title, t.Title), cmp.Or(s.Extra, t.Extra)
 }
 
-// Live shows an interval when all flows have told of it.
+// Live prints an interval once all flows have reported it.
 func (v *originalView) Live(l control.Live) {
 	if s := v.specs[l.Flow]; l.EndPoint != control.Local || s.From == s.To && l.Sends != s.DialFrom {
 		return // iperf3 shows its own end
@@ -123,7 +122,7 @@ func (v *originalView) Live(l control.Live) {
 	}
 }
 
-// show prints an interval: of two-way traffic what the client sends first.
+// show prints an interval: of bidirectional traffic first what the client sends.
 func (v *originalView) show(row []control.Live) {
 	slices.SortStableFunc(row, func(a, b control.Live) int { return bit(b.Sends != v.test.Server) - bit(a.Sends != v.test.Server) })
 	e := row[0].Event
@@ -165,11 +164,11 @@ func bit(b bool) int {
 	return 0
 }
 
-// connected begins the test on the screen when the streams of all flows are
-// known. A session tells of those of its own direction first, then of the other.
+// connected prints the start of the test once the streams of all flows are known. A session reports those of
+// its own direction first, then of the other.
 func (v *originalView) connected(l control.Live) {
 	conns, own := l.Event.Conns, v.specs[l.Flow].Streams
-	v.test.Omit = l.Ramp // where it was not asked for, it follows from the round trip
+	v.test.Omit = l.Ramp // if not set, it follows from the round-trip time
 	if len(conns) > own && len(v.specs) == 2 {
 		v.conns[1-l.Flow] = conns[own:]
 		conns = conns[:own]
@@ -185,7 +184,7 @@ func (v *originalView) connected(l control.Live) {
 			}
 		}
 	}
-	if v.layout != nil && !v.test.Server { // of a connection that does not come to stand there is nothing to say
+	if v.layout != nil && !v.test.Server { // iperf3 prints nothing about a connection that was not established
 		v.keep(v.layout.Connecting(v.test))
 	}
 	if sized := v.test.BlockSize > 0 || !v.o.verbose && v.stream == nil; sized {
@@ -193,7 +192,7 @@ func (v *originalView) connected(l control.Live) {
 	}
 }
 
-// sends tells whether this end sends a flow; of a test of this machine alone it is the end that dials.
+// sends reports whether this end sends a flow; in a test of this machine alone it is the end that dials.
 func (v *originalView) sends(s measure.Spec) bool {
 	return s.From == control.Local && (s.From != s.To || s.DialFrom)
 }
@@ -230,7 +229,7 @@ func hostAndPort(s string) (string, int) {
 	return a.Addr().Unmap().String(), int(a.Port())
 }
 
-// direction is one direction in an interval; first is the place of its first stream among all.
+// direction converts one direction of an interval; first is the index of its first stream among all streams.
 func direction(l control.Live, first int) iperfdoc.Direction {
 	w := iperfdoc.Direction{Sends: l.Sends}
 	for i, t := range l.Event.Each {
@@ -247,7 +246,7 @@ func direction(l control.Live, first int) iperfdoc.Direction {
 	return w
 }
 
-// end prints what came of it all. Its error is of writing.
+// end prints the results. Its error is of writing.
 func (v *originalView) end(doc *measure.Document, err error) error {
 	r := iperfdoc.FromDocument(doc)
 	head := v.test
@@ -260,7 +259,7 @@ func (v *originalView) end(doc *measure.Document, err error) error {
 	if err != nil {
 		r.Error = originalWords(err)
 	}
-	if !v.o.Request.FarOutput { // a server that was asked once tells it unasked ever after
+	if !v.o.Request.FarOutput { // after one --get-server-output, a server sends its output always
 		r.End.ServerText, r.End.ServerJSON = "", ""
 	}
 	switch {
