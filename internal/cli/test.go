@@ -133,9 +133,9 @@ func (e *env) outcome(doc *measure.Document, f forms, err error) error {
 // forms are the forms in which to print a document.
 type forms struct {
 	formFlags          // the page contains the whole document
-	raw       bool     // capture files already written
-	packets   []string // a stored result, not a new one
-	read      bool     // a result that was kept, not measured now
+	raw       bool     // a file may be -, for stdout, if the command allows that
+	packets   []string // the page contains the whole document
+	read      bool     // capture files already written
 	kept      string   // the file of the document; empty: none
 	unkept    error    // of packets that could not be written
 }

@@ -7,42 +7,41 @@ import (
 	"thru/internal/measure"
 )
 
-// Orders in which all runs of a variant lie together, for variants that take a
-// person or a reboot to come into force.
+// Orders that group all runs of a variant, for variants that need a manual step or a reboot to come into
+// force.
 const (
 	OrderBlocks       = "blocks"         // all runs of each variant, one variant after the other
 	OrderThereAndBack = "there-and-back" // the same, and the rest of the first variant's runs at the end: A B A
 	variantAxis       = "variant"        // the axis that names a step's variant
-	usualWait         = 30 * time.Minute // for a state to come into force, where the plan does not say
+	usualWait         = 30 * time.Minute // limit for a state to come into force, if the plan sets none
 )
 
-// ManualStep is what a person does so that a variant is in force: thru itself sets
-// and restarts nothing.
+// ManualStep is what the user does to bring a variant into force: thru itself sets and restarts nothing.
 type ManualStep struct {
 	Variant  string        // of the plan
-	Host     string        // name of an end point of the plan, or where it is, as an end point says it
-	At       string        // where it is
-	Commands []string      // to be run there
-	Reboot   bool          // the host is to be started anew then
-	Fact     string        // path into the host's facts by which thru sees it, such as "sysctls.net.core.rmem_max"; empty: it is not seen
-	Is       string        // value of that fact when it is in force
-	Wait     time.Duration // for that, at most
+	Host     string        // name of an end point of the plan, or its address
+	At       string        // address of the host
+	Commands []string      // to run there
+	Reboot   bool          // the host must restart afterwards
+	Fact     string        // path into the host's facts that confirms the step, such as "sysctls.net.core.rmem_max"; empty: none
+	Is       string        // value of that fact when the variant is in force
+	Wait     time.Duration // limit of the wait for that
 }
 
-// UsualWait is how long a state is waited for unless the plan says otherwise.
+// UsualWait returns how long thru waits for a state unless the plan sets a limit.
 func UsualWait() time.Duration { return usualWait }
 
-// Block is a part of a schedule: turns of one variant that follow each other.
+// Block is a part of a schedule: consecutive turns of one variant.
 type Block struct {
 	Variant string
-	Manual  *ManualStep // what brings it into force; nil: nothing is needed
+	Manual  *ManualStep // brings it into force; nil: nothing is needed
 	Turns   []Turn
 }
 
-// InBlocks tells whether the runs of a variant lie together.
+// InBlocks reports whether the order groups the runs of a variant.
 func (p Plan) InBlocks() bool { return p.Order == OrderBlocks || p.Order == OrderThereAndBack }
 
-// Blocks are the parts of the schedule in order. What stands beside is in the first.
+// Blocks returns the parts of the schedule in order. The first block includes the baselines.
 func (p Plan) Blocks() []Block {
 	if !p.InBlocks() {
 		return []Block{{Turns: p.Schedule()}}
@@ -62,7 +61,7 @@ func (p Plan) Blocks() []Block {
 	return blocks
 }
 
-// block lists the turns of a variant for some of its runs.
+// block returns the turns of a variant for the runs from, inclusive, to to, exclusive.
 func (p Plan) block(name string, from, to int, first bool) Block {
 	b := Block{Variant: name}
 	for i := range p.ManualSteps {
@@ -81,7 +80,7 @@ func (p Plan) block(name string, from, to int, first bool) Block {
 	return b
 }
 
-// variants are the names of those of the steps, in their order.
+// variants returns the names of the steps' variants in order.
 func (p Plan) variants() []string {
 	var names []string
 	for _, s := range p.Steps {
@@ -92,7 +91,7 @@ func (p Plan) variants() []string {
 	return names
 }
 
-// variantOf is the variant that a step is of.
+// variantOf returns the variant of a step.
 func variantOf(s Step) (string, bool) {
 	i := slices.IndexFunc(s.Axes, func(a measure.Axis) bool { return a.Name == variantAxis })
 	if i < 0 {

@@ -17,7 +17,7 @@ func ParseDSCP(s string) (int, error) {
 		return 44, nil
 	case s == "le":
 		return 1, nil
-	case s == "lowdelay": // the bits of the old type of service, as iperf names them
+	case s == "lowdelay": // bits of the old type-of-service byte, with iperf's names
 		return 4, nil
 	case s == "throughput":
 		return 2, nil

@@ -7,13 +7,12 @@ import (
 	"thru/internal/measure"
 )
 
-// mostExplainRamp bounds the ramp of an experiment: it is held against the
-// base, and a budget is soon spent by waiting.
+// mostExplainRamp limits the ramp of an experiment: experiments are only compared with the base, and long
+// ramps use up the time budget.
 const mostExplainRamp = 3 * time.Second
 
-// Explain is the plan of the base traffic of `thru explain`: each direction by
-// itself, of one stream unless more are asked for, since one shows best what
-// holds it back.
+// Explain returns the plan of the base traffic of `thru explain`: each direction by itself, with one stream
+// by default, since one stream shows best what limits it.
 func Explain(r Request) (Plan, error) {
 	if r.Streams == 0 {
 		r.Streams = 1
@@ -24,8 +23,8 @@ func Explain(r Request) (Plan, error) {
 	return p, err
 }
 
-// Experiment is the step of one flow that differs from the base in one thing.
-// rtt is that of the idle path, 0 where it is not known.
+// Experiment returns the step of one flow that differs from the base in one option. rtt is the round-trip
+// time of the idle path, 0 if unknown.
 func Experiment(title string, s measure.Spec, rtt time.Duration) Step {
 	if s.Ramp == 0 && !s.NoRamp {
 		s.Ramp = int64(min(Ramp(s, rtt), mostExplainRamp))

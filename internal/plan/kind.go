@@ -8,7 +8,7 @@ import (
 	"thru/internal/measure"
 )
 
-// checkKind refuses what does not go with the kind of traffic that is asked for.
+// checkKind refuses options that do not go with the requested kind of traffic.
 func (r Request) checkKind() error {
 	udp, bulk := r.Protocol == measure.UDP, r.Traffic == measure.Bulk
 	paths := measure.Paths(r.Protocol, r.Traffic)
@@ -36,7 +36,7 @@ func (r Request) checkKind() error {
 	return r.checkFar()
 }
 
-// mostIPerf3Length is the most that an iperf3 server takes of -l with TCP.
+// mostIPerf3Length is the largest -l that an iperf3 server accepts with TCP.
 const mostIPerf3Length = 1 << 20
 
 // checkFar refuses what an end point that is no agent cannot do.
@@ -72,5 +72,5 @@ func (r Request) checkFar() error {
 	return nil
 }
 
-// differ tells whether both sizes of a pair were asked for, and not the same.
+// differ reports whether the two sizes of a pair differ.
 func differ(p measure.Pair) bool { return p.Send != p.Recv }

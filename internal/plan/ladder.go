@@ -9,8 +9,8 @@ import (
 	"thru/internal/unit"
 )
 
-// LadderStreams and LadderWindow are the cells of a rung (B-10, B-11): each
-// number of streams with the default window and with 800 KiB.
+// LadderStreams returns the numbers of streams of a rung's cells (B-10, B-11). A rung measures each with the
+// default window and with LadderWindow.
 func LadderStreams() []int { return []int{1, 2, 4, 8} }
 
 // LadderWindow is the second window of a rung, in bytes.
@@ -28,17 +28,17 @@ const (
 type Rung struct {
 	Name string
 	Pair
-	Link Link // its own nominal rate; a rate of 0: none is known
+	Link Link // nominal rate of this path; a rate of 0: unknown
 }
 
-// Ladder is the plan of `thru ladder`: the eight cells of one rung, which is
-// this machine against itself or the path to a peer.
+// Ladder returns the plan of `thru ladder`: the eight cells of one rung, which is this machine against itself
+// or the path to a peer.
 func Ladder(r Request) (Plan, error) {
 	return Rungs([]Rung{{Pair: Pair{From: r.Local, To: r.Peer, Engine: r.Engine}}}, r)
 }
 
-// Rungs is the plan of a ladder of several rungs, the lowest first: of each the
-// eight cells, in one direction.
+// Rungs returns the plan of a ladder of several rungs, the lowest first: the eight cells of each, in one
+// direction.
 func Rungs(rungs []Rung, r Request) (Plan, error) {
 	if r.Bidir {
 		return Plan{}, fault.Usagef("a ladder is of one direction: forward or reverse", "a rung is not measured in both directions at once")
@@ -67,7 +67,7 @@ func Rungs(rungs []Rung, r Request) (Plan, error) {
 	return p, nil
 }
 
-// windowValue is a window as a plan file writes it.
+// windowValue formats a window as in a plan file.
 func windowValue(window int64) string {
 	if window == 0 {
 		return "default"
@@ -75,9 +75,9 @@ func windowValue(window int64) string {
 	return fmt.Sprintf("%dK", window>>10)
 }
 
-// VCPUs is the study of how far CPUs carry a test (B-16): both ends confined to
-// 1, 2, 4 and 8 CPUs, as far as both have them, with the streams that suit each
-// (B-15). A request that names the streams has them in every cell.
+// VCPUs returns the plan that shows how throughput grows with the CPUs (B-16). It limits both ends to 1, 2, 4
+// and 8 CPUs, as far as both have them, with the default streams for each number (B-15). If the request sets
+// the streams, every cell uses that number.
 func VCPUs(r Request) (Plan, error) {
 	r.OneWay = !r.Reverse
 	p := Plan{Command: "ladder", Repeat: r.Repeats()}

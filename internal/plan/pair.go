@@ -6,18 +6,17 @@ import (
 	"thru/internal/measure"
 )
 
-// Pair is two end points between which data goes, by its name From -> To.
+// Pair is a pair of end points; data flows in the direction From -> To.
 type Pair struct {
 	From, To string
-	Engine   string // where one end is no agent; "" is measure.Native
+	Engine   string // if one end is no agent; "" is measure.Native
 	DialTo   bool   // To opens the connections; else From does
-	Either   bool   // where that end cannot connect, the other one tries
+	Either   bool   // if that end cannot connect, the other one tries
 }
 
-// Steps are those of the request between a pair: each direction by itself, or
-// both at once, as for `thru test`, with the requests of --latency beside. The
-// request's Reverse and OneWay, and its LocalCPU and PeerCPU, are seen from
-// From: it stands for the local end, and To for the peer.
+// Steps returns the steps of the request between a pair: each direction by itself, or both at once, as for
+// `thru test`, together with the requests of --latency. From is the local end of the request and To the peer:
+// Reverse, OneWay, LocalCPU and PeerCPU are relative to From.
 func (p Pair) Steps(r Request) ([]Step, error) {
 	r.Local, r.Peer, r.Engine, r.either = p.From, p.To, p.Engine, p.Either
 	if p.DialTo {
@@ -44,8 +43,7 @@ func (p Pair) Steps(r Request) ([]Step, error) {
 	return steps, nil
 }
 
-// turned is the request as the other end would make it: the end that opens the
-// connections is the local one of a request.
+// turned returns the request with the ends swapped: a request's local end opens the connections.
 func (r Request) turned() Request {
 	r.Local, r.Peer, r.LocalCPU, r.PeerCPU = r.Peer, r.Local, r.PeerCPU, r.LocalCPU
 	switch {

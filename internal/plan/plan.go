@@ -1,7 +1,6 @@
-// Package plan turns what a person asks for into a validated, deterministic
-// list of measure.Spec: which flows run, which of them at once, in which
-// order, and how often. It does no I/O: the same request gives the same plan
-// on every machine.
+// Package plan converts a request to a validated, deterministic list of measure.Spec: which flows run, which
+// of them at the same time, in which order, and how often. It does no I/O: the same request gives the same
+// plan on every machine.
 package plan
 
 import (
@@ -13,24 +12,24 @@ import (
 	"thru/internal/measure"
 )
 
-// Plan is a list of steps, run in order, the whole list once per repetition,
-// so that repetitions of one cell lie apart in time.
+// Plan is a list of steps, run in order. The whole list runs once per repetition, which spreads the
+// repetitions of one cell over time.
 type Plan struct {
 	Command string
 	Steps   []Step
 	Repeat  Repeat
 
-	// Of a plan file; empty where a command's flags made the plan.
+	// Of a plan file; empty if the flags of a command made the plan.
 	Name        string
 	Order       string // OrderSequential, OrderSimultaneous, OrderInterleaved, OrderBlocks or OrderThereAndBack
 	Seed        uint64 // of the order of blocks, for OrderInterleaved
 	EndPoints   []EndPoint
 	Targets     []Target
-	ManualSteps []ManualStep // what brings variants into force
-	Hypervisors []string     // URLs of those that may have the end points
-	Gates       string       // GatesOff: none are judged; GatesForce: judged, and measured all the same
+	ManualSteps []ManualStep // bring variants into force
+	Hypervisors []string     // URLs of those that may run the end points
+	Gates       string       // GatesOff: do not judge gates; GatesForce: judge them, and measure even if one fails
 	Link        Link         // nominal rate of the path
-	Warnings    []string     // what the one who wrote the plan should know of it
+	Warnings    []string     // what the author of the plan should know
 }
 
 // Orders of a plan.
@@ -46,79 +45,77 @@ const (
 	GatesForce = "force"
 )
 
-// Link is a nominal rate in bit/s, and the layer at which it counts
-// (unit.ParseLinkRate). A rate of 0 is none.
+// Link is a nominal rate in bit/s, and the layer of its bytes (unit.ParseLinkRate). A rate of 0: unknown.
 type Link struct {
 	RateBps int64
 	Layer   string
 }
 
-// EndPoint is one that a plan names, and how it is reached.
+// EndPoint is an end point of a plan, and how to reach it.
 type EndPoint struct {
 	Name     string            // in the plan and in the result
 	At       string            // as for `thru test`: a joined name, HOST[:PORT], ssh://, iperf3://, CONTROLLER/NAME; empty: Name
-	Labels   map[string]string // of the plan; the agent's own are added
-	DataAddr string            // where it takes data, if not where it says
+	Labels   map[string]string // of the plan; in addition to the agent's own
+	DataAddr string            // where it receives data, if not at the address that it reports
 }
 
-// Target is what a plan demands of its groups or their pairs.
+// Target is a requirement of a plan for its groups or their pairs.
 type Target struct {
 	Of     string         // TargetTotal, TargetPair or TargetHost
-	Where  []measure.Axis // only of groups that have these values; none: of all
+	Where  []measure.Axis // only groups with these values; none: all groups
 	Rung   string         // only of this rung
 	Figure string         // "goodput_bps", "share_pct" of the ceiling, "rtt_loaded_ns", "loss_pct", "jain_fairness"
 	Wanted float64
 	AtMost bool // else at least
 }
 
-// What a Target is of.
+// Values of Target.Of.
 const (
 	TargetTotal = "total" // the aggregate of a group
 	TargetPair  = "pair"  // each pair
-	TargetHost  = "host"  // each host's sent or received, the lesser that it has
+	TargetHost  = "host"  // each host's sent or received rate, the lower of the two
 )
 
-// Step is a set of flows that run at the same time: one, two for
-// bidirectional traffic, or those of many pairs.
+// Step is a set of flows that run at the same time: one flow, two for bidirectional traffic, or those of many
+// pairs.
 type Step struct {
 	Label    string
 	Specs    []measure.Spec
-	Baseline bool // a short figure beside the main ones, run once
+	Baseline bool // a short reference measurement, run once
 
 	Rung   string         // of a ladder
-	Axes   []measure.Axis // what sets this step apart from the others
+	Axes   []measure.Axis // what distinguishes this step from the others
 	Labels []string       // of each of Specs; empty: Label, or the direction
-	// Independent is set where the flows are of pairs that do not hang on each other:
-	// one that fails leaves the rest, and all start at one moment.
+	// Independent is set if the flows belong to independent pairs: if one fails the others continue, and all
+	// start at the same time.
 	Independent bool
 	Link        Link // of this step's path; a rate of 0: the plan's
 }
 
-// Repeat says when to stop: after Max runs, or after Min when the interval's
-// half-width is at most PrecisionPct of the mean (0: run exactly Max).
+// Repeat sets when to stop: after Max runs, or after Min once the interval's half-width is at most
+// PrecisionPct of the mean (0: run exactly Max).
 type Repeat struct {
 	Min, Max     int
 	PrecisionPct float64
 }
 
-// Setup is an estimate of what connecting and collecting add to a run.
+// Setup estimates the time to connect and to collect results of a run.
 const Setup = 200 * time.Millisecond
 
-// fetching is an estimate of what fetching captures and following their
-// connections adds.
+// fetching estimates the time to fetch captures and analyze their connections.
 const fetching = 2 * time.Second
 
-// meeting is an estimate of what comparing the clocks and agreeing on a common
-// start adds, and flowsAtOnce of how many flows are prepared at the same time.
+// meeting estimates the time to compare the clocks and agree on a common start, flowsAtOnce the number of
+// flows that are prepared concurrently.
 const (
 	meeting     = time.Second
 	flowsAtOnce = 64
 )
 
-// Time is how long the plan takes at most; ramps that the RTT lengthens come on top.
+// Time returns how long the plan takes at most, without the extension of ramps on paths with a long RTT.
 func (p Plan) Time() time.Duration { return p.TimeOf(p.Schedule()) }
 
-// TimeOf some runs of the plan, such as those that an interrupted one has left.
+// TimeOf returns the time of some runs of the plan, such as those left after an interruption.
 func (p Plan) TimeOf(turns []Turn) time.Duration {
 	var t time.Duration
 	for _, x := range turns {
@@ -127,7 +124,7 @@ func (p Plan) TimeOf(turns []Turn) time.Duration {
 	return t
 }
 
-// Time of one run of the step.
+// Time returns the time of one run of the step.
 func (s Step) Time() time.Duration {
 	var longest time.Duration
 	for _, x := range s.Specs {
@@ -143,16 +140,16 @@ func (s Step) Time() time.Duration {
 	return longest
 }
 
-// Bounds of the ramp that is not counted.
+// Limits of the ramp, which is not counted.
 const (
 	leastRamp = time.Second
 	mostRamp  = 10 * time.Second
 	rampRTTs  = 20
 )
 
-// Ramp is the time before the measured time: what the Spec asks for, else 20
-// round trips, in which slow start doubles the window 20 times (from 14 KB to
-// more than the largest window there is), at least 1 s and at most 10 s.
+// Ramp returns the time before the measured time: what the Spec sets, else 20 round trips, at least 1 s and
+// at most 10 s. In 20 round trips slow start doubles the window 20 times, from 14 KB to more than the largest
+// possible window.
 func Ramp(s measure.Spec, rtt time.Duration) time.Duration {
 	if s.Ramp > 0 || s.NoRamp {
 		return time.Duration(s.Ramp)
@@ -160,12 +157,12 @@ func Ramp(s measure.Spec, rtt time.Duration) time.Duration {
 	return min(max(leastRamp, rampRTTs*rtt), mostRamp)
 }
 
-// Request is what the command line or a plan file asks for, in its own terms:
-// local is the end that runs the command, peer the other one.
+// Request is what the command line or a plan file asks for: local is the end that runs the command, peer the
+// other one.
 type Request struct {
 	Local, Peer         string // end point names
 	Engine              string // "" is measure.Native
-	LocalCPUs, PeerCPUs int    // how many CPUs they have, for the default of streams
+	LocalCPUs, PeerCPUs int    // number of their CPUs, for the default of streams
 	Streams             int    // 0: default
 	Window, Length      measure.Pair
 	Duration            time.Duration
@@ -180,49 +177,49 @@ type Request struct {
 	NoDelay             bool
 	DSCP                int
 	LocalCPU, PeerCPU   *int
-	CPUs                int // of each end that the test may use, from 0 up; 0: all
-	EndPoints           int `json:",omitempty"` // flows of a pair at once, each with its own workers; 0: one
+	CPUs                int // CPUs of each end that the test may use, from 0 up; 0: all
+	EndPoints           int `json:",omitempty"` // parallel flows of a pair, each with its own workers; 0: one
 	BindAddr, BindDev   string
 	BindPort            int
 	DataAddr            string
 	IO                  string
-	IOForced            bool    // that data path or none
+	IOForced            bool    // fail if that data path is not available
 	Protocol            string  // "" is TCP
 	Traffic             string  // measure.Bulk, RR or CRR
-	Rate                int64   // bit/s of payload of each stream; 0 is as fast as it goes
+	Rate                int64   // bit/s of payload of each stream; 0: unlimited
 	RateSet             bool    // -b was given, perhaps as 0
-	TotalRate           int64   // of all streams together, instead
+	TotalRate           int64   // of all streams together, instead of Rate
 	Amount              int64   // bytes of all streams, instead of a duration
 	Blocks              int64   // the same in send calls or datagrams
-	PerSecond           float64 // requests a second of each stream; 0 is back to back
+	PerSecond           float64 // requests a second of each stream; 0: back to back
 	Verify, Unplaced    bool
 	DontFragment        bool
 	OneConnection       bool  // both directions at once on the same connections
-	Search              bool  // for the capacity of the path, by UDP
-	Latency             bool  // requests beside the traffic
-	RRUL                bool  // flent's test: four streams each way at once, each in a class of its own, and Latency
+	Search              bool  // search for the capacity of the path, by UDP
+	Latency             bool  // also measure latency
+	RRUL                bool  // flent's test: four streams in each direction at once, each in its own class, and Latency
 	Capture             int64 // packets to capture at each end, at most; 0: none
 	Together            bool
 	EachStream          bool   // live figures of each stream
-	FarOutput           bool   // iperf3: what the far end printed
-	Title, Extra        string // iperf3: what the test is called, and is kept with it
+	FarOutput           bool   // iperf3: fetch the output of the far end
+	Title, Extra        string // iperf3: title of the test, and extra data stored with it
 	Login               Login  `json:"-"`
 	Repeat              int
 	PrecisionPct        float64
 	Acceptance          bool
 	Link                Link `json:",omitzero"` // nominal rate of the path
 
-	either bool // where the local end cannot connect, the peer tries
+	either bool // if the local end cannot connect, the peer tries
 }
 
-// Login says who logs in to an iperf3 server, and by which key of it.
+// Login is the user for an iperf3 server, and the server's public key.
 type Login struct {
 	User, PublicKey string
 	PKCS1           bool // the older padding
 }
 
-// Directions of a request, in the words of plan files: from the local end to the
-// peer, back, one after the other, or at the same time.
+// Directions of a request, with the words of plan files: from the local end to the peer, back, one after the
+// other, or at the same time.
 const (
 	Forward        = "forward"
 	Reverse        = "reverse"
@@ -230,7 +227,7 @@ const (
 	Bidir          = "bidir"
 )
 
-// Direction is the one of the request.
+// Direction returns the direction of the request.
 func (r Request) Direction() string {
 	switch {
 	case r.Bidir:
@@ -243,24 +240,23 @@ func (r Request) Direction() string {
 	return BothDirections
 }
 
-// DefaultStreams is half the CPUs of the end that has fewer, since one
-// connection keeps two threads busy (B-15): at least 1, at most 8.
+// DefaultStreams returns half the CPUs of the end with fewer, since one connection keeps two threads busy
+// (B-15): at least 1, at most 8.
 func DefaultStreams(cpusA, cpusB int) int {
 	return min(max(min(cpusA, cpusB)/2, 1), 8)
 }
 
-// How long a direction is measured unless something else is asked for: as in
-// iperf3, and by each cell of a ladder (B-09).
+// Default time to measure each direction: as in iperf3, and for each cell of a ladder (B-09).
 const (
 	TestTime   = 10 * time.Second
 	LadderTime = 60 * time.Second
 )
 
-// baselineTime bounds the single-stream figure beside a test of several streams.
+// baselineTime limits the single-stream baseline of a test with several streams.
 const baselineTime = 3 * time.Second
 
-// Test is the plan of `thru test`: each direction by itself unless one is
-// asked for or both at once, and a short single-stream figure beside.
+// Test returns the plan of `thru test`: each direction by itself unless the request asks for one or for both
+// at once, and a short single-stream baseline.
 func Test(r Request) (Plan, error) {
 	if r.Acceptance {
 		r.Duration, r.Repeat, r.OneWay, r.Reverse = max(r.Duration, AcceptanceTime), max(r.Repeat, AcceptanceRuns), false, false
@@ -281,7 +277,7 @@ func Test(r Request) (Plan, error) {
 	return p, nil
 }
 
-// settled fills in what was not asked for, and refuses what cannot be measured.
+// settled fills in defaults, and refuses what cannot be measured.
 func (r Request) settled() (Request, error) {
 	if r.Streams == 0 {
 		r.Streams = DefaultStreams(r.LocalCPUs, r.PeerCPUs)
@@ -289,27 +285,26 @@ func (r Request) settled() (Request, error) {
 			r.Streams = DefaultStreams(r.CPUs, r.CPUs)
 		}
 		if r.Traffic != measure.Bulk || r.Protocol == measure.UDP || r.RRUL {
-			r.Streams = 1 // one asker's latency, one sender's rate
+			r.Streams = 1 // the latency of one client, the rate of one sender
 		}
 	}
 	if r.Protocol == measure.UDP && r.Traffic == measure.Bulk && !r.RateSet && !r.Search && r.TotalRate == 0 {
 		r.Rate = DefaultDatagramRate
 	}
 	if r.Blocks > 0 && r.Length.Send == 0 {
-		r.Length.Send = r.block() // so that the calls are as many as were asked for
+		r.Length.Send = r.block() // so that the number of calls is as requested
 	}
 	return r, r.check()
 }
 
-// DefaultDatagramRate is what UDP is sent at unless a rate is asked for, in
-// bit/s of each stream: as in iperf3, low enough to harm no network.
+// DefaultDatagramRate is the default rate of UDP in bit/s of each stream: as in iperf3, low enough to harm no
+// network.
 const DefaultDatagramRate = 1_000_000
 
-// limited tells whether the traffic is less than the path may carry, so that
-// one stream beside it would say nothing.
+// limited reports whether the request limits the traffic, so that a single-stream baseline has no meaning.
 func (r Request) limited() bool { return r.Amount > 0 || r.Blocks > 0 || r.Rate > 0 || r.TotalRate > 0 }
 
-// directions are the steps of the traffic itself.
+// directions returns the steps of the traffic itself.
 func (r Request) directions() []Step {
 	forward, back := r.spec(true), r.spec(false)
 	switch {
@@ -330,7 +325,7 @@ func (r Request) directions() []Step {
 	case r.Reverse:
 		return []Step{{Label: "reverse", Specs: []measure.Spec{back}}}
 	case r.OneWay || r.Local == r.Peer && !r.Acceptance || r.Traffic != measure.Bulk:
-		// On one host both directions are the same path, and a round trip takes both anyway.
+		// On one host both directions are the same path, and a round trip covers both directions.
 		return []Step{{Label: "forward", Specs: []measure.Spec{forward}}}
 	default:
 		return []Step{{Label: "forward", Specs: []measure.Spec{forward}}, {Label: "reverse", Specs: []measure.Spec{back}}}
@@ -343,14 +338,14 @@ const (
 	LoadedLatency = "latency, loaded"
 )
 
-// Latency beside traffic: few requests, so that they are no load themselves.
+// Latency under load uses few requests, so that they add no load themselves.
 const (
 	probesPerSecond = 200
 	idleTime        = 3 * time.Second
 )
 
-// withLatency puts requests on a connection of their own beside each step's
-// traffic, and once before all on the idle path.
+// withLatency adds requests on their own connection to each step's traffic, and a step on the idle path
+// before all others.
 func withLatency(steps []Step, r Request) []Step {
 	probe := r.spec(true)
 	probe.Protocol, probe.Traffic, probe.Streams = measure.TCP, measure.RR, 1
@@ -358,7 +353,7 @@ func withLatency(steps []Step, r Request) []Step {
 	probe.PerSecond, probe.Rate, probe.Amount, probe.Verify, probe.Search, probe.DontFragment, probe.BindPort = probesPerSecond, 0, 0, false, false, false, 0
 	probe.SenderCPU, probe.ReceiverCPU, probe.SenderCPUs, probe.ReceiverCPUs, probe.Capture = nil, nil, "", "", 0
 	probe.LatencyProbe = true
-	probe.Unplaced = true // it shall wait for the traffic as any other program does
+	probe.Unplaced = true // it must wait for the traffic as any other program does
 	idle := probe
 	idle.Duration = min(idle.Duration, int64(idleTime))
 	out := []Step{{Label: IdleLatency, Specs: []measure.Spec{idle}, Baseline: true}}
@@ -369,13 +364,13 @@ func withLatency(steps []Step, r Request) []Step {
 	return out
 }
 
-// What --acceptance asks for.
+// Settings of --acceptance.
 const (
 	AcceptanceTime = 60 * time.Second
 	AcceptanceRuns = 5
 )
 
-// baseline is the short single-stream figure of a step's first flow.
+// baseline returns the short single-stream baseline of a step's first flow.
 func baseline(s Step) Step {
 	one := s.Specs[0]
 	one.Streams = 1
@@ -384,14 +379,14 @@ func baseline(s Step) Step {
 	return Step{Label: "single stream", Specs: []measure.Spec{one}, Baseline: true}
 }
 
-// Bounds of a search for precision. Of fewer runs than 5 the interval is too
-// often narrow by chance, and the search ends too early (docs/statistics.md).
+// Limits of the runs with --precision. With fewer than 5 runs the interval is too often narrow by chance, and
+// the test ends too early (docs/statistics.md).
 const (
 	leastRuns = 5
 	maxRuns   = 15
 )
 
-// Repeats says how often the request is measured.
+// Repeats returns how often to measure the request.
 func (r Request) Repeats() Repeat {
 	n := max(r.Repeat, 1)
 	if r.PrecisionPct > 0 {
@@ -400,8 +395,8 @@ func (r Request) Repeats() Repeat {
 	return Repeat{Min: n, Max: n}
 }
 
-// spec is one flow, from the local end or towards it. The local end dials in
-// both directions, since a firewall usually lets that pass.
+// spec returns one flow, from the local end or towards it. The local end dials in both directions, since a
+// firewall usually allows that.
 func (r Request) spec(forward bool) measure.Spec {
 	s := measure.Spec{
 		From: r.Local, To: r.Peer, DialFrom: forward, Engine: r.engine(), Protocol: r.Protocol, Traffic: r.Traffic, IO: r.IO, IOForced: r.IOForced,
@@ -419,7 +414,7 @@ func (r Request) spec(forward bool) measure.Spec {
 	if s.Amount > 0 {
 		s.Duration, s.Ramp, s.NoRamp = int64(AmountLimit), 0, true
 	}
-	if r.engine() != measure.Native && s.Protocol == measure.UDP && !r.RampSet { // datagrams at a rate need none, and both ends count alike
+	if r.engine() != measure.Native && s.Protocol == measure.UDP && !r.RampSet { // datagrams at a fixed rate need no ramp, and both ends count the same time
 		s.NoRamp = true
 	}
 	if !forward {
@@ -429,7 +424,7 @@ func (r Request) spec(forward bool) measure.Spec {
 	return s
 }
 
-// firstCPUs lists the first n CPUs of a host as the kernel does: "0-3".
+// firstCPUs returns the first n CPUs of a host in the kernel's list format: "0-3".
 func firstCPUs(n int) string {
 	switch {
 	case n < 1:
@@ -444,10 +439,10 @@ func firstCPUs(n int) string {
 // AmountLimit ends a test of a fixed amount that takes too long.
 const AmountLimit = 6 * time.Hour
 
-// engine that moves the traffic.
+// engine returns the engine that carries the traffic.
 func (r Request) engine() string { return cmp.Or(r.Engine, measure.Native) }
 
-// rate of all streams together.
+// rate returns the rate of all streams together in bit/s.
 func (r Request) rate() int64 {
 	switch {
 	case r.TotalRate > 0:
@@ -459,7 +454,7 @@ func (r Request) rate() int64 {
 	}
 }
 
-// amount in bytes of all streams.
+// amount returns the bytes of all streams.
 func (r Request) amount() int64 {
 	if r.Blocks == 0 {
 		return r.Amount
@@ -467,7 +462,7 @@ func (r Request) amount() int64 {
 	return r.Blocks * r.block()
 }
 
-// block is how many bytes one block of -k has.
+// block returns the bytes of one block of -k.
 func (r Request) block() int64 {
 	switch {
 	case r.Length.Send > 0:
@@ -479,12 +474,10 @@ func (r Request) block() int64 {
 	}
 }
 
-// usualDatagram fits a link of MTU 1500 with either version of IP: the block of
-// -k where -l does not say otherwise.
+// usualDatagram fits a link of MTU 1500 with IPv4 and IPv6: the default block of -k.
 const usualDatagram = 1500 - 40 - 8
 
-// check refuses what cannot be measured together; the bounds of each option are
-// in its row of the table (option).
+// check refuses options that cannot be combined; the limits of each option are in the table (option).
 func (r Request) check() error {
 	for _, c := range []struct {
 		bad        bool
@@ -503,7 +496,7 @@ func (r Request) check() error {
 	return r.checkKind()
 }
 
-// badSize allows an unset side of the pair only as zero.
+// badSize reports a size outside the limits; 0 is an unset side and is allowed.
 func badSize(p measure.Pair, least, most int64) bool {
 	for _, v := range []int64{p.Send, p.Recv} {
 		if v != 0 && v < least || v > most || v < 0 {
@@ -523,5 +516,5 @@ func count(bs ...bool) int {
 	return n
 }
 
-// Runs counts the runs of the plan, at most.
+// Runs returns the largest number of runs of the plan.
 func (p Plan) Runs() int { return len(p.Schedule()) }

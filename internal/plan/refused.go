@@ -7,21 +7,21 @@ import (
 	"thru/internal/fault"
 )
 
-// Refused is the error of a request that cannot be measured. Text and hint name
-// options as {id} or {id=value}; each face spells them as its user writes them.
+// Refused is the error of a request that cannot be measured. Text and hint name options as {id} or
+// {id=value}; each front end replaces them with its own spelling.
 type Refused struct {
 	text, hint string
 	clash      *fault.Clash // of options that do not go together
 }
 
-// Refuse is an error of usage whose text and hint name options as Refused has them.
+// Refuse returns a usage error whose text and hint name options as in Refused.
 func Refuse(hint, text string) error {
 	r := &Refused{text: text, hint: hint}
 	_, plain := r.Spell(named)
 	return fault.Usagef(plain, "%w", r)
 }
 
-// refuseClash is Refuse of options that do not go with others, in lists parted by spaces.
+// refuseClash is Refuse for options that exclude each other, in lists separated by spaces.
 func refuseClash(hint, these, with string) error {
 	c := &fault.Clash{These: strings.Fields(these), With: strings.Fields(with)}
 	err := Refuse(hint, c.Error())
@@ -31,7 +31,7 @@ func refuseClash(hint, these, with string) error {
 	return err
 }
 
-// Clash is that of a request whose options do not go together; nil of another one.
+// Clash returns the options that exclude each other; nil if that is not the error.
 func (r *Refused) Clash(as func(id, value string) string) *fault.Clash {
 	if r.clash == nil {
 		return nil
@@ -46,11 +46,10 @@ func (r *Refused) Clash(as func(id, value string) string) *fault.Clash {
 	return &c
 }
 
-// Error is the text with the ids of the options.
+// Error returns the text with the ids of the options.
 func (r *Refused) Error() string { return spell(r.text, named) }
 
-// Spell is the text and the hint with the options as a face spells them; a value
-// is "" where the option as such is meant.
+// Spell returns the text and the hint with the options spelled by as; its value is "" for the option itself.
 func (r *Refused) Spell(as func(id, value string) string) (text, hint string) {
 	return spell(r.text, as), spell(r.hint, as)
 }

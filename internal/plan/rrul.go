@@ -2,11 +2,11 @@ package plan
 
 import "thru/internal/measure"
 
-// Classes are the code points of RRUL, as flent's test of that name has them: best
-// effort, background (CS1), video (CS5) and voice (EF).
+// Classes returns the code points of RRUL, as in flent's test of that name: best effort, background (CS1),
+// video (CS5) and voice (EF).
 func Classes() []int { return []int{0, 8, 40, 46} }
 
-// classes are one stream of each class in each direction.
+// classes returns one stream of each class in each direction.
 func classes(forward, back measure.Spec) (all []measure.Spec) {
 	for _, s := range []measure.Spec{forward, back} {
 		for _, dscp := range Classes() {

@@ -7,11 +7,10 @@ import (
 // Turn is one run of one step.
 type Turn struct{ Step, Run int }
 
-// Schedule lists the runs in order. The whole list of steps goes round once a
-// repetition, so that repetitions of one step lie apart in time; what stands
-// beside runs once. Interleaved steps go there and back, so that a drift of the
-// path falls on all alike, and every second block begins at the other end, by
-// the plan's seed (methods.md). Blocks say the order of variants in blocks.
+// Schedule lists the runs in order. It goes through the whole list of steps once per repetition, which
+// spreads the repetitions of one step over time; baselines run once. Interleaved steps run forward and back,
+// so that a drift of the path affects all equally, and every second block begins at the other end, by the
+// plan's seed (methods.md). With orders in blocks it returns the turns of Blocks.
 func (p Plan) Schedule() []Turn {
 	var turns []Turn
 	if p.InBlocks() {

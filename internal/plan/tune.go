@@ -7,18 +7,16 @@ import (
 	"thru/internal/measure"
 )
 
-// TuneTime is the measured time of each run of a tuning, and TuneRepeat how often
-// each state that it comes to is measured, unless others are asked for: a change
-// is judged by many short runs in turns, which tell more than a few long ones.
+// TuneTime is the default time of each run of a tuning, TuneRepeat the default number of runs of each state:
+// many short alternating runs judge a change better than a few long ones.
 const (
 	TuneTime   = 2 * time.Second
 	TuneRepeat = 3
 )
 
-// Tune is the plan of the traffic that `thru tune` tunes: each direction by
-// itself unless one is asked for, with as many streams as for `thru test`, since
-// it is what the path carries that is tuned. It is bulk TCP as fast as it goes:
-// nothing else tells what a path could carry.
+// Tune returns the plan of the traffic that `thru tune` tunes: each direction by itself unless the request
+// asks for one, with as many streams as `thru test`. The traffic is bulk TCP without a rate limit, since only
+// that shows what the path can carry.
 func Tune(r Request) (Plan, error) {
 	if r.Duration == 0 {
 		r.Duration = TuneTime
@@ -38,8 +36,7 @@ func Tune(r Request) (Plan, error) {
 	return p, err
 }
 
-// untunable names the option with which there is nothing to tune; "" where there
-// is none.
+// untunable names the option that leaves nothing to tune; "" if there is none.
 func (r Request) untunable() string {
 	for _, c := range []struct {
 		bad  bool
@@ -61,8 +58,8 @@ func (r Request) untunable() string {
 	return ""
 }
 
-// With is the step of one flow with other options: what a proposal changes of a
-// test. CPUs are of the end that sends and of the one that receives.
+// With returns the step of one flow with other options, such as a proposal's. The CPUs are of the sender and
+// of the receiver.
 func (s Step) With(o *measure.TestOptions) Step {
 	if o == nil {
 		return s

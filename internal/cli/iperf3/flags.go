@@ -60,7 +60,7 @@ func Parse(args []string) (*original, error) {
 		Engine: measure.IPerf3, Protocol: measure.TCP, Streams: 1, Duration: plan.TestTime, Interval: time.Second,
 		RampSet: true, EachStream: true,
 	}
-	_, err := getopt( // iperf3 does not look at what is no option either
+	_, err := getopt( // iperf3 ignores operands, too
 		args, o.options(), func(x *flagRow, value string) error {
 			switch x.side {
 			case ofClient:
@@ -82,14 +82,14 @@ func Parse(args []string) (*original, error) {
 	return o, nil
 }
 
-// consistent checks what only the whole command line tells.
+// consistent checks what depends on several options.
 func (o *original) consistent() error {
 	r := &o.Request
 	if slices.Contains(o.given, option.Given{ID: "direction", Value: plan.Reverse}) && slices.Contains(o.given, option.Given{ID: "direction", Value: plan.Bidir}) {
 		return errors.New("cannot be both reverse and bidirectional")
 	}
 	given := slices.DeleteFunc(slices.Clone(o.given), func(g option.Given) bool { return g.ID == "ip" }) // the last one counts
-	if option.Clash(given) != nil {                                                                      // the last one counts
+	if option.Clash(given) != nil {                                                                      // only a clash of two end conditions is left
 		return errors.New("only one test end condition (-t, -n, -k) may be specified")
 	}
 	switch {
@@ -109,26 +109,26 @@ func (o *original) consistent() error {
 		return errors.New("--json-stream-full-output goes with --json-stream")
 	}
 	r.OneWay = !r.Reverse && !r.Bidir
-	if r.Protocol == measure.UDP { // without effect there too
+	if r.Protocol == measure.UDP { // without effect in iperf3, too
 		r.Congestion, r.MSS, r.NoDelay, r.IO = "", 0, false, ""
 	} else {
 		r.DontFragment = false
 	}
-	if o.silent = r.Interval == 0; o.silent { // one interval, the whole
+	if o.silent = r.Interval == 0; o.silent { // one interval for the whole test
 		r.Interval = min(r.Duration, time.Hour)
 	}
 	if o.fqRate > 0 && (r.Rate == 0 || o.fqRate < r.Rate) && (r.Protocol == measure.TCP || r.RateSet) {
-		r.Rate, r.RateSet = o.fqRate, true // by the kernel's pacing too
+		r.Rate, r.RateSet = o.fqRate, true // in thru the kernel also paces -b
 	}
 	return nil
 }
 
-// options is the grammar: iperf3's names, what each sets, and what is refused.
+// options returns the grammar: iperf3's names, what each sets, and which are refused.
 func (o *original) options() []flagRow {
 	return append(append(o.commonOptions(), o.serverOptions()...), append(o.clientOptions(), o.testOptions()...)...)
 }
 
-// testOptions are those of the table of options that iperf3 has.
+// testOptions returns the rows of option's table that iperf3 has.
 func (o *original) testOptions() (rows []flagRow) {
 	for _, x := range option.Table() {
 		for _, f := range x.IPerf {
@@ -187,7 +187,7 @@ func (o *original) serverOptions() []flagRow {
 	}
 }
 
-// clientOptions are of who is asked, how much, and by which sockets.
+// clientOptions returns the client's options of server, amount and sockets.
 func (o *original) clientOptions() []flagRow {
 	return []flagRow{
 		{short: 'c', long: "client", value: needsValue, takes: "HOST[%DEV]", help: "be the client of that server", set: o.setHost},
@@ -235,7 +235,7 @@ func number(n *int, least, most int) func(string) error {
 	}
 }
 
-// into reads a value by the parser of its text.
+// into returns a setter that parses a text into place.
 func into[T any](place *T, parse func(string) (T, error)) func(string) error {
 	return func(s string) (err error) {
 		*place, err = parse(s)
@@ -243,7 +243,7 @@ func into[T any](place *T, parse func(string) (T, error)) func(string) error {
 	}
 }
 
-// Setters with a meaning of iperf3's own.
+// Setters of values with iperf3's own syntax.
 
 func (o *original) setFormat(s string) error {
 	if len(s) != 1 || !strings.Contains("kmgtKMGT", s) {
@@ -259,7 +259,7 @@ func (o *original) setHost(s string) error {
 	return text(&o.host)(host)
 }
 
-// setTimestamps takes the layout that iperf3 has by default where none is given.
+// setTimestamps sets the layout, by default that of iperf3.
 func (o *original) setTimestamps(s string) error {
 	o.timestamps = cmp.Or(s, "%c ")
 	return nil

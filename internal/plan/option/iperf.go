@@ -11,9 +11,9 @@ import (
 	"thru/internal/unit"
 )
 
-// What iperf3 reads otherwise than thru.
+// Values that iperf3 parses differently from thru.
 
-// leadingCPUs reads numbers as far as they go: -A 1/1 is -A 1.
+// leadingCPUs parses the leading numbers and ignores the rest: -A 1/1 is -A 1.
 func leadingCPUs(r *plan.Request, s string) error {
 	if n := strings.IndexFunc(s, func(r rune) bool { return r != ',' && (r < '0' || r > '9') }); n > 0 {
 		s = s[:n]
@@ -36,20 +36,20 @@ func evenRate(r *plan.Request, s string) (err error) {
 	return err
 }
 
-// endless reads a time, of which 0 is for ever, or nearly.
+// endless parses a time; 0 is the longest time allowed.
 func endless(r *plan.Request, s string) (err error) {
 	r.Duration, err = unit.ParseDuration(s)
 	r.Duration = cmp.Or(r.Duration, measure.MaxDuration)
 	return err
 }
 
-// manyBlocks takes suffixes: 1K is 1024 blocks.
+// manyBlocks accepts suffixes: 1K is 1024 blocks.
 func manyBlocks(r *plan.Request, s string) (err error) {
 	r.Blocks, err = Positive(unit.ParseSize)(s)
 	return err
 }
 
-// oneSize sets both ends alike; 0 is the default.
+// oneSize sets both ends to the same size; 0 is the default.
 func oneSize(place func(*plan.Request) *measure.Pair) func(*plan.Request, string) error {
 	return func(r *plan.Request, s string) error {
 		n, err := unit.ParseSize(s)

@@ -1,9 +1,9 @@
-// Package option is the one table of the options of a test. A row says by which
-// flags the command line and iperf3's have the option, by which key a plan file
-// has it, which values it takes, and what they change of a plan.Request.
+// Package option is the table of all options of a test. Each row names the flags of thru's and of iperf3's
+// command line, the key in a plan file, the allowed values, and how the option changes a plan.Request.
 //
-// An error about options names them by id (plan.Refused: "{window}", "{io=lean}"). The command line says -w, `thru iperf3` iperf3's
-// flag, a plan file the key and its position (Spelled), so that no face reads the words of another.
+// Errors name options by id (plan.Refused: "{window}", "{io=lean}"). Each front end replaces the ids with its
+// own spelling (Spelled): thru's command line with -w, `thru iperf3` with iperf3's flag, a plan file with the
+// key and its position.
 package option
 
 import (
@@ -19,15 +19,15 @@ import (
 
 // Option is a row of the table.
 type Option struct {
-	ID     string // as plan.Refused names it; the key of a plan file, where it has one
+	ID     string // as in plan.Refused; the key of a plan file, if there is one
 	Key    Section
-	Either string // of the options with the same word only one is taken
+	Either string // options with the same word exclude each other
 	Value
 	Flags []Flag
 	IPerf []Flag // of iperf3's command line
 }
 
-// Section is where a plan file has the key of an option.
+// Section is the section of a plan file that contains an option's key.
 type Section int
 
 // Sections of a plan file.
@@ -37,16 +37,16 @@ const (
 	OfPlan // at the top of the file
 )
 
-// Value is what an option takes.
+// Value describes the values of an option.
 type Value struct {
 	Kind  Kind
-	Words []string // all that there are
-	Range string   // bounds, for hints: "1 to 128"
+	Words []string // all allowed words
+	Range string   // limits, for hints: "1 to 128"
 	Like  string   // examples, for hints
 	Set   func(r *plan.Request, text string) error
 }
 
-// Kind tells values apart that are written differently in a plan file.
+// Kind distinguishes values by their YAML type in a plan file.
 type Kind int
 
 // Kinds of values.
@@ -59,23 +59,23 @@ const (
 
 // Flag is a spelling of an option on a command line.
 type Flag struct {
-	Names string // with spaces between, the usual one first: "-P --streams --parallel"
-	Value string // that the flag stands for; "" where a value follows it
-	Place string // what that value is called in the help
+	Names string // separated by spaces, the usual one first: "-P --streams --parallel"
+	Value string // fixed value of the flag; "" if the flag takes a value
+	Place string // name of that value in the help
 	Group string // of the help
 	Help  string
-	Set   func(r *plan.Request, text string) error // where a face reads the value otherwise
-	None  bool                                     // 0 is as if it were not given
-	Serve bool                                     // of iperf3: the server takes it too
-	Last  bool                                     // in its group of the help, behind a command's own flags
+	Set   func(r *plan.Request, text string) error // if this command line parses the value differently
+	None  bool                                     // 0 means not given
+	Serve bool                                     // of iperf3: the server accepts it, too
+	Last  bool                                     // in its group of the help, after a command's own flags
 	First bool                                     // in its group of the help, before a command's own flags
-	Many  bool                                     // given more than once it is a list with commas
+	Many  bool                                     // repeated flags make a comma-separated list
 }
 
-// Name is the usual spelling: "-P".
+// Name returns the usual spelling: "-P".
 func (f Flag) Name() string { return strings.Fields(f.Names)[0] }
 
-// Spellings are the letter, 0 where there is none, and the long names without dashes.
+// Spellings returns the letter, 0 if there is none, and the long names without dashes.
 func (f Flag) Spellings() (short rune, long []string) {
 	for _, name := range strings.Fields(f.Names) {
 		if name, is := strings.CutPrefix(name, "--"); is {
@@ -87,7 +87,7 @@ func (f Flag) Spellings() (short rune, long []string) {
 	return short, long
 }
 
-// Apply changes a request by the flag and the value that follows it.
+// Apply changes a request by the flag and its value.
 func (f Flag) Apply(o *Option, r *plan.Request, text string) error {
 	if f.None && text == "0" {
 		return nil
@@ -99,7 +99,7 @@ func (f Flag) Apply(o *Option, r *plan.Request, text string) error {
 	return set(r, cmp.Or(f.Value, text))
 }
 
-// Read is Apply for a person, who is told of a mistake what the flag takes.
+// Read is Apply with an error for the user that names the allowed values.
 func (f Flag) Read(o *Option, r *plan.Request, text string) error {
 	err := f.Apply(o, r, text)
 	if err == nil {
@@ -108,7 +108,7 @@ func (f Flag) Read(o *Option, r *plan.Request, text string) error {
 	return Misread(f.Name(), text, cmp.Or(fault.Hint(err), o.Hint(f.Name(), text)), err)
 }
 
-// Misread is the error of a flag's value that is none, without the text that is said anyway.
+// Misread returns the error of an invalid flag value, without repeating the flag and the value.
 func Misread(flag, text, hint string, err error) error {
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
@@ -116,7 +116,7 @@ func Misread(flag, text, hint string, err error) error {
 	return fault.Usagef(hint, "%s %s: %w", flag, text, err)
 }
 
-// LinkRate reads the nominal rate of one path, as --link-rate has it.
+// LinkRate parses the nominal rate of one path, as in --link-rate.
 func LinkRate(text string) (plan.Link, error) {
 	var r plan.Request
 	o := Find("link_rate")
@@ -124,7 +124,7 @@ func LinkRate(text string) (plan.Link, error) {
 	return r.Link, err
 }
 
-// Find is the option of that id; nil: there is none.
+// Find returns the option with that id; nil: there is none.
 func Find(id string) *Option {
 	all := Table()
 	if i := slices.IndexFunc(all, func(o Option) bool { return o.ID == id }); i >= 0 {
@@ -133,7 +133,7 @@ func Find(id string) *Option {
 	return nil
 }
 
-// Keys are the ids of the options that a plan file has in a section, in their order.
+// Keys returns the ids of the options in a section of the plan file, in order.
 func Keys(of Section) (keys []string) {
 	for _, o := range Table() {
 		if o.Key == of {
@@ -143,7 +143,7 @@ func Keys(of Section) (keys []string) {
 	return keys
 }
 
-// Takes says which values there are: "1 to 128", "tcp or udp".
+// Takes describes the allowed values: "1 to 128", "tcp or udp".
 func (v Value) Takes() string {
 	switch {
 	case v.Words != nil && v.Kind != Truth:
@@ -158,7 +158,7 @@ func (v Value) Takes() string {
 	return v.Range + ", such as " + v.Like
 }
 
-// Hint says what an option takes, by its name, to who has given it another value.
+// Hint returns the hint for an invalid value: what the option takes.
 func (v Value) Hint(name, text string) string {
 	hint := name + " takes " + v.Takes()
 	if near := fault.Nearest(strings.ToLower(text), v.Words); near != "" {
@@ -167,12 +167,11 @@ func (v Value) Hint(name, text string) string {
 	return hint
 }
 
-// Given is an option of which a person has said something: the value that a flag
-// stands for, or "" where any may follow.
+// Given is an option that the user gave: with the value that the flag stands for, or "" for any value.
 type Given struct{ ID, Value string }
 
-// Clash refuses what does not go together whatever the values are: two flags of
-// one option, and two options of which one is taken.
+// Clash refuses options that exclude each other whatever their values: two flags of one option, or two
+// options with the same Either.
 func Clash(given []Given) error {
 	for i, b := range given {
 		for _, a := range given[:i] {
@@ -197,7 +196,7 @@ func Clash(given []Given) error {
 	return nil
 }
 
-// String is how plan.Refused names it.
+// String returns the name as in plan.Refused.
 func (g Given) String() string {
 	if g.Value == "" {
 		return "{" + g.ID + "}"
@@ -205,7 +204,7 @@ func (g Given) String() string {
 	return "{" + g.ID + "=" + g.Value + "}"
 }
 
-// AsKey spells an option as a plan file has it: "window", "io: lean".
+// AsKey spells an option as in a plan file: "window", "io: lean".
 func AsKey(id, value string) string {
 	if o := Find(id); o == nil || o.Key == NoKey {
 		id = strings.ReplaceAll(id, "_", " ")
@@ -216,7 +215,7 @@ func AsKey(id, value string) string {
 	return id + ": " + value
 }
 
-// AsFlag spells an option as thru's command line has it: "-w", "--lean", "-t 10".
+// AsFlag spells an option as on thru's command line: "-w", "--lean", "-t 10".
 func AsFlag(id, value string) string {
 	if o := Find(id); o != nil {
 		if name := inFlags(o.Flags, value); name != "" {
@@ -226,7 +225,7 @@ func AsFlag(id, value string) string {
 	return AsKey(id, value)
 }
 
-// AsIPerf spells an option as iperf3's command line has it, else as thru's.
+// AsIPerf spells an option as on iperf3's command line, or else as on thru's.
 func AsIPerf(id, value string) string {
 	if o := Find(id); o != nil {
 		if name := inFlags(o.IPerf, value); name != "" {
@@ -236,8 +235,8 @@ func AsIPerf(id, value string) string {
 	return AsFlag(id, value)
 }
 
-// inFlags is the flag that stands for a value, or that takes it; of an option as
-// such the one that switches it on.
+// inFlags returns the flag that stands for a value, or that takes it; for value "" the flag that switches the
+// option on.
 func inFlags(flags []Flag, value string) string {
 	for _, f := range flags {
 		switch {
@@ -250,7 +249,7 @@ func inFlags(flags []Flag, value string) string {
 	return ""
 }
 
-// Spelled is an error with the options that it is about as a face spells them.
+// Spelled returns an error with its options in the spelling of as.
 func Spelled(err error, as func(id, value string) string) error {
 	var r *plan.Refused
 	if !errors.As(err, &r) {
@@ -258,7 +257,7 @@ func Spelled(err error, as func(id, value string) string) error {
 	}
 	text, hint := r.Spell(as)
 	if c := r.Clash(as); c != nil {
-		return &fault.Error{Code: fault.Usage, Hint: hint, Err: c} // of which a face may leave some
+		return &fault.Error{Code: fault.Usage, Hint: hint, Err: c} // a front end may drop some of the options
 	}
 	return fault.Usagef(hint, "%s", text)
 }

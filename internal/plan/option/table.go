@@ -9,7 +9,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Table lists the options in the order of the help.
+// Table returns the options in the order of the help.
 func Table() []Option { return table }
 
 var table = slices.Concat(traffic, amounts, ends, sockets, cpus, runs)
@@ -25,7 +25,7 @@ const (
 	ofOutput  = "Output"
 )
 
-// traffic says what kind of traffic there is.
+// traffic holds the options that choose the kind of traffic.
 var traffic = []Option{
 	{ID: "protocol", Key: OfTraffic, Value: words(func(r *plan.Request) *string { return &r.Protocol }, measure.TCP, measure.UDP),
 		Flags: []Flag{fixed(ofTraffic, "-u --udp", measure.UDP, "Datagrams: loss and where, reordering, jitter; 1 Mb/s a stream unless -b says otherwise.")},
@@ -41,7 +41,7 @@ var traffic = []Option{
 	{ID: "verify", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Verify }), Flags: []Flag{yes(ofTraffic, "--verify", "Compare every byte at the receiver with what was sent.")}},
 }
 
-// amounts say how much of it.
+// amounts holds the options of rate, amount and duration.
 var amounts = []Option{
 	{ID: "bitrate", Key: OfTraffic, Either: "rate", Value: parsed("500M, 2.5G or 0", unit.ParseRate, func(r *plan.Request, n int64) { r.Rate, r.RateSet, r.TotalRate = n, true, 0 }),
 		Flags: []Flag{flag(ofAmounts, "-b --bitrate --bandwidth", "RATE", "Payload rate of each stream, such as 500M; 0 is as fast as it goes (default: 1M with -u, else 0).")},
@@ -71,7 +71,7 @@ var amounts = []Option{
 	{ID: "acceptance", Value: truth(func(r *plan.Request) *bool { return &r.Acceptance }), Flags: []Flag{yes(ofAmounts, "--acceptance", "60 s x 5 in both directions, for a record to hand over.")}},
 }
 
-// ends say which way data goes, and along which addresses.
+// ends holds the options of direction and addresses.
 var ends = []Option{
 	{ID: "one_connection", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.OneConnection }), Flags: []Flag{yes(ofEnds, "--one-connection", "With --bidir: both directions on the same connections.")}},
 	{ID: "together", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.Together }), Flags: []Flag{yes(ofEnds, "--together", "Do not queue behind other clients of the end point that say so too.")}},
@@ -95,7 +95,7 @@ var ends = []Option{
 	{ID: "end_points", Key: OfTraffic, Value: whole(1, 1<<20, func(r *plan.Request) *int { return &r.EndPoints })},
 }
 
-// sockets say what the sockets are like.
+// sockets holds the socket options.
 var sockets = []Option{
 	{ID: "dont_fragment", Key: OfTraffic, Value: truth(func(r *plan.Request) *bool { return &r.DontFragment }),
 		Flags: []Flag{yes(ofSockets, "--dont-fragment", "With -u: refuse datagrams above the path's MTU.")},
@@ -120,7 +120,7 @@ var sockets = []Option{
 		IPerf: []Flag{served(fixed("", "-4 --version4", "4", "only IPv4")), served(fixed("", "-6 --version6", "6", "only IPv6"))}},
 }
 
-// cpus say what moves the data.
+// cpus holds the options of data path and CPU placement.
 var cpus = []Option{
 	{ID: "io", Key: OfTraffic, Value: dataPath(),
 		Flags: []Flag{
@@ -134,7 +134,7 @@ var cpus = []Option{
 	{ID: "cpus", Key: OfTraffic, Value: whole(1, 1024, func(r *plan.Request) *int { return &r.CPUs })},
 }
 
-// runs say how a run is watched.
+// runs holds the options of reporting and repeating.
 var runs = []Option{
 	{ID: "interval", Value: interval(time.Hour),
 		Flags: []Flag{last(flag(ofOutput, "-i --interval", "SECONDS", "Spacing of the live figures; 0 for none."))},
@@ -168,12 +168,12 @@ func fixed(group, names, value, help string) Flag {
 
 func yes(group, names, help string) Flag { return fixed(group, names, "true", help) }
 
-// reads is a flag of iperf3 whose value means something of its own there.
+// reads returns a flag of iperf3 whose value differs from thru's.
 func reads(set func(*plan.Request, string) error, names, place, help string) Flag {
 	return Flag{Names: names, Place: place, Help: help, Set: set}
 }
 
-// served is a flag that iperf3's server takes too.
+// served marks a flag that iperf3's server accepts, too.
 func served(f Flag) Flag {
 	f.Serve = true
 	return f
@@ -184,13 +184,13 @@ func last(f Flag) Flag {
 	return f
 }
 
-// first is a flag before the command's own of its group; what is given for several paths adds up.
+// first marks a flag that comes before the command's own flags of its group; repeated flags add up.
 func first(f Flag) Flag {
 	f.First, f.Many = true, true
 	return f
 }
 
-// orNone is a flag whose value may be 0: as if it were not there.
+// orNone marks a flag whose value 0 means not given.
 func orNone(f Flag) Flag {
 	f.None = true
 	return f

@@ -14,10 +14,10 @@ import (
 	"thru/internal/unit"
 )
 
-// Default is the word for what the system chooses.
+// Default is the word for the system's default.
 const Default = "default"
 
-// parsed reads a value by a parser of its text.
+// parsed returns a value that parse converts.
 func parsed[T any](like string, parse func(string) (T, error), set func(*plan.Request, T)) Value {
 	return Value{Like: like, Set: func(r *plan.Request, s string) error {
 		v, err := parse(s)
@@ -54,7 +54,7 @@ func whole[T int | int64](least, most T, place func(*plan.Request) *T) Value {
 	}}
 }
 
-// oneOf reads one of a few words.
+// oneOf returns a value that is one of the allowed words.
 func oneOf(set func(*plan.Request, string), allowed ...string) Value {
 	return Value{Kind: Word, Words: allowed, Like: allowed[0], Set: func(r *plan.Request, s string) error {
 		if !slices.Contains(allowed, s) {
@@ -85,21 +85,21 @@ func family() Value {
 	return v
 }
 
-// dataPath reads a data path. sendfile and lean are wishes, which fall back where
-// a host has them not.
+// dataPath parses a data path. If a host does not support sendfile or lean, the test falls back to another
+// path.
 func dataPath() Value {
 	return oneOf(func(r *plan.Request, s string) { r.IO, r.IOForced = s, s != measure.IOSendfile && s != measure.IOLean },
 		measure.IOCopy, measure.IOSendfile, measure.IOLean, measure.IOGSO, measure.IOBatch, measure.IOPortable)
 }
 
-// forcedPath is that data path or none.
+// forcedPath is dataPath without a fallback.
 func forcedPath(r *plan.Request, s string) error {
 	err := dataPath().Set(r, s)
 	r.IOForced = true
 	return err
 }
 
-// boundedTime reads a time within bounds.
+// boundedTime parses a time within limits.
 func boundedTime(like string, least, most time.Duration, set func(*plan.Request, time.Duration)) Value {
 	v := parsed(like, func(s string) (time.Duration, error) {
 		d, err := unit.ParseDuration(s)
@@ -112,7 +112,7 @@ func boundedTime(like string, least, most time.Duration, set func(*plan.Request,
 	return v
 }
 
-// interval reads the spacing of figures; 0 is for none.
+// interval parses the interval of the figures; 0 is for none.
 func interval(most time.Duration) Value {
 	return parsed("1 or 0.5", func(s string) (time.Duration, error) {
 		d, err := unit.ParseDuration(s)
@@ -123,7 +123,7 @@ func interval(most time.Duration) Value {
 	}, func(r *plan.Request, d time.Duration) { r.Interval = d })
 }
 
-// sizes reads SIZE, SENDER/RECEIVER, or default.
+// sizes parses SIZE, SENDER/RECEIVER, or default.
 func sizes(like string, most int64, place func(*plan.Request) *measure.Pair) Value {
 	v := parsed(like, func(s string) (p measure.Pair, err error) {
 		if s == Default {
@@ -143,7 +143,7 @@ func sizes(like string, most int64, place func(*plan.Request) *measure.Pair) Val
 	return v
 }
 
-// leastLink is a rate in bit/s that no link is as slow as: a suffix is missing.
+// leastLink is a rate in bit/s below that of any link: a lower value lacks a suffix.
 const leastLink = 9600
 
 func link() Value {
@@ -158,7 +158,7 @@ func link() Value {
 	}, func(r *plan.Request, l plan.Link) { r.Link = l })
 }
 
-// Positive refuses zero, which an unset variable of a script gives.
+// Positive refuses zero, which an unset shell variable gives.
 func Positive[T ~int64](parse func(string) (T, error)) func(string) (T, error) {
 	return func(s string) (T, error) {
 		n, err := parse(s)
@@ -185,7 +185,7 @@ func perSecond(s string) (float64, error) {
 	return n, err
 }
 
-// mostPrecision is a share of the mean, in percent, above which nothing is told.
+// mostPrecision is a share of the mean, in percent: a wider interval has no use.
 const mostPrecision = 50
 
 func share(s string) (float64, error) {
@@ -196,7 +196,7 @@ func share(s string) (float64, error) {
 	return pct, err
 }
 
-// mostCongestion is the longest name that Linux has of an algorithm (TCP_CA_NAME_MAX, tcp.h).
+// mostCongestion is the longest name of a congestion control in Linux (TCP_CA_NAME_MAX, tcp.h).
 const mostCongestion = 15
 
 func congestion(s string) (string, error) {
@@ -209,7 +209,7 @@ func congestion(s string) (string, error) {
 	return s, nil
 }
 
-// localCPU reads N or N,M: the CPU of the local end, and of the peer's; or off.
+// localCPU parses N or N,M, the CPU of the local end and of the peer, or off.
 func localCPU(r *plan.Request, s string) error {
 	r.Unplaced, r.LocalCPU, r.PeerCPU = s == "off", nil, nil
 	if r.Unplaced {
@@ -231,7 +231,7 @@ func cpu(s string) (*int, error) {
 	return new(int(n)), nil
 }
 
-// bothCPUs reads off, one CPU for both ends, or FROM,TO.
+// bothCPUs parses off, one CPU for both ends, or FROM,TO.
 func bothCPUs(r *plan.Request, s string) error {
 	err := localCPU(r, s)
 	if r.PeerCPU == nil {

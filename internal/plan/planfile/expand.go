@@ -12,21 +12,20 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of a plan.
+// Limits of a plan.
 const (
 	mostCells = 20_000
 	mostRuns  = 200_000
 )
 
-// Found is what connecting an end point has told of it.
+// Found is what is known of an end point after connecting it.
 type Found struct {
-	CPUs   int    // 0: not known, then a controller's word counts
-	Engine string // what moves its data, where its address does not tell that: of ESXi; "" where it does
+	CPUs   int    // 0: not known, then the controller's number is used
+	Engine string // engine of its data, if the address does not give it: of ESXi; else ""
 }
 
-// Expand makes the list of steps. fleets are the hosts of the controllers that
-// Controllers names, and found says what is known of an end point by its name in
-// the plan; a nil function: nothing yet.
+// Expand returns the list of steps. fleets holds the hosts of the controllers that Controllers names. found
+// returns what is known of an end point of the plan; nil: nothing yet.
 func (f *File) Expand(fleets map[string][]Host, found func(endPoint string) Found) (plan.Plan, error) {
 	h, err := f.resolve(fleets)
 	if err != nil {
@@ -62,8 +61,8 @@ func (f *File) Expand(fleets map[string][]Host, found func(endPoint string) Foun
 	return p, nil
 }
 
-// samePlace refuses two names of one agent: it has one turn. A pair of them
-// would be a path within one host.
+// samePlace refuses two names for one agent, which runs one test at a time. A pair of them would be a path
+// within one host.
 func (f *File) samePlace(h *hosts) error {
 	places := map[string]*host{}
 	for _, x := range h.list {
@@ -85,14 +84,14 @@ func (f *File) samePlace(h *hosts) error {
 	return nil
 }
 
-// seed of the order of blocks: the same plan has the same order.
+// seed returns the seed of the order of blocks: the same plan has the same order.
 func seed(name string) uint64 {
 	hash := fnv.New64a()
 	hash.Write([]byte(name))
 	return hash.Sum64()
 }
 
-// measured is the plan of the pairs.
+// measured returns the plan of the pairs.
 func (f *File) measured(h *hosts) (plan.Plan, error) {
 	list, turned, err := f.expandPairs(h)
 	if err != nil {
@@ -120,8 +119,8 @@ func (f *File) measured(h *hosts) (plan.Plan, error) {
 	return plan.Plan{Steps: b.steps, Repeat: f.repeats()}, nil
 }
 
-// pack spreads pairs over rounds: of each at most n, no two of which share a
-// host. A pair goes to the first round that has room for it.
+// pack distributes pairs over rounds of at most n pairs that share no host. A pair goes to the first round
+// with room for it.
 func pack(list []plan.Pair, n int, place func(string) string) [][]plan.Pair {
 	if n == 1 {
 		return slices.Collect(slices.Chunk(list, 1))
@@ -131,8 +130,8 @@ func pack(list []plan.Pair, n int, place func(string) string) [][]plan.Pair {
 		busy  map[string]bool
 	}
 	var rounds []*round
-	full := 0                  // all rounds before it are
-	always := map[string]int{} // a host is in all rounds before it
+	full := 0                  // all earlier rounds are full
+	always := map[string]int{} // all earlier rounds contain the host
 	for _, p := range list {
 		a, b := place(p.From), place(p.To)
 		i := max(full, always[a], always[b])
@@ -165,13 +164,13 @@ type builder struct {
 	*File
 	*hosts
 	points []point
-	turned map[[2]string]bool // pairs of a mesh that are the second order of two hosts
-	many   bool               // the plan has several pairs: a step of one says which
-	round  string             // "round 2 of 7", where there are several
+	turned map[[2]string]bool // pairs of a mesh that repeat two hosts in the other order
+	many   bool               // the plan has several pairs: a step of one pair names it
+	round  string             // "round 2 of 7", if there are several
 	steps  []plan.Step
 }
 
-// count refuses a plan of more cells than are kept.
+// count refuses a plan of too many cells.
 func (b *builder) count(pairs int) error {
 	cells := 0
 	for _, p := range b.points {
@@ -190,8 +189,8 @@ func (b *builder) count(pairs int) error {
 	return nil
 }
 
-// add adds the steps of some pairs at a point: one for each direction that is
-// measured by itself. The idle path is asked once a round, at its first point.
+// add adds the steps of some pairs at a point: one step for each direction that is measured by itself. It
+// measures the idle path once a round, at the first point.
 func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 	t, err := b.traffic(p)
 	if err != nil {
@@ -200,7 +199,7 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 	if isBidirectional(t) {
 		pairs = slices.DeleteFunc(slices.Clone(pairs), func(p plan.Pair) bool { return b.turned[[2]string{p.From, p.To}] })
 	}
-	var labels []string // in the order in which they come
+	var labels []string // in order of appearance
 	merged := map[string]*flowSet{}
 	for _, pair := range pairs {
 		steps, err := b.flows(pair, p, t)
@@ -234,11 +233,11 @@ func (b *builder) add(pairs []plan.Pair, p point, first bool) error {
 	return nil
 }
 
-// flows are the steps of one pair alone.
+// flows returns the steps of one pair alone.
 func (b *builder) flows(pair plan.Pair, p point, t plan.Request) ([]plan.Step, error) {
 	from, to := b.byName[pair.From], b.byName[pair.To]
 	t.LocalCPUs, t.PeerCPUs = from.cpus, to.cpus
-	if from.engine != measure.Native { // as many as here, as for `thru test`
+	if from.engine != measure.Native { // assume as many CPUs as at the other end, as in `thru test`
 		t.LocalCPUs = to.cpus
 	}
 	if to.engine != measure.Native {
@@ -256,15 +255,15 @@ func (b *builder) flows(pair plan.Pair, p point, t plan.Request) ([]plan.Step, e
 	return steps, nil
 }
 
-// flowSet is the flows of a step while they are collected.
+// flowSet collects the flows of a step.
 type flowSet struct {
 	step plan.Step
 	kind string // the label of the step of one pair
 	of   []int  // each flow's number among the copies of its pair, from 1
-	all  []int  // how many copies that pair has
+	all  []int  // number of copies of that pair
 }
 
-// add adds the flows of a pair, so many times over.
+// add adds the flows of a pair, copies times.
 func (x *flowSet) add(specs []measure.Spec, copies int) {
 	for i := range copies {
 		for _, s := range specs {
@@ -318,8 +317,8 @@ func (b *builder) finish(x *flowSet, p point, t plan.Request, pairs int) plan.St
 	return s
 }
 
-// isTwo tells of two flows of data that start by themselves: their sum is of the
-// time in which both ran, and so they share a start as those of many pairs do.
+// isTwo reports whether a step has two independent data flows. Their sum covers only the time in which both
+// run, so they need a common start as the flows of many pairs do.
 func isTwo(s plan.Step) bool {
 	n := 0
 	for _, o := range s.Specs {
@@ -333,7 +332,7 @@ func isTwo(s plan.Step) bool {
 	return n > 1
 }
 
-// flowLabels are those of each flow of a step of many.
+// flowLabels returns the label of each flow of a step with many flows.
 func flowLabels(x *flowSet, s plan.Step, label string) []string {
 	out := make([]string, len(s.Specs))
 	for i, o := range s.Specs {
@@ -352,13 +351,12 @@ func flowLabels(x *flowSet, s plan.Step, label string) []string {
 	return out
 }
 
-// joined are the parts that there are.
+// joined joins the parts that are not empty.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), ", ")
 }
 
-// collide refuses several flows at once where there can be one: a program that
-// is no agent takes one test at a time.
+// collide refuses simultaneous flows to a program that is no agent: it runs one test at a time.
 func (b *builder) collide(s plan.Step, p point) error {
 	if !s.Independent {
 		return nil
@@ -369,7 +367,7 @@ func (b *builder) collide(s plan.Step, p point) error {
 		if b.byName[o.To].engine != measure.Native {
 			far = o.To
 		}
-		back := i > 0 && s.Specs[i-1].From == o.To // of the flow before, which is one test with it
+		back := i > 0 && s.Specs[i-1].From == o.To // reverse of the previous flow, and one test with it
 		if o.Engine != measure.Native && busy[far] && !back {
 			return b.File.errorf(b.axisValue(p, "end_points"), "`order: sequential` without at_once measures one pair at a time", "%s takes one test at a time: several flows at once cannot use it", clip(far))
 		}
@@ -378,7 +376,7 @@ func (b *builder) collide(s plan.Step, p point) error {
 	return nil
 }
 
-// repeats says how often the plan is measured.
+// repeats returns how often to measure the plan.
 func (f *File) repeats() plan.Repeat {
 	t := f.base
 	if f.hasten > 0 {
@@ -387,7 +385,7 @@ func (f *File) repeats() plan.Repeat {
 	return t.Repeats()
 }
 
-// measured are the end points that have part in a pair.
+// measured returns the end points that are part of a pair.
 func (h *hosts) measured() []plan.EndPoint {
 	var list []plan.EndPoint
 	if x := h.byName[Local]; x.used && !slices.Contains(h.list, x) {
@@ -401,7 +399,7 @@ func (h *hosts) measured() []plan.EndPoint {
 	return list
 }
 
-// warnings are what the one who wrote the plan should know of it.
+// warnings returns what the author of the plan should know.
 func (f *File) warnings(h *hosts, p plan.Plan) []string {
 	var out, idle []string
 	for _, x := range h.list {
@@ -434,7 +432,7 @@ func (f *File) warnings(h *hosts, p plan.Plan) []string {
 	return out
 }
 
-// streamsOpen tells whether some traffic leaves the number of streams to the CPUs.
+// streamsOpen reports whether the number of streams of some traffic depends on the CPUs.
 func (f *File) streamsOpen() bool {
 	for _, p := range f.points() {
 		if t, err := f.traffic(p); err == nil && t.Streams == 0 && t.CPUs == 0 && t.Traffic == measure.Bulk && t.Protocol != measure.UDP {

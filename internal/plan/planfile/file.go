@@ -1,8 +1,6 @@
-// Package planfile reads plan files (docs/plan.md): YAML that says which end
-// points are measured against each other, with which traffic, and in which
-// order. Parse checks all that can be checked without a network, and says of a
-// mistake where it stands; Expand makes the list of steps. The same file gives
-// the same plan on every machine.
+// Package planfile reads plan files (docs/plan.md): YAML that names the end points to measure, the traffic,
+// and the order. Parse checks all that needs no network, and reports mistakes with their position; Expand
+// returns the list of steps. The same file gives the same plan on every machine.
 package planfile
 
 import (
@@ -21,17 +19,17 @@ import (
 	"thru/internal/plan/option"
 )
 
-// Version is that of the format: the value of the key `thru`.
+// Version is the version of the format: the value of the key `thru`.
 const Version = 1
 
 // Local is this machine's name in a plan.
 const Local = "local"
 
-// usualBlocks are the fewest from which an A/B comparison can tell anything with
-// 95% confidence (methods.md): the repeats of a plan that does not say them.
+// usualBlocks is the default of repeats for variants: the fewest blocks from which an A/B comparison can
+// detect a change with 95% confidence (methods.md).
 const usualBlocks = 6
 
-// File is a plan file that was read. Expand makes a plan of it.
+// File is a parsed plan file. Expand makes a plan of it.
 type File struct {
 	Name string // of the plan
 
@@ -52,23 +50,23 @@ type File struct {
 	hasten      time.Duration
 }
 
-// endPoint is an entry of `end_points`: one by its name, or those of the
-// controller with some labels.
+// endPoint is an entry of `end_points`: one end point by its name, or the controller's hosts with some
+// labels.
 type endPoint struct {
 	*node
 	plan.EndPoint
-	controller string // where it is looked up
+	controller string // where to look it up
 	match      selector
 }
 
-// variant is one of the things that are held against each other.
+// variant is one of the alternatives that a plan compares.
 type variant struct {
 	name     string
 	settings *node
-	manual   *plan.ManualStep // what a person does for it; nil: nothing
+	manual   *plan.ManualStep // nil: nothing to do
 }
 
-// axis is a thing that is varied, and its values.
+// axis is a varied setting and its values.
 type axis struct {
 	key    string
 	values []*node
@@ -83,14 +81,14 @@ type rung struct {
 	link     plan.Link
 }
 
-// keys of the file.
+// fileKeys returns the keys of the file.
 func fileKeys() []string {
 	return []string{"thru", "name", "controller", "end_points", "pairs", "traffic", "axes", "variants", "order", "at_once",
 		"repeat", "precision", "gates", "link_rate", "targets", "rungs", "hypervisors"}
 }
 
-// Parse reads a plan file. Its errors are usage errors that begin with
-// NAME:LINE:COLUMN and carry a hint: all mistakes that can be told apart, joined.
+// Parse reads a plan file. Its errors are usage errors that begin with NAME:LINE:COLUMN and have a hint. It
+// reports all independent mistakes, joined.
 func Parse(name string, text []byte) (*File, error) {
 	f := &File{source: &source{name: name}, base: plan.Request{OneWay: true, EndPoints: 1}}
 	root, err := f.parseTree(trimMark(string(text)))
@@ -111,10 +109,10 @@ func Parse(name string, text []byte) (*File, error) {
 	return f, nil
 }
 
-// readSteps reads what is measured between whom, and how often.
+// readSteps reads what to measure between which ends, and how often.
 func (f *File) readSteps() error {
 	if err := f.readRungs(); err != nil {
-		return err // the rest hangs on them
+		return err // the rest depends on them
 	}
 	what, how := errors.Join(f.readPairs(), f.readTraffic()), errors.Join(f.readAxes(), f.readVariants())
 	if how == nil {
@@ -126,7 +124,7 @@ func (f *File) readSteps() error {
 	return errors.Join(what, how)
 }
 
-// trimMark takes away the mark that editors of some systems put first.
+// trimMark removes the UTF-8 byte order mark that some editors write.
 func trimMark(text string) string {
 	if len(text) >= 3 && text[:3] == "\xef\xbb\xbf" {
 		return text[3:]
@@ -134,7 +132,7 @@ func trimMark(text string) string {
 	return text
 }
 
-// at is the value of a key, and whether the file has it.
+// at returns the value of a key, and whether the file has it.
 func (f *File) at(key string) (*node, bool) {
 	n := f.root.get(key)
 	return n, n != nil
@@ -167,7 +165,7 @@ func (f *File) readHead() error {
 	return nil
 }
 
-// mostPlanName bounds the name of a plan, in letters.
+// mostPlanName limits the name of a plan, in letters.
 const mostPlanName = 120
 
 // planName reads the name of the plan, a title.
@@ -212,7 +210,7 @@ func (f *File) readTraffic() error {
 	return errors.Join(unknown, f.settle(&f.base, n))
 }
 
-// mostValues bounds the values of an axis, and the variants.
+// mostValues limits the values of an axis, and the variants.
 const mostValues = 256
 
 func (f *File) readAxes() error {
@@ -364,11 +362,10 @@ func (f *File) readRepeat() error {
 	return errors.Join(all...)
 }
 
-// Hasten makes every run of the plan at most so long, without a ramp, and as
-// few as there can be: to try a plan out before it is run for its figures.
+// Hasten limits every run to d, without a ramp, and runs as few repeats as possible: to try out a plan.
 func (f *File) Hasten(d time.Duration) { f.hasten = d }
 
-// Controllers are the names of those whose lists of hosts Expand needs.
+// Controllers returns the names of the controllers whose hosts Expand needs.
 func (f *File) Controllers() []string {
 	var names []string
 	for _, e := range f.endPoints {
@@ -379,8 +376,7 @@ func (f *File) Controllers() []string {
 	return names
 }
 
-// try finds what contradicts itself in the traffic, and where no controller is
-// needed, in all the rest.
+// try finds contradictions in the traffic, and if the plan needs no controller, in all the rest.
 func (f *File) try() error {
 	for _, p := range f.points() {
 		t, err := f.traffic(p)
@@ -402,7 +398,7 @@ func (f *File) try() error {
 	return err
 }
 
-// contradiction is an error of plan about the traffic at a point of the axes.
+// contradiction converts an error of package plan about the traffic at a point of the axes.
 func (f *File) contradiction(err error, p point) error {
 	traffic, _ := f.at("traffic")
 	axes, _ := f.at("axes")
@@ -421,7 +417,7 @@ func (f *File) contradiction(err error, p point) error {
 	return err
 }
 
-// describeAxes is "streams 8, window 800K".
+// describeAxes returns "streams 8, window 800K".
 func describeAxes(axes []measure.Axis) string {
 	text := ""
 	for i, a := range axes {

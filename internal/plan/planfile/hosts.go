@@ -15,14 +15,14 @@ import (
 	"thru/internal/plan"
 )
 
-// Host is one that a controller knows.
+// Host is a host that a controller knows.
 type Host struct {
 	Name   string
 	Labels map[string]string
 	CPUs   int // 0: not known
 }
 
-// Bounds of names and labels.
+// Limits of names and labels.
 const (
 	mostName   = 255
 	mostLabels = 64
@@ -42,7 +42,7 @@ func (s *source) nameOf(n *node, what string) (string, error) {
 	return n.text, nil
 }
 
-// mostTitle bounds the name of a rung or a variant, as labels show it whole.
+// mostTitle limits the name of a rung or a variant, since labels show it whole.
 const mostTitle = 60
 
 // titleOf reads the name of a rung or a variant, which may have spaces.
@@ -53,10 +53,10 @@ func (s *source) titleOf(n *node, what, example string) (string, error) {
 	return n.text, nil
 }
 
-// selector names hosts by their labels: each label has one of the values.
+// selector selects hosts by labels: each label must have one of the values.
 type selector map[string][]string
 
-// fits tells whether a host has all labels of the selector.
+// fits reports whether a host has all labels of the selector.
 func (x selector) fits(labels map[string]string) bool {
 	for key, values := range x {
 		if have, ok := labels[key]; !ok || !slices.Contains(values, have) {
@@ -66,7 +66,7 @@ func (x selector) fits(labels map[string]string) bool {
 	return true
 }
 
-// String is the selector as it is written.
+// String returns the selector as written.
 func (x selector) String() string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(x)) {
@@ -79,7 +79,7 @@ func (x selector) String() string {
 	return clip("{" + strings.Join(parts, ", ") + "}")
 }
 
-// all is the word for every host.
+// all is the word for all hosts.
 const all = "all"
 
 // selectorOf reads {role: web, site: [east, west]}, or all.
@@ -114,7 +114,7 @@ func (s *source) selectorOf(n *node, what string) (selector, error) {
 func (f *File) readEndPoints() (err error) {
 	name := func(e endPoint) string {
 		if e.match != nil {
-			return "" // it stands for many
+			return "" // it stands for several hosts
 		}
 		return e.Name
 	}
@@ -148,7 +148,7 @@ func (f *File) readEndPoint(x *node) (endPoint, error) {
 	return e, f.reach(&e)
 }
 
-// readMatch reads an entry that names many hosts.
+// readMatch reads an entry that selects several hosts.
 func (f *File) readMatch(e *endPoint, n *node) (err error) {
 	for _, k := range e.keys {
 		if k.text != "match" && k.text != "controller" {
@@ -180,7 +180,7 @@ func (f *File) labels(n *node) (map[string]string, error) {
 	return labels, nil
 }
 
-// reach says where an end point is looked up, and refuses what cannot be reached.
+// reach sets where to look up an end point, and refuses addresses that cannot be reached.
 func (f *File) reach(e *endPoint) error {
 	where := e.node
 	if n := e.get("at"); n != nil {
@@ -220,8 +220,8 @@ func (f *File) reach(e *endPoint) error {
 	return nil
 }
 
-// badAddress says what is wrong with SCHEME://[USER@]HOST[:PORT], HOST[:PORT] or
-// an address of IPv6; "" where nothing is. A name without a colon may be any.
+// badAddress returns what is wrong with SCHEME://[USER@]HOST[:PORT], HOST[:PORT] or an IPv6 address; "" if it
+// is valid. A name without a colon is always valid.
 func badAddress(scheme, at string, url bool) string {
 	if !url {
 		if controller, _, ok := strings.Cut(at, "/"); ok && !strings.Contains(controller, ":") {
@@ -259,7 +259,7 @@ func badAddress(scheme, at string, url bool) string {
 	return ""
 }
 
-// engineOf is what moves the data where an end point is no agent.
+// engineOf returns the engine of an address: iperf3, iperf2, or Native.
 func engineOf(at string) string {
 	scheme, _, _ := strings.Cut(at, "://")
 	if scheme == measure.IPerf3 || scheme == measure.IPerf2 {
@@ -268,7 +268,7 @@ func engineOf(at string) string {
 	return measure.Native
 }
 
-// host is an end point of the plan as it is measured.
+// host is an end point of the plan to measure.
 type host struct {
 	plan.EndPoint
 	engine string
@@ -276,8 +276,8 @@ type host struct {
 	used   bool
 }
 
-// hosts are all end points of the plan: those that are named in the order of
-// the file, of a match by their names. What is said once is not asked again.
+// hosts are all end points of the plan: named ones in the order of the file, matched ones by name. warnings
+// holds each warning once.
 type hosts struct {
 	*source
 	list     []*host
@@ -285,7 +285,7 @@ type hosts struct {
 	warnings []string
 }
 
-// resolve looks all end points up: first those that have a name in the plan.
+// resolve looks up all end points, first those with a name in the plan.
 func (f *File) resolve(fleets map[string][]Host) (*hosts, error) {
 	all := &hosts{source: f.source, byName: map[string]*host{}}
 	for _, e := range f.endPoints {
@@ -309,7 +309,7 @@ func (f *File) resolve(fleets map[string][]Host) (*hosts, error) {
 			return nil, err
 		}
 	}
-	if all.byName[Local] == nil { // it needs no entry, and is in no selection then
+	if all.byName[Local] == nil { // it needs no entry, but then no selector includes it
 		all.byName[Local] = &host{EndPoint: plan.EndPoint{Name: Local, At: Local}, engine: measure.Native}
 	}
 	return all, nil
@@ -317,7 +317,7 @@ func (f *File) resolve(fleets map[string][]Host) (*hosts, error) {
 
 func (h *hosts) add(x *host) { h.list, h.byName[x.Name] = append(h.list, x), x }
 
-// lookUp is an end point that the plan names, with what its controller knows of it.
+// lookUp returns a named end point with what its controller knows of it.
 func (f *File) lookUp(e endPoint, known []Host, all *hosts) (*host, error) {
 	h := &host{EndPoint: e.EndPoint}
 	h.At = cmp.Or(h.At, h.Name)
@@ -342,7 +342,7 @@ func (f *File) lookUp(e endPoint, known []Host, all *hosts) (*host, error) {
 	return h, nil
 }
 
-// names of hosts, few enough for a hint.
+// names returns some names of hosts for a hint.
 func names(known []Host) (list []string) {
 	for _, k := range known[:min(len(known), 30)] {
 		list = append(list, k.Name)
@@ -350,7 +350,7 @@ func names(known []Host) (list []string) {
 	return list
 }
 
-// merged labels: those of the plan win over the agent's own.
+// merged merges labels: those of the plan override the agent's own.
 func merged(own, plan map[string]string) map[string]string {
 	out := maps.Clone(own)
 	if out == nil {
@@ -373,7 +373,7 @@ func (f *File) matched(e endPoint, known []Host, all *hosts) error {
 		found++
 		at := e.controller + "/" + k.Name
 		if slices.ContainsFunc(all.list, func(h *host) bool { return h.At == at }) {
-			continue // named by the plan, or by a match before
+			continue // named by the plan, or matched before
 		}
 		if other, taken := all.byName[k.Name]; taken || k.Name == Local {
 			where := "this machine"

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// mostHypervisors bounds those that a plan names.
+// mostHypervisors limits the hypervisors of a plan.
 const mostHypervisors = 64
 
-// hypervisorForms are how one is named.
+// hypervisorForms are the forms of an address.
 const hypervisorForms = "vsphere://USER@HOST, ssh://root@HOST, or an end point on which QEMU runs"
 
-// readHypervisors reads those that may have the end points. A plan is passed on,
-// so no password stands in it.
+// readHypervisors reads the hypervisors that may run the end points. It refuses passwords, since plans are
+// shared.
 func (f *File) readHypervisors() (err error) {
 	name := func(at string) string { return at }
 	f.hypervisors, err = entries(f, "hypervisors", "[vsphere://reader@vcenter.example]", mostHypervisors, name, once{"hypervisor", "name it once"}, f.readHypervisor)
@@ -35,7 +35,7 @@ func (f *File) readHypervisor(x *node) (string, error) {
 		return "", f.errorf(x, hypervisorForms, "%s:// is no hypervisor", clip(scheme))
 	}
 	host := at
-	if isURL { // a path is judged by who connects it
+	if isURL { // a path is checked when it is connected
 		rest, _, _ = strings.Cut(rest, "/")
 		host = scheme + "://" + rest
 	}

@@ -16,9 +16,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// LadderFrom writes a commented plan of rungs that were found in inventories. A
-// rung that nobody fills stands there as a comment, with why. from are the
-// hypervisors that were asked; a zero duration is that of any ladder.
+// LadderFrom writes a commented plan of the rungs found in inventories. A rung without end points becomes a
+// comment with the reason. from holds the queried hypervisors; each is the time of a run, 0 for the default.
 func LadderFrom(l place.Ladder, from []string, each time.Duration) []byte {
 	l = spaceless(l)
 	var b strings.Builder
@@ -45,8 +44,8 @@ func LadderFrom(l place.Ladder, from []string, each time.Duration) []byte {
 	return []byte(b.String())
 }
 
-// spaceless gives end points whose machines have names with spaces, as vCenter
-// allows, names that a plan may have; what they are stands behind them.
+// spaceless replaces spaces in the names of end points, which vCenter allows and a plan does not. The
+// original name stays in At.
 func spaceless(l place.Ladder) place.Ladder {
 	name := func(s string) string { return strings.Join(strings.Fields(s), "-") }
 	l.Ends, l.Spare, l.Rungs = slices.Clone(l.Ends), slices.Clone(l.Spare), slices.Clone(l.Rungs)
@@ -61,7 +60,7 @@ func spaceless(l place.Ladder) place.Ladder {
 	return l
 }
 
-// endLine is an entry of end_points.
+// endLine returns an entry of end_points.
 func endLine(e place.End) string {
 	if e.At == "" {
 		return "  - " + quoted(e.Name)
@@ -69,7 +68,7 @@ func endLine(e place.End) string {
 	return fmt.Sprintf("  - {name: %s, at: %s}", quoted(e.Name), quoted(e.At))
 }
 
-// rungLines are those of a rung: why it is one, and what it is.
+// rungLines returns the lines of a rung: why it is one, and its pair.
 func rungLines(r place.Rung) string {
 	name := RungName(r.Kind)
 	if !r.Filled() {
@@ -82,7 +81,7 @@ func rungLines(r place.Rung) string {
 	return fmt.Sprintf("  # %s: %s\n  - {name: %s, pair: [%s, %s]%s}\n", r.Kind, commented(r.Why), name, quoted(r.From), quoted(r.To), rate)
 }
 
-// RungName is the rung that a relation fills.
+// RungName returns the rung of a relation between two end points.
 func RungName(relation string) string {
 	switch relation {
 	case measure.SameMachine:
@@ -95,7 +94,7 @@ func RungName(relation string) string {
 	return plan.RungLAN
 }
 
-// rateText writes a rate as the plan reads it: "10G", "2500M".
+// rateText formats a rate as in a plan: "10G", "2500M".
 func rateText(bps int64) string {
 	for _, u := range []struct {
 		size int64
@@ -108,10 +107,10 @@ func rateText(bps int64) string {
 	return strconv.FormatInt(bps, 10)
 }
 
-// plain is a text that YAML reads as it is written, also within brackets.
+// plain matches a text that YAML reads as written, also within brackets.
 var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./@-]*(://([A-Za-z0-9_./@:%-]*[A-Za-z0-9_./@%-])?)?$`)
 
-// quoted is a text of YAML, quoted where it could be read as something else.
+// quoted returns a YAML text, quoted if it could be read as something else.
 func quoted(s string) string {
 	if plain.MatchString(s) && !token.IsNeedQuoted(s) {
 		return s
@@ -119,8 +118,8 @@ func quoted(s string) string {
 	return strconv.Quote(strings.ToValidUTF8(s, "?"))
 }
 
-// mostComment bounds a comment, in letters.
+// mostComment limits a comment, in letters.
 const mostComment = 200
 
-// commented is a text that stays in its comment.
+// commented returns a text that fits in a one-line comment.
 func commented(s string) string { return unit.Line(strings.Join(strings.Fields(s), " "), mostComment) }

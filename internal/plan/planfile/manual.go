@@ -10,10 +10,10 @@ import (
 	"thru/internal/unit"
 )
 
-// manualKey is the key of a variant that takes a person to come into force.
+// manualKey is the key of a variant that needs a manual step.
 const manualKey = "by_hand"
 
-// Bounds of it.
+// Limits of it.
 const (
 	mostCommands = 20
 	mostCommand  = 1000 // characters
@@ -21,7 +21,7 @@ const (
 	mostWait     = 7 * 24 * time.Hour
 )
 
-// readManual reads what a person does for a variant.
+// readManual reads the manual step of a variant.
 func (f *File) readManual(x *node) (*plan.ManualStep, error) {
 	const example = "such as by_hand: {host: esx1, do: esxcli system settings kernel set ..., reboot: true, fact: sysctls.netNetqueueEnabled, is: \"FALSE\"}"
 	h := &plan.ManualStep{Wait: plan.UsualWait()}
@@ -42,7 +42,7 @@ func (f *File) readManual(x *node) (*plan.ManualStep, error) {
 			}
 			return wait, err
 		})},
-		{"fact", nothing}, {"is", nothing}, // readProof has both
+		{"fact", nothing}, {"is", nothing}, // readProof reads both
 	})
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (f *File) readManual(x *node) (*plan.ManualStep, error) {
 	return h, f.readProof(h, x)
 }
 
-// readProof reads by which fact thru sees that a variant is in force.
+// readProof reads the fact that confirms a variant, and its value.
 func (f *File) readProof(h *plan.ManualStep, x *node) (err error) {
 	fact, is := x.get("fact"), x.get("is")
 	switch {
@@ -100,8 +100,8 @@ func (f *File) commands(n *node) ([]string, error) {
 	return all, nil
 }
 
-// checkManual refuses variants of which only some say what a person does: nobody
-// would bring back what another variant has changed.
+// checkManual refuses a plan in which only some variants have a manual step: nobody would restore what
+// another variant changed.
 func (f *File) checkManual() error {
 	var with, without *variant
 	for i := range f.variants {
@@ -121,8 +121,7 @@ func (f *File) checkManual() error {
 	return f.refuseSameFacts()
 }
 
-// refuseSameFacts refuses two variants that the same value of the same fact shows: what is
-// measured as the one could be the other.
+// refuseSameFacts refuses two variants with the same fact and value: runs of one could be runs of the other.
 func (f *File) refuseSameFacts() error {
 	for i := range f.variants {
 		for j := range f.variants[:i] {
@@ -148,7 +147,7 @@ func (f *File) checkBlocks(n *node) error {
 
 func (f *File) inBlocks() bool { return plan.Plan{Order: f.order}.InBlocks() }
 
-// manualSteps are those of all variants, with where their hosts are.
+// manualSteps returns the manual steps of all variants, with the addresses of their hosts.
 func (f *File) manualSteps(h *hosts) []plan.ManualStep {
 	var all []plan.ManualStep
 	for _, v := range f.variants {

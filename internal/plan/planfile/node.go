@@ -12,17 +12,16 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of a file, far above what a plan of thousands of hosts needs. They
-// hold before the YAML library sees the text, since its parser recurses.
+// Limits of a file, far above the needs of a plan with thousands of hosts. They are checked before the YAML
+// library parses the text, since its parser recurses.
 const (
-	// MaxBytes is the longest file that is read.
+	// MaxBytes is the size limit of a file.
 	MaxBytes   = 1 << 20
 	maxNesting = 100     // of brackets and dashes in the text
 	maxDepth   = 12      // of the tree
-	maxNodes   = 100_000 // with what aliases repeat
+	maxNodes   = 100_000 // including what aliases repeat
 )
 
-// kind is what a node of the tree is.
 type kind int
 
 const (
@@ -34,13 +33,12 @@ const (
 	mapNode
 )
 
-// String names the kind as an error does.
+// String names the kind as in an error.
 func (k kind) String() string {
 	return [...]string{"nothing", "a yes or no", "a number", "a text", "a list", "a mapping"}[k]
 }
 
-// node is a value of the file and where it stands. Scalars keep the text as it
-// is written.
+// node is a value of the file and its position. Scalars keep the text as written.
 type node struct {
 	kind      kind
 	text      string
@@ -49,7 +47,7 @@ type node struct {
 	items     []*node // of a list, or the values of keys
 }
 
-// get returns the value of a key, nil where there is none.
+// get returns the value of a key, nil if there is none.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -67,7 +65,7 @@ func (s *source) parseTree(text string) (root *node, err error) {
 	if err := s.bounds(text); err != nil {
 		return nil, err
 	}
-	// A fault of the library in foreign text is an error of that text, not the end of thru.
+	// A panic of the library on malformed text must not end thru: it becomes an error of that text.
 	defer func() {
 		if r := recover(); r != nil {
 			root, err = nil, s.errorf(&node{line: 1, col: 1}, "check the brackets, quotes and indentation", "this is no YAML that can be read (%v)", r)
@@ -95,7 +93,7 @@ func (s *source) parseTree(text string) (root *node, err error) {
 	return root, nil
 }
 
-// bounds refuses a text that no plan is.
+// bounds refuses a text that cannot be a plan.
 func (s *source) bounds(text string) error {
 	here := &node{line: 1, col: 1}
 	if len(text) > MaxBytes {
@@ -113,7 +111,7 @@ func (s *source) bounds(text string) error {
 			open++
 		case ']', '}':
 			open = max(open-1, 0)
-		case '-', '?', '&', '!': // what opens a level without a bracket
+		case '-', '?', '&', '!': // opens a level without a bracket
 			markers++
 		case ' ':
 		case '\n':
@@ -130,7 +128,7 @@ func (s *source) bounds(text string) error {
 	return nil
 }
 
-// syntax puts an error of the YAML library into thru's form.
+// syntax converts an error of the YAML library to thru's form.
 func (s *source) syntax(err error) error {
 	var y yaml.Error
 	if errors.As(err, &y) {
@@ -144,7 +142,7 @@ func (s *source) syntax(err error) error {
 	return s.errorf(&node{line: 1, col: 1}, "check the brackets, quotes and indentation", "this is no YAML that can be read")
 }
 
-// at is an empty node where a token stands.
+// at returns an empty node at the position of a token.
 func at(t *token.Token) *node {
 	n := &node{line: 1, col: 1}
 	if t != nil && t.Position != nil {
@@ -153,11 +151,11 @@ func at(t *token.Token) *node {
 	return n
 }
 
-// tree converts the library's nodes to ours.
+// tree converts the library's nodes to node.
 type tree struct {
 	*source
 	anchors map[string]ast.Node
-	open    map[string]bool // aliases under way: one that holds itself has no end
+	open    map[string]bool // aliases being expanded: one that contains itself has no end
 	nodes   int
 }
 
@@ -252,8 +250,8 @@ func (t *tree) mapping(n *node, values []*ast.MappingValueNode, depth int) (*nod
 	return n, nil
 }
 
-// alias repeats what an anchor before it names. What it holds is counted each
-// time, so that a few lines cannot stand for a billion.
+// alias repeats the value of an earlier anchor. It counts the nodes each time, so that a few lines cannot
+// expand to a billion nodes.
 func (t *tree) alias(n *node, v *ast.AliasNode, depth int) (*node, error) {
 	name := ""
 	if v.Value != nil && v.Value.GetToken() != nil {

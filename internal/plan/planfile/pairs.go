@@ -18,14 +18,14 @@ const (
 	matrix    = "matrix"
 )
 
-// Who opens the port.
+// Which end opens the port.
 const (
 	listenFrom   = "from"
 	listenTo     = "to"
 	listenEither = "either"
 )
 
-// mostPairs bounds the pairs of a plan.
+// mostPairs limits the pairs of a plan.
 const mostPairs = 10_000
 
 // pairs is an entry of `pairs`.
@@ -37,7 +37,7 @@ type pairs struct {
 	listen          string // "": as the ends allow
 }
 
-// choice names hosts: in the order of names, or those that a selector fits.
+// choice selects hosts: by names in order, or by a selector.
 type choice struct {
 	*node
 	names    []*node
@@ -52,7 +52,7 @@ func (f *File) readPairs() error {
 	case f.rungs != nil:
 		return nil
 	case !ok && f.keysOf(f.root, "the plan", fileKeys()...) != nil:
-		return nil // they may be what is misspelt
+		return nil // unknown keys may be misspelt ones
 	case !ok:
 		return f.errorf(f.root, "such as `pairs: [{type: one-to-one, from: [local], to: [b]}]`, or rungs for a ladder", "there are no pairs: nothing would be measured")
 	}
@@ -78,7 +78,7 @@ func (f *File) readPair(x *node) (pairs, error) {
 	return p, f.checkPair(&p)
 }
 
-// checkPair holds that an entry has the ends that its type needs.
+// checkPair checks that an entry has the ends that its type needs.
 func (f *File) checkPair(p *pairs) error {
 	within := p.kind == mesh || p.kind == ring || p.kind == matrix && p.from == nil && p.to == nil
 	for _, c := range []struct {
@@ -126,7 +126,7 @@ func (f *File) choice(n *node, what string) (*choice, error) {
 	return c, nil
 }
 
-// among are the hosts of a choice; without one all of the plan.
+// among returns the hosts of a choice; without one all hosts of the plan.
 func (h *hosts) among(c *choice, p *node, what string) ([]*host, error) {
 	if c == nil {
 		c = &choice{node: p, selector: selector{}}
@@ -164,15 +164,15 @@ func (h *hosts) among(c *choice, p *node, what string) ([]*host, error) {
 // pairing collects the pairs of a plan, each once.
 type pairing struct {
 	*hosts
-	ordered bool // a mesh has both orders of two hosts; else the direction gives both
+	ordered bool // a mesh contains both orders of two hosts; else the traffic covers both directions
 	list    []plan.Pair
 	seen    map[[2]string]bool
-	turned  map[[2]string]bool // of these the second order of two hosts
+	turned  map[[2]string]bool // pairs that repeat two hosts in the other order
 	twice   int
 }
 
-// expandPairs lists the pairs of all entries. turned are the second ones of the
-// two orders of a mesh: where the traffic goes both ways, the first has it all.
+// expandPairs lists the pairs of all entries. turned holds the pairs of a mesh that repeat two hosts in the
+// other order: bidirectional traffic measures only the first.
 func (f *File) expandPairs(h *hosts) (list []plan.Pair, turned map[[2]string]bool, err error) {
 	g := &pairing{hosts: h, ordered: f.ordered(), seen: map[[2]string]bool{}, turned: map[[2]string]bool{}}
 	for _, p := range f.pairs {
@@ -190,8 +190,8 @@ func (f *File) expandPairs(h *hosts) (list []plan.Pair, turned map[[2]string]boo
 	return g.list, g.turned, nil
 }
 
-// ordered tells whether a -> b and b -> a are two pairs of a mesh. Where all
-// traffic goes both ways they are one.
+// ordered reports whether a -> b and b -> a are two pairs of a mesh. If all traffic is bidirectional they are
+// one.
 func (f *File) ordered() bool {
 	for _, p := range f.points() {
 		if t, err := f.traffic(p); err == nil && !isBidirectional(t) {
@@ -235,7 +235,7 @@ func (g *pairing) entry(p pairs) error {
 	}
 	for _, a := range from {
 		for _, b := range to {
-			own := a == b && (len(from) > 1 || len(to) > 1) // in a matrix a host is no peer of its own
+			own := a == b && (len(from) > 1 || len(to) > 1) // in a matrix a host is no peer of itself
 			if own || p.by != "" && !g.differ(a, b, p.by) {
 				continue
 			}
@@ -265,15 +265,14 @@ func (g *pairing) within(p pairs, list []*host) error {
 	return nil
 }
 
-// differ tells whether two hosts have different values of a label.
+// differ reports whether two hosts have different values of a label.
 func (g *pairing) differ(a, b *host, label string) bool {
 	x, hasA := a.Labels[label]
 	y, hasB := b.Labels[label]
 	return hasA && hasB && x != y
 }
 
-// addOrder adds one order of two hosts; the second one only where some traffic
-// goes one way.
+// addOrder adds one order of two hosts; the second one only if some traffic is unidirectional.
 func (g *pairing) addOrder(p pairs, from, to *host, second bool) error {
 	key := [2]string{from.Name, to.Name}
 	switch {
@@ -285,7 +284,7 @@ func (g *pairing) addOrder(p pairs, from, to *host, second bool) error {
 	return g.add(p, from, to)
 }
 
-// add adds a pair, with who opens its port.
+// add adds a pair, and which end opens its port.
 func (g *pairing) add(p pairs, from, to *host) error {
 	if g.seen[[2]string{from.Name, to.Name}] {
 		g.twice++
@@ -303,9 +302,8 @@ func (g *pairing) add(p pairs, from, to *host) error {
 	return nil
 }
 
-// pair says who of two ends opens the port, and what moves the data. This
-// machine takes data from itself alone, so that it always dials, and so does
-// whoever speaks to an end that is no agent.
+// pair returns which of two ends opens the port, and the engine of the data. This machine always dials, since
+// only itself can connect to it; so does the peer of an end that is no agent.
 func (h *hosts) pair(where *node, listen string, from, to *host) (plan.Pair, error) {
 	p := plan.Pair{From: from.Name, To: to.Name, DialTo: listen == listenFrom, Either: listen == listenEither}
 	if n := where.get("listen"); n != nil {

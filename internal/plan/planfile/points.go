@@ -16,17 +16,17 @@ const (
 	directionAxis = "direction"
 )
 
-// mostPoints bounds the combinations of all axes and variants.
+// mostPoints limits the combinations of all axes and variants.
 const mostPoints = 10_000
 
 // point is one combination of values of the axes, and a variant.
 type point struct {
 	axes    []measure.Axis
-	values  []*node // of the axes of the file, in their order
+	values  []*node // of the axes of the file, in order
 	variant *variant
 }
 
-// countPoints refuses more combinations than anyone would wait for.
+// countPoints refuses too many combinations.
 func (f *File) countPoints() error {
 	n := max(len(f.variants), 1)
 	for _, a := range f.axes {
@@ -38,8 +38,8 @@ func (f *File) countPoints() error {
 	return nil
 }
 
-// points lists all combinations in the order of the file: the last axis
-// changes fastest, and the variants faster still, so that they lie side by side.
+// points lists all combinations in the order of the file: the last axis changes fastest, and the variants
+// faster still, so that variants are adjacent.
 func (f *File) points() []point {
 	list := []point{{}}
 	for _, a := range f.axes {
@@ -67,7 +67,7 @@ func (f *File) points() []point {
 	return next
 }
 
-// traffic is what is moved at a point.
+// traffic returns the request at a point.
 func (f *File) traffic(p point) (plan.Request, error) {
 	t := f.base
 	if p.variant != nil {
@@ -86,8 +86,8 @@ func (f *File) traffic(p point) (plan.Request, error) {
 	return t, nil
 }
 
-// label says what is moved at a point: "4 streams, 800 KiB window". Streams are
-// said also where no axis varies them.
+// label describes the traffic at a point: "4 streams, 800 KiB window". It includes the streams even if no
+// axis varies them.
 func (p point) label(t plan.Request, streams int) string {
 	var parts []string
 	varied := func(key string) bool {
@@ -104,7 +104,7 @@ func (p point) label(t plan.Request, streams int) string {
 	return strings.Join(parts, ", ")
 }
 
-// flows names the streams after what they carry.
+// flows words the number of streams by their kind of traffic.
 func flows(t plan.Request, n int) string {
 	thing := "stream"
 	switch {
@@ -118,7 +118,7 @@ func flows(t plan.Request, n int) string {
 	return unit.Plural(n, thing)
 }
 
-// phrase is a value of an axis as a label says it; "" where the label says it otherwise.
+// phrase words a value of an axis for a label; "" if another part of the label contains it.
 func phrase(a measure.Axis, t plan.Request) string {
 	v := clip(a.Value)
 	switch a.Name {
@@ -154,7 +154,7 @@ func phrase(a measure.Axis, t plan.Request) string {
 	}
 }
 
-// sizes says a window or length in the units of the reports.
+// sizes words a window or length in the units of the reports.
 func sizes(text string, p measure.Pair) string {
 	switch {
 	case p == (measure.Pair{}):
@@ -166,7 +166,7 @@ func sizes(text string, p measure.Pair) string {
 	}
 }
 
-// at finds the value of an axis.
+// axisValue returns the value of an axis.
 func (f *File) axisValue(p point, key string) *node {
 	for i, a := range f.axes {
 		if a.key == key {
@@ -182,7 +182,7 @@ func (f *File) axisValue(p point, key string) *node {
 	return f.root
 }
 
-// direction is the direction of a step as a label says it.
+// direction returns the direction of a step for a label.
 func direction(t plan.Request, s plan.Step) string {
 	switch {
 	case s.Label == plan.IdleLatency:

@@ -4,7 +4,7 @@ import (
 	"thru/internal/plan"
 )
 
-// mostRungs bounds the rungs of a ladder.
+// mostRungs limits the rungs of a ladder.
 const mostRungs = 100
 
 func (f *File) readRungs() (err error) {
@@ -35,7 +35,7 @@ func (f *File) readRung(x *node) (r rung, err error) {
 	})
 }
 
-// ladder is the plan of the rungs.
+// ladder returns the plan of the rungs.
 func (f *File) ladder(h *hosts) (plan.Plan, error) {
 	var rungs []plan.Rung
 	for _, r := range f.rungs {

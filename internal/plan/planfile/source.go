@@ -10,22 +10,21 @@ import (
 	"thru/internal/unit"
 )
 
-// starterHint says where a plan comes from.
+// starterHint tells how to get a plan.
 const starterHint = "`thru plan new mesh` writes a plan to start from; `thru help plan` describes each key"
 
-// source is the file that is read. Its errors say where.
+// source is the file being read. Its errors contain the position.
 type source struct{ name string }
 
-// errorf is an error at a node: "plan.yaml:12:5: what is wrong".
+// errorf returns an error at a node: "plan.yaml:12:5: what is wrong".
 func (s *source) errorf(n *node, hint, format string, args ...any) error {
 	return fault.Usagef(hint, "%s:%d:%d: %w", s.name, n.line, n.col, fmt.Errorf(format, args...))
 }
 
-// clip is a text from the file as an error repeats it: short, and without
-// signs that would move a terminal's cursor.
+// clip shortens a text of the file for an error, and removes control characters.
 func clip(text string) string { return unit.Line(text, mostTitle) }
 
-// meant is the hint about a word that is none of those known.
+// meant returns the hint for an unknown word.
 func meant(text string, words []string) string {
 	if near := fault.Nearest(strings.ToLower(strings.ReplaceAll(text, "-", "_")), words); near != "" {
 		return fmt.Sprintf("did you mean %s? There is %s", near, fault.Or(words))
@@ -33,7 +32,7 @@ func meant(text string, words []string) string {
 	return "there is " + fault.Or(words)
 }
 
-// keysOf refuses a node that is no mapping, and keys that are not known.
+// keysOf refuses a node that is no mapping, and unknown keys.
 func (s *source) keysOf(n *node, what string, known ...string) error {
 	if n.kind != mapNode {
 		return s.errorf(n, fmt.Sprintf("%s has keys: %s", what, fault.Or(known)), "%s is %s, and not a mapping", what, n.describe())
@@ -47,13 +46,13 @@ func (s *source) keysOf(n *node, what string, known ...string) error {
 	return errors.Join(all...)
 }
 
-// field is a key of a mapping, and what reads its value.
+// field is a key of a mapping, and the function that reads its value.
 type field struct {
 	key  string
 	read func(*node) error
 }
 
-// into reads a value to where it belongs.
+// into returns a function that reads a value into place.
 func into[T any](place *T, read func(*node) (T, error)) func(*node) error {
 	return func(n *node) (err error) {
 		*place, err = read(n)
@@ -61,7 +60,7 @@ func into[T any](place *T, read func(*node) (T, error)) func(*node) error {
 	}
 }
 
-// fields reads a mapping, which has no other keys; required are those that it must have.
+// fields reads a mapping and refuses other keys; the first required ones must be present.
 func (s *source) fields(x *node, what, example string, required int, all []field) error {
 	var known []string
 	for _, f := range all {
@@ -84,7 +83,7 @@ func (s *source) fields(x *node, what, example string, required int, all []field
 	return nil
 }
 
-// describe is the node's value for an error.
+// describe returns the node's value for an error.
 func (n *node) describe() string {
 	switch n.kind {
 	case numberNode, textNode, boolNode:
@@ -94,7 +93,7 @@ func (n *node) describe() string {
 	}
 }
 
-// words reads a value that is a text; a number will do where it can be one.
+// words reads a text; a number is accepted, too.
 func (s *source) words(n *node, what, example string) (string, error) {
 	if n.kind != textNode && n.kind != numberNode || n.text == "" {
 		return "", s.errorf(n, fmt.Sprintf("%s takes a value such as %s", what, example), "%s is %s", what, n.value())
@@ -102,7 +101,7 @@ func (s *source) words(n *node, what, example string) (string, error) {
 	return n.text, nil
 }
 
-// value is describe, for a scalar that may be empty.
+// value is describe for a scalar that may be empty.
 func (n *node) value() string {
 	if n.kind == textNode && n.text == "" {
 		return "empty"
@@ -110,7 +109,7 @@ func (n *node) value() string {
 	return n.describe()
 }
 
-// oneOf reads one of a few words.
+// oneOf reads one of the allowed words.
 func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) {
 	if n.kind == textNode && slices.Contains(allowed, n.text) {
 		return n.text, nil
@@ -122,12 +121,12 @@ func (s *source) oneOf(n *node, what string, allowed ...string) (string, error) 
 	return "", s.errorf(n, hint, "%s is %s", what, n.value())
 }
 
-// choose reads one of a few words to where it belongs.
+// choose returns a function that reads one of the allowed words into place.
 func (s *source) choose(place *string, what string, allowed ...string) func(*node) error {
 	return into(place, func(n *node) (string, error) { return s.oneOf(n, what, allowed...) })
 }
 
-// list reads a list with something in it.
+// list reads a list that is not empty.
 func (s *source) list(n *node, what, example string) ([]*node, error) {
 	if n.kind != listNode {
 		return nil, s.errorf(n, fmt.Sprintf("%s takes a list such as %s", what, example), "%s is %s, and not a list", what, n.value())
@@ -138,7 +137,7 @@ func (s *source) list(n *node, what, example string) ([]*node, error) {
 	return n.items, nil
 }
 
-// each reads the entries of a list, of which there may be so many.
+// each reads the entries of a list of at most most entries.
 func each[T any](s *source, n *node, what, example string, most int, read func(*node) (T, error)) ([]T, error) {
 	items, err := s.list(n, what, example)
 	if err != nil {
@@ -156,11 +155,10 @@ func each[T any](s *source, n *node, what, example string, most int, read func(*
 	return values, errors.Join(all...)
 }
 
-// once is how an entry is called that stands in a list twice, and what to do then.
+// once holds the noun and the hint for a duplicate entry of a list.
 type once struct{ what, hint string }
 
-// entries reads those of a key, none where the file does not have it. What has no
-// name may be there twice.
+// entries reads the entries of a key; none if the file does not have it. Entries without a name may repeat.
 func entries[T any](f *File, key, example string, most int, name func(T) string, o once, read func(*node) (T, error)) ([]T, error) {
 	n, ok := f.at(key)
 	if !ok {

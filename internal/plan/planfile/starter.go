@@ -7,12 +7,12 @@ import (
 	"thru/internal/fault"
 )
 
-// Starters are the kinds of plan that Starter knows.
+// Starters lists the kinds of plan that Starter knows.
 func Starters() []string {
 	return []string{"ladder", "mesh", "sweep", "dci", "ab", "lag", "many-to-one", "vms", "latency", "requests", "udp", "fleet", "netqueue"}
 }
 
-// Starter is a commented plan to start from, which is one of the examples.
+// Starter returns a commented starter plan, which is one of the examples.
 func Starter(kind string) ([]byte, error) {
 	if slices.Contains(Starters(), kind) {
 		text, err := examples.Files.ReadFile(kind + ".yaml")

@@ -19,14 +19,14 @@ type target struct {
 	plan.Target
 }
 
-// demand is a key of a target: what it is of, and how its value is read.
+// demand is a key of a target: which part of the result it judges, and how its value is read.
 type demand struct {
 	key, example string
 	of           string
 	read         func(text string) (figure string, wanted float64, err error)
 }
 
-// Figures of a target, as stat.Goal has them.
+// Figures of a target, as in stat.Goal.
 const (
 	figureGoodput  = "goodput_bps"
 	figureShare    = "share_pct"
@@ -68,7 +68,7 @@ func rateOrShare(text string) (string, float64, error) {
 	return figureGoodput, float64(n), err
 }
 
-// mostTargets bounds the targets of a plan.
+// mostTargets limits the targets of a plan.
 const mostTargets = 1000
 
 func (f *File) readTargets() (err error) {
@@ -132,7 +132,7 @@ func (f *File) readDemand(t *target, d demand, n *node) error {
 	return nil
 }
 
-// readWhere reads the values of axes that a target is for.
+// readWhere reads the axis values that a target is for.
 func (f *File) readWhere(t *target, n *node) error {
 	known, values := f.varied()
 	if n.kind != mapNode || len(n.keys) == 0 || len(known) == 0 {
@@ -151,7 +151,7 @@ func (f *File) readWhere(t *target, n *node) error {
 	return nil
 }
 
-// varied are the things that the plan varies, and their values.
+// varied returns the settings that the plan varies, and their values.
 func (f *File) varied() (names []string, values map[string][]string) {
 	values = map[string][]string{}
 	add := func(name string, list ...string) { names, values[name] = append(names, name), list }

@@ -33,7 +33,7 @@ func (f *File) settle(r *plan.Request, n *node) error {
 	return errors.Join(all...)
 }
 
-// clash refuses keys of a mapping of which one alone is taken.
+// clash refuses keys of a mapping that exclude each other.
 func (f *File) clash(n *node) error {
 	var given []option.Given
 	for _, k := range n.keys {
@@ -45,8 +45,8 @@ func (f *File) clash(n *node) error {
 	return nil
 }
 
-// spelled is an error about options in the words of a plan file, at the key of
-// the mappings that it names, those of the last mapping first, else at a node.
+// spelled words an error about options as in a plan file, at the position of a key that it names, in the last
+// mapping first, else at where.
 func (s *source) spelled(err error, where *node, mappings ...*node) error {
 	var named []string
 	option.Spelled(err, func(id, value string) string {
@@ -69,7 +69,7 @@ func (s *source) spelled(err error, where *node, mappings ...*node) error {
 	return s.errorf(where, fault.Hint(err), "%w", err)
 }
 
-// written are the options of some mappings, as errors spell them.
+// written returns the options of some mappings as errors spell them.
 func written(mappings []*node) (names []string) {
 	for _, m := range mappings {
 		if m == nil {
@@ -85,5 +85,5 @@ func written(mappings []*node) (names []string) {
 	return names
 }
 
-// isBidirectional tells whether the traffic of a pair goes in both directions.
+// isBidirectional reports whether the traffic of a pair goes in both directions.
 func isBidirectional(r plan.Request) bool { return !r.OneWay && !r.Reverse }
