@@ -14,11 +14,11 @@ import (
 	"thru/internal/report/tuning"
 )
 
-// Answer is the result as a person would say it, and what binds it.
+// Answer returns the result in words, and what limits it.
 func Answer(d *measure.Document) string { return strings.Join(answers(d), "; ") }
 
-// answers are the lines of the answer: two where the directions are held back
-// by different causes, the worse one first.
+// answers returns the lines of the answer: two if different causes limit the two directions, the worse
+// direction first.
 func answers(d *measure.Document) []string {
 	switch {
 	case result.IsTuning(d):

@@ -11,9 +11,8 @@ import (
 	"thru/internal/unit"
 )
 
-// newPicture draws what the answer says: the layers of a transfer, the rungs of a
-// ladder, or each direction against its ceiling. Nil where the answer is no rate,
-// or has too many of them.
+// newPicture draws the answer: the layers of a transfer, the rungs of a ladder, or each direction against its
+// ceiling. It returns nil if the answer has no rate, or too many.
 func newPicture(d *measure.Document, v *view) *draw.Picture {
 	switch {
 	case v.Moving != nil:
@@ -52,7 +51,7 @@ func newPicture(d *measure.Document, v *view) *draw.Picture {
 	return w.Picture(caption)
 }
 
-// pictured are the main cells with a rate; of a ladder the best one of each path.
+// pictured returns the main cells with a rate; of a ladder the best one of each path.
 func pictured(d *measure.Document, v *view) (all []*measure.Cell) {
 	for _, l := range v.Ladders {
 		if l.Best != nil {
@@ -68,7 +67,7 @@ func pictured(d *measure.Document, v *view) (all []*measure.Cell) {
 	return all
 }
 
-// figureSpan is the 95% interval of a cell's rate, or its range; nothing where neither is known.
+// figureSpan returns the 95% interval of a cell's rate, or its range; 0, 0 if neither is known.
 func figureSpan(c *measure.Cell) (low, high float64) {
 	if c.Goodput == nil || result.HasCapacity(c) || !result.HasRange(c.Goodput) {
 		return 0, 0

@@ -10,7 +10,7 @@ import (
 	"thru/internal/report/compared"
 )
 
-// ComparedText prints a comparison whose first line is the answer.
+// ComparedText prints a comparison with the answer as its first line.
 func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	p, r := text.New(o), compared.Report(x)
 	if len(r.More) > 0 { // one answer for a program to read
@@ -20,7 +20,7 @@ func ComparedText(w io.Writer, x *measure.Compared, o TextOptions) error {
 	return p.Flush(w)
 }
 
-// ComparedHTML prints a comparison as one page that needs nothing else.
+// ComparedHTML prints a comparison as one self-contained page.
 func ComparedHTML(w io.Writer, x *measure.Compared, o HTMLOptions) error {
 	r := compared.Report(x)
 	r.Signed = o.Signed.Clean()
@@ -35,6 +35,5 @@ func ComparedMarkdown(w io.Writer, x *measure.Compared, o MarkdownOptions) error
 	return m.Flush(w)
 }
 
-// ComparedJSON prints the document of docs/comparison.md. It writes nothing where
-// that cannot be encoded.
+// ComparedJSON prints the document of docs/comparison.md. It writes nothing if encoding fails.
 func ComparedJSON(w io.Writer, x *measure.Compared) error { return encode(w, "comparison", x) }

@@ -17,8 +17,8 @@ import (
 	"thru/internal/report/result"
 )
 
-// csvColumns are the columns of CSV; each names its unit. The first ones say
-// what a row is of, and stand in every row.
+// csvColumns returns the columns of CSV; each name has its unit. The first ones identify the row and are
+// filled in every row.
 func csvColumns() []string {
 	return []string{"cell", "rung", "from", "to", "direction", "protocol", "traffic", "streams", "window", "length", "experiment",
 		"run", "run_started_at", "run_partial", "end", "end_point", "scope", "number", "at_s", "length_s",
@@ -29,12 +29,11 @@ func csvColumns() []string {
 		"layer", "access", "target", "block_bytes", "workers", "bytes_per_s", "accesses_per_s"}
 }
 
-// CSV prints a document as rows that each stand alone: one for each flow, with its
-// figure over all runs ("cell"), for each second of it ("flow"), of each of its streams ("stream"), and of each core of the host
-// ("core"), of both ends and of every run; for each second of a transfer
-// ("transfer"), and for each number of workers that a disk was tried with ("disk").
-// The time is in seconds since that end's measured time began. What was not measured is empty. No cell can be
-// read as a formula by a spreadsheet.
+// CSV prints a document as self-contained rows: one for each flow with its figure over all runs ("cell"), for
+// each second of it ("flow"), of each of its streams ("stream"), and of each core of the host ("core"), of
+// both ends and of every run; for each second of a transfer ("transfer"), and for each number of workers of a
+// disk test ("disk"). The time is in seconds since the measured time of that end began. Values that were not
+// measured are empty. No spreadsheet reads a cell as a formula.
 func CSV(w io.Writer, d *measure.Document) error {
 	if inventory.Is(d) {
 		return inventory.CSV(w, d)
@@ -70,15 +69,15 @@ func CSV(w io.Writer, d *measure.Document) error {
 	return nil
 }
 
-// csvTable prints rows whose first cells stay the same.
+// csvTable prints rows with common first cells.
 type csvTable struct {
 	out   *bufio.Writer
 	index map[string]int
-	head  []string // what the rows are of, ready to print
+	head  []string // the common first cells, ready to print
 	row   []string
 }
 
-// about says what the rows that follow are of: a run at one end, or without an end all runs of a cell.
+// about sets the first cells of the next rows: of a run at one end, or with a nil end of all runs of a cell.
 func (t *csvTable) about(n int, c *measure.Cell, direction string, r *measure.Run, e *measure.Evidence) {
 	run, began, partial, end, endPoint := "", "", "", "", ""
 	if e != nil {
@@ -95,8 +94,8 @@ func (t *csvTable) about(n int, c *measure.Cell, direction string, r *measure.Ru
 		strconv.Itoa(c.Streams), csvPair(c.Window), csvPair(c.Length), doc.CSV(c.Experiment), run, began, partial, end, endPoint}
 }
 
-// csvRung is the rung of a cell; of one without a name it says what it is, since an
-// empty cell would fall out of a pivot table.
+// csvRung returns the rung of a cell, or a description if it has no name, since a pivot table drops empty
+// cells.
 func csvRung(c *measure.Cell) string {
 	switch {
 	case c.Rung != "":
@@ -107,8 +106,8 @@ func csvRung(c *measure.Cell) string {
 	return "path"
 }
 
-// csvPair is a size in bytes, of both ends where they differ; a word where it is
-// the system's, since an empty cell would fall out of a pivot table.
+// csvPair formats a size in bytes, of both ends if they differ; "default" instead of an empty cell, which a
+// pivot table would drop.
 func csvPair(p measure.Pair) string {
 	one := func(n int64) string {
 		if n == 0 {
@@ -122,7 +121,8 @@ func csvPair(p measure.Pair) string {
 	return one(p.Send) + "/" + one(p.Recv)
 }
 
-// forward names the direction of a cell: from the end that the document names first, or back.
+// forward returns the direction of a cell: "forward" from the end that the document names first, or
+// "reverse".
 func forward(d *measure.Document, c *measure.Cell) string {
 	at := func(name string) int {
 		return slices.IndexFunc(d.EndPoints, func(e measure.EndPoint) bool { return e.Name == name })
@@ -141,7 +141,7 @@ func (t *csvTable) cell(c *measure.Cell) {
 	}
 	t.begin("cell", -1, 0, 0)
 	t.row[t.index["at_s"]], t.row[t.index["length_s"]] = "", ""
-	if f != nil { // else it failed
+	if f != nil { // nil if it failed
 		t.set(name, f.Value)
 	}
 	if f != nil && !result.Asks(c) {
@@ -154,7 +154,7 @@ func (t *csvTable) cell(c *measure.Cell) {
 	t.end()
 }
 
-// begin begins a row of a scope; number is the stream's or core's, -1 for none.
+// begin begins a row of a scope; number is that of the stream or core, -1 for none.
 func (t *csvTable) begin(scope string, number int, at, span int64) {
 	t.row = append(append(t.row[:0], t.head...), make([]string, len(t.index)-len(t.head))...)
 	t.row[t.index["scope"]] = scope
@@ -165,7 +165,7 @@ func (t *csvTable) begin(scope string, number int, at, span int64) {
 	t.set("length_s", float64(span)/result.Second)
 }
 
-// set fills a cell; what is no number stays empty.
+// set fills a cell; NaN and infinities stay empty.
 func (t *csvTable) set(name string, v float64) {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		t.row[t.index[name]] = strconv.FormatFloat(v, 'f', -1, 64)
@@ -194,7 +194,7 @@ func (t *csvTable) flow(e *measure.Evidence) {
 		if v, ok := rtt[result.Middle(b.At, b.Span)]; ok {
 			t.set("rtt_ns", v)
 		}
-		if asked && b.Span > 0 { // a second without an answer is a stall, and no gap
+		if asked && b.Span > 0 { // a second without an answer is a stall, not a gap
 			t.set("requests_per_s", float64(b.Requests)*result.Second/float64(b.Span))
 		}
 		t.datagrams(b.Datagrams)
@@ -250,8 +250,8 @@ func (t *csvTable) datagrams(d *measure.Datagrams) {
 	}
 }
 
-// hostAt is what the host's counters did in the second of a bin, which stands
-// at about the same place; nil where they were not read.
+// hostAt returns the host's counters for the second of a bin, whose index may differ by one; nil if they were
+// not read.
 func hostAt(e *measure.Evidence, n int) *measure.HostSpan {
 	b := &e.Bins[n]
 	for i := max(0, n-1); i < min(len(e.PerSec), n+2); i++ {
@@ -284,7 +284,7 @@ func (t *csvTable) host(h *measure.HostSpan) {
 	}
 }
 
-// cores prints what each core of an end's host did.
+// cores prints the load of each core of an end's host.
 func (t *csvTable) cores(e *measure.Evidence) {
 	for i := range e.PerSec {
 		h := &e.PerSec[i]
@@ -325,7 +325,7 @@ func (t *csvTable) disk(d *measure.DiskTest) {
 	for _, r := range slices.Concat(d.Runs, d.Memory) {
 		for i, s := range r.Tried {
 			t.begin("disk", i, 0, 0)
-			t.row[t.index["at_s"]] = "" // nobody has noted when it began
+			t.row[t.index["at_s"]] = "" // its start was not recorded
 			t.row[t.index["length_s"]] = ""
 			t.name("access", r.Pattern)
 			t.name("target", cmp.Or(r.Target, d.Path))

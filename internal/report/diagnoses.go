@@ -10,8 +10,8 @@ import (
 	"thru/internal/report/why"
 )
 
-// silentDiagnoses are those of connections without any figure, where there is a
-// cause to name: that nothing was measured the answer has said.
+// silentDiagnoses returns the diagnoses of connections without any figure, if there is a cause to name: the
+// answer already contains that nothing was measured.
 func silentDiagnoses(d *measure.Document) (all []why.Diagnosis) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -22,8 +22,8 @@ func silentDiagnoses(d *measure.Document) (all []why.Diagnosis) {
 	return all[:min(len(all), 2)]
 }
 
-// newDiagnoses are those of the direction that is answered first and of the
-// one back, or one for both where they say the same.
+// newDiagnoses returns the diagnosis of the first direction and of the reverse one, or a single one if both
+// are the same.
 func newDiagnoses(d *measure.Document) (all []why.Diagnosis) {
 	if result.IsCheck(d) || d.Command == "ladder" {
 		return nil
@@ -61,8 +61,7 @@ func newDiagnoses(d *measure.Document) (all []why.Diagnosis) {
 	return all
 }
 
-// sameFindings tells whether two directions are held by the same, at the same
-// place, with the same to be done.
+// sameFindings reports whether the same cause at the same place, with the same fix, limits two directions.
 func sameFindings(a, b []measure.Finding) bool {
 	return slices.EqualFunc(a, b, func(x, y measure.Finding) bool {
 		x.Where.From, x.Where.To, y.Where.From, y.Where.To = "", "", "", ""
@@ -71,7 +70,7 @@ func sameFindings(a, b []measure.Finding) bool {
 	})
 }
 
-// judgedDiagnosis is what the flow that is judged is held back by, with its evidence.
+// judgedDiagnosis returns what limits the judged flow, with its evidence.
 func judgedDiagnosis(d *measure.Document) []why.Diagnosis {
 	c, name := fleet.Judged(d)
 	if c == nil || len(c.Findings) == 0 {

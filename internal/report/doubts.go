@@ -9,8 +9,7 @@ import (
 	"thru/internal/report/result"
 )
 
-// doubts are what keeps a verdict from being more than an indication: of the
-// flows that it is about.
+// doubts returns the reasons why a verdict is only an indication, for the flows that it judges.
 func doubts(d *measure.Document) (all []string) {
 	if over := fleet.OverText(d); over != "" {
 		all = append(all, over)
@@ -33,7 +32,7 @@ func doubts(d *measure.Document) (all []string) {
 	return all
 }
 
-// doubtsOfAll are those of some cells, which may be nil, each once.
+// doubtsOfAll returns the doubts of some cells, which may be nil, each once.
 func doubtsOfAll(cells ...*measure.Cell) (lines []string) {
 	var all result.Sayings
 	for _, c := range cells {
@@ -50,8 +49,8 @@ func doubtsOfAll(cells ...*measure.Cell) (lines []string) {
 	return lines
 }
 
-// doubtsOf are the warnings of a cell that a reader of the verdict has to know. What
-// a busy host means stands among the warnings.
+// doubtsOf returns the warnings of a cell that matter for the verdict. The consequences of a busy host are
+// among the warnings.
 func doubtsOf(c *measure.Cell) (lines []string) {
 	for _, w := range c.Coded {
 		switch {
@@ -65,5 +64,5 @@ func doubtsOf(c *measure.Cell) (lines []string) {
 	return lines
 }
 
-// maxSummary bounds the lines of a row at the top of a page.
+// maxSummary limits the lines of a row at the top of a page.
 const maxSummary = 4

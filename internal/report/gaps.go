@@ -18,7 +18,7 @@ func gaps(d *measure.Document) []doc.Gap {
 	var out []doc.Gap
 	add := func(missing []measure.NotChecked) {
 		for _, m := range missing {
-			if !m.IsAskedOf() { // a warning says why a hypervisor did not answer, and what to do
+			if !m.IsAskedOf() { // a warning explains why a hypervisor did not answer, and what to do
 				out = doc.AddGap(out, inWords(doc.Clean(m.Fact)), doc.Reason(m.Why))
 			}
 		}
@@ -53,7 +53,7 @@ func gaps(d *measure.Document) []doc.Gap {
 	return out
 }
 
-// inWords is what people call the figure of a JSON key; other keys stay as they are.
+// inWords returns the common name of a JSON key's figure; other keys stay as they are.
 func inWords(key string) string {
 	words := map[string]string{
 		"bdp_bytes": "BDP", "ceiling": "ceiling", "cpu_of_each_end": "CPU of each end apart", "goodput_bps": "goodput",
@@ -87,8 +87,8 @@ func inWords(key string) string {
 	return measure.NewVocabulary().Words(key)
 }
 
-// factGaps groups by reason what was not checked of the hosts. There is much
-// of it, and little that a result depends on, so text only counts it.
+// factGaps groups by reason what was not checked of the hosts. There are many such facts, and results depend
+// on few of them, so text only counts them.
 func factGaps(d *measure.Document) []doc.Gap {
 	var out []doc.Gap
 	v := measure.NewVocabulary()
@@ -108,15 +108,15 @@ func warnings(d *measure.Document) []string {
 	return warningsBut(d, func(string) bool { return false })
 }
 
-// warningsBut are all but those with some codes.
+// warningsBut returns all warnings except those with some codes.
 func warningsBut(d *measure.Document, left func(code string) bool) []string {
 	out := append(doc.CleanAll(d.Warnings), groupWarnings(d)...)
 	return append(out, cellLines(d, func(c *measure.Cell) (lines []string) {
 		for _, w := range c.Warnings {
 			switch code := c.CodeOf(w); {
 			case left(code):
-			case code == measure.SingleRun && result.OfFile(c): // what is in a file is one run
-			case code == measure.WindowCut && ladder.IsCut(c) && ladder.Has(d, c): // the ladder's note says it once
+			case code == measure.SingleRun && result.OfFile(c): // a file has only one run
+			case code == measure.WindowCut && ladder.IsCut(c) && ladder.Has(d, c): // the ladder's note has it once
 			default:
 				lines = append(lines, doc.Clean(w))
 			}
@@ -125,7 +125,7 @@ func warningsBut(d *measure.Document, left func(code string) bool) []string {
 	})...)
 }
 
-// cellLines lists once what is said of cells, with the cells it belongs to.
+// cellLines returns lines about cells, each once, with the cells it belongs to.
 func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 	var all result.Sayings
 	main := 0
@@ -148,7 +148,7 @@ func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 	return warningLines(all.Joined(), main)
 }
 
-// warningLines are what is said of so many main cells, a line each.
+// warningLines returns a line for each warning of main cells.
 func warningLines(said []*result.Saying, main int) (out []string) {
 	for i, w := range said {
 		label := cellNames(w.Pairs, main)
@@ -159,7 +159,7 @@ func warningLines(said []*result.Saying, main int) (out []string) {
 			out = append(out, sides)
 			continue
 		case w.Mark != "" && slices.ContainsFunc(said, func(x *result.Saying) bool { return x.Mark == "" && x.Text() == w.Text() }):
-			continue // it is said of the main ones
+			continue // the main cells have it
 		case w.Mark != "":
 			label = w.Mark + ": "
 		}
@@ -168,7 +168,7 @@ func warningLines(said []*result.Saying, main int) (out []string) {
 	return out
 }
 
-// groupWarnings are those of what ran at once, each once.
+// groupWarnings returns the warnings of groups, each once.
 func groupWarnings(d *measure.Document) []string {
 	var all result.Sayings
 	for i := range d.Groups {
@@ -193,8 +193,7 @@ func groupWarnings(d *measure.Document) []string {
 	return out
 }
 
-// cellNames names the cells that a line is about: nothing where it is as many as
-// there are main ones, for then it is about the whole.
+// cellNames names the cells of a line; "" if it is about all main cells.
 func cellNames(cells []string, main int) string {
 	switch {
 	case len(cells) >= main:
@@ -206,7 +205,7 @@ func cellNames(cells []string, main int) string {
 	}
 }
 
-// cellLabel tells a cell from its neighbours in few words.
+// cellLabel distinguishes a cell from the others in few words.
 func cellLabel(d *measure.Document, c *measure.Cell) string {
 	switch {
 	case d.Command == "ladder" && c.Label != "" || result.IsGauge(d, c):
@@ -220,7 +219,7 @@ func cellLabel(d *measure.Document, c *measure.Cell) string {
 	}
 }
 
-// fileGaps are the reasons in few words why something of files was not checked.
+// fileGaps returns in few words why facts of capture files were not checked.
 func fileGaps(all []doc.Gap) (out []doc.Gap) {
 	unseen := false
 	for _, g := range all {
@@ -229,7 +228,7 @@ func fileGaps(all []doc.Gap) (out []doc.Gap) {
 			unseen = true
 		case slices.Contains(g.Facts, "ceiling"):
 			out = append(out, doc.Gap{Why: "--link-rate names the link's", Facts: []string{"ceiling"}})
-		case slices.Contains(g.Facts, "time ratio"), slices.Contains(g.Facts, "steady state"): // the ceiling, and a warning, tell of them
+		case slices.Contains(g.Facts, "time ratio"), slices.Contains(g.Facts, "steady state"): // the ceiling, and a warning, contain them
 		default:
 			out = append(out, g)
 		}

@@ -12,7 +12,7 @@ import (
 	"thru/internal/unit"
 )
 
-// gateView is one gate made ready to print.
+// gateView is one gate ready to print.
 type gateView struct {
 	Status    string // as in the document, for a style
 	Word      string // "FAIL", "WARN", "pass", "not checked"
@@ -20,15 +20,15 @@ type gateView struct {
 	Where     string // "peer, eth0", "local -> peer"
 	Fact, Why string
 	Advice    string
-	At        string   // where the commands are to be run, if that is to be said
+	At        string   // where to run the commands, if not at the end point
 	Fix       []string // commands, whole
 	Risk      string
 }
 
-// gateList are gates in the order of their document.
+// gateList holds gates in the order of their document.
 type gateList []gateView
 
-// newGates makes the gates of a document ready to print.
+// newGates returns the gates of a document ready to print.
 func newGates(d *measure.Document) (all gateList) {
 	for _, g := range d.Gates {
 		all = append(all, gateView{
@@ -45,7 +45,7 @@ func newGates(d *measure.Document) (all gateList) {
 	return all
 }
 
-// Joined makes one of the gates that say the same of several hosts.
+// Joined merges gates that report the same for several hosts.
 func (l gateList) Joined() (joined gateList) {
 	places := map[string]*doc.Gap{}
 	for _, g := range l {
@@ -64,8 +64,8 @@ func (l gateList) Joined() (joined gateList) {
 	return joined
 }
 
-// Short makes one row of what a gate found at several places, where the same is to be
-// done. The reason of a gate is said once, and one that holds needs none.
+// Short merges a gate's findings at several places with the same fix into one row. It gives the reason of a
+// gate once, and none if the gate passes.
 func (l gateList) Short() (rows gateList) {
 	found, said := map[string][]gateView{}, map[string]bool{}
 	var marks []string
@@ -99,10 +99,10 @@ func (l gateList) Short() (rows gateList) {
 	return rows
 }
 
-// commandMost bounds a command, in characters; all of it shall be there to be copied.
+// commandMost limits a command, in characters; it has to be complete to be copied.
 const commandMost = 8192
 
-// commandLines makes commands fit to be printed, and cuts none that is honest.
+// commandLines makes commands safe to print; it cuts only those above commandMost.
 func commandLines(commands []string) (all []string) {
 	for _, c := range commands[:min(len(commands), result.MaxLines)] {
 		all = append(all, doc.CleanUpTo(c, commandMost))
@@ -110,13 +110,13 @@ func commandLines(commands []string) (all []string) {
 	return all
 }
 
-// Passed are the gates that hold.
+// Passed returns the gates that pass.
 func (l gateList) Passed() gateList { return l.With(measure.GatePass) }
 
-// maxGateRows bounds the gates in one table of a page.
+// maxGateRows limits the gates in one table of a page.
 const maxGateRows = 400
 
-// PassedNames are those that hold, each once, for paper.
+// PassedNames names the gates that pass, each once, for paper.
 func (l gateList) PassedNames() string {
 	var ids []string
 	for _, g := range l.Passed() {
@@ -127,12 +127,12 @@ func (l gateList) PassedNames() string {
 	return strings.Join(ids, ", ")
 }
 
-// With are the gates that have come to one of these.
+// With returns the gates with one of the given statuses.
 func (l gateList) With(status ...string) gateList {
 	return slices.DeleteFunc(slices.Clone(l), func(g gateView) bool { return !slices.Contains(status, g.Status) })
 }
 
-// gateWord is louder where something is to be done.
+// gateWord returns the word of a status, in capitals if something must be done.
 func gateWord(status string) string {
 	switch status {
 	case measure.GateFail:
@@ -145,7 +145,7 @@ func gateWord(status string) string {
 	return doc.NotChecked
 }
 
-// gatePlace says what a gate is about.
+// gatePlace names the end point, interface or path of a gate.
 func gatePlace(g measure.Gate) string {
 	switch {
 	case g.From != "" && g.To != "":
@@ -167,7 +167,7 @@ func countGates(gates []measure.Gate, status string) (n int) {
 	return n
 }
 
-// gatesAnswer is the first line of a check.
+// gatesAnswer returns the first line of a check.
 func gatesAnswer(d *measure.Document) string {
 	if len(d.Gates) == 0 {
 		return ""
@@ -200,7 +200,7 @@ func gatesAnswer(d *measure.Document) string {
 	return answer + strings.Join(all, ", ")
 }
 
-// checkTone is that of the worst gate.
+// checkTone returns the tone of the worst gate.
 func checkTone(d *measure.Document) doc.Tone {
 	switch worst := measure.Worst(d.Gates); {
 	case worst == measure.GateFail || d.Error != nil:
@@ -211,8 +211,8 @@ func checkTone(d *measure.Document) doc.Tone {
 	return doc.ToneGood
 }
 
-// Cards are the gates that ask for something to be done. What the one before has
-// said already, of the other end or direction, is not said again.
+// Cards returns the gates that need action. It does not repeat the reason and risk of the previous gate if
+// that is the same gate for the other end or direction.
 func (l gateList) Cards() (all []doc.Block) {
 	var before gateView
 	for _, g := range l {
@@ -235,7 +235,7 @@ func (l gateList) Cards() (all []doc.Block) {
 	return all
 }
 
-// PassedText names the gates that hold, each once, with the place of those that do not hold elsewhere.
+// PassedText names the gates that pass, each once, with the place of those that fail elsewhere.
 func (l gateList) PassedText() string {
 	var ids []string
 	for _, g := range l.Passed() {
@@ -250,7 +250,7 @@ func (l gateList) PassedText() string {
 	return strings.Join(ids, ", ")
 }
 
-// Unchecked are the gates that lack a fact, grouped by the reason.
+// Unchecked returns the gates that lack a fact, grouped by the reason.
 func (l gateList) Unchecked() (groups []doc.Gap) {
 	for _, g := range l {
 		if g.Status == measure.GateNotChecked {
@@ -260,7 +260,7 @@ func (l gateList) Unchecked() (groups []doc.Gap) {
 	return groups
 }
 
-// Table has what each gate found, with what is to be typed.
+// Table returns what each gate found, with the commands to run.
 func (l gateList) Table() doc.Table {
 	t := doc.Table{Tone: gateWordTone, Columns: []doc.Column{{Name: "gate"}, {Name: ""}, {Name: "of"}, {Name: "found"}, {Name: "why it matters"}}}
 	for _, g := range l {

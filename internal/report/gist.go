@@ -11,35 +11,35 @@ import (
 	"thru/internal/stat"
 )
 
-// Gist is what the short form on a terminal (package short) is made of, in the words of the long one.
+// Gist holds the contents of the short form on a terminal (package short), in the words of the long form.
 type Gist struct {
 	Check    bool     // hosts and path were judged, nothing was measured
 	Answer   []string // its lines
 	Tone     doc.Tone // of the answer
 	Partial  bool     // it ended early
 	AtOnce   bool     // both directions ran at the same time
-	Flows    []Flow   // the direction that is answered first, and the one back
-	Others   int      // flows that are left out
+	Flows    []Flow   // the first direction, and the reverse one
+	Others   int      // flows that are omitted
 	Failed   []string // flows without any figure, and why
 	Why      []doc.Card
-	Also     []string // findings that come after the first, "paced (likely)"
+	Also     []string // findings after the first, "paced (likely)"
 	Gates    []doc.Block
-	Warned   []string // gates that are not held, by name
-	Warnings []string // but those that the figures say
+	Warned   []string // names of gates that warn
+	Warnings []string // except those that the figures contain
 	Advice   []string
 	Path     []doc.Block // of a check
 	Ladder   []doc.Block
 	RuledOut int // causes
-	Facts    int // that were not checked, those that causes lack included
+	Facts    int // not checked, including those that causes lack
 }
 
-// Flow is one direction, and what holds it back.
+// Flow is one direction, and what limits it.
 type Flow struct {
 	Name, Limit string
 	Cell        *measure.Cell
 }
 
-// NewGist takes of a document what its short form needs; none where it has no short form.
+// NewGist returns the short form of a document; false if it has none.
 func NewGist(d *measure.Document) (g Gist, ok bool) {
 	ladder := d.Command == "ladder"
 	if result.IsTuning(d) || result.IsTransfer(d) || result.IsDisk(d) || inventory.Is(d) || result.IsPlanned(d) && d.Ladder == nil || !result.IsCheck(d) && !result.OfFiles(d) && !measured(d) {
@@ -64,7 +64,7 @@ func NewGist(d *measure.Document) (g Gist, ok bool) {
 	return g, true
 }
 
-// isInFigure tells of a warning that stands with the figure in a word, or is about every short test.
+// isInFigure reports whether a word next to the figure covers the warning, or every short test has it.
 func isInFigure(code string) bool {
 	return slices.Contains([]string{measure.SingleRun, measure.FewRuns, measure.TooShort, measure.EndedEarly}, code)
 }
@@ -95,7 +95,7 @@ func (g *Gist) flows(d *measure.Document) {
 	}
 }
 
-// reasons takes the first finding of each direction, with its evidence and what to do.
+// reasons adds the first finding of each direction, with its evidence and fix.
 func (g *Gist) reasons(v *view) {
 	open := 0
 	for _, d := range slices.Concat(v.Why, v.Judged) {
@@ -115,7 +115,7 @@ func (g *Gist) reasons(v *view) {
 	g.Facts = open
 }
 
-// gates takes those that are to be seen to: of a check with what to do, else by name.
+// gates adds the gates that need action: of a check with the fix, else by name.
 func (g *Gist) gates(v *view) {
 	for _, x := range v.Gates {
 		switch failed := x.Status == measure.GateFail; {
@@ -135,7 +135,7 @@ func (g *Gist) gates(v *view) {
 	}
 }
 
-// shortLadder is what each layer costs, or of a single ladder its figures.
+// shortLadder returns the cost of each layer, or the figures of a single ladder.
 func (v *view) shortLadder() (all []doc.Block) {
 	if v.Fleet != nil && v.Fleet.Waterfall != nil {
 		w := v.Fleet.Waterfall

@@ -9,18 +9,17 @@ import (
 	"thru/internal/measure"
 )
 
-// HTMLOptions say what a page has beside the result itself.
+// HTMLOptions choose what a page contains in addition to the result.
 type HTMLOptions struct {
-	Raw    bool       // the whole document inside, which Embedded reads back; the page may be larger than 1 MB then
+	Raw    bool       // embed the whole document, for Embedded; the page may then exceed 1 MB
 	Signed *Signature // who signs the page; nil: nobody
 }
 
-// Signature is what a page says of the one who signs it.
+// Signature describes the signer of a page.
 type Signature = doc.Signature
 
-// HTML prints a document as one page that needs nothing else: no script, no
-// network, and without the raw result under 1 MB; that of an inventory has a row
-// for each of its guests, and grows with them.
+// HTML prints a document as one self-contained page: no script, no network, and without the raw result under
+// 1 MB. An inventory has a row for each of its guests, and grows with them.
 func HTML(w io.Writer, d *measure.Document, o HTMLOptions) error {
 	p := newPage(d)
 	r := p.report()

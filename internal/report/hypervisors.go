@@ -18,31 +18,31 @@ import (
 	"thru/internal/unit"
 )
 
-// mostPlacements bounds the end points that are listed one by one.
+// mostPlacements limits the end points that are listed one by one.
 const mostPlacements = 40
 
 // stretch is the measured time of a run.
 type stretch struct{ begin, end time.Time }
 
-// guestOrHost is a guest or a host below end points, with its counters.
+// guestOrHost is the guest or the host of end points, with its counters.
 type guestOrHost struct {
-	name    string    // of what it is, and of the end points on it: "VM web-1 (a)"
-	sources []calling // by each source that knows it
+	name    string    // its kind and name, and its end points: "VM web-1 (a)"
+	sources []calling // each source that knows it
 	runs    []stretch
 }
 
-// calling is what one source calls it.
+// calling is the id of a guest or host at one source.
 type calling struct {
 	source *measure.Inventory
 	id     string
-	nic    string // key of the adapter that carries the test; "": not known, or of a host
+	nic    string // key of the adapter that carries the test; "": unknown, or a host
 }
 
-// hypervisorRuns lists what was watched, guests before hosts, each once.
+// hypervisorRuns lists the guests and hosts with counters, guests first, each once.
 func hypervisorRuns(d *measure.Document) (all []guestOrHost) {
 	runs := stretches(d)
 	var guests, hosts []guestOrHost
-	on := map[calling][]string{} // names of end points, by what the first source calls the machine
+	on := map[calling][]string{} // names of end points, by the machine's id at the first source
 	for _, e := range d.EndPoints {
 		p := e.Placement
 		if p == nil {
@@ -89,7 +89,7 @@ func keyOf(n *measure.GuestNIC) string {
 	return n.Key
 }
 
-// stretches are the measured times of all runs, each once, in order.
+// stretches returns the measured times of all runs, each once, in order.
 func stretches(d *measure.Document) (all []stretch) {
 	for i := range d.Cells {
 		for k := range d.Cells[i].Runs {
@@ -102,8 +102,8 @@ func stretches(d *measure.Document) (all []stretch) {
 	return all
 }
 
-// of are the series of a counter, by the first source that has it: those of the
-// adapter that carries the test, of the whole where there are any, else of its parts.
+// of returns the series of a counter from the first source that has it: those of the adapter that carries the
+// test, else of the whole machine, else of its parts.
 func (b guestOrHost) of(counter string) (whole []*measure.Series) {
 	ofPort := strings.HasPrefix(counter, "net.") || strings.HasPrefix(counter, "port.")
 	for _, t := range b.sources {
@@ -130,8 +130,7 @@ func (b guestOrHost) of(counter string) (whole []*measure.Series) {
 	return nil
 }
 
-// sampled calls for each sample of a counter that was counted while runs were measured, once
-// for each of several parts.
+// sampled calls take for each sample of a counter within the runs, once for each of several parts.
 func (b guestOrHost) sampled(counter string, take func(at time.Time, value float64)) {
 	for _, s := range b.of(counter) {
 		seen := map[time.Time]bool{}
@@ -146,22 +145,20 @@ func (b guestOrHost) sampled(counter string, take func(at time.Time, value float
 	}
 }
 
-// measured are the values of a counter; those of several parts follow each other.
+// measured returns the values of a counter; those of several parts follow each other.
 func (b guestOrHost) measured(counter string) (values []float64) {
 	b.sampled(counter, func(_ time.Time, value float64) { values = append(values, value) })
 	return values
 }
 
-// sums are the values of a whole at each moment of the runs: those of its parts
-// added up.
+// sums returns the values of a counter at each moment of the runs, added over its parts.
 func (b guestOrHost) sums(counter string) (values []float64) {
 	at := map[time.Time]float64{}
 	b.sampled(counter, func(moment time.Time, value float64) { at[moment] += value })
 	return slices.Sorted(maps.Values(at))
 }
 
-// counterFigure is one column of the counters: how what was counted becomes a cell,
-// "" where nothing was.
+// counterFigure is one column of the counters: how values become a cell; "" for no values.
 type counterFigure struct {
 	name string
 	text func(guestOrHost) string
@@ -201,8 +198,8 @@ func textOf(values []float64, text func([]float64) string) string {
 	return text(values)
 }
 
-// ringFull counts what found no room in the guest's receive ring. Both counters
-// may have the same packet: the greater one is told.
+// ringFull counts packets that found no room in the guest's receive ring. Both counters may contain the same
+// packet, so it returns the greater one.
 func ringFull(b guestOrHost) string {
 	full, none := b.measured(measure.CounterRingFull), b.measured(measure.CounterNoBuffer)
 	if len(full) == 0 || len(none) > 0 && stat.Sum(none) > stat.Sum(full) {
@@ -211,7 +208,7 @@ func ringFull(b guestOrHost) string {
 	return textOf(full, total)
 }
 
-// busyCPUs is "1.20, most 1.90" of percents of one CPU.
+// busyCPUs converts percents of one CPU to "1.20, most 1.90".
 func busyCPUs(values []float64) string {
 	m, most := doc.Digits(stat.Mean(values)/100), doc.Digits(slices.Max(values)/100)
 	if m == most {
@@ -224,7 +221,7 @@ func meanRate(values []float64) string { return unit.Rate(stat.Mean(values)) }
 
 func meanCount(values []float64) string { return fmt.Sprintf("%.0f", stat.Mean(values)) }
 
-// meanPct is "3.2%, most 8.1%".
+// meanPct returns "3.2%, most 8.1%".
 func meanPct(values []float64) string {
 	m, most := unit.Percent(stat.Mean(values)), unit.Percent(slices.Max(values))
 	if m == most {
@@ -233,7 +230,7 @@ func meanPct(values []float64) string {
 	return m + ", most " + most
 }
 
-// total counts packets.
+// total returns the sum of packet counts.
 func total(values []float64) string {
 	return fmt.Sprintf("%.0f", stat.Sum(values))
 }
@@ -246,8 +243,7 @@ func greatestSize(values []float64) string {
 	return unit.Size(int64(min(most, math.MaxInt64/2)))
 }
 
-// counterGrid is a row for each guest and host of which something was counted
-// while a run was measured.
+// counterGrid returns a row for each guest and host with samples within a run.
 func counterGrid(all []guestOrHost) doc.Table {
 	g := doc.Table{Caption: "What they did while it was measured", Columns: []doc.Column{{Name: "machine", Least: 12}}}
 	figures := counterFigures()
@@ -270,10 +266,10 @@ func counterGrid(all []guestOrHost) doc.Table {
 	return g
 }
 
-// aboutCounters says what the columns stand for.
+// aboutCounters explains the columns.
 const aboutCounters = "ready, co-stop, limited: share of the time, of a VM the mean of its virtual CPUs; in, out, dropped: of a VM by the adapter of the test where that is told, of a host by all its adapters"
 
-// mostCounterCharts bounds the drawings of guests and hosts.
+// mostCounterCharts limits the charts of guests and hosts.
 const mostCounterCharts = 8
 
 // counterCharts draws the counters over the time of the runs.
@@ -289,11 +285,10 @@ func counterCharts(all []guestOrHost) (charts []doc.Chart) {
 	return charts
 }
 
-// counterLine is a series of a drawing.
+// counterLine is a series of a chart.
 type counterLine struct{ counter, name string }
 
-// chart draws what kept a guest or a host from its CPUs, and what was dropped. The
-// runs lie on the axis below.
+// chart draws CPU waits and drops of a guest or a host. The axis below shows the runs.
 func (b guestOrHost) chart(n int) (doc.Chart, bool) {
 	if len(b.runs) == 0 {
 		return doc.Chart{}, false
@@ -333,8 +328,7 @@ func (b guestOrHost) chart(n int) (doc.Chart, bool) {
 	return draw.Chart(d, b.name+" during the runs.", legends), true
 }
 
-// points are the samples of a counter in the middle of their intervals, those of
-// several parts together.
+// points returns the samples of a counter at the middle of their intervals, with several parts added up.
 func (b guestOrHost) points(counter string, zero time.Time, width float64) (ps []draw.Point) {
 	sums := map[time.Time]float64{}
 	every, parts := time.Duration(0), 1.0
@@ -363,7 +357,7 @@ func (b guestOrHost) points(counter string, zero time.Time, width float64) (ps [
 	return series.Thin(ps)
 }
 
-// runLine lies on the axis where a run was measured.
+// runLine returns the line that marks the runs on the axis.
 func (b guestOrHost) runLine(zero time.Time) draw.Line {
 	l := draw.Line{Style: 3, Bare: true}
 	for _, r := range b.runs[:min(len(b.runs), result.MaxCells)] {
@@ -373,7 +367,7 @@ func (b guestOrHost) runLine(zero time.Time) draw.Line {
 	return l
 }
 
-// unwatched is what was not counted below the end points.
+// unwatched returns the hypervisor counters that were not read.
 func unwatched(d *measure.Document) (all []measure.NotChecked) {
 	if inventory.Is(d) {
 		return nil

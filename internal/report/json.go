@@ -10,11 +10,11 @@ import (
 	"thru/internal/measure"
 )
 
-// MaxDocument bounds what ReadJSON reads, in bytes.
+// MaxDocument limits what ReadJSON reads, in bytes.
 const MaxDocument = 64 << 20
 
-// JSON prints the document of docs/result.md: one value, indented, with a
-// newline behind. It writes nothing where the document cannot be encoded.
+// JSON prints the document of docs/result.md: one indented value and a newline. It writes nothing if encoding
+// fails.
 func JSON(w io.Writer, d *measure.Document) error {
 	return encode(w, "result", measure.Complete(d))
 }
@@ -34,15 +34,14 @@ func encode(w io.Writer, what string, value any) error {
 	return nil
 }
 
-// withoutControls escapes U+007F to U+009F, which JSON lets stand as they are and
-// which command a terminal.
+// withoutControls escapes U+007F to U+009F, which JSON allows unescaped and which control a terminal.
 func withoutControls(text []byte) []byte {
 	control := func(r rune) bool { return r >= 0x7f && r <= 0x9f }
 	if !bytes.ContainsFunc(text, control) {
 		return text
 	}
 	var out bytes.Buffer
-	for _, r := range string(text) { // the encoder writes valid UTF-8 alone
+	for _, r := range string(text) { // the encoder writes only valid UTF-8
 		if control(r) {
 			fmt.Fprintf(&out, "\\u%04x", r)
 		} else {
@@ -52,8 +51,8 @@ func withoutControls(text []byte) []byte {
 	return out.Bytes()
 }
 
-// ReadJSON reads one document of the schema that this program writes. Unknown
-// fields are passed over: a minor version may add some.
+// ReadJSON reads one document of the schema that this program writes. It ignores unknown fields: a minor
+// version may add some.
 func ReadJSON(r io.Reader) (*measure.Document, error) {
 	const hint = "give a file that `thru ... --json` has written"
 	text, err := io.ReadAll(io.LimitReader(r, MaxDocument+1))

@@ -14,8 +14,7 @@ import (
 	"thru/internal/report/result"
 )
 
-// The elements of JUnit XML that pipelines read, as the schemas of Jenkins and
-// GitLab have them.
+// The elements of JUnit XML that pipelines read, as in the schemas of Jenkins and GitLab.
 type junitSuites struct {
 	XMLName  xml.Name     `xml:"testsuites"`
 	Name     string       `xml:"name,attr"`
@@ -53,11 +52,10 @@ type junitNo struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit prints what of a document passed and what did not, for the test reports of
-// a pipeline: a case for each flow (an error where it failed), for the verdict and
-// each rung that has one (a failure; an error where it is inconclusive), for each
-// target of a plan, and for each gate (skipped where it was not checked). A command
-// that broke off is an error too.
+// JUnit prints what passed and what failed, for the test reports of a pipeline: a case for each flow (an
+// error if it failed), for the verdict and each rung that has one (a failure; an error if inconclusive), for
+// each target of a plan, and for each gate (skipped if not checked). A command that stopped early is an
+// error, too.
 func JUnit(w io.Writer, d *measure.Document) error {
 	x := junitSuites{Name: doc.Clean("thru " + d.Command), Seconds: seconds(d.ElapsedNs)}
 	began := d.StartedAt.UTC().Format("2006-01-02T15:04:05")
@@ -102,7 +100,7 @@ func one(n *junitNo) int {
 
 func seconds(ns int64) string { return fmt.Sprintf("%.3f", time.Duration(ns).Seconds()) }
 
-// no says why, with what to do below it.
+// no returns why a case has not passed, with hints below.
 func no(why string, more ...string) *junitNo {
 	why = doc.Reason(why)
 	var lines []string
@@ -114,7 +112,7 @@ func no(why string, more ...string) *junitNo {
 	return &junitNo{doc.Clean(why), strings.Join(lines, "\n")}
 }
 
-// junitCommand is the command itself: whether it came to its end.
+// junitCommand returns the case of the command itself: whether it completed.
 func junitCommand(d *measure.Document) []junitCase {
 	c := junitCase{Name: doc.Clean(strings.Join(append([]string{"thru"}, d.Arguments...), " ")), Seconds: seconds(d.ElapsedNs), Out: Answer(d)}
 	if d.BrokeOff() && d.Error.ExitCode != fault.Inconclusive {
@@ -162,7 +160,7 @@ func junitTargets(d *measure.Document) (all []junitCase) {
 	return all
 }
 
-// junitFlows are those that are the result: no experiments, and nothing beside it.
+// junitFlows returns the cases of the flows without experiments, baselines and probes.
 func junitFlows(d *measure.Document) (all []junitCase) {
 	for i := range d.Cells {
 		c := &d.Cells[i]

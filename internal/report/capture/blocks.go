@@ -7,7 +7,7 @@ import (
 	"thru/internal/doc"
 )
 
-// Blocks are what the packets show. A terminal has it in one list, which the rows of further figures end.
+// Blocks returns the findings of the captures. A terminal shows them in one list, to which more is appended.
 func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 	for _, p := range all {
 		rows, single := slices.Concat(p.Opening, p.Captures), p.Conns.single()
@@ -31,7 +31,7 @@ func Blocks(all []Packets, more ...doc.Row) (out []doc.Block) {
 	return out
 }
 
-// single is the connection, where there is but one.
+// single returns the figures of a single connection; empty for several.
 func (t connTable) single() doc.Pairs {
 	if len(t.Names) != 1 {
 		return doc.Pairs{}
@@ -39,7 +39,7 @@ func (t connTable) single() doc.Pairs {
 	return doc.Pairs{Name: "Connection " + t.Names[0], Rows: t.lines()}
 }
 
-// table has a column for each connection.
+// table returns a table with a column for each connection.
 func (t connTable) table(names []string) doc.Table {
 	g := doc.Table{Caption: "Connections", Fit: true, Columns: []doc.Column{{Name: "figure", Least: 14}}}
 	for _, n := range names {
@@ -58,7 +58,7 @@ func (t connTable) table(names []string) doc.Table {
 	return g
 }
 
-// details is a connection over time.
+// details returns a connection over time.
 func (t traced) details() doc.Block {
 	var charts []doc.Chart
 	if t.Chart != nil {

@@ -1,5 +1,5 @@
-// Package capture words what captured packets tell of a flow: its connections, their handshakes and
-// their time lines, what was lost between two captures, and what became of connections without data.
+// Package capture words what captured packets show of a flow: its connections, their handshakes and time
+// lines, packets lost between two captures, and the outcome of connections without data.
 package capture
 
 import (
@@ -13,17 +13,17 @@ import (
 	"thru/internal/unit"
 )
 
-// Packets is what the captures of one flow tell, ready to print.
+// Packets holds the findings of the captures of one flow, ready to print.
 type Packets struct {
-	Direction string    // "local -> b"; "" where no other flow was captured
+	Direction string    // "local -> b"; "" if no other flow was captured
 	Captures  []doc.Row // each with its place, size and cost
 	Opening   []doc.Row // SYN and SYN-ACK with their options
 	Conns     connTable
-	Crossing  []doc.Row // what left one place and came to the other
+	Crossing  []doc.Row // what left one capture point and arrived at the other
 	Traced    []traced
 }
 
-// New are those of each captured flow.
+// New returns the Packets of each captured flow.
 func New(d *measure.Document) (all []Packets) {
 	var flows []*measure.Flow
 	for i := range d.Cells {
@@ -45,8 +45,7 @@ func New(d *measure.Document) (all []Packets) {
 	return all
 }
 
-// captureRows are the captures of a flow: what was captured where, how much of
-// it is missing, and what it cost.
+// captureRows returns a row for each capture of a flow: its place, its amount, what it lacks, and its cost.
 func captureRows(f *measure.Flow) (rows []doc.Row) {
 	for i := range f.Captures[:min(len(f.Captures), result.MaxCaptured)] {
 		c := &f.Captures[i]
@@ -70,7 +69,7 @@ func standText(c *measure.Capture) string {
 	return place
 }
 
-// amountText says "214 031 packets in 10 s, 2 of 12 connections".
+// amountText returns "214 031 packets in 10 s, 2 of 12 connections".
 func amountText(c *measure.Capture) string {
 	size := unit.Count(c.Packets) + " packets"
 	if c.Packets == 1 {
@@ -79,7 +78,7 @@ func amountText(c *measure.Capture) string {
 	if c.SpanNs > 0 {
 		size += " in " + unit.Duration(c.SpanNs)
 	}
-	if c.TCP != c.Packets && len(c.Others) == 0 { // else those say it
+	if c.TCP != c.Packets && len(c.Others) == 0 { // else the other counts contain it
 		size += ", " + unit.Count(c.TCP) + " of TCP"
 	}
 	switch {
@@ -91,7 +90,7 @@ func amountText(c *measure.Capture) string {
 	return size
 }
 
-// lackText is what a capture lacks of what passed, and what capturing cost.
+// lackText words what a capture is missing, and what capturing cost.
 func lackText(c *measure.Capture) string {
 	var parts []string
 	if c.Snap > 0 && c.Snap < wholePackets {
@@ -119,7 +118,7 @@ func lackText(c *measure.Capture) string {
 	return doc.Join(parts...)
 }
 
-// oddText is what was captured in a way that needs a word.
+// oddText words anomalies of a capture.
 func oddText(c *measure.Capture) string {
 	var parts []string
 	if c.Twice.N > 0 {
@@ -141,7 +140,7 @@ func oddText(c *measure.Capture) string {
 	return doc.Join(parts...)
 }
 
-// routersText is what routers said of packets that were too large.
+// routersText words routers' ICMP messages about packets that were too large.
 func routersText(c *measure.Capture) string {
 	var parts []string
 	for _, t := range c.TooBig[:min(len(c.TooBig), maxKinds)] {
@@ -154,7 +153,7 @@ func routersText(c *measure.Capture) string {
 	return doc.Join(parts...)
 }
 
-// openingRows are SYN and SYN-ACK of the main connection, and how many have the same.
+// openingRows returns SYN and SYN-ACK of the main connection, and how many connections have the same options.
 func openingRows(c *measure.Capture) (rows []doc.Row) {
 	if len(c.Conns) == 0 {
 		return nil
@@ -179,7 +178,7 @@ func openingRows(c *measure.Capture) (rows []doc.Row) {
 	return rows
 }
 
-// sameIn tells of how many connections a text is true, where it is not of all.
+// sameIn words for how many connections a text holds; "" if for all.
 func sameIn(conns []measure.Connection, text string, of func(*measure.Connection) *measure.Opening) string {
 	same := 0
 	for i := range conns {
@@ -193,11 +192,11 @@ func sameIn(conns []measure.Connection, text string, of func(*measure.Connection
 	return fmt.Sprintf("; the same in %d of %d connections", same, len(conns))
 }
 
-// by names the end that sent a segment of the handshake, where that is known.
+// by returns the end that sent a segment of the handshake; "" if unknown.
 func by(c *measure.Connection, syn bool) string {
 	switch {
 	case c.FromOpened == nil:
-		return "" // who opened it is not known
+		return "" // which end opened it is not known
 	case *c.FromOpened == syn:
 		return doc.CleanUpTo(c.From, result.LongestPlace) + ": "
 	}
@@ -226,7 +225,7 @@ func openingText(o *measure.Opening) string {
 	return s
 }
 
-// SynText is the options of a SYN: "MSS 1460, window scale 7, SACK, timestamps".
+// SynText returns the options of a SYN: "MSS 1460, window scale 7, SACK, timestamps".
 func SynText(s *measure.SYN) string {
 	if s == nil {
 		return ""
@@ -241,7 +240,7 @@ func SynText(s *measure.SYN) string {
 	case s.WindowScale != nil:
 		all = append(all, fmt.Sprintf("window scale %d", *s.WindowScale))
 	case s.HasScale != nil:
-		all = append(all, "window scale") // its value is not known here
+		all = append(all, "window scale") // the value is not known here
 	}
 	for _, o := range []struct {
 		on   *bool

@@ -11,12 +11,12 @@ import (
 	"thru/internal/unit"
 )
 
-// pair is a connection at the place nearer to the sender, and at the other
-// one, nil where it was not captured there.
+// pair is a connection at the capture point nearer to the sender, and at the other one; nil if not captured
+// there.
 type pair struct{ near, far *measure.Connection }
 
-// pairsOf matches the main connections of two captures. One that moves next to
-// nothing beside the first, as that of control, is none of them.
+// pairsOf matches the main connections of two captures. It omits connections with less than 1% of the first
+// one's data, such as control connections.
 func pairsOf(f *measure.Flow, near, far *measure.Capture) (all []pair) {
 	for i := range near.Conns[:min(len(near.Conns), maxConns)] {
 		c := &near.Conns[i]
@@ -28,7 +28,7 @@ func pairsOf(f *measure.Flow, near, far *measure.Capture) (all []pair) {
 	return all
 }
 
-// sameConn finds a connection in the other capture: as the crossing says, else by its addresses.
+// sameConn finds a connection in the other capture: by the crossing, else by its addresses.
 func sameConn(x *measure.Crossing, c *measure.Connection, far *measure.Capture) *measure.Connection {
 	if far == nil {
 		return nil
@@ -47,21 +47,21 @@ func sameConn(x *measure.Crossing, c *measure.Connection, far *measure.Capture) 
 	return nil
 }
 
-// connTable is the main connections beside each other.
+// connTable holds the main connections side by side.
 type connTable struct {
 	Names []string // "192.0.2.1:40112 -> 192.0.2.2:5202"
-	Short []string // ":40112", where only the port differs
+	Short []string // ":40112", if only the port differs
 	Rows  []connRow
-	More  int // connections over those shown
+	More  int // connections that are not shown
 }
 
-// connRow is one figure of each connection, "" where there is nothing to say. Rows of one group tell of one subject.
+// connRow is one figure of each connection, "" if there is none. Rows of one group have one subject.
 type connRow struct {
 	Group, Name string // Name is "" in the first row of a group
 	Values      []string
 }
 
-// Label is what a table calls the row.
+// Label returns the row's name in a table.
 func (r connRow) Label() string {
 	if r.Name == "" {
 		return r.Group
@@ -90,7 +90,7 @@ func newConnTable(near *measure.Capture, pairs []pair) connTable {
 	return t
 }
 
-// lines are the figures of a single connection, one line a group.
+// lines returns the figures of a single connection, one line for each group.
 func (t connTable) lines() (rows []doc.Row) {
 	for _, r := range t.Rows {
 		value := r.Values[0]
@@ -110,7 +110,7 @@ func connName(c *measure.Connection) string {
 	return doc.CleanUpTo(c.From, result.LongestPlace) + " -> " + doc.CleanUpTo(c.To, result.LongestPlace)
 }
 
-// shortConn is a connection by its number and the port of the end that differs from connection to connection.
+// shortConn names a connection by its number and the port of the end that differs between connections.
 func shortConn(c *measure.Connection) string {
 	end := c.From
 	if c.FromOpened != nil && !*c.FromOpened {
@@ -123,15 +123,14 @@ func shortConn(c *measure.Connection) string {
 	return ":" + doc.Clean(port)
 }
 
-// connFigure is a figure of a connection. What the network does to the data is
-// told best where it arrives.
+// connFigure is a figure of a connection. The effects of the network show best at the receiver.
 type connFigure struct {
 	group, name string
 	arrives     bool // take it from the capture nearer to the receiver
 	value       func(*measure.Connection) string
 }
 
-// of is the figure of a connection that may have been captured at two places.
+// of returns the figure of a connection that may have been captured at two places.
 func (k connFigure) of(p pair) string {
 	if k.arrives && p.far != nil {
 		return k.value(p.far)
@@ -139,7 +138,7 @@ func (k connFigure) of(p pair) string {
 	return k.value(p.near)
 }
 
-// connFigures are the figures of a connection, in the order in which they are read.
+// connFigures returns the figures of a connection in reading order.
 func connFigures() []connFigure {
 	counted := func(of func(*measure.Connection) measure.Count) func(*measure.Connection) string {
 		return func(c *measure.Connection) string { return countedText(of(c)) }
@@ -207,7 +206,7 @@ func rttPart(d *measure.Delay, part func(*measure.Delay) int64) string {
 	return doc.ShortTime(part(d))
 }
 
-// againText says "312 of 84 032", of segments, also where it is none: that is a result.
+// againText returns "312 of 84 032" segments; also for none, which is a result.
 func againText(c *measure.Connection) string {
 	return unit.Count(c.Data.Again.Segments()) + " of " + unit.Count(c.Data.Segments)
 }
@@ -276,7 +275,7 @@ func sizeOrNone(bytes int) string {
 	return unit.Size(int64(bytes))
 }
 
-// resetText tells of an end that was no orderly one.
+// resetText words the end of a connection by a reset.
 func resetText(c *measure.Connection) string {
 	if !strings.HasPrefix(c.EndedBy, "rst") {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"thru/internal/unit"
 )
 
-// crossingRows are what two captures tell together: how much of what left one
-// place came to the other, by size, and what was rewritten on the way.
+// crossingRows returns what two captures show together: how much of the data that left one capture point
+// arrived at the other, by size, and which fields were rewritten in between.
 func crossingRows(f *measure.Flow) (rows []doc.Row) {
 	x := f.Crossing
 	if x == nil || len(x.Conns) == 0 {
@@ -50,7 +50,7 @@ func crossingRows(f *measure.Flow) (rows []doc.Row) {
 	return rows
 }
 
-// ignored is what came to a capture at the receiver and was dropped behind it, in bytes.
+// ignored returns the bytes that arrived at a capture at the receiver and were dropped after it.
 func ignored(c *measure.Capture) (bytes int64) {
 	if c.Place != measure.AtReceiver {
 		return 0
@@ -61,7 +61,7 @@ func ignored(c *measure.Capture) (bytes int64) {
 	return bytes
 }
 
-// onewayText says "there median 10.1 ms (10 ms to 14.1 ms), back median 24 ms (...), ±21 µs".
+// onewayText returns "there median 10.1 ms (10 ms to 14.1 ms), back median 24 ms (...), ±21 µs".
 func onewayText(there, back *measure.Delay, bound int64) string {
 	var parts []string
 	for _, k := range []struct {
@@ -78,7 +78,7 @@ func onewayText(there, back *measure.Delay, bound int64) string {
 	return strings.Join(parts, ", ") + ", ±" + doc.ShortTime(bound)
 }
 
-// summed adds up one direction of all connections. The delay is that of the first.
+// summed adds up one direction of all connections. The delay is that of the first connection.
 func summed(x *measure.Crossing, direction func(*measure.CrossedConn) *measure.Crossed) (sum measure.Crossed) {
 	for i := range x.Conns {
 		c := direction(&x.Conns[i])
@@ -102,7 +102,8 @@ func summed(x *measure.Crossing, direction func(*measure.CrossedConn) *measure.C
 	return sum
 }
 
-// lostText says "312 packets, packets 45, 99 of a.pcapng: super-packets 1 024 of 1 024, single segments 3 of 9 014".
+// lostText returns "312 packets, packets 45, 99 of a.pcapng: super-packets 1 024 of 1 024, single segments 3
+// of 9 014".
 func lostText(c *measure.Crossed, capture string) string {
 	if c.Lost.N <= 0 {
 		return "nothing"
@@ -113,7 +114,7 @@ func lostText(c *measure.Crossed, capture string) string {
 		lost, sent int64
 	}{{"super-packets", c.SuperLost.N, c.SuperSent.N}, {"single segments", c.SingleLost.N, c.SingleSent.N},
 		{"full ones", c.FullLost.N, c.FullSent.N}, {"small ones", c.SmallLost.N, c.SmallSent.N}} {
-		if k.sent > 0 && (c.SingleLost.N > 0 || !strings.HasSuffix(k.name, " ones")) { // their sizes tell only of what was lost
+		if k.sent > 0 && (c.SingleLost.N > 0 || !strings.HasSuffix(k.name, " ones")) { // sizes matter only if packets of that size were lost
 			classes = doc.Join(classes, fmt.Sprintf("%s %s of %s", k.name, unit.Count(k.lost), unit.Count(k.sent)))
 		}
 	}
@@ -126,7 +127,7 @@ func lostText(c *measure.Crossed, capture string) string {
 	return countedPackets(c.Lost, capture) + classes
 }
 
-// countedPackets says "2 packets (45, 99 of a.pcapng)".
+// countedPackets returns "2 packets (45, 99 of a.pcapng)".
 func countedPackets(c measure.Count, capture string) string {
 	s := unit.Count(c.N) + " packets"
 	if c.N == 1 {
@@ -138,7 +139,7 @@ func countedPackets(c measure.Count, capture string) string {
 	return s
 }
 
-// largestText tells what size came through, where something larger did not.
+// largestText returns the largest size that arrived, if packets were lost.
 func largestText(c *measure.Crossed) string {
 	if c.MaxArrived <= 0 || c.Lost.N <= 0 {
 		return ""
@@ -157,7 +158,7 @@ func arrivalText(c *measure.Crossed) string {
 	return doc.Join(late, doubled)
 }
 
-// offsetText says "b is 3.4 ms behind a (±20 µs)".
+// offsetText returns "b is 3.4 ms behind a (±20 µs)".
 func offsetText(x *measure.Crossing, near, far string) string {
 	to := " (±" + doc.ShortTime(x.BoundNs) + ")"
 	switch {
@@ -169,7 +170,8 @@ func offsetText(x *measure.Crossing, near, far string) string {
 	return "equal" + to
 }
 
-// changes are the fields that a device rewrote, each once: "syn mss: 1460 -> 1400 (packets 1, 1), in 4 connections".
+// changes returns the fields that a device rewrote, each once: "syn mss: 1460 -> 1400 (packets 1, 1), in 4
+// connections".
 func changes(x *measure.Crossing) (all []string) {
 	var found []measure.Change
 	times := map[int]int{}

@@ -10,8 +10,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Answer says what became of connections without any figure; "" where no file
-// was captured.
+// Answer words the outcome of connections without any figure; "" without a capture file.
 func Answer(d *measure.Document) string {
 	for i := range d.Cells {
 		if c := &d.Cells[i]; result.OfFile(c) {
@@ -22,7 +21,7 @@ func Answer(d *measure.Document) string {
 	return ""
 }
 
-// fateOf says "no data passed 10.0.0.1 -> 10.0.0.2: SYN sent 6 times, never answered".
+// fateOf returns "no data passed 10.0.0.1 -> 10.0.0.2: SYN sent 6 times, never answered".
 func fateOf(c *measure.Capture) string {
 	if len(c.Conns) == 0 {
 		return "no connection of this flow is in the capture"
@@ -53,10 +52,10 @@ func fateOf(c *measure.Capture) string {
 	return said + strings.Join(fates[:min(len(fates), maxKinds)], "; ")
 }
 
-// patience is how long after the last packet an answer may still come.
+// patience is how long after the last packet an answer may still arrive.
 const patience = 1e9 // ns
 
-// untilItsEnd tells that a capture ends before an answer could have come.
+// untilItsEnd words that a capture ends before an answer could have arrived.
 func untilItsEnd(c *measure.Capture, k *measure.Connection) string {
 	if strings.HasSuffix(fate(k, true), "never answered") && c.SpanNs-k.StartNs-k.SpanNs < patience {
 		return " before the capture ends"
@@ -64,19 +63,19 @@ func untilItsEnd(c *measure.Capture, k *measure.Connection) string {
 	return ""
 }
 
-// hasPassed tells whether payload of a connection was acknowledged, or came from its other end.
+// hasPassed reports whether payload of a connection was acknowledged, or came from its other end.
 func hasPassed(c *measure.Connection) bool {
 	if c.Acks.New > 0 {
 		return true
 	}
-	acked := c.Timeline == nil // where there is no course, nothing speaks against it
+	acked := c.Timeline == nil // without a time line assume that it was acknowledged
 	if c.Timeline != nil {
-		acked = mostOf(c.Timeline.Acked) > max(0, mostOf(c.Timeline.Sent)-float64(c.Data.New)) // the rest may be of before the capture
+		acked = mostOf(c.Timeline.Acked) > max(0, mostOf(c.Timeline.Sent)-float64(c.Data.New)) // the rest may be from before the capture
 	}
 	return c.Data.New > 0 && c.Acks.Packets > 0 && (c.RTT != nil || acked)
 }
 
-// fate is what became of one connection; with its figures, where it is the only one.
+// fate words the outcome of one connection; figures adds its figures.
 func fate(c *measure.Connection, figures bool) string {
 	with := func(format string, args ...any) string {
 		if !figures {
@@ -117,7 +116,7 @@ func againWords(c *measure.Connection) string {
 	return " and " + result.TimesText(c.Data.Again.N) + " again"
 }
 
-// hostOf is HOST:PORT without the port.
+// hostOf returns HOST:PORT without the port.
 func hostOf(end string) string {
 	if i := strings.LastIndexByte(end, ':'); i > 0 {
 		return strings.Trim(end[:i], "[]")

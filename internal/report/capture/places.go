@@ -8,15 +8,15 @@ import (
 	"thru/internal/report/result"
 )
 
-// Bounds of what is shown of captures. The JSON document has all of it.
+// Limits of what is shown of captures. The JSON document has all of it.
 const (
 	maxConns     = 4     // connections of one flow
 	maxKinds     = 4     // kinds of packets, routers, rewritten fields
-	wholePackets = 65535 // a snap length that cuts nothing: the most that an IP packet holds
+	wholePackets = 65535 // a snap length that cuts nothing: the largest IP packet
 )
 
-// PlacesOf are the capture nearer to the sender, from which a flow's figures
-// are taken, and the other one, nil where there is none.
+// PlacesOf returns the capture nearer to the sender, from which a flow's figures are taken, and the other
+// one; nil if there is none.
 func PlacesOf(f *measure.Flow) (near, far *measure.Capture) {
 	left, right := 0, 1
 	if x := f.Crossing; x != nil {
@@ -39,7 +39,7 @@ func PlacesOf(f *measure.Flow) (near, far *measure.Capture) {
 	return at(left), at(right)
 }
 
-// captureName is the file, or the end point that captured.
+// captureName returns the name of the file, or the end point that captured.
 func captureName(c *measure.Capture) string {
 	name := result.BaseName(c.File)
 	for _, other := range []string{c.EndPoint, c.Interface, "capture"} {
@@ -53,8 +53,7 @@ func captureName(c *measure.Capture) string {
 	return doc.CleanUpTo(name, result.LongestPlace)
 }
 
-// SideName is how a capture is called where it has been named before: by its
-// side, where two files were made at both ends.
+// SideName names a capture in short: by its side if end points captured at both ends.
 func SideName(f *measure.Flow, c *measure.Capture) string {
 	near, far := PlacesOf(f)
 	if c.EndPoint == "" && far != nil && near.Place == measure.AtSender && far.Place == measure.AtReceiver {

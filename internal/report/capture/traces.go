@@ -13,24 +13,24 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what a page shows of one connection.
+// Limits of what a page shows of one connection.
 const (
 	maxMarkRows = 60
 	tracePanel  = 150 // height
 	markNumbers = measure.MostNumbers
 )
 
-// traced is one connection over time, with the packets that can be looked up.
+// traced is one connection over time, with the packets to look up.
 type traced struct {
 	Name   string
-	In     string // the capture that has it, where there are two
+	In     string // the capture that contains it, if there are two
 	Open   bool   // the first of the page: others are folded
 	Chart  *doc.Chart
 	Counts doc.Table // what was counted, and in which packets first
-	Marks  doc.Table // packets sent again, and those out of order
+	Marks  doc.Table // retransmissions and packets out of order
 }
 
-// newTraced are the connections of which a page has something to show.
+// newTraced returns the connections with something to show on a page.
 func newTraced(pairs []pair, near, far *measure.Capture, id string) (all []traced) {
 	for i, p := range pairs {
 		c, in := p.near, near
@@ -51,15 +51,14 @@ func newTraced(pairs []pair, near, far *measure.Capture, id string) (all []trace
 	return all
 }
 
-// trace is the course of a connection in the units of its axes.
+// trace is the time line of a connection in the units of its axes.
 type trace struct {
 	from *measure.Trace
 	time doc.Scale // of the x axis
 	step float64   // in its unit
 }
 
-// traceChart draws a connection over time: its sequence numbers, its window,
-// its round trips.
+// traceChart draws a connection over time: its sequence numbers, its window, its round-trip times.
 func traceChart(c *measure.Connection, in, id string) (doc.Chart, bool) {
 	t := c.Timeline
 	if t == nil || t.StepNs <= 0 || len(t.Sent)+len(t.Flight)+len(t.RTT) == 0 {
@@ -80,7 +79,7 @@ func traceChart(c *measure.Connection, in, id string) (doc.Chart, bool) {
 	return draw.Chart(d, "Sequence numbers, window and round trips, as "+in+" has them.", k.legends()), true
 }
 
-// The lines and marks of the panels.
+// Lines and markers of the panels.
 func sentLine() draw.Line          { return draw.Line{Style: 0, Bare: true} }
 func ackedLine() draw.Line         { return draw.Line{Style: 2, Bare: true} }
 func windowLine() draw.Line        { return draw.Line{Style: 3, Bare: true, Dashed: true} }
@@ -98,8 +97,8 @@ func (k trace) legends() []doc.Legend {
 	return all
 }
 
-// series are the values of the steps, where a step without one breaks the line.
-// Values above most are not drawn. Part is where in its step a value stands.
+// series returns the points of the steps; a step without a value breaks the line. Values above most are not
+// drawn. part is the position of a value in its step.
 func (k trace) series(values []int64, part, div, most float64) (ps []draw.Point) {
 	for i, v := range values[:min(len(values), measure.TraceSteps)] {
 		y := float64(v) / div
@@ -111,11 +110,11 @@ func (k trace) series(values []int64, part, div, most float64) (ps []draw.Point)
 	return ps
 }
 
-// edgeRoom is how far above the data the axis of sequence numbers goes for the
-// sake of the window's edge, as a part of the data.
+// edgeRoom is how far the axis of sequence numbers extends above the data to show the window's edge, as a
+// multiple of the data.
 const edgeRoom = 1.25
 
-// sequences is the panel of what was sent and acknowledged, and what went wrong with it.
+// sequences returns the panel of the data sent and acknowledged, with the retransmissions.
 func (k trace) sequences() []draw.Panel {
 	t := k.from
 	sent := mostOf(t.Sent, t.Acked)
@@ -144,7 +143,7 @@ func (k trace) sequences() []draw.Panel {
 	return []draw.Panel{p}
 }
 
-// windows is the panel of the receive window and of what was in flight.
+// windows returns the panel of the receive window and the bytes in flight.
 func (k trace) windows() []draw.Panel {
 	t := k.from
 	most := mostOf(t.Flight, t.Window)
@@ -170,7 +169,7 @@ func (k trace) roundTrips() []draw.Panel {
 	return []draw.Panel{{Title: "RTT, " + in.Name, Height: tracePanel, Max: most / in.Div, Lines: []draw.Line{l}}}
 }
 
-// mostOf is the greatest value, 0 at least.
+// mostOf returns the greatest value, at least 0.
 func mostOf(lists ...[]int64) float64 {
 	most := int64(0)
 	for _, l := range lists {
@@ -181,7 +180,7 @@ func mostOf(lists ...[]int64) float64 {
 	return float64(most)
 }
 
-// sizeScale picks the binary unit in which bytes read as 1 or more.
+// sizeScale returns the largest binary unit that is not above bytes.
 func sizeScale(bytes float64) doc.Scale {
 	for _, s := range []doc.Scale{{Div: 1 << 40, Name: "TiB"}, {Div: 1 << 30, Name: "GiB"}, {Div: 1 << 20, Name: "MiB"}, {Div: 1 << 10, Name: "KiB"}} {
 		if bytes >= s.Div {
@@ -191,7 +190,7 @@ func sizeScale(bytes float64) doc.Scale {
 	return doc.Scale{Div: 1, Name: "B"}
 }
 
-// traceWords says the course without a picture.
+// traceWords describes the time line for readers without the picture.
 func traceWords(c *measure.Connection) string {
 	t := newConnTable(&measure.Capture{Conns: []measure.Connection{*c}}, []pair{{near: c}})
 	var parts []string
@@ -201,8 +200,7 @@ func traceWords(c *measure.Connection) string {
 	return strings.Join(parts, "; ")
 }
 
-// countTable is what was counted of a connection, each with the first packets
-// that it was seen in.
+// countTable lists the counters of a connection, each with the first packets counted.
 func countTable(c *measure.Connection, in string) doc.Table {
 	t := doc.Table{Caption: "Packets to look up, by their number in " + in, Columns: append(doc.FigureColumns("seen", "times", "payload"), doc.Column{Name: "first packets"})}
 	add := func(name string, n measure.Count) {
@@ -232,7 +230,7 @@ type namedCount struct {
 	measure.Count
 }
 
-// directionCounts are the counts of one direction by the names that people use.
+// directionCounts returns the counters of one direction with their common names.
 func directionCounts(w *measure.Direction) []namedCount {
 	return []namedCount{{"sent again, fast", w.Fast}, {"sent again at a timeout", w.Timeout}, {"sent again after a timeout", w.Wake}, {"sent again as a probe", w.Tail},
 		{"sent again, all", w.Again}, {"sent again for nothing", w.Spurious}, {"out of order", w.Late}, {"after missing data", w.Gaps}, {"acknowledged, not captured", w.Unseen},
@@ -240,7 +238,7 @@ func directionCounts(w *measure.Direction) []namedCount {
 		{"probes of a closed window", w.Probes}, {"window filled", w.Filled}, {"keep-alives", w.KeepAlive}, {"CE marks", w.CE}, {"ECN echo", w.ECE}, {"CWR", w.CWR}, {"IP fragments", w.Fragments}, {"resets", w.RST}}
 }
 
-// markTable lists the packets that are marked in the chart.
+// markTable lists the packets that the chart marks.
 func markTable(c *measure.Connection) doc.Table {
 	if c.Timeline == nil {
 		return doc.Table{}

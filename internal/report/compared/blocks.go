@@ -9,7 +9,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Report is a comparison on all faces.
+// Report returns a comparison for all output formats.
 func Report(x *measure.Compared) doc.Report {
 	v := newView(x)
 	r := doc.Report{Command: "thru compare", Answer: v.Answer, More: doc.NonEmpty(v.Changed), Tone: v.Tone, Foot: doc.Join("thru "+v.Thru, doc.Prefixed("compared ", v.When))}
@@ -33,7 +33,7 @@ func Report(x *measure.Compared) doc.Report {
 	return r
 }
 
-// facts are those that changed; a terminal counts what hardly bears on a rate.
+// facts returns the facts that changed; a terminal only counts those that hardly affect a rate.
 func (v *view) facts() []doc.Block {
 	all := []doc.Block{v.Facts}
 	if len(v.Facts.Rows) == 0 {
@@ -47,7 +47,7 @@ func (v *view) facts() []doc.Block {
 	return all
 }
 
-// badge is the tone of the outcome: what is the same is fine too, and what is open is neither.
+// badge returns the tone of the outcome: no change is good, and an undecided outcome is neutral.
 func (v *view) badge() doc.Tone {
 	switch v.Tone {
 	case doc.ToneGood, doc.ToneNone:

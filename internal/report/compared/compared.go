@@ -1,4 +1,5 @@
-// Package compared words a comparison of results: the change of each flow, what changed beside it, and what may have caused it.
+// Package compared words a comparison of results: the change of each flow, what else changed, and what may
+// have caused the change.
 package compared
 
 import (
@@ -17,28 +18,28 @@ import (
 	"thru/internal/unit"
 )
 
-// view is a comparison made ready to print.
+// view is a comparison ready to print.
 type view struct {
 	Answer     string
-	Changed    string // the facts that stand beside it first
+	Changed    string // the facts that the answer names
 	Outcome    string
 	Tone       doc.Tone
-	Details    []string  // what the answer does not say of the outcome
+	Details    []string  // what the answer omits about the outcome
 	Sides      []doc.Row // what is compared
 	Flows      doc.Table
 	Reasons    []doc.Row // why a flow has its outcome
 	Facts      doc.Table
-	Minor      doc.Table // facts that hardly bear on a rate
+	Minor      doc.Table // facts that hardly affect a rate
 	Causes     []doc.Row
 	Guardrails doc.Table
 	AsBefore   string // names of the guardrails that have not changed
 	Settings   doc.Table
 	Gates      doc.Table
-	Alone      []string // flows that one side alone has
+	Alone      []string // flows of one side only
 	Warnings   []string
 	Command    string
 	Thru       string
-	When       string // it was compared
+	When       string // time of the comparison
 }
 
 func newView(x *measure.Compared) *view {
@@ -72,12 +73,12 @@ func newView(x *measure.Compared) *view {
 	return v
 }
 
-// worstRail names the guardrail that made a regression of a comparison whose rates
-// are none: the one that grew most, and how many others did.
+// worstRail names the guardrail that got worst in a comparison whose rates are no regression, and how many
+// others got worse.
 func worstRail(cells []measure.ComparedCell) string {
 	var worst *measure.ComparedRail
 	grown := func(r *measure.ComparedRail) float64 {
-		if r.ChangePct == nil { // from nothing
+		if r.ChangePct == nil { // from zero
 			return math.Inf(1)
 		}
 		return *r.ChangePct
@@ -109,8 +110,8 @@ func worstRail(cells []measure.ComparedCell) string {
 	return text
 }
 
-// comparedCommand is the command to make the comparison again: of words such as
-// "last", which name another result after the next one, it has the ids.
+// comparedCommand returns the command to repeat the comparison. It replaces words such as "last", which name
+// another result later, by ids.
 func comparedCommand(x *measure.Compared) string {
 	words := []string{"thru"}
 	sides := []measure.ComparedSide{x.Before, x.After}
@@ -126,8 +127,8 @@ func comparedCommand(x *measure.Compared) string {
 	return strings.Join(words, " ")
 }
 
-// pinned is a side by a word that will name the same later: an id, or of a span its
-// results' first and last second.
+// pinned names a side so that it stays the same later: by an id, or for a period by the start times of its
+// first and last result.
 func pinned(s measure.ComparedSide) string {
 	n := len(s.Results)
 	switch {
@@ -139,7 +140,7 @@ func pinned(s measure.ComparedSide) string {
 	return s.Name
 }
 
-// hasDetails tells whether there is more than one main flow, or none was compared.
+// hasDetails reports whether there is more than one main flow, or none was compared.
 func hasDetails(x *measure.Compared) bool {
 	main := 0
 	for _, c := range x.Cells {
@@ -150,8 +151,8 @@ func hasDetails(x *measure.Compared) bool {
 	return main > 1 || x.Outcome == measure.NotCompared
 }
 
-// comparedAnswer says "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse",
-// and "changed: MTU of eth0 9000 -> 1500 at peer". Of several flows it is the worst.
+// comparedAnswer returns "956 -> 812 Mb/s local -> peer, -15.1% (-16.0..-14.2): worse", and "changed: MTU of
+// eth0 9000 -> 1500 at peer". Of several flows it describes the worst.
 func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	if len(x.Cells) == 0 {
 		return doc.Clean(x.Reason), ""
@@ -163,8 +164,7 @@ func comparedAnswer(x *measure.Compared) (answer, changed string) {
 	return doc.CleanUpTo(flowAnswer(c, several || c.Place != ""), result.MaxAnswer), doc.CleanUpTo(doc.Prefixed("changed: ", doc.Join(chosen(c), changedFacts(x.Facts, c))), result.MaxAnswer)
 }
 
-// chosen are the settings of a flow that somebody has asked for otherwise, and that
-// make another figure.
+// chosen words the settings of a flow that the user changed and that affect the figure.
 func chosen(c *measure.ComparedCell) string {
 	var words []string
 	for _, s := range c.Settings {
@@ -175,8 +175,8 @@ func chosen(c *measure.ComparedCell) string {
 	return strings.Join(words[:min(len(words), answerFacts)], ", ")
 }
 
-// worstCompared is the flow to name first: of the worst outcome, and of these the
-// one with the greatest fall.
+// worstCompared returns the flow to name first: the one with the worst outcome, and among these the one with
+// the largest drop.
 func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
 	rank := func(c *measure.ComparedCell) int {
 		r := slices.Index([]string{measure.Worse, measure.Undecided, measure.Improved, measure.Equivalent, measure.NotCompared}, c.Outcome)
@@ -203,8 +203,8 @@ func worstCompared(all []measure.ComparedCell) *measure.ComparedCell {
 	return worst
 }
 
-// flowAnswer is a flow with its figures in a line, named by its traffic too where
-// its direction alone would not tell which it is.
+// flowAnswer describes a flow with its figures in a line; named adds its traffic if the direction alone is
+// ambiguous.
 func flowAnswer(c *measure.ComparedCell, named bool) string {
 	direction := comparedDirection(c)
 	if named {
@@ -216,8 +216,8 @@ func flowAnswer(c *measure.ComparedCell, named bool) string {
 	return flowChange(c) + " " + direction + ", " + signedPct(*c.ChangePct) + doc.Prefixed(" ", doc.Bracket(rangeText(c))) + ": " + c.Outcome
 }
 
-// flowChange says "956 -> 812 Mb/s", of requests "204 000 -> 180 000/s", of a disk
-// "3.21 GB/s -> 2.87 GB/s" or "85.2k -> 61.0k IOPS".
+// flowChange returns "956 -> 812 Mb/s", for requests "204 000 -> 180 000/s", for a disk "3.21 GB/s -> 2.87
+// GB/s" or "85.2k -> 61.0k IOPS".
 func flowChange(c *measure.ComparedCell) string {
 	a, b := c.Before.Value, c.After.Value
 	switch c.Figure {
@@ -234,8 +234,7 @@ func flowChange(c *measure.ComparedCell) string {
 	return bitRate(a) + " -> " + bitRate(b)
 }
 
-// changedFacts names the changes that the answer tells; what changed alike at several
-// places is one.
+// changedFacts names the changes for the answer; the same change at several places counts once.
 func changedFacts(all []measure.FactChange, of *measure.ComparedCell) string {
 	var words []string
 	var places [][]string
@@ -263,15 +262,14 @@ func changedFacts(all []measure.FactChange, of *measure.ComparedCell) string {
 	return strings.Join(words, ", ")
 }
 
-// followsMTU tells of a path's MTU that is that of an interface which changed alike.
+// followsMTU reports whether the MTU of a path changed because that of an interface did.
 func followsMTU(all []measure.FactChange, p measure.FactChange) bool {
 	return slices.ContainsFunc(all, func(f measure.FactChange) bool {
 		return !f.Minor && compare.KindOfFact(f.Fact) == "interfaces.mtu_bytes" && f.Before == p.Before && f.After == p.After
 	})
 }
 
-// changedAt is "at peer", "at both ends" of a flow, or of a path "on local -> peer"
-// and "both ways".
+// changedAt returns "at peer", "at both ends" of a flow, or for a path "on local -> peer" and "both ways".
 func changedAt(places []string, of *measure.ComparedCell) string {
 	are := func(a, b string) bool {
 		return len(places) == 2 && slices.Contains(places, a) && slices.Contains(places, b)
@@ -317,7 +315,7 @@ func sideText(s measure.ComparedSide) string {
 	return doc.Clean(doc.Join(called, doc.Prefixed("thru ", first.Command), when(first.StartedAt), machinesText(first), failed))
 }
 
-// machinesText are the machines of a result, at most a few.
+// machinesText names the machines of a result, at most a few.
 func machinesText(r measure.ComparedResult) string {
 	names := r.Hosts[:min(len(r.Hosts), result.FleetLines)]
 	more := ""
@@ -327,7 +325,7 @@ func machinesText(r measure.ComparedResult) string {
 	return doc.Join(strings.Join(names, ", "), more)
 }
 
-// when is a time for people; "" of none.
+// when formats a time for people; "" for the zero time.
 func when(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"thru/internal/report/result"
 )
 
-// picture draws the flows of a comparison before and after, those of one
-// kind of figure; nil where they are too many.
+// picture draws the flows of a comparison before and after, those with the first flow's kind of figure; nil
+// if there are too many.
 func picture(x *measure.Compared) *draw.Picture {
 	var w draw.Fall
 	for i := range x.Cells {

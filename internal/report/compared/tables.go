@@ -9,8 +9,8 @@ import (
 	"thru/internal/report/result"
 )
 
-// flowsGrid has a row for each flow. Where all are of one traffic, or of one
-// direction, the caption names it.
+// flowsGrid returns a row for each flow. If all have the same traffic, or the same direction, the caption
+// names it.
 func flowsGrid(x *measure.Compared) doc.Table {
 	g := doc.Table{Tone: outcomeTone, Columns: []doc.Column{{Name: "flow", Least: 14}, {Name: "traffic", Least: 10}, {Name: "outcome"},
 		{Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "interval, %", Right: true}}}
@@ -39,7 +39,7 @@ func flowsGrid(x *measure.Compared) doc.Table {
 	return g.First(maxFlowRows).WithoutEmpty()
 }
 
-// flowReasons are why flows have their outcome, each reason once.
+// flowReasons returns why flows have their outcome, each reason once.
 func flowReasons(x *measure.Compared) (all []doc.Row) {
 	at := map[string]int{}
 	for i := range x.Cells {
@@ -61,7 +61,7 @@ func flowReasons(x *measure.Compared) (all []doc.Row) {
 	return all
 }
 
-// factsGrid are the facts that changed, and those of them that hardly matter.
+// factsGrid returns the facts that changed: main and minor ones.
 func factsGrid(all []measure.FactChange) (main, minor doc.Table) {
 	columns := []doc.Column{{Name: "at", Least: 8}, {Name: "fact", Least: 14}, {Name: "before", Least: 12}, {Name: "after", Least: 12}}
 	main = doc.Table{Caption: "Facts that changed; what bears most on a rate comes first", Columns: columns}
@@ -76,8 +76,7 @@ func factsGrid(all []measure.FactChange) (main, minor doc.Table) {
 	return main.First(maxFacts), minor.First(maxFacts)
 }
 
-// guardrailsGrid are the guardrails that changed, the worse first, and the names of
-// those that did not.
+// guardrailsGrid returns the guardrails that changed, the worse first, and the names of those that did not.
 func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string) {
 	g = doc.Table{Caption: "Beside the rate; more is worse", Tone: outcomeTone,
 		Columns: []doc.Column{{Name: "figure", Least: 12}, {Name: "outcome"}, {Name: "before", Right: true}, {Name: "after", Right: true}, {Name: "change", Right: true}, {Name: "flow", Least: 14}}}
@@ -113,7 +112,7 @@ func guardrailsGrid(cells []measure.ComparedCell) (g doc.Table, asBefore string)
 	return g, asBefore
 }
 
-// settingsGrid are the settings that differ, each once.
+// settingsGrid returns the settings that differ, each once.
 func settingsGrid(cells []measure.ComparedCell) doc.Table {
 	g := doc.Table{Caption: "Settings of the measurement that were not the same",
 		Columns: []doc.Column{{Name: "setting", Least: 12}, {Name: "before", Least: 10}, {Name: "after", Least: 10}, {Name: "flow", Least: 14}}}

@@ -11,14 +11,14 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is shown of a comparison. The JSON document has all.
+// Limits of what is shown of a comparison. The JSON document has all.
 const (
 	maxFlowRows = 100 // flows
 	maxFacts    = 40  // facts that changed
-	answerFacts = 3   // of these, named in the answer
+	answerFacts = 3   // facts named in the answer
 )
 
-// outcomeTone colours an outcome: what is undecided is not fine.
+// outcomeTone returns the colour of an outcome.
 func outcomeTone(outcome string) doc.Tone {
 	switch outcome {
 	case measure.Improved, "better":
@@ -31,11 +31,10 @@ func outcomeTone(outcome string) doc.Tone {
 	return doc.ToneNone
 }
 
-// comparedDirection is the direction of a flow, or where a disk is.
+// comparedDirection returns the direction of a flow, or the location of a disk.
 func comparedDirection(c *measure.ComparedCell) string { return atText(c.Place, c.From, c.To) }
 
-// commonDirection is the direction, or the disk, of all cells where these are of several
-// things; else "".
+// commonDirection returns the common direction, or disk, of cells with different traffic; else "".
 func commonDirection(cells []measure.ComparedCell) string {
 	several := false
 	for i := range cells {
@@ -50,8 +49,8 @@ func commonDirection(cells []measure.ComparedCell) string {
 	return comparedDirection(&cells[0])
 }
 
-// comparedName is what tells a cell from the others: its direction, or where all
-// have the same its traffic.
+// comparedName returns what distinguishes a cell from the others: its direction, or its traffic if all have
+// the same direction.
 func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string {
 	if commonDirection(cells) != "" {
 		return whatCompared(c)
@@ -59,7 +58,7 @@ func comparedName(cells []measure.ComparedCell, c *measure.ComparedCell) string 
 	return comparedDirection(c)
 }
 
-// whatCompared is the traffic of a cell, marked where it decides nothing.
+// whatCompared returns the traffic of a cell, marked if it is a baseline.
 func whatCompared(c *measure.ComparedCell) string {
 	if c.Baseline {
 		return c.What + " (beside)"
@@ -67,7 +66,7 @@ func whatCompared(c *measure.ComparedCell) string {
 	return c.What
 }
 
-// atText is "/srv at web1" of a disk, else the direction.
+// atText returns "/srv at web1" for a disk, else the direction.
 func atText(place, from, to string) string {
 	if place != "" {
 		return place + " at " + from
@@ -82,7 +81,7 @@ func endsText(from, to string) string {
 	return measure.PairName(from, to)
 }
 
-// sampleText is one side's figure.
+// sampleText formats the figure of one side.
 func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
 	switch {
 	case s == nil:
@@ -97,7 +96,7 @@ func sampleText(c *measure.ComparedCell, s *measure.Sample) string {
 	return bitRate(s.Value)
 }
 
-// bitRate keeps what no link carries, and only a hostile document says, short.
+// bitRate formats a rate; it shortens impossible values, which only a hostile document has.
 func bitRate(bps float64) string {
 	if !(math.Abs(bps) < 1e18) {
 		return doc.Digits(bps) + " b/s"
@@ -105,7 +104,7 @@ func bitRate(bps float64) string {
 	return unit.Rate(bps)
 }
 
-// rangeText is the interval of a change: "-16.0..-14.2".
+// rangeText returns the interval of a change: "-16.0..-14.2".
 func rangeText(c *measure.ComparedCell) string {
 	if c.LowPct == nil || c.HighPct == nil {
 		return ""
@@ -113,8 +112,7 @@ func rangeText(c *measure.ComparedCell) string {
 	return strings.TrimSuffix(signedPct(*c.LowPct), "%") + ".." + strings.TrimSuffix(signedPct(*c.HighPct), "%")
 }
 
-// signedPct is a change with its sign: "-15.1%"; of a hundredfold and more how many
-// times as much.
+// signedPct returns a change with its sign: "-15.1%"; a hundredfold and more as a factor.
 func signedPct(pct float64) string {
 	switch {
 	case math.IsNaN(pct) || math.IsInf(pct, 0):

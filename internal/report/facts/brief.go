@@ -7,8 +7,7 @@ import (
 	"thru/internal/measure"
 )
 
-// Brief is a short table of each host for a terminal: what it is, and the
-// interface that its route leaves by.
+// Brief returns a short table of each host for a terminal: the system, and the interface of its route.
 func Brief(d *measure.Document) []doc.Pairs {
 	var all []doc.Pairs
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), MostEndPoints)] {
@@ -44,11 +43,11 @@ func Brief(d *measure.Document) []doc.Pairs {
 	return all
 }
 
-// briefMost bounds a row of a brief table, in characters: the commands that an
-// ESXi host is read by are some thousand.
+// briefMost limits a row of a brief table, in characters: the commands that read an ESXi host have some
+// thousand.
 const briefMost = 4096
 
-// tcpText names what bounds a window on Linux, and the default congestion control.
+// tcpText returns the limits of a window on Linux, and the default congestion control.
 func tcpText(f *measure.Facts) string {
 	var all []string
 	for _, name := range []string{"tcp_rmem", "tcp_wmem"} {

@@ -1,5 +1,5 @@
-// Package facts words the facts of hosts and their interfaces: a short table for a terminal, all of them
-// for pages and Markdown, and single facts for other subjects. What is not known has no words, or says so.
+// Package facts words the facts of hosts and their interfaces: a short table for a terminal, all of them for
+// pages and Markdown, and single facts for other packages. An unknown fact is "" or "not checked".
 package facts
 
 import (
@@ -12,8 +12,7 @@ import (
 	"thru/internal/unit"
 )
 
-// hostRows are the facts of a host by subject, in the order in which people
-// ask for them.
+// hostRows returns the facts of a host by subject, in reading order.
 func hostRows(f *measure.Facts) []doc.Row {
 	return []doc.Row{
 		{Name: "machine", Value: Machine(f.Machine)}, {Name: "firmware", Value: Firmware(f.Machine)}, {Name: "processors", Value: Processors(f.CPU)},
@@ -23,7 +22,7 @@ func hostRows(f *measure.Facts) []doc.Row {
 	}
 }
 
-// Machine names the maker, the product and its shape.
+// Machine returns maker, product and chassis.
 func Machine(m *measure.Machine) string {
 	if m == nil {
 		return ""
@@ -31,7 +30,7 @@ func Machine(m *measure.Machine) string {
 	return doc.Join(strings.TrimSpace(m.Vendor+" "+m.Product+" "+doc.Bracket(m.Version)), m.Chassis)
 }
 
-// Firmware names the firmware of a machine with its version and date.
+// Firmware returns the firmware of a machine with its version and date.
 func Firmware(m *measure.Machine) string {
 	if m == nil {
 		return ""
@@ -43,7 +42,7 @@ func Firmware(m *measure.Machine) string {
 	return s
 }
 
-// Processors counts sockets, cores and threads, and says which of them thru may not use.
+// Processors counts sockets, cores and threads, and names those that thru may not use.
 func Processors(c *measure.Processors) string {
 	if c == nil {
 		return ""
@@ -65,7 +64,7 @@ func Processors(c *measure.Processors) string {
 	return strings.Join(all, ", ")
 }
 
-// said adds the words of a fact where it is known.
+// said appends the words of a fact if it is known.
 func said[T any](all []string, fact *T, words func(T) string) []string {
 	if fact == nil {
 		return all
@@ -73,10 +72,10 @@ func said[T any](all []string, fact *T, words func(T) string) []string {
 	return append(all, words(*fact))
 }
 
-// bare is a fact that needs no words.
+// bare returns its argument: for a fact that needs no words.
 func bare(s string) string { return s }
 
-// Frequency is the clock of the CPUs, and what governs it.
+// Frequency returns the clock rate of the CPUs, and what controls it.
 func Frequency(c *measure.Processors) string {
 	if c == nil {
 		return ""
@@ -148,7 +147,7 @@ func ramText(r *measure.RAM) string {
 	return strings.Join(all, ", ")
 }
 
-// Cgroup says what the control group of thru is held to.
+// Cgroup words the limits of thru's control group.
 func Cgroup(c *measure.Cgroup) string {
 	if c == nil {
 		return ""
@@ -245,7 +244,7 @@ func disksText(disks []measure.Disk) string {
 	return strings.Join(all, "; ")
 }
 
-// Hypervises counts what runs there for virtual machines; "" where nothing does.
+// Hypervises counts what runs there for virtual machines; "" for nothing.
 func Hypervises(h *measure.Hypervises) string {
 	if h == nil || h.Guests+h.Vhost+len(h.Switch) == 0 {
 		return ""
@@ -280,10 +279,10 @@ func loadText(l *measure.Load) string {
 	return strings.Join(all, ", ")
 }
 
-// leastTraffic is what is worth a word, in bit/s.
+// leastTraffic is the lowest rate to mention, in bit/s.
 const leastTraffic = 1e6
 
-// Bounds of what is printed; the JSON document has all.
+// Limits of what is printed; the JSON document has all.
 const (
 	MostEndPoints  = 8
 	MostInterfaces = 24

@@ -8,11 +8,10 @@ import (
 	"thru/internal/measure"
 )
 
-// factsWidth is the column of the names of facts.
+// factsWidth is the width of the column of names.
 const factsWidth = 22
 
-// Print prints what is known of each end point of a document, one after the
-// other: what was not checked is left out.
+// Print prints the known facts of each end point of a document. It omits facts that were not checked.
 func Print(w io.Writer, d *measure.Document, o text.Options) error {
 	p := text.New(o)
 	for i := range d.EndPoints {

@@ -16,16 +16,16 @@ type Hosts struct {
 	Caption string
 	Names   []string
 	Rows    []Row
-	More    string // what it leaves out
+	More    string // what the table omits
 }
 
-// Row is a fact of all end points.
+// Row is one fact of all end points.
 type Row struct {
 	Name   string
-	Values []string // one an end point; "not checked" where a fact is not known
+	Values []string // one for each end point; "not checked" if unknown
 }
 
-// NewHosts lays the facts of all end points side by side.
+// NewHosts returns the facts of all end points side by side.
 func NewHosts(d *measure.Document) Hosts {
 	points := d.EndPoints[:min(len(d.EndPoints), MostEndPoints)]
 	h := Hosts{Caption: "Facts of the end points when they were measured"}
@@ -80,13 +80,13 @@ func NewHosts(d *measure.Document) Hosts {
 	return h
 }
 
-// Column is a fact of a host, as a table has it.
+// Column is a fact of a host as a table column.
 type Column struct {
 	Name  string
 	Value func(*measure.Facts) string
 }
 
-// Columns are the facts of hosts that stand side by side.
+// Columns returns the facts that tables show side by side.
 func Columns() []Column {
 	text := func(s *string) string { return doc.Clean(measure.Value(s)) }
 	return []Column{
@@ -108,7 +108,7 @@ func Columns() []Column {
 	}
 }
 
-// Cores counts the logical cores; "" where they are not known.
+// Cores counts the logical cores; "" if unknown.
 func Cores(n *int) string {
 	if n == nil {
 		return ""
@@ -116,7 +116,7 @@ func Cores(n *int) string {
 	return unit.Plural(*n, "logical core")
 }
 
-// interfacesText names each interface with what bounds it.
+// interfacesText names each interface with its MTU and speed.
 func interfacesText(f *measure.Facts) string {
 	var all []string
 	for _, i := range f.Interfaces[:min(len(f.Interfaces), MostInterfaces)] {
@@ -138,7 +138,7 @@ func interfacesText(f *measure.Facts) string {
 	return strings.Join(all, "; ")
 }
 
-// sysctlNames are the sysctls that any end point has, in order.
+// sysctlNames returns the sysctls that any end point has, in order.
 func sysctlNames(points []measure.EndPoint) []string {
 	names := map[string]bool{}
 	for _, p := range points {
@@ -152,7 +152,7 @@ func sysctlNames(points []measure.EndPoint) []string {
 	return sorted[:min(len(sorted), doc.MostLines)]
 }
 
-// Table has the facts of all hosts side by side.
+// Table returns the facts of all hosts side by side.
 func (h *Hosts) Table() doc.Table {
 	t := doc.Table{Caption: h.Caption, Sheet: true, Columns: []doc.Column{{Name: "fact"}}}
 	for _, n := range h.Names {

@@ -11,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// interfaceRows are the facts of an interface.
+// interfaceRows returns the facts of an interface.
 func interfaceRows(i *measure.Interface) []doc.Row {
 	rows := []doc.Row{
 		{Name: "kind", Value: measure.Value(i.Kind)}, {Name: "driver", Value: doc.Join(strings.TrimSpace(measure.Value(i.Driver)+" "+measure.Value(i.Version)), doc.Prefixed("firmware ", measure.Value(i.Firmware)))},
@@ -25,7 +25,7 @@ func interfaceRows(i *measure.Interface) []doc.Row {
 	return slices.DeleteFunc(rows, func(r doc.Row) bool { return r.Value == "" })
 }
 
-// Link is the speed, the duplex and the state of a link.
+// Link returns the speed, the duplex and the state of a link.
 func Link(i *measure.Interface) string {
 	var all []string
 	if i.SpeedBps != nil {
@@ -113,7 +113,7 @@ func coalesceText(c *measure.Coalesce) string {
 	return "receive " + one(c.AdaptiveRX, c.RXNs, c.RXFrames) + ", transmit " + one(c.AdaptiveTX, c.TXNs, c.TXFrames)
 }
 
-// offloadsText names what is off, and what is on: the first is what is looked for.
+// offloadsText names the offloads that are off, then those that are on: readers look for the first.
 func offloadsText(o map[string]bool) string {
 	var on, off []string
 	for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -239,14 +239,14 @@ func tunnelText(t *measure.Tunnel) string {
 	return s
 }
 
-// longestList bounds a list of an interface, in characters: some 60 offloads are
-// told whole, since the one that is off is what is looked for.
+// longestList limits a list of an interface, in characters: it has room for all of some 60 offloads, since
+// readers look for the one that is off.
 const longestList = 4000
 
-// Interfaces makes a table of each interface of each host.
+// Interfaces returns a table for each interface of each host.
 func Interfaces(d *measure.Document) []doc.Pairs {
 	var all []doc.Pairs
-	onlyPaths := d.Ladder != nil && len(d.Paths) > 0 // the others carried nothing of it
+	onlyPaths := d.Ladder != nil && len(d.Paths) > 0 // the other interfaces carried no traffic of the ladder
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), MostEndPoints)] {
 		if e.Facts == nil {
 			continue
@@ -263,7 +263,7 @@ func Interfaces(d *measure.Document) []doc.Pairs {
 			like := slices.IndexFunc(all, func(x doc.Pairs) bool { return slices.Equal(x.Rows, t.Rows) })
 			if like < 0 {
 				all = append(all, t)
-			} else if len(all[like].Name) < longestList { // loopbacks, as a rule
+			} else if len(all[like].Name) < longestList { // usually loopbacks
 				all[like].Name += "; " + t.Name
 			}
 		}
@@ -271,8 +271,8 @@ func Interfaces(d *measure.Document) []doc.Pairs {
 	return all
 }
 
-// onPath names the interfaces of an end point that its paths leave by; without
-// a path those that are up and have an address or a wire, loopback aside.
+// onPath names the interfaces that the paths of an end point leave by; without a path those that are up and
+// have an address or a wire, except loopback.
 func onPath(d *measure.Document, name string) []string {
 	var all []string
 	for _, p := range d.Paths {
@@ -290,7 +290,7 @@ func onPath(d *measure.Document, name string) []string {
 			continue
 		}
 		for _, i := range e.Facts.Interfaces {
-			device := i.Kind != nil && *i.Kind == "physical" // a hypervisor's has no address
+			device := i.Kind != nil && *i.Kind == "physical" // a hypervisor's interface has no address
 			if i.Name != "lo" && i.Up != nil && *i.Up && (len(i.Addrs) > 0 || device) && len(all) < MostInterfaces {
 				all = append(all, i.Name)
 			}

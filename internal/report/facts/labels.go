@@ -9,10 +9,10 @@ import (
 	"thru/internal/doc"
 )
 
-// fewLabels of a host are listed where there are others.
+// fewLabels is how many labels of a host a short list shows.
 const fewLabels = 4
 
-// Labels is "role=web site=east", by name; where it is to be short, the first few.
+// Labels returns "role=web site=east", sorted by name; short limits it to the first few.
 func Labels(labels map[string]string, short bool) string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

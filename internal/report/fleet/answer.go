@@ -12,9 +12,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Answers are the lines of the answer of a plan: of the rungs of a ladder,
-// of an A/B test, or of the pairs that ran at once. None where a test of two
-// hosts says it better.
+// Answers returns the lines of the answer of a plan: for the rungs of a ladder, an A/B test, or pairs that
+// ran at once. It returns nil for plans whose answer is that of a test of two hosts.
 func Answers(d *measure.Document) []string {
 	if !result.IsPlanned(d) {
 		return nil
@@ -36,7 +35,7 @@ func Answers(d *measure.Document) []string {
 	return []string{pairs + CauseAnswer(d, Best(sets))}
 }
 
-// rungsAnswer says "the interconnect carries 9.41 of 10 Gb/s, 53% less than the LAN below it: pass".
+// rungsAnswer returns "the interconnect carries 9.41 of 10 Gb/s, 53% less than the LAN below it: pass".
 func rungsAnswer(d *measure.Document) string {
 	if d.Ladder == nil {
 		return ""
@@ -83,7 +82,7 @@ func rungsAnswer(d *measure.Document) string {
 	return s
 }
 
-// rungName puts an article where a rung has the name of a kind of network.
+// rungName adds an article if a rung has the name of a kind of network.
 func rungName(name string) string {
 	switch name {
 	case "virtual switch", "LAN", "interconnect":
@@ -92,7 +91,7 @@ func rungName(name string) string {
 	return doc.Clean(name)
 }
 
-// setsAnswer says what the pairs carried: of the set that carried most.
+// setsAnswer returns what the pairs of the best set carried.
 func setsAnswer(d *measure.Document, sets []*Set) string {
 	s := Best(sets)
 	if s == nil {
@@ -116,7 +115,7 @@ func setsAnswer(d *measure.Document, sets []*Set) string {
 	return text
 }
 
-// levelText says how many settings cannot be told from the one that carried most.
+// levelText counts the settings that do not differ significantly from the best one.
 func levelText(sets []*Set, most *Set) string {
 	n, of := 0, figuresOf(sets)
 	for _, s := range sets {
@@ -133,8 +132,8 @@ func levelText(sets []*Set, most *Set) string {
 	return fmt.Sprintf(", %d of which may carry as much", n)
 }
 
-// otherDirection is the set of the direction back, where there are but the two: they
-// are no settings of which one is to be taken.
+// otherDirection returns the set of the reverse direction if there are only these two sets: they are not
+// alternatives to choose from.
 func otherDirection(sets []*Set, s *Set) *Set {
 	if len(sets) != 2 || len(s.Axes) != 1 || s.Axes[0].Name != "direction" {
 		return nil
@@ -147,7 +146,7 @@ func otherDirection(sets []*Set, s *Set) *Set {
 	return nil
 }
 
-// Answer is what the pairs of a set carried: "8 pairs at once carried 7.52 Gb/s, 880-960 Mb/s each".
+// Answer returns what the pairs of a set carried: "8 pairs at once carried 7.52 Gb/s, 880-960 Mb/s each".
 func (s *Set) Answer() string {
 	values := s.values()
 	whole, _, together := s.together()
@@ -172,10 +171,10 @@ func (s *Set) Answer() string {
 	return text
 }
 
-// tellingShare is the part of the middle pair below which the slowest is named.
+// tellingShare is the share of the median pair below which the slowest pair is named.
 const tellingShare = 0.8
 
-// pairsCarried is "8 pairs", or "6 of 8 pairs" where two have no figure.
+// pairsCarried returns "8 pairs", or "6 of 8 pairs" if two have no figure.
 func (s *Set) pairsCarried(n int) string {
 	if n < len(s.Pairs) {
 		return fmt.Sprintf("%d of %s", n, unit.Plural(len(s.Pairs), "pair"))
@@ -191,8 +190,8 @@ func (s *Set) span(sorted []float64) string {
 	return unit.RateRange(low, high)
 }
 
-// ofLink is a rate as part of a link's that all flows share: they have one end
-// in common, and the same nominal rate.
+// ofLink returns a rate as a part of the link rate if all flows share a link: they have one end in common,
+// and the same nominal rate.
 func (s *Set) ofLink(bps float64) string {
 	if s.Asks || len(s.Cells) == 0 {
 		return s.rate(bps)
@@ -209,8 +208,8 @@ func (s *Set) ofLink(bps float64) string {
 	return rateOf(bps, link, doc.ScaleFor(link))
 }
 
-// CauseAnswer is what binds the whole, as the end of the answer: a finding of
-// the plan, or of at least half of the pairs that carried most.
+// CauseAnswer returns what limits the whole plan, for the end of the answer: a finding of the plan, or of at
+// least half of the pairs of the best set.
 func CauseAnswer(d *measure.Document, s *Set) string {
 	mark := ": "
 	if len(d.Targets) > 0 || d.Verdict != nil {

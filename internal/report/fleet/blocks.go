@@ -9,12 +9,12 @@ import (
 	"thru/internal/report/result"
 )
 
-// Failures are the hosts that were lost, and the pairs that failed.
+// Failures returns the hosts that were lost, and the pairs that failed.
 func (f *View) Failures() doc.Block {
 	return doc.Notice{Title: "What failed", Tone: doc.ToneWarn, Lines: f.Failed}
 }
 
-// Blocks are what a plan measured: rungs, comparisons, targets, settings, pairs.
+// Blocks returns the results of a plan: rungs, comparisons, targets, settings, pairs.
 func (f *View) Blocks() (all []doc.Block) {
 	if f == nil {
 		return nil
@@ -36,7 +36,7 @@ func (f *View) Blocks() (all []doc.Block) {
 		doc.Titled("Targets", f.targets()...), doc.Titled("What was varied", doc.Charts{Charts: charts}, sets))
 	for i, s := range f.Details {
 		x := s.section(f.ShowsCells())
-		if i > 0 && len(f.Details) > fewSets { // on a terminal the one that carried most stands for all
+		if i > 0 && len(f.Details) > fewSets { // a terminal shows only the best set
 			x = doc.OnPages(x)
 		}
 		all = append(all, x)
@@ -50,10 +50,10 @@ func (f *View) Blocks() (all []doc.Block) {
 	return all
 }
 
-// ShowsCells tells whether each pair is shown as a test of two hosts is shown.
+// ShowsCells reports whether each pair is shown as in a test of two hosts.
 func (f *View) ShowsCells() bool { return f.Few && len(f.Sets.Rows) == 0 }
 
-// card is an A/B test.
+// card returns an A/B test.
 func (c comparison) card() doc.Card {
 	x := doc.Card{Name: c.Text, Tone: c.Tone}
 	x.Say("because", c.Reason)
@@ -61,7 +61,7 @@ func (c comparison) card() doc.Card {
 	return x
 }
 
-// targets are those that are not met, where there are many, and all of them.
+// targets returns the missed targets if there are many, and the table of all.
 func (f *View) targets() []doc.Block {
 	all, first := f.Targets.First(result.MaxTargetRows), brief(f.Targets)
 	if first.More == "" {
@@ -74,8 +74,8 @@ func (f *View) targets() []doc.Block {
 	return []doc.Block{first, doc.Para{Text: met}, doc.Details{Title: fmt.Sprintf("All %d targets", len(f.Targets.Rows)), Body: []doc.Block{all}}}
 }
 
-// section is one set: when its pairs ran, and what they and their hosts carried. Pairs are a matrix where
-// there is one that has the room, else a list; few of them have figures of their own.
+// section returns one set: when its pairs ran, and what they and their hosts carried. Pairs are a matrix if
+// it fits, else a list; few pairs have their own figures.
 func (s setView) section(few bool) doc.Block {
 	var list []doc.Block
 	for _, g := range s.Pairs {

@@ -1,4 +1,5 @@
-// Package fleet words plans of many pairs and settings: what was varied, targets, comparisons, rungs, and the hosts of a fleet.
+// Package fleet words plans of many pairs and settings: the varied settings, targets, comparisons, rungs, and
+// the hosts of a fleet.
 package fleet
 
 import (
@@ -14,19 +15,19 @@ import (
 	"thru/internal/unit"
 )
 
-// View is what a report shows of a plan: many pairs as tables.
+// View holds what a report shows of a plan: many pairs as tables.
 type View struct {
 	Failed      []string // hosts that were lost, pairs that failed, and why
 	Waterfall   *waterfall
 	Compared    []comparison
-	ManualSteps []doc.Row // what was done by hand between blocks
+	ManualSteps []doc.Row // manual steps between blocks
 	Targets     doc.Table
-	Sets        doc.Table // a row for each set, where there are several
+	Sets        doc.Table // a row for each set, if there are several
 	Chart       *doc.Chart
 	Details     []setView
 	Hidden      int // sets without details
 	Points      doc.Table
-	Few         bool // few enough pairs to show each as a test of two hosts is shown
+	Few         bool // few enough pairs to show each as in a test of two hosts
 }
 
 // setView is a set in detail.
@@ -34,23 +35,23 @@ type setView struct {
 	Name    string
 	Overlap string
 	Matrix  *doc.Matrix
-	Pairs   []doc.Table // all of them, or the slowest and the fastest
-	Slow    doc.Table   // those far below the rest
-	Limits  doc.Table   // causes, with how many pairs they hold back
+	Pairs   []doc.Table // all pairs, or the slowest and the fastest
+	Slow    doc.Table   // pairs far below the rest
+	Limits  doc.Table   // causes, with how many pairs they limit
 	Hosts   doc.Table
 	Labels  doc.Table
 }
 
-// Bounds of what is shown in detail.
+// Limits of what is shown in detail.
 const (
-	fewPairs    = 24 // that are all listed
-	worstPairs  = 8  // else so many of the slowest, and of the fastest
+	fewPairs    = 24 // up to this number all pairs are listed
+	worstPairs  = 8  // else this number of the slowest, and of the fastest
 	maxDetails  = 12 // sets
 	maxMatrix   = 12000
 	maxFailures = 12 // reasons
 )
 
-// New makes a plan's document ready; nil of a test of two hosts.
+// New returns the view of a plan's document; nil for a test of two hosts.
 func New(d *measure.Document) *View {
 	if !result.IsPlanned(d) {
 		return nil
@@ -71,7 +72,7 @@ func New(d *measure.Document) *View {
 	return f
 }
 
-// details shows the sets with more than one pair, the one that carried most first.
+// details adds the sets with more than one pair, the best one first.
 func (f *View) details(sets []*Set) {
 	most := Best(sets)
 	sorted := slices.Clone(sets)
@@ -134,8 +135,7 @@ func newSetView(s *Set) setView {
 	return v
 }
 
-// slowTable lists what a matrix only shows the figure of: pairs that carry less
-// than half of the middle one.
+// slowTable lists pairs with less than half the median, because a matrix shows only their figure.
 func slowTable(s *Set, slowest []pairFigure) doc.Table {
 	bar := stat.Median(s.values()) / 2
 	var slow []pairFigure
@@ -152,7 +152,7 @@ func slowTable(s *Set, slowest []pairFigure) doc.Table {
 	return g
 }
 
-// limitTable says what holds back how many pairs of a set.
+// limitTable lists the causes that limit the pairs of a set, with their counts.
 func limitTable(s *Set) doc.Table {
 	var all result.Sayings
 	for _, c := range s.Cells {
@@ -173,8 +173,8 @@ func limitTable(s *Set) doc.Table {
 	return g.First(result.MaxFindings)
 }
 
-// failures are the hosts that were lost and the pairs that failed, by reason,
-// and how much of the plan was not measured.
+// failures returns the hosts that were lost and the pairs that failed, by reason, and how much of the plan
+// was not measured.
 func failures(d *measure.Document) []string {
 	var all []string
 	var pairs []doc.Gap
@@ -201,7 +201,7 @@ func failures(d *measure.Document) []string {
 			break
 		}
 		if at := slices.IndexFunc(d.EndPoints, func(p measure.EndPoint) bool { return p.Lost != "" && doc.Reason(p.Lost) == g.Why }); at >= 0 {
-			g.Why = doc.Clean(d.EndPoints[at].Name) + " was lost" // why is said above
+			g.Why = doc.Clean(d.EndPoints[at].Name) + " was lost" // the reason is named above
 		}
 		all = append(all, "failed: "+doc.Colon((doc.Gap{Facts: g.Facts}).Text(result.MaxNamed), g.Why))
 	}
@@ -211,7 +211,7 @@ func failures(d *measure.Document) []string {
 	return all
 }
 
-// addFailure adds a cell that failed, unless its group has said so.
+// addFailure adds a failed cell, unless its group has reported it.
 func addFailure(pairs []doc.Gap, c *measure.Cell) []doc.Gap {
 	name := result.PairName(c.From, c.To)
 	if slices.ContainsFunc(pairs, func(g doc.Gap) bool { return slices.Contains(g.Facts, name) }) {
@@ -220,7 +220,7 @@ func addFailure(pairs []doc.Gap, c *measure.Cell) []doc.Gap {
 	return doc.AddGap(pairs, name, doc.Reason(c.Error.Message))
 }
 
-// pointTable lists the end points, where there are more than stand side by side.
+// pointTable lists the end points if there are too many for columns.
 func pointTable(d *measure.Document) doc.Table {
 	if len(d.EndPoints) <= facts.MostEndPoints {
 		return doc.Table{}
@@ -244,8 +244,8 @@ func pointTable(d *measure.Document) doc.Table {
 	return g.WithoutEmpty()
 }
 
-// WorstCells are the cells of a large plan that are shown one by one: the one
-// that is judged, the slowest of the set that carried most, and what failed with figures.
+// WorstCells returns the cells of a large plan that are shown one by one: the judged one, the slowest of the
+// best set, and failed ones with figures.
 func WorstCells(d *measure.Document) []*measure.Cell {
 	s := Best(Sets(d))
 	if s == nil {

@@ -17,16 +17,16 @@ type HostRow struct {
 	Name    string
 	Labels  map[string]string
 	Thru    string   // version
-	Wire    string   // of the control protocol: "1.4"
-	Addrs   []string // where it takes data, or its own
+	Wire    string   // version of the control protocol: "1.4"
+	Addrs   []string // where it receives data, or its own
 	CPUs    int      // 0: not known
 	Ago     time.Duration
-	Online  bool   // it has announced itself lately; Ago says when it last did
-	Busy    string // with what; empty: free
-	Refused string // why the controller does not take it; empty: it does
+	Online  bool   // it has announced itself recently; Ago is the time since
+	Busy    string // the current task; empty: free
+	Refused string // why the controller refuses it; empty: it does not
 }
 
-// state is what a host is doing, in words.
+// state words what a host is doing.
 func (h HostRow) state() string {
 	switch {
 	case h.Refused != "":
@@ -39,8 +39,7 @@ func (h HostRow) state() string {
 	return "free"
 }
 
-// HostsTable prints the hosts of a fleet: a line that counts them, and a table
-// in the order given.
+// HostsTable prints the hosts of a fleet: a line that counts them, and a table in the order given.
 func HostsTable(w io.Writer, hosts []HostRow, o text.Options) error {
 	p := text.New(o)
 	p.Wrap(text.Bold, 0, "", hostsAnswer(hosts))
@@ -67,7 +66,7 @@ func HostsTable(w io.Writer, hosts []HostRow, o text.Options) error {
 	return p.Flush(w)
 }
 
-// hostsAnswer says "14 hosts: 11 free, 1 busy, 1 refused, 1 not there".
+// hostsAnswer returns "14 hosts: 11 free, 1 busy, 1 refused, 1 not there".
 func hostsAnswer(hosts []HostRow) string {
 	if len(hosts) == 0 {
 		return "no hosts"
@@ -86,7 +85,7 @@ func hostsAnswer(hosts []HostRow) string {
 	return unit.Plural(len(hosts), "host") + ": " + strings.Join(parts, ", ")
 }
 
-// stateTone is the colour of a state.
+// stateTone returns the colour of a state.
 func stateTone(cell string) doc.Tone {
 	switch {
 	case cell == "refused":
@@ -99,7 +98,7 @@ func stateTone(cell string) doc.Tone {
 	return doc.ToneNone
 }
 
-// agoText is how long ago a host was seen, in whole seconds.
+// agoText words how long ago a host was seen, in whole seconds.
 func agoText(ago time.Duration) string {
 	if ago < time.Second {
 		return "now"

@@ -11,10 +11,9 @@ import (
 	"thru/internal/unit"
 )
 
-// Judged is the flow that the verdict of a plan or ladder is about, and what to
-// call it: the rung that is judged, the pair that fails its target, else the
-// slowest pair under the setting that carried most. Nil of a test of two hosts,
-// of which every main cell is shown.
+// Judged returns the flow that the verdict of a plan or ladder judges, and its name: the judged rung, the
+// pair that misses its target, else the slowest pair of the best set. It returns nil for a test of two hosts,
+// which shows every main cell.
 func Judged(d *measure.Document) (c *measure.Cell, name string) {
 	switch {
 	case result.IsCheck(d) || result.IsTuning(d):
@@ -47,7 +46,7 @@ func Judged(d *measure.Document) (c *measure.Cell, name string) {
 		return nil, ""
 	}
 	slowest := s.slowest()
-	for _, p := range slowest { // one that failed has nothing to show
+	for _, p := range slowest { // a failed pair has nothing to show
 		if c = shownOf(p.Cells); c != nil {
 			break
 		}
@@ -62,7 +61,7 @@ func Judged(d *measure.Document) (c *measure.Cell, name string) {
 	return c, name
 }
 
-// judgedRung is the best cell of the rung whose share the verdict has, else of the highest one.
+// judgedRung returns the best cell of the rung whose share is in the verdict, else of the highest rung.
 func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 	var of *measure.Rung
 	for i := range d.Ladder.Rungs {
@@ -91,8 +90,7 @@ func judgedRung(d *measure.Document) (c *measure.Cell, name string) {
 	return c, doc.Join(doc.Clean(of.Name), result.PathName(c), unit.Plural(c.Streams, "stream"), result.WindowName(c.Window)+" window")
 }
 
-// ofTarget is the flow that a target is about: that of the pair which decides it,
-// else the slowest of its group.
+// ofTarget returns the flow of a target: that of the pair which decides it, else the slowest of its group.
 func ofTarget(d *measure.Document, t *measure.Target) (least *measure.Cell) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -109,7 +107,7 @@ func ofTarget(d *measure.Document, t *measure.Target) (least *measure.Cell) {
 	return least
 }
 
-// worstShare is the flow that carries least of what its link leaves for payload.
+// worstShare returns the flow with the lowest share of its ceiling.
 func worstShare(d *measure.Document) (least *measure.Cell) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -123,7 +121,7 @@ func worstShare(d *measure.Document) (least *measure.Cell) {
 	return least
 }
 
-// shownOf is the first of some cells that has anything to show.
+// shownOf returns the first of some cells with anything to show.
 func shownOf(cells []*measure.Cell) *measure.Cell {
 	if i := slices.IndexFunc(cells, func(c *measure.Cell) bool { return len(c.Runs) > 0 }); i >= 0 {
 		return cells[i]
@@ -131,14 +129,14 @@ func shownOf(cells []*measure.Cell) *measure.Cell {
 	return nil
 }
 
-// tooMuch is the share of a ceiling, in percent, from which on a figure that
-// passes has to be explained: no link carries more than it can.
+// tooMuch is the share of a ceiling, in percent, from which a passing figure needs an explanation: no link
+// carries more than its ceiling.
 const tooMuch = 101
 
-// overWords say why a figure may be above its ceiling and pass.
+// overWords explains how a figure can be above its ceiling and pass.
 const overWords = "more than the link can carry: what waited in queues before the measured time counts too where it is short (-t), or an assumption about link rate, MTU or accounting is wrong"
 
-// OverText says that what passes is more than its link can carry.
+// OverText returns overWords if the verdict passes with more than the ceiling.
 func OverText(d *measure.Document) string {
 	if v := d.Verdict; v == nil || !v.Pass || !(v.Share > tooMuch) {
 		return ""

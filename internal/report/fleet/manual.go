@@ -11,10 +11,10 @@ import (
 	"thru/internal/unit"
 )
 
-// maxManual bounds what was done by hand in a table.
+// maxManual limits the manual steps in a table.
 const maxManual = 50
 
-// ManualRows are what was done by hand between the blocks of a plan.
+// ManualRows returns the manual steps between the blocks of a plan.
 func ManualRows(p *measure.Planned) []doc.Row {
 	var rows []doc.Row
 	for i := range p.ManualSteps[:min(len(p.ManualSteps), maxManual)] {
@@ -23,8 +23,8 @@ func ManualRows(p *measure.Planned) []doc.Row {
 	return rows
 }
 
-// manualText says what was to be done, and when and how it was seen: "NetQueue on, at
-// esx1: `...`, started anew; in force 14:02:11, sysctls.netNetqueueEnabled FALSE -> TRUE".
+// manualText words a manual step, and when and how it was confirmed: "NetQueue on, at esx1: `...`, started
+// anew; in force 14:02:11, sysctls.netNetqueueEnabled FALSE -> TRUE".
 func manualText(h *measure.ManualStep) string {
 	var done []string
 	if h.How != "was so" {
@@ -59,7 +59,7 @@ func manualText(h *measure.ManualStep) string {
 	return fmt.Sprintf("%s; in force %s: %s", s, h.DoneAt.Format("15:04:05"), fact)
 }
 
-// plannedManual is what will have to be done, before a plan runs.
+// plannedManual words a manual step before a plan runs.
 func plannedManual(h plan.ManualStep) string {
 	s := doc.Clean(h.Variant) + ": at " + doc.Clean(h.Host) + ", "
 	for i, c := range h.Commands {

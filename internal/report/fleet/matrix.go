@@ -9,7 +9,7 @@ import (
 	"thru/internal/stat"
 )
 
-// Bounds of a matrix, in hosts on a side.
+// Limits of a matrix, in hosts on a side.
 const (
 	leastPairs    = 4
 	maxTextMatrix = 24
@@ -17,15 +17,15 @@ const (
 	heats         = 9
 )
 
-// What stands for a pair without a figure.
+// Texts for a pair without a figure.
 const (
 	cellFailed   = "fail"
 	cellMissing  = "?"
 	matrixLegend = "senders down, receivers across"
 )
 
-// newMatrix lays out the pairs of a set; nil where a list says more: fewer than
-// two on a side, or most places empty.
+// newMatrix returns the matrix of a set's pairs; nil if a list is better: fewer than two hosts on a side, or
+// most cells empty.
 func newMatrix(s *Set) *doc.Matrix {
 	m := &doc.Matrix{}
 	row, col := map[string]int{}, map[string]int{}
@@ -59,8 +59,8 @@ func newMatrix(s *Set) *doc.Matrix {
 	return m
 }
 
-// orderMatrix sorts the hosts of a side by their names, numbers in them by size, so
-// that the diagonal is one.
+// orderMatrix sorts the hosts of both sides by name, with numbers in numeric order, so that the diagonal is
+// straight.
 func orderMatrix(m *doc.Matrix, row, col map[string]int) {
 	slices.SortFunc(m.Rows, result.ByName)
 	slices.SortFunc(m.Cols, result.ByName)
@@ -72,7 +72,7 @@ func orderMatrix(m *doc.Matrix, row, col map[string]int) {
 	}
 }
 
-// fillMatrix enters the figures. One that is less than half of the middle one stands out.
+// fillMatrix enters the figures. It marks those below half the median.
 func fillMatrix(m *doc.Matrix, s *Set, in doc.Scale, row, col map[string]int) {
 	values := s.values()
 	most, middle := greatestValue(values), stat.Median(values)
@@ -96,7 +96,7 @@ func fillMatrix(m *doc.Matrix, s *Set, in doc.Scale, row, col map[string]int) {
 	}
 }
 
-// legendOf says what the places without a figure mean.
+// legendOf explains the cells without a figure.
 func legendOf(m *doc.Matrix) string {
 	legend, failed, missing := matrixLegend, false, false
 	for _, r := range m.Cells {

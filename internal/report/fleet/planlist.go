@@ -16,12 +16,11 @@ import (
 	"thru/internal/unit"
 )
 
-// nameWidth is the column of the names.
+// nameWidth is the width of the column of names.
 const nameWidth = 15
 
-// PlanList prints what a plan will do: how much and how long in the first
-// line, then each step with its traffic, and the pairs where they are others
-// than those of the step before.
+// PlanList prints what a plan will do: amount and duration in the first line, then each step with its
+// traffic, and its pairs if they differ from those of the previous step.
 func PlanList(w io.Writer, pl plan.Plan, o text.Options) error {
 	p := text.New(o)
 	p.Wrap(text.Bold, 0, "", PlanLine(pl))
@@ -53,7 +52,7 @@ func PlanList(w io.Writer, pl plan.Plan, o text.Options) error {
 	return p.Flush(w)
 }
 
-// PlanLine is a plan in a line: "dci: 56 pairs in 12 steps, 3 runs of each, about 14 min".
+// PlanLine returns a plan in a line: "dci: 56 pairs in 12 steps, 3 runs of each, about 14 min".
 func PlanLine(pl plan.Plan) string {
 	pairs := map[[2]string]bool{}
 	for _, s := range pl.Steps {
@@ -107,7 +106,7 @@ func endPointText(e plan.EndPoint) string {
 	return strings.TrimSpace(doc.Clean(e.Name) + " " + doc.Bracket(doc.Join(at, facts.Labels(e.Labels, true), data)))
 }
 
-// wantedText is a target: "total goodput at least 9 Gb/s, where streams is 8".
+// wantedText returns a target: "total goodput at least 9 Gb/s, where streams is 8".
 func wantedText(t plan.Target) string {
 	figure, wanted := targetFigure(t.Figure, t.Wanted)
 	word := "at least"
@@ -125,7 +124,7 @@ func wantedText(t plan.Target) string {
 	return s
 }
 
-// targetFigure names a figure of a target, and prints a value of it.
+// targetFigure returns the name of a target's figure, and formats its value.
 func targetFigure(figure string, v float64) (name, value string) {
 	switch figure {
 	case "goodput_bps":
@@ -142,8 +141,8 @@ func targetFigure(figure string, v float64) (name, value string) {
 	return doc.Clean(figure), doc.Plain(v)
 }
 
-// planSteps prints the steps as a table, and below it the pairs of each step,
-// once where steps that follow each other have the same.
+// planSteps prints the steps as a table, and below it the pairs of each step, once if consecutive steps have
+// the same.
 func planSteps(p *text.Printer, pl plan.Plan) {
 	g := doc.Table{Columns: []doc.Column{{Name: "step", Right: true}, {Name: "what", Least: 12}, {Name: "flows", Right: true}, {Name: "traffic", Least: 12}, {Name: "time", Right: true}}}
 	for i, s := range pl.Steps {
@@ -165,7 +164,7 @@ func planSteps(p *text.Printer, pl plan.Plan) {
 	}
 }
 
-// stepsText is "step 3", "steps 1-2".
+// stepsText returns "step 3" or "steps 1-2".
 func stepsText(first, last int) string {
 	if first == last {
 		return fmt.Sprintf("step %d", first)
@@ -184,8 +183,8 @@ func stepName(s plan.Step) string {
 	return name
 }
 
-// pairNames are the pairs of a step, each once: "a->b", "a->c (4 flows)". They
-// have no spaces around the arrow, so that no line breaks there.
+// pairNames returns the pairs of a step, each once: "a->b", "a->c (4 flows)". No spaces around the arrow, so
+// that no line breaks there.
 func pairNames(s plan.Step) []string {
 	flows := map[string]int{}
 	var names []string
@@ -203,7 +202,7 @@ func pairNames(s plan.Step) []string {
 	return names
 }
 
-// traffics are the kinds of traffic of a step, each once, without what its label says.
+// traffics returns the kinds of traffic of a step, each once, without the parts that its label contains.
 func traffics(s plan.Step) string {
 	var all []string
 	for _, x := range s.Specs {

@@ -12,21 +12,21 @@ import (
 	"thru/internal/report/result"
 )
 
-// maxChartLines bounds the lines of a chart, as there are colours for so many.
+// maxChartLines limits the lines of a chart to the number of styles.
 const maxChartLines = draw.Styles
 
-// numericAxes are those whose values have an order, the most telling one first.
+// numericAxes returns the axes with ordered values, the most useful one first.
 func numericAxes() []string { return []string{"end_points", "cpus", "streams", "window", "length"} }
 
-// newSetChart draws what the sets carried over one axis, a line for each value of
-// another one; nil where a drawing would not show it.
+// newSetChart draws what the sets carried over one axis, with a line for each value of another one; nil if a
+// chart would not show it.
 func newSetChart(sets []*Set) *doc.Chart {
 	over, beside, ok := chartAxes(sets)
 	if !ok {
 		return nil
 	}
 	in := scaleOf(sets, (*Set).amount)
-	if in.Div == 0 { // small ones would lie on the ground
+	if in.Div == 0 { // small values would lie on the axis
 		return nil
 	}
 	at, names := valuesOf(sets, over), valuesOf(sets, beside)
@@ -59,8 +59,8 @@ func newSetChart(sets []*Set) *doc.Chart {
 	return &c
 }
 
-// chartAxes picks the axis that a chart runs over, and the one that its lines
-// tell apart: there must be one point for each pair of their values, at most.
+// chartAxes chooses the x axis of a chart and the axis that its lines stand for: each pair of their values
+// must have at most one point.
 func chartAxes(sets []*Set) (over, beside string, ok bool) {
 	var varied []string
 	for _, n := range axisNames(sets) {
@@ -86,7 +86,7 @@ func chartAxes(sets []*Set) (over, beside string, ok bool) {
 	return over, beside, len(valuesOf(sets, beside)) <= maxChartLines
 }
 
-// valuesOf are the values of an axis, in the order in which they first come.
+// valuesOf returns the values of an axis, in order of appearance.
 func valuesOf(sets []*Set, name string) []string {
 	var all []string
 	for _, s := range sets {
@@ -97,7 +97,7 @@ func valuesOf(sets []*Set, name string) []string {
 	return all
 }
 
-// interval is where what a set carried lies; of several pairs in turn it is the value alone.
+// interval returns the interval of a set's rate; for several pairs in turn only the value.
 func (s *Set) interval() (low, high float64) {
 	if f := s.figure(); f != nil {
 		return result.Interval(f)

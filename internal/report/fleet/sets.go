@@ -12,9 +12,8 @@ import (
 	"thru/internal/unit"
 )
 
-// Set is what a plan measured under the same conditions: the groups that have
-// the same rung and axes. One group is of pairs that ran at once; several ran
-// one after the other.
+// Set is what a plan measured under the same conditions: the groups with the same rung and axes. One group
+// holds pairs that ran at once; several groups ran one after the other.
 type Set struct {
 	Name   string // "4 streams, default window"
 	Rung   string
@@ -31,12 +30,12 @@ type pairFigure struct {
 	Flows    int
 	Value    *float64 // bit/s, or requests a second; nil: no figure
 	Failed   string   // why; empty: it did not fail
-	Whole    bool     // a run of it ended as planned, which its figure is of
+	Whole    bool     // a run of it ended as planned, and its figure is of that run
 	Cells    []*measure.Cell
 }
 
-// Sets are those of a document, in the order in which they were measured.
-// Cells beside the main ones and latency probes are not part of them.
+// Sets returns the sets of a document, in the order of measurement. They exclude baselines and latency
+// probes.
 func Sets(d *measure.Document) []*Set {
 	var all []*Set
 	byKey, byGroup := map[string]*Set{}, map[int][]*measure.Cell{}
@@ -68,7 +67,7 @@ func Sets(d *measure.Document) []*Set {
 	return all
 }
 
-// bulkFirst leaves out requests that ran beside data: they show its latency.
+// bulkFirst omits requests that ran with data: they show its latency.
 func bulkFirst(cells []*measure.Cell) []*measure.Cell {
 	bulk := slices.DeleteFunc(slices.Clone(cells), result.Asks)
 	if len(bulk) == 0 {
@@ -77,7 +76,7 @@ func bulkFirst(cells []*measure.Cell) []*measure.Cell {
 	return bulk
 }
 
-// pair adds up the flows of each pair. A pair of several groups has their mean.
+// pair adds up the flows of each pair. A pair in several groups has their mean.
 func (s *Set) pair() {
 	type key struct{ from, to string }
 	at, groups := map[key]int{}, map[key]map[int]bool{}
@@ -103,7 +102,7 @@ func (s *Set) pair() {
 	}
 	for _, g := range s.Groups {
 		for _, f := range g.Failed {
-			if p := find(f.From, f.To, g.Group); p.Failed == "" && !f.Counted { // one that counts is in the figures
+			if p := find(f.From, f.To, g.Group); p.Failed == "" && !f.Counted { // a flow that counts is in the figures
 				p.Failed = cmp.Or(doc.Reason(f.Error), "failed")
 			}
 		}
@@ -116,14 +115,14 @@ func (s *Set) pair() {
 	}
 }
 
-// Name is the pair: "a -> b".
+// Name returns the pair: "a -> b".
 func (p pairFigure) Name() string { return result.PairName(p.From, p.To) }
 
-// AtOnce tells whether the pairs of the set ran at the same time.
+// AtOnce reports whether the pairs of the set ran at the same time.
 func (s *Set) AtOnce() bool { return len(s.Groups) == 1 && (len(s.Cells) > 1 || len(s.Pairs) > 1) }
 
-// together is what all pairs of a set that ran at once carried, and whether
-// that is over the time in which all of them ran, not a mere sum.
+// together returns what all pairs of a set that ran at once carried, and whether the rate is over the time in
+// which all of them ran, not a mere sum.
 func (s *Set) together() (bps float64, overlap, ok bool) {
 	if !s.AtOnce() {
 		return 0, false, false
@@ -138,7 +137,7 @@ func (s *Set) together() (bps float64, overlap, ok bool) {
 	return 0, false, false
 }
 
-// amount is what sets are ranked by: what all carried at once, else the mean of the pairs.
+// amount returns the value to rank sets by: the total of pairs that ran at once, else the mean of the pairs.
 func (s *Set) amount() float64 {
 	if v, _, ok := s.together(); ok {
 		return v
@@ -150,8 +149,8 @@ func (s *Set) amount() float64 {
 	return stat.Mean(values)
 }
 
-// values are those of the pairs that have one, in order of size. One that
-// failed on the way counts only where all did.
+// values returns the pairs' values in ascending order. Values of pairs that failed midway count only if all
+// failed.
 func (s *Set) values() []float64 {
 	var whole, parts []float64
 	for _, p := range s.Pairs {
@@ -174,7 +173,7 @@ func (s *Set) failed() int {
 	return len(slices.DeleteFunc(slices.Clone(s.Pairs), func(p pairFigure) bool { return p.Failed == "" }))
 }
 
-// Best is the set that carried most; nil where none carried anything.
+// Best returns the set that carried most; nil if none carried anything.
 func Best(sets []*Set) *Set {
 	var most *Set
 	for _, s := range sets {
@@ -185,8 +184,8 @@ func Best(sets []*Set) *Set {
 	return most
 }
 
-// scaleOf is the unit of all figures of the sets: none where they lie so far
-// apart, or are of so different kinds, that each one names its own.
+// scaleOf returns the unit of all figures of the sets: none if they are too far apart, or of different kinds,
+// so that each needs its own.
 func scaleOf(sets []*Set, value func(*Set) float64) doc.Scale {
 	most, least, asked := 0.0, 0.0, 0
 	for _, s := range sets {
@@ -208,11 +207,10 @@ func scaleOf(sets []*Set, value func(*Set) float64) doc.Scale {
 	return doc.ScaleFor(most)
 }
 
-// farBetween is how many times a rate is another one, where one unit would cost
-// the small one its digits.
+// farBetween is the ratio of two rates above which a common unit would cost the small one its digits.
 const farBetween = 50
 
-// number prints a figure of the set in a unit of all.
+// number prints a figure of the set in a common unit.
 func (s *Set) number(in doc.Scale, v float64) string {
 	if s.Asks {
 		if in.Div == 0 {
@@ -231,7 +229,7 @@ func (s *Set) rate(v float64) string {
 	return unit.Rate(v)
 }
 
-// slowest are the pairs of a set from the one that carried least: failed ones first.
+// slowest returns the pairs of a set in ascending order of rate: failed ones first.
 func (s *Set) slowest() []pairFigure {
 	sorted := slices.Clone(s.Pairs)
 	slices.SortStableFunc(sorted, func(a, b pairFigure) int {
@@ -246,10 +244,10 @@ func (s *Set) slowest() []pairFigure {
 	return sorted
 }
 
-// perCore is what a core of all hosts of the set carried (stat.PerCore).
+// perCore returns the rate per core of all hosts of the set (stat.PerCore).
 func (s *Set) perCore() *float64 { return stat.PerCore(s.hosts()) }
 
-// hosts are those of all groups of the set.
+// hosts returns the hosts of all groups of the set.
 func (s *Set) hosts() (all []measure.Share) {
 	for _, g := range s.Groups {
 		all = append(all, g.Hosts...)
@@ -257,7 +255,7 @@ func (s *Set) hosts() (all []measure.Share) {
 	return all
 }
 
-// busiest is the host whose CPU was used most; nil where none is known.
+// busiest returns the host with the highest CPU load; nil if none is known.
 func (s *Set) busiest() *measure.Share {
 	hosts := slices.DeleteFunc(s.hosts(), func(h measure.Share) bool { return h.CPU == nil })
 	if len(hosts) == 0 {
@@ -266,18 +264,18 @@ func (s *Set) busiest() *measure.Share {
 	return new(slices.MaxFunc(hosts, moreCPU))
 }
 
-// Is tells of a document with more than a pair of hosts, or more than one
-// setting: no cell of it stands for the whole.
+// Is reports whether a document has more than one pair of hosts, or more than one setting: then no cell
+// stands for the whole.
 func Is(d *measure.Document) bool {
 	return result.IsPlanned(d) && (result.MainCount(d) > result.FewCells || len(Sets(d)) > 1)
 }
 
-// inLadders tells whether the matrix of a rung shows all of a set.
+// inLadders reports whether the matrix of a rung shows all of a set.
 func inLadders(d *measure.Document, s *Set) bool {
 	return len(s.Cells) > 0 && !slices.ContainsFunc(s.Cells, func(c *measure.Cell) bool { return !ladder.Has(d, c) })
 }
 
-// figure is what a set carried; nil of several pairs in turn.
+// figure returns what a set carried; nil for several pairs in turn.
 func (s *Set) figure() *measure.Figure {
 	switch {
 	case s.AtOnce() && s.Groups[0].Aggregate != nil:
@@ -288,7 +286,7 @@ func (s *Set) figure() *measure.Figure {
 	return nil
 }
 
-// figuresOf are those of all sets that have one.
+// figuresOf returns the figures of all sets that have one.
 func figuresOf(sets []*Set) (all []*measure.Figure) {
 	for _, s := range sets {
 		if f := s.figure(); f != nil {
@@ -298,7 +296,7 @@ func figuresOf(sets []*Set) (all []*measure.Figure) {
 	return all
 }
 
-// moreCPU orders hosts by the CPU that they used; those that do not say come first.
+// moreCPU orders hosts by CPU load; unknown loads come first.
 func moreCPU(a, b measure.Share) int {
 	pct := func(h measure.Share) float64 {
 		if h.CPU == nil {

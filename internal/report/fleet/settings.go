@@ -15,18 +15,18 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of the tables of a fleet.
+// Limits of the tables of a fleet.
 const (
 	maxSetRows   = 200 // on the page
-	fewSets      = 2   // that are all shown in detail in a terminal
+	fewSets      = 2   // up to this number a terminal shows all in detail
 	textSetRows  = 40
 	textHostRows = 24
 )
 
-// setTable is a row for each set of a plan: what was varied, and what came of it.
+// setTable returns a row for each set of a plan: the varied settings, and the results.
 func setTable(sets []*Set) doc.Table {
 	names, in, most := axisNames(sets), scaleOf(sets, (*Set).amount), Best(sets)
-	table, err := published.Load() // a broken table costs the context, not the report
+	table, err := published.Load() // without the published table only the context is missing
 	var columns []setColumn
 	add := func(name string, least int, cell func(*Set) string) {
 		columns = append(columns, setColumn{doc.Column{Name: name, Right: least == 0, Least: least}, cell})
@@ -64,7 +64,7 @@ func setTable(sets []*Set) doc.Table {
 	return rowsOf(sets, columns).WithoutEmpty()
 }
 
-// setColumn is a column of the table, and what it says of a set.
+// setColumn is a column of the table, and its value for a set.
 type setColumn struct {
 	doc.Column
 	cell func(*Set) string
@@ -85,7 +85,7 @@ func rowsOf(sets []*Set, columns []setColumn) doc.Table {
 	return g
 }
 
-// axisNames are the axes of all sets, in the order in which they first come.
+// axisNames returns the axes of all sets, in order of appearance.
 func axisNames(sets []*Set) []string {
 	var names []string
 	for _, s := range sets {
@@ -98,7 +98,7 @@ func axisNames(sets []*Set) []string {
 	return names
 }
 
-// axisTitle is what people call an axis.
+// axisTitle returns the common name of an axis.
 func axisTitle(name string) string {
 	switch name {
 	case "cpus":
@@ -118,7 +118,7 @@ func axisValue(axes []measure.Axis, name string) string {
 	return ""
 }
 
-// pairsText is "8", or "6 of 8" where two failed.
+// pairsText returns "8", or "6 of 8" if two failed.
 func (s *Set) pairsText() string {
 	if n := s.failed(); n > 0 {
 		return fmt.Sprintf("%d of %d", len(s.Pairs)-n, len(s.Pairs))
@@ -126,7 +126,7 @@ func (s *Set) pairsText() string {
 	return fmt.Sprint(len(s.Pairs))
 }
 
-// togetherText marks the most with a star, and what may be as much with "~".
+// togetherText marks the highest figure with a star, and those not significantly lower with "~".
 func (s *Set) togetherText(in doc.Scale, most *Set, of []*measure.Figure) string {
 	v, overlap, ok := s.together()
 	switch {
@@ -149,7 +149,7 @@ func (s *Set) rangeText(in doc.Scale) string {
 	return in.Span(s.Groups[0].Aggregate.Low, s.Groups[0].Aggregate.High)
 }
 
-// runsText is the range of the runs of a set's only flow.
+// runsText returns the range of the runs of a set's only flow.
 func (s *Set) runsText(in doc.Scale) string {
 	if len(s.Cells) == 1 {
 		if f := stat.MainFigure(s.Cells[0]); f != nil && result.HasRange(f) && !s.Asks {
@@ -159,7 +159,7 @@ func (s *Set) runsText(in doc.Scale) string {
 	return "-"
 }
 
-// eachText is the least and the greatest figure of a pair.
+// eachText returns the lowest and the highest figure of a pair.
 func (s *Set) eachText(in doc.Scale) string {
 	values := s.values()
 	switch {
@@ -173,7 +173,7 @@ func (s *Set) eachText(in doc.Scale) string {
 	return in.Span(values[0], values[len(values)-1])
 }
 
-// lostText is the greatest loss of the set's datagrams.
+// lostText returns the highest packet loss of the set's datagrams.
 func (s *Set) lostText() string {
 	most, known := 0.0, false
 	for _, c := range s.Cells {
@@ -187,8 +187,7 @@ func (s *Set) lostText() string {
 	return unit.Percent(most)
 }
 
-// latencyText is the longest of a percentile: of the requests, or of those
-// beside data under load.
+// latencyText returns the longest of a percentile: of the requests, or under load of the latency probes.
 func (s *Set) latencyText(of func(*measure.Latency) int64) string {
 	most := int64(-1)
 	for _, c := range s.Cells {
@@ -205,7 +204,7 @@ func (s *Set) latencyText(of func(*measure.Latency) int64) string {
 	return doc.ShortTime(most)
 }
 
-// limitOf is the cause that holds back most of the set's flows: "paced", "paced 6 of 12".
+// limitOf returns the cause that limits most of the set's flows: "paced", "paced 6 of 12".
 func (s *Set) limitOf() string {
 	causes := map[string]int{}
 	for _, c := range s.Cells {
@@ -232,7 +231,7 @@ func (s *Set) fairnessText() string {
 	return fmt.Sprintf("%.3f", *s.Groups[0].Fairness)
 }
 
-// busiestText is the host whose CPU was used most: "b 87%".
+// busiestText returns the host with the highest CPU load: "b 87%".
 func (s *Set) busiestText() string {
 	h := s.busiest()
 	if h == nil {
@@ -248,7 +247,7 @@ func (s *Set) perCoreText(in doc.Scale) string {
 	return "-"
 }
 
-// vcpuText is what was published for a machine of as many CPUs (B-16).
+// vcpuText returns the published figure for a machine with as many CPUs (B-16).
 func vcpuText(t published.Table, s *Set) string {
 	if len(s.Cells) == 0 {
 		return ""
@@ -260,7 +259,7 @@ func vcpuText(t published.Table, s *Set) string {
 	return ladder.ReferenceText(row)
 }
 
-// shareTable is what each host, or all hosts of a label, had of a set that ran at once.
+// shareTable returns the share of each host, or of all hosts of a label, in a set that ran at once.
 func shareTable(shares []measure.Share, what string, most int) doc.Table {
 	in := doc.ScaleFor(greatestShare(shares))
 	g := doc.Table{Most: textHostRows, Rest: elsewhere, Columns: []doc.Column{{Name: what, Least: 8}, {Name: "flows", Right: true}, {Name: "sent, " + in.Name, Right: true}, {Name: "received", Right: true},
@@ -307,7 +306,7 @@ func shareCPU(in doc.Scale, h measure.Share) []string {
 	return []string{cpu, cores, busiest, memory, numberOr(in, h.PerCoreBps)}
 }
 
-// overlapText says how simultaneous the pairs of a group were.
+// overlapText words how simultaneous the pairs of a group were.
 func overlapText(o *measure.Overlap) string {
 	if o == nil {
 		return ""
@@ -320,7 +319,7 @@ func overlapText(o *measure.Overlap) string {
 		unit.Duration(o.Ns), unit.Percent(o.SharePct), unit.Duration(o.SkewNs), clocks)
 }
 
-// pairTable lists pairs with what tells why one is slow.
+// pairTable lists pairs with the figures that explain a low rate.
 func pairTable(s *Set, pairs []pairFigure) doc.Table {
 	in := scaleOf([]*Set{s}, func(s *Set) float64 { return greatestValue(s.values()) })
 	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "pair", Least: 10}, {Name: in.Name, Right: true}, {Name: "range", Right: true}, {Name: "of ceiling", Right: true},
@@ -345,7 +344,7 @@ func pairTable(s *Set, pairs []pairFigure) doc.Table {
 	return g.WithoutEmpty()
 }
 
-// why is what failed a pair, else the cause that binds it.
+// why returns why a pair failed, else the cause that limits it.
 func (p pairFigure) why() string {
 	if p.Failed != "" {
 		return p.Failed
@@ -358,7 +357,7 @@ func (p pairFigure) why() string {
 	return "-"
 }
 
-// cellColumns fills what a pair of one flow has beside its rate.
+// cellColumns fills the other figures of a pair with one flow.
 func cellColumns(r []string, c *measure.Cell, s *Set, in doc.Scale) {
 	if f := stat.MainFigure(c); f != nil && result.HasRange(f) {
 		r[2] = s.number(in, f.Low) + "-" + s.number(in, f.High)
@@ -387,7 +386,7 @@ func greatestValue(sorted []float64) float64 {
 	return sorted[len(sorted)-1]
 }
 
-// failedTone marks what failed.
+// failedTone marks failures.
 func failedTone(cell string) doc.Tone {
 	switch {
 	case cell == "failed" || cell == "fail":
@@ -398,5 +397,5 @@ func failedTone(cell string) doc.Tone {
 	return doc.ToneNone
 }
 
-// elsewhere is where a terminal's reader finds the rows that have no room.
+// elsewhere names where to find the rows that do not fit a terminal.
 const elsewhere = "see the HTML report"

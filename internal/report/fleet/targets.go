@@ -11,14 +11,14 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is said of targets and comparisons.
+// Limits of what is shown of targets and comparisons.
 const (
 	textTargetRows = 20
-	fewTargets     = 8 // that are all listed in a terminal
+	fewTargets     = 8 // up to this number a terminal lists all
 	maxCompared    = 40
 )
 
-// TargetTable lists what the plan demands and what came of it, what failed first.
+// TargetTable lists the targets of the plan and their results, failed ones first.
 func TargetTable(d *measure.Document) doc.Table {
 	g := doc.Table{Tone: failedTone, Columns: []doc.Column{{Name: "target", Least: 14}, {Name: "wanted", Right: true}, {Name: "got", Right: true}, {Name: ""}, {Name: "why", Least: 14}}}
 	sorted := slices.Clone(d.Targets)
@@ -34,7 +34,7 @@ func TargetTable(d *measure.Document) doc.Table {
 		}
 		bar += result.TargetValue(t.Wanted, t.Unit)
 		why := doc.Clean(t.Reason)
-		if why == got { // it stands beside
+		if why == got { // the column before has it
 			why = ""
 		}
 		g.Rows = append(g.Rows, []string{doc.Clean(t.What), bar, got, []string{"fail", "pass"}[passed(t)], doc.OrDash(why)})
@@ -42,7 +42,7 @@ func TargetTable(d *measure.Document) doc.Table {
 	return g
 }
 
-// brief leaves out the targets that are met where there are many.
+// brief omits met targets if there are many.
 func brief(g doc.Table) doc.Table {
 	met := slices.IndexFunc(g.Rows, func(r []string) bool { return r[3] == "pass" })
 	if n := len(g.Rows) - met; met >= 0 && len(g.Rows) > fewTargets {
@@ -61,7 +61,7 @@ func passed(t measure.Target) int {
 	return 0
 }
 
-// TargetsLine says "3 of 8 targets failed", "all 8 targets are met".
+// TargetsLine returns "3 of 8 targets failed", "all 8 targets are met".
 func TargetsLine(d *measure.Document) string {
 	failed := FailedTargets(d)
 	switch n := len(d.Targets); {
@@ -78,7 +78,7 @@ func TargetsLine(d *measure.Document) string {
 	}
 }
 
-// targetsAnswer says it in the answer: what is not met may be open.
+// targetsAnswer is TargetsLine for the answer: a target that is not met may be inconclusive.
 func targetsAnswer(d *measure.Document) string {
 	if v := d.Verdict; v != nil && v.Inconclusive {
 		return result.VerdictWord(v) + ", " + TargetsLine(d)
@@ -100,7 +100,7 @@ type comparison struct {
 	Text    string // one sentence
 	Reason  string
 	Outcome string
-	Guards  []string // figures beside it that got worse, or were not judged
+	Guards  []string // guardrails that got worse, or were not judged
 	Tone    doc.Tone
 }
 
@@ -120,8 +120,8 @@ func newComparisons(d *measure.Document) []comparison {
 	return all
 }
 
-// comparisonText says "bbr carries 12% more than cubic (95% interval 9.1% to
-// 15% more; 8 pairs of runs): improved".
+// comparisonText returns "bbr carries 12% more than cubic (95% interval 9.1% to 15% more; 8 pairs of runs):
+// improved".
 func comparisonText(c *measure.Comparison) string {
 	verb := "carries"
 	if c.Figure == "transactions_per_s" {
@@ -154,7 +154,7 @@ func comparisonText(c *measure.Comparison) string {
 	return s + ": " + doc.Clean(c.Outcome)
 }
 
-// comparedRuns says of how many runs a comparison is: "8 pairs of runs".
+// comparedRuns returns the number of runs of a comparison: "8 pairs of runs".
 func comparedRuns(c *measure.Comparison) string {
 	if b := c.Blocks; b != nil {
 		return fmt.Sprintf("%d and %s, in blocks", b.BaseRuns, unit.Plural(b.VariantRuns, "run"))

@@ -12,14 +12,14 @@ import (
 	"thru/internal/unit"
 )
 
-// waterfall is the rungs of a ladder, the lowest first, with what each layer costs.
+// waterfall holds the rungs of a ladder, the lowest first, with the cost of each layer.
 type waterfall struct {
 	draw.Fall
 	Unit  doc.Scale
 	Notes []string
 }
 
-// newWaterfall makes the rungs of a document ready; nil where it has none.
+// newWaterfall returns the rungs of a document; nil if it has none.
 func newWaterfall(d *measure.Document) *waterfall {
 	if d.Ladder == nil || len(d.Ladder.Rungs) == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (w *waterfall) bar(r *measure.Rung, below float64) draw.Rung {
 	return b
 }
 
-// pathOf is the path of a rung: "a -> b", or the one host.
+// pathOf returns the path of a rung: "a -> b", or the one host.
 func pathOf(from, to string) string {
 	if from == to {
 		return doc.Clean(from)
@@ -91,7 +91,7 @@ func pathOf(from, to string) string {
 	return doc.Clean(from + " -> " + to)
 }
 
-// RungRate is what a rung carried, of its link where that is known.
+// RungRate returns what a rung carried, as a part of its link rate if known.
 func RungRate(r *measure.Rung) string {
 	if r.Ceiling == nil || r.Ceiling.LinkBps <= 0 {
 		return unit.Rate(r.Best.Value)
@@ -100,7 +100,7 @@ func RungRate(r *measure.Rung) string {
 	return rateOf(r.Best.Value, float64(r.Ceiling.LinkBps), in)
 }
 
-// rateOf is "9.41 of 10 Gb/s", in two units where one would not do for both.
+// rateOf returns "9.41 of 10 Gb/s", with two units if one does not fit both.
 func rateOf(bps, link float64, in doc.Scale) string {
 	if bps < in.Div/10 {
 		return unit.Rate(bps) + " of " + doc.Plain(link/in.Div) + " " + in.Name
@@ -108,7 +108,7 @@ func rateOf(bps, link float64, in doc.Scale) string {
 	return in.Number(bps) + " of " + doc.Plain(link/in.Div) + " " + in.Name
 }
 
-// changeText is a change in percent with its sign: "-53%", "+4.2%".
+// changeText returns a change in percent with its sign: "-53%", "+4.2%".
 func changeText(pct float64) string {
 	if s := unit.Percent(pct); pct > 0 {
 		return "+" + s
@@ -117,7 +117,7 @@ func changeText(pct float64) string {
 	}
 }
 
-// Table is the rungs with their bars. On a terminal the matrix of each rung says what it was best with.
+// Table returns the rungs with their bars. On a terminal the matrix of each rung shows its best setting.
 func (w *waterfall) Table() doc.Table {
 	bars := make([]doc.Bar, 0, len(w.Rungs))
 	t := doc.Table{Tone: failedTone}
@@ -130,12 +130,12 @@ func (w *waterfall) Table() doc.Table {
 	return t.WithoutEmpty()
 }
 
-// Blocks are the rungs, and what stands behind their figures.
+// Blocks returns the rungs, and the notes about their figures.
 func (w *waterfall) Blocks() []doc.Block {
 	return []doc.Block{doc.Section{Title: "What each layer costs", Body: []doc.Block{w.Table(), doc.List{Lines: w.Lines(), Notes: true}}}}
 }
 
-// Lines say what stands behind the figures.
+// Lines returns the notes about the figures.
 func (w *waterfall) Lines() (all []string) {
 	for _, r := range w.Rungs {
 		for _, s := range r.Said {
@@ -145,8 +145,8 @@ func (w *waterfall) Lines() (all []string) {
 	return append(all, append(w.Notes, "published figures are there to compare how they change with streams and window: "+ladder.Caution)...)
 }
 
-// chanceText says of a rung that what it takes of the one below may be chance: 0
-// lies in its interval. Older results have none.
+// chanceText words that the loss of a rung against the one below may be chance: its interval contains 0.
+// Older results have no interval.
 func chanceText(r *measure.Rung) string {
 	if r.LossLowPct == nil || r.LossHighPct == nil || *r.LossLowPct > 0 || *r.LossHighPct < 0 {
 		return ""

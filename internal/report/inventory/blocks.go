@@ -1,5 +1,6 @@
-// Package inventory prints what hypervisors tell of their machines: tables, what stands out, a sheet of each host
-// and guest, the lines of an acceptance record, and CSV. Of a test it is what lies below the end points.
+// Package inventory prints the inventories of hypervisors: tables, anomalies, a fact sheet of each host and
+// guest, the lines of an acceptance record, and CSV. For a test it prints the hosts and guests of the end
+// points.
 package inventory
 
 import (
@@ -10,11 +11,10 @@ import (
 	"thru/internal/unit"
 )
 
-// textGuests bounds the guests that are listed on a terminal of some width; a
-// program, or a file, gets all.
+// textGuests limits the guests listed on a terminal; output to a program or a file has all.
 const textGuests = 200
 
-// Blocks are the inventories that were asked for, or what lies below the end points of a test.
+// Blocks returns the requested inventories, or the placement of a test's end points.
 func Blocks(d *measure.Document) (out []doc.Block) {
 	all := newEstates(d)
 	for i := range all {
@@ -23,14 +23,14 @@ func Blocks(d *measure.Document) (out []doc.Block) {
 	return out
 }
 
-// section is one inventory. Of one guest, or one host, a terminal has all that is known.
+// section returns one inventory. For a single guest or host a terminal shows the whole fact sheet.
 func (e *view) section(several bool) doc.Block {
 	title := "Inventory"
 	if e.Below {
 		title = "Below the end points"
 	}
 	answer, guests := doc.Block(doc.Para{Text: e.Answer}), e.all()
-	if !e.Below && !several { // the answer of all
+	if !e.Below && !several { // the report's answer already has it
 		answer = doc.Only{For: doc.Markdown, Body: []doc.Block{answer}}
 	}
 	hosts, machines := []doc.Block{e.Hosts}, []doc.Block{guests}
@@ -46,7 +46,7 @@ func (e *view) section(several bool) doc.Block {
 			factSheets("The sheet of each VM", e.GuestFactSheets, doc.Para{Text: e.unshown()}), doc.Titled("Not checked", doc.GapTable(e.Gaps))}})
 }
 
-// standOut is what the settings speak against.
+// standOut returns the anomalies in the settings.
 func (e *view) standOut() doc.Notice {
 	n := doc.Notice{Title: "Stands out", Tone: doc.ToneWarn}
 	for _, m := range e.Observations {
@@ -55,7 +55,7 @@ func (e *view) standOut() doc.Notice {
 	return n
 }
 
-// open is what is not known, in few lines.
+// open returns what is not known, in few lines.
 func (e *view) open() doc.Notice {
 	n := doc.Notice{Name: doc.NotChecked}
 	for i, g := range e.Gaps {
@@ -68,7 +68,7 @@ func (e *view) open() doc.Notice {
 	return n
 }
 
-// machines are the guests, by their hosts where they are many.
+// machines returns the guests, grouped by host if there are many.
 func (e *view) machines() doc.Block {
 	f := doc.Filter{}
 	if e.filtered() {
@@ -84,7 +84,7 @@ func (e *view) machines() doc.Block {
 	return doc.Titled("Virtual machines", f)
 }
 
-// all is one table of the guests of all groups, as a terminal lists them.
+// all returns one table of the guests of all groups, for a terminal.
 func (e *view) all() doc.Table {
 	t := doc.Table{Caption: "Virtual machines", Columns: guestColumns(), Fit: true, Most: textGuests, Rest: "--vm PATTERN chooses, --csv FILE, --json and --html FILE have all"}
 	for _, group := range e.Groups {
@@ -94,7 +94,7 @@ func (e *view) all() doc.Table {
 	return t.WithoutEmpty()
 }
 
-// factSheets are folded, each by itself.
+// factSheets returns the fact sheets, each folded.
 func factSheets(title string, all []factSheet, more ...doc.Block) doc.Block {
 	d := doc.Details{Title: title}
 	for _, s := range all {
@@ -106,10 +106,10 @@ func factSheets(title string, all []factSheet, more ...doc.Block) doc.Block {
 	return d
 }
 
-// pairs are all that is known of one host or guest.
+// pairs returns all facts of one host or guest.
 func (s factSheet) pairs() doc.Pairs { return doc.Pairs{Name: doc.Join(s.Name, s.About), Rows: s.Rows} }
 
-// Method says where an inventory comes from, and what it leaves open.
+// Method explains the source of an inventory, and its limits.
 func Method() []string {
 	return []string{
 		"What stands here is what the hypervisor's own interfaces say of guests, hosts and networks; it was only read, and nothing was changed or measured.",
@@ -117,7 +117,7 @@ func Method() []string {
 	}
 }
 
-// unshown says how to see the guests that have no sheet; "" where all have one.
+// unshown explains how to see the guests without a fact sheet; "" if all have one.
 func (e view) unshown() string {
 	if e.Unsheeted == 0 {
 		return ""

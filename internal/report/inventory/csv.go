@@ -12,16 +12,16 @@ import (
 	"thru/internal/measure"
 )
 
-// inventoryColumns are the columns of an inventory as CSV; each names its unit.
-// The first ones say what a row is of.
+// inventoryColumns returns the columns of an inventory as CSV; each name has its unit. The first ones
+// identify the row.
 func inventoryColumns() []string {
 	return []string{"source", "scope", "id", "name", "of", "host", "cluster", "datacenter", "power", "system", "version",
 		"cpus", "memory_bytes", "cpu_reserved_hz", "cpu_limit_hz", "memory_reserved_bytes", "memory_limit_bytes",
 		"model", "mac", "network", "vlan", "switch", "mtu_bytes", "uplinks", "connected", "addresses", "format", "mode", "size_bytes", "datastore", "uuid", "tools"}
 }
 
-// CSV prints a row for each host ("host"), guest ("vm"), virtual adapter
-// ("adapter"), virtual disk ("disk"), network ("network") and datastore.
+// CSV prints a row for each host ("host"), guest ("vm"), virtual adapter ("adapter"), virtual disk ("disk"),
+// network ("network") and datastore.
 func CSV(w io.Writer, d *measure.Document) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s\r\n", strings.Join(inventoryColumns(), ","))
@@ -31,7 +31,7 @@ func CSV(w io.Writer, d *measure.Document) error {
 			cells["source"] = x.Source
 			row := make([]string, len(inventoryColumns()))
 			for n, name := range inventoryColumns() {
-				if row[n] = cells[name]; strings.Trim(row[n], "0123456789") != "" { // no number, which needs no quotes
+				if row[n] = cells[name]; strings.Trim(row[n], "0123456789") != "" { // a number needs no quotes
 					row[n] = doc.CSV(row[n])
 				}
 			}
@@ -68,7 +68,7 @@ func hostCells(h *measure.GuestHost) map[string]string {
 		"cpus": doc.Number(f.ThreadCount()), "memory_bytes": integer(f.Memory), "model": machineModel(f.Machine), "uuid": h.UUID}
 }
 
-// guestCells are the rows of a guest: itself, its adapters, its disks.
+// guestCells returns the rows of a guest: itself, its adapters, its disks.
 func guestCells(x *index, g *measure.Guest) []map[string]string {
 	host := g.Host
 	if h := x.hosts[g.Host]; h != nil {

@@ -15,8 +15,8 @@ import (
 	"thru/internal/unit"
 )
 
-// hostFactSheet is all that C-07 asks of a host, each line with its value or why
-// there is none, and where the host stands.
+// hostFactSheet returns all facts that C-07 requires of a host, each with its value or the reason why it is
+// missing, and the host's location.
 func hostFactSheet(x *index, h *measure.GuestHost) factSheet {
 	f := h.Facts
 	if f == nil {
@@ -63,8 +63,8 @@ func hostFactSheet(x *index, h *measure.GuestHost) factSheet {
 	return s
 }
 
-// withoutVolumes leaves out what is no disk: a volume that spans some is listed as
-// one, with the file system on it, and stands among the datastores.
+// withoutVolumes omits volumes that span disks: the facts list such a volume as a disk with its file system,
+// and it is among the datastores.
 func withoutVolumes(f *measure.Facts) *measure.Facts {
 	own := *f
 	own.Disks = slices.DeleteFunc(slices.Clone(f.Disks), func(d measure.Disk) bool {
@@ -73,7 +73,7 @@ func withoutVolumes(f *measure.Facts) *measure.Facts {
 	return &own
 }
 
-// ofEach is what could not be read of any guest, by the keys of one.
+// ofEach returns what could not be read of any guest, by the keys of one.
 func ofEach(x *index, kind string) (all []measure.NotChecked) {
 	for _, m := range x.NotChecked {
 		if key, ok := m.Below(kind); ok {
@@ -83,7 +83,7 @@ func ofEach(x *index, kind string) (all []measure.NotChecked) {
 	return all
 }
 
-// line adds a fact, or why it is not there; one without both is left out.
+// line adds a fact, or the reason why it is missing; it omits one without both.
 func (s *factSheet) line(name, value, missing string) {
 	if value = doc.Clean(value); value == "" {
 		value = missing
@@ -107,11 +107,10 @@ func (s *factSheet) rest() {
 	}
 }
 
-// noReason is the reason where none is known.
+// noReason is the reason if none is known.
 const noReason = "the hypervisor does not tell it"
 
-// whyNot is why a fact is missing, by the beginnings of its keys; the reason is
-// then not said once more at the end of the sheet.
+// whyNot returns why a fact is missing, by the prefixes of its keys; rest then omits these keys.
 func (s *factSheet) whyNot(keys ...string) string {
 	s.said = append(s.said, keys...)
 	for _, m := range slices.Concat(s.missing, s.ofAll) {
@@ -122,13 +121,13 @@ func (s *factSheet) whyNot(keys ...string) string {
 	return doc.NotChecked + ": " + noReason
 }
 
-// isMissing tells whether a fact could not be had.
+// isMissing reports whether a fact could not be read.
 func isMissing(missing []measure.NotChecked, key string) bool {
 	return slices.ContainsFunc(missing, func(m measure.NotChecked) bool { return measure.IsPart(m.Fact, key) })
 }
 
-// settingsChanged are those that somebody has changed: "none" where the settings of
-// an ESXi host were read and all are the defaults, with what of them was not read.
+// settingsChanged returns the settings that were changed: "none" if the settings of an ESXi host were read
+// and all are defaults, and which settings were not read.
 func settingsChanged(x *index, h *measure.GuestHost, missing []measure.NotChecked) string {
 	const key = "settings_changed"
 	switch {
@@ -186,14 +185,14 @@ func storesText(x *index, h *measure.GuestHost) string {
 	return strings.Join(all, "; ")
 }
 
-// pciText names the cards of a host, each kind with how many there are.
+// pciText names the cards of a host, each kind with its count.
 func pciText(all []measure.PCIDevice) string {
 	return counted(all[:min(len(all), doc.MostLines)], func(d *measure.PCIDevice) string {
 		return strings.TrimSpace(strings.TrimSpace(d.Vendor+" "+d.Name) + " " + doc.Bracket(d.Class))
 	})
 }
 
-// qemuText is the program that runs the guests of a Linux host, with its version.
+// qemuText returns the program that runs the guests of a Linux host, with its version.
 func qemuText(x *index) string {
 	if x.Kind != measure.KindKVM {
 		return ""
@@ -257,7 +256,7 @@ func switchText(w *measure.VirtualSwitch, host string) string {
 		doc.Prefixed("shaped ", shapingText(w.ShapeIn, w.ShapeOut)), nioc, securityOf(w.Security), snooping, vlans)
 }
 
-// securityOf is what a switch lets guests do beyond their own traffic, in vSphere's words.
+// securityOf words what a switch allows guests beyond their own traffic, in vSphere's terms.
 func securityOf(s *measure.PortSecurity) string {
 	if s == nil {
 		return ""
@@ -275,8 +274,8 @@ func securityOf(s *measure.PortSecurity) string {
 	return doc.Prefixed("security: ", strings.Join(all, ", "))
 }
 
-// guestFactSheet is all that C-08 asks of a guest, each line with its value or why
-// there is none.
+// guestFactSheet returns all facts that C-08 requires of a guest, each with its value or the reason why it is
+// missing.
 func guestFactSheet(x *index, g *measure.Guest) factSheet {
 	s := factSheet{Name: doc.Clean(g.Name), About: doc.Clean(doc.Join(powerText(g), vCPUsText(g.CPUs), bytesText(g.Memory), adaptersText(g))), missing: g.NotChecked, ofAll: ofEach(x, "guests")}
 	host := g.Host
@@ -311,7 +310,7 @@ func guestFactSheet(x *index, g *measure.Guest) factSheet {
 	return s
 }
 
-// noneOf is the word for a list that was read and is empty, or why it is not known.
+// noneOf returns none for a list that was read and is empty, else why it is not known.
 func noneOf(n int, none, missing string) string {
 	if n == 0 && strings.HasSuffix(missing, noReason) {
 		return none
@@ -340,7 +339,7 @@ func guestCPUs(g *measure.Guest) string {
 	return doc.Join(s, doc.Prefixed("model ", measure.Value(g.CPUModel)), doc.Prefixed("NUMA nodes ", unit.List(g.NUMANodes)))
 }
 
-// disks adds a line of each virtual disk.
+// disks adds a line for each virtual disk.
 func (s *factSheet) disks(x *index, g *measure.Guest) {
 	for i := range g.Disks[:min(len(g.Disks), facts.MostInterfaces)] {
 		d := &g.Disks[i]
@@ -371,7 +370,7 @@ func (s *factSheet) disks(x *index, g *measure.Guest) {
 	}
 }
 
-// createdText says how a disk was made.
+// createdText words how a disk was created.
 func createdText(d *measure.GuestDisk) string {
 	if measure.Value(d.Created) == "of its own" {
 		return "no parent: neither a clone nor a snapshot"
@@ -379,7 +378,7 @@ func createdText(d *measure.GuestDisk) string {
 	return doc.Prefixed("created as ", measure.Value(d.Created))
 }
 
-// adapters adds a line of each virtual adapter.
+// adapters adds a line for each virtual adapter.
 func (s *factSheet) adapters(x *index, g *measure.Guest) {
 	for i := range g.NICs[:min(len(g.NICs), facts.MostInterfaces)] {
 		n := &g.NICs[i]
@@ -411,7 +410,7 @@ func withoutText(on map[string]bool) string {
 	return doc.Prefixed("without ", strings.Join(off[:min(len(off), doc.MostLines)], " "))
 }
 
-// allocationText is "reserved 2.00 GHz, no limit, shares 4000 (normal)".
+// allocationText returns "reserved 2.00 GHz, no limit, shares 4000 (normal)".
 func (s *factSheet) allocationText(a *measure.Allocation, key string, print func(int64) string) string {
 	if a == nil {
 		return ""
@@ -465,7 +464,7 @@ func affinityText(g *measure.Guest) string {
 	return "any CPU of the host"
 }
 
-// systemText is what runs in a guest by the word of its tools, and what it is configured for.
+// systemText returns the system that runs in a guest according to its tools, and the configured one.
 func (s *factSheet) systemText(g *measure.Guest) string {
 	runs, set := measure.Value(g.OSRuns), measure.Value(g.OS)
 	switch {

@@ -11,16 +11,15 @@ import (
 	"thru/internal/unit"
 )
 
-// observation is something that stands out in an inventory: whose settings are likely
-// to cost traffic, or to make its figures hard to explain. It is no finding:
-// nothing was measured.
+// observation is an anomaly in an inventory: settings that are likely to cost throughput, or to make figures
+// hard to explain. It is no finding, since nothing was measured.
 type observation struct {
 	Text  string   // "2 VMs have an emulated adapter"
-	Names []string // of what
+	Names []string // affected objects
 	Why   string   // why it matters
 }
 
-// Shown are the first names.
+// Shown returns the first names.
 func (m observation) Shown() string {
 	names := strings.Join(m.Names[:min(len(m.Names), observationNames)], ", ")
 	if n := len(m.Names) - observationNames; n > 0 {
@@ -29,7 +28,7 @@ func (m observation) Shown() string {
 	return names
 }
 
-// Line is a mark in one line, with the first names.
+// Line returns an observation in one line, with the first names.
 func (m observation) Line() string {
 	s := m.Text
 	if names := m.Shown(); names != "" {
@@ -41,7 +40,7 @@ func (m observation) Line() string {
 	return s
 }
 
-const observationNames = 4 // named for each mark
+const observationNames = 4 // named for each observation
 
 func onceMore(all []string, s string) []string {
 	if slices.Contains(all, s) {
@@ -50,7 +49,8 @@ func onceMore(all []string, s string) []string {
 	return append(all, s)
 }
 
-// hostVersion is "VMware ESXi 8.0.3, build-24022510": a version that both have stands once.
+// hostVersion returns "VMware ESXi 8.0.3, build-24022510" and does not repeat a version that both fields
+// have.
 func hostVersion(f *measure.Facts) string {
 	name, kernel := measure.Value(f.Distro), measure.Value(f.Kernel)
 	if version, build, ok := strings.Cut(kernel, " "); ok && strings.Contains(" "+name+" ", " "+version+" ") {
@@ -70,18 +70,18 @@ func switchName(x *index, n *measure.GuestNIC) string {
 
 const maxRows = 500 // of hosts, networks, datastores
 
-// factSheet is all that is known of one host or guest.
+// factSheet holds all facts of one host or guest.
 type factSheet struct {
 	Name  string
 	About string // in a few words
 	Rows  []doc.Row
 
 	missing []measure.NotChecked // what could not be read
-	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory says it once
-	said    []string             // keys of these that a line has named
+	ofAll   []measure.NotChecked // what could not be read of any of its kind; an inventory lists it once
+	said    []string             // keys that a line has named
 }
 
-// index finds what an inventory lists by its id.
+// index finds the objects of an inventory by id.
 type index struct {
 	*measure.Inventory
 	hosts    map[string]*measure.GuestHost
@@ -107,7 +107,7 @@ func indexed[T any](all []T, id func(*T) string) map[string]*T {
 	return found
 }
 
-// dashed makes cells safe to print; one that is empty is "-".
+// dashed makes cells safe to print; an empty one becomes "-".
 func dashed(cells ...string) []string {
 	for i, c := range cells {
 		cells[i] = doc.OrDash(doc.Clean(c))
@@ -115,7 +115,7 @@ func dashed(cells ...string) []string {
 	return cells
 }
 
-// hostState is empty where all is well.
+// hostState returns the state of a host; "" if it is in service.
 func hostState(h *measure.GuestHost) string {
 	s := measure.Value(h.State)
 	if s == "connected" {
@@ -134,7 +134,7 @@ func machineModel(m *measure.Machine) string {
 	return strings.TrimSpace(m.Vendor + " " + m.Product)
 }
 
-// shortProduct is a system's name without the image profile in brackets.
+// shortProduct returns the name of a system without the image profile in brackets.
 func shortProduct(name string) string {
 	before, after, cut := strings.Cut(name, " (")
 	if _, rest, ok := strings.Cut(after, ")"); cut && ok {
@@ -150,12 +150,12 @@ func bytesText(n *int64) string {
 	return unit.Size(*n)
 }
 
-// adaptersText are the models of a guest's adapters: "vmxnet3", "e1000, 2 vmxnet3".
+// adaptersText returns the models of a guest's adapters: "vmxnet3", "e1000, 2 vmxnet3".
 func adaptersText(g *measure.Guest) string {
 	return counted(g.NICs, func(n *measure.GuestNIC) string { return cmp.Or(measure.Value(n.Model), doc.NotChecked) })
 }
 
-// counted are the different words of a list, with how often each occurs.
+// counted returns the distinct words of a list, with their counts.
 func counted[T any](list []T, word func(*T) string) string {
 	times := map[string]int{}
 	var words []string
@@ -174,7 +174,7 @@ func counted[T any](list []T, word func(*T) string) string {
 	return strings.Join(words, ", ")
 }
 
-// networksText are the networks of a guest, each once, with its VLAN.
+// networksText returns the networks of a guest, each once, with the VLAN.
 func networksText(x *index, g *measure.Guest) string {
 	var all []string
 	for i := range g.NICs {
@@ -185,7 +185,7 @@ func networksText(x *index, g *measure.Guest) string {
 	return strings.Join(all, ", ")
 }
 
-// networkName is "prod (VLAN 100)".
+// networkName returns "prod (VLAN 100)".
 func networkName(x *index, n *measure.GuestNIC) string {
 	name, vlan := measure.Value(n.Network), measure.Value(n.VLAN)
 	if p := x.groups[n.PortGroup]; p != nil {
@@ -197,7 +197,7 @@ func networkName(x *index, n *measure.GuestNIC) string {
 	return strings.TrimSpace(name + " " + doc.Bracket(vlanText(vlan)))
 }
 
-// vlanText is "VLAN 100"; "" of no tag.
+// vlanText returns "VLAN 100"; "" without a tag.
 func vlanText(vlan string) string {
 	if vlan == "" || vlan == "0" {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"thru/internal/measure"
 )
 
-// nicLimitText is what an adapter is held to: by its port in each direction, and
-// beside that by Network I/O Control; "" where by nothing.
+// nicLimitText returns the rate limit of an adapter: of its port in each direction, and of Network I/O
+// Control; "" if there is none.
 func nicLimitText(n *measure.GuestNIC) string {
 	control := shapeText(n.IOLimit)
 	if control != "" {

@@ -13,8 +13,8 @@ import (
 	"thru/internal/unit"
 )
 
-// networkGrid has a row of each port group, and of a switch without any. Those
-// that are the same on several hosts are one row.
+// networkGrid returns a row for each port group, and for each switch without port groups. Equal networks of
+// several hosts share a row.
 func networkGrid(x *index) doc.Table {
 	g := doc.Table{Fit: true, Caption: "Networks", Columns: []doc.Column{{Name: "network", Least: 12}, {Name: "VLAN", Least: 6}, {Name: "switch", Least: 10}, {Name: "MTU", Right: true}, {Name: "VMs", Right: true}, {Name: "of host", Least: 8},
 		{Name: "uplinks", Least: 8}, {Name: "shaping", Least: 10}, {Name: "teaming", Least: 10}}}
@@ -60,8 +60,8 @@ func networkGrid(x *index) doc.Table {
 	return g.WithoutEmpty().First(maxRows)
 }
 
-// guestsOfSwitch counts the guests of a switch whose port groups are not known, by the
-// names of networks that their adapters have; the switch alone where it has none.
+// guestsOfSwitch counts the guests of a switch with unknown port groups, by the network names of their
+// adapters; it returns only the switch if no guest uses it.
 func guestsOfSwitch(x *index, id string) map[string]int {
 	all := map[string]int{}
 	for i := range x.Guests {
@@ -86,7 +86,7 @@ func hostOfSwitch(x *index, id string) string {
 	return ""
 }
 
-// netRow is a network with the hosts that have it so.
+// netRow is a network with the hosts that have it.
 type netRow struct {
 	cells  []string
 	guests int
@@ -125,7 +125,7 @@ func (r *netRows) add(x *index, name string, p *measure.SwitchPortGroup, s *meas
 	}
 }
 
-// where is the host of a network, or how many have it; "" of a distributed one.
+// where returns the host of a network, or the number of hosts; "" for a distributed one.
 func (r *netRow) where() string {
 	if len(r.hosts) > 1 {
 		return unit.Plural(len(r.hosts), "host")
@@ -140,7 +140,7 @@ func teamingText(t *measure.Teaming) string {
 	return t.Policy
 }
 
-// uplinksText are the physical NICs of a switch; of a distributed one each name once.
+// uplinksText returns the physical NICs of a switch; for a distributed one each name once.
 func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
 	var all []string
 	for _, u := range s.Uplinks {
@@ -156,8 +156,8 @@ func uplinksText(s *measure.VirtualSwitch, t *measure.Teaming) string {
 	return strings.Join(all[:min(len(all), facts.MostInterfaces)], ", ")
 }
 
-// shapingText is "receiving 1.00 Gb/s, sending 2.00 Gb/s", as guests see it: vSphere
-// calls ingress what a guest sends. It is "" where nothing is held back.
+// shapingText returns "receiving 1.00 Gb/s, sending 2.00 Gb/s" from the guests' point of view; vSphere's
+// ingress is what a guest sends. It is "" without a limit.
 func shapingText(in, out *measure.Shaping) string {
 	receive, send := shapeText(in), shapeText(out)
 	if receive == send && receive != "" {
@@ -166,7 +166,7 @@ func shapingText(in, out *measure.Shaping) string {
 	return doc.Join(doc.Prefixed("receiving ", receive), doc.Prefixed("sending ", send))
 }
 
-// shapeText is the rate that a port is held to; "" where none is.
+// shapeText returns the rate limit of a port; "" if there is none.
 func shapeText(s *measure.Shaping) string {
 	switch {
 	case !s.Holds():

@@ -14,7 +14,7 @@ import (
 
 const maxObservations = 24 // of an inventory
 
-// standOut words what package place observes of an inventory, and says which guests it named.
+// standOut words package place's observations of an inventory; odd holds the ids of the guests with any.
 func standOut(x *index) (marks []observation, odd map[string]bool) {
 	odd = map[string]bool{}
 	seen := make([][]place.Observation, len(x.Guests))
@@ -63,13 +63,13 @@ func aheadText(ns int64) string {
 	return unit.Duration(ns) + " ahead"
 }
 
-// traitWords say what stands out, and why it matters.
+// traitWords describe an anomaly, and why it matters.
 type traitWords struct {
 	what, why string
 	detail    func(*measure.GuestNIC) string
 }
 
-// guestWords are those of place's traits of guests, in their order.
+// guestWords returns the words of place's traits of guests, in order.
 func guestWords(kind string) []traitWords {
 	instead := "vmxnet3"
 	if kind == measure.KindKVM {
@@ -87,7 +87,7 @@ func guestWords(kind string) []traitWords {
 	}
 }
 
-// hostWords are those of its traits of hosts.
+// hostWords returns the words of place's traits of hosts, in order.
 func hostWords() []traitWords {
 	return []traitWords{
 		{"not in service", "what is said of it may be old", nil},
@@ -98,7 +98,7 @@ func hostWords() []traitWords {
 	}
 }
 
-// hostObservations are about hosts.
+// hostObservations returns the observations about hosts.
 func hostObservations(x *index) (all []observation) {
 	named := make([][]string, len(hostWords()))
 	for i := range x.Hosts {
@@ -125,7 +125,7 @@ func hostObservations(x *index) (all []observation) {
 	return all
 }
 
-// networkObservations are about switches and networks.
+// networkObservations returns the observations about switches and networks.
 func networkObservations(x *index) (all []observation) {
 	shaped := observation{Why: "guests there receive and send no more"}
 	for _, p := range place.LimitedNetworks(x.Inventory) {
@@ -139,7 +139,7 @@ func networkObservations(x *index) (all []observation) {
 	return append(all, unequalObservations(x)...)
 }
 
-// smallerMTU finds switches whose MTU is below that of what is connected to them.
+// smallerMTU finds switches with a smaller MTU than a device connected to them.
 func smallerMTU(x *index) (all []observation) {
 	m := observation{Why: "larger packets vanish there"}
 	for _, o := range place.SmallerMTUs(x.Inventory, x.switches, x.groups) {

@@ -8,8 +8,7 @@ import (
 	"thru/internal/report/facts"
 )
 
-// hostPlacement is what lies below an end point: the guest that it is, and the host of
-// that guest; nil where no inventory knows it.
+// hostPlacement is the guest of an end point and its host; nil if no inventory knows it.
 type hostPlacement struct {
 	x     *index
 	guest *measure.Guest
@@ -33,8 +32,8 @@ func placementAt(d *measure.Document, p *measure.EndPoint) *hostPlacement {
 	return nil
 }
 
-// line is what an inventory says of a line of the acceptance record that the end
-// point itself cannot see; "" where it says nothing of it.
+// line returns an inventory's value for a line of the acceptance record that the end point itself cannot see;
+// "" if it has none.
 func (b *hostPlacement) line(name string) string {
 	if b == nil {
 		return ""

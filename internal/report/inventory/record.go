@@ -13,23 +13,22 @@ import (
 	"thru/internal/unit"
 )
 
-// Checklists are what an acceptance record says of every machine and guest: each
-// line of the checklists C-07 (host) and C-08 (guest) has a row, and a value
-// that is not known says why.
+// Checklists holds the acceptance record of all machines and guests: a row for each line of the checklists
+// C-07 (host) and C-08 (guest). An unknown value has its reason.
 type Checklists struct {
 	Names []string
-	Parts []facts.Hosts // one a checklist
+	Parts []facts.Hosts // one for each checklist
 }
 
-// inventoryItem is one line: what it is called, its value, and why it may be missing.
+// inventoryItem is one line: its name, its value, and why it may be missing.
 type inventoryItem struct {
 	name    string
 	value   func(*measure.Facts) string
-	missing []string // facts that it is made of, by the beginning of their keys
+	missing []string // facts that it consists of, by the prefix of their keys
 	why     func(*measure.Facts) string
 }
 
-// Record lays the lines of all end points side by side.
+// Record returns the lines of all end points side by side.
 func Record(d *measure.Document) Checklists {
 	points := d.EndPoints[:min(len(d.EndPoints), facts.MostEndPoints)]
 	v := Checklists{}
@@ -57,7 +56,7 @@ func Record(d *measure.Document) Checklists {
 	return v
 }
 
-// of is the value of an item at an end point, or why there is none.
+// of returns the value of an item at an end point, or why it is missing.
 func (i inventoryItem) of(p measure.EndPoint) string {
 	if p.Facts == nil {
 		return doc.NotChecked + ": this end point told no facts of its host"
@@ -65,8 +64,8 @@ func (i inventoryItem) of(p measure.EndPoint) string {
 	return i.from(p.Facts, p.Facts.NotChecked, "the system does not tell it")
 }
 
-// from is the value of an item of some facts, or why there is none; otherwise is
-// the reason where none is known.
+// from returns the value of an item from some facts, or why it is missing; otherwise is the reason if none is
+// known.
 func (i inventoryItem) from(f *measure.Facts, missing []measure.NotChecked, otherwise string) string {
 	if s := i.value(f); s != "" {
 		return doc.Clean(s)
@@ -135,10 +134,10 @@ func whyOf(why string) func(*measure.Facts) string {
 	return func(*measure.Facts) string { return doc.NotChecked + ": " + why }
 }
 
-// isGuest tells whether facts are of a virtual machine.
+// isGuest reports whether facts are of a virtual machine.
 func isGuest(f *measure.Facts) bool { return f.Hypervisor != nil && *f.Hypervisor != "none" }
 
-// noGuest is the reason of a line about guests: there is none, or only its host knows.
+// noGuest returns the reason for a missing line about guests: the host is no guest, or only its host knows.
 func noGuest(what string) func(*measure.Facts) string {
 	return func(f *measure.Facts) string {
 		switch {
@@ -153,7 +152,7 @@ func noGuest(what string) func(*measure.Facts) string {
 	}
 }
 
-// outsideOnly is the reason of what a guest cannot see.
+// outsideOnly returns the reason for what a guest cannot see.
 func outsideOnly(what string) func(*measure.Facts) string {
 	return func(f *measure.Facts) string {
 		if !isGuest(f) {
@@ -173,7 +172,7 @@ func machineKind(f *measure.Facts) string {
 	return "virtual, under " + *f.Hypervisor
 }
 
-// hypervisorText is what runs the guests here, or that nothing does.
+// hypervisorText returns the hypervisor of the host, or "none".
 func hypervisorText(f *measure.Facts) string {
 	switch own := strings.ToLower(measure.Value(f.OS)); {
 	case own == "esxi" || own == "vmkernel":
@@ -203,7 +202,7 @@ func memoryOf(f *measure.Facts) string {
 	return ""
 }
 
-// fileSystems names each with its type, VMFS with its version among them.
+// fileSystems names the file systems with their types, including VMFS with its version.
 func fileSystems(f *measure.Facts) string {
 	var all []string
 	for _, d := range f.Disks[:min(len(f.Disks), facts.MostInterfaces)] {
@@ -218,14 +217,14 @@ func fileSystems(f *measure.Facts) string {
 	return strings.Join(all, "; ")
 }
 
-// cardsText names the real network cards with driver, firmware and speed.
+// cardsText names the physical network cards with driver, firmware and speed.
 func cardsText(f *measure.Facts) string {
 	return interfacesOf(f, func(i *measure.Interface) bool {
 		return i.Kind != nil && (*i.Kind == "physical" || *i.Kind == "virtual function") || i.Kind == nil && i.Driver != nil
 	}, isGuest(f))
 }
 
-// virtualCards names those that a hypervisor offers.
+// virtualCards names the virtual network cards.
 func virtualCards(f *measure.Facts) string {
 	return interfacesOf(f, func(i *measure.Interface) bool {
 		return i.Kind != nil && (*i.Kind == "paravirtual" || *i.Kind == "emulated" || *i.Kind == "virtual function") || i.Kind == nil && i.Driver != nil
@@ -240,7 +239,7 @@ func interfacesOf(f *measure.Facts, want func(*measure.Interface) bool, ofGuest 
 			continue
 		}
 		kind := measure.Value(i.Kind)
-		if i.Nominal != nil && *i.Nominal && kind == "physical" { // what a nested host takes for one
+		if i.Nominal != nil && *i.Nominal && kind == "physical" { // a nested host reports it as physical
 			kind = ""
 		}
 		about := doc.Join(kind, measure.Value(i.Driver), doc.Prefixed("version ", measure.Value(i.Version)), doc.Prefixed("firmware ", measure.Value(i.Firmware)), facts.Link(i))
@@ -255,7 +254,7 @@ func interfacesOf(f *measure.Facts, want func(*measure.Interface) bool, ofGuest 
 	return strings.Join(all, "; ")
 }
 
-// interfaceKinds counts what interfaces there are instead of cards.
+// interfaceKinds counts the kinds of interfaces.
 func interfaceKinds(f *measure.Facts) string {
 	kinds := map[string]int{}
 	for _, i := range f.Interfaces {
@@ -270,7 +269,7 @@ func interfaceKinds(f *measure.Facts) string {
 	return strings.Join(all[:min(len(all), facts.MostInterfaces)], ", ")
 }
 
-// speedText is the clock of the CPUs and what governs it, which ESXi calls its power policy.
+// speedText returns the clock rate of the CPUs and its control, which ESXi calls power policy.
 func speedText(f *measure.Facts) string {
 	s := facts.Frequency(f.CPU)
 	if strings.EqualFold(measure.Value(f.OS), "esxi") {
@@ -292,7 +291,7 @@ func diskNames(f *measure.Facts) string {
 	return strings.Join(all, "; ")
 }
 
-// changedText are settings that somebody has changed, by the system's own names.
+// changedText returns the changed settings, with the system's own names.
 func changedText(f *measure.Facts) string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(f.Changed)) {

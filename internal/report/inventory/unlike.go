@@ -11,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// unequalObservations name what differs between hosts that guests move between.
+// unequalObservations returns what differs between hosts that guests move between.
 func unequalObservations(x *index) (all []observation) {
 	for _, u := range []struct {
 		found           []place.Unlike
@@ -34,10 +34,10 @@ func unequalObservations(x *index) (all []observation) {
 	return all
 }
 
-// unlikeHosts are named for each value.
+// unlikeHosts is how many hosts are named for each value.
 const unlikeHosts = 2
 
-// valuesText is "1500 on esx1; 9000 on esx2, esx3 and 4 more".
+// valuesText returns "1500 on esx1; 9000 on esx2, esx3 and 4 more".
 func valuesText(values map[string][]string) string {
 	var all []string
 	for value, hosts := range values {

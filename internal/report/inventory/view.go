@@ -12,21 +12,21 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what a page shows of an inventory; the JSON document has all.
+// Limits of what a page shows of an inventory; the JSON document has all.
 const (
 	maxInventories = 8
 	maxGuestRows   = 5000
-	maxFactSheets  = 300 // of guests; those that stand out come first
-	fewGuests      = 60  // a page shows so many in one table, more by their hosts
+	maxFactSheets  = 300 // of guests; those with anomalies come first
+	fewGuests      = 60  // up to this number a page shows one table, else one for each host
 )
 
-// view is an inventory made ready to print: hosts, guests and networks, what
-// stands out, and a sheet of each host and guest (C-07, C-08).
+// view is an inventory ready to print: hosts, guests and networks, anomalies, and a fact sheet of each host
+// and guest (C-07, C-08).
 type view struct {
 	Source          string
 	Kind            string // "vsphere", "esxi", "kvm"
 	Answer          string
-	Below           bool // it is what lies below the end points of a test
+	Below           bool // it is the placement of a test's end points
 	Hosts           doc.Table
 	Groups          []guestGroup
 	Networks        doc.Table
@@ -34,18 +34,17 @@ type view struct {
 	Observations    []observation
 	HostFactSheets  []factSheet
 	GuestFactSheets []factSheet
-	Unsheeted       int // guests without a sheet
+	Unsheeted       int // guests without a fact sheet
 	Gaps            []doc.Gap
 }
 
-// guestGroup is the guests of one host; where they are few there is one group
-// of all.
+// guestGroup holds the guests of one host; few guests form a single group.
 type guestGroup struct {
-	Name      string // host; "" of all
+	Name      string // host; "" for all
 	doc.Table        // with a class of each row, for the filters of a page: "off", "odd"
 }
 
-// Count is how many there are, and how many of them stand out.
+// Count returns the number of guests, and how many of them have anomalies.
 func (g guestGroup) Count() string {
 	odd := 0
 	for _, c := range g.Classes {
@@ -60,7 +59,7 @@ func (g guestGroup) Count() string {
 	return s
 }
 
-// filtered tells whether the guests of a page are so many that it helps to filter them.
+// filtered reports whether a page has enough guests to need filters.
 func (e view) filtered() bool {
 	n := 0
 	for _, g := range e.Groups {
@@ -69,10 +68,10 @@ func (e view) filtered() bool {
 	return n > fewGuests/4
 }
 
-// Is tells of a document of `thru inventory` that has something to say.
+// Is reports whether a document is of `thru inventory` and has inventories.
 func Is(d *measure.Document) bool { return d.Command == "inventory" && len(d.Inventories) > 0 }
 
-// newEstates makes the inventories of a document ready to print.
+// newEstates returns the inventories of a document ready to print.
 func newEstates(d *measure.Document) (all []view) {
 	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
 		e := newView(&d.Inventories[i])
@@ -104,7 +103,7 @@ func newView(v *measure.Inventory) view {
 	return e
 }
 
-// sheeted are the guests that have a sheet on a page, in their order.
+// sheeted returns the guests with a fact sheet on a page, in order.
 func sheeted(guests []measure.Guest, odd map[string]bool) (all []*measure.Guest) {
 	room := maxFactSheets
 	for i := range guests {
@@ -122,7 +121,8 @@ func sheeted(guests []measure.Guest, odd map[string]bool) (all []*measure.Guest)
 	return all[:min(len(all), maxFactSheets)]
 }
 
-// inventoryAnswer is "3 hosts, 12 VMs (9 on), VMware vCenter Server 8.0.3 at vsphere://ro@vc; 2 things stand out".
+// inventoryAnswer returns "3 hosts, 12 VMs (9 on), VMware vCenter Server 8.0.3 at vsphere://ro@vc; 2 things
+// stand out".
 func inventoryAnswer(v *measure.Inventory, marks int) string {
 	on := 0
 	for i := range v.Guests {
@@ -153,7 +153,7 @@ func inventoryAnswer(v *measure.Inventory, marks int) string {
 	return s
 }
 
-// countOf is "3 hosts", or "3 of 40 hosts" where they were chosen.
+// countOf returns "3 hosts", or "3 of 40 hosts" if only some were chosen.
 func countOf(n int, total *int, noun string) string {
 	if total == nil || *total <= n {
 		return unit.Plural(n, noun)
@@ -161,7 +161,7 @@ func countOf(n int, total *int, noun string) string {
 	return strconv.Itoa(n) + " of " + unit.Plural(*total, noun)
 }
 
-// Answers are a line of each inventory.
+// Answers returns a line for each inventory.
 func Answers(d *measure.Document) (all []string) {
 	for i := range d.Inventories[:min(len(d.Inventories), maxInventories)] {
 		v := &d.Inventories[i]
@@ -191,7 +191,7 @@ func hostGrid(x *index) doc.Table {
 	return g.WithoutEmpty().First(maxRows)
 }
 
-// shortCPU is the name of a processor without what is the same of all.
+// shortCPU returns the name of a processor without generic words.
 func shortCPU(model string) string {
 	for _, noise := range []string{"(R)", "(TM)", "(r)", "(tm)", " CPU", " Processor"} {
 		model = strings.ReplaceAll(model, noise, "")
@@ -199,7 +199,7 @@ func shortCPU(model string) string {
 	return strings.Join(strings.Fields(model), " ")
 }
 
-// guestColumns are those of the table of guests. A terminal leaves out the last ones that have no room.
+// guestColumns returns the columns of the table of guests. A terminal omits the last ones that do not fit.
 func guestColumns() []doc.Column {
 	return []doc.Column{{Name: "VM", Least: 10}, {Name: "power"}, {Name: "vCPUs", Right: true}, {Name: "memory", Right: true}, {Name: "adapter", Least: 8},
 		{Name: "network", Least: 12}, {Name: "host", Least: 10}, {Name: "addresses", Least: 15}, {Name: "system", Least: 12}}
@@ -228,7 +228,7 @@ func addressesText(addrs []string) string {
 	return s
 }
 
-// guestGroups are the tables of guests: one, or one a host where they are many.
+// guestGroups returns the tables of guests: one, or one for each host if there are many.
 func guestGroups(x *index, odd map[string]bool) []guestGroup {
 	var order []string
 	groups := map[string]*guestGroup{}

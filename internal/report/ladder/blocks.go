@@ -30,7 +30,7 @@ func Answer(d *measure.Document) string {
 	return s
 }
 
-// Blocks are the cells of each ladder as a matrix of streams by window.
+// Blocks returns the cells of each ladder as a matrix of streams by window.
 func Blocks(all []Ladder) (out []doc.Block) {
 	for i := range all {
 		l := &all[i]
@@ -44,7 +44,7 @@ func Blocks(all []Ladder) (out []doc.Block) {
 	return out
 }
 
-// Table has a group of columns for each window. The first of several says what its marks mean.
+// Table returns a group of columns for each window. The first of several tables explains the marks.
 func (l *Ladder) Table(first bool) doc.Table {
 	caption := ""
 	if first {
@@ -77,7 +77,7 @@ func bestTone(cell string) doc.Tone {
 	return doc.ToneNone
 }
 
-// cellTable is what stands beside the rate of each cell of a ladder, in a row.
+// cellTable returns the other figures of each cell of a ladder, one row for each.
 func cellTable(l *Ladder) doc.Table {
 	t := doc.Table{Figures: true, Columns: doc.FigureColumns("streams", "window", "retransmits", "RTT idle", "loaded", "held back by")}
 	duration := func(ns *int64) string {

@@ -8,9 +8,9 @@ import (
 	"thru/internal/report/result"
 )
 
-// charts draws throughput, and beside it CPU, over the number of streams.
+// charts draws throughput and CPU load over the number of streams.
 func charts(l *Ladder, n int) []doc.Chart {
-	if l.Best == nil || len(l.Streams) < 2 { // the table says as much
+	if l.Best == nil || len(l.Streams) < 2 { // the table shows the same
 		return nil
 	}
 	x := draw.XAxis{Low: -0.5, High: float64(len(l.Streams)) - 0.5, Title: "streams"}
@@ -20,10 +20,10 @@ func charts(l *Ladder, n int) []doc.Chart {
 	return []doc.Chart{throughputChart(l, x, n), cpuChart(l, x, n)}
 }
 
-// ChartHeight is that of a chart over settings.
+// ChartHeight is the height of a chart over settings.
 const ChartHeight = 230
 
-// inTable describes a chart beside a table of the same figures.
+// inTable describes a chart whose figures are in a table.
 const inTable = "The table of this section has its figures."
 
 func throughputChart(l *Ladder, x draw.XAxis, n int) doc.Chart {
@@ -54,7 +54,7 @@ func throughputChart(l *Ladder, x draw.XAxis, n int) doc.Chart {
 	return draw.Chart(d, "Throughput by streams and window. Bars: "+basis+".", legends)
 }
 
-// spreadWindows moves the windows of one number of streams apart, so that none hides another.
+// spreadWindows shifts the windows at one number of streams sideways, so that none hides another.
 func spreadWindows(l *Ladder, streams, window int) float64 {
 	return float64(streams) + (float64(window)-float64(len(l.Windows)-1)/2)*0.12
 }

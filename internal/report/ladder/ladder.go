@@ -1,4 +1,5 @@
-// Package ladder words the cells of one path that vary streams and window: a matrix, charts, and what others have published.
+// Package ladder words the cells of one path that vary streams and window: a matrix, charts, and published
+// figures.
 package ladder
 
 import (
@@ -16,10 +17,10 @@ import (
 	"thru/internal/unit"
 )
 
-// Ladder is the cells of one path as a matrix of streams by window.
+// Ladder holds the cells of one path as a matrix of streams by window.
 type Ladder struct {
 	Path    string    // "localhost", "local -> peer", "interconnect, a -> d"
-	Rung    string    // of a ladder of several
+	Rung    string    // of a ladder with several rungs
 	Local   bool      // traffic stayed in one host
 	Unit    doc.Scale // of all rates
 	Streams []int
@@ -33,10 +34,10 @@ type Ladder struct {
 type rung struct {
 	Source    *measure.Cell
 	Value     string // "52.1", "failed" or "-"
-	Range     string // least and greatest run or bin
+	Range     string // lowest and highest run or bin
 	CPU       string // of the machine, sender/receiver
 	Best      bool
-	Level     bool   // it cannot be told from the best one
+	Level     bool   // not significantly below the best one
 	Published string // the same cell of a published ladder
 }
 
@@ -66,8 +67,8 @@ func All(d *measure.Document) []Ladder {
 	return all
 }
 
-// Has tells whether a cell has its place in a matrix of streams by window:
-// of a ladder of several rungs, those that nothing else was varied of.
+// Has reports whether a cell belongs in a matrix of streams by window: in a ladder of several rungs only
+// cells that vary nothing else.
 func Has(d *measure.Document, c *measure.Cell) bool {
 	if d.Ladder == nil && d.Command != "ladder" || d.Ladder != nil && (c.Rung == "" || c.AtOnce > 1 || c.Baseline) {
 		return false
@@ -99,7 +100,7 @@ func (l *Ladder) finish(d *measure.Document) {
 		l.Best.Best = true
 		l.Unit = doc.ScaleFor(l.Best.Source.Goodput.Value)
 	}
-	table, err := published.Load() // a broken table costs the context, not the report
+	table, err := published.Load() // without the published table only the context is missing
 	for i := range l.Rungs {
 		l.format(&l.Rungs[i])
 		if scenario := l.scenario(); scenario != "" && err == nil {
@@ -111,7 +112,7 @@ func (l *Ladder) finish(d *measure.Document) {
 	}
 	if scenario := l.scenario(); scenario != "" && err == nil {
 		for _, note := range publishedNote(table, scenario, l) {
-			if d.Ladder == nil { // else it is said once for all rungs
+			if d.Ladder == nil { // else one note covers all rungs
 				note += "; " + Caution
 			}
 			l.Notes = append(l.Notes, note)
@@ -119,11 +120,11 @@ func (l *Ladder) finish(d *measure.Document) {
 	}
 }
 
-// Caution is what is to be known of figures that others have published.
+// Caution is the caveat about published figures.
 const Caution = "absolute figures do not travel between machines"
 
-// limitNotes say what holds back the rung that carried most, and the one that carried least;
-// what a ladder above has said in full is its cause alone.
+// limitNotes words what limits the best and the worst rung; if an earlier ladder explained a cause in full,
+// it only names the cause.
 func (l *Ladder) limitNotes(said map[string]bool) (notes []string) {
 	if l.Best == nil {
 		return nil
@@ -166,7 +167,7 @@ func (l *Ladder) format(r *rung) {
 	r.Level = !r.Best && !stat.Exceeds(l.Best.Source.Goodput, c.Goodput, l.figures())
 }
 
-// figures are those of all its cells.
+// figures returns the figures of all cells.
 func (l *Ladder) figures() (all []*measure.Figure) {
 	for i := range l.Rungs {
 		if g := l.Rungs[i].Source.Goodput; g != nil {
@@ -176,7 +177,7 @@ func (l *Ladder) figures() (all []*measure.Figure) {
 	return all
 }
 
-// Mark is what stands behind a rung's value: "*" the most, "~" not distinguishable from it.
+// Mark returns the suffix of a rung's value: "*" for the highest, "~" for not significantly lower.
 func (r rung) Mark() string {
 	switch {
 	case r.Best:
@@ -184,10 +185,10 @@ func (r rung) Mark() string {
 	case r.Level:
 		return "~"
 	}
-	return " " // figures end at one place
+	return " " // aligns the figures
 }
 
-// at returns the rung of a place in the matrix, or nil.
+// at returns the rung at a place in the matrix, or nil.
 func (l *Ladder) at(streams int, window measure.Pair) *rung {
 	for i := range l.Rungs {
 		if c := l.Rungs[i].Source; c.Streams == streams && c.Window == window {
@@ -197,7 +198,7 @@ func (l *Ladder) at(streams int, window measure.Pair) *rung {
 	return nil
 }
 
-// IsCut tells whether the kernel granted a cell less window than was asked for.
+// IsCut reports whether the kernel granted a cell less window than requested.
 func IsCut(c *measure.Cell) bool {
 	return slices.ContainsFunc(result.Evidences(c), func(e *measure.Evidence) bool {
 		b := result.Buffer(e)
@@ -205,7 +206,7 @@ func IsCut(c *measure.Cell) bool {
 	})
 }
 
-// cutNote says once that the kernel granted less window than was asked for.
+// cutNote returns one note that the kernel granted less window than requested.
 func cutNote(l *Ladder, d *measure.Document) string {
 	asked, got := int64(0), int64(math.MaxInt64)
 	for _, r := range l.Rungs {
@@ -221,7 +222,7 @@ func cutNote(l *Ladder, d *measure.Document) string {
 	return fmt.Sprintf("the kernel cut the window of %s to %s%s", unit.Size(asked), unit.Size(got), limits(d))
 }
 
-// limits names the sysctls that cut a window, with their values.
+// limits returns the sysctls that cut a window, with their values.
 func limits(d *measure.Document) string {
 	for _, p := range d.EndPoints {
 		if p.Facts == nil {
@@ -235,7 +236,7 @@ func limits(d *measure.Document) string {
 	return ""
 }
 
-// scenario is the published one that a rung compares with; "" where there is none.
+// scenario returns the published scenario to compare a rung with; "" if there is none.
 func (l *Ladder) scenario() string {
 	switch strings.ToLower(l.Rung) {
 	case "virtual switch":
@@ -251,7 +252,7 @@ func (l *Ladder) scenario() string {
 	return ""
 }
 
-// scenarioName is what people call a published scenario.
+// scenarioName returns the common name of a published scenario.
 func scenarioName(scenario string) string {
 	switch scenario {
 	case published.SameHypervisor:
@@ -264,7 +265,7 @@ func scenarioName(scenario string) string {
 	return scenario
 }
 
-// publishedText is the published range for the same streams and window.
+// publishedText returns the published range for the same streams and window.
 func publishedText(t published.Table, scenario string, c *measure.Cell) string {
 	row, ok := t.Find(scenario, c.Streams, c.Window.Send)
 	if !ok || c.Window.Send != c.Window.Recv {
@@ -273,8 +274,8 @@ func publishedText(t published.Table, scenario string, c *measure.Cell) string {
 	return ReferenceText(row)
 }
 
-// publishedNote puts the published figures of a scenario beside the best of
-// this one: its cell, or the range of all its cells where that one is no reference.
+// publishedNote compares the best cell with the published figures of a scenario: for the same cell, or the
+// range of all cells if that one is no reference.
 func publishedNote(t published.Table, scenario string, l *Ladder) []string {
 	if l.Best == nil {
 		return nil
@@ -311,7 +312,7 @@ func publishedNote(t published.Table, scenario string, l *Ladder) []string {
 	return []string{fmt.Sprintf("published for %s, %s: %s Gb/s (%s)", scenarioName(scenario), streams, rates, source)}
 }
 
-// doubt is what speaks against a published figure, where its row says so.
+// doubt returns the caveat of a published figure, if its row has one.
 func doubt(row published.Row) string {
 	if !strings.HasPrefix(row.Note, "above ") {
 		return ""
@@ -319,7 +320,7 @@ func doubt(row published.Row) string {
 	return "; it lies " + row.Note
 }
 
-// ReferenceText is the rate of a published row in Gb/s.
+// ReferenceText returns the rate of a published row in Gb/s.
 func ReferenceText(row published.Row) string {
 	in := doc.Scale{Div: 1e9, Name: "Gb/s"}
 	switch low, high := row.LowBps, row.HighBps; {
