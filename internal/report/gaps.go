@@ -133,7 +133,7 @@ func cellLines(d *measure.Document, of func(*measure.Cell) []string) []string {
 		c := &d.Cells[i]
 		beside := c.Baseline || result.IsGauge(d, c)
 		if result.IsExperiment(c) || beside && fleet.Is(d) {
-			continue // what is odd about it was asked for, or is of no interest among many
+			continue // its anomalies were asked for, or do not matter among many cells
 		}
 		mark := ""
 		if beside {

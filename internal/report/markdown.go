@@ -11,14 +11,14 @@ import (
 	"thru/internal/unit"
 )
 
-// MarkdownOptions say what the text has beside the result itself.
+// MarkdownOptions choose what the text contains in addition to the result.
 type MarkdownOptions struct {
 	Signed  *Signature // who signs it; nil: nobody
-	Summary bool       // the answer alone, at most summaryLines
+	Summary bool       // only the answer, at most summaryLines
 }
 
-// Markdown prints a document as text with headings and tables (GitHub Flavored
-// Markdown), in the order of the page and without its drawings.
+// Markdown prints a document as text with headings and tables (GitHub Flavored Markdown), in the order of the
+// page and without its charts.
 func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	p, m := newPage(d), new(markdown.Printer)
 	r := p.report()
@@ -34,14 +34,13 @@ func Markdown(w io.Writer, d *measure.Document, o MarkdownOptions) error {
 	return m.Flush(w)
 }
 
-// Bounds of a summary, which is for a ticket, in lines.
+// Limits of a summary, which is for a ticket, in lines.
 const (
 	summaryLines = 40
 	footLines    = 11 // with a signature
 )
 
-// shorten keeps of what was printed as many whole blocks as leave room for the foot
-// of a summary, and says what is left out.
+// shorten keeps as many whole blocks as leave room for the foot of a summary, and counts the omitted ones.
 func shorten(m *markdown.Printer) {
 	left := summaryLines - footLines - 2
 	var kept strings.Builder

@@ -15,8 +15,8 @@ import (
 	"thru/internal/unit"
 )
 
-// methodLines say in plain words how a result was measured, and what that
-// leaves open: a reader shall not have to believe a figure.
+// methodLines explains in plain words how a result was measured, and its limits, so that a reader can check a
+// figure.
 func methodLines(d *measure.Document) (all []string) {
 	if result.IsCheck(d) {
 		return []string{
@@ -60,7 +60,7 @@ func methodLines(d *measure.Document) (all []string) {
 	return doc.NonEmpty(all...)
 }
 
-// methodCell is the cell whose way of measuring stands for all.
+// methodCell returns the cell whose method represents all cells.
 func methodCell(d *measure.Document) *measure.Cell {
 	if c, _ := fleet.Judged(d); c != nil {
 		return c
@@ -74,7 +74,7 @@ func methodCell(d *measure.Document) *measure.Cell {
 	return first
 }
 
-// filesMethod is of a result that thru has read, not measured.
+// filesMethod returns the line for a result that thru read from files.
 func filesMethod(d *measure.Document) string {
 	switch {
 	case d.Command == "import":
@@ -85,7 +85,7 @@ func filesMethod(d *measure.Document) string {
 	return ""
 }
 
-// countMethod says what is counted, and by whom.
+// countMethod explains what is counted, and at which end.
 func countMethod(c *measure.Cell) string {
 	switch {
 	case c.Spec.Traffic == measure.CRR:
@@ -100,7 +100,7 @@ func countMethod(c *measure.Cell) string {
 	return "Goodput is the payload that the receiver's program got, by the receiver's clock: without headers, retransmissions and what only left the sender."
 }
 
-// timeMethod says how long was measured, after which ramp, and how often.
+// timeMethod returns the measured time, the ramp, and the number of runs.
 func timeMethod(c *measure.Cell) string {
 	sender, receiver := result.ShownFlow(c)
 	e := receiver
@@ -121,7 +121,7 @@ func timeMethod(c *measure.Cell) string {
 	return s + "."
 }
 
-// doubtMethod says what the interval of a figure means.
+// doubtMethod explains the interval of a figure.
 func doubtMethod(c *measure.Cell) string {
 	f := stat.MainFigure(c)
 	switch {
@@ -146,20 +146,20 @@ func ceilingSource(c *measure.Ceiling) string {
 	return result.LinkRate(c) + ", " + doc.Clean(c.LinkFrom)
 }
 
-// repeating is how to do it again: what to run at each host, and the plan.
+// repeating explains how to repeat the measurement: the command for each host, and the plan.
 type repeating struct {
 	Steps []repeatStep
 	Plan  []doc.Row
 }
 
-// repeatStep is what to type at one host.
+// repeatStep is the command for one host.
 type repeatStep struct {
 	At         string
 	Command    string
 	Conclusion string
 }
 
-// newRepeating lists the far ends first, which must be there before.
+// newRepeating lists the far ends first, since they must run first.
 func newRepeating(d *measure.Document) repeating {
 	r := repeating{}
 	command := reproduce(d)
@@ -195,13 +195,13 @@ func newRepeating(d *measure.Document) repeating {
 	return r
 }
 
-// farStep is what an end point other than the one in command has to run.
+// farStep returns the command for an end point other than the one that measures.
 func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
 	s := repeatStep{At: doc.Clean(e.Name)}
 	program := strings.ToLower(e.Speaks)
 	switch {
 	case asksOverSSH(d, e.Name), e.Facts != nil && e.Facts.OS != nil && *e.Facts.OS == "esxi":
-		return s, false // nothing is to be started there
+		return s, false // nothing has to be started there
 	case strings.HasPrefix(program, "iperf3"):
 		s.Command, s.Conclusion = "iperf3 -s", doc.Clean(e.Speaks)
 	case strings.HasPrefix(program, "iperf"):
@@ -218,7 +218,7 @@ func farStep(d *measure.Document, e measure.EndPoint) (repeatStep, bool) {
 	return s, true
 }
 
-// asksOverSSH tells whether an end point was reached by ssh, which brings the program along.
+// asksOverSSH reports whether an end point was reached by ssh, which copies the program there.
 func asksOverSSH(d *measure.Document, name string) bool {
 	for _, a := range d.Arguments {
 		if strings.HasPrefix(a, "ssh://") && (a == name || strings.Contains(a, name)) {
@@ -228,10 +228,10 @@ func asksOverSSH(d *measure.Document, name string) bool {
 	return strings.HasPrefix(name, "ssh://")
 }
 
-// reproduce is the command line that asks for the same again.
+// reproduce returns the command line that repeats the measurement.
 func reproduce(d *measure.Document) string {
 	words := []string{"thru"}
-	if len(d.Arguments) == 0 && d.Command == "import" { // no command of thru has measured it
+	if len(d.Arguments) == 0 && d.Command == "import" { // no command of thru measured it
 		return ""
 	}
 	if len(d.Arguments) == 0 || d.Arguments[0] != d.Command {

@@ -13,15 +13,15 @@ import (
 	"thru/internal/report/why"
 )
 
-// page is a view with what only a page has: charts, and tables of the evidence.
+// page is a view with the parts that only a page has: charts, and tables of the evidence.
 type page struct {
 	*view
 	First   summary
 	Picture *draw.Picture // of the answer
 	Charts  []doc.Chart   // over time
 	Heat    []doc.Chart   // of cores and queues
-	Drawn   []string      // which run is drawn, where there are several
-	Unseen  []string      // queues that are not in it, and why
+	Drawn   []string      // which run the charts show, if there are several
+	Unseen  []string      // queues that the charts lack, and why
 	Latency *series.LatencyPage
 	Main    []cellPage
 	Details []cellPage
@@ -30,7 +30,7 @@ type page struct {
 // cellPage is a cell with its streams and seconds.
 type cellPage struct {
 	result.Cell
-	Shown   bool // its rows stand further up the page
+	Shown   bool // its rows are shown further up the page
 	Streams doc.Table
 	Seconds doc.Table
 }
@@ -41,7 +41,7 @@ func newPage(d *measure.Document) page {
 	p.Picture = newPicture(result.LastState(d), v)
 	drawn := v.Cells
 	if len(v.Ladders) > 0 {
-		drawn = nil // of a ladder the cell that is judged
+		drawn = nil // of a ladder only the judged cell
 		if c, _ := fleet.Judged(d); c != nil {
 			drawn = []result.Cell{result.NewCell(d, c)}
 		}
@@ -53,11 +53,11 @@ func newPage(d *measure.Document) page {
 	p.Unseen, p.Drawn = series.Uncounted(drawn), drawnRuns(drawn)
 	for i, c := range v.Cells {
 		if v.Silent {
-			break // what the packets show is all there is
+			break // the packets are all there is
 		}
 		drawn := slices.ContainsFunc(drawn, func(x result.Cell) bool { return x.Source == c.Source })
 		if ladder.Has(d, c.Source) && !drawn && !c.Tried {
-			continue // its ladder has a row of it
+			continue // its ladder has a row for it
 		}
 		q := cellPage{Cell: c, Streams: series.StreamTable(c.Source)}
 		if i < series.MaxTimelines || drawn && len(v.Ladders) > 0 {
@@ -76,7 +76,7 @@ func newPage(d *measure.Document) page {
 	return p
 }
 
-// drawnRuns says which run of each flow is drawn, since the figures are of all.
+// drawnRuns names the run that each flow's chart shows, since the figures are of all runs.
 func drawnRuns(cells []result.Cell) (all []string) {
 	n := 0
 	for _, c := range cells {
@@ -91,15 +91,15 @@ func drawnRuns(cells []result.Cell) (all []string) {
 	return all
 }
 
-// ManyDetails tells whether the cells are too many to be printed one by one.
+// ManyDetails reports whether there are too many cells to print one by one.
 func (p page) ManyDetails() bool { return len(p.Details) > result.FewCells }
 
-// Slowest tells whether the cells shown one by one are but the slowest pairs of a plan.
+// Slowest reports whether only the slowest pairs of a plan are shown one by one.
 func (p page) Slowest() bool {
 	return p.Fleet != nil && !p.Fleet.Few && len(p.Ladders) == 0 && len(p.Main) > 1
 }
 
-// Unsaid is the advice that does not stand among the things to do at the top.
+// Unsaid returns the advice that is not among the things to do at the top.
 func (p page) Unsaid() []string {
 	said := func(s string) bool {
 		return slices.ContainsFunc(p.First.Rows, func(r summaryRow) bool {

@@ -9,8 +9,8 @@ import (
 	"thru/internal/report/why"
 )
 
-// Warned are the gates that ask for something to be done. The risk of a command that a
-// finding above names is said there.
+// Warned returns the gates that need action. It omits the risk of a command that a finding above has with the
+// same commands.
 func (v *view) Warned() gateList {
 	rows := v.Gates.With(measure.GateFail, measure.GateWarn).Short()
 	for i := range rows {
@@ -23,7 +23,7 @@ func (v *view) Warned() gateList {
 	return rows
 }
 
-// MoreFacts are the facts of the hosts that the checklists above do not have.
+// MoreFacts returns the facts of the hosts that are not in the checklists above.
 func (v *view) MoreFacts() facts.Hosts {
 	h := v.Hosts
 	h.Rows = slices.DeleteFunc(slices.Clone(h.Rows), func(r facts.Row) bool {
@@ -34,8 +34,8 @@ func (v *view) MoreFacts() facts.Hosts {
 	return h
 }
 
-// FacingPaths are the paths of a ladder side by side, so that what is the same of all is
-// said once; nil of other results.
+// FacingPaths returns the paths of a ladder side by side, so that equal facts appear once; nil for other
+// results.
 func (v *view) FacingPaths() *facts.Hosts {
 	if len(v.Ladders) == 0 || len(v.Paths) < 2 || len(v.Paths) > facts.MostEndPoints {
 		return nil

@@ -13,10 +13,10 @@ import (
 	"thru/internal/unit"
 )
 
-// maxPaths bounds the paths of a page; the JSON document has all.
+// maxPaths limits the paths of a page; the JSON document has all.
 const maxPaths = 24
 
-// newPaths makes a table of each path.
+// newPaths returns a table for each path.
 func newPaths(d *measure.Document) []doc.Pairs {
 	var all []doc.Pairs
 	for i := range d.Paths[:min(len(d.Paths), maxPaths)] {
@@ -50,7 +50,7 @@ func addressText(p *measure.Path) string {
 	return s
 }
 
-// bothDirections prints a fact of each direction, once where they are the same.
+// bothDirections prints a fact of each direction, once if both are the same.
 func bothDirections(p *measure.Path, fact string, print func(measure.DirectionFacts) string) string {
 	one := func(direction string, w measure.DirectionFacts) string {
 		s := print(w)
@@ -99,7 +99,7 @@ func routeText(w measure.DirectionFacts) string {
 	return s
 }
 
-// hashText is what chooses a next hop, in words.
+// hashText words which fields select a next hop.
 func hashText(policy string) string {
 	switch policy {
 	case "":
@@ -158,7 +158,7 @@ func udpReachText(w measure.DirectionFacts) string {
 	return fmt.Sprintf("%d of %d arrive", u.Got, u.Sent)
 }
 
-// marksText names the marks that do not arrive as they were sent.
+// marksText names the DSCP marks that change on the path.
 func marksText(w measure.DirectionFacts) string {
 	if len(w.Marks) == 0 {
 		return ""
@@ -179,7 +179,7 @@ func marksText(w measure.DirectionFacts) string {
 	return strings.Join(slices.Compact(changed), ", ")
 }
 
-// handshakeText prints the options once where both ends saw the same.
+// handshakeText prints the options once if both ends saw the same.
 func handshakeText(h *measure.Handshake) string {
 	if h == nil {
 		return ""
@@ -194,7 +194,7 @@ func handshakeText(h *measure.Handshake) string {
 	return "SYN " + syn + "; SYN-ACK " + synack
 }
 
-// optionsText prints what was sent, and what came of it where that differs.
+// optionsText prints the options sent, and those received if they differ.
 func optionsText(sent, seen *measure.SYN) string {
 	a, b := capture.SynText(sent), capture.SynText(seen)
 	switch {

@@ -10,17 +10,16 @@ import (
 	"thru/internal/unit"
 )
 
-// whereabouts is what is known of where the end points of a test are, and of what
-// their hosts did meanwhile.
+// whereabouts holds the placement of a test's end points, and the load of their hosts meanwhile.
 type whereabouts struct {
 	Ends     doc.Table
-	Lies     []string // how pairs lie to each other
+	Lies     []string // relations of the pairs
 	Counters doc.Table
 	Charts   []doc.Chart
 	Notes    []string
 }
 
-// newPlacement is nil where nobody was asked.
+// newPlacement returns the placement; nil if no hypervisor was asked.
 func newPlacement(d *measure.Document) *whereabouts {
 	if !slices.ContainsFunc(d.EndPoints, func(e measure.EndPoint) bool { return e.Placement != nil || e.NoPlace != "" }) {
 		return nil
@@ -50,14 +49,14 @@ func newPlacement(d *measure.Document) *whereabouts {
 	return p
 }
 
-// nobodyAsked is why an end point is not placed where no hypervisor answered: the
-// warnings say of each why it did not (control).
+// nobodyAsked is the reason for a missing placement if no hypervisor answered: control's warnings name the
+// reason for each.
 const nobodyAsked = "no hypervisor could be asked"
 
-// maxReason bounds a reason, in characters.
+// maxReason limits a reason, in characters.
 const maxReason = 240
 
-// placeCells is the row of an end point.
+// placeCells returns the row of an end point.
 func placeCells(d *measure.Document, e measure.EndPoint) []string {
 	p := e.Placement
 	machine, model, uplink := doc.Clean(p.GuestName), "", ""
@@ -80,7 +79,7 @@ func placeCells(d *measure.Document, e measure.EndPoint) []string {
 		doc.OrDash(doc.Clean(p.Site)), doc.OrDash(strings.Join(doc.CleanAll(p.By), ", "))}
 }
 
-// networkText is "prod, VLAN 100".
+// networkText returns "prod, VLAN 100".
 func networkText(p *measure.Placement) string {
 	vlan := doc.Clean(p.VLAN)
 	if vlan == "" || vlan == "0" {
@@ -98,7 +97,7 @@ func inventoryBySource(d *measure.Document, source string) *measure.Inventory {
 	return nil
 }
 
-// relationLines say how the pairs lie, with the rung that one makes.
+// relationLines words the relation of each pair, with its rung if it is one.
 func relationLines(d *measure.Document) (all []string) {
 	for _, r := range d.Relations {
 		rung, line := rungOf(d, r), doc.Clean(r.From)+" and "+doc.Clean(r.To)+": "
@@ -108,7 +107,7 @@ func relationLines(d *measure.Document) (all []string) {
 		switch {
 		case rung != "":
 			line = rung + ", " + line
-		case r.From == r.To: // nobody asks how a machine lies to itself
+		case r.From == r.To: // the relation of a machine to itself is trivial
 			continue
 		}
 		all = append(all, line+doc.Clean(r.Kind)+" ("+doc.CleanUpTo(r.Why, maxReason)+")")
@@ -119,7 +118,7 @@ func relationLines(d *measure.Document) (all []string) {
 	return all
 }
 
-// rungOf is the rung of a ladder that a pair is.
+// rungOf returns the rung of a ladder that a pair forms.
 func rungOf(d *measure.Document, r measure.Relation) string {
 	for _, c := range d.Cells {
 		if c.Rung != "" && (c.From == r.From && c.To == r.To || c.From == r.To && c.To == r.From) {
@@ -129,7 +128,7 @@ func rungOf(d *measure.Document, r measure.Relation) string {
 	return ""
 }
 
-// blocks are where the end points of a test are, and what their hosts did.
+// blocks returns the placement of a test's end points, and the load of their hosts.
 func (x *whereabouts) blocks() []doc.Block {
 	if x == nil {
 		return nil

@@ -13,20 +13,18 @@ import (
 	"thru/internal/measure"
 )
 
-// MaxPage bounds what Embedded reads, in bytes: a page with the largest
-// document in it.
+// MaxPage limits what Embedded reads, in bytes: a page with the largest document in it.
 const MaxPage = 2*MaxDocument + 2<<20
 
-// The document inside a page: JSON, gzip, base64, in an element that a browser
-// neither shows nor runs. All foreign text of a page is escaped, so no other
-// text of it can begin like this one.
+// A page embeds the document as gzipped, base64-encoded JSON in an element that a browser neither shows nor
+// runs. All foreign text of a page is escaped, so it cannot contain this start tag.
 const (
 	rawBegin = `<template id="thru-result">`
 	rawEnd   = `</template>`
 	rawLine  = 120 // characters, so that an editor can open the page
 )
 
-// rawOf is the document as the page carries it.
+// rawOf returns the document as the page embeds it.
 func rawOf(d *measure.Document) (template.HTML, error) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -48,9 +46,8 @@ func rawOf(d *measure.Document) (template.HTML, error) {
 	return template.HTML(b.String()), nil
 }
 
-// Embedded reads the document out of a page that was made with
-// HTMLOptions.Raw. It believes nothing of the page: sizes are bounded, and one
-// without a document, or with two, is refused.
+// Embedded reads the document from a page made with HTMLOptions.Raw. It does not trust the page: it limits
+// sizes, and refuses a page without a document or with two.
 func Embedded(r io.Reader) (*measure.Document, error) {
 	const hint = "a page has its result inside where `thru report --html FILE --with-raw` made it"
 	refuse := func(err error) (*measure.Document, error) {
@@ -77,7 +74,7 @@ func Embedded(r io.Reader) (*measure.Document, error) {
 	if err != nil {
 		return refuse(err)
 	}
-	d, err := ReadJSON(z) // which bounds what it unpacks
+	d, err := ReadJSON(z) // it limits the unpacked size
 	if err != nil {
 		return refuse(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"thru/internal/unit"
 )
 
-// recommendedTexts say what a sweep ends with: "use 1 stream, default window:
-// 9.41 Gb/s, more than any smaller of 8 settings". The advice of a ladder says more.
+// recommendedTexts returns the recommendation of a sweep: "use 1 stream, default window: 9.41 Gb/s, more than
+// any smaller of 8 settings". A ladder has more detailed advice.
 func recommendedTexts(d *measure.Document) (all []string) {
 	if d.Command == "ladder" {
 		return nil

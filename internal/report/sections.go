@@ -10,7 +10,7 @@ import (
 	"thru/internal/report/why"
 )
 
-// report is the whole page, in its order; a terminal has an order of its own.
+// report returns the whole page in order; a terminal has its own order.
 func (p *page) report() doc.Report {
 	return doc.Report{
 		Command: "thru " + p.Command, When: p.Started, Answer: p.Answer, More: doc.NonEmpty(p.Back), Foot: doc.Join("thru "+p.Thru, doc.Prefixed("started ", p.Started), "took "+p.Elapsed),
@@ -19,7 +19,7 @@ func (p *page) report() doc.Report {
 	}
 }
 
-// brief is what a reader wants to know in the first minute.
+// brief returns the summary at the top of a page.
 func (p *page) brief() []doc.Block {
 	b := doc.Brief{}
 	if a := p.First.Accepted; a.Word != "" { // an inventory has none
@@ -42,7 +42,7 @@ func (p *page) brief() []doc.Block {
 	return all
 }
 
-// gateBlocks are the conditions, those that did not pass first.
+// gateBlocks returns the gates, those that did not pass first.
 func (p *page) gateBlocks() []doc.Block {
 	unchecked, passed := p.Gates.Unchecked(), p.Gates.Passed()
 	body := []doc.Block{p.Warned().Table(), doc.Details{Title: fmt.Sprintf("%d not checked", len(unchecked)), Body: []doc.Block{doc.GapTable(unchecked)}}}
@@ -55,7 +55,7 @@ func (p *page) gateBlocks() []doc.Block {
 	return []doc.Block{doc.Titled("Gates", body...)}
 }
 
-// pathBlocks are what a probe found of each path.
+// pathBlocks returns the results of the probes of each path.
 func (p *page) pathBlocks() []doc.Block {
 	var paths []doc.Block
 	for _, x := range p.Paths {
@@ -74,7 +74,7 @@ func (p *page) pathBlocks() []doc.Block {
 	return []doc.Block{doc.Titled("Path", body)}
 }
 
-// figureBlocks are the figures of each flow, and its seconds as charts.
+// figureBlocks returns the figures of each flow, and its seconds as charts.
 func (p *page) figureBlocks() []doc.Block {
 	var figures []doc.Block
 	for _, c := range p.Main {
@@ -98,13 +98,13 @@ func (p *page) figureBlocks() []doc.Block {
 	return all
 }
 
-// openBlocks are advice, warnings, and facts that are missing.
+// openBlocks returns advice, warnings, and missing facts.
 func (p *page) openBlocks() []doc.Block {
 	return []doc.Block{doc.Titled("Advice", doc.List{Lines: p.Unsaid()}), doc.Notice{Title: "Warnings", Tone: doc.ToneWarn, Lines: p.Warnings},
 		doc.Titled("Not checked", doc.GapTable(p.Missing), doc.Details{Title: "Facts of the hosts", Brief: true, Paper: "on screen, and in the JSON document", Body: []doc.Block{doc.GapTable(p.FactGaps)}})}
 }
 
-// cellBlocks are the streams and seconds of each flow.
+// cellBlocks returns the streams and seconds of each flow.
 func (p *page) cellBlocks() []doc.Block {
 	var cells []doc.Block
 	for _, c := range p.Details {
@@ -128,7 +128,7 @@ func (p *page) cellBlocks() []doc.Block {
 	return []doc.Block{doc.Titled("Each cell", cells...)}
 }
 
-// hostBlocks are who took part.
+// hostBlocks returns the end points with their facts.
 func (p *page) hostBlocks() (all []doc.Block) {
 	if p.Fleet != nil {
 		all = append(all, doc.Titled("End points", p.Fleet.Points))
@@ -149,7 +149,7 @@ func (p *page) hostBlocks() (all []doc.Block) {
 	return append(all, doc.Titled("Hosts and guests", body...))
 }
 
-// againBlocks are how it was measured, and how to do it again.
+// againBlocks explains how it was measured, and how to repeat it.
 func (p *page) againBlocks() []doc.Block {
 	var steps []doc.Block
 	for _, s := range p.Again.Steps {

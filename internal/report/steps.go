@@ -11,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// maxSteps bounds the steps that are printed.
+// maxSteps limits the steps that are printed.
 const maxSteps = 60
 
 // step is one experiment of an explanation, ready to print.
@@ -23,7 +23,7 @@ type step struct {
 	Against    string // "4.10 Gb/s (+0.5%)"
 	Conclusion string // "points to receiver-cpu; rules out loss, policer"
 	Took       string
-	Bar        doc.Bar // of the greatest of all steps, with what it is held against
+	Bar        doc.Bar // relative to the longest bar of all steps, with the value compared with
 }
 
 func newSteps(d *measure.Document) (all []step) {
@@ -71,7 +71,7 @@ func newStep(s *measure.Step, number int) step {
 	return v
 }
 
-// conclusionText is what a step has told of which causes.
+// conclusionText words which causes a step points to or rules out.
 func conclusionText(s *measure.Step) string {
 	var parts []string
 	for _, p := range []struct {
@@ -79,7 +79,7 @@ func conclusionText(s *measure.Step) string {
 		causes []string
 	}{{"points to ", s.Raised}, {"rules out ", s.RuledOut}} {
 		switch n := len(p.causes); {
-		case n > mostShown: // a first look rules out nearly all: the report lists them
+		case n > mostShown: // the first step rules out nearly all: the report lists them
 			parts = append(parts, p.verb+unit.Plural(n, "cause"))
 		case n > 0:
 			parts = append(parts, p.verb+doc.CleanUpTo(strings.Join(p.causes, ", "), result.MaxAnswer))
@@ -91,8 +91,8 @@ func conclusionText(s *measure.Step) string {
 // mostShown is how many causes a step names.
 const mostShown = 8
 
-// StepLine is a step in one line without a newline, as it is told when it has
-// ended. What has no room in width (0: no bound) is left out from the right.
+// StepLine returns a finished step in one line without a newline. It omits parts from the right that exceed
+// width (0: no limit).
 func StepLine(s measure.Step, width int) string { return newStep(&s, 0).line(width) }
 
 func (v step) line(width int) string {
@@ -109,10 +109,10 @@ func (v step) line(width int) string {
 	return unit.Cut(line, width)
 }
 
-// leastShown is the room, in columns, from which a part of what a step told is worth its place.
+// leastShown is the least room, in columns, for a part of a step's conclusion.
 const leastShown = 24
 
-// stepBlocks are the steps of an explanation, and why it stopped.
+// stepBlocks returns the steps of an explanation, and why it stopped.
 func stepBlocks(steps []step, ended string) []doc.Block {
 	if len(steps) == 0 {
 		return nil

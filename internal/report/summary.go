@@ -20,17 +20,16 @@ import (
 	"thru/internal/unit"
 )
 
-// summary is what a reader wants to know in the first minute: is it accepted,
-// what does it carry, what limits it, what is to be done.
+// summary is the top of a page: the verdict, the rate, what limits it, and what to do.
 type summary struct {
 	Accepted acceptance
 	Rows     []summaryRow
 }
 
-// acceptance is the verdict in words that an acceptance record needs.
+// acceptance is the verdict in the words of an acceptance record.
 type acceptance = doc.Verdict
 
-// markOf is a sign beside the word, so that colour does not say it alone.
+// markOf returns a sign next to the word, for readers who do not see the colour.
 func markOf(t doc.Tone) string {
 	return map[doc.Tone]string{doc.ToneGood: "✓", doc.ToneBad: "✗", doc.ToneOpen: "?"}[t]
 }
@@ -41,19 +40,18 @@ type summaryRow struct {
 	Items []summaryItem
 }
 
-// summaryItem is a line, and what to type for it.
+// summaryItem is a line, and the commands for it.
 type summaryItem struct {
 	Text     string
-	Advice   string   // that it says
-	Hosts    []string // where its commands are to be run
+	Advice   string   // that it contains
+	Hosts    []string // where to run its commands
 	Commands []string
 }
 
-// maxNames bounds the hosts at the top of a page.
+// maxNames limits the hosts at the top of a page.
 const maxNames = 8
 
-// newSummary takes what the view says elsewhere in detail: of the whole
-// document, and of its last state where a tuning has several.
+// newSummary summarizes the view: of the whole document, and of the final state of a tuning.
 func newSummary(whole, d *measure.Document, v *view) summary {
 	b := summary{Accepted: newAcceptance(d)}
 	if result.IsTuning(whole) && tuning.TargetAnswer(whole) != "" {
@@ -84,7 +82,7 @@ func (b *summary) add(name string, lines []string) {
 	b.take(r)
 }
 
-// addText adds a line, once; one without words is none.
+// addText adds a line that is not empty, once.
 func (r *summaryRow) addText(text string, commands ...string) {
 	r.add(summaryItem{Text: text, Commands: commands})
 }
@@ -97,7 +95,7 @@ func (r *summaryRow) add(x summaryItem) {
 	}
 }
 
-// take adds a row of a bounded number of lines; one without any is none.
+// take adds a row that is not empty, with a limited number of lines.
 func (b *summary) take(r summaryRow) {
 	if n := len(r.Items) - maxSummary; n > 0 {
 		r.Items = append(r.Items[:maxSummary:maxSummary], summaryItem{Text: fmt.Sprintf("and %d more below", n)})
@@ -107,8 +105,8 @@ func (b *summary) take(r summaryRow) {
 	}
 }
 
-// newAcceptance says whether what was measured is accepted. Without a rate or
-// a target to hold it against there is no verdict, and a way to one.
+// newAcceptance returns whether the result is accepted. Without a rate or a target to compare with there is
+// no verdict, but commands to get one.
 func newAcceptance(d *measure.Document) acceptance {
 	switch v := d.Verdict; {
 	case result.IsCheck(d):
@@ -129,7 +127,7 @@ func newAcceptance(d *measure.Document) acceptance {
 		return acceptance{Word: "no verdict", Why: "a disk is measured, and held against nothing"}
 	case transfer.Moved(d):
 		return acceptance{Word: "no verdict", Why: "a transfer is held against the layers below it, and against no rate"}
-	case inventory.Is(d): // it is read, and held against nothing
+	case inventory.Is(d): // it is only read, and compared with nothing
 		return acceptance{}
 	case !measured(d) && countGates(d.Gates, measure.GateFail) > 0:
 		return acceptance{Word: "no verdict", Why: "nothing was measured: a gate fails, so it would not have counted"}
@@ -139,7 +137,7 @@ func newAcceptance(d *measure.Document) acceptance {
 	return acceptance{Word: "no verdict", Why: noVerdictText(d), How: verdictCommands(d)}
 }
 
-// judgedText says how many rungs of a ladder were judged, where not all were.
+// judgedText returns how many rungs of a ladder were judged, if not all were.
 func judgedText(v *measure.Verdict) string {
 	if v.Judged == v.Rungs {
 		return ""
@@ -147,7 +145,7 @@ func judgedText(v *measure.Verdict) string {
 	return fmt.Sprintf("%d of %d judged", v.Judged, v.Rungs)
 }
 
-// targetAcceptance is that of a tuning with a target.
+// targetAcceptance returns the acceptance of a tuning with a target.
 func targetAcceptance(d *measure.Document) acceptance {
 	why := strings.TrimPrefix(tuning.TargetAnswer(d), "; ")
 	if tuning.MeetsTarget(d) {
@@ -175,7 +173,7 @@ func checkAcceptance(d *measure.Document) acceptance {
 	return a
 }
 
-// forcedText reminds of gates that failed and were overruled.
+// forcedText notes that gates failed and were overruled.
 func forcedText(d *measure.Document) string {
 	if !d.Forced || countGates(d.Gates, measure.GateFail) == 0 {
 		return ""
@@ -183,7 +181,7 @@ func forcedText(d *measure.Document) string {
 	return "although a gate fails (--force)"
 }
 
-// noVerdictText is why nothing says whether it is enough.
+// noVerdictText explains why there is no verdict.
 func noVerdictText(d *measure.Document) string {
 	first, _, _ := result.MainCells(d)
 	switch {
@@ -195,7 +193,8 @@ func noVerdictText(d *measure.Document) string {
 	return "no rate is known that this could be held against"
 }
 
-// verdictCommands measure the same again, held against a rate; the reader puts in which.
+// verdictCommands returns the commands to repeat the measurement with a link rate; the reader replaces the
+// rate.
 func verdictCommands(d *measure.Document) []string {
 	first, _, _ := result.MainCells(d)
 	again := slices.Contains([]string{"test", "explain", "ladder", "run", "tune"}, d.Command)
@@ -207,8 +206,8 @@ func verdictCommands(d *measure.Document) []string {
 	return []string{reproduce(&plain) + " --link-rate 10G"}
 }
 
-// betweenLines say who is behind the names: "peer is beta, 192.0.2.2, Debian 12". Of many
-// hosts they are the names alone.
+// betweenLines describes the end points: "peer is beta, 192.0.2.2, Debian 12". For many hosts it has only
+// their names.
 func betweenLines(d *measure.Document) (all []string) {
 	many := len(d.EndPoints) > maxNames/2
 	for _, e := range d.EndPoints[:min(len(d.EndPoints), maxNames)] {
@@ -241,8 +240,8 @@ func betweenLines(d *measure.Document) (all []string) {
 	return []string{unit.Plural(len(d.EndPoints), "host") + ": " + strings.Join(all, ", ") + more}
 }
 
-// carriedLines are the figures of each direction, of each rung, or of the
-// setting under which the pairs carried most.
+// carriedLines returns the figures of each direction, of each rung, or of the setting under which the pairs
+// carried most.
 func carriedLines(d *measure.Document) (all []string) {
 	switch {
 	case result.IsCheck(d):
@@ -256,7 +255,7 @@ func carriedLines(d *measure.Document) (all []string) {
 				all = append(all, doc.Clean(r.Name)+": "+fleet.RungRate(r))
 			}
 		}
-		slices.Reverse(all) // the way that is of most interest is the highest one
+		slices.Reverse(all) // the highest rung is of most interest
 		return all
 	}
 	if s := fleet.Best(fleet.Sets(d)); s != nil && result.MainCount(d) > 2 {
@@ -282,7 +281,8 @@ func carriedLines(d *measure.Document) (all []string) {
 	return all
 }
 
-// carriedLine is "956 Mb/s local -> peer (95% interval 948-964), 100% of what MTU 1500 allows on 1 Gb/s".
+// carriedLine returns "956 Mb/s local -> peer (95% interval 948-964), 100% of what MTU 1500 allows on 1
+// Gb/s".
 func carriedLine(c *measure.Cell) string {
 	if result.Asks(c) {
 		return result.RequestsAnswer(c, nil)
@@ -297,7 +297,7 @@ func carriedLine(c *measure.Cell) string {
 	return s
 }
 
-// limitLines name what binds each direction, and how sure that is.
+// limitLines names what limits each direction, with the confidence.
 func limitLines(d *measure.Document, v *view) (all []string) {
 	if result.IsCheck(d) {
 		return nil
@@ -330,7 +330,7 @@ func limitLines(d *measure.Document, v *view) (all []string) {
 	return []string{"not known: nothing in this result says it"}
 }
 
-// pairsLimit is what binds most pairs of a plan, where that is not said of the one that is judged.
+// pairsLimit returns what limits most pairs of a plan, unless the judged one has the same finding.
 func pairsLimit(d *measure.Document, v *view) string {
 	s := fleet.Best(fleet.Sets(d))
 	if v.Fleet == nil || d.Ladder != nil || len(v.Why) > 0 || s == nil {
@@ -350,8 +350,7 @@ func pairsLimit(d *measure.Document, v *view) string {
 	return strings.TrimLeft(fleet.CauseAnswer(d, s), ":; ")
 }
 
-// fillsLink tells whether the figures reach what the link leaves for payload:
-// of a plan those of the setting that carried most.
+// fillsLink reports whether the figures reach the ceiling of the link; for a plan those of the best setting.
 func fillsLink(d *measure.Document, first *measure.Cell) bool {
 	if v := d.Verdict; v != nil && v.Pass && v.Share >= stat.PassPct {
 		return true
@@ -382,7 +381,7 @@ func limitLine(w *why.Diagnosis, f *why.Finding) string {
 	return s
 }
 
-// do says what is to be done: so that it can be measured, or against what limits it.
+// do adds what to do: to make a measurement possible, or against what limits the rate.
 func (b *summary) do(whole, d *measure.Document, v *view) {
 	r := summaryRow{Name: "To do"}
 	for _, g := range v.Gates.With(measure.GateFail) {
@@ -414,7 +413,7 @@ func (b *summary) do(whole, d *measure.Document, v *view) {
 	b.take(r)
 }
 
-// hasFewRuns tells whether what the verdict is about was measured too rarely for an acceptance.
+// hasFewRuns reports whether the verdict rests on too few runs for an acceptance.
 func hasFewRuns(d *measure.Document) bool {
 	first, back, _ := result.MainCells(d)
 	c, _ := fleet.Judged(d)
@@ -423,7 +422,7 @@ func hasFewRuns(d *measure.Document) bool {
 	})
 }
 
-// repeatText is how an indication becomes an acceptance.
+// repeatText explains how to turn an indication into an acceptance.
 func repeatText(d *measure.Document) string {
 	switch d.Command {
 	case "test", "ladder":
@@ -435,7 +434,7 @@ func repeatText(d *measure.Document) string {
 	return fmt.Sprintf("to be sure of it, measure it %d times (--repeat %d)", stat.AcceptanceRuns, stat.AcceptanceRuns)
 }
 
-// warned takes what the gates of a host that is fit warn of, a line for each gate.
+// warned adds the warnings of the gates, a line for each gate.
 func (r *summaryRow) warned(v *view) {
 	said := map[string]int{}
 	warns := v.Gates.With(measure.GateWarn).Joined()
@@ -444,13 +443,13 @@ func (r *summaryRow) warned(v *view) {
 	}
 	for _, g := range warns {
 		if said[g.ID] == 0 {
-			continue // another place of it is said
+			continue // another place of it is listed
 		}
 		where, advice := g.Where, g.Advice
 		if n := said[g.ID] - 1; n > 0 {
 			where += fmt.Sprintf(", and %d more", n)
 		}
-		if len(g.Fix) > 0 { // the commands say it; exceptions stand with the gate
+		if len(g.Fix) > 0 { // the commands contain it; exceptions are listed with the gate
 			advice = ""
 		}
 		if len(r.Items) == 0 {
@@ -461,7 +460,7 @@ func (r *summaryRow) warned(v *view) {
 	}
 }
 
-// against takes what a finding says to do, or the test that would tell.
+// against adds the fix of a finding, or the test that would confirm it.
 func (r *summaryRow) against(f *why.Finding) {
 	switch {
 	case f.Advice+f.At != "" && !r.joins(f):
@@ -472,7 +471,7 @@ func (r *summaryRow) against(f *why.Finding) {
 	}
 }
 
-// joins adds the host of a finding to a line that says the same of another one.
+// joins adds the host of a finding to a line with the same advice for another one.
 func (r *summaryRow) joins(f *why.Finding) bool {
 	i := slices.IndexFunc(r.Items, func(x summaryItem) bool {
 		return f.Host != "" && len(x.Hosts) > 0 && x.Advice == f.Advice && slices.Equal(x.Commands, f.Commands)
@@ -487,7 +486,7 @@ func (r *summaryRow) joins(f *why.Finding) bool {
 	return true
 }
 
-// tuned takes what a tuning leaves to its reader: of a link that is full nothing.
+// tuned adds what a tuning leaves to its reader; nothing if the link is full.
 func (r *summaryRow) tuned(t *tuning.View, full bool) {
 	if len(t.Persistent) > 0 {
 		r.addText("make what was kept last beyond the next boot (below)")

@@ -17,17 +17,16 @@ import (
 	"thru/internal/unit"
 )
 
-// TextOptions say how Text lays out its lines.
+// TextOptions set the layout of Text's lines.
 type TextOptions = text.Options
 
-// printer prints on a terminal what is not yet made of blocks.
+// printer prints on a terminal what is not made of blocks yet.
 type printer struct{ *text.Printer }
 
 func newPrinter(o TextOptions) *printer { return &printer{text.New(o)} }
 
-// Text prints a result whose first line is the answer. It prints nothing where
-// nothing was measured: the command prints the error then. Of captures it says
-// what the packets show all the same.
+// Text prints a result with the answer as its first line. It prints nothing if nothing was measured: then the
+// command prints the error. For captures it prints what the packets show in any case.
 func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
 	v := newView(d)
@@ -43,7 +42,7 @@ func Text(w io.Writer, d *measure.Document, o TextOptions) error {
 		return p.Flush(w)
 	case result.IsTuning(d), result.IsTransfer(d), result.IsDisk(d), inventory.Is(d):
 		p.answer(v)
-		if !result.IsTuning(d) { // which has tried what to do about it
+		if !result.IsTuning(d) { // a tuning has tried the advice
 			doc.Print(p, why.Blocks(v.Why, false))
 		}
 		doc.Print(p, v.Blocks)
@@ -95,7 +94,7 @@ func (p *printer) answer(v *view) {
 	}
 }
 
-// cells prints a table for each main cell, and a line for each beside them.
+// cells prints a table for each main cell, and a line for each baseline.
 func (p *printer) cells(v *view) {
 	for _, c := range v.Cells {
 		if !c.Main() || len(c.Rows) == 0 {
@@ -113,7 +112,7 @@ func (p *printer) cells(v *view) {
 	p.baselines(v)
 }
 
-// isBrief names the rows of a cell that stand below the steps of an explanation.
+// isBrief reports whether a row of a cell is shown below the steps of an explanation.
 func isBrief(name string) bool {
 	return slices.Contains([]string{"goodput", "share", "datagrams", "loss", "CPU", "CPU, sender", "CPU, receiver", "retransmits", "RTT", "window", "TCP", "UDP"}, name)
 }
@@ -132,7 +131,7 @@ func (p *printer) baselines(v *view) {
 	}
 }
 
-// baselineText is a cell in one line.
+// baselineText returns a cell in one line.
 func baselineText(c result.Cell) string {
 	figure := result.FigureText(c.Source)
 	if figure == "" {
@@ -145,13 +144,13 @@ func baselineText(c result.Cell) string {
 	return s
 }
 
-// lists prints what belongs to the whole: advice, warnings, gaps. The error is
-// the command's to print; its words are among the warnings too.
+// lists prints advice, warnings and gaps of the whole result. The command prints the error; its words are
+// among the warnings, too.
 func (p *printer) lists(v *view) {
 	if len(v.Advice)+len(v.Warnings)+len(v.Missing)+len(v.FactGaps) > 0 {
 		p.WriteByte('\n')
 	}
-	if v.Command != "check" && v.Tuning == nil { // whose proposals name them
+	if v.Command != "check" && v.Tuning == nil { // the proposals name them
 		p.gateLines(v)
 	}
 	for _, s := range v.Advice {
@@ -169,7 +168,7 @@ func (p *printer) lists(v *view) {
 	}
 }
 
-// gapsText names what was not checked, grouped by reason; of the hosts' facts only how many.
+// gapsText names what was not checked, grouped by reason; it only counts the hosts' facts.
 func gapsText(v *view) string {
 	var all []string
 	for i, g := range v.Missing {
@@ -189,11 +188,11 @@ func gapsText(v *view) string {
 	return strings.Join(all, "; ")
 }
 
-// filed prints a result of files: the finding and the handshake come first, the
-// causes that were ruled out last.
+// filed prints a result of capture files: the finding and the handshake first, the causes that were ruled out
+// last.
 func (p *printer) filed(v *view) {
 	doc.Print(p, why.Blocks(v.Why, true))
-	var figures []doc.Row // of a single direction: they go on with those of its connection
+	var figures []doc.Row // of a single direction: printed after those of its connection
 	if len(v.Cells) == 1 {
 		figures = v.Cells[0].Rows
 	}
@@ -210,12 +209,13 @@ func (p *printer) filed(v *view) {
 	}
 	left := *v
 	if left.Missing = fileGaps(v.Missing); v.Silent {
-		left.Missing = nil // of a connection that carried nothing there are no figures to miss
+		left.Missing = nil // a connection without data lacks no figures
 	}
 	p.lists(&left)
 }
 
-// checkBlocks are a check on a terminal: what is to be done, what passed in a few lines, the path, and the hosts.
+// checkBlocks returns a check for a terminal: what to do, what passed in a few lines, the path, and the
+// hosts.
 func (v *view) checkBlocks() []doc.Block {
 	var rows []doc.Row
 	if s := v.Gates.PassedText(); s != "" {
@@ -234,7 +234,7 @@ func (v *view) checkBlocks() []doc.Block {
 // maxGateLines is how many gates are named below the figures of a test.
 const maxGateLines = 3
 
-// gateLines tells below the figures of a test which gates did not pass.
+// gateLines prints below the figures of a test which gates did not pass.
 func (p *printer) gateLines(v *view) {
 	open := v.Gates.With(measure.GateFail, measure.GateWarn)
 	for _, g := range open[:min(len(open), maxGateLines)] {
@@ -252,7 +252,7 @@ func (p *printer) gateLines(v *view) {
 	}
 }
 
-// GateFailures prints the gates for whose sake nothing was measured.
+// GateFailures prints the gates that prevented the measurement.
 func GateFailures(w io.Writer, d *measure.Document, o TextOptions) error {
 	p := newPrinter(o)
 	doc.Print(p, newGates(d).With(measure.GateFail).Cards())

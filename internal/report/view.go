@@ -1,10 +1,9 @@
-// Package report prints a measure.Document for people (Text, HTML, Markdown, Live) and
-// for programs (JSON, CSV). It is pure: data in, an io.Writer out.
+// Package report prints a measure.Document for people (Text, HTML, Markdown) and for programs (JSON, CSV,
+// JUnit). It is pure: data in, an io.Writer out.
 //
-// Text, HTML and Markdown print the same view, in which it is decided what to show
-// and every figure is formatted, as the same blocks (package doc), so that they never
-// disagree. What was not measured is left out, or said to be not checked; it is never
-// printed as zero.
+// Text, HTML and Markdown print the same view as the same blocks (package doc), so that they never disagree:
+// the view decides what to show and formats every figure. A figure that was not measured is omitted or "not
+// checked", never zero.
 package report
 
 import (
@@ -28,13 +27,13 @@ import (
 	"thru/internal/unit"
 )
 
-// view is a document made ready to print.
+// view is a document ready to print.
 type view struct {
 	Command     string // "test"
-	Answer      string // what a person would say first; "" where nothing was measured
-	Back        string // the direction back, where another cause holds it
+	Answer      string // the answer; "" if nothing was measured
+	Back        string // the reverse direction, if another cause limits it
 	Why         []why.Diagnosis
-	Judged      []why.Diagnosis // why the flow of a plan that is judged carries no more
+	Judged      []why.Diagnosis // what limits the judged flow of a plan
 	Packets     []capture.Packets
 	Steps       []step
 	Silent      bool   // captured connections without any figure
@@ -45,8 +44,8 @@ type view struct {
 	Tuning      *tuning.View
 	Moving      *transfer.View // of a file transfer
 	Blocks      []doc.Block    // of its subject
-	Hypervisors []doc.Block    // what lies below the end points
-	Placement   *whereabouts   // where the end points are; nil: nobody was asked
+	Hypervisors []doc.Block    // hosts and guests of the end points
+	Placement   *whereabouts   // placement of the end points; nil: no hypervisor was asked
 	Cells       []result.Cell
 	Hidden      int // cells over result.MaxCells
 	Gates       gateList
@@ -73,7 +72,7 @@ type verdict struct {
 	Open   bool   // inconclusive
 	Word   string // "pass", "fail", "inconclusive"
 	Reason string
-	Do     string // what would tell
+	Do     string // what would decide it
 }
 
 // newView decides what to show of a document.
@@ -121,7 +120,7 @@ func newView(d *measure.Document) *view {
 	if !d.StartedAt.IsZero() {
 		v.Started = d.StartedAt.Format(time.RFC3339)
 	}
-	if d.Error != nil && !(result.IsCheck(d) && d.Error.ExitCode == fault.Verdict) { // that its gates have said
+	if d.Error != nil && !(result.IsCheck(d) && d.Error.ExitCode == fault.Verdict) { // its gates have reported it
 		v.Error = &measure.Error{Message: doc.Reason(d.Error.Message), Hint: doc.Clean(d.Error.Hint), ExitCode: d.Error.ExitCode}
 	}
 	if d.Verdict != nil {
@@ -132,8 +131,8 @@ func newView(d *measure.Document) *view {
 	return v
 }
 
-// unsaid is what the reason of a verdict adds to the answer of a plan. That of a
-// ladder stands below its rungs.
+// unsaid returns what the reason of a verdict adds to the answer of a plan. That of a ladder is shown below
+// its rungs.
 func unsaid(d *measure.Document, answer, reason string) string {
 	if d.Ladder != nil && len(d.Targets) == 0 && result.IsPlanned(d) {
 		return ""
@@ -144,8 +143,7 @@ func unsaid(d *measure.Document, answer, reason string) string {
 	return reason
 }
 
-// showCells takes the cells that are shown one by one: of a large plan the
-// slowest, for which it is worth it.
+// showCells chooses the cells that are shown one by one: of a large plan only the slowest.
 func (v *view) showCells(d *measure.Document) {
 	if v.Fleet != nil && !v.Fleet.Few && len(v.Ladders) == 0 {
 		for _, c := range fleet.WorstCells(d) {
@@ -163,7 +161,7 @@ func (v *view) showCells(d *measure.Document) {
 	}
 }
 
-// say takes the lines of the answer, and marks the findings that they name.
+// add sets the lines of the answer, and marks the findings that they contain.
 func (v *view) add(lines []string) {
 	for i, s := range lines {
 		if s = doc.CleanUpTo(s, result.MaxAnswer); i == 0 {
@@ -179,10 +177,10 @@ func (v *view) add(lines []string) {
 	}
 }
 
-// hasSaid tells whether the answer has a text in it, which is then not printed again.
+// hasSaid reports whether the answer contains a text, which is then not printed again.
 func (v *view) hasSaid(text string) bool { return strings.Contains(v.Answer+"\n"+v.Back, text) }
 
-// measured tells whether there is anything to report.
+// measured reports whether there is anything to report.
 func measured(d *measure.Document) bool {
 	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool {
 		return stat.Measured(&c) || result.IsLimited(&c) || result.IsSentOnly(&c) || slices.ContainsFunc(c.Runs, func(r measure.Run) bool {

@@ -182,7 +182,7 @@ func connFigures() []connFigure {
 	}
 }
 
-// noValue stands in a column beside others that have one.
+// noValue fills a cell without a value.
 const noValue = "-"
 
 func goodputText(c *measure.Connection) string {

@@ -73,7 +73,7 @@ func hostsAnswer(hosts []HostRow) string {
 	}
 	counts := map[string]int{}
 	for _, h := range hosts {
-		word, _, _ := strings.Cut(h.state(), ":") // of what it is busy with
+		word, _, _ := strings.Cut(h.state(), ":") // without the task
 		counts[word]++
 	}
 	var parts []string

@@ -129,7 +129,7 @@ func guestItems() []inventoryItem {
 	}
 }
 
-// whyOf is a reason that is the same for every host.
+// whyOf returns a reason that is the same for every host.
 func whyOf(why string) func(*measure.Facts) string {
 	return func(*measure.Facts) string { return doc.NotChecked + ": " + why }
 }

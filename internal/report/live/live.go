@@ -14,30 +14,29 @@ import (
 	"thru/internal/unit"
 )
 
-// State is what one line of progress is made of.
+// State holds the contents of one line of progress.
 type State struct {
-	Phase       string // "ramp" while nothing counts yet; anything else is measured
-	AtNs        int64  // end of the interval, since the measured time began; negative in the ramp
+	Phase       string // "ramp" before the measured time; anything else is measured
+	AtNs        int64  // end of the interval, relative to the start of the measured time; negative in the ramp
 	Flows       []Flow // one, or two for bidirectional traffic
-	Retransmits *int64 // segments in the interval, of all flows; nil: not known
+	Retransmits *int64 // segments in the interval, of all flows; nil: unknown
 	Ends        []CPU
 	ElapsedNs   int64 // of TotalNs
-	TotalNs     int64 // ramp and measured time; 0: not known, no bar
+	TotalNs     int64 // ramp and measured time; 0: unknown, no bar
 }
 
-// Flow is the data of one direction in the interval. Packets and Lost are
-// of datagrams and Requests of requests that were answered: nil where the
-// traffic is of another kind.
+// Flow is the data of one direction in the interval. Packets and Lost count datagrams, Requests answered
+// requests; they are nil for other kinds of traffic.
 type Flow struct {
-	Name     string // said where there is more than one flow: "back"
+	Name     string // shown if there is more than one flow: "back"
 	Bytes    int64
 	SpanNs   int64  // length of the interval
 	Packets  *int64 // datagrams received
-	Lost     *int64 // of those that should have come in the interval
-	Requests *int64 // then Bytes says nothing
+	Lost     *int64 // datagrams that should have arrived in the interval
+	Requests *int64 // if set, Bytes has no meaning
 }
 
-// CPU is the load of one host in the interval; nil is not known.
+// CPU is the load of one host in the interval; nil: unknown.
 type CPU struct {
 	Name       string
 	MachinePct *float64
@@ -46,8 +45,8 @@ type CPU struct {
 
 const barWidth = 10
 
-// Line formats one line without a newline, in fixed columns. It leaves
-// parts out from the right where width (0: no bound) has no room.
+// Line formats one line without a newline, in fixed columns. It omits columns from the right that exceed
+// width (0: no limit).
 func Line(l State, width int) string {
 	columns := []string{timeText(l)}
 	for _, f := range l.Flows {
@@ -106,7 +105,7 @@ func rateText(f Flow, named bool) string {
 	return text
 }
 
-// lossText is the share of an interval's datagrams that did not come.
+// lossText returns the share of an interval's datagrams that were lost.
 func lossText(packets, lost int64) string {
 	if lost <= 0 {
 		return "0%"
@@ -114,7 +113,7 @@ func lossText(packets, lost int64) string {
 	return unit.Percent(100 * float64(lost) / (float64(lost) + float64(max(packets, 0))))
 }
 
-// retransmitsText has its column where any flow could have some.
+// retransmitsText returns the column of retransmissions; "" if no flow can have any.
 func retransmitsText(l State) string {
 	other := func(f Flow) bool { return f.Packets != nil || f.Requests != nil }
 	if l.Retransmits == nil && len(l.Flows) > 0 && !slices.ContainsFunc(l.Flows, func(f Flow) bool { return !other(f) }) {
@@ -126,7 +125,7 @@ func retransmitsText(l State) string {
 	return fmt.Sprintf("retr %-4d", *l.Retransmits)
 }
 
-// cpuText is "CPU local 51% (max 98%)", or in short "CPU local 51/98%".
+// cpuText returns "CPU local 51% (max 98%)", or in short "CPU local 51/98%".
 func cpuText(ends []CPU, long bool) string {
 	var parts []string
 	for _, e := range ends {
@@ -149,7 +148,7 @@ func pctText(v *float64) string {
 	return fmt.Sprintf("%3.0f", *v)
 }
 
-// barText is "[######----] " and "7 s left".
+// barText returns "[######----] " and "7 s left".
 func barText(l State) (bar, left string) {
 	if l.TotalNs <= 0 {
 		return "", ""

@@ -13,35 +13,34 @@ import (
 	"thru/internal/unit"
 )
 
-// Plan is the state of a plan while it runs.
+// Plan is the state of a running plan.
 type Plan struct {
-	Turn, Turns int      // run under way, from 1; steps times repeats
+	Turn, Turns int      // current run, from 1; steps times repeats
 	Label       string   // of the step: "4 streams, default window"
-	Phase       string   // what is done: "connecting", "ramp", "collecting"; empty while it is measured
-	Bps         *float64 // goodput of all pairs now; nil: not known yet
-	Pairs       []Pair   // of the step under way
-	Failed      int      // pairs that have failed, in the whole plan so far
+	Phase       string   // current phase: "connecting", "ramp", "collecting"; empty in the measured time
+	Bps         *float64 // goodput of all pairs now; nil: unknown
+	Pairs       []Pair   // of the current step
+	Failed      int      // pairs that have failed so far in the whole plan
 	ElapsedNs   int64    // of TotalNs
-	TotalNs     int64    // estimate of the whole plan; 0: not known
+	TotalNs     int64    // estimate for the whole plan; 0: unknown
 }
 
-// Pair is one pair of the step under way.
+// Pair is one pair of the current step.
 type Pair struct {
 	From, To string
-	Bps      *float64 // goodput now; nil: not known
+	Bps      *float64 // goodput now; nil: unknown
 	Failed   bool
 }
 
-// maxPairs bounds the pairs that a running plan shows one by one.
+// maxPairs limits the pairs that a running plan shows one by one.
 const (
 	maxPairs = 24
 	pairGap  = 3
 )
 
-// PlanLines formats a running plan without newlines: the first line says
-// where it is and what all carry together, the rest each pair: where not
-// all find room, the slowest. The first line leaves parts out from the right
-// where width (0: no bound) has no room. Lines bounds them all.
+// PlanLines formats a running plan without newlines, in at most lines lines. The first line has the progress
+// and the total rate; it omits parts from the right that exceed width (0: no limit). The other lines show
+// each pair, or the slowest ones if not all fit.
 func PlanLines(l Plan, width, lines int) []string {
 	out := []string{planLine(l, width)}
 	if lines > 1 && len(l.Pairs) > 1 {
@@ -64,7 +63,7 @@ func planLine(l Plan, width int) string {
 	failed, soFar := "", ""
 	if l.Failed > 0 {
 		failed = fmt.Sprintf("%d failed", l.Failed)
-		soFar = failed + " so far" // which may be more than there are pairs
+		soFar = failed + " so far" // may exceed the number of pairs
 	}
 	bar, left := planBar(l)
 	label := doc.Clean(l.Label)
@@ -78,12 +77,12 @@ func planLine(l Plan, width int) string {
 	return where
 }
 
-// joinGap puts the parts that are there side by side.
+// joinGap joins the non-empty parts with spaces.
 func joinGap(parts []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(s string) bool { return s == "" }), "   ")
 }
 
-// planBar is "[####------] " and "14 min left".
+// planBar returns "[####------] " and "14 min left".
 func planBar(l Plan) (bar, left string) {
 	bar, left = barText(State{ElapsedNs: l.ElapsedNs, TotalNs: l.TotalNs})
 	if rest := l.TotalNs - l.ElapsedNs; left != "" && rest > 60*int64(result.Second) {
@@ -92,7 +91,7 @@ func planBar(l Plan) (bar, left string) {
 	return bar, left
 }
 
-// pairLines prints pairs in columns, as many lines as there may be.
+// pairLines formats pairs in columns, in at most lines lines.
 func pairLines(pairs []Pair, width, lines int) []string {
 	if width <= 0 {
 		width = text.DefaultWidth
@@ -106,7 +105,7 @@ func pairLines(pairs []Pair, width, lines int) []string {
 	if len(pairs) > room {
 		pairs = slices.Clone(pairs)
 		slices.SortStableFunc(pairs, slowestFirst)
-		room-- // the last place says how many are not shown
+		room-- // the last place counts the pairs that are not shown
 	}
 	var texts, out []string
 	for _, x := range pairs[:min(len(pairs), room)] {
@@ -126,7 +125,7 @@ func pairLines(pairs []Pair, width, lines int) []string {
 	return out
 }
 
-// slowestFirst orders pairs: failed ones, then those with no figure, then by rate.
+// slowestFirst orders pairs: failed ones, then those without a figure, then by rate.
 func slowestFirst(a, b Pair) int {
 	rank := func(x Pair) float64 {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Sentence is the answer of a cell and of the one back, with what binds them.
+// Sentence returns the answer for a cell and the reverse one, with what limits them.
 func Sentence(v *measure.Verdict, first, back *measure.Cell, others int) string {
 	s, why := "", Reason(first, back)
 	switch {
@@ -37,10 +37,9 @@ func Sentence(v *measure.Verdict, first, back *measure.Cell, others int) string 
 	return s
 }
 
-// MainCells picks the cell to name first, the one the other way, and counts
-// the rest. Cells measured beside the main ones, or to tell causes apart, are
-// not part of the answer. Bulk data comes before requests, which may be there
-// for its sake.
+// MainCells returns the cell to name first, the one of the reverse direction, and the number of other cells.
+// It ignores baselines, probes and experiments. Bulk data comes before requests, which may only measure its
+// latency.
 func MainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -57,8 +56,8 @@ func MainCells(d *measure.Document) (first, back *measure.Cell, others int) {
 	return first, back, others
 }
 
-// Amounts says "48.9 Gb/s local -> peer, 47.1 Gb/s back", and of datagrams
-// "912 Mb/s of UDP local -> peer, 0.00% lost".
+// Amounts returns "48.9 Gb/s local -> peer, 47.1 Gb/s back", and for datagrams "912 Mb/s of UDP local ->
+// peer, 0.00% lost".
 func Amounts(first, back *measure.Cell, print func(float64) string) string {
 	s := print(AmountOf(first))
 	switch {
@@ -87,8 +86,8 @@ func Amounts(first, back *measure.Cell, print func(float64) string) string {
 	return s
 }
 
-// AmountOf is what the answer says of a cell: its goodput, or of a search the
-// capacity. Of a cell that came to no figure it is nothing.
+// AmountOf returns the rate of a cell for the answer: its goodput, or of a search the capacity; 0 without a
+// figure.
 func AmountOf(c *measure.Cell) float64 {
 	switch {
 	case HasCapacity(c):
@@ -99,10 +98,11 @@ func AmountOf(c *measure.Cell) float64 {
 	return c.Goodput.Value
 }
 
-// HasCapacity tells of a search that has found what the path carries.
+// HasCapacity reports whether a search has found the capacity of the path.
 func HasCapacity(c *measure.Cell) bool { return c.Search != nil && c.Search.CapacityBps != nil }
 
-// lostAnswer is ", 0.75% lost" of a cell of datagrams. A search loses on purpose.
+// lostAnswer returns ", 0.75% lost" for a cell of datagrams. A search causes loss on purpose, so it returns
+// "".
 func lostAnswer(c *measure.Cell) string {
 	if c.Datagrams == nil || c.Search != nil {
 		return ""
@@ -117,7 +117,7 @@ func jitterAnswer(c *measure.Cell) string {
 	return ", jitter " + doc.ShortTime(*c.Datagrams.JitterNs)
 }
 
-// losslessAnswer says "; 951 Mb/s without loss".
+// losslessAnswer returns "; 951 Mb/s without loss".
 func losslessAnswer(s *measure.Search) string {
 	switch {
 	case s == nil:
@@ -128,12 +128,12 @@ func losslessAnswer(s *measure.Search) string {
 	return "; " + unit.Rate(*s.LosslessBps) + " without loss"
 }
 
-// RequestsAnswer says "204 000 requests/s local -> peer, p50 4.8 µs, p99 6.1 µs".
+// RequestsAnswer returns "204 000 requests/s local -> peer, p50 4.8 µs, p99 6.1 µs".
 func RequestsAnswer(first, back *measure.Cell) string {
 	s := stat.FigureText(first) + " " + PathName(first)
 	if l := first.Latency; l != nil {
 		ps := Percentiles(l)
-		last := ps[min(len(ps)-1, 2)] // p99, where there are enough for it
+		last := ps[min(len(ps)-1, 2)] // p99, if there are enough requests
 		s += ", p50 " + doc.ShortTime(l.P50)
 		if len(ps) > 1 {
 			s += ", p" + strings.TrimSuffix(last.name, "%") + " " + doc.ShortTime(last.NS)
@@ -145,7 +145,7 @@ func RequestsAnswer(first, back *measure.Cell) string {
 	return s
 }
 
-// UnderLoadAnswer says "; latency 200 µs idle, 4.1 ms under load (+3.9 ms)".
+// UnderLoadAnswer returns "; latency 200 µs idle, 4.1 ms under load (+3.9 ms)".
 func UnderLoadAnswer(u *measure.UnderLoad) string {
 	switch {
 	case u == nil || u.Loaded == nil:
@@ -163,13 +163,14 @@ func addedAnswer(u *measure.UnderLoad) string {
 	return " (" + doc.Join(addedText(*u.AddedNs), doc.Prefixed("grade ", u.Grade)) + ")"
 }
 
-// verdictAnswer says "956 of 1000 Mb/s local -> peer (100% of what MTU 1500 allows): pass".
+// verdictAnswer returns "956 of 1000 Mb/s local -> peer (100% of what MTU 1500 allows): pass".
 func verdictAnswer(v *measure.Verdict, first, back *measure.Cell) string {
 	allows := fmt.Sprintf("%s of what MTU %d allows", unit.Percent(v.Share), first.Ceiling.MTU)
 	return fmt.Sprintf("%s (%s): %s", Amounts(first, back, ofLink(first)), allows, VerdictWord(v))
 }
 
-// ofLink prints the first rate as a part of the link's, and others in the same unit.
+// ofLink returns a function that prints the first rate as a part of the link rate, and later ones in the same
+// unit.
 func ofLink(c *measure.Cell) func(float64) string {
 	in, link := doc.ScaleFor(AmountOf(c)), float64(c.Ceiling.LinkBps)
 	if AmountOf(c) == 0 {
@@ -178,7 +179,7 @@ func ofLink(c *measure.Cell) func(float64) string {
 	named := false
 	return func(bps float64) string {
 		switch {
-		case named && doc.ScaleFor(bps) == in: // it needs neither link nor unit again
+		case named && doc.ScaleFor(bps) == in: // neither link nor unit needs repeating
 			return in.Number(bps)
 		case named:
 			return unit.Rate(bps)
@@ -191,7 +192,7 @@ func ofLink(c *measure.Cell) func(float64) string {
 	}
 }
 
-// VerdictWord is "pass", "fail" or "inconclusive".
+// VerdictWord returns "pass", "fail" or "inconclusive".
 func VerdictWord(v *measure.Verdict) string {
 	switch {
 	case v.Pass:
@@ -202,7 +203,7 @@ func VerdictWord(v *measure.Verdict) string {
 	return "fail"
 }
 
-// Interval is where a figure lies: its 95% interval, or its range without one.
+// Interval returns the 95% interval of a figure, or its range if it has none.
 func Interval(f *measure.Figure) (low, high float64) {
 	if f.CI95Low != nil && f.CI95High != nil {
 		return *f.CI95Low, *f.CI95High
@@ -210,8 +211,8 @@ func Interval(f *measure.Figure) (low, high float64) {
 	return f.Low, f.High
 }
 
-// LimitsDiffer tells whether two directions need a sentence each: one is held
-// back by what does not hold the other. A verdict that is met needs none.
+// LimitsDiffer reports whether two directions need separate sentences: different causes limit them. A passing
+// verdict needs only one.
 func LimitsDiffer(v *measure.Verdict, first, back *measure.Cell) bool {
 	if !IsLimited(first) && !IsLimited(back) || v != nil && v.Pass {
 		return false
@@ -220,7 +221,7 @@ func LimitsDiffer(v *measure.Verdict, first, back *measure.Cell) bool {
 	return f == nil || b == nil || f.Cause != b.Cause
 }
 
-// WorseFirst orders two directions by what they carried; one of them may be missing.
+// WorseFirst orders two directions by rate; one of them may be missing.
 func WorseFirst(first, back *measure.Cell) (worse, other *measure.Cell) {
 	if back != nil && IsLimited(back) && (!IsLimited(first) || AmountOf(back) < AmountOf(first)) {
 		return back, first
@@ -228,8 +229,7 @@ func WorseFirst(first, back *measure.Cell) (worse, other *measure.Cell) {
 	return first, back
 }
 
-// Reason is what binds a cell and the one back, as the end of a sentence; ""
-// where nothing was found.
+// Reason returns what limits a cell and the reverse one, as the end of a sentence; "" if nothing was found.
 func Reason(first, back *measure.Cell) string {
 	worse, _ := WorseFirst(first, back)
 	if f := Binding(worse); f != nil && f.Cause != measure.CauseNone {
@@ -238,7 +238,7 @@ func Reason(first, back *measure.Cell) string {
 	return ""
 }
 
-// verdictReason stands behind the verdict: what kept it from being met, or that the link is full.
+// verdictReason returns the text after the verdict: why it fails, or that the link is full.
 func verdictReason(v *measure.Verdict, first, back *measure.Cell) string {
 	full := func(c *measure.Cell) bool { return c == nil || Binding(c) != nil && Binding(c).Cause == CauseLinkRate }
 	s := Reason(first, back)
@@ -248,7 +248,7 @@ func verdictReason(v *measure.Verdict, first, back *measure.Cell) string {
 	return ", " + s
 }
 
-// OtherSentence is the direction that carried more, where another cause holds it, or none.
+// OtherSentence returns the sentence for the faster direction if another cause, or none, limits it.
 func OtherSentence(worse, other *measure.Cell, v *measure.Verdict) string {
 	print := unit.Rate
 	if v != nil && other.Ceiling != nil {

@@ -9,7 +9,7 @@ import (
 	"thru/internal/measure"
 )
 
-// ClassName is a code point as RFC 2474 and RFC 3246 name it; the number of others.
+// ClassName returns the name of a code point (RFC 2474, RFC 3246), or its number.
 func ClassName(dscp int) string {
 	switch {
 	case dscp == 0:
@@ -22,7 +22,7 @@ func ClassName(dscp int) string {
 	return fmt.Sprintf("DSCP %d", dscp)
 }
 
-// AxesText is "streams 8, window 800K".
+// AxesText returns "streams 8, window 800K".
 func AxesText(axes []measure.Axis) string {
 	var all []string
 	for _, a := range axes {
@@ -31,12 +31,12 @@ func AxesText(axes []measure.Axis) string {
 	return strings.Join(all, ", ")
 }
 
-// Conditions are the axes that are not the pairs themselves.
+// Conditions returns the axes other than the pairs.
 func Conditions(axes []measure.Axis) []measure.Axis {
 	return slices.DeleteFunc(slices.Clone(axes), func(a measure.Axis) bool { return a.Name == "pair" || a.Name == "pairs" })
 }
 
-// SetName is the axes as people say them, else the label of the group.
+// SetName returns the axes in words, or else the label of the group.
 func SetName(axes []measure.Axis, label string) string {
 	var words []string
 	for _, a := range axes {
@@ -48,7 +48,7 @@ func SetName(axes []measure.Axis, label string) string {
 	return strings.Join(words, ", ")
 }
 
-// AxisWords is one value of an axis: "4 streams", "800K window".
+// AxisWords returns one value of an axis: "4 streams", "800K window".
 func AxisWords(a measure.Axis) string {
 	v := doc.Clean(a.Value)
 	plural := func(one, many string) string {

@@ -1,17 +1,17 @@
 package result
 
-// Bounds of what is shown, so that a report of any document stays readable and a page
-// stays under 1 MB. The JSON document has everything.
+// Limits of what is shown, so that a report of any document stays readable and a page stays under 1 MB. The
+// JSON document has everything.
 const (
 	MaxCells      = 100
-	FewCells      = 4   // main cells that are shown one by one
+	FewCells      = 4   // main cells; up to this number each is shown
 	MaxLines      = 60  // warnings, reasons, facts of one kind
-	FleetLines    = 8   // warnings and reasons that a terminal shows of a plan of many pairs
+	FleetLines    = 8   // warnings and reasons that a terminal shows for a plan of many pairs
 	GapFacts      = 4   // facts named for each reason; the page has all
-	MaxNamed      = 10  // pairs of a reason
+	MaxNamed      = 10  // pairs for a reason
 	MaxHostRows   = 200 // hosts
 	MaxTargetRows = 200 // targets, on a page
-	MaxBars       = 8   // flows in a picture; more are a matrix or a table further down
+	MaxBars       = 8   // flows in a picture; more become a matrix or a table
 	MaxCaptured   = 4   // flows, and captures of one flow
 	MaxNumbers    = 5   // packets that one line names
 	MaxFindings   = 8   // of one direction

@@ -1,6 +1,5 @@
-// Package result words the flows of a result, which all subjects of a report have in
-// common: what a flow is called, its figures as rows, what holds it back, what its
-// ends have seen in each second, what is said of many flows at once.
+// Package result words the flows of a result for all parts of a report: the name of a flow, its figures as
+// rows, what limits it, what its ends measured in each second, and texts about many flows at once.
 package result
 
 import (
@@ -12,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// EndName is the end that has seen something: "sender" or "receiver".
+// EndName returns the role of an end: "sender" or "receiver".
 func EndName(e *measure.Evidence) string {
 	if e.Sends {
 		return "sender"
@@ -20,7 +19,7 @@ func EndName(e *measure.Evidence) string {
 	return "receiver"
 }
 
-// PairName is "a -> b", or "a to itself".
+// PairName returns "a -> b", or "a to itself".
 func PairName(from, to string) string {
 	if from == to {
 		return doc.Clean(from) + " to itself"
@@ -28,7 +27,7 @@ func PairName(from, to string) string {
 	return doc.Clean(from) + " -> " + doc.Clean(to)
 }
 
-// OtherAxes are what a plan varied beside what the traffic says of itself.
+// OtherAxes returns the axes that a plan varied, except those that What contains.
 func OtherAxes(c *measure.Cell) string {
 	var words []string
 	for _, a := range Conditions(c.Axes) {
@@ -39,24 +38,24 @@ func OtherAxes(c *measure.Cell) string {
 	return strings.Join(words, ", ")
 }
 
-// Asks tells whether a cell's traffic is requests and responses.
+// Asks reports whether a cell's traffic is requests and responses.
 func Asks(c *measure.Cell) bool { return c.Spec.Traffic != measure.Bulk }
 
-// IsUDP tells whether a cell is bulk data in datagrams.
+// IsUDP reports whether a cell is bulk data in datagrams.
 func IsUDP(c *measure.Cell) bool { return c.Protocol == measure.UDP && !Asks(c) }
 
-// IsGauge tells whether a cell's requests were to show the latency beside bulk
-// data (--latency), and are no result of their own.
+// IsGauge reports whether a cell's requests measured the latency of bulk data (--latency), and are no result
+// of their own.
 func IsGauge(d *measure.Document, c *measure.Cell) bool {
 	return c.Spec.LatencyProbe &&
 		slices.ContainsFunc(d.Cells, func(x measure.Cell) bool { return !Asks(&x) })
 }
 
-// PathName is how a cell's direction is called: "local -> peer".
+// PathName returns the name of a cell's direction: "local -> peer".
 func PathName(c *measure.Cell) string {
 	others := c.AtOnce - 1
 	if c.UnderLoad != nil {
-		others-- // requests beside it are no other direction
+		others-- // latency probes are no other direction
 	}
 	if c.From == c.To && others > 0 && c.Label != "" && !Asks(c) {
 		return "localhost " + doc.Clean(c.Label)
@@ -67,7 +66,7 @@ func PathName(c *measure.Cell) string {
 	return doc.Clean(c.From + " -> " + c.To)
 }
 
-// What is the traffic of a cell: "TCP, 4 streams, 800 KiB window".
+// What returns the traffic of a cell: "TCP, 4 streams, 800 KiB window".
 func What(c *measure.Cell) string {
 	label, rate, window := "", "", ""
 	if c.Spec.LatencyProbe {
@@ -75,7 +74,7 @@ func What(c *measure.Cell) string {
 	}
 	if c.Spec.Rate > 0 {
 		rate = unit.Rate(float64(c.Spec.Rate)) + " asked for"
-		if c.Streams > 1 { // -b is of each
+		if c.Streams > 1 { // -b is the rate of each stream
 			rate += " in all"
 		}
 	}
@@ -105,8 +104,7 @@ func trafficName(c *measure.Cell) string {
 
 func protocolName(c *measure.Cell) string { return strings.ToUpper(doc.Clean(c.Protocol)) }
 
-// WindowName is a window as asked for: "default", "800 KiB", or "1 MiB/4 MiB"
-// for sender and receiver.
+// WindowName returns the window asked for: "default", "800 KiB", or "1 MiB/4 MiB" for sender and receiver.
 func WindowName(w measure.Pair) string {
 	one := func(bytes int64) string {
 		if bytes == 0 {

@@ -11,8 +11,7 @@ import (
 	"thru/internal/stat"
 )
 
-// ShownRun is the run that stands for a cell: the one whose figure is nearest
-// to that of the cell.
+// ShownRun returns the run that represents a cell: the one whose figure is nearest to that of the cell.
 func ShownRun(c *measure.Cell) *measure.Run {
 	var best *measure.Run
 	distance := math.Inf(1)
@@ -30,7 +29,7 @@ func ShownRun(c *measure.Cell) *measure.Run {
 	return best
 }
 
-// ShownName is "run 2 of 3, the one nearest to the figure of all", or "the run" where there is but one.
+// ShownName returns "run 2 of 3, the one nearest to the figure of all", or "the run" if there is only one.
 func ShownName(c *measure.Cell) string {
 	shown := ShownRun(c)
 	for i := range c.Runs {
@@ -41,7 +40,7 @@ func ShownName(c *measure.Cell) string {
 	return "the run"
 }
 
-// runFigure is what the document says of a run's goodput, else what its evidence does.
+// runFigure returns a run's goodput from the document, or else from its evidence.
 func runFigure(c *measure.Cell, r *measure.Run) (float64, bool) {
 	if r.Goodput != nil {
 		return *r.Goodput, true
@@ -49,8 +48,7 @@ func runFigure(c *measure.Cell, r *measure.Run) (float64, bool) {
 	return stat.RunFigure(c, r)
 }
 
-// ShownFlow is the first flow of the run that stands for a cell, with the
-// evidence of its ends, which may be nil.
+// ShownFlow returns the evidence of both ends of the first flow in the shown run; either may be nil.
 func ShownFlow(c *measure.Cell) (sender, receiver *measure.Evidence) {
 	if r := ShownRun(c); r != nil && len(r.Flows) > 0 {
 		return r.Flows[0].Sender, r.Flows[0].Receiver
@@ -58,7 +56,7 @@ func ShownFlow(c *measure.Cell) (sender, receiver *measure.Evidence) {
 	return nil, nil
 }
 
-// Evidences lists what both ends saw in every run of a cell.
+// Evidences returns the evidence of both ends for every run of a cell.
 func Evidences(c *measure.Cell) []*measure.Evidence {
 	var all []*measure.Evidence
 	for _, r := range c.Runs {
@@ -73,7 +71,7 @@ func Evidences(c *measure.Cell) []*measure.Evidence {
 	return all
 }
 
-// IsLocalhost tells whether a cell's traffic stayed in one host.
+// IsLocalhost reports whether a cell's traffic stayed in one host.
 func IsLocalhost(c *measure.Cell) bool {
 	if c.From == c.To {
 		return true
@@ -86,12 +84,12 @@ func IsLocalhost(c *measure.Cell) bool {
 	return false
 }
 
-// IsPartial tells whether a cell has a run that ended early.
+// IsPartial reports whether a cell has a run that ended early.
 func IsPartial(c *measure.Cell) bool {
 	return slices.ContainsFunc(c.Runs, func(r measure.Run) bool { return r.Partial })
 }
 
-// MachineBusy is the mean over a host's cores and the busiest of them, in percent.
+// MachineBusy returns the mean load of a host's cores and that of the busiest, in percent.
 func MachineBusy(h *measure.HostSpan) (mean, busiest float64, ok bool) {
 	if h == nil || len(h.CPUs) == 0 {
 		return 0, 0, false
@@ -103,7 +101,7 @@ func MachineBusy(h *measure.HostSpan) (mean, busiest float64, ok bool) {
 	return mean, busiest, true
 }
 
-// Buffer is the window of the stream that got the least.
+// Buffer returns the window of the stream with the smallest one.
 func Buffer(e *measure.Evidence) *measure.Buffer {
 	if e == nil {
 		return nil
@@ -120,7 +118,7 @@ func Buffer(e *measure.Evidence) *measure.Buffer {
 // Second is the length of a second.
 const Second = 1e9 // ns
 
-// perBin are the values of the seconds of an end that have one.
+// perBin returns a point for each second of an end that has a value.
 func perBin(e *measure.Evidence, value func(i int, b *measure.StreamBin) (y float64, ok bool)) (ps []draw.Point) {
 	if e == nil {
 		return nil
@@ -134,14 +132,14 @@ func perBin(e *measure.Evidence, value func(i int, b *measure.StreamBin) (y floa
 	return ps
 }
 
-// ThroughputOf is goodput over time in bit/s, as one end saw it.
+// ThroughputOf returns goodput over time in bit/s, as one end measured it.
 func ThroughputOf(e *measure.Evidence) []draw.Point {
 	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
 		return float64(b.Bytes) * 8 * Second / float64(b.Span), b.Span > 0
 	})
 }
 
-// CPUOf is a host's CPU over time: the whole machine, and its busiest core.
+// CPUOf returns a host's CPU load over time: of the whole machine, and of its busiest core.
 func CPUOf(e *measure.Evidence) (machine, busiest []draw.Point) {
 	if e == nil {
 		return nil, nil
@@ -157,15 +155,15 @@ func CPUOf(e *measure.Evidence) (machine, busiest []draw.Point) {
 	return machine, busiest
 }
 
-// LatencyTimeline is the time from request to response over time in ns: the mean and
-// the greatest of each second.
+// LatencyTimeline returns the time from request to response over time in ns: the mean and the maximum of each
+// second.
 func LatencyTimeline(e *measure.Evidence) (mean, most []draw.Point) {
 	mean = perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) { return float64(b.LatencyMean), b.LatencyMean > 0 })
 	most = perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) { return float64(b.LatencyMax), b.LatencyMean > 0 })
 	return mean, most
 }
 
-// RTTOf is the sender's smoothed RTT over time in ns, the mean over its streams.
+// RTTOf returns the sender's smoothed RTT over time in ns, the mean over its streams.
 func RTTOf(e *measure.Evidence) []draw.Point {
 	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
 		sum, n := 0.0, 0
@@ -178,14 +176,14 @@ func RTTOf(e *measure.Evidence) []draw.Point {
 	})
 }
 
-// RequestsOf is how many requests a second were answered, as the end saw it that asks.
+// RequestsOf returns the answered requests per second, as the client measured them.
 func RequestsOf(e *measure.Evidence) []draw.Point {
 	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
 		return float64(b.Requests) * Second / float64(b.Span), b.Span > 0
 	})
 }
 
-// LostOf is the datagrams that did not come to the receiver in each second.
+// LostOf returns the datagrams lost in each second.
 func LostOf(e *measure.Evidence) []draw.Point {
 	return perBin(e, func(_ int, b *measure.StreamBin) (float64, bool) {
 		if b.Datagrams == nil {
@@ -195,12 +193,12 @@ func LostOf(e *measure.Evidence) []draw.Point {
 	})
 }
 
-// RetransmitsOf is the sender's retransmitted segments in each second.
+// RetransmitsOf returns the sender's retransmitted segments in each second.
 func RetransmitsOf(e *measure.Evidence) []draw.Point {
 	return perBin(e, func(i int, _ *measure.StreamBin) (float64, bool) { return ResentIn(e, i).Float() })
 }
 
-// ResentIn are the segments that all streams sent again in one of the seconds.
+// ResentIn returns the segments that all streams retransmitted in one of the seconds.
 func ResentIn(e *measure.Evidence, second int) measure.Delta {
 	sum := measure.Delta{Known: len(e.Bins[second].TCP) > 0}
 	for stream := range e.Bins[second].TCP {
@@ -209,5 +207,5 @@ func ResentIn(e *measure.Evidence, second int) measure.Delta {
 	return sum
 }
 
-// Middle is the middle of an interval, in seconds.
+// Middle returns the middle of an interval, in seconds.
 func Middle(at, span int64) float64 { return (float64(at) + float64(span)/2) / Second }

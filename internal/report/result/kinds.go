@@ -7,8 +7,7 @@ import (
 	"thru/internal/stat"
 )
 
-// CapturedFlow is the flow of a cell of which there are packets: that of the
-// run shown, else of another.
+// CapturedFlow returns the flow of a cell that has captures: of the run shown, or else of another.
 func CapturedFlow(c *measure.Cell) *measure.Flow {
 	runs := []*measure.Run{ShownRun(c)}
 	for i := range c.Runs {
@@ -24,26 +23,26 @@ func CapturedFlow(c *measure.Cell) *measure.Flow {
 	return nil
 }
 
-// IsDisk tells of a document of `thru disk` that has something to say.
+// IsDisk reports whether a document is of `thru disk` and has results.
 func IsDisk(d *measure.Document) bool { return len(d.Disks) > 0 }
 
-// OfFile tells whether a cell is known by files of packets only.
+// OfFile reports whether a cell was read from capture files only.
 func OfFile(c *measure.Cell) bool {
 	f := CapturedFlow(c)
 	return f != nil && f.Captures[0].File != "" && f.Captures[0].EndPoint == ""
 }
 
-// OfFiles tells whether a document was made of captured files.
+// OfFiles reports whether a document was made from capture files.
 func OfFiles(d *measure.Document) bool {
 	return slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return OfFile(&c) })
 }
 
-// IsSilent tells of a document of files without any figure.
+// IsSilent reports whether a document of capture files has no figure.
 func IsSilent(d *measure.Document) bool {
 	return OfFiles(d) && !slices.ContainsFunc(d.Cells, func(c measure.Cell) bool { return stat.Measured(&c) || IsLimited(&c) })
 }
 
-// IsPlanned tells of a document that tables stand for, not cells.
+// IsPlanned reports whether tables, not cells, represent a document.
 func IsPlanned(d *measure.Document) bool {
 	return len(d.Groups) > 0 || d.Ladder != nil || len(d.Targets) > 0 || len(d.Comparisons) > 0
 }
@@ -59,18 +58,17 @@ func MainCount(d *measure.Document) int {
 	return n
 }
 
-// IsCheck tells of a document that judges hosts and path, and measures nothing.
+// IsCheck reports whether a document judges hosts and path, and measures nothing.
 func IsCheck(d *measure.Document) bool { return d.Command == "check" && len(d.Gates) > 0 }
 
-// IsTransfer tells of a document of `thru transfer`.
+// IsTransfer reports whether a document is of `thru transfer`.
 func IsTransfer(d *measure.Document) bool { return d.Transfer != nil }
 
-// IsTuning tells of a document of `thru tune`.
+// IsTuning reports whether a document is of `thru tune`.
 func IsTuning(d *measure.Document) bool { return d.Tuning != nil }
 
-// LastState is the document with the cells of the state that a tuning has ended
-// in, as results of their own. The runs that were compared on the way are not
-// shown one by one.
+// LastState returns the document with the cells of a tuning's final state as its results. It omits the runs
+// that were compared before.
 func LastState(d *measure.Document) *measure.Document {
 	if !IsTuning(d) {
 		return d

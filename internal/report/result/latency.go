@@ -11,7 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// addedText is a difference with its sign: "+3.9 ms".
+// addedText returns a difference with its sign: "+3.9 ms".
 func addedText(ns int64) string {
 	if ns < 0 {
 		return doc.ShortTime(ns)
@@ -19,7 +19,7 @@ func addedText(ns int64) string {
 	return "+" + doc.ShortTime(ns)
 }
 
-// requestRows are the figures of requests and responses.
+// requestRows adds the figures of requests and responses.
 func requestRows(c *measure.Cell, add func(name, value string)) {
 	if !Asks(c) {
 		return
@@ -41,7 +41,7 @@ func requestRows(c *measure.Cell, add func(name, value string)) {
 	}
 }
 
-// PercentilesText is "p50 4.8 µs, p90 5.2 µs, p99 6.1 µs, p99.9 12 µs, p99.99 48 µs".
+// PercentilesText returns "p50 4.8 µs, p90 5.2 µs, p99 6.1 µs, p99.9 12 µs, p99.99 48 µs".
 func PercentilesText(l *measure.Latency) string {
 	var words []string
 	for _, p := range Percentiles(l) {
@@ -55,8 +55,8 @@ type percentile struct {
 	NS   int64
 }
 
-// Percentiles are those that the count reaches: one in ten thousand is
-// nothing of a hundred.
+// Percentiles returns the percentiles that the number of requests supports: 100 requests have no 99.99th
+// percentile.
 func Percentiles(l *measure.Latency) []percentile {
 	all := []percentile{{"50%", l.P50}, {"90%", l.P90}, {"99%", l.P99}, {"99.9%", l.P999}, {"99.99%", l.P9999}}
 	for i, least := range []int64{math.MinInt64, 10, 100, 1000, 10_000} {
@@ -67,7 +67,7 @@ func Percentiles(l *measure.Latency) []percentile {
 	return all
 }
 
-// underLoadRows compare the latency beside the data with that of the idle path.
+// underLoadRows compares the latency under load with that of the idle path.
 func underLoadRows(u *measure.UnderLoad, add func(name, value string)) {
 	if u == nil {
 		return

@@ -11,10 +11,10 @@ import (
 	"thru/internal/unit"
 )
 
-// BaseName is a file's name without its folders.
+// BaseName returns a file's name without its folders.
 func BaseName(file string) string { return file[1+strings.LastIndexAny(file, `/\`):] }
 
-// TimesText is "once", "twice", "5 times".
+// TimesText returns "once", "5 times".
 func TimesText(n int64) string {
 	if n == 1 {
 		return "once"
@@ -38,7 +38,7 @@ func NumbersText(numbers []int64, capture string) string {
 	return s
 }
 
-// NumberList writes packet numbers as they are typed into a filter: without gaps in them.
+// NumberList formats packet numbers for use in a filter: without separators of thousands.
 func NumberList(numbers []int64, most int) string {
 	var all []string
 	for i, n := range numbers {
@@ -51,17 +51,17 @@ func NumberList(numbers []int64, most int) string {
 	return strings.Join(all, ", ")
 }
 
-// YesOrNo is the unit of a Proof that tells whether an option is on.
+// YesOrNo is the unit of a Proof whose value is whether an option is on.
 const YesOrNo = "yes or no"
 
-// ValueText prints a value of a Proof in its unit.
+// ValueText prints a value of a Proof with its unit.
 func ValueText(v float64, in string) string {
 	if !(math.Abs(v) < 1e15) {
 		return doc.Digits(v)
 	}
 	switch in {
 	case "pct":
-		if v > 0 && v < 0.01 { // loss counts far below what a percent is usually told to
+		if v > 0 && v < 0.01 { // loss matters far below the usual precision of a percentage
 			return fmt.Sprintf("%.2g%%", v)
 		}
 		return unit.Percent(v)
@@ -87,7 +87,7 @@ func ValueText(v float64, in string) string {
 	return plainNumber(v) + " " + doc.Clean(in)
 }
 
-// plainNumber prints counts whole, with their thousands apart, and others to three digits.
+// plainNumber prints counts in full, with separators of thousands, and others with three digits.
 func plainNumber(v float64) string {
 	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
 		return unit.Count(int64(math.Round(v)))
@@ -95,8 +95,8 @@ func plainNumber(v float64) string {
 	return doc.Digits(v)
 }
 
-// SourceText names the sources of a finding or an expectation that a reader can look up: lines
-// of the checklist, and notes that are not published, are for those who build thru.
+// SourceText names the sources of a finding or an expectation that a reader can look up; it omits lines of
+// the checklist and unpublished notes, which are for developers of thru.
 func SourceText(source string) string {
 	var parts []string
 	for _, s := range strings.Split(doc.Clean(source), "; ") {
@@ -122,7 +122,7 @@ func SourceText(source string) string {
 // measuredSource is a source that is no publication.
 const measuredSource = "measured with thru in a lab"
 
-// Once leaves out lines that stand further up already.
+// Once removes repeated lines.
 func Once(lines []string) (all []string) {
 	for _, s := range lines {
 		if !slices.Contains(all, s) {
@@ -132,7 +132,7 @@ func Once(lines []string) (all []string) {
 	return all
 }
 
-// TargetValue prints the value of a target in its unit.
+// TargetValue prints the value of a target with its unit.
 func TargetValue(v float64, in string) string {
 	if in == "fairness" {
 		return doc.Plain(v)
@@ -140,7 +140,7 @@ func TargetValue(v float64, in string) string {
 	return ValueText(v, in)
 }
 
-// MoreText is "12% more", "3% less".
+// MoreText returns "12% more", "3% less".
 func MoreText(pct float64) string {
 	if pct < 0 {
 		return unit.Percent(-pct) + " less"
@@ -148,7 +148,7 @@ func MoreText(pct float64) string {
 	return unit.Percent(pct) + " more"
 }
 
-// GuardText is a figure beside a comparison: "RTT under load 4.20 ms, was 1.10 ms: worse".
+// GuardText returns a guardrail of a comparison: "RTT under load 4.20 ms, was 1.10 ms: worse".
 func GuardText(g *measure.Guardrail) string {
 	name := doc.Clean(g.Name)
 	if g.Base == nil || g.Variant == nil {

@@ -11,8 +11,7 @@ import (
 	"thru/internal/unit"
 )
 
-// rows are the figures of a cell, the most asked-for first. A figure that is
-// absent leaves no row.
+// rows returns the figures of a cell, the most important first. A missing figure has no row.
 func rows(c *measure.Cell) []doc.Row {
 	var out []doc.Row
 	add := func(name, value string) {
@@ -30,7 +29,7 @@ func rows(c *measure.Cell) []doc.Row {
 	add("share", shareText(c))
 	datagramRows(c, add)
 	requestRows(c, add)
-	if c.AtOnce < 4 || c.Spec.FirstStream == 0 { // of all classes at once the first says it
+	if c.AtOnce < 4 || c.Spec.FirstStream == 0 { // of all classes at once only the first has it
 		underLoadRows(c.UnderLoad, add)
 	}
 	add("verified", verifiedText(c.Checked))
@@ -59,7 +58,7 @@ func rows(c *measure.Cell) []doc.Row {
 	return out
 }
 
-// figureName is what the main figure of a cell is called.
+// figureName returns the name of a cell's main figure.
 func figureName(c *measure.Cell) string {
 	switch {
 	case c.Spec.Traffic == measure.CRR:
@@ -77,7 +76,7 @@ func because(e *measure.Error) string {
 	return ": " + doc.Clean(e.Message)
 }
 
-// machineRows are CPU and memory of each end; of one host, they stand once.
+// machineRows adds CPU and memory of each end, once if both ends are one host.
 func machineRows(c *measure.Cell, add func(name, value string)) {
 	sender, receiver := ShownFlow(c)
 	if c.From == c.To && c.SenderCPU != nil {
@@ -93,7 +92,7 @@ func machineRows(c *measure.Cell, add func(name, value string)) {
 	add("mem, receiver", memoryText(c.ReceiverMem))
 }
 
-// FigureText is the main figure of a cell with its doubt.
+// FigureText returns the main figure of a cell with its uncertainty.
 func FigureText(c *measure.Cell) string {
 	f := stat.MainFigure(c)
 	if f == nil {
@@ -110,7 +109,7 @@ func FigureText(c *measure.Cell) string {
 	return doc.Join(stat.FigureText(c), IntervalText(f, span), spread, basisText(c, f))
 }
 
-// IntervalText is the interval of a figure, and whether it is of one run alone.
+// IntervalText returns the interval of a figure, and whether it is of a single run.
 func IntervalText(f *measure.Figure, span func(low, high float64) string) string {
 	switch {
 	case f.CI95Low == nil || f.CI95High == nil:
@@ -121,10 +120,10 @@ func IntervalText(f *measure.Figure, span func(low, high float64) string) string
 	return "95% interval " + span(*f.CI95Low, *f.CI95High)
 }
 
-// HasRange is false for a single value, whose range says nothing.
+// HasRange is false for a single value, whose range has no meaning.
 func HasRange(f *measure.Figure) bool { return f.Low != f.High || f.Runs > 1 }
 
-// basisText says how often it was measured, and whether that is enough.
+// basisText returns the number of runs, and whether it is sufficient.
 func basisText(c *measure.Cell, f *measure.Figure) string {
 	s := "single run"
 	if OfFile(c) {
@@ -182,8 +181,8 @@ func cpuText(f *measure.CPUFigure, of string) string {
 		unit.Percent(f.Pct), of, f.Cores, f.MaxCore, unit.Percent(f.MaxCorePct))
 }
 
-// OthersText says that most of what a busy host did was no part of the test; ""
-// where it was, or the host had CPUs to spare.
+// OthersText words that other work caused most of a busy host's load; "" if the test did, or the host had
+// idle CPUs.
 func OthersText(f *measure.CPUFigure) string {
 	const busy, mostly, nearly = 50, 0.5, 0.9 // percent of the machine; shares of what it did
 	if f.OtherCores == nil || f.Pct < busy {
@@ -198,7 +197,7 @@ func OthersText(f *measure.CPUFigure) string {
 	return ""
 }
 
-// workerText is what the process that moved the data used of it.
+// workerText returns the CPU use of the process that carried the data.
 func workerText(f *measure.CPUFigure) string {
 	if f == nil || f.WorkerCores == nil {
 		return ""
@@ -206,7 +205,7 @@ func workerText(f *measure.CPUFigure) string {
 	return fmt.Sprintf(", thru itself %.2f cores", *f.WorkerCores)
 }
 
-// workersText is the same for both ends of one host.
+// workersText is workerText for both ends of one host.
 func workersText(c *measure.Cell) string {
 	s, r := c.SenderCPU, c.ReceiverCPU
 	if s == nil || r == nil || s.WorkerCores == nil || r.WorkerCores == nil {
@@ -215,8 +214,8 @@ func workersText(c *measure.Cell) string {
 	return fmt.Sprintf(" (sender %.2f, receiver %.2f cores)", *s.WorkerCores, *r.WorkerCores)
 }
 
-// endCPU is the CPU of an end: of the machine, or where only a foreign program
-// tells of it, of that program.
+// endCPU returns the CPU use of an end: of the machine, or if only a foreign program reports it, of that
+// program.
 func endCPU(c *measure.Cell, f *measure.CPUFigure, e *measure.Evidence) string {
 	if f == nil && e != nil && e.Reported != "" && e.Worker != nil && e.MeasuredNs > 0 {
 		s := fmt.Sprintf("%s itself %.2f cores", doc.Clean(e.Reported), float64(e.Worker.UserNs+e.Worker.SystemNs)/float64(e.MeasuredNs))
@@ -241,7 +240,7 @@ func costText(sender, receiver *measure.CPUFigure, first string) string {
 	return ""
 }
 
-// memoryText is the machine's memory in use and what the worker had of it.
+// memoryText returns the machine's memory in use and the worker's part of it.
 func memoryText(m *measure.MemFigure) string {
 	if m == nil {
 		return ""
@@ -256,7 +255,7 @@ func memoryText(m *measure.MemFigure) string {
 	return doc.Join(used, worker)
 }
 
-// RTTText is "200 µs idle -> 4.1 ms loaded", of what is known.
+// RTTText returns "200 µs idle -> 4.1 ms loaded", or the part that is known.
 func RTTText(idle, loaded *int64) string {
 	switch {
 	case idle != nil && loaded != nil:
@@ -285,10 +284,10 @@ func rfc6349Text(m *measure.RFC6349) string {
 	return doc.Join(ratio, efficiency, delay)
 }
 
-// tellingPct is the buffer delay above which its percentage says nothing any more.
+// tellingPct is the buffer delay above which a percentage has no use.
 const tellingPct = 1000
 
-// bufferDelayText is the delay that the queue adds, over the least round trip.
+// bufferDelayText returns the delay that the queue adds to the minimum RTT.
 func bufferDelayText(m *measure.RFC6349) string {
 	switch {
 	case m.BufferDelayPct == nil:
@@ -331,8 +330,8 @@ func bdpText(c *measure.Cell) string {
 	return doc.Join(bdp, need)
 }
 
-// windowText is shown where a window was asked for or the kernel cut one, and
-// of datagrams always: what finds no room in it is lost.
+// windowText returns the window if one was requested or the kernel cut it; for datagrams always, since those
+// that find no room in it are lost.
 func windowText(c *measure.Cell, sender, receiver *measure.Buffer) string {
 	cut := sender != nil && sender.Cut || receiver != nil && receiver.Cut
 	asked, s, r := "", gotText(sender), gotText(receiver)
@@ -366,7 +365,8 @@ func gotText(b *measure.Buffer) string {
 	}
 }
 
-// Usable is what the data can use of a buffer; a system that says nothing else grants all.
+// Usable returns the part of a buffer that the data can use; a system that does not report it allows all of
+// it.
 func Usable(b *measure.Buffer) int64 {
 	if b.Usable > 0 {
 		return b.Usable
@@ -394,7 +394,7 @@ func reconciledText(r *measure.Reconciled) string {
 func stackText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 	congestion, mss, io, via := doc.Clean(c.Spec.Congestion), "", ioText(c, sender, receiver), ""
 	if sender != nil && sender.Reported != "" {
-		congestion = "" // what was asked for may not be what that program used
+		congestion = "" // that program may not use what was asked for
 	}
 	if sender != nil && len(sender.Streams) > 0 {
 		s := sender.Streams[0]
@@ -409,7 +409,7 @@ func stackText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 	return doc.Join(congestion, mss, io, via)
 }
 
-// ioText names the data path, of both ends where they differ: "sendfile -> lean I/O".
+// ioText names the data path, of both ends if they differ: "sendfile -> lean I/O".
 func ioText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 	io := doc.Clean(c.IO)
 	if sender != nil && receiver != nil && sender.IO != "" && receiver.IO != "" {
@@ -423,7 +423,7 @@ func ioText(c *measure.Cell, sender, receiver *measure.Evidence) string {
 	return io + " I/O"
 }
 
-// fileRows are the figures of a cell that what the packets show does not have.
+// fileRows returns the figures of a cell that the captures do not show.
 func fileRows(c *measure.Cell, all []doc.Row) (out []doc.Row) {
 	if stat.MainFigure(c) == nil {
 		return nil
@@ -443,7 +443,7 @@ func fileRows(c *measure.Cell, all []doc.Row) (out []doc.Row) {
 	return out
 }
 
-// MachinePct is what a flow used of a machine in percent, "-" where that is not known.
+// MachinePct returns the CPU use of a machine in percent, "-" if unknown.
 func MachinePct(f *measure.CPUFigure) string {
 	if f == nil {
 		return "-"
@@ -451,7 +451,7 @@ func MachinePct(f *measure.CPUFigure) string {
 	return fmt.Sprintf("%.0f%%", f.Pct)
 }
 
-// LinkRate is a nominal rate with no more digits than it has: "10 Gb/s".
+// LinkRate formats a nominal rate with no more digits than it has: "10 Gb/s".
 func LinkRate(c *measure.Ceiling) string {
 	in := doc.ScaleFor(float64(c.LinkBps))
 	return doc.Plain(float64(c.LinkBps)/in.Div) + " " + in.Name

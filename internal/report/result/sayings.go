@@ -11,7 +11,7 @@ import (
 	"thru/internal/measure"
 )
 
-// ByName orders names, with numbers in them by their size: "web2" before "web10".
+// ByName orders names, with numbers in them by value: "web2" before "web10".
 func ByName(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -41,28 +41,27 @@ func leadingDigits(s string) string {
 	return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
 }
 
-// Saying is what is said of several flows in the same words, but for numbers and
-// for the names of the hosts.
+// Saying is a text about several flows that is the same except for numbers and host names.
 type Saying struct {
-	Mark   string     // tells it from what reads the same
-	words  []string   // what all have in common; "" where a number or a name stands
-	places [][]string // what stood there in each, once
-	each   [][]string // what stood there, of the first three
-	Pairs  []string   // whose it is
+	Mark   string     // distinguishes it from other texts with the same words
+	words  []string   // the common words; a number or a name stands between two
+	places [][]string // the distinct values at each gap
+	each   [][]string // the values for each of the first three pairs
+	Pairs  []string   // the pairs that the text is about
 }
 
-// Sayings are what is said of several pairs, each once.
+// Sayings collects texts about several pairs, each once.
 type Sayings struct {
 	list  []*Saying
 	byKey map[string]*Saying
 }
 
-// Add takes in what is said of a pair. What has another mark is another thing.
+// Add adds a text about a pair. Another mark makes another text.
 func (s *Sayings) Add(mark, text string, c *measure.Cell) {
 	s.Of(mark, text, PathName(c), c.From, c.To)
 }
 
-// Of takes in what is said of something, in which those two names may stand.
+// Of adds a text about something, which may contain the names from and to.
 func (s *Sayings) Of(mark, text, what, from, to string) {
 	words, marks := templateOf(text, from, to)
 	key := mark + "\x00" + strings.Join(words, "\x00")
@@ -77,8 +76,7 @@ func (s *Sayings) Of(mark, text, what, from, to string) {
 	x.add(marks, what)
 }
 
-// Joined are all of them; those that read the same are one, for a host may be
-// called as a word is.
+// Joined returns all texts and merges equal ones, since a host may have the name of a word.
 func (s *Sayings) Joined() []*Saying {
 	var out []*Saying
 	for _, x := range s.list {
@@ -93,13 +91,12 @@ func (s *Sayings) Joined() []*Saying {
 	return out
 }
 
-// templateOf splits a text at numbers and at the names of its two hosts: there
-// are as many words as marks and one more.
+// templateOf splits a text at numbers and at the names of its two hosts: it returns one word more than marks.
 func templateOf(text, from, to string) (words, marks []string) {
 	word := ""
 	for text != "" {
 		token := tokenOf(text)
-		for _, name := range []string{from, to} { // which may have a port
+		for _, name := range []string{from, to} { // a port may follow it
 			if rest, ok := strings.CutPrefix(text, name); ok && name != "" && tokenOf(rest) == "" {
 				token = name
 			}
@@ -119,12 +116,12 @@ func templateOf(text, from, to string) (words, marks []string) {
 	return append(words, word), marks
 }
 
-// tokenOf is the name or number that a text begins with, if any.
+// tokenOf returns the name or number at the start of a text, if any.
 func tokenOf(text string) string {
 	return strings.TrimRight(text[:len(text)-len(strings.TrimLeftFunc(text, inName))], ".-")
 }
 
-// inName tells whether a name of a host or a number may have that character.
+// inName reports whether a host name or a number may contain a character.
 func inName(r rune) bool {
 	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.", r))
 }
@@ -141,8 +138,8 @@ func (w *Saying) add(marks []string, pair string) {
 	w.Pairs = append(w.Pairs, pair)
 }
 
-// Sides is what is said of two pairs with other numbers, with those of each: a range would
-// not tell which is whose. It is "" of one, of more, and where names differ.
+// Sides returns the text about two pairs with the numbers of each, since a range would hide which number
+// belongs to which. It is "" for one pair, for more than two, and if names differ.
 func (w *Saying) Sides() string {
 	if len(w.Pairs) != 2 || len(w.each) != 2 || w.Pairs[0] == w.Pairs[1] || slices.Equal(w.each[0], w.each[1]) {
 		return ""
@@ -166,7 +163,7 @@ func (w *Saying) Sides() string {
 	return b.String()
 }
 
-// Text is what is said of all of them.
+// Text returns the text about all of them.
 func (w *Saying) Text() string {
 	var b strings.Builder
 	for i, s := range w.words {
@@ -178,7 +175,7 @@ func (w *Saying) Text() string {
 	return b.String()
 }
 
-// variedText is a number, the range of several, or names.
+// variedText returns a number, the range of several, or names.
 func variedText(marks []string) string {
 	if len(marks) == 1 {
 		return marks[0]

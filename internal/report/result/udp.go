@@ -10,7 +10,7 @@ import (
 	"thru/internal/unit"
 )
 
-// datagramRows are the figures that only UDP has.
+// datagramRows adds the figures that only UDP has.
 func datagramRows(c *measure.Cell, add func(name, value string)) {
 	d := c.Datagrams
 	if d == nil {
@@ -23,10 +23,10 @@ func datagramRows(c *measure.Cell, add func(name, value string)) {
 	add("order", orderText(d))
 }
 
-// maxPlaces bounds the places that are printed: the kernel has no more.
+// maxPlaces limits the places that are printed: the kernel has no more.
 const maxPlaces = 10
 
-// lossPct is a share that reads 0.00% only where nothing was lost.
+// lossPct formats the loss; it is 0.00% only if nothing was lost.
 func lossPct(d *measure.DatagramFigures) string {
 	if d.Lost == 0 && d.LossPct == 0 {
 		return "0.00%"
@@ -38,10 +38,10 @@ func lossText(d *measure.DatagramFigures) string {
 	return fmt.Sprintf("%s: %s of %s datagrams, over the life of the streams", lossPct(d), unit.Count(d.Lost), unit.Count(d.Sent))
 }
 
-// worthPct is the share of the loss from which on a place's remedy is said.
+// worthPct is the share of the loss from which a place's fix is printed.
 const worthPct = 5
 
-// placeRows say where datagrams were lost, and what to do where it was worst.
+// placeRows adds where datagrams were lost, and the fix for the worst place.
 func placeRows(places []measure.LossPlace, add func(name, value string)) {
 	all := 0.0
 	for _, p := range places {
@@ -61,7 +61,7 @@ func placeRows(places []measure.LossPlace, add func(name, value string)) {
 	}
 }
 
-// placeText is "6 900 at the receiver's socket buffer of peer: by which counter".
+// placeText returns "6 900 at the receiver's socket buffer of peer: COUNTER".
 func placeText(p measure.LossPlace) string {
 	s := unit.Count(p.Packets) + " " + doc.Clean(stat.PlaceText(p.Place))
 	if p.EndPoint != "" {
@@ -104,7 +104,7 @@ func jitterText(d *measure.DatagramFigures) string {
 	return doc.Join(jitter, mean, late, most)
 }
 
-// orderText is shown where datagrams came late or twice.
+// orderText is not empty if datagrams were reordered or duplicated.
 func orderText(d *measure.DatagramFigures) string {
 	late, twice := "", ""
 	if d.Reordered > 0 {
@@ -126,7 +126,7 @@ func verifiedText(v *measure.Checked) string {
 	return fmt.Sprintf("%s of %s bytes differ from what was sent", unit.Count(v.WrongBytes), unit.Count(v.Bytes))
 }
 
-// searchRows are the outcome of a search for the capacity.
+// searchRows adds the outcome of a search for the capacity.
 func searchRows(c *measure.Cell, add func(name, value string)) {
 	s := c.Search
 	if s == nil {
@@ -155,7 +155,7 @@ func searchRows(c *measure.Cell, add func(name, value string)) {
 	add("trials", trialsText(s.Trials))
 }
 
-// trialsText is "956 Mb/s lost 812; 119 Mb/s clean; ...".
+// trialsText returns "956 Mb/s lost 812; 119 Mb/s clean; ...".
 func trialsText(trials []measure.Trial) string {
 	var words []string
 	for _, t := range trials[:min(len(trials), stat.MaxTrials)] {

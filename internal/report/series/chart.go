@@ -1,4 +1,4 @@
-// Package series draws what flows did over time, and what their cores and queues did, as charts and tables.
+// Package series draws flows over time, and the load of their cores and queues, as charts and tables.
 package series
 
 import (
@@ -14,24 +14,24 @@ import (
 	"thru/internal/unit"
 )
 
-// timeline is what one cell did over time, in the units of its panels.
+// timeline is one cell over time, in the units of its panels.
 type timeline struct {
 	cell                         *measure.Cell
 	sent, received               []draw.Point // bit/s
 	senderCPU, senderMax         []draw.Point // %
 	receiverCPU, receiverMax     []draw.Point
-	RTT, farRTT                  []draw.Point // ns, of the sender's kernel and of the receiver's
-	retransmits, farAgain        []draw.Point // segments, likewise
+	RTT, farRTT                  []draw.Point // ns, from the sender's and the receiver's kernel
+	retransmits, farAgain        []draw.Point // segments, from the sender's and the receiver's kernel
 	lost                         []draw.Point // datagrams
-	took, tookMost               []draw.Point // ns, of the requests beside it: the mean and the greatest of each second
-	seconds, rateMax, rttMax, re float64      // greatest values; re of retransmits or losses
-	latency                      float64      // the same of took and tookMost
+	took, tookMost               []draw.Point // ns, of the latency probes: mean and maximum of each second
+	seconds, rateMax, rttMax, re float64      // maximum values; re of retransmits or losses
+	latency                      float64      // maximum of took and tookMost
 }
 
-// maxPoints bounds one line of a chart.
+// maxPoints limits one line of a chart.
 const maxPoints = 240
 
-// latencyRequests is the requests that showed the latency while a cell ran; nil: none did.
+// latencyRequests returns the latency probes that ran together with a cell; nil: none did.
 func latencyRequests(cells []result.Cell, c *measure.Cell) *measure.Cell {
 	for _, x := range cells {
 		if x.Gauge && x.Source.Group == c.Group && x.Source.AtOnce > 1 {
@@ -45,7 +45,7 @@ func newTimeline(c *measure.Cell) timeline {
 	sender, receiver := result.ShownFlow(c)
 	k := timeline{cell: c, sent: Thin(result.ThroughputOf(sender)), received: Thin(result.ThroughputOf(receiver)),
 		RTT: Thin(result.RTTOf(sender)), farRTT: Thin(result.RTTOf(receiver)), retransmits: Thin(result.RetransmitsOf(sender)), farAgain: Thin(result.RetransmitsOf(receiver))}
-	if Greatest(k.farAgain) == 0 { // it sends acknowledgements alone, which are not sent again
+	if Greatest(k.farAgain) == 0 { // it sends only acknowledgements, which are not retransmitted
 		k.farAgain = nil
 	}
 	switch {
@@ -69,7 +69,7 @@ func newTimeline(c *measure.Cell) timeline {
 	return k
 }
 
-// Thin averages neighbours until at most maxPoints are left.
+// Thin averages adjacent points until at most maxPoints are left.
 func Thin(ps []draw.Point) []draw.Point {
 	group := (len(ps) + maxPoints - 1) / maxPoints
 	if group < 2 {
@@ -88,7 +88,7 @@ func Thin(ps []draw.Point) []draw.Point {
 	return out
 }
 
-// Greatest is the greatest value of some series, 0 of none.
+// Greatest returns the greatest value of some series, 0 if there is none.
 func Greatest(series ...[]draw.Point) float64 {
 	most := 0.0
 	for _, ps := range series {
@@ -101,8 +101,8 @@ func Greatest(series ...[]draw.Point) float64 {
 	return most
 }
 
-// Charts draws each main cell over time, all on the same scales; requests beside
-// several of them are drawn with the first.
+// Charts draws each main cell over time, all on the same scales. Latency probes of several cells are drawn
+// with the first.
 func Charts(cells []result.Cell) []doc.Chart {
 	var all []timeline
 	var asked []*measure.Cell
@@ -113,7 +113,7 @@ func Charts(cells []result.Cell) []doc.Chart {
 		}
 		k := newTimeline(c.Source)
 		if max(len(k.sent), len(k.received)) < 2 {
-			continue // one second is a figure, and no course
+			continue // one second is a figure, not a time line
 		}
 		if x := latencyRequests(cells, c.Source); x != nil && !slices.Contains(asked, x) {
 			asked = append(asked, x)
@@ -132,7 +132,7 @@ func Charts(cells []result.Cell) []doc.Chart {
 	return charts
 }
 
-// MaxTimelines bounds the cells that are drawn over time; twice as many that ran at once.
+// MaxTimelines limits the cells that are drawn over time; twice as many if they ran at once.
 const MaxTimelines = 4
 
 const (
@@ -184,7 +184,7 @@ func (k timeline) chart(n int, most timeline) doc.Chart {
 	return draw.Chart(d, caption, legends)
 }
 
-// with is the line through points whose values are divided.
+// with returns the line through points whose values are divided by div.
 func with(l draw.Line, ps []draw.Point, div float64) draw.Line {
 	for _, p := range ps {
 		l.Points = append(l.Points, draw.Point{X: p.X, Y: p.Y / div})
@@ -192,7 +192,7 @@ func with(l draw.Line, ps []draw.Point, div float64) draw.Line {
 	return l
 }
 
-// delayPanel draws the round trips of requests beside data: the mean and the greatest of each second.
+// delayPanel draws the round-trip times of latency probes: the mean and the maximum of each second.
 func delayPanel(mean, most []draw.Point, top float64, as draw.Line) draw.Panel {
 	times := doc.TimeScale(top)
 	return draw.Panel{Title: "round trip of the requests beside it, " + times.Name + "; fine: greatest", Height: TimelinePanel, Max: top / times.Div,
@@ -208,7 +208,7 @@ func secondsAxis(seconds float64) draw.XAxis {
 	return x
 }
 
-// rates is the scale of the first panel, named as its title.
+// rates returns the scale of the first panel; its name is the title.
 func (k timeline) rates(most timeline) doc.Scale {
 	if result.Asks(k.cell) {
 		return doc.Scale{Div: 1, Name: "answered a second"}
@@ -217,7 +217,7 @@ func (k timeline) rates(most timeline) doc.Scale {
 	return doc.Scale{Div: in.Div, Name: "throughput, " + in.Name}
 }
 
-// words says the course without a picture.
+// words describes the time line for readers without the picture.
 func (k timeline) words() string {
 	parts := []string{result.What(k.cell)}
 	if g := k.cell.Goodput; g != nil && !result.Asks(k.cell) {

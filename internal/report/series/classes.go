@@ -13,8 +13,8 @@ import (
 	"thru/internal/unit"
 )
 
-// classCells are the flows of a test that sends each class of traffic at once
-// (--rrul), those of the first direction first; none of any other test.
+// classCells returns the flows of a test that sends each class of traffic at once (--rrul), by direction;
+// none for any other test.
 func classCells(d *measure.Document) (up, down []*measure.Cell) {
 	if d.Command != "test" {
 		return nil, nil
@@ -39,8 +39,8 @@ func classCells(d *measure.Document) (up, down []*measure.Cell) {
 	return up, down
 }
 
-// ClassesAnswer says "87.4 Mb/s local -> peer, 88.9 Mb/s back, in classes BE 21.9/22.4, EF
-// 20.1/20.2 Mb/s; latency 35 µs idle, 17.4 ms under load (+17.3 ms, grade A)"; empty of any other test.
+// ClassesAnswer returns "87.4 Mb/s local -> peer, 88.9 Mb/s back, in classes BE 21.9/22.4, EF 20.1/20.2 Mb/s;
+// latency 35 µs idle, 17.4 ms under load (+17.3 ms, grade A)"; "" for any other test.
 func ClassesAnswer(d *measure.Document) string {
 	up, down := classCells(d)
 	if len(up) == 0 {
@@ -69,8 +69,8 @@ func ClassesAnswer(d *measure.Document) string {
 	return s
 }
 
-// ClassCharts draw the rates of all classes in each direction over time, and the delay
-// below them, as flent does; nil of a test without classes.
+// ClassCharts draws the rates of all classes in each direction over time, and the delay below them, as flent
+// does; nil for a test without classes.
 func ClassCharts(d *measure.Document, cells []result.Cell) []doc.Chart {
 	up, down := classCells(d)
 	if len(up) == 0 {

@@ -14,25 +14,24 @@ import (
 	"thru/internal/unit"
 )
 
-// heatmap is one quantity of several things over time: a row for each thing, a
-// column for each second.
+// heatmap is one quantity of several things over time: a row for each thing, a column for each second.
 type heatmap struct {
 	ID      string
 	Title   string
-	Unit    string // of the figures behind the rows
+	Unit    string // of the figures at the end of the rows
 	Most    float64
 	Seconds float64 // at the right edge
 	Rows    []heatRow
-	More    string // what it leaves out
+	More    string // what the map omits
 }
 
-// heatRow is one thing: a core, a queue. A second without a value is NaN.
+// heatRow is one core or queue. A second without a value is NaN.
 type heatRow struct {
 	Name   string
 	Values []float64
 }
 
-// Bounds of a heat map, so that a page stays small.
+// Limits of a heat map, so that a page stays small.
 const (
 	maxHeatRows    = 32
 	maxHeatColumns = 60
@@ -40,8 +39,7 @@ const (
 	heatLevels     = 9
 )
 
-// Geometry of a heat map in SVG units: the names of rows stand left, what they
-// came to on average right.
+// Geometry of a heat map in SVG units: row names on the left, means on the right.
 const (
 	heatLeft   = 84.0
 	heatRight  = 76.0
@@ -50,8 +48,8 @@ const (
 	heatBottom = 40.0
 )
 
-// Heatmaps draws CPU and queues of both ends of the first main cells; of cells that ran at
-// the same time each host once.
+// Heatmaps draws CPU and queues of both ends of the first main cells; for cells that ran at the same time
+// each host once.
 func Heatmaps(cells []result.Cell) (all []doc.Chart) {
 	type hostThen struct {
 		group int
@@ -65,7 +63,7 @@ func Heatmaps(cells []result.Cell) (all []doc.Chart) {
 		}
 		before := len(all)
 		for i, kind := range []func(*measure.Evidence, string) heatmap{coreHeat, queueHeat, interruptHeat} {
-			for _, e := range heatEnds(c.Source) { // the ends of one kind stand side by side
+			for _, e := range heatEnds(c.Source) { // charts of one kind are side by side
 				place := "the " + result.EndName(e) + " " + doc.Clean(e.EndPoint)
 				if c.Source.From == c.Source.To || c.Source.AtOnce > 1 {
 					place = doc.Clean(e.EndPoint)
@@ -88,7 +86,7 @@ func Heatmaps(cells []result.Cell) (all []doc.Chart) {
 	return all
 }
 
-// heatEnds are the ends of the flow shown; of one host, one is enough.
+// heatEnds returns the ends of the flow shown; only one if both are one host.
 func heatEnds(c *measure.Cell) (ends []*measure.Evidence) {
 	sender, receiver := result.ShownFlow(c)
 	if sender != nil {
@@ -100,14 +98,14 @@ func heatEnds(c *measure.Cell) (ends []*measure.Evidence) {
 	return ends
 }
 
-// Uncounted says at which ends the packets of each queue are not known, and why.
+// Uncounted names the ends whose packets per queue are unknown, and why.
 func Uncounted(cells []result.Cell) (all []string) {
 	for _, c := range cells {
 		if !c.Main() {
 			continue
 		}
 		if result.IsLocalhost(c.Source) {
-			return nil // which has none
+			return nil // localhost has no queues
 		}
 		for _, e := range heatEnds(c.Source) {
 			if len(e.PerSec) == 0 || len(queueHeat(e, "").Rows) > 0 {
@@ -116,12 +114,12 @@ func Uncounted(cells []result.Cell) (all []string) {
 			s := "Packets of each queue at the " + result.EndName(e) + " " + doc.Clean(e.EndPoint) + ": " + doc.NotChecked + ", " + queueReason(e)
 			all = append(all, s)
 		}
-		return all // one flow says it for all
+		return all // one flow covers all
 	}
 	return nil
 }
 
-// queueReason is why an end's driver told nothing of its queues.
+// queueReason returns why an end's driver reports no queues.
 func queueReason(e *measure.Evidence) string {
 	for _, m := range e.Missing {
 		if measure.IsPart(m.Fact, "interface") {
@@ -131,7 +129,7 @@ func queueReason(e *measure.Evidence) string {
 	return "its driver does not count them"
 }
 
-// coreHeat is how busy each core of an end's host was.
+// coreHeat returns the load of each core of an end's host.
 func coreHeat(e *measure.Evidence, place string) heatmap {
 	h := heatmap{Title: "Busy share of each core at " + place, Unit: "%", Most: 100}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
@@ -142,7 +140,7 @@ func coreHeat(e *measure.Evidence, place string) heatmap {
 	return h
 }
 
-// queueHeat is the packets of each queue, where the driver counts them.
+// queueHeat returns the packets of each queue, if the driver counts them.
 func queueHeat(e *measure.Evidence, place string) heatmap {
 	h := heatmap{Title: "Packets a second of each queue at " + place, Unit: "/s"}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
@@ -162,7 +160,7 @@ func queueHeat(e *measure.Evidence, place string) heatmap {
 	return h
 }
 
-// interruptHeat is the interrupts that each core took of the interface.
+// interruptHeat returns the interface's interrupts by core.
 func interruptHeat(e *measure.Evidence, place string) heatmap {
 	h := heatmap{Title: "Interrupts a second of the interface, by core, at " + place, Unit: "/s"}
 	h.gather(e, func(s *measure.HostSpan, set func(int, string, float64)) {
@@ -175,7 +173,7 @@ func interruptHeat(e *measure.Evidence, place string) heatmap {
 	return h
 }
 
-// queueOf reads way and number of a queue out of the name of its counter of packets.
+// queueOf parses direction and number of a queue from the name of its packet counter.
 func queueOf(counter string) (direction string, q int, ok bool) {
 	for _, direction := range []string{"rx", "tx"} {
 		for _, form := range []string{"_queue_%d_packets", "-%d.packets", "%d_packets", "_%d_packets"} {
@@ -187,8 +185,8 @@ func queueOf(counter string) (direction string, q int, ok bool) {
 	return "", 0, false
 }
 
-// gather fills the rows second by second, at most maxHeatColumns of them: of
-// more, neighbours are averaged. Rows are in the order of their keys.
+// gather fills the rows second by second, in at most maxHeatColumns columns: it averages adjacent seconds if
+// there are more. Rows are in the order of their keys.
 func (h *heatmap) gather(e *measure.Evidence, read func(*measure.HostSpan, func(key int, name string, v float64))) {
 	type sum struct{ total, n float64 }
 	group := max(1, (len(e.PerSec)+maxHeatColumns-1)/maxHeatColumns)
@@ -214,7 +212,7 @@ func (h *heatmap) gather(e *measure.Evidence, read func(*measure.HostSpan, func(
 	for _, k := range keys {
 		r := heatRow{Name: names[k]}
 		for _, x := range sums[k] {
-			r.Values = append(r.Values, x.total/x.n) // NaN where there is none
+			r.Values = append(r.Values, x.total/x.n) // NaN if there is none
 		}
 		h.Rows = append(h.Rows, r)
 	}
@@ -226,7 +224,7 @@ func (h *heatmap) gather(e *measure.Evidence, read func(*measure.HostSpan, func(
 	}
 }
 
-// busiest keeps the rows that came to most, in their order.
+// busiest keeps the rows with the highest means, in order.
 func (h *heatmap) busiest() {
 	if len(h.Rows) <= maxHeatRows {
 		return
@@ -242,7 +240,7 @@ func (h *heatmap) busiest() {
 	h.Rows = h.Rows[:min(len(h.Rows), maxHeatRows)]
 }
 
-// mean of the seconds that have a value; 0 where none has.
+// mean returns the mean of the seconds with a value; 0 if there is none.
 func (r heatRow) mean() float64 {
 	total, n := 0.0, 0.0
 	for _, v := range r.Values {
@@ -262,7 +260,7 @@ func greatestOf(values []float64) (most float64) {
 	return most
 }
 
-// level is the step of the scale that a value falls on, 0 to heatLevels.
+// level returns the level of a value on the scale, 0 to heatLevels.
 func (h *heatmap) level(v float64) int {
 	if math.IsNaN(v) || !(h.Most > 0) {
 		return 0
@@ -270,7 +268,7 @@ func (h *heatmap) level(v float64) int {
 	return int(math.Round(min(max(v/h.Most, 0), 1) * heatLevels))
 }
 
-// print is a figure beside a row.
+// print formats the figure of a row.
 func (h *heatmap) print(v float64) string {
 	if h.Unit == "%" {
 		return fmt.Sprintf("%.0f%%", min(max(v, 0), 1e6))
@@ -283,7 +281,7 @@ func (h *heatmap) print(v float64) string {
 	return doc.Digits(v) + h.Unit
 }
 
-// chart draws it. Neighbours of one level are one shape, and each level is one path.
+// chart draws the map. It merges adjacent cells of one level, and each level is one SVG path.
 func (h *heatmap) chart(of string) doc.Chart {
 	height := heatTop + float64(len(h.Rows))*heatHeight + heatBottom
 	right := draw.Width - heatRight
@@ -313,7 +311,7 @@ func (h *heatmap) chart(of string) doc.Chart {
 	return doc.Chart{SVG: template.HTML(c.String()), Caption: h.Title + h.More + ".", Legend: h.legend()}
 }
 
-// paths are the shapes of each level.
+// paths returns the SVG path of each level.
 func (h *heatmap) paths(right float64) []string {
 	paths := make([]strings.Builder, heatLevels+1)
 	for i, r := range h.Rows {
@@ -337,7 +335,7 @@ func (h *heatmap) paths(right float64) []string {
 	return all
 }
 
-// legend is the scale, from none to the most.
+// legend returns the scale, from zero to the maximum.
 func (h *heatmap) legend() (all []doc.Legend) {
 	for _, l := range []int{0, heatLevels / 3, 2 * heatLevels / 3, heatLevels} {
 		k := fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><path class="heat h%d" d="M1 1h32v14h-32z"/></svg>`, l)
@@ -346,7 +344,7 @@ func (h *heatmap) legend() (all []doc.Legend) {
 	return all
 }
 
-// words say it without a picture: the mean of each row.
+// words describes the map for readers without the picture: the mean of each row.
 func (h *heatmap) words() string {
 	var all []string
 	for _, r := range h.Rows {

@@ -12,7 +12,7 @@ import (
 	"thru/internal/unit"
 )
 
-// LatencyPage is the distributions of a page: a curve and a table of them all.
+// LatencyPage holds the latency distributions of a page: a chart and a table of them all.
 type LatencyPage struct {
 	Chart doc.Chart
 	Table doc.Table
@@ -20,7 +20,7 @@ type LatencyPage struct {
 
 const latencyHeight = 240
 
-// NewLatencyPage draws the cells that have a latency; nil without one.
+// NewLatencyPage draws the cells that have a latency; nil if there is none.
 func NewLatencyPage(cells []result.Cell) *LatencyPage {
 	p := &LatencyPage{Table: doc.Table{Figures: true, Caption: "Time from request to response", Columns: doc.FigureColumns("share of the requests")}}
 	var all []*measure.Latency
@@ -55,7 +55,7 @@ func NewLatencyPage(cells []result.Cell) *LatencyPage {
 	return p
 }
 
-// seriesName tells a cell's latency from the others'.
+// seriesName distinguishes a cell's latency from the others'.
 func seriesName(c result.Cell) string {
 	if c.Gauge {
 		return strings.TrimPrefix(doc.Clean(c.Source.Label), "latency, ")
@@ -63,7 +63,7 @@ func seriesName(c result.Cell) string {
 	return c.Name
 }
 
-// ninesAxis has the percentiles, each nine as wide as the next.
+// ninesAxis returns the axis of percentiles, with equal width for each further nine.
 func ninesAxis(most float64) draw.XAxis {
 	x := draw.XAxis{High: max(most, 1), Title: "share of the requests"}
 	for _, t := range []draw.Tick{{At: math.Log10(2), Label: "50%"}, {At: 1, Label: "90%"}, {At: 2, Label: "99%"}, {At: 3, Label: "99.9%"}, {At: 4, Label: "99.99%"}, {At: 5, Label: "99.999%"}} {
@@ -74,8 +74,7 @@ func ninesAxis(most float64) draw.XAxis {
 	return x
 }
 
-// timeTicks are the powers of ten in ns that hold all times; where these are
-// close together, twos and fives too.
+// timeTicks returns the powers of ten in ns that contain all times; for a narrow range also twos and fives.
 func timeTicks(least, greatest float64) []draw.Tick {
 	low, high := math.Floor(math.Log10(clampTime(least))), math.Ceil(math.Log10(clampTime(greatest)))
 	high = max(high, low+1)
@@ -94,10 +93,10 @@ func timeTicks(least, greatest float64) []draw.Tick {
 	return ticks
 }
 
-// clampTime keeps a time of another host to what an axis can show: up to 11 days.
+// clampTime limits a time of another host to what an axis can show: up to 11 days.
 func clampTime(ns float64) float64 { return min(max(ns, 1), 1e15) }
 
-// latencyRows are the percentiles of all distributions beside each other.
+// latencyRows returns the percentiles of all distributions side by side.
 func latencyRows(all []*measure.Latency) [][]string {
 	var rows [][]string
 	add := func(name string, value func(*measure.Latency) string) {

@@ -16,8 +16,8 @@ const maxStreamRows = 16
 
 const maxSecondRows = 120
 
-// StreamTable is the streams of the run shown, as the sender saw them, or of
-// datagrams the receiver. Requests have no rate in bit/s, and so no table.
+// StreamTable returns the streams of the run shown, as the sender measured them, or of datagrams the
+// receiver. Requests have no rate in bit/s, and so no table.
 func StreamTable(c *measure.Cell) doc.Table {
 	e, receiver := result.ShownFlow(c)
 	if e == nil || len(e.Streams) == 0 || result.IsUDP(c) && receiver != nil { // of datagrams the receiver knows more
@@ -60,7 +60,7 @@ func streamRow(s measure.Stream, measuredNs int64) []string {
 	return append([]string{strconv.Itoa(s.Index), streamRate(s, measuredNs), retrans, rtt, cwnd, mss}, threadColumns(s, measuredNs)...)
 }
 
-// datagramRow is a stream of datagrams, in the measured time.
+// datagramRow returns a stream of datagrams in the measured time.
 func datagramRow(s measure.Stream, measuredNs int64) []string {
 	packets, lost, late, jitter := "-", "-", "-", "-"
 	if d := s.Datagrams; d != nil {
@@ -76,7 +76,7 @@ func streamRate(s measure.Stream, measuredNs int64) string {
 	return unit.Rate(float64(s.Bytes) * 8 * result.Second / float64(measuredNs))
 }
 
-// threadColumns are the CPU of a stream's thread, and how long it was blocked.
+// threadColumns returns the CPU of a stream's thread, and how long it was blocked.
 func threadColumns(s measure.Stream, measuredNs int64) []string {
 	cpu, blocked := "-", "-"
 	if s.CPU != nil {
@@ -95,7 +95,7 @@ func uint32Text(n *uint32) string {
 	return unit.Count(int64(*n))
 }
 
-// SecondTable is the course in figures: the same as the chart, to read.
+// SecondTable returns the time line in figures: the same as the chart.
 func SecondTable(c *measure.Cell) doc.Table {
 	k := newTimeline(c)
 	if len(k.received) < 2 {
@@ -125,7 +125,7 @@ func SecondTable(c *measure.Cell) doc.Table {
 	return t
 }
 
-// nth prints the value of a series at an index, "-" where it has none.
+// nth prints the value of a series at an index, "-" if it has none.
 func nth(ps []draw.Point, i int, print func(float64) string) string {
 	if i >= len(ps) || math.IsNaN(ps[i].Y) || math.IsInf(ps[i].Y, 0) {
 		return "-"

@@ -11,16 +11,16 @@ import (
 	"thru/internal/unit"
 )
 
-// leastColumn is what a column of a direction can shrink to.
+// leastColumn is the minimum width of a direction's column.
 const leastColumn = 16
 
-// figure is a row of the table: what a flow has of it.
+// figure is a row of the table: its name, and its value for a flow.
 type figure struct {
 	name string
 	of   func(*report.Flow) string
 }
 
-// figures are the directions beside each other.
+// figures returns the directions side by side.
 func figures(g *report.Gist) doc.Table {
 	corner := ""
 	if g.AtOnce {
@@ -68,7 +68,7 @@ func rows() []figure {
 	}
 }
 
-// rate is "956 Mb/s (100%), single run".
+// rate returns "956 Mb/s (100%), single run".
 func rate(c *measure.Cell, requests bool) string {
 	f := stat.MainFigure(c)
 	if result.Asks(c) != requests {
@@ -108,7 +108,7 @@ func lost(d *measure.DatagramFigures) string {
 	return s
 }
 
-// cpu is how busy the machine is, and whether others keep it so.
+// cpu returns the load of the machine, and whether other work causes it.
 func cpu(f *measure.CPUFigure, shown bool) string {
 	switch {
 	case f == nil || !shown:

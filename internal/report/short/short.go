@@ -1,6 +1,6 @@
-// Package short prints the answer of a result: the short form of a terminal, which `--all` replaces by the whole.
-// It takes its words from package report, and says what they come to in as few lines as tell it: the answer, what
-// binds with what to do, a small table of figures, and one line of what is left out.
+// Package short prints the answer of a result: the short form on a terminal; `--all` prints the whole result
+// instead. It takes its words from package report and prints few lines: the answer, what limits the rate and
+// the fix, a small table of figures, and one line that counts what is omitted.
 package short
 
 import (
@@ -16,10 +16,11 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is listed; a line counts the others.
+// mostLines limits what is listed; a line counts the others.
 const mostLines = 3
 
-// Text prints the answer of a result, or all of it where it has no short form. All is the command that shows the whole.
+// Text prints the answer of a result, or all of it if it has no short form. all is the command that shows the
+// whole result.
 func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 	g, ok := report.NewGist(d)
 	if !ok {
@@ -32,7 +33,8 @@ func Text(w io.Writer, d *measure.Document, o text.Options, all string) error {
 	return p.Flush(w)
 }
 
-// answer is the rate against its ceiling with the verdict; without a ceiling the answer of the whole report.
+// answer returns the rate against its ceiling with the verdict; without a ceiling the answer of the whole
+// report.
 func answer(d *measure.Document, g *report.Gist) []string {
 	c := worst(g.Flows)
 	if c == nil {
@@ -40,7 +42,7 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	}
 	x := c.Cell.Ceiling
 	name := " " + c.Name
-	if v := d.Verdict; v != nil && v.Pass { // each direction has it, and the table their names
+	if v := d.Verdict; v != nil && v.Pass { // both directions pass, and the table has their names
 		name = ""
 	}
 	s := fmt.Sprintf("%s%s, %s of the %s that MTU %d allows on %s", unit.Rate(c.Cell.Goodput.Value), name,
@@ -51,7 +53,7 @@ func answer(d *measure.Document, g *report.Gist) []string {
 	return append([]string{s + verdict(d.Verdict) + result.UnderLoadAnswer(c.Cell.UnderLoad)}, reasons(d.Verdict, true)...)
 }
 
-// verdict is the word at the end of the answer, and what was required where that is not met.
+// verdict returns the word at the end of the answer, and the requirement if it is not met.
 func verdict(v *measure.Verdict) string {
 	switch {
 	case v == nil:
@@ -62,7 +64,7 @@ func verdict(v *measure.Verdict) string {
 	return fmt.Sprintf(": %s, %s is required", result.VerdictWord(v), unit.Percent(v.Required))
 }
 
-// judged is the answer of the whole report; that of a single ladder has no verdict yet.
+// judged returns the answer of the whole report, and adds the verdict for a single ladder.
 func judged(d *measure.Document, lines []string) []string {
 	if len(lines) == 0 {
 		return []string{"no result, only parts of it"}
@@ -73,7 +75,7 @@ func judged(d *measure.Document, lines []string) []string {
 	return lines
 }
 
-// worst is the flow of TCP that has least of its ceiling; nil where one has none.
+// worst returns the TCP flow with the lowest share of its ceiling; nil if one has no ceiling.
 func worst(flows []report.Flow) (least *report.Flow) {
 	for i := range flows {
 		c := flows[i].Cell
@@ -87,7 +89,8 @@ func worst(flows []report.Flow) (least *report.Flow) {
 	return least
 }
 
-// reasons are why a verdict is open, and what would tell; of one that is not met, where no share says so.
+// reasons returns why a verdict is inconclusive, and what would decide it; for a failed one only if no share
+// shows it.
 func reasons(v *measure.Verdict, hasShare bool) []string {
 	if v == nil || v.Pass || hasShare && !v.Inconclusive {
 		return nil
@@ -95,7 +98,8 @@ func reasons(v *measure.Verdict, hasShare bool) []string {
 	return doc.NonEmpty(doc.Clean(v.Reason), doc.Prefixed("do: ", doc.Clean(v.Do)))
 }
 
-// blocks are what stands below the answer, which has said something.
+// blocks returns what follows the answer. said is the first line of the answer, which the cards do not
+// repeat.
 func blocks(g *report.Gist, said string) (all []doc.Block) {
 	all = append(all, doc.Titled("What limits it", cards(g.Why, said)...), doc.Titled("Gates", g.Gates...), figures(g))
 	all = append(all, g.Path...)
@@ -123,7 +127,7 @@ func blocks(g *report.Gist, said string) (all []doc.Block) {
 	return append(all, doc.Pairs{Rows: rest})
 }
 
-// cards are findings, whose words the answer may have.
+// cards returns findings, marked if the answer contains their words.
 func cards(findings []doc.Card, said string) (all []doc.Block) {
 	for _, c := range findings {
 		c.Said = strings.Contains(said, c.Text)
@@ -132,7 +136,7 @@ func cards(findings []doc.Card, said string) (all []doc.Block) {
 	return all
 }
 
-// first names some of a list, and counts the others.
+// first returns some of a list, and counts the others.
 func first(all []string) string { return strings.Join(bounded(all), ", ") }
 
 func bounded(all []string) []string {
@@ -142,13 +146,13 @@ func bounded(all []string) []string {
 	return all
 }
 
-// hidden is one line of what the short form leaves out, with the command that shows it.
+// hidden returns one line that counts what the short form omits, with the command that shows it.
 func hidden(d *measure.Document, g *report.Gist, all string) string {
 	var parts []string
 	if n := len(g.Warned); n > 0 && g.Tone == doc.ToneGood {
 		parts = append(parts, unit.Plural(n, "gate")+doc.Verb(n, " warns", " warn"))
 	}
-	if g.RuledOut > 0 && (g.Tone != doc.ToneGood || d.Command == "explain") { // of a test that passes nobody asks
+	if g.RuledOut > 0 && (g.Tone != doc.ToneGood || d.Command == "explain") { // irrelevant for a test that passes
 		parts = append(parts, unit.Plural(g.RuledOut, "cause")+" ruled out")
 	}
 	if g.Facts > 0 {

@@ -11,10 +11,10 @@ import (
 	"thru/internal/unit"
 )
 
-// maxDisks bounds the disks of a page; the JSON document has all.
+// maxDisks limits the disks of a page; the JSON document has all.
 const maxDisks = 16
 
-// byteSpan prints a range of them: "3.06-3.28 GB/s".
+// byteSpan prints a range of byte rates: "3.06-3.28 GB/s".
 func byteSpan(low, high float64) string {
 	from, unitFrom, _ := strings.Cut(doc.ByteRate(low), " ")
 	to, unitTo, _ := strings.Cut(doc.ByteRate(high), " ")
@@ -24,7 +24,7 @@ func byteSpan(low, high float64) string {
 	return from + "-" + to + " " + unitTo
 }
 
-// DiskLive is a line about a disk test under way.
+// DiskLive returns a line about a running disk test.
 func DiskLive(t measure.DiskTick) string {
 	what := doc.Clean(t.Doing)
 	if t.Target != "" {
@@ -40,7 +40,7 @@ func DiskLive(t measure.DiskTick) string {
 	return fmt.Sprintf("%s (%.0f%%)", what, t.DonePct)
 }
 
-// DiskAnswers are a line for each disk.
+// DiskAnswers returns a line for each disk.
 func DiskAnswers(d *measure.Document) (all []string) {
 	for i := range d.Disks[:min(len(d.Disks), maxDisks)] {
 		all = append(all, diskAnswer(&d.Disks[i], result.IsTransfer(d)))
@@ -51,7 +51,7 @@ func DiskAnswers(d *measure.Document) (all []string) {
 	return all
 }
 
-// diskAnswer is what a disk gives, in a sentence; inBits adds the unit of networks.
+// diskAnswer returns the rates of a disk in a sentence; inBits adds the unit of networks.
 func diskAnswer(t *measure.DiskTest, inBits bool) string {
 	var said []string
 	for _, r := range t.Runs {
@@ -75,7 +75,7 @@ func diskAnswer(t *measure.DiskTest, inBits bool) string {
 	return diskName(t) + ": " + what
 }
 
-// DiskBlocks are tables of each disk: what it gives, the baseline, and how it was measured.
+// DiskBlocks returns tables of each disk: its rates, the baseline, and the method.
 func DiskBlocks(tests []measure.DiskTest) []doc.Block {
 	s := doc.Section{Title: "Disk"}
 	if charts := diskCharts(tests); len(charts) > 0 {
@@ -101,10 +101,10 @@ func DiskBlocks(tests []measure.DiskTest) []doc.Block {
 	return []doc.Block{s}
 }
 
-// allCPUs is from where on no CPU is free, in percent of the machine.
+// allCPUs is the load above which no CPU is idle, in percent of the machine.
 const allCPUs = 95
 
-// diskRunText is what one pattern reached.
+// diskRunText returns the result of one pattern.
 func diskRunText(r *measure.DiskRun) string {
 	var parts []string
 	if r.Bytes != nil {
@@ -130,7 +130,7 @@ func diskRunText(r *measure.DiskRun) string {
 	return strings.Join(parts, ", ")
 }
 
-// diskRows are how it was measured, and on what.
+// diskRows returns the method, and the properties of the disk.
 func diskRows(t *measure.DiskTest) (rows []doc.Row) {
 	add := func(name, value string) {
 		if value != "" {
@@ -170,8 +170,8 @@ func kindOfDisk(t *measure.DiskTest) string {
 	return "not rotational"
 }
 
-// isVirtual tells of disks whose host decides what they say of themselves: virtio
-// and Xen by the name of the device, others by their model.
+// isVirtual reports whether a disk's properties come from its hypervisor: virtio and Xen by the name of the
+// device, others by their model.
 func isVirtual(t *measure.DiskTest) bool {
 	model := strings.ToLower(t.Model)
 	return strings.HasPrefix(t.Device, "vd") || strings.HasPrefix(t.Device, "xvd") || strings.Contains(model, "qemu") || strings.Contains(model, "virtual")

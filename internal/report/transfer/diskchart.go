@@ -12,10 +12,10 @@ import (
 	"thru/internal/unit"
 )
 
-// maxDiskCharts bounds the drawings of disks: those of a transfer's ends are two.
+// maxDiskCharts limits the charts of disks: a transfer has two ends.
 const maxDiskCharts = 4
 
-// diskCharts draw what each number of workers has reached, a line for each pattern.
+// diskCharts draws the rate of each number of workers, a line for each pattern.
 func diskCharts(tests []measure.DiskTest) (all []doc.Chart) {
 	for i := range tests {
 		if c, ok := diskChart(&tests[i], i); ok && len(all) < maxDiskCharts {
@@ -25,8 +25,8 @@ func diskCharts(tests []measure.DiskTest) (all []doc.Chart) {
 	return all
 }
 
-// diskChart is the drawing of one disk: in order by bytes, at random by accesses.
-// There is none where no pattern was tried with two numbers of workers.
+// diskChart draws one disk: sequential patterns by bytes, random ones by accesses. There is no chart if no
+// pattern has two numbers of workers.
 func diskChart(t *measure.DiskTest, n int) (doc.Chart, bool) {
 	workers := triedWorkers(t)
 	if len(workers) < 2 || len(workers) > result.MaxLines {
@@ -61,7 +61,7 @@ func diskChart(t *measure.DiskTest, n int) (doc.Chart, bool) {
 	return draw.Chart(d, "Workers are raised until their sum stops rising: "+diskName(t)+".", legends), true
 }
 
-// triedWorkers are all numbers of workers that a disk was tried with.
+// triedWorkers returns all numbers of workers that a disk was tested with.
 func triedWorkers(t *measure.DiskTest) (all []int) {
 	for _, r := range t.Runs {
 		for _, s := range r.Tried {
@@ -74,7 +74,7 @@ func triedWorkers(t *measure.DiskTest) (all []int) {
 	return all
 }
 
-// diskName is "/srv at web1 (ext4 on nvme0n1)".
+// diskName returns "/srv at web1 (ext4 on nvme0n1)".
 func diskName(t *measure.DiskTest) string {
 	s := doc.Clean(t.Path) + " at " + doc.Clean(t.Where)
 	switch {
@@ -86,7 +86,7 @@ func diskName(t *measure.DiskTest) string {
 	return s
 }
 
-// triedText is what each number of workers reached: "1: 210 MB/s, 2: 395 MB/s".
+// triedText returns the rate of each number of workers: "1: 210 MB/s, 2: 395 MB/s".
 func triedText(r *measure.DiskRun) string {
 	var steps []string
 	for _, s := range r.Tried {

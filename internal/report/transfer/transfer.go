@@ -1,4 +1,4 @@
-// Package transfer words file transfers and disks: their layers, and which of them binds.
+// Package transfer words file transfers and disks: their layers, and which of them limits the rate.
 package transfer
 
 import (
@@ -15,7 +15,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is shown of a transfer.
+// Limits of what is shown of a transfer.
 const (
 	maxLayers   = 20
 	maxRatios   = 20
@@ -32,12 +32,12 @@ type View struct {
 	Published doc.Table
 }
 
-// Moved tells of a transfer that has a figure.
+// Moved reports whether a transfer has a figure.
 func Moved(d *measure.Document) bool {
 	return result.IsTransfer(d) && slices.ContainsFunc(d.Transfer.Runs, func(r measure.TransferRun) bool { return r.Bps != nil })
 }
 
-// MovedLines are what each run carried: "1.02 Gb/s files -> local, protocol over disk".
+// MovedLines returns the rate of each run: "1.02 Gb/s files -> local, protocol over disk".
 func MovedLines(d *measure.Document) (all []string) {
 	from, to := d.Transfer.Ends()
 	for _, r := range d.Transfer.Runs {
@@ -49,7 +49,7 @@ func MovedLines(d *measure.Document) (all []string) {
 	return all
 }
 
-// New makes a transfer ready; nil where there is none.
+// New returns the view of a transfer; nil if there is none.
 func New(d *measure.Document) *View {
 	if !result.IsTransfer(d) {
 		return nil
@@ -65,7 +65,7 @@ func New(d *measure.Document) *View {
 	return m
 }
 
-// fallOf draws layers as rungs: each against the one before it that was measured.
+// fallOf draws layers as rungs: each against the last measured one before it.
 func fallOf(t *measure.Transfer) draw.Fall {
 	var w draw.Fall
 	layers := t.Layers[:min(len(t.Layers), maxLayers)]
@@ -86,7 +86,7 @@ func fallOf(t *measure.Transfer) draw.Fall {
 	return w
 }
 
-// Blocks are the layers with what binds, the facts of the transfer, and what others have published.
+// Blocks returns the layers with the limiting one, the facts of the transfer, and published figures.
 func Blocks(m *View) []doc.Block {
 	if m == nil {
 		return nil
@@ -95,7 +95,7 @@ func Blocks(m *View) []doc.Block {
 	return []doc.Block{doc.Section{Title: "Layers", Body: append(layers, m.Published)}}
 }
 
-// hows say how each layer was measured.
+// hows explains how each layer was measured.
 func (m *View) hows() (all []string) {
 	for _, r := range m.Fall.Rungs {
 		if r.With != "" {
@@ -105,7 +105,7 @@ func (m *View) hows() (all []string) {
 	return all
 }
 
-// Layers are the floors as a table.
+// Layers returns the layers as a table.
 func (m *View) Layers() doc.Table {
 	bars := make([]doc.Bar, 0, len(m.Fall.Rungs))
 	t := doc.Table{Caption: "What each layer carries; the whole carries what the least of them does", Tone: bindsTone}
@@ -131,7 +131,7 @@ func bindsTone(cell string) doc.Tone {
 	return doc.ToneNone
 }
 
-// Timeline draws the seconds of each run, where there are several.
+// Timeline draws the seconds of each run, if there are several.
 func (m *View) Timeline() []doc.Chart {
 	most, long := 0.0, 0
 	for _, r := range m.Runs {
@@ -163,7 +163,7 @@ func (m *View) Timeline() []doc.Chart {
 	return []doc.Chart{draw.Chart(d, "Goodput of each second, of all clients.", legends)}
 }
 
-// runRate is the goodput of a run.
+// runRate returns the goodput of a run.
 func runRate(r *measure.TransferRun) string {
 	if r.Bps == nil {
 		return "no figure"
@@ -171,7 +171,7 @@ func runRate(r *measure.TransferRun) string {
 	return unit.Rate(r.Bps.Value)
 }
 
-// Answers says "94.1 Mb/s by sftp, download: the network carries no more".
+// Answers returns "94.1 Mb/s by sftp, download: the network carries no more".
 func Answers(d *measure.Document) []string {
 	t := d.Transfer
 	var last *measure.TransferRun
@@ -196,7 +196,7 @@ func Answers(d *measure.Document) []string {
 	return []string{s}
 }
 
-// transferRows are the facts of a transfer.
+// transferRows returns the facts of a transfer.
 func transferRows(t *measure.Transfer) (rows []doc.Row) {
 	add := func(name, value string) {
 		if value != "" {
@@ -240,7 +240,7 @@ func askedText(a measure.Amount) string {
 	return s
 }
 
-// runRows are the facts of one run.
+// runRows returns the facts of one run.
 func runRows(r *measure.TransferRun) (rows []doc.Row) {
 	if r.Bps != nil {
 		value := unit.Rate(r.Bps.Value)
@@ -274,7 +274,7 @@ func runRows(r *measure.TransferRun) (rows []doc.Row) {
 	return rows
 }
 
-// transferCPU says what one end's CPUs did, and who of its processes.
+// transferCPU returns the CPU load of one end, and of its processes named who.
 func transferCPU(c *measure.CPUFigure, who string) string {
 	if c == nil {
 		return ""
@@ -318,12 +318,12 @@ func programsText(names []string) string {
 	return strings.Join(all, ", ")
 }
 
-// sumText has the checksums of a run.
+// sumText returns the checksums of a run.
 func sumText(r *measure.TransferRun) string {
 	return doc.Join(doc.Prefixed("CRC-32C ", doc.Clean(r.CRC32C)), doc.Prefixed("SHA-256 ", doc.Clean(r.SHA256)))
 }
 
-// socketText says what TCP did on the connection that carried the most.
+// socketText returns the TCP figures of the connection that carried most.
 func socketText(sockets []measure.Stream) string {
 	if len(sockets) == 0 || sockets[0].TCP == nil {
 		return ""
@@ -355,7 +355,7 @@ func socketText(sockets []measure.Stream) string {
 	return strings.Join(parts, ", ")
 }
 
-// smallRows compare many small files with the large one.
+// smallRows compares many small files with the large one.
 func smallRows(t *measure.Transfer) []doc.Row {
 	s := t.Small
 	if s == nil || s.Bps == nil || s.Files == 0 {

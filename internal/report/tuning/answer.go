@@ -14,8 +14,8 @@ import (
 	"thru/internal/unit"
 )
 
-// tuningAnswer says "38.9 -> 187 Mb/s local -> b, 41.2 -> 186 Mb/s back: 3 of
-// 7 changes kept", and whether the target is met.
+// tuningAnswer returns "38.9 -> 187 Mb/s local -> b, 41.2 -> 186 Mb/s back: 3 of 7 changes kept", and whether
+// the target is met.
 func tuningAnswer(d *measure.Document) string {
 	t := d.Tuning
 	if t.Restored != nil || isRollback(d) {
@@ -31,7 +31,7 @@ func tuningAnswer(d *measure.Document) string {
 	return strings.TrimPrefix(s+": "+changesAnswer(d), ": ") + TargetAnswer(d)
 }
 
-// Answers is that as the lines of an answer: none where there is none.
+// Answers returns tuningAnswer as the lines of an answer; nil if it is empty.
 func Answers(d *measure.Document) []string {
 	if s := tuningAnswer(d); s != "" {
 		return []string{s}
@@ -39,12 +39,12 @@ func Answers(d *measure.Document) []string {
 	return nil
 }
 
-// isRollback tells of a tuning that only undid what earlier ones have left.
+// isRollback reports whether a tuning only undid changes of earlier ones.
 func isRollback(d *measure.Document) bool {
 	return !d.Tuning.DryRun && len(d.Cells) == 0 && d.Error == nil && len(d.Tuning.Attempts)+len(d.Tuning.Journey)+len(d.Tuning.Advice) == 0
 }
 
-// journeyAnswer is the way from the first to the last figure of each direction.
+// journeyAnswer returns the first and the last figure of each direction.
 func journeyAnswer(d *measure.Document) string {
 	var parts []string
 	first, last := ends(d)
@@ -66,7 +66,7 @@ func directionText(from, to *measure.Cell) string {
 	switch {
 	case !stat.Measured(from) && !stat.Measured(to):
 		return "no result"
-	case math.Abs(result.AmountOf(to)-result.AmountOf(from)) <= stat.EquivalencePct/100.0*result.AmountOf(from): // as much as before
+	case math.Abs(result.AmountOf(to)-result.AmountOf(from)) <= stat.EquivalencePct/100.0*result.AmountOf(from): // no relevant change
 		return unit.Rate(result.AmountOf(to))
 	}
 	return fromTo(result.AmountOf(from), result.AmountOf(to))
@@ -74,8 +74,7 @@ func directionText(from, to *measure.Cell) string {
 
 func sameDirection(a, b *measure.Cell) bool { return a.From == b.From && a.To == b.To }
 
-// ends are the cells of the first state and of the last; of a result that was
-// kept both are its main cells.
+// ends returns the cells of the first state and of the last; for a stored result both are its main cells.
 func ends(d *measure.Document) (first, last []*measure.Cell) {
 	if n := len(d.Tuning.Journey); n > 0 {
 		return cellsOf(d, d.Tuning.Journey[0].Cells), cellsOf(d, d.Tuning.Journey[n-1].Cells)
@@ -89,7 +88,7 @@ func ends(d *measure.Document) (first, last []*measure.Cell) {
 	return first, first
 }
 
-// changesAnswer says what became of the changes.
+// changesAnswer words the outcome of the changes.
 func changesAnswer(d *measure.Document) string {
 	t := d.Tuning
 	if t.DryRun && d.Error == nil {
@@ -125,7 +124,7 @@ func changesAnswer(d *measure.Document) string {
 	return fmt.Sprintf("%d of %d changes kept", kept, tried)
 }
 
-// untriedAnswer says of a tuning that has tried nothing why.
+// untriedAnswer explains why a tuning has tried nothing.
 func untriedAnswer(d *measure.Document) string {
 	switch t := d.Tuning; {
 	case d.Error != nil:
@@ -138,8 +137,7 @@ func untriedAnswer(d *measure.Document) string {
 	return nothingAnswer(d.Tuning)
 }
 
-// nothingAnswer says that there is nothing to change, and where that was not all
-// that could be looked at.
+// nothingAnswer words that there is nothing to change, and whether --only restricted the search.
 func nothingAnswer(t *measure.Tuning) string {
 	if len(t.Only) > 0 {
 		return "nothing was found to change among what --only names"
@@ -147,7 +145,7 @@ func nothingAnswer(t *measure.Tuning) string {
 	return "nothing was found to change"
 }
 
-// oneAnswer says what became of the only change that was tried, and not kept.
+// oneAnswer words the outcome of a single change that was tried and not kept.
 func oneAnswer(outcome string) string {
 	switch outcome {
 	case measure.Failed:
@@ -158,8 +156,7 @@ func oneAnswer(outcome string) string {
 	return "the one change that was tried is not shown to help, and is undone"
 }
 
-// adviceAnswer names the first change that is advised, and counts what no
-// command changes.
+// adviceAnswer names the first change that is advised, and counts the advice without commands.
 func adviceAnswer(t *measure.Tuning) string {
 	first, changes, advice := "", 0, t.Advice
 	for _, p := range advice {
@@ -185,8 +182,8 @@ func adviceAnswer(t *measure.Tuning) string {
 	return fmt.Sprintf("%d changes to try, first: %s%s", changes, first, more)
 }
 
-// LinkIsFull tells whether all that was measured last fills its link: then no
-// change can be shown to help.
+// LinkIsFull reports whether all cells of the last state fill their link: then no change can be shown to
+// help.
 func LinkIsFull(d *measure.Document) bool {
 	_, last := ends(d)
 	return len(last) > 0 && !slices.ContainsFunc(last, func(c *measure.Cell) bool {
@@ -195,7 +192,7 @@ func LinkIsFull(d *measure.Document) bool {
 	})
 }
 
-// TargetAnswer is "; the target of 150 Mb/s is met".
+// TargetAnswer returns "; the target of 150 Mb/s is met".
 func TargetAnswer(d *measure.Document) string {
 	if d.Tuning.TargetBps <= 0 || d.Tuning.DryRun {
 		return ""
@@ -209,8 +206,8 @@ func TargetAnswer(d *measure.Document) string {
 	return fmt.Sprintf("; the target of %s is not met", unit.Rate(d.Tuning.TargetBps))
 }
 
-// BusyForTarget is a host that could not have shown a target which is not met, since
-// other work kept it busy; "" where none was.
+// BusyForTarget returns a host that could not have reached a missed target, since other work kept it busy; ""
+// if there is none.
 func BusyForTarget(d *measure.Document) string {
 	if MeetsTarget(d) {
 		return ""
@@ -219,8 +216,7 @@ func BusyForTarget(d *measure.Document) string {
 	return stat.BusyHost(last)
 }
 
-// MeetsTarget tells whether each direction carries what a tuning has as its
-// target, in the state that it has ended in.
+// MeetsTarget reports whether each direction carries the target of a tuning in its final state.
 func MeetsTarget(d *measure.Document) bool {
 	_, last := ends(d)
 	for _, c := range last {
@@ -231,9 +227,8 @@ func MeetsTarget(d *measure.Document) bool {
 	return len(last) > 0
 }
 
-// AttemptLine is what became of a change, in one line without a newline: "kept
-// receive windows of up to 25 MiB at b: 38.9 -> 181 Mb/s, +365% (+340..+391%)".
-// What has no room in width (0: no bound) is cut.
+// AttemptLine returns the outcome of a change in one line without a newline: "kept receive windows of up to
+// 25 MiB at b: 38.9 -> 181 Mb/s, +365% (+340..+391%)". It cuts what exceeds width (0: no limit).
 func AttemptLine(a measure.Attempt, width int) string {
 	line := text.Pad(doc.Clean(a.Outcome), outcomeWidth) + " " + doc.Clean(a.Title)
 	switch c := gainOf(&a); {
@@ -250,5 +245,5 @@ func AttemptLine(a measure.Attempt, width int) string {
 	return unit.Cut(line, width)
 }
 
-// outcomeWidth is the longest outcome of an attempt.
+// outcomeWidth is the length of the longest outcome.
 const outcomeWidth = 10

@@ -6,7 +6,7 @@ import (
 	"thru/internal/doc"
 )
 
-// Blocks are what a tuning did, or advises: the journey, each change, what makes it last.
+// Blocks returns what a tuning did, or advises: the states, each change, and how to make it persistent.
 func (t *View) Blocks() []doc.Block {
 	if t == nil {
 		return nil
@@ -44,7 +44,7 @@ func (t *View) Blocks() []doc.Block {
 	}
 }
 
-// journey is each state, first to last, with each direction.
+// journey returns each state, first to last, with each direction.
 func (t *View) journey() doc.Table {
 	meters := make([]doc.Bar, 0, len(t.Journey))
 	g := doc.Table{}
@@ -57,7 +57,7 @@ func (t *View) journey() doc.Table {
 	return g.WithoutEmpty()
 }
 
-// card is a change with its outcome, and what it was judged by.
+// card returns a change with its outcome, and the figures that decided it.
 func (a attempt) card() doc.Card {
 	c := doc.Card{Name: a.Title, Badge: a.Outcome, Tone: a.Tone, Text: a.Figures}
 	c.Say("other way", a.Other)
@@ -69,7 +69,7 @@ func (a attempt) card() doc.Card {
 	return c.For(doc.Pages, "why", "took")
 }
 
-// card is what makes kept settings outlive a boot of one host.
+// card returns what makes kept settings persistent on one host.
 func (l persistence) card() doc.Card {
 	c, run := doc.Card{Name: "At " + l.At, Where: l.Manager, Text: l.Words}, "run"
 	if l.File != "" {
@@ -81,7 +81,7 @@ func (l persistence) card() doc.Card {
 	return c
 }
 
-// card is a change that is advised, with what to type at each host.
+// card returns an advised change, with the commands for each host.
 func (x Proposal) card() doc.Card {
 	c := doc.Card{Name: fmt.Sprintf("%d. %s", x.Number, x.Title)}
 	c.Say("why", x.Why+doc.Spaced(doc.Bracket(x.For)))

@@ -13,7 +13,7 @@ import (
 	"thru/internal/unit"
 )
 
-// HowEnded says why it ended, and how long it took beside what was said before.
+// HowEnded explains why the tuning ended, and its time against the expected one.
 func (t *View) HowEnded(why, elapsed string) string {
 	if why == "" || t.Expected == "" {
 		return why
@@ -24,7 +24,7 @@ func (t *View) HowEnded(why, elapsed string) string {
 	return why + "; took " + elapsed + ", expected " + t.Expected
 }
 
-// Knobs prints what can be set at the end points, and why what cannot cannot.
+// Knobs prints what can be set at the end points, and why some knobs cannot be set.
 func Knobs(w io.Writer, points []measure.EndPoint, o text.Options) error {
 	p := text.New(o)
 	for i, e := range points {
@@ -36,7 +36,7 @@ func Knobs(w io.Writer, points []measure.EndPoint, o text.Options) error {
 	return p.Flush(w)
 }
 
-// knobs prints those of one end point.
+// knobs prints the knobs of one end point.
 func knobs(p *text.Printer, e measure.EndPoint) {
 	name := doc.Clean(e.Name)
 	switch {
@@ -52,7 +52,7 @@ func knobs(p *text.Printer, e measure.EndPoint) {
 	var refused []doc.Gap
 	for _, k := range e.Knobs[:min(len(e.Knobs), maxKnobs)] {
 		row := []string{doc.Clean(k.Knob), doc.OrDash(doc.Clean(k.Interface)), doc.OrDash(doc.CleanUpTo(k.Value, result.LongestWhy)), settableText(k)}
-		if e.NoTune != "" { // nothing is, whatever the host could take
+		if e.NoTune != "" { // none can be set, whatever the host supports
 			row[3] = "-"
 		} else if k.Refused != "" {
 			refused = doc.AddGap(refused, strings.TrimSpace(doc.Clean(k.Knob)+" "+doc.Clean(k.Interface)), doc.Reason(doc.CleanUpTo(k.Refused, result.LongestWhy)))
@@ -70,8 +70,8 @@ func knobs(p *text.Printer, e measure.EndPoint) {
 	}
 }
 
-// settableText says what a knob can be set to: "no", "yes" where its values are not
-// known beforehand, "up to 65535" of numbers, else all values.
+// settableText returns what a knob can be set to: "no", "yes" if its values are not known in advance, "up to
+// 65535" for numbers, else all values.
 func settableText(k measure.KnobState) string {
 	possible := doc.CleanUpTo(k.Possible, result.LongestWhy)
 	switch {
@@ -85,8 +85,7 @@ func settableText(k measure.KnobState) string {
 	return possible
 }
 
-// isBound tells whether a text names the greatest of a value's numbers: it has the
-// same words, and other numbers.
+// isBound reports whether possible is the maximum of a value: it has the same words, and other numbers.
 func isBound(value, possible string) bool {
 	now, most := strings.Fields(value), strings.Fields(possible)
 	if len(now) != len(most) {
@@ -106,5 +105,5 @@ func isBound(value, possible string) bool {
 	return numbers > 0
 }
 
-// maxKnobs bounds the knobs of one end point that are listed.
+// maxKnobs limits the knobs of one end point that are listed.
 const maxKnobs = 400

@@ -11,26 +11,26 @@ import (
 	"thru/internal/unit"
 )
 
-// Proposal is a change that is advised, ready to print.
+// Proposal is an advised change, ready to print.
 type Proposal struct {
 	Number int
 	Title  string
 	Advice string // the title, without a host
-	For    string // what asks for it: "finding receive-window, local -> b"
+	For    string // the reason for it: "finding receive-window, local -> b"
 	Why    string
 	Expect string
 	Source string
 	Risk   string
 	Cuts   bool
-	Change bool   // commands or flags make it; else a person has to see to it
+	Change bool   // commands or flags make it; else it is a manual task
 	Manual string // why thru does not do it itself
-	Flags  string // options of a test that do the same
+	Flags  string // options of a test with the same effect
 	Hosts  []handwork
 }
 
-// handwork is what to type at one host.
+// handwork holds the commands for one host.
 type handwork struct {
-	At                string // "at b (linux):"; "" where there is only one host
+	At                string // "at b (linux):"; "" if there is only one host
 	Words             string
 	Set, Undo, Verify []string
 }
@@ -57,7 +57,7 @@ func newProposal(p *measure.Proposal, number int, several bool) Proposal {
 	}
 	for _, c := range p.Commands[:min(len(p.Commands), result.MaxLines)] {
 		h := handwork{Words: doc.Clean(c.Words), Set: orders(c.Set), Undo: orders(c.Undo), Verify: orders(result.Once(c.Verify))}
-		if h.Words == v.Title { // advice without commands: it says it already
+		if h.Words == v.Title { // advice without commands: the title has it
 			h.Words = ""
 		}
 		if h.Words == "" && len(h.Set) == 0 {
@@ -77,7 +77,7 @@ func newProposal(p *measure.Proposal, number int, several bool) Proposal {
 	return v
 }
 
-// danger is the risk, and first that the connection may be cut.
+// danger returns the risk, after a warning that the connection may be cut.
 func (p Proposal) danger() string {
 	if !p.Cuts {
 		return p.Risk
@@ -91,22 +91,21 @@ func (p Proposal) danger() string {
 
 // sameness is the outcome of comparisons of a state with itself (--aa).
 type sameness struct {
-	Total, Wrong int      // comparisons, and those that came out as a difference
+	Total, Wrong int      // comparisons, and those that showed a difference
 	Counts       string   // "57 equivalent, 3 undecided"
-	Most         string   // the greatest change that was estimated, up or down
-	Cases        []string // those that came out as a difference
+	Most         string   // the largest estimated change, up or down
+	Cases        []string // those that showed a difference
 }
 
-// falseAlarms is how many of 60 comparisons of the same with the same may come
-// out as a difference (docs/tune.md).
+// falseAlarms is the share of comparisons of a state with itself that may show a difference (docs/tune.md).
 const falseAlarms = 2.0 / 60
 
-// isSelfComparison tells of an attempt that changed nothing: the state with itself.
+// isSelfComparison reports whether an attempt compared a state with itself.
 func isSelfComparison(a *measure.Attempt) bool {
 	return strings.HasPrefix(a.ID, "a-a-") && len(a.Settings) == 0
 }
 
-// newSameness counts; nil where the tuning has changed anything.
+// newSameness counts self-comparisons; nil if the tuning made other attempts.
 func newSameness(d *measure.Document) *sameness {
 	var compared []*measure.Comparison
 	for i := range d.Tuning.Attempts {
@@ -145,10 +144,10 @@ func newSameness(d *measure.Document) *sameness {
 	return s
 }
 
-// trusted tells whether so few came out as a difference as may.
+// trusted reports whether no more comparisons show a difference than falseAlarms allows.
 func (s *sameness) trusted() bool { return float64(s.Wrong) <= max(falseAlarms*float64(s.Total), 0) }
 
-// text is the outcome in a sentence.
+// text returns the outcome in a sentence.
 func (s *sameness) text() string {
 	t := unit.Plural(s.Total, "comparison") + " of this state with itself: " + s.Counts
 	if s.Wrong > 0 && !s.trusted() {
@@ -179,7 +178,7 @@ func at2(endPoint string) string {
 	return " at " + doc.Clean(endPoint)
 }
 
-// restoredWord is the outcome of undoing a change, for a person.
+// restoredWord returns the outcome of undoing a change in words.
 func restoredWord(outcome string) string {
 	switch outcome {
 	case measure.Undone:
@@ -204,8 +203,8 @@ func restoredTone(cell string) doc.Tone {
 	return doc.ToneNone
 }
 
-// restoredAnswer says "all 3 settings are as they were before". What is of no
-// setting is of a journal that could not be read, or not all of it.
+// restoredAnswer returns "all 3 settings are as they were before". An entry without a knob is a journal that
+// could not be read in full.
 func restoredAnswer(changed []measure.Changed) string {
 	n, left := 0, 0
 	for _, c := range changed {

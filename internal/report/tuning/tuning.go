@@ -13,7 +13,7 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what is shown of a tuning, so that foreign documents keep it small.
+// Limits of what is shown of a tuning, so that foreign documents keep it small.
 const (
 	maxAttempts   = 100
 	maxProposals  = 100
@@ -24,23 +24,23 @@ const (
 // View is what `thru tune` has done, or with --dry-run would do, ready to print.
 type View struct {
 	DryRun     bool
-	Expected   string    // time that it was said to take, in words
+	Expected   string    // expected time, in words
 	Ending     string    // why it ended, and how long it took
 	In         doc.Scale // of the figures of the journey
 	Journey    []stage
-	Untuned    []string // end points that are left as they are, and why
+	Untuned    []string // end points that were not changed, and why
 	Attempts   []attempt
 	Advice     []Proposal
 	Persistent []persistence
-	Undo       []string // commands that bring back what was there before
+	Undo       []string // commands that restore the original settings
 	Flags      string   // options of a test that were kept
 	Remains    []string
 	Same       *sameness // --aa
 	Restored   doc.Table // --rollback
-	Left       []string  // of it, why
+	Left       []string  // settings that a rollback left, and why
 }
 
-// New makes a tuning ready to print; nil of other documents.
+// New returns the view of a tuning; nil for other documents.
 func New(d *measure.Document) *View {
 	if !result.IsTuning(d) {
 		return nil
@@ -71,8 +71,7 @@ func New(d *measure.Document) *View {
 	return v
 }
 
-// foldUntried makes one of those in a row that the budget did not hold at all: they
-// stand in full in what is left to the reader.
+// foldUntried merges consecutive changes for which the budget had no time: the advice lists them in full.
 func foldUntried(attempts []attempt) (all []attempt) {
 	untried := func(a attempt) bool { return a.Outcome == measure.NoTime && a.Figures == "" }
 	for i := 0; i < len(attempts); i++ {
@@ -92,17 +91,17 @@ func foldUntried(attempts []attempt) (all []attempt) {
 
 // stage is one direction in one state of a tuning.
 type stage struct {
-	State  string // "as it was found", or the change that led to it; "" of a further direction
+	State  string // "as it was found", or the change that led to it; "" for a further direction
 	Path   string
-	Figure string // with its unit, or in that of the journey
+	Figure string // with its unit, or in the journey's unit
 	Range  string
-	Change string  // from the state that was found
-	Limit  string  // the cause that binds it
+	Change string  // against the first state
+	Limit  string  // the cause that limits it
 	Words  string  // the same in words
 	Bar    float64 // percent of the greatest figure
 }
 
-// newJourney lists the states, first to last, each direction of each.
+// newJourney lists the states, first to last, with each direction.
 func newJourney(d *measure.Document) (all []stage) {
 	journey := d.Tuning.Journey
 	first, most := map[string]float64{}, 0.0
@@ -136,7 +135,7 @@ func newJourney(d *measure.Document) (all []stage) {
 	return all
 }
 
-// fill adds the doubt of a figure, and how far it is from the first one.
+// fill adds the range of a figure, and its change from the first one.
 func (s *stage) fill(c *measure.Cell, in doc.Scale, first map[string]float64) {
 	if c.Goodput == nil {
 		s.Figure = "-"
@@ -165,7 +164,7 @@ func limitWord(cause string) string {
 	return doc.CleanUpTo(cause, result.LongestCause)
 }
 
-// changeOf is that from one figure to another, "" where there was nothing.
+// changeOf returns the change from one figure to another, "" if the first is zero.
 func changeOf(base, value float64) string {
 	if base <= 0 {
 		return ""
@@ -183,7 +182,7 @@ func stateName(m measure.Milestone, n int) string {
 	return "+ " + doc.Clean(m.Title)
 }
 
-// journeyScale is one unit for all figures, or none where they are too far apart for one.
+// journeyScale returns a common unit for all figures, or none if they are too far apart.
 func journeyScale(d *measure.Document) doc.Scale {
 	least, most := 0.0, 0.0
 	for _, m := range d.Tuning.Journey {
@@ -208,10 +207,10 @@ type attempt struct {
 	Title   string
 	Figures string // "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)"
 	Reason  string
-	Other   string   // what it did to the other direction
+	Other   string   // its effect on the other direction
 	Guards  []string // figures that got worse
-	Proofs  []string // how it showed that it is in force, or not
-	Why     string   // what it was tried for
+	Proofs  []string // evidence that it was in force, or not
+	Why     string   // the reason to try it
 	Took    string
 }
 
@@ -223,7 +222,7 @@ func newAttempt(a *measure.Attempt) attempt {
 	switch a.Outcome {
 	case measure.Kept:
 		v.Tone = doc.ToneGood
-		if v.Figures != "" { // they are the reason
+		if v.Figures != "" { // the figures are the reason
 			v.Reason = ""
 		}
 	case measure.Failed, measure.NotInUse:
@@ -243,8 +242,7 @@ func newAttempt(a *measure.Attempt) attempt {
 	return v
 }
 
-// guard adds what a comparison says that the change costs; what was kept all the
-// same is worth that.
+// guard adds the guardrails that the change made worse; for a kept change they are its price.
 func (v *attempt) guard(c *measure.Comparison, kept bool) {
 	if c == nil {
 		return
@@ -260,7 +258,7 @@ func (v *attempt) guard(c *measure.Comparison, kept bool) {
 	}
 }
 
-// proofOf says "read back: 4096 131072 26214400", "window of the connection not seen: ...".
+// proofOf returns "read back: 4096 131072 26214400", "window of the connection not seen: ...".
 func proofOf(x *measure.Verification) string {
 	s := doc.Clean(x.What)
 	if x.EndPoint != "" {
@@ -278,7 +276,7 @@ func proofOf(x *measure.Verification) string {
 	return s
 }
 
-// undoCommands bring back what was there before, at each host of which anything was kept.
+// undoCommands returns the commands that restore the original settings, for each host with kept changes.
 func undoCommands(t *measure.Tuning) (all []string) {
 	for _, host := range keptHosts(t) {
 		all = append(all, strings.TrimSpace("thru tune --rollback "+host))
@@ -286,8 +284,8 @@ func undoCommands(t *measure.Tuning) (all []string) {
 	return all
 }
 
-// keptHosts are those with settings that were kept, as words of a command line;
-// "" is the host where the command ran.
+// keptHosts returns the hosts with kept settings, quoted for a command line; "" is the host where the command
+// ran.
 func keptHosts(t *measure.Tuning) (hosts []string) {
 	for _, a := range t.Attempts {
 		if a.Outcome != measure.Kept {
@@ -307,8 +305,8 @@ func keptHosts(t *measure.Tuning) (hosts []string) {
 	return hosts
 }
 
-// keptFlags are the options of a test that were kept, as they are typed: of one that
-// was kept twice the last. What is no flag ("leave -w out") follows in words.
+// keptFlags returns the kept options of a test as typed: for an option that was kept twice the last value.
+// Advice that is no flag ("leave -w out") follows in words.
 func keptFlags(t *measure.Tuning) string {
 	var flags, words []string
 	for _, a := range t.Attempts {
@@ -326,7 +324,7 @@ func keptFlags(t *measure.Tuning) string {
 	return strings.TrimPrefix(strings.Join(append([]string{strings.Join(flags, " ")}, words...), "; "), "; ")
 }
 
-// persistence is what makes kept settings outlive a boot of one host.
+// persistence is what makes kept settings survive a reboot of one host.
 type persistence struct {
 	At, Manager, File string
 	Words             string
@@ -352,7 +350,7 @@ func newPersistence(l *measure.Persistence) persistence {
 	return v
 }
 
-// Unit is that of the journey's figures.
+// Unit returns the unit of the journey's figures.
 func (t *View) Unit() string {
 	if t.In.Div == 0 {
 		return "rate"

@@ -11,14 +11,13 @@ import (
 	"thru/internal/unit"
 )
 
-// isChange tells a change that commands or flags make from what is left to people:
-// commands of what sets no knob only show.
+// isChange reports whether commands or flags make a change: commands that set no knob only display something.
 func isChange(p *measure.Proposal) bool {
 	return p.Test != nil || len(p.Settings) > 0 && slices.ContainsFunc(p.Commands, func(c measure.Commands) bool { return len(c.Set) > 0 })
 }
 
-// gainOf is the comparison that says what a change brings: of a kept one that of runs
-// made after the decision.
+// gainOf returns the comparison that shows the effect of a change: for a kept one that of runs after the
+// decision.
 func gainOf(a *measure.Attempt) *measure.Comparison {
 	if a.Gain != nil {
 		return a.Gain
@@ -26,7 +25,7 @@ func gainOf(a *measure.Attempt) *measure.Comparison {
 	return a.Comparison
 }
 
-// relative is a change in percent, "+365%"; from ten times on a factor, "x155".
+// relative returns a change in percent, "+365%"; from tenfold on a factor, "x155".
 func relative(pct float64) string {
 	switch factor := 1 + pct/100; {
 	case factor >= 1e6:
@@ -37,7 +36,7 @@ func relative(pct float64) string {
 	return result.SignedPct(pct)
 }
 
-// cellsOf are those of a document by their indices.
+// cellsOf returns cells of a document by their indices.
 func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
 	for _, i := range indices[:min(len(indices), result.MaxLines)] {
 		if i >= 0 && i < len(d.Cells) {
@@ -47,7 +46,7 @@ func cellsOf(d *measure.Document, indices []int) (all []*measure.Cell) {
 	return all
 }
 
-// comparedText says "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)".
+// comparedText returns "38.9 -> 181 Mb/s local -> b, +365% (99.4% interval +340% to +391%, 9 pairs of runs)".
 func comparedText(c *measure.Comparison) string {
 	if c == nil || c.BaseValue == nil || c.Value == nil {
 		return ""
@@ -62,7 +61,7 @@ func comparedText(c *measure.Comparison) string {
 	if c.ChangePct != nil {
 		s += ", " + relative(*c.ChangePct)
 		if of := 100 * (*c.Value/max(*c.BaseValue, 1) - 1); math.Abs(of-*c.ChangePct) > max(2, math.Abs(of)/4) {
-			s += " pair by pair" // a restless path: the two figures beside it say something else
+			s += " pair by pair" // on an unsteady path the two means can contradict the paired change
 		}
 	}
 	interval := ""
@@ -75,7 +74,7 @@ func comparedText(c *measure.Comparison) string {
 	return s + doc.Spaced(doc.Bracket(doc.Join(interval, unit.Plural(c.Pairs, "pair")+" of runs")))
 }
 
-// fromTo is "38.9 -> 181 Mb/s", each with its unit where they differ.
+// fromTo returns "38.9 -> 181 Mb/s", each with its unit if they differ.
 func fromTo(from, to float64) string {
 	if in := doc.ScaleFor(to); doc.ScaleFor(from) == in || from > 0.1*in.Div && from < 10*in.Div {
 		return in.Number(from) + " -> " + unit.Rate(to)
@@ -83,7 +82,7 @@ func fromTo(from, to float64) string {
 	return unit.Rate(from) + " -> " + unit.Rate(to)
 }
 
-// orders are commands, made safe and bounded; none is cut where it can be read.
+// orders returns commands, safe to print and limited in number; it does not cut readable ones.
 func orders(commands []string) (all []string) {
 	for i, c := range commands {
 		if i == result.MaxLines {

@@ -12,14 +12,14 @@ import (
 	"thru/internal/unit"
 )
 
-// Bounds of what a terminal shows of a diagnosis; page and JSON document have more.
+// Limits of what a terminal shows of a diagnosis; page and JSON document have more.
 const (
 	textFindings = 4
 	textGroups   = 4 // reasons for which causes were not checked
 )
 
-// Blocks are each direction's findings with their evidence, and what is ruled out. Of files a terminal has
-// the facts of the first finding alone, and other causes further below.
+// Blocks returns each direction's findings with their evidence, and what is ruled out. For capture files a
+// terminal shows only the facts of the first finding, and the other causes further below.
 func Blocks(all []Diagnosis, files bool) (out []doc.Block) {
 	var before *Diagnosis
 	for i := range all {
@@ -33,14 +33,14 @@ func Blocks(all []Diagnosis, files bool) (out []doc.Block) {
 	return out
 }
 
-// cards are the findings. What the direction before has said is not said again on a terminal.
+// cards returns the findings. A terminal does not repeat those of the previous direction.
 func (d *Diagnosis) cards(before *Diagnosis, files bool) (body []doc.Block) {
 	for n, f := range d.Findings {
 		body = append(body, doc.OnPages(f.card()))
 		if n >= textFindings {
 			continue
 		}
-		pages := []string{"rule"} // what a terminal has no room for
+		pages := []string{"rule"} // what does not fit a terminal
 		switch {
 		case n > 0 && (files || f.Confidence == measure.Possible):
 			pages = append(pages, "seen", "cost", "next", "do", "risk")
@@ -58,14 +58,14 @@ func (d *Diagnosis) cards(before *Diagnosis, files bool) (body []doc.Block) {
 	return body
 }
 
-// has tells whether a direction has the same finding, with the same advice.
+// has reports whether a direction has the same finding, with the same advice.
 func (d *Diagnosis) has(f Finding) bool {
 	return slices.ContainsFunc(d.Findings, func(x Finding) bool {
 		return x.Cause == f.Cause && x.Advice == f.Advice && x.Risk == f.Risk && x.Next == f.Next
 	})
 }
 
-// card is a finding with what it was seen by, and what to do.
+// card returns a finding with its evidence and fix.
 func (f Finding) card() doc.Card {
 	tone := map[string]doc.Tone{"certain": doc.ToneBad, "likely": doc.ToneWarn}[f.Confidence]
 	if f.Healthy {
@@ -81,7 +81,7 @@ func (f Finding) card() doc.Card {
 	return c
 }
 
-// name is the cause; where there is none, that.
+// name returns the cause, or "nothing found".
 func (f Finding) name() string {
 	if f.Cause == measure.CauseNone {
 		return "nothing found"
@@ -89,7 +89,7 @@ func (f Finding) name() string {
 	return f.Cause
 }
 
-// details are the other causes with what speaks against them, or what is missing.
+// details returns the other causes with the evidence against them, or what is missing.
 func (d *Diagnosis) details() []doc.Block {
 	paper := strings.Join(d.ids(), ", ")
 	if d.OfMany {
@@ -106,8 +106,8 @@ func (d *Diagnosis) details() []doc.Block {
 	}
 }
 
-// Others are the other causes in a few lines: those ruled out, and the others by what is missing, of
-// files by what another capture would tell.
+// Others returns the other causes in a few lines: those ruled out, and the others by what is missing; for
+// capture files by the capture that would decide.
 func (d *Diagnosis) Others(before *Diagnosis, files bool) (rows []doc.Row) {
 	if before != nil && sameOthers(*d, *before) {
 		return []doc.Row{{Name: "other causes", Value: "as for " + cmp.Or(before.Direction, "the other direction")}}
@@ -139,13 +139,13 @@ func (d *Diagnosis) Others(before *Diagnosis, files bool) (rows []doc.Row) {
 	return append(rows, doc.Row{Name: "not checked", Value: count + strings.Join(parts, "; ")})
 }
 
-// sameOthers tells whether two directions rule out the same, and leave the same open.
+// sameOthers reports whether two directions rule out the same causes, and leave the same open.
 func sameOthers(a, b Diagnosis) bool {
 	return slices.EqualFunc(a.RuledOut, b.RuledOut, func(x, y doc.Row) bool { return x.Name == y.Name }) &&
 		slices.EqualFunc(a.Open, b.Open, func(x, y unsettled) bool { return x.Cause == y.Cause && x.Fact == y.Fact })
 }
 
-// Against is what rules causes out: a row for each reason, with its causes.
+// Against returns what rules causes out: a row for each reason, with its causes.
 func (d Diagnosis) Against() (rows []doc.Row) {
 	for _, r := range d.RuledOut {
 		same := slices.IndexFunc(rows, func(x doc.Row) bool { return x.Value == r.Value })
@@ -158,8 +158,8 @@ func (d Diagnosis) Against() (rows []doc.Row) {
 	return rows
 }
 
-// tellable are the causes that another capture would tell, by what it would
-// have to be, and how many others packets leave open.
+// tellable returns the causes that another capture would decide, grouped by that capture, and how many others
+// captures leave open.
 func (d Diagnosis) tellable() (all []doc.Gap, others int) {
 	for _, u := range d.Open {
 		if why := captureText(u.Capture); why != "" {
@@ -171,7 +171,7 @@ func (d Diagnosis) tellable() (all []doc.Gap, others int) {
 	return all, others
 }
 
-// captureText says which capture would tell; "" where none would.
+// captureText words which capture would decide a cause; "" if none would.
 func captureText(capture string) string {
 	switch capture {
 	case measure.AtSender, measure.AtReceiver:

@@ -9,8 +9,8 @@ import (
 	"thru/internal/report/result"
 )
 
-// worded is a proof from files as people read it who see the files named and how
-// long they are. Flow is nil where none was captured.
+// worded returns a proof in the words for capture files, without the span that the reader sees with the file.
+// f is nil if nothing was captured.
 func worded(p measure.Proof, f *measure.Flow) measure.Proof {
 	if f == nil || f.Captures[0].File == "" {
 		return p
@@ -32,8 +32,8 @@ func worded(p measure.Proof, f *measure.Flow) measure.Proof {
 	return p
 }
 
-// counterWords names for people what a counter of the kernel is called, where
-// it stands for what was counted in packets. A colon ends what is on or off.
+// counterWords maps kernel counters that stand for packet counts to common words. A colon ends the name of an
+// option that is on or off.
 func counterWords() map[string]string {
 	return map[string]string{
 		"tcp_info.total_retrans of data_segs_out": "segments sent again, of all",

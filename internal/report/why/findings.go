@@ -1,4 +1,5 @@
-// Package why words what holds a flow back: findings with their evidence and what to do, what was ruled out, and what is open.
+// Package why words what limits a flow: findings with their evidence and fix, what was ruled out, and what is
+// open.
 package why
 
 import (
@@ -12,30 +13,30 @@ import (
 	"thru/internal/unit"
 )
 
-// maxCauses bounds those that a page shows as ruled out, or not checked.
+// maxCauses limits the causes that a page shows as ruled out, or not checked.
 const maxCauses = 80
 
 // Diagnosis is why the flow of one direction carries no more, ready to print.
 type Diagnosis struct {
-	Direction string // "local -> b"; "" where one says it for all
+	Direction string // "local -> b"; "" if one diagnosis covers all
 	Findings  []Finding
-	More      int       // findings over result.MaxFindings
+	More      int       // number of findings above result.MaxFindings
 	OfMany    bool      // it is of one flow of many
 	RuledOut  []doc.Row // cause and the figure against it
 	Open      []unsettled
 }
 
-// Finding is one cause with what it was seen by.
+// Finding is one cause with its evidence.
 type Finding struct {
 	Cause, Confidence, Where, BecauseOf, Summary string
 
-	Said     bool // the answer has said it
+	Said     bool // the answer contains it
 	Healthy  bool
 	Evidence []string
 	Effect   string
 	Next     string
 	Advice   string
-	Host     string   // where the commands are to be run
+	Host     string   // where to run the commands
 	At       string   // "at b:"
 	Commands []string // whole
 	Risk     string
@@ -45,7 +46,7 @@ type Finding struct {
 // unsettled is a cause that could not be checked.
 type unsettled struct{ Cause, Fact, Why, Tests, Capture string }
 
-// New makes a diagnosis ready to print; flow is nil where nothing was captured.
+// New returns a diagnosis ready to print; flow is nil if nothing was captured.
 func New(from measure.Diagnosis, flow *measure.Flow) Diagnosis {
 	d := Diagnosis{More: max(0, len(from.Findings)-result.MaxFindings)}
 	for i := range from.Findings[:min(len(from.Findings), result.MaxFindings)] {
@@ -61,7 +62,7 @@ func New(from measure.Diagnosis, flow *measure.Flow) Diagnosis {
 	return d
 }
 
-// NewFinding makes a finding ready to print; flow is nil where nothing was captured.
+// NewFinding returns a finding ready to print; flow is nil if nothing was captured.
 func NewFinding(f *measure.Finding, flow *measure.Flow) Finding {
 	v := Finding{Cause: doc.CleanUpTo(f.Cause, result.LongestCause), Confidence: doc.CleanUpTo(f.Confidence, result.LongestCause), Where: whereText(f.Where),
 		BecauseOf: doc.CleanUpTo(f.BecauseOf, result.LongestCause), Summary: doc.Clean(f.Summary), Healthy: f.Healthy, Next: doc.Clean(f.Next), Source: result.SourceText(f.Source)}
@@ -88,10 +89,10 @@ func NewFinding(f *measure.Finding, flow *measure.Flow) Finding {
 	return v
 }
 
-// AtHosts is what stands before commands: "at a and b:".
+// AtHosts returns the words before commands: "at a and b:".
 func AtHosts(names ...string) string { return "at " + strings.Join(names, " and ") + ":" }
 
-// whereText says "receiver b, CPU 3, eth0", "receiver b, esx1", "path local -> b", "thru itself".
+// whereText returns "receiver b, CPU 3, eth0", "receiver b, esx1", "path local -> b", "thru itself".
 func whereText(w measure.Where) string {
 	place := doc.Clean(w.Place)
 	switch {
@@ -109,8 +110,8 @@ func whereText(w measure.Where) string {
 	return doc.Join(strings.TrimSpace(place), cpu, doc.Clean(w.Interface), doc.Clean(w.Below))
 }
 
-// barWords is how the value is told that a proof is judged by: what must be
-// above it, and what below.
+// barWords returns the words for the threshold of a proof: for a value that must be above it, and for one
+// below.
 func barWords(flow *measure.Flow) (words [2]string) {
 	if flow != nil && flow.Captures[0].File != "" {
 		return [2]string{" (over %s counts)", " (below %s counts)"}
@@ -140,8 +141,8 @@ func proofIn(p *measure.Proof, bar [2]string) string {
 	return s
 }
 
-// shareOf splits what the value is a share of from "rwnd_limited_us of
-// busy_time_us" and "unread in the socket, of its room". Other words stay whole.
+// shareOf splits the total from "rwnd_limited_us of busy_time_us" and "unread in the socket, of its room".
+// Other names stay whole.
 func shareOf(counter string) (name, of string) {
 	if name, of, ok := strings.Cut(counter, ", of "); ok {
 		return name, of
@@ -152,8 +153,7 @@ func shareOf(counter string) (name, of string) {
 	return counter, ""
 }
 
-// shortName is a counter without the structure its first word stands in, and
-// without the unit that stands behind the value.
+// shortName returns a counter without its structure and without the unit that follows the value.
 func shortName(s, in string) string {
 	first, rest := s, ""
 	if i := strings.IndexAny(s, " ,/"); i >= 0 {
@@ -183,7 +183,7 @@ func withoutUnit(s, in string) string {
 	return s
 }
 
-// groups are the causes that were not checked, by what is missing.
+// groups returns the causes that were not checked, by what is missing.
 func (d Diagnosis) groups() (all []doc.Gap) {
 	for _, u := range d.Open {
 		all = doc.AddGap(all, u.Cause, u.Fact)
@@ -191,7 +191,7 @@ func (d Diagnosis) groups() (all []doc.Gap) {
 	return all
 }
 
-// ids are the causes that are ruled out.
+// ids returns the causes that are ruled out.
 func (d Diagnosis) ids() (all []string) {
 	for _, r := range d.RuledOut {
 		all = append(all, r.Name)
@@ -199,7 +199,8 @@ func (d Diagnosis) ids() (all []string) {
 	return all
 }
 
-// LimitText is the binding finding of a cell in one line: "receiver-cpu (certain): the receiver's CPU 3 is full".
+// LimitText returns the limiting finding of a cell in one line: "receiver-cpu (certain): the receiver's CPU 3
+// is full".
 func LimitText(c *measure.Cell) string {
 	if len(c.Findings) == 0 {
 		return ""
@@ -208,7 +209,7 @@ func LimitText(c *measure.Cell) string {
 	return f.Cause + " (" + f.Confidence + "): " + f.Summary
 }
 
-// OfWhole are those of the plan as a whole, not of one of its pairs.
+// OfWhole returns the findings of the plan as a whole, not of one of its pairs.
 func OfWhole(d *measure.Document) []measure.Finding {
 	said := map[string]bool{}
 	key := func(f *measure.Finding) string {
@@ -219,7 +220,7 @@ func OfWhole(d *measure.Document) []measure.Finding {
 			said[key(&d.Cells[i].Findings[j])] = true
 		}
 	}
-	if result.IsTransfer(d) && len(d.Findings) > 0 { // what holds the transfer stands, whatever the network's own test says
+	if result.IsTransfer(d) && len(d.Findings) > 0 { // what limits the transfer counts, whatever the network test found
 		delete(said, key(&d.Findings[0]))
 	}
 	return slices.DeleteFunc(slices.Clone(d.Findings), func(f measure.Finding) bool { return said[key(&f)] || f.Cause == measure.CauseNone })

@@ -6,7 +6,7 @@ import (
 	"thru/internal/report/result"
 )
 
-// Limit is what binds, in a word or two.
+// Limit names the limiting cause in a word or two.
 func (f *Finding) Limit() string {
 	switch {
 	case f.Cause == measure.CauseNone:
@@ -22,7 +22,7 @@ func (f *Finding) Limit() string {
 // mostSeen is how many figures a short card shows.
 const mostSeen = 2
 
-// ShortCard is the card of a finding with the first of its evidence, and what to do.
+// ShortCard returns the card of a finding with its first evidence, and the fix.
 func (f *Finding) ShortCard(direction string) doc.Card {
 	brief := *f
 	brief.Evidence = f.Evidence[:min(len(f.Evidence), mostSeen)]
