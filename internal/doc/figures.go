@@ -11,14 +11,13 @@ import (
 	"thru/internal/unit"
 )
 
-// Scale is a unit of rate that a whole table or axis uses. One whose div is 0
-// is none: each figure has its own unit.
+// Scale is the rate unit of a whole table or axis. With Div 0 each figure has its own unit.
 type Scale struct {
 	Div  float64
 	Name string
 }
 
-// ScaleFor picks the decimal unit in which bps reads as 1 to 999.
+// ScaleFor returns the decimal unit in which bps reads as 1 to 999.
 func ScaleFor(bps float64) Scale {
 	for _, s := range []Scale{{1e12, "Tb/s"}, {1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "kb/s"}} {
 		if math.Abs(bps) >= 0.9995*s.Div {
@@ -44,7 +43,7 @@ func (s Scale) Span(low, high float64) string {
 	return s.Number(low) + "-" + s.Number(high)
 }
 
-// Digits prints three significant Digits, or all of the integer part.
+// Digits prints three significant digits, or all of the integer part.
 func Digits(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -62,7 +61,7 @@ func Digits(v float64) string {
 	}
 }
 
-// Plain prints a nominal value with no more Digits than it has: "1000", "2.5".
+// Plain prints a nominal value with no more digits than it has: "1000", "2.5".
 func Plain(v float64) string {
 	if math.Abs(v) >= 1e15 || math.IsNaN(v) {
 		return Digits(v)
@@ -70,7 +69,7 @@ func Plain(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
-// ByteRate prints bytes a second as disks are sold: "3.21 GB/s".
+// ByteRate prints bytes per second in decimal units, as disk vendors do: "3.21 GB/s".
 func ByteRate(bytes float64) string {
 	for _, s := range []Scale{{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}} {
 		if bytes >= 0.9995*s.Div {
@@ -80,7 +79,7 @@ func ByteRate(bytes float64) string {
 	return Digits(bytes) + " B/s"
 }
 
-// PerSecond prints accesses a second: "85.2k".
+// PerSecond prints accesses per second: "85.2k".
 func PerSecond(n float64) string {
 	switch {
 	case n >= 0.9995e6:
@@ -91,7 +90,7 @@ func PerSecond(n float64) string {
 	return Digits(n)
 }
 
-// AboutTime is a time that is an estimate, rounded, in words: "2 min 10 s".
+// AboutTime prints an estimated time, rounded: "2 min 10 s".
 func AboutTime(d time.Duration) string {
 	switch {
 	case d > 10*time.Minute:
@@ -104,7 +103,7 @@ func AboutTime(d time.Duration) string {
 	return unit.Duration(int64(d))
 }
 
-// TimeScale picks the unit in which ns reads as 1 or more.
+// TimeScale returns the unit in which ns reads as 1 or more.
 func TimeScale(ns float64) Scale {
 	for _, s := range []Scale{{Div: 1e9, Name: "s"}, {Div: 1e6, Name: "ms"}} {
 		if ns >= s.Div {
@@ -114,8 +113,8 @@ func TimeScale(ns float64) Scale {
 	return Scale{Div: 1e3, Name: "µs"}
 }
 
-// ShortTime prints ns to three digits without zeros behind them: "4.8 µs",
-// "212 µs", "4.1 ms". The parts of a microsecond count here.
+// ShortTime prints ns with three digits without trailing zeros: "4.8 µs", "212 µs", "4.1 ms". It keeps
+// fractions of a microsecond.
 func ShortTime(ns int64) string {
 	switch {
 	case ns < 0:

@@ -7,29 +7,29 @@ import (
 	"strings"
 )
 
-// Gap is a reason and the facts that could not be had because of it.
+// Gap is a reason and the facts that are missing because of it.
 type Gap struct {
 	Why   string
 	Facts []string
-	Like  int // reasons for the same that begin alike, and are left out
+	Like  int // number of omitted reasons for the same fact with the same beginning
 }
 
-// isLike tells whether a reason for a fact says what this one says of another place.
+// isLike reports whether a reason for a fact is this gap's reason for another host.
 func (g Gap) isLike(fact, why string) bool {
 	return beginEqual(g.Why, why) && len(g.Facts) == 1 && g.Facts[0] == fact
 }
 
-// beginEqual tells of two long texts that differ in their ends alone.
+// beginEqual reports whether two long texts differ only at the end.
 func beginEqual(a, b string) bool {
 	return len(b) > mostlyEqual && strings.HasPrefix(a, b[:mostlyEqual])
 }
 
-// mostlyEqual is how much of two reasons for the same fact makes them one: those of
-// many pairs differ in the names of their hosts alone.
+// mostlyEqual is the common length that makes two reasons for a fact equal: those of many pairs differ only
+// in host names.
 const mostlyEqual = 40
 
-// sameWords tells of two reasons that name the same in another order, as those of
-// the two directions between two hosts do.
+// sameWords reports whether two reasons have the same words in another order, as those of the two directions
+// between two hosts do.
 func sameWords(a, b string) bool {
 	words := func(s string) []string {
 		return slices.Sorted(strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune(" ;,", r) }))
@@ -37,7 +37,7 @@ func sameWords(a, b string) bool {
 	return len(a) == len(b) && slices.Equal(words(a), words(b))
 }
 
-// AddGap adds a fact to its reason: of one that is there already, or names the same in other words.
+// AddGap adds a fact to its reason; it merges reasons that are equal or differ only in order or host names.
 func AddGap(gaps []Gap, fact, why string) []Gap {
 	i := slices.IndexFunc(gaps, func(g Gap) bool { return g.Why == why || slices.Contains(g.Facts, fact) && sameWords(g.Why, why) })
 	if same := slices.IndexFunc(gaps, func(g Gap) bool { return g.isLike(fact, why) }); i < 0 && same >= 0 {
@@ -55,7 +55,7 @@ func AddGap(gaps []Gap, fact, why string) []Gap {
 	return gaps
 }
 
-// Text is a gap in a few words: "a, b, c and 2 more (why)".
+// Text returns a gap in a few words: "a, b, c and 2 more (why)".
 func (g Gap) Text(most int) string {
 	facts := strings.Join(g.Facts[:min(most, len(g.Facts))], ", ")
 	if n := len(g.Facts) - most; n > 0 {
@@ -70,10 +70,10 @@ func (g Gap) Text(most int) string {
 	return facts + " (" + g.Why + ")"
 }
 
-// GapFacts are the facts named for each reason in a line; a page has all.
+// GapFacts is how many facts a line names for each reason; a page has all.
 const GapFacts = 4
 
-// GapTable names what could not be had, and why.
+// GapTable lists the missing facts, and why.
 func GapTable(gaps []Gap) Table {
 	t := Table{Columns: []Column{{Name: "fact"}, {Name: "why"}}}
 	for _, g := range gaps {

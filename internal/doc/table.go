@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// Table has columns and rows. Its first column names the rows; one without rows is not printed.
+// Table has columns and rows; the first column names the rows. A table without rows is not printed.
 type Table struct {
 	Caption string
 	Columns []Column
 	Rows    [][]string
-	Tone    func(cell string) Tone // nil: none has one
-	More    string                 // what it leaves out
-	Classes []string               // of each row on a page, for its style and for Filter
-	Fit     bool                   // a terminal leaves out the last columns that have no room, and names them
-	Most    int                    // rows that a terminal of some width shows; 0: all
-	Rest    string                 // where the others are
-	Figures bool                   // many numbers, and nothing else
-	Sheet   bool                   // facts of things side by side: what is the same of all is one cell
+	Tone    func(cell string) Tone // nil: no cell has a tone
+	More    string                 // a line about omitted rows
+	Classes []string               // class of each row on a page, for its style and for Filter
+	Fit     bool                   // a terminal omits, and names, the last columns that do not fit
+	Most    int                    // rows shown on a terminal with a width; 0: all
+	Rest    string                 // where to find the other rows
+	Figures bool                   // mostly numbers
+	Sheet   bool                   // facts side by side: equal cells of a row are merged
 }
 
 // Column is one column of a table.
 type Column struct {
 	Name   string
-	Group  string // of columns: a name over them
-	Right  bool   // numbers end at the same place
-	Least  int    // columns of a terminal that it can shrink to, its cells broken over lines; 0: it keeps its width
-	Bars   []Bar  // one a row, drawn on a terminal that has room for them; pages have a chart
-	Meters []Bar  // one a row, drawn on a page below the figure
-	Wide   bool   // for pages alone: a terminal has no room for it
+	Group  string // a common heading over adjacent columns
+	Right  bool   // aligned right
+	Least  int    // minimum width on a terminal, with cells broken over lines; 0: it keeps its width
+	Bars   []Bar  // one for each row, drawn on a terminal that has room for them; pages have a chart
+	Meters []Bar  // one for each row, drawn on a page below the figure
+	Wide   bool   // only for pages: a terminal has no room for it
 }
 
-// FigureColumns name the rows, and then figures.
+// FigureColumns returns a first column that names the rows, and right-aligned columns of figures.
 func FigureColumns(names ...string) []Column {
 	all := make([]Column, len(names))
 	for i, n := range names {
@@ -41,16 +41,16 @@ func FigureColumns(names ...string) []Column {
 	return all
 }
 
-// Bar is a share of the longest one, 0 to 1, and where a mark stands in it; 0: none.
+// Bar is a share of the longest bar, 0 to 1, and the position of a mark; 0: none.
 type Bar struct{ Share, Mark float64 }
 
-// Percent is the share for a style.
+// Percent returns the share in percent, for a style.
 func (b Bar) Percent() float64 { return 100 * b.Share }
 
-// MarkPercent is the place of the mark for a style.
+// MarkPercent returns the position of the mark in percent, for a style.
 func (b Bar) MarkPercent() float64 { return 100 * b.Mark }
 
-// Tone is what a cell says of itself by its colour.
+// Tone is the meaning of a cell's colour.
 type Tone string
 
 // Tones are classes of the page's style.
@@ -62,7 +62,7 @@ const (
 	ToneBad  Tone = "bad"
 )
 
-// ToneOf is the tone of a cell.
+// ToneOf returns the tone of a cell.
 func (t Table) ToneOf(cell string) Tone {
 	if t.Tone == nil {
 		return ToneNone
@@ -70,7 +70,7 @@ func (t Table) ToneOf(cell string) Tone {
 	return t.Tone(cell)
 }
 
-// ClassOf is the class of a cell on a page; "none" is of one without a value.
+// ClassOf returns the class of a cell on a page, with "none" for a cell without a value.
 func (t Table) ClassOf(column int, cell string) string {
 	class := string(t.ToneOf(cell))
 	if t.Columns[column].Right {
@@ -82,7 +82,7 @@ func (t Table) ClassOf(column int, cell string) string {
 	return class
 }
 
-// RowClass is the class of a row on a page.
+// RowClass returns the class of a row on a page.
 func (t Table) RowClass(row int) string {
 	if row < len(t.Classes) {
 		return t.Classes[row]
@@ -90,14 +90,14 @@ func (t Table) RowClass(row int) string {
 	return ""
 }
 
-// WithoutEmpty drops columns of which no row has anything but "-".
+// WithoutEmpty drops columns in which every cell is "-".
 func (t Table) WithoutEmpty() Table {
 	return t.with(func(i int) bool {
 		return i == 0 || t.Columns[i].Bars != nil || slices.ContainsFunc(t.Rows, func(r []string) bool { return r[i] != "-" })
 	})
 }
 
-// For has the columns that some faces print.
+// For keeps the columns for an audience.
 func (t Table) For(a Audience) Table {
 	t = t.with(func(i int) bool {
 		c := t.Columns[i]
@@ -139,7 +139,7 @@ func (t Table) with(keep func(column int) bool) Table {
 	return out
 }
 
-// First bounds a table, and says how many rows it leaves out.
+// First keeps the first most rows, and counts the omitted ones.
 func (t Table) First(most int) Table {
 	if n := len(t.Rows) - most; n > 0 {
 		t.Rows, t.More = t.Rows[:most], fmt.Sprintf("and %d more, see the JSON document", n)
@@ -147,7 +147,7 @@ func (t Table) First(most int) Table {
 	return t
 }
 
-// Same is the value of all columns of a row but its name, where it is one; "" elsewhere.
+// Same returns the common value of all cells of a row but the first; "" if they differ.
 func (t Table) Same(row []string) string {
 	if !t.Sheet || len(row) < 3 || slices.ContainsFunc(row[1:], func(v string) bool { return v != row[1] }) {
 		return ""
@@ -155,13 +155,13 @@ func (t Table) Same(row []string) string {
 	return row[1]
 }
 
-// Unknown tells a reason why something is not known from a value.
+// Unknown reports whether a text is a reason why something is unknown, not a value.
 func Unknown(s string) bool { return strings.HasPrefix(s, NotChecked) }
 
-// NotChecked begins what is said instead of a value.
+// NotChecked begins the text of an unknown value.
 const NotChecked = "not checked"
 
-// Class is that of a cell on a page.
+// Class returns the class of a cell on a page.
 func (c MatrixCell) Class() string {
 	class := string(c.Tone)
 	if c.Heat > 0 {
@@ -170,13 +170,13 @@ func (c MatrixCell) Class() string {
 	return class
 }
 
-// Group is a name over neighbouring columns.
+// Group is a common heading over adjacent columns.
 type Group struct {
 	Name string
 	Span int
 }
 
-// Groups are the names over the columns; nil where no column has one.
+// Groups returns the headings over the columns; nil if no column has one.
 func (t Table) Groups() (all []Group) {
 	named := false
 	for i, c := range t.Columns {
@@ -192,7 +192,7 @@ func (t Table) Groups() (all []Group) {
 	return all
 }
 
-// Meter is the bar below a figure; nil where there is none.
+// Meter returns the bar below a figure; nil if there is none.
 func (t Table) Meter(column, row int) *Bar {
 	if m := t.Columns[column].Meters; row < len(m) && m[row].Share > 0 {
 		return &m[row]
@@ -200,16 +200,16 @@ func (t Table) Meter(column, row int) *Bar {
 	return nil
 }
 
-// Marks within a cell of several lines. Clean leaves none of them in foreign text.
+// Marks within a cell of several lines. Clean removes them from foreign text.
 const (
 	typedMark = "\x01"
 	typedNext = "\x02"
 )
 
-// Lines is a cell of several lines.
+// Lines returns a cell of several lines.
 func Lines(lines ...string) string { return strings.Join(lines, "\n") }
 
-// Typed are commands as a line of a cell, to be copied from a page; none without a command.
+// Typed returns commands as a line of a cell that a page offers to copy; nil without a command.
 func Typed(commands ...string) []string {
 	if len(commands) == 0 {
 		return nil
@@ -217,7 +217,7 @@ func Typed(commands ...string) []string {
 	return []string{typedMark + strings.Join(commands, typedNext)}
 }
 
-// Commands are those of a line that Typed has made; "" of others.
+// Commands returns the commands of a line from Typed; "" for other lines.
 func Commands(line string) string {
 	rest, ok := strings.CutPrefix(line, typedMark)
 	if !ok {
@@ -226,7 +226,7 @@ func Commands(line string) string {
 	return strings.ReplaceAll(rest, typedNext, "\n")
 }
 
-// flat is a cell in one line.
+// flat returns a cell in one line.
 func flat(cell string) string {
 	return strings.NewReplacer("\n", "; ", typedMark, "", typedNext, "; ").Replace(cell)
 }

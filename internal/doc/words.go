@@ -11,17 +11,17 @@ import (
 	"thru/internal/fault"
 )
 
-// MostText bounds one foreign string, so that a page stays small.
+// MostText limits one foreign string, in characters, so that a page stays small.
 const MostText = 300
 
-// MostRisk bounds what is said of the risk of a change, which is to be read to its end.
+// MostRisk limits the text about the risk of a change, which must be readable to its end.
 const MostRisk = 2 * MostText
 
-// Clean makes a string of another host safe to print: no control or
-// direction-changing characters, one line, bounded length.
+// Clean makes a string of another host safe to print: no control or direction-changing characters, one line,
+// limited length.
 func Clean(s string) string { return CleanUpTo(s, MostText) }
 
-// CleanUpTo is Clean with a bound of its own, in characters.
+// CleanUpTo is Clean with its own limit, in characters.
 func CleanUpTo(s string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -42,10 +42,10 @@ func CleanUpTo(s string, most int) string {
 	return b.String()
 }
 
-// Join puts what is there into one line.
+// Join joins the non-empty parts with commas.
 func Join(parts ...string) string { return strings.Join(NonEmpty(parts...), ", ") }
 
-// NonEmpty are the texts that have any words.
+// NonEmpty returns the texts that are not empty.
 func NonEmpty(all ...string) (kept []string) {
 	for _, s := range all {
 		if s != "" {
@@ -55,13 +55,13 @@ func NonEmpty(all ...string) (kept []string) {
 	return kept
 }
 
-// Colon says what, and why where it is known.
+// Colon returns "what: why", or the one that is not empty.
 func Colon(what, why string) string { return strings.Join(NonEmpty(what, why), ": ") }
 
-// OrDash is "-" for nothing.
+// OrDash returns "-" for "".
 func OrDash(s string) string { return cmp.Or(s, "-") }
 
-// Prefixed puts words before what is there.
+// Prefixed puts a prefix before a text, unless it is empty.
 func Prefixed(prefix, s string) string {
 	if s == "" {
 		return ""
@@ -69,7 +69,7 @@ func Prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// Bracket puts what is there into brackets.
+// Bracket puts a text in brackets, unless it is empty.
 func Bracket(s string) string {
 	if s == "" {
 		return ""
@@ -77,8 +77,8 @@ func Bracket(s string) string {
 	return "(" + s + ")"
 }
 
-// Unbroken splits a text where a line may break: not within a number whose
-// thousands are apart, not before its unit, and not behind "p99.9".
+// Unbroken splits a text where a line may break: not within a number with separated thousands, not before its
+// unit, and not after "p99.9".
 func Unbroken(text string) []string {
 	var words []string
 	for word := range strings.FieldsSeq(text) {
@@ -92,7 +92,7 @@ func Unbroken(text string) []string {
 	return words
 }
 
-// Fixed is a text in which no line breaks within a number, nor before its unit.
+// Fixed returns a text in which no line breaks within a number, nor before its unit.
 func Fixed(text string) string {
 	words := Unbroken(text)
 	for i, w := range words {
@@ -107,33 +107,33 @@ func isUnit(s string) bool {
 	return slices.Contains([]string{"ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s", "B/s", "kB/s", "MB/s", "GB/s", "IOPS"}, s)
 }
 
-// isPercentile tells whether a word is "p50", "p99.9".
+// isPercentile reports whether a word is like "p50" or "p99.9".
 func isPercentile(s string) bool {
 	rest, ok := strings.CutPrefix(s, "p")
 	return ok && rest != "" && strings.Trim(rest, "0123456789.") == ""
 }
 
-// isWhole tells whether a word is a whole number or ends a range of them.
+// isWhole reports whether a word is a whole number or ends a range of them.
 func isWhole(s string) bool {
 	return endsInDigit(s) && !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && !strings.ContainsRune(" -(+", r) })
 }
 
-// isThousands tells whether a word begins with three digits and no fourth.
+// isThousands reports whether a word begins with exactly three digits.
 func isThousands(s string) bool {
 	n := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	return n == 3 || n < 0 && len(s) == 3
 }
 
-// Bounds of what is listed, so that a report of any document stays readable and a page stays under 1 MB.
+// Limits of lists, so that a report of any document stays readable and a page stays under 1 MB.
 const (
 	MostLines = 60 // warnings, reasons, facts of one kind
-	FewLines  = 8  // of these on a terminal
+	FewLines  = 8  // on a terminal
 )
 
-// Reason is what a part of the program says as a reason, without its name, ready to print.
+// Reason returns a reason without the name of the package that reports it, ready to print.
 func Reason(text string) string { return fault.Plain(Clean(text)) }
 
-// CleanAll makes foreign lines safe, and bounds their number.
+// CleanAll makes foreign lines safe, and limits their number.
 func CleanAll(lines []string) []string {
 	var out []string
 	for i, s := range lines {
@@ -145,10 +145,10 @@ func CleanAll(lines []string) []string {
 	return out
 }
 
-// Spaced puts a space before what is there.
+// Spaced puts a space before a text, unless it is empty.
 func Spaced(s string) string { return Prefixed(" ", s) }
 
-// Verb is one of two forms, for one thing or for several.
+// Verb returns one for n = 1, else many.
 func Verb(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -156,7 +156,7 @@ func Verb(n int, one, many string) string {
 	return many
 }
 
-// Number is a number that may not be known; "" then.
+// Number formats a number; "" for nil.
 func Number(n *int) string {
 	if n == nil {
 		return ""
@@ -164,7 +164,7 @@ func Number(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// OnOff is a setting in a word.
+// OnOff returns "on" or "off".
 func OnOff(on bool) string {
 	if on {
 		return "on"
@@ -172,7 +172,7 @@ func OnOff(on bool) string {
 	return "off"
 }
 
-// CSV is a foreign text as a field of CSV, of which no table program makes a formula.
+// CSV returns a foreign text as a CSV field that no spreadsheet reads as a formula.
 func CSV(s string) string {
 	s = Clean(s)
 	if strings.IndexAny(strings.TrimSpace(s), "=+-@＝＋－＠") == 0 {
@@ -181,7 +181,7 @@ func CSV(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
-// Quote makes one word of a POSIX shell command line.
+// Quote returns a text as one word of a POSIX shell command line.
 func Quote(s string) string {
 	s = Clean(s)
 	safe := func(r rune) bool {

@@ -10,39 +10,39 @@ import (
 	"thru/internal/doc"
 )
 
-// Fall is bars on one scale.
+// Fall is a waterfall: bars on one scale.
 type Fall struct {
 	Rungs []Rung
 	Most  float64 // at the end of the scale
 }
 
-// Picture is rates as bars on one scale, as wide as the page: a picture of the answer.
+// Picture is the picture of an answer: rates as bars on one scale, as wide as the page.
 type Picture struct {
 	Caption string
 	Legend  []doc.Legend
 	Rows    []Rung
 }
 
-// Rung is one rung ready to print. A share is of the scale.
+// Rung is one bar, ready to print. Shares are of the scale.
 type Rung struct {
 	Name, Path string
 	Value      string // "9.41 of 10 Gb/s", "not measured"
-	With       string // cell that carried it
+	With       string // the cell that carried it
 	Change     string // against the rung below: "-53% (10.8 Gb/s)"
 	Ceiling    string // "94.1%"
 	Verdict    string // "pass", "fail" or ""
 	Limited    bool
-	Binds      bool     // of a transfer: the whole carries no more than it
-	Absent     bool     // it was not measured, which is not nothing
-	Said       []string // what is to be said of it
-	Carried    float64  // Share of the bar
-	Mark       float64  // Share of the ceiling's mark; 0: none
+	Binds      bool     // of a transfer: the layer limits the whole
+	Absent     bool     // not measured, which differs from zero
+	Said       []string // notes about it
+	Carried    float64  // share of the bar
+	Mark       float64  // share of the ceiling's mark; 0: none
 	Below      float64  // share that the rung below carried; 0: none
-	Low, High  float64  // shares between which it lies; equal: not known
+	Low, High  float64  // shares of the interval; equal: unknown
 	Was        bool     // of a comparison: the figure before
 }
 
-// Share of the scale, 0 to 1.
+// Share returns a rate as a share of the scale, 0 to 1.
 func (w *Fall) Share(bps float64) float64 {
 	if !(w.Most > 0) || !(bps > 0) {
 		return 0
@@ -50,7 +50,7 @@ func (w *Fall) Share(bps float64) float64 {
 	return min(bps/w.Most, 1)
 }
 
-// Picture draws them, with a legend of what is in it.
+// Picture returns the picture of the bars, with a legend.
 func (w *Fall) Picture(caption string) *Picture {
 	w, logarithmic := w.drawn()
 	if logarithmic {
@@ -86,7 +86,7 @@ func (w *Fall) Picture(caption string) *Picture {
 	return b
 }
 
-// Block is the picture on a page; none where there is no picture.
+// Block returns the picture as a block; an empty one for nil.
 func (p *Picture) Block() doc.Block {
 	if p == nil {
 		return doc.Bars{}
@@ -98,16 +98,15 @@ func (p *Picture) Block() doc.Block {
 	return b
 }
 
-// compares tells whether there is a figure of before.
+// compares reports whether there is a bar of an earlier figure.
 func (w *Fall) compares() bool {
 	return slices.ContainsFunc(w.Rungs, func(r Rung) bool { return r.Was })
 }
 
-// leastShare of the longest bar is the least that still can be seen beside it.
+// leastShare is the shortest visible bar, as a share of the longest.
 const leastShare = 0.02
 
-// drawn is the waterfall as it is drawn: where a bar would be too short to be
-// seen, all have the length of the logarithm of their rate.
+// drawn returns the waterfall as drawn: if a bar would be too short to see, the lengths are logarithmic.
 func (w *Fall) drawn() (shown *Fall, logarithmic bool) {
 	least := 1.0
 	for _, r := range w.Rungs {
@@ -137,7 +136,7 @@ func barKey(shape string) template.HTML {
 	return template.HTML(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true">` + shape + `</svg>`)
 }
 
-// Track is the bar itself, in shares of the page's width; its row says the same in words.
+// Track returns the bar as SVG, in shares of the page's width; its row has the same in words.
 func (r Rung) Track() template.HTML {
 	var c strings.Builder
 	rect := func(class string, share float64) {

@@ -15,7 +15,7 @@ import (
 type Drawing struct {
 	ID     string // of the title and description, unique on the page
 	Title  string
-	Desc   string // what a person who cannot see it should know
+	Desc   string // description for readers who cannot see it
 	X      XAxis
 	Panels []Panel
 }
@@ -27,23 +27,22 @@ type XAxis struct {
 	Title     string // with unit
 }
 
-// Tick is a mark on an axis, and what stands there.
+// Tick is a mark on an axis with its label.
 type Tick struct {
 	At    float64
 	Label string
 }
 
-// Panel is one y axis with its lines: from zero, or with ticks of its own that
-// grow by a factor, logarithmic.
+// Panel is one y axis with its lines: from zero, or logarithmic with its own ticks.
 type Panel struct {
 	Title  string // with unit
 	Height float64
 	Max    float64 // of the data, in the axis's unit
-	Log    []Tick  // at least two, rising; none is an axis from zero
+	Log    []Tick  // at least two, ascending; none: an axis from zero
 	Lines  []Line
 }
 
-// axis is the ticks of a panel, and where a value lies between bottom and top.
+// axis returns the ticks of a panel, and a function from a value to its position between bottom and top.
 func (p Panel) axis(bottom, top float64) ([]Tick, func(float64) float64) {
 	ticks := p.Log
 	if len(ticks) < 2 {
@@ -54,19 +53,19 @@ func (p Panel) axis(bottom, top float64) ([]Tick, func(float64) float64) {
 	return ticks, func(v float64) float64 { return Project(math.Log(max(v, ticks[0].At)), low, high, bottom, top) }
 }
 
-// Line is one series. Style picks colour and marker shape; the other fields
-// tell series of one colour apart.
+// Line is one series. Style selects colour and marker shape; the other fields distinguish series of one
+// colour.
 type Line struct {
 	Points  []Point
-	Errors  []Span // error bars, one a point, or none
+	Errors  []Span // error bars, one for each point, or none
 	Style   int
 	Dashed  bool
-	Wide    bool   // pale and broad, so that it shows below a line of the same course
+	Wide    bool   // pale and broad, visible below an identical line
 	Thin    bool   // no markers, dotted
-	Bare    bool   // no markers; a point that is no number breaks it
-	Marker  Marker // nothing but a small shape at each point
-	Stems   bool   // upright bars from zero, for counts
-	Markers int    // about how many; 0 means all
+	Bare    bool   // no markers; a NaN point breaks the line
+	Marker  Marker // only a small shape at each point
+	Stems   bool   // vertical bars from zero, for counts
+	Markers int    // approximate number; 0: all
 }
 
 // Span is a part of an axis.
@@ -77,11 +76,11 @@ type Marker int
 
 const (
 	NoMarkers Marker = iota
-	Bars             // upright
+	Bars             // vertical
 	Crosses
 )
 
-// path is one spot, as the data of an SVG path.
+// path returns one marker as the data of an SVG path.
 func (s Marker) path(x, y float64) string {
 	if s == Crosses {
 		return fmt.Sprintf("M%.1f %.1fl6 6m0-6l-6 6", x-3, y-3)
@@ -89,7 +88,7 @@ func (s Marker) path(x, y float64) string {
 	return fmt.Sprintf("M%.1f %.1fv12", x, y-6)
 }
 
-// Geometry in SVG units. Fonts are set by the page's style.
+// Geometry in SVG units. The page's style sets the fonts.
 const (
 	Width       = 520.0
 	leftMargin  = 60.0
@@ -99,13 +98,13 @@ const (
 	Styles      = 4
 )
 
-// Canvas collects SVG elements. All text that goes in is escaped here.
+// Canvas collects SVG elements. Text escapes its string.
 type Canvas struct{ strings.Builder }
 
-// Add adds an element, as fmt.Fprintf prints it.
+// Add adds an element, formatted as by fmt.Fprintf.
 func (c *Canvas) Add(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
 
-// Text adds a text of a CSS class that is anchored at a point.
+// Text adds an escaped text of a CSS class, anchored at a point.
 func (c *Canvas) Text(class, anchor string, x, y float64, s string) {
 	c.Add(`<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`, class, anchor, x, y, html.EscapeString(s))
 }
@@ -114,7 +113,7 @@ func (c *Canvas) stroke(class string, x1, y1, x2, y2 float64) {
 	c.Add(`<line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`, class, x1, y1, x2, y2)
 }
 
-// svg draws it. The result holds nothing but our own elements and escaped text.
+// svg renders the drawing. The result contains only our own elements and escaped text.
 func (d Drawing) svg() template.HTML {
 	height := axisHeight
 	for _, p := range d.Panels {
@@ -203,7 +202,7 @@ func (l Line) markers(c *Canvas, x, y func(float64) float64) {
 	}
 }
 
-// unbrokenParts splits a series where it has no value. A single point draws nothing.
+// unbrokenParts splits a series at missing values. A single point draws nothing.
 func unbrokenParts(ps []Point) (parts [][]Point) {
 	begin := 0
 	for i := range len(ps) + 1 {
@@ -218,11 +217,11 @@ func unbrokenParts(ps []Point) (parts [][]Point) {
 	return parts
 }
 
-// errorBars are wider than a marker, so that a small one shows.
+// errorBars draws error bars wider than a marker, so that short ones are visible.
 func (l Line) errorBars(c *Canvas, x, y func(float64) float64) {
 	for i, e := range l.Errors {
 		if e.Low == e.High {
-			continue // a single value has no doubt to show
+			continue // a single value has no interval
 		}
 		at := x(l.Points[i].X)
 		c.stroke(l.class()+" bar", at, y(e.Low), at, y(e.High))
@@ -231,7 +230,7 @@ func (l Line) errorBars(c *Canvas, x, y func(float64) float64) {
 	}
 }
 
-// class is the CSS class that gives a line its colour and dashes.
+// class returns the CSS class that gives a line its colour and dashes.
 func (l Line) class() string {
 	class := fmt.Sprintf("line c%d", l.Style%Styles)
 	if l.Dashed {
@@ -252,8 +251,8 @@ func (l Line) class() string {
 	return class
 }
 
-// marker is a shape of its own for each style. Those of dashed and wide lines are
-// hollow and larger, so that both show where two lines have one course.
+// marker returns the shape of a style. Dashed and wide lines have larger, hollow markers, so that both are
+// visible where two lines coincide.
 func marker(style int, hollow bool, x, y float64) string {
 	class, r := fmt.Sprintf("mark c%d", style%Styles), 4.0
 	if hollow {
@@ -271,7 +270,7 @@ func marker(style int, hollow bool, x, y float64) string {
 	}
 }
 
-// Key is the sample of a line in a legend.
+// Key returns the sample of a line for a legend.
 func Key(l Line) template.HTML {
 	if l.Stems {
 		return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><line class="%s stem" x1="17" y1="15" x2="17" y2="1"/></svg>`, l.class()))
@@ -286,7 +285,7 @@ func Key(l Line) template.HTML {
 	return template.HTML(fmt.Sprintf(`<svg class="key" viewBox="0 0 34 16" aria-hidden="true"><polyline class="%s" points="1,8 33,8"/>%s</svg>`, l.class(), mark))
 }
 
-// Project maps v from one span to another; what lies outside is drawn at the edge.
+// Project maps v from one interval to another; values outside are drawn at the edge.
 func Project(v, low, high, from, to float64) float64 {
 	share := (v - low) / (high - low)
 	if math.IsNaN(share) {

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// dress makes of a page's plain text what only a page has: an arrow of "->", and
-// of `commands` between backticks and of --flags their own type, in which a flag
-// does not break. What is to be pasted stays as it is.
+// dress converts a page's plain text to HTML typography: "->" to an arrow, and `commands` in backticks and
+// --flags to their own type, in which a flag does not break. Text to paste stays as it is.
 func dress(page []byte) []byte {
-	flags := regexp.MustCompile(`(^|[\s(>])(--[a-z][a-z0-9-]{0,24}\b|-[A-Za-z]\b)`) // a longer one is no flag, and has to break
+	flags := regexp.MustCompile(`(^|[\s(>])(--[a-z][a-z0-9-]{0,24}\b|-[A-Za-z]\b)`) // a longer one is no flag, and must break
 	quoted := regexp.MustCompile("`([^`]+)`")
 	var out bytes.Buffer
-	verbatim, drawing := 0, 0 // how many of such elements are open
+	verbatim, drawing := 0, 0 // number of open elements of this kind
 	for len(page) > 0 {
 		at := bytes.IndexByte(page, '<')
 		if at < 0 {
@@ -39,7 +38,7 @@ func dress(page []byte) []byte {
 			end = len(page)
 		}
 		tag := page[:end]
-		if verbatim == 0 { // what a screen reader says
+		if verbatim == 0 { // screen readers read it
 			tag = bytes.ReplaceAll(tag, []byte("-&gt;"), []byte("→"))
 		}
 		out.Write(tag)
@@ -59,8 +58,7 @@ func dress(page []byte) []byte {
 	return out.Bytes()
 }
 
-// elementOf is the name of a tag's element, and whether the tag closes it; empty of
-// one that closes itself.
+// elementOf returns the name of a tag's element, and whether the tag closes it; "" for a self-closing tag.
 func elementOf(tag string) (name string, closes bool) {
 	if strings.HasSuffix(tag, "/>") {
 		return "", false

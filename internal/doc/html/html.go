@@ -1,4 +1,4 @@
-// Package html prints blocks as a page that needs nothing else: no script, no network.
+// Package html prints blocks as a self-contained page: no script, no network.
 package html
 
 import (
@@ -22,11 +22,11 @@ var pageTemplate string
 //go:embed page.css
 var style string
 
-// Style is the style sheet of all pages.
+// Style returns the style sheet of all pages.
 func Style() template.CSS { return template.CSS(style) }
 
-// Parse makes a template of a page of texts, in which {{blocks .}} prints a list of blocks,
-// and {{fixed .}} a text in which no line breaks within a figure.
+// Parse parses the template of a page, in which {{blocks .}} prints a list of blocks, and {{fixed .}} a text
+// without line breaks within a figure.
 func Parse(funcs template.FuncMap, texts ...string) (*template.Template, error) {
 	t := template.New("page")
 	all := template.FuncMap{"fixed": doc.Fixed, "lines": func(s string) []string { return strings.Split(s, "\n") }, "typed": doc.Commands, "unknown": doc.Unknown, "page": func(a doc.Audience) bool { return a == 0 || a&doc.HTML != 0 }, "blocks": func(blocks []doc.Block) (template.HTML, error) {
@@ -55,7 +55,7 @@ func Print(w io.Writer, r doc.Report) error {
 	}{r, Style()})
 }
 
-// Write writes a page of a template.
+// Write executes a page's template and writes the page.
 func Write(w io.Writer, t *template.Template, page any) error {
 	var b bytes.Buffer
 	err := t.Execute(&b, page)
@@ -68,7 +68,7 @@ func Write(w io.Writer, t *template.Template, page any) error {
 	return nil
 }
 
-// printer prints each kind of block by a template of its own, which escapes.
+// printer prints each kind of block with its own template, which escapes.
 type printer struct {
 	template *template.Template
 	level    int // sections around this one
@@ -82,7 +82,7 @@ func (p *printer) print(name string, b any) {
 	}
 }
 
-// Face is a page on screen and paper.
+// Face returns HTML: a page on screen and paper.
 func (p *printer) Face() doc.Audience { return doc.HTML }
 
 func (p *printer) Para(b doc.Para)     { p.print("para", b) }
@@ -100,7 +100,7 @@ func (p *printer) Table(b doc.Table) {
 	p.print(map[bool]string{true: "sheet", false: "grid"}[b.Sheet], b.For(doc.HTML))
 }
 
-// Section is one of the page; within another its title is one of a lower rank.
+// Section prints a section; a nested one has a title of lower rank.
 func (p *printer) Section(b doc.Section) {
 	name := "section"
 	if p.level > 0 {
@@ -116,7 +116,7 @@ func (p *printer) Details(b doc.Details)       { p.around("details", b, p.body(b
 func (p *printer) SideBySide(b doc.SideBySide) { p.around("beside", b, p.body(b.Body)) }
 func (p *printer) Filter(b doc.Filter)         { p.around("filter", b, p.body(b.Body)) }
 
-// body prints blocks that stand within another.
+// body prints nested blocks.
 func (p *printer) body(blocks []doc.Block) template.HTML {
 	inner := printer{template: p.template, level: p.level}
 	doc.Print(&inner, blocks)

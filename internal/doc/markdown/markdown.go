@@ -12,13 +12,13 @@ import (
 	"thru/internal/doc"
 )
 
-// Printer collects blocks. All text that goes in is escaped here.
+// Printer collects blocks and escapes all text.
 type Printer struct {
 	strings.Builder
-	level int // of the heading that the next block stands below
+	level int // heading level above the next block
 }
 
-// Face is Markdown.
+// Face returns Markdown.
 func (m *Printer) Face() doc.Audience { return doc.Markdown }
 
 // Flush writes all that was printed.
@@ -36,7 +36,7 @@ func (m *Printer) Report(r doc.Report) {
 	m.Bottom(r)
 }
 
-// Top is the answer, above the blocks.
+// Top prints the answer, above the blocks.
 func (m *Printer) Top(r doc.Report) {
 	m.Head(1, cmp.Or(r.Answer, "No result"))
 	m.Para(doc.Para{Text: doc.Join(r.Command, r.When)})
@@ -45,7 +45,7 @@ func (m *Printer) Top(r doc.Report) {
 	}
 }
 
-// Bottom says who made and who signed it.
+// Bottom prints the program and the signer.
 func (m *Printer) Bottom(r doc.Report) {
 	m.WriteString("---\n\n")
 	m.Para(doc.Para{Text: r.Foot})
@@ -55,10 +55,10 @@ func (m *Printer) Bottom(r doc.Report) {
 	}
 }
 
-// Section is a heading with its body.
+// Section prints a heading with its body.
 func (m *Printer) Section(s doc.Section) { m.below(s.Title, s.Body) }
 
-// Details are a section: nothing folds.
+// Details prints a section: Markdown does not fold.
 func (m *Printer) Details(d doc.Details) { m.below(doc.Join(d.Title, d.Note), d.Body) }
 
 // below prints a body one level below its title.
@@ -69,14 +69,14 @@ func (m *Printer) below(title string, body []doc.Block) {
 	m.level--
 }
 
-// Para is a paragraph; one without words is none.
+// Para prints a paragraph, unless it is empty.
 func (m *Printer) Para(b doc.Para) {
 	if b.Text != "" {
 		fmt.Fprintf(m, "%s\n\n", lineStart(Escape(b.Text)))
 	}
 }
 
-// List is a line for each.
+// List prints the lines as list items.
 func (m *Printer) List(b doc.List) {
 	for _, s := range b.Lines {
 		fmt.Fprintf(m, "- %s\n", lineStart(Escape(s)))
@@ -86,8 +86,8 @@ func (m *Printer) List(b doc.List) {
 	}
 }
 
-// Code is a block of lines, fenced by more ticks than any of them has. No
-// element begins in it, not even what looks like a signature of the file.
+// Code prints a block of lines, fenced by more backticks than any of them has. No element can begin in it,
+// not even one that looks like the file's signature.
 func (m *Printer) Code(b doc.Code) {
 	if len(b.Lines) == 0 {
 		return
@@ -103,7 +103,7 @@ func (m *Printer) Code(b doc.Code) {
 	fmt.Fprintf(m, "%s\n%s\n%s\n\n", fence, strings.Join(lines, "\n"), fence)
 }
 
-// Table has its caption above it, and what it leaves out below.
+// Table prints a table with its caption above, and a line about omitted rows below.
 func (m *Printer) Table(t doc.Table) {
 	t = t.For(doc.Markdown).WithoutEmpty()
 	if len(t.Rows) == 0 {
@@ -141,7 +141,7 @@ func (m *Printer) row(cells []string, n int) {
 	m.WriteString("|\n")
 }
 
-// Pairs is a table of names and values.
+// Pairs prints a table of names and values.
 func (m *Printer) Pairs(b doc.Pairs) {
 	t := doc.Table{Caption: b.Name, Columns: make([]doc.Column, 2)}
 	for _, r := range b.Rows {
@@ -150,7 +150,7 @@ func (m *Printer) Pairs(b doc.Pairs) {
 	m.Table(t)
 }
 
-// Matrix is a table, where it is not too wide for one.
+// Matrix prints a table, unless it is too wide.
 func (m *Printer) Matrix(b doc.Matrix) {
 	if len(b.Cols) > mostColumns {
 		return
@@ -169,16 +169,16 @@ func (m *Printer) Matrix(b doc.Matrix) {
 	m.Table(t)
 }
 
-// mostColumns is how many columns of a matrix a text can show.
+// mostColumns is the maximum width of a matrix.
 const mostColumns = 16
 
-// SideBySide are one after the other.
+// SideBySide prints the blocks one after the other.
 func (m *Printer) SideBySide(b doc.SideBySide) { doc.Print(m, b.Body) }
 
-// Filter is its body: nothing can be chosen.
+// Filter prints its body: Markdown cannot filter.
 func (m *Printer) Filter(b doc.Filter) { doc.Print(m, b.Body) }
 
-// Card is a heading with a list of its facts.
+// Card prints a heading with a list of its facts.
 func (m *Printer) Card(b doc.Card) {
 	m.Head(m.level+2, b.Name+doc.Prefixed(" ", doc.Bracket(doc.Join(b.Badge, b.Where))))
 	m.Para(doc.Para{Text: b.Text})
@@ -206,12 +206,12 @@ func upperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Notice is a section with its lines.
+// Notice prints a section with its lines.
 func (m *Printer) Notice(b doc.Notice) {
 	m.below(b.Title, []doc.Block{doc.List{Lines: b.Lines}})
 }
 
-// Brief is a paragraph for each row.
+// Brief prints a paragraph for each row.
 func (m *Printer) Brief(b doc.Brief) {
 	if v := b.Verdict; v != nil {
 		fmt.Fprintf(m, "**Verdict:** **%s** %s\n\n", Escape(strings.TrimSpace(v.Mark+" "+v.Word)), Escape(v.Why))
@@ -231,10 +231,10 @@ func (m *Printer) Brief(b doc.Brief) {
 	}
 }
 
-// Bars are left out: tables have their figures.
+// Bars prints nothing: tables have the figures.
 func (m *Printer) Bars(doc.Bars) {}
 
-// Charts are left out.
+// Charts prints nothing.
 func (m *Printer) Charts(doc.Charts) {}
 
 // Head begins a section; level is 1 to 6.
@@ -242,18 +242,18 @@ func (m *Printer) Head(level int, text string) {
 	fmt.Fprintf(m, "%s %s\n\n", strings.Repeat("#", level), Escape(text))
 }
 
-// Escape makes text harmless: no element, no link, no table, no emphasis of
-// its own. An underscore within a word is none, and stays as it is.
+// Escape makes text harmless: no element, link, table or emphasis. An underscore within a word has no effect
+// in Markdown and stays as it is.
 func Escape(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "|", `\|`, "~", `\~`,
 		"&", "&amp;", "<", "&lt;", "\n", " ", "://", ":&#8203;//", "www.", "www&#8203;.", "WWW.", "WWW&#8203;.", "@", "@&#8203;").Replace(s)
 	return edge().ReplaceAllStringFunc(s, func(found string) string { return strings.ReplaceAll(found, "_", `\_`) })
 }
 
-// edge finds underscores that are not between two letters or digits.
+// edge matches underscores that are not between two letters or digits.
 func edge() *regexp.Regexp { return regexp.MustCompile(`(^|[^0-9A-Za-z])_+|_+([^0-9A-Za-z]|$)`) }
 
-// lineStart keeps a line from being a list or a quotation by how it begins.
+// lineStart escapes the start of a line that would be a list or a quotation.
 func lineStart(s string) string {
 	if strings.IndexAny(s, "-+=>#") == 0 {
 		return `\` + s

@@ -10,11 +10,11 @@ import (
 	"thru/internal/doc"
 )
 
-// noPair stands for a place without a pair.
+// noPair fills a place without a pair.
 const noPair = "."
 
-// Matrix prints it in blocks of as many columns as fit. Where names are
-// longer than the figures, columns have the numbers of the hosts.
+// Matrix prints the matrix in blocks of as many columns as fit. If names are longer than the figures, the
+// column heads are numbers of hosts.
 func (p *Printer) Matrix(m doc.Matrix) {
 	width := 0
 	for _, r := range m.Cells {
@@ -29,7 +29,7 @@ func (p *Printer) Matrix(m doc.Matrix) {
 	width = max(width, longest(heads))
 	name := longest(rows)
 	if room := p.Width - Indent - len(heads)*(width+1); name > room && room >= leastName {
-		name = room // a name is cut where that spares a second block
+		name = room // cut a name if that avoids a second block
 	}
 	name = min(name, max(leastName, p.Width/3))
 	most := max(1, (p.Width-Indent-name)/(width+1))
@@ -47,8 +47,8 @@ func (p *Printer) Matrix(m doc.Matrix) {
 }
 
 const (
-	mostHead  = 6  // a name as long as that can stand over a column
-	leastName = 12 // columns for the names of the rows
+	mostHead  = 6  // the longest name that can head a column
+	leastName = 12 // width of the row names
 )
 
 // longest is the length of the longest of some texts.
@@ -60,8 +60,8 @@ func longest(texts []string) int {
 	return n
 }
 
-// numbered gives each host a number: rows show it before the name, columns
-// alone. A domain that all have in common stands once in the legend.
+// numbered gives each host a number: rows show it before the name, columns only the number. A common domain
+// appears once in the legend.
 func numbered(m doc.Matrix) (heads, rows []string, legend string) {
 	number := map[string]int{}
 	domain := commonDomain(slices.Concat(m.Rows, m.Cols))
@@ -84,7 +84,7 @@ func numbered(m doc.Matrix) (heads, rows []string, legend string) {
 	return heads, rows, strings.Join(others, ", ")
 }
 
-// commonDomain is the ending from a dot on that all names have, and something before it.
+// commonDomain returns the domain, from its dot, that all names share; each name must be longer.
 func commonDomain(names []string) string {
 	_, common, ok := strings.Cut(names[0], ".")
 	for ok {
@@ -114,7 +114,7 @@ func (p *Printer) matrixBlock(m doc.Matrix, heads, rows []string, first, end, na
 	}
 }
 
-// Shortened cuts a name that is too long in the middle: its ends tell hosts apart.
+// Shortened cuts a long name in the middle, since the ends distinguish hosts.
 func Shortened(s string, most int) string {
 	r := []rune(s)
 	if len(r) <= most {

@@ -14,11 +14,12 @@ var (
 )
 
 const (
-	codeIndent = 4  // from here on a line that begins a paragraph is code
-	leastCell  = 12 // how narrow a column of text becomes
+	codeIndent = 4  // a paragraph indented this far is code
+	leastCell  = 12 // minimum width of a text column
 )
 
-// Page prints a page of Markdown: headings, paragraphs, lists, tables and code, as the pages in docs/ use them. refer words a link.
+// Page prints a page of Markdown: headings, paragraphs, lists, tables and code, as used in docs/. refer words
+// a link.
 func (p *Printer) Page(markdown string, refer func(text, target string) string) {
 	pg := page{Printer: p, refer: refer}
 	for line := range strings.Lines(markdown) {
@@ -27,12 +28,12 @@ func (p *Printer) Page(markdown string, refer func(text, target string) string) 
 	pg.flush()
 }
 
-// page is what is read of a page and not printed yet: the lines of one paragraph, list item or table.
+// page holds what was read and not printed yet: the lines of one paragraph, list item or table.
 type page struct {
 	*Printer
 	refer  func(text, target string) string
 	lines  []string
-	margin int // columns before the text of the item that is read
+	margin int // columns before the text of the current item
 	mark   string
 	table  bool
 	fence  bool
@@ -77,7 +78,7 @@ func (pg *page) blank() {
 	}
 }
 
-// flush prints what was read.
+// flush prints the collected lines.
 func (pg *page) flush() {
 	if len(pg.lines) == 0 {
 		return
@@ -94,7 +95,7 @@ func (pg *page) flush() {
 	pg.lines, pg.mark, pg.table = nil, "", false
 }
 
-// grid prints a table; the row of names may be empty.
+// grid prints a table; the heading row may be empty.
 func (pg *page) grid() {
 	var t doc.Table
 	for _, line := range pg.lines {
@@ -118,7 +119,7 @@ func (pg *page) grid() {
 	}
 }
 
-// plain is text without marks for bold, and with its links worded.
+// plain removes marks for bold, and words links.
 func (pg *page) plain(s string) string {
 	s = link.ReplaceAllStringFunc(s, func(whole string) string {
 		m := link.FindStringSubmatch(whole)

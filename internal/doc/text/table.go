@@ -10,13 +10,13 @@ import (
 	"thru/internal/doc"
 )
 
-// Indent and gap of the columns of a table.
+// Indent of a table, and gap between its columns.
 const (
 	Indent = 2
 	gap    = 2
 )
 
-// Bounds of a bar, in columns.
+// Limits of a bar, in columns.
 const (
 	mostBar  = 32
 	leastBar = 8
@@ -34,8 +34,8 @@ func (p *Printer) Table(t doc.Table) {
 	p.Grid(t)
 }
 
-// Grid prints a table without its caption, within the width: columns shrink first, and those that
-// still find no room follow in a block below, with the names again.
+// Grid prints a table without its caption, within the width: columns shrink first, and those that still do
+// not fit follow in a block below that repeats the names.
 func (p *Printer) Grid(t doc.Table) {
 	if n := len(t.Rows) - t.Most; t.Most > 0 && n > 0 && !p.Whole {
 		t.Rows, t.More = t.Rows[:t.Most], fmt.Sprintf("and %d more%s", n, doc.Prefixed(": ", t.Rest))
@@ -56,9 +56,9 @@ func (p *Printer) Grid(t doc.Table) {
 	}
 }
 
-// fitting leaves out, and names, the last columns of a table where there is no room for them.
+// fitting omits, and names, the last columns of a table that do not fit.
 func fitting(t doc.Table, room int) doc.Table {
-	const least = 3 // columns that are never left out
+	const least = 3 // columns that are never omitted
 	var left []string
 	for len(t.Columns) > least {
 		widths := widthsOf(t)
@@ -81,7 +81,7 @@ func fitting(t doc.Table, room int) doc.Table {
 	return t
 }
 
-// Columns prints cells beside each other, each broken at spaces to its width.
+// Columns prints cells side by side, each broken at spaces to its width.
 func (p *Printer) Columns(widths []int, cells []string) {
 	broken := make([][]string, len(cells))
 	height := 0
@@ -102,7 +102,7 @@ func (p *Printer) Columns(widths []int, cells []string) {
 	}
 }
 
-// drawn has the bars of a table as text where there is room for them, and leaves empty columns out.
+// drawn converts the bars of a table to text if there is room for them, and removes empty columns.
 func drawn(t doc.Table, width int) doc.Table {
 	at := slices.IndexFunc(t.Columns, func(c doc.Column) bool { return c.Bars != nil })
 	if at < 0 {
@@ -132,7 +132,7 @@ func drawn(t doc.Table, width int) doc.Table {
 	return t.WithoutEmpty()
 }
 
-// barText is a bar of text, with a mark where the ceiling is.
+// barText returns a bar as text, with a mark at the ceiling.
 func barText(b doc.Bar, width int) string {
 	n := int(math.Round(b.Share * float64(width)))
 	if b.Share > 0 {
@@ -145,7 +145,7 @@ func barText(b doc.Bar, width int) string {
 	return strings.TrimRight(string(bar), " ")
 }
 
-// widthsOf are those of the widest cells.
+// widthsOf returns the width of each column's widest cell.
 func widthsOf(t doc.Table) []int {
 	widths := make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -157,8 +157,8 @@ func widthsOf(t doc.Table) []int {
 	return widths
 }
 
-// shrink takes from the widest column that can give, until all fit or none
-// can: heads that are wider than their cells give first.
+// shrink narrows the widest column that can shrink until all fit or none can: heads wider than their cells
+// shrink first.
 func shrink(t doc.Table, widths []int, room int) {
 	cells, least := make([]int, len(widths)), make([]int, len(widths))
 	total := Indent - gap
@@ -181,10 +181,10 @@ func shrink(t doc.Table, widths []int, room int) {
 	}
 }
 
-// wholeWord is how long a word may be that is never cut to make room.
+// wholeWord is the longest word that is never cut to make room.
 const wholeWord = 16
 
-// longestWord of a column, its head included, of those that are never cut.
+// longestWord returns the longest word of a column, including its head, among those that are never cut.
 func longestWord(t doc.Table, column int) (longest int) {
 	take := func(text string) {
 		for word := range strings.FieldsSeq(text) {
@@ -200,7 +200,7 @@ func longestWord(t doc.Table, column int) (longest int) {
 	return longest
 }
 
-// takeOne narrows the widest column that is above its floor.
+// takeOne narrows the widest column above its floor.
 func takeOne(widths, floor []int) bool {
 	widest := -1
 	for i, w := range widths {
@@ -214,7 +214,7 @@ func takeOne(widths, floor []int) bool {
 	return widest >= 0
 }
 
-// parts divides the columns into blocks that fit; each begins with the first column. A group stays whole.
+// parts divides the columns into blocks that fit; each begins with the first column. A group stays together.
 func parts(t doc.Table, widths []int, room int) (parts [][]int) {
 	part, used := []int{0}, Indent+widths[0]
 	for i := 1; i < len(widths); i++ {
@@ -231,12 +231,12 @@ func parts(t doc.Table, widths []int, room int) (parts [][]int) {
 	return append(parts, part)
 }
 
-// grouped tells whether two columns have one name over them.
+// grouped reports whether two columns have a common heading.
 func grouped(t doc.Table, a, b int) bool {
 	return t.Columns[a].Group != "" && t.Columns[a].Group == t.Columns[b].Group
 }
 
-// groupLine prints the names over groups of columns.
+// groupLine prints the headings over groups of columns.
 func (p *Printer) groupLine(t doc.Table, widths, part []int) {
 	line, at := "", Indent
 	for n, i := range part {
@@ -258,7 +258,7 @@ func (p *Printer) gridPart(t doc.Table, widths, part []int) {
 		heads[i] = Cell(t.Columns[i].Name, widths[i])
 		height = max(height, len(heads[i]))
 	}
-	for _, i := range part { // heads end where the table begins
+	for _, i := range part { // align the heads with the table
 		heads[i] = append(make([]string, height-len(heads[i])), heads[i]...)
 	}
 	p.gridLines(t, widths, part, heads, func(int) string { return Bold })
@@ -279,7 +279,7 @@ func (p *Printer) gridLines(t doc.Table, widths, part []int, cells [][]string, c
 	}
 	for n := range height {
 		var line strings.Builder
-		blank := Indent // spaces that wait for something to follow
+		blank := Indent // spaces to print before the next text
 		for _, i := range part {
 			text := ""
 			if n < len(cells[i]) {

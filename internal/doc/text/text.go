@@ -1,4 +1,5 @@
-// Package text prints blocks for a terminal: lines of bounded width, with colours where they are wanted. It leaves out charts and details.
+// Package text prints blocks for a terminal: lines of limited width, with optional colours. It omits charts
+// and details.
 package text
 
 import (
@@ -12,17 +13,17 @@ import (
 	"thru/internal/doc"
 )
 
-// Options say how lines are laid out.
+// Options set the layout of lines.
 type Options struct {
 	Width  int  // columns; 0 means 80, with the answer in one line
 	Colour bool // ANSI colours; without it there are no control characters
 }
 
 const (
-	DefaultWidth = 80 // of who does not say how wide it is
+	DefaultWidth = 80 // if the width is unknown
 	leastWidth   = 40
-	nameWidth    = 15 // least column of the names in pairs
-	mostName     = 27 // greatest
+	nameWidth    = 15 // minimum width of the names in pairs
+	mostName     = 27 // maximum
 	listIndent   = 3
 )
 
@@ -34,17 +35,17 @@ const (
 	Yellow = "33"
 )
 
-// Printer collects lines of bounded width. Its fields are read by reports that are not yet made of blocks.
+// Printer collects lines of limited width. Reports that are not made of blocks yet read its fields.
 type Printer struct {
 	strings.Builder
 	Width  int
-	Whole  bool // the answer stays in one line: a program may read it
+	Whole  bool // the answer stays in one line, for programs
 	Colour bool
 
 	titled bool // the next caption follows the title of its section
 }
 
-// New makes a printer without a line.
+// New returns an empty printer.
 func New(o Options) *Printer {
 	p := &Printer{Width: max(o.Width, leastWidth), Colour: o.Colour}
 	if o.Width == 0 {
@@ -53,7 +54,7 @@ func New(o Options) *Printer {
 	return p
 }
 
-// Face is a terminal.
+// Face returns Terminal.
 func (p *Printer) Face() doc.Audience { return doc.Terminal }
 
 // Flush writes all lines.
@@ -73,7 +74,7 @@ func (p *Printer) Report(r doc.Report) {
 	doc.Print(p, r.Body)
 }
 
-// Section prints its body below its title; where the body begins with a caption, that says it.
+// Section prints its body below its title; it omits the title if the body begins with a caption.
 func (p *Printer) Section(s doc.Section) {
 	if s.Named || !captioned(s.Body) {
 		p.Title(lowerFirst(s.Title))
@@ -82,7 +83,7 @@ func (p *Printer) Section(s doc.Section) {
 	p.titled = false
 }
 
-// captioned tells whether blocks begin with a caption of their own.
+// captioned reports whether blocks begin with a caption.
 func captioned(all []doc.Block) bool {
 	for _, b := range all {
 		if b.Empty(doc.Terminal) {
@@ -119,7 +120,7 @@ func (p *Printer) Title(s string) {
 	p.titled = true
 }
 
-// apart begins a block: with a blank line, but right below a title.
+// apart begins a block with a blank line, except directly below a title.
 func (p *Printer) apart() {
 	if !p.titled {
 		p.WriteByte('\n')
@@ -135,7 +136,7 @@ func (p *Printer) Para(b doc.Para) {
 	}
 }
 
-// List prints a line for each.
+// List prints the lines as list items.
 func (p *Printer) List(b doc.List) {
 	p.titled = false
 	for _, s := range b.Lines {
@@ -143,7 +144,7 @@ func (p *Printer) List(b doc.List) {
 	}
 }
 
-// Code prints lines that are to be copied, which are never broken.
+// Code prints lines to copy, which it never breaks.
 func (p *Printer) Code(b doc.Code) {
 	p.titled = false
 	for _, s := range b.Lines {
@@ -151,7 +152,7 @@ func (p *Printer) Code(b doc.Code) {
 	}
 }
 
-// Pairs prints values beside their names.
+// Pairs prints names with their values.
 func (p *Printer) Pairs(b doc.Pairs) {
 	if len(b.Rows) == 0 {
 		return
@@ -169,19 +170,20 @@ func (p *Printer) Pairs(b doc.Pairs) {
 	}
 }
 
-// SideBySide are one after the other.
+// SideBySide prints the blocks one after the other.
 func (p *Printer) SideBySide(b doc.SideBySide) { doc.Print(p, b.Body) }
 
-// Filter is its body: nothing can be chosen.
+// Filter prints its body: a terminal cannot filter.
 func (p *Printer) Filter(b doc.Filter) { doc.Print(p, b.Body) }
 
 // Columns of a card.
 const (
-	cardColumn = 9 // least of its facts, and of the lines of a notice
+	cardColumn = 9 // minimum width of the names of its facts, and of a notice's lines
 	cardMargin = 4
 )
 
-// Card prints a line with its name, and its facts below. One whose facts stand on pages alone is one line, where it has the room.
+// Card prints a line with its name, and its facts below. If only pages show its facts and the text fits, it
+// is a single line.
 func (p *Printer) Card(b doc.Card) {
 	p.titled = false
 	code, head := cmp.Or(ColourOf(b.Tone), Yellow), b.Name+doc.Prefixed(": ", doc.Join(b.Badge, b.Where))
@@ -206,7 +208,8 @@ func (p *Printer) Card(b doc.Card) {
 	}
 }
 
-// fact prints a line of a card, and one for each part of what is to be typed; a command is not broken, as it shall be copied.
+// fact prints a line of a card, and one for each part of the code; it does not break commands, so that they
+// can be copied.
 func (p *Printer) fact(f doc.Fact, column int) {
 	name := strings.Repeat(" ", cardMargin) + f.Name
 	if f.Name != "" {
@@ -239,19 +242,19 @@ func (p *Printer) Notice(b doc.Notice) {
 	}
 }
 
-// Brief is left out: the answer says it.
+// Brief prints nothing: the answer has it.
 func (p *Printer) Brief(doc.Brief) {}
 
-// Bars are left out: tables have them.
+// Bars prints nothing: tables have them.
 func (p *Printer) Bars(doc.Bars) {}
 
-// Charts are left out.
+// Charts prints nothing.
 func (p *Printer) Charts(doc.Charts) {}
 
-// Details are left out.
+// Details prints nothing.
 func (p *Printer) Details(doc.Details) {}
 
-// Paint puts a colour around text where colours are wanted.
+// Paint colours text if colours are wanted.
 func (p *Printer) Paint(code, s string) string {
 	if !p.Colour || s == "" || code == "" {
 		return s
@@ -259,7 +262,7 @@ func (p *Printer) Paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// ColourOf is a tone as a colour of the terminal.
+// ColourOf returns the terminal colour of a tone.
 func ColourOf(t doc.Tone) string {
 	return map[doc.Tone]string{doc.ToneGood: Green, doc.ToneWarn: Yellow, doc.ToneBad: Red}[t]
 }
@@ -290,14 +293,14 @@ func (p *Printer) Wrap(code string, indent int, name, text string) {
 	}
 }
 
-// Broken prints text from a column on, within the width also where a name in it is longer.
+// Broken prints text from a column on; it also breaks words longer than the width.
 func (p *Printer) Broken(code string, indent int, text string) {
 	for _, line := range Cell(text, p.Width-indent) {
 		p.WriteString(strings.Repeat(" ", indent) + p.Paint(code, line) + "\n")
 	}
 }
 
-// Named is Wrap for text that stays within the width, also where a word of it is longer.
+// Named is Wrap for text with words longer than the width, which it breaks.
 func (p *Printer) Named(code string, indent int, name, words string) {
 	head := p.Paint(code, Pad(name, indent)) + " "
 	for _, line := range Cell(words, p.Width-max(indent, utf8.RuneCountInString(name))-1) {
@@ -306,7 +309,8 @@ func (p *Printer) Named(code string, indent int, name, words string) {
 	}
 }
 
-// Lines breaks text at spaces; the first line has other room than the rest. There is always one.
+// Lines breaks text at spaces; first and rest are the widths of the first and the other lines. It returns at
+// least one line.
 func Lines(text string, first, rest int) (all []string) {
 	line, room := "", first
 	for i, word := range doc.Unbroken(text) {
@@ -320,7 +324,7 @@ func Lines(text string, first, rest int) (all []string) {
 	return append(all, line)
 }
 
-// Cell breaks text at its spaces, and words that are longer than the width anywhere.
+// Cell breaks text at spaces, and words longer than the width anywhere.
 func Cell(text string, width int) []string {
 	if utf8.RuneCountInString(text) <= width || width < 1 {
 		return []string{text}
@@ -336,7 +340,7 @@ func Cell(text string, width int) []string {
 	return out
 }
 
-// Pad fills text with spaces to n columns.
+// Pad appends spaces up to n columns.
 func Pad(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
 }
