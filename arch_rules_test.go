@@ -10,8 +10,8 @@ import (
 	"thru/internal/fault"
 )
 
-// TestRulesFire feeds each rule a file that breaks it and one that does not,
-// so that a rule which finds nothing is known to look.
+// TestRulesFire feeds each rule a file that breaks it and one that does not, to prove that the rule finds
+// violations.
 func TestRulesFire(t *testing.T) {
 	tests := []struct {
 		rule, path, text string
@@ -102,8 +102,8 @@ func TestRulesFire(t *testing.T) {
 	}
 }
 
-// TestNamesOfPackages: an error is shown without the packages that it passed, so
-// fault knows all of them.
+// TestNamesOfPackages checks that fault knows the names of all packages: it removes them from a displayed
+// error.
 func TestNamesOfPackages(t *testing.T) {
 	err := fs.WalkDir(os.DirFS("internal"), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() || path == "." || path == "nets" || strings.HasPrefix(path, "doc") || strings.HasPrefix(path, "report/") || strings.HasPrefix(path, "cause/") && path != "cause/gate" || strings.Contains(path, "testdata") { // nets has tests alone, the families of causes make no errors, and those of the printers are report's
