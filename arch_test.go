@@ -1,6 +1,5 @@
-// Package thru_test holds the architecture: each rule is a check of the
-// source with the reason that it exists. Whoever changes a rule changes
-// ARCHITECTURE.md in the same commit.
+// Package thru_test checks the architecture: each rule is a check of the source with its reason. Change
+// ARCHITECTURE.md in the same commit as a rule.
 package thru_test
 
 import (
@@ -18,8 +17,8 @@ import (
 	"testing"
 )
 
-// layers places each package of internal/. A package that is not listed, nor
-// below one that is, fails the test: a new one is placed on purpose.
+// layers maps each package of internal/ to its layer. A package that neither is listed nor is inside a listed
+// one fails the test: a new package must be placed on purpose.
 var layers = map[string]int{
 	"unit": 0, "fault": 0, "measure": 0, "stat": 0, "token": 0, "cause/knob": 0,
 	"sock": 1, "host": 1, "engine": 1, "bus": 1, "path": 1, "capture": 1, "tune": 1, "store": 1, "transfer": 1, "disk": 1, "hypervisor": 1,
@@ -28,32 +27,32 @@ var layers = map[string]int{
 	"cli": 4,
 }
 
-// beside lists the imports within a layer, which are none unless listed.
+// beside lists the allowed imports within a layer; there are no others.
 var beside = map[string][]string{
 	"bus":        {"sock"},
 	"stat":       {"measure", "unit"},         // figures over evidence, with units in their warnings
-	"cause/knob": {"measure", "unit", "stat"}, // whose settings its commands are of, lists of CPUs in their values, and what shows that one is in force
+	"cause/knob": {"measure", "unit", "stat"}, // it sets their settings, lists CPUs in values, and needs what shows that a knob is in force
 	"engine":     {"sock", "host"},
 	"path":       {"sock", "host"},
 	"transfer":   {"sock", "host", "bus"},                          // the sockets' options, what a transfer costs this host, and the agent that moves files
-	"disk":       {"host"},                                         // which knows what a file lies on
-	"hypervisor": {"host"},                                         // whose parsers and platforms read hosts
-	"tune":       {"host"},                                         // which asks drivers, and knows the interrupts of an interface
+	"disk":       {"host"},                                         // it knows the device of a file
+	"hypervisor": {"host"},                                         // its parsers and platforms read hosts
+	"tune":       {"host"},                                         // it asks drivers, and knows the interrupts of an interface
 	"report":     {"published", "plan", "compare", "doc", "place"}, // plan: what a dry run lists; doc: what a report is made of; place: what stands out in an inventory
-	"node":       {"agent", "control", "library"},                  // which it makes, and who runs the tests of its callers
-	"library":    {"control", "runs"},                              // whose cache of paths it is, and which are results
+	"node":       {"agent", "control", "library"},                  // node creates agents, and runs the tests of its callers
+	"library":    {"control", "runs"},                              // the cache of paths, and the format of results
 	"remote":     {"agent", "control", "node"},                     // the agent of this process, and control's end points
-	"plan":       {"place"},                                        // what fills the rungs of a ladder that is written as a plan file
+	"plan":       {"place"},                                        // it fills the rungs of a ladder in a plan file
 }
 
-// impure are the parts of the standard library that reach out of the
-// process, forbidden where data goes in and data comes out.
+// impure lists the parts of the standard library with access to the world outside the process, forbidden in
+// packages that only transform data.
 var impure = []string{"os", "os/exec", "os/signal", "os/user", "net", "syscall", "path/filepath", "io/ioutil", "log", "log/slog"}
 
-// dataPlane moves the bytes of every engine; it is no engine, and knows none.
+// dataPlane carries the bytes of every engine; it is no engine, and knows none.
 const dataPlane = "worker"
 
-// testKits are packages that only tests import; they are held to the rules of tests.
+// testKits are packages that only tests import; the rules of tests apply to them.
 var testKits = []string{"engine/enginetest", "bus/bustest", "transfer/transfertest", "hypervisor/hypervisortest"}
 
 // allowed lists exceptions to a rule by "rule: file", each with its reason.
@@ -66,23 +65,23 @@ var allowed = map[string]string{
 	"prose: internal/remote/vmkernel.go":          "what an ESXi host refuses comes as words through ssh",
 }
 
-// parsers read what others have written, and results of older versions.
+// parsers read text of other programs, and results of older versions.
 var parsers = []string{"measure", "host", "hypervisor", "plan/planfile", "transfer"}
 
 // source is one parsed file.
 type source struct {
 	path  string // from the root, with slashes
-	pkg   string // below internal/: "engine/native"; "" elsewhere
+	pkg   string // path within internal/: "engine/native"; "" elsewhere
 	test  bool
 	lines int
 	fset  *token.FileSet
 	file  *ast.File
 }
 
-// top is the package's entry in layers: "engine" for "engine/native".
+// top returns the package's entry in layers: "engine" for "engine/native".
 func (s source) top() string { return entryOf(s.pkg) }
 
-// entryOf is the entry in layers of a path below internal/: its own, else that of the folder it is in.
+// entryOf returns the entry in layers of a path within internal/: its own, else that of its parent folder.
 func entryOf(pkg string) string {
 	for _, listed := layers[pkg]; !listed && strings.Contains(pkg, "/"); _, listed = layers[pkg] {
 		pkg = path.Dir(pkg)
@@ -90,7 +89,7 @@ func entryOf(pkg string) string {
 	return pkg
 }
 
-// at is where a node stands, for the message.
+// at returns the position of a node, for the message.
 func (s source) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", s.path, s.fset.Position(n.Pos()).Line)
 }
@@ -126,7 +125,7 @@ var rules = []rule{
 	{"size", "a file over 600 lines does more than one thing", checkSize},
 }
 
-// layerOf returns the layer of a path below internal/.
+// layerOf returns the layer of a path within internal/.
 func layerOf(pkg string) (int, bool) {
 	n, ok := layers[entryOf(pkg)]
 	return n, ok
@@ -178,7 +177,8 @@ func checkControl(s source) []string {
 	return forbid(s, func(p string) bool {
 		target, ours := strings.CutPrefix(p, "thru/internal/")
 		layer, _ := layerOf(target)
-		// Packets that agents have sent are bytes, and what lies below them is asked by an interface: neither is a machine.
+		// Captured packets and the counters of hypervisors arrive as bytes or through an interface, so
+		// reading them touches no machine.
 		reads := target == "capture" || target == "capture/trace" || target == "hypervisor"
 		return ours && layer == 1 && target != "bus" && !reads
 	})
@@ -242,7 +242,7 @@ func checkPanic(s source) []string {
 	return builtins(s, "panic")
 }
 
-// checkProse refuses to look for words in what is said for people.
+// checkProse refuses decisions that depend on words in text for people.
 func checkProse(s source) []string {
 	if s.test || slices.Contains(parsers, s.top()) || slices.Contains(parsers, s.pkg) {
 		return nil
@@ -262,7 +262,7 @@ func checkProse(s source) []string {
 	return bad
 }
 
-// searches tells of functions that decide by a part of a text.
+// searches reports whether a function searches a text for a part.
 func searches(f *ast.SelectorExpr) bool {
 	if x, ok := f.X.(*ast.Ident); !ok || x.Name != "strings" && x.Name != "bytes" {
 		return strings.HasPrefix(f.Sel.Name, "Match") || strings.HasPrefix(f.Sel.Name, "FindString")
@@ -271,7 +271,7 @@ func searches(f *ast.SelectorExpr) bool {
 		func(name string) bool { return strings.HasPrefix(f.Sel.Name, name) })
 }
 
-// saysProse tells whether an expression has a field that holds words, or the text of an error.
+// saysProse reports whether an expression has a field of text for people, or the text of an error.
 func saysProse(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -290,7 +290,7 @@ func saysProse(e ast.Expr) bool {
 	return found
 }
 
-// isWarning tells of a variable that a loop over warnings has.
+// isWarning reports whether a variable is that of a loop over warnings.
 func isWarning(x *ast.Ident) bool {
 	if x.Obj == nil {
 		return false
@@ -314,20 +314,20 @@ func checkSize(s source) []string {
 	return nil
 }
 
-// isImpure tells whether a package of the standard library or x/sys reaches
-// out of the process.
+// isImpure reports whether a package of the standard library or x/sys has access to the world outside the
+// process.
 func isImpure(p string) bool {
 	pureNet := p == "net/netip" || p == "net/url" // values, no sockets
 	return slices.Contains(impure, p) || strings.HasPrefix(p, "net/") && !pureNet || strings.HasPrefix(p, "golang.org/x/sys")
 }
 
-// isMathematics tells of the libraries that stat may use: distributions, and
-// the encoding of latency that other tools read too.
+// isMathematics reports whether a package is one of the libraries that stat may use: distributions, and a
+// latency encoding that other tools read.
 func isMathematics(p string) bool {
 	return strings.HasPrefix(p, "gonum.org/") || p == "github.com/HdrHistogram/hdrhistogram-go"
 }
 
-// forbid lists the imports that bad objects to.
+// forbid lists the imports for which bad is true.
 func forbid(s source, bad func(string) bool) []string {
 	var found []string
 	for _, p := range s.imports() {
@@ -362,12 +362,12 @@ func calls(s source, pkg string, names ...string) []string {
 	return found
 }
 
-// builtins lists calls of functions that belong to no package.
+// builtins lists calls of built-in functions.
 func builtins(s source, names ...string) []string {
 	var found []string
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			// Obj is set where the file declares a thing of that name itself.
+			// Obj is set if the file declares that name itself.
 			if f, ok := call.Fun.(*ast.Ident); ok && f.Obj == nil && slices.Contains(names, f.Name) {
 				found = append(found, fmt.Sprintf("%s: %s()", s.at(call), f.Name))
 			}
@@ -377,8 +377,7 @@ func builtins(s source, names ...string) []string {
 	return found
 }
 
-// parse reads one file. Build constraints are not looked at, so that the
-// files of every system are held to the rules.
+// parse reads one file. It ignores build constraints, so that the rules apply to the files of every system.
 func parse(name string, text []byte) (source, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, text, 0)
@@ -396,8 +395,8 @@ func parse(name string, text []byte) (source, error) {
 	}, nil
 }
 
-// TestSequential: what the Makefile tests without the race detector starts no
-// goroutine and shares nothing, so that there is nothing to detect.
+// TestSequential checks that packages which the Makefile tests without the race detector start no goroutine
+// and share nothing.
 func TestSequential(t *testing.T) {
 	text, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -430,7 +429,8 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-// TestAllTested: what the Makefile leaves out of the tests of all packages, it tests by name.
+// TestAllTested checks that the Makefile tests by name each package that it excludes from the common test
+// run.
 func TestAllTested(t *testing.T) {
 	text, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -465,7 +465,7 @@ func TestAllTested(t *testing.T) {
 	}
 }
 
-// concurrent lists what makes a file of a package, tests aside, more than one course.
+// concurrent lists what makes a package concurrent, except in its tests.
 func concurrent(s source) []string {
 	if s.test {
 		return nil
@@ -480,7 +480,7 @@ func concurrent(s source) []string {
 	return found
 }
 
-// TestArchitecture holds every file of the repository to every rule.
+// TestArchitecture applies every rule to every file of the repository.
 func TestArchitecture(t *testing.T) {
 	var all []source
 	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {

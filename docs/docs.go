@@ -1,4 +1,4 @@
-// Package docs has the pages of this folder in the program, for `thru help`.
+// Package docs embeds the pages of this folder, for `thru help`.
 package docs
 
 import (
@@ -11,10 +11,10 @@ import (
 //go:embed *.md
 var files embed.FS
 
-// Index is the topic of the page that lists the others by question.
+// Index is the topic of the page that lists the others.
 const Index = "README"
 
-// Page is the Markdown of a topic; "" where there is no such page.
+// Page returns the Markdown of a topic; "" if there is no such page.
 func Page(topic string) string {
 	text, err := files.ReadFile(topic + ".md")
 	if err != nil {
@@ -23,7 +23,7 @@ func Page(topic string) string {
 	return string(text)
 }
 
-// Topics are the names of all pages but the index.
+// Topics returns the names of all pages except the index.
 func Topics() (all []string) {
 	for _, line := range strings.Split(Page(Index), "\n") {
 		if _, target, ok := strings.Cut(line, "]("); ok {
@@ -33,7 +33,7 @@ func Topics() (all []string) {
 	return all
 }
 
-// Section is what the pages say of a cause, gate or knob: each section whose heading begins with its id.
+// Section returns the sections about a cause, gate or knob: those whose heading begins with its id.
 func Section(id string) (all []string) {
 	for _, topic := range Topics() {
 		_, rest, found := strings.Cut(Page(topic), "\n### `"+id+"`: ")
@@ -47,7 +47,7 @@ func Section(id string) (all []string) {
 	return all
 }
 
-// IDs are the causes, gates and knobs that have a section.
+// IDs returns the causes, gates and knobs that have a section.
 func IDs() (all []string) {
 	for _, topic := range Topics() {
 		for line := range strings.Lines(Page(topic)) {
@@ -61,7 +61,7 @@ func IDs() (all []string) {
 	return slices.Compact(all)
 }
 
-// Mentions are the topics whose pages have a word, most often first; at most so many.
+// Mentions returns at most most topics whose pages contain a word, those with the most occurrences first.
 func Mentions(word string, most int) []string {
 	count := map[string]int{}
 	var all []string

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTopics holds that the index lists each page once, with a question or a name, and no page that is absent.
+// TestTopics checks that the index lists each page once, with a question or a name, and no missing page.
 func TestTopics(t *testing.T) {
 	pages, err := filepath.Glob("*.md")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestLength holds the front pages short.
+// TestLength limits the length of the front pages.
 func TestLength(t *testing.T) {
 	for file, most := range map[string]int{"../README.md": 150, "../ARCHITECTURE.md": 120} {
 		if n := strings.Count(read(t, file), "\n"); n > most {
@@ -65,7 +65,7 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// TestMap holds that the files which the architecture names are there.
+// TestMap checks that the files named in ARCHITECTURE.md exist.
 func TestMap(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(?:internal/)?([a-z0-9/_]+\\.go)`").FindAllStringSubmatch(read(t, "../ARCHITECTURE.md"), -1) {
 		if _, err := os.Stat("../internal/" + m[1]); err != nil && strings.Contains(m[1], "/") {
@@ -80,7 +80,7 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks holds that each link between pages leads to a file, and its anchor to a heading there.
+// TestLinks checks that each link between pages leads to a file, and its anchor to a heading there.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
@@ -113,7 +113,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are those that GitHub gives the headings of a page.
+// anchors returns the anchors that GitHub gives to the headings of a page.
 func anchors(page string) (all []string) {
 	for _, m := range heading.FindAllStringSubmatch(page, -1) {
 		name := dropped.ReplaceAllString(strings.ToLower(m[1]), "")

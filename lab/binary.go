@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// Binary returns the path of the program under test: that of the variable
-// THRU_BINARY, or one built from ./cmd/thru once per test process as a
-// release is built, without cgo.
+// Binary returns the path of the program under test: the value of THRU_BINARY, or a program built from
+// ./cmd/thru once per test process, without cgo like a release.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("THRU_BINARY"); path != "" {
@@ -26,12 +25,11 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// built remembers the outcome of build, so that every test of a process runs
-// the same program.
+// built builds once, so that every test of a process runs the same program.
 var built = sync.OnceValues(build)
 
-// build leaves the program in bin/ of the repository, which git ignores. It
-// is moved there when complete, since other test processes may be running it.
+// build writes the program to bin/ of the repository, which git ignores. It renames the complete file, since
+// other test processes may be running the old one.
 func build() (string, error) {
 	mod, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -40,7 +38,7 @@ func build() (string, error) {
 	root := filepath.Dir(strings.TrimSpace(string(mod)))
 	path := filepath.Join(root, "bin", "thru-lab")
 	unfinished := fmt.Sprintf("%s-%d", path, os.Getpid())
-	cmd := exec.Command("go", "build", "-trimpath", "-o", unfinished, "./cmd/thru") // as make builds it: what that has compiled is found
+	cmd := exec.Command("go", "build", "-trimpath", "-o", unfinished, "./cmd/thru") // same flags as make, to share its build cache
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -12,9 +12,9 @@ import (
 	"thru/internal/host"
 )
 
-// Group makes a control group of version 1 with a controller's settings one, else
-// of version 2 with two: values by the name of their file
-// (Documentation/admin-guide, cgroup-v1 and cgroup-v2). It goes with the test.
+// Group creates a control group of version 1 with the settings one of a controller, or else of version 2 with
+// two: values by file name (Documentation/admin-guide, cgroup-v1 and cgroup-v2). It removes the group after
+// the test.
 func Group(t testing.TB, controller string, one, two map[string]string) string {
 	t.Helper()
 	for parent, settings := range map[string]map[string]string{"/sys/fs/cgroup/" + controller: one, "/sys/fs/cgroup": two} {
@@ -39,7 +39,7 @@ func Group(t testing.TB, controller string, one, two map[string]string) string {
 	return ""
 }
 
-// setFile writes to a file that is there.
+// setFile writes to an existing file.
 func setFile(name, value string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -49,8 +49,8 @@ func setFile(name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// SlowDisk makes a control group whose processes may read and write so many bytes
-// a second of the disk below a folder (io.max; cgroup-v1/blkio-controller).
+// SlowDisk creates a control group that limits reads and writes, in bytes/s, on the disk of a folder (io.max;
+// cgroup-v1/blkio-controller).
 func SlowDisk(t testing.TB, folder string, read, write int) string {
 	t.Helper()
 	f, err := os.Open(folder)
@@ -70,7 +70,7 @@ func SlowDisk(t testing.TB, folder string, read, write int) string {
 	}, map[string]string{"io.max": fmt.Sprintf("%s rbps=%d wbps=%d", at, read, write)})
 }
 
-// lacks skips a test, or fails it where this machine must be able to do all.
+// lacks skips a test, or fails it on a machine that must support everything.
 func lacks(t testing.TB, what string) {
 	t.Helper()
 	Require(t, Need{what, func() error { return errors.New("this machine has none") }})

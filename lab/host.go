@@ -16,15 +16,14 @@ type Host struct {
 	netns string
 }
 
-// Counters are what an interface has counted since it was made, in bytes of
-// whole frames without the check sum, and in packets. On a veth a packet may
-// be a segment of up to 64 KB, counted once with one header.
+// Counters are an interface's counters since its creation, in bytes of whole frames without the check sum,
+// and in packets. On a veth a packet may be a segment of up to 64 KB, counted once with one header.
 type Counters struct {
 	RxBytes, TxBytes     uint64
 	RxPackets, TxPackets uint64
 }
 
-// Sub returns what was counted between the earlier reading and c.
+// Sub returns the difference between c and an earlier reading.
 func (c Counters) Sub(earlier Counters) Counters {
 	return Counters{
 		RxBytes: c.RxBytes - earlier.RxBytes, TxBytes: c.TxBytes - earlier.TxBytes,
@@ -32,9 +31,8 @@ func (c Counters) Sub(earlier Counters) Counters {
 	}
 }
 
-// Command returns a command that will run in the host. `ip netns exec`
-// replaces itself by the program, so the process id is the program's own.
-// The end of ctx kills it.
+// Command returns a command that runs in the host. `ip netns exec` replaces itself by the program, so the
+// process id is the program's. The end of ctx kills it.
 func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", h.netns, name}, args...)...)
 	// A grandchild that holds the output open must not hold up the test.
@@ -42,8 +40,8 @@ func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// Output runs a program in the host, with a time limit, and returns its
-// standard output; the error holds the program's own message.
+// Output runs a program in the host, with a time limit, and returns its standard output; the error contains
+// the program's message.
 func (h *Host) Output(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
 	defer cancel()
@@ -72,8 +70,7 @@ func (h *Host) LinkDown(dev string) {
 	h.IP("link", "set", dev, "down")
 }
 
-// LinkUp brings an interface up. IPv6 addresses and routes that went with
-// LinkDown do not come back.
+// LinkUp brings an interface up. IPv6 addresses and routes that LinkDown removed do not come back.
 func (h *Host) LinkUp(dev string) {
 	h.lab.t.Helper()
 	h.IP("link", "set", dev, "up")
@@ -85,7 +82,7 @@ func (h *Host) Sysctl(name, value string) {
 	h.Must("sysctl", "-q", "-w", name+"="+value)
 }
 
-// Nft loads a ruleset, one rule a line (nft(8) refuses chains on one line).
+// Nft loads a ruleset, one rule per line (nft(8) refuses chains on one line).
 func (h *Host) Nft(ruleset string) {
 	h.lab.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
@@ -142,9 +139,8 @@ func (h *Host) Pids() []int {
 	return pids
 }
 
-// Sockets lists the host's TCP sockets in any state but TIME-WAIT, which the
-// kernel keeps for a minute after a proper end: one line each, as ss(8)
-// prints them.
+// Sockets lists the host's TCP sockets except those in TIME-WAIT, which the kernel keeps for a minute after a
+// proper close: one line each, as ss(8) prints them.
 func (h *Host) Sockets() []string {
 	h.lab.t.Helper()
 	out := h.Must("ss", "-Htan", "exclude", "time-wait")

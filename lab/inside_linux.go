@@ -2,8 +2,8 @@ package lab
 
 import "thru/lab/wire"
 
-// Inside does something in the host, in this process: a socket that it opens
-// is the host's.
+// Inside calls a function of this process in the host's namespace: a socket that it opens belongs to the
+// host.
 func (h *Host) Inside(do func() error) {
 	h.lab.t.Helper()
 	if err := wire.Inside(netnsDir+h.netns, do); err != nil {

@@ -1,13 +1,11 @@
-// Package lab builds test networks out of Linux network namespaces: hosts
-// joined by veth pairs, with rates, sizes and failures that a test chooses.
-// Nothing it sends leaves the machine.
+// Package lab builds test networks from Linux network namespaces: hosts joined by veth pairs, with rates,
+// sizes and failures that a test chooses. Nothing it sends leaves the machine.
 //
-// It drives the programs `ip` and `tc` of iproute2 (ip-netns(8), veth(4),
-// tc-tbf(8)), needs root, and removes what it made when the test ends. What a
-// killed test process left behind is removed by the next one.
+// It runs the programs `ip` and `tc` of iproute2 (ip-netns(8), veth(4), tc-tbf(8)), needs root, and removes
+// what it made when the test ends. The next test process removes the remains of a killed one.
 //
-// A test says what it needs by Require. On a user's machine it is skipped
-// with the reason; with THRU_REQUIRE_LAB=1, as in CI, it fails instead.
+// A test states its needs by Require. On a user's machine a test with unmet needs is skipped with the reason;
+// with THRU_REQUIRE_LAB=1, as in CI, it fails instead.
 package lab
 
 import (
@@ -21,10 +19,10 @@ import (
 	"time"
 )
 
-// prefix begins the name of every namespace of ours: thru-lab-PID-SERIAL-HOST.
+// prefix begins the name of every namespace of a lab: thru-lab-PID-SERIAL-HOST.
 const prefix = "thru-lab-"
 
-// programTimeout bounds each call of ip, tc and the like; they take milliseconds.
+// programTimeout limits each call of ip, tc and the like; they take milliseconds.
 const programTimeout = 20 * time.Second
 
 // Lab is the set of hosts of one test.
@@ -34,8 +32,8 @@ type Lab struct {
 	hosts  []*Host
 }
 
-// New returns an empty lab that is removed when the test ends, whether it
-// passed or not. It first removes labs whose process is gone.
+// New returns an empty lab that is removed when the test ends, whether it passed or not. It first removes
+// labs of processes that no longer run.
 func New(t testing.TB) *Lab {
 	t.Helper()
 	Require(t, Root(), Program("ip"), Program("tc"), Namespaces())
@@ -45,8 +43,7 @@ func New(t testing.TB) *Lab {
 	return l
 }
 
-// newPrefix returns the beginning of namespace names that no other lab has,
-// with the process id that sweep reads.
+// newPrefix returns a unique prefix of namespace names, with the process id that sweep reads.
 func newPrefix() string {
 	return fmt.Sprintf("%s%d-%x-", prefix, os.Getpid(), time.Now().UnixNano()&0xffffffff)
 }
@@ -62,8 +59,8 @@ func (l *Lab) Host(name string) *Host {
 	return h
 }
 
-// remove ends every process in the hosts and deletes them. It carries on
-// after an error, since a half-removed lab is worse than a noisy one.
+// remove ends every process in the hosts and deletes them. It continues after an error, since a partly
+// removed lab is worse than more messages.
 func (l *Lab) remove() {
 	for _, h := range l.hosts {
 		if err := removeNamespace(h.netns); err != nil {
@@ -96,8 +93,8 @@ func sweep(t testing.TB) {
 	}
 }
 
-// stale picks our namespaces from the output of `ip netns list` whose process
-// is not alive. A line is "NAME" or "NAME (id: N)".
+// stale returns the lab namespaces in the output of `ip netns list` whose process is not alive. A line is
+// "NAME" or "NAME (id: N)".
 func stale(list string, alive func(pid int) bool) []string {
 	var names []string
 	for _, line := range strings.Split(list, "\n") {
@@ -115,19 +112,19 @@ func stale(list string, alive func(pid int) bool) []string {
 	return names
 }
 
-// running tells whether a process of that id exists.
+// running reports whether a process with that id exists.
 func running(pid int) bool {
 	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
 	return err == nil
 }
 
-// removeNamespace kills the processes in a namespace and deletes it. A
-// process that survived would keep the namespace and its links alive.
+// removeNamespace kills the processes in a namespace and deletes it. A surviving process would keep the
+// namespace and its links alive.
 func removeNamespace(name string) error {
 	pids, err := namespacePids(name)
 	for _, pid := range pids {
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // gone already: what was wanted
+			_ = p.Kill() // an error means that it has ended already
 		}
 	}
 	if _, deleteErr := run("ip", "netns", "delete", name); deleteErr != nil {
@@ -153,8 +150,8 @@ func namespacePids(name string) ([]int, error) {
 	return pids, nil
 }
 
-// run runs a program with a time limit and returns what it printed. The
-// error holds the command line and the program's own message.
+// run runs a program with a time limit and returns its output. The error contains the command line and the
+// program's message.
 func run(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
 	defer cancel()

@@ -19,29 +19,28 @@ const (
 type Options struct {
 	MTU  int   // of the data link; 0 means 1500
 	Rate int64 // of the data link in each direction, bit/s of frames without preamble and gap; 0 means no cap
-	// Congestion is the congestion control of traffic over the links. Empty
-	// means cubic: the usual default of a CI machine, bbr, paces and so hides
-	// what the link does.
+	// Congestion is the congestion control of traffic over the links; empty means cubic. The default of a CI
+	// machine is often bbr, which paces and so hides the effects of the link.
 	Congestion string
-	Control    bool // join the hosts by a second link, for control alone
+	Control    bool // join the hosts by a second link, only for control
 }
 
-// Link is one veth between the hosts of a Pair: the same name at both ends,
-// an address of each family at each.
+// Link is one veth between the hosts of a Pair: the same name at both ends, and an IPv4 and an IPv6 address
+// at each.
 type Link struct {
 	Dev    string
 	A4, B4 netip.Addr
 	A6, B6 netip.Addr
 }
 
-// Pair is two hosts joined by one link, or by two.
+// Pair is two hosts joined by one or two links.
 type Pair struct {
 	A, B    *Host
 	Data    Link
 	Control Link // zero without Options.Control
 }
 
-// NewPair builds hosts a and b in a lab of their own.
+// NewPair builds hosts a and b in their own lab.
 func NewPair(t testing.TB, o Options) *Pair {
 	t.Helper()
 	l := New(t)
@@ -77,7 +76,7 @@ func (l *Lab) address(a, b *Host, dev string, net int, congestion string) Link {
 		// No duplicate address detection: it keeps an address unusable for a second.
 		h.IP("addr", "add", v6(i+1)+"/64", "dev", dev, "nodad")
 		h.IP("link", "set", dev, "up")
-		// A child namespace refuses the sysctl; the route's attribute is obeyed.
+		// A child namespace refuses the sysctl, but the kernel applies the attribute of a route.
 		h.IP("route", "replace", v4(0)+"/24", "dev", dev, "src", v4(i+1), "congctl", congestion)
 		h.IP("-6", "route", "replace", fmt.Sprintf("fd00:%d::/64", net), "dev", dev, "metric", "128", "congctl", congestion) // the kernel's own has 256
 	}
@@ -88,9 +87,8 @@ func (l *Lab) address(a, b *Host, dev string, net int, congestion string) Link {
 	}
 }
 
-// limit caps what an interface sends with a token bucket (tc-tbf(8)), which
-// counts frames without preamble, check sum and gap. A bucket under 256 KB
-// costs rate: the kernel hands over 64 KB at a time.
+// limit limits what an interface sends with a token bucket (tc-tbf(8)), which counts frames without preamble,
+// check sum and gap. A bucket below 256 KB reduces the rate: the kernel passes 64 KB at a time.
 func (h *Host) limit(dev string, rate int64) {
 	h.lab.t.Helper()
 	const bucketTime, queueTime = time.Millisecond, 20 * time.Millisecond

@@ -13,14 +13,14 @@ import (
 // test into a failed one.
 const RequireVariable = "THRU_REQUIRE_LAB"
 
-// Need is something a test cannot do without.
+// Need is a requirement of a test.
 type Need struct {
 	name  string
 	check func() error
 }
 
-// Require skips the test with the reason where a need is not met, or fails it
-// where THRU_REQUIRE_LAB=1 says that this machine must meet it.
+// Require skips the test with the reason if a need is not met, or fails it if THRU_REQUIRE_LAB=1 declares
+// that this machine must meet it.
 func Require(t testing.TB, needs ...Need) {
 	t.Helper()
 	for _, n := range needs {
@@ -35,7 +35,7 @@ func Require(t testing.TB, needs ...Need) {
 	}
 }
 
-// Root is the need for the privileges of root.
+// Root is the need for root privileges.
 func Root() Need {
 	return Need{"root", func() error {
 		if uid := os.Geteuid(); uid != 0 {
@@ -53,9 +53,8 @@ func Program(name string) Need {
 	}}
 }
 
-// Namespaces is the need for a kernel that lets us make network namespaces
-// joined by veth and shape them: a container without CAP_NET_ADMIN or
-// CAP_SYS_ADMIN has a root that may not.
+// Namespaces is the need for a kernel that allows network namespaces joined by veth, and shaping: in a
+// container without CAP_NET_ADMIN or CAP_SYS_ADMIN root may not create them.
 func Namespaces() Need {
 	return Need{"network namespaces", func() (err error) {
 		if runtime.GOOS != "linux" {

@@ -14,8 +14,8 @@ const (
 	FarDev  = "far"
 )
 
-// NewRouted builds hosts a, r and b in a lab of their own. Both hosts reach
-// the other by r; mtu is that of all four interfaces.
+// NewRouted builds hosts a, r and b in their own lab. Each host reaches the other through r; mtu is that of
+// all four interfaces.
 func NewRouted(t testing.TB, mtu int) *Routed {
 	t.Helper()
 	l := New(t)
@@ -35,5 +35,5 @@ func NewRouted(t testing.TB, mtu int) *Routed {
 	return x
 }
 
-// Addr is where B is reached.
+// Addr returns the address of B.
 func (x *Routed) Addr() string { return x.Far.A4.String() }

@@ -7,17 +7,14 @@ import (
 	"time"
 )
 
-// Settings are what can be set of a host and of its interfaces, as the programs
-// of the system show it: kernel parameters of the namespace, offloads, rings,
-// channels, coalescing, pause, RSS, links, addresses, routes, queues and their
-// CPUs, and the CPUs of the machine's interrupts. Two that are equal are equal
-// byte for byte.
+// Settings holds the settings of a host and its interfaces as the system's programs print them: kernel
+// parameters of the namespace, offloads, rings, channels, coalescing, pause, RSS, links, addresses, routes,
+// queues and their CPUs, and the CPUs of the machine's interrupts. Equal settings are equal byte for byte.
 type Settings string
 
-// settingsScript prints them in sections. What a driver does not know is an
-// error message, which is as good a text as any. Counters, ages and what only
-// says what goes on are left out; so is what ip(8) says of a namespace that another
-// test is making.
+// settingsScript prints them in sections. If a driver lacks a setting, the error message takes its place. It
+// omits counters, ages and other volatile values, and ip(8)'s messages about a namespace that another test is
+// creating.
 const settingsScript = `
 section() { echo "== $*"; "$@" 2>&1 | grep -v "Peer netns reference is invalid"; }
 parameters() { sysctl -a 2>/dev/null | grep '^net\.' | grep -v -e nf_conntrack_count -e ndisc_notify; }
@@ -39,11 +36,10 @@ done
 section files /proc/irq/*/smp_affinity_list /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor
 `
 
-// tentative is what ip says of an address that the kernel still asks its
-// neighbours about: it goes away by itself.
+// tentative marks an address during duplicate address detection: the mark disappears by itself.
 const tentative = " tentative"
 
-// Settings reads them. It waits until all addresses can be used.
+// Settings reads the settings. It waits until all addresses are usable.
 func (h *Host) Settings() Settings {
 	h.lab.t.Helper()
 	const limit = 10 * time.Second
@@ -58,9 +54,8 @@ func (h *Host) Settings() Settings {
 	}
 }
 
-// Changes lists the lines that differ, each behind its section: those that are
-// gone with "-", those that are new with "+". It is empty where both are equal,
-// and never else.
+// Changes lists the lines that differ, each after its section: removed ones with "-", new ones with "+". It
+// is empty only if both are equal.
 func (s Settings) Changes(now Settings) []string {
 	if s == now {
 		return nil
@@ -83,7 +78,7 @@ func (s Settings) Changes(now Settings) []string {
 	return all
 }
 
-// lines are those of the text, each behind its section.
+// lines returns the lines of the text, each after its section.
 func (s Settings) lines() []string {
 	var all []string
 	section := ""

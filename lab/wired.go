@@ -14,31 +14,28 @@ import (
 // netnsDir is where ip-netns(8) keeps namespaces.
 const netnsDir = "/var/run/netns/"
 
-// wiredBuffer is what a TCP socket's buffers may grow to, bytes: 5 Gb/s over 50 ms
-// need half of it.
+// wiredBuffer is the maximum of a TCP socket's buffers, in bytes: 5 Gb/s over 50 ms need half of it.
 const wiredBuffer = 64 << 20
 
-// WiredOptions of a Wired. The zero value is a fast path of MTU 1500 with
-// cubic, and hosts that may have 64 MB on the way.
+// WiredOptions configure a Wired. The zero value is a fast path of MTU 1500 with cubic, and hosts that may
+// have 64 MB in flight.
 type WiredOptions struct {
 	AtoB, BtoA wire.Impairment
 	MTU        int    // of the devices at both hosts; 0 means 1500
 	Congestion string // congestion control over the path; empty means cubic
 	NoOffloads bool   // the hosts segment packets and compute checksums themselves
-	// KernelBuffers leaves tcp_rmem and tcp_wmem as the kernel has them. Else
-	// both may grow to 64 MB, so that the path binds and not a buffer.
+	// KernelBuffers keeps the kernel's tcp_rmem and tcp_wmem. Otherwise both may grow to 64 MB, so that the
+	// path limits the rate and not a buffer.
 	KernelBuffers bool
 }
 
-// Wired is two hosts joined by a path in user space (package wire): a Pair
-// whose Data link does what a test asks of it.
+// Wired is two hosts joined by a path in user space (package wire): a Pair whose Data link a test can impair.
 type Wired struct {
 	*Pair
 	Wire *wire.Wire
 }
 
-// NewWired builds hosts a and b in a lab of their own, with the names and
-// addresses of NewPair.
+// NewWired builds hosts a and b in their own lab, with the names and addresses of NewPair.
 func NewWired(t testing.TB, o WiredOptions) *Wired {
 	t.Helper()
 	l := New(t)
@@ -70,8 +67,7 @@ func NewWired(t testing.TB, o WiredOptions) *Wired {
 	return x
 }
 
-// meet tells a host where its neighbour is, so that no packet waits for an
-// answer that the path delays or loses.
+// meet sets a host's neighbour entries, so that no packet waits for an answer that the path delays or loses.
 func (x *Wired) meet(h, neighbour *Host, addrs ...netip.Addr) {
 	mac := strings.TrimSpace(neighbour.Must("cat", "/sys/class/net/"+DataDev+"/address"))
 	for _, addr := range addrs {

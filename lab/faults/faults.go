@@ -1,9 +1,8 @@
-// Package faults is a table of paths with something wrong, each made of
-// network namespaces with real kernels and real traffic, and of what thru must
-// say of it. With them stand healthy paths, of which it must say nothing.
+// Package faults is a table of faulty paths, each made of network namespaces with real kernels and real
+// traffic, and of the diagnosis that thru must give. It also has healthy paths, for which thru must report
+// nothing.
 //
-// `make faults` measures all of them, one after the other, and prints what was
-// said. It needs root and a quiet machine.
+// `make faults` measures all of them in turn and prints the diagnoses. It needs root and a quiet machine.
 package faults
 
 import (
@@ -14,35 +13,35 @@ import (
 	"thru/lab"
 )
 
-// Fault is one path with what is wrong with it.
+// Fault is one path and its fault.
 type Fault struct {
 	Name    string   // stable, kebab-case, unique
-	About   string   // what is wrong, in a few words
-	Forward *Want    // of the data from the client; nil does not measure that direction
-	Back    *Want    // of the data to the client
-	Args    []string // of the command, beside the end point
+	About   string   // the fault in a few words
+	Forward *Want    // for data from the client; nil: do not measure this direction
+	Back    *Want    // for data to the client
+	Args    []string // of the command, in addition to the end point
 	Needs   []lab.Need
-	Build   func(t testing.TB) *Scene // what it makes goes with the test
+	Build   func(t testing.TB) *Scene // cleaned up after the test
 }
 
-// Want is what must be said of one direction.
+// Want is the expected diagnosis of one direction.
 type Want struct {
 	Cause string   `json:"cause"`        // id of the first finding
-	Or    []string `json:"or,omitempty"` // causes that are as right; Why says why
+	Or    []string `json:"or,omitempty"` // other correct causes; Why explains them
 	Why   string   `json:"why,omitempty"`
-	Place string   `json:"place,omitempty"` // measure.AtSender and so on; empty where several are right
-	With  string   `json:"with,omitempty"`  // a cause that must be found too, first or not
+	Place string   `json:"place,omitempty"` // measure.AtSender and so on; empty if several are correct
+	With  string   `json:"with,omitempty"`  // a cause that must also be found, in any place
 }
 
-// Scene is two hosts in which a Fault can be seen.
+// Scene is two hosts that show a Fault.
 type Scene struct {
-	Client, Server *lab.Host // without a server the client measures itself
+	Client, Server *lab.Host // without a server the client tests itself
 	Target         string    // address of the server
-	// In front of the program, such as a shell that joins a control group.
+	// Command prefixes, such as a shell that joins a control group.
 	ClientBy, ServerBy []string
-	// During runs beside the command and ends with ctx; nil does nothing.
+	// During runs concurrently with the command and ends with ctx; nil does nothing.
 	During func(ctx context.Context)
 }
 
-// Healthy are the causes that say that nothing is wrong.
+// Healthy returns the causes that mean that nothing is wrong.
 func Healthy() []string { return []string{"link-rate", measure.CauseNone} }

@@ -10,23 +10,22 @@ import (
 	"thru/internal/measure"
 )
 
-// Row is what came of one direction of a fault.
+// Row is the outcome of one direction of a fault.
 type Row struct {
 	Fault     string
 	Direction string // "->" from the client, "<-" to it; of captures "s", "r" or "sr": at the sender, the receiver, both
 	Want      Want
-	Cause     string // of the first finding; empty where there was none
+	Cause     string // of the first finding; empty without one
 	Place     string
-	Degree    string // confidence of it
+	Degree    string // its confidence
 	Bps       float64
 	Elapsed   time.Duration
 	Found     []string // causes of all findings
-	False     []string // of these, such as are certain and do not hold
+	False     []string // certain findings that are wrong
 	Trouble   string   // why there is no finding
 }
 
-// Judge says what a document says of a fault: a row for each direction that
-// is wanted.
+// Judge compares a document with a fault: a row for each wanted direction.
 func Judge(f Fault, d *measure.Document) []Row {
 	var rows []Row
 	for _, x := range []struct {
@@ -44,7 +43,7 @@ func Judge(f Fault, d *measure.Document) []Row {
 	return rows
 }
 
-// read takes over what a cell of a document says.
+// read copies the diagnosis of a cell.
 func (r *Row) read(d *measure.Document, c *measure.Cell) {
 	switch {
 	case c == nil && d.Error != nil:
@@ -63,7 +62,7 @@ func (r *Row) read(d *measure.Document, c *measure.Cell) {
 	}
 }
 
-// baseCell is the cell of the traffic that was asked for, of one direction.
+// baseCell returns the cell of one direction's requested traffic.
 func baseCell(d *measure.Document, forward bool) *measure.Cell {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -71,14 +70,14 @@ func baseCell(d *measure.Document, forward bool) *measure.Cell {
 			continue
 		}
 		captured := len(c.Runs) > 0 && len(c.Runs[0].Flows) > 0 && c.Runs[0].Flows[0].Sender != nil && c.Runs[0].Flows[0].Sender.Reported == measure.ByCapture
-		if captured || (c.From == "local") == forward { // a file has one direction alone
+		if captured || (c.From == "local") == forward { // a capture file has only one direction
 			return c
 		}
 	}
 	return nil
 }
 
-// Right tells whether the first finding is the one that is wanted.
+// Right reports whether the first finding is the expected one.
 func (r Row) Right() bool {
 	if len(r.False) > 0 || r.Want.Cause == "" && r.Trouble != "" {
 		return false
@@ -92,17 +91,17 @@ func (r Row) Right() bool {
 	return (r.Cause == r.Want.Cause && (r.Want.Place == "" || r.Place == r.Want.Place)) || slices.Contains(r.Want.Or, r.Cause)
 }
 
-// FalseAlarm tells whether something was found where nothing is wrong.
+// FalseAlarm reports whether something was found on a healthy path.
 func (r Row) FalseAlarm() bool {
 	return !r.Right() && slices.Contains(Healthy(), r.Want.Cause) && r.Trouble == ""
 }
 
-// WrongCertain tells of the worst: a wrong word that allows no doubt.
+// WrongCertain reports the worst case: a wrong finding with certainty.
 func (r Row) WrongCertain() bool {
 	return len(r.False) > 0 || !r.Right() && r.Degree == measure.Certain
 }
 
-// String is the row as a line of the table.
+// String returns the row as a line of the table.
 func (r Row) String() string {
 	want, found, verdict := cmp.Or(r.Want.Cause, "silent"), cmp.Or(r.Cause, "nothing"), "ok"
 	switch {

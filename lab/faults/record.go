@@ -9,8 +9,8 @@ import (
 	"thru/internal/measure"
 )
 
-// Record is a fault with the document of its measurement, from which the
-// diagnosis is made anew by a test of package diagnose.
+// Record is a fault with the document of its measurement. A test of package diagnose repeats the diagnosis
+// from it.
 type Record struct {
 	Fault    string            `json:"fault"`
 	About    string            `json:"about"`
@@ -19,12 +19,12 @@ type Record struct {
 	Document *measure.Document `json:"document"`
 }
 
-// Judge says what the diagnosis that the document has now says of the fault.
+// Judge compares the document's current diagnosis with the fault.
 func (r Record) Judge() []Row {
 	return Judge(Fault{Name: r.Fault, Forward: r.Forward, Back: r.Back}, r.Document)
 }
 
-// ReadRecord reads what Write wrote, also by an earlier schema of documents.
+// ReadRecord reads what Write wrote, including documents of an earlier schema.
 func ReadRecord(from io.Reader) (r Record, err error) {
 	z, err := gzip.NewReader(from)
 	if err == nil {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// together is how far apart segments of a super-packet may leave and still be
-// given to the other end as one, in nanoseconds: a NIC that coalesces waits as long.
+// together is the largest time in ns between segments of a super-packet that still arrive as one: a NIC that
+// coalesces waits as long.
 const together = int64(250 * time.Microsecond)
 
-// direction takes the frames of one end and says which of them reach the other,
-// when, and in which pieces. It does no I/O.
+// direction takes the frames of one end and decides which of them reach the other, when, and in which pieces.
+// It does no I/O.
 type direction struct {
 	impairment       *treatment
 	held             store
@@ -19,8 +19,8 @@ type direction struct {
 	reply            [vnetSize + ethernetSize + 1280]byte // an ICMP error
 }
 
-// take treats a frame of n bytes in a buffer, of which it becomes a user. What
-// it returns, if anything, is an ICMP error for the end that sent it.
+// take processes a frame of n bytes in a buffer, and adds a user to the buffer. It may return an ICMP error
+// for the sending end.
 func (d *direction) take(now int64, b *buffer, n int) []byte {
 	f := parse(b.data[:n])
 	count := f.segments()
@@ -42,8 +42,8 @@ func (d *direction) take(now int64, b *buffer, n int) []byte {
 	return nil
 }
 
-// judgeAll sends the segments of a frame on their way, as many as possible in
-// one piece, and tells whether one was too large.
+// judgeAll sends the segments of a frame, in as few pieces as possible, and reports whether one was too
+// large.
 func (d *direction) judgeAll(now int64, b *buffer, f *frame, count int) (large bool) {
 	flow := f.flow()
 	var p piece
@@ -77,10 +77,10 @@ func (d *direction) judgeAll(now int64, b *buffer, f *frame, count int) (large b
 	return large
 }
 
-// piece is a number of segments in sequence that leave together.
+// piece is a number of consecutive segments that leave together.
 type piece struct {
 	from, count int
-	first, last int64 // when the first and the last of them leave
+	first, last int64 // when the first and the last segment leave
 }
 
 func (p *piece) add(i int, leaves int64) {
@@ -91,7 +91,7 @@ func (p *piece) add(i int, leaves int64) {
 	p.last = leaves
 }
 
-// flush sends a piece, if there is anything in it, and empties it.
+// flush sends a piece, unless it is empty, and empties it.
 func (d *direction) flush(b *buffer, f *frame, p *piece) {
 	if p.count > 0 {
 		d.send(b, f, p)
@@ -99,7 +99,7 @@ func (d *direction) flush(b *buffer, f *frame, p *piece) {
 	p.count = 0
 }
 
-// send puts a piece on its way when its last segment is through.
+// send queues a piece to leave with its last segment.
 func (d *direction) send(b *buffer, f *frame, p *piece) {
 	out := d.held.parcel(b)
 	out.leaves, out.count = p.last, Count{}
@@ -128,7 +128,7 @@ func (d *direction) drop(what fate, size int) {
 	}
 }
 
-// answer makes the ICMP error for a frame that is larger than the MTU.
+// answer returns the ICMP error for a frame that exceeds the MTU.
 func (d *direction) answer(f *frame) []byte {
 	router := d.router4
 	if f.v6 {

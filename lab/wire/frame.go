@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// Sizes of what stands before the payload, bytes.
+// Sizes of the headers before the payload, in bytes.
 const (
 	vnetSize     = 10 // struct virtio_net_hdr of linux/virtio_net.h
 	ethernetSize = 14
@@ -10,7 +10,7 @@ const (
 	ipv6Size     = 40
 	tcpSize      = 20
 	udpSize      = 8
-	// headMax holds all of them with the options of IPv4 and TCP.
+	// headMax has room for all of them with the options of IPv4 and TCP.
 	headMax = vnetSize + ethernetSize + 60 + 60
 )
 
@@ -28,7 +28,7 @@ const (
 	gsoECN        = 0x80
 )
 
-// Numbers of protocols.
+// Protocol numbers.
 const (
 	etherIPv4, etherIPv6     = 0x0800, 0x86dd
 	protoICMP                = 1
@@ -38,20 +38,19 @@ const (
 	flagCWR                  = 0x80
 )
 
-// frame is what came from a TAP device in one read: a virtio-net header and an
-// Ethernet frame, and where the parts of it begin.
+// frame is one read from a TAP device: a virtio-net header and an Ethernet frame, with the offsets of its
+// parts.
 type frame struct {
 	raw       []byte
-	ip        int // where the IP header begins; 0: not IP, or one that is cut short
-	transport int // where the TCP or UDP header begins; 0: neither, or a later fragment
-	payload   int // where the payload begins; 0 without a transport
+	ip        int // offset of the IP header; 0: not IP, or truncated
+	transport int // offset of the TCP or UDP header; 0: neither, or a later fragment
+	payload   int // offset of the payload; 0 without a transport
 	v6        bool
 	proto     byte
-	segment   int // payload of each segment but the last; 0: this is one packet
+	segment   int // payload of each segment but the last; 0: a single packet
 }
 
-// parse finds the parts of what was read. Frames that it does not know, or that
-// are cut short, have none, and are one packet.
+// parse finds the parts of a frame. Unknown or truncated frames have no parts and are one packet.
 func parse(raw []byte) frame {
 	f := frame{raw: raw}
 	if len(raw) < vnetSize+ethernetSize+ipv4Size {
@@ -105,7 +104,7 @@ func (f *frame) parseTransport(at int) {
 	}
 }
 
-// segments is how many packets the frame is on a wire.
+// segments returns how many packets the frame is on a wire.
 func (f *frame) segments() int {
 	if f.segment == 0 {
 		return 1
@@ -113,7 +112,7 @@ func (f *frame) segments() int {
 	return (len(f.raw) - f.payload + f.segment - 1) / f.segment
 }
 
-// size is that of segment i on a wire, bytes of its Ethernet frame.
+// size returns the size of segment i on a wire, in bytes of its Ethernet frame.
 func (f *frame) size(i int) int {
 	if f.segment == 0 {
 		return len(f.raw) - vnetSize
@@ -122,8 +121,8 @@ func (f *frame) size(i int) int {
 	return f.payload - vnetSize + min(f.segment, len(f.raw)-from)
 }
 
-// flow is a hash of addresses and ports, or of addresses alone where there are
-// no ports: packets of one connection share it, in every run.
+// flow returns a hash of addresses and ports, or only of addresses without ports: packets of one connection
+// share it, in every run.
 func (f *frame) flow() uint64 {
 	if f.ip == 0 {
 		return 0
@@ -138,10 +137,10 @@ func (f *frame) flow() uint64 {
 			h = (h ^ uint64(b)) * prime
 		}
 	}
-	return h ^ h>>32 // the low bits of FNV alone hardly mix
+	return h ^ h>>32 // the low bits of FNV alone mix poorly
 }
 
-// addresses are those of the IP header, source first.
+// addresses returns the addresses of the IP header, source first.
 func (f *frame) addresses() []byte {
 	if f.v6 {
 		return f.raw[f.ip+8 : f.ip+ipv6Size]
@@ -149,9 +148,8 @@ func (f *frame) addresses() []byte {
 	return f.raw[f.ip+12 : f.ip+ipv4Size]
 }
 
-// cut makes the headers of segments from to to-1 as a frame of their own, in
-// head, and returns their length with the payload that follows. What is left
-// of a super-packet is one again where it holds more than one segment.
+// cut writes the headers for segments from to to-1 as a separate frame to head, and returns their length and
+// the payload. The result is a super-packet if it has more than one segment.
 func (f *frame) cut(head []byte, from, to int) (int, []byte) {
 	begin := f.payload + from*f.segment
 	end := min(f.payload+to*f.segment, len(f.raw))
@@ -184,8 +182,8 @@ func (f *frame) cutIP(head []byte, from, length int) {
 	binary.BigEndian.PutUint16(ip[10:], ^fold(sum(0, ip)))
 }
 
-// cutTransport writes what differs between the segments of TCP and UDP, and the
-// checksum of the pseudo header, to which the payload is added later.
+// cutTransport writes the fields that differ between the segments of TCP and UDP, and the checksum of the
+// pseudo header, to which the payload is added later.
 func (f *frame) cutTransport(head []byte, from int, last bool, length int) {
 	h, offset := head[f.transport:], 6
 	if f.proto == protoTCP {
@@ -204,7 +202,7 @@ func (f *frame) cutTransport(head []byte, from int, last bool, length int) {
 	binary.BigEndian.PutUint16(h[offset:], fold(f.pseudo(length)))
 }
 
-// pseudo is the sum of the pseudo header of TCP, UDP and ICMPv6.
+// pseudo returns the sum of the pseudo header of TCP, UDP and ICMPv6.
 func (f *frame) pseudo(length int) uint32 {
 	return sum(uint32(f.proto)+uint32(length), f.addresses())
 }
@@ -220,7 +218,7 @@ func sum(to uint32, b []byte) uint32 {
 	return to
 }
 
-// fold makes 16 bits of a sum.
+// fold reduces a sum to 16 bits.
 func fold(s uint32) uint16 {
 	s = s>>16 + s&0xffff
 	return uint16(s>>16 + s)

@@ -12,23 +12,21 @@ const (
 	routerTTL  = 64
 )
 
-// mayFragment tells whether IPv4 allows a router to fragment the packet. The
-// sender is told nothing then.
+// mayFragment reports whether IPv4 allows a router to fragment the packet. Then the sender gets no error.
 func (f *frame) mayFragment() bool {
 	return !f.v6 && f.raw[f.ip+6]&0x40 == 0
 }
 
-// tooBig writes the error for a packet that is larger than mtu, from router to
-// its sender, and returns it with a virtio-net header: ICMP "fragmentation
-// needed" (RFC 1191) or ICMPv6 "packet too big" (RFC 4443). It is empty where
-// there is no router of that family.
+// tooBig writes the error for a packet larger than mtu, from router to its sender, and returns it with a
+// virtio-net header: ICMP "fragmentation needed" (RFC 1191) or ICMPv6 "packet too big" (RFC 4443). It returns
+// nil if there is no router of that family.
 func (f *frame) tooBig(to []byte, mtu int, router netip.Addr) []byte {
 	if router.Is6() != f.v6 || !router.IsValid() {
 		return nil
 	}
 	clear(to[:vnetSize])
 	n := vnetSize
-	n += copy(to[n:], f.raw[vnetSize+6:vnetSize+12]) // back to who sent it
+	n += copy(to[n:], f.raw[vnetSize+6:vnetSize+12]) // back to the sender
 	n += copy(to[n:], f.raw[vnetSize:vnetSize+6])
 	n += copy(to[n:], f.raw[vnetSize+12:f.ip])
 	if f.v6 {

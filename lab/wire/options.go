@@ -11,9 +11,8 @@ const (
 	optionTimestamps      = 8
 )
 
-// rewrite takes away and lowers options of a SYN or SYN-ACK in place, and tells
-// whether it changed one. Options are replaced by as many that say nothing, so
-// lengths stay.
+// rewrite removes or lowers options of a SYN or SYN-ACK in place, and reports whether it changed one. It
+// overwrites removed options with no-ops, so lengths stay.
 func (w *Impairment) rewrite(f *frame) bool {
 	if f.proto != protoTCP || f.transport == 0 || f.raw[f.transport+13]&flagSYN == 0 {
 		return false
@@ -26,7 +25,7 @@ func (w *Impairment) rewrite(f *frame) bool {
 			continue
 		}
 		if len(o) < 2 || int(o[1]) < 2 || int(o[1]) > len(o) {
-			break // no option any more: what follows has no beginning
+			break // a malformed option: the next has no known start
 		}
 		w.rewriteOption(o[:o[1]:o[1]])
 		o = o[o[1]:]
@@ -35,7 +34,7 @@ func (w *Impairment) rewrite(f *frame) bool {
 	if before == after {
 		return false
 	}
-	if f.raw[vnetFlags]&flagNeedsCsum == 0 { // else it is computed when all has been changed
+	if f.raw[vnetFlags]&flagNeedsCsum == 0 { // else the checksum is computed after all changes
 		c := ^binary.BigEndian.Uint16(h[16:])
 		binary.BigEndian.PutUint16(h[16:], ^fold(uint32(c)+uint32(^fold(before))+uint32(fold(after)))) // RFC 1624
 	}

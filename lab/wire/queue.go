@@ -8,26 +8,25 @@ type buffer struct {
 	users int
 }
 
-// sizes are those of buffers: most frames are short, and a path may hold many.
-// The last holds what a kernel hands over at most, 64 KB with all headers.
+// sizes are the sizes of buffers: most frames are short, and a path may hold many. The last holds the largest
+// frame of a kernel, 64 KB with all headers.
 var sizes = [...]int{256, 2 << 10, 10 << 10, 32 << 10, 64<<10 + headMax}
 
-// largest is the place of the last of sizes.
+// largest is the index of the last size.
 const largest = len(sizes) - 1
 
-// parcel is what is on its way: a frame, or some segments of one under headers
-// of their own.
+// parcel is a queued frame, or some segments of one with their own headers.
 type parcel struct {
-	leaves int64  // when it is given to the other end, ns since the path began
-	order  uint64 // of coming in, which decides among equals
+	leaves int64  // when it reaches the other end, ns since the path began
+	order  uint64 // order of arrival, which decides between equal times
 	head   [headMax]byte
-	headed int // bytes of head that are used
+	headed int // used bytes of head
 	body   []byte
 	memory *buffer
 	count  Count
 }
 
-// parcels is a heap of those on their way, the next to leave first.
+// parcels is a heap of queued parcels, the next to leave first.
 type parcels []*parcel
 
 func (p parcels) Len() int      { return len(p) }
@@ -45,8 +44,7 @@ func (p *parcels) Pop() any {
 	return x
 }
 
-// store holds the parcels on their way, and those and the buffers that are free
-// again: once a path has filled, it allocates nothing.
+// store holds the queued parcels, and free parcels and buffers: a filled path allocates nothing more.
 type store struct {
 	impairment parcels
 	order      uint64
@@ -54,7 +52,7 @@ type store struct {
 	buffers    [len(sizes)][]*buffer
 }
 
-// class is the place in sizes of the smallest that holds n bytes.
+// class returns the index in sizes of the smallest buffer that holds n bytes.
 func class(n int) int {
 	for i, size := range sizes {
 		if n <= size {
@@ -64,7 +62,7 @@ func class(n int) int {
 	return largest
 }
 
-// buffer returns one of a class, with one user.
+// buffer returns a buffer of a class, with one user.
 func (s *store) buffer(class int) *buffer {
 	free := s.buffers[class]
 	if len(free) == 0 {
@@ -76,7 +74,7 @@ func (s *store) buffer(class int) *buffer {
 	return b
 }
 
-// release says that a user of a buffer is gone.
+// release removes a user of a buffer.
 func (s *store) release(b *buffer) {
 	if b.users--; b.users == 0 {
 		i := class(len(b.data))
@@ -84,7 +82,7 @@ func (s *store) release(b *buffer) {
 	}
 }
 
-// parcel returns one over a buffer, which has it as one more user.
+// parcel returns a parcel over a buffer, and adds a user to it.
 func (s *store) parcel(b *buffer) *parcel {
 	b.users++
 	if len(s.parcels) == 0 {
@@ -96,14 +94,14 @@ func (s *store) parcel(b *buffer) *parcel {
 	return p
 }
 
-// send puts a parcel on its way.
+// send queues a parcel.
 func (s *store) send(p *parcel) {
 	s.order++
 	p.order = s.order
 	heap.Push(&s.impairment, p)
 }
 
-// next is when the next parcel leaves; ok is false where none is on its way.
+// next returns when the next parcel leaves; ok is false if none is queued.
 func (s *store) next() (leaves int64, ok bool) {
 	if len(s.impairment) == 0 {
 		return 0, false
@@ -111,10 +109,10 @@ func (s *store) next() (leaves int64, ok bool) {
 	return s.impairment[0].leaves, true
 }
 
-// take takes the next parcel off its way. The caller hands it to done.
+// take removes the next parcel from the queue. The caller passes it to done.
 func (s *store) take() *parcel { return heap.Pop(&s.impairment).(*parcel) }
 
-// done keeps a parcel that has left for the next one.
+// done keeps a parcel that has left for reuse.
 func (s *store) done(p *parcel) {
 	s.release(p.memory)
 	s.parcels = append(s.parcels, p)

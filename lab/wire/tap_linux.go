@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the owner of a TAP device accepts in super-packets (linux/if_tun.h);
-// the last two are missing before Linux 6.2.
+// Super-packets that the owner of a TAP device accepts (linux/if_tun.h); the last two are missing before
+// Linux 6.2.
 const (
 	offloadCsum = 0x01
 	offloadTSO  = 0x02 | 0x04
 	offloadUSO  = 0x20 | 0x40
 )
 
-// openTAP makes a TAP device and returns its descriptor, which does not block.
-// The device is gone when it is closed.
+// openTAP creates a TAP device and returns its non-blocking descriptor. Closing it removes the device.
 func openTAP(e End, noOffloads bool) (fd int, err error) {
 	fd = -1
 	err = Inside(e.Netns, func() (err error) {
@@ -30,8 +29,8 @@ func openTAP(e End, noOffloads bool) (fd int, err error) {
 	return fd, nil
 }
 
-// Inside does something in a network namespace; an empty path is the caller's.
-// What it makes there, such as a socket, stays in it.
+// Inside calls do in a network namespace; an empty path is the caller's. What do creates there, such as a
+// socket, stays in it.
 func Inside(path string, do func() error) error {
 	if path == "" {
 		return do()
@@ -51,8 +50,8 @@ func Inside(path string, do func() error) error {
 	if err = unix.Setns(there, unix.CLONE_NEWNET); err == nil {
 		err = do()
 	}
-	// The way back matters: the first thread of a process never ends, and what
-	// it is in counts as the namespace of the process.
+	// Switching back is essential: the first thread of a process never ends, and its namespace counts as that
+	// of the process.
 	if back := unix.Setns(home, unix.CLONE_NEWNET); back != nil {
 		return errors.Join(err, back) // still locked: no other goroutine may run in that namespace
 	}
@@ -60,7 +59,7 @@ func Inside(path string, do func() error) error {
 	return err
 }
 
-// makeTAP makes a device in the thread's namespace.
+// makeTAP creates a device in the thread's namespace.
 func makeTAP(dev string, noOffloads bool) (int, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// defaultQueue and defaultPoliceBurst are the time that a queue and a bucket
-// are worth whose size was not given.
+// defaultQueue and defaultPoliceBurst are the default sizes of a queue and a bucket, as time at the rate.
 const (
 	defaultQueue       = 20 * time.Millisecond
 	defaultPoliceBurst = 10 * time.Millisecond
 )
 
-// fate is what becomes of a packet.
+// fate is what happens to a packet.
 type fate int
 
 const (
@@ -23,18 +22,18 @@ const (
 	queueFull
 )
 
-// treatment is a Way at work: its limits and its chance.
+// treatment is the state of an Impairment: its limits and its random source.
 type treatment struct {
 	Impairment
 	chance     *rand.Rand
-	losing     bool // a burst of losses lasts
+	losing     bool // within a burst of losses
 	police     *limiter
 	peak, rate *limiter
 	members    []*limiter
 	flows      map[uint64]*limiter
 }
 
-// newTreatment makes the limits of a way.
+// newTreatment returns the state of an impairment.
 func newTreatment(w Impairment) *treatment {
 	t := &treatment{
 		Impairment: w,
@@ -50,8 +49,8 @@ func newTreatment(w Impairment) *treatment {
 	return t
 }
 
-// judge says what becomes of a packet of a flow, and when it leaves: size is
-// that of its frame in bytes, ip whether the MTU holds for it.
+// judge returns what happens to a packet of a flow, and when it leaves: size is that of its frame in bytes,
+// ip whether the MTU applies.
 func (t *treatment) judge(now int64, size int, ip bool, flow uint64) (fate, int64) {
 	if t.MTU > 0 && ip && size-ethernetSize > t.MTU {
 		return tooLarge, 0
@@ -71,8 +70,8 @@ func (t *treatment) judge(now int64, size int, ip bool, flow uint64) (fate, int6
 	return passes, int64(at) + int64(t.Delay)
 }
 
-// loses draws whether a packet is lost. Bursts are Gilbert's: in the lossy
-// state every packet is lost, and the state lasts LossBurst packets on average.
+// loses draws whether a packet is lost. Bursts follow Gilbert's model: in the lossy state every packet is
+// lost, and the state lasts LossBurst packets on average.
 func (t *treatment) loses() bool {
 	if t.Loss <= 0 || t.LossBurst <= 1 || t.Loss >= 1 {
 		return t.draw(t.Loss)
@@ -85,12 +84,12 @@ func (t *treatment) loses() bool {
 	return t.losing
 }
 
-// draw is true in this share of the cases.
+// draw returns true with probability share.
 func (t *treatment) draw(share float64) bool {
 	return share > 0 && t.chance.Float64() < share
 }
 
-// member is the limit of the link that a flow takes.
+// member returns the limit of the link that a flow takes.
 func (t *treatment) member(flow uint64) *limiter {
 	if len(t.members) == 0 {
 		return nil
@@ -98,7 +97,7 @@ func (t *treatment) member(flow uint64) *limiter {
 	return t.members[flow%uint64(len(t.members))]
 }
 
-// ofFlow is the limit of a flow by itself.
+// ofFlow returns the limit of a single flow.
 func (t *treatment) ofFlow(flow uint64) *limiter {
 	if t.PerFlowRate <= 0 {
 		return nil

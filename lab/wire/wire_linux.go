@@ -16,14 +16,14 @@ import (
 type Wire struct {
 	taps       [2]int // descriptors of the devices of A and of B
 	forwarders [2]*forwarder
-	stop       int // an eventfd: readable when the threads shall end
+	stop       int // an eventfd: readable when the threads must end
 	stopped    atomic.Bool
 	threads    sync.WaitGroup
 	close      func() error
 }
 
-// New makes both devices and starts a thread a direction. The devices are
-// down and have no addresses: the caller sets them up.
+// New creates both devices and starts a thread for each direction. The devices are down and have no
+// addresses: the caller configures them.
 func New(o Options) (*Wire, error) {
 	w := &Wire{taps: [2]int{-1, -1}}
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -47,8 +47,8 @@ func New(o Options) (*Wire, error) {
 	return w, nil
 }
 
-// Set changes what happens in a direction from now on. Packets that are on
-// their way keep their time; buckets, queues and chance begin anew.
+// Set changes the impairment of a direction from now on. Queued packets keep their times; buckets, queues and
+// the random source start anew.
 func (w *Wire) Set(d Direction, direction Impairment) {
 	m := w.forwarders[d]
 	m.mu.Lock()
@@ -64,7 +64,7 @@ func (w *Wire) Counters(d Direction) Counters {
 	return m.counters
 }
 
-// Close ends the threads and removes the devices. What is on its way is lost.
+// Close ends the threads and removes the devices. Queued packets are lost.
 func (w *Wire) Close() error { return w.close() }
 
 func (w *Wire) end() error {
@@ -97,13 +97,13 @@ type forwarder struct {
 	from, to int
 	begin    time.Time
 	scratch  *buffer
-	parts    [2]unix.Iovec // of the frame that is written
+	parts    [2]unix.Iovec // of the frame being written
 
-	mu sync.Mutex // of what follows: Set and Counters come from other threads
+	mu sync.Mutex // for the fields below: other threads call Set and Counters
 	direction
 }
 
-// run moves frames until the wire is closed.
+// run forwards frames until the wire is closed.
 func (m *forwarder) run() {
 	// Never unlocked: the thread ends with the goroutine, and its settings with it.
 	runtime.LockOSThread()
@@ -120,26 +120,26 @@ func (m *forwarder) run() {
 	}
 }
 
-// settle asks for exact timers and a quick wake-up: the delay of a path must
-// not depend on what its hosts compute. Without the right to it, it goes on.
+// settle requests exact timers and a fast wake-up: the delay of a path must not depend on the load of its
+// hosts. Without the privilege it continues.
 func (m *forwarder) settle() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 }
 
-// now is the time since the wire began, ns.
+// now returns the time since the wire began, in ns.
 func (m *forwarder) now() int64 { return int64(time.Since(m.begin)) }
 
-// receive takes one frame, and tells whether there was one.
+// receive takes one frame, and reports whether there was one.
 func (m *forwarder) receive() bool {
 	b := m.scratch
-	// Raw: the descriptor does not block, and the scheduler need not know.
+	// Raw: the descriptor does not block, so the scheduler need not know of the call.
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(m.from), uintptr(unsafe.Pointer(&b.data[0])), uintptr(len(b.data)))
 	if errno != 0 || n == 0 {
 		return false
 	}
 	size := int(n)
-	if i := class(size); i < largest { // a copy of what is short saves memory: many may be on their way
+	if i := class(size); i < largest { // copying short frames saves memory: many may be queued
 		b = m.held.buffer(i)
 		copy(b.data, m.scratch.data[:size])
 	} else {
@@ -152,7 +152,7 @@ func (m *forwarder) receive() bool {
 	return true
 }
 
-// deliver gives the other end what is due, and says when the next is.
+// deliver sends the due frames to the other end, and returns when the next is due.
 func (m *forwarder) deliver() (next int64, some bool) {
 	for {
 		next, some = m.held.next()
@@ -170,7 +170,7 @@ func (m *forwarder) deliver() (next int64, some bool) {
 	}
 }
 
-// write gives a frame in two parts to an end, and tells whether that took it.
+// write writes a frame in two parts to an end, and reports whether the end accepted it.
 func (m *forwarder) write(fd int, head, body []byte) bool {
 	parts := m.parts[:0]
 	for _, b := range [][]byte{head, body} {
@@ -183,7 +183,7 @@ func (m *forwarder) write(fd int, head, body []byte) bool {
 	return errno == 0
 }
 
-// wait sleeps until a frame comes or one is due, and tells whether to go on.
+// wait sleeps until a frame arrives or is due, and reports whether to continue.
 func (m *forwarder) wait(next int64, some bool) bool {
 	fds := [...]unix.PollFd{{Fd: int32(m.from), Events: unix.POLLIN}, {Fd: int32(m.wire.stop), Events: unix.POLLIN}}
 	var timeout *unix.Timespec
@@ -194,6 +194,6 @@ func (m *forwarder) wait(next int64, some bool) bool {
 	if _, err := unix.Ppoll(fds[:], timeout, nil); err != nil && !errors.Is(err, unix.EINTR) {
 		return false
 	}
-	// An error of the device says that its namespace is gone.
+	// An error of the device means that its namespace is gone.
 	return fds[1].Revents == 0 && fds[0].Revents&(unix.POLLERR|unix.POLLNVAL) == 0
 }
